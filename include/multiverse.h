@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * multiverse.h: commit and revert variation points at run time.
+ *
+ * Overview
+ *
+ *   A global variable attributed `multiverse` is a configuration switch; a
+ *   function attributed so is a variation point, for which the compiler plugin
+ *   generated variants.  While nothing is committed the program behaves as if
+ *   the attributes were not there.  A commit reads the switches and patches the
+ *   call sites of all objects of the process to the variants that fit; from
+ *   then on, changing a switch has no effect on committed functions until the
+ *   next commit or revert (F. Rommel et al., "Multiverse: Compiler-Assisted
+ *   Management of Dynamic Variability in Low-Level System Software",
+ *   EuroSys 2019, section 4).
+ *
+ * Example
+ *
+ *     #include <multiverse.h>
+ *
+ *     __attribute__((multiverse)) bool verbose;
+ *     __attribute__((multiverse)) void step(void) { if (verbose) report(); work(); }
+ *
+ *     int main(void) {
+ *         verbose = false;
+ *         multiverse_commit();          // step() no longer looks at verbose
+ *         run();
+ *         verbose = true;
+ *         multiverse_commit_refs(&verbose);
+ *         run();
+ *         multiverse_revert();          // step() looks at verbose again
+ *     }
+ *
+ *   Link with -lmultiverse, or find the functions with dlsym(RTLD_DEFAULT, …):
+ *   under mvld with the multiverse pass they are there in any program.
+ *
+ * Counts and errors
+ *
+ *   Commit and revert return the number of functions whose binding changed, or
+ *   -1 with errno set and a sentence in multiverse_error():
+ *     EINVAL  the pointer is NULL or names no switch or variation point
+ *     EDEADLK called from a signal handler that interrupted a commit of the
+ *             same thread
+ *     EPERM   this process may not change its code (see `mvld doctor`)
+ *     ENOMEM  out of memory
+ *   A call site that could not be changed safely is left as it was; the
+ *   function's entry then leads to the variant, so behaviour is the same.
+ *
+ * Thread-safety
+ *
+ *   Every function may be called by any thread at any time; calls are
+ *   serialised.  Other threads may run the code meanwhile: a call made after
+ *   a commit returned runs the new variant; a thread that was inside an old
+ *   variant finishes it there.  Not async-signal-safe.  After fork the child
+ *   starts with the state of its parent; do not call between vfork and exec.
+ */
+#ifndef MULTIVERSE_H
+#define MULTIVERSE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Finds the descriptors of all objects.  Optional, and idempotent: every other
+ * function does it when needed.  0, or -1. */
+int multiverse_init(void);
+
+/* Binds every variation point to the current values of its switches.  A
+ * function without a fitting variant is bound to its generic.  Count, or -1. */
+int multiverse_commit(void);
+
+/* Unbinds every variation point.  Count, or -1. */
+int multiverse_revert(void);
+
+/* The same for the variation points that have a variant for this switch. */
+int multiverse_commit_refs(void *switch_location);
+int multiverse_revert_refs(void *switch_location);
+
+/* The same for one function, named by its address, or for one function pointer,
+ * named by the address of the pointer.  1 changed, 0 not, or -1. */
+int multiverse_commit_fn(void *function);
+int multiverse_revert_fn(void *function);
+int multiverse_commit_func(void *function); /* the paper's spelling */
+int multiverse_revert_func(void *function);
+
+/* 1 when the function is bound to a variant, 0 when not, -1 when it is none. */
+int multiverse_is_committed(void *function);
+
+/* Tracked switches start unbound: variants that fix them are not chosen.
+ * state 1 binds, 0 unbinds, -1 asks; takes effect with the next commit.
+ * The state, or -1 when the switch is not attributed ("tracked"). */
+int multiverse_bind(void *switch_location, int state);
+
+/* Look-ups: a description that stays valid until the object that defines it is
+ * closed, or NULL with errno EINVAL.  The structs end with what later versions
+ * add: use no sizeof on them. */
+struct multiverse_info_var {
+    const char *name;
+    void *location;
+    unsigned width; /* bytes */
+    int is_signed, is_tracked, is_bound;
+    size_t n_functions; /* variation points that have variants for it */
+};
+struct multiverse_info_fn {
+    const char *name;
+    void *function;     /* the generic, or the pointer variable */
+    int is_pointer;
+    size_t n_variants;
+    size_t n_callsites;
+    void *active;       /* the variant in force, or NULL */
+    const char *active_name; /* or NULL */
+};
+const struct multiverse_info_var *multiverse_info_var(void *switch_location);
+const struct multiverse_info_fn *multiverse_info_fn(void *function);
+int multiverse_commit_info_fn(const struct multiverse_info_fn *);
+int multiverse_revert_info_fn(const struct multiverse_info_fn *);
+int multiverse_commit_info_refs(const struct multiverse_info_var *);
+int multiverse_revert_info_refs(const struct multiverse_info_var *);
+
+/* Writes what is known to standard error, one line a switch and a function. */
+void multiverse_dump_info(void);
+
+/* What the last failing call of this thread had to say, "" when none failed. */
+const char *multiverse_error(void);
+
+/* What the calling thread's last commit or revert left out: call sites and
+ * functions that could not be bound, with reasons, one a line; "" when all
+ * were.  Valid until the thread's next call. */
+const char *multiverse_report(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * mvld/descriptor.h: what the compiler plugin leaves in an ELF object for the
+ * multiverse run time, version 1.
+ *
+ * Overview
+ *
+ *   The plugin (gcc-plugin/) writes, the run time (passes/multiverse/) and
+ *   `mvld show` (tools/) read.  Everything below is read-only and position
+ *   independent: an address inside the object is a 32-bit distance from the
+ *   field that holds it, an address that the dynamic linker decides is a 32-bit
+ *   distance to a GOT slot (`.long symbol@GOTPCREL`), which GLOB_DAT or RELATIVE
+ *   fills before any constructor runs.  So descriptors cost no dynamic
+ *   relocation of their own, and they follow symbol interposition, copy
+ *   relocations, versions and -Bsymbolic exactly as the program's own
+ *   references do.
+ *
+ *   Three sections, C identifiers, so that every linker defines __start_ and
+ *   __stop_ symbols for them:
+ *
+ *     multiverse_functions   variation points with their variants and guards
+ *     multiverse_callsites   8 bytes a recorded call
+ *     multiverse_switches    configuration switches
+ *
+ *   and a note in .note.multiverse (name "Multiverse", type 1) that says where
+ *   they are.  Every translation unit emits the same note; a reader takes equal
+ *   ones for one.  PT_NOTE survives strip(1), and SHT_NOTE survives
+ *   --gc-sections.
+ *
+ *   A record never points from one section into another by index: each
+ *   functions and switches record is one self-contained run of bytes with its
+ *   size in front, so a linker may drop, merge or reorder records (COMDAT,
+ *   --gc-sections) without a dangling reference.
+ *
+ * Example (one switch, one function with two variants, one call site)
+ *
+ *       .section multiverse_callsites,"ao",@progbits,.text
+ *       .long   .Lsite0 - .              # the call instruction
+ *       .long   decode@GOTPCREL          # whom it calls
+ *
+ * Readers trust nothing: every size, count, offset and distance is checked
+ * against the object's own segments before use.
+ */
+#ifndef MVLD_DESCRIPTOR_H
+#define MVLD_DESCRIPTOR_H
+
+#include <stdint.h>
+
+#define MULTIVERSE_NOTE_NAME "Multiverse" /* n_namesz is 11, the NUL included */
+#define MULTIVERSE_NOTE_TABLES 1u         /* n_type */
+#define MULTIVERSE_VERSION 1u
+
+/* Descriptor of the note.  A range is empty when its two ends are the same
+ * address.  Offsets are relative to the field that holds them. */
+struct multiverse_note {
+    uint32_t version; /* MULTIVERSE_VERSION; a reader refuses any other */
+    int32_t functions, functions_end;
+    int32_t callsites, callsites_end;
+    int32_t switches, switches_end;
+};
+
+/* A configuration switch: an integer, bool or enum global.  Emitted by each
+ * unit that defines the switch or specialises a function for it; records of
+ * the same address describe the same switch and must agree.  8-byte aligned. */
+struct multiverse_switch {
+    uint32_t size;  /* of this record, name and padding included; multiple of 8 */
+    uint8_t width;  /* 1, 2, 4 or 8 bytes */
+    uint8_t flags;  /* MULTIVERSE_SWITCH_* */
+    uint16_t name;  /* offset from the start of the record to a NUL-terminated name */
+    int32_t slot;   /* to the 8-byte GOT slot that holds the switch's address */
+    uint32_t reserved; /* 0 */
+};
+#define MULTIVERSE_SWITCH_SIGNED 1u  /* values are sign-extended before comparison */
+#define MULTIVERSE_SWITCH_TRACKED 2u /* starts unbound, see multiverse_bind() */
+#define MULTIVERSE_SWITCH_DEFINED 4u /* this unit defines it */
+
+/* A variation point.  8-byte aligned.  Followed, inside `size`, by
+ * n_variants struct multiverse_variant, n_guards struct multiverse_guard and
+ * the names. */
+struct multiverse_function {
+    uint32_t size;       /* of the whole record; multiple of 8 */
+    uint16_t flags;      /* MULTIVERSE_FUNCTION_* */
+    uint16_t name;       /* offset from the start of the record */
+    uint16_t n_variants;
+    uint16_t n_guards;
+    int32_t body;        /* to the generic function: what callers call */
+    int32_t pad;         /* to the 5-byte NOP (0f 1f 44 00 00) at its entry, inside
+                            one aligned 8-byte word, that may become a jump */
+    int32_t pointer;     /* MULTIVERSE_FUNCTION_POINTER: to the GOT slot that holds the
+                            address of the pointer variable; else 0 */
+};
+/* The variation point is a function pointer.  `body` is a hidden stub,
+ * `jmp *pointer`, through which all recorded calls go; there are no variants:
+ * a commit binds the call sites and the stub to where the pointer points. */
+#define MULTIVERSE_FUNCTION_POINTER 1u
+
+/* Variants are ordered as emitted; the most specific match wins, the first one
+ * among equals.  Several variants may share one body. */
+struct multiverse_variant {
+    int32_t body;         /* to the variant's first instruction */
+    uint32_t body_size;   /* bytes; 0 when unknown (then it is never copied into a site) */
+    uint16_t first_guard; /* index into the record's guards */
+    uint16_t n_guards;    /* all of them must hold */
+    uint16_t name;        /* offset from the start of the function's record; 0: none */
+    uint16_t reserved;    /* 0 */
+};
+
+/* low <= value <= high, as int64_t when the switch is signed, else as uint64_t. */
+struct multiverse_guard {
+    int32_t slot; /* to the GOT slot that holds the switch's address */
+    uint8_t width;
+    uint8_t flags; /* MULTIVERSE_SWITCH_SIGNED, _TRACKED */
+    uint16_t reserved; /* 0 */
+    uint64_t low, high;
+};
+
+/* One recorded call.  4-byte aligned.  The instruction lies inside one aligned
+ * 8-byte word where the assembler could arrange it, and is one of
+ *
+ *     e8 rel32                 call f           (or f@PLT)
+ *     e9 rel32                 jmp f            tail call
+ *     eb rel8 cc cc cc         jmp f            short tail call, padded to 5
+ *     ff 15 rel32              call *f@GOTPCREL(%rip)     -fno-plt
+ *     ff 25 rel32              jmp *f@GOTPCREL(%rip)
+ *     67 e8 rel32              call f           relaxed by the linker
+ *     e9 rel32 90              jmp f; nop       relaxed by the linker
+ */
+struct multiverse_callsite {
+    int32_t site;   /* to the first byte of the instruction */
+    int32_t callee; /* to the GOT slot that holds the callee's address */
+};
+
+#ifndef __cplusplus
+_Static_assert(sizeof(struct multiverse_note) == 28, "note");
+_Static_assert(sizeof(struct multiverse_switch) == 16, "switch");
+_Static_assert(sizeof(struct multiverse_function) == 24, "function");
+_Static_assert(sizeof(struct multiverse_variant) == 16, "variant");
+_Static_assert(sizeof(struct multiverse_guard) == 24, "guard");
+_Static_assert(sizeof(struct multiverse_callsite) == 8, "callsite");
+#endif
+
+#endif

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * mvld/pass.h: what a pass is, and everything that a pass may ask of mvld.
+ *
+ * Overview
+ *
+ *   A pass is a self-contained shared object in mvld's pass folder.  It defines
+ *   one symbol, `mvld_pass`, a `const struct mvld_pass` that declares its name,
+ *   what it needs, its options and its functions.  The pass manager maps the
+ *   object (RELATIVE relocations only, no DT_NEEDED, no undefined symbols, no
+ *   TLS, no constructors), checks the declarations of the whole pipeline, and
+ *   calls the functions with a context:
+ *
+ *     run      once, the whole image; everything is relocated and no
+ *              constructor has run
+ *     added    for the objects of one dlopen, relocated, before their
+ *              constructors
+ *     removed  for the objects of one dlclose, already unmapped: forget them,
+ *              touch none of their memory
+ *
+ *   A pass runs before libc is usable: build it with
+ *   -ffreestanding -fno-stack-protector -mgeneral-regs-only -fPIC, no libc.
+ *   It calls mvld through `ctx->api` alone, and never another pass: passes meet
+ *   in the image.
+ *
+ * Example
+ *
+ *     #include <mvld/pass.h>
+ *
+ *     static int run(const struct mvld_context *ctx) {
+ *         size_t n = ctx->api->object_count(ctx->image);
+ *         ctx->api->log(ctx->image, MVLD_LOG_PASSES, "%zu objects", n);
+ *         return 0;
+ *     }
+ *     const struct mvld_pass mvld_pass = {
+ *         .abi = MVLD_PASS_ABI, .size = sizeof(struct mvld_pass),
+ *         .name = "count", .help = "counts the objects", .run = run,
+ *     };
+ *
+ *     cc -shared -nostdlib -ffreestanding -fno-stack-protector \
+ *        -mgeneral-regs-only -fPIC -Wl,-Bsymbolic -o count.so count.c
+ *
+ * Errors are negative errno; the sentence that explains one is recorded with
+ * `fail` and shown by MVLD_DEBUG.  A pass whose `run` fails is reported and the
+ * program runs on with what earlier passes did.
+ *
+ * Thread-safety: `run`, `added` and `removed` are called one at a time, by the
+ * thread that loads.  Of the api, functions marked [any thread] may be called
+ * later from other threads; a pass that does so guards its own state.
+ */
+#ifndef MVLD_PASS_H
+#define MVLD_PASS_H
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define MVLD_PASS_ABI 1u
+
+struct mvld_image;  /* opaque: the one description of all objects */
+struct mvld_batch;  /* opaque: patches that are applied together */
+struct rimf_sys;    /* opaque here: how system calls are made */
+
+/* ---- objects ---------------------------------------------------------- */
+
+struct mvld_segment { /* one PT_LOAD, where it is now */
+    uintptr_t start, end; /* [start, end), not rounded to pages */
+    uint32_t prot;        /* PROT_READ | PROT_WRITE | PROT_EXEC as linked */
+};
+
+#define MVLD_OBJECT_MAIN 1u   /* the executable */
+#define MVLD_OBJECT_VDSO 2u
+#define MVLD_OBJECT_LOADER 4u /* the host loader */
+#define MVLD_OBJECT_OPAQUE 8u /* its headers could not be read: see `why` */
+
+/* One ELF file in the process.  Fields do not change while it is loaded. */
+struct mvld_object {
+    uint32_t size;           /* of this struct: newer mvld may add at the end */
+    uint32_t flags;          /* MVLD_OBJECT_* */
+    const char *name;        /* path; "" never: the executable has its own here */
+    uintptr_t bias;          /* run-time address minus linked address */
+    uintptr_t start, end;    /* what its segments span */
+    const struct mvld_segment *segments;
+    size_t n_segments;
+    const void *dynamic;     /* Elf64_Dyn[], or NULL */
+    const void *phdr;        /* Elf64_Phdr[], or NULL */
+    size_t phnum;
+    const uint8_t *build_id; /* or NULL */
+    size_t build_id_size;
+    const char *why;         /* why it must not be transformed, or NULL */
+    void *link_map;          /* struct link_map *, or NULL (the vDSO) */
+};
+
+struct mvld_symbol {
+    const char *name;
+    const char *version; /* or NULL */
+    uintptr_t address;   /* where it is now */
+    uint64_t size;
+    uint8_t type, binding, visibility; /* STT_, STB_, STV_ */
+    const struct mvld_object *object;
+};
+
+/* ---- patches ----------------------------------------------------------- */
+
+#define MVLD_PATCH_MAX 16u
+
+/* One patch: `length` bytes at `address` must be `expect`, and become
+ * `replace`.  Refused with -ESTALE when they are not, -EFAULT when the range is
+ * not executable memory of an object in the image, -EEXIST when it overlaps
+ * another patch of the batch, -EDEADLK when other threads run and the bytes
+ * cannot be changed safely under them. */
+struct mvld_patch {
+    uintptr_t address;
+    uint8_t length; /* 1 .. MVLD_PATCH_MAX */
+    uint8_t expect[MVLD_PATCH_MAX];
+    uint8_t replace[MVLD_PATCH_MAX];
+    int result;     /* out: 0, or why it was refused */
+};
+
+struct mvld_patch_report {
+    size_t applied, refused;
+    const char *method; /* "mprotect", "remap", "selfmem", … */
+};
+
+/* ---- log categories: the words of MVLD_DEBUG --------------------------- */
+
+enum mvld_log_category {
+    MVLD_LOG_FILES = 1,
+    MVLD_LOG_PASSES = 2,
+    MVLD_LOG_PATCH = 4,
+    MVLD_LOG_IMAGE = 8,
+    MVLD_LOG_STATISTICS = 16,
+    MVLD_LOG_VERIFY = 32,
+    MVLD_LOG_WARNING = 64 /* always recorded; shown when any category is */
+};
+
+/* ---- what mvld offers --------------------------------------------------- */
+
+struct mvld_api {
+    uint32_t size; /* of this struct */
+
+    /* Objects.  Order is that of the link map; index < object_count.  The
+     * pointers stay good until the object is removed.  [any thread] */
+    size_t (*object_count)(const struct mvld_image *);
+    const struct mvld_object *(*object_at)(const struct mvld_image *, size_t index);
+    /* The object whose segments hold `address`, or NULL. */
+    const struct mvld_object *(*object_find)(const struct mvld_image *, uintptr_t address);
+    /* 1 when [address, address + length) lies inside one segment of `object` that
+     * has at least `prot`, else 0.  Never reads the memory.  [any thread] */
+    int (*object_holds)(const struct mvld_object *, uintptr_t address, size_t length,
+                        uint32_t prot);
+
+    /* Each note of `object` named `name` (NUL-terminated) of `type`.  The visitor
+     * gets a descriptor that lies whole inside the object's memory; a visitor's
+     * value other than 0 ends the walk and is returned.  -ENOEXEC: notes are
+     * truncated. */
+    int (*note_each)(const struct mvld_object *, const char *name, uint32_t type,
+                     int (*visit)(void *cookie, const void *desc, size_t size), void *cookie);
+
+    /* The definition of `name` (any version when `version` is NULL) in `object`
+     * alone.  -ENOENT when it has none. */
+    int (*symbol_find)(const struct mvld_object *, const char *name, const char *version,
+                       struct mvld_symbol *out);
+    /* The definition that the global scope finds first.  -ENOENT. */
+    int (*symbol_resolve)(const struct mvld_image *, const char *name, const char *version,
+                          struct mvld_symbol *out);
+    /* Follows a PLT entry at `address` to the function that it ends at, bound or
+     * not.  `address` itself when it is no PLT entry.  */
+    uintptr_t (*plt_target)(const struct mvld_image *, uintptr_t address);
+
+    /* Patches.  [any thread], serialised by one process-wide lock.
+     * begin: NULL when out of memory.  add: -EINVAL, -ENOMEM.  commit: applies
+     * those that verify, reports the others in their `result`; returns 0, or
+     * negative errno when nothing at all was changed.  The batch stays readable
+     * until end.  Protections afterwards are what they were before; no page is
+     * ever writable and executable. */
+    struct mvld_batch *(*patch_begin)(struct mvld_image *);
+    int (*patch_add)(struct mvld_batch *, uintptr_t address, const void *expect,
+                     const void *replace, size_t length);
+    int (*patch_commit)(struct mvld_batch *, struct mvld_patch_report *);
+    size_t (*patch_count)(const struct mvld_batch *);
+    const struct mvld_patch *(*patch_at)(const struct mvld_batch *, size_t index);
+    void (*patch_end)(struct mvld_batch *);
+
+    /* Memory, zeroed, 16-byte aligned, from mvld's own pages.  NULL when there is
+     * none.  release(NULL) is nothing.  [any thread] */
+    void *(*alloc)(struct mvld_image *, size_t size);
+    void (*release)(struct mvld_image *, void *);
+
+    /* Records the sentence for an error and returns -err.  Formats: %s %d %u %x
+     * %p %zu %ld %lu %lx %c %%, no width but %02x and %016lx. */
+    int (*fail)(struct mvld_image *, int err, const char *format, ...)
+        __attribute__((format(printf, 3, 4)));
+    /* The last recorded sentence, "" when none. */
+    const char *(*last_error)(const struct mvld_image *);
+    /* One line, when the category is on.  [any thread] */
+    void (*log)(const struct mvld_image *, uint32_t category, const char *format, ...)
+        __attribute__((format(printf, 3, 4)));
+    int (*log_enabled)(const struct mvld_image *, uint32_t category); /* 1 or 0 */
+    void (*vlog)(const struct mvld_image *, uint32_t category, const char *format, va_list);
+};
+
+/* ---- options ------------------------------------------------------------ */
+
+enum mvld_option_type {
+    MVLD_OPTION_BOOL = 1, /* 0 or 1; yes, no, on, off, true, false, 1, 0 */
+    MVLD_OPTION_INT,      /* int64_t, min <= value <= max; decimal or 0x */
+    MVLD_OPTION_WORD,     /* one of `words` */
+    MVLD_OPTION_STRING,
+    MVLD_OPTION_PREFIX    /* `name` is a prefix such as "set."; any number of keys,
+                             each a string: they follow each other in the settings */
+};
+
+struct mvld_option {
+    const char *name;
+    enum mvld_option_type type;
+    int64_t min, max;
+    const char *initial;       /* default, as text, or NULL */
+    const char *const *words;  /* MVLD_OPTION_WORD: NULL-terminated */
+    const char *help;          /* one line */
+};
+
+/* One configured value, checked against the declaration. */
+struct mvld_setting {
+    const char *name; /* whole key, "set.config_smp" */
+    const char *text;
+    int64_t number;   /* BOOL, INT; index into words for WORD */
+    const char *file; /* where it was said; "" for a default */
+    unsigned line;
+};
+
+/* ---- what a pass gets and gives ------------------------------------------ */
+
+struct mvld_context {
+    uint32_t size;
+    const struct mvld_api *api;
+    struct mvld_image *image;
+    const struct rimf_sys *sys;
+    void **state;                          /* the pass's own, kept between calls */
+    const struct mvld_setting *settings;   /* every option, defaults included */
+    size_t n_settings;
+};
+
+struct mvld_pass {
+    uint32_t abi;  /* MVLD_PASS_ABI */
+    uint32_t size; /* sizeof(struct mvld_pass) as compiled */
+    const char *name; /* [a-z0-9-], the file is <name>.so */
+    const char *help; /* one line */
+    /* NULL-terminated lists of pass names, or NULL. */
+    const char *const *requires_passes; /* must be in the pipeline too */
+    const char *const *after;           /* when present, must come before this one */
+    const char *const *conflicts;       /* must not be in the pipeline */
+    const struct mvld_option *options;  /* ends with .name == NULL; or NULL */
+    /* A shared object that the loader puts into the global scope when the pass is
+     * in the pipeline ("libmultiverse.so.1"), or NULL. */
+    const char *library;
+    int (*run)(const struct mvld_context *);
+    int (*added)(const struct mvld_context *, const struct mvld_object *const *objects,
+                 size_t n);
+    void (*removed)(const struct mvld_context *, const struct mvld_object *const *objects,
+                    size_t n);
+};
+
+#endif
