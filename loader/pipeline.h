@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * loader/pipeline.h: from configuration to running passes.
+ *
+ * Stage 0 plans before the host loader starts (which passes, which libraries go
+ * into the global scope, where objects are placed) and runs the plan at the
+ * hook.  A wrong configuration or pipeline yields an error and no plan: the
+ * program then runs untransformed.
+ */
+#ifndef LOADER_PIPELINE_H
+#define LOADER_PIPELINE_H
+
+#include "image.h"
+
+struct pipeline; /* opaque */
+
+struct pipeline_query {
+    const struct rimf_sys *sys;
+    const struct rimf_log *log;
+    char **envp;
+    int secure;          /* AT_SECURE: no environment, no file of a user */
+    const char *program; /* real path of the program, or NULL when unknown */
+    const char *name;    /* as called, for `match = name` */
+    const uint8_t *build_id;
+    size_t build_id_size;
+};
+
+/* Reads the configuration and maps the passes that it asks for.  0 with *out
+ * NULL when nothing is configured for this program: that is the cheap, common
+ * case.  Negative errno when the configuration or the pipeline is wrong: the
+ * sentence (file, line, names) went to the log as a warning and to `why`. */
+int pipeline_plan(const struct pipeline_query *, struct pipeline **out, char *why,
+                  size_t why_size);
+
+/* The i-th shared object to put into the global scope (absolute path), or NULL. */
+const char *pipeline_library(const struct pipeline *, size_t i);
+/* A key of the [app] section that is stage 0's own ("placement", "patch"), or NULL. */
+const char *pipeline_setting(const struct pipeline *, const char *key);
+
+/* At RT_CONSISTENT, and for each dlopen and dlclose later. */
+int pipeline_run(struct pipeline *, struct mvld_image *);
+void pipeline_added(struct pipeline *, struct mvld_image *,
+                    const struct mvld_object *const *objects, size_t n);
+void pipeline_removed(struct pipeline *, struct mvld_image *,
+                      const struct mvld_object *const *objects, size_t n);
+
+#endif
