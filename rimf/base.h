@@ -33,9 +33,10 @@ const char *rimf_strrchr(const char *s, char c);            /* last c, or NULL *
  * string must be the number.  0, -EINVAL, or -ERANGE. */
 int rimf_parse_int(const char *s, int64_t *out);
 
-/* Like vsnprintf for %s %d %u %x %p %c %%, with l, ll, z, and for %x and %d a
- * zero-padded or minimum width.  Always terminates when size > 0; returns the
- * length that the whole text would have. */
+/* Like vsnprintf for %s %d %u %x %p %c %%, with l, ll, z, a minimum width (zero-
+ * padded for numbers on request) and, for %s, a precision; either may be `*`.
+ * Always terminates when size > 0; returns the length that the whole text would
+ * have.  A NULL pointer prints as 0x0, a NULL string as (null). */
 size_t rimf_vformat(char *to, size_t size, const char *format, va_list);
 size_t rimf_format(char *to, size_t size, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

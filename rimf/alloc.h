@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rimf/alloc.h: a heap over pages of our own, apart from the application's
+ * malloc, which may be interposed, locked or not initialised when we run.
+ *
+ * Blocks are zeroed and 16-byte aligned.  Up to RIMF_HEAP_SMALL bytes they come
+ * from free lists by size class, refilled from chunks; larger ones are maps of
+ * their own that are given back to the kernel.  Any thread may call; from a
+ * signal handler that interrupted the heap itself an allocation fails and a
+ * release leaks.  After a fork during a heap operation the child starts with
+ * empty free lists (see rimf/lock.h).
+ */
+#ifndef RIMF_ALLOC_H
+#define RIMF_ALLOC_H
+
+#include "lock.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define RIMF_HEAP_CLASSES 21
+#define RIMF_HEAP_SMALL 32752u /* 32768 less the block's header */
+
+struct rimf_block; /* see alloc.c */
+
+struct rimf_heap {
+    const struct rimf_sys *sys;
+    struct rimf_lock lock;
+    uintptr_t fresh, fresh_end;                 /* unused part of the newest chunk */
+    struct rimf_block *free[RIMF_HEAP_CLASSES]; /* released blocks */
+    struct rimf_block *chunks, *big;            /* what destroy unmaps */
+    size_t mapped;                              /* bytes taken from the kernel */
+};
+
+void rimf_heap_init(struct rimf_heap *, const struct rimf_sys *);
+/* Gives all pages back; blocks are gone. */
+void rimf_heap_destroy(struct rimf_heap *);
+void *rimf_heap_alloc(struct rimf_heap *, size_t size); /* NULL: no memory */
+/* NULL is nothing.  A pointer that is not a live block of a heap is left alone. */
+void rimf_heap_release(struct rimf_heap *, void *);
+
+#endif
