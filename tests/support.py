@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: MIT
+"""What the Python tests, the demo and the benchmarks share: where the build is,
+how to compile a multiversed program, how to run one under mvld.
+
+The build folder comes from MVLD_BUILD (meson sets it for tests).
+"""
+import contextlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+SOURCE = Path(__file__).resolve().parent.parent
+BUILD = Path(os.environ.get("MVLD_BUILD", SOURCE / "build")).resolve()
+LOADER = BUILD / "loader" / "ld-mvld.so.1"
+PLUGIN = BUILD / "gcc-plugin" / "multiverse.so"
+LIBRARY = BUILD / "passes" / "multiverse" / "libmultiverse.so.1"
+HOST_LOADER = "/lib64/ld-linux-x86-64.so.2"
+CC = os.environ.get("MVLD_CC", "gcc-12" if shutil.which("gcc-12") else "gcc")
+
+
+def skip(reason):
+    print("skipped:", reason)
+    sys.exit(77)
+
+
+def check(condition, message):
+    if not condition:
+        sys.exit("FAILED: " + message)
+
+
+def need(*paths):
+    """Skips when a part was not built (a plugin needs gcc's headers)."""
+    for path in paths:
+        if not Path(path).exists():
+            skip(f"{path} was not built")
+
+
+def clean_environment(**extra):
+    """The caller's environment without anything that steers mvld."""
+    env = {k: v for k, v in os.environ.items()
+           if not k.startswith("MVLD") and k not in ("LD_PRELOAD", "LD_AUDIT", "LD_LIBRARY_PATH")}
+    env.update({k: str(v) for k, v in extra.items()})
+    return env
+
+
+def compile_c(output, *arguments, plugin=True, cwd=None):
+    """cc -O2 … -o output, with the multiverse plugin unless told otherwise."""
+    command = [CC, "-O2", "-g1", "-Wall", "-I", str(SOURCE / "include")]
+    command += [f"-fplugin={PLUGIN}"] if plugin else ["-Wno-attributes"]
+    command += ["-o", str(output), *map(str, arguments)]
+    done = subprocess.run(command, cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True, timeout=120)
+    check(done.returncode == 0, f"{' '.join(command)}\n{done.stdout}")
+    return command
+
+
+def run(command, config=None, timeout=30, **env):
+    """The finished process, stdout and stderr as text.  `config` is the text of
+    a configuration file that MVLD_CONFIG then names."""
+    with tempfile.TemporaryDirectory(prefix="mvld-run-") as scratch:
+        if config is not None:
+            path = Path(scratch) / "mvld.conf"
+            path.write_text(config)
+            env["MVLD_CONFIG"] = path
+        return subprocess.run([str(word) for word in command], env=clean_environment(**env),
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                              errors="replace", timeout=timeout)
+
+
+@contextlib.contextmanager
+def scratch_folder(keep=False):
+    folder = Path(tempfile.mkdtemp(prefix="mvld-"))
+    try:
+        yield folder
+    finally:
+        if not keep:
+            shutil.rmtree(folder, ignore_errors=True)
