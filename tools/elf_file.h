@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * elf_file.h: reads an ELF file as the dynamic linker would see it: through its
+ * program headers, never through section headers, so that stripped files work.
+ *
+ * Nothing in the file is trusted: every access is a copy out of the file's
+ * bytes that checks its bounds first.  Section headers serve for one thing, the
+ * names of functions, and are ignored when they are damaged.
+ */
+#ifndef ELF_FILE_H
+#define ELF_FILE_H
+
+#include <elf.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct elf_symbol { /* a function that the file names */
+    uint64_t address, size;
+    const char *name;
+};
+
+struct elf_file {
+    const char *path;
+    unsigned char *bytes;
+    size_t size;
+    Elf64_Ehdr header;
+    Elf64_Phdr *phdr;
+    size_t phnum;
+    Elf64_Rela *relocations; /* sorted by r_offset */
+    size_t n_relocations;
+    uint64_t symtab, strtab, strtab_size; /* addresses; 0: none */
+    struct elf_symbol *functions;         /* sorted by address */
+    size_t n_functions;
+    char error[512]; /* why the last call failed, without the file's name */
+};
+
+/* What a pointer-sized slot will hold at run time. */
+struct elf_target {
+    uint64_t address;   /* as linked; 0 when another object decides */
+    const char *symbol; /* when a symbol decides, else NULL */
+    int defined;        /* `address` is meaningful */
+};
+
+/* 0, or -1 with `error` set.  close() is harmless after a failed open. */
+int elf_file_open(struct elf_file *, const char *path);
+void elf_file_close(struct elf_file *);
+
+/* Sets `error`; always -1. */
+int elf_fail(struct elf_file *, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Copies `size` bytes at an address as linked out of the file.  0, or -1 when
+ * they are not all in the file (`error` stays as it was). */
+int elf_read(const struct elf_file *, uint64_t address, void *to, size_t size);
+/* The place in the file of an address, or -1. */
+int64_t elf_offset(const struct elf_file *, uint64_t address);
+/* 1 when the range lies inside one PT_LOAD that has all of `flags` (PF_*). */
+int elf_holds(const struct elf_file *, uint64_t address, uint64_t size, uint32_t flags);
+/* A NUL-terminated string at an address, that ends before `end`; or NULL. */
+const char *elf_string(const struct elf_file *, uint64_t address, uint64_t end);
+/* What relocation leaves in the slot.  0, or -1: the slot is not in the file. */
+int elf_slot(const struct elf_file *, uint64_t slot, struct elf_target *);
+/* The function that covers `address`, or NULL. */
+const struct elf_symbol *elf_function_at(const struct elf_file *, uint64_t address);
+/* Each note of this name and type; a visitor's value other than 0 ends the walk.
+ * The descriptor is given by its address as linked.  -1: a note is damaged. */
+int elf_notes(struct elf_file *, const char *name, uint32_t type,
+              int (*visit)(void *cookie, uint64_t desc, uint32_t size), void *cookie);
+
+#endif

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * mvld.c: the `mvld` command: one subcommand a file, this table names them.
+ */
+#include "tools.h"
+
+#include <errno.h>
+#include <string.h>
+
+static const struct subcommand subcommands[] = {
+    {"show", tool_show, "switches, variants and call sites of an ELF file"},
+};
+
+static void print_usage(FILE *to)
+{
+    fputs("Usage: mvld SUBCOMMAND [ARGUMENT...]\n\n", to);
+    for (size_t i = 0; i < sizeof subcommands / sizeof *subcommands; i++)
+        fprintf(to, "  %-12s %s\n", subcommands[i].name, subcommands[i].summary);
+    fputs("\n`mvld SUBCOMMAND --help` says more; so does mvld(1).\n"
+          "Exit code: 0 done, 1 failed, 2 wrong usage.\n",
+          to);
+}
+
+/* Output that did not reach its place is a failure, too. */
+static int flush_output(int status)
+{
+    int failed = ferror(stdout); /* what an earlier write met */
+    if (fflush(stdout) || failed) {
+        fprintf(stderr, "mvld: writing the output: %s\n", strerror(errno));
+        return TOOL_FAILED;
+    }
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 2) {
+        print_usage(stderr);
+        return TOOL_USAGE;
+    }
+    if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help")) {
+        print_usage(stdout);
+        return flush_output(TOOL_OK);
+    }
+    if (!strcmp(argv[1], "--version")) {
+        puts("mvld " MVLD_VERSION);
+        return flush_output(TOOL_OK);
+    }
+    for (size_t i = 0; i < sizeof subcommands / sizeof *subcommands; i++)
+        if (!strcmp(argv[1], subcommands[i].name))
+            return flush_output(subcommands[i].run(argc - 1, argv + 1));
+    fprintf(stderr, "mvld: no subcommand `%s'; see mvld --help\n", argv[1]);
+    return TOOL_USAGE;
+}
