@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rimf/patch.h: the patch engine: changes code of the running process in
+ * verified batches.
+ *
+ * Passes reach it through `struct mvld_api` (patch_begin … patch_end), whose
+ * functions are the rimf_patch_* below.  The engine knows nothing of the image
+ * but what `struct rimf_patch_host` tells it, so it can be built and tested
+ * alone.
+ *
+ * What a commit promises
+ *
+ *   Every patch names the bytes that it expects.  Those that do not verify are
+ *   refused one by one; the others are applied together.  Either all of these
+ *   are applied, or commit returns an error and no byte has changed; only when
+ *   undoing fails too (out of memory, twice) is a batch applied in part, and
+ *   then each patch's `result` tells the truth.  No page is writable and
+ *   executable at any moment; protections afterwards are those before.
+ *
+ *   A thread that runs through a site meanwhile executes the old instruction or
+ *   the new one, never a mixture.  Every call made after the commit returned
+ *   sees the new bytes, on every CPU.  A thread may still be inside code that it
+ *   entered before.
+ *
+ * Methods (report->method; may be forced by name)
+ *
+ *   mprotect  R-X to RW-, write, RW- to R-X.  The cheapest; only while nothing
+ *             else runs in this address space, and with all signals blocked,
+ *             because the pages cannot be executed in between.
+ *   remap     changed pages are prepared aside and moved over the old ones.
+ *             Threads may run.  The first choice when they do.
+ *   selfmem   writes through /proc/self/mem, which needs no protection change;
+ *             when threads run, behind breakpoints (patch_int3.c).  The only way
+ *             on sealed mappings and on hugetlbfs.
+ *   word      selfmem, but a site inside one aligned 8-byte word is changed by
+ *             one store.  Never chosen by default; patch_int3.c says why.
+ *
+ * The mappings are read from /proc/self/maps at every commit: code that is not
+ * private, readable, executable and unwritable there is refused (-EFAULT), and
+ * without /proc every commit is (-EPERM).
+ *
+ * Fork: the child starts with its parent's patches.  A program with threads
+ * should call the three hooks below from pthread_atfork, so that no fork happens
+ * in the middle of a batch.  No commit between vfork and exec.
+ */
+#ifndef RIMF_PATCH_H
+#define RIMF_PATCH_H
+
+#include "mvld/pass.h"
+#include "sys.h"
+
+struct rimf_lock;
+
+/* What the engine needs of its image. */
+struct rimf_patch_host {
+    const struct rimf_sys *sys;
+    struct rimf_lock *lock; /* one for the whole process; not held by who commits */
+    void *cookie;
+    void *(*alloc)(void *cookie, size_t size); /* 16-byte aligned, zeroed, or NULL */
+    void (*release)(void *cookie, void *memory);
+    /* The segment of an object that holds `address`: 0, or -ENOENT.  Objects that
+     * must not be changed (the vDSO) have none. */
+    int (*segment)(void *cookie, uintptr_t address, struct mvld_segment *out);
+    /* A sentence: with err < 0 it explains an error that is about to be returned,
+     * with 0 it is a line for the log.  May be NULL. */
+    void (*say)(void *cookie, int err, const char *format, va_list);
+};
+
+struct rimf_patcher; /* opaque: what the engine keeps for one image */
+
+struct rimf_patcher *rimf_patcher_create(const struct rimf_patch_host *); /* NULL: no memory */
+void rimf_patcher_destroy(struct rimf_patcher *);                         /* NULL is nothing */
+/* "auto", "mprotect", "remap", "selfmem", "word".  A forced method that cannot
+ * serve some batch (mprotect while threads run) gives way to one that can.
+ * -EINVAL: no such name.  -EPERM: this process may not use it. */
+int rimf_patcher_set_method(struct rimf_patcher *, const char *name);
+struct mvld_batch *rimf_patcher_begin(struct rimf_patcher *);
+
+/* As described in mvld/pass.h.  The order of patch_at is that of patch_add. */
+struct mvld_batch *rimf_patch_begin(struct mvld_image *);
+int rimf_patch_add(struct mvld_batch *, uintptr_t address, const void *expect,
+                   const void *replace, size_t length);
+/* -EDEADLK: this thread is already inside a commit, or between the fork hooks. */
+int rimf_patch_commit(struct mvld_batch *, struct mvld_patch_report *);
+size_t rimf_patch_count(const struct mvld_batch *);
+const struct mvld_patch *rimf_patch_at(const struct mvld_batch *, size_t index);
+void rimf_patch_end(struct mvld_batch *);
+
+/* For pthread_atfork: prepare waits for the batch under way and holds off new
+ * ones until parent or child is called. */
+void rimf_patcher_fork_prepare(struct rimf_patcher *);
+void rimf_patcher_fork_parent(struct rimf_patcher *);
+void rimf_patcher_fork_child(struct rimf_patcher *);
+
+#endif

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rimf/patch_mprotect.c: R-X to RW-, write, RW- to R-X.
+ *
+ *   text   |----------xx--x---------------------------x--|
+ *   runs              [--]                            [x]     near patches share one
+ *   step 1            RW-                             RW-     may fail: all back to R-X
+ *   step 2            write                           write   cannot fail
+ *   step 3            R-X                             R-X     must not fail
+ *
+ * Between steps 1 and 3 the pages cannot be executed.  So nothing else may run
+ * in this address space, no signal may come (commit blocked them), and the code
+ * of these steps must lie elsewhere: patch_window_hits refuses a batch that
+ * would pull the floor from under it.
+ *
+ * Step 3 can be refused by rules that the kernel applies only then (SELinux's
+ * execmod, a filter that tells addresses apart): patch_make_executable then
+ * moves an executable copy over the pages.
+ *
+ * One mprotect over a range costs by the page, a second pair of calls by the
+ * call, and by the mapping that is split and merged again: PATCH_GAP is where
+ * both cost the same (bench/patch.c measures it).
+ */
+#include "patch_private.h"
+
+#define PATCH_GAP (512 * RIMF_PAGE)
+
+extern const char __start_mvld_patch_text[] __attribute__((visibility("hidden")));
+extern const char __stop_mvld_patch_text[] __attribute__((visibility("hidden")));
+
+static int overlaps(const struct patch_run *run, uintptr_t start, uintptr_t stop)
+{
+    return run->start < stop && start < run->stop;
+}
+
+/* 1 when the pages of a run hold code that is needed while they are RW-. */
+static int patch_window_hits(const struct mvld_batch *b)
+{
+    uintptr_t call = (uintptr_t)b->patcher->host.sys->call;
+
+    for (size_t i = 0; i < b->n_runs; i++) {
+        if (overlaps(&b->runs[i], (uintptr_t)__start_mvld_patch_text,
+                     (uintptr_t)__stop_mvld_patch_text) ||
+            overlaps(&b->runs[i], call, call + 256))
+            return 1;
+    }
+    return 0;
+}
+
+static inline __attribute__((always_inline)) long protect(const struct rimf_sys *sys,
+                                                          const struct patch_run *run, int prot)
+{
+    long r;
+
+    do {
+        r = sys_mprotect(sys, run->start, run->stop - run->start, prot);
+    } while (r == -EINTR);
+    return r;
+}
+
+/* Opens the runs, writes, closes them.  0, or negative errno: nothing written.
+ * *open is the number of runs that could not be made executable again; they are
+ * moved to the front of the array. */
+PATCH_WINDOW static long window(struct mvld_batch *b, size_t *open)
+{
+    const struct rimf_sys *sys = b->patcher->host.sys;
+    size_t touched = 0;
+    long r = 0;
+
+    *open = 0;
+    while (r == 0 && touched < b->n_runs)
+        r = protect(sys, &b->runs[touched++], PATCH_RW);
+    for (size_t i = 0; r == 0 && i < b->n; i++) {
+        const struct mvld_patch *patch = patch_nth(b, i);
+        if (patch->result == 0)
+            patch_copy((volatile uint8_t *)patch->address, patch->replace, patch->length);
+    }
+    for (size_t i = 0; i < touched; i++) {
+        struct patch_run *run = &b->runs[i];
+        if (protect(sys, run, PATCH_RX) != 0 && protect(sys, run, PATCH_RX) != 0) {
+            struct patch_run kept = b->runs[*open];
+            b->runs[(*open)++] = *run;
+            *run = kept;
+        }
+    }
+    return r;
+}
+
+static int apply(struct mvld_batch *b)
+{
+    struct rimf_patcher *p = b->patcher;
+    size_t open;
+    long r;
+
+    if (!p->alone)
+        return -EBUSY;
+    r = patch_mprotect_allowed(p);
+    if (r == 0)
+        r = patch_runs(b, PATCH_GAP);
+    if (r)
+        return (int)r;
+    if (patch_window_hits(b))
+        return -EBUSY;
+    for (size_t i = 0; i < b->n_runs; i++) {
+        if (b->regions[b->runs[i].region].page_size > RIMF_PAGE)
+            return -EINVAL;
+    }
+    r = window(b, &open);
+    while (open) {
+        open--;
+        patch_say(p, -EPERM, "the pages [%lx, %lx) could not be made executable again",
+                  b->runs[open].start, b->runs[open].stop);
+    }
+    return (int)r;
+}
+
+const struct patch_method patch_method_mprotect = {"mprotect", apply};

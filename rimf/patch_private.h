@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rimf/patch_private.h: shared by the files of the patch engine.
+ */
+#ifndef RIMF_PATCH_PRIVATE_H
+#define RIMF_PATCH_PRIVATE_H
+
+#include <errno.h>
+#include <sys/mman.h>
+
+#include "base.h"
+#include "lock.h"
+#include "patch.h"
+
+#define PATCH_RX (PROT_READ | PROT_EXEC)
+#define PATCH_RW (PROT_READ | PROT_WRITE)
+
+/* Code that runs while other code of its segment cannot: it must not lie in a
+ * page that it makes unexecutable, so it is gathered in a section of its own
+ * (patch_window_hits). */
+#define PATCH_WINDOW __attribute__((section("mvld_patch_text"), noinline))
+
+/* ---- what is mapped (patch_maps.c) ------------------------------------- */
+
+struct patch_vma {
+    uintptr_t start, end;
+    uint32_t prot;
+    int shared;
+    uint64_t page_size; /* 0: unknown, ordinary */
+    uint64_t offset, device, inode;
+};
+
+struct patch_maps {
+    const struct rimf_sys *sys;
+    int fd;
+    int text;          /* the kernel knows no PROCMAP_QUERY: read lines */
+    struct patch_vma last; /* the line read last */
+    size_t fill, next;     /* of buffer */
+    char buffer[4096];
+};
+
+int patch_maps_open(struct patch_maps *, const struct rimf_sys *);
+void patch_maps_close(struct patch_maps *);
+/* The mapping that holds `address`: 0, or -ENOENT.  Addresses of successive
+ * queries must ascend, and a query for a name (else NULL) be the first. */
+int patch_maps_find(struct patch_maps *, uintptr_t address, struct patch_vma *out, char *name,
+                    size_t name_size);
+
+/* ---- a batch ------------------------------------------------------------ */
+
+/* Executable memory without a hole: one or more mappings that follow each other
+ * and are all private and R-X. */
+struct patch_region {
+    uintptr_t start, end;
+    uint64_t offset, device, inode; /* of start; inode 0: no file, or several */
+    uint64_t page_size;
+};
+
+/* Pages that are changed together: [start, stop) of one region, for the patches
+ * [first, end) by address. */
+struct patch_run {
+    uintptr_t start, stop;
+    size_t first, end;
+    size_t region;
+};
+
+struct mvld_batch {
+    struct rimf_patcher *patcher;
+    struct mvld_patch *patches; /* as added */
+    size_t n, capacity;
+    int ascending;    /* as added is by address */
+    uint32_t *order;  /* else: indices by address, made by commit */
+    struct patch_region *regions; /* by address, made by commit */
+    size_t n_regions, regions_capacity;
+    struct patch_run *runs; /* by address, made by a method */
+    size_t n_runs, runs_capacity;
+};
+
+struct patch_method {
+    const char *name;
+    /* Applies every patch with result 0.  0: done.  Negative errno: nothing has
+     * changed.  1: done in part, `result` says which. */
+    int (*apply)(struct mvld_batch *);
+};
+extern const struct patch_method patch_method_mprotect;
+
+struct rimf_patcher {
+    struct rimf_patch_host host;
+    const struct patch_method *forced;
+    uintptr_t scratch; /* one page, R-X: what may this process do? */
+    struct mvld_patch *spare; /* the array of the last batch */
+    size_t spare_capacity;
+    int alone; /* for the batch under way: nothing else runs in this address space */
+    struct patch_maps maps;
+};
+
+/* The i-th by address. */
+static inline struct mvld_patch *patch_nth(const struct mvld_batch *b, size_t i)
+{
+    return &b->patches[b->order ? b->order[i] : i];
+}
+
+/* Fills `runs`: patches whose pages are at most `gap` bytes apart and in one region
+ * are in one run.  0, -ENOMEM. */
+int patch_runs(struct mvld_batch *, uintptr_t gap);
+/* A stretch of bytes from one place to another; neither calls nor is replaced by
+ * memcpy, which may lie anywhere. */
+static inline __attribute__((always_inline)) void patch_copy(volatile uint8_t *to,
+                                                             const uint8_t *from, size_t n)
+{
+    while (n--)
+        *to++ = *from++;
+}
+
+void patch_say(const struct rimf_patcher *, int err, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* ---- what this process may do (patch_process.c) -------------------------- */
+
+/* All signals off for this thread, and back. */
+int patch_signals_off(const struct rimf_sys *, uint64_t *before);
+void patch_signals_back(const struct rimf_sys *, const uint64_t *before);
+/* 1: no other thread, nor another process in the same address space. */
+int patch_alone(const struct rimf_sys *);
+/* 0: mprotect may take a page from RW- to R-X, as far as can be known. */
+int patch_mprotect_allowed(struct rimf_patcher *);
+
+#endif

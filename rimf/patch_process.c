@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rimf/patch_process.c: what this process may do to its own code, and who else
+ * runs in it.  Asked at every commit: programs start threads, give up
+ * privileges and load filters at any time, and each question costs less than a
+ * microsecond.
+ */
+#include <fcntl.h>
+#include <linux/sched.h>
+#include <sys/stat.h>
+
+#include "patch_private.h"
+
+int patch_signals_off(const struct rimf_sys *sys, uint64_t *before)
+{
+    const uint64_t all = ~0UL;
+
+    return (int)SYS6(sys, SYS_rt_sigprocmask, 2 /* SIG_SETMASK */, &all, before, 8, 0, 0);
+}
+
+void patch_signals_back(const struct rimf_sys *sys, const uint64_t *before)
+{
+    SYS6(sys, SYS_rt_sigprocmask, 2 /* SIG_SETMASK */, before, 0, 8, 0, 0);
+}
+
+/* unshare(2) of memory, signal handlers and thread group does nothing in a
+ * process that shares its memory with nobody, and fails in any other: the
+ * kernel's own answer, and it counts vfork's parent and bare CLONE_VM too.
+ * Where a filter forbids the call, the links of /proc/self/task are counted
+ * (itself, its parent, and one a thread); no answer means "not alone".
+ * While the answer is used, signals are blocked, so this thread starts none. */
+int patch_alone(const struct rimf_sys *sys)
+{
+    struct stat st;
+    long r = SYS3(sys, SYS_unshare, CLONE_VM | CLONE_SIGHAND | CLONE_THREAD, 0, 0);
+
+    if (r == 0)
+        return 1;
+    if (r == -EINVAL)
+        return 0;
+    r = SYS6(sys, SYS_newfstatat, AT_FDCWD, "/proc/self/task", &st, 0, 0, 0);
+    return r == 0 && st.st_nlink == 3;
+}
+
+/* A page that is executable already is asked to become so: nothing changes, but
+ * a seccomp filter against new executable memory shows itself.  The page was
+ * written first and made executable then, which shows SELinux's execmem.
+ * PR_SET_MDWE has its own question. */
+#define PR_GET_MDWE 66
+
+int patch_mprotect_allowed(struct rimf_patcher *p)
+{
+    const struct rimf_sys *sys = p->host.sys;
+    long r;
+
+    if (!p->scratch) {
+        r = sys_mmap(sys, 0, RIMF_PAGE, PATCH_RW, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (sys_failed(r))
+            return (int)r;
+        *(volatile uint8_t *)r = 0xc3;
+        p->scratch = (uintptr_t)r;
+    }
+    r = SYS6(sys, SYS_prctl, PR_GET_MDWE, 0, 0, 0, 0, 0);
+    if (r > 0)
+        return -EPERM;
+    do {
+        r = sys_mprotect(sys, p->scratch, RIMF_PAGE, PATCH_RX);
+    } while (r == -EINTR);
+    return (int)r;
+}
