@@ -234,6 +234,24 @@ int elf_slot(const struct elf_file *f, uint64_t slot, struct elf_target *out)
     return 0;
 }
 
+int elf_object(const struct elf_file *f, const char *name, uint64_t *address)
+{
+    /* No section header says how many symbols there are; linkers put the strings
+     * behind them, and a table that is not there ends the walk as well. */
+    for (uint32_t i = 1; i < f->size / sizeof(Elf64_Sym); i++) {
+        struct elf_target t;
+        if (f->strtab > f->symtab && f->symtab + i * sizeof(Elf64_Sym) >= f->strtab)
+            break;
+        if (dynamic_symbol(f, i, &t))
+            break;
+        if (t.defined && !strcmp(t.symbol, name)) {
+            *address = t.address;
+            return 0;
+        }
+    }
+    return -1;
+}
+
 /* ---- names of functions ------------------------------------------------------ */
 
 static int by_address(const void *a, const void *b)
@@ -264,7 +282,7 @@ static void add_functions(struct elf_file *f, const Elf64_Shdr *table, const Elf
     }
 }
 
-static void read_functions(struct elf_file *f)
+static void read_names(struct elf_file *f)
 {
     const Elf64_Ehdr *h = &f->header;
     if (h->e_shentsize != sizeof(Elf64_Shdr) ||
@@ -344,7 +362,7 @@ int elf_file_open(struct elf_file *f, const char *path)
     f->path = path;
     if (read_whole(f) || read_headers(f) || read_dynamic(f))
         return -1;
-    read_functions(f);
+    read_names(f);
     return 0;
 }
 

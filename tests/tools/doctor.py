@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: MIT
+"""`mvld doctor` finds out what works by trying it, and sees what is wrong with a
+host loader, a configuration file, a pass.
+
+A failure means that it reports a machine that is not this one.
+"""
+import ctypes
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from support import ENV, check, compile_file, contains, equal, finish, run, scratch
+
+mvld, include = sys.argv[1], sys.argv[2]
+PR_SET_MDWE, REFUSE_EXEC_GAIN = 65, 1
+
+PASS = """
+#include <mvld/pass.h>
+const struct mvld_pass mvld_pass = { .abi = ABI, .size = sizeof(struct mvld_pass),
+                                     .name = "count", .help = "counts the objects" };
+"""
+
+
+def findings(*options, **more):
+    code, out, err = run(mvld, "doctor", "--json", *options, **more)
+    equal(err, "", "no complaint")
+    return code, {f["name"]: f for f in json.loads(out)}
+
+
+with scratch() as folder:
+    folder = Path(folder)
+    quiet = {"XDG_CONFIG_HOME": str(folder / "none"), "PATH": os.environ["PATH"]}
+    code, found = findings(env=quiet)
+    for name in ("mprotect", "remap", "selfmem", "PR_SET_MDWE", "membarrier SYNC_CORE", "FSRM",
+                 "hugetlb 2048kB", "THP: enabled", "vm.overcommit_memory", "_dl_debug_state",
+                 "mmap sites", "system", "gcc"):
+        check(name in found, f"{name} is reported")
+    equal(code, int(any(f["state"] == "problem" for f in found.values())), "exit code")
+    check(all(set(f) == {"part", "name", "state", "text", "remedy"} for f in found.values()), "fields")
+    equal(found["vm.overcommit_memory"]["text"][0],
+          Path("/proc/sys/vm/overcommit_memory").read_text()[0], "the kernel's value")
+    contains(run(mvld, "doctor", env=quiet)[1], "_dl_debug_state", "as text")
+
+    # Under PR_SET_MDWE the methods that make pages executable stop working, and
+    # doctor, which tries them, says so.
+    libc = ctypes.CDLL(None)
+    with subprocess.Popen([mvld, "doctor", "--json"], stdout=subprocess.PIPE,
+                          env=dict(ENV, **quiet),
+                          preexec_fn=lambda: libc.prctl(PR_SET_MDWE, REFUSE_EXEC_GAIN, 0, 0, 0)
+                          ) as p:
+        denied = {f["name"]: f for f in json.loads(p.communicate(timeout=60)[0])}
+    if not denied["PR_SET_MDWE"]["text"].startswith("set here"):
+        print("not tried: this kernel has no PR_SET_MDWE")
+    else:
+        equal((denied["mprotect"]["state"], denied["remap"]["state"]), ("absent", "absent"),
+              "methods under PR_SET_MDWE")
+        contains(denied["mprotect"]["text"], "mprotect back to R-X: Permission denied", "the step")
+        equal(denied["selfmem"]["state"], found["selfmem"]["state"], "selfmem under PR_SET_MDWE")
+
+    code, bad = findings("--host-loader", "/bin/ls", env=quiet)
+    equal((code, bad["_dl_debug_state"]["state"]), (1, "problem"), "no host loader")
+    code, bad = findings("--host-loader", folder / "absent", env=quiet)
+    equal((code, bad["file"]["state"]), (1, "problem"), "an absent host loader")
+
+    apps = folder / "mvld" / "apps.d"
+    apps.mkdir(parents=True)
+    config = apps / "a.conf"
+    config.write_text("[app]\n")
+    config.chmod(0o644)
+    code, good = findings(env={**quiet, "XDG_CONFIG_HOME": str(folder)})
+    equal((good["configuration file"]["state"], good["configuration file"]["text"]), ("ok", str(config)), "a good file")
+    config.chmod(0o666)
+    code, bad = findings(env={**quiet, "XDG_CONFIG_HOME": str(folder)})
+    equal((code, bad["configuration file"]["state"]), (1, "problem"), "a file that others can write")
+    contains(bad["configuration file"]["text"], f"{config} has mode 0666", "the file and its mode")
+
+    passes = folder / "passes"
+    passes.mkdir()
+    (folder / "pass.c").write_text(PASS)
+    options = ["-shared", "-fPIC", "-nostdlib", f"-I{include}", folder / "pass.c"]
+    compile_file(passes / "count.so", "-DABI=MVLD_PASS_ABI", *options)
+    compile_file(passes / "future.so", "-DABI=99", *options)
+    (passes / "text.so").write_text("no pass\n")
+    code, found = findings("--passes", passes, env=quiet)
+    equal(code, 1, "wrong passes are a problem")
+    equal((found["count.so"]["state"], found["count.so"]["text"]), ("ok", "counts the objects"),
+          "a pass")
+    contains(found["future.so"]["text"], "ABI 99", "a pass of another ABI")
+    contains(found["text.so"]["text"], "not an ELF file", "a file that is no pass")
+
+    equal(run(mvld, "doctor", "more")[0], 2, "an argument is wrong usage")
+    contains(run(mvld, "doctor", "--help")[1], "Usage: mvld doctor", "--help")
+finish()

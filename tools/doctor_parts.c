@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * doctor_parts.c: the host loader, configuration files, passes, the compiler.
+ */
+#include "doctor.h"
+#include "elf_file.h"
+
+#include "mvld/pass.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <glob.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---- the host loader ------------------------------------------------------------ */
+
+static const struct elf_symbol *find_function(const struct elf_file *f, const char *name)
+{
+    for (size_t i = 0; i < f->n_functions; i++)
+        if (!strcmp(f->functions[i].name, name))
+            return &f->functions[i];
+    return NULL;
+}
+
+/* The sentence in which a libc names itself. */
+static void report_version(struct report *r, const struct elf_file *f)
+{
+    static const char *const marks[] = {" release version ", "musl libc"};
+    for (size_t i = 0; i < sizeof marks / sizeof *marks; i++) {
+        const unsigned char *at = memmem(f->bytes, f->size, marks[i], strlen(marks[i]));
+        if (!at)
+            continue;
+        const unsigned char *begin = at, *end = at;
+        while (begin > f->bytes && begin[-1] >= 0x20 && begin[-1] < 0x7f)
+            begin--;
+        while (end < f->bytes + f->size && *end >= 0x20 && *end < 0x7f)
+            end++;
+        int n = (int)(end - begin < 200 ? end - begin : 200);
+        report_finding(r, "version", FINDING_OK, NULL, "%.*s", n, (const char *)begin);
+        return;
+    }
+    report_finding(r, "version", FINDING_ABSENT, NULL, "it does not say");
+}
+
+/* Room for `jmp rel32` where _dl_debug_state does nothing: `ret`, or
+ * `endbr64; ret`, and padding up to 5 bytes. */
+static int hookable(const uint8_t *b)
+{
+    static const uint8_t endbr64[4] = {0xf3, 0x0f, 0x1e, 0xfa};
+    static const uint8_t nops[][4] = {
+        {0x66, 0x66, 0x2e, 0x0f}, /* data16 cs nopw … */
+        {0x66, 0x2e, 0x0f, 0x1f}, /* cs nopw … */
+        {0x0f, 0x1f, 0x00, 0x00}, /* nopl (%rax) + 1 */
+        {0x0f, 0x1f, 0x40, 0x00}, /* nopl 0(%rax) */
+        {0x0f, 0x1f, 0x44, 0x00}, /* nopl 0(%rax,%rax,1) */
+        {0x0f, 0x1f, 0x80, 0x00}, /* nopl 0(%rax) with disp32 */
+        {0x0f, 0x1f, 0x84, 0x00}, /* nopl 0(%rax,%rax,1) with disp32 */
+        {0x90, 0x90, 0x90, 0x90}, {0xcc, 0xcc, 0xcc, 0xcc}, {0x00, 0x00, 0x00, 0x00},
+    };
+    b += memcmp(b, endbr64, 4) ? 0 : 4;
+    if (*b++ != 0xc3)
+        return 0;
+    for (size_t i = 0; i < sizeof nops / sizeof *nops; i++)
+        if (!memcmp(b, nops[i], i == 2 ? 3 : 4))
+            return 1;
+    return 0;
+}
+
+static void report_hook(struct report *r, const struct elf_file *f)
+{
+    const struct elf_symbol *s = find_function(f, "_dl_debug_state");
+    uint8_t b[12];
+    char hex[3 * sizeof b + 1] = "";
+
+    if (!s || elf_read(f, s->address, b, sizeof b)) {
+        report_finding(r, "_dl_debug_state", FINDING_PROBLEM, NULL,
+                       "not exported: programs run untransformed");
+        return;
+    }
+    for (size_t i = 0; i < sizeof b; i++)
+        sprintf(hex + 3 * i, "%02x%s", b[i], i + 1 < sizeof b ? " " : "");
+    if (hookable(b))
+        report_finding(r, "_dl_debug_state", FINDING_OK, NULL, "can be hooked: %s", hex);
+    else
+        report_finding(r, "_dl_debug_state", FINDING_PROBLEM, NULL,
+                       "%s: no room for a jump; programs run untransformed", hex);
+}
+
+/* b8 09 00 00 00  mov $9, %eax;  0f 05  syscall */
+static void report_mmap_sites(struct report *r, const struct elf_file *f)
+{
+    static const uint8_t site[] = {0xb8, 0x09, 0x00, 0x00, 0x00, 0x0f, 0x05};
+    unsigned n = 0;
+
+    for (size_t i = 0; i < f->phnum; i++) {
+        const Elf64_Phdr *p = &f->phdr[i];
+        if (p->p_type != PT_LOAD || !(p->p_flags & PF_X))
+            continue;
+        const uint8_t *at = f->bytes + p->p_offset, *end = at + p->p_filesz;
+        for (; (at = memmem(at, (size_t)(end - at), site, sizeof site)); at += sizeof site)
+            n++;
+    }
+    if (n >= 1 && n <= 3)
+        report_finding(r, "mmap sites", FINDING_OK, NULL, "%u: libraries can be placed", n);
+    else
+        report_finding(r, "mmap sites", FINDING_ABSENT, NULL,
+                       "%u found, 1 to 3 expected: libraries stay where the kernel puts them", n);
+}
+
+void doctor_host_loader(struct report *r, const char *path)
+{
+    struct elf_file f;
+    char *real = realpath(path, NULL);
+
+    report_heading(r, "Host loader");
+    if (elf_file_open(&f, path)) {
+        report_finding(r, "file", FINDING_PROBLEM, "--host-loader FILE", "%s: %s", path, f.error);
+    } else {
+        report_finding(r, "file", FINDING_OK, NULL, "%s%s%s%s", path, real ? " (" : "",
+                       real ? real : "", real ? ")" : "");
+        report_version(r, &f);
+        report_hook(r, &f);
+        report_mmap_sites(r, &f);
+    }
+    free(real);
+    elf_file_close(&f);
+}
+
+/* ---- configuration ------------------------------------------------------------------ */
+
+/* Who may write a file decides what runs in the programs of all who read it. */
+static void report_file(struct report *r, const char *path, const char *name, uid_t owner)
+{
+    struct stat st;
+    /* Debian's users have a group of their own, that often may write. */
+    unsigned others = owner == 0 ? 022 : 002;
+
+    if (stat(path, &st))
+        report_finding(r, name, errno == ENOENT ? FINDING_ABSENT : FINDING_PROBLEM, NULL, "%s: %s",
+                       path, strerror(errno));
+    else if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
+        report_finding(r, name, FINDING_PROBLEM, "put a file there", "%s is no file", path);
+    else if (st.st_uid != 0 && st.st_uid != owner)
+        report_finding(r, name, FINDING_PROBLEM, "chown it", "%s belongs to user %u", path,
+                       st.st_uid);
+    else if (st.st_mode & others)
+        report_finding(r, name, FINDING_PROBLEM, "chmod go-w it", "%s has mode %04o: others can write",
+                       path, st.st_mode & 07777);
+    else if (S_ISREG(st.st_mode) && access(path, R_OK))
+        report_finding(r, name, FINDING_PROBLEM, "chmod a+r it", "%s: %s", path, strerror(errno));
+    else
+        report_finding(r, name, FINDING_OK, NULL, "%s", path);
+}
+
+static void report_folder(struct report *r, const char *folder, const char *name, uid_t owner)
+{
+    glob_t found = {0};
+    report_file(r, folder, name, owner);
+    char *pattern = must_print("%s/*.conf", folder);
+    if (!glob(pattern, 0, NULL, &found))
+        for (size_t i = 0; i < found.gl_pathc; i++)
+            report_file(r, found.gl_pathv[i], "configuration file", owner);
+    globfree(&found);
+    free(pattern);
+}
+
+void doctor_configuration(struct report *r)
+{
+    const char *xdg = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
+    const char *named = getenv("MVLD_CONFIG"), *switched = getenv("MVLD");
+
+    report_heading(r, "Configuration");
+    report_file(r, MVLD_SYSCONFDIR "/mvld/mvld.conf", "system", 0);
+    report_folder(r, MVLD_SYSCONFDIR "/mvld/apps.d", "applications", 0);
+    if ((xdg && *xdg) || (home && *home)) {
+        char *folder = xdg && *xdg ? must_print("%s/mvld/apps.d", xdg)
+                                   : must_print("%s/.config/mvld/apps.d", home);
+        report_folder(r, folder, "applications of user", geteuid());
+        free(folder);
+    }
+    if (named && *named)
+        report_file(r, named, "MVLD_CONFIG", geteuid());
+    if (switched && !strcmp(switched, "off"))
+        report_finding(r, "MVLD", FINDING_ABSENT, "unset MVLD",
+                       "MVLD=off: programs run untransformed");
+}
+
+/* ---- passes --------------------------------------------------------------------------- */
+
+/* The string that a pointer in the file will lead to. */
+static const char *pointed(const struct elf_file *f, uint64_t slot)
+{
+    struct elf_target t;
+    if (elf_slot(f, slot, &t) || !t.defined)
+        return NULL;
+    return elf_string(f, t.address, UINT64_MAX);
+}
+
+static void report_pass(struct report *r, const char *path)
+{
+    struct elf_file f;
+    uint64_t address = 0;
+    uint32_t abi = 0;
+    const char *slash = strrchr(path, '/');
+    const char *name = slash ? slash + 1 : path;
+
+    if (elf_file_open(&f, path)) {
+        report_finding(r, name, FINDING_PROBLEM, NULL, "%s: %s", path, f.error);
+    } else if (elf_object(&f, "mvld_pass", &address) || elf_read(&f, address, &abi, sizeof abi)) {
+        report_finding(r, name, FINDING_PROBLEM, NULL, "%s does not define mvld_pass", path);
+    } else if (abi != MVLD_PASS_ABI) {
+        report_finding(r, name, FINDING_PROBLEM, "build it for this mvld",
+                       "%s has ABI %u, this mvld has %u", path, abi, MVLD_PASS_ABI);
+    } else {
+        const char *help = pointed(&f, address + offsetof(struct mvld_pass, help));
+        report_finding(r, name, FINDING_OK, NULL, "%s", help ? help : path);
+    }
+    elf_file_close(&f);
+}
+
+void doctor_passes(struct report *r, const char *folder)
+{
+    static const char *const patterns[] = {"*.so", "*/*.so"}; /* a build has a folder a pass */
+    unsigned n = 0;
+
+    report_heading(r, "Passes");
+    for (size_t k = 0; k < sizeof patterns / sizeof *patterns; k++) {
+        glob_t found = {0};
+        char *pattern = must_print("%s/%s", folder, patterns[k]);
+        if (!glob(pattern, 0, NULL, &found))
+            for (size_t i = 0; i < found.gl_pathc; i++, n++)
+                report_pass(r, found.gl_pathv[i]);
+        globfree(&found);
+        free(pattern);
+    }
+    if (!n)
+        report_finding(r, "passes", FINDING_ABSENT, "install mvld, or --passes FOLDER",
+                       "none in %s", folder);
+}
+
+/* ---- the compiler ---------------------------------------------------------------------- */
+
+static int first_line_of(const char *command, char *to, size_t size)
+{
+    FILE *f = popen(command, "r");
+    int got = f && fgets(to, (int)size, f) != NULL;
+    if (f && pclose(f) != 0)
+        got = 0;
+    if (got)
+        to[strcspn(to, "\n")] = 0;
+    return got ? 0 : -1;
+}
+
+void doctor_compiler(struct report *r)
+{
+    char version[64], folder[512];
+
+    report_heading(r, "Compiler");
+    if (first_line_of("gcc -dumpfullversion 2>/dev/null", version, sizeof version) ||
+        first_line_of("gcc -print-file-name=plugin 2>/dev/null", folder, sizeof folder)) {
+        report_finding(r, "gcc", FINDING_ABSENT, "apt-get install gcc", "not found");
+        return;
+    }
+    report_finding(r, "gcc", FINDING_OK, NULL, "version %s", version);
+    char *header = must_print("%s/include/gcc-plugin.h", folder);
+    char *remedy = must_print("apt-get install gcc-%d-plugin-dev", atoi(version));
+    if (access(header, R_OK))
+        report_finding(r, "plugin headers", FINDING_ABSENT, remedy, "no %s", header);
+    else
+        report_finding(r, "plugin headers", FINDING_OK, NULL, "%s/include", folder);
+    free(remedy);
+    free(header);
+}

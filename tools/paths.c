@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * paths.c: see paths.h.  MVLD_* come from meson.build.
+ */
+#include "paths.h"
+#include "tools.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* `relative` to the folder above that of this command, when it exists there. */
+static const char *beside(const char *relative)
+{
+    char *self = realpath("/proc/self/exe", NULL), *slash, *path = NULL;
+    for (int i = 0; self && i < 2 && (slash = strrchr(self, '/')); i++)
+        *slash = 0;
+    if (self) {
+        path = must_print("%s/%s", self, relative);
+        if (access(path, F_OK)) {
+            free(path);
+            path = NULL;
+        }
+    }
+    free(self);
+    return path;
+}
+
+const char *path_loader(void)
+{
+    const char *built = beside("loader/ld-mvld.so.1");
+    return built ? built : MVLD_LOADER;
+}
+
+const char *path_passes(void)
+{
+    const char *built = beside("passes");
+    return built ? built : MVLD_PASS_DIR;
+}
+
+const char *path_host_loader(void)
+{
+    return access(MVLD_HOST_LOADER_DIVERTED, F_OK) ? MVLD_HOST_LOADER : MVLD_HOST_LOADER_DIVERTED;
+}
