@@ -37,7 +37,18 @@ const char *pipeline_library(const struct pipeline *, size_t i);
 /* A key of the [app] section that is stage 0's own ("placement", "patch"), or NULL. */
 const char *pipeline_setting(const struct pipeline *, const char *key);
 
-/* At RT_CONSISTENT, and for each dlopen and dlclose later. */
+/* The i-th pass, or NULL. */
+const struct mvld_pass *pipeline_pass(const struct pipeline *, size_t i);
+/* The plan as INI text, a line a call (without its newline): which file and line
+ * matched and why, each pass with its options.  It can be read back. */
+void pipeline_print(const struct pipeline *, void (*line)(void *cookie, const char *text),
+                    void *cookie);
+/* Unmaps the passes and gives back the plan; only when none of them ran. */
+void pipeline_free(struct pipeline *);
+
+/* At RT_CONSISTENT, and for each dlopen and dlclose later.  run returns 0; -ECANCELED when
+ * a pass failed or was skipped, -EUCLEAN when the image is broken: both are in the
+ * log, and the program goes on. */
 int pipeline_run(struct pipeline *, struct mvld_image *);
 void pipeline_added(struct pipeline *, struct mvld_image *,
                     const struct mvld_object *const *objects, size_t n);

@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * loader/config_files.c: finds and reads the configuration files, in order:
+ *
+ *     /etc/mvld/mvld.conf
+ *     /etc/mvld/apps.d/ *.conf            sorted by name, byte by byte
+ *     $XDG_CONFIG_HOME/mvld/apps.d/ *.conf  else $HOME/.config/mvld/apps.d
+ *     $MVLD_CONFIG
+ *
+ * This runs in every process, and most have no configuration: a missing folder
+ * costs one failing openat, a file is read into the stack.  Whatever stands where
+ * a file is expected (a FIFO, a device, a folder, 100 MB) ends in a sentence,
+ * never in waiting.
+ */
+#include "base.h"
+#include "config.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#define FILE_MAX (1024 * 1024UL)
+#define ON_STACK 8192UL
+#define PATH_SIZE 4096UL
+
+enum trust {
+    TRUST_ANY,   /* named by the environment of this very process */
+    TRUST_OWNER, /* found in a home: its owner must be us or root */
+    TRUST_ROOT   /* AT_SECURE */
+};
+
+struct reader {
+    const struct pipeline_query *query;
+    struct arena *arena;
+    struct config_block *winner;
+    const struct why *why;
+};
+
+static long open_at(const struct reader *r, int folder, const char *name, int flags)
+{
+    return SYS6(r->query->sys, SYS_openat, folder, name, flags | O_CLOEXEC, 0, 0, 0);
+}
+
+static const char *error_words(long error)
+{
+    switch (error) {
+    case -ENOENT:
+        return "does not exist";
+    case -EACCES:
+    case -EPERM:
+        return "may not be read";
+    case -ELOOP:
+        return "is a symbolic link to itself";
+    case -ENOTDIR:
+        return "is no folder";
+    default:
+        return "cannot be read";
+    }
+}
+
+static int trusted(const struct reader *r, const char *path, const struct stat *st,
+                   enum trust trust)
+{
+    if (trust == TRUST_ROOT && (st->st_uid != 0 || (st->st_mode & 022)))
+        return refuse_at(r->why, EPERM, path, 0,
+                         "a program with special rights (AT_SECURE) takes only files that root "
+                         "owns and nobody else can write");
+    if (trust == TRUST_OWNER && st->st_uid != 0) {
+        long self = SYS3(r->query->sys, SYS_geteuid, 0, 0, 0);
+        if (self != (long)st->st_uid)
+            return refuse_at(r->why, EPERM, path, 0,
+                             "it belongs to user %u, this process is of user %ld", st->st_uid,
+                             self);
+    }
+    return 0;
+}
+
+/* Reads to the end of the file; length, or negative errno. */
+static long read_whole(const struct rimf_sys *sys, int fd, char *to, size_t size)
+{
+    size_t n = 0;
+
+    while (n < size) {
+        long got = sys_read(sys, fd, to + n, size - n);
+        if (got == -EINTR)
+            continue;
+        if (got <= 0)
+            return got < 0 ? got : (long)n;
+        n += (size_t)got;
+    }
+    return -EFBIG;
+}
+
+static int scan_from(const struct reader *r, const char *path, int fd, char *to, size_t size)
+{
+    long length = read_whole(r->query->sys, fd, to, size);
+
+    if (length == -EFBIG)
+        return refuse_at(r->why, EFBIG, path, 0, "the file is larger than 1 MiB, or it grows");
+    if (length < 0)
+        return refuse_at(r->why, (int)-length, path, 0, "the file cannot be read (error %ld)",
+                         -length);
+    struct config_text text = {path, to, (size_t)length};
+    return config_scan(r->query, r->arena, &text, r->winner, r->why);
+}
+
+static int scan_small(const struct reader *r, const char *path, int fd)
+{
+    char text[ON_STACK];
+
+    return scan_from(r, path, fd, text, sizeof(text));
+}
+
+static int scan_large(const struct reader *r, const char *path, int fd)
+{
+    struct arena pages = {.sys = r->query->sys};
+    char *text = arena_alloc(&pages, FILE_MAX + 1);
+    int error = text ? scan_from(r, path, fd, text, FILE_MAX + 1)
+                     : refuse(r->why, ENOMEM, "there is no memory to read %s", path);
+
+    arena_free(&pages);
+    return error;
+}
+
+/* `name` in `folder` is `path`. */
+static int read_file(const struct reader *r, int folder, const char *name, const char *path,
+                     enum trust trust, int may_be_absent)
+{
+    const struct rimf_sys *sys = r->query->sys;
+    struct stat st;
+    int error;
+
+    /* O_NONBLOCK: a FIFO without a writer must not hold up the program. */
+    long fd = open_at(r, folder, name, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+    if (fd == -ENOENT && may_be_absent)
+        return 0;
+    if (sys_failed(fd))
+        return refuse_at(r->why, (int)-fd, path, 0, "the file %s (error %ld)", error_words(fd),
+                         -fd);
+    long failed = SYS3(sys, SYS_fstat, fd, &st, 0);
+    if (failed)
+        error = refuse_at(r->why, (int)-failed, path, 0, "the file cannot be looked at");
+    else if (!S_ISREG(st.st_mode))
+        error = refuse_at(r->why, EINVAL, path, 0, "this is no regular file");
+    else if ((uint64_t)st.st_size > FILE_MAX)
+        error = refuse_at(r->why, EFBIG, path, 0, "the file is larger than 1 MiB");
+    else if (!(error = trusted(r, path, &st, trust)))
+        error = (uint64_t)st.st_size < ON_STACK ? scan_small(r, path, (int)fd)
+                                                : scan_large(r, path, (int)fd);
+    sys_close(sys, (int)fd);
+    return error;
+}
+
+/* ---- folders ------------------------------------------------------------------ */
+
+struct name {
+    struct name *next;
+    char *text;
+};
+
+static int before(const char *a, const char *b)
+{
+    while (*a && *a == *b) {
+        a++;
+        b++;
+    }
+    return (unsigned char)*a < (unsigned char)*b;
+}
+
+static struct name *merge(struct name *a, struct name *b)
+{
+    struct name *first = NULL, **tail = &first;
+
+    while (a && b) {
+        struct name **least = before(b->text, a->text) ? &b : &a;
+        *tail = *least;
+        *least = (*least)->next;
+        tail = &(*tail)->next;
+    }
+    *tail = a ? a : b;
+    return first;
+}
+
+/* Merge sort, bottom up: stack[i] holds a sorted list of 2^i names or nothing. */
+static struct name *sort(struct name *list)
+{
+    struct name *stack[40] = {0}, *all = NULL;
+
+    while (list) {
+        struct name *run = list;
+        size_t i = 0;
+        list = list->next;
+        run->next = NULL;
+        for (; i < RIMF_COUNT(stack) - 1 && stack[i]; i++) {
+            run = merge(stack[i], run);
+            stack[i] = NULL;
+        }
+        stack[i] = merge(stack[i], run);
+    }
+    for (size_t i = 0; i < RIMF_COUNT(stack); i++)
+        all = merge(stack[i], all);
+    return all;
+}
+
+struct entry { /* as getdents64 gives it */
+    uint64_t inode;
+    int64_t offset;
+    uint16_t size;
+    uint8_t type;
+    char name[];
+};
+
+static int is_conf(const char *name)
+{
+    size_t n = rimf_strlen(name);
+
+    return name[0] != '.' && n > 5 && rimf_streq(name + n - 5, ".conf");
+}
+
+static int list_folder(const struct reader *r, int fd, const char *path, struct name **out)
+{
+    char buffer[2048] __attribute__((aligned(8)));
+
+    for (;;) {
+        long got = SYS3(r->query->sys, SYS_getdents64, fd, buffer, sizeof(buffer));
+        if (got < 0 || got > (long)sizeof(buffer))
+            return refuse_at(r->why, EIO, path, 0, "the folder cannot be read (error %ld)", -got);
+        if (got == 0)
+            return 0;
+        for (long at = 0; at + (long)offsetof(struct entry, name) < got;) {
+            const struct entry *e = (const struct entry *)(buffer + at);
+            if (e->size <= offsetof(struct entry, name) || at + e->size > got)
+                break;
+            at += e->size;
+            if (!is_conf(e->name))
+                continue;
+            struct name *name = arena_alloc(r->arena, sizeof(*name));
+            char *text = arena_copy(r->arena, e->name, rimf_strlen(e->name));
+            if (!name || !text)
+                return refuse(r->why, ENOMEM, "there is no memory for the names in %s", path);
+            *name = (struct name){*out, text};
+            *out = name;
+        }
+    }
+}
+
+static int read_open_folder(const struct reader *r, int fd, const char *path, enum trust trust)
+{
+    char file[PATH_SIZE];
+    struct name *names = NULL;
+    int error = list_folder(r, fd, path, &names);
+
+    for (names = sort(names); names && !error; names = names->next) {
+        if (rimf_format(file, sizeof(file), "%s/%s", path, names->text) >= sizeof(file))
+            return refuse_at(r->why, ENAMETOOLONG, path, 0, "a name in it is too long");
+        error = read_file(r, fd, names->text, file, trust, 1);
+    }
+    return error;
+}
+
+static int read_system(const struct reader *r)
+{
+    const char *path = MVLD_SYSCONF_DIR;
+    enum trust trust = r->query->secure ? TRUST_ROOT : TRUST_ANY;
+    long folder = open_at(r, AT_FDCWD, path, O_PATH | O_DIRECTORY), apps;
+    int error;
+
+    if (folder == -ENOENT)
+        return 0;
+    if (sys_failed(folder))
+        return refuse_at(r->why, (int)-folder, path, 0, "the folder %s (error %ld)",
+                         error_words(folder), -folder);
+    error = read_file(r, (int)folder, "mvld.conf", MVLD_SYSCONF_DIR "/mvld.conf", trust, 1);
+    if (!error) {
+        apps = open_at(r, (int)folder, "apps.d", O_RDONLY | O_DIRECTORY);
+        if (!sys_failed(apps)) {
+            error = read_open_folder(r, (int)apps, MVLD_SYSCONF_DIR "/apps.d", trust);
+            sys_close(r->query->sys, (int)apps);
+        } else if (apps != -ENOENT) {
+            error = refuse_at(r->why, (int)-apps, MVLD_SYSCONF_DIR "/apps.d", 0,
+                              "the folder %s (error %ld)", error_words(apps), -apps);
+        }
+    }
+    sys_close(r->query->sys, (int)folder);
+    return error;
+}
+
+/* A home may be /dev/null, /nonexistent, or another user's: no configuration, and
+ * nothing to complain about. */
+static int read_user(const struct reader *r, const struct config_environment *env)
+{
+    char path[PATH_SIZE];
+    size_t length;
+
+    if (env->xdg_config_home)
+        length = rimf_format(path, sizeof(path), "%s/mvld/apps.d", env->xdg_config_home);
+    else if (env->home)
+        length = rimf_format(path, sizeof(path), "%s/.config/mvld/apps.d", env->home);
+    else
+        return 0;
+    if (length >= sizeof(path))
+        return 0;
+    long fd = open_at(r, AT_FDCWD, path, O_RDONLY | O_DIRECTORY);
+    if (sys_failed(fd))
+        return 0;
+    int error = read_open_folder(r, (int)fd, path, TRUST_OWNER);
+    sys_close(r->query->sys, (int)fd);
+    return error;
+}
+
+int config_each_file(const struct pipeline_query *query, const struct config_environment *env,
+                     struct arena *arena, struct config_block *winner, const struct why *why)
+{
+    struct reader r = {query, arena, winner, why};
+    int error = read_system(&r);
+
+    if (error || query->secure)
+        return error;
+    error = read_user(&r, env);
+    if (!error && env->config)
+        error = read_file(&r, AT_FDCWD, env->config, env->config, TRUST_ANY, 0);
+    return error;
+}

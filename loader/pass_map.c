@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * loader/pass_map.c: maps a pass, like a very small ld.so.
+ *
+ * A pass is an ELF shared object that needs nobody: no library, no symbol, no TLS,
+ * no constructor.  So it can be mapped before the host loader has started, and
+ * what it asks for beyond that is refused by name, so that its author knows which
+ * flag is missing.
+ *
+ *     read   header and program headers are read, not mapped, and judged
+ *     map    one reservation of the whole span, then each PT_LOAD over it
+ *     link   PT_DYNAMIC: symbols, RELATIVE and RELR, RELRO (pass_map_link.c)
+ *     check  the declarations (pass_map_check.c)
+ *
+ * Every number comes from a file that may be damaged: it is compared with what
+ * was mapped before it is used.  What may not happen: reading or writing outside
+ * the pass, leaving something mapped after a refusal, running any of its code.
+ * Not held against a writer who truncates the file while we read it: that is
+ * SIGBUS, as with any loader.
+ */
+#include "pass_map_private.h"
+#include "base.h"
+#include "sys.h"
+
+#include <errno.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+int pass_holds(const struct pass_object *o, uintptr_t address, size_t length, uint32_t prot)
+{
+    for (size_t i = 0; i < o->n_segments; i++) {
+        const struct mvld_segment *s = &o->segments[i];
+        if (address >= s->start && address < s->end && length <= s->end - address)
+            return (s->prot & prot) == prot;
+    }
+    return 0;
+}
+
+/* ---- headers ------------------------------------------------------------------ */
+
+static int read_exactly(struct mapping *m, int fd, void *to, size_t size, uint64_t at)
+{
+    long got = sys_pread(m->sys, fd, to, size, at);
+
+    return got == (long)size ? 0 : REFUSE(m, "the file is truncated in its headers");
+}
+
+static int read_headers(struct mapping *m, int fd)
+{
+    Elf64_Ehdr e;
+    struct stat st;
+
+    if (SYS3(m->sys, SYS_fstat, fd, &st, 0) || !S_ISREG(st.st_mode))
+        return REFUSE(m, "this is no regular file");
+    m->file_size = (uint64_t)st.st_size;
+    if (read_exactly(m, fd, &e, sizeof(e), 0))
+        return -ENOEXEC;
+    if (memcmp(e.e_ident, ELFMAG, SELFMAG) != 0)
+        return REFUSE(m, "this is no ELF file");
+    if (e.e_ident[EI_CLASS] != ELFCLASS64 || e.e_ident[EI_DATA] != ELFDATA2LSB ||
+        e.e_machine != EM_X86_64)
+        return REFUSE(m, "this is no 64-bit x86-64 object (class %u, machine %u)",
+                      e.e_ident[EI_CLASS], e.e_machine);
+    if (e.e_type != ET_DYN)
+        return REFUSE(m, "this is no shared object (e_type %u)", e.e_type);
+    if (e.e_phentsize != sizeof(Elf64_Phdr) || e.e_phnum == 0 || e.e_phnum > HEADERS_MAX)
+        return REFUSE(m, "it has %u program headers of %u bytes, at most %u of %zu are read",
+                      e.e_phnum, e.e_phentsize, HEADERS_MAX, sizeof(Elf64_Phdr));
+    m->n = e.e_phnum;
+    return read_exactly(m, fd, m->phdr, m->n * sizeof(Elf64_Phdr), e.e_phoff);
+}
+
+static int judge_load(struct mapping *m, size_t i, uint64_t *end)
+{
+    const Elf64_Phdr *p = &m->phdr[i];
+
+    if ((p->p_flags & PF_W) && (p->p_flags & PF_X))
+        return REFUSE(m, "segment %zu is writable and executable", i);
+    if (p->p_memsz > SPAN_MAX || p->p_vaddr > SPAN_MAX || p->p_filesz > p->p_memsz)
+        return REFUSE(m, "segment %zu has an impossible size or address", i);
+    if (p->p_offset > m->file_size || p->p_filesz > m->file_size - p->p_offset)
+        return REFUSE(m, "the file is truncated: segment %zu reaches beyond its end", i);
+    if (p->p_align > ALIGN_MAX || (p->p_align & (p->p_align - 1)))
+        return REFUSE(m, "segment %zu has an impossible alignment", i);
+    if ((p->p_vaddr - p->p_offset) % RIMF_PAGE)
+        return REFUSE(m, "segment %zu cannot be mapped: address and offset do not agree", i);
+    if (*end && rimf_page_down(p->p_vaddr) < rimf_page_up(*end))
+        return REFUSE(m, "segment %zu shares a page with the one before it, or comes too early",
+                      i);
+    if (p->p_memsz > p->p_filesz && !(p->p_flags & PF_W))
+        return REFUSE(m, "segment %zu has memory that is neither in the file nor writable", i);
+    if (m->out->n_segments == PASS_SEGMENTS_MAX)
+        return REFUSE(m, "it has more than %u segments", PASS_SEGMENTS_MAX);
+    *end = p->p_vaddr + p->p_memsz;
+    m->align = p->p_align > m->align ? p->p_align : m->align;
+    m->out->segments[m->out->n_segments++] = (struct mvld_segment){
+        p->p_vaddr, *end,
+        (p->p_flags & PF_R ? PROT_READ : 0u) | (p->p_flags & PF_W ? PROT_WRITE : 0u) |
+            (p->p_flags & PF_X ? PROT_EXEC : 0u)};
+    return 0;
+}
+
+static int judge_headers(struct mapping *m)
+{
+    uint64_t end = 0;
+
+    for (size_t i = 0; i < m->n; i++) {
+        const Elf64_Phdr *p = &m->phdr[i];
+        int error = 0;
+        switch (p->p_type) {
+        case PT_LOAD:
+            if (p->p_memsz)
+                error = judge_load(m, i, &end);
+            break;
+        case PT_DYNAMIC:
+            m->dynamic = p;
+            break;
+        case PT_GNU_RELRO:
+            m->relro = p;
+            break;
+        case PT_TLS:
+            return REFUSE(m, "it has thread-local variables (PT_TLS), a pass can have none");
+        case PT_INTERP:
+            return REFUSE(m, "it is a program (PT_INTERP), not a pass");
+        case PT_GNU_STACK:
+            if (p->p_flags & PF_X)
+                return REFUSE(m, "it asks for an executable stack");
+            break;
+        }
+        if (error)
+            return error;
+    }
+    if (!m->out->n_segments)
+        return REFUSE(m, "it has nothing to load (no PT_LOAD)");
+    if (!m->dynamic)
+        return REFUSE(m, "it has no dynamic section, so it is no shared object");
+    return 0;
+}
+
+/* ---- mapping ------------------------------------------------------------------- */
+
+/* Reserves the span; linked address 0 gets the alignment that was asked for. */
+static int reserve(struct mapping *m)
+{
+    struct pass_object *o = m->out;
+    uint64_t first = rimf_page_down(o->segments[0].start);
+    uint64_t length = rimf_page_up(o->segments[o->n_segments - 1].end) - first;
+    uint64_t slack = m->align > RIMF_PAGE ? m->align : 0;
+
+    if (length > SPAN_MAX)
+        return REFUSE(m, "it spans more than %lu MiB", SPAN_MAX >> 20);
+    long at = sys_mmap(m->sys, 0, length + slack, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (sys_failed(at))
+        return refuse_at(m->why, (int)-at, m->path, 0, "there is no memory to map it");
+    uint64_t base = (uint64_t)at - first;
+    if (slack)
+        base = (base + slack - 1) & ~(slack - 1);
+    o->base = base;
+    o->start = base + first;
+    o->end = o->start + length;
+    if (o->start > (uint64_t)at)
+        sys_munmap(m->sys, (uintptr_t)at, o->start - (uint64_t)at);
+    if ((uint64_t)at + length + slack > o->end)
+        sys_munmap(m->sys, o->end, (uint64_t)at + length + slack - o->end);
+    return 0;
+}
+
+static int map_segment(struct mapping *m, int fd, const Elf64_Phdr *p, struct mvld_segment *s)
+{
+    s->start = m->out->base + p->p_vaddr;
+    s->end = s->start + p->p_memsz;
+    uintptr_t start = rimf_page_down(s->start), file_end = s->start + p->p_filesz;
+    long at = (long)start;
+
+    if (p->p_filesz)
+        at = sys_mmap(m->sys, start, file_end - start, (int)s->prot, MAP_PRIVATE | MAP_FIXED, fd,
+                      rimf_page_down(p->p_offset));
+    if (!sys_failed(at) && p->p_memsz > p->p_filesz) {
+        uintptr_t zero = p->p_filesz ? rimf_page_up(file_end) : start;
+        if (p->p_filesz) /* the rest of the last page of the file */
+            memset((void *)file_end, 0, zero - file_end);
+        if (zero < rimf_page_up(s->end))
+            at = sys_mmap(m->sys, zero, rimf_page_up(s->end) - zero, (int)s->prot,
+                          MAP_PRIVATE | MAP_FIXED | MAP_ANONYMOUS, -1, 0);
+    }
+    if (sys_failed(at))
+        return refuse_at(m->why, (int)-at, m->path, 0, "the kernel does not map it (error %ld)",
+                         -at);
+    return 0;
+}
+
+static int map_segments(struct mapping *m, int fd)
+{
+    size_t next = 0;
+
+    for (size_t i = 0; i < m->n; i++) {
+        if (m->phdr[i].p_type != PT_LOAD || !m->phdr[i].p_memsz)
+            continue;
+        int error = map_segment(m, fd, &m->phdr[i], &m->out->segments[next++]);
+        if (error)
+            return error;
+    }
+    return 0;
+}
+
+static int load(struct mapping *m, int fd, const char *name)
+{
+    uint64_t symbol_size = 0;
+    int error = map_segments(m, fd);
+
+    if (!error)
+        error = pass_link(m, &symbol_size);
+    return error ? error : pass_check(m->out, name, symbol_size, m->why);
+}
+
+int pass_map(const struct rimf_sys *sys, int fd, const char *path, const char *name,
+             struct pass_object *out, const struct why *why)
+{
+    struct mapping m = {.sys = sys, .why = why, .path = path, .out = out, .align = RIMF_PAGE};
+    int error;
+
+    *out = (struct pass_object){.path = path};
+    error = read_headers(&m, fd);
+    if (!error)
+        error = judge_headers(&m);
+    if (!error)
+        error = reserve(&m);
+    if (error)
+        return error;
+    error = load(&m, fd, name);
+    if (error)
+        pass_unmap(sys, out);
+    return error;
+}
+
+void pass_unmap(const struct rimf_sys *sys, struct pass_object *o)
+{
+    if (o->end)
+        sys_munmap(sys, o->start, o->end - o->start);
+    *o = (struct pass_object){.path = o->path};
+}

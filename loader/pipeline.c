@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * loader/pipeline.c: plans what is done to one program.
+ *
+ *     environment, files   which [app] matches, what MVLD_TUNABLES lays over it
+ *     passes               each is found, mapped, checked
+ *     order                requires, after, conflicts, duplicates
+ *     options              each against the declaration of its pass
+ *
+ * Nothing of the program is touched and no code of a pass runs here, so that a
+ * refusal at any step leaves the program as it was.
+ */
+#include "base.h"
+#include "options.h"
+#include "pipeline_private.h"
+
+#include <errno.h>
+
+static int no_memory(const struct why *why)
+{
+    return refuse(why, ENOMEM, "there is no memory for the pipeline");
+}
+
+static size_t count_names(struct ini_slice list)
+{
+    struct ini_slice element;
+    size_t n = 0;
+
+    while (ini_list_next(&list, &element))
+        n++;
+    return n;
+}
+
+static int map_passes(struct pipeline *p, const char *pass_path, const struct why *why)
+{
+    struct ini_slice list = p->order->raw, element;
+
+    while (ini_list_next(&list, &element)) {
+        char *name = arena_copy(&p->arena, element.at, element.length);
+        if (!name)
+            return no_memory(why);
+        /* Found out before the same object is mapped twice. */
+        for (size_t i = 0; i < p->n; i++)
+            if (rimf_streq(p->passes[i].pass->name, name))
+                return refuse_at(why, EINVAL, p->order->file, p->order->line,
+                                 "the pass '%s' is in the pipeline twice", name);
+        int error = pipeline_find_pass(p, name, pass_path, &p->passes[p->n], why);
+        p->n += p->passes[p->n].object.end != 0; /* mapped: pipeline_free unmaps it */
+        if (error)
+            return error;
+    }
+    return 0;
+}
+
+static int settle_options(struct pipeline *p, const struct why *why)
+{
+    for (size_t i = 0; i < p->n; i++) {
+        struct planned_pass *it = &p->passes[i];
+        int error = options_settle(&p->arena, it->pass, it->path, &p->config, &it->settings,
+                                   &it->n_settings, why);
+        if (error)
+            return error;
+    }
+    return 0;
+}
+
+static int is_planned(const struct pipeline *p, const char *name)
+{
+    for (size_t i = 0; i < p->n; i++)
+        if (rimf_streq(p->passes[i].pass->name, name))
+            return 1;
+    return 0;
+}
+
+/* Sections of passes that are not in the pipeline are allowed, so that a pass can
+ * be taken out for one run; but a misspelt section should not go unseen. */
+static void note_unused(const struct pipeline *p)
+{
+    const char *noted = NULL;
+
+    for (const struct config_entry *e = p->config.entries; e; e = e->next) {
+        if (rimf_streq(e->section, "app") || is_planned(p, e->section) ||
+            (noted && rimf_streq(noted, e->section)))
+            continue;
+        noted = e->section;
+        rimf_log(&p->log, MVLD_LOG_PASSES, "%s:%u: not used: the pass '%s' is not in the pipeline",
+                 e->file, e->line, e->section);
+    }
+}
+
+static void log_line(void *cookie, const char *text)
+{
+    const struct pipeline *p = cookie;
+
+    rimf_log(&p->log, MVLD_LOG_PASSES, "%s", text);
+}
+
+static struct pipeline *new_pipeline(const struct pipeline_query *q, struct arena *arena)
+{
+    const char *program = q->program ? q->program : q->name ? q->name : "";
+    struct pipeline *p = arena_alloc(arena, sizeof(*p));
+
+    if (!p)
+        return NULL;
+    p->sys = q->sys;
+    p->log = q->log ? *q->log : (struct rimf_log){.sys = q->sys, .fd = -1};
+    p->secure = q->secure;
+    p->program = arena_copy(arena, program, rimf_strlen(program));
+    return p->program ? p : NULL;
+}
+
+/* 1: there is a pipeline.  0: none is asked for. */
+static int plan(const struct pipeline_query *q, struct arena *arena, struct pipeline **out,
+                const struct why *why)
+{
+    struct config_environment env;
+    struct config config;
+    struct pipeline *p;
+
+    config_environment(q, &env);
+    int found = config_read(q, &env, arena, &config, why);
+    if (found <= 0)
+        return found;
+    const struct config_entry *order = config_find(&config, "app", "passes");
+    if (!order || !count_names(order->raw))
+        return 0;
+    p = new_pipeline(q, arena);
+    if (!p)
+        return no_memory(why);
+    *out = p;
+    p->config = config;
+    p->order = order;
+    p->passes = arena_alloc(arena, count_names(order->raw) * sizeof(*p->passes));
+    if (!p->passes)
+        return no_memory(why);
+    p->arena = *arena; /* from here on the plan owns its memory */
+    int error = map_passes(p, env.pass_path, why);
+    if (!error)
+        error = pipeline_check_order(p, why);
+    if (!error)
+        error = settle_options(p, why);
+    *arena = p->arena;
+    return error ? error : 1;
+}
+
+int pipeline_plan(const struct pipeline_query *q, struct pipeline **out, char *text, size_t size)
+{
+    char own[512];
+    struct why why = text && size ? (struct why){text, size} : (struct why){own, sizeof(own)};
+    struct arena arena = {.sys = q->sys};
+    struct pipeline *p = NULL;
+
+    *out = NULL;
+    why.text[0] = 0;
+    int planned = plan(q, &arena, &p, &why);
+    if (planned > 0) {
+        *out = p;
+        note_unused(p);
+        if (rimf_log_enabled(&p->log, MVLD_LOG_PASSES))
+            pipeline_print(p, log_line, p);
+        return 0;
+    }
+    for (size_t i = 0; p && i < p->n; i++)
+        pass_unmap(q->sys, &p->passes[i].object);
+    arena_free(&arena);
+    if (planned < 0)
+        rimf_log(q->log, MVLD_LOG_WARNING, "mvld: %s: the program runs untransformed", why.text);
+    else
+        rimf_log(q->log, MVLD_LOG_PASSES, "no pipeline is configured for %s",
+                 q->program ? q->program : q->name ? q->name : "this program");
+    return planned;
+}
+
+void pipeline_free(struct pipeline *p)
+{
+    if (!p)
+        return;
+    for (size_t i = 0; i < p->n; i++)
+        pass_unmap(p->sys, &p->passes[i].object);
+    struct arena arena = p->arena; /* it holds *p */
+    arena_free(&arena);
+}
+
+const char *pipeline_library(const struct pipeline *p, size_t i)
+{
+    for (size_t at = 0; at < p->n; at++)
+        if (p->passes[at].library && i-- == 0)
+            return p->passes[at].library;
+    return NULL;
+}
+
+const char *pipeline_setting(const struct pipeline *p, const char *key)
+{
+    const struct config_entry *e = config_find(&p->config, "app", key);
+
+    return e ? e->text : NULL;
+}
+
+const struct mvld_pass *pipeline_pass(const struct pipeline *p, size_t i)
+{
+    return i < p->n ? p->passes[i].pass : NULL;
+}

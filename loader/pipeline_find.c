@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * loader/pipeline_find.c: where passes and their libraries lie.
+ *
+ * A pass is <folder>/<name>.so, in the folders of MVLD_PASS_PATH first and then in
+ * the one that was compiled in; a library beside the pass, or in the libdir.
+ */
+#include "base.h"
+#include "pipeline_private.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#define PATH_SIZE 4096u
+
+/* AT_SECURE: nobody but root may have a hand in it. */
+static int root_owns(const struct pipeline *p, long fd)
+{
+    struct stat st;
+
+    return !SYS3(p->sys, SYS_fstat, fd, &st, 0) && st.st_uid == 0 && !(st.st_mode & 022);
+}
+
+/* fd of a regular file's path, or negative errno. */
+static long open_file(const struct pipeline *p, const char *path, int flags)
+{
+    return sys_openat(p->sys, path, flags | O_CLOEXEC, 0);
+}
+
+/* 1: opened and mapped.  0: not in this folder. */
+static int try_folder(struct pipeline *p, const char *folder, size_t length, const char *name,
+                      struct planned_pass *out, const struct why *why)
+{
+    char path[PATH_SIZE], shown[PATH_SIZE];
+
+    if (length >= sizeof(shown))
+        return 0;
+    memcpy(shown, folder, length);
+    shown[length] = 0;
+    if (shown[0] != '/')
+        return refuse_at(why, EINVAL, "MVLD_PASS_PATH", 0, "'%s' is no absolute path", shown);
+    if (rimf_format(path, sizeof(path), "%s/%s.so", shown, name) >= sizeof(path))
+        return 0;
+    long fd = open_file(p, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+    if (fd == -ENOENT || fd == -ENOTDIR)
+        return 0;
+    if (sys_failed(fd))
+        return refuse_at(why, (int)-fd, path, 0, "the pass cannot be opened (error %ld)", -fd);
+    out->path = arena_copy(&p->arena, path, rimf_strlen(path));
+    int error = out->path ? 0 : refuse(why, ENOMEM, "there is no memory for the pass %s", name);
+    if (!error && p->secure && !root_owns(p, fd))
+        error = refuse_at(why, EPERM, path, 0,
+                          "a program with special rights (AT_SECURE) takes only passes that root "
+                          "owns and nobody else can write");
+    if (!error)
+        error = pass_map(p->sys, (int)fd, out->path, name, &out->object, why);
+    sys_close(p->sys, (int)fd);
+    return error ? error : 1;
+}
+
+static int find_object(struct pipeline *p, const char *name, const char *pass_path,
+                       struct planned_pass *out, const struct why *why)
+{
+    int found;
+
+    for (const char *folder = pass_path; folder && *folder;) {
+        const char *end = folder;
+        while (*end && *end != ':')
+            end++;
+        found = end > folder ? try_folder(p, folder, (size_t)(end - folder), name, out, why) : 0;
+        if (found)
+            return found < 0 ? found : 0;
+        folder = *end ? end + 1 : end;
+    }
+    found = try_folder(p, MVLD_PASS_DIR, sizeof(MVLD_PASS_DIR) - 1, name, out, why);
+    if (found)
+        return found < 0 ? found : 0;
+    return refuse_at(why, ENOENT, p->order->file, p->order->line,
+                     "there is no pass '%s': no %s.so in %s%s" MVLD_PASS_DIR, name, name,
+                     pass_path ? pass_path : "", pass_path ? " or " : "");
+}
+
+static int is_there(const struct pipeline *p, const char *path)
+{
+    long fd = open_file(p, path, O_PATH);
+    struct stat st;
+
+    if (sys_failed(fd))
+        return 0;
+    int good = !SYS3(p->sys, SYS_fstat, fd, &st, 0) && S_ISREG(st.st_mode) &&
+               (!p->secure || root_owns(p, fd));
+    sys_close(p->sys, (int)fd);
+    return good;
+}
+
+/* A library that is not there is no reason to refuse the pipeline: the program can
+ * run without it, only its calls into the library will not be found. */
+static int find_library(struct pipeline *p, struct planned_pass *pass, const struct why *why)
+{
+    const char *name = pass->pass->library;
+    char path[PATH_SIZE];
+    size_t folder;
+
+    if (!name)
+        return 0;
+    if (rimf_strrchr(name, '/')) {
+        if (name[0] != '/')
+            return refuse_at(why, EINVAL, pass->path, 0,
+                             "its library '%s' is neither a name nor an absolute path", name);
+        pass->library = is_there(p, name) ? name : NULL;
+    } else {
+        folder = (size_t)(rimf_strrchr(pass->path, '/') - pass->path);
+        memcpy(path, pass->path, folder);
+        if (rimf_format(path + folder, sizeof(path) - folder, "/%s", name) <
+                sizeof(path) - folder &&
+            is_there(p, path))
+            pass->library = arena_copy(&p->arena, path, rimf_strlen(path));
+        else if (rimf_format(path, sizeof(path), MVLD_LIB_DIR "/%s", name) < sizeof(path) &&
+                 is_there(p, path))
+            pass->library = arena_copy(&p->arena, path, rimf_strlen(path));
+    }
+    if (!pass->library)
+        rimf_log(&p->log, MVLD_LOG_WARNING,
+                 "mvld: %s: the library '%s' of this pass is neither beside it nor in %s: "
+                 "the program runs without it", pass->path, name, MVLD_LIB_DIR);
+    return 0;
+}
+
+int pipeline_find_pass(struct pipeline *p, const char *name, const char *pass_path,
+                       struct planned_pass *out, const struct why *why)
+{
+    int error = find_object(p, name, pass_path, out, why);
+
+    if (error)
+        return error;
+    out->pass = out->object.pass;
+    rimf_log(&p->log, MVLD_LOG_FILES, "pass %s: %s at 0x%lx; in gdb: add-symbol-file %s -o 0x%lx",
+             name, out->path, out->object.base, out->path, out->object.base);
+    return find_library(p, out, why);
+}

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * loader/pipeline_run.c: runs a plan.
+ *
+ * A pass that fails is reported, passes that require it are skipped with that
+ * reason, the others and the program go on.  Only a broken image (found under
+ * MVLD_DEBUG=verify) ends the pipeline: what later passes would read is not true.
+ */
+#include "base.h"
+#include "pipeline_private.h"
+
+#include <errno.h>
+
+struct timespec64 {
+    int64_t seconds, nanoseconds;
+};
+
+static uint64_t now(const struct pipeline *p)
+{
+    struct timespec64 t = {0, 0};
+
+    if (!rimf_log_enabled(&p->log, MVLD_LOG_STATISTICS))
+        return 0;
+    SYS3(p->sys, SYS_clock_gettime, 1 /* CLOCK_MONOTONIC */, &t, 0);
+    return (uint64_t)t.seconds * 1000000000u + (uint64_t)t.nanoseconds;
+}
+
+static void set_context(struct pipeline *p, struct planned_pass *it, struct mvld_image *image)
+{
+    it->context = (struct mvld_context){
+        .size = sizeof(it->context),
+        .api = rimf_api(),
+        .image = image,
+        .sys = p->sys,
+        .state = &it->state,
+        .settings = it->settings,
+        .n_settings = it->n_settings,
+    };
+}
+
+/* The required pass that did not run, or NULL. */
+static const char *missing_need(const struct pipeline *p, size_t i)
+{
+    for (const char *const *n = p->passes[i].pass->requires_passes; n && *n; n++)
+        for (size_t j = 0; j < p->n; j++)
+            if (rimf_streq(p->passes[j].pass->name, *n) && j != i &&
+                (p->passes[j].status == PASS_FAILED || p->passes[j].status == PASS_SKIPPED))
+                return *n;
+    return NULL;
+}
+
+static void skip(struct pipeline *p, size_t i, const char *why, const char *name)
+{
+    p->passes[i].status = PASS_SKIPPED;
+    rimf_log(&p->log, MVLD_LOG_WARNING, "mvld: the pass '%s' is skipped: %s%s",
+             p->passes[i].pass->name, why, name);
+}
+
+static void run_one(struct pipeline *p, size_t i, struct mvld_image *image)
+{
+    struct planned_pass *it = &p->passes[i];
+    const char *name = it->pass->name;
+    uint64_t began = now(p);
+    int error;
+
+    rimf_log(&p->log, MVLD_LOG_PASSES, "pass %s: runs", name);
+    set_context(p, it, image);
+    error = it->pass->run ? it->pass->run(&it->context) : 0;
+    it->nanoseconds = now(p) - began;
+    it->status = error < 0 ? PASS_FAILED : PASS_RAN;
+    if (error < 0)
+        rimf_log(&p->log, MVLD_LOG_WARNING, "mvld: the pass '%s' failed (error %d): %s", name,
+                 -error, rimf_api()->last_error(image));
+    else
+        rimf_log(&p->log, MVLD_LOG_PASSES, "pass %s: done", name);
+}
+
+/* 1 when the image is still what passes may rely on. */
+static int verify(struct pipeline *p, struct mvld_image *image, const char *after)
+{
+    if (!rimf_log_enabled(&p->log, MVLD_LOG_VERIFY))
+        return 1;
+    if (rimf_image_check(image) == 0) {
+        rimf_log(&p->log, MVLD_LOG_VERIFY, "the image is sound after %s", after);
+        return 1;
+    }
+    rimf_log(&p->log, MVLD_LOG_WARNING, "mvld: the image is broken after %s: %s", after,
+             rimf_api()->last_error(image));
+    return 0;
+}
+
+static void print_statistics(const struct pipeline *p)
+{
+    uint64_t total = 0;
+
+    if (!rimf_log_enabled(&p->log, MVLD_LOG_STATISTICS))
+        return;
+    for (size_t i = 0; i < p->n; i++)
+        total += p->passes[i].nanoseconds;
+    rimf_log(&p->log, MVLD_LOG_STATISTICS, "pass statistics:");
+    rimf_log(&p->log, MVLD_LOG_STATISTICS, "  total time in passes: %lu ns", total);
+    for (size_t i = 0; i < p->n; i++) {
+        const struct planned_pass *it = &p->passes[i];
+        uint64_t mille = total ? it->nanoseconds * 1000 / total : 0;
+        if (it->status == PASS_SKIPPED)
+            rimf_log(&p->log, MVLD_LOG_STATISTICS, "  time in %s: skipped", it->pass->name);
+        else
+            rimf_log(&p->log, MVLD_LOG_STATISTICS, "  time in %s: %lu ns (%lu.%lu%%)%s",
+                     it->pass->name, it->nanoseconds, mille / 10, mille % 10,
+                     it->status == PASS_FAILED ? ", failed" : "");
+    }
+}
+
+int pipeline_run(struct pipeline *p, struct mvld_image *image)
+{
+    int result = 0, sound = verify(p, image, "the host loader");
+    const char *last = NULL;
+
+    for (size_t i = 0; i < p->n; i++) {
+        const char *need = missing_need(p, i);
+        if (!sound)
+            skip(p, i, "the image is broken", "");
+        else if (need)
+            skip(p, i, "it requires a pass that did not run: ", need);
+        else {
+            run_one(p, i, image);
+            last = p->passes[i].pass->name;
+            sound = verify(p, image, last);
+        }
+        if (p->passes[i].status != PASS_RAN)
+            result = -ECANCELED;
+    }
+    print_statistics(p);
+    return sound ? result : -EUCLEAN;
+}
+
+void pipeline_added(struct pipeline *p, struct mvld_image *image,
+                    const struct mvld_object *const *objects, size_t n)
+{
+    for (size_t i = 0; i < p->n; i++) {
+        struct planned_pass *it = &p->passes[i];
+        if (it->status != PASS_RAN || !it->pass->added)
+            continue;
+        set_context(p, it, image);
+        uint64_t began = now(p);
+        int error = it->pass->added(&it->context, objects, n);
+        uint64_t took = now(p) - began;
+        rimf_log(&p->log, MVLD_LOG_STATISTICS, "time in %s for %zu added objects: %lu ns",
+                 it->pass->name, n, took);
+        if (error < 0)
+            rimf_log(&p->log, MVLD_LOG_WARNING,
+                     "mvld: the pass '%s' failed for added objects (error %d): %s",
+                     it->pass->name, -error, rimf_api()->last_error(image));
+        if (!verify(p, image, it->pass->name))
+            return;
+    }
+}
+
+void pipeline_removed(struct pipeline *p, struct mvld_image *image,
+                      const struct mvld_object *const *objects, size_t n)
+{
+    for (size_t i = p->n; i-- > 0;) { /* the last that came to know them forgets first */
+        struct planned_pass *it = &p->passes[i];
+        if (it->status != PASS_RAN || !it->pass->removed)
+            continue;
+        set_context(p, it, image);
+        it->pass->removed(&it->context, objects, n);
+        verify(p, image, it->pass->name);
+    }
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * loader/pipeline_why.h: the one sentence of a plan that was refused.
+ */
+#ifndef LOADER_PIPELINE_WHY_H
+#define LOADER_PIPELINE_WHY_H
+
+#include <stddef.h>
+
+struct why {
+    char *text;
+    size_t size;
+};
+
+/* Keeps the sentence and returns -err. */
+int refuse(const struct why *, int err, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* The same, after "FILE:LINE: ", or "FILE: " when line is 0. */
+int refuse_at(const struct why *, int err, const char *file, unsigned line, const char *format, ...)
+    __attribute__((format(printf, 5, 6)));
+
+#endif
