@@ -356,14 +356,28 @@ int elf_notes(struct elf_file *f, const char *name, uint32_t type,
     return 0;
 }
 
+static int parse(struct elf_file *f)
+{
+    if (read_headers(f) || read_dynamic(f))
+        return -1;
+    read_names(f);
+    return 0;
+}
+
 int elf_file_open(struct elf_file *f, const char *path)
 {
     memset(f, 0, sizeof *f);
     f->path = path;
-    if (read_whole(f) || read_headers(f) || read_dynamic(f))
-        return -1;
-    read_names(f);
-    return 0;
+    return read_whole(f) ? -1 : parse(f);
+}
+
+int elf_file_parse(struct elf_file *f, const char *path, unsigned char *bytes, size_t size)
+{
+    memset(f, 0, sizeof *f);
+    f->path = path;
+    f->bytes = bytes;
+    f->size = size;
+    return parse(f);
 }
 
 void elf_file_close(struct elf_file *f)

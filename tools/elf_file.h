@@ -43,6 +43,8 @@ struct elf_target {
 
 /* 0, or -1 with `error` set.  close() is harmless after a failed open. */
 int elf_file_open(struct elf_file *, const char *path);
+/* The same for bytes in memory, which the file takes over: close() frees them. */
+int elf_file_parse(struct elf_file *, const char *path, unsigned char *bytes, size_t size);
 void elf_file_close(struct elf_file *);
 
 /* Sets `error`; always -1. */

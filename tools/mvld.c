@@ -8,6 +8,7 @@
 #include <string.h>
 
 static const struct subcommand subcommands[] = {
+    {"set-interp", tool_set_interp, "make programs start under mvld, or as before"},
     {"doctor", tool_doctor, "what this machine and kernel allow"},
     {"show", tool_show, "switches, variants and call sites of an ELF file"},
 };

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: MIT
+"""`mvld set-interp` gives a program another loader, keeps everything else, and
+takes it back byte for byte.
+
+A copy of the machine's own loader stands in for ld-mvld.so.1, once under a short
+name and once under one that is longer than what it replaces.  A failure means
+that a program does not start, or is not what it was after --restore.
+"""
+import os
+import re
+import shutil
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+from support import check, contains, equal, finish, run, scratch
+
+mvld = sys.argv[1]
+HOST = Path("/lib64/ld-linux-x86-64.so.2")
+SOURCE = """
+#include <stdio.h>
+#include <stdlib.h>
+int main(int argc, char **argv) { printf("%d %s\\n", argc, argv[argc - 1]); return 7; }
+"""
+
+
+def interpreter(path):
+    text = run("readelf", "-lW", path)[1]
+    return re.search(r"program interpreter: (.*)\]", text).group(1)
+
+
+def build(path, *options):
+    """1 when this linker is there."""
+    return not subprocess.run(["gcc", "-o", str(path), "-x", "c", "-", *options], input=SOURCE,
+                              text=True, stderr=subprocess.DEVNULL).returncode
+
+
+def round_trip(program, loader, runs=True):
+    before = program.read_bytes()
+    program.chmod(0o750)
+    os.utime(program, ns=(1_000_000_000_123, 2_000_000_000_456))
+    was = program.stat()
+    attributes = os.listxattr(program)
+    code, out, err = run(mvld, "set-interp", "--loader", loader, program)
+    if not check(code == 0, f"{program.name} to {loader}: {err}"):
+        return
+    equal(interpreter(program), str(loader), f"{program.name}: interpreter")
+    now = program.stat()
+    for name in ("st_mode", "st_uid", "st_gid", "st_mtime_ns"):
+        equal(getattr(now, name), getattr(was, name), f"{program.name}: {name}")
+    equal(os.listxattr(program), attributes, f"{program.name}: extended attributes")
+    if runs:
+        equal(run(program, "a", "b"), (7, "3 b\n", ""), f"{program.name} under {loader}")
+        for tool in (["strip"], ["objcopy"]):
+            copy = shutil.copy(program, program.with_suffix(".copy"))
+            equal(run(*tool, copy)[0], 0, tool)
+            equal(run(copy, "a"), (7, "2 a\n", ""), f"{program.name} after {tool}")
+    equal(run(mvld, "set-interp", "--loader", loader, program)[0], 0, "twice is once")
+    code, out, err = run(mvld, "set-interp", "--restore", program)
+    equal((code, err), (0, ""), f"{program.name}: restore")
+    check(program.read_bytes() == before, f"{program.name}: restored byte for byte")
+    equal(program.stat().st_mtime_ns, was.st_mtime_ns, f"{program.name}: time after restore")
+    check(not list(program.parent.glob(".mvld*")), "nothing is left aside")
+
+
+with scratch() as folder:
+    folder = Path(folder)
+    short = Path("/tmp") / f"l{os.getpid()}.so.1"
+    long = folder / "a-folder-with-a-long-name" / "lib" / "ld-mvld.so.1"
+    long.parent.mkdir(parents=True)
+    shutil.copy(HOST, long)
+    programs = folder / "programs"
+    programs.mkdir()
+    kinds = {"pie": ["-pie"], "nopie": ["-no-pie"], "noseparate": ["-Wl,-z,noseparate-code"],
+             "nopie-noseparate": ["-no-pie", "-Wl,-z,noseparate-code"],
+             "stripped": ["-s"], "debug": ["-g3", "-O0"], "big-pages": ["-Wl,-z,max-page-size=0x200000"],
+             "lld": ["-fuse-ld=lld"], "gold": ["-fuse-ld=gold"], "mold": ["-fuse-ld=mold"],
+             "lld-nopie": ["-fuse-ld=lld", "-no-pie"]}
+    try:
+        shutil.copy(HOST, short)
+        for kind, options in kinds.items():
+            program = programs / kind
+            if not build(program, *options):
+                print("not tried:", kind)
+                continue
+            for loader in (short, long):
+                round_trip(program, loader)
+    finally:
+        short.unlink(missing_ok=True)
+
+    # Programs of the distribution.
+    for path in ("/bin/bash", "/bin/ls", "/usr/bin/python3", "/usr/bin/git"):
+        if os.path.exists(path):
+            program = programs / ("stock-" + os.path.basename(path))
+            shutil.copy(os.path.realpath(path), program)
+            round_trip(program, long, runs=False)
+            run(mvld, "set-interp", "--loader", long, program)
+            equal(run(program, "--version")[:2], run(path, "--version")[:2], f"{path} runs")
+
+    # What must not be touched is not touched.
+    program = programs / "pie"
+
+    def refused(file, sentence, *options):
+        before = file.read_bytes() if file.is_file() else None
+        code, out, err = run(mvld, "set-interp", *(options or ("--loader", long)), file)
+        equal(code, 1, sentence)
+        contains(err, f"mvld set-interp: {file}: ", "the sentence names the file")
+        contains(err, sentence, "the sentence")
+        if before is not None:
+            check(file.read_bytes() == before, f"{file.name} is as it was")
+
+    refused(folder / "absent", "No such file")
+    refused(program, "no record", "--restore")
+    script = folder / "script"
+    script.write_text("#!/bin/sh\n")
+    refused(script, "not an ELF file")
+    build(folder / "static", "-static")
+    refused(folder / "static", "no interpreter")
+    build(folder / "suid")
+    (folder / "suid").chmod(0o4755)
+    refused(folder / "suid", "set-id bits")
+    equal(run(mvld, "set-interp", "--force", "--loader", long, folder / "suid")[0], 0, "--force")
+    equal(stat.S_IMODE((folder / "suid").stat().st_mode), 0o4755, "set-id bits are kept")
+    build(folder / "payload")
+    with open(folder / "payload", "ab") as f:
+        f.write(b"an archive")
+    refused(folder / "payload", "data follows the ELF file")
+    build(folder / "foreign", "-Wl,--dynamic-linker=/lib/ld-other.so.1")
+    refused(folder / "foreign", "its interpreter is not the machine's")
+    code, out, err = run(mvld, "set-interp", "--loader", folder / "nowhere", program)
+    equal(code, 1, "a loader that does not exist")
+    contains(err, "no such loader", "a loader that does not exist")
+    equal(run(mvld, "set-interp", "--loader", "relative", program)[0], 2, "a relative loader")
+    equal(run(mvld, "set-interp")[0], 2, "no file is wrong usage")
+
+    # Changed since: not restored into something else.
+    build(folder / "changed")
+    run(mvld, "set-interp", "--loader", long, folder / "changed")
+    data = bytearray((folder / "changed").read_bytes())
+    data[0x400] ^= 1
+    (folder / "changed").write_bytes(data)
+    refused(folder / "changed", "changed after set-interp", "--restore")
+
+    # Through a symbolic link the file changes, not the link.
+    link = folder / "link"
+    link.symlink_to(program)
+    equal(run(mvld, "set-interp", "--loader", long, link)[0], 0, "a symbolic link")
+    check(link.is_symlink(), "a symbolic link stays one")
+    contains(run(mvld, "set-interp", "--print", link)[1], f"{link}: {long}\n", "--print")
+
+    try:  # an attribute of a user comes along
+        os.setxattr(program, "user.note", b"kept")
+    except OSError:
+        print("not tried: extended attributes")
+    else:
+        run(mvld, "set-interp", "--restore", program)
+        equal(os.getxattr(program, "user.note"), b"kept", "an extended attribute")
+finish()
