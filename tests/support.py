@@ -61,6 +61,7 @@ def run(command, config=None, timeout=30, **env):
     """The finished process, stdout and stderr as text.  `config` is the text of
     a configuration file that MVLD_CONFIG then names."""
     with tempfile.TemporaryDirectory(prefix="mvld-run-") as scratch:
+        env.setdefault("MVLD_PASS_PATH", LIBRARY.parent)
         if config is not None:
             path = Path(scratch) / "mvld.conf"
             path.write_text(config)

@@ -1,0 +1,98 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""./dev demo: what mvld does, on real programs, in a few minutes.
+
+Three parts, each usable alone (--only):
+
+    service  four ELF objects with switches, committed before main and while running
+    grep     Debian's GNU grep, multiversed, against stock grep
+    stock    unmodified programs of the distribution with mvld as the system's loader
+"""
+import argparse
+import importlib.util
+import os
+import subprocess
+import sys
+import traceback
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "tests"), str(HERE.parent / "tests" / "integration")]
+from report import heading, progress, say, table  # noqa: E402
+
+
+def load(name):
+    """bench/<name>/case.py; the cases have the same file name."""
+    specification = importlib.util.spec_from_file_location(f"{name}_case", HERE / name / "case.py")
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    return module
+
+
+def service(folder, _):
+    heading("A service in four objects: switches in the executable, variation points in a library")
+    return load("service").run(folder / "service")
+
+
+def grep(folder, arguments):
+    heading("Debian's GNU grep, its multi-byte mode multiversed")
+    case = load("grep")
+    try:
+        return case.run(folder / "grep", arguments.megabytes, arguments.rounds)
+    except case.build.Unavailable as error:
+        say(f"    left out: {error}")
+        return [("grep: its source cannot be had or built here", "left out", None)]
+
+
+def stock(_, arguments):
+    heading("Stock Debian programs, mvld in the place of /lib64/ld-linux-x86-64.so.2")
+    say("    In a private mount namespace; nothing on this machine changes.  Output and exit")
+    say("    status of each are compared with a run under the plain ld.so.\n")
+    rows = []
+    harness = HERE.parent / "tests" / "integration" / "stock_programs.py"
+    for what, passes in (("mvld alone", []), ("with the multiverse pass", ["--passes", "multiverse"])):
+        progress(what)
+        done = subprocess.run([sys.executable, str(harness), *passes], text=True)
+        result = {0: "all equal", 77: "left out: see above"}.get(done.returncode, "see above")
+        rows.append((f"stock programs, {what}", result,
+                     None if done.returncode == 77 else done.returncode == 0))
+    return rows
+
+
+PARTS = {"service": service, "grep": grep, "stock": stock}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--build", default="build", help="the build folder")
+    parser.add_argument("--only", choices=PARTS, action="append", help="this part alone")
+    parser.add_argument("--megabytes", type=int, default=100, help="how much grep searches")
+    parser.add_argument("--rounds", type=int, default=9, help="how often each grep is timed")
+    arguments = parser.parse_args()
+    os.environ["MVLD_BUILD"] = str(Path(arguments.build).resolve())
+    import support
+    if not support.PLUGIN.exists():
+        sys.exit(f"demo: {support.PLUGIN} was not built; is gcc-12-plugin-dev installed?")
+
+    folder = Path(arguments.build).resolve() / "demo"
+    rows, failed = [], False
+    for name in arguments.only or PARTS:
+        try:
+            rows += PARTS[name](folder, arguments)
+        except (Exception, SystemExit) as error:  # a broken part must not hide the others
+            if not isinstance(error, SystemExit):
+                traceback.print_exc()
+            say(f"    {name} failed: {error}")
+            rows.append((name, f"failed: {str(error).splitlines()[0]}", False))
+
+    heading("What happened")
+    table([(what, result, {True: "ok", False: "NOT OK", None: ""}[ok]) for what, result, ok in rows],
+          ["", "", ""])
+    failed = any(ok is False for _, _, ok in rows)
+    say("\n    Something is not as it should be: see above." if failed else
+        "\n    Everything is as it should be.")
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()

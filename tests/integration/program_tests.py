@@ -1,0 +1,184 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""program_tests.py BEHAVIOUR: one behaviour of a multiversed program in several
+objects (program/), end to end under the built loader.
+
+Each function below is one test; its text says what a failure means.
+"""
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+import support  # noqa: E402
+from support import check  # noqa: E402
+
+SOURCES = HERE / "program"
+COMMITTED = "[app]\nmatch = {program}\npasses = multiverse\n[multiverse]\nset.mode = 1\n"
+MANUAL = "[app]\nmatch = {program}\npasses = multiverse\n[multiverse]\ncommit = manual\n"
+
+
+def build(folder, *main_arguments):
+    shared = ["-fPIC", "-shared"]
+    here = ["-L" + str(folder), "-Wl,-rpath,$ORIGIN"]
+    support.compile_c(folder / "libpoints.so", *shared, SOURCES / "points.c")
+    support.compile_c(folder / "libcalls.so", *shared, SOURCES / "calls.c", *here, "-lpoints")
+    support.compile_c(folder / "liblate.so", *shared, SOURCES / "late.c", *here, "-lpoints")
+    # mvld is the program's own loader, as after `mvld set-interp`.
+    program = folder / "program"
+    support.compile_c(program, SOURCES / "main.c", *here, "-lcalls", "-lpoints", "-pthread",
+                      *main_arguments, f"-Wl,--dynamic-linker={support.LOADER}")
+    return program
+
+
+class Program:
+    def __init__(self, folder):
+        self.path = build(folder)
+        self.folder = folder
+
+    def run(self, *arguments, config=None, prefix=(), **environment):
+        if config is not None:
+            config = config.format(program=self.path)
+        done = support.run([*prefix, self.path, *arguments], config=config, **environment)
+        check(done.returncode == 0, f"status {done.returncode}\n{done.stdout}{done.stderr}")
+        return done
+
+    def says(self, expected, *arguments, **options):
+        done = self.run(*arguments, **options)
+        check(done.stdout.strip() == expected.strip(),
+              f"it says\n{done.stdout}instead of\n{expected}\n{done.stderr}")
+        return done
+
+
+def constructor(program):
+    """The initial commit comes too late, or not at all: a constructor must already run
+    the variant for the value that the configuration sets."""
+    program.says("run time: yes, mode 1, constructor saw 1, main sees 1", "constructor",
+                 config=COMMITTED)
+
+
+def manual(program):
+    """`commit = manual` commits on its own."""
+    program.says("run time: yes, mode 0, constructor saw 2, main sees 2", "constructor",
+                 config=MANUAL)
+
+
+def commit(program):
+    """Commit and revert through dlsym do not reach every object of a program that is
+    not linked with libmultiverse."""
+    program.says("""commit mode=1: 1 function
+switch 0: executable 1, library 11
+commit_refs: 1
+switch 2: executable 0, library 10
+revert: 1
+switch 2: executable 2, library 12
+""", "commit", config=MANUAL)
+
+
+def callsites(program):
+    """Call sites in the executable and in a library are not known to one function."""
+    program.says("""commit mode=1: 1 function
+which: 3 variants, call sites >= 3, active yes""", "callsites", config=MANUAL)
+
+
+def dlopen(program):
+    """A library that comes by dlopen is not bound before its constructor, or one that
+    went is still looked at."""
+    program.says("""commit mode=1: 1 function
+opened: constructor 21, call 21
+commit mode=0: 1 function
+committed again: call 20
+opened: constructor 20, call 20
+commit mode=1: 1 function
+closed: executable 1, library 11
+""", "dlopen", program.folder / "liblate.so", config=MANUAL)
+
+
+def fork(program):
+    """A child does not start with its parent's state, or changes it."""
+    program.says("""commit mode=1: 1 function
+child: 1
+commit mode=0: 1 function
+child after its commit: 0
+status 0, parent: 1
+""", "fork", config=MANUAL)
+
+
+def exec_(program):
+    """A program started by exec is not committed again."""
+    program.says("run time: yes, mode 1, constructor saw 1, main sees 1", "exec", program.path,
+                 config=COMMITTED)
+
+
+def threads(program):
+    """Threads that run call sites while they are patched see something else than a variant,
+    or a call after a commit does not run the new one."""
+    program.says("wrong 0, failed 0", "threads", config=MANUAL, timeout=60)
+
+
+def environment(program):
+    """The library that the loader adds shows in the program's environment or its children's."""
+    program.says("traces of an injected library: 0\nin a child: none", "environment",
+                 config=MANUAL)
+
+
+def off(program):
+    """MVLD=off does not switch mvld off."""
+    program.says("run time: no, mode 0, constructor saw 2, main sees 2", "constructor",
+                 config=COMMITTED, MVLD="off")
+
+
+def unconfigured(program):
+    """A program that no configuration names is changed."""
+    program.says("run time: no, mode 0, constructor saw 2, main sees 2", "constructor",
+                 config=COMMITTED.replace("{program}", "/somewhere/else"))
+
+
+def wrong_configuration(program):
+    """A syntax error does not leave the program untransformed, or is not explained with
+    file and line."""
+    done = program.says("run time: no, mode 0, constructor saw 2, main sees 2", "constructor",
+                        config=COMMITTED + "this is no key\n", MVLD_DEBUG="passes")
+    check("mvld.conf:6" in done.stderr, f"MVLD_DEBUG names no file and line:\n{done.stderr}")
+    silent = program.run("constructor", config=COMMITTED + "this is no key\n")
+    check(silent.stderr == "", f"something is said without MVLD_DEBUG:\n{silent.stderr}")
+
+
+def wrong_switch(program):
+    """A switch that the program does not have breaks it."""
+    done = program.run("constructor", config=COMMITTED + "set.nothing = 1\n", MVLD_DEBUG="passes")
+    check("nothing" in done.stderr, f"MVLD_DEBUG does not name the switch:\n{done.stderr}")
+
+
+def direct(program):
+    """ld-mvld.so.1 PROGRAM does not do what the program's own PT_INTERP does."""
+    program.says("run time: yes, mode 1, constructor saw 1, main sees 1", "constructor",
+                 config=COMMITTED, prefix=[support.LOADER])
+
+
+def host_loader(program):
+    """A multiversed program does not run under the plain ld.so."""
+    program.says("run time: no, mode 0, constructor saw 2, main sees 2", "constructor",
+                 prefix=[support.HOST_LOADER])
+
+
+def host_loader_with_library(program):
+    """Under the plain ld.so, libmultiverse does not find the descriptors itself."""
+    program.says("""commit mode=1: 1 function
+switch 0: executable 1, library 11
+commit_refs: 1
+switch 2: executable 0, library 10
+revert: 1
+switch 2: executable 2, library 12
+""", "commit", prefix=[support.HOST_LOADER, "--preload", support.LIBRARY])
+
+
+def main():
+    behaviour = globals()[sys.argv[1]]
+    support.need(support.PLUGIN)
+    with support.scratch_folder() as folder:
+        behaviour(Program(folder))
+
+
+if __name__ == "__main__":
+    main()
