@@ -17,7 +17,7 @@ import traceback
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parent / "tests"), str(HERE.parent / "tests" / "integration")]
+sys.path[:0] = [str(HERE), str(HERE.parent / "tests")]
 from report import heading, progress, say, table  # noqa: E402
 
 

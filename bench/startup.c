@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * startup: what mvld adds to an exec.
+ *
+ *     startup ROUNDS COMMAND... -- COMMAND... [-- ...]
+ *
+ * Runs the commands in turn, ROUNDS times, and prints for each the median time
+ * in microseconds from posix_spawn to the end of the process.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+
+extern char **environ;
+
+static int compare(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double run(char **argv)
+{
+    struct timespec a, b;
+    pid_t pid;
+    int status;
+    clock_gettime(CLOCK_MONOTONIC, &a);
+    int error = posix_spawn(&pid, argv[0], NULL, NULL, argv, environ);
+    if (error || waitpid(pid, &status, 0) != pid || status != 0) {
+        fprintf(stderr, "startup: %s: %s\n", argv[0], error ? strerror(error) : "it failed");
+        exit(1);
+    }
+    clock_gettime(CLOCK_MONOTONIC, &b);
+    return (double)(b.tv_sec - a.tv_sec) * 1e6 + (double)(b.tv_nsec - a.tv_nsec) / 1e3;
+}
+
+int main(int argc, char **argv)
+{
+    int rounds = argc > 2 ? atoi(argv[1]) : 0;
+    if (rounds < 1)
+        return fprintf(stderr, "usage: startup ROUNDS COMMAND... [-- COMMAND...]\n"), 2;
+    char ***commands = calloc((size_t)argc, sizeof *commands);
+    double *times = calloc((size_t)argc * (size_t)rounds, sizeof *times);
+    if (!commands || !times)
+        return 1;
+    size_t n = 0;
+    commands[n++] = argv + 2;
+    for (int i = 3; i < argc; i++) {
+        if (strcmp(argv[i], "--"))
+            continue;
+        argv[i] = NULL;
+        commands[n++] = argv + i + 1;
+    }
+    for (int r = 0; r < rounds; r++)
+        for (size_t i = 0; i < n; i++)
+            times[i * (size_t)rounds + (size_t)r] = run(commands[i]);
+    for (size_t i = 0; i < n; i++) {
+        double *of = times + i * (size_t)rounds;
+        qsort(of, (size_t)rounds, sizeof *of, compare);
+        printf("%.1f\n", of[rounds / 2]);
+    }
+    return 0;
+}
