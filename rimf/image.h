@@ -7,6 +7,15 @@
  * reads program headers, notes and symbol tables from memory, checks every
  * bound, and answers passes through `struct mvld_api`.  An object whose headers
  * cannot be read safely is kept as opaque, with the reason.
+ *
+ * Tables: domains (image_domains.c), objects (image.c, image_table.c), sections
+ * (image_sections.c), symbols (image_symbols.c: answered from the objects' own
+ * tables, nothing is copied), PLT entries (image_plt.c).  Code of the process is
+ * changed by batches of patches (image_patch.c, patch.h), the image's commit.
+ *
+ * Which objects the global scope holds, the public link map does not tell.  The
+ * image takes it for: those of the first update, in order, the vDSO excepted.
+ * Objects that came later are looked at after them.
  */
 #ifndef RIMF_IMAGE_H
 #define RIMF_IMAGE_H
@@ -33,10 +42,12 @@ int rimf_image_create(const struct rimf_sys *, const struct rimf_log *, struct m
 void rimf_image_destroy(struct mvld_image *);
 
 /* Makes the image's objects those of `sources`, in that order.  Objects are the
- * same when link_map, bias and dynamic are the same.  The batch of new ones and
+ * same when link_map, bias and dynamic are the same; a source that repeats
+ * another is left out.  The batch of new ones and
  * of gone ones is returned in arrays that stay valid until the next call; a
  * gone object's description (not its memory) stays readable until then.
- * 0, -ENOMEM (nothing changed). */
+ * 0; -ENOMEM, or -EDEADLK from a signal handler that
+ * interrupted an update (nothing changed). */
 struct rimf_change {
     const struct mvld_object *const *added;
     size_t n_added;
@@ -45,6 +56,54 @@ struct rimf_change {
 };
 int rimf_image_update(struct mvld_image *, const struct rimf_source *sources, size_t n,
                       struct rimf_change *out);
+
+/* ---- domains and sections ------------------------------------------------- *
+ *
+ * Changed only by the thread that loads; they describe, and change no memory.
+ */
+
+/* An isolation domain: objects inside one protection boundary.  Number 0,
+ * "process", is there from the start and gets every new object. */
+struct rimf_domain {
+    const char *name;
+    size_t n_objects;
+};
+
+size_t rimf_domain_count(const struct mvld_image *);
+const struct rimf_domain *rimf_domain_at(const struct mvld_image *, size_t index); /* or NULL */
+/* The new domain's number, or -ENOMEM.  The name is copied. */
+long rimf_domain_add(struct mvld_image *, const char *name);
+size_t rimf_domain_of(const struct mvld_object *);
+/* 0, -EINVAL: no such domain, -ENOENT: the object is gone. */
+int rimf_domain_move(struct mvld_image *, const struct mvld_object *, size_t domain);
+
+enum rimf_section_kind {
+    RIMF_SECTION_CODE = 1,
+    RIMF_SECTION_RODATA,
+    RIMF_SECTION_DATA,
+    RIMF_SECTION_RELRO /* data that is read-only once relocated */
+};
+
+enum rimf_pages { RIMF_PAGES_AS_MAPPED = 0, RIMF_PAGES_SMALL, RIMF_PAGES_THP, RIMF_PAGES_HUGETLB };
+
+/* A part of an object of one kind.  What is mapped has no section headers, so
+ * these are its segments, with PT_GNU_RELRO cut out of the one that it covers. */
+struct rimf_section {
+    enum rimf_section_kind kind;
+    enum rimf_pages pages; /* what its pages should be */
+    uintptr_t linked;      /* address as linked */
+    uintptr_t address;     /* address now */
+    size_t size;
+    uint32_t prot; /* PROT_*, once relocated */
+};
+
+/* In the order of their addresses. */
+size_t rimf_section_count(const struct mvld_object *);
+const struct rimf_section *rimf_section_at(const struct mvld_object *, size_t index); /* or NULL */
+const struct rimf_section *rimf_section_find(const struct mvld_image *, uintptr_t address);
+int rimf_section_set_pages(const struct mvld_object *, size_t index, enum rimf_pages);
+
+/* ---------------------------------------------------------------------------- */
 
 /* The functions that passes are given. */
 const struct mvld_api *rimf_api(void);
@@ -57,5 +116,10 @@ void rimf_image_print(const struct mvld_image *);
 
 /* How patches are written (rimf/patch.h); by default the engine chooses. */
 int rimf_image_set_patch_method(struct mvld_image *, const char *name); /* 0, -EINVAL, -EPERM */
+/* For pthread_atfork: no fork in the middle of a batch.  Call parent or child once
+ * for each prepare. */
+void rimf_image_fork_prepare(struct mvld_image *);
+void rimf_image_fork_parent(struct mvld_image *);
+void rimf_image_fork_child(struct mvld_image *);
 
 #endif

@@ -1,27 +1,125 @@
 /* SPDX-License-Identifier: MIT
  *
  * rimf/image_private.h: the image as the files of rimf/ see it.
+ *
+ * Readers of any thread and the one thread that updates.  A reader finds all
+ * objects through one pointer, `table`, to an array that is never changed once
+ * published; rimf_table_enter() counts it in, rimf_table_leave() out.  An update
+ * builds a new table, publishes it, and frees old ones only at a moment when no
+ * reader is counted; until then they wait in `retired`.  Gone objects wait one
+ * update longer, because the update that removes them hands them out.
  */
 #ifndef RIMF_IMAGE_PRIVATE_H
 #define RIMF_IMAGE_PRIVATE_H
 
 #include "alloc.h"
+#include "elf_view.h"
 #include "image.h"
 #include "lock.h"
 #include "log.h"
 #include "sys.h"
 
+#define RIMF_BUILD_ID_MAX 64
+
 struct rimf_patcher; /* rimf/patch.c */
+
+struct rimf_object {
+    struct mvld_object public; /* first: passes hold pointers to it */
+    struct elf_view view;      /* empty when opaque */
+    const void *dynamic;       /* as the feeder gave it: part of what the object is known by */
+    struct rimf_section *sections;
+    size_t n_sections;
+    size_t domain;
+    uint64_t seen; /* the last update that named it */
+    int global;    /* there since the first update */
+    int gone;      /* its memory must not be touched any more */
+    struct rimf_object *next_gone;
+    uint8_t build_id[RIMF_BUILD_ID_MAX];
+};
+
+/* One segment of one object; ordered by address. */
+struct rimf_place {
+    uintptr_t start, end;
+    struct rimf_object *object;
+};
+
+struct rimf_table {
+    size_t n_objects, n_places;
+    struct rimf_object **objects; /* in the order of the link map */
+    struct rimf_place *places;
+    struct rimf_table *next_retired;
+};
 
 struct mvld_image {
     const struct rimf_sys *sys;
     const struct rimf_log *log;
-    struct rimf_heap heap; /* has a lock of its own, the innermost */
-    /* The process-wide one: patches are written, and objects added and removed,
-     * by one thread at a time. */
-    struct rimf_lock lock;
+    struct rimf_heap heap;        /* has a lock of its own, the innermost */
+    struct rimf_lock lock;        /* objects are added and removed by one thread at a time */
+    struct rimf_lock patch_lock;  /* patches are committed by one thread at a time */
     struct rimf_patcher *patcher; /* NULL until the first patch */
     char error[512];              /* the last recorded sentence */
+
+    struct rimf_table *table; /* never NULL */
+    unsigned readers;
+    struct rimf_table *retired;
+    struct rimf_object *gone; /* removed by the last update */
+    uint64_t updates;
+    void *change; /* arrays of the last struct rimf_change */
+
+    struct rimf_domain **domains;
+    size_t n_domains;
 };
+
+static inline const struct rimf_object *rimf_object_of(const struct mvld_object *public)
+{
+    return (const struct rimf_object *)public;
+}
+
+/* ---- image_table.c -------------------------------------------------------- */
+
+const struct rimf_table *rimf_table_enter(const struct mvld_image *);
+void rimf_table_leave(const struct mvld_image *);
+/* A table of `n` objects with room for `places`; NULL: no memory. */
+struct rimf_table *rimf_table_create(struct mvld_image *, size_t n, size_t places);
+/* Fills the places: those of `old` that are not gone, merged with the new objects'. */
+void rimf_table_index(struct rimf_table *, const struct rimf_table *old, uint64_t update,
+                      struct rimf_object *const *added, size_t n_added);
+const struct rimf_place *rimf_table_find(const struct rimf_table *, uintptr_t address);
+/* Publishes; frees what no reader can hold any more. */
+void rimf_table_publish(struct mvld_image *, struct rimf_table *);
+
+/* ---- image_object.c ------------------------------------------------------- */
+
+struct rimf_object *rimf_object_create(struct mvld_image *, const struct rimf_source *);
+
+/* ---- image_sections.c ------------------------------------------------------ */
+
+/* Fills sections, at most n_segments + 2 of them. */
+void rimf_sections_fill(struct rimf_object *);
+
+/* ---- image_domains.c ------------------------------------------------------- */
+
+int rimf_domains_create(struct mvld_image *);
+
+/* ---- image_symbols.c, image_plt.c, image_patch.c: behind rimf_api() ---------- */
+
+int rimf_symbol_find(const struct mvld_object *, const char *name, const char *version,
+                     struct mvld_symbol *out);
+int rimf_symbol_resolve(const struct mvld_image *, const char *name, const char *version,
+                        struct mvld_symbol *out);
+/* What a reference of `from` would be bound to.  -ENOENT, or -EAGAIN when objects
+ * outside the global scope define it and only the host loader knows which of them
+ * is meant. */
+int rimf_symbol_bind(const struct mvld_image *, const struct rimf_object *from, size_t index,
+                     struct mvld_symbol *out);
+uintptr_t rimf_plt_target(const struct mvld_image *, uintptr_t address);
+
+/* Gives the patch engine's memory back. */
+void rimf_patch_forget(struct mvld_image *);
+
+const struct mvld_object *rimf_object_find(const struct mvld_image *, uintptr_t address);
+int rimf_vfail(struct mvld_image *, int err, const char *format, va_list);
+int rimf_fail(struct mvld_image *, int err, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
 #endif
