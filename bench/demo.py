@@ -50,7 +50,8 @@ def stock(_, arguments):
     say("    status of each are compared with a run under the plain ld.so.\n")
     rows = []
     harness = HERE.parent / "tests" / "integration" / "stock_programs.py"
-    for what, passes in (("mvld alone", []), ("with the multiverse pass", ["--passes", "multiverse"])):
+    for what, passes in (("mvld alone", []),
+                         ("with the multiverse pass", ["--passes", "multiverse"])):
         progress(what)
         done = subprocess.run([sys.executable, str(harness), *passes], text=True)
         result = {0: "all equal", 77: "left out: see above"}.get(done.returncode, "see above")
@@ -86,8 +87,8 @@ def main():
             rows.append((name, f"failed: {str(error).splitlines()[0]}", False))
 
     heading("What happened")
-    table([(what, result, {True: "ok", False: "NOT OK", None: ""}[ok]) for what, result, ok in rows],
-          ["", "", ""])
+    verdict = {True: "ok", False: "NOT OK", None: ""}
+    table([(what, result, verdict[ok]) for what, result, ok in rows])
     failed = any(ok is False for _, _, ok in rows)
     say("\n    Something is not as it should be: see above." if failed else
         "\n    Everything is as it should be.")

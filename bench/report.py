@@ -20,19 +20,21 @@ def progress(text):
     print(f"    [{time.monotonic() - _started:4.0f} s] {text}", flush=True)
 
 
-def table(rows, headings):
+def table(rows, headings=None):
     """Columns as wide as they must be; what looks like a number stands right."""
     rows = [[str(cell) for cell in row] for row in rows]
-    widths = [max(len(row[i]) for row in [headings, *rows]) for i in range(len(headings))]
-    right = [all(row[i][:1].isdigit() or row[i][:1] in "+-–" for row in rows)
-             for i in range(len(headings))]
+    columns = range(len(headings or rows[0]))
+    widths = [max(len(row[i]) for row in [*([headings] if headings else []), *rows])
+              for i in columns]
+    right = [all(row[i][:1].isdigit() or row[i][:1] in "+-" for row in rows) for i in columns]
 
     def line(row):
         cells = (c.rjust(w) if r else c.ljust(w) for c, w, r in zip(row, widths, right))
         return "  " + "  ".join(cells).rstrip()
 
-    print(line(headings))
-    print("  " + "  ".join("-" * w for w in widths))
+    if headings:
+        print(line(headings))
+        print("  " + "  ".join("-" * w for w in widths))
     for row in rows:
         print(line(row))
     sys.stdout.flush()

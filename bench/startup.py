@@ -16,7 +16,8 @@ with support.scratch_folder() as folder:
     shutil.copy("/bin/true", configured)
     config = folder / "mvld.conf"
     config.write_text(f"[app]\nmatch = {configured}\npasses = multiverse\n")
-    environment = support.clean_environment(MVLD_CONFIG=config, MVLD_PASS_PATH=support.LIBRARY.parent)
+    environment = support.clean_environment(MVLD_CONFIG=config,
+                                            MVLD_PASS_PATH=support.LIBRARY.parent)
     commands = {"host loader": [support.HOST_LOADER, "/bin/true"],
                 "mvld, nothing configured": [support.LOADER, "/bin/true"],
                 "mvld, multiverse pass": [support.LOADER, configured]}

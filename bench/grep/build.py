@@ -56,9 +56,11 @@ def fetch(folder):
     (apt / "archives" / "partial").mkdir(parents=True, exist_ok=True)
     (apt / "source.list").write_text(
         f"deb-src {signed}http://deb.debian.org/debian bookworm main\n")
-    options = ["-q", "-o", f"Dir::Etc::sourcelist={apt}/source.list", "-o", "Dir::Etc::sourceparts=-",
-               "-o", f"Dir::State::lists={apt}/lists", "-o", f"Dir::Cache={apt}",
-               "-o", "APT::Sandbox::User=", "-o", "APT::Get::List-Cleanup=0"]
+    options = ["-q"]
+    for option in (f"Dir::Etc::sourcelist={apt}/source.list", "Dir::Etc::sourceparts=-",
+                   f"Dir::State::lists={apt}/lists", f"Dir::Cache={apt}",
+                   "APT::Sandbox::User=", "APT::Get::List-Cleanup=0"):
+        options += ["-o", option]
     _do(["apt-get", *options, "update"], folder, 180)
     _do(["apt-get", *options, "source", f"grep={VERSION}"], folder, 180)
     return tree

@@ -71,8 +71,9 @@ static void dlopen_step(const char *path)
     *(void **)&report = dlsym(handle, "export_report");
     size_t bytes = report();
     struct statistics s = store_statistics();
-    printf("dlopen: report of %zu bytes, %" PRIu64 " traces in its constructor, %" PRIu64
-           " traces and %" PRIu64 " locks in it\n", bytes, traces_of_constructor, s.traces, s.locks);
+    printf("dlopen: report of %zu bytes, %" PRIu64 " traces in its constructor, ", bytes,
+           traces_of_constructor);
+    printf("%" PRIu64 " traces and %" PRIu64 " locks in it\n", s.traces, s.locks);
     fflush(stdout);
     if (step && getchar() == EOF)
         exit(4);
@@ -90,7 +91,7 @@ int main(int argc, char **argv)
         else if (!strcmp(argv[i], "--lines") && i + 1 < argc)
             n_lines = strtoul(argv[++i], NULL, 0);
         else
-            return fprintf(stderr, "usage: service [--step] [--lines N] [--export LIB]\n"), 2;
+            return fputs("usage: service [--step] [--lines N] [--export LIB]\n", stderr), 2;
     }
     make_lines();
     struct multiverse_runtime mv = service_runtime();

@@ -79,6 +79,7 @@ class Harness:
         env = dict(self.environment)
         if under_mvld and self.config:
             env["MVLD_CONFIG"] = str(self.config)
+            env["MVLD_PASS_PATH"] = str(support.LIBRARY.parent)
         prefix = self.under_mvld if under_mvld else self.plain
         process = subprocess.Popen([*prefix, "sh", "-c", script], cwd=self.scratch / "work", env=env,
                                    stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -100,6 +101,10 @@ class Harness:
         host = [line for line in maps.splitlines() if line.endswith(LOADER_NAME + ".host")]
         support.check(status == 0 and ours and host,
                       f"cat does not run under mvld (status {status}):\n{maps}")
+        if self.config:
+            ask = "import ctypes; print(ctypes.CDLL(None).multiverse_commit())"
+            answer, _ = self.shell(f'"{sys.executable}" -c "{ask}"', True)
+            support.check(answer == "0\n", f"python has no multiverse run time:\n{answer}")
 
     def compare(self, case):
         """None when the program is not installed, else the plain run's output and
