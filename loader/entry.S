@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * loader/entry.S: where others enter us.
+ *
+ *   loader_entry        from the kernel, as PT_INTERP or as a program
+ *   loader_hook_entry   from the host loader, in place of _dl_debug_state
+ *   loader_mmap_sites   from the host loader, in place of an mmap system call
+ *   loader_init_thunks  from the host loader, in place of an object's DT_INIT
+ *
+ * Each keeps the registers that its caller expects to keep, and the frames are
+ * described, so that a debugger stopped in a pass sees who called.
+ */
+
+    .text
+
+/* The kernel passes nothing but the block at %rsp.  C runs below it, with room
+ * for block_inject to move the block down (BLOCK_MOVES words); it returns the
+ * host loader's entry in %rax and the block in %rdx.  The host loader then finds
+ * all other registers zero, as the kernel leaves them. */
+    .globl loader_entry
+    .hidden loader_entry
+    .type loader_entry, @function
+loader_entry:
+    .cfi_startproc
+    .cfi_undefined %rip
+    endbr64
+    xorl %ebp, %ebp
+    movq %rsp, %rbx
+    leaq -256(%rsp), %rsp
+    andq $-16, %rsp
+    call loader_relocate
+    leaq loader_state(%rip), %rdi
+    movq %rbx, %rsi
+    call loader_start
+    movq %rdx, %rsp
+    xorl %ebx, %ebx
+    xorl %ecx, %ecx
+    xorl %edx, %edx
+    xorl %esi, %esi
+    xorl %edi, %edi
+    xorl %r8d, %r8d
+    xorl %r9d, %r9d
+    xorl %r10d, %r10d
+    xorl %r11d, %r11d
+    xorl %r12d, %r12d
+    xorl %r13d, %r13d
+    xorl %r14d, %r14d
+    xorl %r15d, %r15d
+    jmp *%rax
+    .cfi_endproc
+    .size loader_entry, .-loader_entry
+
+/* _dl_debug_state has no parameters, no result and an empty body, and a compiler
+ * that knows the body may keep anything in any register across the call: so all
+ * integer registers are kept (the C code uses no others). */
+    .globl loader_hook_entry
+    .hidden loader_hook_entry
+    .type loader_hook_entry, @function
+    .p2align 4
+loader_hook_entry:
+    .cfi_startproc
+    endbr64
+    .irp reg, %rax, %rcx, %rdx, %rsi, %rdi, %r8, %r9, %r10, %r11
+    pushq \reg
+    .cfi_adjust_cfa_offset 8
+    .endr
+    cld
+    leaq loader_state(%rip), %rdi
+    call loader_event
+    .irp reg, %r11, %r10, %r9, %r8, %rdi, %rsi, %rdx, %rcx, %rax
+    popq \reg
+    .cfi_adjust_cfa_offset -8
+    .endr
+    ret
+    .cfi_endproc
+    .size loader_hook_entry, .-loader_hook_entry
+
+/* Site i of the host loader was
+ *
+ *     b8 09 00 00 00    movl $9, %eax       ; SYS_mmap
+ *     0f 05             syscall
+ *
+ * and jumps here from the first byte.  Like the kernel we keep everything but
+ * %rax, %rcx and %r11; like the kernel we must not touch the red zone.  The six
+ * arguments are pushed in the order of struct mmap_call. */
+    .globl loader_mmap_sites
+    .hidden loader_mmap_sites
+    .type loader_mmap_sites, @function
+    .p2align 6
+loader_mmap_sites:
+    .set site, 0
+    .rept 4 /* MMAP_SITES */
+    .p2align 6 /* MMAP_SITE_SIZE */
+    .cfi_startproc
+    endbr64
+    leaq -128(%rsp), %rsp
+    .cfi_adjust_cfa_offset 128
+    call mmap_common
+    leaq 128(%rsp), %rsp
+    .cfi_adjust_cfa_offset -128
+    jmp *loader_state+8*site(%rip)
+    .cfi_endproc
+    .set site, site+1
+    .endr
+    .size loader_mmap_sites, .-loader_mmap_sites
+
+    .type mmap_common, @function
+mmap_common:
+    .cfi_startproc
+    pushq %rbp
+    .cfi_adjust_cfa_offset 8
+    .cfi_rel_offset %rbp, 0
+    movq %rsp, %rbp
+    .cfi_def_cfa_register %rbp
+    .irp reg, %r9, %r8, %r10, %rdx, %rsi, %rdi
+    pushq \reg
+    .endr
+    movq %rsp, %rsi
+    andq $-16, %rsp
+    leaq loader_state(%rip), %rdi
+    call loader_mmap
+    leaq -48(%rbp), %rsp
+    .irp reg, %rdi, %rsi, %rdx, %r10, %r8, %r9
+    popq \reg
+    .endr
+    popq %rbp
+    .cfi_def_cfa %rsp, 8
+    ret
+    .cfi_endproc
+    .size mmap_common, .-mmap_common
+
+/* Thunk i stands in for the DT_INIT of the object in slot i: it runs us, and
+ * goes on to the object's own with the arguments (argc, argv, envp) and the
+ * stack as they came.
+ *
+ *     f3 0f 1e fa          endbr64
+ *     b8 <i>               movl $i, %eax
+ *     e9 <loader_init_common> */
+    .globl loader_init_thunks
+    .hidden loader_init_thunks
+    .type loader_init_thunks, @function
+    .p2align 4
+loader_init_thunks:
+    .set slot, 0
+    .rept 128 /* INIT_CHUNK */
+    .p2align 4 /* INIT_THUNK_SIZE */
+    endbr64
+    movl $slot, %eax
+    jmp loader_init_common
+    .set slot, slot+1
+    .endr
+    .size loader_init_thunks, .-loader_init_thunks
+
+    .globl loader_init_common
+    .hidden loader_init_common
+    .type loader_init_common, @function
+    .p2align 4
+loader_init_common:
+    .cfi_startproc
+    endbr64
+    .irp reg, %rdi, %rsi, %rdx
+    pushq \reg
+    .cfi_adjust_cfa_offset 8
+    .endr
+    leaq loader_state(%rip), %rdi
+    movl %eax, %esi
+    call loader_init
+    .irp reg, %rdx, %rsi, %rdi
+    popq \reg
+    .cfi_adjust_cfa_offset -8
+    .endr
+    jmp *%rax
+    .cfi_endproc
+    .size loader_init_common, .-loader_init_common
+
+    .globl loader_no_init
+    .hidden loader_no_init
+    .type loader_no_init, @function
+    .p2align 4
+loader_no_init:
+    .cfi_startproc
+    endbr64
+    ret
+    .cfi_endproc
+    .size loader_no_init, .-loader_no_init
+
+/* How one mvld knows another, so as never to take it for the host loader. */
+    .section .note.mvld.stage0, "a", @note
+    .p2align 2
+    .long 5, 4, 1 /* name size, descriptor size, type: stage 0 */
+    .asciz "mvld"
+    .p2align 2
+    .long 1 /* version */
+
+    .section .note.GNU-stack, "", @progbits

@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * loader/host.c: finding the host loader and mapping it as the kernel would.
+ *
+ * Once mvld is installed in the place of ld.so, the host loader lies beside it
+ * under a diverted name, which is therefore looked at first.  Whatever is found
+ * must not be mvld itself, of this or another version: that would load itself
+ * for ever, so every mvld carries a note by which it is known.
+ *
+ * The file is mapped once over its whole length, and its other segments over
+ * that.  Text is mapped read-execute from the start, at its place in the file,
+ * because profilers and valgrind take its symbols from that mapping.
+ */
+#include "loader.h"
+
+#include <errno.h>    /* numbers only */
+#include <fcntl.h>    /* numbers only */
+#include <sys/mman.h> /* numbers only */
+
+#define HEAD 2048 /* ELF header, program headers and notes lie within it */
+
+static int prot_of(uint32_t flags)
+{
+    return (flags & PF_R ? PROT_READ : 0) | (flags & PF_W ? PROT_WRITE : 0) |
+           (flags & PF_X ? PROT_EXEC : 0);
+}
+
+static const Elf64_Phdr *head_phdrs(const void *head, size_t size, size_t *n)
+{
+    const Elf64_Ehdr *eh = head;
+
+    if (size < sizeof *eh || memcmp(eh->e_ident, ELFMAG, SELFMAG) != 0 ||
+        eh->e_ident[EI_CLASS] != ELFCLASS64 || eh->e_machine != EM_X86_64 ||
+        eh->e_phentsize != sizeof(Elf64_Phdr) || eh->e_phoff > size || eh->e_phoff % 8 ||
+        eh->e_phnum > (size - eh->e_phoff) / sizeof(Elf64_Phdr))
+        return NULL;
+    *n = eh->e_phnum;
+    return (const Elf64_Phdr *)((const char *)head + eh->e_phoff);
+}
+
+/* The note of entry.S, within what was read of the file. */
+int host_is_ours(const void *head, size_t size)
+{
+    size_t n;
+    const Elf64_Phdr *ph = head_phdrs(head, size, &n);
+
+    for (size_t i = 0; ph && i < n; i++) {
+        uint64_t at = ph[i].p_offset, end;
+
+        if (ph[i].p_type != PT_NOTE || at > size || at % 4)
+            continue;
+        end = ph[i].p_filesz > size - at ? size : at + ph[i].p_filesz;
+        while (end - at >= sizeof(Elf64_Nhdr)) {
+            const Elf64_Nhdr *note = (const void *)((const char *)head + at);
+            uint64_t length = sizeof *note + ((note->n_namesz + 3ull) & ~3ull) +
+                              ((note->n_descsz + 3ull) & ~3ull);
+
+            if (length > end - at)
+                break;
+            if (note->n_namesz == 5 && memcmp(note + 1, "mvld", 5) == 0)
+                return 1;
+            at += length;
+        }
+    }
+    return 0;
+}
+
+/* Checks everything that host_map and the rest rely on. */
+int host_parse(struct host *host, const void *head, size_t size, uint64_t *low, uint64_t *high,
+               uint64_t *align)
+{
+    const Elf64_Ehdr *eh = head;
+    size_t n;
+    const Elf64_Phdr *ph = head_phdrs(head, size, &n);
+    uint64_t last = 0, dynamic_end = 0;
+    int loads = 0, texts = 0;
+
+    *low = 0;
+    *align = RIMF_PAGE;
+    if (!ph || eh->e_type != ET_DYN)
+        return -ENOEXEC;
+    for (size_t i = 0; i < n; i++) {
+        uint64_t end = ph[i].p_vaddr + ph[i].p_memsz;
+
+        if (ph[i].p_type == PT_DYNAMIC)
+            dynamic_end = end;
+        if (ph[i].p_type != PT_LOAD)
+            continue;
+        if (ph[i].p_filesz > ph[i].p_memsz || end < ph[i].p_vaddr || end > 1ul << 40 ||
+            ph[i].p_offset > 1ul << 40 || (ph[i].p_vaddr - ph[i].p_offset) % RIMF_PAGE ||
+            (loads && rimf_page_down(ph[i].p_vaddr) < last) ||
+            ((ph[i].p_flags & PF_X) && (ph[i].p_flags & PF_W)) || (!loads && ph[i].p_offset))
+            return -ENOEXEC;
+        if (!loads++)
+            *low = rimf_page_down(ph[i].p_vaddr);
+        texts += (ph[i].p_flags & PF_X) != 0;
+        last = rimf_page_up(end);
+        if (ph[i].p_align > *align && ph[i].p_align <= 1ul << 30 &&
+            !(ph[i].p_align & (ph[i].p_align - 1)))
+            *align = ph[i].p_align;
+    }
+    if (!loads || texts != 1 || !dynamic_end || dynamic_end > last || eh->e_entry >= last ||
+        eh->e_phoff + n * sizeof *ph > last)
+        return -ENOEXEC;
+    *high = last;
+    host->phnum = n;
+    return 0;
+}
+
+/* Address space for [low, high) plus the island; 0 when there is none.  With the
+ * usual alignment this is the mapping of the first segment. */
+static uintptr_t reserve(const struct rimf_sys *sys, const struct host *host,
+                         const Elf64_Phdr *first, size_t span, uint64_t align,
+                         struct arena *arena)
+{
+    int near = arena->end && align == RIMF_PAGE;
+    size_t length = span + (align > RIMF_PAGE ? align : 0);
+    long at = -ENOMEM;
+    uintptr_t start, wanted = near ? place_take(arena, span) : 0;
+    int prot = align > RIMF_PAGE ? PROT_NONE : prot_of(first->p_flags);
+    int flags = MAP_PRIVATE | (align > RIMF_PAGE ? MAP_ANONYMOUS : 0);
+    int fd = align > RIMF_PAGE ? -1 : host->fd;
+    uint64_t offset = align > RIMF_PAGE ? 0 : rimf_page_down(first->p_offset);
+
+    if (wanted) {
+        at = sys_mmap(sys, wanted, length, prot, flags | MAP_FIXED_NOREPLACE, fd, offset);
+        if (!sys_failed(at) && (uintptr_t)at != wanted) { /* a kernel before 4.17 */
+            sys_munmap(sys, (uintptr_t)at, length);
+            at = -EEXIST;
+        }
+    }
+    if (sys_failed(at))
+        at = sys_mmap(sys, 0, length, prot, flags, fd, offset);
+    if (sys_failed(at))
+        return 0;
+    start = ((uintptr_t)at + align - 1) & ~(align - 1);
+    if (start > (uintptr_t)at)
+        sys_munmap(sys, (uintptr_t)at, start - (uintptr_t)at);
+    if ((uintptr_t)at + length > start + span)
+        sys_munmap(sys, start + span, (uintptr_t)at + length - (start + span));
+    return start;
+}
+
+/* One segment over the reservation: file part, cleared rest of its last page,
+ * zero pages. */
+static int map_segment(const struct rimf_sys *sys, const struct host *host, const Elf64_Phdr *ph,
+                       int mapped)
+{
+    uintptr_t start = rimf_page_down(host->bias + ph->p_vaddr);
+    uintptr_t file_end = host->bias + ph->p_vaddr + ph->p_filesz;
+    uintptr_t zero = ph->p_filesz ? rimf_page_up(file_end) : start;
+    uintptr_t end = rimf_page_up(host->bias + ph->p_vaddr + ph->p_memsz);
+    long got;
+
+    if (!mapped && zero > start) {
+        got = sys_mmap(sys, start, zero - start, prot_of(ph->p_flags), MAP_PRIVATE | MAP_FIXED,
+                       host->fd, rimf_page_down(ph->p_offset));
+        if (sys_failed(got))
+            return (int)got;
+    }
+    if ((ph->p_flags & PF_W) && ph->p_filesz && ph->p_memsz > ph->p_filesz)
+        memset((void *)file_end, 0, zero - file_end);
+    if (end > zero) {
+        got = sys_mmap(sys, zero, end - zero, prot_of(ph->p_flags),
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+        if (sys_failed(got))
+            return (int)got;
+    }
+    return 0;
+}
+
+static void note_segments(struct host *host, const Elf64_Phdr *ph)
+{
+    for (size_t i = 0; i < host->phnum; i++) {
+        uintptr_t start = host->bias + ph[i].p_vaddr, end = start + ph[i].p_memsz;
+
+        if (ph[i].p_type == PT_DYNAMIC) {
+            host->dynamic = (const void *)start;
+        } else if (ph[i].p_type == PT_GNU_RELRO) {
+            host->relro = start;
+            host->relro_end = end;
+        } else if (ph[i].p_type == PT_LOAD && (ph[i].p_flags & PF_X)) {
+            host->text = rimf_page_down(start);
+            host->text_end = rimf_page_up(start + ph[i].p_filesz);
+            host->text_offset = rimf_page_down(ph[i].p_offset);
+        } else if (ph[i].p_type == PT_LOAD && (ph[i].p_flags & PF_W)) {
+            host->writable = start;
+            host->writable_end = end;
+        }
+    }
+}
+
+/* host->fd is open.  On error nothing stays mapped. */
+int host_map(const struct rimf_sys *sys, struct host *host, struct arena *arena, int island)
+{
+    _Alignas(8) char head[HEAD];
+    const Elf64_Phdr *ph, *previous = NULL;
+    uint64_t low, high, align;
+    size_t span;
+    long size = sys_pread(sys, host->fd, head, sizeof head, 0);
+    int err;
+
+    if (size < 0)
+        return (int)size;
+    if (host_is_ours(head, (size_t)size))
+        return -ELOOP;
+    err = host_parse(host, head, (size_t)size, &low, &high, &align);
+    if (err)
+        return err;
+    ph = head_phdrs(head, (size_t)size, &host->phnum);
+    span = high - low + (island ? RIMF_PAGE : 0);
+    for (previous = ph; previous->p_type != PT_LOAD; previous++)
+        ;
+    host->start = reserve(sys, host, previous, span, align, arena);
+    if (!host->start)
+        return -ENOMEM;
+    host->end = host->start + (high - low);
+    host->bias = host->start - low;
+    host->entry = host->bias + ((const Elf64_Ehdr *)head)->e_entry;
+    host->phdr = (const void *)(host->bias + ((const Elf64_Ehdr *)head)->e_phoff);
+    for (const Elf64_Phdr *p = previous; !err && p < ph + host->phnum; p++) {
+        if (p->p_type != PT_LOAD)
+            continue;
+        if (p != previous) { /* nothing lies between segments */
+            uintptr_t gap = rimf_page_up(host->bias + previous->p_vaddr + previous->p_memsz);
+            uintptr_t start = rimf_page_down(host->bias + p->p_vaddr);
+
+            if (start > gap)
+                sys_munmap(sys, gap, start - gap);
+        }
+        err = map_segment(sys, host, p, p == previous && align == RIMF_PAGE);
+        previous = p;
+    }
+    if (!err && island) {
+        long got = sys_mmap(sys, host->end, RIMF_PAGE, PROT_READ | PROT_EXEC,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+
+        host->island = sys_failed(got) ? 0 : host->end;
+    }
+    if (err) {
+        sys_munmap(sys, host->start, span);
+        return err;
+    }
+    note_segments(host, ph);
+    return 0;
+}
+
+/* Maps the first candidate that is a host loader; host->fd stays open. */
+int host_open(struct loader *l, char *why, size_t why_size)
+{
+    const char *candidates[3];
+    size_t n = 0, said;
+
+    if (l->host.musl) {
+        candidates[n++] = HOST_LOADER_MUSL;
+    } else {
+        if (l->knobs.host)
+            candidates[n++] = l->knobs.host;
+        candidates[n++] = HOST_LOADER_DIVERTED;
+        candidates[n++] = HOST_LOADER;
+    }
+    said = rimf_format(why, why_size, "mvld: found no host loader:");
+    for (size_t i = 0; i < n; i++) {
+        long fd = sys_openat(l->sys, candidates[i], O_RDONLY | O_CLOEXEC, 0);
+        int err = (int)fd;
+
+        if (!sys_failed(fd)) {
+            l->host.fd = (int)fd;
+            err = host_map(l->sys, &l->host, &l->arena, l->arena.end != 0);
+            if (!err) {
+                l->host.path = candidates[i];
+                return 0;
+            }
+            sys_close(l->sys, (int)fd);
+        }
+        rimf_log(&l->log, err == -ENOENT ? MVLD_LOG_FILES : MVLD_LOG_WARNING,
+                 "host loader: not %s (%s %d)", candidates[i],
+                 err == -ELOOP ? "it is mvld" : "error", -err);
+        if (said < why_size)
+            said += rimf_format(why + said, why_size - said, "%s %s (%s)", i ? "," : "",
+                                candidates[i],
+                                err == -ENOENT    ? "does not exist"
+                                : err == -ELOOP   ? "is mvld itself"
+                                : err == -ENOEXEC ? "is not an ELF loader"
+                                : err == -EACCES  ? "may not be read"
+                                                  : "cannot be mapped");
+    }
+    if (said + 2 <= why_size)
+        rimf_format(why + said, why_size - said, "\n");
+    return -ENOENT;
+}

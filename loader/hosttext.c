@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * loader/hosttext.c: the two changes to the host loader's code.
+ *
+ *   the hook       _dl_debug_state, which every glibc and musl calls at each
+ *                  event and which is empty: a jump to us
+ *   the mmap sites where it maps files: a jump to place.c (only when a pipeline
+ *                  wants libraries near the executable)
+ *
+ * Each place must hold exactly the bytes that we expect, else it is left alone.
+ *
+ *   _dl_debug_state before        after
+ *     [f3 0f 1e fa  endbr64]        [f3 0f 1e fa  endbr64]
+ *     c3            ret             e9 <rel32>    jmp loader_hook_entry
+ *     … padding, at least 4 bytes
+ *
+ * How it is written: one thread runs, and nobody executes that text now.  The
+ * whole segment becomes read-write, is written, and becomes read-execute again:
+ * the segment stays one mapping, and it is never writable and executable.  Where
+ * the way back is forbidden (PR_SET_MDWE, systemd's MemoryDenyWriteExecute,
+ * SELinux) the clean text is mapped anew from the file and the bytes go through
+ * /proc/self/mem.  Where that is forbidden too, the program runs unhooked.
+ */
+#include "loader.h"
+
+#include <errno.h>    /* numbers only */
+#include <fcntl.h>    /* numbers only */
+#include <sys/mman.h> /* numbers only */
+
+/* ---- symbols ---------------------------------------------------------------- */
+
+static int inside(const struct host *host, const void *p, size_t size)
+{
+    uintptr_t at = (uintptr_t)p;
+
+    return at >= host->start && at <= host->end && size <= host->end - at;
+}
+
+/* A table of the dynamic section, not yet relocated; NULL when it lies outside. */
+static const void *table(const struct host *host, const Elf64_Dyn *d, size_t size)
+{
+    const void *p = (const void *)(host->bias + d->d_un.d_ptr);
+
+    return inside(host, p, size) ? p : NULL;
+}
+
+struct symbols {
+    const Elf64_Sym *table;
+    const char *strings;
+    size_t strings_size;
+    const uint32_t *gnu_hash, *hash;
+};
+
+static int symbol_is(const struct host *host, const struct symbols *s, uint32_t index,
+                     const char *name)
+{
+    const Elf64_Sym *symbol = s->table + index;
+
+    if (!inside(host, symbol, sizeof *symbol) || symbol->st_shndx == SHN_UNDEF ||
+        symbol->st_name >= s->strings_size ||
+        rimf_strlen(name) >= s->strings_size - symbol->st_name)
+        return 0;
+    return rimf_streq(s->strings + symbol->st_name, name) &&
+           inside(host, (void *)(host->bias + symbol->st_value), symbol->st_size);
+}
+
+static const Elf64_Sym *find_gnu(const struct host *host, const struct symbols *s,
+                                 const char *name)
+{
+    const uint32_t *h = s->gnu_hash, *bucket, *chain;
+    uint32_t hash = 5381, i;
+
+    for (const char *p = name; *p; p++)
+        hash = hash * 33 + (uint8_t)*p;
+    if (!h[0] || h[0] > 1u << 20 || h[2] > 1u << 20)
+        return NULL;
+    bucket = h + 4 + 2 * h[2];
+    chain = bucket + h[0];
+    if (!inside(host, bucket, 4ul * h[0]))
+        return NULL;
+    i = bucket[hash % h[0]];
+    for (; i >= h[1] && inside(host, chain + (i - h[1]), 4); i++) {
+        uint32_t other = chain[i - h[1]];
+
+        if (((other ^ hash) >> 1) == 0 && symbol_is(host, s, i, name))
+            return s->table + i;
+        if (other & 1)
+            break;
+    }
+    return NULL;
+}
+
+const Elf64_Sym *host_symbol(const struct host *host, const char *name)
+{
+    struct symbols s = {0};
+
+    for (const Elf64_Dyn *d = host->dynamic; inside(host, d, sizeof *d) && d->d_tag; d++) {
+        switch (d->d_tag) {
+        case DT_SYMTAB: s.table = table(host, d, sizeof *s.table); break;
+        case DT_STRTAB: s.strings = table(host, d, 1); break;
+        case DT_STRSZ: s.strings_size = d->d_un.d_val; break;
+        case DT_GNU_HASH: s.gnu_hash = table(host, d, 16); break;
+        case DT_HASH: s.hash = table(host, d, 8); break;
+        default: break;
+        }
+    }
+    if (!s.table || !s.strings || !inside(host, s.strings, s.strings_size))
+        return NULL;
+    if (s.gnu_hash)
+        return find_gnu(host, &s, name);
+    for (uint32_t i = 1; s.hash && i < s.hash[1]; i++) {
+        if (!inside(host, s.table + i, sizeof *s.table))
+            break;
+        if (symbol_is(host, &s, i, name))
+            return s.table + i;
+    }
+    return NULL;
+}
+
+/* ---- finding the places -------------------------------------------------------- */
+
+/* Whether only padding lies there: int3, and the forms of nop that assemblers use,
+ *     [66|2e]* 90                 nop
+ *     [66|2e]* 0f 1f /0 …         nop with a ModRM operand */
+static int is_padding(const uint8_t *p, const uint8_t *end, size_t least)
+{
+    const uint8_t *wanted = p + least;
+
+    while (p < wanted) {
+        while (p < end && (*p == 0x66 || *p == 0x2e))
+            p++;
+        if (end - p < 1)
+            return 0;
+        if (*p == 0x90 || *p == 0xcc) {
+            p++;
+        } else if (end - p >= 3 && p[0] == 0x0f && p[1] == 0x1f && (p[2] & 0x38) == 0) {
+            int mod = p[2] >> 6, sib = (p[2] & 7) == 4;
+
+            p += 3 + sib + (mod == 1 ? 1 : mod == 2 ? 4 : 0);
+        } else {
+            return 0;
+        }
+    }
+    return p <= end;
+}
+
+/* jmp rel32 from `at`, over the island when the target is too far:
+ *     e9 <rel32>                  jmp target
+ * and in the island
+ *     ff 25 00 00 00 00 <quad>    jmp *0(%rip) */
+static int make_jump(const struct host *host, struct text_patch *jump, struct text_patch *far,
+                     uintptr_t at, uintptr_t to, size_t island_slot)
+{
+    intptr_t distance = (intptr_t)(to - (at + 5));
+    int32_t rel;
+
+    memset(far, 0, sizeof *far * 2);
+    if (distance != (int32_t)distance) {
+        uintptr_t stub = host->island + 16 * island_slot;
+
+        distance = (intptr_t)(stub - (at + 5));
+        if (!host->island || distance != (int32_t)distance)
+            return -ERANGE;
+        far[0] = (struct text_patch){stub, 6, {0xff, 0x25, 0, 0, 0, 0}};
+        far[1] = (struct text_patch){stub + 6, 8, {0}};
+        memcpy(far[1].bytes, &to, 8);
+    }
+    rel = (int32_t)distance;
+    *jump = (struct text_patch){at, 5, {0xe9}};
+    memcpy(jump->bytes + 1, &rel, 4);
+    return 0;
+}
+
+/* Where the jump of the hook goes, or 0. */
+static uintptr_t hook_place(const struct host *host, const Elf64_Sym *symbol)
+{
+    const uint8_t *p = (const uint8_t *)(host->bias + symbol->st_value);
+    const uint8_t *end = (const uint8_t *)host->text_end;
+    static const uint8_t endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};
+
+    if ((uintptr_t)p < host->text || end < p || end - p < 32)
+        return 0;
+    if (memcmp(p, endbr64, sizeof endbr64) == 0)
+        p += sizeof endbr64;
+    return *p == 0xc3 && is_padding(p + 1, end, 4) ? (uintptr_t)p : 0;
+}
+
+/* The next `mov $9,%eax; syscall` at or after `p`.  Seven bytes are looked at by
+ * their last one: what it is says how far the window may move. */
+static const uint8_t *next_mmap(const uint8_t *p, const uint8_t *end)
+{
+    static const uint8_t site[7] = {0xb8, 0x09, 0x00, 0x00, 0x00, 0x0f, 0x05};
+
+    while (end - p >= (ptrdiff_t)sizeof site) {
+        switch (p[6]) {
+        case 0x05:
+            if (memcmp(p, site, sizeof site) == 0)
+                return p;
+            p += 7;
+            break;
+        case 0x0f: p += 1; break;
+        case 0x00: p += 2; break;
+        case 0x09: p += 5; break;
+        case 0xb8: p += 6; break;
+        default: p += 7; break;
+        }
+    }
+    return NULL;
+}
+
+/* ---- writing -------------------------------------------------------------------- */
+
+static int by_mprotect(const struct rimf_sys *sys, const struct host *host,
+                       const struct text_patch *patch, size_t n)
+{
+    size_t text = host->text_end - host->text;
+    uintptr_t island = 0;
+    long err;
+
+    err = sys_mprotect(sys, host->text, text, PROT_READ | PROT_WRITE);
+    if (err)
+        return (int)err;
+    for (size_t i = 0; i < n && !err; i++) {
+        if (!island && patch[i].length && host->island && patch[i].at >= host->island) {
+            island = host->island;
+            err = sys_mprotect(sys, island, RIMF_PAGE, PROT_READ | PROT_WRITE);
+        }
+        if (!err)
+            memcpy((void *)patch[i].at, patch[i].bytes, patch[i].length);
+    }
+    if (!err && island)
+        err = sys_mprotect(sys, island, RIMF_PAGE, PROT_READ | PROT_EXEC);
+    if (!err)
+        err = sys_mprotect(sys, host->text, text, PROT_READ | PROT_EXEC);
+    return (int)err;
+}
+
+static int by_selfmem(const struct rimf_sys *sys, const struct text_patch *patch, size_t n)
+{
+    long fd = sys_openat(sys, "/proc/self/mem", O_RDWR | O_CLOEXEC, 0), done = 0;
+
+    if (sys_failed(fd))
+        return (int)fd;
+    for (size_t i = 0; i < n && done >= 0; i++) {
+        done = sys_pwrite(sys, (int)fd, patch[i].bytes, patch[i].length, patch[i].at);
+        if (done >= 0 && done != patch[i].length)
+            done = -EIO;
+    }
+    sys_close(sys, (int)fd);
+    return done < 0 ? (int)done : 0;
+}
+
+static int clean_text(const struct rimf_sys *sys, struct host *host)
+{
+    long err = sys_mmap(sys, host->text, host->text_end - host->text, PROT_READ | PROT_EXEC,
+                        MAP_PRIVATE | MAP_FIXED, host->fd, host->text_offset);
+
+    if (!sys_failed(err) && host->island)
+        err = sys_mmap(sys, host->island, RIMF_PAGE, PROT_READ | PROT_EXEC,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+    return sys_failed(err) ? (int)err : 0;
+}
+
+/* 0: all patches are in.  Negative errno: none is, the text is clean and may be
+ * run.  -ENOTRECOVERABLE: the text cannot be run. */
+int text_write(const struct rimf_sys *sys, struct host *host, const struct text_patch *patch,
+               size_t n, const char **how)
+{
+    int err = by_mprotect(sys, host, patch, n);
+
+    *how = "mprotect";
+    if (!err)
+        return 0;
+    if (clean_text(sys, host))
+        return -ENOTRECOVERABLE;
+    *how = "/proc/self/mem";
+    err = by_selfmem(sys, patch, n);
+    if (err && clean_text(sys, host))
+        return -ENOTRECOVERABLE;
+    return err;
+}
+
+/* ---- all of it -------------------------------------------------------------------- */
+
+static size_t add_mmap_sites(struct loader *l, struct text_patch *patch)
+{
+    const uint8_t *end = (const uint8_t *)l->host.text_end;
+    const uint8_t *p = next_mmap((const uint8_t *)l->host.text, end);
+    size_t sites = 0;
+
+    for (; p; p = next_mmap(p + 7, end), sites++) {
+        if (sites == MMAP_SITES ||
+            make_jump(&l->host, patch + 3 * sites, patch + 3 * sites + 1, (uintptr_t)p,
+                      (uintptr_t)loader_mmap_sites + MMAP_SITE_SIZE * sites, 1 + sites)) {
+            sites = 0; /* some would be placed and others not: rather none */
+            break;
+        }
+        l->mmap_return[sites] = (uintptr_t)p + 7;
+    }
+    if (!sites) {
+        l->arena.end = 0;
+        rimf_log(&l->log, MVLD_LOG_WARNING,
+                 "placement: as-is: %s has no mmap call of the known form", l->host.path);
+    }
+    return 3 * sites;
+}
+
+/* 0 when hooked; the reason went to the log otherwise. */
+int host_hook(struct loader *l)
+{
+    struct text_patch patch[3 * TEXT_PATCHES];
+    const Elf64_Sym *state = host_symbol(&l->host, "_dl_debug_state");
+    const Elf64_Sym *debug = host_symbol(&l->host, l->host.musl ? "_dl_debug_addr" : "_r_debug");
+    uintptr_t place = state ? hook_place(&l->host, state) : 0;
+    const char *how;
+    size_t n = 3;
+    int err;
+
+    if (!place || !debug) {
+        rimf_log(&l->log, MVLD_LOG_WARNING, "not hooked: %s has no %s", l->host.path,
+                 !state   ? "_dl_debug_state"
+                 : !debug ? "_r_debug"
+                          : "_dl_debug_state of the known form");
+        return -ENOTSUP;
+    }
+    err = make_jump(&l->host, patch, patch + 1, place, (uintptr_t)loader_hook_entry, 0);
+    if (err) {
+        rimf_log(&l->log, MVLD_LOG_WARNING, "not hooked: the host loader lies too far away");
+        return err;
+    }
+    if (l->arena.end)
+        n += add_mmap_sites(l, patch + 3);
+    err = text_write(l->sys, &l->host, patch, n, &how);
+    if (err == -ENOTRECOVERABLE)
+        say_and_exit(l->sys, "mvld: the kernel does not let the host loader's code be mapped\n");
+    if (err) {
+        rimf_log(&l->log, MVLD_LOG_WARNING,
+                 "not hooked: the host loader's code may not be written (error %d)", -err);
+        return err;
+    }
+    if (l->host.musl)
+        l->debug_musl = (void *)(l->host.bias + debug->st_value);
+    else
+        l->debug = (void *)(l->host.bias + debug->st_value);
+    rimf_log(&l->log, MVLD_LOG_FILES, "hooked: %s at %lx, %zu mmap calls, by %s", l->host.path,
+             (unsigned long)place, (n - 3) / 3, how);
+    return 0;
+}

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * loader/loader.h: what the parts of stage 0 share.
+ *
+ * There is one `struct loader` a process.  Every function gets it as a
+ * parameter; only the assembly entries (entry.S) know where it lies, because
+ * the host loader calls them without a word about us.
+ *
+ *   start.c     the order of everything that happens before the host loader runs
+ *   block.c     argc, argv, envp, auxv as the kernel left them; LD_PRELOAD
+ *   knobs.c     MVLD, MVLD_DEBUG, MVLD_DEBUG_OUTPUT, MVLD_HOST_LOADER
+ *   program.c   which program this is, for the pipeline's configuration
+ *   host.c      finding and mapping the host loader
+ *   hosttext.c  changing its text: the hook, the mmap sites
+ *   place.c     where libraries go
+ *   hook.c      the events of the host loader
+ *   init.c      control before the constructors of a dlopen
+ *   objects.c   the link map, the image and the pipeline at an event
+ */
+#ifndef LOADER_LOADER_H
+#define LOADER_LOADER_H
+
+#include "alloc.h"
+#include "base.h"
+#include "log.h"
+#include "mvld/pass.h"
+#include "sys.h"
+
+#include <elf.h>
+#include <link.h>
+
+#ifndef DT_RELRSZ
+#define DT_RELRSZ 35
+#define DT_RELR 36
+#endif
+
+struct pipeline;
+struct mvld_image;
+
+/* ---- block.c ------------------------------------------------------------ */
+
+/* What lies at the stack pointer when a program starts. */
+struct block {
+    uintptr_t *sp; /* argc, argv[], NULL, envp[], NULL, auxv[] */
+    size_t argc, envc;
+    char **argv, **envp;
+    Elf64_auxv_t *auxv;
+    /* Entries of auxv, NULL when there is none. */
+    Elf64_auxv_t *phdr, *phnum, *entry, *base, *execfn, *vdso, *random;
+    int secure;
+};
+
+void block_read(struct block *, uintptr_t *sp);
+
+/* An LD_PRELOAD of ours, see block.c. */
+struct injection {
+    char *ours;  /* the whole "LD_PRELOAD=…"; NULL: nothing injected */
+    char *users; /* the user's own, whose place ours took, or NULL */
+};
+
+/* Moves the block down by this many words when the user has no LD_PRELOAD: the
+ * stack pointer must be lower than that before. */
+#define BLOCK_MOVES 2
+
+void block_inject(struct block *, struct injection *, char *preload);
+/* 1 when it was found and taken out, 0 when it is not there any more. */
+int block_restore(const struct block *, struct injection *);
+/* Takes every variable of ours out of the environment (AT_SECURE). */
+void block_scrub(struct block *);
+
+/* ---- knobs.c ------------------------------------------------------------- */
+
+struct knobs {
+    int off;                /* MVLD=off */
+    int trace;              /* the program will be listed, not run (ldd) */
+    const char *host;       /* MVLD_HOST_LOADER */
+    char *preload;          /* the user's "LD_PRELOAD=…", or NULL */
+    const char *unknown;    /* MVLD=<what we do not know> */
+};
+
+/* ---- host.c -------------------------------------------------------------- */
+
+struct host {
+    const char *path;
+    int fd; /* open until its text is written: the way back to clean text */
+    int musl;
+    uintptr_t bias, start, end, entry;
+    uintptr_t text, text_end; /* whole pages */
+    uint64_t text_offset;     /* in the file */
+    uintptr_t writable, writable_end;
+    uintptr_t relro, relro_end;
+    uintptr_t island; /* a page behind the host loader for far jumps, or 0 */
+    const Elf64_Phdr *phdr;
+    size_t phnum;
+    const Elf64_Dyn *dynamic;
+};
+
+/* ---- hosttext.c ------------------------------------------------------------ */
+
+#define MMAP_SITES 4
+#define TEXT_PATCHES (1 + MMAP_SITES)
+
+struct text_patch {
+    uintptr_t at;
+    uint8_t length; /* at most 8 */
+    uint8_t bytes[8];
+};
+
+/* ---- place.c --------------------------------------------------------------- */
+
+struct arena {
+    uintptr_t start, end; /* end 0: objects stay where the kernel puts them */
+    uintptr_t next;       /* the next object ends here */
+};
+
+/* ---- objects.c --------------------------------------------------------------- */
+
+struct maps {
+    struct link_map **known; /* the link maps of the last event, in order */
+    size_t n, room;
+};
+
+/* ---- init.c ------------------------------------------------------------------ */
+
+#define INIT_CHUNK 128 /* thunks in entry.S, and in each page made later */
+
+struct init_chunk;
+
+struct init_hook {
+    struct init_chunk *chunks;
+    size_t info;       /* where l_info lies in a link map, in words; 0: not yet known */
+    size_t pending;    /* slots in use */
+};
+
+/* ---- all of it ----------------------------------------------------------------- */
+
+enum { STAGE_START, STAGE_PLANNED, STAGE_MAPPED, STAGE_PATCHED, STAGE_HOOK, STAGE_RUN, STAGES };
+
+struct loader {
+    /* entry.S jumps back through these: they stay first. */
+    uintptr_t mmap_return[MMAP_SITES];
+
+    const struct rimf_sys *sys;
+    struct rimf_log log;
+    uint64_t log_device, log_inode; /* the file behind log.fd: nobody else's is written to */
+    struct block block;
+    struct knobs knobs;
+    int direct; /* run as a program, not as an interpreter */
+    struct host host;
+    struct rimf_heap heap;
+
+    struct pipeline *pipeline;
+    struct mvld_image *image;
+    char *program; /* real path, or NULL */
+
+    struct arena arena;
+    struct injection injection;
+
+    int hooked;
+    struct r_debug *debug;        /* the host loader's, of the base namespace */
+    struct r_debug **debug_musl;  /* where musl keeps its address */
+    int seen_add, started;
+    struct maps maps;
+    struct init_hook init;
+    int relocated_at_event; /* the host loader's habit, as last seen */
+    uintptr_t vdso_bias;
+
+    uint64_t at[STAGES]; /* nanoseconds, under MVLD_DEBUG=statistics */
+};
+
+/* entry.S */
+extern struct loader loader_state RIMF_HIDDEN;
+void loader_entry(void) RIMF_HIDDEN;      /* ELF entry point */
+void loader_hook_entry(void) RIMF_HIDDEN; /* stands in for _dl_debug_state */
+void loader_no_init(void) RIMF_HIDDEN;    /* endbr64; ret */
+void loader_init_common(void) RIMF_HIDDEN;
+extern const uint8_t loader_mmap_sites[] RIMF_HIDDEN; /* MMAP_SITES entries */
+extern const uint8_t loader_init_thunks[] RIMF_HIDDEN; /* INIT_CHUNK entries */
+#define MMAP_SITE_SIZE 64
+#define INIT_THUNK_SIZE 16
+
+/* knobs.c */
+void knobs_read(struct loader *);
+void say_and_exit(const struct rimf_sys *, const char *text) __attribute__((noreturn));
+/* Stops logging when the file behind the descriptor is not the one of the start. */
+void log_guard(struct loader *);
+
+/* host.c */
+int host_is_ours(const void *head, size_t size);
+int host_parse(struct host *, const void *head, size_t size, uint64_t *low, uint64_t *high,
+               uint64_t *align);
+int host_map(const struct rimf_sys *, struct host *, struct arena *, int island);
+int host_open(struct loader *, char *why, size_t why_size);
+
+/* hosttext.c */
+const Elf64_Sym *host_symbol(const struct host *, const char *name);
+int host_hook(struct loader *);
+int text_write(const struct rimf_sys *, struct host *, const struct text_patch *, size_t n,
+               const char **how);
+
+/* place.c */
+void place_plan(struct loader *);
+uintptr_t place_take(struct arena *, size_t length);
+struct mmap_call {
+    uintptr_t address, length, prot, flags, fd, offset;
+};
+long loader_mmap(struct loader *, const struct mmap_call *) RIMF_HIDDEN;
+
+/* program.c */
+void program_plan(struct loader *);
+
+/* hook.c */
+void loader_event(struct loader *) RIMF_HIDDEN;
+
+/* init.c */
+int init_catch(struct loader *, struct link_map *);
+int init_is_pending(const struct loader *, const struct link_map *);
+void init_settle(struct loader *);
+void init_forget(struct loader *, struct link_map *);
+uintptr_t loader_init(struct loader *, size_t index) RIMF_HIDDEN;
+
+/* objects.c */
+void objects_start(struct loader *);
+void objects_changed(struct loader *);
+void objects_relocated(struct loader *);
+
+/* start.c */
+struct start {
+    uintptr_t entry, sp;
+};
+struct start loader_start(struct loader *, uintptr_t *sp) RIMF_HIDDEN;
+void loader_relocate(void) RIMF_HIDDEN;
+void stage_time(struct loader *, int stage);
+
+#endif

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * loader/objects.c: the host loader's link map becomes the image, and the image
+ * goes to the pipeline.
+ *
+ * Nothing of this happens when there is neither a pipeline nor a wish to see the
+ * image.  A new object enters the image when it is relocated: at the event, or
+ * (glibc before 2.41) when init.c is called.
+ */
+#include "loader.h"
+
+#include "image.h"
+#include "pipeline.h"
+
+#include <errno.h> /* numbers only */
+
+static int wants_objects(const struct loader *l)
+{
+    return l->pipeline || rimf_log_enabled(&l->log, MVLD_LOG_IMAGE | MVLD_LOG_VERIFY | MVLD_LOG_FILES);
+}
+
+static size_t count_maps(const struct loader *l)
+{
+    size_t n = 0;
+
+    for (const struct link_map *map = l->debug->r_map; map; map = map->l_next)
+        n++;
+    return n;
+}
+
+/* ---- the image ------------------------------------------------------------------- */
+
+static void describe(const struct loader *l, struct link_map *map, struct rimf_source *source)
+{
+    memset(source, 0, sizeof *source);
+    source->name = map->l_name ? map->l_name : "";
+    source->bias = map->l_addr;
+    source->dynamic = map->l_ld;
+    source->link_map = map;
+    if (map == l->debug->r_map) {
+        struct block now; /* in direct mode the host loader has moved and changed it */
+
+        block_read(&now, l->block.sp);
+        source->flags |= MVLD_OBJECT_MAIN;
+        if (!*source->name)
+            source->name = l->program ? l->program : now.argc ? now.argv[0] : "main";
+        source->phdr = now.phdr ? (const void *)now.phdr->a_un.a_val : NULL;
+        source->phnum = now.phnum ? now.phnum->a_un.a_val : 0;
+    } else if (map->l_addr == l->host.bias) {
+        source->flags |= MVLD_OBJECT_LOADER;
+        source->phdr = l->host.phdr;
+        source->phnum = l->host.phnum;
+    } else if (l->block.vdso && map->l_addr == l->vdso_bias) {
+        source->flags |= MVLD_OBJECT_VDSO;
+    }
+}
+
+/* All relocated objects of the link map become the image's. */
+static int update(struct loader *l, struct rimf_change *change)
+{
+    size_t n = count_maps(l), used = 0;
+    struct rimf_source *sources = rimf_heap_alloc(&l->heap, n * sizeof *sources);
+    int err = -ENOMEM;
+
+    if (sources) {
+        for (struct link_map *map = l->debug->r_map; map; map = map->l_next)
+            if (!init_is_pending(l, map))
+                describe(l, map, &sources[used++]);
+        err = rimf_image_update(l->image, sources, used, change);
+        rimf_heap_release(&l->heap, sources);
+    }
+    if (err)
+        rimf_log(&l->log, MVLD_LOG_WARNING, "image: not brought up to date (error %d)", -err);
+    return err;
+}
+
+static void check(struct loader *l, const char *when)
+{
+    if (rimf_log_enabled(&l->log, MVLD_LOG_VERIFY))
+        rimf_log(&l->log, MVLD_LOG_VERIFY, "image %s: %s", when,
+                 rimf_image_check(l->image) ? rimf_api()->last_error(l->image) : "consistent");
+}
+
+static void pass_on(struct loader *l)
+{
+    struct rimf_change change;
+
+    if (!l->image || update(l, &change))
+        return;
+    if (l->pipeline && change.n_removed)
+        pipeline_removed(l->pipeline, l->image, change.removed, change.n_removed);
+    if (l->pipeline && change.n_added)
+        pipeline_added(l->pipeline, l->image, change.added, change.n_added);
+    if (change.n_removed || change.n_added) {
+        check(l, "after an event");
+        if (rimf_log_enabled(&l->log, MVLD_LOG_IMAGE))
+            rimf_image_print(l->image);
+    }
+}
+
+/* ---- the link map ------------------------------------------------------------------ */
+
+static int remember(struct loader *l)
+{
+    size_t n = count_maps(l);
+
+    if (n > l->maps.room) {
+        struct link_map **room = rimf_heap_alloc(&l->heap, 2 * n * sizeof *room);
+
+        if (!room)
+            return -ENOMEM;
+        rimf_heap_release(&l->heap, l->maps.known);
+        l->maps.known = room;
+        l->maps.room = 2 * n;
+    }
+    l->maps.n = 0;
+    for (struct link_map *map = l->debug->r_map; map; map = map->l_next)
+        l->maps.known[l->maps.n++] = map;
+    return 0;
+}
+
+static void say_object(const struct loader *l, const char *what, const struct link_map *map)
+{
+    rimf_log(&l->log, MVLD_LOG_FILES, "%s: %s at %lx", what,
+             map->l_name && *map->l_name  ? map->l_name
+             : map == l->debug->r_map && l->program ? l->program
+                                                    : "(main)",
+             (unsigned long)map->l_addr);
+}
+
+/* Whether the host loader has relocated the object: 1, 0, or -1 when it has
+ * nothing by which to tell.  A RELATIVE relocation leaves l_addr + addend.  The
+ * host loader trusts these tables as much as we do here, a moment later. */
+static int is_relocated(const struct link_map *map)
+{
+    uintptr_t bias = map->l_addr, rela = 0, relr = 0, at;
+    size_t rela_size = 0, relr_size = 0;
+
+    for (const Elf64_Dyn *d = map->l_ld; d->d_tag != DT_NULL; d++) {
+        switch (d->d_tag) {
+        case DT_RELA: rela = d->d_un.d_ptr; break;
+        case DT_RELASZ: rela_size = d->d_un.d_val; break;
+        case DT_RELR: relr = d->d_un.d_ptr; break;
+        case DT_RELRSZ: relr_size = d->d_un.d_val; break;
+        default: break;
+        }
+    }
+    if (!bias)
+        return -1;
+    if (rela && rela_size >= sizeof(Elf64_Rela)) {
+        /* glibc has added l_addr in place, musl has not */
+        const Elf64_Rela *r = (const void *)(rela < bias ? rela + bias : rela);
+
+        if (ELF64_R_TYPE(r->r_info) == R_X86_64_RELATIVE)
+            return *(const uintptr_t *)(bias + r->r_offset) == bias + (uintptr_t)r->r_addend;
+    }
+    if (relr && relr_size >= 8) {
+        at = *(const uintptr_t *)(relr < bias ? relr + bias : relr);
+        if (!(at & 1)) /* the first word is an address; what lies there, an addend */
+            return *(const uintptr_t *)(bias + at) >= bias;
+    }
+    return -1;
+}
+
+/* Events order relocation the same way all the time, so one object that can tell
+ * tells for its batch, and for batches where none can. */
+static int batch_is_relocated(struct loader *l, struct link_map *const *batch, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        int relocated = is_relocated(batch[i]);
+
+        if (relocated >= 0) {
+            l->relocated_at_event = relocated;
+            break;
+        }
+    }
+    return l->relocated_at_event;
+}
+
+/* New objects of the link map, in order, into `batch`; slots of vanished ones are
+ * released.  The list keeps its order, so one walk over both tells. */
+static size_t compare(struct loader *l, struct link_map **batch)
+{
+    size_t i = 0, n = 0;
+
+    for (struct link_map *map = l->debug->r_map; map; map = map->l_next) {
+        size_t k = i;
+
+        while (k < l->maps.n && l->maps.known[k] != map)
+            k++;
+        if (k == l->maps.n) {
+            batch[n++] = map;
+            continue;
+        }
+        for (; i < k; i++)
+            init_forget(l, l->maps.known[i]);
+        i = k + 1;
+    }
+    for (; i < l->maps.n; i++)
+        init_forget(l, l->maps.known[i]);
+    return n;
+}
+
+/* ---- from hook.c and init.c ----------------------------------------------------------- */
+
+/* Everything is relocated and no constructor has run. */
+void objects_start(struct loader *l)
+{
+    struct rimf_change change;
+
+    if (!wants_objects(l) || remember(l))
+        return;
+    for (size_t i = 0; i < l->maps.n; i++)
+        say_object(l, "object", l->maps.known[i]);
+    if (!l->pipeline && !rimf_log_enabled(&l->log, MVLD_LOG_IMAGE | MVLD_LOG_VERIFY))
+        return;
+    if (rimf_image_create(l->sys, &l->log, &l->image)) {
+        l->image = NULL;
+        rimf_log(&l->log, MVLD_LOG_WARNING, "image: no memory; no pass runs");
+        return;
+    }
+    if (update(l, &change))
+        return;
+    check(l, "at start");
+    if (l->pipeline) {
+        const char *method = pipeline_setting(l->pipeline, "patch");
+
+        if (method && rimf_image_set_patch_method(l->image, method))
+            rimf_log(&l->log, MVLD_LOG_WARNING, "patch: method %s cannot be used here", method);
+        pipeline_run(l->pipeline, l->image);
+        check(l, "after the pipeline");
+    }
+    if (rimf_log_enabled(&l->log, MVLD_LOG_IMAGE))
+        rimf_image_print(l->image);
+    stage_time(l, STAGE_RUN);
+}
+
+/* The link map may have changed; what is new may not be relocated yet. */
+void objects_changed(struct loader *l)
+{
+    struct link_map **batch;
+    size_t n;
+    int err = 0;
+
+    if (!l->maps.known)
+        return;
+    init_settle(l);
+    batch = rimf_heap_alloc(&l->heap, (count_maps(l) + 1) * sizeof *batch);
+    if (!batch)
+        return;
+    n = compare(l, batch);
+    for (size_t i = 0; i < n; i++)
+        say_object(l, "new object", batch[i]);
+    if (n && l->image && !batch_is_relocated(l, batch, n)) {
+        for (size_t i = 0; i < n && err != -ENOMEM; i++) {
+            err = init_catch(l, batch[i]);
+            if (err)
+                say_object(l, "not called before its constructors", batch[i]);
+        }
+    }
+    rimf_heap_release(&l->heap, batch);
+    if (!remember(l) && err != -ENOMEM)
+        pass_on(l);
+}
+
+/* What init.c waited for is relocated. */
+void objects_relocated(struct loader *l)
+{
+    pass_on(l);
+}

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * loader/place.c: libraries near the executable.
+ *
+ * A direct call reaches 2 GiB, and the kernel puts a PIE and its libraries
+ * further apart than that.  The executable stays (a debugger has set its
+ * breakpoints there); libraries come to it, one after the other downwards in an
+ * arena:
+ *
+ *   PIE        … | arena, 1 GiB |  16 MiB  | executable | heap → …
+ *   non-PIE    executable | arena | heap → …      when the gap is large enough
+ *              executable | heap → … | arena at about 1.5 GiB
+ *   direct     wherever the kernel finds 1 GiB: the host loader maps the
+ *              executable itself, into the same arena
+ *
+ * The arena reserves nothing: each object is asked for with MAP_FIXED_NOREPLACE,
+ * and when its place is taken or refused the kernel chooses as ever.  The arena
+ * moves with the executable, whose address the kernel draws; at 1.5 GiB we draw.
+ */
+#include "loader.h"
+
+#include "pipeline.h"
+
+#include <errno.h>    /* numbers only */
+#include <sys/mman.h> /* numbers only */
+
+#define MIB (1ul << 20)
+#define ARENA (1024 * MIB)
+#define BESIDE_PIE (16 * MIB)     /* what lies between the arena and a PIE */
+#define LOW_END (2048 * MIB)      /* absolute addresses of non-PIE code end here */
+#define TRIES 64
+
+/* dl-map-segments.h maps an object with this flag and nothing else with it. */
+#ifndef MAP_DENYWRITE
+#define MAP_DENYWRITE 0x800
+#endif
+
+static uintptr_t draw(struct loader *l, size_t pages)
+{
+    uint64_t random = 0;
+
+    if (SYS3(l->sys, SYS_getrandom, &random, sizeof random, 1 /* GRND_NONBLOCK */) !=
+        (long)sizeof random)
+        return 0;
+    return random % pages * RIMF_PAGE;
+}
+
+static uintptr_t executable_end(const struct block *block)
+{
+    const Elf64_Phdr *ph = (const Elf64_Phdr *)block->phdr->a_un.a_val;
+    uintptr_t end = 0;
+
+    for (size_t i = 0; i < block->phnum->a_un.a_val; i++)
+        if (ph[i].p_type == PT_LOAD && ph[i].p_vaddr + ph[i].p_memsz > end)
+            end = ph[i].p_vaddr + ph[i].p_memsz;
+    return rimf_page_up(end);
+}
+
+static void near_low(struct loader *l)
+{
+    uintptr_t end = executable_end(&l->block);
+    uintptr_t heap = (uintptr_t)SYS3(l->sys, SYS_brk, 0, 0, 0);
+
+    if (heap > end + 256 * MIB && heap < LOW_END) {
+        l->arena.start = end + MIB;
+        l->arena.end = rimf_page_down(heap - MIB);
+    } else if (end < 1024 * MIB && heap < 1024 * MIB) {
+        l->arena.start = 1024 * MIB;
+        l->arena.end = LOW_END - 16 * MIB - draw(l, 512 * MIB / RIMF_PAGE);
+    }
+}
+
+/* Sets l->arena, or leaves it empty. */
+void place_plan(struct loader *l)
+{
+    const char *wanted = l->pipeline ? pipeline_setting(l->pipeline, "placement") : "as-is";
+
+    if (wanted && !rimf_streq(wanted, "near")) {
+        if (!rimf_streq(wanted, "as-is"))
+            rimf_log(&l->log, MVLD_LOG_WARNING, "placement: %s is neither near nor as-is",
+                     wanted);
+        return;
+    }
+    if (l->host.musl)
+        return;
+    if (l->direct) {
+        long at = sys_mmap(l->sys, 0, ARENA, PROT_NONE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+        if (!sys_failed(at)) {
+            sys_munmap(l->sys, (uintptr_t)at, ARENA);
+            l->arena.start = (uintptr_t)at;
+            l->arena.end = (uintptr_t)at + ARENA;
+        }
+    } else if (l->block.phdr && l->block.phnum) {
+        uintptr_t executable = rimf_page_down(l->block.phdr->a_un.a_val);
+
+        if (executable >= LOW_END + ARENA) {
+            l->arena.end = executable - BESIDE_PIE;
+            l->arena.start = l->arena.end - ARENA;
+        } else if (executable < LOW_END) {
+            near_low(l);
+        }
+    }
+    l->arena.next = l->arena.end;
+    if (l->arena.end)
+        rimf_log(&l->log, MVLD_LOG_FILES, "placement: near, %lx-%lx",
+                 (unsigned long)l->arena.start, (unsigned long)l->arena.end);
+    else
+        rimf_log(&l->log, MVLD_LOG_WARNING, "placement: as-is: no room near the executable");
+}
+
+/* The place for the next object, or 0.  At the bottom it starts again at the top:
+ * objects that were closed have left holes there. */
+uintptr_t place_take(struct arena *arena, size_t length)
+{
+    length = rimf_page_up(length);
+    if (!arena->end || !length || length > arena->end - arena->start)
+        return 0;
+    if (arena->next - arena->start < length)
+        arena->next = arena->end;
+    arena->next -= length;
+    return arena->next;
+}
+
+/* An object's first mapping: of the whole file, or, when the object wants more
+ * than page alignment, of address space for it. */
+static int is_object(const struct mmap_call *c)
+{
+    if (c->address || (c->flags & MAP_FIXED) || !c->length)
+        return 0;
+    if ((int)c->fd >= 0)
+        return (c->flags & MAP_DENYWRITE) != 0;
+    return c->prot == PROT_NONE && c->flags == (MAP_PRIVATE | MAP_ANONYMOUS);
+}
+
+/* In place of an mmap of the host loader's. */
+long loader_mmap(struct loader *l, const struct mmap_call *c)
+{
+    long at;
+
+    for (int i = 0; is_object(c) && i < TRIES; i++) {
+        uintptr_t wanted = place_take(&l->arena, c->length);
+
+        if (!wanted)
+            break;
+        at = sys_mmap(l->sys, wanted, c->length, (int)c->prot,
+                      (int)c->flags | MAP_FIXED_NOREPLACE, (int)c->fd, c->offset);
+        if (at == (long)wanted)
+            return at;
+        if (!sys_failed(at)) { /* a kernel before 4.17 takes it as a hint */
+            sys_munmap(l->sys, (uintptr_t)at, c->length);
+            break;
+        }
+        if (at != -EEXIST)
+            break;
+    }
+    return SYS6(l->sys, SYS_mmap, c->address, c->length, c->prot, c->flags, c->fd, c->offset);
+}

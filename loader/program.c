@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * loader/program.c: which program this is, and what is planned for it.
+ *
+ * As an interpreter, the program is /proc/self/exe and lies in memory.  Run
+ * directly, it is named on our command line behind the host loader's own
+ * options; when those ask for anything but a run, or one is not known, there is
+ * nothing to plan.
+ */
+#include "loader.h"
+
+#include "pipeline.h"
+
+#include <errno.h> /* numbers only */
+#include <fcntl.h> /* numbers only */
+
+#define PATH 4096
+
+/* ---- run directly ---------------------------------------------------------------- */
+
+static int one_of(const char *s, const char *const *list)
+{
+    for (; *list; list++)
+        if (rimf_streq(s, *list))
+            return 1;
+    return 0;
+}
+
+/* Index of the program in argv, or 0. */
+static size_t find_program(const struct block *block)
+{
+    static const char *const with_value[] = {
+        "--library-path", "--glibc-hwcaps-prepend", "--glibc-hwcaps-mask", "--inhibit-rpath",
+        "--audit", "--preload", "--argv0", NULL};
+    static const char *const alone[] = {"--inhibit-cache", NULL};
+    size_t i = 1;
+
+    while (i < block->argc && rimf_after(block->argv[i], "--")) {
+        if (one_of(block->argv[i], with_value))
+            i += 2;
+        else if (one_of(block->argv[i], alone))
+            i++;
+        else
+            return 0;
+    }
+    return i < block->argc ? i : 0;
+}
+
+/* ---- notes -------------------------------------------------------------------------- */
+
+struct identity {
+    const uint8_t *build_id;
+    size_t size;
+};
+
+static void find_build_id(const char *notes, uint64_t size, struct identity *out)
+{
+    while (size >= sizeof(Elf64_Nhdr)) {
+        const Elf64_Nhdr *note = (const void *)notes;
+        uint64_t name = (note->n_namesz + 3ull) & ~3ull, desc = (note->n_descsz + 3ull) & ~3ull;
+
+        if (name + desc > size - sizeof *note)
+            return;
+        if (note->n_type == NT_GNU_BUILD_ID && note->n_namesz == 4 &&
+            memcmp(note + 1, "GNU", 4) == 0) {
+            out->build_id = (const uint8_t *)(note + 1) + name;
+            out->size = note->n_descsz;
+            return;
+        }
+        notes += sizeof *note + name + desc;
+        size -= sizeof *note + name + desc;
+    }
+}
+
+static int is_musl(const char *needed)
+{
+    return rimf_streq(needed, "libc.so") || rimf_streq(needed, "libc.musl-x86_64.so.1");
+}
+
+/* Both the kernel and the host loader take the same tables for granted. */
+static void look_at_dynamic(struct loader *l, uintptr_t bias, const Elf64_Dyn *dynamic)
+{
+    const char *strings = NULL;
+
+    for (const Elf64_Dyn *d = dynamic; d->d_tag != DT_NULL; d++)
+        if (d->d_tag == DT_STRTAB)
+            strings = (const char *)(bias + d->d_un.d_ptr);
+    for (const Elf64_Dyn *d = dynamic; strings && d->d_tag != DT_NULL; d++)
+        if (d->d_tag == DT_NEEDED && is_musl(strings + d->d_un.d_val))
+            l->host.musl = 1;
+}
+
+static void look_at_memory(struct loader *l, struct identity *identity)
+{
+    const Elf64_Phdr *ph = (const Elf64_Phdr *)l->block.phdr->a_un.a_val;
+    size_t n = l->block.phnum->a_un.a_val;
+    uintptr_t bias = 0;
+
+    for (size_t i = 0; i < n; i++)
+        if (ph[i].p_type == PT_PHDR)
+            bias = (uintptr_t)ph - ph[i].p_vaddr;
+    for (size_t i = 0; i < n; i++) {
+        if (ph[i].p_type == PT_DYNAMIC)
+            look_at_dynamic(l, bias, (const Elf64_Dyn *)(bias + ph[i].p_vaddr));
+        else if (ph[i].p_type == PT_NOTE && !identity->build_id && ph[i].p_align <= 4)
+            find_build_id((const char *)(bias + ph[i].p_vaddr), ph[i].p_filesz, identity);
+    }
+}
+
+/* Notes within the first bytes of the file, where every linker puts them. */
+static void look_at_file(struct loader *l, int fd, char *head, size_t room,
+                         struct identity *identity)
+{
+    long size = sys_pread(l->sys, fd, head, room, 0);
+    const Elf64_Ehdr *eh = (const void *)head;
+    const Elf64_Phdr *ph;
+
+    if (size < (long)sizeof *eh || memcmp(eh->e_ident, ELFMAG, SELFMAG) != 0 ||
+        eh->e_phoff % 8 || eh->e_phoff > (size_t)size ||
+        eh->e_phnum > ((size_t)size - eh->e_phoff) / sizeof *ph)
+        return;
+    ph = (const void *)(head + eh->e_phoff);
+    for (size_t i = 0; i < eh->e_phnum; i++)
+        if (ph[i].p_type == PT_NOTE && ph[i].p_align <= 4 && ph[i].p_offset % 4 == 0 &&
+            ph[i].p_offset <= (size_t)size && ph[i].p_filesz <= (size_t)size - ph[i].p_offset &&
+            !identity->build_id)
+            find_build_id(head + ph[i].p_offset, ph[i].p_filesz, identity);
+}
+
+/* ---- the plan ------------------------------------------------------------------------- */
+
+/* `link` is what the kernel knows the program by.  Its path is kept when somebody
+ * is going to ask for it: the common case allocates nothing. */
+static void ask(struct loader *l, const char *link, const char *name,
+                const struct identity *identity)
+{
+    const char *base = name ? rimf_strrchr(name, '/') : NULL;
+    char why[512], path[PATH];
+    long n = SYS6(l->sys, SYS_readlinkat, AT_FDCWD, link, path, sizeof path - 1, 0, 0);
+    int known = n > 0 && n < (long)sizeof path - 1 && path[0] == '/';
+    struct pipeline_query query = {
+        .sys = l->sys,
+        .log = &l->log,
+        .envp = l->block.envp,
+        .secure = l->block.secure,
+        .program = known ? path : NULL,
+        .name = base ? base + 1 : name,
+        .build_id = identity->build_id,
+        .build_id_size = identity->size,
+    };
+
+    if (known)
+        path[n] = '\0';
+    if (pipeline_plan(&query, &l->pipeline, why, sizeof why))
+        l->pipeline = NULL; /* the sentence went to the log */
+    if (known && (l->pipeline || l->log.fd >= 0)) {
+        l->program = rimf_heap_alloc(&l->heap, (size_t)n + 1);
+        if (l->program)
+            memcpy(l->program, path, (size_t)n);
+    }
+}
+
+/* l->program, l->host.musl and l->pipeline. */
+void program_plan(struct loader *l)
+{
+    struct identity identity = {0};
+    _Alignas(8) char head[1024];
+    char link[40];
+    size_t at;
+    long fd;
+
+    if (!l->direct) {
+        if (l->block.phdr && l->block.phnum)
+            look_at_memory(l, &identity);
+        if (l->knobs.trace)
+            return;
+        if (l->host.musl) {
+            rimf_log(&l->log, MVLD_LOG_WARNING, "a musl program: no pass runs");
+            return;
+        }
+        ask(l, "/proc/self/exe", l->block.argc ? l->block.argv[0] : NULL, &identity);
+        return;
+    }
+    at = find_program(&l->block);
+    if (!at || l->knobs.trace)
+        return;
+    fd = sys_openat(l->sys, l->block.argv[at], O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0);
+    if (sys_failed(fd))
+        return; /* the host loader may find it elsewhere, or say why not */
+    rimf_format(link, sizeof link, "/proc/self/fd/%ld", fd);
+    look_at_file(l, (int)fd, head, sizeof head, &identity);
+    ask(l, link, l->block.argv[at], &identity);
+    sys_close(l->sys, (int)fd);
+}
