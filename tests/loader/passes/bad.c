@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A pass with one fault, chosen by FAULT_x when it is compiled; for pass_map.c.
+ */
+#include <mvld/pass.h>
+
+#define PUBLIC __attribute__((visibility("default")))
+
+__attribute__((unused)) static int run(const struct mvld_context *ctx)
+{
+    (void)ctx;
+    return 0;
+}
+
+#ifdef FAULT_undefined
+extern int somebody_else;
+PUBLIC int *reaches_out(void) { return &somebody_else; }
+#endif
+#ifdef FAULT_plt
+extern int helper(void);
+PUBLIC int helper(void) { return 1; }
+PUBLIC int calls(void) { return helper(); }
+#endif
+#ifdef FAULT_relocation
+PUBLIC int exported = 1;
+PUBLIC int *symbolic = &exported;
+#endif
+#ifdef FAULT_tls
+PUBLIC __thread int mine;
+#endif
+#ifdef FAULT_constructor
+PUBLIC volatile int begun;
+__attribute__((constructor)) static void begin(void) { begun = 1; }
+#endif
+#ifdef FAULT_option_type
+static const struct mvld_option bad_options[] = {{.name = "o", .type = (enum mvld_option_type)9},
+                                             {.name = NULL}};
+#elif defined(FAULT_option_range)
+static const struct mvld_option bad_options[] = {
+    {.name = "o", .type = MVLD_OPTION_INT, .min = 3, .max = 2}, {.name = NULL}};
+#elif defined(FAULT_option_words)
+static const struct mvld_option bad_options[] = {{.name = "o", .type = MVLD_OPTION_WORD},
+                                             {.name = NULL}};
+#elif defined(FAULT_option_twice)
+static const struct mvld_option bad_options[] = {{.name = "o", .type = MVLD_OPTION_BOOL},
+                                             {.name = "o", .type = MVLD_OPTION_BOOL},
+                                             {.name = NULL}};
+#elif defined(FAULT_option_default)
+static const struct mvld_option bad_options[] = {
+    {.name = "o", .type = MVLD_OPTION_INT, .max = 2, .initial = "3"}, {.name = NULL}};
+#else
+#define bad_options NULL
+#endif
+#ifdef FAULT_list
+static const char *const bad_list[] = {"Not A Name", NULL};
+#else
+#define bad_list NULL
+#endif
+#ifdef FAULT_writable_text
+__attribute__((section(".evil,\"awx\",@progbits#"))) PUBLIC int writable_text(void) { return 2; }
+#endif
+
+#ifndef FAULT_missing
+PUBLIC const struct mvld_pass mvld_pass = {
+#ifdef FAULT_abi
+    .abi = MVLD_PASS_ABI + 1,
+#else
+    .abi = MVLD_PASS_ABI,
+#endif
+#ifdef FAULT_size
+    .size = sizeof(struct mvld_pass) - 8,
+#elif defined(FAULT_large)
+    .size = sizeof(struct mvld_pass) + 8,
+#else
+    .size = sizeof(struct mvld_pass),
+#endif
+#ifdef FAULT_name
+    .name = "Bad Name",
+#elif defined(FAULT_other_name)
+    .name = "other",
+#elif defined(FAULT_name_pointer)
+    .name = (const char *)0x1234,
+#else
+    .name = "bad",
+#endif
+#ifdef FAULT_function
+    .run = (int (*)(const struct mvld_context *))(const void *)&mvld_pass,
+#else
+    .run = run,
+#endif
+#ifdef FAULT_function_pointer
+    .added = (int (*)(const struct mvld_context *, const struct mvld_object *const *,
+                      size_t))0xdeadbeef,
+#endif
+    .options = bad_options,
+    .after = bad_list,
+};
+#else
+PUBLIC int (*const something)(const struct mvld_context *) = run;
+#endif

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A pass whose declarations and results come from the compiler's command line; for
+ * pipeline.c.  It says through the log when it is called.
+ */
+#include <mvld/pass.h>
+
+#ifndef RESULT
+#define RESULT 0
+#endif
+
+static const char *const words[] = {"slow", "fast", NULL};
+static const struct mvld_option options[] = {
+    {.name = "flag", .type = MVLD_OPTION_BOOL, .initial = "yes"},
+    {.name = "number", .type = MVLD_OPTION_INT, .min = -5, .max = 100, .initial = "7"},
+    {.name = "speed", .type = MVLD_OPTION_WORD, .words = words, .initial = "fast"},
+    {.name = "text", .type = MVLD_OPTION_STRING},
+    {.name = "set.", .type = MVLD_OPTION_PREFIX},
+    {.name = NULL},
+};
+#ifdef REQUIRES
+static const char *const requires_passes[] = {REQUIRES, NULL};
+#endif
+#ifdef AFTER
+static const char *const after[] = {AFTER, NULL};
+#endif
+#ifdef CONFLICTS
+static const char *const conflicts[] = {CONFLICTS, NULL};
+#endif
+
+static int run(const struct mvld_context *ctx)
+{
+    static int calls; /* in .bss: proves that it is mapped, zeroed and writable */
+
+    *ctx->state = &calls;
+    calls++;
+    for (size_t i = 0; i < ctx->n_settings; i++)
+        ctx->api->log(ctx->image, MVLD_LOG_PASSES, NAME ".%s = %s (%ld)", ctx->settings[i].name,
+                      ctx->settings[i].text ? ctx->settings[i].text : "none",
+                      (long)ctx->settings[i].number);
+    if (RESULT < 0)
+        return ctx->api->fail(ctx->image, -RESULT, "%s does not want to", NAME);
+    return RESULT;
+}
+
+static int added(const struct mvld_context *ctx, const struct mvld_object *const *objects,
+                 size_t n)
+{
+    (void)objects;
+    ctx->api->log(ctx->image, MVLD_LOG_PASSES, NAME " added %zu after %d", n, *(int *)*ctx->state);
+    return 0;
+}
+
+static void removed(const struct mvld_context *ctx, const struct mvld_object *const *objects,
+                    size_t n)
+{
+    (void)objects;
+    ctx->api->log(ctx->image, MVLD_LOG_PASSES, NAME " removed %zu", n);
+}
+
+__attribute__((visibility("default"))) const struct mvld_pass mvld_pass = {
+    .abi = MVLD_PASS_ABI,
+    .size = sizeof(struct mvld_pass),
+    .name = NAME,
+    .help = "a probe",
+#ifdef REQUIRES
+    .requires_passes = requires_passes,
+#endif
+#ifdef AFTER
+    .after = after,
+#endif
+#ifdef CONFLICTS
+    .conflicts = conflicts,
+#endif
+#ifdef LIBRARY
+    .library = LIBRARY,
+#endif
+    .options = options,
+    .run = run,
+    .added = added,
+    .removed = removed,
+};
