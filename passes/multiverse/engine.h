@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * engine.h: what the files of the multiverse engine know of each other.
+ *
+ * Picture
+ *
+ *     mv_engine ─► mv_unit (an object with descriptors) ─► mv_point[]  mv_site[]
+ *         │                                                 │  ▲        │
+ *         └─► mv_switch list ◄──────── guards ──────────────┘  └────────┘
+ *
+ *   gather.c   notes and tables become units, points and switches, all checked
+ *   sites.c    recorded calls become sites: decoded, sorted, given to points
+ *   select.c   which variant fits the values
+ *   bind.c     the difference becomes one batch of patches
+ *   site.c     instructions at call sites; inline.c  bodies that fit into one
+ *   engine.c   the lock, the look-ups, the operations of interface.h
+ *
+ *   Sites are read lazily, at the first commit: an initialisation that commits
+ *   nothing touches no code page.  A unit's arrays are one allocation each; no
+ *   site is allocated alone.
+ */
+#ifndef MULTIVERSE_ENGINE_H
+#define MULTIVERSE_ENGINE_H
+
+#include <errno.h>
+#include <stdarg.h>
+#include <sys/mman.h>
+
+#include "base.h"
+#include "interface.h"
+#include "lock.h"
+#include "site.h"
+
+#include "mvld/descriptor.h"
+#include "mvld/pass.h"
+
+enum mv_pending { MV_SETTLED, MV_PENDING, MV_REFUSED };
+
+struct mv_switch {
+    struct mv_switch *next;
+    uintptr_t address; /* 0: the object that held it was closed */
+    char *name;        /* our copy; "" when no record names it */
+    uint64_t value;    /* as read by the commit under way, extended to 64 bits */
+    uint64_t in_force; /* as read by the last commit of all, or of this switch */
+    uint8_t width, flags; /* MULTIVERSE_SWITCH_* */
+    uint8_t bound;        /* variants may fix it; see multiverse_bind() */
+    uint8_t has_value;    /* in_force, bound_in_force are set */
+    uint8_t bound_in_force;
+    uint8_t configured;   /* set. and bind. were looked at */
+    uint8_t committed;    /* what the last commit_refs or revert_refs of it was */
+    uint32_t stamp;       /* and when: see mv_engine.clock */
+    uint32_t n_functions; /* points that have variants for it */
+    struct multiverse_info_var info;
+};
+
+struct mv_point {
+    const struct multiverse_function *record;
+    struct mv_unit *unit;     /* NULL: a free place in the array */
+    uintptr_t body, pad;
+    uintptr_t variable;       /* of a function pointer, else 0 */
+    struct mv_point *peer;    /* the next stub of the same function pointer */
+    struct mv_switch **guards; /* one a guard of the record; NULL: never holds */
+    uint32_t n_guards;         /* the record's, which cannot be read once unmapped */
+    uint32_t n_sites, n_far;   /* of them, out of reach of `wanted` */
+    struct mv_site *sites;
+    int32_t variant, wanted_variant;  /* index; -1: none */
+    uintptr_t target, wanted;         /* where calls lead; 0: the generic */
+    uint8_t selected; /* by the operation under way */
+    uint8_t dirty;    /* some site or the entry does not hold what it should */
+    uint8_t refused, applied; /* patches of the operation under way: any? */
+    uint8_t orphaned; /* the pointer variable was closed with its object */
+    uint8_t pad_pending;      /* enum mv_pending */
+    uint8_t pad_now[MV_PAD_SIZE], pad_wanted[MV_PAD_SIZE];
+    struct mv_inline inlined; /* of `wanted` */
+    struct multiverse_info_fn info;
+};
+
+struct mv_site {
+    uintptr_t address;
+    struct mv_point *point;
+    struct mv_site *next; /* of the same point */
+    uint8_t kind, length; /* enum mv_site_kind */
+    uint8_t pending;      /* enum mv_pending */
+    uint8_t original[MV_SITE_MAX], now[MV_SITE_MAX], wanted[MV_SITE_MAX];
+};
+
+/* One distinct note: three ranges inside the object. */
+struct mv_tables {
+    struct mv_tables *next;
+    uintptr_t functions, functions_end, callsites, callsites_end, switches, switches_end;
+};
+
+struct mv_unit {
+    struct mv_unit *next; /* in the order of the objects */
+    const struct mvld_object *object;
+    const struct mvld_segment *code, *data; /* that held the last address: see mv_holds */
+    struct mv_tables *tables;
+    struct mv_point *points;
+    struct mv_switch **guards;
+    struct mv_site *sites;
+    size_t n_points, n_guards, n_sites;
+    uint8_t sites_read;
+    uint8_t fresh; /* came with the gather under way */
+};
+
+/* Open addressing; a key is an address, 0 a free place. */
+struct mv_entry {
+    uintptr_t key;
+    void *value;
+};
+struct mv_table {
+    struct mv_entry *entries;
+    size_t capacity, used; /* capacity is 0 or a power of two */
+};
+
+struct mv_engine {
+    const struct mv_ops *ops; /* first: see interface.h */
+    const struct mvld_api *api;
+    struct mvld_image *image;
+    const struct rimf_sys *sys;
+    /* Brings the image up to date under a plain ld.so; NULL under mvld. */
+    int (*refresh)(struct mv_engine *);
+    void *owner; /* refresh's own */
+    struct rimf_lock lock;
+    uint8_t committed;     /* the last operation on everything was a commit */
+    uint32_t stamp, clock; /* when; counts operations on everything and on switches */
+    struct mv_unit *units;
+    struct mv_switch *switches;
+    struct mv_table points;    /* body or pointer variable -> mv_point */
+    struct mv_table by_switch; /* address -> mv_switch */
+    struct mv_reply *reply;    /* of the call under way, or NULL */
+    uint8_t forking;           /* between fork_begin and fork_end */
+    size_t n_refusals_lost;    /* lines that did not fit */
+    size_t refusals_used;
+    char refusals[2048];       /* what gather left out, for every report */
+};
+
+/* ---- engine.c */
+int mv_create(struct mvld_image *, const struct mvld_api *, const struct rimf_sys *,
+              struct mv_engine **out);
+int mv_lock(struct mv_engine *, struct mv_reply *);
+void mv_unlock(struct mv_engine *);
+struct mv_point *mv_find_point(struct mv_engine *, uintptr_t address);
+struct mv_switch *mv_find_switch(struct mv_engine *, uintptr_t address);
+/* Records the sentence of an error, in the image and in the reply: -err. */
+int mv_fail(struct mv_engine *, int err, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* Adds a line to the report of the call under way, and to the log. */
+void mv_report(struct mv_engine *, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* The same, kept for the reports of later commits too. */
+void mv_refuse(struct mv_engine *, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* ---- table.c */
+int mv_table_put(struct mv_engine *, struct mv_table *, uintptr_t key, void *value);
+void *mv_table_get(const struct mv_table *, uintptr_t key);
+void mv_table_clear(struct mv_table *);
+
+/* ---- gather.c: lock held, or before anybody else may call */
+int mv_added(struct mv_engine *, const struct mvld_object *const *objects, size_t n);
+void mv_removed(struct mv_engine *, const struct mvld_object *const *objects, size_t n);
+/* Gives this engine to every copy of libmultiverse among the objects. */
+void mv_attach(struct mv_engine *, const struct mvld_object *const *objects, size_t n);
+
+/* ---- sites.c */
+/* Reads the sites of units that have not been read yet.  0 or -ENOMEM. */
+int mv_read_sites(struct mv_engine *);
+/* Makes the points' lists of sites anew. */
+void mv_link_sites(struct mv_engine *);
+/* The site that starts here, or NULL. */
+struct mv_site *mv_site_at(struct mv_engine *, uintptr_t address);
+
+/* ---- select.c */
+void mv_read_switches(struct mv_engine *);
+/* Sets what the point wants.  `in_force`: by the values that were committed. */
+void mv_select(struct mv_engine *, struct mv_point *, int in_force);
+/* The state in force, see README.md: an operation on everything, or on one switch. */
+void mv_remember(struct mv_engine *, enum mv_action, struct mv_switch *only);
+/* Would the last operation that reached such a function have committed it? */
+int mv_is_in_force(const struct mv_engine *, const struct mv_point *);
+uint64_t mv_switch_read(const struct mv_switch *);
+
+/* ---- bind.c */
+int mv_apply(struct mv_engine *, enum mv_action, enum mv_scope, uintptr_t what);
+/* Binds what just came to the state in force. */
+int mv_apply_fresh(struct mv_engine *);
+/* Writes what the selected points want; number of changed functions.  `all`:
+ * most are selected, so sites are visited in the order of their addresses. */
+int mv_write(struct mv_engine *, int all);
+/* What is there now counts as seen by the commits so far. */
+void mv_settled(struct mv_engine *);
+/* After a fork out of a commit: what do the sites really hold? */
+void mv_repair(struct mv_engine *);
+/* Does every site and entry of the object hold what we left there? */
+int mv_object_is_intact(struct mv_engine *, const struct mvld_object *);
+
+/* ---- inline helpers */
+
+/* 1 when [address, address + length) lies inside one segment of the object that
+ * has `prot`.  `last` remembers the segment, as most questions hit the same. */
+static inline int mv_holds(const struct mvld_object *object, const struct mvld_segment **last,
+                           uintptr_t address, size_t length, uint32_t prot)
+{
+    const struct mvld_segment *segment = *last;
+
+    if (segment && address >= segment->start && address <= segment->end &&
+        length <= segment->end - address)
+        return 1;
+    for (size_t i = 0; i < object->n_segments; i++) {
+        segment = &object->segments[i];
+        if ((segment->prot & prot) == prot && address >= segment->start &&
+            address <= segment->end && length <= segment->end - address) {
+            *last = segment;
+            return 1;
+        }
+    }
+    return 0;
+}
+
+static inline const struct multiverse_variant *mv_variants(const struct mv_point *point)
+{
+    return (const struct multiverse_variant *)(const void *)(point->record + 1);
+}
+
+static inline const struct multiverse_guard *mv_guards(const struct mv_point *point)
+{
+    return (const struct multiverse_guard *)(const void *)(mv_variants(point) +
+                                                           point->record->n_variants);
+}
+
+static inline uintptr_t mv_distance(const int32_t *field)
+{
+    return (uintptr_t)field + (uintptr_t)(intptr_t)*field;
+}
+
+static inline const char *mv_point_name(const struct mv_point *point)
+{
+    return (const char *)point->record + point->record->name;
+}
+
+#endif

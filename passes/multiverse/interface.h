@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * interface.h: how libmultiverse and the engine meet.
+ *
+ * Picture
+ *
+ *     libmultiverse.so.1, or an executable linked with libmultiverse.a
+ *       note "Multiverse", type 2 ──► struct mv_link { engine } ──► struct mv_engine
+ *                                                                    ops, state
+ *
+ *   There is one engine a process.  Under mvld it is the pass's; the pass finds
+ *   every copy of the library by its note and writes its own engine into the
+ *   link before any constructor runs.  Under a plain ld.so the first copy that
+ *   is initialised makes the engine and does the same for the others.  A note,
+ *   not a symbol: it survives strip(1) and is there when the library was linked
+ *   statically into the executable.
+ */
+#ifndef MULTIVERSE_INTERFACE_H
+#define MULTIVERSE_INTERFACE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "multiverse.h"
+
+#define MV_NOTE_LIBRARY 2u /* n_type; the name is MULTIVERSE_NOTE_NAME */
+#define MV_LINK_ABI 1u
+
+struct mv_engine;
+
+/* Descriptor of the note: where the link is, relative to `link`. */
+struct mv_library_note {
+    uint32_t abi;
+    int32_t link;
+};
+
+struct mv_link {
+    uint32_t size, abi;
+    struct mv_engine *engine; /* NULL until there is one */
+};
+
+/* What one call has to say; the library keeps one a thread. */
+struct mv_reply {
+    char error[512];
+    size_t used, lost; /* bytes of `report`; lines that did not fit */
+    char report[3584];
+};
+
+enum mv_action { MV_COMMIT, MV_REVERT };
+enum mv_scope { MV_ALL, MV_REFS, MV_FUNCTION };
+
+/* The first word of an engine points to this.  All take the lock; negative
+ * errno, with the sentence in the reply, which may be NULL. */
+struct mv_ops {
+    uint32_t size, abi;
+    /* Number of functions whose binding changed.  `what` is NULL for MV_ALL. */
+    int (*apply)(struct mv_engine *, enum mv_action, enum mv_scope, void *what,
+                 struct mv_reply *);
+    int (*refresh)(struct mv_engine *, struct mv_reply *);
+    int (*is_committed)(struct mv_engine *, void *function, struct mv_reply *);
+    int (*bind)(struct mv_engine *, void *location, int state, struct mv_reply *);
+    int (*info_var)(struct mv_engine *, void *location, const struct multiverse_info_var **,
+                    struct mv_reply *);
+    int (*info_fn)(struct mv_engine *, void *function, const struct multiverse_info_fn **,
+                   struct mv_reply *);
+    /* One line at a time, without its newline; the lock is held meanwhile. */
+    int (*dump)(struct mv_engine *, void (*line)(void *cookie, const char *text), void *cookie);
+    /* Around fork(): before; after it in the parent; after it in the child. */
+    void (*fork_begin)(struct mv_engine *);
+    void (*fork_end)(struct mv_engine *, int in_child);
+};
+
+static inline const struct mv_ops *mv_ops_of(struct mv_engine *engine)
+{
+    return *(const struct mv_ops *const *)(const void *)engine;
+}
+
+#endif

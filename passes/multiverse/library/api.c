@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * api.c: libmultiverse, the functions of multiverse.h.
+ *
+ * The library holds no state but a link to the one engine of the process (see
+ * interface.h), and a reply for each thread.  Under mvld the link is set before any
+ * constructor.  Under a plain ld.so, or in a static program, whoever comes first
+ * (the constructor below, or a call from an earlier one) makes the engine out of
+ * the same code, and it looks at the objects by itself, at every call.
+ */
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "library.h"
+
+#include "image.h"
+#include "log.h"
+
+__attribute__((used)) static struct mv_link engine_link = {.size = sizeof(struct mv_link), .abi = MV_LINK_ABI};
+static struct rimf_lock creation;
+static const struct rimf_log no_log = {.sys = &rimf_sys_kernel, .fd = -1};
+static __thread struct mv_reply reply;
+
+/* The note by which an engine finds the link: a distance, so nothing need be relocated. */
+__asm__(".pushsection .note.multiverse.library,\"aR\",@note\n"
+        ".balign 4\n"
+        ".long 2f - 1f, 4f - 3f, 2\n"
+        "1: .asciz \"Multiverse\"\n"
+        "2: .balign 4\n"
+        "3: .long 1\n"
+        ".long engine_link - .\n"
+        "4: .balign 4\n"
+        ".popsection\n");
+
+static int failed(int err, const char *text)
+{
+    snprintf(reply.error, sizeof reply.error, "%s", text);
+    errno = err;
+    return -1;
+}
+
+static int make_engine(struct mv_engine **out)
+{
+    struct mvld_image *image;
+    struct mv_engine *engine;
+    int err = rimf_image_create(&rimf_sys_kernel, &no_log, &image);
+
+    if (err)
+        return err;
+    err = mv_create(image, rimf_api(), &rimf_sys_kernel, &engine);
+    if (err) {
+        rimf_image_destroy(image);
+        return err;
+    }
+    engine->refresh = mv_library_refresh;
+    *out = engine;
+    return 0;
+}
+
+static struct mv_engine *linked(void)
+{
+    return __atomic_load_n(&engine_link.engine, __ATOMIC_ACQUIRE);
+}
+
+/* The engine, made when there is none.  NULL with errno. */
+static struct mv_engine *engine_get(void)
+{
+    struct mv_engine *engine = linked();
+    int err;
+
+    if (engine)
+        return engine;
+    err = rimf_lock_acquire(&rimf_sys_kernel, &creation);
+    if (err < 0) {
+        failed(EDEADLK, "called while this thread initialises: from a signal handler");
+        return NULL;
+    }
+    engine = linked();
+    err = engine ? 0 : make_engine(&engine);
+    if (!err && !linked()) {
+        /* Finds the other copies of the library and gives them the engine too. */
+        err = mv_ops_of(engine)->refresh(engine, &reply);
+        __atomic_store_n(&engine_link.engine, engine, __ATOMIC_RELEASE);
+    }
+    rimf_lock_release(&rimf_sys_kernel, &creation);
+    if (err) {
+        if (!engine)
+            failed(-err, "out of memory");
+        errno = -err;
+        return NULL;
+    }
+    return engine;
+}
+
+/* The result of an operation, as multiverse.h has it. */
+static int result_of(int result)
+{
+    if (result >= 0)
+        return result;
+    errno = -result;
+    return -1;
+}
+
+static int apply(enum mv_action action, enum mv_scope scope, void *what)
+{
+    struct mv_engine *engine;
+
+    reply.report[0] = 0;
+    if (scope != MV_ALL && !what)
+        return failed(EINVAL, scope == MV_REFS ? "NULL is no switch" : "NULL is no function");
+    engine = engine_get();
+    return engine ? result_of(mv_ops_of(engine)->apply(engine, action, scope, what, &reply)) : -1;
+}
+
+int multiverse_init(void)
+{
+    struct mv_engine *engine = engine_get();
+
+    return engine ? result_of(mv_ops_of(engine)->refresh(engine, &reply)) : -1;
+}
+
+int multiverse_commit(void)
+{
+    return apply(MV_COMMIT, MV_ALL, NULL);
+}
+
+int multiverse_revert(void)
+{
+    return apply(MV_REVERT, MV_ALL, NULL);
+}
+
+int multiverse_commit_refs(void *location)
+{
+    return apply(MV_COMMIT, MV_REFS, location);
+}
+
+int multiverse_revert_refs(void *location)
+{
+    return apply(MV_REVERT, MV_REFS, location);
+}
+
+int multiverse_commit_fn(void *function)
+{
+    return apply(MV_COMMIT, MV_FUNCTION, function);
+}
+
+int multiverse_revert_fn(void *function)
+{
+    return apply(MV_REVERT, MV_FUNCTION, function);
+}
+
+int multiverse_commit_func(void *function)
+{
+    return multiverse_commit_fn(function);
+}
+
+int multiverse_revert_func(void *function)
+{
+    return multiverse_revert_fn(function);
+}
+
+int multiverse_is_committed(void *function)
+{
+    struct mv_engine *engine = engine_get();
+
+    return engine ? result_of(mv_ops_of(engine)->is_committed(engine, function, &reply)) : -1;
+}
+
+int multiverse_bind(void *location, int state)
+{
+    struct mv_engine *engine = engine_get();
+
+    return engine ? result_of(mv_ops_of(engine)->bind(engine, location, state, &reply)) : -1;
+}
+
+const struct multiverse_info_var *multiverse_info_var(void *location)
+{
+    const struct multiverse_info_var *info = NULL;
+    struct mv_engine *engine = engine_get();
+
+    if (engine)
+        result_of(mv_ops_of(engine)->info_var(engine, location, &info, &reply));
+    return info;
+}
+
+const struct multiverse_info_fn *multiverse_info_fn(void *function)
+{
+    const struct multiverse_info_fn *info = NULL;
+    struct mv_engine *engine = engine_get();
+
+    if (engine)
+        result_of(mv_ops_of(engine)->info_fn(engine, function, &info, &reply));
+    return info;
+}
+
+int multiverse_commit_info_fn(const struct multiverse_info_fn *info)
+{
+    return multiverse_commit_fn(info ? info->function : NULL);
+}
+
+int multiverse_revert_info_fn(const struct multiverse_info_fn *info)
+{
+    return multiverse_revert_fn(info ? info->function : NULL);
+}
+
+int multiverse_commit_info_refs(const struct multiverse_info_var *info)
+{
+    return multiverse_commit_refs(info ? info->location : NULL);
+}
+
+int multiverse_revert_info_refs(const struct multiverse_info_var *info)
+{
+    return multiverse_revert_refs(info ? info->location : NULL);
+}
+
+static void print_line(void *cookie, const char *text)
+{
+    (void)cookie;
+    dprintf(STDERR_FILENO, "%s\n", text);
+}
+
+void multiverse_dump_info(void)
+{
+    struct mv_engine *engine = engine_get();
+
+    if (engine)
+        mv_ops_of(engine)->dump(engine, print_line, NULL);
+}
+
+const char *multiverse_error(void)
+{
+    return reply.error;
+}
+
+const char *multiverse_report(void)
+{
+    return reply.report;
+}
+
+/* ---- fork: the child must not start in the middle of an operation */
+
+static void before_fork(void)
+{
+    struct mv_engine *engine = linked();
+
+    if (engine)
+        mv_ops_of(engine)->fork_begin(engine);
+}
+
+static void after_fork_in_parent(void)
+{
+    struct mv_engine *engine = linked();
+
+    if (engine)
+        mv_ops_of(engine)->fork_end(engine, 0);
+}
+
+static void after_fork_in_child(void)
+{
+    struct mv_engine *engine = linked();
+
+    if (engine)
+        mv_ops_of(engine)->fork_end(engine, 1);
+}
+
+/* What fails here is said again, with errno, by the first call. */
+__attribute__((constructor)) static void start(void)
+{
+    int saved = errno;
+
+    pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+    engine_get();
+    errno = saved;
+}

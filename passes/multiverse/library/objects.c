@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * objects.c: the objects of the process, under a plain ld.so.
+ *
+ * dl_iterate_phdr counts what was ever added and taken away; when neither count
+ * changed there is nothing to do.  Otherwise the list is read again, all of it
+ * inside a callback, while the loader's own lock keeps objects from coming and
+ * going.
+ *
+ * An address is no identity: a library that is closed and opened again often
+ * lies where it lay, but unpatched, and maybe it is another file.  So whenever
+ * something was taken away, an object counts as the old one only if it has the
+ * same segments and every site and entry still holds the bytes that we wrote;
+ * all others are forgotten first and then found anew.
+ */
+#include <link.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <unistd.h>
+
+#include "library.h"
+
+#include "image.h"
+
+struct listing {
+    struct mv_engine *engine;
+    struct rimf_source *sources;
+    size_t n, capacity;
+    char program[4096];
+};
+
+struct seen {
+    unsigned long long added, removed;
+    int any;
+};
+
+static const void *dynamic_of(const struct dl_phdr_info *info)
+{
+    for (size_t i = 0; i < info->dlpi_phnum; i++)
+        if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
+            return (const void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
+    return NULL;
+}
+
+static uint32_t flags_of(const struct dl_phdr_info *info, int first)
+{
+    if (first)
+        return MVLD_OBJECT_MAIN;
+    if (info->dlpi_addr && info->dlpi_addr == getauxval(AT_SYSINFO_EHDR))
+        return MVLD_OBJECT_VDSO;
+    if (info->dlpi_addr && info->dlpi_addr == getauxval(AT_BASE))
+        return MVLD_OBJECT_LOADER;
+    return 0;
+}
+
+static int count_object(struct dl_phdr_info *info, size_t size, void *cookie)
+{
+    (void)info;
+    (void)size;
+    ++*(size_t *)cookie;
+    return 0;
+}
+
+static int list_object(struct dl_phdr_info *info, size_t size, void *cookie)
+{
+    struct listing *listing = cookie;
+    const char *name = info->dlpi_name;
+
+    (void)size;
+    if (listing->n == listing->capacity)
+        return 1;
+    if (!name || !*name)
+        name = listing->n ? "(unnamed)" : listing->program;
+    listing->sources[listing->n] = (struct rimf_source){
+        .name = name,
+        .bias = info->dlpi_addr,
+        .dynamic = dynamic_of(info),
+        .phdr = info->dlpi_phdr,
+        .phnum = info->dlpi_phnum,
+        .flags = flags_of(info, listing->n == 0),
+    };
+    listing->n++;
+    return 0;
+}
+
+static void name_program(struct listing *listing)
+{
+    ssize_t n = readlink("/proc/self/exe", listing->program, sizeof listing->program - 1);
+
+    if (n > 0)
+        listing->program[n] = 0;
+    else
+        strcpy(listing->program, "(the program)");
+}
+
+static const struct rimf_source *source_of(const struct listing *listing,
+                                           const struct mvld_object *object)
+{
+    for (size_t i = 0; i < listing->n; i++)
+        if (listing->sources[i].bias == object->bias &&
+            listing->sources[i].dynamic == object->dynamic)
+            return &listing->sources[i];
+    return NULL;
+}
+
+/* Do the program headers still say what they said? */
+static int same_segments(const struct rimf_source *source, const struct mvld_object *object)
+{
+    const ElfW(Phdr) *phdr = source->phdr;
+    size_t n = 0;
+
+    for (size_t i = 0; i < source->phnum; i++) {
+        if (phdr[i].p_type != PT_LOAD)
+            continue;
+
+        uintptr_t start = source->bias + phdr[i].p_vaddr;
+
+        if (n == object->n_segments || object->segments[n].start != start ||
+            object->segments[n].end != start + phdr[i].p_memsz)
+            return 0;
+        n++;
+    }
+    return n == object->n_segments;
+}
+
+/* The objects that were never closed, as far as can be told: how many. */
+static size_t keep_known(struct listing *listing, struct rimf_source *kept)
+{
+    struct mv_engine *engine = listing->engine;
+    size_t n = 0;
+
+    for (size_t i = 0; i < engine->api->object_count(engine->image); i++) {
+        const struct mvld_object *object = engine->api->object_at(engine->image, i);
+        const struct rimf_source *source = source_of(listing, object);
+        int fixed = object->flags & (MVLD_OBJECT_MAIN | MVLD_OBJECT_VDSO | MVLD_OBJECT_LOADER);
+
+        if (source && (fixed || (same_segments(source, object) &&
+                                 mv_object_is_intact(engine, object))))
+            kept[n++] = *source;
+    }
+    return n;
+}
+
+static int update(struct mv_engine *engine, const struct rimf_source *sources, size_t n)
+{
+    struct rimf_change change;
+    int err = rimf_image_update(engine->image, sources, n, &change);
+
+    if (err)
+        return err;
+    if (change.n_removed)
+        mv_removed(engine, change.removed, change.n_removed);
+    if (!change.n_added)
+        return 0;
+    err = mv_added(engine, change.added, change.n_added);
+    return err ? err : mv_apply_fresh(engine);
+}
+
+static int relist(struct listing *listing, int was_removed)
+{
+    struct mv_engine *engine = listing->engine;
+    size_t n = 0, bytes;
+    int err = 0;
+
+    dl_iterate_phdr(count_object, &n);
+    bytes = (2 * n + 1) * sizeof *listing->sources; /* a second half for keep_known */
+    listing->sources = engine->api->alloc(engine->image, bytes);
+    if (!listing->sources)
+        return -ENOMEM;
+    listing->capacity = n;
+    dl_iterate_phdr(list_object, listing);
+    if (was_removed) {
+        struct rimf_source *kept = listing->sources + n;
+
+        err = update(engine, kept, keep_known(listing, kept));
+    }
+    if (err >= 0)
+        err = update(engine, listing->sources, listing->n);
+    engine->api->release(engine->image, listing->sources);
+    return err < 0 ? err : 0;
+}
+
+/* Called for the first object, with the loader's lock held. */
+static int look(struct dl_phdr_info *info, size_t size, void *cookie)
+{
+    struct listing *listing = cookie;
+    struct mv_engine *engine = listing->engine;
+    struct seen *seen = engine->owner;
+    int counts = size >= offsetof(struct dl_phdr_info, dlpi_subs) + sizeof info->dlpi_subs;
+    int err;
+
+    if (counts && seen->any && seen->added == info->dlpi_adds && seen->removed == info->dlpi_subs)
+        return 1;
+    name_program(listing);
+    err = relist(listing, seen->any && (!counts || seen->removed != info->dlpi_subs));
+    if (err)
+        return err;
+    if (counts)
+        *seen = (struct seen){info->dlpi_adds, info->dlpi_subs, 1};
+    seen->any = 1;
+    return 1;
+}
+
+int mv_library_refresh(struct mv_engine *engine)
+{
+    struct listing listing;
+    int result;
+
+    listing.engine = engine;
+    listing.sources = NULL;
+    listing.n = listing.capacity = 0;
+    if (!engine->owner)
+        engine->owner = engine->api->alloc(engine->image, sizeof(struct seen));
+    if (!engine->owner)
+        return -ENOMEM;
+    result = dl_iterate_phdr(look, &listing);
+    return result < 0 ? result : 0;
+}

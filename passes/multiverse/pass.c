@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * pass.c: the engine as a pass: rarely changing variables become code before
+ * the first constructor runs, and in objects that come later before theirs.
+ */
+#include "options.h"
+
+#include "mvld/pass.h"
+
+static const char *const after[] = {"concat", "direct-calls", NULL};
+static const char *const when[] = {"before-constructors", "manual", NULL};
+
+static const struct mvld_option options[] = {
+    {.name = "commit", .type = MVLD_OPTION_WORD, .words = when, .initial = "before-constructors",
+     .help = "when variation points are bound first; manual: when the program says so"},
+    {.name = "set.", .type = MVLD_OPTION_PREFIX,
+     .help = "set.SWITCH = NUMBER: a switch's initial value"},
+    {.name = "bind.", .type = MVLD_OPTION_PREFIX,
+     .help = "bind.SWITCH = 0 or 1: may variants fix this tracked switch?"},
+    {.name = NULL},
+};
+
+static int is_manual(const struct mvld_context *ctx)
+{
+    for (size_t i = 0; i < ctx->n_settings; i++)
+        if (rimf_streq(ctx->settings[i].name, "commit"))
+            return rimf_streq(ctx->settings[i].text, "manual");
+    return 0;
+}
+
+/* Objects as they come in one event, at start all of them. */
+static int take(const struct mvld_context *ctx, struct mv_engine *engine,
+                const struct mvld_object *const *objects, size_t n)
+{
+    int err = mv_added(engine, objects, n);
+
+    if (!err)
+        mv_configure(engine, ctx->settings, ctx->n_settings);
+    return err;
+}
+
+static size_t count_sites(const struct mv_engine *engine, size_t *points)
+{
+    size_t sites = 0;
+
+    *points = 0;
+    for (const struct mv_unit *u = engine->units; u; u = u->next) {
+        sites += u->n_sites;
+        *points += u->n_points;
+    }
+    return sites;
+}
+
+static int first_commit(const struct mvld_context *ctx, struct mv_engine *engine)
+{
+    size_t points, sites;
+    int changed = is_manual(ctx) || !engine->units ? 0 : mv_apply(engine, MV_COMMIT, MV_ALL, 0);
+
+    sites = count_sites(engine, &points);
+    if (changed >= 0)
+        ctx->api->log(ctx->image, MVLD_LOG_PASSES,
+                      "multiverse: %zu functions, %zu call sites, %d functions bound", points,
+                      sites, changed);
+    return changed < 0 ? changed : 0;
+}
+
+static int run(const struct mvld_context *ctx)
+{
+    size_t n = ctx->api->object_count(ctx->image);
+    const struct mvld_object **objects;
+    struct mv_engine *engine;
+    int err = mv_create(ctx->image, ctx->api, ctx->sys, &engine);
+
+    if (err)
+        return err;
+    objects = ctx->api->alloc(ctx->image, (n + 1) * sizeof *objects);
+    if (!objects)
+        return ctx->api->fail(ctx->image, ENOMEM, "multiverse: out of memory");
+    for (size_t i = 0; i < n; i++)
+        objects[i] = ctx->api->object_at(ctx->image, i);
+    *ctx->state = engine;
+    err = mv_lock(engine, NULL);
+    if (!err) {
+        err = take(ctx, engine, objects, n);
+        if (!err)
+            err = first_commit(ctx, engine);
+        mv_settled(engine);
+        mv_unlock(engine);
+    }
+    ctx->api->release(ctx->image, objects);
+    return err;
+}
+
+static int added(const struct mvld_context *ctx, const struct mvld_object *const *objects,
+                 size_t n)
+{
+    struct mv_engine *engine = *ctx->state;
+    int err;
+
+    if (!engine)
+        return 0;
+    err = mv_lock(engine, NULL);
+    if (err)
+        return ctx->api->fail(ctx->image, -err, "multiverse: dlopen inside of a commit");
+    err = take(ctx, engine, objects, n);
+    if (!err)
+        err = mv_apply_fresh(engine);
+    mv_unlock(engine);
+    return err < 0 ? err : 0;
+}
+
+static void removed(const struct mvld_context *ctx, const struct mvld_object *const *objects,
+                    size_t n)
+{
+    struct mv_engine *engine = *ctx->state;
+
+    if (!engine || mv_lock(engine, NULL))
+        return;
+    mv_removed(engine, objects, n);
+    mv_unlock(engine);
+}
+
+__attribute__((visibility("default"))) const struct mvld_pass mvld_pass = {
+    .abi = MVLD_PASS_ABI,
+    .size = sizeof(struct mvld_pass),
+    .name = "multiverse",
+    .help = "patches code for the values of rarely changing variables",
+    .after = after,
+    .options = options,
+    .library = "libmultiverse.so.1",
+    .run = run,
+    .added = added,
+    .removed = removed,
+};

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * site.h: the instructions at call sites and entries.
+ *
+ * A site is one instruction, and stays one instruction whatever is written into
+ * it.  That is what makes changing it under running threads possible: a thread
+ * is before it or behind it, never between two halves.  So a body is copied
+ * into a site only when it is a single instruction, which prefixes then stretch
+ * to the site's length; NOPs behind it would open a second place to stand.
+ */
+#ifndef MULTIVERSE_SITE_H
+#define MULTIVERSE_SITE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define MV_SITE_MAX 6u /* bytes of the longest site */
+#define MV_SITE_MIN 5u
+#define MV_PAD_SIZE 5u
+
+enum mv_site_kind {
+    MV_SITE_NONE,
+    MV_CALL,          /* e8 rel32 */
+    MV_JUMP,          /* e9 rel32, also when a linker left 90 behind it */
+    MV_JUMP_SHORT,    /* eb rel8 cc cc cc */
+    MV_CALL_SLOT,     /* ff 15 rel32 */
+    MV_JUMP_SLOT,     /* ff 25 rel32 */
+    MV_CALL_RELAXED,  /* 67 e8 rel32 */
+};
+
+struct mv_decoded {
+    enum mv_site_kind kind;
+    uint8_t length;
+    uintptr_t target; /* of a direct call or jump; of the others, the slot */
+};
+
+/* A variant's body as one instruction, without its `ret`. */
+struct mv_inline {
+    uint8_t usable; /* 0: must be called */
+    uint8_t length; /* 0: the body is empty */
+    uint8_t bytes[MV_SITE_MAX];
+};
+
+static inline int mv_site_is_jump(enum mv_site_kind kind)
+{
+    return kind == MV_JUMP || kind == MV_JUMP_SHORT || kind == MV_JUMP_SLOT;
+}
+static inline int mv_site_is_slot(enum mv_site_kind kind)
+{
+    return kind == MV_CALL_SLOT || kind == MV_JUMP_SLOT;
+}
+
+/* Decodes the site at `code`, of which `room` bytes may be read and which runs
+ * at `address`.  1, or 0 when it is none of the encodings. */
+int mv_site_decode(const uint8_t *code, size_t room, uintptr_t address, struct mv_decoded *out);
+
+/* Writes the `length` bytes that make a site of this kind at `address` lead to
+ * `target`, or hold the body.  1, or 0 when the target is out of reach. */
+int mv_site_encode(enum mv_site_kind kind, unsigned length, uintptr_t address, uintptr_t target,
+                   const struct mv_inline *body, uint8_t *out);
+
+/* The entry of a generic: its NOP, and a jump.  0 when out of reach. */
+extern const uint8_t mv_pad_nop[MV_PAD_SIZE];
+int mv_pad_encode(uintptr_t address, uintptr_t target, uint8_t *out);
+
+/* Reads a variant's body (inline.c).  `size` bytes may be read. */
+void mv_inline_read(const uint8_t *body, size_t size, struct mv_inline *out);
+/* Length of the position-independent instruction at `code` that touches neither
+ * stack nor control flow, or 0.  For the tests. */
+unsigned mv_inline_length(const uint8_t *code, size_t size);
+
+#endif

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * sites.c: from recorded calls to sites that belong to points.
+ *
+ * Whom does a site call?  Two answers that must not contradict each other:
+ *
+ *   the instruction    call f           its target is a body
+ *                      call f@PLT       its target is a PLT entry, which ends at a body
+ *                      call *f@GOT      its slot holds a body, or a PLT entry
+ *   the descriptor     the slot that the dynamic linker filled for f
+ *
+ * An instruction that leads straight to a body is right whatever the slot says
+ * (-Bsymbolic, protected).  Otherwise both must name one body.  When neither is
+ * a variation point (f is interposed by something without descriptors), the
+ * site is left alone, and nothing need be said.
+ *
+ * Afterwards a unit's sites are sorted by address, each once, none overlapping
+ * another or the pad of an entry.
+ */
+#include "engine.h"
+
+/* The point that a code address leads to, through a PLT entry or not.  A PLT
+ * entry is remembered in the table: many calls go through one. */
+static struct mv_point *lead(struct mv_engine *engine, uintptr_t address)
+{
+    struct mv_point *point = mv_table_get(&engine->points, address);
+    uintptr_t end;
+
+    if (point || !address)
+        return point;
+    end = engine->api->plt_target(engine->image, address);
+    point = end == address ? NULL : mv_table_get(&engine->points, end);
+    if (point)
+        mv_table_put(engine, &engine->points, address, point); /* no memory: only slower */
+    return point;
+}
+
+static void refuse_site(struct mv_engine *engine, const struct mv_unit *unit, uintptr_t address,
+                        const char *why)
+{
+    mv_refuse(engine, "%s: call site at %p (%p as linked): %s", unit->object->name,
+              (void *)address, (void *)(address - unit->object->bias), why);
+}
+
+/* The point that a decoded site calls, or NULL. */
+static struct mv_point *callee_of(struct mv_engine *engine, struct mv_unit *unit,
+                                  uintptr_t address, const struct mv_decoded *site,
+                                  uintptr_t named)
+{
+    struct mv_point *direct, *described;
+    uintptr_t target = site->target;
+
+    if (mv_site_is_slot(site->kind)) {
+        if (!mv_holds(unit->object, &unit->data, target, 8, PROT_READ)) {
+            refuse_site(engine, unit, address, "its slot lies outside");
+            return NULL;
+        }
+        target = *(const volatile uintptr_t *)target;
+    } else if ((direct = mv_table_get(&engine->points, target)) && direct->body == target) {
+        return direct;
+    }
+    direct = lead(engine, target);
+    described = lead(engine, named);
+    if (direct == described)
+        return direct;
+    refuse_site(engine, unit, address, "its instruction and its descriptor name different "
+                "functions");
+    return NULL;
+}
+
+/* 1 when `site` was filled. */
+static int read_site(struct mv_engine *engine, struct mv_unit *unit,
+                     const struct multiverse_callsite *record, struct mv_site *site)
+{
+    uintptr_t address = mv_distance(&record->site), slot = mv_distance(&record->callee);
+    struct mv_decoded decoded;
+    size_t room = MV_SITE_MAX;
+
+    if (!mv_holds(unit->object, &unit->code, address, room, PROT_READ | PROT_EXEC)) {
+        room = MV_SITE_MIN;
+        if (!mv_holds(unit->object, &unit->code, address, room, PROT_READ | PROT_EXEC)) {
+            refuse_site(engine, unit, address, "it lies outside the object's code");
+            return 0;
+        }
+    }
+    if (slot % 8 || !mv_holds(unit->object, &unit->data, slot, 8, PROT_READ)) {
+        refuse_site(engine, unit, address, "its callee's slot lies outside");
+        return 0;
+    }
+    if (!mv_site_decode((const uint8_t *)address, room, address, &decoded)) {
+        if (lead(engine, *(const volatile uintptr_t *)slot))
+            refuse_site(engine, unit, address, "no call or jump that could be changed");
+        return 0;
+    }
+    site->point = callee_of(engine, unit, address, &decoded, *(const volatile uintptr_t *)slot);
+    if (!site->point)
+        return 0;
+    site->address = address;
+    site->kind = (uint8_t)decoded.kind;
+    site->length = decoded.length;
+    memcpy(site->original, (const void *)address, decoded.length);
+    memcpy(site->now, site->original, sizeof site->now);
+    return 1;
+}
+
+static void sift(struct mv_site *sites, size_t root, size_t n)
+{
+    struct mv_site moving = sites[root];
+
+    for (size_t child; (child = 2 * root + 1) < n; root = child) {
+        if (child + 1 < n && sites[child + 1].address > sites[child].address)
+            child++;
+        if (sites[child].address <= moving.address)
+            break;
+        sites[root] = sites[child];
+    }
+    sites[root] = moving;
+}
+
+/* Linkers keep sections in order, so sites mostly are sorted already. */
+static void sort_sites(struct mv_site *sites, size_t n)
+{
+    size_t i = 1;
+
+    while (i < n && sites[i - 1].address <= sites[i].address)
+        i++;
+    if (i >= n)
+        return;
+    for (i = n / 2; i-- > 0;)
+        sift(sites, i, n);
+    for (i = n; i-- > 1;) {
+        struct mv_site last = sites[i];
+
+        sites[i] = sites[0];
+        sites[0] = last;
+        sift(sites, 0, i);
+    }
+}
+
+/* Two records of one site are one; of two that overlap neither may be changed. */
+static void refuse_overlaps(struct mv_engine *engine, struct mv_unit *unit)
+{
+    uintptr_t end = 0;
+    struct mv_site *last = NULL;
+
+    for (size_t i = 0; i < unit->n_sites; i++) {
+        struct mv_site *site = &unit->sites[i];
+
+        if (last && site->address < end) {
+            int twice = site->address == last->address && site->point == last->point;
+
+            if (!twice) {
+                refuse_site(engine, unit, site->address, "it overlaps another");
+                last->kind = MV_SITE_NONE;
+            }
+            site->kind = MV_SITE_NONE;
+        }
+        if (site->address + site->length > end) {
+            end = site->address + site->length;
+            last = site;
+        }
+    }
+}
+
+/* The first site of the unit that ends behind `address`. */
+static size_t first_behind(const struct mv_unit *unit, uintptr_t address)
+{
+    size_t low = 0, high = unit->n_sites;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+
+        if (unit->sites[middle].address + unit->sites[middle].length > address)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low;
+}
+
+static void refuse_on_pads(struct mv_engine *engine, struct mv_unit *unit)
+{
+    for (size_t i = 0; i < unit->n_points; i++) {
+        uintptr_t pad = unit->points[i].pad;
+
+        for (size_t at = first_behind(unit, pad);
+             at < unit->n_sites && unit->sites[at].address < pad + MV_PAD_SIZE; at++) {
+            refuse_site(engine, unit, unit->sites[at].address, "it overlaps an entry");
+            unit->sites[at].kind = MV_SITE_NONE;
+        }
+    }
+}
+
+static void compact(struct mv_unit *unit)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < unit->n_sites; i++)
+        if (unit->sites[i].kind != MV_SITE_NONE) {
+            if (kept != i)
+                unit->sites[kept] = unit->sites[i];
+            kept++;
+        }
+    unit->n_sites = kept;
+}
+
+static int read_unit(struct mv_engine *engine, struct mv_unit *unit)
+{
+    size_t n = 0;
+
+    if (unit->n_sites) {
+        unit->sites = engine->api->alloc(engine->image, unit->n_sites * sizeof *unit->sites);
+        if (!unit->sites)
+            return mv_fail(engine, ENOMEM, "%s: out of memory for its %zu call sites",
+                           unit->object->name, unit->n_sites);
+    }
+    unit->sites_read = 1;
+    for (struct mv_tables *t = unit->tables; t; t = t->next)
+        for (uintptr_t at = t->callsites; at < t->callsites_end;
+             at += sizeof(struct multiverse_callsite))
+            n += (size_t)read_site(engine, unit, (const void *)at, &unit->sites[n]);
+    unit->n_sites = n;
+    sort_sites(unit->sites, n);
+    refuse_overlaps(engine, unit);
+    compact(unit);
+    refuse_on_pads(engine, unit);
+    compact(unit);
+    /* From the last to the first: the lists then run forwards. */
+    for (size_t i = unit->n_sites; i-- > 0;) {
+        struct mv_site *site = &unit->sites[i];
+
+        site->next = site->point->sites;
+        site->point->sites = site;
+        site->point->n_sites++;
+        site->point->dirty |= site->point->target != 0;
+    }
+    return 0;
+}
+
+int mv_read_sites(struct mv_engine *engine)
+{
+    for (struct mv_unit *unit = engine->units; unit; unit = unit->next) {
+        int err = unit->sites_read ? 0 : read_unit(engine, unit);
+
+        if (err)
+            return err;
+    }
+    return 0;
+}
+
+void mv_link_sites(struct mv_engine *engine)
+{
+    for (struct mv_unit *u = engine->units; u; u = u->next)
+        for (size_t i = 0; i < u->n_points; i++) {
+            u->points[i].sites = NULL;
+            u->points[i].n_sites = 0;
+        }
+    for (struct mv_unit *u = engine->units; u; u = u->next) {
+        for (size_t i = u->sites_read ? u->n_sites : 0; i-- > 0;) {
+            struct mv_site *site = &u->sites[i];
+
+            if (!site->point)
+                continue;
+            site->next = site->point->sites;
+            site->point->sites = site;
+            site->point->n_sites++;
+        }
+    }
+}
+
+struct mv_site *mv_site_at(struct mv_engine *engine, uintptr_t address)
+{
+    for (struct mv_unit *u = engine->units; u; u = u->next) {
+        size_t at = u->sites_read ? first_behind(u, address) : u->n_sites;
+
+        if (at < u->n_sites && u->sites[at].address == address)
+            return &u->sites[at];
+    }
+    return NULL;
+}
