@@ -5,6 +5,7 @@
 #include "paths.h"
 #include "tools.h"
 
+#include <glob.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -36,6 +37,29 @@ const char *path_passes(void)
 {
     const char *built = beside("passes");
     return built ? built : MVLD_PASS_DIR;
+}
+
+const char *path_pass_folders(void)
+{
+    const char *folder = beside("passes");
+    glob_t found = {0};
+    char *all = NULL;
+
+    if (!folder)
+        return NULL;
+    char *pattern = must_print("%s/*/*.so", folder);
+    if (glob(pattern, 0, NULL, &found))
+        found.gl_pathc = 0;
+    for (size_t i = 0; i < found.gl_pathc; i++) {
+        int length = (int)(strrchr(found.gl_pathv[i], '/') - found.gl_pathv[i]);
+        char *more = must_print("%s%s%.*s", all ? all : "", all ? ":" : "", length,
+                                found.gl_pathv[i]);
+        free(all);
+        all = more;
+    }
+    globfree(&found);
+    free(pattern);
+    return all;
 }
 
 const char *path_host_loader(void)

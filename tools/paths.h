@@ -8,6 +8,9 @@
 
 const char *path_loader(void);      /* ld-mvld.so.1 */
 const char *path_passes(void);      /* the folder of the passes */
+/* In a build folder, the folders of the passes as MVLD_PASS_PATH wants them; else
+ * NULL: the loader knows where they are installed. */
+const char *path_pass_folders(void);
 const char *path_host_loader(void); /* the real ld.so: the diverted one when it is there */
 
 #endif

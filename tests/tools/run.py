@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: MIT
+"""`mvld run` starts a program under mvld with the passes, switches and options of
+its command line, and is otherwise invisible.
+
+A failure means that the program sees other arguments, another exit code or other
+passes than it was asked for.
+"""
+import os
+import shutil
+import sys
+from pathlib import Path
+
+from support import check, compile_file, contains, equal, finish, run, scratch
+
+mvld, include = map(os.path.abspath, (sys.argv[1], sys.argv[2]))
+
+# Stands in for the real one: it says what reached it.
+MULTIVERSE = """
+#include <mvld/pass.h>
+static const struct mvld_option options[] = {
+    {.name = "set.", .type = MVLD_OPTION_PREFIX, .help = "a switch"}, {.name = NULL}};
+static int run(const struct mvld_context *c)
+{
+    for (size_t i = 0; i < c->n_settings; i++)
+        c->api->log(c->image, MVLD_LOG_PASSES, "said: %s is %s", c->settings[i].name,
+                    c->settings[i].text);
+    return 0;
+}
+const struct mvld_pass mvld_pass = {.abi = MVLD_PASS_ABI, .size = sizeof(struct mvld_pass),
+    .name = "multiverse", .help = "stands in", .options = options, .run = run};
+"""
+PASS_OPTIONS = ["-shared", "-nostdlib", "-ffreestanding", "-fno-stack-protector",
+                "-mgeneral-regs-only", "-fPIC", "-Wl,-Bsymbolic"]
+
+
+def started(*arguments, **more):
+    return run(mvld, "run", *arguments, **more)
+
+
+with scratch() as folder:
+    folder = Path(folder)
+    home = {"XDG_CONFIG_HOME": str(folder / "none")}
+
+    # The program and its arguments.
+    equal(started("--", "/bin/echo", "a b", "", "--x"), (0, "a b  --x\n", ""), "arguments")
+    equal(started("echo", "found"), (0, "found\n", ""), "PATH is searched")
+    equal(started("sh", "-c", "exit 42")[0], 42, "the exit code is the program's")
+    equal(started("sh", "-c", "kill -TERM $$")[0], -15, "so is the signal")
+    equal(started("sh", "-c", "echo $0")[1], "sh\n", "argv[0] as called")
+    equal(started("--argv0", "other", "sh", "-c", "echo $0")[1], "other\n", "--argv0")
+    equal(started("cat", stdin=b"through")[1], "through", "standard input")
+    equal(started("./echo", "here", cwd="/bin")[1], "here\n", "a relative path")
+    (folder / "-dash").symlink_to("/bin/echo")
+    equal(started("--", "-dash", "x", cwd=folder, env={"PATH": ""})[1], "x\n", "a name with a dash")
+
+    # Passes, options, switches.
+    code, out, err = started("--debug", "passes", "--pass", "count", "--option",
+                             r"count.prefix=a:b\c", "true", env=home)
+    equal((code, out), (0, ""), "a pass")
+    contains(err, "\ta:b\\c ", "an option with characters that MVLD_TUNABLES gives a meaning")
+    passes = folder / "passes"
+    passes.mkdir()
+    (folder / "pass.c").write_text(MULTIVERSE)
+    compile_file(passes / "multiverse.so", *PASS_OPTIONS, f"-I{include}", folder / "pass.c")
+    build = str(Path(mvld).resolve().parents[1] / "passes" / "example")
+    own = {**home, "MVLD_PASS_PATH": f"{passes}:{build}"}
+    code, out, err = started("--debug", "passes", "--set", "fast=1", "--set", "ns::level=-2", "true",
+                             env=own)
+    equal(code, 0, "--set")
+    contains(err, "said: set.fast is 1\n", "--set adds multiverse")
+    contains(err, "said: set.ns::level is -2\n", "a switch with colons")
+    code, out, err = started("--debug", "passes", "--pass", "count", "--set", "a=1", "true", env=own)
+    contains(err, "passes = count, multiverse", "--pass and --set")
+    config = folder / "one.conf"
+    config.write_text("[app]\nmatch = true\npasses = count\n[count]\nprefix = configured\n")
+    code, out, err = started("--debug", "passes", "--config", config, "--set", "a=1", "true", env=own)
+    contains(err, "passes = count, multiverse", "--set adds to the configured passes")
+    contains(err, "configured ", "--config")
+    code, out, err = started("--option", "count.prefix=x", "sh", "-c", "echo $MVLD_TUNABLES",
+                             env={**own, "MVLD_TUNABLES": "count.what=both"})
+    equal(out, "count.what=both:count.prefix=x\n", "what the environment said before stays")
+
+    # What cannot be is refused before anything runs.
+    for arguments, sentence in (
+            (["--pass", "absent"], "there is no pass 'absent'"),
+            (["--pass", "count", "--option", "count.nothing=1"], "nothing"),
+            (["--pass", "count", "--option", "count.at-most=many"], "many"),
+            (["--pass", "count", "--placement", "far"], "'far' is no placement")):
+        code, out, err = started(*arguments, "echo", "ran", env=own)
+        equal((code, out), (1, ""), f"{arguments} is refused")
+        contains(err, sentence, "the sentence")
+    config.write_text("[app]\nmatch = true\npasses count\n")
+    code, out, err = started("--config", config, "echo", "ran", env=own)
+    equal((code, out), (0, "ran\n"), "a wrong configuration alone stops no program")
+    contains(err, f"{config}:3:", "but it is said")
+    for arguments in (["--set", "fast"], ["--set", "=1"], ["--option", "x=1"], ["--option", "a.b"],
+                      [], ["--nonsense", "true"]):
+        equal(started(*arguments, *(["true"] if arguments else []))[0], 2, f"{arguments}: usage")
+    equal(started("no-such-program")[0], 127, "not found")
+    equal(started("/etc/passwd")[0], 126, "not executable")
+    (folder / "text").write_text("echo no\n")
+    (folder / "text").chmod(0o755)
+    equal(started(folder / "text")[0], 126, "neither ELF nor script")
+
+    # Scripts: the interpreter runs under mvld, and finds what the kernel gives it.
+    script = folder / "script"
+    script.write_text("#! /bin/sh -u\necho \"$0\" \"$@\" $-\n")
+    script.chmod(0o755)
+    code, out, err = started("--debug", "passes", "--pass", "count", script, "a b")
+    equal((code, out), run(script, "a b")[:2], "a script")
+    contains(err, "count: ", "its interpreter runs under mvld")
+    outer = folder / "outer"
+    outer.write_text(f"#!{script}\n")
+    outer.chmod(0o755)
+    equal(started(outer, "x"), run(outer, "x"), "a script of a script")
+
+    # What cannot run under a loader of ours runs by itself.
+    (folder / "hello.c").write_text('#include <stdio.h>\nint main(void) { puts("hello"); }\n')
+    static = compile_file(folder / "static", "-static", folder / "hello.c")
+    code, out, err = started(static)
+    equal((code, out), (0, "hello\n"), "a static executable")
+    contains(err, f"{static}: started without mvld: a static executable", "with a note")
+    suid = compile_file(folder / "suid", folder / "hello.c")
+    suid.chmod(0o4755)
+    code, out, err = started("--pass", "count", suid)
+    equal((code, out), (0, "hello\n"), "a set-id program")
+    contains(err, "started without mvld: set-id bits", "with a note")
+
+    # A program that has mvld as its loader is started itself: /proc/self/exe is its own.
+    shutil.copy(os.path.realpath("/bin/readlink"), folder / "readlink")
+    equal(run(mvld, "set-interp", folder / "readlink")[0], 0, "set-interp")
+    code, out, err = started("--debug", "passes", "--pass", "count", folder / "readlink",
+                             "/proc/self/exe")
+    equal((code, out), (0, f"{folder}/readlink\n"), "/proc/self/exe")
+    contains(err, "count: ", "its passes run")
+    contains(started("--help")[1], "Usage: mvld run", "--help")
+finish()

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * program.h: which file a command runs, and whether mvld can run it.
+ */
+#ifndef PROGRAM_H
+#define PROGRAM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum program_kind {
+    PROGRAM_PLAIN,   /* dynamic, its interpreter is the host loader */
+    PROGRAM_OURS,    /* dynamic, its interpreter is ld-mvld.so.1 */
+    PROGRAM_STATIC,  /* no interpreter */
+    PROGRAM_FOREIGN, /* another interpreter, another machine */
+    PROGRAM_SECURE,  /* set-id bits or capabilities */
+    PROGRAM_SCRIPT,  /* #! */
+    PROGRAM_UNKNOWN  /* neither ELF nor script */
+};
+
+struct program {
+    char *path;
+    enum program_kind kind;
+    char interpreter[4096];     /* of an ELF file: PT_INTERP; of a script: the program */
+    char argument[256];         /* of a script: what stands behind it, or "" */
+    unsigned char build_id[64];
+    size_t build_id_size;
+};
+
+/* The file that `name` means to a shell.  NULL with errno: ENOENT, EACCES. */
+char *program_find(const char *name);
+/* Looks at the file.  0, or -1 with errno. */
+int program_open(struct program *, const char *path);
+/* Why passes cannot run in it, as a phrase; NULL when they can. */
+const char *program_objection(const struct program *);
+
+#endif

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * run.c: `mvld run`: starts one program under mvld, once.
+ */
+#include "paths.h"
+#include "pipeline.h"
+#include "program.h"
+#include "request.h"
+#include "tools.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* As a shell says it. */
+enum { CANNOT_EXECUTE = 126, NOT_FOUND = 127 };
+
+#define MOST_SCRIPTS 5 /* script of a script of …: the kernel's own limit */
+
+static const char usage[] =
+    "Usage: mvld run [OPTION...] [--] PROGRAM [ARGUMENT...]\n"
+    "\n"
+    "Runs PROGRAM, found as a shell finds it, under ld-mvld.so.1.  Of a script the\n"
+    "interpreter (#!) runs under mvld.  Static executables, programs with set-id bits\n"
+    "or capabilities, and programs for another loader are started plainly, which is\n"
+    "said on standard error.\n"
+    "\n" REQUEST_USAGE
+    "  --argv0 NAME         the program's argv[0]\n"
+    "  --loader FILE        instead of the installed ld-mvld.so.1\n"
+    "  --help               this text\n"
+    "\n"
+    "The options reach the program as MVLD_TUNABLES, MVLD_CONFIG and MVLD_DEBUG, and\n"
+    "its children inherit these.\n"
+    "Exit code: that of PROGRAM; 1 when the options are refused, 2 for wrong usage, 126\n"
+    "when PROGRAM cannot be executed, 127 when it is not found.\n";
+
+/* Room in front for what an interpreter, or the loader, wants there. */
+struct command {
+    char **argv; /* argv[first] is argv[0] of the program */
+    size_t first;
+};
+
+static void put_in_front(struct command *c, const char *argument)
+{
+    c->argv[--c->first] = (char *)argument;
+}
+
+/* Follows #! lines: the command becomes that of the interpreter. */
+static int resolve(struct program *p, struct command *c, const char *name)
+{
+    char *path = program_find(name);
+    int error = errno;
+
+    if (!path) {
+        complain("run", "%s: %s", name, strerror(error));
+        return error == ENOENT ? NOT_FOUND : CANNOT_EXECUTE;
+    }
+    for (int depth = 0;; depth++) {
+        if (program_open(p, path)) {
+            complain("run", "%s: %s", path, strerror(errno));
+            return CANNOT_EXECUTE;
+        }
+        if (p->kind != PROGRAM_SCRIPT || depth == MOST_SCRIPTS)
+            break;
+        c->argv[c->first] = p->path; /* the script's name takes the place of argv[0] */
+        if (*p->argument)
+            put_in_front(c, must_print("%s", p->argument));
+        put_in_front(c, path = must_print("%s", p->interpreter));
+    }
+    if (p->kind == PROGRAM_UNKNOWN || p->kind == PROGRAM_SCRIPT) {
+        complain("run", "%s: neither an ELF file nor a script with #!", path);
+        return CANNOT_EXECUTE;
+    }
+    return 0;
+}
+
+/* Options that cannot hold are an error of the caller; a wrong configuration alone
+ * is not: then the program runs untransformed, as it would by itself. */
+static int check_plan(const struct request *r, const struct program *p, const char *name)
+{
+    struct pipeline *plan = NULL;
+    char why[512];
+    const char *wrong = request_apply(r, p, name);
+
+    if (!wrong && request_plan(p, name, &plan, why, sizeof why))
+        wrong = why;
+    pipeline_free(plan);
+    if (!wrong)
+        return 0;
+    complain("run", "%s%s", wrong, request_is_empty(r) ? ": the program runs untransformed" : "");
+    return request_is_empty(r) ? 0 : TOOL_FAILED;
+}
+
+static int start(const struct program *p, struct command *c, const char *loader)
+{
+    const char *objection = program_objection(p), *file = p->path;
+
+    if (objection)
+        complain("run", "%s: started without mvld: %s", p->path, objection);
+    if (p->kind == PROGRAM_PLAIN) {
+        /* [loader] [--argv0 NAME] PATH ARGUMENT... */
+        const char *argv0 = c->argv[c->first];
+        c->argv[c->first] = p->path;
+        if (strcmp(argv0, p->path)) {
+            put_in_front(c, argv0);
+            put_in_front(c, "--argv0");
+        }
+        put_in_front(c, loader);
+        file = loader;
+    }
+    fflush(stdout);
+    execv(file, c->argv + c->first);
+    complain("run", "%s: %s", file, strerror(errno));
+    return CANNOT_EXECUTE;
+}
+
+int tool_run(int argc, char **argv)
+{
+    static const struct option options[] = {REQUEST_OPTIONS,
+                                            {"argv0", required_argument, NULL, '0'},
+                                            {"loader", required_argument, NULL, 'l'},
+                                            {"help", no_argument, NULL, 'h'},
+                                            {0}};
+    struct request r = {0};
+    struct program p;
+    const char *argv0 = NULL, *loader = path_loader();
+    int c, status;
+
+    while ((c = getopt_long(argc, argv, "+h", options, NULL)) != -1) { /* +: up to PROGRAM */
+        switch (c) {
+        case '0': argv0 = optarg; break;
+        case 'l': loader = optarg; break;
+        case 'h': fputs(usage, stdout); return TOOL_OK;
+        default:
+            if (request_option(&r, "run", c, optarg))
+                return TOOL_USAGE;
+        }
+    }
+    if (optind == argc) {
+        fputs(usage, stderr);
+        return TOOL_USAGE;
+    }
+    size_t n = (size_t)(argc - optind), room = 2 * MOST_SCRIPTS + 4;
+    struct command command = {must_alloc(room + n + 1, sizeof(char *)), room};
+    memcpy(command.argv + room, argv + optind, n * sizeof(char *));
+    status = resolve(&p, &command, argv[optind]);
+    if (status)
+        return status;
+    if (argv0)
+        command.argv[command.first] = (char *)argv0;
+    status = program_objection(&p) ? 0 : check_plan(&r, &p, command.argv[command.first]);
+    return status ? status : start(&p, &command, loader);
+}
