@@ -1,0 +1,412 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later
+ *
+ * attributes.cc: __attribute__((multiverse)) on switches, variation points and
+ * function pointers: what may carry it, what its arguments mean, and what has
+ * to be written down before the front end's knowledge is gone.
+ *
+ *   __attribute__((multiverse))                          variable, function, pointer
+ *   __attribute__((multiverse(("values", 1, 3, 5))))     switch
+ *   __attribute__((multiverse("values", 1, 3, 5)))       the same
+ *   __attribute__((multiverse("tracked")))               switch
+ *   __attribute__((multiverse(("bind", "a", "b"))))      function
+ *
+ * A storage class is known for certain only when the declaration is finished
+ * (`extern __thread`, C++ static members), so the handler refuses what it can
+ * and mv_finish_decl() the rest.
+ */
+#include "multiverse.h"
+
+/* ---- what a declaration is ---------------------------------------------- */
+
+static tree attribute_of(const_tree decl)
+{
+    return lookup_attribute(MV_ATTR, DECL_ATTRIBUTES(decl));
+}
+
+static bool is_function_pointer_type(const_tree type)
+{
+    return TREE_CODE(type) == POINTER_TYPE && FUNC_OR_METHOD_TYPE_P(TREE_TYPE(type));
+}
+
+bool mv_is_switch(const_tree decl)
+{
+    return decl && VAR_P(decl) && INTEGRAL_TYPE_P(TREE_TYPE(decl)) && attribute_of(decl);
+}
+
+bool mv_is_pointer(const_tree decl)
+{
+    return decl && VAR_P(decl) && is_function_pointer_type(TREE_TYPE(decl)) && attribute_of(decl);
+}
+
+bool mv_is_function(const_tree decl)
+{
+    return decl && TREE_CODE(decl) == FUNCTION_DECL && attribute_of(decl);
+}
+
+unsigned mv_width(const_tree sw)
+{
+    return (unsigned)int_size_in_bytes(TREE_TYPE(sw));
+}
+
+bool mv_is_signed(const_tree sw)
+{
+    return !TYPE_UNSIGNED(TREE_TYPE(sw));
+}
+
+/* ---- arguments ----------------------------------------------------------- */
+
+/* An argument may come wrapped in conversions, as the address of a string, as a
+ * C++ constant, or as a comma expression whose parts are in order. */
+static void flatten(tree t, std::vector<tree> &out)
+{
+    while (CONVERT_EXPR_P(t) || TREE_CODE(t) == NON_LVALUE_EXPR || TREE_CODE(t) == ADDR_EXPR ||
+           TREE_CODE(t) == EXCESS_PRECISION_EXPR || TREE_CODE(t) == ARRAY_REF)
+        t = TREE_OPERAND(t, 0);
+    if (TREE_CODE(t) == COMPOUND_EXPR) {
+        flatten(TREE_OPERAND(t, 0), out);
+        flatten(TREE_OPERAND(t, 1), out);
+        return;
+    }
+    if (TREE_CODE(t) == CONST_DECL)
+        t = DECL_INITIAL(t);
+    else if (TREE_CODE(t) != STRING_CST)
+        t = fold(t);
+    out.push_back(t);
+}
+
+static std::vector<tree> flat_arguments(tree args)
+{
+    std::vector<tree> out;
+    for (; args; args = TREE_CHAIN(args))
+        flatten(TREE_VALUE(args), out);
+    return out;
+}
+
+static const char *string_of(tree t)
+{
+    return TREE_CODE(t) == STRING_CST ? TREE_STRING_POINTER(t) : nullptr;
+}
+
+/* All arguments of all `multiverse` attributes of a declaration: a header may
+ * give the values and the definition "tracked". */
+static std::vector<tree> all_arguments(const_tree decl)
+{
+    std::vector<tree> out;
+    for (tree a = attribute_of(decl); a; a = lookup_attribute(MV_ATTR, TREE_CHAIN(a)))
+        for (tree t : flat_arguments(TREE_VALUE(a)))
+            out.push_back(t);
+    return out;
+}
+
+bool mv_is_tracked(const_tree sw)
+{
+    for (tree t : all_arguments(sw))
+        if (string_of(t) && !strcmp(string_of(t), "tracked"))
+            return true;
+    return false;
+}
+
+static int64_t value_in_type(tree constant, const_tree type)
+{
+    tree t = fold_convert(CONST_CAST_TREE(type), constant);
+    return wi::to_wide(t).to_shwi();
+}
+
+std::vector<int64_t> mv_values(const_tree sw)
+{
+    std::vector<int64_t> out;
+    bool in_values = false;
+    for (tree t : all_arguments(sw)) {
+        if (string_of(t))
+            in_values = !strcmp(string_of(t), "values");
+        else if (in_values && TREE_CODE(t) == INTEGER_CST) {
+            int64_t v = value_in_type(t, TREE_TYPE(sw));
+            if (std::find(out.begin(), out.end(), v) == out.end())
+                out.push_back(v);
+        }
+    }
+    return out;
+}
+
+bool mv_bind_names(const_tree fn, std::vector<std::string> &names)
+{
+    bool in_bind = false, found = false;
+    for (tree t : all_arguments(fn)) {
+        const char *s = string_of(t);
+        if (!s)
+            continue;
+        if (!in_bind && !strcmp(s, "bind"))
+            found = in_bind = true;
+        else if (in_bind && strcmp(s, "bind"))
+            names.push_back(s);
+    }
+    return found;
+}
+
+/* Says what is wrong with the arguments; true when nothing is. */
+static bool check_switch_arguments(tree decl, tree args)
+{
+    location_t loc = DECL_SOURCE_LOCATION(decl);
+    bool in_values = false, some = true;
+    for (tree t : flat_arguments(args)) {
+        const char *s = string_of(t);
+        if (s && !some)
+            break;
+        if (s && !strcmp(s, "tracked")) {
+            in_values = false;
+        } else if (s && !strcmp(s, "values")) {
+            in_values = true;
+            some = false;
+        } else if (s) {
+            error_at(loc, "unknown argument %qs of attribute %<multiverse%> of switch %qD", s, decl);
+            inform(loc, "known are %<(\"values\", 1, 3, 5)%> and %<\"tracked\"%>");
+            return false;
+        } else if (!in_values) {
+            error_at(loc, "argument of attribute %<multiverse%> of switch %qD must begin with "
+                     "a string; did you mean %<(\"values\", …)%>?", decl);
+            return false;
+        } else if (TREE_CODE(t) != INTEGER_CST) {
+            error_at(loc, "value in attribute %<multiverse%> of switch %qD is not an integer "
+                     "constant", decl);
+            return false;
+        } else {
+            some = true;
+            if (!int_fits_type_p(t, TREE_TYPE(decl))) {
+                error_at(loc, "value %qE in attribute %<multiverse%> does not fit the type of "
+                         "switch %qD", t, decl);
+                return false;
+            }
+        }
+    }
+    if (!some)
+        error_at(loc, "%<\"values\"%> in attribute %<multiverse%> of switch %qD without a value",
+                 decl);
+    return some;
+}
+
+static bool check_function_arguments(tree decl, tree args)
+{
+    location_t loc = DECL_SOURCE_LOCATION(decl);
+    std::vector<tree> flat = flat_arguments(args);
+    if (flat.empty())
+        return true;
+    for (size_t i = 0; i < flat.size(); i++) {
+        const char *s = string_of(flat[i]);
+        if (!s || (i == 0 && strcmp(s, "bind"))) {
+            error_at(loc, "argument of attribute %<multiverse%> of function %qD must be "
+                     "%<(\"bind\", \"switch\", …)%>", decl);
+            return false;
+        }
+    }
+    if (flat.size() == 1) {
+        error_at(loc, "%<\"bind\"%> in attribute %<multiverse%> of function %qD without a switch",
+                 decl);
+        return false;
+    }
+    return true;
+}
+
+/* ---- the handler ---------------------------------------------------------- */
+
+void mv_make_noipa(tree fndecl)
+{
+    for (const char *name : {"noipa", "noinline", "noclone", "no_icf"})
+        if (!lookup_attribute(name, DECL_ATTRIBUTES(fndecl)))
+            DECL_ATTRIBUTES(fndecl) = tree_cons(get_identifier(name), NULL_TREE,
+                                                DECL_ATTRIBUTES(fndecl));
+    DECL_UNINLINABLE(fndecl) = 1;
+}
+
+static bool check_function(tree decl, tree args)
+{
+    static const char *const conflicts[] = {"always_inline", "naked", "ifunc", "gnu_inline",
+                                            "target_clones", "ms_hook_prologue"};
+    for (const char *name : conflicts)
+        if (lookup_attribute(name, DECL_ATTRIBUTES(decl))) {
+            error_at(DECL_SOURCE_LOCATION(decl), "function %qD cannot be %<multiverse%> and %qs",
+                     decl, name);
+            return false;
+        }
+    return check_function_arguments(decl, args);
+}
+
+/* What the storage of a variable forbids; "" when nothing does. */
+static const char *storage_problem(tree decl)
+{
+    if (DECL_THREAD_LOCAL_P(decl))
+        return "is thread-local";
+    if (DECL_REGISTER(decl) && DECL_HARD_REGISTER(decl))
+        return "is a register";
+    if (decl_function_context(decl) && !DECL_EXTERNAL(decl))
+        return "is local to a function";
+    return nullptr;
+}
+
+static bool check_variable(tree decl, tree args)
+{
+    location_t loc = DECL_SOURCE_LOCATION(decl);
+    tree type = TREE_TYPE(decl);
+    if (const char *problem = storage_problem(decl)) {
+        error_at(loc, "variable %qD cannot be %<multiverse%>: it %s", decl, problem);
+        inform(loc, "a switch or a function pointer is one global variable of the process");
+        return false;
+    }
+    if (TYPE_ATOMIC(type)) {
+        error_at(loc, "variable %qD cannot be %<multiverse%>: it is %<_Atomic%>", decl);
+        return false;
+    }
+    if (is_function_pointer_type(type)) {
+        if (args) {
+            error_at(loc, "attribute %<multiverse%> takes no argument on function pointer %qD",
+                     decl);
+            return false;
+        }
+        return true;
+    }
+    if (!INTEGRAL_TYPE_P(type)) {
+        error_at(loc, "variable %qD cannot be %<multiverse%>: neither an integer, a Boolean, an "
+                 "enumeration nor a pointer to a function", decl);
+        return false;
+    }
+    if (!COMPLETE_TYPE_P(type) || int_size_in_bytes(type) > 8) {
+        error_at(loc, "variable %qD cannot be %<multiverse%>: a switch has 1 to 8 bytes", decl);
+        return false;
+    }
+    if (TYPE_VOLATILE(type)) {
+        warning_at(loc, OPT_Wattributes, "attribute %<multiverse%> ignored: every read of the "
+                   "volatile variable %qD must be made", decl);
+        return false;
+    }
+    if (TYPE_READONLY(type)) {
+        warning_at(loc, OPT_Wattributes, "attribute %<multiverse%> ignored: %qD is constant", decl);
+        return false;
+    }
+    return check_switch_arguments(decl, args);
+}
+
+static tree handle_multiverse(tree *node, tree, tree args, int, bool *no_add_attrs)
+{
+    tree decl = *node;
+    bool good = false;
+    if (TREE_CODE(decl) == FUNCTION_DECL) {
+        if ((good = check_function(decl, args)))
+            mv_make_noipa(decl);
+    } else if (VAR_P(decl)) {
+        good = check_variable(decl, args);
+        if (good)
+            DECL_PRESERVE_P(decl) = 1; /* others write it: the loader, a debugger */
+    } else if (TREE_CODE(decl) == FIELD_DECL) {
+        error_at(DECL_SOURCE_LOCATION(decl),
+                 "member %qD cannot be %<multiverse%>: a switch is a global variable", decl);
+    } else if (TREE_CODE(decl) == PARM_DECL) {
+        error_at(DECL_SOURCE_LOCATION(decl),
+                 "parameter %qD cannot be %<multiverse%>: a switch is a global variable", decl);
+    } else {
+        warning(OPT_Wattributes, "attribute %<multiverse%> ignored: it is for variables and "
+                "functions");
+    }
+    if (!good)
+        *no_add_attrs = true;
+    return NULL_TREE;
+}
+
+static struct attribute_spec multiverse_attribute = {
+    MV_ATTR, 0, -1, true, false, false, false, handle_multiverse, nullptr,
+};
+
+void mv_register_attributes()
+{
+    register_attribute(&multiverse_attribute);
+}
+
+void mv_finish_decl(tree decl)
+{
+    if (!decl || decl == error_mark_node)
+        return;
+    if (VAR_P(decl) && attribute_of(decl)) {
+        const char *problem = storage_problem(decl);
+        if (!problem && !TREE_STATIC(decl) && !DECL_EXTERNAL(decl))
+            problem = "is local to a function";
+        if (!problem)
+            return;
+        error_at(DECL_SOURCE_LOCATION(decl), "variable %qD cannot be %<multiverse%>: it %s", decl,
+                 problem);
+        DECL_ATTRIBUTES(decl) = remove_attribute(MV_ATTR, DECL_ATTRIBUTES(decl));
+    }
+}
+
+/* ---- what the middle end would forget -------------------------------------- */
+
+static void remember(tree decl, const char *attribute, tree value)
+{
+    if (!lookup_attribute(attribute, DECL_ATTRIBUTES(decl)))
+        DECL_ATTRIBUTES(decl) = tree_cons(get_identifier(attribute), value, DECL_ATTRIBUTES(decl));
+}
+
+static void remember_name(tree decl)
+{
+    std::string name = lang_hooks.decl_printable_name(decl, 1);
+    size_t paren = name.find('(');
+    /* "operator()" and "(anonymous namespace)" have parentheses of their own. */
+    while (paren != std::string::npos &&
+           (name.compare(paren, 3, "(an") == 0 ||
+            (paren >= 8 && name.compare(paren - 8, 8, "operator") == 0)))
+        paren = name.find('(', paren + 1);
+    if (TREE_CODE(decl) == FUNCTION_DECL && paren != std::string::npos)
+        name.resize(paren);
+    tree text = build_string(name.size() + 1, name.c_str());
+    TREE_TYPE(text) = build_array_type_nelts(char_type_node, name.size() + 1);
+    remember(decl, MV_ATTR_NAME, build_tree_list(NULL_TREE, text));
+}
+
+/* The enumerators in the order of their declaration. */
+static void remember_enumerators(tree sw)
+{
+    tree type = TREE_TYPE(sw), list = NULL_TREE;
+    if (TREE_CODE(type) != ENUMERAL_TYPE)
+        return;
+    for (tree e = TYPE_VALUES(type); e; e = TREE_CHAIN(e)) {
+        tree value = TREE_VALUE(e);
+        if (TREE_CODE(value) == CONST_DECL)
+            value = DECL_INITIAL(value);
+        if (!value || TREE_CODE(value) != INTEGER_CST)
+            continue;
+        const char *label = IDENTIFIER_POINTER(TREE_PURPOSE(e));
+        tree text = build_string(strlen(label) + 1, label);
+        TREE_TYPE(text) = build_array_type_nelts(char_type_node, strlen(label) + 1);
+        list = tree_cons(text, build_int_cst(long_integer_type_node, value_in_type(value, type)),
+                         list);
+    }
+    if (list)
+        remember(sw, MV_ATTR_DOMAIN, nreverse(list));
+}
+
+void mv_describe_declarations()
+{
+    if (in_lto_p)
+        return;
+    symtab_node *node;
+    FOR_EACH_SYMBOL(node) {
+        tree decl = node->decl;
+        if (mv_is_switch(decl)) {
+            remember_name(decl);
+            remember_enumerators(decl);
+        } else if (mv_is_pointer(decl) || mv_is_function(decl)) {
+            remember_name(decl);
+        }
+    }
+}
+
+std::string mv_display_name(const_tree decl)
+{
+    tree a = lookup_attribute(MV_ATTR_NAME, DECL_ATTRIBUTES(decl));
+    if (a)
+        return TREE_STRING_POINTER(TREE_VALUE(TREE_VALUE(a)));
+    return DECL_NAME(decl) ? IDENTIFIER_POINTER(DECL_NAME(decl)) : "";
+}
+
+std::string mv_symbol(tree decl)
+{
+    const char *name = IDENTIFIER_POINTER(DECL_ASSEMBLER_NAME(decl));
+    return name[0] == '*' ? name + 1 : name;
+}

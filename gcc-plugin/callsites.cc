@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later
+ *
+ * callsites.cc: labels at calls of variation points, pads at their entries.
+ *
+ * The pass runs when no other will copy, move or delete an instruction: after
+ * everything but branch shortening, unwind notes and output.
+ *
+ * A call
+ *         .p2align 3,,4                 the 5 bytes lie in one aligned word of 8,
+ *     .Lmv_site7:                       so that one store can change them
+ *         call    f
+ *
+ * and 3,,5 for the 6 bytes of `call *f@GOTPCREL(%rip)`.  After a tail call,
+ * `.org .Lmv_site7+5, 0xcc` fills what the assembler saved with a short jump.
+ *
+ * An entry
+ *     f:  [endbr64] [patchable area]
+ *         .p2align 3,,4
+ *     .Lmv_pad3:
+ *         nopl    0(%rax,%rax)          0f 1f 44 00 00, may become jmp variant
+ *
+ * The pad comes before whatever the function begins with, so neither a call
+ * site nor the target of a loop's branch lies in the bytes that are changed.
+ */
+#include "multiverse.h"
+
+static rtx_insn *raw_before(const std::string &text, rtx_insn *insn)
+{
+    rtx pattern = gen_rtx_ASM_INPUT_loc(VOIDmode, ggc_strdup(text.c_str()), BUILTINS_LOCATION);
+    return emit_insn_before(pattern, insn);
+}
+
+static rtx_insn *raw_after(const std::string &text, rtx_insn *insn)
+{
+    rtx pattern = gen_rtx_ASM_INPUT_loc(VOIDmode, ggc_strdup(text.c_str()), BUILTINS_LOCATION);
+    return emit_insn_after(pattern, insn);
+}
+
+/* ---- calls ------------------------------------------------------------------------ */
+
+namespace {
+struct target {
+    rtx symbol;
+    bool through_got; /* call *f@GOTPCREL(%rip) */
+};
+} // namespace
+
+/* Whom the call calls, when that is a symbol: named directly, or by a load of
+ * its GOT slot in the call itself. */
+static bool target_of(rtx_insn *insn, target &out)
+{
+    rtx call = get_call_rtx_from(insn);
+    if (!call || !MEM_P(XEXP(call, 0)))
+        return false;
+    rtx address = XEXP(XEXP(call, 0), 0);
+    out.through_got = false;
+    if (MEM_P(address)) {
+        address = XEXP(address, 0);
+        if (GET_CODE(address) != CONST || GET_CODE(XEXP(address, 0)) != UNSPEC ||
+            XINT(XEXP(address, 0), 1) != UNSPEC_GOTPCREL)
+            return false;
+        address = XVECEXP(XEXP(address, 0), 0, 0);
+        out.through_got = true;
+    }
+    if (GET_CODE(address) != SYMBOL_REF)
+        return false;
+    out.symbol = address;
+    return true;
+}
+
+/* The same question that the machine description asks before it writes a direct
+ * call as one through the GOT (ix86_nopic_noplt_attribute_p). */
+static bool written_through_got(rtx symbol)
+{
+    if (flag_pic || SYMBOL_REF_LOCAL_P(symbol))
+        return false;
+    tree decl = SYMBOL_REF_DECL(symbol);
+    return !flag_plt || (decl && lookup_attribute("noplt", DECL_ATTRIBUTES(decl)));
+}
+
+static bool has_prefix_or_thunk(rtx_insn *insn, const target &t)
+{
+    return find_reg_note(insn, REG_CALL_NOCF_CHECK, NULL_RTX) ||
+           (t.through_got && ix86_indirect_branch != indirect_branch_keep);
+}
+
+/* SHF_LINK_ORDER names the code's section by a symbol in it, and the assembler
+ * starts a new descriptor section for every other symbol; so all functions of a
+ * section name the first label that was put there. */
+static std::string anchor(bool cold, const std::string &label)
+{
+    static std::unordered_map<void *, std::string> first;
+    if (cold && crtl->has_bb_partition)
+        return label;
+    return first.insert({function_section(current_function_decl), label}).first->second;
+}
+
+static void record_call(rtx_insn *insn, bool cold)
+{
+    static unsigned count;
+    target t;
+    if (!target_of(insn, t))
+        return;
+    tree decl = SYMBOL_REF_DECL(t.symbol);
+    if (!decl || !mv_is_function(decl))
+        return;
+    t.through_got |= written_through_got(t.symbol);
+    if (has_prefix_or_thunk(insn, t))
+        return;
+    std::string label = ".Lmv_site" + std::to_string(count++);
+    std::string align = t.through_got ? ".p2align 3,,5\n" : ".p2align 3,,4\n";
+    raw_before(align + label + ":\n" + mv_callsite_text(label, mv_symbol(decl), anchor(cold, label)), insn);
+    if (SIBLING_CALL_P(insn) && !t.through_got)
+        raw_after("\t.org " + label + "+5, 0xcc", insn);
+}
+
+/* ---- entries ----------------------------------------------------------------------- */
+
+static bool is_unspec_volatile(rtx_insn *insn, int code)
+{
+    return NONJUMP_INSN_P(insn) && GET_CODE(PATTERN(insn)) == UNSPEC_VOLATILE &&
+           XINT(PATTERN(insn), 1) == code;
+}
+
+/* The last instruction that has to stay before the pad, or NULL. */
+static rtx_insn *last_of_entry()
+{
+    rtx_insn *last = nullptr;
+    for (rtx_insn *insn = get_insns(); insn; insn = NEXT_INSN(insn)) {
+        if (NOTE_P(insn))
+            continue;
+        if (is_unspec_volatile(insn, UNSPECV_NOP_ENDBR) ||
+            is_unspec_volatile(insn, UNSPECV_PATCHABLE_AREA))
+            last = insn;
+        else
+            break;
+    }
+    return last;
+}
+
+static void pad_entry(tree fndecl)
+{
+    std::string pad = ".Lmv_pad" + std::to_string(DECL_UID(fndecl));
+    std::string text = ".p2align 3,,4\n" + pad + ":\n\t.byte 0x0f, 0x1f, 0x44, 0x00, 0x00\n" +
+                       mv_function_text(fndecl, mv_find_record(fndecl), pad, anchor(false, pad));
+    if (rtx_insn *last = last_of_entry())
+        raw_after(text, last);
+    else
+        raw_before(text, get_insns());
+}
+
+/* ---- sizes of variants ---------------------------------------------------------------- */
+
+static void measure(tree variant)
+{
+    std::string size = mv_size_symbol(variant);
+    std::string end = ".Lmv_stop" + std::to_string(DECL_UID(variant));
+    if (crtl->has_bb_partition)
+        raw_after("\t.set " + size + ", 0", get_last_insn());
+    else
+        raw_after(end + ":\n\t.set " + size + ", " + end + "-" + mv_symbol(variant),
+                  get_last_insn());
+}
+
+void mv_record_sites(function *fun)
+{
+    if (mv_is_large_model())
+        return;
+    bool cold = false;
+    for (rtx_insn *insn = get_insns(), *next; insn; insn = next) {
+        next = NEXT_INSN(insn);
+        if (NOTE_P(insn) && NOTE_KIND(insn) == NOTE_INSN_SWITCH_TEXT_SECTIONS)
+            cold = true;
+        else if (CALL_P(insn))
+            record_call(insn, cold);
+    }
+    if (mv_is_function(fun->decl))
+        pad_entry(fun->decl);
+    if (lookup_attribute(MV_ATTR_VARIANT, DECL_ATTRIBUTES(fun->decl)))
+        measure(fun->decl);
+}

@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later
+ *
+ * descriptors.cc: the text of the descriptors (include/mvld/descriptor.h).
+ *
+ * Records are written from inside the code that they describe, with
+ * .pushsection: their sections carry SHF_LINK_ORDER ("o") and so live and die
+ * with the code's section under --gc-sections, and belong to its COMDAT group
+ * ("?") if it is in one.  What belongs to no code (switches, the note) is written
+ * at the end of the unit.
+ *
+ * `body` leads to this unit's own definition: an equated local label, which a
+ * definition of the same name elsewhere cannot take over.
+ */
+#include "multiverse.h"
+
+static bool note_needed;
+static std::vector<std::pair<tree, tree>> stubs; /* stub, pointer */
+static std::set<unsigned> stub_seen;
+
+static std::string format(const char *fmt, ...) ATTRIBUTE_PRINTF_1;
+static std::string format(const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    char *text = xvasprintf(fmt, ap);
+    va_end(ap);
+    std::string s = text;
+    free(text);
+    return s;
+}
+
+bool mv_is_large_model()
+{
+    return ix86_cmodel == CM_LARGE || ix86_cmodel == CM_LARGE_PIC;
+}
+
+void mv_note_needed()
+{
+    note_needed = true;
+}
+
+std::string mv_size_symbol(tree variant)
+{
+    return format(".Lmv_size%u", DECL_UID(variant));
+}
+
+static std::string quoted(const std::string &s)
+{
+    std::string out = "\"";
+    for (char c : s)
+        if (c == '"' || c == '\\')
+            (out += '\\') += c;
+        else if ((unsigned char)c < ' ')
+            out += format("\\%03o", (unsigned char)c);
+        else
+            out += c;
+    return out + "\"";
+}
+
+static unsigned switch_flags(tree sw)
+{
+    return (mv_is_signed(sw) ? 1 : 0) | (mv_is_tracked(sw) ? 2 : 0);
+}
+
+/* A record is its size, then what `inner` says, padded to 8 bytes. */
+static std::string sized_record(const std::string &inner)
+{
+    static unsigned count;
+    unsigned n = count++;
+    return format("\t.balign 8\n.Lmv_record%u:\n\t.long .Lmv_end%u-.Lmv_record%u\n", n, n, n) +
+           inner + format("\t.balign 8\n.Lmv_end%u:\n", n);
+}
+
+static std::string switch_text(tree sw, unsigned extra_flags)
+{
+    std::string s;
+    s += format("\t.byte %u, %u\n\t.value 16\n", mv_width(sw), switch_flags(sw) | extra_flags);
+    s += "\t.long " + mv_symbol(sw) + "@GOTPCREL\n\t.long 0\n";
+    s += "\t.asciz " + quoted(mv_display_name(sw)) + "\n";
+    return sized_record(s);
+}
+
+/* ---- variation points ----------------------------------------------------------- */
+
+/* A guard of which all values of the type are part says nothing, but it is kept:
+ * a variant always names the switches that it was made for. */
+static unsigned count_guards(const mv_record::variant &v)
+{
+    unsigned n = 0;
+    for (const mv_range &r : v.ranges)
+        n += !r.any;
+    return n;
+}
+
+static std::string guards_text(const mv_record &record)
+{
+    std::string s;
+    for (const auto &v : record.variants)
+        for (size_t i = 0; i < v.ranges.size(); i++) {
+            const mv_range &r = v.ranges[i];
+            tree sw = record.switches[i];
+            if (r.any)
+                continue;
+            s += "\t.long " + mv_symbol(sw) + "@GOTPCREL\n";
+            s += format("\t.byte %u, %u\n\t.value 0\n", mv_width(sw), switch_flags(sw));
+            s += format("\t.quad %" PRId64 ", %" PRId64 "\n", r.low, r.high);
+        }
+    return s;
+}
+
+static std::string record_text(const std::string &name, const std::string &body,
+                               const std::string &pad, const std::string &pointer,
+                               const mv_record *record)
+{
+    static const mv_record none;
+    if (!record)
+        record = &none;
+    unsigned guards = 0, variants = record->variants.size();
+    for (const auto &v : record->variants)
+        guards += count_guards(v);
+    unsigned at = 24 + 16 * variants + 24 * guards; /* of the names */
+
+    std::string s;
+    s += format("\t.value %u, %u, %u, %u\n", pointer.empty() ? 0 : 1, at, variants, guards);
+    s += "\t.long " + body + "-., " + pad + "-.\n";
+    s += "\t.long " + (pointer.empty() ? "0" : pointer + "@GOTPCREL") + "\n";
+    unsigned name_at = at + name.size() + 1, first = 0;
+    for (const auto &v : record->variants) {
+        std::string symbol = mv_symbol(v.decl);
+        cgraph_node *node = cgraph_node::get(v.decl);
+        bool here = node && !node->in_other_partition;
+        unsigned n = count_guards(v);
+        s += "\t.long " + symbol + "-.\n";
+        s += "\t.long " + (here ? mv_size_symbol(v.decl) : "0") + "\n";
+        s += format("\t.value %u, %u, %u, 0\n", first, n, name_at <= 0xffff ? name_at : 0);
+        name_at += symbol.size() + 1;
+        first += n;
+    }
+    s += guards_text(*record);
+    s += "\t.asciz " + quoted(name) + "\n";
+    for (const auto &v : record->variants)
+        s += "\t.asciz " + quoted(mv_symbol(v.decl)) + "\n";
+    return sized_record(s);
+}
+
+std::string mv_function_text(tree fndecl, const mv_record *record, const std::string &pad,
+                             const std::string &anchor)
+{
+    std::string body = format(".Lmv_body%u", DECL_UID(fndecl));
+    std::string s = "\t.set " + body + ", " + mv_symbol(fndecl) + "\n";
+    s += "\t.pushsection multiverse_functions,\"ao?\",@progbits," + anchor + "\n";
+    s += record_text(mv_display_name(fndecl), body, pad, "", record);
+    s += "\t.popsection\n";
+    if (record && !record->switches.empty()) {
+        s += "\t.pushsection multiverse_switches,\"ao?\",@progbits," + anchor + "\n";
+        for (tree sw : record->switches)
+            s += switch_text(sw, 0);
+        s += "\t.popsection\n";
+    }
+    mv_note_needed();
+    return s;
+}
+
+/* ---- call sites -------------------------------------------------------------------- */
+
+std::string mv_callsite_text(const std::string &label, const std::string &callee,
+                             const std::string &anchor)
+{
+    mv_note_needed();
+    return "\t.pushsection multiverse_callsites,\"ao?\",@progbits," + anchor +
+           "\n\t.balign 4\n\t.long " + label + "-., " + callee + "@GOTPCREL\n\t.popsection\n";
+}
+
+/* ---- stubs of function pointers ------------------------------------------------------ */
+
+void mv_use_stub(tree stub, tree pointer)
+{
+    if (stub_seen.insert(DECL_UID(stub)).second)
+        stubs.push_back({stub, pointer});
+}
+
+/* The stub jumps to where the pointer points and changes nothing but %r11:
+ *
+ *   0f 1f 44 00 00          nopl 0(%rax,%rax)           the pad
+ *   ff 25 rel32             jmp *pointer(%rip)          when the pointer is ours
+ *   4c 8b 1d rel32          mov pointer@GOTPCREL(%rip), %r11
+ *   41 ff 23                jmp *(%r11)
+ */
+static std::string stub_text(tree stub, tree pointer)
+{
+    std::string name = mv_symbol(stub), variable = mv_symbol(pointer);
+    bool comdat = TREE_PUBLIC(pointer);
+    std::string pad = format(".Lmv_pad%u", DECL_UID(stub));
+    std::string s = "\t.section .text." + name + ",\"ax" + (comdat ? "G" : "") + "\",@progbits";
+    s += comdat ? "," + name + ",comdat\n" : "\n";
+    if (comdat)
+        s += "\t.weak " + name + "\n\t.hidden " + name + "\n";
+    s += "\t.balign 16\n\t.type " + name + ", @function\n" + name + ":\n";
+    if (dwarf2out_do_cfi_asm())
+        s += "\t.cfi_startproc\n";
+    s += pad + ":\n\t.byte 0x0f, 0x1f, 0x44, 0x00, 0x00\n";
+    if (targetm.binds_local_p(pointer))
+        s += "\t.byte 0xff, 0x25\n\t.long " + variable + "-.-4\n";
+    else
+        s += "\t.byte 0x4c, 0x8b, 0x1d\n\t.long " + variable +
+             "@GOTPCREL-4\n\t.byte 0x41, 0xff, 0x23\n";
+    if (dwarf2out_do_cfi_asm())
+        s += "\t.cfi_endproc\n";
+    s += "\t.size " + name + ", .-" + name + "\n";
+    s += "\t.pushsection multiverse_functions,\"ao?\",@progbits," + pad + "\n";
+    s += record_text(mv_display_name(pointer), pad, pad, variable, nullptr);
+    s += "\t.popsection\n";
+    return s;
+}
+
+/* ---- end of the unit -------------------------------------------------------------------- */
+
+/* An output section exists, and its __start_ symbol with it, when any unit has an
+ * input section of that name; the symbols are weak for those that no unit has. */
+static std::string note_text()
+{
+    std::string s = "\t.section .note.multiverse,\"a\",@note\n\t.balign 4\n"
+                    "\t.long 11, 28, 1\n\t.asciz \"Multiverse\"\n\t.balign 4\n\t.long 1\n";
+    for (const char *table : {"functions", "callsites", "switches"})
+        for (const char *end : {"start", "stop"}) {
+            std::string symbol = format("__%s_multiverse_%s", end, table);
+            s += "\t.long " + symbol + "-.\n\t.weak " + symbol + "\n\t.hidden " + symbol + "\n";
+        }
+    return s;
+}
+
+static std::string defined_switch(varpool_node *node)
+{
+    std::string s = "\t.section multiverse_switches,\"a";
+    tree group = node->get_comdat_group();
+    if (group)
+        s += std::string("GR\",@progbits,") + IDENTIFIER_POINTER(group) + ",comdat\n";
+    else
+        s += "R\",@progbits\n";
+    return s + switch_text(node->decl, 4);
+}
+
+void mv_finish_unit()
+{
+    if (seen_error() || !asm_out_file || flag_wpa || mv_is_large_model() ||
+        (flag_generate_lto && !flag_fat_lto_objects))
+        return;
+    std::string s;
+    varpool_node *node;
+    FOR_EACH_VARIABLE(node) {
+        if (!node->definition || node->in_other_partition || node->alias ||
+            DECL_EXTERNAL(node->decl) || !TREE_ASM_WRITTEN(node->decl))
+            continue;
+        if (mv_is_switch(node->decl)) {
+            s += defined_switch(node);
+            note_needed = true;
+        }
+    }
+    FOR_EACH_VARIABLE(node)
+        if (mv_is_pointer(node->decl) && node->definition && !node->in_other_partition &&
+            !node->alias && !DECL_EXTERNAL(node->decl) && TREE_ASM_WRITTEN(node->decl))
+            mv_stub_of(node->decl);
+    for (auto &stub : stubs) {
+        s += stub_text(stub.first, stub.second);
+        note_needed = true;
+    }
+    if (!note_needed)
+        return;
+    s += note_text();
+    fputs(s.c_str(), asm_out_file);
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later
+ *
+ * multiverse.h: what the files of the plugin share.
+ *
+ * The way of a variation point through the compiler
+ *
+ *   front end     attributes.cc   checks `multiverse` attributes; a variation
+ *                                 point becomes `noipa`
+ *   before IPA    attributes.cc   writes names and enumerators, which LTO would
+ *                                 forget, into attributes of the declaration
+ *   after SSA     domains.cc      remembers the constants that switches are
+ *                                 compared with
+ *                 pointers.cc     puts the load of a function pointer next to
+ *                                 its call
+ *   small IPA     variants.cc     clones, substitutes, simplifies; compare.cc
+ *                                 and merge.cc fold equal ones; record.cc puts
+ *                                 the result into a variable that the generic's
+ *                                 body refers to
+ *   ---------     here LTO may write the unit out and another compiler read it
+ *   late IPA      record.cc       reads that variable back
+ *   all_passes    pointers.cc     calls through pointers become calls of stubs
+ *   late RTL      callsites.cc    labels and pads calls and entries
+ *   end of unit   descriptors.cc  note, switches, stubs
+ *
+ * No state crosses the line but in trees that LTO writes out, so that -flto and
+ * a plain compilation run the same code on both sides of it.
+ */
+#ifndef MULTIVERSE_PLUGIN_H
+#define MULTIVERSE_PLUGIN_H
+
+#include "gcc-shim.h"
+
+/* Attribute names with a leading space cannot be written in a source file. */
+#define MV_ATTR "multiverse"
+#define MV_ATTR_NAME " multiverse name"     /* string: name for people */
+#define MV_ATTR_DOMAIN " multiverse domain" /* list: label -> value */
+#define MV_ATTR_VARIANT " multiverse variant"
+#define MV_ATTR_STUB " multiverse stub"     /* string: none; TREE_VALUE: the pointer */
+
+struct mv_options {
+    unsigned max_variants = 64;
+    bool verbose = false;
+};
+extern mv_options mv_opts;
+
+/* ---- attributes.cc */
+void mv_register_attributes();
+void mv_finish_decl(tree decl);
+void mv_describe_declarations();
+bool mv_is_switch(const_tree decl);
+bool mv_is_function(const_tree decl);
+bool mv_is_pointer(const_tree decl);
+bool mv_is_tracked(const_tree sw);
+unsigned mv_width(const_tree sw);
+bool mv_is_signed(const_tree sw);
+/* The explicit values of ("values", …), in order; empty when there are none. */
+std::vector<int64_t> mv_values(const_tree sw);
+/* The names of ("bind", …); false when the function has no such argument. */
+bool mv_bind_names(const_tree fn, std::vector<std::string> &names);
+/* Makes a function one that no interprocedural fact may be derived of. */
+void mv_make_noipa(tree fndecl);
+/* The name for people: qualified, without parameters. */
+std::string mv_display_name(const_tree decl);
+/* The name as the assembler knows it. */
+std::string mv_symbol(tree decl);
+
+/* ---- domains.cc */
+struct mv_value {
+    int64_t value;
+    std::string label; /* enumerator, or the number, as part of a symbol */
+};
+void mv_collect_hints(function *fun);
+/* The values that fun is specialised for; never empty. */
+std::vector<mv_value> mv_domain(tree sw, function *fun);
+/* The switch that a memory operand reads as a whole, or NULL_TREE. */
+tree mv_switch_of_ref(tree ref);
+/* The switch whose value this statement loads (by a plain or a relaxed atomic
+ * load), or NULL_TREE. */
+tree mv_load_of_switch(gimple *stmt);
+
+/* ---- merge.cc */
+struct mv_range {
+    int64_t low, high;
+    bool any; /* a tracked switch left unbound: no guard */
+};
+/* One variant: a range for each switch of the function. */
+struct mv_variant {
+    std::vector<mv_range> ranges;
+    cgraph_node *node;
+};
+/* Joins boxes of the same body that touch; keeps the order of first members. */
+void mv_merge_guards(std::vector<mv_variant> &variants, const std::vector<tree> &switches);
+
+/* ---- compare.cc */
+bool mv_equal_bodies(tree a, tree b);
+
+/* ---- record.cc */
+/* What is known of a variation point when code is generated. */
+struct mv_record {
+    std::vector<tree> switches;
+    struct variant {
+        tree decl;
+        std::vector<mv_range> ranges; /* one a switch */
+    };
+    std::vector<variant> variants;
+};
+void mv_attach_record(cgraph_node *generic, const std::vector<tree> &switches,
+                      const std::vector<mv_variant> &variants);
+void mv_hide_records();
+void mv_take_record(function *fun);
+const mv_record *mv_find_record(tree fndecl);
+
+/* ---- descriptors.cc */
+/* Text of the record of a variation point, to stand inside its code. */
+std::string mv_function_text(tree fndecl, const mv_record *record, const std::string &pad,
+                             const std::string &anchor);
+/* `anchor` is any label of the section that the code is in. */
+std::string mv_callsite_text(const std::string &label, const std::string &callee,
+                             const std::string &anchor);
+std::string mv_size_symbol(tree variant);
+bool mv_is_large_model();
+void mv_note_needed();
+void mv_finish_unit();
+void mv_use_stub(tree stub, tree pointer);
+
+/* ---- pointers.cc */
+/* The stub of a function pointer: the function that all its calls go through. */
+tree mv_stub_of(tree pointer);
+void mv_settle_pointer_loads(function *fun);
+void mv_call_stubs(function *fun);
+
+/* ---- callsites.cc */
+void mv_record_sites(function *fun);
+
+/* ---- passes */
+opt_pass *mv_make_hints_pass(gcc::context *);
+opt_pass *mv_make_variants_pass(gcc::context *);
+opt_pass *mv_make_records_pass(gcc::context *);
+opt_pass *mv_make_lower_pass(gcc::context *);
+opt_pass *mv_make_callsites_pass(gcc::context *);
+void mv_generate_variants();
+
+#endif
