@@ -134,7 +134,6 @@ static void look_at_file(struct loader *l, int fd, char *head, size_t room,
 static void ask(struct loader *l, const char *link, const char *name,
                 const struct identity *identity)
 {
-    const char *base = name ? rimf_strrchr(name, '/') : NULL;
     char why[512], path[PATH];
     long n = SYS6(l->sys, SYS_readlinkat, AT_FDCWD, link, path, sizeof path - 1, 0, 0);
     int known = n > 0 && n < (long)sizeof path - 1 && path[0] == '/';
@@ -144,7 +143,7 @@ static void ask(struct loader *l, const char *link, const char *name,
         .envp = l->block.envp,
         .secure = l->block.secure,
         .program = known ? path : NULL,
-        .name = base ? base + 1 : name,
+        .name = name,
         .build_id = identity->build_id,
         .build_id_size = identity->size,
     };
