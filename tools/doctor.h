@@ -30,7 +30,7 @@ void doctor_processor(struct report *);
 void doctor_memory(struct report *);
 void doctor_host_loader(struct report *, const char *path);
 void doctor_configuration(struct report *);
-void doctor_passes(struct report *, const char *folder);
+void doctor_passes(struct report *, const char *folders);
 void doctor_compiler(struct report *);
 
 /* The first line of a file of /proc or /sys, without its newline.  0, or -1. */

@@ -4,8 +4,10 @@
  */
 #include "doctor.h"
 #include "elf_file.h"
+#include "passes.h"
 
-#include "mvld/pass.h"
+#include "config.h"
+#include "log.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -15,6 +17,8 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+extern char **environ;
 
 /* ---- the host loader ------------------------------------------------------------ */
 
@@ -168,14 +172,36 @@ static void report_folder(struct report *r, const char *folder, const char *name
     free(pattern);
 }
 
+/* The loader reads all files for every program, and so do we: for one that nothing
+ * can match but `*'. */
+static void report_syntax(struct report *r)
+{
+    struct rimf_log log = {.sys = &rimf_sys_kernel, .fd = -1};
+    struct arena arena = {.sys = &rimf_sys_kernel};
+    struct config_environment environment;
+    struct config config;
+    char text[512];
+    struct why why = {text, sizeof text};
+    struct pipeline_query query = {
+        .sys = &rimf_sys_kernel, .log = &log, .envp = environ, .program = "/", .name = "/"};
+
+    config_environment(&query, &environment);
+    if (config_read(&query, &environment, &arena, &config, &why) < 0)
+        report_finding(r, "syntax", FINDING_PROBLEM, "correct it: until then nothing is transformed",
+                       "%s", text);
+    else
+        report_finding(r, "syntax", FINDING_OK, NULL, "all files can be read");
+    arena_free(&arena);
+}
+
 void doctor_configuration(struct report *r)
 {
     const char *xdg = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
     const char *named = getenv("MVLD_CONFIG"), *switched = getenv("MVLD");
 
     report_heading(r, "Configuration");
-    report_file(r, MVLD_SYSCONFDIR "/mvld/mvld.conf", "system", 0);
-    report_folder(r, MVLD_SYSCONFDIR "/mvld/apps.d", "applications", 0);
+    report_file(r, MVLD_SYSCONF_DIR "/mvld.conf", "system", 0);
+    report_folder(r, MVLD_SYSCONF_DIR "/apps.d", "applications", 0);
     if ((xdg && *xdg) || (home && *home)) {
         char *folder = xdg && *xdg ? must_print("%s/mvld/apps.d", xdg)
                                    : must_print("%s/.config/mvld/apps.d", home);
@@ -184,6 +210,7 @@ void doctor_configuration(struct report *r)
     }
     if (named && *named)
         report_file(r, named, "MVLD_CONFIG", geteuid());
+    report_syntax(r);
     if (switched && !strcmp(switched, "off"))
         report_finding(r, "MVLD", FINDING_ABSENT, "unset MVLD",
                        "MVLD=off: programs run untransformed");
@@ -191,55 +218,22 @@ void doctor_configuration(struct report *r)
 
 /* ---- passes --------------------------------------------------------------------------- */
 
-/* The string that a pointer in the file will lead to. */
-static const char *pointed(const struct elf_file *f, uint64_t slot)
+static void report_pass(void *cookie, const char *file, const struct mvld_pass *pass,
+                        const char *why)
 {
-    struct elf_target t;
-    if (elf_slot(f, slot, &t) || !t.defined)
-        return NULL;
-    return elf_string(f, t.address, UINT64_MAX);
+    const char *name = strrchr(file, '/') + 1;
+    if (pass)
+        report_finding(cookie, name, FINDING_OK, NULL, "%s", pass->help ? pass->help : file);
+    else
+        report_finding(cookie, name, FINDING_PROBLEM, NULL, "%s: %s", file, why);
 }
 
-static void report_pass(struct report *r, const char *path)
+void doctor_passes(struct report *r, const char *folders)
 {
-    struct elf_file f;
-    uint64_t address = 0;
-    uint32_t abi = 0;
-    const char *slash = strrchr(path, '/');
-    const char *name = slash ? slash + 1 : path;
-
-    if (elf_file_open(&f, path)) {
-        report_finding(r, name, FINDING_PROBLEM, NULL, "%s: %s", path, f.error);
-    } else if (elf_object(&f, "mvld_pass", &address) || elf_read(&f, address, &abi, sizeof abi)) {
-        report_finding(r, name, FINDING_PROBLEM, NULL, "%s does not define mvld_pass", path);
-    } else if (abi != MVLD_PASS_ABI) {
-        report_finding(r, name, FINDING_PROBLEM, "build it for this mvld",
-                       "%s has ABI %u, this mvld has %u", path, abi, MVLD_PASS_ABI);
-    } else {
-        const char *help = pointed(&f, address + offsetof(struct mvld_pass, help));
-        report_finding(r, name, FINDING_OK, NULL, "%s", help ? help : path);
-    }
-    elf_file_close(&f);
-}
-
-void doctor_passes(struct report *r, const char *folder)
-{
-    static const char *const patterns[] = {"*.so", "*/*.so"}; /* a build has a folder a pass */
-    unsigned n = 0;
-
     report_heading(r, "Passes");
-    for (size_t k = 0; k < sizeof patterns / sizeof *patterns; k++) {
-        glob_t found = {0};
-        char *pattern = must_print("%s/%s", folder, patterns[k]);
-        if (!glob(pattern, 0, NULL, &found))
-            for (size_t i = 0; i < found.gl_pathc; i++, n++)
-                report_pass(r, found.gl_pathv[i]);
-        globfree(&found);
-        free(pattern);
-    }
-    if (!n)
+    if (!passes_each(folders, report_pass, r))
         report_finding(r, "passes", FINDING_ABSENT, "install mvld, or --passes FOLDER",
-                       "none in %s", folder);
+                       "none in %s", folders);
 }
 
 /* ---- the compiler ---------------------------------------------------------------------- */

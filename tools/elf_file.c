@@ -234,24 +234,6 @@ int elf_slot(const struct elf_file *f, uint64_t slot, struct elf_target *out)
     return 0;
 }
 
-int elf_object(const struct elf_file *f, const char *name, uint64_t *address)
-{
-    /* No section header says how many symbols there are; linkers put the strings
-     * behind them, and a table that is not there ends the walk as well. */
-    for (uint32_t i = 1; i < f->size / sizeof(Elf64_Sym); i++) {
-        struct elf_target t;
-        if (f->strtab > f->symtab && f->symtab + i * sizeof(Elf64_Sym) >= f->strtab)
-            break;
-        if (dynamic_symbol(f, i, &t))
-            break;
-        if (t.defined && !strcmp(t.symbol, name)) {
-            *address = t.address;
-            return 0;
-        }
-    }
-    return -1;
-}
-
 /* ---- names of functions ------------------------------------------------------ */
 
 static int by_address(const void *a, const void *b)

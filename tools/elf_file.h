@@ -63,8 +63,6 @@ const char *elf_string(const struct elf_file *, uint64_t address, uint64_t end);
 int elf_slot(const struct elf_file *, uint64_t slot, struct elf_target *);
 /* The function that covers `address`, or NULL. */
 const struct elf_symbol *elf_function_at(const struct elf_file *, uint64_t address);
-/* The address of a data object that the dynamic symbol table defines.  0, or -1. */
-int elf_object(const struct elf_file *, const char *name, uint64_t *address);
 /* Each note of this name and type; a visitor's value other than 0 ends the walk.
  * The descriptor is given by its address as linked.  -1: a note is damaged. */
 int elf_notes(struct elf_file *, const char *name, uint32_t type,

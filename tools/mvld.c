@@ -10,6 +10,7 @@
 static const struct subcommand subcommands[] = {
     {"run", tool_run, "run a program under mvld"},
     {"pipeline", tool_pipeline, "which passes would run in a program, and why"},
+    {"passes", tool_passes, "which passes there are, and their options"},
     {"set-interp", tool_set_interp, "make programs start under mvld, or as before"},
     {"doctor", tool_doctor, "what this machine and kernel allow"},
     {"show", tool_show, "switches, variants and call sites of an ELF file"},

@@ -35,8 +35,9 @@ const char *path_loader(void)
 
 const char *path_passes(void)
 {
-    const char *built = beside("passes");
-    return built ? built : MVLD_PASS_DIR;
+    const char *named = getenv("MVLD_PASS_PATH");
+    const char *folders = named && *named ? named : path_pass_folders();
+    return folders ? must_print("%s:%s", folders, MVLD_PASS_DIR) : MVLD_PASS_DIR;
 }
 
 const char *path_pass_folders(void)

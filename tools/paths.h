@@ -7,7 +7,8 @@
 #define PATHS_H
 
 const char *path_loader(void);      /* ld-mvld.so.1 */
-const char *path_passes(void);      /* the folder of the passes */
+/* Where the loader looks for passes, colon-separated, the first one first. */
+const char *path_passes(void);
 /* In a build folder, the folders of the passes as MVLD_PASS_PATH wants them; else
  * NULL: the loader knows where they are installed. */
 const char *path_pass_folders(void);

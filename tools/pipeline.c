@@ -112,8 +112,8 @@ static int explain(const struct request *r, const char *name, int as_json)
         complain("pipeline", "%s: %s", name, strerror(errno));
         return TOOL_FAILED;
     }
-    const char *wrong = request_apply(r, &p, name);
-    if (!wrong && request_plan(&p, name, &plan, why, sizeof why))
+    const char *wrong = request_apply(r, &p);
+    if (!wrong && request_plan(&p, &plan, why, sizeof why))
         wrong = why;
     if (wrong) {
         complain("pipeline", "%s: the program would run untransformed", wrong);

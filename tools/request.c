@@ -95,28 +95,26 @@ int request_is_empty(const struct request *r)
 }
 
 /* What the loader will know of the program; `real` has the path. */
-static struct pipeline_query query_of(const struct program *p, const char *name,
-                                      const struct rimf_log *log, char *real)
+static struct pipeline_query query_of(const struct program *p, const struct rimf_log *log,
+                                      char *real)
 {
-    const char *slash = strrchr(name, '/');
     return (struct pipeline_query){
         .sys = &rimf_sys_kernel,
         .log = log,
         .envp = environ,
         .secure = p->kind == PROGRAM_SECURE,
         .program = real,
-        .name = slash ? slash + 1 : name,
+        .name = p->path,
         .build_id = p->build_id_size ? p->build_id : NULL,
         .build_id_size = p->build_id_size,
     };
 }
 
-int request_plan(const struct program *p, const char *name, struct pipeline **out, char *why,
-                 size_t why_size)
+int request_plan(const struct program *p, struct pipeline **out, char *why, size_t why_size)
 {
     struct rimf_log log = {.sys = &rimf_sys_kernel, .fd = -1};
     char *real = realpath(p->path, NULL);
-    struct pipeline_query query = query_of(p, name, &log, real);
+    struct pipeline_query query = query_of(p, &log, real);
     int error = pipeline_plan(&query, out, why, why_size);
     free(real);
     return error;
@@ -133,7 +131,7 @@ static int names_pass(const char *list, const char *pass)
 
 /* The list of passes with multiverse in it, or NULL: it is there already.  Without
  * --pass the configured ones stay. */
-static char *with_multiverse(const struct request *r, const struct program *p, const char *name,
+static char *with_multiverse(const struct request *r, const struct program *p,
                              const char **wrong)
 {
     static char why_text[512];
@@ -147,7 +145,7 @@ static char *with_multiverse(const struct request *r, const struct program *p, c
     if (r->passes)
         return names_pass(r->passes, "multiverse") ? NULL : must_print("%s, multiverse", r->passes);
     real = realpath(p->path, NULL);
-    struct pipeline_query query = query_of(p, name, &log, real);
+    struct pipeline_query query = query_of(p, &log, real);
     config_environment(&query, &environment);
     int found = config_read(&query, &environment, &arena, &config, &why);
     if (found < 0) {
@@ -164,7 +162,7 @@ static char *with_multiverse(const struct request *r, const struct program *p, c
     return list;
 }
 
-const char *request_apply(const struct request *r, const struct program *p, const char *name)
+const char *request_apply(const struct request *r, const struct program *p)
 {
     const char *before = getenv("MVLD_TUNABLES"), *wrong = NULL;
     const char *folders = path_pass_folders();
@@ -173,7 +171,7 @@ const char *request_apply(const struct request *r, const struct program *p, cons
     if (folders && !getenv("MVLD_PASS_PATH"))
         setenv("MVLD_PASS_PATH", folders, 1);
     if (r->sets) {
-        char *list = with_multiverse(r, p, name, &wrong);
+        char *list = with_multiverse(r, p, &wrong);
         if (list) {
             free(passes);
             passes = list;

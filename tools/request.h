@@ -37,9 +37,8 @@ int request_option(struct request *, const char *subcommand, int option, const c
 int request_is_empty(const struct request *);
 /* Puts the request into the environment, over what it held; `program` decides what
  * is configured.  NULL, or what is wrong. */
-const char *request_apply(const struct request *, const struct program *, const char *name);
+const char *request_apply(const struct request *, const struct program *);
 /* What the loader would plan in this environment.  0 with NULL: nothing. */
-int request_plan(const struct program *, const char *name, struct pipeline **out, char *why,
-                 size_t why_size);
+int request_plan(const struct program *, struct pipeline **out, char *why, size_t why_size);
 
 #endif

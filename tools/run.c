@@ -77,13 +77,13 @@ static int resolve(struct program *p, struct command *c, const char *name)
 
 /* Options that cannot hold are an error of the caller; a wrong configuration alone
  * is not: then the program runs untransformed, as it would by itself. */
-static int check_plan(const struct request *r, const struct program *p, const char *name)
+static int check_plan(const struct request *r, const struct program *p)
 {
     struct pipeline *plan = NULL;
     char why[512];
-    const char *wrong = request_apply(r, p, name);
+    const char *wrong = request_apply(r, p);
 
-    if (!wrong && request_plan(p, name, &plan, why, sizeof why))
+    if (!wrong && request_plan(p, &plan, why, sizeof why))
         wrong = why;
     pipeline_free(plan);
     if (!wrong)
@@ -149,6 +149,6 @@ int tool_run(int argc, char **argv)
         return status;
     if (argv0)
         command.argv[command.first] = (char *)argv0;
-    status = program_objection(&p) ? 0 : check_plan(&r, &p, command.argv[command.first]);
+    status = program_objection(&p) ? 0 : check_plan(&r, &p);
     return status ? status : start(&p, &command, loader);
 }

@@ -22,6 +22,7 @@ int tool_doctor(int argc, char **argv);
 int tool_run(int argc, char **argv);
 int tool_set_interp(int argc, char **argv);
 int tool_show(int argc, char **argv);
+int tool_passes(int argc, char **argv);
 int tool_pipeline(int argc, char **argv);
 
 /* "mvld SUBCOMMAND: <text>\n" on standard error. */

@@ -69,6 +69,9 @@ with scratch() as folder:
     config = apps / "a.conf"
     config.write_text("[app]\n")
     config.chmod(0o644)
+    contains(findings(env={**quiet, "XDG_CONFIG_HOME": str(folder)})[1]["syntax"]["text"],
+             f"{config}:1: ", "a file with an error")
+    config.write_text("[app]\nmatch = nothing\n")
     code, good = findings(env={**quiet, "XDG_CONFIG_HOME": str(folder)})
     equal((good["configuration file"]["state"], good["configuration file"]["text"]), ("ok", str(config)), "a good file")
     config.chmod(0o666)
@@ -79,7 +82,7 @@ with scratch() as folder:
     passes = folder / "passes"
     passes.mkdir()
     (folder / "pass.c").write_text(PASS)
-    options = ["-shared", "-fPIC", "-nostdlib", f"-I{include}", folder / "pass.c"]
+    options = ["-shared", "-fPIC", "-nostdlib", "-Wl,-Bsymbolic", f"-I{include}", folder / "pass.c"]
     compile_file(passes / "count.so", "-DABI=MVLD_PASS_ABI", *options)
     compile_file(passes / "future.so", "-DABI=99", *options)
     (passes / "text.so").write_text("no pass\n")
@@ -87,8 +90,9 @@ with scratch() as folder:
     equal(code, 1, "wrong passes are a problem")
     equal((found["count.so"]["state"], found["count.so"]["text"]), ("ok", "counts the objects"),
           "a pass")
-    contains(found["future.so"]["text"], "ABI 99", "a pass of another ABI")
-    contains(found["text.so"]["text"], "not an ELF file", "a file that is no pass")
+    equal((found["future.so"]["state"], found["text.so"]["state"]), ("problem", "problem"),
+          "a pass of another ABI, and a file that is none")
+    contains(found["future.so"]["text"], "99", "its ABI")
 
     equal(run(mvld, "doctor", "more")[0], 2, "an argument is wrong usage")
     contains(run(mvld, "doctor", "--help")[1], "Usage: mvld doctor", "--help")

@@ -62,6 +62,14 @@ with scratch() as folder:
     for line in plain(out):
         contains(log, line, "what the loader did")
 
+    # By the path that it was called by, too: a symbolic link.
+    link = folder / "link"
+    link.symlink_to("/bin/true")
+    config.write_text(f"[app]\nmatch = {link}\npasses = count\n[count]\nprefix = linked\n")
+    contains(pipeline(link, env=env)[1], f"matches by '{link}'", "through a link")
+    contains(run(mvld, "run", "--debug", "passes", link, env=env)[2], "\tlinked ", "and it runs")
+    config.write_text("[app]\nmatch = true\npasses = count\n")
+
     # The command line wins over the file.
     code, out, err = pipeline("--option", "count.prefix=there", "true", env=env)
     contains(out, "prefix = there ; MVLD_TUNABLES", "--option")

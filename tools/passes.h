@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * passes.h: the passes in a folder, read and checked by the loader's own code.
+ */
+#ifndef PASSES_H
+#define PASSES_H
+
+#include "mvld/pass.h"
+
+/* Calls `visit` for each pass in the colon-separated folders, in the order in which
+ * the loader looks: `pass` is NULL when the file is refused, for the reason `why`.
+ * Returns how many there were. */
+size_t passes_each(const char *folders,
+                   void (*visit)(void *cookie, const char *file, const struct mvld_pass *pass,
+                                 const char *why),
+                   void *cookie);
+
+#endif
