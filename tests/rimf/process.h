@@ -6,6 +6,7 @@
 #define TESTS_RIMF_PROCESS_H
 
 #include "check.h"
+#include "base.h"
 #include "image.h"
 #include "image_private.h"
 
