@@ -103,10 +103,12 @@ int block_restore(const struct block *block, struct injection *injection)
 }
 
 /* A program with raised rights must not hand our variables to a child that no
- * longer looks raised: glibc does the same with its own. */
+ * longer looks raised: glibc does the same with its own.  Nobody has looked at the
+ * block yet, so auxv simply follows. */
 void block_scrub(struct block *block)
 {
     char **to = block->envp;
+    Elf64_auxv_t *end = block->auxv;
 
     for (char **from = to; *from; from++) {
         const char *rest = rimf_after(*from, "MVLD");
@@ -114,7 +116,9 @@ void block_scrub(struct block *block)
         if (!rest || (*rest != '=' && *rest != '_'))
             *to++ = *from;
     }
-    block->envc = (size_t)(to - block->envp);
-    while (*to)
-        *to++ = NULL;
+    *to++ = NULL;
+    while (end->a_type != AT_NULL)
+        end++;
+    memmove(to, block->auxv, (size_t)((char *)(end + 1) - (char *)block->auxv));
+    block_read(block, block->sp);
 }

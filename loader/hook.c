@@ -11,7 +11,8 @@
  *   dlclose    RT_DELETE, then RT_CONSISTENT: the objects are gone
  *   failures   any of these, with nothing new (glibc 2.42)
  *   other namespaces (dlmopen, LD_AUDIT modules) raise events of their own, in
- *              which the base namespace looks as before
+ *              which the base namespace looks as before, or, before start-up's
+ *              RT_ADD, is empty or consistent
  *
  * So an event is never believed, only taken as "look again": what counts is the
  * state and the link map of the base namespace.  Events come one at a time, under
@@ -69,7 +70,7 @@ void loader_event(struct loader *l)
         l->debug = *l->debug_musl;
     if (!l->debug)
         return;
-    if (l->debug->r_state == RT_ADD)
+    if (l->debug->r_state == RT_ADD && l->debug->r_map)
         l->seen_add = 1;
     if (l->debug->r_state == RT_CONSISTENT && l->debug->r_map) {
         if (l->started)

@@ -221,14 +221,14 @@ void objects_start(struct loader *l)
     }
     if (update(l, &change))
         return;
-    check(l, "at start");
+    if (!l->pipeline)
+        check(l, "at start"); /* the pipeline does so itself */
     if (l->pipeline) {
         const char *method = pipeline_setting(l->pipeline, "patch");
 
         if (method && rimf_image_set_patch_method(l->image, method))
             rimf_log(&l->log, MVLD_LOG_WARNING, "patch: method %s cannot be used here", method);
         pipeline_run(l->pipeline, l->image);
-        check(l, "after the pipeline");
     }
     if (rimf_log_enabled(&l->log, MVLD_LOG_IMAGE))
         rimf_image_print(l->image);

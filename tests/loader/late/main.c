@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * late: opens and closes libraries as told, one letter and name a word:
+ *
+ *   +NAME   dlopen, RTLD_NOW          -       dlclose the last one
+ *   ~NAME   dlopen, RTLD_LAZY         ?       print `mark` of the last one
+ *   *NAME   dlmopen into a new namespace
+ *   @NAME   open and close it 2000 times
+ *   #NAME   four threads open and close it 200 times each
+ *   !       print how many objects were reported as gone
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+int mark, ran, gone;
+int *pointer_to_mark = &mark;
+
+static void *last;
+
+__attribute__((constructor)) static void constructor(void)
+{
+    ran = 1;
+    printf("main constructor: %d\n", mark);
+}
+
+static void opened(const char *name, void *handle)
+{
+    last = handle;
+    printf("%s: %s\n", name, handle ? "opened" : strstr(dlerror(), "nobody_defines_this")
+                                                     ? "undefined symbol" : "error");
+}
+
+static int times(const char *name, int n)
+{
+    int good = 0;
+
+    for (int i = 0; i < n; i++) {
+        void *handle = dlopen(name, RTLD_NOW);
+        int *value = handle ? dlsym(handle, "mark") : NULL;
+
+        good += value && *value == 1;
+        if (handle)
+            dlclose(handle);
+    }
+    return good;
+}
+
+static void *in_thread(void *name)
+{
+    return (void *)(long)times(name, 200);
+}
+
+static int in_threads(char *name)
+{
+    pthread_t threads[4];
+    int good = 0;
+    void *one;
+
+    for (int i = 0; i < 4; i++)
+        pthread_create(&threads[i], NULL, in_thread, name);
+    for (int i = 0; i < 4; i++) {
+        pthread_join(threads[i], &one);
+        good += (int)(long)one;
+    }
+    return good;
+}
+
+int main(int argc, char **argv)
+{
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    for (int i = 1; i < argc; i++) {
+        char *name = argv[i] + 1;
+
+        switch (argv[i][0]) {
+        case '+': opened(name, dlopen(name, RTLD_NOW)); break;
+        case '~': opened(name, dlopen(name, RTLD_LAZY)); break;
+        case '*': opened(name, dlmopen(LM_ID_NEWLM, name, RTLD_NOW)); break;
+        case '-': printf("close: %d\n", dlclose(last)); break;
+        case '?': printf("mark: %d\n", *(int *)dlsym(last, "mark")); break;
+        case '@': printf("good: %d\n", times(name, 2000)); break;
+        case '#': printf("good: %d\n", in_threads(name)); break;
+        case '!': printf("gone: %d\n", gone); break;
+        default: return 2;
+        }
+    }
+    return 0;
+}

@@ -1,0 +1,267 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""start.py BEHAVIOUR: starting programs, with mvld as their interpreter and run
+directly; what the host loader does alone is the expectation.
+
+Each function below is one test; its text says what a failure means.
+"""
+import difflib
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+import support  # noqa: E402
+from support import check, HOST_LOADER, LOADER  # noqa: E402
+
+SOURCES = HERE / "start"
+COUNT = support.BUILD / "passes" / "example"
+# mvld's own variables, which plain runs must see too for the environments to be equal
+NEUTRAL = {"MVLD_DEBUG": "", "MVLD_CONFIG": "", "MVLD_PASS_PATH": str(COUNT)}
+
+
+class Programs:
+    """The same program with each loader, under names of the same length."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.plain = self.build("echo-p", HOST_LOADER)
+        self.mvld = self.build("echo-m", LOADER)
+        self.confine = folder / "confine"
+        support.compile_c(self.confine, SOURCES / "confine.c", plugin=False)
+
+    def build(self, name, loader, *arguments):
+        path = self.folder / name
+        support.compile_c(path, SOURCES / "echo.c", f"-Wl,--dynamic-linker={loader}", *arguments,
+                          plugin=False)
+        return path
+
+
+def execute(command, env=None, **options):
+    options.setdefault("stdin", subprocess.DEVNULL)
+    return subprocess.run([str(word) for word in command],
+                          env=support.clean_environment(**{**NEUTRAL, **(env or {})}),
+                          capture_output=True, text=True, errors="replace", timeout=60, **options)
+
+
+def same(plain, mvld, names=(), what=""):
+    """Equal but for names that must differ: pairs of a text and what stands for it."""
+    def text(done):
+        out = f"status {done.returncode}\n{done.stdout}--- stderr\n{done.stderr}"
+        out = re.sub(r"0x[0-9a-f]{6,}", "ADDRESS", out)
+        for word, instead in names:
+            out = out.replace(str(word), instead)
+        return out
+    difference = "\n".join(difflib.unified_diff(text(plain).splitlines(), text(mvld).splitlines(),
+                                                "plain", "mvld", lineterm=""))
+    check(not difference, f"{what}\n{difference}")
+
+
+def both(programs, arguments=("all",), prefix=(), hidden="arguments|/proc/self/cmdline", **options):
+    """The program with its two loaders says the same of its environment; hidden are
+    lines in which its name counts."""
+    plain = execute([*prefix, programs.plain, *arguments], **options)
+    mvld = execute([*prefix, programs.mvld, *arguments], **options)
+    if plain.returncode == 77:
+        support.skip(plain.stdout.strip())
+    strip = re.compile(rf"^({hidden}):.*\n", re.M)
+    for done in plain, mvld:
+        done.stdout = strip.sub("", done.stdout)
+    check(plain.returncode == 0, plain.stdout + plain.stderr)
+    same(plain, mvld, [("echo-p", "echo"), ("echo-m", "echo")])
+    return mvld
+
+
+def interpreter(programs):
+    """A program sees by its environment that mvld started it."""
+    both(programs)
+    both(programs, env={"LD_PRELOAD": "libm.so.6"})
+
+
+def non_pie(programs):
+    """A program at fixed addresses does not start."""
+    programs.plain = programs.build("fixed-p", HOST_LOADER, "-no-pie")
+    programs.mvld = programs.build("fixed-m", LOADER, "-no-pie")
+    names = [("fixed-p", "fixed"), ("fixed-m", "fixed")]
+    strip = re.compile(r"^(arguments|/proc/self/cmdline):.*\n", re.M)
+    runs = [execute([p, "all"]) for p in (programs.plain, programs.mvld)]
+    for done in runs:
+        done.stdout = strip.sub("", done.stdout)
+    same(*runs, names)
+
+
+def direct(programs):
+    """An option of the host loader does something else, or nothing, under mvld."""
+    missing = programs.folder / "missing"
+    program = programs.plain
+    host = programs.folder / "ld-host.so"  # it prints the name that it was started by
+    shutil.copy(HOST_LOADER, host)
+    for words in (["--help"], ["--version"], ["--list", program], ["--verify", program],
+                  ["--verify", LOADER.parent.parent / "build.ninja"], ["--list-tunables"],
+                  ["--library-path", programs.folder, program, "all"],
+                  ["--inhibit-cache", program, "all"], ["--argv0", "other", program, "all"],
+                  ["--preload", "libm.so.6", program, "all"], [program, "all", "--list"],
+                  ["--inhibit-rpath", "", "/bin/sh", "-c", "echo $0 $#", "a", "b"],
+                  ["--unknown", program], [missing], [], ["/bin/false"]):
+        plain, mvld = execute([host, *words]), execute([LOADER, *words])
+        # The whole command line is in the kernel's views of it; mvld says by its real
+        # name what the host loader calls by the one that it was started with.
+        for done in plain, mvld:
+            done.stdout = re.sub(r"^(/proc/self/(cmdline|environ)|execfn|loader):.*\n", "", done.stdout,
+                                 flags=re.M)
+        same(plain, mvld, [(LOADER, "LOADER"), (host, "LOADER")], " ".join(map(str, words)))
+
+
+def off(programs):
+    """MVLD=off does not leave everything to the host loader."""
+    done = execute([programs.mvld, "all"], env={"MVLD": "off", "MVLD_DEBUG": "all"})
+    check(done.returncode == 0 and not done.stderr, done.stdout + done.stderr)
+    check(f"loader: {LOADER}" in done.stdout, "the host loader's name was touched:\n" + done.stdout)
+
+
+def debug(programs):
+    """MVLD_DEBUG says nothing, says it in the wrong place, or does not know its words."""
+    done = execute([programs.mvld], env={"MVLD_DEBUG": "help"})
+    words = re.findall(r"^  (\w+) ", done.stdout, re.M)
+    check(done.returncode == 0 and not done.stderr and words == [
+        "files", "passes", "patch", "image", "statistics", "verify", "all", "help"], done.stdout)
+    done = execute([programs.mvld], env={"MVLD_DEBUG": "files,nonsense"})
+    check("warning: debug option `nonsense' unknown; try MVLD_DEBUG=help" in done.stderr and
+          f"object: {programs.mvld.resolve()}" in done.stderr, done.stderr)
+    done = execute([programs.mvld], env={"MVLD_DEBUG": "files",
+                                         "MVLD_DEBUG_OUTPUT": programs.folder / "log"})
+    logs = list(programs.folder.glob("log.*"))
+    check(done.returncode == 0 and not done.stderr and len(logs) == 1 and
+          f"object: {programs.mvld.resolve()}" in logs[0].read_text(), f"{done.stderr}{logs}")
+
+
+def preloading(programs):
+    """A library that a pass brings is not in the global scope, or leaves a trace."""
+    passes = programs.folder / "passes"
+    passes.mkdir()
+    library = programs.folder / "libbrought.so"
+    support.compile_c(library, "-shared", "-fPIC", SOURCES / "brought.c", plugin=False)
+    support.compile_c(passes / "bring.so", "-shared", "-nostdlib", "-ffreestanding", "-fPIC",
+                      "-fno-stack-protector", "-mgeneral-regs-only", "-Wl,-Bsymbolic",
+                      f'-DLIBRARY="{library}"', SOURCES / "bring.c", plugin=False)
+    config = programs.folder / "bring.conf"
+    config.write_text(f"[app]\nmatch = {programs.folder}/echo-?\npasses = bring\n"
+                      f"[app]\nmatch = {programs.mvld}\npasses = bring\n")
+    env = {"MVLD_CONFIG": config, "MVLD_PASS_PATH": passes}
+    for own in ({}, {"LD_PRELOAD": ""}, {"LD_PRELOAD": "libm.so.6"}):
+        done = both(programs, env={**env, **own})
+        check(done.stdout, "nothing was said")
+        done = execute([programs.mvld], env={**env, **own, "MVLD_DEBUG": "files"})
+        check(f"object: {library}" in done.stderr, "not preloaded:\n" + done.stderr)
+    done = execute([LOADER, programs.mvld, "x"], env={**env, "MVLD_DEBUG": "files"})
+    check(f"object: {library}" in done.stderr and "LD_PRELOAD: (none)" in done.stdout and
+          "auxv: walked" in done.stdout and "differs" not in done.stdout,
+          done.stdout + done.stderr)
+
+
+def large(programs):
+    """20,000 arguments and 200 KB of environment do not arrive."""
+    env = {f"VARIABLE_{i}": "x" * 190 for i in range(1000)}
+    both(programs, ["sizes", *(f"argument {i}" for i in range(20000))], env=env)
+
+
+def small_stack(programs):
+    """mvld needs more stack than a program of 256 KB has."""
+    both(programs, prefix=[programs.confine, "stack=256", "--"])
+
+
+def address_space(programs):
+    """mvld needs address space that RLIMIT_AS does not leave."""
+    both(programs, prefix=[programs.confine, "space=16", "--"])
+
+
+def closed(programs):
+    """Without standard descriptors the program fails, or a line of ours goes astray."""
+    for env in {}, {"MVLD_DEBUG": "all"}:
+        done = execute([programs.confine, "closed", "--", programs.mvld], env=env)
+        check(done.returncode == 0 and not done.stdout + done.stderr, done.stdout + done.stderr)
+
+
+def seccomp_open(programs):
+    """mvld uses open(2), which sandboxes of today forbid."""
+    both(programs, prefix=[programs.confine, "no-open", "--"])
+
+
+def hooked(programs, how, expected, **options):
+    both(programs, prefix=[programs.confine, *how, "--"], **options)
+    done = execute([programs.confine, *how, "--", programs.mvld], env={"MVLD_DEBUG": "files"})
+    check(done.returncode == 0 and re.search(expected, done.stderr), done.stderr)
+
+
+def mdwe(programs):
+    """Under PR_SET_MDWE the program is not hooked, or does not run."""
+    hooked(programs, ["mdwe"], r"hooked: .* by /proc/self/mem")
+
+
+def no_exec(programs):
+    """Under systemd's MemoryDenyWriteExecute the program is not hooked, or does not run."""
+    hooked(programs, ["no-exec"], r"hooked: .* by /proc/self/mem")
+
+
+def unhooked(programs):
+    """Where the host loader's text cannot be written at all, the program does not run."""
+    hooked(programs, ["no-exec", "no-memfile"], r"not hooked: .*may not be written",
+           hidden="arguments|/proc/self/cmdline|loader")
+
+
+def no_host(programs):
+    """Without a host loader there is not one clear sentence."""
+    for path, reason in (("/nonexistent", "does not exist"), (LOADER, "is mvld itself"),
+                         ("/bin/sh", None), ("/etc/passwd", "is not an ELF loader")):
+        done = execute([programs.mvld], env={"MVLD_HOST_LOADER": path, "MVLD_DEBUG": "files"})
+        check(done.returncode == 0 and f"host loader: not {path}" in done.stderr if reason else
+              True, f"{path}: {done.returncode} {done.stderr}")
+    alone = programs.folder / "alone"
+    done = execute(["unshare", "--mount", "--propagation", "private", "--", "sh", "-c",
+                    f"mount --bind {LOADER} {os.path.realpath(HOST_LOADER)} && "
+                    f"exec {programs.mvld}"]) if os.geteuid() == 0 else None
+    if done is None or "unshare" in done.stderr:
+        support.skip("private mount namespaces are not permitted here")
+    check(done.returncode == 127 and done.stderr.count("\n") == 1 and
+          "mvld: found no host loader:" in done.stderr and "is mvld itself" in done.stderr,
+          f"{alone} {done.returncode} {done.stderr}")
+
+
+def raised(programs):
+    """A set-user-ID program lets its caller's environment steer mvld."""
+    if os.geteuid() != 0 or not shutil.which("setpriv"):
+        support.skip("needs root and setpriv(1)")
+    os.chmod(programs.folder, 0o755)
+    os.chmod(programs.mvld, 0o4755)
+    reachable = execute(["setpriv", "--reuid=65534", "--clear-groups", "test", "-x", programs.mvld])
+    if reachable.returncode:
+        support.skip("another user may not reach the build")
+    env = {"MVLD_DEBUG": "all", "MVLD_HOST_LOADER": "/nonexistent", "MVLD_TUNABLES": "x",
+           "MVLD_DEBUG_OUTPUT": programs.folder / "stolen"}
+    done = execute(["setpriv", "--reuid=65534", "--clear-groups", programs.mvld, "all"], env=env)
+    check(done.returncode == 0 and not done.stderr and "  MVLD" not in done.stdout and
+          not list(programs.folder.glob("stolen*")), done.stdout + done.stderr)
+    check("auxv: walked" in done.stdout, done.stdout)
+
+
+def unreadable(programs):
+    """A program that may be executed and not read does not start."""
+    if os.geteuid() != 0 or not shutil.which("setpriv"):
+        support.skip("needs root and setpriv(1)")
+    os.chmod(programs.folder, 0o755)
+    os.chmod(programs.mvld, 0o711)
+    done = execute(["setpriv", "--reuid=65534", "--clear-groups", programs.mvld, "sizes"])
+    check(done.returncode == 0 and "auxv: walked" in done.stdout, done.stdout + done.stderr)
+
+
+def main():
+    support.need(LOADER)
+    with support.scratch_folder() as folder:
+        globals()[sys.argv[1]](Programs(folder))
+
+
+main()

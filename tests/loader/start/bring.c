@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A pass that does nothing but bring a library into the global scope.
+ */
+#include <mvld/pass.h>
+
+static int run(const struct mvld_context *ctx)
+{
+    (void)ctx;
+    return 0;
+}
+
+const struct mvld_pass mvld_pass = {
+    .abi = MVLD_PASS_ABI,
+    .size = sizeof(struct mvld_pass),
+    .name = "bring",
+    .help = "brings a library",
+    .library = LIBRARY,
+    .run = run,
+};
