@@ -45,7 +45,8 @@ static int take_line(struct ini *ini, struct ini_slice *line, const char **why)
 
     for (; p < ini->end && *p != '\n'; p++) {
         unsigned char c = (unsigned char)*p;
-        if ((c < 0x20 && c != '\t' && c != '\r') || c == 0x7f)
+        int ends_line = c == '\r' && (p + 1 == ini->end || p[1] == '\n');
+        if ((c < 0x20 && c != '\t' && !ends_line) || c == 0x7f)
             control = 1;
         if ((size_t)(p - ini->at) >= INI_LINE_MAX) {
             *why = "the line is longer than 4096 bytes";

@@ -171,6 +171,8 @@ static void wrong_lines(void)
             ":2: inside quotes a backslash stands only before a quote or a backslash");
     refuses("[app]\nmatch = a\nsecret\x07 = b\n",
             ":3: the line has a control character, the file is not text");
+    refuses("[app]\nmatch = a \r ; x\n",
+            ":2: the line has a control character, the file is not text");
 }
 
 static void what_is_allowed(void)
