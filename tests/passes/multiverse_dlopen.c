@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Objects that come by dlopen take the state in force, those that go are
+ * forgotten, and what comes back at the same place counts as new.
+ * Arguments: a library with call sites alone, one with its own variation point.
+ */
+#include <dlfcn.h>
+
+#include "multiverse_check.h"
+
+/* check_calls() of the executable's is not used: there are no sites in it. */
+const struct caller callers[] = {{0}};
+
+static void gives(void *library, const char *when, int want)
+{
+    const struct caller *c = dlsym(library, "callers");
+
+    CHECK(c);
+    for (; c->name; c++)
+        CHECK(c->call() == want, "(%s: %s gives %d, want %d)", when, c->name, c->call(), want);
+}
+
+static void *open_library(const char *path)
+{
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+
+    CHECK(library, "(%s)", dlerror());
+    return library;
+}
+
+static void sites_come(const char *path)
+{
+    void *library;
+
+    mode = 0;
+    CHECK(multiverse_commit() == 1);
+    mode = 1; /* not committed */
+    library = open_library(path);
+    CHECK(multiverse_init() == 0);
+    gives(library, "the state in force", 1000);
+    CHECK(multiverse_info_fn(decide)->n_callsites == 8);
+    CHECK(dlclose(library) == 0);
+    CHECK(multiverse_info_fn(decide)->n_callsites == 0);
+
+    /* Between these two calls nobody looked. */
+    library = open_library(path);
+    CHECK(multiverse_init() == 0);
+    CHECK(dlclose(library) == 0);
+    library = open_library(path);
+    CHECK(multiverse_init() == 0);
+    CHECK(multiverse_info_fn(decide)->n_callsites == 8);
+    gives(library, "opened again", 1000);
+    CHECK(multiverse_commit() == 1);
+    CHECK(!strstr(multiverse_report(), "bytes"));
+    gives(library, "committed", 1001);
+    CHECK(multiverse_revert() == 1);
+    gives(library, "reverted", 101);
+    CHECK(dlclose(library) == 0);
+}
+
+static void functions_come(const char *path)
+{
+    void *library;
+
+    mode = 0;
+    CHECK(multiverse_commit() == 1);
+    mode = 1;
+    library = open_library(path);
+    CHECK(multiverse_init() == 0);
+    gives(library, "a function in force, by the committed value", 1000);
+    CHECK(multiverse_info_var(&mode)->n_functions == 2);
+    CHECK(multiverse_commit() == 2);
+    gives(library, "committed", 1001);
+    CHECK(dlclose(library) == 0);
+    CHECK(multiverse_info_var(&mode)->n_functions == 1);
+
+    CHECK(multiverse_revert() == 1);
+    library = open_library(path);
+    CHECK(multiverse_init() == 0);
+    gives(library, "after a revert", 101);
+    CHECK(dlclose(library) == 0);
+
+    CHECK(multiverse_commit_refs(&mode) == 1);
+    library = open_library(path);
+    CHECK(multiverse_init() == 0);
+    gives(library, "after a commit of the switch", 1001);
+    CHECK(multiverse_revert_refs(&mode) == 2);
+    CHECK(dlclose(library) == 0);
+
+    CHECK(multiverse_commit() == 1);
+    CHECK(multiverse_revert_refs(&mode) == 1);
+    library = open_library(path);
+    CHECK(multiverse_init() == 0);
+    gives(library, "the last word counts", 101);
+    CHECK(multiverse_commit_fn(decide) == 1);
+    gives(library, "one function says nothing of others", 101);
+    CHECK(dlclose(library) == 0);
+    CHECK(multiverse_revert() == 1);
+}
+
+int main(int argc, char **argv)
+{
+    CHECK(argc == 3);
+    sites_come(argv[1]);
+    functions_come(argv[2]);
+    return 0;
+}

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The pass under a pass manager made of this test: options, the first commit,
+ * objects that come and go, and the link to libmultiverse.
+ * Arguments: the pass, a library with a variation point.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <link.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "image.h"
+#include "interface.h"
+#include "log.h"
+#include "sys.h"
+
+#define CHECK(condition, ...)                                                          \
+    do {                                                                               \
+        if (!(condition)) {                                                            \
+            fprintf(stderr, "%s:%d: not so: %s ", __FILE__, __LINE__, #condition);     \
+            fprintf(stderr, " " __VA_ARGS__);                                          \
+            fprintf(stderr, "\n");                                                     \
+            exit(1);                                                                   \
+        }                                                                              \
+    } while (0)
+
+struct caller {
+    const char *name;
+    int (*call)(void);
+    unsigned char *site;
+};
+extern int mode;
+extern const struct caller callers[];
+
+/* What libmultiverse has; and one that is of another version. */
+__attribute__((used)) static struct mv_link engine_link = {sizeof(struct mv_link), MV_LINK_ABI, NULL};
+__attribute__((used)) static struct mv_link other_link = {sizeof(struct mv_link), 99, NULL};
+__asm__(".pushsection .note.multiverse.library,\"a\",@note\n"
+        ".irp link, engine_link, other_link\n"
+        ".balign 4\n"
+        ".long 11, 8, 2\n"
+        ".asciz \"Multiverse\"\n"
+        ".balign 4\n"
+        ".long 1, \\link - .\n"
+        ".endr\n"
+        ".popsection\n");
+
+static const struct mvld_pass *pass;
+static const struct rimf_log no_log = {.sys = &rimf_sys_kernel, .fd = 2,
+                                       .categories = MVLD_LOG_PASSES};
+static void *state;
+
+static void gives(const struct caller *c, const char *when, int want)
+{
+    for (; c->name; c++)
+        CHECK(c->call() == want, "(%s: %s gives %d, want %d)", when, c->name, c->call(), want);
+}
+
+static int list(struct dl_phdr_info *info, size_t size, void *cookie)
+{
+    struct rimf_source **at = cookie;
+
+    (void)size;
+    if (strstr(info->dlpi_name, "multiverse.so") && !strstr(info->dlpi_name, "libmultiverse"))
+        return 0; /* the pass is no object of the program */
+    *(*at)++ = (struct rimf_source){
+        .name = *info->dlpi_name ? info->dlpi_name : "the test",
+        .bias = info->dlpi_addr,
+        .phdr = info->dlpi_phdr,
+        .phnum = info->dlpi_phnum,
+        .flags = *info->dlpi_name ? 0 : MVLD_OBJECT_MAIN,
+    };
+    return 0;
+}
+
+static struct rimf_change update(struct mvld_image *image, const char *without)
+{
+    struct rimf_source sources[64], *end = sources;
+    struct rimf_change change;
+    size_t n = 0;
+
+    dl_iterate_phdr(list, &end);
+    for (struct rimf_source *s = sources; s < end; s++)
+        if (!without || strcmp(s->name, without))
+            sources[n++] = *s;
+    CHECK(rimf_image_update(image, sources, n, &change) == 0);
+    return change;
+}
+
+static struct mvld_context context(struct mvld_image *image, const struct mvld_setting *settings,
+                                   size_t n)
+{
+    return (struct mvld_context){.size = sizeof(struct mvld_context),
+                                 .api = rimf_api(),
+                                 .image = image,
+                                 .sys = &rimf_sys_kernel,
+                                 .state = &state,
+                                 .settings = settings,
+                                 .n_settings = n};
+}
+
+int main(int argc, char **argv)
+{
+    static const struct mvld_setting settings[] = {
+        {.name = "commit", .text = "before-constructors", .file = ""},
+        {.name = "set.mode", .text = "1", .file = "test.conf", .line = 1},
+        {.name = "set.nothing", .text = "1", .file = "test.conf", .line = 2},
+        {.name = "bind.mode", .text = "1", .file = "test.conf", .line = 3},
+        {.name = "set.mode", .text = "99999999999", .file = "test.conf", .line = 4},
+    };
+    static const struct mvld_setting manual[] = {
+        {.name = "commit", .text = "manual", .number = 1, .file = ""}};
+    struct mvld_image *image;
+    struct mvld_context ctx;
+    struct rimf_change change;
+    void *handle, *library;
+    struct mv_engine *first;
+
+    CHECK(argc == 3);
+    handle = dlopen(argv[1], RTLD_NOW | RTLD_LOCAL);
+    CHECK(handle, "(%s)", dlerror());
+    pass = dlsym(handle, "mvld_pass");
+    CHECK(pass && !strcmp(pass->name, "multiverse") && pass->abi == MVLD_PASS_ABI);
+    CHECK(rimf_image_create(&rimf_sys_kernel, &no_log, &image) == 0);
+
+    /* manual: nothing is bound */
+    update(image, NULL);
+    ctx = context(image, manual, 1);
+    CHECK(pass->run(&ctx) == 0);
+    gives(callers, "manual", 100);
+    first = engine_link.engine;
+    CHECK(first && first == state, "libmultiverse was not given the engine");
+    CHECK(mv_ops_of(first)->apply(first, MV_COMMIT, MV_ALL, NULL, NULL) == 1);
+    gives(callers, "by the library", 1000);
+    CHECK(mv_ops_of(first)->apply(first, MV_REVERT, MV_ALL, NULL, NULL) == 1);
+    CHECK(!other_link.engine);
+    state = NULL;
+
+    /* set., then the first commit, by a second instance as of another process */
+    ctx = context(image, settings, sizeof settings / sizeof *settings);
+    CHECK(pass->run(&ctx) == 0, "(%s)", rimf_api()->last_error(image));
+    CHECK(mode == 1);
+    CHECK(engine_link.engine == first, "the first engine stays");
+    gives(callers, "committed before the constructors", 1001);
+
+    /* an object that comes is bound to the state in force, one that goes forgotten */
+    mode = 0;
+    library = dlopen(argv[2], RTLD_NOW | RTLD_LOCAL);
+    CHECK(library, "(%s)", dlerror());
+    change = update(image, NULL);
+    CHECK(change.n_added == 1 && change.n_removed == 0);
+    CHECK(pass->added(&ctx, change.added, change.n_added) == 0);
+    gives(dlsym(library, "callers"), "added", 1001);
+    CHECK(dlclose(library) == 0);
+    change = update(image, NULL);
+    CHECK(change.n_removed == 1);
+    pass->removed(&ctx, change.removed, change.n_removed);
+
+    return 0;
+}
