@@ -54,16 +54,17 @@ class LiveProcess:
 
 
 def call_sites(path, function):
-    """[(linked address, text)] of the calls and tail calls out of a function, as in the file."""
+    """[(linked address, bytes, text)] of the calls and tail calls out of a function, as in
+    the file."""
     instructions = list(_objdump("-d", f"--disassemble={function}", path))
     if not instructions:
         raise RuntimeError(f"{function} has no code in {path}")
     low, high = instructions[0][0], instructions[-1][0]
     sites = []
-    for address, _, text in instructions:
+    for address, code, text in instructions:
         match = re.match(r"(?:\S+ )?(call|jmp)\s+(?:\*\S+|([0-9a-f]+))\s*(<.*>)?", text)
         if match and not (match[2] and low <= int(match[2], 16) <= high):
-            sites.append((address, text))
+            sites.append((address, code, text))
     return sites
 
 

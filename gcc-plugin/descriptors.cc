@@ -216,10 +216,14 @@ static std::string stub_text(tree stub, tree pointer)
 /* ---- end of the unit -------------------------------------------------------------------- */
 
 /* An output section exists, and its __start_ symbol with it, when any unit has an
- * input section of that name; the symbols are weak for those that no unit has. */
+ * input section of that name.  Every unit has all three, if only empty ones: a
+ * shared object may not refer to a hidden symbol that nothing defines, weak or not. */
 static std::string note_text()
 {
-    std::string s = "\t.section .note.multiverse,\"a\",@note\n\t.balign 4\n"
+    std::string s;
+    for (const char *table : {"functions", "callsites", "switches"})
+        s += format("\t.section multiverse_%s,\"aR\",@progbits\n", table);
+    s += "\t.section .note.multiverse,\"a\",@note\n\t.balign 4\n"
                     "\t.long 11, 28, 1\n\t.asciz \"Multiverse\"\n\t.balign 4\n\t.long 1\n";
     for (const char *table : {"functions", "callsites", "switches"})
         for (const char *end : {"start", "stop"}) {

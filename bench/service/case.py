@@ -10,7 +10,7 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent), str(HERE.parent.parent / "tests")]
 import live  # noqa: E402
 import support  # noqa: E402
-from report import progress, say, table  # noqa: E402
+from report import progress, say  # noqa: E402
 
 POINTS = ("trace", "checksum", "store_lock", "store_unlock")
 
@@ -68,25 +68,23 @@ class Stepped:
 def sites(folder):
     """The calls from libingest's hot path to libstore's variation points."""
     found = live.call_sites(folder / "libingest.so", "ingest_line")
-    return [(address, text) for address, text in found
-            if re.search(rf"\b({'|'.join(POINTS)})\b", text)]
+    return [site for site in found if re.search(rf"\b({'|'.join(POINTS)})\b", site[2])]
 
 
 def look(stepped, folder, call_sites):
     process = live.LiveProcess(stepped.process.pid)
     return [live.instruction_at(process, folder / "libingest.so", address, folder)
-            for address, _ in call_sites]
+            for address, _, _ in call_sites]
 
 
-def show(call_sites, columns, headings):
-    rows = []
-    for i, (address, text) in enumerate(call_sites):
-        cells = [f"{address:#x}", re.sub(r"[0-9a-f]+ <(.*)>", r"\1", text)]
-        for column in columns:
-            code, now = column[i]
-            cells.append(f"{code.hex(' '):<15} {now}")
-        rows.append(cells)
-    table(rows, ["libingest.so", "in the file", *headings])
+def show(call_sites, stages):
+    """For each call site what stands in the file, and in memory at each stage."""
+    for i, (address, code, text) in enumerate(call_sites):
+        say(f"    libingest.so+{address:#x}, in ingest_line")
+        text = re.sub(r"[0-9a-f]+ <(.*)>", r"\1", text)
+        for name, (code, text) in [("in the file", (code, text)),
+                                   *((name, look[i]) for name, look in stages.items())]:
+            say(f"        {name:<28} {code.hex(' '):<15}  {text}")
 
 
 def number(pattern, line):
@@ -131,7 +129,8 @@ def run(folder):
         stepped.process.kill()
 
     say("\n    the call sites in the live process (mapped at another address each run):")
-    show(call_sites, [before, after], ["before main: tracing=0", "after the commit: tracing=1"])
+    show(call_sites, {"before main, tracing=0": before, "after a commit, tracing=1": after,
+                      "reverted": reverted})
     in_constructor = next(line for line in stepped.said if line.startswith("constructor"))
     rows += [
         ("service: committed before its constructors", in_constructor.split("is ")[-1],
