@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * multiverse.c: what init, commit and revert cost, beside their floor.
+ *
+ *     init      gather: notes and tables of the objects, once they are listed
+ *     image     listing them: program headers, names, notes
+ *     first     the first commit: reads, decodes and patches every site
+ *     steady    a commit after the switch changed: patches every site
+ *     revert    back to the generic
+ *     floor     the range of the sites to RW- and back to R-X, nothing written
+ *
+ * Each figure is a median over processes, since a first commit comes once in one.
+ * The engine is driven without libmultiverse around it, which would have gathered
+ * before main.  Prints lines for bench/run.py: multiverse NAME.
+ */
+#include <link.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "engine.h"
+
+#include "image.h"
+#include "log.h"
+
+#define PROCESSES 31
+#define STEADY 41
+
+enum figure { IMAGE, INIT, FIRST, STEADY_COMMIT, REVERT, FLOOR, FIGURES };
+static const char *const names[FIGURES] = {"image", "init", "first commit", "steady commit",
+                                           "revert", "floor"};
+
+extern int config;
+extern char sites_start[], sites_end[];
+
+static double now(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e6 + (double)t.tv_nsec / 1e3;
+}
+
+static int compare(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+static double median(double *values, size_t n)
+{
+    qsort(values, n, sizeof *values, compare);
+    return values[n / 2];
+}
+
+static int list(struct dl_phdr_info *info, size_t size, void *cookie)
+{
+    struct rimf_source **at = cookie;
+
+    (void)size;
+    *(*at)++ = (struct rimf_source){.name = *info->dlpi_name ? info->dlpi_name : "bench",
+                                    .bias = info->dlpi_addr,
+                                    .phdr = info->dlpi_phdr,
+                                    .phnum = info->dlpi_phnum};
+    return 0;
+}
+
+static void expect(int is, int want, const char *what)
+{
+    if (is == want)
+        return;
+    fprintf(stderr, "%s: %d, want %d\n", what, is, want);
+    _exit(1);
+}
+
+static double commit(struct mv_engine *engine, enum mv_action action, int value)
+{
+    static struct mv_reply reply;
+    double start;
+
+    config = value;
+    start = now();
+    expect(mv_ops_of(engine)->apply(engine, action, MV_ALL, NULL, &reply), 16, reply.error);
+    start = now() - start;
+    expect(reply.report[0], 0, "report");
+    return start;
+}
+
+static void measure(double *out)
+{
+    static const struct rimf_log no_log = {.sys = &rimf_sys_kernel, .fd = -1};
+    struct rimf_source sources[64], *end = sources;
+    struct rimf_change change;
+    struct mvld_image *image;
+    struct mv_engine *engine;
+    size_t length = (size_t)(sites_end - sites_start);
+    double start = now(), steady[STEADY], revert[STEADY], floor[STEADY];
+
+    dl_iterate_phdr(list, &end);
+    expect(rimf_image_create(&rimf_sys_kernel, &no_log, &image), 0, "image");
+    expect(rimf_image_update(image, sources, (size_t)(end - sources), &change), 0, "image");
+    out[IMAGE] = now() - start;
+    start = now();
+    expect(mv_create(image, rimf_api(), &rimf_sys_kernel, &engine), 0, "engine");
+    expect(mv_added(engine, change.added, change.n_added), 0, "gather");
+    out[INIT] = now() - start;
+    out[FIRST] = commit(engine, MV_COMMIT, 0);
+    for (int i = 0; i < STEADY; i++)
+        steady[i] = commit(engine, MV_COMMIT, !(i & 1));
+    for (int i = 0; i < STEADY; i++) {
+        revert[i] = commit(engine, MV_REVERT, 0);
+        commit(engine, MV_COMMIT, 0);
+    }
+    for (int i = 0; i < STEADY; i++) {
+        start = now();
+        expect(mprotect(sites_start, length, PROT_READ | PROT_WRITE), 0, "mprotect");
+        expect(mprotect(sites_start, length, PROT_READ | PROT_EXEC), 0, "mprotect");
+        floor[i] = now() - start;
+    }
+    out[STEADY_COMMIT] = median(steady, STEADY);
+    out[REVERT] = median(revert, STEADY);
+    out[FLOOR] = median(floor, STEADY);
+}
+
+int main(int argc, char **argv)
+{
+    const char *name = argc > 1 ? argv[1] : "";
+    double samples[FIGURES][PROCESSES], one[FIGURES];
+
+    for (int i = 0; i < PROCESSES; i++) {
+        int ends[2], status;
+        pid_t child;
+
+        if (pipe(ends) || (child = fork()) < 0)
+            return 1;
+        if (!child) {
+            measure(one);
+            _exit(write(ends[1], one, sizeof one) != sizeof one);
+        }
+        if (waitpid(child, &status, 0) != child || status ||
+            read(ends[0], one, sizeof one) != sizeof one)
+            return 1;
+        close(ends[0]);
+        close(ends[1]);
+        for (int f = 0; f < FIGURES; f++)
+            samples[f][i] = one[f];
+    }
+    for (int f = 0; f < FIGURES; f++)
+        printf("result: multiverse %s, %s | %.1f | µs | median of %d processes\n", name, names[f],
+               median(samples[f], PROCESSES), PROCESSES);
+    return 0;
+}
