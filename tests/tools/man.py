@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: MIT
+"""The man pages are well-formed, and say something about every subcommand,
+option, debug word, function and pass option that there is.
+
+A failure means that a page was not changed with what it describes.
+"""
+import json
+import os
+import re
+import shutil
+import sys
+from pathlib import Path
+
+from support import check, contains, equal, finish, run, skip
+
+mvld, loader, include = map(os.path.abspath, sys.argv[1:4])
+pages = {Path(p).name: Path(p) for p in sys.argv[4:]}
+if not shutil.which("groff"):
+    skip("no groff: apt-get install groff-base")
+
+text = {}
+for name, page in pages.items():
+    code, out, err = run("groff", "-ww", "-mandoc", "-Tascii", "-P-c", "-rLL=200n", page)
+    equal((code, err), (0, ""), f"{name} is well-formed")
+    text[name] = re.sub(".\b", "", out)  # overstrikes
+    for reference, section in re.findall(r"^\.Xr (\S+) (\d)", page.read_text(), re.M):
+        if reference.startswith(("mvld", "multiverse", "ld-mvld")):
+            check(f"{reference}.{section}" in pages, f"{name}: {reference}({section}) exists")
+
+subcommands = re.findall(r"^  (\S+) ", run(mvld, "--help")[1], re.M)
+check(len(subcommands) >= 6, "mvld --help lists the subcommands")
+for subcommand in subcommands:
+    contains(text["mvld.1"], f"mvld {subcommand}", "mvld.1")
+    code, out, err = run(mvld, subcommand, "--help")
+    equal((code, err), (0, ""), f"mvld {subcommand} --help")
+    for option in set(re.findall(r"--[a-z0-9-]+", out)):
+        contains(text["mvld.1"], option, f"mvld.1 on {subcommand}")
+
+words = re.findall(r"^  (\w+) ", run(loader, "/bin/true", env={"MVLD_DEBUG": "help"})[1], re.M)
+check("passes" in words, "MVLD_DEBUG=help lists words")
+for word in words:
+    check(re.search(rf"^ +{word}\b", text["ld-mvld.so.8"], re.M), f"ld-mvld.so.8 on {word}")
+
+header = (Path(include) / "multiverse.h").read_text()
+functions = set(re.findall(r"\b(multiverse_\w+)\(", header))
+check("multiverse_commit" in functions, "multiverse.h declares functions")
+for function in functions:
+    contains(text["multiverse.3"], function, "multiverse.3")
+
+passes = {p["name"]: p for p in json.loads(run(mvld, "passes", "--json")[1])}
+for option in passes["multiverse"]["options"]:
+    contains(text["multiverse.7"], option["name"], "multiverse.7")
+finish()
