@@ -215,21 +215,22 @@ static std::string stub_text(tree stub, tree pointer)
 
 /* ---- end of the unit -------------------------------------------------------------------- */
 
-/* An output section exists, and its __start_ symbol with it, when any unit has an
- * input section of that name.  Every unit has all three, if only empty ones: a
- * shared object may not refer to a hidden symbol that nothing defines, weak or not. */
+/* Every unit has all three tables, if only empty ones: a shared object may not
+ * refer to a hidden __start_ symbol that nothing defines, weak or not.  What
+ * belongs to no code is linked to the note, which no linker drops; for all input
+ * sections of a table have the same flags, or mold makes two tables of them. */
 static std::string note_text()
 {
-    std::string s;
-    for (const char *table : {"functions", "callsites", "switches"})
-        s += format("\t.section multiverse_%s,\"aR\",@progbits\n", table);
-    s += "\t.section .note.multiverse,\"a\",@note\n\t.balign 4\n"
+    std::string s = "\t.section .note.multiverse,\"a\",@note\n\t.balign 4\n.Lmv_note:\n"
                     "\t.long 11, 28, 1\n\t.asciz \"Multiverse\"\n\t.balign 4\n\t.long 1\n";
     for (const char *table : {"functions", "callsites", "switches"})
         for (const char *end : {"start", "stop"}) {
             std::string symbol = format("__%s_multiverse_%s", end, table);
             s += "\t.long " + symbol + "-.\n\t.weak " + symbol + "\n\t.hidden " + symbol + "\n";
         }
+    for (const char *table : {"functions", "callsites", "switches"})
+        s += format("\t.section multiverse_%s,\"ao\",@progbits,.Lmv_note\n\t.balign %d\n", table,
+                    strcmp(table, "callsites") ? 8 : 4);
     return s;
 }
 
@@ -238,9 +239,9 @@ static std::string defined_switch(varpool_node *node)
     std::string s = "\t.section multiverse_switches,\"a";
     tree group = node->get_comdat_group();
     if (group)
-        s += std::string("GR\",@progbits,") + IDENTIFIER_POINTER(group) + ",comdat\n";
+        s += std::string("Go\",@progbits,") + IDENTIFIER_POINTER(group) + ",comdat,.Lmv_note\n";
     else
-        s += "R\",@progbits\n";
+        s += "o\",@progbits,.Lmv_note\n";
     return s + switch_text(node->decl, 4);
 }
 

@@ -74,10 +74,8 @@ static tree build_array(cgraph_node *generic, const std::vector<tree> &switches,
 void mv_attach_record(cgraph_node *generic, const std::vector<tree> &switches,
                       const std::vector<mv_variant> &variants)
 {
+    /* Never in the generic's COMDAT group: GCC expects functions only there. */
     tree var = build_array(generic, switches, variants);
-    if (generic->get_comdat_group())
-        varpool_node::get(var)->add_to_same_comdat_group(generic);
-
     push_cfun(DECL_STRUCT_FUNCTION(generic->decl));
     vec<tree, va_gc> *inputs = nullptr;
     vec_safe_push(inputs, build_tree_list(build_tree_list(NULL_TREE, build_string(2, "i")),

@@ -1,0 +1,5 @@
+// SPDX-License-Identifier: MIT
+#define MV __attribute__((multiverse))
+extern MV int mode;
+extern MV int (*pointer)(int);
+inline MV int comdat(int x) { return mode ? x + 3 : x + 4; }
