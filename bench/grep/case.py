@@ -26,9 +26,9 @@ SEARCHES = [
 ]
 # What is timed: (locale, options and pattern, what it stresses).
 TIMED = [
-    ("C", ["-c", "a.a"], "a.a, one line in five matches"),
-    ("C.UTF-8", ["-c", "[0-9]"], "[0-9], every line matches"),
-    ("ja_JP.EUC-JP", ["-c", "a.a"], "a.a, multi-byte loop"),
+    ("C", ["-c", "a.a"], "'a.a', 1 line in 5"),
+    ("C.UTF-8", ["-c", "[0-9]"], "'[0-9]', every line"),
+    ("ja_JP.EUC-JP", ["-c", "a.a"], "'a.a', multi-byte"),
 ]
 RUNS = [("stock", False), ("edited", False), ("multiversed", False), ("multiversed", True)]
 
@@ -125,6 +125,17 @@ class Case:
         return int(count[1])
 
 
+def measure_times(case, timed, large, rounds):
+    lines = []
+    for locale, arguments, what in timed:
+        runs = {run: (*run, locale, [*arguments, str(large)]) for run in RUNS}
+        medians = interleaved(runs, rounds, lambda run: case.user_seconds(*run))
+        stock = medians["stock", False]
+        lines.append([f"{what} ({locale})", f"{stock * 1e3:.0f} ms",
+                      *(f"{medians[run] / stock:.3f}" for run in RUNS[1:])])
+    return lines
+
+
 def count_instructions(case, timed, large):
     """Instructions of 4 MB less those of 2 MB: of the search alone, without start-up."""
     slices = []
@@ -184,24 +195,22 @@ def run(folder, megabytes=100, rounds=7):
     rows.append(("grep: commits at its start-up", first.split()[-1], binds))
 
     timed = [t for t in TIMED if t[0] in case.locales]
-    progress(f"measuring CPU time on {megabytes} MB: {len(timed)} searches, {rounds} rounds")
-    lines = []
-    for locale, arguments, what in timed:
-        runs = {r: (*r, locale, [*arguments, str(large)]) for r in RUNS}
-        medians = interleaved(runs, rounds, lambda r: case.user_seconds(*r))
-        stock = medians["stock", False]
-        lines.append([f"{what} ({locale})", f"{stock * 1e3:.0f} ms",
-                      *(f"{medians[r] / stock:.3f}" for r in RUNS[1:])])
     headings = ["search", "stock", "edited, no plugin", "multiversed, uncommitted", "committed"]
-    table(lines, headings)
+    progress(f"measuring CPU time on {megabytes} MB: {len(timed)} searches, {rounds} rounds")
+    times = measure_times(case, timed, large, rounds)
+    table(times, headings)
     say("    Medians of user + system time, relative to stock grep built with the same flags.")
     say("    Below 1 is faster; differences below some 0.02 are noise on a shared machine.")
-    for line in lines:
-        rows.append((f"grep: {line[0]}", f"{line[4]} of stock's time, uncommitted {line[3]}", None))
-    if shutil.which("valgrind"):
-        progress("counting instructions with callgrind")
-        table(count_instructions(case, timed, large), headings)
-        say("    Instructions of the search alone, relative to stock grep's.")
-    else:
+    for line in times:
+        rows.append((f"grep, time: {line[0]}", f"committed {line[4]}, uncommitted {line[3]}", None))
+    if not shutil.which("valgrind"):
         say("    (With valgrind installed, instructions are counted too.)")
+        return rows
+    progress("counting instructions with callgrind")
+    counts = count_instructions(case, timed, large)
+    table(counts, headings)
+    say("    Instructions of the search alone, relative to stock grep's.")
+    for line in counts:
+        rows.append((f"grep, instructions: {line[0]}",
+                     f"committed {line[4]}, uncommitted {line[3]}", None))
     return rows

@@ -82,9 +82,12 @@ def show(call_sites, stages):
     for i, (address, code, text) in enumerate(call_sites):
         say(f"    libingest.so+{address:#x}, in ingest_line")
         text = re.sub(r"[0-9a-f]+ <(.*)>", r"\1", text)
-        for name, (code, text) in [("in the file", (code, text)),
-                                   *((name, look[i]) for name, look in stages.items())]:
-            say(f"        {name:<28} {code.hex(' '):<15}  {text}")
+        say(f"        {'in the file':<28} {code.hex(' '):<15}  {text}")
+        for name, instructions in stages.items():
+            now, now_text = instructions[i]
+            if now == code:
+                now_text = "as in the file"
+            say(f"        {name:<28} {now.hex(' '):<15}  {now_text}")
 
 
 def number(pattern, line):

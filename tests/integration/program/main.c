@@ -20,6 +20,7 @@ static __typeof__(&multiverse_commit) commit;
 static __typeof__(&multiverse_commit_refs) commit_refs;
 static __typeof__(&multiverse_revert) revert;
 static __typeof__(&multiverse_info_fn) info_fn;
+static __typeof__(&multiverse_error) error;
 
 static void commit_mode(int value)
 {
@@ -121,7 +122,8 @@ static void threads(void)
         pthread_create(&thread[i], NULL, caller, NULL);
     for (int i = 0; i < 1000; i++) {
         mode = i % 3;
-        failed += commit() < 0;
+        if (commit() < 0 && failed++ == 0)
+            printf("commit: %s\n", error());
         int expected = mode;
         mode = (i + 1) % 3;
         wrong += which() != expected || call_which() != expected + 10;
@@ -152,13 +154,14 @@ int main(int argc, char **argv)
     *(void **)&commit_refs = dlsym(RTLD_DEFAULT, "multiverse_commit_refs");
     *(void **)&revert = dlsym(RTLD_DEFAULT, "multiverse_revert");
     *(void **)&info_fn = dlsym(RTLD_DEFAULT, "multiverse_info_fn");
+    *(void **)&error = dlsym(RTLD_DEFAULT, "multiverse_error");
     if (!strcmp(what, "constructor"))
         return constructor(), 0;
     if (!strcmp(what, "environment"))
         return environment(), 1;
     if (!strcmp(what, "exec"))
         return execl(argv[2], argv[2], "constructor", (char *)NULL);
-    if (!commit || !commit_refs || !revert || !info_fn)
+    if (!commit || !commit_refs || !revert || !info_fn || !error)
         return puts("no run time"), 2;
     if (!strcmp(what, "commit"))
         commits();
