@@ -3,7 +3,8 @@
  * loader/pipeline_find.c: where passes and their libraries lie.
  *
  * A pass is <folder>/<name>.so, in the folders of MVLD_PASS_PATH first and then in
- * the one that was compiled in; a library beside the pass, or in the libdir.
+ * the one that was compiled in; a library beside the pass, in the folders of
+ * MVLD_PASS_PATH, or in the libdir.
  */
 #include "base.h"
 #include "pipeline_private.h"
@@ -22,7 +23,6 @@ static int root_owns(const struct pipeline *p, long fd)
     return !SYS3(p->sys, SYS_fstat, fd, &st, 0) && st.st_uid == 0 && !(st.st_mode & 022);
 }
 
-/* fd of a regular file's path, or negative errno. */
 static long open_file(const struct pipeline *p, const char *path, int flags)
 {
     return sys_openat(p->sys, path, flags | O_CLOEXEC, 0);
@@ -59,15 +59,20 @@ static int try_folder(struct pipeline *p, const char *folder, size_t length, con
     return error ? error : 1;
 }
 
+static const char *folder_end(const char *list)
+{
+    while (*list && *list != ':')
+        list++;
+    return list;
+}
+
 static int find_object(struct pipeline *p, const char *name, const char *pass_path,
                        struct planned_pass *out, const struct why *why)
 {
     int found;
 
     for (const char *folder = pass_path; folder && *folder;) {
-        const char *end = folder;
-        while (*end && *end != ':')
-            end++;
+        const char *end = folder_end(folder);
         found = end > folder ? try_folder(p, folder, (size_t)(end - folder), name, out, why) : 0;
         if (found)
             return found < 0 ? found : 0;
@@ -94,32 +99,54 @@ static int is_there(const struct pipeline *p, const char *path)
     return good;
 }
 
+/* `name` in a folder: a copy of the path in *out when there is such a file. */
+static int library_in(struct pipeline *p, const char *folder, size_t length, const char *name,
+                      const char **out)
+{
+    char path[PATH_SIZE];
+
+    if (!length || folder[0] != '/' || length >= sizeof(path))
+        return 0;
+    memcpy(path, folder, length);
+    if (rimf_format(path + length, sizeof(path) - length, "/%s", name) >= sizeof(path) - length ||
+        !is_there(p, path))
+        return 0;
+    *out = arena_copy(&p->arena, path, rimf_strlen(path));
+    return 1;
+}
+
+/* Beside the pass, in the folders of MVLD_PASS_PATH, in the libdir. */
+static void search_library(struct pipeline *p, struct planned_pass *pass, const char *pass_path)
+{
+    const char *name = pass->pass->library, *folder = pass_path, *end;
+    size_t beside = (size_t)(rimf_strrchr(pass->path, '/') - pass->path);
+
+    if (library_in(p, pass->path, beside, name, &pass->library))
+        return;
+    for (; folder && *folder; folder = *end ? end + 1 : end) {
+        end = folder_end(folder);
+        if (library_in(p, folder, (size_t)(end - folder), name, &pass->library))
+            return;
+    }
+    library_in(p, MVLD_LIB_DIR, sizeof(MVLD_LIB_DIR) - 1, name, &pass->library);
+}
+
 /* A library that is not there is no reason to refuse the pipeline: the program can
  * run without it, only its calls into the library will not be found. */
-static int find_library(struct pipeline *p, struct planned_pass *pass, const struct why *why)
+static int find_library(struct pipeline *p, struct planned_pass *pass, const char *pass_path,
+                        const struct why *why)
 {
     const char *name = pass->pass->library;
-    char path[PATH_SIZE];
-    size_t folder;
 
     if (!name)
         return 0;
-    if (rimf_strrchr(name, '/')) {
-        if (name[0] != '/')
-            return refuse_at(why, EINVAL, pass->path, 0,
-                             "its library '%s' is neither a name nor an absolute path", name);
-        pass->library = is_there(p, name) ? name : NULL;
-    } else {
-        folder = (size_t)(rimf_strrchr(pass->path, '/') - pass->path);
-        memcpy(path, pass->path, folder);
-        if (rimf_format(path + folder, sizeof(path) - folder, "/%s", name) <
-                sizeof(path) - folder &&
-            is_there(p, path))
-            pass->library = arena_copy(&p->arena, path, rimf_strlen(path));
-        else if (rimf_format(path, sizeof(path), MVLD_LIB_DIR "/%s", name) < sizeof(path) &&
-                 is_there(p, path))
-            pass->library = arena_copy(&p->arena, path, rimf_strlen(path));
-    }
+    if (!rimf_strrchr(name, '/'))
+        search_library(p, pass, pass_path);
+    else if (name[0] != '/')
+        return refuse_at(why, EINVAL, pass->path, 0,
+                         "its library '%s' is neither a name nor an absolute path", name);
+    else if (is_there(p, name))
+        pass->library = name;
     if (!pass->library)
         rimf_log(&p->log, MVLD_LOG_WARNING,
                  "mvld: %s: the library '%s' of this pass is neither beside it nor in %s: "
@@ -137,5 +164,5 @@ int pipeline_find_pass(struct pipeline *p, const char *name, const char *pass_pa
     out->pass = out->object.pass;
     rimf_log(&p->log, MVLD_LOG_FILES, "pass %s: %s at 0x%lx; in gdb: add-symbol-file %s -o 0x%lx",
              name, out->path, out->object.base, out->path, out->object.base);
-    return find_library(p, out, why);
+    return find_library(p, out, pass_path, why);
 }

@@ -326,10 +326,16 @@ static void finds_libraries(void)
     CHECK(p && !strcmp(pipeline_library(p, 0), MVLD_LIB_DIR "/libfirst.so.1"), "libdir");
     CHECK(p && !pipeline_library(p, 1), "only one");
     pipeline_free(p);
+    world_text(w, "/more/libfirst.so.1", "x");
+    world_env(w, "MVLD_PASS_PATH=/nowhere:%s/more", w->root);
+    p = plan(APP "passes = first, second\n");
+    CHECK(p && strstr(pipeline_library(p, 0), "/more/libfirst.so.1"), "MVLD_PASS_PATH");
+    pipeline_free(p);
     world_text(w, MVLD_PASS_DIR "/libfirst.so.1", "x");
     p = plan(APP "passes = first, second\n");
     CHECK(p && !strcmp(pipeline_library(p, 0), MVLD_PASS_DIR "/libfirst.so.1"), "beside");
     pipeline_free(p);
+    world_clear_env(w);
 }
 
 static void secure_programs(void)
