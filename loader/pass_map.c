@@ -26,48 +26,68 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-int pass_holds(const struct pass_object *o, uintptr_t address, size_t length, uint32_t prot)
+uintptr_t pass_segment_end(const struct pass_object *o, uintptr_t address, uint32_t prot)
 {
     for (size_t i = 0; i < o->n_segments; i++) {
         const struct mvld_segment *s = &o->segments[i];
-        if (address >= s->start && address < s->end && length <= s->end - address)
-            return (s->prot & prot) == prot;
+        if (address >= s->start && address < s->end)
+            return (s->prot & prot) == prot ? s->end : 0;
     }
     return 0;
 }
 
+int pass_holds(const struct pass_object *o, uintptr_t address, size_t length, uint32_t prot)
+{
+    uintptr_t end = pass_segment_end(o, address, prot);
+
+    return end && length <= end - address;
+}
+
 /* ---- headers ------------------------------------------------------------------ */
 
-static int read_exactly(struct mapping *m, int fd, void *to, size_t size, uint64_t at)
-{
-    long got = sys_pread(m->sys, fd, to, size, at);
+/* Headers nearly always follow each other: one read brings both. */
+struct headers {
+    Elf64_Ehdr e;
+    Elf64_Phdr phdr[HEADERS_MAX];
+};
 
-    return got == (long)size ? 0 : REFUSE(m, "the file is truncated in its headers");
+static int judge_header(struct mapping *m, const Elf64_Ehdr *e)
+{
+    if (memcmp(e->e_ident, ELFMAG, SELFMAG) != 0)
+        return REFUSE(m, "this is no ELF file");
+    if (e->e_ident[EI_CLASS] != ELFCLASS64 || e->e_ident[EI_DATA] != ELFDATA2LSB ||
+        e->e_machine != EM_X86_64)
+        return REFUSE(m, "this is no 64-bit x86-64 object (class %u, machine %u)",
+                      e->e_ident[EI_CLASS], e->e_machine);
+    if (e->e_type != ET_DYN)
+        return REFUSE(m, "this is no shared object (e_type %u)", e->e_type);
+    if (e->e_phentsize != sizeof(Elf64_Phdr) || e->e_phnum == 0 || e->e_phnum > HEADERS_MAX)
+        return REFUSE(m, "it has %u program headers of %u bytes, at most %u of %zu are read",
+                      e->e_phnum, e->e_phentsize, HEADERS_MAX, sizeof(Elf64_Phdr));
+    return 0;
 }
 
 static int read_headers(struct mapping *m, int fd)
 {
-    Elf64_Ehdr e;
+    struct headers h;
     struct stat st;
 
     if (SYS3(m->sys, SYS_fstat, fd, &st, 0) || !S_ISREG(st.st_mode))
         return REFUSE(m, "this is no regular file");
     m->file_size = (uint64_t)st.st_size;
-    if (read_exactly(m, fd, &e, sizeof(e), 0))
-        return -ENOEXEC;
-    if (memcmp(e.e_ident, ELFMAG, SELFMAG) != 0)
-        return REFUSE(m, "this is no ELF file");
-    if (e.e_ident[EI_CLASS] != ELFCLASS64 || e.e_ident[EI_DATA] != ELFDATA2LSB ||
-        e.e_machine != EM_X86_64)
-        return REFUSE(m, "this is no 64-bit x86-64 object (class %u, machine %u)",
-                      e.e_ident[EI_CLASS], e.e_machine);
-    if (e.e_type != ET_DYN)
-        return REFUSE(m, "this is no shared object (e_type %u)", e.e_type);
-    if (e.e_phentsize != sizeof(Elf64_Phdr) || e.e_phnum == 0 || e.e_phnum > HEADERS_MAX)
-        return REFUSE(m, "it has %u program headers of %u bytes, at most %u of %zu are read",
-                      e.e_phnum, e.e_phentsize, HEADERS_MAX, sizeof(Elf64_Phdr));
-    m->n = e.e_phnum;
-    return read_exactly(m, fd, m->phdr, m->n * sizeof(Elf64_Phdr), e.e_phoff);
+    long got = sys_pread(m->sys, fd, &h, sizeof(h), 0);
+    if (got < (long)sizeof(h.e))
+        return REFUSE(m, "the file is truncated in its headers");
+    int error = judge_header(m, &h.e);
+    if (error)
+        return error;
+    m->n = h.e.e_phnum;
+    size_t size = m->n * sizeof(Elf64_Phdr);
+    if (h.e.e_phoff == sizeof(h.e) && got >= (long)(sizeof(h.e) + size))
+        memcpy(m->phdr, h.phdr, size);
+    else if (sys_pread(m->sys, fd, m->phdr, size, h.e.e_phoff) != (long)size)
+        return REFUSE(m, "the file is truncated in its headers");
+    return 0;
 }
 
 static int judge_load(struct mapping *m, size_t i, uint64_t *end)
@@ -139,7 +159,8 @@ static int judge_headers(struct mapping *m)
 
 /* ---- mapping ------------------------------------------------------------------- */
 
-/* Reserves the span; linked address 0 gets the alignment that was asked for. */
+/* Maps the whole span at once, so that nothing else comes in between; linked
+ * address 0 gets the alignment that was asked for. */
 static int reserve(struct mapping *m)
 {
     struct pass_object *o = m->out;
@@ -170,10 +191,14 @@ static int map_segment(struct mapping *m, int fd, const Elf64_Phdr *p, struct mv
     s->start = m->out->base + p->p_vaddr;
     s->end = s->start + p->p_memsz;
     uintptr_t start = rimf_page_down(s->start), file_end = s->start + p->p_filesz;
+    int flags = MAP_PRIVATE | MAP_FIXED;
     long at = (long)start;
 
+    /* Data is relocated at once: rather filled now than by two faults a page. */
+    if ((s->prot & PROT_WRITE) && p->p_filesz <= POPULATE_MAX)
+        flags |= MAP_POPULATE;
     if (p->p_filesz)
-        at = sys_mmap(m->sys, start, file_end - start, (int)s->prot, MAP_PRIVATE | MAP_FIXED, fd,
+        at = sys_mmap(m->sys, start, file_end - start, (int)s->prot, flags, fd,
                       rimf_page_down(p->p_offset));
     if (!sys_failed(at) && p->p_memsz > p->p_filesz) {
         uintptr_t zero = p->p_filesz ? rimf_page_up(file_end) : start;

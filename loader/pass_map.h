@@ -27,6 +27,8 @@ int pass_map(const struct rimf_sys *, int fd, const char *path, const char *name
              struct pass_object *out, const struct why *);
 void pass_unmap(const struct rimf_sys *, struct pass_object *);
 
+/* The end of the segment with at least `prot` that `address` lies in, or 0. */
+uintptr_t pass_segment_end(const struct pass_object *, uintptr_t address, uint32_t prot);
 /* 1 when [address, address + length) lies in one segment with at least `prot`. */
 int pass_holds(const struct pass_object *, uintptr_t address, size_t length, uint32_t prot);
 

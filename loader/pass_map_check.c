@@ -25,12 +25,11 @@ struct check {
 
 static int is_text(const struct check *c, const char *text)
 {
-    for (size_t i = 0; i < TEXT_MAX; i++) {
-        if (!pass_holds(c->object, (uintptr_t)text + i, 1, PROT_READ))
-            return 0;
+    uintptr_t at = (uintptr_t)text, end = pass_segment_end(c->object, at, PROT_READ);
+
+    for (size_t i = 0; i < TEXT_MAX && at + i < end; i++)
         if (!text[i])
             return 1;
-    }
     return 0;
 }
 

@@ -12,6 +12,7 @@
 #define HEADERS_MAX 32u
 #define SPAN_MAX (64UL << 20)
 #define ALIGN_MAX (2UL << 20)
+#define POPULATE_MAX (64UL << 10)
 
 struct mapping {
     const struct rimf_sys *sys;

@@ -4,7 +4,6 @@
  * objects that come and go, and the link to libmultiverse.
  * Arguments: the pass, a library with a variation point.
  */
-#define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
 #include <link.h>
