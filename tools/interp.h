@@ -20,6 +20,10 @@ const char *interp_of(const struct elf_file *);
  * the file's `error` set. */
 int interp_edit(struct elf_file *, const char *path, struct bytes *out);
 
+/* Its first two ways, in `to`, a copy of the file's bytes.  0, or -1: there is no
+ * room, and nothing was changed. */
+int interp_place(const struct elf_file *, const char *path, unsigned char *to);
+
 /* Bytes behind the last one that the ELF headers know. */
 uint64_t interp_payload(const struct elf_file *);
 

@@ -161,11 +161,13 @@ static void move_section(const struct elf_file *f, unsigned char *to, const Elf6
     }
 }
 
-static int edit_alone(const struct elf_file *f, const char *path, unsigned char *to)
+int interp_place(const struct elf_file *f, const char *path, unsigned char *to)
 {
     const Elf64_Phdr *interp = interp_header(f);
     size_t size = strlen(path) + 1;
 
+    if (!interp_of(f))
+        return -1;
     if (size <= interp->p_filesz) {
         memset(to + interp->p_offset, 0, interp->p_filesz);
         memcpy(to + interp->p_offset, path, size);
@@ -281,7 +283,7 @@ int interp_edit(struct elf_file *f, const char *path, struct bytes *out)
         return elf_fail(f, "it has no interpreter (static, or a shared object)");
     *out = (struct bytes){must_alloc(f->size, 1), f->size};
     memcpy(out->at, f->bytes, f->size);
-    if (edit_alone(f, path, out->at)) {
+    if (interp_place(f, path, out->at)) {
         free(out->at);
         out->at = NULL;
         if (edit_with_patchelf(f, path, out))

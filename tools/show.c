@@ -5,6 +5,7 @@
  */
 #include "descriptors.h"
 #include "disassemble.h"
+#include "show.h"
 #include "tools.h"
 
 #include "mvld/descriptor.h"
@@ -261,8 +262,8 @@ static void json_site(struct json *j, const struct elf_file *f, const struct des
     json_end(j, '}');
 }
 
-static void print_json(struct json *j, const struct elf_file *f, const struct descriptors *d,
-                       int code)
+void show_json(struct json *j, const struct elf_file *f, const struct descriptors *d,
+               int code)
 {
     json_begin(j, NULL, '{');
     json_string(j, "file", f->path);
@@ -291,7 +292,7 @@ static int show(struct json *j, const char *path, int code)
     if (failed)
         complain("show", "%s: %s", path, f.error);
     else if (j)
-        print_json(j, &f, &d, code);
+        show_json(j, &f, &d, code);
     else
         print_text(&f, &d, code);
     descriptors_free(&d);
