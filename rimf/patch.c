@@ -36,6 +36,7 @@ struct rimf_patcher *rimf_patcher_create(const struct rimf_patch_host *host)
         return NULL;
     p->host = *host;
     p->maps.fd = -1;
+    p->word_ok = patch_one_store();
     return p;
 }
 
@@ -69,7 +70,29 @@ void rimf_patcher_fork_child(struct rimf_patcher *p)
     __atomic_store_n(&p->host.lock->word, 0, __ATOMIC_RELEASE);
 }
 
-static const struct patch_method *const methods[] = {&patch_method_mprotect};
+/* In the order in which they are tried. */
+static const struct patch_method *const methods[] = {
+    &patch_method_mprotect, /* gives way when threads run */
+    &patch_method_remap,
+    &patch_method_selfmem,
+};
+
+/* May this process use it at all? */
+static int allowed(struct rimf_patcher *p, const struct patch_method *method)
+{
+    int r;
+
+    if (method == &patch_method_mprotect)
+        return patch_mprotect_allowed(p);
+    if (method == &patch_method_remap && patch_mprotect_allowed(p) == 0)
+        return 0;
+    if (method == &patch_method_word && !p->word_ok)
+        return -EPERM;
+    r = patch_mem_open(p);
+    if (r == 0)
+        patch_mem_close(p);
+    return r;
+}
 
 int rimf_patcher_set_method(struct rimf_patcher *p, const char *name)
 {
@@ -81,8 +104,14 @@ int rimf_patcher_set_method(struct rimf_patcher *p, const char *name)
         if (rimf_streq(methods[i]->name, name))
             found = methods[i];
     }
+    if (rimf_streq(name, "word"))
+        found = &patch_method_word;
     if (!found && !rimf_streq(name, "auto"))
         return -EINVAL;
+    if (found && allowed(p, found)) {
+        patch_say(p, -EPERM, "patch method %s cannot be used in this process", name);
+        return -EPERM;
+    }
     p->forced = found;
     return 0;
 }
@@ -263,17 +292,19 @@ static int map(struct mvld_batch *b, uintptr_t start, uintptr_t end)
         b->regions = array;
     }
     region = &b->regions[b->n_regions++];
-    *region = (struct patch_region){v.start, v.end, v.offset, v.device, v.inode, v.page_size};
+    *region = (struct patch_region){.start = v.start, .end = v.end, .offset = v.offset,
+                                    .device = v.device, .inode = v.inode,
+                                    .page_size = v.page_size};
     grow(b, end);
     return end <= region->end ? 0 : -EFAULT;
 }
 
-static int same(const struct mvld_patch *patch)
+static int holds(const struct mvld_patch *patch, const uint8_t *bytes)
 {
     const volatile uint8_t *now = (const volatile uint8_t *)patch->address;
 
     for (size_t i = 0; i < patch->length; i++) {
-        if (now[i] != patch->expect[i])
+        if (now[i] != bytes[i])
             return 0;
     }
     return 1;
@@ -297,7 +328,7 @@ static int verify_one(struct mvld_batch *b, const struct mvld_patch *patch,
     r = map(b, patch->address, end);
     if (r)
         return r;
-    return same(patch) ? 0 : -ESTALE;
+    return holds(patch, patch->expect) ? 0 : -ESTALE;
 }
 
 static size_t verify(struct mvld_batch *b)
@@ -374,6 +405,36 @@ static int fail_all(struct mvld_batch *b, int err)
     return err;
 }
 
+int patch_settle(struct mvld_batch *b, int err)
+{
+    for (size_t i = 0; i < b->n; i++) {
+        struct mvld_patch *patch = &b->patches[i];
+        if (patch->result == 0 && !holds(patch, patch->replace))
+            patch->result = err;
+    }
+    patch_say(b->patcher, err, "a batch failed half-way and could not be undone: "
+              "part of its patches are in force");
+    return 1;
+}
+
+/* While others run, patches under which somebody may stand are refused.
+ * How many are left? */
+static size_t refuse_unsafe(struct mvld_batch *b)
+{
+    size_t left = 0;
+
+    for (size_t i = 0; i < b->n; i++) {
+        struct mvld_patch *patch = &b->patches[i];
+        if (patch->result == 0 && !patch_one_instruction(patch->expect, patch->length)) {
+            patch->result = -EDEADLK;
+            patch_say(b->patcher, 0, "%u bytes at %lx refused: threads run, and the old bytes are "
+                      "not a single instruction", patch->length, patch->address);
+        }
+        left += patch->result == 0;
+    }
+    return left;
+}
+
 /* The first method that can.  One that cannot has changed nothing. */
 static int apply(struct mvld_batch *b, const char **name)
 {
@@ -414,6 +475,8 @@ static int commit(struct mvld_batch *b, const char **method)
     if (refused == b->n)
         return patch_nth(b, 0)->result;
     p->alone = patch_alone(p->host.sys);
+    if (!p->alone && refuse_unsafe(b) == 0)
+        return -EDEADLK;
     r = apply(b, method);
     return r < 0 ? fail_all(b, r) : 0;
 }

@@ -106,11 +106,10 @@ static int apply(struct mvld_batch *b)
             return -EINVAL;
     }
     r = window(b, &open);
-    while (open) {
-        open--;
-        patch_say(p, -EPERM, "the pages [%lx, %lx) could not be made executable again",
-                  b->runs[open].start, b->runs[open].stop);
-    }
+    /* r < 0: nothing was written, and the copies hold the old bytes. */
+    if (open && patch_remap_runs(b, open, r != 0))
+        patch_say(p, -EPERM, "%zu stretches of code, the first at %lx, could not be made executable "
+                  "again", open, b->runs[0].start);
     return (int)r;
 }
 

@@ -54,6 +54,9 @@ struct patch_region {
     uintptr_t start, end;
     uint64_t offset, device, inode; /* of start; inode 0: no file, or several */
     uint64_t page_size;
+    /* patch_remap.c: a copy, and the address that its first byte stands for */
+    uintptr_t aside, aside_home;
+    size_t aside_size;
 };
 
 /* Pages that are changed together: [start, stop) of one region, for the patches
@@ -82,7 +85,8 @@ struct patch_method {
      * changed.  1: done in part, `result` says which. */
     int (*apply)(struct mvld_batch *);
 };
-extern const struct patch_method patch_method_mprotect;
+extern const struct patch_method patch_method_mprotect, patch_method_remap, patch_method_selfmem,
+    patch_method_word;
 
 struct rimf_patcher {
     struct rimf_patch_host host;
@@ -91,7 +95,10 @@ struct rimf_patcher {
     struct mvld_patch *spare; /* the array of the last batch */
     size_t spare_capacity;
     int alone; /* for the batch under way: nothing else runs in this address space */
+    int mem;   /* /proc/self/mem, between patch_mem_open and _close */
+    int word_ok; /* an aligned word is written by one store: see patch_method_word */
     struct patch_maps maps;
+    char name[4096]; /* of a mapping */
 };
 
 /* The i-th by address. */
@@ -100,6 +107,9 @@ static inline struct mvld_patch *patch_nth(const struct mvld_batch *b, size_t i)
     return &b->patches[b->order ? b->order[i] : i];
 }
 
+/* When undoing failed: sees which patches are in force, gives the others `err`.
+ * Returns 1, for `apply`. */
+int patch_settle(struct mvld_batch *, int err);
 /* Fills `runs`: patches whose pages are at most `gap` bytes apart and in one region
  * are in one run.  0, -ENOMEM. */
 int patch_runs(struct mvld_batch *, uintptr_t gap);
@@ -124,5 +134,36 @@ void patch_signals_back(const struct rimf_sys *, const uint64_t *before);
 int patch_alone(const struct rimf_sys *);
 /* 0: mprotect may take a page from RW- to R-X, as far as can be known. */
 int patch_mprotect_allowed(struct rimf_patcher *);
+/* Writes through /proc/self/mem, whatever the protections. */
+int patch_mem_open(struct rimf_patcher *);
+int patch_mem_write(struct rimf_patcher *, uintptr_t at, const void *bytes, size_t n);
+void patch_mem_close(struct rimf_patcher *);
+/* Every CPU that runs this process executes a serialising instruction. */
+int patch_sync_cores(struct rimf_patcher *);
+
+/* 1: the kernel writes an aligned word with one store (patch_selfmem.c). */
+int patch_one_store(void);
+
+/* ---- for threads ----------------------------------------------------------- */
+
+/* Length of the first instruction, 0: unknown, or longer than `room`. */
+size_t patch_instruction(const uint8_t *code, size_t room);
+/* 1: nobody can stand between these bytes (patch_insn.c). */
+int patch_one_instruction(const uint8_t *code, size_t length);
+
+/* What /proc says of the threads: (patch_threads.c) */
+struct patch_threads {
+    int traced;  /* a debugger would take SIGTRAP for itself */
+    int blocked; /* somebody blocks SIGTRAP */
+    int pending; /* somebody has one coming */
+};
+int patch_threads_look(struct rimf_patcher *, struct patch_threads *);
+
+/* The breakpoint protocol for all patches of the batch, /proc/self/mem being
+ * open (patch_int3.c).  Sites for which `skip` is 1 are done already. */
+int patch_int3(struct mvld_batch *, int (*skip)(const struct mvld_patch *));
+
+/* Moves copies over the first n runs, with new bytes or (back) old ones. */
+int patch_remap_runs(struct mvld_batch *, size_t n, int back);
 
 #endif

@@ -48,23 +48,96 @@ int patch_alone(const struct rimf_sys *sys)
  * PR_SET_MDWE has its own question. */
 #define PR_GET_MDWE 66
 
+static int scratch(struct rimf_patcher *p)
+{
+    long r;
+
+    if (p->scratch)
+        return 0;
+    r = sys_mmap(p->host.sys, 0, RIMF_PAGE, PATCH_RW, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (sys_failed(r))
+        return (int)r;
+    *(volatile uint8_t *)r = 0xc3;
+    p->scratch = (uintptr_t)r;
+    return 0;
+}
+
 int patch_mprotect_allowed(struct rimf_patcher *p)
 {
     const struct rimf_sys *sys = p->host.sys;
-    long r;
+    long r = scratch(p);
 
-    if (!p->scratch) {
-        r = sys_mmap(sys, 0, RIMF_PAGE, PATCH_RW, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        if (sys_failed(r))
-            return (int)r;
-        *(volatile uint8_t *)r = 0xc3;
-        p->scratch = (uintptr_t)r;
-    }
-    r = SYS6(sys, SYS_prctl, PR_GET_MDWE, 0, 0, 0, 0, 0);
-    if (r > 0)
+    if (r)
+        return (int)r;
+    if (SYS6(sys, SYS_prctl, PR_GET_MDWE, 0, 0, 0, 0, 0) > 0)
         return -EPERM;
     do {
         r = sys_mprotect(sys, p->scratch, RIMF_PAGE, PATCH_RX);
     } while (r == -EINTR);
+    return (int)r;
+}
+
+/* ---- /proc/self/mem ---- */
+
+int patch_mem_write(struct rimf_patcher *p, uintptr_t at, const void *bytes, size_t n)
+{
+    const uint8_t *from = bytes;
+
+    while (n) {
+        long r = sys_pwrite(p->host.sys, p->mem, from, n, at);
+        if (r == -EINTR)
+            continue;
+        if (r <= 0)
+            return r ? (int)r : -EIO;
+        from += r;
+        at += (size_t)r;
+        n -= (size_t)r;
+    }
+    return 0;
+}
+
+void patch_mem_close(struct rimf_patcher *p)
+{
+    sys_close(p->host.sys, p->mem);
+}
+
+/* Opening proves little: a kernel may be set to refuse writes to pages that are
+ * not writable (proc_mem.force_override).  The scratch page shows it. */
+int patch_mem_open(struct rimf_patcher *p)
+{
+    const uint8_t ret = 0xc3;
+    int r = scratch(p);
+
+    if (r)
+        return r;
+    do {
+        p->mem = (int)sys_openat(p->host.sys, "/proc/self/mem", O_RDWR | O_CLOEXEC, 0);
+    } while (p->mem == -EINTR);
+    if (p->mem < 0)
+        return p->mem;
+    r = patch_mem_write(p, p->scratch, &ret, 1);
+    if (r)
+        patch_mem_close(p);
+    return r;
+}
+
+/* ---- other CPUs ---- */
+
+#define CMD_SYNC_CORE 32    /* MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE */
+#define CMD_REGISTER_SYNC 64 /* its registration */
+
+/* Registration makes every later switch between processes a little dearer and
+ * may take milliseconds under threads, so it waits for the first batch that
+ * needs it.  It belongs to the address space: asked anew when refused. */
+int patch_sync_cores(struct rimf_patcher *p)
+{
+    const struct rimf_sys *sys = p->host.sys;
+    long r = SYS3(sys, SYS_membarrier, CMD_SYNC_CORE, 0, 0);
+
+    if (r == -EPERM) {
+        r = SYS3(sys, SYS_membarrier, CMD_REGISTER_SYNC, 0, 0);
+        if (r == 0)
+            r = SYS3(sys, SYS_membarrier, CMD_SYNC_CORE, 0, 0);
+    }
     return (int)r;
 }

@@ -99,13 +99,13 @@ static inline int patch_text_segment(void *cookie, uintptr_t address, struct mvl
 static inline void patch_text_say(void *cookie, int err, const char *format, va_list arguments)
 {
     struct patch_text *t = cookie;
+    char line[256];
 
+    vsnprintf(line, sizeof(line), format, arguments);
     if (err)
-        vsnprintf(t->sentence, sizeof(t->sentence), format, arguments);
-    if (getenv("PATCH_TEST_VERBOSE")) {
-        vfprintf(stderr, format, arguments);
-        fputc('\n', stderr);
-    }
+        strcpy(t->sentence, line);
+    if (getenv("PATCH_TEST_VERBOSE"))
+        fprintf(stderr, "%s\n", line);
 }
 
 static inline void patch_text_engine(struct patch_text *t)
