@@ -145,7 +145,7 @@ int main(int argc, char **argv)
               report.refused, t.sentence);
         __atomic_add_fetch(&stage, 1, __ATOMIC_SEQ_CST);
         rimf_patch_end(b);
-        if (i % 50 == 0)
+        if (alone || i % 50 == 0)
             let_call(alone);
         CHECK(!strcmp(method, "auto") || !strcmp(method, "word") || !strcmp(report.method, method), "(used %s)",
               report.method);
