@@ -23,8 +23,8 @@ struct batch {
     int err;
 };
 
-static void add(struct batch *batch, uintptr_t address, const uint8_t *now, const uint8_t *wanted,
-                size_t length)
+static void add(struct batch *batch, uintptr_t address, const uint64_t *now,
+                const uint64_t *wanted, size_t length)
 {
     int err;
 
@@ -49,7 +49,7 @@ static void prepare_point(struct batch *batch, struct mv_point *point)
 {
     point->applied = point->refused = 0;
     point->n_far = 0;
-    memset(&point->inlined, 0, sizeof point->inlined);
+    point->inlined = (struct mv_inline){0};
     if (point->wanted && is_far(point->pad + MV_PAD_SIZE, point->wanted)) {
         mv_report(batch->engine, "%s: %s: %p is out of reach: left as it is",
                   point->unit->object->name, mv_point_name(point), (void *)point->wanted);
@@ -65,31 +65,34 @@ static void prepare_point(struct batch *batch, struct mv_point *point)
 
         mv_inline_read((const uint8_t *)point->wanted, v->body_size, &point->inlined);
     }
-    memcpy(point->pad_wanted, mv_pad_nop, MV_PAD_SIZE);
+    point->pad_wanted = MV_PAD_NOP;
     if (point->wanted)
-        mv_pad_encode(point->pad, point->wanted, point->pad_wanted);
-    if (memcmp(point->pad_now, point->pad_wanted, MV_PAD_SIZE)) {
-        point->pad_pending = MV_PENDING;
-        add(batch, point->pad, point->pad_now, point->pad_wanted, MV_PAD_SIZE);
-    }
+        mv_pad_encode(point->pad, point->wanted, &point->pad_wanted);
 }
 
-static void prepare_site(struct batch *batch, struct mv_unit *unit, struct mv_site *site)
+static void add_pad(struct batch *batch, struct mv_point *point)
+{
+    if (point->pad_now == point->pad_wanted)
+        return;
+    point->pad_pending = MV_PENDING;
+    add(batch, point->pad, &point->pad_now, &point->pad_wanted, MV_PAD_SIZE);
+}
+
+static void add_site(struct batch *batch, struct mv_site *site)
 {
     struct mv_point *point = site->point;
 
-    (void)unit;
     if (!point->wanted) {
-        memcpy(site->wanted, site->original, MV_SITE_MAX);
+        site->wanted = site->original;
     } else if (!mv_site_encode(site->kind, site->length, site->address, point->wanted,
-                               &point->inlined, site->wanted)) {
+                               &point->inlined, &site->wanted)) {
         point->n_far++;
-        memcpy(site->wanted, site->original, MV_SITE_MAX);
+        site->wanted = site->original;
     }
-    if (memcmp(site->now, site->wanted, site->length)) {
-        site->pending = MV_PENDING;
-        add(batch, site->address, site->now, site->wanted, site->length);
-    }
+    if (site->now == site->wanted)
+        return;
+    site->pending = MV_PENDING;
+    add(batch, site->address, &site->now, &site->wanted, site->length);
 }
 
 static int needs_work(const struct mv_point *point)
@@ -97,21 +100,43 @@ static int needs_work(const struct mv_point *point)
     return point && point->selected && point->dirty;
 }
 
-/* Visits the sites of the points that need work. */
-static void each_site(struct batch *batch, int all,
-                      void (*visit)(struct batch *, struct mv_unit *, struct mv_site *))
+/* Entries and sites of one unit in the order of their addresses, so that the
+ * patch engine need not sort them. */
+static void visit_unit(struct batch *batch, struct mv_unit *u,
+                       void (*pad)(struct batch *, struct mv_point *),
+                       void (*site)(struct batch *, struct mv_site *))
+{
+    size_t n_sites = u->sites_read ? u->n_sites : 0, p = 0;
+
+    for (size_t i = 0; i < n_sites; i++) {
+        for (; p < u->n_points && u->by_pad[p].key < u->sites[i].address; p++)
+            if (needs_work(u->by_pad[p].value))
+                pad(batch, u->by_pad[p].value);
+        if (needs_work(u->sites[i].point))
+            site(batch, &u->sites[i]);
+    }
+    for (; p < u->n_points; p++)
+        if (needs_work(u->by_pad[p].value))
+            pad(batch, u->by_pad[p].value);
+}
+
+/* Visits entries and sites of the points that need work: all units from end to
+ * end, or point by point when they are few. */
+static void visit(struct batch *batch, int all, void (*pad)(struct batch *, struct mv_point *),
+                  void (*site)(struct batch *, struct mv_site *))
 {
     for (struct mv_unit *u = batch->engine->units; u; u = u->next) {
         if (all) {
-            for (size_t i = 0; u->sites_read && i < u->n_sites; i++)
-                if (needs_work(u->sites[i].point))
-                    visit(batch, u, &u->sites[i]);
+            visit_unit(batch, u, pad, site);
             continue;
         }
-        for (size_t i = 0; i < u->n_points; i++)
-            if (needs_work(&u->points[i]))
-                for (struct mv_site *site = u->points[i].sites; site; site = site->next)
-                    visit(batch, u, site);
+        for (size_t i = 0; i < u->n_points; i++) {
+            if (!needs_work(&u->points[i]))
+                continue;
+            pad(batch, &u->points[i]);
+            for (struct mv_site *s = u->points[i].sites; s; s = s->next)
+                site(batch, s);
+        }
     }
 }
 
@@ -177,11 +202,10 @@ static void mark_refused(struct batch *batch)
     }
 }
 
-static void settle_site(struct batch *batch, struct mv_unit *unit, struct mv_site *site)
+static void settle_site(struct batch *batch, struct mv_site *site)
 {
-    (void)unit;
     if (site->pending == MV_PENDING && !batch->err) {
-        memcpy(site->now, site->wanted, MV_SITE_MAX);
+        site->now = site->wanted;
         site->point->applied = 1;
     } else if (site->pending) {
         site->point->refused = 1;
@@ -189,18 +213,22 @@ static void settle_site(struct batch *batch, struct mv_unit *unit, struct mv_sit
     site->pending = MV_SETTLED;
 }
 
-/* 1 when the point's binding changed. */
-static int settle_point(struct batch *batch, struct mv_point *point)
+static void settle_pad(struct batch *batch, struct mv_point *point)
 {
-    int changed = 0;
-
     if (point->pad_pending == MV_PENDING && !batch->err) {
-        memcpy(point->pad_now, point->pad_wanted, MV_PAD_SIZE);
+        point->pad_now = point->pad_wanted;
         point->applied = 1;
     } else if (point->pad_pending) {
         point->refused = 1;
     }
     point->pad_pending = MV_SETTLED;
+}
+
+/* 1 when the point's binding changed. */
+static int settle_point(struct batch *batch, struct mv_point *point)
+{
+    int changed = 0;
+
     if (point->applied || !point->refused) {
         changed = point->target != point->wanted;
         point->target = point->wanted;
@@ -216,7 +244,7 @@ static int settle(struct batch *batch, int all)
 {
     int changed = 0;
 
-    each_site(batch, all, settle_site);
+    visit(batch, all, settle_pad, settle_site);
     for (struct mv_unit *u = batch->engine->units; u; u = u->next)
         for (size_t i = 0; i < u->n_points; i++) {
             if (needs_work(&u->points[i]))
@@ -238,7 +266,7 @@ int mv_write(struct mv_engine *engine, int all)
         for (size_t i = 0; i < u->n_points; i++)
             if (u->points[i].selected)
                 prepare_point(&batch, &u->points[i]);
-    each_site(&batch, all, prepare_site);
+    visit(&batch, all, add_pad, add_site);
     report_far(engine);
     if (batch.err) {
         mv_fail(engine, -batch.err, "out of memory for a batch of patches");
@@ -354,11 +382,10 @@ void mv_settled(struct mv_engine *engine)
 static int unit_is_intact(const struct mv_unit *unit)
 {
     for (size_t i = 0; i < unit->n_points; i++)
-        if (memcmp((const void *)unit->points[i].pad, unit->points[i].pad_now, MV_PAD_SIZE))
+        if (mv_bytes_at(unit->points[i].pad, MV_PAD_SIZE) != unit->points[i].pad_now)
             return 0;
     for (size_t i = 0; unit->sites_read && i < unit->n_sites; i++)
-        if (memcmp((const void *)unit->sites[i].address, unit->sites[i].now,
-                   unit->sites[i].length))
+        if (mv_bytes_at(unit->sites[i].address, unit->sites[i].length) != unit->sites[i].now)
             return 0;
     return 1;
 }
@@ -379,8 +406,8 @@ void mv_repair(struct mv_engine *engine)
 
             if (!site->point || site->pending != MV_PENDING)
                 continue;
-            if (!memcmp((const void *)site->address, site->wanted, site->length))
-                memcpy(site->now, site->wanted, MV_SITE_MAX);
+            if (mv_bytes_at(site->address, site->length) == site->wanted)
+                site->now = site->wanted;
             site->pending = MV_SETTLED;
             site->point->dirty = 1;
         }
@@ -390,8 +417,8 @@ void mv_repair(struct mv_engine *engine)
             p->selected = 0;
             if (p->pad_pending != MV_PENDING)
                 continue;
-            if (!memcmp((const void *)p->pad, p->pad_wanted, MV_PAD_SIZE)) {
-                memcpy(p->pad_now, p->pad_wanted, MV_PAD_SIZE);
+            if (mv_bytes_at(p->pad, MV_PAD_SIZE) == p->pad_wanted) {
+                p->pad_now = p->pad_wanted;
                 p->target = p->wanted;
                 p->variant = p->wanted_variant;
             }

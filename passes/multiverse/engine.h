@@ -70,18 +70,23 @@ struct mv_point {
     uint8_t refused, applied; /* patches of the operation under way: any? */
     uint8_t orphaned; /* the pointer variable was closed with its object */
     uint8_t pad_pending;      /* enum mv_pending */
-    uint8_t pad_now[MV_PAD_SIZE], pad_wanted[MV_PAD_SIZE];
+    uint64_t pad_now, pad_wanted; /* bytes, as in site.h */
     struct mv_inline inlined; /* of `wanted` */
     struct multiverse_info_fn info;
 };
 
 struct mv_site {
-    uintptr_t address;
+    uintptr_t address; /* first: see mv_sort */
     struct mv_point *point;
     struct mv_site *next; /* of the same point */
+    uint64_t original, now, wanted; /* bytes, as in site.h */
     uint8_t kind, length; /* enum mv_site_kind */
     uint8_t pending;      /* enum mv_pending */
-    uint8_t original[MV_SITE_MAX], now[MV_SITE_MAX], wanted[MV_SITE_MAX];
+};
+
+struct mv_entry {
+    uintptr_t key; /* an address */
+    void *value;
 };
 
 /* One distinct note: three ranges inside the object. */
@@ -91,11 +96,12 @@ struct mv_tables {
 };
 
 struct mv_unit {
-    struct mv_unit *next; /* in the order of the objects */
+    struct mv_unit *next; /* by address */
     const struct mvld_object *object;
     const struct mvld_segment *code, *data; /* that held the last address: see mv_holds */
     struct mv_tables *tables;
     struct mv_point *points;
+    struct mv_entry *by_pad; /* points, by the address of their pad */
     struct mv_switch **guards;
     struct mv_site *sites;
     size_t n_points, n_guards, n_sites;
@@ -103,11 +109,7 @@ struct mv_unit {
     uint8_t fresh; /* came with the gather under way */
 };
 
-/* Open addressing; a key is an address, 0 a free place. */
-struct mv_entry {
-    uintptr_t key;
-    void *value;
-};
+/* Open addressing; 0 is a free place. */
 struct mv_table {
     struct mv_entry *entries;
     size_t capacity, used; /* capacity is 0 or a power of two */
@@ -154,6 +156,9 @@ void mv_refuse(struct mv_engine *, const char *format, ...) __attribute__((forma
 int mv_table_put(struct mv_engine *, struct mv_table *, uintptr_t key, void *value);
 void *mv_table_get(const struct mv_table *, uintptr_t key);
 void mv_table_clear(struct mv_table *);
+/* Sorts `n` elements of `size` bytes, at most 64, by the address at their start.
+ * Cheap when they are sorted already. */
+void mv_sort(void *elements, size_t n, size_t size);
 
 /* ---- gather.c: lock held, or before anybody else may call */
 int mv_added(struct mv_engine *, const struct mvld_object *const *objects, size_t n);

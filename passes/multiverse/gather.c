@@ -362,11 +362,11 @@ static int gather_function(struct mv_engine *engine, struct mv_unit *unit, size_
     name = mv_point_name(point);
     if (mv_table_get(&engine->points, point->body))
         return 0; /* the same function once more */
-    if (memcmp((const void *)point->pad, mv_pad_nop, MV_PAD_SIZE)) {
+    if (mv_bytes_at(point->pad, MV_PAD_SIZE) != MV_PAD_NOP) {
         mv_refuse(engine, "%s: multiverse function %s: no NOP at its entry", object, name);
         return 0;
     }
-    memcpy(point->pad_now, mv_pad_nop, MV_PAD_SIZE);
+    point->pad_now = MV_PAD_NOP;
     if (record->flags & MULTIVERSE_FUNCTION_POINTER) {
         if (!read_slot(unit, &record->pointer, &point->variable) ||
             !switch_is_readable(engine, point->variable, 8) || point->variable % 8) {
@@ -408,6 +408,9 @@ static void gather_records(struct mv_engine *engine, struct mv_unit *unit)
             }
         }
     unit->n_points = n;
+    for (size_t i = 0; i < n; i++)
+        unit->by_pad[i] = (struct mv_entry){unit->points[i].pad, &unit->points[i]};
+    mv_sort(unit->by_pad, n, sizeof *unit->by_pad);
 }
 
 static int gather_object(struct mv_engine *engine, const struct mvld_object *object)
@@ -435,10 +438,12 @@ static int gather_object(struct mv_engine *engine, const struct mvld_object *obj
     err = measure(engine, unit);
     if (!err && unit->n_points) {
         size_t points = unit->n_points * sizeof *unit->points;
+        size_t pads = unit->n_points * sizeof *unit->by_pad;
 
-        unit->points = engine->api->alloc(engine->image,
-                                          points + unit->n_guards * sizeof *unit->guards);
-        unit->guards = (struct mv_switch **)(void *)((char *)unit->points + points);
+        unit->points = engine->api->alloc(
+            engine->image, points + pads + unit->n_guards * sizeof *unit->guards);
+        unit->by_pad = (struct mv_entry *)(void *)((char *)unit->points + points);
+        unit->guards = (struct mv_switch **)(void *)((char *)unit->by_pad + pads);
         err = unit->points ? 0 : -ENOMEM;
     }
     if (err) {
@@ -448,8 +453,10 @@ static int gather_object(struct mv_engine *engine, const struct mvld_object *obj
     }
     unit->fresh = 1;
     gather_records(engine, unit);
-    for (last = &engine->units; *last; last = &(*last)->next)
+    for (last = &engine->units; *last && (*last)->object->start < object->start;
+         last = &(*last)->next)
         ;
+    unit->next = *last;
     *last = unit;
     return 0;
 }

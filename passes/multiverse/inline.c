@@ -177,6 +177,7 @@ unsigned mv_inline_length(const uint8_t *code, size_t size)
 void mv_inline_read(const uint8_t *body, size_t size, struct mv_inline *out)
 {
     static const uint8_t endbr64[4] = {0xf3, 0x0f, 0x1e, 0xfa};
+    static const uint8_t pad[MV_PAD_SIZE] = {0x0f, 0x1f, 0x44, 0x00, 0x00};
     unsigned length = 0;
 
     memset(out, 0, sizeof *out);
@@ -184,7 +185,7 @@ void mv_inline_read(const uint8_t *body, size_t size, struct mv_inline *out)
         body += sizeof endbr64;
         size -= sizeof endbr64;
     }
-    if (size >= MV_PAD_SIZE && !memcmp(body, mv_pad_nop, MV_PAD_SIZE)) {
+    if (size >= MV_PAD_SIZE && !memcmp(body, pad, MV_PAD_SIZE)) {
         body += MV_PAD_SIZE;
         size -= MV_PAD_SIZE;
     }
@@ -194,7 +195,7 @@ void mv_inline_read(const uint8_t *body, size_t size, struct mv_inline *out)
         length = mv_inline_length(body, size);
         if (!length || length > MV_SITE_MAX || length >= size)
             return;
-        memcpy(out->bytes, body, length);
+        memcpy(&out->bytes, body, length);
     }
     /* ret, or rep ret */
     if (body[length] != 0xc3 &&

@@ -6,11 +6,7 @@
 
 #include "base.h"
 
-const uint8_t mv_pad_nop[MV_PAD_SIZE] = {0x0f, 0x1f, 0x44, 0x00, 0x00}; /* nopl 0(%rax,%rax,1) */
-
-/* nopl 0(%rax,%rax,1)      0f 1f 44 00 00
- * nopw 0(%rax,%rax,1)   66 0f 1f 44 00 00 */
-static const uint8_t nop_6[MV_SITE_MAX] = {0x66, 0x0f, 0x1f, 0x44, 0x00, 0x00};
+#define NOP_6 0x0000441f0f66u /* 66 0f 1f 44 00 00  nopw 0(%rax,%rax,1) */
 
 static uintptr_t relative(const uint8_t *field, uintptr_t next)
 {
@@ -20,15 +16,14 @@ static uintptr_t relative(const uint8_t *field, uintptr_t next)
     return next + (uintptr_t)(intptr_t)distance;
 }
 
-static int put_relative(uint8_t *field, uintptr_t next, uintptr_t target)
+/* Puts the distance behind an opcode of `at` bytes.  0 when it does not fit. */
+static int put_relative(uint64_t opcode, unsigned at, uintptr_t next, uintptr_t target,
+                        uint64_t *out)
 {
     intptr_t distance = (intptr_t)(target - next);
-    int32_t narrow = (int32_t)distance;
 
-    if (narrow != distance)
-        return 0;
-    memcpy(field, &narrow, sizeof narrow);
-    return 1;
+    *out = opcode | (uint64_t)(uint32_t)distance << 8 * at;
+    return distance == (int32_t)distance;
 }
 
 static int found(struct mv_decoded *out, enum mv_site_kind kind, unsigned length, uintptr_t target)
@@ -65,53 +60,42 @@ int mv_site_decode(const uint8_t *code, size_t room, uintptr_t address, struct m
 }
 
 /* A body instead of the call.  1 when it fits. */
-static int encode_body(int jump, unsigned length, const struct mv_inline *body, uint8_t *out)
+static int encode_body(int jump, unsigned length, const struct mv_inline *body, uint64_t *out)
 {
-    if (!body->usable)
-        return 0;
+    unsigned prefixes = length - body->length;
+
     if (jump) { /* the body is followed by `ret`: only when it is that alone */
         if (body->length)
             return 0;
-        memset(out, 0xcc, length); /* int3, never reached */
-        out[0] = 0xc3;             /* ret */
-        return 1;
-    }
-    if (!body->length) {
-        memcpy(out, length == 6 ? nop_6 : mv_pad_nop, length);
+        *out = 0xccccccccccc3u & UINT64_MAX >> (64 - 8 * length); /* ret; int3 … never reached */
         return 1;
     }
     if (body->length > length)
         return 0;
-    /* 3e is the ds segment override, which 64-bit code ignores. */
-    memset(out, 0x3e, length - body->length);
-    memcpy(out + length - body->length, body->bytes, body->length);
+    if (!body->length)
+        *out = length == 6 ? NOP_6 : MV_PAD_NOP;
+    else if (!prefixes)
+        *out = body->bytes;
+    else /* 3e is the ds segment override, which 64-bit code ignores */
+        *out = body->bytes << 8 * prefixes | (0x3e3e3e3e3e3eu & UINT64_MAX >> (64 - 8 * prefixes));
     return 1;
 }
 
 int mv_site_encode(enum mv_site_kind kind, unsigned length, uintptr_t address, uintptr_t target,
-                   const struct mv_inline *body, uint8_t *out)
+                   const struct mv_inline *body, uint64_t *out)
 {
     int jump = mv_site_is_jump(kind);
 
-    if (encode_body(jump, length, body, out))
+    if (body->usable && encode_body(jump, length, body, out))
         return 1;
-    if (jump) { /* jmp rel32; [nop] */
-        out[0] = 0xe9;
-        if (length == 6)
-            out[5] = 0x90;
-        return put_relative(out + 1, address + 5, target);
-    }
-    if (length == 6) { /* addr32 call rel32 */
-        out[0] = 0x67;
-        out[1] = 0xe8;
-        return put_relative(out + 2, address + 6, target);
-    }
-    out[0] = 0xe8; /* call rel32 */
-    return put_relative(out + 1, address + 5, target);
+    if (jump) /* e9 rel32 [90]  jmp target [nop] */
+        return put_relative(length == 6 ? 0x9000000000e9u : 0xe9u, 1, address + 5, target, out);
+    if (length == 6) /* 67 e8 rel32  addr32 call target */
+        return put_relative(0xe867, 2, address + 6, target, out);
+    return put_relative(0xe8, 1, address + 5, target, out); /* e8 rel32  call target */
 }
 
-int mv_pad_encode(uintptr_t address, uintptr_t target, uint8_t *out)
+int mv_pad_encode(uintptr_t address, uintptr_t target, uint64_t *out)
 {
-    out[0] = 0xe9; /* jmp rel32 */
-    return put_relative(out + 1, address + 5, target);
+    return put_relative(0xe9, 1, address + 5, target, out); /* e9 rel32  jmp target */
 }

@@ -38,8 +38,22 @@ struct mv_decoded {
 struct mv_inline {
     uint8_t usable; /* 0: must be called */
     uint8_t length; /* 0: the body is empty */
-    uint8_t bytes[MV_SITE_MAX];
+    uint64_t bytes;
 };
+
+/* The bytes of a site or pad, up to 8, are kept as one little-endian word whose
+ * upper bytes are 0: with ten thousand sites, copying and comparing them one by
+ * one is what a commit would spend its time on. */
+typedef uint16_t mv_word_16 __attribute__((may_alias, aligned(1)));
+typedef uint32_t mv_word_32 __attribute__((may_alias, aligned(1)));
+
+static inline uint64_t mv_bytes_at(uintptr_t address, unsigned length) /* 5 or 6 */
+{
+    uint64_t low = *(const mv_word_32 *)address;
+
+    return low | (length == 6 ? (uint64_t)*(const mv_word_16 *)(address + 4)
+                              : (uint64_t)*(const uint8_t *)(address + 4)) << 32;
+}
 
 static inline int mv_site_is_jump(enum mv_site_kind kind)
 {
@@ -54,14 +68,14 @@ static inline int mv_site_is_slot(enum mv_site_kind kind)
  * at `address`.  1, or 0 when it is none of the encodings. */
 int mv_site_decode(const uint8_t *code, size_t room, uintptr_t address, struct mv_decoded *out);
 
-/* Writes the `length` bytes that make a site of this kind at `address` lead to
- * `target`, or hold the body.  1, or 0 when the target is out of reach. */
+/* The `length` bytes that make a site of this kind at `address` lead to `target`,
+ * or hold the body.  1, or 0 when the target is out of reach. */
 int mv_site_encode(enum mv_site_kind kind, unsigned length, uintptr_t address, uintptr_t target,
-                   const struct mv_inline *body, uint8_t *out);
+                   const struct mv_inline *body, uint64_t *out);
 
 /* The entry of a generic: its NOP, and a jump.  0 when out of reach. */
-extern const uint8_t mv_pad_nop[MV_PAD_SIZE];
-int mv_pad_encode(uintptr_t address, uintptr_t target, uint8_t *out);
+#define MV_PAD_NOP 0x0000441f0fu /* 0f 1f 44 00 00  nopl 0(%rax,%rax,1) */
+int mv_pad_encode(uintptr_t address, uintptr_t target, uint64_t *out);
 
 /* Reads a variant's body (inline.c).  `size` bytes may be read. */
 void mv_inline_read(const uint8_t *body, size_t size, struct mv_inline *out);

@@ -98,43 +98,8 @@ static int read_site(struct mv_engine *engine, struct mv_unit *unit,
     site->address = address;
     site->kind = (uint8_t)decoded.kind;
     site->length = decoded.length;
-    memcpy(site->original, (const void *)address, decoded.length);
-    memcpy(site->now, site->original, sizeof site->now);
+    site->original = site->now = mv_bytes_at(address, decoded.length);
     return 1;
-}
-
-static void sift(struct mv_site *sites, size_t root, size_t n)
-{
-    struct mv_site moving = sites[root];
-
-    for (size_t child; (child = 2 * root + 1) < n; root = child) {
-        if (child + 1 < n && sites[child + 1].address > sites[child].address)
-            child++;
-        if (sites[child].address <= moving.address)
-            break;
-        sites[root] = sites[child];
-    }
-    sites[root] = moving;
-}
-
-/* Linkers keep sections in order, so sites mostly are sorted already. */
-static void sort_sites(struct mv_site *sites, size_t n)
-{
-    size_t i = 1;
-
-    while (i < n && sites[i - 1].address <= sites[i].address)
-        i++;
-    if (i >= n)
-        return;
-    for (i = n / 2; i-- > 0;)
-        sift(sites, i, n);
-    for (i = n; i-- > 1;) {
-        struct mv_site last = sites[i];
-
-        sites[i] = sites[0];
-        sites[0] = last;
-        sift(sites, 0, i);
-    }
 }
 
 /* Two records of one site are one; of two that overlap neither may be changed. */
@@ -220,7 +185,7 @@ static int read_unit(struct mv_engine *engine, struct mv_unit *unit)
              at += sizeof(struct multiverse_callsite))
             n += (size_t)read_site(engine, unit, (const void *)at, &unit->sites[n]);
     unit->n_sites = n;
-    sort_sites(unit->sites, n);
+    mv_sort(unit->sites, n, sizeof *unit->sites); /* linkers keep sections in order */
     refuse_overlaps(engine, unit);
     compact(unit);
     refuse_on_pads(engine, unit);

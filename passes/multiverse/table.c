@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * table.c: from an address to what is known of it.
+ * table.c: from an address to what is known of it, and things by their address.
  */
 #include "engine.h"
 
@@ -54,4 +54,46 @@ void mv_table_clear(struct mv_table *table)
     if (table->capacity)
         memset(table->entries, 0, table->capacity * sizeof *table->entries);
     table->used = 0;
+}
+
+/* ---- order by address: heap sort, in place */
+
+static uintptr_t key_at(const char *elements, size_t size, size_t i)
+{
+    return *(const uintptr_t *)(const void *)(elements + i * size);
+}
+
+static void sift(char *elements, size_t root, size_t n, size_t size)
+{
+    char moving[64];
+    uintptr_t key = key_at(elements, size, root);
+
+    memcpy(moving, elements + root * size, size);
+    for (size_t child; (child = 2 * root + 1) < n; root = child) {
+        if (child + 1 < n && key_at(elements, size, child + 1) > key_at(elements, size, child))
+            child++;
+        if (key_at(elements, size, child) <= key)
+            break;
+        memcpy(elements + root * size, elements + child * size, size);
+    }
+    memcpy(elements + root * size, moving, size);
+}
+
+void mv_sort(void *array, size_t n, size_t size)
+{
+    char *elements = array, last[64];
+    size_t i = 1;
+
+    while (i < n && key_at(elements, size, i - 1) <= key_at(elements, size, i))
+        i++;
+    if (i >= n)
+        return;
+    for (i = n / 2; i-- > 0;)
+        sift(elements, i, n, size);
+    for (i = n; i-- > 1;) {
+        memcpy(last, elements + i * size, size);
+        memcpy(elements + i * size, elements, size);
+        memcpy(elements, last, size);
+        sift(elements, 0, i, size);
+    }
 }

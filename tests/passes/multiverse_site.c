@@ -58,31 +58,32 @@ static void decodes(void)
 
 static void encodes(void)
 {
-    struct mv_inline call = {0}, empty = {.usable = 1}, load = {1, 2, {0x8b, 0x07}};
-    uint8_t out[6];
+    struct mv_inline call = {0}, empty = {.usable = 1}, load = {1, 2, 0x078b};
+    uint64_t word;
+    uint8_t *out = (uint8_t *)&word;
 
-    CHECK(mv_site_encode(MV_CALL, 5, AT, AT + 0x105, &call, out));
+    CHECK(mv_site_encode(MV_CALL, 5, AT, AT + 0x105, &call, &word));
     CHECK(!memcmp(out, "\xe8\x00\x01\x00\x00", 5)); /* call +0x100 */
-    CHECK(mv_site_encode(MV_CALL_SLOT, 6, AT, AT + 0x106, &call, out));
+    CHECK(mv_site_encode(MV_CALL_SLOT, 6, AT, AT + 0x106, &call, &word));
     CHECK(!memcmp(out, "\x67\xe8\x00\x01\x00\x00", 6)); /* addr32 call +0x100 */
-    CHECK(mv_site_encode(MV_JUMP_SLOT, 6, AT, AT + 0x105, &load, out));
+    CHECK(mv_site_encode(MV_JUMP_SLOT, 6, AT, AT + 0x105, &load, &word));
     CHECK(!memcmp(out, "\xe9\x00\x01\x00\x00\x90", 6)); /* jmp +0x100; nop */
-    CHECK(mv_site_encode(MV_JUMP_SHORT, 5, AT, AT + 0x105, &call, out));
+    CHECK(mv_site_encode(MV_JUMP_SHORT, 5, AT, AT + 0x105, &call, &word));
     CHECK(!memcmp(out, "\xe9\x00\x01\x00\x00", 5)); /* jmp +0x100 */
-    CHECK(mv_site_encode(MV_JUMP, 5, AT, AT, &empty, out));
+    CHECK(mv_site_encode(MV_JUMP, 5, AT, AT, &empty, &word));
     CHECK(!memcmp(out, "\xc3\xcc\xcc\xcc\xcc", 5)); /* ret; int3 … */
-    CHECK(mv_site_encode(MV_CALL, 5, AT, AT, &empty, out));
+    CHECK(mv_site_encode(MV_CALL, 5, AT, AT, &empty, &word));
     CHECK(!memcmp(out, "\x0f\x1f\x44\x00\x00", 5)); /* nopl */
-    CHECK(mv_site_encode(MV_CALL_RELAXED, 6, AT, AT, &empty, out));
+    CHECK(mv_site_encode(MV_CALL_RELAXED, 6, AT, AT, &empty, &word));
     CHECK(!memcmp(out, "\x66\x0f\x1f\x44\x00\x00", 6)); /* nopw */
-    CHECK(mv_site_encode(MV_CALL, 5, AT, AT, &load, out));
+    CHECK(mv_site_encode(MV_CALL, 5, AT, AT, &load, &word));
     CHECK(!memcmp(out, "\x3e\x3e\x3e\x8b\x07", 5)); /* ds ds ds mov (%rdi),%eax */
 
-    CHECK(mv_site_encode(MV_CALL, 5, AT, AT + 5 + 0x7fffffff, &call, out));
-    CHECK(!mv_site_encode(MV_CALL, 5, AT, AT + 5 + 0x80000000u, &call, out));
-    CHECK(mv_site_encode(MV_CALL, 5, AT, AT + 5 + 0x80000000u, &empty, out));
-    CHECK(!mv_site_encode(MV_CALL_SLOT, 6, 0x100000000, 6, &call, out));
-    CHECK(!mv_pad_encode(0x7f0000000000, 0x550000000000, out));
+    CHECK(mv_site_encode(MV_CALL, 5, AT, AT + 5 + 0x7fffffff, &call, &word));
+    CHECK(!mv_site_encode(MV_CALL, 5, AT, AT + 5 + 0x80000000u, &call, &word));
+    CHECK(mv_site_encode(MV_CALL, 5, AT, AT + 5 + 0x80000000u, &empty, &word));
+    CHECK(!mv_site_encode(MV_CALL_SLOT, 6, 0x100000000, 6, &call, &word));
+    CHECK(!mv_pad_encode(0x7f0000000000, 0x550000000000, &word));
 }
 
 /* Bodies that may be copied, with the length of their one instruction. */
