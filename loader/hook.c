@@ -83,5 +83,6 @@ void loader_event(struct loader *l)
     _r_debug.r_brk = (uintptr_t)_dl_debug_state;
     _r_debug.r_state = l->debug->r_state;
     _r_debug.r_ldbase = l->debug->r_ldbase;
-    _dl_debug_state();
+    if (l->started) /* before, a debugger would look for the host loader in our file */
+        _dl_debug_state();
 }
