@@ -245,47 +245,67 @@ int host_map(const struct rimf_sys *sys, struct host *host, struct arena *arena,
     return 0;
 }
 
-/* Maps the first candidate that is a host loader; host->fd stays open. */
-int host_open(struct loader *l, char *why, size_t why_size)
+#define CANDIDATES 3
+
+static size_t list_candidates(const struct loader *l, const char **candidates)
 {
-    const char *candidates[3];
-    size_t n = 0, said;
+    size_t n = 0;
 
     if (l->host.musl) {
         candidates[n++] = HOST_LOADER_MUSL;
-    } else {
-        if (l->knobs.host)
-            candidates[n++] = l->knobs.host;
-        candidates[n++] = HOST_LOADER_DIVERTED;
-        candidates[n++] = HOST_LOADER;
+        return n;
+    }
+    if (l->knobs.host)
+        candidates[n++] = l->knobs.host;
+    candidates[n++] = HOST_LOADER_DIVERTED;
+    candidates[n++] = HOST_LOADER;
+    return n;
+}
+
+static const char *reason(int err)
+{
+    switch (err) {
+    case -ENOENT: return "does not exist";
+    case -ELOOP: return "is mvld itself";
+    case -ENOEXEC: return "is not an ELF loader";
+    case -EACCES: return "may not be read";
+    default: return "cannot be mapped";
+    }
+}
+
+static int try_candidate(struct loader *l, const char *path)
+{
+    long fd = sys_openat(l->sys, path, O_RDONLY | O_CLOEXEC, 0);
+    int err;
+
+    if (sys_failed(fd))
+        return (int)fd;
+    l->host.fd = (int)fd;
+    l->host.path = path;
+    err = host_map(l->sys, &l->host, &l->arena, l->arena.end != 0);
+    if (err)
+        sys_close(l->sys, (int)fd);
+    return err;
+}
+
+/* Maps the first candidate that is a host loader; host->fd stays open.  When there
+ * is none, one sentence says why for each. */
+int host_open(struct loader *l, char *why, size_t why_size)
+{
+    const char *candidates[CANDIDATES];
+    int errors[CANDIDATES];
+    size_t n = list_candidates(l, candidates), said;
+
+    for (size_t i = 0; i < n; i++) {
+        errors[i] = try_candidate(l, candidates[i]);
+        if (!errors[i])
+            return 0;
+        rimf_log(&l->log, MVLD_LOG_FILES, "host loader: not %s: it %s", candidates[i],
+                 reason(errors[i]));
     }
     said = rimf_format(why, why_size, "mvld: found no host loader:");
-    for (size_t i = 0; i < n; i++) {
-        long fd = sys_openat(l->sys, candidates[i], O_RDONLY | O_CLOEXEC, 0);
-        int err = (int)fd;
-
-        if (!sys_failed(fd)) {
-            l->host.fd = (int)fd;
-            err = host_map(l->sys, &l->host, &l->arena, l->arena.end != 0);
-            if (!err) {
-                l->host.path = candidates[i];
-                return 0;
-            }
-            sys_close(l->sys, (int)fd);
-        }
-        rimf_log(&l->log, err == -ENOENT ? MVLD_LOG_FILES : MVLD_LOG_WARNING,
-                 "host loader: not %s (%s %d)", candidates[i],
-                 err == -ELOOP ? "it is mvld" : "error", -err);
-        if (said < why_size)
-            said += rimf_format(why + said, why_size - said, "%s %s (%s)", i ? "," : "",
-                                candidates[i],
-                                err == -ENOENT    ? "does not exist"
-                                : err == -ELOOP   ? "is mvld itself"
-                                : err == -ENOEXEC ? "is not an ELF loader"
-                                : err == -EACCES  ? "may not be read"
-                                                  : "cannot be mapped");
-    }
-    if (said + 2 <= why_size)
-        rimf_format(why + said, why_size - said, "\n");
+    for (size_t i = 0; i < n && said < why_size; i++)
+        said += rimf_format(why + said, why_size - said, " %s %s%s", candidates[i],
+                            reason(errors[i]), i + 1 < n ? "," : "\n");
     return -ENOENT;
 }

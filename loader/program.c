@@ -14,7 +14,9 @@
 #include <errno.h> /* numbers only */
 #include <fcntl.h> /* numbers only */
 
-#define PATH 4096
+/* A longer path is not looked for in the configuration.  Every exec pays for the
+ * stack that we touch and the host loader would not. */
+#define PATH 1024
 
 /* ---- run directly ---------------------------------------------------------------- */
 
