@@ -66,8 +66,13 @@ size_t passes_each(const char *folders, visitor *visit, void *cookie)
         char *pattern = must_print("%.*s/*.so", (int)(end - folders), folders);
         if (glob(pattern, 0, NULL, &found))
             found.gl_pathc = 0;
-        for (size_t i = 0; i < found.gl_pathc; i++, n++)
-            visit_file(found.gl_pathv[i], visit, cookie);
+        for (size_t i = 0; i < found.gl_pathc; i++) {
+            const char *file = found.gl_pathv[i];
+            if (!strncmp(strrchr(file, '/') + 1, "lib", 3))
+                continue; /* the library of a pass may lie beside it */
+            visit_file(file, visit, cookie);
+            n++;
+        }
         globfree(&found);
         free(pattern);
     }

@@ -49,14 +49,18 @@ const char *path_pass_folders(void)
     if (!folder)
         return NULL;
     char *pattern = must_print("%s/*/*.so", folder);
+    size_t last = 0; /* length of the folder that was added last: matches are sorted */
     if (glob(pattern, 0, NULL, &found))
         found.gl_pathc = 0;
     for (size_t i = 0; i < found.gl_pathc; i++) {
-        int length = (int)(strrchr(found.gl_pathv[i], '/') - found.gl_pathv[i]);
-        char *more = must_print("%s%s%.*s", all ? all : "", all ? ":" : "", length,
-                                found.gl_pathv[i]);
+        const char *file = found.gl_pathv[i];
+        size_t length = (size_t)(strrchr(file, '/') - file);
+        if (length == last && !strncmp(all + strlen(all) - last, file, last))
+            continue;
+        char *more = must_print("%s%s%.*s", all ? all : "", all ? ":" : "", (int)length, file);
         free(all);
         all = more;
+        last = length;
     }
     globfree(&found);
     free(pattern);
