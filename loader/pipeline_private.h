@@ -39,6 +39,7 @@ struct pipeline {
     struct planned_pass *passes;
     size_t n;
     int secure;
+    int broken; /* the image is, as far as it was checked */
 };
 
 /* pipeline_order.c: do the declarations of all passes agree?  0, or -EINVAL and a

@@ -5,6 +5,7 @@
  * A pass that fails is reported, passes that require it are skipped with that
  * reason, the others and the program go on.  Only a broken image (found under
  * MVLD_DEBUG=verify) ends the pipeline: what later passes would read is not true.
+ * Passes that ran still hear of objects that go, to forget them.
  */
 #include "base.h"
 #include "pipeline_private.h"
@@ -131,13 +132,14 @@ int pipeline_run(struct pipeline *p, struct mvld_image *image)
             result = -ECANCELED;
     }
     print_statistics(p);
+    p->broken = !sound;
     return sound ? result : -EUCLEAN;
 }
 
 void pipeline_added(struct pipeline *p, struct mvld_image *image,
                     const struct mvld_object *const *objects, size_t n)
 {
-    for (size_t i = 0; i < p->n; i++) {
+    for (size_t i = 0; i < p->n && !p->broken; i++) {
         struct planned_pass *it = &p->passes[i];
         if (it->status != PASS_RAN || !it->pass->added)
             continue;
@@ -151,8 +153,7 @@ void pipeline_added(struct pipeline *p, struct mvld_image *image,
             rimf_log(&p->log, MVLD_LOG_WARNING,
                      "mvld: the pass '%s' failed for added objects (error %d): %s",
                      it->pass->name, -error, rimf_api()->last_error(image));
-        if (!verify(p, image, it->pass->name))
-            return;
+        p->broken = !verify(p, image, it->pass->name);
     }
 }
 

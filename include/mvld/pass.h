@@ -215,7 +215,7 @@ struct mvld_option {
     const char *name;
     enum mvld_option_type type;
     int64_t min, max;
-    const char *initial;       /* default, as text, or NULL */
+    const char *initial;       /* default, as text; NULL: none, its setting's text is NULL */
     const char *const *words;  /* MVLD_OPTION_WORD: NULL-terminated */
     const char *help;          /* one line */
 };
@@ -223,7 +223,7 @@ struct mvld_option {
 /* One configured value, checked against the declaration. */
 struct mvld_setting {
     const char *name; /* whole key, "set.config_smp" */
-    const char *text;
+    const char *text; /* NULL: nothing was said and there is no default */
     int64_t number;   /* BOOL, INT; index into words for WORD */
     const char *file; /* where it was said; "" for a default */
     unsigned line;
@@ -237,7 +237,7 @@ struct mvld_context {
     struct mvld_image *image;
     const struct rimf_sys *sys;
     void **state;                          /* the pass's own, kept between calls */
-    const struct mvld_setting *settings;   /* every option, defaults included */
+    const struct mvld_setting *settings;   /* every option in its order, defaults included */
     size_t n_settings;
 };
 
@@ -252,7 +252,8 @@ struct mvld_pass {
     const char *const *conflicts;       /* must not be in the pipeline */
     const struct mvld_option *options;  /* ends with .name == NULL; or NULL */
     /* A shared object that the loader puts into the global scope when the pass is
-     * in the pipeline ("libmultiverse.so.1"), or NULL. */
+     * in the pipeline ("libmultiverse.so.1"), or NULL.  A name is looked for beside
+     * the pass, in MVLD_PASS_PATH, in mvld's libdir; else it is an absolute path. */
     const char *library;
     int (*run)(const struct mvld_context *);
     int (*added)(const struct mvld_context *, const struct mvld_object *const *objects,

@@ -307,7 +307,8 @@ static void a_broken_image(void)
     const char *log = run(APP "passes = first, second\n", -EUCLEAN);
     in_order(log, (const char *const[]){
         "the image is broken after first: segment 3 overlaps segment 4",
-        "the pass 'second' is skipped: the image is broken", NULL});
+        "the pass 'second' is skipped: the image is broken", "first removed 1", NULL});
+    CHECK(!strstr(log, " added 2"), "a pass is given more of a broken image");
     image_is_broken_after = -1;
 }
 

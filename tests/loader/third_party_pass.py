@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: MIT
 """A pass can be written outside the tree, with nothing but mvld/pass.h.
 
-The example in pass.h is taken out of its comment and built by the command that
-stands there, then by other compilers and linkers; so is passes/example/count.c.
-Each result runs in a real program.  A failure means: what pass.h promises to
+The examples in pass.h and passes/README.md are taken out and built by the command
+that stands there; passes/example/count.c by other compilers and linkers.  Each result runs in a real program.  A failure means: what pass.h promises to
 authors of passes is not true.
 
 Arguments: plan, ld-mvld.so, include/, passes/example/count.c.
@@ -55,6 +54,10 @@ if command[0] != "cc" or "count.c" not in command:
     sys.exit(f"no command in pass.h: {command}")
 command += ["-I", include]
 check("the example of pass.h", source, command)
+page = (pathlib.Path(count).parent.parent / "README.md").read_text()
+own = re.search(r"```sh\n(cc .*?)\nMVLD", page, re.S).group(1).replace("\\\n", " ").split()
+check("the example of passes/README.md", re.search(r"```c\n(.*?)```", page, re.S).group(1),
+      [*own, "-I", include])
 variants = 0
 for compiler in ("gcc", "clang"):
     for linker in ("bfd", "gold", "lld", "mold"):

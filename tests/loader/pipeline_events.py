@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: MIT
+"""The pipeline in a real program: passes run before constructors, hear of dlopen
+and dlclose, a failing one stops neither the others nor the program, and what is
+configured wrongly leaves the program as it was.
+
+A failure means: the pass manager and stage 0 do not understand each other.
+
+Arguments: ld-mvld.so, the folder of the probes.
+"""
+import os
+import pathlib
+import subprocess
+import sys
+
+loader, folder = map(os.path.abspath, sys.argv[1:])
+passes = pathlib.Path(folder)
+
+
+def run(tunables, times=0):
+    env = {"PATH": os.environ["PATH"], "MVLD_DEBUG": "passes,verify,statistics",
+           "MVLD_PASS_PATH": folder, "MVLD_TUNABLES": tunables}
+    done = subprocess.run([loader, str(passes / "load"), str(passes / "bad_none.so"), str(times)],
+                          env=env, capture_output=True, text=True, timeout=30)
+    if done.returncode or done.stdout != "done\n":
+        sys.exit(f"{tunables}: exit {done.returncode}\n{done.stdout}{done.stderr}")
+    return done.stderr
+
+
+def expect(log, *lines):
+    at = 0
+    for line in lines:
+        found = log.find(line, at)
+        if found < 0:
+            sys.exit(f"'{line}' is missing, or not in order, in\n{log}")
+        at = found + len(line)
+
+
+log = run("app.passes=first,second:second.set.colour=red", times=2)
+expect(log, "first.number = 7", "pass first: done", "the image is sound after first",
+       "second.set.colour = red", "pass second: done", "time in second:",
+       "first added 1 after 1", "second added 1 after 1", "second removed 1", "first removed 1",
+       "first added 1 after 1", "second removed 1")
+expect(run("app.passes=failing,needs-failing,second", times=1),
+       "the pass 'failing' failed (error 5): failing does not want to",
+       "the pass 'needs-failing' is skipped", "pass second: done", "second added 1")
+for tunables, sentence in {
+        "app.passes=second,first": "the pass 'second' must come after 'first'",
+        "app.passes=first:first.number=x": "first.number is a number, not 'x'",
+        "app.passes=nowhere": "there is no pass 'nowhere'",
+        "nonsense": "'nonsense' is not pass.option=value"}.items():
+    log = run(tunables, times=1)
+    expect(log, f"mvld: MVLD_TUNABLES: {sentence}", "the program runs untransformed")
+    if "added" in log:
+        sys.exit(f"{tunables}: a pass ran\n{log}")
