@@ -93,6 +93,8 @@ def main():
     if not benchmarks:
         sys.exit("run.py: no such benchmark in this build")
 
+    subprocess.run(["ninja", "-C", str(build), "meson-benchmark-prereq"], check=True,
+                   stdout=subprocess.DEVNULL)
     counters = has_counters()
     facts, figures, failed = machine(counters), [], []
     heading("The machine")
