@@ -197,7 +197,10 @@ static void uninstall(struct rimf_patcher *p)
     }
     while (__atomic_load_n(&live.users, __ATOMIC_SEQ_CST))
         SYS3(live.sys, SYS_sched_yield, 0, 0, 0);
-    SYS6(live.sys, SYS_rt_sigaction, SIGTRAP, &live.before, &was, 8, 0, 0);
+    for (int tries = 0; tries < 3; tries++) {
+        if (SYS6(live.sys, SYS_rt_sigaction, SIGTRAP, &live.before, &was, 8, 0, 0) == 0)
+            break;
+    }
     if (was.handler != (void *)on_trap) /* the application set another meanwhile */
         SYS6(live.sys, SYS_rt_sigaction, SIGTRAP, &was, 0, 8, 0, 0);
 }

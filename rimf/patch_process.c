@@ -20,7 +20,10 @@ int patch_signals_off(const struct rimf_sys *sys, uint64_t *before)
 
 void patch_signals_back(const struct rimf_sys *sys, const uint64_t *before)
 {
-    SYS6(sys, SYS_rt_sigprocmask, 2 /* SIG_SETMASK */, before, 0, 8, 0, 0);
+    for (int tries = 0; tries < 3; tries++) {
+        if (SYS6(sys, SYS_rt_sigprocmask, 2 /* SIG_SETMASK */, before, 0, 8, 0, 0) == 0)
+            return;
+    }
 }
 
 /* unshare(2) of memory, signal handlers and thread group does nothing in a

@@ -48,7 +48,8 @@ static int write(struct rimf_patcher *p, const struct mvld_patch *patch, int wor
                 : patch_mem_write(p, patch->address, bytes, patch->length);
 }
 
-/* All of them, or only those inside a word; on failure back again. */
+/* All of them, or only those inside a word; on failure back again, if need be by
+ * fresh pages. */
 static int write_all(struct mvld_batch *b, int words, int back)
 {
     struct rimf_patcher *p = b->patcher;
@@ -63,7 +64,8 @@ static int write_all(struct mvld_batch *b, int words, int back)
             r = write(p, patch, words, back);
         first = first ? first : r;
     }
-    if (first && !back && write_all(b, words, 1))
+    if (first && !back && write_all(b, words, 1) &&
+        (patch_runs(b, 0) || patch_remap_runs(b, b->n_runs, 1)))
         return patch_settle(b, first);
     return first;
 }
