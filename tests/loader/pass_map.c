@@ -19,6 +19,20 @@ static char why_text[512];
 static uint8_t good[1 << 17], bytes[1 << 17];
 static size_t length;
 
+static void read_good(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, good, sizeof(good));
+
+    if (n <= 0) {
+        perror(path);
+        exit(1);
+    }
+    close(fd);
+    length = (size_t)n;
+    memcpy(bytes, good, length);
+}
+
 static int map_fd(int fd, const char *name, struct pass_object *out)
 {
     struct why why = {why_text, sizeof(why_text)};
@@ -152,6 +166,25 @@ static void refuses_damaged_files(void)
     refuses_bytes("no hash table");
     dynamic(DT_GNU_HASH)->d_tag = DT_DEBUG;
     refuses_bytes("no hash table");
+    dynamic(DT_FLAGS)->d_un.d_val |= DF_TEXTREL;
+    refuses_bytes("relocations in its code");
+    dynamic(DT_SYMBOLIC)->d_tag = DT_TEXTREL;
+    refuses_bytes("relocations in its code");
+    dynamic(DT_SYMBOLIC)->d_tag = DT_PLTRELSZ;
+    dynamic(DT_PLTRELSZ)->d_un.d_val = 24;
+    refuses_bytes("through a PLT");
+    uint32_t *hash = (uint32_t *)(bytes + dynamic(DT_GNU_HASH)->d_un.d_val);
+    hash[0] = 1 << 28; /* buckets */
+    refuses_bytes("hash table of symbols is damaged");
+    hash[4 + 2 * hash[2]] = 1 << 30; /* the first bucket: a symbol far away */
+    refuses_bytes("hash table of symbols is damaged");
+    Elf64_Sym *symbol = (Elf64_Sym *)(bytes + dynamic(DT_SYMTAB)->d_un.d_val) + 1;
+    symbol->st_value += 4;
+    refuses_bytes("is no variable inside it");
+    symbol->st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC);
+    refuses_bytes("is no variable inside it");
+    symbol->st_value = 0x3ffffff8;
+    refuses_bytes("is no variable inside it");
     Elf64_Rela *r = (Elf64_Rela *)(bytes + dynamic(DT_RELA)->d_un.d_val);
     r->r_offset = 0x1000; /* code */
     refuses_bytes("is not in writable memory");
@@ -196,6 +229,14 @@ static void refuses_bad_passes(const char *folder)
         {"option_type", "unknown type 9"},
         {"option_range", "minimum above its maximum"},
         {"option_words", "words of the option 'o'"},
+        {"option_text", "a text of the option 'o'"},
+        {"option_name", "the name of an option"},
+        {"option_list", "its list of options does not end"},
+        {"app", "no pass may be called 'app'"},
+        {"library", "its help or its library"},
+        {"init", "a constructor or destructor (DT_INIT"},
+        {"none_sysv", NULL},
+        {"none_relr", NULL},
         {"option_twice", "option 'o' twice"},
         {"writable_text", "writable and executable"},
         {"none", NULL},
@@ -240,19 +281,50 @@ static void survives_failing_calls(void)
     CHECK(refused >= 6, "%u", refused);
 }
 
+/* The same with the packed form of relocations. */
+static void refuses_damaged_relr(const char *folder)
+{
+    char path[PATH_MAX];
+
+    snprintf(path, sizeof(path), "%s/bad_none_relr.so", folder);
+    read_good(path);
+    Elf64_Dyn *d = (Elf64_Dyn *)(bytes + header(PT_DYNAMIC, 0)->p_offset);
+    while (d->d_tag != DT_RELR && d->d_tag != DT_NULL)
+        d++;
+    if (d->d_tag == DT_NULL) {
+        puts("this linker makes no RELR relocations: not tested");
+        return;
+    }
+    uint64_t *relr = (uint64_t *)(bytes + d->d_un.d_val);
+    d->d_un.d_val = 0x2000000;
+    refuses_bytes("relocations (DT_RELR) do not lie");
+    dynamic(DT_RELRENT)->d_un.d_val = 16;
+    refuses_bytes("wrong size");
+    relr[0] += 4;
+    relr[0] &= ~1UL;
+    refuses_bytes("is not in writable memory");
+    relr[0] = 0;
+    refuses_bytes("is not in writable memory");
+    relr[0] = UINT64_MAX;
+    refuses_bytes("is not in writable memory");
+    /* A word that is no address of the pass. */
+    for (size_t i = 0; i < 8; i++)
+        bytes[header(PT_LOAD, PF_R | PF_W)->p_offset + relr[0] -
+              header(PT_LOAD, PF_R | PF_W)->p_vaddr + i] = 0x77;
+    refuses_bytes("points outside the pass");
+}
+
 int main(int argc, char **argv)
 {
     if (argc != 3)
         return 2;
     world_begin(w);
-    int fd = open(argv[1], O_RDONLY | O_CLOEXEC);
-    length = (size_t)read(fd, good, sizeof(good));
-    close(fd);
-    memcpy(bytes, good, length);
+    read_good(argv[1]);
     maps_the_good_one();
     refuses_damaged_files();
     refuses_bad_passes(argv[2]);
     survives_failing_calls();
+    refuses_damaged_relr(argv[2]);
     world_end(w);
     return failures != 0;
 }

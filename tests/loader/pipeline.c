@@ -322,6 +322,11 @@ static void finds_libraries(void)
     p = plan(APP "passes = first, second\n");
     CHECK(p && !pipeline_library(p, 0), "there is none");
     pipeline_free(p);
+    refuses(APP "passes = relative-library\n",
+            "its library 'some/library.so' is neither a name nor an absolute path");
+    p = plan(APP "passes = absolute-library\n");
+    CHECK(p && !strcmp(pipeline_library(p, 0), "/bin/sh"), "absolute");
+    pipeline_free(p);
     world_text(w, MVLD_LIB_DIR "/libfirst.so.1", "x");
     p = plan(APP "passes = first, second\n");
     CHECK(p && !strcmp(pipeline_library(p, 0), MVLD_LIB_DIR "/libfirst.so.1"), "libdir");
@@ -393,7 +398,8 @@ static void survives_failing_calls(void)
 static void install_probes(const char *folder)
 {
     static const char *const names[] = {"first", "second", "needs-first", "needs-failing",
-                                        "needs-skipped", "hates-first", "failing"};
+                                        "needs-skipped", "hates-first", "failing",
+                                        "relative-library", "absolute-library"};
     char from[PATH_MAX], to[PATH_MAX];
 
     for (size_t i = 0; i < RIMF_COUNT(names); i++) {

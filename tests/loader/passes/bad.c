@@ -45,6 +45,13 @@ static const struct mvld_option bad_options[] = {{.name = "o", .type = MVLD_OPTI
 static const struct mvld_option bad_options[] = {{.name = "o", .type = MVLD_OPTION_BOOL},
                                              {.name = "o", .type = MVLD_OPTION_BOOL},
                                              {.name = NULL}};
+#elif defined(FAULT_option_text)
+static const struct mvld_option bad_options[] = {
+    {.name = "o", .type = MVLD_OPTION_STRING, .initial = (const char *)0x10}, {.name = NULL}};
+#elif defined(FAULT_option_name)
+static const struct mvld_option bad_options[] = {{.name = (const char *)0x10}, {.name = NULL}};
+#elif defined(FAULT_option_list)
+#define bad_options ((const struct mvld_option *)0x10)
 #elif defined(FAULT_option_default)
 static const struct mvld_option bad_options[] = {
     {.name = "o", .type = MVLD_OPTION_INT, .max = 2, .initial = "3"}, {.name = NULL}};
@@ -76,6 +83,8 @@ PUBLIC const struct mvld_pass mvld_pass = {
 #endif
 #ifdef FAULT_name
     .name = "Bad Name",
+#elif defined(FAULT_app)
+    .name = "app",
 #elif defined(FAULT_other_name)
     .name = "other",
 #elif defined(FAULT_name_pointer)
@@ -87,6 +96,9 @@ PUBLIC const struct mvld_pass mvld_pass = {
     .run = (int (*)(const struct mvld_context *))(const void *)&mvld_pass,
 #else
     .run = run,
+#endif
+#ifdef FAULT_library
+    .library = (const char *)0x10,
 #endif
 #ifdef FAULT_function_pointer
     .added = (int (*)(const struct mvld_context *, const struct mvld_object *const *,
