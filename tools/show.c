@@ -5,6 +5,7 @@
  */
 #include "descriptors.h"
 #include "disassemble.h"
+#include "lines.h"
 #include "show.h"
 #include "tools.h"
 
@@ -16,7 +17,7 @@
 #include <string.h>
 
 static const char usage[] =
-    "Usage: mvld show [--json] [--disassemble] FILE...\n"
+    "Usage: mvld show [--json] [--disassemble] [--lines] FILE...\n"
     "\n"
     "Shows what the multiverse plugin recorded in executables and shared objects:\n"
     "switches, variation points with their variants and guards, and call sites.\n"
@@ -24,9 +25,18 @@ static const char usage[] =
     "\n"
     "  --json         one JSON array, an object a file\n"
     "  --disassemble  the code of generics, variants and call sites too\n"
+    "  --lines        the source line of each call site, from debug information\n"
     "  --help         this text\n"
     "\n"
     "Exit code: 0, 1 when a file could not be read or is damaged, 2 for wrong usage.\n";
+
+/* A file on its way to the reader. */
+struct view {
+    const struct elf_file *f;
+    const struct descriptors *d;
+    struct lines *lines; /* NULL: not asked for, or none */
+    int code;            /* disassemble */
+};
 
 static int calls(const struct mv_site *s, const struct mv_function *fn)
 {
@@ -93,82 +103,98 @@ static void print_switch(const struct elf_file *f, const struct mv_switch *s)
     putchar('\n');
 }
 
-static void print_site(const struct elf_file *f, const struct mv_site *s)
+static void print_site(const struct view *view, const struct mv_site *s)
 {
-    const struct elf_symbol *caller = elf_function_at(f, s->address);
+    const struct elf_symbol *caller = elf_function_at(view->f, s->address);
+    char line[256];
+
     printf("    call site 0x%" PRIx64, s->address);
     if (caller) {
         fputs(" in ", stdout);
         print_name(stdout, caller->name);
         printf("+0x%" PRIx64, s->address - caller->address);
     }
+    lines_find(view->lines, s->address, line, sizeof line);
+    if (*line) {
+        fputs(" at ", stdout);
+        print_name(stdout, line);
+    }
     printf(": %s%s\n", instruction_name(s->instruction),
            s->instruction != MV_UNKNOWN && !s->one_word ? ", across two words" : "");
+    if (view->code)
+        disassemble_range(view->f, s->address, s->length);
 }
 
-static void print_function(const struct elf_file *f, const struct descriptors *d,
-                           const struct mv_function *fn, int code)
+static void print_variant(const struct view *view, const struct mv_function *fn,
+                          const struct mv_variant *v)
+{
+    printf("    variant ");
+    if (v->name) {
+        print_name(stdout, v->name);
+        printf(" at ");
+    }
+    printf("0x%" PRIx64, v->body);
+    if (v->size)
+        printf(", %u bytes", v->size);
+    for (size_t k = 0; k < v->n_guards; k++) {
+        fputs(k ? " and " : ", when ", stdout);
+        print_guard(view->f, view->d, &fn->guards[v->first_guard + k]);
+    }
+    putchar('\n');
+    if (view->code)
+        disassemble_function(view->f, v->body, v->size);
+}
+
+static void print_function(const struct view *view, const struct mv_function *fn)
 {
     printf("%s ", fn->is_pointer ? "function pointer" : "function");
     print_name(stdout, fn->name);
     if (fn->is_pointer) {
         printf(": stub at 0x%" PRIx64 ", variable ", fn->body);
-        print_target(f, &fn->pointer);
+        print_target(view->f, &fn->pointer);
         putchar('\n');
     } else {
         printf(": generic at 0x%" PRIx64 ", entry pad at 0x%" PRIx64 "\n", fn->body, fn->pad);
     }
-    if (code)
-        disassemble_function(f, fn->body, 0);
-    for (size_t i = 0; i < fn->n_variants; i++) {
-        const struct mv_variant *v = &fn->variants[i];
-        printf("    variant ");
-        if (v->name) {
-            print_name(stdout, v->name);
-            printf(" at ");
-        }
-        printf("0x%" PRIx64, v->body);
-        if (v->size)
-            printf(", %u bytes", v->size);
-        for (size_t k = 0; k < v->n_guards; k++) {
-            fputs(k ? " and " : ", when ", stdout);
-            print_guard(f, d, &fn->guards[v->first_guard + k]);
-        }
-        putchar('\n');
-        if (code)
-            disassemble_function(f, v->body, v->size);
-    }
-    for (size_t i = 0; i < d->n_sites; i++) {
-        if (!calls(&d->sites[i], fn))
-            continue;
-        print_site(f, &d->sites[i]);
-        if (code)
-            disassemble_range(f, d->sites[i].address, d->sites[i].length);
-    }
+    if (view->code)
+        disassemble_function(view->f, fn->body, 0);
+    for (size_t i = 0; i < fn->n_variants; i++)
+        print_variant(view, fn, &fn->variants[i]);
+    for (size_t i = 0; i < view->d->n_sites; i++)
+        if (calls(&view->d->sites[i], fn))
+            print_site(view, &view->d->sites[i]);
 }
 
-static void print_text(const struct elf_file *f, const struct descriptors *d, int code)
+static void print_count(size_t n, const char *what, const char *end)
 {
+    printf("%zu %s%s%s", n, what, n == 1 ? "" : *what == 's' ? "es" : "s", end);
+}
+
+static void print_text(const struct view *view)
+{
+    const struct elf_file *f = view->f;
+    const struct descriptors *d = view->d;
+
     print_name(stdout, f->path);
     if (!d->found) {
         puts(": no multiverse descriptors");
         return;
     }
-    printf(": %zu switches, %zu variation points, %zu call sites\n", d->n_switches,
-           d->n_functions, d->n_sites);
+    fputs(": ", stdout);
+    print_count(d->n_switches, "switch", ", ");
+    print_count(d->n_functions, "variation point", ", ");
+    print_count(d->n_sites, "call site", "\n");
     for (size_t i = 0; i < d->n_switches; i++)
         print_switch(f, &d->switches[i]);
     for (size_t i = 0; i < d->n_functions; i++)
-        print_function(f, d, &d->functions[i], code);
+        print_function(view, &d->functions[i]);
     for (size_t i = 0; i < d->n_sites; i++) {
         if (callee_of(d, &d->sites[i]))
             continue;
         fputs("calls to ", stdout);
         print_target(f, &d->sites[i].callee);
         putchar('\n');
-        print_site(f, &d->sites[i]);
-        if (code)
-            disassemble_range(f, d->sites[i].address, d->sites[i].length);
+        print_site(view, &d->sites[i]);
     }
 }
 
@@ -205,8 +231,8 @@ static void json_switch(struct json *j, const struct mv_switch *s)
     json_end(j, '}');
 }
 
-static void json_variant(struct json *j, const struct elf_file *f, const struct descriptors *d,
-                         const struct mv_function *fn, const struct mv_variant *v, int code)
+static void json_variant(struct json *j, const struct view *view, const struct mv_function *fn,
+                         const struct mv_variant *v)
 {
     json_begin(j, NULL, '{');
     json_string(j, "name", v->name);
@@ -216,19 +242,18 @@ static void json_variant(struct json *j, const struct elf_file *f, const struct 
     for (size_t i = 0; i < v->n_guards; i++) {
         const struct mv_guard *g = &fn->guards[v->first_guard + i];
         json_begin(j, NULL, '{');
-        json_string(j, "switch", switch_name(d, &g->target));
+        json_string(j, "switch", switch_name(view->d, &g->target));
         json_value(j, "low", g, g->low);
         json_value(j, "high", g, g->high);
         json_end(j, '}');
     }
     json_end(j, ']');
-    if (code)
-        json_code(j, f, v->body, v->size);
+    if (view->code)
+        json_code(j, view->f, v->body, v->size);
     json_end(j, '}');
 }
 
-static void json_function(struct json *j, const struct elf_file *f, const struct descriptors *d,
-                          const struct mv_function *fn, int code)
+static void json_function(struct json *j, const struct view *view, const struct mv_function *fn)
 {
     json_begin(j, NULL, '{');
     json_string(j, "name", fn->name);
@@ -238,23 +263,26 @@ static void json_function(struct json *j, const struct elf_file *f, const struct
         json_target(j, "variable", &fn->pointer);
     else
         json_hex(j, "pad", fn->pad);
-    if (code)
-        json_code(j, f, fn->body, 0);
+    if (view->code)
+        json_code(j, view->f, fn->body, 0);
     json_begin(j, "variants", '[');
     for (size_t i = 0; i < fn->n_variants; i++)
-        json_variant(j, f, d, fn, &fn->variants[i], code);
+        json_variant(j, view, fn, &fn->variants[i]);
     json_end(j, ']');
     json_end(j, '}');
 }
 
-static void json_site(struct json *j, const struct elf_file *f, const struct descriptors *d,
-                      const struct mv_site *s)
+static void json_site(struct json *j, const struct view *view, const struct mv_site *s)
 {
-    const struct elf_symbol *caller = elf_function_at(f, s->address);
-    const struct mv_function *callee = callee_of(d, s);
+    const struct elf_symbol *caller = elf_function_at(view->f, s->address);
+    const struct mv_function *callee = callee_of(view->d, s);
+    char line[256];
+
+    lines_find(view->lines, s->address, line, sizeof line);
     json_begin(j, NULL, '{');
     json_hex(j, "address", s->address);
     json_string(j, "caller", caller ? caller->name : NULL);
+    json_string(j, "line", *line ? line : NULL);
     json_string(j, "callee", callee ? callee->name : s->callee.symbol);
     json_string(j, "instruction", instruction_name(s->instruction));
     json_unsigned(j, "length", s->length);
@@ -262,9 +290,11 @@ static void json_site(struct json *j, const struct elf_file *f, const struct des
     json_end(j, '}');
 }
 
-void show_json(struct json *j, const struct elf_file *f, const struct descriptors *d,
-               int code)
+static void print_json(struct json *j, const struct view *view)
 {
+    const struct elf_file *f = view->f;
+    const struct descriptors *d = view->d;
+
     json_begin(j, NULL, '{');
     json_string(j, "file", f->path);
     json_bool(j, "descriptors", d->found);
@@ -275,26 +305,42 @@ void show_json(struct json *j, const struct elf_file *f, const struct descriptor
     json_end(j, ']');
     json_begin(j, "functions", '[');
     for (size_t i = 0; i < d->n_functions; i++)
-        json_function(j, f, d, &d->functions[i], code);
+        json_function(j, view, &d->functions[i]);
     json_end(j, ']');
     json_begin(j, "callsites", '[');
     for (size_t i = 0; i < d->n_sites; i++)
-        json_site(j, f, d, &d->sites[i]);
+        json_site(j, view, &d->sites[i]);
     json_end(j, ']');
     json_end(j, '}');
 }
 
-static int show(struct json *j, const char *path, int code)
+void show_json(struct json *j, const struct elf_file *f, const struct descriptors *d, int code)
+{
+    print_json(j, &(struct view){.f = f, .d = d, .code = code});
+}
+
+/* What the command line asks for. */
+struct wish {
+    struct json *json;
+    int code, lines;
+};
+
+static int show(const struct wish *wish, const char *path)
 {
     struct elf_file f;
     struct descriptors d = {0};
     int failed = elf_file_open(&f, path) || descriptors_read(&f, &d);
+    struct view view = {.f = &f, .d = &d, .code = wish->code};
+
+    if (!failed && wish->lines)
+        view.lines = lines_open(&f);
     if (failed)
         complain("show", "%s: %s", path, f.error);
-    else if (j)
-        show_json(j, &f, &d, code);
+    else if (wish->json)
+        print_json(wish->json, &view);
     else
-        print_text(&f, &d, code);
+        print_text(&view);
+    lines_close(view.lines);
     descriptors_free(&d);
     elf_file_close(&f);
     return failed ? TOOL_FAILED : TOOL_OK;
@@ -304,13 +350,18 @@ int tool_show(int argc, char **argv)
 {
     static const struct option options[] = {{"json", no_argument, NULL, 'j'},
                                             {"disassemble", no_argument, NULL, 'd'},
+                                            {"lines", no_argument, NULL, 'l'},
                                             {"help", no_argument, NULL, 'h'},
                                             {0}};
-    int as_json = 0, code = 0, status = TOOL_OK, c;
-    while ((c = getopt_long(argc, argv, "jdh", options, NULL)) != -1) {
+    struct json j = {.to = stdout};
+    struct wish wish = {0};
+    int status = TOOL_OK, c;
+
+    while ((c = getopt_long(argc, argv, "h", options, NULL)) != -1) {
         switch (c) {
-        case 'j': as_json = 1; break;
-        case 'd': code = 1; break;
+        case 'j': wish.json = &j; break;
+        case 'd': wish.code = 1; break;
+        case 'l': wish.lines = 1; break;
         case 'h': fputs(usage, stdout); return TOOL_OK;
         default: return TOOL_USAGE;
         }
@@ -319,13 +370,12 @@ int tool_show(int argc, char **argv)
         fputs(usage, stderr);
         return TOOL_USAGE;
     }
-    struct json j = {.to = stdout};
-    if (as_json)
+    if (wish.json)
         json_begin(&j, NULL, '[');
     for (int i = optind; i < argc; i++)
-        if (show(as_json ? &j : NULL, argv[i], code))
+        if (show(&wish, argv[i]))
             status = TOOL_FAILED;
-    if (as_json)
+    if (wish.json)
         json_end(&j, ']');
     return status;
 }

@@ -71,7 +71,7 @@ with scratch() as folder:
     damage(sites + 4, "<i", 1 << 30, sites + 4, "the slot at address")
 
     # Cut off anywhere, it is damaged or merely without names; it never crashes.
-    for size in range(0, len(good), 97):
+    for size in range(0, len(good), 397):
         (folder / "cut").write_bytes(good[:size])
         code, out, err = run(mvld, "show", folder / "cut")
         if code not in (0, 1):

@@ -73,6 +73,14 @@ with scratch() as folder:
     equal([s["callee"] for s in found["callsites"]], ["step", "step"], "calls to another object")
     contains(run(mvld, "show", folder / "caller.so")[1], "calls to step of another object", "as text")
 
+    # The lines of the call sites, from debug information.
+    build(folder / "debug", gcc, source, "-O2", "-g")
+    found = json.loads(run(mvld, "show", "--json", "--lines", folder / "debug")[1])[0]
+    last = SOURCE[:SOURCE.index("int main")].count("\n") + 1
+    equal({s["line"] for s in found["callsites"] if s["caller"] == "main"}, {f"source.c:{last}"},
+          "--lines")
+    contains(run(mvld, "show", "--lines", folder / "debug")[1], f" at source.c:{last}: call", "as text")
+
     cxx = folder / "source.cc"
     cxx.write_text("namespace ns { __attribute__((multiverse)) bool on;\n"
                    "__attribute__((multiverse, noinline)) int f(int a) { return on ? a : 7; } }\n"
