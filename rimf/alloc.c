@@ -58,8 +58,7 @@ static struct rimf_block **link_of(struct rimf_block *block)
     return (struct rimf_block **)(block + 1);
 }
 
-/* 0 when the heap may be used and is locked. */
-static int enter(struct rimf_heap *heap)
+int rimf_heap_enter(struct rimf_heap *heap)
 {
     int result = rimf_lock_acquire(heap->sys, &heap->lock);
 
@@ -72,7 +71,7 @@ static int enter(struct rimf_heap *heap)
     return result < 0 ? result : 0;
 }
 
-static void leave(struct rimf_heap *heap)
+void rimf_heap_leave(struct rimf_heap *heap)
 {
     rimf_lock_release(heap->sys, &heap->lock);
 }
@@ -155,20 +154,31 @@ void rimf_heap_destroy(struct rimf_heap *heap)
     unmap_all(&copy, copy.chunks);
 }
 
-void *rimf_heap_alloc(struct rimf_heap *heap, size_t size)
+void *rimf_heap_take(struct rimf_heap *heap, size_t size)
 {
     struct rimf_block *block;
 
-    if (size > SIZE_MAX / 2 || enter(heap))
+    if (size > SIZE_MAX / 2)
         return NULL;
     if (size > RIMF_HEAP_SMALL)
         block = new_big(heap, size);
     else
         block = new_small(heap, class_of(size + sizeof *block));
-    if (block)
-        block->state = STATE_LIVE;
-    leave(heap);
-    return block ? block + 1 : NULL;
+    if (!block)
+        return NULL;
+    block->state = STATE_LIVE;
+    return block + 1;
+}
+
+void *rimf_heap_alloc(struct rimf_heap *heap, size_t size)
+{
+    void *payload;
+
+    if (rimf_heap_enter(heap))
+        return NULL;
+    payload = rimf_heap_take(heap, size);
+    rimf_heap_leave(heap);
+    return payload;
 }
 
 static void release_big(struct rimf_heap *heap, struct rimf_block *block)
@@ -185,21 +195,28 @@ static void release_big(struct rimf_heap *heap, struct rimf_block *block)
     sys_munmap(heap->sys, (uintptr_t)map, map->size);
 }
 
-void rimf_heap_release(struct rimf_heap *heap, void *payload)
+void rimf_heap_give(struct rimf_heap *heap, void *payload)
 {
     struct rimf_block *block;
 
-    if (!payload || enter(heap))
+    if (!payload)
         return;
     block = (struct rimf_block *)payload - 1;
-    if (block->state == STATE_LIVE) {
-        if (block->class == CLASS_BIG) {
-            release_big(heap, block);
-        } else if (block->class < RIMF_HEAP_CLASSES) {
-            block->state = STATE_FREE;
-            *link_of(block) = heap->free[block->class];
-            heap->free[block->class] = block;
-        }
+    if (block->state != STATE_LIVE)
+        return;
+    if (block->class == CLASS_BIG) {
+        release_big(heap, block);
+    } else if (block->class < RIMF_HEAP_CLASSES) {
+        block->state = STATE_FREE;
+        *link_of(block) = heap->free[block->class];
+        heap->free[block->class] = block;
     }
-    leave(heap);
+}
+
+void rimf_heap_release(struct rimf_heap *heap, void *payload)
+{
+    if (!payload || rimf_heap_enter(heap))
+        return;
+    rimf_heap_give(heap, payload);
+    rimf_heap_leave(heap);
 }

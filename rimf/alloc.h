@@ -39,4 +39,12 @@ void *rimf_heap_alloc(struct rimf_heap *, size_t size); /* NULL: no memory */
 /* NULL is nothing.  A pointer that is not a live block of a heap is left alone. */
 void rimf_heap_release(struct rimf_heap *, void *);
 
+/* The same in parts, for who allocates many blocks at once: a system call for the
+ * lock each time is spared.  take and give are for who has entered, and for who
+ * alone knows the heap yet.  enter: 0, or -EDEADLK. */
+int rimf_heap_enter(struct rimf_heap *);
+void rimf_heap_leave(struct rimf_heap *);
+void *rimf_heap_take(struct rimf_heap *, size_t size);
+void rimf_heap_give(struct rimf_heap *, void *);
+
 #endif

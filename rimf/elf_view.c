@@ -10,8 +10,10 @@
  * program headers say that this very page is offset 0 and that the dynamic
  * section is where the link map says.
  *
- * Before a page is read that no checked program header vouches for, the kernel
- * is asked whether it can be.
+ * Before a page is read, it must be known that it can be.  Nearly always the dynamic
+ * section vouches for it: tables that the host loader itself reads (hash, symbols,
+ * strings) share the header's page.  Else the kernel is asked.  That is the
+ * exception, because it takes system calls that a filter may not expect.
  */
 #include "elf_view.h"
 
@@ -21,6 +23,8 @@
 #include <sys/mman.h> /* numbers only */
 
 #define SEARCH_PAGES 4096 /* 16 MiB before the dynamic section */
+
+#define DYNAMIC_MAX 4096  /* entries, as long as the end is not known from the headers */
 
 /* mincore() knows whether a page is mapped.  It may still be PROT_NONE: so the
  * kernel is made to read 8 bytes there, as a signal set for an operation that
@@ -34,31 +38,52 @@ static int readable_page(const struct rimf_sys *sys, uintptr_t page)
     return SYS6(sys, SYS_rt_sigprocmask, -1, page, 0, 8, 0, 0) != -EFAULT;
 }
 
-static int readable(const struct rimf_sys *sys, uintptr_t at, size_t size)
+/* Is [at, at + size) inside the page `known`, or else readable? */
+static int readable(const struct rimf_sys *sys, uintptr_t at, size_t size, uintptr_t known)
 {
     uintptr_t end;
 
     if (__builtin_add_overflow(at, size, &end) || end > UINTPTR_MAX - RIMF_PAGE)
         return 0;
     for (uintptr_t page = rimf_page_down(at); page < end; page += RIMF_PAGE)
-        if (!readable_page(sys, page))
+        if (page != known && !readable_page(sys, page))
             return 0;
     return 1;
 }
 
-/* `at` is page-aligned.  Fills phdr and phnum when an ELF header for this machine
- * lies there. */
+/* Does a table of the dynamic section lie in the page at the bias? */
+static int vouched_for(const struct rimf_source *source)
+{
+    const Elf64_Dyn *dynamic = source->dynamic;
+
+    for (size_t i = 0; dynamic && i < DYNAMIC_MAX && dynamic[i].d_tag != DT_NULL; i++) {
+        uint64_t value = dynamic[i].d_un.d_ptr;
+
+        switch (dynamic[i].d_tag) {
+        case DT_GNU_HASH:
+        case DT_HASH:
+        case DT_SYMTAB:
+        case DT_STRTAB:
+            if (value && (value < RIMF_PAGE || value - source->bias < RIMF_PAGE))
+                return 1;
+        }
+    }
+    return 0;
+}
+
+/* `at` is page-aligned and can be read.  Fills phdr and phnum when an ELF header for
+ * this machine lies there. */
 static int take_header(struct elf_view *view, const struct rimf_sys *sys, uintptr_t at)
 {
     const Elf64_Ehdr *header = (const Elf64_Ehdr *)at;
     uintptr_t table;
 
-    if (!readable_page(sys, at) || memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 ||
+    if (memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 ||
         header->e_ident[EI_CLASS] != ELFCLASS64 || header->e_ident[EI_DATA] != ELFDATA2LSB ||
         header->e_machine != EM_X86_64 || header->e_phentsize != sizeof(Elf64_Phdr) ||
         header->e_phnum == 0 || header->e_phnum == PN_XNUM || header->e_phoff % 8 != 0 ||
         __builtin_add_overflow(at, header->e_phoff, &table) ||
-        !readable(sys, table, header->e_phnum * sizeof(Elf64_Phdr)))
+        !readable(sys, table, header->e_phnum * sizeof(Elf64_Phdr), at))
         return 0;
     view->phdr = (const Elf64_Phdr *)table;
     view->phnum = header->e_phnum;
@@ -82,11 +107,14 @@ static int search_header(struct elf_view *view, const struct rimf_sys *sys,
 {
     uintptr_t at = rimf_page_down((uintptr_t)source->dynamic);
 
-    if (source->bias % RIMF_PAGE == 0 && take_header(view, sys, source->bias) &&
+    if (source->bias % RIMF_PAGE == 0 &&
+        (vouched_for(source) || readable_page(sys, source->bias)) &&
+        take_header(view, sys, source->bias) &&
         (!source->dynamic || fits(view, source->bias, source->dynamic)))
         return 1;
     for (size_t i = 0; i < SEARCH_PAGES && at > RIMF_PAGE; i++, at -= RIMF_PAGE)
-        if (take_header(view, sys, at) && fits(view, at, source->dynamic))
+        if (readable_page(sys, at) && take_header(view, sys, at) &&
+            fits(view, at, source->dynamic))
             return 1;
     view->phdr = NULL;
     view->phnum = 0;
@@ -103,10 +131,9 @@ long elf_view_probe(struct elf_view *view, const struct rimf_sys *sys,
     view->phdr = source->phdr;
     view->phnum = source->phnum;
     if (source->phdr) {
-        if ((uintptr_t)source->phdr % 8 != 0 || source->phnum >= PN_XNUM ||
-            !readable(sys, (uintptr_t)source->phdr, source->phnum * sizeof(Elf64_Phdr))) {
-            *why = "its program headers cannot be read";
-            return -EFAULT;
+        if ((uintptr_t)source->phdr % 8 != 0 || source->phnum >= PN_XNUM) {
+            *why = "its program headers are misplaced or too many";
+            return -ENOEXEC;
         }
     } else if (!search_header(view, sys, source)) {
         *why = "its ELF header was not found";

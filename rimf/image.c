@@ -7,6 +7,10 @@
  * appended: both are seen by walking the two lists side by side.  Only when they
  * part, or something is new, is a hash of the known ones built.  Everything new is
  * made before anything is published, so that a failure changes nothing.
+ *
+ * The heap's lock is held throughout: it makes updates one at a time, and costs one
+ * system call.  A fork in the middle leaves the child the old table or the new one,
+ * either whole.
  */
 #include "image_private.h"
 
@@ -67,7 +71,7 @@ static int hash_create(struct update *u)
 
     while (size < 2 * (u->old->n_objects + u->n + 1))
         size *= 2;
-    u->hash = rimf_heap_alloc(&u->image->heap, size * sizeof *u->hash);
+    u->hash = rimf_heap_take(&u->image->heap, size * sizeof *u->hash);
     if (!u->hash)
         return -ENOMEM;
     u->hash_mask = size - 1;
@@ -110,7 +114,7 @@ static int compare(struct update *u)
     if (u->n_same == u->n && u->n_same == u->old->n_objects)
         return 0;
 
-    u->memory = rimf_heap_alloc(&u->image->heap, 2 * u->n * sizeof *u->objects);
+    u->memory = rimf_heap_take(&u->image->heap, 2 * u->n * sizeof *u->objects);
     if (!u->memory || hash_create(u))
         return -ENOMEM;
     u->objects = u->memory;
@@ -149,11 +153,11 @@ static int apply(struct update *u, struct rimf_change *out)
     size_t n_removed = u->old->n_objects - (u->n_objects - u->n_added), k = 0;
     struct rimf_table *table = rimf_table_create(image, u->n_objects, count_places(u));
     struct rimf_object **change =
-        rimf_heap_alloc(&image->heap, (u->n_added + n_removed) * sizeof *change);
+        rimf_heap_take(&image->heap, (u->n_added + n_removed) * sizeof *change);
 
     if (!table || !change) {
-        rimf_heap_release(&image->heap, table);
-        rimf_heap_release(&image->heap, change);
+        rimf_heap_give(&image->heap, table);
+        rimf_heap_give(&image->heap, change);
         return -ENOMEM;
     }
     table->n_objects = u->n_objects;
@@ -185,14 +189,14 @@ static int apply(struct update *u, struct rimf_change *out)
 /* What the update before last removed, once no reader can be in the middle of it. */
 static void forget_gone(struct mvld_image *image)
 {
-    rimf_heap_release(&image->heap, image->change);
+    rimf_heap_give(&image->heap, image->change);
     image->change = NULL;
     if (__atomic_load_n(&image->readers, __ATOMIC_SEQ_CST))
         return;
     while (image->gone) {
         struct rimf_object *next = image->gone->next_gone;
 
-        rimf_heap_release(&image->heap, image->gone);
+        rimf_heap_give(&image->heap, image->gone);
         image->gone = next;
     }
 }
@@ -201,12 +205,11 @@ int rimf_image_update(struct mvld_image *image, const struct rimf_source *source
                       struct rimf_change *out)
 {
     struct update u = {.image = image, .sources = sources, .n = n};
-    int result = rimf_lock_acquire(image->sys, &image->lock);
+    int result = rimf_heap_enter(&image->heap);
 
     memset(out, 0, sizeof *out);
-    if (result < 0)
+    if (result)
         return result;
-    /* An inherited lock needs no repair: a table is published whole or not. */
     forget_gone(image);
     image->updates++;
     u.old = image->table;
@@ -215,13 +218,13 @@ int rimf_image_update(struct mvld_image *image, const struct rimf_source *source
         result = apply(&u, out);
     if (result < 0) {
         for (size_t i = 0; i < u.n_added; i++)
-            rimf_heap_release(&image->heap, u.added[i]);
+            rimf_heap_give(&image->heap, u.added[i]);
         if (!u.old->n_objects)
             image->updates--; /* the next one still is the first */
     }
-    rimf_heap_release(&image->heap, u.hash);
-    rimf_heap_release(&image->heap, u.memory);
-    rimf_lock_release(image->sys, &image->lock);
+    rimf_heap_give(&image->heap, u.hash);
+    rimf_heap_give(&image->heap, u.memory);
+    rimf_heap_leave(&image->heap);
     return result;
 }
 
@@ -233,8 +236,8 @@ int rimf_image_create(const struct rimf_sys *sys, const struct rimf_log *log,
     struct rimf_heap heap;
     struct mvld_image *image;
 
-    rimf_heap_init(&heap, sys);
-    image = rimf_heap_alloc(&heap, sizeof *image);
+    rimf_heap_init(&heap, sys); /* nobody else knows it: no need to enter */
+    image = rimf_heap_take(&heap, sizeof *image);
     if (!image)
         return -ENOMEM;
     image->heap = heap; /* from here on the heap lies in its own first chunk */

@@ -26,7 +26,9 @@ struct rimf_sys;
 struct rimf_log;
 
 /* What the feeder knows of one object.  `phdr` may be NULL: then the ELF header
- * is looked for at `bias`, if that page is mapped.  Strings are copied. */
+ * is looked for at `bias`, if that page is mapped, and before the dynamic section.
+ * `dynamic` and `phdr`, where given, can be read: the host loader has read them.
+ * Strings are copied. */
 struct rimf_source {
     const char *name;
     uintptr_t bias;
@@ -71,7 +73,7 @@ struct rimf_domain {
 
 size_t rimf_domain_count(const struct mvld_image *);
 const struct rimf_domain *rimf_domain_at(const struct mvld_image *, size_t index); /* or NULL */
-/* The new domain's number, or -ENOMEM.  The name is copied. */
+/* The new domain's number, or -ENOMEM, -EDEADLK.  The name is copied. */
 long rimf_domain_add(struct mvld_image *, const char *name);
 size_t rimf_domain_of(const struct mvld_object *);
 /* 0, -EINVAL: no such domain, -ENOENT: the object is gone. */

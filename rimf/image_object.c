@@ -62,7 +62,7 @@ struct rimf_object *rimf_object_create(struct mvld_image *image, const struct ri
     size_t n_sections = n_segments + 2, name_size = rimf_strlen(name) + 1;
     struct mvld_segment *segments;
     struct rimf_object *object =
-        rimf_heap_alloc(&image->heap, sizeof *object + n_segments * sizeof *segments +
+        rimf_heap_take(&image->heap, sizeof *object + n_segments * sizeof *segments +
                                           n_sections * sizeof(struct rimf_section) + name_size);
 
     if (!object)

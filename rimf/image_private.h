@@ -53,8 +53,7 @@ struct rimf_table {
 struct mvld_image {
     const struct rimf_sys *sys;
     const struct rimf_log *log;
-    struct rimf_heap heap;        /* has a lock of its own, the innermost */
-    struct rimf_lock lock;        /* objects are added and removed by one thread at a time */
+    struct rimf_heap heap;        /* its lock is the innermost, and that of updates */
     struct rimf_lock patch_lock;  /* patches are committed by one thread at a time */
     struct rimf_patcher *patcher; /* NULL until the first patch */
     char error[512];              /* the last recorded sentence */

@@ -27,7 +27,7 @@ void rimf_table_leave(const struct mvld_image *image)
 struct rimf_table *rimf_table_create(struct mvld_image *image, size_t n, size_t places)
 {
     struct rimf_table *table =
-        rimf_heap_alloc(&image->heap, sizeof *table + n * sizeof *table->objects +
+        rimf_heap_take(&image->heap, sizeof *table + n * sizeof *table->objects +
                                           places * sizeof *table->places);
 
     if (!table)
@@ -125,7 +125,7 @@ void rimf_table_publish(struct mvld_image *image, struct rimf_table *table)
     while (image->retired) {
         struct rimf_table *next = image->retired->next_retired;
 
-        rimf_heap_release(&image->heap, image->retired);
+        rimf_heap_give(&image->heap, image->retired);
         image->retired = next;
     }
 }

@@ -94,7 +94,7 @@ struct mvld_object {
 struct mvld_symbol {
     const char *name;
     const char *version; /* or NULL */
-    uintptr_t address;   /* where it is now */
+    uintptr_t address;   /* where it is now; 0 for a thread-local, which has no one address */
     uint64_t size;
     uint8_t type, binding, visibility; /* STT_, STB_, STV_ */
     const struct mvld_object *object;

@@ -50,19 +50,22 @@ static void unreadable(struct mvld_image *image)
     char *page = made_pages(1);
     struct rimf_source source;
 
+    /* Its dynamic section can be read, the page of its header not. */
     made_object(page);
     source = made_source(page, "unreadable");
+    source.dynamic = pages;
+    memset(pages, 0, MADE_PAGE);
     mprotect(page, MADE_PAGE, PROT_NONE);
     is_opaque(image, &source, "header was not found");
     munmap(page, MADE_PAGE);
     is_opaque(image, &source, "header was not found");
-    source.phdr = page + sizeof(Elf64_Ehdr);
-    source.phnum = MADE_PHNUM;
-    is_opaque(image, &source, "program headers cannot be read");
+    source.dynamic = NULL;
+    is_opaque(image, &source, "header was not found");
     source.phdr = pages + 1;
-    is_opaque(image, &source, "program headers cannot be read");
-    source.phdr = (void *)-(uintptr_t)64;
-    is_opaque(image, &source, "program headers cannot be read");
+    is_opaque(image, &source, "misplaced");
+    source.phdr = pages;
+    source.phnum = 0xffff;
+    is_opaque(image, &source, "too many");
 }
 
 /* Every wrong field of the headers. */
