@@ -9,10 +9,10 @@
  *   dlopen     RT_ADD, then RT_CONSISTENT: the new objects are mapped; glibc
  *              before 2.41 has not relocated them yet, later ones have
  *   dlclose    RT_DELETE, then RT_CONSISTENT: the objects are gone
- *   failures   any of these, with nothing new (glibc 2.42)
+ *   a dlopen that fails raises RT_CONSISTENT with the new objects (since 2.41 half
+ *              relocated), then those of a dlclose
  *   other namespaces (dlmopen, LD_AUDIT modules) raise events of their own, in
- *              which the base namespace looks as before, or, before start-up's
- *              RT_ADD, is empty or consistent
+ *              which the base namespace looks as before, or not yet begun
  *
  * So an event is never believed, only taken as "look again": what counts is the
  * state and the link map of the base namespace.  Events come one at a time, under
@@ -52,14 +52,68 @@ static void fix_name(struct loader *l)
     }
 }
 
+/* Whether the host loader has relocated the object: 1, 0, or -1 when it has
+ * nothing by which to tell.  A RELATIVE relocation leaves l_addr + addend.  The
+ * host loader trusts these tables as much as we do here, a moment later. */
+static int is_relocated(const struct link_map *map)
+{
+    uintptr_t bias = map->l_addr, rela = 0, relr = 0, at;
+    size_t rela_size = 0, relr_size = 0;
+
+    for (const Elf64_Dyn *d = map->l_ld; d->d_tag != DT_NULL; d++) {
+        switch (d->d_tag) {
+        case DT_RELA: rela = d->d_un.d_ptr; break;
+        case DT_RELASZ: rela_size = d->d_un.d_val; break;
+        case DT_RELR: relr = d->d_un.d_ptr; break;
+        case DT_RELRSZ: relr_size = d->d_un.d_val; break;
+        default: break;
+        }
+    }
+    if (!bias)
+        return -1;
+    if (rela && rela_size >= sizeof(Elf64_Rela)) {
+        /* glibc has added l_addr in place, musl has not */
+        const Elf64_Rela *r = (const void *)(rela < bias ? rela + bias : rela);
+
+        if (ELF64_R_TYPE(r->r_info) == R_X86_64_RELATIVE)
+            return *(const uintptr_t *)(bias + r->r_offset) == bias + (uintptr_t)r->r_addend;
+    }
+    if (relr && relr_size >= 8) {
+        at = *(const uintptr_t *)(relr < bias ? relr + bias : relr);
+        if (!(at & 1)) /* the first word is an address; what lies there, an addend */
+            return *(const uintptr_t *)(bias + at) >= bias;
+    }
+    return -1;
+}
+
+/* Start-up is over when all objects are relocated.  An LD_AUDIT module raises events
+ * earlier, in which the base namespace looks consistent and holds nothing but the
+ * executable, the vDSO and the host loader. */
+static int is_complete(const struct loader *l)
+{
+    const struct link_map *main = l->debug->r_map;
+    size_t others = 0;
+
+    for (const struct link_map *map = main; map; map = map->l_next) {
+        if (map->l_addr == l->host.bias || (l->vdso_bias && map->l_addr == l->vdso_bias))
+            continue;
+        if (!is_relocated(map))
+            return 0;
+        others += map != main;
+    }
+    for (const Elf64_Dyn *d = main->l_ld; !others && d->d_tag != DT_NULL; d++)
+        if (d->d_tag == DT_NEEDED)
+            return 0;
+    return 1;
+}
+
 static void first_event(struct loader *l)
 {
     l->started = 1;
     stage_time(l, STAGE_HOOK);
     if (l->injection.ours && !block_restore(&l->block, &l->injection))
         rimf_log(&l->log, MVLD_LOG_WARNING, "LD_PRELOAD: our entry is not in the environment");
-    if (!l->host.musl)
-        fix_name(l);
+    fix_name(l);
     objects_start(l);
 }
 
@@ -70,12 +124,10 @@ void loader_event(struct loader *l)
         l->debug = *l->debug_musl;
     if (!l->debug)
         return;
-    if (l->debug->r_state == RT_ADD && l->debug->r_map)
-        l->seen_add = 1;
     if (l->debug->r_state == RT_CONSISTENT && l->debug->r_map) {
         if (l->started)
             objects_changed(l);
-        else if (l->seen_add || l->debug_musl)
+        else if (is_complete(l))
             first_event(l);
     }
     _r_debug.r_version = 1;

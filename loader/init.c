@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * loader/init.c: control between relocation and the first constructor of a
- * dlopen, under glibc before 2.41.
+ * loader/init.c: control between relocation and the first constructor of a dlopen.
  *
- * Its RT_CONSISTENT comes when the new objects are mapped and not yet relocated,
- * and nothing is called between relocation and constructors.  So at that event
- * each new object gets a DT_INIT of ours.  glibc reads DT_INIT through
+ * At RT_CONSISTENT new objects are mapped; glibc before 2.41 has not relocated them
+ * yet, and later ones say the same of a dlopen that fails half-way.  Nothing is
+ * called between relocation and constructors.  So at that event each new object
+ * gets a DT_INIT of ours.  glibc reads DT_INIT through
  * link_map.l_info[], an array of pointers into the object's dynamic section:
  *
  *     link map   l_addr … l_info[0] … l_info[DT_INIT] … l_info[DT_INIT_ARRAY] …
@@ -176,7 +176,26 @@ int init_is_pending(const struct loader *l, const struct link_map *map)
     return l->init.pending && slot_of(l, map) != NULL;
 }
 
-/* The object is mapped and unrelocated: be called before its constructors.
+/* The kernel stores, so that a link map which is read-only (no glibc does that
+ * today) is an error instead of a crash.  Sandboxes forbid this call; then we
+ * store ourselves. */
+static int store(const struct rimf_sys *sys, Elf64_Dyn **at, Elf64_Dyn *value)
+{
+    struct {
+        void *base;
+        size_t size;
+    } from = {&value, sizeof value}, to = {at, sizeof value};
+    long done = SYS6(sys, SYS_process_vm_writev, SYS3(sys, SYS_getpid, 0, 0, 0), &from, 1, &to, 1,
+                     0);
+
+    if (done == -EFAULT)
+        return -EFAULT;
+    if (done != (long)sizeof value)
+        *at = value;
+    return 0;
+}
+
+/* The object is mapped: be called when it is relocated, before its constructors.
  * -ENOTSUP: it waits all the same, for another object's or for the next event. */
 int init_catch(struct loader *l, struct link_map *map)
 {
@@ -191,7 +210,10 @@ int init_catch(struct loader *l, struct link_map *map)
         return -ENOTSUP;
     slot->own = slot->info[DT_INIT];
     slot->ours.d_un.d_ptr -= map->l_addr;
-    slot->info[DT_INIT] = &slot->ours;
+    if (store(l->sys, &slot->info[DT_INIT], &slot->ours)) {
+        slot->info = NULL;
+        return -ENOTSUP;
+    }
     return 0;
 }
 

@@ -159,10 +159,9 @@ struct loader {
     int hooked;
     struct r_debug *debug;        /* the host loader's, of the base namespace */
     struct r_debug **debug_musl;  /* where musl keeps its address */
-    int seen_add, started;
+    int started;
     struct maps maps;
     struct init_hook init;
-    int relocated_at_event; /* the host loader's habit, as last seen */
     uintptr_t vdso_bias;
 
     uint64_t at[STAGES]; /* nanoseconds, under MVLD_DEBUG=statistics */

@@ -4,8 +4,8 @@
  * goes to the pipeline.
  *
  * Nothing of this happens when there is neither a pipeline nor a wish to see the
- * image.  A new object enters the image when it is relocated: at the event, or
- * (glibc before 2.41) when init.c is called.
+ * image.  A new object enters the image when init.c is called: then it is
+ * relocated, and its dlopen has not failed.
  */
 #include "loader.h"
 
@@ -128,55 +128,6 @@ static void say_object(const struct loader *l, const char *what, const struct li
              (unsigned long)map->l_addr);
 }
 
-/* Whether the host loader has relocated the object: 1, 0, or -1 when it has
- * nothing by which to tell.  A RELATIVE relocation leaves l_addr + addend.  The
- * host loader trusts these tables as much as we do here, a moment later. */
-static int is_relocated(const struct link_map *map)
-{
-    uintptr_t bias = map->l_addr, rela = 0, relr = 0, at;
-    size_t rela_size = 0, relr_size = 0;
-
-    for (const Elf64_Dyn *d = map->l_ld; d->d_tag != DT_NULL; d++) {
-        switch (d->d_tag) {
-        case DT_RELA: rela = d->d_un.d_ptr; break;
-        case DT_RELASZ: rela_size = d->d_un.d_val; break;
-        case DT_RELR: relr = d->d_un.d_ptr; break;
-        case DT_RELRSZ: relr_size = d->d_un.d_val; break;
-        default: break;
-        }
-    }
-    if (!bias)
-        return -1;
-    if (rela && rela_size >= sizeof(Elf64_Rela)) {
-        /* glibc has added l_addr in place, musl has not */
-        const Elf64_Rela *r = (const void *)(rela < bias ? rela + bias : rela);
-
-        if (ELF64_R_TYPE(r->r_info) == R_X86_64_RELATIVE)
-            return *(const uintptr_t *)(bias + r->r_offset) == bias + (uintptr_t)r->r_addend;
-    }
-    if (relr && relr_size >= 8) {
-        at = *(const uintptr_t *)(relr < bias ? relr + bias : relr);
-        if (!(at & 1)) /* the first word is an address; what lies there, an addend */
-            return *(const uintptr_t *)(bias + at) >= bias;
-    }
-    return -1;
-}
-
-/* Events order relocation the same way all the time, so one object that can tell
- * tells for its batch, and for batches where none can. */
-static int batch_is_relocated(struct loader *l, struct link_map *const *batch, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        int relocated = is_relocated(batch[i]);
-
-        if (relocated >= 0) {
-            l->relocated_at_event = relocated;
-            break;
-        }
-    }
-    return l->relocated_at_event;
-}
-
 /* New objects of the link map, in order, into `batch`; slots of vanished ones are
  * released.  The list keeps its order, so one walk over both tells. */
 static size_t compare(struct loader *l, struct link_map **batch)
@@ -235,7 +186,7 @@ void objects_start(struct loader *l)
     stage_time(l, STAGE_RUN);
 }
 
-/* The link map may have changed; what is new may not be relocated yet. */
+/* The link map may have changed; what is new may not be relocated, and may go again. */
 void objects_changed(struct loader *l)
 {
     struct link_map **batch;
@@ -251,12 +202,10 @@ void objects_changed(struct loader *l)
     n = compare(l, batch);
     for (size_t i = 0; i < n; i++)
         say_object(l, "new object", batch[i]);
-    if (n && l->image && !batch_is_relocated(l, batch, n)) {
-        for (size_t i = 0; i < n && err != -ENOMEM; i++) {
-            err = init_catch(l, batch[i]);
-            if (err)
-                say_object(l, "not called before its constructors", batch[i]);
-        }
+    for (size_t i = 0; l->image && i < n && err != -ENOMEM; i++) {
+        err = init_catch(l, batch[i]);
+        if (err)
+            say_object(l, "not called before its constructors", batch[i]);
     }
     rimf_heap_release(&l->heap, batch);
     if (!remember(l) && err != -ENOMEM)

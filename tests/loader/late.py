@@ -5,7 +5,10 @@ libraries, and a pass that marks each object it is told of).
 
 A mark of 1 in a constructor means: told once, after relocation, before any
 constructor.  Each function below is one test; its text says what a failure means.
+
+TEST_HOST_LOADER=…/ld-linux-x86-64.so.2 runs them over the glibc of that folder.
 """
+import os
 import shutil
 import sys
 from pathlib import Path
@@ -16,6 +19,7 @@ import support  # noqa: E402
 from support import check  # noqa: E402
 
 SOURCES = HERE / "late"
+OTHER = os.environ.get("TEST_HOST_LOADER")
 PASS = ["-shared", "-nostdlib", "-ffreestanding", "-fno-stack-protector", "-mgeneral-regs-only",
         "-fPIC", "-Wl,-Bsymbolic"]
 
@@ -29,15 +33,24 @@ class Program:
         self.path = folder / "late"
         support.compile_c(self.path, SOURCES / "main.c", "-rdynamic", "-pthread", plugin=False)
 
+    def fixed(self):
+        """The executable becomes one at fixed addresses."""
+        support.compile_c(self.path, SOURCES / "main.c", "-rdynamic", "-pthread", "-no-pie",
+                          plugin=False)
+
     def library(self, name, *arguments, source="library.c", shared=True):
         support.compile_c(self.folder / f"lib{name}.so", "-shared", "-fPIC", SOURCES / source,
                           f'-DNAME="{name}"', "-L" + str(self.folder), *arguments, plugin=False)
 
     def run(self, *words, prefix=(), **environment):
         environment.setdefault("MVLD_PASS_PATH", self.passes)
+        libraries = str(self.folder)
+        if OTHER:
+            environment["MVLD_HOST_LOADER"] = OTHER
+            libraries += ":" + os.path.dirname(OTHER)
         return support.run([*prefix, support.LOADER, self.path, *words],
                            config=f"[app]\nmatch = {self.path}\npasses = witness\n",
-                           LD_LIBRARY_PATH=self.folder, **environment)
+                           LD_LIBRARY_PATH=libraries, **environment)
 
     def says(self, expected, *words, **options):
         done = self.run(*words, **options)
@@ -72,6 +85,14 @@ def bare(program):
     program.library("bare", "-nostartfiles", source="bare.c")
     program.says("main constructor: 1\nlibbare.so: opened\nmark: 1\nclose: 0\ngone: 1\n",
                  "+libbare.so", "?", "-", "!")
+
+
+def fixed(program):
+    """Passes miss a dlopen in a program at fixed addresses."""
+    program.fixed()
+    program.library("one")
+    program.says("main constructor: 1\none constructor: 1, ok\nlibone.so: opened\n"
+                 "one destructor\nclose: 0\ngone: 1\n", "+libone.so", "-", "!")
 
 
 def mute(program):
@@ -150,6 +171,8 @@ def audit(program):
     program.says("main constructor: 1\none DT_INIT: 1\none constructor: 1, ok\n"
                  "libone.so: opened\none destructor\nclose: 0\ngone: 1\n",
                  "+libone.so", "-", "!", LD_AUDIT=program.folder / "audit.so")
+    program.fixed()
+    program.says("main constructor: 1\n", LD_AUDIT=program.folder / "audit.so")
 
 
 def far(program):

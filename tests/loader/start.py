@@ -163,6 +163,23 @@ def preloading(programs):
           done.stdout + done.stderr)
 
 
+def musl(programs):
+    """A program of musl's gets glibc's loader, or crashes in passes made for glibc."""
+    if not shutil.which("musl-gcc"):
+        support.skip("musl-gcc is missing")
+    runs = []
+    for loader in Path("/lib/ld-musl-x86_64.so.1"), LOADER:
+        path = programs.folder / "hello"
+        done = execute(["musl-gcc", "-o", path, SOURCES / "hello.c",
+                        f"-Wl,--dynamic-linker={loader}"])
+        check(done.returncode == 0, done.stderr)
+        config = programs.folder / "config"
+        config.write_text(f"[app]\nmatch = {path}\npasses = count\n")
+        runs.append(execute([path, "a", "b"], env={"MVLD_CONFIG": config}))
+    check(runs[0].returncode == 0 and "musl" in runs[0].stdout, runs[0].stdout + runs[0].stderr)
+    same(*runs)
+
+
 def large(programs):
     """20,000 arguments and 200 KB of environment do not arrive."""
     env = {f"VARIABLE_{i}": "x" * 190 for i in range(1000)}
