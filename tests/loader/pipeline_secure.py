@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: MIT
+"""A setuid program takes its pipeline from root's files alone.
+
+A copy of cat, setuid root and with ld-mvld.so as its interpreter, runs as nobody:
+the environment must not matter, root's configuration must, and neither may a file
+that somebody else can write.  A failure means: a user can put code into programs
+that have more rights than he has.
+
+Works on overlays of /etc and the pass folder in a mount namespace of its own.
+Arguments: ld-mvld.so, count.so, the folder of the configuration, that of passes.
+"""
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+
+
+def skip(why):
+    print(why)
+    sys.exit(77)
+
+
+if os.geteuid() != 0:
+    skip("needs root, for a setuid program and mounts")
+for tool in ("patchelf", "setpriv", "unshare", "mount"):
+    if not shutil.which(tool):
+        skip(f"needs {tool}")
+if "MVLD_TEST_INSIDE" not in os.environ:
+    done = subprocess.run(["unshare", "-m", "--propagation", "private", sys.executable, *sys.argv],
+                          env={**os.environ, "MVLD_TEST_INSIDE": "1"}, timeout=60)
+    sys.exit(done.returncode)
+
+loader, count, config, passes = map(pathlib.Path, map(os.path.abspath, sys.argv[1:]))
+here = pathlib.Path("/mnt")
+
+
+def mount(*arguments):
+    if subprocess.run(["mount", *arguments]).returncode:
+        skip(f"cannot mount {' '.join(arguments)}")
+
+
+def overlay(folder, number):
+    """Makes `folder` ours: what is written there is seen by this test only."""
+    below = folder
+    while not below.exists():
+        below = below.parent
+    if below == pathlib.Path("/"):
+        skip(f"nothing above {folder} can be overlaid")
+    upper, work = here / f"upper{number}", here / f"work{number}"
+    upper.mkdir()
+    work.mkdir()
+    mount("-t", "overlay", "overlay", "-o", f"lowerdir={below},upperdir={upper},workdir={work}",
+          str(below))
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+
+
+built = {name: path.read_bytes() for name, path in (("loader", loader), ("count", count))}
+mount("-t", "tmpfs", "-o", "mode=755", "none", str(here))
+overlay(config, 1)
+overlay(passes, 2)
+(here / "ld-mvld.so.1").write_bytes(built["loader"])
+os.chmod(here / "ld-mvld.so.1", 0o755)
+installed = passes / "count.so"
+installed.write_bytes(built["count"])
+cat = here / "cat"
+shutil.copy("/bin/cat", cat)
+subprocess.run(["patchelf", "--set-interpreter", here / "ld-mvld.so.1", cat], check=True)
+os.chmod(cat, 0o4755)
+conf = config / "mvld.conf"
+conf.write_text(f"[app]\nmatch = {cat}\npasses = count\n")
+
+
+def check(what, has_pass, *words, **env):
+    done = subprocess.run([*NOBODY, *words, str(cat), "/proc/self/maps"],
+                          env={"PATH": os.environ["PATH"], **env}, capture_output=True,
+                          text=True, timeout=20)
+    if done.returncode or "/cat" not in done.stdout:
+        sys.exit(f"{what}: exit {done.returncode}\n{done.stdout}{done.stderr}")
+    if ("/count.so" in done.stdout) != has_pass:
+        sys.exit(f"{what}: the pass is {'missing' if has_pass else 'there'}\n{done.stdout}")
+
+
+check("root's configuration", True)
+check("a wrong environment", True, MVLD_TUNABLES="nonsense", MVLD_CONFIG="/nowhere",
+      MVLD_PASS_PATH="/tmp")
+check("switched off by the environment", True, MVLD_TUNABLES="app.passes=")
+for path in (conf, installed):
+    for mode in (0o664, 0o646):
+        os.chmod(path, mode)
+        check(f"{path} with mode {mode:o}", False)
+    os.chmod(path, 0o644)
+    os.chown(path, 65534, 0)
+    check(f"{path} of nobody", False)
+    os.chown(path, 0, 0)
+check("all as before", True)
+conf.write_text("[app]\nmatch = other\npasses = count\n")
+check("called by another name", False, "bash", "-c", 'exec -a other "$@"', "bash")
+own = here / "own.conf"
+own.write_text(f"[app]\nmatch = {cat}\npasses = count\n")
+os.chmod(own, 0o644)
+check("the user's own configuration", False, MVLD_CONFIG=str(own))
+check("asked for by the environment", False, MVLD_TUNABLES="app.passes=count")
