@@ -17,7 +17,7 @@ if [ -z "${MVLD_FRESH_NAMESPACE-}" ]; then
 fi
 
 scratch=$(mktemp -d "${TMPDIR:-/tmp}/mvld-fresh.XXXXXX")
-trap 'cd /; umount -R "$scratch/root/proc" "$scratch/root/dev" 2>/dev/null || true; rm -rf --one-file-system "$scratch"' EXIT
+trap 'cd /; umount -R "$scratch/root" 2>/dev/null || true; rm -rf --one-file-system "$scratch"' EXIT
 
 if [ -n "${MVLD_FRESH_BASE-}" ] && [ -d "$MVLD_FRESH_BASE/usr" ]; then
     echo "==> Copying the bare Debian 12 from $MVLD_FRESH_BASE"
@@ -28,7 +28,10 @@ else
         { tail "$scratch/log"; exit 1; }
     [ -z "${MVLD_FRESH_BASE-}" ] || cp -a "$scratch/root" "$MVLD_FRESH_BASE"
 fi
+# A mount point of its own, so that programs inside may make mount namespaces.
+mount --bind "$scratch/root" "$scratch/root"
 mount -t proc proc "$scratch/root/proc"
+mount -t sysfs sysfs "$scratch/root/sys"
 mount --rbind /dev "$scratch/root/dev"
 
 inside() {
