@@ -118,8 +118,16 @@ def threads(program):
 
 def environment(program):
     """The library that the loader adds shows in the program's environment or its children's."""
-    program.says("traces of an injected library: 0\nin a child: none", "environment",
+    program.says("run time: yes, in environ: 0, LD_PRELOAD: none\nin a child: none", "environment",
                  config=MANUAL)
+
+
+def preload(program):
+    """A user's own LD_PRELOAD is lost, or gets company."""
+    own = program.folder / "libown.so"
+    support.compile_c(own, "-shared", "-x", "c", "/dev/null", plugin=False)
+    program.says(f"run time: yes, in environ: 0, LD_PRELOAD: {own}\nin a child: {own}",
+                 "environment", config=MANUAL, LD_PRELOAD=own)
 
 
 def off(program):

@@ -139,10 +139,12 @@ static void threads(void)
 static void environment(void)
 {
     extern char **environ;
-    int found = getenv("LD_PRELOAD") != NULL;
+    const char *preload = getenv("LD_PRELOAD");
+    int found = 0;
     for (char **e = environ; *e; e++)
         found += strstr(*e, "libmultiverse") != NULL;
-    printf("traces of an injected library: %d\n", found);
+    printf("run time: %s, in environ: %d, LD_PRELOAD: %s\n", commit ? "yes" : "no", found,
+           preload ? preload : "none");
     fflush(stdout);
     execlp("sh", "sh", "-c", "echo in a child: \"${LD_PRELOAD-none}\"", (char *)NULL);
 }
