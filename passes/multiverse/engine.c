@@ -390,31 +390,45 @@ int mv_create(struct mvld_image *image, const struct mvld_api *api, const struct
 
 /* ---- copies of libmultiverse */
 
+struct attaching {
+    struct mv_engine *engine;
+    const struct mvld_object *object;
+    struct mv_engine *other; /* one that a link holds already */
+    int look_only;
+};
+
 static int attach(void *cookie, const void *desc, size_t size)
 {
-    void **pair = cookie;
-    struct mv_engine *engine = pair[0];
-    const struct mvld_object *object = pair[1];
+    struct attaching *a = cookie;
     const struct mv_library_note *note = desc;
+    struct mv_engine *there;
     struct mv_link *link;
 
     if (size < sizeof *note || note->abi != MV_LINK_ABI)
         return 0;
     link = (struct mv_link *)mv_distance(&note->link);
     if ((uintptr_t)link % 8 ||
-        engine->api->object_holds(object, (uintptr_t)link, sizeof *link,
-                                  PROT_READ | PROT_WRITE) != 1 ||
-        link->size != sizeof *link || link->abi != MV_LINK_ABI || link->engine)
+        a->engine->api->object_holds(a->object, (uintptr_t)link, sizeof *link,
+                                     PROT_READ | PROT_WRITE) != 1 ||
+        link->size != sizeof *link || link->abi != MV_LINK_ABI)
         return 0;
-    __atomic_store_n(&link->engine, engine, __ATOMIC_RELEASE);
+    there = __atomic_load_n(&link->engine, __ATOMIC_ACQUIRE);
+    if (there && there != a->engine)
+        a->other = there;
+    else if (!a->look_only)
+        __atomic_store_n(&link->engine, a->engine, __ATOMIC_RELEASE);
     return 0;
 }
 
-void mv_attach(struct mv_engine *engine, const struct mvld_object *const *objects, size_t n)
+struct mv_engine *mv_attach(struct mv_engine *engine, const struct mvld_object *const *objects,
+                            size_t n)
 {
-    for (size_t i = 0; i < n; i++) {
-        void *pair[2] = {engine, (void *)(uintptr_t)objects[i]};
+    struct attaching a = {.engine = engine};
 
-        engine->api->note_each(objects[i], MULTIVERSE_NOTE_NAME, MV_NOTE_LIBRARY, attach, pair);
-    }
+    for (a.look_only = 1; a.look_only >= 0 && !a.other; a.look_only--)
+        for (size_t i = 0; i < n; i++) {
+            a.object = objects[i];
+            engine->api->note_each(objects[i], MULTIVERSE_NOTE_NAME, MV_NOTE_LIBRARY, attach, &a);
+        }
+    return a.other;
 }

@@ -131,6 +131,7 @@ struct mv_engine {
     struct mv_table points;    /* body or pointer variable -> mv_point */
     struct mv_table by_switch; /* address -> mv_switch */
     struct mv_reply *reply;    /* of the call under way, or NULL */
+    struct mv_engine *other;   /* this one came too late: use that */
     uint8_t forking;           /* between fork_begin and fork_end */
     size_t n_refusals_lost;    /* lines that did not fit */
     size_t refusals_used;
@@ -161,10 +162,13 @@ void mv_table_clear(struct mv_table *);
 void mv_sort(void *elements, size_t n, size_t size);
 
 /* ---- gather.c: lock held, or before anybody else may call */
+/* 0, -ENOMEM; -EALREADY when the process has an engine already: see `other`. */
 int mv_added(struct mv_engine *, const struct mvld_object *const *objects, size_t n);
 void mv_removed(struct mv_engine *, const struct mvld_object *const *objects, size_t n);
-/* Gives this engine to every copy of libmultiverse among the objects. */
-void mv_attach(struct mv_engine *, const struct mvld_object *const *objects, size_t n);
+/* Gives this engine to every copy of libmultiverse among the objects.  When one has
+ * another engine, that is returned, and nothing was given. */
+struct mv_engine *mv_attach(struct mv_engine *, const struct mvld_object *const *objects,
+                            size_t n);
 
 /* ---- sites.c */
 /* Reads the sites of units that have not been read yet.  0 or -ENOMEM. */

@@ -428,6 +428,11 @@ static int gather_object(struct mv_engine *engine, const struct mvld_object *obj
     }
     if (!notes.tables)
         return 0;
+    if (object->why) {
+        release_tables(engine, notes.tables);
+        return mv_fail(engine, EPERM, "%s: its functions and calls stay as they are: %s",
+                       object->name, object->why);
+    }
     unit = engine->api->alloc(engine->image, sizeof *unit);
     if (!unit) {
         release_tables(engine, notes.tables);
@@ -466,7 +471,9 @@ int mv_added(struct mv_engine *engine, const struct mvld_object *const *objects,
     struct mv_reply *reply = engine->reply;
     int err = 0;
 
-    mv_attach(engine, objects, n);
+    engine->other = mv_attach(engine, objects, n);
+    if (engine->other && !engine->units)
+        return mv_fail(engine, EALREADY, "the process has a multiverse engine already");
     engine->reply = NULL; /* a refused object is no failure of the call */
     for (size_t i = 0; i < n && err != -ENOMEM; i++) {
         err = objects[i]->flags & MVLD_OBJECT_OPAQUE ? 0 : gather_object(engine, objects[i]);

@@ -80,8 +80,15 @@ static struct mv_engine *engine_get(void)
     engine = linked();
     err = engine ? 0 : make_engine(&engine);
     if (!err && !linked()) {
-        /* Finds the other copies of the library and gives them the engine too. */
+        /* Finds the other copies of the library, and gives them the engine or takes theirs. */
         err = mv_ops_of(engine)->refresh(engine, &reply);
+        if (err == -EALREADY) {
+            struct mv_engine *late = engine;
+
+            engine = late->other;
+            rimf_image_destroy(late->image);
+            err = 0;
+        }
         __atomic_store_n(&engine_link.engine, engine, __ATOMIC_RELEASE);
     }
     rimf_lock_release(&rimf_sys_kernel, &creation);
@@ -215,10 +222,16 @@ int multiverse_revert_info_refs(const struct multiverse_info_var *info)
     return multiverse_revert_refs(info ? info->location : NULL);
 }
 
+/* Straight to the kernel: write(2) would be a place to be cancelled at, with the
+ * engine's lock held. */
 static void print_line(void *cookie, const char *text)
 {
+    char line[600];
+    int n = snprintf(line, sizeof line, "%s\n", text);
+
     (void)cookie;
-    dprintf(STDERR_FILENO, "%s\n", text);
+    sys_write(&rimf_sys_kernel, STDERR_FILENO, line,
+              n < (int)sizeof line ? (size_t)n : sizeof line - 1);
 }
 
 void multiverse_dump_info(void)
