@@ -127,7 +127,7 @@ void loader_event(struct loader *l)
     if (l->debug->r_state == RT_CONSISTENT && l->debug->r_map) {
         if (l->started)
             objects_changed(l);
-        else if (is_complete(l))
+        else if (l->debug_musl || is_complete(l)) /* musl raises no other before it */
             first_event(l);
     }
     _r_debug.r_version = 1;
