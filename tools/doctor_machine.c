@@ -62,7 +62,7 @@ static void report_counter(struct report *r, const char *name, unsigned type,
         remedy = "a kernel with CONFIG_PERF_EVENTS; no seccomp filter that refuses it";
     if (error)
         report_finding(r, name, FINDING_ABSENT, remedy, "%s (perf_event_paranoid is %s)",
-                       strerror(error), paranoid);
+                       error == ENOENT ? "not on this processor" : strerror(error), paranoid);
     else
         report_finding(r, name, FINDING_OK, NULL, "can be counted");
 }

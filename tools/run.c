@@ -94,10 +94,12 @@ static int check_plan(const struct request *r, const struct program *p)
 
 static int start(const struct program *p, struct command *c, const char *loader)
 {
-    const char *objection = program_objection(p), *file = p->path;
+    const char *objection = program_objection(p), *file = p->path, *off = getenv("MVLD");
 
     if (objection)
         complain("run", "%s: started without mvld: %s", p->path, objection);
+    else if (off && !strcmp(off, "off"))
+        complain("run", "MVLD=off: no pass runs");
     if (p->kind == PROGRAM_PLAIN) {
         /* [loader] [--argv0 NAME] PATH ARGUMENT... */
         const char *argv0 = c->argv[c->first];

@@ -4,6 +4,7 @@
 A failure means that a pass is missing, or shown otherwise than it is.
 """
 import json
+import subprocess
 import sys
 from pathlib import Path
 
@@ -32,5 +33,9 @@ with scratch() as folder:
     code, out, err = run(mvld, "passes", folder)
     equal((code, out), (1, ""), "a file that is no pass")
     contains(err, f"mvld passes: {folder}/text.so: ", "a file that is no pass")
+with open("/dev/full", "w") as full:
+    p = subprocess.run([mvld, "passes"], stdout=full, stderr=subprocess.PIPE, timeout=60)
+equal((p.returncode, p.stderr), (1, b"mvld: writing the output: No space left on device\n"),
+      "output that cannot be written is a failure")
 equal(run(mvld, "passes", "--nonsense")[0], 2, "an unknown option is wrong usage")
 finish()

@@ -80,6 +80,10 @@ with scratch() as folder:
                              env={**own, "MVLD_TUNABLES": "count.what=both"})
     equal(out, "count.what=both:count.prefix=x\n", "what the environment said before stays")
 
+    code, out, err = started("--pass", "count", "--debug", "passes", "echo", "x",
+                             env={**home, "MVLD": "off"})
+    equal((code, out, err), (0, "x\n", "mvld run: MVLD=off: no pass runs\n"), "MVLD=off")
+
     # What cannot be is refused before anything runs.
     for arguments, sentence in (
             (["--pass", "absent"], "there is no pass 'absent'"),
