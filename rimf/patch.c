@@ -267,7 +267,7 @@ static void grow(struct mvld_batch *b, uintptr_t until)
     }
 }
 
-/* Is [start, end) in the last region, or may a region be made that holds it? */
+/* Makes the last region one that holds [start, end), if that may be changed. */
 static int map(struct mvld_batch *b, uintptr_t start, uintptr_t end)
 {
     struct patch_region *region;
@@ -301,13 +301,8 @@ static int map(struct mvld_batch *b, uintptr_t start, uintptr_t end)
 
 static int holds(const struct mvld_patch *patch, const uint8_t *bytes)
 {
-    const volatile uint8_t *now = (const volatile uint8_t *)patch->address;
-
-    for (size_t i = 0; i < patch->length; i++) {
-        if (now[i] != bytes[i])
-            return 0;
-    }
-    return 1;
+    __asm__ volatile("" : : : "memory"); /* methods write behind the compiler's back */
+    return patch_same((const void *)patch->address, bytes, patch->length);
 }
 
 static int verify_one(struct mvld_batch *b, const struct mvld_patch *patch,
@@ -325,9 +320,12 @@ static int verify_one(struct mvld_batch *b, const struct mvld_patch *patch,
     }
     if (end > segment->end || (segment->prot & (PROT_WRITE | PROT_EXEC)) != PROT_EXEC)
         return -EFAULT;
-    r = map(b, patch->address, end);
-    if (r)
-        return r;
+    if (!b->n_regions || end > b->regions[b->n_regions - 1].end ||
+        patch->address < b->regions[b->n_regions - 1].start) {
+        r = map(b, patch->address, end);
+        if (r)
+            return r;
+    }
     return holds(patch, patch->expect) ? 0 : -ESTALE;
 }
 
@@ -335,20 +333,25 @@ static size_t verify(struct mvld_batch *b)
 {
     struct mvld_segment segment = {0, 0, 0};
     struct mvld_patch *furthest = NULL; /* of those before, the one that ends last */
+    uintptr_t taken = 0;                /* its end */
     size_t refused = 0;
+    int any = 0;
 
     b->n_regions = 0;
     for (size_t i = 0; i < b->n; i++) {
         struct mvld_patch *patch = patch_nth(b, i);
         patch->result = verify_one(b, patch, &segment);
-        if (furthest && furthest->address + furthest->length > patch->address) {
+        if (taken > patch->address) {
             furthest->result = furthest->result ? furthest->result : -EEXIST;
             patch->result = patch->result ? patch->result : -EEXIST;
         }
-        if (!furthest || furthest->address + furthest->length < patch->address + patch->length)
+        any |= patch->result;
+        if (taken < patch->address + patch->length) {
             furthest = patch;
+            taken = patch->address + patch->length;
+        }
     }
-    for (size_t i = 0; i < b->n; i++) {
+    for (size_t i = 0; any && i < b->n; i++) {
         const struct mvld_patch *patch = patch_nth(b, i);
         if (patch->result == 0)
             continue;

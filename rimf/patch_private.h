@@ -113,13 +113,53 @@ int patch_settle(struct mvld_batch *, int err);
 /* Fills `runs`: patches whose pages are at most `gap` bytes apart and in one region
  * are in one run.  0, -ENOMEM. */
 int patch_runs(struct mvld_batch *, uintptr_t gap);
-/* A stretch of bytes from one place to another; neither calls nor is replaced by
- * memcpy, which may lie anywhere. */
-static inline __attribute__((always_inline)) void patch_copy(volatile uint8_t *to,
-                                                             const uint8_t *from, size_t n)
+/* The bytes of one patch: 1 to 16.  Inline, for a call of memcpy may lead
+ * anywhere; as two overlapping loads and stores where it can. */
+static inline __attribute__((always_inline)) void patch_copy(void *to, const void *from, size_t n)
 {
-    while (n--)
-        *to++ = *from++;
+    uint64_t head8, tail8;
+    uint32_t head4, tail4;
+
+    if (n >= 8) {
+        __builtin_memcpy(&head8, from, 8);
+        __builtin_memcpy(&tail8, (const char *)from + n - 8, 8);
+        __builtin_memcpy(to, &head8, 8);
+        __builtin_memcpy((char *)to + n - 8, &tail8, 8);
+    } else if (n >= 4) {
+        __builtin_memcpy(&head4, from, 4);
+        __builtin_memcpy(&tail4, (const char *)from + n - 4, 4);
+        __builtin_memcpy(to, &head4, 4);
+        __builtin_memcpy((char *)to + n - 4, &tail4, 4);
+    } else {
+        for (size_t i = 0; i < n; i++)
+            ((volatile char *)to)[i] = ((const char *)from)[i];
+    }
+}
+
+static inline __attribute__((always_inline)) int patch_same(const void *a, const void *b, size_t n)
+{
+    uint64_t a8[2], b8[2];
+    uint32_t a4[2], b4[2];
+
+    if (n >= 8) {
+        __builtin_memcpy(&a8[0], a, 8);
+        __builtin_memcpy(&a8[1], (const char *)a + n - 8, 8);
+        __builtin_memcpy(&b8[0], b, 8);
+        __builtin_memcpy(&b8[1], (const char *)b + n - 8, 8);
+        return a8[0] == b8[0] && a8[1] == b8[1];
+    }
+    if (n >= 4) {
+        __builtin_memcpy(&a4[0], a, 4);
+        __builtin_memcpy(&a4[1], (const char *)a + n - 4, 4);
+        __builtin_memcpy(&b4[0], b, 4);
+        __builtin_memcpy(&b4[1], (const char *)b + n - 4, 4);
+        return a4[0] == b4[0] && a4[1] == b4[1];
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (((const volatile char *)a)[i] != ((const char *)b)[i])
+            return 0;
+    }
+    return 1;
 }
 
 void patch_say(const struct rimf_patcher *, int err, const char *format, ...)

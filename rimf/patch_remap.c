@@ -125,7 +125,7 @@ static int fill(struct mvld_batch *b, const struct patch_run *run, int by_mem, i
         if (by_mem)
             r = patch_mem_write(b->patcher, patch->address + shift, bytes, patch->length);
         else
-            patch_copy((volatile uint8_t *)(patch->address + shift), bytes, patch->length);
+            patch_copy((void *)(patch->address + shift), bytes, patch->length);
     }
     return r;
 }

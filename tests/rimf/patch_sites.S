@@ -5,7 +5,7 @@
  * patch_sites_table as { caller, site }.  Nothing else is in these pages.
  */
         .macro  caller name, offset     /* the site at `offset` of this page */
-        .org    .Lpage + \offset - 5
+        .org    .Lpage + \offset - 5, 0x90 /* nop: objdump reads from the start */
         .globl  \name
         .type   \name, @function
 \name:  mov     $-1, %eax               /* b8 ff ff ff ff   a lost site shows */
