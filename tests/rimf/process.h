@@ -11,6 +11,7 @@
 #include "image_private.h"
 
 #include <link.h>
+#include <sys/mman.h>
 #include <sys/auxv.h>
 #include <unistd.h>
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The seed of the ELF fuzzers: a small object with versions, notes, an IFUNC, PLT
- * entries.
+ * A small object with everything that a reader of ELF meets: versions, notes, an
+ * IFUNC, PLT entries.  Built with each style of hash table; also the seed of the ELF
+ * fuzzers.
  */
 int outside(int);
 int plain(int x);
