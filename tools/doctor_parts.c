@@ -152,8 +152,8 @@ static void report_file(struct report *r, const char *path, const char *name, ui
         report_finding(r, name, FINDING_PROBLEM, "chown it", "%s belongs to user %u", path,
                        st.st_uid);
     else if (st.st_mode & others)
-        report_finding(r, name, FINDING_PROBLEM, "chmod go-w it", "%s has mode %04o: others can write",
-                       path, st.st_mode & 07777);
+        report_finding(r, name, FINDING_PROBLEM, "chmod go-w it",
+                       "%s has mode %04o: others can write", path, st.st_mode & 07777);
     else if (S_ISREG(st.st_mode) && access(path, R_OK))
         report_finding(r, name, FINDING_PROBLEM, "chmod a+r it", "%s: %s", path, strerror(errno));
     else
@@ -187,8 +187,8 @@ static void report_syntax(struct report *r)
 
     config_environment(&query, &environment);
     if (config_read(&query, &environment, &arena, &config, &why) < 0)
-        report_finding(r, "syntax", FINDING_PROBLEM, "correct it: until then nothing is transformed",
-                       "%s", text);
+        report_finding(r, "syntax", FINDING_PROBLEM,
+                       "correct it: until then nothing is transformed", "%s", text);
     else
         report_finding(r, "syntax", FINDING_OK, NULL, "all files can be read");
     arena_free(&arena);

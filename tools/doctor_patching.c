@@ -184,8 +184,8 @@ static void report_selinux(struct report *r)
     if (read_line("/sys/fs/selinux/enforce", enforce, sizeof enforce))
         report_finding(r, "SELinux", FINDING_OK, NULL, "not active");
     else
-        report_finding(r, "SELinux", FINDING_OK, NULL,
-                       *enforce == '1' ? "enforcing: other domains may be allowed less than this one"
+        report_finding(r, "SELinux", FINDING_OK, NULL, "%s",
+                       *enforce == '1' ? "enforcing: other domains may be allowed less than this"
                                        : "permissive");
 }
 
