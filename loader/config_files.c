@@ -75,7 +75,7 @@ static int trusted(const struct reader *r, const char *path, const struct stat *
     return 0;
 }
 
-/* Reads to the end of the file; length, or negative errno. */
+/* As much as the file had when it was looked at; length, or negative errno. */
 static long read_whole(const struct rimf_sys *sys, int fd, char *to, size_t size)
 {
     size_t n = 0;
@@ -88,15 +88,13 @@ static long read_whole(const struct rimf_sys *sys, int fd, char *to, size_t size
             return got < 0 ? got : (long)n;
         n += (size_t)got;
     }
-    return -EFBIG;
+    return (long)n;
 }
 
 static int scan_from(const struct reader *r, const char *path, int fd, char *to, size_t size)
 {
     long length = read_whole(r->query->sys, fd, to, size);
 
-    if (length == -EFBIG)
-        return refuse_at(r->why, EFBIG, path, 0, "the file is larger than 1 MiB, or it grows");
     if (length < 0)
         return refuse_at(r->why, (int)-length, path, 0, "the file cannot be read (error %ld)",
                          -length);
@@ -104,18 +102,18 @@ static int scan_from(const struct reader *r, const char *path, int fd, char *to,
     return config_scan(r->query, r->arena, &text, r->winner, r->why);
 }
 
-static int scan_small(const struct reader *r, const char *path, int fd)
+static int scan_small(const struct reader *r, const char *path, int fd, size_t size)
 {
     char text[ON_STACK];
 
-    return scan_from(r, path, fd, text, sizeof(text));
+    return scan_from(r, path, fd, text, size);
 }
 
-static int scan_large(const struct reader *r, const char *path, int fd)
+static int scan_large(const struct reader *r, const char *path, int fd, size_t size)
 {
     struct arena pages = {.sys = r->query->sys};
-    char *text = arena_alloc(&pages, FILE_MAX + 1);
-    int error = text ? scan_from(r, path, fd, text, FILE_MAX + 1)
+    char *text = arena_alloc(&pages, size);
+    int error = text ? scan_from(r, path, fd, text, size)
                      : refuse(r->why, ENOMEM, "there is no memory to read %s", path);
 
     arena_free(&pages);
@@ -145,8 +143,8 @@ static int read_file(const struct reader *r, int folder, const char *name, const
     else if ((uint64_t)st.st_size > FILE_MAX)
         error = refuse_at(r->why, EFBIG, path, 0, "the file is larger than 1 MiB");
     else if (!(error = trusted(r, path, &st, trust)))
-        error = (uint64_t)st.st_size < ON_STACK ? scan_small(r, path, (int)fd)
-                                                : scan_large(r, path, (int)fd);
+        error = ((uint64_t)st.st_size <= ON_STACK ? scan_small : scan_large)(
+            r, path, (int)fd, (size_t)st.st_size);
     sys_close(sys, (int)fd);
     return error;
 }

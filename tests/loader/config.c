@@ -301,7 +301,10 @@ int main(void)
     CHECK(w->calls == 1, "no configuration costs %u calls", w->calls);
     system_file("; comments only\n");
     EXPECT("", "/bin/true", "true", 0);
-    CHECK(w->calls <= 8, "an empty configuration costs %u calls", w->calls);
+    CHECK(w->calls <= 7, "an empty configuration costs %u calls", w->calls);
+    world_text(w, MVLD_SYSCONF_DIR "/apps.d/none", "");
+    EXPECT("", "/bin/true", "true", 0);
+    CHECK(w->calls <= 10, "an installed configuration costs %u calls", w->calls);
     matching();
     wrong_lines();
     what_is_allowed();

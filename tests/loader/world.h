@@ -64,7 +64,7 @@ static long world_call(const struct rimf_sys *sys, long nr, long a, long b, long
     /* Giving memory back does not fail in a way that anybody could handle. */
     if (++w->calls == w->fail_at && nr != SYS_munmap)
         return -w->fail_error;
-    if (nr == SYS_openat && world_moves((const char *)b)) {
+    if ((nr == SYS_openat || nr == SYS_faccessat) && world_moves((const char *)b)) {
         snprintf(path, sizeof(path), "%s%s", w->root, (const char *)b);
         b = (long)path;
     }
