@@ -100,10 +100,10 @@ static int program_is(const struct pipeline_query *q, const char *text)
         return 1;
     }
     const char *called = q->secure ? NULL : q->name;
+    const char *program = pipeline_program(q);
     if (text[0] == '/')
-        return (q->program && rimf_streq(text, q->program)) ||
-               (called && rimf_streq(text, called));
-    return (q->program && rimf_streq(text, last_part(q->program))) ||
+        return (program && rimf_streq(text, program)) || (called && rimf_streq(text, called));
+    return (program && rimf_streq(text, last_part(program))) ||
            (called && rimf_streq(text, last_part(called)));
 }
 

@@ -22,6 +22,7 @@
 #define FILE_MAX (1024 * 1024UL)
 #define ON_STACK 8192UL
 #define PATH_SIZE 4096UL
+#define USER_FOLDER_SIZE 1024UL /* small: every exec pays for stack that is new to it */
 
 enum trust {
     TRUST_ANY,   /* named by the environment of this very process */
@@ -287,7 +288,7 @@ static int read_system(const struct reader *r)
  * nothing to complain about. */
 static int read_user(const struct reader *r, const struct config_environment *env)
 {
-    char path[PATH_SIZE];
+    char path[USER_FOLDER_SIZE];
     size_t length;
 
     if (env->xdg_config_home)

@@ -245,8 +245,6 @@ int host_map(const struct rimf_sys *sys, struct host *host, struct arena *arena,
     return 0;
 }
 
-#define CANDIDATES 3
-
 static size_t list_candidates(const struct loader *l, const char **candidates)
 {
     size_t n = 0;
@@ -288,13 +286,11 @@ static int try_candidate(struct loader *l, const char *path)
     return err;
 }
 
-/* Maps the first candidate that is a host loader; host->fd stays open.  When there
- * is none, one sentence says why for each. */
-int host_open(struct loader *l, char *why, size_t why_size)
+/* Maps the first candidate that is a host loader; host->fd stays open. */
+int host_open(struct loader *l, int *errors)
 {
-    const char *candidates[CANDIDATES];
-    int errors[CANDIDATES];
-    size_t n = list_candidates(l, candidates), said;
+    const char *candidates[HOST_CANDIDATES];
+    size_t n = list_candidates(l, candidates);
 
     for (size_t i = 0; i < n; i++) {
         errors[i] = try_candidate(l, candidates[i]);
@@ -303,9 +299,17 @@ int host_open(struct loader *l, char *why, size_t why_size)
         rimf_log(&l->log, MVLD_LOG_FILES, "host loader: not %s: it %s", candidates[i],
                  reason(errors[i]));
     }
-    said = rimf_format(why, why_size, "mvld: found no host loader:");
-    for (size_t i = 0; i < n && said < why_size; i++)
-        said += rimf_format(why + said, why_size - said, " %s %s%s", candidates[i],
-                            reason(errors[i]), i + 1 < n ? "," : "\n");
     return -ENOENT;
+}
+
+/* One sentence that says why for each candidate. */
+void host_explain(const struct loader *l, const int *errors, char *why, size_t size)
+{
+    const char *candidates[HOST_CANDIDATES];
+    size_t n = list_candidates(l, candidates);
+    size_t said = rimf_format(why, size, "mvld: found no host loader:");
+
+    for (size_t i = 0; i < n && said < size; i++)
+        said += rimf_format(why + said, size - said, " %s %s%s", candidates[i],
+                            reason(errors[i]), i + 1 < n ? "," : "\n");
 }

@@ -189,7 +189,9 @@ int host_is_ours(const void *head, size_t size);
 int host_parse(struct host *, const void *head, size_t size, uint64_t *low, uint64_t *high,
                uint64_t *align);
 int host_map(const struct rimf_sys *, struct host *, struct arena *, int island);
-int host_open(struct loader *, char *why, size_t why_size);
+#define HOST_CANDIDATES 3
+int host_open(struct loader *, int *errors);
+void host_explain(const struct loader *, const int *errors, char *why, size_t size);
 
 /* hosttext.c */
 const Elf64_Sym *host_symbol(const struct host *, const char *name);

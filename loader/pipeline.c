@@ -97,7 +97,10 @@ static void log_line(void *cookie, const char *text)
 
 static struct pipeline *new_pipeline(const struct pipeline_query *q, struct arena *arena)
 {
-    const char *program = q->program ? q->program : q->name ? q->name : "";
+    const char *program = pipeline_program(q);
+
+    if (!program)
+        program = q->name ? q->name : "";
     struct pipeline *p = arena_alloc(arena, sizeof(*p));
 
     if (!p)
@@ -165,9 +168,9 @@ int pipeline_plan(const struct pipeline_query *q, struct pipeline **out, char *t
     arena_free(&arena);
     if (planned < 0)
         rimf_log(q->log, MVLD_LOG_WARNING, "mvld: %s: the program runs untransformed", why.text);
-    else
+    else if (rimf_log_enabled(q->log, MVLD_LOG_PASSES))
         rimf_log(q->log, MVLD_LOG_PASSES, "no pipeline is configured for %s",
-                 q->program ? q->program : q->name ? q->name : "this program");
+                 pipeline_program(q) ? pipeline_program(q) : q->name ? q->name : "this program");
     return planned;
 }
 

@@ -23,7 +23,17 @@ struct pipeline_query {
     const char *name;    /* as called, for `match = name` */
     const uint8_t *build_id;
     size_t build_id_size;
+    /* When `program` is NULL: asked for it when a configuration names programs.  Most
+     * execs find no configuration, and need not ask the kernel for the path. */
+    const char *(*find_program)(void *cookie);
+    void *cookie;
 };
+
+static inline const char *pipeline_program(const struct pipeline_query *query)
+{
+    return query->program || !query->find_program ? query->program
+                                                  : query->find_program(query->cookie);
+}
 
 /* Reads the configuration and maps the passes that it asks for.  0 with *out
  * NULL when nothing is configured for this program: that is the cheap, common

@@ -14,9 +14,7 @@
 #include <errno.h> /* numbers only */
 #include <fcntl.h> /* numbers only */
 
-/* A longer path is not looked for in the configuration.  Every exec pays for the
- * stack that we touch and the host loader would not. */
-#define PATH 1024
+#define PATH 4096
 
 /* ---- run directly ---------------------------------------------------------------- */
 
@@ -29,7 +27,7 @@ static int one_of(const char *s, const char *const *list)
 }
 
 /* Index of the program in argv, or 0. */
-static size_t find_program(const struct block *block)
+static size_t find_argument(const struct block *block)
 {
     static const char *const with_value[] = {
         "--library-path", "--glibc-hwcaps-prepend", "--glibc-hwcaps-mask", "--inhibit-rpath",
@@ -131,59 +129,62 @@ static void look_at_file(struct loader *l, int fd, char *head, size_t room,
 
 /* ---- the plan ------------------------------------------------------------------------- */
 
-/* `link` is what the kernel knows the program by.  Its path is kept when somebody
- * is going to ask for it: the common case allocates nothing. */
+struct where {
+    struct loader *l;
+    const char *link; /* what the kernel knows the program by */
+};
+
+/* l->program, looked up the first time that somebody asks. */
+static const char *find_program(void *cookie)
+{
+    const struct where *where = cookie;
+    struct loader *l = where->l;
+    char path[PATH];
+    long n;
+
+    if (l->program)
+        return l->program;
+    n = SYS6(l->sys, SYS_readlinkat, AT_FDCWD, where->link, path, sizeof path, 0, 0);
+    if (n <= 0 || n >= (long)sizeof path || path[0] != '/')
+        return NULL;
+    l->program = rimf_heap_alloc(&l->heap, (size_t)n + 1);
+    if (l->program)
+        memcpy(l->program, path, (size_t)n);
+    return l->program;
+}
+
 static void ask(struct loader *l, const char *link, const char *name,
                 const struct identity *identity)
 {
-    char why[512], path[PATH];
-    long n = SYS6(l->sys, SYS_readlinkat, AT_FDCWD, link, path, sizeof path - 1, 0, 0);
-    int known = n > 0 && n < (long)sizeof path - 1 && path[0] == '/';
+    const char *base = name ? rimf_strrchr(name, '/') : NULL;
+    struct where where = {l, link};
     struct pipeline_query query = {
         .sys = l->sys,
         .log = &l->log,
         .envp = l->block.envp,
         .secure = l->block.secure,
-        .program = known ? path : NULL,
-        .name = name,
+        .find_program = find_program,
+        .cookie = &where,
+        .name = base ? base + 1 : name,
         .build_id = identity->build_id,
         .build_id_size = identity->size,
     };
 
-    if (known)
-        path[n] = '\0';
-    if (pipeline_plan(&query, &l->pipeline, why, sizeof why))
+    if (pipeline_plan(&query, &l->pipeline, NULL, 0))
         l->pipeline = NULL; /* the sentence went to the log */
-    if (known && (l->pipeline || l->log.fd >= 0)) {
-        l->program = rimf_heap_alloc(&l->heap, (size_t)n + 1);
-        if (l->program)
-            memcpy(l->program, path, (size_t)n);
-    }
+    if (l->pipeline || l->log.fd >= 0)
+        find_program(&where); /* objects.c calls the executable by its path */
 }
 
-/* l->program, l->host.musl and l->pipeline. */
-void program_plan(struct loader *l)
+static __attribute__((noinline)) void plan_direct(struct loader *l)
 {
     struct identity identity = {0};
     _Alignas(8) char head[1024];
     char link[40];
-    size_t at;
+    size_t at = find_argument(&l->block);
     long fd;
 
-    if (!l->direct) {
-        if (l->block.phdr && l->block.phnum)
-            look_at_memory(l, &identity);
-        if (l->knobs.trace)
-            return;
-        if (l->host.musl) {
-            rimf_log(&l->log, MVLD_LOG_WARNING, "a musl program: no pass runs");
-            return;
-        }
-        ask(l, "/proc/self/exe", l->block.argc ? l->block.argv[0] : NULL, &identity);
-        return;
-    }
-    at = find_program(&l->block);
-    if (!at || l->knobs.trace)
+    if (!at)
         return;
     fd = sys_openat(l->sys, l->block.argv[at], O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0);
     if (sys_failed(fd))
@@ -192,4 +193,24 @@ void program_plan(struct loader *l)
     look_at_file(l, (int)fd, head, sizeof head, &identity);
     ask(l, link, l->block.argv[at], &identity);
     sys_close(l->sys, (int)fd);
+}
+
+/* l->program, l->host.musl and l->pipeline. */
+void program_plan(struct loader *l)
+{
+    struct identity identity = {0};
+
+    if (l->direct) {
+        if (!l->knobs.trace)
+            plan_direct(l);
+        return;
+    }
+    if (l->block.phdr && l->block.phnum)
+        look_at_memory(l, &identity);
+    if (l->knobs.trace)
+        return;
+    if (l->host.musl)
+        rimf_log(&l->log, MVLD_LOG_WARNING, "a musl program: no pass runs");
+    else
+        ask(l, "/proc/self/exe", l->block.argc ? l->block.argv[0] : NULL, &identity);
 }

@@ -131,9 +131,17 @@ static void hand_over(struct loader *l)
     }
 }
 
-struct start loader_start(struct loader *l, uintptr_t *sp)
+static __attribute__((noinline, noreturn)) void give_up(struct loader *l, const int *errors)
 {
     char why[512];
+
+    host_explain(l, errors, why, sizeof why);
+    say_and_exit(l->sys, why);
+}
+
+struct start loader_start(struct loader *l, uintptr_t *sp)
+{
+    int errors[HOST_CANDIDATES];
 
     l->sys = &rimf_sys_kernel;
     l->log.sys = l->sys;
@@ -150,8 +158,8 @@ struct start loader_start(struct loader *l, uintptr_t *sp)
             place_plan(l); /* where objects will go */
     }
     stage_time(l, STAGE_PLANNED);
-    if (host_open(l, why, sizeof why))
-        say_and_exit(l->sys, why);
+    if (host_open(l, errors))
+        give_up(l, errors);
     stage_time(l, STAGE_MAPPED);
     if (!l->knobs.off) {
         l->hooked = host_hook(l) == 0;
