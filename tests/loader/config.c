@@ -19,7 +19,9 @@ static const char *passes_of(const char *program, const char *name, int secure)
 {
     static char result[512];
     static const uint8_t id[] = {0xde, 0xad, 0xbe, 0xef};
-    struct pipeline_query q = {&w->sys, &w->log, w->env, secure, program, name, id, sizeof(id)};
+    struct pipeline_query q = {.sys = &w->sys, .log = &w->log, .envp = w->env,
+                               .secure = secure, .program = program, .name = name,
+                               .build_id = id, .build_id_size = sizeof(id)};
     struct config_environment env;
     struct arena arena = {.sys = &w->sys};
     struct config config;
