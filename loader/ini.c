@@ -40,18 +40,23 @@ int ini_is_name(struct ini_slice s)
  * text pass: what comes later may then rely on there being no NUL. */
 static int take_line(struct ini *ini, struct ini_slice *line, const char **why)
 {
-    const char *p = ini->at;
+    size_t left = (size_t)(ini->end - ini->at);
+    const char *end = ini->at + (left > INI_LINE_MAX ? INI_LINE_MAX + 1 : left), *p = ini->at;
     int control = 0;
 
-    for (; p < ini->end && *p != '\n'; p++) {
+    for (; p < end; p++) {
         unsigned char c = (unsigned char)*p;
+        if (c >= 0x20 && c != 0x7f) /* most of them: this loop sees every byte of every file */
+            continue;
+        if (c == '\n')
+            break;
         int ends_line = c == '\r' && (p + 1 == ini->end || p[1] == '\n');
-        if ((c < 0x20 && c != '\t' && !ends_line) || c == 0x7f)
+        if (c != '\t' && !ends_line)
             control = 1;
-        if ((size_t)(p - ini->at) >= INI_LINE_MAX) {
-            *why = "the line is longer than 4096 bytes";
-            return -EINVAL;
-        }
+    }
+    if (p - ini->at > (long)INI_LINE_MAX) {
+        *why = "the line is longer than 4096 bytes";
+        return -EINVAL;
     }
     if (control) {
         *why = "the line has a control character, the file is not text";
