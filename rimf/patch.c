@@ -365,6 +365,19 @@ static size_t verify(struct mvld_batch *b)
     return refused;
 }
 
+/* The pages of a patch.  Mappings of hugetlbfs can only be changed by whole pages
+ * of theirs. */
+static void pages_of(const struct patch_region *region, const struct mvld_patch *patch,
+                     uintptr_t *start, uintptr_t *stop)
+{
+    uintptr_t page = region->page_size > RIMF_PAGE ? region->page_size : RIMF_PAGE;
+
+    *start = patch->address & ~(page - 1);
+    *stop = (patch->address + patch->length + page - 1) & ~(page - 1);
+    *start = *start < region->start ? region->start : *start;
+    *stop = *stop > region->end ? region->end : *stop;
+}
+
 int patch_runs(struct mvld_batch *b, uintptr_t gap)
 {
     struct patch_run *run = NULL;
@@ -373,12 +386,12 @@ int patch_runs(struct mvld_batch *b, uintptr_t gap)
     b->n_runs = 0;
     for (size_t i = 0; i < b->n; i++) {
         const struct mvld_patch *patch = patch_nth(b, i);
-        uintptr_t start = rimf_page_down(patch->address);
-        uintptr_t stop = rimf_page_up(patch->address + patch->length);
+        uintptr_t start, stop;
         if (patch->result)
             continue;
         while (b->regions[region].end <= patch->address)
             region++;
+        pages_of(&b->regions[region], patch, &start, &stop);
         if (run && run->region == region && start <= run->stop + gap) {
             run->stop = stop;
             run->end = i + 1;
@@ -499,6 +512,8 @@ int rimf_patch_commit(struct mvld_batch *b, struct mvld_patch_report *report)
     if (r == 0) {
         r = rimf_lock_acquire(sys, b->patcher->host.lock);
         if (r >= 0) {
+            if (r == RIMF_LOCK_INHERITED)
+                patch_adopt();
             r = b->n ? commit(b, &method) : 0;
             rimf_lock_release(sys, b->patcher->host.lock);
         } else {

@@ -31,7 +31,7 @@
  *             Threads may run.  The first choice when they do.
  *   selfmem   writes through /proc/self/mem, which needs no protection change;
  *             when threads run, behind breakpoints (patch_int3.c).  The only way
- *             on sealed mappings and on hugetlbfs.
+ *             on sealed mappings.
  *   word      selfmem, but a site inside one aligned 8-byte word is changed by
  *             one store.  Never chosen by default; patch_int3.c says why.
  *
@@ -41,7 +41,8 @@
  *
  * Fork: the child starts with its parent's patches.  A program with threads
  * should call the three hooks below from pthread_atfork, so that no fork happens
- * in the middle of a batch.  No commit between vfork and exec.
+ * in the middle of a batch.  Without them a child may find a batch applied in
+ * part, each site whole.  No commit between vfork and exec.
  */
 #ifndef RIMF_PATCH_H
 #define RIMF_PATCH_H

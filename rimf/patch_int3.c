@@ -26,6 +26,9 @@
  *     signal is queued, until the batch is over and the action put back.  Queued
  *     ones are seen in /proc and waited for;
  *   - a child of vfork in the middle of its life: its signal actions are its own;
+ *   - a bare fork by another thread (no pthread_atfork hooks): the kernel copies
+ *     the signal actions before the memory, so the child may have breakpoints and
+ *     no handler;
  *   - a thread with no room for a signal frame on its stack.
  */
 #include <linux/futex.h>
@@ -59,6 +62,7 @@ static struct {
     struct mvld_batch *batch; /* NULL: none */
     const struct rimf_sys *sys;
     struct action before; /* the application's */
+    int32_t writer;       /* the thread that commits */
     uint32_t done;        /* counts batches: who waits sleeps on it */
     uint32_t users;       /* threads inside the handler */
 } live;
@@ -94,6 +98,33 @@ static uint8_t byte_at(uintptr_t address)
     return *(const volatile uint8_t *)address;
 }
 
+/* fork() copied this process in the middle of a batch, whose writer is not in the
+ * copy: the only thread here ends it.  (With the hooks of patch.h that never
+ * happens; a bare fork system call has none.)  The descriptor in the patcher is the
+ * parent's memory, so another is opened. */
+static void adopt(struct mvld_batch *b)
+{
+    struct rimf_patcher *p = b->patcher;
+    int r;
+
+    if (SYS3(live.sys, SYS_tgkill, SYS3(live.sys, SYS_getpid, 0, 0, 0), live.writer, 0) != -ESRCH ||
+        !patch_alone(live.sys))
+        return;
+    patch_mem_close(p);
+    r = patch_mem_open(p);
+    for (size_t i = 0; r == 0 && i < b->n; i++) {
+        const struct mvld_patch *patch = patch_nth(b, i);
+        if (patch->result == 0 &&
+            !patch_same((const void *)patch->address, patch->replace, patch->length))
+            r = patch_mem_write(p, patch->address, patch->replace, patch->length);
+    }
+    if (r)
+        return;
+    patch_mem_close(p);
+    __atomic_store_n(&live.batch, NULL, __ATOMIC_SEQ_CST);
+    SYS6(live.sys, SYS_rt_sigaction, SIGTRAP, &live.before, 0, 8, 0, 0);
+}
+
 /* Until the site holds an instruction again.  1: it was a site. */
 static int wait_for(uintptr_t site)
 {
@@ -101,15 +132,18 @@ static int wait_for(uintptr_t site)
         int64_t seconds, nanoseconds;
     } timeout = {0, 1000 * 1000};
     uint32_t done = __atomic_load_n(&live.done, __ATOMIC_ACQUIRE);
-    const struct mvld_batch *b = __atomic_load_n(&live.batch, __ATOMIC_SEQ_CST);
+    struct mvld_batch *b = __atomic_load_n(&live.batch, __ATOMIC_SEQ_CST);
 
     /* No breakpoint any more: the batch ended between the trap and now. */
     if (byte_at(site) != 0xcc)
         return 1;
     if (!b || !is_site(b, site))
         return 0;
-    while (byte_at(site) == 0xcc && __atomic_load_n(&live.batch, __ATOMIC_SEQ_CST) == b)
-        SYS6(live.sys, SYS_futex, &live.done, FUTEX_WAIT_PRIVATE, done, &timeout, 0, 0);
+    while (byte_at(site) == 0xcc && __atomic_load_n(&live.batch, __ATOMIC_SEQ_CST) == b) {
+        if (SYS6(live.sys, SYS_futex, &live.done, FUTEX_WAIT_PRIVATE, done, &timeout, 0, 0) ==
+            -ETIMEDOUT)
+            adopt(b);
+    }
     return 1;
 }
 
@@ -156,6 +190,14 @@ static void on_trap(int signal, struct trap_info *info, ucontext_t *context)
 
 /* ---- in the thread that commits ---- */
 
+void patch_adopt(void)
+{
+    struct mvld_batch *b = __atomic_load_n(&live.batch, __ATOMIC_SEQ_CST);
+
+    if (b)
+        adopt(b);
+}
+
 static int install(struct mvld_batch *b)
 {
     /* Everything is blocked in the handler: a handler of the application that ran
@@ -168,6 +210,7 @@ static int install(struct mvld_batch *b)
     int r;
 
     live.sys = b->patcher->host.sys;
+    live.writer = (int32_t)SYS3(live.sys, SYS_gettid, 0, 0, 0);
     /* Before ours is in place, or a trap of the application could come between. */
     r = (int)SYS6(live.sys, SYS_rt_sigaction, SIGTRAP, 0, &live.before, 8, 0, 0);
     if (r)

@@ -105,10 +105,6 @@ static int apply(struct mvld_batch *b)
         return (int)r;
     if (patch_window_hits(b))
         return -EBUSY;
-    for (size_t i = 0; i < b->n_runs; i++) {
-        if (b->regions[b->runs[i].region].page_size > RIMF_PAGE)
-            return -EINVAL;
-    }
     r = window(b, &open);
     /* r < 0: nothing was written, and the copies hold the old bytes. */
     if (open && patch_remap_runs(b, open, r != 0))

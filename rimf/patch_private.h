@@ -203,6 +203,9 @@ int patch_threads_look(struct rimf_patcher *, struct patch_threads *);
  * open (patch_int3.c).  Sites for which `skip` is 1 are done already. */
 int patch_int3(struct mvld_batch *, int (*skip)(const struct mvld_patch *));
 
+/* After fork without the hooks: ends a batch that the parent was writing. */
+void patch_adopt(void);
+
 /* Moves copies over the first n runs, with new bytes or (back) old ones. */
 int patch_remap_runs(struct mvld_batch *, size_t n, int back);
 

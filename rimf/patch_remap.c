@@ -26,6 +26,8 @@
  * is a mapping of its own afterwards.  Pages locked by mlockall(MCL_CURRENT) and
  * protection keys of the text are lost where they are replaced.
  *
+ * On hugetlbfs whole huge pages are copied and moved.
+ *
  * Making the copy needs either the right to turn a page from RW- to R-X, or a
  * writable /proc/self/mem (PR_SET_MDWE, filters against mprotect).
  *
@@ -200,10 +202,6 @@ static int apply(struct mvld_batch *b)
     size_t done, undone;
     int r = patch_runs(b, 0);
 
-    for (size_t i = 0; r == 0 && i < b->n_runs; i++) {
-        if (b->regions[b->runs[i].region].page_size > RIMF_PAGE)
-            r = -EINVAL;
-    }
     if (r)
         return r;
     r = move_all(b, b->n_runs, 0, &done);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * patch_fork METHOD: a thread commits without pause, another forks.  Each child
- * must find whole code, be able to commit, and leave its parent's code alone.  A
- * failure means that a server that forks workers gets ones that crash or hang.
+ * patch_fork METHOD [bare]: a thread commits without pause, another forks.  Each
+ * child must find whole code, be able to commit, and leave its parent's code
+ * alone; with bare fork system calls, without hooks, it must at least find whole
+ * sites, whichever moment of a batch was copied.  A failure means that a server that forks workers gets ones that crash
+ * or hang.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -57,20 +59,104 @@ static int whole(void)
     return 0;
 }
 
+/* Any mixture of states will do, but no breakpoint that nobody takes away, and no
+ * lock that nobody releases. */
+static int whole_sites(int commit_first)
+{
+    struct mvld_patch_report report;
+    struct mvld_batch *b = rimf_patcher_begin(t.patcher);
+    uint8_t old[5], new[5];
+
+    alarm(10);
+    for (int i = 0; i < 2; i++) { /* either ends a batch of which this process has a copy */
+        if (commit_first == i)
+            for (size_t site = 0; site < PATCH_SITES; site++)
+                patch_sites_table[site].caller();
+        else if (rimf_patch_commit(b, NULL))
+            return 4;
+    }
+    for (size_t i = 0; i < PATCH_SITES; i++) {
+        uint8_t *site = patch_sites_table[i].site;
+        int seen = patch_sites_table[i].caller();
+        if (seen < 1 || seen > PATCH_STATES)
+            return 5;
+        patch_sites_encode(site, seen, old);
+        patch_sites_encode(site, 1, new);
+        rimf_patch_add(b, (uintptr_t)site, old, new, 5);
+    }
+    if (rimf_patch_commit(b, &report) || report.refused)
+        return 6;
+    for (size_t i = 0; i < PATCH_SITES; i++) {
+        if (patch_sites_table[i].caller() != 1)
+            return 7;
+    }
+    return 0;
+}
+
+/* The committing thread itself forks at its n-th write.  (A fork by another
+ * thread would copy the signal actions some time before the memory, and breakpoints
+ * could be in the one and their handler not in the other.) */
+static long fork_at, writes;
+
+static void fork_in_batch(struct patch_kernel *k, long nr)
+{
+    sigset_t none;
+    pid_t pid;
+    int status;
+
+    if (nr != SYS_pwrite64 || ++writes != fork_at)
+        return;
+    pid = (pid_t)syscall(SYS_fork);
+    CHECK(pid >= 0);
+    if (pid == 0) {
+        k->before = NULL;
+        sigemptyset(&none);
+        sigprocmask(SIG_SETMASK, &none, NULL);
+        _exit(whole_sites((int)fork_at & 1));
+    }
+    CHECK(waitpid(pid, &status, 0) == pid);
+    CHECK(status == 0, "(fork at write %ld: %x)", fork_at, status);
+}
+
+static void *park(void *unused)
+{
+    for (;;)
+        pause();
+    return unused;
+}
+
+static int in_every_step(void)
+{
+    pthread_t thread;
+
+    CHECK(pthread_create(&thread, NULL, park, NULL) == 0);
+    usleep(20000); /* it starts with all signals blocked */
+    t.kernel.before = fork_in_batch;
+    for (fork_at = 1; fork_at == 1 || writes + 1 >= fork_at; fork_at++) {
+        writes = 0;
+        CHECK(commit_next() == 0);
+    }
+    printf("forked at each of %ld writes\n", writes);
+    CHECK(writes >= 3 * (long)PATCH_SITES);
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     pthread_t thread;
-    int status;
+    int status, bare = argc > 2;
 
     patch_sites_open(&t);
     CHECK(rimf_patcher_set_method(t.patcher, argc > 1 ? argv[1] : "auto") == 0);
-    CHECK(pthread_atfork(prepare, parent, child) == 0);
+    if (bare && !strcmp(argv[1], "selfmem"))
+        return in_every_step();
+    CHECK(bare || pthread_atfork(prepare, parent, child) == 0);
     CHECK(pthread_create(&thread, NULL, committer, NULL) == 0);
     for (int i = 0; i < FORKS; i++) {
-        pid_t pid = fork();
+        pid_t pid = bare ? (pid_t)syscall(SYS_fork) : fork();
         CHECK(pid >= 0);
         if (pid == 0)
-            _exit(whole());
+            _exit(bare ? whole_sites(i & 1) : whole());
         CHECK(waitpid(pid, &status, 0) == pid);
         CHECK(status == 0, "(child %d: %x)", i, status);
     }

@@ -164,6 +164,49 @@ static void sorts(void)
     patch_text_close(&t);
 }
 
+/* Code on hugetlbfs changes by whole huge pages; skipped where there are none. */
+static void huge_pages(void)
+{
+    static const char *const methods[] = {"mprotect", "remap"};
+    const size_t huge = 2UL << 20;
+    struct patch_text t;
+
+    for (size_t m = 0; m < 2; m++) {
+        int fd = memfd_create("code", MFD_HUGETLB);
+        struct mvld_patch_report report;
+        struct mvld_batch *b;
+        uint8_t *fill;
+        memset(&t, 0, sizeof(t));
+        if (fd < 0 || ftruncate(fd, (off_t)huge) ||
+            (fill = mmap(NULL, huge, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0)) == MAP_FAILED) {
+            printf("no huge pages here: not tested\n");
+            close(fd);
+            return;
+        }
+        memset(fill, 0xc3, huge);
+        munmap(fill, huge);
+        t.size = huge;
+        t.code = mmap(NULL, huge, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
+        CHECK(t.code != MAP_FAILED);
+        t.segment = (struct mvld_segment){(uintptr_t)t.code, (uintptr_t)t.code + huge,
+                                          PROT_READ | PROT_EXEC};
+        patch_text_engine(&t);
+        CHECK(rimf_patcher_set_method(t.patcher, methods[m]) == 0);
+        b = rimf_patcher_begin(t.patcher);
+        add(b, t.code + 100, 5);
+        add(b, t.code + huge - 5, 5);
+        CHECK(rimf_patch_commit(b, &report) == 0, "(%s)", t.sentence);
+        CHECK(report.applied == 2 && !strcmp(report.method, methods[m]), "(%s)", report.method);
+        CHECK(!memcmp(t.code + 100, new, 5) && !memcmp(t.code + huge - 5, new, 5));
+        CHECK(t.code[0] == 0xc3 && t.code[huge / 2] == 0xc3);
+        patch_text_all_rx(&t);
+        rimf_patch_end(b);
+        rimf_patcher_destroy(t.patcher);
+        munmap(t.code, huge);
+        close(fd);
+    }
+}
+
 int main(void)
 {
     applies();
@@ -173,5 +216,6 @@ int main(void)
     distrusts_segments(PROT_READ | PROT_WRITE);
     rejects_arguments();
     sorts();
+    huge_pages();
     return 0;
 }
