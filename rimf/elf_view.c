@@ -56,6 +56,8 @@ static int vouched_for(const struct rimf_source *source)
 {
     const Elf64_Dyn *dynamic = source->dynamic;
 
+    if ((uintptr_t)dynamic % 8 != 0)
+        return 0;
     for (size_t i = 0; dynamic && i < DYNAMIC_MAX && dynamic[i].d_tag != DT_NULL; i++) {
         uint64_t value = dynamic[i].d_un.d_ptr;
 

@@ -27,7 +27,8 @@ struct rimf_log;
 
 /* What the feeder knows of one object.  `phdr` may be NULL: then the ELF header
  * is looked for at `bias`, if that page is mapped, and before the dynamic section.
- * `dynamic` and `phdr`, where given, can be read: the host loader has read them.
+ * `dynamic` (to DT_NULL) and `phdr`, where given, can be read: the host loader has
+ * read them.
  * Strings are copied. */
 struct rimf_source {
     const char *name;

@@ -198,6 +198,28 @@ static int as_laid_out(const struct elf_view *view, const uint8_t *data)
            memcmp(view->phdr, data + header.e_phoff, view->phnum * sizeof(Elf64_Phdr)) == 0;
 }
 
+/* A host loader has read the dynamic section to its end. */
+static int terminated(const struct elf_view *view, uintptr_t at)
+{
+    for (; at - (uintptr_t)arena <= SPAN - sizeof(Elf64_Dyn); at += sizeof(Elf64_Dyn)) {
+        Elf64_Dyn entry;
+        int inside = 0;
+
+        for (size_t i = 0; elf_phdr(view, PT_LOAD, i); i++) {
+            const Elf64_Phdr *load = elf_phdr(view, PT_LOAD, i);
+            uintptr_t offset = at - (uintptr_t)arena - load->p_vaddr;
+
+            inside |= offset < load->p_memsz && load->p_memsz - offset >= sizeof entry;
+        }
+        if (!inside)
+            return 0;
+        memcpy(&entry, (void *)at, sizeof entry);
+        if (entry.d_tag == DT_NULL)
+            return 1;
+    }
+    return 0;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct rimf_source source = {.name = "fuzzed"};
@@ -213,7 +235,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (elf_view_probe(&view, &rimf_sys_kernel, &source, &why) > 0 && as_laid_out(&view, data)) {
         const Elf64_Phdr *dynamic = elf_phdr(&view, PT_DYNAMIC, 0);
 
-        if (dynamic)
+        if (dynamic && terminated(&view, (uintptr_t)arena + dynamic->p_vaddr))
             source.dynamic = (const void *)((uintptr_t)arena + dynamic->p_vaddr);
         close_to_the_byte(&view, &source);
         ask(&source);
