@@ -143,6 +143,14 @@ bool mv_bind_names(const_tree fn, std::vector<std::string> &names)
     return found;
 }
 
+/* The C++ front end evaluates an argument before it hands it over, and of a comma
+ * expression only the last part is left. */
+static void explain_parentheses(location_t loc, const char *form)
+{
+    if (!strncmp(lang_hooks.name, "GNU C++", 7))
+        inform(loc, "%s", form);
+}
+
 /* Says what is wrong with the arguments; true when nothing is. */
 static bool check_switch_arguments(tree decl, tree args)
 {
@@ -163,7 +171,8 @@ static bool check_switch_arguments(tree decl, tree args)
             return false;
         } else if (!in_values) {
             error_at(loc, "argument of attribute %<multiverse%> of switch %qD must begin with "
-                     "a string; did you mean %<(\"values\", …)%>?", decl);
+                     "a string", decl);
+            explain_parentheses(loc, "in C++ write multiverse(\"values\", 1, 3, 5), without inner parentheses");
             return false;
         } else if (TREE_CODE(t) != INTEGER_CST) {
             error_at(loc, "value in attribute %<multiverse%> of switch %qD is not an integer "
@@ -195,6 +204,7 @@ static bool check_function_arguments(tree decl, tree args)
         if (!s || (i == 0 && strcmp(s, "bind"))) {
             error_at(loc, "argument of attribute %<multiverse%> of function %qD must be "
                      "%<(\"bind\", \"switch\", …)%>", decl);
+            explain_parentheses(loc, "in C++ write multiverse(\"bind\", \"a\", \"b\"), without inner parentheses");
             return false;
         }
     }
@@ -227,6 +237,11 @@ static bool check_function(tree decl, tree args)
                      decl, name);
             return false;
         }
+    if (DECL_CXX_CONSTRUCTOR_P(decl) || DECL_CXX_DESTRUCTOR_P(decl)) {
+        error_at(DECL_SOURCE_LOCATION(decl), "%qD cannot be %<multiverse%>: a constructor or "
+                 "destructor has several bodies", decl);
+        return false;
+    }
     return check_function_arguments(decl, args);
 }
 

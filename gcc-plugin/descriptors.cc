@@ -239,7 +239,7 @@ static std::string defined_switch(varpool_node *node)
     std::string s = "\t.section multiverse_switches,\"a";
     tree group = node->get_comdat_group();
     if (group)
-        s += std::string("Go\",@progbits,") + IDENTIFIER_POINTER(group) + ",comdat,.Lmv_note\n";
+        s += std::string("Go\",@progbits,.Lmv_note,") + IDENTIFIER_POINTER(group) + ",comdat\n";
     else
         s += "o\",@progbits,.Lmv_note\n";
     return s + switch_text(node->decl, 4);

@@ -82,21 +82,17 @@ tree mv_load_of_switch(gimple *stmt)
 struct follower {
     tree sw;
     constants &found;
+    bool orders; /* order comparisons count, too */
     std::set<tree> seen;
 
-    /* The switch holds `value` when its follow-up does; unless it cannot. */
-    void add(const wide_int_ref &value, const wide_int &added)
-    {
-        add_exact(wi::sub(wide_int::from(value, 128, SIGNED), added));
-    }
-
+    /* The code asks whether the switch is v, computed as if integers had no end. */
     void add_exact(const wide_int &v)
     {
         tree type = TREE_TYPE(sw);
         unsigned precision = TYPE_PRECISION(type);
         signop sign = TYPE_SIGN(type);
         wide_int cut = wide_int::from(wide_int::from(v, precision, sign), 128, sign);
-        /* An unsigned switch compared after widening may look negative. */
+        /* An unsigned switch compared in a signed type may look negative. */
         if (cut == v || (sign == UNSIGNED && wi::neg_p(v) &&
                          wi::eq_p(wide_int::from(v, precision, UNSIGNED),
                                   wide_int::from(cut, precision, UNSIGNED))))
@@ -111,6 +107,8 @@ struct follower {
     void compared(tree_code code, tree constant, const wide_int &added)
     {
         if (TREE_CODE(constant) != INTEGER_CST)
+            return;
+        if (!orders && code != EQ_EXPR && code != NE_EXPR)
             return;
         wide_int c = wi::sub(wide(constant), added);
         add_exact(c);
@@ -183,7 +181,7 @@ struct follower {
     }
 };
 
-static void collect(function *fun, std::unordered_map<unsigned, constants> &out)
+static void collect(function *fun, std::unordered_map<unsigned, constants> &out, bool orders)
 {
     basic_block bb;
     FOR_EACH_BB_FN(bb, fun)
@@ -192,7 +190,7 @@ static void collect(function *fun, std::unordered_map<unsigned, constants> &out)
             tree sw = mv_load_of_switch(stmt);
             if (!sw)
                 continue;
-            follower f{sw, out[DECL_UID(sw)], {}};
+            follower f{sw, out[DECL_UID(sw)], orders, {}};
             f.follow(gimple_get_lhs(stmt), wi::zero(128), 0);
         }
 }
@@ -200,7 +198,7 @@ static void collect(function *fun, std::unordered_map<unsigned, constants> &out)
 void mv_collect_hints(function *fun)
 {
     std::unordered_map<unsigned, constants> found;
-    collect(fun, found);
+    collect(fun, found, true);
     if (!found.empty())
         hints[DECL_UID(fun->decl)] = found;
 }
@@ -247,14 +245,15 @@ std::vector<mv_value> mv_domain(tree sw, function *fun)
     }
     constants found;
     if (TREE_CODE(TREE_TYPE(sw)) != BOOLEAN_TYPE) {
-        std::unordered_map<unsigned, constants> now;
-        collect(fun, now);
-        found = now[DECL_UID(sw)];
         auto early = hints.find(DECL_UID(fun->decl));
         if (early != hints.end() && early->second.count(DECL_UID(sw)))
-            found.insert(early->second[DECL_UID(sw)].begin(), early->second[DECL_UID(sw)].end());
+            found = early->second[DECL_UID(sw)];
         if (tree outer = DECL_INITIAL(fun->decl))
             add_inlined(BLOCK_SUBBLOCKS(outer), DECL_UID(sw), found);
+        /* The border of a table that a `switch` became is no value of the author. */
+        std::unordered_map<unsigned, constants> now;
+        collect(fun, now, found.empty());
+        found.insert(now[DECL_UID(sw)].begin(), now[DECL_UID(sw)].end());
     }
     if (found.empty() || (*found.begin() >= 0 && *found.rbegin() <= 1))
         found = {0, 1};

@@ -173,11 +173,12 @@ static void apply_cap(tree fn, combination &all)
         all.domains[0].resize(std::max<size_t>(1, mv_opts.max_variants -
                                                       mv_is_tracked(all.switches[0])));
         kept.domains.push_back(all.domains[0]);
-        names = "the first values of " + mv_display_name(all.switches[0]);
+        names = std::to_string(all.domains[0].size()) + " values of " +
+                mv_display_name(all.switches[0]);
     }
     location_t loc = DECL_SOURCE_LOCATION(fn);
     if (warning_at(loc, 0, "variation point %qD would have %s variants, more than %u; it is "
-                   "specialised for %s only and reads the other switches at run time",
+                   "specialised for %s only; for the rest it reads its switches at run time",
                    fn, std::to_string((unsigned long long)wanted).c_str(), mv_opts.max_variants, names.c_str()))
         inform(loc, "name the switches that matter with %<multiverse((\"bind\", …))%>, give a "
                "switch fewer values with %<multiverse((\"values\", …))%>, or raise "

@@ -3,6 +3,7 @@
  * Every kind of switch, every value: a variant computes what the generic does.
  * A failure means that a read was replaced wrongly, that a guard names the wrong
  * values, or that a descriptor is broken.
+ * compilers: gcc g++
  */
 #include "../descriptors.h"
 #include <stdbool.h>
@@ -11,7 +12,7 @@
 #define MV __attribute__((multiverse))
 
 MV bool flag;
-MV unsigned char byte;
+MV unsigned char octet;
 MV signed char small;
 MV short half;
 MV unsigned wide;
@@ -19,15 +20,19 @@ MV long long big;
 MV unsigned long long ubig;
 enum mode { FAST = -2, PLAIN = 0, SLOW = 7 };
 MV enum mode mode;
+#ifdef __cplusplus /* evaluates a parenthesised list before the plugin sees it */
+__attribute__((multiverse("values", 1, 3, 5))) unsigned chosen;
+#else
 __attribute__((multiverse(("values", 1, 3, 5)))) unsigned chosen;
-__attribute__((multiverse("values", -1, 4))) int flat;
+#endif
+__attribute__((multiverse("values", -1, 4))) int bare;
 static MV int hidden;
 __attribute__((multiverse("tracked"))) bool tracked;
 
 volatile int effects;
 
 MV int f_flag(int x) { return flag ? x + 1 : x - 1; }
-MV int f_not(void) { if (!byte) return 1; return 2; }
+MV int f_not(void) { if (!octet) return 1; return 2; }
 MV int f_small(void) { if (small == -1) return 11; if (small < -5) return 12; return 13; }
 MV int f_half(int x) { switch (half) { case -3: return x; case 4: return x * 2; case 30000: return 3; } return 4; }
 MV int f_wide(void) { if (wide > 10) return 1; return wide == 0xffffffffu ? 2 : 3; }
@@ -35,11 +40,11 @@ MV int f_big(void) { return big == 0x123456789abcLL ? 1 : big == -0x123456789abc
 MV int f_ubig(void) { return ubig == 0xffffffffffffffffULL ? 1 : ubig == 0x8000000000000000ULL ? 2 : 3; }
 MV int f_mode(void) { return mode == FAST ? 1 : mode == SLOW ? 2 : 3; }
 MV unsigned f_chosen(void) { return chosen; }
-MV int f_flat(void) { return flat; }
+MV int f_flat(void) { return bare; }
 MV int f_hidden(int x) { effects++; return hidden ? x * 3 : x * 5; }
 MV int f_two(int x) { int r = x; if (flag) r += 10; if (hidden == 2) r += 100; return r; }
 MV int f_tracked(void) { return (flag ? 1 : 0) + (tracked ? 2 : 0); }
-static inline __attribute__((always_inline)) int helper(int x) { return byte == 9 ? x + 90 : x; }
+static inline __attribute__((always_inline)) int helper(int x) { return octet == 9 ? x + 90 : x; }
 MV int f_inlined(int x) { return helper(x) + 1; }
 MV double f_double(double d) { return flag ? d * 2 : d / 2; }
 MV void f_void(void) { if (flag) effects += 5; }
@@ -72,16 +77,16 @@ int main(void)
         CHECK(effects == before + (i ? 5 : 0));
     }
     for (int i = -1; i < 256; i++) {
-        byte = i;
+        octet = i;
         SAME(f_not); SAME(f_inlined, 4);
         small = i; SAME(f_small);
     }
-    byte = 0; BOUND(f_not);
-    byte = 1; BOUND(f_not);
-    byte = 9; BOUND(f_inlined);
-    byte = 8; UNBOUND(f_inlined);
+    octet = 0; BOUND(f_not);
+    octet = 1; BOUND(f_not);
+    octet = 9; BOUND(f_inlined);
+    octet = 8; UNBOUND(f_inlined);
     small = -1; BOUND(f_small); CHECK(((int (*)(void))variant_of((void *)f_small))() == 11);
-    for (int i = -10; i < 10; i++) { half = i; SAME(f_half, 3); wide = i; SAME(f_wide); flat = i; SAME(f_flat); }
+    for (int i = -10; i < 10; i++) { half = i; SAME(f_half, 3); wide = i; SAME(f_wide); bare = i; SAME(f_flat); }
     half = 30000; BOUND(f_half); SAME(f_half, 1);
     half = -3; BOUND(f_half);
     wide = 0xffffffffu; BOUND(f_wide); SAME(f_wide);
@@ -98,7 +103,7 @@ int main(void)
         chosen = i; SAME(f_chosen);
         CHECK((variant_of((void *)f_chosen) != (void *)f_chosen) == (i == 1 || i == 3 || i == 5));
     }
-    flat = -1; BOUND(f_flat); flat = 4; BOUND(f_flat); flat = 0; UNBOUND(f_flat);
+    bare = -1; BOUND(f_flat); bare = 4; BOUND(f_flat); bare = 0; UNBOUND(f_flat);
     for (int i = 0; i < 4; i++)
         for (int k = 0; k < 2; k++) {
             hidden = i; flag = k;
