@@ -24,7 +24,7 @@ def run(*command, **more):
 
 
 def main():
-    plugin, include, _ = sys.argv[1:4]
+    plugin, include = (Path(a).resolve() for a in sys.argv[1:3])
     bad = good = 0
     with tempfile.TemporaryDirectory() as folder:
         for options in ("-O2 -ffunction-sections -fdata-sections", "-O0", "-O2 -fno-plt"):

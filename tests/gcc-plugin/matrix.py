@@ -77,7 +77,7 @@ def try_way(compiler, way, case, fixed, plugin, library, folder):
 
 
 def main():
-    plugin, include, library, case = sys.argv[1:5]
+    plugin, include, library, case = (os.path.abspath(a) for a in sys.argv[1:5])
     source = Path(case).read_text()
     ways = [header(source, "only")] if header(source, "only") else WAYS
     for unfit in (header(source, "not for") or "").split():

@@ -23,7 +23,7 @@ def run(folder, *command):
 
 
 def main():
-    plugin, include, library = sys.argv[1], sys.argv[2], Path(sys.argv[3]).resolve()
+    plugin, include, library = (Path(a).resolve() for a in sys.argv[1:4])
     with tempfile.TemporaryDirectory() as folder:
         run(folder, "gcc", "-O1", "-c", f"-I{include}", CASES.parent.parent / "descriptors.c",
             "-o", "descriptors.o")
