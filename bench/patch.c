@@ -174,7 +174,10 @@ static void report(size_t sites, int paged)
         int ends[2], status;
         pid_t child;
 
-        if (pipe(ends) || (child = fork()) < 0)
+        if (pipe(ends))
+            fail("pipe");
+        child = fork();
+        if (child < 0)
             fail("fork");
         if (!child) {
             measure(sites, paged, one);
@@ -208,7 +211,8 @@ static void gaps(void)
         volatile uint8_t sum = 0;
 
         for (size_t i = 0; i < gap + 1024; i++) /* all of it is in use */
-            sum += text[i * PAGE];
+            sum = (uint8_t)(sum + text[i * PAGE]);
+        (void)sum;
         text += 512 * PAGE;
         for (int i = 0; i < STEADY; i++) {
             double start = now();

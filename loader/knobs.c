@@ -50,7 +50,7 @@ static void help(const struct rimf_sys *sys)
     for (size_t i = 0; i < RIMF_COUNT(words); i++) {
         const size_t n = rimf_strlen(words[i].word);
 
-        rimf_format(line, sizeof line, "  %s%s %s\n", words[i].word, "             " + n,
+        rimf_format(line, sizeof line, "  %s%s %s\n", words[i].word, &"             "[n],
                     words[i].help);
         say(sys, 1, line);
     }

@@ -27,5 +27,6 @@ int entry(int x) { return outside(x) + plain(x); }
 int old_versioned(int x) { return x; }
 int new_versioned(int x) { return x + 1; }
 
-static int (*choose(void))(int) { return plain; }
+/* Used by name alone, which clang does not see. */
+__attribute__((used)) static int (*choose(void))(int) { return plain; }
 int indirect(int x) __attribute__((ifunc("choose")));
