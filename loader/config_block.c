@@ -83,6 +83,12 @@ static const char *last_part(const char *path)
     return slash ? slash + 1 : path;
 }
 
+/* 1 when `text`, a path or a name without folder, means the file at `path`. */
+static int names(const char *path, const char *text)
+{
+    return path && rimf_streq(text, text[0] == '/' ? path : last_part(path));
+}
+
 /* How the program was called is the caller's choice, so that a program with more
  * rights than its caller goes by its real path alone. */
 static int program_is(const struct pipeline_query *q, const char *text)
@@ -99,12 +105,9 @@ static int program_is(const struct pipeline_query *q, const char *text)
                 return 0;
         return 1;
     }
-    const char *called = q->secure ? NULL : q->name;
-    const char *program = pipeline_program(q);
-    if (text[0] == '/')
-        return (program && rimf_streq(text, program)) || (called && rimf_streq(text, called));
-    return (program && rimf_streq(text, last_part(program))) ||
-           (called && rimf_streq(text, last_part(called)));
+    if (!q->secure && (names(q->name, text) || names(q->called, text)))
+        return 1;
+    return names(pipeline_program(q), text);
 }
 
 static int one_of(struct ini_slice key, struct ini_slice value, const char *const *words,

@@ -20,13 +20,14 @@ struct pipeline_query {
     char **envp;
     int secure;          /* AT_SECURE: no environment, no file of a user */
     const char *program; /* real path of the program, or NULL when unknown */
-    const char *name;    /* as called, for `match = name` */
+    const char *name;    /* as called, its folder included when there is one: argv[0] */
     const uint8_t *build_id;
     size_t build_id_size;
     /* When `program` is NULL: asked for it when a configuration names programs.  Most
      * execs find no configuration, and need not ask the kernel for the path. */
     const char *(*find_program)(void *cookie);
     void *cookie;
+    const char *called; /* the path that execve was given (AT_EXECFN), or NULL */
 };
 
 static inline const char *pipeline_program(const struct pipeline_query *query)

@@ -156,7 +156,6 @@ static const char *find_program(void *cookie)
 static void ask(struct loader *l, const char *link, const char *name,
                 const struct identity *identity)
 {
-    const char *base = name ? rimf_strrchr(name, '/') : NULL;
     struct where where = {l, link};
     struct pipeline_query query = {
         .sys = l->sys,
@@ -165,7 +164,8 @@ static void ask(struct loader *l, const char *link, const char *name,
         .secure = l->block.secure,
         .find_program = find_program,
         .cookie = &where,
-        .name = base ? base + 1 : name,
+        .name = name,
+        .called = l->direct || !l->block.execfn ? NULL : (const char *)l->block.execfn->a_un.a_val,
         .build_id = identity->build_id,
         .build_id_size = identity->size,
     };

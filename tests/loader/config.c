@@ -11,6 +11,7 @@
 #define CONF MVLD_SYSCONF_DIR "/mvld.conf"
 
 static struct world world, *w = &world;
+static const char *called;
 static char why_text[512];
 
 /* What the configuration says of app.passes for `program`, "" for nothing; the
@@ -21,7 +22,7 @@ static const char *passes_of(const char *program, const char *name, int secure)
     static const uint8_t id[] = {0xde, 0xad, 0xbe, 0xef};
     struct pipeline_query q = {.sys = &w->sys, .log = &w->log, .envp = w->env,
                                .secure = secure, .program = program, .name = name,
-                               .build_id = id, .build_id_size = sizeof(id)};
+                               .build_id = id, .build_id_size = sizeof(id), .called = called};
     struct config_environment env;
     struct arena arena = {.sys = &w->sys};
     struct config config;
@@ -66,6 +67,12 @@ static void matching(void)
     EXPECT("one", NULL, "name", 0);
     EXPECT("one", "/usr/bin/a-1.2", "/usr/bin/a", 0); /* called through a symbolic link */
     EXPECT("", NULL, NULL, 0);
+    called = "/usr/bin/a"; /* by a shell that found it in PATH: argv[0] is no path */
+    EXPECT("one", "/usr/bin/a-1.2", "a-link", 0);
+    w->owner = 0;
+    EXPECT("", "/usr/bin/a-1.2", "a-link", 1);
+    w->owner = -1;
+    called = NULL;
     /* The caller chooses the name, so a program with more rights ignores it. */
     w->owner = 0;
     EXPECT("", "/usr/bin/b", "name", 1);
