@@ -9,8 +9,10 @@ Arguments: ld-mvld.so, the folder of the probes.
 """
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
+import tempfile
 
 loader, folder = map(os.path.abspath, sys.argv[1:])
 passes = pathlib.Path(folder)
@@ -52,3 +54,30 @@ for tunables, sentence in {
     expect(log, f"mvld: MVLD_TUNABLES: {sentence}", "the program runs untransformed")
     if "added" in log:
         sys.exit(f"{tunables}: a pass ran\n{log}")
+
+# A program is known by its real path, by a link to it, and by a script that it runs.
+if not shutil.which("patchelf"):
+    print("no patchelf: programs are not matched by their paths here")
+    sys.exit(0)
+with tempfile.TemporaryDirectory(prefix="mvld-match-") as name:
+    home = pathlib.Path(name).resolve()
+    shutil.copy("/bin/sh", home / "real-sh")
+    subprocess.run(["patchelf", "--set-interpreter", loader, home / "real-sh"], check=True)
+    (home / "my-sh").symlink_to("real-sh")
+    (home / "script").write_text(f"#!{home}/my-sh\necho done\n")
+    os.chmod(home / "script", 0o755)
+    env = {"PATH": f"{home}:{os.environ['PATH']}", "MVLD_DEBUG": "passes",
+           "MVLD_PASS_PATH": folder, "MVLD_CONFIG": str(home / "conf")}
+    for match, command, runs in (
+            (home / "real-sh", "my-sh -c 'echo done'", True),
+            (home / "my-sh", "my-sh -c 'echo done'", True),
+            ("my-sh", "my-sh -c 'echo done'", True),
+            (home / "my-sh", "real-sh -c 'echo done'", False),
+            (home / "script", "script", True),
+            ("script", "script", True),
+            ("script", "my-sh -c 'echo done'", False)):
+        (home / "conf").write_text(f"[app]\nmatch = {match}\npasses = first\n")
+        done = subprocess.run(["/bin/sh", "-c", command], env=env, capture_output=True, text=True,
+                              timeout=30)
+        if done.stdout != "done\n" or ("pass first: done" in done.stderr) != runs:
+            sys.exit(f"match = {match}, {command}: {done.stdout}{done.stderr}")
