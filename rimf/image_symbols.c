@@ -9,6 +9,9 @@
  * cannot be told from outside.  So a reference is bound to a later object only
  * when no other later one defines the name.
  *
+ * A definition is meant, always: where the host loader would give the PLT entry of an
+ * executable at a fixed address for the address of a function, this gives the function.
+ *
  * Limits: STB_GNU_UNIQUE symbols are found in scope order (the host loader keeps
  * the one that was used first); dlmopen's namespaces are not in the image.
  */

@@ -129,6 +129,21 @@ static void out_of_memory(void)
     rimf_image_destroy(image);
 }
 
+/* From a signal handler that interrupted an update. */
+static void interrupted(void)
+{
+    struct mvld_image *image = create(&rimf_sys_kernel);
+    struct rimf_change change;
+
+    update(image, sources, 2);
+    CHECK(rimf_heap_enter(&image->heap) == 0);
+    CHECK(rimf_image_update(image, sources, 3, &change) == -EDEADLK);
+    CHECK(change.n_added == 0 && rimf_api()->object_count(image) == 2);
+    rimf_heap_leave(&image->heap);
+    CHECK(update(image, sources, 3).n_added == 1);
+    rimf_image_destroy(image);
+}
+
 /* ---- many ------------------------------------------------------------------------ */
 
 static double cpu_seconds(void)
@@ -216,6 +231,7 @@ int main(void)
     }
     add_and_remove();
     out_of_memory();
+    interrupted();
     many();
     readers();
     return 0;

@@ -53,6 +53,7 @@ int main(void)
     uintptr_t plain, other, ifunc, canonical = (uintptr_t)lib_plain;
     uintptr_t plain_entry = ENTRY_OF(lib_plain), other_entry = ENTRY_OF(lib_other),
               ifunc_entry = ENTRY_OF(lib_ifunc);
+    struct mvld_symbol symbol;
     void *library;
 
     image = process_image();
@@ -67,6 +68,8 @@ int main(void)
     CHECK(plain_entry != plain && other_entry != other && ifunc_entry != ifunc);
 
     is("address of", target(canonical), plain);
+    CHECK(rimf_api()->symbol_resolve(image, "lib_plain", NULL, &symbol) == 0);
+    is("definition of", symbol.address, plain);
     is("never called", target(plain_entry), plain);
     is("not called yet", target(other_entry), other);
     CHECK(lib_other(1) == 3);
