@@ -18,7 +18,8 @@ static struct arena_chunk *add_chunk(struct arena *a, size_t size)
     if (whole < size)
         return NULL;
     whole = whole < CHUNK ? CHUNK : rimf_page_up(whole);
-    long at = sys_mmap(a->sys, 0, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    long at = sys_mmap(a->sys, 0, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+                       0);
     if (sys_failed(at))
         return NULL;
     struct arena_chunk *chunk = (struct arena_chunk *)at;

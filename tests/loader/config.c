@@ -56,7 +56,8 @@ static void system_file(const char *text)
 
 static void matching(void)
 {
-    system_file("; nothing\n[app]\nmatch = /usr/bin/a, name ,build-id:DEADBEEF\npasses = one, two\n");
+    system_file("; nothing\n[app]\nmatch = /usr/bin/a, name ,build-id:DEADBEEF\n"
+                "passes = one, two\n");
     EXPECT("one, two", "/usr/bin/a", "x", 0);
     EXPECT("one, two", "/opt/name", "/bin/x", 0);
     EXPECT("one, two", "/usr/bin/deadbeef", "q", 0); /* by build-id */

@@ -2,8 +2,9 @@
 """A pass can be written outside the tree, with nothing but mvld/pass.h.
 
 The examples in pass.h and passes/README.md are taken out and built by the command
-that stands there; passes/example/count.c by other compilers and linkers.  Each result runs in a real program.  A failure means: what pass.h promises to
-authors of passes is not true.
+that stands there; passes/example/count.c by other compilers and linkers.  Each
+result runs in a real program.  A failure means: what is promised to authors of
+passes is not true.
 
 Arguments: plan, ld-mvld.so, include/, passes/example/count.c.
 """
