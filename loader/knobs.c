@@ -44,14 +44,14 @@ void say_and_exit(const struct rimf_sys *sys, const char *text)
 
 static void help(const struct rimf_sys *sys)
 {
+    static const char column[] = "             ";
     char line[128];
 
     say(sys, 1, "Valid options for the MVLD_DEBUG environment variable are:\n\n");
     for (size_t i = 0; i < RIMF_COUNT(words); i++) {
         const size_t n = rimf_strlen(words[i].word);
 
-        rimf_format(line, sizeof line, "  %s%s %s\n", words[i].word, &"             "[n],
-                    words[i].help);
+        rimf_format(line, sizeof line, "  %s%s %s\n", words[i].word, &column[n], words[i].help);
         say(sys, 1, line);
     }
     say(sys, 1, "  all           all previous options combined\n"
