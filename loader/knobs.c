@@ -11,6 +11,7 @@
  */
 #include "loader.h"
 
+#include <errno.h> /* numbers only */
 #include <fcntl.h> /* numbers only */
 #include <sys/stat.h>
 
@@ -138,12 +139,26 @@ static void open_log(struct loader *l, const char *output)
         }
     }
     high = SYS3(l->sys, SYS_fcntl, fd, F_DUPFD_CLOEXEC, LOG_FD);
+    if (high == -EINVAL) /* RLIMIT_NOFILE is lower */
+        high = SYS3(l->sys, SYS_fcntl, fd, F_DUPFD_CLOEXEC, 3);
     if (fd != 2)
         sys_close(l->sys, (int)fd);
     if (sys_failed(high))
         return; /* standard error is closed, or descriptors are short */
     l->log.fd = (int)high;
     remember_log(l);
+}
+
+/* The path becomes a name in the link map, and a program may write over its
+ * environment (setproctitle). */
+static void keep_host(struct loader *l)
+{
+    const char *path = l->knobs.host;
+    char *copy = path && *path ? rimf_heap_alloc(&l->heap, rimf_strlen(path) + 1) : NULL;
+
+    if (copy)
+        memcpy(copy, path, rimf_strlen(path));
+    l->knobs.host = copy;
 }
 
 void knobs_read(struct loader *l)
@@ -169,7 +184,7 @@ void knobs_read(struct loader *l)
             } else if ((rest = rimf_after(s, "_DEBUG_OUTPUT="))) {
                 output = rest;
             } else if ((rest = rimf_after(s, "_HOST_LOADER="))) {
-                knobs->host = *rest ? rest : NULL;
+                knobs->host = rest;
             }
         }
     }
@@ -178,6 +193,7 @@ void knobs_read(struct loader *l)
         memset(knobs, 0, sizeof *knobs);
         return;
     }
+    keep_host(l);
     if (knobs->off || !debug)
         return;
     l->log.categories = debug_words(l->sys, debug);

@@ -56,6 +56,7 @@ void block_read(struct block *, uintptr_t *sp);
 struct injection {
     char *ours;  /* the whole "LD_PRELOAD=…"; NULL: nothing injected */
     char *users; /* the user's own, whose place ours took, or NULL */
+    const char *first; /* a library of the program's that must precede ours, or NULL */
 };
 
 /* Moves the block down by this many words when the user has no LD_PRELOAD: the

@@ -77,6 +77,12 @@ static int is_musl(const char *needed)
     return rimf_streq(needed, "libc.so") || rimf_streq(needed, "libc.musl-x86_64.so.1");
 }
 
+/* AddressSanitizer ends a program in which a library comes before its runtime. */
+static int wants_to_be_first(const char *needed)
+{
+    return rimf_after(needed, "libasan.so") || rimf_after(needed, "libclang_rt.asan");
+}
+
 /* Both the kernel and the host loader take the same tables for granted. */
 static void look_at_dynamic(struct loader *l, uintptr_t bias, const Elf64_Dyn *dynamic)
 {
@@ -85,9 +91,14 @@ static void look_at_dynamic(struct loader *l, uintptr_t bias, const Elf64_Dyn *d
     for (const Elf64_Dyn *d = dynamic; d->d_tag != DT_NULL; d++)
         if (d->d_tag == DT_STRTAB)
             strings = (const char *)(bias + d->d_un.d_ptr);
-    for (const Elf64_Dyn *d = dynamic; strings && d->d_tag != DT_NULL; d++)
-        if (d->d_tag == DT_NEEDED && is_musl(strings + d->d_un.d_val))
+    for (const Elf64_Dyn *d = dynamic; strings && d->d_tag != DT_NULL; d++) {
+        if (d->d_tag != DT_NEEDED)
+            continue;
+        if (is_musl(strings + d->d_un.d_val))
             l->host.musl = 1;
+        else if (wants_to_be_first(strings + d->d_un.d_val))
+            l->injection.first = strings + d->d_un.d_val;
+    }
 }
 
 static void look_at_memory(struct loader *l, struct identity *identity)

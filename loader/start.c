@@ -89,10 +89,19 @@ static int can_preload(struct loader *l, const char *library)
     return 1;
 }
 
+static void add_preload(char *text, size_t size, const char *library)
+{
+    size_t n = rimf_strlen(text);
+
+    rimf_format(text + n, size - n, "%s%s", n == sizeof "LD_PRELOAD=" - 1 ? "" : ":",
+                library);
+}
+
 static void preload(struct loader *l)
 {
-    const char *library, *users = l->knobs.preload;
-    size_t size = users ? rimf_strlen(users) + 2 : sizeof "LD_PRELOAD=", n;
+    const char *library, *users = l->knobs.preload ? l->knobs.preload : "LD_PRELOAD=";
+    const char *first = l->injection.first;
+    size_t size = rimf_strlen(users) + 2 + (first ? rimf_strlen(first) + 1 : 0), good = 0;
     char *text;
 
     if (!l->pipeline || l->block.secure || l->host.musl || !pipeline_library(l->pipeline, 0))
@@ -102,10 +111,17 @@ static void preload(struct loader *l)
     text = rimf_heap_alloc(&l->heap, size);
     if (!text)
         return;
-    n = rimf_format(text, size, "%s", users ? users : "LD_PRELOAD=");
-    for (size_t i = 0; (library = pipeline_library(l->pipeline, i)); i++)
-        if (can_preload(l, library))
-            n += rimf_format(text + n, size - n, "%s%s", text[n - 1] == '=' ? "" : ":", library);
+    rimf_format(text, size, "%s", users);
+    if (first)
+        add_preload(text, size, first);
+    for (size_t i = 0; (library = pipeline_library(l->pipeline, i)); i++) {
+        if (!can_preload(l, library))
+            continue;
+        add_preload(text, size, library);
+        good++;
+    }
+    if (!good)
+        return;
     l->injection.users = l->knobs.preload;
     block_inject(&l->block, &l->injection, text);
     rimf_log(&l->log, MVLD_LOG_FILES, "preload: %s", text);

@@ -139,8 +139,8 @@ def debug(programs):
           f"object: {programs.mvld.resolve()}" in logs[0].read_text(), f"{done.stderr}{logs}")
 
 
-def preloading(programs):
-    """A library that a pass brings is not in the global scope, or leaves a trace."""
+def bring(programs):
+    """The folder of a pass that brings a library, and the library."""
     passes = programs.folder / "passes"
     passes.mkdir()
     library = programs.folder / "libbrought.so"
@@ -148,6 +148,12 @@ def preloading(programs):
     support.compile_c(passes / "bring.so", "-shared", "-nostdlib", "-ffreestanding", "-fPIC",
                       "-fno-stack-protector", "-mgeneral-regs-only", "-Wl,-Bsymbolic",
                       f'-DLIBRARY="{library}"', SOURCES / "bring.c", plugin=False)
+    return passes, library
+
+
+def preloading(programs):
+    """A library that a pass brings is not in the global scope, or leaves a trace."""
+    passes, library = bring(programs)
     config = programs.folder / "bring.conf"
     config.write_text(f"[app]\nmatch = {programs.folder}/echo-?\npasses = bring\n"
                       f"[app]\nmatch = {programs.mvld}\npasses = bring\n")
@@ -161,6 +167,16 @@ def preloading(programs):
     check(f"object: {library}" in done.stderr and "LD_PRELOAD: (none)" in done.stdout and
           "auxv: walked" in done.stdout and "differs" not in done.stdout,
           done.stdout + done.stderr)
+
+
+def sanitizer(programs):
+    """AddressSanitizer finds a library before its runtime and ends the program."""
+    passes, library = bring(programs)
+    program = programs.build("echo-a", LOADER, "-fsanitize=address")
+    config = programs.folder / "config"
+    config.write_text(f"[app]\nmatch = {program}\npasses = bring\n")
+    done = execute([program, "sizes"], env={"MVLD_CONFIG": config, "MVLD_PASS_PATH": passes})
+    check(done.returncode == 0 and "LD_PRELOAD: (none)" in done.stdout, done.stdout + done.stderr)
 
 
 def musl(programs):
