@@ -96,12 +96,30 @@ static int map_aside(struct rimf_patcher *p, struct patch_region *region, uintpt
     return 0;
 }
 
-static void drop_asides(struct mvld_batch *b)
+/* Gives back what is left aside.  The runs [0, moved) are gone from there, and other
+ * threads may have mapped something in their place since: it is not ours to unmap. */
+static void drop_asides(struct mvld_batch *b, size_t moved)
 {
+    const struct rimf_sys *sys = b->patcher->host.sys;
+
     for (size_t i = 0; i < b->n_regions; i++) {
         struct patch_region *region = &b->regions[i];
-        if (region->aside)
-            sys_munmap(b->patcher->host.sys, region->aside, region->aside_size);
+        uintptr_t rest = region->aside, end = region->aside + region->aside_size;
+
+        if (!region->aside)
+            continue;
+        for (size_t j = 0; j < moved; j++) {
+            const struct patch_run *run = &b->runs[j];
+            uintptr_t from = run->start + (region->aside - region->aside_home);
+
+            if (run->region != i)
+                continue;
+            if (from > rest)
+                sys_munmap(sys, rest, from - rest);
+            rest = from + (run->stop - run->start);
+        }
+        if (end > rest)
+            sys_munmap(sys, rest, end - rest);
         region->aside = 0;
     }
 }
@@ -154,7 +172,7 @@ static int prepare_by(struct mvld_batch *b, size_t n, int back, int by_mem)
     if (by_mem)
         patch_mem_close(p);
     if (r)
-        drop_asides(b);
+        drop_asides(b, 0);
     return r;
 }
 
@@ -193,7 +211,7 @@ static int move_all(struct mvld_batch *b, size_t n, int back, size_t *done)
         r = move(b, &b->runs[*done]);
         *done += r == 0;
     }
-    drop_asides(b);
+    drop_asides(b, *done);
     return r;
 }
 
