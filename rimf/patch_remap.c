@@ -23,7 +23,7 @@
  * Copies aside are made from the same file, so that perf, gdb and pmap go on
  * seeing the object; only if that file cannot be opened any more (replaced,
  * another root), or may not be mapped, the new pages are anonymous.  Every run
- * is a mapping of its own afterwards.  Pages locked by mlockall(MCL_CURRENT) and
+ * is a mapping of its own afterwards (see stretches).  Pages locked by mlockall(MCL_CURRENT) and
  * protection keys of the text are lost where they are replaced.
  *
  * On hugetlbfs whole huge pages are copied and moved.
@@ -215,10 +215,28 @@ static int move_all(struct mvld_batch *b, size_t n, int back, size_t *done)
     return r;
 }
 
+/* A run costs two mappings for good, of which a process may have 65530, and two
+ * rounds of interrupts to other CPUs; a page between two runs, when it is copied
+ * along, costs its memory.  So few runs are kept apart, many are joined. */
+static int stretches(struct mvld_batch *b)
+{
+    static const struct {
+        size_t gap, most;
+    } tries[] = {{0, 64}, {16 * RIMF_PAGE, 2048}, {128 * RIMF_PAGE, 8192}};
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < RIMF_COUNT(tries); i++) {
+        r = patch_runs(b, tries[i].gap);
+        if (r || b->n_runs <= tries[i].most)
+            return r;
+    }
+    return r ? r : -ENOMEM;
+}
+
 static int apply(struct mvld_batch *b)
 {
     size_t done, undone;
-    int r = patch_runs(b, 0);
+    int r = stretches(b);
 
     if (r)
         return r;
