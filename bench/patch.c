@@ -5,13 +5,14 @@
  *     floor     the pages of the sites to RW- and back to R-X, nothing written
  *     first     the first batch over fresh pages: each is copied from its file
  *     steady    begin, add, commit, end, when the pages are the process's own
- *     remap, selfmem    the methods for threads, steady, here without any
+ *     remap, selfmem    the methods for threads, steady, while one runs
  *
  * Sites lie 16 bytes apart (dense) or in callers of five, one caller a page
  * (paged).  Prints lines for bench/run.py; `patch gaps` instead finds where one
  * mprotect over a hole costs as much as two around it (patch_mprotect.c).
  */
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +27,9 @@
 #define PAGE 4096UL
 #define PROCESSES 15
 #define STEADY 41
+
+/* jmp rel32, call rel32: never run here */
+static const uint8_t site_bytes[2][5] = {{0xe9, 0, 0, 0, 0}, {0xe8, 0x11, 0x22, 0x33, 0x44}};
 
 static struct rimf_lock lock;
 static struct mvld_segment segment;
@@ -86,6 +90,8 @@ static uint8_t *map_text(size_t pages)
         fail(path);
     unlink(path);
     memset(page, 0x90, sizeof(page));
+    for (size_t i = 0; i < PAGE; i += 16)
+        memcpy(page + i, site_bytes[0], 5);
     for (size_t i = 0; i < pages; i++) {
         if (write(fd, page, sizeof(page)) != sizeof(page))
             fail("cannot write the text");
@@ -117,14 +123,14 @@ static size_t place(size_t site, int paged)
 
 static double commit(struct rimf_patcher *p, const uint8_t *text, size_t sites, int paged, int to)
 {
-    static const uint8_t bytes[2][5] = {{0x90, 0x90, 0x90, 0x90, 0x90},
-                                        {0xe8, 0x11, 0x22, 0x33, 0x44}};
     struct mvld_patch_report report;
     double start = now();
-    struct mvld_batch *b = rimf_patcher_begin(p);
+    struct mvld_batch *b = p ? rimf_patcher_begin(p) : NULL;
 
+    if (!b)
+        fail("no engine");
     for (size_t i = 0; i < sites; i++)
-        rimf_patch_add(b, (uintptr_t)text + place(i, paged), bytes[!to], bytes[to], 5);
+        rimf_patch_add(b, (uintptr_t)text + place(i, paged), site_bytes[!to], site_bytes[to], 5);
     if (rimf_patch_commit(b, &report) || report.applied != sites)
         fail("commit");
     rimf_patch_end(b);
@@ -132,9 +138,26 @@ static double commit(struct rimf_patcher *p, const uint8_t *text, size_t sites, 
 }
 
 enum figure { FLOOR, FIRST, STEADY_MPROTECT, STEADY_REMAP, STEADY_SELFMEM, FIGURES };
-static const char *const names[FIGURES] = {"floor", "first", "steady", "steady by remap",
-                                           "steady by selfmem"};
-static const char *const methods[FIGURES] = {NULL, "mprotect", "mprotect", "remap", "selfmem"};
+static const char *const names[FIGURES] = {"floor", "first", "steady", "steady by remap, threads",
+                                           "steady by selfmem, threads"};
+static const char *const methods[FIGURES] = {"mprotect", "mprotect", "mprotect", "remap",
+                                             "selfmem"};
+
+static void *run(void *unused)
+{
+    for (;;)
+        __asm__ volatile("pause");
+    return unused;
+}
+
+static void add_thread(void)
+{
+    pthread_t thread;
+
+    if (pthread_create(&thread, NULL, run, NULL))
+        fail("thread");
+    usleep(5000);
+}
 
 static void measure(size_t sites, int paged, double *out)
 {
@@ -142,20 +165,7 @@ static void measure(size_t sites, int paged, double *out)
     uint8_t *text = map_text(pages);
     double samples[STEADY];
 
-    for (int f = FIRST; f < FIGURES; f++) {
-        struct rimf_patcher *p = engine(methods[f]);
-        out[f] = -1;
-        if (!p)
-            continue;
-        if (f == FIRST) {
-            out[f] = commit(p, text, sites, paged, 1);
-            continue;
-        }
-        for (int i = 0; i < STEADY; i++)
-            samples[i] = commit(p, text, sites, paged, i & 1);
-        commit(p, text, sites, paged, 1);
-        out[f] = median(samples, STEADY);
-    }
+    out[FIRST] = commit(engine("mprotect"), text, sites, paged, 1);
     for (int i = 0; i < STEADY; i++) {
         samples[i] = now();
         if (mprotect(text, pages * PAGE, PROT_READ | PROT_WRITE) ||
@@ -164,6 +174,19 @@ static void measure(size_t sites, int paged, double *out)
         samples[i] = now() - samples[i];
     }
     out[FLOOR] = median(samples, STEADY);
+    for (int f = STEADY_MPROTECT; f < FIGURES; f++) {
+        struct rimf_patcher *p = engine(methods[f]);
+        int n = f == STEADY_MPROTECT ? STEADY : f == STEADY_REMAP ? 11 : 3;
+        out[f] = -1;
+        if (!p)
+            continue;
+        if (f == STEADY_REMAP)
+            add_thread();
+        for (int i = 0; i < n; i++)
+            samples[i] = commit(p, text, sites, paged, i & 1);
+        commit(p, text, sites, paged, 1);
+        out[f] = median(samples, (size_t)n);
+    }
 }
 
 static void report(size_t sites, int paged)
@@ -208,11 +231,9 @@ static void gaps(void)
     for (size_t gap = 16; gap <= 4096; gap *= 2) {
         uint8_t *text = map_text(gap + 1024);
         double one[STEADY], two[STEADY];
-        volatile uint8_t sum = 0;
 
         for (size_t i = 0; i < gap + 1024; i++) /* all of it is in use */
-            sum = (uint8_t)(sum + text[i * PAGE]);
-        (void)sum;
+            (void)*(volatile uint8_t *)(text + i * PAGE);
         text += 512 * PAGE;
         for (int i = 0; i < STEADY; i++) {
             double start = now();

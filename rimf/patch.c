@@ -122,10 +122,10 @@ int rimf_patcher_set_method(struct rimf_patcher *p, const char *name)
 static void *longer(const struct rimf_patch_host *host, void *old, size_t n, size_t size,
                     size_t *capacity)
 {
-    size_t more = *capacity ? *capacity * 2 : 64;
+    size_t more = *capacity ? *capacity * 4 : 64;
     void *array;
 
-    if (more > SIZE_MAX / 2 / size)
+    if (more > SIZE_MAX / 4 / size)
         return NULL;
     array = host->alloc(host->cookie, more * size);
     if (!array)
