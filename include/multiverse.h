@@ -43,6 +43,7 @@
  *             same thread
  *     EPERM   this process may not change its code (see `mvld doctor`)
  *     ENOMEM  out of memory
+ *     EAGAIN  other threads open and close libraries without pause
  *   A call site that could not be changed safely is left as it was; the
  *   function's entry then leads to the variant, so behaviour is the same.
  *

@@ -108,6 +108,9 @@ static void visit_unit(struct batch *batch, struct mv_unit *u,
 {
     size_t n_sites = u->sites_read ? u->n_sites : 0, p = 0;
 
+    if (u->closing)
+        return;
+
     for (size_t i = 0; i < n_sites; i++) {
         for (; p < u->n_points && u->by_pad[p].key < u->sites[i].address; p++)
             if (needs_work(u->by_pad[p].value))
@@ -260,6 +263,7 @@ int mv_write(struct mv_engine *engine, int all)
     struct mvld_patch_report report = {0};
     int changed;
 
+    all |= engine->some_closing; /* the way that knows a site's unit */
     if (!batch.patches)
         return mv_fail(engine, ENOMEM, "out of memory for a batch of patches");
     for (struct mv_unit *u = engine->units; u; u = u->next)
@@ -300,7 +304,7 @@ static int has_guard_on(const struct mv_point *point, const struct mv_switch *sw
 /* Points that something new calls, or that could not be written: once more. */
 static void select_dirty(struct mv_point *point)
 {
-    if (point->selected || !point->dirty)
+    if (point->selected || !point->dirty || point->unit->closing)
         return;
     point->selected = 1;
     point->wanted = point->target;
@@ -310,6 +314,8 @@ static void select_dirty(struct mv_point *point)
 static void decide(struct mv_engine *engine, struct mv_point *point, enum mv_action action,
                    int in_force)
 {
+    if (point->unit->closing)
+        return;
     point->selected = 1;
     if (action == MV_COMMIT) {
         mv_select(engine, point, in_force);

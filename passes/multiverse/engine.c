@@ -84,6 +84,9 @@ int mv_lock(struct mv_engine *engine, struct mv_reply *reply)
         return err;
     }
     engine->reply = reply;
+    engine->some_closing = 0;
+    for (struct mv_unit *u = engine->units; u; u = u->next)
+        u->closing = 0;
     if (err == RIMF_LOCK_INHERITED)
         mv_repair(engine);
     return 0;
@@ -93,6 +96,63 @@ void mv_unlock(struct mv_engine *engine)
 {
     engine->reply = NULL;
     rimf_lock_release(engine->sys, &engine->lock);
+}
+
+struct mv_pin *mv_find_pin(struct mv_reply *reply, uintptr_t bias, const void *dynamic)
+{
+    for (size_t i = 0; i < reply->n_pins; i++)
+        if (reply->pins[i].bias == bias && reply->pins[i].dynamic == dynamic)
+            return &reply->pins[i];
+    return NULL;
+}
+
+/* Units whose object is being closed by another thread are left out of the call.
+ * -EAGAIN: one came after the pins were taken. */
+static int mark_closing(struct mv_engine *engine)
+{
+    struct mv_reply *reply = engine->reply;
+
+    for (struct mv_unit *u = engine->units; reply && reply->pins && u; u = u->next) {
+        struct mv_pin *pin = mv_find_pin(reply, u->object->bias, u->object->dynamic);
+        if (!pin || !(pin->fixed || pin->needed))
+            return -EAGAIN;
+        u->closing = !pin->fixed && !pin->handle;
+        engine->some_closing |= u->closing;
+    }
+    return 0;
+}
+
+/* An object that is known and has no descriptors will not be looked at, unless the
+ * list must be made anew because something was closed. */
+static int is_needed(struct mv_engine *engine, const struct mv_pin *pin, int anew)
+{
+    size_t n = engine->api->object_count(engine->image);
+
+    for (struct mv_unit *u = engine->units; u; u = u->next)
+        if (u->object->bias == pin->bias && u->object->dynamic == pin->dynamic)
+            return 1;
+    for (size_t i = 0; !anew && i < n; i++) {
+        const struct mvld_object *o = engine->api->object_at(engine->image, i);
+
+        if (o && o->bias == pin->bias && o->dynamic == pin->dynamic)
+            return 0;
+    }
+    return 1;
+}
+
+static int op_want_pins(struct mv_engine *engine, struct mv_reply *reply)
+{
+    int err = mv_lock(engine, reply);
+
+    if (err)
+        return err;
+    for (size_t i = 0; i < reply->n_pins; i++)
+        reply->pins[i].needed =
+            !reply->pins[i].fixed &&
+            is_needed(engine, &reply->pins[i],
+                      engine->refresh && engine->n_removed != reply->n_removed);
+    mv_unlock(engine);
+    return 0;
 }
 
 /* Lock, and the objects as they are now. */
@@ -108,9 +168,12 @@ static int enter(struct mv_engine *engine, struct mv_reply *reply)
     if (err)
         return err;
     err = engine->refresh ? engine->refresh(engine) : 0;
+    if (!err)
+        err = mark_closing(engine);
     if (err) {
-        mv_fail(engine, -err, "the objects of the process could not be listed: %s",
-                engine->api->last_error(engine->image));
+        if (err != -EAGAIN)
+            mv_fail(engine, -err, "the objects of the process could not be listed: %s",
+                    engine->api->last_error(engine->image));
         mv_unlock(engine);
     }
     return err;
@@ -122,6 +185,8 @@ struct mv_point *mv_find_point(struct mv_engine *engine, uintptr_t address)
 {
     struct mv_point *point = mv_table_get(&engine->points, address);
 
+    if (point && point->unit->closing)
+        return NULL;
     /* A non-PIE's own PLT entry is what &function yields there. */
     if (!point && address && engine->api->object_find(engine->image, address))
         point = mv_table_get(&engine->points, engine->api->plt_target(engine->image, address));
@@ -321,9 +386,10 @@ static void dump_point(struct mv_point *point, void (*line)(void *, const char *
     line(cookie, text);
 }
 
-static int op_dump(struct mv_engine *engine, void (*line)(void *, const char *), void *cookie)
+static int op_dump(struct mv_engine *engine, void (*line)(void *, const char *), void *cookie,
+                   struct mv_reply *reply)
 {
-    int result = enter(engine, NULL);
+    int result = enter(engine, reply);
 
     if (result)
         return result;
@@ -331,7 +397,7 @@ static int op_dump(struct mv_engine *engine, void (*line)(void *, const char *),
     for (struct mv_switch *sw = engine->switches; !result && sw; sw = sw->next)
         dump_switch(sw, line, cookie);
     for (struct mv_unit *u = engine->units; !result && u; u = u->next)
-        for (size_t i = 0; i < u->n_points; i++) {
+        for (size_t i = 0; !u->closing && i < u->n_points; i++) {
             struct mv_point *p = &u->points[i];
 
             if (!p->variable || mv_table_get(&engine->points, p->variable) == p)
@@ -364,6 +430,7 @@ static const struct mv_ops ops = {
     .abi = MV_LINK_ABI,
     .apply = op_apply,
     .refresh = op_refresh,
+    .want_pins = op_want_pins,
     .is_committed = op_is_committed,
     .bind = op_bind,
     .info_var = op_info_var,

@@ -106,6 +106,7 @@ struct mv_unit {
     struct mv_site *sites;
     size_t n_points, n_guards, n_sites;
     uint8_t sites_read;
+    uint8_t closing; /* may go while the call lasts: touch none of its memory */
     uint8_t fresh; /* came with the gather under way */
 };
 
@@ -122,7 +123,8 @@ struct mv_engine {
     const struct rimf_sys *sys;
     /* Brings the image up to date under a plain ld.so; NULL under mvld. */
     int (*refresh)(struct mv_engine *);
-    void *owner; /* refresh's own */
+    unsigned long long n_added, n_removed; /* refresh's own: as of its last list */
+    uint8_t listed;
     struct rimf_lock lock;
     uint8_t committed;     /* the last operation on everything was a commit */
     uint32_t stamp, clock; /* when; counts operations on everything and on switches */
@@ -131,6 +133,7 @@ struct mv_engine {
     struct mv_table points;    /* body or pointer variable -> mv_point */
     struct mv_table by_switch; /* address -> mv_switch */
     struct mv_reply *reply;    /* of the call under way, or NULL */
+    uint8_t some_closing;      /* a unit is */
     struct mv_engine *other;   /* this one came too late: use that */
     uint8_t forking;           /* between fork_begin and fork_end */
     size_t n_refusals_lost;    /* lines that did not fit */
@@ -152,6 +155,9 @@ int mv_fail(struct mv_engine *, int err, const char *format, ...)
 void mv_report(struct mv_engine *, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* The same, kept for the reports of later commits too. */
 void mv_refuse(struct mv_engine *, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* The pin of this object, or NULL. */
+struct mv_pin *mv_find_pin(struct mv_reply *, uintptr_t bias, const void *dynamic);
 
 /* ---- table.c */
 int mv_table_put(struct mv_engine *, struct mv_table *, uintptr_t key, void *value);

@@ -595,7 +595,7 @@ void mv_removed(struct mv_engine *engine, const struct mvld_object *const *objec
         }
     mv_write(engine, 1); /* a refusal is in the report */
     for (struct mv_unit *u = engine->units; u; u = u->next)
-        for (size_t i = 0; i < u->n_sites; i++)
+        for (size_t i = 0; u->sites_read && i < u->n_sites; i++)
             if (u->sites[i].point && !u->sites[i].point->unit->object)
                 u->sites[i].point = NULL;
     for (struct mv_unit *u = gone, *next; u; u = next) {

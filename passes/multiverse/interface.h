@@ -39,8 +39,22 @@ struct mv_link {
     struct mv_engine *engine; /* NULL until there is one */
 };
 
+/* An object that may be touched while a call lasts: `fixed` ones are never closed,
+ * others not while `handle` is held.  See library/pins.c. */
+struct mv_pin {
+    uintptr_t bias;
+    const void *dynamic;
+    char *name;
+    void *handle;
+    uint8_t fixed, needed;
+};
+
 /* What one call has to say; the library keeps one a thread. */
 struct mv_reply {
+    /* In: the objects of the process.  NULL: nothing can be closed meanwhile. */
+    struct mv_pin *pins;
+    size_t n_pins;
+    unsigned long long n_removed; /* objects closed so far, when they were listed */
     char error[512];
     size_t used, lost; /* bytes of `report`; lines that did not fit */
     char report[3584];
@@ -50,13 +64,16 @@ enum mv_action { MV_COMMIT, MV_REVERT };
 enum mv_scope { MV_ALL, MV_REFS, MV_FUNCTION };
 
 /* The first word of an engine points to this.  All take the lock; negative
- * errno, with the sentence in the reply, which may be NULL. */
+ * errno, with the sentence in the reply, which may be NULL.  -EAGAIN: an object came
+ * that is not among the pins. */
 struct mv_ops {
     uint32_t size, abi;
     /* Number of functions whose binding changed.  `what` is NULL for MV_ALL. */
     int (*apply)(struct mv_engine *, enum mv_action, enum mv_scope, void *what,
                  struct mv_reply *);
     int (*refresh)(struct mv_engine *, struct mv_reply *);
+    /* Sets `needed` of the pins without which this engine could not work. */
+    int (*want_pins)(struct mv_engine *, struct mv_reply *);
     int (*is_committed)(struct mv_engine *, void *function, struct mv_reply *);
     int (*bind)(struct mv_engine *, void *location, int state, struct mv_reply *);
     int (*info_var)(struct mv_engine *, void *location, const struct multiverse_info_var **,
@@ -64,7 +81,8 @@ struct mv_ops {
     int (*info_fn)(struct mv_engine *, void *function, const struct multiverse_info_fn **,
                    struct mv_reply *);
     /* One line at a time, without its newline; the lock is held meanwhile. */
-    int (*dump)(struct mv_engine *, void (*line)(void *cookie, const char *text), void *cookie);
+    int (*dump)(struct mv_engine *, void (*line)(void *cookie, const char *text), void *cookie,
+                struct mv_reply *);
     /* Around fork(): before; after it in the parent; after it in the child. */
     void (*fork_begin)(struct mv_engine *);
     void (*fork_end)(struct mv_engine *, int in_child);

@@ -205,7 +205,7 @@ static int read_unit(struct mv_engine *engine, struct mv_unit *unit)
 int mv_read_sites(struct mv_engine *engine)
 {
     for (struct mv_unit *unit = engine->units; unit; unit = unit->next) {
-        int err = unit->sites_read ? 0 : read_unit(engine, unit);
+        int err = unit->sites_read || unit->closing ? 0 : read_unit(engine, unit);
 
         if (err)
             return err;

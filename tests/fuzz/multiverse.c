@@ -341,7 +341,7 @@ static void use(struct mv_engine *engine)
     ops->apply(engine, MV_COMMIT, MV_ALL, NULL, &reply);
     ops->info_fn(engine, at(CODE, 256), &fn, &reply);
     ops->info_var(engine, at(DATA, 0), &var, &reply);
-    ops->dump(engine, print_nothing, &printed);
+    ops->dump(engine, print_nothing, &printed, &reply);
     ops->apply(engine, MV_REVERT, MV_ALL, NULL, &reply);
 }
 

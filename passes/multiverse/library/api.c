@@ -9,6 +9,7 @@
  * the same code, and it looks at the objects by itself, at every call.
  */
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -101,9 +102,75 @@ static struct mv_engine *engine_get(void)
     return engine;
 }
 
-/* The result of an operation, as multiverse.h has it. */
-static int result_of(int result)
+enum operation { REFRESH, APPLY, IS_COMMITTED, BIND, INFO_VAR, INFO_FN, DUMP };
+
+struct call {
+    enum operation operation;
+    enum mv_action action;
+    enum mv_scope scope;
+    void *what;
+    int state;
+    const struct multiverse_info_var *var;
+    const struct multiverse_info_fn *fn;
+};
+
+/* Straight to the kernel: write(2) would be a place to be cancelled at, with the
+ * engine's lock held. */
+static void print_line(void *cookie, const char *text)
 {
+    char line[600];
+    int n = snprintf(line, sizeof line, "%s\n", text);
+
+    (void)cookie;
+    sys_write(&rimf_sys_kernel, STDERR_FILENO, line,
+              n < (int)sizeof line ? (size_t)n : sizeof line - 1);
+}
+
+static int once(struct mv_engine *engine, struct call *c)
+{
+    const struct mv_ops *ops = mv_ops_of(engine);
+
+    switch (c->operation) {
+    case REFRESH:
+        return ops->refresh(engine, &reply);
+    case APPLY:
+        return ops->apply(engine, c->action, c->scope, c->what, &reply);
+    case IS_COMMITTED:
+        return ops->is_committed(engine, c->what, &reply);
+    case BIND:
+        return ops->bind(engine, c->what, c->state, &reply);
+    case INFO_VAR:
+        return ops->info_var(engine, c->what, &c->var, &reply);
+    case INFO_FN:
+        return ops->info_fn(engine, c->what, &c->fn, &reply);
+    case DUMP:
+        return ops->dump(engine, print_line, NULL, &reply);
+    }
+    return -EINVAL;
+}
+
+/* The engine's answer, as multiverse.h has it. */
+static int call(struct call c, struct call *out)
+{
+    struct mv_engine *engine = engine_get();
+    int result = -EAGAIN;
+
+    if (!engine)
+        return -1;
+    if (reply.pins) /* a handler that interrupted a call of this thread */
+        return failed(EDEADLK, "called while this thread changes code: from a signal handler");
+    for (int tries = 0; result == -EAGAIN && tries < 10000; tries++) {
+        if (tries)
+            sched_yield();
+        result = mv_pins_take(engine, &reply);
+        if (!result)
+            result = once(engine, &c);
+        mv_pins_drop(&reply);
+    }
+    if (result == -EAGAIN)
+        return failed(EAGAIN, "other threads open libraries faster than they can be looked at");
+    if (out)
+        *out = c;
     if (result >= 0)
         return result;
     errno = -result;
@@ -112,20 +179,16 @@ static int result_of(int result)
 
 static int apply(enum mv_action action, enum mv_scope scope, void *what)
 {
-    struct mv_engine *engine;
-
     reply.report[0] = 0;
     if (scope != MV_ALL && !what)
         return failed(EINVAL, scope == MV_REFS ? "NULL is no switch" : "NULL is no function");
-    engine = engine_get();
-    return engine ? result_of(mv_ops_of(engine)->apply(engine, action, scope, what, &reply)) : -1;
+    return call((struct call){.operation = APPLY, .action = action, .scope = scope, .what = what},
+                NULL);
 }
 
 int multiverse_init(void)
 {
-    struct mv_engine *engine = engine_get();
-
-    return engine ? result_of(mv_ops_of(engine)->refresh(engine, &reply)) : -1;
+    return call((struct call){.operation = REFRESH}, NULL);
 }
 
 int multiverse_commit(void)
@@ -170,36 +233,28 @@ int multiverse_revert_func(void *function)
 
 int multiverse_is_committed(void *function)
 {
-    struct mv_engine *engine = engine_get();
-
-    return engine ? result_of(mv_ops_of(engine)->is_committed(engine, function, &reply)) : -1;
+    return call((struct call){.operation = IS_COMMITTED, .what = function}, NULL);
 }
 
 int multiverse_bind(void *location, int state)
 {
-    struct mv_engine *engine = engine_get();
-
-    return engine ? result_of(mv_ops_of(engine)->bind(engine, location, state, &reply)) : -1;
+    return call((struct call){.operation = BIND, .what = location, .state = state}, NULL);
 }
 
 const struct multiverse_info_var *multiverse_info_var(void *location)
 {
-    const struct multiverse_info_var *info = NULL;
-    struct mv_engine *engine = engine_get();
+    struct call out = {.var = NULL};
 
-    if (engine)
-        result_of(mv_ops_of(engine)->info_var(engine, location, &info, &reply));
-    return info;
+    call((struct call){.operation = INFO_VAR, .what = location}, &out);
+    return out.var;
 }
 
 const struct multiverse_info_fn *multiverse_info_fn(void *function)
 {
-    const struct multiverse_info_fn *info = NULL;
-    struct mv_engine *engine = engine_get();
+    struct call out = {.fn = NULL};
 
-    if (engine)
-        result_of(mv_ops_of(engine)->info_fn(engine, function, &info, &reply));
-    return info;
+    call((struct call){.operation = INFO_FN, .what = function}, &out);
+    return out.fn;
 }
 
 int multiverse_commit_info_fn(const struct multiverse_info_fn *info)
@@ -222,24 +277,9 @@ int multiverse_revert_info_refs(const struct multiverse_info_var *info)
     return multiverse_revert_refs(info ? info->location : NULL);
 }
 
-/* Straight to the kernel: write(2) would be a place to be cancelled at, with the
- * engine's lock held. */
-static void print_line(void *cookie, const char *text)
-{
-    char line[600];
-    int n = snprintf(line, sizeof line, "%s\n", text);
-
-    (void)cookie;
-    sys_write(&rimf_sys_kernel, STDERR_FILENO, line,
-              n < (int)sizeof line ? (size_t)n : sizeof line - 1);
-}
-
 void multiverse_dump_info(void)
 {
-    struct mv_engine *engine = engine_get();
-
-    if (engine)
-        mv_ops_of(engine)->dump(engine, print_line, NULL);
+    call((struct call){.operation = DUMP}, NULL);
 }
 
 const char *multiverse_error(void)
@@ -258,6 +298,7 @@ static void before_fork(void)
 {
     struct mv_engine *engine = linked();
 
+    mv_pins_before_fork();
     if (engine)
         mv_ops_of(engine)->fork_begin(engine);
 }
@@ -268,6 +309,7 @@ static void after_fork_in_parent(void)
 
     if (engine)
         mv_ops_of(engine)->fork_end(engine, 0);
+    mv_pins_after_fork(0);
 }
 
 static void after_fork_in_child(void)
@@ -276,6 +318,7 @@ static void after_fork_in_child(void)
 
     if (engine)
         mv_ops_of(engine)->fork_end(engine, 1);
+    mv_pins_after_fork(1);
 }
 
 /* What fails here is said again, with errno, by the first call. */

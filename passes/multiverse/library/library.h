@@ -7,8 +7,18 @@
 
 #include "engine.h"
 
+struct dl_phdr_info;
+
 /* Lists the objects of the process with dl_iterate_phdr and brings image and
  * engine up to date.  0, or negative errno.  objects.c */
 int mv_library_refresh(struct mv_engine *);
+const void *mv_library_dynamic(const struct dl_phdr_info *);
+
+/* Pins the objects that the engine may touch, for one call.  Without the engine's
+ * lock.  0, or negative errno.  pins.c */
+int mv_pins_take(struct mv_engine *, struct mv_reply *);
+void mv_pins_drop(struct mv_reply *);
+void mv_pins_before_fork(void);
+void mv_pins_after_fork(int in_child);
 
 #endif

@@ -3,9 +3,8 @@
  * objects.c: the objects of the process, under a plain ld.so.
  *
  * dl_iterate_phdr counts what was ever added and taken away; when neither count
- * changed there is nothing to do.  Otherwise the list is read again, all of it
- * inside a callback, while the loader's own lock keeps objects from coming and
- * going.
+ * changed there is nothing to do.  Otherwise the list is read again.  What another
+ * thread may close meanwhile was pinned before (pins.c), or is left out.
  *
  * An address is no identity: a library that is closed and opened again often
  * lies where it lay, but unpatched, and maybe it is another file.  So whenever
@@ -30,12 +29,7 @@ struct listing {
     char program[4096];
 };
 
-struct seen {
-    unsigned long long added, removed;
-    int any;
-};
-
-static const void *dynamic_of(const struct dl_phdr_info *info)
+const void *mv_library_dynamic(const struct dl_phdr_info *info)
 {
     for (size_t i = 0; i < info->dlpi_phnum; i++)
         if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
@@ -75,7 +69,7 @@ static int list_object(struct dl_phdr_info *info, size_t size, void *cookie)
     listing->sources[listing->n] = (struct rimf_source){
         .name = name,
         .bias = info->dlpi_addr,
-        .dynamic = dynamic_of(info),
+        .dynamic = mv_library_dynamic(info),
         .phdr = info->dlpi_phdr,
         .phnum = info->dlpi_phnum,
         .flags = flags_of(info, listing->n == 0),
@@ -135,8 +129,8 @@ static size_t keep_known(struct listing *listing, struct rimf_source *kept)
         const struct rimf_source *source = source_of(listing, object);
         int fixed = object->flags & (MVLD_OBJECT_MAIN | MVLD_OBJECT_VDSO | MVLD_OBJECT_LOADER);
 
-        if (source && (fixed || (same_segments(source, object) &&
-                                 mv_object_is_intact(engine, object))))
+        if (source && (fixed || (mv_object_is_intact(engine, object) &&
+                                 same_segments(source, object))))
             kept[n++] = *source;
     }
     return n;
@@ -154,7 +148,30 @@ static int update(struct mv_engine *engine, const struct rimf_source *sources, s
     if (!change.n_added)
         return 0;
     err = mv_added(engine, change.added, change.n_added);
-    return err ? err : mv_apply_fresh(engine);
+    if (!err)
+        err = mv_apply_fresh(engine);
+    return err < 0 ? err : 0;
+}
+
+/* Leaves out what another thread may be closing.  -EAGAIN: something came after the
+ * pins were taken. */
+static int leave_out_closing(struct listing *listing)
+{
+    struct mv_reply *reply = listing->engine->reply;
+    size_t n = 0;
+
+    for (size_t i = 0; reply && reply->pins && i < listing->n; i++) {
+        const struct rimf_source *source = &listing->sources[i];
+        struct mv_pin *pin = mv_find_pin(reply, source->bias, source->dynamic);
+
+        if (!pin)
+            return -EAGAIN;
+        if (pin->fixed || pin->handle || !pin->needed)
+            listing->sources[n++] = *source;
+    }
+    if (reply && reply->pins)
+        listing->n = n;
+    return 0;
 }
 
 static int relist(struct listing *listing, int was_removed)
@@ -170,35 +187,41 @@ static int relist(struct listing *listing, int was_removed)
         return -ENOMEM;
     listing->capacity = n;
     dl_iterate_phdr(list_object, listing);
-    if (was_removed) {
+    err = leave_out_closing(listing);
+    if (!err && was_removed) {
         struct rimf_source *kept = listing->sources + n;
 
         err = update(engine, kept, keep_known(listing, kept));
     }
-    if (err >= 0)
+    if (!err)
         err = update(engine, listing->sources, listing->n);
     engine->api->release(engine->image, listing->sources);
     return err < 0 ? err : 0;
 }
 
-/* Called for the first object, with the loader's lock held. */
+/* Called for the first object, with the list locked. */
 static int look(struct dl_phdr_info *info, size_t size, void *cookie)
 {
     struct listing *listing = cookie;
     struct mv_engine *engine = listing->engine;
-    struct seen *seen = engine->owner;
+    struct mv_reply *reply = engine->reply;
     int counts = size >= offsetof(struct dl_phdr_info, dlpi_subs) + sizeof info->dlpi_subs;
     int err;
 
-    if (counts && seen->any && seen->added == info->dlpi_adds && seen->removed == info->dlpi_subs)
+    if (counts && engine->listed && engine->n_added == info->dlpi_adds &&
+        engine->n_removed == info->dlpi_subs)
         return 1;
+    if (counts && reply && reply->pins && reply->n_removed != info->dlpi_subs)
+        return -EAGAIN;
     name_program(listing);
-    err = relist(listing, seen->any && (!counts || seen->removed != info->dlpi_subs));
+    err = relist(listing, engine->listed && (!counts || engine->n_removed != info->dlpi_subs));
     if (err)
         return err;
-    if (counts)
-        *seen = (struct seen){info->dlpi_adds, info->dlpi_subs, 1};
-    seen->any = 1;
+    if (counts) {
+        engine->n_added = info->dlpi_adds;
+        engine->n_removed = info->dlpi_subs;
+    }
+    engine->listed = 1;
     return 1;
 }
 
@@ -210,10 +233,6 @@ int mv_library_refresh(struct mv_engine *engine)
     listing.engine = engine;
     listing.sources = NULL;
     listing.n = listing.capacity = 0;
-    if (!engine->owner)
-        engine->owner = engine->api->alloc(engine->image, sizeof(struct seen));
-    if (!engine->owner)
-        return -ENOMEM;
     result = dl_iterate_phdr(look, &listing);
     return result < 0 ? result : 0;
 }
