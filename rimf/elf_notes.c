@@ -4,7 +4,9 @@
  *
  * A note is three words (sizes of name and descriptor, type), the name, and the
  * descriptor, the latter two each padded to the alignment of the PT_NOTE, which
- * is 4, and 8 for .note.gnu.property.
+ * is 4, and 8 for .note.gnu.property.  mold puts notes of both alignments into
+ * one PT_NOTE of 8, with gaps of zeros; .note.gnu.property reads the same either
+ * way, so such a segment is read in steps of 4 whenever that leads to its end.
  */
 #include "elf_view.h"
 
@@ -25,9 +27,26 @@ static size_t pad(size_t size, size_t alignment)
     return (size + alignment - 1) & ~(alignment - 1);
 }
 
+/* A note without a name is four bytes of gap before one of alignment 8. */
+static int is_mixed(uintptr_t at, size_t left)
+{
+    while (left >= sizeof(Elf64_Nhdr)) {
+        const Elf64_Nhdr *note = (const Elf64_Nhdr *)at;
+        size_t size = 4;
+
+        if (note->n_namesz)
+            size = pad(pad(sizeof *note + (size_t)note->n_namesz, 4) + note->n_descsz, 4);
+        if (size > left)
+            return 0;
+        at += size;
+        left -= size;
+    }
+    return left == 0;
+}
+
 /* One PT_NOTE.  0, or what the visitor returned. */
 static int walk(const struct visitor *visitor, uintptr_t at, size_t left, size_t alignment,
-                int *truncated)
+                int mixed, int *truncated)
 {
     while (left >= sizeof(Elf64_Nhdr)) {
         const Elf64_Nhdr *note = (const Elf64_Nhdr *)at;
@@ -37,6 +56,11 @@ static int walk(const struct visitor *visitor, uintptr_t at, size_t left, size_t
         size_t desc = pad(sizeof *note + name_size, alignment);
         int result;
 
+        if (mixed && !note->n_namesz) {
+            at += 4;
+            left -= 4;
+            continue;
+        }
         if (desc > left || desc_size > left - desc) {
             *truncated = 1;
             return 0;
@@ -67,7 +91,7 @@ int elf_note_each(const struct elf_view *view, const char *name, uint32_t type,
     for (size_t i = 0; (phdr = elf_phdr(view, PT_NOTE, i)); i++) {
         uintptr_t at = view->bias + phdr->p_vaddr;
         size_t size = phdr->p_memsz < phdr->p_filesz ? phdr->p_memsz : phdr->p_filesz;
-        int result;
+        int result, mixed;
 
         if (!size)
             continue;
@@ -75,7 +99,8 @@ int elf_note_each(const struct elf_view *view, const char *name, uint32_t type,
             truncated = 1;
             continue;
         }
-        result = walk(&visitor, at, size, phdr->p_align == 8 ? 8 : 4, &truncated);
+        mixed = phdr->p_align == 8 && is_mixed(at, size);
+        result = walk(&visitor, at, size, phdr->p_align == 8 && !mixed ? 8 : 4, mixed, &truncated);
         if (result)
             return result;
     }

@@ -214,7 +214,7 @@ static int read_object(struct dl_phdr_info *info, size_t size, void *sites)
             const ElfW(Nhdr) *n = (const void *)p;
             /* A gap before a note of alignment 8; some linkers put all notes into
              * one segment of that alignment. */
-            if (!n->n_namesz && !n->n_descsz) {
+            if (!n->n_namesz) {
                 p += 4;
                 continue;
             }

@@ -24,14 +24,15 @@ def run(*command, **more):
 
 
 def main():
-    plugin, include = (Path(a).resolve() for a in sys.argv[1:3])
+    plugin, include, library = (Path(a).resolve() for a in sys.argv[1:4])
     bad = good = 0
     with tempfile.TemporaryDirectory() as folder:
         for options in ("-O2 -ffunction-sections -fdata-sections", "-O0", "-O2 -fno-plt"):
             subprocess.run(["gcc", "-O1", "-c", f"-I{include}", CASES.parent.parent / "descriptors.c",
                             "-o", "descriptors.o"], cwd=folder, check=True, timeout=60)
             for unit in "main", "other", "strong":
-                subprocess.run(["g++", *options.split(), f"-fplugin={plugin}", "-c", CASES / f"{unit}.cc",
+                subprocess.run(["g++", *options.split(), f"-fplugin={plugin}",
+                                f"-I{include}", "-c", CASES / f"{unit}.cc",
                                 "-o", f"{unit}.o"], cwd=folder, check=True, timeout=60)
             subprocess.run(["ld", "-r", "main.o", "other.o", "-o", "both.o"], cwd=folder, check=True,
                            timeout=60)
@@ -41,7 +42,7 @@ def main():
                         continue
                     for objects in ["main.o", "other.o"], ["both.o"]:
                         command = ["g++", f"-fuse-ld={linker}", *way.split(), *objects, "strong.o",
-                                   "descriptors.o", "-o", "program"]
+                                   "descriptors.o", library / "libmultiverse.a", "-o", "program"]
                         status, text = run(*command, cwd=folder)
                         if not status:
                             status, text = run("./program", cwd=folder)
@@ -53,7 +54,7 @@ def main():
                         good += not status
                         if status:
                             bad += 1
-                            print(f"{options}: {' '.join(command)}\n{text}", file=sys.stderr)
+                            print(f"{options}: {' '.join(map(str, command))}\n{text}", file=sys.stderr)
     print(f"{good} of {good + bad} ways good, linkers: {', '.join(LINKERS)}")
     return bad != 0
 

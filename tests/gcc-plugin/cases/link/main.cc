@@ -6,6 +6,7 @@
 #include "../../descriptors.h"
 #include "shared.h"
 #include <cstring>
+#include <multiverse.h>
 
 MV int mode;
 MV int (*pointer)(int);
@@ -44,6 +45,11 @@ int main()
     unsigned w, f;
     const char *n;
     CHECK(find_switch(&mode, &w, &f, &n) && !strcmp(n, "mode") && (f & 4));
+    /* The run time finds the same. */
+    mode = 1;
+    CHECK(multiverse_commit() >= 3 && multiverse_is_committed((void *)comdat) == 1);
+    mode = 0;
+    CHECK(live(3) == 4 && other_inline(3) == 6 && weak_or_strong(1) == 11);
     printf("%u records, %u sites, dead function %s\n", count_records(), count_sites(),
            find_named("dead_function") ? "kept" : "dropped");
     return 0;
