@@ -68,7 +68,7 @@ def main():
     parser.add_argument("--build", default="build", help="the build folder")
     parser.add_argument("--only", choices=PARTS, action="append", help="this part alone")
     parser.add_argument("--megabytes", type=int, default=100, help="how much grep searches")
-    parser.add_argument("--rounds", type=int, default=9, help="how often each grep is timed")
+    parser.add_argument("--rounds", type=int, default=7, help="how often each grep is timed")
     arguments = parser.parse_args()
     os.environ["MVLD_BUILD"] = str(Path(arguments.build).resolve())
     import support
