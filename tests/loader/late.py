@@ -178,7 +178,7 @@ def audit(program):
 def far(program):
     """With placement = near something is out of reach of a direct call, or with as-is
     something was moved (mvld is the interpreter here: else all is near anyway)."""
-    program.library("one")
+    program.library("one", "-Wl,-z,max-page-size=0x200000")  # mapped in another way
     for kind in "-pie", "-no-pie":
         support.compile_c(program.path, SOURCES / "main.c", "-rdynamic", "-pthread", kind,
                           f"-Wl,--dynamic-linker={support.LOADER}", plugin=False)
@@ -187,7 +187,8 @@ def far(program):
                 [program.path, "+libone.so"], LD_LIBRARY_PATH=program.folder, MVLD_DEBUG="files",
                 config=f"[app]\nmatch = {program.path}\npasses = witness\n"
                        f"placement = {placement}\n", MVLD_PASS_PATH=program.passes)
-            low, high = reach(done.stderr)
+            low, high, last = reach(done.stderr)
+            check(last % 0x200000 == 0, f"not aligned: {last:x}")
             check("one constructor: 1, ok" in done.stdout and
                   (high - low < 2 ** 31) == (placement == "near"),
                   f"{kind} {placement}: {low:x} to {high:x}\n{done.stdout}{done.stderr}")
@@ -197,7 +198,7 @@ def reach(log):
     places = [int(line.rsplit(" at ", 1)[1], 16) for line in log.splitlines()
               if "object: " in line and "linux-vdso" not in line]
     check(len(places) >= 4, log)
-    return min(places), max(places)
+    return min(places), max(places), places[-1]
 
 
 def main():
