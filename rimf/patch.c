@@ -53,20 +53,32 @@ void rimf_patcher_destroy(struct rimf_patcher *p)
     host.release(host.cookie, p);
 }
 
-/* The forking thread keeps its signals: a handler that commits is told -EDEADLK. */
+/* The forking thread keeps its signals: a handler that commits is told -EDEADLK.
+ * A fork by the thread that holds the lock already takes nothing. */
 void rimf_patcher_fork_prepare(struct rimf_patcher *p)
 {
-    rimf_lock_acquire(p->host.sys, p->host.lock);
+    int r = rimf_lock_acquire(p->host.sys, p->host.lock);
+
+    if (r == RIMF_LOCK_INHERITED)
+        patch_adopt();
+    if (r >= 0)
+        p->forking = 1;
 }
 
 void rimf_patcher_fork_parent(struct rimf_patcher *p)
 {
+    if (!p->forking)
+        return;
+    p->forking = 0;
     rimf_lock_release(p->host.sys, p->host.lock);
 }
 
 /* Nobody else is here: those that waited in the parent do not exist. */
 void rimf_patcher_fork_child(struct rimf_patcher *p)
 {
+    if (!p->forking)
+        return;
+    p->forking = 0;
     __atomic_store_n(&p->host.lock->word, 0, __ATOMIC_RELEASE);
 }
 
@@ -97,6 +109,7 @@ static int allowed(struct rimf_patcher *p, const struct patch_method *method)
 int rimf_patcher_set_method(struct rimf_patcher *p, const char *name)
 {
     const struct patch_method *found = NULL;
+    int r;
 
     if (!name)
         return -EINVAL;
@@ -108,12 +121,16 @@ int rimf_patcher_set_method(struct rimf_patcher *p, const char *name)
         found = &patch_method_word;
     if (!found && !rimf_streq(name, "auto"))
         return -EINVAL;
-    if (found && allowed(p, found)) {
-        patch_say(p, -EPERM, "patch method %s cannot be used in this process", name);
-        return -EPERM;
-    }
-    p->forced = found;
-    return 0;
+    r = rimf_lock_acquire(p->host.sys, p->host.lock);
+    if (r < 0)
+        return r;
+    r = found && allowed(p, found) ? -EPERM : 0;
+    if (r)
+        patch_say(p, r, "patch method %s cannot be used in this process", name);
+    else
+        p->forced = found;
+    rimf_lock_release(p->host.sys, p->host.lock);
+    return r;
 }
 
 /* ---- gather ---- */

@@ -39,6 +39,12 @@
  * private, readable, executable and unwritable there is refused (-EFAULT), and
  * without /proc every commit is (-EPERM).
  *
+ * System calls of a batch: rt_sigprocmask, openat and ioctl or read on
+ * /proc/self/maps, unshare (which changes nothing: it tells whether threads run),
+ * prctl, mprotect, close; under threads also mmap, mremap, munmap, membarrier, and
+ * with selfmem pwrite64, rt_sigaction, getdents64, futex.  A filter that answers
+ * any of them with an error is coped with.
+ *
  * Fork: the child starts with its parent's patches.  A program with threads
  * should call the three hooks below from pthread_atfork, so that no fork happens
  * in the middle of a batch.  Without them a child may find a batch applied in
@@ -73,7 +79,7 @@ struct rimf_patcher *rimf_patcher_create(const struct rimf_patch_host *); /* NUL
 void rimf_patcher_destroy(struct rimf_patcher *);                         /* NULL is nothing */
 /* "auto", "mprotect", "remap", "selfmem", "word".  A forced method that cannot
  * serve some batch (mprotect while threads run) gives way to one that can.
- * -EINVAL: no such name.  -EPERM: this process may not use it. */
+ * -EINVAL: no such name.  -EPERM: this process may not use it.  -EDEADLK. */
 int rimf_patcher_set_method(struct rimf_patcher *, const char *name);
 struct mvld_batch *rimf_patcher_begin(struct rimf_patcher *);
 

@@ -94,6 +94,7 @@ struct rimf_patcher {
     uintptr_t scratch; /* one page, R-X: what may this process do? */
     struct mvld_patch *spare; /* the array of the last batch */
     size_t spare_capacity;
+    int forking; /* between the fork hooks, and they hold the lock */
     int alone; /* for the batch under way: nothing else runs in this address space */
     int mem;   /* /proc/self/mem, between patch_mem_open and _close */
     int word_ok; /* an aligned word is written by one store: see patch_method_word */
