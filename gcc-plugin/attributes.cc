@@ -229,8 +229,8 @@ void mv_make_noipa(tree fndecl)
 
 static bool check_function(tree decl, tree args)
 {
-    static const char *const conflicts[] = {"always_inline", "naked", "ifunc", "gnu_inline",
-                                            "target_clones", "ms_hook_prologue"};
+    static const char *const conflicts[] = {"always_inline", "naked", "ifunc", "target_clones",
+                                            "ms_hook_prologue"};
     for (const char *name : conflicts)
         if (lookup_attribute(name, DECL_ATTRIBUTES(decl))) {
             error_at(DECL_SOURCE_LOCATION(decl), "function %qD cannot be %<multiverse%> and %qs",

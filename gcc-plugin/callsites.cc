@@ -140,7 +140,7 @@ static rtx_insn *last_of_entry()
 
 static void pad_entry(tree fndecl)
 {
-    std::string pad = ".Lmv_pad" + std::to_string(DECL_UID(fndecl));
+    std::string pad = mv_label("pad", fndecl);
     std::string text = ".p2align 3,,4\n" + pad + ":\n\t.byte 0x0f, 0x1f, 0x44, 0x00, 0x00\n" +
                        mv_function_text(fndecl, mv_find_record(fndecl), pad, anchor(false, pad));
     if (rtx_insn *last = last_of_entry())
@@ -153,8 +153,8 @@ static void pad_entry(tree fndecl)
 
 static void measure(tree variant)
 {
-    std::string size = mv_size_symbol(variant);
-    std::string end = ".Lmv_stop" + std::to_string(DECL_UID(variant));
+    std::string size = mv_label("size", variant);
+    std::string end = mv_label("stop", variant);
     if (crtl->has_bb_partition)
         raw_after("\t.set " + size + ", 0", get_last_insn());
     else

@@ -39,9 +39,11 @@ void mv_note_needed()
     note_needed = true;
 }
 
-std::string mv_size_symbol(tree variant)
+std::string mv_label(const char *kind, tree decl)
 {
-    return format(".Lmv_size%u", DECL_UID(variant));
+    static std::unordered_map<unsigned, unsigned> numbers;
+    unsigned number = numbers.insert({DECL_UID(decl), numbers.size()}).first->second;
+    return format(".Lmv_%s%u", kind, number);
 }
 
 static std::string quoted(const std::string &s)
@@ -131,7 +133,7 @@ static std::string record_text(const std::string &name, const std::string &body,
         bool here = node && !node->in_other_partition;
         unsigned n = count_guards(v);
         s += "\t.long " + symbol + "-.\n";
-        s += "\t.long " + (here ? mv_size_symbol(v.decl) : "0") + "\n";
+        s += "\t.long " + (here ? mv_label("size", v.decl) : "0") + "\n";
         s += format("\t.value %u, %u, %u, 0\n", first, n, name_at <= 0xffff ? name_at : 0);
         name_at += symbol.size() + 1;
         first += n;
@@ -146,7 +148,7 @@ static std::string record_text(const std::string &name, const std::string &body,
 std::string mv_function_text(tree fndecl, const mv_record *record, const std::string &pad,
                              const std::string &anchor)
 {
-    std::string body = format(".Lmv_body%u", DECL_UID(fndecl));
+    std::string body = mv_label("body", fndecl);
     std::string s = "\t.set " + body + ", " + mv_symbol(fndecl) + "\n";
     s += "\t.pushsection multiverse_functions,\"ao?\",@progbits," + anchor + "\n";
     s += record_text(mv_display_name(fndecl), body, pad, "", record);
@@ -190,7 +192,7 @@ static std::string stub_text(tree stub, tree pointer)
 {
     std::string name = mv_symbol(stub), variable = mv_symbol(pointer);
     bool comdat = TREE_PUBLIC(pointer);
-    std::string pad = format(".Lmv_pad%u", DECL_UID(stub));
+    std::string pad = mv_label("pad", stub);
     std::string s = "\t.section .text." + name + ",\"ax" + (comdat ? "G" : "") + "\",@progbits";
     s += comdat ? "," + name + ",comdat\n" : "\n";
     if (comdat)

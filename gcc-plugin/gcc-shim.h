@@ -3,9 +3,9 @@
  * gcc-shim.h: the one place that knows GCC's headers, their order, and what
  * differs between versions.
  *
- * The plugin is written for GCC 12.  Whatever 13, 14 and 15 renamed or moved is
- * wrapped here, under a name that the other files use; they contain no #if on
- * GCC's version.
+ * The plugin is written for GCC 12 and tested with no other.  What another version
+ * renames or moves is to be wrapped here, under a name that the other files use;
+ * they contain no #if on GCC's version.
  */
 #ifndef MULTIVERSE_GCC_SHIM_H
 #define MULTIVERSE_GCC_SHIM_H
@@ -77,14 +77,13 @@ extern bool dwarf2out_do_cfi_asm(void);
 #error "the multiverse plugin needs GCC 12 or later"
 #endif
 
-/* GCC 14 made the name of a pass's execute() argument and the vec<> of the
- * attribute table scoped; registration of one attribute stayed as it is.
- * GCC 13 changed `add_reg_note`-free helpers only.  GCC 15 dropped TODO_verify_*.
- */
-#if GCCPLUGIN_VERSION_MAJOR >= 15
-#define SHIM_ASM_VOLATILE(stmt) gimple_asm_set_volatile((stmt), true)
-#else
-#define SHIM_ASM_VOLATILE(stmt) gimple_asm_set_volatile((stmt), true)
-#endif
+/* Turns warnings off or on; returns whether they were off.  diagnostic_context
+ * hides the field behind functions in later versions. */
+static inline bool shim_inhibit_warnings(bool off)
+{
+    bool before = global_dc->dc_inhibit_warnings;
+    global_dc->dc_inhibit_warnings = off;
+    return before;
+}
 
 #endif

@@ -117,7 +117,9 @@ std::string mv_function_text(tree fndecl, const mv_record *record, const std::st
 /* `anchor` is any label of the section that the code is in. */
 std::string mv_callsite_text(const std::string &label, const std::string &callee,
                              const std::string &anchor);
-std::string mv_size_symbol(tree variant);
+/* A local label of a declaration: `.Lmv_KIND` and a number that does not depend
+ * on -g, as DECL_UID would. */
+std::string mv_label(const char *kind, tree decl);
 bool mv_is_large_model();
 void mv_note_needed();
 void mv_finish_unit();

@@ -81,7 +81,7 @@ void mv_attach_record(cgraph_node *generic, const std::vector<tree> &switches,
     vec_safe_push(inputs, build_tree_list(build_tree_list(NULL_TREE, build_string(2, "i")),
                                           build_fold_addr_expr(var)));
     gasm *stmt = gimple_build_asm_vec(marker, inputs, nullptr, nullptr, nullptr);
-    SHIM_ASM_VOLATILE(stmt);
+    gimple_asm_set_volatile(stmt, true);
     basic_block entry = split_edge(single_succ_edge(ENTRY_BLOCK_PTR_FOR_FN(cfun)));
     gimple_stmt_iterator gsi = gsi_start_bb(entry);
     gsi_insert_before(&gsi, stmt, GSI_NEW_STMT);

@@ -361,12 +361,11 @@ static void specialise(cgraph_node *node, const combination &c, const std::vecto
     update_ssa(TODO_update_ssa);
 
     /* What the generic has to say to its author it has said already. */
-    bool quiet = global_dc->dc_inhibit_warnings;
-    global_dc->dc_inhibit_warnings = true;
+    bool quiet = shim_inhibit_warnings(true);
     opt_pass *pass = current_pass;
     execute_pass_list(fun, local_optimisation());
     current_pass = pass;
-    global_dc->dc_inhibit_warnings = quiet;
+    shim_inhibit_warnings(quiet);
     pop_cfun();
 }
 
