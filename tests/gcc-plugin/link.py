@@ -55,6 +55,21 @@ def main():
                         if status:
                             bad += 1
                             print(f"{options}: {' '.join(map(str, command))}\n{text}", file=sys.stderr)
+        # LTO: COMDAT functions and weak definitions are resolved before code is generated.
+        for options in ("-O2 -flto", "-O0 -flto", "-O2 -flto -fno-plt -flto-partition=max",
+                        "-O2 -flto -ffat-lto-objects -fuse-ld=gold", "-O2 -flto -fuse-ld=mold",
+                        "-O2 -flto -ffunction-sections -Wl,--gc-sections -static"):
+            flags = [*options.split(), f"-fplugin={plugin}", f"-I{include}"]
+            for unit in "main", "other", "strong":
+                run("g++", *flags, "-c", CASES / f"{unit}.cc", "-o", f"{unit}.o", cwd=folder)
+            status, text = run("g++", *flags, "main.o", "other.o", "strong.o", "descriptors.o",
+                               library / "libmultiverse.a", "-o", "program", cwd=folder)
+            if not status:
+                status, text = run("./program", cwd=folder)
+            good += not status
+            if status:
+                bad += 1
+                print(f"{options}:\n{text}", file=sys.stderr)
     print(f"{good} of {good + bad} ways good, linkers: {', '.join(LINKERS)}")
     return bad != 0
 

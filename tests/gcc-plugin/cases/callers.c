@@ -23,6 +23,8 @@ static MV void clobbers(void)
                          "mov %%rax,%%r11; pxor %%xmm0,%%xmm0; pxor %%xmm7,%%xmm7" ::
                          : "rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "xmm0", "xmm7", "memory");
 }
+/* Clobbers hardly any register; its replacement all that a function may. */
+static MV void quiet(void) { seen++; }
 static MV int constant(void) { return 7; }          /* a return value to propagate */
 static MV int narrow(int x) { return x & 1; }       /* a range */
 static MV int no_effect(int x) { return x + 1; }    /* pure or const */
@@ -45,7 +47,19 @@ __attribute__((noinline)) double keeps_floats(double x, double y)
     return x * 2 + y;
 }
 
+__attribute__((noinline)) int keeps_more_live(int a, int b, int c, int d, int e, int f)
+{
+    quiet();
+    return a + 10 * b + 100 * c + 1000 * d + 10000 * e + 100000 * f;
+}
+
 /* Replacements in the test's own hand. */
+void other_quiet(void)
+{
+    __asm__ volatile("xor %%eax,%%eax; mov %%rax,%%rcx; mov %%rax,%%rdx; mov %%rax,%%rsi;"
+                     "mov %%rax,%%rdi; mov %%rax,%%r8; mov %%rax,%%r9; mov %%rax,%%r10;"
+                     "mov %%rax,%%r11" : : : "rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "memory");
+}
 int other_constant(void) { return 1000; }
 int other_narrow(int x) { return x + 500; }
 int other_effect(int x) { seen += x; return x; }
@@ -84,6 +98,9 @@ int main(void)
     }
     CHECK(multiverse_revert() >= 0);
     never_throws();
+    CHECK(keeps_more_live(1, 2, 3, 4, 5, 6) == 654321);
+    redirect("quiet", (void *)other_quiet);
+    CHECK(keeps_more_live(1, 2, 3, 4, 5, 6) == 654321);
     CHECK(constant() == 7); redirect("constant", (void *)other_constant); CHECK(constant() == 1000);
     CHECK(!compare(9)); redirect("narrow", (void *)other_narrow); CHECK(compare(9));
     seen = 0;
