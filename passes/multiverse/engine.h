@@ -8,12 +8,14 @@
  *         │                                                 │  ▲        │
  *         └─► mv_switch list ◄──────── guards ──────────────┘  └────────┘
  *
- *   gather.c   notes and tables become units, points and switches, all checked
+ *   gather.c   notes and tables become units, all checked
+ *   records.c  records become points and switches
+ *   forget.c   objects that are closed
  *   sites.c    recorded calls become sites: decoded, sorted, given to points
  *   select.c   which variant fits the values
  *   bind.c     the difference becomes one batch of patches
  *   site.c     instructions at call sites; inline.c  bodies that fit into one
- *   engine.c   the lock, the look-ups, the operations of interface.h
+ *   engine.c   the lock, the look-ups; operations.c  what interface.h offers
  *
  *   Sites are read lazily, at the first commit: an initialisation that commits
  *   nothing touches no code page.  A unit's arrays are one allocation each; no
@@ -141,10 +143,15 @@ struct mv_engine {
     char refusals[2048];       /* what gather left out, for every report */
 };
 
+/* ---- operations.c */
+RIMF_HIDDEN extern const struct mv_ops mv_ops;
+
 /* ---- engine.c */
 int mv_create(struct mvld_image *, const struct mvld_api *, const struct rimf_sys *,
               struct mv_engine **out);
 int mv_lock(struct mv_engine *, struct mv_reply *);
+/* Lock, and the objects as they are now: 0, or negative errno without the lock. */
+int mv_enter(struct mv_engine *, struct mv_reply *);
 void mv_unlock(struct mv_engine *);
 struct mv_point *mv_find_point(struct mv_engine *, uintptr_t address);
 struct mv_switch *mv_find_switch(struct mv_engine *, uintptr_t address);
@@ -171,6 +178,14 @@ void mv_sort(void *elements, size_t n, size_t size);
 /* 0, -ENOMEM; -EALREADY when the process has an engine already: see `other`. */
 int mv_added(struct mv_engine *, const struct mvld_object *const *objects, size_t n);
 void mv_removed(struct mv_engine *, const struct mvld_object *const *objects, size_t n);
+void mv_release_tables(struct mv_engine *, struct mv_tables *);
+
+/* ---- records.c */
+void mv_gather_records(struct mv_engine *, struct mv_unit *);
+/* Makes the point findable; a pointer's further stubs become peers.  1, or 0. */
+int mv_enter_point(struct mv_engine *, struct mv_point *);
+/* Each switch counts the functions that have variants for it: `by` is 1 or -1. */
+void mv_count_functions(struct mv_point *, int by);
 /* Gives this engine to every copy of libmultiverse among the objects.  When one has
  * another engine, that is returned, and nothing was given. */
 struct mv_engine *mv_attach(struct mv_engine *, const struct mvld_object *const *objects,

@@ -2,7 +2,7 @@
  *
  * inline.c: may a variant's body stand where its call was?
  *
- *     [endbr64] [5-byte pad NOP] [one instruction] ret
+ *     [endbr64] [NOPs: pad, alignment, profiling] [one instruction] ret
  *
  * The instruction must do the same wherever it runs: no distance to itself, no
  * stack (the call would have pushed an address), no control flow, no prefix
@@ -174,20 +174,35 @@ unsigned mv_inline_length(const uint8_t *code, size_t size)
     return at <= size ? (unsigned)at : 0;
 }
 
+/* Length of the NOP at `code`, or 0: 90, 66 90, 0f 1f /0, and with 66 and 2e before. */
+static unsigned nop_length(const uint8_t *code, size_t size)
+{
+    size_t at = 0;
+    unsigned modrm;
+
+    while (at < size && (code[at] == 0x66 || code[at] == 0x2e))
+        at++;
+    if (at < size && code[at] == 0x90)
+        return (unsigned)at + 1;
+    if (size - at < 3 || code[at] != 0x0f || code[at + 1] != 0x1f || (code[at + 2] & 0x38))
+        return 0;
+    modrm = modrm_length(code + at + 2, size - at - 2, 0, 0);
+    return modrm ? (unsigned)at + 2 + modrm : 0;
+}
+
 void mv_inline_read(const uint8_t *body, size_t size, struct mv_inline *out)
 {
     static const uint8_t endbr64[4] = {0xf3, 0x0f, 0x1e, 0xfa};
-    static const uint8_t pad[MV_PAD_SIZE] = {0x0f, 0x1f, 0x44, 0x00, 0x00};
-    unsigned length = 0;
+    unsigned length;
 
     memset(out, 0, sizeof *out);
     if (size >= sizeof endbr64 && !memcmp(body, endbr64, sizeof endbr64)) {
         body += sizeof endbr64;
         size -= sizeof endbr64;
     }
-    if (size >= MV_PAD_SIZE && !memcmp(body, pad, MV_PAD_SIZE)) {
-        body += MV_PAD_SIZE;
-        size -= MV_PAD_SIZE;
+    while ((length = nop_length(body, size))) {
+        body += length;
+        size -= length;
     }
     if (!size)
         return;

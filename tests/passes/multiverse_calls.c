@@ -30,6 +30,9 @@ int main(int argc, char **argv)
     /* Nothing is left out, but that a plain ld.so puts libraries far from a PIE. */
     CHECK(!*multiverse_report() || (far && strstr(multiverse_report(), "out of reach")));
     check_calls("mode 0", 1000, 1000);
+    /* mov $1000,%eax stands in the site itself, however far the variant is */
+    CHECK(!strcmp(callers[0].name, "e8"));
+    CHECK(!memcmp(callers[0].site, "\xb8\xe8\x03\x00\x00", 5));
     mode = 1;
     check_calls("mode 0 in force", 1000, 1000);
     CHECK(multiverse_commit() == functions);
@@ -38,6 +41,8 @@ int main(int argc, char **argv)
     mode = 7;
     CHECK(multiverse_commit_refs(&mode) == functions);
     check_calls("mode 7", 77, 0);
+    CHECK(!memcmp(callers[0].site, "\x0f\x1f\x44\x00\x00", 5), "an empty variant is a NOP");
+    CHECK(!strcmp(callers[1].name, "e9") && callers[1].site[0] == 0xc3, "and in a tail call ret");
     mode = -3;
     CHECK(multiverse_commit() == functions);
     CHECK(strstr(multiverse_report(), "no variant fits"));

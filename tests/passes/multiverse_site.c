@@ -99,6 +99,8 @@ static void accepts(void)
         BODY("\xf3\xc3", 0),                                 /* rep ret */
         BODY("\xf3\x0f\x1e\xfa\xc3", 0),                     /* endbr64; ret */
         BODY("\xf3\x0f\x1e\xfa\x0f\x1f\x44\x00\x00\xc3", 0), /* endbr64; nopl; ret */
+        BODY("\xf3\x0f\x1e\xfa\x0f\x1f\x40\x00\x0f\x1f\x44\x00\x00\x31\xc0\xc3", 2), /* aligned */
+        BODY("\x66\x90\x90\x66\x2e\x0f\x1f\x84\x00\x00\x00\x00\x00\xc3", 0), /* NOPs; ret */
         BODY("\x0f\x1f\x44\x00\x00\x31\xc0\xc3", 2),         /* nopl; xor %eax,%eax; ret */
         BODY("\xb8\x01\x00\x00\x00\xc3", 5),                 /* mov $1,%eax; ret */
         BODY("\x89\xf8\xc3", 2),                             /* mov %edi,%eax */
