@@ -542,6 +542,9 @@ int rimf_patch_commit(struct mvld_batch *b, struct mvld_patch_report *report)
         return r;
     for (size_t i = 0; r == 0 && i < b->n; i++)
         applied += b->patches[i].result == 0;
+    if (r == 0 && b->n)
+        patch_say(b->patcher, 0, "%zu changes by %s, %zu refused", applied, method,
+                  b->n - applied);
     *report = (struct mvld_patch_report){applied, b->n - applied, method};
     return r;
 }

@@ -1,0 +1,104 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""stress.py METHOD LOADER COUNT: a program in three objects (stress/) calls its
+variation points from several threads while another commits and reverts, COUNT
+times each.
+
+METHOD is a value of `[app] patch`, LOADER is mvld or plain (ld.so with
+libmultiverse, where no method can be asked for: auto).  "mprotect" gives way to
+another method when threads run, so there a timer's signal handler calls instead.
+"blocked" after the method: one thread blocks all signals, which breakpoints
+cannot live with, so that another method must take over.
+
+A failure means: a crash, a call that ran with a wrong value of the switch, a
+commit or revert that did not bind everything, a page that was writable and
+executable for a moment (seen by stress/watch.c in a process of its own), or that
+the method asked for was not used.
+"""
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+import support  # noqa: E402
+from support import check  # noqa: E402
+
+SOURCES = HERE / "stress"
+
+
+def build(folder):
+    shared = ["-fPIC", "-shared"]
+    here = ["-L" + str(folder), "-Wl,-rpath,$ORIGIN", "-L" + str(support.LIBRARY.parent),
+            "-Wl,-rpath," + str(support.LIBRARY.parent)]
+    support.compile_c(folder / "liboneof.so", *shared, SOURCES / "oneof.c")
+    support.compile_c(folder / "libother.so", *shared, SOURCES / "other.c",
+                      SOURCES / "straddling.S", *here, "-loneof")
+    support.compile_c(folder / "stress", SOURCES / "main.c", *here, "-lother", "-loneof",
+                      "-lmultiverse", "-pthread")
+    support.compile_c(folder / "watch", SOURCES / "watch.c", plugin=False)
+    return folder / "stress"
+
+
+def command(program, loader, count, how):
+    start = [support.LOADER] if loader == "mvld" else []
+    # Under a plain ld.so libraries are out of the program's reach.
+    return [str(w) for w in [*start, program, count, how] + ([] if start else ["far"])]
+
+
+def environment(folder, program, loader, method, **more):
+    if loader == "mvld":
+        config = folder / "mvld.conf"
+        config.write_text(f"[app]\nmatch = {program}\npasses = multiverse\npatch = {method}\n"
+                          "[multiverse]\nset.mode = 1\n")
+        more.update(MVLD_CONFIG=config, MVLD_PASS_PATH=support.LIBRARY.parent)
+    return support.clean_environment(**more)
+
+
+def used_methods(folder, program, method, how):
+    """The methods of a few commits, from MVLD_DEBUG=patch."""
+    log = folder / "log"
+    env = environment(folder, program, "mvld", method, MVLD_DEBUG="patch", MVLD_DEBUG_OUTPUT=log)
+    done = subprocess.run(command(program, "mvld", 300, how), env=env, capture_output=True,
+                          text=True, timeout=60)
+    text = "".join(p.read_text() for p in folder.glob("log.*"))
+    check(done.returncode == 0, f"status {done.returncode}\n{done.stdout}{done.stderr}{text[-2000:]}")
+    found = re.findall(r"changes by (\w+)", text)
+    return {name: found.count(name) for name in set(found)}, text
+
+
+def main():
+    method, loader, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
+    how = "signals" if method == "mprotect" else "blocked" if "blocked" in sys.argv[4:] else "threads"
+    support.need(support.PLUGIN)
+    with support.scratch_folder() as folder:
+        program = build(folder)
+        if loader == "mvld":
+            used, log = used_methods(folder, program, method, how)
+            if "cannot be used" in log:
+                support.skip(f"patch = {method} cannot be used on this machine")
+            expected = {"auto": "remap"}.get(method, method) if how != "blocked" else "remap"
+            check(used.get(expected, 0) >= 590, f"methods used: {used}")
+            print("methods of the first 600:", used)
+        begin = time.monotonic()
+        running = subprocess.Popen(command(program, loader, count, how), stdout=subprocess.PIPE,
+                                   stderr=subprocess.STDOUT, text=True,
+                                   env=environment(folder, program, loader, method))
+        watcher = subprocess.Popen([folder / "watch", str(running.pid)], stdout=subprocess.PIPE,
+                                   text=True)
+        try:
+            said = running.communicate(timeout=200)[0]
+            seen = watcher.communicate(timeout=10)[0]
+        finally:
+            running.kill()
+            watcher.kill()
+        print(f"{said.strip()}; {seen.strip()}; {time.monotonic() - begin:.1f} s")
+        check(running.returncode == 0, f"status {running.returncode}")
+        check(watcher.returncode == 0, "a page was writable and executable")
+        check(int(seen.split()[0]) > 10, "the watcher did not look")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A program in three objects that is committed and reverted while its threads
+ * call: the executable (switch), liboneof.so (variation points), libother.so
+ * (call sites only, some written by hand so that they straddle words, cache
+ * lines and pages; the plugin aligns its own).
+ *
+ * What a variation point gives depends on the switch and on its argument:
+ *
+ *     point            variants        at a call site
+ *     value()          10 + mode       copied into the site
+ *     mixed(x)         x * (mode + 3)  called
+ *     bump(p)          mode == 1: ++*p empty, or called
+ *     (*hook)()        a pointer       direct to where it pointed
+ */
+#ifndef STRESS_H
+#define STRESS_H
+
+#include <multiverse.h>
+
+#define MODES 3
+
+extern __attribute__((multiverse("values", 0, 1, 2))) int mode; /* the executable */
+extern __attribute__((multiverse)) int (*hook)(void);           /* the executable */
+__attribute__((multiverse)) int value(void);                    /* liboneof.so */
+__attribute__((multiverse)) unsigned mixed(unsigned x);
+__attribute__((multiverse)) void bump(int *p);
+int hook_0(void), hook_1(void), hook_2(void); /* 20, 21, 22 */
+
+/* What one call says about the mode that it ran with: 0 … 2, or -1. */
+typedef int stress_caller(void);
+#define CALLERS(object)                                                                           \
+    int object##_value(void)                                                                      \
+    {                                                                                             \
+        return value() - 10;                                                                      \
+    }                                                                                             \
+    int object##_tail(void)                                                                       \
+    {                                                                                             \
+        return value();                                                                           \
+    }                                                                                             \
+    int object##_mixed(void)                                                                      \
+    {                                                                                             \
+        return (int)(mixed(1000) / 1000 - 3);                                                     \
+    }                                                                                             \
+    int object##_bump(void)                                                                       \
+    {                                                                                             \
+        int n = 5;                                                                                \
+        bump(&n);                                                                                 \
+        return n - 5;                                                                             \
+    }                                                                                             \
+    int object##_hook(void)                                                                       \
+    {                                                                                             \
+        return hook() - 20;                                                                       \
+    }
+#define DECLARE(object)                                                                           \
+    stress_caller object##_value, object##_tail, object##_mixed, object##_bump, object##_hook;
+DECLARE(program)
+DECLARE(oneof)
+DECLARE(other)
+
+/* straddling.S: callers with one site each; give what value() gives. */
+struct stress_straddling {
+    stress_caller *call;
+    const unsigned char *site;
+};
+/* The table, which ends with a NULL. */
+const struct stress_straddling *stress_straddling(void);
+
+#endif
