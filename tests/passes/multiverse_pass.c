@@ -35,8 +35,10 @@ extern int mode;
 extern const struct caller callers[];
 
 /* What libmultiverse has; and one that is of another version. */
-__attribute__((used)) static struct mv_link engine_link = {sizeof(struct mv_link), MV_LINK_ABI, NULL};
-__attribute__((used)) static struct mv_link other_link = {sizeof(struct mv_link), 99, NULL};
+__attribute__((used)) static struct mv_link engine_link = {sizeof(struct mv_link),
+    MV_LINK_ABI, NULL};
+__attribute__((used)) static struct mv_link other_link = {sizeof(struct mv_link),
+    99, NULL};
 __asm__(".pushsection .note.multiverse.library,\"a\",@note\n"
         ".irp link, engine_link, other_link\n"
         ".balign 4\n"

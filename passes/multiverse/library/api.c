@@ -19,7 +19,8 @@
 #include "image.h"
 #include "log.h"
 
-__attribute__((used)) static struct mv_link engine_link = {.size = sizeof(struct mv_link), .abi = MV_LINK_ABI};
+__attribute__((used)) static struct mv_link engine_link = {.size = sizeof(struct mv_link),
+                                                           .abi = MV_LINK_ABI};
 static struct rimf_lock creation;
 static const struct rimf_log no_log = {.sys = &rimf_sys_kernel, .fd = -1};
 static __thread struct mv_reply reply;
