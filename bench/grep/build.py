@@ -74,26 +74,31 @@ def build(folder):
         progress("configure (about 20 seconds)")
         environment = support.clean_environment(CC=support.CC, CFLAGS=CFLAGS)
         _do(["./configure", "-q", *CONFIGURE], tree, 300, env=environment)
-    greps = {}
-    for name in ("stock", "edited", "multiversed"):
-        copy = folder / name
+    if not (tree / "src" / "grep").exists():
+        progress("building grep, stock")
+        _make(tree, CFLAGS)
+    greps = {"stock": tree / "src" / "grep"}
+    for name, attributes in (("edited", "-Wno-attributes"),
+                             ("multiversed", f"-fplugin={support.PLUGIN}")):
         progress(f"building grep, {name}")
-        shutil.rmtree(copy, ignore_errors=True)
-        shutil.copytree(tree, copy, symlinks=True)
-        greps[name] = _build_one(copy, name)
+        greps[name] = _build_edited(tree, folder / name, attributes)
     return greps
 
 
-def _build_one(tree, name):
-    flags, libs = CFLAGS, ""
-    if name != "stock":
-        edits.apply(tree)
-        flags += f" -include {HERE}/modes.h -I{support.SOURCE}/include"
-        flags += f" -fplugin={support.PLUGIN}" if name == "multiversed" else " -Wno-attributes"
-        _do([support.CC, *flags.split(), "-c", HERE / "modes.c", "-o", tree / "src" / "modes.o"],
-            tree, 60)
-        libs = "modes.o"
+def _build_edited(stock, tree, attributes):
+    """A copy of the built tree: make compiles anew what the edits touch.  Every file that
+    calls a variation point is among those."""
+    shutil.rmtree(tree, ignore_errors=True)
+    shutil.copytree(stock, tree, symlinks=True)
+    edits.apply(tree)
+    flags = f"{CFLAGS} -include {HERE}/modes.h -I{support.SOURCE}/include {attributes}"
+    _do([support.CC, *flags.split(), "-c", HERE / "modes.c", "-o", tree / "src" / "modes.o"],
+        tree, 60)
+    _make(tree, flags, "modes.o")
+    return tree / "src" / "grep"
+
+
+def _make(tree, flags, libs=""):
     make = ["make", *AS_SHIPPED, f"CFLAGS={flags}", "-j", os.cpu_count()]
     _do([*make, "-C", "lib"], tree, 300)
     _do([*make, f"LIBS={libs}", "-C", "src", "grep"], tree, 300)
-    return tree / "src" / "grep"
