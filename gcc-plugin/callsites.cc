@@ -86,16 +86,21 @@ static bool has_prefix_or_thunk(rtx_insn *insn, const target &t)
 
 /* SHF_LINK_ORDER names the code's section by a symbol in it, and the assembler
  * starts a new descriptor section for every other symbol; so all functions of a
- * section name the first label that was put there. */
-static std::string anchor(bool cold, const std::string &label)
+ * section name the first label that was put there.  Not those that are in two
+ * sections: which of them comes first is decided later. */
+static std::string anchor(const std::string &label)
 {
     static std::unordered_map<void *, std::string> first;
-    if (cold && crtl->has_bb_partition)
+    if (crtl->has_bb_partition)
         return label;
-    return first.insert({function_section(current_function_decl), label}).first->second;
+    bool cold = first_function_block_is_cold; /* that of the function before */
+    first_function_block_is_cold = false;
+    section *where = function_section(current_function_decl);
+    first_function_block_is_cold = cold;
+    return first.insert({where, label}).first->second;
 }
 
-static void record_call(rtx_insn *insn, bool cold)
+static void record_call(rtx_insn *insn)
 {
     static unsigned count;
     target t;
@@ -109,7 +114,7 @@ static void record_call(rtx_insn *insn, bool cold)
         return;
     std::string label = ".Lmv_site" + std::to_string(count++);
     std::string align = t.through_got ? ".p2align 3,,5\n" : ".p2align 3,,4\n";
-    raw_before(align + label + ":\n" + mv_callsite_text(label, mv_symbol(decl), anchor(cold, label)), insn);
+    raw_before(align + label + ":\n" + mv_callsite_text(label, mv_symbol(decl), anchor(label)), insn);
     if (SIBLING_CALL_P(insn) && !t.through_got)
         raw_after("\t.org " + label + "+5, 0xcc", insn);
 }
@@ -142,7 +147,7 @@ static void pad_entry(tree fndecl)
 {
     std::string pad = mv_label("pad", fndecl);
     std::string text = ".p2align 3,,4\n" + pad + ":\n\t.byte 0x0f, 0x1f, 0x44, 0x00, 0x00\n" +
-                       mv_function_text(fndecl, mv_find_record(fndecl), pad, anchor(false, pad));
+                       mv_function_text(fndecl, mv_find_record(fndecl), pad, anchor(pad));
     if (rtx_insn *last = last_of_entry())
         raw_after(text, last);
     else
@@ -166,13 +171,10 @@ void mv_record_sites(function *fun)
 {
     if (mv_is_large_model())
         return;
-    bool cold = false;
     for (rtx_insn *insn = get_insns(), *next; insn; insn = next) {
         next = NEXT_INSN(insn);
-        if (NOTE_P(insn) && NOTE_KIND(insn) == NOTE_INSN_SWITCH_TEXT_SECTIONS)
-            cold = true;
-        else if (CALL_P(insn))
-            record_call(insn, cold);
+        if (CALL_P(insn))
+            record_call(insn);
     }
     if (mv_is_function(fun->decl))
         pad_entry(fun->decl);
