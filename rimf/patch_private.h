@@ -108,6 +108,15 @@ static inline struct mvld_patch *patch_nth(const struct mvld_batch *b, size_t i)
     return &b->patches[b->order ? b->order[i] : i];
 }
 
+/* A longer array with the same head, or NULL.  The old one is released. */
+void *patch_longer(const struct rimf_patch_host *, void *old, size_t n, size_t size,
+                   size_t *capacity);
+/* Sorts: 0, -ENOMEM. */
+int patch_order(struct mvld_batch *);
+/* Gives those that may not be applied their `result`; how many? */
+size_t patch_verify(struct mvld_batch *);
+/* Does the memory at the patch hold these bytes? */
+int patch_holds(const struct mvld_patch *, const uint8_t *bytes);
 /* When undoing failed: sees which patches are in force, gives the others `err`.
  * Returns 1, for `apply`. */
 int patch_settle(struct mvld_batch *, int err);
