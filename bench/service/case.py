@@ -2,7 +2,6 @@
 """The service case study: committed before main by a configuration file, committed
 again while it runs, with the bytes at its call sites before and after."""
 import re
-import statistics
 import subprocess
 import sys
 import threading
@@ -145,9 +144,9 @@ def run(folder):
     show(call_sites, {"before main, tracing=0": before,
                       "after a commit, tracing=1": seen["tracing=1, committed"],
                       "reverted": reverted})
-    progress("timing the service, 9 runs")
-    runs = [nanoseconds(folder) for _ in range(9)]
-    committed_ns, dynamic_ns = (statistics.median(times) for times in zip(*runs))
+    progress("timing the service, 15 runs")
+    # The least: what else the machine does only ever adds to such short times.
+    committed_ns, dynamic_ns = map(min, zip(*(nanoseconds(folder) for _ in range(15))))
 
     variant = said["constructor"].split("bound to ")[-1]
     patched = sum(now[0] != site[1] for now, site in zip(before, call_sites))
@@ -166,6 +165,6 @@ def run(folder):
         ("service: call sites patched before main", f"{patched} of {n}", patched == n >= 5),
         ("service: call sites restored by a revert", f"{restored} of {n}", restored == n),
         ("service: exit status", str(said["status"]), said["status"] == 0),
-        ("service: time of a line, same switches",
+        ("service: time of a line, best of 15 runs",
          f"committed {committed_ns:.1f} ns, dynamic {dynamic_ns:.1f} ns", None),
     ]
