@@ -20,13 +20,6 @@ static const uint8_t new[5] = {0xe8, 5, 6, 7, 8}; /* call rel32 */
 
 static struct patch_text t;
 
-static void *park(void *unused)
-{
-    for (;;)
-        pause();
-    return unused;
-}
-
 static struct mvld_batch *batch(const uint8_t *from, const uint8_t *to)
 {
     struct mvld_batch *b = rimf_patcher_begin(t.patcher);
@@ -153,13 +146,10 @@ static void each_kind_for_good(void)
 int main(int argc, char **argv)
 {
     const char *method = argc > 1 ? argv[1] : "auto";
-    pthread_t thread;
-
     patch_text_open(&t, PAGES);
     set_all(old);
     if (argc > 2) {
-        CHECK(pthread_create(&thread, NULL, park, NULL) == 0);
-        usleep(20000); /* it starts with all signals blocked */
+        patch_park_thread();
     }
     CHECK(rimf_patcher_set_method(t.patcher, method) == 0);
     each_call_once();

@@ -118,19 +118,9 @@ static void fork_in_batch(struct patch_kernel *k, long nr)
     CHECK(status == 0, "(fork at write %ld: %x)", fork_at, status);
 }
 
-static void *park(void *unused)
-{
-    for (;;)
-        pause();
-    return unused;
-}
-
 static int in_every_step(void)
 {
-    pthread_t thread;
-
-    CHECK(pthread_create(&thread, NULL, park, NULL) == 0);
-    usleep(20000); /* it starts with all signals blocked */
+    patch_park_thread();
     t.kernel.before = fork_in_batch;
     for (fork_at = 1; fork_at == 1 || writes + 1 >= fork_at; fork_at++) {
         writes = 0;

@@ -39,13 +39,6 @@ static int commit_next(struct mvld_patch_report *report)
     return r;
 }
 
-static void *park(void *unused)
-{
-    for (;;)
-        pause();
-    return unused;
-}
-
 static void commits_by(const char *method)
 {
     struct mvld_patch_report report;
@@ -59,10 +52,7 @@ static void commits_by(const char *method)
 
 static void add_thread(void)
 {
-    pthread_t thread;
-
-    CHECK(pthread_create(&thread, NULL, park, NULL) == 0);
-    usleep(20000);
+    patch_park_thread();
 }
 
 /* mprotect with PROT_EXEC is refused, as MemoryDenyWriteExecute= does it. */

@@ -15,13 +15,6 @@ static uint8_t model[PAGES * 4096];
 static uint8_t now[PAGES][PER_PAGE];
 static uint32_t seed = 2024;
 
-static void *park(void *unused)
-{
-    for (;;)
-        pause();
-    return unused;
-}
-
 static uint32_t roll(uint32_t sides)
 {
     seed = seed * 1664525 + 1013904223;
@@ -84,7 +77,6 @@ static int mappings(void)
 int main(int argc, char **argv)
 {
     static const uint32_t densities[] = {2, 10, 40, 400};
-    pthread_t thread;
     uint8_t first[5];
 
     patch_text_open(&t, PAGES);
@@ -100,8 +92,7 @@ int main(int argc, char **argv)
     memcpy(t.code, model, t.size);
     CHECK(mprotect(t.code, t.size, PROT_READ | PROT_EXEC) == 0);
     if (argc > 2) {
-        CHECK(pthread_create(&thread, NULL, park, NULL) == 0);
-        usleep(20000); /* it starts with all signals blocked */
+        patch_park_thread();
     }
     CHECK(rimf_patcher_set_method(t.patcher, argv[1]) == 0);
     for (int i = 0; i < COMMITS; i++)

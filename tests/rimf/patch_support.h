@@ -10,6 +10,7 @@
 #ifndef TESTS_RIMF_PATCH_SUPPORT_H
 #define TESTS_RIMF_PATCH_SUPPORT_H
 
+#include <pthread.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
@@ -191,6 +192,27 @@ static inline void patch_text_all_rx(const struct patch_text *t)
 
     patch_text_maps(t->code, t->size, prot);
     CHECK(strspn(prot, "x") == t->size / PAGE, "(pages are %s)", prot);
+}
+
+/* A thread that only waits, so that the process has two.  libc starts threads with
+ * all signals blocked, and no breakpoint is set under such a thread: it says when
+ * that is over. */
+static inline void *patch_parked(void *parked)
+{
+    __atomic_store_n((int *)parked, 1, __ATOMIC_SEQ_CST);
+    for (;;)
+        pause();
+    return NULL;
+}
+
+static inline void patch_park_thread(void)
+{
+    static int parked;
+    pthread_t thread;
+
+    CHECK(pthread_create(&thread, NULL, patch_parked, &parked) == 0);
+    while (!__atomic_load_n(&parked, __ATOMIC_SEQ_CST))
+        usleep(1000);
 }
 
 #endif
