@@ -3,7 +3,7 @@
  * api.c: libmultiverse, the functions of multiverse.h.
  *
  * The library holds no state but a link to the one engine of the process (see
- * interface.h), and a reply for each thread.  Under mvld the link is set before any
+ * interface.h), and a reply for each thread (reply.c).  Under mvld the link is set before any
  * constructor.  Under a plain ld.so, or in a static program, whoever comes first
  * (the constructor below, or a call from an earlier one) makes the engine out of
  * the same code, and it looks at the objects by itself, at every call.
@@ -23,7 +23,6 @@ __attribute__((used)) static struct mv_link engine_link = {.size = sizeof(struct
                                                            .abi = MV_LINK_ABI};
 static struct rimf_lock creation;
 static const struct rimf_log no_log = {.sys = &rimf_sys_kernel, .fd = -1};
-static __thread struct mv_reply reply;
 
 /* The note by which an engine finds the link: a distance, so nothing need be relocated. */
 __asm__(".pushsection .note.multiverse.library,\"aR\",@note\n"
@@ -38,7 +37,10 @@ __asm__(".pushsection .note.multiverse.library,\"aR\",@note\n"
 
 static int failed(int err, const char *text)
 {
-    snprintf(reply.error, sizeof reply.error, "%s", text);
+    struct mv_reply *reply = mv_reply_make();
+
+    if (reply)
+        snprintf(reply->error, sizeof reply->error, "%s", text);
     errno = err;
     return -1;
 }
@@ -83,7 +85,7 @@ static struct mv_engine *engine_get(void)
     err = engine ? 0 : make_engine(&engine);
     if (!err && !linked()) {
         /* Finds the other copies of the library, and gives them the engine or takes theirs. */
-        err = mv_ops_of(engine)->refresh(engine, &reply);
+        err = mv_ops_of(engine)->refresh(engine, mv_reply_make());
         if (err == -EALREADY) {
             struct mv_engine *late = engine;
 
@@ -127,25 +129,25 @@ static void print_line(void *cookie, const char *text)
               n < (int)sizeof line ? (size_t)n : sizeof line - 1);
 }
 
-static int once(struct mv_engine *engine, struct call *c)
+static int once(struct mv_engine *engine, struct call *c, struct mv_reply *reply)
 {
     const struct mv_ops *ops = mv_ops_of(engine);
 
     switch (c->operation) {
     case REFRESH:
-        return ops->refresh(engine, &reply);
+        return ops->refresh(engine, reply);
     case APPLY:
-        return ops->apply(engine, c->action, c->scope, c->what, &reply);
+        return ops->apply(engine, c->action, c->scope, c->what, reply);
     case IS_COMMITTED:
-        return ops->is_committed(engine, c->what, &reply);
+        return ops->is_committed(engine, c->what, reply);
     case BIND:
-        return ops->bind(engine, c->what, c->state, &reply);
+        return ops->bind(engine, c->what, c->state, reply);
     case INFO_VAR:
-        return ops->info_var(engine, c->what, &c->var, &reply);
+        return ops->info_var(engine, c->what, &c->var, reply);
     case INFO_FN:
-        return ops->info_fn(engine, c->what, &c->fn, &reply);
+        return ops->info_fn(engine, c->what, &c->fn, reply);
     case DUMP:
-        return ops->dump(engine, print_line, NULL, &reply);
+        return ops->dump(engine, print_line, NULL, reply);
     }
     return -EINVAL;
 }
@@ -153,20 +155,21 @@ static int once(struct mv_engine *engine, struct call *c)
 /* The engine's answer, as multiverse.h has it. */
 static int call(struct call c, struct call *out)
 {
-    struct mv_engine *engine = engine_get();
+    struct mv_reply *reply = mv_reply_make();
+    struct mv_engine *engine = reply ? engine_get() : NULL;
     int result = -EAGAIN;
 
     if (!engine)
         return -1;
-    if (reply.pins) /* a handler that interrupted a call of this thread */
+    if (reply->pins) /* a handler that interrupted a call of this thread */
         return failed(EDEADLK, "called while this thread changes code: from a signal handler");
     for (int tries = 0; result == -EAGAIN && tries < 10000; tries++) {
         if (tries)
             sched_yield();
-        result = mv_pins_take(engine, &reply);
+        result = mv_pins_take(engine, reply);
         if (!result)
-            result = once(engine, &c);
-        mv_pins_drop(&reply);
+            result = once(engine, &c, reply);
+        mv_pins_drop(reply);
     }
     if (result == -EAGAIN)
         return failed(EAGAIN, "other threads open libraries faster than they can be looked at");
@@ -180,7 +183,10 @@ static int call(struct call c, struct call *out)
 
 static int apply(enum mv_action action, enum mv_scope scope, void *what)
 {
-    reply.report[0] = 0;
+    struct mv_reply *reply = mv_reply_mine();
+
+    if (reply)
+        reply->report[0] = 0;
     if (scope != MV_ALL && !what)
         return failed(EINVAL, scope == MV_REFS ? "NULL is no switch" : "NULL is no function");
     return call((struct call){.operation = APPLY, .action = action, .scope = scope, .what = what},
@@ -285,12 +291,16 @@ void multiverse_dump_info(void)
 
 const char *multiverse_error(void)
 {
-    return reply.error;
+    struct mv_reply *reply = mv_reply_mine();
+
+    return reply ? reply->error : "";
 }
 
 const char *multiverse_report(void)
 {
-    return reply.report;
+    struct mv_reply *reply = mv_reply_mine();
+
+    return reply ? reply->report : "";
 }
 
 /* ---- fork: the child must not start in the middle of an operation */

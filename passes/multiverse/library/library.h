@@ -21,4 +21,9 @@ void mv_pins_drop(struct mv_reply *);
 void mv_pins_before_fork(void);
 void mv_pins_after_fork(int in_child);
 
+/* This thread's reply, or NULL when it has none; the latter makes it, or sets
+ * errno.  reply.c */
+struct mv_reply *mv_reply_mine(void);
+struct mv_reply *mv_reply_make(void);
+
 #endif
