@@ -167,6 +167,8 @@ void mv_refuse(struct mv_engine *, const char *format, ...) __attribute__((forma
 struct mv_pin *mv_find_pin(struct mv_reply *, uintptr_t bias, const void *dynamic);
 
 /* ---- table.c */
+/* Room for `n` more: that many puts cannot fail.  0 or -ENOMEM. */
+int mv_table_room(struct mv_engine *, struct mv_table *, size_t n);
 int mv_table_put(struct mv_engine *, struct mv_table *, uintptr_t key, void *value);
 void *mv_table_get(const struct mv_table *, uintptr_t key);
 void mv_table_clear(struct mv_table *);

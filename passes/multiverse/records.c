@@ -204,16 +204,17 @@ void mv_count_functions(struct mv_point *point, int by)
 int mv_enter_point(struct mv_engine *engine, struct mv_point *point)
 {
     struct mv_point *first = mv_table_get(&engine->points, point->variable);
+    int is_first = point->variable && !point->orphaned && !first;
 
-    if (point->orphaned)
-        return !mv_table_put(engine, &engine->points, point->body, point);
-    if (mv_table_put(engine, &engine->points, point->body, point))
+    /* All or nothing: the caller uses the place of a refused point for the next. */
+    if (mv_table_room(engine, &engine->points, 1 + is_first))
         return 0;
-    if (first) {
+    mv_table_put(engine, &engine->points, point->body, point);
+    if (is_first) {
+        mv_table_put(engine, &engine->points, point->variable, point);
+    } else if (first && !point->orphaned) {
         point->peer = first->peer;
         first->peer = point;
-    } else if (point->variable) {
-        return !mv_table_put(engine, &engine->points, point->variable, point);
     }
     return 1;
 }

@@ -30,9 +30,17 @@ static int grow(struct mv_engine *engine, struct mv_table *table)
     return 0;
 }
 
+int mv_table_room(struct mv_engine *engine, struct mv_table *table, size_t n)
+{
+    while ((table->used + n) * 2 > table->capacity)
+        if (grow(engine, table))
+            return -ENOMEM;
+    return 0;
+}
+
 int mv_table_put(struct mv_engine *engine, struct mv_table *table, uintptr_t key, void *value)
 {
-    if (table->used * 2 >= table->capacity && grow(engine, table))
+    if (mv_table_room(engine, table, 1))
         return -ENOMEM;
 
     struct mv_entry *entry = &table->entries[place_of(table, key)];
