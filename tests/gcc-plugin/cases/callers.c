@@ -4,6 +4,7 @@
  * leaves alone, not that it returns what it returns, uses what it uses, or has
  * no effect; for the body may be exchanged.  A failure means that GCC carried a
  * fact from the generic to its callers.
+ * compilers: gcc g++
  * not for: -masm=intel
  */
 #include "../descriptors.h"
@@ -74,7 +75,7 @@ static void redirect(const char *name, void *to)
 {
     const struct found_function *f = find_named(name);
     CHECK(f);
-    char *pad = f->pad, code[5] = {(char)0xe9};
+    char *pad = (char *)f->pad, code[5] = {(char)0xe9};
     char *page = (char *)((unsigned long)pad & ~0xffful);
     int rel = (int)((char *)to - (pad + 5));
     memcpy(code + 1, &rel, 4);

@@ -3,6 +3,7 @@
  * What a function begins with does not matter: a call, a loop head, nothing at
  * all, in any of the first bytes.  A failure means that the entry jump of a
  * commit would overwrite a call site or the target of a branch.
+ * compilers: gcc g++
  */
 #include "../descriptors.h"
 #include <multiverse.h>
@@ -19,7 +20,7 @@ MV void begins_with_goto(int *p) { again: if (--*p > 0) goto again; log_ += sw; 
 MV int recursion(int n) { return n <= 0 ? sw : recursion(n - 1); }
 MV void empty(void) {}
 MV int only_return(void) { return sw; }
-MV _Noreturn void leaves(void) { extern void exit(int); exit(leaf(0) + sw); }
+MV __attribute__((noreturn)) void leaves(void) { exit(leaf(0) + sw); }
 
 int main(void)
 {

@@ -4,6 +4,7 @@
  * of its switches: the number of variants stays within the cap, compilation is
  * quick, and every combination still computes the right thing.  A failure means
  * an explosion of clones or a combination that is bound wrongly.
+ * compilers: gcc g++
  */
 #include "../descriptors.h"
 #include <multiverse.h>
@@ -17,7 +18,7 @@ MV int twelve(int x)
     if (s6) x += 64; if (s7) x ^= 128; if (s8) x += 256; if (s9) x ^= 512; if (s10) x += 1024; if (s11) x ^= 2048;
     return x;
 }
-__attribute__((multiverse(("bind", "s3", "s7")))) int bound(int x)
+__attribute__((multiverse("bind", "s3", "s7"))) int bound(int x)
 {
     return (s1 ? x : 2 * x) + (s3 ? 100 : 200) + (s7 ? 1000 : 2000);
 }

@@ -5,6 +5,7 @@
  * file alone; commit, recommit, revert, NULL.  A failure means a call that stays
  * indirect, or a stub that changes an argument.
  * (Value profiling puts its counters between a pointer's load and its call.)
+ * compilers: gcc g++
  * not for: -fprofile-generate
  */
 #include "../descriptors.h"
@@ -72,7 +73,12 @@ int main(void)
     const struct found_function *f = find_function(&plain);
     CHECK(f && f->pointer == (void **)&plain && !strcmp(f->name, "plain"));
 #if defined __OPTIMIZE__ && !defined __SANITIZE_ADDRESS__
+    /* C++ reads the pointer before it evaluates the arguments: nested()'s outer call. */
+#ifdef __cplusplus
+    CHECK(f->n_sites >= 5);
+#else
     CHECK(f->n_sites >= 6);
+#endif
 #endif
     CHECK(find_function(&never));
     return 0;

@@ -4,6 +4,7 @@
  * they use are different; variants that do the same share one body.  A failure
  * means that the comparison of bodies joins too much (a wrong result) or sees no
  * equality at all.
+ * compilers: gcc g++
  */
 #include "../descriptors.h"
 #include <string.h>
@@ -37,9 +38,9 @@ MV int switches(int x) { if (sw) switch (x) { case 1: return 5; case 2: return 9
                          switch (x) { case 1: return 5; case 3: return 9; case 9: return 1; default: return 0; } }
 
 /* sw is 0, 1, 2 or 3; 1 and 2 do the same, 3 and 0 do. */
-__attribute__((multiverse(("values", 0, 1, 2, 3)))) int quad;
+__attribute__((multiverse("values", 0, 1, 2, 3))) int quad;
 MV int shared(int x) { if (quad == 1 || quad == 2) return do_a(x); return do_b(x + 1); }
-__attribute__((multiverse(("values", 0, 1, 2, 3, 4, 5)))) unsigned range;
+__attribute__((multiverse("values", 0, 1, 2, 3, 4, 5))) unsigned range;
 MV int ranged(int x) { return range < 3 ? x : x * 3; }
 MV int looped(int n) { int s = 0; for (int i = 0; i < n; i++) s += range >= 3 ? i : -i; return s; }
 

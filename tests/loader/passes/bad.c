@@ -17,8 +17,9 @@ extern int somebody_else;
 PUBLIC int *reaches_out(void) { return &somebody_else; }
 #endif
 #ifdef FAULT_plt
+/* In assembly: clang calls a function of its own file without asking who else has it. */
+__asm__(".globl helper; .type helper,@function; helper: mov $1,%eax; ret; .size helper,.-helper");
 extern int helper(void);
-PUBLIC int helper(void) { return 1; }
 PUBLIC int calls(void) { return helper(); }
 #endif
 #ifdef FAULT_relocation
@@ -64,7 +65,7 @@ static const char *const bad_list[] = {"Not A Name", NULL};
 #define bad_list NULL
 #endif
 #ifdef FAULT_writable_text
-__attribute__((section(".evil,\"awx\",@progbits#"))) PUBLIC int writable_text(void) { return 2; }
+__asm__(".pushsection .evil,\"awx\",@progbits; ret; .popsection");
 #endif
 
 #ifndef FAULT_missing

@@ -1,0 +1,140 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""installed.py SOURCE PREFIX LIBDIR SYSCONFDIR PLUGIN_DIR: what `meson install` leaves
+works by itself.
+
+Installs into a scratch folder, lays that over this machine in a private mount
+namespace, hides checkout and build there, and goes the way of a user: pkg-config,
+the plugin by its short name, `mvld run`, a configuration file, `mvld set-interp`.
+A failure means: a file lies in a wrong folder, or something installed still looks
+into the build tree.
+"""
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+import support  # noqa: E402
+from support import check  # noqa: E402
+
+PROGRAM = r"""
+#include <multiverse.h>
+#include <stdio.h>
+__attribute__((multiverse)) int mode;
+__attribute__((multiverse)) void say(void) { puts(mode ? "one" : "zero"); }
+__attribute__((constructor)) static void early(void) { say(); }
+int main(void)
+{
+    say();
+    mode = 1;
+    printf("%d\n", multiverse_commit());
+    mode = 0;
+    say();
+    return 0;
+}
+"""
+UNCOMMITTED = "zero\nzero\n1\none\n"
+COMMITTED = "one\none\n0\none\n"
+CONFIGURATION = """[app]
+match = {program}
+passes = multiverse
+[multiverse]
+set.mode = 1
+"""
+
+
+def did(command, **more):
+    """What `command` says; it must not fail, and says nothing on standard error."""
+    done = subprocess.run([str(word) for word in command], stdin=subprocess.DEVNULL,
+                          capture_output=True, text=True, timeout=60,
+                          env=support.clean_environment(XDG_CONFIG_HOME="/nonexistent"), **more)
+    check(done.returncode == 0 and not done.stderr,
+          f"{' '.join(map(str, command))}: status {done.returncode}\n{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+def equal(found, expected, what):
+    check(found == expected, f"{what}: it says\n{found}instead of\n{expected}")
+
+
+def lay_over(folder, trees):
+    """Every tree of the installation over the machine's own, with room for writes."""
+    for tree in trees:
+        upper, work = folder / ("upper" + tree.name), folder / ("work" + tree.name)
+        upper.mkdir()
+        work.mkdir()
+        done = subprocess.run(
+            ["mount", "-t", "overlay", "overlay", "-o",
+             f"lowerdir={tree}:/{tree.name},upperdir={upper},workdir={work}", f"/{tree.name}"],
+            capture_output=True, text=True)
+        if done.returncode:
+            support.skip("no overlay here: " + done.stderr.strip())
+
+
+def use(source, prefix, libdir, sysconfdir, plugin_dir, folder):
+    """In the namespace: all of it as a user would."""
+    subprocess.run(["mount", "-t", "tmpfs", "none", str(folder)], check=True)
+    destination = folder / "destination"
+    meson = shutil.which("meson")
+    done = subprocess.run([meson, "install", "-C", str(support.BUILD), "--no-rebuild", "--quiet",
+                           "--destdir", str(destination)], capture_output=True, text=True)
+    check(done.returncode == 0, f"meson install: {done.stdout}{done.stderr}")
+    with_plugin = support.PLUGIN.exists()
+    for path in [f"{prefix}/bin/mvld", f"{prefix}/include/multiverse.h",
+                 f"{prefix}/include/mvld/pass.h", f"{prefix}/include/mvld/descriptor.h",
+                 f"{libdir}/ld-mvld.so.1", f"{libdir}/libmultiverse.so.1",
+                 f"{libdir}/mvld/passes/multiverse.so", f"{libdir}/mvld/passes/count.so",
+                 f"{sysconfdir}/mvld/mvld.conf", f"{prefix}/share/man/man1/mvld.1",
+                 f"{prefix}/share/man/man3/multiverse.3"] + \
+            [f"{plugin_dir}/multiverse.so"] * with_plugin:
+        check(Path(f"{destination}{path}").exists(), f"{path} is not installed")
+    check((destination / sysconfdir[1:] / "mvld" / "apps.d").is_dir(), "no apps.d")
+    lay_over(folder, sorted(destination.iterdir()))
+    for hidden in support.BUILD, source:
+        if hidden.exists():
+            subprocess.run(["mount", "-t", "tmpfs", "none", str(hidden)], check=True)
+    os.chdir(folder)
+    subprocess.run(["ldconfig"], check=True)
+
+    mvld = f"{prefix}/bin/mvld"
+    listed = did([mvld, "passes"])
+    check("count: " in listed and "multiverse: " in listed, f"mvld passes says\n{listed}")
+    equal(did([f"{libdir}/ld-mvld.so.1", "/bin/echo", "direct"]), "direct\n", "direct mode")
+    if not with_plugin:
+        return
+    Path("program.c").write_text(PROGRAM)
+    flags = did(["pkg-config", "--cflags", "--libs", "multiverse"]).split()
+    by_name = "multiverse" if prefix == "/usr" else f"{plugin_dir}/multiverse.so"
+    did([support.CC, "-O2", f"-fplugin={by_name}", "program.c", *flags, "-o", "program"])
+    program = folder / "program"
+    equal(did([program]), UNCOMMITTED, "under the plain ld.so")
+    equal(did([mvld, "run", "--set", "mode=1", "--", program]), COMMITTED, "mvld run")
+    # The first word of what set-interp, and what the configuration, make of it.
+    Path(f"{sysconfdir}/mvld/apps.d/program.conf").write_text(
+        CONFIGURATION.format(program=program))
+    check("set.mode = 1" in did([mvld, "pipeline", program]), "mvld pipeline")
+    equal(did([program]), UNCOMMITTED, "another loader than ours")
+    did([mvld, "set-interp", program])
+    equal(did([program]), COMMITTED, "after mvld set-interp")
+    did([mvld, "set-interp", "--restore", program])
+    equal(did([program]), UNCOMMITTED, "after mvld set-interp --restore")
+
+
+def main():
+    source, prefix, libdir, sysconfdir, plugin_dir = sys.argv[1:6]
+    if len(sys.argv) > 6:
+        use(Path(source), prefix, libdir, sysconfdir, plugin_dir, Path(sys.argv[6]))
+        return 0
+    if not shutil.which("meson") or not shutil.which("pkg-config"):
+        support.skip("no meson or no pkg-config")
+    namespace = ["unshare", "--mount"] if os.geteuid() == 0 else ["unshare", "--mount", "--map-root-user"]
+    if subprocess.run([*namespace, "true"], capture_output=True).returncode:
+        support.skip("no private mount namespace here")
+    with support.scratch_folder() as folder:
+        return subprocess.run([*namespace, sys.executable, *sys.argv, str(folder)]).returncode
+
+
+sys.exit(main())
