@@ -122,6 +122,6 @@ void mv_removed(struct mv_engine *engine, const struct mvld_object *const *objec
         release_unit(engine, u);
     }
     mv_link_sites(engine);
+    drop_switches(engine, objects, n); /* before the tables are made of what remains */
     rebuild(engine);
-    drop_switches(engine, objects, n);
 }

@@ -1,0 +1,41 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""stress_dlopen.py LOADER CYCLES: stress/late_main.c opens and closes libraries with
+switches, variation points and call sites that need each other, in every mode of
+dlopen.  A failure means that an object that came was not bound (under mvld: before
+its constructors), that one that went is still in use, or that one that came again
+at another place, or at the same, is taken for the old one."""
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+import support  # noqa: E402
+
+SOURCES = HERE / "stress"
+
+
+def main():
+    loader, cycles = sys.argv[1:3]
+    support.need(support.PLUGIN)
+    with support.scratch_folder() as folder:
+        run_time = support.LIBRARY.parent
+        shared = ["-fPIC", "-shared", f"-L{folder}", "-Wl,-rpath,$ORIGIN", "-Wl,--no-as-needed"]
+        late = folder / "liblate2.so", folder / "liblate1.so"
+        for path, number, needs in (late[0], 2, []), (late[1], 1, ["-llate2"]), \
+                (late[0], 2, ["-llate1"]):  # each needs the other
+            support.compile_c(path, *shared, f"-DNUMBER={number}", SOURCES / "late.c", *needs)
+        support.compile_c(folder / "libalone.so", *shared, SOURCES / "alone.c")
+        program = folder / "late_main"
+        support.compile_c(program, "-D_GNU_SOURCE", SOURCES / "late_main.c", "-rdynamic", f"-L{run_time}",
+                          "-lmultiverse", f"-Wl,-rpath,{run_time}")
+        config = f"[app]\nmatch = {program}\npasses = multiverse\n[multiverse]\ncommit = manual\n"
+        command = [support.LOADER, program, cycles, folder, "eager"] if loader == "mvld" \
+            else [program, cycles, folder]
+        done = support.run(command, config=config, timeout=100)
+        print(done.stdout, done.stderr)
+        support.check(done.returncode == 0, f"status {done.returncode}")
+
+
+if __name__ == "__main__":
+    main()
