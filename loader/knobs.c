@@ -57,7 +57,7 @@ static void help(const struct rimf_sys *sys)
     }
     say(sys, 1, "  all           all previous options combined\n"
                 "  help          display this help message and exit\n\n"
-                "To direct the debugging output into a file instead of standard output\n"
+                "To direct the debugging output into a file instead of standard error\n"
                 "a filename can be specified using the MVLD_DEBUG_OUTPUT environment variable.\n");
     for (;;)
         SYS3(sys, SYS_exit_group, 0, 0, 0);
