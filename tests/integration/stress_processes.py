@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""stress_processes.py METHOD LOADER COUNT: stress/processes.c starts COUNT processes
+"""stress_processes.py METHOD LOADER COUNT [unblocked]: stress/processes.c starts COUNT processes
 each by fork, vfork and posix_spawn while it commits and reverts.  METHOD and LOADER
 as in stress.py."""
 import sys
@@ -21,7 +21,7 @@ def main():
                           "-lmultiverse", f"-Wl,-rpath,{run_time}", "-pthread")
         config = f"[app]\nmatch = {program}\npasses = multiverse\npatch = {method}\n"
         start = [support.LOADER] if loader == "mvld" else []
-        done = support.run([*start, program, count], config=config, timeout=100)
+        done = support.run([*start, program, count, *sys.argv[4:]], config=config, timeout=100)
         print(done.stdout, done.stderr)
         support.check(done.returncode == 0, f"status {done.returncode}")
 
