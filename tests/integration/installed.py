@@ -130,7 +130,7 @@ def main():
         return 0
     if not shutil.which("meson") or not shutil.which("pkg-config"):
         support.skip("no meson or no pkg-config")
-    namespace = ["unshare", "--mount"] if os.geteuid() == 0 else ["unshare", "--mount", "--map-root-user"]
+    namespace = ["unshare", "--mount"] + ["--map-root-user"] * (os.geteuid() != 0)
     if subprocess.run([*namespace, "true"], capture_output=True).returncode:
         support.skip("no private mount namespace here")
     with support.scratch_folder() as folder:

@@ -42,7 +42,8 @@ def main():
 
         def shell(command, config=None):
             # MVLD_PASS_PATH is not set for a reader of README either.
-            done = support.run(["env", "-u", "MVLD_PASS_PATH", "sh", "-c", f'cd "{folder}" && {command}'],
+            here = f'cd "{folder}" && {command}'
+            done = support.run(["env", "-u", "MVLD_PASS_PATH", "sh", "-c", here],
                                config=config)
             check(done.returncode == 0 and not done.stderr,
                   f"$ {command}\nstatus {done.returncode}\n{done.stdout}{done.stderr}")
