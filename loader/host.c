@@ -267,6 +267,9 @@ static const char *reason(int err)
     case -ELOOP: return "is mvld itself";
     case -ENOEXEC: return "is not an ELF loader";
     case -EACCES: return "may not be read";
+    case -EMFILE:
+    case -ENFILE: return "cannot be opened: too many open files";
+    case -ENOMEM: return "cannot be mapped: out of memory";
     default: return "cannot be mapped";
     }
 }

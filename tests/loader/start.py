@@ -253,6 +253,9 @@ def no_host(programs):
         done = execute([programs.mvld], env={"MVLD_HOST_LOADER": path, "MVLD_DEBUG": "files"})
         check(done.returncode == 0 and f"host loader: not {path}" in done.stderr if reason else
               True, f"{path}: {done.returncode} {done.stderr}")
+    done = execute(["sh", "-c", 'ulimit -n 3 && exec "$0"', programs.mvld])
+    check(done.returncode == 127 and "too many open files" in done.stderr,
+          f"no descriptor is free: {done.returncode} {done.stderr}")
     alone = programs.folder / "alone"
     done = execute(["unshare", "--mount", "--propagation", "private", "--", "sh", "-c",
                     f"mount --bind {LOADER} {os.path.realpath(HOST_LOADER)} && "
