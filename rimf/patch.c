@@ -149,29 +149,39 @@ struct mvld_batch *rimf_patcher_begin(struct rimf_patcher *p)
     return b;
 }
 
+/* Apart, so that adding the usual patch saves no registers. */
+static __attribute__((noinline)) int add_growing(struct mvld_batch *b, uintptr_t address,
+                                                 const void *expect, const void *replace,
+                                                 size_t length)
+{
+    void *array = patch_longer(&b->patcher->host, b->patches, b->n, sizeof(*b->patches),
+                               &b->capacity);
+
+    if (!array)
+        return -ENOMEM;
+    b->patches = array;
+    return rimf_patch_add(b, address, expect, replace, length);
+}
+
 int rimf_patch_add(struct mvld_batch *b, uintptr_t address, const void *expect,
                    const void *replace, size_t length)
 {
     struct mvld_patch *patch;
 
-    if (!b || !expect || !replace || length == 0 || length > MVLD_PATCH_MAX ||
+    if (!b || !expect || !replace || length - 1 >= MVLD_PATCH_MAX ||
         address > UINTPTR_MAX - length || b->n == UINT32_MAX)
         return -EINVAL;
-    if (b->n == b->capacity) {
-        void *array = patch_longer(&b->patcher->host, b->patches, b->n, sizeof(*patch), &b->capacity);
-        if (!array)
-            return -ENOMEM;
-        b->patches = array;
-    }
-    patch = &b->patches[b->n];
-    if (b->n && patch[-1].address > address)
+    if (b->n == b->capacity)
+        return add_growing(b, address, expect, replace, length);
+    patch = &b->patches[b->n++];
+    if (address < b->last)
         b->ascending = 0;
+    b->last = address;
     patch->address = address;
     patch->length = (uint8_t)length;
     patch_copy(patch->expect, expect, length);
     patch_copy(patch->replace, replace, length);
     patch->result = 0;
-    b->n++;
     return 0;
 }
 

@@ -72,6 +72,7 @@ struct mvld_batch {
     struct mvld_patch *patches; /* as added */
     size_t n, capacity;
     int ascending;    /* as added is by address */
+    uintptr_t last;   /* the address added last */
     uint32_t *order;  /* else: indices by address, made by commit */
     struct patch_region *regions; /* by address, made by commit */
     size_t n_regions, regions_capacity;

@@ -126,6 +126,10 @@ int patch_holds(const struct mvld_patch *patch, const uint8_t *bytes)
     return patch_same((const void *)patch->address, bytes, patch->length);
 }
 
+struct patch_span {
+    uintptr_t start, end;
+};
+
 static int verify_one(struct mvld_batch *b, const struct mvld_patch *patch,
                       struct mvld_segment *segment)
 {
@@ -150,9 +154,24 @@ static int verify_one(struct mvld_batch *b, const struct mvld_patch *patch,
     return patch_holds(patch, patch->expect) ? 0 : -ESTALE;
 }
 
+/* What the last answers say of patches to come: [start, end) is executable code of
+ * one segment and may be changed. */
+static void remember(const struct mvld_batch *b, const struct mvld_segment *segment,
+                     struct patch_span *known)
+{
+    const struct patch_region *region = b->n_regions ? &b->regions[b->n_regions - 1] : NULL;
+
+    *known = (struct patch_span){0, 0};
+    if (!region || (segment->prot & (PROT_WRITE | PROT_EXEC)) != PROT_EXEC)
+        return;
+    known->start = segment->start > region->start ? segment->start : region->start;
+    known->end = segment->end < region->end ? segment->end : region->end;
+}
+
 size_t patch_verify(struct mvld_batch *b)
 {
     struct mvld_segment segment = {0, 0, 0};
+    struct patch_span known = {0, 0};
     struct mvld_patch *furthest = NULL; /* of those before, the one that ends last */
     uintptr_t taken = 0;                /* its end */
     size_t refused = 0;
@@ -161,7 +180,13 @@ size_t patch_verify(struct mvld_batch *b)
     b->n_regions = 0;
     for (size_t i = 0; i < b->n; i++) {
         struct mvld_patch *patch = patch_nth(b, i);
-        patch->result = verify_one(b, patch, &segment);
+        if (patch->address >= known.start && patch->address + patch->length <= known.end) {
+            patch->result = patch_same((const void *)patch->address, patch->expect,
+                                       patch->length) ? 0 : -ESTALE;
+        } else {
+            patch->result = verify_one(b, patch, &segment);
+            remember(b, &segment, &known);
+        }
         if (taken > patch->address) {
             furthest->result = furthest->result ? furthest->result : -EEXIST;
             patch->result = patch->result ? patch->result : -EEXIST;
@@ -199,6 +224,19 @@ static void pages_of(const struct patch_region *region, const struct mvld_patch 
     *stop = *stop > region->end ? region->end : *stop;
 }
 
+/* Of the i-th and those that follow it, the last before the first that is not wholly
+ * before `stop`.  Most patches share their pages with the one before. */
+static size_t last_before(const struct mvld_batch *b, size_t i, uintptr_t stop)
+{
+    while (i + 1 < b->n) {
+        const struct mvld_patch *next = patch_nth(b, i + 1);
+        if (next->address + next->length > stop)
+            break;
+        i++;
+    }
+    return i;
+}
+
 int patch_runs(struct mvld_batch *b, uintptr_t gap)
 {
     struct patch_run *run = NULL;
@@ -215,6 +253,7 @@ int patch_runs(struct mvld_batch *b, uintptr_t gap)
         pages_of(&b->regions[region], patch, &start, &stop);
         if (run && run->region == region && start <= run->stop + gap) {
             run->stop = stop;
+            i = last_before(b, i, stop);
             run->end = i + 1;
             continue;
         }
@@ -227,6 +266,8 @@ int patch_runs(struct mvld_batch *b, uintptr_t gap)
         }
         run = &b->runs[b->n_runs++];
         *run = (struct patch_run){start, stop, i, i + 1, region};
+        i = last_before(b, i, stop);
+        run->end = i + 1;
     }
     return 0;
 }

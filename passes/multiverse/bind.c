@@ -16,6 +16,9 @@
  */
 #include "engine.h"
 
+/* With ten thousand sites the calls of a visit are what it costs. */
+#define ALWAYS_INLINE inline __attribute__((always_inline))
+
 struct batch {
     struct mv_engine *engine;
     struct mvld_batch *patches;
@@ -78,18 +81,25 @@ static void add_pad(struct batch *batch, struct mv_point *point)
     add(batch, point->pad, &point->pad_now, &point->pad_wanted, MV_PAD_SIZE);
 }
 
+static int encode(const struct mv_point *point, const struct mv_site *site, uint64_t *out)
+{
+    if (!point->inlined.usable)
+        return mv_site_lead(site->kind, site->length, site->address, point->wanted, out);
+    return mv_site_encode(site->kind, site->length, site->address, point->wanted,
+                          &point->inlined, out);
+}
+
 static void add_site(struct batch *batch, struct mv_site *site)
 {
     struct mv_point *point = site->point;
+    uint64_t wanted = site->original;
 
-    if (!point->wanted) {
-        site->wanted = site->original;
-    } else if (!mv_site_encode(site->kind, site->length, site->address, point->wanted,
-                               &point->inlined, &site->wanted)) {
+    if (point->wanted && !encode(point, site, &wanted)) {
         point->n_far++;
-        site->wanted = site->original;
+        wanted = site->original;
     }
-    if (site->now == site->wanted)
+    site->wanted = wanted;
+    if (site->now == wanted)
         return;
     site->pending = MV_PENDING;
     add(batch, site->address, &site->now, &site->wanted, site->length);
@@ -102,9 +112,9 @@ static int needs_work(const struct mv_point *point)
 
 /* Entries and sites of one unit in the order of their addresses, so that the
  * patch engine need not sort them. */
-static void visit_unit(struct batch *batch, struct mv_unit *u,
-                       void (*pad)(struct batch *, struct mv_point *),
-                       void (*site)(struct batch *, struct mv_site *))
+static ALWAYS_INLINE void visit_unit(struct batch *batch, struct mv_unit *u,
+                                     void (*pad)(struct batch *, struct mv_point *),
+                                     void (*site)(struct batch *, struct mv_site *))
 {
     size_t n_sites = u->sites_read ? u->n_sites : 0, p = 0;
 
@@ -125,8 +135,9 @@ static void visit_unit(struct batch *batch, struct mv_unit *u,
 
 /* Visits entries and sites of the points that need work: all units from end to
  * end, or point by point when they are few. */
-static void visit(struct batch *batch, int all, void (*pad)(struct batch *, struct mv_point *),
-                  void (*site)(struct batch *, struct mv_site *))
+static ALWAYS_INLINE void visit(struct batch *batch, int all,
+                                void (*pad)(struct batch *, struct mv_point *),
+                                void (*site)(struct batch *, struct mv_site *))
 {
     for (struct mv_unit *u = batch->engine->units; u; u = u->next) {
         if (all) {
@@ -247,13 +258,20 @@ static int settle(struct batch *batch, int all)
 {
     int changed = 0;
 
-    visit(batch, all, settle_pad, settle_site);
-    for (struct mv_unit *u = batch->engine->units; u; u = u->next)
+    if (!all)
+        visit(batch, 0, settle_pad, settle_site);
+    for (struct mv_unit *u = batch->engine->units; u; u = u->next) {
+        for (size_t i = 0; all && u->sites_read && i < u->n_sites; i++)
+            if (u->sites[i].pending)
+                settle_site(batch, &u->sites[i]);
+        for (size_t i = 0; all && i < u->n_points; i++)
+            settle_pad(batch, &u->points[i]);
         for (size_t i = 0; i < u->n_points; i++) {
             if (needs_work(&u->points[i]))
                 changed += settle_point(batch, &u->points[i]);
             u->points[i].selected = 0;
         }
+    }
     return changed;
 }
 

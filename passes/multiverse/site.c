@@ -16,16 +16,6 @@ static uintptr_t relative(const uint8_t *field, uintptr_t next)
     return next + (uintptr_t)(intptr_t)distance;
 }
 
-/* Puts the distance behind an opcode of `at` bytes.  0 when it does not fit. */
-static int put_relative(uint64_t opcode, unsigned at, uintptr_t next, uintptr_t target,
-                        uint64_t *out)
-{
-    intptr_t distance = (intptr_t)(target - next);
-
-    *out = opcode | (uint64_t)(uint32_t)distance << 8 * at;
-    return distance == (int32_t)distance;
-}
-
 static int found(struct mv_decoded *out, enum mv_site_kind kind, unsigned length, uintptr_t target)
 {
     out->kind = kind;
@@ -84,18 +74,12 @@ static int encode_body(int jump, unsigned length, const struct mv_inline *body, 
 int mv_site_encode(enum mv_site_kind kind, unsigned length, uintptr_t address, uintptr_t target,
                    const struct mv_inline *body, uint64_t *out)
 {
-    int jump = mv_site_is_jump(kind);
-
-    if (body->usable && encode_body(jump, length, body, out))
+    if (body->usable && encode_body(mv_site_is_jump(kind), length, body, out))
         return 1;
-    if (jump) /* e9 rel32 [90]  jmp target [nop] */
-        return put_relative(length == 6 ? 0x9000000000e9u : 0xe9u, 1, address + 5, target, out);
-    if (length == 6) /* 67 e8 rel32  addr32 call target */
-        return put_relative(0xe867, 2, address + 6, target, out);
-    return put_relative(0xe8, 1, address + 5, target, out); /* e8 rel32  call target */
+    return mv_site_lead(kind, length, address, target, out);
 }
 
 int mv_pad_encode(uintptr_t address, uintptr_t target, uint64_t *out)
 {
-    return put_relative(0xe9, 1, address + 5, target, out); /* e9 rel32  jmp target */
+    return mv_put_relative(0xe9, 1, address + 5, target, out); /* e9 rel32  jmp target */
 }

@@ -68,6 +68,27 @@ static inline int mv_site_is_slot(enum mv_site_kind kind)
  * at `address`.  1, or 0 when it is none of the encodings. */
 int mv_site_decode(const uint8_t *code, size_t room, uintptr_t address, struct mv_decoded *out);
 
+/* Puts the distance behind an opcode of `at` bytes.  0 when it does not fit. */
+static inline int mv_put_relative(uint64_t opcode, unsigned at, uintptr_t next, uintptr_t target,
+                                  uint64_t *out)
+{
+    intptr_t distance = (intptr_t)(target - next);
+
+    *out = opcode | (uint64_t)(uint32_t)distance << 8 * at;
+    return distance == (int32_t)distance;
+}
+
+/* mv_site_encode without a body: what most sites get. */
+static inline int mv_site_lead(enum mv_site_kind kind, unsigned length, uintptr_t address,
+                               uintptr_t target, uint64_t *out)
+{
+    if (mv_site_is_jump(kind)) /* e9 rel32 [90]  jmp target [nop] */
+        return mv_put_relative(length == 6 ? 0x9000000000e9u : 0xe9u, 1, address + 5, target, out);
+    if (length == 6) /* 67 e8 rel32  addr32 call target */
+        return mv_put_relative(0xe867, 2, address + 6, target, out);
+    return mv_put_relative(0xe8, 1, address + 5, target, out); /* e8 rel32  call target */
+}
+
 /* The `length` bytes that make a site of this kind at `address` lead to `target`,
  * or hold the body.  1, or 0 when the target is out of reach. */
 int mv_site_encode(enum mv_site_kind kind, unsigned length, uintptr_t address, uintptr_t target,
