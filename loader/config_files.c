@@ -25,9 +25,10 @@
 #define USER_FOLDER_SIZE 1024UL /* small: every exec pays for stack that is new to it */
 
 enum trust {
-    TRUST_ANY,   /* named by the environment of this very process */
-    TRUST_OWNER, /* found in a home: its owner must be us or root */
-    TRUST_ROOT   /* AT_SECURE */
+    TRUST_ANY,    /* named by the environment of this very process */
+    TRUST_SYSTEM, /* found: not everybody may write it */
+    TRUST_OWNER,  /* found in a home: also, its owner must be us or root */
+    TRUST_ROOT    /* AT_SECURE */
 };
 
 struct reader {
@@ -59,6 +60,7 @@ static const char *error_words(long error)
     }
 }
 
+/* Of a file, and of a folder: who may write that can put a file there. */
 static int trusted(const struct reader *r, const char *path, const struct stat *st,
                    enum trust trust)
 {
@@ -66,6 +68,8 @@ static int trusted(const struct reader *r, const char *path, const struct stat *
         return refuse_at(r->why, EPERM, path, 0,
                          "a program with special rights (AT_SECURE) takes only files that root "
                          "owns and nobody else can write");
+    if (trust != TRUST_ANY && (st->st_mode & 002))
+        return refuse_at(r->why, EPERM, path, 0, "everybody may write it");
     if (trust == TRUST_OWNER && st->st_uid != 0) {
         long self = SYS3(r->query->sys, SYS_geteuid, 0, 0, 0);
         if (self != (long)st->st_uid)
@@ -243,12 +247,24 @@ static int list_folder(const struct reader *r, int fd, const char *path, struct 
     }
 }
 
+static int folder_trusted(const struct reader *r, int fd, const char *path, enum trust trust)
+{
+    struct stat st;
+    long failed = SYS3(r->query->sys, SYS_fstat, fd, &st, 0);
+
+    if (failed)
+        return refuse_at(r->why, (int)-failed, path, 0, "the folder cannot be looked at");
+    return trusted(r, path, &st, trust);
+}
+
 static int read_open_folder(const struct reader *r, int fd, const char *path, enum trust trust)
 {
     char file[PATH_SIZE];
     struct name *names = NULL;
-    int error = list_folder(r, fd, path, &names);
+    int error = folder_trusted(r, fd, path, trust);
 
+    if (!error)
+        error = list_folder(r, fd, path, &names);
     for (names = sort(names); names && !error; names = names->next) {
         if (rimf_format(file, sizeof(file), "%s/%s", path, names->text) >= sizeof(file))
             return refuse_at(r->why, ENAMETOOLONG, path, 0, "a name in it is too long");
@@ -260,7 +276,7 @@ static int read_open_folder(const struct reader *r, int fd, const char *path, en
 static int read_system(const struct reader *r)
 {
     const char *path = MVLD_SYSCONF_DIR;
-    enum trust trust = r->query->secure ? TRUST_ROOT : TRUST_ANY;
+    enum trust trust = r->query->secure ? TRUST_ROOT : TRUST_SYSTEM;
     long folder = open_at(r, AT_FDCWD, path, O_PATH | O_DIRECTORY), apps;
     int error;
 
@@ -269,7 +285,9 @@ static int read_system(const struct reader *r)
     if (sys_failed(folder))
         return refuse_at(r->why, (int)-folder, path, 0, "the folder %s (error %ld)",
                          error_words(folder), -folder);
-    error = read_file(r, (int)folder, "mvld.conf", MVLD_SYSCONF_DIR "/mvld.conf", trust, 1);
+    error = folder_trusted(r, (int)folder, path, trust);
+    if (!error)
+        error = read_file(r, (int)folder, "mvld.conf", MVLD_SYSCONF_DIR "/mvld.conf", trust, 1);
     if (!error) {
         apps = open_at(r, (int)folder, "apps.d", O_RDONLY | O_DIRECTORY);
         if (!sys_failed(apps)) {

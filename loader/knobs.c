@@ -129,9 +129,12 @@ static void open_log(struct loader *l, const char *output)
         size_t n = rimf_format(name, sizeof name, "%s.%ld", output,
                                SYS3(l->sys, SYS_getpid, 0, 0, 0));
 
+        /* In /tmp somebody else may have left a link there, or a FIFO without a reader.
+         * The lines hold addresses, which are nobody else's business. */
         fd = n < sizeof name ? sys_openat(l->sys, name,
-                                          O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY,
-                                          0666)
+                                          O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY |
+                                              O_NOFOLLOW | O_NONBLOCK,
+                                          0600)
                              : -1;
         if (sys_failed(fd)) {
             say(l->sys, 2, "mvld: cannot open the file of MVLD_DEBUG_OUTPUT\n");

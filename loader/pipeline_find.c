@@ -28,6 +28,17 @@ static long open_file(const struct pipeline *p, const char *path, int flags)
     return sys_openat(p->sys, path, flags | O_CLOEXEC, 0);
 }
 
+/* Who may write the folder can put another root's file in the place of the pass. */
+static int root_owns_folder(const struct pipeline *p, const char *folder)
+{
+    long fd = open_file(p, folder, O_PATH | O_DIRECTORY);
+    int good = !sys_failed(fd) && root_owns(p, fd);
+
+    if (!sys_failed(fd))
+        sys_close(p->sys, (int)fd);
+    return good;
+}
+
 /* 1: opened and mapped.  0: not in this folder. */
 static int try_folder(struct pipeline *p, const char *folder, size_t length, const char *name,
                       struct planned_pass *out, const struct why *why)
@@ -49,10 +60,10 @@ static int try_folder(struct pipeline *p, const char *folder, size_t length, con
         return refuse_at(why, (int)-fd, path, 0, "the pass cannot be opened (error %ld)", -fd);
     out->path = arena_copy(&p->arena, path, rimf_strlen(path));
     int error = out->path ? 0 : refuse(why, ENOMEM, "there is no memory for the pass %s", name);
-    if (!error && p->secure && !root_owns(p, fd))
+    if (!error && p->secure && !(root_owns(p, fd) && root_owns_folder(p, shown)))
         error = refuse_at(why, EPERM, path, 0,
                           "a program with special rights (AT_SECURE) takes only passes that root "
-                          "owns and nobody else can write");
+                          "owns and nobody else can write, in a folder of that kind");
     if (!error)
         error = pass_map(p->sys, (int)fd, out->path, name, &out->object, why);
     sys_close(p->sys, (int)fd);

@@ -35,14 +35,16 @@
 #define MAP_DENYWRITE 0x800
 #endif
 
-static uintptr_t draw(struct loader *l, size_t pages)
+/* 0: the kernel gives nothing, and a place that everybody knows is worse than none. */
+static int draw(struct loader *l, size_t pages, uintptr_t *out)
 {
     uint64_t random = 0;
 
     if (SYS3(l->sys, SYS_getrandom, &random, sizeof random, 1 /* GRND_NONBLOCK */) !=
         (long)sizeof random)
         return 0;
-    return random % pages * RIMF_PAGE;
+    *out = random % pages * RIMF_PAGE;
+    return 1;
 }
 
 static uintptr_t executable_end(const struct block *block)
@@ -59,14 +61,15 @@ static uintptr_t executable_end(const struct block *block)
 static void near_low(struct loader *l)
 {
     uintptr_t end = executable_end(&l->block);
-    uintptr_t heap = (uintptr_t)SYS3(l->sys, SYS_brk, 0, 0, 0);
+    uintptr_t heap = (uintptr_t)SYS3(l->sys, SYS_brk, 0, 0, 0), drawn;
 
     if (heap > end + 256 * MIB && heap < LOW_END) {
         l->arena.start = end + MIB;
         l->arena.end = rimf_page_down(heap - MIB);
-    } else if (end < 1024 * MIB && heap < 1024 * MIB) {
+    } else if (end < 1024 * MIB && heap < 1024 * MIB &&
+               draw(l, 512 * MIB / RIMF_PAGE, &drawn)) {
         l->arena.start = 1024 * MIB;
-        l->arena.end = LOW_END - 16 * MIB - draw(l, 512 * MIB / RIMF_PAGE);
+        l->arena.end = LOW_END - 16 * MIB - drawn;
     }
 }
 
@@ -75,6 +78,9 @@ void place_plan(struct loader *l)
 {
     const char *wanted = l->pipeline ? pipeline_setting(l->pipeline, "placement") : "as-is";
 
+    /* Near costs randomness (SECURITY.md); with raised rights only root may spend it. */
+    if (!wanted && l->block.secure)
+        wanted = "as-is";
     if (wanted && !rimf_streq(wanted, "near")) {
         if (!rimf_streq(wanted, "as-is"))
             rimf_log(&l->log, MVLD_LOG_WARNING, "placement: %s is neither near nor as-is",

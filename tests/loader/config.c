@@ -87,6 +87,19 @@ static void matching(void)
     EXPECT("matched", "/c", "", 0);
 }
 
+/* What is found, and not named by the user, must not be everybody's to write. */
+static void everybody_may_write(const char *path, unsigned mode)
+{
+    char whole[PATH_MAX], want[PATH_MAX + 64];
+
+    snprintf(whole, sizeof(whole), "%s%s", w->root, path);
+    snprintf(want, sizeof(want), "%s: everybody may write it", path);
+    CHECK(chmod(whole, mode | 02) == 0, "%s", whole);
+    EXPECT(want, "/a", "a", 0);
+    CHECK(chmod(whole, mode) == 0, "%s", whole);
+    EXPECT("tune", "/a", "a", 0);
+}
+
 static void order_of_files(void)
 {
     system_file("[app]\nmatch = *\npasses = main\n");
@@ -110,16 +123,22 @@ static void order_of_files(void)
     /* AT_SECURE: neither the environment nor the home counts. */
     w->owner = 0;
     EXPECT("twenty", "/a", "a", 1);
-    w->denied_mode = 020;
-    EXPECT(MVLD_SYSCONF_DIR "/mvld.conf: a program with special rights (AT_SECURE) takes only "
+    w->denied_mode = 020; /* of the folder, which is looked at first */
+    EXPECT(MVLD_SYSCONF_DIR ": a program with special rights (AT_SECURE) takes only "
            "files that root owns and nobody else can write", "/a", "a", 1);
+    EXPECT("tune", "/a", "a", 0);
     w->denied_mode = 0;
     w->owner = 4711;
-    EXPECT(MVLD_SYSCONF_DIR "/mvld.conf: a program with special rights (AT_SECURE) takes only "
+    EXPECT(MVLD_SYSCONF_DIR ": a program with special rights (AT_SECURE) takes only "
            "files that root owns and nobody else can write", "/a", "a", 1);
     /* Another user's home, as after su without -: not ours to follow. */
     CHECK(strstr(passes_of("/a", "a", 0), "it belongs to user 4711") != NULL, "%s", why_text);
     w->owner = -1;
+    everybody_may_write(MVLD_SYSCONF_DIR, 0755);
+    everybody_may_write(MVLD_SYSCONF_DIR "/mvld.conf", 0644);
+    everybody_may_write(MVLD_SYSCONF_DIR "/apps.d", 0755);
+    everybody_may_write("/xdg/mvld/apps.d", 0755);
+    everybody_may_write("/xdg/mvld/apps.d/a.conf", 0644);
     world_clear_env(w);
     for (int i = 0; i < 300; i++) { /* more than one getdents buffer */
         char path[128], text[64];
@@ -247,7 +266,7 @@ static void no_text_files(void)
     world_clear_env(w);
     /* May not be read: said so even where the test runs as root. */
     world_text(w, CONF, "");
-    w->fail_at = 2;
+    w->fail_at = 3; /* the folder is opened and looked at */
     w->fail_error = EACCES;
     EXPECT(CONF ": the file may not be read (error 13)", "/a", "", 0);
     w->fail_at = 0;
@@ -311,10 +330,10 @@ int main(void)
     CHECK(w->calls == 1, "no configuration costs %u calls", w->calls);
     system_file("; comments only\n");
     EXPECT("", "/bin/true", "true", 0);
-    CHECK(w->calls <= 7, "an empty configuration costs %u calls", w->calls);
+    CHECK(w->calls <= 8, "an empty configuration costs %u calls", w->calls);
     world_text(w, MVLD_SYSCONF_DIR "/apps.d/none", "");
     EXPECT("", "/bin/true", "true", 0);
-    CHECK(w->calls <= 10, "an installed configuration costs %u calls", w->calls);
+    CHECK(w->calls <= 12, "an installed configuration costs %u calls", w->calls);
     matching();
     wrong_lines();
     what_is_allowed();

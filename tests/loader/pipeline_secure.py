@@ -3,8 +3,9 @@
 
 A copy of cat, setuid root and with ld-mvld.so as its interpreter, runs as nobody:
 the environment must not matter, root's configuration must, and neither may a file
-that somebody else can write.  A failure means: a user can put code into programs
-that have more rights than he has.
+that somebody else can write, or that lies where somebody else can write.  The same
+holds when file capabilities or set-group-ID raise it.  A failure means: a user can
+put code into programs that have more rights than he has.
 
 Works on overlays of /etc and the pass folder in a mount namespace of its own.
 Arguments: ld-mvld.so, count.so, the folder of the configuration, that of passes.
@@ -97,6 +98,68 @@ for path in (conf, installed):
     check(f"{path} of nobody", False)
     os.chown(path, 0, 0)
 check("all as before", True)
+
+# Whoever may write a folder can put another of root's files there.
+apps = config / "apps.d"
+apps.mkdir()
+for folder in (config, apps, passes):
+    for mode in (0o775, 0o1777):
+        os.chmod(folder, mode)
+        check(f"{folder} with mode {mode:o}", False)
+    os.chmod(folder, 0o755)
+    os.chown(folder, 65534, 0)
+    check(f"{folder} of nobody", False)
+    os.chown(folder, 0, 0)
+check("folders as before", True)
+
+# A symbolic link counts as what it leads to.
+theirs = here / "theirs.conf"
+link = apps / "link.conf"
+theirs.write_text(f"[app]\nmatch = {cat}\npasses =\n")
+os.chmod(theirs, 0o644)
+link.symlink_to(theirs)
+check("a link to a file of root's", False)  # it is read: an empty pipeline
+theirs.write_text(f"[app]\nmatch = {cat}\npasses = count\n")
+check("the same with a pipeline", True)
+os.chown(theirs, 65534, 0)
+check("a link to somebody's file", False)
+link.unlink()
+
+# Placement costs randomness: only when root says so.
+def near():
+    done = subprocess.run([*NOBODY, str(cat), "/proc/self/maps"], capture_output=True, text=True,
+                          timeout=20)
+    at = {name: int(line.split("-")[0], 16) for line in reversed(done.stdout.splitlines())
+          for name in ("/cat", "libc.so") if name in line}
+    return abs(at["/cat"] - at["libc.so"]) < 1 << 31
+
+
+if near():
+    sys.exit("libraries were placed near a set-user-ID program that nobody asked it for")
+conf.write_text(f"[app]\nmatch = {cat}\npasses = count\nplacement = near\n")
+if not near():
+    sys.exit("libraries were not placed near although root asked for it")
+
+# Other ways to more rights than the caller's.
+os.chmod(cat, 0o2755)
+check("set-group-ID", True, MVLD_TUNABLES="app.passes=")
+os.chmod(cat, 0o755)
+check("no rights, so the environment counts", False, MVLD_TUNABLES="app.passes=")
+if shutil.which("setcap", path=os.environ["PATH"] + ":/sbin:/usr/sbin"):
+    setcap = shutil.which("setcap", path=os.environ["PATH"] + ":/sbin:/usr/sbin")
+    if subprocess.run([setcap, "cap_net_raw+ep", cat]).returncode == 0:
+        check("file capabilities", True, MVLD_TUNABLES="app.passes=", MVLD="off",
+              MVLD_HOST_LOADER="/nowhere")
+        os.chmod(conf, 0o646)
+        check("file capabilities and a configuration that others can write", False)
+        os.chmod(conf, 0o644)
+        subprocess.run([setcap, "-r", cat], check=True)
+    else:
+        print("file capabilities cannot be set on this file system: not tried")
+else:
+    print("setcap is missing: file capabilities were not tried")
+os.chmod(cat, 0o4755)
+
 conf.write_text("[app]\nmatch = other\npasses = count\n")
 check("called by another name", False, "bash", "-c", 'exec -a other "$@"', "bash")
 own = here / "own.conf"

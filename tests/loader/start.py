@@ -139,6 +139,24 @@ def debug(programs):
           f"object: {programs.mvld.resolve()}" in logs[0].read_text(), f"{done.stderr}{logs}")
 
 
+def debug_output(programs):
+    """The file of MVLD_DEBUG_OUTPUT follows a link that somebody left, waits for the reader of
+    a FIFO, or shows everybody where the process's code lies."""
+    script = 'case $1 in link) ln -s "$2" "$3.$$";; fifo) mkfifo "$3.$$";; esac; exec "$4"'
+    for what in "link", "fifo", "nothing":
+        victim, log = programs.folder / f"victim-{what}", programs.folder / f"log-{what}"
+        victim.write_text("as it was")
+        done = execute(["sh", "-c", script, "sh", what, victim, log, programs.mvld],
+                       env={"MVLD_DEBUG": "files", "MVLD_DEBUG_OUTPUT": log})
+        check(done.returncode == 0 and victim.read_text() == "as it was",
+              f"{what}: {victim.read_text()}{done.stderr}")
+        if what == "nothing":
+            made, = programs.folder.glob("log-nothing.*")
+            check(made.stat().st_mode & 0o777 == 0o600, oct(made.stat().st_mode))
+        else:
+            check("cannot open the file of MVLD_DEBUG_OUTPUT" in done.stderr, done.stderr)
+
+
 def bring(programs):
     """The folder of a pass that brings a library, and the library."""
     passes = programs.folder / "passes"
