@@ -48,6 +48,18 @@ MV int throwing(int x, int *n) { Guard g{n}; if (flag) may_throw(x); else may_th
 MV int catching(int x) { try { if (flag) may_throw(x); return 0; } catch (const std::string &s) { return (int)s.size(); } }
 MV int catches_two(int x) { try { may_throw(x + flag); } catch (int) { return 1; } catch (std::string &) { return 2; } return 3; }
 MV std::string text(int x) { std::string s = flag ? "yes" : "no"; return s + std::to_string(x); }
+MV int jumps(int n)
+{
+    void *next = n > 2 ? &&large : &&small;
+    std::string s = flag ? "yes" : "no";
+    if (flag)
+        n *= 2;
+    goto *next;
+large:
+    return n + (int)s.size() * 1000;
+small:
+    return n - (int)s.size();
+}
 MV auto lambda_user(int x) { auto l = [&] { return flag ? x : -x; }; return l(); }
 
 template <typename F, typename... A> static void same(F f, A... a)
@@ -70,6 +82,7 @@ int main()
         for (int x = 0; x < 6; x++) {
             same(catching, x);
             same(catches_two, x);
+            same(jumps, x);
             auto v = (decltype(&throwing))variant_of((void *)throwing);
             int n1 = 0, n2 = 0, r1 = -1, r2 = -1;
             try { r1 = throwing(x, &n1); } catch (std::string &) {}
