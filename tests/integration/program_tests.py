@@ -104,16 +104,6 @@ status 0, parent: 1
 """, "fork", config=MANUAL)
 
 
-def fork_listing(program):
-    """A child that was forked while another thread held the loader's list lock waits for
-    ever in a commit."""
-    forks = program.folder / "forks"
-    support.compile_c(forks, SOURCES / "fork_listing.c", "-pthread",
-                      f"-Wl,--dynamic-linker={support.LOADER}")
-    done = support.run([forks], config=f"[app]\nmatch = {forks}\npasses = multiverse\n")
-    check(done.stdout == "child 0\n", f"{done.returncode}: {done.stdout}{done.stderr}")
-
-
 def exec_(program):
     """A program started by exec is not committed again."""
     program.says("run time: yes, mode 1, constructor saw 1, main sees 1", "exec", program.path,

@@ -23,7 +23,6 @@
  */
 #include <dlfcn.h>
 #include <link.h>
-#include <linux/sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
@@ -99,18 +98,6 @@ void mv_pins_drop(struct mv_reply *reply)
     free(pins);
 }
 
-static int is_child; /* of a fork */
-
-/* Then nobody closes anything meanwhile.  libc remembers that there were threads, and a
- * child of fork has them no more; nor may it wait for the loader's list lock, which
- * one of them may have held.  The kernel refuses to unshare a thread group with others. */
-static int is_alone(void)
-{
-    if (&__libc_single_threaded && __libc_single_threaded)
-        return 1;
-    return is_child && SYS3(&rimf_sys_kernel, SYS_unshare, CLONE_THREAD, 0, 0) == 0;
-}
-
 int mv_pins_take(struct mv_engine *engine, struct mv_reply *reply)
 {
     struct list list = {.before_loader = getauxval(AT_BASE) != 0};
@@ -118,7 +105,7 @@ int mv_pins_take(struct mv_engine *engine, struct mv_reply *reply)
 
     reply->pins = NULL;
     reply->n_pins = 0;
-    if (!can_pin() || is_alone())
+    if (!can_pin() || (&__libc_single_threaded && __libc_single_threaded))
         return 0;
     err = rimf_lock_acquire(&rimf_sys_kernel, &listing);
     if (err < 0)
@@ -157,7 +144,6 @@ void mv_pins_before_fork(void)
 
 void mv_pins_after_fork(int in_child)
 {
-    is_child |= in_child;
     if (!forking)
         return;
     if (in_child)
