@@ -39,10 +39,19 @@ uint64_t mv_switch_read(const struct mv_switch *sw)
     return value;
 }
 
+/* Its object is being closed: the memory may be gone. */
+static int is_closing(const struct mv_engine *engine, uintptr_t address)
+{
+    for (const struct mv_unit *u = engine->some_closing ? engine->units : NULL; u; u = u->next)
+        if (u->closing && address >= u->object->start && address < u->object->end)
+            return 1;
+    return 0;
+}
+
 void mv_read_switches(struct mv_engine *engine)
 {
     for (struct mv_switch *sw = engine->switches; sw; sw = sw->next)
-        if (sw->address)
+        if (sw->address && !is_closing(engine, sw->address))
             sw->value = mv_switch_read(sw);
 }
 
