@@ -8,7 +8,8 @@ holds when file capabilities or set-group-ID raise it.  A failure means: a user 
 put code into programs that have more rights than he has.
 
 Works on overlays of /etc and the pass folder in a mount namespace of its own.
-Arguments: ld-mvld.so, count.so, the folder of the configuration, that of passes.
+Arguments: ld-mvld.so, count.so, multiverse.so (its library beside it), the folder of the
+configuration, that of passes.
 """
 import os
 import pathlib
@@ -34,7 +35,7 @@ if "MVLD_TEST_INSIDE" not in os.environ:
                           env={**os.environ, "MVLD_TEST_INSIDE": "1"}, timeout=60)
     sys.exit(done.returncode)
 
-loader, count, config, passes = map(pathlib.Path, map(os.path.abspath, sys.argv[1:]))
+loader, count, multiverse, config, passes = map(pathlib.Path, map(os.path.abspath, sys.argv[1:]))
 here = pathlib.Path("/mnt")
 
 
@@ -59,7 +60,9 @@ def overlay(folder, number):
     folder.mkdir(parents=True)
 
 
-built = {name: path.read_bytes() for name, path in (("loader", loader), ("count", count))}
+built = {name: path.read_bytes() for name, path in (
+    ("loader", loader), ("count", count), ("multiverse.so", multiverse),
+    ("libmultiverse.so.1", multiverse.parent / "libmultiverse.so.1"))}
 mount("-t", "tmpfs", "-o", "mode=755", "none", str(here))
 overlay(config, 1)
 overlay(passes, 2)
@@ -139,6 +142,19 @@ if near():
 conf.write_text(f"[app]\nmatch = {cat}\npasses = count\nplacement = near\n")
 if not near():
     sys.exit("libraries were not placed near although root asked for it")
+
+# A library that a pass brings goes through LD_PRELOAD, and that is not for such programs.
+for name in "multiverse.so", "libmultiverse.so.1":
+    (passes / name).write_bytes(built[name])
+conf.write_text(f"[app]\nmatch = {cat}\npasses = multiverse\n")
+for mode, brought in (0o755, True), (0o4755, False):
+    os.chmod(cat, mode)
+    done = subprocess.run([*NOBODY, str(cat), "/proc/self/maps"], capture_output=True, text=True,
+                          timeout=20)
+    if "/multiverse.so" not in done.stdout or ("/libmultiverse" in done.stdout) != brought:
+        sys.exit(f"mode {mode:o}: the library is {'missing' if brought else 'there'}\n"
+                 f"{done.stdout}{done.stderr}")
+conf.write_text(f"[app]\nmatch = {cat}\npasses = count\n")
 
 # Other ways to more rights than the caller's.
 os.chmod(cat, 0o2755)
