@@ -285,6 +285,18 @@ def no_host(programs):
           f"{alone} {done.returncode} {done.stderr}")
 
 
+def no_proc(programs):
+    """Where /proc is not mounted the program does not run, or its pipeline stops it."""
+    inside = ["unshare", "--mount", "--propagation", "private", "--", "sh", "-c",
+              'mount -t tmpfs none /proc && exec "$@"', "sh"]
+    if os.geteuid() != 0 or execute([*inside, "/bin/true"]).returncode:
+        support.skip("private mount namespaces are not permitted here")
+    for env in {}, {"MVLD_TUNABLES": "app.passes=count"}:
+        both(programs, prefix=inside, env=env)
+        done = execute([*inside, programs.mvld], env={**env, "MVLD_DEBUG": "passes"})
+        check(done.returncode == 0 and ("pass count: done" in done.stderr) == bool(env), done.stderr)
+
+
 def raised(programs):
     """A set-user-ID program lets its caller's environment steer mvld."""
     if os.geteuid() != 0 or not shutil.which("setpriv"):
