@@ -40,6 +40,16 @@ struct rimf_patcher *rimf_patcher_create(const struct rimf_patch_host *host)
     return p;
 }
 
+static void release_batch(const struct rimf_patch_host *host, struct mvld_batch *b)
+{
+    if (!b)
+        return;
+    host->release(host->cookie, b->regions);
+    host->release(host->cookie, b->runs);
+    host->release(host->cookie, b->patches);
+    host->release(host->cookie, b);
+}
+
 void rimf_patcher_destroy(struct rimf_patcher *p)
 {
     struct rimf_patch_host host;
@@ -49,7 +59,7 @@ void rimf_patcher_destroy(struct rimf_patcher *p)
     host = p->host;
     if (p->scratch)
         sys_munmap(host.sys, p->scratch, RIMF_PAGE);
-    host.release(host.cookie, p->spare);
+    release_batch(&host, p->spare);
     host.release(host.cookie, p);
 }
 
@@ -137,15 +147,16 @@ int rimf_patcher_set_method(struct rimf_patcher *p, const char *name)
 
 struct mvld_batch *rimf_patcher_begin(struct rimf_patcher *p)
 {
-    struct mvld_batch *b = p->host.alloc(p->host.cookie, sizeof(*b));
+    struct mvld_batch *b = __atomic_exchange_n(&p->spare, NULL, __ATOMIC_ACQUIRE);
 
+    if (!b)
+        b = p->host.alloc(p->host.cookie, sizeof(*b));
     if (!b)
         return NULL;
     b->patcher = p;
     b->ascending = 1;
-    b->patches = __atomic_exchange_n(&p->spare, NULL, __ATOMIC_ACQUIRE);
-    if (b->patches)
-        b->capacity = b->patches[0].address; /* left there by rimf_patch_end */
+    b->n = b->n_regions = b->n_runs = 0;
+    b->last = 0;
     return b;
 }
 
@@ -198,19 +209,18 @@ const struct mvld_patch *rimf_patch_at(const struct mvld_batch *b, size_t index)
 void rimf_patch_end(struct mvld_batch *b)
 {
     const struct rimf_patch_host *host;
+    struct rimf_patcher *p;
 
     if (!b)
         return;
-    host = &b->patcher->host;
-    host->release(host->cookie, b->order);
-    host->release(host->cookie, b->regions);
-    host->release(host->cookie, b->runs);
-    if (b->capacity && b->capacity <= SPARE_MAX) {
-        b->patches[0].address = b->capacity;
-        b->patches = __atomic_exchange_n(&b->patcher->spare, b->patches, __ATOMIC_ACQ_REL);
-    }
-    host->release(host->cookie, b->patches);
-    host->release(host->cookie, b);
+    p = b->patcher;
+    host = &p->host;
+    if (b->order)
+        host->release(host->cookie, b->order);
+    b->order = NULL;
+    if (b->capacity <= SPARE_MAX)
+        b = __atomic_exchange_n(&p->spare, b, __ATOMIC_ACQ_REL);
+    release_batch(host, b);
 }
 
 /* ---- apply ---- */

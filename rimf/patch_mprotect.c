@@ -67,14 +67,15 @@ static inline __attribute__((always_inline)) long protect(const struct rimf_sys 
 PATCH_WINDOW static long window(struct mvld_batch *b, size_t *open)
 {
     const struct rimf_sys *sys = b->patcher->host.sys;
+    const struct mvld_batch batch = *b; /* which the writes below cannot change */
     size_t touched = 0;
     long r = 0;
 
     *open = 0;
     while (r == 0 && touched < b->n_runs)
         r = protect(sys, &b->runs[touched++], PATCH_RW);
-    for (size_t i = 0; r == 0 && i < b->n; i++) {
-        const struct mvld_patch *patch = patch_nth(b, i);
+    for (size_t i = 0, n = r == 0 ? batch.n : 0; i < n; i++) {
+        const struct mvld_patch *patch = patch_nth(&batch, i);
         if (patch->result == 0)
             patch_copy((void *)patch->address, patch->replace, patch->length);
     }

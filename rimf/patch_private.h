@@ -93,8 +93,7 @@ struct rimf_patcher {
     struct rimf_patch_host host;
     const struct patch_method *forced;
     uintptr_t scratch; /* one page, R-X: what may this process do? */
-    struct mvld_patch *spare; /* the array of the last batch */
-    size_t spare_capacity;
+    struct mvld_batch *spare; /* the last batch: the next takes over its arrays */
     int forking; /* between the fork hooks, and they hold the lock */
     int alone; /* for the batch under way: nothing else runs in this address space */
     int mem;   /* /proc/self/mem, between patch_mem_open and _close */

@@ -50,7 +50,8 @@ int patch_order(struct mvld_batch *b)
 {
     const struct rimf_patch_host *host = &b->patcher->host;
 
-    host->release(host->cookie, b->order);
+    if (b->order)
+        host->release(host->cookie, b->order);
     b->order = NULL;
     if (b->ascending)
         return 0;

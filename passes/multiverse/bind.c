@@ -26,8 +26,8 @@ struct batch {
     int err;
 };
 
-static void add(struct batch *batch, uintptr_t address, const uint64_t *now,
-                const uint64_t *wanted, size_t length)
+static ALWAYS_INLINE void add(struct batch *batch, uintptr_t address, const uint64_t *now,
+                              const uint64_t *wanted, size_t length)
 {
     int err;
 
@@ -81,7 +81,7 @@ static void add_pad(struct batch *batch, struct mv_point *point)
     add(batch, point->pad, &point->pad_now, &point->pad_wanted, MV_PAD_SIZE);
 }
 
-static int encode(const struct mv_point *point, const struct mv_site *site, uint64_t *out)
+static inline int encode(const struct mv_point *point, const struct mv_site *site, uint64_t *out)
 {
     if (!point->inlined.usable)
         return mv_site_lead(site->kind, site->length, site->address, point->wanted, out);
@@ -89,7 +89,7 @@ static int encode(const struct mv_point *point, const struct mv_site *site, uint
                           &point->inlined, out);
 }
 
-static void add_site(struct batch *batch, struct mv_site *site)
+static ALWAYS_INLINE void add_site(struct batch *batch, struct mv_site *site)
 {
     struct mv_point *point = site->point;
     uint64_t wanted = site->original;
@@ -116,21 +116,25 @@ static ALWAYS_INLINE void visit_unit(struct batch *batch, struct mv_unit *u,
                                      void (*pad)(struct batch *, struct mv_point *),
                                      void (*site)(struct batch *, struct mv_site *))
 {
-    size_t n_sites = u->sites_read ? u->n_sites : 0, p = 0;
+    struct mv_site *end = u->sites + (u->sites_read ? u->n_sites : 0);
+    struct mv_entry *next = u->by_pad, *last = next + u->n_points;
+    uintptr_t pad_address = next < last ? next->key : UINTPTR_MAX;
 
     if (u->closing)
         return;
 
-    for (size_t i = 0; i < n_sites; i++) {
-        for (; p < u->n_points && u->by_pad[p].key < u->sites[i].address; p++)
-            if (needs_work(u->by_pad[p].value))
-                pad(batch, u->by_pad[p].value);
-        if (needs_work(u->sites[i].point))
-            site(batch, &u->sites[i]);
+    for (struct mv_site *s = u->sites; s < end; s++) {
+        while (pad_address < s->address) {
+            if (needs_work(next->value))
+                pad(batch, next->value);
+            pad_address = ++next < last ? next->key : UINTPTR_MAX;
+        }
+        if (needs_work(s->point))
+            site(batch, s);
     }
-    for (; p < u->n_points; p++)
-        if (needs_work(u->by_pad[p].value))
-            pad(batch, u->by_pad[p].value);
+    for (; next < last; next++)
+        if (needs_work(next->value))
+            pad(batch, next->value);
 }
 
 /* Visits entries and sites of the points that need work: all units from end to
@@ -216,7 +220,7 @@ static void mark_refused(struct batch *batch)
     }
 }
 
-static void settle_site(struct batch *batch, struct mv_site *site)
+static ALWAYS_INLINE void settle_site(struct batch *batch, struct mv_site *site)
 {
     if (site->pending == MV_PENDING && !batch->err) {
         site->now = site->wanted;
