@@ -5,7 +5,8 @@
  *     startup ROUNDS COMMAND... -- COMMAND... [-- ...]
  *
  * Runs the commands in turn, ROUNDS times, and prints for each the median time
- * in microseconds from posix_spawn to the end of the process.
+ * in microseconds from posix_spawn to the end of the process.  NAME=VALUE words
+ * in front of a command are added to its environment, as with env(1).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -24,13 +25,37 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static double run(char **argv)
+struct command {
+    char **argv, **envp;
+};
+
+/* 0 when out of memory. */
+static int parse(struct command *command, char **words)
 {
+    size_t inherited = 0, own = 0;
+
+    while (environ[inherited])
+        inherited++;
+    while (words[own] && strchr(words[own], '='))
+        own++;
+    command->argv = words + own;
+    command->envp = calloc(inherited + own + 1, sizeof *command->envp);
+    if (!command->envp)
+        return 0;
+    memcpy(command->envp, environ, inherited * sizeof *environ);
+    memcpy(command->envp + inherited, words, own * sizeof *words);
+    return 1;
+}
+
+static double run(const struct command *command)
+{
+    char **argv = command->argv;
     struct timespec a, b;
     pid_t pid;
     int status;
+
     clock_gettime(CLOCK_MONOTONIC, &a);
-    int error = posix_spawn(&pid, argv[0], NULL, NULL, argv, environ);
+    int error = posix_spawn(&pid, argv[0], NULL, NULL, argv, command->envp);
     if (error || waitpid(pid, &status, 0) != pid || status != 0) {
         fprintf(stderr, "startup: %s: %s\n", argv[0], error ? strerror(error) : "it failed");
         exit(1);
@@ -44,21 +69,25 @@ int main(int argc, char **argv)
     int rounds = argc > 2 ? atoi(argv[1]) : 0;
     if (rounds < 1)
         return fprintf(stderr, "usage: startup ROUNDS COMMAND... [-- COMMAND...]\n"), 2;
-    char ***commands = calloc((size_t)argc, sizeof *commands);
+    char ***words = calloc((size_t)argc, sizeof *words);
+    struct command *commands = calloc((size_t)argc, sizeof *commands);
     double *times = calloc((size_t)argc * (size_t)rounds, sizeof *times);
-    if (!commands || !times)
+    if (!words || !commands || !times)
         return 1;
     size_t n = 0;
-    commands[n++] = argv + 2;
+    words[n++] = argv + 2;
     for (int i = 3; i < argc; i++) {
         if (strcmp(argv[i], "--"))
             continue;
         argv[i] = NULL;
-        commands[n++] = argv + i + 1;
+        words[n++] = argv + i + 1;
     }
+    for (size_t i = 0; i < n; i++)
+        if (!parse(&commands[i], words[i]))
+            return 1;
     for (int r = 0; r < rounds; r++)
         for (size_t i = 0; i < n; i++)
-            times[i * (size_t)rounds + (size_t)r] = run(commands[i]);
+            times[i * (size_t)rounds + (size_t)r] = run(&commands[i]);
     for (size_t i = 0; i < n; i++) {
         double *of = times + i * (size_t)rounds;
         qsort(of, (size_t)rounds, sizeof *of, compare);

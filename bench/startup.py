@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""startup.py STARTUP: what an exec costs under the host loader, under mvld with nothing
-configured, and with the multiverse pass (in a program that has nothing to commit)."""
+"""startup.py STARTUP: what an exec of true costs, by its interpreter (PT_INTERP).
+
+The same program under the host loader, under mvld with nothing configured, with
+MVLD=off, and with the multiverse pass, which then finds nothing to commit.
+"""
 import shutil
 import subprocess
 import sys
@@ -9,23 +12,26 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 import support  # noqa: E402
 
-ROUNDS = 1000
+ROUNDS = 2000
 
 with support.scratch_folder() as folder:
-    configured = folder / "true"
-    shutil.copy("/bin/true", configured)
+    host, mvld = folder / "host", folder / "mvld"
+    shutil.copy("/bin/true", host)
+    shutil.copy("/bin/true", mvld)
+    subprocess.run([support.BUILD / "tools" / "mvld", "set-interp", mvld], check=True,
+                   stdout=subprocess.DEVNULL)
     config = folder / "mvld.conf"
-    config.write_text(f"[app]\nmatch = {configured}\npasses = multiverse\n")
-    environment = support.clean_environment(MVLD_CONFIG=config,
-                                            MVLD_PASS_PATH=support.LIBRARY.parent)
-    commands = {"host loader": [support.HOST_LOADER, "/bin/true"],
-                "mvld, nothing configured": [support.LOADER, "/bin/true"],
-                "mvld, multiverse pass": [support.LOADER, configured]}
+    config.write_text(f"[app]\nmatch = {mvld}\npasses = multiverse\n")
+    commands = {"host loader": [host],
+                "mvld, nothing configured": [mvld],
+                "mvld, MVLD=off": ["MVLD=off", mvld],
+                "mvld, multiverse pass": [f"MVLD_CONFIG={config}",
+                                          f"MVLD_PASS_PATH={support.LIBRARY.parent}", mvld]}
     words = [sys.argv[1], ROUNDS]
     for command in commands.values():
         words += [*command, "--"]
-    done = subprocess.run([str(word) for word in words[:-1]], env=environment, text=True,
-                          stdout=subprocess.PIPE, timeout=120)
+    done = subprocess.run([str(word) for word in words[:-1]], env=support.clean_environment(),
+                          text=True, stdout=subprocess.PIPE, timeout=120)
     support.check(done.returncode == 0, "startup: see above")
     times = [float(line) for line in done.stdout.split()]
     for name, time in zip(commands, times):
