@@ -5,6 +5,7 @@
 #ifndef TESTS_LOADER_STAGE0_KERNEL_H
 #define TESTS_LOADER_STAGE0_KERNEL_H
 
+#include "../check.h"
 #include "loader.h"
 
 #include <errno.h>
@@ -14,16 +15,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
-
-#define CHECK(condition, ...)                                                          \
-    do {                                                                               \
-        if (!(condition)) {                                                            \
-            fprintf(stderr, "%s:%d: not so: %s ", __FILE__, __LINE__, #condition);     \
-            fprintf(stderr, " " __VA_ARGS__);                                          \
-            fprintf(stderr, "\n");                                                     \
-            exit(1);                                                                   \
-        }                                                                              \
-    } while (0)
 
 struct kernel {
     struct rimf_sys sys;

@@ -11,20 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../check.h"
 #include "image.h"
 #include "interface.h"
 #include "log.h"
 #include "sys.h"
-
-#define CHECK(condition, ...)                                                          \
-    do {                                                                               \
-        if (!(condition)) {                                                            \
-            fprintf(stderr, "%s:%d: not so: %s ", __FILE__, __LINE__, #condition);     \
-            fprintf(stderr, " " __VA_ARGS__);                                          \
-            fprintf(stderr, "\n");                                                     \
-            exit(1);                                                                   \
-        }                                                                              \
-    } while (0)
 
 struct caller {
     const char *name;

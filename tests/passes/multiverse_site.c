@@ -7,17 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../check.h"
 #include "site.h"
-
-#define CHECK(condition, ...)                                                          \
-    do {                                                                               \
-        if (!(condition)) {                                                            \
-            fprintf(stderr, "%s:%d: not so: %s ", __FILE__, __LINE__, #condition);     \
-            fprintf(stderr, " " __VA_ARGS__);                                          \
-            fprintf(stderr, "\n");                                                     \
-            exit(1);                                                                   \
-        }                                                                              \
-    } while (0)
 
 #define AT 0x10000u
 

@@ -5,7 +5,7 @@
  */
 #include "base.h"
 
-#include "check.h"
+#include "../check.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -7,7 +7,7 @@
 #include "alloc.h"
 #include "base.h"
 
-#include "check.h"
+#include "../check.h"
 
 #include <pthread.h>
 #include <sys/wait.h>

@@ -6,7 +6,7 @@
  */
 #include "lock.h"
 
-#include "check.h"
+#include "../check.h"
 
 #include <pthread.h>
 #include <sched.h>

@@ -6,7 +6,7 @@
  */
 #include "log.h"
 
-#include "check.h"
+#include "../check.h"
 #include "mvld/pass.h"
 #include "sys.h"
 

@@ -11,7 +11,7 @@
 #ifndef TESTS_RIMF_MADE_ELF_H
 #define TESTS_RIMF_MADE_ELF_H
 
-#include "check.h"
+#include "../check.h"
 #include "image.h"
 
 #include <elf.h>

@@ -6,7 +6,7 @@
  */
 #include "image_private.h"
 
-#include "check.h"
+#include "../check.h"
 
 #include <dlfcn.h>
 #include <link.h>

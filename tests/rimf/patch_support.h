@@ -17,7 +17,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "check.h"
+#include "../check.h"
 #include "lock.h"
 #include "patch.h"
 

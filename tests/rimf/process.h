@@ -5,7 +5,7 @@
 #ifndef TESTS_RIMF_PROCESS_H
 #define TESTS_RIMF_PROCESS_H
 
-#include "check.h"
+#include "../check.h"
 #include "base.h"
 #include "image.h"
 #include "image_private.h"

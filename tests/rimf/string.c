@@ -4,7 +4,7 @@
  * means that the loader and passes corrupt memory.  Built with the four renamed,
  * so that both can be called.
  */
-#include "check.h"
+#include "../check.h"
 
 #include <stdint.h>
 

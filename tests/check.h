@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * tests/rimf/check.h: what the C tests of rimf share.  CHECK ends the test at the
+ * tests/check.h: what the C tests share.  CHECK ends the test at the
  * first thing that is not so; a test's main returns 0, or SKIP after saying why.
  */
-#ifndef TESTS_RIMF_CHECK_H
-#define TESTS_RIMF_CHECK_H
+#ifndef TESTS_CHECK_H
+#define TESTS_CHECK_H
 
 #include <stdio.h>
 #include <stdlib.h>
