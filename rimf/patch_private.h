@@ -103,7 +103,7 @@ struct rimf_patcher {
 };
 
 /* The i-th by address. */
-static inline struct mvld_patch *patch_nth(const struct mvld_batch *b, size_t i)
+static inline __attribute__((always_inline)) struct mvld_patch *patch_nth(const struct mvld_batch *b, size_t i)
 {
     return &b->patches[b->order ? b->order[i] : i];
 }
