@@ -3,7 +3,7 @@
  * gcc-shim.h: the one place that knows GCC's headers, their order, and what
  * differs between versions.
  *
- * The plugin is written for GCC 12 and tested with no other.  What another version
+ * The plugin is written for GCC 12, and builds and works with GCC 14.  What another version
  * renames or moves is to be wrapped here, under a name that the other files use;
  * they contain no #if on GCC's version.
  */
@@ -77,12 +77,17 @@ extern bool dwarf2out_do_cfi_asm(void);
 #error "the multiverse plugin needs GCC 12 or later"
 #endif
 
-/* Turns warnings off or on; returns whether they were off.  diagnostic_context
- * hides the field behind functions in later versions. */
+/* Turns warnings off or on; returns whether they were off. */
 static inline bool shim_inhibit_warnings(bool off)
 {
-    bool before = global_dc->dc_inhibit_warnings;
-    global_dc->dc_inhibit_warnings = off;
+#if GCCPLUGIN_VERSION_MAJOR >= 14
+    bool &inhibited = global_dc->m_inhibit_warnings;
+#else
+    bool &inhibited = global_dc->dc_inhibit_warnings;
+#endif
+    bool before = inhibited;
+
+    inhibited = off;
     return before;
 }
 

@@ -229,7 +229,7 @@ static enum mv_instruction decode(const uint8_t *b, size_t n, unsigned *length)
             return MV_CALL_GOT;
         if (b[0] == 0xff && b[1] == 0x25) /* ff 25 rel32   jmp *rel32(%rip) */
             return MV_JMP_GOT;
-        if (b[0] == 0x67 && b[1] == 0xe8) /* 67 e8 rel32   addr32 call */
+        if ((b[0] == 0x67 || b[0] == 0x40) && b[1] == 0xe8) /* 67 e8 rel32   addr32 call */
             return MV_CALL_RELAXED;
         if (b[0] == 0xe9 && b[5] == 0x90) /* e9 rel32 90   jmp; nop */
             return MV_JMP_RELAXED;

@@ -123,6 +123,7 @@ struct multiverse_guard {
  *     ff 15 rel32              call *f@GOTPCREL(%rip)     -fno-plt
  *     ff 25 rel32              jmp *f@GOTPCREL(%rip)
  *     67 e8 rel32              call f           relaxed by the linker
+ *     40 e8 rel32              call f           relaxed by newer mold (2.37)
  *     e9 rel32 90              jmp f; nop       relaxed by the linker
  */
 struct multiverse_callsite {

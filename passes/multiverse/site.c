@@ -40,7 +40,7 @@ int mv_site_decode(const uint8_t *code, size_t room, uintptr_t address, struct m
     }
     if (room < MV_SITE_MAX)
         return 0;
-    if (code[0] == 0x67 && code[1] == 0xe8) /* addr32 call rel32 */
+    if ((code[0] == 0x67 || code[0] == 0x40) && code[1] == 0xe8) /* addr32 or rex call rel32 */
         return found(out, MV_CALL_RELAXED, 6, relative(code + 2, address + 6));
     if (code[0] == 0xff && code[1] == 0x15) /* call *rel32(%rip) */
         return found(out, MV_CALL_SLOT, 6, relative(code + 2, address + 6));

@@ -25,7 +25,7 @@ enum mv_site_kind {
     MV_JUMP_SHORT,    /* eb rel8 cc cc cc */
     MV_CALL_SLOT,     /* ff 15 rel32 */
     MV_JUMP_SLOT,     /* ff 25 rel32 */
-    MV_CALL_RELAXED,  /* 67 e8 rel32 */
+    MV_CALL_RELAXED,  /* 67 e8 rel32, 40 e8 rel32 */
 };
 
 struct mv_decoded {

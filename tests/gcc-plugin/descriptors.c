@@ -122,7 +122,7 @@ static const uint8_t *destination(const struct object *o, const uint8_t *p)
         memcpy(&rel, p + 2, 4);
         return *(const uint8_t *const *)(p + 6 + rel);
     }
-    if (p[0] == 0x67) {
+    if (p[0] == 0x67 || p[0] == 0x40) {
         at++;
         length++;
     }

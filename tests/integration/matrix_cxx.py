@@ -7,6 +7,7 @@ A failure means that a COMDAT variation point is not one function of the process
 static, not each its own), that an exception does not find its way through a variant,
 or that a way to link loses descriptors.
 """
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -19,6 +20,8 @@ SOURCES = HERE / "matrix"
 SHARED = ["-O0", "-O2", "-O2 -fno-plt -Wl,-z,now", "-O2 -flto", "-O2 -fuse-ld=lld", "-Os -fuse-ld=mold",
           "-O2 -fuse-ld=gold", "-O2 -ffunction-sections -fdata-sections -Wl,--gc-sections",
           "-O3 -s", "-O2 -fvisibility-inlines-hidden"]
+if not shutil.which("ld.gold"):  # Debian 13 has it in a package of its own
+    SHARED = [options for options in SHARED if "gold" not in options]
 ALONE = ["-O2", "-O2 -flto", "-O2 -s -ffunction-sections -Wl,--gc-sections", "-O2 -static-pie",
          "-O0 -static", "-O2 -static-pie -flto -s"]
 

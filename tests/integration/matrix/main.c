@@ -79,7 +79,7 @@ static void read_sites(void)
 static const unsigned char *target(const unsigned char *at)
 {
     int32_t distance;
-    int prefix = *at == 0x67;
+    int prefix = *at == 0x67 || *at == 0x40;
 
     if (at[prefix] != 0xe8 && at[prefix] != 0xe9)
         return NULL;
@@ -103,7 +103,7 @@ static int check_sites(int mode_committed)
         if (s->is_ours != (s->info != NULL) || (s->info && mode_committed != 3 && !s->info->active))
             fail("a site's function is not known, or not bound", !!s->info, s->is_ours);
         int same = !memcmp(s->at, s->was, 5);
-        int length = s->was[0] == 0xff || s->was[0] == 0x67 ? 6 : 5;
+        int length = s->was[0] == 0xe8 || s->was[0] == 0xe9 || s->was[0] == 0xeb ? 5 : 6;
 
         if (!s->info || !s->info->active) {
             if (memcmp(s->at, s->was, (size_t)length))
