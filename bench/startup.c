@@ -8,6 +8,8 @@
  * in microseconds from posix_spawn to the end of the process.  NAME=VALUE words
  * in front of a command are added to its environment, as with env(1).
  */
+#include "measure.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <spawn.h>
@@ -15,15 +17,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 
 extern char **environ;
-
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
 
 struct command {
     char **argv, **envp;
@@ -50,18 +45,16 @@ static int parse(struct command *command, char **words)
 static double run(const struct command *command)
 {
     char **argv = command->argv;
-    struct timespec a, b;
     pid_t pid;
     int status;
 
-    clock_gettime(CLOCK_MONOTONIC, &a);
+    double start = now();
     int error = posix_spawn(&pid, argv[0], NULL, NULL, argv, command->envp);
     if (error || waitpid(pid, &status, 0) != pid || status != 0) {
         fprintf(stderr, "startup: %s: %s\n", argv[0], error ? strerror(error) : "it failed");
         exit(1);
     }
-    clock_gettime(CLOCK_MONOTONIC, &b);
-    return (double)(b.tv_sec - a.tv_sec) * 1e6 + (double)(b.tv_nsec - a.tv_nsec) / 1e3;
+    return now() - start;
 }
 
 int main(int argc, char **argv)
@@ -88,10 +81,7 @@ int main(int argc, char **argv)
     for (int r = 0; r < rounds; r++)
         for (size_t i = 0; i < n; i++)
             times[i * (size_t)rounds + (size_t)r] = run(&commands[i]);
-    for (size_t i = 0; i < n; i++) {
-        double *of = times + i * (size_t)rounds;
-        qsort(of, (size_t)rounds, sizeof *of, compare);
-        printf("%.1f\n", of[rounds / 2]);
-    }
+    for (size_t i = 0; i < n; i++)
+        printf("%.1f\n", median(times + i * (size_t)rounds, (size_t)rounds));
     return 0;
 }
