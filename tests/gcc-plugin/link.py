@@ -2,79 +2,113 @@
 # SPDX-License-Identifier: MIT
 """link.py PLUGIN INCLUDE LIBRARY: the program in cases/link, linked by every linker
 there is, in every way: sections collected, identical code folded, static,
-static-pie, stripped, partially linked first.  A failure means that a linker
-dropped a live record, kept one whose code is gone, or joined tables wrongly."""
+static-pie, stripped, partially linked first, as a shared library, with LTO.  A
+failure means that a linker dropped a live record, kept one whose code is gone, or
+joined tables wrongly."""
 import shutil
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-CASES = Path(__file__).resolve().parent / "cases" / "link"
+HERE = Path(__file__).resolve().parent
+CASES = HERE / "cases" / "link"
+UNITS = ("main", "other", "strong")
 LINKERS = [name for name in ("bfd", "gold", "lld", "mold")
            if shutil.which("mold" if name == "mold" else f"ld.{name}")]
 WAYS = ["", "-Wl,--gc-sections", "-Wl,--gc-sections -static", "-Wl,--gc-sections -static-pie",
         "-no-pie -Wl,--gc-sections", "-Wl,-z,now -Wl,-O1 -s", "-Wl,--gc-sections -Wl,--icf=safe"]
 UNABLE = {("bfd", "--icf=safe"), ("gold", "-static-pie")}
+LIBRARIES = ["", "-Wl,-Bsymbolic", "-Wl,-z,now -Wl,--gc-sections"]
 
 
-def run(*command, **more):
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, **more)
-    return done.returncode, done.stdout + done.stderr
+class Ways:
+    """Compiles, links and runs in a folder of its own, and counts."""
+
+    def __init__(self, plugin, include, library, folder):
+        self.flags = [f"-fplugin={plugin}", f"-I{include}"]
+        self.library, self.folder = library, folder
+        self.good = self.bad = 0
+        for name, options in (("descriptors", ["-fPIC", "-c", "-o", "descriptors.o"]),
+                              ("launcher", ["-rdynamic", "-o", "launcher"])):
+            self.run("gcc", "-O1", f"-I{include}", HERE / f"{name}.c", *options, check=True)
+
+    def run(self, *command, check=False):
+        done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True, timeout=120)
+        if check and done.returncode:
+            sys.exit(f"{' '.join(map(str, command))}\n{done.stdout}{done.stderr}")
+        return done.returncode, done.stdout + done.stderr
+
+    def compile(self, *options):
+        for unit in UNITS:
+            self.run("g++", *options, *self.flags, "-c", CASES / f"{unit}.cc", "-o", f"{unit}.o",
+                     check=True)
+
+    def link(self, said, *arguments, start=("./program",), expect=""):
+        """Links and runs; `expect` must be in what the program prints."""
+        command = ["g++", *arguments, "-o", "program"]
+        status, text = self.run(*command)
+        if not status:
+            status, text = self.run(*start)
+            status = status or expect not in text
+        self.good += not status
+        self.bad += bool(status)
+        if status:
+            print(f"{said}: {' '.join(map(str, command))}\n{text}", file=sys.stderr)
+
+
+def programs(ways, options, linkers, manners):
+    ways.compile(*options.split())
+    ways.run("ld", "-r", "main.o", "other.o", "-o", "both.o", check=True)
+    for linker in linkers:
+        for way in manners:
+            if any(linker == name and option in way for name, option in UNABLE):
+                continue
+            for objects in ["main.o", "other.o"], ["both.o"]:
+                # lld alone really drops what only a table refers to.
+                drops = linker == "lld" and "gc-sections" in way and \
+                    "-ffunction-sections" in options and "both.o" not in objects
+                ways.link(options, f"-fuse-ld={linker}", *way.split(), *objects, "strong.o",
+                          "descriptors.o", ways.library / "libmultiverse.a",
+                          expect="dead function dropped" if drops else "")
+
+
+def shared_libraries(ways, options):
+    """Weak and strong definitions, COMDAT functions and pointers inside a library."""
+    ways.compile(*options.split(), '-Dmain=__attribute__((visibility("default"))) case_main')
+    for linker in LINKERS:
+        for way in LIBRARIES:
+            ways.link(options, f"-fuse-ld={linker}", "-shared", *way.split(), "main.o", "other.o",
+                      "strong.o", "descriptors.o", f"-L{ways.library}", "-lmultiverse",
+                      f"-Wl,-rpath,{ways.library}", start=("./launcher", "./program"))
+
+
+def link_time_optimised(ways, options):
+    """COMDAT functions and weak definitions are resolved before code is generated."""
+    ways.compile(*options.split())
+    ways.link(options, *options.split(), *ways.flags, "main.o", "other.o", "strong.o",
+              "descriptors.o", ways.library / "libmultiverse.a")
 
 
 def main():
     plugin, include, library = (Path(a).resolve() for a in sys.argv[1:4])
-    bad = good = 0
     with tempfile.TemporaryDirectory() as folder:
-        for options in ("-O2 -ffunction-sections -fdata-sections", "-O0", "-O2 -fno-plt", "-O1",
-                        "-O3 -fPIC", "-Os -fno-pie"):
-            subprocess.run(["gcc", "-O1", "-c", f"-I{include}", CASES.parent.parent / "descriptors.c",
-                            "-o", "descriptors.o"], cwd=folder, check=True, timeout=60)
-            for unit in "main", "other", "strong":
-                subprocess.run(["g++", *options.split(), f"-fplugin={plugin}",
-                                f"-I{include}", "-c", CASES / f"{unit}.cc",
-                                "-o", f"{unit}.o"], cwd=folder, check=True, timeout=60)
-            subprocess.run(["ld", "-r", "main.o", "other.o", "-o", "both.o"], cwd=folder, check=True,
-                           timeout=60)
-            # All linkers in all ways for the first three, which differ in their sections.
-            few = options in ("-O1", "-O3 -fPIC", "-Os -fno-pie")
-            for linker in LINKERS[:1] if few else LINKERS:
-                for way in ["-no-pie"] if few else WAYS:
-                    if any(linker == l and o in way for l, o in UNABLE):
-                        continue
-                    for objects in ["main.o", "other.o"], ["both.o"]:
-                        command = ["g++", f"-fuse-ld={linker}", *way.split(), *objects, "strong.o",
-                                   "descriptors.o", library / "libmultiverse.a", "-o", "program"]
-                        status, text = run(*command, cwd=folder)
-                        if not status:
-                            status, text = run("./program", cwd=folder)
-                        # lld alone really drops what only a table refers to.
-                        if not status and linker == "lld" and "gc-sections" in way and \
-                                "-ffunction-sections" in options and "both.o" not in objects and \
-                                "dead function dropped" not in text:
-                            status = 1
-                        good += not status
-                        if status:
-                            bad += 1
-                            print(f"{options}: {' '.join(map(str, command))}\n{text}", file=sys.stderr)
-        # LTO: COMDAT functions and weak definitions are resolved before code is generated.
+        ways = Ways(plugin, include, library, folder)
+        for options in ("-O2 -ffunction-sections -fdata-sections", "-O0", "-O2 -fno-plt"):
+            programs(ways, options, LINKERS, WAYS)
+        # These do not differ from the first three in their sections.
+        for options in ("-O1", "-O3 -fPIC", "-Os -fno-pie"):
+            programs(ways, options, LINKERS[:1], ["-no-pie"])
+        for level in ("-O0", "-O1", "-O2", "-O3", "-Os", "-O2 -fno-plt", "-O2 -fvisibility=hidden"):
+            shared_libraries(ways, f"{level} -fPIC")
         for options in ("-O2 -flto", "-O0 -flto", "-O2 -flto -fno-plt -flto-partition=max",
                         "-O2 -flto -ffat-lto-objects -fuse-ld=gold", "-O2 -flto -fuse-ld=mold",
                         "-O2 -flto -ffunction-sections -Wl,--gc-sections -static"):
-            flags = [*options.split(), f"-fplugin={plugin}", f"-I{include}"]
-            for unit in "main", "other", "strong":
-                run("g++", *flags, "-c", CASES / f"{unit}.cc", "-o", f"{unit}.o", cwd=folder)
-            status, text = run("g++", *flags, "main.o", "other.o", "strong.o", "descriptors.o",
-                               library / "libmultiverse.a", "-o", "program", cwd=folder)
-            if not status:
-                status, text = run("./program", cwd=folder)
-            good += not status
-            if status:
-                bad += 1
-                print(f"{options}:\n{text}", file=sys.stderr)
-    print(f"{good} of {good + bad} ways good, linkers: {', '.join(LINKERS)}")
-    return bad != 0
+            linker = options.partition("-fuse-ld=")[2]
+            if not linker or linker in LINKERS:
+                link_time_optimised(ways, options)
+    print(f"{ways.good} of {ways.good + ways.bad} ways good, linkers: {', '.join(LINKERS)}")
+    return ways.bad != 0
 
 
 sys.exit(main())
