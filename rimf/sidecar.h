@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rimf/sidecar.h: what the analyser proved of one object, as a file beside it.
+ *
+ * Disassembly takes seconds and memory that a starting program does not have.  So
+ * `mvld analyze` (rimf/analyze) does it ahead of time and leaves a sidecar, which
+ * the process maps and checks: where functions are, which of them are understood,
+ * where their calls through the PLT and the GOT stand.
+ *
+ *     +--------+-----------+----------+-------+-------+------------+-------------+
+ *     | header | directory | segments | units | calls | references | jump tables |
+ *     +--------+-----------+----------+-------+-------+------------+-------------+
+ *
+ * Little-endian; all addresses are 32-bit and as linked (add the object's bias); all
+ * tables are sorted by address and have entries of one size.  The tables stand in the
+ * order of the directory, each padded with zeros to 8 bytes, nothing between or
+ * behind them.  Each has its checksum in the directory, and the header (with the
+ * directory) has its own: together they cover every byte of the file, and who needs
+ * two tables reads only those.  A kind that a reader does not know is passed over; of
+ * those below only the segments must be there.
+ *
+ * WHAT IS PROMISED.  Checksums find damage, not malice: a sidecar steers what is
+ * written into code, so it is as trusted as the code, and only files of root or of
+ * the user are taken (sidecar_file.c).  The reader promises in turn that whatever the
+ * bytes say, entries are sorted, do not overlap, and lie inside the executable
+ * segments that the header lists.  Whether those are the segments of the object at
+ * hand, the caller compares; and it verifies the bytes of each site before it writes,
+ * as for any patch.
+ *
+ * WHOSE IT IS.  Sidecars are found by build-id: ab/cdef….mvld for abcdef….  A build-id
+ * says what was linked, not that the file is still that (set-interp, strip, prelink
+ * keep it).  The quick identity is the file's: device, inode, size, times.  When it
+ * differs (a copy in a container, a restored backup), the slow one decides: a hash of
+ * each executable segment's bytes.
+ *
+ * WHAT A UNIT IS.  A range that .eh_frame describes; code without such a description
+ * belongs to none.  Two things are said of it.  DECODED: where each of its instructions
+ * begins is proven, and no branch, pointer or symbol of the object leads into the
+ * middle of one.  That suffices for changing an instruction in place.  Movable, that
+ * is reason 0: also, it may be copied elsewhere and run there, with the displacements
+ * that `references` and `calls` list corrected.  The reason of any other unit says why
+ * it stays home.  An object that as a whole cannot be moved says so in `flags`; its
+ * units keep their own reasons.
+ */
+#ifndef RIMF_SIDECAR_H
+#define RIMF_SIDECAR_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct rimf_sys;
+
+#define SIDECAR_MAGIC "MVLDside"
+#define SIDECAR_VERSION 1u     /* of the format; another one is not read */
+#define SIDECAR_BUILD_ID_MAX 64u
+#define SIDECAR_TABLES_MAX 32u
+#define SIDECAR_SIZE_MAX (1ul << 30)
+#define SIDECAR_SYSTEM_FOLDER "/var/cache/mvld/analysis"
+
+/* Of the file that was analysed; times in nanoseconds. */
+struct sidecar_identity {
+    uint64_t device, inode, size;
+    int64_t modified, changed;
+};
+
+enum sidecar_kind { /* of a table */
+    SIDECAR_SEGMENTS = 1,
+    SIDECAR_UNITS,
+    SIDECAR_CALLS,
+    SIDECAR_REFERENCES,
+    SIDECAR_JUMP_TABLES,
+    SIDECAR_KINDS
+};
+#define SIDECAR_WANT(kind) (1u << (kind))
+#define SIDECAR_WANT_ALL (~0u)
+
+struct sidecar_table {
+    uint32_t kind, entry_size;
+    uint64_t offset, count;
+    uint64_t checksum; /* of the padded table */
+};
+
+enum sidecar_flags {         /* of an object: none of its units can be moved */
+    SIDECAR_FIXED = 1 << 0,  /* linked at a fixed address (ET_EXEC) */
+    SIDECAR_TEXTREL = 1 << 1 /* relocations change its code; changed units are not decoded */
+};
+
+struct sidecar_header {
+    char magic[8];
+    uint32_t version, header_size; /* the directory included */
+    uint64_t size;                 /* of the sidecar */
+    uint64_t checksum;             /* of header and directory, with 0 in this place */
+    uint32_t analyser;             /* whose work this is; newer ones prove more or better */
+    uint32_t flags;
+    uint32_t build_id_size, n_tables;
+    uint8_t build_id[SIDECAR_BUILD_ID_MAX]; /* zeros behind it */
+    struct sidecar_identity identity;
+    struct sidecar_table tables[]; /* the directory */
+};
+
+/* An executable PT_LOAD: its bytes in the file, without what memory has more. */
+struct sidecar_segment {
+    uint32_t start, size;
+    uint64_t hash; /* sidecar_hash of them */
+};
+
+enum sidecar_reason {
+    SIDECAR_PROVEN = 0,    /* movable */
+    SIDECAR_UNDECODABLE,   /* bytes that are no instruction */
+    SIDECAR_IMPLAUSIBLE,   /* an instruction that no compiler emits */
+    SIDECAR_OVERRUN,       /* its last instruction ends elsewhere than it does */
+    SIDECAR_ADDRESS_SIZE,  /* a RIP operand of 32 bits */
+    SIDECAR_RELOCATED,     /* a relocation changes its bytes */
+    SIDECAR_ENTERED,       /* a branch leads into the middle of an instruction */
+    SIDECAR_POINTED,       /* a pointer, a symbol, a landing pad does */
+    SIDECAR_READ,          /* its bytes are read as data */
+    SIDECAR_OUTSIDE,       /* a RIP operand outside the object */
+    SIDECAR_BASE,          /* its own address is an operand (large code model) */
+    SIDECAR_LABEL_TAKEN,   /* other code takes the address of a place inside it */
+    SIDECAR_TAKES_LABEL,   /* it takes such an address */
+    SIDECAR_LAST_UNDECODED = SIDECAR_TAKES_LABEL,
+    SIDECAR_FALLS,         /* runs off its end into code that stays home, or nowhere */
+    SIDECAR_SHORT_BRANCH,  /* a branch of one byte into code that stays home */
+    SIDECAR_REASONS
+};
+
+enum { SIDECAR_DECODED = 1 << 0 }; /* sidecar_unit.flags; goes with the later reasons */
+
+struct sidecar_unit {
+    uint32_t start, size;
+    uint8_t reason, flags; /* enum sidecar_reason; SIDECAR_DECODED */
+    uint16_t zero;
+};
+
+/* Calls and jumps through GOT slots, in decoded units.  `address` is that of the
+ * opcode byte: prefixes before it (bnd, notrack) change nothing.  What the PLT entry
+ * behind a rel32 does was decoded: it jumps through that slot. */
+enum sidecar_call_kind {
+    SIDECAR_CALL_PLT = 1, /* e8 rel32        call entry */
+    SIDECAR_JMP_PLT,      /* e9 rel32        jmp  entry */
+    SIDECAR_JCC_PLT,      /* 0f 8x rel32     jcc  entry */
+    SIDECAR_CALL_SLOT,    /* ff 15 rel32     call *slot(%rip) */
+    SIDECAR_JMP_SLOT,     /* ff 25 rel32     jmp  *slot(%rip) */
+    SIDECAR_CALL_KINDS
+};
+
+struct sidecar_call {
+    uint32_t address;
+    uint32_t slot_and_kind; /* slots are 8-aligned: the kind has the low three bits */
+};
+
+static inline uint32_t sidecar_slot(const struct sidecar_call *call)
+{
+    return call->slot_and_kind & ~7u;
+}
+static inline enum sidecar_call_kind sidecar_call_kind(const struct sidecar_call *call)
+{
+    return (enum sidecar_call_kind)(call->slot_and_kind & 7u);
+}
+/* From the opcode to the end: 5, or 6. */
+static inline uint32_t sidecar_call_length(const struct sidecar_call *call)
+{
+    enum sidecar_call_kind kind = sidecar_call_kind(call);
+
+    return kind == SIDECAR_CALL_PLT || kind == SIDECAR_JMP_PLT ? 5 : 6;
+}
+
+/* The displacements in movable units that say something else once the unit lies
+ * elsewhere; those of `calls` are not repeated.  A displacement that is in no table
+ * leads from movable code to movable code. */
+enum sidecar_reference_kind {
+    SIDECAR_TO_DATA = 1,   /* writable memory: data, bss, GOT */
+    SIDECAR_TO_RODATA,     /* what is only read */
+    SIDECAR_TO_JUMP_TABLE, /* the start of one of `jump tables` */
+    SIDECAR_TO_HOME,       /* operand: code that stays home, a PLT entry */
+    SIDECAR_BRANCH_HOME,   /* call, jmp, jcc rel32 to such code */
+    SIDECAR_REFERENCE_KINDS
+};
+
+struct sidecar_reference {
+    uint32_t address; /* of the displacement, four bytes */
+    uint8_t kind;
+    uint8_t rest;     /* bytes between the displacement and the end of the instruction */
+    uint16_t zero;
+};
+
+/* Offsets of four bytes from the table's start to instructions of movable units. */
+struct sidecar_jump_table {
+    uint32_t address, count;
+};
+
+/* ---- reading -------------------------------------------------------------- */
+
+/* A checked view into the bytes; what was not wanted or is not there is empty. */
+struct sidecar {
+    const struct sidecar_header *header;
+    const struct sidecar_segment *segments;
+    const struct sidecar_unit *units;
+    const struct sidecar_call *calls;
+    const struct sidecar_reference *references;
+    const struct sidecar_jump_table *jump_tables;
+    size_t n_segments, n_units, n_calls, n_references, n_jump_tables;
+};
+
+/* Checks header, directory, segments, and the tables in `wanted` (SIDECAR_WANT, or-ed;
+ * calls and references bring the units with them).  `bytes` is 8-aligned and outlives
+ * the view.  0, or -EINVAL with a sentence (static) in *why and an empty view. */
+int sidecar_open(struct sidecar *, const void *bytes, size_t size, uint32_t wanted,
+                 const char **why);
+
+/* The unit that covers `address`, or NULL. */
+const struct sidecar_unit *sidecar_unit_at(const struct sidecar *, uint32_t address);
+/* The index of the first call, or reference, at or behind `address`. */
+size_t sidecar_call_from(const struct sidecar *, uint32_t address);
+size_t sidecar_reference_from(const struct sidecar *, uint32_t address);
+
+/* 1 when the sidecar is of an object with this build-id. */
+int sidecar_is_of(const struct sidecar *, const void *build_id, size_t size);
+/* 1 when the file has not changed since it was analysed. */
+int sidecar_is_unchanged(const struct sidecar *, const struct sidecar_identity *now);
+
+/* A 64-bit hash against accidents; `bytes` may have any alignment. */
+uint64_t sidecar_hash(const void *bytes, size_t size);
+/* What belongs into `checksum`; the header has `header_size` bytes. */
+uint64_t sidecar_header_checksum(const struct sidecar_header *);
+
+/* ---- files (sidecar_file.c) ------------------------------------------------ */
+
+/* Where sidecars lie, and whose files are taken there.  Never group or world-writable
+ * ones, never through a symbolic link in the last component. */
+struct sidecar_place {
+    const char *folder;
+    uint32_t user; /* besides root's, files of this user */
+};
+
+struct sidecar_file {
+    struct sidecar view;
+    void *map;
+    size_t size;
+};
+
+/* $XDG_CACHE_HOME/mvld/analysis, or $HOME/.cache/mvld/analysis; `xdg` and `home` may
+ * be NULL.  The length, or 0 when there is none or it does not fit.  Never under
+ * AT_SECURE. */
+size_t sidecar_user_folder(char *to, size_t size, const char *xdg, const char *home);
+/* folder/ab/cdef….mvld.  The length, or 0 when it does not fit. */
+size_t sidecar_path(char *to, size_t size, const char *folder, const void *build_id,
+                    size_t build_id_size);
+
+/* Maps the first sidecar that can be used; the next place is tried when one has none
+ * or a bad one.  0; -ENOENT: there is none; other errors with a sentence (static) in
+ * *why.  After an error, nothing is mapped. */
+int sidecar_find(struct sidecar_file *, const struct rimf_sys *, const struct sidecar_place *,
+                 size_t n_places, const void *build_id, size_t build_id_size, uint32_t wanted,
+                 const char **why);
+/* The same for one file, whatever build-id it is of. */
+int sidecar_map(struct sidecar_file *, const struct rimf_sys *, const char *path, uint32_t user,
+                uint32_t wanted, const char **why);
+void sidecar_unmap(struct sidecar_file *, const struct rimf_sys *);
+
+#endif

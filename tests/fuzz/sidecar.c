@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Sidecars of any bytes, with checksums that fit: refused with a sentence, or with
+ * everything inside the bounds that sidecar.h promises.
+ */
+#include "rimf/made_sidecar.h"
+
+#include <stdlib.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void must(int so)
+{
+    if (!so)
+        abort();
+}
+
+static int in_segments(const struct sidecar *s, uint64_t start, uint64_t size)
+{
+    for (size_t i = 0; i < s->n_segments; i++)
+        if (start >= s->segments[i].start &&
+            start + size <= (uint64_t)s->segments[i].start + s->segments[i].size)
+            return 1;
+    return 0;
+}
+
+static void look(const struct sidecar *s)
+{
+    uint64_t last = 0;
+
+    for (size_t i = 0; i < s->n_units; i++) {
+        must(s->units[i].start >= last && in_segments(s, s->units[i].start, s->units[i].size));
+        must(sidecar_unit_at(s, s->units[i].start) == &s->units[i]);
+        last = (uint64_t)s->units[i].start + s->units[i].size;
+    }
+    last = 0;
+    for (size_t i = 0; i < s->n_calls; i++) {
+        const struct sidecar_call *call = &s->calls[i];
+        const struct sidecar_unit *unit = sidecar_unit_at(s, call->address);
+
+        must(call->address >= last && unit && unit->flags & SIDECAR_DECODED);
+        last = (uint64_t)call->address + sidecar_call_length(call);
+        must(last <= (uint64_t)unit->start + unit->size && sidecar_call_from(s, call->address) == i);
+    }
+    for (size_t i = 0; i < s->n_references; i++) {
+        const struct sidecar_unit *unit = sidecar_unit_at(s, s->references[i].address);
+
+        must(unit && unit->reason == SIDECAR_PROVEN);
+        must(sidecar_reference_from(s, s->references[i].address) == i);
+    }
+    for (size_t i = 0; i < s->n_jump_tables; i++)
+        must(s->jump_tables[i].count != 0);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    uint8_t *bytes = aligned_alloc(8, (size + 8) & ~7ul);
+    const char *why = NULL;
+    struct sidecar s;
+
+    memcpy(bytes, data, size);
+    if (size >= sizeof(struct sidecar_header)) {
+        ((struct sidecar_header *)bytes)->size = size;
+        memcpy(bytes, SIDECAR_MAGIC, 8);
+    }
+    made_seal(bytes, size);
+    if (sidecar_open(&s, bytes, size, SIDECAR_WANT_ALL, &why) == 0)
+        look(&s);
+    else
+        must(why && !s.header && !s.n_units);
+    free(bytes);
+    return 0;
+}
