@@ -130,14 +130,16 @@ uintptr_t place_take(struct arena *arena, size_t length)
 }
 
 /* An object's first mapping: of the whole file, or, when the object wants more
- * than page alignment, of address space for it. */
+ * than page alignment, of address space for it (glibc since 2.41 keeps the flag
+ * of the file's mapping there). */
 static int is_object(const struct mmap_call *c)
 {
     if (c->address || (c->flags & MAP_FIXED) || !c->length)
         return 0;
     if ((int)c->fd >= 0)
         return (c->flags & MAP_DENYWRITE) != 0;
-    return c->prot == PROT_NONE && c->flags == (MAP_PRIVATE | MAP_ANONYMOUS);
+    return c->prot == PROT_NONE &&
+           (c->flags & ~(uintptr_t)MAP_DENYWRITE) == (MAP_PRIVATE | MAP_ANONYMOUS);
 }
 
 /* In place of an mmap of the host loader's. */

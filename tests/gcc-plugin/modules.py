@@ -4,6 +4,7 @@
 several ways, one of them all in one program with -flto, and with the plugin
 missing when LTO links.  A failure means that switches, variation points and call
 sites of different modules or units do not find each other."""
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -29,6 +30,9 @@ def main():
             "-o", "descriptors.o")
         for options in ("-O2", "-O0", "-O2 -fno-plt", "-O2 -Wl,-z,now", "-O2 -fuse-ld=lld",
                         "-O2 -fuse-ld=mold", "-O2 -flto", "-O3 -Wl,-Bsymbolic-functions", "-O2 -no-pie"):
+            linker = options.partition("-fuse-ld=")[2]
+            if linker and not shutil.which(f"ld.{linker}"):
+                continue
             flags = [*options.split(), f"-fplugin={plugin}", f"-I{include}", "-g"]
             shared = [o for o in flags if o != "-no-pie"]
             run(folder, "gcc", *shared, "-fPIC", "-shared", CASES / "first.c", "-o", "libfirst.so")

@@ -41,6 +41,8 @@ static void objects_go_to_the_arena(uintptr_t start)
     CHECK(call(0, 2 * MIB, PROT_READ, object, fd) == (long)(start + 14 * MIB));
     CHECK(call(0, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1) ==
           (long)(start + 14 * MIB - 4096));
+    CHECK(call(0, MIB, PROT_NONE, object | MAP_ANONYMOUS, -1) ==
+          (long)(start + 13 * MIB - 4096));
     /* not objects */
     CHECK((uintptr_t)call(0, 4096, PROT_READ, MAP_PRIVATE, fd) - start >= 16 * MIB);
     CHECK((uintptr_t)call(0, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1) -

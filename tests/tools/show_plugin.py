@@ -5,6 +5,7 @@ and shared objects, optimised or not, whichever linker.
 A failure means that plugin and tool disagree about the format.
 """
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -45,7 +46,8 @@ with scratch() as folder:
     for options in (["-O2"], ["-O0"], ["-Os"], ["-O2", "-fPIE", "-pie"], ["-O2", "-no-pie", "-fno-pie"],
                     ["-O2", "-fPIC", "-shared"], ["-O2", "-static"], ["-O2", "-fno-plt"],
                     ["-O2", "-fcf-protection"], ["-O2", "-s"], ["-O2", "-Wl,--gc-sections"],
-                    ["-O2", "-fuse-ld=lld"], ["-O2", "-fuse-ld=gold"]):
+                    *(["-O2", f"-fuse-ld={linker}"] for linker in ("lld", "gold")
+                      if shutil.which(f"ld.{linker}"))):
         found = build(folder / "program", gcc, source, *options)
         what = " ".join(options)
         equal(sorted((s["name"], s["width"], s["signed"]) for s in found["switches"])[:2],
