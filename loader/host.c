@@ -286,6 +286,8 @@ static int try_candidate(struct loader *l, const char *path)
     err = host_map(l->sys, &l->host, &l->arena, l->arena.end != 0);
     if (err)
         sys_close(l->sys, (int)fd);
+    else
+        files_note(l, l->host.start, l->host.end - l->host.start, (int)fd);
     return err;
 }
 

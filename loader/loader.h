@@ -13,6 +13,7 @@
  *   host.c      finding and mapping the host loader
  *   hosttext.c  changing its text: the hook, the mmap sites
  *   place.c     where libraries go
+ *   files.c     which file each of them came from
  *   hook.c      the events of the host loader
  *   init.c      control before the constructors of a dlopen
  *   objects.c   the link map, the image and the pipeline at an event
@@ -24,6 +25,7 @@
 #include "base.h"
 #include "log.h"
 #include "mvld/pass.h"
+#include "sidecar.h"
 #include "sys.h"
 
 #include <elf.h>
@@ -114,6 +116,23 @@ struct arena {
     uintptr_t next;       /* the next object ends here */
 };
 
+/* ---- files.c --------------------------------------------------------------- */
+
+#define FILES_AT_FIRST 32
+
+struct mapped_file {
+    uintptr_t start, end;
+    int known; /* the identity is */
+    struct sidecar_identity identity;
+};
+
+struct files {
+    int wanted;   /* a pass of the pipeline asks */
+    int reserved; /* the newest object got address space first, and no file */
+    struct mapped_file *at;
+    size_t n, room;
+};
+
 /* ---- objects.c --------------------------------------------------------------- */
 
 struct maps {
@@ -155,6 +174,7 @@ struct loader {
     char *program; /* real path, or NULL */
 
     struct arena arena;
+    struct files files;
     struct injection injection;
 
     int hooked;
@@ -207,6 +227,11 @@ struct mmap_call {
     uintptr_t address, length, prot, flags, fd, offset;
 };
 long loader_mmap(struct loader *, const struct mmap_call *) RIMF_HIDDEN;
+
+/* files.c */
+void files_start(struct loader *);
+void files_note(struct loader *, uintptr_t start, size_t length, int fd);
+const struct sidecar_identity *files_identity(const struct loader *, uintptr_t address);
 
 /* program.c */
 void program_plan(struct loader *);

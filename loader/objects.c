@@ -33,6 +33,7 @@ static size_t count_maps(const struct loader *l)
 static void describe(const struct loader *l, struct link_map *map, struct rimf_source *source)
 {
     memset(source, 0, sizeof *source);
+    source->identity = files_identity(l, (uintptr_t)map->l_ld);
     source->name = map->l_name ? map->l_name : "";
     source->bias = map->l_addr;
     source->dynamic = map->l_ld;

@@ -199,6 +199,15 @@ const char *pipeline_setting(const struct pipeline *p, const char *key)
     return e ? e->text : NULL;
 }
 
+uint32_t pipeline_flags(const struct pipeline *p)
+{
+    uint32_t flags = 0;
+
+    for (size_t i = 0; i < p->n; i++)
+        flags |= p->passes[i].pass->flags;
+    return flags;
+}
+
 const struct mvld_pass *pipeline_pass(const struct pipeline *p, size_t i)
 {
     return i < p->n ? p->passes[i].pass : NULL;

@@ -48,6 +48,8 @@ const char *pipeline_library(const struct pipeline *, size_t i);
 /* A key of the [app] section that is stage 0's own ("placement", "patch"), or NULL. */
 const char *pipeline_setting(const struct pipeline *, const char *key);
 
+/* The MVLD_PASS_* flags of all passes, or-ed. */
+uint32_t pipeline_flags(const struct pipeline *);
 /* The i-th pass, or NULL. */
 const struct mvld_pass *pipeline_pass(const struct pipeline *, size_t i);
 /* The plan as INI text, a line a call (without its newline): which file and line

@@ -47,6 +47,7 @@ static int draw(struct loader *l, size_t pages, uintptr_t *out)
     return 1;
 }
 
+/* As linked. */
 static uintptr_t executable_end(const struct block *block)
 {
     const Elf64_Phdr *ph = (const Elf64_Phdr *)block->phdr->a_un.a_val;
@@ -142,26 +143,43 @@ static int is_object(const struct mmap_call *c)
            (c->flags & ~(uintptr_t)MAP_DENYWRITE) == (MAP_PRIVATE | MAP_ANONYMOUS);
 }
 
+/* An object's first mapping at a place in the arena; or an error. */
+static long map_near(struct loader *l, const struct mmap_call *c)
+{
+    for (int i = 0; i < TRIES; i++) {
+        uintptr_t wanted = place_take(&l->arena, c->length);
+        long at = wanted ? sys_mmap(l->sys, wanted, c->length, (int)c->prot,
+                                    (int)c->flags | MAP_FIXED_NOREPLACE, (int)c->fd, c->offset)
+                         : -ENOMEM;
+
+        if (!sys_failed(at) && at != (long)wanted) { /* a kernel before 4.17 takes it as a hint */
+            sys_munmap(l->sys, (uintptr_t)at, c->length);
+            return -ENOSYS;
+        }
+        if (at != -EEXIST)
+            return at;
+    }
+    return -EEXIST;
+}
+
+/* An object's first mapping is of its whole file, unless it got address space first:
+ * then its segments follow one by one. */
+static void note_file(struct loader *l, const struct mmap_call *c, uintptr_t at)
+{
+    if (is_object(c))
+        l->files.reserved = (int)c->fd < 0;
+    if ((int)c->fd >= 0 && (is_object(c) || (l->files.reserved && (c->flags & MAP_DENYWRITE))))
+        files_note(l, at, c->length, (int)c->fd);
+}
+
 /* In place of an mmap of the host loader's. */
 long loader_mmap(struct loader *l, const struct mmap_call *c)
 {
-    long at;
+    long at = is_object(c) ? map_near(l, c) : -EINVAL;
 
-    for (int i = 0; is_object(c) && i < TRIES; i++) {
-        uintptr_t wanted = place_take(&l->arena, c->length);
-
-        if (!wanted)
-            break;
-        at = sys_mmap(l->sys, wanted, c->length, (int)c->prot,
-                      (int)c->flags | MAP_FIXED_NOREPLACE, (int)c->fd, c->offset);
-        if (at == (long)wanted)
-            return at;
-        if (!sys_failed(at)) { /* a kernel before 4.17 takes it as a hint */
-            sys_munmap(l->sys, (uintptr_t)at, c->length);
-            break;
-        }
-        if (at != -EEXIST)
-            break;
-    }
-    return SYS6(l->sys, SYS_mmap, c->address, c->length, c->prot, c->flags, c->fd, c->offset);
+    if (sys_failed(at))
+        at = SYS6(l->sys, SYS_mmap, c->address, c->length, c->prot, c->flags, c->fd, c->offset);
+    if (!sys_failed(at))
+        note_file(l, c, (uintptr_t)at);
+    return at;
 }

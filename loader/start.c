@@ -170,8 +170,10 @@ struct start loader_start(struct loader *l, uintptr_t *sp)
     stage_time(l, STAGE_START);
     if (!l->knobs.off) {
         program_plan(l); /* which program, which passes */
-        if (l->pipeline)
+        if (l->pipeline) {
+            files_start(l);
             place_plan(l); /* where objects will go */
+        }
     }
     stage_time(l, STAGE_PLANNED);
     if (host_open(l, errors))

@@ -21,6 +21,7 @@
 #define RIMF_IMAGE_H
 
 #include "mvld/pass.h"
+#include "sidecar.h"
 
 struct rimf_sys;
 struct rimf_log;
@@ -38,6 +39,8 @@ struct rimf_source {
     size_t phnum;
     uint32_t flags; /* MVLD_OBJECT_* */
     void *link_map;
+    /* The file that it was mapped from, or NULL: unknown. */
+    const struct sidecar_identity *identity;
 };
 
 /* The image lives in its own pages; `log` must outlive it.  0, -ENOMEM. */

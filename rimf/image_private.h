@@ -35,6 +35,8 @@ struct rimf_object {
     int gone;      /* its memory must not be touched any more */
     struct rimf_object *next_gone;
     uint8_t build_id[RIMF_BUILD_ID_MAX];
+    int identified; /* `identity` is known */
+    struct sidecar_identity identity;
 };
 
 /* One segment of one object; ordered by address. */

@@ -241,6 +241,10 @@ struct mvld_context {
     size_t n_settings;
 };
 
+/* Bits of `flags`. */
+#define MVLD_PASS_ANALYSIS 1u /* reads what `mvld analyze` found: the loader notes from which
+                                 file each object comes */
+
 struct mvld_pass {
     uint32_t abi;  /* MVLD_PASS_ABI */
     uint32_t size; /* sizeof(struct mvld_pass) as compiled */
@@ -260,6 +264,7 @@ struct mvld_pass {
                  size_t n);
     void (*removed)(const struct mvld_context *, const struct mvld_object *const *objects,
                     size_t n);
+    uint32_t flags; /* MVLD_PASS_*, or-ed */
 };
 
 #endif

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * loader/files.c: which file each object was mapped from.
+ *
+ * What is known of a file ahead of time (its analysis, its frozen code) holds for
+ * that very file, and a path does not tell: a library may be replaced between its
+ * mapping and our question.  The descriptor that it is mapped from does tell, and
+ * place.c sees it go by.  The kernel mapped the executable: /proc/self/exe is that
+ * file whatever its path says by now.
+ */
+#include "loader.h"
+
+#include "pipeline.h"
+
+#include <fcntl.h>    /* numbers only */
+#include <sys/stat.h> /* struct stat, as the kernel has it */
+
+static int64_t nanoseconds(const struct timespec *t)
+{
+    return (int64_t)t->tv_sec * 1000000000 + t->tv_nsec;
+}
+
+static void identity_of(struct sidecar_identity *out, const struct stat *st)
+{
+    *out = (struct sidecar_identity){
+        .device = st->st_dev,
+        .inode = st->st_ino,
+        .size = (uint64_t)st->st_size,
+        .modified = nanoseconds(&st->st_mtim),
+        .changed = nanoseconds(&st->st_ctim),
+    };
+}
+
+static struct mapped_file *room_for_one(struct loader *l)
+{
+    struct files *files = &l->files;
+
+    if (files->n == files->room) {
+        size_t room = files->room ? 2 * files->room : FILES_AT_FIRST;
+        struct mapped_file *more = rimf_heap_alloc(&l->heap, room * sizeof *more);
+
+        if (!more)
+            return NULL;
+        if (files->n)
+            memcpy(more, files->at, files->n * sizeof *more);
+        rimf_heap_release(&l->heap, files->at);
+        files->at = more;
+        files->room = room;
+    }
+    return &files->at[files->n++];
+}
+
+/* `failed`: the kernel did not tell.  That is noted as well, because the address may
+ * have been another object's. */
+static void note(struct loader *l, uintptr_t start, size_t length, const struct stat *st,
+                 long failed)
+{
+    struct mapped_file *file = room_for_one(l);
+
+    if (!file) { /* rather nothing than what is out of date */
+        l->files.wanted = 0;
+        l->files.n = 0;
+        return;
+    }
+    *file = (struct mapped_file){.start = start, .end = start + length, .known = !failed};
+    if (!failed)
+        identity_of(&file->identity, st);
+}
+
+/* [start, start + length) was mapped from `fd`. */
+void files_note(struct loader *l, uintptr_t start, size_t length, int fd)
+{
+    struct stat st;
+
+    if (l->files.wanted)
+        note(l, start, length, &st, SYS3(l->sys, SYS_fstat, fd, &st, 0));
+}
+
+/* The kernel mapped the executable, and PT_PHDR says where. */
+static void note_executable(struct loader *l)
+{
+    const Elf64_Phdr *ph = (const Elf64_Phdr *)l->block.phdr->a_un.a_val;
+    uintptr_t start = 0, end = 0, bias = 0;
+    struct stat st;
+    int located = 0;
+
+    for (size_t i = 0; i < l->block.phnum->a_un.a_val; i++) {
+        if (ph[i].p_type == PT_PHDR) {
+            bias = (uintptr_t)ph - ph[i].p_vaddr;
+            located = 1;
+        } else if (ph[i].p_type == PT_LOAD) { /* ascending */
+            if (!end)
+                start = rimf_page_down(ph[i].p_vaddr);
+            end = ph[i].p_vaddr + ph[i].p_memsz;
+        }
+    }
+    if (located && end > start)
+        note(l, bias + start, end - start, &st,
+             SYS6(l->sys, SYS_newfstatat, AT_FDCWD, "/proc/self/exe", &st, 0, 0, 0));
+}
+
+/* Before anything is mapped. */
+void files_start(struct loader *l)
+{
+    l->files.wanted = (pipeline_flags(l->pipeline) & MVLD_PASS_ANALYSIS) != 0;
+    if (l->files.wanted && !l->direct && l->block.phdr && l->block.phnum)
+        note_executable(l);
+}
+
+/* Of the file that was mapped at `address`, or NULL.  The newest mapping counts. */
+const struct sidecar_identity *files_identity(const struct loader *l, uintptr_t address)
+{
+    for (size_t i = l->files.n; i-- > 0;) {
+        const struct mapped_file *file = &l->files.at[i];
+
+        if (address >= file->start && address < file->end)
+            return file->known ? &file->identity : NULL;
+    }
+    return NULL;
+}
