@@ -1,0 +1,88 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""faults.py DRIVER CASE [OPTION...]: every system call that our code makes fails in turn
+(faults/driver.c), in whole programs under the built loader.
+
+A failure means that a machine short of memory or descriptors, or a sandbox that forbids
+a call, makes a program crash, hang, or compute something else than under the plain
+loader.  With options of the driver it tries something else than the suite has time for:
+`-f` and `-l -f` everything, `-k CALL -n ERROR` one run.
+"""
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+import support  # noqa: E402
+from support import HOST_LOADER, LOADER  # noqa: E402
+
+SOURCES = HERE / "faults"
+PARTS = HERE.parent / "integration" / "program"
+PASS = support.LIBRARY.parent / "multiverse.so"
+CONFIG = "[app]\nmatch = {program}\npasses = multiverse\n{more}"
+
+
+class Case:
+    """Which loader, which configuration, which arguments."""
+
+    def __init__(self, loader=LOADER, more="", arguments=("late",), passes=True, direct=False,
+                 link=(), environment=None, short=True):
+        self.loader, self.more, self.arguments, self.passes = loader, more, arguments, passes
+        self.direct, self.link, self.environment = direct, link, environment or {}
+        self.short = short  # a run for each call, not for each call and error
+
+
+LINKED = ["-L" + str(support.LIBRARY.parent), "-Wl,--no-as-needed", "-lmultiverse",
+          "-Wl,-rpath," + str(support.LIBRARY.parent)]
+CASES = {
+    "plain": Case(passes=False, short=False),
+    "pipeline": Case(short=False),
+    "threads": Case(arguments=("late", "threads")),
+    "selfmem": Case(more="patch = selfmem\n", arguments=("late", "threads")),
+    "word": Case(more="patch = word\n", arguments=("late", "threads")),
+    "fixed": Case(link=["-no-pie"]),
+    "direct": Case(loader=HOST_LOADER, direct=True),
+    "debug": Case(environment={"MVLD_DEBUG": "all"}),
+    "library": Case(loader=HOST_LOADER, passes=False, link=LINKED, arguments=("late", "threads")),
+}
+
+
+def build(folder, case):
+    shared = ["-fPIC", "-shared"]
+    here = ["-L" + str(folder), "-Wl,-rpath,$ORIGIN"]
+    support.compile_c(folder / "libpoints.so", *shared, PARTS / "points.c")
+    support.compile_c(folder / "libcalls.so", *shared, PARTS / "calls.c", *here, "-lpoints")
+    support.compile_c(folder / "liblate.so", *shared, PARTS / "late.c", *here, "-lpoints")
+    program = folder / "program"
+    support.compile_c(program, SOURCES / "main.c", *here, "-lcalls", "-lpoints", "-pthread",
+                      f"-Wl,--dynamic-linker={case.loader}", *case.link)
+    return program
+
+
+def main():
+    driver, name, *options = sys.argv[1:]
+    case = CASES[name]
+    support.need(LOADER, support.PLUGIN, PASS)
+    with support.scratch_folder() as folder:
+        program = build(folder, case)
+        arguments = [str(folder / "liblate.so") if a == "late" else a for a in case.arguments]
+        config = folder / "config"
+        config.write_text(CONFIG.format(program=program, more=case.more))
+        environment = dict(case.environment, MVLD_PASS_PATH=PASS.parent)
+        if case.passes:
+            environment["MVLD_CONFIG"] = config
+        host = os.path.realpath(HOST_LOADER)
+        preload = [f"LD_PRELOAD={support.LIBRARY}"] if case.passes else []
+        command = [LOADER] * case.direct + [program, *arguments]
+        ours = [os.path.realpath(path) for path in (LOADER, PASS, support.LIBRARY)]
+        for mode in [options] if options else [["-1"] * case.short, ["-l"]]:
+            done = subprocess.run([driver, "-j2", *["-e"] * (name == "debug"), *mode, *ours, "--",
+                                   *command, "--", host, "--", *preload, host, program,
+                                   *arguments], env=support.clean_environment(**environment))
+            if done.returncode:
+                sys.exit(done.returncode)
+
+
+main()
