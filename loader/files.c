@@ -10,26 +10,10 @@
  */
 #include "loader.h"
 
+#include "cache.h"
 #include "pipeline.h"
 
-#include <fcntl.h>    /* numbers only */
-#include <sys/stat.h> /* struct stat, as the kernel has it */
-
-static int64_t nanoseconds(const struct timespec *t)
-{
-    return (int64_t)t->tv_sec * 1000000000 + t->tv_nsec;
-}
-
-static void identity_of(struct sidecar_identity *out, const struct stat *st)
-{
-    *out = (struct sidecar_identity){
-        .device = st->st_dev,
-        .inode = st->st_ino,
-        .size = (uint64_t)st->st_size,
-        .modified = nanoseconds(&st->st_mtim),
-        .changed = nanoseconds(&st->st_ctim),
-    };
-}
+#include <fcntl.h> /* numbers only */
 
 static struct mapped_file *room_for_one(struct loader *l)
 {
@@ -64,7 +48,7 @@ static void note(struct loader *l, uintptr_t start, size_t length, const struct 
     }
     *file = (struct mapped_file){.start = start, .end = start + length, .known = !failed};
     if (!failed)
-        identity_of(&file->identity, st);
+        cache_identity(&file->identity, st);
 }
 
 /* [start, start + length) was mapped from `fd`. */

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rimf/cache.c: which files of a cache are taken; the rules are told in cache.h.
+ */
+#include "cache.h"
+
+#include "base.h"
+#include "sidecar.h"
+#include "sys.h"
+
+#include <errno.h>    /* numbers only */
+#include <fcntl.h>    /* numbers only */
+#include <sys/mman.h> /* numbers only */
+
+size_t cache_user_folder(char *to, size_t size, const char *xdg, const char *home,
+                         const char *what)
+{
+    size_t n;
+
+    /* As the XDG specification has it, a relative path counts as none. */
+    if (xdg && *xdg == '/')
+        n = rimf_format(to, size, "%s/mvld/%s", xdg, what);
+    else if (home && *home == '/')
+        n = rimf_format(to, size, "%s/.cache/mvld/%s", home, what);
+    else
+        return 0;
+    return n < size ? n : 0;
+}
+
+static long check_file(const struct rimf_sys *sys, int fd, uint32_t kind, uint32_t user,
+                       struct stat *st, const char **why)
+{
+    long failed = SYS3(sys, SYS_fstat, fd, st, 0);
+
+    if (failed) {
+        *why = "it cannot be looked at";
+        return failed;
+    }
+    if ((st->st_mode & S_IFMT) != kind) {
+        *why = kind == S_IFDIR ? "it is no folder" : "it is no regular file";
+        return -EINVAL;
+    }
+    if ((st->st_uid != 0 && st->st_uid != user) || (st->st_mode & 022)) {
+        *why = "others than root and the user own it or may write it";
+        return -EPERM;
+    }
+    return 0;
+}
+
+long cache_open(const struct rimf_sys *sys, int at, const char *path, uint32_t kind,
+                uint32_t user, struct stat *st, const char **why)
+{
+    /* O_NONBLOCK: a FIFO must not hold up the program. */
+    long fd = SYS6(sys, SYS_openat, at, path,
+                   O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0, 0, 0);
+    long failed;
+
+    if (sys_failed(fd)) {
+        *why = fd == -ENOENT ? "there is none" : "it cannot be opened";
+        return fd;
+    }
+    failed = check_file(sys, (int)fd, kind, user, st, why);
+    if (failed)
+        sys_close(sys, (int)fd);
+    return failed ? failed : fd;
+}
+
+int cache_map(const struct rimf_sys *sys, int at, const char *path, uint32_t user, size_t least,
+              size_t most, void **map, size_t *size, const char **why)
+{
+    struct stat st;
+    long fd = cache_open(sys, at, path, S_IFREG, user, &st, why), got = -EINVAL;
+
+    if (sys_failed(fd))
+        return (int)fd;
+    *size = (size_t)st.st_size;
+    if (*size < least || *size > most) {
+        *why = "it is too small or too large for what it should be";
+    } else {
+        got = sys_mmap(sys, 0, *size, PROT_READ, MAP_PRIVATE, (int)fd, 0);
+        if (sys_failed(got))
+            *why = "it cannot be mapped";
+    }
+    sys_close(sys, (int)fd);
+    if (sys_failed(got))
+        return (int)got;
+    *map = (void *)got;
+    return 0;
+}
+
+static int64_t nanoseconds(const struct timespec *t)
+{
+    return (int64_t)t->tv_sec * 1000000000 + t->tv_nsec;
+}
+
+void cache_identity(struct sidecar_identity *out, const struct stat *st)
+{
+    *out = (struct sidecar_identity){
+        .device = st->st_dev,
+        .inode = st->st_ino,
+        .size = (uint64_t)st->st_size,
+        .modified = nanoseconds(&st->st_mtim),
+        .changed = nanoseconds(&st->st_ctim),
+    };
+}
+
+int cache_same(const struct sidecar_identity *a, const struct sidecar_identity *b)
+{
+    return memcmp(a, b, sizeof *a) == 0; /* it has no padding */
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rimf/cache.h: files that steer code, and where they lie.
+ *
+ * Whoever can write a sidecar or a frozen image can steer the programs that read it.
+ * So there are two places, root's for everybody and a user's own for that user, and in
+ * either a file is taken only when root or that user owns it and nobody else may write
+ * it.  Under AT_SECURE nothing of a user's is read: `user` is then root, 0, and the
+ * user's folder is not asked for.
+ */
+#ifndef RIMF_CACHE_H
+#define RIMF_CACHE_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/stat.h> /* struct stat, as the kernel has it */
+
+struct rimf_sys;
+struct sidecar_identity;
+
+/* $XDG_CACHE_HOME/mvld/WHAT, or $HOME/.cache/mvld/WHAT; `xdg` and `home` may be NULL.
+ * The length, or 0 when there is none or it does not fit. */
+size_t cache_user_folder(char *to, size_t size, const char *xdg, const char *home,
+                         const char *what);
+
+/* Opens `path`, of the kind S_IFREG or S_IFDIR, from the folder `at` (or AT_FDCWD), never
+ * through a symbolic link in its last component.  The descriptor; or negative errno with
+ * a sentence (static) in *why. */
+long cache_open(const struct rimf_sys *, int at, const char *path, uint32_t kind, uint32_t user,
+                struct stat *, const char **why);
+/* The same, and maps all of it for reading when it has least..most bytes.  0 or errno. */
+int cache_map(const struct rimf_sys *, int at, const char *path, uint32_t user, size_t least,
+              size_t most, void **map, size_t *size, const char **why);
+
+/* What tells one file, and one state of it, from all others. */
+void cache_identity(struct sidecar_identity *, const struct stat *);
+int cache_same(const struct sidecar_identity *, const struct sidecar_identity *);
+
+#endif
