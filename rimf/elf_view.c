@@ -279,6 +279,8 @@ static void take_tables(struct elf_view *view)
             view->symbolic = 1;
         if (view->dynamic[i].d_tag == DT_TEXTREL)
             view->text_relocations = 1;
+        if (view->dynamic[i].d_tag == DT_FILTER || view->dynamic[i].d_tag == DT_AUXILIARY)
+            view->filter = 1;
     }
 }
 

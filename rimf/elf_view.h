@@ -47,6 +47,7 @@ struct elf_view {
     const Elf64_Rela *plt_relocations, *relocations;
     size_t n_plt_relocations, n_relocations, n_relative; /* RELATIVE ones come first */
     int symbolic; /* DT_SYMBOLIC, DF_SYMBOLIC: its own definitions come first */
+    int filter;   /* DT_FILTER, DT_AUXILIARY: look-ups that hit it go elsewhere */
     int text_relocations;
 };
 

@@ -196,6 +196,7 @@ static void forget_gone(struct mvld_image *image)
     while (image->gone) {
         struct rimf_object *next = image->gone->next_gone;
 
+        rimf_heap_give(&image->heap, image->gone->slots);
         rimf_heap_give(&image->heap, image->gone);
         image->gone = next;
     }

@@ -10,7 +10,7 @@
  *
  * Tables: domains (image_domains.c), objects (image.c, image_table.c), sections
  * (image_sections.c), symbols (image_symbols.c: answered from the objects' own
- * tables, nothing is copied), PLT entries (image_plt.c).  Code of the process is
+ * tables, nothing is copied), PLT entries (image_plt.c), GOT slots (image_slots.c).  Code of the process is
  * changed by batches of patches (image_patch.c, patch.h), the image's commit.
  *
  * Which objects the global scope holds, the public link map does not tell.  The
@@ -119,6 +119,10 @@ const struct mvld_api *rimf_api(void);
 int rimf_image_check(struct mvld_image *);
 /* MVLD_DEBUG=image: a line a domain, object, segment. */
 void rimf_image_print(const struct mvld_image *);
+
+/* Why calls must keep their way through PLT and GOT: plt_watcher of mvld/pass.h.  The
+ * sentence must outlive the image. */
+void rimf_image_set_plt_watcher(struct mvld_image *, const char *why);
 
 /* How patches are written (rimf/patch.h); by default the engine chooses. */
 int rimf_image_set_patch_method(struct mvld_image *, const char *name); /* 0, -EINVAL, -EPERM */

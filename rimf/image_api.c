@@ -110,6 +110,16 @@ static int api_log_enabled(const struct mvld_image *image, uint32_t category)
     return rimf_log_enabled(image->log, category);
 }
 
+static const char *plt_watcher(const struct mvld_image *image)
+{
+    return image->plt_watcher;
+}
+
+void rimf_image_set_plt_watcher(struct mvld_image *image, const char *why)
+{
+    image->plt_watcher = why;
+}
+
 static const struct mvld_api api = {
     .size = sizeof(struct mvld_api),
     .object_count = object_count,
@@ -133,6 +143,10 @@ static const struct mvld_api api = {
     .log = api_log,
     .log_enabled = api_log_enabled,
     .vlog = api_vlog,
+    .slot_at = rimf_slot_at,
+    .slot_find = rimf_slot_find,
+    .plt_slot = rimf_plt_slot,
+    .plt_watcher = plt_watcher,
 };
 
 const struct mvld_api *rimf_api(void)

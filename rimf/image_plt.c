@@ -104,26 +104,29 @@ static int relocation_of(const struct rimf_object *object, uintptr_t address, El
     return ELF64_R_TYPE(out->r_info) == R_X86_64_JUMP_SLOT ? 0 : -ENOENT;
 }
 
-/* What the slot holds, when that is a function and not the way to the resolver; or
- * 0. */
-static uintptr_t bound_value(const struct mvld_image *image, const struct rimf_object *object,
-                             uintptr_t slot)
+enum rimf_slot_state rimf_slot_value(const struct mvld_image *image,
+                                     const struct rimf_object *object, uintptr_t slot,
+                                     uintptr_t *value)
 {
     const struct mvld_object *holder;
     struct code code;
-    uintptr_t value;
     uint32_t n;
 
-    if (slot % 8 != 0 || elf_room(&object->view, slot) < sizeof value)
-        return 0;
-    value = __atomic_load_n((const uintptr_t *)slot, __ATOMIC_ACQUIRE);
-    holder = rimf_object_find(image, value);
-    if (!holder || !elf_holds(&rimf_object_of(holder)->view, value, 1, PROT_EXEC))
-        return 0;
+    if (slot % 8 != 0 || elf_room(&object->view, slot) < sizeof *value)
+        return RIMF_SLOT_ODD;
+    *value = __atomic_load_n((const uintptr_t *)slot, __ATOMIC_ACQUIRE);
+    holder = rimf_object_find(image, *value);
+    if (!holder || !elf_holds(&rimf_object_of(holder)->view, *value, 1, PROT_EXEC))
+        return RIMF_SLOT_ODD;
     if (holder != &object->public)
-        return value;
-    code = code_at(object, value);
-    return is_lazy_entry(code, &n) || is_plt0(code) ? 0 : value;
+        return RIMF_SLOT_BOUND;
+    code = code_at(object, *value);
+    return is_lazy_entry(code, &n) || is_plt0(code) ? RIMF_SLOT_LAZY : RIMF_SLOT_BOUND;
+}
+
+uintptr_t rimf_plt_slot(const struct mvld_object *object, uintptr_t entry)
+{
+    return slot_of(code_at(rimf_object_of(object), entry));
 }
 
 static uintptr_t step(const struct mvld_image *image, uintptr_t address)
@@ -136,8 +139,8 @@ static uintptr_t step(const struct mvld_image *image, uintptr_t address)
 
     if (!public || relocation_of(object, address, &relocation))
         return address;
-    value = bound_value(image, object, object->view.bias + relocation.r_offset);
-    if (value)
+    if (rimf_slot_value(image, object, object->view.bias + relocation.r_offset, &value) ==
+        RIMF_SLOT_BOUND)
         return value;
     if (ELF64_R_TYPE(relocation.r_info) == R_X86_64_IRELATIVE ||
         rimf_symbol_bind(image, object, ELF64_R_SYM(relocation.r_info), &symbol) ||

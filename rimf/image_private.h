@@ -33,6 +33,7 @@ struct rimf_object {
     uint64_t seen; /* the last update that named it */
     int global;    /* there since the first update */
     int gone;      /* its memory must not be touched any more */
+    struct rimf_slots *slots; /* image_slots.c; NULL until asked for */
     struct rimf_object *next_gone;
     uint8_t build_id[RIMF_BUILD_ID_MAX];
     int identified; /* `identity` is known */
@@ -69,6 +70,8 @@ struct mvld_image {
 
     struct rimf_domain **domains;
     size_t n_domains;
+
+    const char *plt_watcher; /* or NULL */
 };
 
 static inline const struct rimf_object *rimf_object_of(const struct mvld_object *public)
@@ -114,6 +117,23 @@ int rimf_symbol_resolve(const struct mvld_image *, const char *name, const char 
 int rimf_symbol_bind(const struct mvld_image *, const struct rimf_object *from, size_t index,
                      struct mvld_symbol *out);
 uintptr_t rimf_plt_target(const struct mvld_image *, uintptr_t address);
+
+enum rimf_slot_state {
+    RIMF_SLOT_ODD, /* it holds no function of an object */
+    RIMF_SLOT_LAZY,
+    RIMF_SLOT_BOUND
+};
+/* What is in the slot now. */
+enum rimf_slot_state rimf_slot_value(const struct mvld_image *, const struct rimf_object *,
+                                     uintptr_t slot, uintptr_t *value);
+uintptr_t rimf_plt_slot(const struct mvld_object *, uintptr_t entry);
+
+/* ---- image_slots.c, image_references.c -------------------------------------- */
+
+int rimf_slot_at(struct mvld_image *, const struct mvld_object *, size_t index,
+                 struct mvld_slot *out);
+int rimf_slot_find(struct mvld_image *, const struct mvld_object *, uintptr_t address,
+                   struct mvld_slot *out);
 
 /* Gives the patch engine's memory back. */
 void rimf_patch_forget(struct mvld_image *);

@@ -122,6 +122,36 @@ struct mvld_patch_report {
     const char *method; /* "mprotect", "remap", "selfmem", … */
 };
 
+/* ---- slots and references ------------------------------------------------ */
+
+#define MVLD_SLOT_LAZY 1u  /* not bound yet: the host loader will at the first call */
+#define MVLD_SLOT_RELRO 2u /* read-only since it was relocated */
+
+/* A GOT slot that the host loader fills with the address of a function. */
+struct mvld_slot {
+    uint32_t flags;
+    uintptr_t address; /* of the slot, now */
+    uintptr_t target;  /* what it holds, or will hold once bound; 0 when not certain */
+    const char *why;   /* why it is not certain (static), or NULL */
+    const char *name;  /* the symbol, or NULL when it has none */
+};
+
+enum mvld_reference_kind {
+    MVLD_REFERENCE_CALL_PLT = 1, /* e8 rel32     call entry of the PLT */
+    MVLD_REFERENCE_JUMP_PLT,     /* e9 rel32     jmp  entry */
+    MVLD_REFERENCE_JCC_PLT,      /* 0f 8x rel32  jcc  entry */
+    MVLD_REFERENCE_CALL_SLOT,    /* ff 15 rel32  call *slot(%rip) */
+    MVLD_REFERENCE_JUMP_SLOT     /* ff 25 rel32  jmp  *slot(%rip) */
+};
+
+/* A place in proven code that leads somewhere.  The analysis that found it was made of
+ * the file: the bytes at `site` are still to be compared. */
+struct mvld_reference {
+    uintptr_t site; /* its opcode, now; prefixes stand before it */
+    uintptr_t slot; /* the GOT slot that it goes through, now */
+    enum mvld_reference_kind kind;
+};
+
 /* ---- log categories: the words of MVLD_DEBUG --------------------------- */
 
 enum mvld_log_category {
@@ -198,6 +228,30 @@ struct mvld_api {
         __attribute__((format(printf, 3, 4)));
     int (*log_enabled)(const struct mvld_image *, uint32_t category); /* 1 or 0 */
     void (*vlog)(const struct mvld_image *, uint32_t category, const char *format, va_list);
+
+    /* Slots and references: for the thread that loads, inside run and added.
+     *
+     * The i-th slot of `object`, or the one at `address`.  Its answer is exact: what the
+     * memory holds, or, of a lazy one, what the host loader is certain to find.  A slot
+     * that was bound by now must not be asked for again later: its target may be gone.
+     * 0; -ENOENT: no such slot; -ENOMEM. */
+    int (*slot_at)(struct mvld_image *, const struct mvld_object *, size_t index,
+                   struct mvld_slot *out);
+    int (*slot_find)(struct mvld_image *, const struct mvld_object *, uintptr_t address,
+                     struct mvld_slot *out);
+    /* The slot that the PLT entry at `entry` of `object` jumps through, as its bytes say,
+     * or 0.  Whether that is a slot, slot_find tells. */
+    uintptr_t (*plt_slot)(const struct mvld_object *, uintptr_t entry);
+    /* Who watches calls on their way through PLT and GOT (auditing, profiling; a sentence),
+     * so that they must keep going there; or NULL. */
+    const char *(*plt_watcher)(const struct mvld_image *);
+    /* Each reference of `object`, by ascending site, as its analysis (`mvld analyze`)
+     * lists them; a visitor's value other than 0 ends the walk and is returned.
+     * -ENODATA, with a sentence in *why, good until the next call: there is no analysis of
+     * exactly this object. */
+    int (*reference_each)(struct mvld_image *, const struct mvld_object *,
+                          int (*visit)(void *cookie, const struct mvld_reference *),
+                          void *cookie, const char **why);
 };
 
 /* ---- options ------------------------------------------------------------ */
