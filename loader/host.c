@@ -18,6 +18,7 @@
 #include <sys/mman.h> /* numbers only */
 
 #define HEAD 2048 /* ELF header, program headers and notes lie within it */
+#define POPULATE_MAX (64ul << 10)
 
 static int prot_of(uint32_t flags)
 {
@@ -107,13 +108,14 @@ int host_parse(struct host *host, const void *head, size_t size, uint64_t *low, 
     return 0;
 }
 
-/* Address space for [low, high) plus the island; 0 when there is none.  With the
- * usual alignment this is the mapping of the first segment. */
+/* Address space for [low, high); 0 when there is none.  With the usual alignment this
+ * is the mapping of the first segment.  In the arena its text is far from ours: it goes
+ * there only when it has room for the far jumps. */
 static uintptr_t reserve(const struct rimf_sys *sys, const struct host *host,
                          const Elf64_Phdr *first, size_t span, uint64_t align,
                          struct arena *arena)
 {
-    int near = arena->end && align == RIMF_PAGE;
+    int near = arena->end && align == RIMF_PAGE && host->tail;
     size_t length = span + (align > RIMF_PAGE ? align : 0);
     long at = -ENOMEM;
     uintptr_t start, wanted = near ? place_take(arena, span) : 0;
@@ -150,11 +152,15 @@ static int map_segment(const struct rimf_sys *sys, const struct host *host, cons
     uintptr_t file_end = host->bias + ph->p_vaddr + ph->p_filesz;
     uintptr_t zero = ph->p_filesz ? rimf_page_up(file_end) : start;
     uintptr_t end = rimf_page_up(host->bias + ph->p_vaddr + ph->p_memsz);
+    int flags = MAP_PRIVATE | MAP_FIXED;
     long got;
 
+    /* The host loader writes to all of its data: rather filled now than by two faults a page. */
+    if ((ph->p_flags & PF_W) && ph->p_filesz <= POPULATE_MAX)
+        flags |= MAP_POPULATE;
     if (!mapped && zero > start) {
-        got = sys_mmap(sys, start, zero - start, prot_of(ph->p_flags), MAP_PRIVATE | MAP_FIXED,
-                       host->fd, rimf_page_down(ph->p_offset));
+        got = sys_mmap(sys, start, zero - start, prot_of(ph->p_flags), flags, host->fd,
+                       rimf_page_down(ph->p_offset));
         if (sys_failed(got))
             return (int)got;
     }
@@ -165,6 +171,22 @@ static int map_segment(const struct rimf_sys *sys, const struct host *host, cons
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
         if (sys_failed(got))
             return (int)got;
+    }
+    return 0;
+}
+
+/* As linked: room for far jumps behind the text, in its last page, which is nobody's;
+ * or 0. */
+static uintptr_t find_tail(const Elf64_Phdr *ph, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        uintptr_t tail = (ph[i].p_vaddr + ph[i].p_memsz + 15) & ~15ul;
+
+        if (ph[i].p_type == PT_LOAD && (ph[i].p_flags & PF_X))
+            return ph[i].p_memsz == ph[i].p_filesz && tail % RIMF_PAGE &&
+                           RIMF_PAGE - tail % RIMF_PAGE >= FAR_JUMP * TEXT_PATCHES
+                       ? tail
+                       : 0;
     }
     return 0;
 }
@@ -191,7 +213,7 @@ static void note_segments(struct host *host, const Elf64_Phdr *ph)
 }
 
 /* host->fd is open.  On error nothing stays mapped. */
-int host_map(const struct rimf_sys *sys, struct host *host, struct arena *arena, int island)
+int host_map(const struct rimf_sys *sys, struct host *host, struct arena *arena)
 {
     _Alignas(8) char head[HEAD];
     const Elf64_Phdr *ph, *previous = NULL;
@@ -208,14 +230,17 @@ int host_map(const struct rimf_sys *sys, struct host *host, struct arena *arena,
     if (err)
         return err;
     ph = head_phdrs(head, (size_t)size, &host->phnum);
-    span = high - low + (island ? RIMF_PAGE : 0);
+    span = high - low;
+    host->tail = find_tail(ph, host->phnum);
     for (previous = ph; previous->p_type != PT_LOAD; previous++)
         ;
     host->start = reserve(sys, host, previous, span, align, arena);
     if (!host->start)
         return -ENOMEM;
-    host->end = host->start + (high - low);
+    host->end = host->start + span;
     host->bias = host->start - low;
+    if (host->tail)
+        host->tail += host->bias;
     host->entry = host->bias + ((const Elf64_Ehdr *)head)->e_entry;
     host->phdr = (const void *)(host->bias + ((const Elf64_Ehdr *)head)->e_phoff);
     for (const Elf64_Phdr *p = previous; !err && p < ph + host->phnum; p++) {
@@ -230,12 +255,6 @@ int host_map(const struct rimf_sys *sys, struct host *host, struct arena *arena,
         }
         err = map_segment(sys, host, p, p == previous && align == RIMF_PAGE);
         previous = p;
-    }
-    if (!err && island) {
-        long got = sys_mmap(sys, host->end, RIMF_PAGE, PROT_READ | PROT_EXEC,
-                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
-
-        host->island = sys_failed(got) ? 0 : host->end;
     }
     if (err) {
         sys_munmap(sys, host->start, span);
@@ -283,7 +302,7 @@ static int try_candidate(struct loader *l, const char *path)
         return (int)fd;
     l->host.fd = (int)fd;
     l->host.path = path;
-    err = host_map(l->sys, &l->host, &l->arena, l->arena.end != 0);
+    err = host_map(l->sys, &l->host, &l->arena);
     if (err)
         sys_close(l->sys, (int)fd);
     else

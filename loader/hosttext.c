@@ -144,22 +144,22 @@ static int is_padding(const uint8_t *p, const uint8_t *end, size_t least)
     return p <= end;
 }
 
-/* jmp rel32 from `at`, over the island when the target is too far:
+/* jmp rel32 from `at`, over the tail of the text when the target is too far:
  *     e9 <rel32>                  jmp target
- * and in the island
+ * and there
  *     ff 25 00 00 00 00 <quad>    jmp *0(%rip) */
 static int make_jump(const struct host *host, struct text_patch *jump, struct text_patch *far,
-                     uintptr_t at, uintptr_t to, size_t island_slot)
+                     uintptr_t at, uintptr_t to, size_t slot)
 {
     intptr_t distance = (intptr_t)(to - (at + 5));
     int32_t rel;
 
     memset(far, 0, sizeof *far * 2);
     if (distance != (int32_t)distance) {
-        uintptr_t stub = host->island + 16 * island_slot;
+        uintptr_t stub = host->tail + FAR_JUMP * slot;
 
         distance = (intptr_t)(stub - (at + 5));
-        if (!host->island || distance != (int32_t)distance)
+        if (!host->tail || distance != (int32_t)distance)
             return -ERANGE;
         far[0] = (struct text_patch){stub, 6, {0xff, 0x25, 0, 0, 0, 0}};
         far[1] = (struct text_patch){stub + 6, 8, {0}};
@@ -185,55 +185,19 @@ static uintptr_t hook_place(const struct host *host, const Elf64_Sym *symbol)
     return *p == 0xc3 && is_padding(p + 1, end, 4) ? (uintptr_t)p : 0;
 }
 
-/* The next `mov $9,%eax; syscall` at or after `p`.  Its last byte, 05, is looked for
- * in eight bytes at a time: the term with `high` is nonzero exactly when one of them
- * is 05, and its lowest bit then belongs to the first.  20 µs for 150 KB. */
-static const uint8_t *next_mmap(const uint8_t *p, const uint8_t *end)
-{
-    static const uint8_t site[7] = {0xb8, 0x09, 0x00, 0x00, 0x00, 0x0f, 0x05};
-    const uint64_t low = 0x0101010101010101u, high = 0x8080808080808080u;
-    const size_t last = sizeof site - 1;
-
-    for (p += last; p < end && end - p >= 8; p += 8) {
-        uint64_t word, found;
-
-        __builtin_memcpy(&word, p, sizeof word); /* one load */
-        word ^= 0x05 * low;
-        for (found = (word - low) & ~word & high; found; found &= found - 1) {
-            const uint8_t *at = p + __builtin_ctzll(found) / 8 - last;
-
-            if (memcmp(at, site, sizeof site) == 0)
-                return at;
-        }
-    }
-    return NULL;
-}
-
 /* ---- writing -------------------------------------------------------------------- */
 
 static int by_mprotect(const struct rimf_sys *sys, const struct host *host,
                        const struct text_patch *patch, size_t n)
 {
     size_t text = host->text_end - host->text;
-    uintptr_t island = 0;
-    long err;
+    long err = sys_mprotect(sys, host->text, text, PROT_READ | PROT_WRITE);
 
-    err = sys_mprotect(sys, host->text, text, PROT_READ | PROT_WRITE);
     if (err)
         return (int)err;
-    for (size_t i = 0; i < n && !err; i++) {
-        if (!island && patch[i].length && host->island && patch[i].at >= host->island) {
-            island = host->island;
-            err = sys_mprotect(sys, island, RIMF_PAGE, PROT_READ | PROT_WRITE);
-        }
-        if (!err)
-            memcpy((void *)patch[i].at, patch[i].bytes, patch[i].length);
-    }
-    if (!err && island)
-        err = sys_mprotect(sys, island, RIMF_PAGE, PROT_READ | PROT_EXEC);
-    if (!err)
-        err = sys_mprotect(sys, host->text, text, PROT_READ | PROT_EXEC);
-    return (int)err;
+    for (size_t i = 0; i < n; i++)
+        memcpy((void *)patch[i].at, patch[i].bytes, patch[i].length);
+    return (int)sys_mprotect(sys, host->text, text, PROT_READ | PROT_EXEC);
 }
 
 static int by_selfmem(const struct rimf_sys *sys, const struct text_patch *patch, size_t n)
@@ -256,9 +220,6 @@ static int clean_text(const struct rimf_sys *sys, struct host *host)
     long err = sys_mmap(sys, host->text, host->text_end - host->text, PROT_READ | PROT_EXEC,
                         MAP_PRIVATE | MAP_FIXED, host->fd, host->text_offset);
 
-    if (!sys_failed(err) && host->island)
-        err = sys_mmap(sys, host->island, RIMF_PAGE, PROT_READ | PROT_EXEC,
-                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
     return sys_failed(err) ? (int)err : 0;
 }
 
@@ -285,25 +246,22 @@ int text_write(const struct rimf_sys *sys, struct host *host, const struct text_
 
 static size_t add_mmap_sites(struct loader *l, struct text_patch *patch)
 {
-    const uint8_t *end = (const uint8_t *)l->host.text_end;
-    const uint8_t *p = next_mmap((const uint8_t *)l->host.text, end);
-    size_t sites = 0;
+    uintptr_t sites[MMAP_SITES];
+    size_t n = host_mmap_sites(&l->host, sites);
 
-    for (; p; p = next_mmap(p + 7, end), sites++) {
-        if (sites == MMAP_SITES ||
-            make_jump(&l->host, patch + 3 * sites, patch + 3 * sites + 1, (uintptr_t)p,
-                      (uintptr_t)loader_mmap_sites + MMAP_SITE_SIZE * sites, 1 + sites)) {
-            sites = 0; /* some would be placed and others not: rather none */
-            break;
-        }
-        l->mmap_return[sites] = (uintptr_t)p + 7;
+    for (size_t i = 0; i < n; i++) {
+        if (make_jump(&l->host, patch + 3 * i, patch + 3 * i + 1, sites[i],
+                      (uintptr_t)loader_mmap_sites + MMAP_SITE_SIZE * i, 1 + i))
+            n = 0; /* some would be placed and others not: rather none */
+        else
+            l->mmap_return[i] = sites[i] + 7;
     }
-    if (!sites) {
+    if (!n) {
         l->arena.end = 0;
         rimf_log(&l->log, MVLD_LOG_WARNING,
                  "placement: as-is: %s has no mmap call of the known form", l->host.path);
     }
-    return 3 * sites;
+    return 3 * n;
 }
 
 /* 0 when hooked; the reason went to the log otherwise. */

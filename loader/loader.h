@@ -12,6 +12,7 @@
  *   program.c   which program this is, for the pipeline's configuration
  *   host.c      finding and mapping the host loader
  *   hosttext.c  changing its text: the hook, the mmap sites
+ *   hostsites.c where these are
  *   place.c     where libraries go
  *   files.c     which file each of them came from
  *   hook.c      the events of the host loader
@@ -92,7 +93,7 @@ struct host {
     uint64_t text_offset;     /* in the file */
     uintptr_t writable, writable_end;
     uintptr_t relro, relro_end;
-    uintptr_t island; /* a page behind the host loader for far jumps, or 0 */
+    uintptr_t tail; /* behind its text: room for TEXT_PATCHES far jumps, or 0 */
     const Elf64_Phdr *phdr;
     size_t phnum;
     const Elf64_Dyn *dynamic;
@@ -102,6 +103,7 @@ struct host {
 
 #define MMAP_SITES 4
 #define TEXT_PATCHES (1 + MMAP_SITES)
+#define FAR_JUMP 16 /* bytes */
 
 struct text_patch {
     uintptr_t at;
@@ -209,7 +211,7 @@ void log_guard(struct loader *);
 int host_is_ours(const void *head, size_t size);
 int host_parse(struct host *, const void *head, size_t size, uint64_t *low, uint64_t *high,
                uint64_t *align);
-int host_map(const struct rimf_sys *, struct host *, struct arena *, int island);
+int host_map(const struct rimf_sys *, struct host *, struct arena *);
 #define HOST_CANDIDATES 3
 int host_open(struct loader *, int *errors);
 void host_explain(const struct loader *, const int *errors, char *why, size_t size);
@@ -219,6 +221,9 @@ const Elf64_Sym *host_symbol(const struct host *, const char *name);
 int host_hook(struct loader *);
 int text_write(const struct rimf_sys *, struct host *, const struct text_patch *, size_t n,
                const char **how);
+
+/* hostsites.c */
+size_t host_mmap_sites(const struct host *, uintptr_t *sites);
 
 /* place.c */
 void place_plan(struct loader *);
@@ -234,7 +239,13 @@ void files_note(struct loader *, uintptr_t start, size_t length, int fd);
 const struct sidecar_identity *files_identity(const struct loader *, uintptr_t address);
 
 /* program.c */
+struct identity {
+    const uint8_t *build_id;
+    size_t size;
+};
 void program_plan(struct loader *);
+/* Sets *out when the notes hold a build-id. */
+void find_build_id(const char *notes, uint64_t size, struct identity *out);
 
 /* hook.c */
 void loader_event(struct loader *) RIMF_HIDDEN;

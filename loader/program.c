@@ -48,12 +48,7 @@ static size_t find_argument(const struct block *block)
 
 /* ---- notes -------------------------------------------------------------------------- */
 
-struct identity {
-    const uint8_t *build_id;
-    size_t size;
-};
-
-static void find_build_id(const char *notes, uint64_t size, struct identity *out)
+void find_build_id(const char *notes, uint64_t size, struct identity *out)
 {
     while (size >= sizeof(Elf64_Nhdr)) {
         const Elf64_Nhdr *note = (const void *)notes;
