@@ -31,8 +31,10 @@
  * Making the copy needs either the right to turn a page from RW- to R-X, or a
  * writable /proc/self/mem (PR_SET_MDWE, filters against mprotect).
  *
- * Everything that can fail for want of memory is done before the first move; a
- * move that fails is undone by moving old bytes back the same way.
+ * Everything that can fail for want of memory is done before the first move, but
+ * for the mappings that a move adds: a process may have 65530.  A move that fails
+ * is undone by moving old bytes back the same way, or, where no move works any more,
+ * by writing them into the pages that are there now, as patch_selfmem.c does it.
  */
 #include <fcntl.h>
 
@@ -233,15 +235,53 @@ static int stretches(struct mvld_batch *b)
     return r ? r : -ENOMEM;
 }
 
+/* Exchanges old and new bytes of the patches [0, end) by address, and takes the others
+ * out of the batch or back into it. */
+static void turn_round(struct mvld_batch *b, size_t end, int from, int to)
+{
+    uint8_t bytes[MVLD_PATCH_MAX];
+
+    for (size_t i = 0; i < b->n; i++) {
+        struct mvld_patch *patch = patch_nth(b, i);
+        if (i >= end) {
+            if (patch->result == from)
+                patch->result = to;
+            continue;
+        }
+        patch_copy(bytes, patch->expect, patch->length);
+        patch_copy(patch->expect, patch->replace, patch->length);
+        patch_copy(patch->replace, bytes, patch->length);
+    }
+}
+
+/* The old bytes of the patches [0, end) by address, written over the new ones.  0: they
+ * are all back. */
+static int write_back(struct mvld_batch *b, size_t end)
+{
+    const int later = 1; /* no result of verification */
+    int r;
+
+    turn_round(b, end, 0, later);
+    r = patch_method_selfmem.apply(b);
+    turn_round(b, end, later, 0);
+    for (size_t i = 0; r > 0 && i < end; i++) { /* settled the wrong way round */
+        struct mvld_patch *patch = patch_nth(b, i);
+        if (patch_holds(patch, patch->replace))
+            patch->result = 0;
+    }
+    return r;
+}
+
 static int apply(struct mvld_batch *b)
 {
-    size_t done, undone;
+    size_t done, undone, end;
     int r = stretches(b);
 
     if (r)
         return r;
     r = move_all(b, b->n_runs, 0, &done);
-    if (r && done && move_all(b, done, 1, &undone))
+    end = done ? b->runs[done - 1].end : 0;
+    if (r && done && move_all(b, done, 1, &undone) && write_back(b, end))
         return patch_settle(b, r);
     /* The moves have reached every CPU; this empties their pipelines as well. */
     if (!b->patcher->alone)

@@ -161,7 +161,8 @@ static int is_wanted(size_t k, size_t e)
     if (error == EINTR || error == EAGAIN) /* "once more", for ever: no kernel says that */
         return 0;
     return full || is_first(k) || (error == EMFILE && number == SYS_openat) ||
-           (error == ENOMEM && (number == SYS_mmap || number == SYS_mprotect));
+           (error == ENOMEM &&
+            (number == SYS_mmap || number == SYS_mprotect || number == SYS_mremap));
 }
 
 static void work(int number, size_t *counts)
