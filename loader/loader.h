@@ -32,11 +32,6 @@
 #include <elf.h>
 #include <link.h>
 
-#ifndef DT_RELRSZ
-#define DT_RELRSZ 35
-#define DT_RELR 36
-#endif
-
 struct pipeline;
 struct mvld_image;
 

@@ -6,9 +6,16 @@
 #ifndef RIMF_BASE_H
 #define RIMF_BASE_H
 
+#include <elf.h> /* numbers only */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#ifndef DT_RELR /* elf.h knows it since glibc 2.36 */
+#define DT_RELRSZ 35
+#define DT_RELR 36
+#define DT_RELRENT 37
+#endif
 
 #define RIMF_PAGE 4096UL
 #define RIMF_HIDDEN __attribute__((visibility("hidden")))

@@ -27,7 +27,7 @@ class Ways:
 
     def __init__(self, plugin, include, library, folder):
         self.flags = [f"-fplugin={plugin}", f"-I{include}"]
-        self.library, self.folder = library, folder
+        self.library, self.folder = library, Path(folder)
         self.good = self.bad = 0
         for name, options in (("descriptors", ["-fPIC", "-c", "-o", "descriptors.o"]),
                               ("launcher", ["-rdynamic", "-o", "launcher"])):
@@ -43,6 +43,19 @@ class Ways:
         for unit in UNITS:
             self.run("g++", *options, *self.flags, "-c", CASES / f"{unit}.cc", "-o", f"{unit}.o",
                      check=True)
+
+    def able(self, linker, way):
+        """Whether this linker's programs run at all: those of mold before 2.38 crash as
+        static-pie over glibc since 2.41, whatever is in them."""
+        if "-static-pie" not in way:
+            return True
+        (self.folder / "plain.c").write_text("int main(void) { return 0; }\n")
+        status, _ = self.run("gcc", f"-fuse-ld={linker}", *way.split(), "plain.c", "-o", "plain")
+        if not status:
+            status, _ = self.run("./plain")
+        if status:
+            print(f"left out: {linker} {way}: not even an empty program runs")
+        return not status
 
     def link(self, said, *arguments, start=("./program",), expect=""):
         """Links and runs; `expect` must be in what the program prints."""
@@ -62,7 +75,8 @@ def programs(ways, options, linkers, manners):
     ways.run("ld", "-r", "main.o", "other.o", "-o", "both.o", check=True)
     for linker in linkers:
         for way in manners:
-            if any(linker == name and option in way for name, option in UNABLE):
+            if any(linker == name and option in way for name, option in UNABLE) or \
+                    not ways.able(linker, way):
                 continue
             for objects in ["main.o", "other.o"], ["both.o"]:
                 # lld alone really drops what only a table refers to.

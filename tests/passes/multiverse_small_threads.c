@@ -28,6 +28,10 @@ static int find_tls(struct dl_phdr_info *info, size_t size, void *name)
     return size != 0;
 }
 
+#if !__GLIBC_PREREQ(2, 33)
+#define mallinfo2 mallinfo
+#endif
+
 static void *call(void *unused)
 {
     CHECK(multiverse_error()[0] == 0);
@@ -44,11 +48,11 @@ int main(void)
     CHECK(dl_iterate_phdr(find_tls, "libmultiverse.so") == 1);
     CHECK(tls_size <= 64, "(%zu bytes of each thread's stack)", tls_size);
     CHECK(multiverse_init() == 0);
-    before = mallinfo2().uordblks;
+    before = (size_t)mallinfo2().uordblks;
     for (int i = 0; i < THREADS; i++) {
         CHECK(pthread_create(&thread, NULL, call, NULL) == 0);
         CHECK(pthread_join(thread, NULL) == 0);
     }
-    CHECK(mallinfo2().uordblks < before + THREADS / 10 * REPLY);
+    CHECK((size_t)mallinfo2().uordblks < before + THREADS / 10 * REPLY);
     return 0;
 }

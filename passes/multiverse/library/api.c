@@ -24,8 +24,9 @@ __attribute__((used)) static struct mv_link engine_link = {.size = sizeof(struct
 static struct rimf_lock creation;
 static const struct rimf_log no_log = {.sys = &rimf_sys_kernel, .fd = -1};
 
-/* The note by which an engine finds the link: a distance, so nothing need be relocated. */
-__asm__(".pushsection .note.multiverse.library,\"aR\",@note\n"
+/* The note by which an engine finds the link: a distance, so nothing need be relocated.
+ * Linkers keep every note; "R" (binutils 2.36) makes sure. */
+__asm__(".pushsection .note.multiverse.library,\"" NOTE_FLAGS "\",@note\n"
         ".balign 4\n"
         ".long 2f - 1f, 4f - 3f, 2\n"
         "1: .asciz \"Multiverse\"\n"
