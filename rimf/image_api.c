@@ -147,6 +147,7 @@ static const struct mvld_api api = {
     .slot_find = rimf_slot_find,
     .plt_slot = rimf_plt_slot,
     .plt_watcher = plt_watcher,
+    .patch_often = rimf_patch_often,
 };
 
 const struct mvld_api *rimf_api(void)

@@ -76,6 +76,14 @@ struct mvld_batch *rimf_patch_begin(struct mvld_image *image)
     return patcher ? rimf_patcher_begin(patcher) : NULL;
 }
 
+void rimf_patch_often(struct mvld_image *image)
+{
+    struct rimf_patcher *patcher = patcher_of(image);
+
+    if (patcher)
+        rimf_patcher_often(patcher);
+}
+
 int rimf_image_set_patch_method(struct mvld_image *image, const char *name)
 {
     struct rimf_patcher *patcher = patcher_of(image);

@@ -59,6 +59,8 @@ void rimf_patcher_destroy(struct rimf_patcher *p)
     host = p->host;
     if (p->scratch)
         sys_munmap(host.sys, p->scratch, RIMF_PAGE);
+    p->maps.sys = host.sys;
+    patch_maps_forget(&p->maps);
     release_batch(&host, p->spare);
     host.release(host.cookie, p);
 }
@@ -90,6 +92,11 @@ void rimf_patcher_fork_child(struct rimf_patcher *p)
         return;
     p->forking = 0;
     __atomic_store_n(&p->host.lock->word, 0, __ATOMIC_RELEASE);
+}
+
+void rimf_patcher_often(struct rimf_patcher *p)
+{
+    __atomic_store_n(&p->often, 1, __ATOMIC_RELAXED);
 }
 
 /* In the order in which they are tried. */
@@ -286,6 +293,26 @@ static int apply(struct mvld_batch *b, const char **name)
     return r;
 }
 
+static int open_maps(struct rimf_patcher *p)
+{
+    int r = p->often && p->alone
+                ? patch_maps_reopen(&p->maps, p->host.sys, !patch_is_child(p))
+                : patch_maps_open(&p->maps, p->host.sys);
+
+    if (!r)
+        return 0;
+    patch_say(p, -EPERM, "cannot read /proc/self/maps: no code is changed");
+    return r == -ENOMEM ? r : -EPERM;
+}
+
+static void close_maps(struct rimf_patcher *p)
+{
+    if (p->often && p->alone && patch_mark_parent(p) == 0)
+        patch_maps_keep(&p->maps);
+    else
+        patch_maps_close(&p->maps);
+}
+
 static int commit(struct mvld_batch *b, const char **method)
 {
     struct rimf_patcher *p = b->patcher;
@@ -294,16 +321,14 @@ static int commit(struct mvld_batch *b, const char **method)
 
     if (r)
         return fail_all(b, r);
-    r = patch_maps_open(&p->maps, p->host.sys);
-    if (r) {
-        patch_say(p, -EPERM, "cannot read /proc/self/maps: no code is changed");
-        return fail_all(b, r == -ENOMEM ? r : -EPERM);
-    }
+    p->alone = patch_alone(p->host.sys);
+    r = open_maps(p);
+    if (r)
+        return fail_all(b, r);
     refused = patch_verify(b);
-    patch_maps_close(&p->maps);
+    close_maps(p);
     if (refused == b->n)
         return patch_nth(b, 0)->result;
-    p->alone = patch_alone(p->host.sys);
     if (!p->alone && refuse_unsafe(b) == 0)
         return -EDEADLK;
     r = apply(b, method);

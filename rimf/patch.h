@@ -37,11 +37,13 @@
  *
  * The mappings are read from /proc/self/maps at every commit: code that is not
  * private, readable, executable and unwritable there is refused (-EFAULT), and
- * without /proc every commit is (-EPERM).
+ * without /proc every commit is (-EPERM).  Who commits often can have the descriptor
+ * kept (rimf_patcher_often); patch_maps.c says what that means for an application.
  *
  * System calls of a batch: rt_sigprocmask, openat and ioctl or read on
  * /proc/self/maps, unshare (which changes nothing: it tells whether threads run),
- * prctl, mprotect, close; under threads also mmap, mremap, munmap, membarrier, and
+ * prctl, mprotect, close; when it is kept, fstat, and once fcntl, madvise, munmap;
+ * under threads also mmap, mremap, munmap, membarrier, and
  * with selfmem pwrite64, rt_sigaction, getdents64, futex.  A filter that answers
  * any of them with an error is coped with.
  *
@@ -81,9 +83,13 @@ void rimf_patcher_destroy(struct rimf_patcher *);                         /* NUL
  * serve some batch (mprotect while threads run) gives way to one that can.
  * -EINVAL: no such name.  -EPERM: this process may not use it.  -EDEADLK. */
 int rimf_patcher_set_method(struct rimf_patcher *, const char *name);
+/* Batches will come often: from now on the descriptor of /proc/self/maps may stay
+ * open between those that come while nothing else runs. */
+void rimf_patcher_often(struct rimf_patcher *);
 struct mvld_batch *rimf_patcher_begin(struct rimf_patcher *);
 
 /* As described in mvld/pass.h.  The order of patch_at is that of patch_add. */
+void rimf_patch_often(struct mvld_image *);
 struct mvld_batch *rimf_patch_begin(struct mvld_image *);
 int rimf_patch_add(struct mvld_batch *, uintptr_t address, const void *expect,
                    const void *replace, size_t length);

@@ -4,8 +4,22 @@
  *
  * Since Linux 6.11 an ioctl on /proc/self/maps answers for one address; before,
  * the lines are read, in one sweep for ascending addresses.
+ *
+ * Opening and closing that file is half of what a small commit costs, so who commits
+ * often may have its descriptor kept (rimf_patcher_often).  The descriptors are the
+ * application's, though, and it may do anything to ours:
+ *
+ *   close it, and open something else   before each use the file is compared with
+ *   under the same number                what was kept (fstat); a stranger is left alone
+ *   fork                                 the child's copy speaks of the parent's memory:
+ *                                        its scratch page is cleared, which tells
+ *   exec                                 close-on-exec
+ *   threads                              one could close it between the comparison and
+ *                                        the question: it is not used while any run
+ *   take the lowest free number          ours is a high one
  */
 #include <fcntl.h>
+#include <sys/stat.h>
 
 #include "patch_private.h"
 
@@ -33,6 +47,7 @@ int patch_maps_open(struct patch_maps *m, const struct rimf_sys *sys)
     m->fd = (int)fd;
     m->fill = m->next = 0;
     m->last.end = 0;
+    m->answered = 0;
     return fd < 0 ? (int)fd : 0;
 }
 
@@ -40,7 +55,65 @@ void patch_maps_close(struct patch_maps *m)
 {
     if (m->fd >= 0)
         sys_close(m->sys, m->fd);
+    if (m->fd == m->kept)
+        m->kept = 0;
     m->fd = -1;
+}
+
+/* ---- a descriptor that is kept ---- */
+
+#define KEPT_LEAST 512 /* its number at least: out of the way of those that are counted */
+
+static int is_kept(const struct patch_maps *m)
+{
+    struct stat st;
+
+    return SYS3(m->sys, SYS_fstat, m->kept, &st, 0) == 0 && st.st_dev == m->kept_device &&
+           st.st_ino == m->kept_inode;
+}
+
+void patch_maps_forget(struct patch_maps *m)
+{
+    if (m->kept > 0 && is_kept(m))
+        sys_close(m->sys, m->kept);
+    m->kept = 0;
+}
+
+int patch_maps_reopen(struct patch_maps *m, const struct rimf_sys *sys, int own)
+{
+    if (m->kept > 0 && !own)
+        patch_maps_forget(m);
+    if (m->kept <= 0 || !is_kept(m)) {
+        m->kept = 0;
+        return patch_maps_open(m, sys);
+    }
+    m->fd = m->kept;
+    return 0;
+}
+
+void patch_maps_keep(struct patch_maps *m)
+{
+    struct stat st;
+    long fd = m->fd;
+
+    m->fd = -1;
+    if (m->kept > 0 && fd == m->kept) {
+        if (m->text) /* it was read from, and cannot be asked again */
+            patch_maps_forget(m);
+        return;
+    }
+    m->kept = 0;
+    if (m->answered && !m->text) {
+        m->kept = (int)SYS3(m->sys, SYS_fcntl, fd, F_DUPFD_CLOEXEC, KEPT_LEAST);
+        if (m->kept > 0 && SYS3(m->sys, SYS_fstat, m->kept, &st, 0) == 0) {
+            m->kept_device = st.st_dev;
+            m->kept_inode = st.st_ino;
+        } else if (m->kept > 0) {
+            sys_close(m->sys, m->kept);
+            m->kept = 0;
+        }
+    }
+    sys_close(m->sys, (int)fd);
 }
 
 static int find_by_ioctl(struct patch_maps *m, uintptr_t address, struct patch_vma *out,
@@ -59,6 +132,7 @@ static int find_by_ioctl(struct patch_maps *m, uintptr_t address, struct patch_v
     } while (r == -EINTR);
     if (r < 0)
         return (int)r;
+    m->answered = 1;
     if (name)
         name[q.name_size ? q.name_size - 1 : 0] = 0;
     out->start = q.start;

@@ -34,6 +34,9 @@ struct patch_maps {
     const struct rimf_sys *sys;
     int fd;
     int text;          /* the kernel knows no PROCMAP_QUERY: read lines */
+    int answered;      /* it does: an ioctl on this descriptor was answered */
+    int kept;          /* the descriptor stays open between batches, and is this file: */
+    uint64_t kept_device, kept_inode;
     struct patch_vma last; /* the line read last */
     size_t fill, next;     /* of buffer */
     char buffer[4096];
@@ -41,6 +44,12 @@ struct patch_maps {
 
 int patch_maps_open(struct patch_maps *, const struct rimf_sys *);
 void patch_maps_close(struct patch_maps *);
+/* Around the only opening of a batch, when nothing else runs: the descriptor of the
+ * last batch, if it still is ours, and left open for the next.  `own`: 0 after a fork,
+ * when the descriptor speaks of the parent's memory. */
+int patch_maps_reopen(struct patch_maps *, const struct rimf_sys *, int own);
+void patch_maps_keep(struct patch_maps *);
+void patch_maps_forget(struct patch_maps *);
 /* The mapping that holds `address`: 0, or -ENOENT.  Addresses of successive
  * queries must ascend, and a query for a name (else NULL) be the first. */
 int patch_maps_find(struct patch_maps *, uintptr_t address, struct patch_vma *out, char *name,
@@ -93,6 +102,8 @@ struct rimf_patcher {
     struct rimf_patch_host host;
     const struct patch_method *forced;
     uintptr_t scratch; /* one page, R-X: what may this process do? */
+    int often;         /* batches come often: rimf_patcher_often */
+    int wiped;         /* the kernel clears a child's copy of the scratch page */
     struct mvld_batch *spare; /* the last batch: the next takes over its arrays */
     int forking; /* between the fork hooks, and they hold the lock */
     int alone; /* for the batch under way: nothing else runs in this address space */
@@ -184,6 +195,10 @@ void patch_signals_back(const struct rimf_sys *, const uint64_t *before);
 int patch_alone(const struct rimf_sys *);
 /* 0: mprotect may take a page from RW- to R-X, as far as can be known. */
 int patch_mprotect_allowed(struct rimf_patcher *);
+/* 1: this is a child of fork that has not committed yet. */
+int patch_is_child(struct rimf_patcher *);
+/* Makes patch_is_child know.  0, or negative errno. */
+int patch_mark_parent(struct rimf_patcher *);
 /* Writes through /proc/self/mem, whatever the protections. */
 int patch_mem_open(struct rimf_patcher *);
 int patch_mem_write(struct rimf_patcher *, uintptr_t at, const void *bytes, size_t n);

@@ -50,6 +50,7 @@ int patch_alone(const struct rimf_sys *sys)
  * written first and made executable then, which shows SELinux's execmem.
  * PR_SET_MDWE has its own question. */
 #define PR_GET_MDWE 66
+#define SCRATCH_MARK 64 /* a byte that is not 0, but in a child of fork: see patch_is_child */
 
 static int scratch(struct rimf_patcher *p)
 {
@@ -61,6 +62,7 @@ static int scratch(struct rimf_patcher *p)
     if (sys_failed(r))
         return (int)r;
     *(volatile uint8_t *)r = 0xc3;
+    *(volatile uint8_t *)(r + SCRATCH_MARK) = 1;
     p->scratch = (uintptr_t)r;
     return 0;
 }
@@ -78,6 +80,32 @@ int patch_mprotect_allowed(struct rimf_patcher *p)
         r = sys_mprotect(sys, p->scratch, RIMF_PAGE, PATCH_RX);
     } while (r == -EINTR);
     return (int)r;
+}
+
+/* A process number would not do: a child in a new namespace may have its parent's.
+ * The kernel clears the page in the child, whoever called it to fork. */
+int patch_is_child(struct rimf_patcher *p)
+{
+    return p->wiped && !*(volatile uint8_t *)(p->scratch + SCRATCH_MARK);
+}
+
+int patch_mark_parent(struct rimf_patcher *p)
+{
+    const struct rimf_sys *sys = p->host.sys;
+    int r;
+
+    if (patch_is_child(p)) { /* another page, as this one cannot be written */
+        sys_munmap(sys, p->scratch, RIMF_PAGE);
+        p->scratch = 0;
+        p->wiped = 0;
+    }
+    if (p->wiped)
+        return 0;
+    r = scratch(p);
+    if (r == 0)
+        r = (int)SYS3(sys, SYS_madvise, p->scratch, RIMF_PAGE, MADV_WIPEONFORK);
+    p->wiped = r == 0;
+    return r;
 }
 
 /* ---- /proc/self/mem ---- */

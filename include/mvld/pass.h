@@ -252,7 +252,18 @@ struct mvld_api {
     int (*reference_each)(struct mvld_image *, const struct mvld_object *,
                           int (*visit)(void *cookie, const struct mvld_reference *),
                           void *cookie, const char **why);
+
+    /* Patches once more, here because functions are only added at the end: see
+     * MVLD_API_HAS.
+     * often: commits will come often, at the program's own wish.  From now on mvld may
+     * keep a descriptor open between them, as rimf/patch_maps.c describes; else it
+     * never does.  [any thread] */
+    void (*patch_often)(struct mvld_image *);
 };
+
+/* Does this mvld have the function? */
+#define MVLD_API_HAS(api, function) \
+    ((api)->size >= offsetof(struct mvld_api, function) + sizeof((api)->function))
 
 /* ---- options ------------------------------------------------------------ */
 

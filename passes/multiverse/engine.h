@@ -36,6 +36,9 @@
 #include "mvld/descriptor.h"
 #include "mvld/pass.h"
 
+/* A program that has committed or reverted so often will do so again. */
+#define MV_OFTEN 8
+
 enum mv_pending { MV_SETTLED, MV_PENDING, MV_REFUSED };
 
 struct mv_switch {
@@ -136,6 +139,7 @@ struct mv_engine {
     struct mv_table by_switch; /* address -> mv_switch */
     struct mv_reply *reply;    /* of the call under way, or NULL */
     uint8_t some_closing;      /* a unit is */
+    uint8_t n_asked;           /* operations that the program asked for, up to MV_OFTEN */
     struct mv_engine *other;   /* this one came too late: use that */
     uint8_t forking;           /* between fork_begin and fork_end */
     size_t n_refusals_lost;    /* lines that did not fit */

@@ -58,6 +58,16 @@ static void report_refusals(struct mv_engine *engine)
     }
 }
 
+/* From here on the patch engine may keep what it else asks for every time.  Objects that
+ * come and go do not count: that is no wish of the program. */
+static void count_operation(struct mv_engine *engine)
+{
+    if (engine->n_asked == MV_OFTEN || ++engine->n_asked < MV_OFTEN)
+        return;
+    if (MVLD_API_HAS(engine->api, patch_often))
+        engine->api->patch_often(engine->image);
+}
+
 static int op_apply(struct mv_engine *engine, enum mv_action action, enum mv_scope scope,
                     void *what, struct mv_reply *reply)
 {
@@ -65,6 +75,7 @@ static int op_apply(struct mv_engine *engine, enum mv_action action, enum mv_sco
 
     if (result)
         return result;
+    count_operation(engine);
     result = mv_apply(engine, action, scope, (uintptr_t)what);
     if (scope == MV_ALL && action == MV_COMMIT)
         report_refusals(engine);

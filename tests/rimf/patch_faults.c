@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * patch_faults METHOD [threads]: every system call of a batch fails once, with
+ * patch_faults METHOD [threads | often]: every system call of a batch fails once, with
  * each error; then kinds of calls fail for good from the n-th on.  A failure
  * means that a process that is short of memory, or whose rights change, is left
  * with half a batch, with code that cannot be executed, or without signals.
@@ -146,9 +146,10 @@ int main(int argc, char **argv)
     const char *method = argc > 1 ? argv[1] : "auto";
     patch_text_open(&t, PAGES);
     set_all(old);
-    if (argc > 2) {
+    if (argc > 2 && !strcmp(argv[2], "threads"))
         patch_park_thread();
-    }
+    if (argc > 2 && !strcmp(argv[2], "often"))
+        rimf_patcher_often(t.patcher);
     CHECK(rimf_patcher_set_method(t.patcher, method) == 0);
     each_call_once();
     each_kind_for_good();
