@@ -13,6 +13,7 @@ static const struct subcommand subcommands[] = {
     {"passes", tool_passes, "which passes there are, and their options"},
     {"set-interp", tool_set_interp, "make programs start under mvld, or as before"},
     {"doctor", tool_doctor, "what this machine and kernel allow"},
+    {"analyze", tool_analyze, "prove code of programs and libraries, for passes that change it"},
     {"show", tool_show, "switches, variants and call sites of an ELF file"},
 };
 

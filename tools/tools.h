@@ -24,6 +24,7 @@ int tool_set_interp(int argc, char **argv);
 int tool_show(int argc, char **argv);
 int tool_passes(int argc, char **argv);
 int tool_pipeline(int argc, char **argv);
+int tool_analyze(int argc, char **argv);
 
 /* "mvld SUBCOMMAND: <text>\n" on standard error. */
 void complain(const char *subcommand, const char *format, ...)

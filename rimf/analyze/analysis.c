@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rimf/analyze/analysis.c: the steps in their order.
+ */
+#include "analysis.h"
+
+#include <string.h>
+
+int analysis_finish(struct analysis *a)
+{
+    if (object_read_references(&a->object) || frames_read(&a->object, &a->frames) || units_make(a))
+        return -1;
+    mark_units(a);
+    /* Now every start is known: places can be compared with them. */
+    check_units(a);
+    settle_units(a);
+    /* Now every reason is final. */
+    emit_units(a);
+    find_jump_tables(a);
+    if (a->edges.failed || a->calls.failed || a->references.failed || a->candidates.failed ||
+        a->jump_tables.failed)
+        return object_fail(&a->object, "there is no memory for its analysis");
+    return 0;
+}
+
+int analysis_run(struct analysis *a, const char *path)
+{
+    memset(a, 0, sizeof *a);
+    return object_open(&a->object, path) || analysis_finish(a) ? -1 : 0;
+}
+
+int analysis_run_bytes(struct analysis *a, const uint8_t *bytes, size_t size)
+{
+    memset(a, 0, sizeof *a);
+    return object_parse(&a->object, bytes, size) || analysis_finish(a) ? -1 : 0;
+}
+
+void analysis_free(struct analysis *a)
+{
+    for (size_t i = 0; i < a->n_code; i++) {
+        free(a->code[i].starts);
+        free(a->code[i].first_unit);
+    }
+    free(a->code);
+    vector_free(&a->frames);
+    vector_free(&a->units);
+    vector_free(&a->edges);
+    vector_free(&a->calls);
+    vector_free(&a->references);
+    vector_free(&a->candidates);
+    vector_free(&a->jump_tables);
+    object_close(&a->object);
+    memset(a, 0, sizeof *a);
+}

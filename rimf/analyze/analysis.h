@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rimf/analyze/analysis.h: what is proven of one object's code.  README.md tells the
+ * rules and why they suffice.
+ *
+ *     object_open              file, segments, build-id               object.c
+ *     object_read_references   relocations, symbols                   object_relocations.c
+ *     frames_read              ranges of .eh_frame                    frames.c
+ *     units_make               units from them, without PLTs          units.c
+ *     mark_units               decode: where instructions start       mark.c
+ *     check_units              who leads or points into the middle    check.c
+ *     settle_units             who depends on code that stays home    settle.c
+ *     emit_units               calls, references, jump tables         emit.c, tables.c
+ *     sidecar_make             the file                               write.c
+ *
+ * Each step reads what the ones before it left, and changes it no more, but for a
+ * unit's reason: the first one that is found stays.
+ */
+#ifndef ANALYZE_ANALYSIS_H
+#define ANALYZE_ANALYSIS_H
+
+#include "decode.h"
+#include "frames.h"
+#include "object.h"
+
+#include "sidecar.h"
+
+#define ANALYSER_VERSION 1u /* counts up when results change */
+
+struct unit {
+    uint32_t start, end;
+    uint32_t where; /* the place that gave the reason */
+    uint8_t reason; /* enum sidecar_reason */
+    uint8_t falls;  /* control can run off its end */
+};
+
+/* The code of one executable segment. */
+struct code {
+    uint32_t start, end;
+    const uint8_t *bytes;
+    uint64_t *starts;     /* a bit a byte: an instruction begins */
+    uint32_t *first_unit; /* of each page, and of the one behind the last: the first unit
+                           * that ends behind the page's start */
+};
+
+struct edge { /* `from` may move only if `to` does */
+    uint32_t from, to;
+    uint32_t where;
+    uint8_t reason;
+};
+
+struct analysis {
+    struct object object;
+    struct vector frames;      /* struct frame */
+    struct vector units;       /* struct unit, sorted, disjoint */
+    struct vector edges;       /* struct edge */
+    struct vector calls;       /* struct sidecar_call */
+    struct vector references;  /* struct sidecar_reference */
+    struct vector candidates;  /* uint32_t: what may be a jump table */
+    struct vector jump_tables; /* struct sidecar_jump_table */
+    struct code *code;
+    size_t n_code;
+    uint64_t n_instructions;
+};
+
+/* The whole of it.  0, or -1 with object.error set; analysis_free in both cases. */
+int analysis_run(struct analysis *, const char *path);
+/* The same once `object` is open, the rest of the struct zero. */
+int analysis_finish(struct analysis *);
+/* The same for bytes in memory. */
+int analysis_run_bytes(struct analysis *, const uint8_t *bytes, size_t size);
+void analysis_free(struct analysis *);
+
+static inline struct unit *units_of(const struct analysis *a)
+{
+    return a->units.at;
+}
+static inline int unit_is_decoded(const struct unit *u)
+{
+    return !u->reason || u->reason > SIDECAR_LAST_UNDECODED;
+}
+static inline void unit_stays(struct unit *u, enum sidecar_reason reason, uint64_t where)
+{
+    if (!u->reason) {
+        u->reason = (uint8_t)reason;
+        u->where = (uint32_t)where;
+    }
+}
+
+const struct code *code_at(const struct analysis *, uint64_t address);
+struct unit *unit_at(const struct analysis *, uint64_t address);
+int is_start(const struct analysis *, uint64_t address);
+/* 1 when `address` is in a unit and not where one may enter it.  *unit: that unit. */
+int enters_middle(const struct analysis *, uint64_t address, struct unit **unit);
+
+/* The bytes from `at` to the end of the unit. */
+const uint8_t *unit_code(const struct analysis *, const struct unit *, uint32_t at);
+
+/* Where a relative branch, or a RIP operand, leads from an instruction at `at`. */
+uint64_t branch_target(const uint8_t *code, uint32_t at, const struct instruction *);
+uint64_t rip_target(const uint8_t *code, uint32_t at, const struct instruction *);
+/* A RIP operand that is not looked at: long NOPs, hints, undefined instructions. */
+int rip_is_idle(const struct instruction *);
+static inline int is_lea(const struct instruction *i)
+{
+    return instruction_is(i, 0, 0x8d);
+}
+
+/* The GOT slot that a PLT entry at `address` jumps through, or 0. */
+uint32_t plt_slot(const struct analysis *, uint64_t address);
+/* 1 when the range is nothing but a PLT. */
+int is_plt(const struct analysis *, uint32_t start, uint32_t end);
+
+int units_make(struct analysis *);
+void mark_units(struct analysis *);
+void check_units(struct analysis *);
+void settle_units(struct analysis *);
+void emit_units(struct analysis *);
+void find_jump_tables(struct analysis *);
+
+/* ---- for people (reasons.c) ----------------------------------------------------- */
+
+const char *reason_words(enum sidecar_reason);
+
+/* ---- the file (write.c) ------------------------------------------------------------ */
+
+/* The sidecar's bytes, to be freed; NULL: no memory, or no build-id (error is set). */
+void *sidecar_make(struct analysis *, size_t *size);
+/* Writes it to folder/ab/cdef….mvld, aside and renamed; missing folders are made.
+ * 0, or -1 with object.error set. */
+int sidecar_write(struct analysis *, const char *folder);
+
+#endif

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rimf/analyze/check.c: rules 2 to 6.  Every branch, pointer, symbol and landing pad
+ * leads to the start of an instruction; code is not read as data; nobody computes with
+ * addresses inside functions; operands lie inside the object.
+ *
+ * The branches of units that stay home count as much as those of the others.
+ */
+#include "analysis.h"
+
+#include <string.h>
+
+#define SLACK 4096u /* compilers fold constants into addresses of arrays */
+
+/* What a unit does with its own address. */
+struct own {
+    int taken; /* the address of its start */
+    int constants; /* it has 64-bit immediates */
+};
+
+static void check_entered(struct analysis *a, uint64_t target, enum sidecar_reason reason,
+                          uint64_t from)
+{
+    struct unit *u;
+
+    if (enters_middle(a, target, &u))
+        unit_stays(u, reason, from);
+}
+
+static void check_branch(struct analysis *a, uint32_t number, uint32_t at,
+                         const struct instruction *i, uint64_t target)
+{
+    struct unit *u = &units_of(a)[number], *to;
+
+    check_entered(a, target, SIDECAR_ENTERED, at);
+    if (instruction_flow(i) == FLOW_CALL && target == at + i->length && target < u->end)
+        unit_stays(u, SIDECAR_BASE, at); /* call next; pop: the address as data */
+    if (i->immediate_size != 1 || (target >= u->start && target < u->end))
+        return;
+    to = unit_at(a, target);
+    if (to)
+        VECTOR_ADD(&a->edges, struct edge, number, (uint32_t)(to - units_of(a)), at,
+                   SIDECAR_SHORT_BRANCH);
+    else
+        VECTOR_ADD(&a->edges, struct edge, number, UINT32_MAX, at, SIDECAR_SHORT_BRANCH);
+}
+
+/* lea of a place in a function: a label, so that its distance to others may be
+ * computed with, or a table in the code.  A function's start is a pointer to it. */
+static void check_lea(struct analysis *a, struct unit *u, uint32_t at, uint64_t target,
+                      struct own *own)
+{
+    struct unit *to = unit_at(a, target);
+
+    if (target == at)
+        unit_stays(u, SIDECAR_BASE, at);
+    if (!to)
+        return;
+    if (target == u->start)
+        own->taken = 1;
+    check_entered(a, target, SIDECAR_POINTED, at);
+    if (target == to->start)
+        return;
+    unit_stays(to, SIDECAR_LABEL_TAKEN, at);
+    unit_stays(u, SIDECAR_TAKES_LABEL, at);
+}
+
+static void check_operand(struct analysis *a, struct unit *u, uint32_t at,
+                          const struct instruction *i, uint64_t target, struct own *own)
+{
+    struct unit *to;
+
+    if (target + SLACK < a->object.low || target > a->object.high + SLACK) {
+        unit_stays(u, SIDECAR_OUTSIDE, at);
+    } else if (is_lea(i)) {
+        check_lea(a, u, at, target, own);
+    } else {
+        to = unit_at(a, target);
+        if (to)
+            unit_stays(to, SIDECAR_READ, at);
+    }
+}
+
+static int is_constant(const struct instruction *i)
+{
+    return i->encoding == ENCODING_LEGACY && i->map == 0 && (i->opcode & 0xf8) == 0xb8 &&
+           i->immediate_size == 8;
+}
+
+/* The large code model adds a 64-bit constant to an address in the code.  Of a function
+ * that takes its own, no constant may lead into the object. */
+static void check_constants(struct analysis *a, struct unit *u)
+{
+    const uint8_t *code = unit_code(a, u, u->start);
+    struct instruction i;
+    uint64_t constant;
+
+    for (uint32_t at = u->start; at < u->end; at += i.length, code += i.length) {
+        if (!decode(code, u->end - at, &i))
+            return; /* it stays home for that */
+        if (!is_constant(&i))
+            continue;
+        memcpy(&constant, code + i.immediate_at, sizeof constant);
+        constant += u->start;
+        if (constant && constant < a->object.high)
+            unit_stays(u, SIDECAR_BASE, at);
+    }
+}
+
+static void check_unit(struct analysis *a, uint32_t number)
+{
+    struct unit *u = &units_of(a)[number];
+    const uint8_t *code = unit_code(a, u, u->start);
+    struct instruction i;
+    struct own own = {0, 0};
+
+    for (uint32_t at = u->start; at < u->end; at += i.length, code += i.length) {
+        if (!decode(code, u->end - at, &i)) {
+            i.length = 1;
+            continue;
+        }
+        if (flow_is_relative(instruction_flow(&i)))
+            check_branch(a, number, at, &i, branch_target(code, at, &i));
+        else if (i.rip && !rip_is_idle(&i))
+            check_operand(a, u, at, &i, rip_target(code, at, &i), &own);
+        own.constants |= is_constant(&i);
+    }
+    if (own.taken && own.constants)
+        check_constants(a, u);
+}
+
+/* ---- from outside the code ---------------------------------------------------------- */
+
+struct pads {
+    struct analysis *a;
+    struct unit *u;
+};
+
+static void check_pad(void *cookie, uint64_t pad)
+{
+    const struct pads *p = cookie;
+
+    check_entered(p->a, pad, SIDECAR_POINTED, p->u->start);
+}
+
+static void check_frames(struct analysis *a)
+{
+    const struct frame *frames = a->frames.at;
+    uint64_t budget = 4 * (uint64_t)a->object.size;
+
+    for (size_t i = 0; i < a->frames.n; i++) {
+        const struct frame *f = &frames[i];
+        struct unit *u = unit_at(a, f->end - 1);
+
+        if (!u) /* a PLT */
+            continue;
+        if (f->start >= u->start)
+            check_entered(a, f->start, SIDECAR_POINTED, f->start);
+        if (f->unread || (f->lsda && frame_landing_pads(&a->object, f, &budget, check_pad,
+                                                        &(struct pads){a, u})))
+            unit_stays(u, SIDECAR_POINTED, f->start);
+    }
+}
+
+void check_units(struct analysis *a)
+{
+    const struct pointer *pointers = a->object.pointers.at, *data = a->object.data.at;
+
+    for (size_t i = 0; i < a->object.pointers.n; i++)
+        check_entered(a, pointers[i].target, SIDECAR_POINTED, pointers[i].from);
+    for (size_t i = 0; i < a->object.data.n; i++) {
+        struct unit *u = unit_at(a, data[i].target);
+
+        if (u)
+            unit_stays(u, SIDECAR_READ, data[i].from);
+    }
+    check_frames(a);
+    for (uint32_t i = 0; i < a->units.n; i++)
+        check_unit(a, i);
+}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rimf/analyze/emit.c: what passes need of units: calls through PLT and GOT in those
+ * that are decoded, references in those that may move.
+ */
+#include "analysis.h"
+
+static int may_move(const struct unit *u)
+{
+    return u && !u->reason;
+}
+
+static void add_reference(struct analysis *a, const struct unit *u, uint32_t at,
+                          const struct instruction *i, uint8_t operand_at,
+                          enum sidecar_reference_kind kind)
+{
+    if (may_move(u))
+        VECTOR_ADD(&a->references, struct sidecar_reference, at + operand_at, (uint8_t)kind,
+                   (uint8_t)(i->length - operand_at - 4), 0);
+}
+
+static void add_call(struct analysis *a, uint32_t at, const struct instruction *i, uint32_t slot,
+                     enum sidecar_call_kind kind)
+{
+    VECTOR_ADD(&a->calls, struct sidecar_call, at + i->opcode_at, slot | kind);
+}
+
+/* ---- branches --------------------------------------------------------------------------- */
+
+static enum sidecar_call_kind plt_kind(const struct instruction *i)
+{
+    /* bnd, a hint, and 67, which linkers put before a call to fill a byte, do nothing;
+     * 66 does nothing behind which REX.W stands, and others were refused as odd. */
+    if (i->prefixes & (PREFIX_LOCK | PREFIX_REP))
+        return 0;
+    switch (instruction_flow(i)) {
+    case FLOW_CALL: return SIDECAR_CALL_PLT;
+    case FLOW_JUMP: return SIDECAR_JMP_PLT;
+    case FLOW_BRANCH: return i->map == 1 ? SIDECAR_JCC_PLT : 0; /* or xbegin */
+    default: return 0;
+    }
+}
+
+static void emit_branch(struct analysis *a, const struct unit *u, uint32_t at,
+                        const struct instruction *i, uint64_t target)
+{
+    const struct unit *to;
+    uint32_t slot;
+
+    if (i->immediate_size != 4 || (target >= u->start && target < u->end))
+        return;
+    to = unit_at(a, target);
+    slot = to ? 0 : plt_slot(a, target);
+    if (slot && plt_kind(i))
+        add_call(a, at, i, slot, plt_kind(i));
+    else if (!may_move(to))
+        add_reference(a, u, at, i, i->immediate_at, SIDECAR_BRANCH_HOME);
+}
+
+/* ---- operands ----------------------------------------------------------------------------- */
+
+/* Behind 66 a call that is written over this one would mean something else. */
+static enum sidecar_call_kind slot_kind(const struct instruction *i)
+{
+    if (!instruction_is(i, 0, 0xff) ||
+        i->prefixes & (PREFIX_OPERAND | PREFIX_ADDRESS | PREFIX_LOCK | PREFIX_REP))
+        return 0;
+    return modrm_reg(i) == 2 ? SIDECAR_CALL_SLOT : modrm_reg(i) == 4 ? SIDECAR_JMP_SLOT : 0;
+}
+
+static enum sidecar_reference_kind kind_of(const struct analysis *a, uint64_t target)
+{
+    const struct segment *s = object_segment(&a->object, target);
+
+    if (s && s->flags & PF_W)
+        return SIDECAR_TO_DATA;
+    return s && s->flags & PF_X ? SIDECAR_TO_HOME : SIDECAR_TO_RODATA;
+}
+
+static void emit_operand(struct analysis *a, const struct unit *u, uint32_t at,
+                         const struct instruction *i, uint64_t target)
+{
+    enum sidecar_reference_kind kind;
+
+    if (slot_kind(i) && object_is_slot(&a->object, target)) {
+        add_call(a, at, i, (uint32_t)target, slot_kind(i));
+        return;
+    }
+    if (!may_move(u) || may_move(unit_at(a, target)))
+        return;
+    kind = kind_of(a, target);
+    add_reference(a, u, at, i, i->displacement_at, kind);
+    if (is_lea(i) && kind != SIDECAR_TO_DATA && target % 4 == 0 && !unit_at(a, target) &&
+        object_room(&a->object, target) >= 4)
+        VECTOR_ADD(&a->candidates, uint32_t, (uint32_t)target);
+}
+
+static void emit_unit(struct analysis *a, const struct unit *u)
+{
+    const uint8_t *code = unit_code(a, u, u->start);
+    struct instruction i;
+
+    for (uint32_t at = u->start; at < u->end; at += i.length, code += i.length) {
+        if (!decode(code, u->end - at, &i))
+            return; /* cannot be: it is decoded */
+        if (flow_is_relative(instruction_flow(&i)))
+            emit_branch(a, u, at, &i, branch_target(code, at, &i));
+        else if (i.rip && !rip_is_idle(&i))
+            emit_operand(a, u, at, &i, rip_target(code, at, &i));
+    }
+}
+
+void emit_units(struct analysis *a)
+{
+    for (size_t i = 0; i < a->units.n; i++)
+        if (unit_is_decoded(&units_of(a)[i]))
+            emit_unit(a, &units_of(a)[i]);
+}

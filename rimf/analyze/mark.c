@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rimf/analyze/mark.c: decodes each unit from its start to its end and marks where
+ * instructions begin (rule 1).
+ *
+ * Behind a byte that is no instruction decoding goes on at the next: what is found
+ * there may be wrong, and the unit stays home; but its branches may as well be right,
+ * and then tell of other units where they are entered.
+ */
+#include "analysis.h"
+
+/* Behind what control does not go on with, NOPs are padding.  A call as the last
+ * instruction does not return. */
+static int goes_on(const struct instruction *i, int went_on)
+{
+    return !went_on && instruction_is_padding(i) ? 0 : instruction_flow(i) == FLOW_NEXT ||
+                                                           instruction_flow(i) == FLOW_BRANCH;
+}
+
+static void mark_start(struct code *c, uint32_t at)
+{
+    uint32_t bit = at - c->start;
+
+    c->starts[bit / 64] |= 1ull << bit % 64;
+}
+
+static void mark_unit(struct analysis *a, struct code *c, struct unit *u)
+{
+    struct instruction i;
+    int on = 1;
+
+    for (uint32_t at = u->start; at < u->end;) {
+        const uint8_t *code = c->bytes + (at - c->start);
+
+        if (!decode(code, u->end - at, &i)) {
+            unit_stays(u, decode(code, c->end - at, &i) ? SIDECAR_OVERRUN : SIDECAR_UNDECODABLE,
+                       at);
+            at++;
+            continue;
+        }
+        mark_start(c, at);
+        a->n_instructions++;
+        if (i.odd)
+            unit_stays(u, SIDECAR_IMPLAUSIBLE, at);
+        if (i.rip && i.prefixes & PREFIX_ADDRESS)
+            unit_stays(u, SIDECAR_ADDRESS_SIZE, at);
+        on = goes_on(&i, on);
+        at += i.length;
+    }
+    u->falls = (uint8_t)on;
+}
+
+void mark_units(struct analysis *a)
+{
+    struct unit *units = units_of(a);
+    const uint32_t *relocated = a->object.relocated.at;
+    size_t unit = 0;
+
+    for (size_t i = 0; i < a->n_code; i++)
+        for (; unit < a->units.n && units[unit].start < a->code[i].end; unit++)
+            mark_unit(a, &a->code[i], &units[unit]);
+    for (size_t i = 0; i < a->object.relocated.n; i++) {
+        struct unit *u = unit_at(a, relocated[i]);
+
+        if (u)
+            unit_stays(u, SIDECAR_RELOCATED, relocated[i]);
+    }
+}

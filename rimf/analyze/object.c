@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rimf/analyze/object.c: file, segments, dynamic section, build-id.
+ */
+#include "object.h"
+
+#include "cache.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+int object_fail(struct object *o, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(o->error, sizeof o->error, format, args);
+    va_end(args);
+    return -1;
+}
+
+/* ---- addresses -------------------------------------------------------------------- */
+
+const struct segment *object_segment(const struct object *o, uint64_t address)
+{
+    for (size_t i = 0; i < o->n_segments; i++)
+        if (address >= o->segments[i].start && address < o->segments[i].end)
+            return &o->segments[i];
+    return NULL;
+}
+
+size_t object_room(const struct object *o, uint64_t address)
+{
+    const struct segment *s = object_segment(o, address);
+
+    return s && address < s->file_end ? s->file_end - address : 0;
+}
+
+const uint8_t *object_at(const struct object *o, uint64_t address, uint64_t size)
+{
+    const struct segment *s = object_segment(o, address);
+
+    if (!s || address > s->file_end || size > s->file_end - address)
+        return NULL;
+    return s->bytes + (address - s->start);
+}
+
+const Elf64_Phdr *object_phdr(const struct object *o, uint32_t type, size_t index)
+{
+    const Elf64_Phdr *phdr = (const Elf64_Phdr *)(o->file + o->header.e_phoff);
+
+    for (size_t i = 0; i < o->header.e_phnum; i++)
+        if (phdr[i].p_type == type && index-- == 0)
+            return &phdr[i];
+    return NULL;
+}
+
+uint64_t object_tag(const struct object *o, int64_t tag)
+{
+    for (size_t i = 0; i < o->n_dynamic; i++)
+        if (o->dynamic[i].d_tag == tag)
+            return o->dynamic[i].d_un.d_val;
+    return 0;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    const uint32_t *x = a, *y = b;
+
+    return *x < *y ? -1 : *x > *y;
+}
+
+void sort_addresses(struct vector *v)
+{
+    uint32_t *at = v->at;
+    size_t n = 0;
+
+    if (!v->n)
+        return;
+    qsort(at, v->n, sizeof *at, by_value);
+    for (size_t i = 0; i < v->n; i++)
+        if (!n || at[i] != at[n - 1])
+            at[n++] = at[i];
+    v->n = n;
+}
+
+int has_address(const struct vector *v, uint64_t address)
+{
+    uint32_t key = (uint32_t)address;
+
+    return v->n && address <= UINT32_MAX && bsearch(&key, v->at, v->n, sizeof key, by_value);
+}
+
+int object_is_slot(const struct object *o, uint64_t address)
+{
+    return has_address(&o->slots, address);
+}
+
+/* ---- headers ------------------------------------------------------------------------ */
+
+static int read_header(struct object *o)
+{
+    const Elf64_Ehdr *h = &o->header;
+
+    if (o->size < sizeof *h || memcmp(o->file, ELFMAG, SELFMAG) != 0)
+        return object_fail(o, "it is no ELF file");
+    memcpy(&o->header, o->file, sizeof o->header);
+    if (h->e_ident[EI_CLASS] != ELFCLASS64 || h->e_ident[EI_DATA] != ELFDATA2LSB ||
+        h->e_machine != EM_X86_64)
+        return object_fail(o, "it is not for x86-64");
+    if (h->e_type != ET_EXEC && h->e_type != ET_DYN)
+        return object_fail(o, "it is neither an executable nor a shared object");
+    if (h->e_phentsize != sizeof(Elf64_Phdr) || h->e_phoff % 8 != 0 || h->e_phoff > o->size ||
+        h->e_phnum > (o->size - h->e_phoff) / sizeof(Elf64_Phdr))
+        return object_fail(o, "its program headers lie outside the file");
+    if (h->e_type == ET_EXEC)
+        o->flags |= SIDECAR_FIXED;
+    return 0;
+}
+
+static int take_segment(struct object *o, const Elf64_Phdr *p)
+{
+    struct segment *s = &o->segments[o->n_segments];
+    uint64_t end;
+
+    if (!p->p_memsz)
+        return 0;
+    if (__builtin_add_overflow(p->p_vaddr, p->p_memsz, &end) || end > UINT32_MAX)
+        return object_fail(o, "it is linked above 4 GiB");
+    if (p->p_filesz > p->p_memsz || p->p_offset > o->size || p->p_filesz > o->size - p->p_offset)
+        return object_fail(o, "a segment of it lies outside the file");
+    if (p->p_flags & PF_X && p->p_flags & PF_W)
+        return object_fail(o, "its code is writable");
+    if (o->n_segments && p->p_vaddr < s[-1].end)
+        return object_fail(o, "its segments overlap, or are out of order");
+    *s = (struct segment){(uint32_t)p->p_vaddr, (uint32_t)end,
+                          (uint32_t)(p->p_vaddr + p->p_filesz), p->p_flags,
+                          o->file + p->p_offset};
+    o->n_segments++;
+    return 0;
+}
+
+static int read_segments(struct object *o)
+{
+    const Elf64_Phdr *p;
+    int executable = 0;
+
+    o->segments = calloc(o->header.e_phnum + 1, sizeof *o->segments);
+    if (!o->segments)
+        return object_fail(o, "there is no memory");
+    for (size_t i = 0; (p = object_phdr(o, PT_LOAD, i)); i++) {
+        if (take_segment(o, p))
+            return -1;
+        executable |= p->p_flags & PF_X && p->p_filesz;
+    }
+    if (!executable)
+        return object_fail(o, "it has no code");
+    o->low = o->segments[0].start;
+    o->high = o->segments[o->n_segments - 1].end;
+    return 0;
+}
+
+static int read_dynamic(struct object *o)
+{
+    const Elf64_Phdr *p = object_phdr(o, PT_DYNAMIC, 0);
+    size_t n;
+
+    if (!p)
+        return 0; /* static */
+    o->dynamic = (const Elf64_Dyn *)object_at(o, p->p_vaddr, p->p_filesz);
+    if (!o->dynamic || (uintptr_t)o->dynamic % 8 != 0)
+        return object_fail(o, "its dynamic section lies outside its segments");
+    n = p->p_filesz / sizeof(Elf64_Dyn);
+    while (o->n_dynamic < n && o->dynamic[o->n_dynamic].d_tag != DT_NULL)
+        o->n_dynamic++;
+    for (size_t i = 0; i < o->n_dynamic; i++)
+        if (o->dynamic[i].d_tag == DT_TEXTREL ||
+            (o->dynamic[i].d_tag == DT_FLAGS && o->dynamic[i].d_un.d_val & DF_TEXTREL))
+            o->flags |= SIDECAR_TEXTREL;
+    return 0;
+}
+
+/* The GNU build-id among the notes of one PT_NOTE; padding is 4 there. */
+static void take_build_id(struct object *o, const uint8_t *at, size_t left)
+{
+    Elf64_Nhdr note;
+
+    while (left >= sizeof note) {
+        uint64_t name, size;
+
+        memcpy(&note, at, sizeof note);
+        name = sizeof note + ((note.n_namesz + 3ull) & ~3ull);
+        size = name + ((note.n_descsz + 3ull) & ~3ull);
+        if (name > left || note.n_descsz > left - name)
+            return;
+        if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 &&
+            !memcmp(at + sizeof note, "GNU", 4) && note.n_descsz <= sizeof o->build_id) {
+            memcpy(o->build_id, at + name, note.n_descsz);
+            o->build_id_size = note.n_descsz;
+            return;
+        }
+        if (!note.n_namesz) /* the gap before a note of alignment 8, as mold leaves it */
+            size = 4;
+        if (size > left)
+            return;
+        at += size;
+        left -= size;
+    }
+}
+
+int object_parse(struct object *o, const uint8_t *bytes, size_t size)
+{
+    const Elf64_Phdr *p;
+
+    memset(o, 0, sizeof *o);
+    o->file = bytes;
+    o->size = size;
+    if (read_header(o) || read_segments(o) || read_dynamic(o))
+        return -1;
+    for (size_t i = 0; !o->build_id_size && (p = object_phdr(o, PT_NOTE, i)); i++) {
+        const uint8_t *notes = object_at(o, p->p_vaddr, p->p_filesz);
+
+        if (notes)
+            take_build_id(o, notes, p->p_filesz);
+    }
+    return 0;
+}
+
+int object_open(struct object *o, const char *path)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), failed;
+    struct stat st;
+    void *map;
+
+    memset(o, 0, sizeof *o);
+    if (fd < 0 || fstat(fd, &st)) {
+        failed = object_fail(o, "%s", strerror(errno));
+        if (fd >= 0)
+            close(fd);
+        return failed;
+    }
+    map = !S_ISREG(st.st_mode) || st.st_size < (off_t)sizeof(Elf64_Ehdr)
+              ? MAP_FAILED
+              : mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+    close(fd);
+    if (map == MAP_FAILED)
+        return object_fail(o, "it is no ELF file");
+    failed = object_parse(o, map, (size_t)st.st_size);
+    cache_identity(&o->identity, &st);
+    return failed;
+}
+
+void object_close(struct object *o)
+{
+    if (o->file && o->identity.size)
+        munmap((void *)o->file, o->size);
+    free(o->segments);
+    vector_free(&o->pointers);
+    vector_free(&o->slots);
+    vector_free(&o->relocated);
+    vector_free(&o->data);
+    o->file = NULL;
+    o->segments = NULL;
+    o->n_segments = 0;
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rimf/analyze/object.h: an ELF file as the host loader will map it.
+ *
+ * Everything is found through program headers and the dynamic section.  Section
+ * headers give one thing more, the names and starts of local functions in .symtab,
+ * and are ignored when they are absent or damaged.  Nothing in the file is trusted:
+ * every access goes through object_at, which knows the bounds.  Addresses are as
+ * linked and, as the sidecar has it, below 4 GiB.
+ */
+#ifndef ANALYZE_OBJECT_H
+#define ANALYZE_OBJECT_H
+
+#include "vector.h"
+
+#include "sidecar.h"
+
+#include <elf.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct segment { /* a PT_LOAD */
+    uint32_t start, end; /* in memory */
+    uint32_t file_end;   /* up to here its bytes come from the file */
+    uint32_t flags;      /* PF_* */
+    const uint8_t *bytes;
+};
+
+/* A place in the object that the loader or another object may jump to or point at. */
+struct pointer {
+    uint32_t target;
+    uint32_t from; /* what points there: a relocation's place, or the target itself */
+};
+
+struct object {
+    const uint8_t *file;
+    size_t size;
+    struct sidecar_identity identity;
+    uint8_t build_id[SIDECAR_BUILD_ID_MAX];
+    uint32_t build_id_size;
+    uint32_t flags;       /* enum sidecar_flags */
+    uint32_t low, high;   /* of all segments */
+    struct segment *segments; /* sorted */
+    size_t n_segments;
+    Elf64_Ehdr header;
+    const Elf64_Dyn *dynamic;
+    size_t n_dynamic;
+    struct vector pointers;  /* struct pointer: relocated words, symbols, entry points */
+    struct vector slots;     /* uint32_t, sorted: GOT slots that hold a function's address */
+    struct vector relocated; /* uint32_t, sorted: places in executable segments */
+    struct vector data;      /* struct pointer: symbols of data inside executable segments */
+    char error[256];
+};
+
+/* Headers, segments, build-id.  0, or -1 with `error` set.  object_close is harmless after a failed open. */
+int object_open(struct object *, const char *path);
+/* The same for bytes in memory, which stay the caller's; the identity stays empty. */
+int object_parse(struct object *, const uint8_t *bytes, size_t size);
+void object_close(struct object *);
+/* Sets `error`; always -1. */
+int object_fail(struct object *, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* object_relocations.c: fills pointers, slots, relocated, data.  0, or -1. */
+int object_read_references(struct object *);
+
+/* The segment that covers `address` in memory, or NULL. */
+const struct segment *object_segment(const struct object *, uint64_t address);
+/* `size` bytes of the file at an address, or NULL. */
+const uint8_t *object_at(const struct object *, uint64_t address, uint64_t size);
+/* How many bytes of the file follow `address` in its segment. */
+size_t object_room(const struct object *, uint64_t address);
+/* The value of a dynamic tag, or 0. */
+uint64_t object_tag(const struct object *, int64_t tag);
+const Elf64_Phdr *object_phdr(const struct object *, uint32_t type, size_t index);
+int object_is_slot(const struct object *, uint64_t address);
+
+/* Sorts and makes unique. */
+void sort_addresses(struct vector *);
+int has_address(const struct vector *, uint64_t address);
+
+#endif

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rimf/analyze/object_relocations.c: what the host loader writes into the object, and
+ * where symbols stand: all places that may be entered or pointed at from outside the
+ * code, the slots of the GOT, and code that relocations change.
+ *
+ * An object at a fixed address has pointers that no relocation names.  A search for
+ * words that look like addresses finds numbers (of python3's code, 9 % were entered by
+ * one), so there is none: there branches, symbols and landing pads must do.
+ *
+ * A file may name the same table a thousand times over in its headers, but reads it
+ * once here; no count is larger than what its bytes hold.
+ */
+#include "object.h"
+
+#include <string.h>
+
+static int is_code(const struct object *o, uint64_t address)
+{
+    const struct segment *s = object_segment(o, address);
+
+    return s && s->flags & PF_X;
+}
+
+static void point(struct object *o, uint64_t target, uint64_t from)
+{
+    if (is_code(o, target))
+        VECTOR_ADD(&o->pointers, struct pointer, (uint32_t)target, (uint32_t)from);
+}
+
+/* A table of the dynamic section, cut to what its segment has. */
+static const void *table(const struct object *o, int64_t tag, uint64_t want, size_t entry,
+                         size_t *n)
+{
+    uint64_t address = object_tag(o, tag);
+    size_t room = address ? object_room(o, address) : 0;
+    const uint8_t *at = object_at(o, address, 0);
+
+    *n = (want < room ? want : room) / entry;
+    return at && (uintptr_t)at % 8 == 0 && *n ? at : NULL;
+}
+
+/* ---- relocations -------------------------------------------------------------------- */
+
+struct symbols {
+    const Elf64_Sym *at;
+    size_t n;
+};
+
+static void take_place(struct object *o, uint64_t place, uint32_t type)
+{
+    const struct segment *s = object_segment(o, place);
+
+    if (!s || place % 8 != 0 || !(s->flags & PF_W))
+        return;
+    if (type == R_X86_64_GLOB_DAT || type == R_X86_64_JUMP_SLOT || type == R_X86_64_IRELATIVE)
+        VECTOR_ADD(&o->slots, uint32_t, (uint32_t)place);
+}
+
+/* A relocation changes up to eight bytes; each of them that is code is noted. */
+static void take_relocated(struct object *o, uint64_t place)
+{
+    if (!is_code(o, place) && !is_code(o, place + 7))
+        return;
+    for (uint64_t at = place; at < place + 8; at++)
+        if (is_code(o, at))
+            VECTOR_ADD(&o->relocated, uint32_t, (uint32_t)at);
+}
+
+static void take_relocation(struct object *o, const struct symbols *symbols, const Elf64_Rela *r)
+{
+    uint32_t type = ELF64_R_TYPE(r->r_info);
+    uint64_t symbol = ELF64_R_SYM(r->r_info), target = (uint64_t)r->r_addend;
+
+    take_place(o, r->r_offset, type);
+    take_relocated(o, r->r_offset);
+    if (type == R_X86_64_64 && symbol < symbols->n) {
+        /* Another object may define it; then nobody is hurt by one check more. */
+        const Elf64_Sym *sym = &symbols->at[symbol];
+        if (sym->st_shndx != SHN_UNDEF && ELF64_ST_TYPE(sym->st_info) != STT_TLS)
+            point(o, sym->st_value + target, r->r_offset);
+    } else if (type == R_X86_64_RELATIVE || type == R_X86_64_IRELATIVE) {
+        point(o, target, r->r_offset);
+    }
+}
+
+static void take_table(struct object *o, const struct symbols *symbols, int64_t tag,
+                       uint64_t size)
+{
+    size_t n;
+    const Elf64_Rela *r = table(o, tag, size, sizeof *r, &n);
+
+    for (size_t i = 0; r && i < n; i++)
+        take_relocation(o, symbols, &r[i]);
+}
+
+static void take_relative_word(struct object *o, uint64_t place)
+{
+    const uint8_t *at = object_at(o, place, 8);
+    uint64_t target;
+
+    take_relocated(o, place);
+    if (!at)
+        return;
+    memcpy(&target, at, sizeof target);
+    point(o, target, place);
+}
+
+/* DT_RELR: an address, then bitmaps for the 63 words behind it, and so on. */
+static void take_relr(struct object *o)
+{
+    size_t n;
+    const uint64_t *r = table(o, DT_RELR, object_tag(o, DT_RELRSZ), sizeof *r, &n);
+    uint64_t place = 0;
+
+    for (size_t i = 0; r && i < n; i++) {
+        if (!(r[i] & 1)) {
+            take_relative_word(o, r[i]);
+            place = r[i] + 8;
+            continue;
+        }
+        for (unsigned bit = 1; bit < 64; bit++)
+            if (r[i] >> bit & 1)
+                take_relative_word(o, place + 8 * (bit - 1));
+        place += 63 * 8;
+    }
+}
+
+/* ---- symbols --------------------------------------------------------------------------- */
+
+/* The GNU hash table does not say how many symbols there are: the last chain ends with
+ * the last one. */
+static size_t count_by_gnu_hash(const struct object *o)
+{
+    size_t n, room;
+    const uint32_t *h = table(o, DT_GNU_HASH, UINT64_MAX, 4, &room);
+    uint64_t buckets, last = 0;
+
+    if (!h || room < 4)
+        return 0;
+    n = 4 + 2 * (uint64_t)h[2]; /* the Bloom filter */
+    if (n > room || h[0] > room - n)
+        return 0;
+    buckets = n;
+    n += h[0];
+    for (size_t i = 0; i < h[0]; i++)
+        if (h[buckets + i] > last)
+            last = h[buckets + i];
+    if (last < h[1])
+        return h[1];
+    while (last - h[1] < room - n && !(h[n + last - h[1]] & 1))
+        last++;
+    return last + 1;
+}
+
+static struct symbols dynamic_symbols(const struct object *o)
+{
+    struct symbols s = {NULL, 0};
+    size_t n, room, count = 0;
+    const uint32_t *hash = table(o, DT_HASH, UINT64_MAX, 4, &n);
+
+    if (hash && n >= 2)
+        count = hash[1];
+    if (object_tag(o, DT_GNU_HASH) && count_by_gnu_hash(o) > count)
+        count = count_by_gnu_hash(o);
+    s.at = table(o, DT_SYMTAB, UINT64_MAX, sizeof *s.at, &room);
+    s.n = !s.at ? 0 : count < room ? count : room;
+    return s;
+}
+
+/* Of functions, and of places without a type in the dynamic table: other objects may
+ * call those, too.  Data in code is noted apart. */
+static void take_symbols(struct object *o, const struct symbols *symbols, int local)
+{
+    for (size_t i = 0; i < symbols->n; i++) {
+        const Elf64_Sym *s = &symbols->at[i];
+        unsigned type = ELF64_ST_TYPE(s->st_info);
+
+        if (s->st_shndx == SHN_UNDEF || s->st_shndx >= SHN_LORESERVE)
+            continue;
+        if (type == STT_FUNC || type == STT_GNU_IFUNC || (type == STT_NOTYPE && !local))
+            point(o, s->st_value, s->st_value);
+        if (type == STT_OBJECT && s->st_size && is_code(o, s->st_value))
+            VECTOR_ADD(&o->data, struct pointer, (uint32_t)s->st_value, (uint32_t)s->st_value);
+    }
+}
+
+static void take_local_symbols(struct object *o)
+{
+    const Elf64_Ehdr *h = &o->header;
+    const Elf64_Shdr *section = (const Elf64_Shdr *)(o->file + h->e_shoff);
+
+    if (!h->e_shoff || h->e_shentsize != sizeof *section || h->e_shoff % 8 != 0 ||
+        h->e_shoff > o->size || h->e_shnum > (o->size - h->e_shoff) / sizeof *section)
+        return;
+    for (size_t i = 0; i < h->e_shnum; i++, section++) {
+        struct symbols symbols;
+
+        if (section->sh_type != SHT_SYMTAB || section->sh_entsize != sizeof(Elf64_Sym) ||
+            section->sh_offset % 8 != 0 || section->sh_offset > o->size ||
+            section->sh_size > o->size - section->sh_offset)
+            continue;
+        symbols.at = (const Elf64_Sym *)(o->file + section->sh_offset);
+        symbols.n = section->sh_size / sizeof(Elf64_Sym);
+        take_symbols(o, &symbols, 1);
+        return; /* there is one */
+    }
+}
+
+/* ---- the rest ----------------------------------------------------------------------------- */
+
+int object_read_references(struct object *o)
+{
+    struct symbols symbols = dynamic_symbols(o);
+
+    take_table(o, &symbols, DT_RELA, object_tag(o, DT_RELASZ));
+    if (object_tag(o, DT_PLTREL) == DT_RELA)
+        take_table(o, &symbols, DT_JMPREL, object_tag(o, DT_PLTRELSZ));
+    take_relr(o);
+    take_symbols(o, &symbols, 0);
+    take_local_symbols(o);
+    point(o, o->header.e_entry, o->header.e_entry);
+    point(o, object_tag(o, DT_INIT), object_tag(o, DT_INIT));
+    point(o, object_tag(o, DT_FINI), object_tag(o, DT_FINI));
+    sort_addresses(&o->slots);
+    sort_addresses(&o->relocated);
+    if (o->pointers.failed || o->slots.failed || o->relocated.failed || o->data.failed)
+        return object_fail(o, "there is no memory for its relocations");
+    return 0;
+}

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rimf/analyze/units.c: units from frames, and what is where.
+ *
+ * Frames that overlap become one unit; then each frame's start must be an instruction
+ * of it (check.c).  A PLT has a frame, too, as a whole, but its entries are no
+ * function: those frames are left out, and entries are decoded where they are called.
+ */
+#include "analysis.h"
+
+#include <string.h>
+
+#define PAGE 4096u
+
+/* ---- look-up ------------------------------------------------------------------------ */
+
+const struct code *code_at(const struct analysis *a, uint64_t address)
+{
+    for (size_t i = 0; i < a->n_code; i++)
+        if (address >= a->code[i].start && address < a->code[i].end)
+            return &a->code[i];
+    return NULL;
+}
+
+struct unit *unit_at(const struct analysis *a, uint64_t address)
+{
+    const struct code *c = code_at(a, address);
+    struct unit *units = units_of(a);
+    size_t low, high;
+
+    if (!c)
+        return NULL;
+    low = c->first_unit[(address - c->start) / PAGE];
+    high = c->first_unit[(address - c->start) / PAGE + 1];
+    high = high < a->units.n ? high + 1 : high;
+    while (low < high) { /* the first that ends behind `address` */
+        size_t middle = low + (high - low) / 2;
+
+        if (units[middle].end <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < a->units.n && units[low].start <= address ? &units[low] : NULL;
+}
+
+int is_start(const struct analysis *a, uint64_t address)
+{
+    const struct code *c = code_at(a, address);
+    uint64_t bit = c ? address - c->start : 0;
+
+    return c && c->starts[bit / 64] >> bit % 64 & 1;
+}
+
+/* Behind a lock prefix: the C library jumps over it when there is one thread. */
+int enters_middle(const struct analysis *a, uint64_t address, struct unit **unit)
+{
+    const struct code *c = code_at(a, address);
+
+    if (!c || is_start(a, address))
+        return 0;
+    *unit = unit_at(a, address);
+    if (!*unit)
+        return 0;
+    return !(address > (*unit)->start && is_start(a, address - 1) &&
+             c->bytes[address - 1 - c->start] == 0xf0);
+}
+
+const uint8_t *unit_code(const struct analysis *a, const struct unit *u, uint32_t at)
+{
+    const struct code *c = code_at(a, u->start);
+
+    return c->bytes + (at - c->start);
+}
+
+/* ---- operands -------------------------------------------------------------------------- */
+
+uint64_t branch_target(const uint8_t *code, uint32_t at, const struct instruction *i)
+{
+    int32_t distance;
+
+    if (i->immediate_size == 1)
+        distance = (int8_t)code[i->immediate_at];
+    else
+        memcpy(&distance, code + i->immediate_at, sizeof distance);
+    return at + i->length + (uint64_t)(int64_t)distance;
+}
+
+uint64_t rip_target(const uint8_t *code, uint32_t at, const struct instruction *i)
+{
+    int32_t distance;
+
+    memcpy(&distance, code + i->displacement_at, sizeof distance);
+    return at + i->length + (uint64_t)(int64_t)distance;
+}
+
+int rip_is_idle(const struct instruction *i)
+{
+    return i->encoding == ENCODING_LEGACY && i->map == 1 &&
+           ((i->opcode >= 0x18 && i->opcode <= 0x1f) || i->opcode == 0x0d || i->opcode == 0xb9 ||
+            i->opcode == 0xff);
+}
+
+/* ---- PLT ----------------------------------------------------------------------------------- *
+ *
+ *     [f3 0f 1e fa]  [41 bb imm32]  [f2|3e] ff 25 rel32
+ *     [endbr64]      [mov $n,%r11d] [bnd|notrack] jmp *slot(%rip)
+ *
+ * is what a call through the PLT arrives at, with every linker; behind it may follow
+ * what binds lazily, and padding.  In front of .plt.sec stands a .plt whose entries
+ * nobody calls.  That the slot is one of the GOT, a relocation says.
+ */
+uint32_t plt_slot(const struct analysis *a, uint64_t address)
+{
+    const struct code *c = code_at(a, address);
+    const uint8_t *at, *end;
+    int32_t distance;
+    uint64_t slot;
+
+    if (!c)
+        return 0;
+    at = c->bytes + (address - c->start);
+    end = c->bytes + (c->end - c->start);
+    if (end - at >= 4 && !memcmp(at, "\xf3\x0f\x1e\xfa", 4))
+        at += 4;
+    if (end - at >= 6 && !memcmp(at, "\x41\xbb", 2))
+        at += 6;
+    if (end - at >= 1 && (*at == 0xf2 || *at == 0x3e))
+        at++;
+    if (end - at < 6 || memcmp(at, "\xff\x25", 2) != 0)
+        return 0;
+    memcpy(&distance, at + 2, sizeof distance);
+    slot = c->start + (uint64_t)(at + 6 - c->bytes) + (uint64_t)(int64_t)distance;
+    return object_is_slot(&a->object, slot) ? (uint32_t)slot : 0;
+}
+
+static int belongs_to_plt(const struct instruction *i)
+{
+    return instruction_is(i, 0, 0x68) ||                               /* push $n */
+           instruction_is(i, 0, 0xe9) ||                               /* jmp plt0 */
+           (instruction_is(i, 0, 0xff) && i->rip &&                    /* push GOT[1] */
+            (modrm_reg(i) == 6 || modrm_reg(i) == 4)) ||               /* jmp *slot */
+           (instruction_is(i, 0, 0xbb) && i->rex == 0x41) ||           /* mov $n,%r11d */
+           (instruction_is(i, 0, 0x53) && i->rex == 0x41) ||           /* push %r11 */
+           instruction_is(i, 1, 0x1e) || instruction_is_padding(i);    /* endbr64 */
+}
+
+int is_plt(const struct analysis *a, uint32_t start, uint32_t end)
+{
+    const struct code *c = code_at(a, start);
+    struct instruction i;
+    int proof = 0;
+
+    if ((end - start) % 8 != 0)
+        return 0;
+    for (uint32_t at = start; at < end; at += i.length) {
+        const uint8_t *code = c->bytes + (at - c->start);
+
+        if (!decode(code, end - at, &i) || !belongs_to_plt(&i))
+            return 0;
+        if (instruction_is(&i, 0, 0xff) &&
+            (modrm_reg(&i) == 6 || object_is_slot(&a->object, rip_target(code, at, &i))))
+            proof = 1;
+    }
+    return proof;
+}
+
+/* ---- making -------------------------------------------------------------------------------- */
+
+static int make_code(struct analysis *a)
+{
+    const struct object *o = &a->object;
+
+    a->code = calloc(o->n_segments, sizeof *a->code);
+    if (!a->code)
+        return -1;
+    for (size_t i = 0; i < o->n_segments; i++) {
+        const struct segment *s = &o->segments[i];
+        struct code *c = &a->code[a->n_code];
+
+        if (!(s->flags & PF_X) || s->file_end == s->start)
+            continue;
+        *c = (struct code){.start = s->start, .end = s->file_end, .bytes = s->bytes};
+        c->starts = calloc((c->end - c->start) / 64 + 1, sizeof *c->starts);
+        c->first_unit = calloc((c->end - c->start) / PAGE + 2, sizeof *c->first_unit);
+        a->n_code++;
+        if (!c->starts || !c->first_unit)
+            return -1;
+    }
+    return 0;
+}
+
+static void make_index(struct analysis *a)
+{
+    const struct unit *units = units_of(a);
+    uint32_t unit = 0;
+
+    for (size_t i = 0; i < a->n_code; i++) {
+        const struct code *c = &a->code[i];
+
+        for (uint64_t page = 0; page <= (c->end - c->start) / PAGE + 1; page++) {
+            while (unit < a->units.n && units[unit].end <= c->start + page * PAGE)
+                unit++;
+            c->first_unit[page] = unit;
+        }
+    }
+}
+
+/* The frame of a signal handler's return begins a byte early, so that unwinders, which
+ * look one byte before a return address, find it.  Where the unit then begins is known
+ * for the one such function that there is:
+ *
+ *     48 c7 c0 0f 00 00 00 0f 05     mov $15,%rax; syscall
+ *
+ * 0: this frame is of something else, and makes no unit. */
+static uint32_t unit_start(const struct analysis *a, const struct frame *f)
+{
+    static const char restore[] = "\x48\xc7\xc0\x0f\x00\x00\x00\x0f\x05";
+    const uint8_t *code;
+
+    if (!f->signal)
+        return f->start;
+    code = object_at(&a->object, f->start + 1, sizeof restore - 1);
+    return code && f->end - f->start >= sizeof restore && !memcmp(code, restore, sizeof restore - 1)
+               ? f->start + 1
+               : 0;
+}
+
+int units_make(struct analysis *a)
+{
+    const struct frame *frames = a->frames.at;
+
+    if (make_code(a))
+        return object_fail(&a->object, "there is no memory for its code");
+    for (size_t i = 0; i < a->frames.n; i++) {
+        const struct frame *f = &frames[i];
+        struct unit *last = a->units.n ? &units_of(a)[a->units.n - 1] : NULL;
+
+        if (last && f->start < last->end) {
+            if (f->end > last->end && code_at(a, last->start) == code_at(a, f->start))
+                last->end = f->end;
+            continue;
+        }
+        if (unit_start(a, f) && !is_plt(a, f->start, f->end))
+            VECTOR_ADD(&a->units, struct unit, .start = unit_start(a, f), .end = f->end);
+    }
+    if (a->units.failed)
+        return object_fail(&a->object, "there is no memory for its functions");
+    make_index(a);
+    return 0;
+}

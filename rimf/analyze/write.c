@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rimf/analyze/write.c: the sidecar of an analysis, in memory and as a file.
+ */
+#include "analysis.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct part {
+    uint32_t kind, entry_size;
+    const void *entries;
+    size_t n;
+};
+
+static int take_segments(const struct analysis *a, struct vector *to)
+{
+    for (size_t i = 0; i < a->n_code; i++) {
+        const struct code *c = &a->code[i];
+
+        VECTOR_ADD(to, struct sidecar_segment, c->start, c->end - c->start,
+                   sidecar_hash(c->bytes, c->end - c->start));
+    }
+    return to->failed;
+}
+
+static int take_units(const struct analysis *a, struct vector *to)
+{
+    const struct unit *units = units_of(a);
+
+    for (size_t i = 0; i < a->units.n; i++)
+        VECTOR_ADD(to, struct sidecar_unit, units[i].start, units[i].end - units[i].start,
+                   units[i].reason, unit_is_decoded(&units[i]) ? SIDECAR_DECODED : 0, 0);
+    return to->failed;
+}
+
+static size_t padded(size_t size)
+{
+    return (size + 7) & ~(size_t)7;
+}
+
+static void *assemble(const struct object *o, const struct part *parts, size_t n_parts,
+                      size_t *size)
+{
+    size_t at = sizeof(struct sidecar_header) + n_parts * sizeof(struct sidecar_table);
+    struct sidecar_header *h;
+
+    *size = at;
+    for (size_t i = 0; i < n_parts; i++)
+        *size += padded(parts[i].n * parts[i].entry_size);
+    h = calloc(1, *size);
+    if (!h)
+        return NULL;
+    *h = (struct sidecar_header){
+        .version = SIDECAR_VERSION, .header_size = (uint32_t)at, .size = *size,
+        .analyser = ANALYSER_VERSION, .flags = o->flags, .build_id_size = o->build_id_size,
+        .n_tables = (uint32_t)n_parts, .identity = o->identity};
+    memcpy(h->magic, SIDECAR_MAGIC, sizeof h->magic);
+    memcpy(h->build_id, o->build_id, sizeof h->build_id);
+    for (size_t i = 0; i < n_parts; i++) {
+        const struct part *p = &parts[i];
+        size_t bytes = padded(p->n * p->entry_size);
+        uint8_t *to = (uint8_t *)h + at;
+
+        if (p->n)
+            memcpy(to, p->entries, p->n * p->entry_size);
+        h->tables[i] = (struct sidecar_table){p->kind, p->entry_size, at, p->n,
+                                              sidecar_hash(to, bytes)};
+        at += bytes;
+    }
+    h->checksum = sidecar_header_checksum(h);
+    return h;
+}
+
+void *sidecar_make(struct analysis *a, size_t *size)
+{
+    struct vector segments = {0}, units = {0};
+    void *bytes = NULL;
+
+    if (!a->object.build_id_size) {
+        object_fail(&a->object, "it has no build-id");
+        return NULL;
+    }
+    if (!take_segments(a, &segments) && !take_units(a, &units)) {
+        const struct part parts[] = {
+            {SIDECAR_SEGMENTS, sizeof(struct sidecar_segment), segments.at, segments.n},
+            {SIDECAR_UNITS, sizeof(struct sidecar_unit), units.at, units.n},
+            {SIDECAR_CALLS, sizeof(struct sidecar_call), a->calls.at, a->calls.n},
+            {SIDECAR_REFERENCES, sizeof(struct sidecar_reference), a->references.at,
+             a->references.n},
+            {SIDECAR_JUMP_TABLES, sizeof(struct sidecar_jump_table), a->jump_tables.at,
+             a->jump_tables.n},
+        };
+        bytes = assemble(&a->object, parts, sizeof parts / sizeof *parts, size);
+    }
+    vector_free(&segments);
+    vector_free(&units);
+    if (!bytes)
+        object_fail(&a->object, "there is no memory for its sidecar");
+    return bytes;
+}
+
+/* ---- the file ---------------------------------------------------------------------- */
+
+/* The folders above `path`.  Ours are not for others to write, whatever the umask. */
+static int make_folders(char *path)
+{
+    for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+        int failed;
+
+        *slash = '\0';
+        failed = mkdir(path, 0755) && errno != EEXIST;
+        *slash = '/';
+        if (failed)
+            return -1;
+    }
+    return 0;
+}
+
+static int write_all(int fd, const uint8_t *at, size_t size)
+{
+    while (size) {
+        ssize_t n = write(fd, at, size);
+
+        if (n < 0 && errno != EINTR)
+            return -1;
+        at += n > 0 ? n : 0;
+        size -= n > 0 ? (size_t)n : 0;
+    }
+    return 0;
+}
+
+/* Readers see the old file or the whole new one. */
+static int put_file(const char *path, const void *bytes, size_t size)
+{
+    char aside[PATH_MAX + 16];
+    int fd, failed, error;
+
+    snprintf(aside, sizeof aside, "%s.XXXXXX", path);
+    fd = mkostemp(aside, O_CLOEXEC);
+    if (fd < 0)
+        return -1;
+    failed = write_all(fd, bytes, size) || fchmod(fd, 0644) || rename(aside, path);
+    error = errno;
+    if (failed)
+        unlink(aside);
+    close(fd);
+    errno = error;
+    return failed ? -1 : 0;
+}
+
+int sidecar_write(struct analysis *a, const char *folder)
+{
+    char path[PATH_MAX];
+    size_t size;
+    void *bytes = sidecar_make(a, &size);
+    int failed;
+
+    if (!bytes)
+        return -1;
+    if (!sidecar_path(path, sizeof path, folder, a->object.build_id, a->object.build_id_size)) {
+        free(bytes);
+        return object_fail(&a->object, "%s: the name is too long", folder);
+    }
+    failed = make_folders(path) || put_file(path, bytes, size);
+    if (failed)
+        object_fail(&a->object, "%s cannot be written: %s", path, strerror(errno));
+    free(bytes);
+    return failed ? -1 : 0;
+}
