@@ -137,6 +137,13 @@ struct maps {
     size_t n, room;
 };
 
+/* The executable, as auxv describes it when no code of the program has run. */
+struct main_object {
+    const char *name;
+    const Elf64_Phdr *phdr;
+    size_t phnum;
+};
+
 /* ---- init.c ------------------------------------------------------------------ */
 
 #define INIT_CHUNK 128 /* thunks in entry.S, and in each page made later */
@@ -179,6 +186,7 @@ struct loader {
     struct r_debug **debug_musl;  /* where musl keeps its address */
     int started;
     struct maps maps;
+    struct main_object main;
     struct init_hook init;
     uintptr_t vdso_bias;
 

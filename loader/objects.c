@@ -39,14 +39,11 @@ static void describe(const struct loader *l, struct link_map *map, struct rimf_s
     source->dynamic = map->l_ld;
     source->link_map = map;
     if (map == l->debug->r_map) {
-        struct block now; /* in direct mode the host loader has moved and changed it */
-
-        block_read(&now, l->block.sp);
         source->flags |= MVLD_OBJECT_MAIN;
         if (!*source->name)
-            source->name = l->program ? l->program : now.argc ? now.argv[0] : "main";
-        source->phdr = now.phdr ? (const void *)now.phdr->a_un.a_val : NULL;
-        source->phnum = now.phnum ? now.phnum->a_un.a_val : 0;
+            source->name = l->main.name;
+        source->phdr = l->main.phdr;
+        source->phnum = l->main.phnum;
     } else if (map->l_addr == l->host.bias) {
         source->flags |= MVLD_OBJECT_LOADER;
         source->phdr = l->host.phdr;
@@ -54,6 +51,18 @@ static void describe(const struct loader *l, struct link_map *map, struct rimf_s
     } else if (l->block.vdso && map->l_addr == l->vdso_bias) {
         source->flags |= MVLD_OBJECT_VDSO;
     }
+}
+
+/* Later the block may be the program's to write to, or (in direct mode, before glibc
+ * 2.35) lie below its stack. */
+static void describe_main(struct loader *l)
+{
+    struct block now; /* in direct mode the host loader has moved and changed it */
+
+    block_read(&now, l->block.sp);
+    l->main.name = l->program ? l->program : now.argc ? now.argv[0] : "main";
+    l->main.phdr = now.phdr ? (const void *)now.phdr->a_un.a_val : NULL;
+    l->main.phnum = now.phnum ? now.phnum->a_un.a_val : 0;
 }
 
 /* All relocated objects of the link map become the image's. */
@@ -171,6 +180,7 @@ void objects_start(struct loader *l)
         rimf_log(&l->log, MVLD_LOG_WARNING, "image: no memory; no pass runs");
         return;
     }
+    describe_main(l);
     if (update(l, &change))
         return;
     if (!l->pipeline)

@@ -18,6 +18,11 @@ clang = shutil.which("clang")
 if not clang:
     print("clang is not installed")
     sys.exit(77)
+# Ours is code in integer registers only, and clang 11 cannot do that on x86.
+if subprocess.run([clang, "-Werror", "-mgeneral-regs-only", "-fsyntax-only", "-x", "c", "/dev/null"],
+                  capture_output=True).returncode:
+    print("this clang does not know -mgeneral-regs-only")
+    sys.exit(77)
 with open(os.path.join(build, "compile_commands.json")) as file:
     commands = json.load(file)
 

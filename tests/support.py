@@ -18,7 +18,10 @@ LOADER = BUILD / "loader" / "ld-mvld.so.1"
 PLUGIN = BUILD / "gcc-plugin" / "multiverse.so"
 LIBRARY = BUILD / "passes" / "multiverse" / "libmultiverse.so.1"
 HOST_LOADER = "/lib64/ld-linux-x86-64.so.2"
-CC = os.environ.get("MVLD_CC", "gcc-12" if shutil.which("gcc-12") else "gcc")
+CC = os.environ.get("MVLD_CC", "gcc")
+GLIBC = tuple(map(int, os.confstr("CS_GNU_LIBC_VERSION").split()[1].split(".")))
+# Before glibc 2.34 dlopen is in a library of its own.
+LIBC = ["-Wl,--as-needed", "-ldl"] if GLIBC < (2, 34) else []
 
 
 def skip(reason):
@@ -50,7 +53,7 @@ def compile_c(output, *arguments, plugin=True, cwd=None):
     """cc -O2 … -o output, with the multiverse plugin unless told otherwise."""
     command = [CC, "-O2", "-g1", "-Wall", "-I", str(SOURCE / "include")]
     command += [f"-fplugin={PLUGIN}"] if plugin else ["-Wno-attributes"]
-    command += ["-o", str(output), *map(str, arguments)]
+    command += ["-o", str(output), *map(str, arguments), *LIBC]
     done = subprocess.run(command, cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, text=True, timeout=120)
     check(done.returncode == 0, f"{' '.join(command)}\n{done.stdout}")

@@ -2,6 +2,7 @@
  *
  * run.c: `mvld run`: starts one program under mvld, once.
  */
+#include "elf_file.h"
 #include "paths.h"
 #include "pipeline.h"
 #include "program.h"
@@ -92,6 +93,18 @@ static int check_plan(const struct request *r, const struct program *p)
     return request_is_empty(r) ? 0 : TOOL_FAILED;
 }
 
+/* Whether the host loader lets argv[0] be chosen: glibc's does since 2.33. */
+static int takes_argv0(void)
+{
+    const char *named = getenv("MVLD_HOST_LOADER");
+    struct elf_file f;
+    int takes = !elf_file_open(&f, named && *named ? named : path_host_loader()) &&
+                memmem(f.bytes, f.size, "--argv0", sizeof "--argv0");
+
+    elf_file_close(&f);
+    return takes;
+}
+
 static int start(const struct program *p, struct command *c, const char *loader)
 {
     const char *objection = program_objection(p), *file = p->path, *off = getenv("MVLD");
@@ -104,7 +117,7 @@ static int start(const struct program *p, struct command *c, const char *loader)
         /* [loader] [--argv0 NAME] PATH ARGUMENT... */
         const char *argv0 = c->argv[c->first];
         c->argv[c->first] = p->path;
-        if (strcmp(argv0, p->path)) {
+        if (strcmp(argv0, p->path) && takes_argv0()) {
             put_in_front(c, argv0);
             put_in_front(c, "--argv0");
         }

@@ -79,8 +79,9 @@ def use(source, prefix, libdir, sysconfdir, plugin_dir, folder):
     subprocess.run(["mount", "-t", "tmpfs", "none", str(folder)], check=True)
     destination = folder / "destination"
     meson = shutil.which("meson")
-    done = subprocess.run([meson, "install", "-C", str(support.BUILD), "--no-rebuild", "--quiet",
-                           "--destdir", str(destination)], capture_output=True, text=True)
+    done = subprocess.run([meson, "install", "-C", str(support.BUILD), "--no-rebuild"],
+                          env={**os.environ, "DESTDIR": str(destination)}, capture_output=True,
+                          text=True)
     check(done.returncode == 0, f"meson install: {done.stdout}{done.stderr}")
     with_plugin = support.PLUGIN.exists()
     for path in [f"{prefix}/bin/mvld", f"{prefix}/include/multiverse.h",

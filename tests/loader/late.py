@@ -95,6 +95,13 @@ def fixed(program):
                  "one destructor\nclose: 0\ngone: 1\n", "+libone.so", "-", "!")
 
 
+def overwritten(program):
+    """At a dlopen the block of argc and argv is looked at, which is the program's by then."""
+    program.library("one")
+    program.says("main constructor: 1\none constructor: 1, ok\nlibone.so: opened\n"
+                 "one destructor\nclose: 0\ngone: 1\n", "=", "+libone.so", "-", "!")
+
+
 def mute(program):
     """An object by which nobody can tell whether it is relocated is missed."""
     program.library("mute", "-nostartfiles", "-DMUTE", source="bare.c")

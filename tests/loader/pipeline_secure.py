@@ -13,6 +13,7 @@ configuration, that of passes.
 """
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -133,8 +134,8 @@ def near():
     done = subprocess.run([*NOBODY, str(cat), "/proc/self/maps"], capture_output=True, text=True,
                           timeout=20)
     at = {name: int(line.split("-")[0], 16) for line in reversed(done.stdout.splitlines())
-          for name in ("/cat", "libc.so") if name in line}
-    return abs(at["/cat"] - at["libc.so"]) < 1 << 31
+          for name in ("/cat", "/libc") if re.search(name + r"([.-]|$)", line)}
+    return abs(at["/cat"] - at["/libc"]) < 1 << 31
 
 
 if near():

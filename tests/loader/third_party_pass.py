@@ -34,6 +34,14 @@ def run(command, folder, **env):
     return done.returncode, done.stdout
 
 
+def links(compiler, linker, option):
+    """Whether this linker knows the option."""
+    with tempfile.TemporaryDirectory(prefix="mvld-pass-") as folder:
+        pathlib.Path(folder, "empty.c").write_text("")
+        return not run([compiler, "-shared", "-nostdlib", f"-fuse-ld={linker}", option, "empty.c",
+                        "-o", "empty.so"], folder)[0]
+
+
 def check(name, source, command):
     with tempfile.TemporaryDirectory(prefix="mvld-pass-") as folder:
         pathlib.Path(folder, "count.c").write_text(source)
@@ -71,8 +79,8 @@ for compiler in ("gcc", "clang"):
             if "-flto" in extra and (compiler, linker) in (("clang", "bfd"), ("clang", "gold"),
                                                            ("gcc", "lld")):
                 continue  # needs a linker plugin, or has none
-            if extra and "relative" in extra[-1] and linker == "gold":
-                continue  # gold has no RELR
+            if extra and "relative" in extra[-1] and not links(compiler, linker, extra[-1]):
+                continue  # gold has no RELR, lld since 15
             check(f"{compiler}, {linker}, {extra}", pathlib.Path(count).read_text(),
                   [compiler, *command[1:], "-fuse-ld=" + linker, *extra])
             variants += 1

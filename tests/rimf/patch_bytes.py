@@ -25,7 +25,8 @@ code = {}
 for line in listing.splitlines():
     match = re.match(r"^\s*([0-9a-f]+):\t[0-9a-f ]+\t(.*)$", line)
     if match:
-        code[int(match[1], 16)] = re.sub(r"\s+", " ", match[2].strip())
+        text = re.sub(r"^(call|jmp|ret)q\b", r"\1", match[2].strip())  # binutils before 2.37
+        code[int(match[1], 16)] = re.sub(r"\s+", " ", text)
 sites = [line.split(maxsplit=2)[1:] for line in lines[1:]]
 assert len(sites) == 11, sites
 for address, want in sites:

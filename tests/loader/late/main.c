@@ -8,6 +8,7 @@
  *   @NAME   open and close it 2000 times
  *   #NAME   four threads open and close it 200 times each
  *   !       print how many objects were reported as gone
+ *   =       write over argc, as a program may whose arguments name it in ps(1)
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -83,6 +84,7 @@ int main(int argc, char **argv)
         case '@': printf("good: %d\n", times(name, 2000)); break;
         case '#': printf("good: %d\n", in_threads(name)); break;
         case '!': printf("gone: %d\n", gone); break;
+        case '=': ((volatile long *)argv)[-1] = 1L << 60; break;
         default: return 2;
         }
     }
