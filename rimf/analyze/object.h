@@ -52,7 +52,8 @@ struct object {
     char error[256];
 };
 
-/* Headers, segments, build-id.  0, or -1 with `error` set.  object_close is harmless after a failed open. */
+/* Headers, segments, build-id.  0, or -1 with `error` set.  object_close is harmless
+ * after a failed open. */
 int object_open(struct object *, const char *path);
 /* The same for bytes in memory, which stay the caller's; the identity stays empty. */
 int object_parse(struct object *, const uint8_t *bytes, size_t size);

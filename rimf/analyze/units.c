@@ -142,9 +142,12 @@ static int belongs_to_plt(const struct instruction *i)
             (modrm_reg(i) == 6 || modrm_reg(i) == 4)) ||               /* jmp *slot */
            (instruction_is(i, 0, 0xbb) && i->rex == 0x41) ||           /* mov $n,%r11d */
            (instruction_is(i, 0, 0x53) && i->rex == 0x41) ||           /* push %r11 */
+           (instruction_is(i, 0, 0x00) && i->modrm == 0x00) ||         /* zeros: see is_plt */
            instruction_is(i, 1, 0x1e) || instruction_is_padding(i);    /* endbr64 */
 }
 
+/* GNU ld leaves a hole of zeros where the entry of a weak symbol would be that nobody
+ * defines. */
 int is_plt(const struct analysis *a, uint32_t start, uint32_t end)
 {
     const struct code *c = code_at(a, start);

@@ -40,7 +40,8 @@ static void look(const struct sidecar *s)
 
         must(call->address >= last && unit && unit->flags & SIDECAR_DECODED);
         last = (uint64_t)call->address + sidecar_call_length(call);
-        must(last <= (uint64_t)unit->start + unit->size && sidecar_call_from(s, call->address) == i);
+        must(last <= (uint64_t)unit->start + unit->size);
+        must(sidecar_call_from(s, call->address) == i);
     }
     for (size_t i = 0; i < s->n_references; i++) {
         const struct sidecar_unit *unit = sidecar_unit_at(s, s->references[i].address);
