@@ -12,8 +12,9 @@
 #include <errno.h>
 
 /* What [app] knows.  The order is that of `seen` below; match comes first. */
-static const char *const app_keys[] = {"match", "passes", "placement", "patch"};
+static const char *const app_keys[] = {"match", "passes", "placement", "patch", "on-miss"};
 static const char *const placements[] = {"near", "as-is", NULL};
+static const char *const misses[] = {"plain", "transform", "build", NULL};
 static const char *const patch_methods[] = {"auto", "mprotect", "remap", "selfmem", "word", NULL};
 
 /* A slice for a sentence: whole when it is short. */
@@ -180,9 +181,11 @@ int config_check_app(struct ini_slice key, struct ini_slice value, const char *f
         return one_of(key, value, placements, file, line, why);
     case 3:
         return one_of(key, value, patch_methods, file, line, why);
+    case 4:
+        return one_of(key, value, misses, file, line, why);
     default:
         return refuse_at(why, EINVAL, file, line,
-                         "[app] has no key '%s'; it has match, passes, placement, patch",
+                         "[app] has no key '%s'; it has match, passes, placement, patch, on-miss",
                          show(key, &shown));
     }
 }

@@ -6,6 +6,7 @@
  *   MVLD_DEBUG=word,…            say what happens, in the manner of LD_DEBUG
  *   MVLD_DEBUG_OUTPUT=file       say it in file.PID
  *   MVLD_HOST_LOADER=path        the host loader
+ *   MVLD_FREEZE=1                write the frozen image of the program (`mvld build`), exit
  *
  * Under AT_SECURE none of them counts, and all are taken out of the environment.
  */
@@ -186,6 +187,8 @@ void knobs_read(struct loader *l)
                 debug = rest;
             } else if ((rest = rimf_after(s, "_DEBUG_OUTPUT="))) {
                 output = rest;
+            } else if ((rest = rimf_after(s, "_FREEZE="))) {
+                knobs->freeze = *rest != '\0';
             } else if ((rest = rimf_after(s, "_HOST_LOADER="))) {
                 knobs->host = rest;
             }

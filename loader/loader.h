@@ -16,6 +16,7 @@
  *   place.c     where libraries go
  *   files.c     which file each of them came from
  *   hook.c      the events of the host loader
+ *   frozen.c    code that the passes changed in an earlier process
  *   init.c      control before the constructors of a dlopen
  *   objects.c   the link map, the image and the pipeline at an event
  */
@@ -71,6 +72,7 @@ void block_scrub(struct block *);
 
 struct knobs {
     int off;                /* MVLD=off */
+    int freeze;             /* MVLD_FREEZE: write a frozen image and exit */
     int trace;              /* the program will be listed, not run (ldd) */
     const char *host;       /* MVLD_HOST_LOADER */
     char *preload;          /* the user's "LD_PRELOAD=…", or NULL */
@@ -240,6 +242,10 @@ long loader_mmap(struct loader *, const struct mmap_call *) RIMF_HIDDEN;
 void files_start(struct loader *);
 void files_note(struct loader *, uintptr_t start, size_t length, int fd);
 const struct sidecar_identity *files_identity(const struct loader *, uintptr_t address);
+
+/* frozen.c */
+void frozen_run(struct loader *);
+void frozen_or_exit(struct loader *);
 
 /* program.c */
 struct identity {

@@ -190,7 +190,8 @@ void objects_start(struct loader *l)
 
         if (method && rimf_image_set_patch_method(l->image, method))
             rimf_log(&l->log, MVLD_LOG_WARNING, "patch: method %s cannot be used here", method);
-        pipeline_run(l->pipeline, l->image);
+        frozen_run(l);
+        pipeline_run_rest(l->pipeline, l->image);
     }
     if (rimf_log_enabled(&l->log, MVLD_LOG_IMAGE))
         rimf_image_print(l->image);

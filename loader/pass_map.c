@@ -20,6 +20,7 @@
  */
 #include "pass_map_private.h"
 #include "base.h"
+#include "cache.h"
 #include "sys.h"
 
 #include <errno.h>
@@ -75,6 +76,7 @@ static int read_headers(struct mapping *m, int fd)
     if (SYS3(m->sys, SYS_fstat, fd, &st, 0) || !S_ISREG(st.st_mode))
         return REFUSE(m, "this is no regular file");
     m->file_size = (uint64_t)st.st_size;
+    cache_identity(&m->out->identity, &st);
     long got = sys_pread(m->sys, fd, &h, sizeof(h), 0);
     if (got < (long)sizeof(h.e))
         return REFUSE(m, "the file is truncated in its headers");

@@ -7,6 +7,7 @@
 
 #include "mvld/pass.h"
 #include "pipeline_why.h"
+#include "sidecar.h"
 
 #define PASS_SEGMENTS_MAX 16u
 
@@ -17,6 +18,7 @@ struct pass_object {
     uintptr_t start, end;
     struct mvld_segment segments[PASS_SEGMENTS_MAX];
     size_t n_segments;
+    struct sidecar_identity identity; /* of its file */
 };
 
 /* Maps the pass in `fd` (read from `path`, which is only a name here), relocates

@@ -50,6 +50,12 @@ const char *pipeline_setting(const struct pipeline *, const char *key);
 
 /* The MVLD_PASS_* flags of all passes, or-ed. */
 uint32_t pipeline_flags(const struct pipeline *);
+/* Frozen images: how many of the first passes one may hold, what tells their plan from
+ * another, and that they need not run, because it was thawed or for a reason. */
+size_t pipeline_freezable(const struct pipeline *);
+uint64_t pipeline_fingerprint(const struct pipeline *, size_t n);
+void pipeline_thawed(struct pipeline *, struct mvld_image *, size_t n);
+void pipeline_leave(struct pipeline *, size_t n, const char *why);
 /* The i-th pass, or NULL. */
 const struct mvld_pass *pipeline_pass(const struct pipeline *, size_t i);
 /* The plan as INI text, a line a call (without its newline): which file and line
@@ -59,10 +65,11 @@ void pipeline_print(const struct pipeline *, void (*line)(void *cookie, const ch
 /* Unmaps the passes and gives back the plan; only when none of them ran. */
 void pipeline_free(struct pipeline *);
 
-/* At RT_CONSISTENT, and for each dlopen and dlclose later.  run returns 0; -ECANCELED when
- * a pass failed or was skipped, -EUCLEAN when the image is broken: both are in the
- * log, and the program goes on. */
-int pipeline_run(struct pipeline *, struct mvld_image *);
+/* At RT_CONSISTENT, and for each dlopen and dlclose later.  Its first n passes, then
+ * those that nobody has treated yet.  0; -ECANCELED when a pass failed or was skipped,
+ * -EUCLEAN when the image is broken: both are in the log, and the program goes on. */
+int pipeline_run_first(struct pipeline *, struct mvld_image *, size_t n);
+int pipeline_run_rest(struct pipeline *, struct mvld_image *);
 void pipeline_added(struct pipeline *, struct mvld_image *,
                     const struct mvld_object *const *objects, size_t n);
 void pipeline_removed(struct pipeline *, struct mvld_image *,

@@ -53,7 +53,7 @@ static int is_printable(const char *text)
 
 static void print_app(const struct printer *to)
 {
-    static const char *const keys[] = {"placement", "patch"};
+    static const char *const keys[] = {"placement", "patch", "on-miss"};
     const struct pipeline *p = to->pipeline;
     const struct config *c = &p->config;
     char match[2 * INI_LINE_MAX + 3];

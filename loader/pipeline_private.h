@@ -50,4 +50,7 @@ int pipeline_check_order(const struct pipeline *, const struct why *);
 int pipeline_find_pass(struct pipeline *, const char *name, const char *pass_path,
                        struct planned_pass *out, const struct why *);
 
+/* pipeline_run.c */
+void pipeline_set_context(struct pipeline *, struct planned_pass *, struct mvld_image *);
+
 #endif

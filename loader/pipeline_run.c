@@ -26,7 +26,7 @@ static uint64_t now(const struct pipeline *p)
     return (uint64_t)t.seconds * 1000000000u + (uint64_t)t.nanoseconds;
 }
 
-static void set_context(struct pipeline *p, struct planned_pass *it, struct mvld_image *image)
+void pipeline_set_context(struct pipeline *p, struct planned_pass *it, struct mvld_image *image)
 {
     it->context = (struct mvld_context){
         .size = sizeof(it->context),
@@ -65,7 +65,7 @@ static void run_one(struct pipeline *p, size_t i, struct mvld_image *image)
     int error;
 
     rimf_log(&p->log, MVLD_LOG_PASSES, "pass %s: runs", name);
-    set_context(p, it, image);
+    pipeline_set_context(p, it, image);
     error = it->pass->run ? it->pass->run(&it->context) : 0;
     it->nanoseconds = now(p) - began;
     it->status = error < 0 ? PASS_FAILED : PASS_RAN;
@@ -112,28 +112,42 @@ static void print_statistics(const struct pipeline *p)
     }
 }
 
-int pipeline_run(struct pipeline *p, struct mvld_image *image)
+/* The passes before `end` that nobody has treated yet. */
+static int run_until(struct pipeline *p, struct mvld_image *image, size_t end)
 {
-    int result = 0, sound = verify(p, image, "the host loader");
-    const char *last = NULL;
+    int result = 0;
 
-    for (size_t i = 0; i < p->n; i++) {
+    for (size_t i = 0; i < end; i++) {
         const char *need = missing_need(p, i);
-        if (!sound)
+
+        if (p->passes[i].status != PASS_PLANNED)
+            continue;
+        if (p->broken)
             skip(p, i, "the image is broken", "");
         else if (need)
             skip(p, i, "it requires a pass that did not run: ", need);
         else {
             run_one(p, i, image);
-            last = p->passes[i].pass->name;
-            sound = verify(p, image, last);
+            p->broken = !verify(p, image, p->passes[i].pass->name);
         }
         if (p->passes[i].status != PASS_RAN)
             result = -ECANCELED;
     }
+    return p->broken ? -EUCLEAN : result;
+}
+
+int pipeline_run_first(struct pipeline *p, struct mvld_image *image, size_t n)
+{
+    p->broken = !verify(p, image, "the host loader");
+    return run_until(p, image, n);
+}
+
+int pipeline_run_rest(struct pipeline *p, struct mvld_image *image)
+{
+    int result = run_until(p, image, p->n);
+
     print_statistics(p);
-    p->broken = !sound;
-    return sound ? result : -EUCLEAN;
+    return result;
 }
 
 void pipeline_added(struct pipeline *p, struct mvld_image *image,
@@ -143,7 +157,7 @@ void pipeline_added(struct pipeline *p, struct mvld_image *image,
         struct planned_pass *it = &p->passes[i];
         if (it->status != PASS_RAN || !it->pass->added)
             continue;
-        set_context(p, it, image);
+        pipeline_set_context(p, it, image);
         uint64_t began = now(p);
         int error = it->pass->added(&it->context, objects, n);
         uint64_t took = now(p) - began;
@@ -164,7 +178,7 @@ void pipeline_removed(struct pipeline *p, struct mvld_image *image,
         struct planned_pass *it = &p->passes[i];
         if (it->status != PASS_RAN || !it->pass->removed)
             continue;
-        set_context(p, it, image);
+        pipeline_set_context(p, it, image);
         it->pass->removed(&it->context, objects, n);
         verify(p, image, it->pass->name);
     }

@@ -184,6 +184,7 @@ struct start loader_start(struct loader *l, uintptr_t *sp)
         if (l->hooked)
             preload(l); /* only what the hook can take away again */
     }
+    frozen_or_exit(l);
     sys_close(l->sys, l->host.fd);
     stage_time(l, STAGE_PATCHED);
     hand_over(l);

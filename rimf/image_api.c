@@ -148,6 +148,7 @@ static const struct mvld_api api = {
     .plt_slot = rimf_plt_slot,
     .plt_watcher = plt_watcher,
     .patch_often = rimf_patch_often,
+    .depends = rimf_depends,
 };
 
 const struct mvld_api *rimf_api(void)

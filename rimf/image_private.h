@@ -36,6 +36,7 @@ struct rimf_object {
     struct rimf_slots *slots; /* image_slots.c; NULL until asked for */
     struct rimf_object *next_gone;
     uint8_t build_id[RIMF_BUILD_ID_MAX];
+    int changed;    /* a pass said so (depends), while watched */
     int identified; /* `identity` is known */
     struct sidecar_identity identity;
 };
@@ -72,6 +73,7 @@ struct mvld_image {
     size_t n_domains;
 
     const char *plt_watcher; /* or NULL */
+    struct rimf_watch *watch; /* image_freeze.c; NULL: nothing will be frozen */
 };
 
 static inline const struct rimf_object *rimf_object_of(const struct mvld_object *public)
@@ -134,6 +136,7 @@ int rimf_slot_at(struct mvld_image *, const struct mvld_object *, size_t index,
                  struct mvld_slot *out);
 int rimf_slot_find(struct mvld_image *, const struct mvld_object *, uintptr_t address,
                    struct mvld_slot *out);
+int rimf_depends(struct mvld_image *, const struct mvld_object *, uintptr_t word);
 
 /* Gives the patch engine's memory back. */
 void rimf_patch_forget(struct mvld_image *);

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 
 #include "patch_private.h"
+#include "status.h"
 
 #define SIGTRAP_BIT (1u << (5 - 1))
 
@@ -15,36 +16,6 @@ struct dirent { /* struct linux_dirent64 */
     uint8_t type;
     char name[];
 };
-
-static uint64_t hex(const char *s)
-{
-    uint64_t value = 0;
-
-    while (*s == ' ' || *s == '\t')
-        s++;
-    for (;; s++) {
-        unsigned digit = *s >= '0' && *s <= '9'   ? (unsigned)(*s - '0')
-                         : *s >= 'a' && *s <= 'f' ? (unsigned)(*s - 'a') + 10
-                                                  : 16;
-        if (digit == 16)
-            return value;
-        value = value * 16 + digit;
-    }
-}
-
-/* The value of a line of `status`, or NULL. */
-static const char *field(const char *status, const char *name)
-{
-    while (status && *status) {
-        const char *value = rimf_after(status, name);
-        if (value)
-            return value;
-        while (*status && *status != '\n')
-            status++;
-        status += *status == '\n';
-    }
-    return NULL;
-}
 
 static int look(struct rimf_patcher *p, int task, const char *tid, struct patch_threads *out)
 {
@@ -64,14 +35,14 @@ static int look(struct rimf_patcher *p, int task, const char *tid, struct patch_
     if (r < 0)
         return r == -ESRCH ? 0 : (int)r;
     p->name[n] = 0;
-    tracer = field(p->name, "TracerPid:");
-    blocked = field(p->name, "SigBlk:");
-    pending = field(p->name, "SigPnd:");
+    tracer = status_field(p->name, "TracerPid:");
+    blocked = status_field(p->name, "SigBlk:");
+    pending = status_field(p->name, "SigPnd:");
     if (!tracer || !blocked || !pending)
         return -EIO;
-    out->traced |= hex(tracer) != 0;
-    out->blocked |= (hex(blocked) & SIGTRAP_BIT) != 0;
-    out->pending |= (hex(pending) & SIGTRAP_BIT) != 0;
+    out->traced |= status_hex(tracer) != 0;
+    out->blocked |= (status_hex(blocked) & SIGTRAP_BIT) != 0;
+    out->pending |= (status_hex(pending) & SIGTRAP_BIT) != 0;
     return 0;
 }
 

@@ -259,6 +259,13 @@ struct mvld_api {
      * keep a descriptor open between them, as rimf/patch_maps.c describes; else it
      * never does.  [any thread] */
     void (*patch_often)(struct mvld_image *);
+
+    /* For passes with MVLD_PASS_FREEZES: what they changed in `object` (applied patches)
+     * is right as long as the same files lie at the same distances and the 8-aligned word
+     * at `word`, in the memory of any object, points to the same place as now.  0 also
+     * for no word: the change relies on nothing more.  Nearly free when nothing will be
+     * frozen.  0, -ENOMEM, -EINVAL. */
+    int (*depends)(struct mvld_image *, const struct mvld_object *object, uintptr_t word);
 };
 
 /* Does this mvld have the function? */
@@ -309,6 +316,9 @@ struct mvld_context {
 /* Bits of `flags`. */
 #define MVLD_PASS_ANALYSIS 1u /* reads what `mvld analyze` found: the loader notes from which
                                  file each object comes */
+#define MVLD_PASS_FREEZES 2u  /* what `run` does is nothing but patches, said by `depends`: it
+                                 may be kept and mapped by later processes, in which `run` is
+                                 then not called (`added` and `removed` are, with a NULL state) */
 
 struct mvld_pass {
     uint32_t abi;  /* MVLD_PASS_ABI */

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rimf/frozen.c: checks the bytes of a frozen image; the format is told in frozen.h.
+ */
+#include "frozen.h"
+
+#include "base.h"
+
+#include <errno.h> /* numbers only */
+
+_Static_assert(sizeof(struct frozen_header) == 56, "a file format");
+_Static_assert(sizeof(struct frozen_object) == 96, "a file format");
+_Static_assert(sizeof(struct frozen_text) == 40, "a file format");
+_Static_assert(sizeof(struct frozen_word) == 16, "a file format");
+
+#define COPY_SIZE_MAX (1ul << 40)
+
+uint64_t frozen_checksum(const void *bytes, size_t size)
+{
+    size_t before = offsetof(struct frozen_header, checksum), after = before + sizeof(uint64_t);
+
+    return sidecar_hash(bytes, before) ^
+           sidecar_hash((const uint8_t *)bytes + after, size - after) * 3;
+}
+
+static int is_zero(const struct sidecar_identity *identity)
+{
+    return !(identity->device | identity->inode | identity->size |
+             (uint64_t)identity->modified | (uint64_t)identity->changed);
+}
+
+/* A file name: not empty, not hidden, no folder. */
+static int is_name(const char *name)
+{
+    size_t length = rimf_strlen(name);
+
+    return length && length <= FROZEN_NAME_MAX && *name != '.' && !rimf_strrchr(name, '/');
+}
+
+static const char *check_objects(const struct frozen *f)
+{
+    uint32_t names = f->header->names_size;
+
+    for (uint32_t i = 0; i < f->header->n_objects; i++) {
+        const struct frozen_object *o = &f->objects[i];
+
+        if (o->name >= names || o->copy_name >= names)
+            return "an object's name lies outside the names";
+        if (is_zero(&o->copy) ? f->names[o->copy_name] : !is_name(f->names + o->copy_name))
+            return "a copy has no proper name";
+        if (!is_zero(&o->copy) && is_zero(&o->file))
+            return "a copy is of no file";
+        if (o->copy.size > COPY_SIZE_MAX)
+            return "a copy is too large";
+        if (o->distance % (int64_t)RIMF_PAGE)
+            return "an object lies at no page";
+    }
+    return NULL;
+}
+
+static const char *check_texts(const struct frozen *f)
+{
+    const struct frozen_text *last = NULL;
+
+    for (uint32_t i = 0; i < f->header->n_texts; last = &f->texts[i++]) {
+        const struct frozen_text *t = &f->texts[i];
+
+        if (t->object >= f->header->n_objects || is_zero(&f->objects[t->object].copy))
+            return "a text is of an object without a copy";
+        if (t->zero || !t->size || t->size > UINT32_MAX || t->linked > UINT32_MAX ||
+            (t->linked | t->size | t->offset) % RIMF_PAGE)
+            return "a text is no range of pages";
+        if (t->offset > f->objects[t->object].copy.size ||
+            t->size > rimf_page_up(f->objects[t->object].copy.size) - t->offset)
+            return "a text lies outside its copy";
+        if (last && (t->object < last->object ||
+                     (t->object == last->object && t->linked < last->linked + last->size)))
+            return "the texts are not in order";
+    }
+    return NULL;
+}
+
+static const char *check_words(const struct frozen *f)
+{
+    uint64_t last = 0;
+
+    for (uint32_t i = 0; i < f->header->n_words; i++) {
+        const struct frozen_word *w = &f->words[i];
+        uint64_t place = (uint64_t)w->object << 32 | w->linked;
+
+        if (w->object >= f->header->n_objects || w->to_object >= f->header->n_objects)
+            return "a word is of no object";
+        if (w->linked % sizeof(uint64_t) || (i && place <= last))
+            return "the words are not in order";
+        last = place;
+    }
+    return NULL;
+}
+
+static const char *check(struct frozen *f, const uint8_t *bytes, size_t size)
+{
+    const struct frozen_header *h = f->header = (const struct frozen_header *)bytes;
+    uint64_t whole;
+    const char *why;
+
+    if (size < sizeof *h || memcmp(h->magic, FROZEN_MAGIC, sizeof h->magic) != 0)
+        return "it is no frozen image";
+    if (h->version != FROZEN_VERSION || h->header_size != sizeof *h)
+        return "it is of another version of the format";
+    whole = sizeof *h + (uint64_t)h->n_objects * sizeof *f->objects +
+            (uint64_t)h->n_texts * sizeof *f->texts + (uint64_t)h->n_words * sizeof *f->words +
+            h->names_size;
+    if (h->size != size || whole != size || size > FROZEN_SIZE_MAX)
+        return "it is cut short, or longer than it says";
+    if (h->checksum != frozen_checksum(bytes, size))
+        return "its checksum is wrong";
+    if (!h->n_objects || h->n_objects > FROZEN_OBJECTS_MAX)
+        return "it has no objects, or too many";
+    f->objects = (const void *)(h + 1);
+    f->texts = (const void *)(f->objects + h->n_objects);
+    f->words = (const void *)(f->texts + h->n_texts);
+    f->names = (const char *)(f->words + h->n_words);
+    if (!h->names_size || f->names[h->names_size - 1])
+        return "its names have no end";
+    why = check_objects(f);
+    if (!why)
+        why = check_texts(f);
+    return why ? why : check_words(f);
+}
+
+int frozen_open(struct frozen *f, const void *bytes, size_t size, const char **why)
+{
+    *why = check(f, bytes, size);
+    if (*why)
+        memset(f, 0, sizeof *f);
+    return *why ? -EINVAL : 0;
+}

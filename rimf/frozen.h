@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rimf/frozen.h: a frozen image: the code of one program as its passes left it, for
+ * all later processes to map.
+ *
+ * A pass that changes thousands of call sites costs each process a private copy of
+ * the pages and the time to write them.  But the loader decides where libraries go,
+ * so their distances are the same in every process that loads the same files in the
+ * same order; changed code holds distances and no addresses; so it is the same bytes
+ * everywhere.  It is written once, to a folder:
+ *
+ *     image             this format: what was loaded, what changed, what it relied on
+ *     0-bash, 3-libc.so.6 …   copies of the files whose code was changed, changed
+ *
+ * The copies are whole ELF files, and a text segment is mapped from the same offset
+ * of the copy: so whoever meets the copy's name in /proc/PID/maps or in a perf
+ * recording finds symbols, build-id and unwinding tables there, all true.
+ *
+ *     +--------+---------+-------+-------+-------+
+ *     | header | objects | texts | words | names |
+ *     +--------+---------+-------+-------+-------+
+ *
+ * WHEN IT IS THAWED.  When all of this holds, and else not at all:
+ *   - as many objects, in the same order, each mapped from the same file (device, inode,
+ *     size, times) at the same distance from the executable;
+ *   - every word that a change relied on (the GOT slot of a call that became direct)
+ *     points to the same place of the same object.  So whatever decided where calls go
+ *     (preloaded libraries, symbol versions, CPU features, tunables) need not be
+ *     known: what it decided is compared;
+ *   - the copies are the files that were written, by size, inode and times.
+ * Nothing moves: a text is laid over the text of the same object, and if one of them
+ * cannot be mapped, those that were are still right, because the direct calls in them
+ * lead to places that are the same in either.
+ *
+ * Checksums find damage, not malice: a frozen image is code, so it is taken only from
+ * root or the user, as sidecars are.  The bytes of the copies are not read before they
+ * run; `mvld cache verify` compares them with `hash`.
+ */
+#ifndef RIMF_FROZEN_H
+#define RIMF_FROZEN_H
+
+#include "mvld/pass.h"
+#include "sidecar.h"
+
+#define FROZEN_MAGIC "MVLDfrzn"
+#define FROZEN_VERSION 1u
+#define FROZEN_SIZE_MAX (64ul << 20)
+#define FROZEN_OBJECTS_MAX 4096u
+#define FROZEN_SYSTEM_FOLDER "/var/cache/mvld/images"
+#define FROZEN_NAME_MAX 255u
+
+struct frozen_header {
+    char magic[8];
+    uint32_t version, header_size;
+    uint64_t size;     /* of the file */
+    uint64_t checksum; /* of the file, with 0 in this place */
+    uint64_t pipeline; /* what the passes were, and their options */
+    uint32_t n_objects, n_texts, n_words, names_size;
+};
+
+struct frozen_object { /* in the order of the link map; [0] is the executable */
+    struct sidecar_identity file; /* all 0: none (the vDSO) */
+    struct sidecar_identity copy; /* all 0: its code was not changed */
+    int64_t distance;             /* its bias minus the executable's; 0 for the vDSO */
+    uint32_t name;                /* path, in names; for people */
+    uint32_t copy_name;           /* in names: the file in the folder, "" when none */
+};
+
+struct frozen_text { /* ascending */
+    uint32_t object, zero;
+    uint64_t linked, size, offset; /* of whole pages: as linked, and in the copy */
+    uint64_t hash;                 /* sidecar_hash of the pages */
+};
+
+struct frozen_word { /* ascending; 8 bytes in `object` that hold an address */
+    uint32_t object, linked;
+    uint32_t to_object, to_linked; /* that address */
+};
+
+/* A checked view into the bytes. */
+struct frozen {
+    const struct frozen_header *header;
+    const struct frozen_object *objects;
+    const struct frozen_text *texts;
+    const struct frozen_word *words;
+    const char *names;
+};
+
+/* `bytes` is 8-aligned and outlives the view.  0, or -EINVAL with a sentence (static)
+ * in *why. */
+int frozen_open(struct frozen *, const void *bytes, size_t size, const char **why);
+uint64_t frozen_checksum(const void *bytes, size_t size);
+
+/* ---- files (frozen_file.c) --------------------------------------------------- */
+
+struct frozen_file {
+    struct frozen view;
+    int folder; /* descriptor, for the copies; -1: none */
+    uint32_t user; /* besides root's, files of this user */
+    void *map;
+    size_t size;
+};
+
+/* Opens folder/image; files of root and of `user` are taken.  0; -ENOENT: there is
+ * none; other errors with a sentence (static) in *why and nothing left open. */
+int frozen_map(struct frozen_file *, const struct rimf_sys *, const char *folder, uint32_t user,
+               const char **why);
+void frozen_unmap(struct frozen_file *, const struct rimf_sys *);
+/* Removes `image` and the copies from the open folder. */
+void frozen_discard(const struct rimf_sys *, int folder, const struct frozen_object *, size_t n,
+                    const char *names);
+/* Removes the files that a frozen image names, and its folder.  Processes that run from
+ * them go on. */
+int frozen_remove(const struct rimf_sys *, const char *folder, uint32_t user, const char **why);
+
+/* ---- over an image (image_thaw.c, image_freeze.c) ------------------------------ */
+
+/* Lays the texts over those of the image's objects.  The number of texts, or negative
+ * errno with a sentence in *why (static) and `object` (the one that is different, or
+ * NULL); -ESTALE: it is of other files or places. */
+long rimf_image_thaw(struct mvld_image *, const struct frozen_file *, uint64_t pipeline,
+                     const char **why, const struct mvld_object **object);
+
+/* From here on the image notes what passes say of their changes (api->depends). */
+void rimf_image_watch(struct mvld_image *);
+/* Writes a frozen image of what was noted to `folder`, which must not be there yet;
+ * it is complete when `image` is in it.  0, or negative errno with a sentence that
+ * can be asked for (last_error). */
+int rimf_image_freeze(struct mvld_image *, const char *folder, uint64_t pipeline);
+
+#endif

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rimf/frozen_file.c: opening a frozen image, and removing one.
+ */
+#include "frozen.h"
+
+#include "base.h"
+#include "cache.h"
+#include "sys.h"
+
+#include <errno.h> /* numbers only */
+#include <fcntl.h> /* numbers only */
+
+int frozen_map(struct frozen_file *file, const struct rimf_sys *sys, const char *folder,
+               uint32_t user, const char **why)
+{
+    struct stat st;
+    long fd = cache_open(sys, AT_FDCWD, folder, S_IFDIR, user, &st, why);
+    int error;
+
+    *file = (struct frozen_file){.folder = -1, .user = user};
+    if (sys_failed(fd))
+        return (int)fd;
+    file->folder = (int)fd;
+    error = cache_map(sys, file->folder, "image", user, sizeof(struct frozen_header),
+                      FROZEN_SIZE_MAX, &file->map, &file->size, why);
+    if (!error)
+        error = frozen_open(&file->view, file->map, file->size, why);
+    if (error)
+        frozen_unmap(file, sys);
+    return error;
+}
+
+void frozen_unmap(struct frozen_file *file, const struct rimf_sys *sys)
+{
+    if (file->map)
+        sys_munmap(sys, (uintptr_t)file->map, file->size);
+    if (file->folder >= 0)
+        sys_close(sys, file->folder);
+    *file = (struct frozen_file){.folder = -1};
+}
+
+void frozen_discard(const struct rimf_sys *sys, int folder, const struct frozen_object *objects,
+                    size_t n, const char *names)
+{
+    SYS3(sys, SYS_unlinkat, folder, "image", 0); /* first: nobody takes the rest for whole */
+    for (size_t i = 0; i < n; i++)
+        if (names[objects[i].copy_name])
+            SYS3(sys, SYS_unlinkat, folder, names + objects[i].copy_name, 0);
+}
+
+int frozen_remove(const struct rimf_sys *sys, const char *folder, uint32_t user, const char **why)
+{
+    struct frozen_file file;
+    int error = frozen_map(&file, sys, folder, user, why);
+
+    if (error)
+        return error;
+    frozen_discard(sys, file.folder, file.view.objects, file.view.header->n_objects,
+                   file.view.names);
+    frozen_unmap(&file, sys);
+    error = (int)SYS3(sys, SYS_unlinkat, AT_FDCWD, folder, AT_REMOVEDIR);
+    if (error)
+        *why = "its folder cannot be removed";
+    return error;
+}

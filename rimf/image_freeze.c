@@ -1,0 +1,449 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rimf/image_freeze.c: writes what passes did to the code of this process as a frozen
+ * image (frozen.h).
+ *
+ * Passes say which objects they changed and which words they relied on; everything
+ * else is read off the image: the files, the distances, the text as it is now.  The
+ * copies are written and synced before the file `image`, without which a folder is
+ * no frozen image; so a machine that stops in between leaves nothing that is taken.
+ */
+#include "frozen.h"
+
+#include "base.h"
+#include "cache.h"
+#include "image_private.h"
+#include "status.h"
+
+#include <errno.h>    /* numbers only */
+#include <fcntl.h>    /* numbers only */
+#include <sys/mman.h> /* numbers only */
+
+#define WORDS_AT_FIRST 1024u
+
+struct rimf_watch {
+    uintptr_t *words;
+    size_t n, room;
+    int incomplete; /* memory was short: nothing can be frozen */
+};
+
+void rimf_image_watch(struct mvld_image *image)
+{
+    if (!image->watch)
+        image->watch = rimf_heap_alloc(&image->heap, sizeof *image->watch);
+}
+
+static int note_word(struct mvld_image *image, uintptr_t word)
+{
+    struct rimf_watch *watch = image->watch;
+
+    if (watch->n == watch->room) {
+        size_t room = watch->room ? 2 * watch->room : WORDS_AT_FIRST;
+        uintptr_t *more = rimf_heap_alloc(&image->heap, room * sizeof *more);
+
+        if (!more) {
+            watch->incomplete = 1;
+            return -ENOMEM;
+        }
+        if (watch->n)
+            memcpy(more, watch->words, watch->n * sizeof *more);
+        rimf_heap_release(&image->heap, watch->words);
+        watch->words = more;
+        watch->room = room;
+    }
+    watch->words[watch->n++] = word;
+    return 0;
+}
+
+int rimf_depends(struct mvld_image *image, const struct mvld_object *object, uintptr_t word)
+{
+    if (!image->watch)
+        return 0;
+    if (word % sizeof(uintptr_t))
+        return -EINVAL;
+    ((struct rimf_object *)object)->changed = 1;
+    return word ? note_word(image, word) : 0;
+}
+
+/* ---- words ---------------------------------------------------------------------- */
+
+/* Ascending, each once.  Heap sort: it needs no memory and no recursion. */
+static void sift(uintptr_t *a, size_t root, size_t n)
+{
+    for (size_t child; (child = 2 * root + 1) < n; root = child) {
+        uintptr_t up;
+
+        child += child + 1 < n && a[child + 1] > a[child];
+        if (a[root] >= a[child])
+            return;
+        up = a[child];
+        a[child] = a[root];
+        a[root] = up;
+    }
+}
+
+static size_t sort_once(uintptr_t *a, size_t n)
+{
+    size_t kept = 0;
+
+    for (size_t i = n / 2; i-- > 0;)
+        sift(a, i, n);
+    for (size_t last = n; last-- > 1;) {
+        uintptr_t top = a[0];
+
+        a[0] = a[last];
+        a[last] = top;
+        sift(a, 0, last);
+    }
+    for (size_t i = 0; i < n; i++)
+        if (!kept || a[kept - 1] != a[i])
+            a[kept++] = a[i];
+    return kept;
+}
+
+/* ---- the file `image` ------------------------------------------------------------- */
+
+struct freeze {
+    struct mvld_image *image;
+    const struct rimf_table *table;
+    int folder;
+    uint8_t *bytes; /* of the file */
+    struct frozen_header *header;
+    struct frozen_object *objects;
+    struct frozen_text *texts;
+    struct frozen_word *words;
+    char *names;
+};
+
+static uint32_t index_of(const struct freeze *f, const struct mvld_object *object)
+{
+    uint32_t i = 0;
+
+    while (i < f->table->n_objects && &f->table->objects[i]->public != object)
+        i++;
+    return i;
+}
+
+static uint32_t add_name(struct freeze *f, const char *name)
+{
+    uint32_t at = f->header->names_size;
+    size_t size = rimf_strlen(name) + 1;
+
+    memcpy(f->names + at, name, size);
+    f->header->names_size += (uint32_t)size;
+    return at;
+}
+
+/* "3-libc.so.6" */
+static void name_copy(char *to, size_t size, uint32_t index, const struct rimf_object *object)
+{
+    const char *name = object->public.name, *slash = rimf_strrchr(name, '/');
+
+    rimf_format(to, size, "%u-%.200s", index, slash ? slash + 1 : name);
+}
+
+static int fill_object(struct freeze *f, uint32_t i)
+{
+    const struct rimf_object *object = f->table->objects[i];
+    struct frozen_object *out = &f->objects[i];
+    char name[FROZEN_NAME_MAX + 1] = "";
+
+    if (object->changed)
+        name_copy(name, sizeof name, i, object);
+    out->name = add_name(f, object->public.name);
+    out->copy_name = add_name(f, name);
+    if (object->public.flags & MVLD_OBJECT_VDSO)
+        return 0;
+    if (!object->identified)
+        return rimf_fail(f->image, ENOTSUP, "%s: from which file it was mapped is not known",
+                         object->public.name);
+    out->file = object->identity;
+    out->distance = (int64_t)(object->public.bias - f->table->objects[0]->public.bias);
+    return 0;
+}
+
+static int fill_word(struct freeze *f, uintptr_t address)
+{
+    uintptr_t value = *(const uintptr_t *)address;
+    const struct mvld_object *in = rimf_object_find(f->image, address);
+    const struct mvld_object *to = rimf_object_find(f->image, value);
+    struct frozen_word *out = &f->words[f->header->n_words];
+
+    if (!in || !to)
+        return rimf_fail(f->image, ENOTSUP, "a pass relies on a word at %p that leads to no object",
+                         (void *)address);
+    if (to->flags & MVLD_OBJECT_VDSO)
+        return rimf_fail(f->image, ENOTSUP, "a pass relies on the vDSO, which has no file");
+    *out = (struct frozen_word){
+        .object = index_of(f, in),
+        .linked = (uint32_t)(address - in->bias),
+        .to_object = index_of(f, to),
+        .to_linked = (uint32_t)(value - to->bias),
+    };
+    if (in->bias + out->linked != address || to->bias + out->to_linked != value)
+        return rimf_fail(f->image, ENOTSUP, "%s: it is too large", in->name);
+    f->header->n_words++;
+    return 0;
+}
+
+/* By object, not by address: distances may be negative. */
+static int fill_words(struct freeze *f, const struct rimf_watch *watch)
+{
+    int error = 0;
+
+    for (uint32_t i = 0; i < f->table->n_objects; i++) {
+        const struct mvld_object *object = &f->table->objects[i]->public;
+
+        for (size_t k = 0; !error && k < watch->n; k++)
+            if (watch->words[k] >= object->start && watch->words[k] < object->end)
+                error = fill_word(f, watch->words[k]);
+    }
+    return error;
+}
+
+/* ---- the copies --------------------------------------------------------------------- */
+
+static int copy_file(const struct rimf_sys *sys, int from, int to, uint64_t size)
+{
+    while (size) {
+        long n = SYS6(sys, SYS_copy_file_range, from, 0, to, 0, size, 0);
+
+        if (n == -EXDEV || n == -EINVAL || n == -EOPNOTSUPP || n == -ENOSYS)
+            n = SYS6(sys, SYS_sendfile, to, from, 0, size, 0, 0);
+        if (n == -EINTR)
+            continue;
+        if (n <= 0)
+            return n ? (int)n : -EIO; /* it became shorter */
+        size -= (uint64_t)n;
+    }
+    return 0;
+}
+
+static int write_all(const struct rimf_sys *sys, int fd, const void *from, size_t size, uint64_t at)
+{
+    const char *bytes = from;
+
+    while (size) {
+        long n = sys_pwrite(sys, fd, bytes, size, at);
+
+        if (n == -EINTR)
+            continue;
+        if (n <= 0)
+            return n ? (int)n : -EIO;
+        bytes += n;
+        size -= (size_t)n;
+        at += (uint64_t)n;
+    }
+    return 0;
+}
+
+/* The executable segments, as they are now, into the copy and into the table. */
+static int write_texts(struct freeze *f, uint32_t index, int fd)
+{
+    const struct rimf_object *object = f->table->objects[index];
+    const Elf64_Phdr *ph = object->public.phdr;
+    int error = 0;
+
+    for (size_t i = 0; i < object->public.phnum && !error; i++) {
+        uint64_t start = rimf_page_down(ph[i].p_vaddr);
+        struct frozen_text text = {
+            .object = index,
+            .linked = start,
+            .size = rimf_page_up(ph[i].p_vaddr + ph[i].p_memsz) - start,
+            .offset = rimf_page_down(ph[i].p_offset),
+        };
+        const void *pages = (const void *)(object->public.bias + start);
+
+        if (ph[i].p_type != PT_LOAD || ph[i].p_flags != (PF_R | PF_X) ||
+            ph[i].p_filesz != ph[i].p_memsz)
+            continue;
+        if (text.offset >= object->identity.size)
+            return -ENOEXEC;
+        text.hash = sidecar_hash(pages, text.size);
+        error = write_all(f->image->sys, fd, pages,
+                          text.size < object->identity.size - text.offset
+                              ? text.size
+                              : object->identity.size - text.offset,
+                          text.offset);
+        f->texts[f->header->n_texts++] = text;
+    }
+    return error;
+}
+
+static int same_file(const struct rimf_sys *sys, int fd, const struct sidecar_identity *identity)
+{
+    struct sidecar_identity now;
+    struct stat st;
+
+    if (SYS3(sys, SYS_fstat, fd, &st, 0))
+        return 0;
+    cache_identity(&now, &st);
+    return cache_same(&now, identity);
+}
+
+static int fill_copy(struct freeze *f, uint32_t index, int from, int to)
+{
+    const struct rimf_sys *sys = f->image->sys;
+    const struct rimf_object *object = f->table->objects[index];
+    struct stat st;
+    int error;
+
+    if (!same_file(sys, from, &object->identity))
+        return rimf_fail(f->image, ESTALE, "%s: the file there is not the one that was mapped",
+                         object->public.name);
+    error = copy_file(sys, from, to, object->identity.size);
+    if (!error)
+        error = write_texts(f, index, to);
+    if (!error)
+        error = (int)SYS3(sys, SYS_fsync, to, 0, 0);
+    if (!error)
+        error = (int)SYS3(sys, SYS_fstat, to, &st, 0);
+    if (error)
+        return rimf_fail(f->image, -error, "%s: its copy cannot be written (error %d)",
+                         object->public.name, -error);
+    cache_identity(&f->objects[index].copy, &st);
+    return 0;
+}
+
+static int write_copy(struct freeze *f, uint32_t index)
+{
+    const struct rimf_sys *sys = f->image->sys;
+    const char *path = f->table->objects[index]->public.name;
+    const char *name = f->names + f->objects[index].copy_name;
+    long from = sys_openat(sys, path, O_RDONLY | O_CLOEXEC, 0), to;
+    int error;
+
+    if (sys_failed(from))
+        return rimf_fail(f->image, (int)-from, "%s: it cannot be read (error %ld)", path, -from);
+    to = SYS6(sys, SYS_openat, f->folder, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644, 0,
+              0);
+    if (sys_failed(to)) {
+        error = rimf_fail(f->image, (int)-to, "%s: its copy cannot be made (error %ld)", path,
+                          -to);
+    } else {
+        error = fill_copy(f, index, (int)from, (int)to);
+        sys_close(sys, (int)to);
+    }
+    sys_close(sys, (int)from);
+    return error;
+}
+
+/* ---- all of it ------------------------------------------------------------------------ */
+
+static int fill(struct freeze *f, const struct rimf_watch *watch)
+{
+    int error = 0;
+
+    for (uint32_t i = 0; !error && i < f->table->n_objects; i++)
+        error = fill_object(f, i);
+    if (!error)
+        error = fill_words(f, watch);
+    for (uint32_t i = 0; !error && i < f->table->n_objects; i++)
+        if (f->table->objects[i]->changed)
+            error = write_copy(f, i);
+    return error;
+}
+
+/* The tables were filled with room between them. */
+static size_t close_gaps(struct freeze *f)
+{
+    struct frozen_header *h = f->header;
+    uint8_t *end = (uint8_t *)f->texts + h->n_texts * sizeof *f->texts;
+
+    memmove(end, f->words, h->n_words * sizeof *f->words);
+    end += h->n_words * sizeof *f->words;
+    memmove(end, f->names, h->names_size);
+    end += h->names_size;
+    h->size = (uint64_t)(end - f->bytes);
+    h->checksum = frozen_checksum(f->bytes, h->size);
+    return h->size;
+}
+
+static int write_image(struct freeze *f)
+{
+    const struct rimf_sys *sys = f->image->sys;
+    size_t size = close_gaps(f);
+    long fd = SYS6(sys, SYS_openat, f->folder, "image", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
+                   0644, 0, 0);
+    int error = sys_failed(fd) ? (int)fd : write_all(sys, (int)fd, f->bytes, size, 0);
+
+    if (!error)
+        error = (int)SYS3(sys, SYS_fsync, fd, 0, 0);
+    if (!sys_failed(fd))
+        sys_close(sys, (int)fd);
+    return error ? rimf_fail(f->image, -error, "the image cannot be written (error %d)", -error)
+                 : 0;
+}
+
+/* Room for everything, at most; the counts grow as it is filled. */
+static int make_room(struct freeze *f, const struct rimf_watch *watch, uint64_t pipeline)
+{
+    size_t texts = 0, names = 0, n = f->table->n_objects;
+
+    for (size_t i = 0; i < n; i++) {
+        texts += f->table->objects[i]->public.phnum;
+        names += rimf_strlen(f->table->objects[i]->public.name) + FROZEN_NAME_MAX + 2;
+    }
+    f->bytes = rimf_heap_alloc(&f->image->heap, sizeof *f->header + n * sizeof *f->objects +
+                                                    texts * sizeof *f->texts +
+                                                    watch->n * sizeof *f->words + names);
+    if (!f->bytes)
+        return rimf_fail(f->image, ENOMEM, "there is no memory to freeze the image");
+    f->header = (struct frozen_header *)f->bytes;
+    f->objects = (struct frozen_object *)(f->header + 1);
+    f->texts = (struct frozen_text *)(f->objects + n);
+    f->words = (struct frozen_word *)(f->texts + texts);
+    f->names = (char *)(f->words + watch->n);
+    *f->header = (struct frozen_header){
+        .magic = FROZEN_MAGIC,
+        .version = FROZEN_VERSION,
+        .header_size = sizeof *f->header,
+        .pipeline = pipeline,
+        .n_objects = (uint32_t)n,
+    };
+    return 0;
+}
+
+static int freeze(struct freeze *f, struct rimf_watch *watch, const char *folder,
+                  uint64_t pipeline)
+{
+    const struct rimf_sys *sys = f->image->sys;
+    int error;
+    long fd;
+
+    watch->n = sort_once(watch->words, watch->n);
+    error = make_room(f, watch, pipeline);
+    if (error)
+        return error;
+    error = (int)SYS3(sys, SYS_mkdirat, AT_FDCWD, folder, 0755);
+    fd = error ? error : sys_openat(sys, folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW, 0);
+    if (sys_failed(fd))
+        return rimf_fail(f->image, (int)-fd, "%s: the folder cannot be made (error %ld)", folder,
+                         -fd);
+    f->folder = (int)fd;
+    error = fill(f, watch);
+    if (!error)
+        error = write_image(f);
+    if (error)
+        frozen_discard(sys, f->folder, f->objects, f->header->n_objects, f->names);
+    sys_close(sys, f->folder);
+    if (error)
+        SYS3(sys, SYS_unlinkat, AT_FDCWD, folder, AT_REMOVEDIR);
+    return error;
+}
+
+int rimf_image_freeze(struct mvld_image *image, const char *folder, uint64_t pipeline)
+{
+    struct freeze f = {.image = image};
+    int error;
+
+    if (!image->watch || image->watch->incomplete)
+        return rimf_fail(image, ENOMEM, "there was no memory to note what the passes did");
+    if (status_is_traced(image->sys))
+        return rimf_fail(image, EBUSY, "a debugger may have breakpoints in the code");
+    f.table = rimf_table_enter(image);
+    error = freeze(&f, image->watch, folder, pipeline);
+    rimf_table_leave(image);
+    rimf_heap_release(&image->heap, f.bytes);
+    return error;
+}

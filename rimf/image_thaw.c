@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rimf/image_thaw.c: lays a frozen image's code over the image's objects; when that
+ * is right is told in frozen.h.
+ *
+ * Everything is compared before anything is mapped.  A traced process is left alone:
+ * the debugger's breakpoints are in the text that would be covered.
+ */
+#include "frozen.h"
+
+#include "base.h"
+#include "cache.h"
+#include "image_private.h"
+#include "status.h"
+
+#include <errno.h>    /* numbers only */
+#include <fcntl.h>    /* numbers only */
+#include <sys/mman.h> /* numbers only */
+
+struct thaw {
+    struct mvld_image *image;
+    const struct frozen_file *file;
+    const struct frozen *frozen;
+    const struct rimf_table *table;
+    const char *why;
+    const struct mvld_object *object; /* that `why` is about */
+};
+
+static int refuse(struct thaw *t, const struct rimf_object *object, const char *why)
+{
+    t->why = why;
+    t->object = object ? &object->public : NULL;
+    return -ESTALE;
+}
+
+static const struct mvld_object *object_at(const struct thaw *t, uint32_t i)
+{
+    return &t->table->objects[i]->public;
+}
+
+/* ---- comparing --------------------------------------------------------------- */
+
+static int compare_objects(struct thaw *t)
+{
+    uint32_t n = t->frozen->header->n_objects;
+
+    for (uint32_t i = 0; i < n && i < t->table->n_objects; i++) {
+        const struct frozen_object *frozen = &t->frozen->objects[i];
+        const struct rimf_object *object = t->table->objects[i];
+
+        if (object->public.flags & MVLD_OBJECT_VDSO) {
+            if (frozen->file.inode)
+                return refuse(t, object, "another object stood here");
+            continue;
+        }
+        if (!object->identified)
+            return refuse(t, object, "its file is not known");
+        if (!cache_same(&object->identity, &frozen->file))
+            return refuse(t, object, "its file is another one");
+        if ((int64_t)(object->public.bias - object_at(t, 0)->bias) != frozen->distance)
+            return refuse(t, object, "it lies elsewhere");
+    }
+    return t->table->n_objects == n ? 0 : refuse(t, NULL, "more objects, or fewer, are loaded");
+}
+
+static const struct mvld_segment *segment_of(const struct mvld_object *object, uintptr_t address,
+                                             size_t length)
+{
+    for (size_t i = 0; i < object->n_segments; i++)
+        if (address >= object->segments[i].start && address < object->segments[i].end &&
+            length <= object->segments[i].end - address)
+            return &object->segments[i];
+    return NULL;
+}
+
+static int compare_words(struct thaw *t)
+{
+    const struct mvld_segment *in = NULL;
+
+    for (uint32_t i = 0; i < t->frozen->header->n_words; i++) {
+        const struct frozen_word *word = &t->frozen->words[i];
+        const struct mvld_object *object = object_at(t, word->object);
+        uintptr_t address = object->bias + word->linked;
+        uintptr_t expected = object_at(t, word->to_object)->bias + word->to_linked;
+
+        if (!in || address < in->start || address >= in->end || in->end - address < sizeof address)
+            in = segment_of(object, address, sizeof address);
+        if (!in || !(in->prot & PROT_READ))
+            return refuse(t, t->table->objects[word->object], "a word lies outside it");
+        if (*(const uintptr_t *)address != expected)
+            return refuse(t, t->table->objects[word->object], "a call leads elsewhere");
+    }
+    return 0;
+}
+
+/* 1 when `text` is the pages of an executable segment that is not writable. */
+static int is_text(const struct rimf_object *object, const struct frozen_text *text)
+{
+    const Elf64_Phdr *ph = object->public.phdr;
+
+    for (size_t i = 0; ph && i < object->public.phnum; i++)
+        if (ph[i].p_type == PT_LOAD && ph[i].p_flags == (PF_R | PF_X) &&
+            ph[i].p_filesz == ph[i].p_memsz && rimf_page_down(ph[i].p_vaddr) == text->linked &&
+            rimf_page_up(ph[i].p_vaddr + ph[i].p_memsz) == text->linked + text->size &&
+            rimf_page_down(ph[i].p_offset) == text->offset)
+            return 1;
+    return 0;
+}
+
+static int compare_texts(struct thaw *t)
+{
+    for (uint32_t i = 0; i < t->frozen->header->n_texts; i++) {
+        const struct frozen_text *text = &t->frozen->texts[i];
+        const struct rimf_object *object = t->table->objects[text->object];
+
+        if (object->public.why || !is_text(object, text))
+            return refuse(t, object, "its code lies elsewhere");
+    }
+    return 0;
+}
+
+static int compare(struct thaw *t, uint64_t pipeline)
+{
+    int error;
+
+    if (t->frozen->header->pipeline != pipeline)
+        return refuse(t, NULL, "it was made by another pipeline");
+    error = compare_objects(t);
+    if (!error)
+        error = compare_texts(t);
+    return error ? error : compare_words(t);
+}
+
+/* ---- mapping ------------------------------------------------------------------ */
+
+/* The copy of one object's file; descriptor or errno. */
+static long open_copy(struct thaw *t, uint32_t index)
+{
+    const struct frozen_object *object = &t->frozen->objects[index];
+    struct sidecar_identity now;
+    struct stat st;
+    long fd = cache_open(t->image->sys, t->file->folder, t->frozen->names + object->copy_name,
+                         S_IFREG, t->file->user, &st, &t->why);
+
+    t->object = object_at(t, index);
+    if (sys_failed(fd))
+        return fd;
+    cache_identity(&now, &st);
+    if (cache_same(&now, &object->copy))
+        return fd;
+    sys_close(t->image->sys, (int)fd);
+    t->why = "its copy was changed after it was written";
+    return -ESTALE;
+}
+
+/* What may forbid it (no-exec mounts, security modules) the kernel looks at before it
+ * takes the old mapping away. */
+static long map_texts(struct thaw *t)
+{
+    const struct rimf_sys *sys = t->image->sys;
+    uint32_t i = 0, object, n = t->frozen->header->n_texts;
+    long fd, at = 0;
+
+    while (i < n && !sys_failed(at)) {
+        object = t->frozen->texts[i].object;
+        fd = open_copy(t, object);
+        if (sys_failed(fd))
+            return fd;
+        for (; i < n && t->frozen->texts[i].object == object && !sys_failed(at); i++)
+            at = sys_mmap(sys, object_at(t, object)->bias + t->frozen->texts[i].linked,
+                          t->frozen->texts[i].size, PROT_READ | PROT_EXEC,
+                          MAP_PRIVATE | MAP_FIXED, (int)fd, t->frozen->texts[i].offset);
+        sys_close(sys, (int)fd);
+    }
+    if (sys_failed(at))
+        t->why = "its copy cannot be mapped";
+    return sys_failed(at) ? at : (long)n;
+}
+
+long rimf_image_thaw(struct mvld_image *image, const struct frozen_file *file, uint64_t pipeline,
+                     const char **why, const struct mvld_object **object)
+{
+    struct thaw t = {.image = image, .file = file, .frozen = &file->view};
+    long result;
+
+    t.table = rimf_table_enter(image);
+    result = compare(&t, pipeline);
+    if (!result && status_is_traced(image->sys))
+        result = refuse(&t, NULL, "a debugger may have breakpoints in the code");
+    if (!result)
+        result = map_texts(&t);
+    rimf_table_leave(image);
+    *why = t.why;
+    *object = t.object;
+    return result;
+}

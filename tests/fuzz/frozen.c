@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Frozen images of any bytes, with a checksum that fits: refused with a sentence, or
+ * with everything inside the bounds that frozen.h promises.
+ */
+#include "rimf/made_frozen.h"
+
+#include <stdlib.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void must(int so)
+{
+    if (!so)
+        abort();
+}
+
+static void look(const struct frozen *f)
+{
+    const struct frozen_header *h = f->header;
+
+    for (uint32_t i = 0; i < h->n_objects; i++) {
+        must(strlen(f->names + f->objects[i].name) < h->names_size);
+        must(!strchr(f->names + f->objects[i].copy_name, '/'));
+    }
+    for (uint32_t i = 0; i < h->n_texts; i++) {
+        const struct frozen_text *t = &f->texts[i];
+
+        must(t->object < h->n_objects && f->names[f->objects[t->object].copy_name]);
+        must(t->size && !((t->linked | t->size | t->offset) & 4095));
+        must(t->offset + t->size < f->objects[t->object].copy.size + 4096);
+    }
+    for (uint32_t i = 0; i < h->n_words; i++)
+        must(f->words[i].object < h->n_objects && f->words[i].to_object < h->n_objects &&
+             !(f->words[i].linked & 7));
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    uint8_t *bytes = aligned_alloc(8, (size + 8) & ~7ul);
+    const char *why = NULL;
+    struct frozen f;
+
+    memcpy(bytes, data, size);
+    made_frozen_seal(bytes, size);
+    if (frozen_open(&f, bytes, size, &why))
+        must(why != NULL);
+    else
+        look(&f);
+    free(bytes);
+    return 0;
+}

@@ -1,0 +1,214 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""frozen.py BEHAVIOUR: programs that start from a frozen image (frozen/ holds a
+program, a library, and a pass that makes the library's answer 2 instead of 1).
+
+The answer must be 2 whenever the pass is asked for, thawed or not; what differs is
+what the log says.  Each function below is one test; its text says what a failure
+means.
+"""
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+import support  # noqa: E402
+from support import check  # noqa: E402
+
+SOURCES = HERE / "frozen"
+PASS = ["-shared", "-nostdlib", "-ffreestanding", "-fno-stack-protector", "-mgeneral-regs-only",
+        "-fPIC", "-Wl,-Bsymbolic"]
+
+
+class Program:
+    def __init__(self, folder):
+        self.folder = folder
+        self.passes, self.cache = folder / "passes", folder / "cache"
+        self.passes.mkdir()
+        support.compile_c(self.passes / "answer.so", SOURCES / "pass.c", *PASS, plugin=False)
+        self.library = folder / "libanswer.so"
+        self.flag = folder / "flag"
+        self.make_library()
+        self.path = folder / "program"
+        support.compile_c(self.path, SOURCES / "main.c", "-rdynamic", "-L" + str(folder),
+                          "-lanswer", f"-Wl,-rpath,{folder}", f"-Wl,-I,{support.LOADER}",
+                          plugin=False)
+
+    def make_library(self):
+        new = self.folder / "new.so"
+        support.compile_c(new, "-shared", "-fPIC", SOURCES / "library.c", f'-DFLAG="{self.flag}"',
+                          plugin=False)
+        new.rename(self.library)
+
+    def run(self, *words, keys="", prefix=(), status=0, **environment):
+        environment.setdefault("MVLD_DEBUG", "files,passes")
+        done = support.run([*prefix, self.path, *words], MVLD_PASS_PATH=self.passes,
+                           XDG_CACHE_HOME=self.cache,
+                           config=f"[app]\nmatch = {self.path}\npasses = answer\n{keys}",
+                           **environment)
+        check(done.returncode == status, f"status {done.returncode}\n{done.stdout}{done.stderr}")
+        return done
+
+    def freeze(self, **options):
+        done = self.run(MVLD_FREEZE=1, **options)
+        folder = Path(done.stdout.strip())
+        check(folder.is_absolute() and (folder / "image").is_file(),
+              f"no image:\n{done.stdout}{done.stderr}")
+        return folder
+
+    def thawed(self, *words, expected="2 0\n", **options):
+        done = self.run(*words, **options)
+        check("thawed, the code of 1 segments" in done.stderr and done.stdout.startswith(expected),
+              f"it was not thawed, or is wrong:\n{done.stdout}{done.stderr}")
+        return done
+
+    def refused(self, why, *words, expected="2 0\n", **options):
+        """Not thawed, for this reason; the program is right."""
+        done = self.run(*words, **options)
+        check(re.search("not thawed: .*" + re.escape(why), done.stderr) and
+              done.stdout == expected and "its work was thawed" not in done.stderr,
+              f"wanted '{why}':\n{done.stdout}{done.stderr}")
+
+
+def thaws(program):
+    """A frozen image is not used, or not to the same effect."""
+    done = program.run()
+    check(done.stdout == "2 0\n" and "thawed" not in done.stderr, done.stdout + done.stderr)
+    folder = program.freeze()
+    done = program.thawed("maps")
+    copies = [line for line in done.stdout.splitlines() if " r-xp " in line]
+    check(len(copies) == 1 and str(folder) in copies[0] and "libanswer.so" in copies[0],
+          f"the code is not mapped from the image:\n{done.stdout}")
+    check(done.stdout.splitlines()[-1] == str(program.library), "dladdr names another file")
+    check(subprocess.run(["nm", "-D", *folder.glob("*-libanswer.so")], capture_output=True,
+                         text=True).stdout.count(" answer"), "the copy has no symbols")
+
+
+def freezing_runs_nothing(program):
+    """MVLD_FREEZE let the program run, or left an image that cannot be."""
+    check(program.run(MVLD_FREEZE=1).stdout.strip().startswith(str(program.cache)), "it ran")
+    done = support.run([program.path], MVLD_FREEZE=1, MVLD_PASS_PATH=program.passes, config="")
+    check(done.returncode == 1 and not done.stdout and "no pass is configured" in done.stderr,
+          f"without a pipeline: {done.returncode} {done.stdout}{done.stderr}")
+    program.cache.rename(program.folder / "gone")
+    program.cache.write_text("no folder")
+    done = program.run(MVLD_FREEZE=1, status=1)
+    check(not done.stdout and "mvld: not frozen: " in done.stderr, done.stdout + done.stderr)
+
+
+def other_files(program):
+    """An image is used with a library that is not the one it was made with."""
+    program.freeze()
+    shutil.copy(program.library, program.folder / "copy.so")
+    (program.folder / "copy.so").rename(program.library)
+    program.refused("libanswer.so: its file is another one")
+    program.freeze()
+    program.thawed()
+    support.compile_c(program.folder / "more.so", "-shared", "-fPIC", "-x", "c", "/dev/null",
+                      plugin=False)
+    program.refused("", LD_PRELOAD=program.folder / "more.so")
+    program.thawed()
+
+
+def other_words(program):
+    """A change that relied on where a call leads is used where it leads elsewhere."""
+    program.freeze()
+    program.thawed()
+    program.flag.touch()
+    program.refused("libanswer.so: a call leads elsewhere", expected="2 1\n")
+
+
+def damage(program):
+    """A damaged image, or one of somebody else, is used."""
+    folder = program.freeze()
+    image, copy = folder / "image", next(folder.glob("*-libanswer.so"))
+    whole = image.read_bytes()
+    for at in range(0, len(whole), len(whole) // 40):
+        image.write_bytes(whole[:at] + bytes([whole[at] ^ 1 << at % 8]) + whole[at + 1:])
+        program.refused("")
+    for size in 0, 1, 55, 56, len(whole) - 1:
+        image.write_bytes(whole[:size])
+        program.refused("")
+    image.write_bytes(whole + b"\0")
+    program.refused("it is cut short, or longer than it says")
+    image.write_bytes(whole)
+    program.thawed()
+    for mode, good in (0o664, False), (0o646, False), (0o600, True):
+        image.chmod(mode)
+        program.thawed() if good else program.refused("may write it")
+    folder.chmod(0o777)
+    program.refused("may write it")
+    folder.chmod(0o755)
+    if os.getuid() == 0:
+        os.chown(image, 65534, 65534)
+        program.refused("others than root and the user own it")
+        os.chown(image, 0, 0)
+    program.thawed()
+    copy.rename(folder / "aside")
+    program.refused("there is none")
+    copy.symlink_to(folder / "aside")
+    program.refused("it cannot be opened")
+    copy.unlink()
+    shutil.copy(folder / "aside", copy)
+    program.refused("its copy was changed after it was written")
+
+
+def on_miss(program):
+    """`on-miss` is not followed."""
+    done = program.run(keys="on-miss = plain\n")
+    check(done.stdout == "1 0\n" and "no frozen image" in done.stderr, done.stdout + done.stderr)
+    done = program.run(keys="on-miss = build\n")
+    check(done.stdout == "2 0\n" and "image: frozen: " in done.stderr, done.stdout + done.stderr)
+    program.thawed(keys="on-miss = build\n")
+    program.thawed(keys="on-miss = plain\n")
+    program.make_library()
+    done = program.run(keys="on-miss = build\n")
+    check(done.stdout == "2 0\n" and "image: frozen: " in done.stderr, done.stdout + done.stderr)
+    program.thawed(keys="on-miss = build\n")
+    check(len(list((program.cache / "mvld" / "images").iterdir())) == 1, "the old image stays")
+
+
+def ways_to_start(program):
+    """Run through the loader, objects lie elsewhere: each way needs its own image."""
+    program.freeze()
+    program.freeze(prefix=[support.LOADER])
+    program.thawed()
+    program.thawed(prefix=[support.LOADER])
+
+
+def traced(program):
+    """Code under which a debugger has set breakpoints is covered."""
+    if not shutil.which("strace"):
+        support.skip("strace is not installed")
+    program.freeze()
+    program.refused("a debugger may have breakpoints", prefix=["strace", "-o", "/dev/null"])
+    done = program.run(MVLD_FREEZE=1, prefix=["strace", "-o", "/dev/null"], status=1)
+    check("a debugger may have breakpoints" in done.stderr, done.stderr)
+
+
+def together(program):
+    """Two builders at once leave half an image, or a program in between is wrong."""
+    environment = support.clean_environment(MVLD_PASS_PATH=program.passes,
+                                            XDG_CACHE_HOME=program.cache)
+    config = program.folder / "mvld.conf"
+    config.write_text(f"[app]\nmatch = {program.path}\npasses = answer\n")
+    environment["MVLD_CONFIG"] = str(config)
+    running = [subprocess.Popen([program.path], stdout=subprocess.PIPE, text=True,
+                                env=dict(environment, **({"MVLD_FREEZE": "1"} if i % 2 else {})))
+               for i in range(60)]
+    for i, process in enumerate(running):
+        said = process.communicate(timeout=60)[0]
+        check(i % 2 or said == "2 0\n", f"run {i}: status {process.returncode}, {said}")
+    program.thawed()
+
+
+def main():
+    with support.scratch_folder() as folder:
+        globals()[sys.argv[1]](Program(folder))
+
+
+main()

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The format of frozen images (rimf/frozen.c).  A failure means that a damaged image
+ * is taken, or a whole one is not.
+ */
+#include "../check.h"
+#include "made_frozen.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static struct made_frozen made;
+
+static const char *open_made(size_t size)
+{
+    struct frozen f;
+    const char *why = NULL;
+    int error = frozen_open(&f, &made, size, &why);
+
+    CHECK(!error == !why);
+    CHECK(error || (f.header == &made.header && f.names == made.names));
+    CHECK(!error || (!f.header && !f.objects));
+    return why;
+}
+
+static void each_byte_counts(void)
+{
+    uint8_t *bytes = (uint8_t *)&made;
+
+    for (size_t i = 0; i < sizeof made; i++) {
+        for (int bit = 1; bit < 256; bit <<= 1) {
+            bytes[i] ^= (uint8_t)bit;
+            CHECK(open_made(sizeof made), "byte %zu, bit %x", i, bit);
+            bytes[i] ^= (uint8_t)bit;
+        }
+    }
+    for (size_t size = 0; size < sizeof made; size++)
+        CHECK(open_made(size), "%zu bytes", size);
+    CHECK(!open_made(sizeof made));
+}
+
+static void refused(const char *sentence)
+{
+    const char *why;
+
+    made_frozen_seal(&made, sizeof made);
+    why = open_made(sizeof made);
+    CHECK(why && !strcmp(why, sentence), "'%s' instead of '%s'", why ? why : "(taken)", sentence);
+    made_frozen_make(&made);
+}
+
+static void each_rule(void)
+{
+    struct { void *at; size_t size; uint64_t value; const char *sentence; } const spoilt[] = {
+#define SPOIL(field, value, sentence) {&made.field, sizeof made.field, (uint64_t)(value), sentence}
+        SPOIL(header.version, 2, "it is of another version of the format"),
+        SPOIL(header.header_size, 64, "it is of another version of the format"),
+        SPOIL(header.n_words, 5, "it is cut short, or longer than it says"),
+        SPOIL(header.names_size, 39, "it is cut short, or longer than it says"),
+        SPOIL(names[39], 'x', "its names have no end"),
+        SPOIL(objects[1].name, 40, "an object's name lies outside the names"),
+        SPOIL(objects[2].copy_name, ~0, "an object's name lies outside the names"),
+        SPOIL(objects[0].copy_name, 1, "a copy has no proper name"),  /* /bin/one */
+        SPOIL(objects[0].copy_name, 0, "a copy has no proper name"),  /* "" */
+        SPOIL(objects[1].copy_name, 10, "a copy has no proper name"), /* of no copy */
+        SPOIL(names[10], '.', "a copy has no proper name"),
+        SPOIL(objects[1].copy.inode, 1, "a copy has no proper name"),
+        SPOIL(objects[2].copy.size, ~0, "a copy is too large"),
+        SPOIL(objects[2].distance, 1, "an object lies at no page"),
+        SPOIL(texts[0].object, 3, "a text is of an object without a copy"),
+        SPOIL(texts[0].object, 1, "a text is of an object without a copy"),
+        SPOIL(texts[0].object, 2, "the texts are not in order"),
+        SPOIL(texts[2].linked, 0x2000, "the texts are not in order"),
+        SPOIL(texts[1].size, 0, "a text is no range of pages"),
+        SPOIL(texts[1].size, 0x100, "a text is no range of pages"),
+        SPOIL(texts[1].size, 1ul << 33, "a text is no range of pages"),
+        SPOIL(texts[1].linked, 0x1001, "a text is no range of pages"),
+        SPOIL(texts[1].offset, 8, "a text is no range of pages"),
+        SPOIL(texts[2].offset, 0xa000, "a text lies outside its copy"),
+        SPOIL(texts[2].size, 0x7000, "a text lies outside its copy"),
+        SPOIL(words[0].object, 3, "a word is of no object"),
+        SPOIL(words[0].to_object, 3, "a word is of no object"),
+        SPOIL(words[1].linked, 0x2008, "the words are not in order"),
+        SPOIL(words[1].linked, 0x2014, "the words are not in order"),
+        SPOIL(words[3].object, 0, "the words are not in order"),
+#undef SPOIL
+    };
+
+    for (size_t i = 0; i < sizeof spoilt / sizeof *spoilt; i++) {
+        memcpy(spoilt[i].at, &spoilt[i].value, spoilt[i].size);
+        refused(spoilt[i].sentence);
+    }
+    made.objects[2].file = (struct sidecar_identity){0};
+    refused("a copy is of no file");
+}
+
+int main(void)
+{
+    made_frozen_make(&made);
+    CHECK(!open_made(sizeof made));
+    each_byte_counts();
+    each_rule();
+    return 0;
+}

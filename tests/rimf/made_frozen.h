@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * tests/rimf/made_frozen.h: a frozen image with every kind of entry, to be spoilt.
+ */
+#ifndef MADE_FROZEN_H
+#define MADE_FROZEN_H
+
+#include "frozen.h"
+
+#include <string.h>
+
+struct made_frozen {
+    struct frozen_header header;
+    struct frozen_object objects[3];
+    struct frozen_text texts[3];
+    struct frozen_word words[4];
+    char names[40];
+};
+
+/* A checksum that fits whatever the file says now. */
+static inline void made_frozen_seal(void *bytes, size_t size)
+{
+    struct frozen_header *header = bytes;
+
+    if (size >= sizeof *header)
+        header->checksum = frozen_checksum(bytes, size);
+}
+
+static inline void made_frozen_make(struct made_frozen *m)
+{
+    *m = (struct made_frozen){
+        .header = {.magic = FROZEN_MAGIC, .version = FROZEN_VERSION,
+                   .header_size = sizeof m->header, .size = sizeof *m, .pipeline = 7,
+                   .n_objects = 3, .n_texts = 3, .n_words = 4, .names_size = sizeof m->names},
+        .objects = {{.file = {1, 2, 0x3000, 4, 5}, .copy = {1, 6, 0x3000, 7, 8},
+                     .name = 1, .copy_name = 10},
+                    {.name = 0, .copy_name = 0}, /* the vDSO */
+                    {.file = {1, 9, 0x9000, 4, 5}, .copy = {1, 10, 0x9000, 7, 8},
+                     .distance = -0x100000, .name = 17, .copy_name = 24}},
+        .texts = {{.object = 0, .linked = 0x1000, .size = 0x1000, .offset = 0x1000, .hash = 1},
+                  {.object = 2, .linked = 0x1000, .size = 0x2000, .offset = 0x1000, .hash = 2},
+                  {.object = 2, .linked = 0x3000, .size = 0x6000, .offset = 0x3000, .hash = 3}},
+        .words = {{0, 0x2008, 2, 0x1010}, {0, 0x2010, 0, 0x1001}, {2, 0x9000, 2, 0x1010},
+                  {2, 0x9008, 0, 0x1001}},
+        .names = "\0/bin/one\0" "0-one\0\0" "/lib/two\0" "2-two",
+    };
+    /* "" at 0, "/bin/one" at 1, "0-one" at 10, "/lib/two" at 17, "2-two" at 26 */
+    m->objects[2].copy_name = 26;
+    made_frozen_seal(m, sizeof *m);
+}
+
+#endif
