@@ -13,6 +13,7 @@
 
 #include "vector.h"
 
+#include "base.h"
 #include "sidecar.h"
 
 #include <elf.h>

@@ -130,7 +130,7 @@ static void show(const struct run *run, enum verdict verdict)
            verdicts[verdict], run->fails, name_of(c->number), c->arguments[0], c->arguments[1],
            c->arguments[2], c->arguments[3], c->arguments[4], c->arguments[5],
            file ? file + 1 : "?", c->offset,
-           run->lasting ? "and all later ones fail" : "fails", strerrorname_np(run->error));
+           run->lasting ? "and all later ones fail" : "fails", strerror(run->error));
     if (run->endless)
         printf("  it does not end\n");
     else if (WIFSIGNALED(run->status))
