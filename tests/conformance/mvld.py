@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: MIT
+"""mvld as the conformance tests need it: built to wrap the ld.so of the glibc at hand and to
+read a configuration of its own, so that nothing in a test's environment need say so."""
+import contextlib
+import hashlib
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from glibc import say
+
+SOURCE = Path(__file__).resolve().parent.parent.parent
+
+
+class Mvld:
+    def __init__(self, glibc):
+        self.glibc = glibc
+        self.build, self.prefix, self.etc = (glibc.cache / d for d in ("mvld", "prefix", "etc"))
+        self.passes, self.loader, self.key = {}, None, None
+
+    def configure(self):
+        if (self.build / "build.ninja").exists():
+            return
+        say("Configuring mvld for it")
+        options = {"host_loader": self.glibc.kept_loader,
+                   "host_loader_diverted": self.glibc.kept_loader,
+                   "plugin": "disabled", "sysconfdir": self.etc}
+        self.glibc.logged("mvld-setup", ["meson", "setup", str(self.build), str(SOURCE),
+                                         f"--prefix={self.prefix}",
+                                         *(f"-D{k}={v}" for k, v in options.items())])
+
+    def targets(self):
+        """[(built, installed)] of the loader, the passes and the library that one brings."""
+        done = subprocess.run(["meson", "introspect", "--targets", str(self.build)],
+                              capture_output=True, text=True, check=True)
+        found = []
+        for target in json.loads(done.stdout):
+            if not target.get("installed") or not target["install_filename"]:
+                continue
+            built, installed = Path(target["filename"][0]), Path(target["install_filename"][0])
+            if installed.parent.name == "passes" and installed.suffix == ".so":
+                self.passes[installed.stem] = built
+            elif installed.name.startswith("ld-mvld.so"):
+                self.loader = built
+            elif installed.name.startswith("libmultiverse.so"):
+                installed = installed.with_name("libmultiverse.so.1") # by its soname
+            else:
+                continue
+            found.append((built, installed))
+        return found
+
+    def make(self):
+        self.configure()
+        targets = self.targets()
+        say("Building mvld, with the passes " + ", ".join(sorted(self.passes)))
+        self.glibc.logged("mvld-build", ["ninja", "-C", str(self.build),
+                                         *(str(b.relative_to(self.build)) for b, _ in targets)])
+        targets = self.targets() # ninja may have configured anew, with another pass
+        digest = hashlib.sha256()
+        for built, installed in targets:
+            installed.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(built, installed)
+            digest.update(built.read_bytes())
+        self.key = digest.hexdigest()
+
+    @contextlib.contextmanager
+    def in_place(self, passes):
+        """mvld is the loader of the built glibc, and every program gets these passes."""
+        config = self.etc / "mvld" / "mvld.conf"
+        config.parent.mkdir(parents=True, exist_ok=True)
+        config.unlink(missing_ok=True)
+        if passes:
+            config.write_text(f"[app]\nmatch = *\npasses = {', '.join(passes)}\n")
+        self.glibc.exchange_loader(self.loader)
+        try:
+            self.check(passes)
+            yield
+        finally:
+            self.glibc.restore_loader()
+
+    def check(self, passes):
+        """A program with that interpreter must run under mvld with these passes."""
+        program = self.glibc.build / "support" / "true-container"
+        if not program.exists():
+            sys.exit(f"{program} was not built")
+        for command in ([program], [self.glibc.loader, program]):
+            done = subprocess.run(command, capture_output=True, text=True, env={
+                "MVLD_DEBUG": "files,passes", "LD_LIBRARY_PATH": str(self.glibc.build)})
+            if (str(self.glibc.kept_loader) not in done.stderr or "untransformed" in done.stderr
+                    or not all(name in done.stderr for name in passes)):
+                sys.exit(f"{program} does not run under mvld with {', '.join(passes) or 'no pass'}:"
+                         f"\n{done.stderr}")
