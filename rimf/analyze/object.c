@@ -157,7 +157,7 @@ static int read_segments(struct object *o)
     for (size_t i = 0; (p = object_phdr(o, PT_LOAD, i)); i++) {
         if (take_segment(o, p))
             return -1;
-        executable |= p->p_flags & PF_X && p->p_filesz;
+        executable |= p->p_flags & PF_X && p->p_filesz && p->p_memsz;
     }
     if (!executable)
         return object_fail(o, "it has no code");

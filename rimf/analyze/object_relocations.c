@@ -188,11 +188,12 @@ static void take_symbols(struct object *o, const struct symbols *symbols, int lo
 static void take_local_symbols(struct object *o)
 {
     const Elf64_Ehdr *h = &o->header;
-    const Elf64_Shdr *section = (const Elf64_Shdr *)(o->file + h->e_shoff);
+    const Elf64_Shdr *section;
 
     if (!h->e_shoff || h->e_shentsize != sizeof *section || h->e_shoff % 8 != 0 ||
         h->e_shoff > o->size || h->e_shnum > (o->size - h->e_shoff) / sizeof *section)
         return;
+    section = (const Elf64_Shdr *)(o->file + h->e_shoff);
     for (size_t i = 0; i < h->e_shnum; i++, section++) {
         struct symbols symbols;
 

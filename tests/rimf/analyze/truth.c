@@ -50,6 +50,14 @@ static int by_address(const void *a, const void *b)
     return x->address < y->address ? -1 : x->address > y->address;
 }
 
+/* jmp *slot(%rip) that became jmp function; nop: its distance is a byte earlier now. */
+static uint32_t moved(const struct object *o, const Elf64_Rela *r)
+{
+    const uint8_t *at = object_at(o, r->r_offset - 2, 6);
+
+    return ELF64_R_TYPE(r->r_info) == R_X86_64_GOTPCRELX && at && at[0] == 0xe9 && at[5] == 0x90;
+}
+
 static void take_section(struct truth *t, const Elf64_Shdr *rela)
 {
     const struct object *o = &t->a.object;
@@ -63,7 +71,8 @@ static void take_section(struct truth *t, const Elf64_Shdr *rela)
         uint32_t type = ELF64_R_TYPE(r[i].r_info);
 
         if (is_relative(type) || is_tls(type))
-            VECTOR_ADD(&t->places, struct place, .address = (uint32_t)r[i].r_offset,
+            VECTOR_ADD(&t->places, struct place,
+                       .address = (uint32_t)r[i].r_offset - moved(o, &r[i]),
                        .type = (uint8_t)type, .name = names + s->st_name,
                        .value = s->st_shndx ? s->st_value + (uint64_t)r[i].r_addend : 0);
     }
@@ -133,6 +142,7 @@ static int same_name(const char *full, const char *dynamic)
     return n == strlen(dynamic) && !memcmp(full, dynamic, n);
 }
 
+/* Of an IFUNC, the symbol's value is the resolver, or, with lld, the PLT entry. */
 static int is_right_slot(const struct object *o, uint32_t slot, const struct place *p)
 {
     const Elf64_Rela *r = relocation_of(o, slot);
@@ -141,8 +151,13 @@ static int is_right_slot(const struct object *o, uint32_t slot, const struct pla
 
     if (!r)
         return 0;
-    if (ELF64_R_TYPE(r->r_info) == R_X86_64_IRELATIVE) /* the addend is of the distance */
-        return p->value - (uint64_t)r->r_addend + 4 < 16;
+    if (ELF64_R_TYPE(r->r_info) == R_X86_64_IRELATIVE) {
+        int32_t distance;
+
+        memcpy(&distance, object_at(o, p->address, 4), 4);
+        return p->value + 4 == (uint64_t)r->r_addend ||
+               p->value == p->address + (uint64_t)(int64_t)distance;
+    }
     return same_name(p->name, names + symbols[ELF64_R_SYM(r->r_info)].st_name);
 }
 
@@ -153,6 +168,16 @@ static void complain(size_t *count, const char *what, uint32_t at, const struct 
     if ((*count)++ < 10)
         fprintf(stderr, "%s: 0x%x, relocation %d %s\n", what, at, p ? p->type : 0,
                 p ? p->name : "");
+}
+
+/* An immediate where a GOT slot's distance stood: the linker put the address itself
+ * there, since it is fixed.  Nothing of such an object moves. */
+static void pass_over_immediate(const struct truth *t, uint32_t at, const struct instruction *i)
+{
+    struct place *p = i->immediate_size == 4 ? place_at(t, at + i->immediate_at) : NULL;
+
+    if (p && p->type >= R_X86_64_GOTPCREL && t->a.object.flags & SIDECAR_FIXED)
+        p->decoded = p->used = 1;
 }
 
 /* Marks the place of each displacement that was decoded. */
@@ -171,6 +196,8 @@ static void mark_decoded(struct truth *t, const struct unit *u)
                 : NULL;
         if (p)
             p->decoded = 1;
+        else
+            pass_over_immediate(t, at, &i);
     }
 }
 
@@ -194,6 +221,19 @@ static void compare_calls(struct truth *t)
     }
 }
 
+/* A PLT that the linker spoilt, and that so was not recognised, is no input. */
+static int in_plt(const struct object *o, uint32_t address)
+{
+    const Elf64_Shdr *section = SECTIONS(o);
+    const char *names = (const char *)o->file + section[o->header.e_shstrndx].sh_offset;
+
+    for (size_t i = 0; i < o->header.e_shnum; i++)
+        if (section[i].sh_flags & SHF_ALLOC &&
+            address - section[i].sh_addr < section[i].sh_size)
+            return !strncmp(names + section[i].sh_name, ".plt", 4);
+    return 0;
+}
+
 static void compare_references(struct truth *t)
 {
     const struct sidecar_reference *references = t->a.references.at;
@@ -205,7 +245,8 @@ static void compare_references(struct truth *t)
             p->used = 1;
         /* The assembler itself resolves distances inside a section. */
         else if (references[i].kind != SIDECAR_BRANCH_HOME &&
-                 references[i].kind != SIDECAR_TO_HOME)
+                 references[i].kind != SIDECAR_TO_HOME &&
+                 !in_plt(&t->a.object, references[i].address))
             complain(&t->invented, "a reference that is none", references[i].address, NULL);
     }
 }

@@ -65,6 +65,8 @@ with tempfile.TemporaryDirectory(prefix="mvld-truth-") as name:
             for linker in linkers:
                 if not shutil.which("ld." + linker):
                     continue
+                if linker == "mold" and way in ("pie", "fixed") and archives:
+                    continue  # where symbols are not defined, it writes wrong code
                 output = link(scratch, path, way, linker)
                 if not output:
                     print(f"{path}: not linked, {way} with {linker}")

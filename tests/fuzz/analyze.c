@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Damaged objects: headers, relocations, symbols, .eh_frame, exception tables, code, PLT,
+ * jump tables.  The analyser refuses them with a sentence, or leaves a sidecar that its
+ * own reader takes, whose calls are what the bytes say.
+ */
+#include "analysis.h"
+
+#include <stdlib.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void must(int so)
+{
+    if (!so)
+        abort();
+}
+
+static void check_calls(const struct analysis *a)
+{
+    const struct sidecar_call *calls = a->calls.at;
+
+    for (size_t i = 0; i < a->calls.n; i++) {
+        const uint8_t *at = object_at(&a->object, calls[i].address,
+                                      sidecar_call_length(&calls[i]));
+        static const uint8_t first[SIDECAR_CALL_KINDS] = {0, 0xe8, 0xe9, 0x0f, 0xff, 0xff};
+
+        must(at && *at == first[sidecar_call_kind(&calls[i])]);
+        must(object_is_slot(&a->object, sidecar_slot(&calls[i])));
+    }
+}
+
+static void check_sidecar(struct analysis *a)
+{
+    struct sidecar s;
+    const char *why = NULL;
+    size_t size;
+    void *bytes;
+
+    if (!a->object.build_id_size) {
+        a->object.build_id_size = 1;
+        a->object.build_id[0] = 1;
+    }
+    bytes = sidecar_make(a, &size);
+    must(bytes && sidecar_open(&s, bytes, size, SIDECAR_WANT_ALL, &why) == 0);
+    must(s.n_units == a->units.n && s.n_calls == a->calls.n &&
+         s.n_references == a->references.n && s.n_jump_tables == a->jump_tables.n);
+    free(bytes);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    uint8_t *bytes = aligned_alloc(16, (size + 16) & ~15ul);
+    struct analysis a;
+
+    memcpy(bytes, data, size);
+    if (analysis_run_bytes(&a, bytes, size) == 0) {
+        check_calls(&a);
+        check_sidecar(&a);
+    } else {
+        must(a.object.error[0] != 0);
+    }
+    analysis_free(&a);
+    free(bytes);
+    return 0;
+}
