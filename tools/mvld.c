@@ -14,6 +14,8 @@ static const struct subcommand subcommands[] = {
     {"set-interp", tool_set_interp, "make programs start under mvld, or as before"},
     {"doctor", tool_doctor, "what this machine and kernel allow"},
     {"analyze", tool_analyze, "prove code of programs and libraries, for passes that change it"},
+    {"build", tool_build, "write the frozen image of a program"},
+    {"cache", tool_cache, "list, verify and prune frozen images"},
     {"show", tool_show, "switches, variants and call sites of an ELF file"},
 };
 

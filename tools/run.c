@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * run.c: `mvld run`: starts one program under mvld, once.
+ * run.c: `mvld run` starts one program under mvld, once; `mvld build` starts it as far
+ * as its first constructor, where the loader writes its frozen image and exits.
  */
 #include "elf_file.h"
 #include "paths.h"
@@ -19,7 +20,7 @@ enum { CANNOT_EXECUTE = 126, NOT_FOUND = 127 };
 
 #define MOST_SCRIPTS 5 /* script of a script of …: the kernel's own limit */
 
-static const char usage[] =
+static const char run_usage[] =
     "Usage: mvld run [OPTION...] [--] PROGRAM [ARGUMENT...]\n"
     "\n"
     "Runs PROGRAM, found as a shell finds it, under ld-mvld.so.1.  Of a script the\n"
@@ -36,8 +37,26 @@ static const char usage[] =
     "Exit code: that of PROGRAM; 1 when the options are refused, 2 for wrong usage, 126\n"
     "when PROGRAM cannot be executed, 127 when it is not found.\n";
 
+static const char build_usage[] =
+    "Usage: mvld build [OPTION...] [--] PROGRAM\n"
+    "\n"
+    "Writes the frozen image of PROGRAM: its code, and that of the libraries that it\n"
+    "starts with, as the passes of its pipeline leave it.  Later starts map it instead of\n"
+    "running these passes.  Nothing of PROGRAM runs.  The image lies in\n"
+    "/var/cache/mvld/images when root builds it, for everybody, else in the user's\n"
+    "$XDG_CACHE_HOME/mvld/images; its folder is printed.  See mvld cache.\n"
+    "\n" REQUEST_USAGE
+    "  --argv0 NAME         the program's argv[0]\n"
+    "  --loader FILE        instead of the installed ld-mvld.so.1\n"
+    "  --help               this text\n"
+    "\n"
+    "Exit code: 0, 1 when there is no image, with the reason on standard error, 2 for\n"
+    "wrong usage.\n";
+
 /* Room in front for what an interpreter, or the loader, wants there. */
 struct command {
+    const char *name; /* of the subcommand */
+    int build;
     char **argv; /* argv[first] is argv[0] of the program */
     size_t first;
 };
@@ -54,12 +73,12 @@ static int resolve(struct program *p, struct command *c, const char *name)
     int error = errno;
 
     if (!path) {
-        complain("run", "%s: %s", name, strerror(error));
+        complain(c->name, "%s: %s", name, strerror(error));
         return error == ENOENT ? NOT_FOUND : CANNOT_EXECUTE;
     }
     for (int depth = 0;; depth++) {
         if (program_open(p, path)) {
-            complain("run", "%s: %s", path, strerror(errno));
+            complain(c->name, "%s: %s", path, strerror(errno));
             return CANNOT_EXECUTE;
         }
         if (p->kind != PROGRAM_SCRIPT || depth == MOST_SCRIPTS)
@@ -70,7 +89,7 @@ static int resolve(struct program *p, struct command *c, const char *name)
         put_in_front(c, path = must_print("%s", p->interpreter));
     }
     if (p->kind == PROGRAM_UNKNOWN || p->kind == PROGRAM_SCRIPT) {
-        complain("run", "%s: neither an ELF file nor a script with #!", path);
+        complain(c->name, "%s: neither an ELF file nor a script with #!", path);
         return CANNOT_EXECUTE;
     }
     return 0;
@@ -78,7 +97,7 @@ static int resolve(struct program *p, struct command *c, const char *name)
 
 /* Options that cannot hold are an error of the caller; a wrong configuration alone
  * is not: then the program runs untransformed, as it would by itself. */
-static int check_plan(const struct request *r, const struct program *p)
+static int check_plan(const struct request *r, const struct program *p, const struct command *c)
 {
     struct pipeline *plan = NULL;
     char why[512];
@@ -89,8 +108,12 @@ static int check_plan(const struct request *r, const struct program *p)
     pipeline_free(plan);
     if (!wrong)
         return 0;
-    complain("run", "%s%s", wrong, request_is_empty(r) ? ": the program runs untransformed" : "");
-    return request_is_empty(r) ? 0 : TOOL_FAILED;
+    if (request_is_empty(r) && !c->build) {
+        complain(c->name, "%s: the program runs untransformed", wrong);
+        return 0;
+    }
+    complain(c->name, "%s", wrong);
+    return TOOL_FAILED;
 }
 
 /* Whether the host loader lets argv[0] be chosen: glibc's does since 2.33. */
@@ -105,14 +128,28 @@ static int takes_argv0(void)
     return takes;
 }
 
+/* 0 when the program may be started, or an exit code. */
+static int object(const struct program *p, const struct command *c)
+{
+    const char *objection = program_objection(p), *off = getenv("MVLD");
+
+    if (!objection && !(off && !strcmp(off, "off")))
+        return 0;
+    if (c->build) /* plainly it would not stop */
+        complain(c->name, "%s: %s", p->path, objection ? objection : "MVLD=off");
+    else if (objection)
+        complain(c->name, "%s: started without mvld: %s", p->path, objection);
+    else
+        complain(c->name, "MVLD=off: no pass runs");
+    return c->build ? TOOL_FAILED : 0;
+}
+
 static int start(const struct program *p, struct command *c, const char *loader)
 {
-    const char *objection = program_objection(p), *file = p->path, *off = getenv("MVLD");
+    const char *file = p->path;
 
-    if (objection)
-        complain("run", "%s: started without mvld: %s", p->path, objection);
-    else if (off && !strcmp(off, "off"))
-        complain("run", "MVLD=off: no pass runs");
+    if (c->build)
+        setenv("MVLD_FREEZE", "1", 1);
     if (p->kind == PROGRAM_PLAIN) {
         /* [loader] [--argv0 NAME] PATH ARGUMENT... */
         const char *argv0 = c->argv[c->first];
@@ -126,17 +163,18 @@ static int start(const struct program *p, struct command *c, const char *loader)
     }
     fflush(stdout);
     execv(file, c->argv + c->first);
-    complain("run", "%s: %s", file, strerror(errno));
+    complain(c->name, "%s: %s", file, strerror(errno));
     return CANNOT_EXECUTE;
 }
 
-int tool_run(int argc, char **argv)
+static int run(const struct command *blank, const char *usage, int argc, char **argv)
 {
     static const struct option options[] = {REQUEST_OPTIONS,
                                             {"argv0", required_argument, NULL, '0'},
                                             {"loader", required_argument, NULL, 'l'},
                                             {"help", no_argument, NULL, 'h'},
                                             {0}};
+    struct command command = *blank;
     struct request r = {0};
     struct program p;
     const char *argv0 = NULL, *loader = path_loader();
@@ -148,7 +186,7 @@ int tool_run(int argc, char **argv)
         case 'l': loader = optarg; break;
         case 'h': fputs(usage, stdout); return TOOL_OK;
         default:
-            if (request_option(&r, "run", c, optarg))
+            if (request_option(&r, command.name, c, optarg))
                 return TOOL_USAGE;
         }
     }
@@ -156,14 +194,27 @@ int tool_run(int argc, char **argv)
         fputs(usage, stderr);
         return TOOL_USAGE;
     }
-    size_t n = (size_t)(argc - optind), room = 2 * MOST_SCRIPTS + 4;
-    struct command command = {must_alloc(room + n + 1, sizeof(char *)), room};
-    memcpy(command.argv + room, argv + optind, n * sizeof(char *));
+    size_t n = (size_t)(argc - optind);
+    command.first = 2 * MOST_SCRIPTS + 4;
+    command.argv = must_alloc(command.first + n + 1, sizeof(char *));
+    memcpy(command.argv + command.first, argv + optind, n * sizeof(char *));
     status = resolve(&p, &command, argv[optind]);
     if (status)
         return status;
     if (argv0)
         command.argv[command.first] = (char *)argv0;
-    status = program_objection(&p) ? 0 : check_plan(&r, &p);
+    status = program_objection(&p) ? 0 : check_plan(&r, &p, &command);
+    if (!status)
+        status = object(&p, &command);
     return status ? status : start(&p, &command, loader);
+}
+
+int tool_run(int argc, char **argv)
+{
+    return run(&(struct command){.name = "run"}, run_usage, argc, argv);
+}
+
+int tool_build(int argc, char **argv)
+{
+    return run(&(struct command){.name = "build", .build = 1}, build_usage, argc, argv);
 }

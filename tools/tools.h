@@ -18,6 +18,8 @@ struct subcommand {
     const char *summary; /* one line of `mvld --help` */
 };
 
+int tool_build(int argc, char **argv);
+int tool_cache(int argc, char **argv);
 int tool_doctor(int argc, char **argv);
 int tool_run(int argc, char **argv);
 int tool_set_interp(int argc, char **argv);

@@ -36,7 +36,7 @@ static int run(const struct mvld_context *ctx)
     return error;
 }
 
-const struct mvld_pass mvld_pass = {
+__attribute__((visibility("default"))) const struct mvld_pass mvld_pass = {
     .abi = MVLD_PASS_ABI,
     .size = sizeof(struct mvld_pass),
     .name = "answer",

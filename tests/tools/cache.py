@@ -1,0 +1,84 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""`mvld build` and `mvld cache`.
+
+A failure means that an image is not made, or is listed, verified or removed for what
+it is not; or that something that is no image is removed.
+"""
+import os
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+from support import check, contains, equal, finish, run
+
+mvld, loader, answer = map(os.path.abspath, sys.argv[1:4])
+
+with tempfile.TemporaryDirectory() as scratch:
+    scratch = Path(scratch)
+    images = scratch / "cache/mvld/images"
+    program = scratch / "program"
+    shutil.copy("/bin/true", program)
+    config = scratch / "mvld.conf"
+    config.write_text(f"[app]\nmatch = {program}\npasses = answer\n")
+    env = {"XDG_CACHE_HOME": str(scratch / "cache"), "MVLD_CONFIG": str(config),
+           "MVLD_PASS_PATH": os.path.dirname(answer)}
+
+    def cache(*words, code=0):
+        found = run(mvld, "cache", *words, env=env)
+        equal((found[0], found[2]), (code, ""), f"mvld cache {' '.join(map(str, words))}")
+        return found[1]
+
+    def build(program=program, code=0, **more):
+        found = run(mvld, "build", "--loader", loader, program, env=dict(env, **more))
+        equal(found[0], code, f"mvld build: {found[2]}")
+        return found[2] if code else Path(found[1].strip())
+
+    equal(cache("list"), "", "nothing is there")
+    image = build()
+    check(image.parent == images and (image / "image").exists(), f"{image} is an image")
+    contains(cache("list"), f"good        {program}  0.0 MiB of code of 0 of ", "list")
+    contains(cache("verify"), "good ", "verify")
+    equal(cache("prune"), cache("list"), "prune leaves what is good")
+
+    # What is no image, or is being written, is not touched.
+    other = images / "other"
+    other.mkdir()
+    (other / "image").write_text("mine")
+    busy = images / f"{image.name}.{os.getpid()}"
+    busy.mkdir()
+    (scratch / "folder").mkdir()
+    (scratch / "folder" / "image").write_text("mine")
+    equal(cache("prune", "--all", scratch), "", "a folder that holds no images")
+    equal(cache("prune", "--all"), f"good        {image} removed\n", "prune --all")
+    check(not image.exists() and busy.exists() and (other / "image").exists() and
+          (scratch / "folder" / "image").exists(), "only images are removed")
+
+    # Out of date, and damaged.
+    image = build()
+    shutil.copy(program, scratch / "new")
+    (scratch / "new").rename(program)
+    contains(cache("list"), "out of date ", "list")
+    contains(cache("verify"), "is another file now", "verify")
+    contains(cache("prune"), f"out of date {image} removed", "prune")
+    image = build()
+    (image / "image").write_bytes(b"damage")
+    contains(cache("verify", code=1), "damaged ", "verify")
+    (image / "image").unlink()
+    (image / "7-some.so").write_text("rest")
+    contains(cache("prune"), f"damaged     {image} removed", "prune")
+    check(not image.exists(), "the rest of an image is removed")
+    (images / f"{image.name}.999999999").mkdir()
+    contains(cache("prune"), "removed", "what a killed builder left")
+
+    # What cannot be built does not run.
+    shutil.copy("/bin/echo", program)
+    contains(build(code=1, MVLD="off"), "MVLD=off", "switched off")
+    config.write_text("[app]\nmatch = /nothing\npasses = answer\n")
+    contains(build(code=1), "no pass is configured", "no pipeline")
+    config.write_text("[app]\nmatch = *\npasses = nothing\n")
+    contains(build(code=1), "there is no pass 'nothing'", "a wrong pipeline")
+    contains(run(mvld, "cache", "list", "--all", env=env)[2], "Usage", "--all is for prune")
+    equal(run(mvld, "cache", "frob", env=env)[0], 2, "no such action")
+finish()

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * cache.c: `mvld cache`: the frozen images that there are (rimf/frozen.h), whether a
+ * program would still start from them, and away with those from which none would.
+ */
+#include "cache.h"
+#include "frozen.h"
+#include "sys.h"
+#include "tools.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char usage[] =
+    "Usage: mvld cache list|verify|prune [OPTION...] [FOLDER...]\n"
+    "\n"
+    "Frozen images in /var/cache/mvld/images and the user's cache, or in each FOLDER.\n"
+    "\n"
+    "  list     a line each: its state, its program, how much code of how many files\n"
+    "  verify   the same, and compares every byte of code with what was written\n"
+    "  prune    removes those that are damaged or out of date\n"
+    "\n"
+    "  --all    prune: removes all\n"
+    "  --help   this text\n"
+    "\n"
+    "Exit code: 0; 1 when verify found damage or prune could not remove; 2 for wrong\n"
+    "usage.\n";
+
+enum action { LIST, VERIFY, PRUNE };
+
+struct request_of {
+    enum action action;
+    int all, failed;
+};
+
+/* ---- one image ------------------------------------------------------------------ */
+
+/* Why no program would start from the image, or NULL. */
+static char *out_of_date(const struct frozen *f)
+{
+    for (uint32_t i = 0; i < f->header->n_objects; i++) {
+        const struct frozen_object *object = &f->objects[i];
+        const char *name = f->names + object->name;
+        struct sidecar_identity now;
+        struct stat st;
+
+        if (!object->file.inode) /* the vDSO */
+            continue;
+        if (stat(name, &st))
+            return must_print("%s is gone", name);
+        cache_identity(&now, &st);
+        if (!cache_same(&now, &object->file))
+            return must_print("%s is another file now", name);
+    }
+    return NULL;
+}
+
+static char *compare_text(const struct frozen_text *text, int fd, const char *name)
+{
+    char *bytes = must_alloc(text->size, 1), *why = NULL;
+
+    /* Behind the end of the file a mapping has zeros. */
+    if (pread(fd, bytes, text->size, (off_t)text->offset) < 0)
+        why = must_print("%s cannot be read", name);
+    else if (sidecar_hash(bytes, text->size) != text->hash)
+        why = must_print("%s is not what was written", name);
+    free(bytes);
+    return why;
+}
+
+static char *damaged(const struct frozen_file *file)
+{
+    const struct frozen *f = &file->view;
+    char *why = NULL;
+
+    for (uint32_t i = 0; i < f->header->n_texts && !why; i++) {
+        const struct frozen_object *object = &f->objects[f->texts[i].object];
+        const char *name = f->names + object->copy_name, *wrong;
+        struct sidecar_identity now;
+        struct stat st;
+        long fd = cache_open(&rimf_sys_kernel, file->folder, name, S_IFREG, file->user, &st, &wrong);
+
+        if (fd < 0)
+            return must_print("%s: %s", name, wrong);
+        cache_identity(&now, &st);
+        if (!cache_same(&now, &object->copy))
+            why = must_print("%s was changed after it was written", name);
+        else
+            why = compare_text(&f->texts[i], (int)fd, name);
+        close((int)fd);
+    }
+    return why;
+}
+
+static void print_image(const struct frozen *f, const char *state, const char *why)
+{
+    uint64_t bytes = 0;
+    uint32_t copies = 0;
+
+    for (uint32_t i = 0; i < f->header->n_texts; i++)
+        bytes += f->texts[i].size;
+    for (uint32_t i = 0; i < f->header->n_objects; i++)
+        copies += f->names[f->objects[i].copy_name] != '\0';
+    printf("%-12s", state);
+    print_name(stdout, f->names + f->objects[0].name);
+    printf("  %.1f MiB of code of %u of %u files, %u calls relied on", (double)bytes / (1 << 20),
+           copies, f->header->n_objects, f->header->n_words);
+    if (why) {
+        fputs("; ", stdout);
+        print_name(stdout, why);
+    }
+    putchar('\n');
+}
+
+/* A folder without a good image in it: what has a name that we give is removed, and the
+ * folder, when nothing else is in it. */
+static int remove_rest(const char *path)
+{
+    DIR *folder = opendir(path);
+    struct dirent *entry;
+
+    if (!folder)
+        return -1;
+    while ((entry = readdir(folder))) {
+        const char *name = entry->d_name;
+
+        if (!strcmp(name, "image") || name[strspn(name, "0123456789")] == '-')
+            unlinkat(dirfd(folder), name, 0);
+    }
+    closedir(folder);
+    return rmdir(path);
+}
+
+static void prune(struct request_of *r, const char *path, const char *state)
+{
+    const char *why;
+
+    if (frozen_remove(&rimf_sys_kernel, path, geteuid(), &why) && remove_rest(path)) {
+        complain("cache", "%s: cannot be removed", path);
+        r->failed = 1;
+    } else {
+        printf("%-12s%s removed\n", state, path);
+    }
+}
+
+static void look_at(struct request_of *r, const char *path)
+{
+    struct frozen_file file;
+    const char *wrong, *state = "good";
+    char *why = NULL;
+    int error = frozen_map(&file, &rimf_sys_kernel, path, geteuid(), &wrong);
+
+    if (error) {
+        state = "damaged";
+    } else {
+        why = out_of_date(&file.view);
+        state = why ? "out of date" : state;
+        if (!why && r->action != LIST && (why = damaged(&file)))
+            state = "damaged";
+    }
+    r->failed |= r->action == VERIFY && !strcmp(state, "damaged");
+    if (r->action == PRUNE && (r->all || strcmp(state, "good")))
+        prune(r, path, state);
+    else if (error)
+        printf("%-12s%s: %s\n", state, path, wrong);
+    else
+        print_image(&file.view, state, why);
+    if (!error)
+        frozen_unmap(&file, &rimf_sys_kernel);
+    free(why);
+}
+
+/* ---- a folder of images ------------------------------------------------------------- */
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* KEY-KEY, KEY-KEY-direct, and with .PID behind it while it is written. */
+static int is_image(const char *name)
+{
+    static const char hex[] = "0123456789abcdef";
+    const char *rest = name + 33;
+
+    if (strspn(name, hex) != 16 || name[16] != '-' || strspn(name + 17, hex) != 16)
+        return 0;
+    if (!strncmp(rest, "-direct", 7))
+        rest += 7;
+    return !*rest || (*rest == '.' && kill(atoi(rest + 1), 0) && errno == ESRCH);
+}
+
+static void look_into(struct request_of *r, const char *path)
+{
+    DIR *folder = opendir(path);
+    struct dirent *entry;
+    char **images = NULL;
+    size_t n = 0;
+
+    if (!folder) /* no image was ever made there */
+        return;
+    while ((entry = readdir(folder))) {
+        if (!is_image(entry->d_name))
+            continue;
+        images = must_grow(images, n + 1, sizeof *images);
+        images[n++] = must_print("%s/%s", path, entry->d_name);
+    }
+    closedir(folder);
+    qsort(images, n, sizeof *images, by_name);
+    for (size_t i = 0; i < n; i++) {
+        look_at(r, images[i]);
+        free(images[i]);
+    }
+    free(images);
+}
+
+static int read_action(const char *word, enum action *out)
+{
+    static const char *const words[] = {"list", "verify", "prune"};
+
+    for (size_t i = 0; word && i < sizeof words / sizeof *words; i++) {
+        if (!strcmp(word, words[i])) {
+            *out = (enum action)i;
+            return 0;
+        }
+    }
+    return -1;
+}
+
+int tool_cache(int argc, char **argv)
+{
+    static const struct option options[] = {{"all", no_argument, NULL, 'a'},
+                                            {"help", no_argument, NULL, 'h'},
+                                            {0}};
+    struct request_of r = {0};
+    char own[4096];
+    int c;
+
+    while ((c = getopt_long(argc, argv, "h", options, NULL)) != -1) {
+        switch (c) {
+        case 'a': r.all = 1; break;
+        case 'h': fputs(usage, stdout); return TOOL_OK;
+        default: return TOOL_USAGE;
+        }
+    }
+    if (read_action(argv[optind], &r.action) || (r.all && r.action != PRUNE)) {
+        fputs(usage, stderr);
+        return TOOL_USAGE;
+    }
+    for (int i = optind + 1; i < argc; i++)
+        look_into(&r, argv[i]);
+    if (optind + 1 == argc) {
+        look_into(&r, FROZEN_SYSTEM_FOLDER);
+        if (cache_user_folder(own, sizeof own, getenv("XDG_CACHE_HOME"), getenv("HOME"), "images"))
+            look_into(&r, own);
+    }
+    return r.failed ? TOOL_FAILED : TOOL_OK;
+}
