@@ -149,6 +149,7 @@ static const struct mvld_api api = {
     .plt_watcher = plt_watcher,
     .patch_often = rimf_patch_often,
     .depends = rimf_depends,
+    .patch_add_words = rimf_patch_add_words,
 };
 
 const struct mvld_api *rimf_api(void)

@@ -47,6 +47,7 @@ static void release_batch(const struct rimf_patch_host *host, struct mvld_batch 
     host->release(host->cookie, b->regions);
     host->release(host->cookie, b->runs);
     host->release(host->cookie, b->patches);
+    host->release(host->cookie, b->words);
     host->release(host->cookie, b);
 }
 
@@ -162,7 +163,7 @@ struct mvld_batch *rimf_patcher_begin(struct rimf_patcher *p)
         return NULL;
     b->patcher = p;
     b->ascending = 1;
-    b->n = b->n_regions = b->n_runs = 0;
+    b->n = b->n_regions = b->n_runs = b->n_words = 0;
     b->last = 0;
     return b;
 }
@@ -313,26 +314,58 @@ static void close_maps(struct rimf_patcher *p)
         patch_maps_close(&p->maps);
 }
 
-static int commit(struct mvld_batch *b, const char **method)
+/* Patch by patch, the maps being open. */
+static int commit_each(struct mvld_batch *b, const char **method)
 {
     struct rimf_patcher *p = b->patcher;
     size_t refused;
     int r = patch_order(b);
 
-    if (r)
+    if (r) {
+        close_maps(p);
         return fail_all(b, r);
-    p->alone = patch_alone(p->host.sys);
-    r = open_maps(p);
-    if (r)
-        return fail_all(b, r);
+    }
     refused = patch_verify(b);
     close_maps(p);
     if (refused == b->n)
-        return patch_nth(b, 0)->result;
+        return b->n ? patch_nth(b, 0)->result : 0;
     if (!p->alone && refuse_unsafe(b) == 0)
         return -EDEADLK;
     r = apply(b, method);
     return r < 0 ? fail_all(b, r) : 0;
+}
+
+/* The words as they are.  0, or negative errno: nothing has changed. */
+static int commit_words(struct mvld_batch *b, const char **method, size_t *applied)
+{
+    struct rimf_patcher *p = b->patcher;
+    size_t n = 0;
+    int r = patch_words_verify(b, &n);
+
+    close_maps(p);
+    if (r == 0 && n)
+        r = patch_mprotect_runs(b);
+    if (r == 0) {
+        *applied = n;
+        *method = patch_method_mprotect.name;
+    }
+    return r;
+}
+
+static int commit(struct mvld_batch *b, const char **method, size_t *applied)
+{
+    int r;
+
+    b->patcher->alone = patch_alone(b->patcher->host.sys);
+    r = open_maps(b->patcher);
+    if (r == 0 && b->n_words) {
+        if (commit_words(b, method, applied) == 0)
+            return 0;
+        r = patch_words_expand(b);
+        if (r == 0)
+            r = open_maps(b->patcher);
+    }
+    return r ? fail_all(b, r) : commit_each(b, method);
 }
 
 int rimf_patch_commit(struct mvld_batch *b, struct mvld_patch_report *report)
@@ -340,7 +373,7 @@ int rimf_patch_commit(struct mvld_batch *b, struct mvld_patch_report *report)
     const char *method = "none";
     const struct rimf_sys *sys;
     uint64_t signals;
-    size_t applied = 0;
+    size_t applied = 0, refused = 0;
     int r;
 
     if (!b)
@@ -352,7 +385,7 @@ int rimf_patch_commit(struct mvld_batch *b, struct mvld_patch_report *report)
         if (r >= 0) {
             if (r == RIMF_LOCK_INHERITED)
                 patch_adopt();
-            r = b->n ? commit(b, &method) : 0;
+            r = b->n || b->n_words ? commit(b, &method, &applied) : 0;
             rimf_lock_release(sys, b->patcher->host.lock);
         } else {
             fail_all(b, r);
@@ -361,11 +394,12 @@ int rimf_patch_commit(struct mvld_batch *b, struct mvld_patch_report *report)
     }
     if (!report)
         return r;
-    for (size_t i = 0; r == 0 && i < b->n; i++)
-        applied += b->patches[i].result == 0;
-    if (r == 0 && b->n)
-        patch_say(b->patcher, 0, "%zu changes by %s, %zu refused", applied, method,
-                  b->n - applied);
-    *report = (struct mvld_patch_report){applied, b->n - applied, method};
+    for (size_t g = 0; r && g < b->n_words; g++)
+        refused += b->words[g].n;
+    for (size_t i = 0; i < b->n; i++)
+        *(r == 0 && b->patches[i].result == 0 ? &applied : &refused) += 1;
+    if (applied)
+        patch_say(b->patcher, 0, "%zu changes by %s, %zu refused", applied, method, refused);
+    *report = (struct mvld_patch_report){applied, refused, method};
     return r;
 }

@@ -93,6 +93,8 @@ void rimf_patch_often(struct mvld_image *);
 struct mvld_batch *rimf_patch_begin(struct mvld_image *);
 int rimf_patch_add(struct mvld_batch *, uintptr_t address, const void *expect,
                    const void *replace, size_t length);
+int rimf_patch_add_words(struct mvld_batch *, uintptr_t base, const struct mvld_word *,
+                         const uint64_t *expect, const uint64_t *replace, size_t n);
 /* -EDEADLK: this thread is already inside a commit, or between the fork hooks. */
 int rimf_patch_commit(struct mvld_batch *, struct mvld_patch_report *);
 size_t rimf_patch_count(const struct mvld_batch *);

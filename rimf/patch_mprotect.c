@@ -18,15 +18,10 @@
  * executable copy over the pages.  (In a static program whose code shares those
  * pages with the engine it could not run; there is no other way left then.)
  *
- * One mprotect over a hole costs by the page, a pair of calls around it by the
- * call: PATCH_GAP is where both cost the same, 0.15 us a page and 4 us a pair on
- * the machine that was measured (`bench/patch gaps`).  The first batch over a
- * part of a mapping also splits it for good, since the kernel accounts for what
- * was writable once.
+ * The first batch over a part of a mapping splits it for good, since the kernel
+ * accounts for what was writable once.
  */
 #include "patch_private.h"
-
-#define PATCH_GAP (32 * RIMF_PAGE)
 
 extern const char __start_mvld_patch_text[] __attribute__((visibility("hidden")));
 extern const char __stop_mvld_patch_text[] __attribute__((visibility("hidden")));
@@ -61,6 +56,21 @@ static inline __attribute__((always_inline)) long protect(const struct rimf_sys 
     return r;
 }
 
+static inline __attribute__((always_inline)) void write_words(const struct patch_words *group)
+{
+    const struct patch_words words = *group;
+
+    for (size_t i = 0; i < words.n; i++) {
+        uintptr_t at = words.base + words.words[i].offset;
+        unsigned tail = words.words[i].length - 4u;
+        uint64_t bytes = words.replace[i];
+        if (words.expect[i] == bytes)
+            continue;
+        patch_store4(at, (uint32_t)bytes);
+        patch_store4(at + tail, (uint32_t)(bytes >> 8 * tail));
+    }
+}
+
 /* Opens the runs, writes, closes them.  0, or negative errno: nothing written.
  * *open is the number of runs that could not be made executable again; they are
  * moved to the front of the array. */
@@ -79,6 +89,8 @@ PATCH_WINDOW static long window(struct mvld_batch *b, size_t *open)
         if (patch->result == 0)
             patch_copy((void *)patch->address, patch->replace, patch->length);
     }
+    for (size_t i = 0, n = r == 0 ? batch.n_words : 0; i < n; i++)
+        write_words(&batch.words[i]);
     __asm__ volatile("" : : : "memory");
     for (size_t i = 0; i < touched; i++) {
         struct patch_run *run = &b->runs[i];
@@ -91,17 +103,12 @@ PATCH_WINDOW static long window(struct mvld_batch *b, size_t *open)
     return r;
 }
 
-static int apply(struct mvld_batch *b)
+int patch_mprotect_runs(struct mvld_batch *b)
 {
     struct rimf_patcher *p = b->patcher;
     size_t open;
-    long r;
+    long r = patch_mprotect_allowed(p);
 
-    if (!p->alone)
-        return -EBUSY;
-    r = patch_mprotect_allowed(p);
-    if (r == 0)
-        r = patch_runs(b, PATCH_GAP);
     if (r)
         return (int)r;
     if (patch_window_hits(b))
@@ -112,6 +119,13 @@ static int apply(struct mvld_batch *b)
         patch_say(p, -EPERM, "%zu stretches of code, the first at %lx, could not be made executable "
                   "again", open, b->runs[0].start);
     return (int)r;
+}
+
+static int apply(struct mvld_batch *b)
+{
+    int r = b->patcher->alone ? patch_runs(b, PATCH_GAP) : -EBUSY;
+
+    return r ? r : patch_mprotect_runs(b);
 }
 
 const struct patch_method patch_method_mprotect = {"mprotect", apply};

@@ -76,6 +76,18 @@ struct patch_run {
     size_t region;
 };
 
+/* One call of rimf_patch_add_words. */
+struct patch_words {
+    uintptr_t base;
+    const struct mvld_word *words;
+    const uint64_t *expect, *replace;
+    size_t n;
+};
+
+struct patch_span {
+    uintptr_t start, end;
+};
+
 struct mvld_batch {
     struct rimf_patcher *patcher;
     struct mvld_patch *patches; /* as added */
@@ -87,6 +99,8 @@ struct mvld_batch {
     size_t n_regions, regions_capacity;
     struct patch_run *runs; /* by address, made by a method */
     size_t n_runs, runs_capacity;
+    struct patch_words *words;
+    size_t n_words, words_capacity;
 };
 
 struct patch_method {
@@ -131,6 +145,23 @@ int patch_holds(const struct mvld_patch *, const uint8_t *bytes);
 /* When undoing failed: sees which patches are in force, gives the others `err`.
  * Returns 1, for `apply`. */
 int patch_settle(struct mvld_batch *, int err);
+/* 0: the bytes [start, end) lie in code that may be changed; `known` is more such code
+ * around them.  Addresses ascend; `segment` and `known` start as zeros. */
+int patch_place(struct mvld_batch *, uintptr_t start, uintptr_t end, struct mvld_segment *segment,
+                struct patch_span *known);
+/* One more run, unset, or NULL. */
+struct patch_run *patch_run_add(struct mvld_batch *);
+/* The words become patches: 0, or why one does not. */
+int patch_words_expand(struct mvld_batch *);
+/* 0: all words can be written at once, their runs are made, and *n is how many change
+ * something.  Negative: patch_words_expand is to be tried.  (patch_words.c) */
+int patch_words_verify(struct mvld_batch *, size_t *n);
+/* Writes patches and words, whose runs were made: as `apply` of struct patch_method. */
+int patch_mprotect_runs(struct mvld_batch *);
+/* One mprotect over a hole costs by the page, a pair of calls around it by the call:
+ * this is where both cost the same, 0.15 us a page and 4 us a pair on the machine that
+ * was measured (`bench/patch gaps`). */
+#define PATCH_GAP (32 * RIMF_PAGE)
 /* Fills `runs`: patches whose pages are at most `gap` bytes apart and in one region
  * are in one run.  0, -ENOMEM. */
 int patch_runs(struct mvld_batch *, uintptr_t gap);
@@ -155,6 +186,19 @@ static inline __attribute__((always_inline)) void patch_copy(void *to, const voi
         for (size_t i = 0; i < n; i++)
             ((volatile char *)to)[i] = ((const char *)from)[i];
     }
+}
+
+static inline __attribute__((always_inline)) uint32_t patch_load4(uintptr_t at)
+{
+    uint32_t value;
+
+    __builtin_memcpy(&value, (const void *)at, 4);
+    return value;
+}
+
+static inline __attribute__((always_inline)) void patch_store4(uintptr_t at, uint32_t value)
+{
+    __builtin_memcpy((void *)at, &value, 4);
 }
 
 static inline __attribute__((always_inline)) int patch_same(const void *a, const void *b, size_t n)

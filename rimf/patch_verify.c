@@ -127,34 +127,6 @@ int patch_holds(const struct mvld_patch *patch, const uint8_t *bytes)
     return patch_same((const void *)patch->address, bytes, patch->length);
 }
 
-struct patch_span {
-    uintptr_t start, end;
-};
-
-static int verify_one(struct mvld_batch *b, const struct mvld_patch *patch,
-                      struct mvld_segment *segment)
-{
-    const struct rimf_patch_host *host = &b->patcher->host;
-    uintptr_t end = patch->address + patch->length;
-    int r;
-
-    if (patch->address < segment->start || patch->address >= segment->end) {
-        if (host->segment(host->cookie, patch->address, segment)) {
-            segment->start = segment->end = 0;
-            return -EFAULT;
-        }
-    }
-    if (end > segment->end || (segment->prot & (PROT_WRITE | PROT_EXEC)) != PROT_EXEC)
-        return -EFAULT;
-    if (!b->n_regions || end > b->regions[b->n_regions - 1].end ||
-        patch->address < b->regions[b->n_regions - 1].start) {
-        r = map(b, patch->address, end);
-        if (r)
-            return r;
-    }
-    return patch_holds(patch, patch->expect) ? 0 : -ESTALE;
-}
-
 /* What the last answers say of patches to come: [start, end) is executable code of
  * one segment and may be changed. */
 static void remember(const struct mvld_batch *b, const struct mvld_segment *segment,
@@ -167,6 +139,34 @@ static void remember(const struct mvld_batch *b, const struct mvld_segment *segm
         return;
     known->start = segment->start > region->start ? segment->start : region->start;
     known->end = segment->end < region->end ? segment->end : region->end;
+}
+
+static int place(struct mvld_batch *b, uintptr_t start, uintptr_t end,
+                 struct mvld_segment *segment)
+{
+    const struct rimf_patch_host *host = &b->patcher->host;
+
+    if (start < segment->start || start >= segment->end) {
+        if (host->segment(host->cookie, start, segment)) {
+            segment->start = segment->end = 0;
+            return -EFAULT;
+        }
+    }
+    if (end > segment->end || (segment->prot & (PROT_WRITE | PROT_EXEC)) != PROT_EXEC)
+        return -EFAULT;
+    if (!b->n_regions || end > b->regions[b->n_regions - 1].end ||
+        start < b->regions[b->n_regions - 1].start)
+        return map(b, start, end);
+    return 0;
+}
+
+int patch_place(struct mvld_batch *b, uintptr_t start, uintptr_t end,
+                struct mvld_segment *segment, struct patch_span *known)
+{
+    int r = place(b, start, end, segment);
+
+    remember(b, segment, known);
+    return r;
 }
 
 size_t patch_verify(struct mvld_batch *b)
@@ -185,8 +185,10 @@ size_t patch_verify(struct mvld_batch *b)
             patch->result = patch_same((const void *)patch->address, patch->expect,
                                        patch->length) ? 0 : -ESTALE;
         } else {
-            patch->result = verify_one(b, patch, &segment);
-            remember(b, &segment, &known);
+            patch->result = patch_place(b, patch->address, patch->address + patch->length,
+                                        &segment, &known);
+            if (patch->result == 0 && !patch_holds(patch, patch->expect))
+                patch->result = -ESTALE;
         }
         if (taken > patch->address) {
             furthest->result = furthest->result ? furthest->result : -EEXIST;
@@ -238,6 +240,18 @@ static size_t last_before(const struct mvld_batch *b, size_t i, uintptr_t stop)
     return i;
 }
 
+struct patch_run *patch_run_add(struct mvld_batch *b)
+{
+    if (b->n_runs == b->runs_capacity) {
+        void *array = patch_longer(&b->patcher->host, b->runs, b->n_runs, sizeof(*b->runs),
+                                   &b->runs_capacity);
+        if (!array)
+            return NULL;
+        b->runs = array;
+    }
+    return &b->runs[b->n_runs++];
+}
+
 int patch_runs(struct mvld_batch *b, uintptr_t gap)
 {
     struct patch_run *run = NULL;
@@ -258,14 +272,9 @@ int patch_runs(struct mvld_batch *b, uintptr_t gap)
             run->end = i + 1;
             continue;
         }
-        if (b->n_runs == b->runs_capacity) {
-            void *array = patch_longer(&b->patcher->host, b->runs, b->n_runs, sizeof(*run),
-                                       &b->runs_capacity);
-            if (!array)
-                return -ENOMEM;
-            b->runs = array;
-        }
-        run = &b->runs[b->n_runs++];
+        run = patch_run_add(b);
+        if (!run)
+            return -ENOMEM;
         *run = (struct patch_run){start, stop, i, i + 1, region};
         i = last_before(b, i, stop);
         run->end = i + 1;

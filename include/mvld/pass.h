@@ -117,6 +117,14 @@ struct mvld_patch {
     int result;     /* out: 0, or why it was refused */
 };
 
+/* One of many patches, of 4 to 8 bytes.  Its bytes lie in words of their own, the first
+ * in the lowest byte: see patch_add_words. */
+struct mvld_word {
+    uint32_t offset; /* from the base of its array */
+    uint16_t length;
+    uint16_t own;    /* the caller's: never looked at */
+};
+
 struct mvld_patch_report {
     size_t applied, refused;
     const char *method; /* "mprotect", "remap", "selfmem", … */
@@ -266,6 +274,14 @@ struct mvld_api {
      * for no word: the change relies on nothing more.  Nearly free when nothing will be
      * frozen.  0, -ENOMEM, -EINVAL. */
     int (*depends)(struct mvld_image *, const struct mvld_object *object, uintptr_t word);
+
+    /* n patches at base + offset, by ascending address; one whose word of `expect` equals
+     * that of `replace` is left out.  The arrays are not copied: they stay as they are
+     * until patch_end.  patch_count and patch_at list these patches too, in the same
+     * order behind those of patch_add, but only after a commit that refused some, or
+     * failed.  [any thread] -EINVAL, -ENOMEM. */
+    int (*patch_add_words)(struct mvld_batch *, uintptr_t base, const struct mvld_word *,
+                           const uint64_t *expect, const uint64_t *replace, size_t n);
 };
 
 /* Does this mvld have the function? */

@@ -13,7 +13,9 @@
  *   forget.c   objects that are closed
  *   sites.c    recorded calls become sites: decoded, sorted, given to points
  *   select.c   which variant fits the values
- *   bind.c     the difference becomes one batch of patches
+ *   bind.c     what an operation wants of each point
+ *   words.c    what entries and sites hold, and are to hold; write.c  the difference
+ *              becomes one batch of patches
  *   site.c     instructions at call sites; inline.c  bodies that fit into one
  *   engine.c   the lock, the look-ups; operations.c  what interface.h offers
  *
@@ -38,8 +40,7 @@
 
 /* A program that has committed or reverted so often will do so again. */
 #define MV_OFTEN 8
-
-enum mv_pending { MV_SETTLED, MV_PENDING, MV_REFUSED };
+#define MV_UNIT_MAX (UINT32_MAX - 8u) /* how far into its object a word may lie */
 
 struct mv_switch {
     struct mv_switch *next;
@@ -74,9 +75,10 @@ struct mv_point {
     uint8_t dirty;    /* some site or the entry does not hold what it should */
     uint8_t refused, applied; /* patches of the operation under way: any? */
     uint8_t orphaned; /* the pointer variable was closed with its object */
-    uint8_t pad_pending;      /* enum mv_pending */
-    uint64_t pad_now, pad_wanted; /* bytes, as in site.h */
+    uint32_t word;            /* of the entry: index into the unit's words */
+    uint64_t pad_wanted;      /* bytes, as in site.h */
     struct mv_inline inlined; /* of `wanted` */
+    uint32_t slots_of, slots[5]; /* while words are made: of the unit of that number */
     struct multiverse_info_fn info;
 };
 
@@ -84,9 +86,20 @@ struct mv_site {
     uintptr_t address; /* first: see mv_sort */
     struct mv_point *point;
     struct mv_site *next; /* of the same point */
-    uint64_t original, now, wanted; /* bytes, as in site.h */
+    struct mv_unit *unit;
+    uint32_t word;        /* index into the unit's words */
     uint8_t kind, length; /* enum mv_site_kind */
-    uint8_t pending;      /* enum mv_pending */
+};
+
+/* See words.c. */
+enum mv_way { MV_RULE, MV_KEEP, MV_ORIGINAL, MV_EACH };
+struct mv_slot {
+    uint64_t lead;
+    uint32_t to, mask; /* the target's distance from the unit's start */
+    uint8_t way, shift;
+    uint8_t kind, length; /* MV_SITE_NONE: entries */
+    uint32_t n;           /* words */
+    struct mv_point *point; /* NULL: forgotten */
 };
 
 struct mv_entry {
@@ -110,6 +123,13 @@ struct mv_unit {
     struct mv_switch **guards;
     struct mv_site *sites;
     size_t n_points, n_guards, n_sites;
+    /* words.c: arrays by address, in one block of memory with the sites */
+    struct mvld_word *places; /* from the object's start */
+    uint32_t *slot_of;
+    uint64_t *bytes[2], *original; /* as in site.h */
+    struct mv_slot *slots;
+    size_t n_words, n_slots;
+    uint8_t now; /* which of `bytes` says what the words hold */
     uint8_t sites_read;
     uint8_t closing; /* may go while the call lasts: touch none of its memory */
     uint8_t fresh; /* came with the gather under way */
@@ -139,6 +159,7 @@ struct mv_engine {
     struct mv_table by_switch; /* address -> mv_switch */
     struct mv_reply *reply;    /* of the call under way, or NULL */
     uint8_t some_closing;      /* a unit is */
+    uint32_t n_slotted;        /* units whose words were made, so far */
     uint8_t n_asked;           /* operations that the program asked for, up to MV_OFTEN */
     struct mv_engine *other;   /* this one came too late: use that */
     uint8_t forking;           /* between fork_begin and fork_end */
@@ -202,8 +223,21 @@ struct mv_engine *mv_attach(struct mv_engine *, const struct mvld_object *const 
 int mv_read_sites(struct mv_engine *);
 /* Makes the points' lists of sites anew. */
 void mv_link_sites(struct mv_engine *);
-/* The site that starts here, or NULL. */
-struct mv_site *mv_site_at(struct mv_engine *, uintptr_t address);
+
+/* ---- words.c */
+/* Bytes for the arrays of n words. */
+size_t mv_words_size(size_t n);
+/* Makes the words of a unit's sites and entries, in memory for all of them: 0, -ENOMEM. */
+int mv_make_words(struct mv_engine *, struct mv_unit *, void *memory);
+/* Fills what all words are to hold; counts, in each point, sites out of reach. */
+void mv_encode_words(struct mv_unit *);
+/* The same for one whose point needs work. */
+uint64_t mv_word_wanted(const struct mv_unit *, size_t index, int *far);
+void mv_prepare_pad(struct mv_point *);
+/* Does every word hold what we left there? */
+int mv_words_are_intact(const struct mv_unit *);
+/* After a fork out of a commit: what do the words really hold? */
+void mv_repair(struct mv_engine *);
 
 /* ---- select.c */
 void mv_read_switches(struct mv_engine *);
@@ -219,15 +253,15 @@ uint64_t mv_switch_read(const struct mv_switch *);
 int mv_apply(struct mv_engine *, enum mv_action, enum mv_scope, uintptr_t what);
 /* Binds what just came to the state in force. */
 int mv_apply_fresh(struct mv_engine *);
-/* Writes what the selected points want; number of changed functions.  `all`:
- * most are selected, so sites are visited in the order of their addresses. */
-int mv_write(struct mv_engine *, int all);
 /* What is there now counts as seen by the commits so far. */
 void mv_settled(struct mv_engine *);
-/* After a fork out of a commit: what do the sites really hold? */
-void mv_repair(struct mv_engine *);
 /* Does every site and entry of the object hold what we left there? */
 int mv_object_is_intact(struct mv_engine *, const struct mvld_object *);
+
+/* ---- write.c */
+/* Writes what the selected points want; number of changed functions.  `all`: most are
+ * selected, so all words are looked at, in the order of their addresses. */
+int mv_write(struct mv_engine *, int all);
 
 /* ---- inline helpers */
 
@@ -250,6 +284,23 @@ static inline int mv_holds(const struct mvld_object *object, const struct mvld_s
         }
     }
     return 0;
+}
+
+static inline int mv_needs_work(const struct mv_point *point)
+{
+    return point && point->selected && point->dirty;
+}
+
+static inline uintptr_t mv_word_address(const struct mv_unit *unit, size_t i)
+{
+    return unit->object->start + unit->places[i].offset;
+}
+
+static inline int mv_is_far(uintptr_t from, uintptr_t to) /* for rel32 */
+{
+    intptr_t distance = (intptr_t)(to - from);
+
+    return distance != (int32_t)distance;
 }
 
 static inline const struct multiverse_variant *mv_variants(const struct mv_point *point)

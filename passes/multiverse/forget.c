@@ -89,9 +89,21 @@ static void release_unit(struct mv_engine *engine, struct mv_unit *unit)
     for (size_t i = 0; i < unit->n_points; i++)
         mv_count_functions(&unit->points[i], -1);
     mv_release_tables(engine, unit->tables);
+    engine->api->release(engine->image, unit->slots);
     engine->api->release(engine->image, unit->sites);
     engine->api->release(engine->image, unit->points);
     engine->api->release(engine->image, unit);
+}
+
+/* Those whose object is gone. */
+static void forget_points(struct mv_unit *unit)
+{
+    for (size_t i = 0; unit->sites_read && i < unit->n_sites; i++)
+        if (unit->sites[i].point && !unit->sites[i].point->unit->object)
+            unit->sites[i].point = NULL;
+    for (size_t i = 0; i < unit->n_slots; i++)
+        if (unit->slots[i].point && !unit->slots[i].point->unit->object)
+            unit->slots[i].point = NULL;
 }
 
 void mv_removed(struct mv_engine *engine, const struct mvld_object *const *objects, size_t n)
@@ -114,9 +126,7 @@ void mv_removed(struct mv_engine *engine, const struct mvld_object *const *objec
         }
     mv_write(engine, 1); /* a refusal is in the report */
     for (struct mv_unit *u = engine->units; u; u = u->next)
-        for (size_t i = 0; u->sites_read && i < u->n_sites; i++)
-            if (u->sites[i].point && !u->sites[i].point->unit->object)
-                u->sites[i].point = NULL;
+        forget_points(u);
     for (struct mv_unit *u = gone, *next; u; u = next) {
         next = u->next;
         release_unit(engine, u);

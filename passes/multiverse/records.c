@@ -140,6 +140,8 @@ static const char *function_fault(struct mv_unit *unit, const struct multiverse_
     if (pad < body || pad - body > PAD_REACH ||
         !mv_holds(unit->object, &unit->code, pad, MV_PAD_SIZE, PROT_READ | PROT_EXEC))
         return "its entry pad lies outside";
+    if (pad - unit->object->start > MV_UNIT_MAX)
+        return "it lies more than 4 GiB into the object";
     if (is_pointer ? f->n_variants || !f->pointer : !!f->pointer)
         return "it is half a function pointer";
     for (size_t i = 0; i < f->n_variants; i++) {
@@ -241,7 +243,6 @@ static int gather_function(struct mv_engine *engine, struct mv_unit *unit, size_
         mv_refuse(engine, "%s: multiverse function %s: no NOP at its entry", object, name);
         return 0;
     }
-    point->pad_now = MV_PAD_NOP;
     if (record->flags & MULTIVERSE_FUNCTION_POINTER) {
         if (!read_slot(unit, &record->pointer, &point->variable) ||
             !switch_is_readable(engine, point->variable, 8) || point->variable % 8) {

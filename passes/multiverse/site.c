@@ -49,8 +49,7 @@ int mv_site_decode(const uint8_t *code, size_t room, uintptr_t address, struct m
     return 0;
 }
 
-/* A body instead of the call.  1 when it fits. */
-static int encode_body(int jump, unsigned length, const struct mv_inline *body, uint64_t *out)
+int mv_body_encode(int jump, unsigned length, const struct mv_inline *body, uint64_t *out)
 {
     unsigned prefixes = length - body->length;
 
@@ -74,9 +73,11 @@ static int encode_body(int jump, unsigned length, const struct mv_inline *body, 
 int mv_site_encode(enum mv_site_kind kind, unsigned length, uintptr_t address, uintptr_t target,
                    const struct mv_inline *body, uint64_t *out)
 {
-    if (body->usable && encode_body(mv_site_is_jump(kind), length, body, out))
+    struct mv_lead lead = mv_site_lead(kind, length);
+
+    if (body->usable && mv_body_encode(mv_site_is_jump(kind), length, body, out))
         return 1;
-    return mv_site_lead(kind, length, address, target, out);
+    return mv_put_relative(lead.opcode, lead.at, address + lead.next, target, out);
 }
 
 int mv_pad_encode(uintptr_t address, uintptr_t target, uint64_t *out)

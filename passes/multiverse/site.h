@@ -78,16 +78,24 @@ static inline int mv_put_relative(uint64_t opcode, unsigned at, uintptr_t next, 
     return distance == (int32_t)distance;
 }
 
-/* mv_site_encode without a body: what most sites get. */
-static inline int mv_site_lead(enum mv_site_kind kind, unsigned length, uintptr_t address,
-                               uintptr_t target, uint64_t *out)
+/* How a site without a body leads to its target: this opcode, the distance `at` bytes
+ * behind its start, counted from `next` bytes behind it. */
+struct mv_lead {
+    uint64_t opcode;
+    uint8_t at, next;
+};
+
+static inline struct mv_lead mv_site_lead(enum mv_site_kind kind, unsigned length)
 {
     if (mv_site_is_jump(kind)) /* e9 rel32 [90]  jmp target [nop] */
-        return mv_put_relative(length == 6 ? 0x9000000000e9u : 0xe9u, 1, address + 5, target, out);
+        return (struct mv_lead){length == 6 ? 0x9000000000e9u : 0xe9u, 1, 5};
     if (length == 6) /* 67 e8 rel32  addr32 call target */
-        return mv_put_relative(0xe867, 2, address + 6, target, out);
-    return mv_put_relative(0xe8, 1, address + 5, target, out); /* e8 rel32  call target */
+        return (struct mv_lead){0xe867, 2, 6};
+    return (struct mv_lead){0xe8, 1, 5}; /* e8 rel32  call target */
 }
+
+/* A body instead of the call.  1 when it fits. */
+int mv_body_encode(int jump, unsigned length, const struct mv_inline *body, uint64_t *out);
 
 /* The `length` bytes that make a site of this kind at `address` lead to `target`,
  * or hold the body.  1, or 0 when the target is out of reach. */

@@ -83,6 +83,10 @@ static int read_site(struct mv_engine *engine, struct mv_unit *unit,
             return 0;
         }
     }
+    if (address - unit->object->start > MV_UNIT_MAX) {
+        refuse_site(engine, unit, address, "it lies more than 4 GiB into the object");
+        return 0;
+    }
     if (slot % 8 || !mv_holds(unit->object, &unit->data, slot, 8, PROT_READ)) {
         refuse_site(engine, unit, address, "its callee's slot lies outside");
         return 0;
@@ -96,9 +100,9 @@ static int read_site(struct mv_engine *engine, struct mv_unit *unit,
     if (!site->point)
         return 0;
     site->address = address;
+    site->unit = unit;
     site->kind = (uint8_t)decoded.kind;
     site->length = decoded.length;
-    site->original = site->now = mv_bytes_at(address, decoded.length);
     return 1;
 }
 
@@ -169,17 +173,31 @@ static void compact(struct mv_unit *unit)
     unit->n_sites = kept;
 }
 
+/* `fresh`: calls of a point that is bound are not yet. */
+static void link_unit(struct mv_unit *unit, int fresh)
+{
+    /* From the last to the first: the lists then run forwards. */
+    for (size_t i = unit->n_sites; i-- > 0;) {
+        struct mv_site *site = &unit->sites[i];
+
+        if (!site->point)
+            continue;
+        site->next = site->point->sites;
+        site->point->sites = site;
+        site->point->n_sites++;
+        site->point->dirty |= fresh && site->point->target;
+    }
+}
+
 static int read_unit(struct mv_engine *engine, struct mv_unit *unit)
 {
-    size_t n = 0;
+    size_t n = 0, most = unit->n_sites, bytes = most * sizeof *unit->sites;
 
-    if (unit->n_sites) {
-        unit->sites = engine->api->alloc(engine->image, unit->n_sites * sizeof *unit->sites);
-        if (!unit->sites)
-            return mv_fail(engine, ENOMEM, "%s: out of memory for its %zu call sites",
-                           unit->object->name, unit->n_sites);
-    }
-    unit->sites_read = 1;
+    unit->sites = engine->api->alloc(engine->image,
+                                     bytes + mv_words_size(most + unit->n_points) + 1);
+    if (!unit->sites)
+        return mv_fail(engine, ENOMEM, "%s: out of memory for its %zu call sites",
+                       unit->object->name, most);
     for (struct mv_tables *t = unit->tables; t; t = t->next)
         for (uintptr_t at = t->callsites; at < t->callsites_end;
              at += sizeof(struct multiverse_callsite))
@@ -190,15 +208,15 @@ static int read_unit(struct mv_engine *engine, struct mv_unit *unit)
     compact(unit);
     refuse_on_pads(engine, unit);
     compact(unit);
-    /* From the last to the first: the lists then run forwards. */
-    for (size_t i = unit->n_sites; i-- > 0;) {
-        struct mv_site *site = &unit->sites[i];
-
-        site->next = site->point->sites;
-        site->point->sites = site;
-        site->point->n_sites++;
-        site->point->dirty |= site->point->target != 0;
+    if (mv_make_words(engine, unit, (char *)unit->sites + bytes)) {
+        engine->api->release(engine->image, unit->sites);
+        unit->sites = NULL;
+        unit->n_sites = most;
+        return mv_fail(engine, ENOMEM, "%s: out of memory for its %zu call sites",
+                       unit->object->name, most);
     }
+    unit->sites_read = 1;
+    link_unit(unit, 1);
     return 0;
 }
 
@@ -220,26 +238,7 @@ void mv_link_sites(struct mv_engine *engine)
             u->points[i].sites = NULL;
             u->points[i].n_sites = 0;
         }
-    for (struct mv_unit *u = engine->units; u; u = u->next) {
-        for (size_t i = u->sites_read ? u->n_sites : 0; i-- > 0;) {
-            struct mv_site *site = &u->sites[i];
-
-            if (!site->point)
-                continue;
-            site->next = site->point->sites;
-            site->point->sites = site;
-            site->point->n_sites++;
-        }
-    }
-}
-
-struct mv_site *mv_site_at(struct mv_engine *engine, uintptr_t address)
-{
-    for (struct mv_unit *u = engine->units; u; u = u->next) {
-        size_t at = u->sites_read ? first_behind(u, address) : u->n_sites;
-
-        if (at < u->n_sites && u->sites[at].address == address)
-            return &u->sites[at];
-    }
-    return NULL;
+    for (struct mv_unit *u = engine->units; u; u = u->next)
+        if (u->sites_read)
+            link_unit(u, 0);
 }

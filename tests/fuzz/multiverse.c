@@ -227,6 +227,17 @@ static int add(struct mvld_batch *b, uintptr_t address, const void *expect, cons
     return 0;
 }
 
+static int add_words(struct mvld_batch *b, uintptr_t base, const struct mvld_word *words,
+                     const uint64_t *expect, const uint64_t *replace, size_t n)
+{
+    int err = 0;
+
+    for (size_t i = 0; i < n && !err; i++)
+        if (expect[i] != replace[i])
+            err = add(b, base + words[i].offset, &expect[i], &replace[i], words[i].length);
+    return err;
+}
+
 static int commit(struct mvld_batch *b, struct mvld_patch_report *report)
 {
     for (size_t i = 0; i < b->n; i++) {
@@ -313,7 +324,7 @@ static const struct mvld_api api = {
     .plt_target = plt_target, .patch_begin = begin, .patch_add = add, .patch_commit = commit,
     .patch_count = count, .patch_at = nth, .patch_end = end, .alloc = allocate,
     .release = release, .fail = fail, .last_error = last_error, .log = no_log,
-    .log_enabled = no_category,
+    .log_enabled = no_category, .patch_add_words = add_words,
 };
 
 /* ---- one input ------------------------------------------------------------------ */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * patch_faults METHOD [threads | often]: every system call of a batch fails once, with
+ * patch_faults METHOD [threads | often | words]: every system call of a batch fails once, with
  * each error; then kinds of calls fail for good from the n-th on.  A failure
  * means that a process that is short of memory, or whose rights change, is left
  * with half a batch, with code that cannot be executed, or without signals.
@@ -19,11 +19,31 @@ static const uint8_t old[5] = {0xe9, 1, 2, 3, 4}; /* jmp rel32, never run */
 static const uint8_t new[5] = {0xe8, 5, 6, 7, 8}; /* call rel32 */
 
 static struct patch_text t;
+static int words;
+
+static struct mvld_batch *batch_of_words(const uint8_t *from, const uint8_t *to)
+{
+    static struct mvld_word where[PATCHES];
+    static uint64_t before[PATCHES], after[PATCHES];
+    struct mvld_batch *b = rimf_patcher_begin(t.patcher);
+
+    CHECK(b);
+    for (size_t i = 0; i < PATCHES; i++) {
+        where[i] = (struct mvld_word){(uint32_t)places[i], 5, 0};
+        memcpy(&before[i], from, 5);
+        memcpy(&after[i], to, 5);
+    }
+    CHECK(rimf_patch_add_words(b, (uintptr_t)t.code, where, before, after, PATCHES) == 0);
+    return b;
+}
 
 static struct mvld_batch *batch(const uint8_t *from, const uint8_t *to)
 {
-    struct mvld_batch *b = rimf_patcher_begin(t.patcher);
+    struct mvld_batch *b;
 
+    if (words)
+        return batch_of_words(from, to);
+    b = rimf_patcher_begin(t.patcher);
     CHECK(b);
     for (size_t i = 0; i < PATCHES; i++)
         CHECK(rimf_patch_add(b, (uintptr_t)t.code + places[i], from, to, 5) == 0);
@@ -150,6 +170,7 @@ int main(int argc, char **argv)
         patch_park_thread();
     if (argc > 2 && !strcmp(argv[2], "often"))
         rimf_patcher_often(t.patcher);
+    words = argc > 2 && !strcmp(argv[2], "words");
     CHECK(rimf_patcher_set_method(t.patcher, method) == 0);
     each_call_once();
     each_kind_for_good();

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * write.c: from what the points want to bytes in memory.
+ *
+ * An operation marks points and decides what each wants (bind.c).  What is here writes
+ * the difference as one batch: the entry pad of each point and each of its sites.
+ *
+ *     point    wanted ≠ target ──► words ──► batch ──► now, target
+ *
+ * Nothing is taken for done before the patch engine says so: what it refused keeps the
+ * bytes it had, its point stays dirty, and the next operation tries again.
+ *
+ * An operation on everything gives the patch engine the arrays of whole units, which
+ * it reads without a copy; one on few functions adds their words one by one.  Both leave
+ * the same: for each word that differs a patch, in the order in which each_word() comes
+ * to it.
+ *
+ * A site out of reach gets its original bytes: it calls the generic, whose entry jumps to
+ * the variant.  An entry out of reach leaves the whole point unbound, since half of the
+ * calls would go one way and half the other.
+ */
+#include "engine.h"
+
+struct batch {
+    struct mv_engine *engine;
+    struct mvld_batch *patches;
+    int all;
+    int err;
+    size_t next; /* of the patches: the one of the word that comes next */
+};
+
+/* What the entry should hold, and the body that sites may take over. */
+static void prepare_point(struct batch *batch, struct mv_point *point)
+{
+    point->applied = point->refused = 0;
+    point->n_far = 0;
+    point->inlined = (struct mv_inline){0};
+    if (point->wanted && mv_is_far(point->pad + MV_PAD_SIZE, point->wanted)) {
+        mv_report(batch->engine, "%s: %s: %p is out of reach: left as it is",
+                  point->unit->object->name, mv_point_name(point), (void *)point->wanted);
+        point->wanted = 0;
+        point->wanted_variant = -1;
+    }
+    if (point->wanted != point->target)
+        point->dirty = 1;
+    if (!point->dirty)
+        return;
+    if (point->wanted_variant >= 0) {
+        const struct multiverse_variant *v = &mv_variants(point)[point->wanted_variant];
+
+        mv_inline_read((const uint8_t *)point->wanted, v->body_size, &point->inlined);
+    }
+    mv_prepare_pad(point);
+}
+
+/* ---- the batch */
+
+static void add_unit(struct batch *batch, struct mv_unit *unit)
+{
+    const struct mvld_api *api = batch->engine->api;
+    const uint64_t *now = unit->bytes[unit->now], *wanted = unit->bytes[!unit->now];
+
+    mv_encode_words(unit);
+    if (MVLD_API_HAS(api, patch_add_words)) {
+        batch->err = api->patch_add_words(batch->patches, unit->object->start, unit->places, now,
+                                          wanted, unit->n_words);
+        return;
+    }
+    for (size_t i = 0; i < unit->n_words && !batch->err; i++)
+        if (now[i] != wanted[i])
+            batch->err = api->patch_add(batch->patches, mv_word_address(unit, i), &now[i],
+                                        &wanted[i], unit->places[i].length);
+}
+
+static void add_word(struct batch *batch, struct mv_unit *unit, size_t i)
+{
+    const struct mvld_api *api = batch->engine->api;
+    uint64_t *now = &unit->bytes[unit->now][i], *wanted = &unit->bytes[!unit->now][i];
+    struct mv_point *point = unit->slots[unit->slot_of[i]].point;
+    int far = 0;
+
+    *wanted = mv_word_wanted(unit, i, &far);
+    point->n_far += (uint32_t)far;
+    if (*now != *wanted)
+        batch->err = api->patch_add(batch->patches, mv_word_address(unit, i), now, wanted,
+                                    unit->places[i].length);
+}
+
+/* The words of the points that need work, point by point. */
+static void few(struct batch *batch, void (*visit)(struct batch *, struct mv_unit *, size_t))
+{
+    for (struct mv_unit *u = batch->engine->units; u; u = u->next)
+        for (size_t i = 0; i < u->n_points && !batch->err; i++) {
+            if (!mv_needs_work(&u->points[i]))
+                continue;
+            visit(batch, u, u->points[i].word);
+            for (struct mv_site *s = u->points[i].sites; s && !batch->err; s = s->next)
+                visit(batch, s->unit, s->word);
+        }
+}
+
+static int is_open(const struct mv_unit *unit)
+{
+    return unit->sites_read && !unit->closing;
+}
+
+static void fill(struct batch *batch)
+{
+    if (!batch->all)
+        few(batch, add_word);
+    for (struct mv_unit *u = batch->all ? batch->engine->units : NULL; u && !batch->err;
+         u = u->next)
+        if (is_open(u))
+            add_unit(batch, u);
+}
+
+/* ---- what became of it */
+
+/* A line a function: under a plain ld.so libraries are far from a PIE. */
+static void report_far(struct mv_engine *engine)
+{
+    for (struct mv_unit *u = engine->units; u; u = u->next)
+        for (size_t i = 0; i < u->n_points; i++)
+            if (u->points[i].selected && u->points[i].n_far)
+                mv_report(engine, "%s: %s: out of reach of %u call sites, which call its entry",
+                          u->object->name, mv_point_name(&u->points[i]), u->points[i].n_far);
+}
+
+static const char *reason(int result)
+{
+    switch (-result) {
+    case ESTALE:
+        return "its bytes are not those that were written by the linker or by us";
+    case EFAULT:
+        return "it is not in executable memory of an object";
+    case EEXIST:
+        return "it overlaps another change";
+    case EDEADLK:
+        return "it cannot be changed safely while other threads run";
+    case EPERM: case EACCES:
+        return "this process may not change its code";
+    }
+    return "the system refused";
+}
+
+/* One word of a point that needs work, in a batch that was refused in part or whole. */
+static void settle_word(struct batch *batch, struct mv_unit *unit, size_t i)
+{
+    const struct mvld_api *api = batch->engine->api;
+    uint64_t *now = &unit->bytes[unit->now][i], wanted = unit->bytes[!unit->now][i];
+    const struct mv_slot *slot = &unit->slots[unit->slot_of[i]];
+    const struct mvld_patch *patch;
+
+    if (*now == wanted)
+        return;
+    patch = api->patch_at(batch->patches, batch->next++);
+    if (!patch || patch->result) {
+        slot->point->refused = 1;
+        if (patch)
+            mv_report(batch->engine, "%s at %p: %s",
+                      slot->kind == MV_SITE_NONE ? "entry" : "call site",
+                      (void *)patch->address, reason(patch->result));
+    } else {
+        *now = wanted;
+        slot->point->applied = 1;
+    }
+}
+
+static void each_word(struct batch *batch,
+                      void (*visit)(struct batch *, struct mv_unit *, size_t))
+{
+    if (!batch->all)
+        few(batch, visit);
+    for (struct mv_unit *u = batch->all ? batch->engine->units : NULL; u; u = u->next)
+        for (size_t i = 0; is_open(u) && i < u->n_words; i++)
+            if (mv_needs_work(u->slots[u->slot_of[i]].point))
+                visit(batch, u, i);
+}
+
+static void accept_word(struct batch *batch, struct mv_unit *unit, size_t i)
+{
+    (void)batch;
+    unit->bytes[unit->now][i] = unit->bytes[!unit->now][i];
+}
+
+/* Everything was applied. */
+static void accept(struct batch *batch)
+{
+    if (!batch->all)
+        few(batch, accept_word);
+    for (struct mv_unit *u = batch->all ? batch->engine->units : NULL; u; u = u->next)
+        if (is_open(u))
+            u->now = !u->now;
+}
+
+/* 1 when the point's binding changed. */
+static int settle_point(struct batch *batch, struct mv_point *point)
+{
+    int changed = 0;
+
+    if (point->applied || !point->refused) {
+        changed = point->target != point->wanted;
+        point->target = point->wanted;
+        point->variant = point->wanted_variant;
+    }
+    point->dirty = point->refused;
+    /* The stubs of one function pointer are one function. */
+    return changed && (!point->variable || point->orphaned ||
+                       mv_table_get(&batch->engine->points, point->variable) == point);
+}
+
+static int settle_points(struct batch *batch, int failed)
+{
+    int changed = 0;
+
+    for (struct mv_unit *u = batch->engine->units; u; u = u->next)
+        for (size_t i = 0; i < u->n_points; i++) {
+            u->points[i].refused |= failed != 0;
+            if (mv_needs_work(&u->points[i]))
+                changed += settle_point(batch, &u->points[i]);
+            u->points[i].selected = 0;
+        }
+    return changed;
+}
+
+/* 0, or negative errno: nothing was changed. */
+static int commit(struct batch *batch)
+{
+    struct mv_engine *engine = batch->engine;
+    struct mvld_patch_report report = {0};
+    int err = engine->api->patch_commit(batch->patches, &report);
+
+    /* Every single patch was refused, each for its reason. */
+    int each = err == -ESTALE || err == -EFAULT || err == -EEXIST;
+
+    if (err && !each)
+        return mv_fail(engine, err == -EACCES ? EPERM : -err, "nothing was changed: %s",
+                       engine->api->last_error(engine->image));
+    if (each || report.refused)
+        each_word(batch, settle_word);
+    else
+        accept(batch);
+    return 0;
+}
+
+int mv_write(struct mv_engine *engine, int all)
+{
+    struct batch batch = {.engine = engine, .patches = engine->api->patch_begin(engine->image)};
+    int changed, err;
+
+    batch.all = all | engine->some_closing; /* the way that knows a site's unit */
+    if (!batch.patches)
+        return mv_fail(engine, ENOMEM, "out of memory for a batch of patches");
+    for (struct mv_unit *u = engine->units; u; u = u->next)
+        for (size_t i = 0; i < u->n_points; i++)
+            if (u->points[i].selected)
+                prepare_point(&batch, &u->points[i]);
+    fill(&batch);
+    report_far(engine);
+    err = batch.err ? mv_fail(engine, ENOMEM, "out of memory for a batch of patches")
+                    : commit(&batch);
+    changed = settle_points(&batch, err);
+    engine->api->patch_end(batch.patches);
+    return err ? err : changed;
+}
