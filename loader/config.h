@@ -58,6 +58,7 @@ struct config_text {
     const char *file;
     const char *text;
     size_t length;
+    int lasting; /* a block of it need not be copied */
 };
 
 /* The block that won so far. */
@@ -74,8 +75,8 @@ struct config_block {
 int config_scan(const struct pipeline_query *, struct arena *, const struct config_text *,
                 struct config_block *winner, const struct why *);
 /* Checks a key of [app]; `value` may be a list. */
-int config_check_app(struct ini_slice key, struct ini_slice value, const char *file, unsigned line,
-                     const struct why *);
+int config_check_app(struct arena *, struct ini_slice key, struct ini_slice value,
+                     const char *file, unsigned line, const struct why *);
 
 /* config_tunables.c */
 int config_tunables(struct arena *, const char *tunables, struct config *, const struct why *);

@@ -2,9 +2,9 @@
  *
  * loader/config_block.c: [app] blocks.
  *
- * A file is walked once, without memory, to check its syntax and to see which of
- * its [app] blocks match.  Only the text of a block that matches is kept; the
- * text of the last one is then walked again into entries.
+ * A file is walked once, to check its syntax and to see which of its [app] blocks
+ * match.  Only the text of a block that matches is kept; the text of the last one is
+ * then walked again into entries.
  */
 #include "base.h"
 #include "config.h"
@@ -42,9 +42,14 @@ static int hex_digit(char c)
     return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
+static int no_memory(const struct why *why)
+{
+    return refuse(why, ENOMEM, "there is no memory for the configuration");
+}
+
 /* Element of `match` as text.  0 or -EINVAL with the sentence. */
-static int match_text(struct ini_slice element, char text[INI_LINE_MAX + 1], const char *file,
-                      unsigned line, const struct why *why)
+static int match_text(struct ini_slice element, char *text, const char *file, unsigned line,
+                      const struct why *why)
 {
     struct shown shown;
     const char *hex;
@@ -142,16 +147,18 @@ static int check_passes(struct ini_slice list, const char *file, unsigned line,
     return 0;
 }
 
-static int check_match(struct ini_slice list, const char *file, unsigned line,
-                       const struct why *why)
+static int check_match(struct arena *arena, struct ini_slice list, const char *file,
+                       unsigned line, const struct why *why)
 {
-    char text[INI_LINE_MAX + 1];
     struct ini_slice element;
 
     if (!list.length)
         return refuse_at(why, EINVAL, file, line, "'match' is empty");
     while (ini_list_next(&list, &element)) {
-        int error = match_text(element, text, file, line, why);
+        struct arena_mark mark = arena_mark(arena);
+        char *text = arena_alloc(arena, element.length + 1);
+        int error = text ? match_text(element, text, file, line, why) : no_memory(why);
+        arena_release(arena, mark);
         if (error)
             return error;
     }
@@ -167,14 +174,14 @@ static size_t app_key(struct ini_slice key)
     return i;
 }
 
-int config_check_app(struct ini_slice key, struct ini_slice value, const char *file, unsigned line,
-                     const struct why *why)
+int config_check_app(struct arena *arena, struct ini_slice key, struct ini_slice value,
+                     const char *file, unsigned line, const struct why *why)
 {
     struct shown shown;
 
     switch (app_key(key)) {
     case 0:
-        return check_match(value, file, line, why);
+        return check_match(arena, value, file, line, why);
     case 1:
         return check_passes(value, file, line, why);
     case 2:
@@ -217,13 +224,13 @@ static int end_block(struct scan *s, const char *end)
     size_t length = (size_t)(end - s->start);
     struct config_block block = {
         .file = arena_copy(s->arena, s->text->file, rimf_strlen(s->text->file)),
-        .text = arena_copy(s->arena, s->start, length),
+        .text = s->text->lasting ? s->start : arena_copy(s->arena, s->start, length),
         .length = length,
         .line = s->line,
         .match = arena_copy(s->arena, s->matched.at, s->matched.length),
     };
     if (!block.file || !block.text || !block.match)
-        return refuse(s->why, ENOMEM, "there is no memory for the configuration");
+        return no_memory(s->why);
     *s->winner = block;
     return 0;
 }
@@ -249,16 +256,20 @@ static int on_section(struct scan *s, const struct ini_item *item)
     return error;
 }
 
-static void try_match(struct scan *s, struct ini_slice list)
+static int try_match(struct scan *s, struct ini_slice list)
 {
-    char text[INI_LINE_MAX + 1];
     struct ini_slice element;
 
-    while (ini_list_next(&list, &element))
-        if (ini_text(element, text) > 0 && program_is(s->query, text)) {
+    while (!s->matched.at && ini_list_next(&list, &element)) {
+        struct arena_mark mark = arena_mark(s->arena);
+        char *text = arena_alloc(s->arena, element.length + 1);
+        if (!text)
+            return no_memory(s->why);
+        if (ini_text(element, text) > 0 && program_is(s->query, text))
             s->matched = element;
-            return;
-        }
+        arena_release(s->arena, mark);
+    }
+    return 0;
 }
 
 static int on_key(struct scan *s, const struct ini_item *item)
@@ -272,7 +283,7 @@ static int on_key(struct scan *s, const struct ini_item *item)
                          "'%s' stands before the first [app]", show(item->name, &shown));
     if (!s->in_app)
         return 0; /* the pass knows its keys, this reader does not */
-    int error = config_check_app(item->name, item->value, file, item->line, s->why);
+    int error = config_check_app(s->arena, item->name, item->value, file, item->line, s->why);
     if (error)
         return error;
     index = app_key(item->name);
@@ -280,9 +291,7 @@ static int on_key(struct scan *s, const struct ini_item *item)
         return refuse_at(s->why, EINVAL, file, item->line, "'%s' is said twice in this [app]",
                          app_keys[index]);
     s->seen |= 1u << index;
-    if (index == 0)
-        try_match(s, item->value);
-    return 0;
+    return index == 0 ? try_match(s, item->value) : 0;
 }
 
 int config_scan(const struct pipeline_query *query, struct arena *arena,

@@ -8,7 +8,7 @@
  *     $MVLD_CONFIG
  *
  * This runs in every process, and most have no configuration: a missing folder
- * costs one failing openat, a file is read into the stack.  Whatever stands where
+ * costs one failing openat, and no memory.  Whatever stands where
  * a file is expected (a FIFO, a device, a folder, 100 MB) ends in a sentence,
  * never in waiting.
  */
@@ -20,7 +20,7 @@
 #include <sys/stat.h>
 
 #define FILE_MAX (1024 * 1024UL)
-#define ON_STACK 8192UL
+#define SMALL 8192UL /* a block of such a file is kept where it was read to */
 #define PATH_SIZE 4096UL
 #define USER_FOLDER_SIZE 1024UL /* small: every exec pays for stack that is new to it */
 
@@ -96,29 +96,36 @@ static long read_whole(const struct rimf_sys *sys, int fd, char *to, size_t size
     return (long)n;
 }
 
-static int scan_from(const struct reader *r, const char *path, int fd, char *to, size_t size)
+static int scan_from(const struct reader *r, const char *path, int fd, char *to, size_t size,
+                     int lasting)
 {
     long length = read_whole(r->query->sys, fd, to, size);
 
     if (length < 0)
         return refuse_at(r->why, (int)-length, path, 0, "the file cannot be read (error %ld)",
                          -length);
-    struct config_text text = {path, to, (size_t)length};
+    struct config_text text = {path, to, (size_t)length, lasting};
     return config_scan(r->query, r->arena, &text, r->winner, r->why);
 }
 
 static int scan_small(const struct reader *r, const char *path, int fd, size_t size)
 {
-    char text[ON_STACK];
+    const struct config_block before = *r->winner;
+    struct arena_mark mark = arena_mark(r->arena);
+    char *text = arena_alloc(r->arena, size);
+    int error = text ? scan_from(r, path, fd, text, size, 1)
+                     : refuse(r->why, ENOMEM, "there is no memory to read %s", path);
 
-    return scan_from(r, path, fd, text, size);
+    if (r->winner->text == before.text)
+        arena_release(r->arena, mark);
+    return error;
 }
 
 static int scan_large(const struct reader *r, const char *path, int fd, size_t size)
 {
     struct arena pages = {.sys = r->query->sys};
     char *text = arena_alloc(&pages, size);
-    int error = text ? scan_from(r, path, fd, text, size)
+    int error = text ? scan_from(r, path, fd, text, size, 0)
                      : refuse(r->why, ENOMEM, "there is no memory to read %s", path);
 
     arena_free(&pages);
@@ -148,7 +155,7 @@ static int read_file(const struct reader *r, int folder, const char *name, const
     else if ((uint64_t)st.st_size > FILE_MAX)
         error = refuse_at(r->why, EFBIG, path, 0, "the file is larger than 1 MiB");
     else if (!(error = trusted(r, path, &st, trust)))
-        error = ((uint64_t)st.st_size <= ON_STACK ? scan_small : scan_large)(
+        error = ((uint64_t)st.st_size <= SMALL ? scan_small : scan_large)(
             r, path, (int)fd, (size_t)st.st_size);
     sys_close(sys, (int)fd);
     return error;
@@ -222,7 +229,7 @@ static int is_conf(const char *name)
 
 static int list_folder(const struct reader *r, int fd, const char *path, struct name **out)
 {
-    char buffer[2048] __attribute__((aligned(8)));
+    char buffer[1024] __attribute__((aligned(8)));
 
     for (;;) {
         long got = SYS3(r->query->sys, SYS_getdents64, fd, buffer, sizeof(buffer));
@@ -257,19 +264,27 @@ static int folder_trusted(const struct reader *r, int fd, const char *path, enum
     return trusted(r, path, &st, trust);
 }
 
+static int read_in_folder(const struct reader *r, int fd, const char *path, const char *name,
+                          enum trust trust)
+{
+    size_t size = rimf_strlen(path) + rimf_strlen(name) + 2;
+    char *file = size < PATH_SIZE ? arena_alloc(r->arena, size) : NULL;
+
+    if (!file)
+        return refuse_at(r->why, ENAMETOOLONG, path, 0, "a name in it is too long");
+    rimf_format(file, size, "%s/%s", path, name);
+    return read_file(r, fd, name, file, trust, 1);
+}
+
 static int read_open_folder(const struct reader *r, int fd, const char *path, enum trust trust)
 {
-    char file[PATH_SIZE];
     struct name *names = NULL;
     int error = folder_trusted(r, fd, path, trust);
 
     if (!error)
         error = list_folder(r, fd, path, &names);
-    for (names = sort(names); names && !error; names = names->next) {
-        if (rimf_format(file, sizeof(file), "%s/%s", path, names->text) >= sizeof(file))
-            return refuse_at(r->why, ENAMETOOLONG, path, 0, "a name in it is too long");
-        error = read_file(r, fd, names->text, file, trust, 1);
-    }
+    for (names = sort(names); names && !error; names = names->next)
+        error = read_in_folder(r, fd, path, names->text, trust);
     return error;
 }
 

@@ -66,7 +66,7 @@ static int put_item(struct arena *arena, char *item, struct config *config, cons
         if (rimf_streq(entry.key, "match"))
             return refuse_at(why, EINVAL, CONFIG_TUNABLES, 0,
                              "app.match cannot be set: the program is this one");
-        int error = config_check_app(key, entry.raw, CONFIG_TUNABLES, 0, why);
+        int error = config_check_app(arena, key, entry.raw, CONFIG_TUNABLES, 0, why);
         if (error)
             return error;
     }

@@ -123,20 +123,22 @@ static void remember_log(struct loader *l)
 
 static void open_log(struct loader *l, const char *output)
 {
-    char name[4096];
     long fd = 2, high;
 
     if (output && *output) {
-        size_t n = rimf_format(name, sizeof name, "%s.%ld", output,
-                               SYS3(l->sys, SYS_getpid, 0, 0, 0));
+        size_t size = rimf_strlen(output) + sizeof ".-9223372036854775808";
+        char *name = rimf_heap_alloc(&l->heap, size);
 
+        if (name)
+            rimf_format(name, size, "%s.%ld", output, SYS3(l->sys, SYS_getpid, 0, 0, 0));
         /* In /tmp somebody else may have left a link there, or a FIFO without a reader.
          * The lines hold addresses, which are nobody else's business. */
-        fd = n < sizeof name ? sys_openat(l->sys, name,
-                                          O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY |
-                                              O_NOFOLLOW | O_NONBLOCK,
-                                          0600)
-                             : -1;
+        fd = name ? sys_openat(l->sys, name,
+                               O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY |
+                                   O_NOFOLLOW | O_NONBLOCK,
+                               0600)
+                  : -ENOMEM;
+        rimf_heap_release(&l->heap, name);
         if (sys_failed(fd)) {
             say(l->sys, 2, "mvld: cannot open the file of MVLD_DEBUG_OUTPUT\n");
             return;

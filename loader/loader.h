@@ -193,6 +193,10 @@ struct loader {
     uintptr_t vdso_bias;
 
     uint64_t at[STAGES]; /* nanoseconds, under MVLD_DEBUG=statistics */
+
+    /* Most programs need no more, and only the page of this struct is touched by all. */
+    _Alignas(16) char first_memory[1024]; /* of `heap` */
+    _Alignas(16) char plan_memory[6144];
 };
 
 /* entry.S */

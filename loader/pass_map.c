@@ -46,12 +46,6 @@ int pass_holds(const struct pass_object *o, uintptr_t address, size_t length, ui
 
 /* ---- headers ------------------------------------------------------------------ */
 
-/* Headers nearly always follow each other: one read brings both. */
-struct headers {
-    Elf64_Ehdr e;
-    Elf64_Phdr phdr[HEADERS_MAX];
-};
-
 static int judge_header(struct mapping *m, const Elf64_Ehdr *e)
 {
     if (memcmp(e->e_ident, ELFMAG, SELFMAG) != 0)
@@ -68,26 +62,27 @@ static int judge_header(struct mapping *m, const Elf64_Ehdr *e)
     return 0;
 }
 
+/* Headers nearly always follow each other: one read brings both. */
 static int read_headers(struct mapping *m, int fd)
 {
-    struct headers h;
+    struct headers *h = &m->headers;
     struct stat st;
 
     if (SYS3(m->sys, SYS_fstat, fd, &st, 0) || !S_ISREG(st.st_mode))
         return REFUSE(m, "this is no regular file");
     m->file_size = (uint64_t)st.st_size;
     cache_identity(&m->out->identity, &st);
-    long got = sys_pread(m->sys, fd, &h, sizeof(h), 0);
-    if (got < (long)sizeof(h.e))
+    long got = sys_pread(m->sys, fd, h, sizeof(*h), 0);
+    if (got < (long)sizeof(h->e))
         return REFUSE(m, "the file is truncated in its headers");
-    int error = judge_header(m, &h.e);
+    int error = judge_header(m, &h->e);
     if (error)
         return error;
-    m->n = h.e.e_phnum;
+    m->n = h->e.e_phnum;
+    m->phdr = h->phdr;
     size_t size = m->n * sizeof(Elf64_Phdr);
-    if (h.e.e_phoff == sizeof(h.e) && got >= (long)(sizeof(h.e) + size))
-        memcpy(m->phdr, h.phdr, size);
-    else if (sys_pread(m->sys, fd, m->phdr, size, h.e.e_phoff) != (long)size)
+    if ((h->e.e_phoff != sizeof(h->e) || got < (long)(sizeof(h->e) + size)) &&
+        sys_pread(m->sys, fd, h->phdr, size, h->e.e_phoff) != (long)size)
         return REFUSE(m, "the file is truncated in its headers");
     return 0;
 }

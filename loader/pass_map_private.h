@@ -14,13 +14,19 @@
 #define ALIGN_MAX (2UL << 20)
 #define POPULATE_MAX (64UL << 10)
 
+struct headers {
+    Elf64_Ehdr e;
+    Elf64_Phdr phdr[HEADERS_MAX];
+};
+
 struct mapping {
     const struct rimf_sys *sys;
     const struct why *why;
     const char *path;
     struct pass_object *out;
     uint64_t file_size;
-    Elf64_Phdr phdr[HEADERS_MAX];
+    struct headers headers;
+    const Elf64_Phdr *phdr; /* in headers */
     size_t n;
     uint64_t align;
     const Elf64_Phdr *dynamic, *relro;

@@ -150,7 +150,7 @@ int pipeline_plan(const struct pipeline_query *q, struct pipeline **out, char *t
 {
     char own[512];
     struct why why = text && size ? (struct why){text, size} : (struct why){own, sizeof(own)};
-    struct arena arena = {.sys = q->sys};
+    struct arena arena = {.sys = q->sys, .lent = q->memory, .lent_size = q->memory_size};
     struct pipeline *p = NULL;
 
     *out = NULL;

@@ -28,6 +28,10 @@ struct pipeline_query {
     const char *(*find_program)(void *cookie);
     void *cookie;
     const char *called; /* the path that execve was given (AT_EXECFN), or NULL */
+    /* Zeroed and 16-byte aligned, for the plan, as long as that lives; or NULL.  When it
+     * does not suffice, the kernel is asked for more. */
+    void *memory;
+    size_t memory_size;
 };
 
 static inline const char *pipeline_program(const struct pipeline_query *query)

@@ -15,6 +15,20 @@
 
 #define PATH_SIZE 4096u
 
+/* FOLDER/NAMEEND of our own, or NULL: too long, or no memory. */
+static char *join(struct pipeline *p, const char *folder, size_t length, const char *name,
+                  const char *end)
+{
+    size_t size = length + rimf_strlen(name) + rimf_strlen(end) + 2;
+    char *path = size <= PATH_SIZE ? arena_alloc(&p->arena, size) : NULL;
+
+    if (path) {
+        memcpy(path, folder, length);
+        rimf_format(path + length, size - length, "/%s%s", name, end);
+    }
+    return path;
+}
+
 /* AT_SECURE: nobody but root may have a hand in it. */
 static int root_owns(const struct pipeline *p, long fd)
 {
@@ -29,11 +43,14 @@ static long open_file(const struct pipeline *p, const char *path, int flags)
 }
 
 /* Who may write the folder can put another root's file in the place of the pass. */
-static int root_owns_folder(const struct pipeline *p, const char *folder)
+static int root_owns_folder(struct pipeline *p, const char *path)
 {
-    long fd = open_file(p, folder, O_PATH | O_DIRECTORY);
+    struct arena_mark mark = arena_mark(&p->arena);
+    char *folder = arena_copy(&p->arena, path, (size_t)(rimf_strrchr(path, '/') - path));
+    long fd = folder ? open_file(p, folder, O_PATH | O_DIRECTORY) : -ENOMEM;
     int good = !sys_failed(fd) && root_owns(p, fd);
 
+    arena_release(&p->arena, mark);
     if (!sys_failed(fd))
         sys_close(p->sys, (int)fd);
     return good;
@@ -43,29 +60,29 @@ static int root_owns_folder(const struct pipeline *p, const char *folder)
 static int try_folder(struct pipeline *p, const char *folder, size_t length, const char *name,
                       struct planned_pass *out, const struct why *why)
 {
-    char path[PATH_SIZE], shown[PATH_SIZE];
+    struct arena_mark mark = arena_mark(&p->arena);
+    char *path = join(p, folder, length, name, ".so");
+    int error = 0;
 
-    if (length >= sizeof(shown))
-        return 0;
-    memcpy(shown, folder, length);
-    shown[length] = 0;
-    if (shown[0] != '/')
-        return refuse_at(why, EINVAL, "MVLD_PASS_PATH", 0, "'%s' is no absolute path", shown);
-    if (rimf_format(path, sizeof(path), "%s/%s.so", shown, name) >= sizeof(path))
+    if (folder[0] != '/')
+        return refuse_at(why, EINVAL, "MVLD_PASS_PATH", 0, "'%s' is no absolute path",
+                         path ? (path[length] = 0, path) : "");
+    if (!path)
         return 0;
     long fd = open_file(p, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
-    if (fd == -ENOENT || fd == -ENOTDIR)
+    if (fd == -ENOENT || fd == -ENOTDIR) {
+        arena_release(&p->arena, mark);
         return 0;
+    }
     if (sys_failed(fd))
         return refuse_at(why, (int)-fd, path, 0, "the pass cannot be opened (error %ld)", -fd);
-    out->path = arena_copy(&p->arena, path, rimf_strlen(path));
-    int error = out->path ? 0 : refuse(why, ENOMEM, "there is no memory for the pass %s", name);
-    if (!error && p->secure && !(root_owns(p, fd) && root_owns_folder(p, shown)))
+    out->path = path;
+    if (p->secure && !(root_owns(p, fd) && root_owns_folder(p, path)))
         error = refuse_at(why, EPERM, path, 0,
                           "a program with special rights (AT_SECURE) takes only passes that root "
                           "owns and nobody else can write, in a folder of that kind");
     if (!error)
-        error = pass_map(p->sys, (int)fd, out->path, name, &out->object, why);
+        error = pass_map(p->sys, (int)fd, path, name, &out->object, why);
     sys_close(p->sys, (int)fd);
     return error ? error : 1;
 }
@@ -112,16 +129,15 @@ static int is_there(const struct pipeline *p, const char *path)
 static int library_in(struct pipeline *p, const char *folder, size_t length, const char *name,
                       const char **out)
 {
-    char path[PATH_SIZE];
+    struct arena_mark mark = arena_mark(&p->arena);
+    char *path = length && folder[0] == '/' ? join(p, folder, length, name, "") : NULL;
 
-    if (!length || folder[0] != '/' || length >= sizeof(path))
-        return 0;
-    memcpy(path, folder, length);
-    if (rimf_format(path + length, sizeof(path) - length, "/%s", name) >= sizeof(path) - length ||
-        !is_there(p, path))
-        return 0;
-    *out = arena_copy(&p->arena, path, rimf_strlen(path));
-    return 1;
+    if (path && is_there(p, path)) {
+        *out = path;
+        return 1;
+    }
+    arena_release(&p->arena, mark);
+    return 0;
 }
 
 /* Beside the pass, in the folders of MVLD_PASS_PATH, in the libdir. */

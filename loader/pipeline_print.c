@@ -6,15 +6,19 @@
 #include "base.h"
 #include "pipeline_private.h"
 
+#define LINE_SIZE (4 * INI_LINE_MAX)
+
+/* Too large for a small stack. */
+struct room {
+    char text[LINE_SIZE], value[2 * INI_LINE_MAX + 3];
+};
+
 struct printer {
     const struct pipeline *pipeline;
     void (*line)(void *cookie, const char *text);
     void *cookie;
-    char *text;
-    size_t size;
+    struct room *room;
 };
-
-#define LINE_SIZE (4 * INI_LINE_MAX)
 
 static void print(const struct printer *to, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
@@ -24,17 +28,17 @@ static void print(const struct printer *to, const char *format, ...)
     va_list arguments;
 
     va_start(arguments, format);
-    rimf_vformat(to->text, to->size, format, arguments);
+    rimf_vformat(to->room->text, sizeof(to->room->text), format, arguments);
     va_end(arguments);
-    to->line(to->cookie, to->text);
+    to->line(to->cookie, to->room->text);
 }
 
 static void print_value(const struct printer *to, const char *key, const char *text,
                         const char *file, unsigned line)
 {
-    char value[2 * INI_LINE_MAX + 3];
+    char *value = to->room->value;
 
-    ini_write(value, sizeof(value), text, 0);
+    ini_write(value, sizeof(to->room->value), text, 0);
     if (!*file)
         print(to, "%s = %s ; default", key, value);
     else if (line)
@@ -56,7 +60,7 @@ static void print_app(const struct printer *to)
     static const char *const keys[] = {"placement", "patch", "on-miss"};
     const struct pipeline *p = to->pipeline;
     const struct config *c = &p->config;
-    char match[2 * INI_LINE_MAX + 3];
+    char *match = to->room->value;
 
     if (c->match)
         print(to, "; %s: the [app] of %s:%u matches by '%s'", p->program, c->file, c->line,
@@ -65,7 +69,7 @@ static void print_app(const struct printer *to)
         print(to, "; %s: no [app] matches, %s alone asks for passes", p->program,
               CONFIG_TUNABLES);
     print(to, "[app]");
-    ini_write(match, sizeof(match), p->program, 1);
+    ini_write(match, sizeof(to->room->value), p->program, 1);
     if (*p->program && is_printable(p->program))
         print(to, "match = %s", match);
     else
@@ -96,10 +100,15 @@ static void print_pass(const struct printer *to, const struct planned_pass *it)
 
 void pipeline_print(const struct pipeline *p, void (*line)(void *, const char *), void *cookie)
 {
-    char text[LINE_SIZE];
-    struct printer to = {p, line, cookie, text, sizeof(text)};
+    struct arena pages = {.sys = p->sys};
+    struct printer to = {p, line, cookie, arena_alloc(&pages, sizeof(struct room))};
 
+    if (!to.room) {
+        line(cookie, "; there is no memory to print the pipeline");
+        return;
+    }
     print_app(&to);
     for (size_t i = 0; i < p->n; i++)
         print_pass(&to, &p->passes[i]);
+    arena_free(&pages);
 }

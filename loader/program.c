@@ -15,6 +15,7 @@
 #include <fcntl.h> /* numbers only */
 
 #define PATH 4096
+#define SHORT_PATH 256
 
 /* ---- run directly ---------------------------------------------------------------- */
 
@@ -145,17 +146,20 @@ static const char *find_program(void *cookie)
 {
     const struct where *where = cookie;
     struct loader *l = where->l;
-    char path[PATH];
-    long n;
 
-    if (l->program)
-        return l->program;
-    n = SYS6(l->sys, SYS_readlinkat, AT_FDCWD, where->link, path, sizeof path, 0, 0);
-    if (n <= 0 || n >= (long)sizeof path || path[0] != '/')
-        return NULL;
-    l->program = rimf_heap_alloc(&l->heap, (size_t)n + 1);
-    if (l->program)
-        memcpy(l->program, path, (size_t)n);
+    for (size_t size = SHORT_PATH; !l->program; size = PATH) {
+        char *path = rimf_heap_alloc(&l->heap, size);
+        long n = path ? SYS6(l->sys, SYS_readlinkat, AT_FDCWD, where->link, path, size, 0, 0)
+                      : -ENOMEM;
+
+        if (n > 0 && n < (long)size && path[0] == '/') {
+            l->program = path;
+            break;
+        }
+        rimf_heap_release(&l->heap, path);
+        if (n != SHORT_PATH || size == PATH) /* it was not too long for the first try */
+            return NULL;
+    }
     return l->program;
 }
 
@@ -174,6 +178,8 @@ static void ask(struct loader *l, const char *link, const char *name,
         .called = l->direct || !l->block.execfn ? NULL : (const char *)l->block.execfn->a_un.a_val,
         .build_id = identity->build_id,
         .build_id_size = identity->size,
+        .memory = l->plan_memory,
+        .memory_size = sizeof l->plan_memory,
     };
 
     if (pipeline_plan(&query, &l->pipeline, NULL, 0))

@@ -82,10 +82,6 @@ static int can_preload(struct loader *l, const char *library)
             return 0;
         }
     }
-    if (SYS6(l->sys, SYS_faccessat, AT_FDCWD, library, 4 /* R_OK */, 0, 0, 0)) {
-        rimf_log(&l->log, MVLD_LOG_WARNING, "%s: not preloaded: it cannot be read", library);
-        return 0;
-    }
     return 1;
 }
 
@@ -163,6 +159,7 @@ struct start loader_start(struct loader *l, uintptr_t *sp)
     l->log.sys = l->sys;
     l->log.fd = -1;
     rimf_heap_init(&l->heap, l->sys);
+    rimf_heap_seed(&l->heap, l->first_memory, sizeof l->first_memory);
     block_read(&l->block, sp);
     l->direct = l->block.entry && l->block.entry->a_un.a_val == (uintptr_t)loader_entry;
     l->vdso_bias = l->block.vdso ? l->block.vdso->a_un.a_val : 0;

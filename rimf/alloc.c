@@ -136,6 +136,12 @@ void rimf_heap_init(struct rimf_heap *heap, const struct rimf_sys *sys)
     heap->sys = sys;
 }
 
+void rimf_heap_seed(struct rimf_heap *heap, void *memory, size_t size)
+{
+    heap->fresh = (uintptr_t)memory;
+    heap->fresh_end = heap->fresh + size;
+}
+
 static void unmap_all(struct rimf_heap *heap, struct rimf_block *list)
 {
     struct map *map = (struct map *)list, *next;

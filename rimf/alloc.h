@@ -33,6 +33,9 @@ struct rimf_heap {
 };
 
 void rimf_heap_init(struct rimf_heap *, const struct rimf_sys *);
+/* First memory for a new heap: zeroed, 16-byte aligned, there as long as the heap.  The
+ * kernel is asked for more only when it is used up. */
+void rimf_heap_seed(struct rimf_heap *, void *memory, size_t size);
 /* Gives all pages back; blocks are gone. */
 void rimf_heap_destroy(struct rimf_heap *);
 void *rimf_heap_alloc(struct rimf_heap *, size_t size); /* NULL: no memory */

@@ -36,7 +36,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     char sentence[128];
     struct why why = {sentence, sizeof(sentence)};
     struct arena arena = {0};
-    struct config_text text = {"FILE", (const char *)data, size};
+    struct config_text text = {"FILE", (const char *)data, size, size & 1};
     struct config_block winner = {0};
     struct config config = {0};
     int error = config_scan(&query, &arena, &text, &winner, &why);

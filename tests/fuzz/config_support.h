@@ -40,6 +40,19 @@ void arena_free(struct arena *a)
         free(blocks[--n_blocks]);
 }
 
+struct arena_mark arena_mark(const struct arena *a)
+{
+    (void)a;
+    return (struct arena_mark){NULL, n_blocks};
+}
+
+void arena_release(struct arena *a, struct arena_mark mark)
+{
+    (void)a;
+    while (n_blocks > mark.used)
+        free(blocks[--n_blocks]);
+}
+
 static const char *const support_words[] = {"slow", "fast", NULL};
 static const struct mvld_option support_options[] = {
     {.name = "flag", .type = MVLD_OPTION_BOOL, .initial = "yes"},

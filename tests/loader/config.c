@@ -24,7 +24,8 @@ static const char *passes_of(const char *program, const char *name, int secure)
                                .secure = secure, .program = program, .name = name,
                                .build_id = id, .build_id_size = sizeof(id), .called = called};
     struct config_environment env;
-    struct arena arena = {.sys = &w->sys};
+    static _Alignas(16) char memory[2048]; /* as stage 0 does */
+    struct arena arena = {.sys = &w->sys, .lent = memory, .lent_size = sizeof(memory)};
     struct config config;
     struct why why = {why_text, sizeof(why_text)};
 
