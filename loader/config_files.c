@@ -317,6 +317,16 @@ static int read_system(const struct reader *r)
     return error;
 }
 
+/* 0: the folder is another user's, as under sudo with the HOME of before. */
+static int is_own(const struct reader *r, int fd)
+{
+    struct stat st;
+
+    if (SYS3(r->query->sys, SYS_fstat, fd, &st, 0))
+        return 1; /* said when it is looked at again */
+    return st.st_uid == 0 || (long)st.st_uid == SYS3(r->query->sys, SYS_geteuid, 0, 0, 0);
+}
+
 /* A home may be /dev/null, /nonexistent, or another user's: no configuration, and
  * nothing to complain about. */
 static int read_user(const struct reader *r, const struct config_environment *env)
@@ -335,7 +345,7 @@ static int read_user(const struct reader *r, const struct config_environment *en
     long fd = open_at(r, AT_FDCWD, path, O_RDONLY | O_DIRECTORY);
     if (sys_failed(fd))
         return 0;
-    int error = read_open_folder(r, (int)fd, path, TRUST_OWNER);
+    int error = is_own(r, (int)fd) ? read_open_folder(r, (int)fd, path, TRUST_OWNER) : 0;
     sys_close(r->query->sys, (int)fd);
     return error;
 }

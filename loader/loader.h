@@ -197,6 +197,7 @@ struct loader {
     /* Most programs need no more, and only the page of this struct is touched by all. */
     _Alignas(16) char first_memory[1024]; /* of `heap` */
     _Alignas(16) char plan_memory[6144];
+    char refusal[512]; /* why there is no pipeline */
 };
 
 /* entry.S */

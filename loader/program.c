@@ -6,6 +6,9 @@
  * directly, it is named on our command line behind the host loader's own
  * options; when those ask for anything but a run, or one is not known, there is
  * nothing to plan.
+ *
+ * What is wrong with a configuration or a pipeline is said here, once: the planner
+ * only returns the sentence, because mvld(1) asks it too.
  */
 #include "loader.h"
 
@@ -13,6 +16,7 @@
 
 #include <errno.h> /* numbers only */
 #include <fcntl.h> /* numbers only */
+#include <signal.h> /* numbers only */
 
 #define PATH 4096
 #define SHORT_PATH 256
@@ -163,6 +167,28 @@ static const char *find_program(void *cookie)
     return l->program;
 }
 
+/* As the host loader says what is wrong with LD_PRELOAD: the program runs, and who
+ * configured it should know that it runs without what he asked for.  A pipe that
+ * nobody reads ends no program for that. */
+static __attribute__((noinline)) void say_refused(struct loader *l)
+{
+    static const struct {
+        uintptr_t handler, flags, restorer;
+        uint64_t mask;
+    } ignore = {1 /* SIG_IGN */, 0, 0, 0};
+    uintptr_t before[4];
+    char line[sizeof l->refusal + 64];
+    size_t n;
+
+    if (rimf_log_enabled(&l->log, MVLD_LOG_WARNING))
+        return; /* it stands among the lines of MVLD_DEBUG */
+    n = rimf_format(line, sizeof line, "ERROR: mvld: %s: the program runs untransformed\n",
+                    l->refusal);
+    SYS6(l->sys, SYS_rt_sigaction, SIGPIPE, &ignore, before, sizeof(uint64_t), 0, 0);
+    sys_write(l->sys, 2, line, n);
+    SYS6(l->sys, SYS_rt_sigaction, SIGPIPE, before, NULL, sizeof(uint64_t), 0, 0);
+}
+
 static void ask(struct loader *l, const char *link, const char *name,
                 const struct identity *identity)
 {
@@ -182,8 +208,10 @@ static void ask(struct loader *l, const char *link, const char *name,
         .memory_size = sizeof l->plan_memory,
     };
 
-    if (pipeline_plan(&query, &l->pipeline, NULL, 0))
-        l->pipeline = NULL; /* the sentence went to the log */
+    if (pipeline_plan(&query, &l->pipeline, l->refusal, sizeof l->refusal)) {
+        l->pipeline = NULL;
+        say_refused(l);
+    }
     if (l->pipeline || l->log.fd >= 0)
         find_program(&where); /* objects.c calls the executable by its path */
 }

@@ -96,7 +96,8 @@ static int resolve(struct program *p, struct command *c, const char *name)
 }
 
 /* Options that cannot hold are an error of the caller; a wrong configuration alone
- * is not: then the program runs untransformed, as it would by itself. */
+ * is not: then the program runs untransformed, as it would by itself, and the loader
+ * says so. */
 static int check_plan(const struct request *r, const struct program *p, const struct command *c)
 {
     struct pipeline *plan = NULL;
@@ -106,12 +107,8 @@ static int check_plan(const struct request *r, const struct program *p, const st
     if (!wrong && request_plan(p, &plan, why, sizeof why))
         wrong = why;
     pipeline_free(plan);
-    if (!wrong)
+    if (!wrong || (request_is_empty(r) && !c->build))
         return 0;
-    if (request_is_empty(r) && !c->build) {
-        complain(c->name, "%s: the program runs untransformed", wrong);
-        return 0;
-    }
     complain(c->name, "%s", wrong);
     return TOOL_FAILED;
 }

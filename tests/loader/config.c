@@ -101,6 +101,19 @@ static void everybody_may_write(const char *path, unsigned mode)
     EXPECT("tune", "/a", "a", 0);
 }
 
+/* In a folder of our own. */
+static void others_file(const char *path)
+{
+    char whole[PATH_MAX];
+
+    if (geteuid() != 0)
+        return; /* nobody else can give files away */
+    snprintf(whole, sizeof(whole), "%s%s", w->root, path);
+    CHECK(chown(whole, 4711, (gid_t)-1) == 0, "%s", whole);
+    CHECK(strstr(passes_of("/a", "a", 0), "it belongs to user 4711") != NULL, "%s", why_text);
+    CHECK(chown(whole, 0, (gid_t)-1) == 0, "%s", whole);
+}
+
 static void order_of_files(void)
 {
     system_file("[app]\nmatch = *\npasses = main\n");
@@ -132,9 +145,14 @@ static void order_of_files(void)
     w->owner = 4711;
     EXPECT(MVLD_SYSCONF_DIR ": a program with special rights (AT_SECURE) takes only "
            "files that root owns and nobody else can write", "/a", "a", 1);
-    /* Another user's home, as after su without -: not ours to follow. */
-    CHECK(strstr(passes_of("/a", "a", 0), "it belongs to user 4711") != NULL, "%s", why_text);
+    /* Another user's home, as after su without -: not ours to follow, as if it were not there. */
+    world_clear_env(w);
+    world_env(w, "XDG_CONFIG_HOME=%s/xdg", w->root);
+    EXPECT("twenty", "/a", "a", 0);
     w->owner = -1;
+    EXPECT("xdg", "/a", "a", 0);
+    others_file("/xdg/mvld/apps.d/a.conf");
+    world_env(w, "MVLD_TUNABLES=app.passes=tune");
     everybody_may_write(MVLD_SYSCONF_DIR, 0755);
     everybody_may_write(MVLD_SYSCONF_DIR "/mvld.conf", 0644);
     everybody_may_write(MVLD_SYSCONF_DIR "/apps.d", 0755);

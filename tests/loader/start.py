@@ -225,6 +225,34 @@ def small_stack(programs):
     both(programs, prefix=[programs.confine, "stack=256", "--"])
 
 
+def smallest_stack(programs):
+    """mvld needs more stack than the host loader: programs that start without it do not
+    start with it, or only as long as it has nothing to do or to say."""
+    # Where the stack begins is drawn, which is what the smallest sizes then depend on.
+    fixed = ["setarch", "-R", programs.confine]
+    if not shutil.which("setarch") or execute([*fixed[:2], "true"]).returncode:
+        support.skip("needs setarch -R (util-linux)")
+    plain, mvld, wrong = (programs.folder / name for name in ("tiny-p", "tiny-m", "wrong.conf"))
+    for path, loader in (plain, HOST_LOADER), (mvld, LOADER):
+        support.compile_c(path, SOURCES / "tiny.c", f"-Wl,--dynamic-linker={loader}", plugin=False)
+    wrong.write_text("[app]\nmatch = *\npasses count\n")
+    count = ["MVLD_TUNABLES=app.passes=count", f"MVLD_PASS_PATH={COUNT}"]
+    environments = [], ["MVLD=off"], count, [*count, "MVLD_DEBUG=all"], [f"MVLD_CONFIG={wrong}"]
+
+    def status(size, env, *command):
+        return execute(["env", "-i", *env, *fixed, f"stack={size}", "--", *command]).returncode
+
+    started = 0
+    for size in range(4, 33, 4):
+        for env in environments:
+            if status(size, env, plain) == 0:
+                started += 1
+                check(status(size, env, mvld) == 0, f"{size} KiB, {env}")
+            if status(size, env, HOST_LOADER, plain) == 0:
+                check(status(size, env, LOADER, plain) == 0, f"{size} KiB, run directly, {env}")
+    check(started > 20, f"the host loader alone started {started} times")
+
+
 def address_space(programs):
     """mvld needs address space that RLIMIT_AS does not leave."""
     both(programs, prefix=[programs.confine, "space=16", "--"])
@@ -235,6 +263,29 @@ def closed(programs):
     for env in {}, {"MVLD_DEBUG": "all"}:
         done = execute([programs.confine, "closed", "--", programs.mvld], env=env)
         check(done.returncode == 0 and not done.stdout + done.stderr, done.stdout + done.stderr)
+
+
+def refused(programs):
+    """What is wrong with the configuration is not said, is said in one of the program's
+    files, or stops the program."""
+    config = programs.folder / "wrong.conf"
+    config.write_text("[app]\nmatch = *\npasses count\n")
+    env = {"MVLD_CONFIG": str(config)}
+    line = f"ERROR: mvld: {config}:3: "
+    for command in [programs.mvld], [LOADER, programs.mvld]:
+        done = execute(command, env=env)
+        check(done.returncode == 0 and done.stderr.startswith(line) and
+              done.stderr.endswith(": the program runs untransformed\n") and
+              done.stderr.count("\n") == 1, done.stderr)
+    done = execute([programs.confine, "closed", "--", programs.mvld], env=env)
+    check(done.returncode == 0 and not done.stdout + done.stderr, done.stdout + done.stderr)
+    done = execute([programs.mvld], env={**env, "MVLD": "off"})
+    check(done.returncode == 0 and not done.stderr, done.stderr)
+    reader, writer = os.pipe()
+    os.close(reader)  # nobody reads: SIGPIPE, which Python would have children ignore
+    done = subprocess.run([programs.mvld], env=support.clean_environment(**NEUTRAL | env),
+                          stdout=subprocess.DEVNULL, stderr=writer, restore_signals=True)
+    check(done.returncode == 0, f"without a reader: {done.returncode}")
 
 
 def seccomp_open(programs):

@@ -100,6 +100,7 @@ with scratch() as folder:
     code, out, err = started("--config", config, "echo", "ran", env=own)
     equal((code, out), (0, "ran\n"), "a wrong configuration alone stops no program")
     contains(err, f"{config}:3:", "but it is said")
+    equal(err.count("\n"), 1, "once")
     for arguments in (["--set", "fast"], ["--set", "=1"], ["--option", "x=1"], ["--option", "a.b"],
                       [], ["--nonsense", "true"]):
         equal(started(*arguments, *(["true"] if arguments else []))[0], 2, f"{arguments}: usage")
