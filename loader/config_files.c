@@ -60,6 +60,12 @@ static const char *error_words(long error)
     }
 }
 
+/* Who gave the name can correct it. */
+static int is_wrong_name(long error)
+{
+    return error == -ENOENT || error == -ENOTDIR || error == -ELOOP;
+}
+
 /* Of a file, and of a folder: who may write that can put a file there. */
 static int trusted(const struct reader *r, const char *path, const struct stat *st,
                    enum trust trust)
@@ -102,7 +108,7 @@ static int scan_from(const struct reader *r, const char *path, int fd, char *to,
     long length = read_whole(r->query->sys, fd, to, size);
 
     if (length < 0)
-        return refuse_at(r->why, (int)-length, path, 0, "the file cannot be read (error %ld)",
+        return refuse_at(r->why, BY_KERNEL, path, 0, "the file cannot be read (error %ld)",
                          -length);
     struct config_text text = {path, to, (size_t)length, lasting};
     return config_scan(r->query, r->arena, &text, r->winner, r->why);
@@ -145,11 +151,11 @@ static int read_file(const struct reader *r, int folder, const char *name, const
     if (fd == -ENOENT && may_be_absent)
         return 0;
     if (sys_failed(fd))
-        return refuse_at(r->why, (int)-fd, path, 0, "the file %s (error %ld)", error_words(fd),
-                         -fd);
+        return refuse_at(r->why, is_wrong_name(fd) ? (int)-fd : BY_KERNEL, path, 0,
+                         "the file %s (error %ld)", error_words(fd), -fd);
     long failed = SYS3(sys, SYS_fstat, fd, &st, 0);
     if (failed)
-        error = refuse_at(r->why, (int)-failed, path, 0, "the file cannot be looked at");
+        error = refuse_at(r->why, BY_KERNEL, path, 0, "the file cannot be looked at");
     else if (!S_ISREG(st.st_mode))
         error = refuse_at(r->why, EINVAL, path, 0, "this is no regular file");
     else if ((uint64_t)st.st_size > FILE_MAX)
@@ -234,7 +240,7 @@ static int list_folder(const struct reader *r, int fd, const char *path, struct 
     for (;;) {
         long got = SYS3(r->query->sys, SYS_getdents64, fd, buffer, sizeof(buffer));
         if (got < 0 || got > (long)sizeof(buffer))
-            return refuse_at(r->why, EIO, path, 0, "the folder cannot be read (error %ld)", -got);
+            return refuse_at(r->why, BY_KERNEL, path, 0, "the folder cannot be read (error %ld)", -got);
         if (got == 0)
             return 0;
         for (long at = 0; at + (long)offsetof(struct entry, name) < got;) {
@@ -260,7 +266,7 @@ static int folder_trusted(const struct reader *r, int fd, const char *path, enum
     long failed = SYS3(r->query->sys, SYS_fstat, fd, &st, 0);
 
     if (failed)
-        return refuse_at(r->why, (int)-failed, path, 0, "the folder cannot be looked at");
+        return refuse_at(r->why, BY_KERNEL, path, 0, "the folder cannot be looked at");
     return trusted(r, path, &st, trust);
 }
 
@@ -298,7 +304,7 @@ static int read_system(const struct reader *r)
     if (folder == -ENOENT)
         return 0;
     if (sys_failed(folder))
-        return refuse_at(r->why, (int)-folder, path, 0, "the folder %s (error %ld)",
+        return refuse_at(r->why, is_wrong_name(folder) ? (int)-folder : BY_KERNEL, path, 0, "the folder %s (error %ld)",
                          error_words(folder), -folder);
     error = folder_trusted(r, (int)folder, path, trust);
     if (!error)
@@ -309,7 +315,8 @@ static int read_system(const struct reader *r)
             error = read_open_folder(r, (int)apps, MVLD_SYSCONF_DIR "/apps.d", trust);
             sys_close(r->query->sys, (int)apps);
         } else if (apps != -ENOENT) {
-            error = refuse_at(r->why, (int)-apps, MVLD_SYSCONF_DIR "/apps.d", 0,
+            error = refuse_at(r->why, is_wrong_name(apps) ? (int)-apps : BY_KERNEL,
+                              MVLD_SYSCONF_DIR "/apps.d", 0,
                               "the folder %s (error %ld)", error_words(apps), -apps);
         }
     }

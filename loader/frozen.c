@@ -191,22 +191,25 @@ static int freeze(struct loader *l, uint64_t pipeline, char *said, size_t size)
 static __attribute__((noreturn)) void end(struct loader *l, const char *before, const char *text,
                                           int status)
 {
-    char line[2 * PATH];
-    size_t n = rimf_format(line, sizeof line, "%s%s\n", before, text);
+    size_t size = rimf_strlen(before) + rimf_strlen(text) + 2;
+    char *line = rimf_heap_alloc(&l->heap, size);
 
-    sys_write(l->sys, status ? 2 : 1, line, n < sizeof line ? n : sizeof line - 1);
+    if (line)
+        sys_write(l->sys, status ? 2 : 1, line, rimf_format(line, size, "%s%s\n", before, text));
     for (;;)
         SYS3(l->sys, SYS_exit_group, status, 0, 0);
 }
 
 static void keep(struct loader *l, uint64_t pipeline)
 {
-    char said[2 * PATH];
-    int error = freeze(l, pipeline, said, sizeof said);
+    char *room = rimf_heap_alloc(&l->heap, 2 * PATH); /* too large for a small stack */
+    const char *said = room ? room : "out of memory";
+    int error = room ? freeze(l, pipeline, room, 2 * PATH) : -ENOMEM;
 
     rimf_log(&l->log, MVLD_LOG_FILES, "image: %s%s", error ? "not frozen: " : "frozen: ", said);
     if (l->knobs.freeze)
         end(l, error ? "mvld: not frozen: " : "", said, error ? 1 : 0);
+    rimf_heap_release(&l->heap, room);
 }
 
 /* ---- what the pipeline does with it ----------------------------------------------------- */

@@ -68,11 +68,18 @@ static int read_headers(struct mapping *m, int fd)
     struct headers *h = &m->headers;
     struct stat st;
 
-    if (SYS3(m->sys, SYS_fstat, fd, &st, 0) || !S_ISREG(st.st_mode))
+    long failed = SYS3(m->sys, SYS_fstat, fd, &st, 0);
+
+    if (failed)
+        return refuse_at(m->why, BY_KERNEL, m->path, 0, "it cannot be looked at (error %ld)",
+                         -failed);
+    if (!S_ISREG(st.st_mode))
         return REFUSE(m, "this is no regular file");
     m->file_size = (uint64_t)st.st_size;
     cache_identity(&m->out->identity, &st);
     long got = sys_pread(m->sys, fd, h, sizeof(*h), 0);
+    if (got < 0)
+        return refuse_at(m->why, BY_KERNEL, m->path, 0, "it cannot be read (error %ld)", -got);
     if (got < (long)sizeof(h->e))
         return REFUSE(m, "the file is truncated in its headers");
     int error = judge_header(m, &h->e);
@@ -169,7 +176,7 @@ static int reserve(struct mapping *m)
         return REFUSE(m, "it spans more than %lu MiB", SPAN_MAX >> 20);
     long at = sys_mmap(m->sys, 0, length + slack, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (sys_failed(at))
-        return refuse_at(m->why, (int)-at, m->path, 0, "there is no memory to map it");
+        return refuse_at(m->why, BY_KERNEL, m->path, 0, "there is no memory to map it");
     uint64_t base = (uint64_t)at - first;
     if (slack)
         base = (base + slack - 1) & ~(slack - 1);
@@ -206,7 +213,7 @@ static int map_segment(struct mapping *m, int fd, const Elf64_Phdr *p, struct mv
                           MAP_PRIVATE | MAP_FIXED | MAP_ANONYMOUS, -1, 0);
     }
     if (sys_failed(at))
-        return refuse_at(m->why, (int)-at, m->path, 0, "the kernel does not map it (error %ld)",
+        return refuse_at(m->why, BY_KERNEL, m->path, 0, "the kernel does not map it (error %ld)",
                          -at);
     return 0;
 }

@@ -183,7 +183,7 @@ static int protect_relro(struct mapping *m)
             continue;
         long failed = sys_mprotect(m->sys, from, to - from, PROT_READ);
         if (failed)
-            return refuse_at(m->why, (int)-failed, m->path, 0, "its RELRO cannot be protected");
+            return refuse_at(m->why, BY_KERNEL, m->path, 0, "its RELRO cannot be protected");
     }
     return 0;
 }

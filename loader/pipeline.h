@@ -43,7 +43,8 @@ static inline const char *pipeline_program(const struct pipeline_query *query)
 /* Reads the configuration and maps the passes that it asks for.  0 with *out
  * NULL when nothing is configured for this program: that is the cheap, common
  * case.  Negative errno when the configuration or the pipeline is wrong: the
- * sentence (file, line, names) went to the log as a warning and to `why`. */
+ * sentence (file, line, names) went to the log as a warning and to `why`.  -EIO and
+ * -ENOMEM: nothing that somebody wrote is wrong, but a system call failed. */
 int pipeline_plan(const struct pipeline_query *, struct pipeline **out, char *why,
                   size_t why_size);
 

@@ -75,7 +75,7 @@ static int try_folder(struct pipeline *p, const char *folder, size_t length, con
         return 0;
     }
     if (sys_failed(fd))
-        return refuse_at(why, (int)-fd, path, 0, "the pass cannot be opened (error %ld)", -fd);
+        return refuse_at(why, BY_KERNEL, path, 0, "the pass cannot be opened (error %ld)", -fd);
     out->path = path;
     if (p->secure && !(root_owns(p, fd) && root_owns_folder(p, path)))
         error = refuse_at(why, EPERM, path, 0,

@@ -12,6 +12,10 @@ struct why {
     size_t size;
 };
 
+/* The `err` of a refusal for which what somebody wrote is not to blame: a system call
+ * failed that fails for want of memory, of descriptors, or in a sandbox. */
+#define BY_KERNEL EIO
+
 /* Keeps the sentence and returns -err. */
 int refuse(const struct why *, int err, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

@@ -168,8 +168,9 @@ static const char *find_program(void *cookie)
 }
 
 /* As the host loader says what is wrong with LD_PRELOAD: the program runs, and who
- * configured it should know that it runs without what he asked for.  A pipe that
- * nobody reads ends no program for that. */
+ * configured it should know that it runs without what they asked for.  A pipe that
+ * nobody reads ends no program for that.  What a sandbox forbids, or memory is too short
+ * for, goes to MVLD_DEBUG alone: nobody wrote anything wrong. */
 static __attribute__((noinline)) void say_refused(struct loader *l)
 {
     static const struct {
@@ -207,11 +208,13 @@ static void ask(struct loader *l, const char *link, const char *name,
         .memory = l->plan_memory,
         .memory_size = sizeof l->plan_memory,
     };
+    int error;
 
-    if (pipeline_plan(&query, &l->pipeline, l->refusal, sizeof l->refusal)) {
+    error = pipeline_plan(&query, &l->pipeline, l->refusal, sizeof l->refusal);
+    if (error)
         l->pipeline = NULL;
+    if (error && error != -EIO && error != -ENOMEM)
         say_refused(l);
-    }
     if (l->pipeline || l->log.fd >= 0)
         find_program(&where); /* objects.c calls the executable by its path */
 }
