@@ -76,7 +76,7 @@ static const char *check_header(const struct sidecar_header *header, size_t size
     if (header->size != size || size > SIDECAR_SIZE_MAX)
         return "it is cut short, or longer than it says";
     if (header->n_tables > SIDECAR_TABLES_MAX || header->build_id_size > SIDECAR_BUILD_ID_MAX ||
-        header->header_size != sizeof *header + header->n_tables * sizeof *header->tables ||
+        header->header_size != sizeof *header + header->n_tables * sizeof(struct sidecar_table) ||
         header->header_size > size)
         return "its header is damaged";
     if (header->checksum != sidecar_header_checksum(header))
@@ -108,7 +108,7 @@ static const char *check_directory(const struct sidecar_header *header,
     uint64_t at = header->header_size;
 
     for (uint32_t i = 0; i < header->n_tables; i++) {
-        const struct sidecar_table *table = &header->tables[i];
+        const struct sidecar_table *table = (const struct sidecar_table *)(header + 1) + i;
 
         if (table->offset != at || !table->entry_size || table->entry_size > 4096 ||
             table->count > (header->size - at) / table->entry_size ||

@@ -95,7 +95,7 @@ struct sidecar_header {
     uint32_t build_id_size, n_tables;
     uint8_t build_id[SIDECAR_BUILD_ID_MAX]; /* zeros behind it */
     struct sidecar_identity identity;
-    struct sidecar_table tables[]; /* the directory */
+    /* the directory follows: n_tables of struct sidecar_table */
 };
 
 /* An executable PT_LOAD: its bytes in the file, without what memory has more. */

@@ -15,6 +15,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define SEGMENTS_MAX 64 /* linkers make four to ten */
+
 int object_fail(struct object *o, const char *format, ...)
 {
     va_list args;
@@ -151,10 +153,12 @@ static int read_segments(struct object *o)
     const Elf64_Phdr *p;
     int executable = 0;
 
-    o->segments = calloc(o->header.e_phnum + 1, sizeof *o->segments);
+    o->segments = calloc(SEGMENTS_MAX, sizeof *o->segments);
     if (!o->segments)
         return object_fail(o, "there is no memory");
     for (size_t i = 0; (p = object_phdr(o, PT_LOAD, i)); i++) {
+        if (i == SEGMENTS_MAX)
+            return object_fail(o, "it has more segments than any linker makes");
         if (take_segment(o, p))
             return -1;
         executable |= p->p_flags & PF_X && p->p_filesz && p->p_memsz;

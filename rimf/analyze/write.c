@@ -48,6 +48,7 @@ static void *assemble(const struct object *o, const struct part *parts, size_t n
                       size_t *size)
 {
     size_t at = sizeof(struct sidecar_header) + n_parts * sizeof(struct sidecar_table);
+    struct sidecar_table *tables;
     struct sidecar_header *h;
 
     *size = at;
@@ -62,6 +63,7 @@ static void *assemble(const struct object *o, const struct part *parts, size_t n
         .n_tables = (uint32_t)n_parts, .identity = o->identity};
     memcpy(h->magic, SIDECAR_MAGIC, sizeof h->magic);
     memcpy(h->build_id, o->build_id, sizeof h->build_id);
+    tables = (struct sidecar_table *)(h + 1);
     for (size_t i = 0; i < n_parts; i++) {
         const struct part *p = &parts[i];
         size_t bytes = padded(p->n * p->entry_size);
@@ -69,8 +71,8 @@ static void *assemble(const struct object *o, const struct part *parts, size_t n
 
         if (p->n)
             memcpy(to, p->entries, p->n * p->entry_size);
-        h->tables[i] = (struct sidecar_table){p->kind, p->entry_size, at, p->n,
-                                              sidecar_hash(to, bytes)};
+        tables[i] = (struct sidecar_table){p->kind, p->entry_size, at, p->n,
+                                           sidecar_hash(to, bytes)};
         at += bytes;
     }
     h->checksum = sidecar_header_checksum(h);

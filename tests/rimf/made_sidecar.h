@@ -31,7 +31,7 @@ static inline void made_seal(void *bytes, size_t room)
     if (room < sizeof *header)
         return;
     for (uint32_t i = 0; i < header->n_tables && i < SIDECAR_TABLES_MAX; i++) {
-        struct sidecar_table *table = &header->tables[i];
+        struct sidecar_table *table = (struct sidecar_table *)(header + 1) + i;
         uint64_t size;
 
         if ((uint8_t *)(table + 1) > (uint8_t *)bytes + room)
@@ -79,7 +79,7 @@ static inline void made_sidecar(struct made_sidecar *made)
     memcpy(made->header.magic, SIDECAR_MAGIC, sizeof made->header.magic);
     memcpy(made->header.build_id, MADE_BUILD_ID, 4);
     for (size_t i = 0; i < MADE_TABLES; i++)
-        made->header.tables[i] = (struct sidecar_table){
+        made->tables[i] = (struct sidecar_table){
             tables[i].kind, tables[i].entry_size, tables[i].offset, tables[i].count, 0};
     made_seal(made, sizeof *made);
 }

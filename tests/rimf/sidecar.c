@@ -59,7 +59,7 @@ static void parts(void)
     CHECK_STR(why, "a table has a wrong checksum");
 
     made_sidecar(&made);
-    made.header.tables[4].kind = 77;
+    made.tables[4].kind = 77;
     made_seal(&made, sizeof made);
     CHECK(open_made(&s, SIDECAR_WANT_ALL) == 0 && s.n_jump_tables == 0, "%s", why);
 }
@@ -98,16 +98,16 @@ static void refuses_headers(void)
     REFUSED(made.header.header_size -= 8, "its header is damaged");
     REFUSED(made.header.build_id_size = 65, "its header is damaged");
     REFUSED(made.header.build_id_size = 3, "its build-id has no end");
-    REFUSED(made.header.tables[1].offset += 8, "a table lies outside it");
-    REFUSED(made.header.tables[4].count = 1ul << 61, "a table lies outside it");
-    REFUSED(made.header.tables[4].count = 3, "a table lies outside it");
-    REFUSED(made.header.tables[4].count = 1, "bytes of it belong to no table");
-    REFUSED(made.header.tables[4].entry_size = 0, "a table lies outside it");
-    REFUSED(made.header.tables[4].kind = SIDECAR_REFERENCES,
+    REFUSED(made.tables[1].offset += 8, "a table lies outside it");
+    REFUSED(made.tables[4].count = 1ul << 61, "a table lies outside it");
+    REFUSED(made.tables[4].count = 3, "a table lies outside it");
+    REFUSED(made.tables[4].count = 1, "bytes of it belong to no table");
+    REFUSED(made.tables[4].entry_size = 0, "a table lies outside it");
+    REFUSED(made.tables[4].kind = SIDECAR_REFERENCES,
             "a table has entries of another size, or is there twice");
-    REFUSED(made.header.tables[0].entry_size = 8; made.header.tables[0].count = 4,
+    REFUSED(made.tables[0].entry_size = 8; made.tables[0].count = 4,
             "a table has entries of another size, or is there twice");
-    REFUSED(made.header.tables[0].kind = 99, "it lists no executable segment");
+    REFUSED(made.tables[0].kind = 99, "it lists no executable segment");
 }
 
 static void refuses_entries(void)
