@@ -169,7 +169,7 @@ static void keep_host(struct loader *l)
 
 void knobs_read(struct loader *l)
 {
-    const char *debug = NULL, *output = NULL, *rest;
+    const char *debug = NULL, *output = NULL, *rest, *watcher = NULL;
     struct knobs *knobs = &l->knobs;
 
     for (char **e = l->block.envp; *e; e++) {
@@ -180,6 +180,8 @@ void knobs_read(struct loader *l)
                 knobs->preload = *e; /* the last one counts, as for the host loader */
             else if ((rest = rimf_after(s, "LD_TRACE_LOADED_OBJECTS=")))
                 knobs->trace = *rest != '\0';
+            else if (analysis_watcher(s))
+                watcher = analysis_watcher(s);
         } else if (s[0] == 'M' && s[1] == 'V' && s[2] == 'L' && s[3] == 'D') {
             s += 4;
             if ((rest = rimf_after(s, "="))) {
@@ -199,8 +201,10 @@ void knobs_read(struct loader *l)
     if (l->block.secure) {
         block_scrub(&l->block);
         memset(knobs, 0, sizeof *knobs);
+        knobs->watcher = watcher;
         return;
     }
+    knobs->watcher = watcher;
     keep_host(l);
     if (knobs->off || !debug)
         return;

@@ -18,6 +18,7 @@
  *   hook.c      the events of the host loader
  *   frozen.c    code that the passes changed in an earlier process
  *   init.c      control before the constructors of a dlopen
+ *   analysis.c  where analyses of objects lie, and who forbids to use them
  *   objects.c   the link map, the image and the pipeline at an event
  */
 #ifndef LOADER_LOADER_H
@@ -77,6 +78,7 @@ struct knobs {
     const char *host;       /* MVLD_HOST_LOADER */
     char *preload;          /* the user's "LD_PRELOAD=…", or NULL */
     const char *unknown;    /* MVLD=<what we do not know> */
+    const char *watcher;    /* what of the host loader's watches calls through the PLT */
 };
 
 /* ---- host.c -------------------------------------------------------------- */
@@ -275,6 +277,10 @@ uintptr_t loader_init(struct loader *, size_t index) RIMF_HIDDEN;
 void objects_start(struct loader *);
 void objects_changed(struct loader *);
 void objects_relocated(struct loader *);
+
+/* analysis.c */
+const char *analysis_watcher(const char *setting);
+void analysis_start(struct loader *);
 
 /* start.c */
 struct start {

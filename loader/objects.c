@@ -99,8 +99,10 @@ static void pass_on(struct loader *l)
         return;
     if (l->pipeline && change.n_removed)
         pipeline_removed(l->pipeline, l->image, change.removed, change.n_removed);
-    if (l->pipeline && change.n_added)
+    if (l->pipeline && change.n_added) {
         pipeline_added(l->pipeline, l->image, change.added, change.n_added);
+        rimf_image_close_analyses(l->image);
+    }
     if (change.n_removed || change.n_added) {
         check(l, "after an event");
         if (rimf_log_enabled(&l->log, MVLD_LOG_IMAGE))
@@ -190,8 +192,10 @@ void objects_start(struct loader *l)
 
         if (method && rimf_image_set_patch_method(l->image, method))
             rimf_log(&l->log, MVLD_LOG_WARNING, "patch: method %s cannot be used here", method);
+        analysis_start(l);
         frozen_run(l);
         pipeline_run_rest(l->pipeline, l->image);
+        rimf_image_close_analyses(l->image);
     }
     if (rimf_log_enabled(&l->log, MVLD_LOG_IMAGE))
         rimf_image_print(l->image);

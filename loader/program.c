@@ -229,6 +229,9 @@ static __attribute__((noinline)) void plan_direct(struct loader *l)
 
     if (!at)
         return;
+    for (size_t i = 1; i < at; i++)
+        if (rimf_streq(l->block.argv[i], "--audit"))
+            l->knobs.watcher = analysis_watcher("LD_AUDIT=x");
     fd = sys_openat(l->sys, l->block.argv[at], O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0);
     if (sys_failed(fd))
         return; /* the host loader may find it elsewhere, or say why not */

@@ -281,6 +281,8 @@ static void take_tables(struct elf_view *view)
             view->text_relocations = 1;
         if (view->dynamic[i].d_tag == DT_FILTER || view->dynamic[i].d_tag == DT_AUXILIARY)
             view->filter = 1;
+        if (view->dynamic[i].d_tag == DT_AUDIT || view->dynamic[i].d_tag == DT_DEPAUDIT)
+            view->audit = 1;
     }
 }
 

@@ -48,6 +48,7 @@ struct elf_view {
     size_t n_plt_relocations, n_relocations, n_relative; /* RELATIVE ones come first */
     int symbolic; /* DT_SYMBOLIC, DF_SYMBOLIC: its own definitions come first */
     int filter;   /* DT_FILTER, DT_AUXILIARY: look-ups that hit it go elsewhere */
+    int audit;    /* DT_AUDIT, DT_DEPAUDIT */
     int text_relocations;
 };
 

@@ -10,7 +10,8 @@
  *
  * Tables: domains (image_domains.c), objects (image.c, image_table.c), sections
  * (image_sections.c), symbols (image_symbols.c: answered from the objects' own
- * tables, nothing is copied), PLT entries (image_plt.c), GOT slots (image_slots.c).  Code of the process is
+ * tables, nothing is copied), PLT entries (image_plt.c), GOT slots (image_slots.c), references (image_references.c:
+ * from the objects' analyses).  Code of the process is
  * changed by batches of patches (image_patch.c, patch.h), the image's commit.
  *
  * Which objects the global scope holds, the public link map does not tell.  The
@@ -119,6 +120,13 @@ const struct mvld_api *rimf_api(void);
 int rimf_image_check(struct mvld_image *);
 /* MVLD_DEBUG=image: a line a domain, object, segment. */
 void rimf_image_print(const struct mvld_image *);
+
+/* Where the analyses of objects lie (rimf/sidecar.h), at most RIMF_ANALYSES_MAX places.
+ * The strings must outlive the image. */
+#define RIMF_ANALYSES_MAX 2
+void rimf_image_set_analyses(struct mvld_image *, const struct sidecar_place *, size_t n);
+/* Unmaps those that were read; asked again, they are read again. */
+void rimf_image_close_analyses(struct mvld_image *);
 
 /* Why calls must keep their way through PLT and GOT: plt_watcher of mvld/pass.h.  The
  * sentence must outlive the image. */

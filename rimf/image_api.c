@@ -110,16 +110,6 @@ static int api_log_enabled(const struct mvld_image *image, uint32_t category)
     return rimf_log_enabled(image->log, category);
 }
 
-static const char *plt_watcher(const struct mvld_image *image)
-{
-    return image->plt_watcher;
-}
-
-void rimf_image_set_plt_watcher(struct mvld_image *image, const char *why)
-{
-    image->plt_watcher = why;
-}
-
 static const struct mvld_api api = {
     .size = sizeof(struct mvld_api),
     .object_count = object_count,
@@ -146,7 +136,8 @@ static const struct mvld_api api = {
     .slot_at = rimf_slot_at,
     .slot_find = rimf_slot_find,
     .plt_slot = rimf_plt_slot,
-    .plt_watcher = plt_watcher,
+    .plt_watcher = rimf_plt_watcher,
+    .reference_each = rimf_reference_each,
     .patch_often = rimf_patch_often,
     .depends = rimf_depends,
     .patch_add_words = rimf_patch_add_words,

@@ -34,6 +34,7 @@ struct rimf_object {
     int global;    /* there since the first update */
     int gone;      /* its memory must not be touched any more */
     struct rimf_slots *slots; /* image_slots.c; NULL until asked for */
+    struct rimf_analysis *analysis; /* image_references.c; NULL until asked for */
     struct rimf_object *next_gone;
     uint8_t build_id[RIMF_BUILD_ID_MAX];
     int changed;    /* a pass said so (depends), while watched */
@@ -74,6 +75,8 @@ struct mvld_image {
 
     const char *plt_watcher; /* or NULL */
     struct rimf_watch *watch; /* image_freeze.c; NULL: nothing will be frozen */
+    struct sidecar_place analyses[RIMF_ANALYSES_MAX];
+    size_t n_analyses;
 };
 
 static inline const struct rimf_object *rimf_object_of(const struct mvld_object *public)
@@ -137,6 +140,10 @@ int rimf_slot_at(struct mvld_image *, const struct mvld_object *, size_t index,
 int rimf_slot_find(struct mvld_image *, const struct mvld_object *, uintptr_t address,
                    struct mvld_slot *out);
 int rimf_depends(struct mvld_image *, const struct mvld_object *, uintptr_t word);
+const char *rimf_plt_watcher(const struct mvld_image *);
+int rimf_reference_each(struct mvld_image *, const struct mvld_object *,
+                        int (*visit)(void *cookie, const struct mvld_reference *),
+                        void *cookie, const char **why);
 
 /* Gives the patch engine's memory back. */
 void rimf_patch_forget(struct mvld_image *);

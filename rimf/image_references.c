@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rimf/image_references.c: places in an object's code that lead elsewhere, as its
+ * analysis lists them.
+ *
+ * An analysis is of one file, byte for byte.  Is it the file that is mapped?
+ *
+ *     the feeder saw from which file the object was mapped, and that file has not
+ *     changed since it was analysed (device, inode, size, times)          yes
+ *     else: the executable segments in memory, hashed, are those analysed  yes
+ *     else                                                                 no
+ *
+ * The path plays no part: another file may stand there by now.  The hash is that of
+ * memory before any patch, so who asks first should ask for all: a pass that changed
+ * code (or a debugger) before makes a copied file look like another one.
+ */
+#include "image_private.h"
+
+#include "base.h"
+
+#include <errno.h>    /* numbers only */
+#include <sys/mman.h> /* numbers only */
+
+struct rimf_analysis {
+    struct sidecar_file file;
+    const char *why; /* why there is none, or NULL */
+};
+
+void rimf_image_set_analyses(struct mvld_image *image, const struct sidecar_place *places,
+                             size_t n)
+{
+    image->n_analyses = n < RIMF_ANALYSES_MAX ? n : RIMF_ANALYSES_MAX;
+    memcpy(image->analyses, places, image->n_analyses * sizeof *places);
+}
+
+/* Each executable segment that was analysed is one of the object's, and the object has
+ * no other. */
+static int same_segments(const struct rimf_object *object, const struct sidecar *s)
+{
+    const struct elf_view *view = &object->view;
+    size_t n = 0;
+
+    for (size_t i = 0; i < view->phnum; i++) {
+        const Elf64_Phdr *phdr = &view->phdr[i];
+
+        if (phdr->p_type != PT_LOAD || !(phdr->p_flags & PF_X) || !phdr->p_filesz)
+            continue;
+        if (n >= s->n_segments || s->segments[n].start != phdr->p_vaddr ||
+            s->segments[n].size != phdr->p_filesz)
+            return 0;
+        n++;
+    }
+    return n == s->n_segments;
+}
+
+static int same_bytes(const struct rimf_object *object, const struct sidecar *s)
+{
+    for (size_t i = 0; i < s->n_segments; i++) {
+        uintptr_t at = object->view.bias + s->segments[i].start;
+
+        if (!elf_holds(&object->view, at, s->segments[i].size, PROT_READ | PROT_EXEC) ||
+            sidecar_hash((const void *)at, s->segments[i].size) != s->segments[i].hash)
+            return 0;
+    }
+    return 1;
+}
+
+static const char *open_analysis(struct mvld_image *image, const struct rimf_object *object,
+                                 struct sidecar_file *file)
+{
+    const char *why = NULL;
+
+    if (object->public.flags & MVLD_OBJECT_OPAQUE)
+        return object->public.why;
+    if (!object->public.build_id)
+        return "it has no build-id";
+    if (sidecar_find(file, image->sys, image->analyses, image->n_analyses,
+                     object->public.build_id, object->public.build_id_size,
+                     SIDECAR_WANT(SIDECAR_CALLS), &why))
+        return why;
+    why = NULL;
+    if (!same_segments(object, &file->view))
+        why = "it is of an object with other segments";
+    else if (!(object->identified && sidecar_is_unchanged(&file->view, &object->identity)) &&
+             !same_bytes(object, &file->view))
+        why = "it is of an object with other code";
+    if (why)
+        sidecar_unmap(file, image->sys);
+    return why;
+}
+
+static struct rimf_analysis *analysis_of(struct mvld_image *image, struct rimf_object *object)
+{
+    if (object->analysis)
+        return object->analysis;
+    object->analysis = rimf_heap_alloc(&image->heap, sizeof *object->analysis);
+    if (object->analysis)
+        object->analysis->why = open_analysis(image, object, &object->analysis->file);
+    return object->analysis;
+}
+
+void rimf_image_close_analyses(struct mvld_image *image)
+{
+    const struct rimf_table *table = rimf_table_enter(image);
+
+    for (size_t i = 0; i < table->n_objects; i++) {
+        struct rimf_object *object = table->objects[i];
+
+        if (!object->analysis)
+            continue;
+        sidecar_unmap(&object->analysis->file, image->sys);
+        rimf_heap_release(&image->heap, object->analysis);
+        object->analysis = NULL;
+    }
+    rimf_table_leave(image);
+}
+
+int rimf_reference_each(struct mvld_image *image, const struct mvld_object *public,
+                        int (*visit)(void *cookie, const struct mvld_reference *),
+                        void *cookie, const char **why)
+{
+    struct rimf_object *object = (struct rimf_object *)rimf_object_of(public);
+    struct rimf_analysis *analysis = analysis_of(image, object);
+    const struct sidecar *view;
+    int result = 0;
+
+    *why = analysis ? analysis->why : "out of memory";
+    if (*why)
+        return -ENODATA;
+    view = &analysis->file.view;
+    for (size_t i = 0; i < view->n_calls && !result; i++) {
+        struct mvld_reference reference = {
+            .site = object->view.bias + view->calls[i].address,
+            .slot = object->view.bias + sidecar_slot(&view->calls[i]),
+            .kind = (enum mvld_reference_kind)sidecar_call_kind(&view->calls[i]),
+        };
+
+        result = visit(cookie, &reference);
+    }
+    return result;
+}
+
+_Static_assert((int)MVLD_REFERENCE_CALL_PLT == SIDECAR_CALL_PLT &&
+                   (int)MVLD_REFERENCE_JUMP_PLT == SIDECAR_JMP_PLT &&
+                   (int)MVLD_REFERENCE_JCC_PLT == SIDECAR_JCC_PLT &&
+                   (int)MVLD_REFERENCE_CALL_SLOT == SIDECAR_CALL_SLOT &&
+                   (int)MVLD_REFERENCE_JUMP_SLOT == SIDECAR_JMP_SLOT,
+               "one numbering");
+
+/* ---- who watches ------------------------------------------------------------------- */
+
+void rimf_image_set_plt_watcher(struct mvld_image *image, const char *why)
+{
+    image->plt_watcher = why;
+}
+
+const char *rimf_plt_watcher(const struct mvld_image *image)
+{
+    const struct rimf_table *table = rimf_table_enter(image);
+    const char *why = image->plt_watcher;
+
+    for (size_t i = 0; i < table->n_objects && !why; i++)
+        if (table->objects[i]->public.flags & MVLD_OBJECT_MAIN && table->objects[i]->view.audit)
+            why = "the executable names an auditing library (DT_AUDIT)";
+    rimf_table_leave(image);
+    return why;
+}
