@@ -214,10 +214,11 @@ static void keep(struct loader *l, uint64_t pipeline)
 
 /* ---- what the pipeline does with it ----------------------------------------------------- */
 
-/* Runs those passes of which a frozen image may hold the work, or spares them. */
+/* Runs those passes of which a frozen image may hold the work, or spares them.  Who watches
+ * calls would miss those that an image made direct. */
 void frozen_run(struct loader *l)
 {
-    size_t n = l->program ? pipeline_freezable(l->pipeline) : 0;
+    size_t n = l->program && !l->knobs.watcher ? pipeline_freezable(l->pipeline) : 0;
     const char *miss = pipeline_setting(l->pipeline, "on-miss");
     uint64_t pipeline = n ? pipeline_fingerprint(l->pipeline, n) : 0;
     int build = n && (l->knobs.freeze || (miss && rimf_streq(miss, "build")));

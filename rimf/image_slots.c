@@ -35,6 +35,7 @@ struct entry {
     uint8_t settled; /* the answer for a lazy one is below */
     uint8_t twice;   /* two relocations fill it */
     uintptr_t target;
+    uintptr_t shown; /* by another slot than itself, or 0 */
     const char *why;
 };
 
@@ -162,16 +163,16 @@ static int has_filter(const struct mvld_image *image)
 /* The slot holds what the resolver chose: inside the object that has the resolver.  (An
  * executable's PLT entry may stand for the function in other slots.) */
 static int shows_choice(const struct mvld_image *image, const struct rimf_object *object,
-                        uint64_t offset, const struct mvld_symbol *ifunc, uintptr_t *choice)
+                        uint64_t offset, const struct mvld_symbol *ifunc, struct entry *entry)
 {
-    return rimf_slot_value(image, object, object->view.bias + offset, choice) ==
-               RIMF_SLOT_BOUND &&
-           rimf_object_find(image, *choice) == ifunc->object;
+    entry->shown = object->view.bias + offset;
+    return rimf_slot_value(image, object, entry->shown, &entry->target) == RIMF_SLOT_BOUND &&
+           rimf_object_find(image, entry->target) == ifunc->object;
 }
 
 /* Does an IRELATIVE of the object itself name the resolver? */
 static int choice_at_home(const struct mvld_image *image, const struct mvld_symbol *ifunc,
-                          uintptr_t *choice)
+                          struct entry *entry)
 {
     const struct rimf_object *home = rimf_object_of(ifunc->object);
     const Elf64_Rela *table = home->view.plt_relocations;
@@ -179,7 +180,7 @@ static int choice_at_home(const struct mvld_image *image, const struct mvld_symb
     for (size_t i = 0; i < home->view.n_plt_relocations; i++)
         if (ELF64_R_TYPE(table[i].r_info) == R_X86_64_IRELATIVE &&
             home->view.bias + (uint64_t)table[i].r_addend == ifunc->address &&
-            shows_choice(image, home, table[i].r_offset, ifunc, choice))
+            shows_choice(image, home, table[i].r_offset, ifunc, entry))
             return 1;
     return 0;
 }
@@ -194,7 +195,7 @@ static const char *symbol_name(const struct rimf_object *object, uint32_t index,
 
 /* Is another object's slot for the same definition bound? */
 static int choice_elsewhere(const struct mvld_image *image, const struct rimf_object *object,
-                            const struct mvld_symbol *ifunc, uintptr_t *choice)
+                            const struct mvld_symbol *ifunc, struct entry *entry)
 {
     for (size_t i = 0; i < object->view.n_plt_relocations; i++) {
         const Elf64_Rela *relocation = &object->view.plt_relocations[i];
@@ -208,24 +209,25 @@ static int choice_elsewhere(const struct mvld_image *image, const struct rimf_ob
             rimf_symbol_bind(image, object, index, &definition) ||
             definition.address != ifunc->address)
             continue;
-        if (shows_choice(image, object, relocation->r_offset, ifunc, choice))
+        if (shows_choice(image, object, relocation->r_offset, ifunc, entry))
             return 1;
     }
     return 0;
 }
 
+/* Fills the target. */
 static int ifunc_choice(const struct mvld_image *image, const struct mvld_symbol *ifunc,
-                        uintptr_t *choice)
+                        struct entry *entry)
 {
     const struct rimf_table *table;
-    int found = choice_at_home(image, ifunc, choice);
+    int found = choice_at_home(image, ifunc, entry);
 
     if (found)
         return 1;
     table = rimf_table_enter(image);
     for (size_t i = 0; i < table->n_objects && !found; i++)
         found = table->objects[i]->global &&
-                choice_elsewhere(image, table->objects[i], ifunc, choice);
+                choice_elsewhere(image, table->objects[i], ifunc, entry);
     rimf_table_leave(image);
     return found;
 }
@@ -275,7 +277,7 @@ static void settle(const struct mvld_image *image, const struct rimf_object *obj
     if (entry->why)
         return;
     entry->target = definition.address;
-    if (definition.type == STT_GNU_IFUNC && !ifunc_choice(image, &definition, &entry->target))
+    if (definition.type == STT_GNU_IFUNC && !ifunc_choice(image, &definition, entry))
         entry->why = unknown_choice;
     else if (definition.type == STT_TLS || !entry->target)
         entry->why = no_definition;
@@ -305,6 +307,7 @@ static void answer(const struct mvld_image *image, const struct rimf_object *obj
         .address = object->view.bias + entry->offset,
         .name = symbol_name(object, entry->symbol, &symbol),
     };
+    out->shown = out->address;
     if (is_relro(object, out->address))
         out->flags |= MVLD_SLOT_RELRO;
     switch (rimf_slot_value(image, object, out->address, &out->target)) {
@@ -316,6 +319,8 @@ static void answer(const struct mvld_image *image, const struct rimf_object *obj
         out->flags |= MVLD_SLOT_LAZY;
         out->target = entry->target;
         out->why = entry->why;
+        if (entry->shown)
+            out->shown = entry->shown;
         break;
     case RIMF_SLOT_ODD:
         out->why = no_function;
@@ -323,7 +328,7 @@ static void answer(const struct mvld_image *image, const struct rimf_object *obj
     if (entry->twice)
         out->why = filled_twice;
     if (out->why)
-        out->target = 0;
+        out->target = out->shown = 0;
 }
 
 int rimf_slot_at(struct mvld_image *image, const struct mvld_object *public, size_t index,

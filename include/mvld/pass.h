@@ -142,6 +142,8 @@ struct mvld_slot {
     uintptr_t target;  /* what it holds, or will hold once bound; 0 when not certain */
     const char *why;   /* why it is not certain (static), or NULL */
     const char *name;  /* the symbol, or NULL when it has none */
+    uintptr_t shown;   /* the word that shows `target` (see depends): the slot itself, or
+                          another one that shows what an IFUNC chose; 0 without target */
 };
 
 enum mvld_reference_kind {

@@ -140,12 +140,18 @@ static size_t room_at(const struct direct *d, uintptr_t address)
     return 0;
 }
 
+/* Where a site leads in the end, and the words that show it. */
+struct way {
+    uintptr_t target, shown[STEPS];
+    size_t n;
+};
+
 /* Where the slot is certain to lead.  An executable at a fixed address has its own PLT
  * entries stand for functions whose address it takes, and the host loader binds other
  * objects' slots to them: such an entry jumps through a slot for the same symbol, and
  * the way goes on there.  (A function that only jumps to another one looks alike, but
  * that one has another name.) */
-static const char *follow(const struct direct *d, uintptr_t address, uintptr_t *target)
+static const char *follow(const struct direct *d, uintptr_t address, struct way *way)
 {
     const struct mvld_api *api = d->ctx->api;
     const struct mvld_object *holder = d->object;
@@ -157,7 +163,8 @@ static const char *follow(const struct direct *d, uintptr_t address, uintptr_t *
     for (int steps = 0; !slot.why && steps < STEPS; steps++) {
         if (d->leave_rewritable && !(slot.flags & MVLD_SLOT_RELRO))
             return "the slot stays writable (rewritable = leave)";
-        *target = slot.target;
+        way->shown[way->n++] = slot.shown;
+        way->target = slot.target;
         holder = api->object_find(d->ctx->image, slot.target);
         address = holder ? api->plt_slot(holder, slot.target) : 0;
         if (!address || api->slot_find(d->ctx->image, holder, address, &slot) || !slot.name ||
@@ -170,18 +177,21 @@ static const char *follow(const struct direct *d, uintptr_t address, uintptr_t *
 static const char *make_direct(struct direct *d, const struct mvld_reference *reference,
                                struct site *site)
 {
-    uintptr_t target = 0;
+    struct way way = {.n = 0};
     const char *why;
 
     if (!site_read(site, reference->kind, reference->site, room_at(d, reference->site)) ||
         slot_of(d, site) != reference->slot)
         return "the code is not what the analysis says";
-    why = follow(d, reference->slot, &target);
+    why = follow(d, reference->slot, &way);
     if (!why)
-        why = unfit_target(d, target);
-    if (why)
-        return why;
-    return site_make(site, target) ? NULL : "the target is farther than 2 GiB";
+        why = unfit_target(d, way.target);
+    if (!why && !site_make(site, way.target))
+        why = "the target is farther than 2 GiB";
+    for (size_t i = 0; !why && i < way.n; i++)
+        if (d->ctx->api->depends(d->ctx->image, d->object, way.shown[i]))
+            why = "memory is short";
+    return why;
 }
 
 static int visit(void *cookie, const struct mvld_reference *reference)

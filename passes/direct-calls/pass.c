@@ -81,5 +81,5 @@ __attribute__((visibility("default"))) const struct mvld_pass mvld_pass = {
     .options = options,
     .run = run,
     .added = added,
-    .flags = MVLD_PASS_ANALYSIS,
+    .flags = MVLD_PASS_ANALYSIS | MVLD_PASS_FREEZES,
 };
