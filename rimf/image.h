@@ -134,10 +134,5 @@ void rimf_image_set_plt_watcher(struct mvld_image *, const char *why);
 
 /* How patches are written (rimf/patch.h); by default the engine chooses. */
 int rimf_image_set_patch_method(struct mvld_image *, const char *name); /* 0, -EINVAL, -EPERM */
-/* For pthread_atfork: no fork in the middle of a batch.  Call parent or child once
- * for each prepare. */
-void rimf_image_fork_prepare(struct mvld_image *);
-void rimf_image_fork_parent(struct mvld_image *);
-void rimf_image_fork_child(struct mvld_image *);
 
 #endif

@@ -91,26 +91,6 @@ int rimf_image_set_patch_method(struct mvld_image *image, const char *name)
     return patcher ? rimf_patcher_set_method(patcher, name) : -ENOMEM;
 }
 
-void rimf_image_fork_prepare(struct mvld_image *image)
-{
-    struct rimf_patcher *patcher = patcher_of(image);
-
-    if (patcher)
-        rimf_patcher_fork_prepare(patcher);
-}
-
-void rimf_image_fork_parent(struct mvld_image *image)
-{
-    if (image->patcher)
-        rimf_patcher_fork_parent(image->patcher);
-}
-
-void rimf_image_fork_child(struct mvld_image *image)
-{
-    if (image->patcher)
-        rimf_patcher_fork_child(image->patcher);
-}
-
 void rimf_patch_forget(struct mvld_image *image)
 {
     rimf_patcher_destroy(image->patcher);

@@ -66,35 +66,6 @@ void rimf_patcher_destroy(struct rimf_patcher *p)
     host.release(host.cookie, p);
 }
 
-/* The forking thread keeps its signals: a handler that commits is told -EDEADLK.
- * A fork by the thread that holds the lock already takes nothing. */
-void rimf_patcher_fork_prepare(struct rimf_patcher *p)
-{
-    int r = rimf_lock_acquire(p->host.sys, p->host.lock);
-
-    if (r == RIMF_LOCK_INHERITED)
-        patch_adopt();
-    if (r >= 0)
-        p->forking = 1;
-}
-
-void rimf_patcher_fork_parent(struct rimf_patcher *p)
-{
-    if (!p->forking)
-        return;
-    p->forking = 0;
-    rimf_lock_release(p->host.sys, p->host.lock);
-}
-
-/* Nobody else is here: those that waited in the parent do not exist. */
-void rimf_patcher_fork_child(struct rimf_patcher *p)
-{
-    if (!p->forking)
-        return;
-    p->forking = 0;
-    __atomic_store_n(&p->host.lock->word, 0, __ATOMIC_RELEASE);
-}
-
 void rimf_patcher_often(struct rimf_patcher *p)
 {
     __atomic_store_n(&p->often, 1, __ATOMIC_RELAXED);

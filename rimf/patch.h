@@ -47,10 +47,11 @@
  * with selfmem pwrite64, rt_sigaction, getdents64, futex.  A filter that answers
  * any of them with an error is coped with.
  *
- * Fork: the child starts with its parent's patches.  A program with threads
- * should call the three hooks below from pthread_atfork, so that no fork happens
- * in the middle of a batch.  Without them a child may find a batch applied in
- * part, each site whole.  No commit between vfork and exec.
+ * Fork: the child starts with its parent's patches.  A copy that is made in the middle of
+ * another thread's batch may find it applied in part, each site whole; it takes over the
+ * lock, and ends what the batch had begun.  Who wants whole batches in the child keeps
+ * forks and commits apart, as multiverse does with its own lock.  No commit between vfork
+ * and exec.
  */
 #ifndef RIMF_PATCH_H
 #define RIMF_PATCH_H
@@ -95,16 +96,10 @@ int rimf_patch_add(struct mvld_batch *, uintptr_t address, const void *expect,
                    const void *replace, size_t length);
 int rimf_patch_add_words(struct mvld_batch *, uintptr_t base, const struct mvld_word *,
                          const uint64_t *expect, const uint64_t *replace, size_t n);
-/* -EDEADLK: this thread is already inside a commit, or between the fork hooks. */
+/* -EDEADLK: this thread is already inside a commit. */
 int rimf_patch_commit(struct mvld_batch *, struct mvld_patch_report *);
 size_t rimf_patch_count(const struct mvld_batch *);
 const struct mvld_patch *rimf_patch_at(const struct mvld_batch *, size_t index);
 void rimf_patch_end(struct mvld_batch *);
-
-/* For pthread_atfork: prepare waits for the batch under way and holds off new
- * ones until parent or child is called. */
-void rimf_patcher_fork_prepare(struct rimf_patcher *);
-void rimf_patcher_fork_parent(struct rimf_patcher *);
-void rimf_patcher_fork_child(struct rimf_patcher *);
 
 #endif

@@ -26,7 +26,7 @@
  *     signal is queued, until the batch is over and the action put back.  Queued
  *     ones are seen in /proc and waited for;
  *   - a child of vfork in the middle of its life: its signal actions are its own;
- *   - a bare fork by another thread (no pthread_atfork hooks): the kernel copies
+ *   - a fork by another thread that nobody keeps from it: the kernel copies
  *     the signal actions before the memory, so the child may have breakpoints and
  *     no handler;
  *   - a thread with no room for a signal frame on its stack.
@@ -99,8 +99,7 @@ static uint8_t byte_at(uintptr_t address)
 }
 
 /* fork() copied this process in the middle of a batch, whose writer is not in the
- * copy: the only thread here ends it.  (With the hooks of patch.h that never
- * happens; a bare fork system call has none.)  The descriptor in the patcher is the
+ * copy: the only thread here ends it.  The descriptor in the patcher is the
  * parent's memory, so another is opened. */
 static void adopt(struct mvld_batch *b)
 {

@@ -119,7 +119,6 @@ struct rimf_patcher {
     int often;         /* batches come often: rimf_patcher_often */
     int wiped;         /* the kernel clears a child's copy of the scratch page */
     struct mvld_batch *spare; /* the last batch: the next takes over its arrays */
-    int forking; /* between the fork hooks, and they hold the lock */
     int alone; /* for the batch under way: nothing else runs in this address space */
     int mem;   /* /proc/self/mem, between patch_mem_open and _close */
     int word_ok; /* an aligned word is written by one store: see patch_method_word */
@@ -272,7 +271,7 @@ int patch_threads_look(struct rimf_patcher *, struct patch_threads *);
  * open (patch_int3.c).  Sites for which `skip` is 1 are done already. */
 int patch_int3(struct mvld_batch *, int (*skip)(const struct mvld_patch *));
 
-/* After fork without the hooks: ends a batch that the parent was writing. */
+/* In a child of fork: ends a batch that the parent was writing. */
 void patch_adopt(void);
 
 /* Moves copies over the first n runs, with new bytes or (back) old ones. */

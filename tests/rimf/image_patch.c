@@ -95,10 +95,6 @@ static void sentences(void)
 
 /* ---- fork ------------------------------------------------------------------------ */
 
-static void prepare(void) { rimf_image_fork_prepare(image); }
-static void parent(void) { rimf_image_fork_parent(image); }
-static void child(void) { rimf_image_fork_child(image); }
-
 static void *flip(void *unused)
 {
     int refused;
@@ -114,7 +110,6 @@ static void forks(void)
 {
     pthread_t id;
 
-    CHECK(pthread_atfork(prepare, parent, child) == 0);
     CHECK(pthread_create(&id, NULL, flip, NULL) == 0);
     for (int i = 0; i < 50; i++) {
         pid_t pid = fork();

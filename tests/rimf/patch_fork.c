@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * patch_fork METHOD [bare]: a thread commits without pause, another forks.  Each
- * child must find whole code, be able to commit, and leave its parent's code
- * alone; with bare fork system calls, without hooks, it must at least find whole
- * sites, whichever moment of a batch was copied.  A failure means that a server that forks workers gets ones that crash
- * or hang.
+ * patch_fork METHOD: a thread commits without pause, another forks.  Each child must find
+ * whole sites, whichever moment of a batch was copied, be able to commit, and leave its
+ * parent's code alone.  A failure means that a server that forks workers gets ones that
+ * crash or hang.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -35,28 +34,6 @@ static void *committer(void *unused)
     while (!__atomic_load_n(&stop, __ATOMIC_RELAXED))
         CHECK(commit_next() == 0, "(%s)", t.sentence);
     return unused;
-}
-
-static void prepare(void) { rimf_patcher_fork_prepare(t.patcher); }
-static void parent(void) { rimf_patcher_fork_parent(t.patcher); }
-static void child(void) { rimf_patcher_fork_child(t.patcher); }
-
-/* All sites agree; then whatever the parent was about to do, this process goes on. */
-static int whole(void)
-{
-    int seen = patch_sites_table[0].caller();
-
-    alarm(10);
-    for (size_t i = 0; i < PATCH_SITES; i++) {
-        if (patch_sites_table[i].caller() != seen)
-            return 2;
-    }
-    state = seen;
-    for (int i = 0; i < PATCH_STATES; i++) {
-        if (commit_next() || patch_sites_table[PATCH_SITES - 1].caller() != state)
-            return 3;
-    }
-    return 0;
 }
 
 /* Any mixture of states will do, but no breakpoint that nobody takes away, and no
@@ -134,19 +111,18 @@ static int in_every_step(void)
 int main(int argc, char **argv)
 {
     pthread_t thread;
-    int status, bare = argc > 2;
+    int status;
 
     patch_sites_open(&t);
     CHECK(rimf_patcher_set_method(t.patcher, argc > 1 ? argv[1] : "auto") == 0);
-    if (bare && !strcmp(argv[1], "selfmem"))
+    if (argc > 1 && !strcmp(argv[1], "selfmem"))
         return in_every_step();
-    CHECK(bare || pthread_atfork(prepare, parent, child) == 0);
     CHECK(pthread_create(&thread, NULL, committer, NULL) == 0);
     for (int i = 0; i < FORKS; i++) {
-        pid_t pid = bare ? (pid_t)syscall(SYS_fork) : fork();
+        pid_t pid = i & 2 ? (pid_t)syscall(SYS_fork) : fork();
         CHECK(pid >= 0);
         if (pid == 0)
-            _exit(bare ? whole_sites(i & 1) : whole());
+            _exit(whole_sites(i & 1));
         CHECK(waitpid(pid, &status, 0) == pid);
         CHECK(status == 0, "(child %d: %x)", i, status);
     }

@@ -189,12 +189,6 @@ static void re_entry(void)
     commit_next();
     CHECK(inner_tried && inner_result == -EDEADLK);
     rimf_patch_end(inner);
-
-    rimf_patcher_fork_prepare(t.patcher);
-    inner = patch_sites_batch(t.patcher, state, state % PATCH_STATES + 1);
-    CHECK(rimf_patch_commit(inner, NULL) == -EDEADLK);
-    rimf_patcher_fork_parent(t.patcher);
-    rimf_patch_end(inner);
     commit_next();
     for (size_t i = 0; i < PATCH_SITES; i++)
         CHECK(patch_sites_table[i].caller() == state);
