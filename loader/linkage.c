@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * loader/linkage.c: what valgrind looks for in the loader's file.
+ *
+ * linkage.py gives us the host loader's name for linkers.  By that name, valgrind
+ * wants to replace two functions of ours, and does not start a program when it
+ * finds no symbol for the first.
+ */
+#include "base.h"
+
+RIMF_HIDDEN size_t strlen(const char *s);
+RIMF_HIDDEN char *index(const char *s, int c);
+
+__attribute__((used)) size_t strlen(const char *s)
+{
+    return rimf_strlen(s);
+}
+
+__attribute__((used)) char *index(const char *s, int c)
+{
+    for (;; s++) {
+        if (*s == (char)c)
+            return (char *)s;
+        if (!*s)
+            return NULL;
+    }
+}
