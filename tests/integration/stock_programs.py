@@ -2,164 +2,149 @@
 # SPDX-License-Identifier: MIT
 """Stock Debian programs with mvld as the system's loader.
 
-In a private mount namespace mvld is bound over /lib64/ld-linux-x86-64.so.2, so
-that every program started there runs under it, unmodified: the shell that reads
-a case, the programs that it starts, and theirs.  Nothing outside changes.  Each
-case runs in such a namespace and in one without the bind; output (stdout and
-stderr) and exit status must be equal.
+Every case (stock/*.py) runs plainly and with mvld in the place of
+/lib64/ld-linux-x86-64.so.2; output and exit status must be equal, and mvld must
+have been seen to start the case's programs.  See stock/harness.py for how.
 
 A failure means that a program which knows nothing of mvld behaves differently
 because mvld is installed.
 """
 import argparse
+import concurrent.futures
+import itertools
 import os
-import shutil
-import subprocess
+import queue
 import sys
+import threading
+import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import support  # noqa: E402
-from stock_cases import CASES  # noqa: E402
-
-# The folder of the loader: /lib64 is a link to usr/lib64 on merged-usr systems.
-LOADER_FOLDER = Path(os.path.realpath("/lib64"))
-LOADER_NAME = Path(support.HOST_LOADER).name
+from stock import table  # noqa: E402
+from stock.cases import CASES  # noqa: E402
+from stock.harness import Harness, Plain, known_passes  # noqa: E402
 
 
-def namespace():
-    """The command that starts a private mount namespace; skips where none may be made."""
-    reason = "unshare(1) is missing"
-    for flags in (["--mount"], ["--user", "--map-root-user", "--mount"]):
-        command = ["unshare", *flags, "--propagation", "private", "--"]
+def configurations(arguments):
+    """The pipelines to try: those asked for, else none."""
+    if not arguments.all_passes:
+        return [tuple(filter(None, words.split(","))) for words in arguments.passes or [""]]
+    each = [(name,) for name in known_passes()]
+    # multiverse comes last in a pipeline that holds more: it patches what the others leave.
+    together = tuple(sorted(known_passes(), key=lambda name: (name == "multiverse", name)))
+    return [(), *each] + ([together] if len(each) > 1 else [])
+
+
+class Worker:
+    """Runs cases one after the other, in a folder and namespaces of its own."""
+
+    def __init__(self, scratch, pipelines):
+        scratch.mkdir(mode=0o755)
+        plain = Plain(scratch)
+        self.harnesses = {", ".join(passes) or "no pass": Harness(plain, passes)
+                          for passes in pipelines}
+        for harness in self.harnesses.values():
+            harness.check_in_place()
+
+    def run(self, case):
+        return {name: harness.compare(case) for name, harness in self.harnesses.items()}
+
+
+def report(number, total, case, results, seconds):
+    """One line a case, and what is wrong."""
+    words = []
+    for result in results.values():
+        words.append(f"left out: {result.detail}" if result.state == "absent" else
+                     f"equal ({result.lines} lines, {len(result.started)} started)"
+                     if result.state == "equal" else result.state.upper())
+    same = words[:1] if results and len(set(words)) == 1 and "left out" in words[0] else words
+    print(f"  {number:2}/{total} {case.name:<18} {'; '.join(same)}  {seconds:.1f} s", flush=True)
+    for name, result in results.items():
+        if result.state not in ("equal", "absent"):
+            print(f"{case.name}, {name}: {result.detail}", flush=True)
+
+
+def run_all(scratch, cases, pipelines, jobs):
+    """Configuration -> case -> result."""
+    workers = queue.SimpleQueue()
+    for number in range(jobs):
+        workers.put(Worker(scratch / str(number), pipelines))
+    worker = workers.get()
+    results = {name: {} for name in worker.harnesses}
+    print("configurations: " + "; ".join(results))
+    for harness in worker.harnesses.values():
+        if harness.blind:
+            print(f"who is started with mvld is not watched: {harness.blind}")
+            break
+    workers.put(worker)
+    done = itertools.count(1)
+
+    def one(case):
+        worker, begin = workers.get(), time.monotonic()
         try:
-            probe = subprocess.run([*command, "mount", "-t", "tmpfs", "none", "/mnt"],
-                                   capture_output=True, text=True, timeout=20)
-        except FileNotFoundError:
-            continue
-        if probe.returncode == 0:
-            return command
-        reason = probe.stderr.strip()
-    support.skip(f"private mount namespaces are not permitted here ({reason})")
+            found = worker.run(case)
+        finally:
+            workers.put(worker)
+        for name, result in found.items():
+            results[name][case.name] = result
+        with lock:
+            report(next(done), len(cases), case, found, time.monotonic() - begin)
+
+    lock = threading.Lock()
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        list(pool.map(one, cases))
+    return results
 
 
-def loader_folder(target):
-    """A copy of the loader's folder in which mvld has the loader's name and the
-    host loader lies beside it under the name that mvld looks for first."""
-    target.mkdir()
-    for entry in LOADER_FOLDER.iterdir():
-        if entry.name != LOADER_NAME:
-            shutil.copy2(entry, target / entry.name, follow_symlinks=False)
-    shutil.copy2(support.LOADER, target / LOADER_NAME)
-    shutil.copy2(support.HOST_LOADER, target / (LOADER_NAME + ".host"))
-    return target
+def chosen(arguments):
+    if arguments.case:
+        unknown = set(arguments.case) - {case.name for case in CASES}
+        support.check(not unknown, f"there is no case {' '.join(unknown)}")
+        return [case for case in CASES if case.name in arguments.case]
+    return CASES if arguments.full else [case for case in CASES if case.cheap]
 
 
-
-class Harness:
-    def __init__(self, scratch, config=None):
-        self.scratch = scratch
-        self.plain = namespace()
-        folder = loader_folder(scratch / "lib64")
-        bind = 'mount --bind "$0" "$1" && shift && exec "$@"'
-        self.under_mvld = [*self.plain, "sh", "-c", bind, str(folder), str(LOADER_FOLDER)]
-        self.environment = support.clean_environment(
-            HOME=scratch / "home", TMPDIR=scratch / "tmp", LC_ALL="C.UTF-8", TZ="UTC",
-            PATH="/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin")
-        self.config = None
-        if config is not None:
-            self.config = scratch / "mvld.conf"
-            self.config.write_text(config)
-
-    def shell(self, script, under_mvld, timeout=60):
-        """(output, status) of a shell script in a fresh folder."""
-        for name in ("home", "tmp", "work"):
-            shutil.rmtree(self.scratch / name, ignore_errors=True)
-            (self.scratch / name).mkdir()
-        env = dict(self.environment)
-        if under_mvld and self.config:
-            env["MVLD_CONFIG"] = str(self.config)
-            env["MVLD_PASS_PATH"] = str(support.LIBRARY.parent)
-        prefix = self.under_mvld if under_mvld else self.plain
-        process = subprocess.Popen([*prefix, "sh", "-c", script], cwd=self.scratch / "work", env=env,
-                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                   stderr=subprocess.STDOUT, start_new_session=True)
-        try:
-            output, _ = process.communicate(timeout=timeout)
-            status = process.returncode
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, 9)
-            output, _ = process.communicate()
-            status = f"none after {timeout} s"
-        return output.decode(errors="replace"), status
-
-    def check_in_place(self):
-        """A stock program's own map must show both loaders, else nothing is tested."""
-        maps, status = self.shell("cat /proc/self/maps", True)
-        inode = str((self.scratch / "lib64" / LOADER_NAME).stat().st_ino)
-        ours = [line for line in maps.splitlines() if line.split()[4:5] == [inode]]
-        host = [line for line in maps.splitlines() if line.endswith(LOADER_NAME + ".host")]
-        support.check(status == 0 and ours and host,
-                      f"cat does not run under mvld (status {status}):\n{maps}")
-        if self.config:
-            ask = "import ctypes; print(ctypes.CDLL(None).multiverse_commit())"
-            answer, _ = self.shell(f'"{sys.executable}" -c "{ask}"', True)
-            support.check(answer == "0\n", f"python has no multiverse run time:\n{answer}")
-
-    def compare(self, case):
-        """None when the program is not installed, else the plain run's output and
-        status, and what differs ("" when nothing does)."""
-        path = self.environment["PATH"]
-        if not all(shutil.which(name, path=path) for name in case.needs):
-            return None
-        script = "set -u\n" + case.script
-        output, status = self.shell(script, under_mvld=False)
-        got, got_status = self.shell(script, under_mvld=True)
-        difference = ""
-        if status != 0 or case.expect not in output:
-            difference = f"the plain run is broken: status {status}\n{output}"
-        elif (got, got_status) != (output, status):
-            difference = (f"status {got_status}, plain {status}\n--- under mvld\n{got}\n"
-                          f"--- plain\n{output}")
-        return output, status, difference
-
-
-def run_all(harness, report=print):
-    """Runs every case; the numbers of (equal, different, not installed) ones."""
-    equal = different = absent = 0
-    for case in CASES:
-        result = harness.compare(case)
-        if result is None:
-            absent += 1
-            report(f"  {case.name:<10} not installed, left out")
-            continue
-        output, _, difference = result
-        if difference:
-            different += 1
-        else:
-            equal += 1
-        report(f"  {case.name:<10} {case.what:<62} {output.count(chr(10)):3} lines  "
-               + ("DIFFERENT\n" + difference if difference else "equal"))
-    return equal, different, absent
+def parse():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--passes", action="append", metavar="NAME,...",
+                        help="a pipeline for every program; several times: one run each")
+    parser.add_argument("--all-passes", action="store_true",
+                        help="no pass, each pass of the build, and all together")
+    parser.add_argument("--full", action="store_true", help="all cases, not only the cheap ones")
+    parser.add_argument("--case", action="append", metavar="NAME", help="only this case")
+    parser.add_argument("--table", metavar="FILE", help="write the table there, as Markdown")
+    parser.add_argument("--jobs", type=int, default=min(4, os.cpu_count()), metavar="N",
+                        help="cases at the same time (default: %(default)s)")
+    parser.add_argument("--packages", action="store_true",
+                        help="only print the Debian packages that --full needs")
+    return parser.parse_args()
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--passes", help="a pipeline to configure for every program")
-    arguments = parser.parse_args()
+    arguments = parse()
+    if arguments.packages:
+        print(*sorted({package for case in CASES for package in case.packages}), sep="\n")
+        return
     support.need(support.LOADER)
     before = os.lstat(support.HOST_LOADER)
-    config = f"[app]\nmatch = *\npasses = {arguments.passes}\n" if arguments.passes else None
+    cases = chosen(arguments)
     with support.scratch_folder() as scratch:
-        harness = Harness(scratch, config)
-        harness.check_in_place()
-        equal, different, _ = run_all(harness)
+        scratch.chmod(0o755)  # some cases become another user
+        results = run_all(scratch, cases, configurations(arguments), arguments.jobs)
     after = os.lstat(support.HOST_LOADER)
+    if arguments.table:
+        Path(arguments.table).write_text(table.markdown(cases, results))
+    print(table.summary(cases, results))
     support.check((before.st_ino, before.st_mtime) == (after.st_ino, after.st_mtime)
                   and not os.path.lexists(support.HOST_LOADER + ".host"),
                   "the machine's own loader was touched")
-    support.check(different == 0, f"{different} programs behave differently under mvld")
-    support.check(equal >= 4, f"only {equal} programs are installed: too few to say anything")
+    states = [result.state for of in results.values() for result in of.values()]
+    wrong = states.count("different") + states.count("broken")
+    support.check(wrong == 0, f"{wrong} cases are not as under the plain loader")
+    support.check(2 * states.count("equal") >= len(states) or arguments.case,
+                  "fewer than half of the cases could be run: too few to say anything")
+    support.check("equal" in states, "no case could be run")
 
 
 if __name__ == "__main__":

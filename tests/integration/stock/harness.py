@@ -1,0 +1,280 @@
+# SPDX-License-Identifier: MIT
+"""Runs a case plainly and with mvld as the system's loader, and compares.
+
+Both runs have private mount and PID namespaces of their own.  In the one, mvld is bound
+over the folder of /lib64/ld-linux-x86-64.so.2, so that every program that is
+started there runs under it, unmodified, and the configuration and the passes of
+this run stand where an installation would put them: programs with an empty
+environment and set-user-ID ones find them, too.  Nothing outside changes.
+"""
+import difflib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
+import support  # noqa: E402
+from stock.witness import Witness  # noqa: E402
+
+# The folder of the loader: /lib64 is a link to usr/lib64 on merged-usr systems.
+LOADER_FOLDER = Path(os.path.realpath("/lib64"))
+LOADER_NAME = Path(support.HOST_LOADER).name
+PATH = "/usr/bin:/bin:/usr/sbin:/sbin"
+
+# $1: the scratch folder; $2: mount options of an overlay; then "where=what" pairs up
+# to "--": folders to bind.  A folder that does not exist is made in an overlay over the nearest
+# one that does; /etc always gets one, so that no case can change the machine's.
+SETUP = r"""
+set -eu
+scratch=$1 options=$2 n=0; shift 2
+mount -t tmpfs none "$scratch/overlay"
+overlay() {
+    n=$((n + 1)); o=$scratch/overlay/$n; mkdir -p "$o/up" "$o/work"
+    mount -t overlay none -o "lowerdir=$1,upperdir=$o/up,workdir=$o/work$options" "$1"
+}
+overlay /etc
+while [ "$1" != -- ]; do
+    where=${1%%=*} base=${1%%=*}
+    while ! [ -d "$base" ]; do base=$(dirname "$base"); done
+    if [ "$base" != "$where" ]; then
+        case $base in /etc*) ;; *) overlay "$base" ;; esac
+        mkdir -p "$where"
+    fi
+    mount --bind "${1#*=}" "$where"; shift
+done
+shift
+status=0; "$@" || status=$?; exit $status
+"""
+
+
+def namespace():
+    """(command that starts private mount and PID namespaces, options that an overlay needs in
+    them, whether they have a user namespace); skips where none may be made.  What a case
+    leaves running ends with its PID namespace."""
+    reason = "unshare(1) is missing"
+    for flags, options in ((["--mount"], ""),
+                           (["--user", "--map-root-user", "--mount"], ",userxattr")):
+        command = ["unshare", *flags, "--propagation", "private", "--pid", "--fork",
+                   "--kill-child", "--mount-proc", "--"]
+        try:
+            probe = subprocess.run([*command, "mount", "-t", "tmpfs", "none", "/mnt"],
+                                   capture_output=True, text=True, timeout=20)
+        except FileNotFoundError:
+            continue
+        if probe.returncode == 0:
+            return command, options, "--user" in flags
+        reason = probe.stderr.strip()
+    support.skip(f"private namespaces are not permitted here ({reason})")
+
+
+def installed_places():
+    """(folder of the configuration, folder of the passes) that the build has compiled in."""
+    with open(support.BUILD / "meson-info" / "intro-buildoptions.json") as file:
+        options = {option["name"]: option["value"] for option in json.load(file)}
+    prefix = Path(options["prefix"])
+    return prefix / options["sysconfdir"] / "mvld", prefix / options["libdir"] / "mvld" / "passes"
+
+
+def known_passes():
+    """The passes of this build, without the example: name -> file."""
+    files = sorted((support.BUILD / "passes").glob("*/*.so"))
+    return {f.stem: f for f in files if f.parent.name == f.stem and f.stem != "example"}
+
+
+def copy_passes(target, passes):
+    """The passes and the libraries that they bring, as an installation has them."""
+    for name in passes:
+        file = known_passes().get(name)
+        support.check(file, f"the pass {name} was not built")
+        shutil.copy2(file, target)
+        for library in file.parent.glob("lib*.so.*"):
+            if library.is_file():
+                shutil.copy2(library, target)
+
+
+@dataclass
+class Result:
+    """What a case gave.  `state`: equal, different, broken (plainly, too) or absent."""
+    state: str
+    detail: str = ""
+    lines: int = 0
+    status: object = None
+    plain_status: object = None
+    started: list = field(default_factory=list)
+    transformed: list = field(default_factory=list)
+    seconds: float = 0
+
+
+def difference(one, other, *names):
+    lines = list(difflib.unified_diff(one.splitlines(), other.splitlines(), *names, lineterm="",
+                                      n=1))
+    return "\n".join(line[:400] for line in lines[:60]) + "\n"
+
+
+class Plain:
+    """The runs without mvld; their results serve every configuration."""
+
+    def __init__(self, scratch):
+        self.scratch = scratch
+        for name in ("overlay", "home", "tmp", "work"):
+            (scratch / name).mkdir(exist_ok=True)
+        self.unshare, self.options, self.user_namespace = namespace()
+        self.is_root = os.geteuid() == 0 and not self.user_namespace
+        self.environment = {
+            "HOME": str(scratch / "home"), "TMPDIR": str(scratch / "tmp"), "LC_ALL": "C.UTF-8",
+            "TZ": "UTC", "PATH": PATH, "USER": "root", "LOGNAME": "root", "TERM": "vt100"}
+        self.done = {}
+
+    def command(self, binds=()):
+        pairs = [f"{where}={what}" for where, what in binds]
+        return [*self.unshare, "sh", "-c", SETUP, "setup", str(self.scratch), self.options,
+                *pairs, "--"]
+
+    def shell(self, script, binds=(), timeout=60):
+        """(output, status) of a shell script in fresh folders."""
+        for name in ("home", "tmp", "work"):
+            shutil.rmtree(self.scratch / name, ignore_errors=True)
+            (self.scratch / name).mkdir()
+        process = subprocess.Popen([*self.command(binds), "sh", "-c", script],
+                                   cwd=self.scratch / "work", env=self.environment,
+                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                   stderr=subprocess.STDOUT, start_new_session=True)
+        try:
+            output, _ = process.communicate(timeout=timeout)
+            status = process.returncode
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, 9)
+            output, _ = process.communicate()
+            status = f"none after {timeout} s"
+        return output.decode(errors="replace"), status
+
+    def run(self, case, binds=()):
+        output, status = self.shell("set -u\n" + case.script, binds, case.timeout)
+        for pattern, replacement in case.normalise:
+            output = re.sub(pattern, replacement, output, flags=re.M)
+        return output, status
+
+    def plain(self, case):
+        """The plain run, once a case; its output, status, and what is wrong with it."""
+        if case.name not in self.done:
+            output, status = self.run(case)
+            missing = [text for text in case.expect if text not in output]
+            wrong = ""
+            if status != 0 or missing:
+                wrong = f"the plain run is broken: status {status}, without {missing}\n{output}"
+            self.done[case.name] = output, status, wrong
+        return self.done[case.name]
+
+    def absent(self, case):
+        """Why the case cannot run here, or ""."""
+        lacking = [name for name in case.needs
+                   if not (os.path.exists(name) if "/" in name else shutil.which(name, path=PATH))]
+        if lacking:
+            return f"not installed: {' '.join(lacking)}"
+        if case.root and not self.is_root:
+            return "needs root"
+        if case.probe:
+            output, status = self.shell(case.probe)
+            if status != 0:
+                lines = output.strip().splitlines() or ["the machine does not permit it"]
+                return lines[-1]
+        return ""
+
+
+class Harness:
+    """One configuration: a pipeline for every program, or none."""
+
+    def __init__(self, plain, passes=()):
+        self.plain, self.passes = plain, tuple(passes)
+        self.folder = plain.scratch / ("mvld-" + ("+".join(passes) or "none"))
+        for name in ("lib64", "etc", "passes"):
+            (self.folder / name).mkdir(parents=True)
+        self.copy_loader(self.folder / "lib64")
+        copy_passes(self.folder / "passes", self.passes)
+        if self.passes:
+            (self.folder / "etc" / "mvld.conf").write_text(
+                f"[app]\nmatch = *\npasses = {', '.join(self.passes)}\n")
+        configuration, pass_folder = installed_places()
+        self.binds = [(configuration, self.folder / "etc"), (pass_folder, self.folder / "passes"),
+                      (LOADER_FOLDER, self.folder / "lib64")]
+        files = [self.folder / "passes" / f"{name}.so" for name in self.passes]
+        try:
+            self.witness = Witness(self.folder / "lib64" / LOADER_NAME, files)
+            self.blind = ""
+        except OSError as error:
+            self.witness, self.blind = None, str(error)
+
+    def copy_loader(self, target):
+        """The loader's folder, in which mvld has the loader's name and the host loader lies
+        beside it under the name that mvld looks for first."""
+        for entry in LOADER_FOLDER.iterdir():
+            if entry.name != LOADER_NAME:
+                shutil.copy2(entry, target / entry.name, follow_symlinks=False)
+        shutil.copy2(support.LOADER, target / LOADER_NAME)
+        shutil.copy2(support.HOST_LOADER, target / (LOADER_NAME + ".host"))
+
+    def check_in_place(self):
+        """A stock program's own map must show both loaders, else nothing is tested."""
+        maps, status = self.plain.shell("cat /proc/self/maps", self.binds)
+        inode = str((self.folder / "lib64" / LOADER_NAME).stat().st_ino)
+        ours = [line for line in maps.splitlines() if line.split()[4:5] == [inode]]
+        host = [line for line in maps.splitlines() if line.endswith(LOADER_NAME + ".host")]
+        support.check(status == 0 and ours and host,
+                      f"cat does not run under mvld (status {status}):\n{maps}")
+        pipeline, _ = self.plain.shell("env -i MVLD_DEBUG=passes cat /dev/null", self.binds)
+        for name in self.passes:
+            support.check(f"{name}" in pipeline and "untransformed" not in pipeline,
+                          f"the pipeline of cat is not {self.passes}:\n{pipeline}")
+        if "multiverse" in self.passes:
+            ask = "import ctypes; print(ctypes.CDLL(None).multiverse_commit())"
+            answer, _ = self.plain.shell(f"/usr/bin/python3 -c '{ask}'", self.binds)
+            support.check(answer == "0\n", f"python has no multiverse run time:\n{answer}")
+
+    def unseen(self, case, started, opened):
+        """What the witness misses: mvld was not there, and the comparison says nothing."""
+        if not self.witness:
+            return ""
+        missing = [name for name in case.must_be_seen() if name not in started]
+        if missing:
+            return f"not started with mvld: {' '.join(missing)}; were: {' '.join(started)}"
+        for name in self.passes:
+            having = {program for file, program in opened if file == name + ".so"}
+            missing = [program for program in case.must_be_seen()
+                       if program not in having and program not in case.elsewhere]
+            if missing:
+                return f"without the pass {name}: {' '.join(missing)}"
+        return ""
+
+    def compare(self, case):
+        reason = self.plain.absent(case)
+        if reason:
+            return Result("absent", reason)
+        output, plain_status, wrong = self.plain.plain(case)
+        if wrong:
+            return Result("broken", wrong, plain_status=plain_status)
+        if self.witness:
+            self.witness.forget()
+        got, status = self.plain.run(case, self.binds)
+        started = list(self.witness.started) if self.witness else []
+        opened = list(self.witness.opened) if self.witness else []
+        result = Result("equal", "", output.count("\n"), status, plain_status, started,
+                        [program for _, program in opened])
+        if (got, status) != (output, plain_status):
+            result.state = "different"
+            result.detail = (f"status {status}, plain {plain_status}\n"
+                             + difference(output, got, "plain", "under mvld")
+                             + self.second_look(case, output))
+        else:
+            result.detail = self.unseen(case, started, opened)
+            result.state = "different" if result.detail else "equal"
+        return result
+
+    def second_look(self, case, output):
+        """Is it the case that is not deterministic?  It fails in any event."""
+        again, _ = self.plain.run(case)
+        return "" if again == output else difference(output, again, "plain", "plain, once more")
