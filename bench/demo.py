@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: MIT
 """./dev demo: what mvld does, on real programs, in a few minutes.
 
-Three parts, each usable alone (--only):
+Four parts, each usable alone (--only):
 
     service  four ELF objects with switches, committed before main and while running
     grep     Debian's GNU grep, multiversed, against stock grep
+    direct   unmodified programs, their calls between objects made direct
     stock    unmodified programs of the distribution with mvld as the system's loader
 """
 import argparse
@@ -44,6 +45,11 @@ def grep(folder, arguments):
         return [("grep: its source cannot be had or built here", "left out", None)]
 
 
+def direct(folder, arguments):
+    heading("Unmodified Debian programs, their calls between objects made direct")
+    return load("direct").run(folder / "direct", arguments.rounds)
+
+
 def stock(_, arguments):
     heading("Stock Debian programs, mvld in the place of /lib64/ld-linux-x86-64.so.2")
     say("    In a private mount namespace; nothing on this machine changes.  Output and exit")
@@ -60,7 +66,7 @@ def stock(_, arguments):
     return rows
 
 
-PARTS = {"service": service, "grep": grep, "stock": stock}
+PARTS = {"service": service, "grep": grep, "direct": direct, "stock": stock}
 
 
 def main():
@@ -76,8 +82,8 @@ def main():
     rows, failed = [], False
     parts = arguments.only or list(PARTS)
     if not support.PLUGIN.exists():
-        compiled = [name for name in parts if name != "stock"]
-        parts = [name for name in parts if name == "stock"]
+        compiled = [name for name in parts if name in ("service", "grep")]
+        parts = [name for name in parts if name not in compiled]
         rows += [(name, "left out: no GCC plugin; it needs GCC 12 or later, and its "
                         "gcc-N-plugin-dev", None) for name in compiled]
     for name in parts:

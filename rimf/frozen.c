@@ -29,8 +29,7 @@ static int is_zero(const struct sidecar_identity *identity)
              (uint64_t)identity->modified | (uint64_t)identity->changed);
 }
 
-/* A file name: not empty, not hidden, no folder. */
-static int is_name(const char *name)
+int frozen_is_name(const char *name)
 {
     size_t length = rimf_strlen(name);
 
@@ -46,7 +45,7 @@ static const char *check_objects(const struct frozen *f)
 
         if (o->name >= names || o->copy_name >= names)
             return "an object's name lies outside the names";
-        if (is_zero(&o->copy) ? f->names[o->copy_name] : !is_name(f->names + o->copy_name))
+        if (is_zero(&o->copy) ? f->names[o->copy_name] : !frozen_is_name(f->names + o->copy_name))
             return "a copy has no proper name";
         if (!is_zero(&o->copy) && is_zero(&o->file))
             return "a copy is of no file";

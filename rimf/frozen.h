@@ -89,6 +89,8 @@ struct frozen {
 /* `bytes` is 8-aligned and outlives the view.  0, or -EINVAL with a sentence (static)
  * in *why. */
 int frozen_open(struct frozen *, const void *bytes, size_t size, const char **why);
+/* 1: a file name, not empty, not hidden, of no folder. */
+int frozen_is_name(const char *);
 uint64_t frozen_checksum(const void *bytes, size_t size);
 
 /* ---- files (frozen_file.c) --------------------------------------------------- */
@@ -106,7 +108,7 @@ struct frozen_file {
 int frozen_map(struct frozen_file *, const struct rimf_sys *, const char *folder, uint32_t user,
                const char **why);
 void frozen_unmap(struct frozen_file *, const struct rimf_sys *);
-/* Removes `image` and the copies from the open folder. */
+/* Removes `image` and the copies from the open folder, and nothing outside of it. */
 void frozen_discard(const struct rimf_sys *, int folder, const struct frozen_object *, size_t n,
                     const char *names);
 /* Removes the files that a frozen image names, and its folder.  Processes that run from

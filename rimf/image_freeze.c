@@ -146,12 +146,13 @@ static int fill_object(struct freeze *f, uint32_t i)
 {
     const struct rimf_object *object = f->table->objects[i];
     struct frozen_object *out = &f->objects[i];
-    char name[FROZEN_NAME_MAX + 1] = "";
+    char name[FROZEN_NAME_MAX + 1];
 
-    if (object->changed)
-        name_copy(name, sizeof name, i, object);
     out->name = add_name(f, object->public.name);
-    out->copy_name = add_name(f, name);
+    if (object->changed) { /* else it is 0, where "" stands */
+        name_copy(name, sizeof name, i, object);
+        out->copy_name = add_name(f, name);
+    }
     if (object->public.flags & MVLD_OBJECT_VDSO)
         return 0;
     if (!object->identified)
@@ -378,7 +379,7 @@ static int write_image(struct freeze *f)
 /* Room for everything, at most; the counts grow as it is filled. */
 static int make_room(struct freeze *f, const struct rimf_watch *watch, uint64_t pipeline)
 {
-    size_t texts = 0, names = 0, n = f->table->n_objects;
+    size_t texts = 0, names = 1, n = f->table->n_objects;
 
     for (size_t i = 0; i < n; i++) {
         texts += f->table->objects[i]->public.phnum;
@@ -400,6 +401,7 @@ static int make_room(struct freeze *f, const struct rimf_watch *watch, uint64_t 
         .header_size = sizeof *f->header,
         .pipeline = pipeline,
         .n_objects = (uint32_t)n,
+        .names_size = 1, /* "", for those that have no name */
     };
     return 0;
 }

@@ -100,6 +100,25 @@ def freezing_runs_nothing(program):
     check(not done.stdout and "mvld: not frozen: " in done.stderr, done.stdout + done.stderr)
 
 
+def failure(program):
+    """An image that cannot be written takes files with it that are not its own."""
+    there = sorted(program.folder.rglob("*"))
+    for size in 0, 4096, 8192:
+        done = program.run(MVLD_FREEZE=1, status=1,
+                           prefix=[sys.executable, "-c", "import os, resource, signal, sys; "
+                                   "signal.signal(signal.SIGXFSZ, signal.SIG_IGN); "
+                                   "resource.setrlimit(resource.RLIMIT_FSIZE, (%d, %d)); "
+                                   "os.execv(sys.argv[1], sys.argv[1:])" % (size, size)])
+        check("mvld: not frozen: " in done.stderr and not done.stdout, done.stdout + done.stderr)
+        check(not list((program.cache / "mvld/images").iterdir()), "half an image stays")
+    if os.getuid() == 0:  # without /proc, who the program is is not known
+        done = program.run(MVLD_FREEZE=1, status=1, prefix=[
+            "unshare", "-m", "sh", "-c", 'mount -t tmpfs none /proc && exec "$@"', "sh"])
+        check("mvld: not frozen: " in done.stderr, done.stderr)
+    shutil.rmtree(program.cache)
+    check(sorted(program.folder.rglob("*")) == there, "files are gone")
+
+
 def other_files(program):
     """An image is used with a library that is not the one it was made with."""
     program.freeze()

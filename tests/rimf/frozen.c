@@ -6,8 +6,13 @@
 #include "../check.h"
 #include "made_frozen.h"
 
+#include "sys.h"
+
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 static struct made_frozen made;
 
@@ -94,8 +99,37 @@ static void each_rule(void)
     refused("a copy is of no file");
 }
 
+/* A name that leads out of the folder must lead nowhere. */
+static void discarding_stays_in_the_folder(void)
+{
+    char folder[] = "/tmp/mvld-frozen-XXXXXX", file[64], names[256];
+    struct frozen_object objects[4] = {{.copy_name = 0}};
+    int fd, at = 1;
+
+    CHECK(mkdtemp(folder));
+    snprintf(file, sizeof file, "%s/kept", folder);
+    CHECK((fd = open(file, O_WRONLY | O_CREAT, 0600)) >= 0 && !close(fd));
+    snprintf(file, sizeof file, "%s/sub", folder);
+    CHECK(!mkdir(file, 0700));
+    CHECK((fd = open(file, O_RDONLY | O_DIRECTORY)) >= 0);
+    for (int whole = 0; whole < 2; whole++) { /* the first name is a path, as an unfilled table's */
+        at = snprintf(names, sizeof names, "%s/kept", whole ? folder : "..") + 1;
+        objects[1].copy_name = (uint32_t)at;
+        at += snprintf(names + at, sizeof names - (size_t)at, "../kept") + 1;
+        objects[2].copy_name = (uint32_t)at;
+        at += snprintf(names + at, sizeof names - (size_t)at, "1-gone") + 1;
+        objects[3].copy_name = (uint32_t)at - 1; /* "" */
+        CHECK(close(openat(fd, "1-gone", O_WRONLY | O_CREAT, 0600)) == 0);
+        frozen_discard(&rimf_sys_kernel, fd, objects, 4, names);
+        CHECK(faccessat(fd, "../kept", F_OK, 0) == 0);
+        CHECK(faccessat(fd, "1-gone", F_OK, 0) != 0);
+    }
+    CHECK(!unlinkat(fd, "../kept", 0) && !close(fd) && !rmdir(file) && !rmdir(folder));
+}
+
 int main(void)
 {
+    discarding_stays_in_the_folder();
     made_frozen_make(&made);
     CHECK(!open_made(sizeof made));
     each_byte_counts();
