@@ -153,15 +153,37 @@ static int once(struct mv_engine *engine, struct call *c, struct mv_reply *reply
     return -EINVAL;
 }
 
+/* Memory may end where nobody had words for it.  `before` is the first letter of what
+ * was there to say before this call: it stays when the call succeeds. */
+static int answered(struct mv_reply *reply, int result, char before)
+{
+    if (!reply->error[0]) {
+        if (result >= 0)
+            reply->error[0] = before;
+        else
+            return failed(-result, result == -ENOMEM ? "out of memory" : "the system refused");
+    }
+    if (result >= 0)
+        return result;
+    errno = -result;
+    return -1;
+}
+
 /* The engine's answer, as multiverse.h has it. */
 static int call(struct call c, struct call *out)
 {
     struct mv_reply *reply = mv_reply_make();
-    struct mv_engine *engine = reply ? engine_get() : NULL;
+    struct mv_engine *engine;
     int result = -EAGAIN;
+    char before;
 
-    if (!engine)
+    if (!reply)
         return -1;
+    before = reply->error[0];
+    reply->error[0] = 0;
+    engine = engine_get();
+    if (!engine)
+        return answered(reply, -errno, before);
     if (reply->pins) /* a handler that interrupted a call of this thread */
         return failed(EDEADLK, "called while this thread changes code: from a signal handler");
     for (int tries = 0; result == -EAGAIN && tries < 10000; tries++) {
@@ -176,10 +198,7 @@ static int call(struct call c, struct call *out)
         return failed(EAGAIN, "other threads open libraries faster than they can be looked at");
     if (out)
         *out = c;
-    if (result >= 0)
-        return result;
-    errno = -result;
-    return -1;
+    return answered(reply, result, before);
 }
 
 static int apply(enum mv_action action, enum mv_scope scope, void *what)
@@ -294,7 +313,7 @@ const char *multiverse_error(void)
 {
     struct mv_reply *reply = mv_reply_mine();
 
-    return reply ? reply->error : "";
+    return reply ? reply->error : mv_reply_missing() ? "out of memory" : "";
 }
 
 const char *multiverse_report(void)

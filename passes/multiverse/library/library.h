@@ -21,9 +21,10 @@ void mv_pins_drop(struct mv_reply *);
 void mv_pins_before_fork(void);
 void mv_pins_after_fork(int in_child);
 
-/* This thread's reply, or NULL when it has none; the latter makes it, or sets
- * errno.  reply.c */
+/* This thread's reply, or NULL when it has none; the second makes it, or sets errno, and
+ * the third says that there was no memory for it.  reply.c */
 struct mv_reply *mv_reply_mine(void);
 struct mv_reply *mv_reply_make(void);
+int mv_reply_missing(void);
 
 #endif

@@ -13,6 +13,7 @@
 #include "library.h"
 
 static __thread struct mv_reply *mine;
+static __thread char missing; /* there was no memory for it */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t key; /* ends the reply with its thread */
 static int have_key;
@@ -42,6 +43,11 @@ struct mv_reply *mv_reply_mine(void)
     return mine;
 }
 
+int mv_reply_missing(void)
+{
+    return missing;
+}
+
 struct mv_reply *mv_reply_make(void)
 {
     if (mine)
@@ -50,6 +56,7 @@ struct mv_reply *mv_reply_make(void)
     mine = calloc(1, sizeof *mine);
     if (mine && have_key)
         pthread_setspecific(key, mine);
+    missing = !mine;
     if (!mine)
         errno = ENOMEM;
     return mine;

@@ -131,6 +131,8 @@ static void show(const struct run *run, enum verdict verdict)
            c->arguments[2], c->arguments[3], c->arguments[4], c->arguments[5],
            file ? file + 1 : "?", c->offset,
            run->lasting ? "and all later ones fail" : "fails", strerror(run->error));
+    if (run->failed != c->number)
+        printf("  in this run that was a call of %s\n", name_of(run->failed));
     if (run->endless)
         printf("  it does not end\n");
     else if (WIFSIGNALED(run->status))

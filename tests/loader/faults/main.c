@@ -1,20 +1,24 @@
 /* SPDX-License-Identifier: MIT
  *
- * main [LATE] [threads]: a program that prints the same whatever works and whatever
- * fails: that all its calls of which() (integration/program) agree, and that they
- * follow the switch, or what was committed last.  An operation that fails must say
- * why and leave everything as it was.
+ * main LATE [threads|files|maps|memory]...: a program that prints the same whatever
+ * works and whatever fails: that all its calls of which() (integration/program) agree,
+ * and that they follow the switch, or what was committed last.  An operation that fails
+ * must say why and leave everything as it was.
  *
- * With LATE that library is opened, called and closed; with "threads" another thread
- * runs meanwhile.
+ * The library LATE is opened, called and closed.  With "threads" another thread runs
+ * meanwhile; the other words use up what the process may have of descriptors, mappings,
+ * memory, before anything is changed.
  */
 #include "../../integration/program/program.h"
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -23,7 +27,7 @@ __attribute__((multiverse("values", 0, 1, 2))) int mode;
 static __typeof__(&multiverse_commit) commit, revert;
 static __typeof__(&multiverse_commit_refs) commit_refs;
 static __typeof__(&multiverse_commit_fn) revert_fn;
-static __typeof__(&multiverse_error) error;
+static __typeof__(&multiverse_error) error, report;
 
 static int (*volatile by_pointer)(void) = which;
 static late_fn *late_call;
@@ -61,6 +65,8 @@ static void check(const char *when)
         snprintf(line, sizeof line, "BAD %s: switch %d, bound to %d: calls say %d %d %d %d\n", when,
                  value, bound, which(), call_which(), by_pointer(), late_call ? late_call() : -1);
         say(line);
+        if (report)
+            say(report());
     }
 }
 
@@ -96,6 +102,18 @@ static void change(enum operation operation, int value, const char *what)
     }
 }
 
+/* As without us where something is used up. */
+static int is_shortage(const char *why)
+{
+    static const char *const words[] = {"map segment", "allocate memory", "Too many open files",
+                                        "cannot create", "out of memory", "Error 24", "Error 12"};
+
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strstr(why, words[i]))
+            return 1;
+    return 0;
+}
+
 static void late(const char *path)
 {
     void *handle = NULL;
@@ -105,10 +123,10 @@ static void late(const char *path)
     mode = 2;
     for (int tries = 0; !handle && tries < 3; tries++)
         handle = dlopen(path, RTLD_NOW);
-    if (!handle) { /* as without us where there is no memory */
+    if (!handle) {
         const char *why = dlerror();
 
-        if (!strstr(why, "map segment") && !strstr(why, "allocate memory")) {
+        if (!is_shortage(why)) {
             say("BAD ");
             say(why);
             say("\n");
@@ -157,19 +175,45 @@ static void *other(void *unused)
     return unused;
 }
 
+static void use_up(const char *what)
+{
+    static const struct rlimit none = {0, 0};
+    char *pages;
+
+    if (!strcmp(what, "files")) {
+        while (open("/dev/null", O_RDONLY) >= 0)
+            ;
+    } else if (!strcmp(what, "maps")) { /* every second page is a mapping, and so are the others */
+        pages = mmap(NULL, 1ul << 30, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        for (size_t at = 0; pages != MAP_FAILED && at < 1ul << 30; at += 8192)
+            if (mprotect(pages + at, 4096, PROT_READ))
+                break;
+    } else if (!strcmp(what, "memory")) {
+        setrlimit(RLIMIT_AS, &none);
+    }
+}
+
 int main(int argc, char **argv)
 {
     pthread_t thread;
-    int threads = argc > 2;
+    int threads = 0;
 
     *(void **)&commit = dlsym(RTLD_DEFAULT, "multiverse_commit");
     *(void **)&commit_refs = dlsym(RTLD_DEFAULT, "multiverse_commit_refs");
     *(void **)&revert = dlsym(RTLD_DEFAULT, "multiverse_revert");
     *(void **)&revert_fn = dlsym(RTLD_DEFAULT, "multiverse_revert_fn");
     *(void **)&error = dlsym(RTLD_DEFAULT, "multiverse_error");
+    *(void **)&report = dlsym(RTLD_DEFAULT, "multiverse_report");
     say("main\n");
-    if (threads && (pipe(wait_here) || pthread_create(&thread, NULL, other, NULL)))
-        return 3;
+    for (int i = 2; i < argc; i++) {
+        if (strcmp(argv[i], "threads"))
+            continue;
+        threads = 1;
+        if (pipe(wait_here) || pthread_create(&thread, NULL, other, NULL))
+            return 3;
+    }
+    for (int i = 2; i < argc; i++)
+        use_up(argv[i]);
     mode = 1; /* was the program committed before it started? */
     bound = which() == 0 ? 0 : -1;
     check("start");

@@ -93,6 +93,8 @@ static int decide(struct program *program, struct run *run, const struct seccomp
             call->arguments[i] = asked->data.args[i];
         program->n_calls = run->n_calls;
     }
+    if (k == run->fails)
+        run->failed = number;
     return k == run->fails || (run->lasting && run->fails >= 0 && k > run->fails &&
                                number == program->calls[run->fails].number);
 }
@@ -236,6 +238,7 @@ void trace(struct program *program, struct run *run)
     }
     run->endless = 0;
     run->n_calls = 0;
+    run->failed = -1;
     n_ranges = 0;
     follow(program, run, pid, listener);
     close(listener);

@@ -40,6 +40,7 @@ struct run {
     /* What came of it: */
     int status, endless; /* of wait(2); 1: it was ended after some seconds */
     size_t n_calls;
+    long failed; /* the number of the call that failed first */
     char out[TEXT], err[TEXT];
 };
 
