@@ -47,7 +47,7 @@ int patch_maps_open(struct patch_maps *m, const struct rimf_sys *sys)
     m->fd = (int)fd;
     m->fill = m->next = 0;
     m->last.end = 0;
-    m->answered = 0;
+    m->answered = m->ended = m->unread = 0;
     return fd < 0 ? (int)fd : 0;
 }
 
@@ -88,6 +88,7 @@ int patch_maps_reopen(struct patch_maps *m, const struct rimf_sys *sys, int own)
         return patch_maps_open(m, sys);
     }
     m->fd = m->kept;
+    m->ended = m->unread = 0;
     return 0;
 }
 
@@ -158,8 +159,10 @@ static int get(struct patch_maps *m)
         do {
             n = sys_read(m->sys, m->fd, m->buffer, sizeof(m->buffer));
         } while (n == -EINTR);
-        if (n <= 0)
+        if (n <= 0) {
+            m->ended = n == 0;
             return -1;
+        }
         m->fill = (size_t)n;
         m->next = 0;
     }
@@ -224,6 +227,7 @@ static int find_by_line(struct patch_maps *m, uintptr_t address, struct patch_vm
     /* The line that ended the last search may be the answer to this one. */
     while (m->last.end <= address) {
         if (line(m, &m->last, name, name_size)) {
+            m->unread |= !m->ended;
             m->last = (struct patch_vma){.start = ~0UL, .end = ~0UL};
             return -ENOENT;
         }

@@ -39,6 +39,7 @@ struct patch_maps {
     uint64_t kept_device, kept_inode;
     struct patch_vma last; /* the line read last */
     size_t fill, next;     /* of buffer */
+    int ended, unread;     /* the last line is read; or an earlier one cannot be */
     char buffer[4096];
 };
 

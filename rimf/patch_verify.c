@@ -169,6 +169,22 @@ int patch_place(struct mvld_batch *b, uintptr_t start, uintptr_t end,
     return r;
 }
 
+/* Want of memory, or of answers from the kernel, says nothing about the patch that it
+ * met: then none may be applied, or half of a change would be.  0: nothing of that. */
+static int undecided(struct mvld_batch *b)
+{
+    int err = b->patcher->maps.unread ? -EPERM : 0;
+
+    for (size_t i = 0; !err && i < b->n; i++)
+        err = b->patches[i].result == -ENOMEM ? -ENOMEM : 0;
+    for (size_t i = 0; err && i < b->n; i++)
+        b->patches[i].result = err;
+    if (err)
+        patch_say(b->patcher, err, err == -ENOMEM ? "out of memory: no code is changed"
+                                                  : "cannot read /proc/self/maps: no code is changed");
+    return err;
+}
+
 size_t patch_verify(struct mvld_batch *b)
 {
     struct mvld_segment segment = {0, 0, 0};
@@ -200,6 +216,8 @@ size_t patch_verify(struct mvld_batch *b)
             taken = patch->address + patch->length;
         }
     }
+    if (any && undecided(b))
+        return b->n;
     for (size_t i = 0; any && i < b->n; i++) {
         const struct mvld_patch *patch = patch_nth(b, i);
         if (patch->result == 0)
@@ -207,7 +225,6 @@ size_t patch_verify(struct mvld_batch *b)
         patch_say(b->patcher, 0, "%u bytes at %lx refused: %s", patch->length, patch->address,
                   patch->result == -ESTALE   ? "other bytes than expected"
                   : patch->result == -EEXIST ? "overlaps another patch of the batch"
-                  : patch->result == -ENOMEM ? "out of memory"
                                              : "not private executable memory of an object");
         refused++;
     }
