@@ -37,6 +37,7 @@
  * by writing them into the pages that are there now, as patch_selfmem.c does it.
  */
 #include <fcntl.h>
+#include <linux/futex.h>
 
 #include "patch_private.h"
 
@@ -254,8 +255,17 @@ static void turn_round(struct mvld_batch *b, size_t end, int from, int to)
     }
 }
 
+static void wait_a_moment(const struct rimf_sys *sys)
+{
+    const int64_t millisecond[2] = {0, 1000 * 1000};
+    uint32_t nobody = 0;
+
+    SYS6(sys, SYS_futex, &nobody, FUTEX_WAIT_PRIVATE, nobody, millisecond, 0, 0);
+}
+
 /* The old bytes of the patches [0, end) by address, written over the new ones.  0: they
- * are all back. */
+ * are all back.  -EDEADLK is a thread that blocks SIGTRAP, and one that starts or ends
+ * does so for a moment only. */
 static int write_back(struct mvld_batch *b, size_t end)
 {
     const int later = 1; /* no result of verification */
@@ -263,6 +273,10 @@ static int write_back(struct mvld_batch *b, size_t end)
 
     turn_round(b, end, 0, later);
     r = patch_method_selfmem.apply(b);
+    for (int tries = 0; r == -EDEADLK && tries < 100; tries++) {
+        wait_a_moment(b->patcher->host.sys);
+        r = patch_method_selfmem.apply(b);
+    }
     turn_round(b, end, later, 0);
     for (size_t i = 0; r > 0 && i < end; i++) { /* settled the wrong way round */
         struct mvld_patch *patch = patch_nth(b, i);

@@ -165,11 +165,13 @@ static void fork_and_change(void)
 }
 
 static int wait_here[2];
+static pthread_barrier_t started;
 
 static void *other(void *unused)
 {
     char c;
 
+    pthread_barrier_wait(&started);
     while (read(wait_here[0], &c, 1) > 0)
         ;
     return unused;
@@ -209,8 +211,10 @@ int main(int argc, char **argv)
         if (strcmp(argv[i], "threads"))
             continue;
         threads = 1;
+        pthread_barrier_init(&started, NULL, 2);
         if (pipe(wait_here) || pthread_create(&thread, NULL, other, NULL))
             return 3;
+        pthread_barrier_wait(&started);
     }
     for (int i = 2; i < argc; i++)
         use_up(argv[i]);

@@ -19,6 +19,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#ifndef SECCOMP_IOCTL_NOTIF_SET_FLAGS /* Linux 6.6: asking and answering is faster */
+#define SECCOMP_IOCTL_NOTIF_SET_FLAGS SECCOMP_IOW(4, __u64)
+#define SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP 1UL
+#endif
+
 enum { RANGES = 256, SECONDS = 20 };
 
 /* ---- whose text an address is in ------------------------------------------------------ */
@@ -236,6 +241,7 @@ void trace(struct program *program, struct run *run)
         printf("skipped: seccomp_unotify(2) is not permitted here\n");
         exit(77);
     }
+    ioctl(listener, SECCOMP_IOCTL_NOTIF_SET_FLAGS, SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP);
     run->endless = 0;
     run->n_calls = 0;
     run->failed = -1;
