@@ -82,7 +82,8 @@ loader_hook_entry:
  *
  * and jumps here from the first byte.  Like the kernel we keep everything but
  * %rax, %rcx and %r11; like the kernel we must not touch the red zone.  The six
- * arguments are pushed in the order of struct mmap_call. */
+ * arguments are pushed in the order of struct mmap_call.  Nobody has pushed a return
+ * address, so for an unwinder the stack ends here: rather that than invented frames. */
     .globl loader_mmap_sites
     .hidden loader_mmap_sites
     .type loader_mmap_sites, @function
@@ -92,6 +93,7 @@ loader_mmap_sites:
     .rept 4 /* MMAP_SITES */
     .p2align 6 /* MMAP_SITE_SIZE */
     .cfi_startproc
+    .cfi_undefined %rip
     endbr64
     leaq -128(%rsp), %rsp
     .cfi_adjust_cfa_offset 128
