@@ -20,6 +20,7 @@ from support import HOST_LOADER, LOADER  # noqa: E402
 
 SOURCES = HERE / "faults"
 PARTS = HERE.parent / "integration" / "program"
+FROZEN = HERE / "frozen"
 PASS = support.LIBRARY.parent / "multiverse.so"
 CONFIG = "[app]\nmatch = {program}\npasses = multiverse\n{more}"
 
@@ -49,24 +50,65 @@ CASES = {
 }
 
 
-def build(folder, case):
+def build_libraries(folder):
+    """The libraries of integration/program/; arguments for what is linked with them."""
     shared = ["-fPIC", "-shared"]
     here = ["-L" + str(folder), "-Wl,-rpath,$ORIGIN"]
     support.compile_c(folder / "libpoints.so", *shared, PARTS / "points.c")
     support.compile_c(folder / "libcalls.so", *shared, PARTS / "calls.c", *here, "-lpoints")
     support.compile_c(folder / "liblate.so", *shared, PARTS / "late.c", *here, "-lpoints")
+    return [*here, "-lcalls", "-lpoints"]
+
+
+def build_program(path, loader, *arguments):
+    support.compile_c(path, SOURCES / "main.c", "-pthread", f"-Wl,--dynamic-linker={loader}",
+                      *arguments)
+    return path
+
+
+def build_frozen(folder):
+    """The program of frozen/ and its frozen image; the environment in which it is thawed."""
+    passes = folder / "passes"
+    passes.mkdir()
+    support.compile_c(passes / "answer.so", FROZEN / "pass.c", "-shared", "-nostdlib", "-ffreestanding",
+                      "-fno-stack-protector", "-mgeneral-regs-only", "-fPIC", "-Wl,-Bsymbolic",
+                      plugin=False)
+    support.compile_c(folder / "libanswer.so", "-shared", "-fPIC", FROZEN / "library.c",
+                      f'-DFLAG="{folder}/flag"', plugin=False)
+    support.compile_c(folder / "program", FROZEN / "main.c", "-rdynamic", f"-L{folder}", "-lanswer",
+                      f"-Wl,-rpath,{folder}", f"-Wl,-I,{LOADER}", plugin=False)
+    config = folder / "config"
+    config.write_text(f"[app]\nmatch = {folder}/program\npasses = answer\n")
+    environment = {"MVLD_PASS_PATH": passes, "MVLD_CONFIG": config, "XDG_CACHE_HOME": folder / "cache"}
+    done = subprocess.run([folder / "program"], env=support.clean_environment(MVLD_FREEZE=1, **environment),
+                          capture_output=True, text=True, timeout=30)
+    support.check(done.returncode == 0 and done.stdout.startswith(str(folder / "cache")), str(done))
+    return environment
+
+
+def frozen(driver, folder, options):
+    """A start from a frozen image: the pass's work is there, whole, or not at all."""
+    environment = support.clean_environment(**build_frozen(folder))
     program = folder / "program"
-    support.compile_c(program, SOURCES / "main.c", *here, "-lcalls", "-lpoints", "-pthread",
-                      f"-Wl,--dynamic-linker={case.loader}", *case.link)
-    return program
+    for mode in [options] if options else [[], ["-l"]]:
+        done = subprocess.run([driver, "-j2", "-a", *mode, os.path.realpath(LOADER),
+                               folder / "passes" / "answer.so", "--", program, "--",
+                               os.path.realpath(HOST_LOADER), "--", os.path.realpath(HOST_LOADER), program],
+                              env=environment)
+        if done.returncode:
+            sys.exit(done.returncode)
 
 
 def main():
     driver, name, *options = sys.argv[1:]
+    if name == "frozen":
+        with support.scratch_folder() as folder:
+            frozen(driver, folder, options)
+        return
     case = CASES[name]
     support.need(LOADER, support.PLUGIN, PASS)
     with support.scratch_folder() as folder:
-        program = build(folder, case)
+        program = build_program(folder / "program", case.loader, *build_libraries(folder), *case.link)
         arguments = [str(folder / "liblate.so") if a == "late" else a for a in case.arguments]
         config = folder / "config"
         config.write_text(CONFIG.format(program=program, more=case.more))
@@ -85,4 +127,5 @@ def main():
                 sys.exit(done.returncode)
 
 
-main()
+if __name__ == "__main__":
+    main()

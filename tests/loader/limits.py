@@ -15,11 +15,10 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
+import faults  # noqa: E402
 import support  # noqa: E402
 from support import check, HOST_LOADER, LOADER  # noqa: E402
 
-SOURCES = HERE / "faults"
-PARTS = HERE.parent / "integration" / "program"
 OUTPUT = "constructor\nmain\nend\n"
 SHORT = 3  # the program's status when it gets no thread
 
@@ -27,21 +26,12 @@ SHORT = 3  # the program's status when it gets no thread
 class Programs:
     def __init__(self, folder):
         self.folder = folder
-        shared = ["-fPIC", "-shared"]
-        self.here = ["-L" + str(folder), "-Wl,-rpath,$ORIGIN"]
-        support.compile_c(folder / "libpoints.so", *shared, PARTS / "points.c")
-        support.compile_c(folder / "libcalls.so", *shared, PARTS / "calls.c", *self.here, "-lpoints")
-        support.compile_c(folder / "liblate.so", *shared, PARTS / "late.c", *self.here, "-lpoints")
-        self.plain = self.build("plain", HOST_LOADER)
-        self.mvld = self.build("mvld", LOADER)
+        libraries = faults.build_libraries(folder)
+        self.plain = faults.build_program(folder / "plain", HOST_LOADER, *libraries)
+        self.mvld = faults.build_program(folder / "mvld", LOADER, *libraries)
         config = folder / "config"
         config.write_text(f"[app]\nmatch = {self.mvld}\npasses = multiverse\n")
         self.configured = {"MVLD_CONFIG": config, "MVLD_PASS_PATH": support.LIBRARY.parent}
-
-    def build(self, name, loader):
-        support.compile_c(self.folder / name, SOURCES / "main.c", *self.here, "-lcalls", "-lpoints",
-                          "-pthread", f"-Wl,--dynamic-linker={loader}")
-        return self.folder / name
 
     def run(self, program, *words, prefix=(), limits=(), environment=None):
         def confine():
