@@ -4,22 +4,10 @@
  * one that does it often has one, which it may close.  A failure means that programs
  * find descriptors open that they did not open, or lose their own.
  */
-#include <dirent.h>
 #include <unistd.h>
 
 #include "multiverse_check.h"
-
-static int count_descriptors(void)
-{
-    DIR *directory = opendir("/proc/self/fd");
-    int n = 0;
-
-    CHECK(directory);
-    while (readdir(directory))
-        n++;
-    closedir(directory);
-    return n;
-}
+#include "../count_descriptors.h"
 
 static void commits(int n)
 {

@@ -4,13 +4,13 @@
  * that a program loses or finds a descriptor that it does not expect, or that code is
  * changed by what was true of another file, another process, or another time.
  */
-#include <dirent.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
 #include "patch_sites.h"
+#include "../count_descriptors.h"
 
 static struct patch_text t;
 static int state = 1;
@@ -45,18 +45,6 @@ static long opens(void)
     opened = 0;
     CHECK(commit_next() == 0, "(%s)", t.sentence);
     return opened;
-}
-
-static int count_descriptors(void)
-{
-    DIR *directory = opendir("/proc/self/fd");
-    int n = 0;
-
-    CHECK(directory);
-    while (readdir(directory))
-        n++;
-    closedir(directory);
-    return n;
 }
 
 /* The number of the kept descriptor, or -1. */
