@@ -103,8 +103,3 @@ void cache_identity(struct sidecar_identity *out, const struct stat *st)
         .changed = nanoseconds(&st->st_ctim),
     };
 }
-
-int cache_same(const struct sidecar_identity *a, const struct sidecar_identity *b)
-{
-    return memcmp(a, b, sizeof *a) == 0; /* it has no padding */
-}

@@ -34,6 +34,5 @@ int cache_map(const struct rimf_sys *, int at, const char *path, uint32_t user, 
 
 /* What tells one file, and one state of it, from all others. */
 void cache_identity(struct sidecar_identity *, const struct stat *);
-int cache_same(const struct sidecar_identity *, const struct sidecar_identity *);
 
 #endif

@@ -9,7 +9,7 @@
 #include <errno.h> /* numbers only */
 
 _Static_assert(sizeof(struct frozen_header) == 56, "a file format");
-_Static_assert(sizeof(struct frozen_object) == 96, "a file format");
+_Static_assert(sizeof(struct frozen_object) == 104, "a file format");
 _Static_assert(sizeof(struct frozen_text) == 40, "a file format");
 _Static_assert(sizeof(struct frozen_word) == 16, "a file format");
 

@@ -22,12 +22,12 @@
  *
  * WHEN IT IS THAWED.  When all of this holds, and else not at all:
  *   - as many objects, in the same order, each mapped from the same file (device, inode,
- *     size, times) at the same distance from the executable;
+ *     size, time of modification, build-id) at the same distance from the executable;
  *   - every word that a change relied on (the GOT slot of a call that became direct)
  *     points to the same place of the same object.  So whatever decided where calls go
  *     (preloaded libraries, symbol versions, CPU features, tunables) need not be
  *     known: what it decided is compared;
- *   - the copies are the files that were written, by size, inode and times.
+ *   - the copies are the files that were written, by device, inode, size and time.
  * Nothing moves: a text is laid over the text of the same object, and if one of them
  * cannot be mapped, those that were are still right, because the direct calls in them
  * lead to places that are the same in either.
@@ -61,6 +61,7 @@ struct frozen_header {
 struct frozen_object { /* in the order of the link map; [0] is the executable */
     struct sidecar_identity file; /* all 0: none (the vDSO) */
     struct sidecar_identity copy; /* all 0: its code was not changed */
+    uint64_t build_id;            /* sidecar_hash of it; 0: none */
     int64_t distance;             /* its bias minus the executable's; 0 for the vDSO */
     uint32_t name;                /* path, in names; for people */
     uint32_t copy_name;           /* in names: the file in the folder, "" when none */
@@ -114,6 +115,12 @@ void frozen_discard(const struct rimf_sys *, int folder, const struct frozen_obj
 /* Removes the files that a frozen image names, and its folder.  Processes that run from
  * them go on. */
 int frozen_remove(const struct rimf_sys *, const char *folder, uint32_t user, const char **why);
+
+/* What `build_id` is of an object. */
+static inline uint64_t frozen_build_id(const struct mvld_object *object)
+{
+    return object->build_id ? sidecar_hash(object->build_id, object->build_id_size) : 0;
+}
 
 /* ---- over an image (image_thaw.c, image_freeze.c) ------------------------------ */
 

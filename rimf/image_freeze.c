@@ -159,6 +159,7 @@ static int fill_object(struct freeze *f, uint32_t i)
         return rimf_fail(f->image, ENOTSUP, "%s: from which file it was mapped is not known",
                          object->public.name);
     out->file = object->identity;
+    out->build_id = frozen_build_id(&object->public);
     out->distance = (int64_t)(object->public.bias - f->table->objects[0]->public.bias);
     return 0;
 }
@@ -279,7 +280,7 @@ static int same_file(const struct rimf_sys *sys, int fd, const struct sidecar_id
     if (SYS3(sys, SYS_fstat, fd, &st, 0))
         return 0;
     cache_identity(&now, &st);
-    return cache_same(&now, identity);
+    return sidecar_same_file(&now, identity);
 }
 
 static int fill_copy(struct freeze *f, uint32_t index, int from, int to)
@@ -413,6 +414,9 @@ static int freeze(struct freeze *f, struct rimf_watch *watch, const char *folder
     int error;
     long fd;
 
+    if (!f->table->objects[0]->public.bias)
+        return rimf_fail(f->image, ENOTSUP, "%s: at its fixed address it has other distances to "
+                         "its libraries each time", f->table->objects[0]->public.name);
     watch->n = sort_once(watch->words, watch->n);
     error = make_room(f, watch, pipeline);
     if (error)

@@ -55,7 +55,8 @@ static int compare_objects(struct thaw *t)
         }
         if (!object->identified)
             return refuse(t, object, "its file is not known");
-        if (!cache_same(&object->identity, &frozen->file))
+        if (!sidecar_same_file(&object->identity, &frozen->file) ||
+            frozen_build_id(&object->public) != frozen->build_id)
             return refuse(t, object, "its file is another one");
         if ((int64_t)(object->public.bias - object_at(t, 0)->bias) != frozen->distance)
             return refuse(t, object, "it lies elsewhere");
@@ -146,7 +147,7 @@ static long open_copy(struct thaw *t, uint32_t index)
     if (sys_failed(fd))
         return fd;
     cache_identity(&now, &st);
-    if (cache_same(&now, &object->copy))
+    if (sidecar_same_file(&now, &object->copy))
         return fd;
     sys_close(t->image->sys, (int)fd);
     t->why = "its copy was changed after it was written";

@@ -368,7 +368,13 @@ int sidecar_is_of(const struct sidecar *s, const void *build_id, size_t size)
            memcmp(build_id, s->header->build_id, size) == 0;
 }
 
+int sidecar_same_file(const struct sidecar_identity *a, const struct sidecar_identity *b)
+{
+    return a->device == b->device && a->inode == b->inode && a->size == b->size &&
+           a->modified == b->modified;
+}
+
 int sidecar_is_unchanged(const struct sidecar *s, const struct sidecar_identity *now)
 {
-    return memcmp(&s->header->identity, now, sizeof *now) == 0;
+    return sidecar_same_file(&s->header->identity, now);
 }

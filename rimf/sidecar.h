@@ -216,6 +216,9 @@ size_t sidecar_reference_from(const struct sidecar *, uint32_t address);
 
 /* 1 when the sidecar is of an object with this build-id. */
 int sidecar_is_of(const struct sidecar *, const void *build_id, size_t size);
+/* 1 when both are one state of one file.  When the inode changed does not count: perf,
+ * backups and package managers link files without changing them. */
+int sidecar_same_file(const struct sidecar_identity *, const struct sidecar_identity *);
 /* 1 when the file has not changed since it was analysed. */
 int sidecar_is_unchanged(const struct sidecar *, const struct sidecar_identity *now);
 

@@ -54,7 +54,7 @@ static char *out_of_date(const struct frozen *f)
         if (stat(name, &st))
             return must_print("%s is gone", name);
         cache_identity(&now, &st);
-        if (!cache_same(&now, &object->file))
+        if (!sidecar_same_file(&now, &object->file))
             return must_print("%s is another file now", name);
     }
     return NULL;
@@ -88,7 +88,7 @@ static char *damaged(const struct frozen_file *file)
         if (fd < 0)
             return must_print("%s: %s", name, wrong);
         cache_identity(&now, &st);
-        if (!cache_same(&now, &object->copy))
+        if (!sidecar_same_file(&now, &object->copy))
             why = must_print("%s was changed after it was written", name);
         else
             why = compare_text(&f->texts[i], (int)fd, name);

@@ -5,6 +5,7 @@ between objects made direct; in each process, or once and then mapped (mvld buil
 Each program is two copies of the distribution's file, one with ours as its interpreter:
 a program that is run through a loader (`ld.so program`) is laid out in another way."""
 import os
+import re
 import resource
 import shutil
 import subprocess
@@ -71,7 +72,7 @@ class Case:
         self.folder = folder
         shutil.rmtree(folder, ignore_errors=True)
         self.caches = {"in process": folder / "analysed", "frozen": folder / "frozen"}
-        self.paths = {}
+        self.paths, self.frozen = {}, set()
         for name in {**PROGRAMS, **STARTS}:
             path = shutil.which(name, path="/usr/bin:/bin")
             if path:
@@ -99,13 +100,20 @@ class Case:
             if way != "mvld":
                 continue
             for cache in self.caches.values():
-                self._tool("analyze", "--output", cache / "mvld/analysis", "--program", path)
-            self._tool("build", "--pass", "direct-calls", path, way="frozen")
+                done = self._tool("analyze", "--output", cache / "mvld/analysis", "--program", path)
+                support.check(done.returncode == 0, f"mvld analyze: {done.stdout}{done.stderr}")
+            done = self._tool("build", "--pass", "direct-calls", path)
+            if done.returncode == 0:
+                self.frozen.add(name)
+            else:
+                say(f"    {name}: {done.stderr.strip()}")
 
-    def _tool(self, *words, way="frozen"):
-        done = subprocess.run([str(word) for word in [MVLD, *words]], text=True,
-                              env=self.environment(way), capture_output=True, timeout=300)
-        support.check(done.returncode == 0, f"mvld {words[0]}: {done.stdout}{done.stderr}")
+    def _tool(self, *words):
+        return subprocess.run([str(word) for word in [MVLD, *words]], text=True,
+                              env=self.environment("frozen"), capture_output=True, timeout=300)
+
+    def ways(self, name):
+        return [way for way in WAYS if way != "frozen" or name in self.frozen]
 
     def environment(self, way, **more):
         if way == "host loader":
@@ -121,12 +129,12 @@ class Case:
     def what_was_done(self, name):
         """(sites made direct, of how many, pages made private), in process."""
         done = self.run("in process", name, *PROGRAMS[name], MVLD_DEBUG="passes")
-        words = next(line for line in done.stderr.splitlines() if " made private" in line and
-                     " objects, " in line).replace(",", "").split()
-        at = words.index("objects")
+        counts = re.search(r": \d+ objects, (\d+) of (\d+) sites made direct, (\d+) pages",
+                           done.stderr)
         thawed = self.run("frozen", name, *PROGRAMS[name], MVLD_DEBUG="files").stderr
-        support.check("thawed, the code of" in thawed, f"{name} did not start from its image")
-        return int(words[at + 1]), int(words[at + 3]), int(words[at + 8])
+        support.check(("thawed, the code of" in thawed) == (name in self.frozen),
+                      f"{name}: what was said of its image is not so")
+        return tuple(map(int, counts.groups()))
 
     def output(self, way, name):
         done = self.run(way, name, *PROGRAMS[name])
@@ -150,8 +158,9 @@ class Case:
         """KB that n processes of the program, waiting for input, have together."""
         waits = {"python3": ["-I", "-c", "print(1, flush=True); input()"],
                  "bash": ["--norc", "-c", "echo 1; read"]}[name]
-        running = [subprocess.Popen([self.path(way, name), *waits], env=self.environment(way), stdin=subprocess.PIPE,
-                                    stdout=subprocess.PIPE) for _ in range(n)]
+        running = [subprocess.Popen([self.path(way, name), *waits], env=self.environment(way),
+                                    stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+                   for _ in range(n)]
         for process in running:
             process.stdout.readline()
         total = 0
@@ -163,41 +172,60 @@ class Case:
         return total
 
 
-def percent(value, against):
-    return f"{100 * (value / against - 1):+.1f} %"
+def against(values, way):
+    """A change in per cent, or a dash."""
+    if way not in values:
+        return "-"
+    return f"{100 * (values[way] / values[WAYS[0]] - 1):+.1f} %"
+
+
+def times(case, programs, rounds):
+    lines, rows = [], []
+    for name in programs:
+        made, sites, pages = case.what_was_done(name)
+        found = interleaved({way: way for way in case.ways(name)}, rounds,
+                            lambda way, name=name: case.cost(way, name))
+        lines.append((name, f"{made} of {sites}", f"{pages * 4} KB",
+                      *(against(found, way) for way in WAYS[1:])))
+        best = "frozen" if name in case.frozen else "in process"
+        rows.append((f"direct calls: {name}, user time, {best}", against(found, best), None))
+    table(lines, ["program", "sites direct", "private, in process", "time, in process",
+                  "time, frozen"])
+    return rows
+
+
+def starts_of(case, rounds):
+    lines, rows = [], []
+    for name in (name for name in STARTS if case.has(name)):
+        found = interleaved({way: way for way in case.ways(name)}, rounds,
+                            lambda way, name=name: case.start(way, name))
+        lines.append((name, *(f"{found[way]:.0f}" if way in found else "-" for way in WAYS)))
+        rows += [(f"direct calls: start of {name}, {way}", f"{found[way] - found[WAYS[0]]:+.0f} µs",
+                  None) for way in found if way != WAYS[0]]
+    say()
+    table(lines, ["start, µs, wall time", *WAYS])
+    return rows
+
+
+def memory_of(case):
+    lines = [(name, *(str(case.memory(way, name)) if way in case.ways(name) else "-"
+                      for way in WAYS)) for name in ("bash", "python3") if case.has(name)]
+    say()
+    table(lines, ["ten processes, KB in all", *WAYS])
 
 
 def run(folder, rounds=7, starts=40):
     """Rows of (what, result, ok) for the demo's table; None: a figure."""
-    case, rows = Case(folder), []
+    case = Case(folder)
     programs = [name for name in PROGRAMS if case.has(name)]
     progress("analysing the programs and their libraries, freezing their images")
     case.prepare()
     progress("comparing what they print")
     equal = [name for name in programs
-             if len({case.output(way, name) for way in WAYS}) == 1]
-    rows.append(("direct calls: same output as under the host loader",
-                 f"{len(equal)} of {len(programs)} programs", equal == programs))
+             if len({case.output(way, name) for way in case.ways(name)}) == 1]
+    rows = [("direct calls: same output as under the host loader",
+             f"{len(equal)} of {len(programs)} programs", equal == programs)]
     progress(f"timing them, {rounds} rounds")
-    lines = []
-    for name in programs:
-        made, sites, pages = case.what_was_done(name)
-        times = interleaved({way: way for way in WAYS}, rounds, lambda w, n=name: case.cost(w, n))
-        lines.append((name, f"{made} of {sites}", f"{pages * 4} KB",
-                      *(percent(times[way], times[WAYS[0]]) for way in WAYS[1:])))
-        rows.append((f"direct calls: {name}, user time", lines[-1][-1], None))
-    table(lines, ["program", "sites direct", "private, in process", "time, in process",
-                  "time, frozen"])
-    lines = []
-    for name in (name for name in STARTS if case.has(name)):
-        times = interleaved({way: way for way in WAYS}, starts, lambda w, n=name: case.start(w, n))
-        lines.append((name, *(f"{times[way]:.0f}" for way in WAYS)))
-        rows.append((f"direct calls: start of {name}, frozen",
-                     f"{times['frozen'] - times[WAYS[0]]:+.0f} µs", None))
-    say()
-    table(lines, ["start, µs, wall time", *WAYS])
-    lines = [(name, *(f"{case.memory(way, name)}" for way in WAYS))
-             for name in ("bash", "python3") if case.has(name)]
-    say()
-    table(lines, ["ten processes, KB", *WAYS])
+    rows += times(case, programs, rounds) + starts_of(case, starts)
+    memory_of(case)
     return rows

@@ -42,7 +42,11 @@ static void reads(void)
     CHECK(sidecar_is_of(&s, MADE_BUILD_ID, 4) && !sidecar_is_of(&s, MADE_BUILD_ID, 3));
     CHECK(!sidecar_is_of(&s, "\xab\xcd\xef\x02", 4) && !sidecar_is_of(&s, "", 0));
     CHECK(sidecar_is_unchanged(&s, &(struct sidecar_identity){1, 2, 3, 4, 5}));
-    CHECK(!sidecar_is_unchanged(&s, &(struct sidecar_identity){1, 2, 3, 4, 6}));
+    CHECK(sidecar_is_unchanged(&s, &(struct sidecar_identity){1, 2, 3, 4, 6})); /* linked */
+    CHECK(!sidecar_is_unchanged(&s, &(struct sidecar_identity){1, 2, 3, 5, 5}));
+    CHECK(!sidecar_is_unchanged(&s, &(struct sidecar_identity){1, 2, 4, 4, 5}));
+    CHECK(!sidecar_is_unchanged(&s, &(struct sidecar_identity){1, 3, 3, 4, 5}));
+    CHECK(!sidecar_is_unchanged(&s, &(struct sidecar_identity){2, 2, 3, 4, 5}));
 }
 
 /* Tables that nobody asked for cost nothing and are not looked at; an empty or absent
