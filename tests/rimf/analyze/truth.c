@@ -281,7 +281,7 @@ static void compare_places(struct truth *t)
     }
 }
 
-static int compare_file(const char *path)
+static int compare_file(const char *path, size_t *checked)
 {
     struct truth t = {0};
     int failed;
@@ -297,7 +297,8 @@ static int compare_file(const char *path)
     printf("%s: %zu relocations compared, %zu in code that stays home; %zu calls; %zu missed, "
            "%zu invented, %zu other\n",
            path, t.checked, t.home, t.calls, t.missed, t.invented, t.other);
-    failed = t.missed || t.invented || t.other || !t.checked;
+    failed = t.missed || t.invented || t.other;
+    *checked += t.checked;
     vector_free(&t.places);
     analysis_free(&t.a);
     return failed;
@@ -305,9 +306,10 @@ static int compare_file(const char *path)
 
 int main(int argc, char **argv)
 {
+    size_t checked = 0;
     int failed = 0;
 
     for (int i = 1; i < argc; i++)
-        failed |= compare_file(argv[i]);
-    return failed;
+        failed |= compare_file(argv[i], &checked);
+    return failed ? 1 : checked ? 0 : SKIP; /* an archive may be empty */
 }
