@@ -108,7 +108,7 @@ bool mv_is_tracked(const_tree sw)
 
 static int64_t value_in_type(tree constant, const_tree type)
 {
-    tree t = fold_convert(CONST_CAST_TREE(type), constant);
+    tree t = fold_convert(const_cast<tree>(type), constant);
     return wi::to_wide(t).to_shwi();
 }
 

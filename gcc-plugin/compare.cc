@@ -249,7 +249,7 @@ bool comparison::asms(gasm *a, gasm *b)
 {
     if (strcmp(gimple_asm_string(a), gimple_asm_string(b)) ||
         gimple_asm_volatile_p(a) != gimple_asm_volatile_p(b) ||
-        gimple_asm_input_p(a) != gimple_asm_input_p(b) ||
+        shim_asm_basic_p(a) != shim_asm_basic_p(b) ||
         gimple_asm_ninputs(a) != gimple_asm_ninputs(b) ||
         gimple_asm_noutputs(a) != gimple_asm_noutputs(b) ||
         gimple_asm_nclobbers(a) != gimple_asm_nclobbers(b) ||

@@ -3,9 +3,9 @@
  * gcc-shim.h: the one place that knows GCC's headers, their order, and what
  * differs between versions.
  *
- * The plugin is written for GCC 12, and builds and works with GCC 14.  What another version
- * renames or moves is to be wrapped here, under a name that the other files use;
- * they contain no #if on GCC's version.
+ * The plugin is written for GCC 12, works with GCC 14, and builds with 13 and 15.
+ * What another version renames or moves is to be wrapped here, under a name that
+ * the other files use; they contain no #if on GCC's version.
  */
 #ifndef MULTIVERSE_GCC_SHIM_H
 #define MULTIVERSE_GCC_SHIM_H
@@ -89,6 +89,16 @@ static inline bool shim_inhibit_warnings(bool off)
 
     inhibited = off;
     return before;
+}
+
+/* Whether it is an asm without operands. */
+static inline bool shim_asm_basic_p(const gasm *statement)
+{
+#if GCCPLUGIN_VERSION_MAJOR >= 15
+    return gimple_asm_basic_p(statement);
+#else
+    return gimple_asm_input_p(statement);
+#endif
 }
 
 #endif

@@ -43,6 +43,12 @@
 #include "sidecar.h"
 
 #define FROZEN_MAGIC "MVLDfrzn"
+/* Eight bytes and no string: GCC 15 asks to be told. */
+#if __has_attribute(nonstring)
+#define FROZEN_BYTES __attribute__((nonstring))
+#else
+#define FROZEN_BYTES
+#endif
 #define FROZEN_VERSION 1u
 #define FROZEN_SIZE_MAX (64ul << 20)
 #define FROZEN_OBJECTS_MAX 4096u
@@ -50,7 +56,7 @@
 #define FROZEN_NAME_MAX 255u
 
 struct frozen_header {
-    char magic[8];
+    char magic[8] FROZEN_BYTES;
     uint32_t version, header_size;
     uint64_t size;     /* of the file */
     uint64_t checksum; /* of the file, with 0 in this place */

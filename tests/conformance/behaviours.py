@@ -10,6 +10,7 @@ what is built of it and how it is run:
                            a shared library when the name ends in .so
   passes: NAME…            the pipelines it is run with (default: none, and each
                            pass that was built)
+  needs: 2.35              the glibc below which it cannot be compared; why is said there
   run: [program=PATH] [NAME=VALUE…] [direct OPTION…]
 
 $D is the folder of all that, and $ORIGIN stays as it is.  The interpreter of each program
@@ -33,7 +34,7 @@ import support  # noqa: E402
 
 def directives(source):
     """{word: [rest of the line]} of the opening comment."""
-    found = {"file": [], "build": [], "passes": [], "run": []}
+    found = {"file": [], "build": [], "passes": [], "needs": [], "run": []}
     for line in source.read_text().splitlines():
         match = re.match(r"(?: \*|//) (\w+):(.*)", line)
         if match and match[1] in found:
@@ -130,6 +131,9 @@ def main():
     source = Path(sys.argv[1]).resolve()
     support.need(support.LOADER)
     found = directives(source)
+    for version in found["needs"]:
+        if support.GLIBC < tuple(map(int, version.split("."))):
+            support.skip(f"{source.stem} needs glibc {version}")
     wanted = " ".join(found["passes"]).split() or ["none", *(p.stem for p in passes_built())]
     pipelines = [[] if name == "none" else [name] for name in wanted]
     runs = found["run"]

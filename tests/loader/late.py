@@ -175,6 +175,8 @@ def audit(program):
     support.compile_c(program.folder / "audit.so", "-shared", "-fPIC", SOURCES / "audit.c",
                       plugin=False)
     program.library("one", "-DINIT", "-Wl,-init=init")
+    if support.run([program.path], LD_AUDIT=program.folder / "audit.so").returncode < 0:
+        support.skip("the host loader itself crashes with an LD_AUDIT module that opens libraries")
     program.says("main constructor: 1\none DT_INIT: 1\none constructor: 1, ok\n"
                  "libone.so: opened\none destructor\nclose: 0\ngone: 1\n",
                  "+libone.so", "-", "!", LD_AUDIT=program.folder / "audit.so")
@@ -195,7 +197,7 @@ def far(program):
                 config=f"[app]\nmatch = {program.path}\npasses = witness\n"
                        f"placement = {placement}\n", MVLD_PASS_PATH=program.passes)
             low, high, last = reach(done.stderr)
-            check(last % 0x200000 == 0, f"not aligned: {last:x}")
+            check(last % 0x200000 == 0 or support.GLIBC < (2, 35), f"not aligned: {last:x}")
             check("one constructor: 1, ok" in done.stdout and
                   (high - low < 2 ** 31) == (placement == "near"),
                   f"{kind} {placement}: {low:x} to {high:x}\n{done.stdout}{done.stderr}")

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
  * Objects aligned far above a page, with holes between segments, with a large bss, linked
- * with and without separate code; the program itself at 2 MiB.
+ * with and without separate code; the program itself at 2 MiB.  glibc before 2.35 leaves
+ * the alignment of a library to chance.
  *
+ * needs: 2.35
  * covers: elf/tst-align* elf/tst-p_align? elf/tst-big-note elf/tst-split-dynreloc
  * build: libwide.so -DLIBRARY -Wl,-z,max-page-size=0x200000
  * build: libhuge.so -DLIBRARY -DALIGN=0x10000 -Wl,-z,max-page-size=0x10000

@@ -3,8 +3,10 @@
  * What a program learns of its objects: dl_iterate_phdr, the link map of dlopen(NULL) and
  * of _r_debug, dladdr, dladdr1, dlinfo, _dl_find_object, /proc/self/exe; and that all agree.
  *
- * The library that the pass multiverse preloads is left out of the lists.
+ * The library that the pass multiverse preloads is left out of the lists.  What it calls,
+ * glibc has since 2.35.
  *
+ * needs: 2.35
  * covers: dlfcn/tst-dladdr dlfcn/tst-dlinfo-phdr elf/tst-dl_find_object elf/tst-dlmodcount
  *         elf/tst-_dl_addr_inside_object elf/tst-addr1 elf/tst-link-map-contiguous-*
  * build: libfirst.so -DNAME=first

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
  * The order of constructors and destructors: preinit, dependencies first, priorities,
- * dlopen within a constructor, atexit of libraries, dlclose, _exit by exit().
+ * dlopen within a constructor, atexit of libraries, dlclose, _exit by exit().  glibc honours
+ * one DF_1_INITFIRST object; before 2.34 libpthread is one, and libmultiverse brings it.
  *
+ * needs: 2.34
  * covers: elf/order elf/order2 elf/initfirst elf/constload1 elf/dblload elf/tst-initorder*
  *         elf/tst-dso-ordering* elf/tst-main1 dlfcn/bug-atexit* dlfcn/tstatexit
  *         dlfcn/tstcxaatexit
