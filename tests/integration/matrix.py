@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 """matrix.py: switch, variation point and call sites each in the executable, in a
 library A or in a library B, linked in every way, run under the plain ld.so and
-under mvld (as PT_INTERP and started directly, committed before constructors).
+under mvld (as PT_INTERP and started directly, committed before constructors; and with
+direct-calls before multiverse, which then finds direct calls at its sites).
 
 The full product has some hundred thousand members.  Tried is a covering array of
 strength two: every pair of two values of two different parameters that can occur
@@ -13,6 +14,7 @@ What is checked is in matrix/main.c.  A failure prints the parameters.
 import itertools
 import os
 import random
+import re
 import shutil
 import subprocess
 import sys
@@ -162,12 +164,28 @@ def build(c, folder):
                       f"-Wl,-rpath,{run_time}", f"-Wl,--dynamic-linker={support.LOADER}")
 
 
+def run_both(folder, more):
+    """direct-calls first: it must have changed sites, the recorded ones among them."""
+    objects = [folder / name for name in ("program", "libA.so", "libB.so", "preload.so")]
+    analysed = support.run([support.BUILD / "tools" / "mvld", "analyze", "--output",
+                            folder / "mvld" / "analysis", *filter(Path.exists, objects)])
+    support.check(analysed.returncode == 0, analysed.stderr)
+    config = "[app]\nmatch = *\npasses = direct-calls, multiverse\n[multiverse]\nset.mode = 1\n"
+    folders = f"{support.LIBRARY.parent}:{support.BUILD / 'passes' / 'direct-calls'}"
+    done = support.run([folder / "program", "near"], config=config, MVLD_DEBUG="passes",
+                       XDG_CACHE_HOME=folder, MVLD_PASS_PATH=folders, **more)
+    made = re.search(r"objects, (\d+) of \d+ sites made direct", done.stderr)
+    support.check(made and int(made.group(1)) > 10, f"direct-calls did nothing\n{done.stderr}")
+    return done
+
+
 def runs(c, folder):
     program = folder / "program"
     config = f"[app]\nmatch = {program}\npasses = multiverse\n[multiverse]\nset.mode = 1\n"
     more = {"LD_PRELOAD": folder / "preload.so"} if c["also"].startswith("preload") else {}
     yield "plain", support.run([support.HOST_LOADER, program], **more)
     yield "mvld", support.run([program, "near"], config=config, **more)
+    yield "mvld, direct-calls", run_both(folder, more)
     # Started directly, libraries do not come to a program at a fixed address.
     reach = "far" if "-no-pie" in c["exe"] else "near"
     yield "mvld, direct", support.run([support.LOADER, program, reach], config=config, **more)
@@ -217,7 +235,7 @@ def main():
     failures = [(i, c, bad) for i, (c, bad) in enumerate(results) if bad]
     for i, c, bad in failures:
         print(f"{i}: {c}\n" + "\n".join(bad), file=sys.stderr)
-    print(f"{len(chosen)} programs, 3 runs each, {len(failures)} bad; "
+    print(f"{len(chosen)} programs, 4 runs each, {len(failures)} bad; "
           f"{len(excluded)} pairs that cannot occur")
     return bool(failures)
 

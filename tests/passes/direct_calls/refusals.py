@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: MIT
+"""An analysis that is not of exactly this object, or not to be trusted, is refused with a
+reason, and the program runs plainly.
+
+A failure means: code would be changed at places that somebody else chose, or that nobody
+looked at.
+
+Argument: the damage, one of those below.
+"""
+import os
+import re
+import shutil
+import struct
+import sys
+from pathlib import Path
+
+import support
+from support import check
+
+HERE = Path(__file__).resolve().parent
+MVLD = support.BUILD / "tools" / "mvld"
+CONFIG = "[app]\nmatch = *\npasses = direct-calls\n"
+SOURCE = """#include <stdio.h>
+#ifdef LIBRARY
+int answer(void) { return NUMBER; }
+#else
+int answer(void);
+int main(void) { printf("%d %d\\n", answer(), answer()); return 0; }
+#endif
+"""
+
+
+class World:
+    """A small program of its own, a library, their analyses."""
+
+    def __init__(self, folder):
+        self.folder, self.cache = folder, folder / "cache"
+        (folder / "x.c").write_text(SOURCE)
+        self.library(42)
+        self.program = folder / "program"
+        support.compile_c(self.program, folder / "x.c", "-L" + str(folder), "-lx",
+                          "-Wl,-rpath,$ORIGIN", "-Wl,-z,now", "-Wl,--build-id=0x1234",
+                          f"-Wl,--dynamic-linker={support.LOADER}", plugin=False)
+        self.analyse()
+
+    def library(self, number, name="libx.so"):
+        support.compile_c(self.folder / name, "-shared", "-fPIC", "-DLIBRARY",
+                          f"-DNUMBER={number}", self.folder / "x.c", "-Wl,--build-id=0xabcd",
+                          plugin=False)
+
+    def analyse(self):
+        done = support.run([MVLD, "analyze", "--output", self.cache / "mvld" / "analysis",
+                            self.program, self.folder / "libx.so"])
+        check(done.returncode == 0, done.stdout + done.stderr)
+        self.sidecar = self.cache / "mvld" / "analysis" / "12" / "34.mvld"
+        check(self.sidecar.exists(), "no sidecar was written")
+
+    def run(self, prefix=(), program=None, **more):
+        program = program or self.program
+        done = support.run([*prefix, program], config=CONFIG, MVLD_DEBUG="passes",
+                           XDG_CACHE_HOME=self.cache,
+                           MVLD_PASS_PATH=support.BUILD / "passes" / "direct-calls", **more)
+        check((done.returncode, done.stdout) == (0, "42 42\n"),
+              f"{done.returncode} {done.stdout}\n{done.stderr}")
+        return done.stderr
+
+    def made(self, log, program=None):
+        found = re.search(rf"{program or self.program}: (\d+) of (\d+) sites made direct", log)
+        return int(found.group(1)) if found else None
+
+    def refused(self, reason, **more):
+        log = self.run(**more)
+        check(self.made(log, more.get("program")) is None, f"taken in spite of {reason}\n{log}")
+        check(re.search(rf"no analysis of [^\n]*{self.program.name}[^\n]*: [^\n]*{reason}", log),
+              f"no reason '{reason}' in\n{log}")
+
+
+def good(world):
+    """(The undamaged one is taken.)"""
+    check(world.made(world.run()) >= 3, "nothing was made direct")
+
+
+def bytes_(world):
+    """A byte flipped, one after the other: the checksums find each.  (Tables that the pass does
+    not read are not looked at; tests/rimf/sidecar.c flips every byte of every table.)"""
+    original = world.sidecar.read_bytes()
+    header_size, = struct.unpack_from("<I", original, 12)
+    read = [range(header_size)]
+    for at in range(152, header_size, 32):
+        kind, size, offset, count = struct.unpack_from("<IIQQ", original, at)
+        if kind <= 3:  # segments, units, calls
+            read.append(range(offset, offset + size * count))
+    every = [at for part in read for at in part]
+    for at in every[::max(1, len(every) // 60)]:
+        damaged = bytearray(original)
+        damaged[at] ^= 0x41
+        world.sidecar.write_bytes(damaged)
+        world.refused("")
+
+
+def truncated(world):
+    """Cut short, or empty, or longer."""
+    original = world.sidecar.read_bytes()
+    for n in (0, 1, 100, 151, 152, len(original) // 2, len(original) - 1):
+        world.sidecar.write_bytes(original[:n])
+        world.refused("it is")
+    world.sidecar.write_bytes(original + b"\0" * 8)
+    world.refused("cut short, or longer")
+
+
+def other(world):
+    """Of another object; of another object that has the same build-id."""
+    shutil.copy(world.sidecar, world.folder / "own")
+    shutil.copy(world.cache / "mvld/analysis/ab/cd.mvld", world.sidecar)
+    world.refused("another build-id")
+    elsewhere = world.folder / "elsewhere.c"
+    elsewhere.write_text(SOURCE + "int more(int x) { return x + answer(); }\n"
+                         .replace("answer()", "3"))
+    support.compile_c(world.folder / "twin", elsewhere, "-L" + str(world.folder), "-lx",
+                      "-Wl,-z,now", "-Wl,--build-id=0x1234", plugin=False)
+    done = support.run([MVLD, "analyze", "--output", world.cache / "mvld" / "analysis",
+                        world.folder / "twin"])
+    check(done.returncode == 0, done.stderr)
+    world.refused("of an object with other")
+
+
+def owner(world):
+    """Owned by somebody else, or writable by others, or a link, or no file."""
+    os.chmod(world.sidecar, 0o666)
+    world.refused("may write it")
+    os.chmod(world.sidecar, 0o620)
+    world.refused("may write it")
+    os.chmod(world.sidecar, 0o644)
+    check(world.made(world.run()), "a good one is refused")
+    aside = world.sidecar.with_suffix(".aside")
+    world.sidecar.rename(aside)
+    world.sidecar.symlink_to(aside)
+    world.refused("")
+    world.sidecar.unlink()
+    os.mkfifo(world.sidecar)
+    world.refused("no regular file|kind")
+    world.sidecar.unlink()
+    world.sidecar.mkdir()
+    world.refused("")
+    world.sidecar.rmdir()
+    aside.rename(world.sidecar)
+    if os.geteuid() == 0:
+        os.chown(world.sidecar, 12345, 12345)
+        world.refused("own")
+
+
+def copied(world):
+    """A copy of the file, which is another inode, is the same object: its code is hashed.  One
+    whose code was changed is not."""
+    copy = world.folder / "copy-of-program"
+    shutil.copy(world.program, copy)
+    check(world.made(world.run(program=copy), copy) >= 3, "a copy is not recognised")
+    data = bytearray(copy.read_bytes())
+    at = data.find(b"%d %d\n")
+    check(at > 0, "where is the text")
+    data[at + 2] = ord(" ")
+    copy.write_bytes(data)  # rodata: not code
+    check(world.made(world.run(program=copy), copy) >= 3, "data are hashed")
+    nop = re.search(rb"\x66\x2e\x0f\x1f\x84\x00\x00\x00\x00\x00|\x0f\x1f\x44\x00\x00|\x0f\x1f\x00",
+                    bytes(data))
+    check(nop, "no padding in the code")
+    data[nop.end() - 1] = 1  # another nop of the same length
+    copy.write_bytes(data)
+    world.refused("of an object with other code", program=copy)
+
+
+def replaced(world):
+    """The library was replaced on disk after it was analysed, by one of the same build-id,
+    size and modification time."""
+    was = (world.folder / "libx.so").stat()
+    world.library(43, "new.so")
+    new = world.folder / "new.so"
+    if new.stat().st_size != was.st_size:
+        with open(new, "ab") as file:
+            file.write(b"\0" * max(0, was.st_size - new.stat().st_size))
+    os.utime(new, ns=(was.st_atime_ns, was.st_mtime_ns))
+    new.rename(world.folder / "libx.so")
+    done = support.run([world.program], config=CONFIG, MVLD_DEBUG="passes",
+                       XDG_CACHE_HOME=world.cache,
+                       MVLD_PASS_PATH=support.BUILD / "passes" / "direct-calls")
+    check(done.stdout == "43 43\n", done.stdout + done.stderr)
+    check("libx.so: it is of an object with other" in done.stderr, done.stderr)
+
+
+def watched(world):
+    """Somebody watches calls through the PLT, or slots are bound in another way."""
+    audit = world.folder / "audit.so"
+    (world.folder / "audit.c").write_text(
+        "unsigned la_version(unsigned v) { return v; }\n")
+    support.compile_c(audit, "-shared", "-fPIC", world.folder / "audit.c", plugin=False)
+    for variable, value in (("LD_AUDIT", audit), ("LD_PROFILE", "libx.so"), ("LD_BIND_NOT", "1"),
+                            ("LD_DYNAMIC_WEAK", "1")):
+        log = world.run(**{variable: value, "LD_PROFILE_OUTPUT": world.folder})
+        check("no call is changed" in log and variable in log and "made direct" not in log,
+              f"{variable}:\n{log}")
+        check("no call is changed" not in world.run(**{variable: ""}), f"an empty {variable}")
+    log = world.run(prefix=[support.LOADER, "--audit", audit])
+    check("no call is changed" in log, f"--audit:\n{log}")
+    own = world.folder / "audited"
+    support.compile_c(own, world.folder / "x.c", "-L" + str(world.folder), "-lx",
+                      "-Wl,-rpath,$ORIGIN", f"-Wl,--audit={audit}",
+                      f"-Wl,--dynamic-linker={support.LOADER}", plugin=False)
+    log = world.run(program=own)
+    check("no call is changed" in log and "DT_AUDIT" in log, f"DT_AUDIT:\n{log}")
+
+
+def rewritable(world):
+    """rewritable = leave: only slots that are read-only after relocation are used."""
+    lazy = world.folder / "lazy"
+    support.compile_c(lazy, world.folder / "x.c", "-L" + str(world.folder), "-lx",
+                      "-Wl,-rpath,$ORIGIN", "-Wl,-z,lazy", "-Wl,--build-id=0x5678",
+                      f"-Wl,--dynamic-linker={support.LOADER}", plugin=False)
+    support.run([MVLD, "analyze", "--output", world.cache / "mvld" / "analysis", lazy])
+    leave = {"MVLD_TUNABLES": "direct-calls.rewritable=leave"}
+    check(world.made(world.run(program=lazy), lazy) >= 3, "lazy slots are not used")
+    log = world.run(program=lazy, **leave)
+    check(world.made(log, lazy) <= 1 and "rewritable = leave" in log, log)  # __libc_start_main
+    check(world.made(world.run(**leave)) >= 3, "RELRO slots are not used")
+
+
+def unpatchable(world):
+    """/proc is not there: the program runs plainly."""
+    done = support.run(["unshare", "-m", "sh", "-c",
+                        f"mount -t tmpfs none /proc && exec {world.program}"], config=CONFIG,
+                       MVLD_DEBUG="passes", XDG_CACHE_HOME=world.cache,
+                       LD_LIBRARY_PATH=world.folder,
+                       MVLD_PASS_PATH=support.BUILD / "passes" / "direct-calls")
+    if "mount:" in done.stderr or "unshare:" in done.stderr:
+        support.skip("no mount namespace")
+    check((done.returncode, done.stdout) == (0, "42 42\n"), done.stdout + done.stderr)
+    check("the pass 'direct-calls' failed" in done.stderr, done.stderr)
+
+
+with support.scratch_folder() as scratch:
+    globals()[sys.argv[1]](World(scratch))
