@@ -46,14 +46,14 @@ PERL = ("my %h; for my $i (1..{n}) {{ my $k = 'k' . ($i % 999); $h{{$k}} .= 'x';
         "print length(join ',', map {{ $h{{$_}} }} sort keys %h), qq(\\n);")
 # program -> (arguments for n, n for the clock, n for callgrind)
 PROGRAMS = {
-    "python3": (lambda n: ["-I", "-S", "-c", PYTHON.format(n=n)], 400_000, 4000),
+    "python3": (lambda n: ["-S", "-s", "-c", PYTHON.format(n=n)], 400_000, 4000),
     "sqlite3": (lambda n: [":memory:", SQL.format(n=n)], 300_000, 4000),
     "bash": (lambda n: ["-c", BASH.format(n=n)], 60_000, 2000),
     "perl": (lambda n: ["-e", PERL.format(n=n)], 500_000, 5000),
     "git": (lambda n: ["-C", str(HERE.parent), "--no-pager", "log", "--stat", "--format=%h",
                        f"-{n}"], 200, 4),
 }
-EXECS = {"true": [], "bash": ["-c", ":"], "python3": ["-I", "-S", "-c", ""]}
+EXECS = {"true": [], "bash": ["-c", ":"], "python3": ["-S", "-s", "-c", ""]}
 
 
 class Programs:
