@@ -3,8 +3,9 @@
 with direct-calls in the process, and with what it did frozen.
 
 User time, medians of interleaved runs; for openssl the throughput of 16-byte messages. Then what
-an exec of short programs costs, by STARTUP.  With --instructions callgrind counts instead of
-the clock, which a busy machine does not disturb.
+an exec of short programs costs, by STARTUP, and what ten processes have in memory.  With
+--instructions callgrind counts instead of the clock, which a busy machine does not disturb.
+The demo shows the shorter half of it (run).
 
 The programs are copies whose interpreter is mvld; nothing of the machine is changed.
 """
@@ -19,7 +20,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "tests")]
 import support  # noqa: E402
-from report import interleaved, progress  # noqa: E402
+from report import interleaved, progress, say, table  # noqa: E402
 
 ROUNDS = 11
 MVLD = support.BUILD / "tools" / "mvld"
@@ -53,6 +54,8 @@ PROGRAMS = {
     "git": (lambda n: ["-C", str(HERE.parent), "--no-pager", "log", "--stat", "--format=%h",
                        f"-{n}"], 200, 4),
 }
+# Waits for a line, and has said one.
+WAITING = {"bash": ["-c", "echo; read"], "python3": ["-S", "-s", "-c", "print(flush=True); input()"]}
 EXECS = {"true": [], "bash": ["-c", ":"], "python3": ["-S", "-s", "-c", ""]}
 
 
@@ -61,27 +64,40 @@ class Programs:
         self.folder = folder
         self.config = folder / "mvld.conf"
         self.config.write_text("[app]\nmatch = *\npasses = direct-calls\n")
-        self.paths = {}
+        self.paths, self.frozen = {}, set()
         for name in names:
             found = shutil.which(name, path="/usr/bin:/bin")
             if not found or (name == "git" and not (HERE.parent / ".git").exists()):
                 print(f"{name} is left out: it is not there, or has nothing to work on")
                 continue
             self.paths[name] = Path(found).resolve(), folder / Path(found).resolve().name
-            self.prepare(*self.paths[name])
+            self.prepare(name, *self.paths[name])
 
-    def prepare(self, original, copy):
+    def prepare(self, name, original, copy):
         progress(f"analysing and freezing {original}")
         shutil.copy(original, copy)
         self.tool(MVLD, "set-interp", "--loader", support.LOADER, copy)
         self.tool(MVLD, "analyze", "--output", self.folder / "mvld" / "analysis", "--program", copy)
-        self.tool(copy, env=self.environment("frozen", MVLD_FREEZE="1"))
+        done = subprocess.run([copy], env=self.environment("frozen", MVLD_FREEZE="1"),
+                              capture_output=True, text=True, timeout=300)
+        if done.returncode == 0:
+            self.frozen.add(name)
+        else:
+            say("    " + done.stderr.strip())
 
-    def tool(self, *command, env=None):
-        done = subprocess.run([str(w) for w in command], env=env or support.clean_environment(),
+    def tool(self, *command):
+        done = subprocess.run([str(w) for w in command], env=support.clean_environment(),
                               stdin=subprocess.DEVNULL, capture_output=True, text=True,
                               timeout=300)
         support.check(done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}")
+
+    def ways(self, name):
+        return [way for way in WAYS if way != "frozen" or name in self.frozen]
+
+    def jobs(self, name, arguments, **more):
+        """{way: (command, environment)}."""
+        return {way: (self.command(name, way, arguments), self.environment(way, **more))
+                for way in self.ways(name)}
 
     def environment(self, way, **more):
         if way == "host loader":
@@ -138,16 +154,13 @@ def clock(programs):
     for name, (arguments, n, _) in PROGRAMS.items():
         if name in programs.paths:
             progress(name)
-            jobs = {w: (programs.command(name, w, arguments(n)), programs.environment(w))
-                    for w in WAYS}
-            show(name, "ms", interleaved(jobs, ROUNDS, user_time))
+            show(name, "ms", interleaved(programs.jobs(name, arguments(n)), ROUNDS, user_time))
     for cipher in ("sha256", "aes-128-ctr"):
         if "openssl" in programs.paths:
             progress("openssl " + cipher)
             speed = ["speed", "-seconds", "1", "-bytes", "16", "-evp", cipher]
-            jobs = {w: (programs.command("openssl", w, speed), programs.environment(w))
-                    for w in WAYS}
-            show("openssl " + cipher, "KB/s", interleaved(jobs, 5, throughput))
+            show("openssl " + cipher, "KB/s",
+                 interleaved(programs.jobs("openssl", speed), 5, throughput))
 
 
 def counted(programs):
@@ -156,7 +169,7 @@ def counted(programs):
             continue
         progress(name)
         values = {}
-        for way in WAYS:
+        for way in programs.ways(name):
             env, sizes = programs.environment(way), (n, 2 * n)
             one, two = (instructions((programs.command(name, way, arguments(m)), env))
                         for m in sizes)
@@ -164,20 +177,95 @@ def counted(programs):
         show(name, "million instructions", values)
 
 
-def execs(programs, startup):
-    for name, arguments in EXECS.items():
-        if name not in programs.paths:
-            continue
-        progress("exec of " + name)
-        words = []
-        for way in WAYS:
-            env = programs.environment(way)
-            words += [f"{k}={v}" for k, v in env.items() if k.startswith(("MVLD", "XDG_CACHE"))]
-            words += [*programs.command(name, way, arguments), "--"]
-        done = subprocess.run([startup, "300", *words[:-1]], env=support.clean_environment(),
-                              text=True, stdout=subprocess.PIPE, timeout=300)
-        support.check(done.returncode == 0, "startup: see above")
-        show("exec of " + name, "µs", dict(zip(WAYS, map(float, done.stdout.split()))))
+def exec_times(programs, name, startup, rounds):
+    """{way: µs} of an exec of the program to its end."""
+    words = []
+    for way in programs.ways(name):
+        env = programs.environment(way)
+        words += [f"{k}={v}" for k, v in env.items() if k.startswith(("MVLD", "XDG_CACHE"))]
+        words += [*programs.command(name, way, EXECS[name]), "--"]
+    done = subprocess.run([str(startup), str(rounds), *words[:-1]], timeout=300, text=True,
+                          env=support.clean_environment(), stdout=subprocess.PIPE)
+    support.check(done.returncode == 0, "startup: see above")
+    return dict(zip(programs.ways(name), map(float, done.stdout.split())))
+
+
+def memory(job, n=10):
+    """KB that n processes, each waiting for a line, have together."""
+    command, env = job
+    running = [subprocess.Popen(command, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+               for _ in range(n)]
+    for process in running:
+        process.stdout.readline()
+    total = 0
+    for process in running:
+        rollup = Path(f"/proc/{process.pid}/smaps_rollup").read_text()
+        total += int(re.search(r"^Pss: +([0-9]+) kB", rollup, re.M).group(1))
+    for process in running:
+        process.communicate(b"\n", timeout=30)
+    return total
+
+
+def starts(programs, startup):
+    for name in EXECS:
+        if name in programs.paths:
+            progress("exec of " + name)
+            show("exec of " + name, "µs", exec_times(programs, name, startup, 300))
+    for name, arguments in WAITING.items():
+        if name in programs.paths:
+            show("ten processes of " + name, "KB",
+                 {way: memory(job) for way, job in programs.jobs(name, arguments).items()})
+
+
+# ---- for the demo -----------------------------------------------------------------
+
+def what_was_done(programs, name, arguments):
+    """(sites made direct, of how many, pages made private) by the pass in the process; every
+    way prints the same."""
+    jobs = programs.jobs(name, arguments)
+    said = {way: subprocess.run(command, env=env, capture_output=True, timeout=120)
+            for way, (command, env) in jobs.items()}
+    first = said["host loader"]
+    same = all((s.returncode, s.stdout, s.stderr) == (0, first.stdout, first.stderr)
+               for s in said.values())
+    logs = {way: subprocess.run(command, env={**env, "MVLD_DEBUG": "files,passes"}, text=True,
+                                capture_output=True, timeout=120).stderr
+            for way, (command, env) in jobs.items()}
+    support.check(name not in programs.frozen or "thawed, the code of" in logs["frozen"],
+                  f"{name} did not start from its image")
+    found = re.search(r": \d+ objects, (\d+) of (\d+) sites made direct, (\d+) pages",
+                      logs["direct-calls"])
+    return same, *map(int, found.groups())
+
+
+def run(folder, startup, rounds):
+    """Rows of (what, result, ok) for the demo's table; None: a figure."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    programs = Programs(folder, [*PROGRAMS, "true"])
+    rows, lines, equal = [], [], []
+    for name in (name for name in PROGRAMS if name in programs.paths):
+        arguments, n, _ = PROGRAMS[name]
+        progress(f"{name}: comparing, then {rounds} rounds by the clock")
+        same, made, sites, pages = what_was_done(programs, name, arguments(n))
+        equal.append(same)
+        found = interleaved(programs.jobs(name, arguments(n)), rounds, user_time)
+        change = {way: f"{100 * (value / found['host loader'] - 1):+.1f} %"
+                  for way, value in found.items()}
+        lines.append((name, f"{made} of {sites}", f"{pages * 4} KB", change["direct-calls"],
+                      change.get("frozen", "-")))
+        best = "frozen" if "frozen" in change else "in each process"
+        rows.append((f"direct calls, user time of {name}, {best}", lines[-1][4 if "frozen" in
+                                                                           change else 3], None))
+    table(lines, ["program", "sites direct", "private memory", "user time", "frozen"])
+    lines = []
+    for name in (name for name in EXECS if name in programs.paths):
+        found = exec_times(programs, name, startup, 100)
+        lines.append((name, *(f"{found[way]:.0f}" if way in found else "-" for way in WAYS)))
+    say()
+    table(lines, ["exec, µs", *WAYS])
+    return [("direct calls: same output as under the host loader",
+             f"{sum(equal)} of {len(equal)} programs", all(equal))] + rows
 
 
 def main():
@@ -193,7 +281,7 @@ def main():
             counted(programs)
         else:
             clock(programs)
-            execs(programs, arguments.startup)
+            starts(programs, arguments.startup)
 
 
 if __name__ == "__main__":
