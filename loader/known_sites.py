@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""known_sites.py HOST_LOADER...: where a host loader calls mmap, as a C table.
+"""known_sites.py HEADER HOST_LOADER...: where a host loader calls mmap, as a C table.
 
 hosttext.c looks for these calls in all of the host loader's code.  For the first
 of these files that is there (and is not mvld itself) the answer is known
@@ -43,7 +43,8 @@ def look(path):
                       for at in re.finditer(re.escape(SITE), data[offset:offset + size])]
 
 
-known = next(filter(None, (look(path) for path in map(Path, sys.argv[1:]) if path.is_file())),
+known = next(filter(None, (look(path) for path in map(Path, sys.argv[2:]) if path.is_file())),
              (b"", []))
-print("static const uint8_t known_build_id[] = {%s};" % (", ".join(map(str, known[0])) or "0"))
-print("static const uint32_t known_sites[] = {%s};" % (", ".join(map(hex, known[1])) or "0"))
+Path(sys.argv[1]).write_text(
+    "static const uint8_t known_build_id[] = {%s};\n" % (", ".join(map(str, known[0])) or "0") +
+    "static const uint32_t known_sites[] = {%s};\n" % (", ".join(map(hex, known[1])) or "0"))
