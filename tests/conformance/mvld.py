@@ -18,7 +18,7 @@ class Mvld:
     def __init__(self, glibc):
         self.glibc = glibc
         self.build, self.prefix, self.etc = (glibc.cache / d for d in ("mvld", "prefix", "etc"))
-        self.passes, self.loader, self.key = {}, None, None
+        self.passes, self.loader, self.command, self.key = {}, None, None, None
 
     def configure(self):
         if (self.build / "build.ninja").exists():
@@ -32,7 +32,8 @@ class Mvld:
                                          *(f"-D{k}={v}" for k, v in options.items())])
 
     def targets(self):
-        """[(built, installed)] of the loader, the passes and the library that one brings."""
+        """[(built, installed)] of the loader, the passes, the library that one brings, and
+        the command."""
         done = subprocess.run(["meson", "introspect", "--targets", str(self.build)],
                               capture_output=True, text=True, check=True)
         found = []
@@ -46,6 +47,8 @@ class Mvld:
                 self.loader = built
             elif installed.name.startswith("libmultiverse.so"):
                 installed = installed.with_name("libmultiverse.so.1") # by its soname
+            elif installed.name == "mvld":
+                self.command = built
             else:
                 continue
             found.append((built, installed))
@@ -64,6 +67,17 @@ class Mvld:
             shutil.copyfile(built, installed)
             digest.update(built.read_bytes())
         self.key = digest.hexdigest()
+
+    def analyze(self, objects):
+        """For passes that change code.  The loader looks below XDG_CACHE_HOME."""
+        say(f"Analysing {len(objects)} objects, where they have changed")
+        folder = Path(self.glibc.environment["XDG_CACHE_HOME"]) / "mvld" / "analysis"
+        self.glibc.logged("analyze", ["nice", str(self.command), "analyze",
+                                      f"--jobs={self.glibc.jobs}", f"--output={folder}",
+                                      *map(str, objects)],
+                          may_fail=True) # a few objects hold no code
+        if not any(folder.glob("*/*.mvld")):
+            sys.exit(f"no object could be analysed; see {self.glibc.logs}/analyze.log")
 
     @contextlib.contextmanager
     def in_place(self, passes):

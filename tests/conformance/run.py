@@ -139,6 +139,7 @@ def main(argv=None):
     for way in arguments.way or WAYS:
         variables = way_variables(way, glibc)
         plain = runs.run(f"{way}/ld.so", package_version(), tests, variables)
+        mvld.analyze(glibc.objects())
         for name, passes in configurations(arguments.passes, mvld.passes):
             skipped = {t: r for t in tests if (r := skip_reason(skips, t, way, passes))}
             with mvld.in_place(passes):
