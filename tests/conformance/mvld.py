@@ -56,11 +56,12 @@ class Mvld:
 
     def make(self):
         self.configure()
-        targets = self.targets()
-        say("Building mvld, with the passes " + ", ".join(sorted(self.passes)))
-        self.glibc.logged("mvld-build", ["ninja", "-C", str(self.build),
-                                         *(str(b.relative_to(self.build)) for b, _ in targets)])
-        targets = self.targets() # ninja may have configured anew, with another pass
+        targets = None
+        while targets != self.targets(): # ninja may have configured anew, with another pass
+            targets = self.targets()
+            say("Building mvld, with the passes " + ", ".join(sorted(self.passes)))
+            self.glibc.logged("mvld-build", ["ninja", "-C", str(self.build),
+                                             *(str(b.relative_to(self.build)) for b, _ in targets)])
         digest = hashlib.sha256()
         for built, installed in targets:
             installed.parent.mkdir(parents=True, exist_ok=True)

@@ -19,6 +19,7 @@ import argparse
 import fnmatch
 import json
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -123,6 +124,7 @@ def configurations(wanted, passes):
 
 def main(argv=None):
     arguments = arguments_of(argv)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended")) # what it started ends, too
     glibc = Glibc(arguments.cache.resolve(), arguments.jobs)
     glibc.lock()
     glibc.unpack()
