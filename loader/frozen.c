@@ -196,8 +196,7 @@ static __attribute__((noreturn)) void end(struct loader *l, const char *before, 
 
     if (line)
         sys_write(l->sys, status ? 2 : 1, line, rimf_format(line, size, "%s%s\n", before, text));
-    for (;;)
-        SYS3(l->sys, SYS_exit_group, status, 0, 0);
+    sys_exit(l->sys, status);
 }
 
 static void keep(struct loader *l, uint64_t pipeline)

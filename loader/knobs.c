@@ -40,8 +40,7 @@ static void say(const struct rimf_sys *sys, int fd, const char *text)
 void say_and_exit(const struct rimf_sys *sys, const char *text)
 {
     say(sys, 2, text);
-    for (;;)
-        SYS3(sys, SYS_exit_group, 127, 0, 0);
+    sys_exit(sys, 127);
 }
 
 static void help(const struct rimf_sys *sys)
@@ -60,8 +59,7 @@ static void help(const struct rimf_sys *sys)
                 "  help          display this help message and exit\n\n"
                 "To direct the debugging output into a file instead of standard error\n"
                 "a filename can be specified using the MVLD_DEBUG_OUTPUT environment variable.\n");
-    for (;;)
-        SYS3(sys, SYS_exit_group, 0, 0, 0);
+    sys_exit(sys, 0);
 }
 
 static int same_word(const char *text, size_t n, const char *word)
