@@ -35,44 +35,20 @@ const char *analysis_watcher(const char *setting)
     return NULL;
 }
 
-/* The user's folder, or NULL.  The strings of the environment may go: it is copied. */
-static const char *user_folder(struct loader *l)
-{
-    const char *xdg = NULL, *home = NULL, *rest;
-    struct block now; /* in direct mode the host loader has moved it */
-    char folder[FOLDER_SIZE], *copy;
-    size_t n;
-
-    if (l->block.secure)
-        return NULL;
-    block_read(&now, l->block.sp);
-    for (char **e = now.envp; *e; e++) {
-        if ((rest = rimf_after(*e, "XDG_CACHE_HOME=")))
-            xdg = rest;
-        else if ((rest = rimf_after(*e, "HOME=")))
-            home = rest;
-    }
-    n = sidecar_user_folder(folder, sizeof folder, xdg, home);
-    copy = n ? rimf_heap_alloc(&l->heap, n + 1) : NULL;
-    if (copy)
-        memcpy(copy, folder, n);
-    return copy;
-}
-
-/* Before the pipeline runs: tells the image. */
+/* Before the pipeline runs: tells the image, which keeps the path, as objects come later. */
 void analysis_start(struct loader *l)
 {
     struct sidecar_place places[RIMF_ANALYSES_MAX] = {{.folder = SIDECAR_SYSTEM_FOLDER}};
-    size_t n = 1;
+    char folder[FOLDER_SIZE], *copy;
+    size_t n = 1, length;
 
     if (!(pipeline_flags(l->pipeline) & MVLD_PASS_ANALYSIS))
         return;
-    places[n].folder = user_folder(l);
-    if (places[n].folder) {
-        long user = SYS3(l->sys, SYS_geteuid, 0, 0, 0);
-
-        places[n++].user = sys_failed(user) ? 0 : (uint32_t)user;
-    }
+    length = caches_folder(l, "analysis", folder, sizeof folder);
+    copy = length ? rimf_heap_alloc(&l->heap, length + 1) : NULL;
+    if (copy)
+        places[n++] = (struct sidecar_place){.folder = memcpy(copy, folder, length + 1),
+                                             .user = caches_user(l)};
     rimf_image_set_analyses(l->image, places, n);
     rimf_image_set_plt_watcher(l->image, l->knobs.watcher);
 }

@@ -16,7 +16,6 @@
  */
 #include "loader.h"
 
-#include "cache.h"
 #include "frozen.h"
 #include "image.h"
 #include "pipeline.h"
@@ -36,23 +35,6 @@ struct frozen_place {
 };
 
 /* ---- where ------------------------------------------------------------------------ */
-
-static const char *variable(const struct loader *l, const char *name)
-{
-    const char *value = NULL, *rest;
-    struct block now; /* in direct mode the host loader has moved it */
-
-    block_read(&now, l->block.sp);
-    for (char **e = now.envp; *e; e++)
-        if ((rest = rimf_after(*e, name)))
-            value = rest;
-    return value;
-}
-
-static uint32_t user_of(const struct loader *l)
-{
-    return l->block.secure ? 0 : (uint32_t)SYS3(l->sys, SYS_geteuid, 0, 0, 0);
-}
 
 /* The program, the plan, and the way it was started: run directly, the executable lies
  * among its libraries. */
@@ -75,10 +57,8 @@ static void system_place(const struct loader *l, struct frozen_place *place, uin
 
 static void user_place(const struct loader *l, struct frozen_place *place, uint64_t pipeline)
 {
-    *place = (struct frozen_place){.user = user_of(l)};
-    if (!l->block.secure &&
-        cache_user_folder(place->folder, PATH, variable(l, "XDG_CACHE_HOME="),
-                          variable(l, "HOME="), "images"))
+    *place = (struct frozen_place){.user = caches_user(l)};
+    if (caches_folder(l, "images", place->folder, PATH))
         add_key(l, place, pipeline);
     else
         place->folder[0] = '\0';
@@ -87,7 +67,7 @@ static void user_place(const struct loader *l, struct frozen_place *place, uint6
 /* Where a new one goes.  Root writes for everybody, but where told otherwise. */
 static void new_place(const struct loader *l, struct frozen_place *place, uint64_t pipeline)
 {
-    if (user_of(l) || (!l->block.secure && variable(l, "XDG_CACHE_HOME=")))
+    if (caches_user(l) || caches_chosen(l))
         user_place(l, place, pipeline);
     else
         system_place(l, place, pipeline);

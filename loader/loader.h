@@ -18,6 +18,7 @@
  *   hook.c      the events of the host loader
  *   frozen.c    code that the passes changed in an earlier process
  *   init.c      control before the constructors of a dlopen
+ *   caches.c    the folders of the user for these
  *   analysis.c  where analyses of objects lie, and who forbids to use them
  *   objects.c   the link map, the image and the pipeline at an event
  */
@@ -277,6 +278,11 @@ uintptr_t loader_init(struct loader *, size_t index) RIMF_HIDDEN;
 void objects_start(struct loader *);
 void objects_changed(struct loader *);
 void objects_relocated(struct loader *);
+
+/* caches.c */
+uint32_t caches_user(const struct loader *);
+int caches_chosen(const struct loader *);
+size_t caches_folder(const struct loader *, const char *what, char *to, size_t size);
 
 /* analysis.c */
 const char *analysis_watcher(const char *setting);

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * loader/caches.c: the caches of the user whose process this is (rimf/cache.h has the
+ * rules).  Under AT_SECURE there is no user, only root.
+ */
+#include "loader.h"
+
+#include "cache.h"
+
+/* Of the environment as it is now: in direct mode the host loader has moved it. */
+static const char *variable(const struct loader *l, const char *name)
+{
+    const char *value = NULL, *rest;
+    struct block now;
+
+    block_read(&now, l->block.sp);
+    for (char **e = now.envp; *e; e++)
+        if ((rest = rimf_after(*e, name)))
+            value = rest;
+    return value;
+}
+
+/* Whose files are taken, besides root's. */
+uint32_t caches_user(const struct loader *l)
+{
+    long user = l->block.secure ? 0 : SYS3(l->sys, SYS_geteuid, 0, 0, 0);
+
+    return sys_failed(user) ? 0 : (uint32_t)user;
+}
+
+/* 1 when the user has chosen a folder, so that root, too, writes there. */
+int caches_chosen(const struct loader *l)
+{
+    return !l->block.secure && variable(l, "XDG_CACHE_HOME=") != NULL;
+}
+
+/* The user's folder for WHAT.  Its length, or 0 when there is none or it does not fit. */
+size_t caches_folder(const struct loader *l, const char *what, char *to, size_t size)
+{
+    if (l->block.secure)
+        return 0;
+    return cache_user_folder(to, size, variable(l, "XDG_CACHE_HOME="), variable(l, "HOME="), what);
+}
