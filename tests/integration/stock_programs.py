@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import support  # noqa: E402
 from stock import table  # noqa: E402
 from stock.cases import CASES  # noqa: E402
-from stock.harness import Harness, Plain, known_passes  # noqa: E402
+from stock.harness import FROZEN, Harness, Plain, known_passes  # noqa: E402
 
 
 def configurations(arguments):
@@ -33,7 +33,8 @@ def configurations(arguments):
     each = [(name,) for name in known_passes()]
     # multiverse comes last in a pipeline that holds more: it patches what the others leave.
     together = tuple(sorted(known_passes(), key=lambda name: (name == "multiverse", name)))
-    return [(), *each] + ([together] if len(each) > 1 else [])
+    frozen = [(*names, FROZEN) for names in (("direct-calls",), together) if "direct-calls" in names]
+    return [(), *each] + ([together] if len(each) > 1 else []) + frozen
 
 
 class Worker:
@@ -108,9 +109,10 @@ def chosen(arguments):
 def parse():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--passes", action="append", metavar="NAME,...",
-                        help="a pipeline for every program; several times: one run each")
+                        help="a pipeline for every program; several times: one run each. "
+                        "With the word frozen, programs start from frozen images")
     parser.add_argument("--all-passes", action="store_true",
-                        help="no pass, each pass of the build, and all together")
+                        help="no pass, each pass of the build, all together, and frozen")
     parser.add_argument("--full", action="store_true", help="all cases, not only the cheap ones")
     parser.add_argument("--case", action="append", metavar="NAME", help="only this case")
     parser.add_argument("--table", metavar="FILE", help="write the table there, as Markdown")

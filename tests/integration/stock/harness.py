@@ -97,6 +97,22 @@ def copy_passes(target, passes):
                 shutil.copy2(library, target)
 
 
+# What the word "frozen" in a pipeline adds: the first start of a program leaves an image.
+FROZEN = "frozen"
+CACHE = Path("/var/cache/mvld")
+
+
+def analyses(folder):
+    """The analyses of everything that is installed, made once: a pass that reads them does
+    nothing without."""
+    if not folder.exists():
+        print("analysing the programs and libraries of this machine", flush=True)
+        done = subprocess.run([support.BUILD / "tools" / "mvld", "analyze", "--all", "--output",
+                               folder], capture_output=True, text=True, timeout=900)
+        support.check(folder.exists(), f"mvld analyze --all: {done.stdout}{done.stderr}")
+    return folder
+
+
 @dataclass
 class Result:
     """What a case gave.  `state`: equal, different, broken (plainly, too) or absent."""
@@ -190,18 +206,23 @@ class Harness:
     """One configuration: a pipeline for every program, or none."""
 
     def __init__(self, plain, passes=()):
-        self.plain, self.passes = plain, tuple(passes)
+        self.plain = plain
+        self.passes = tuple(name for name in passes if name != FROZEN)
         self.folder = plain.scratch / ("mvld-" + ("+".join(passes) or "none"))
-        for name in ("lib64", "etc", "passes"):
+        for name in ("lib64", "etc", "passes", "images"):
             (self.folder / name).mkdir(parents=True)
         self.copy_loader(self.folder / "lib64")
         copy_passes(self.folder / "passes", self.passes)
         if self.passes:
             (self.folder / "etc" / "mvld.conf").write_text(
-                f"[app]\nmatch = *\npasses = {', '.join(self.passes)}\n")
+                f"[app]\nmatch = *\npasses = {', '.join(self.passes)}\n"
+                + ("on-miss = build\n" if FROZEN in passes else ""))
         configuration, pass_folder = installed_places()
         self.binds = [(configuration, self.folder / "etc"), (pass_folder, self.folder / "passes"),
-                      (LOADER_FOLDER, self.folder / "lib64")]
+                      (LOADER_FOLDER, self.folder / "lib64"),
+                      (CACHE / "images", self.folder / "images")]
+        if "direct-calls" in self.passes:
+            self.binds += [(CACHE / "analysis", analyses(plain.scratch.parent / "analysis"))]
         files = [self.folder / "passes" / f"{name}.so" for name in self.passes]
         try:
             self.witness = Witness(self.folder / "lib64" / LOADER_NAME, files)
@@ -230,6 +251,9 @@ class Harness:
         for name in self.passes:
             support.check(f"{name}" in pipeline and "untransformed" not in pipeline,
                           f"the pipeline of cat is not {self.passes}:\n{pipeline}")
+        if "direct-calls" in self.passes:
+            support.check(re.search(r": [1-9]\d* of \d+ sites made direct", pipeline) or
+                          "its work was thawed" in pipeline, f"no call is direct:\n{pipeline}")
         if "multiverse" in self.passes:
             ask = "import ctypes; print(ctypes.CDLL(None).multiverse_commit())"
             answer, _ = self.plain.shell(f"/usr/bin/python3 -c '{ask}'", self.binds)
