@@ -407,6 +407,15 @@ static int make_room(struct freeze *f, const struct rimf_watch *watch, uint64_t 
     return 0;
 }
 
+static size_t count_changed(const struct rimf_table *table)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < table->n_objects; i++)
+        n += table->objects[i]->changed != 0;
+    return n;
+}
+
 static int freeze(struct freeze *f, struct rimf_watch *watch, const char *folder,
                   uint64_t pipeline)
 {
@@ -417,6 +426,8 @@ static int freeze(struct freeze *f, struct rimf_watch *watch, const char *folder
     if (!f->table->objects[0]->public.bias)
         return rimf_fail(f->image, ENOTSUP, "%s: at its fixed address it has other distances to "
                          "its libraries each time", f->table->objects[0]->public.name);
+    if (!count_changed(f->table))
+        return rimf_fail(f->image, ENODATA, "no pass changed any code");
     watch->n = sort_once(watch->words, watch->n);
     error = make_room(f, watch, pipeline);
     if (error)

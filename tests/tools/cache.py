@@ -7,6 +7,7 @@ it is not; or that something that is no image is removed.
 """
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -15,18 +16,30 @@ from support import check, contains, equal, finish, run
 
 mvld, loader, answer = map(os.path.abspath, sys.argv[1:4])
 
+# What the pass looks for.
+PROGRAM = r"""
+__asm__(".globl answer\n.type answer, @function\n"
+        "answer: movl $1, %eax\nret\n.size answer, . - answer\n");
+int answer(void);
+int main(void) { return answer(); }
+int (*const word)(void) = main;
+"""
+
 with tempfile.TemporaryDirectory() as scratch:
     scratch = Path(scratch)
     images = scratch / "cache/mvld/images"
     program = scratch / "program"
-    shutil.copy("/bin/true", program)
+    (scratch / "program.c").write_text(PROGRAM)
+    subprocess.run(["gcc", "-O1", "-rdynamic", "program.c", "-o", program], cwd=scratch, check=True,
+                   timeout=60)
     config = scratch / "mvld.conf"
     config.write_text(f"[app]\nmatch = {program}\npasses = answer\n")
     env = {"XDG_CACHE_HOME": str(scratch / "cache"), "MVLD_CONFIG": str(config),
            "MVLD_PASS_PATH": os.path.dirname(answer)}
 
-    def cache(*words, code=0):
-        found = run(mvld, "cache", *words, env=env)
+    def cache(*words, code=0, folder=images):
+        """Never without a folder: that would be the machine's own."""
+        found = run(mvld, "cache", *words, folder, env=env)
         equal((found[0], found[2]), (code, ""), f"mvld cache {' '.join(map(str, words))}")
         return found[1]
 
@@ -38,7 +51,8 @@ with tempfile.TemporaryDirectory() as scratch:
     equal(cache("list"), "", "nothing is there")
     image = build()
     check(image.parent == images and (image / "image").exists(), f"{image} is an image")
-    contains(cache("list"), f"good        {program}  0.0 MiB of code of 0 of ", "list")
+    contains(cache("list"), f"good        {program}  0.0 MiB of code of 1 of ", "list")
+    contains(run(mvld, "cache", "list", env=env)[1], f"good        {program} ", "the user's cache")
     contains(cache("verify"), "good ", "verify")
     equal(cache("prune"), cache("list"), "prune leaves what is good")
 
@@ -50,7 +64,7 @@ with tempfile.TemporaryDirectory() as scratch:
     busy.mkdir()
     (scratch / "folder").mkdir()
     (scratch / "folder" / "image").write_text("mine")
-    equal(cache("prune", "--all", scratch), "", "a folder that holds no images")
+    equal(cache("prune", "--all", folder=scratch), "", "a folder that holds no images")
     equal(cache("prune", "--all"), f"good        {image} removed\n", "prune --all")
     check(not image.exists() and busy.exists() and (other / "image").exists() and
           (scratch / "folder" / "image").exists(), "only images are removed")
@@ -75,6 +89,7 @@ with tempfile.TemporaryDirectory() as scratch:
     # What cannot be built does not run.
     shutil.copy("/bin/echo", program)
     contains(build(code=1, MVLD="off"), "MVLD=off", "switched off")
+    contains(build(code=1), "no pass changed any code", "nothing to freeze")
     config.write_text("[app]\nmatch = /nothing\npasses = answer\n")
     contains(build(code=1), "no pass is configured", "no pipeline")
     config.write_text("[app]\nmatch = *\npasses = nothing\n")

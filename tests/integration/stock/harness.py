@@ -219,10 +219,11 @@ class Harness:
                 + ("on-miss = build\n" if FROZEN in passes else ""))
         configuration, pass_folder = installed_places()
         self.binds = [(configuration, self.folder / "etc"), (pass_folder, self.folder / "passes"),
-                      (LOADER_FOLDER, self.folder / "lib64"),
                       (CACHE / "images", self.folder / "images")]
         if "direct-calls" in self.passes:
             self.binds += [(CACHE / "analysis", analyses(plain.scratch.parent / "analysis"))]
+        # Last: from here on the mount commands, too, run under mvld.
+        self.binds += [(LOADER_FOLDER, self.folder / "lib64")]
         files = [self.folder / "passes" / f"{name}.so" for name in self.passes]
         try:
             self.witness = Witness(self.folder / "lib64" / LOADER_NAME, files)
