@@ -200,8 +200,13 @@ void frozen_run(struct loader *l)
     size_t n = l->program && !l->knobs.watcher ? pipeline_freezable(l->pipeline) : 0;
     const char *miss = pipeline_setting(l->pipeline, "on-miss");
     uint64_t pipeline = n ? pipeline_fingerprint(l->pipeline, n) : 0;
-    int build = n && (l->knobs.freeze || (miss && rimf_streq(miss, "build")));
+    /* Distances are the same each time only where we choose them.  Who starts a program with
+     * more rights than their own does not make it write. */
+    int build = n && l->arena.end && !l->block.secure &&
+                (l->knobs.freeze || (miss && rimf_streq(miss, "build")));
 
+    if (l->knobs.freeze && n && !build)
+        end(l, "mvld: not frozen: ", "libraries lie where the kernel puts them (placement)", 1);
     if (n && l->arena.end && !l->knobs.freeze && thaw(l, pipeline)) {
         pipeline_thawed(l->pipeline, l->image, n);
         build = 0;

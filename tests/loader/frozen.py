@@ -119,6 +119,17 @@ def failure(program):
     check(sorted(program.folder.rglob("*")) == there, "files are gone")
 
 
+def as_is(program):
+    """An image is made, or used, where libraries lie elsewhere each time."""
+    done = program.run(MVLD_FREEZE=1, status=1, keys="placement = as-is\n")
+    check("placement" in done.stderr and not done.stdout, done.stdout + done.stderr)
+    done = program.run(keys="placement = as-is\non-miss = build\n")
+    check(done.stdout == "2 0\n" and not program.cache.exists(), done.stdout + done.stderr)
+    program.freeze()
+    done = program.run(keys="placement = as-is\n")
+    check(done.stdout == "2 0\n" and "thawed" not in done.stderr, done.stdout + done.stderr)
+
+
 def other_files(program):
     """An image is used with a library that is not the one it was made with."""
     program.freeze()
