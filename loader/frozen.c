@@ -111,15 +111,20 @@ static int thaw(struct loader *l, uint64_t pipeline)
 
 /* ---- freezing ----------------------------------------------------------------------- */
 
-/* Each folder on the way that is not there; errors show at the end. */
+/* …/CACHE/mvld/images/KEY: the folders from CACHE on that are not there.  What lies above
+ * is not ours to make, least of all in the bare root of a sandbox.  Errors show later. */
 static void make_folders(const struct loader *l, char *path)
 {
-    for (char *at = path + 1; *at; at++) {
-        if (*at != '/')
-            continue;
-        *at = '\0';
+    char *slash[3];
+    size_t n = 0;
+
+    for (char *at = path + rimf_strlen(path); at > path && n < RIMF_COUNT(slash);)
+        if (*--at == '/')
+            slash[n++] = at;
+    while (n-- > 0) {
+        *slash[n] = '\0';
         SYS3(l->sys, SYS_mkdirat, AT_FDCWD, path, 0755);
-        *at = '/';
+        *slash[n] = '/';
     }
 }
 

@@ -69,7 +69,7 @@ def summary(cases, results):
     parts = []
     for name, of in results.items():
         states = [result.state for result in of.values()]
-        counted = [f"{states.count(s)} {s}" for s in ("equal", "different", "broken")
+        counted = [f"{states.count(s)} {s}" for s in ("equal", "differs", "different", "broken")
                    if s == "equal" or states.count(s)]
         if states.count("absent"):
             counted.append(f"{states.count('absent')} not run")
