@@ -3,12 +3,13 @@
  * loader/linkage.c: what valgrind looks for in the loader's file.
  *
  * linkage.py gives us the host loader's name for linkers.  By that name, valgrind
- * wants to replace two functions of ours, and does not start a program when it
- * finds no symbol for the first.
+ * wants to replace functions of ours, and does not start a program when it finds no
+ * symbol for strlen (3.19) or strcmp (3.24).
  */
 #include "base.h"
 
 RIMF_HIDDEN size_t strlen(const char *s);
+RIMF_HIDDEN int strcmp(const char *a, const char *b);
 RIMF_HIDDEN char *index(const char *s, int c);
 
 __attribute__((used)) size_t strlen(const char *s)
@@ -24,4 +25,13 @@ __attribute__((used)) char *index(const char *s, int c)
         if (!*s)
             return NULL;
     }
+}
+
+__attribute__((used)) int strcmp(const char *a, const char *b)
+{
+    while (*a && *a == *b) {
+        a++;
+        b++;
+    }
+    return (uint8_t)*a - (uint8_t)*b;
 }
