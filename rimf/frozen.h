@@ -128,7 +128,7 @@ static inline uint64_t frozen_build_id(const struct mvld_object *object)
     return object->build_id ? sidecar_hash(object->build_id, object->build_id_size) : 0;
 }
 
-/* ---- over an image (image_thaw.c, image_freeze.c) ------------------------------ */
+/* ---- over an image (image_thaw.c, image_watch.c, image_freeze.c) --------------- */
 
 /* Lays the texts over those of the image's objects.  The number of texts, or negative
  * errno with a sentence in *why (static) and `object` (the one that is different, or

@@ -15,91 +15,8 @@
 #include "image_private.h"
 #include "status.h"
 
-#include <errno.h>    /* numbers only */
-#include <fcntl.h>    /* numbers only */
-#include <sys/mman.h> /* numbers only */
-
-#define WORDS_AT_FIRST 1024u
-
-struct rimf_watch {
-    uintptr_t *words;
-    size_t n, room;
-    int incomplete; /* memory was short: nothing can be frozen */
-};
-
-void rimf_image_watch(struct mvld_image *image)
-{
-    if (!image->watch)
-        image->watch = rimf_heap_alloc(&image->heap, sizeof *image->watch);
-}
-
-static int note_word(struct mvld_image *image, uintptr_t word)
-{
-    struct rimf_watch *watch = image->watch;
-
-    if (watch->n == watch->room) {
-        size_t room = watch->room ? 2 * watch->room : WORDS_AT_FIRST;
-        uintptr_t *more = rimf_heap_alloc(&image->heap, room * sizeof *more);
-
-        if (!more) {
-            watch->incomplete = 1;
-            return -ENOMEM;
-        }
-        if (watch->n)
-            memcpy(more, watch->words, watch->n * sizeof *more);
-        rimf_heap_release(&image->heap, watch->words);
-        watch->words = more;
-        watch->room = room;
-    }
-    watch->words[watch->n++] = word;
-    return 0;
-}
-
-int rimf_depends(struct mvld_image *image, const struct mvld_object *object, uintptr_t word)
-{
-    if (!image->watch)
-        return 0;
-    if (word % sizeof(uintptr_t))
-        return -EINVAL;
-    ((struct rimf_object *)object)->changed = 1;
-    return word ? note_word(image, word) : 0;
-}
-
-/* ---- words ---------------------------------------------------------------------- */
-
-/* Ascending, each once.  Heap sort: it needs no memory and no recursion. */
-static void sift(uintptr_t *a, size_t root, size_t n)
-{
-    for (size_t child; (child = 2 * root + 1) < n; root = child) {
-        uintptr_t up;
-
-        child += child + 1 < n && a[child + 1] > a[child];
-        if (a[root] >= a[child])
-            return;
-        up = a[child];
-        a[child] = a[root];
-        a[root] = up;
-    }
-}
-
-static size_t sort_once(uintptr_t *a, size_t n)
-{
-    size_t kept = 0;
-
-    for (size_t i = n / 2; i-- > 0;)
-        sift(a, i, n);
-    for (size_t last = n; last-- > 1;) {
-        uintptr_t top = a[0];
-
-        a[0] = a[last];
-        a[last] = top;
-        sift(a, 0, last);
-    }
-    for (size_t i = 0; i < n; i++)
-        if (!kept || a[kept - 1] != a[i])
-            a[kept++] = a[i];
-    return kept;
-}
+#include <errno.h> /* numbers only */
+#include <fcntl.h> /* numbers only */
 
 /* ---- the file `image` ------------------------------------------------------------- */
 
@@ -416,7 +333,7 @@ static size_t count_changed(const struct rimf_table *table)
     return n;
 }
 
-static int freeze(struct freeze *f, struct rimf_watch *watch, const char *folder,
+static int freeze(struct freeze *f, const struct rimf_watch *watch, const char *folder,
                   uint64_t pipeline)
 {
     const struct rimf_sys *sys = f->image->sys;
@@ -428,7 +345,6 @@ static int freeze(struct freeze *f, struct rimf_watch *watch, const char *folder
                          "its libraries each time", f->table->objects[0]->public.name);
     if (!count_changed(f->table))
         return rimf_fail(f->image, ENODATA, "no pass changed any code");
-    watch->n = sort_once(watch->words, watch->n);
     error = make_room(f, watch, pipeline);
     if (error)
         return error;
@@ -454,7 +370,7 @@ int rimf_image_freeze(struct mvld_image *image, const char *folder, uint64_t pip
     struct freeze f = {.image = image};
     int error;
 
-    if (!image->watch || image->watch->incomplete)
+    if (rimf_watch_settle(image))
         return rimf_fail(image, ENOMEM, "there was no memory to note what the passes did");
     if (status_is_traced(image->sys))
         return rimf_fail(image, EBUSY, "a debugger may have breakpoints in the code");

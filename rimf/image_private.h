@@ -55,6 +55,13 @@ struct rimf_table {
     struct rimf_table *next_retired;
 };
 
+/* What passes said of their changes. */
+struct rimf_watch {
+    uintptr_t *words; /* that they relied on */
+    size_t n, room;
+    int incomplete; /* memory was short: nothing can be frozen */
+};
+
 struct mvld_image {
     const struct rimf_sys *sys;
     const struct rimf_log *log;
@@ -74,7 +81,7 @@ struct mvld_image {
     size_t n_domains;
 
     const char *plt_watcher; /* or NULL */
-    struct rimf_watch *watch; /* image_freeze.c; NULL: nothing will be frozen */
+    struct rimf_watch *watch; /* NULL: nothing will be frozen */
     struct sidecar_place analyses[RIMF_ANALYSES_MAX];
     size_t n_analyses;
 };
@@ -139,7 +146,12 @@ int rimf_slot_at(struct mvld_image *, const struct mvld_object *, size_t index,
                  struct mvld_slot *out);
 int rimf_slot_find(struct mvld_image *, const struct mvld_object *, uintptr_t address,
                    struct mvld_slot *out);
+
+/* ---- image_watch.c ------------------------------------------------------------ */
+
 int rimf_depends(struct mvld_image *, const struct mvld_object *, uintptr_t word);
+/* The words ascend, each once.  0, or -ENOMEM: something was not noted. */
+int rimf_watch_settle(struct mvld_image *);
 const char *rimf_plt_watcher(const struct mvld_image *);
 int rimf_reference_each(struct mvld_image *, const struct mvld_object *,
                         int (*visit)(void *cookie, const struct mvld_reference *),
