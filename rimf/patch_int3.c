@@ -25,6 +25,8 @@
  *   - a thread that has trapped, and is preempted inside the kernel before its
  *     signal is queued, until the batch is over and the action put back.  Queued
  *     ones are seen in /proc and waited for;
+ *     A thread that was stopped between the two, by an interrupt or the hypervisor, for
+ *     longer than the moment between two looks (uninstall), is not seen;
  *   - a child of vfork in the middle of its life: its signal actions are its own;
  *   - a fork by another thread that nobody keeps from it: the kernel copies
  *     the signal actions before the memory, so the child may have breakpoints and
@@ -222,20 +224,28 @@ static int install(struct mvld_batch *b)
 }
 
 /* Waits for those that are in the handler or on the way to it, then gives the
- * signal back. */
+ * signal back.  Between the exception and its signal, with interrupts on, the kernel
+ * shows nothing: so nobody must be seen twice, a moment apart. */
 static void uninstall(struct rimf_patcher *p)
 {
+    const int64_t moment[2] = {0, 100000}; /* seconds, nanoseconds */
     struct patch_threads threads;
     struct action was = {0};
+    int quiet = 0;
 
     __atomic_store_n(&live.batch, NULL, __ATOMIC_SEQ_CST);
     __atomic_add_fetch(&live.done, 1, __ATOMIC_RELEASE);
     SYS3(live.sys, SYS_futex, &live.done, FUTEX_WAKE_PRIVATE, 0x7fffffff);
     for (int i = 0; i < 1000; i++) {
-        if (__atomic_load_n(&live.users, __ATOMIC_SEQ_CST) == 0 &&
-            patch_threads_look(p, &threads) == 0 && !threads.pending)
+        if (__atomic_load_n(&live.users, __ATOMIC_SEQ_CST) || patch_threads_look(p, &threads) ||
+            threads.pending) {
+            quiet = 0;
+            SYS3(live.sys, SYS_sched_yield, 0, 0, 0);
+        } else if (quiet++) {
             break;
-        SYS3(live.sys, SYS_sched_yield, 0, 0, 0);
+        } else {
+            SYS3(live.sys, SYS_nanosleep, moment, 0, 0);
+        }
     }
     while (__atomic_load_n(&live.users, __ATOMIC_SEQ_CST))
         SYS3(live.sys, SYS_sched_yield, 0, 0, 0);

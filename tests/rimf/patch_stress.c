@@ -112,7 +112,7 @@ int main(int argc, char **argv)
     struct mvld_patch_report report = {0, 0, NULL};
     struct patch_text t;
     pthread_t threads[CALLERS];
-    long commits = argc > 2 ? atol(argv[2]) : 1000;
+    long commits = argc > 2 ? atol(argv[2]) : 1000, others = 0;
     const char *method = argc > 1 ? argv[1] : "auto";
     int alone = !strcmp(method, "mprotect");
     int status = 0;
@@ -147,9 +147,12 @@ int main(int argc, char **argv)
         rimf_patch_end(b);
         if (alone || i % 50 == 0)
             let_call(alone);
-        CHECK(!strcmp(method, "auto") || !strcmp(method, "word") || !strcmp(report.method, method), "(used %s)",
-              report.method);
+        others += strcmp(report.method, method) != 0;
     }
+    /* A caller that is preempted inside the handler of a breakpoint blocks all signals: then
+     * the engine waits a while and takes another method, rightly. */
+    CHECK(!strcmp(method, "auto") || !strcmp(method, "word") || others <= commits / 100,
+          "(%ld of %ld commits by other methods)", others, commits);
     stop = 1;
     setitimer(ITIMER_REAL, &(struct itimerval){{0, 0}, {0, 0}}, NULL);
     for (int i = 0; !alone && i < CALLERS; i++)
