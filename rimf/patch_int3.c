@@ -24,9 +24,8 @@
  *   - a thread that blocks SIGTRAP between that look and the end of the batch;
  *   - a thread that has trapped, and is preempted inside the kernel before its
  *     signal is queued, until the batch is over and the action put back.  Queued
- *     ones are seen in /proc and waited for;
- *     A thread that was stopped between the two, by an interrupt or the hypervisor, for
- *     longer than the moment between two looks (uninstall), is not seen;
+ *     ones are seen in /proc and waited for, in two looks a moment apart: only who
+ *     stands there for longer is missed;
  *   - a child of vfork in the middle of its life: its signal actions are its own;
  *   - a fork by another thread that nobody keeps from it: the kernel copies
  *     the signal actions before the memory, so the child may have breakpoints and
