@@ -1,26 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/sidecar.c: checks a sidecar's bytes and finds things in them; the format is
- * told in sidecar.h.
- *
- * Order of the checks: the header's own bounds, its checksum, the directory, then
- * table by table its checksum and its entries.  Each entry is looked at once; units
- * are compared with segments, and calls and references with units, by walking both in
- * step, so that reading costs what the tables weigh.
+ * rimf/sidecar.c: hashes, and how things are found in a sidecar that sidecar_open.c
+ * has checked; the format is told in sidecar.h.
  */
 #include "sidecar.h"
 
 #include "base.h"
-
-#include <errno.h> /* numbers only */
-
-_Static_assert(sizeof(struct sidecar_header) == 152, "a file format");
-_Static_assert(sizeof(struct sidecar_table) == 32, "a file format");
-_Static_assert(sizeof(struct sidecar_segment) == 16, "a file format");
-_Static_assert(sizeof(struct sidecar_unit) == 12, "a file format");
-_Static_assert(sizeof(struct sidecar_call) == 8, "a file format");
-_Static_assert(sizeof(struct sidecar_reference) == 8, "a file format");
-_Static_assert(sizeof(struct sidecar_jump_table) == 8, "a file format");
 
 /* Multiply and fold, eight bytes a step.  The length goes in first, so that zeros at
  * the end count. */
@@ -52,277 +37,12 @@ uint64_t sidecar_hash(const void *bytes, size_t size)
     return hash_more(mix(0, size), bytes, size);
 }
 
-/* ---- header and directory -------------------------------------------------- */
-
-static size_t padded(uint64_t size)
-{
-    return (size + 7) & ~(size_t)7;
-}
-
 uint64_t sidecar_header_checksum(const struct sidecar_header *header)
 {
     size_t before = offsetof(struct sidecar_header, checksum), after = before + sizeof(uint64_t);
     uint64_t hash = hash_more(mix(0, header->header_size), header, before);
 
     return hash_more(hash, (const uint8_t *)header + after, header->header_size - after);
-}
-
-static const char *check_header(const struct sidecar_header *header, size_t size)
-{
-    if (size < sizeof *header || memcmp(header->magic, SIDECAR_MAGIC, sizeof header->magic) != 0)
-        return "it is no sidecar";
-    if (header->version != SIDECAR_VERSION)
-        return "it is of another version of the format";
-    if (header->size != size || size > SIDECAR_SIZE_MAX)
-        return "it is cut short, or longer than it says";
-    if (header->n_tables > SIDECAR_TABLES_MAX || header->build_id_size > SIDECAR_BUILD_ID_MAX ||
-        header->header_size != sizeof *header + header->n_tables * sizeof(struct sidecar_table) ||
-        header->header_size > size)
-        return "its header is damaged";
-    if (header->checksum != sidecar_header_checksum(header))
-        return "its header has a wrong checksum";
-    for (size_t i = header->build_id_size; i < SIDECAR_BUILD_ID_MAX; i++)
-        if (header->build_id[i])
-            return "its build-id has no end";
-    return NULL;
-}
-
-static uint32_t entry_size(uint32_t kind)
-{
-    static const uint8_t sizes[SIDECAR_KINDS] = {
-        0,
-        sizeof(struct sidecar_segment),
-        sizeof(struct sidecar_unit),
-        sizeof(struct sidecar_call),
-        sizeof(struct sidecar_reference),
-        sizeof(struct sidecar_jump_table),
-    };
-
-    return kind < SIDECAR_KINDS ? sizes[kind] : 0;
-}
-
-/* The tables follow one another, and fill the file. */
-static const char *check_directory(const struct sidecar_header *header,
-                                   const struct sidecar_table **found)
-{
-    uint64_t at = header->header_size;
-
-    for (uint32_t i = 0; i < header->n_tables; i++) {
-        const struct sidecar_table *table = (const struct sidecar_table *)(header + 1) + i;
-
-        if (table->offset != at || !table->entry_size || table->entry_size > 4096 ||
-            table->count > (header->size - at) / table->entry_size ||
-            padded(table->count * table->entry_size) > header->size - at)
-            return "a table lies outside it";
-        at += padded(table->count * table->entry_size);
-        if (!table->kind || table->kind >= SIDECAR_KINDS)
-            continue;
-        if (found[table->kind] || table->entry_size != entry_size(table->kind))
-            return "a table has entries of another size, or is there twice";
-        found[table->kind] = table;
-    }
-    if (at != header->size)
-        return "bytes of it belong to no table";
-    return NULL;
-}
-
-/* ---- tables ------------------------------------------------------------------ */
-
-static const char *check_segments(const struct sidecar *s)
-{
-    uint64_t last = 0;
-
-    if (!s->n_segments)
-        return "it lists no executable segment";
-    for (size_t i = 0; i < s->n_segments; i++) {
-        const struct sidecar_segment *segment = &s->segments[i];
-
-        if (segment->start < last || !segment->size ||
-            (uint64_t)segment->start + segment->size > UINT32_MAX)
-            return "its segments overlap, or are out of order";
-        last = (uint64_t)segment->start + segment->size;
-    }
-    return NULL;
-}
-
-/* Steps of a walk: `*segment`, `*unit` go to the first one that ends behind `start`. */
-static int in_segment(const struct sidecar *s, size_t *segment, uint64_t start, uint64_t end)
-{
-    while (*segment < s->n_segments &&
-           start >= (uint64_t)s->segments[*segment].start + s->segments[*segment].size)
-        ++*segment;
-    return *segment < s->n_segments && start >= s->segments[*segment].start &&
-           end <= (uint64_t)s->segments[*segment].start + s->segments[*segment].size;
-}
-
-static const struct sidecar_unit *in_unit(const struct sidecar *s, size_t *unit, uint64_t start,
-                                          uint64_t end)
-{
-    const struct sidecar_unit *at;
-
-    while (*unit < s->n_units &&
-           start >= (uint64_t)s->units[*unit].start + s->units[*unit].size)
-        ++*unit;
-    at = &s->units[*unit];
-    return *unit < s->n_units && start >= at->start && end <= (uint64_t)at->start + at->size
-               ? at
-               : NULL;
-}
-
-static const char *check_units(const struct sidecar *s)
-{
-    uint64_t last = 0;
-    size_t segment = 0;
-
-    for (size_t i = 0; i < s->n_units; i++) {
-        const struct sidecar_unit *unit = &s->units[i];
-        uint64_t end = (uint64_t)unit->start + unit->size;
-        int undecoded = unit->reason && unit->reason <= SIDECAR_LAST_UNDECODED;
-
-        if (unit->start < last || !unit->size)
-            return "its units overlap, or are out of order";
-        if (!in_segment(s, &segment, unit->start, end))
-            return "a unit lies outside the executable segments";
-        if (unit->reason >= SIDECAR_REASONS || unit->zero ||
-            unit->flags != (undecoded ? 0 : SIDECAR_DECODED))
-            return "a unit is of a kind that does not exist";
-        last = end;
-    }
-    return NULL;
-}
-
-static const char *check_calls(const struct sidecar *s)
-{
-    uint64_t last = 0;
-    size_t at = 0;
-
-    for (size_t i = 0; i < s->n_calls; i++) {
-        const struct sidecar_call *call = &s->calls[i];
-        uint64_t end = (uint64_t)call->address + sidecar_call_length(call);
-        const struct sidecar_unit *unit;
-
-        if (!sidecar_call_kind(call) || sidecar_call_kind(call) >= SIDECAR_CALL_KINDS)
-            return "a call is of a kind that does not exist";
-        if (call->address < last)
-            return "its calls overlap, or are out of order";
-        unit = in_unit(s, &at, call->address, end);
-        if (!unit || !(unit->flags & SIDECAR_DECODED))
-            return "a call lies outside the decoded units";
-        last = end;
-    }
-    return NULL;
-}
-
-static const char *check_references(const struct sidecar *s)
-{
-    uint64_t last = 0;
-    size_t at = 0;
-
-    for (size_t i = 0; i < s->n_references; i++) {
-        const struct sidecar_reference *reference = &s->references[i];
-        uint64_t end = (uint64_t)reference->address + 4 + reference->rest;
-        const struct sidecar_unit *unit;
-
-        if (!reference->kind || reference->kind >= SIDECAR_REFERENCE_KINDS || reference->zero)
-            return "a reference is of a kind that does not exist";
-        if (reference->address < last)
-            return "its references overlap, or are out of order";
-        unit = in_unit(s, &at, reference->address, end);
-        if (!unit || unit->reason != SIDECAR_PROVEN)
-            return "a reference lies outside the proven units";
-        last = end;
-    }
-    return NULL;
-}
-
-static const char *check_jump_tables(const struct sidecar *s)
-{
-    uint64_t last = 0;
-
-    for (size_t i = 0; i < s->n_jump_tables; i++) {
-        const struct sidecar_jump_table *table = &s->jump_tables[i];
-
-        if (table->address < last || !table->count ||
-            table->address + 4 * (uint64_t)table->count > UINT32_MAX)
-            return "its jump tables overlap, or are out of order";
-        last = table->address + 4 * (uint64_t)table->count;
-    }
-    return NULL;
-}
-
-/* ---- opening ------------------------------------------------------------------- */
-
-/* Points the view's pointer and count at a table, once its checksum is right. */
-static const char *take(const struct sidecar_header *header, const struct sidecar_table *table,
-                        const void **entries, size_t *count)
-{
-    const uint8_t *at = (const uint8_t *)header;
-
-    if (!table)
-        return NULL;
-    at += table->offset;
-    if (table->checksum != sidecar_hash(at, padded(table->count * table->entry_size)))
-        return "a table has a wrong checksum";
-    *entries = at;
-    *count = table->count;
-    return NULL;
-}
-
-static const char *open_tables(struct sidecar *s, const struct sidecar_table **found,
-                               uint32_t wanted)
-{
-    const struct {
-        uint32_t kind;
-        const void **entries;
-        size_t *count;
-        const char *(*check)(const struct sidecar *);
-    } tables[] = {
-        {SIDECAR_SEGMENTS, (const void **)&s->segments, &s->n_segments, check_segments},
-        {SIDECAR_UNITS, (const void **)&s->units, &s->n_units, check_units},
-        {SIDECAR_CALLS, (const void **)&s->calls, &s->n_calls, check_calls},
-        {SIDECAR_REFERENCES, (const void **)&s->references, &s->n_references, check_references},
-        {SIDECAR_JUMP_TABLES, (const void **)&s->jump_tables, &s->n_jump_tables,
-         check_jump_tables},
-    };
-
-    for (size_t i = 0; i < RIMF_COUNT(tables); i++) {
-        const char *wrong;
-
-        if (!(wanted & SIDECAR_WANT(tables[i].kind)))
-            continue;
-        wrong = take(s->header, found[tables[i].kind], tables[i].entries, tables[i].count);
-        if (!wrong)
-            wrong = tables[i].check(s);
-        if (wrong)
-            return wrong;
-    }
-    return NULL;
-}
-
-int sidecar_open(struct sidecar *s, const void *bytes, size_t size, uint32_t wanted,
-                 const char **why)
-{
-    const struct sidecar_table *found[SIDECAR_KINDS] = {NULL};
-    const char *wrong = NULL;
-
-    memset(s, 0, sizeof *s);
-    wanted |= SIDECAR_WANT(SIDECAR_SEGMENTS);
-    if (wanted & (SIDECAR_WANT(SIDECAR_CALLS) | SIDECAR_WANT(SIDECAR_REFERENCES)))
-        wanted |= SIDECAR_WANT(SIDECAR_UNITS);
-    if ((uintptr_t)bytes % 8 != 0)
-        wrong = "it is not aligned in memory";
-    s->header = bytes;
-    if (!wrong)
-        wrong = check_header(s->header, size);
-    if (!wrong)
-        wrong = check_directory(s->header, found);
-    if (!wrong)
-        wrong = open_tables(s, found, wanted);
-    if (!wrong)
-        return 0;
-    memset(s, 0, sizeof *s);
-    *why = wrong;
-    return -EINVAL;
 }
 
 /* ---- finding -------------------------------------------------------------------- */
@@ -360,6 +80,16 @@ size_t sidecar_call_from(const struct sidecar *s, uint32_t address)
 size_t sidecar_reference_from(const struct sidecar *s, uint32_t address)
 {
     return first_from(s->references, s->n_references, sizeof *s->references, address);
+}
+
+size_t sidecar_frame_from(const struct sidecar *s, uint32_t address)
+{
+    return first_from(s->frames, s->n_frames, sizeof *s->frames, address);
+}
+
+size_t sidecar_frame_fix_from(const struct sidecar *s, uint32_t address)
+{
+    return first_from(s->frame_fixes, s->n_frame_fixes, sizeof *s->frame_fixes, address);
 }
 
 int sidecar_is_of(const struct sidecar *s, const void *build_id, size_t size)

@@ -10,6 +10,8 @@
  *     +--------+-----------+----------+-------+-------+------------+-------------+
  *     | header | directory | segments | units | calls | references | jump tables |
  *     +--------+-----------+----------+-------+-------+------------+-------------+
+ *     | frames | frame fixes |
+ *     +--------+-------------+
  *
  * Little-endian; all addresses are 32-bit and as linked (add the object's bias); all
  * tables are sorted by address and have entries of one size.  The tables stand in the
@@ -41,6 +43,14 @@
  * that `references` and `calls` list corrected.  The reason of any other unit says why
  * it stays home.  An object that as a whole cannot be moved says so in `flags`; its
  * units keep their own reasons.
+ *
+ * WHO COMES IN.  Whoever copies movable units leaves them at home, too, and lets branches
+ * between copies lead to copies.  REACHED says that a unit is also entered by others, at
+ * home: through pointers, symbols, operands, by code that stays there.  To say it of too
+ * many is only slower, to say it of too few as well: what enters a unit at home runs it
+ * there.  HEAD must be right: it says that the first five bytes at home, behind an endbr64
+ * if one stands there, may be written over, since nothing that runs at home leads behind
+ * the first of them.
  */
 #ifndef RIMF_SIDECAR_H
 #define RIMF_SIDECAR_H
@@ -55,6 +65,7 @@ struct rimf_sys;
 #define SIDECAR_BUILD_ID_MAX 64u
 #define SIDECAR_TABLES_MAX 32u
 #define SIDECAR_SIZE_MAX (1ul << 30)
+#define SIDECAR_HEAD_SIZE 5u    /* e9 rel32: jmp to the copy */
 #define SIDECAR_SYSTEM_FOLDER "/var/cache/mvld/analysis"
 
 /* Of the file that was analysed; times in nanoseconds. */
@@ -69,6 +80,8 @@ enum sidecar_kind { /* of a table */
     SIDECAR_CALLS,
     SIDECAR_REFERENCES,
     SIDECAR_JUMP_TABLES,
+    SIDECAR_FRAMES,
+    SIDECAR_FRAME_FIXES,
     SIDECAR_KINDS
 };
 #define SIDECAR_WANT(kind) (1u << (kind))
@@ -80,9 +93,12 @@ struct sidecar_table {
     uint64_t checksum; /* of the padded table */
 };
 
-enum sidecar_flags {         /* of an object: none of its units can be moved */
-    SIDECAR_FIXED = 1 << 0,  /* linked at a fixed address (ET_EXEC) */
-    SIDECAR_TEXTREL = 1 << 1 /* relocations change its code; changed units are not decoded */
+enum sidecar_flags {          /* of an object: none of its units can be moved */
+    SIDECAR_FIXED = 1 << 0,   /* linked at a fixed address (ET_EXEC) */
+    SIDECAR_TEXTREL = 1 << 1, /* relocations change its code; changed units are not decoded */
+    SIDECAR_RESTARTS = 1 << 2, /* it has restartable sequences (rseq), found by their address */
+    SIDECAR_PROFILED = 1 << 3, /* a profiler or a sanitizer gets the addresses of its code */
+    SIDECAR_FLAGS = 0xf
 };
 
 struct sidecar_header {
@@ -95,6 +111,8 @@ struct sidecar_header {
     uint32_t build_id_size, n_tables;
     uint8_t build_id[SIDECAR_BUILD_ID_MAX]; /* zeros behind it */
     struct sidecar_identity identity;
+    uint32_t frames_start, frames_size; /* .eh_frame, its end mark included; 0: none */
+    uint64_t frames_hash;               /* sidecar_hash of its bytes as linked */
     /* the directory follows: n_tables of struct sidecar_table */
 };
 
@@ -121,14 +139,20 @@ enum sidecar_reason {
     SIDECAR_LAST_UNDECODED = SIDECAR_TAKES_LABEL,
     SIDECAR_FALLS,         /* runs off its end into code that stays home, or nowhere */
     SIDECAR_SHORT_BRANCH,  /* a branch of one byte into code that stays home */
+    SIDECAR_FRAME_ODD,     /* its unwinding description cannot be made one of a copy */
     SIDECAR_REASONS
 };
 
-enum { SIDECAR_DECODED = 1 << 0 }; /* sidecar_unit.flags; goes with the later reasons */
+enum sidecar_unit_flags {
+    SIDECAR_DECODED = 1 << 0, /* goes with reason 0 and those behind LAST_UNDECODED */
+    SIDECAR_REACHED = 1 << 1, /* movable, and entered otherwise than by movable code */
+    SIDECAR_HEAD = 1 << 2     /* REACHED, and a jump may be written over its first five
+                               * bytes at home, those behind an endbr64 */
+};
 
 struct sidecar_unit {
     uint32_t start, size;
-    uint8_t reason, flags; /* enum sidecar_reason; SIDECAR_DECODED */
+    uint8_t reason, flags; /* enum sidecar_reason; enum sidecar_unit_flags */
     uint16_t zero;
 };
 
@@ -167,13 +191,14 @@ static inline uint32_t sidecar_call_length(const struct sidecar_call *call)
 
 /* The displacements in movable units that say something else once the unit lies
  * elsewhere; those of `calls` are not repeated.  A displacement that is in no table
- * leads from movable code to movable code. */
+ * is of a branch from movable code to movable code. */
 enum sidecar_reference_kind {
     SIDECAR_TO_DATA = 1,   /* writable memory: data, bss, GOT */
     SIDECAR_TO_RODATA,     /* what is only read */
     SIDECAR_TO_JUMP_TABLE, /* the start of one of `jump tables` */
     SIDECAR_TO_HOME,       /* operand: code that stays home, a PLT entry */
     SIDECAR_BRANCH_HOME,   /* call, jmp, jcc rel32 to such code */
+    SIDECAR_TO_CODE,       /* operand: the start of a movable unit (lea) */
     SIDECAR_REFERENCE_KINDS
 };
 
@@ -189,6 +214,28 @@ struct sidecar_jump_table {
     uint32_t address, count;
 };
 
+/* The FDE that describes code of a movable unit; it begins inside [frames_start,
+ * frames_start + frames_size), and its range inside the unit. */
+struct sidecar_frame {
+    uint32_t start, fde; /* of the range; address of the record */
+};
+
+/* Distances from their own place, four bytes inside .eh_frame, which change when the
+ * bytes lie elsewhere.  There is one of kind SIDECAR_FRAME_CODE at each fde + 8.
+ * Records without one describe nothing of the copies. */
+enum sidecar_frame_fix_kind {
+    SIDECAR_FRAME_CODE = 1, /* to code of a movable unit: where a range begins */
+    SIDECAR_FRAME_OTHER,    /* to what stays home: code, exception tables, personalities,
+                             * the words that hold those */
+    SIDECAR_FRAME_FIX_KINDS
+};
+
+struct sidecar_frame_fix {
+    uint32_t address;
+    uint8_t kind;
+    uint8_t zero[3];
+};
+
 /* ---- reading -------------------------------------------------------------- */
 
 /* A checked view into the bytes; what was not wanted or is not there is empty. */
@@ -199,20 +246,25 @@ struct sidecar {
     const struct sidecar_call *calls;
     const struct sidecar_reference *references;
     const struct sidecar_jump_table *jump_tables;
-    size_t n_segments, n_units, n_calls, n_references, n_jump_tables;
+    const struct sidecar_frame *frames; /* by start */
+    const struct sidecar_frame_fix *frame_fixes;
+    size_t n_segments, n_units, n_calls, n_references, n_jump_tables, n_frames, n_frame_fixes;
 };
 
 /* Checks header, directory, segments, and the tables in `wanted` (SIDECAR_WANT, or-ed;
- * calls and references bring the units with them).  `bytes` is 8-aligned and outlives
+ * calls, references and frames bring the units with them, frames their fixes, too).  `bytes` is 8-aligned and outlives
  * the view.  0, or -EINVAL with a sentence (static) in *why and an empty view. */
 int sidecar_open(struct sidecar *, const void *bytes, size_t size, uint32_t wanted,
                  const char **why);
 
 /* The unit that covers `address`, or NULL. */
 const struct sidecar_unit *sidecar_unit_at(const struct sidecar *, uint32_t address);
-/* The index of the first call, or reference, at or behind `address`. */
+/* The index of the first call, reference, frame (by its start), or frame fix, at or
+ * behind `address`. */
 size_t sidecar_call_from(const struct sidecar *, uint32_t address);
 size_t sidecar_reference_from(const struct sidecar *, uint32_t address);
+size_t sidecar_frame_from(const struct sidecar *, uint32_t address);
+size_t sidecar_frame_fix_from(const struct sidecar *, uint32_t address);
 
 /* 1 when the sidecar is of an object with this build-id. */
 int sidecar_is_of(const struct sidecar *, const void *build_id, size_t size);

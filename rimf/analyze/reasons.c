@@ -22,6 +22,7 @@ const char *reason_words(enum sidecar_reason reason)
         [SIDECAR_TAKES_LABEL] = "it takes the address of a place inside a function",
         [SIDECAR_FALLS] = "it runs on into code that stays home",
         [SIDECAR_SHORT_BRANCH] = "a short branch into code that stays home",
+        [SIDECAR_FRAME_ODD] = "its unwinding description cannot be made one of a copy",
     };
 
     return reason < SIDECAR_REASONS ? words[reason] : "unknown";
