@@ -3,7 +3,7 @@
  * Instructions whose length is easily got wrong, one by one.  A failure means that
  * everything behind such an instruction is decoded at the wrong place.
  */
-#include "../../check.h"
+#include "../check.h"
 
 #include "decode.h"
 

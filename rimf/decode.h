@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/analyze/decode.h: where one x86-64 instruction ends, and where its operands
- * are that depend on its address.
+ * rimf/decode.h: where one x86-64 instruction ends, and where its operands are that
+ * depend on its address.
  *
- * A length decoder: it knows prefixes, opcode maps, ModRM and immediates, not what
- * instructions do, apart from how control leaves them.  It follows what processors of
- * Intel and AMD agree on; where they do not (66 before a near branch), and where no
- * compiler would go (ports, far returns, privileged instructions), the instruction is
- * marked `odd`.
+ * A length decoder, for the analyser and for those who move code: it knows prefixes,
+ * opcode maps, ModRM and immediates, not what instructions do, apart from how control
+ * leaves them.  It follows what processors of Intel and AMD agree on; where they do not
+ * (66 before a near branch), and where no compiler would go (ports, far returns,
+ * privileged instructions), the instruction is marked `odd`.
  */
-#ifndef ANALYZE_DECODE_H
-#define ANALYZE_DECODE_H
+#ifndef RIMF_DECODE_H
+#define RIMF_DECODE_H
 
 #include <stddef.h>
 #include <stdint.h>

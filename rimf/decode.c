@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/analyze/decode.c: see decode.h.
+ * rimf/decode.c: see decode.h.
  *
  *     [prefixes] [REX] opcode           [ModRM [SIB] [displacement]] [immediate]
  *     [prefixes] [REX] 0f opcode                …
@@ -13,7 +13,7 @@
  */
 #include "decode.h"
 
-#include <string.h>
+#include "base.h"
 
 enum {
     /* the immediate, three bits */
