@@ -75,6 +75,14 @@ static void new_place(const struct loader *l, struct frozen_place *place, uint64
 
 /* ---- thawing ----------------------------------------------------------------------- */
 
+static void say_apart(const struct loader *l, const struct frozen *frozen)
+{
+    for (uint32_t i = 0; i < frozen->header->n_objects; i++)
+        if (frozen->objects[i].flags & FROZEN_APART && frozen->objects[i].file.inode)
+            rimf_log(&l->log, MVLD_LOG_FILES, "image: %s: left plain: it lies elsewhere each time",
+                     frozen->names + frozen->objects[i].name);
+}
+
 static int thaw_from(struct loader *l, const struct frozen_place *place, uint64_t pipeline)
 {
     const struct mvld_object *object = NULL;
@@ -87,6 +95,8 @@ static int thaw_from(struct loader *l, const struct frozen_place *place, uint64_
         return 0;
     if (!texts) {
         texts = rimf_image_thaw(l->image, &file, pipeline, &why, &object);
+        if (texts >= 0)
+            say_apart(l, &file.view);
         frozen_unmap(&file, l->sys);
     }
     if (texts < 0)

@@ -9,7 +9,7 @@
 #include <errno.h> /* numbers only */
 
 _Static_assert(sizeof(struct frozen_header) == 56, "a file format");
-_Static_assert(sizeof(struct frozen_object) == 104, "a file format");
+_Static_assert(sizeof(struct frozen_object) == 112, "a file format");
 _Static_assert(sizeof(struct frozen_text) == 40, "a file format");
 _Static_assert(sizeof(struct frozen_word) == 16, "a file format");
 
@@ -53,6 +53,10 @@ static const char *check_objects(const struct frozen *f)
             return "a copy is too large";
         if (o->distance % (int64_t)RIMF_PAGE)
             return "an object lies at no page";
+        if (o->flags & ~FROZEN_APART || o->zero)
+            return "an object has a property that is not known";
+        if (o->flags & FROZEN_APART ? o->distance || !is_zero(&o->copy) : is_zero(&o->file))
+            return "an object that lies apart has a place, or another has none";
     }
     return NULL;
 }

@@ -22,7 +22,11 @@
  *
  * WHEN IT IS THAWED.  When all of this holds, and else not at all:
  *   - as many objects, in the same order, each mapped from the same file (device, inode,
- *     size, time of modification, build-id) at the same distance from the executable;
+ *     size, time of modification, build-id);
+ *   - at the same distances from each other, except those that are APART: an executable at
+ *     a fixed address, which has other distances to its libraries in each process, and
+ *     the vDSO.  They have no copy, and no copy holds a distance to them.  A word may well
+ *     lie in one or lead to one: it is compared with where they are now;
  *   - every word that a change relied on (the GOT slot of a call that became direct)
  *     points to the same place of the same object.  So whatever decided where calls go
  *     (preloaded libraries, symbol versions, CPU features, tunables) need not be
@@ -49,7 +53,7 @@
 #else
 #define FROZEN_BYTES
 #endif
-#define FROZEN_VERSION 1u
+#define FROZEN_VERSION 2u
 #define FROZEN_SIZE_MAX (64ul << 20)
 #define FROZEN_OBJECTS_MAX 4096u
 #define FROZEN_SYSTEM_FOLDER "/var/cache/mvld/images"
@@ -64,13 +68,16 @@ struct frozen_header {
     uint32_t n_objects, n_texts, n_words, names_size;
 };
 
+#define FROZEN_APART 1u
+
 struct frozen_object { /* in the order of the link map; [0] is the executable */
     struct sidecar_identity file; /* all 0: none (the vDSO) */
     struct sidecar_identity copy; /* all 0: its code was not changed */
     uint64_t build_id;            /* sidecar_hash of it; 0: none */
-    int64_t distance;             /* its bias minus the executable's; 0 for the vDSO */
+    int64_t distance;             /* its bias minus that of the first that is not apart */
     uint32_t name;                /* path, in names; for people */
     uint32_t copy_name;           /* in names: the file in the folder, "" when none */
+    uint32_t flags, zero;         /* FROZEN_APART: without distance, without copy */
 };
 
 struct frozen_text { /* ascending */
@@ -139,8 +146,8 @@ long rimf_image_thaw(struct mvld_image *, const struct frozen_file *, uint64_t p
 /* From here on the image notes what passes say of their changes (api->depends). */
 void rimf_image_watch(struct mvld_image *);
 /* Writes a frozen image of what was noted to `folder`, which must not be there yet;
- * it is complete when `image` is in it.  0, or negative errno with a sentence that
- * can be asked for (last_error). */
+ * it is complete when `image` is in it.  That ends the watch.  0, or negative errno with
+ * a sentence that can be asked for (last_error). */
 int rimf_image_freeze(struct mvld_image *, const char *folder, uint64_t pipeline);
 
 #endif

@@ -23,6 +23,7 @@
 struct freeze {
     struct mvld_image *image;
     const struct rimf_table *table;
+    uintptr_t base; /* bias of the first object that is not apart */
     int folder;
     uint8_t *bytes; /* of the file */
     struct frozen_header *header;
@@ -70,6 +71,8 @@ static int fill_object(struct freeze *f, uint32_t i)
         name_copy(name, sizeof name, i, object);
         out->copy_name = add_name(f, name);
     }
+    if (object->public.flags & MVLD_OBJECT_APART)
+        out->flags = FROZEN_APART;
     if (object->public.flags & MVLD_OBJECT_VDSO)
         return 0;
     if (!object->identified)
@@ -77,7 +80,8 @@ static int fill_object(struct freeze *f, uint32_t i)
                          object->public.name);
     out->file = object->identity;
     out->build_id = frozen_build_id(&object->public);
-    out->distance = (int64_t)(object->public.bias - f->table->objects[0]->public.bias);
+    if (!out->flags)
+        out->distance = (int64_t)(object->public.bias - f->base);
     return 0;
 }
 
@@ -324,6 +328,14 @@ static int make_room(struct freeze *f, const struct rimf_watch *watch, uint64_t 
     return 0;
 }
 
+static uintptr_t find_base(const struct rimf_table *table)
+{
+    for (size_t i = 0; i < table->n_objects; i++)
+        if (!(table->objects[i]->public.flags & MVLD_OBJECT_APART))
+            return table->objects[i]->public.bias;
+    return 0;
+}
+
 static size_t count_changed(const struct rimf_table *table)
 {
     size_t n = 0;
@@ -340,9 +352,6 @@ static int freeze(struct freeze *f, const struct rimf_watch *watch, const char *
     int error;
     long fd;
 
-    if (!f->table->objects[0]->public.bias)
-        return rimf_fail(f->image, ENOTSUP, "%s: at its fixed address it has other distances to "
-                         "its libraries each time", f->table->objects[0]->public.name);
     if (!count_changed(f->table))
         return rimf_fail(f->image, ENODATA, "no pass changed any code");
     error = make_room(f, watch, pipeline);
@@ -365,7 +374,7 @@ static int freeze(struct freeze *f, const struct rimf_watch *watch, const char *
     return error;
 }
 
-int rimf_image_freeze(struct mvld_image *image, const char *folder, uint64_t pipeline)
+static int freeze_watched(struct mvld_image *image, const char *folder, uint64_t pipeline)
 {
     struct freeze f = {.image = image};
     int error;
@@ -375,8 +384,17 @@ int rimf_image_freeze(struct mvld_image *image, const char *folder, uint64_t pip
     if (status_is_traced(image->sys))
         return rimf_fail(image, EBUSY, "a debugger may have breakpoints in the code");
     f.table = rimf_table_enter(image);
+    f.base = find_base(f.table);
     error = freeze(&f, image->watch, folder, pipeline);
     rimf_table_leave(image);
     rimf_heap_release(&image->heap, f.bytes);
+    return error;
+}
+
+int rimf_image_freeze(struct mvld_image *image, const char *folder, uint64_t pipeline)
+{
+    int error = freeze_watched(image, folder, pipeline);
+
+    rimf_watch_end(image);
     return error;
 }

@@ -28,11 +28,12 @@ static void print_object(const struct rimf_log *log, const struct rimf_object *o
     const struct mvld_object *public = &object->public;
     uint32_t flags = public->flags;
 
-    rimf_log(log, MVLD_LOG_IMAGE, "  object %s, bias 0x%lx%s%s%s%s", public->name,
+    rimf_log(log, MVLD_LOG_IMAGE, "  object %s, bias 0x%lx%s%s%s%s%s", public->name,
              (unsigned long)public->bias, flags & MVLD_OBJECT_MAIN ? ", executable" : "",
              flags & MVLD_OBJECT_VDSO ? ", vdso" : "",
              flags & MVLD_OBJECT_LOADER ? ", host loader" : "",
-             flags & MVLD_OBJECT_OPAQUE ? ", opaque" : "");
+             flags & MVLD_OBJECT_OPAQUE ? ", opaque" : "",
+             flags & MVLD_OBJECT_APART ? ", apart" : "");
     if (public->why)
         rimf_log(log, MVLD_LOG_IMAGE, "    not transformed: %s", public->why);
     print_build_id(log, public);

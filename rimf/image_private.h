@@ -152,6 +152,7 @@ int rimf_slot_find(struct mvld_image *, const struct mvld_object *, uintptr_t ad
 int rimf_depends(struct mvld_image *, const struct mvld_object *, uintptr_t word);
 /* The words ascend, each once.  0, or -ENOMEM: something was not noted. */
 int rimf_watch_settle(struct mvld_image *);
+void rimf_watch_end(struct mvld_image *);
 const char *rimf_plt_watcher(const struct mvld_image *);
 int rimf_reference_each(struct mvld_image *, const struct mvld_object *,
                         int (*visit)(void *cookie, const struct mvld_reference *),

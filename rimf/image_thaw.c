@@ -22,6 +22,8 @@ struct thaw {
     const struct frozen_file *file;
     const struct frozen *frozen;
     const struct rimf_table *table;
+    uintptr_t base; /* bias of the first object that is not apart */
+    int based;      /* it is known */
     const char *why;
     const struct mvld_object *object; /* that `why` is about */
 };
@@ -39,6 +41,20 @@ static const struct mvld_object *object_at(const struct thaw *t, uint32_t i)
 }
 
 /* ---- comparing --------------------------------------------------------------- */
+
+/* 1 when the object lies where it lay, seen from the first that is not apart. */
+static int is_in_place(struct thaw *t, uint32_t i)
+{
+    uintptr_t bias = object_at(t, i)->bias;
+
+    if (t->frozen->objects[i].flags & FROZEN_APART)
+        return 1;
+    if (!t->based) {
+        t->base = bias;
+        t->based = 1;
+    }
+    return (int64_t)(bias - t->base) == t->frozen->objects[i].distance;
+}
 
 static int compare_objects(struct thaw *t)
 {
@@ -58,7 +74,7 @@ static int compare_objects(struct thaw *t)
         if (!sidecar_same_file(&object->identity, &frozen->file) ||
             frozen_build_id(&object->public) != frozen->build_id)
             return refuse(t, object, "its file is another one");
-        if ((int64_t)(object->public.bias - object_at(t, 0)->bias) != frozen->distance)
+        if (!is_in_place(t, i))
             return refuse(t, object, "it lies elsewhere");
     }
     return t->table->n_objects == n ? 0 : refuse(t, NULL, "more objects, or fewer, are loaded");

@@ -2,6 +2,10 @@
  *
  * rimf/image_watch.c: what passes say of their changes (depends), for an image that
  * will be frozen: which objects they changed, which words they relied on.
+ *
+ * What is frozen holds distances, so an object whose distance to the others is not the
+ * same each time is told to the passes (MVLD_OBJECT_APART) and stays out of it: one at a
+ * fixed address, because the arena of the libraries is drawn anew, and the vDSO.
  */
 #include "frozen.h"
 
@@ -14,8 +18,31 @@
 
 void rimf_image_watch(struct mvld_image *image)
 {
+    const struct rimf_table *table;
+
     if (!image->watch)
         image->watch = rimf_heap_alloc(&image->heap, sizeof *image->watch);
+    if (!image->watch)
+        return;
+    table = rimf_table_enter(image);
+    for (size_t i = 0; i < table->n_objects; i++)
+        if (!table->objects[i]->public.bias || table->objects[i]->public.flags & MVLD_OBJECT_VDSO)
+            table->objects[i]->public.flags |= MVLD_OBJECT_APART;
+    rimf_table_leave(image);
+}
+
+/* Nothing more will be frozen: what comes now may rely on anything in this process. */
+void rimf_watch_end(struct mvld_image *image)
+{
+    const struct rimf_table *table = rimf_table_enter(image);
+
+    for (size_t i = 0; i < table->n_objects; i++)
+        table->objects[i]->public.flags &= ~MVLD_OBJECT_APART;
+    rimf_table_leave(image);
+    if (image->watch)
+        rimf_heap_release(&image->heap, image->watch->words);
+    rimf_heap_release(&image->heap, image->watch);
+    image->watch = NULL;
 }
 
 static int note_word(struct mvld_image *image, uintptr_t word)
@@ -46,6 +73,8 @@ int rimf_depends(struct mvld_image *image, const struct mvld_object *object, uin
         return 0;
     if (word % sizeof(uintptr_t))
         return -EINVAL;
+    if (object->flags & MVLD_OBJECT_APART)
+        return -ENOTSUP;
     ((struct rimf_object *)object)->changed = 1;
     return word ? note_word(image, word) : 0;
 }

@@ -72,6 +72,8 @@ struct mvld_segment { /* one PT_LOAD, where it is now */
 #define MVLD_OBJECT_VDSO 2u
 #define MVLD_OBJECT_LOADER 4u /* the host loader */
 #define MVLD_OBJECT_OPAQUE 8u /* its headers could not be read: see `why` */
+#define MVLD_OBJECT_APART 16u /* a frozen image is being made, and the object lies elsewhere
+                                 each time: nobody's code may hold a distance from or to it */
 
 /* One ELF file in the process.  Fields do not change while it is loaded. */
 struct mvld_object {
@@ -274,7 +276,8 @@ struct mvld_api {
      * is right as long as the same files lie at the same distances and the 8-aligned word
      * at `word`, in the memory of any object, points to the same place as now.  0 also
      * for no word: the change relies on nothing more.  Nearly free when nothing will be
-     * frozen.  0, -ENOMEM, -EINVAL. */
+     * frozen.  0, -ENOMEM, -EINVAL; -ENOTSUP: the object is apart (MVLD_OBJECT_APART), and
+     * must stay as it is.  That no distance leads to such an object the pass sees to. */
     int (*depends)(struct mvld_image *, const struct mvld_object *object, uintptr_t word);
 
     /* n patches at base + offset, by ascending address; one whose word of `expect` equals

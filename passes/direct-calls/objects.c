@@ -123,6 +123,8 @@ static const char *unfit_target(const struct direct *d, uintptr_t target)
         return "the target is in the vDSO";
     if (holder->flags & MVLD_OBJECT_LOADER)
         return "the target is in the host loader";
+    if (holder->flags & MVLD_OBJECT_APART)
+        return "the target lies elsewhere each time, and is not for a frozen image";
     return NULL;
 }
 
@@ -217,6 +219,8 @@ int direct_object(struct direct *d, const struct mvld_object *object)
     d->object = object;
     d->sites = d->made = d->pages = 0;
     d->last_page = 0;
+    if (!why && object->flags & MVLD_OBJECT_APART)
+        why = "it lies elsewhere each time, and is not for a frozen image";
     if (why) {
         api->log(d->ctx->image, MVLD_LOG_PASSES, "direct-calls: %s: left: %s", object->name, why);
         return 0;

@@ -34,9 +34,12 @@ class Program:
         self.flag = folder / "flag"
         self.make_library()
         self.path = folder / "program"
-        support.compile_c(self.path, SOURCES / "main.c", "-rdynamic", "-L" + str(folder),
-                          "-lanswer", f"-Wl,-rpath,{folder}", f"-Wl,-I,{support.LOADER}",
-                          plugin=False)
+        self.make_program()
+
+    def make_program(self, *more):
+        support.compile_c(self.path, SOURCES / "main.c", "-rdynamic", "-L" + str(self.folder),
+                          "-lanswer", f"-Wl,-rpath,{self.folder}", f"-Wl,-I,{support.LOADER}",
+                          *more, plugin=False)
 
     def make_library(self):
         new = self.folder / "new.so"
@@ -208,6 +211,25 @@ def ways_to_start(program):
     program.freeze(prefix=[support.LOADER])
     program.thawed()
     program.thawed(prefix=[support.LOADER])
+
+
+def fixed_address(program):
+    """An executable at a fixed address, which lies apart, has no image; its own code is
+    in it; or a library's code is thawed where it holds a distance to the executable."""
+    program.make_program("-no-pie", "-fno-pie")
+    folder = program.freeze()
+    check([path.name.split("-", 1)[1] for path in folder.glob("[0-9]*")] == ["libanswer.so"],
+          "the image holds other code than the library's")
+    places = set()
+    for _ in range(4):
+        done = program.thawed()
+        check("program: left plain: it lies elsewhere" in done.stderr, done.stderr)
+        places.add(re.search("object: .*libanswer.so at (.*)", done.stderr).group(1))
+    check(len(places) > 1, f"the library always lies at {places}")
+    # The program's own answer, which the pass would change, and may not.
+    program.make_program("-no-pie", "-fno-pie", f'-DFLAG="{program.flag}"', SOURCES / "library.c")
+    done = program.run(MVLD_FREEZE=1, status=1)
+    check("mvld: not frozen: " in done.stderr and "error 95" in done.stderr, done.stderr)
 
 
 def traced(program):

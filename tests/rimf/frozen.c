@@ -56,9 +56,10 @@ static void refused(const char *sentence)
 
 static void each_rule(void)
 {
+    static const char apart[] = "an object that lies apart has a place, or another has none";
     struct { void *at; size_t size; uint64_t value; const char *sentence; } const spoilt[] = {
 #define SPOIL(field, value, sentence) {&made.field, sizeof made.field, (uint64_t)(value), sentence}
-        SPOIL(header.version, 2, "it is of another version of the format"),
+        SPOIL(header.version, 1, "it is of another version of the format"),
         SPOIL(header.header_size, 64, "it is of another version of the format"),
         SPOIL(header.n_words, 5, "it is cut short, or longer than it says"),
         SPOIL(header.names_size, 39, "it is cut short, or longer than it says"),
@@ -72,6 +73,11 @@ static void each_rule(void)
         SPOIL(objects[1].copy.inode, 1, "a copy has no proper name"),
         SPOIL(objects[2].copy.size, ~0, "a copy is too large"),
         SPOIL(objects[2].distance, 1, "an object lies at no page"),
+        SPOIL(objects[0].flags, 2, "an object has a property that is not known"),
+        SPOIL(objects[0].zero, 1, "an object has a property that is not known"),
+        SPOIL(objects[0].flags, 1, apart),
+        SPOIL(objects[1].flags, 0, apart),
+        SPOIL(objects[1].distance, 0x1000, apart),
         SPOIL(texts[0].object, 3, "a text is of an object without a copy"),
         SPOIL(texts[0].object, 1, "a text is of an object without a copy"),
         SPOIL(texts[0].object, 2, "the texts are not in order"),

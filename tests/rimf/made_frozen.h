@@ -34,7 +34,7 @@ static inline void made_frozen_make(struct made_frozen *m)
                    .n_objects = 3, .n_texts = 3, .n_words = 4, .names_size = sizeof m->names},
         .objects = {{.file = {1, 2, 0x3000, 4, 5}, .copy = {1, 6, 0x3000, 7, 8},
                      .name = 1, .copy_name = 10},
-                    {.name = 0, .copy_name = 0}, /* the vDSO */
+                    {.name = 0, .copy_name = 0, .flags = FROZEN_APART}, /* the vDSO */
                     {.file = {1, 9, 0x9000, 4, 5}, .copy = {1, 10, 0x9000, 7, 8},
                      .distance = -0x100000, .name = 17, .copy_name = 24}},
         .texts = {{.object = 0, .linked = 0x1000, .size = 0x1000, .offset = 0x1000, .hash = 1},
