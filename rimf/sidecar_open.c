@@ -147,7 +147,7 @@ static int has_possible_flags(const struct sidecar_unit *unit)
     int undecoded = unit->reason && unit->reason <= SIDECAR_LAST_UNDECODED;
     unsigned more = unit->flags & ~(unsigned)SIDECAR_DECODED;
 
-    if (!(unit->flags & SIDECAR_DECODED) != undecoded)
+    if ((unit->flags & SIDECAR_DECODED ? 0 : 1) != undecoded)
         return 0;
     if (!more || unit->reason)
         return !more;
