@@ -12,7 +12,8 @@
  * (image_sections.c), symbols (image_symbols.c: answered from the objects' own
  * tables, nothing is copied), PLT entries (image_plt.c), GOT slots (image_slots.c), references (image_references.c:
  * from the objects' analyses).  Code of the process is
- * changed by batches of patches (image_patch.c, patch.h), the image's commit.
+ * changed by batches of patches (image_patch.c, patch.h), the image's commit, and may
+ * be given a second place (image_copies.c, copies.h).
  *
  * Which objects the global scope holds, the public link map does not tell.  The
  * image takes it for: those of the first update, in order, the vDSO excepted.

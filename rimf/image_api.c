@@ -5,6 +5,7 @@
 #include "image_private.h"
 
 #include "base.h"
+#include "copies.h"
 #include "patch.h"
 
 #include <errno.h> /* numbers only */
@@ -141,6 +142,11 @@ static const struct mvld_api api = {
     .patch_often = rimf_patch_often,
     .depends = rimf_depends,
     .patch_add_words = rimf_patch_add_words,
+    .region_set = rimf_region_set,
+    .copy_add = rimf_copy_add,
+    .copies_commit = rimf_copies_commit,
+    .copy_home = rimf_copy_home,
+    .copies_forget = rimf_copies_forget,
 };
 
 const struct mvld_api *rimf_api(void)

@@ -2,6 +2,7 @@
  *
  * rimf/image_patch.c: what the patch engine needs to know of the image.
  */
+#include "copies.h"
 #include "image_private.h"
 
 #include "patch.h"
@@ -24,6 +25,10 @@ static int host_segment(void *cookie, uintptr_t address, struct mvld_segment *ou
 
     if (!object || object->flags & MVLD_OBJECT_VDSO)
         return -ENOENT;
+    if (rimf_copy_home(cookie, address)) {
+        *out = rimf_copies_code(cookie);
+        return 0;
+    }
     for (size_t i = 0; i < object->n_segments; i++) {
         if (address >= object->segments[i].start && address < object->segments[i].end) {
             *out = object->segments[i];

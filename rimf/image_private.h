@@ -22,6 +22,7 @@
 #define RIMF_BUILD_ID_MAX 64
 
 struct rimf_patcher; /* rimf/patch.c */
+struct rimf_copies;  /* rimf/copies.h */
 
 struct rimf_object {
     struct mvld_object public; /* first: passes hold pointers to it */
@@ -37,6 +38,7 @@ struct rimf_object {
     struct rimf_analysis *analysis; /* image_references.c; NULL until asked for */
     struct rimf_object *next_gone;
     uint8_t build_id[RIMF_BUILD_ID_MAX];
+    size_t copy;    /* copies.h: its place in the list, from 1; 0: its code has no copy */
     int changed;    /* a pass said so (depends), while watched */
     int identified; /* `identity` is known */
     struct sidecar_identity identity;
@@ -84,6 +86,9 @@ struct mvld_image {
     struct rimf_watch *watch; /* NULL: nothing will be frozen */
     struct sidecar_place analyses[RIMF_ANALYSES_MAX];
     size_t n_analyses;
+    struct rimf_copies *copies; /* NULL: there is no region for them */
+    int (*answers)(void *cookie, const char **why);
+    void *answers_cookie;
 };
 
 static inline const struct rimf_object *rimf_object_of(const struct mvld_object *public)
@@ -157,6 +162,11 @@ const char *rimf_plt_watcher(const struct mvld_image *);
 int rimf_reference_each(struct mvld_image *, const struct mvld_object *,
                         int (*visit)(void *cookie, const struct mvld_reference *),
                         void *cookie, const char **why);
+
+/* All of the object's analysis, or NULL with a sentence in *why.  Good until the analyses
+ * are closed. */
+const struct sidecar *rimf_analysis_whole(struct mvld_image *, struct rimf_object *,
+                                          const char **why);
 
 /* Gives the patch engine's memory back. */
 void rimf_patch_forget(struct mvld_image *);

@@ -24,6 +24,7 @@
 struct rimf_analysis {
     struct sidecar_file file;
     const char *why; /* why there is none, or NULL */
+    int whole;       /* all of its tables were checked */
 };
 
 void rimf_image_set_analyses(struct mvld_image *image, const struct sidecar_place *places,
@@ -113,6 +114,27 @@ void rimf_image_close_analyses(struct mvld_image *image)
         object->analysis = NULL;
     }
     rimf_table_leave(image);
+}
+
+/* The other tables of the same file.  Whose analysis it is was asked when it was opened,
+ * and could not be asked again: passes may have changed the code since. */
+const struct sidecar *rimf_analysis_whole(struct mvld_image *image, struct rimf_object *object,
+                                          const char **why)
+{
+    struct rimf_analysis *analysis = analysis_of(image, object);
+
+    *why = analysis ? analysis->why : "out of memory";
+    if (*why)
+        return NULL;
+    if (!analysis->whole &&
+        sidecar_open(&analysis->file.view, analysis->file.map, analysis->file.size,
+                     SIDECAR_WANT_ALL, &analysis->why)) {
+        sidecar_unmap(&analysis->file, image->sys);
+        *why = analysis->why;
+        return NULL;
+    }
+    analysis->whole = 1;
+    return &analysis->file.view;
 }
 
 int rimf_reference_each(struct mvld_image *image, const struct mvld_object *public,

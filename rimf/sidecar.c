@@ -92,6 +92,11 @@ size_t sidecar_frame_fix_from(const struct sidecar *s, uint32_t address)
     return first_from(s->frame_fixes, s->n_frame_fixes, sizeof *s->frame_fixes, address);
 }
 
+size_t sidecar_jump_table_from(const struct sidecar *s, uint32_t address)
+{
+    return first_from(s->jump_tables, s->n_jump_tables, sizeof *s->jump_tables, address);
+}
+
 int sidecar_is_of(const struct sidecar *s, const void *build_id, size_t size)
 {
     return size && size == s->header->build_id_size &&

@@ -265,6 +265,7 @@ size_t sidecar_call_from(const struct sidecar *, uint32_t address);
 size_t sidecar_reference_from(const struct sidecar *, uint32_t address);
 size_t sidecar_frame_from(const struct sidecar *, uint32_t address);
 size_t sidecar_frame_fix_from(const struct sidecar *, uint32_t address);
+size_t sidecar_jump_table_from(const struct sidecar *, uint32_t address);
 
 /* 1 when the sidecar is of an object with this build-id. */
 int sidecar_is_of(const struct sidecar *, const void *build_id, size_t size);

@@ -164,6 +164,23 @@ struct mvld_reference {
     enum mvld_reference_kind kind;
 };
 
+/* ---- copies of code -------------------------------------------------------- */
+
+/* Address space that a library of the pass reserved, without any rights: for code, and for
+ * the unwind tables of that code.  The library's PT_GNU_EH_FRAME leads to the start of
+ * `frames`.  All in whole pages. */
+struct mvld_region {
+    uintptr_t code, frames;
+    size_t code_size, frames_size;
+};
+
+struct mvld_copies_report {
+    size_t objects, units;
+    size_t code, frames; /* bytes */
+    size_t entries;      /* functions that are entered in their copies, by pointers too */
+    size_t at_home;      /* functions that pointers enter at home */
+};
+
 /* ---- log categories: the words of MVLD_DEBUG --------------------------- */
 
 enum mvld_log_category {
@@ -287,6 +304,25 @@ struct mvld_api {
      * failed.  [any thread] -EINVAL, -ENOMEM. */
     int (*patch_add_words)(struct mvld_batch *, uintptr_t base, const struct mvld_word *,
                            const uint64_t *expect, const uint64_t *replace, size_t n);
+
+    /* Copies of code, as rimf/copies.h describes: for the thread that loads, inside run and
+     * added, of passes with MVLD_PASS_ANALYSIS.
+     *
+     * region_set: where copies may lie; once.  0, -EEXIST, -EINVAL, -ENOMEM.
+     * copy_add: the movable code of `object` shall have a copy, at the first fitting place
+     * at or behind `from` and behind those added before; *end: where that copy will end.
+     * Negative errno with a sentence (static) in *why: it stays home.
+     * copies_commit: makes all that were added, or none: 0, or negative errno with a sentence
+     * (last_error).  Each commit begins on a new page. */
+    int (*region_set)(struct mvld_image *, const struct mvld_region *);
+    int (*copy_add)(struct mvld_image *, const struct mvld_object *, uintptr_t from,
+                    uintptr_t *end, const char **why);
+    int (*copies_commit)(struct mvld_image *, struct mvld_copies_report *);
+    /* Where the code came from, of an address in a copy, or 0.  [any thread, also from a
+     * signal handler] */
+    uintptr_t (*copy_home)(const struct mvld_image *, uintptr_t address);
+    /* The object was removed: its copies are never entered again. */
+    void (*copies_forget)(struct mvld_image *, const struct mvld_object *);
 };
 
 /* Does this mvld have the function? */

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * pass.c: the code of all objects into one region.  How, rimf/copies.h tells; which, and
+ * in which order, is decided here.  README.md has the picture.
+ */
+#include "concat.h"
+
+#include "base.h"
+#include "mvld/descriptor.h"
+
+#include <errno.h> /* numbers only */
+
+static const char *const orders[] = {"as-loaded", "random", NULL};
+
+static const struct mvld_option options[] = {
+    {.name = "order", .type = MVLD_OPTION_WORD, .words = orders, .initial = "as-loaded",
+     .help = "in which order the objects' code lies in the region"},
+    {.name = "later", .type = MVLD_OPTION_BOOL, .initial = "yes",
+     .help = "also what comes by dlopen"},
+    {.name = "leave", .type = MVLD_OPTION_STRING, .initial = "",
+     .help = "objects that stay home: file names, separated by commas"},
+    {.name = NULL},
+};
+
+/* ---- which ----------------------------------------------------------------------- */
+
+static const char *file_name(const struct mvld_object *object)
+{
+    const char *slash = rimf_strrchr(object->name, '/');
+
+    return slash ? slash + 1 : object->name;
+}
+
+/* "libc.so.6, bash" */
+static int is_listed(const char *list, const char *name)
+{
+    size_t size = rimf_strlen(name);
+
+    while (*list) {
+        size_t n = 0;
+
+        while (*list == ' ' || *list == ',')
+            list++;
+        while (list[n] && list[n] != ',' && list[n] != ' ')
+            n++;
+        if (n && n == size && rimf_strncmp(list, name, n) == 0)
+            return 1;
+        list += n;
+    }
+    return 0;
+}
+
+static int found(void *cookie, const void *desc, size_t size)
+{
+    (void)cookie, (void)desc, (void)size;
+    return 1;
+}
+
+/* Why the object's code stays home, or NULL. */
+static const char *stays(const struct mvld_context *ctx, const struct mvld_object *object)
+{
+    struct mvld_symbol symbol;
+
+    if (object->why)
+        return object->why;
+    if (is_listed(ctx->settings[CONCAT_LEAVE].text, file_name(object)))
+        return "so configured (leave)";
+    if (!ctx->api->symbol_find(object, "concat_code", NULL, &symbol))
+        return "it is where copies go";
+    /* Commits find its call sites at home; so that is where they must run. */
+    if (ctx->api->note_each(object, MULTIVERSE_NOTE_NAME, MULTIVERSE_NOTE_TABLES, found, NULL))
+        return "its code is patched at run time (multiverse)";
+    return NULL;
+}
+
+/* ---- the region -------------------------------------------------------------------- */
+
+/* The library that reserves it is in the global scope, unless the program may not have it. */
+static int find_region(const struct mvld_context *ctx, struct mvld_region *region)
+{
+    const struct mvld_api *api = ctx->api;
+    struct mvld_symbol code, frames;
+
+    for (size_t i = 0; i < api->object_count(ctx->image); i++) {
+        const struct mvld_object *object = api->object_at(ctx->image, i);
+
+        if (api->symbol_find(object, "concat_code", NULL, &code) ||
+            api->symbol_find(object, "concat_frames", NULL, &frames))
+            continue;
+        *region = (struct mvld_region){code.address, frames.address, code.size, frames.size};
+        return 1;
+    }
+    return 0;
+}
+
+/* ---- the pass ------------------------------------------------------------------------ */
+
+static void report(const struct mvld_context *ctx, const struct mvld_copies_report *r)
+{
+    ctx->api->log(ctx->image, MVLD_LOG_STATISTICS | MVLD_LOG_PASSES,
+                  "concat: %zu objects, %zu functions, %zu KB of code, %zu KB of unwind tables; "
+                  "%zu entered by pointers in the copy, %zu at home",
+                  r->objects, r->units, r->code / 1024, r->frames / 1024, r->entries, r->at_home);
+}
+
+static int add(const struct mvld_context *ctx, const struct mvld_object *const *objects, size_t n)
+{
+    size_t *order = ctx->api->alloc(ctx->image, (n + 1) * sizeof *order);
+    struct mvld_copies_report r;
+    uintptr_t end = 0;
+    int error;
+
+    if (!order)
+        return ctx->api->fail(ctx->image, ENOMEM, "concat: out of memory");
+    concat_order(ctx, order, n);
+    for (size_t i = 0; i < n; i++) {
+        const struct mvld_object *object = objects[order[i]];
+        const char *why = stays(ctx, object);
+
+        if (why || ctx->api->copy_add(ctx->image, object, end, &end, &why))
+            ctx->api->log(ctx->image, MVLD_LOG_PASSES, "concat: %s: stays home: %s", object->name,
+                          why);
+    }
+    ctx->api->release(ctx->image, order);
+    error = ctx->api->copies_commit(ctx->image, &r);
+    if (r.objects)
+        report(ctx, &r);
+    return error;
+}
+
+static int run_all(const struct mvld_context *ctx)
+{
+    size_t n = ctx->api->object_count(ctx->image);
+    const struct mvld_object **objects = ctx->api->alloc(ctx->image, n * sizeof *objects);
+    int error;
+
+    if (!objects)
+        return ctx->api->fail(ctx->image, ENOMEM, "concat: out of memory");
+    for (size_t i = 0; i < n; i++)
+        objects[i] = ctx->api->object_at(ctx->image, i);
+    error = add(ctx, objects, n);
+    ctx->api->release(ctx->image, objects);
+    return error;
+}
+
+static int run(const struct mvld_context *ctx)
+{
+    const char *watcher = ctx->api->plt_watcher(ctx->image);
+    struct mvld_region region;
+
+    if (!watcher && !find_region(ctx, &region))
+        watcher = "libconcat.so.1, where copies go, is not in the program";
+    if (watcher) {
+        ctx->api->log(ctx->image, MVLD_LOG_PASSES, "concat: no code is copied: %s", watcher);
+        return 0;
+    }
+    return ctx->api->region_set(ctx->image, &region) ? -EINVAL : run_all(ctx);
+}
+
+static int added(const struct mvld_context *ctx, const struct mvld_object *const *objects, size_t n)
+{
+    return ctx->settings[CONCAT_LATER].number ? add(ctx, objects, n) : 0;
+}
+
+static void removed(const struct mvld_context *ctx, const struct mvld_object *const *objects,
+                    size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        ctx->api->copies_forget(ctx->image, objects[i]);
+}
+
+/* Copies lead where calls lead by then; what multiverse patches stays home. */
+static const char *const after[] = {"direct-calls", NULL};
+
+__attribute__((visibility("default"))) const struct mvld_pass mvld_pass = {
+    .abi = MVLD_PASS_ABI,
+    .size = sizeof(struct mvld_pass),
+    .name = "concat",
+    .help = "the code of all objects lies together",
+    .after = after,
+    .options = options,
+    .library = "libconcat.so.1",
+    .run = run,
+    .added = added,
+    .removed = removed,
+    .flags = MVLD_PASS_ANALYSIS,
+};

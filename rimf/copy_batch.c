@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rimf/copy_batch.c: the copies that were asked for come to be, all of them or none, in
+ * the order that copies.h tells.
+ */
+#include "copies.h"
+
+#include "base.h"
+#include "image_private.h"
+#include "status.h"
+
+#include <errno.h>    /* numbers only */
+#include <sys/mman.h> /* numbers only */
+
+/* A batch on its way. */
+struct making {
+    struct mvld_image *image;
+    struct rimf_copies *copies;
+    struct mvld_copies_report *report;
+    uintptr_t code, code_end;     /* new pages */
+    uintptr_t frames, frames_end; /* new pages; `table` bytes before them change too */
+    size_t n_frames;              /* in the table before */
+    size_t table_before, table;   /* its pages, in bytes */
+};
+
+static struct copying copying_of(const struct making *m, size_t i)
+{
+    const struct rimf_copy *copy = &m->copies->list[i];
+    const char *why;
+
+    return (struct copying){
+        .image = m->image,
+        .copy = copy,
+        .bias = copy->object->view.bias,
+        .distance = (intptr_t)(copy->at - copy->home),
+        .analysis = rimf_analysis_whole(m->image, (struct rimf_object *)copy->object, &why),
+    };
+}
+
+static int failed(struct making *m, const struct copying *c, int error)
+{
+    return rimf_fail(m->image, -error, "%s: its code cannot be copied: %s",
+                     c->copy->object->public.name, c->why ? c->why : "its analysis is gone");
+}
+
+/* Where the frames of each copy will lie, and how much there is of everything. */
+static int measure(struct making *m)
+{
+    struct rimf_copies *copies = m->copies;
+    const struct rimf_copy *last = &copies->list[copies->n_planned - 1];
+    size_t size = 0, n = copies->n_frames;
+
+    for (size_t i = copies->n; i < copies->n_planned; i++) {
+        struct copying c = copying_of(m, i);
+
+        if (!c.analysis)
+            return failed(m, &c, -ENODATA);
+        size += copy_frames_size(&c);
+        n += c.analysis->n_frames;
+    }
+    m->n_frames = copies->n_frames;
+    m->table_before = m->n_frames ? copy_frames_searched(m->n_frames) : 0;
+    m->table = copy_frames_searched(n);
+    m->code = rimf_page_down(copies->list[copies->n].at);
+    m->code_end = rimf_page_up(last->at + last->size);
+    m->frames = copies->frames_end == copies->region.frames
+                    ? copies->region.frames + copy_frames_table(&copies->region)
+                    : copies->frames_end;
+    m->frames_end = rimf_page_up(m->frames + size);
+    if (m->table > copy_frames_table(&copies->region) ||
+        m->frames_end > copies->region.frames + copies->region.frames_size)
+        return rimf_fail(m->image, ENOSPC, "the region has no room for the unwind tables");
+    return 0;
+}
+
+static long map(const struct making *m, uintptr_t start, uintptr_t end, int prot)
+{
+    return start == end ? 0
+                        : sys_mmap(m->image->sys, start, end - start, prot,
+                                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED |
+                                       (prot ? 0 : MAP_NORESERVE),
+                                   -1, 0);
+}
+
+/* Of the table, what was not there is mapped; what was there becomes writable while
+ * others may read it. */
+static long open_table(const struct making *m)
+{
+    uintptr_t start = m->copies->region.frames;
+    long error = sys_mprotect(m->image->sys, start, m->table_before, PROT_READ | PROT_WRITE);
+
+    return sys_failed(error) ? error
+                             : map(m, start + m->table_before, start + m->table,
+                                   PROT_READ | PROT_WRITE);
+}
+
+static long close_table(const struct making *m, size_t size)
+{
+    return sys_mprotect(m->image->sys, m->copies->region.frames, size, PROT_READ);
+}
+
+static int open_pages(const struct making *m)
+{
+    long error = map(m, m->code, m->code_end, PROT_READ | PROT_WRITE);
+
+    if (!sys_failed(error))
+        error = map(m, m->frames, m->frames_end, PROT_READ | PROT_WRITE);
+    if (!sys_failed(error))
+        error = open_table(m);
+    return sys_failed(error)
+               ? rimf_fail(m->image, (int)-error, "there is no memory for copies of code")
+               : 0;
+}
+
+static int close_pages(const struct making *m)
+{
+    const struct rimf_sys *sys = m->image->sys;
+    long error = sys_mprotect(sys, m->code, m->code_end - m->code, PROT_READ | PROT_EXEC);
+
+    if (!sys_failed(error))
+        error = sys_mprotect(sys, m->frames, m->frames_end - m->frames, PROT_READ);
+    if (!sys_failed(error))
+        error = close_table(m, m->table);
+    return sys_failed(error) ? rimf_fail(m->image, (int)-error,
+                                         "copies of code cannot be made executable (error %ld)",
+                                         -error)
+                             : 0;
+}
+
+/* Nothing entered the new pages, and nobody looked for them. */
+static void take_away(const struct making *m)
+{
+    struct rimf_copies *copies = m->copies;
+
+    copies->n_frames = m->n_frames;
+    if (m->n_frames && !sys_failed(open_table(m))) {
+        copy_frames_publish(copies);
+        close_table(m, m->table_before);
+    }
+    map(m, copies->region.frames + m->table_before, copies->region.frames + m->table, PROT_NONE);
+    map(m, m->frames, m->frames_end, PROT_NONE);
+    map(m, m->code, m->code_end, PROT_NONE);
+}
+
+static int fill(struct making *m)
+{
+    uintptr_t frames = m->frames;
+    int error = 0;
+
+    for (size_t i = m->copies->n; i < m->copies->n_planned && !error; i++) {
+        struct copying c = copying_of(m, i);
+
+        error = c.analysis ? copy_code(&c) : -ENODATA;
+        if (!error)
+            error = copy_frames(&c, frames);
+        if (error)
+            return failed(m, &c, error);
+        rimf_log(m->image->log, MVLD_LOG_PASSES, "%s: %zu bytes at %p are copied to %p",
+                 c.copy->object->public.name, c.copy->code, (void *)c.copy->home,
+                 (void *)c.copy->at);
+        frames += copy_frames_size(&c);
+        m->report->objects++;
+        m->report->code += c.copy->size;
+    }
+    m->report->frames = frames - m->frames + m->table - m->table_before;
+    copy_frames_publish(m->copies);
+    return 0;
+}
+
+static int answer(struct making *m)
+{
+    const char *why = "nobody tells the C library of copies";
+
+    if (m->image->answers && !m->image->answers(m->image->answers_cookie, &why))
+        return 0;
+    return rimf_fail(m->image, ENOTSUP, "code cannot be copied: %s", why);
+}
+
+static int make(struct making *m)
+{
+    struct rimf_copies *copies = m->copies;
+    size_t n = copies->n;
+    int error = measure(m);
+
+    if (error)
+        return error;
+    error = open_pages(m);
+    if (!error)
+        error = fill(m);
+    if (!error)
+        error = close_pages(m);
+    if (!error) { /* from here on addresses in them have a home */
+        __atomic_store_n(&copies->n, copies->n_planned, __ATOMIC_RELEASE);
+        error = answer(m);
+    }
+    if (error) {
+        __atomic_store_n(&copies->n, n, __ATOMIC_RELEASE);
+        take_away(m);
+        return error;
+    }
+    copies->code_end = m->code_end;
+    copies->frames_end = m->frames_end;
+    return 0;
+}
+
+static void drop_plan(struct rimf_copies *copies)
+{
+    while (copies->n_planned > copies->n)
+        ((struct rimf_object *)copies->list[--copies->n_planned].object)->copy = 0;
+}
+
+int rimf_copies_commit(struct mvld_image *image, struct mvld_copies_report *report)
+{
+    struct making m = {.image = image, .copies = image->copies, .report = report};
+    int error = 0;
+    size_t first;
+
+    memset(report, 0, sizeof *report);
+    if (!m.copies || m.copies->n_planned == m.copies->n)
+        return 0;
+    if (status_is_traced(image->sys))
+        error = rimf_fail(image, EBUSY, "a debugger may have breakpoints in the code");
+    first = m.copies->n;
+    if (!error)
+        error = make(&m);
+    if (error) {
+        drop_plan(m.copies);
+        memset(report, 0, sizeof *report);
+        return error;
+    }
+    for (size_t i = first; i < m.copies->n && !error; i++) {
+        struct copying c = copying_of(&m, i);
+
+        error = c.analysis ? copy_entries(&c, report) : -ENODATA;
+    }
+    return error;
+}

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rimf/copy_frames.c: unwind tables of copies (copies.h).
+ *
+ * An .eh_frame says everything by distances from where it is said:
+ *
+ *     FDE   length, distance to its CIE, distance to the code, size of the code,
+ *           distance to the language's own data (LSDA), instructions
+ *     CIE   length, 0, version, augmentation, distance to the personality or to a word
+ *           that holds it, instructions
+ *
+ * So its copy is right once the distances to code lead to the copy and all others lead
+ * home; where they stand the analysis says.  The language's own data needs no copy: it
+ * counts from the start of the function that the FDE names.
+ *
+ * The region has one .eh_frame_hdr, the table that unwinders search:
+ *
+ *     01 1b 03 3b                 version; distance to an .eh_frame; how many; the table:
+ *     distance to the first .eh_frame, four bytes from here
+ *     how many
+ *     { code - here, FDE - here } ascending by code
+ *
+ * It grows at its end, behind what the count says, and the count last: other threads may
+ * be searching it.
+ */
+#include "copies.h"
+
+#include "base.h"
+#include "image_private.h"
+
+#include <errno.h>    /* numbers only */
+#include <sys/mman.h> /* numbers only */
+
+#define SEARCHED_SHARE 4 /* of the frames, so much is room for the table */
+
+struct searched {
+    int32_t code, fde;
+};
+
+struct search {
+    uint8_t version, frames_encoding, count_encoding, table_encoding;
+    int32_t frames;
+    uint32_t count;
+    struct searched table[];
+};
+_Static_assert(sizeof(struct search) == 12 && sizeof(struct searched) == 8, "LSB, Eh Frame Header");
+
+size_t copy_frames_table(const struct mvld_region *region)
+{
+    return rimf_page_down(region->frames_size / SEARCHED_SHARE);
+}
+
+size_t copy_frames_searched(size_t n)
+{
+    return rimf_page_up(sizeof(struct search) + n * sizeof(struct searched));
+}
+
+size_t copy_frames_size(const struct copying *c)
+{
+    return (c->analysis->header->frames_size + 7u) & ~(size_t)7;
+}
+
+static int add(uint8_t *at, int64_t more)
+{
+    int32_t value;
+    int64_t sum;
+
+    memcpy(&value, at, sizeof value);
+    sum = value + more;
+    value = (int32_t)sum;
+    memcpy(at, &value, sizeof value);
+    return value == sum ? 0 : -ERANGE;
+}
+
+/* The sorted table's part for this object. */
+static int add_searched(struct copying *c, intptr_t frames_distance)
+{
+    const struct sidecar *s = c->analysis;
+    struct rimf_copies *copies = c->image->copies;
+    struct search *search = (struct search *)copies->region.frames;
+    uintptr_t base = (uintptr_t)search;
+
+    for (size_t i = 0; i < s->n_frames; i++) {
+        int64_t code = (int64_t)(c->bias + s->frames[i].start + (uintptr_t)c->distance - base);
+        int64_t fde = (int64_t)(c->bias + s->frames[i].fde + (uintptr_t)frames_distance - base);
+
+        if (code != (int32_t)code || fde != (int32_t)fde)
+            return -ERANGE;
+        search->table[copies->n_frames++] = (struct searched){(int32_t)code, (int32_t)fde};
+    }
+    return 0;
+}
+
+int copy_frames(struct copying *c, uintptr_t to)
+{
+    const struct sidecar *s = c->analysis;
+    uintptr_t from = c->bias + s->header->frames_start;
+    intptr_t distance = (intptr_t)(to - from);
+    int error = 0;
+
+    if (!s->header->frames_size)
+        return 0;
+    if (!elf_holds(&c->copy->object->view, from, s->header->frames_size, PROT_READ)) {
+        c->why = "its unwind table lies outside it";
+        return -ENOEXEC;
+    }
+    memcpy((void *)to, (const void *)from, s->header->frames_size);
+    for (size_t i = 0; i < s->n_frame_fixes && !error; i++)
+        error = add((uint8_t *)c->bias + s->frame_fixes[i].address + distance,
+                    (s->frame_fixes[i].kind == SIDECAR_FRAME_CODE ? c->distance : 0) - distance);
+    if (!error)
+        error = add_searched(c, distance);
+    if (error)
+        c->why = "its unwind table is farther than 2 GiB from the region";
+    return error;
+}
+
+void copy_frames_publish(struct rimf_copies *copies)
+{
+    static const uint8_t encodings[4] = {1, 0x1b, 0x03, 0x3b};
+    struct search *search = (struct search *)copies->region.frames;
+
+    if (!search->version) {
+        search->frames = (int32_t)(copy_frames_table(&copies->region) - 4);
+        memcpy(search, encodings, sizeof encodings);
+    }
+    __atomic_store_n(&search->count, (uint32_t)copies->n_frames, __ATOMIC_RELEASE);
+}

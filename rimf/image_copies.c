@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rimf/image_copies.c: which code has a copy, and where the next one goes (copies.h has
+ * the picture).
+ */
+#include "copies.h"
+
+#include "base.h"
+#include "image_private.h"
+
+#include <errno.h>    /* numbers only */
+#include <sys/mman.h> /* numbers only */
+
+#define LIST_AT_FIRST 16u
+
+void rimf_image_set_answers(struct mvld_image *image, int (*answers)(void *cookie, const char **why),
+                            void *cookie)
+{
+    image->answers = answers;
+    image->answers_cookie = cookie;
+}
+
+/* ---- the region -------------------------------------------------------------------- */
+
+/* Memory that an object reserved and nobody may use: a segment without any rights. */
+static int is_reserved(const struct mvld_image *image, uintptr_t start, size_t size)
+{
+    const struct mvld_object *object = rimf_object_find(image, start);
+
+    for (size_t i = 0; object && i < object->n_segments; i++)
+        if (!object->segments[i].prot && start >= object->segments[i].start &&
+            start < object->segments[i].end && size <= object->segments[i].end - start)
+            return 1;
+    return 0;
+}
+
+int rimf_region_set(struct mvld_image *image, const struct mvld_region *region)
+{
+    struct rimf_copies *copies;
+
+    if (image->copies)
+        return rimf_fail(image, EEXIST, "there is a region for copies of code already");
+    if ((region->code | region->frames | region->code_size | region->frames_size) % RIMF_PAGE ||
+        !region->code_size || !region->frames_size ||
+        !is_reserved(image, region->code, region->code_size) ||
+        !is_reserved(image, region->frames, region->frames_size))
+        return rimf_fail(image, EINVAL, "the region at %p is no reserved memory of an object",
+                         (void *)region->code);
+    copies = rimf_heap_alloc(&image->heap, sizeof *copies);
+    if (!copies)
+        return rimf_fail(image, ENOMEM, "there is no memory to note copies of code");
+    copies->region = *region;
+    copies->code_end = region->code;
+    copies->frames_end = region->frames;
+    __atomic_store_n(&image->copies, copies, __ATOMIC_RELEASE);
+    return 0;
+}
+
+/* ---- look-up ------------------------------------------------------------------------- */
+
+uintptr_t rimf_copy_home(const struct mvld_image *image, uintptr_t address)
+{
+    const struct rimf_copies *copies = __atomic_load_n(&image->copies, __ATOMIC_ACQUIRE);
+    size_t low = 0, high = copies ? __atomic_load_n(&copies->n, __ATOMIC_ACQUIRE) : 0;
+    /* Behind the count: a longer list is published before it is counted. */
+    const struct rimf_copy *list = high ? __atomic_load_n(&copies->list, __ATOMIC_ACQUIRE) : NULL;
+
+    while (low < high) { /* the last that begins at or before `address` */
+        size_t middle = low + (high - low) / 2;
+
+        if (list[middle].at <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (!low || address - list[low - 1].at >= __atomic_load_n(&list[low - 1].size, __ATOMIC_RELAXED))
+        return 0;
+    return list[low - 1].home + (address - list[low - 1].at);
+}
+
+struct mvld_segment rimf_copies_code(const struct mvld_image *image)
+{
+    const struct rimf_copies *copies = image->copies;
+    const struct rimf_copy *last = &copies->list[copies->n - 1];
+
+    return (struct mvld_segment){.start = copies->region.code, .end = last->at + last->size,
+                                 .prot = PROT_READ | PROT_EXEC};
+}
+
+static struct rimf_copy *copy_of_object(struct rimf_copies *copies, const struct rimf_object *object)
+{
+    return object->copy ? &copies->list[object->copy - 1] : NULL;
+}
+
+uintptr_t rimf_copy_of(struct mvld_image *image, uintptr_t home)
+{
+    struct rimf_object *object = (struct rimf_object *)rimf_object_of(rimf_object_find(image, home));
+    struct rimf_copy *copy = object && image->copies ? copy_of_object(image->copies, object) : NULL;
+    const struct sidecar_unit *unit;
+    const struct sidecar *analysis;
+    const char *why;
+
+    if (!copy || home - copy->home >= copy->code)
+        return 0;
+    analysis = rimf_analysis_whole(image, object, &why);
+    unit = analysis ? sidecar_unit_at(analysis, (uint32_t)(home - object->view.bias)) : NULL;
+    return unit && unit->reason == SIDECAR_PROVEN ? copy->at + (home - copy->home) : 0;
+}
+
+void rimf_copies_forget(struct mvld_image *image, const struct mvld_object *object)
+{
+    struct rimf_copy *copy =
+        image->copies ? copy_of_object(image->copies, rimf_object_of(object)) : NULL;
+
+    if (copy)
+        __atomic_store_n(&copy->size, 0, __ATOMIC_RELEASE);
+}
+
+/* ---- planning -------------------------------------------------------------------------- */
+
+/* From the first movable unit to the end of the last one, as linked; 0: there is none. */
+static size_t movable_span(const struct sidecar *s, uint32_t *start)
+{
+    size_t first = 0, last = s->n_units;
+
+    while (first < s->n_units && s->units[first].reason != SIDECAR_PROVEN)
+        first++;
+    while (last > first && s->units[last - 1].reason != SIDECAR_PROVEN)
+        last--;
+    if (first == last)
+        return 0;
+    *start = s->units[first].start & ~(RIMF_COPY_ALIGN - 1);
+    return s->units[last - 1].start + s->units[last - 1].size - *start;
+}
+
+static const char *stays(const struct rimf_object *object, const struct sidecar *s)
+{
+    if (object->public.flags & (MVLD_OBJECT_VDSO | MVLD_OBJECT_LOADER))
+        return "it is the host loader, or of the kernel";
+    if (object->copy)
+        return "it has a copy";
+    if (s->header->flags & SIDECAR_FIXED)
+        return "it is linked at a fixed address";
+    if (s->header->flags & SIDECAR_TEXTREL || object->view.text_relocations)
+        return "relocations change its code";
+    if (s->header->flags & SIDECAR_RESTARTS)
+        return "it has restartable sequences";
+    if (s->header->flags & SIDECAR_PROFILED)
+        return "it reports addresses of its code to a profiler or sanitizer";
+    return NULL;
+}
+
+static struct rimf_copy *next_copy(struct mvld_image *image)
+{
+    struct rimf_copies *copies = image->copies;
+
+    if (copies->n_planned == copies->room) {
+        size_t room = copies->room ? 2 * copies->room : LIST_AT_FIRST;
+        struct rimf_copy *list = rimf_heap_alloc(&image->heap, room * sizeof *list);
+
+        if (!list)
+            return NULL;
+        /* The old list is not released: a signal handler may stand in it.  All of them
+         * together are smaller than the new one. */
+        if (copies->n_planned)
+            memcpy(list, copies->list, copies->n_planned * sizeof *list);
+        __atomic_store_n(&copies->list, list, __ATOMIC_RELEASE);
+        copies->room = room;
+    }
+    return &copies->list[copies->n_planned];
+}
+
+int rimf_copy_add(struct mvld_image *image, const struct mvld_object *public, uintptr_t from,
+                  uintptr_t *end, const char **why)
+{
+    struct rimf_object *object = (struct rimf_object *)rimf_object_of(public);
+    struct rimf_copies *copies = image->copies;
+    const struct sidecar *s = copies ? rimf_analysis_whole(image, object, why) : NULL;
+    struct rimf_copy *copy;
+    uint32_t start = 0;
+    size_t span, tables = 0;
+    uintptr_t last;
+
+    if (!copies)
+        *why = "there is no region for copies";
+    if (!s)
+        return -ENODATA;
+    *why = stays(object, s);
+    span = *why ? 0 : movable_span(s, &start);
+    if (!span) {
+        *why = *why ? *why : "no function of it can be moved";
+        return -ENOTSUP;
+    }
+    if (!elf_holds(&object->view, object->view.bias + start, span, PROT_READ | PROT_EXEC)) {
+        *why = "its functions lie in several segments";
+        return -ENOTSUP;
+    }
+    copy = next_copy(image);
+    if (!copy) {
+        *why = "memory is short";
+        return -ENOMEM;
+    }
+    for (size_t i = 0; i < s->n_jump_tables; i++)
+        tables += s->jump_tables[i].count * sizeof(int32_t);
+    last = copies->n_planned > copies->n ? copy[-1].at + copy[-1].size : copies->code_end;
+    from = ((from > last ? from : last) + RIMF_COPY_ALIGN - 1) & ~(uintptr_t)(RIMF_COPY_ALIGN - 1);
+    *copy = (struct rimf_copy){.object = object, .home = object->view.bias + start, .at = from,
+                               .code = span, .size = ((span + 7) & ~(size_t)7) + tables};
+    if (from < copies->region.code || from - copies->region.code > copies->region.code_size ||
+        copy->size > copies->region.code_size - (from - copies->region.code)) {
+        *why = "the region is full";
+        return -ENOSPC;
+    }
+    object->copy = ++copies->n_planned;
+    *end = from + copy->size;
+    return 0;
+}
