@@ -61,7 +61,7 @@
 struct rimf_sys;
 
 #define SIDECAR_MAGIC "MVLDside"
-#define SIDECAR_VERSION 1u     /* of the format; another one is not read */
+#define SIDECAR_VERSION 2u     /* of the format; another one is not read */
 #define SIDECAR_BUILD_ID_MAX 64u
 #define SIDECAR_TABLES_MAX 32u
 #define SIDECAR_SIZE_MAX (1ul << 30)

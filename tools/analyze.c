@@ -46,6 +46,7 @@ struct tally {
     size_t done, outcomes[4];
     uint64_t code;
     uint64_t units[SIDECAR_REASONS], bytes[SIDECAR_REASONS], calls, references, jump_tables, size;
+    struct entered entered;
 };
 
 static void add(struct tally *t, const struct result *r)
@@ -57,6 +58,8 @@ static void add(struct tally *t, const struct result *r)
     t->calls += r->calls;
     t->references += r->references;
     t->jump_tables += r->jump_tables;
+    t->entered.reached += r->entered.reached;
+    t->entered.heads += r->entered.heads;
     for (int i = 0; i < SIDECAR_REASONS; i++) {
         t->units[i] += r->units[i];
         t->bytes[i] += r->bytes[i];
@@ -106,6 +109,7 @@ static void print_tally(const struct tally *t, double seconds)
     if (!t->outcomes[OUTCOME_WRITTEN])
         return;
     printf("%.1f MB of executable segments in %.1f s\n", (double)t->code / 1e6, seconds);
+    print_entered(&t->entered);
     print_reasons(t->units, t->bytes);
     printf("%" PRIu64 " calls through PLT and GOT, %" PRIu64 " references, %" PRIu64
            " jump tables\n",

@@ -25,6 +25,12 @@ void paths_of_system(struct paths *);
 int paths_of_program(struct paths *, const char *name);
 void paths_free(struct paths *);
 
+/* Movable functions that are entered by others than movable code; of these, those where a
+ * jump may be written at home. */
+struct entered {
+    uint64_t reached, heads;
+};
+
 /* ---- one process a file (analyze_jobs.c) --------------------------------------------- */
 
 enum outcome { OUTCOME_WRITTEN, OUTCOME_UP_TO_DATE, OUTCOME_REFUSED, OUTCOME_FAILED };
@@ -35,6 +41,7 @@ struct result {
     uint64_t code, sidecar; /* bytes */
     uint64_t units[SIDECAR_REASONS], bytes[SIDECAR_REASONS];
     uint64_t calls, references, jump_tables;
+    struct entered entered;
     uint32_t flags; /* enum sidecar_flags */
     char why[256];
 };
@@ -56,6 +63,9 @@ void jobs_run(const struct jobs *);
 
 /* What stays home in the file, and why.  0, or -1 after a word to the user. */
 int explain(const char *path, int disassemble);
+struct analysis;
+struct entered count_entered(const struct analysis *);
+void print_entered(const struct entered *);
 void print_reasons(const uint64_t units[SIDECAR_REASONS], const uint64_t bytes[SIDECAR_REASONS]);
 
 #endif

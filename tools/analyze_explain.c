@@ -25,6 +25,25 @@ void print_reasons(const uint64_t units[SIDECAR_REASONS], const uint64_t bytes[S
                    100.0 * (double)bytes[i] / (double)all, reason_words((enum sidecar_reason)i));
 }
 
+struct entered count_entered(const struct analysis *a)
+{
+    const struct unit *units = units_of(a);
+    struct entered n = {0, 0};
+
+    for (size_t i = 0; i < a->units.n && !a->object.flags; i++) {
+        n.reached += units[i].reached;
+        n.heads += units[i].head;
+    }
+    return n;
+}
+
+void print_entered(const struct entered *n)
+{
+    printf("  %" PRIu64 " movable functions are entered by others; at %" PRIu64
+           " of them no jump can be written\n",
+           n->reached, n->reached - n->heads);
+}
+
 static void print_place(const struct elf_file *f, uint64_t address)
 {
     const struct elf_symbol *s = elf_function_at(f, address);
@@ -69,6 +88,7 @@ static void print_all(const struct analysis *a, const struct elf_file *f, int di
 {
     const struct unit *units = units_of(a);
     uint64_t counts[SIDECAR_REASONS] = {0}, bytes[SIDECAR_REASONS] = {0};
+    struct entered entered = count_entered(a);
 
     for (size_t i = 0; i < a->units.n; i++) {
         counts[units[i].reason]++;
@@ -77,10 +97,16 @@ static void print_all(const struct analysis *a, const struct elf_file *f, int di
     print_name(stdout, f->path);
     printf(": %zu calls through PLT and GOT, %zu references, %zu jump tables\n", a->calls.n,
            a->references.n, a->jump_tables.n);
+    if (!a->object.flags)
+        print_entered(&entered);
     if (a->object.flags & SIDECAR_FIXED)
         puts("  linked at a fixed address: nothing of it can move");
     if (a->object.flags & SIDECAR_TEXTREL)
         puts("  relocations change its code: nothing of it can move");
+    if (a->object.flags & SIDECAR_RESTARTS)
+        puts("  it has restartable sequences: nothing of it can move");
+    if (a->object.flags & SIDECAR_PROFILED)
+        puts("  a profiler or sanitizer knows its code by address: nothing of it can move");
     print_reasons(counts, bytes);
     for (size_t i = 0; i < a->units.n; i++)
         if (units[i].reason)

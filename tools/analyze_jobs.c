@@ -68,6 +68,7 @@ static void count(const struct analysis *a, struct result *r)
     r->calls = a->calls.n;
     r->references = a->references.n;
     r->jump_tables = a->jump_tables.n;
+    r->entered = count_entered(a);
     r->flags = a->object.flags;
 }
 

@@ -6,11 +6,15 @@
  *     object_open              file, segments, build-id               object.c
  *     object_read_references   relocations, symbols                   object_relocations.c
  *     frames_read              ranges of .eh_frame                    frames.c
+ *     frame_list_read          all its records                        frame_list.c, cfa.c
  *     units_make               units from them, without PLTs          units.c
  *     mark_units               decode: where instructions start       mark.c
  *     check_units              who leads or points into the middle    check.c
+ *     check_copies             which units unwind elsewhere, too      copies.c
  *     settle_units             who depends on code that stays home    settle.c
+ *     reach_units              who is entered by others               reach.c
  *     emit_units               calls, references, jump tables         emit.c, tables.c
+ *     emit_copies              unwinding of copies                    copies.c
  *     sidecar_make             the file                               write.c
  *
  * Each step reads what the ones before it left, and changes it no more, but for a
@@ -25,13 +29,14 @@
 
 #include "sidecar.h"
 
-#define ANALYSER_VERSION 1u /* counts up when results change */
+#define ANALYSER_VERSION 2u /* counts up when results change */
 
 struct unit {
     uint32_t start, end;
     uint32_t where; /* the place that gave the reason */
     uint8_t reason; /* enum sidecar_reason */
     uint8_t falls;  /* control can run off its end */
+    uint8_t reached, head; /* as the flags of sidecar_unit */
 };
 
 /* The code of one executable segment. */
@@ -39,6 +44,7 @@ struct code {
     uint32_t start, end;
     const uint8_t *bytes;
     uint64_t *starts;     /* a bit a byte: an instruction begins */
+    uint64_t *entered;    /* a bit a byte: something leads here, as far as is known */
     uint32_t *first_unit; /* of each page, and of the one behind the last: the first unit
                            * that ends behind the page's start */
 };
@@ -49,15 +55,26 @@ struct edge { /* `from` may move only if `to` does */
     uint8_t reason;
 };
 
+/* lea of a place, in a unit; UINT32_MAX: in what is not understood.  A label: a place in a
+ * unit, not its start. */
+struct taken {
+    uint32_t target, unit;
+    uint8_t is_label;
+};
+
 struct analysis {
     struct object object;
     struct vector frames;      /* struct frame */
+    struct frame_list list;
     struct vector units;       /* struct unit, sorted, disjoint */
     struct vector edges;       /* struct edge */
     struct vector calls;       /* struct sidecar_call */
     struct vector references;  /* struct sidecar_reference */
     struct vector candidates;  /* uint32_t: what may be a jump table */
     struct vector jump_tables; /* struct sidecar_jump_table */
+    struct vector taken;       /* struct taken, sorted by unit */
+    struct vector copies;      /* struct sidecar_frame */
+    struct vector frame_fixes; /* struct sidecar_frame_fix */
     struct code *code;
     size_t n_code;
     uint64_t n_instructions;
@@ -114,9 +131,14 @@ int is_plt(const struct analysis *, uint32_t start, uint32_t end);
 int units_make(struct analysis *);
 void mark_units(struct analysis *);
 void check_units(struct analysis *);
+/* Something leads to the address, from wherever. */
+void note_entered(struct analysis *, uint64_t address);
+void check_copies(struct analysis *);
 void settle_units(struct analysis *);
+void reach_units(struct analysis *);
 void emit_units(struct analysis *);
 void find_jump_tables(struct analysis *);
+void emit_copies(struct analysis *);
 
 /* ---- for people (reasons.c) ----------------------------------------------------- */
 

@@ -23,6 +23,7 @@ static void check_entered(struct analysis *a, uint64_t target, enum sidecar_reas
 {
     struct unit *u;
 
+    note_entered(a, target);
     if (enters_middle(a, target, &u))
         unit_stays(u, reason, from);
 }
@@ -52,6 +53,8 @@ static void check_lea(struct analysis *a, struct unit *u, uint32_t at, uint64_t 
 {
     struct unit *to = unit_at(a, target);
 
+    VECTOR_ADD(&a->taken, struct taken, (uint32_t)target, (uint32_t)(u - units_of(a)),
+               to && target != to->start);
     if (target == at)
         unit_stays(u, SIDECAR_BASE, at);
     if (!to)
@@ -59,8 +62,10 @@ static void check_lea(struct analysis *a, struct unit *u, uint32_t at, uint64_t 
     if (target == u->start)
         own->taken = 1;
     check_entered(a, target, SIDECAR_POINTED, at);
-    if (target == to->start)
+    if (target == to->start) {
+        to->reached = 1;
         return;
+    }
     unit_stays(to, SIDECAR_LABEL_TAKEN, at);
     unit_stays(u, SIDECAR_TAKES_LABEL, at);
 }

@@ -86,9 +86,9 @@ static void emit_operand(struct analysis *a, const struct unit *u, uint32_t at,
         add_call(a, at, i, (uint32_t)target, slot_kind(i));
         return;
     }
-    if (!may_move(u) || may_move(unit_at(a, target)))
+    if (!may_move(u))
         return;
-    kind = kind_of(a, target);
+    kind = may_move(unit_at(a, target)) ? SIDECAR_TO_CODE : kind_of(a, target);
     add_reference(a, u, at, i, i->displacement_at, kind);
     if (is_lea(i) && kind != SIDECAR_TO_DATA && target % 4 == 0 && !unit_at(a, target) &&
         object_room(&a->object, target) >= 4)

@@ -99,6 +99,18 @@ int has_address(const struct vector *v, uint64_t address)
     return v->n && address <= UINT32_MAX && bsearch(&key, v->at, v->n, sizeof key, by_value);
 }
 
+const Elf64_Shdr *object_sections(const struct object *o, size_t *n)
+{
+    const Elf64_Ehdr *h = &o->header;
+
+    *n = 0;
+    if (!h->e_shoff || h->e_shentsize != sizeof(Elf64_Shdr) || h->e_shoff % 8 != 0 ||
+        h->e_shoff > o->size || h->e_shnum > (o->size - h->e_shoff) / sizeof(Elf64_Shdr))
+        return NULL;
+    *n = h->e_shnum;
+    return (const Elf64_Shdr *)(o->file + h->e_shoff);
+}
+
 int object_is_slot(const struct object *o, uint64_t address)
 {
     return has_address(&o->slots, address);
@@ -269,6 +281,7 @@ void object_close(struct object *o)
     vector_free(&o->slots);
     vector_free(&o->relocated);
     vector_free(&o->data);
+    vector_free(&o->labels);
     o->file = NULL;
     o->segments = NULL;
     o->n_segments = 0;

@@ -50,6 +50,7 @@ struct object {
     struct vector slots;     /* uint32_t, sorted: GOT slots that hold a function's address */
     struct vector relocated; /* uint32_t, sorted: places in executable segments */
     struct vector data;      /* struct pointer: symbols of data inside executable segments */
+    struct vector labels;    /* uint32_t: local symbols in code that are no functions */
     char error[256];
 };
 
@@ -62,8 +63,14 @@ void object_close(struct object *);
 /* Sets `error`; always -1. */
 int object_fail(struct object *, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* object_relocations.c: fills pointers, slots, relocated, data.  0, or -1. */
+/* object_relocations.c: fills pointers, slots, relocated, data, labels.  0, or -1. */
 int object_read_references(struct object *);
+
+/* object_watched.c: sets the flags of objects whose code is known by its address. */
+void object_take_name(struct object *, const char *name, int imported);
+void object_find_restarts(struct object *);
+/* The section headers, or NULL with 0 in *n. */
+const Elf64_Shdr *object_sections(const struct object *, size_t *n);
 
 /* The segment that covers `address` in memory, or NULL. */
 const struct segment *object_segment(const struct object *, uint64_t address);

@@ -45,6 +45,8 @@ static const void *table(const struct object *o, int64_t tag, uint64_t want, siz
 struct symbols {
     const Elf64_Sym *at;
     size_t n;
+    const char *names; /* the last byte is a zero, or there are none */
+    size_t names_size;
 };
 
 static void take_place(struct object *o, uint64_t place, uint32_t type)
@@ -153,9 +155,17 @@ static size_t count_by_gnu_hash(const struct object *o)
     return last + 1;
 }
 
+static void take_names(struct symbols *s, const void *at, size_t size)
+{
+    s->names = at;
+    while (at && size && s->names[size - 1])
+        size--;
+    s->names_size = at ? size : 0;
+}
+
 static struct symbols dynamic_symbols(const struct object *o)
 {
-    struct symbols s = {NULL, 0};
+    struct symbols s = {NULL, 0, NULL, 0};
     size_t n, room, count = 0;
     const uint32_t *hash = table(o, DT_HASH, UINT64_MAX, 4, &n);
 
@@ -165,6 +175,7 @@ static struct symbols dynamic_symbols(const struct object *o)
         count = count_by_gnu_hash(o);
     s.at = table(o, DT_SYMTAB, UINT64_MAX, sizeof *s.at, &room);
     s.n = !s.at ? 0 : count < room ? count : room;
+    take_names(&s, table(o, DT_STRTAB, object_tag(o, DT_STRSZ), 1, &room), room);
     return s;
 }
 
@@ -176,10 +187,14 @@ static void take_symbols(struct object *o, const struct symbols *symbols, int lo
         const Elf64_Sym *s = &symbols->at[i];
         unsigned type = ELF64_ST_TYPE(s->st_info);
 
+        if (s->st_name < symbols->names_size)
+            object_take_name(o, symbols->names + s->st_name, s->st_shndx == SHN_UNDEF);
         if (s->st_shndx == SHN_UNDEF || s->st_shndx >= SHN_LORESERVE)
             continue;
         if (type == STT_FUNC || type == STT_GNU_IFUNC || (type == STT_NOTYPE && !local))
             point(o, s->st_value, s->st_value);
+        else if (type == STT_NOTYPE && is_code(o, s->st_value))
+            VECTOR_ADD(&o->labels, uint32_t, (uint32_t)s->st_value);
         if (type == STT_OBJECT && s->st_size && is_code(o, s->st_value))
             VECTOR_ADD(&o->data, struct pointer, (uint32_t)s->st_value, (uint32_t)s->st_value);
     }
@@ -187,15 +202,11 @@ static void take_symbols(struct object *o, const struct symbols *symbols, int lo
 
 static void take_local_symbols(struct object *o)
 {
-    const Elf64_Ehdr *h = &o->header;
-    const Elf64_Shdr *section;
+    size_t n;
+    const Elf64_Shdr *sections = object_sections(o, &n), *section = sections;
 
-    if (!h->e_shoff || h->e_shentsize != sizeof *section || h->e_shoff % 8 != 0 ||
-        h->e_shoff > o->size || h->e_shnum > (o->size - h->e_shoff) / sizeof *section)
-        return;
-    section = (const Elf64_Shdr *)(o->file + h->e_shoff);
-    for (size_t i = 0; i < h->e_shnum; i++, section++) {
-        struct symbols symbols;
+    for (size_t i = 0; i < n; i++, section++) {
+        struct symbols symbols = {NULL, 0, NULL, 0};
 
         if (section->sh_type != SHT_SYMTAB || section->sh_entsize != sizeof(Elf64_Sym) ||
             section->sh_offset % 8 != 0 || section->sh_offset > o->size ||
@@ -203,6 +214,10 @@ static void take_local_symbols(struct object *o)
             continue;
         symbols.at = (const Elf64_Sym *)(o->file + section->sh_offset);
         symbols.n = section->sh_size / sizeof(Elf64_Sym);
+        if (section->sh_link < n && sections[section->sh_link].sh_offset <= o->size &&
+            sections[section->sh_link].sh_size <= o->size - sections[section->sh_link].sh_offset)
+            take_names(&symbols, o->file + sections[section->sh_link].sh_offset,
+                       sections[section->sh_link].sh_size);
         take_symbols(o, &symbols, 1);
         return; /* there is one */
     }
@@ -223,9 +238,11 @@ int object_read_references(struct object *o)
     point(o, o->header.e_entry, o->header.e_entry);
     point(o, object_tag(o, DT_INIT), object_tag(o, DT_INIT));
     point(o, object_tag(o, DT_FINI), object_tag(o, DT_FINI));
+    object_find_restarts(o);
     sort_addresses(&o->slots);
     sort_addresses(&o->relocated);
-    if (o->pointers.failed || o->slots.failed || o->relocated.failed || o->data.failed)
+    if (o->pointers.failed || o->slots.failed || o->relocated.failed || o->data.failed ||
+        o->labels.failed)
         return object_fail(o, "there is no memory for its relocations");
     return 0;
 }

@@ -185,9 +185,10 @@ static int make_code(struct analysis *a)
             continue;
         *c = (struct code){.start = s->start, .end = s->file_end, .bytes = s->bytes};
         c->starts = calloc((c->end - c->start) / 64 + 1, sizeof *c->starts);
+        c->entered = calloc((c->end - c->start) / 64 + 1, sizeof *c->entered);
         c->first_unit = calloc((c->end - c->start) / PAGE + 2, sizeof *c->first_unit);
         a->n_code++;
-        if (!c->starts || !c->first_unit)
+        if (!c->starts || !c->entered || !c->first_unit)
             return -1;
     }
     return 0;

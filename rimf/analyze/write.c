@@ -29,13 +29,19 @@ static int take_segments(const struct analysis *a, struct vector *to)
     return to->failed;
 }
 
+static uint8_t flags_of(const struct unit *u)
+{
+    return (uint8_t)((unit_is_decoded(u) ? SIDECAR_DECODED : 0) |
+                     (u->reached ? SIDECAR_REACHED : 0) | (u->head ? SIDECAR_HEAD : 0));
+}
+
 static int take_units(const struct analysis *a, struct vector *to)
 {
     const struct unit *units = units_of(a);
 
     for (size_t i = 0; i < a->units.n; i++)
         VECTOR_ADD(to, struct sidecar_unit, units[i].start, units[i].end - units[i].start,
-                   units[i].reason, unit_is_decoded(&units[i]) ? SIDECAR_DECODED : 0, 0);
+                   units[i].reason, flags_of(&units[i]), 0);
     return to->failed;
 }
 
@@ -44,10 +50,22 @@ static size_t padded(size_t size)
     return (size + 7) & ~(size_t)7;
 }
 
-static void *assemble(const struct object *o, const struct part *parts, size_t n_parts,
+/* The bytes that copies of units are described with; nothing, when none moves. */
+static void take_list(const struct analysis *a, struct sidecar_header *h)
+{
+    if (a->object.flags || !a->list.size)
+        return;
+    h->frames_start = a->list.start;
+    h->frames_size = a->list.size;
+    h->frames_hash = sidecar_hash(object_at(&a->object, a->list.start, a->list.size),
+                                  a->list.size);
+}
+
+static void *assemble(const struct analysis *a, const struct part *parts, size_t n_parts,
                       size_t *size)
 {
     size_t at = sizeof(struct sidecar_header) + n_parts * sizeof(struct sidecar_table);
+    const struct object *o = &a->object;
     struct sidecar_table *tables;
     struct sidecar_header *h;
 
@@ -63,6 +81,7 @@ static void *assemble(const struct object *o, const struct part *parts, size_t n
         .n_tables = (uint32_t)n_parts, .identity = o->identity};
     memcpy(h->magic, SIDECAR_MAGIC, sizeof h->magic);
     memcpy(h->build_id, o->build_id, sizeof h->build_id);
+    take_list(a, h);
     tables = (struct sidecar_table *)(h + 1);
     for (size_t i = 0; i < n_parts; i++) {
         const struct part *p = &parts[i];
@@ -97,8 +116,11 @@ void *sidecar_make(struct analysis *a, size_t *size)
              a->references.n},
             {SIDECAR_JUMP_TABLES, sizeof(struct sidecar_jump_table), a->jump_tables.at,
              a->jump_tables.n},
+            {SIDECAR_FRAMES, sizeof(struct sidecar_frame), a->copies.at, a->copies.n},
+            {SIDECAR_FRAME_FIXES, sizeof(struct sidecar_frame_fix), a->frame_fixes.at,
+             a->frame_fixes.n},
         };
-        bytes = assemble(&a->object, parts, sizeof parts / sizeof *parts, size);
+        bytes = assemble(a, parts, sizeof parts / sizeof *parts, size);
     }
     vector_free(&segments);
     vector_free(&units);

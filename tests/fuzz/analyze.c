@@ -30,6 +30,21 @@ static void check_calls(const struct analysis *a)
     }
 }
 
+/* Of an object that may move, each movable unit unwinds as a copy; the bytes that do so
+ * are there. */
+static void check_movable(const struct analysis *a, const struct sidecar *s)
+{
+    size_t movable = 0;
+
+    for (size_t i = 0; i < s->n_units; i++)
+        movable += s->units[i].reason == SIDECAR_PROVEN;
+    must(s->n_frames == (s->header->flags ? 0 : movable));
+    must(!s->header->frames_size ||
+         object_at(&a->object, s->header->frames_start, s->header->frames_size));
+    for (size_t i = 0; i < s->n_frames; i++)
+        must(object_at(&a->object, s->frames[i].fde, 16) != NULL);
+}
+
 static void check_sidecar(struct analysis *a)
 {
     struct sidecar s;
@@ -45,6 +60,8 @@ static void check_sidecar(struct analysis *a)
     must(bytes && sidecar_open(&s, bytes, size, SIDECAR_WANT_ALL, &why) == 0);
     must(s.n_units == a->units.n && s.n_calls == a->calls.n &&
          s.n_references == a->references.n && s.n_jump_tables == a->jump_tables.n);
+    must(s.n_frames == a->copies.n && s.n_frame_fixes == a->frame_fixes.n);
+    check_movable(a, &s);
     free(bytes);
 }
 

@@ -24,6 +24,28 @@ static int in_segments(const struct sidecar *s, uint64_t start, uint64_t size)
     return 0;
 }
 
+static void look_at_frames(const struct sidecar *s)
+{
+    uint64_t end = (uint64_t)s->header->frames_start + s->header->frames_size, last = 0;
+
+    for (size_t i = 0; i < s->n_frame_fixes; i++) {
+        must(s->frame_fixes[i].address >= last &&
+             s->frame_fixes[i].address >= s->header->frames_start);
+        last = s->frame_fixes[i].address + 4ul;
+        must(last <= end && sidecar_frame_fix_from(s, s->frame_fixes[i].address) == i);
+    }
+    for (size_t i = 0; i < s->n_frames; i++) {
+        const struct sidecar_frame *frame = &s->frames[i];
+        const struct sidecar_unit *unit = sidecar_unit_at(s, frame->start);
+        size_t fix = sidecar_frame_fix_from(s, frame->fde + 8);
+
+        must(unit && unit->reason == SIDECAR_PROVEN && sidecar_frame_from(s, frame->start) == i);
+        must(frame->fde >= s->header->frames_start && frame->fde + 16ul <= end);
+        must(fix < s->n_frame_fixes && s->frame_fixes[fix].address == frame->fde + 8 &&
+             s->frame_fixes[fix].kind == SIDECAR_FRAME_CODE);
+    }
+}
+
 static void look(const struct sidecar *s)
 {
     uint64_t last = 0;
@@ -31,6 +53,10 @@ static void look(const struct sidecar *s)
     for (size_t i = 0; i < s->n_units; i++) {
         must(s->units[i].start >= last && in_segments(s, s->units[i].start, s->units[i].size));
         must(sidecar_unit_at(s, s->units[i].start) == &s->units[i]);
+        if (s->units[i].flags & SIDECAR_HEAD)
+            must(s->units[i].flags & SIDECAR_REACHED && s->units[i].size >= SIDECAR_HEAD_SIZE);
+        if (s->units[i].flags & SIDECAR_REACHED)
+            must(s->units[i].reason == SIDECAR_PROVEN);
         last = (uint64_t)s->units[i].start + s->units[i].size;
     }
     last = 0;
@@ -51,6 +77,7 @@ static void look(const struct sidecar *s)
     }
     for (size_t i = 0; i < s->n_jump_tables; i++)
         must(s->jump_tables[i].count != 0);
+    look_at_frames(s);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

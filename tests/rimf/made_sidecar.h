@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-#define MADE_TABLES 5
+#define MADE_TABLES 7
 #define MADE_BUILD_ID "\xab\xcd\xef\x01"
 
 struct made_sidecar {
@@ -19,8 +19,10 @@ struct made_sidecar {
     struct sidecar_unit units[5]; /* 60 bytes, padded to 64 */
     uint32_t padding;
     struct sidecar_call calls[5];
-    struct sidecar_reference references[2];
+    struct sidecar_reference references[3];
     struct sidecar_jump_table jump_tables[2];
+    struct sidecar_frame frames[3];
+    struct sidecar_frame_fix frame_fixes[6];
 };
 
 /* Checksums that fit whatever the file says now; bounds are `room`'s. */
@@ -53,28 +55,38 @@ static inline void made_sidecar(struct made_sidecar *made)
         {SIDECAR_SEGMENTS, 16, 2, offsetof(struct made_sidecar, segments)},
         {SIDECAR_UNITS, 12, 5, offsetof(struct made_sidecar, units)},
         {SIDECAR_CALLS, 8, 5, offsetof(struct made_sidecar, calls)},
-        {SIDECAR_REFERENCES, 8, 2, offsetof(struct made_sidecar, references)},
+        {SIDECAR_REFERENCES, 8, 3, offsetof(struct made_sidecar, references)},
         {SIDECAR_JUMP_TABLES, 8, 2, offsetof(struct made_sidecar, jump_tables)},
+        {SIDECAR_FRAMES, 8, 3, offsetof(struct made_sidecar, frames)},
+        {SIDECAR_FRAME_FIXES, 8, 6, offsetof(struct made_sidecar, frame_fixes)},
     };
 
     *made = (struct made_sidecar){
         .header = {.magic = "", .version = SIDECAR_VERSION,
                    .header_size = sizeof made->header + sizeof made->tables,
                    .size = sizeof *made, .analyser = 1, .build_id_size = 4,
-                   .identity = {1, 2, 3, 4, 5}, .n_tables = MADE_TABLES},
+                   .identity = {1, 2, 3, 4, 5}, .n_tables = MADE_TABLES,
+                   .frames_start = 0x6000, .frames_size = 0x90, .frames_hash = 9},
         .segments = {{0x1000, 0x1000, 7}, {0x3000, 0x800, 8}},
-        .units = {{0x1000, 0x100, SIDECAR_PROVEN, SIDECAR_DECODED, 0},
+        .units = {{0x1000, 0x100, SIDECAR_PROVEN,
+                   SIDECAR_DECODED | SIDECAR_REACHED | SIDECAR_HEAD, 0},
                   {0x1100, 0x20, SIDECAR_UNDECODABLE, 0, 0},
                   {0x1120, 0x10, SIDECAR_FALLS, SIDECAR_DECODED, 0},
-                  {0x1f00, 0x100, SIDECAR_PROVEN, SIDECAR_DECODED, 0},
+                  {0x1f00, 0x100, SIDECAR_PROVEN, SIDECAR_DECODED | SIDECAR_REACHED, 0},
                   {0x3000, 0x800, SIDECAR_PROVEN, SIDECAR_DECODED, 0}},
         .calls = {{0x1000, 0x5000 | SIDECAR_CALL_PLT},
                   {0x1005, 0x5008 | SIDECAR_CALL_SLOT},
                   {0x1120, 0x5010 | SIDECAR_JMP_PLT},
                   {0x1ffa, 0x5018 | SIDECAR_JMP_SLOT},
                   {0x37fa, 0x5000 | SIDECAR_JCC_PLT}},
-        .references = {{0x1010, SIDECAR_TO_DATA, 0, 0}, {0x10f8, SIDECAR_TO_JUMP_TABLE, 4, 0}},
+        .references = {{0x1010, SIDECAR_TO_DATA, 0, 0},
+                       {0x10f8, SIDECAR_TO_JUMP_TABLE, 4, 0},
+                       {0x1f10, SIDECAR_TO_CODE, 0, 0}},
         .jump_tables = {{0x4000, 4}, {0x4010, 1}},
+        .frames = {{0x1000, 0x6070}, {0x1f00, 0x6020}, {0x3000, 0x6048}},
+        .frame_fixes = {{0x6011, SIDECAR_FRAME_OTHER, {0}}, {0x6028, SIDECAR_FRAME_CODE, {0}},
+                        {0x6031, SIDECAR_FRAME_OTHER, {0}}, {0x6050, SIDECAR_FRAME_CODE, {0}},
+                        {0x6078, SIDECAR_FRAME_CODE, {0}}, {0x608c, SIDECAR_FRAME_OTHER, {0}}},
     };
     memcpy(made->header.magic, SIDECAR_MAGIC, sizeof made->header.magic);
     memcpy(made->header.build_id, MADE_BUILD_ID, 4);

@@ -28,8 +28,8 @@ static void reads(void)
 
     made_sidecar(&made);
     CHECK(open_made(&s, SIDECAR_WANT_ALL) == 0, "%s", why);
-    CHECK(s.n_segments == 2 && s.n_units == 5 && s.n_calls == 5 && s.n_references == 2 &&
-          s.n_jump_tables == 2);
+    CHECK(s.n_segments == 2 && s.n_units == 5 && s.n_calls == 5 && s.n_references == 3 &&
+          s.n_jump_tables == 2 && s.n_frames == 3 && s.n_frame_fixes == 6);
     CHECK(sidecar_unit_at(&s, 0x0fff) == NULL && sidecar_unit_at(&s, 0x1130) == NULL);
     CHECK(sidecar_unit_at(&s, 0x1000) == &s.units[0] && sidecar_unit_at(&s, 0x10ff) == s.units);
     CHECK(sidecar_unit_at(&s, 0x1100) == &s.units[1] && sidecar_unit_at(&s, 0x37ff) == &s.units[4]);
@@ -37,6 +37,8 @@ static void reads(void)
     CHECK(sidecar_call_from(&s, 0) == 0 && sidecar_call_from(&s, 0x1001) == 1);
     CHECK(sidecar_call_from(&s, 0x37fa) == 4 && sidecar_call_from(&s, 0x37fb) == 5);
     CHECK(sidecar_reference_from(&s, 0x1011) == 1);
+    CHECK(sidecar_frame_from(&s, 0x1001) == 1 && sidecar_frame_from(&s, 0x3001) == 3);
+    CHECK(sidecar_frame_fix_from(&s, 0x6031) == 2 && sidecar_frame_fix_from(&s, 0x6032) == 3);
     CHECK(sidecar_slot(&s.calls[1]) == 0x5008);
     CHECK(sidecar_call_kind(&s.calls[1]) == SIDECAR_CALL_SLOT);
     CHECK(sidecar_is_of(&s, MADE_BUILD_ID, 4) && !sidecar_is_of(&s, MADE_BUILD_ID, 3));
@@ -63,6 +65,10 @@ static void parts(void)
     CHECK_STR(why, "a table has a wrong checksum");
 
     made_sidecar(&made);
+    made.calls[0].address = 0; /* nor does anyone who asks for frames see the calls */
+    CHECK(open_made(&s, SIDECAR_WANT(SIDECAR_FRAMES)) == 0, "%s", why);
+    CHECK(s.n_frames == 3 && s.n_frame_fixes == 6 && s.n_units == 5 && !s.n_calls);
+    made.calls[0].address = 0x1000;
     made.tables[4].kind = 77;
     made_seal(&made, sizeof made);
     CHECK(open_made(&s, SIDECAR_WANT_ALL) == 0 && s.n_jump_tables == 0, "%s", why);
@@ -96,17 +102,20 @@ static void every_bit_counts(void)
 static void refuses_headers(void)
 {
     REFUSED(made.header.magic[0] = 'm', "it is no sidecar");
-    REFUSED(made.header.version = 2, "it is of another version of the format");
+    REFUSED(made.header.version = 1, "it is of another version of the format");
     REFUSED(made.header.size += 8, "it is cut short, or longer than it says");
     REFUSED(made.header.n_tables = 33, "its header is damaged");
     REFUSED(made.header.header_size -= 8, "its header is damaged");
     REFUSED(made.header.build_id_size = 65, "its header is damaged");
     REFUSED(made.header.build_id_size = 3, "its build-id has no end");
+    REFUSED(made.header.flags = 16, "it says of its object what cannot be");
+    REFUSED(made.header.frames_start = 0xffffffff, "its unwinding table lies nowhere");
+    REFUSED(made.header.frames_size = 0, "its unwinding table lies nowhere");
     REFUSED(made.tables[1].offset += 8, "a table lies outside it");
-    REFUSED(made.tables[4].count = 1ul << 61, "a table lies outside it");
-    REFUSED(made.tables[4].count = 3, "a table lies outside it");
-    REFUSED(made.tables[4].count = 1, "bytes of it belong to no table");
-    REFUSED(made.tables[4].entry_size = 0, "a table lies outside it");
+    REFUSED(made.tables[6].count = 1ul << 61, "a table lies outside it");
+    REFUSED(made.tables[6].count = 7, "a table lies outside it");
+    REFUSED(made.tables[6].count = 5, "bytes of it belong to no table");
+    REFUSED(made.tables[6].entry_size = 0, "a table lies outside it");
     REFUSED(made.tables[4].kind = SIDECAR_REFERENCES,
             "a table has entries of another size, or is there twice");
     REFUSED(made.tables[0].entry_size = 8; made.tables[0].count = 4,
@@ -146,6 +155,52 @@ static void refuses_entries(void)
     REFUSED(made.jump_tables[0].count = 5, "its jump tables overlap, or are out of order");
     REFUSED(made.jump_tables[1].count = 0x40000000,
             "its jump tables overlap, or are out of order");
+}
+
+static void refuses_unit_flags(void)
+{
+    static const char kind[] = "a unit is of a kind that does not exist";
+    const uint8_t decoded = SIDECAR_DECODED, reached = SIDECAR_DECODED | SIDECAR_REACHED;
+
+    REFUSED(made.units[0].flags = SIDECAR_REACHED | SIDECAR_HEAD, kind); /* not decoded */
+    REFUSED(made.units[0].flags = decoded | SIDECAR_HEAD, kind);         /* not reached */
+    REFUSED(made.units[0].flags |= 8, kind);
+    REFUSED(made.units[2].flags = reached, kind); /* stays home */
+    REFUSED(made.units[2].flags = reached | SIDECAR_HEAD, kind);
+    REFUSED(made.units[1].flags = SIDECAR_REACHED, kind);
+    REFUSED(made.units[2].reason = 0; made.units[2].size = 4;
+            made.units[2].flags = reached | SIDECAR_HEAD, kind); /* no room for a jump */
+}
+
+static void refuses_frames(void)
+{
+    static const char outside[] = "a frame lies outside the unwinding table",
+                      fix_kind[] = "a frame fix is of a kind that does not exist",
+                      fix_outside[] = "a frame fix lies outside the unwinding table",
+                      fixes[] = "its frame fixes overlap, or are out of order",
+                      start[] = "a frame's start is not corrected",
+                      unit[] = "a frame is not of a proven unit";
+
+    REFUSED(made.frames[1].start = 0x1000, "its frames are out of order");
+    REFUSED(made.frames[0].start = 0x1120, unit); /* that stays home */
+    REFUSED(made.frames[2].start = 0x3800, unit);
+    REFUSED(made.units[4].reason = SIDECAR_FRAME_ODD, unit);
+    REFUSED(made.frames[0].fde = 0x5ff8, outside);
+    REFUSED(made.frames[0].fde = 0x6081, outside);
+    REFUSED(made.frames[0].fde = 0xffffffff, outside);
+    REFUSED(made.frames[0].fde = 0x6068, start); /* nothing is at 0x6070 */
+    REFUSED(made.frames[0].fde = 0x6029, start); /* something else is at 0x6031 */
+    REFUSED(made.frame_fixes[3].kind = SIDECAR_FRAME_OTHER, start);
+    REFUSED(made.frame_fixes[0].kind = 0, fix_kind);
+    REFUSED(made.frame_fixes[0].kind = SIDECAR_FRAME_FIX_KINDS, fix_kind);
+    REFUSED(made.frame_fixes[0].zero[2] = 1, fix_kind);
+    REFUSED(made.frame_fixes[1].address = 0x6014, fixes);
+    REFUSED(made.frame_fixes[2].address = 0x6028, fixes);
+    REFUSED(made.frame_fixes[0].address = 0x5fff, fix_outside);
+    REFUSED(made.frame_fixes[5].address = 0x608d, fix_outside);
+    REFUSED(made.frame_fixes[5].address = 0xfffffffe, fix_outside);
+    REFUSED(made.header.frames_start = made.header.frames_size = 0; made.header.frames_hash = 0,
+            fix_outside);
 }
 
 /* ---- files -------------------------------------------------------------------- */
@@ -244,6 +299,8 @@ int main(void)
     every_bit_counts();
     refuses_headers();
     refuses_entries();
+    refuses_unit_flags();
+    refuses_frames();
     paths();
     CHECK(mkdtemp(folder) && chdir(folder) == 0);
     trusts();

@@ -60,10 +60,12 @@ static void compare_file(const char *path)
 {
     struct object o;
     struct vector frames = {0};
+    uint64_t list;
     Dwarf_CFI *cfi;
     Elf *elf;
 
-    CHECK(object_open(&o, path) == 0 && frames_read(&o, &frames) == 0, "%s: %s", path, o.error);
+    CHECK(object_open(&o, path) == 0 && frames_read(&o, &frames, &list) == 0, "%s: %s", path,
+          o.error);
     elf = elf_memory((char *)o.file, o.size);
     cfi = elf ? dwarf_getcfi_elf(elf) : NULL;
     CHECK(cfi, "%s: %s", path, dwarf_errmsg(-1));

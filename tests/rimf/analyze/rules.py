@@ -94,7 +94,7 @@ def reasons(scratch, body, rest):
         f.write(DATA + GOOD + function("victim", body) + rest +
                 '\n.section .note.GNU-stack,"",@progbits\n')
     subprocess.run(["gcc", "-shared", "-nostdlib", "-Wl,-z,notext", "-Wl,-Bsymbolic",
-                    "-Wl,--build-id", "-o", output, source], check=True, timeout=60,
+                    "-Wl,--build-id", "-o", output, source, CRTEND], check=True, timeout=60,
                    stderr=subprocess.DEVNULL)
     said = subprocess.run([mvld, "analyze", "--explain", output], check=True, timeout=60,
                           capture_output=True, text=True).stdout
@@ -111,6 +111,9 @@ def expect(name, reason, body, rest):
 if not shutil.which("gcc"):
     print("no gcc here")
     sys.exit(77)
+# Ends the list of unwinding descriptions, as in every object that a compiler links.
+CRTEND = subprocess.run(["gcc", "-print-file-name=crtendS.o"], check=True, timeout=60,
+                        capture_output=True, text=True).stdout.strip()
 for reason, (body, rest) in RULES.items():
     expect("rule", reason, body, rest)
 for name, reason, body, rest in CASES:

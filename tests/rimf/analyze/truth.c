@@ -16,7 +16,7 @@
 
 struct place { /* a relocation of four bytes, relative to where it stands */
     uint32_t address;
-    uint8_t type, decoded, used;
+    uint8_t type, decoded, branch, used;
     const char *name;
     uint64_t value;
 };
@@ -194,10 +194,12 @@ static void mark_decoded(struct truth *t, const struct unit *u)
             : flow_is_relative(instruction_flow(&i)) && i.immediate_size == 4
                 ? place_at(t, at + i.immediate_at)
                 : NULL;
-        if (p)
+        if (p) {
             p->decoded = 1;
-        else
+            p->branch = !i.rip;
+        } else {
             pass_over_immediate(t, at, &i);
+        }
     }
 }
 
@@ -246,13 +248,14 @@ static void compare_references(struct truth *t)
         /* The assembler itself resolves distances inside a section. */
         else if (references[i].kind != SIDECAR_BRANCH_HOME &&
                  references[i].kind != SIDECAR_TO_HOME &&
+                 references[i].kind != SIDECAR_TO_CODE &&
                  !in_plt(&t->a.object, references[i].address))
             complain(&t->invented, "a reference that is none", references[i].address, NULL);
     }
 }
 
 /* Where the displacement leads is in the bytes; that it need not be corrected, only
- * units that move can say. */
+ * units that move can say, and only of branches. */
 static void compare_places(struct truth *t)
 {
     struct place *places = t->places.at;
@@ -278,6 +281,8 @@ static void compare_places(struct truth *t)
             to = unit_at(&t->a, p->address + 4 + rest + (uint64_t)(int64_t)distance);
         if (!to || to->reason)
             complain(&t->missed, "what it leads to does not move", p->address, p);
+        else if (!p->branch)
+            complain(&t->missed, "an operand that leads to code is not listed", p->address, p);
     }
 }
 

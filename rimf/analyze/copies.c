@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rimf/analyze/copies.c: which units unwind as copies too, and what of .eh_frame is
+ * then corrected (rule 9).
+ *
+ * A copy is described by the bytes of its FDE, copied.  So a unit needs exactly one, of
+ * exactly its range: two would be two entries at one address of the table that unwinders
+ * search.
+ */
+#include "analysis.h"
+
+static int fits(const struct analysis *a, const struct frame *f, const struct unit *u)
+{
+    const struct record *record = frame_list_at(&a->list, f->fde);
+
+    return record && !record->is_cie && !record->odd && f->start == u->start && f->end == u->end &&
+           record->start == f->start;
+}
+
+/* Frames and units are sorted: *frame goes to the first one that ends behind the unit.
+ * Returns its only frame, or NULL. */
+static const struct frame *frame_of(const struct analysis *a, const struct unit *u, size_t *frame)
+{
+    const struct frame *frames = a->frames.at, *found = NULL;
+    size_t n = 0;
+
+    while (*frame < a->frames.n && frames[*frame].start < u->start)
+        ++*frame;
+    for (; *frame < a->frames.n && frames[*frame].start < u->end; ++*frame, n++)
+        found = &frames[*frame];
+    return n == 1 && fits(a, found, u) ? found : NULL;
+}
+
+void check_copies(struct analysis *a)
+{
+    size_t frame = 0;
+
+    for (size_t i = 0; i < a->units.n; i++) {
+        struct unit *u = &units_of(a)[i];
+
+        if (!frame_of(a, u, &frame))
+            unit_stays(u, SIDECAR_FRAME_ODD, u->start);
+    }
+}
+
+static void fix_record(struct analysis *a, const struct record *record)
+{
+    const struct unit *u = unit_at(a, record->start);
+
+    if (record->distances && !record->is_cie)
+        VECTOR_ADD(&a->frame_fixes, struct sidecar_frame_fix, .address = record->address + 8,
+                   .kind = u && !u->reason ? SIDECAR_FRAME_CODE : SIDECAR_FRAME_OTHER);
+    if (record->other_at)
+        VECTOR_ADD(&a->frame_fixes, struct sidecar_frame_fix, .address = record->other_at,
+                   .kind = SIDECAR_FRAME_OTHER);
+}
+
+void emit_copies(struct analysis *a)
+{
+    const struct record *records = a->list.records.at;
+    const struct frame *f;
+    size_t frame = 0;
+
+    if (a->object.flags) /* nothing of it moves */
+        return;
+    for (size_t i = 0; i < a->list.records.n; i++)
+        fix_record(a, &records[i]);
+    for (size_t i = 0; i < a->units.n; i++) {
+        f = frame_of(a, &units_of(a)[i], &frame);
+        if (f && !units_of(a)[i].reason)
+            VECTOR_ADD(&a->copies, struct sidecar_frame, f->start, f->fde);
+    }
+}

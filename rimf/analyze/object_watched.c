@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rimf/analyze/object_watched.c: objects whose code somebody knows by its address: who
+ * runs it elsewhere deceives that one.
+ *
+ * The kernel restarts an interrupted sequence (rseq) when the program counter lies in a
+ * range that is described by addresses at home.  A copy would be interrupted and never
+ * restarted.  Such sequences are found by the signature in front of their abort handlers,
+ *
+ *     0f b9 3d 53 30 05 53     ud1 0x53053053(%rip),%edi
+ *
+ * or by the section with their descriptions.  Profilers are called with the address of
+ * the function, and sanitizers report by return addresses.  Those of the former are in
+ * every C library: who defines them is no user.
+ */
+#include "object.h"
+
+#include <string.h>
+
+static int begins_with(const char *name, const char *start)
+{
+    return !strncmp(name, start, strlen(start));
+}
+
+void object_take_name(struct object *o, const char *name, int imported)
+{
+    static const char *const profilers[] = {"mcount", "_mcount", "__fentry__",
+                                            "__cyg_profile_func_enter"};
+    static const char *const sanitizers[] = {"__sanitizer_", "__asan_", "__tsan_", "__msan_"};
+    static const char *const restarts[] = {"__rseq_cs", "__start___rseq_cs",
+                                           "__stop___rseq_cs"};
+
+    for (size_t i = 0; imported && i < sizeof profilers / sizeof *profilers; i++)
+        if (!strcmp(name, profilers[i]))
+            o->flags |= SIDECAR_PROFILED;
+    for (size_t i = 0; i < sizeof sanitizers / sizeof *sanitizers; i++)
+        if (begins_with(name, sanitizers[i]))
+            o->flags |= SIDECAR_PROFILED;
+    for (size_t i = 0; i < sizeof restarts / sizeof *restarts; i++)
+        if (begins_with(name, restarts[i]))
+            o->flags |= SIDECAR_RESTARTS;
+}
+
+static int has_restart_section(const struct object *o)
+{
+    size_t n;
+    const Elf64_Shdr *sections = object_sections(o, &n), *names;
+
+    if (!n || o->header.e_shstrndx >= n)
+        return 0;
+    names = &sections[o->header.e_shstrndx];
+    if (names->sh_offset > o->size || names->sh_size > o->size - names->sh_offset)
+        return 0;
+    return memmem(o->file + names->sh_offset, names->sh_size, "__rseq_cs", 9) != NULL;
+}
+
+void object_find_restarts(struct object *o)
+{
+    static const char signature[] = "\x0f\xb9\x3d\x53\x30\x05\x53";
+
+    for (size_t i = 0; i < o->n_segments; i++) {
+        const struct segment *s = &o->segments[i];
+
+        if (s->flags & PF_X &&
+            memmem(s->bytes, s->file_end - s->start, signature, sizeof signature - 1))
+            o->flags |= SIDECAR_RESTARTS;
+    }
+    if (has_restart_section(o))
+        o->flags |= SIDECAR_RESTARTS;
+}

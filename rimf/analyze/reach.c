@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rimf/analyze/reach.c: who comes in.  REACHED says that a movable unit is entered by
+ * others than movable code; HEAD, that a jump may be written over its first bytes.
+ *
+ *     start:  f3 0f 1e fa    endbr64                  start:  f3 0f 1e fa
+ *     head:   55             push %rbp                head:   e9 rel32     jmp copy's head
+ *             48 89 e5       mov %rsp,%rbp                    ..
+ *             41 57          push %r15                        57
+ *
+ * What runs at home may lead to `start` and to `head`, and to whatever lies behind those
+ * five bytes; between them, to nothing.  What runs at home, nobody knows: so every
+ * branch of every unit counts, those of the unit itself too, and every pointer, symbol
+ * and landing pad (check.c notes them), and what is sought here:
+ *
+ * - Jump tables.  What lea addresses may be one: it is followed while its offsets lead to
+ *   code, as tables.c does, but with no regard to what is listed there.  In a function
+ *   whose labels are taken, offsets may count from each label.
+ * - Code that is not understood, in units and outside any.  There each byte may begin an
+ *   instruction: whatever would be a branch or a lea, from any byte, is believed.
+ * - Return addresses of calls that a head would cover.
+ *
+ * Too many of these cost a head, or a jump that nobody needs.
+ */
+#include "analysis.h"
+
+static const uint8_t endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};
+
+static uint32_t head_of(const struct analysis *a, const struct unit *u)
+{
+    return u->end - u->start >= sizeof endbr64 &&
+                   !memcmp(unit_code(a, u, u->start), endbr64, sizeof endbr64)
+               ? u->start + (uint32_t)sizeof endbr64
+               : u->start;
+}
+
+static int is_entered(const struct analysis *a, uint32_t address)
+{
+    const struct code *c = code_at(a, address);
+    uint32_t bit = address - c->start;
+
+    return c->entered[bit / 64] >> bit % 64 & 1;
+}
+
+void note_entered(struct analysis *a, uint64_t address)
+{
+    const struct code *c = code_at(a, address);
+
+    if (c)
+        c->entered[(address - c->start) / 64] |= 1ull << (address - c->start) % 64;
+}
+
+static void note_reached(struct analysis *a, uint64_t target)
+{
+    struct unit *u = unit_at(a, target);
+
+    note_entered(a, target);
+    if (u && (target == u->start || target == head_of(a, u)))
+        u->reached = 1;
+}
+
+/* ---- code that is not understood ------------------------------------------------------------ */
+
+/* Every branch and lea that could begin at `at`, `room` bytes from the segment's end. */
+static void suspect(struct analysis *a, const uint8_t *at, uint64_t room, uint64_t address)
+{
+    int32_t distance;
+    unsigned opcode = *at, size;
+
+    if ((opcode & 0xf0) == 0x70 || (opcode & 0xfc) == 0xe0 || opcode == 0xeb) {
+        if (room >= 2)
+            note_reached(a, address + 2 + (uint64_t)(int64_t)(int8_t)at[1]);
+        return;
+    }
+    size = opcode == 0xe8 || opcode == 0xe9 ? 1 : 2;
+    if (room < size + sizeof distance ||
+        !(size == 1 || (opcode == 0x0f && (at[1] & 0xf0) == 0x80) || /* jcc */
+          (opcode == 0xc7 && at[1] == 0xf8) ||                       /* xbegin */
+          (opcode == 0x8d && (at[1] & 0xc7) == 0x05)))               /* lea x(%rip) */
+        return;
+    memcpy(&distance, at + size, sizeof distance);
+    address += size + sizeof distance + (uint64_t)(int64_t)distance;
+    note_reached(a, address);
+    if (opcode == 0x8d)
+        VECTOR_ADD(&a->taken, struct taken, (uint32_t)address, UINT32_MAX, 0);
+}
+
+static void suspect_range(struct analysis *a, const struct code *c, uint32_t start, uint32_t end)
+{
+    for (uint32_t at = start; at < end; at++)
+        suspect(a, c->bytes + (at - c->start), c->end - at, at);
+}
+
+static int is_padding(const struct code *c, uint32_t start, uint32_t end)
+{
+    struct instruction i;
+
+    for (uint32_t at = start; at < end; at += i.length)
+        if (!decode(c->bytes + (at - c->start), end - at, &i) || !instruction_is_padding(&i))
+            return 0;
+    return 1;
+}
+
+/* From the end of one unit to the start of the next.  Code there runs on into that. */
+static void suspect_gaps(struct analysis *a, const struct code *c)
+{
+    struct unit *units = units_of(a);
+    uint32_t start = c->start;
+
+    for (size_t i = c->first_unit[0]; i < a->units.n && units[i].start < c->end; i++) {
+        if (!is_padding(c, start, units[i].start)) {
+            suspect_range(a, c, start, units[i].start);
+            units[i].reached = 1;
+        }
+        start = units[i].end;
+    }
+    if (start < c->end)
+        suspect_range(a, c, start, c->end);
+}
+
+/* ---- jump tables ------------------------------------------------------------------------------ */
+
+static void follow_table(struct analysis *a, uint32_t table, uint32_t base, uint64_t *budget)
+{
+    const uint8_t *at;
+    uint64_t target;
+    int32_t offset;
+
+    for (uint64_t address = table; (at = object_at(&a->object, address, 4)); address += 4) {
+        memcpy(&offset, at, sizeof offset);
+        target = base + (uint64_t)(int64_t)offset;
+        if (!code_at(a, target) || !*budget)
+            return;
+        --*budget;
+        note_reached(a, target);
+    }
+}
+
+/* With each table that the unit addresses, from this base. */
+static void follow_from(struct analysis *a, const struct taken *first, const struct taken *end,
+                        uint32_t base, uint64_t *budget)
+{
+    for (const struct taken *t = first; t < end && *budget; t++) {
+        --*budget;
+        if (!t->is_label)
+            follow_table(a, t->target, base, budget);
+    }
+}
+
+/* Those from `first` to `end` are of one unit. */
+static void follow_unit(struct analysis *a, const struct taken *first, const struct taken *end,
+                        uint64_t *budget)
+{
+    for (const struct taken *t = first; t < end && *budget; t++) {
+        if (t->is_label)
+            follow_from(a, first, end, t->target, budget);
+        else
+            follow_table(a, t->target, t->target, budget);
+    }
+}
+
+/* 0, or -1: there was more than a file of this size can need. */
+static int follow_tables(struct analysis *a)
+{
+    uint64_t budget = 4 * (uint64_t)a->object.size;
+    const struct taken *first = a->taken.at, *end, *last = first + a->taken.n;
+
+    for (; first < last && budget; first = end) { /* sorted by unit */
+        for (end = first; end < last && end->unit == first->unit;)
+            end++;
+        follow_unit(a, first, end, &budget);
+    }
+    return budget ? 0 : -1;
+}
+
+/* ---- code that stays -------------------------------------------------------------------------- */
+
+static void reach_from(struct analysis *a, const struct unit *u)
+{
+    const struct code *c = code_at(a, u->start);
+    struct instruction i;
+
+    if (!unit_is_decoded(u))
+        suspect_range(a, c, u->start, u->end);
+    for (uint32_t at = u->start; at < u->end; at += i.length) {
+        const uint8_t *code = c->bytes + (at - c->start);
+
+        if (!decode(code, u->end - at, &i))
+            i.length = 1;
+        else if (flow_is_relative(instruction_flow(&i)))
+            note_reached(a, branch_target(code, at, &i));
+    }
+}
+
+static void reach_from_home(struct analysis *a)
+{
+    struct unit *units = units_of(a);
+    const struct pointer *pointers = a->object.pointers.at;
+    const uint32_t *labels = a->object.labels.at;
+
+    for (size_t i = 0; i < a->object.pointers.n; i++)
+        note_reached(a, pointers[i].target);
+    for (size_t i = 0; i < a->object.labels.n; i++)
+        note_entered(a, labels[i]);
+    for (size_t i = 0; i < a->n_code; i++)
+        suspect_gaps(a, &a->code[i]);
+    for (size_t i = 0; i < a->units.n; i++) {
+        if (!units[i].reason)
+            continue;
+        reach_from(a, &units[i]);
+        if (i + 1 < a->units.n && (units[i].falls || !unit_is_decoded(&units[i])))
+            units[i + 1].reached = 1;
+    }
+}
+
+/* ---- heads -------------------------------------------------------------------------------------- */
+
+/* 1 when a call that a jump would cover returns to a covered byte. */
+static int returns_into(const struct analysis *a, const struct unit *u, uint32_t head)
+{
+    struct instruction i;
+    enum flow flow;
+
+    for (uint32_t at = head; at < head + SIDECAR_HEAD_SIZE; at += i.length) {
+        if (!decode(unit_code(a, u, at), u->end - at, &i))
+            return 1; /* cannot be: it is decoded */
+        flow = instruction_flow(&i);
+        if ((flow == FLOW_CALL || flow == FLOW_CALL_INDIRECT) &&
+            at + i.length < head + SIDECAR_HEAD_SIZE)
+            return 1;
+    }
+    return 0;
+}
+
+static int has_head(const struct analysis *a, const struct unit *u)
+{
+    uint32_t head = head_of(a, u);
+
+    if (u->end - head < SIDECAR_HEAD_SIZE)
+        return 0;
+    for (uint32_t at = head + 1; at < head + SIDECAR_HEAD_SIZE; at++)
+        if (is_entered(a, at))
+            return 0;
+    return !returns_into(a, u, head);
+}
+
+/* Of an object at a fixed address, or with other pointers that are not known, nothing
+ * moves: there all are reached, and none is written over. */
+void reach_units(struct analysis *a)
+{
+    struct unit *units = units_of(a);
+    int all = a->object.flags != 0, known = !all;
+
+    if (!all) {
+        reach_from_home(a);
+        known = follow_tables(a) == 0;
+    }
+    for (size_t i = 0; i < a->units.n; i++) {
+        struct unit *u = &units[i];
+
+        u->reached = (uint8_t)(!u->reason && (all || u->reached));
+        u->head = (uint8_t)(known && u->reached && has_head(a, u));
+    }
+}
