@@ -13,6 +13,8 @@ what is built of it and how it is run:
   needs: 2.35              the glibc below which it cannot be compared; why is said there
   run: [program=PATH] [NAME=VALUE…] [direct OPTION…]
 
+A file of Rust is one program, and needs no "build".
+
 $D is the folder of all that, and $ORIGIN stays as it is.  The interpreter of each program
 is a link that leads to the host loader or to mvld: so both run the same file, and every
 path that is printed is the same.  Each run is done through that link as PT_INTERP;
@@ -24,6 +26,7 @@ standard output, standard error (addresses apart) and exit status must be equal.
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -41,11 +44,22 @@ def directives(source):
             found[match[1]].append(match[2].strip())
         if line == " */":
             break
-    support.check(found["build"] and found["run"], f"{source}: nothing to build or to run")
+    support.check((found["build"] or source.suffix == ".rs") and found["run"], f"{source}: nothing to build or to run")
     return found
 
 
+def build_rust(folder, source):
+    if not shutil.which("rustc"):
+        support.skip("rustc is missing")
+    done = subprocess.run(["rustc", "-O", "-o", folder / "program", source,
+                           f"-Clink-arg=-Wl,--dynamic-linker={folder}/ld.so"], cwd=folder,
+                          capture_output=True, text=True, timeout=100)
+    support.check(done.returncode == 0, done.stderr)
+
+
 def build(folder, source, lines):
+    if source.suffix == ".rs":
+        return build_rust(folder, source)
     compiler = "g++" if source.suffix == ".cc" else support.CC
     for line in lines:
         name, *flags = line.replace("$D", str(folder)).split()
@@ -96,6 +110,13 @@ class Bench:
     def __init__(self, folder):
         self.folder, self.link = folder, folder / "ld.so"
 
+    def configure(self, passes):
+        """The environment that gives a program this pipeline."""
+        config = self.folder / "mvld.conf"
+        config.write_text(f"[app]\nmatch = *\npasses = {', '.join(passes)}\n")
+        return {"MVLD_CONFIG": str(config),
+                "MVLD_PASS_PATH": ":".join(str(p.parent) for p in passes_built())}
+
     def run(self, loader, line, passes):
         program, environment, direct, options = parse_run(self.folder, line)
         self.link.unlink(missing_ok=True)
@@ -103,10 +124,7 @@ class Bench:
         environment = {"PATH": "/usr/bin:/bin", "LC_ALL": "C",
                        "LD_LIBRARY_PATH": str(self.folder), **environment}
         if passes:
-            config = self.folder / "mvld.conf"
-            config.write_text(f"[app]\nmatch = *\npasses = {', '.join(passes)}\n")
-            environment["MVLD_CONFIG"] = str(config)
-            environment["MVLD_PASS_PATH"] = ":".join(str(p.parent) for p in passes_built())
+            environment = {**self.configure(passes), **environment}
         path = str(self.folder / program)
         command = [str(self.link), *options, path] if direct else [path]
         try:
@@ -127,15 +145,15 @@ class Bench:
                       f"does not run under mvld with {passes}:\n{said}")
 
 
-def main():
-    source = Path(sys.argv[1]).resolve()
-    support.need(support.LOADER)
+def compare(source, bench_of=Bench, pipelines=None):
+    """Builds and runs one file.  `pipelines` are tried in the place of those that it names."""
     found = directives(source)
     for version in found["needs"]:
         if support.GLIBC < tuple(map(int, version.split("."))):
             support.skip(f"{source.stem} needs glibc {version}")
-    wanted = " ".join(found["passes"]).split() or ["none", *(p.stem for p in passes_built())]
-    pipelines = [[] if name == "none" else [name] for name in wanted]
+    if pipelines is None:
+        wanted = " ".join(found["passes"]).split() or ["none", *(p.stem for p in passes_built())]
+        pipelines = [[] if name == "none" else [name] for name in wanted]
     runs = found["run"]
     if not any("direct" in line for line in runs):
         runs.append(f"{runs[0]} direct")
@@ -146,7 +164,7 @@ def main():
             (folder / name).parent.mkdir(exist_ok=True)
             (folder / name).write_text(text)
         build(folder, source, found["build"])
-        bench = Bench(folder)
+        bench = bench_of(folder)
         for passes in pipelines:
             bench.check_in_place(runs[0], passes)
         for line in runs:
@@ -158,6 +176,11 @@ def main():
                     different += 1
                     print(f"=== under mvld with {', '.join(passes) or 'no pass'}:\n{got}")
     support.check(not different, f"{different} runs differ from those under the host loader")
+
+
+def main():
+    support.need(support.LOADER)
+    compare(Path(sys.argv[1]).resolve())
 
 
 if __name__ == "__main__":

@@ -212,4 +212,5 @@ def main():
         globals()[sys.argv[1]](Program(folder))
 
 
-main()
+if __name__ == "__main__":
+    main()
