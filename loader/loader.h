@@ -197,10 +197,12 @@ struct loader {
 
     uint64_t at[STAGES]; /* nanoseconds, under MVLD_DEBUG=statistics */
 
-    /* Most programs need no more, and only the page of this struct is touched by all. */
-    _Alignas(16) char first_memory[1024]; /* of `heap` */
-    _Alignas(16) char plan_memory[6144];
     char refusal[512]; /* why there is no pipeline */
+    /* Most programs need no more, and each is touched only as far as it is used: a program
+     * without a pipeline comes by with the first page of this struct. */
+    _Alignas(16) char first_memory[8192]; /* of `heap` */
+    _Alignas(16) char plan_memory[6144];
+    _Alignas(16) char image_memory[32768]; /* of the image's heap */
 };
 
 /* entry.S */

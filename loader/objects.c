@@ -177,7 +177,8 @@ void objects_start(struct loader *l)
         say_object(l, "object", l->maps.known[i]);
     if (!l->pipeline && !rimf_log_enabled(&l->log, MVLD_LOG_IMAGE | MVLD_LOG_VERIFY))
         return;
-    if (rimf_image_create(l->sys, &l->log, &l->image)) {
+    if (rimf_image_create_in(l->sys, &l->log, l->image_memory, sizeof l->image_memory,
+                             &l->image)) {
         l->image = NULL;
         rimf_log(&l->log, MVLD_LOG_WARNING, "image: no memory; no pass runs");
         return;

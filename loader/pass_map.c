@@ -8,7 +8,7 @@
  * flag is missing.
  *
  *     read   header and program headers are read, not mapped, and judged
- *     map    one reservation of the whole span, then each PT_LOAD over it
+ *     map    one mapping of the whole span, then each PT_LOAD over it
  *     link   PT_DYNAMIC: symbols, RELATIVE and RELR, RELRO (pass_map_link.c)
  *     check  the declarations (pass_map_check.c)
  *
@@ -163,20 +163,40 @@ static int judge_headers(struct mapping *m)
 
 /* ---- mapping ------------------------------------------------------------------- */
 
+/* The first PT_LOAD, when the others cover the rest of the span without a hole: then the
+ * span is mapped as that segment, one call less at each start of each program. */
+static const Elf64_Phdr *first_of_closed(const struct mapping *m)
+{
+    const struct pass_object *o = m->out;
+    const Elf64_Phdr *first = m->phdr;
+
+    for (size_t i = 1; i < o->n_segments; i++)
+        if (rimf_page_down(o->segments[i].start) != rimf_page_up(o->segments[i - 1].end))
+            return NULL;
+    while (first->p_type != PT_LOAD || !first->p_memsz)
+        first++;
+    return first->p_flags & PF_W || m->align > RIMF_PAGE ? NULL : first;
+}
+
 /* Maps the whole span at once, so that nothing else comes in between; linked
  * address 0 gets the alignment that was asked for. */
-static int reserve(struct mapping *m)
+static int reserve(struct mapping *m, int fd)
 {
     struct pass_object *o = m->out;
+    const Elf64_Phdr *as = m->as = first_of_closed(m);
     uint64_t first = rimf_page_down(o->segments[0].start);
     uint64_t length = rimf_page_up(o->segments[o->n_segments - 1].end) - first;
     uint64_t slack = m->align > RIMF_PAGE ? m->align : 0;
 
     if (length > SPAN_MAX)
         return REFUSE(m, "it spans more than %lu MiB", SPAN_MAX >> 20);
-    long at = sys_mmap(m->sys, 0, length + slack, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    long at = as ? sys_mmap(m->sys, 0, length, (int)o->segments[0].prot, MAP_PRIVATE, fd,
+                            rimf_page_down(as->p_offset))
+                 : sys_mmap(m->sys, 0, length + slack, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+                            0);
     if (sys_failed(at))
-        return refuse_at(m->why, BY_KERNEL, m->path, 0, "there is no memory to map it");
+        return refuse_at(m->why, BY_KERNEL, m->path, 0, "the kernel does not map it (error %ld)",
+                         -at);
     uint64_t base = (uint64_t)at - first;
     if (slack)
         base = (base + slack - 1) & ~(slack - 1);
@@ -201,7 +221,7 @@ static int map_segment(struct mapping *m, int fd, const Elf64_Phdr *p, struct mv
     /* Data is relocated at once: rather filled now than by two faults a page. */
     if ((s->prot & PROT_WRITE) && p->p_filesz <= POPULATE_MAX)
         flags |= MAP_POPULATE;
-    if (p->p_filesz)
+    if (p->p_filesz && p != m->as)
         at = sys_mmap(m->sys, start, file_end - start, (int)s->prot, flags, fd,
                       rimf_page_down(p->p_offset));
     if (!sys_failed(at) && p->p_memsz > p->p_filesz) {
@@ -253,7 +273,7 @@ int pass_map(const struct rimf_sys *sys, int fd, const char *path, const char *n
     if (!error)
         error = judge_headers(&m);
     if (!error)
-        error = reserve(&m);
+        error = reserve(&m, fd);
     if (error)
         return error;
     error = load(&m, fd, name);

@@ -29,6 +29,7 @@ struct mapping {
     const Elf64_Phdr *phdr; /* in headers */
     size_t n;
     uint64_t align;
+    const Elf64_Phdr *as; /* the segment as which the span was mapped, or NULL */
     const Elf64_Phdr *dynamic, *relro;
 };
 

@@ -234,10 +234,17 @@ int rimf_image_update(struct mvld_image *image, const struct rimf_source *source
 int rimf_image_create(const struct rimf_sys *sys, const struct rimf_log *log,
                       struct mvld_image **out)
 {
+    return rimf_image_create_in(sys, log, NULL, 0, out);
+}
+
+int rimf_image_create_in(const struct rimf_sys *sys, const struct rimf_log *log, void *memory,
+                         size_t size, struct mvld_image **out)
+{
     struct rimf_heap heap;
     struct mvld_image *image;
 
     rimf_heap_init(&heap, sys); /* nobody else knows it: no need to enter */
+    rimf_heap_seed(&heap, memory, size);
     image = rimf_heap_take(&heap, sizeof *image);
     if (!image)
         return -ENOMEM;

@@ -278,7 +278,7 @@ static void survives_failing_calls(void)
             break;
     }
     w->fail_at = 0;
-    CHECK(refused >= 6, "%u", refused);
+    CHECK(refused >= 5, "%u", refused);
 }
 
 /* The same with the packed form of relocations. */
