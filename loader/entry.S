@@ -6,6 +6,7 @@
  *   loader_hook_entry   from the host loader, in place of _dl_debug_state
  *   loader_mmap_sites   from the host loader, in place of an mmap system call
  *   loader_init_thunks  from the host loader, in place of an object's DT_INIT
+ *   loader_answers_entry  from a stub in front of a function of the C library
  *
  * Each keeps the registers that its caller expects to keep, and the frames are
  * described, so that a debugger stopped in a pass sees who called.
@@ -185,6 +186,31 @@ loader_no_init:
     ret
     .cfi_endproc
     .size loader_no_init, .-loader_no_init
+
+/* A stub (answers.c) calls this before its function runs: the first argument is exchanged,
+ * everything else that may hold an argument is kept. */
+    .globl loader_answers_entry
+    .hidden loader_answers_entry
+    .type loader_answers_entry, @function
+    .p2align 4
+loader_answers_entry:
+    .cfi_startproc
+    endbr64
+    .irp reg, %rax, %rcx, %rdx, %rsi, %r8, %r9, %r10, %r11
+    pushq \reg
+    .cfi_adjust_cfa_offset 8
+    .endr
+    movq %rdi, %rsi
+    leaq loader_state(%rip), %rdi
+    call loader_answer
+    movq %rax, %rdi
+    .irp reg, %r11, %r10, %r9, %r8, %rsi, %rdx, %rcx, %rax
+    popq \reg
+    .cfi_adjust_cfa_offset -8
+    .endr
+    ret
+    .cfi_endproc
+    .size loader_answers_entry, .-loader_answers_entry
 
 /* How one mvld knows another, so as never to take it for the host loader. */
     .section .note.mvld.stage0, "a", @note

@@ -19,6 +19,7 @@
  *   frozen.c    code that the passes changed in an earlier process
  *   init.c      control before the constructors of a dlopen
  *   caches.c    the folders of the user for these
+ *   answers.c   which object an address in a copy of code belongs to
  *   analysis.c  where analyses of objects lie, and who forbids to use them
  *   objects.c   the link map, the image and the pipeline at an event
  */
@@ -161,6 +162,23 @@ struct init_hook {
     size_t pending;    /* slots in use */
 };
 
+/* ---- answers.c --------------------------------------------------------------- */
+
+#define ANSWERS 2
+#define ANSWER_STUB 64 /* bytes */
+
+struct answer { /* a function whose first argument is an address */
+    uintptr_t at;
+    size_t size;
+};
+
+struct answers {
+    uintptr_t stubs; /* 0: not prepared, and `why` may say why */
+    const char *why;
+    struct answer functions[ANSWERS];
+    int installed;
+};
+
 /* ---- all of it ----------------------------------------------------------------- */
 
 enum { STAGE_START, STAGE_PLANNED, STAGE_MAPPED, STAGE_PATCHED, STAGE_HOOK, STAGE_RUN, STAGES };
@@ -193,6 +211,7 @@ struct loader {
     struct maps maps;
     struct main_object main;
     struct init_hook init;
+    struct answers answers;
     uintptr_t vdso_bias;
 
     uint64_t at[STAGES]; /* nanoseconds, under MVLD_DEBUG=statistics */
@@ -211,6 +230,7 @@ void loader_entry(void) RIMF_HIDDEN;      /* ELF entry point */
 void loader_hook_entry(void) RIMF_HIDDEN; /* stands in for _dl_debug_state */
 void loader_no_init(void) RIMF_HIDDEN;    /* endbr64; ret */
 void loader_init_common(void) RIMF_HIDDEN;
+void loader_answers_entry(void) RIMF_HIDDEN;
 extern const uint8_t loader_mmap_sites[] RIMF_HIDDEN; /* MMAP_SITES entries */
 extern const uint8_t loader_init_thunks[] RIMF_HIDDEN; /* INIT_CHUNK entries */
 #define MMAP_SITE_SIZE 64
@@ -280,6 +300,14 @@ uintptr_t loader_init(struct loader *, size_t index) RIMF_HIDDEN;
 void objects_start(struct loader *);
 void objects_changed(struct loader *);
 void objects_relocated(struct loader *);
+
+/* answers.c */
+/* Proves everything that can be, and changes nothing.  0, or -ENOTSUP with a sentence
+ * (static) in *why. */
+int answers_prepare(struct loader *, const char **why);
+/* Of rimf_image_set_answers; the cookie is the loader. */
+int answers_install(void *loader, const char **why);
+uintptr_t loader_answer(const struct loader *, uintptr_t address) RIMF_HIDDEN;
 
 /* caches.c */
 uint32_t caches_user(const struct loader *);

@@ -9,6 +9,7 @@
  */
 #include "loader.h"
 
+#include "copies.h"
 #include "image.h"
 #include "pipeline.h"
 
@@ -164,6 +165,19 @@ static size_t compare(struct loader *l, struct link_map **batch)
     return n;
 }
 
+/* Code may run in copies only where the C library can be told of them.  Nothing of this is
+ * done when no library brings a region for copies. */
+static void prepare_answers(struct loader *l)
+{
+    struct mvld_symbol symbol;
+
+    if (rimf_api()->symbol_resolve(l->image, "concat_code", NULL, &symbol))
+        return;
+    if (answers_prepare(l, &l->answers.why))
+        rimf_log(&l->log, MVLD_LOG_FILES, "answers: not for copies of code: %s", l->answers.why);
+    rimf_image_set_answers(l->image, answers_install, l);
+}
+
 /* ---- from hook.c and init.c ----------------------------------------------------------- */
 
 /* Everything is relocated and no constructor has run. */
@@ -194,6 +208,7 @@ void objects_start(struct loader *l)
         if (method && rimf_image_set_patch_method(l->image, method))
             rimf_log(&l->log, MVLD_LOG_WARNING, "patch: method %s cannot be used here", method);
         analysis_start(l);
+        prepare_answers(l);
         frozen_run(l);
         pipeline_run_rest(l->pipeline, l->image);
         rimf_image_close_analyses(l->image);

@@ -105,6 +105,11 @@ void rimf_copies_forget(struct mvld_image *, const struct mvld_object *);
 void rimf_image_set_answers(struct mvld_image *, int (*answers)(void *cookie, const char **why),
                             void *cookie);
 
+/* This function runs at home, whoever calls it, because somebody wants to be asked first:
+ * its copy is a jump to it, and home gets none to the copy.  It has five bytes or more, and
+ * nothing leads into them.  One in the process; before copies are made. */
+void rimf_image_keep_home(struct mvld_image *, uintptr_t function);
+
 /* ---- behind rimf_api() ------------------------------------------------------------ */
 
 int rimf_region_set(struct mvld_image *, const struct mvld_region *);

@@ -16,6 +16,7 @@
 #include "copies.h"
 
 #include "base.h"
+#include "displace.h"
 #include "image_private.h"
 
 #include <errno.h>    /* numbers only */
@@ -221,6 +222,18 @@ static int correct(struct copying *c)
     return error ? error : copy_tables(c);
 }
 
+/* The copy of a function that must run at home (rimf_image_keep_home). */
+static int jump_home(struct copying *c)
+{
+    uintptr_t home = c->image->kept_home, at = home + (uintptr_t)c->distance;
+
+    if (home < c->copy->home || home - c->copy->home >= c->copy->code)
+        return 0;
+    return displace_jump((uint8_t *)at, at, home)
+               ? refuse(c, "it is farther than 2 GiB from the region")
+               : 0;
+}
+
 int copy_code(struct copying *c)
 {
     int error;
@@ -233,6 +246,8 @@ int copy_code(struct copying *c)
     }
     copy_bytes(c);
     error = correct(c);
+    if (!error)
+        error = jump_home(c);
     rimf_heap_release(&c->image->heap, c->tables);
     return error;
 }

@@ -93,7 +93,8 @@ static int add_units(struct entries *e)
         if (unit->reason != SIDECAR_PROVEN)
             continue;
         e->report->units++;
-        if (!(unit->flags & SIDECAR_REACHED))
+        if (!(unit->flags & SIDECAR_REACHED) ||
+            e->c->bias + unit->start == e->c->image->kept_home)
             continue;
         at = unit->flags & SIDECAR_HEAD ? head(e->c, unit) : 0;
         if (at)

@@ -20,6 +20,11 @@ void rimf_image_set_answers(struct mvld_image *image, int (*answers)(void *cooki
     image->answers_cookie = cookie;
 }
 
+void rimf_image_keep_home(struct mvld_image *image, uintptr_t function)
+{
+    image->kept_home = function;
+}
+
 /* ---- the region -------------------------------------------------------------------- */
 
 /* Memory that an object reserved and nobody may use: a segment without any rights. */

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Room for stubs behind its code, as in the library that brings the region of the copies.
+ */
+    .text
+    .globl answers_stubs /* so that the linker thinks that the library is needed */
+    .type answers_stubs, @function
+answers_stubs:
+    ret
+    .size answers_stubs, .-answers_stubs
+    .globl concat_code
+    .type concat_code, @object
+concat_code:
+    .skip 256, 0xcc
+    .size concat_code, .-concat_code
+    .section .note.GNU-stack, "", @progbits
