@@ -48,9 +48,9 @@ def grep(folder, arguments):
 def direct(folder, arguments):
     heading("Unmodified Debian programs, their calls between objects made direct")
     say("    The programs are copies whose interpreter is mvld; nothing on this machine changes.")
-    import direct_calls
+    import stock as unmodified
     startup = Path(os.environ["MVLD_BUILD"]) / "bench" / "startup"
-    return direct_calls.run(folder / "direct", startup, arguments.rounds)
+    return unmodified.run(folder / "direct", startup, arguments.rounds)
 
 
 def stock(_, arguments):

@@ -6,7 +6,8 @@
  *
  * Runs the commands in turn, ROUNDS times, and prints for each the median time
  * in microseconds from posix_spawn to the end of the process.  NAME=VALUE words
- * in front of a command are added to its environment, as with env(1).
+ * in front of a command are added to its environment, as with env(1).  What the commands
+ * print goes to /dev/null.
  */
 #include "measure.h"
 
@@ -17,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 extern char **environ;
 
@@ -42,14 +44,14 @@ static int parse(struct command *command, char **words)
     return 1;
 }
 
-static double run(const struct command *command)
+static double run(const struct command *command, const posix_spawn_file_actions_t *silent)
 {
     char **argv = command->argv;
     pid_t pid;
     int status;
 
     double start = now();
-    int error = posix_spawn(&pid, argv[0], NULL, NULL, argv, command->envp);
+    int error = posix_spawn(&pid, argv[0], silent, NULL, argv, command->envp);
     if (error || waitpid(pid, &status, 0) != pid || status != 0) {
         fprintf(stderr, "startup: %s: %s\n", argv[0], error ? strerror(error) : "it failed");
         exit(1);
@@ -62,6 +64,10 @@ int main(int argc, char **argv)
     int rounds = argc > 2 ? atoi(argv[1]) : 0;
     if (rounds < 1)
         return fprintf(stderr, "usage: startup ROUNDS COMMAND... [-- COMMAND...]\n"), 2;
+    posix_spawn_file_actions_t silent;
+    if (posix_spawn_file_actions_init(&silent) ||
+        posix_spawn_file_actions_addopen(&silent, STDOUT_FILENO, "/dev/null", O_WRONLY, 0))
+        return 1;
     char ***words = calloc((size_t)argc, sizeof *words);
     struct command *commands = calloc((size_t)argc, sizeof *commands);
     double *times = calloc((size_t)argc * (size_t)rounds, sizeof *times);
@@ -80,7 +86,7 @@ int main(int argc, char **argv)
             return 1;
     for (int r = 0; r < rounds; r++)
         for (size_t i = 0; i < n; i++)
-            times[i * (size_t)rounds + (size_t)r] = run(&commands[i]);
+            times[i * (size_t)rounds + (size_t)r] = run(&commands[i], &silent);
     for (size_t i = 0; i < n; i++)
         printf("%.1f\n", median(times + i * (size_t)rounds, (size_t)rounds));
     return 0;

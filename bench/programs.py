@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: MIT
+"""Stock programs, what they are given to do, and the ways in which they run: under the host
+loader, and under mvld with passes over code, in each process or frozen.
+
+The programs are copies; nothing of the machine is changed.  A way that does not do what its
+name says (an image that is not thawed, code that is not copied) is left out, with the reason.
+"""
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "tests")]
+import support  # noqa: E402
+from report import progress, say  # noqa: E402
+
+MVLD = support.BUILD / "tools" / "mvld"
+PASS_FOLDERS = [support.BUILD / "passes" / name for name in ("direct-calls", "concat", "concat/lib")]
+HOST = "host loader"
+# way -> (passes, frozen)
+WAYS = {"direct-calls": ("direct-calls", False), "direct-calls, frozen": ("direct-calls", True),
+        "concat": ("direct-calls, concat", False), "concat, frozen": ("direct-calls, concat", True)}
+# What the log says when each part was done; `files,passes` asks for it.
+SAID = {"direct-calls": r"\d+ objects, \d+ of \d+ sites made direct",
+        "concat": r"concat: [1-9]\d* objects, [1-9]\d* functions",
+        "frozen": r"thawed, the code of [1-9]"}
+
+PYTHON = """
+import re
+class A:
+    def __init__(self, x): self.x = x
+    def get(self): return self.x
+total = 0
+for i in range({n}):
+    a = A(i)
+    total += a.get() + len(str(i)) + len([i, i]) + hash((i, 'k'))
+d = dict.fromkeys(range({n} // 4), 1.5)
+print(total, sum(d.values()), len(re.findall('[0-9]+7', ' '.join(map(str, range({n} // 4))))))
+"""
+SQL = ("create table t(a, b text); with recursive c(x) as (select 1 union all select x + 1 from c "
+       "where x < {n}) insert into t select x, printf('%08d', x * 7) from c; "
+       "create index i on t(b); select count(*), sum(length(b)), max(a) from t "
+       "where b like '%7%'; select substr(b, 1, 6) k, count(*) from t group by k order by 2 limit 3;")
+BASH = "s=0; for ((i = 0; i < {n}; i++)); do x=${{i/1/2}}; s=$((s + ${{#x}})); done; echo $s"
+PERL = ("my %h; for my $i (1..{n}) {{ my $k = 'k' . ($i % 999); $h{{$k}} .= 'x'; $h{{$k}} =~ s/x$/y/; }} "
+        "print length(join ',', map {{ $h{{$_}} }} sort keys %h), qq(\\n);")
+
+
+def python(n):
+    return ["-S", "-s", "-c", PYTHON.format(n=n)]
+
+
+# program -> (arguments for n, n for the clock, n for callgrind)
+PROGRAMS = {
+    "python3": (python, 400_000, 4000),
+    "python3-shared": (python, 400_000, 4000),
+    "sqlite3": (lambda n: [":memory:", SQL.format(n=n)], 300_000, 4000),
+    "bash": (lambda n: ["-c", BASH.format(n=n)], 60_000, 2000),
+    "perl": (lambda n: ["-e", PERL.format(n=n)], 500_000, 5000),
+    "git": (lambda n: ["-C", str(HERE.parent), "--no-pager", "log", "--stat", "--format=%h",
+                       f"-{n}"], 200, 4),
+}
+# A start that ends at once.
+STARTS = {"true": [], "bash": ["-c", ":"], "python3": ["-S", "-s", "-c", ""],
+          "python3-shared": ["-S", "-s", "-c", ""], "redis-server": ["--version"],
+          "clang": ["-fsyntax-only", "-x", "c", "/dev/null"]}
+# Debian's python3 has the interpreter in an executable at a fixed address.  As others have it,
+# and whoever embeds Python: in a library.
+EMBEDDED = """int Py_BytesMain(int argc, char **argv);
+int main(int argc, char **argv) { return Py_BytesMain(argc, argv); }
+"""
+
+
+def embedded_python(output):
+    """Makes `output`, a python3 whose interpreter is a library.  False: there is no such library."""
+    libraries = sorted(Path("/usr/lib/x86_64-linux-gnu").glob("libpython3.*.so.1.0"))
+    if not libraries:
+        return False
+    subprocess.run([support.CC, "-O2", "-x", "c", "-", "-x", "none", "-o", output, libraries[-1]],
+                   input=EMBEDDED, text=True, check=True, timeout=60)
+    return True
+
+
+def find(name, folder):
+    """The program's file, or None."""
+    if name == "python3-shared":
+        made = folder / name
+        return made if made.exists() or embedded_python(made) else None
+    found = shutil.which(name, path="/usr/bin:/bin:/usr/sbin:/sbin")
+    if found and name == "git" and not (HERE.parent / ".git").exists():
+        return None
+    return Path(found) if found else None
+
+
+class Programs:
+    """Copies of the programs in `folder`, analysed, for `ways` (default: all)."""
+
+    def __init__(self, folder, names, ways=WAYS, more=()):
+        self.folder, self.wanted, self.more = folder, list(ways), list(more)
+        for part in ("plain", "changed", "analysis", "made"):
+            (folder / part).mkdir(exist_ok=True)
+        for way, (passes, _) in WAYS.items():
+            self.file(way, "conf").write_text(f"[app]\nmatch = *\npasses = {passes}\n")
+            cache = self.file(way, "cache") / "mvld"
+            cache.mkdir(parents=True, exist_ok=True)
+            if not (cache / "analysis").exists():
+                os.symlink(folder / "analysis", cache / "analysis")
+        self.possible = {}  # name -> ways
+        for name in names:
+            original = find(name, folder / "made")
+            if original is None:
+                say(f"    {name} is left out: it is not there, or has nothing to work on")
+            else:
+                self.prepare(name, original)
+
+    def file(self, way, kind):
+        return self.folder / (way.replace(", ", "-") + "." + kind)
+
+    def prepare(self, name, original):
+        progress(f"copying and analysing {original}")
+        shutil.copy(original, self.folder / "plain" / name)
+        copy = self.folder / "changed" / name
+        shutil.copy(original, copy)
+        self.tool(MVLD, "set-interp", "--loader", support.LOADER, copy)
+        self.tool(MVLD, "analyze", "--output", self.folder / "analysis", "--program", copy)
+        for path in self.more:
+            self.tool(MVLD, "analyze", "--output", self.folder / "analysis", path)
+        self.possible[name] = [HOST]
+        for way in self.wanted:
+            why = self.impossible(name, way)
+            if why:
+                say(f"    {name}: not measured: {way}: {why}")
+            else:
+                self.possible[name].append(way)
+
+    def tool(self, *command):
+        done = subprocess.run([str(w) for w in command], env=support.clean_environment(),
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                              timeout=300)
+        support.check(done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}")
+
+    def impossible(self, name, way):
+        """Why the program cannot run in this way, or None."""
+        passes, frozen = WAYS[way]
+        command = self.command(name, way, STARTS.get(name, ["--version"]))
+        for part in passes.split(", "):
+            if not any((folder / f"{part}.so").exists() for folder in PASS_FOLDERS):
+                return f"{part} is not built"
+        if frozen:
+            done = self.quick(command, way, MVLD_FREEZE="1")
+            if done.returncode:
+                return (done.stderr.strip().splitlines() or ["no image"])[-1]
+        log = self.quick(command, way, MVLD_DEBUG="files,passes,statistics").stderr
+        for part in ["frozen"] if frozen else passes.split(", "):
+            if not re.search(SAID[part], log):
+                return f"{part}: nothing is done; MVLD_DEBUG=passes tells why"
+        return None
+
+    def quick(self, command, way, **more):
+        return subprocess.run(command, env=self.environment(way, **more), stdin=subprocess.DEVNULL,
+                              capture_output=True, text=True, errors="replace", timeout=300)
+
+    def ways(self, name):
+        return self.possible[name]
+
+    def jobs(self, name, arguments, **more):
+        """{way: (command, environment)}."""
+        return {way: (self.command(name, way, arguments), self.environment(way, **more))
+                for way in self.ways(name)}
+
+    def environment(self, way, **more):
+        if way != HOST:
+            more = {"MVLD_CONFIG": self.file(way, "conf"), "XDG_CACHE_HOME": self.file(way, "cache"),
+                    "MVLD_PASS_PATH": ":".join(map(str, PASS_FOLDERS)), **more}
+        return support.clean_environment(PYTHONHASHSEED="0", **more)
+
+    def command(self, name, way, arguments):
+        return [str(self.folder / ("plain" if way == HOST else "changed") / name), *arguments]

@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: MIT
+"""stock.py STARTUP [--instructions] [--rounds N] [PROGRAM...]: stock programs under the host
+loader, with direct-calls, and with direct-calls and concat; in the process, and frozen.
+
+User time, medians of interleaved runs; for openssl the throughput of 16-byte messages.  Then what
+an exec of short programs costs, by STARTUP, and what ten processes have in memory.  With
+--instructions callgrind counts instead of the clock, which a busy machine does not disturb (and
+under which concat copies nothing, so it is left out).
+The demo shows the shorter half of it (run).
+"""
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "tests")]
+import support  # noqa: E402
+from programs import HOST, PROGRAMS, STARTS, WAYS, Programs  # noqa: E402
+from report import interleaved, progress, say, table  # noqa: E402
+
+ROUNDS = 11
+DIRECT = ("direct-calls", "direct-calls, frozen")
+REDIS = ["--port", "0", "--save", "", "--appendonly", "no", "--unixsocket"]
+REQUESTS = ["-n", "150000", "-c", "8", "-P", "16", "-q", "-t", "set,get,incr,lpush,zadd"]
+# Processes that wait, and how the last line reads that they say before.
+WAITING = {"bash": (["-c", "echo; read"], ""),
+           "python3": (["-S", "-s", "-c", "print(flush=True); input()"], ""),
+           "python3-shared": (["-S", "-s", "-c", "print(flush=True); input()"], ""),
+           "redis-server": ([*REDIS, "socket"], "eady to accept")}
+
+
+def finished(process):
+    """ru_utime in ms of a child that ends well."""
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    support.check(process.returncode == 0, f"{process.args[0]}: status {process.returncode}")
+    return usage.ru_utime * 1000
+
+
+def user_time(job):
+    command, env = job
+    return finished(subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL,
+                                     stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+
+
+def server_time(job):
+    """User time of redis-server, start and end included, for the requests of redis-benchmark."""
+    command, env = job
+    with support.scratch_folder() as folder:
+        socket = folder / "socket"
+        server = subprocess.Popen([*command, str(socket)], env=env, cwd=folder,
+                                  stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        try:
+            for _ in range(200):
+                if socket.exists():
+                    break
+                time.sleep(0.02)
+            for client in (["redis-benchmark", "-s", str(socket), *REQUESTS],
+                           ["redis-cli", "-s", str(socket), "shutdown", "nosave"]):
+                subprocess.run(client, check=True, stdout=subprocess.DEVNULL, timeout=120)
+        except BaseException:
+            server.kill()
+            server.wait()
+            raise
+        return finished(server)
+
+
+def throughput(job):
+    command, env = job
+    text = subprocess.run(command, env=env, capture_output=True, text=True, timeout=60).stdout
+    return float(re.search(r"^\S+ +([0-9.]+)k *$", text, re.M).group(1))
+
+
+def instructions(job):
+    command, env = job
+    done = subprocess.run(["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null",
+                           *command], env=env, stdin=subprocess.DEVNULL, capture_output=True,
+                          text=True, timeout=600)
+    found = re.search(r"Collected : (\d+)", done.stderr)
+    support.check(done.returncode == 0 and found, done.stderr[-2000:])
+    return int(found.group(1)) / 1e6
+
+
+def show(name, unit, values):
+    first = values[HOST]
+    for way, value in values.items():
+        print(f"result: {name}, {way} | {value:.2f} | {unit} | {100 * (value / first - 1):+.1f} %",
+              flush=True)
+
+
+def clock(programs, rounds):
+    for name, (arguments, n, _) in PROGRAMS.items():
+        if name in programs.possible:
+            progress(name)
+            show(name, "ms", interleaved(programs.jobs(name, arguments(n)), rounds, user_time))
+    if "redis-server" in programs.possible and shutil.which("redis-benchmark"):
+        progress("redis-server")
+        show("redis-server", "ms",
+             interleaved(programs.jobs("redis-server", [*REDIS]), rounds, server_time))
+    for cipher in ("sha256", "aes-128-ctr"):
+        if "openssl" in programs.possible:
+            progress("openssl " + cipher)
+            speed = ["speed", "-seconds", "1", "-bytes", "16", "-evp", cipher]
+            show("openssl " + cipher, "KB/s",
+                 interleaved(programs.jobs("openssl", speed), (rounds + 1) // 2, throughput))
+
+
+def counted(programs):
+    for name, (arguments, _, n) in PROGRAMS.items():
+        if name not in programs.possible:
+            continue
+        progress(name)
+        values = {}
+        for way in programs.ways(name):
+            env, sizes = programs.environment(way), (n, 2 * n)
+            one, two = (instructions((programs.command(name, way, arguments(m)), env))
+                        for m in sizes)
+            values[way] = two - one  # start-up is in both
+        show(name, "million instructions", values)
+
+
+def exec_times(programs, name, startup, rounds):
+    """{way: µs} of an exec of the program to its end."""
+    words = []
+    for way in programs.ways(name):
+        env = programs.environment(way)
+        words += [f"{k}={v}" for k, v in env.items() if k.startswith(("MVLD", "XDG_CACHE"))]
+        words += [*programs.command(name, way, STARTS[name]), "--"]
+    done = subprocess.run([str(startup), str(rounds), *words[:-1]], timeout=600, text=True,
+                          env=support.clean_environment(), stdout=subprocess.PIPE)
+    support.check(done.returncode == 0, "startup: see above")
+    return dict(zip(programs.ways(name), map(float, done.stdout.split())))
+
+
+def memory(job, last_line, folder, n=10):
+    """KB that n processes, each waiting after it said its last line, have together."""
+    command, env = job
+    running = [subprocess.Popen(command, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                cwd=folder, text=True) for _ in range(n)]
+    try:
+        for process in running:
+            for line in process.stdout:
+                if last_line in line:
+                    break
+            else:
+                support.check(False, f"{command[0]} ended before it waited")
+        rollups = [Path(f"/proc/{process.pid}/smaps_rollup").read_text() for process in running]
+    finally:
+        for process in running:
+            process.kill()
+            process.communicate()
+    return sum(int(re.search(r"^Pss: +([0-9]+) kB", text, re.M).group(1)) for text in rollups)
+
+
+def starts(programs, startup, rounds):
+    for name in STARTS:
+        if name in programs.possible:
+            progress("exec of " + name)
+            show("exec of " + name, "µs", exec_times(programs, name, startup, rounds))
+    for name, (arguments, last_line) in WAITING.items():
+        if name in programs.possible:
+            show("ten processes of " + name, "KB",
+                 {way: memory(job, last_line, programs.folder)
+                  for way, job in programs.jobs(name, arguments).items()})
+
+
+# ---- for the demo -----------------------------------------------------------------
+
+def what_was_done(programs, name, arguments):
+    """(sites made direct, of how many, pages made private) by the pass in the process; every
+    way prints the same."""
+    jobs = programs.jobs(name, arguments)
+    said = {way: subprocess.run(command, env=env, capture_output=True, timeout=120)
+            for way, (command, env) in jobs.items()}
+    first = said[HOST]
+    same = all((s.returncode, s.stdout, s.stderr) == (0, first.stdout, first.stderr)
+               for s in said.values())
+    command, env = jobs["direct-calls"]
+    log = subprocess.run(command, env={**env, "MVLD_DEBUG": "passes"}, text=True,
+                         capture_output=True, timeout=120).stderr
+    found = re.search(r": \d+ objects, (\d+) of (\d+) sites made direct, (\d+) pages", log)
+    return same, *map(int, found.groups())
+
+
+def run(folder, startup, rounds):
+    """Rows of (what, result, ok) for the demo's table; None: a figure."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    programs = Programs(folder, [*PROGRAMS, "true"], DIRECT)
+    rows, lines, equal = [], [], []
+    for name in (n for n in PROGRAMS if "direct-calls" in programs.possible.get(n, ())):
+        arguments, n, _ = PROGRAMS[name]
+        progress(f"{name}: comparing, then {rounds} rounds by the clock")
+        same, made, sites, pages = what_was_done(programs, name, arguments(n))
+        equal.append(same)
+        found = interleaved(programs.jobs(name, arguments(n)), rounds, user_time)
+        change = [f"{100 * (found[way] / found[HOST] - 1):+.1f} %" if way in found else "-"
+                  for way in DIRECT]
+        lines.append((name, f"{made} of {sites}", f"{pages * 4} KB", *change))
+        rows.append((f"direct calls, user time of {name}, in each process, frozen",
+                     ", ".join(change), None))
+    table(lines, ["program", "sites direct", "private memory", "user time", "frozen"])
+    lines = []
+    for name in (n for n in ("true", "bash", "python3") if n in programs.possible):
+        found = exec_times(programs, name, startup, 100)
+        lines.append((name, *(f"{found[way]:.0f}" if way in found else "-"
+                              for way in (HOST, *DIRECT))))
+    say()
+    table(lines, ["exec, µs", HOST, *DIRECT])
+    return [("direct calls: same output as under the host loader",
+             f"{sum(equal)} of {len(equal)} programs", bool(equal) and all(equal))] + rows
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("startup")
+    parser.add_argument("--instructions", action="store_true")
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser.add_argument("only", nargs="*")
+    arguments = parser.parse_intermixed_args()
+    with support.scratch_folder() as folder:
+        names = arguments.only or [*dict.fromkeys([*PROGRAMS, "openssl", *STARTS])]
+        programs = Programs(folder, names, DIRECT if arguments.instructions else WAYS)
+        if arguments.instructions:
+            counted(programs)
+        else:
+            clock(programs, arguments.rounds)
+            starts(programs, arguments.startup, max(30 * arguments.rounds, 10))
+
+
+if __name__ == "__main__":
+    main()
