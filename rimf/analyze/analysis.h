@@ -138,6 +138,16 @@ void settle_units(struct analysis *);
 void reach_units(struct analysis *);
 void emit_units(struct analysis *);
 void find_jump_tables(struct analysis *);
+
+/* tables.c: what a unit was seen to do on the way to a jump through a table.  Starts as
+ * zeros, and is shown each instruction in order. */
+struct dispatch {
+    uint32_t leas[16];         /* by register: the last address that lea put there */
+    uint32_t table;            /* 0: none is read */
+    uint8_t base, offset, sum; /* registers; sum: 16 before the addition */
+};
+void watch_dispatch(struct analysis *, struct dispatch *, const uint8_t *code, uint32_t at,
+                    const struct instruction *);
 void emit_copies(struct analysis *);
 
 /* ---- for people (reasons.c) ----------------------------------------------------- */

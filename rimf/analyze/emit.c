@@ -90,19 +90,19 @@ static void emit_operand(struct analysis *a, const struct unit *u, uint32_t at,
         return;
     kind = may_move(unit_at(a, target)) ? SIDECAR_TO_CODE : kind_of(a, target);
     add_reference(a, u, at, i, i->displacement_at, kind);
-    if (is_lea(i) && kind != SIDECAR_TO_DATA && target % 4 == 0 && !unit_at(a, target) &&
-        object_room(&a->object, target) >= 4)
-        VECTOR_ADD(&a->candidates, uint32_t, (uint32_t)target);
 }
 
 static void emit_unit(struct analysis *a, const struct unit *u)
 {
     const uint8_t *code = unit_code(a, u, u->start);
     struct instruction i;
+    struct dispatch dispatch = {0};
 
     for (uint32_t at = u->start; at < u->end; at += i.length, code += i.length) {
         if (!decode(code, u->end - at, &i))
             return; /* cannot be: it is decoded */
+        if (may_move(u))
+            watch_dispatch(a, &dispatch, code, at, &i);
         if (flow_is_relative(instruction_flow(&i)))
             emit_branch(a, u, at, &i, branch_target(code, at, &i));
         else if (i.rip && !rip_is_idle(&i))

@@ -6,13 +6,106 @@
  *
  *     lea table(%rip),%rdx;  movslq (%rdx,%rax,4),%rax;  add %rdx,%rax;  jmp *%rax
  *
- * A table that is left at home leads home, which is right, only slower.  So what
- * matters of one that is listed is that no entry is missing: a table is taken to go on
+ * A table that is left at home leads home, which is right, only slower.  One that is
+ * listed is written anew for copies, so it must be one: numbers may look like offsets to
+ * code, by accident.  A candidate is what a movable unit jumps through, in just that
+ * way: other instructions may stand between these, but no other branch behind the
+ * movslq, and of several addresses that lea put into the register, the last one counts.
+ *
+ * Of a table that is listed no entry may be missing: it is taken to go on
  * as long as its offsets lead to instructions of units that move, or right behind one
  * (the case that cannot happen), and until the next table starts.  An entry too many
  * is never used.  A table with an entry into code that stays home is not listed.
  */
 #include "analysis.h"
+
+/* ---- candidates ------------------------------------------------------------------------ */
+
+static unsigned reg_of(const struct instruction *i)
+{
+    return modrm_reg(i) | (i->rex & 4) << 1;
+}
+
+static unsigned rm_of(const struct instruction *i)
+{
+    return (i->modrm & 7u) | (i->rex & 1) << 3;
+}
+
+/* movslq (base,index,4),offset */
+static int reads_entry(const struct instruction *i, const uint8_t *code, uint8_t *base)
+{
+    const uint8_t *sib = code + i->opcode_at + 2;
+
+    if (!instruction_is(i, 0, 0x63) || !(i->rex & 8) || (i->modrm & 7) != 4 ||
+        i->modrm >= 0x80 || *sib >> 6 != 2)
+        return 0;
+    if (i->modrm >= 0x40 ? code[i->displacement_at] != 0 : (*sib & 7) == 5)
+        return 0;
+    *base = (uint8_t)((*sib & 7) | (i->rex & 1) << 3);
+    return 1;
+}
+
+static int are_both(const struct dispatch *d, unsigned one, unsigned other)
+{
+    return (one == d->base && other == d->offset) || (other == d->base && one == d->offset);
+}
+
+/* lea (one,other) */
+static int is_sum(const struct dispatch *d, const struct instruction *i, const uint8_t *code)
+{
+    uint8_t sib;
+
+    if (!is_lea(i) || i->modrm >= 0x40 || (i->modrm & 7) != 4)
+        return 0;
+    sib = code[i->opcode_at + 2];
+    return sib < 0x40 && (sib & 7) != 5 &&
+           are_both(d, (sib & 7u) | (i->rex & 1) << 3, (sib >> 3 & 7u) | (i->rex & 2) << 2);
+}
+
+/* The register that gets base + offset, or 16. */
+static unsigned sum_of(const struct dispatch *d, const struct instruction *i, const uint8_t *code)
+{
+    if (!(i->rex & 8))
+        return 16;
+    if ((instruction_is(i, 0, 0x01) || instruction_is(i, 0, 0x03)) && i->modrm >= 0xc0 &&
+        are_both(d, reg_of(i), rm_of(i)))
+        return i->opcode == 0x01 ? rm_of(i) : reg_of(i);
+    return is_sum(d, i, code) ? reg_of(i) : 16;
+}
+
+static int could_be_table(const struct analysis *a, uint64_t target)
+{
+    const struct segment *s = object_segment(&a->object, target);
+
+    return s && !(s->flags & PF_W) && target % 4 == 0 && !unit_at(a, target);
+}
+
+void watch_dispatch(struct analysis *a, struct dispatch *d, const uint8_t *code, uint32_t at,
+                    const struct instruction *i)
+{
+    unsigned sum = d->table ? sum_of(d, i, code) : 16;
+    uint64_t target;
+    uint8_t base;
+
+    if (is_lea(i) && i->rip) {
+        target = rip_target(code, at, i);
+        d->leas[reg_of(i)] = could_be_table(a, target) ? (uint32_t)target : 0;
+    } else if (reads_entry(i, code, &base)) {
+        d->table = d->leas[base];
+        d->base = base;
+        d->offset = (uint8_t)reg_of(i);
+        d->sum = 16;
+    } else if (sum < 16) {
+        d->sum = (uint8_t)sum;
+    } else if (instruction_flow(i) != FLOW_NEXT) {
+        if (d->table && instruction_is(i, 0, 0xff) && modrm_reg(i) == 4 && i->modrm >= 0xc0 &&
+            rm_of(i) == d->sum)
+            VECTOR_ADD(&a->candidates, uint32_t, d->table);
+        d->table = 0;
+    }
+}
+
+/* ---- entries --------------------------------------------------------------------------- */
 
 /* 1: an entry; 0: none; -1: an entry that leads to code that stays. */
 static int entry_leads(const struct analysis *a, uint32_t table, uint64_t at, struct unit **seen)
