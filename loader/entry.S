@@ -107,6 +107,24 @@ loader_mmap_sites:
     .endr
     .size loader_mmap_sites, .-loader_mmap_sites
 
+/* musl's only one, with the same %rdi as there:
+ *
+ *     b8 09 00 00 00    movl $9, %eax
+ *     4c 89 e7          movq %r12, %rdi
+ *     0f 05             syscall */
+    .globl loader_mmap_musl
+    .hidden loader_mmap_musl
+    .type loader_mmap_musl, @function
+    .p2align 4
+loader_mmap_musl:
+    .cfi_startproc
+    .cfi_undefined %rip
+    endbr64
+    movq %r12, %rdi
+    jmp loader_mmap_sites
+    .cfi_endproc
+    .size loader_mmap_musl, .-loader_mmap_musl
+
     .type mmap_common, @function
 mmap_common:
     .cfi_startproc

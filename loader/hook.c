@@ -8,7 +8,8 @@
  *              constructor has run (musl: RT_CONSISTENT alone)
  *   dlopen     RT_ADD, then RT_CONSISTENT: the new objects are mapped; glibc
  *              before 2.41 has not relocated them yet, later ones have
- *   dlclose    RT_DELETE, then RT_CONSISTENT: the objects are gone
+ *              (musl has, and a dlopen that failed shows nothing new)
+ *   dlclose    RT_DELETE, then RT_CONSISTENT: the objects are gone (musl keeps all)
  *   a dlopen that fails raises RT_CONSISTENT with the new objects (since 2.41 half
  *              relocated), then those of a dlclose
  *   other namespaces (dlmopen, LD_AUDIT modules) raise events of their own, in

@@ -9,6 +9,12 @@
  * is done for placement.  Of the host loader that mvld was built beside, the build
  * has looked already (known_sites.py); it is known again by its build-id, and still
  * each place must hold those bytes.
+ *
+ * musl maps everything, also for the program, through its function mmap:
+ *
+ *     b8 09 00 00 00    movl $9, %eax
+ *     4c 89 e7          movq %r12, %rdi
+ *     0f 05             syscall
  */
 #include "loader.h"
 
@@ -68,6 +74,26 @@ static const uint8_t *next_mmap(const uint8_t *p, const uint8_t *end)
         }
     }
     return NULL;
+}
+
+/* 1 with the place, or 0. */
+size_t host_mmap_musl(const struct host *host, uintptr_t *place)
+{
+    static const uint8_t wanted[MMAP_MUSL_SIZE] = {0xb8, 0x09, 0x00, 0x00, 0x00,
+                                                   0x4c, 0x89, 0xe7, 0x0f, 0x05};
+    const Elf64_Sym *symbol = host_symbol(host, "mmap");
+    uintptr_t at = symbol ? host->bias + symbol->st_value : 0;
+
+    if (!symbol || at < host->text || at > host->text_end ||
+        symbol->st_size > host->text_end - at)
+        return 0;
+    for (uintptr_t end = at + symbol->st_size; end - at >= sizeof wanted; at++) {
+        if (memcmp((const void *)at, wanted, sizeof wanted) == 0) {
+            *place = at;
+            return 1;
+        }
+    }
+    return 0;
 }
 
 /* At most MMAP_SITES; 0: there is none, or there are more. */

@@ -247,14 +247,17 @@ int text_write(const struct rimf_sys *sys, struct host *host, const struct text_
 static size_t add_mmap_sites(struct loader *l, struct text_patch *patch)
 {
     uintptr_t sites[MMAP_SITES];
-    size_t n = host_mmap_sites(&l->host, sites);
+    int musl = l->host.musl;
+    size_t n = musl ? host_mmap_musl(&l->host, sites) : host_mmap_sites(&l->host, sites);
 
     for (size_t i = 0; i < n; i++) {
-        if (make_jump(&l->host, patch + 3 * i, patch + 3 * i + 1, sites[i],
-                      (uintptr_t)loader_mmap_sites + MMAP_SITE_SIZE * i, 1 + i))
+        uintptr_t to = musl ? (uintptr_t)loader_mmap_musl
+                            : (uintptr_t)loader_mmap_sites + MMAP_SITE_SIZE * i;
+
+        if (make_jump(&l->host, patch + 3 * i, patch + 3 * i + 1, sites[i], to, 1 + i))
             n = 0; /* some would be placed and others not: rather none */
         else
-            l->mmap_return[i] = sites[i] + 7;
+            l->mmap_return[i] = sites[i] + (musl ? MMAP_MUSL_SIZE : MMAP_SITE_CODE);
     }
     if (!n) {
         l->arena.end = 0;

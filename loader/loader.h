@@ -234,6 +234,9 @@ void loader_answers_entry(void) RIMF_HIDDEN;
 extern const uint8_t loader_mmap_sites[] RIMF_HIDDEN; /* MMAP_SITES entries */
 extern const uint8_t loader_init_thunks[] RIMF_HIDDEN; /* INIT_CHUNK entries */
 #define MMAP_SITE_SIZE 64
+#define MMAP_SITE_CODE 7  /* bytes of the host loader's for which it stands */
+void loader_mmap_musl(void) RIMF_HIDDEN; /* for MMAP_MUSL_SIZE bytes of musl's */
+#define MMAP_MUSL_SIZE 10
 #define INIT_THUNK_SIZE 16
 
 /* knobs.c */
@@ -259,6 +262,7 @@ int text_write(const struct rimf_sys *, struct host *, const struct text_patch *
 
 /* hostsites.c */
 size_t host_mmap_sites(const struct host *, uintptr_t *sites);
+size_t host_mmap_musl(const struct host *, uintptr_t *place);
 
 /* place.c */
 void place_plan(struct loader *);

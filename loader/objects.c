@@ -31,25 +31,39 @@ static size_t count_maps(const struct loader *l)
 
 /* ---- the image ------------------------------------------------------------------- */
 
+static int is_vdso(const struct loader *l, const struct link_map *map)
+{
+    return l->block.vdso && map->l_addr == l->vdso_bias;
+}
+
+/* glibc has none for the executable, musl that which execve was given, and none for the
+ * vDSO. */
+static const char *name_of(const struct loader *l, const struct link_map *map)
+{
+    if (map == l->debug->r_map && l->main.name && (l->debug_musl || !map->l_name || !*map->l_name))
+        return l->main.name;
+    if (map->l_name && *map->l_name)
+        return map->l_name;
+    return is_vdso(l, map) ? "linux-vdso.so.1" : "";
+}
+
 static void describe(const struct loader *l, struct link_map *map, struct rimf_source *source)
 {
     memset(source, 0, sizeof *source);
     source->identity = files_identity(l, (uintptr_t)map->l_ld);
-    source->name = map->l_name ? map->l_name : "";
+    source->name = name_of(l, map);
     source->bias = map->l_addr;
     source->dynamic = map->l_ld;
     source->link_map = map;
     if (map == l->debug->r_map) {
         source->flags |= MVLD_OBJECT_MAIN;
-        if (!*source->name)
-            source->name = l->main.name;
         source->phdr = l->main.phdr;
         source->phnum = l->main.phnum;
     } else if (map->l_addr == l->host.bias) {
         source->flags |= MVLD_OBJECT_LOADER;
         source->phdr = l->host.phdr;
         source->phnum = l->host.phnum;
-    } else if (l->block.vdso && map->l_addr == l->vdso_bias) {
+    } else if (is_vdso(l, map)) {
         source->flags |= MVLD_OBJECT_VDSO;
     }
 }
@@ -64,6 +78,8 @@ static void describe_main(struct loader *l)
     l->main.name = l->program ? l->program : now.argc ? now.argv[0] : "main";
     l->main.phdr = now.phdr ? (const void *)now.phdr->a_un.a_val : NULL;
     l->main.phnum = now.phnum ? now.phnum->a_un.a_val : 0;
+    if (l->direct && l->debug_musl) /* its auxv still says musl's own */
+        l->main.phdr = NULL;
 }
 
 /* All relocated objects of the link map become the image's. */
@@ -134,11 +150,11 @@ static int remember(struct loader *l)
 
 static void say_object(const struct loader *l, const char *what, const struct link_map *map)
 {
-    rimf_log(&l->log, MVLD_LOG_FILES, "%s: %s at %lx", what,
-             map->l_name && *map->l_name  ? map->l_name
-             : map == l->debug->r_map && l->program ? l->program
-                                                    : "(main)",
-             (unsigned long)map->l_addr);
+    const char *name = name_of(l, map);
+
+    if (map == l->debug->r_map && !*name)
+        name = l->program ? l->program : "(main)"; /* l->main is not yet there */
+    rimf_log(&l->log, MVLD_LOG_FILES, "%s: %s at %lx", what, name, (unsigned long)map->l_addr);
 }
 
 /* New objects of the link map, in order, into `batch`; slots of vanished ones are
@@ -234,7 +250,8 @@ void objects_changed(struct loader *l)
     n = compare(l, batch);
     for (size_t i = 0; i < n; i++)
         say_object(l, "new object", batch[i]);
-    for (size_t i = 0; l->image && i < n && err != -ENOMEM; i++) {
+    /* musl says so when they are relocated, and of none that failed */
+    for (size_t i = 0; !l->debug_musl && l->image && i < n && err != -ENOMEM; i++) {
         err = init_catch(l, batch[i]);
         if (err)
             say_object(l, "not called before its constructors", batch[i]);

@@ -108,6 +108,7 @@ static struct pipeline *new_pipeline(const struct pipeline_query *q, struct aren
     p->sys = q->sys;
     p->log = q->log ? *q->log : (struct rimf_log){.sys = q->sys, .fd = -1};
     p->secure = q->secure;
+    p->musl = q->musl;
     p->program = arena_copy(arena, program, rimf_strlen(program));
     return p->program ? p : NULL;
 }

@@ -4,7 +4,9 @@
  *
  * A pass is <folder>/<name>.so, in the folders of MVLD_PASS_PATH first and then in
  * the one that was compiled in; a library beside the pass, in the folders of
- * MVLD_PASS_PATH, or in the libdir.
+ * MVLD_PASS_PATH, or in the libdir.  What is linked with glibc cannot be loaded into a
+ * program of musl's: such a program gets the library of that name from the folder musl/
+ * in each of these (mvld/musl/ in the libdir), or none.
  */
 #include "base.h"
 #include "pipeline_private.h"
@@ -141,9 +143,10 @@ static int library_in(struct pipeline *p, const char *folder, size_t length, con
 }
 
 /* Beside the pass, in the folders of MVLD_PASS_PATH, in the libdir. */
-static void search_library(struct pipeline *p, struct planned_pass *pass, const char *pass_path)
+static void search_library(struct pipeline *p, struct planned_pass *pass, const char *pass_path,
+                           const char *name, const char *libdir)
 {
-    const char *name = pass->pass->library, *folder = pass_path, *end;
+    const char *folder = pass_path, *end;
     size_t beside = (size_t)(rimf_strrchr(pass->path, '/') - pass->path);
 
     if (library_in(p, pass->path, beside, name, &pass->library))
@@ -153,7 +156,7 @@ static void search_library(struct pipeline *p, struct planned_pass *pass, const 
         if (library_in(p, folder, (size_t)(end - folder), name, &pass->library))
             return;
     }
-    library_in(p, MVLD_LIB_DIR, sizeof(MVLD_LIB_DIR) - 1, name, &pass->library);
+    library_in(p, libdir, rimf_strlen(libdir), name, &pass->library);
 }
 
 /* A library that is not there is no reason to refuse the pipeline: the program can
@@ -162,20 +165,24 @@ static int find_library(struct pipeline *p, struct planned_pass *pass, const cha
                         const struct why *why)
 {
     const char *name = pass->pass->library;
+    const char *libdir = p->musl ? MVLD_LIB_DIR "/mvld" : MVLD_LIB_DIR;
 
     if (!name)
         return 0;
-    if (!rimf_strrchr(name, '/'))
-        search_library(p, pass, pass_path);
-    else if (name[0] != '/')
+    if (!rimf_strrchr(name, '/')) {
+        if (p->musl && !(name = join(p, "musl", sizeof "musl" - 1, name, "")))
+            return refuse_at(why, ENOMEM, pass->path, 0, "out of memory");
+        search_library(p, pass, pass_path, name, libdir);
+    } else if (name[0] != '/') {
         return refuse_at(why, EINVAL, pass->path, 0,
                          "its library '%s' is neither a name nor an absolute path", name);
-    else if (is_there(p, name))
+    } else if (!p->musl && is_there(p, name)) {
         pass->library = name;
+    }
     if (!pass->library)
         rimf_log(&p->log, MVLD_LOG_WARNING,
                  "mvld: %s: the library '%s' of this pass is neither beside it nor in %s: "
-                 "the program runs without it", pass->path, name, MVLD_LIB_DIR);
+                 "the program runs without it", pass->path, name, libdir);
     return 0;
 }
 

@@ -38,7 +38,7 @@ struct pipeline {
     char *program;                    /* what was planned for; "" when unknown */
     struct planned_pass *passes;
     size_t n;
-    int secure;
+    int secure, musl;
     int broken; /* the image is, as far as it was checked */
 };
 

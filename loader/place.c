@@ -88,8 +88,6 @@ void place_plan(struct loader *l)
                      wanted);
         return;
     }
-    if (l->host.musl)
-        return;
     if (l->direct) {
         long at = sys_mmap(l->sys, 0, ARENA, PROT_NONE,
                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -132,11 +130,14 @@ uintptr_t place_take(struct arena *arena, size_t length)
 
 /* An object's first mapping: of the whole file, or, when the object wants more
  * than page alignment, of address space for it (glibc since 2.41 keeps the flag
- * of the file's mapping there). */
-static int is_object(const struct mmap_call *c)
+ * of the file's mapping there).  musl's has no mark, and the whole program maps through
+ * the same call: only until the first event is all of it musl's own, and of one thread. */
+static int is_object(const struct loader *l, const struct mmap_call *c)
 {
     if (c->address || (c->flags & MAP_FIXED) || !c->length)
         return 0;
+    if (l->host.musl)
+        return !l->started && (int)c->fd >= 0 && c->flags == MAP_PRIVATE;
     if ((int)c->fd >= 0)
         return (c->flags & MAP_DENYWRITE) != 0;
     return c->prot == PROT_NONE &&
@@ -166,20 +167,20 @@ static long map_near(struct loader *l, const struct mmap_call *c)
  * then its segments follow one by one. */
 static void note_file(struct loader *l, const struct mmap_call *c, uintptr_t at)
 {
-    if (is_object(c))
+    if (is_object(l, c))
         l->files.reserved = (int)c->fd < 0;
-    if ((int)c->fd >= 0 && (is_object(c) || (l->files.reserved && (c->flags & MAP_DENYWRITE))))
+    if ((int)c->fd >= 0 && (is_object(l, c) || (l->files.reserved && (c->flags & MAP_DENYWRITE))))
         files_note(l, at, c->length, (int)c->fd);
 }
 
 /* In place of an mmap of the host loader's. */
 long loader_mmap(struct loader *l, const struct mmap_call *c)
 {
-    long at = is_object(c) ? map_near(l, c) : -EINVAL;
+    long at = is_object(l, c) ? map_near(l, c) : -EINVAL;
 
     if (sys_failed(at))
         at = SYS6(l->sys, SYS_mmap, c->address, c->length, c->prot, c->flags, c->fd, c->offset);
-    if (!sys_failed(at))
+    if (!sys_failed(at) && !l->host.musl)
         note_file(l, c, (uintptr_t)at);
     return at;
 }

@@ -118,6 +118,36 @@ static void look_at_memory(struct loader *l, struct identity *identity)
     }
 }
 
+#define DYNAMIC 64 /* entries of a dynamic section that are looked at */
+
+/* Whether the file needs musl.  Of a wrong file nobody need say so: the host loader will. */
+static int file_is_musl(const struct rimf_sys *sys, int fd, const Elf64_Phdr *ph, size_t phnum)
+{
+    Elf64_Dyn dynamic[DYNAMIC];
+    uint64_t strings = 0, offset = 0;
+    size_t n = 0;
+    char needed[32];
+
+    for (size_t i = 0; i < phnum; i++)
+        if (ph[i].p_type == PT_DYNAMIC)
+            n = (size_t)sys_pread(sys, fd, dynamic, sizeof dynamic, ph[i].p_offset);
+    n = n <= sizeof dynamic ? n / sizeof *dynamic : 0;
+    for (size_t i = 0; i < n && dynamic[i].d_tag != DT_NULL; i++)
+        if (dynamic[i].d_tag == DT_STRTAB)
+            strings = dynamic[i].d_un.d_ptr;
+    for (size_t i = 0; i < phnum; i++)
+        if (ph[i].p_type == PT_LOAD && strings - ph[i].p_vaddr < ph[i].p_filesz)
+            offset = strings - ph[i].p_vaddr + ph[i].p_offset;
+    for (size_t i = 0; offset && i < n && dynamic[i].d_tag != DT_NULL; i++) {
+        memset(needed, 0, sizeof needed);
+        if (dynamic[i].d_tag == DT_NEEDED &&
+            sys_pread(sys, fd, needed, sizeof needed - 1, offset + dynamic[i].d_un.d_val) > 0 &&
+            is_musl(needed))
+            return 1;
+    }
+    return 0;
+}
+
 /* Notes within the first bytes of the file, where every linker puts them. */
 static void look_at_file(struct loader *l, int fd, char *head, size_t room,
                          struct identity *identity)
@@ -131,6 +161,7 @@ static void look_at_file(struct loader *l, int fd, char *head, size_t room,
         eh->e_phnum > ((size_t)size - eh->e_phoff) / sizeof *ph)
         return;
     ph = (const void *)(head + eh->e_phoff);
+    l->host.musl = file_is_musl(l->sys, fd, ph, eh->e_phnum);
     for (size_t i = 0; i < eh->e_phnum; i++)
         if (ph[i].p_type == PT_NOTE && ph[i].p_align <= 4 && ph[i].p_offset % 4 == 0 &&
             ph[i].p_offset <= (size_t)size && ph[i].p_filesz <= (size_t)size - ph[i].p_offset &&
@@ -190,6 +221,11 @@ static __attribute__((noinline)) void say_refused(struct loader *l)
     SYS6(l->sys, SYS_rt_sigaction, SIGPIPE, before, NULL, sizeof(uint64_t), 0, 0);
 }
 
+static int wants_plan(struct loader *l)
+{
+    return !l->knobs.off && !l->knobs.trace;
+}
+
 static void ask(struct loader *l, const char *link, const char *name,
                 const struct identity *identity)
 {
@@ -205,6 +241,7 @@ static void ask(struct loader *l, const char *link, const char *name,
         .called = l->direct || !l->block.execfn ? NULL : (const char *)l->block.execfn->a_un.a_val,
         .build_id = identity->build_id,
         .build_id_size = identity->size,
+        .musl = l->host.musl,
         .memory = l->plan_memory,
         .memory_size = sizeof l->plan_memory,
     };
@@ -237,26 +274,23 @@ static __attribute__((noinline)) void plan_direct(struct loader *l)
         return; /* the host loader may find it elsewhere, or say why not */
     rimf_format(link, sizeof link, "/proc/self/fd/%ld", fd);
     look_at_file(l, (int)fd, head, sizeof head, &identity);
-    ask(l, link, l->block.argv[at], &identity);
+    if (wants_plan(l))
+        ask(l, link, l->block.argv[at], &identity);
     sys_close(l->sys, (int)fd);
 }
 
-/* l->program, l->host.musl and l->pipeline. */
+/* l->host.musl always, for it says which host loader this is; l->program and l->pipeline
+ * when passes are wanted. */
 void program_plan(struct loader *l)
 {
     struct identity identity = {0};
 
-    if (l->direct) {
-        if (!l->knobs.trace)
-            plan_direct(l);
-        return;
-    }
-    if (l->block.phdr && l->block.phnum)
+    if (l->direct)
+        plan_direct(l);
+    else if (l->block.phdr && l->block.phnum)
         look_at_memory(l, &identity);
-    if (l->knobs.trace)
-        return;
     if (l->host.musl)
-        rimf_log(&l->log, MVLD_LOG_WARNING, "a musl program: no pass runs");
-    else
+        l->knobs.watcher = "musl looks symbols up by rules of its own";
+    if (!l->direct && wants_plan(l))
         ask(l, "/proc/self/exe", l->block.argc ? l->block.argv[0] : NULL, &identity);
 }

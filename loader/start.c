@@ -100,7 +100,7 @@ static void preload(struct loader *l)
     size_t size = rimf_strlen(users) + 2 + (first ? rimf_strlen(first) + 1 : 0), good = 0;
     char *text;
 
-    if (!l->pipeline || l->block.secure || l->host.musl || !pipeline_library(l->pipeline, 0))
+    if (!l->pipeline || l->block.secure || !pipeline_library(l->pipeline, 0))
         return;
     for (size_t i = 0; (library = pipeline_library(l->pipeline, i)); i++)
         size += rimf_strlen(library) + 1;
@@ -165,12 +165,10 @@ struct start loader_start(struct loader *l, uintptr_t *sp)
     l->vdso_bias = l->block.vdso ? l->block.vdso->a_un.a_val : 0;
     knobs_read(l);
     stage_time(l, STAGE_START);
-    if (!l->knobs.off) {
-        program_plan(l); /* which program, which passes */
-        if (l->pipeline) {
-            files_start(l);
-            place_plan(l); /* where objects will go */
-        }
+    program_plan(l); /* which program, which passes */
+    if (l->pipeline) {
+        files_start(l);
+        place_plan(l); /* where objects will go */
     }
     stage_time(l, STAGE_PLANNED);
     if (host_open(l, errors))

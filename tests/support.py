@@ -16,9 +16,11 @@ SOURCE = Path(__file__).resolve().parent.parent
 BUILD = Path(os.environ.get("MVLD_BUILD", SOURCE / "build")).resolve()
 LOADER = BUILD / "loader" / "ld-mvld.so.1"
 PLUGIN = BUILD / "gcc-plugin" / "multiverse.so"
-LIBRARY = BUILD / "passes" / "multiverse" / "libmultiverse.so.1"
-HOST_LOADER = "/lib64/ld-linux-x86-64.so.2"
 CC = os.environ.get("MVLD_CC", "gcc")
+MUSL = Path(CC).name == "musl-gcc"
+PASSES = BUILD / "passes" / "multiverse"
+LIBRARY = PASSES / ("musl" if MUSL else "") / "libmultiverse.so.1"
+HOST_LOADER = "/lib/ld-musl-x86_64.so.1" if MUSL else "/lib64/ld-linux-x86-64.so.2"
 GLIBC = tuple(map(int, os.confstr("CS_GNU_LIBC_VERSION").split()[1].split(".")))
 # Before glibc 2.34 dlopen is in a library of its own.
 LIBC = ["-Wl,--as-needed", "-ldl"] if GLIBC < (2, 34) else []
@@ -49,9 +51,9 @@ def clean_environment(**extra):
     return env
 
 
-def compile_c(output, *arguments, plugin=True, cwd=None):
+def compile_c(output, *arguments, plugin=True, cwd=None, cc=CC):
     """cc -O2 … -o output, with the multiverse plugin unless told otherwise."""
-    command = [CC, "-O2", "-g1", "-Wall", "-I", str(SOURCE / "include")]
+    command = [cc, "-O2", "-g1", "-Wall", "-I", str(SOURCE / "include")]
     command += [f"-fplugin={PLUGIN}"] if plugin else ["-Wno-attributes"]
     command += ["-o", str(output), *map(str, arguments), *LIBC]
     done = subprocess.run(command, cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -64,7 +66,7 @@ def run(command, config=None, timeout=30, **env):
     """The finished process, stdout and stderr as text.  `config` is the text of
     a configuration file that MVLD_CONFIG then names."""
     with tempfile.TemporaryDirectory(prefix="mvld-run-") as scratch:
-        env.setdefault("MVLD_PASS_PATH", LIBRARY.parent)
+        env.setdefault("MVLD_PASS_PATH", PASSES)
         if config is not None:
             path = Path(scratch) / "mvld.conf"
             path.write_text(config)

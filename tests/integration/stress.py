@@ -37,7 +37,7 @@ def build(folder):
     support.compile_c(folder / "libother.so", *shared, SOURCES / "other.c",
                       SOURCES / "straddling.S", *here, "-loneof")
     support.compile_c(folder / "stress", SOURCES / "main.c", *here, "-lother", "-loneof",
-                      "-lmultiverse", "-pthread")
+                      support.LIBRARY, "-pthread")
     support.compile_c(folder / "watch", SOURCES / "watch.c", plugin=False)
     return folder / "stress"
 
@@ -53,7 +53,7 @@ def environment(folder, program, loader, method, **more):
         config = folder / "mvld.conf"
         config.write_text(f"[app]\nmatch = {program}\npasses = multiverse\npatch = {method}\n"
                           "[multiverse]\nset.mode = 1\n")
-        more.update(MVLD_CONFIG=config, MVLD_PASS_PATH=support.LIBRARY.parent)
+        more.update(MVLD_CONFIG=config, MVLD_PASS_PATH=support.PASSES)
     return support.clean_environment(**more)
 
 

@@ -18,7 +18,7 @@ def main():
         run_time = support.LIBRARY.parent
         program = folder / "processes"
         support.compile_c(program, HERE / "stress" / "processes.c", f"-L{run_time}",
-                          "-lmultiverse", f"-Wl,-rpath,{run_time}", "-pthread")
+                          support.LIBRARY, f"-Wl,-rpath,{run_time}", "-pthread")
         config = f"[app]\nmatch = {program}\npasses = multiverse\npatch = {method}\n"
         start = [support.LOADER] if loader == "mvld" else []
         done = support.run([*start, program, count, *sys.argv[4:]], config=config, timeout=100)

@@ -32,7 +32,7 @@ class Programs:
         self.plain = self.build("echo-p", HOST_LOADER)
         self.mvld = self.build("echo-m", LOADER)
         self.confine = folder / "confine"
-        support.compile_c(self.confine, SOURCES / "confine.c", plugin=False)
+        support.compile_c(self.confine, SOURCES / "confine.c", plugin=False, cc="gcc")
 
     def build(self, name, loader, *arguments):
         path = self.folder / name
@@ -198,7 +198,8 @@ def sanitizer(programs):
 
 
 def musl(programs):
-    """A program of musl's gets glibc's loader, or crashes in passes made for glibc."""
+    """A program of musl's gets glibc's loader (as an interpreter, run directly, switched off),
+    or passes do not run in it."""
     if not shutil.which("musl-gcc"):
         support.skip("musl-gcc is missing")
     runs = []
@@ -211,7 +212,14 @@ def musl(programs):
         config.write_text(f"[app]\nmatch = {path}\npasses = count\n")
         runs.append(execute([path, "a", "b"], env={"MVLD_CONFIG": config}))
     check(runs[0].returncode == 0 and "musl" in runs[0].stdout, runs[0].stdout + runs[0].stderr)
-    same(*runs)
+    for way, command, env in (("off", [path], {"MVLD": "off"}), ("directly", [LOADER, path], {}),
+                              ("directly, off", [LOADER, path], {"MVLD": "off"})):
+        runs.append(execute([*command, "a", "b"], env={"MVLD_CONFIG": config, **env}))
+        same(runs[0], runs[-1], [(LOADER, "/lib/ld-musl-x86_64.so.1")], what=way)
+    same(*runs[:2])
+    for command in [path], [LOADER, path]:
+        done = execute(command, env={"MVLD_CONFIG": config, "MVLD_DEBUG": "passes"})
+        check(re.search("count: 3 objects", done.stderr), done.stderr)
 
 
 def large(programs):

@@ -73,7 +73,8 @@ static int list_object(struct dl_phdr_info *info, size_t size, void *cookie)
                            .name = strdup(info->dlpi_name ? info->dlpi_name : "")};
     if (!pin->name)
         return list->failed = 1;
-    pin->fixed = list->before_loader || !*pin->name;
+    /* The executable comes first; musl, which has a name for it, opens it by none. */
+    pin->fixed = list->before_loader || !list->n || !*pin->name;
     if (info->dlpi_addr && (info->dlpi_addr == getauxval(AT_BASE) ||
                             info->dlpi_addr == getauxval(AT_SYSINFO_EHDR))) {
         pin->fixed = 1;
