@@ -67,6 +67,8 @@ PROGRAMS = {
 STARTS = {"true": [], "bash": ["-c", ":"], "python3": ["-S", "-s", "-c", ""],
           "python3-shared": ["-S", "-s", "-c", ""], "redis-server": ["--version"],
           "clang": ["-fsyntax-only", "-x", "c", "/dev/null"]}
+# One that --version does not end, for programs that have no figure of their own.
+PROBES = {"cc1": ["-quiet", "/dev/null", "-o", "/dev/null"], "nginx": ["-v"]}
 # Debian's python3 has the interpreter in an executable at a fixed address.  As others have it,
 # and whoever embeds Python: in a library.
 EMBEDDED = """int Py_BytesMain(int argc, char **argv);
@@ -89,6 +91,9 @@ def find(name, folder):
     if name == "python3-shared":
         made = folder / name
         return made if made.exists() or embedded_python(made) else None
+    if name == "cc1":
+        found = subprocess.run(["gcc", "-print-prog-name=cc1"], capture_output=True, text=True)
+        return Path(found.stdout.strip()) if found.stdout.startswith("/") else None
     found = shutil.which(name, path="/usr/bin:/bin:/usr/sbin:/sbin")
     if found and name == "git" and not (HERE.parent / ".git").exists():
         return None
@@ -98,8 +103,8 @@ def find(name, folder):
 class Programs:
     """Copies of the programs in `folder`, analysed, for `ways` (default: all)."""
 
-    def __init__(self, folder, names, ways=WAYS, more=()):
-        self.folder, self.wanted, self.more = folder, list(ways), list(more)
+    def __init__(self, folder, names, ways=WAYS):
+        self.folder, self.wanted = folder, list(ways)
         for part in ("plain", "changed", "analysis", "made"):
             (folder / part).mkdir(exist_ok=True)
         for way, (passes, _) in WAYS.items():
@@ -108,7 +113,7 @@ class Programs:
             cache.mkdir(parents=True, exist_ok=True)
             if not (cache / "analysis").exists():
                 os.symlink(folder / "analysis", cache / "analysis")
-        self.possible = {}  # name -> ways
+        self.paths, self.possible = {}, {}  # (name, changed) -> file; name -> ways
         for name in names:
             original = find(name, folder / "made")
             if original is None:
@@ -121,13 +126,11 @@ class Programs:
 
     def prepare(self, name, original):
         progress(f"copying and analysing {original}")
-        shutil.copy(original, self.folder / "plain" / name)
-        copy = self.folder / "changed" / name
-        shutil.copy(original, copy)
+        for changed in (False, True):
+            self.paths[name, changed] = self.copy(name, original, changed)
+        copy = self.paths[name, True]
         self.tool(MVLD, "set-interp", "--loader", support.LOADER, copy)
         self.tool(MVLD, "analyze", "--output", self.folder / "analysis", "--program", copy)
-        for path in self.more:
-            self.tool(MVLD, "analyze", "--output", self.folder / "analysis", path)
         self.possible[name] = [HOST]
         for way in self.wanted:
             why = self.impossible(name, way)
@@ -135,6 +138,20 @@ class Programs:
                 say(f"    {name}: not measured: {way}: {why}")
             else:
                 self.possible[name].append(way)
+
+    def copy(self, name, original, changed):
+        to = self.folder / ("changed" if changed else "plain") / name
+        if name == "java":  # looks for what belongs to it from where it lies
+            home = original.resolve().parent.parent
+            subprocess.run(["cp", "-as", home, f"{to}.home"], check=True, timeout=60)
+            to = Path(f"{to}.home/bin/java")
+            to.unlink()
+        return shutil.copy(original, to)
+
+    def analyze(self, paths):
+        """Files besides those that a program is linked with."""
+        for path in paths:
+            self.tool(MVLD, "analyze", "--output", self.folder / "analysis", path)
 
     def tool(self, *command):
         done = subprocess.run([str(w) for w in command], env=support.clean_environment(),
@@ -145,7 +162,7 @@ class Programs:
     def impossible(self, name, way):
         """Why the program cannot run in this way, or None."""
         passes, frozen = WAYS[way]
-        command = self.command(name, way, STARTS.get(name, ["--version"]))
+        command = self.command(name, way, {**PROBES, **STARTS}.get(name, ["--version"]))
         for part in passes.split(", "):
             if not any((folder / f"{part}.so").exists() for folder in PASS_FOLDERS):
                 return f"{part} is not built"
@@ -178,4 +195,4 @@ class Programs:
         return support.clean_environment(PYTHONHASHSEED="0", **more)
 
     def command(self, name, way, arguments):
-        return [str(self.folder / ("plain" if way == HOST else "changed") / name), *arguments]
+        return [str(self.paths[name, way != HOST]), *arguments]
