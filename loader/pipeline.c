@@ -185,12 +185,27 @@ void pipeline_free(struct pipeline *p)
     arena_free(&arena);
 }
 
-const char *pipeline_library(const struct pipeline *p, size_t i)
+/* The i-th pass that brings a library. */
+static const struct planned_pass *brings(const struct pipeline *p, size_t i)
 {
     for (size_t at = 0; at < p->n; at++)
         if (p->passes[at].library && i-- == 0)
-            return p->passes[at].library;
+            return &p->passes[at];
     return NULL;
+}
+
+const char *pipeline_library(const struct pipeline *p, size_t i)
+{
+    const struct planned_pass *pass = brings(p, i);
+
+    return pass ? pass->library : NULL;
+}
+
+int pipeline_library_is_spacious(const struct pipeline *p, size_t i)
+{
+    const struct planned_pass *pass = brings(p, i);
+
+    return pass && (pass->pass->flags & MVLD_PASS_SPACIOUS);
 }
 
 const char *pipeline_setting(const struct pipeline *p, const char *key)

@@ -51,6 +51,8 @@ int pipeline_plan(const struct pipeline_query *, struct pipeline **out, char *wh
 
 /* The i-th shared object to put into the global scope (absolute path), or NULL. */
 const char *pipeline_library(const struct pipeline *, size_t i);
+/* It takes much address space (MVLD_PASS_SPACIOUS). */
+int pipeline_library_is_spacious(const struct pipeline *, size_t i);
 /* A key of the [app] section that is stage 0's own ("placement", "patch"), or NULL. */
 const char *pipeline_setting(const struct pipeline *, const char *key);
 

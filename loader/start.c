@@ -10,10 +10,11 @@
 
 #include "pipeline.h"
 
-#include <errno.h>    /* numbers only */
-#include <fcntl.h>    /* numbers only */
-#include <sys/mman.h> /* numbers only */
-#include <time.h>     /* numbers only */
+#include <errno.h>        /* numbers only */
+#include <fcntl.h>        /* numbers only */
+#include <sys/mman.h>     /* numbers only */
+#include <sys/resource.h> /* numbers only */
+#include <time.h>         /* numbers only */
 
 struct loader loader_state;
 _Static_assert(offsetof(struct loader, mmap_return) == 0, "entry.S jumps back through it");
@@ -73,8 +74,23 @@ void stage_time(struct loader *l, int stage)
 
 /* ---- LD_PRELOAD --------------------------------------------------------------------------- */
 
-static int can_preload(struct loader *l, const char *library)
+/* Where the address space is limited, a library of hundreds of MB is refused, which the host
+ * loader says on standard error, or leaves too little for the program. */
+static int space_is_limited(struct loader *l)
 {
+    struct rlimit limit;
+
+    return SYS6(l->sys, SYS_prlimit64, 0, RLIMIT_AS, NULL, &limit, 0, 0) ||
+           limit.rlim_cur != RLIM_INFINITY;
+}
+
+static int can_preload(struct loader *l, const char *library, int spacious)
+{
+    if (spacious && space_is_limited(l)) {
+        rimf_log(&l->log, MVLD_LOG_WARNING,
+                 "%s: not preloaded: address space is limited (RLIMIT_AS)", library);
+        return 0;
+    }
     for (const char *p = library; *p; p++) {
         if (*p == ':' || *p == ' ' || *p == '$') {
             rimf_log(&l->log, MVLD_LOG_WARNING, "%s: not preloaded: LD_PRELOAD cannot say its name",
@@ -111,7 +127,7 @@ static void preload(struct loader *l)
     if (first)
         add_preload(text, size, first);
     for (size_t i = 0; (library = pipeline_library(l->pipeline, i)); i++) {
-        if (!can_preload(l, library))
+        if (!can_preload(l, library, pipeline_library_is_spacious(l->pipeline, i)))
             continue;
         add_preload(text, size, library);
         good++;

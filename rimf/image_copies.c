@@ -27,15 +27,19 @@ void rimf_image_keep_home(struct mvld_image *image, uintptr_t function)
 
 /* ---- the region -------------------------------------------------------------------- */
 
-/* Memory that an object reserved and nobody may use: a segment without any rights. */
+/* Memory that an object reserved and nobody uses: a segment without rights.  One that can be
+ * read is as good: unwinders that come too early find zeros there, and no fault. */
 static int is_reserved(const struct mvld_image *image, uintptr_t start, size_t size)
 {
     const struct mvld_object *object = rimf_object_find(image, start);
 
-    for (size_t i = 0; object && i < object->n_segments; i++)
-        if (!object->segments[i].prot && start >= object->segments[i].start &&
-            start < object->segments[i].end && size <= object->segments[i].end - start)
+    for (size_t i = 0; object && i < object->n_segments; i++) {
+        const struct mvld_segment *s = &object->segments[i];
+
+        if (!(s->prot & ~(uint32_t)PROT_READ) && start >= s->start && start < s->end &&
+            size <= s->end - start)
             return 1;
+    }
     return 0;
 }
 

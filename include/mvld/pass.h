@@ -166,8 +166,8 @@ struct mvld_reference {
 
 /* ---- copies of code -------------------------------------------------------- */
 
-/* Address space that a library of the pass reserved, without any rights: for code, and for
- * the unwind tables of that code.  The library's PT_GNU_EH_FRAME leads to the start of
+/* Address space that a library of the pass reserved, which nobody may write or run: for code,
+ * and for the unwind tables of that code.  The library's PT_GNU_EH_FRAME leads to the start of
  * `frames`.  All in whole pages. */
 struct mvld_region {
     uintptr_t code, frames;
@@ -376,6 +376,8 @@ struct mvld_context {
 #define MVLD_PASS_FREEZES 2u  /* what `run` does is nothing but patches, said by `depends`: it
                                  may be kept and mapped by later processes, in which `run` is
                                  then not called (`added` and `removed` are, with a NULL state) */
+#define MVLD_PASS_SPACIOUS 4u /* `library` takes much address space: it is left out where that is
+                                 limited (RLIMIT_AS) */
 
 struct mvld_pass {
     uint32_t abi;  /* MVLD_PASS_ABI */

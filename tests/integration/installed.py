@@ -87,6 +87,7 @@ def use(source, prefix, libdir, sysconfdir, plugin_dir, folder):
     for path in [f"{prefix}/bin/mvld", f"{prefix}/include/multiverse.h",
                  f"{prefix}/include/mvld/pass.h", f"{prefix}/include/mvld/descriptor.h",
                  f"{libdir}/ld-mvld.so.1", f"{libdir}/libmultiverse.so.1",
+                 f"{libdir}/libconcat.so.1",
                  f"{libdir}/mvld/passes/multiverse.so", f"{libdir}/mvld/passes/count.so",
                  f"{sysconfdir}/mvld/mvld.conf", f"{prefix}/share/man/man1/mvld.1",
                  f"{prefix}/share/man/man3/multiverse.3"] + \

@@ -157,7 +157,7 @@ def debug_output(programs):
             check("cannot open the file of MVLD_DEBUG_OUTPUT" in done.stderr, done.stderr)
 
 
-def bring(programs):
+def bring(programs, *arguments):
     """The folder of a pass that brings a library, and the library."""
     passes = programs.folder / "passes"
     passes.mkdir()
@@ -165,7 +165,7 @@ def bring(programs):
     support.compile_c(library, "-shared", "-fPIC", SOURCES / "brought.c", plugin=False)
     support.compile_c(passes / "bring.so", "-shared", "-nostdlib", "-ffreestanding", "-fPIC",
                       "-fno-stack-protector", "-mgeneral-regs-only", "-Wl,-Bsymbolic",
-                      f'-DLIBRARY="{library}"', SOURCES / "bring.c", plugin=False)
+                      f'-DLIBRARY="{library}"', *arguments, SOURCES / "bring.c", plugin=False)
     return passes, library
 
 
@@ -262,8 +262,16 @@ def smallest_stack(programs):
 
 
 def address_space(programs):
-    """mvld needs address space that RLIMIT_AS does not leave."""
+    """mvld needs address space that RLIMIT_AS does not leave, or brings a library there that
+    says that it takes much."""
+    limited = [programs.confine, "space=64", "--"]
     both(programs, prefix=[programs.confine, "space=16", "--"])
+    passes, library = bring(programs, "-DFLAGS=MVLD_PASS_SPACIOUS")
+    env = {"MVLD_TUNABLES": "app.passes=bring", "MVLD_PASS_PATH": passes, "MVLD_DEBUG": "files"}
+    for prefix, brought in ([], True), (limited, False):
+        said = execute([*prefix, programs.mvld], env=env).stderr
+        check((f"object: {library}" in said) == brought and
+              ("not preloaded: address space is limited" in said) != brought, said)
 
 
 def closed(programs):

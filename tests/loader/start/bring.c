@@ -4,6 +4,10 @@
  */
 #include <mvld/pass.h>
 
+#ifndef FLAGS
+#define FLAGS 0
+#endif
+
 static int run(const struct mvld_context *ctx)
 {
     (void)ctx;
@@ -17,4 +21,5 @@ const struct mvld_pass mvld_pass = {
     .help = "brings a library",
     .library = LIBRARY,
     .run = run,
+    .flags = FLAGS,
 };

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * room.h: how large the room for copies is; for C and the assembler.
+ */
+#ifndef CONCAT_ROOM_H
+#define CONCAT_ROOM_H
+
+#define CONCAT_CODE_SIZE 0x10000000  /* of concat_code: 256 MiB */
+#define CONCAT_FRAMES_SIZE 0x4000000 /* of concat_frames: 64 MiB */
+
+#endif
