@@ -78,7 +78,7 @@ static long map(const struct making *m, uintptr_t start, uintptr_t end, int prot
     return start == end ? 0
                         : sys_mmap(m->image->sys, start, end - start, prot,
                                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED |
-                                       (prot ? 0 : MAP_NORESERVE),
+                                       (prot & PROT_WRITE ? 0 : MAP_NORESERVE),
                                    -1, 0);
 }
 
@@ -127,7 +127,8 @@ static int close_pages(const struct making *m)
                              : 0;
 }
 
-/* Nothing entered the new pages, and nobody looked for them. */
+/* Nothing entered the new pages, and nobody looked for them.  An unwind table without
+ * entries can still be read: unwinders may ask about a stray address. */
 static void take_away(const struct making *m)
 {
     struct rimf_copies *copies = m->copies;
@@ -137,8 +138,8 @@ static void take_away(const struct making *m)
         copy_frames_publish(copies);
         close_table(m, m->table_before);
     }
-    map(m, copies->region.frames + m->table_before, copies->region.frames + m->table, PROT_NONE);
-    map(m, m->frames, m->frames_end, PROT_NONE);
+    map(m, copies->region.frames + m->table_before, copies->region.frames + m->table, PROT_READ);
+    map(m, m->frames, m->frames_end, PROT_READ);
     map(m, m->code, m->code_end, PROT_NONE);
 }
 

@@ -50,6 +50,7 @@ for function in functions:
 passes = {p["name"]: p for p in json.loads(run(mvld, "passes", "--json")[1])}
 for option in passes["multiverse"]["options"]:
     contains(text["multiverse.7"], option["name"], "multiverse.7")
-for option in passes["direct-calls"]["options"]:
-    contains(text["mvld-direct-calls.7"], option["name"], "mvld-direct-calls.7")
+for name in ("concat", "direct-calls"):
+    for option in passes[name]["options"]:
+        contains(text[f"mvld-{name}.7"], option["name"], f"mvld-{name}.7")
 finish()
