@@ -17,6 +17,7 @@ config = pathlib.Path(config)
 EXPECT = {
     "redis.conf": ("/usr/bin/redis-server", "passes = multiverse"),
     "by-build-id.conf": ("/bin/true", "nothing"),
+    "concat.conf": ("/usr/bin/git", "order = as-loaded"),
     "direct-calls.conf": ("/usr/bin/python3", "rewritable = direct"),
     "off.conf": ("/usr/lib/firefox/firefox", "nothing"),
     "count.conf": ("/bin/true", "note.reason = trying it out; once"),
