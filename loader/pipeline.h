@@ -12,6 +12,8 @@
 
 #include "image.h"
 
+#include <elf.h> /* numbers and layouts */
+
 struct pipeline; /* opaque */
 
 struct pipeline_query {
@@ -48,6 +50,11 @@ static inline const char *pipeline_program(const struct pipeline_query *query)
  * -ENOMEM: nothing that somebody wrote is wrong, but a system call failed. */
 int pipeline_plan(const struct pipeline_query *, struct pipeline **out, char *why,
                   size_t why_size);
+
+/* Whether a DT_NEEDED of this name is musl's libc, and whether such an entry is in a file,
+ * of which these are the program headers. */
+int musl_is_needed(const char *name);
+int musl_needed_by(const struct rimf_sys *, int fd, const Elf64_Phdr *, size_t phnum);
 
 /* The i-th shared object to put into the global scope (absolute path), or NULL. */
 const char *pipeline_library(const struct pipeline *, size_t i);

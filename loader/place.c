@@ -89,11 +89,13 @@ void place_plan(struct loader *l)
         return;
     }
     if (l->direct) {
-        long at = sys_mmap(l->sys, 0, ARENA, PROT_NONE,
+        /* What the kernel places itself comes as high as it fits: into the room above. */
+        size_t room = ARENA + BESIDE_PIE;
+        long at = sys_mmap(l->sys, 0, room, PROT_NONE,
                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
         if (!sys_failed(at)) {
-            sys_munmap(l->sys, (uintptr_t)at, ARENA);
+            sys_munmap(l->sys, (uintptr_t)at, room);
             l->arena.start = (uintptr_t)at;
             l->arena.end = (uintptr_t)at + ARENA;
         }

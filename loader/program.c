@@ -72,11 +72,6 @@ void find_build_id(const char *notes, uint64_t size, struct identity *out)
     }
 }
 
-static int is_musl(const char *needed)
-{
-    return rimf_streq(needed, "libc.so") || rimf_streq(needed, "libc.musl-x86_64.so.1");
-}
-
 /* AddressSanitizer ends a program in which a library comes before its runtime. */
 static int wants_to_be_first(const char *needed)
 {
@@ -94,7 +89,7 @@ static void look_at_dynamic(struct loader *l, uintptr_t bias, const Elf64_Dyn *d
     for (const Elf64_Dyn *d = dynamic; strings && d->d_tag != DT_NULL; d++) {
         if (d->d_tag != DT_NEEDED)
             continue;
-        if (is_musl(strings + d->d_un.d_val))
+        if (musl_is_needed(strings + d->d_un.d_val))
             l->host.musl = 1;
         else if (wants_to_be_first(strings + d->d_un.d_val))
             l->injection.first = strings + d->d_un.d_val;
@@ -118,36 +113,6 @@ static void look_at_memory(struct loader *l, struct identity *identity)
     }
 }
 
-#define DYNAMIC 64 /* entries of a dynamic section that are looked at */
-
-/* Whether the file needs musl.  Of a wrong file nobody need say so: the host loader will. */
-static int file_is_musl(const struct rimf_sys *sys, int fd, const Elf64_Phdr *ph, size_t phnum)
-{
-    Elf64_Dyn dynamic[DYNAMIC];
-    uint64_t strings = 0, offset = 0;
-    size_t n = 0;
-    char needed[32];
-
-    for (size_t i = 0; i < phnum; i++)
-        if (ph[i].p_type == PT_DYNAMIC)
-            n = (size_t)sys_pread(sys, fd, dynamic, sizeof dynamic, ph[i].p_offset);
-    n = n <= sizeof dynamic ? n / sizeof *dynamic : 0;
-    for (size_t i = 0; i < n && dynamic[i].d_tag != DT_NULL; i++)
-        if (dynamic[i].d_tag == DT_STRTAB)
-            strings = dynamic[i].d_un.d_ptr;
-    for (size_t i = 0; i < phnum; i++)
-        if (ph[i].p_type == PT_LOAD && strings - ph[i].p_vaddr < ph[i].p_filesz)
-            offset = strings - ph[i].p_vaddr + ph[i].p_offset;
-    for (size_t i = 0; offset && i < n && dynamic[i].d_tag != DT_NULL; i++) {
-        memset(needed, 0, sizeof needed);
-        if (dynamic[i].d_tag == DT_NEEDED &&
-            sys_pread(sys, fd, needed, sizeof needed - 1, offset + dynamic[i].d_un.d_val) > 0 &&
-            is_musl(needed))
-            return 1;
-    }
-    return 0;
-}
-
 /* Notes within the first bytes of the file, where every linker puts them. */
 static void look_at_file(struct loader *l, int fd, char *head, size_t room,
                          struct identity *identity)
@@ -161,7 +126,7 @@ static void look_at_file(struct loader *l, int fd, char *head, size_t room,
         eh->e_phnum > ((size_t)size - eh->e_phoff) / sizeof *ph)
         return;
     ph = (const void *)(head + eh->e_phoff);
-    l->host.musl = file_is_musl(l->sys, fd, ph, eh->e_phnum);
+    l->host.musl = musl_needed_by(l->sys, fd, ph, eh->e_phnum);
     for (size_t i = 0; i < eh->e_phnum; i++)
         if (ph[i].p_type == PT_NOTE && ph[i].p_align <= 4 && ph[i].p_offset % 4 == 0 &&
             ph[i].p_offset <= (size_t)size && ph[i].p_filesz <= (size_t)size - ph[i].p_offset &&

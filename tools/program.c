@@ -7,6 +7,9 @@
 #include "paths.h"
 #include "tools.h"
 
+#include "pipeline.h"
+#include "sys.h"
+
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -104,7 +107,8 @@ static int same_file(const char *a, const char *b)
 
 static int is_machine_loader(const char *interpreter)
 {
-    return !strcmp(interpreter, MVLD_HOST_LOADER) || same_file(interpreter, path_host_loader());
+    return !strcmp(interpreter, MVLD_HOST_LOADER) || same_file(interpreter, path_host_loader()) ||
+           same_file(interpreter, MVLD_HOST_LOADER_MUSL);
 }
 
 static void read_segment(struct program *p, int fd, const Elf64_Phdr *ph)
@@ -126,11 +130,13 @@ static void read_elf(struct program *p, int fd, const Elf64_Ehdr *h)
     if (h->e_ident[EI_CLASS] != ELFCLASS64 || h->e_machine != EM_X86_64 ||
         h->e_phentsize != sizeof(Elf64_Phdr) || h->e_phnum > MOST_HEADERS)
         return;
-    for (size_t i = 0; i < h->e_phnum; i++) {
-        Elf64_Phdr ph;
-        if (pread(fd, &ph, sizeof ph, (off_t)(h->e_phoff + i * sizeof ph)) == (ssize_t)sizeof ph)
-            read_segment(p, fd, &ph);
-    }
+    Elf64_Phdr *ph = must_alloc(h->e_phnum, sizeof *ph);
+    ssize_t size = pread(fd, ph, h->e_phnum * sizeof *ph, (off_t)h->e_phoff);
+    size_t n = size > 0 ? (size_t)size / sizeof *ph : 0;
+    for (size_t i = 0; i < n; i++)
+        read_segment(p, fd, &ph[i]);
+    p->musl = musl_needed_by(&rimf_sys_kernel, fd, ph, n);
+    free(ph);
     if (!*p->interpreter)
         p->kind = PROGRAM_STATIC;
     else if (same_file(p->interpreter, path_loader()))

@@ -23,6 +23,7 @@ struct program {
     enum program_kind kind;
     char interpreter[4096];     /* of an ELF file: PT_INTERP; of a script: the program */
     char argument[256];         /* of a script: what stands behind it, or "" */
+    int musl; /* it needs musl */
     unsigned char build_id[64];
     size_t build_id_size;
 };

@@ -107,6 +107,7 @@ static struct pipeline_query query_of(const struct program *p, const struct rimf
         .name = p->path,
         .build_id = p->build_id_size ? p->build_id : NULL,
         .build_id_size = p->build_id_size,
+        .musl = p->musl,
     };
 }
 

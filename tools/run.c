@@ -114,8 +114,11 @@ static int check_plan(const struct request *r, const struct program *p, const st
 }
 
 /* Whether the host loader lets argv[0] be chosen: glibc's does since 2.33. */
-static int takes_argv0(void)
+static int takes_argv0(const struct program *p)
 {
+    if (p->musl) /* since 1.2.2 */
+        return 1;
+
     const char *named = getenv("MVLD_HOST_LOADER");
     struct elf_file f;
     int takes = !elf_file_open(&f, named && *named ? named : path_host_loader()) &&
@@ -151,7 +154,7 @@ static int start(const struct program *p, struct command *c, const char *loader)
         /* [loader] [--argv0 NAME] PATH ARGUMENT... */
         const char *argv0 = c->argv[c->first];
         c->argv[c->first] = p->path;
-        if (strcmp(argv0, p->path) && takes_argv0()) {
+        if (strcmp(argv0, p->path) && takes_argv0(p)) {
             put_in_front(c, argv0);
             put_in_front(c, "--argv0");
         }

@@ -50,9 +50,12 @@ static int refuse(const char *file, const char *why)
 static int is_host_loader(const char *interp)
 {
     char *a = realpath(interp, NULL), *b = realpath(path_host_loader(), NULL);
-    int same = !strcmp(interp, MVLD_HOST_LOADER) || (a && b && !strcmp(a, b));
+    char *musl = realpath(MVLD_HOST_LOADER_MUSL, NULL);
+    int same = !strcmp(interp, MVLD_HOST_LOADER) || (a && b && !strcmp(a, b)) ||
+               (a && musl && !strcmp(a, musl));
     free(a);
     free(b);
+    free(musl);
     return same;
 }
 

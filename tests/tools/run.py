@@ -7,6 +7,7 @@ passes than it was asked for.
 """
 import os
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -133,6 +134,22 @@ with scratch() as folder:
     code, out, err = started("--pass", "count", suid)
     equal((code, out), (0, "hello\n"), "a set-id program")
     contains(err, "started without mvld: set-id bits", "with a note")
+
+    # Programs of musl's.
+    if shutil.which("musl-gcc"):
+        musl = folder / "musl"
+        (folder / "name.c").write_text(
+            '#include <stdio.h>\nint main(int n, char **v) { puts(v[0]); return n; }\n')
+        subprocess.run(["musl-gcc", "-o", str(musl), str(folder / "name.c")], check=True, timeout=60)
+        for argv0 in str(musl), "other":
+            code, out, err = started("--debug", "passes", "--pass", "count", "--argv0", argv0, musl, "x")
+            equal((code, out), (2, f"{argv0}\n"), "a program of musl's")
+            contains(err, "count: 3 objects", "it runs under mvld")
+        shutil.copy(musl, folder / "set")
+        equal(run(mvld, "set-interp", folder / "set")[0], 0, "set-interp knows musl's loader")
+        code, out, err = started("--debug", "passes", "--pass", "count", folder / "set")
+        equal(code, 1, "its interpreter is mvld")
+        contains(err, "count: 3 objects", "it runs under mvld")
 
     # A program that has mvld as its loader is started itself: /proc/self/exe is its own.
     shutil.copy(os.path.realpath("/bin/readlink"), folder / "readlink")

@@ -42,7 +42,8 @@ start() { timeout 60 redis-server --bind 127.0.0.1 --port "$port" --appendonly y
     for i in $(seq 100); do [ "$(c ping 2>&1)" = PONG ] && break; sleep 0.05; done; }
 c() { redis-cli -p "$port" "$@"; }
 start; redis-benchmark -p "$port" -n 5000 -c 20 -P 8 -q -t set,get,incr,lpush,zadd,mset --csv | cut -d, -f1
-c keys '*' | sort; c llen mylist; c set a b; c bgsave
+# redis 6.0's benchmark pushes some more than it was asked to, as they come.
+c keys '*' | sort; [ "$(c llen mylist)" -ge 5000 ] && echo filled; c set a b; c bgsave
 for i in $(seq 100); do grep -q 'terminated with success' log && break; sleep 0.05; done
 c shutdown; wait $server; echo "status $?"; start; echo "keys $(c dbsize | tr -dc 0-9)"
 c get a; c bgrewriteaof; c shutdown; wait $server; echo "status $?"

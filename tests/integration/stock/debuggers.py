@@ -65,9 +65,14 @@ g() { gdb -q -nx -batch -x gdbinit "$@" 2>&1 | sed 's/0x[0-9a-f]*/ADDRESS/g; s/p
 """
 GDB = dict(packages=("gdb", "gcc", "libc6-dev"), needs=("gdb", "gcc"), cheap=True, under=("gdb", "p"))
 
+# It takes an object by another name for another object.
+NEW_GDB = """case $(gdb --version | head -n 1) in
+*" "10.*) echo "gdb 10 says of the host loader that it goes and comes, because its name changes"; exit 1;;
+esac"""
+
 CASES = [
     Case("gdb-run", "breakpoints in the program, a library and a dlopened object; steps, watch, variables of threads",
-         expect=("twice (x=21)", "plugged (x=8)", "= 7"), script=PROGRAM + r"""
+         expect=("twice (x=21)", "plugged (x=8)", "= 7"), probe=NEW_GDB, script=PROGRAM + r"""
 # Where a library event stops is mvld's own function, for which gdb reads no symbols.
 place() { grep -v '__GI__dl_debug_state\|dl-debug.c\|dl-debug_state.c\|^ADDRESS in ?? ()$'; }
 g -ex 'break twice' -ex 'set breakpoint pending on' -ex 'break plugged' -ex run -ex bt -ex finish -ex 'print own' -ex continue -ex continue -ex bt -ex 'info breakpoints' -ex 'watch x' -ex 'set var x = 9' -ex delete -ex continue ./p

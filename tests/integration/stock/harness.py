@@ -60,7 +60,8 @@ def namespace():
     for flags, options in ((["--mount"], ""),
                            (["--user", "--map-root-user", "--mount"], ",userxattr")):
         command = ["unshare", *flags, "--propagation", "private", "--pid", "--fork",
-                   "--kill-child", "--mount-proc", "--"]
+                   "--kill-child", "--mount-proc", "--",
+                   "env", "--default-signal=INT,TERM"]  # Debian 11's unshare has them ignored
         try:
             probe = subprocess.run([*command, "mount", "-t", "tmpfs", "none", "/mnt"],
                                    capture_output=True, text=True, timeout=20)

@@ -63,7 +63,7 @@ def build(folder, way):
     tool(cc, *fast, "-fPIC", "-shared", "-o", "dump.so", HERE / "dump.c", cwd=folder)
     tool(cxx, *fast, *(c or ["-fPIE"]), *(link if "-no-pie" in link else ["-pie", *link]), *use,
          *(["-DNO_UNIQUE"] if linker == "mold" else []), "-rdynamic", "-o", "main",
-         HERE / "main.cc", HERE / "tails.S", *rpath, "-llibrary", "-pthread", "-Wl,--dynamic-linker=" + str(support.LOADER), cwd=folder)
+         HERE / "main.cc", HERE / "tails.S", *rpath, "-llibrary", "-pthread", *support.LIBC, "-Wl,--dynamic-linker=" + str(support.LOADER), cwd=folder)
     return folder / "main"
 
 
