@@ -104,7 +104,9 @@ def main():
     verdict = {True: "ok", False: "NOT OK", None: ""}
     table([(what, result, verdict[ok]) for what, result, ok in rows])
     failed = any(ok is False for _, _, ok in rows)
+    left_out = any("left out" in result for _, result, _ in rows)
     say("\n    Something is not as it should be: see above." if failed else
+        "\n    What was shown is as it should be; the rest is left out, see above." if left_out else
         "\n    Everything is as it should be.")
     sys.exit(1 if failed else 0)
 
