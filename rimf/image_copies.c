@@ -138,7 +138,7 @@ static size_t movable_span(const struct sidecar *s, uint32_t *start)
         last--;
     if (first == last)
         return 0;
-    *start = s->units[first].start & ~(RIMF_COPY_ALIGN - 1);
+    *start = s->units[first].start;
     return s->units[last - 1].start + s->units[last - 1].size - *start;
 }
 
@@ -204,6 +204,9 @@ int rimf_copy_add(struct mvld_image *image, const struct mvld_object *public, ui
         *why = "its functions lie in several segments";
         return -ENOTSUP;
     }
+    /* Rounded down it may lie before the segment (lld's begin anywhere), in the same page. */
+    span += start % RIMF_COPY_ALIGN;
+    start -= start % RIMF_COPY_ALIGN;
     copy = next_copy(image);
     if (!copy) {
         *why = "memory is short";

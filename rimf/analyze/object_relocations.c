@@ -167,6 +167,7 @@ static struct symbols dynamic_symbols(const struct object *o)
 {
     struct symbols s = {NULL, 0, NULL, 0};
     size_t n, room, count = 0;
+    const char *names;
     const uint32_t *hash = table(o, DT_HASH, UINT64_MAX, 4, &n);
 
     if (hash && n >= 2)
@@ -175,7 +176,8 @@ static struct symbols dynamic_symbols(const struct object *o)
         count = count_by_gnu_hash(o);
     s.at = table(o, DT_SYMTAB, UINT64_MAX, sizeof *s.at, &room);
     s.n = !s.at ? 0 : count < room ? count : room;
-    take_names(&s, table(o, DT_STRTAB, object_tag(o, DT_STRSZ), 1, &room), room);
+    names = table(o, DT_STRTAB, object_tag(o, DT_STRSZ), 1, &room);
+    take_names(&s, names, room);
     return s;
 }
 
