@@ -26,15 +26,19 @@ from stock.cases import CASES  # noqa: E402
 from stock.harness import FROZEN, Harness, Plain, known_passes  # noqa: E402
 
 
+# multiverse comes last in a pipeline that holds more: it patches what the others leave.
+PIPELINES = [("direct-calls",), ("multiverse",), ("direct-calls", "multiverse"),
+             ("direct-calls", FROZEN), ("direct-calls", "multiverse", FROZEN),
+             ("direct-calls", "concat")]
+
+
 def configurations(arguments):
     """The pipelines to try: those asked for, else none."""
     if not arguments.all_passes:
         return [tuple(filter(None, words.split(","))) for words in arguments.passes or [""]]
-    each = [(name,) for name in known_passes()]
-    # multiverse comes last in a pipeline that holds more: it patches what the others leave.
-    together = tuple(sorted(known_passes(), key=lambda name: (name == "multiverse", name)))
-    frozen = [(*names, FROZEN) for names in (("direct-calls",), together) if "direct-calls" in names]
-    return [(), *each] + ([together] if len(each) > 1 else []) + frozen
+    known = known_passes()
+    return [()] + [names for names in PIPELINES if set(names) <= {*known, FROZEN}] + [
+        (name,) for name in known if not any(name in names for names in PIPELINES)]
 
 
 class Worker:
@@ -112,7 +116,7 @@ def parse():
                         help="a pipeline for every program; several times: one run each. "
                         "With the word frozen, programs start from frozen images")
     parser.add_argument("--all-passes", action="store_true",
-                        help="no pass, each pass of the build, all together, and frozen")
+                        help="no pass, each pass of the build, what is used together, and frozen")
     parser.add_argument("--full", action="store_true", help="all cases, not only the cheap ones")
     parser.add_argument("--case", action="append", metavar="NAME", help="only this case")
     parser.add_argument("--table", metavar="FILE", help="write the table there, as Markdown")

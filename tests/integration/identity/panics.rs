@@ -15,7 +15,7 @@ extern "C" {
 
 #[inline(never)]
 fn runs() {
-    let copied = unsafe { identity_here() }.abs_diff(runs as usize) > 0x10000;
+    let copied = unsafe { identity_here() }.abs_diff(runs as *const () as usize) > 0x10000;
     if let Ok(wanted) = std::env::var("IDENTITY") {
         assert_eq!(copied, wanted == "copies", "does not run where it should");
     }
