@@ -8,10 +8,12 @@
 
 #include <errno.h> /* numbers only */
 
-_Static_assert(sizeof(struct frozen_header) == 56, "a file format");
+_Static_assert(sizeof(struct frozen_header) == 64, "a file format");
 _Static_assert(sizeof(struct frozen_object) == 112, "a file format");
 _Static_assert(sizeof(struct frozen_text) == 40, "a file format");
 _Static_assert(sizeof(struct frozen_word) == 16, "a file format");
+_Static_assert(sizeof(struct frozen_region) == 160, "a file format");
+_Static_assert(sizeof(struct frozen_copy) == 40, "a file format");
 
 #define COPY_SIZE_MAX (1ul << 40)
 
@@ -100,6 +102,67 @@ static const char *check_words(const struct frozen *f)
     return NULL;
 }
 
+static int is_pages(uint64_t start, uint64_t size)
+{
+    return (start | size) % RIMF_PAGE == 0 && size && start <= UINT32_MAX &&
+           size <= UINT32_MAX - start;
+}
+
+static const char *check_region(const struct frozen *f)
+{
+    const struct frozen_region *r = f->region;
+    const struct frozen_piece *code = &r->pieces[FROZEN_CODE], *table = &r->pieces[FROZEN_TABLE],
+                              *frames = &r->pieces[FROZEN_FRAMES];
+
+    if (r->object >= f->header->n_objects || f->objects[r->object].flags & FROZEN_APART)
+        return "the region is of no object that has a place";
+    if (is_zero(&r->file) || r->file.size > COPY_SIZE_MAX)
+        return "the region has no file, or one that is too large";
+    if (!is_pages(r->code, r->code_size) || !is_pages(r->frames, r->frames_size) ||
+        (r->code < r->frames + r->frames_size && r->frames < r->code + r->code_size))
+        return "the region is no two ranges of pages";
+    for (int i = 0; i < FROZEN_PIECES; i++)
+        if (!is_pages(r->pieces[i].linked, r->pieces[i].size) || r->pieces[i].offset % RIMF_PAGE ||
+            r->pieces[i].offset > r->file.size ||
+            r->pieces[i].size > r->file.size - r->pieces[i].offset)
+            return "a piece of the region is no range of pages of its file";
+    if (code->linked != r->code || code->size > r->code_size || table->linked != r->frames ||
+        table->size > r->frames_size || frames->linked < table->linked + table->size ||
+        frames->linked + frames->size > r->frames + r->frames_size)
+        return "a piece of the region lies outside it";
+    return NULL;
+}
+
+static const char *check_copies(const struct frozen *f)
+{
+    uint64_t last, end;
+    const char *why;
+
+    if (f->header->n_regions > 1 || !f->header->n_regions != !f->header->n_copies)
+        return "there are copies without a region, or a region without copies";
+    if (!f->header->n_regions)
+        return NULL;
+    why = check_region(f);
+    if (why)
+        return why;
+    last = f->region->code;
+    end = last + f->region->pieces[FROZEN_CODE].size;
+    for (uint32_t i = 0; i < f->header->n_copies; i++) {
+        const struct frozen_copy *c = &f->copies[i];
+
+        if (c->object >= f->header->n_objects || f->objects[c->object].flags & FROZEN_APART ||
+            c->zero)
+            return "a copy of code is of no object that has a place";
+        if (!c->code || c->code > c->size || c->home > UINT32_MAX ||
+            c->code > UINT32_MAX - c->home)
+            return "a copy of code is of an impossible size";
+        if (c->at < last || c->at > end || c->size > end - c->at)
+            return "the copies of code are not in order";
+        last = c->at + c->size;
+    }
+    return NULL;
+}
+
 static const char *check(struct frozen *f, const uint8_t *bytes, size_t size)
 {
     const struct frozen_header *h = f->header = (const struct frozen_header *)bytes;
@@ -112,7 +175,8 @@ static const char *check(struct frozen *f, const uint8_t *bytes, size_t size)
         return "it is of another version of the format";
     whole = sizeof *h + (uint64_t)h->n_objects * sizeof *f->objects +
             (uint64_t)h->n_texts * sizeof *f->texts + (uint64_t)h->n_words * sizeof *f->words +
-            h->names_size;
+            (uint64_t)h->n_regions * sizeof *f->region +
+            (uint64_t)h->n_copies * sizeof *f->copies + h->names_size;
     if (h->size != size || whole != size || size > FROZEN_SIZE_MAX)
         return "it is cut short, or longer than it says";
     if (h->checksum != frozen_checksum(bytes, size))
@@ -122,13 +186,19 @@ static const char *check(struct frozen *f, const uint8_t *bytes, size_t size)
     f->objects = (const void *)(h + 1);
     f->texts = (const void *)(f->objects + h->n_objects);
     f->words = (const void *)(f->texts + h->n_texts);
-    f->names = (const char *)(f->words + h->n_words);
+    f->region = (const void *)(f->words + h->n_words);
+    f->copies = (const void *)(f->region + h->n_regions);
+    f->names = (const char *)(f->copies + h->n_copies);
+    if (!h->n_regions)
+        f->region = NULL;
     if (!h->names_size || f->names[h->names_size - 1])
         return "its names have no end";
     why = check_objects(f);
     if (!why)
         why = check_texts(f);
-    return why ? why : check_words(f);
+    if (!why)
+        why = check_words(f);
+    return why ? why : check_copies(f);
 }
 
 int frozen_open(struct frozen *f, const void *bytes, size_t size, const char **why)

@@ -16,9 +16,11 @@
  * of the copy: so whoever meets the copy's name in /proc/PID/maps or in a perf
  * recording finds symbols, build-id and unwinding tables there, all true.
  *
- *     +--------+---------+-------+-------+-------+
- *     | header | objects | texts | words | names |
- *     +--------+---------+-------+-------+-------+
+ *     concat.so         copies of code in a region of their own (copies.h), if any
+ *
+ *     +--------+---------+-------+-------+--------+--------+-------+
+ *     | header | objects | texts | words | region | copies | names |
+ *     +--------+---------+-------+-------+--------+--------+-------+
  *
  * WHEN IT IS THAWED.  When all of this holds, and else not at all:
  *   - as many objects, in the same order, each mapped from the same file (device, inode,
@@ -35,6 +37,11 @@
  * Nothing moves: a text is laid over the text of the same object, and if one of them
  * cannot be mapped, those that were are still right, because the direct calls in them
  * lead to places that are the same in either.
+ *
+ * Copies of code come first, while nothing leads to them, and the C library's questions
+ * about them are answered; only then the texts, in which functions begin with jumps to
+ * their copies.  When the copies or the answers fail, the region is as it was, and no text
+ * is laid over.
  *
  * Checksums find damage, not malice: a frozen image is code, so it is taken only from
  * root or the user, as sidecars are.  The bytes of the copies are not read before they
@@ -53,19 +60,20 @@
 #else
 #define FROZEN_BYTES
 #endif
-#define FROZEN_VERSION 2u
+#define FROZEN_VERSION 3u
 #define FROZEN_SIZE_MAX (64ul << 20)
 #define FROZEN_OBJECTS_MAX 4096u
 #define FROZEN_SYSTEM_FOLDER "/var/cache/mvld/images"
 #define FROZEN_NAME_MAX 255u
+#define FROZEN_COPIES "concat.so"
 
 struct frozen_header {
     char magic[8] FROZEN_BYTES;
     uint32_t version, header_size;
     uint64_t size;     /* of the file */
     uint64_t checksum; /* of the file, with 0 in this place */
-    uint64_t pipeline; /* what the passes were, and their options */
-    uint32_t n_objects, n_texts, n_words, names_size;
+    uint64_t pipeline; /* which mvld, which passes, and their options */
+    uint32_t n_objects, n_texts, n_words, n_regions, n_copies, names_size;
 };
 
 #define FROZEN_APART 1u
@@ -91,12 +99,35 @@ struct frozen_word { /* ascending; 8 bytes in `object` that hold an address */
     uint32_t to_object, to_linked; /* that address */
 };
 
+/* Pages of the region, from the file FROZEN_COPIES. */
+struct frozen_piece {
+    uint64_t linked, size, offset;
+};
+enum { FROZEN_CODE, FROZEN_TABLE, FROZEN_FRAMES, FROZEN_PIECES };
+
+struct frozen_region { /* one, when there are copies; addresses as linked, of `object` */
+    struct sidecar_identity file;
+    uint64_t code, code_size, frames, frames_size; /* struct mvld_region */
+    struct frozen_piece pieces[FROZEN_PIECES]; /* code; the sorted table; what it leads to */
+    uint64_t hash;             /* sidecar_hash of these pages, one after the other */
+    uint32_t object, n_frames; /* n_frames: in the table */
+};
+
+struct frozen_copy { /* ascending by `at` */
+    uint32_t object, zero;
+    uint64_t home;       /* as linked, of its object */
+    uint64_t at;         /* as linked, of the region's */
+    uint64_t code, size; /* struct rimf_copy */
+};
+
 /* A checked view into the bytes. */
 struct frozen {
     const struct frozen_header *header;
     const struct frozen_object *objects;
     const struct frozen_text *texts;
     const struct frozen_word *words;
+    const struct frozen_region *region; /* NULL: there are no copies */
+    const struct frozen_copy *copies;
     const char *names;
 };
 

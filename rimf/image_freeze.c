@@ -8,11 +8,10 @@
  * copies are written and synced before the file `image`, without which a folder is
  * no frozen image; so a machine that stops in between leaves nothing that is taken.
  */
-#include "frozen.h"
+#include "freeze.h"
 
 #include "base.h"
-#include "cache.h"
-#include "image_private.h"
+#include "copies.h"
 #include "status.h"
 
 #include <errno.h> /* numbers only */
@@ -20,20 +19,7 @@
 
 /* ---- the file `image` ------------------------------------------------------------- */
 
-struct freeze {
-    struct mvld_image *image;
-    const struct rimf_table *table;
-    uintptr_t base; /* bias of the first object that is not apart */
-    int folder;
-    uint8_t *bytes; /* of the file */
-    struct frozen_header *header;
-    struct frozen_object *objects;
-    struct frozen_text *texts;
-    struct frozen_word *words;
-    char *names;
-};
-
-static uint32_t index_of(const struct freeze *f, const struct mvld_object *object)
+uint32_t freeze_index(const struct freeze *f, const struct mvld_object *object)
 {
     uint32_t i = 0;
 
@@ -98,9 +84,9 @@ static int fill_word(struct freeze *f, uintptr_t address)
     if (to->flags & MVLD_OBJECT_VDSO)
         return rimf_fail(f->image, ENOTSUP, "a pass relies on the vDSO, which has no file");
     *out = (struct frozen_word){
-        .object = index_of(f, in),
+        .object = freeze_index(f, in),
         .linked = (uint32_t)(address - in->bias),
-        .to_object = index_of(f, to),
+        .to_object = freeze_index(f, to),
         .to_linked = (uint32_t)(value - to->bias),
     };
     if (in->bias + out->linked != address || to->bias + out->to_linked != value)
@@ -124,133 +110,6 @@ static int fill_words(struct freeze *f, const struct rimf_watch *watch)
     return error;
 }
 
-/* ---- the copies --------------------------------------------------------------------- */
-
-static int copy_file(const struct rimf_sys *sys, int from, int to, uint64_t size)
-{
-    while (size) {
-        long n = SYS6(sys, SYS_copy_file_range, from, 0, to, 0, size, 0);
-
-        if (n == -EXDEV || n == -EINVAL || n == -EOPNOTSUPP || n == -ENOSYS)
-            n = SYS6(sys, SYS_sendfile, to, from, 0, size, 0, 0);
-        if (n == -EINTR)
-            continue;
-        if (n <= 0)
-            return n ? (int)n : -EIO; /* it became shorter */
-        size -= (uint64_t)n;
-    }
-    return 0;
-}
-
-static int write_all(const struct rimf_sys *sys, int fd, const void *from, size_t size, uint64_t at)
-{
-    const char *bytes = from;
-
-    while (size) {
-        long n = sys_pwrite(sys, fd, bytes, size, at);
-
-        if (n == -EINTR)
-            continue;
-        if (n <= 0)
-            return n ? (int)n : -EIO;
-        bytes += n;
-        size -= (size_t)n;
-        at += (uint64_t)n;
-    }
-    return 0;
-}
-
-/* The executable segments, as they are now, into the copy and into the table. */
-static int write_texts(struct freeze *f, uint32_t index, int fd)
-{
-    const struct rimf_object *object = f->table->objects[index];
-    const Elf64_Phdr *ph = object->public.phdr;
-    int error = 0;
-
-    for (size_t i = 0; i < object->public.phnum && !error; i++) {
-        uint64_t start = rimf_page_down(ph[i].p_vaddr);
-        struct frozen_text text = {
-            .object = index,
-            .linked = start,
-            .size = rimf_page_up(ph[i].p_vaddr + ph[i].p_memsz) - start,
-            .offset = rimf_page_down(ph[i].p_offset),
-        };
-        const void *pages = (const void *)(object->public.bias + start);
-
-        if (ph[i].p_type != PT_LOAD || ph[i].p_flags != (PF_R | PF_X) ||
-            ph[i].p_filesz != ph[i].p_memsz)
-            continue;
-        if (text.offset >= object->identity.size)
-            return -ENOEXEC;
-        text.hash = sidecar_hash(pages, text.size);
-        error = write_all(f->image->sys, fd, pages,
-                          text.size < object->identity.size - text.offset
-                              ? text.size
-                              : object->identity.size - text.offset,
-                          text.offset);
-        f->texts[f->header->n_texts++] = text;
-    }
-    return error;
-}
-
-static int same_file(const struct rimf_sys *sys, int fd, const struct sidecar_identity *identity)
-{
-    struct sidecar_identity now;
-    struct stat st;
-
-    if (SYS3(sys, SYS_fstat, fd, &st, 0))
-        return 0;
-    cache_identity(&now, &st);
-    return sidecar_same_file(&now, identity);
-}
-
-static int fill_copy(struct freeze *f, uint32_t index, int from, int to)
-{
-    const struct rimf_sys *sys = f->image->sys;
-    const struct rimf_object *object = f->table->objects[index];
-    struct stat st;
-    int error;
-
-    if (!same_file(sys, from, &object->identity))
-        return rimf_fail(f->image, ESTALE, "%s: the file there is not the one that was mapped",
-                         object->public.name);
-    error = copy_file(sys, from, to, object->identity.size);
-    if (!error)
-        error = write_texts(f, index, to);
-    if (!error)
-        error = (int)SYS3(sys, SYS_fsync, to, 0, 0);
-    if (!error)
-        error = (int)SYS3(sys, SYS_fstat, to, &st, 0);
-    if (error)
-        return rimf_fail(f->image, -error, "%s: its copy cannot be written (error %d)",
-                         object->public.name, -error);
-    cache_identity(&f->objects[index].copy, &st);
-    return 0;
-}
-
-static int write_copy(struct freeze *f, uint32_t index)
-{
-    const struct rimf_sys *sys = f->image->sys;
-    const char *path = f->table->objects[index]->public.name;
-    const char *name = f->names + f->objects[index].copy_name;
-    long from = sys_openat(sys, path, O_RDONLY | O_CLOEXEC, 0), to;
-    int error;
-
-    if (sys_failed(from))
-        return rimf_fail(f->image, (int)-from, "%s: it cannot be read (error %ld)", path, -from);
-    to = SYS6(sys, SYS_openat, f->folder, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644, 0,
-              0);
-    if (sys_failed(to)) {
-        error = rimf_fail(f->image, (int)-to, "%s: its copy cannot be made (error %ld)", path,
-                          -to);
-    } else {
-        error = fill_copy(f, index, (int)from, (int)to);
-        sys_close(sys, (int)to);
-    }
-    sys_close(sys, (int)from);
-    return error;
-}
-
 /* ---- all of it ------------------------------------------------------------------------ */
 
 static int fill(struct freeze *f, const struct rimf_watch *watch)
@@ -263,8 +122,14 @@ static int fill(struct freeze *f, const struct rimf_watch *watch)
         error = fill_words(f, watch);
     for (uint32_t i = 0; !error && i < f->table->n_objects; i++)
         if (f->table->objects[i]->changed)
-            error = write_copy(f, i);
-    return error;
+            error = freeze_file(f, i);
+    return error ? error : freeze_copies(f);
+}
+
+static uint8_t *pack(uint8_t *to, const void *from, size_t size)
+{
+    memmove(to, from, size);
+    return to + size;
 }
 
 /* The tables were filled with room between them. */
@@ -273,10 +138,10 @@ static size_t close_gaps(struct freeze *f)
     struct frozen_header *h = f->header;
     uint8_t *end = (uint8_t *)f->texts + h->n_texts * sizeof *f->texts;
 
-    memmove(end, f->words, h->n_words * sizeof *f->words);
-    end += h->n_words * sizeof *f->words;
-    memmove(end, f->names, h->names_size);
-    end += h->names_size;
+    end = pack(end, f->words, h->n_words * sizeof *f->words);
+    end = pack(end, f->region, h->n_regions * sizeof *f->region);
+    end = pack(end, f->copies, h->n_copies * sizeof *f->copies);
+    end = pack(end, f->names, h->names_size);
     h->size = (uint64_t)(end - f->bytes);
     h->checksum = frozen_checksum(f->bytes, h->size);
     return h->size;
@@ -288,7 +153,7 @@ static int write_image(struct freeze *f)
     size_t size = close_gaps(f);
     long fd = SYS6(sys, SYS_openat, f->folder, "image", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
                    0644, 0, 0);
-    int error = sys_failed(fd) ? (int)fd : write_all(sys, (int)fd, f->bytes, size, 0);
+    int error = sys_failed(fd) ? (int)fd : freeze_write(sys, (int)fd, f->bytes, size, 0);
 
     if (!error)
         error = (int)SYS3(sys, SYS_fsync, fd, 0, 0);
@@ -302,6 +167,7 @@ static int write_image(struct freeze *f)
 static int make_room(struct freeze *f, const struct rimf_watch *watch, uint64_t pipeline)
 {
     size_t texts = 0, names = 1, n = f->table->n_objects;
+    size_t copies = f->image->copies ? f->image->copies->n : 0;
 
     for (size_t i = 0; i < n; i++) {
         texts += f->table->objects[i]->public.phnum;
@@ -309,14 +175,17 @@ static int make_room(struct freeze *f, const struct rimf_watch *watch, uint64_t 
     }
     f->bytes = rimf_heap_alloc(&f->image->heap, sizeof *f->header + n * sizeof *f->objects +
                                                     texts * sizeof *f->texts +
-                                                    watch->n * sizeof *f->words + names);
+                                                    watch->n * sizeof *f->words + sizeof *f->region +
+                                                    copies * sizeof *f->copies + names);
     if (!f->bytes)
         return rimf_fail(f->image, ENOMEM, "there is no memory to freeze the image");
     f->header = (struct frozen_header *)f->bytes;
     f->objects = (struct frozen_object *)(f->header + 1);
     f->texts = (struct frozen_text *)(f->objects + n);
     f->words = (struct frozen_word *)(f->texts + texts);
-    f->names = (char *)(f->words + watch->n);
+    f->region = (struct frozen_region *)(f->words + watch->n);
+    f->copies = (struct frozen_copy *)(f->region + 1);
+    f->names = (char *)(f->copies + copies);
     *f->header = (struct frozen_header){
         .magic = FROZEN_MAGIC,
         .version = FROZEN_VERSION,

@@ -6,29 +6,17 @@
  * Everything is compared before anything is mapped.  A traced process is left alone:
  * the debugger's breakpoints are in the text that would be covered.
  */
-#include "frozen.h"
+#include "thaw.h"
 
 #include "base.h"
 #include "cache.h"
-#include "image_private.h"
 #include "status.h"
 
 #include <errno.h>    /* numbers only */
 #include <fcntl.h>    /* numbers only */
 #include <sys/mman.h> /* numbers only */
 
-struct thaw {
-    struct mvld_image *image;
-    const struct frozen_file *file;
-    const struct frozen *frozen;
-    const struct rimf_table *table;
-    uintptr_t base; /* bias of the first object that is not apart */
-    int based;      /* it is known */
-    const char *why;
-    const struct mvld_object *object; /* that `why` is about */
-};
-
-static int refuse(struct thaw *t, const struct rimf_object *object, const char *why)
+int thaw_refuse(struct thaw *t, const struct rimf_object *object, const char *why)
 {
     t->why = why;
     t->object = object ? &object->public : NULL;
@@ -66,18 +54,18 @@ static int compare_objects(struct thaw *t)
 
         if (object->public.flags & MVLD_OBJECT_VDSO) {
             if (frozen->file.inode)
-                return refuse(t, object, "another object stood here");
+                return thaw_refuse(t, object, "another object stood here");
             continue;
         }
         if (!object->identified)
-            return refuse(t, object, "its file is not known");
+            return thaw_refuse(t, object, "its file is not known");
         if (!sidecar_same_file(&object->identity, &frozen->file) ||
             frozen_build_id(&object->public) != frozen->build_id)
-            return refuse(t, object, "its file is another one");
+            return thaw_refuse(t, object, "its file is another one");
         if (!is_in_place(t, i))
-            return refuse(t, object, "it lies elsewhere");
+            return thaw_refuse(t, object, "it lies elsewhere");
     }
-    return t->table->n_objects == n ? 0 : refuse(t, NULL, "more objects, or fewer, are loaded");
+    return t->table->n_objects == n ? 0 : thaw_refuse(t, NULL, "more objects, or fewer, are loaded");
 }
 
 static const struct mvld_segment *segment_of(const struct mvld_object *object, uintptr_t address,
@@ -103,9 +91,9 @@ static int compare_words(struct thaw *t)
         if (!in || address < in->start || address >= in->end || in->end - address < sizeof address)
             in = segment_of(object, address, sizeof address);
         if (!in || !(in->prot & PROT_READ))
-            return refuse(t, t->table->objects[word->object], "a word lies outside it");
+            return thaw_refuse(t, t->table->objects[word->object], "a word lies outside it");
         if (*(const uintptr_t *)address != expected)
-            return refuse(t, t->table->objects[word->object], "a call leads elsewhere");
+            return thaw_refuse(t, t->table->objects[word->object], "a call leads elsewhere");
     }
     return 0;
 }
@@ -131,7 +119,7 @@ static int compare_texts(struct thaw *t)
         const struct rimf_object *object = t->table->objects[text->object];
 
         if (object->public.why || !is_text(object, text))
-            return refuse(t, object, "its code lies elsewhere");
+            return thaw_refuse(t, object, "its code lies elsewhere");
     }
     return 0;
 }
@@ -141,57 +129,99 @@ static int compare(struct thaw *t, uint64_t pipeline)
     int error;
 
     if (t->frozen->header->pipeline != pipeline)
-        return refuse(t, NULL, "it was made by another pipeline");
+        return thaw_refuse(t, NULL, "it was made by another pipeline, or another mvld");
     error = compare_objects(t);
     if (!error)
         error = compare_texts(t);
+    if (!error)
+        error = thaw_compare_copies(t);
     return error ? error : compare_words(t);
 }
 
 /* ---- mapping ------------------------------------------------------------------ */
 
-/* The copy of one object's file; descriptor or errno. */
-static long open_copy(struct thaw *t, uint32_t index)
+long thaw_open(struct thaw *t, const char *name, const struct sidecar_identity *written)
 {
-    const struct frozen_object *object = &t->frozen->objects[index];
     struct sidecar_identity now;
     struct stat st;
-    long fd = cache_open(t->image->sys, t->file->folder, t->frozen->names + object->copy_name,
-                         S_IFREG, t->file->user, &st, &t->why);
+    long fd = cache_open(t->image->sys, t->file->folder, name, S_IFREG, t->file->user, &st,
+                         &t->why);
 
-    t->object = object_at(t, index);
     if (sys_failed(fd))
         return fd;
     cache_identity(&now, &st);
-    if (sidecar_same_file(&now, &object->copy))
+    if (sidecar_same_file(&now, written))
         return fd;
     sys_close(t->image->sys, (int)fd);
     t->why = "its copy was changed after it was written";
     return -ESTALE;
 }
 
+/* All that is needed is there before anything is mapped. */
+static int open_files(struct thaw *t)
+{
+    uint32_t n = t->frozen->header->n_objects;
+
+    t->files = rimf_heap_alloc(&t->image->heap, n * sizeof *t->files);
+    if (!t->files) {
+        t->why = "out of memory";
+        return -ENOMEM;
+    }
+    memset(t->files, 0xff, n * sizeof *t->files);
+    for (uint32_t i = 0; i < n; i++) {
+        const char *name = t->frozen->names + t->frozen->objects[i].copy_name;
+        long fd = *name ? thaw_open(t, name, &t->frozen->objects[i].copy) : -1;
+
+        if (*name && sys_failed(fd)) {
+            t->object = object_at(t, i);
+            return (int)fd;
+        }
+        t->files[i] = (int)fd;
+    }
+    return 0;
+}
+
+static void close_files(struct thaw *t)
+{
+    for (uint32_t i = 0; t->files && i < t->frozen->header->n_objects; i++)
+        if (t->files[i] >= 0)
+            sys_close(t->image->sys, t->files[i]);
+    rimf_heap_release(&t->image->heap, t->files);
+}
+
 /* What may forbid it (no-exec mounts, security modules) the kernel looks at before it
- * takes the old mapping away. */
+ * takes the old mapping away.  Once copies of code are in force, a text that cannot be
+ * mapped is one whose functions run at home. */
 static long map_texts(struct thaw *t)
 {
-    const struct rimf_sys *sys = t->image->sys;
-    uint32_t i = 0, object, n = t->frozen->header->n_texts;
-    long fd, at = 0;
+    uint32_t mapped = 0;
 
-    while (i < n && !sys_failed(at)) {
-        object = t->frozen->texts[i].object;
-        fd = open_copy(t, object);
-        if (sys_failed(fd))
-            return fd;
-        for (; i < n && t->frozen->texts[i].object == object && !sys_failed(at); i++)
-            at = sys_mmap(sys, object_at(t, object)->bias + t->frozen->texts[i].linked,
-                          t->frozen->texts[i].size, PROT_READ | PROT_EXEC,
-                          MAP_PRIVATE | MAP_FIXED, (int)fd, t->frozen->texts[i].offset);
-        sys_close(sys, (int)fd);
+    for (uint32_t i = 0; i < t->frozen->header->n_texts; i++) {
+        const struct frozen_text *text = &t->frozen->texts[i];
+        long at = sys_mmap(t->image->sys, object_at(t, text->object)->bias + text->linked,
+                           text->size, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED,
+                           t->files[text->object], text->offset);
+
+        if (sys_failed(at) && !t->frozen->region) {
+            t->object = object_at(t, text->object);
+            t->why = "its copy cannot be mapped";
+            return at;
+        }
+        mapped += !sys_failed(at);
     }
-    if (sys_failed(at))
-        t->why = "its copy cannot be mapped";
-    return sys_failed(at) ? at : (long)n;
+    return mapped;
+}
+
+static long lay_over(struct thaw *t)
+{
+    long result = open_files(t);
+
+    if (!result)
+        result = thaw_copies(t);
+    if (!result)
+        result = map_texts(t);
+    close_files(t);
+    return result;
 }
 
 long rimf_image_thaw(struct mvld_image *image, const struct frozen_file *file, uint64_t pipeline,
@@ -203,9 +233,9 @@ long rimf_image_thaw(struct mvld_image *image, const struct frozen_file *file, u
     t.table = rimf_table_enter(image);
     result = compare(&t, pipeline);
     if (!result && status_is_traced(image->sys))
-        result = refuse(&t, NULL, "a debugger may have breakpoints in the code");
+        result = thaw_refuse(&t, NULL, "a debugger may have breakpoints in the code");
     if (!result)
-        result = map_texts(&t);
+        result = lay_over(&t);
     rimf_table_leave(image);
     *why = t.why;
     *object = t.object;

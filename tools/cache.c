@@ -73,27 +73,71 @@ static char *compare_text(const struct frozen_text *text, int fd, const char *na
     return why;
 }
 
+/* Copies of code. */
+static char *compare_region(const struct frozen_region *region, int fd)
+{
+    uint64_t hashes[FROZEN_PIECES];
+
+    for (int i = 0; i < FROZEN_PIECES; i++) {
+        const struct frozen_piece *piece = &region->pieces[i];
+        char *bytes = must_alloc(piece->size, 1);
+        ssize_t got = pread(fd, bytes, piece->size, (off_t)piece->offset);
+
+        hashes[i] = sidecar_hash(bytes, piece->size);
+        free(bytes);
+        if (got != (ssize_t)piece->size)
+            return must_print(FROZEN_COPIES " cannot be read");
+    }
+    if (sidecar_hash(hashes, sizeof hashes) != region->hash)
+        return must_print(FROZEN_COPIES " is not what was written");
+    return NULL;
+}
+
+/* The file of that name, when it is the one that was written; -1 with the reason. */
+static int open_written(const struct frozen_file *file, const char *name,
+                        const struct sidecar_identity *written, char **why)
+{
+    struct sidecar_identity now;
+    const char *wrong;
+    struct stat st;
+    long fd = cache_open(&rimf_sys_kernel, file->folder, name, S_IFREG, file->user, &st, &wrong);
+
+    if (fd < 0) {
+        *why = must_print("%s: %s", name, wrong);
+        return -1;
+    }
+    cache_identity(&now, &st);
+    if (sidecar_same_file(&now, written))
+        return (int)fd;
+    *why = must_print("%s was changed after it was written", name);
+    close((int)fd);
+    return -1;
+}
+
 static char *damaged(const struct frozen_file *file)
 {
     const struct frozen *f = &file->view;
     char *why = NULL;
 
+    int fd;
+
     for (uint32_t i = 0; i < f->header->n_texts && !why; i++) {
         const struct frozen_object *object = &f->objects[f->texts[i].object];
-        const char *name = f->names + object->copy_name, *wrong;
-        struct sidecar_identity now;
-        struct stat st;
-        long fd = cache_open(&rimf_sys_kernel, file->folder, name, S_IFREG, file->user, &st, &wrong);
+        const char *name = f->names + object->copy_name;
 
+        fd = open_written(file, name, &object->copy, &why);
         if (fd < 0)
-            return must_print("%s: %s", name, wrong);
-        cache_identity(&now, &st);
-        if (!sidecar_same_file(&now, &object->copy))
-            why = must_print("%s was changed after it was written", name);
-        else
-            why = compare_text(&f->texts[i], (int)fd, name);
-        close((int)fd);
+            return why;
+        why = compare_text(&f->texts[i], fd, name);
+        close(fd);
     }
+    if (why || !f->region)
+        return why;
+    fd = open_written(file, FROZEN_COPIES, &f->region->file, &why);
+    if (fd < 0)
+        return why;
+    why = compare_region(f->region, fd);
+    close(fd);
     return why;
 }
 
@@ -110,6 +154,9 @@ static void print_image(const struct frozen *f, const char *state, const char *w
     print_name(stdout, f->names + f->objects[0].name);
     printf("  %.1f MiB of code of %u of %u files, %u calls relied on", (double)bytes / (1 << 20),
            copies, f->header->n_objects, f->header->n_words);
+    if (f->region)
+        printf(", %.1f MiB copied of %u files",
+               (double)f->region->pieces[FROZEN_CODE].size / (1 << 20), f->header->n_copies);
     if (why) {
         fputs("; ", stdout);
         print_name(stdout, why);
@@ -129,7 +176,8 @@ static int remove_rest(const char *path)
     while ((entry = readdir(folder))) {
         const char *name = entry->d_name;
 
-        if (!strcmp(name, "image") || name[strspn(name, "0123456789")] == '-')
+        if (!strcmp(name, "image") || !strcmp(name, FROZEN_COPIES) ||
+            name[strspn(name, "0123456789")] == '-')
             unlinkat(dirfd(folder), name, 0);
     }
     closedir(folder);

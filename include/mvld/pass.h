@@ -373,7 +373,8 @@ struct mvld_context {
 /* Bits of `flags`. */
 #define MVLD_PASS_ANALYSIS 1u /* reads what `mvld analyze` found: the loader notes from which
                                  file each object comes */
-#define MVLD_PASS_FREEZES 2u  /* what `run` does is nothing but patches, said by `depends`: it
+#define MVLD_PASS_FREEZES 2u  /* what `run` does is nothing but patches, said by `depends`, and
+                                 copies of code: it
                                  may be kept and mapped by later processes, in which `run` is
                                  then not called (`added` and `removed` are, with a NULL state) */
 #define MVLD_PASS_SPACIOUS 4u /* `library` takes much address space: it is left out where that is

@@ -183,5 +183,5 @@ __attribute__((visibility("default"))) const struct mvld_pass mvld_pass = {
     .run = run,
     .added = added,
     .removed = removed,
-    .flags = MVLD_PASS_ANALYSIS | MVLD_PASS_SPACIOUS,
+    .flags = MVLD_PASS_ANALYSIS | MVLD_PASS_FREEZES | MVLD_PASS_SPACIOUS,
 };

@@ -31,6 +31,19 @@ static void look(const struct frozen *f)
         must(t->size && !((t->linked | t->size | t->offset) & 4095));
         must(t->offset + t->size < f->objects[t->object].copy.size + 4096);
     }
+    must(!f->region == !h->n_copies);
+    for (uint32_t i = 0; i < h->n_copies; i++) {
+        const struct frozen_copy *c = &f->copies[i];
+
+        must(c->object < h->n_objects && c->code <= c->size);
+        must(c->at >= f->region->code && c->at + c->size <= f->region->code + f->region->code_size);
+    }
+    for (int i = 0; f->region && i < FROZEN_PIECES; i++) {
+        const struct frozen_piece *p = &f->region->pieces[i];
+
+        must(p->size && p->offset + p->size <= f->region->file.size);
+        must(!((p->linked | p->size | p->offset) & 4095));
+    }
     for (uint32_t i = 0; i < h->n_words; i++)
         must(f->words[i].object < h->n_objects && f->words[i].to_object < h->n_objects &&
              !(f->words[i].linked & 7));

@@ -56,11 +56,15 @@ static void refused(const char *sentence)
 
 static void each_rule(void)
 {
+    static const char no_place[] = "the region is of no object that has a place";
+    static const char ranges[] = "the region is no two ranges of pages";
+    static const char no_piece[] = "a piece of the region is no range of pages of its file";
+    static const char outside[] = "a piece of the region lies outside it";
     static const char apart[] = "an object that lies apart has a place, or another has none";
     struct { void *at; size_t size; uint64_t value; const char *sentence; } const spoilt[] = {
 #define SPOIL(field, value, sentence) {&made.field, sizeof made.field, (uint64_t)(value), sentence}
-        SPOIL(header.version, 1, "it is of another version of the format"),
-        SPOIL(header.header_size, 64, "it is of another version of the format"),
+        SPOIL(header.version, 2, "it is of another version of the format"),
+        SPOIL(header.header_size, 56, "it is of another version of the format"),
         SPOIL(header.n_words, 5, "it is cut short, or longer than it says"),
         SPOIL(header.names_size, 39, "it is cut short, or longer than it says"),
         SPOIL(names[39], 'x', "its names have no end"),
@@ -94,6 +98,35 @@ static void each_rule(void)
         SPOIL(words[1].linked, 0x2008, "the words are not in order"),
         SPOIL(words[1].linked, 0x2014, "the words are not in order"),
         SPOIL(words[3].object, 0, "the words are not in order"),
+        SPOIL(header.n_copies, 1, "it is cut short, or longer than it says"),
+        SPOIL(header.n_regions, 0, "it is cut short, or longer than it says"),
+        SPOIL(region.object, 3, no_place),
+        SPOIL(region.object, 1, no_place), /* the vDSO */
+        SPOIL(region.file.size, ~0, "the region has no file, or one that is too large"),
+        SPOIL(region.code, 0x100800, ranges),
+        SPOIL(region.code, 0x41000, ranges), /* in the frames */
+        SPOIL(region.code_size, 0, ranges),
+        SPOIL(region.code_size, 1ul << 32, ranges),
+        SPOIL(region.frames, 1ul << 40, ranges),
+        SPOIL(region.pieces[0].size, 0x2800, no_piece),
+        SPOIL(region.pieces[0].size, 0x6000, no_piece), /* behind the end of the file */
+        SPOIL(region.pieces[1].offset, 0x3010, no_piece),
+        SPOIL(region.pieces[1].offset, ~0xffful, no_piece),
+        SPOIL(region.pieces[2].size, 0, no_piece),
+        SPOIL(region.pieces[0].linked, 0x101000, outside),
+        SPOIL(region.pieces[1].linked, 0x41000, outside),
+        SPOIL(region.pieces[2].linked, 0x40000, outside), /* on the table */
+        SPOIL(region.pieces[2].linked, 0x47000, outside),
+        SPOIL(copies[0].object, 3, "a copy of code is of no object that has a place"),
+        SPOIL(copies[0].object, 1, "a copy of code is of no object that has a place"),
+        SPOIL(copies[1].zero, 1, "a copy of code is of no object that has a place"),
+        SPOIL(copies[1].code, 0, "a copy of code is of an impossible size"),
+        SPOIL(copies[1].code, 0x1001, "a copy of code is of an impossible size"),
+        SPOIL(copies[1].home, 1ul << 32, "a copy of code is of an impossible size"),
+        SPOIL(copies[0].at, 0xff000, "the copies of code are not in order"),
+        SPOIL(copies[1].at, 0x100080, "the copies of code are not in order"),
+        SPOIL(copies[1].size, 0x1008, "the copies of code are not in order"),
+        SPOIL(copies[1].at, ~0, "the copies of code are not in order"),
 #undef SPOIL
     };
 

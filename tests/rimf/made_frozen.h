@@ -14,6 +14,8 @@ struct made_frozen {
     struct frozen_object objects[3];
     struct frozen_text texts[3];
     struct frozen_word words[4];
+    struct frozen_region region;
+    struct frozen_copy copies[2];
     char names[40];
 };
 
@@ -31,7 +33,8 @@ static inline void made_frozen_make(struct made_frozen *m)
     *m = (struct made_frozen){
         .header = {.magic = FROZEN_MAGIC, .version = FROZEN_VERSION,
                    .header_size = sizeof m->header, .size = sizeof *m, .pipeline = 7,
-                   .n_objects = 3, .n_texts = 3, .n_words = 4, .names_size = sizeof m->names},
+                   .n_objects = 3, .n_texts = 3, .n_words = 4, .n_regions = 1,
+                   .n_copies = 2, .names_size = sizeof m->names},
         .objects = {{.file = {1, 2, 0x3000, 4, 5}, .copy = {1, 6, 0x3000, 7, 8},
                      .name = 1, .copy_name = 10},
                     {.name = 0, .copy_name = 0, .flags = FROZEN_APART}, /* the vDSO */
@@ -42,6 +45,13 @@ static inline void made_frozen_make(struct made_frozen *m)
                   {.object = 2, .linked = 0x3000, .size = 0x6000, .offset = 0x3000, .hash = 3}},
         .words = {{0, 0x2008, 2, 0x1010}, {0, 0x2010, 0, 0x1001}, {2, 0x9000, 2, 0x1010},
                   {2, 0x9008, 0, 0x1001}},
+        .region = {.file = {1, 11, 0x6000, 4, 5}, .code = 0x100000, .code_size = 0x10000,
+                   .frames = 0x40000, .frames_size = 0x8000,
+                   .pieces = {{0x100000, 0x2000, 0x1000}, {0x40000, 0x1000, 0x3000},
+                              {0x42000, 0x2000, 0x4000}},
+                   .object = 2, .n_frames = 9},
+        .copies = {{.object = 0, .home = 0x1040, .at = 0x100040, .code = 0x100, .size = 0x110},
+                   {.object = 2, .home = 0x1000, .at = 0x101000, .code = 0x1000, .size = 0x1000}},
         .names = "\0/bin/one\0" "0-one\0\0" "/lib/two\0" "2-two",
     };
     /* "" at 0, "/bin/one" at 1, "0-one" at 10, "/lib/two" at 17, "2-two" at 26 */

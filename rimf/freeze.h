@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rimf/freeze.h: a frozen image on its way into files; for image_freeze*.c.
+ */
+#ifndef RIMF_FREEZE_H
+#define RIMF_FREEZE_H
+
+#include "frozen.h"
+#include "image_private.h"
+
+struct freeze {
+    struct mvld_image *image;
+    const struct rimf_table *table;
+    uintptr_t base; /* bias of the first object that is not apart */
+    int folder;
+    uint8_t *bytes; /* of the file `image` */
+    struct frozen_header *header;
+    struct frozen_object *objects;
+    struct frozen_text *texts;
+    struct frozen_word *words;
+    struct frozen_region *region;
+    struct frozen_copy *copies;
+    char *names;
+};
+
+uint32_t freeze_index(const struct freeze *, const struct mvld_object *);
+int freeze_write(const struct rimf_sys *, int fd, const void *from, size_t size, uint64_t at);
+/* Synced, and what tells the file from others.  0, or negative errno. */
+int freeze_finish(const struct rimf_sys *, int fd, struct sidecar_identity *);
+
+/* image_freeze_files.c: the file of an object with its code as it is now. */
+int freeze_file(struct freeze *, uint32_t index);
+/* image_freeze_copies.c: copies of code (copies.h), when there are any. */
+int freeze_copies(struct freeze *);
+
+#endif

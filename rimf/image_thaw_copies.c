@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rimf/image_thaw_copies.c: copies of code come back (copies.h, frozen.h).
+ *
+ * The pages are mapped over the region that a library has reserved; the image learns which
+ * code has a copy, as if it had been copied here; the C library's questions about addresses
+ * in copies are answered.  Nothing leads to a copy yet: that is in the texts, which come
+ * after.  So any failure takes the pages away again, and the image forgets.
+ */
+#include "thaw.h"
+
+#include "base.h"
+#include "copies.h"
+
+#include <errno.h>    /* numbers only */
+#include <sys/mman.h> /* numbers only */
+
+static const struct mvld_object *owner(const struct thaw *t)
+{
+    return &t->table->objects[t->frozen->region->object]->public;
+}
+
+static struct mvld_region region_of(const struct thaw *t)
+{
+    const struct frozen_region *r = t->frozen->region;
+
+    return (struct mvld_region){
+        .code = owner(t)->bias + r->code,
+        .frames = owner(t)->bias + r->frames,
+        .code_size = r->code_size,
+        .frames_size = r->frames_size,
+    };
+}
+
+/* ---- comparing --------------------------------------------------------------------- */
+
+int thaw_compare_copies(struct thaw *t)
+{
+    const struct frozen_region *r = t->frozen->region;
+    struct mvld_region region;
+
+    if (!r)
+        return 0;
+    region = region_of(t);
+    if (t->image->copies || !t->image->answers)
+        return thaw_refuse(t, NULL, "nobody tells the C library of copies of code");
+    /* Later copies go on where these end. */
+    if (r->pieces[FROZEN_TABLE].size != copy_frames_searched(r->n_frames) ||
+        r->pieces[FROZEN_FRAMES].linked != r->frames + copy_frames_table(&region))
+        return thaw_refuse(t, NULL, "its unwind tables lie elsewhere than they should");
+    for (uint32_t i = 0; i < t->frozen->header->n_copies; i++) {
+        const struct frozen_copy *copy = &t->frozen->copies[i];
+        const struct rimf_object *object = t->table->objects[copy->object];
+        uintptr_t home = object->public.bias + copy->home;
+
+        if (object->public.why || !elf_holds(&object->view, home, copy->code, PROT_READ | PROT_EXEC))
+            return thaw_refuse(t, object, "code that was copied lies outside it");
+        if ((home - (owner(t)->bias + copy->at)) % RIMF_COPY_ALIGN)
+            return thaw_refuse(t, object, "the copy of its code is at no fitting place");
+    }
+    return 0;
+}
+
+/* ---- the image ------------------------------------------------------------------------- */
+
+/* Nobody else has seen them. */
+static void forget(struct thaw *t)
+{
+    struct rimf_copies *copies = t->image->copies;
+
+    __atomic_store_n(&t->image->copies, NULL, __ATOMIC_RELEASE);
+    for (uint32_t i = 0; i < t->frozen->header->n_copies; i++)
+        t->table->objects[t->frozen->copies[i].object]->copy = 0;
+    if (copies)
+        rimf_heap_release(&t->image->heap, copies->list);
+    rimf_heap_release(&t->image->heap, copies);
+}
+
+static int fill_list(struct thaw *t, struct rimf_copies *copies)
+{
+    size_t n = t->frozen->header->n_copies;
+
+    copies->list = rimf_heap_alloc(&t->image->heap, n * sizeof *copies->list);
+    if (!copies->list)
+        return -ENOMEM;
+    copies->room = n;
+    for (size_t i = 0; i < n; i++) {
+        const struct frozen_copy *copy = &t->frozen->copies[i];
+        struct rimf_object *object = t->table->objects[copy->object];
+
+        if (object->copy)
+            return thaw_refuse(t, object, "its code was copied twice");
+        object->copy = i + 1;
+        copies->list[i] = (struct rimf_copy){
+            .object = object,
+            .home = object->public.bias + copy->home,
+            .at = owner(t)->bias + copy->at,
+            .code = copy->code,
+            .size = copy->size,
+        };
+    }
+    return 0;
+}
+
+static int remember(struct thaw *t)
+{
+    const struct frozen_piece *pieces = t->frozen->region->pieces;
+    struct mvld_region region = region_of(t);
+    struct rimf_copies *copies;
+    int error = rimf_region_set(t->image, &region);
+
+    if (error) {
+        t->why = "there is no room for copies of code";
+        return error;
+    }
+    copies = t->image->copies;
+    error = fill_list(t, copies);
+    if (error) {
+        t->why = t->why ? t->why : "out of memory";
+        forget(t);
+        return error;
+    }
+    copies->n_frames = t->frozen->region->n_frames;
+    copies->code_end = region.code + pieces[FROZEN_CODE].size;
+    copies->frames_end =
+        owner(t)->bias + pieces[FROZEN_FRAMES].linked + pieces[FROZEN_FRAMES].size;
+    copies->n_planned = copies->room;
+    __atomic_store_n(&copies->n, copies->room, __ATOMIC_RELEASE);
+    return 0;
+}
+
+/* ---- the pages --------------------------------------------------------------------------- */
+
+static uint32_t rights_at(const struct mvld_object *object, uintptr_t address)
+{
+    for (size_t i = 0; i < object->n_segments; i++)
+        if (address >= object->segments[i].start && address < object->segments[i].end)
+            return object->segments[i].prot;
+    return PROT_NONE;
+}
+
+/* As the host loader mapped them. */
+static void take_away(struct thaw *t, int n)
+{
+    for (int i = 0; i < n; i++) {
+        const struct frozen_piece *piece = &t->frozen->region->pieces[i];
+        uintptr_t at = owner(t)->bias + piece->linked;
+
+        sys_mmap(t->image->sys, at, piece->size, (int)rights_at(owner(t), at),
+                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
+    }
+}
+
+static int map_pieces(struct thaw *t, int fd)
+{
+    for (int i = 0; i < FROZEN_PIECES; i++) {
+        const struct frozen_piece *piece = &t->frozen->region->pieces[i];
+        long at = sys_mmap(t->image->sys, owner(t)->bias + piece->linked, piece->size,
+                           i == FROZEN_CODE ? PROT_READ | PROT_EXEC : PROT_READ,
+                           MAP_PRIVATE | MAP_FIXED, fd, piece->offset);
+
+        if (sys_failed(at)) {
+            take_away(t, i);
+            t->why = "copies of code cannot be mapped";
+            return (int)at;
+        }
+    }
+    return 0;
+}
+
+static int map_file(struct thaw *t)
+{
+    long fd = thaw_open(t, FROZEN_COPIES, &t->frozen->region->file);
+    int error;
+
+    if (sys_failed(fd))
+        return (int)fd;
+    error = map_pieces(t, (int)fd);
+    sys_close(t->image->sys, (int)fd);
+    return error;
+}
+
+int thaw_copies(struct thaw *t)
+{
+    int error;
+
+    if (!t->frozen->region)
+        return 0;
+    t->object = NULL;
+    t->why = NULL;
+    error = remember(t);
+    if (error)
+        return error;
+    error = map_file(t);
+    if (!error) {
+        t->why = "nobody tells the C library of copies of code";
+        error = t->image->answers(t->image->answers_cookie, &t->why);
+        if (error)
+            take_away(t, FROZEN_PIECES);
+    }
+    if (error)
+        forget(t);
+    return error;
+}

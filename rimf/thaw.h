@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rimf/thaw.h: a frozen image on its way into a process; for image_thaw*.c.
+ */
+#ifndef RIMF_THAW_H
+#define RIMF_THAW_H
+
+#include "frozen.h"
+#include "image_private.h"
+
+struct thaw {
+    struct mvld_image *image;
+    const struct frozen_file *file;
+    const struct frozen *frozen;
+    const struct rimf_table *table;
+    uintptr_t base; /* bias of the first object that is not apart */
+    int based;      /* it is known */
+    int *files;     /* descriptors of the copies of files, by object; -1: none */
+    const char *why;
+    const struct mvld_object *object; /* that `why` is about */
+};
+
+/* -ESTALE, with the sentence and the object (or NULL) noted. */
+int thaw_refuse(struct thaw *, const struct rimf_object *, const char *why);
+/* A file of the folder, when it is the one that was written.  Descriptor, or negative
+ * errno with the sentence noted. */
+long thaw_open(struct thaw *, const char *name, const struct sidecar_identity *);
+
+/* image_thaw_copies.c: whether copies of code fit, before anything is changed; 0, or -ESTALE. */
+int thaw_compare_copies(struct thaw *);
+/* Maps them, and has the C library's questions about them answered.  0, or negative errno
+ * and nothing is changed. */
+int thaw_copies(struct thaw *);
+
+#endif

@@ -1,0 +1,229 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""frozen_copies.py BEHAVIOUR: programs that start from a frozen image with copies of code
+(frozen/place*.c: a program and a library that tell where they run).
+
+The output must be the same with the image, without it, and without any pass; what differs is
+where the code runs.  Each function below is one test; its text says what a failure means.
+"""
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+import support  # noqa: E402
+from support import check  # noqa: E402
+
+SOURCES = HERE / "frozen"
+MVLD = support.BUILD / "tools" / "mvld"
+PARTS = [support.BUILD / "passes" / "direct-calls" / "direct-calls.so",
+         support.BUILD / "passes" / "concat" / "concat.so",
+         support.BUILD / "passes" / "concat" / "libconcat.so.1"]
+THAWED = "thawed, the code of 2 segments"
+
+
+class Program:
+    def __init__(self, folder):
+        support.need(MVLD, *PARTS)
+        self.folder, self.cache = folder, folder / "cache"
+        self.passes = folder / "passes"
+        self.passes.mkdir()
+        for part in PARTS:
+            shutil.copy(part, self.passes)
+        self.library, self.later = folder / "libplace.so", folder / "liblater.so"
+        self.path = folder / "program"
+        for library in self.library, self.later:
+            support.compile_c(library, "-shared", "-fPIC", "-Wl,--build-id", SOURCES / "place.c",
+                              plugin=False)
+        support.compile_c(self.path, SOURCES / "place_main.c", "-Wl,--build-id", f"-L{folder}", "-lplace",
+                          f"-Wl,-rpath,{folder}", f"-Wl,-I,{support.LOADER}", plugin=False)
+        self.config = folder / "mvld.conf"
+        self.config.write_text(f"[app]\nmatch = {self.path}\npasses = direct-calls, concat\n")
+        self.analyze(self.path, self.library, self.later)
+
+    def analyze(self, *files):
+        done = support.run([MVLD, "analyze", "--output", self.cache / "mvld" / "analysis", *files])
+        check(done.returncode == 0, done.stdout + done.stderr)
+
+    def environment(self, **more):
+        return {"MVLD_PASS_PATH": self.passes, "MVLD_CONFIG": self.config,
+                "XDG_CACHE_HOME": self.cache, "MVLD_DEBUG": "files,passes", **more}
+
+    def run(self, *words, status=0, **more):
+        done = support.run([self.path, *words], **self.environment(**more))
+        check(done.returncode == status, f"status {done.returncode}\n{done.stdout}{done.stderr}")
+        return done
+
+    def freeze(self):
+        folder = Path(self.run(MVLD_FREEZE=1).stdout.strip())
+        check((folder / "image").is_file() and (folder / "concat.so").is_file(), "no image, or no copies")
+        return folder
+
+    def thawed(self, *words, **more):
+        done = self.run(*words, **more)
+        check(THAWED in done.stderr, f"not thawed:\n{done.stdout}{done.stderr}")
+        return done
+
+    def expected(self, *words):
+        return self.run(*words, MVLD="off").stdout
+
+    def refused(self, why):
+        """Not thawed, for this reason; the program is right."""
+        done = self.run()
+        check(re.search("not thawed: .*" + re.escape(why), done.stderr) and
+              done.stdout == self.expected() and "its work was thawed" not in done.stderr,
+              f"wanted '{why}':\n{done.stdout}{done.stderr}")
+
+
+def mapping(done, what):
+    return re.search(f"^{what} (.*)", done.stdout, re.M).group(1)
+
+
+def thaws(program):
+    """Code does not run in the copies of the image, or a program sees that it does."""
+    plain = program.expected("no", program.later)
+    check(plain.startswith("libplace.so libplace.so program libplace.so program 1\n1\n"), plain)
+    check(program.run("no", program.later).stdout == plain, "copied in the process")
+    folder = program.freeze()
+    check(program.thawed("no", program.later).stdout == plain, "the output is another one")
+    done = program.thawed("maps", program.later)
+    check(f"{folder}/concat.so" in mapping(done, "place") and " r-xp " in mapping(done, "place"),
+          f"it does not run in the copy: {mapping(done, 'place')}")
+    # What comes later is copied behind, in this process.
+    check("/" not in mapping(done, "later") and " r-xp " in mapping(done, "later"), mapping(done, "later"))
+    head = subprocess.run(["readelf", "-lW", folder / "concat.so"], capture_output=True, text=True)
+    check(head.returncode == 0 and head.stdout.count(" LOAD ") == 3, head.stdout + head.stderr)
+
+
+def refusals(program):
+    """Copies are used that are not those that were written, or whose code is another one."""
+    folder = program.freeze()
+    copies, aside = folder / "concat.so", program.folder / "aside"
+    copies.rename(aside)
+    program.refused("there is none")
+    copies.symlink_to(aside)
+    program.refused("it cannot be opened")
+    copies.unlink()
+    shutil.copy(aside, copies)
+    program.refused("its copy was changed after it was written")
+    program.freeze()
+    program.thawed()
+    copies.chmod(0o666)
+    program.refused("may write it")
+    copies.chmod(0o644)
+    program.thawed()
+    shutil.copy(program.library, program.folder / "new.so")
+    (program.folder / "new.so").rename(program.library)
+    program.analyze(program.library)
+    program.refused("libplace.so: its file is another one")
+    program.freeze()
+    program.thawed()
+    new = program.passes / "new"  # the library whose memory the region is
+    shutil.copy(program.passes / "libconcat.so.1", new)
+    new.rename(program.passes / "libconcat.so.1")
+    program.refused("libconcat.so.1: its file is another one")
+
+
+def damage(program):
+    """An image with any one byte changed is used; or damaged copies are called good."""
+    folder = program.freeze()
+    whole = (folder / "image").read_bytes()
+    plain = program.expected()
+    environment = support.clean_environment(**program.environment())
+    for at in range(len(whole)):
+        (folder / "image").write_bytes(whole[:at] + bytes([whole[at] ^ 1 << at % 8]) + whole[at + 1:])
+        if at % 16:  # one program in 16 bytes: frozen_open sees each (tests/rimf/frozen.c)
+            continue
+        done = subprocess.run([program.path], env=environment, capture_output=True, text=True, timeout=30)
+        check((done.returncode, done.stdout) == (0, plain) and "not thawed" in done.stderr,
+              f"byte {at}: {done.returncode}\n{done.stdout}{done.stderr}")
+    (folder / "image").write_bytes(whole)
+    program.thawed()
+    images = program.cache / "mvld" / "images"
+    done = support.run([MVLD, "cache", "verify", images])
+    check(done.returncode == 0 and "copied of 2 files" in done.stdout, done.stdout + done.stderr)
+    copies = folder / "concat.so"
+    size = copies.stat().st_size
+    with copies.open("r+b") as file:
+        file.seek(size - 100)
+        file.write(b"?")
+    done = support.run([MVLD, "cache", "verify", images])
+    check(done.returncode == 1 and "damaged" in done.stdout and "concat.so" in done.stdout,
+          done.stdout + done.stderr)
+    program.refused("its copy was changed after it was written")
+    done = support.run([MVLD, "cache", "prune", images])
+    check(done.returncode == 0 and not list(images.iterdir()), done.stdout + done.stderr)
+
+
+def shared(program):
+    """Ten processes have a copy of the code each: more than 100 KB more than the plain ones."""
+    program.analyze("--program", program.path)  # the C library, too
+    program.freeze()
+
+    def memory(**more):
+        environment = support.clean_environment(**program.environment(MVLD_DEBUG="", **more))
+        running = [subprocess.Popen([program.path, "wait"], env=environment, stdin=subprocess.PIPE,
+                                    stdout=subprocess.PIPE) for _ in range(10)]
+        total = 0
+        for process in running:
+            process.stdout.readline()
+            process.stdout.readline()
+            rollup = Path(f"/proc/{process.pid}/smaps_rollup").read_text()
+            total += int(re.search(r"^Private_Dirty: +([0-9]+) kB", rollup, re.M).group(1))
+        for process in running:
+            process.communicate(b"\n", timeout=30)
+            check(process.returncode == 0, f"status {process.returncode}")
+        return total
+
+    done = program.run()
+    check("thawed, the code of 3 segments" in done.stderr, done.stderr)
+    plain, frozen = memory(MVLD="off"), memory()
+    size = next(program.cache.glob("mvld/images/*/concat.so")).stat().st_size // 1024
+    print(f"ten processes, private: {plain} KB plain, {frozen} KB frozen; copies {size} KB")
+    check(size > 1000 and frozen - plain < 10 * size / 4, f"{plain} KB, frozen {frozen} KB")
+
+
+def fixed_address(program):
+    """An executable at a fixed address is copied, or its library is not."""
+    support.compile_c(program.path, SOURCES / "place_main.c", "-no-pie", "-fno-pie", "-Wl,--build-id",
+                      f"-L{program.folder}", "-lplace", f"-Wl,-rpath,{program.folder}",
+                      f"-Wl,-I,{support.LOADER}", plugin=False)
+    program.analyze(program.path)
+    plain = program.expected("no", program.later)
+    folder = program.freeze()
+    for _ in range(3):
+        done = program.run("maps", program.later)
+        check("thawed, the code of 1 segments" in done.stderr, done.stderr)
+        check(f"{folder}/concat.so" in mapping(done, "place"), done.stdout)
+        check(program.run("no", program.later).stdout == plain, "the output is another one")
+
+
+def killed(program):
+    """A builder that is killed at any moment leaves an image that is taken."""
+    plain = program.expected()
+    environment = support.clean_environment(**program.environment(MVLD_FREEZE="1"))
+    for delay in range(0, 60, 4):
+        process = subprocess.Popen([program.path], env=environment, stdout=subprocess.DEVNULL,
+                                   stderr=subprocess.DEVNULL)
+        try:
+            process.wait(delay / 1000)
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+        check(program.run().stdout == plain, f"after {delay} ms")
+    program.freeze()
+    program.thawed()
+
+
+def main():
+    with support.scratch_folder() as folder:
+        globals()[sys.argv[1]](Program(folder))
+
+
+if __name__ == "__main__":
+    main()
