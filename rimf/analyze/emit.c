@@ -96,13 +96,10 @@ static void emit_unit(struct analysis *a, const struct unit *u)
 {
     const uint8_t *code = unit_code(a, u, u->start);
     struct instruction i;
-    struct dispatch dispatch = {0};
 
     for (uint32_t at = u->start; at < u->end; at += i.length, code += i.length) {
         if (!decode(code, u->end - at, &i))
             return; /* cannot be: it is decoded */
-        if (may_move(u))
-            watch_dispatch(a, &dispatch, code, at, &i);
         if (flow_is_relative(instruction_flow(&i)))
             emit_branch(a, u, at, &i, branch_target(code, at, &i));
         else if (i.rip && !rip_is_idle(&i))

@@ -24,7 +24,7 @@
 struct cie_reader {
     struct record *record;
     struct reader *r;
-    uint8_t has_range; /* R was seen */
+    uint8_t has_range, signal; /* R, S were seen */
 };
 
 /* The personality, directly or through a word that holds its address. */
@@ -62,7 +62,10 @@ static void take_letter(struct object *o, struct cie_reader *c, char letter)
     case 'P':
         take_personality(o, c);
         break;
-    default: /* S: a range that begins before its code; others are not known */
+    case 'S': /* a range that begins before its code */
+        c->signal = 1;
+        break;
+    default:
         c->r->bad = 1;
     }
 }
@@ -70,7 +73,7 @@ static void take_letter(struct object *o, struct cie_reader *c, char letter)
 /* Version 1, augmentation "z…" and what its letters say, a program that can move. */
 static void read_cie(struct object *o, struct reader *r, struct record *record)
 {
-    struct cie_reader c = {record, r, 0};
+    struct cie_reader c = {record, r, 0, 0};
     const char *letters;
     uint64_t size;
     const uint8_t *end;
@@ -93,7 +96,7 @@ static void read_cie(struct object *o, struct reader *r, struct record *record)
     for (; *letters; letters++)
         take_letter(o, &c, *letters);
     record->distances = c.has_range && !r->bad;
-    record->odd = !record->distances || r->at != end || !cfa_can_move(r);
+    record->odd = !record->distances || c.signal || r->at != end || !cfa_can_move(r);
 }
 
 static struct record *record_at(const struct frame_list *list, uint64_t address)

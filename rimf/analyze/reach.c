@@ -120,13 +120,33 @@ static void suspect_gaps(struct analysis *a, const struct code *c)
 
 /* ---- jump tables ------------------------------------------------------------------------------ */
 
+/* Where the next table that is certainly one begins. */
+static uint64_t next_table(const struct analysis *a, uint32_t table)
+{
+    const uint32_t *candidates = a->candidates.at;
+    size_t low = 0, high = a->candidates.n;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+
+        if (candidates[middle] <= table)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < a->candidates.n ? candidates[low] : UINT64_MAX;
+}
+
 static void follow_table(struct analysis *a, uint32_t table, uint32_t base, uint64_t *budget)
 {
+    uint64_t target, end = next_table(a, table);
     const uint8_t *at;
-    uint64_t target;
     int32_t offset;
 
-    for (uint64_t address = table; (at = object_at(&a->object, address, 4)); address += 4) {
+    for (uint64_t address = table; address < end; address += 4) {
+        at = object_at(&a->object, address, 4);
+        if (!at)
+            return;
         memcpy(&offset, at, sizeof offset);
         target = base + (uint64_t)(int64_t)offset;
         if (!code_at(a, target) || !*budget)
@@ -252,6 +272,7 @@ void reach_units(struct analysis *a)
     int all = a->object.flags != 0, known = !all;
 
     if (!all) {
+        sort_addresses(&a->candidates);
         reach_from_home(a);
         known = follow_tables(a) == 0;
     }

@@ -8,14 +8,14 @@
  *
  * A table that is left at home leads home, which is right, only slower.  One that is
  * listed is written anew for copies, so it must be one: numbers may look like offsets to
- * code, by accident.  A candidate is what a movable unit jumps through, in just that
- * way: other instructions may stand between these, but no other branch behind the
- * movslq, and of several addresses that lea put into the register, the last one counts.
+ * code, by accident.  A candidate is what a unit jumps through, in just that way: other
+ * instructions may stand between these, but no other branch behind the movslq, and of
+ * several addresses that lea put into the register, the last one counts.
  *
- * Of a table that is listed no entry may be missing: it is taken to go on
- * as long as its offsets lead to instructions of units that move, or right behind one
- * (the case that cannot happen), and until the next table starts.  An entry too many
- * is never used.  A table with an entry into code that stays home is not listed.
+ * Of a table that is listed no entry may be missing: it is taken to go on as long as its
+ * offsets lead to instructions of units that move, or right behind one (the case that
+ * cannot happen), and until the next table starts.  An entry too many is never used.  A
+ * table with an entry into code that stays home is not listed.
  */
 #include "analysis.h"
 
