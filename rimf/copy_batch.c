@@ -94,11 +94,6 @@ static long open_table(const struct making *m)
                                    PROT_READ | PROT_WRITE);
 }
 
-static long close_table(const struct making *m, size_t size)
-{
-    return sys_mprotect(m->image->sys, m->copies->region.frames, size, PROT_READ);
-}
-
 static int open_pages(const struct making *m)
 {
     long error = map(m, m->code, m->code_end, PROT_READ | PROT_WRITE);
@@ -119,28 +114,34 @@ static int close_pages(const struct making *m)
 
     if (!sys_failed(error))
         error = sys_mprotect(sys, m->frames, m->frames_end - m->frames, PROT_READ);
-    if (!sys_failed(error))
-        error = close_table(m, m->table);
     return sys_failed(error) ? rimf_fail(m->image, (int)-error,
                                          "copies of code cannot be made executable (error %ld)",
                                          -error)
                              : 0;
 }
 
-/* Nothing entered the new pages, and nobody looked for them.  An unwind table without
- * entries can still be read: unwinders may ask about a stray address. */
+/* The table gets its new length.  Unwinders of other threads that read it have pages under
+ * them from here on for good: so this is the last step, behind which nothing fails. */
+static void publish_frames(const struct making *m)
+{
+    copy_frames_publish(m->copies);
+    if (sys_failed(sys_mprotect(m->image->sys, m->copies->region.frames, m->table, PROT_READ)))
+        rimf_log(m->image->log, MVLD_LOG_WARNING,
+                 "the unwind tables of copies of code stay writable");
+}
+
+/* Nothing entered the new pages, and nobody looked for them.  What is mapped instead is
+ * what was reserved: code that cannot be touched, frames that read as zeros. */
 static void take_away(const struct making *m)
 {
     struct rimf_copies *copies = m->copies;
+    uintptr_t table = copies->region.frames;
 
     copies->n_frames = m->n_frames;
-    if (m->n_frames && !sys_failed(open_table(m))) {
-        copy_frames_publish(copies);
-        close_table(m, m->table_before);
-    }
-    map(m, copies->region.frames + m->table_before, copies->region.frames + m->table, PROT_READ);
-    map(m, m->frames, m->frames_end, PROT_READ);
     map(m, m->code, m->code_end, PROT_NONE);
+    map(m, m->frames, m->frames_end, PROT_READ);
+    map(m, table + m->table_before, table + m->table, PROT_READ);
+    sys_mprotect(m->image->sys, table, m->table_before, PROT_READ);
 }
 
 static int fill(struct making *m)
@@ -156,15 +157,11 @@ static int fill(struct making *m)
             error = copy_frames(&c, frames);
         if (error)
             return failed(m, &c, error);
-        rimf_log(m->image->log, MVLD_LOG_PASSES, "%s: %zu bytes at %p are copied to %p",
-                 c.copy->object->public.name, c.copy->code, (void *)c.copy->home,
-                 (void *)c.copy->at);
         frames += copy_frames_size(&c);
         m->report->objects++;
         m->report->code += c.copy->size;
     }
     m->report->frames = frames - m->frames + m->table - m->table_before;
-    copy_frames_publish(m->copies);
     return 0;
 }
 
@@ -199,6 +196,7 @@ static int make(struct making *m)
         take_away(m);
         return error;
     }
+    publish_frames(m);
     copies->code_end = m->code_end;
     copies->frames_end = m->frames_end;
     return 0;
@@ -232,6 +230,9 @@ int rimf_copies_commit(struct mvld_image *image, struct mvld_copies_report *repo
     for (size_t i = first; i < m.copies->n && !error; i++) {
         struct copying c = copying_of(&m, i);
 
+        rimf_log(image->log, MVLD_LOG_PASSES, "%s: %zu bytes at %p are copied to %p",
+                 c.copy->object->public.name, c.copy->code, (void *)c.copy->home,
+                 (void *)c.copy->at);
         error = c.analysis ? copy_entries(&c, report) : -ENODATA;
     }
     return error;

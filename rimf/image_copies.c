@@ -67,6 +67,13 @@ int rimf_region_set(struct mvld_image *image, const struct mvld_region *region)
 
 /* ---- look-up ------------------------------------------------------------------------- */
 
+/* May run in the middle of everything below, on this thread (a signal handler) or another:
+ *
+ *   - the list is longer than what is counted, never shorter: count first, then list
+ *   - an entry that was counted once stays as it is, but for its size, which becomes 0
+ *   - a batch that failed is not counted any more; who still has the larger count finds in
+ *     its entries places behind all that run, and looks for one before them
+ */
 uintptr_t rimf_copy_home(const struct mvld_image *image, uintptr_t address)
 {
     const struct rimf_copies *copies = __atomic_load_n(&image->copies, __ATOMIC_ACQUIRE);
@@ -90,7 +97,8 @@ uintptr_t rimf_copy_home(const struct mvld_image *image, uintptr_t address)
 struct mvld_segment rimf_copies_code(const struct mvld_image *image)
 {
     const struct rimf_copies *copies = image->copies;
-    const struct rimf_copy *last = &copies->list[copies->n - 1];
+    size_t n = __atomic_load_n(&copies->n, __ATOMIC_ACQUIRE);
+    const struct rimf_copy *last = &__atomic_load_n(&copies->list, __ATOMIC_ACQUIRE)[n - 1];
 
     return (struct mvld_segment){.start = copies->region.code, .end = last->at + last->size,
                                  .prot = PROT_READ | PROT_EXEC};
@@ -116,13 +124,26 @@ uintptr_t rimf_copy_of(struct mvld_image *image, uintptr_t home)
     return unit && unit->reason == SIDECAR_PROVEN ? copy->at + (home - copy->home) : 0;
 }
 
+/* Its memory, but for pages that it may share with its neighbours.  The place stays taken:
+ * the unwind table is sorted, and others read it. */
+static void give_back(const struct mvld_image *image, const struct rimf_copy *copy)
+{
+    uintptr_t start = rimf_page_up(copy->at), end = rimf_page_down(copy->at + copy->size);
+
+    if (start < end)
+        sys_mmap(image->sys, start, end - start, PROT_NONE,
+                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
+}
+
 void rimf_copies_forget(struct mvld_image *image, const struct mvld_object *object)
 {
     struct rimf_copy *copy =
         image->copies ? copy_of_object(image->copies, rimf_object_of(object)) : NULL;
 
-    if (copy)
-        __atomic_store_n(&copy->size, 0, __ATOMIC_RELEASE);
+    if (!copy)
+        return;
+    give_back(image, copy);
+    __atomic_store_n(&copy->size, 0, __ATOMIC_RELEASE);
 }
 
 /* ---- planning -------------------------------------------------------------------------- */
@@ -179,6 +200,15 @@ static struct rimf_copy *next_copy(struct mvld_image *image)
     return &copies->list[copies->n_planned];
 }
 
+/* 1 when four bytes hold every distance between the copy and what the object has at home. */
+static int reaches(const struct rimf_copy *copy)
+{
+    const struct mvld_object *public = &copy->object->public;
+
+    return copy->at < public->start ? public->end - copy->at <= INT32_MAX
+                                    : copy->at + copy->size - public->start <= INT32_MAX;
+}
+
 int rimf_copy_add(struct mvld_image *image, const struct mvld_object *public, uintptr_t from,
                   uintptr_t *end, const char **why)
 {
@@ -222,6 +252,10 @@ int rimf_copy_add(struct mvld_image *image, const struct mvld_object *public, ui
         copy->size > copies->region.code_size - (from - copies->region.code)) {
         *why = "the region is full";
         return -ENOSPC;
+    }
+    if (!reaches(copy)) {
+        *why = "it is farther than 2 GiB from the region";
+        return -ERANGE;
     }
     object->copy = ++copies->n_planned;
     *end = from + copy->size;
