@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * copied.h: a process under concat, seen from outside: the objects that its log names as
+ * copied, their files, their analysis made anew, and what its memory holds.
+ *
+ *     copied.c         the process and its objects
+ *     copied_code.c    instructions and jump tables of copies, all bytes at home
+ *     copied_frames.c  how copies unwind
+ *     copied_slots.c   where a slot leads
+ *     truth.c          main
+ */
+#ifndef TESTS_COPIED_H
+#define TESTS_COPIED_H
+
+#include "../../check.h"
+
+#include "analysis.h"
+
+#define REPORTED_MAX 20u
+
+struct copied {
+    const char *path;
+    struct analysis analysis;
+    uintptr_t bias, low, high; /* all of its memory */
+    uintptr_t home, at;        /* from here so many bytes of code were copied there */
+    size_t code;
+    uint8_t *copy;             /* the bytes there */
+    uintptr_t *tables;         /* of each jump table: where its copy is, 0: nowhere yet */
+    uintptr_t kept;            /* the function of it that runs at home, or 0 */
+};
+
+struct process {
+    int memory;
+    uintptr_t frames; /* the .eh_frame_hdr of the library that reserves the region */
+    struct copied *objects;
+    size_t n, room;
+    size_t n_wrong, n_kept;
+    size_t n_instructions, n_operands, n_branches, n_through, n_direct, n_across, n_tables,
+        n_entries, n_frames, n_foreseen, n_elsewhere;
+};
+
+/* Counts something that is not as it must be, and says the first of them. */
+void wrong(struct process *, const struct copied *, uint64_t linked, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+/* The process, stopped, and the lines that its loader wrote. */
+void process_open(struct process *, const char *pid, const char *log);
+void process_read(const struct process *, uintptr_t at, void *to, size_t size);
+/* The object that has the address at home, or NULL. */
+struct copied *object_at_home(const struct process *, uintptr_t address);
+/* Where the copy of the code at home must be; 0: it has none. */
+uintptr_t copy_of(const struct process *, uintptr_t home);
+/* The address at home of one in a copy; the address itself of any other. */
+uintptr_t home_of(const struct process *, uintptr_t address);
+
+/* 1 when a call through the slot (as linked) ends at `target`, an address at home. */
+int slot_leads(struct process *, const struct copied *, uint32_t slot, uintptr_t target);
+
+/* The address of a dynamic symbol, or 0. */
+uintptr_t symbol_address(const struct copied *, const char *name);
+
+void check_code(struct process *, struct copied *);
+void check_home(struct process *, struct copied *);
+void check_unwinding(struct process *);
+
+static inline int32_t distance_at(const uint8_t *at)
+{
+    int32_t value;
+
+    memcpy(&value, at, sizeof value);
+    return value;
+}
+
+#endif

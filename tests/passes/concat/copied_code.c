@@ -1,0 +1,438 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * copied_code.c: instructions of copies against those of the file, and the bytes at home
+ * (copied.h).  Zydis says where instructions begin and what of them is a distance; the
+ * analysis, where functions are and which calls go through slots.
+ */
+#include "copied.h"
+
+#include <Zydis/Zydis.h>
+
+#define JUMP 5u
+
+static const uint8_t endbr64[4] = {0xf3, 0x0f, 0x1e, 0xfa};
+
+/* An instruction of a movable unit. */
+struct site {
+    struct copied *o;
+    uint32_t linked;
+    const uint8_t *was, *is; /* in the file, in the copy */
+    uintptr_t address;       /* of the copy */
+    ZydisDecodedInstruction z;
+};
+
+static uintptr_t here(const struct copied *o, uint32_t linked)
+{
+    return o->at + (o->bias + linked - o->home);
+}
+
+/* The call through a slot whose opcode lies in [from, to), or NULL. */
+static const struct sidecar_call *call_in(const struct copied *o, uint32_t from, uint32_t to)
+{
+    const struct sidecar_call *calls = o->analysis.calls.at;
+    size_t low = 0, high = o->analysis.calls.n;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+
+        if (calls[middle].address < from)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < o->analysis.calls.n && calls[low].address < to ? &calls[low] : NULL;
+}
+
+/* ---- calls of other objects ------------------------------------------------------------- */
+
+/* Where a call leads that was `was`, is now `is`, and lies at `at`; *direct: not through its
+ * slot or PLT entry.  0: it is something else. */
+static uintptr_t call_leads(const struct copied *o, const struct sidecar_call *call,
+                            const uint8_t *was, const uint8_t *is, uintptr_t at, int *direct)
+{
+    unsigned opcode = 1, length = sidecar_call_length(call);
+    uintptr_t target, same;
+
+    switch (sidecar_call_kind(call)) {
+    case SIDECAR_CALL_SLOT:
+    case SIDECAR_JMP_SLOT:
+        *direct = memcmp(was, is, 2) != 0;
+        if (!*direct)
+            return at + 6 + (uintptr_t)(intptr_t)distance_at(is + 2) ==
+                           o->bias + sidecar_slot(call)
+                       ? o->bias + sidecar_slot(call)
+                       : 0;
+        if (sidecar_call_kind(call) == SIDECAR_CALL_SLOT) /* 67 e8: addr32 call */
+            return is[0] == 0x67 && is[1] == 0xe8
+                       ? at + 6 + (uintptr_t)(intptr_t)distance_at(is + 2)
+                       : 0;
+        return is[0] == 0xe9 && is[5] == 0x90 /* jmp; nop */
+                   ? at + 5 + (uintptr_t)(intptr_t)distance_at(is + 1)
+                   : 0;
+    case SIDECAR_JCC_PLT:
+        opcode = 2;
+        break;
+    default:
+        break;
+    }
+    if (memcmp(was, is, opcode) != 0)
+        return 0;
+    same = o->bias + call->address + length + (uintptr_t)(intptr_t)distance_at(was + opcode);
+    target = at + length + (uintptr_t)(intptr_t)distance_at(is + opcode);
+    *direct = target != same;
+    return target;
+}
+
+static void check_call(struct process *p, const struct site *s, const struct sidecar_call *call)
+{
+    const struct copied *o = s->o;
+    uint32_t prefixes = call->address - s->linked;
+    uintptr_t target, home, copy;
+    int direct = 0;
+
+    target = call_leads(o, call, s->was + prefixes, s->is + prefixes, s->address + prefixes,
+                        &direct);
+    if (!target || memcmp(s->was, s->is, prefixes) != 0) {
+        wrong(p, o, s->linked, "a call is no call through its slot, nor one made direct");
+        return;
+    }
+    if (!direct) {
+        p->n_through++;
+        return;
+    }
+    p->n_direct++;
+    home = home_of(p, target);
+    copy = copy_of(p, home);
+    p->n_across += home != target;
+    if (!slot_leads(p, o, sidecar_slot(call), home))
+        wrong(p, o, s->linked, "a call leads to 0x%lx, its slot elsewhere", (unsigned long)home);
+    if (target != (copy ? copy : home))
+        wrong(p, o, s->linked, "a call leads to 0x%lx, whose copy is at 0x%lx",
+              (unsigned long)target, (unsigned long)copy);
+}
+
+/* ---- branches and operands ----------------------------------------------------------------- */
+
+static int same_but(const struct site *s, unsigned at, unsigned size)
+{
+    unsigned behind = at + size;
+
+    return memcmp(s->was, s->is, at) == 0 &&
+           memcmp(s->was + behind, s->is + behind, s->z.length - behind) == 0;
+}
+
+static void check_branch(struct process *p, const struct site *s)
+{
+    const struct copied *o = s->o;
+    unsigned at = s->z.raw.imm[0].offset;
+    uint64_t target = s->linked + s->z.length + (uint64_t)s->z.raw.imm[0].value.s;
+    uintptr_t copy = copy_of(p, o->bias + target), is;
+
+    p->n_branches++;
+    if (s->z.raw.imm[0].size == 8) {
+        if (memcmp(s->was, s->is, s->z.length) != 0 || !copy)
+            wrong(p, o, s->linked, "a branch of one byte changed, or leads to no copy");
+        return;
+    }
+    is = s->address + s->z.length + (uintptr_t)(intptr_t)distance_at(s->is + at);
+    if (!same_but(s, at, 4))
+        wrong(p, o, s->linked, "a branch became something else");
+    else if (is != (copy ? copy : o->bias + target))
+        wrong(p, o, s->linked, "a branch leads to 0x%lx instead of 0x%lx", (unsigned long)is,
+              (unsigned long)(copy ? copy : o->bias + target));
+}
+
+/* The jump table that covers the address; their number: there is none. */
+static size_t table_at(const struct copied *o, uint64_t address)
+{
+    const struct sidecar_jump_table *tables = o->analysis.jump_tables.at;
+    size_t low = 0, high = o->analysis.jump_tables.n;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+
+        if (tables[middle].address <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low && address - tables[low - 1].address < 4ul * tables[low - 1].count
+               ? low - 1
+               : o->analysis.jump_tables.n;
+}
+
+/* The operand is the start of a jump table, or reads an entry.  Copies all stand behind the
+ * code of their object; who adds up a table's start and one of its entries must find both
+ * in the copy.  (What is taken for a table's last entries may be something else, which is
+ * at home, too: its address is never that of an entry that is read.) */
+static void check_table_reference(struct process *p, const struct site *s, size_t table,
+                                  uint64_t target, uintptr_t is)
+{
+    struct copied *o = s->o;
+    uint32_t start = ((struct sidecar_jump_table *)o->analysis.jump_tables.at)[table].address;
+
+    if (is == o->bias + target && (s->z.mnemonic == ZYDIS_MNEMONIC_LEA && target != start))
+        return;
+    if (!o->tables[table])
+        o->tables[table] = is - (target - start);
+    if (is < o->at + o->code || is - (target - start) != o->tables[table])
+        wrong(p, o, s->linked, "%s jump table leads to 0x%lx",
+              target == start ? "the start of a" : "an entry of a", (unsigned long)is);
+}
+
+static void check_operand(struct process *p, const struct site *s)
+{
+    struct copied *o = s->o;
+    unsigned at = s->z.raw.disp.offset;
+    uint64_t target = s->linked + s->z.length + (uint64_t)s->z.raw.disp.value;
+    uintptr_t is = s->address + s->z.length + (uintptr_t)(intptr_t)distance_at(s->is + at);
+    size_t table;
+
+    p->n_operands++;
+    if (!same_but(s, at, 4)) {
+        wrong(p, o, s->linked, "an instruction with an operand became another one");
+        return;
+    }
+    table = table_at(o, target);
+    if (table < o->analysis.jump_tables.n)
+        check_table_reference(p, s, table, target, is);
+    else if (is != o->bias + target && s->z.mnemonic != ZYDIS_MNEMONIC_NOP &&
+             s->z.mnemonic != ZYDIS_MNEMONIC_UD1)
+        wrong(p, o, s->linked, "an operand leads to 0x%lx instead of 0x%lx", (unsigned long)is,
+              (unsigned long)(o->bias + target));
+}
+
+static void check_instruction(struct process *p, const struct site *s)
+{
+    const struct sidecar_call *call = call_in(s->o, s->linked, s->linked + s->z.length);
+    int rip = s->z.attributes & ZYDIS_ATTRIB_HAS_MODRM && s->z.raw.modrm.mod == 0 &&
+              s->z.raw.modrm.rm == 5;
+
+    p->n_instructions++;
+    if (call)
+        check_call(p, s, call);
+    else if (s->z.raw.imm[0].is_relative)
+        check_branch(p, s);
+    else if (rip)
+        check_operand(p, s);
+    else if (memcmp(s->was, s->is, s->z.length) != 0)
+        wrong(p, s->o, s->linked, "an instruction changed");
+}
+
+/* ---- jump tables ------------------------------------------------------------------------------ */
+
+static void check_table(struct process *p, struct copied *o, size_t i)
+{
+    const struct sidecar_jump_table *table = (struct sidecar_jump_table *)o->analysis.jump_tables.at
+                                             + i;
+    const uint8_t *was = object_at(&o->analysis.object, table->address, 4ul * table->count);
+    uint8_t *is = malloc(4ul * table->count);
+
+    CHECK(was && is);
+    process_read(p, o->tables[i], is, 4ul * table->count);
+    p->n_tables++;
+    for (uint32_t k = 0; k < table->count; k++) {
+        uintptr_t home = o->bias + table->address +
+                         (uintptr_t)(intptr_t)distance_at(was + 4 * k);
+        uintptr_t leads = o->tables[i] + (uintptr_t)(intptr_t)distance_at(is + 4 * k);
+
+        /* An entry for what cannot happen leads right behind a function. */
+        if (leads != o->at + (home - o->home) ||
+            (!copy_of(p, home) && !copy_of(p, home - 1)))
+            wrong(p, o, table->address, "entry %u of a jump table leads to 0x%lx", k,
+                  (unsigned long)leads);
+    }
+    free(is);
+}
+
+static void check_tables(struct process *p, struct copied *o)
+{
+    const struct sidecar_jump_table *tables = o->analysis.jump_tables.at;
+    uintptr_t free_from = o->at + o->code;
+
+    for (size_t i = 0; i < o->analysis.jump_tables.n; i++) {
+        if (!o->tables[i])
+            continue;
+        if (o->tables[i] < free_from)
+            wrong(p, o, tables[i].address, "the copies of two jump tables overlap");
+        free_from = o->tables[i] + 4ul * tables[i].count;
+        check_table(p, o, i);
+    }
+}
+
+/* ---- copies --------------------------------------------------------------------------------- */
+
+/* One function of the C library stays where dladdr calls it, in front of it the loader: its
+ * copy is a jump to it, and home gets none to the copy. */
+static int is_kept(struct process *p, struct copied *o, const struct unit *u)
+{
+    const uint8_t *is = o->copy + (here(o, u->start) - o->at);
+
+    if (u->end - u->start < JUMP || is[0] != 0xe9 ||
+        here(o, u->start) + JUMP + (uintptr_t)(intptr_t)distance_at(is + 1) != o->bias + u->start)
+        return 0;
+    if (p->n_kept++ || !symbol_address(o, "dladdr"))
+        wrong(p, o, u->start, "its copy is a jump home");
+    o->kept = o->bias + u->start;
+    return 1;
+}
+
+static void check_unit(struct process *p, const ZydisDecoder *decoder, struct copied *o,
+                       const struct unit *u)
+{
+    const uint8_t *code = unit_code(&o->analysis, u, u->start);
+    ZydisDecoderContext context;
+    struct site s = {.o = o};
+
+    if (o->bias + u->start < o->home || o->bias + u->end > o->home + o->code) {
+        wrong(p, o, u->start, "a movable function was not copied");
+        return;
+    }
+    if (is_kept(p, o, u))
+        return;
+    for (uint32_t at = u->start; at < u->end; at += s.z.length) {
+        s.linked = at;
+        s.address = here(o, at);
+        s.was = code + (at - u->start);
+        s.is = o->copy + (s.address - o->at);
+        if (ZYAN_FAILED(ZydisDecoderDecodeInstruction(decoder, &context, s.was, u->end - at,
+                                                      &s.z))) {
+            wrong(p, o, at, "no instruction that is known");
+            return;
+        }
+        check_instruction(p, &s);
+    }
+}
+
+/* What stays home must not seem to be here. */
+static void check_empty(struct process *p, const struct copied *o, const struct unit *u)
+{
+    if (o->bias + u->start < o->home || o->bias + u->end > o->home + o->code)
+        return;
+    for (uint32_t at = u->start; at < u->end; at++)
+        if (o->copy[here(o, at) - o->at] != 0xcc) {
+            wrong(p, o, at, "a function that stays home has a copy");
+            return;
+        }
+}
+
+void check_code(struct process *p, struct copied *o)
+{
+    const struct unit *units = units_of(&o->analysis);
+    ZydisDecoder decoder;
+
+    ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
+    for (size_t i = 0; i < o->analysis.units.n; i++) {
+        if (units[i].reason)
+            check_empty(p, o, &units[i]);
+        else
+            check_unit(p, &decoder, o, &units[i]);
+    }
+    check_tables(p, o);
+}
+
+/* ---- home --------------------------------------------------------------------------------------- */
+
+/* Bytes of the jump at the start of a function. */
+static int is_in_head(const struct copied *o, uint32_t from, uint32_t to)
+{
+    const struct unit *u = unit_at(&o->analysis, from);
+    uint32_t head;
+
+    if (!u || u->reason || !u->head)
+        return 0;
+    head = u->start;
+    if (memcmp(unit_code(&o->analysis, u, head), endbr64, sizeof endbr64) == 0)
+        head += sizeof endbr64;
+    return from < head + JUMP && to > head;
+}
+
+/* Into `want`, what an earlier pass may have made of calls.  Where a jump at the start of a
+ * function was written over a call, its copy shows what was there. */
+static void want_calls(struct process *p, const struct copied *o, const struct segment *segment,
+                       uint8_t *want, const uint8_t *is)
+{
+    const struct sidecar_call *calls = o->analysis.calls.at;
+
+    for (size_t i = 0; i < o->analysis.calls.n; i++) {
+        uint32_t at = calls[i].address - segment->start, length = sidecar_call_length(&calls[i]);
+        uintptr_t target;
+        int direct = 0;
+
+        if (calls[i].address < segment->start || calls[i].address >= segment->file_end ||
+            memcmp(want + at, is + at, length) == 0)
+            continue;
+        if (is_in_head(o, calls[i].address, calls[i].address + length)) {
+            memcpy(want + at, is + at, length);
+            continue;
+        }
+        target = call_leads(o, &calls[i], want + at, is + at, o->bias + calls[i].address, &direct);
+        if (!target || (direct && !slot_leads(p, o, sidecar_slot(&calls[i]), target)))
+            wrong(p, o, calls[i].address, "a call at home leads to 0x%lx", (unsigned long)target);
+        memcpy(want + at, is + at, length);
+    }
+}
+
+/* Into `want`, the jump to the loader in front of the function that runs at home. */
+static void want_answer(const struct process *p, const struct copied *o, const struct unit *u,
+                        uint8_t *want)
+{
+    uint8_t is[JUMP];
+
+    process_read(p, o->bias + u->start, is, sizeof is);
+    if (is[0] == 0xe9)
+        memcpy(want, is, sizeof is);
+}
+
+/* Into `want`, the jumps at home. */
+static void want_entries(struct process *p, const struct copied *o, const struct segment *segment,
+                         uint8_t *want)
+{
+    const struct unit *units = units_of(&o->analysis);
+
+    for (size_t i = 0; i < o->analysis.units.n; i++) {
+        uint8_t *at = want + (units[i].start - segment->start);
+        int32_t distance = (int32_t)(o->at - o->home - JUMP);
+
+        if (o->bias + units[i].start == o->kept) {
+            want_answer(p, o, &units[i], at);
+            continue;
+        }
+        if (units[i].reason || !units[i].head || units[i].start < segment->start ||
+            units[i].start >= segment->file_end)
+            continue;
+        CHECK(units[i].reached);
+        if (memcmp(at, endbr64, sizeof endbr64) == 0)
+            at += sizeof endbr64;
+        CHECK(at + JUMP <= want + (units[i].end - segment->start));
+        at[0] = 0xe9;
+        memcpy(at + 1, &distance, sizeof distance);
+        p->n_entries++;
+    }
+}
+
+static void check_segment(struct process *p, const struct copied *o, const struct segment *segment)
+{
+    size_t size = segment->file_end - segment->start;
+    uint8_t *want = malloc(size), *is = malloc(size);
+
+    CHECK(want && is);
+    memcpy(want, segment->bytes, size);
+    process_read(p, o->bias + segment->start, is, size);
+    want_calls(p, o, segment, want, is);
+    want_entries(p, o, segment, want);
+    for (size_t i = 0; i < size; i++)
+        if (want[i] != is[i]) {
+            wrong(p, o, segment->start + i, "at home is %02x instead of %02x", is[i], want[i]);
+            i += 16;
+        }
+    free(want);
+    free(is);
+}
+
+void check_home(struct process *p, struct copied *o)
+{
+    for (size_t i = 0; i < o->analysis.object.n_segments; i++)
+        if (o->analysis.object.segments[i].flags & PF_X)
+            check_segment(p, o, &o->analysis.object.segments[i]);
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * truth PID LOG: are the copies of a process what they must be?  Zydis decodes the file's
+ * bytes and the copy's in step, for each proven function of each object that the log says
+ * to be copied.  A failure means that a copy does something else than the original, that
+ * an address lost its identity, or that nobody can unwind through it.
+ */
+#include "copied.h"
+
+int main(int argc, char **argv)
+{
+    struct process p;
+
+    CHECK(argc == 3, "(PID LOG)");
+    process_open(&p, argv[1], argv[2]);
+    for (size_t i = 0; i < p.n; i++) {
+        check_code(&p, &p.objects[i]);
+        check_home(&p, &p.objects[i]);
+    }
+    check_unwinding(&p);
+    printf("%zu objects, %zu instructions: %zu operands, %zu branches, %zu calls through slots, "
+           "%zu direct ones, %zu of them to copies; %zu jump tables, %zu entries at home, "
+           "%zu frames; of unbound slots %zu, %zu to objects without copy; %zu wrong\n",
+           p.n, p.n_instructions, p.n_operands, p.n_branches, p.n_through, p.n_direct, p.n_across,
+           p.n_tables, p.n_entries, p.n_frames, p.n_foreseen, p.n_elsewhere, p.n_wrong);
+    return p.n_wrong != 0;
+}

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: MIT
+"""truth.py TRUTH STOP PROGRAM LEAST: what concat copied of a program of the distribution, read
+from its memory by TRUTH (truth.c) once it stopped before main (STOP is a preloaded library that
+sees to it).  It has at least so many direct calls.
+
+A failure means that a copy does something else than the original.
+"""
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+import support  # noqa: E402
+from support import check  # noqa: E402
+
+MVLD = support.BUILD / "tools" / "mvld"
+PASSES = ":".join(str(support.BUILD / "passes" / name) for name in ("direct-calls", "concat"))
+
+
+def start(program, arguments, folder, cache, **environment):
+    """The process, and its log."""
+    for old in folder.glob("log.*"):
+        old.unlink()
+    env = support.clean_environment(
+        XDG_CACHE_HOME=cache, MVLD_PASS_PATH=PASSES, MVLD_DEBUG="passes",
+        MVLD_TUNABLES="app.passes=direct-calls,concat", MVLD_DEBUG_OUTPUT=folder / "log",
+        **environment)
+    return subprocess.Popen([support.LOADER, program, *arguments], env=env, stdin=subprocess.PIPE,
+                            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+def wait_stopped(process, seconds=20):
+    """1 when it stops, 0 when it ends."""
+    for _ in range(int(seconds * 100)):
+        pid, status = os.waitpid(process.pid, os.WUNTRACED | os.WNOHANG)
+        if pid:
+            process.returncode = None if os.WIFSTOPPED(status) else status
+            return os.WIFSTOPPED(status)
+        time.sleep(0.01)
+    return 0
+
+
+def compare(truth, process, folder):
+    log, = folder.glob("log.*")
+    done = subprocess.run([truth, str(process.pid), log], capture_output=True, text=True,
+                          errors="replace", timeout=200)
+    return done, log.read_text(errors="replace")
+
+
+def end(process):
+    if process.returncode is None:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+
+
+def main():
+    truth, stop, name, least = sys.argv[1:]
+    found = shutil.which(name, path="/usr/bin:/bin")
+    if not found:
+        support.skip("no " + name)
+    support.need(support.BUILD / "passes" / "concat" / "libconcat.so.1")
+    with support.scratch_folder() as folder:
+        cache = Path(os.environ.get("MVLD_TEST_ANALYSES", folder / "cache"))
+        done = support.run([MVLD, "analyze", "--output", cache / "mvld" / "analysis", "--program",
+                            found], timeout=100)
+        check(done.returncode == 0, done.stdout + done.stderr)
+        process = start(found, [], folder, cache, LD_PRELOAD=stop)
+        try:
+            check(wait_stopped(process), "it ended before it could be looked at")
+            done, log = compare(truth, process, folder)
+        finally:
+            end(process)
+        print(done.stdout)
+        check(done.returncode == 0, done.stderr + log)
+        direct = int(re.search(r"(\d+) direct ones", done.stdout).group(1))
+        check(direct >= int(least), f"only {direct} direct calls\n{log}")
+
+
+if __name__ == "__main__":
+    main()
