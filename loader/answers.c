@@ -7,7 +7,8 @@
  * is told by the return address: dlsym(RTLD_NEXT), dlopen (RUNPATH, $ORIGIN, namespace),
  * dlvsym, dlmopen.  Others name an address that came from a backtrace: dladdr,
  * backtrace_symbols.  All of them end in two functions, whose first argument is that
- * address (answers_find.c), and these are hooked:
+ * address; and dlsym goes through a third one, whose third argument is (answers_find.c).
+ * These are hooked:
  *
  *     home                           stub, near it                   stage 0
  *     f:      jmp stub   ──────►     call *entry  ───────────►       %rdi = home of %rdi
@@ -18,20 +19,25 @@
  * kept anywhere, so threads and signal handlers may be in there at any time.  Addresses
  * that are in no copy stay as they are.
  *
+ * backtrace() and whoever else walks the stack gets addresses at home in the first place,
+ * where the unwinder of the program is one that is known (answers_unwind.c): its results
+ * are exchanged behind it.
+ *
  * f runs at home whoever calls it: rimf_image_keep_home makes its copy a jump to it.
  *
- * The stubs lie in a library that lies among the others, so near both functions: the one
- * that brings the region of the copies (it defines `concat_code`), whose executable
+ * The stubs lie in a library that lies among the others, so near all these functions: the
+ * one that brings the region of the copies (it defines `concat_code`), whose executable
  * segment ends with int3, as padding.  ANSWER_STUB bytes each:
  *
- *      0    ff 15 <rel32>     call *slot(%rip)
- *      6    …                 displaced instructions, at most DISPLACE_MAX bytes
- *           e9 <rel32>        jmp f+n
- *     56    <quad>            slot: loader_answers_entry
+ *      0    ff 15 <rel32>     call *slot(%rip)           or       e8 <rel32>   call T
+ *                                                                 ff 25 <rel32> jmp *slot(%rip)
+ *           …                 displaced instructions          T:  …
+ *           e9 <rel32>        jmp f+n                             e9 <rel32>   jmp f+n
+ *     56    <quad>            slot: where entry.S exchanges an argument, or the result
  *
  * Everything that can be looked at is looked at in answers_prepare, before anything is
  * changed; answers_install writes the stubs and then the jumps, through the patch engine.
- * When that fails no jump is there, and nothing may run in copies.
+ * When that fails for the C library no jump is there, and nothing may run in copies.
  */
 #include "answers.h"
 
@@ -42,14 +48,16 @@
 #include <errno.h>    /* numbers only */
 #include <sys/mman.h> /* numbers only */
 
-#define CALL_SLOT 6u
 #define SLOT (ANSWER_STUB - 8u)
+#define BEFORE 6u /* bytes of a stub before the displaced instructions */
+#define BEHIND 11u
 #define INT3 0xcc
 
-_Static_assert(CALL_SLOT + DISPLACE_MAX + DISPLACE_JUMP <= SLOT, "a stub holds it all");
+_Static_assert(BEHIND + DISPLACE_MAX + DISPLACE_JUMP <= SLOT, "a stub holds it all");
 _Static_assert(ANSWER_STUB % MVLD_PATCH_MAX == 0, "it is written in pieces of this size");
+_Static_assert(ANSWERS <= RIMF_KEPT_HOME, "each runs at home");
 
-/* From the stubs, by loader_answers_entry. */
+/* From the stubs, by way of entry.S. */
 uintptr_t loader_answer(const struct loader *l, uintptr_t address)
 {
     uintptr_t home = rimf_copy_home(l->image, address);
@@ -65,24 +73,47 @@ struct hook {
     uint8_t was[DISPLACE_JUMP], jump[DISPLACE_JUMP];
 };
 
-static int make_hook(const struct answer *function, uintptr_t stub, struct hook *hook,
+static int gives_address(size_t which)
+{
+    return which == ANSWER_IP || which == ANSWER_IP_INFO || which == ANSWER_REGION;
+}
+
+/* What stands before the displaced instructions; returns how much. */
+static size_t begin_stub(uint8_t *code, size_t which)
+{
+    static const uint8_t before[] = {0xff, 0x15, SLOT - BEFORE, 0, 0, 0};
+    static const uint8_t behind[] = {0xe8, BEHIND - 5, 0, 0, 0, 0xff, 0x25, SLOT - BEHIND,
+                                     0,    0,          0};
+    uintptr_t slot = gives_address(which)    ? (uintptr_t)loader_answers_result
+                     : which == ANSWER_SYM    ? (uintptr_t)loader_answers_caller
+                     : which == ANSWER_SET_IP ? (uintptr_t)loader_answers_place
+                                              : (uintptr_t)loader_answers_entry;
+
+    memset(code, INT3, ANSWER_STUB);
+    memcpy(code + SLOT, &slot, sizeof slot);
+    if (!gives_address(which)) {
+        memcpy(code, before, sizeof before);
+        return sizeof before;
+    }
+    memcpy(code, behind, sizeof behind);
+    return sizeof behind;
+}
+
+static int make_hook(const struct answers *answers, size_t which, struct hook *hook,
                      const char **why)
 {
-    uintptr_t entry = (uintptr_t)loader_answers_entry;
-    static const uint8_t call[] = {0xff, 0x15, SLOT - CALL_SLOT, 0, 0, 0};
+    const struct answer *function = &answers->functions[which];
+    uintptr_t stub = answers->stubs + ANSWER_STUB * which;
+    size_t end = begin_stub(hook->code, which);
     struct displaced moved;
-    size_t end;
 
-    if (displace((const uint8_t *)function->at, function->size, function->at, stub + CALL_SLOT,
-                 &moved, why))
+    if (displace((const uint8_t *)function->at, function->size, function->at, stub + end, &moved,
+                 why))
         return -ENOTSUP;
     hook->stub = stub;
     hook->at = function->at + moved.skip;
-    end = CALL_SLOT + moved.length;
-    memset(hook->code, INT3, sizeof hook->code);
-    memcpy(hook->code, call, sizeof call);
-    memcpy(hook->code + CALL_SLOT, moved.bytes, moved.length);
-    memcpy(hook->code + SLOT, &entry, sizeof entry);
+    memcpy(hook->code + end, moved.bytes, moved.length);
+    end += moved.length;
     memcpy(hook->was, (const void *)hook->at, sizeof hook->was);
     *why = "the functions that answer are too far away";
     if (displace_jump(hook->code + end, stub + end, hook->at + moved.length) ||
@@ -91,13 +122,152 @@ static int make_hook(const struct answer *function, uintptr_t stub, struct hook 
     return 0;
 }
 
-static int make_hooks(const struct answers *answers, struct hook *hooks, const char **why)
+/* ---- some functions: those of the C library, or those of the unwinder ------------------- */
+
+struct hooks {
+    size_t first, n;
+    struct hook at[4];
+};
+
+_Static_assert(ANSWERS_NEEDED <= 4 && ANSWERS - ANSWERS_NEEDED <= 4, "room for either");
+
+static int make_hooks(const struct answers *answers, size_t first, size_t end,
+                      struct hooks *hooks, const char **why)
 {
     int err = 0;
 
-    for (size_t i = 0; i < ANSWERS && !err; i++)
-        err = make_hook(&answers->functions[i], answers->stubs + ANSWER_STUB * i, &hooks[i], why);
+    hooks->first = first;
+    hooks->n = end - first;
+    for (size_t i = 0; i < hooks->n && !err; i++)
+        err = make_hook(answers, first + i, &hooks->at[i], why);
     return err;
+}
+
+/* 0; -ESTALE: some were refused, others were not. */
+static int commit(struct mvld_batch *batch, int err)
+{
+    struct mvld_patch_report report = {0};
+
+    if (batch && !err)
+        err = rimf_api()->patch_commit(batch, &report);
+    if (batch)
+        rimf_api()->patch_end(batch);
+    return !batch ? -ENOMEM : err ? err : report.refused ? -ESTALE : 0;
+}
+
+/* Over padding, or over the stub of a function that is gone. */
+static int write_stubs(struct loader *l, const struct hooks *hooks)
+{
+    const struct mvld_api *api = rimf_api();
+    struct mvld_batch *batch = api->patch_begin(l->image);
+    uint8_t padding[ANSWER_STUB];
+    int err = 0;
+
+    memset(padding, INT3, sizeof padding);
+    for (size_t i = 0; batch && i < hooks->n; i++) {
+        const uint8_t *stub = (const uint8_t *)hooks->at[i].stub, *code = hooks->at[i].code;
+        int old = memcmp(stub + SLOT, code + SLOT, ANSWER_STUB - SLOT) == 0;
+
+        for (size_t at = 0; at < ANSWER_STUB && !err; at += MVLD_PATCH_MAX)
+            err = api->patch_add(batch, (uintptr_t)stub + at, old ? stub + at : padding + at,
+                                 code + at, MVLD_PATCH_MAX);
+    }
+    return commit(batch, err);
+}
+
+/* All jumps, or, with `back`, what was there: those that are there. */
+static int write_jumps(struct loader *l, const struct hooks *hooks, int back)
+{
+    const struct mvld_api *api = rimf_api();
+    struct mvld_batch *batch = api->patch_begin(l->image);
+    int err = 0;
+
+    for (size_t i = 0; batch && i < hooks->n && !err; i++) {
+        const struct hook *hook = &hooks->at[i];
+
+        err = api->patch_add(batch, hook->at, back ? hook->jump : hook->was,
+                             back ? hook->was : hook->jump, DISPLACE_JUMP);
+    }
+    return commit(batch, err);
+}
+
+/* All of them, or none. */
+static int install(struct loader *l, size_t first, size_t end, const char **why)
+{
+    struct hooks hooks;
+    int err = make_hooks(&l->answers, first, end, &hooks, why); /* of what stands there now */
+
+    if (err)
+        return err;
+    *why = "the functions that answer for addresses could not be changed";
+    err = write_stubs(l, &hooks);
+    if (err)
+        return err;
+    err = write_jumps(l, &hooks, 0);
+    if (err == -ESTALE)
+        write_jumps(l, &hooks, 1);
+    for (size_t i = 0; i < hooks.n && !err; i++)
+        rimf_log(&l->log, MVLD_LOG_FILES, "answers: hooked at %lx, stub at %lx",
+                 (unsigned long)hooks.at[i].at, (unsigned long)hooks.at[i].stub);
+    return err;
+}
+
+/* ---- the unwinder ------------------------------------------------------------------------ */
+
+static void keep_home(struct loader *l, size_t first, size_t end)
+{
+    for (size_t i = first; i < end; i++)
+        rimf_image_keep_home(l->image, (unsigned)i, l->answers.functions[i].at);
+}
+
+/* Before its code is copied. */
+static void prepare_unwinder(struct loader *l)
+{
+    struct hooks hooks;
+    const char *why = "its functions are not of the known form";
+    int err = answers_find_unwinder(l);
+
+    if (!err)
+        err = make_hooks(&l->answers, ANSWERS_NEEDED, ANSWERS, &hooks, &why);
+    if (!err) {
+        keep_home(l, ANSWERS_NEEDED, ANSWERS);
+        return;
+    }
+    l->answers.unwinder = NULL;
+    if (err != -ENOENT)
+        rimf_log(&l->log, MVLD_LOG_FILES, "answers: backtraces will name copies: %s", why);
+}
+
+static void install_unwinder(struct loader *l)
+{
+    const char *why;
+
+    if (l->answers.unwinder && install(l, ANSWERS_NEEDED, ANSWERS, &why)) {
+        l->answers.unwinder = NULL;
+        rimf_log(&l->log, MVLD_LOG_FILES, "answers: backtraces will name copies: %s", why);
+    }
+}
+
+/* It may come by a dlopen: the C library opens it for the first backtrace. */
+void answers_changed(struct loader *l, const struct mvld_object *const *removed, size_t n)
+{
+    struct answers *answers = &l->answers;
+
+    if (!answers->stubs)
+        return;
+    for (size_t i = 0; i < n && answers->unwinder; i++) {
+        if (removed[i] != answers->unwinder)
+            continue;
+        answers->unwinder = NULL;
+        memset(answers->functions + ANSWERS_NEEDED, 0,
+               (ANSWERS - ANSWERS_NEEDED) * sizeof *answers->functions);
+        keep_home(l, ANSWERS_NEEDED, ANSWERS);
+    }
+    if (answers->unwinder)
+        return;
+    prepare_unwinder(l);
+    if (answers->installed)
+        install_unwinder(l);
 }
 
 /* ---- before the passes run ------------------------------------------------------------- */
@@ -126,79 +296,34 @@ static uintptr_t find_stubs(const struct mvld_image *image)
 
 int answers_prepare(struct loader *l, const char **why)
 {
-    struct hook hooks[ANSWERS];
+    struct answers *answers = &l->answers;
+    struct hooks hooks;
     int err;
 
     *why = "musl has other functions that answer for addresses";
     if (l->host.musl)
         return -ENOTSUP;
     *why = "there is no room for stubs";
-    l->answers.stubs = find_stubs(l->image);
-    if (!l->answers.stubs)
+    answers->stubs = find_stubs(l->image);
+    if (!answers->stubs)
         return -ENOTSUP;
-    err = answers_find(l, &l->answers.functions[0], &l->answers.functions[1], why);
+    err = answers_find(l, answers->functions, why);
     if (!err)
-        err = make_hooks(&l->answers, hooks, why);
-    if (err)
-        l->answers.stubs = 0;
-    else
-        rimf_image_keep_home(l->image, l->answers.functions[1].at);
-    return err;
+        err = make_hooks(answers, 0, ANSWERS_NEEDED, &hooks, why);
+    if (err) {
+        answers->stubs = 0;
+        return err;
+    }
+    keep_home(l, 0, ANSWERS_NEEDED);
+    prepare_unwinder(l);
+    return 0;
 }
 
 /* ---- when copies lie in place and nothing enters them yet ------------------------------------ */
 
-static int commit(struct mvld_batch *batch, size_t *refused)
-{
-    struct mvld_patch_report report = {0};
-    int err = rimf_api()->patch_commit(batch, &report);
-
-    *refused = report.refused;
-    return err;
-}
-
-static int write_stubs(struct loader *l, const struct hook *hooks)
-{
-    const struct mvld_api *api = rimf_api();
-    struct mvld_batch *batch = api->patch_begin(l->image);
-    uint8_t free_bytes[MVLD_PATCH_MAX];
-    size_t refused = 0;
-    int err = batch ? 0 : -ENOMEM;
-
-    memset(free_bytes, INT3, sizeof free_bytes);
-    for (size_t i = 0; i < ANSWERS; i++)
-        for (size_t at = 0; at < ANSWER_STUB && !err; at += MVLD_PATCH_MAX)
-            err = api->patch_add(batch, hooks[i].stub + at, free_bytes, hooks[i].code + at,
-                                 MVLD_PATCH_MAX);
-    if (!err)
-        err = commit(batch, &refused);
-    if (batch)
-        api->patch_end(batch);
-    return err ? err : refused ? -ESTALE : 0;
-}
-
-/* All jumps, or, with `back`, what was there: those that are there. */
-static int write_jumps(struct loader *l, const struct hook *hooks, int back)
-{
-    const struct mvld_api *api = rimf_api();
-    struct mvld_batch *batch = api->patch_begin(l->image);
-    size_t refused = 0;
-    int err = batch ? 0 : -ENOMEM;
-
-    for (size_t i = 0; i < ANSWERS && !err; i++)
-        err = api->patch_add(batch, hooks[i].at, back ? hooks[i].jump : hooks[i].was,
-                             back ? hooks[i].was : hooks[i].jump, DISPLACE_JUMP);
-    if (!err)
-        err = commit(batch, &refused);
-    if (batch)
-        api->patch_end(batch);
-    return err ? err : refused ? -ESTALE : 0;
-}
-
 int answers_install(void *loader, const char **why)
 {
     struct loader *l = loader;
-    struct hook hooks[ANSWERS];
     int err;
 
     if (l->answers.installed)
@@ -206,21 +331,10 @@ int answers_install(void *loader, const char **why)
     *why = l->answers.why ? l->answers.why : "the C library's answers were not prepared";
     if (!l->answers.stubs)
         return -ENOTSUP;
-    err = make_hooks(&l->answers, hooks, why); /* of what stands there now */
-    if (err)
-        return err;
-    *why = "the functions that answer for addresses could not be changed";
-    err = write_stubs(l, hooks);
-    if (!err) {
-        err = write_jumps(l, hooks, 0);
-        if (err == -ESTALE)
-            write_jumps(l, hooks, 1);
-    }
+    err = install(l, 0, ANSWERS_NEEDED, why);
     if (err)
         return err;
     l->answers.installed = 1;
-    rimf_log(&l->log, MVLD_LOG_FILES, "answers: hooked at %lx and %lx, stubs at %lx",
-             (unsigned long)hooks[0].at, (unsigned long)hooks[1].at,
-             (unsigned long)l->answers.stubs);
+    install_unwinder(l);
     return 0;
 }

@@ -1,15 +1,46 @@
 /* SPDX-License-Identifier: MIT
  *
- * loader/answers.h: the two files of the answers (answers.c).
+ * loader/answers.h: the files of the answers (answers.c).
  */
 #ifndef LOADER_ANSWERS_H
 #define LOADER_ANSWERS_H
 
 #include "loader.h"
 
-/* answers_find.c: the two functions, proved to be what they are named.  0, or -ENOTSUP
- * with a sentence (static) in *why. */
-int answers_find(const struct loader *, struct answer *dso_for_object, struct answer *addr,
-                 const char **why);
+/* answers_find.c: the first ANSWERS_NEEDED functions, proved to be what they are named.  0, or
+ * -ENOTSUP with a sentence (static) in *why. */
+int answers_find(const struct loader *, struct answer *functions, const char **why);
+/* A function that `object` exports and whose bytes can be read: 0 or -ENOENT. */
+int answers_exported(const struct mvld_object *, const char *name, const char *version,
+                     struct answer *out);
+
+/* answers_code.c */
+
+/* How one object calls a function of another: `through` is an entry of the PLT or the
+ * function itself (e8), or a GOT slot (ff 15). */
+struct answer_way {
+    uintptr_t through;
+    uint8_t slot;
+};
+
+/* Where the direct jumps out of the function all lead, its first argument as it was; or 0. */
+uintptr_t answers_tail(const struct answer *function);
+/* How the function calls `callee`; through 0: it does not. */
+struct answer_way answers_way(struct mvld_image *, const struct mvld_object *,
+                              const struct answer *function, uintptr_t callee);
+/* The function is do_sym, whose calls that way ask for its third argument. */
+int answers_is_do_sym(const struct answer *function, struct answer_way);
+
+static inline int32_t answers_distance(const uint8_t *p)
+{
+    int32_t distance;
+
+    memcpy(&distance, p, sizeof distance);
+    return distance;
+}
+
+/* answers_unwind.c: the four of the unwinder that is in the program, and
+ * l->answers.unwinder.  0; -ENOENT: there is none; -ENOTSUP: they are not as they are known. */
+int answers_find_unwinder(struct loader *);
 
 #endif

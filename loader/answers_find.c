@@ -6,8 +6,10 @@
  *                             exports it (GLIBC_PRIVATE)
  *   _dl_addr                  the C library's; exported by glibc before 2.34, where
  *                             libdl calls it; a local function since then
+ *   do_sym                    the C library's; local.  It compares the caller of
+ *                             dlsym(RTLD_NEXT) with the bounds of the executable
  *
- * The local one is what dladdr and dladdr1 both end in:
+ * _dl_addr, where it is local, is what dladdr and dladdr1 both end in:
  *
  *     dladdr:   …                               dladdr1:  …
  *               xor %ecx,%ecx                             …
@@ -16,14 +18,17 @@
  *
  * It is taken for that when nothing before these jumps changes the first argument, when
  * they lead nowhere else, when unwind tables say that a function begins there, and when it
- * calls _dl_find_dso_for_object.  And that the host loader itself asks
- * _dl_find_dso_for_object who called dlopen, instead of having its own copy of that code
- * inlined, is proved by a call near it.  What is not so is not known: then nobody is
- * hooked, and nothing may run in copies.
+ * calls _dl_find_dso_for_object.
+ *
+ * do_sym is the only other function near _dl_addr that does, and its instructions are of one
+ * shape (answers_code.c).
+ *
+ * And that the host loader itself asks _dl_find_dso_for_object who called dlopen, instead
+ * of having a copy of that code inlined, is proved by a call near it.  What is not so is
+ * not known: then nobody is hooked, and nothing may run in copies.
  */
 #include "answers.h"
 
-#include "decode.h"
 #include "image.h"
 
 #include <errno.h>    /* numbers only */
@@ -31,7 +36,6 @@
 
 #define RX (PROT_READ | PROT_EXEC)
 #define NEAR 16384u /* functions of one source file lie together */
-#define RDI 7u
 
 static const struct mvld_object *object_with(const struct mvld_image *image, const char *name,
                                              const char *version)
@@ -48,9 +52,8 @@ static const struct mvld_object *object_with(const struct mvld_image *image, con
     return NULL;
 }
 
-/* A function that `object` exports; its bytes can be read. */
-static int exported(const struct mvld_object *object, const char *name, const char *version,
-                    struct answer *out)
+int answers_exported(const struct mvld_object *object, const char *name, const char *version,
+                     struct answer *out)
 {
     struct mvld_symbol symbol;
 
@@ -59,22 +62,6 @@ static int exported(const struct mvld_object *object, const char *name, const ch
         return -ENOENT;
     *out = (struct answer){symbol.address, symbol.size};
     return 0;
-}
-
-static int32_t read_distance(const uint8_t *p)
-{
-    int32_t distance;
-
-    memcpy(&distance, p, sizeof distance);
-    return distance;
-}
-
-static uintptr_t branch_target(uintptr_t at, const struct instruction *i)
-{
-    const uint8_t *p = (const uint8_t *)at + i->immediate_at;
-    intptr_t distance = i->immediate_size == 4 ? read_distance(p) : (int8_t)*p;
-
-    return at + i->length + (uintptr_t)distance;
 }
 
 /* ---- unwind tables ---------------------------------------------------------------- */
@@ -96,164 +83,124 @@ static uintptr_t frame_table(const struct mvld_object *object, uint32_t *n)
         if (ph[i].p_type != PT_GNU_EH_FRAME || !readable(object, header, 12) ||
             memcmp((const void *)header, form, sizeof form) != 0)
             continue;
-        *n = (uint32_t)read_distance((const uint8_t *)header + 8);
+        *n = (uint32_t)answers_distance((const uint8_t *)header + 8);
         return readable(object, header + 12, 8ul * *n) ? header : 0;
     }
     return 0;
 }
 
-/* The size of the function that begins at `function`, or 0: none is described there.
+/* The function that holds `address`: 0, or -ENOENT: none is described there.
  *     table   … { start - header, FDE - header } …       ascending by start
  *     FDE     length, distance to CIE, start - here, size, … */
-static size_t described(const struct mvld_object *object, uintptr_t function)
+static int described(const struct mvld_object *object, uintptr_t address, struct answer *out)
 {
     uint32_t n = 0, low = 0, high;
     uintptr_t header = frame_table(object, &n), fde;
     const uint8_t *table = (const uint8_t *)header + 12;
 
-    for (high = header ? n : 0; low < high;) {
+    for (high = header ? n : 0; low < high;) { /* the last that begins at or before it */
         uint32_t middle = low + (high - low) / 2;
 
-        if (header + (uintptr_t)(intptr_t)read_distance(table + 8ul * middle) < function)
+        if (header + (uintptr_t)(intptr_t)answers_distance(table + 8ul * middle) <= address)
             low = middle + 1;
         else
             high = middle;
     }
-    if (!header || low == n ||
-        header + (uintptr_t)(intptr_t)read_distance(table + 8ul * low) != function)
-        return 0;
-    fde = header + (uintptr_t)(intptr_t)read_distance(table + 8ul * low + 4);
+    if (!low)
+        return -ENOENT;
+    out->at = header + (uintptr_t)(intptr_t)answers_distance(table + 8ul * (low - 1));
+    fde = header + (uintptr_t)(intptr_t)answers_distance(table + 8ul * (low - 1) + 4);
     if (!readable(object, fde, 16) ||
-        fde + 8 + (uintptr_t)(intptr_t)read_distance((const uint8_t *)fde + 8) != function)
-        return 0;
-    return (uint32_t)read_distance((const uint8_t *)fde + 12);
+        fde + 8 + (uintptr_t)(intptr_t)answers_distance((const uint8_t *)fde + 8) != out->at)
+        return -ENOENT;
+    out->size = (uint32_t)answers_distance((const uint8_t *)fde + 12);
+    return address - out->at < out->size &&
+                   rimf_api()->object_holds(object, out->at, out->size, RX)
+               ? 0
+               : -ENOENT;
 }
 
-/* ---- dladdr ------------------------------------------------------------------------ */
+/* ---- do_sym ---------------------------------------------------------------------------- */
 
-static unsigned reg_of(const struct instruction *i)
+/* What lies near the address in its segment. */
+static struct mvld_segment near_segment(const struct mvld_object *object, uintptr_t address)
 {
-    return modrm_reg(i) | (i->rex & 4u) << 1;
-}
+    struct mvld_segment near = {0, 0, 0};
 
-static unsigned rm_of(const struct instruction *i)
-{
-    return (i->modrm & 7u) | (i->rex & 1u) << 3;
-}
+    for (size_t i = 0; i < object->n_segments; i++) {
+        const struct mvld_segment *s = &object->segments[i];
 
-static int is_register(const struct instruction *i)
-{
-    return i->modrm >= 0xc0;
-}
-
-/* It is one of those that compilers put before a tail call, and %rdi is as before. */
-static int keeps_argument(const struct instruction *i)
-{
-    unsigned low = (i->opcode & 7u) | (i->rex & 1u) << 3;
-
-    if (i->encoding != ENCODING_LEGACY || i->map > 1)
-        return 0;
-    if (i->map == 1)
-        return i->opcode == 0x1e || i->opcode == 0x1f || /* endbr64, nop */
-               (i->opcode >= 0x80 && i->opcode <= 0x8f) || /* jcc */
-               (i->opcode >= 0x40 && i->opcode <= 0x4f && reg_of(i) != RDI); /* cmovcc */
-    if ((i->opcode >= 0x50 && i->opcode <= 0x57) || (i->opcode >= 0x70 && i->opcode <= 0x7f))
-        return 1; /* push, jcc */
-    if ((i->opcode >= 0x58 && i->opcode <= 0x5f) || (i->opcode >= 0xb8 && i->opcode <= 0xbf))
-        return low != RDI; /* pop; mov $imm */
-    switch (i->opcode) {
-    case 0x8b: /* mov to a register, lea, xor */
-    case 0x8d:
-    case 0x33: return reg_of(i) != RDI;
-    case 0x89: /* mov from a register, xor */
-    case 0x31: return is_register(i) && rm_of(i) != RDI;
-    case 0x39: /* cmp, test */
-    case 0x3b:
-    case 0x84:
-    case 0x85: return 1;
-    case 0x81: /* cmp $imm; add, sub of the stack pointer */
-    case 0x83: return modrm_reg(i) == 7 || (is_register(i) && rm_of(i) == 4);
-    case 0x90: /* nop, leave, jmp */
-    case 0xc9:
-    case 0xe9:
-    case 0xeb: return 1;
-    case 0xff: return modrm_reg(i) == 4; /* jmp *: to a statically linked dlopen's */
-    }
-    return 0;
-}
-
-/* Where the direct jumps out of the function all lead, or 0. */
-static uintptr_t tail_of(const struct answer *function)
-{
-    uintptr_t at = function->at, end = at + function->size, tail = 0;
-    struct instruction i;
-
-    for (; at < end; at += i.length) {
-        uintptr_t target;
-
-        if (!decode((const uint8_t *)at, end - at, &i) || i.odd || !keeps_argument(&i))
-            return 0;
-        if (!flow_is_relative(instruction_flow(&i)))
+        if (address < s->start || address >= s->end || (s->prot & RX) != RX)
             continue;
-        target = branch_target(at, &i);
-        if (target >= function->at && target < end)
-            continue;
-        if (tail && tail != target)
-            return 0;
-        tail = target;
+        near.start = address - s->start > NEAR ? address - NEAR : s->start;
+        near.end = s->end - address > NEAR ? address + NEAR : s->end;
     }
-    return tail;
+    return near;
 }
 
-/* Does it call `callee`: directly, through an entry of the PLT, or through a GOT slot? */
-static int calls(struct mvld_image *image, const struct mvld_object *object,
-                 const struct answer *function, uintptr_t callee)
+/* The only function near `from`, besides it, that calls that way. */
+static int find_do_sym(const struct mvld_object *libc, const struct answer *from,
+                       struct answer_way way, struct answer *out)
 {
-    uintptr_t at = function->at, end = at + function->size;
-    struct instruction i;
+    struct mvld_segment near = near_segment(libc, from->at);
+    struct answer found = {0, 0}, holder;
+    unsigned length = way.slot ? 6 : 5;
 
-    for (; at < end; at += i.length) {
+    for (uintptr_t at = near.start; at + length <= near.end; at++) {
         const uint8_t *p = (const uint8_t *)at;
-        struct mvld_slot slot;
 
-        if (!decode(p, end - at, &i))
-            return 0;
-        if (instruction_is(&i, 0, 0xe8) &&
-            rimf_api()->plt_target(image, branch_target(at, &i)) == callee)
-            return 1;
-        if (instruction_is(&i, 0, 0xff) && i.rip && modrm_reg(&i) == 2 &&
-            rimf_api()->slot_find(image, object,
-                                  at + i.length +
-                                      (uintptr_t)(intptr_t)read_distance(p + i.displacement_at),
-                                  &slot) == 0 &&
-            slot.target == callee)
-            return 1;
+        if ((way.slot ? p[0] != 0xff || p[1] != 0x15 : p[0] != 0xe8) ||
+            at + length + (uintptr_t)(intptr_t)answers_distance(p + length - 4) != way.through)
+            continue;
+        if (described(libc, at, &holder))
+            return -ENOENT;
+        if (holder.at != from->at && found.at && holder.at != found.at)
+            return -ENOENT;
+        if (holder.at != from->at)
+            found = holder;
     }
-    return 0;
+    *out = found;
+    return found.at && answers_is_do_sym(&found, way) ? 0 : -ENOENT;
 }
 
-static int find_addr(struct mvld_image *image, const struct answer *asked, struct answer *out,
-                     const char **why)
+/* ---- the C library --------------------------------------------------------------------- */
+
+/* The function at `at` begins there. */
+static int local(const struct mvld_object *object, uintptr_t at, struct answer *out)
+{
+    return at && described(object, at, out) == 0 && out->at == at ? 0 : -ENOENT;
+}
+
+static int find_addr(const struct mvld_object *libc, struct answer *out)
+{
+    struct answer dladdr, dladdr1;
+
+    if (answers_exported(libc, "_dl_addr", "GLIBC_PRIVATE", out) == 0)
+        return 0;
+    if (answers_exported(libc, "dladdr", NULL, &dladdr) ||
+        answers_exported(libc, "dladdr1", NULL, &dladdr1) ||
+        answers_tail(&dladdr) != answers_tail(&dladdr1))
+        return -ENOENT;
+    return local(libc, answers_tail(&dladdr), out);
+}
+
+static int find_in_libc(struct mvld_image *image, struct answer *functions, const char **why)
 {
     const struct mvld_object *libc = object_with(image, "gnu_get_libc_version", "GLIBC_2.2.5");
-    struct answer dladdr, dladdr1;
+    struct answer *addr = &functions[ANSWER_ADDR];
+    struct answer_way way;
 
     *why = "the program has no C library that is known";
     if (!libc)
         return -ENOTSUP;
     *why = "the C library has no _dl_addr of the known form";
-    if (exported(libc, "_dl_addr", "GLIBC_PRIVATE", out)) {
-        if (exported(libc, "dladdr", NULL, &dladdr) || exported(libc, "dladdr1", NULL, &dladdr1))
-            return -ENOTSUP;
-        out->at = tail_of(&dladdr);
-        if (!out->at || tail_of(&dladdr1) != out->at)
-            return -ENOTSUP;
-        out->size = described(libc, out->at);
-    }
-    if (!out->size || !rimf_api()->object_holds(libc, out->at, out->size, RX) ||
-        !calls(image, libc, out, asked->at))
+    if (find_addr(libc, addr))
         return -ENOTSUP;
-    return 0;
+    way = answers_way(image, libc, addr, functions[ANSWER_OBJECT].at);
+    if (!way.through)
+        return -ENOTSUP;
+    *why = "the C library's dlsym is not of the known form";
+    return find_do_sym(libc, addr, way, &functions[ANSWER_SYM]) ? -ENOTSUP : 0;
 }
 
 /* ---- the host loader ---------------------------------------------------------------- */
@@ -267,7 +214,7 @@ static int is_called_near(const struct host *host, uintptr_t function)
     for (; at + 5 <= end; at++) {
         const uint8_t *p = (const uint8_t *)at;
 
-        if (*p == 0xe8 && at + 5 + (uintptr_t)(intptr_t)read_distance(p + 1) == function)
+        if (*p == 0xe8 && at + 5 + (uintptr_t)(intptr_t)answers_distance(p + 1) == function)
             return 1;
     }
     return 0;
@@ -280,7 +227,7 @@ static int find_dso(const struct loader *l, struct answer *out, const char **why
 
     *why = "the host loader has no _dl_find_dso_for_object of the known form";
     if (!host || !(host->flags & MVLD_OBJECT_LOADER) ||
-        exported(host, "_dl_find_dso_for_object", "GLIBC_PRIVATE", out))
+        answers_exported(host, "_dl_find_dso_for_object", "GLIBC_PRIVATE", out))
         return -ENOTSUP;
     if (out->at < l->host.text || out->at >= l->host.text_end ||
         !is_called_near(&l->host, out->at))
@@ -288,10 +235,9 @@ static int find_dso(const struct loader *l, struct answer *out, const char **why
     return 0;
 }
 
-int answers_find(const struct loader *l, struct answer *dso_for_object, struct answer *addr,
-                 const char **why)
+int answers_find(const struct loader *l, struct answer *functions, const char **why)
 {
-    int err = find_dso(l, dso_for_object, why);
+    int err = find_dso(l, &functions[ANSWER_OBJECT], why);
 
-    return err ? err : find_addr(l->image, dso_for_object, addr, why);
+    return err ? err : find_in_libc(l->image, functions, why);
 }

@@ -6,7 +6,7 @@
  *   loader_hook_entry   from the host loader, in place of _dl_debug_state
  *   loader_mmap_sites   from the host loader, in place of an mmap system call
  *   loader_init_thunks  from the host loader, in place of an object's DT_INIT
- *   loader_answers_entry  from a stub in front of a function of the C library
+ *   loader_answers_*    from stubs at functions of the C library and of the unwinder
  *
  * Each keeps the registers that its caller expects to keep, and the frames are
  * described, so that a debugger stopped in a pass sees who called.
@@ -205,8 +205,25 @@ loader_no_init:
     .cfi_endproc
     .size loader_no_init, .-loader_no_init
 
-/* A stub (answers.c) calls this before its function runs: the first argument is exchanged,
- * everything else that may hold an argument is kept. */
+/* Stubs (answers.c) come here before a function runs, or when it has run.  One register is
+ * exchanged; everything else that may hold an argument or a result is kept.
+ *   loader_answers_entry    called: the first argument is an address
+ *   loader_answers_caller   called: the third one is
+ *   loader_answers_place    called: the second one is, for the context in the first
+ *   loader_answers_result   jumped to: the result is an address */
+    .macro keep registers:vararg
+    .irp reg, \registers
+    pushq \reg
+    .cfi_adjust_cfa_offset 8
+    .endr
+    .endm
+    .macro restore registers:vararg
+    .irp reg, \registers
+    popq \reg
+    .cfi_adjust_cfa_offset -8
+    .endr
+    .endm
+
     .globl loader_answers_entry
     .hidden loader_answers_entry
     .type loader_answers_entry, @function
@@ -214,21 +231,68 @@ loader_no_init:
 loader_answers_entry:
     .cfi_startproc
     endbr64
-    .irp reg, %rax, %rcx, %rdx, %rsi, %r8, %r9, %r10, %r11
-    pushq \reg
-    .cfi_adjust_cfa_offset 8
-    .endr
+    keep %rax, %rcx, %rdx, %rsi, %r8, %r9, %r10, %r11
     movq %rdi, %rsi
     leaq loader_state(%rip), %rdi
     call loader_answer
     movq %rax, %rdi
-    .irp reg, %r11, %r10, %r9, %r8, %rsi, %rdx, %rcx, %rax
-    popq \reg
-    .cfi_adjust_cfa_offset -8
-    .endr
+    restore %r11, %r10, %r9, %r8, %rsi, %rdx, %rcx, %rax
     ret
     .cfi_endproc
     .size loader_answers_entry, .-loader_answers_entry
+
+    .globl loader_answers_caller
+    .hidden loader_answers_caller
+    .type loader_answers_caller, @function
+    .p2align 4
+loader_answers_caller:
+    .cfi_startproc
+    endbr64
+    keep %rax, %rcx, %rsi, %rdi, %r8, %r9, %r10, %r11
+    movq %rdx, %rsi
+    leaq loader_state(%rip), %rdi
+    call loader_answer
+    movq %rax, %rdx
+    restore %r11, %r10, %r9, %r8, %rdi, %rsi, %rcx, %rax
+    ret
+    .cfi_endproc
+    .size loader_answers_caller, .-loader_answers_caller
+
+    .globl loader_answers_place
+    .hidden loader_answers_place
+    .type loader_answers_place, @function
+    .p2align 4
+loader_answers_place:
+    .cfi_startproc
+    endbr64
+    keep %rax, %rcx, %rdx, %rdi, %r8, %r9, %r10, %r11
+    movq %rsi, %rdx
+    movq %rdi, %rsi
+    leaq loader_state(%rip), %rdi
+    call loader_answer_place
+    movq %rax, %rsi
+    restore %r11, %r10, %r9, %r8, %rdi, %rdx, %rcx, %rax
+    ret
+    .cfi_endproc
+    .size loader_answers_place, .-loader_answers_place
+
+    .globl loader_answers_result
+    .hidden loader_answers_result
+    .type loader_answers_result, @function
+    .p2align 4
+loader_answers_result:
+    .cfi_startproc
+    endbr64
+    keep %rax, %rcx, %rdx, %rsi, %rdi, %r8, %r9, %r10, %r11 /* the first one only to align */
+    movq %rax, %rsi
+    leaq loader_state(%rip), %rdi
+    call loader_answer
+    restore %r11, %r10, %r9, %r8, %rdi, %rsi, %rdx, %rcx
+    leaq 8(%rsp), %rsp
+    .cfi_adjust_cfa_offset -8
+    ret
+    .cfi_endproc
+    .size loader_answers_result, .-loader_answers_result
 
 /* How one mvld knows another, so as never to take it for the host loader. */
     .section .note.mvld.stage0, "a", @note

@@ -164,10 +164,20 @@ struct init_hook {
 
 /* ---- answers.c --------------------------------------------------------------- */
 
-#define ANSWERS 2
+enum {
+    ANSWER_OBJECT, /* _dl_find_dso_for_object */
+    ANSWER_ADDR,   /* _dl_addr */
+    ANSWER_SYM,    /* do_sym: of dlsym and dlvsym */
+    ANSWERS_NEEDED,
+    ANSWER_IP = ANSWERS_NEEDED, /* _Unwind_GetIP */
+    ANSWER_IP_INFO,             /* _Unwind_GetIPInfo */
+    ANSWER_REGION,              /* _Unwind_GetRegionStart */
+    ANSWER_SET_IP,              /* _Unwind_SetIP */
+    ANSWERS
+};
 #define ANSWER_STUB 64 /* bytes */
 
-struct answer { /* a function whose first argument is an address */
+struct answer { /* a function that takes or gives an address */
     uintptr_t at;
     size_t size;
 };
@@ -176,6 +186,8 @@ struct answers {
     uintptr_t stubs; /* 0: not prepared, and `why` may say why */
     const char *why;
     struct answer functions[ANSWERS];
+    uint32_t context; /* where the unwinder's contexts hold the program counter */
+    const struct mvld_object *unwinder; /* or NULL */
     int installed;
 };
 
@@ -231,6 +243,9 @@ void loader_hook_entry(void) RIMF_HIDDEN; /* stands in for _dl_debug_state */
 void loader_no_init(void) RIMF_HIDDEN;    /* endbr64; ret */
 void loader_init_common(void) RIMF_HIDDEN;
 void loader_answers_entry(void) RIMF_HIDDEN;
+void loader_answers_caller(void) RIMF_HIDDEN;
+void loader_answers_place(void) RIMF_HIDDEN;
+void loader_answers_result(void) RIMF_HIDDEN;
 extern const uint8_t loader_mmap_sites[] RIMF_HIDDEN; /* MMAP_SITES entries */
 extern const uint8_t loader_init_thunks[] RIMF_HIDDEN; /* INIT_CHUNK entries */
 #define MMAP_SITE_SIZE 64
@@ -311,6 +326,10 @@ void objects_relocated(struct loader *);
 int answers_prepare(struct loader *, const char **why);
 /* Of rimf_image_set_answers; the cookie is the loader. */
 int answers_install(void *loader, const char **why);
+/* Objects went; others came, and the passes have not heard of them. */
+void answers_changed(struct loader *, const struct mvld_object *const *removed, size_t n);
+uintptr_t loader_answer_place(const struct loader *, uintptr_t context, uintptr_t address)
+    RIMF_HIDDEN;
 uintptr_t loader_answer(const struct loader *, uintptr_t address) RIMF_HIDDEN;
 
 /* caches.c */

@@ -114,6 +114,7 @@ static void pass_on(struct loader *l)
 
     if (!l->image || update(l, &change))
         return;
+    answers_changed(l, change.removed, change.n_removed);
     if (l->pipeline && change.n_removed)
         pipeline_removed(l->pipeline, l->image, change.removed, change.n_removed);
     if (l->pipeline && change.n_added) {

@@ -107,8 +107,11 @@ void rimf_image_set_answers(struct mvld_image *, int (*answers)(void *cookie, co
 
 /* This function runs at home, whoever calls it, because somebody wants to be asked first:
  * its copy is a jump to it, and home gets none to the copy.  It has five bytes or more, and
- * nothing leads into them.  One in the process; before copies are made. */
-void rimf_image_keep_home(struct mvld_image *, uintptr_t function);
+ * nothing leads into them.  Before its object's copy is made.  There are RIMF_KEPT_HOME
+ * numbers for such functions; 0: none any more. */
+#define RIMF_KEPT_HOME 8u
+void rimf_image_keep_home(struct mvld_image *, unsigned number, uintptr_t function);
+int rimf_is_kept_home(const struct mvld_image *, uintptr_t function);
 
 /* ---- behind rimf_api() ------------------------------------------------------------ */
 

@@ -222,16 +222,17 @@ static int correct(struct copying *c)
     return error ? error : copy_tables(c);
 }
 
-/* The copy of a function that must run at home (rimf_image_keep_home). */
+/* Functions that must run at home (rimf_image_keep_home). */
 static int jump_home(struct copying *c)
 {
-    uintptr_t home = c->image->kept_home, at = home + (uintptr_t)c->distance;
+    for (size_t i = 0; i < RIMF_KEPT_HOME; i++) {
+        uintptr_t home = c->image->kept_home[i], at = home + (uintptr_t)c->distance;
 
-    if (home < c->copy->home || home - c->copy->home >= c->copy->code)
-        return 0;
-    return displace_jump((uint8_t *)at, at, home)
-               ? refuse(c, "it is farther than 2 GiB from the region")
-               : 0;
+        if (home >= c->copy->home && home - c->copy->home < c->copy->code &&
+            displace_jump((uint8_t *)at, at, home))
+            return refuse(c, "it is farther than 2 GiB from the region");
+    }
+    return 0;
 }
 
 int copy_code(struct copying *c)

@@ -94,7 +94,7 @@ static int add_units(struct entries *e)
             continue;
         e->report->units++;
         if (!(unit->flags & SIDECAR_REACHED) ||
-            e->c->bias + unit->start == e->c->image->kept_home)
+            rimf_is_kept_home(e->c->image, e->c->bias + unit->start))
             continue;
         at = unit->flags & SIDECAR_HEAD ? head(e->c, unit) : 0;
         if (at)

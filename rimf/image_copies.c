@@ -13,6 +13,9 @@
 
 #define LIST_AT_FIRST 16u
 
+_Static_assert(sizeof((struct mvld_image *)0)->kept_home / sizeof(uintptr_t) == RIMF_KEPT_HOME,
+               "a place for each number");
+
 void rimf_image_set_answers(struct mvld_image *image, int (*answers)(void *cookie, const char **why),
                             void *cookie)
 {
@@ -20,9 +23,17 @@ void rimf_image_set_answers(struct mvld_image *image, int (*answers)(void *cooki
     image->answers_cookie = cookie;
 }
 
-void rimf_image_keep_home(struct mvld_image *image, uintptr_t function)
+int rimf_is_kept_home(const struct mvld_image *image, uintptr_t function)
 {
-    image->kept_home = function;
+    for (size_t i = 0; i < RIMF_KEPT_HOME; i++)
+        if (image->kept_home[i] == function)
+            return 1;
+    return 0;
+}
+
+void rimf_image_keep_home(struct mvld_image *image, unsigned number, uintptr_t function)
+{
+    image->kept_home[number] = function;
 }
 
 /* ---- the region -------------------------------------------------------------------- */

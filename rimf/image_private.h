@@ -89,7 +89,7 @@ struct mvld_image {
     struct rimf_copies *copies; /* NULL: there is no region for them */
     int (*answers)(void *cookie, const char **why);
     void *answers_cookie;
-    uintptr_t kept_home;        /* rimf_image_keep_home, or 0 */
+    uintptr_t kept_home[8]; /* rimf_image_keep_home */
 };
 
 static inline const struct rimf_object *rimf_object_of(const struct mvld_object *public)

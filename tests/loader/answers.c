@@ -27,7 +27,15 @@ typedef void *call(void *function, const void *a, const void *b, const void *c, 
 call answers_call;
 void answers_behind(void), answers_stubs(void);
 
-static call *copy;
+/* The same in the executable. */
+call main_call;
+__asm__(".text\n"
+        ".p2align 6\n"
+        "main_call: sub $8, %rsp\n  mov %rdi, %rax\n  mov %rsi, %rdi\n  mov %rdx, %rsi\n"
+        "  mov %rcx, %rdx\n  mov %r8, %rcx\n  call *%rax\n  add $8, %rsp\n  ret\n"
+        "  .p2align 6\n");
+
+static call *copy, *main_copy;
 static struct mvld_image *image;
 
 /* ---- the process as the loader sees it --------------------------------------------- */
@@ -54,16 +62,20 @@ static const struct mvld_object *find_object(uint32_t flag)
 static void make_copy(void)
 {
     static struct rimf_copies copies;
-    static struct rimf_copy list[1];
+    static struct rimf_copy list[2];
     void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
     CHECK(page != MAP_FAILED);
     memcpy(page, (void *)answers_call, CODE);
+    memcpy((char *)page + 2048, (void *)main_call, CODE);
     CHECK(mprotect(page, 4096, PROT_READ | PROT_EXEC) == 0);
     copy = (call *)(uintptr_t)page;
+    main_copy = (call *)((uintptr_t)page + 2048);
     list[0] = (struct rimf_copy){.home = (uintptr_t)answers_call, .at = (uintptr_t)page,
                                  .code = CODE, .size = CODE};
-    copies = (struct rimf_copies){.list = list, .n = 1, .n_planned = 1};
+    list[1] = (struct rimf_copy){.home = (uintptr_t)main_call, .at = (uintptr_t)main_copy,
+                                 .code = CODE, .size = CODE};
+    copies = (struct rimf_copies){.list = list, .n = 2, .n_planned = 2};
     image->copies = &copies;
     CHECK(rimf_copy_home(image, (uintptr_t)page + 7) == (uintptr_t)answers_call + 7);
 }
@@ -90,13 +102,14 @@ static struct loader *start(void)
 /* ---- questions ------------------------------------------------------------------------- */
 
 enum {
-    NEXT, NEXT_VERSION, OPEN, OPEN_ORIGIN, OPEN_NAMESPACE, ADDRESS, ENTRY, MAP, SYMBOLS, QUESTIONS
+    NEXT, NEXT_MAIN, NEXT_VERSION, OPEN, OPEN_ORIGIN, OPEN_NAMESPACE, ADDRESS, ENTRY, MAP,
+    SYMBOLS, QUESTIONS
 };
 
 static const char *const names[QUESTIONS] = {
-    "dlsym(RTLD_NEXT)", "dlvsym(RTLD_NEXT)", "dlopen, by RUNPATH", "dlopen, by $ORIGIN",
-    "dlmopen, by RUNPATH", "dladdr", "dladdr1, the symbol", "dladdr1, the link map",
-    "backtrace_symbols"};
+    "dlsym(RTLD_NEXT)", "dlsym(RTLD_NEXT) of the executable", "dlvsym(RTLD_NEXT)",
+    "dlopen, by RUNPATH", "dlopen, by $ORIGIN", "dlmopen, by RUNPATH", "dladdr",
+    "dladdr1, the symbol", "dladdr1, the link map", "backtrace_symbols"};
 
 static char text[QUESTIONS][2][512];
 
@@ -135,6 +148,11 @@ static void ask(int which, call *from, char *out)
 
     switch (which) {
     case NEXT:
+        found = from((void *)dlsym, RTLD_NEXT, "answers_name", NULL, NULL);
+        snprintf(out, 512, "%s", found ? ((const char *(*)(void))(uintptr_t)found)() : "none");
+        break;
+    case NEXT_MAIN:
+        from = from == copy ? main_copy : main_call;
         found = from((void *)dlsym, RTLD_NEXT, "answers_name", NULL, NULL);
         snprintf(out, 512, "%s", found ? ((const char *(*)(void))(uintptr_t)found)() : "none");
         break;
@@ -180,6 +198,7 @@ static void check_answers(void)
         CHECK(same[i], "(%s: at home \"%s\", in the copy \"%s\")", names[i], text[i][0],
               text[i][1]);
     CHECK_STR(text[NEXT][0], "next");
+    CHECK_STR(text[NEXT_MAIN][0], "the caller's");
     CHECK_STR(text[NEXT_VERSION][0], "next");
     CHECK_STR(text[OPEN][0], "opened");
     CHECK_STR(text[OPEN_ORIGIN][0], "opened");
@@ -194,7 +213,7 @@ static void prepare(struct loader *l)
     const char *why = "";
 
     CHECK(answers_prepare(l, &why) == 0, "(%s)", why);
-    CHECK(image->kept_home == l->answers.functions[1].at);
+    CHECK(image->kept_home[1] == l->answers.functions[1].at);
 }
 
 /* The questions tell who asks: without answers each is answered otherwise in the copy. */
@@ -247,6 +266,98 @@ static void registers(void)
     CHECK(memcmp(in, out, sizeof in) == 0);
 }
 
+/* ---- the unwinder ------------------------------------------------------------------------ */
+
+static struct process again;
+
+/* The unwinder comes by a dlopen, as glibc opens it for the first backtrace. */
+static void open_unwinder(void)
+{
+    void *none[1];
+
+    CHECK(backtrace(none, 1) == 1);
+}
+
+static void update(struct loader *l)
+{
+    struct rimf_change change;
+
+    process_read(&again);
+    CHECK(rimf_image_update(image, again.sources, again.n, &change) == 0);
+    answers_changed(l, change.removed, change.n_removed);
+}
+
+static void check_unwinder(int known)
+{
+    uintptr_t home = (uintptr_t)answers_call, in = (uintptr_t)copy, context[64] = {0}, is;
+    void *library = dlopen("libgcc_s.so.1", RTLD_NOW | RTLD_NOLOAD), *frames[4] = {0};
+    uintptr_t (*get)(void *), (*get_info)(void *, int *), (*start_of)(void *);
+    void (*set)(void *, uintptr_t);
+    int before = 7;
+
+    CHECK(library != NULL);
+    get = (void *)dlsym(library, "_Unwind_GetIP");
+    get_info = (void *)dlsym(library, "_Unwind_GetIPInfo");
+    start_of = (void *)dlsym(library, "_Unwind_GetRegionStart");
+    set = (void *)dlsym(library, "_Unwind_SetIP");
+    CHECK(copy((void *)backtrace, frames, (void *)4, NULL, NULL) != NULL);
+    is = (uintptr_t)frames[0];
+    CHECK(is > (known ? home : in) && is < (known ? home : in) + CODE, "(%p)", frames[0]);
+    for (size_t i = 0; i < 64; i++)
+        context[i] = in + i; /* whichever words they are */
+    is = get(context);
+    CHECK(is - (known ? home : in) < 64, "(%lx)", (unsigned long)is);
+    CHECK(get_info(context, &before) == is && (before == 0 || before == 1));
+    CHECK(start_of(context) - (known ? home : in) < 64 && start_of(context) != is);
+    set(context, home + 9);
+    CHECK(get(context) == home + 9);
+    CHECK(context[is - (known ? home : in)] == (known ? in : home) + 9);
+    set(context, home + 5000); /* of that there is no copy */
+    CHECK(context[is - (known ? home : in)] == home + 5000);
+    set(context, home + 9); /* the frame is none of a copy any more */
+    CHECK(context[is - (known ? home : in)] == home + 9);
+}
+
+/* Its functions speak of home: there from the start, or opened later, or gone and back. */
+static void unwinder(void)
+{
+    struct loader *l;
+    const char *why = "";
+
+    open_unwinder();
+    l = start();
+    CHECK(copy != NULL);
+    check_unwinder(0);
+    prepare(l);
+    CHECK(l->answers.unwinder != NULL);
+    CHECK(answers_install(l, &why) == 0, "(%s)", why);
+    check_unwinder(1);
+    check_answers();
+}
+
+static void unwinder_later(void)
+{
+    struct loader *l = start();
+    const char *why = "";
+
+    prepare(l);
+    CHECK(l->answers.unwinder == NULL && !dlopen("libgcc_s.so.1", RTLD_NOW | RTLD_NOLOAD));
+    CHECK(answers_install(l, &why) == 0, "(%s)", why);
+    for (int i = 0; i < 3; i++) {
+        void *library = dlopen("libgcc_s.so.1", RTLD_NOW);
+
+        CHECK(library != NULL);
+        update(l);
+        CHECK(l->answers.unwinder != NULL);
+        if (i == 2)
+            break;
+        CHECK(dlclose(library) == 0);
+        update(l);
+        CHECK(l->answers.unwinder == NULL && image->kept_home[ANSWER_IP] == 0);
+    }
+    check_unwinder(1);
+}
+
 static volatile int over;
 
 /* dladdr itself takes a lock, which the thread may be about to take. */
@@ -293,7 +404,7 @@ static void threads(void)
     check_answers();
 }
 
-/* ---- refusals ---------------------------------------------------------------------------------- */
+/* ---- refusals ---------------------------------------------------------------------- */
 
 static void put(uintptr_t at, const void *bytes, size_t n)
 {
@@ -309,26 +420,26 @@ static void put(uintptr_t at, const void *bytes, size_t n)
 
 static void save(const struct loader *l, uint8_t (*bytes)[16])
 {
-    for (int i = 0; i < ANSWERS; i++)
+    for (int i = 0; i < ANSWERS_NEEDED; i++)
         memcpy(bytes[i], (void *)l->answers.functions[i].at, 16);
 }
 
 /* A debugger has stopped in one of them, before or after they were looked at. */
 static void breakpoints(void)
 {
-    for (int which = 0; which < 2 * ANSWERS; which++) {
+    for (int which = 0; which < 2 * ANSWERS_NEEDED; which++) {
         struct loader *l = start();
-        uint8_t before[ANSWERS][16], after[ANSWERS][16];
+        uint8_t before[ANSWERS_NEEDED][16], after[ANSWERS_NEEDED][16];
         uint8_t trap = 0xcc, was;
         uintptr_t at;
         const char *why = "";
 
         prepare(l);
-        at = l->answers.functions[which % ANSWERS].at;
+        at = l->answers.functions[which % ANSWERS_NEEDED].at;
         was = *(uint8_t *)at;
         put(at, &trap, 1);
         save(l, before);
-        if (which < ANSWERS) {
+        if (which < ANSWERS_NEEDED) {
             l->answers.stubs = 0;
             CHECK(answers_prepare(l, &why) == -ENOTSUP && l->answers.stubs == 0);
         }
@@ -372,7 +483,7 @@ static void failures(void)
         if (child == 0) {
             struct loader *l = start();
             struct kernel kernel = kernel_make(n);
-            uint8_t before[ANSWERS][16], after[ANSWERS][16];
+            uint8_t before[ANSWERS_NEEDED][16], after[ANSWERS_NEEDED][16];
             const char *why = "";
             int err;
 
@@ -403,6 +514,7 @@ int main(int argc, char **argv)
         const char *name;
         void (*run)(void);
     } cases[] = {{"answered", answered},       {"registers", registers},
+                 {"unwinder", unwinder},       {"unwinder_later", unwinder_later},
                  {"threads", threads},         {"breakpoints", breakpoints},
                  {"stubs_in_use", stubs_in_use}, {"not_prepared", not_prepared},
                  {"failures", failures}};
