@@ -123,6 +123,14 @@ def use(source, prefix, libdir, sysconfdir, plugin_dir, folder):
     equal(did([program]), COMMITTED, "after mvld set-interp")
     did([mvld, "set-interp", "--restore", program])
     equal(did([program]), UNCOMMITTED, "after mvld set-interp --restore")
+    musl = Path(libdir) / "mvld" / "musl" / "libmultiverse.so.1"
+    if musl.exists():
+        did(["musl-gcc", "-O2", f"-fplugin={by_name}", "program.c", "-idirafter", f"{prefix}/include",
+             musl, f"-Wl,-rpath,{musl.parent}", "-o", "musl-program"])
+        program = folder / "musl-program"
+        equal(did([program]), UNCOMMITTED, "under musl's loader")
+        equal(did([mvld, "run", "--set", "mode=1", "--", program]), COMMITTED, "musl, mvld run")
+        check(str(musl) in did([mvld, "pipeline", "--pass", "multiverse", program]), "its library")
 
 
 def main():
