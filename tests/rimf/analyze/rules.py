@@ -57,8 +57,11 @@ RULES = {
         ("xor %eax,%eax", function("other", "nop\n .byte 0x06\n ret")),
     "a short branch into code that stays home":
         ("jmp 3f", function("other", "3: nop\n .byte 0x06\n ret")),
+    "its unwinding description cannot be made one of a copy":  # DW_OP_addr
+        (".cfi_escape 0x16,6,9,3,0,0,0,0,0,0,0,0\n ret", ""),
 }
 
+FRAME_ODD = "its unwinding description cannot be made one of a copy"
 # More ways to break a rule, and code that looks odd and is right: reason or None.
 CASES = [
     ("a symbol inside", "a pointer, symbol or landing pad into the middle of an instruction",
@@ -83,6 +86,14 @@ CASES = [
     ("an rseq signature", None, "ret\n .byte 0x0f,0xb9,0x3d\n .long 0x53053053\n", ""),
     ("its own start", None, "nop\n lea victim(%rip),%rax\n ret", ""),
     ("large constants", None, "movabs $0x123456789abcdef,%rax\n ret", ""),
+    ("a program that names an address", FRAME_ODD,
+     ".cfi_escape 1,0,0,0,0\n ret", ""),  # DW_CFA_set_loc
+    ("an expression of registers", None, ".cfi_escape 0x10,3,2,0x77,8\n ret", ""),
+    ("an expression of RIP", FRAME_ODD, ".cfi_escape 0x10,3,2,0x80,8\n ret", ""),
+    ("an unknown step of unwinding", FRAME_ODD, ".cfi_escape 0x3f\n ret", ""),
+    ("a signal handler's return", None, ".cfi_signal_frame\n ret", ""),  # makes no unit
+    ("runs on into one that unwinds oddly", "it runs on into code that stays home", "nop",
+     function("other", ".cfi_escape 0x3f\n ret")),
     ("far functions", None, "call *external@GOTPCREL(%rip)\n jmp *external@GOTPCREL(%rip)", ""),
 ]
 

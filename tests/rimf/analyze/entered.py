@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: MIT
+"""entered.py MVLD: who comes in, where a jump may be written, what may not move, what is a
+jump table: small objects, and what their sidecars say.
+
+Every object has `victim`, hidden, and its symbols are stripped.  A failure means that a jump
+is written over a place that is entered, that code is copied that is known by its address, or
+that a copy reads other numbers than the original.
+"""
+import os
+import re
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+
+mvld = sys.argv[1]
+failures = []
+DECODED, REACHED, HEAD = 1, 2, 4
+FIXED, TEXTREL, RESTARTS, PROFILED = 1, 2, 4, 8
+SEGMENTS, UNITS, CALLS, REFERENCES, TABLES, FRAMES, FIXES = range(1, 8)
+TO_JUMP_TABLE, TO_CODE = 3, 6
+
+
+def function(name, body, visibility="globl"):
+    return (f".{visibility} {name}\n.type {name},@function\n{name}:\n.cfi_startproc\n{body}\n"
+            f".cfi_endproc\n.size {name}, .-{name}\n.balign 16\n")
+
+
+CALLER = function("caller", "call victim\n ret")
+TAKER = function("taker", "lea victim(%rip),%rax\n ret")
+POINTER = ".data\n.balign 8\n.quad victim{}\n.text\n"
+ROOM = "push %rbx\n push %rbp\n push %r12\n push %r13\n ret"  # bytes 1, 2, 4 start one
+STAYS = function("stays", "call victim\n .byte 0x06")
+DISPATCH = function("dispatch", "lea table(%rip),%rdx\n movslq (%rdx,%rdi,4),%rax\n"
+                                " add %rdx,%rax\n {}")
+TABLE = ".section .rodata\n.balign 4\ntable: .long victim{}-table, victim-table\n.text\n"
+
+# name, the victim's code, what else is there, its flags
+CASES = [
+    ("called by movable code", ROOM, CALLER, 0),
+    ("its address is taken", ROOM, TAKER, REACHED | HEAD),
+    ("a pointer", ROOM, POINTER.format(""), REACHED | HEAD),
+    ("called by code that stays home", ROOM, STAYS, REACHED | HEAD),
+    ("called by code without a description", ROOM, "call victim\n ret\n", REACHED | HEAD),
+    ("... behind its endbr64", "endbr64\n" + ROOM, "call victim+4\n ret\n", REACHED | HEAD),
+    ("exported", ROOM, ".globl alias\n.type alias,@function\n.set alias,victim\n",
+     REACHED | HEAD),
+    ("four bytes", "xor %eax,%eax\n nop\n ret", TAKER, REACHED),
+    ("five bytes", "mov $1,%eax", TAKER, REACHED | HEAD),
+    ("four bytes behind endbr64", "endbr64\n xor %eax,%eax\n nop\n ret", TAKER, REACHED),
+    ("five bytes behind endbr64", "endbr64\n xor %eax,%eax\n nop\n nop\n ret", TAKER,
+     REACHED | HEAD),
+    ("a loop to its start", "push %rbx\n" + ROOM + "\n jmp victim", TAKER, REACHED | HEAD),
+    ("a loop to its second byte", ROOM + "\n jmp victim+1", TAKER, REACHED),
+    ("a loop to its fifth byte", ROOM + "\n jmp victim+4", TAKER, REACHED),
+    ("a loop to its sixth byte", "nop\n" + ROOM + "\n jmp victim+5", TAKER, REACHED | HEAD),
+    ("a loop to its head", "endbr64\n" + ROOM + "\n jmp victim+4", TAKER, REACHED | HEAD),
+    ("a loop behind its head", "endbr64\n" + ROOM + "\n jmp victim+5", TAKER, REACHED),
+    ("another function leads in", ROOM, TAKER + function("other", "jmp victim+2"), REACHED),
+    ("undescribed code leads in", ROOM, TAKER + "nop\n je victim+2\n ret\n", REACHED),
+    ("... with one byte", ROOM, TAKER + "je victim+2\n ret\n", REACHED),
+    ("a pointer leads in", ROOM, TAKER + POINTER.format("+1"), REACHED),
+    ("a symbol leads in", ROOM, TAKER + ".globl inner\n.set inner,victim+1\n", REACHED),
+    ("a jump table leads in", ROOM,
+     TAKER + DISPATCH.format("jmp *%rax") + TABLE.format("+2"), REACHED),
+    ("a call that returns there", "push %rax\n call *%rax\n nop\n nop\n ret", TAKER, REACHED),
+    ("a call that returns behind", "push %rax\n call external@PLT\n ret", TAKER,
+     REACHED | HEAD),
+]
+
+# name, what else is there, the object's flags
+FLAGS = [
+    ("nothing", "", 0),
+    ("a restartable sequence", ".byte 0x0f,0xb9,0x3d\n .long 0x53053053\n", RESTARTS),
+    ("descriptions of such", '.section __rseq_cs,"aw"\n .quad 1\n .text\n', RESTARTS),
+    ("gprof", function("user", "call mcount@PLT\n ret"), PROFILED),
+    ("ftrace", function("user", "call __fentry__@PLT\n ret"), PROFILED),
+    ("who defines it", function("mcount", "ret"), 0),
+    ("a sanitizer", function("user", "call __asan_init@PLT\n ret"), PROFILED),
+]
+
+# What jumps through a table, and how many there are.
+TABLES_OF = [
+    ("jmp", "jmp *%rax", 1),
+    ("notrack jmp", "notrack jmp *%rax", 1),
+    ("other instructions between", "mov %rdi,%rsi\n jmp *%rax", 1),
+    ("another register", "jmp *%rcx", 0),
+    ("numbers", "ret", 0),
+    ("a branch between", "test %edi,%edi\n je victim\n jmp *%rax", 0),
+]
+
+
+class Sidecar:
+    def __init__(self, path):
+        self.bytes = open(path, "rb").read()
+        size, self.flags = struct.unpack_from("<I", self.bytes, 12)[0], self.word(36)
+        n = self.word(44)
+        self.tables = {}
+        for i in range(n):
+            kind, entry, offset, count, _ = struct.unpack_from("<IIQQQ", self.bytes,
+                                                               size - 32 * (n - i))
+            self.tables[kind] = [self.bytes[offset + k * entry:offset + (k + 1) * entry]
+                                 for k in range(count)]
+
+    def word(self, at):
+        return struct.unpack_from("<I", self.bytes, at)[0]
+
+    def unit(self, start):
+        for entry in self.tables[UNITS]:
+            if struct.unpack_from("<I", entry)[0] == start:
+                return entry[8], entry[9]  # reason, flags
+        return None, 0
+
+    def kinds(self):
+        return [entry[4] for entry in self.tables[REFERENCES]]
+
+
+def analyse(scratch, body, rest):
+    """The sidecar, and where victim is."""
+    source, full, output = (os.path.join(scratch, name) for name in ("a.S", "full.so", "a.so"))
+    with open(source, "w") as f:
+        f.write(".text\n" + function("first", "ret") + ".hidden victim\n" +
+                function("victim", body) + rest + '\n.section .note.GNU-stack,"",@progbits\n')
+    subprocess.run(["gcc", "-shared", "-nostdlib", "-Wl,-z,undefs", "-Wl,--build-id", "-o", full,
+                    source, CRTEND], check=True, timeout=60)
+    subprocess.run(["strip", "-o", output, full], check=True, timeout=60)
+    names = subprocess.run(["nm", full], check=True, timeout=60, capture_output=True,
+                           text=True).stdout
+    subprocess.run([mvld, "analyze", "--output", scratch, output], check=True, timeout=60,
+                   capture_output=True)
+    found = [os.path.join(folder, name) for folder, _, files in os.walk(scratch)
+             for name in files if name.endswith(".mvld")]
+    return Sidecar(found[0]), int(re.search(r"(\w+) t victim", names)[1], 16)
+
+
+def equal(name, is_so, want):
+    if is_so != want:
+        failures.append(f"{name}: {is_so}, should be {want}")
+
+
+for tool in ("gcc", "strip", "nm"):
+    if not shutil.which(tool):
+        print(f"no {tool} here")
+        sys.exit(77)
+CRTEND = subprocess.run(["gcc", "-print-file-name=crtendS.o"], check=True, timeout=60,
+                        capture_output=True, text=True).stdout.strip()
+
+
+def with_object(body, rest, look):
+    with tempfile.TemporaryDirectory(prefix="mvld-entered-") as scratch:
+        look(*analyse(scratch, body, rest))
+
+
+for name, body, rest, flags in CASES:
+    def look(sidecar, victim):
+        equal(name, sidecar.unit(victim), (0, DECODED | flags))
+        if rest == TAKER:
+            equal(name + ", references", sidecar.kinds(), [TO_CODE])
+    with_object(body, rest, look)
+for name, rest, flags in FLAGS:
+    def look(sidecar, victim):
+        equal(name, sidecar.flags, flags)
+        equal(name + ", copies", sidecar.tables[FRAMES] == [], flags != 0)
+        equal(name + ", HEAD", sidecar.unit(victim)[1],
+              DECODED | (REACHED if flags else REACHED | HEAD))
+    with_object(ROOM, TAKER + rest, look)
+for name, end, n in TABLES_OF:
+    def look(sidecar, victim):
+        equal("tables, " + name, len(sidecar.tables[TABLES]), n)
+        equal("references, " + name, sidecar.kinds().count(TO_JUMP_TABLE), n)
+    with_object(ROOM, DISPATCH.format(end) + TABLE.format(""), look)
+print("\n".join(failures) or "as it should be")
+sys.exit(bool(failures))
