@@ -28,6 +28,7 @@
 #define ARENA (1024 * MIB)
 #define BESIDE_PIE (16 * MIB)     /* what lies between the arena and a PIE */
 #define LOW_END (2048 * MIB)      /* absolute addresses of non-PIE code end here */
+#define ROOM (512 * MIB)          /* at least: libconcat.so.1 alone takes 320 */
 #define TRIES 64
 
 /* dl-map-segments.h maps an object with this flag and nothing else with it. */
@@ -64,7 +65,7 @@ static void near_low(struct loader *l)
     uintptr_t end = executable_end(&l->block);
     uintptr_t heap = (uintptr_t)SYS3(l->sys, SYS_brk, 0, 0, 0), drawn;
 
-    if (heap > end + 256 * MIB && heap < LOW_END) {
+    if (heap > end + ROOM && heap < LOW_END) {
         l->arena.start = end + MIB;
         l->arena.end = rimf_page_down(heap - MIB);
     } else if (end < 1024 * MIB && heap < 1024 * MIB &&

@@ -14,7 +14,8 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent))
+sys.path[:0] = [str(HERE.parent), str(HERE)]
+import frozen_copies  # noqa: E402
 import support  # noqa: E402
 from support import HOST_LOADER, LOADER  # noqa: E402
 
@@ -99,8 +100,30 @@ def frozen(driver, folder, options):
             sys.exit(done.returncode)
 
 
+def frozen_with_copies(driver, folder, options):
+    """A start from a frozen image with copies of code; the program says the same wherever it
+    runs, and copies what comes later.  (Where libconcat cannot be mapped, the host loader says a
+    line.)"""
+    made = frozen_copies.Program(folder)
+    made.freeze()
+    environment = support.clean_environment(**made.environment(MVLD_DEBUG=""))
+    host = os.path.realpath(HOST_LOADER)
+    ours = [os.path.realpath(LOADER), *made.passes.glob("*.so")]
+    for mode in [options] if options else [["-1"], ["-l"]]:
+        # When mappings fail for good, nothing can be loaded, with mvld or without.
+        command = [made.path, *(["brief"] if "-l" in mode else ["no", made.later])]
+        done = subprocess.run([driver, "-j2", "-e", *mode, *ours, "--", *command, "--", host, "--", host,
+                               *command], env=environment)
+        if done.returncode:
+            sys.exit(done.returncode)
+
+
 def main():
     driver, name, *options = sys.argv[1:]
+    if name == "frozen-copies":
+        with support.scratch_folder() as folder:
+            frozen_with_copies(driver, folder, options)
+        return
     if name == "frozen":
         with support.scratch_folder() as folder:
             frozen(driver, folder, options)
