@@ -7,7 +7,7 @@
  * is told by the return address: dlsym(RTLD_NEXT), dlopen (RUNPATH, $ORIGIN, namespace),
  * dlvsym, dlmopen.  Others name an address that came from a backtrace: dladdr,
  * backtrace_symbols.  All of them end in two functions, whose first argument is that
- * address; and dlsym goes through a third one, whose third argument is (answers_find.c).
+ * address; and dlsym goes through one whose third argument is (answers_find.c).
  * These are hooked:
  *
  *     home                           stub, near it                   stage 0
@@ -78,16 +78,25 @@ static int gives_address(size_t which)
     return which == ANSWER_IP || which == ANSWER_IP_INFO || which == ANSWER_REGION;
 }
 
+static uintptr_t entry_of(size_t which)
+{
+    switch (which) {
+    case ANSWER_SYM:
+    case ANSWER_OPEN: return (uintptr_t)loader_answers_caller;
+    case ANSWER_SET_IP: return (uintptr_t)loader_answers_place;
+    default:
+        return gives_address(which) ? (uintptr_t)loader_answers_result
+                                    : (uintptr_t)loader_answers_entry;
+    }
+}
+
 /* What stands before the displaced instructions; returns how much. */
 static size_t begin_stub(uint8_t *code, size_t which)
 {
     static const uint8_t before[] = {0xff, 0x15, SLOT - BEFORE, 0, 0, 0};
     static const uint8_t behind[] = {0xe8, BEHIND - 5, 0, 0, 0, 0xff, 0x25, SLOT - BEHIND,
                                      0,    0,          0};
-    uintptr_t slot = gives_address(which)    ? (uintptr_t)loader_answers_result
-                     : which == ANSWER_SYM    ? (uintptr_t)loader_answers_caller
-                     : which == ANSWER_SET_IP ? (uintptr_t)loader_answers_place
-                                              : (uintptr_t)loader_answers_entry;
+    uintptr_t slot = entry_of(which);
 
     memset(code, INT3, ANSWER_STUB);
     memcpy(code + SLOT, &slot, sizeof slot);
@@ -125,7 +134,7 @@ static int make_hook(const struct answers *answers, size_t which, struct hook *h
 /* ---- some functions: those of the C library, or those of the unwinder ------------------- */
 
 struct hooks {
-    size_t first, n;
+    size_t n;
     struct hook at[4];
 };
 
@@ -136,10 +145,10 @@ static int make_hooks(const struct answers *answers, size_t first, size_t end,
 {
     int err = 0;
 
-    hooks->first = first;
-    hooks->n = end - first;
-    for (size_t i = 0; i < hooks->n && !err; i++)
-        err = make_hook(answers, first + i, &hooks->at[i], why);
+    hooks->n = 0;
+    for (size_t i = first; i < end && !err; i++)
+        if (answers->functions[i].at)
+            err = make_hook(answers, i, &hooks->at[hooks->n++], why);
     return err;
 }
 

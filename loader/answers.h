@@ -28,8 +28,10 @@ uintptr_t answers_tail(const struct answer *function);
 /* How the function calls `callee`; through 0: it does not. */
 struct answer_way answers_way(struct mvld_image *, const struct mvld_object *,
                               const struct answer *function, uintptr_t callee);
-/* The function is do_sym, whose calls that way ask for its third argument. */
-int answers_is_do_sym(const struct answer *function, struct answer_way);
+/* How often the function calls that way: each time to ask for its third argument, else 0. */
+unsigned answers_asks(const struct answer *function, struct answer_way);
+/* It has this instruction. */
+int answers_compares(const struct answer *function, const uint8_t bytes[4]);
 
 static inline int32_t answers_distance(const uint8_t *p)
 {

@@ -2,19 +2,15 @@
  *
  * loader/answers_code.c: what the instructions of a function say of it (answers_find.c).
  *
- * Three things: where dladdr ends, how one function calls another, and whether one is
- * do_sym(handle, name, caller, …):
+ * Where dladdr ends; how one function calls another; and whether a function (do_sym, or the
+ * _dl_open of glibc 2.43) asks the other one for its own third argument:
  *
  *     push …
- *     mov %rdx, R                               R: kept across calls
+ *     mov %rdx, R           R: kept across calls
  *     …
- *     test %rdi, %rdi     48 85 ff              RTLD_DEFAULT?
- *     je …
- *     cmp $-1, %rdi       48 83 ff ff           RTLD_NEXT?
- *     je …
+ *     mov R, %rdi           or %rdx, as long as it is there
  *     …
- *     mov R, %rdi                               before each of the calls
- *     call _dl_find_dso_for_object
+ *     call other
  */
 #include "answers.h"
 
@@ -49,6 +45,28 @@ static int is_register(const struct instruction *i)
     return i->modrm >= 0xc0;
 }
 
+static int two_byte_keeps(const struct instruction *i, unsigned reg)
+{
+    switch (i->opcode) {
+    case 0x1e: /* endbr64, nop */
+    case 0x1f:
+    case 0x10: /* moves of vector registers */
+    case 0x11:
+    case 0x16:
+    case 0x28:
+    case 0x29:
+    case 0x6c:
+    case 0x6e:
+    case 0x6f:
+    case 0x7f:
+    case 0xef: return 1;
+    case 0xb6: /* movzx */
+    case 0xb7: return reg_of(i) != reg;
+    }
+    return (i->opcode >= 0x80 && i->opcode <= 0x8f) ||                         /* jcc */
+           (i->opcode >= 0x40 && i->opcode <= 0x4f && reg_of(i) != reg); /* cmovcc */
+}
+
 /* It is one of those that compilers put before a tail call, or between the start of a
  * function and its first branch, and the register is as before. */
 static int keeps(const struct instruction *i, unsigned reg)
@@ -58,9 +76,7 @@ static int keeps(const struct instruction *i, unsigned reg)
     if (i->encoding != ENCODING_LEGACY || i->map > 1)
         return 0;
     if (i->map == 1)
-        return i->opcode == 0x1e || i->opcode == 0x1f || /* endbr64, nop */
-               (i->opcode >= 0x80 && i->opcode <= 0x8f) || /* jcc */
-               (i->opcode >= 0x40 && i->opcode <= 0x4f && reg_of(i) != reg); /* cmovcc */
+        return two_byte_keeps(i, reg);
     if ((i->opcode >= 0x50 && i->opcode <= 0x57) || (i->opcode >= 0x70 && i->opcode <= 0x7f))
         return 1; /* push, jcc */
     if ((i->opcode >= 0x58 && i->opcode <= 0x5f) || (i->opcode >= 0xb8 && i->opcode <= 0xbf))
@@ -76,8 +92,12 @@ static int keeps(const struct instruction *i, unsigned reg)
     case 0x3b:
     case 0x84:
     case 0x85: return 1;
-    case 0x81: /* cmp $imm; add, sub of the stack pointer */
-    case 0x83: return modrm_reg(i) == 7 || (is_register(i) && rm_of(i) == 4);
+    case 0x68: /* push $imm */
+    case 0x6a: return 1;
+    case 0x81: /* cmp $imm; add, sub … */
+    case 0x83: return modrm_reg(i) == 7 || !is_register(i) || rm_of(i) != reg;
+    case 0xf6: /* test $imm */
+    case 0xf7: return modrm_reg(i) < 2;
     case 0x90: /* nop, leave, jmp */
     case 0xc9:
     case 0xe9:
@@ -151,7 +171,7 @@ struct answer_way answers_way(struct mvld_image *image, const struct mvld_object
     return (struct answer_way){0, 0};
 }
 
-/* ---- do_sym -------------------------------------------------------------------------- */
+/* ---- who asks for whom -------------------------------------------------------------------------- */
 
 /* mov from, to: two registers of 64 bits. */
 static int is_move(const struct instruction *i, unsigned from, unsigned to)
@@ -162,19 +182,19 @@ static int is_move(const struct instruction *i, unsigned from, unsigned to)
            (instruction_is(i, 0, 0x8b) && reg_of(i) == to && rm_of(i) == from);
 }
 
-/* Where the third argument is kept, when the first is compared with 0: a register, or 0. */
-static unsigned caller_register(const struct answer *function)
+/* Where the third argument is kept across calls: a register, or 0.  Before the first call,
+ * on the way that takes no branch, nothing else comes there. */
+static unsigned third_argument(const struct answer *function)
 {
-    static const uint8_t test[] = {0x48, 0x85, 0xff};
     uintptr_t at = function->at, end = at + function->size;
     struct instruction i;
     unsigned kept = 0;
 
     for (; at < end && decode((const uint8_t *)at, end - at, &i); at += i.length) {
-        if (end - at > sizeof test && memcmp((const void *)at, test, sizeof test) == 0)
+        enum flow flow = instruction_flow(&i);
+
+        if (flow != FLOW_NEXT && flow != FLOW_BRANCH)
             return kept;
-        if (flow_is_relative(instruction_flow(&i)) || !keeps(&i, RDI))
-            return 0;
         for (unsigned r = 3; r < 16 && !kept; r++)
             if ((r == 3 || r == 5 || r >= 12) && is_move(&i, RDX, r))
                 kept = r;
@@ -184,14 +204,12 @@ static unsigned caller_register(const struct answer *function)
     return 0;
 }
 
-/* Each of its calls that way is asked for what is in the register. */
-int answers_is_do_sym(const struct answer *function, struct answer_way way)
+unsigned answers_asks(const struct answer *function, struct answer_way way)
 {
-    static const uint8_t next[] = {0x48, 0x83, 0xff, 0xff};
     uintptr_t at = function->at, end = at + function->size;
-    unsigned kept = caller_register(function), asks = 0;
-    struct instruction i, before = {0};
-    int knows_next = 0;
+    unsigned kept = third_argument(function), asks = 0;
+    int is_third = 0; /* what is in %rdi */
+    struct instruction i;
 
     for (; kept && at < end; at += i.length) {
         struct answer_way here;
@@ -200,14 +218,25 @@ int answers_is_do_sym(const struct answer *function, struct answer_way way)
             return 0;
         here = way_of(at, &i);
         if (here.through == way.through && here.slot == way.slot) {
-            if (!is_move(&before, kept, RDI))
+            if (!is_third)
                 return 0;
             asks++;
         }
-        knows_next |= i.length == sizeof next &&
-                      memcmp((const void *)at, next, sizeof next) == 0;
-        before = i;
+        if (is_move(&i, kept, RDI) || is_move(&i, RDX, RDI))
+            is_third = 1;
+        else if (!keeps(&i, RDI))
+            is_third = 0;
     }
-    return asks >= 2 && knows_next;
+    return asks;
 }
 
+int answers_compares(const struct answer *function, const uint8_t bytes[4])
+{
+    uintptr_t at = function->at, end = at + function->size;
+    struct instruction i;
+
+    for (; at < end && decode((const uint8_t *)at, end - at, &i); at += i.length)
+        if (i.length == 4 && memcmp((const void *)at, bytes, 4) == 0)
+            return 1;
+    return 0;
+}

@@ -8,6 +8,9 @@
  *                             libdl calls it; a local function since then
  *   do_sym                    the C library's; local.  It compares the caller of
  *                             dlsym(RTLD_NEXT) with the bounds of the executable
+ *   _dl_open                  the host loader's; local.  That of glibc 2.43 asks
+ *                             _dl_find_object for the caller of dlopen.  That one answers
+ *                             unwinders, and must go on telling of copies
  *
  * _dl_addr, where it is local, is what dladdr and dladdr1 both end in:
  *
@@ -20,12 +23,12 @@
  * they lead nowhere else, when unwind tables say that a function begins there, and when it
  * calls _dl_find_dso_for_object.
  *
- * do_sym is the only other function near _dl_addr that does, and its instructions are of one
- * shape (answers_code.c).
+ * do_sym is the only other function near _dl_addr that calls it, each time with its third
+ * argument (answers_code.c), and knows RTLD_NEXT.  _dl_open is known by a call near
+ * _dl_find_dso_for_object: of that function, and nothing more is to be done; or of
+ * _dl_find_object, with its third argument.
  *
- * And that the host loader itself asks _dl_find_dso_for_object who called dlopen, instead
- * of having a copy of that code inlined, is proved by a call near it.  What is not so is
- * not known: then nobody is hooked, and nothing may run in copies.
+ * What is not so is not known: then nobody is hooked, and nothing may run in copies.
  */
 #include "answers.h"
 
@@ -120,7 +123,7 @@ static int described(const struct mvld_object *object, uintptr_t address, struct
                : -ENOENT;
 }
 
-/* ---- do_sym ---------------------------------------------------------------------------- */
+/* ---- callers ---------------------------------------------------------------------------- */
 
 /* What lies near the address in its segment. */
 static struct mvld_segment near_segment(const struct mvld_object *object, uintptr_t address)
@@ -138,11 +141,12 @@ static struct mvld_segment near_segment(const struct mvld_object *object, uintpt
     return near;
 }
 
-/* The only function near `from`, besides it, that calls that way. */
-static int find_do_sym(const struct mvld_object *libc, const struct answer *from,
-                       struct answer_way way, struct answer *out)
+/* The only function near `from`, besides it, that calls that way; with `asks`, to ask for
+ * its third argument, and so often at least. */
+static int find_caller(const struct mvld_object *object, const struct answer *from,
+                       struct answer_way way, unsigned asks, struct answer *out)
 {
-    struct mvld_segment near = near_segment(libc, from->at);
+    struct mvld_segment near = near_segment(object, from->at);
     struct answer found = {0, 0}, holder;
     unsigned length = way.slot ? 6 : 5;
 
@@ -152,15 +156,17 @@ static int find_do_sym(const struct mvld_object *libc, const struct answer *from
         if ((way.slot ? p[0] != 0xff || p[1] != 0x15 : p[0] != 0xe8) ||
             at + length + (uintptr_t)(intptr_t)answers_distance(p + length - 4) != way.through)
             continue;
-        if (described(libc, at, &holder))
+        if (described(object, at, &holder))
             return -ENOENT;
-        if (holder.at != from->at && found.at && holder.at != found.at)
+        if (holder.at == from->at || holder.at == found.at ||
+            (asks && answers_asks(&holder, way) < asks))
+            continue;
+        if (found.at)
             return -ENOENT;
-        if (holder.at != from->at)
-            found = holder;
+        found = holder;
     }
     *out = found;
-    return found.at && answers_is_do_sym(&found, way) ? 0 : -ENOENT;
+    return found.at ? 0 : -ENOENT;
 }
 
 /* ---- the C library --------------------------------------------------------------------- */
@@ -184,15 +190,13 @@ static int find_addr(const struct mvld_object *libc, struct answer *out)
     return local(libc, answers_tail(&dladdr), out);
 }
 
-static int find_in_libc(struct mvld_image *image, struct answer *functions, const char **why)
+static int find_in_libc(struct mvld_image *image, const struct mvld_object *libc,
+                        struct answer *functions, const char **why)
 {
-    const struct mvld_object *libc = object_with(image, "gnu_get_libc_version", "GLIBC_2.2.5");
-    struct answer *addr = &functions[ANSWER_ADDR];
+    static const uint8_t next[4] = {0x48, 0x83, 0xff, 0xff}; /* cmp $-1, %rdi: RTLD_NEXT */
+    struct answer *addr = &functions[ANSWER_ADDR], *sym = &functions[ANSWER_SYM];
     struct answer_way way;
 
-    *why = "the program has no C library that is known";
-    if (!libc)
-        return -ENOTSUP;
     *why = "the C library has no _dl_addr of the known form";
     if (find_addr(libc, addr))
         return -ENOTSUP;
@@ -200,44 +204,75 @@ static int find_in_libc(struct mvld_image *image, struct answer *functions, cons
     if (!way.through)
         return -ENOTSUP;
     *why = "the C library's dlsym is not of the known form";
-    return find_do_sym(libc, addr, way, &functions[ANSWER_SYM]) ? -ENOTSUP : 0;
+    return find_caller(libc, addr, way, 2, sym) || !answers_compares(sym, next) ? -ENOTSUP : 0;
 }
 
 /* ---- the host loader ---------------------------------------------------------------- */
 
-/* Is there a call of the function near it?  Any e8 with that distance will do. */
-static int is_called_near(const struct host *host, uintptr_t function)
+/* The host loader's _dl_find_object, which the C library exports:
+ *     48 8b 05 <rel32>      mov slot(%rip), %rax      _rtld_global_ro
+ *     ff a0 <disp32>        jmp *disp(%rax) */
+static uintptr_t find_object(const struct mvld_object *host, const struct mvld_object *libc)
 {
-    uintptr_t at = function - host->text > NEAR ? function - NEAR : host->text;
-    uintptr_t end = host->text_end - function > NEAR ? function + NEAR : host->text_end;
+    static const uint8_t endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa}, load[] = {0x48, 0x8b, 0x05};
+    struct answer function;
+    const uint8_t *p;
+    uintptr_t at;
 
-    for (; at + 5 <= end; at++) {
-        const uint8_t *p = (const uint8_t *)at;
+    if (answers_exported(libc, "_dl_find_object", "GLIBC_2.35", &function) || function.size < 13)
+        return 0;
+    p = (const uint8_t *)function.at;
+    if (memcmp(p, endbr64, sizeof endbr64) == 0 && function.size >= 17)
+        p += sizeof endbr64;
+    if (memcmp(p, load, sizeof load) != 0 || p[7] != 0xff || p[8] != 0xa0)
+        return 0;
+    at = (uintptr_t)p + 7 + (uintptr_t)(intptr_t)answers_distance(p + 3);
+    if (at % 8 || !readable(libc, at, 8))
+        return 0;
+    at = *(const uintptr_t *)at + (uintptr_t)(intptr_t)answers_distance(p + 9);
+    return at % 8 == 0 && readable(host, at, 8) ? *(const uintptr_t *)at : 0;
+}
 
-        if (*p == 0xe8 && at + 5 + (uintptr_t)(intptr_t)answers_distance(p + 1) == function)
-            return 1;
-    }
+/* Who called dlopen: it asks _dl_find_dso_for_object, or it asks _dl_find_object itself. */
+static int find_open(const struct mvld_object *host, const struct mvld_object *libc,
+                     const struct answer *asked, struct answer *out)
+{
+    struct answer_way way = {asked->at, 0};
+    struct answer open;
+
+    *out = (struct answer){0, 0};
+    if (find_caller(host, asked, way, 0, &open) == 0)
+        return 0;
+    way.through = find_object(host, libc);
+    if (!way.through || find_caller(host, asked, way, 1, &open))
+        return -ENOENT;
+    *out = open;
     return 0;
 }
 
-static int find_dso(const struct loader *l, struct answer *out, const char **why)
+static int find_in_host(const struct loader *l, const struct mvld_object *libc,
+                        struct answer *functions, const char **why)
 {
-    const struct mvld_object *host =
-        object_with(l->image, "_dl_find_dso_for_object", "GLIBC_PRIVATE");
+    static const char name[] = "_dl_find_dso_for_object";
+    const struct mvld_object *host = object_with(l->image, name, "GLIBC_PRIVATE");
 
-    *why = "the host loader has no _dl_find_dso_for_object of the known form";
+    *why = "the host loader has no _dl_find_dso_for_object";
     if (!host || !(host->flags & MVLD_OBJECT_LOADER) ||
-        answers_exported(host, "_dl_find_dso_for_object", "GLIBC_PRIVATE", out))
+        answers_exported(host, name, "GLIBC_PRIVATE", &functions[ANSWER_OBJECT]))
         return -ENOTSUP;
-    if (out->at < l->host.text || out->at >= l->host.text_end ||
-        !is_called_near(&l->host, out->at))
-        return -ENOTSUP;
-    return 0;
+    *why = "the host loader's dlopen is not of the known form";
+    return find_open(host, libc, &functions[ANSWER_OBJECT], &functions[ANSWER_OPEN]) ? -ENOTSUP
+                                                                                     : 0;
 }
 
 int answers_find(const struct loader *l, struct answer *functions, const char **why)
 {
-    int err = find_dso(l, &functions[ANSWER_OBJECT], why);
+    const struct mvld_object *libc = object_with(l->image, "gnu_get_libc_version", "GLIBC_2.2.5");
+    int err;
 
-    return err ? err : find_in_libc(l->image, functions, why);
+    *why = "the program has no C library that is known";
+    if (!libc)
+        return -ENOTSUP;
+    err = find_in_host(l, libc, functions, why);
+    return err ? err : find_in_libc(l->image, libc, functions, why);
 }

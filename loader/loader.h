@@ -168,6 +168,7 @@ enum {
     ANSWER_OBJECT, /* _dl_find_dso_for_object */
     ANSWER_ADDR,   /* _dl_addr */
     ANSWER_SYM,    /* do_sym: of dlsym and dlvsym */
+    ANSWER_OPEN,   /* _dl_open, where it does not ask ANSWER_OBJECT; else 0 */
     ANSWERS_NEEDED,
     ANSWER_IP = ANSWERS_NEEDED, /* _Unwind_GetIP */
     ANSWER_IP_INFO,             /* _Unwind_GetIPInfo */
