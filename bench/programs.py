@@ -18,9 +18,9 @@ import support  # noqa: E402
 from report import progress, say  # noqa: E402
 
 MVLD = support.BUILD / "tools" / "mvld"
-PASS_FOLDERS = [support.BUILD / "passes" / name for name in ("direct-calls", "concat", "concat/lib")]
+PASS_FOLDERS = [support.BUILD / "passes" / name for name in ("direct-calls", "concat")]
 HOST = "host loader"
-# way -> (passes, frozen)
+# way -> (passes, frozen, PASS.OPTION=VALUE if any)
 WAYS = {"direct-calls": ("direct-calls", False), "direct-calls, frozen": ("direct-calls", True),
         "concat": ("direct-calls, concat", False), "concat, frozen": ("direct-calls, concat", True)}
 # What the log says when each part was done; `files,passes` asks for it.
@@ -68,7 +68,7 @@ STARTS = {"true": [], "bash": ["-c", ":"], "python3": ["-S", "-s", "-c", ""],
           "python3-shared": ["-S", "-s", "-c", ""], "redis-server": ["--version"],
           "clang": ["-fsyntax-only", "-x", "c", "/dev/null"]}
 # One that --version does not end, for programs that have no figure of their own.
-PROBES = {"cc1": ["-quiet", "/dev/null", "-o", "/dev/null"], "nginx": ["-v"]}
+PROBES = {"hot": ["0"], "cc1": ["-quiet", "/dev/null", "-o", "/dev/null"], "nginx": ["-v"]}
 # Debian's python3 has the interpreter in an executable at a fixed address.  As others have it,
 # and whoever embeds Python: in a library.
 EMBEDDED = """int Py_BytesMain(int argc, char **argv);
@@ -88,9 +88,10 @@ def embedded_python(output):
 
 def find(name, folder):
     """The program's file, or None."""
+    if (folder / name).exists():
+        return folder / name
     if name == "python3-shared":
-        made = folder / name
-        return made if made.exists() or embedded_python(made) else None
+        return folder / name if embedded_python(folder / name) else None
     if name == "cc1":
         found = subprocess.run(["gcc", "-print-prog-name=cc1"], capture_output=True, text=True)
         return Path(found.stdout.strip()) if found.stdout.startswith("/") else None
@@ -107,8 +108,12 @@ class Programs:
         self.folder, self.wanted = folder, list(ways)
         for part in ("plain", "changed", "analysis", "made"):
             (folder / part).mkdir(exist_ok=True)
-        for way, (passes, _) in WAYS.items():
-            self.file(way, "conf").write_text(f"[app]\nmatch = *\npasses = {passes}\n")
+        for way, (passes, _, *options) in WAYS.items():
+            lines = ["[app]", "match = *", f"passes = {passes}"]
+            for option in options:  # PASS.OPTION=VALUE
+                name, value = option.split(".", 1)
+                lines += [f"[{name}]", value]
+            self.file(way, "conf").write_text("\n".join(lines) + "\n")
             cache = self.file(way, "cache") / "mvld"
             cache.mkdir(parents=True, exist_ok=True)
             if not (cache / "analysis").exists():
@@ -122,7 +127,7 @@ class Programs:
                 self.prepare(name, original)
 
     def file(self, way, kind):
-        return self.folder / (way.replace(", ", "-") + "." + kind)
+        return self.folder / (re.sub("[^a-z]+", "-", way) + "." + kind)
 
     def prepare(self, name, original):
         progress(f"copying and analysing {original}")
@@ -161,19 +166,22 @@ class Programs:
 
     def impossible(self, name, way):
         """Why the program cannot run in this way, or None."""
-        passes, frozen = WAYS[way]
+        passes, frozen = WAYS[way][:2]
         command = self.command(name, way, {**PROBES, **STARTS}.get(name, ["--version"]))
         for part in passes.split(", "):
             if not any((folder / f"{part}.so").exists() for folder in PASS_FOLDERS):
                 return f"{part} is not built"
+        log = self.quick(command, way, MVLD_DEBUG="files,passes,statistics").stderr
+        for part in passes.split(", "):
+            if not re.search(SAID[part], log):
+                return f"{part}: nothing is done; MVLD_DEBUG=passes tells why"
         if frozen:
             done = self.quick(command, way, MVLD_FREEZE="1")
             if done.returncode:
                 return (done.stderr.strip().splitlines() or ["no image"])[-1]
-        log = self.quick(command, way, MVLD_DEBUG="files,passes,statistics").stderr
-        for part in ["frozen"] if frozen else passes.split(", "):
-            if not re.search(SAID[part], log):
-                return f"{part}: nothing is done; MVLD_DEBUG=passes tells why"
+            log = self.quick(command, way, MVLD_DEBUG="files,passes,statistics").stderr
+            if not re.search(SAID["frozen"], log):
+                return "its image is not used; MVLD_DEBUG=files tells why"
         return None
 
     def quick(self, command, way, **more):

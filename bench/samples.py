@@ -18,7 +18,6 @@ import contextlib
 import re
 import shutil
 import socket
-import struct
 import subprocess
 import sys
 import tempfile
@@ -190,17 +189,10 @@ class Maps:
 
 def symbol(path, name):
     """(value, size) of a symbol in .dynsym."""
-    data = Path(path).read_bytes()
-    at, = struct.unpack_from("<Q", data, 40)
-    size, n = struct.unpack_from("<HH", data, 58)
-    sections = [struct.unpack_from("<IIQQQQIIQQ", data, at + i * size) for i in range(n)]
-    for kind in (s for s in sections if s[1] == 11):
-        strings = sections[kind[6]][4]
-        for entry in range(kind[4], kind[4] + kind[5], 24):
-            text, _, _, _, value, length = struct.unpack_from("<IBBHQQ", data, entry)
-            if data[strings + text:].split(b"\0", 1)[0] == name.encode():
-                return value, length
-    sys.exit(f"FAILED: {path} has no symbol {name}")
+    out = subprocess.run(["nm", "-D", "-S", path], capture_output=True, text=True, timeout=20).stdout
+    found = re.search(rf"^(\w+) (\w+) \w {name}$", out, re.M)
+    support.check(found, f"{path} has no symbol {name}")
+    return int(found[1], 16), int(found[2], 16)
 
 
 @contextlib.contextmanager
