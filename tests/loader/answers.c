@@ -86,10 +86,11 @@ static struct loader *start(void)
 
     answers_behind();
     answers_stubs();
-    /* Stage 0 has an _r_debug of its own. */
+    /* Stage 0 has an _r_debug of its own.  What the host loader keeps is its own, or, before
+     * glibc 2.35, may be this one. */
     for (const Elf64_Dyn *d = _DYNAMIC; d->d_tag; d++)
         if (d->d_tag == DT_DEBUG)
-            _r_debug = *(struct r_debug *)d->d_un.d_ptr;
+            _r_debug.r_map = ((struct r_debug *)d->d_un.d_ptr)->r_map;
     image = process_image();
     l->sys = &rimf_sys_kernel;
     l->log = process_log;
