@@ -235,6 +235,7 @@ void init_settle(struct loader *l)
 
 static void release_all(struct loader *l)
 {
+    l->init.unentered = 1;
     for (struct init_chunk *chunk = l->init.chunks; chunk; chunk = chunk->next) {
         for (size_t i = 0; i < INIT_CHUNK; i++) {
             struct init_slot *slot = &chunk->slots[i];
@@ -243,6 +244,8 @@ static void release_all(struct loader *l)
                 continue;
             if (slot->info)
                 slot->info[DT_INIT] = slot->own;
+            else
+                l->init.unentered = 0; /* its constructors may have come before */
             slot->map = NULL;
         }
     }

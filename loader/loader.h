@@ -160,6 +160,7 @@ struct init_hook {
     struct init_chunk *chunks;
     size_t info;       /* where l_info lies in a link map, in words; 0: not yet known */
     size_t pending;    /* slots in use */
+    int unentered;     /* the objects that were waited for have run no constructor yet */
 };
 
 /* ---- answers.c --------------------------------------------------------------- */

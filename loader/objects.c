@@ -108,12 +108,14 @@ static void check(struct loader *l, const char *when)
                  rimf_image_check(l->image) ? rimf_api()->last_error(l->image) : "consistent");
 }
 
-static void pass_on(struct loader *l)
+/* `unentered`: no code of what is new has run. */
+static void pass_on(struct loader *l, int unentered)
 {
     struct rimf_change change;
 
     if (!l->image || update(l, &change))
         return;
+    rimf_image_set_unentered(l->image, unentered);
     answers_changed(l, change.removed, change.n_removed);
     if (l->pipeline && change.n_removed)
         pipeline_removed(l->pipeline, l->image, change.removed, change.n_removed);
@@ -259,11 +261,11 @@ void objects_changed(struct loader *l)
     }
     rimf_heap_release(&l->heap, batch);
     if (!remember(l) && err != -ENOMEM)
-        pass_on(l);
+        pass_on(l, 0);
 }
 
 /* What init.c waited for is relocated. */
 void objects_relocated(struct loader *l)
 {
-    pass_on(l);
+    pass_on(l, l->init.unentered);
 }

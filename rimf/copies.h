@@ -36,7 +36,8 @@
  *
  * THE ORDER.  Copies are made aside, not executable; frames; then code becomes
  * executable; then the C library's questions are answered; then the jumps are written.
- * Any failure before the jumps: the region is empty again, as if nothing had been.
+ * Any failure before the jumps: the region is empty again, as if nothing had been.  A
+ * jump that cannot be written: that function runs at home.
  */
 #ifndef RIMF_COPIES_H
 #define RIMF_COPIES_H
@@ -104,6 +105,10 @@ void rimf_copies_forget(struct mvld_image *, const struct mvld_object *);
  * errno, *why a static sentence): they are taken away again.  NULL: nothing is copied. */
 void rimf_image_set_answers(struct mvld_image *, int (*answers)(void *cookie, const char **why),
                             void *cookie);
+
+/* Of the objects that came last, no code has run yet but that which the host loader calls to
+ * relocate them: 1, 0 when that is not certain. */
+void rimf_image_set_unentered(struct mvld_image *, int unentered);
 
 /* This function runs at home, whoever calls it, because somebody wants to be asked first:
  * its copy is a jump to it, and home gets none to the copy.  It has five bytes or more, and

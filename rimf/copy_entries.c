@@ -8,6 +8,10 @@
  * The five bytes may cut an instruction in two: the analysis says that nobody enters them
  * but at the first (SIDECAR_HEAD).  A function for which it cannot say so runs at home
  * when it is called by a pointer, and in the copy when copies call it.
+ *
+ * Nor may anybody stand between two instructions that the jump is written over.  At start
+ * nothing runs; what comes by dlopen has not run yet, while other threads run elsewhere
+ * (rimf_image_set_unentered).  Where that is not certain, the patch engine refuses.
  */
 #include "copies.h"
 
@@ -56,6 +60,8 @@ static int flush(struct entries *e)
     if (!e->n)
         return 0;
     batch = rimf_patch_begin(image);
+    if (batch && image->unentered)
+        rimf_patch_unentered(batch);
     error = batch ? rimf_patch_add_words(batch, e->c->bias, e->words, e->expect, e->replace, e->n)
                   : -ENOMEM;
     if (!error)
@@ -65,7 +71,7 @@ static int flush(struct entries *e)
     e->report->entries += patched.applied;
     e->report->at_home += patched.refused;
     e->n = 0;
-    return error;
+    return error == -EDEADLK ? 0 : error; /* others may run there: they go on doing so */
 }
 
 /* Where the jump may stand, or 0. */

@@ -23,6 +23,11 @@ void rimf_image_set_answers(struct mvld_image *image, int (*answers)(void *cooki
     image->answers_cookie = cookie;
 }
 
+void rimf_image_set_unentered(struct mvld_image *image, int unentered)
+{
+    image->unentered = unentered;
+}
+
 int rimf_is_kept_home(const struct mvld_image *image, uintptr_t function)
 {
     for (size_t i = 0; i < RIMF_KEPT_HOME; i++)
@@ -126,11 +131,10 @@ uintptr_t rimf_copy_of(struct mvld_image *image, uintptr_t home)
     struct rimf_copy *copy = object && image->copies ? copy_of_object(image->copies, object) : NULL;
     const struct sidecar_unit *unit;
     const struct sidecar *analysis;
-    const char *why;
 
     if (!copy || home - copy->home >= copy->code)
         return 0;
-    analysis = rimf_analysis_whole(image, object, &why);
+    analysis = rimf_analysis_units(image, object);
     unit = analysis ? sidecar_unit_at(analysis, (uint32_t)(home - object->view.bias)) : NULL;
     return unit && unit->reason == SIDECAR_PROVEN ? copy->at + (home - copy->home) : 0;
 }

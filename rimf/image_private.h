@@ -89,6 +89,7 @@ struct mvld_image {
     struct rimf_copies *copies; /* NULL: there is no region for them */
     int (*answers)(void *cookie, const char **why);
     void *answers_cookie;
+    int unentered; /* copies.h */
     uintptr_t kept_home[8]; /* rimf_image_keep_home */
 };
 
@@ -168,6 +169,8 @@ int rimf_reference_each(struct mvld_image *, const struct mvld_object *,
  * are closed. */
 const struct sidecar *rimf_analysis_whole(struct mvld_image *, struct rimf_object *,
                                           const char **why);
+/* The same, or NULL, perhaps without other tables than those of units and calls. */
+const struct sidecar *rimf_analysis_units(struct mvld_image *, struct rimf_object *);
 
 /* Gives the patch engine's memory back. */
 void rimf_patch_forget(struct mvld_image *);

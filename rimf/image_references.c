@@ -116,6 +116,13 @@ void rimf_image_close_analyses(struct mvld_image *image)
     rimf_table_leave(image);
 }
 
+const struct sidecar *rimf_analysis_units(struct mvld_image *image, struct rimf_object *object)
+{
+    struct rimf_analysis *analysis = analysis_of(image, object);
+
+    return analysis && !analysis->why ? &analysis->file.view : NULL;
+}
+
 /* The other tables of the same file.  Whose analysis it is was asked when it was opened,
  * and could not be asked again: passes may have changed the code since. */
 const struct sidecar *rimf_analysis_whole(struct mvld_image *image, struct rimf_object *object,

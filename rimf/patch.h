@@ -89,6 +89,10 @@ int rimf_patcher_set_method(struct rimf_patcher *, const char *name);
 void rimf_patcher_often(struct rimf_patcher *);
 struct mvld_batch *rimf_patcher_begin(struct rimf_patcher *);
 
+/* Nobody runs in the code that this batch changes, and nobody will before it is committed:
+ * its objects are new.  Then patches of several instructions are safe while threads run. */
+void rimf_patch_unentered(struct mvld_batch *);
+
 /* As described in mvld/pass.h.  The order of patch_at is that of patch_add. */
 void rimf_patch_often(struct mvld_image *);
 struct mvld_batch *rimf_patch_begin(struct mvld_image *);

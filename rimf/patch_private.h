@@ -94,6 +94,7 @@ struct mvld_batch {
     struct mvld_patch *patches; /* as added */
     size_t n, capacity;
     int ascending;    /* as added is by address */
+    int unentered;    /* rimf_patch_unentered */
     uintptr_t last;   /* the address added last */
     uint32_t *order;  /* else: indices by address, made by commit */
     struct patch_region *regions; /* by address, made by commit */

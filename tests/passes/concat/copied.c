@@ -150,6 +150,7 @@ static void find_frames(struct process *p, const char *pid)
         if (strstr(line, "/libconcat.so.1"))
             start = strtoul(line, NULL, 16);
     fclose(maps);
+    p->library = start;
     CHECK(start, "(the process has no libconcat.so.1)");
     process_read(p, start, &header, sizeof header);
     for (size_t i = 0; i < header.e_phnum; i++) {

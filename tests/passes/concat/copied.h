@@ -4,7 +4,8 @@
  * copied, their files, their analysis made anew, and what its memory holds.
  *
  *     copied.c         the process and its objects
- *     copied_code.c    instructions and jump tables of copies, all bytes at home
+ *     copied_code.c    instructions and jump tables of copies
+ *     copied_home.c    all bytes at home
  *     copied_frames.c  how copies unwind
  *     copied_slots.c   where a slot leads
  *     truth.c          main
@@ -17,6 +18,8 @@
 #include "analysis.h"
 
 #define REPORTED_MAX 20u
+#define JUMP 5u /* e9 rel32 */
+#define KEPT_MAX 8u
 
 struct copied {
     const char *path;
@@ -26,15 +29,18 @@ struct copied {
     size_t code;
     uint8_t *copy;             /* the bytes there */
     uintptr_t *tables;         /* of each jump table: where its copy is, 0: nowhere yet */
-    uintptr_t kept;            /* the function of it that runs at home, or 0 */
 };
 
 struct process {
     int memory;
-    uintptr_t frames; /* the .eh_frame_hdr of the library that reserves the region */
+    uintptr_t library; /* that reserves the region; stubs are in its first page */
+    uintptr_t frames;  /* its .eh_frame_hdr */
     struct copied *objects;
     size_t n, room;
-    size_t n_wrong, n_kept;
+    size_t n_wrong;
+    uintptr_t kept[KEPT_MAX]; /* where the loader stands in front of a function, which
+                               * runs at home */
+    size_t n_kept;
     size_t n_instructions, n_operands, n_branches, n_through, n_direct, n_across, n_tables,
         n_entries, n_frames, n_foreseen, n_elsewhere;
 };
@@ -56,12 +62,16 @@ uintptr_t home_of(const struct process *, uintptr_t address);
 /* 1 when a call through the slot (as linked) ends at `target`, an address at home. */
 int slot_leads(struct process *, const struct copied *, uint32_t slot, uintptr_t target);
 
-/* The address of a dynamic symbol, or 0. */
-uintptr_t symbol_address(const struct copied *, const char *name);
+/* Where a call leads that was `was`, is now `is`, and lies at `at`; *direct: not through its
+ * slot or PLT entry.  0: it is something else. */
+uintptr_t call_leads(const struct copied *, const struct sidecar_call *, const uint8_t *was,
+                     const uint8_t *is, uintptr_t at, int *direct);
 
 void check_code(struct process *, struct copied *);
 void check_home(struct process *, struct copied *);
 void check_unwinding(struct process *);
+
+static const uint8_t endbr64[4] = {0xf3, 0x0f, 0x1e, 0xfa};
 
 static inline int32_t distance_at(const uint8_t *at)
 {

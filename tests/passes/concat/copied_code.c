@@ -8,10 +8,6 @@
 
 #include <Zydis/Zydis.h>
 
-#define JUMP 5u
-
-static const uint8_t endbr64[4] = {0xf3, 0x0f, 0x1e, 0xfa};
-
 /* An instruction of a movable unit. */
 struct site {
     struct copied *o;
@@ -45,10 +41,8 @@ static const struct sidecar_call *call_in(const struct copied *o, uint32_t from,
 
 /* ---- calls of other objects ------------------------------------------------------------- */
 
-/* Where a call leads that was `was`, is now `is`, and lies at `at`; *direct: not through its
- * slot or PLT entry.  0: it is something else. */
-static uintptr_t call_leads(const struct copied *o, const struct sidecar_call *call,
-                            const uint8_t *was, const uint8_t *is, uintptr_t at, int *direct)
+uintptr_t call_leads(const struct copied *o, const struct sidecar_call *call, const uint8_t *was,
+                     const uint8_t *is, uintptr_t at, int *direct)
 {
     unsigned opcode = 1, length = sidecar_call_length(call);
     uintptr_t target, same;
@@ -262,18 +256,25 @@ static void check_tables(struct process *p, struct copied *o)
 
 /* ---- copies --------------------------------------------------------------------------------- */
 
-/* One function of the C library stays where dladdr calls it, in front of it the loader: its
- * copy is a jump to it, and home gets none to the copy. */
+/* A few functions that are asked for addresses run at home, in front of them the loader: a
+ * copy is a jump to home, and there is one to a stub. */
 static int is_kept(struct process *p, struct copied *o, const struct unit *u)
 {
     const uint8_t *is = o->copy + (here(o, u->start) - o->at);
+    uintptr_t home = o->bias + u->start;
+    uint8_t at_home[JUMP];
 
     if (u->end - u->start < JUMP || is[0] != 0xe9 ||
-        here(o, u->start) + JUMP + (uintptr_t)(intptr_t)distance_at(is + 1) != o->bias + u->start)
+        here(o, u->start) + JUMP + (uintptr_t)(intptr_t)distance_at(is + 1) != home)
         return 0;
-    if (p->n_kept++ || !symbol_address(o, "dladdr"))
+    if (memcmp(unit_code(&o->analysis, u, u->start), endbr64, sizeof endbr64) == 0)
+        home += sizeof endbr64;
+    process_read(p, home, at_home, sizeof at_home);
+    if (p->n_kept == KEPT_MAX || at_home[0] != 0xe9 ||
+        home + JUMP + (uintptr_t)(intptr_t)distance_at(at_home + 1) - p->library >= 4096)
         wrong(p, o, u->start, "its copy is a jump home");
-    o->kept = o->bias + u->start;
+    else
+        p->kept[p->n_kept++] = home;
     return 1;
 }
 
@@ -329,110 +330,4 @@ void check_code(struct process *p, struct copied *o)
             check_unit(p, &decoder, o, &units[i]);
     }
     check_tables(p, o);
-}
-
-/* ---- home --------------------------------------------------------------------------------------- */
-
-/* Bytes of the jump at the start of a function. */
-static int is_in_head(const struct copied *o, uint32_t from, uint32_t to)
-{
-    const struct unit *u = unit_at(&o->analysis, from);
-    uint32_t head;
-
-    if (!u || u->reason || !u->head)
-        return 0;
-    head = u->start;
-    if (memcmp(unit_code(&o->analysis, u, head), endbr64, sizeof endbr64) == 0)
-        head += sizeof endbr64;
-    return from < head + JUMP && to > head;
-}
-
-/* Into `want`, what an earlier pass may have made of calls.  Where a jump at the start of a
- * function was written over a call, its copy shows what was there. */
-static void want_calls(struct process *p, const struct copied *o, const struct segment *segment,
-                       uint8_t *want, const uint8_t *is)
-{
-    const struct sidecar_call *calls = o->analysis.calls.at;
-
-    for (size_t i = 0; i < o->analysis.calls.n; i++) {
-        uint32_t at = calls[i].address - segment->start, length = sidecar_call_length(&calls[i]);
-        uintptr_t target;
-        int direct = 0;
-
-        if (calls[i].address < segment->start || calls[i].address >= segment->file_end ||
-            memcmp(want + at, is + at, length) == 0)
-            continue;
-        if (is_in_head(o, calls[i].address, calls[i].address + length)) {
-            memcpy(want + at, is + at, length);
-            continue;
-        }
-        target = call_leads(o, &calls[i], want + at, is + at, o->bias + calls[i].address, &direct);
-        if (!target || (direct && !slot_leads(p, o, sidecar_slot(&calls[i]), target)))
-            wrong(p, o, calls[i].address, "a call at home leads to 0x%lx", (unsigned long)target);
-        memcpy(want + at, is + at, length);
-    }
-}
-
-/* Into `want`, the jump to the loader in front of the function that runs at home. */
-static void want_answer(const struct process *p, const struct copied *o, const struct unit *u,
-                        uint8_t *want)
-{
-    uint8_t is[JUMP];
-
-    process_read(p, o->bias + u->start, is, sizeof is);
-    if (is[0] == 0xe9)
-        memcpy(want, is, sizeof is);
-}
-
-/* Into `want`, the jumps at home. */
-static void want_entries(struct process *p, const struct copied *o, const struct segment *segment,
-                         uint8_t *want)
-{
-    const struct unit *units = units_of(&o->analysis);
-
-    for (size_t i = 0; i < o->analysis.units.n; i++) {
-        uint8_t *at = want + (units[i].start - segment->start);
-        int32_t distance = (int32_t)(o->at - o->home - JUMP);
-
-        if (o->bias + units[i].start == o->kept) {
-            want_answer(p, o, &units[i], at);
-            continue;
-        }
-        if (units[i].reason || !units[i].head || units[i].start < segment->start ||
-            units[i].start >= segment->file_end)
-            continue;
-        CHECK(units[i].reached);
-        if (memcmp(at, endbr64, sizeof endbr64) == 0)
-            at += sizeof endbr64;
-        CHECK(at + JUMP <= want + (units[i].end - segment->start));
-        at[0] = 0xe9;
-        memcpy(at + 1, &distance, sizeof distance);
-        p->n_entries++;
-    }
-}
-
-static void check_segment(struct process *p, const struct copied *o, const struct segment *segment)
-{
-    size_t size = segment->file_end - segment->start;
-    uint8_t *want = malloc(size), *is = malloc(size);
-
-    CHECK(want && is);
-    memcpy(want, segment->bytes, size);
-    process_read(p, o->bias + segment->start, is, size);
-    want_calls(p, o, segment, want, is);
-    want_entries(p, o, segment, want);
-    for (size_t i = 0; i < size; i++)
-        if (want[i] != is[i]) {
-            wrong(p, o, segment->start + i, "at home is %02x instead of %02x", is[i], want[i]);
-            i += 16;
-        }
-    free(want);
-    free(is);
-}
-
-void check_home(struct process *p, struct copied *o)
-{
-    for (size_t i = 0; i < o->analysis.object.n_segments; i++)
-        if (o->analysis.object.segments[i].flags & PF_X)
-            check_segment(p, o, &o->analysis.object.segments[i]);
 }

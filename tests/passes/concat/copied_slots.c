@@ -34,43 +34,24 @@ static const char *slot_name(const struct copied *o, uint32_t slot)
     return NULL;
 }
 
-/* The next symbol of that name that the object defines, from *at on, or NULL. */
-static const Elf64_Sym *next_symbol(const struct copied *o, const char *name, uint64_t *at)
-{
-    const struct object *file = &o->analysis.object;
-    uint64_t strings = object_tag(file, DT_STRTAB);
-
-    /* Linkers put the names right behind the symbols. */
-    while (*at + sizeof(Elf64_Sym) <= strings) {
-        const Elf64_Sym *s = (const Elf64_Sym *)object_at(file, *at, sizeof *s);
-        const char *its =
-            s && s->st_shndx ? (const char *)object_at(file, strings + s->st_name, 1) : NULL;
-
-        *at += sizeof *s;
-        if (its && strcmp(its, name) == 0)
-            return s;
-    }
-    return NULL;
-}
-
-uintptr_t symbol_address(const struct copied *o, const char *name)
-{
-    uint64_t at = object_tag(&o->analysis.object, DT_SYMTAB);
-    const Elf64_Sym *s = next_symbol(o, name, &at);
-
-    return s ? o->bias + s->st_value : 0;
-}
-
 /* 1 when `name` is a symbol of the object at this address, or a function that chooses
  * among several. */
 static int names(const struct copied *o, const char *name, uintptr_t address)
 {
-    uint64_t at = object_tag(&o->analysis.object, DT_SYMTAB);
+    const struct object *file = &o->analysis.object;
+    uint64_t table = object_tag(file, DT_SYMTAB), strings = object_tag(file, DT_STRTAB);
     const Elf64_Sym *s;
 
-    while ((s = next_symbol(o, name, &at)))
-        if (ELF64_ST_TYPE(s->st_info) == STT_GNU_IFUNC || o->bias + s->st_value == address)
+    /* Linkers put the names right behind the symbols. */
+    for (uint64_t at = table; at + sizeof *s <= strings; at += sizeof *s) {
+        const char *its;
+
+        s = (const Elf64_Sym *)object_at(file, at, sizeof *s);
+        its = s && s->st_shndx ? (const char *)object_at(file, strings + s->st_name, 1) : NULL;
+        if (its && strcmp(its, name) == 0 &&
+            (ELF64_ST_TYPE(s->st_info) == STT_GNU_IFUNC || o->bias + s->st_value == address))
             return 1;
+    }
     return 0;
 }
 

@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * all_or_none LIBCONCAT FIRST SECOND: each system call of a batch of copies fails in turn,
+ * and so does what tells the C library.  A failure means that after a batch that could not
+ * be made something is left of it: rights in the region, entries in the unwind table, a
+ * jump at home; or that the batch before it suffers.
+ *
+ * Each failure has a process of its own.
+ */
+#include "../../rimf/process.h"
+
+#include "analysis.h"
+#include "copies.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <sys/wait.h>
+#include <unwind.h>
+
+#define SHOWN 65536 /* bytes of the frames that are compared */
+#define RANGES 64
+
+/* ---- the kernel -------------------------------------------------------------------------- */
+
+static long calls, fails_at, error_then;
+
+static long faulty(const struct rimf_sys *sys, long nr, long a, long b, long c, long d, long e,
+                   long f)
+{
+    (void)sys;
+    return ++calls == fails_at ? -error_then : rimf_syscall(nr, a, b, c, d, e, f);
+}
+
+static const struct rimf_sys faulty_kernel = {faulty};
+
+static int nobody_answers;
+
+static int answers(void *cookie, const char **why)
+{
+    (void)cookie;
+    *why = "the test does not want to";
+    return nobody_answers ? -EACCES : 0;
+}
+
+/* ---- the libraries -------------------------------------------------------------------------- */
+
+struct library {
+    const char *path;
+    const struct mvld_object *object;
+    int (*sum)(int);
+    int (*call)(int (*)(void *), void *);
+    int right; /* sum(100) */
+    uint8_t *code;
+    size_t code_size;
+};
+
+static struct mvld_image *image;
+static struct mvld_region region;
+static char folder[] = "/tmp/all-or-none-XXXXXX";
+
+static void analyse(const char *path)
+{
+    struct analysis a = {0};
+
+    CHECK(analysis_run(&a, path) == 0 && sidecar_write(&a, folder) == 0, "%s: %s", path,
+          a.object.error);
+    analysis_free(&a);
+}
+
+static void load(struct library *l, const char *path)
+{
+    void *handle = dlopen(path, RTLD_NOW);
+
+    CHECK(handle, "(%s)", dlerror());
+    analyse(path);
+    l->path = path;
+    l->sum = (int (*)(int))dlsym(handle, "copied_sum");
+    l->call = (int (*)(int (*)(void *), void *))dlsym(handle, "copied_call");
+    CHECK(l->sum && l->call);
+    l->right = l->sum(100);
+}
+
+/* As it is before anything is changed. */
+static void remember(struct library *l)
+{
+    const char *name = strrchr(l->path, '/') + 1;
+
+    l->object = process_object(image, name);
+    for (size_t i = 0; i < l->object->n_segments; i++) {
+        const struct mvld_segment *s = &l->object->segments[i];
+
+        if (!(s->prot & PROT_EXEC))
+            continue;
+        l->code_size = s->end - s->start;
+        l->code = malloc(l->code_size);
+        CHECK(l->code);
+        memcpy(l->code, (const void *)s->start, l->code_size);
+    }
+}
+
+static int is_at_home(const struct library *l)
+{
+    for (size_t i = 0; i < l->object->n_segments; i++)
+        if (l->object->segments[i].prot & PROT_EXEC)
+            return memcmp(l->code, (const void *)l->object->segments[i].start, l->code_size) == 0;
+    return 0;
+}
+
+/* ---- what runs -------------------------------------------------------------------------------- */
+
+struct seen {
+    uintptr_t caller; /* in the library */
+    int frames;
+};
+
+static _Unwind_Reason_Code frame(struct _Unwind_Context *context, void *cookie)
+{
+    struct seen *seen = cookie;
+
+    if (seen->frames++ == 1)
+        seen->caller = _Unwind_GetIP(context);
+    return _URC_NO_REASON;
+}
+
+static int look(void *cookie)
+{
+    _Unwind_Backtrace(frame, cookie);
+    return 41;
+}
+
+/* It computes the same, and one can unwind through it; 1: in its copy. */
+static int runs(const struct library *l)
+{
+    struct seen seen = {0}, here = {0};
+    uintptr_t home;
+
+    CHECK(l->sum(100) == l->right, "(%s)", l->path);
+    _Unwind_Backtrace(frame, &here);
+    CHECK(l->call(look, &seen) == 42);
+    CHECK(seen.frames == here.frames + 2, "(%d frames, here %d)", seen.frames, here.frames);
+    home = rimf_copy_home(image, seen.caller);
+    CHECK((home != 0) == (seen.caller - region.code < region.code_size));
+    home = home ? home : seen.caller;
+    CHECK(home >= l->object->start && home < l->object->end);
+    return home != seen.caller;
+}
+
+/* ---- the region ------------------------------------------------------------------------------- */
+
+struct state {
+    struct {
+        uintptr_t start, end;
+        char rights[5];
+    } ranges[RANGES];
+    size_t n;
+    uint8_t frames[SHOWN];
+};
+
+static void add_range(struct state *s, uintptr_t start, uintptr_t end, const char *rights)
+{
+    if (s->n && s->ranges[s->n - 1].end == start && !strcmp(s->ranges[s->n - 1].rights, rights)) {
+        s->ranges[s->n - 1].end = end;
+        return;
+    }
+    CHECK(s->n < RANGES);
+    s->ranges[s->n].start = start;
+    s->ranges[s->n].end = end;
+    strcpy(s->ranges[s->n++].rights, rights);
+}
+
+/* The bytes of the unwind table that somebody may look at: behind its count there may be
+ * anything. */
+static size_t searched(void)
+{
+    const uint32_t *head = (const uint32_t *)region.frames; /* how, where, how many */
+    size_t size = 12 + 8ul * head[2];
+
+    CHECK(size <= SHOWN);
+    return size;
+}
+
+static void take_state(struct state *s)
+{
+    FILE *maps = fopen("/proc/self/maps", "r");
+    unsigned long start, end;
+    char line[4096], rights[5];
+
+    CHECK(maps);
+    memset(s, 0, sizeof *s);
+    while (fgets(line, sizeof line, maps)) {
+        CHECK(sscanf(line, "%lx-%lx %4s", &start, &end, rights) == 3);
+        if ((start < region.code + region.code_size && end > region.code) ||
+            (start < region.frames + region.frames_size && end > region.frames))
+            add_range(s, start, end, rights);
+    }
+    fclose(maps);
+    memcpy(s->frames, (const void *)region.frames, searched());
+}
+
+/* ---- batches ------------------------------------------------------------------------------------ */
+
+/* The call that `fails` counts from here fails in the commit; 0: none. */
+static int commit(const struct library *l, long fails)
+{
+    struct mvld_copies_report report;
+    uintptr_t end = 0;
+    const char *why = "";
+    int error;
+
+    CHECK(rimf_api()->copy_add(image, l->object, 0, &end, &why) == 0, "(%s)", why);
+    calls = 0;
+    fails_at = fails;
+    error = rimf_api()->copies_commit(image, &report);
+    fails_at = 0;
+    return error;
+}
+
+/* The batch failed: nothing of it is there, and nothing of what was there is gone. */
+static void check_nothing(const struct library *l, const struct library *before,
+                          const struct state *was)
+{
+    static struct state is;
+
+    take_state(&is);
+    CHECK(memcmp(&is, was, sizeof is) == 0);
+    CHECK(is_at_home(l));
+    CHECK(!runs(l));
+    CHECK(!before || runs(before));
+    CHECK(*rimf_api()->last_error(image));
+}
+
+/* In a process of its own: 2, the batch came to nothing; 1, there is no such call; 0, it
+ * failed, and the batch did not need it, or only some of the jumps. */
+static int with_failure(const struct library *l, const struct library *before, long at, long error)
+{
+    static struct state was;
+    int failed, copied;
+    long n_calls;
+
+    take_state(&was);
+    error_then = error;
+    nobody_answers = !at;
+    failed = commit(l, at);
+    n_calls = calls;
+    nobody_answers = 0;
+    copied = runs(l);
+    CHECK(!before || runs(before));
+    if (failed && !rimf_copy_of(image, (uintptr_t)l->sum)) {
+        check_nothing(l, before, &was);
+        CHECK(commit(l, 0) == 0, "(%s)", rimf_api()->last_error(image));
+        CHECK(runs(l) && (!before || runs(before)));
+        return 2;
+    }
+    /* When jumps cannot be written, what has none runs at home. */
+    CHECK(copied || (failed && is_at_home(l)), "(call %ld, error %ld)", at, error);
+    return at && n_calls < at ? 1 : 0;
+}
+
+static void check_each(const struct library *l, const struct library *before)
+{
+    static const long errors[] = {ENOMEM, EPERM};
+    int status, n_nothing = 0;
+
+    for (size_t e = 0; e < 2; e++)
+        for (long at = 0;; at++) {
+            pid_t child;
+
+            fflush(NULL);
+            child = fork();
+
+            CHECK(child >= 0);
+            if (!child)
+                exit(100 + with_failure(l, before, at, errors[e]));
+            CHECK(waitpid(child, &status, 0) == child);
+            CHECK(WIFEXITED(status) && WEXITSTATUS(status) >= 100,
+                  "(status 0x%x when call %ld of %s's batch fails with %ld)", status, at, l->path,
+                  errors[e]);
+            CHECK(at || WEXITSTATUS(status) == 102, "(nobody answered)");
+            n_nothing += WEXITSTATUS(status) == 102;
+            if (WEXITSTATUS(status) == 101)
+                break;
+            CHECK(at < 1000);
+        }
+    printf("%s: %d batches came to nothing\n", l->path, n_nothing);
+    CHECK(n_nothing >= 2 * 6); /* the answers, and at least as many calls as there are steps */
+}
+
+static struct mvld_symbol find(const char *name)
+{
+    struct mvld_symbol symbol;
+
+    CHECK(rimf_api()->symbol_find(process_object(image, "libconcat.so.1"), name, NULL, &symbol) ==
+          0);
+    return symbol;
+}
+
+static void make_image(struct library *first, struct library *second)
+{
+    static struct process process;
+    static struct sidecar_place place;
+    struct rimf_change change;
+
+    place = (struct sidecar_place){folder, getuid()};
+    process_read(&process);
+    CHECK(rimf_image_create(&faulty_kernel, &process_log, &image) == 0);
+    CHECK(rimf_image_update(image, process.sources, process.n, &change) == 0);
+    rimf_image_set_analyses(image, &place, 1);
+    rimf_image_set_answers(image, answers, NULL);
+    region = (struct mvld_region){find("concat_code").address, find("concat_frames").address,
+                                  find("concat_code").size, find("concat_frames").size};
+    CHECK(rimf_region_set(image, &region) == 0);
+    remember(first);
+    remember(second);
+}
+
+int main(int argc, char **argv)
+{
+    struct library first = {0}, second = {0};
+    char command[64];
+
+    CHECK(argc == 4 && mkdtemp(folder));
+    CHECK(dlopen(argv[1], RTLD_NOW), "(%s)", dlerror());
+    load(&first, argv[2]);
+    load(&second, argv[3]);
+    make_image(&first, &second);
+    check_each(&first, NULL);
+    CHECK(commit(&first, 0) == 0 && runs(&first), "(%s)", rimf_api()->last_error(image));
+    rimf_image_close_analyses(image);
+    check_each(&second, &first);
+    CHECK(commit(&second, 0) == 0 && runs(&second) && runs(&first));
+    snprintf(command, sizeof command, "rm -r %s", folder);
+    return system(command);
+}

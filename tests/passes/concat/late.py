@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: MIT
+"""late.py CASE: a program under concat opens and closes libraries again and again, while
+exceptions go through them and threads throw all the time (late_main.cc).
+
+    cycles   a thousand times; each time the library runs in a copy
+    full     the region is small: at some time the library stays home, and one is told
+    frames   the same when it is the room for unwind tables that is short
+
+A failure means that what comes late is not copied, that exceptions do not find their way
+through copies that come and go, or that a program fails when there is no room left.
+"""
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+import support  # noqa: E402
+from support import check  # noqa: E402
+
+HERE = Path(__file__).resolve().parent
+PASSES = support.BUILD / "passes"
+ROOM = support.SOURCE / "passes" / "concat" / "lib" / "concat.S"
+CXX = os.environ.get("MVLD_CXX", "g++")
+
+
+def compile_cxx(output, *arguments):
+    done = subprocess.run([CXX, "-O2", "-Wall", "-o", output, *arguments], capture_output=True,
+                          text=True, timeout=120)
+    check(done.returncode == 0, done.stderr)
+
+
+def with_room(folder, code, frames):
+    """The pass, beside a library that reserves so many bytes."""
+    shutil.copy(PASSES / "concat" / "concat.so", folder)
+    done = subprocess.run(
+        [support.CC, "-nostdlib", "-static", "-Wl,--oformat,binary", "-Wl,--build-id=none",
+         "-Wl,-Ttext=0", "-Wl,-e,0", "-DCONCAT_ROOM_H", f"-DCONCAT_CODE_SIZE={code}",
+         f"-DCONCAT_FRAMES_SIZE={frames}", "-o", folder / "libconcat.so.1", ROOM],
+        capture_output=True, text=True, timeout=60)
+    check(done.returncode == 0, done.stderr)
+    return folder
+
+
+def run(folder, cycles, library, concat):
+    """How often it ran in a copy, and the log."""
+    log = folder / "log"
+    for old in folder.glob("log.*"):
+        old.unlink()
+    done = support.run(
+        [support.LOADER, folder / "main", cycles, library, folder / "libother.so"], timeout=100,
+        XDG_CACHE_HOME=folder / "cache", MVLD_PASS_PATH=f"{PASSES / 'direct-calls'}:{concat}",
+        MVLD_TUNABLES="app.passes=direct-calls,concat", MVLD_DEBUG="passes",
+        MVLD_DEBUG_OUTPUT=log)
+    said = "".join(path.read_text() for path in folder.glob("log.*"))
+    tail = "\n".join(said.splitlines()[-40:])
+    check(done.returncode == 0, f"{done.returncode} {done.stdout}{done.stderr}\n{tail}")
+    return int(re.search(r"(\d+) of", done.stdout).group(1)), said
+
+
+def main():
+    case = sys.argv[1]
+    if not shutil.which(CXX):
+        support.skip("no " + CXX)
+    with support.scratch_folder() as folder:
+        shared = ["-shared", "-fPIC", "-Wl,--build-id",
+                  "-fno-gnu-unique"]  # what defines unique symbols is never closed
+        compile_cxx(folder / "main", HERE / "late_main.cc", "-pthread", "-ldl", "-Wl,--build-id")
+        compile_cxx(folder / "libsmall.so", *shared, HERE / "late_library.cc")
+        compile_cxx(folder / "libother.so", *shared, "-DOTHER", HERE / "late_library.cc")
+        compile_cxx(folder / "liblarge.so", *shared, "-DLARGE", HERE / "late_library.cc")
+        done = support.run([support.BUILD / "tools" / "mvld", "analyze", "--output",
+                            folder / "cache" / "mvld" / "analysis", "--program", folder / "main",
+                            folder / "libsmall.so", folder / "libother.so",
+                            folder / "liblarge.so"], timeout=100)
+        check(done.returncode == 0, done.stdout + done.stderr)
+        copied, log = run(folder, 1000 if case == "cycles" else 1, folder / "libsmall.so",
+                          PASSES / "concat")
+        if case == "cycles":
+            check(copied == 1000, f"{copied} times in a copy\n{log[-3000:]}")
+        elif case == "full":
+            used = int(re.search(r" (\d+) KB of code", log).group(1)) * 1024
+            concat = with_room(folder, (used // 4096 + 2000) * 4096, 0x4000000)
+            copied, log = run(folder, 60, folder / "liblarge.so", concat)
+            check(3 <= copied <= 8, f"{copied} times in a copy\n{log[-3000:]}")
+            check("stays home: the region is full" in log, log[-3000:])
+        else:
+            used = int(re.search(r" (\d+) KB of unwind tables", log).group(1)) * 1024
+            concat = with_room(folder, 0x10000000, (used // 4096 * 4 // 3 + 60) * 4096)
+            copied, log = run(folder, 200, folder / "libsmall.so", concat)
+            check(10 <= copied <= 100, f"{copied} times in a copy\n{log[-3000:]}")
+            check("the region has no room for the unwind tables" in log, log[-3000:])
+        print(f"{copied} times in a copy")
+
+
+if __name__ == "__main__":
+    main()
