@@ -131,14 +131,12 @@ static int make_hook(const struct answers *answers, size_t which, struct hook *h
     return 0;
 }
 
-/* ---- some functions: those of the C library, or those of the unwinder ------------------- */
+/* ---- some functions: those of the C library, those of the unwinder, or both ------------- */
 
 struct hooks {
     size_t n;
-    struct hook at[4];
+    struct hook at[ANSWERS];
 };
-
-_Static_assert(ANSWERS_NEEDED <= 4 && ANSWERS - ANSWERS_NEEDED <= 4, "room for either");
 
 static int make_hooks(const struct answers *answers, size_t first, size_t end,
                       struct hooks *hooks, const char **why)
@@ -229,6 +227,12 @@ static void keep_home(struct loader *l, size_t first, size_t end)
         rimf_image_keep_home(l->image, (unsigned)i, l->answers.functions[i].at);
 }
 
+static void leave_unwinder(struct loader *l, const char *why)
+{
+    l->answers.unwinder = NULL;
+    rimf_log(&l->log, MVLD_LOG_FILES, "answers: backtraces will name copies: %s", why);
+}
+
 /* Before its code is copied. */
 static void prepare_unwinder(struct loader *l)
 {
@@ -242,25 +246,17 @@ static void prepare_unwinder(struct loader *l)
         keep_home(l, ANSWERS_NEEDED, ANSWERS);
         return;
     }
-    l->answers.unwinder = NULL;
-    if (err != -ENOENT)
-        rimf_log(&l->log, MVLD_LOG_FILES, "answers: backtraces will name copies: %s", why);
-}
-
-static void install_unwinder(struct loader *l)
-{
-    const char *why;
-
-    if (l->answers.unwinder && install(l, ANSWERS_NEEDED, ANSWERS, &why)) {
+    if (err == -ENOENT)
         l->answers.unwinder = NULL;
-        rimf_log(&l->log, MVLD_LOG_FILES, "answers: backtraces will name copies: %s", why);
-    }
+    else
+        leave_unwinder(l, why);
 }
 
 /* It may come by a dlopen: the C library opens it for the first backtrace. */
 void answers_changed(struct loader *l, const struct mvld_object *const *removed, size_t n)
 {
     struct answers *answers = &l->answers;
+    const char *why;
 
     if (!answers->stubs)
         return;
@@ -275,8 +271,8 @@ void answers_changed(struct loader *l, const struct mvld_object *const *removed,
     if (answers->unwinder)
         return;
     prepare_unwinder(l);
-    if (answers->installed)
-        install_unwinder(l);
+    if (answers->installed && answers->unwinder && install(l, ANSWERS_NEEDED, ANSWERS, &why))
+        leave_unwinder(l, why);
 }
 
 /* ---- before the passes run ------------------------------------------------------------- */
@@ -340,10 +336,11 @@ int answers_install(void *loader, const char **why)
     *why = l->answers.why ? l->answers.why : "the C library's answers were not prepared";
     if (!l->answers.stubs)
         return -ENOTSUP;
-    err = install(l, 0, ANSWERS_NEEDED, why);
-    if (err)
-        return err;
-    l->answers.installed = 1;
-    install_unwinder(l);
-    return 0;
+    err = install(l, 0, l->answers.unwinder ? ANSWERS : ANSWERS_NEEDED, why);
+    if (err && l->answers.unwinder) {
+        leave_unwinder(l, *why);
+        err = install(l, 0, ANSWERS_NEEDED, why);
+    }
+    l->answers.installed = !err;
+    return err;
 }

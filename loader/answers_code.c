@@ -171,7 +171,7 @@ struct answer_way answers_way(struct mvld_image *image, const struct mvld_object
     return (struct answer_way){0, 0};
 }
 
-/* ---- who asks for whom -------------------------------------------------------------------------- */
+/* ---- who asks for whom --------------------------------------------------------------- */
 
 /* mov from, to: two registers of 64 bits. */
 static int is_move(const struct instruction *i, unsigned from, unsigned to)
