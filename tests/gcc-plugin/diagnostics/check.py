@@ -3,6 +3,7 @@
 """check.py COMPILER PLUGIN SOURCE: the diagnostics of a compilation are those that
 SOURCE announces, `/* error: regex */` or `/* warning: regex */` on the line they
 are about, and no others.  A failure prints what is missing or not announced."""
+import os
 import re
 import subprocess
 import sys
@@ -17,7 +18,7 @@ failed = not expected
 for options in ["-O0"], ["-O2"], ["-O2", "-flto", "-fPIC"]:
     run = subprocess.run([compiler, *options, "-Wno-all", "-c", "-o", "/dev/null",
                           f"-fplugin={plugin}", source], capture_output=True, text=True,
-                         env={"PATH": "/usr/bin:/bin", "LC_ALL": "C"}, timeout=60)
+                         env={**os.environ, "LC_ALL": "C"}, timeout=60)
     found = [(int(m[1]), m[2], m[3]) for m in
              re.finditer(r":(\d+):\d+: (error|warning): (.*)", run.stderr)]
     for number, kind, text in expected:

@@ -61,7 +61,7 @@ def build(folder, way):
          HERE / "library.c", *rpath, "-llibrary", cwd=folder)
     tool(cc, *fast, "-fPIC", "-shared", "-o", "interposer.so", HERE / "interposer.c", cwd=folder)
     tool(cc, *fast, "-fPIC", "-shared", "-o", "dump.so", HERE / "dump.c", cwd=folder)
-    tool(cxx, *fast, *(c or ["-fPIE"]), *(link if "-no-pie" in link else ["-pie", *link]), *use,
+    tool(cxx, *fast, *c, *(link if "-no-pie" in link else ["-fPIE", "-pie", *link]), *use,
          *(["-DNO_UNIQUE"] if linker == "mold" else []), "-rdynamic", "-o", "main",
          HERE / "main.cc", HERE / "tails.S", *rpath, "-llibrary", "-pthread", *support.LIBC, "-Wl,--dynamic-linker=" + str(support.LOADER), cwd=folder)
     return folder / "main"
