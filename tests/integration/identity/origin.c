@@ -6,6 +6,9 @@
  *
  * A failure means that plugins are not found, or others are.
  *
+ * Before glibc 2.34 threads are in a library of their own, which the new namespace has not.
+ *
+ * needs: 2.34
  * build: inner/libplace.so -DPLACE=inner -Wl,-soname,libplace.so
  * build: libplace.so -DPLACE=outer -Wl,-soname,libplace.so
  * build: deep/libasker.so -DASKER -Wl,-rpath,$ORIGIN/../inner -Wl,--enable-new-dtags

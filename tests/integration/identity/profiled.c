@@ -5,6 +5,10 @@
  *
  * A failure means that a profile names other functions.
  *
+ * The exit of a program that has written its profile itself, as this one, crashes in
+ * glibc 2.31.
+ *
+ * needs: 2.36
  * build: libprofiled.so -DLIBRARY -pg
  * build: libbeside.so -DBESIDE
  * build: program libprofiled.so libbeside.so -pg -no-pie
