@@ -38,7 +38,7 @@
 #include <sys/mman.h> /* numbers only */
 
 #define RX (PROT_READ | PROT_EXEC)
-#define NEAR 16384u /* functions of one source file lie together */
+#define NEAR 8192u /* functions of one source file lie together */
 
 static const struct mvld_object *object_with(const struct mvld_image *image, const char *name,
                                              const char *version)
