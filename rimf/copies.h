@@ -65,6 +65,9 @@ struct rimf_copies {
     uintptr_t code_end;     /* the first page of the region that is free */
     uintptr_t frames_end;   /* and of the frames */
     size_t n_frames;        /* in the sorted table */
+    size_t n_named;         /* symfile.h: the rest has no names for debuggers yet, */
+    uintptr_t names;        /* which lie from here on */
+    uintptr_t frames_named; /* frames behind this are without */
 };
 
 /* What is being made, for the files of rimf/. */

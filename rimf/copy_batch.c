@@ -67,7 +67,7 @@ static int measure(struct making *m)
                     ? copies->region.frames + copy_frames_table(&copies->region)
                     : copies->frames_end;
     m->frames_end = rimf_page_up(m->frames + size);
-    if (m->table > copy_frames_table(&copies->region) ||
+    if (m->table > copies->names - copies->region.frames ||
         m->frames_end > copies->region.frames + copies->region.frames_size)
         return rimf_fail(m->image, ENOSPC, "the region has no room for the unwind tables");
     return 0;

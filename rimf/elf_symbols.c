@@ -180,6 +180,44 @@ static size_t find_sysv(struct lookup *lookup)
     return 0;
 }
 
+/* ---- counting --------------------------------------------------------------- *
+ *
+ * No entry says how many symbols there are.  DT_HASH has a chain entry for each; in
+ * DT_GNU_HASH the last symbol ends the chain of the bucket with the highest start.
+ */
+static size_t count_gnu(const struct elf_view *view)
+{
+    const struct gnu_hash *head = (const struct gnu_hash *)view->gnu_hash;
+    size_t room = elf_room(view, (uintptr_t)(head + 1));
+    size_t tables = (size_t)head->n_bloom * 8 + (size_t)head->n_buckets * 4, last = 0;
+    const uint32_t *buckets = (const uint32_t *)((uintptr_t)(head + 1) + head->n_bloom * 8ul);
+    const uint32_t *chain = buckets + head->n_buckets;
+
+    if (tables > room)
+        return 0;
+    for (size_t i = 0; i < head->n_buckets; i++)
+        if (buckets[i] > last)
+            last = buckets[i];
+    if (last < head->first || !last)
+        return head->first;
+    while (last - head->first < (room - tables) / 4 && !(chain[last - head->first] & 1))
+        last++;
+    return last + 1;
+}
+
+size_t elf_symbol_count(const struct elf_view *view)
+{
+    size_t n = 0, room;
+
+    if (view->gnu_hash) {
+        n = count_gnu(view);
+    } else if (view->hash) {
+        room = elf_room(view, (uintptr_t)view->hash) / 4 - 2;
+        n = view->hash[1] <= room ? view->hash[1] : 0;
+    }
+    return n < view->symbols_limit ? n : view->symbols_limit;
+}
+
 size_t elf_symbol_find(const struct elf_view *view, const char *name, const char *version,
                        enum elf_wanted wanted)
 {

@@ -113,6 +113,9 @@ enum elf_wanted {
 /* The index of the definition of `name`, or 0. */
 size_t elf_symbol_find(const struct elf_view *, const char *name, const char *version,
                        enum elf_wanted);
+/* As many symbols there are, those without definition included; bounded, whatever the
+ * tables say. */
+size_t elf_symbol_count(const struct elf_view *);
 /* Where it is now; 0 for STT_TLS, which has no one address. */
 uintptr_t elf_symbol_address(const struct elf_view *, const Elf64_Sym *);
 /* A copy of symbol `index`: 0, or -ENOENT when it is out of bounds. */

@@ -7,6 +7,7 @@
 #include "base.h"
 #include "copies.h"
 #include "patch.h"
+#include "symfile.h"
 
 #include <errno.h> /* numbers only */
 
@@ -147,6 +148,8 @@ static const struct mvld_api api = {
     .copies_commit = rimf_copies_commit,
     .copy_home = rimf_copy_home,
     .copies_forget = rimf_copies_forget,
+    .copy_names = rimf_copy_names,
+    .copies_debug = rimf_copies_debug,
 };
 
 const struct mvld_api *rimf_api(void)

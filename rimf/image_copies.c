@@ -77,6 +77,7 @@ int rimf_region_set(struct mvld_image *image, const struct mvld_region *region)
     copies->region = *region;
     copies->code_end = region->code;
     copies->frames_end = region->frames;
+    copies->names = copies->frames_named = region->frames + copy_frames_table(region);
     __atomic_store_n(&image->copies, copies, __ATOMIC_RELEASE);
     return 0;
 }

@@ -323,6 +323,16 @@ struct mvld_api {
     uintptr_t (*copy_home)(const struct mvld_image *, uintptr_t address);
     /* The object was removed: its copies are never entered again. */
     void (*copies_forget)(struct mvld_image *, const struct mvld_object *);
+    /* Each copied function that the symbols of its object name, where its copy is;
+     * with `unnamed` also the others, whose `name` is NULL.  Of the copies in the order in
+     * which they were made, from number *next (0: the first) on, which is counted up.
+     * 0, -ENODATA, -ENOMEM. */
+    int (*copy_names)(struct mvld_image *, size_t *next, int unnamed,
+                      void (*visit)(void *cookie, const struct mvld_symbol *), void *cookie);
+    /* Tells debuggers of the copies that they do not know yet, by GDB's JIT interface:
+     * `descriptor` is a __jit_debug_descriptor in memory that may be written, `changed`
+     * the function in which debuggers have a breakpoint.  0, -ENODATA, -ENOMEM, -ENOSPC. */
+    int (*copies_debug)(struct mvld_image *, void *descriptor, void (*changed)(void));
 };
 
 /* Does this mvld have the function? */

@@ -7,9 +7,14 @@
 
 #include "mvld/pass.h"
 
-enum { CONCAT_ORDER, CONCAT_LATER, CONCAT_LEAVE }; /* order of the options */
+enum { CONCAT_ORDER, CONCAT_LATER, CONCAT_LEAVE, CONCAT_DEBUGGER, CONCAT_PERF_MAP }; /* order of the options */
+
+const char *concat_file_name(const struct mvld_object *);
 
 /* Fills `order` with 0 .. n-1 as the option says. */
 void concat_order(const struct mvld_context *, size_t *order, size_t n);
+
+/* Those who look from outside hear of the copies that they do not know yet, as configured. */
+void concat_tell(const struct mvld_context *);
 
 #endif

@@ -19,12 +19,16 @@ static const struct mvld_option options[] = {
      .help = "also what comes by dlopen"},
     {.name = "leave", .type = MVLD_OPTION_STRING, .initial = "",
      .help = "objects that stay home: file names, separated by commas"},
+    {.name = "debugger", .type = MVLD_OPTION_BOOL, .initial = "yes",
+     .help = "debuggers find names and frames of the copies"},
+    {.name = "perf-map", .type = MVLD_OPTION_BOOL, .initial = "no",
+     .help = "perf finds names of the copies, in /tmp/perf-PID.map"},
     {.name = NULL},
 };
 
 /* ---- which ----------------------------------------------------------------------- */
 
-static const char *file_name(const struct mvld_object *object)
+const char *concat_file_name(const struct mvld_object *object)
 {
     const char *slash = rimf_strrchr(object->name, '/');
 
@@ -63,7 +67,7 @@ static const char *stays(const struct mvld_context *ctx, const struct mvld_objec
 
     if (object->why)
         return object->why;
-    if (is_listed(ctx->settings[CONCAT_LEAVE].text, file_name(object)))
+    if (is_listed(ctx->settings[CONCAT_LEAVE].text, concat_file_name(object)))
         return "so configured (leave)";
     if (!ctx->api->symbol_find(object, "concat_code", NULL, &symbol))
         return "it is where copies go";
@@ -123,8 +127,10 @@ static int add(const struct mvld_context *ctx, const struct mvld_object *const *
     }
     ctx->api->release(ctx->image, order);
     error = ctx->api->copies_commit(ctx->image, &r);
-    if (r.objects)
+    if (r.objects) {
         report(ctx, &r);
+        concat_tell(ctx);
+    }
     return error;
 }
 

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rimf/copy_names.c: which functions the copies are of, as far as the symbols of their
+ * objects tell: the dynamic ones, and those that are only in the file, if any are.
+ */
+#include "copies.h"
+#include "symfile.h"
+
+#include "base.h"
+#include "image_private.h"
+
+#include <errno.h> /* numbers only */
+
+/* One object's. */
+struct naming {
+    const struct rimf_copy *copy;
+    const struct sidecar *analysis;
+    uint8_t *is_named; /* for each unit; or NULL */
+    copy_names_visitor *visit;
+    void *cookie;
+};
+
+static void say(const struct naming *n, const char *name, uintptr_t home, size_t size)
+{
+    struct mvld_symbol symbol = {
+        .name = name,
+        .address = home + (n->copy->at - n->copy->home),
+        .size = size,
+        .type = STT_FUNC,
+        .binding = STB_GLOBAL,
+        .object = &n->copy->object->public,
+    };
+
+    n->visit(n->cookie, &symbol);
+}
+
+static int is_function(const Elf64_Sym *symbol)
+{
+    unsigned type = ELF64_ST_TYPE(symbol->st_info);
+
+    return symbol->st_shndx != SHN_UNDEF && (type == STT_FUNC || type == STT_GNU_IFUNC);
+}
+
+/* One symbol of either table, where the object defines it. */
+static void name_symbol(const struct naming *n, const Elf64_Sym *symbol, const char *name)
+{
+    uintptr_t bias = n->copy->object->view.bias, home = bias + symbol->st_value;
+    const struct sidecar_unit *unit;
+
+    if (!name || !*name || home - n->copy->home >= n->copy->code)
+        return;
+    unit = sidecar_unit_at(n->analysis, (uint32_t)symbol->st_value);
+    if (!unit || unit->reason != SIDECAR_PROVEN)
+        return;
+    say(n, name, home, symbol->st_size);
+    if (n->is_named && symbol->st_value == unit->start)
+        n->is_named[unit - n->analysis->units] = 1;
+}
+
+static void name_dynamic(const struct naming *n)
+{
+    const struct elf_view *view = &n->copy->object->view;
+    size_t count = elf_symbol_count(view);
+    Elf64_Sym symbol;
+
+    for (size_t i = 1; i < count && !elf_symbol_at(view, i, &symbol); i++)
+        if (is_function(&symbol))
+            name_symbol(n, &symbol, elf_string(view, symbol.st_name));
+}
+
+/* What is not among the dynamic ones, which have no versions in their names. */
+static void name_others(const struct naming *n, const struct file_symbols *file)
+{
+    const struct elf_view *view = &n->copy->object->view;
+
+    for (size_t i = 1; i < file->n; i++) {
+        const Elf64_Sym *symbol = &file->symbols[i];
+        const char *name = is_function(symbol) ? file_symbols_name(file, i) : NULL;
+
+        if (name && (ELF64_ST_BIND(symbol->st_info) == STB_LOCAL ||
+                     !elf_symbol_find(view, name, NULL, ELF_ANY_BASE)))
+            name_symbol(n, symbol, name);
+    }
+}
+
+static void name_rest(const struct naming *n)
+{
+    const struct sidecar *s = n->analysis;
+
+    for (size_t i = 0; i < s->n_units; i++)
+        if (s->units[i].reason == SIDECAR_PROVEN && !n->is_named[i])
+            say(n, NULL, n->copy->object->view.bias + s->units[i].start, s->units[i].size);
+}
+
+int copy_names_of(struct mvld_image *image, const struct rimf_copy *copy,
+                  const struct file_symbols *file, int unnamed, copy_names_visitor *visit,
+                  void *cookie)
+{
+    struct naming n = {.copy = copy, .visit = visit, .cookie = cookie};
+    const char *why;
+
+    if (!copy->size) /* the object is gone */
+        return 0;
+    n.analysis = rimf_analysis_whole(image, (struct rimf_object *)copy->object, &why);
+    if (!n.analysis)
+        return rimf_fail(image, ENODATA, "%s: its copy has no names: %s",
+                         copy->object->public.name, why);
+    n.is_named = unnamed ? rimf_heap_alloc(&image->heap, n.analysis->n_units) : NULL;
+    if (unnamed && !n.is_named)
+        return rimf_fail(image, ENOMEM, "there is no memory to name copies of code");
+    name_dynamic(&n);
+    name_others(&n, file);
+    if (unnamed)
+        name_rest(&n);
+    rimf_heap_release(&image->heap, n.is_named);
+    return 0;
+}
+
+int rimf_copy_names(struct mvld_image *image, size_t *next, int unnamed,
+                    copy_names_visitor *visit, void *cookie)
+{
+    struct rimf_copies *copies = image->copies;
+    int error = 0;
+
+    for (; copies && *next < copies->n && !error; ++*next) {
+        const struct rimf_copy *copy = &copies->list[*next];
+        struct file_symbols file = {0};
+
+        if (copy->size)
+            file_symbols_read(image, copy->object, &file);
+        error = copy_names_of(image, copy, &file, unnamed, visit, cookie);
+        file_symbols_release(image, &file);
+    }
+    return error;
+}

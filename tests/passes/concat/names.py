@@ -1,0 +1,208 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""names.py BEHAVIOUR: what debuggers and profilers see of a program whose code runs in copies
+(names/part.c).
+
+Each function below is one test; its text says what a failure means.
+"""
+import os
+import re
+import shutil
+import stat
+import struct
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parent.parent), str(HERE.parent.parent / "loader")]
+import support  # noqa: E402
+from observe import gdb, says  # noqa: E402
+from support import check  # noqa: E402
+
+SOURCE = HERE / "names" / "part.c"
+STACK = ["local_wait", "in_plugin", "in_library", "local_main", "main"]  # outwards
+PASSES = [support.BUILD / "passes" / name for name in ("concat", "direct-calls")]
+
+
+class Program:
+    def __init__(self, folder):
+        support.need(support.LOADER, PASSES[0] / "concat.so", PASSES[0] / "libconcat.so.1")
+        self.folder, self.cache = folder, folder / "cache"
+        self.path, self.library = folder / "program", folder / "libpart.so"
+        self.plugin = folder / "plugin.so"
+        for path, name in (self.library, "LIBRARY"), (self.plugin, "PLUGIN"):
+            support.compile_c(path, "-g0", f"-D{name}", "-shared", "-fPIC", SOURCE, plugin=False)
+        support.compile_c(self.path, "-g0", "-rdynamic", SOURCE, self.library,
+                          f"-Wl,-rpath,{folder}", f"-Wl,--dynamic-linker={support.LOADER}",
+                          plugin=False)
+
+    def analyse(self):
+        libc = Path(os.path.realpath(support.HOST_LOADER)).parent / "libc.so.6"
+        done = subprocess.run([support.BUILD / "tools" / "mvld", "analyze", "--output",
+                               self.cache / "mvld" / "analysis", self.path, self.library,
+                               self.plugin, libc], stdin=subprocess.DEVNULL, capture_output=True,
+                              env=support.clean_environment(), text=True, timeout=60)
+        check(done.returncode == 0, done.stdout + done.stderr)
+
+    def environment(self, **options):
+        settings = "".join(f"{name.replace('_', '-')} = {value}\n"
+                           for name, value in options.items())
+        config = self.folder / "config"
+        config.write_text(f"[app]\nmatch = {self.path}\npasses = direct-calls, concat\n"
+                          f"[concat]\n{settings}")
+        return support.clean_environment(MVLD_CONFIG=config, XDG_CACHE_HOME=self.cache,
+                                         MVLD_PASS_PATH=":".join(map(str, PASSES)))
+
+    def start(self, *prefix, **options):
+        """It waits in a copy of the plugin, returning to one."""
+        process = subprocess.Popen([*prefix, self.path, self.plugin], text=True,
+                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, env=self.environment(**options))
+        line = process.stdout.readline()
+        if not line.startswith("ready "):
+            process.kill()
+            sys.exit(f"FAILED: it did not start: {line}{process.stderr.read()}")
+        here = int(line.split()[1], 16)
+        check(regions(process.pid, "plugin.so") and not
+              any(start <= here < end for start, end in regions(process.pid, "plugin.so")),
+              "it runs at home")
+        return process, here
+
+
+def regions(pid, name):
+    lines = Path(f"/proc/{pid}/maps").read_text().splitlines()
+    return [tuple(int(word, 16) for word in line.split()[0].split("-"))
+            for line in lines if line.endswith("/" + name)]
+
+
+def end(process):
+    process.kill()
+    process.communicate()
+
+
+def debugger(program):
+    """gdb attaches to a program in copies, and has no names, loses the stack, or misses a
+    breakpoint."""
+    program.analyse()
+    process, here = program.start()
+    text = gdb("-ex", "backtrace", "-ex", f"info symbol {here}", "-ex", "break later", "-ex",
+               "set var *(int*)&go_on = 1", "-ex", "continue", "-ex", "backtrace", "-ex",
+               "x/2i $pc", "-ex", "finish", "-ex", "delete", "-ex", "detach", "-p", process.pid)
+    out, err = process.communicate(timeout=60)
+    check((process.returncode, out) == (0, "later 2\n"), f"{process.returncode} {out}{err}{text}")
+    found = re.findall(r"^#\d+ +0x[0-9a-f]+ in (\w+) ", text, re.M)
+    at = found.index("local_wait") if "local_wait" in found else 0
+    check(found[at:at + len(STACK)] == STACK, text)
+    says(text, r"^in_plugin \+ \d+ in section .text of <in-memory", r"^Breakpoint 1(\.\d+)?, .*later",
+         "^#0 .*later", "^#1 .*main", r"^=> 0x[0-9a-f]+ <later(\+\d+)?>:")
+
+
+def stripped(program):
+    """Where the files have dynamic symbols alone, those are not found; or with `debugger = no`
+    something is said to debuggers."""
+    subprocess.run(["strip", program.path, program.library, program.plugin], check=True)
+    program.analyse()
+    for option, expected in ("yes", ["in_plugin", "in_library", "main"]), ("no", []):
+        process, _ = program.start(debugger=option)
+        text = gdb("-ex", "backtrace", "-p", process.pid)
+        end(process)
+        found = re.findall(r"^#\d+ +0x[0-9a-f]+ in (\w+) ", text, re.M)
+        check([name for name in found if name in STACK] == expected, f"{option}: {text}")
+
+
+def damaged(program):
+    """A file whose symbol table for linkers says nonsense harms the program."""
+    whole = program.plugin.read_bytes()
+    offset, = struct.unpack_from("<Q", whole, 40)
+    count, = struct.unpack_from("<H", whole, 60)
+    at = next(offset + 64 * i for i in range(count)
+              if struct.unpack_from("<I", whole, offset + 64 * i + 4) == (2,))
+    symbols, size = struct.unpack_from("<QQ", whole, at + 24)
+    for form, where, value in (("<Q", 40, 1 << 63), ("<Q", 40, len(whole) - 64), ("<H", 60, 65535),
+                               ("<Q", at + 24, (1 << 64) - 8), ("<Q", at + 32, 1 << 62),
+                               ("<I", at + 40, 1 << 31), ("<I", at + 40, 0)):
+        bad = bytearray(whole)
+        struct.pack_into(form, bad, where, value)
+        attempt(program, bad)
+    bad = bytearray(whole)
+    for i in range(symbols, symbols + size, 24):
+        struct.pack_into("<I", bad, i, 0x7fffffff)  # every name lies outside
+    attempt(program, bad)
+
+
+def attempt(program, content):
+    program.plugin.unlink()
+    program.plugin.write_bytes(content)
+    program.analyse()
+    process, here = program.start(perf_map="yes")
+    names = perf_map(process.pid)
+    end(process)
+    check(covering(names, here) == "in_plugin", f"{covering(names, here)} at {here:x}")
+
+
+def perf_map(pid):
+    path = Path(f"/tmp/perf-{pid}.map")
+    check(stat.S_IMODE(path.stat().st_mode) == 0o600, "others can read it")
+    lines = path.read_text().splitlines()
+    path.unlink()
+    lines = [re.fullmatch("([0-9a-f]+) ([0-9a-f]+) (.+)", line).groups() for line in lines]
+    return [(int(start, 16), int(size, 16), name) for start, size, name in lines]
+
+
+def covering(names, address):
+    found = [name for start, size, name in names if start <= address < start + size]
+    return found[0] if len(found) == 1 else found
+
+
+def map_of_perf(program):
+    """The map for perf is not there, lacks functions, or is written through somebody's link."""
+    program.analyse()
+    process, here = program.start(perf_map="yes")
+    names = perf_map(process.pid)
+    end(process)
+    check(covering(names, here) == "in_plugin", f"{covering(names, here)} at {here:x}")
+    listed = {name for _, _, name in names}
+    check(listed.issuperset([*STACK, "later", "qsort"]), "functions are missing")
+    check(any(re.fullmatch(r"libc\.so\.6\+0x[0-9a-f]+", name) for name in listed),
+          "what has no name is missing")
+
+    victim = program.folder / "victim"
+    victim.write_text("precious")
+    for make in f"ln -s {victim}", f"ln {victim}", f"cp {victim}":
+        process, _ = program.start("sh", "-c", f'{make} /tmp/perf-$$.map; exec "$@"', "sh",
+                                   perf_map="yes")
+        taken = Path(f"/tmp/perf-{process.pid}.map")
+        text = taken.read_text()
+        end(process)
+        taken.unlink()
+        check(text == victim.read_text() == "precious", "a file of others was written")
+
+
+def perf(program):
+    """perf has no name for samples in copies."""
+    if not shutil.which("perf"):
+        support.skip("perf is missing")
+    program.analyse()
+    data = program.folder / "perf.data"
+    done = subprocess.run(["perf", "record", "-q", "-e", "cpu-clock:u", "-F", "500", "-o", data,
+                           program.path, program.plugin, "spin"], stdin=subprocess.DEVNULL,
+                          capture_output=True, text=True, timeout=60,
+                          env=program.environment(perf_map="yes"))
+    if done.returncode:
+        support.skip(f"perf cannot record here: {done.stderr.strip()}")
+    report = subprocess.run(["perf", "report", "-i", data, "--stdio", "--no-children", "-F",
+                             "overhead,pid,sym"], stdin=subprocess.DEVNULL, capture_output=True,
+                            text=True, timeout=60).stdout
+    for pid in set(re.findall(r"(\d+):program", report)):
+        Path(f"/tmp/perf-{pid}.map").unlink(missing_ok=True)
+    share = re.search(r"([0-9.]+)% .*\[\.\] local_spin", report)
+    check(share and float(share[1]) > 80, report)
+
+
+def main():
+    with support.scratch_folder() as folder:
+        globals()[sys.argv[1]](Program(folder))
+
+
+main()
