@@ -2,15 +2,19 @@
 //
 // late_main CYCLES LIBRARY OTHER: opens and closes LIBRARY (late_library.cc) so many times,
 // OTHER now and then for longer; exceptions go through both while other threads throw
-// all the time.  Says how often the library ran in a copy.
+// all the time, and a signal handler walks the stack of whoever it interrupts.  Says how
+// often the library ran in a copy.
 #include <atomic>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <dlfcn.h>
+#include <execinfo.h>
 #include <link.h>
 #include <stdexcept>
 #include <string>
+#include <sys/time.h>
 #include <thread>
 #include <vector>
 
@@ -57,6 +61,30 @@ void throws_all_the_time()
             ++thrown;
         }
     }
+}
+
+std::atomic<unsigned long> walked;
+
+void walk(int)
+{
+    void *frames[64];
+
+    if (backtrace(frames, 64) > 2) // this, what the kernel called, and whoever ran
+        ++walked;
+}
+
+// Each millisecond.
+void walk_all_the_time()
+{
+    struct sigaction action = {};
+    itimerval often = {{0, 1000}, {0, 1000}};
+    void *frames[8];
+
+    backtrace(frames, 8); // the first one loads the unwinder
+    action.sa_handler = walk;
+    action.sa_flags = SA_RESTART;
+    CHECK(sigaction(SIGALRM, &action, nullptr) == 0);
+    CHECK(setitimer(ITIMER_REAL, &often, nullptr) == 0);
 }
 
 struct library {
@@ -130,6 +158,7 @@ int main(int, char **argv)
     library one(argv[2]), other(argv[3]);
     std::vector<std::thread> threads;
 
+    walk_all_the_time();
     for (int i = 0; i < 3; i++)
         threads.emplace_back(throws_all_the_time);
     for (int i = 0; i < cycles; i++) {
@@ -146,6 +175,6 @@ int main(int, char **argv)
     ends = true;
     for (auto &t : threads)
         t.join();
-    CHECK(thrown > 100);
+    CHECK(thrown > 100 && (cycles < 100 || walked > 10));
     printf("%d of %d times in a copy\n", copied, cycles);
 }
