@@ -188,11 +188,14 @@ static void announce(struct jit_descriptor *descriptor, struct jit_entry *entry,
     changed();
 }
 
-/* Below `copies->names`, above the table that unwinders search.  0, or negative errno. */
+/* Below `copies->names`.  A half stays for the table that unwinders search: code may be without
+ * names, but not without that.  0, or negative errno. */
 static int place(struct mvld_image *image, struct symfile *file, uintptr_t *at)
 {
     struct rimf_copies *copies = image->copies;
-    uintptr_t lowest = copies->region.frames + copy_frames_searched(copies->n_frames);
+    size_t table = copy_frames_searched(copies->n_frames);
+    size_t half = rimf_page_up(copy_frames_table(&copies->region) / 2);
+    uintptr_t lowest = copies->region.frames + (table > half ? table : half);
     uintptr_t end = copies->names;
     long error;
 

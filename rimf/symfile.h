@@ -12,7 +12,7 @@
  * and the code and its .eh_frame may be anywhere behind that, in the same file.  In
  * memory the "file" is what lies from that start to the end of the unwind tables of the
  * copies, which debuggers so get without another copy of them: its start stands in the
- * room of the table that unwinders search, whose end is never reached,
+ * room of the table that unwinders search, which is rarely half full,
  *
  *     concat_frames:   table →        ← names of later ones, names | .eh_frame of copies →
  *
