@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 """truth.py TRUTH STOP PROGRAM LEAST: what concat copied of a program of the distribution, read
 from its memory by TRUTH (truth.c) once it stopped before main (STOP is a preloaded library that
-sees to it).  It has at least so many direct calls.
+sees to it).  It has at least so many direct calls.  With STOP "modules", PROGRAM is a Python
+that stops itself once modules came by dlopen.
 
 A failure means that a copy does something else than the original.
 """
@@ -19,6 +20,8 @@ import support  # noqa: E402
 from support import check  # noqa: E402
 
 MVLD = support.BUILD / "tools" / "mvld"
+MODULES = ("import os, signal, ssl, json, ctypes, decimal, lzma, bz2, hashlib\n"
+           "os.kill(os.getpid(), signal.SIGSTOP)")
 PASSES = ":".join(str(support.BUILD / "passes" / name) for name in ("direct-calls", "concat"))
 
 
@@ -66,10 +69,15 @@ def main():
     support.need(support.BUILD / "passes" / "concat" / "libconcat.so.1")
     with support.scratch_folder() as folder:
         cache = Path(os.environ.get("MVLD_TEST_ANALYSES", folder / "cache"))
+        modules = stop == "modules"
+        files = Path("/usr/lib").glob(f"{Path(found).resolve().name}/lib-dynload/*.so")
         done = support.run([MVLD, "analyze", "--output", cache / "mvld" / "analysis", "--program",
-                            found], timeout=100)
+                            found, *(files if modules else [])], timeout=100)
         check(done.returncode == 0, done.stdout + done.stderr)
-        process = start(found, [], folder, cache, LD_PRELOAD=stop)
+        if modules:
+            process = start(found, ["-E", "-s", "-c", MODULES], folder, cache)
+        else:
+            process = start(found, [], folder, cache, LD_PRELOAD=stop)
         try:
             check(wait_stopped(process), "it ended before it could be looked at")
             done, log = compare(truth, process, folder)
@@ -79,6 +87,8 @@ def main():
         check(done.returncode == 0, done.stderr + log)
         direct = int(re.search(r"(\d+) direct ones", done.stdout).group(1))
         check(direct >= int(least), f"only {direct} direct calls\n{log}")
+        check(not modules or log.count("pass concat: done") == 1 < log.count("concat: 1 objects"),
+              f"nothing came late\n{log}")
 
 
 if __name__ == "__main__":
