@@ -3,9 +3,9 @@
  * rimf/image_freeze_copies.c: copies of code (copies.h) and their unwind tables as they are
  * now, into one file.
  *
- *     0       header of an ELF file, one PT_LOAD for each piece: whoever meets the file in
- *             /proc/PID/maps can tell which bytes are which addresses
- *     4096    code, then the sorted table, then the frames, in whole pages
+ *     names   header of an ELF file, symbols: whoever meets the file in /proc/PID/maps, or in
+ *             a recording of perf, can tell which functions the addresses are in (symfile.h)
+ *     code, then the sorted table, then the frames, in whole pages
  *
  * Addresses are as linked of the object whose memory the region is.  Nothing in the pages
  * depends on where they are mapped: copies hold distances, as all code does.
@@ -14,37 +14,13 @@
 
 #include "base.h"
 #include "copies.h"
+#include "symfile.h"
 
 #include <errno.h> /* numbers only */
 #include <fcntl.h> /* numbers only */
 
-struct head {
-    Elf64_Ehdr elf;
-    Elf64_Phdr loads[FROZEN_PIECES];
-};
-
-static struct head make_head(const struct frozen_region *region)
-{
-    struct head head = {
-        .elf = {.e_ident = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB,
-                            EV_CURRENT},
-                .e_type = ET_DYN, .e_machine = EM_X86_64, .e_version = EV_CURRENT,
-                .e_phoff = sizeof(Elf64_Ehdr), .e_ehsize = sizeof(Elf64_Ehdr),
-                .e_phentsize = sizeof(Elf64_Phdr), .e_phnum = FROZEN_PIECES},
-    };
-
-    for (int i = 0; i < FROZEN_PIECES; i++)
-        head.loads[i] = (Elf64_Phdr){
-            .p_type = PT_LOAD, .p_flags = i == FROZEN_CODE ? PF_R | PF_X : PF_R,
-            .p_offset = region->pieces[i].offset,
-            .p_vaddr = region->pieces[i].linked, .p_paddr = region->pieces[i].linked,
-            .p_filesz = region->pieces[i].size, .p_memsz = region->pieces[i].size,
-            .p_align = RIMF_PAGE};
-    return head;
-}
-
-/* The pieces, behind the header, without holes in the file. */
-static void fill_region(struct freeze *f, const struct mvld_object *object)
+/* The pieces, from `offset` on, without holes in the file. */
+static void fill_region(struct freeze *f, const struct mvld_object *object, uint64_t offset)
 {
     const struct rimf_copies *copies = f->image->copies;
     const struct mvld_region *region = &copies->region;
@@ -53,7 +29,6 @@ static void fill_region(struct freeze *f, const struct mvld_object *object)
     uintptr_t ends[FROZEN_PIECES] = {copies->code_end,
                                      region->frames + copy_frames_searched(copies->n_frames),
                                      copies->frames_end};
-    uint64_t offset = RIMF_PAGE;
 
     *f->region = (struct frozen_region){
         .object = freeze_index(f, object),
@@ -95,9 +70,8 @@ static int fill_copies(struct freeze *f, const struct mvld_object *object)
 static int write_pieces(struct freeze *f, const struct mvld_object *object, int fd)
 {
     const struct rimf_sys *sys = f->image->sys;
-    struct head head = make_head(f->region);
     uint64_t hashes[FROZEN_PIECES];
-    int error = freeze_write(sys, fd, &head, sizeof head, 0);
+    int error = 0;
 
     for (int i = 0; i < FROZEN_PIECES && !error; i++) {
         const struct frozen_piece *piece = &f->region->pieces[i];
@@ -108,6 +82,41 @@ static int write_pieces(struct freeze *f, const struct mvld_object *object, int 
     }
     f->region->hash = sidecar_hash(hashes, sizeof hashes);
     return error;
+}
+
+static int write_names(struct freeze *f, const struct symfile *names, int fd)
+{
+    size_t size = symfile_size(names);
+    void *bytes = rimf_heap_alloc(&f->image->heap, size);
+    int error = bytes ? symfile_write(f->image, names, bytes) : -ENOMEM;
+
+    if (!error)
+        error = freeze_write(f->image->sys, fd, bytes, size, 0);
+    rimf_heap_release(&f->image->heap, bytes);
+    return error;
+}
+
+/* The whole file. */
+static int write_file(struct freeze *f, const struct mvld_object *object, int fd)
+{
+    const struct rimf_copies *copies = f->image->copies;
+    uintptr_t frames = copies->region.frames + copy_frames_table(&copies->region);
+    struct symfile names = {.end = copies->n, .base = object->bias, .frames = frames,
+                            .frames_size = copies->frames_end - frames};
+    int error = symfile_open(f->image, &names);
+
+    if (error)
+        return error;
+    fill_region(f, object, rimf_page_up(symfile_size(&names)));
+    names.code_offset = f->region->pieces[FROZEN_CODE].offset;
+    names.frames_offset = f->region->pieces[FROZEN_FRAMES].offset;
+    error = write_names(f, &names, fd);
+    symfile_close(f->image, &names);
+    if (!error)
+        error = fill_copies(f, object);
+    if (!error)
+        error = write_pieces(f, object, fd);
+    return error ? error : freeze_finish(f->image->sys, fd, &f->region->file);
 }
 
 int freeze_copies(struct freeze *f)
@@ -123,15 +132,9 @@ int freeze_copies(struct freeze *f)
     object = rimf_object_find(f->image, copies->region.code);
     if (!object || object->flags & MVLD_OBJECT_APART)
         return rimf_fail(f->image, ENOTSUP, "copies of code lie where no object is");
-    fill_region(f, object);
-    error = fill_copies(f, object);
-    if (error)
-        return error;
     fd = SYS6(sys, SYS_openat, f->folder, FROZEN_COPIES, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
               0644, 0, 0);
-    error = sys_failed(fd) ? (int)fd : write_pieces(f, object, (int)fd);
-    if (!error)
-        error = freeze_finish(sys, (int)fd, &f->region->file);
+    error = sys_failed(fd) ? (int)fd : write_file(f, object, (int)fd);
     if (!sys_failed(fd))
         sys_close(sys, (int)fd);
     return error ? rimf_fail(f->image, -error, "copies of code cannot be written (error %d)",

@@ -96,8 +96,13 @@ def thaws(program):
           f"it does not run in the copy: {mapping(done, 'place')}")
     # What comes later is copied behind, in this process.
     check("/" not in mapping(done, "later") and " r-xp " in mapping(done, "later"), mapping(done, "later"))
-    head = subprocess.run(["readelf", "-lW", folder / "concat.so"], capture_output=True, text=True)
-    check(head.returncode == 0 and head.stdout.count(" LOAD ") == 3, head.stdout + head.stderr)
+    # perf and gdb know the functions of the file.
+    said = subprocess.run(["readelf", "-sW", folder / "concat.so"], capture_output=True, text=True)
+    place, = re.findall(r"^ *\d+: ([0-9a-f]+) +\d+ FUNC .* place$", said.stdout, re.M) or ["0"]
+    base = re.search("object: .*libconcat.so.1 at ([0-9a-f]+)", done.stderr).group(1)
+    start = int(mapping(done, "place").split("-")[0], 16)
+    check(0 <= int(base, 16) + int(place, 16) - start < 1 << 20,
+          f"place is not named, or elsewhere:\n{said.stdout}{said.stderr}")
 
 
 def refusals(program):
