@@ -107,7 +107,7 @@ loader_mmap_sites:
     .endr
     .size loader_mmap_sites, .-loader_mmap_sites
 
-/* musl's only one, with the same %rdi as there:
+/* musl's only one, where it is of this form, with the same %rdi as there:
  *
  *     b8 09 00 00 00    movl $9, %eax
  *     4c 89 e7          movq %r12, %rdi

@@ -10,7 +10,8 @@
  * has looked already (known_sites.py); it is known again by its build-id, and still
  * each place must hold those bytes.
  *
- * musl maps everything, also for the program, through its function mmap:
+ * musl maps everything, also for the program, through its function mmap.  The same bytes
+ * are in it, or, before 1.2.6:
  *
  *     b8 09 00 00 00    movl $9, %eax
  *     4c 89 e7          movq %r12, %rdi
@@ -76,22 +77,23 @@ static const uint8_t *next_mmap(const uint8_t *p, const uint8_t *end)
     return NULL;
 }
 
-/* 1 with the place, or 0. */
+/* The length of the code at *place: that of `site`, or MMAP_MUSL_SIZE.  0: there is none. */
 size_t host_mmap_musl(const struct host *host, uintptr_t *place)
 {
-    static const uint8_t wanted[MMAP_MUSL_SIZE] = {0xb8, 0x09, 0x00, 0x00, 0x00,
-                                                   0x4c, 0x89, 0xe7, 0x0f, 0x05};
+    static const uint8_t older[MMAP_MUSL_SIZE] = {0xb8, 0x09, 0x00, 0x00, 0x00,
+                                                  0x4c, 0x89, 0xe7, 0x0f, 0x05};
     const Elf64_Sym *symbol = host_symbol(host, "mmap");
     uintptr_t at = symbol ? host->bias + symbol->st_value : 0;
 
     if (!symbol || at < host->text || at > host->text_end ||
         symbol->st_size > host->text_end - at)
         return 0;
-    for (uintptr_t end = at + symbol->st_size; end - at >= sizeof wanted; at++) {
-        if (memcmp((const void *)at, wanted, sizeof wanted) == 0) {
-            *place = at;
-            return 1;
-        }
+    for (uintptr_t end = at + symbol->st_size; end - at >= sizeof older; at++) {
+        *place = at;
+        if (memcmp((const void *)at, site, sizeof site) == 0)
+            return sizeof site;
+        if (memcmp((const void *)at, older, sizeof older) == 0)
+            return sizeof older;
     }
     return 0;
 }

@@ -247,17 +247,17 @@ int text_write(const struct rimf_sys *sys, struct host *host, const struct text_
 static size_t add_mmap_sites(struct loader *l, struct text_patch *patch)
 {
     uintptr_t sites[MMAP_SITES];
-    int musl = l->host.musl;
-    size_t n = musl ? host_mmap_musl(&l->host, sites) : host_mmap_sites(&l->host, sites);
+    size_t code = l->host.musl ? host_mmap_musl(&l->host, sites) : MMAP_SITE_CODE;
+    size_t n = l->host.musl ? code != 0 : host_mmap_sites(&l->host, sites);
 
     for (size_t i = 0; i < n; i++) {
-        uintptr_t to = musl ? (uintptr_t)loader_mmap_musl
-                            : (uintptr_t)loader_mmap_sites + MMAP_SITE_SIZE * i;
+        uintptr_t to = code == MMAP_MUSL_SIZE ? (uintptr_t)loader_mmap_musl
+                                              : (uintptr_t)loader_mmap_sites + MMAP_SITE_SIZE * i;
 
         if (make_jump(&l->host, patch + 3 * i, patch + 3 * i + 1, sites[i], to, 1 + i))
             n = 0; /* some would be placed and others not: rather none */
         else
-            l->mmap_return[i] = sites[i] + (musl ? MMAP_MUSL_SIZE : MMAP_SITE_CODE);
+            l->mmap_return[i] = sites[i] + code;
     }
     if (!n) {
         l->arena.end = 0;
