@@ -61,7 +61,8 @@ static int measure(struct making *m)
     m->n_frames = copies->n_frames;
     m->table_before = m->n_frames ? copy_frames_searched(m->n_frames) : 0;
     m->table = copy_frames_searched(n);
-    m->code = rimf_page_down(copies->list[copies->n].at);
+    /* With what a pass left before the first of them: code is one piece, without holes. */
+    m->code = copies->code_end;
     m->code_end = rimf_page_up(last->at + last->size);
     m->frames = copies->frames_end == copies->region.frames
                     ? copies->region.frames + copy_frames_table(&copies->region)

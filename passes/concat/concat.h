@@ -7,7 +7,9 @@
 
 #include "mvld/pass.h"
 
-enum { CONCAT_ORDER, CONCAT_LATER, CONCAT_LEAVE, CONCAT_DEBUGGER, CONCAT_PERF_MAP }; /* order of the options */
+enum { /* order of the options */
+    CONCAT_ORDER, CONCAT_LATER, CONCAT_LEAVE, CONCAT_DEBUGGER, CONCAT_PERF_MAP, CONCAT_PAGES
+};
 
 const char *concat_file_name(const struct mvld_object *);
 
@@ -16,5 +18,10 @@ void concat_order(const struct mvld_context *, size_t *order, size_t n);
 
 /* Those who look from outside hear of the copies that they do not know yet, as configured. */
 void concat_tell(const struct mvld_context *);
+
+/* Where the first copy goes so that huge pages fit; 0: anywhere. */
+uintptr_t concat_begin(const struct mvld_context *, const struct mvld_region *);
+/* Makes huge pages of the whole ones in the code between, and says how many. */
+void concat_enlarge(const struct mvld_context *, uintptr_t start, uintptr_t end);
 
 #endif

@@ -11,6 +11,7 @@
 #include <errno.h> /* numbers only */
 
 static const char *const orders[] = {"as-loaded", "random", NULL};
+static const char *const pages[] = {"small", "thp", NULL};
 
 static const struct mvld_option options[] = {
     {.name = "order", .type = MVLD_OPTION_WORD, .words = orders, .initial = "as-loaded",
@@ -23,6 +24,8 @@ static const struct mvld_option options[] = {
      .help = "debuggers find names and frames of the copies"},
     {.name = "perf-map", .type = MVLD_OPTION_BOOL, .initial = "no",
      .help = "perf finds names of the copies, in /tmp/perf-PID.map"},
+    {.name = "pages", .type = MVLD_OPTION_WORD, .words = pages, .initial = "small",
+     .help = "thp: huge pages for the code, where whole ones fit and the kernel has them"},
     {.name = NULL},
 };
 
@@ -107,11 +110,12 @@ static void report(const struct mvld_context *ctx, const struct mvld_copies_repo
                   r->objects, r->units, r->code / 1024, r->frames / 1024, r->entries, r->at_home);
 }
 
-static int add(const struct mvld_context *ctx, const struct mvld_object *const *objects, size_t n)
+static int add(const struct mvld_context *ctx, const struct mvld_object *const *objects, size_t n,
+               uintptr_t begin)
 {
     size_t *order = ctx->api->alloc(ctx->image, (n + 1) * sizeof *order);
     struct mvld_copies_report r;
-    uintptr_t end = 0;
+    uintptr_t end = begin;
     int error;
 
     if (!order)
@@ -129,12 +133,14 @@ static int add(const struct mvld_context *ctx, const struct mvld_object *const *
     error = ctx->api->copies_commit(ctx->image, &r);
     if (r.objects) {
         report(ctx, &r);
+        if (begin)
+            concat_enlarge(ctx, begin, end);
         concat_tell(ctx);
     }
     return error;
 }
 
-static int run_all(const struct mvld_context *ctx)
+static int run_all(const struct mvld_context *ctx, uintptr_t begin)
 {
     size_t n = ctx->api->object_count(ctx->image);
     const struct mvld_object **objects = ctx->api->alloc(ctx->image, n * sizeof *objects);
@@ -144,7 +150,7 @@ static int run_all(const struct mvld_context *ctx)
         return ctx->api->fail(ctx->image, ENOMEM, "concat: out of memory");
     for (size_t i = 0; i < n; i++)
         objects[i] = ctx->api->object_at(ctx->image, i);
-    error = add(ctx, objects, n);
+    error = add(ctx, objects, n, begin);
     ctx->api->release(ctx->image, objects);
     return error;
 }
@@ -160,12 +166,14 @@ static int run(const struct mvld_context *ctx)
         ctx->api->log(ctx->image, MVLD_LOG_PASSES, "concat: no code is copied: %s", watcher);
         return 0;
     }
-    return ctx->api->region_set(ctx->image, &region) ? -EINVAL : run_all(ctx);
+    if (ctx->api->region_set(ctx->image, &region))
+        return -EINVAL;
+    return run_all(ctx, concat_begin(ctx, &region));
 }
 
 static int added(const struct mvld_context *ctx, const struct mvld_object *const *objects, size_t n)
 {
-    return ctx->settings[CONCAT_LATER].number ? add(ctx, objects, n) : 0;
+    return ctx->settings[CONCAT_LATER].number ? add(ctx, objects, n, 0) : 0;
 }
 
 static void removed(const struct mvld_context *ctx, const struct mvld_object *const *objects,
