@@ -160,27 +160,40 @@ static void say_object(const struct loader *l, const char *what, const struct li
     rimf_log(&l->log, MVLD_LOG_FILES, "%s: %s at %lx", what, name, (unsigned long)map->l_addr);
 }
 
+static int is_listed(const struct loader *l, const struct link_map *wanted)
+{
+    for (const struct link_map *map = l->debug->r_map; map; map = map->l_next)
+        if (map == wanted)
+            return 1;
+    return 0;
+}
+
+/* Begins where the last one was found: the list nearly always keeps its order. */
+static int is_known(const struct loader *l, const struct link_map *map, size_t *from)
+{
+    for (size_t n = 0; n < l->maps.n; n++) {
+        size_t k = *from + n < l->maps.n ? *from + n : *from + n - l->maps.n;
+
+        if (l->maps.known[k] == map) {
+            *from = k + 1 < l->maps.n ? k + 1 : 0;
+            return 1;
+        }
+    }
+    return 0;
+}
+
 /* New objects of the link map, in order, into `batch`; slots of vanished ones are
- * released.  The list keeps its order, so one walk over both tells. */
+ * released.  glibc moves an object to the end when a later one is a filter of it. */
 static size_t compare(struct loader *l, struct link_map **batch)
 {
-    size_t i = 0, n = 0;
+    size_t from = 0, n = 0;
 
-    for (struct link_map *map = l->debug->r_map; map; map = map->l_next) {
-        size_t k = i;
-
-        while (k < l->maps.n && l->maps.known[k] != map)
-            k++;
-        if (k == l->maps.n) {
+    for (struct link_map *map = l->debug->r_map; map; map = map->l_next)
+        if (!is_known(l, map, &from))
             batch[n++] = map;
-            continue;
-        }
-        for (; i < k; i++)
+    for (size_t i = 0; i < l->maps.n && l->init.pending; i++)
+        if (!is_listed(l, l->maps.known[i]))
             init_forget(l, l->maps.known[i]);
-        i = k + 1;
-    }
-    for (; i < l->maps.n; i++)
-        init_forget(l, l->maps.known[i]);
     return n;
 }
 
