@@ -37,6 +37,7 @@ struct unit {
     uint8_t reason; /* enum sidecar_reason */
     uint8_t falls;  /* control can run off its end */
     uint8_t reached, head; /* as the flags of sidecar_unit */
+    uint8_t followed;      /* what it calls from home is reached */
 };
 
 /* The code of one executable segment. */

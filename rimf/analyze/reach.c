@@ -85,10 +85,46 @@ static void suspect(struct analysis *a, const uint8_t *at, uint64_t room, uint64
         VECTOR_ADD(&a->taken, struct taken, (uint32_t)address, UINT32_MAX, 0);
 }
 
+/* `size` bytes that are an entry of a PLT, or its start, as all linkers write it:
+ *     [endbr64]  jmp *slot(%rip)  or  push $n / push word(%rip), and a jump; padding */
+static int is_linkage(struct analysis *a, const struct code *c, uint32_t start, uint32_t size)
+{
+    const uint8_t *p = c->bytes + (start - c->start);
+    int jumps = 0;
+    struct instruction i;
+
+    for (uint32_t at = 0; at < size; at += i.length) {
+        if (!decode(p + at, size - at, &i))
+            return 0;
+        if (instruction_is(&i, 0, 0xff) && i.rip && modrm_reg(&i) == 4)
+            jumps++;
+        else if (instruction_is(&i, 0, 0xe9) && !unit_at(a, branch_target(p + at, start + at, &i)))
+            jumps++;
+        else if (!instruction_is(&i, 0, 0x68) && !instruction_is_padding(&i) &&
+                 !(instruction_is(&i, 0, 0xff) && i.rip && modrm_reg(&i) == 6) &&
+                 !(size - at >= sizeof endbr64 && !memcmp(p + at, endbr64, sizeof endbr64)))
+            return 0;
+    }
+    return jumps > 0;
+}
+
+/* In such an entry no instruction begins but those, and none leads into a unit: else distances
+ * that look like branches cost heads of what lies behind a PLT, main above all. */
+static uint32_t linkage_at(struct analysis *a, const struct code *c, uint32_t at, uint32_t end)
+{
+    for (uint32_t size = 16; at % 8 == 0 && size >= 8; size -= 8)
+        if (end - at >= size && is_linkage(a, c, at, size))
+            return size;
+    return 0;
+}
+
 static void suspect_range(struct analysis *a, const struct code *c, uint32_t start, uint32_t end)
 {
-    for (uint32_t at = start; at < end; at++)
-        suspect(a, c->bytes + (at - c->start), c->end - at, at);
+    for (uint32_t at = start, size; at < end; at += size ? size : 1) {
+        size = linkage_at(a, c, at, end);
+        if (!size)
+            suspect(a, c->bytes + (at - c->start), c->end - at, at);
+    }
 }
 
 static int is_padding(const struct code *c, uint32_t start, uint32_t end)
@@ -264,6 +300,28 @@ static int has_head(const struct analysis *a, const struct unit *u)
     return !returns_into(a, u, head);
 }
 
+/* A function that is entered from elsewhere and has no head runs at home, and so would all that
+ * it calls by a branch: those are reached, too. Their branches are entered already. */
+static void reach_from_headless(struct analysis *a)
+{
+    struct unit *units = units_of(a);
+
+    for (int again = 1; again;) {
+        again = 0;
+        for (size_t i = 0; i < a->units.n; i++) {
+            struct unit *u = &units[i];
+
+            if (u->reason || !u->reached || u->followed || has_head(a, u))
+                continue;
+            u->followed = 1;
+            again = 1;
+            reach_from(a, u);
+            if (u->falls && i + 1 < a->units.n)
+                units[i + 1].reached = 1;
+        }
+    }
+}
+
 /* Of an object at a fixed address, or with other pointers that are not known, nothing
  * moves: there all are reached, and none is written over. */
 void reach_units(struct analysis *a)
@@ -275,6 +333,7 @@ void reach_units(struct analysis *a)
         sort_addresses(&a->candidates);
         reach_from_home(a);
         known = follow_tables(a) == 0;
+        reach_from_headless(a);
     }
     for (size_t i = 0; i < a->units.n; i++) {
         struct unit *u = &units[i];
