@@ -7,7 +7,7 @@ tests/conformance/behaviours.py describes.  It is run under the host loader, and
 with each pipeline below, every object analysed; what it prints must be the same.  The
 behaviours of tests/conformance can be named, too.
 
-With a pass that copies code, code runs in copies.  A program that says RUNS (identity/identity.h) in the code
+With concat, code runs in copies.  A program that says RUNS (identity/identity.h) in the code
 under test then ends with a sentence where that code does not run in a copy: what ran at home
 would prove nothing.  In a run that says IDENTITY=home, no code may run in a copy.
 
@@ -27,10 +27,12 @@ import support  # noqa: E402
 MVLD = support.BUILD / "tools" / "mvld"
 LIBRARIES = "libc.so.6", "libm.so.6", "libgcc_s.so.1", "libstdc++.so.6"
 FROZEN = "frozen"  # in a pipeline: from a frozen image, where one can be made
-PIPELINES = [["direct-calls"], ["direct-calls", FROZEN]]
+PIPELINES = [["direct-calls"], ["direct-calls", FROZEN], ["direct-calls", "concat"],
+             ["direct-calls", "concat", FROZEN], ["direct-calls", "concat", "multiverse"]]
 # What each leaves in the log of a program that it worked on.
 WORKED = {"direct-calls": r"direct-calls: .* [1-9]\d* of \d+ sites made direct|its work was thawed",
-          "concat": r"concat: \d+ objects"}
+          "concat": r"concat: [1-9]\d* objects",
+          "multiverse": "pass multiverse: done"}
 
 
 def pipelines():

@@ -12,7 +12,7 @@
  * build: plain libcopied.so -O0 -fno-plt
  * run:
  * run: LD_BIND_NOW=1
- * run: program=fixed
+ * run: program=fixed IDENTITY=
  * run: program=plain
  */
 #include "identity.h"

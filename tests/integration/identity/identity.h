@@ -66,7 +66,7 @@ __attribute__((unused, noinline, noclone)) static void identity_look(const void 
     int copied = identity_copied(pc), *n = identity_places;
     char text[200];
 
-    if (!wanted)
+    if (!wanted || !*wanted)
         return;
     n[copied]++;
     /* A function in whose first bytes something may lead is entered at home: a few are. */

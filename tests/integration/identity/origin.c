@@ -111,7 +111,7 @@ int main(void)
     void *h = dlmopen(LM_ID_NEWLM, "deep/libasker.so", RTLD_NOW);
 
     if (getenv("IDENTITY"))
-        strcpy(getenv("IDENTITY"), "home"); /* in both libcs' environment */
+        *getenv("IDENTITY") = 0; /* in both libcs' environment: there, code runs at home */
     ((void (*)(const char *))dlsym(h, "asker"))("new namespace");
     return 0;
 }

@@ -16,7 +16,7 @@
 // run:
 // run: LD_BIND_NOW=1
 // run: program=optimised
-// run: program=fixed
+// run: program=fixed IDENTITY=
 #include "identity.h"
 
 #include <algorithm>

@@ -12,7 +12,7 @@
  * build: libprofiled.so -DLIBRARY -pg
  * build: libbeside.so -DBESIDE
  * build: program libprofiled.so libbeside.so -pg -no-pie
- * run: GMON_OUT_PREFIX=$D/arcs
+ * run: GMON_OUT_PREFIX=$D/arcs IDENTITY=
  */
 #include "identity.h"
 
