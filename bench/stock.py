@@ -140,8 +140,11 @@ def exec_times(programs, name, startup, rounds):
 def memory(job, last_line, folder, n=10):
     """KB that n processes, each waiting after it said its last line, have together."""
     command, env = job
+    own = [folder / f"own-{i}" for i in range(n)]  # servers leave sockets
+    for place in own:
+        place.mkdir(exist_ok=True)
     running = [subprocess.Popen(command, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                cwd=folder, text=True) for _ in range(n)]
+                                cwd=place, text=True) for place in own]
     try:
         for process in running:
             for line in process.stdout:
