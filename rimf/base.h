@@ -29,6 +29,14 @@ void *memcpy(void *restrict to, const void *restrict from, size_t n);
 void *memmove(void *to, const void *from, size_t n);
 void *memset(void *to, int byte, size_t n);
 int memcmp(const void *a, const void *b, size_t n);
+#if !__STDC_HOSTED__
+/* Freestanding, these are functions like any other to the compiler, and four bytes are a
+ * call, unless they are named so. */
+#define memcpy __builtin_memcpy
+#define memmove __builtin_memmove
+#define memset __builtin_memset
+#define memcmp __builtin_memcmp
+#endif
 
 size_t rimf_strlen(const char *s);
 int rimf_streq(const char *a, const char *b);               /* 1 equal, 0 not; NULL equals NULL */

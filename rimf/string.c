@@ -7,6 +7,11 @@
  */
 #include "base.h"
 
+#undef memcpy
+#undef memmove
+#undef memset
+#undef memcmp
+
 void *memcpy(void *restrict to, const void *restrict from, size_t n)
 {
     void *at = to;
