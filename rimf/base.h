@@ -29,7 +29,7 @@ void *memcpy(void *restrict to, const void *restrict from, size_t n);
 void *memmove(void *to, const void *from, size_t n);
 void *memset(void *to, int byte, size_t n);
 int memcmp(const void *a, const void *b, size_t n);
-#if !__STDC_HOSTED__
+#if !__STDC_HOSTED__ && !defined RIMF_DEFINES_STRING
 /* Freestanding, these are functions like any other to the compiler, and four bytes are a
  * call, unless they are named so. */
 #define memcpy __builtin_memcpy

@@ -42,6 +42,7 @@ struct rimf_object {
     int changed;    /* a pass said so (depends), while watched */
     int identified; /* `identity` is known */
     struct sidecar_identity identity;
+    int code_known; /* its code was the file's, byte for byte, before any pass changed it */
 };
 
 /* One segment of one object; ordered by address. */

@@ -6,7 +6,8 @@
  * An analysis is of one file, byte for byte.  Is it the file that is mapped?
  *
  *     the feeder saw from which file the object was mapped, and that file has not
- *     changed since it was analysed (device, inode, size, times)          yes
+ *     changed since it was analysed (device, inode, size, times)          yes, unless code
+ *     is to be copied
  *     else: the executable segments in memory, hashed, are those analysed  yes
  *     else                                                                 no
  *
@@ -66,7 +67,22 @@ static int same_bytes(const struct rimf_object *object, const struct sidecar *s)
     return 1;
 }
 
-static const char *open_analysis(struct mvld_image *image, const struct rimf_object *object,
+/* Where code may be copied, it is not enough to know the file: a probe of the kernel's, or
+ * of a debugger that has gone, would be copied with it. */
+static int is_other_code(const struct mvld_image *image, struct rimf_object *object,
+                         const struct sidecar *s)
+{
+    int same_file = object->identified && sidecar_is_unchanged(s, &object->identity);
+
+    if (same_file && (!image->answers || object->code_known))
+        return 0;
+    if (!same_bytes(object, s))
+        return 1;
+    object->code_known = 1;
+    return 0;
+}
+
+static const char *open_analysis(struct mvld_image *image, struct rimf_object *object,
                                  struct sidecar_file *file)
 {
     const char *why = NULL;
@@ -82,8 +98,7 @@ static const char *open_analysis(struct mvld_image *image, const struct rimf_obj
     why = NULL;
     if (!same_segments(object, &file->view))
         why = "it is of an object with other segments";
-    else if (!(object->identified && sidecar_is_unchanged(&file->view, &object->identity)) &&
-             !same_bytes(object, &file->view))
+    else if (is_other_code(image, object, &file->view))
         why = "it is of an object with other code";
     if (why)
         sidecar_unmap(file, image->sys);

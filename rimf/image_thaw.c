@@ -208,6 +208,7 @@ static long map_texts(struct thaw *t)
             return at;
         }
         mapped += !sys_failed(at);
+        t->table->objects[text->object]->code_known = 1; /* it was when the image was made */
     }
     return mapped;
 }

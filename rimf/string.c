@@ -5,12 +5,8 @@
  * libc's.  The loops must not be turned back into calls of themselves: hence
  * the string instructions, which also are the fast way on every CPU with ERMS.
  */
+#define RIMF_DEFINES_STRING
 #include "base.h"
-
-#undef memcpy
-#undef memmove
-#undef memset
-#undef memcmp
 
 void *memcpy(void *restrict to, const void *restrict from, size_t n)
 {
