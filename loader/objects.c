@@ -198,12 +198,14 @@ static size_t compare(struct loader *l, struct link_map **batch)
 }
 
 /* Code may run in copies only where the C library can be told of them.  Nothing of this is
- * done when no library brings a region for copies. */
+ * done when no library brings a region for copies, or somebody watches calls: then nothing
+ * is copied. */
 static void prepare_answers(struct loader *l)
 {
     struct mvld_symbol symbol;
 
-    if (rimf_api()->symbol_resolve(l->image, "concat_code", NULL, &symbol))
+    if (rimf_api()->plt_watcher(l->image) ||
+        rimf_api()->symbol_resolve(l->image, "concat_code", NULL, &symbol))
         return;
     if (answers_prepare(l, &l->answers.why))
         rimf_log(&l->log, MVLD_LOG_FILES, "answers: not for copies of code: %s", l->answers.why);
