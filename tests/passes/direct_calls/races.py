@@ -143,12 +143,14 @@ def analyses(race, folder):
     program = race.program
     program.analyze("--program", program.path)  # the C library, too
     libc, = re.findall(r"object: (/\S*/libc\.so\.6) at", race.start())
-    raced = [program.path, program.library, program.later, Path(libc)]
+    # The two libraries are the same code, so one analysis is of both.
+    raced = [program.path, program.library, Path(libc)]
     paths = {path: program.cache / "mvld" / "analysis" / build_id(path) for path in raced}
+    check(len(set(paths.values())) == len(paths), "two pools for one file")
     others = dict(zip(raced, raced[1:] + raced[:1]))
-    pools, outcomes = [], []
-    for i, (path, sidecar) in enumerate(paths.items()):
-        pools.append(Pool(folder / str(i), sidecar))
+    pools = [Pool(folder / path.name, sidecar) for path, sidecar in paths.items()]
+    outcomes = []
+    for path in (*raced, program.later):
         outcomes += [rf"{re.escape(str(path))}: \d+ of \d+ sites made direct",
                      rf"no analysis of [^\n]*{re.escape(str(path))}[^\n]*: "]
     contents = folder / "contents"
