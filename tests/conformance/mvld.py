@@ -32,7 +32,7 @@ class Mvld:
                                          *(f"-D{k}={v}" for k, v in options.items())])
 
     def targets(self):
-        """[(built, installed)] of the loader, the passes, the library that one brings, and
+        """[(built, installed)] of the loader, the passes, the libraries that some bring, and
         the command."""
         done = subprocess.run(["meson", "introspect", "--targets", str(self.build)],
                               capture_output=True, text=True, check=True)
@@ -47,6 +47,8 @@ class Mvld:
                 self.loader = built
             elif installed.name.startswith("libmultiverse.so"):
                 installed = installed.with_name("libmultiverse.so.1") # by its soname
+            elif installed.name == "libconcat.so.1":
+                pass
             elif installed.name == "mvld":
                 self.command = built
             else:

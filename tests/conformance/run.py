@@ -114,8 +114,9 @@ def arguments_of(argv):
 
 
 def configurations(wanted, passes):
-    """[(name, passes)]: none, each alone, all."""
-    choice = {"none": [], **{name: [name] for name in sorted(passes)}, "all": sorted(passes)}
+    """[(name, passes)]: none, each alone, all (concat copies what direct-calls made)."""
+    together = sorted(passes, key=lambda name: (name == "concat", name))
+    choice = {"none": [], **{name: [name] for name in sorted(passes)}, "all": together}
     unknown = set(wanted or []) - set(choice)
     if unknown:
         sys.exit(f"no such pass: {', '.join(sorted(unknown))}; there are {', '.join(choice)}")
