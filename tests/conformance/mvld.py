@@ -22,7 +22,10 @@ class Mvld:
 
     def configure(self):
         if (self.build / "build.ninja").exists():
-            return
+            info = json.loads((self.build / "meson-info" / "meson-info.json").read_text())
+            if info["directories"]["source"] == str(SOURCE):
+                return
+            shutil.rmtree(self.build) # another checkout's, which may be gone
         say("Configuring mvld for it")
         options = {"host_loader": self.glibc.kept_loader,
                    "host_loader_diverted": self.glibc.kept_loader,
