@@ -29,7 +29,7 @@
 
 #include "sidecar.h"
 
-#define ANALYSER_VERSION 2u /* counts up when results change */
+#define ANALYSER_VERSION 3u /* counts up when results change */
 
 struct unit {
     uint32_t start, end;

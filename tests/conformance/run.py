@@ -114,8 +114,8 @@ def arguments_of(argv):
 
 
 def configurations(wanted, passes):
-    """[(name, passes)]: none, each alone, all (concat copies what direct-calls made)."""
-    together = sorted(passes, key=lambda name: (name == "concat", name))
+    """[(name, passes)]: none, each alone, all (concat wants to be the last but multiverse)."""
+    together = sorted(passes, key=lambda name: (name == "multiverse", name == "concat", name))
     choice = {"none": [], **{name: [name] for name in sorted(passes)}, "all": together}
     unknown = set(wanted or []) - set(choice)
     if unknown:
