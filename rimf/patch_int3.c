@@ -15,7 +15,10 @@
  *
  * SIGTRAP is the application's.  Its action is replaced for the duration of the
  * batch and put back as it was; a trap that is none of ours is handed to it (its
- * mask and SA_RESETHAND are honoured; the stack is ours, with SA_ONSTACK).
+ * mask and SA_RESETHAND are honoured; the stack is ours, with SA_ONSTACK).  The default
+ * action is not put back: a thread that has trapped may be held up inside the kernel before
+ * its signal is queued, nobody can see that, and the default would end the process.  Our
+ * handler then stays, and acts as the default does for every trap that is none of ours.
  *
  * Why this is not the first choice (patch_remap.c is).  The kernel kills a thread
  * that traps while it blocks SIGTRAP.  All masks are looked at before the first
@@ -23,9 +26,9 @@
  * cannot be closed is:
  *   - a thread that blocks SIGTRAP between that look and the end of the batch;
  *   - a thread that has trapped, and is preempted inside the kernel before its
- *     signal is queued, until the batch is over and the action put back.  Queued
- *     ones are seen in /proc and waited for, in two looks a moment apart: only who
- *     stands there for longer is missed;
+ *     signal is queued, until the batch is over and an action of the application's own
+ *     put back.  Queued ones are seen in /proc and waited for, in two looks a moment
+ *     apart: only who stands there for longer is missed;
  *   - a child of vfork in the middle of its life: its signal actions are its own;
  *   - a fork by another thread that nobody keeps from it: the kernel copies
  *     the signal actions before the memory, so the child may have breakpoints and
@@ -198,6 +201,13 @@ void patch_adopt(void)
         adopt(b);
 }
 
+/* What was in place; when that is ours, it stayed there in the place of the default. */
+static void note_before(const struct action *was)
+{
+    if (was->handler != (void *)on_trap)
+        live.before = *was;
+}
+
 static int install(struct mvld_batch *b)
 {
     /* Everything is blocked in the handler: a handler of the application that ran
@@ -212,18 +222,19 @@ static int install(struct mvld_batch *b)
     live.sys = b->patcher->host.sys;
     live.writer = (int32_t)SYS3(live.sys, SYS_gettid, 0, 0, 0);
     /* Before ours is in place, or a trap of the application could come between. */
-    r = (int)SYS6(live.sys, SYS_rt_sigaction, SIGTRAP, 0, &live.before, 8, 0, 0);
+    r = (int)SYS6(live.sys, SYS_rt_sigaction, SIGTRAP, 0, &was, 8, 0, 0);
     if (r)
         return r;
+    note_before(&was);
     __atomic_store_n(&live.batch, b, __ATOMIC_SEQ_CST);
     r = (int)SYS6(live.sys, SYS_rt_sigaction, SIGTRAP, &ours, &was, 8, 0, 0);
     if (r == 0)
-        live.before = was;
+        note_before(&was);
     return r;
 }
 
 /* Waits for those that are in the handler or on the way to it, then gives the
- * signal back.  Between the exception and its signal, with interrupts on, the kernel
+ * signal back; but see the top for the default.  Between the exception and its signal, with interrupts on, the kernel
  * shows nothing: so nobody must be seen twice, a moment apart. */
 static void uninstall(struct rimf_patcher *p)
 {
@@ -235,7 +246,7 @@ static void uninstall(struct rimf_patcher *p)
     __atomic_store_n(&live.batch, NULL, __ATOMIC_SEQ_CST);
     __atomic_add_fetch(&live.done, 1, __ATOMIC_RELEASE);
     SYS3(live.sys, SYS_futex, &live.done, FUTEX_WAKE_PRIVATE, 0x7fffffff);
-    for (int i = 0; i < 1000; i++) {
+    for (int i = 0; i < 1000 && live.before.handler != SIG_DEFAULT; i++) {
         if (__atomic_load_n(&live.users, __ATOMIC_SEQ_CST) || patch_threads_look(p, &threads) ||
             threads.pending) {
             quiet = 0;
@@ -246,8 +257,10 @@ static void uninstall(struct rimf_patcher *p)
             SYS3(live.sys, SYS_nanosleep, moment, 0, 0);
         }
     }
-    while (__atomic_load_n(&live.users, __ATOMIC_SEQ_CST))
+    while (__atomic_load_n(&live.users, __ATOMIC_SEQ_CST)) /* they may look at the batch */
         SYS3(live.sys, SYS_sched_yield, 0, 0, 0);
+    if (live.before.handler == SIG_DEFAULT)
+        return;
     for (int tries = 0; tries < 3; tries++) {
         if (SYS6(live.sys, SYS_rt_sigaction, SIGTRAP, &live.before, &was, 8, 0, 0) == 0)
             break;
