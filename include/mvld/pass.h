@@ -388,7 +388,7 @@ struct mvld_context {
                                  may be kept and mapped by later processes, in which `run` is
                                  then not called (`added` and `removed` are, with a NULL state) */
 #define MVLD_PASS_SPACIOUS 4u /* `library` takes much address space: it is left out where that is
-                                 limited (RLIMIT_AS) */
+                                 limited (RLIMIT_AS), and where calls are watched (LD_AUDIT) */
 
 struct mvld_pass {
     uint32_t abi;  /* MVLD_PASS_ABI */
