@@ -33,14 +33,6 @@ unsigned answers_asks(const struct answer *function, struct answer_way);
 /* It has this instruction. */
 int answers_compares(const struct answer *function, const uint8_t bytes[4]);
 
-static inline int32_t answers_distance(const uint8_t *p)
-{
-    int32_t distance;
-
-    memcpy(&distance, p, sizeof distance);
-    return distance;
-}
-
 /* answers_unwind.c: the four of the unwinder that is in the program, and
  * l->answers.unwinder.  0; -ENOENT: there is none; -ENOTSUP: they are not as they are known. */
 int answers_find_unwinder(struct loader *);

@@ -20,14 +20,6 @@
 #define RDI 7u
 #define RDX 2u
 
-static uintptr_t branch_target(uintptr_t at, const struct instruction *i)
-{
-    const uint8_t *p = (const uint8_t *)at + i->immediate_at;
-    intptr_t distance = i->immediate_size == 4 ? answers_distance(p) : (int8_t)*p;
-
-    return at + i->length + (uintptr_t)distance;
-}
-
 /* ---- registers ------------------------------------------------------------------------ */
 
 static unsigned reg_of(const struct instruction *i)
@@ -120,7 +112,7 @@ uintptr_t answers_tail(const struct answer *function)
             return 0;
         if (!flow_is_relative(instruction_flow(&i)))
             continue;
-        target = branch_target(at, &i);
+        target = branch_target((const uint8_t *)at, at, &i);
         if (target >= function->at && target < end)
             continue;
         if (tail && tail != target)
@@ -138,10 +130,9 @@ static struct answer_way way_of(uintptr_t at, const struct instruction *i)
     const uint8_t *p = (const uint8_t *)at;
 
     if (instruction_is(i, 0, 0xe8))
-        return (struct answer_way){branch_target(at, i), 0};
+        return (struct answer_way){branch_target(p, at, i), 0};
     if (instruction_is(i, 0, 0xff) && i->rip && modrm_reg(i) == 2)
-        return (struct answer_way){
-            at + i->length + (uintptr_t)(intptr_t)answers_distance(p + i->displacement_at), 1};
+        return (struct answer_way){rip_target(p, at, i), 1};
     return (struct answer_way){0, 0};
 }
 

@@ -32,6 +32,7 @@
  */
 #include "answers.h"
 
+#include "decode.h"
 #include "image.h"
 
 #include <errno.h>    /* numbers only */
@@ -86,7 +87,7 @@ static uintptr_t frame_table(const struct mvld_object *object, uint32_t *n)
         if (ph[i].p_type != PT_GNU_EH_FRAME || !readable(object, header, 12) ||
             memcmp((const void *)header, form, sizeof form) != 0)
             continue;
-        *n = (uint32_t)answers_distance((const uint8_t *)header + 8);
+        *n = (uint32_t)distance_at((const uint8_t *)header + 8);
         return readable(object, header + 12, 8ul * *n) ? header : 0;
     }
     return 0;
@@ -104,19 +105,19 @@ static int described(const struct mvld_object *object, uintptr_t address, struct
     for (high = header ? n : 0; low < high;) { /* the last that begins at or before it */
         uint32_t middle = low + (high - low) / 2;
 
-        if (header + (uintptr_t)(intptr_t)answers_distance(table + 8ul * middle) <= address)
+        if (header + (uintptr_t)distance_at(table + 8ul * middle) <= address)
             low = middle + 1;
         else
             high = middle;
     }
     if (!low)
         return -ENOENT;
-    out->at = header + (uintptr_t)(intptr_t)answers_distance(table + 8ul * (low - 1));
-    fde = header + (uintptr_t)(intptr_t)answers_distance(table + 8ul * (low - 1) + 4);
+    out->at = header + (uintptr_t)distance_at(table + 8ul * (low - 1));
+    fde = header + (uintptr_t)distance_at(table + 8ul * (low - 1) + 4);
     if (!readable(object, fde, 16) ||
-        fde + 8 + (uintptr_t)(intptr_t)answers_distance((const uint8_t *)fde + 8) != out->at)
+        fde + 8 + (uintptr_t)distance_at((const uint8_t *)fde + 8) != out->at)
         return -ENOENT;
-    out->size = (uint32_t)answers_distance((const uint8_t *)fde + 12);
+    out->size = (uint32_t)distance_at((const uint8_t *)fde + 12);
     return address - out->at < out->size &&
                    rimf_api()->object_holds(object, out->at, out->size, RX)
                ? 0
@@ -154,7 +155,7 @@ static int find_caller(const struct mvld_object *object, const struct answer *fr
         const uint8_t *p = (const uint8_t *)at;
 
         if ((way.slot ? p[0] != 0xff || p[1] != 0x15 : p[0] != 0xe8) ||
-            at + length + (uintptr_t)(intptr_t)answers_distance(p + length - 4) != way.through)
+            at + length + (uintptr_t)distance_at(p + length - 4) != way.through)
             continue;
         if (described(object, at, &holder))
             return -ENOENT;
@@ -226,10 +227,10 @@ static uintptr_t find_object(const struct mvld_object *host, const struct mvld_o
         p += sizeof endbr64;
     if (memcmp(p, load, sizeof load) != 0 || p[7] != 0xff || p[8] != 0xa0)
         return 0;
-    at = (uintptr_t)p + 7 + (uintptr_t)(intptr_t)answers_distance(p + 3);
+    at = (uintptr_t)p + 7 + (uintptr_t)distance_at(p + 3);
     if (at % 8 || !readable(libc, at, 8))
         return 0;
-    at = *(const uintptr_t *)at + (uintptr_t)(intptr_t)answers_distance(p + 9);
+    at = *(const uintptr_t *)at + (uintptr_t)distance_at(p + 9);
     return at % 8 == 0 && readable(host, at, 8) ? *(const uintptr_t *)at : 0;
 }
 

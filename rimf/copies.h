@@ -46,7 +46,6 @@
 #include "sidecar.h"
 
 struct rimf_object;
-struct rimf_place;
 
 /* Code of one object.  `home` and `at` are equal modulo RIMF_COPY_ALIGN. */
 struct rimf_copy {

@@ -16,6 +16,7 @@
 #include "copies.h"
 
 #include "base.h"
+#include "decode.h"
 #include "displace.h"
 #include "image_private.h"
 
@@ -33,14 +34,6 @@ static int refuse(struct copying *c, const char *why)
 static uint8_t *copy_at(const struct copying *c, uint32_t linked)
 {
     return (uint8_t *)(c->bias + linked + (uintptr_t)c->distance);
-}
-
-static int32_t read_distance(const uint8_t *at)
-{
-    int32_t value;
-
-    memcpy(&value, at, sizeof value);
-    return value;
 }
 
 /* The displacement at `at`, of an instruction that ends at `next`, leads to `target`. */
@@ -96,7 +89,7 @@ static int copy_table(struct copying *c, const struct sidecar_jump_table *table,
     if (!elf_holds(&c->copy->object->view, from, table->count * sizeof(int32_t), PROT_READ))
         return refuse(c, "a jump table lies outside it");
     for (uint32_t i = 0; i < table->count && !error; i++) {
-        target = from + (uintptr_t)(intptr_t)read_distance((const uint8_t *)from + 4 * i);
+        target = from + (uintptr_t)distance_at((const uint8_t *)from + 4 * i);
         if (target - c->copy->home > c->copy->code)
             return refuse(c, "a jump table leads outside its functions");
         error = lead(c, (uint8_t *)to + 4 * i, to, target + (uintptr_t)c->distance);
@@ -120,7 +113,7 @@ static int copy_reference(struct copying *c, const struct sidecar_reference *ref
 {
     uint8_t *at = copy_at(c, reference->address);
     uintptr_t next = (uintptr_t)at + 4 + reference->rest;
-    uintptr_t target = next - (uintptr_t)c->distance + (uintptr_t)(intptr_t)read_distance(at);
+    uintptr_t target = next - (uintptr_t)c->distance + (uintptr_t)distance_at(at);
 
     if (reference->kind == SIDECAR_TO_JUMP_TABLE) {
         target = table_copy(c, (uint32_t)(target - c->bias));
@@ -171,7 +164,7 @@ static int copy_call(struct copying *c, const struct sidecar_call *call)
         return refuse(c, "a call is not what the analysis says, nor what a pass made of it");
     next = (uintptr_t)at + length;
     target = next - (uintptr_t)c->distance +
-             (uintptr_t)(intptr_t)read_distance(at + displacement);
+             (uintptr_t)distance_at(at + displacement);
     copy = direct ? rimf_copy_of(c->image, target) : 0;
     return lead(c, at + displacement, next, copy ? copy : target);
 }

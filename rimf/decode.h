@@ -15,6 +15,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base.h"
+
 enum encoding { ENCODING_LEGACY, ENCODING_VEX, ENCODING_EVEX, ENCODING_XOP };
 
 enum prefix { /* that were seen, whether they mean something or not */
@@ -68,6 +70,29 @@ static inline int instruction_is(const struct instruction *i, uint8_t map, uint8
 static inline unsigned modrm_reg(const struct instruction *i)
 {
     return i->modrm >> 3 & 7u;
+}
+
+/* Four bytes, at any place, that say how far something is. */
+static inline int64_t distance_at(const void *bytes)
+{
+    int32_t distance;
+
+    memcpy(&distance, bytes, sizeof distance);
+    return distance;
+}
+
+/* Where a relative branch, or a RIP operand, leads from the instruction, whose bytes are
+ * `code`, at the address `at`. */
+static inline uint64_t branch_target(const uint8_t *code, uint64_t at, const struct instruction *i)
+{
+    const uint8_t *distance = code + i->immediate_at;
+
+    return at + i->length +
+           (uint64_t)(i->immediate_size == 1 ? (int8_t)*distance : distance_at(distance));
+}
+static inline uint64_t rip_target(const uint8_t *code, uint64_t at, const struct instruction *i)
+{
+    return at + i->length + (uint64_t)distance_at(code + i->displacement_at);
 }
 
 #endif

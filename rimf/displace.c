@@ -31,30 +31,6 @@ static int meets(const struct function *f, uintptr_t at, size_t length)
     return at + length > f->start + f->first && at < f->start + f->end;
 }
 
-static int32_t read_distance(const uint8_t *p)
-{
-    int32_t distance;
-
-    memcpy(&distance, p, sizeof distance);
-    return distance;
-}
-
-/* Where the relative branch at `at` leads. */
-static uintptr_t branch_target(const struct function *f, size_t at, const struct instruction *i)
-{
-    const uint8_t *p = f->code + at + i->immediate_at;
-    intptr_t distance = i->immediate_size == 4 ? read_distance(p) : (int8_t)*p;
-
-    return f->start + at + i->length + (uintptr_t)distance;
-}
-
-static uintptr_t operand_target(const struct function *f, size_t at, const struct instruction *i)
-{
-    intptr_t distance = read_distance(f->code + at + i->displacement_at);
-
-    return f->start + at + i->length + (uintptr_t)distance;
-}
-
 /* One instruction at `at`, to the same place in `to`. */
 static int move(struct function *f, size_t at, const struct instruction *i, uintptr_t to,
                 uint8_t *bytes)
@@ -70,7 +46,7 @@ static int move(struct function *f, size_t at, const struct instruction *i, uint
         return 0;
     if (i->prefixes & PREFIX_ADDRESS)
         return refuse(f, "it begins with an operand of 32 bits");
-    target = operand_target(f, at, i);
+    target = rip_target(f->code + at, f->start + at, i);
     distance = (intptr_t)(target - (to + i->length));
     narrow = (int32_t)distance;
     if (narrow != distance)
@@ -99,7 +75,8 @@ static int move_all(struct function *f, uintptr_t to, uint8_t *bytes)
 /* lea f(%rip): what is at f, nobody asks. */
 static int is_own_address(const struct function *f, size_t at, const struct instruction *i)
 {
-    return instruction_is(i, 0, 0x8d) && operand_target(f, at, i) == f->start + f->first;
+    return instruction_is(i, 0, 0x8d) &&
+           rip_target(f->code + at, f->start + at, i) == f->start + f->first;
 }
 
 /* Nothing of the function may lead behind the first byte of what is displaced, or mean
@@ -112,12 +89,13 @@ static int check_rest(struct function *f)
         if (!decode(f->code + at, f->size - at, &i))
             return refuse(f, "it is not understood");
         if (flow_is_relative(instruction_flow(&i))) {
-            uintptr_t target = branch_target(f, at, &i);
+            uintptr_t target = branch_target(f->code + at, f->start + at, &i);
 
             if (target != f->start + f->first && meets(f, target, 1))
                 return refuse(f, "it goes back to its first instructions");
         }
-        if (i.rip && !is_own_address(f, at, &i) && meets(f, operand_target(f, at, &i), 1))
+        if (i.rip && !is_own_address(f, at, &i) &&
+            meets(f, rip_target(f->code + at, f->start + at, &i), 1))
             return refuse(f, "it looks at its own first instructions");
     }
     return 0;

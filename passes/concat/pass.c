@@ -85,19 +85,13 @@ static const char *stays(const struct mvld_context *ctx, const struct mvld_objec
 /* The library that reserves it is in the global scope, unless the program may not have it. */
 static int find_region(const struct mvld_context *ctx, struct mvld_region *region)
 {
-    const struct mvld_api *api = ctx->api;
     struct mvld_symbol code, frames;
 
-    for (size_t i = 0; i < api->object_count(ctx->image); i++) {
-        const struct mvld_object *object = api->object_at(ctx->image, i);
-
-        if (api->symbol_find(object, "concat_code", NULL, &code) ||
-            api->symbol_find(object, "concat_frames", NULL, &frames))
-            continue;
-        *region = (struct mvld_region){code.address, frames.address, code.size, frames.size};
-        return 1;
-    }
-    return 0;
+    if (ctx->api->symbol_resolve(ctx->image, "concat_code", NULL, &code) ||
+        ctx->api->symbol_find(code.object, "concat_frames", NULL, &frames))
+        return 0;
+    *region = (struct mvld_region){code.address, frames.address, code.size, frames.size};
+    return 1;
 }
 
 /* ---- the pass ------------------------------------------------------------------------ */

@@ -114,9 +114,6 @@ int enters_middle(const struct analysis *, uint64_t address, struct unit **unit)
 /* The bytes from `at` to the end of the unit. */
 const uint8_t *unit_code(const struct analysis *, const struct unit *, uint32_t at);
 
-/* Where a relative branch, or a RIP operand, leads from an instruction at `at`. */
-uint64_t branch_target(const uint8_t *code, uint32_t at, const struct instruction *);
-uint64_t rip_target(const uint8_t *code, uint32_t at, const struct instruction *);
 /* A RIP operand that is not looked at: long NOPs, hints, undefined instructions. */
 int rip_is_idle(const struct instruction *);
 static inline int is_lea(const struct instruction *i)

@@ -75,25 +75,6 @@ const uint8_t *unit_code(const struct analysis *a, const struct unit *u, uint32_
 
 /* ---- operands -------------------------------------------------------------------------- */
 
-uint64_t branch_target(const uint8_t *code, uint32_t at, const struct instruction *i)
-{
-    int32_t distance;
-
-    if (i->immediate_size == 1)
-        distance = (int8_t)code[i->immediate_at];
-    else
-        memcpy(&distance, code + i->immediate_at, sizeof distance);
-    return at + i->length + (uint64_t)(int64_t)distance;
-}
-
-uint64_t rip_target(const uint8_t *code, uint32_t at, const struct instruction *i)
-{
-    int32_t distance;
-
-    memcpy(&distance, code + i->displacement_at, sizeof distance);
-    return at + i->length + (uint64_t)(int64_t)distance;
-}
-
 int rip_is_idle(const struct instruction *i)
 {
     return i->encoding == ENCODING_LEGACY && i->map == 1 &&

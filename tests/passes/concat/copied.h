@@ -73,12 +73,4 @@ void check_unwinding(struct process *);
 
 static const uint8_t endbr64[4] = {0xf3, 0x0f, 0x1e, 0xfa};
 
-static inline int32_t distance_at(const uint8_t *at)
-{
-    int32_t value;
-
-    memcpy(&value, at, sizeof value);
-    return value;
-}
-
 #endif

@@ -26,14 +26,6 @@ static uint32_t address_of(const struct seen *s, const void *at)
     return s->start + (uint32_t)((const uint8_t *)at - s->bytes);
 }
 
-static int32_t distance_at(const uint8_t *at)
-{
-    int32_t distance;
-
-    memcpy(&distance, at, sizeof distance);
-    return distance;
-}
-
 /* Where in the CIE's augmentation the personality stands, NULL: nowhere.  *table: FDEs have
  * exception tables. */
 static const uint8_t *personality(const Dwarf_CIE *cie, int *table)
