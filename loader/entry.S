@@ -14,6 +14,24 @@
 
     .text
 
+/* All integer registers that a called function may change, and where some are then. */
+    .set KEPT_RAX, 64
+    .set KEPT_RDX, 48
+    .set KEPT_RSI, 40
+    .set KEPT_RDI, 32
+    .macro keep
+    .irp reg, %rax, %rcx, %rdx, %rsi, %rdi, %r8, %r9, %r10, %r11
+    pushq \reg
+    .cfi_adjust_cfa_offset 8
+    .endr
+    .endm
+    .macro restore
+    .irp reg, %r11, %r10, %r9, %r8, %rdi, %rsi, %rdx, %rcx, %rax
+    popq \reg
+    .cfi_adjust_cfa_offset -8
+    .endr
+    .endm
+
 /* The kernel passes nothing but the block at %rsp.  C runs below it, with room
  * for block_inject to move the block down (BLOCK_MOVES words); it returns the
  * host loader's entry in %rax and the block in %rdx.  The host loader then finds
@@ -61,17 +79,11 @@ loader_entry:
 loader_hook_entry:
     .cfi_startproc
     endbr64
-    .irp reg, %rax, %rcx, %rdx, %rsi, %rdi, %r8, %r9, %r10, %r11
-    pushq \reg
-    .cfi_adjust_cfa_offset 8
-    .endr
+    keep
     cld
     leaq loader_state(%rip), %rdi
     call loader_event
-    .irp reg, %r11, %r10, %r9, %r8, %rdi, %rsi, %rdx, %rcx, %rax
-    popq \reg
-    .cfi_adjust_cfa_offset -8
-    .endr
+    restore
     ret
     .cfi_endproc
     .size loader_hook_entry, .-loader_hook_entry
@@ -210,89 +222,36 @@ loader_no_init:
  *   loader_answers_entry    called: the first argument is an address
  *   loader_answers_caller   called: the third one is
  *   loader_answers_place    called: the second one is, for the context in the first
- *   loader_answers_result   jumped to: the result is an address */
-    .macro keep registers:vararg
-    .irp reg, \registers
-    pushq \reg
-    .cfi_adjust_cfa_offset 8
-    .endr
+ *   loader_answers_result   jumped to: the result is an address
+ * `exchanged` is where keep has put the register, `above` what aligns the stack, `ask` what
+ * gives `function` its arguments behind the state. */
+    .macro answers name, function, exchanged, above, ask
+    .globl loader_answers_\name
+    .hidden loader_answers_\name
+    .type loader_answers_\name, @function
+    .p2align 4
+loader_answers_\name:
+    .cfi_startproc
+    endbr64
+    leaq -\above(%rsp), %rsp
+    .cfi_adjust_cfa_offset \above
+    keep
+    \ask
+    leaq loader_state(%rip), %rdi
+    call \function
+    movq %rax, \exchanged(%rsp)
+    restore
+    leaq \above(%rsp), %rsp
+    .cfi_adjust_cfa_offset -\above
+    ret
+    .cfi_endproc
+    .size loader_answers_\name, .-loader_answers_\name
     .endm
-    .macro restore registers:vararg
-    .irp reg, \registers
-    popq \reg
-    .cfi_adjust_cfa_offset -8
-    .endr
-    .endm
 
-    .globl loader_answers_entry
-    .hidden loader_answers_entry
-    .type loader_answers_entry, @function
-    .p2align 4
-loader_answers_entry:
-    .cfi_startproc
-    endbr64
-    keep %rax, %rcx, %rdx, %rsi, %r8, %r9, %r10, %r11
-    movq %rdi, %rsi
-    leaq loader_state(%rip), %rdi
-    call loader_answer
-    movq %rax, %rdi
-    restore %r11, %r10, %r9, %r8, %rsi, %rdx, %rcx, %rax
-    ret
-    .cfi_endproc
-    .size loader_answers_entry, .-loader_answers_entry
-
-    .globl loader_answers_caller
-    .hidden loader_answers_caller
-    .type loader_answers_caller, @function
-    .p2align 4
-loader_answers_caller:
-    .cfi_startproc
-    endbr64
-    keep %rax, %rcx, %rsi, %rdi, %r8, %r9, %r10, %r11
-    movq %rdx, %rsi
-    leaq loader_state(%rip), %rdi
-    call loader_answer
-    movq %rax, %rdx
-    restore %r11, %r10, %r9, %r8, %rdi, %rsi, %rcx, %rax
-    ret
-    .cfi_endproc
-    .size loader_answers_caller, .-loader_answers_caller
-
-    .globl loader_answers_place
-    .hidden loader_answers_place
-    .type loader_answers_place, @function
-    .p2align 4
-loader_answers_place:
-    .cfi_startproc
-    endbr64
-    keep %rax, %rcx, %rdx, %rdi, %r8, %r9, %r10, %r11
-    movq %rsi, %rdx
-    movq %rdi, %rsi
-    leaq loader_state(%rip), %rdi
-    call loader_answer_place
-    movq %rax, %rsi
-    restore %r11, %r10, %r9, %r8, %rdi, %rdx, %rcx, %rax
-    ret
-    .cfi_endproc
-    .size loader_answers_place, .-loader_answers_place
-
-    .globl loader_answers_result
-    .hidden loader_answers_result
-    .type loader_answers_result, @function
-    .p2align 4
-loader_answers_result:
-    .cfi_startproc
-    endbr64
-    keep %rax, %rcx, %rdx, %rsi, %rdi, %r8, %r9, %r10, %r11 /* the first one only to align */
-    movq %rax, %rsi
-    leaq loader_state(%rip), %rdi
-    call loader_answer
-    restore %r11, %r10, %r9, %r8, %rdi, %rsi, %rdx, %rcx
-    leaq 8(%rsp), %rsp
-    .cfi_adjust_cfa_offset -8
-    ret
-    .cfi_endproc
-    .size loader_answers_result, .-loader_answers_result
+    answers entry, loader_answer, KEPT_RDI, 8, "movq %rdi, %rsi"
+    answers caller, loader_answer, KEPT_RDX, 8, "movq %rdx, %rsi"
+    answers place, loader_answer_place, KEPT_RSI, 8, "movq %rsi, %rdx; movq %rdi, %rsi"
+    answers result, loader_answer, KEPT_RAX, 0, "movq %rax, %rsi"
 
 /* How one mvld knows another, so as never to take it for the host loader. */
     .section .note.mvld.stage0, "a", @note
