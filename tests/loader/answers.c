@@ -7,11 +7,9 @@
  * The copy is one function of a library, made by hand and noted in the image as a copy.
  * Each case runs in a process of its own.
  */
-#include "stage0_kernel.h"
+#include "answers_world.h"
 
-#include "../rimf/process.h"
 #include "copies.h"
-#include "loader.h"
 
 #include <dlfcn.h>
 #include <execinfo.h>
@@ -20,11 +18,8 @@
 #include <sys/time.h>
 #include <sys/wait.h>
 
-#define CODE 64 /* bytes of answers_call */
 #define HIDDEN "libanswers_hidden.so"
 
-typedef void *call(void *function, const void *a, const void *b, const void *c, const void *d);
-call answers_call;
 void answers_behind(void), answers_stubs(void);
 
 /* The same in the executable. */
@@ -35,8 +30,9 @@ __asm__(".text\n"
         "  mov %rcx, %rdx\n  mov %r8, %rcx\n  call *%rax\n  add $8, %rsp\n  ret\n"
         "  .p2align 6\n");
 
-static call *copy, *main_copy;
-static struct mvld_image *image;
+call *copy;
+static call *main_copy;
+struct mvld_image *image;
 
 /* ---- the process as the loader sees it --------------------------------------------- */
 
@@ -80,7 +76,7 @@ static void make_copy(void)
     CHECK(rimf_copy_home(image, (uintptr_t)page + 7) == (uintptr_t)answers_call + 7);
 }
 
-static struct loader *start(void)
+struct loader *start(void)
 {
     struct loader *l = &loader_state;
 
@@ -190,7 +186,7 @@ static void ask_all(int *same)
     }
 }
 
-static void check_answers(void)
+void check_answers(void)
 {
     int same[QUESTIONS];
 
@@ -209,7 +205,7 @@ static void check_answers(void)
 
 /* ---- cases --------------------------------------------------------------------------------- */
 
-static void prepare(struct loader *l)
+void prepare(struct loader *l)
 {
     const char *why = "";
 
@@ -267,97 +263,7 @@ static void registers(void)
     CHECK(memcmp(in, out, sizeof in) == 0);
 }
 
-/* ---- the unwinder ------------------------------------------------------------------------ */
-
-static struct process again;
-
-/* The unwinder comes by a dlopen, as glibc opens it for the first backtrace. */
-static void open_unwinder(void)
-{
-    void *none[1];
-
-    CHECK(backtrace(none, 1) == 1);
-}
-
-static void update(struct loader *l)
-{
-    struct rimf_change change;
-
-    process_read(&again);
-    CHECK(rimf_image_update(image, again.sources, again.n, &change) == 0);
-    answers_changed(l, change.removed, change.n_removed);
-}
-
-static void check_unwinder(int known)
-{
-    uintptr_t home = (uintptr_t)answers_call, in = (uintptr_t)copy, context[64] = {0}, is;
-    void *library = dlopen("libgcc_s.so.1", RTLD_NOW | RTLD_NOLOAD), *frames[4] = {0};
-    uintptr_t (*get)(void *), (*get_info)(void *, int *), (*start_of)(void *);
-    void (*set)(void *, uintptr_t);
-    int before = 7;
-
-    CHECK(library != NULL);
-    get = (void *)dlsym(library, "_Unwind_GetIP");
-    get_info = (void *)dlsym(library, "_Unwind_GetIPInfo");
-    start_of = (void *)dlsym(library, "_Unwind_GetRegionStart");
-    set = (void *)dlsym(library, "_Unwind_SetIP");
-    CHECK(copy((void *)backtrace, frames, (void *)4, NULL, NULL) != NULL);
-    is = (uintptr_t)frames[0];
-    CHECK(is > (known ? home : in) && is < (known ? home : in) + CODE, "(%p)", frames[0]);
-    for (size_t i = 0; i < 64; i++)
-        context[i] = in + i; /* whichever words they are */
-    is = get(context);
-    CHECK(is - (known ? home : in) < 64, "(%lx)", (unsigned long)is);
-    CHECK(get_info(context, &before) == is && (before == 0 || before == 1));
-    CHECK(start_of(context) - (known ? home : in) < 64 && start_of(context) != is);
-    set(context, home + 9);
-    CHECK(get(context) == home + 9);
-    CHECK(context[is - (known ? home : in)] == (known ? in : home) + 9);
-    set(context, home + 5000); /* of that there is no copy */
-    CHECK(context[is - (known ? home : in)] == home + 5000);
-    set(context, home + 9); /* the frame is none of a copy any more */
-    CHECK(context[is - (known ? home : in)] == home + 9);
-}
-
-/* Its functions speak of home: there from the start, or opened later, or gone and back. */
-static void unwinder(void)
-{
-    struct loader *l;
-    const char *why = "";
-
-    open_unwinder();
-    l = start();
-    CHECK(copy != NULL);
-    check_unwinder(0);
-    prepare(l);
-    CHECK(l->answers.unwinder != NULL);
-    CHECK(answers_install(l, &why) == 0, "(%s)", why);
-    check_unwinder(1);
-    check_answers();
-}
-
-static void unwinder_later(void)
-{
-    struct loader *l = start();
-    const char *why = "";
-
-    prepare(l);
-    CHECK(l->answers.unwinder == NULL && !dlopen("libgcc_s.so.1", RTLD_NOW | RTLD_NOLOAD));
-    CHECK(answers_install(l, &why) == 0, "(%s)", why);
-    for (int i = 0; i < 3; i++) {
-        void *library = dlopen("libgcc_s.so.1", RTLD_NOW);
-
-        CHECK(library != NULL);
-        update(l);
-        CHECK(l->answers.unwinder != NULL);
-        if (i == 2)
-            break;
-        CHECK(dlclose(library) == 0);
-        update(l);
-        CHECK(l->answers.unwinder == NULL && image->kept_home[ANSWER_IP] == 0);
-    }
-    check_unwinder(1);
-}
+/* ---- threads ------------------------------------------------------------------------------ */
 
 static volatile int over;
 
@@ -403,130 +309,6 @@ static void threads(void)
     for (int i = 0; i < 3; i++)
         pthread_join(thread[i], NULL);
     check_answers();
-}
-
-/* ---- refusals ---------------------------------------------------------------------- */
-
-static void put(uintptr_t at, const void *bytes, size_t n)
-{
-    struct mvld_batch *batch = rimf_api()->patch_begin(image);
-    struct mvld_patch_report report;
-    uint8_t was[16];
-
-    memcpy(was, (void *)at, n);
-    CHECK(rimf_api()->patch_add(batch, at, was, bytes, n) == 0);
-    CHECK(rimf_api()->patch_commit(batch, &report) == 0 && report.refused == 0);
-    rimf_api()->patch_end(batch);
-}
-
-/* The first bytes of each. */
-static void save(const struct answer *functions, uint8_t (*bytes)[16])
-{
-    for (int i = 0; i < ANSWERS_NEEDED; i++)
-        if (functions[i].at)
-            memcpy(bytes[i], (void *)functions[i].at, 16);
-}
-
-/* A debugger has stopped in one of them, before or after they were looked at. */
-static void breakpoints(void)
-{
-    for (int which = 0; which < 2 * ANSWERS_NEEDED; which++) {
-        struct loader *l = start();
-        uint8_t before[ANSWERS_NEEDED][16] = {{0}}, after[ANSWERS_NEEDED][16] = {{0}};
-        uint8_t trap = 0xcc, was;
-        uintptr_t at;
-        struct answer functions[ANSWERS];
-        const char *why = "";
-
-        prepare(l);
-        memcpy(functions, l->answers.functions, sizeof functions);
-        at = functions[which % ANSWERS_NEEDED].at;
-        if (!at)
-            continue;
-        was = *(uint8_t *)at;
-        put(at, &trap, 1);
-        save(functions, before);
-        if (which < ANSWERS_NEEDED) {
-            l->answers.stubs = 0;
-            CHECK(answers_prepare(l, &why) == -ENOTSUP && l->answers.stubs == 0);
-        }
-        CHECK(answers_install(l, &why) < 0 && *why);
-        save(functions, after);
-        CHECK(memcmp(before, after, sizeof before) == 0);
-        put(at, &was, 1);
-    }
-}
-
-static void stubs_in_use(void)
-{
-    struct loader *l = start();
-    const char *why = "";
-    uint8_t nop = 0x90;
-
-    prepare(l);
-    put(l->answers.stubs + 17, &nop, 1);
-    CHECK(answers_install(l, &why) < 0 && *why);
-    CHECK(answers_prepare(l, &why) == -ENOTSUP && *why);
-}
-
-static void not_prepared(void)
-{
-    struct loader *l = start();
-    const char *why = "";
-
-    CHECK(answers_install(l, &why) < 0 && *why);
-    l->host.musl = 1;
-    CHECK(answers_prepare(l, &why) == -ENOTSUP && strstr(why, "musl"));
-}
-
-/* Whichever system call fails: all is there, or nothing. */
-static void fail_each(int unwinder)
-{
-    int failed = 0, status, done = 0;
-
-    for (int n = 1; !done; n++) {
-        pid_t child = fork();
-
-        if (child == 0) {
-            struct loader *l;
-            struct kernel kernel = kernel_make(n);
-            uint8_t before[ANSWERS_NEEDED][16] = {{0}}, after[ANSWERS_NEEDED][16] = {{0}};
-            const char *why = "";
-            int err;
-
-            if (unwinder)
-                open_unwinder();
-            l = start();
-            prepare(l);
-            save(l->answers.functions, before);
-            image->sys = &kernel.sys;
-            err = answers_install(l, &why);
-            image->sys = &rimf_sys_kernel;
-            save(l->answers.functions, after);
-            if (err)
-                CHECK(memcmp(before, after, sizeof before) == 0, "(call %d: %s)", n, why);
-            else
-                check_answers();
-            if (!err && unwinder)
-                check_unwinder(l->answers.unwinder != NULL);
-            _exit(err ? 3 : kernel.calls < n ? 4 : 0);
-        }
-        CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status), "(call %d: %x)", n,
-              status);
-        CHECK(WEXITSTATUS(status) != 1, "(call %d)", n);
-        failed += WEXITSTATUS(status) == 3;
-        done = WEXITSTATUS(status) == 4;
-        if (done)
-            fprintf(stderr, "%d system calls; %d must not fail\n", n - 1, failed);
-    }
-    /* With an unwinder it is tried again without. */
-    CHECK(unwinder || failed >= 2, "(%d)", failed);
-}
-
-static void failures(void)
-{
-    fail_each(0);
-    fail_each(1);
 }
 
 int main(int argc, char **argv)
