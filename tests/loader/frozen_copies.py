@@ -24,7 +24,8 @@ MVLD = support.BUILD / "tools" / "mvld"
 PARTS = [support.BUILD / "passes" / "direct-calls" / "direct-calls.so",
          support.BUILD / "passes" / "concat" / "concat.so",
          support.BUILD / "passes" / "concat" / "libconcat.so.1"]
-THAWED = "thawed, the code of 2 segments"
+# Of the program and its library; and of the C library on a machine whose own cache has an analysis of it.
+THAWED = "thawed, the code of [23] segments"
 
 
 class Program:
@@ -66,7 +67,7 @@ class Program:
 
     def thawed(self, *words, **more):
         done = self.run(*words, **more)
-        check(THAWED in done.stderr, f"not thawed:\n{done.stdout}{done.stderr}")
+        check(re.search(THAWED, done.stderr), f"not thawed:\n{done.stdout}{done.stderr}")
         return done
 
     def expected(self, *words):
@@ -151,7 +152,7 @@ def damage(program):
     program.thawed()
     images = program.cache / "mvld" / "images"
     done = support.run([MVLD, "cache", "verify", images])
-    check(done.returncode == 0 and "copied of 2 files" in done.stdout, done.stdout + done.stderr)
+    check(done.returncode == 0 and re.search("copied of [23] files", done.stdout), done.stdout + done.stderr)
     copies = folder / "concat.so"
     size = copies.stat().st_size
     with copies.open("r+b") as file:
@@ -203,7 +204,7 @@ def fixed_address(program):
     folder = program.freeze()
     for _ in range(3):
         done = program.run("maps", program.later)
-        check("thawed, the code of 1 segments" in done.stderr, done.stderr)
+        check(re.search("thawed, the code of [12] segments", done.stderr), done.stderr)
         check(f"{folder}/concat.so" in mapping(done, "place"), done.stdout)
         check(program.run("no", program.later).stdout == plain, "the output is another one")
 
