@@ -21,12 +21,16 @@
  * understood (a table of offsets that was not recognised, code without description)
  * leads home and runs there as ever.
  *
- * All copies of one object lie at one distance from home, so what leads from movable
- * code to movable code of the same object needs no change.  What changes:
+ * The copy of an object is one block, at one distance from home, so what leads from movable
+ * code to movable code of the same object needs no change; or it is cut into PIECES, runs of
+ * functions that each lie at a distance of their own, in any order, other objects' pieces
+ * between them (copy_pieces.c says where it may be cut).  A piece may be left out: its
+ * functions run at home, like those that cannot move.  What changes:
  *
  *     operands that lead to data, to code (its address), home     displacement - distance
  *     calls of other objects, made direct before                  to the copy, if any
  *     the start of a jump table                                   to the table's copy
+ *     branches to another piece                                   to that piece
  *     .eh_frame                                                   a copy of it (copy_frames.c)
  *
  * What sees copies: program counters, return addresses.  Unwinders look into one sorted
@@ -47,14 +51,21 @@
 
 struct rimf_object;
 
-/* Code of one object.  `home` and `at` are equal modulo RIMF_COPY_ALIGN. */
+/* Code of one object, all of it or a piece.  `home` and `at` are equal modulo
+ * RIMF_COPY_ALIGN. */
 struct rimf_copy {
     const struct rimf_object *object;
     uintptr_t home, at; /* where its movable code begins, and the copy of that place */
     size_t code;        /* bytes of code */
-    size_t size;        /* with the jump tables behind it; 0: the object is gone */
+    size_t size;        /* with what lies behind it: the object's jump tables, when the first of
+                         * functions that move is in it; 0: the object is gone */
 };
 #define RIMF_COPY_ALIGN 64u
+/* Where jump tables lie behind it, if they do. */
+static inline uintptr_t copies_tables(const struct rimf_copy *copy)
+{
+    return (copy->at + copy->code + 7) & ~(uintptr_t)7;
+}
 
 struct rimf_copies {
     struct mvld_region region;
@@ -69,23 +80,43 @@ struct rimf_copies {
     uintptr_t frames_named; /* frames behind this are without */
 };
 
-/* What is being made, for the files of rimf/. */
+/* What is being made of one object, for the files of rimf/. */
 struct copying {
     struct mvld_image *image;
-    const struct rimf_copy *copy;
-    const struct sidecar *analysis;
-    uintptr_t bias;    /* of the object */
-    intptr_t distance; /* copy minus home */
-    uint32_t *tables;  /* copy_code.c: where jump tables begin */
-    const char *why;   /* the sentence for a failure (static) */
+    struct rimf_object *object;
+    const struct sidecar *analysis; /* with the branches, when there are several pieces */
+    uintptr_t bias;                 /* of the object */
+    const struct rimf_copy *copy;   /* the piece at hand (copying_at) */
+    intptr_t distance;              /* copy minus home, of that piece */
+    uint32_t *tables;               /* copy_code.c: where jump tables begin */
+    const char *why;                /* the sentence for a failure (static) */
 };
+
+/* copy_pieces.c.  The list's index-th copy is one of the object's; 0, or -ENOMEM. */
+int copies_note(struct mvld_image *, struct rimf_object *, size_t index);
+void copies_drop(struct mvld_image *, struct rimf_object *); /* it has none */
+/* By home. */
+void copies_sort(const struct rimf_copies *, struct rimf_object *);
+/* The piece that the address at home is in, or NULL. */
+const struct rimf_copy *copies_piece(const struct rimf_copies *, struct rimf_object *,
+                                     uintptr_t home);
+/* Makes that piece the one at hand; 0: there is none. */
+int copying_at(struct copying *, uintptr_t home);
+/* 1 when the range, as linked, may lie elsewhere than its neighbours. */
+int copies_is_piece(const struct sidecar *, uint32_t start, size_t size);
+/* image_copies.c: why an object that is so analysed has no copy, or NULL. */
+const char *copies_stay(const struct rimf_object *, const struct sidecar *);
+/* 1 when the index-th of the list is the first of its object, which is still there. */
+int copies_is_first(const struct rimf_copies *, size_t index);
 
 /* copy_code.c: the bytes, into memory that is mapped and writable.  0, or negative errno. */
 int copy_code(struct copying *);
-/* copy_frames.c: its .eh_frame, to `to`, and its part of the sorted table.  Ascending
- * calls; nobody finds them before copy_frames_publish. */
+/* copy_frames.c: its .eh_frame, to `to`. */
 size_t copy_frames_size(const struct copying *);
 int copy_frames(struct copying *, uintptr_t to);
+/* Of the piece at hand, the part of the sorted table, once its .eh_frame is at `to`.  Pieces
+ * ascend; nobody finds them before copy_frames_publish. */
+int copy_frames_sorted(struct copying *, uintptr_t to);
 void copy_frames_publish(struct rimf_copies *);
 /* Bytes at the start of `frames` that belong to the table. */
 size_t copy_frames_table(const struct mvld_region *);
@@ -125,6 +156,10 @@ int rimf_is_kept_home(const struct mvld_image *, uintptr_t function);
 int rimf_region_set(struct mvld_image *, const struct mvld_region *);
 int rimf_copy_add(struct mvld_image *, const struct mvld_object *, uintptr_t from, uintptr_t *end,
                   const char **why);
+size_t rimf_copy_pieces(struct mvld_image *, const struct mvld_object *, struct mvld_piece *,
+                        size_t room, const char **why);
+int rimf_copy_add_piece(struct mvld_image *, const struct mvld_object *, const struct mvld_piece *,
+                        uintptr_t from, uintptr_t *end, const char **why);
 int rimf_copies_commit(struct mvld_image *, struct mvld_copies_report *);
 
 #endif

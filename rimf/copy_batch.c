@@ -21,26 +21,48 @@ struct making {
     uintptr_t frames, frames_end; /* new pages; `table` bytes before them change too */
     size_t n_frames;              /* in the table before */
     size_t table_before, table;   /* its pages, in bytes */
+    uintptr_t *frames_of;         /* by the place of the first piece: where its object's are */
 };
 
+/* The object of the list's i-th copy, with that at hand. */
 static struct copying copying_of(const struct making *m, size_t i)
 {
     const struct rimf_copy *copy = &m->copies->list[i];
+    struct rimf_object *object = (struct rimf_object *)copy->object;
     const char *why;
 
     return (struct copying){
         .image = m->image,
+        .object = object,
         .copy = copy,
-        .bias = copy->object->view.bias,
+        .bias = object->view.bias,
         .distance = (intptr_t)(copy->at - copy->home),
-        .analysis = rimf_analysis_whole(m->image, (struct rimf_object *)copy->object, &why),
+        .analysis = rimf_analysis_whole(m->image, object, &why),
     };
 }
 
 static int failed(struct making *m, const struct copying *c, int error)
 {
     return rimf_fail(m->image, -error, "%s: its code cannot be copied: %s",
-                     c->copy->object->public.name, c->why ? c->why : "its analysis is gone");
+                     c->object->public.name, c->why ? c->why : "its analysis is gone");
+}
+
+/* By home no piece overlaps the next one. */
+static int settle(struct making *m, struct copying *c)
+{
+    const struct rimf_copy *list = m->copies->list, *last = NULL;
+
+    copies_sort(m->copies, c->object);
+    for (size_t i = 0; i < c->object->n_pieces; i++) {
+        const struct rimf_copy *copy = &list[c->object->pieces[i]];
+
+        if (last && copy->home - last->home < last->code) {
+            c->why = "two pieces of it overlap";
+            return -EINVAL;
+        }
+        last = copy;
+    }
+    return 0;
 }
 
 /* Where the frames of each copy will lie, and how much there is of everything. */
@@ -52,9 +74,13 @@ static int measure(struct making *m)
 
     for (size_t i = copies->n; i < copies->n_planned; i++) {
         struct copying c = copying_of(m, i);
+        int error;
 
-        if (!c.analysis)
-            return failed(m, &c, -ENODATA);
+        if (!copies_is_first(copies, i))
+            continue;
+        error = c.analysis ? settle(m, &c) : -ENODATA;
+        if (error)
+            return failed(m, &c, error);
         size += copy_frames_size(&c);
         n += c.analysis->n_frames;
     }
@@ -145,25 +171,62 @@ static void take_away(const struct making *m)
     sys_mprotect(m->image->sys, table, m->table_before, PROT_READ);
 }
 
-static int fill(struct making *m)
+/* Of all objects, their code and frames. */
+static int fill_objects(struct making *m, uintptr_t *frames)
 {
-    uintptr_t frames = m->frames;
+    struct rimf_copies *copies = m->copies;
     int error = 0;
 
-    for (size_t i = m->copies->n; i < m->copies->n_planned && !error; i++) {
+    for (size_t i = copies->n; i < copies->n_planned && !error; i++) {
         struct copying c = copying_of(m, i);
 
+        if (!copies_is_first(copies, i))
+            continue;
         error = c.analysis ? copy_code(&c) : -ENODATA;
         if (!error)
-            error = copy_frames(&c, frames);
+            error = copy_frames(&c, *frames);
         if (error)
             return failed(m, &c, error);
-        frames += copy_frames_size(&c);
+        m->frames_of[i - copies->n] = *frames;
+        *frames += copy_frames_size(&c);
         m->report->objects++;
+    }
+    return 0;
+}
+
+/* Of all pieces, in their order, what unwinders search. */
+static int fill_table(struct making *m)
+{
+    struct rimf_copies *copies = m->copies;
+
+    for (size_t i = copies->n; i < copies->n_planned; i++) {
+        struct copying c = copying_of(m, i);
+        int error = c.analysis
+                        ? copy_frames_sorted(&c, m->frames_of[c.object->copy - 1 - copies->n])
+                        : -ENODATA;
+
+        if (error)
+            return failed(m, &c, error);
         m->report->code += c.copy->size;
     }
-    m->report->frames = frames - m->frames + m->table - m->table_before;
     return 0;
+}
+
+static int fill(struct making *m)
+{
+    size_t n = m->copies->n_planned - m->copies->n;
+    uintptr_t frames = m->frames;
+    int error;
+
+    m->frames_of = rimf_heap_alloc(&m->image->heap, n * sizeof *m->frames_of);
+    if (!m->frames_of)
+        return rimf_fail(m->image, ENOMEM, "there is no memory to copy code");
+    error = fill_objects(m, &frames);
+    if (!error)
+        error = fill_table(m);
+    rimf_heap_release(&m->image->heap, m->frames_of);
+    m->report->frames = frames - m->frames + m->table - m->table_before;
+    return error;
 }
 
 static int answer(struct making *m)
@@ -203,10 +266,29 @@ static int make(struct making *m)
     return 0;
 }
 
-static void drop_plan(struct rimf_copies *copies)
+static void drop_plan(struct mvld_image *image)
 {
+    struct rimf_copies *copies = image->copies;
+
     while (copies->n_planned > copies->n)
-        ((struct rimf_object *)copies->list[--copies->n_planned].object)->copy = 0;
+        copies_drop(image, (struct rimf_object *)copies->list[--copies->n_planned].object);
+}
+
+static void tell(const struct making *m, const struct copying *c)
+{
+    const struct rimf_object *object = c->object;
+    int one = object->n_pieces == 1;
+
+    if (!one)
+        rimf_log(m->image->log, MVLD_LOG_PASSES, "%s: %zu pieces of it are copied",
+                 object->public.name, object->n_pieces);
+    for (size_t i = 0; i < object->n_pieces; i++) {
+        const struct rimf_copy *copy = &m->copies->list[object->pieces[i]];
+
+        rimf_log(m->image->log, one ? MVLD_LOG_PASSES : MVLD_LOG_IMAGE,
+                 "%s: %zu bytes at %p are copied to %p", object->public.name, copy->code,
+                 (void *)copy->home, (void *)copy->at);
+    }
 }
 
 int rimf_copies_commit(struct mvld_image *image, struct mvld_copies_report *report)
@@ -224,16 +306,16 @@ int rimf_copies_commit(struct mvld_image *image, struct mvld_copies_report *repo
     if (!error)
         error = make(&m);
     if (error) {
-        drop_plan(m.copies);
+        drop_plan(image);
         memset(report, 0, sizeof *report);
         return error;
     }
     for (size_t i = first; i < m.copies->n && !error; i++) {
         struct copying c = copying_of(&m, i);
 
-        rimf_log(image->log, MVLD_LOG_PASSES, "%s: %zu bytes at %p are copied to %p",
-                 c.copy->object->public.name, c.copy->code, (void *)c.copy->home,
-                 (void *)c.copy->at);
+        if (!copies_is_first(m.copies, i))
+            continue;
+        tell(&m, &c);
         error = c.analysis ? copy_entries(&c, report) : -ENODATA;
     }
     return error;

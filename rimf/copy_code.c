@@ -31,9 +31,12 @@ static int refuse(struct copying *c, const char *why)
     return -ENOEXEC;
 }
 
-static uint8_t *copy_at(const struct copying *c, uint32_t linked)
+/* Where the copy of the byte is; its piece is at hand then.  NULL: it has none. */
+static uint8_t *copy_at(struct copying *c, uint32_t linked)
 {
-    return (uint8_t *)(c->bias + linked + (uintptr_t)c->distance);
+    return copying_at(c, c->bias + linked)
+               ? (uint8_t *)(c->bias + linked + (uintptr_t)c->distance)
+               : NULL;
 }
 
 /* The displacement at `at`, of an instruction that ends at `next`, leads to `target`. */
@@ -66,9 +69,12 @@ static int place_tables(struct copying *c)
     return 0;
 }
 
+/* Behind the first code that moves; 0: that was left out, and the tables stay home. */
 static uintptr_t tables_of(const struct copying *c)
 {
-    return c->copy->at + ((c->copy->code + 7) & ~(size_t)7);
+    const struct rimf_copy *first = &c->image->copies->list[c->object->pieces[0]];
+
+    return first->size > first->code ? copies_tables(first) : 0;
 }
 
 /* The copy of the table at `address`, or 0. */
@@ -81,18 +87,28 @@ static uintptr_t table_copy(const struct copying *c, uint32_t address)
                : 0;
 }
 
+/* Where an entry leads, at home: its copy, or 0.  One for what cannot happen leads right
+ * behind a function, perhaps behind a piece. */
+static uintptr_t entry_copy(struct copying *c, uintptr_t target)
+{
+    if (!copying_at(c, target) && !copying_at(c, target - 1))
+        return 0;
+    return target + (uintptr_t)c->distance;
+}
+
 static int copy_table(struct copying *c, const struct sidecar_jump_table *table, uintptr_t to)
 {
-    uintptr_t from = c->bias + table->address, target;
+    uintptr_t from = c->bias + table->address, target, copy;
     int error = 0;
 
-    if (!elf_holds(&c->copy->object->view, from, table->count * sizeof(int32_t), PROT_READ))
+    if (!elf_holds(&c->object->view, from, table->count * sizeof(int32_t), PROT_READ))
         return refuse(c, "a jump table lies outside it");
     for (uint32_t i = 0; i < table->count && !error; i++) {
         target = from + (uintptr_t)distance_at((const uint8_t *)from + 4 * i);
-        if (target - c->copy->home > c->copy->code)
+        copy = entry_copy(c, target);
+        if (!copy && !elf_holds(&c->object->view, target, 1, PROT_READ | PROT_EXEC))
             return refuse(c, "a jump table leads outside its functions");
-        error = lead(c, (uint8_t *)to + 4 * i, to, target + (uintptr_t)c->distance);
+        error = lead(c, (uint8_t *)to + 4 * i, to, copy ? copy : target);
     }
     return error;
 }
@@ -102,7 +118,7 @@ static int copy_tables(struct copying *c)
     const struct sidecar *s = c->analysis;
     int error = 0;
 
-    for (size_t i = 0; i < s->n_jump_tables && !error; i++)
+    for (size_t i = 0; i < s->n_jump_tables && tables_of(c) && !error; i++)
         error = copy_table(c, &s->jump_tables[i], tables_of(c) + c->tables[i]);
     return error;
 }
@@ -112,10 +128,12 @@ static int copy_tables(struct copying *c)
 static int copy_reference(struct copying *c, const struct sidecar_reference *reference)
 {
     uint8_t *at = copy_at(c, reference->address);
-    uintptr_t next = (uintptr_t)at + 4 + reference->rest;
-    uintptr_t target = next - (uintptr_t)c->distance + (uintptr_t)distance_at(at);
+    uintptr_t next = (uintptr_t)at + 4 + reference->rest, target;
 
-    if (reference->kind == SIDECAR_TO_JUMP_TABLE) {
+    if (!at)
+        return 0;
+    target = next - (uintptr_t)c->distance + (uintptr_t)distance_at(at);
+    if (reference->kind == SIDECAR_TO_JUMP_TABLE && tables_of(c)) {
         target = table_copy(c, (uint32_t)(target - c->bias));
         if (!target)
             return refuse(c, "a reference leads to a jump table that is not there");
@@ -159,6 +177,8 @@ static int copy_call(struct copying *c, const struct sidecar_call *call)
     uintptr_t next, target, copy;
     int direct;
 
+    if (!at)
+        return 0;
     displacement = call_shape(at, sidecar_call_kind(call), &length, &direct);
     if (!displacement)
         return refuse(c, "a call is not what the analysis says, nor what a pass made of it");
@@ -185,22 +205,36 @@ static int copy_calls(struct copying *c)
     return error;
 }
 
+/* From one piece into another, or to one that was left out. */
+static int copy_branch(struct copying *c, const struct sidecar_branch *branch)
+{
+    uint8_t *at = copy_at(c, branch->address);
+    uintptr_t next = (uintptr_t)at + 4, target;
+
+    if (!at)
+        return 0;
+    target = next - (uintptr_t)c->distance + (uintptr_t)distance_at(at);
+    if (copying_at(c, target))
+        target += (uintptr_t)c->distance;
+    return lead(c, at, next, target);
+}
+
 /* ---- all of it --------------------------------------------------------------------------- */
 
 /* Between units there is padding, which may be run through. */
-static void copy_bytes(const struct copying *c)
+static void copy_bytes(const struct copying *c, const struct rimf_copy *copy)
 {
     const struct sidecar *s = c->analysis;
-    uint32_t first = (uint32_t)(c->copy->home - c->bias);
+    uint32_t first = (uint32_t)(copy->home - c->bias);
+    size_t i = 0;
 
-    memcpy((void *)c->copy->at, (const void *)c->copy->home, c->copy->code);
-    for (size_t i = 0; i < s->n_units; i++) {
-        const struct sidecar_unit *unit = &s->units[i];
-
-        if (unit->reason != SIDECAR_PROVEN && unit->start >= first &&
-            unit->start - first < c->copy->code)
-            memset(copy_at(c, unit->start), INT3, unit->size);
-    }
+    memcpy((void *)copy->at, (const void *)copy->home, copy->code);
+    if (c->object->n_pieces > 1)
+        i = (size_t)(sidecar_unit_at(s, first) - s->units); /* a piece begins with one */
+    for (; i < s->n_units && (s->units[i].start < first ||
+                              s->units[i].start - first < copy->code); i++)
+        if (s->units[i].reason != SIDECAR_PROVEN && s->units[i].start >= first)
+            memset((void *)(copy->at + (s->units[i].start - first)), INT3, s->units[i].size);
 }
 
 static int correct(struct copying *c)
@@ -212,6 +246,8 @@ static int correct(struct copying *c)
         error = copy_reference(c, &s->references[i]);
     if (!error)
         error = copy_calls(c);
+    for (size_t i = 0; i < s->n_branches && !error; i++)
+        error = copy_branch(c, &s->branches[i]);
     return error ? error : copy_tables(c);
 }
 
@@ -219,10 +255,12 @@ static int correct(struct copying *c)
 static int jump_home(struct copying *c)
 {
     for (size_t i = 0; i < RIMF_KEPT_HOME; i++) {
-        uintptr_t home = c->image->kept_home[i], at = home + (uintptr_t)c->distance;
+        uintptr_t home = c->image->kept_home[i], at;
 
-        if (home >= c->copy->home && home - c->copy->home < c->copy->code &&
-            displace_jump((uint8_t *)at, at, home))
+        if (!copying_at(c, home))
+            continue;
+        at = home + (uintptr_t)c->distance;
+        if (displace_jump((uint8_t *)at, at, home))
             return refuse(c, "it is farther than 2 GiB from the region");
     }
     return 0;
@@ -230,15 +268,15 @@ static int jump_home(struct copying *c)
 
 int copy_code(struct copying *c)
 {
+    const struct rimf_copy *list = c->image->copies->list;
     int error;
 
-    if (c->distance != (int32_t)c->distance)
-        return refuse(c, "it is farther than 2 GiB from the region");
     if (place_tables(c)) {
         c->why = "memory is short";
         return -ENOMEM;
     }
-    copy_bytes(c);
+    for (size_t i = 0; i < c->object->n_pieces; i++)
+        copy_bytes(c, &list[c->object->pieces[i]]);
     error = correct(c);
     if (!error)
         error = jump_home(c);

@@ -37,7 +37,7 @@ struct entries {
 /* One word of the patch. */
 static void add(struct entries *e, uintptr_t at)
 {
-    const struct copying *c = e->c;
+    const struct copying *c = e->c; /* its piece is at hand */
     int32_t distance = (int32_t)(c->distance - (intptr_t)JUMP);
     uint8_t jump[8] = {0xe9};
 
@@ -96,7 +96,7 @@ static int add_units(struct entries *e)
         const struct sidecar_unit *unit = &s->units[i];
         uintptr_t at;
 
-        if (unit->reason != SIDECAR_PROVEN)
+        if (unit->reason != SIDECAR_PROVEN || !copying_at(e->c, e->c->bias + unit->start))
             continue;
         e->report->units++;
         if (!(unit->flags & SIDECAR_REACHED) ||
@@ -120,10 +120,10 @@ int copy_entries(struct copying *c, struct mvld_copies_report *report)
 
     if (!e)
         return rimf_fail(c->image, ENOMEM, "%s: there is no memory for jumps to its copy",
-                         c->copy->object->public.name);
+                         c->object->public.name);
     e->c = c;
     e->report = report;
-    error = rimf_depends(c->image, &c->copy->object->public, 0);
+    error = rimf_depends(c->image, &c->object->public, 0);
     if (!error)
         error = add_units(e);
     rimf_heap_release(&c->image->heap, e);

@@ -9,8 +9,8 @@
  *     CIE   length, 0, version, augmentation, distance to the personality or to a word
  *           that holds it, instructions
  *
- * So its copy is right once the distances to code lead to the copy and all others lead
- * home; where they stand the analysis says.  The language's own data needs no copy: it
+ * So its copy is right once the distances to code lead to the copy of that code and all others
+ * lead home; where they stand the analysis says.  The language's own data needs no copy: it
  * counts from the start of the function that the FDE names.
  *
  * The region has one .eh_frame_hdr, the table that unwinders search:
@@ -26,6 +26,7 @@
 #include "copies.h"
 
 #include "base.h"
+#include "decode.h"
 #include "image_private.h"
 
 #include <errno.h>    /* numbers only */
@@ -72,23 +73,36 @@ static int add(uint8_t *at, int64_t more)
     return value == sum ? 0 : -ERANGE;
 }
 
-/* The sorted table's part for this object. */
-static int add_searched(struct copying *c, intptr_t frames_distance)
+int copy_frames_sorted(struct copying *c, uintptr_t to)
 {
     const struct sidecar *s = c->analysis;
     struct rimf_copies *copies = c->image->copies;
     struct search *search = (struct search *)copies->region.frames;
     uintptr_t base = (uintptr_t)search;
+    uint32_t start = (uint32_t)(c->copy->home - c->bias);
 
-    for (size_t i = 0; i < s->n_frames; i++) {
+    for (size_t i = sidecar_frame_from(s, start);
+         i < s->n_frames && s->frames[i].start - start < c->copy->code; i++) {
         int64_t code = (int64_t)(c->bias + s->frames[i].start + (uintptr_t)c->distance - base);
-        int64_t fde = (int64_t)(c->bias + s->frames[i].fde + (uintptr_t)frames_distance - base);
+        int64_t fde = (int64_t)(to + s->frames[i].fde - s->header->frames_start - base);
 
         if (code != (int32_t)code || fde != (int32_t)fde)
             return -ERANGE;
         search->table[copies->n_frames++] = (struct searched){(int32_t)code, (int32_t)fde};
     }
     return 0;
+}
+
+/* The distance at `at`, of bytes that came from `distance` before, is corrected. */
+static int fix(struct copying *c, const struct sidecar_frame_fix *fix, intptr_t distance)
+{
+    uintptr_t from = c->bias + fix->address;
+    intptr_t more = 0;
+
+    if (fix->kind == SIDECAR_FRAME_CODE &&
+        copying_at(c, from + (uintptr_t)distance_at((const void *)from)))
+        more = c->distance;
+    return add((uint8_t *)from + distance, more - distance);
 }
 
 int copy_frames(struct copying *c, uintptr_t to)
@@ -100,16 +114,13 @@ int copy_frames(struct copying *c, uintptr_t to)
 
     if (!s->header->frames_size)
         return 0;
-    if (!elf_holds(&c->copy->object->view, from, s->header->frames_size, PROT_READ)) {
+    if (!elf_holds(&c->object->view, from, s->header->frames_size, PROT_READ)) {
         c->why = "its unwind table lies outside it";
         return -ENOEXEC;
     }
     memcpy((void *)to, (const void *)from, s->header->frames_size);
     for (size_t i = 0; i < s->n_frame_fixes && !error; i++)
-        error = add((uint8_t *)c->bias + s->frame_fixes[i].address + distance,
-                    (s->frame_fixes[i].kind == SIDECAR_FRAME_CODE ? c->distance : 0) - distance);
-    if (!error)
-        error = add_searched(c, distance);
+        error = fix(c, &s->frame_fixes[i], distance);
     if (error)
         c->why = "its unwind table is farther than 2 GiB from the region";
     return error;

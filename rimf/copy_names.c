@@ -13,24 +13,30 @@
 
 /* One object's. */
 struct naming {
-    const struct rimf_copy *copy;
+    const struct rimf_copies *copies;
+    struct rimf_object *object;
     const struct sidecar *analysis;
     uint8_t *is_named; /* for each unit; or NULL */
     copy_names_visitor *visit;
     void *cookie;
 };
 
+/* What has no copy is not said, nor what a size says of other pieces. */
 static void say(const struct naming *n, const char *name, uintptr_t home, size_t size)
 {
+    const struct rimf_copy *copy = copies_piece(n->copies, n->object, home);
+    size_t room = copy ? copy->code - (home - copy->home) : 0;
     struct mvld_symbol symbol = {
         .name = name,
-        .address = home + (n->copy->at - n->copy->home),
-        .size = size,
+        .size = size < room ? size : room,
         .type = STT_FUNC,
         .binding = STB_GLOBAL,
-        .object = &n->copy->object->public,
+        .object = &n->object->public,
     };
 
+    if (!copy)
+        return;
+    symbol.address = copy->at + (home - copy->home);
     n->visit(n->cookie, &symbol);
 }
 
@@ -44,10 +50,10 @@ static int is_function(const Elf64_Sym *symbol)
 /* One symbol of either table, where the object defines it. */
 static void name_symbol(const struct naming *n, const Elf64_Sym *symbol, const char *name)
 {
-    uintptr_t bias = n->copy->object->view.bias, home = bias + symbol->st_value;
+    uintptr_t home = n->object->view.bias + symbol->st_value;
     const struct sidecar_unit *unit;
 
-    if (!name || !*name || home - n->copy->home >= n->copy->code)
+    if (!name || !*name || symbol->st_value > UINT32_MAX)
         return;
     unit = sidecar_unit_at(n->analysis, (uint32_t)symbol->st_value);
     if (!unit || unit->reason != SIDECAR_PROVEN)
@@ -59,7 +65,7 @@ static void name_symbol(const struct naming *n, const Elf64_Sym *symbol, const c
 
 static void name_dynamic(const struct naming *n)
 {
-    const struct elf_view *view = &n->copy->object->view;
+    const struct elf_view *view = &n->object->view;
     size_t count = elf_symbol_count(view);
     Elf64_Sym symbol;
 
@@ -71,7 +77,7 @@ static void name_dynamic(const struct naming *n)
 /* What is not among the dynamic ones, which have no versions in their names. */
 static void name_others(const struct naming *n, const struct file_symbols *file)
 {
-    const struct elf_view *view = &n->copy->object->view;
+    const struct elf_view *view = &n->object->view;
 
     for (size_t i = 1; i < file->n; i++) {
         const Elf64_Sym *symbol = &file->symbols[i];
@@ -89,22 +95,20 @@ static void name_rest(const struct naming *n)
 
     for (size_t i = 0; i < s->n_units; i++)
         if (s->units[i].reason == SIDECAR_PROVEN && !n->is_named[i])
-            say(n, NULL, n->copy->object->view.bias + s->units[i].start, s->units[i].size);
+            say(n, NULL, n->object->view.bias + s->units[i].start, s->units[i].size);
 }
 
-int copy_names_of(struct mvld_image *image, const struct rimf_copy *copy,
+int copy_names_of(struct mvld_image *image, const struct rimf_object *object,
                   const struct file_symbols *file, int unnamed, copy_names_visitor *visit,
                   void *cookie)
 {
-    struct naming n = {.copy = copy, .visit = visit, .cookie = cookie};
+    struct naming n = {.copies = image->copies, .object = (struct rimf_object *)object,
+                       .visit = visit, .cookie = cookie};
     const char *why;
 
-    if (!copy->size) /* the object is gone */
-        return 0;
-    n.analysis = rimf_analysis_whole(image, (struct rimf_object *)copy->object, &why);
+    n.analysis = rimf_analysis_whole(image, n.object, &why);
     if (!n.analysis)
-        return rimf_fail(image, ENODATA, "%s: its copy has no names: %s",
-                         copy->object->public.name, why);
+        return rimf_fail(image, ENODATA, "%s: its copy has no names: %s", object->public.name, why);
     n.is_named = unnamed ? rimf_heap_alloc(&image->heap, n.analysis->n_units) : NULL;
     if (unnamed && !n.is_named)
         return rimf_fail(image, ENOMEM, "there is no memory to name copies of code");
@@ -123,12 +127,13 @@ int rimf_copy_names(struct mvld_image *image, size_t *next, int unnamed,
     int error = 0;
 
     for (; copies && *next < copies->n && !error; ++*next) {
-        const struct rimf_copy *copy = &copies->list[*next];
+        const struct rimf_object *object = copies->list[*next].object;
         struct file_symbols file = {0};
 
-        if (copy->size)
-            file_symbols_read(image, copy->object, &file);
-        error = copy_names_of(image, copy, &file, unnamed, visit, cookie);
+        if (!copies_is_first(copies, *next))
+            continue;
+        file_symbols_read(image, object, &file);
+        error = copy_names_of(image, object, &file, unnamed, visit, cookie);
         file_symbols_release(image, &file);
     }
     return error;

@@ -150,6 +150,8 @@ static const struct mvld_api api = {
     .copies_forget = rimf_copies_forget,
     .copy_names = rimf_copy_names,
     .copies_debug = rimf_copies_debug,
+    .copy_pieces = rimf_copy_pieces,
+    .copy_add_piece = rimf_copy_add_piece,
 };
 
 const struct mvld_api *rimf_api(void)

@@ -121,45 +121,54 @@ struct mvld_segment rimf_copies_code(const struct mvld_image *image)
                                  .prot = PROT_READ | PROT_EXEC};
 }
 
-static struct rimf_copy *copy_of_object(struct rimf_copies *copies, const struct rimf_object *object)
-{
-    return object->copy ? &copies->list[object->copy - 1] : NULL;
-}
-
 uintptr_t rimf_copy_of(struct mvld_image *image, uintptr_t home)
 {
     struct rimf_object *object = (struct rimf_object *)rimf_object_of(rimf_object_find(image, home));
-    struct rimf_copy *copy = object && image->copies ? copy_of_object(image->copies, object) : NULL;
+    const struct rimf_copy *copy;
     const struct sidecar_unit *unit;
     const struct sidecar *analysis;
 
-    if (!copy || home - copy->home >= copy->code)
+    if (!object || !object->copy)
         return 0;
-    analysis = rimf_analysis_units(image, object);
+    copy = copies_piece(image->copies, object, home);
+    analysis = copy ? rimf_analysis_units(image, object) : NULL;
     unit = analysis ? sidecar_unit_at(analysis, (uint32_t)(home - object->view.bias)) : NULL;
     return unit && unit->reason == SIDECAR_PROVEN ? copy->at + (home - copy->home) : 0;
 }
 
-/* Its memory, but for pages that it may share with its neighbours.  The place stays taken:
- * the unwind table is sorted, and others read it. */
-static void give_back(const struct mvld_image *image, const struct rimf_copy *copy)
+/* Memory of places first to last in the list, which are of one object, but for pages that they
+ * may share with their neighbours.  The place stays taken: the unwind table is sorted, and others
+ * read it. */
+static void give_back(const struct mvld_image *image, size_t first, size_t last)
 {
-    uintptr_t start = rimf_page_up(copy->at), end = rimf_page_down(copy->at + copy->size);
+    const struct rimf_copy *list = image->copies->list;
+    uintptr_t start = rimf_page_up(list[first].at),
+              end = rimf_page_down(list[last].at + list[last].size);
 
     if (start < end)
         sys_mmap(image->sys, start, end - start, PROT_NONE,
                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
 }
 
-void rimf_copies_forget(struct mvld_image *image, const struct mvld_object *object)
+void rimf_copies_forget(struct mvld_image *image, const struct mvld_object *public)
 {
-    struct rimf_copy *copy =
-        image->copies ? copy_of_object(image->copies, rimf_object_of(object)) : NULL;
+    const struct rimf_object *object = rimf_object_of(public);
+    struct rimf_copy *list;
+    size_t n;
 
-    if (!copy)
+    if (!object->copy)
         return;
-    give_back(image, copy);
-    __atomic_store_n(&copy->size, 0, __ATOMIC_RELEASE);
+    list = image->copies->list;
+    n = image->copies->n;
+    for (size_t first = object->copy - 1, last; first < n; first = last + 1) {
+        for (last = first; last + 1 < n && list[first].size && list[first].object == object &&
+                           list[last + 1].size && list[last + 1].object == object;)
+            last++;
+        if (list[first].size && list[first].object == object)
+            give_back(image, first, last);
+    }
+    for (size_t i = 0; i < object->n_pieces; i++)
+        __atomic_store_n(&list[object->pieces[i]].size, 0, __ATOMIC_RELEASE);
 }
 
 /* ---- planning -------------------------------------------------------------------------- */
@@ -179,12 +188,10 @@ static size_t movable_span(const struct sidecar *s, uint32_t *start)
     return s->units[last - 1].start + s->units[last - 1].size - *start;
 }
 
-static const char *stays(const struct rimf_object *object, const struct sidecar *s)
+const char *copies_stay(const struct rimf_object *object, const struct sidecar *s)
 {
     if (object->public.flags & (MVLD_OBJECT_VDSO | MVLD_OBJECT_LOADER))
         return "it is the host loader, or of the kernel";
-    if (object->copy)
-        return "it has a copy";
     if (s->header->flags & SIDECAR_FIXED)
         return "it is linked at a fixed address";
     if (s->header->flags & SIDECAR_TEXTREL || object->view.text_relocations)
@@ -225,45 +232,34 @@ static int reaches(const struct rimf_copy *copy)
                                     : copy->at + copy->size - public->start <= INT32_MAX;
 }
 
-int rimf_copy_add(struct mvld_image *image, const struct mvld_object *public, uintptr_t from,
-                  uintptr_t *end, const char **why)
+/* Behind the first movable code: the jump tables. */
+static size_t tables_size(const struct sidecar *s)
 {
-    struct rimf_object *object = (struct rimf_object *)rimf_object_of(public);
-    struct rimf_copies *copies = image->copies;
-    const struct sidecar *s = copies ? rimf_analysis_whole(image, object, why) : NULL;
-    struct rimf_copy *copy;
-    uint32_t start = 0;
-    size_t span, tables = 0;
-    uintptr_t last;
+    size_t size = 0;
 
-    if (!copies)
-        *why = "there is no region for copies";
-    if (!s)
-        return -ENODATA;
-    *why = stays(object, s);
-    span = *why ? 0 : movable_span(s, &start);
-    if (!span) {
-        *why = *why ? *why : "no function of it can be moved";
-        return -ENOTSUP;
-    }
-    if (!elf_holds(&object->view, object->view.bias + start, span, PROT_READ | PROT_EXEC)) {
-        *why = "its functions lie in several segments";
-        return -ENOTSUP;
-    }
-    /* Rounded down it may lie before the segment (lld's begin anywhere), in the same page. */
-    span += start % RIMF_COPY_ALIGN;
-    start -= start % RIMF_COPY_ALIGN;
-    copy = next_copy(image);
-    if (!copy) {
-        *why = "memory is short";
-        return -ENOMEM;
-    }
     for (size_t i = 0; i < s->n_jump_tables; i++)
-        tables += s->jump_tables[i].count * sizeof(int32_t);
+        size += s->jump_tables[i].count * sizeof(int32_t);
+    return size;
+}
+
+/* The code of `object` from `start` on, as linked; `tables`: bytes behind it. */
+static int plan(struct mvld_image *image, struct rimf_object *object, uint32_t start, size_t code,
+                size_t tables, uintptr_t from, uintptr_t *end, const char **why)
+{
+    struct rimf_copies *copies = image->copies;
+    uintptr_t home = object->view.bias + start, last;
+    struct rimf_copy *copy = next_copy(image);
+
+    *why = copy ? NULL : "memory is short";
+    if (!copy)
+        return -ENOMEM;
     last = copies->n_planned > copies->n ? copy[-1].at + copy[-1].size : copies->code_end;
-    from = ((from > last ? from : last) + RIMF_COPY_ALIGN - 1) & ~(uintptr_t)(RIMF_COPY_ALIGN - 1);
-    *copy = (struct rimf_copy){.object = object, .home = object->view.bias + start, .at = from,
-                               .code = span, .size = ((span + 7) & ~(size_t)7) + tables};
+    from = from > last ? from : last;
+    from += (home - from) % RIMF_COPY_ALIGN;
+    *copy = (struct rimf_copy){.object = object, .home = home, .at = from, .code = code,
+                               .size = code};
+    if (tables)
+        copy->size = copies_tables(copy) - copy->at + tables;
     if (from < copies->region.code || from - copies->region.code > copies->region.code_size ||
         copy->size > copies->region.code_size - (from - copies->region.code)) {
         *why = "the region is full";
@@ -273,7 +269,78 @@ int rimf_copy_add(struct mvld_image *image, const struct mvld_object *public, ui
         *why = "it is farther than 2 GiB from the region";
         return -ERANGE;
     }
-    object->copy = ++copies->n_planned;
+    if (copies_note(image, object, copies->n_planned)) {
+        *why = "memory is short";
+        return -ENOMEM;
+    }
+    copies->n_planned++;
     *end = from + copy->size;
     return 0;
+}
+
+/* What is asked of any object first: its analysis, or NULL with the sentence. */
+static const struct sidecar *movable(struct mvld_image *image, struct rimf_object *object,
+                                     int in_pieces, const char **why)
+{
+    const struct sidecar *s = NULL;
+
+    *why = "there is no region for copies";
+    if (image->copies)
+        s = in_pieces ? rimf_analysis_branches(image, object, why)
+                      : rimf_analysis_whole(image, object, why);
+    if (s)
+        *why = copies_stay(object, s);
+    return *why ? NULL : s;
+}
+
+int rimf_copy_add(struct mvld_image *image, const struct mvld_object *public, uintptr_t from,
+                  uintptr_t *end, const char **why)
+{
+    struct rimf_object *object = (struct rimf_object *)rimf_object_of(public);
+    const struct sidecar *s = movable(image, object, 0, why);
+    uint32_t start = 0;
+    size_t span;
+
+    if (!s)
+        return -ENODATA;
+    span = movable_span(s, &start);
+    if (!span || object->copy) {
+        *why = span ? "it has a copy" : "no function of it can be moved";
+        return -ENOTSUP;
+    }
+    if (!elf_holds(&object->view, object->view.bias + start, span, PROT_READ | PROT_EXEC)) {
+        *why = "its functions lie in several segments";
+        return -ENOTSUP;
+    }
+    /* Rounded down it may lie before the segment (lld's begin anywhere), in the same page. */
+    span += start % RIMF_COPY_ALIGN;
+    start -= start % RIMF_COPY_ALIGN;
+    return plan(image, object, start, span, tables_size(s), from, end, why);
+}
+
+int rimf_copy_add_piece(struct mvld_image *image, const struct mvld_object *public,
+                        const struct mvld_piece *piece, uintptr_t from, uintptr_t *end,
+                        const char **why)
+{
+    struct rimf_object *object = (struct rimf_object *)rimf_object_of(public);
+    const struct sidecar *s = movable(image, object, 1, why);
+    uint32_t start = (uint32_t)(piece->home - object->view.bias), first = 0;
+
+    if (!s)
+        return -ENODATA;
+    if (object->copy && object->copy <= image->copies->n) {
+        *why = "it has a copy";
+        return -ENOTSUP;
+    }
+    if (start != piece->home - object->view.bias || !copies_is_piece(s, start, piece->size)) {
+        *why = "it cannot be cut there";
+        return -EINVAL;
+    }
+    if (!elf_holds(&object->view, piece->home, piece->size, PROT_READ | PROT_EXEC)) {
+        *why = "its functions lie in several segments";
+        return -ENOTSUP;
+    }
+    movable_span(s, &first);
+    return plan(image, object, start, piece->size, start == first ? tables_size(s) : 0, from, end,
+                why);
 }

@@ -38,7 +38,11 @@ struct rimf_object {
     struct rimf_analysis *analysis; /* image_references.c; NULL until asked for */
     struct rimf_object *next_gone;
     uint8_t build_id[RIMF_BUILD_ID_MAX];
-    size_t copy;    /* copies.h: its place in the list, from 1; 0: its code has no copy */
+    size_t copy;    /* copies.h: the place in the list, from 1, of the first piece of its code;
+                     * 0: that has no copy */
+    uint32_t *pieces; /* copy_pieces.c: the places of all of them, from 0 */
+    size_t n_pieces, pieces_room;
+    int pieces_sorted; /* by home */
     int changed;    /* a pass said so (depends), while watched */
     int identified; /* `identity` is known */
     struct sidecar_identity identity;
@@ -166,10 +170,13 @@ int rimf_reference_each(struct mvld_image *, const struct mvld_object *,
                         int (*visit)(void *cookie, const struct mvld_reference *),
                         void *cookie, const char **why);
 
-/* All of the object's analysis, or NULL with a sentence in *why.  Good until the analyses
- * are closed. */
+/* All of the object's analysis but the branches between units, or NULL with a sentence in *why.
+ * Good until the analyses are closed. */
 const struct sidecar *rimf_analysis_whole(struct mvld_image *, struct rimf_object *,
                                           const char **why);
+/* With these.  What the other two returned before says the same from then on. */
+const struct sidecar *rimf_analysis_branches(struct mvld_image *, struct rimf_object *,
+                                             const char **why);
 /* The same, or NULL, perhaps without other tables than those of units and calls. */
 const struct sidecar *rimf_analysis_units(struct mvld_image *, struct rimf_object *);
 

@@ -25,7 +25,7 @@
 struct rimf_analysis {
     struct sidecar_file file;
     const char *why; /* why there is none, or NULL */
-    int whole;       /* all of its tables were checked */
+    uint32_t opened; /* SIDECAR_WANT of the tables that were checked */
 };
 
 void rimf_image_set_analyses(struct mvld_image *image, const struct sidecar_place *places,
@@ -140,23 +140,35 @@ const struct sidecar *rimf_analysis_units(struct mvld_image *image, struct rimf_
 
 /* The other tables of the same file.  Whose analysis it is was asked when it was opened,
  * and could not be asked again: passes may have changed the code since. */
-const struct sidecar *rimf_analysis_whole(struct mvld_image *image, struct rimf_object *object,
-                                          const char **why)
+static const struct sidecar *open_more(struct mvld_image *image, struct rimf_object *object,
+                                       uint32_t wanted, const char **why)
 {
     struct rimf_analysis *analysis = analysis_of(image, object);
 
     *why = analysis ? analysis->why : "out of memory";
     if (*why)
         return NULL;
-    if (!analysis->whole &&
+    if (wanted & ~analysis->opened &&
         sidecar_open(&analysis->file.view, analysis->file.map, analysis->file.size,
-                     SIDECAR_WANT_ALL, &analysis->why)) {
+                     wanted | analysis->opened, &analysis->why)) {
         sidecar_unmap(&analysis->file, image->sys);
         *why = analysis->why;
         return NULL;
     }
-    analysis->whole = 1;
+    analysis->opened |= wanted;
     return &analysis->file.view;
+}
+
+const struct sidecar *rimf_analysis_whole(struct mvld_image *image, struct rimf_object *object,
+                                          const char **why)
+{
+    return open_more(image, object, SIDECAR_WANT_ALL & ~SIDECAR_WANT(SIDECAR_BRANCHES), why);
+}
+
+const struct sidecar *rimf_analysis_branches(struct mvld_image *image, struct rimf_object *object,
+                                             const char **why)
+{
+    return open_more(image, object, SIDECAR_WANT_ALL, why);
 }
 
 int rimf_reference_each(struct mvld_image *image, const struct mvld_object *public,

@@ -70,7 +70,7 @@ static void forget(struct thaw *t)
 
     __atomic_store_n(&t->image->copies, NULL, __ATOMIC_RELEASE);
     for (uint32_t i = 0; i < t->frozen->header->n_copies; i++)
-        t->table->objects[t->frozen->copies[i].object]->copy = 0;
+        copies_drop(t->image, t->table->objects[t->frozen->copies[i].object]);
     if (copies)
         rimf_heap_release(&t->image->heap, copies->list);
     rimf_heap_release(&t->image->heap, copies);
@@ -88,9 +88,8 @@ static int fill_list(struct thaw *t, struct rimf_copies *copies)
         const struct frozen_copy *copy = &t->frozen->copies[i];
         struct rimf_object *object = t->table->objects[copy->object];
 
-        if (object->copy)
-            return thaw_refuse(t, object, "its code was copied twice");
-        object->copy = i + 1;
+        if (copies_note(t->image, object, i))
+            return -ENOMEM;
         copies->list[i] = (struct rimf_copy){
             .object = object,
             .home = object->public.bias + copy->home,

@@ -10,8 +10,8 @@
  *     +--------+-----------+----------+-------+-------+------------+-------------+
  *     | header | directory | segments | units | calls | references | jump tables |
  *     +--------+-----------+----------+-------+-------+------------+-------------+
- *     | frames | frame fixes |
- *     +--------+-------------+
+ *     | frames | frame fixes | branches |
+ *     +--------+-------------+----------+
  *
  * Little-endian; all addresses are 32-bit and as linked (add the object's bias); all
  * tables are sorted by address and have entries of one size.  The tables stand in the
@@ -51,6 +51,11 @@
  * there.  HEAD must be right: it says that the first five bytes at home, behind an endbr64
  * if one stands there, may be written over, since nothing that runs at home leads behind
  * the first of them.
+ *
+ * WHAT HOLDS TOGETHER.  Movable units of one object may go to different distances.  JOINED
+ * says of a unit that it and the next one in the table must not: control falls from one into
+ * the other, a branch of one byte leads across, or an exception of one lands in the other.
+ * Whoever moves units apart corrects the displacements in `branches`, too.
  */
 #ifndef RIMF_SIDECAR_H
 #define RIMF_SIDECAR_H
@@ -82,6 +87,7 @@ enum sidecar_kind { /* of a table */
     SIDECAR_JUMP_TABLES,
     SIDECAR_FRAMES,
     SIDECAR_FRAME_FIXES,
+    SIDECAR_BRANCHES,
     SIDECAR_KINDS
 };
 #define SIDECAR_WANT(kind) (1u << (kind))
@@ -146,8 +152,10 @@ enum sidecar_reason {
 enum sidecar_unit_flags {
     SIDECAR_DECODED = 1 << 0, /* goes with reason 0 and those behind LAST_UNDECODED */
     SIDECAR_REACHED = 1 << 1, /* movable, and entered otherwise than by movable code */
-    SIDECAR_HEAD = 1 << 2     /* REACHED, and a jump may be written over its first five
+    SIDECAR_HEAD = 1 << 2,    /* REACHED, and a jump may be written over its first five
                                * bytes at home, those behind an endbr64 */
+    SIDECAR_JOINED = 1 << 3   /* of any reason: lies as far from home as the next unit, if
+                               * both move */
 };
 
 struct sidecar_unit {
@@ -190,8 +198,8 @@ static inline uint32_t sidecar_call_length(const struct sidecar_call *call)
 }
 
 /* The displacements in movable units that say something else once the unit lies
- * elsewhere; those of `calls` are not repeated.  A displacement that is in no table
- * is of a branch from movable code to movable code. */
+ * elsewhere; those of `calls` are not repeated.  A displacement that is in no table is of a
+ * branch from movable code to movable code: inside one unit, unless `branches` lists it. */
 enum sidecar_reference_kind {
     SIDECAR_TO_DATA = 1,   /* writable memory: data, bss, GOT */
     SIDECAR_TO_RODATA,     /* what is only read */
@@ -236,6 +244,12 @@ struct sidecar_frame_fix {
     uint8_t zero[3];
 };
 
+/* The displacement, four bytes at the end of the instruction, of a call, jmp, or jcc from one
+ * movable unit into another. */
+struct sidecar_branch {
+    uint32_t address;
+};
+
 /* ---- reading -------------------------------------------------------------- */
 
 /* A checked view into the bytes; what was not wanted or is not there is empty. */
@@ -248,12 +262,15 @@ struct sidecar {
     const struct sidecar_jump_table *jump_tables;
     const struct sidecar_frame *frames; /* by start */
     const struct sidecar_frame_fix *frame_fixes;
-    size_t n_segments, n_units, n_calls, n_references, n_jump_tables, n_frames, n_frame_fixes;
+    const struct sidecar_branch *branches; /* NULL: an old analysis, whose units are not known
+                                            * to be JOINED; or not wanted */
+    size_t n_segments, n_units, n_calls, n_references, n_jump_tables, n_frames, n_frame_fixes,
+        n_branches;
 };
 
 /* Checks header, directory, segments, and the tables in `wanted` (SIDECAR_WANT, or-ed;
- * calls, references and frames bring the units with them, frames their fixes, too).  `bytes` is 8-aligned and outlives
- * the view.  0, or -EINVAL with a sentence (static) in *why and an empty view. */
+ * calls, references, frames and branches bring the units with them, frames their fixes, too).
+ * `bytes` is 8-aligned and outlives the view.  0, or -EINVAL with a sentence (static) in *why and an empty view. */
 int sidecar_open(struct sidecar *, const void *bytes, size_t size, uint32_t wanted,
                  const char **why);
 

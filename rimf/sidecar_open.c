@@ -22,6 +22,7 @@ _Static_assert(sizeof(struct sidecar_reference) == 8, "a file format");
 _Static_assert(sizeof(struct sidecar_jump_table) == 8, "a file format");
 _Static_assert(sizeof(struct sidecar_frame) == 8, "a file format");
 _Static_assert(sizeof(struct sidecar_frame_fix) == 8, "a file format");
+_Static_assert(sizeof(struct sidecar_branch) == 4, "a file format");
 
 #define FDE_SIZE_MIN 16u /* length, CIE, start, size of the range */
 
@@ -68,6 +69,7 @@ static uint32_t entry_size(uint32_t kind)
         sizeof(struct sidecar_jump_table),
         sizeof(struct sidecar_frame),
         sizeof(struct sidecar_frame_fix),
+        sizeof(struct sidecar_branch),
     };
 
     return kind < SIDECAR_KINDS ? sizes[kind] : 0;
@@ -145,7 +147,7 @@ static const struct sidecar_unit *in_unit(const struct sidecar *s, size_t *unit,
 static int has_possible_flags(const struct sidecar_unit *unit)
 {
     int undecoded = unit->reason && unit->reason <= SIDECAR_LAST_UNDECODED;
-    unsigned more = unit->flags & ~(unsigned)SIDECAR_DECODED;
+    unsigned more = unit->flags & ~(unsigned)(SIDECAR_DECODED | SIDECAR_JOINED);
 
     if ((unit->flags & SIDECAR_DECODED ? 0 : 1) != undecoded)
         return 0;
@@ -297,6 +299,25 @@ static const char *check_frames(const struct sidecar *s)
     return NULL;
 }
 
+static const char *check_branches(const struct sidecar *s)
+{
+    uint64_t last = 0;
+    size_t at = 0;
+
+    for (size_t i = 0; i < s->n_branches; i++) {
+        uint32_t address = s->branches[i].address;
+        const struct sidecar_unit *unit;
+
+        if (address < last)
+            return "its branches overlap, or are out of order";
+        last = (uint64_t)address + 4;
+        unit = in_unit(s, &at, address, last);
+        if (!unit || unit->reason != SIDECAR_PROVEN)
+            return "a branch lies outside the proven units";
+    }
+    return NULL;
+}
+
 /* ---- opening ------------------------------------------------------------------- */
 
 /* Points the view's pointer and count at a table, once its checksum is right. */
@@ -333,6 +354,7 @@ static const char *open_tables(struct sidecar *s, const struct sidecar_table **f
         {SIDECAR_FRAME_FIXES, (const void **)&s->frame_fixes, &s->n_frame_fixes,
          check_frame_fixes},
         {SIDECAR_FRAMES, (const void **)&s->frames, &s->n_frames, check_frames},
+        {SIDECAR_BRANCHES, (const void **)&s->branches, &s->n_branches, check_branches},
     };
 
     for (size_t i = 0; i < RIMF_COUNT(tables); i++) {
@@ -359,7 +381,8 @@ int sidecar_open(struct sidecar *s, const void *bytes, size_t size, uint32_t wan
     wanted |= SIDECAR_WANT(SIDECAR_SEGMENTS);
     if (wanted & SIDECAR_WANT(SIDECAR_FRAMES))
         wanted |= SIDECAR_WANT(SIDECAR_UNITS) | SIDECAR_WANT(SIDECAR_FRAME_FIXES);
-    if (wanted & (SIDECAR_WANT(SIDECAR_CALLS) | SIDECAR_WANT(SIDECAR_REFERENCES)))
+    if (wanted & (SIDECAR_WANT(SIDECAR_CALLS) | SIDECAR_WANT(SIDECAR_REFERENCES) |
+                  SIDECAR_WANT(SIDECAR_BRANCHES)))
         wanted |= SIDECAR_WANT(SIDECAR_UNITS);
     if ((uintptr_t)bytes % 8 != 0)
         wrong = "it is not aligned in memory";

@@ -42,7 +42,7 @@ int symfile_open(struct mvld_image *image, struct symfile *f)
         const struct rimf_object *object = image->copies->list[i].object;
         struct file_symbols *file = &f->files[i - f->first];
 
-        if (!image->copies->list[i].size) /* the object is gone */
+        if (!copies_is_first(image->copies, i))
             continue;
         file_symbols_read(image, object, file);
         f->symbols_room += elf_symbol_count(&object->view) + file->n;
@@ -151,7 +151,9 @@ int symfile_write(struct mvld_image *image, const struct symfile *file, void *to
     w.symbol++;
     w.name = w.names + 1;
     for (size_t i = file->first; i < file->end && !error; i++)
-        error = copy_names_of(image, &list[i], &file->files[i - file->first], 0, write_symbol, &w);
+        if (copies_is_first(image->copies, i))
+            error = copy_names_of(image, list[i].object, &file->files[i - file->first], 0,
+                                  write_symbol, &w);
     memcpy(w.name, section_names, sizeof section_names);
     write_head(head, file, code - file->base, last->at + last->code - code);
     head->sections[SYMTAB].sh_size = (uintptr_t)w.symbol - (uintptr_t)symbols;

@@ -35,7 +35,7 @@ struct symfile {
     size_t frames_size;     /* 0: none is said */
     uint64_t frames_offset; /* where that is in the file */
     /* Since symfile_open: */
-    struct file_symbols *files;      /* one a copy */
+    struct file_symbols *files;      /* of the objects, by their first copies */
     size_t symbols_room, names_room; /* more than enough */
 };
 
@@ -52,15 +52,14 @@ void symfile_close(struct mvld_image *, struct symfile *);
 
 /* ---- copy_names.c ---------------------------------------------------------------------- */
 
-struct rimf_copy;
+struct rimf_object;
 
 typedef void copy_names_visitor(void *cookie, const struct mvld_symbol *);
-int copy_names_of(struct mvld_image *, const struct rimf_copy *, const struct file_symbols *,
+/* All pieces of the object's code. */
+int copy_names_of(struct mvld_image *, const struct rimf_object *, const struct file_symbols *,
                   int unnamed, copy_names_visitor *, void *cookie);
 
 /* ---- copy_files.c ---------------------------------------------------------------------- */
-
-struct rimf_object;
 
 struct file_symbols { /* n is 0 when there are none */
     Elf64_Sym *symbols;

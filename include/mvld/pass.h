@@ -174,6 +174,12 @@ struct mvld_region {
     size_t code_size, frames_size;
 };
 
+/* Code that moves as a whole: some functions of an object that follow each other. */
+struct mvld_piece {
+    uintptr_t home;
+    size_t size;
+};
+
 struct mvld_copies_report {
     size_t objects, units;
     size_t code, frames; /* bytes */
@@ -333,6 +339,15 @@ struct mvld_api {
      * `descriptor` is a __jit_debug_descriptor in memory that may be written, `changed`
      * the function in which debuggers have a breakpoint.  0, -ENODATA, -ENOMEM, -ENOSPC. */
     int (*copies_debug)(struct mvld_image *, void *descriptor, void (*changed)(void));
+    /* The smallest pieces into which the code of `object` can be cut, by address: how many, and
+     * as many of them as there is room for.  0, with a sentence (static) in *why: it cannot. */
+    size_t (*copy_pieces)(struct mvld_image *, const struct mvld_object *, struct mvld_piece *,
+                          size_t room, const char **why);
+    /* As copy_add, one such piece, or several neighbours as one.  Those of an object that are
+     * not added before the commit stay home. */
+    int (*copy_add_piece)(struct mvld_image *, const struct mvld_object *,
+                          const struct mvld_piece *, uintptr_t from, uintptr_t *end,
+                          const char **why);
 };
 
 /* Does this mvld have the function? */

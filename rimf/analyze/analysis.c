@@ -34,7 +34,8 @@ int analysis_finish(struct analysis *a)
     find_jump_tables(a);
     emit_copies(a);
     if (a->edges.failed || a->calls.failed || a->references.failed || a->candidates.failed ||
-        a->jump_tables.failed || a->taken.failed || a->copies.failed || a->frame_fixes.failed)
+        a->jump_tables.failed || a->taken.failed || a->copies.failed || a->frame_fixes.failed ||
+        a->branches.failed)
         return object_fail(&a->object, "there is no memory for its analysis");
     return 0;
 }
@@ -70,6 +71,7 @@ void analysis_free(struct analysis *a)
     vector_free(&a->taken);
     vector_free(&a->copies);
     vector_free(&a->frame_fixes);
+    vector_free(&a->branches);
     object_close(&a->object);
     memset(a, 0, sizeof *a);
 }

@@ -29,7 +29,7 @@
 
 #include "sidecar.h"
 
-#define ANALYSER_VERSION 3u /* counts up when results change */
+#define ANALYSER_VERSION 4u /* counts up when results change */
 
 struct unit {
     uint32_t start, end;
@@ -38,6 +38,7 @@ struct unit {
     uint8_t falls;  /* control can run off its end */
     uint8_t reached, head; /* as the flags of sidecar_unit */
     uint8_t followed;      /* what it calls from home is reached */
+    uint8_t joined;        /* it lies as far from home as the next unit */
 };
 
 /* The code of one executable segment. */
@@ -76,6 +77,7 @@ struct analysis {
     struct vector taken;       /* struct taken, sorted by unit */
     struct vector copies;      /* struct sidecar_frame */
     struct vector frame_fixes; /* struct sidecar_frame_fix */
+    struct vector branches;    /* struct sidecar_branch */
     struct code *code;
     size_t n_code;
     uint64_t n_instructions;

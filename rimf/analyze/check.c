@@ -146,8 +146,12 @@ struct pads {
 static void check_pad(void *cookie, uint64_t pad)
 {
     const struct pads *p = cookie;
+    const struct unit *to = unit_at(p->a, pad);
 
     check_entered(p->a, pad, SIDECAR_POINTED, p->u->start);
+    if (to && to != p->u) /* a distance from the start of the function, which is not written */
+        VECTOR_ADD(&p->a->edges, struct edge, (uint32_t)(p->u - units_of(p->a)),
+                   (uint32_t)(to - units_of(p->a)), p->u->start, SIDECAR_SHORT_BRANCH);
 }
 
 static void check_frames(struct analysis *a)

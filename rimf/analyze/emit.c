@@ -55,6 +55,8 @@ static void emit_branch(struct analysis *a, const struct unit *u, uint32_t at,
         add_call(a, at, i, slot, plt_kind(i));
     else if (!may_move(to))
         add_reference(a, u, at, i, i->immediate_at, SIDECAR_BRANCH_HOME);
+    else if (may_move(u))
+        VECTOR_ADD(&a->branches, struct sidecar_branch, at + i->immediate_at);
 }
 
 /* ---- operands ----------------------------------------------------------------------------- */

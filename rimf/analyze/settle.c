@@ -6,6 +6,8 @@
  * branch of one byte, can move only if that one does: nothing else fits between them.
  * So whatever stays home keeps those that depend on it at home, and these in turn
  * others.  Edges are sorted by what they lead to, and each is followed once.
+ *
+ * And those that may move, move together, with what lies between them (JOINED).
  */
 #include "analysis.h"
 
@@ -76,6 +78,21 @@ static void hold(struct analysis *a, uint32_t to, struct vector *stack)
     }
 }
 
+static void join(struct analysis *a)
+{
+    const struct edge *edges = a->edges.at;
+    struct unit *units = units_of(a);
+
+    for (size_t i = 0; i < a->edges.n; i++) {
+        uint32_t from = edges[i].from, to = edges[i].to;
+
+        if (to == UINT32_MAX || units[from].reason || units[to].reason)
+            continue;
+        for (uint32_t u = from < to ? from : to; u < (from < to ? to : from); u++)
+            units[u].joined = 1;
+    }
+}
+
 void settle_units(struct analysis *a)
 {
     struct vector stack = {0};
@@ -92,4 +109,5 @@ void settle_units(struct analysis *a)
     }
     a->edges.failed |= stack.failed;
     vector_free(&stack);
+    join(a);
 }

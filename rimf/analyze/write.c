@@ -32,7 +32,8 @@ static int take_segments(const struct analysis *a, struct vector *to)
 static uint8_t flags_of(const struct unit *u)
 {
     return (uint8_t)((unit_is_decoded(u) ? SIDECAR_DECODED : 0) |
-                     (u->reached ? SIDECAR_REACHED : 0) | (u->head ? SIDECAR_HEAD : 0));
+                     (u->reached ? SIDECAR_REACHED : 0) | (u->head ? SIDECAR_HEAD : 0) |
+                     (u->joined ? SIDECAR_JOINED : 0));
 }
 
 static int take_units(const struct analysis *a, struct vector *to)
@@ -119,6 +120,7 @@ void *sidecar_make(struct analysis *a, size_t *size)
             {SIDECAR_FRAMES, sizeof(struct sidecar_frame), a->copies.at, a->copies.n},
             {SIDECAR_FRAME_FIXES, sizeof(struct sidecar_frame_fix), a->frame_fixes.at,
              a->frame_fixes.n},
+            {SIDECAR_BRANCHES, sizeof(struct sidecar_branch), a->branches.at, a->branches.n},
         };
         bytes = assemble(a, parts, sizeof parts / sizeof *parts, size);
     }

@@ -61,6 +61,7 @@ static void check_sidecar(struct analysis *a)
     must(s.n_units == a->units.n && s.n_calls == a->calls.n &&
          s.n_references == a->references.n && s.n_jump_tables == a->jump_tables.n);
     must(s.n_frames == a->copies.n && s.n_frame_fixes == a->frame_fixes.n);
+    must(s.branches && s.n_branches == a->branches.n);
     check_movable(a, &s);
     free(bytes);
 }

@@ -77,6 +77,13 @@ static void look(const struct sidecar *s)
     }
     for (size_t i = 0; i < s->n_jump_tables; i++)
         must(s->jump_tables[i].count != 0);
+    for (size_t i = 0; i < s->n_branches; i++) {
+        const struct sidecar_unit *unit = sidecar_unit_at(s, s->branches[i].address);
+
+        must(unit && unit->reason == SIDECAR_PROVEN);
+        must(s->branches[i].address + 4ul <= (uint64_t)unit->start + unit->size);
+        must(!i || s->branches[i].address >= s->branches[i - 1].address + 4ul);
+    }
     look_at_frames(s);
 }
 

@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-#define MADE_TABLES 7
+#define MADE_TABLES 8
 #define MADE_BUILD_ID "\xab\xcd\xef\x01"
 
 struct made_sidecar {
@@ -23,6 +23,7 @@ struct made_sidecar {
     struct sidecar_jump_table jump_tables[2];
     struct sidecar_frame frames[3];
     struct sidecar_frame_fix frame_fixes[6];
+    struct sidecar_branch branches[4];
 };
 
 /* Checksums that fit whatever the file says now; bounds are `room`'s. */
@@ -59,6 +60,7 @@ static inline void made_sidecar(struct made_sidecar *made)
         {SIDECAR_JUMP_TABLES, 8, 2, offsetof(struct made_sidecar, jump_tables)},
         {SIDECAR_FRAMES, 8, 3, offsetof(struct made_sidecar, frames)},
         {SIDECAR_FRAME_FIXES, 8, 6, offsetof(struct made_sidecar, frame_fixes)},
+        {SIDECAR_BRANCHES, 4, 4, offsetof(struct made_sidecar, branches)},
     };
 
     *made = (struct made_sidecar){
@@ -70,9 +72,10 @@ static inline void made_sidecar(struct made_sidecar *made)
         .segments = {{0x1000, 0x1000, 7}, {0x3000, 0x800, 8}},
         .units = {{0x1000, 0x100, SIDECAR_PROVEN,
                    SIDECAR_DECODED | SIDECAR_REACHED | SIDECAR_HEAD, 0},
-                  {0x1100, 0x20, SIDECAR_UNDECODABLE, 0, 0},
+                  {0x1100, 0x20, SIDECAR_UNDECODABLE, SIDECAR_JOINED, 0},
                   {0x1120, 0x10, SIDECAR_FALLS, SIDECAR_DECODED, 0},
-                  {0x1f00, 0x100, SIDECAR_PROVEN, SIDECAR_DECODED | SIDECAR_REACHED, 0},
+                  {0x1f00, 0x100, SIDECAR_PROVEN,
+                   SIDECAR_DECODED | SIDECAR_REACHED | SIDECAR_JOINED, 0},
                   {0x3000, 0x800, SIDECAR_PROVEN, SIDECAR_DECODED, 0}},
         .calls = {{0x1000, 0x5000 | SIDECAR_CALL_PLT},
                   {0x1005, 0x5008 | SIDECAR_CALL_SLOT},
@@ -87,6 +90,7 @@ static inline void made_sidecar(struct made_sidecar *made)
         .frame_fixes = {{0x6011, SIDECAR_FRAME_OTHER, {0}}, {0x6028, SIDECAR_FRAME_CODE, {0}},
                         {0x6031, SIDECAR_FRAME_OTHER, {0}}, {0x6050, SIDECAR_FRAME_CODE, {0}},
                         {0x6078, SIDECAR_FRAME_CODE, {0}}, {0x608c, SIDECAR_FRAME_OTHER, {0}}},
+        .branches = {{0x1080}, {0x10fc}, {0x1f80}, {0x37f0}},
     };
     memcpy(made->header.magic, SIDECAR_MAGIC, sizeof made->header.magic);
     memcpy(made->header.build_id, MADE_BUILD_ID, 4);

@@ -29,7 +29,7 @@ static void reads(void)
     made_sidecar(&made);
     CHECK(open_made(&s, SIDECAR_WANT_ALL) == 0, "%s", why);
     CHECK(s.n_segments == 2 && s.n_units == 5 && s.n_calls == 5 && s.n_references == 3 &&
-          s.n_jump_tables == 2 && s.n_frames == 3 && s.n_frame_fixes == 6);
+          s.n_jump_tables == 2 && s.n_frames == 3 && s.n_frame_fixes == 6 && s.n_branches == 4);
     CHECK(sidecar_unit_at(&s, 0x0fff) == NULL && sidecar_unit_at(&s, 0x1130) == NULL);
     CHECK(sidecar_unit_at(&s, 0x1000) == &s.units[0] && sidecar_unit_at(&s, 0x10ff) == s.units);
     CHECK(sidecar_unit_at(&s, 0x1100) == &s.units[1] && sidecar_unit_at(&s, 0x37ff) == &s.units[4]);
@@ -67,11 +67,16 @@ static void parts(void)
     made_sidecar(&made);
     made.calls[0].address = 0; /* nor does anyone who asks for frames see the calls */
     CHECK(open_made(&s, SIDECAR_WANT(SIDECAR_FRAMES)) == 0, "%s", why);
-    CHECK(s.n_frames == 3 && s.n_frame_fixes == 6 && s.n_units == 5 && !s.n_calls);
+    CHECK(s.n_frames == 3 && s.n_frame_fixes == 6 && s.n_units == 5 && !s.n_calls && !s.branches);
+    CHECK(open_made(&s, SIDECAR_WANT(SIDECAR_BRANCHES)) == 0, "%s", why);
+    CHECK(s.n_branches == 4 && s.branches && s.n_units == 5 && !s.n_frames);
     made.calls[0].address = 0x1000;
     made.tables[4].kind = 77;
     made_seal(&made, sizeof made);
     CHECK(open_made(&s, SIDECAR_WANT_ALL) == 0 && s.n_jump_tables == 0, "%s", why);
+    made.tables[7].kind = 78; /* as older analysers leave it out */
+    made_seal(&made, sizeof made);
+    CHECK(open_made(&s, SIDECAR_WANT_ALL) == 0 && !s.branches, "%s", why);
 }
 
 static void every_bit_counts(void)
@@ -112,9 +117,9 @@ static void refuses_headers(void)
     REFUSED(made.header.frames_start = 0xffffffff, "its unwinding table lies nowhere");
     REFUSED(made.header.frames_size = 0, "its unwinding table lies nowhere");
     REFUSED(made.tables[1].offset += 8, "a table lies outside it");
-    REFUSED(made.tables[6].count = 1ul << 61, "a table lies outside it");
-    REFUSED(made.tables[6].count = 7, "a table lies outside it");
-    REFUSED(made.tables[6].count = 5, "bytes of it belong to no table");
+    REFUSED(made.tables[7].count = 1ul << 61, "a table lies outside it");
+    REFUSED(made.tables[7].count = 5, "a table lies outside it");
+    REFUSED(made.tables[7].count = 2, "bytes of it belong to no table");
     REFUSED(made.tables[6].entry_size = 0, "a table lies outside it");
     REFUSED(made.tables[4].kind = SIDECAR_REFERENCES,
             "a table has entries of another size, or is there twice");
@@ -155,6 +160,10 @@ static void refuses_entries(void)
     REFUSED(made.jump_tables[0].count = 5, "its jump tables overlap, or are out of order");
     REFUSED(made.jump_tables[1].count = 0x40000000,
             "its jump tables overlap, or are out of order");
+    REFUSED(made.branches[1].address = 0x1083, "its branches overlap, or are out of order");
+    REFUSED(made.branches[1].address = 0x10fd, "a branch lies outside the proven units");
+    REFUSED(made.branches[1].address = 0x1124, "a branch lies outside the proven units");
+    REFUSED(made.branches[3].address = 0xfffffffe, "a branch lies outside the proven units");
 }
 
 static void refuses_unit_flags(void)
@@ -164,10 +173,11 @@ static void refuses_unit_flags(void)
 
     REFUSED(made.units[0].flags = SIDECAR_REACHED | SIDECAR_HEAD, kind); /* not decoded */
     REFUSED(made.units[0].flags = decoded | SIDECAR_HEAD, kind);         /* not reached */
-    REFUSED(made.units[0].flags |= 8, kind);
+    REFUSED(made.units[0].flags |= 16, kind);
     REFUSED(made.units[2].flags = reached, kind); /* stays home */
     REFUSED(made.units[2].flags = reached | SIDECAR_HEAD, kind);
     REFUSED(made.units[1].flags = SIDECAR_REACHED, kind);
+    REFUSED(made.units[1].flags = SIDECAR_REACHED | SIDECAR_JOINED, kind);
     REFUSED(made.units[2].reason = 0; made.units[2].size = 4;
             made.units[2].flags = reached | SIDECAR_HEAD, kind); /* no room for a jump */
 }

@@ -16,9 +16,9 @@ import tempfile
 
 mvld = sys.argv[1]
 failures = []
-DECODED, REACHED, HEAD = 1, 2, 4
+DECODED, REACHED, HEAD, JOINED = 1, 2, 4, 8
 FIXED, TEXTREL, RESTARTS, PROFILED = 1, 2, 4, 8
-SEGMENTS, UNITS, CALLS, REFERENCES, TABLES, FRAMES, FIXES = range(1, 8)
+SEGMENTS, UNITS, CALLS, REFERENCES, TABLES, FRAMES, FIXES, BRANCHES = range(1, 9)
 TO_JUMP_TABLE, TO_CODE = 3, 6
 
 
@@ -47,7 +47,8 @@ CASES = [
     ("exported", ROOM, ".globl alias\n.type alias,@function\n.set alias,victim\n",
      REACHED | HEAD),
     ("four bytes", "xor %eax,%eax\n nop\n ret", TAKER, REACHED),
-    ("five bytes", "mov $1,%eax", TAKER, REACHED | HEAD),
+    ("five bytes, and it falls into the next function", "mov $1,%eax", TAKER,
+     REACHED | HEAD | JOINED),
     ("four bytes behind endbr64", "endbr64\n xor %eax,%eax\n nop\n ret", TAKER, REACHED),
     ("five bytes behind endbr64", "endbr64\n xor %eax,%eax\n nop\n nop\n ret", TAKER,
      REACHED | HEAD),
@@ -57,7 +58,8 @@ CASES = [
     ("a loop to its sixth byte", "nop\n" + ROOM + "\n jmp victim+5", TAKER, REACHED | HEAD),
     ("a loop to its head", "endbr64\n" + ROOM + "\n jmp victim+4", TAKER, REACHED | HEAD),
     ("a loop behind its head", "endbr64\n" + ROOM + "\n jmp victim+5", TAKER, REACHED),
-    ("another function leads in", ROOM, TAKER + function("other", "jmp victim+2"), REACHED),
+    ("another function leads in", ROOM, TAKER + function("other", "jmp victim+2"),
+     REACHED | JOINED),
     ("undescribed code leads in", ROOM, TAKER + "nop\n je victim+2\n ret\n", REACHED),
     ("... with one byte", ROOM, TAKER + "je victim+2\n ret\n", REACHED),
     ("a pointer leads in", ROOM, TAKER + POINTER.format("+1"), REACHED),
@@ -78,6 +80,24 @@ FLAGS = [
     ("ftrace", function("user", "call __fentry__@PLT\n ret"), PROFILED),
     ("who defines it", function("mcount", "ret"), 0),
     ("a sanitizer", function("user", "call __asan_init@PLT\n ret"), PROFILED),
+]
+
+# What else there is, whether the victim holds together with the next function and with the one
+# before it, and how many displacements lead from one function into another.
+NEXT = function("next", "ret")
+APART = [
+    ("nothing", ROOM, NEXT, 0, 0, 0),
+    ("a call", ROOM, function("next", "call victim\n ret"), 0, 0, 1),
+    ("a jump of four bytes", ROOM, function("next", ".byte 0xe9\n .long victim+1-.-4"), 0, 0, 1),
+    ("a branch of four bytes", ROOM,
+     function("next", ".byte 0x0f,0x84\n .long victim-.-4\n ret"), 0, 0, 1),
+    ("a branch of one byte", ROOM, function("next", "je victim\n ret"), 1, 0, 0),
+    ("... over another function", ROOM, NEXT + function("far", "je victim\n ret"), 1, 0, 0),
+    ("a branch of one byte back", "je first\n ret", NEXT, 0, 1, 0),
+    ("it falls", "push %rbx", NEXT, 1, 0, 0),
+    ("... into code that stays home", "push %rbx", function("next", ".byte 0x06"), 0, 0, 0),
+    ("a call at its end", "push %rax\n call next", function("next", "ret", "hidden"), 0, 0, 1),
+    ("a branch inside", "1: push %rbx\n jmp 1b", NEXT, 0, 0, 0),
 ]
 
 # What jumps through a table, and how many there are.
@@ -170,5 +190,12 @@ for name, end, n in TABLES_OF:
         equal("tables, " + name, len(sidecar.tables[TABLES]), n)
         equal("references, " + name, sidecar.kinds().count(TO_JUMP_TABLE), n)
     with_object(ROOM, DISPATCH.format(end) + TABLE.format(""), look)
+for name, body, rest, behind, before, branches in APART:
+    def look(sidecar, victim):
+        first = struct.unpack_from("<I", sidecar.tables[UNITS][0])[0]
+        equal("apart, " + name, [sidecar.unit(at)[1] & JOINED != 0 for at in (victim, first)],
+              [bool(behind), bool(before)])
+        equal("branches, " + name, len(sidecar.tables[BRANCHES]), branches)
+    with_object(body, rest, look)
 print("\n".join(failures) or "as it should be")
 sys.exit(bool(failures))
