@@ -14,6 +14,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "tests")]
+import pythons  # noqa: E402
 import support  # noqa: E402
 from report import progress, say  # noqa: E402
 
@@ -57,6 +58,7 @@ def python(n):
 PROGRAMS = {
     "python3": (python, 400_000, 4000),
     "python3-shared": (python, 400_000, 4000),
+    "python3-built": (python, 400_000, 4000),
     "sqlite3": (lambda n: [":memory:", SQL.format(n=n)], 300_000, 4000),
     "bash": (lambda n: ["-c", BASH.format(n=n)], 60_000, 2000),
     "perl": (lambda n: ["-e", PERL.format(n=n)], 500_000, 5000),
@@ -64,26 +66,12 @@ PROGRAMS = {
                        f"-{n}"], 200, 4),
 }
 # A start that ends at once.
-STARTS = {"true": [], "bash": ["-c", ":"], "python3": ["-S", "-s", "-c", ""],
-          "python3-shared": ["-S", "-s", "-c", ""], "redis-server": ["--version"],
+STARTS = {"true": [], "gzip": ["--version"], "bash": ["-c", ":"], "python3": ["-S", "-s", "-c", ""],
+          "python3-shared": ["-S", "-s", "-c", ""], "python3-built": ["-S", "-s", "-c", ""],
+          "redis-server": ["--version"],
           "clang": ["-fsyntax-only", "-x", "c", "/dev/null"]}
 # One that --version does not end, for programs that have no figure of their own.
 PROBES = {"hot": ["0"], "cc1": ["-quiet", "/dev/null", "-o", "/dev/null"], "nginx": ["-v"]}
-# Debian's python3 has the interpreter in an executable at a fixed address.  As others have it,
-# and whoever embeds Python: in a library.
-EMBEDDED = """int Py_BytesMain(int argc, char **argv);
-int main(int argc, char **argv) { return Py_BytesMain(argc, argv); }
-"""
-
-
-def embedded_python(output):
-    """Makes `output`, a python3 whose interpreter is a library.  False: there is no such library."""
-    libraries = sorted(Path("/usr/lib/x86_64-linux-gnu").glob("libpython3.*.so.1.0"))
-    if not libraries:
-        return False
-    subprocess.run([support.CC, "-O2", "-x", "c", "-", "-x", "none", "-o", output, libraries[-1]],
-                   input=EMBEDDED, text=True, check=True, timeout=60)
-    return True
 
 
 def find(name, folder):
@@ -91,7 +79,9 @@ def find(name, folder):
     if (folder / name).exists():
         return folder / name
     if name == "python3-shared":
-        return folder / name if embedded_python(folder / name) else None
+        return folder / name if pythons.embedded(folder / name) else None
+    if name == "python3-built":
+        return (pythons.built() or [None])[0]
     if name == "cc1":
         found = subprocess.run(["gcc", "-print-prog-name=cc1"], capture_output=True, text=True)
         return Path(found.stdout.strip()) if found.stdout.startswith("/") else None
@@ -118,7 +108,8 @@ class Programs:
             cache.mkdir(parents=True, exist_ok=True)
             if not (cache / "analysis").exists():
                 os.symlink(folder / "analysis", cache / "analysis")
-        self.paths, self.possible = {}, {}  # (name, changed) -> file; name -> ways
+        # (name, changed) -> file; name -> ways; name -> what its environment has besides
+        self.paths, self.possible, self.besides = {}, {}, {}
         for name in names:
             original = find(name, folder / "made")
             if original is None:
@@ -131,6 +122,11 @@ class Programs:
 
     def prepare(self, name, original):
         progress(f"copying and analysing {original}")
+        library = pythons.libpython(original) if name.startswith("python3") else None
+        if library:
+            say(f"    {name}: {pythons.through_plt(library)} functions called through the PLT in {library}")
+        if name == "python3-built":
+            self.besides[name] = {"PYTHONHOME": pythons.built()[1]}
         for changed in (False, True):
             self.paths[name, changed] = self.copy(name, original, changed)
         copy = self.paths[name, True]
@@ -167,40 +163,41 @@ class Programs:
     def impossible(self, name, way):
         """Why the program cannot run in this way, or None."""
         passes, frozen = WAYS[way][:2]
-        command = self.command(name, way, {**PROBES, **STARTS}.get(name, ["--version"]))
         for part in passes.split(", "):
             if not any((folder / f"{part}.so").exists() for folder in PASS_FOLDERS):
                 return f"{part} is not built"
-        log = self.quick(command, way, MVLD_DEBUG="files,passes,statistics").stderr
+        log = self.quick(name, way, MVLD_DEBUG="files,passes,statistics").stderr
         for part in passes.split(", "):
             if not re.search(SAID[part], log):
                 return f"{part}: nothing is done; MVLD_DEBUG=passes tells why"
         if frozen:
-            done = self.quick(command, way, MVLD_FREEZE="1")
+            done = self.quick(name, way, MVLD_FREEZE="1")
             if done.returncode:
                 return (done.stderr.strip().splitlines() or ["no image"])[-1]
-            log = self.quick(command, way, MVLD_DEBUG="files,passes,statistics").stderr
+            log = self.quick(name, way, MVLD_DEBUG="files,passes,statistics").stderr
             if not re.search(SAID["frozen"], log):
                 return "its image is not used; MVLD_DEBUG=files tells why"
         return None
 
-    def quick(self, command, way, **more):
-        return subprocess.run(command, env=self.environment(way, **more), stdin=subprocess.DEVNULL,
-                              capture_output=True, text=True, errors="replace", timeout=300)
+    def quick(self, name, way, **more):
+        command = self.command(name, way, {**PROBES, **STARTS}.get(name, ["--version"]))
+        return subprocess.run(command, env=self.environment(name, way, **more), text=True,
+                              errors="replace", stdin=subprocess.DEVNULL, capture_output=True,
+                              timeout=300)
 
     def ways(self, name):
         return self.possible[name]
 
     def jobs(self, name, arguments, **more):
         """{way: (command, environment)}."""
-        return {way: (self.command(name, way, arguments), self.environment(way, **more))
+        return {way: (self.command(name, way, arguments), self.environment(name, way, **more))
                 for way in self.ways(name)}
 
-    def environment(self, way, **more):
+    def environment(self, name, way, **more):
         if way != HOST:
             more = {"MVLD_CONFIG": self.file(way, "conf"), "XDG_CACHE_HOME": self.file(way, "cache"),
                     "MVLD_PASS_PATH": ":".join(map(str, PASS_FOLDERS)), **more}
-        return support.clean_environment(PYTHONHASHSEED="0", **more)
+        return support.clean_environment(PYTHONHASHSEED="0", **self.besides.get(name, {}), **more)
 
     def command(self, name, way, arguments):
         return [str(self.paths[name, way != HOST]), *arguments]

@@ -40,11 +40,43 @@ def table(rows, headings=None):
     sys.stdout.flush()
 
 
-def interleaved(runs, rounds, measure):
-    """{name: median of measure(run)}: every run once a round, so that what the machine
-    does meanwhile hits all of them alike."""
+class Spread:
+    """Values of the same thing, measured again and again."""
+
+    def __init__(self, values):
+        values = sorted(values)
+        self.median, self.least, self.most = statistics.median(values), values[0], values[-1]
+        # With few values the quartiles are nothing; they are then the outermost.
+        few = len(values) < 4
+        self.low, _, self.high = (self.least, None, self.most) if few else \
+            statistics.quantiles(values, method="inclusive")
+
+    def beside(self, first, rate=False):
+        """How it compares with the first of several: medians, between which of its values half of
+        all lie, and the best of both, which what else runs disturbs least."""
+        def percent(a, b):
+            return f"{100 * (a / b - 1):+.1f}"
+        within = "quartiles {} to {}".format(*(percent(v, first.median) for v in (self.low, self.high)))
+        if self is first:
+            return within + " %"
+        best = percent(self.most, first.most) if rate else percent(self.least, first.least)
+        return f"{percent(self.median, first.median)} %, {within}, best {best}"
+
+    def slower(self, first, rate=False):
+        """Per cent more time than the first, by the medians."""
+        return 100 * ((first.median / self.median if rate else self.median / first.median) - 1)
+
+
+def spreads(runs, rounds, measure):
+    """{name: Spread of measure(run)}: every run once a round, so that what the machine does
+    meanwhile hits all of them alike."""
     values = {name: [] for name in runs}
     for _ in range(rounds):
         for name, run in runs.items():
             values[name].append(measure(run))
-    return {name: statistics.median(v) for name, v in values.items()}
+    return {name: Spread(v) for name, v in values.items()}
+
+
+def interleaved(runs, rounds, measure):
+    """{name: median of measure(run)}."""
+    return {name: spread.median for name, spread in spreads(runs, rounds, measure).items()}

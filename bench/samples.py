@@ -68,7 +68,7 @@ def c_source():
 
 def work(name, folder):
     """(arguments, what to do beside it: a function of `stopped`, or None)."""
-    if name in ("python3", "python3-shared"):
+    if name.startswith("python3"):
         return python(100_000_000), None
     if name == "sqlite3":
         return [":memory:", SQL.format(n=30_000_000)], None
@@ -98,7 +98,7 @@ def work(name, folder):
     raise KeyError(name)
 
 
-WORKS = ("python3", "python3-shared", "sqlite3", "bash", "perl", "git", "openssl", "nginx",
+WORKS = ("python3", "python3-shared", "python3-built", "sqlite3", "bash", "perl", "git", "openssl", "nginx",
          "redis-server", "cc1", "clang", "java")
 
 
@@ -202,7 +202,7 @@ def running(programs, name, way, folder):
     log = folder / "log"
     more = {} if way == HOST else {"MVLD_DEBUG": "files,passes", "MVLD_DEBUG_OUTPUT": log}
     process = subprocess.Popen(programs.command(name, way, arguments), cwd=folder,
-                               env=programs.environment(way, **more), stdin=subprocess.DEVNULL,
+                               env=programs.environment(name, way, **more), stdin=subprocess.DEVNULL,
                                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     stopped = threading.Event()
     load = threading.Thread(target=beside, args=[stopped], daemon=True) if beside else None

@@ -4,8 +4,8 @@
  *
  *     startup ROUNDS COMMAND... -- COMMAND... [-- ...]
  *
- * Runs the commands in turn, ROUNDS times, and prints for each the median time
- * in microseconds from posix_spawn to the end of the process.  NAME=VALUE words
+ * Runs the commands in turn, ROUNDS times, and prints for each its times in microseconds
+ * from posix_spawn to the end of the process, on a line.  NAME=VALUE words
  * in front of a command are added to its environment, as with env(1).  What the commands
  * print goes to /dev/null.
  */
@@ -87,7 +87,7 @@ int main(int argc, char **argv)
     for (int r = 0; r < rounds; r++)
         for (size_t i = 0; i < n; i++)
             times[i * (size_t)rounds + (size_t)r] = run(&commands[i], &silent);
-    for (size_t i = 0; i < n; i++)
-        printf("%.1f\n", median(times + i * (size_t)rounds, (size_t)rounds));
+    for (size_t i = 0; i < n * (size_t)rounds; i++)
+        printf("%.1f%c", times[i], (i + 1) % (size_t)rounds ? ' ' : '\n');
     return 0;
 }

@@ -2,8 +2,10 @@
 """stock.py STARTUP [--instructions] [--rounds N] [PROGRAM...]: stock programs under the host
 loader, with direct-calls, and with direct-calls and concat; in the process, and frozen.
 
-User time, medians of interleaved runs; for openssl the throughput of 16-byte messages.  Then what
-an exec of short programs costs, by STARTUP, and what ten processes have in memory.  With
+User time, medians of interleaved runs, each of them a new process; for openssl the throughput of
+16-byte messages.  Then what an exec of programs costs, by STARTUP, and what ten processes have in
+memory.  Where a process happens to lie in memory makes some per cent of difference, so the
+quartiles and the best run stand beside each median; at the end stands what became slowest.  With
 --instructions callgrind counts instead of the clock, which a busy machine does not disturb (and
 under which concat copies nothing, so it is left out).
 The demo shows the shorter half of it (run).
@@ -20,8 +22,9 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "tests")]
 import support  # noqa: E402
+import startup as exec_of  # noqa: E402
 from programs import HOST, PROGRAMS, STARTS, WAYS, Programs  # noqa: E402
-from report import interleaved, progress, say, table  # noqa: E402
+from report import interleaved, progress, say, spreads, table  # noqa: E402
 
 ROUNDS = 11
 DIRECT = ("direct-calls", "direct-calls, frozen")
@@ -31,6 +34,7 @@ REQUESTS = ["-n", "150000", "-c", "8", "-P", "16", "-q", "-t", "set,get,incr,lpu
 WAITING = {"bash": (["-c", "echo; read"], ""),
            "python3": (["-S", "-s", "-c", "print(flush=True); input()"], ""),
            "python3-shared": (["-S", "-s", "-c", "print(flush=True); input()"], ""),
+           "python3-built": (["-S", "-s", "-c", "print(flush=True); input()"], ""),
            "redis-server": ([*REDIS, "socket"], "eady to accept")}
 
 
@@ -87,27 +91,52 @@ def instructions(job):
 
 
 def show(name, unit, values):
+    """Counts, of which there is one a way."""
     first = values[HOST]
     for way, value in values.items():
         print(f"result: {name}, {way} | {value:.2f} | {unit} | {100 * (value / first - 1):+.1f} %",
               flush=True)
 
 
+class Clock:
+    """Shows what was measured again and again, and at last what became slowest."""
+
+    def __init__(self):
+        self.slower = {}  # way -> [(per cent, name)]
+
+    def show(self, name, unit, values, rate=False):
+        first = values[HOST]
+        for way, spread in values.items():
+            print(f"result: {name}, {way} | {spread.median:.2f} | {unit} | "
+                  f"{spread.beside(first, rate)}", flush=True)
+            if way != HOST:
+                self.slower.setdefault(way, []).append((spread.slower(first, rate), name))
+
+    def slowest(self, kind, limit):
+        for way, changes in self.slower.items():
+            worst, name = max(changes)
+            over = sum(change > limit for change, _ in changes)
+            print(f"result: slowest {kind}, {way} | {worst:+.1f} | % | {name}; {over} of "
+                  f"{len(changes)} more than {limit} % slower", flush=True)
+
+
 def clock(programs, rounds):
+    of = Clock()
     for name, (arguments, n, _) in PROGRAMS.items():
         if name in programs.possible:
             progress(name)
-            show(name, "ms", interleaved(programs.jobs(name, arguments(n)), rounds, user_time))
+            of.show(name, "ms", spreads(programs.jobs(name, arguments(n)), rounds, user_time))
     if "redis-server" in programs.possible and shutil.which("redis-benchmark"):
         progress("redis-server")
-        show("redis-server", "ms",
-             interleaved(programs.jobs("redis-server", [*REDIS]), rounds, server_time))
+        of.show("redis-server", "ms",
+                spreads(programs.jobs("redis-server", [*REDIS]), rounds, server_time))
     for cipher in ("sha256", "aes-128-ctr"):
         if "openssl" in programs.possible:
             progress("openssl " + cipher)
             speed = ["speed", "-seconds", "1", "-bytes", "16", "-evp", cipher]
-            show("openssl " + cipher, "KB/s",
-                 interleaved(programs.jobs("openssl", speed), (rounds + 1) // 2, throughput))
+            of.show("openssl " + cipher, "KB/s", spreads(programs.jobs("openssl", speed),
+                                                         (rounds + 1) // 2, throughput), rate=True)
+    of.slowest("program", 1)
 
 
 def counted(programs):
@@ -117,7 +146,7 @@ def counted(programs):
         progress(name)
         values = {}
         for way in programs.ways(name):
-            env, sizes = programs.environment(way), (n, 2 * n)
+            env, sizes = programs.environment(name, way), (n, 2 * n)
             one, two = (instructions((programs.command(name, way, arguments(m)), env))
                         for m in sizes)
             values[way] = two - one  # start-up is in both
@@ -125,16 +154,12 @@ def counted(programs):
 
 
 def exec_times(programs, name, startup, rounds):
-    """{way: µs} of an exec of the program to its end."""
-    words = []
-    for way in programs.ways(name):
-        env = programs.environment(way)
-        words += [f"{k}={v}" for k, v in env.items() if k.startswith(("MVLD", "XDG_CACHE"))]
-        words += [*programs.command(name, way, STARTS[name]), "--"]
-    done = subprocess.run([str(startup), str(rounds), *words[:-1]], timeout=600, text=True,
-                          env=support.clean_environment(), stdout=subprocess.PIPE)
-    support.check(done.returncode == 0, "startup: see above")
-    return dict(zip(programs.ways(name), map(float, done.stdout.split())))
+    """{way: Spread of µs} of an exec of the program to its end."""
+    commands = {}
+    for way, (command, env) in programs.jobs(name, STARTS[name]).items():
+        own = [f"{k}={v}" for k, v in env.items() if os.environ.get(k) != v]
+        commands[way] = [*own, *command]
+    return exec_of.exec_times(startup, rounds, commands)
 
 
 def memory(job, last_line, folder, n=10):
@@ -161,10 +186,12 @@ def memory(job, last_line, folder, n=10):
 
 
 def starts(programs, startup, rounds):
+    of = Clock()
     for name in STARTS:
         if name in programs.possible:
             progress("exec of " + name)
-            show("exec of " + name, "µs", exec_times(programs, name, startup, rounds))
+            of.show("exec of " + name, "µs", exec_times(programs, name, startup, rounds))
+    of.slowest("exec", 5)
     for name, (arguments, last_line) in WAITING.items():
         if name in programs.possible:
             show("ten processes of " + name, "KB",
@@ -211,7 +238,7 @@ def run(folder, startup, rounds):
     lines = []
     for name in (n for n in ("true", "bash", "python3") if n in programs.possible):
         found = exec_times(programs, name, startup, 100)
-        lines.append((name, *(f"{found[way]:.0f}" if way in found else "-"
+        lines.append((name, *(f"{found[way].median:.0f}" if way in found else "-"
                               for way in (HOST, *DIRECT))))
     say()
     table(lines, ["exec, µs", HOST, *DIRECT])
