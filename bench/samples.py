@@ -5,11 +5,15 @@ Samples of the program counter in user mode (perf's cpu-clock, which works in vi
 too), a thousand a second and CPU, of programs that have been running for a while.  Each belongs to
 
     region       copies that concat made
+    changed      where concat is not there: objects whose calls direct-calls made direct
     home         objects that concat copied: functions that stay home, and the jumps that lead away
-    not copied   objects that concat left where they are
-    other        code that is no object's: made at run time (JIT), the vDSO
+    left         objects that are as they came
+    made         code that no file holds: what a JIT made
+    vdso         the kernel's, in each process another one: never part of an image
 
-with the largest of each by name.
+with the largest of each by name.  The table at the end has the share of the first (region, or
+changed) twice: of all samples, and of those in code that came from files.  Of the last two
+kinds nothing can ever be in the region; nor can the kernel, which is not sampled at all.
 """
 import argparse
 import bisect
@@ -29,22 +33,45 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "tests")]
 import support  # noqa: E402
 from programs import BASH, HOST, PERL, SQL, WAYS, Programs, python  # noqa: E402
-from report import progress, say  # noqa: E402
+from report import progress, say, table  # noqa: E402
 from stock import REDIS, REQUESTS  # noqa: E402
 
 RATE = 999
-SETTLE = 1.0  # seconds until start-up is over
+SETTLE, SETTLES = 1.0, {"java": 6.0}  # seconds until start-up is over; a JVM has compiled by then
 JAVA = """import java.util.*;
 public class S {
-    public static void main(String[] a) {
-        for (long n = 0; ; n++) {
-            Map<String, Integer> m = new TreeMap<>();
-            for (int i = 0; i < 20000; i++) m.merge(Integer.toString(i * 7919 % 9973), i, Integer::sum);
-            if (m.hashCode() == n) System.out.println(n);
+    static Object[][] keep = new Object[2000][];
+    static Random random = new Random(1);
+    static Object[] tree() {
+        Object[] all = new Object[60];
+        for (int i = 0; i < all.length; i++) {
+            Object[] o = new Object[4];
+            if (i > 0) o[0] = all[random.nextInt(i)];
+            all[i] = o;
         }
+        return all;
+    }
+    static void collect() {
+        for (int i = 0; i < keep.length; i++) keep[random.nextInt(keep.length)] = tree();
+    }
+    static void compute(long n) {
+        Map<String, Integer> m = new TreeMap<>();
+        for (int i = 0; i < 20000; i++) m.merge(Integer.toString(i * 7919 % 9973), i, Integer::sum);
+        if (m.hashCode() == n) System.out.println(n);
+    }
+    public static void main(String[] a) {
+        boolean collects = a[0].equals("collecting");
+        long end = Long.parseLong(a[1]);
+        for (int i = 0; i < keep.length && collects; i++) keep[i] = tree();
+        for (long n = 0; n != end; n++) if (collects) collect(); else compute(n);
     }
 }
 """
+# What a JVM does beside running code that it has compiled: with little memory, little more than
+# what lives, and one thread that collects; or compiling all that it loads before it runs, the
+# Java compiler, which this source goes through, included.
+JAVA_OPTIONS = {"java": ["-Xmx256m"], "java collecting": ["-XX:+UseSerialGC", "-Xmx24m", "-Xmn4m"],
+                "java compiling": ["-Xmx256m", "-Xcomp"]}
 NGINX = """daemon off; master_process off; pid {0}/pid; error_log {0}/error; events {{ }}
 http {{ access_log {0}/access; client_body_temp_path {0}/b; proxy_temp_path {0}/p;
   fastcgi_temp_path {0}/f; uwsgi_temp_path {0}/u; scgi_temp_path {0}/s;
@@ -85,9 +112,9 @@ def work(name, folder):
         (folder / "s.c").write_text(c_source())
         driver = ["-S"] if name == "clang" else ["-quiet"]
         return [*driver, "-O2", str(folder / "s.c"), "-o", "/dev/null"], None
-    if name == "java":
+    if name in JAVA_OPTIONS:
         (folder / "S.java").write_text(JAVA)
-        return ["-Xmx256m", str(folder / "S.java")], None
+        return [*JAVA_OPTIONS[name], str(folder / "S.java"), name.removeprefix("java "), "-1"], None
     if name == "redis-server":
         return [*REDIS, str(folder / "socket")], lambda stopped: redis_load(folder, stopped)
     if name == "nginx":
@@ -99,7 +126,7 @@ def work(name, folder):
 
 
 WORKS = ("python3", "python3-shared", "python3-built", "sqlite3", "bash", "perl", "git", "openssl", "nginx",
-         "redis-server", "cc1", "clang", "java")
+         "redis-server", "cc1", "clang", *JAVA_OPTIONS)
 
 
 def redis_load(folder, stopped):
@@ -110,7 +137,7 @@ def redis_load(folder, stopped):
 
 def nginx_load(folder, stopped):
     request = b"GET /page HTTP/1.1\r\nHost: a\r\nAccept-Encoding: gzip\r\n\r\n" * 20
-    time.sleep(SETTLE / 2)
+    time.sleep(SETTLES.get(name, SETTLE) / 2)
     with socket.socket(socket.AF_UNIX) as s:
         s.connect(str(folder / "socket"))
         s.settimeout(5)
@@ -167,20 +194,19 @@ class Maps:
                 return start + value, start + value + size
         return 0, 0
 
-    def object(self, address):
-        """The file's name; for what was thawed, the name behind the number of its image; for what
-        is no object's "[…]"."""
+    def place(self, address):
+        """(the file's name, whether it is an image's copy of it), or a kind, or for what is no
+        file's "[…]"."""
+        if self.region[0] <= address < self.region[1]:
+            return "region", False
         i = bisect.bisect_right(self.starts, address) - 1
         path = self.ranges[i][3] if i >= 0 and address < self.ranges[i][1] else "[gone]"
+        if path == "[vdso]":
+            return "vdso", False
         if not path.startswith("/"):
-            return path or "[no file]"
-        name = Path(path).name
-        return re.sub(r"^\d+-", "", name) if "/mvld/images/" in path else name
-
-    def place(self, address):
-        if self.region[0] <= address < self.region[1]:
-            return "region"
-        return self.object(address)
+            return path or "[no file]", False
+        frozen = "/mvld/images/" in path
+        return re.sub(r"^\d+-", "", Path(path).name) if frozen else Path(path).name, frozen
 
     def files(self):
         """Those that code comes from."""
@@ -201,16 +227,16 @@ def running(programs, name, way, folder):
     arguments, beside = work(name, folder)
     log = folder / "log"
     more = {} if way == HOST else {"MVLD_DEBUG": "files,passes", "MVLD_DEBUG_OUTPUT": log}
-    process = subprocess.Popen(programs.command(name, way, arguments), cwd=folder,
-                               env=programs.environment(name, way, **more), stdin=subprocess.DEVNULL,
+    process = subprocess.Popen(programs.command(name.split()[0], way, arguments), cwd=folder,
+                               env=programs.environment(name.split()[0], way, **more), stdin=subprocess.DEVNULL,
                                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     stopped = threading.Event()
     load = threading.Thread(target=beside, args=[stopped], daemon=True) if beside else None
     try:
-        time.sleep(SETTLE / 2)
+        time.sleep(SETTLES.get(name, SETTLE) / 2)
         if load:
             load.start()
-        time.sleep(SETTLE / 2)
+        time.sleep(SETTLES.get(name, SETTLE) / 2)
         support.check(process.poll() is None, f"{name}, {way}: ended at once")
         yield process, Path(f"{log}.{process.pid}")
     finally:
@@ -219,11 +245,29 @@ def running(programs, name, way, folder):
         process.wait()
 
 
-def left_home(log):
-    """Names of the objects that concat did not copy, and whether it did anything."""
-    text = log.read_text(errors="replace") if log.exists() else ""
-    names = {Path(path).name for path in re.findall(r"concat: (\S+): stays home: ", text)}
-    return names, bool(re.search(r"concat: [1-9]\d* objects|pass concat: its work was thawed", text))
+class Treated:
+    """What the logs say of objects: which concat left, and which direct-calls changed.  That of a
+    process that started from an image says nothing of those which the image holds."""
+
+    def __init__(self):
+        self.concat, self.left, self.changed = False, set(), set()
+
+    def read(self, log, way):
+        self.concat = "concat" in WAYS.get(way, [""])[0]
+        text = log.read_text(errors="replace") if log.exists() else ""
+        for names, said in ((self.left, r"concat: (\S+): stays home: "),
+                            (self.changed, r"direct-calls: (\S+): [1-9]\d* of \d+ sites")):
+            names |= {Path(path).name for path in re.findall(said, text)}
+
+    def kind(self, place, frozen):
+        if place in ("region", "vdso"):
+            return place
+        if place.startswith("["):
+            return "made"
+        if not self.concat:
+            return "changed" if frozen or place in self.changed else "left"
+        # ld.so is never copied; neither is mvld's own loader, which is in no log.
+        return "left" if place in self.left or place.startswith("ld-") else "home"
 
 
 def named(places, total):
@@ -231,30 +275,31 @@ def named(places, total):
                      if n * 500 > total)
 
 
-def measure(programs, name, way, seconds, homes):
+def measure(programs, name, way, seconds, treated):
+    """(way's shares of the first kind: of all samples, of code from files), for the table."""
     with support.scratch_folder() as folder, running(programs, name, way, folder) as (process, log):
         counts = sample(process.pid, seconds, str(folder / "data"))
         support.check(process.poll() is None, f"{name}, {way}: ended while it was sampled")
         maps = Maps(process.pid)
-        said, concat = left_home(log)
-        homes = homes | said
-    by = collections.Counter()
+        treated.read(log, way)
+    first = "region" if treated.concat else "changed"
+    parts = {what: collections.Counter() for what in (first, "home", "left", "made", "vdso")}
     for address, n in counts.items():
-        by[maps.place(address)] += n
-    total = by.total()
-    support.check(total >= 100, f"{name}, {way}: {total} samples only")
-    parts = {what: collections.Counter() for what in ("region", "home", "not copied", "other")}
-    for place, n in by.items():
-        # ld.so is never copied; neither is mvld's own loader, which is in no log.
-        stays = not concat or place in homes or place.startswith("ld-")
-        what = place if place == "region" else "other" if place.startswith("[") else \
-            "not copied" if stays else "home"
-        parts[what][place] += n
+        place, frozen = maps.place(address)
+        parts[treated.kind(place, frozen)][place] += n
+    total = sum(part.total() for part in parts.values())
+    if total < 100:
+        say(f"    {name}, {way}: {total} samples only, which say nothing")
+        return "-", "-"
+    files = total - parts["made"].total() - parts["vdso"].total()
     for what, places in parts.items():
-        print(f"result: {name}, {way}, {what} | {100 * places.total() / total:.1f} | % | "
-              f"{'' if what == 'region' else named(places, total)}".rstrip(" |"), flush=True)
+        if places or what == first:
+            note = "" if what in ("region", "vdso") else named(places, total)
+            print(f"result: {name}, {way}, {what} | {100 * places.total() / total:.1f} | % | "
+                  f"{note}".rstrip(" |"), flush=True)
+    share = parts[first].total()
     say(f"    {name}, {way}: {total} samples")
-    return homes
+    return f"{100 * share / total:.1f} %", f"{100 * share / max(files, 1):.1f} %"
 
 
 def analyze_later(programs, name):
@@ -273,17 +318,20 @@ def main():
     arguments = parser.parse_intermixed_args()
     if not perf_works():
         support.skip("perf cannot sample here")
-    ways = arguments.way or ["concat", "concat, frozen"]
+    ways, rows = arguments.way or ["concat", "concat, frozen"], []
     with support.scratch_folder() as folder:
         for name in arguments.only or WORKS:
-            programs = Programs(folder, [name], [way for way in ways if way != HOST])
-            if name not in programs.possible:
+            program = name.split()[0]
+            programs = Programs(folder, [program], [way for way in ways if way != HOST])
+            if program not in programs.possible:
                 continue
             analyze_later(programs, name)
-            homes = set()
-            for way in (way for way in ways if way in programs.ways(name)):
+            treated = Treated()
+            for way in (way for way in ways if way in programs.ways(program)):
                 progress(f"{name}, {way}")
-                homes = measure(programs, name, way, arguments.seconds, homes)
+                rows.append((name, way, *measure(programs, name, way, arguments.seconds, treated)))
+    say()
+    table(rows, ["program", "way", "of all samples", "of code from files"])
 
 
 if __name__ == "__main__":
