@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: MIT
 """./dev demo: what mvld does, on real programs, in a few minutes.
 
-Four parts, each usable alone (--only):
+Five parts, each usable alone (--only):
 
     service  four ELF objects with switches, committed before main and while running
     grep     Debian's GNU grep, multiversed, against stock grep
     direct   unmodified programs, their calls between objects made direct
+    concat   unmodified programs, their code and that of their libraries in one place
     stock    unmodified programs of the distribution with mvld as the system's loader
 """
 import argparse
@@ -53,6 +54,13 @@ def direct(folder, arguments):
     return unmodified.run(folder / "direct", startup, arguments.rounds)
 
 
+def concat(folder, _):
+    heading("Unmodified Debian programs, the code of all their objects in one place")
+    say("    Copies of programs again, with direct-calls before; their image is made first.")
+    import copied
+    return copied.run(folder / "concat")
+
+
 def stock(_, arguments):
     heading("Stock Debian programs, mvld in the place of /lib64/ld-linux-x86-64.so.2")
     say("    In a private mount namespace; nothing on this machine changes.  Output and exit")
@@ -71,7 +79,7 @@ def stock(_, arguments):
     return rows
 
 
-PARTS = {"service": service, "grep": grep, "direct": direct, "stock": stock}
+PARTS = {"service": service, "grep": grep, "direct": direct, "concat": concat, "stock": stock}
 
 
 def main():

@@ -275,8 +275,8 @@ def named(places, total):
                      if n * 500 > total)
 
 
-def measure(programs, name, way, seconds, treated):
-    """(way's shares of the first kind: of all samples, of code from files), for the table."""
+def measure(programs, name, way, seconds, treated, show=lambda *_: None):
+    """The shares of the first kind, of all samples and of code from files, as text."""
     with support.scratch_folder() as folder, running(programs, name, way, folder) as (process, log):
         counts = sample(process.pid, seconds, str(folder / "data"))
         support.check(process.poll() is None, f"{name}, {way}: ended while it was sampled")
@@ -295,8 +295,8 @@ def measure(programs, name, way, seconds, treated):
     for what, places in parts.items():
         if places or what == first:
             note = "" if what in ("region", "vdso") else named(places, total)
-            print(f"result: {name}, {way}, {what} | {100 * places.total() / total:.1f} | % | "
-                  f"{note}".rstrip(" |"), flush=True)
+            show(f"result: {name}, {way}, {what} | {100 * places.total() / total:.1f} | % | "
+                 f"{note}".rstrip(" |"))
     share = parts[first].total()
     say(f"    {name}, {way}: {total} samples")
     return f"{100 * share / total:.1f} %", f"{100 * share / max(files, 1):.1f} %"
@@ -329,7 +329,7 @@ def main():
             treated = Treated()
             for way in (way for way in ways if way in programs.ways(program)):
                 progress(f"{name}, {way}")
-                rows.append((name, way, *measure(programs, name, way, arguments.seconds, treated)))
+                rows.append((name, way, *measure(programs, name, way, arguments.seconds, treated, say)))
     say()
     table(rows, ["program", "way", "of all samples", "of code from files"])
 
