@@ -78,6 +78,9 @@ struct rimf_copies {
     size_t n_named;         /* symfile.h: the rest has no names for debuggers yet, */
     uintptr_t names;        /* which lie from here on */
     uintptr_t frames_named; /* frames behind this are without */
+    enum mvld_pages pages;  /* wanted, of what comes next */
+    int pool_moves;         /* pages of the pool could be moved once */
+    uint64_t of_pool[4];    /* copy_pages.c: by 2 MiB of the region: a page of the pool */
 };
 
 /* What is being made of one object, for the files of rimf/. */
@@ -122,6 +125,17 @@ void copy_frames_publish(struct rimf_copies *);
 size_t copy_frames_table(const struct mvld_region *);
 /* Of these, the pages of `n` entries, in bytes. */
 size_t copy_frames_searched(size_t n);
+/* copy_pages.c: zeroed memory that may be written, in the place of what the region reserved;
+ * of as large pages as wanted and had.  0, or negative errno. */
+long copy_pages_open(struct mvld_image *, uintptr_t start, uintptr_t end);
+/* Once they are executable: the kernel joins small ones, if wanted. */
+void copy_pages_join(struct mvld_image *, uintptr_t start, uintptr_t end);
+/* Nobody runs there any more, and nobody will. */
+void copy_pages_give_back(struct mvld_image *, uintptr_t start, uintptr_t end);
+/* The page in which this address lies is about to be changed.  0, or negative errno. */
+int copy_pages_soften(struct mvld_image *, uintptr_t address);
+/* The first place behind `address` where a page of the pool begins; else `end`. */
+uintptr_t copy_pages_next(const struct rimf_copies *, uintptr_t address, uintptr_t end);
 /* copy_entries.c: the jumps at home.  What is refused runs at home. */
 int copy_entries(struct copying *, struct mvld_copies_report *);
 
@@ -129,8 +143,8 @@ int copy_entries(struct copying *, struct mvld_copies_report *);
 uintptr_t rimf_copy_of(struct mvld_image *, uintptr_t home);
 /* Where the code came from, of an address in a copy, or 0.  [any thread, signal handler] */
 uintptr_t rimf_copy_home(const struct mvld_image *, uintptr_t address);
-/* All copies together, as a segment. */
-struct mvld_segment rimf_copies_code(const struct mvld_image *);
+/* Copies around this address, as a segment in which 4 KiB may be changed, or -ENOMEM. */
+int rimf_copies_code(struct mvld_image *, uintptr_t address, struct mvld_segment *);
 /* The object is gone; its copies are never entered again. */
 void rimf_copies_forget(struct mvld_image *, const struct mvld_object *);
 
@@ -161,5 +175,6 @@ size_t rimf_copy_pieces(struct mvld_image *, const struct mvld_object *, struct 
 int rimf_copy_add_piece(struct mvld_image *, const struct mvld_object *, const struct mvld_piece *,
                         uintptr_t from, uintptr_t *end, const char **why);
 int rimf_copies_commit(struct mvld_image *, struct mvld_copies_report *);
+int rimf_region_pages(struct mvld_image *, enum mvld_pages);
 
 #endif

@@ -123,7 +123,7 @@ static long open_table(const struct making *m)
 
 static int open_pages(const struct making *m)
 {
-    long error = map(m, m->code, m->code_end, PROT_READ | PROT_WRITE);
+    long error = copy_pages_open(m->image, m->code, m->code_end);
 
     if (!sys_failed(error))
         error = map(m, m->frames, m->frames_end, PROT_READ | PROT_WRITE);
@@ -165,7 +165,7 @@ static void take_away(const struct making *m)
     uintptr_t table = copies->region.frames;
 
     copies->n_frames = m->n_frames;
-    map(m, m->code, m->code_end, PROT_NONE);
+    copy_pages_give_back(m->image, m->code, m->code_end);
     map(m, m->frames, m->frames_end, PROT_READ);
     map(m, table + m->table_before, table + m->table, PROT_READ);
     sys_mprotect(m->image->sys, table, m->table_before, PROT_READ);
@@ -261,6 +261,7 @@ static int make(struct making *m)
         return error;
     }
     publish_frames(m);
+    copy_pages_join(m->image, m->code, m->code_end);
     copies->code_end = m->code_end;
     copies->frames_end = m->frames_end;
     return 0;

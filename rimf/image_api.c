@@ -152,6 +152,7 @@ static const struct mvld_api api = {
     .copies_debug = rimf_copies_debug,
     .copy_pieces = rimf_copy_pieces,
     .copy_add_piece = rimf_copy_add_piece,
+    .region_pages = rimf_region_pages,
 };
 
 const struct mvld_api *rimf_api(void)

@@ -111,14 +111,21 @@ uintptr_t rimf_copy_home(const struct mvld_image *image, uintptr_t address)
     return list[low - 1].home + (address - list[low - 1].at);
 }
 
-struct mvld_segment rimf_copies_code(const struct mvld_image *image)
+int rimf_copies_code(struct mvld_image *image, uintptr_t address, struct mvld_segment *out)
 {
     const struct rimf_copies *copies = image->copies;
     size_t n = __atomic_load_n(&copies->n, __ATOMIC_ACQUIRE);
     const struct rimf_copy *last = &__atomic_load_n(&copies->list, __ATOMIC_ACQUIRE)[n - 1];
+    int error = copy_pages_soften(image, address);
 
-    return (struct mvld_segment){.start = copies->region.code, .end = last->at + last->size,
-                                 .prot = PROT_READ | PROT_EXEC};
+    if (!error) /* a patch may reach into the next page */
+        error = copy_pages_soften(image, address + MVLD_PATCH_MAX);
+    *out = (struct mvld_segment){
+        .start = rimf_page_down(address),
+        .end = copy_pages_next(copies, address, last->at + last->size),
+        .prot = PROT_READ | PROT_EXEC,
+    };
+    return error;
 }
 
 uintptr_t rimf_copy_of(struct mvld_image *image, uintptr_t home)
@@ -139,15 +146,12 @@ uintptr_t rimf_copy_of(struct mvld_image *image, uintptr_t home)
 /* Memory of places first to last in the list, which are of one object, but for pages that they
  * may share with their neighbours.  The place stays taken: the unwind table is sorted, and others
  * read it. */
-static void give_back(const struct mvld_image *image, size_t first, size_t last)
+static void give_back(struct mvld_image *image, size_t first, size_t last)
 {
     const struct rimf_copy *list = image->copies->list;
-    uintptr_t start = rimf_page_up(list[first].at),
-              end = rimf_page_down(list[last].at + list[last].size);
 
-    if (start < end)
-        sys_mmap(image->sys, start, end - start, PROT_NONE,
-                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
+    copy_pages_give_back(image, rimf_page_up(list[first].at),
+                         rimf_page_down(list[last].at + list[last].size));
 }
 
 void rimf_copies_forget(struct mvld_image *image, const struct mvld_object *public)

@@ -174,6 +174,13 @@ struct mvld_region {
     size_t code_size, frames_size;
 };
 
+/* In what pages copies lie: 2 MiB each where copies fill them, and had; others are small. */
+enum mvld_pages {
+    MVLD_PAGES_SMALL,
+    MVLD_PAGES_THP,     /* put together by the kernel (transparent huge pages) */
+    MVLD_PAGES_HUGETLB, /* of the machine's pool; what that lacks, as THP */
+};
+
 /* Code that moves as a whole: some functions of an object that follow each other. */
 struct mvld_piece {
     uintptr_t home;
@@ -348,6 +355,9 @@ struct mvld_api {
     int (*copy_add_piece)(struct mvld_image *, const struct mvld_object *,
                           const struct mvld_piece *, uintptr_t from, uintptr_t *end,
                           const char **why);
+    /* Of all copies that are made from here on.  What there is too little of, and why, the log
+     * says (MVLD_LOG_PASSES).  0, -ENODATA: there is no region. */
+    int (*region_pages)(struct mvld_image *, enum mvld_pages);
 };
 
 /* Does this mvld have the function? */

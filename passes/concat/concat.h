@@ -19,9 +19,4 @@ void concat_order(const struct mvld_context *, size_t *order, size_t n);
 /* Those who look from outside hear of the copies that they do not know yet, as configured. */
 void concat_tell(const struct mvld_context *);
 
-/* Where the first copy goes so that huge pages fit; 0: anywhere. */
-uintptr_t concat_begin(const struct mvld_context *, const struct mvld_region *);
-/* Makes huge pages of the whole ones in the code between, and says how many. */
-void concat_enlarge(const struct mvld_context *, uintptr_t start, uintptr_t end);
-
 #endif

@@ -10,8 +10,10 @@
 
 #include <errno.h> /* numbers only */
 
+#define HUGE_SIZE 0x200000u
+
 static const char *const orders[] = {"as-loaded", "random", NULL};
-static const char *const pages[] = {"small", "thp", NULL};
+static const char *const pages[] = {"small", "thp", "hugetlb", NULL}; /* enum mvld_pages */
 
 static const struct mvld_option options[] = {
     {.name = "order", .type = MVLD_OPTION_WORD, .words = orders, .initial = "as-loaded",
@@ -25,7 +27,7 @@ static const struct mvld_option options[] = {
     {.name = "perf-map", .type = MVLD_OPTION_BOOL, .initial = "no",
      .help = "perf finds names of the copies, in /tmp/perf-PID.map"},
     {.name = "pages", .type = MVLD_OPTION_WORD, .words = pages, .initial = "small",
-     .help = "thp: huge pages for the code, where whole ones fit and the kernel has them"},
+     .help = "huge pages for the code where it fills them: of the kernel (thp), of its pool"},
     {.name = NULL},
 };
 
@@ -94,6 +96,15 @@ static int find_region(const struct mvld_context *ctx, struct mvld_region *regio
     return 1;
 }
 
+/* Where the first copy goes; 0: anywhere.  What comes later has huge pages where they happen
+ * to fit. */
+static uintptr_t first_place(const struct mvld_context *ctx, const struct mvld_region *region)
+{
+    return ctx->settings[CONCAT_PAGES].number == MVLD_PAGES_SMALL
+               ? 0
+               : (region->code + HUGE_SIZE - 1) & ~(uintptr_t)(HUGE_SIZE - 1);
+}
+
 /* ---- the pass ------------------------------------------------------------------------ */
 
 static void report(const struct mvld_context *ctx, const struct mvld_copies_report *r)
@@ -127,8 +138,6 @@ static int add(const struct mvld_context *ctx, const struct mvld_object *const *
     error = ctx->api->copies_commit(ctx->image, &r);
     if (r.objects) {
         report(ctx, &r);
-        if (begin)
-            concat_enlarge(ctx, begin, end);
         concat_tell(ctx);
     }
     return error;
@@ -162,7 +171,8 @@ static int run(const struct mvld_context *ctx)
     }
     if (ctx->api->region_set(ctx->image, &region))
         return -EINVAL;
-    return run_all(ctx, concat_begin(ctx, &region));
+    ctx->api->region_pages(ctx->image, (enum mvld_pages)ctx->settings[CONCAT_PAGES].number);
+    return run_all(ctx, first_place(ctx, &region));
 }
 
 static int added(const struct mvld_context *ctx, const struct mvld_object *const *objects, size_t n)

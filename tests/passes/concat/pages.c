@@ -1,21 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * pages.c: a program with some 6 MB of code in functions of 300 bytes.  It prints how many KB of
- * huge pages there are below its executable memory, and runs a function that was copied.
+ * pages.c: a program with some 9 MB of code in functions of 300 bytes.  It runs a function that was
+ * copied, in a child, too, and prints how many KB of huge pages there are below its executable
+ * memory: the kernel's own, those of the pool, those of files.
  */
+#include "big.h"
+
 #include <stdio.h>
 #include <string.h>
-
-__asm__(".text\n"
-        ".p2align 4\n"
-        ".rept 20000\n"
-        ".cfi_startproc\n"
-        ".fill 49, 6, 0x0000441f0f66\n" /* 66 0f 1f 44 00 00  nopw 0(%rax,%rax) */
-        "mov %edi, %eax\n"
-        "ret\n"
-        ".cfi_endproc\n"
-        ".p2align 4\n"
-        ".endr\n");
+#include <sys/wait.h>
+#include <unistd.h>
 
 static __attribute__((noinline)) int twice(int x)
 {
@@ -24,17 +18,25 @@ static __attribute__((noinline)) int twice(int x)
 
 int main(int argc, char **argv)
 {
+    static const char *const kinds[] = {"AnonHugePages: %d kB", "Private_Hugetlb: %d kB",
+                                        "FilePmdMapped: %d kB", "ShmemPmdMapped: %d kB"};
     FILE *file = fopen("/proc/self/smaps", "r");
-    int executable = 0, huge = 0, kb;
+    int executable = 0, huge[4] = {0}, kb, status = -1;
     char line[4096], rights[5];
+    pid_t child;
 
     (void)argv;
     while (file && fgets(line, sizeof line, file)) {
         if (sscanf(line, "%*x-%*x %4s", rights) == 1)
             executable = rights[2] == 'x';
-        else if (executable && sscanf(line, "AnonHugePages: %d kB", &kb) == 1)
-            huge += kb;
+        for (int i = 0; executable && i < 4; i++)
+            if (sscanf(line, kinds[i], &kb) == 1)
+                huge[i] += kb;
     }
-    printf("%d %d\n", huge, twice(argc));
+    child = fork();
+    if (!child)
+        _exit(twice(argc));
+    waitpid(child, &status, 0);
+    printf("%d %d %d %d\n", huge[0], huge[1], huge[2] + huge[3], twice(argc) == 2 && status == 512);
     return 0;
 }
