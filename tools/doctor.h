@@ -16,6 +16,7 @@ enum finding_state {
 struct report {
     struct json *json; /* NULL: text */
     const char *heading;
+    const char *root; /* proc/ and sys/ are looked for there; "": this machine's */
     unsigned problems;
 };
 

@@ -13,6 +13,7 @@ static const struct subcommand subcommands[] = {
     {"passes", tool_passes, "which passes there are, and their options"},
     {"set-interp", tool_set_interp, "make programs start under mvld, or as before"},
     {"doctor", tool_doctor, "what this machine and kernel allow"},
+    {"hugepages", tool_hugepages, "the pool of huge pages: show it, reserve one"},
     {"analyze", tool_analyze, "prove code of programs and libraries, for passes that change it"},
     {"build", tool_build, "write the frozen image of a program"},
     {"cache", tool_cache, "list, verify and prune frozen images"},

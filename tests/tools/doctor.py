@@ -34,7 +34,8 @@ with scratch() as folder:
     quiet = {"XDG_CONFIG_HOME": str(folder / "none"), "PATH": os.environ["PATH"]}
     code, found = findings(env=quiet)
     for name in ("mprotect", "remap", "selfmem", "PR_SET_MDWE", "membarrier SYNC_CORE", "FSRM",
-                 "hugetlb 2048kB", "THP: enabled", "vm.overcommit_memory", "_dl_debug_state",
+                 "hugetlb 2048kB", "THP: enabled", "concat.pages=hugetlb", "concat.pages=thp",
+                 "khugepaged", "vm.overcommit_memory", "_dl_debug_state",
                  "mmap sites", "system", "gcc"):
         check(name in found, f"{name} is reported")
     equal(code, int(any(f["state"] == "problem" for f in found.values())), "exit code")
