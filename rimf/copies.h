@@ -57,14 +57,16 @@ struct rimf_copy {
     const struct rimf_object *object;
     uintptr_t home, at; /* where its movable code begins, and the copy of that place */
     size_t code;        /* bytes of code */
-    size_t size;        /* with what lies behind it: the object's jump tables, when the first of
-                         * functions that move is in it; 0: the object is gone */
+    size_t size;        /* with what lies behind it: a byte, because a call may be the last
+                         * instruction, and return addresses have a home, too; the object's jump
+                         * tables, when the first of its functions that move is in it.  0: the
+                         * object is gone */
 };
 #define RIMF_COPY_ALIGN 64u
 /* Where jump tables lie behind it, if they do. */
 static inline uintptr_t copies_tables(const struct rimf_copy *copy)
 {
-    return (copy->at + copy->code + 7) & ~(uintptr_t)7;
+    return (copy->at + copy->code + 1 + 7) & ~(uintptr_t)7;
 }
 
 struct rimf_copies {

@@ -74,7 +74,7 @@ static uintptr_t tables_of(const struct copying *c)
 {
     const struct rimf_copy *first = &c->image->copies->list[c->object->pieces[0]];
 
-    return first->size > first->code ? copies_tables(first) : 0;
+    return first->at + first->size > copies_tables(first) ? copies_tables(first) : 0;
 }
 
 /* The copy of the table at `address`, or 0. */
@@ -229,6 +229,7 @@ static void copy_bytes(const struct copying *c, const struct rimf_copy *copy)
     size_t i = 0;
 
     memcpy((void *)copy->at, (const void *)copy->home, copy->code);
+    *(uint8_t *)(copy->at + copy->code) = INT3;
     if (c->object->n_pieces > 1)
         i = (size_t)(sidecar_unit_at(s, first) - s->units); /* a piece begins with one */
     for (; i < s->n_units && (s->units[i].start < first ||

@@ -261,7 +261,7 @@ static int plan(struct mvld_image *image, struct rimf_object *object, uint32_t s
     from = from > last ? from : last;
     from += (home - from) % RIMF_COPY_ALIGN;
     *copy = (struct rimf_copy){.object = object, .home = home, .at = from, .code = code,
-                               .size = code};
+                               .size = code + 1};
     if (tables)
         copy->size = copies_tables(copy) - copy->at + tables;
     if (from < copies->region.code || from - copies->region.code > copies->region.code_size ||

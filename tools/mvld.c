@@ -17,6 +17,7 @@ static const struct subcommand subcommands[] = {
     {"analyze", tool_analyze, "prove code of programs and libraries, for passes that change it"},
     {"build", tool_build, "write the frozen image of a program"},
     {"cache", tool_cache, "list, verify and prune frozen images"},
+    {"profile", tool_profile, "which functions are hot, from a recording of perf, for concat"},
     {"show", tool_show, "switches, variants and call sites of an ELF file"},
 };
 

@@ -28,6 +28,7 @@ int tool_show(int argc, char **argv);
 int tool_passes(int argc, char **argv);
 int tool_pipeline(int argc, char **argv);
 int tool_analyze(int argc, char **argv);
+int tool_profile(int argc, char **argv);
 
 /* "mvld SUBCOMMAND: <text>\n" on standard error. */
 void complain(const char *subcommand, const char *format, ...)

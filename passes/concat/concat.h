@@ -8,13 +8,39 @@
 #include "mvld/pass.h"
 
 enum { /* order of the options */
-    CONCAT_ORDER, CONCAT_LATER, CONCAT_LEAVE, CONCAT_DEBUGGER, CONCAT_PERF_MAP, CONCAT_PAGES
+    CONCAT_ORDER, CONCAT_LATER, CONCAT_LEAVE, CONCAT_DEBUGGER, CONCAT_PERF_MAP, CONCAT_PAGES,
+    CONCAT_PROFILE
 };
 
 const char *concat_file_name(const struct mvld_object *);
 
-/* Fills `order` with 0 .. n-1 as the option says. */
-void concat_order(const struct mvld_context *, size_t *order, size_t n);
+/* What is copied, in the order of the region. */
+struct concat_item {
+    const struct mvld_object *object;
+    struct mvld_piece piece; /* of size 0: all of it, as one block */
+    size_t gap;              /* bytes that are left free before it */
+};
+struct concat_plan {
+    struct concat_item *items;
+    size_t n, n_hot; /* n_hot: the first, which a profile named */
+};
+
+/* Of these objects, as the options say.  0, or negative errno with a sentence (fail). */
+int concat_plan(const struct mvld_context *, const struct mvld_object *const *objects, size_t n,
+                struct concat_plan *);
+void concat_plan_release(const struct mvld_context *, struct concat_plan *);
+
+/* Functions that a profile names, by address at home, hottest first; to be released. */
+struct concat_hot {
+    size_t object; /* its place among the objects */
+    uintptr_t home;
+};
+struct concat_profile {
+    struct concat_hot *hot;
+    size_t n;
+};
+int concat_profile_read(const struct mvld_context *, const struct mvld_object *const *objects,
+                        size_t n, struct concat_profile *);
 
 /* Those who look from outside hear of the copies that they do not know yet, as configured. */
 void concat_tell(const struct mvld_context *);

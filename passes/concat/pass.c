@@ -12,12 +12,13 @@
 
 #define HUGE_SIZE 0x200000u
 
-static const char *const orders[] = {"as-loaded", "random", NULL};
+static const char *const orders[] = {"as-loaded", "random", "random-functions", "profile",
+                                     NULL}; /* order.c has a function for each */
 static const char *const pages[] = {"small", "thp", "hugetlb", NULL}; /* enum mvld_pages */
 
 static const struct mvld_option options[] = {
     {.name = "order", .type = MVLD_OPTION_WORD, .words = orders, .initial = "as-loaded",
-     .help = "in which order the objects' code lies in the region"},
+     .help = "in which order the objects' code, or their functions, lie in the region"},
     {.name = "later", .type = MVLD_OPTION_BOOL, .initial = "yes",
      .help = "also what comes by dlopen"},
     {.name = "leave", .type = MVLD_OPTION_STRING, .initial = "",
@@ -28,6 +29,8 @@ static const struct mvld_option options[] = {
      .help = "perf finds names of the copies, in /tmp/perf-PID.map"},
     {.name = "pages", .type = MVLD_OPTION_WORD, .words = pages, .initial = "small",
      .help = "huge pages for the code where it fills them: of the kernel (thp), of its pool"},
+    {.name = "profile", .type = MVLD_OPTION_STRING, .initial = "",
+     .help = "a file that names the hot functions, for order = profile"},
     {.name = NULL},
 };
 
@@ -115,26 +118,68 @@ static void report(const struct mvld_context *ctx, const struct mvld_copies_repo
                   r->objects, r->units, r->code / 1024, r->frames / 1024, r->entries, r->at_home);
 }
 
+/* Those of the objects that may be copied. */
+static const struct mvld_object **choose(const struct mvld_context *ctx,
+                                         const struct mvld_object *const *objects, size_t *n)
+{
+    const struct mvld_object **chosen = ctx->api->alloc(ctx->image, (*n + 1) * sizeof *chosen);
+    size_t kept = 0;
+
+    for (size_t i = 0; chosen && i < *n; i++) {
+        const char *why = stays(ctx, objects[i]);
+
+        if (why)
+            ctx->api->log(ctx->image, MVLD_LOG_PASSES, "concat: %s: stays home: %s",
+                          objects[i]->name, why);
+        else
+            chosen[kept++] = objects[i];
+    }
+    *n = kept;
+    return chosen;
+}
+
+/* *end: where the next copy may begin.  What has no room runs at home. */
+static void add_items(const struct mvld_context *ctx, const struct concat_plan *plan,
+                      uintptr_t *end)
+{
+    const struct mvld_object *said = NULL;
+
+    for (size_t i = 0; i < plan->n; i++) {
+        const struct concat_item *item = &plan->items[i];
+        uintptr_t from = *end ? *end + item->gap : 0;
+        const char *why;
+        int error = item->piece.size
+                        ? ctx->api->copy_add_piece(ctx->image, item->object, &item->piece, from,
+                                                   end, &why)
+                        : ctx->api->copy_add(ctx->image, item->object, from, end, &why);
+
+        if (error && said != item->object)
+            ctx->api->log(ctx->image, MVLD_LOG_PASSES, "concat: %s: %s: %s", item->object->name,
+                          item->piece.size ? "a part of it stays home" : "stays home", why);
+        said = error ? item->object : said;
+    }
+    if (plan->n_hot)
+        ctx->api->log(ctx->image, MVLD_LOG_PASSES, "concat: %zu hot functions come first",
+                      plan->n_hot);
+}
+
 static int add(const struct mvld_context *ctx, const struct mvld_object *const *objects, size_t n,
                uintptr_t begin)
 {
-    size_t *order = ctx->api->alloc(ctx->image, (n + 1) * sizeof *order);
+    const struct mvld_object **chosen = choose(ctx, objects, &n);
     struct mvld_copies_report r;
+    struct concat_plan plan;
     uintptr_t end = begin;
     int error;
 
-    if (!order)
+    if (!chosen)
         return ctx->api->fail(ctx->image, ENOMEM, "concat: out of memory");
-    concat_order(ctx, order, n);
-    for (size_t i = 0; i < n; i++) {
-        const struct mvld_object *object = objects[order[i]];
-        const char *why = stays(ctx, object);
-
-        if (why || ctx->api->copy_add(ctx->image, object, end, &end, &why))
-            ctx->api->log(ctx->image, MVLD_LOG_PASSES, "concat: %s: stays home: %s", object->name,
-                          why);
-    }
-    ctx->api->release(ctx->image, order);
+    error = concat_plan(ctx, chosen, n, &plan);
+    ctx->api->release(ctx->image, chosen);
+    if (error)
+        return error;
+    add_items(ctx, &plan, &end);
+    concat_plan_release(ctx, &plan);
     error = ctx->api->copies_commit(ctx->image, &r);
     if (r.objects) {
         report(ctx, &r);

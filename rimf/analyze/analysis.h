@@ -36,6 +36,7 @@ struct unit {
     uint32_t where; /* the place that gave the reason */
     uint8_t reason; /* enum sidecar_reason */
     uint8_t falls;  /* control can run off its end */
+    uint8_t called; /* its last instruction is a call; 2: of the system */
     uint8_t reached, head; /* as the flags of sidecar_unit */
     uint8_t followed;      /* what it calls from home is reached */
     uint8_t joined;        /* it lies as far from home as the next unit */

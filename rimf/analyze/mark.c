@@ -17,6 +17,15 @@ static int goes_on(const struct instruction *i, int went_on)
                                                            instruction_flow(i) == FLOW_BRANCH;
 }
 
+static int called_by(const struct instruction *i)
+{
+    enum flow flow = instruction_flow(i);
+
+    if (flow == FLOW_CALL_INDIRECT && !instruction_is(i, 0, 0xff))
+        return 2; /* syscall, int 80 */
+    return flow == FLOW_CALL || flow == FLOW_CALL_INDIRECT;
+}
+
 static void mark_start(struct code *c, uint32_t at)
 {
     uint32_t bit = at - c->start;
@@ -27,7 +36,7 @@ static void mark_start(struct code *c, uint32_t at)
 static void mark_unit(struct analysis *a, struct code *c, struct unit *u)
 {
     struct instruction i;
-    int on = 1;
+    int on = 1, called = 0;
 
     for (uint32_t at = u->start; at < u->end;) {
         const uint8_t *code = c->bytes + (at - c->start);
@@ -44,10 +53,13 @@ static void mark_unit(struct analysis *a, struct code *c, struct unit *u)
             unit_stays(u, SIDECAR_IMPLAUSIBLE, at);
         if (i.rip && i.prefixes & PREFIX_ADDRESS)
             unit_stays(u, SIDECAR_ADDRESS_SIZE, at);
+        if (on || !instruction_is_padding(&i))
+            called = called_by(&i);
         on = goes_on(&i, on);
         at += i.length;
     }
     u->falls = (uint8_t)on;
+    u->called = (uint8_t)called;
 }
 
 void mark_units(struct analysis *a)

@@ -78,11 +78,25 @@ static void hold(struct analysis *a, uint32_t to, struct vector *stack)
     }
 }
 
+/* That a call as the last instruction does not return is believed of what compilers emit.  In
+ * functions that somebody cut in two by hand it may; what follows then follows at once. */
+static void join_calls(struct analysis *a)
+{
+    struct unit *units = units_of(a);
+
+    for (size_t i = 0; i + 1 < a->units.n; i++)
+        if (!units[i].reason && !units[i + 1].reason && units[i].called &&
+            units[i + 1].start == (units[i].called > 1 ? behind_padding(a, &units[i])
+                                                       : units[i].end))
+            units[i].joined = 1;
+}
+
 static void join(struct analysis *a)
 {
     const struct edge *edges = a->edges.at;
     struct unit *units = units_of(a);
 
+    join_calls(a);
     for (size_t i = 0; i < a->edges.n; i++) {
         uint32_t from = edges[i].from, to = edges[i].to;
 

@@ -27,16 +27,19 @@ import support  # noqa: E402
 MVLD = support.BUILD / "tools" / "mvld"
 LIBRARIES = "libc.so.6", "libm.so.6", "libgcc_s.so.1", "libstdc++.so.6"
 FROZEN = "frozen"  # in a pipeline: from a frozen image, where one can be made
+SCATTERED = "scattered"  # in a pipeline: concat puts each function elsewhere
 PIPELINES = [["direct-calls"], ["direct-calls", FROZEN], ["direct-calls", "concat"],
-             ["direct-calls", "concat", FROZEN], ["direct-calls", "concat", "multiverse"]]
+             ["direct-calls", "concat", FROZEN], ["direct-calls", "concat", "multiverse"],
+             ["direct-calls", "concat", SCATTERED], ["direct-calls", "concat", SCATTERED, FROZEN]]
 # What each leaves in the log of a program that it worked on.
 WORKED = {"direct-calls": r"direct-calls: .* [1-9]\d* of \d+ sites made direct|its work was thawed",
           "concat": r"concat: [1-9]\d* objects",
+          SCATTERED: r"[1-9]\d* pieces of it are copied|its work was thawed",
           "multiverse": "pass multiverse: done"}
 
 
 def pipelines():
-    built = {path.stem for path in behaviours.passes_built()} | {FROZEN}
+    built = {path.stem for path in behaviours.passes_built()} | {FROZEN, SCATTERED}
     return [names for names in PIPELINES if built.issuperset(names)]
 
 
@@ -62,10 +65,13 @@ class Bench(behaviours.Bench):
         analyse(folder, self.cache)
 
     def configure(self, passes):
-        environment = super().configure([name for name in passes if name != FROZEN])
-        if FROZEN in passes:
-            with open(environment["MVLD_CONFIG"], "a") as file:
+        environment = super().configure([name for name in passes
+                                         if name not in (FROZEN, SCATTERED)])
+        with open(environment["MVLD_CONFIG"], "a") as file:
+            if FROZEN in passes:
                 file.write("on-miss = build\n")
+            if SCATTERED in passes:
+                file.write("[concat]\norder = random-functions\n")
         environment["XDG_CACHE_HOME"] = str(self.cache)
         if "concat" in passes:
             environment["IDENTITY"] = "copies"

@@ -39,29 +39,80 @@ struct copied *object_at_home(const struct process *p, uintptr_t address)
     return NULL;
 }
 
+static const struct copied_piece *piece_of(const struct copied *o, uintptr_t home)
+{
+    size_t low = 0, high = o->n_pieces;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+
+        if (o->pieces[middle].home <= home)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low && home - o->pieces[low - 1].home < o->pieces[low - 1].code ? &o->pieces[low - 1]
+                                                                           : NULL;
+}
+
+uintptr_t place_of(const struct copied *o, uintptr_t home)
+{
+    const struct copied_piece *piece = piece_of(o, home);
+
+    return piece ? piece->at + (home - piece->home) : 0;
+}
+
+const uint8_t *byte_of(const struct copied *o, uintptr_t home)
+{
+    const struct copied_piece *piece = piece_of(o, home);
+
+    CHECK(piece, "(%s: 0x%lx)", o->path, (unsigned long)home);
+    return piece->bytes + (home - piece->home);
+}
+
 uintptr_t copy_of(const struct process *p, uintptr_t home)
 {
     const struct copied *o = object_at_home(p, home);
-    const struct unit *u;
+    const struct unit *u = o ? unit_at(&o->analysis, home - o->bias) : NULL;
 
-    if (!o || home - o->home >= o->code)
-        return 0;
-    u = unit_at(&o->analysis, home - o->bias);
-    return u && !u->reason ? o->at + (home - o->home) : 0;
+    return u && !u->reason ? place_of(o, home) : 0;
 }
 
 uintptr_t home_of(const struct process *p, uintptr_t address)
 {
-    for (size_t i = 0; i < p->n; i++)
-        if (address - p->objects[i].at < p->objects[i].code)
-            return p->objects[i].home + (address - p->objects[i].at);
-    return address;
+    size_t low = 0, high = p->n_places;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+
+        if (p->places[middle]->at <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (!low || address - p->places[low - 1]->at >= p->places[low - 1]->code)
+        return address;
+    return p->places[low - 1]->home + (address - p->places[low - 1]->at);
 }
 
 /* ---- the log ------------------------------------------------------------------------ */
 
-/* How far its code was moved when it was mapped: the first movable unit, at a multiple of
- * 64, is where the copy begins. */
+static int by_home(const void *a, const void *b)
+{
+    const struct copied_piece *x = a, *y = b;
+
+    return x->home < y->home ? -1 : x->home > y->home;
+}
+
+static int by_place(const void *a, const void *b)
+{
+    const struct copied_piece *const *x = a, *const *y = b;
+
+    return (*x)->at < (*y)->at ? -1 : (*x)->at > (*y)->at;
+}
+
+/* How far its code was moved when it was mapped: the first movable unit is where the first
+ * piece begins, or at a multiple of 64 before it, where the only one does. */
 static void find_home(struct copied *o)
 {
     const struct unit *units = units_of(&o->analysis);
@@ -70,45 +121,74 @@ static void find_home(struct copied *o)
     while (first < o->analysis.units.n && units[first].reason)
         first++;
     CHECK(first < o->analysis.units.n, "(%s has nothing to copy)", o->path);
-    o->bias = o->home - (units[first].start & ~63u);
+    o->bias = o->pieces[0].home - (o->n_pieces == 1 ? units[first].start & ~63u
+                                                    : units[first].start);
     CHECK(o->bias % 4096 == 0, "(%s lies at 0x%lx)", o->path, (unsigned long)o->bias);
     o->low = o->bias + o->analysis.object.low;
     o->high = o->bias + o->analysis.object.high;
 }
 
-static void check_place(struct process *p, const struct copied *o)
+static void open_object(struct process *p, struct copied *o)
 {
     uint8_t magic[4];
 
+    CHECK(analysis_run(&o->analysis, o->path) == 0, "%s: %s", o->path, o->analysis.object.error);
+    qsort(o->pieces, o->n_pieces, sizeof *o->pieces, by_home);
+    find_home(o);
+    o->tables = calloc(o->analysis.jump_tables.n + 1, sizeof *o->tables);
+    CHECK(o->tables);
     process_read(p, o->low, magic, sizeof magic);
     CHECK(memcmp(magic, ELFMAG, SELFMAG) == 0, "(%s is not at 0x%lx)", o->path,
           (unsigned long)o->low);
-    CHECK((o->at - o->home) % 64 == 0, "(%s)", o->path);
-    for (size_t i = 0; i < p->n; i++)
-        CHECK(o == &p->objects[i] || o->at >= p->objects[i].at + p->objects[i].code ||
-                  p->objects[i].at >= o->at + o->code,
-              "(the copies of %s and %s overlap)", o->path, p->objects[i].path);
+    for (size_t i = 0; i < o->n_pieces; i++) {
+        struct copied_piece *piece = &o->pieces[i];
+
+        CHECK((piece->at - piece->home) % 64 == 0, "(%s)", o->path);
+        CHECK(!i || piece->home >= piece[-1].home + piece[-1].code, "(%s)", o->path);
+        piece->bytes = malloc(piece->code);
+        CHECK(piece->bytes);
+        process_read(p, piece->at, piece->bytes, piece->code);
+        p->places = realloc(p->places, (p->n_places + 1) * sizeof *p->places);
+        CHECK(p->places);
+        p->places[p->n_places++] = piece;
+    }
 }
 
-static void add_object(struct process *p, const char *path, uintptr_t home, uintptr_t at,
-                       size_t code)
+static void open_objects(struct process *p)
 {
-    struct copied *o;
+    for (size_t i = 0; i < p->n; i++)
+        open_object(p, &p->objects[i]);
+    qsort(p->places, p->n_places, sizeof *p->places, by_place);
+    for (size_t i = 1; i < p->n_places; i++)
+        CHECK(p->places[i]->at >= p->places[i - 1]->at + p->places[i - 1]->code,
+              "(copies overlap at 0x%lx)", (unsigned long)p->places[i]->at);
+}
 
+static struct copied *object_of_path(struct process *p, const char *path)
+{
+    for (size_t i = 0; i < p->n; i++)
+        if (strcmp(p->objects[i].path, path) == 0)
+            return &p->objects[i];
     if (p->n == p->room) {
         p->room = p->room ? 2 * p->room : 64;
         p->objects = realloc(p->objects, p->room * sizeof *p->objects);
         CHECK(p->objects);
     }
-    o = &p->objects[p->n];
-    *o = (struct copied){.path = strdup(path), .home = home, .at = at, .code = code};
-    CHECK(analysis_run(&o->analysis, path) == 0, "%s: %s", path, o->analysis.object.error);
-    find_home(o);
-    o->copy = malloc(code);
-    o->tables = calloc(o->analysis.jump_tables.n + 1, sizeof *o->tables);
-    CHECK(o->copy && o->tables);
-    process_read(p, at, o->copy, code);
-    p->n++;
+    p->objects[p->n] = (struct copied){.path = strdup(path)};
+    return &p->objects[p->n++];
+}
+
+static void add_piece(struct process *p, const char *path, uintptr_t home, uintptr_t at,
+                      size_t code)
+{
+    struct copied *o = object_of_path(p, path);
+
+    if (o->n_pieces == o->room) {
+        o->room = o->room ? 2 * o->room : 1;
+        o->pieces = realloc(o->pieces, o->room * sizeof *o->pieces);
+        CHECK(o->pieces);
+    }
+    o->pieces[o->n_pieces++] = (struct copied_piece){home, at, code, NULL};
 }
 
 /* "PID:\tNAME: N bytes at 0xHOME are copied to 0xAT" */
@@ -129,7 +209,7 @@ static void read_log(struct process *p, const char *log)
             sscanf(colon, ": %zu bytes at %lx are copied to %lx", &code, &home, &at) != 3)
             continue;
         *colon = '\0';
-        add_object(p, name + 1, home, at, code);
+        add_piece(p, name + 1, home, at, code);
     }
     fclose(file);
 }
@@ -173,7 +253,6 @@ void process_open(struct process *p, const char *pid, const char *log)
     CHECK(p->memory >= 0, "(%s)", path);
     read_log(p, log);
     CHECK(p->n, "(%s names no object that is copied)", log);
-    for (size_t i = 0; i < p->n; i++)
-        check_place(p, &p->objects[i]);
+    open_objects(p);
     find_frames(p, pid);
 }

@@ -21,13 +21,18 @@
 #define JUMP 5u /* e9 rel32 */
 #define KEPT_MAX 8u
 
+struct copied_piece {
+    uintptr_t home, at; /* from here so many bytes of code were copied there */
+    size_t code;
+    uint8_t *bytes; /* that are there */
+};
+
 struct copied {
     const char *path;
     struct analysis analysis;
-    uintptr_t bias, low, high; /* all of its memory */
-    uintptr_t home, at;        /* from here so many bytes of code were copied there */
-    size_t code;
-    uint8_t *copy;             /* the bytes there */
+    uintptr_t bias, low, high;   /* all of its memory */
+    struct copied_piece *pieces; /* by home */
+    size_t n_pieces, room;
     uintptr_t *tables;         /* of each jump table: where its copy is, 0: nowhere yet */
 };
 
@@ -37,12 +42,14 @@ struct process {
     uintptr_t frames;  /* its .eh_frame_hdr */
     struct copied *objects;
     size_t n, room;
+    const struct copied_piece **places; /* those of all objects, by where they are */
+    size_t n_places;
     size_t n_wrong;
     uintptr_t kept[KEPT_MAX]; /* where the loader stands in front of a function, which
                                * runs at home */
     size_t n_kept;
     size_t n_instructions, n_operands, n_branches, n_through, n_direct, n_across, n_tables,
-        n_entries, n_frames, n_foreseen, n_elsewhere;
+        n_entries, n_frames, n_foreseen, n_elsewhere, n_falls;
 };
 
 /* Counts something that is not as it must be, and says the first of them. */
@@ -56,6 +63,10 @@ void process_read(const struct process *, uintptr_t at, void *to, size_t size);
 struct copied *object_at_home(const struct process *, uintptr_t address);
 /* Where the copy of the code at home must be; 0: it has none. */
 uintptr_t copy_of(const struct process *, uintptr_t home);
+/* The same for any byte at home, of a movable function or not. */
+uintptr_t place_of(const struct copied *, uintptr_t home);
+/* The byte that is there, which there is. */
+const uint8_t *byte_of(const struct copied *, uintptr_t home);
 /* The address at home of one in a copy; the address itself of any other. */
 uintptr_t home_of(const struct process *, uintptr_t address);
 

@@ -19,7 +19,7 @@ struct site {
 
 static uintptr_t here(const struct copied *o, uint32_t linked)
 {
-    return o->at + (o->bias + linked - o->home);
+    return place_of(o, o->bias + linked);
 }
 
 /* The call through a slot whose opcode lies in [from, to), or NULL. */
@@ -156,7 +156,7 @@ static size_t table_at(const struct copied *o, uint64_t address)
 }
 
 /* The operand is the start of a jump table, or reads an entry.  Copies all stand behind the
- * code of their object; who adds up a table's start and one of its entries must find both
+ * first code of their object; who adds up a table's start and one of its entries must find both
  * in the copy.  (What is taken for a table's last entries may be something else, which is
  * at home, too: its address is never that of an entry that is read.) */
 static void check_table_reference(struct process *p, const struct site *s, size_t table,
@@ -169,7 +169,7 @@ static void check_table_reference(struct process *p, const struct site *s, size_
         return;
     if (!o->tables[table])
         o->tables[table] = is - (target - start);
-    if (is < o->at + o->code || is - (target - start) != o->tables[table])
+    if (is < o->pieces[0].at + o->pieces[0].code || home_of(p, is) != is || is - (target - start) != o->tables[table])
         wrong(p, o, s->linked, "%s jump table leads to 0x%lx",
               target == start ? "the start of a" : "an entry of a", (unsigned long)is);
 }
@@ -231,8 +231,7 @@ static void check_table(struct process *p, struct copied *o, size_t i)
         uintptr_t leads = o->tables[i] + (uintptr_t)(intptr_t)distance_at(is + 4 * k);
 
         /* An entry for what cannot happen leads right behind a function. */
-        if (leads != o->at + (home - o->home) ||
-            (!copy_of(p, home) && !copy_of(p, home - 1)))
+        if (leads != (copy_of(p, home) ? copy_of(p, home) : copy_of(p, home - 1) + 1))
             wrong(p, o, table->address, "entry %u of a jump table leads to 0x%lx", k,
                   (unsigned long)leads);
     }
@@ -242,7 +241,7 @@ static void check_table(struct process *p, struct copied *o, size_t i)
 static void check_tables(struct process *p, struct copied *o)
 {
     const struct sidecar_jump_table *tables = o->analysis.jump_tables.at;
-    uintptr_t free_from = o->at + o->code;
+    uintptr_t free_from = o->pieces[0].at + o->pieces[0].code;
 
     for (size_t i = 0; i < o->analysis.jump_tables.n; i++) {
         if (!o->tables[i])
@@ -260,8 +259,8 @@ static void check_tables(struct process *p, struct copied *o)
  * copy is a jump to home, and there is one to a stub. */
 static int is_kept(struct process *p, struct copied *o, const struct unit *u)
 {
-    const uint8_t *is = o->copy + (here(o, u->start) - o->at);
     uintptr_t home = o->bias + u->start;
+    const uint8_t *is = byte_of(o, home);
     uint8_t at_home[JUMP];
 
     if (u->end - u->start < JUMP || is[0] != 0xe9 ||
@@ -278,6 +277,22 @@ static int is_kept(struct process *p, struct copied *o, const struct unit *u)
     return 1;
 }
 
+/* Behind its last instruction, what runs on there finds what it would at home. */
+static void check_end(struct process *p, const struct site *s, const struct unit *u)
+{
+    const struct unit *units = units_of(&s->o->analysis), *next = u + 1;
+
+    if (s->z.meta.category == ZYDIS_CATEGORY_UNCOND_BR || s->z.meta.category == ZYDIS_CATEGORY_RET ||
+        (s->z.meta.category == ZYDIS_CATEGORY_CALL && next->start != u->end) ||
+        s->z.mnemonic == ZYDIS_MNEMONIC_UD2 ||
+        s->z.mnemonic == ZYDIS_MNEMONIC_HLT || s->z.mnemonic == ZYDIS_MNEMONIC_INT3 ||
+        s->z.mnemonic == ZYDIS_MNEMONIC_NOP || next == units + s->o->analysis.units.n)
+        return;
+    p->n_falls++;
+    if (next->reason || here(s->o, next->start) - here(s->o, u->start) != next->start - u->start)
+        wrong(p, s->o, u->end, "it runs on into something else");
+}
+
 static void check_unit(struct process *p, const ZydisDecoder *decoder, struct copied *o,
                        const struct unit *u)
 {
@@ -285,7 +300,7 @@ static void check_unit(struct process *p, const ZydisDecoder *decoder, struct co
     ZydisDecoderContext context;
     struct site s = {.o = o};
 
-    if (o->bias + u->start < o->home || o->bias + u->end > o->home + o->code) {
+    if (!here(o, u->start) || here(o, u->end - 1) - here(o, u->start) != u->end - 1 - u->start) {
         wrong(p, o, u->start, "a movable function was not copied");
         return;
     }
@@ -295,7 +310,7 @@ static void check_unit(struct process *p, const ZydisDecoder *decoder, struct co
         s.linked = at;
         s.address = here(o, at);
         s.was = code + (at - u->start);
-        s.is = o->copy + (s.address - o->at);
+        s.is = byte_of(o, o->bias + at);
         if (ZYAN_FAILED(ZydisDecoderDecodeInstruction(decoder, &context, s.was, u->end - at,
                                                       &s.z))) {
             wrong(p, o, at, "no instruction that is known");
@@ -303,15 +318,14 @@ static void check_unit(struct process *p, const ZydisDecoder *decoder, struct co
         }
         check_instruction(p, &s);
     }
+    check_end(p, &s, u);
 }
 
 /* What stays home must not seem to be here. */
 static void check_empty(struct process *p, const struct copied *o, const struct unit *u)
 {
-    if (o->bias + u->start < o->home || o->bias + u->end > o->home + o->code)
-        return;
     for (uint32_t at = u->start; at < u->end; at++)
-        if (o->copy[here(o, at) - o->at] != 0xcc) {
+        if (here(o, at) && *byte_of(o, o->bias + at) != 0xcc) {
             wrong(p, o, at, "a function that stays home has a copy");
             return;
         }

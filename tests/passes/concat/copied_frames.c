@@ -139,7 +139,7 @@ static void check_frame(struct process *p, struct copied *o, const struct sideca
                         const struct searched *table, size_t n)
 {
     static struct said was, is, was_cie, is_cie;
-    uintptr_t copy = o->at + (o->bias + frame->start - o->home);
+    uintptr_t copy = place_of(o, o->bias + frame->start);
     const struct unit *u = unit_at(&o->analysis, frame->start);
     const struct searched *found = find(table, n, (int64_t)(copy - p->frames));
 

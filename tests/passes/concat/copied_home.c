@@ -58,11 +58,11 @@ static void want_entries(struct process *p, const struct copied *o, const struct
                          uint8_t *want)
 {
     const struct unit *units = units_of(&o->analysis);
-    int32_t distance = (int32_t)(o->at - o->home - JUMP);
 
     for (size_t i = 0; i < o->analysis.units.n; i++) {
         uint8_t *at = want + (units[i].start - segment->start);
         uintptr_t home = o->bias + units[i].start;
+        int32_t distance = (int32_t)(place_of(o, home) - home - JUMP);
 
         if (units[i].reason || units[i].start < segment->start ||
             units[i].start >= segment->file_end)

@@ -18,10 +18,12 @@ int main(int argc, char **argv)
         check_home(&p, &p.objects[i]);
     }
     check_unwinding(&p);
-    printf("%zu objects, %zu instructions: %zu operands, %zu branches, %zu calls through slots, "
+    printf("%zu objects in %zu pieces, %zu instructions: %zu operands, %zu branches, %zu calls through slots, "
            "%zu direct ones, %zu of them to copies; %zu jump tables, %zu entries at home, "
-           "%zu frames; of unbound slots %zu, %zu to objects without copy; %zu wrong\n",
-           p.n, p.n_instructions, p.n_operands, p.n_branches, p.n_through, p.n_direct, p.n_across,
-           p.n_tables, p.n_entries, p.n_frames, p.n_foreseen, p.n_elsewhere, p.n_wrong);
+           "%zu frames; of unbound slots %zu, %zu to objects without copy; %zu fall through; "
+           "%zu wrong\n",
+           p.n, p.n_places, p.n_instructions, p.n_operands, p.n_branches, p.n_through, p.n_direct, p.n_across,
+           p.n_tables, p.n_entries, p.n_frames, p.n_foreseen, p.n_elsewhere, p.n_falls,
+           p.n_wrong);
     return p.n_wrong != 0;
 }

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""truth.py TRUTH STOP PROGRAM LEAST: what concat copied of a program of the distribution, read
+"""truth.py TRUTH STOP PROGRAM LEAST [ORDER]: what concat copied of a program of the distribution, read
 from its memory by TRUTH (truth.c) once it stopped before main (STOP is a preloaded library that
 sees to it).  It has at least so many direct calls.  With STOP "modules", PROGRAM is a Python
-that stops itself once modules came by dlopen.
+that stops itself once modules came by dlopen.  ORDER is concat's; "profile" names every third
+function of each object.
 
 A failure means that a copy does something else than the original.
 """
@@ -25,16 +26,30 @@ MODULES = ("import os, signal, ssl, json, ctypes, decimal, lzma, bz2, hashlib\n"
 PASSES = ":".join(str(support.BUILD / "passes" / name) for name in ("direct-calls", "concat"))
 
 
-def start(program, arguments, folder, cache, **environment):
+def start(program, arguments, folder, cache, order, **environment):
     """The process, and its log."""
     for old in folder.glob("log.*"):
         old.unlink()
     env = support.clean_environment(
-        XDG_CACHE_HOME=cache, MVLD_PASS_PATH=PASSES, MVLD_DEBUG="passes",
-        MVLD_TUNABLES="app.passes=direct-calls,concat", MVLD_DEBUG_OUTPUT=folder / "log",
+        XDG_CACHE_HOME=cache, MVLD_PASS_PATH=PASSES, MVLD_DEBUG="passes,image",
+        MVLD_TUNABLES=f"app.passes=direct-calls,concat:concat.order={order}"
+                      f":concat.profile={folder}/profile", MVLD_DEBUG_OUTPUT=folder / "log",
         **environment)
     return subprocess.Popen([support.LOADER, program, *arguments], env=env, stdin=subprocess.PIPE,
                             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+def write_profile(profile, program):
+    done = subprocess.run(["ldd", program], capture_output=True, text=True, timeout=20)
+    files = [program, *re.findall(r"=> (/\S+)", done.stdout)]
+    lines = []
+    for path in files:
+        starts = sorted({int(start, 16) for start in re.findall(
+            r"pc=([0-9a-f]+)\.\.", subprocess.run(
+                ["readelf", "--debug-dump=frames", path], capture_output=True, text=True,
+                timeout=60).stdout)})
+        lines += [f"{Path(path).name} +{start:#x}" for start in starts[::3]]
+    profile.write_text("# every third\n" + "\n".join(lines[::-1]) + "\n")
 
 
 def wait_stopped(process, seconds=20):
@@ -62,12 +77,14 @@ def end(process):
 
 
 def main():
-    truth, stop, name, least = sys.argv[1:]
+    truth, stop, name, least, *order = sys.argv[1:]
     found = shutil.which(name, path="/usr/bin:/bin")
     if not found:
         support.skip("no " + name)
     support.need(support.BUILD / "passes" / "concat" / "libconcat.so.1")
     with support.scratch_folder() as folder:
+        if order == ["profile"]:
+            write_profile(folder / "profile", found)
         cache = Path(os.environ.get("MVLD_TEST_ANALYSES", folder / "cache"))
         modules = stop == "modules"
         files = Path("/usr/lib").glob(f"{Path(found).resolve().name}/lib-dynload/*.so")
@@ -75,9 +92,10 @@ def main():
                             found, *(files if modules else [])], timeout=100)
         check(done.returncode == 0, done.stdout + done.stderr)
         if modules:
-            process = start(found, ["-E", "-s", "-c", MODULES], folder, cache)
+            process = start(found, ["-E", "-s", "-c", MODULES], folder, cache,
+                            *(order or ["as-loaded"]))
         else:
-            process = start(found, [], folder, cache, LD_PRELOAD=stop)
+            process = start(found, [], folder, cache, *(order or ["as-loaded"]), LD_PRELOAD=stop)
         try:
             check(wait_stopped(process), "it ended before it could be looked at")
             done, log = compare(truth, process, folder)
@@ -86,6 +104,9 @@ def main():
         print(done.stdout)
         check(done.returncode == 0, done.stderr + log)
         direct = int(re.search(r"(\d+) direct ones", done.stdout).group(1))
+        pieces = int(re.search(r"(\d+) pieces", done.stdout).group(1))
+        cut = order in (["random-functions"], ["profile"])
+        check(pieces > int(least) // 20 if cut else pieces < 100, f"{pieces} pieces\n{log}")
         check(direct >= int(least), f"only {direct} direct calls\n{log}")
         check(not modules or log.count("pass concat: done") == 1 < log.count("concat: 1 objects"),
               f"nothing came late\n{log}")

@@ -97,6 +97,8 @@ APART = [
     ("it falls", "push %rbx", NEXT, 1, 0, 0),
     ("... into code that stays home", "push %rbx", function("next", ".byte 0x06"), 0, 0, 0),
     ("a call at its end", "push %rax\n call next", function("next", "ret", "hidden"), 0, 0, 1),
+    ("... at once behind which another one begins", "push %rax\n .skip 10,0x90\n"
+     " call next", function("next", "ret", "hidden"), 1, 0, 1),
     ("a branch inside", "1: push %rbx\n jmp 1b", NEXT, 0, 0, 0),
 ]
 

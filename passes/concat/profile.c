@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * profile.c: which functions are hot, as a file says that somebody wrote, or `mvld profile`:
+ *
+ *     # bash                                   hottest first; # and empty lines say nothing
+ *     bash            +0x4a120                 an object, and a place in it as linked
+ *     libc.so.6       malloc                   or a symbol that it exports
+ *
+ * An object is named by its file's name.  Objects that are not loaded, and what they do not
+ * have, are passed over: one file may serve several programs, and outlive an upgrade.  What
+ * cannot be read as such lines is an error, and then no code is copied.
+ */
+#include "concat.h"
+
+#include "base.h"
+#include "sys.h"
+
+#include <errno.h>    /* numbers only */
+#include <fcntl.h>    /* numbers only */
+#include <sys/stat.h> /* numbers only */
+
+#define PROFILE_MAX (16u << 20)
+#define HOT_AT_FIRST 256u
+
+struct reading {
+    const struct mvld_context *ctx;
+    const char *path;
+    const struct mvld_object *const *objects;
+    size_t n_objects;
+    struct concat_profile *profile;
+    size_t room;
+    unsigned line, unknown;
+};
+
+/* ---- the file -------------------------------------------------------------------------- */
+
+static int read_all(const struct mvld_context *ctx, int fd, char *to, size_t size)
+{
+    for (size_t done = 0; done < size;) {
+        long n = SYS3(ctx->sys, SYS_read, fd, to + done, size - done);
+
+        if (n <= 0 && n != -EINTR)
+            return n ? (int)n : -EIO;
+        done += n > 0 ? (size_t)n : 0;
+    }
+    return 0;
+}
+
+/* Its text, ending with NUL, to be released; NULL: *error. */
+static char *read_text(const struct mvld_context *ctx, const char *path, int *error)
+{
+    long fd = sys_openat(ctx->sys, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0);
+    struct stat st;
+    char *text = NULL;
+
+    *error = sys_failed(fd) ? (int)fd : (int)SYS3(ctx->sys, SYS_fstat, fd, &st, 0);
+    if (!*error && !S_ISREG(st.st_mode))
+        *error = -EINVAL;
+    if (!*error && st.st_size > PROFILE_MAX)
+        *error = -EFBIG;
+    if (!*error) {
+        text = ctx->api->alloc(ctx->image, (size_t)st.st_size + 1);
+        *error = text ? read_all(ctx, (int)fd, text, (size_t)st.st_size) : -ENOMEM;
+    }
+    if (!sys_failed(fd))
+        sys_close(ctx->sys, (int)fd);
+    if (*error) {
+        ctx->api->release(ctx->image, text);
+        return NULL;
+    }
+    return text;
+}
+
+/* ---- lines ------------------------------------------------------------------------------- */
+
+static int is_blank(char c)
+{
+    return c == ' ' || c == '\t' || c == '\r';
+}
+
+/* The next word of the line, ended with NUL, or NULL. */
+static char *next_word(char **at)
+{
+    char *word = *at, *end;
+
+    while (is_blank(*word))
+        word++;
+    for (end = word; *end && !is_blank(*end);)
+        end++;
+    *at = *end ? end + 1 : end;
+    *end = '\0';
+    return *word && *word != '#' ? word : NULL;
+}
+
+static int wrong(const struct reading *r, const char *what, const char *word)
+{
+    return r->ctx->api->fail(r->ctx->image, EINVAL, "concat: %s:%u: %s%s", r->path, r->line, what,
+                             word);
+}
+
+/* "+0x1f": 0, or -EINVAL. */
+static int read_offset(const char *word, uint64_t *offset)
+{
+    const char *digits = rimf_after(word, "+0x");
+
+    *offset = 0;
+    if (!digits || !*digits || rimf_strlen(digits) > 8)
+        return -EINVAL;
+    for (; *digits; digits++) {
+        unsigned value = *digits >= '0' && *digits <= '9'   ? (unsigned)(*digits - '0')
+                         : *digits >= 'a' && *digits <= 'f' ? (unsigned)(*digits - 'a') + 10
+                         : *digits >= 'A' && *digits <= 'F' ? (unsigned)(*digits - 'A') + 10
+                                                            : 16;
+
+        if (value > 15)
+            return -EINVAL;
+        *offset = *offset << 4 | value;
+    }
+    return 0;
+}
+
+static int add_hot(struct reading *r, size_t object, uintptr_t home)
+{
+    struct concat_profile *p = r->profile;
+
+    if (p->n == r->room) {
+        size_t room = r->room ? 2 * r->room : HOT_AT_FIRST;
+        struct concat_hot *hot = r->ctx->api->alloc(r->ctx->image, room * sizeof *hot);
+
+        if (!hot)
+            return r->ctx->api->fail(r->ctx->image, ENOMEM, "concat: out of memory");
+        if (p->n)
+            memcpy(hot, p->hot, p->n * sizeof *hot);
+        r->ctx->api->release(r->ctx->image, p->hot);
+        p->hot = hot;
+        r->room = room;
+    }
+    p->hot[p->n++] = (struct concat_hot){object, home};
+    return 0;
+}
+
+/* Of one object that has the name; 0 also for what it does not have. */
+static int take_place(struct reading *r, size_t i, const char *place)
+{
+    const struct mvld_object *object = r->objects[i];
+    struct mvld_symbol symbol;
+    uint64_t offset;
+
+    if (*place != '+' && r->ctx->api->symbol_find(object, place, NULL, &symbol)) {
+        r->unknown++;
+        return 0;
+    }
+    if (*place == '+' && read_offset(place, &offset))
+        return wrong(r, "no offset like +0x1f: ", place);
+    return add_hot(r, i, *place == '+' ? object->bias + offset : symbol.address);
+}
+
+static int take_line(struct reading *r, char *line)
+{
+    char *name = next_word(&line), *place = name ? next_word(&line) : NULL;
+    uint64_t offset;
+    int found = 0, error = 0;
+
+    if (!name)
+        return 0;
+    if (!place)
+        return wrong(r, "an object without a function: ", name);
+    if (next_word(&line))
+        return wrong(r, "more than an object and a function: ", name);
+    if (*place == '+' && read_offset(place, &offset))
+        return wrong(r, "no offset like +0x1f: ", place);
+    for (size_t i = 0; i < r->n_objects && !error; i++)
+        if (rimf_streq(concat_file_name(r->objects[i]), name)) {
+            error = take_place(r, i, place);
+            found = 1;
+        }
+    r->unknown += !found;
+    return error;
+}
+
+static int take_text(struct reading *r, char *text)
+{
+    int error = 0;
+
+    for (char *line = text, *end; *line && !error; line = end) {
+        for (end = line; *end && *end != '\n';)
+            end++;
+        if (*end)
+            *end++ = '\0';
+        r->line++;
+        error = take_line(r, line);
+    }
+    return error;
+}
+
+int concat_profile_read(const struct mvld_context *ctx, const struct mvld_object *const *objects,
+                        size_t n, struct concat_profile *profile)
+{
+    const char *path = ctx->settings[CONCAT_PROFILE].text;
+    struct reading r = {.ctx = ctx, .path = path, .objects = objects, .n_objects = n,
+                        .profile = profile};
+    char *text;
+    int error;
+
+    *profile = (struct concat_profile){0};
+    if (!*path)
+        return ctx->api->fail(ctx->image, EINVAL,
+                              "concat: order = profile needs a file: profile = PATH");
+    text = read_text(ctx, path, &error);
+    if (!text)
+        return ctx->api->fail(ctx->image, -error, "concat: the profile %s cannot be read (error %d)",
+                              path, -error);
+    error = take_text(&r, text);
+    ctx->api->release(ctx->image, text);
+    if (!error && r.unknown)
+        ctx->api->log(ctx->image, MVLD_LOG_PASSES, "concat: %s: %u of %u lines name nothing here",
+                      path, r.unknown, r.line);
+    return error;
+}

@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: MIT
+"""profile.py BEHAVIOUR: profiles for `order = profile`, and `mvld profile`, which makes them
+(profile.c).
+
+Each function below is one test; its text says what a failure means.
+"""
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parents[1]))
+import support  # noqa: E402
+from support import check  # noqa: E402
+
+MVLD = support.BUILD / "tools" / "mvld"
+PASS = support.BUILD / "passes" / "concat"
+
+
+class Program:
+    def __init__(self, folder):
+        support.need(support.LOADER, PASS / "concat.so", PASS / "libconcat.so.1")
+        self.folder, self.cache = folder, folder / "cache"
+        self.path, self.profile = folder / "program", folder / "program.order"
+        support.compile_c(self.path, "-O1", "-fno-ipa-icf", "-rdynamic", HERE / "profile.c",
+                          f"-Wl,--dynamic-linker={support.LOADER}", plugin=False)
+        self.at = {name: int(at, 16) for at, name in re.findall(
+            r"^([0-9a-f]+) [tT] (\w+)$", subprocess.run(
+                ["nm", self.path], capture_output=True, text=True, check=True).stdout, re.M)}
+        done = support.run([MVLD, "analyze", "--output", self.cache / "mvld" / "analysis",
+                            self.path], timeout=60)
+        check(done.returncode == 0, done.stdout + done.stderr)
+
+    def run(self, *options):
+        config = self.folder / "config"
+        config.write_text("\n".join([f"[app]\nmatch = {self.path}\npasses = concat\n[concat]",
+                                     *(options or [f"order = profile\nprofile = {self.profile}"])]))
+        done = subprocess.run([self.path], capture_output=True, text=True, timeout=20,
+                              env=support.clean_environment(
+                                  MVLD_CONFIG=config, XDG_CACHE_HOME=self.cache,
+                                  MVLD_PASS_PATH=PASS, MVLD_DEBUG="passes,image"))
+        check((done.returncode, done.stdout) == (0, "96\n"), done.stdout + done.stderr)
+        return done.stderr
+
+    def pieces(self, log):
+        """Where each of its pieces was and is, by place."""
+        found = re.findall(re.escape(str(self.path)) +
+                           r": (\d+) bytes at 0x(\w+) are copied to 0x(\w+)", log)
+        base = min(int(home, 16) for _, home, _ in found) & ~0xfff
+        base -= min(self.at.values()) & ~0xfff
+        return sorted((int(at, 16), int(home, 16) - base, int(size)) for size, home, at in found)
+
+
+def hot(program):
+    """What a profile names does not come first, in its order; or the rest is missing."""
+    program.profile.write_text(
+        "# hot\n\n  program\tgamma # a symbol\nlibnothere.so.1 +0x10\nprogram nothere\n"
+        f"program +0x{program.at['local'] + 1:X}\r\nprogram alpha\nprogram +0xffff0\n"
+        "program gamma\n")
+    log = program.run()
+    homes = [home for _, home, _ in program.pieces(log)]
+    check(homes[:3] == [program.at[name] for name in ("gamma", "local", "alpha")], log)
+    check(any(home <= program.at["beta"] < home + size for _, home, size in program.pieces(log)),
+          log)
+    check("2 of 9 lines name nothing" in log and "3 hot functions" in log, log)
+
+
+def empty(program):
+    """A profile that names nothing of the program keeps it from being copied."""
+    program.profile.write_text("# nothing")
+    check(len(program.pieces(program.run())) == 1, "it was cut")
+
+
+def wrong(program):
+    """A profile that is none is read all the same; nobody hears where it is wrong; or code is
+    copied, or the program does not run."""
+    for text, line, words in (("program\n", 1, "an object without a function: program"),
+                              ("\n\nprogram main more\n", 3, "more than an object and a function"),
+                              ("program +12", 1, "no offset like +0x1f: +12"),
+                              ("program +0x", 1, "no offset"),
+                              ("program +0x123456789", 1, "no offset"),
+                              ("other +0xg", 1, "no offset")):
+        program.profile.write_text(text)
+        log = program.run()
+        check(f"{program.profile}:{line}: {words}" in log and "are copied" not in log, log)
+    for path, words in (program.folder / "absent", "cannot be read (error 2)"), \
+                       (program.folder, "cannot be read (error 22)"):
+        log = program.run("order = profile", f"profile = {path}")
+        check(words in log and "are copied" not in log, log)
+    log = program.run("order = profile")
+    check("needs a file" in log and "are copied" not in log, log)
+
+
+def made(program):
+    """`mvld profile` counts samples for other functions than they are in, or reads what perf did
+    not write."""
+    where, at = "/nowhere/libother.so", program.at
+    segments = subprocess.run(["readelf", "-lW", program.path], capture_output=True, text=True,
+                              check=True).stdout
+    offset, linked, size = (int(word, 16) for word in re.search(
+        r"LOAD +(\w+) (\w+) \w+ (\w+) \w+ R E", segments).groups())
+    base = 0x555500000000
+
+    def sample(pid, address, name, path):
+        return f" {pid}  {address:16x} {name} ({path})\n"
+
+    text = (f" 7 PERF_RECORD_MMAP2 7/7: [{base:#x}({size:#x}) @ {offset:#x} fe:00 1 2]: r-xp "
+            f"{program.path}\n 7 PERF_RECORD_MMAP2 7/7: [0x7000(0x1000) @ 0 fe:00 1 2]: r-xp "
+            f"{where}\n 0 PERF_RECORD_COMM: nothing\n(\n) (\n 7 zz (x)\n\n")
+    for name, n in (("local", 3), ("gamma", 2), ("alpha", 2)):
+        text += n * sample(7, base + at[name] + 2 - linked, name, program.path)
+    text += sample(8, base + at["beta"] - linked, "[unknown]", program.path)  # a child
+    text += sample(7, 0x7010, "f", where) + sample(7, 0x9010, "f", program.path)
+    text += sample(7, 0x1, "gamma", "/tmp/perf-7.map")
+    text += sample(7, 0x1, f"program+{at['beta']:#x}", "/image/concat.so")
+
+    def profile(*arguments, status=0):
+        done = subprocess.run([MVLD, "profile", *arguments], input=text, capture_output=True,
+                              text=True, timeout=20)
+        check(done.returncode == status, done.stderr)
+        return done.stdout.splitlines()
+
+    want = [f"program +{at[name]:#x} # {n} {name}" for name, n in sorted(
+        (("local", 3), ("gamma", 3)), key=lambda pair: at[pair[0]])]
+    rest = [f"program +{at[name]:#x} # 2 {name}".replace("beta", "") for name in sorted(
+        ("alpha", "beta"), key=lambda name: at[name])]
+    lines = profile("-")
+    check(lines == ["# 4 functions; 10 of 12 samples are in functions of files", *want, *rest],
+          "\n".join(lines))
+    check(profile("--least", "3", "-")[1:] == want, "--least")
+    program.profile.write_text("\n".join(lines) + "\n")
+    check(profile(program.profile, status=1) == [], "a profile is no recording")
+    check("4 hot functions" in program.run(), "it is not read")
+    profile(program.folder / "absent", status=1)
+    profile("--least", "x", status=2)
+
+
+def recorded(program):
+    """A recording of perf cannot be read."""
+    if not shutil.which("perf"):
+        support.skip("perf is missing")
+    data = program.folder / "perf.data"
+    spin = "i=0; while [ $i -lt 30000 ]; do i=$((i + 1)); done"
+    done = subprocess.run(["perf", "record", "-q", "-e", "cpu-clock:u", "-F", "2000", "-g", "-o",
+                           data, "sh", "-c", spin], capture_output=True, text=True, timeout=60)
+    if done.returncode:
+        support.skip(f"perf cannot record here: {done.stderr.strip()}")
+    done = subprocess.run([MVLD, "profile", data], capture_output=True, text=True, timeout=60)
+    shell = Path("/bin/sh").resolve().name
+    check(done.returncode == 0 and re.search(rf"^{shell} \+0x[0-9a-f]+ # \d+", done.stdout, re.M),
+          done.stdout + done.stderr)
+
+
+def main():
+    with support.scratch_folder() as folder:
+        globals()[sys.argv[1]](Program(folder))
+
+
+main()
