@@ -132,6 +132,11 @@ size_t copy_frames_searched(size_t n);
 long copy_pages_open(struct mvld_image *, uintptr_t start, uintptr_t end);
 /* Once they are executable: the kernel joins small ones, if wanted. */
 void copy_pages_join(struct mvld_image *, uintptr_t start, uintptr_t end);
+/* Code of a frozen image is mapped here, small, from `offset` of its file on: makes pages as
+ * wanted.  0, or negative errno: what was there may be gone. */
+long copy_pages_of_file(struct mvld_image *, uintptr_t start, uintptr_t end, uint64_t offset);
+/* Where in a file, from `least` on, the code of the region can have huge pages. */
+uint64_t copy_pages_offset(const struct rimf_copies *, uint64_t least);
 /* Nobody runs there any more, and nobody will. */
 void copy_pages_give_back(struct mvld_image *, uintptr_t start, uintptr_t end);
 /* The page in which this address lies is about to be changed.  0, or negative errno. */

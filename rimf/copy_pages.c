@@ -16,38 +16,17 @@
  *               asks for no setting.
  *     small
  *
+ * What is done for frozen images, copy_pages_file.c tells.
+ *
  * A PAGE OF THE POOL IS NEVER WRITTEN AGAIN once its code runs.  After a fork a write would
  * need another one, and the kernel, when the pool is empty, takes it from the child, which
  * then dies of SIGBUS.  Nor can 4 KiB of it get other rights.  So who wants to change code
  * there softens the page first: its 2 MiB are copied to small pages, which are moved over
  * it in one step, under running threads.
  */
-#include "copies.h"
+#include "copy_pages.h"
 
-#include "base.h"
-#include "image_private.h"
-
-#include <errno.h>        /* numbers only */
-#include <linux/mman.h>   /* numbers only */
-#include <sys/mman.h>     /* numbers only */
-
-#define HUGE (2ul << 20)
 #define HUGE_2MB (21 << 26) /* MAP_HUGE_2MB: whatever the machine's default is */
-#define POPULATE_WRITE 23   /* MADV_: headers of older kernels lack them */
-#define COLLAPSE 25
-
-/* The whole 2 MiB in [start, end). */
-struct whole {
-    uintptr_t start;
-    size_t n;
-};
-
-static struct whole whole_of(uintptr_t start, uintptr_t end)
-{
-    uintptr_t first = (start + HUGE - 1) & -HUGE, last = end & -HUGE;
-
-    return (struct whole){first, first < last ? (last - first) / HUGE : 0};
-}
 
 int rimf_region_pages(struct mvld_image *image, enum mvld_pages pages)
 {
@@ -57,7 +36,7 @@ int rimf_region_pages(struct mvld_image *image, enum mvld_pages pages)
     return 0;
 }
 
-static long map_small(const struct mvld_image *image, uintptr_t start, uintptr_t end, int prot)
+long pages_small(const struct mvld_image *image, uintptr_t start, uintptr_t end, int prot)
 {
     return start == end ? 0
                         : sys_mmap(image->sys, start, end - start, prot,
@@ -87,14 +66,14 @@ static int is_of_pool(const struct rimf_copies *copies, uintptr_t address)
     return word && __atomic_load_n(word, __ATOMIC_ACQUIRE) & bit;
 }
 
-static void set_of_pool(struct rimf_copies *copies, uintptr_t start, size_t n, int is)
+void pages_note(struct rimf_copies *copies, uintptr_t start, size_t n, int of_pool)
 {
     uint64_t bit;
 
     for (size_t i = 0; i < n; i++) {
         uint64_t *word = word_of(copies, start + i * HUGE, &bit);
 
-        if (word && is)
+        if (word && of_pool)
             __atomic_or_fetch(word, bit, __ATOMIC_RELEASE);
         else if (word)
             __atomic_and_fetch(word, ~bit, __ATOMIC_RELEASE);
@@ -111,8 +90,7 @@ uintptr_t copy_pages_next(const struct rimf_copies *copies, uintptr_t address, u
 
 /* ---- the pool ----------------------------------------------------------------------------- */
 
-/* Pages that are there for certain, aside; or why not. */
-static long take(struct mvld_image *image, size_t size, const char **why)
+long pages_take(struct mvld_image *image, size_t size, const char **why)
 {
     long at = sys_mmap(image->sys, 0, size, PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB | HUGE_2MB, -1, 0), error;
@@ -138,7 +116,7 @@ static long take(struct mvld_image *image, size_t size, const char **why)
  * in between. */
 static long put(struct mvld_image *image, uintptr_t start, size_t n, const char **why)
 {
-    long at = take(image, n * HUGE, why), moved;
+    long at = pages_take(image, n * HUGE, why), moved;
 
     if (sys_failed(at))
         return at;
@@ -146,12 +124,12 @@ static long put(struct mvld_image *image, uintptr_t start, size_t n, const char 
                  start, 0);
     if (!sys_failed(moved)) {
         image->copies->pool_moves = 1;
-        set_of_pool(image->copies, start, n, 1);
+        pages_note(image->copies, start, n, 1);
         return 0;
     }
     *why = "the kernel cannot move them (before Linux 5.16)";
     sys_munmap(image->sys, (uintptr_t)at, n * HUGE);
-    at = map_small(image, start, start + n * HUGE, PROT_READ | PROT_WRITE);
+    at = pages_small(image, start, start + n * HUGE, PROT_READ | PROT_WRITE);
     return sys_failed(at) ? -ENOBUFS : moved; /* what was mapped there is gone */
 }
 
@@ -178,6 +156,18 @@ static long put_all(struct mvld_image *image, struct whole whole)
     return error == -ENOBUFS ? -ENOMEM : 0;
 }
 
+long pages_replace(struct mvld_image *image, uintptr_t start, uintptr_t aside)
+{
+    long error;
+
+    memcpy((void *)aside, (const void *)start, HUGE);
+    error = sys_mprotect(image->sys, aside, HUGE, PROT_READ | PROT_EXEC);
+    if (!sys_failed(error))
+        error = SYS6(image->sys, SYS_mremap, aside, HUGE, HUGE, MREMAP_MAYMOVE | MREMAP_FIXED,
+                     start, 0);
+    return sys_failed(error) ? error : 0;
+}
+
 int copy_pages_soften(struct mvld_image *image, uintptr_t address)
 {
     uintptr_t start = address & -HUGE;
@@ -189,22 +179,17 @@ int copy_pages_soften(struct mvld_image *image, uintptr_t address)
                      0);
     if (sys_failed(aside))
         return (int)aside;
-    memcpy((void *)aside, (const void *)start, HUGE);
-    error = sys_mprotect(image->sys, (uintptr_t)aside, HUGE, PROT_READ | PROT_EXEC);
-    if (!sys_failed(error))
-        error = SYS6(image->sys, SYS_mremap, aside, HUGE, HUGE, MREMAP_MAYMOVE | MREMAP_FIXED,
-                     start, 0);
-    if (sys_failed(error)) {
+    error = pages_replace(image, start, (uintptr_t)aside);
+    if (error)
         sys_munmap(image->sys, (uintptr_t)aside, HUGE);
-        return (int)error;
-    }
-    set_of_pool(image->copies, start, 1, 0);
-    return 0;
+    else
+        pages_note(image->copies, start, 1, 0);
+    return (int)error;
 }
 
 /* ---- transparent huge pages ------------------------------------------------------------------ */
 
-static const char *reason(long error)
+const char *pages_reason(long error)
 {
     switch (error) {
     case -EINVAL:
@@ -239,7 +224,7 @@ void copy_pages_join(struct mvld_image *image, uintptr_t start, uintptr_t end)
     }
     if (wanted || image->copies->pages == MVLD_PAGES_THP)
         rimf_log(image->log, MVLD_LOG_PASSES, "huge pages: %zu of %zu put together by the kernel%s%s",
-                 made, wanted, made < wanted ? ": " : "", made < wanted ? reason(error) : "");
+                 made, wanted, made < wanted ? ": " : "", made < wanted ? pages_reason(error) : "");
 }
 
 /* ---- memory ------------------------------------------------------------------------------------ */
@@ -247,7 +232,7 @@ void copy_pages_join(struct mvld_image *image, uintptr_t start, uintptr_t end)
 long copy_pages_open(struct mvld_image *image, uintptr_t start, uintptr_t end)
 {
     struct whole whole = whole_of(start, end);
-    long error = map_small(image, start, end, PROT_READ | PROT_WRITE);
+    long error = pages_small(image, start, end, PROT_READ | PROT_WRITE);
 
     if (sys_failed(error) || !whole.n || image->copies->pages == MVLD_PAGES_SMALL)
         return error;
@@ -268,8 +253,8 @@ void copy_pages_give_back(struct mvld_image *image, uintptr_t start, uintptr_t e
         start = (start + HUGE - 1) & -HUGE;
     if (is_of_pool(image->copies, end & -HUGE))
         end &= -HUGE;
-    if (start >= end || sys_failed(map_small(image, start, end, PROT_NONE)))
+    if (start >= end || sys_failed(pages_small(image, start, end, PROT_NONE)))
         return;
     for (struct whole whole = whole_of(start, end); whole.n; whole.n--)
-        set_of_pool(image->copies, whole.start + (whole.n - 1) * HUGE, 1, 0);
+        pages_note(image->copies, whole.start + (whole.n - 1) * HUGE, 1, 0);
 }

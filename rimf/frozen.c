@@ -12,7 +12,7 @@ _Static_assert(sizeof(struct frozen_header) == 64, "a file format");
 _Static_assert(sizeof(struct frozen_object) == 112, "a file format");
 _Static_assert(sizeof(struct frozen_text) == 40, "a file format");
 _Static_assert(sizeof(struct frozen_word) == 16, "a file format");
-_Static_assert(sizeof(struct frozen_region) == 160, "a file format");
+_Static_assert(sizeof(struct frozen_region) == 168, "a file format");
 _Static_assert(sizeof(struct frozen_copy) == 40, "a file format");
 
 #define COPY_SIZE_MAX (1ul << 40)
@@ -114,6 +114,8 @@ static const char *check_region(const struct frozen *f)
     const struct frozen_piece *code = &r->pieces[FROZEN_CODE], *table = &r->pieces[FROZEN_TABLE],
                               *frames = &r->pieces[FROZEN_FRAMES];
 
+    if (r->pages > MVLD_PAGES_HUGETLB)
+        return "the region has pages of an unknown kind";
     if (r->object >= f->header->n_objects || f->objects[r->object].flags & FROZEN_APART)
         return "the region is of no object that has a place";
     if (is_zero(&r->file) || r->file.size > COPY_SIZE_MAX)

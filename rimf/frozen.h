@@ -60,7 +60,7 @@
 #else
 #define FROZEN_BYTES
 #endif
-#define FROZEN_VERSION 3u
+#define FROZEN_VERSION 4u
 #define FROZEN_SIZE_MAX (64ul << 20)
 #define FROZEN_OBJECTS_MAX 4096u
 #define FROZEN_SYSTEM_FOLDER "/var/cache/mvld/images"
@@ -111,6 +111,7 @@ struct frozen_region { /* one, when there are copies; addresses as linked, of `o
     struct frozen_piece pieces[FROZEN_PIECES]; /* code; the sorted table; what it leads to */
     uint64_t hash;             /* sidecar_hash of these pages, one after the other */
     uint32_t object, n_frames; /* n_frames: in the table */
+    uint32_t pages, zero;      /* enum mvld_pages */
 };
 
 struct frozen_copy { /* ascending by `at` */

@@ -5,7 +5,8 @@
  *
  *     names   header of an ELF file, symbols: whoever meets the file in /proc/PID/maps, or in
  *             a recording of perf, can tell which functions the addresses are in (symfile.h)
- *     code, then the sorted table, then the frames, in whole pages
+ *     code, then the sorted table, then the frames, in whole pages; code that is to lie in
+ *     huge pages at an offset that fits them (copy_pages.c)
  *
  * Addresses are as linked of the object whose memory the region is.  Nothing in the pages
  * depends on where they are mapped: copies hold distances, as all code does.
@@ -37,6 +38,7 @@ static void fill_region(struct freeze *f, const struct mvld_object *object, uint
         .code_size = region->code_size,
         .frames = region->frames - object->bias,
         .frames_size = region->frames_size,
+        .pages = copies->pages,
     };
     for (int i = 0; i < FROZEN_PIECES; i++) {
         f->region->pieces[i] = (struct frozen_piece){starts[i] - object->bias, ends[i] - starts[i],
@@ -107,7 +109,7 @@ static int write_file(struct freeze *f, const struct mvld_object *object, int fd
 
     if (error)
         return error;
-    fill_region(f, object, rimf_page_up(symfile_size(&names)));
+    fill_region(f, object, copy_pages_offset(copies, rimf_page_up(symfile_size(&names))));
     names.code_offset = f->region->pieces[FROZEN_CODE].offset;
     names.frames_offset = f->region->pieces[FROZEN_FRAMES].offset;
     error = write_names(f, &names, fd);

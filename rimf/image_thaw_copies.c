@@ -119,6 +119,7 @@ static int remember(struct thaw *t)
         forget(t);
         return error;
     }
+    copies->pages = t->frozen->region->pages;
     copies->n_frames = t->frozen->region->n_frames;
     copies->code_end = region.code + pieces[FROZEN_CODE].size;
     copies->frames_end =
@@ -167,6 +168,19 @@ static int map_pieces(struct thaw *t, int fd)
     return 0;
 }
 
+static int enlarge(struct thaw *t)
+{
+    const struct frozen_piece *code = &t->frozen->region->pieces[FROZEN_CODE];
+    uintptr_t start = owner(t)->bias + code->linked;
+    long error = copy_pages_of_file(t->image, start, start + code->size, code->offset);
+
+    if (error) {
+        take_away(t, FROZEN_PIECES);
+        t->why = "copies of code cannot be put into huge pages";
+    }
+    return (int)error;
+}
+
 static int map_file(struct thaw *t)
 {
     long fd = thaw_open(t, FROZEN_COPIES, &t->frozen->region->file);
@@ -176,7 +190,7 @@ static int map_file(struct thaw *t)
         return (int)fd;
     error = map_pieces(t, (int)fd);
     sys_close(t->image->sys, (int)fd);
-    return error;
+    return error ? error : enlarge(t);
 }
 
 int thaw_copies(struct thaw *t)

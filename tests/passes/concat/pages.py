@@ -6,6 +6,9 @@ ones as the log says, and the rest in small ones.
     empty    hugetlb where the pool is empty: the log says so, and the kernel's own are taken
     pool     hugetlb; skipped unless this is root's own machine, without a pool, of which it makes
              one for a moment
+    frozen   from an image, thp
+    shared   the same, PROGRAM being linked for 2 MiB; skipped where the filesystem keeps files in
+             small pages
 
 A failure means that the option does nothing, that the log is wrong, or that a program dies
 where pages are short.
@@ -57,6 +60,24 @@ def pooled(log):
     return int(said[1]), int(said[2]), said[0]
 
 
+def freeze(program, folder, pages):
+    done = start(program, folder, pages, MVLD_FREEZE="1")
+    check(Path(done.stdout.strip(), "concat.so").exists(), done.stdout + done.stderr)
+
+
+def thawed(program, folder, pages):
+    """What a start from an image says that it has: whole 2 MiB, those of its file, of the pool, of
+    the kernel; and the sentence.  It must be so."""
+    huge, log = run(program, folder, pages, r"thawed, the code of [1-9]")
+    said = re.search(r"huge pages: (\d+) of (\d+) of the image's file, (\d+) from the pool, "
+                     r"(\d+) of the kernel(: .*)?", log)
+    check(said, log)
+    of_file, whole, of_pool, of_kernel = map(int, said.groups()[:4])
+    check(whole >= 2 and (of_file + of_pool + of_kernel == whole or said[5]), said[0])
+    check(huge == [2048 * of_kernel, 2048 * of_pool, 2048 * of_file], f"{huge} KB, but: {said[0]}")
+    return whole, of_file, of_pool, of_kernel, said[0]
+
+
 def thp(program, folder):
     huge, log = run(program, folder, "small")
     check(huge == [0, 0, 0] and "huge pages" not in log, f"{huge} KB were not asked for")
@@ -77,6 +98,27 @@ def empty(program, folder):
     check(taken == 0 and wanted >= 2 and "no more are free" in said or not POOL.exists(), said)
     made, left, said = joined(log)
     check(left == wanted and huge == [2048 * made, 0, 0], f"{huge} KB of huge pages, but: {said}")
+
+
+def frozen(program, folder):
+    freeze(program, folder, "small")
+    huge, log = run(program, folder, "small", r"thawed, the code of [1-9]")
+    check(huge == [0, 0, 0] and "huge pages" not in log, f"{huge} KB were not asked for")
+    freeze(program, folder, "thp")
+    whole, of_file, of_pool, of_kernel, said = thawed(program, folder, "thp")
+    if of_file + of_kernel == 0:
+        support.skip(said)
+    check(of_pool == 0 and of_file + of_kernel == whole, said)
+    print(said)
+
+
+def shared(program, folder):
+    freeze(program, folder, "thp")
+    _, of_file, _, _, said = thawed(program, folder, "thp")
+    check(of_file == thawed(program, folder, "thp")[1], "another start finds the same")
+    if not of_file:
+        support.skip(said)
+    print(said)
 
 
 @contextmanager
@@ -103,8 +145,14 @@ def pool_of_all_sizes(program, folder):
         check(taken == wanted >= 2 and "by the kernel" not in log, log)
         check(huge == [0, 2048 * taken, 0], f"{huge} KB of huge pages, but: {said}")
         print(said)
+        freeze(program, folder, "hugetlb")
+        whole, of_file, of_pool, of_kernel, said = thawed(program, folder, "hugetlb")
+        check(of_kernel == 0 and of_file + of_pool == whole, said)
         check((POOL / "free_hugepages").read_text() == "16\n", "all pages came back")
     with pool(1): # what there is, and no death of SIGBUS in parent or child
+        _, of_file, of_pool, _, said = thawed(program, folder, "hugetlb")
+        check(of_pool == 1 or of_file, said)
+        shutil.rmtree(folder / "mvld" / "images")
         huge, log = run(program, folder, "hugetlb")
         taken, wanted, said = pooled(log)
         check(taken == 1, said)
@@ -112,7 +160,8 @@ def pool_of_all_sizes(program, folder):
         check(left == wanted - 1 and huge == [2048 * made, 2048, 0], f"{huge} KB: {said}; {more}")
 
 
-CASES = {"thp": thp, "empty": empty, "pool": pool_of_all_sizes}
+CASES = {"thp": thp, "empty": empty, "pool": pool_of_all_sizes, "frozen": frozen,
+         "shared": shared}
 
 
 def main():
