@@ -11,10 +11,14 @@ was, so a cache or TLB that is smaller than the code is of little use.  Two kind
     pointers   calls through tables of functions, as virtual methods are: concat keeps the
                address of a function, and puts a jump to the copy there; that is its worst case
 
-The figure is nanoseconds of CPU time a function.  --option adds ways: concat with this option.
+The figure is nanoseconds of CPU time a function.  --option adds ways: concat with this option, in
+process and from a frozen image, and the latter once more with an executable that is linked for
+2 MB, whose image can be mapped in huge pages.  What the loader says of huge pages stands before
+the figures: `hugetlb` needs a pool (`mvld hugepages reserve 64`).
 """
 import argparse
 import random
+import re
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -32,6 +36,7 @@ BYTES = 300
 # One step is some 16 bytes: so many make a function that calls none, and one that calls CALLS.
 STEPS = {"direct": (17, 12), "pointers": (17, 10)}
 END = '.section .note.GNU-stack, "", @progbits\n'
+OPTION_WAYS = []
 SECONDS = 0.5  # of CPU time that each run takes at least
 
 MAIN = """#include <stdio.h>
@@ -131,8 +136,10 @@ def compile_parts(folder):
     with ThreadPoolExecutor(2) as pool:
         list(pool.map(library, range(LIBRARIES)))
     libraries = [folder / f"libhot{k}.so" for k in range(LIBRARIES)]
-    subprocess.run([support.CC, *flags, "-fPIE", "-pie", "-o", folder / "hot", folder / "main.c",
-                    *libraries, f"-Wl,-rpath,{folder}"], check=True, timeout=300)
+    for name, more in (("hot", []), ("hot-2mb", ["-Wl,-z,max-page-size=0x200000"])):
+        subprocess.run([support.CC, *flags, *more, "-fPIE", "-pie", "-o", folder / name,
+                        folder / "main.c", *libraries, f"-Wl,-rpath,{folder}"], check=True,
+                       timeout=300)
     text = sum(text_size(path) for path in libraries)
     for k in range(LIBRARIES):
         (folder / f"part{k}.s").unlink()
@@ -142,6 +149,15 @@ def compile_parts(folder):
 def text_size(path):
     out = subprocess.run(["size", "-A", path], check=True, capture_output=True, text=True).stdout
     return next(int(line.split()[1]) for line in out.splitlines() if line.startswith(".text"))
+
+
+def say_huge_pages(programs, name):
+    """What the loader says of them, in each way that asks for them."""
+    for way in programs.ways(name):
+        if "pages=" in way:
+            log = programs.quick(programs.command(name, way, ["0"]), way, MVLD_DEBUG="passes").stderr
+            for said in re.findall(r"huge pages: (.*)", log):
+                progress(f"{name}, {way}: huge pages: {said}")
 
 
 RESULTS = set()  # of one program's runs
@@ -170,6 +186,7 @@ def main():
         for frozen in (False, True):
             way = f"concat, {option}" + ", frozen" * frozen
             WAYS[way] = ("direct-calls, concat", frozen, option)
+            OPTION_WAYS.append(way)
     for megabytes in map(int, arguments.sizes.split(",")):
         for kind in arguments.kinds.split(","):
             with support.scratch_folder() as folder:
@@ -182,9 +199,16 @@ def measure(folder, megabytes, kind, rounds):
     n = sources(folder / "made", megabytes, kind)
     text = compile_parts(folder / "made")
     programs = Programs(folder, ["hot"])
+    say_huge_pages(programs, "hot")
+    jobs = programs.jobs("hot", [str(SECONDS)])
+    if OPTION_WAYS:
+        programs = Programs(folder, ["hot-2mb"], [way for way in OPTION_WAYS if WAYS[way][1]])
+        say_huge_pages(programs, "hot-2mb")
+        jobs |= {f"{way}, linked for 2 MB": job
+                 for way, job in programs.jobs("hot-2mb", [str(SECONDS)]).items() if way != HOST}
     progress(f"{kind}: {n} functions of {text // n} bytes, {text / 2**20:.1f} MB")
     RESULTS.clear()
-    values = interleaved(programs.jobs("hot", [str(SECONDS)]), rounds, once)
+    values = interleaved(jobs, rounds, once)
     for way, value in values.items():
         print(f"result: {kind}, {megabytes} MB, {way} | {value:.2f} | ns a function | "
               f"{100 * (value / values[HOST] - 1):+.1f} %", flush=True)

@@ -71,7 +71,8 @@ STARTS = {"true": [], "gzip": ["--version"], "bash": ["-c", ":"], "python3": ["-
           "redis-server": ["--version"],
           "clang": ["-fsyntax-only", "-x", "c", "/dev/null"]}
 # One that --version does not end, for programs that have no figure of their own.
-PROBES = {"hot": ["0"], "cc1": ["-quiet", "/dev/null", "-o", "/dev/null"], "nginx": ["-v"]}
+PROBES = {"hot": ["0"], "hot-2mb": ["0"], "cc1": ["-quiet", "/dev/null", "-o", "/dev/null"],
+          "nginx": ["-v"]}
 
 
 def find(name, folder):
