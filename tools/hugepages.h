@@ -25,6 +25,8 @@ void hugepages_report(struct report *);
 /* hugepages_try.c: NULL, a process gets such pages here; else why not (static). */
 const char *hugepages_try_pool(void);
 const char *hugepages_try_thp(void);
+/* Of a file in this folder, shared by all processes. */
+const char *hugepages_try_folder(const char *folder);
 
 /* hugepages_mounts.c: a line for each size's hugetlbfs mount, as libhugetlbfs finds them. */
 void hugepages_mounts(struct report *);

@@ -3,6 +3,8 @@
  * hugepages_report.c: what this machine has of huge pages: for `mvld hugepages show` and
  * `mvld doctor`.
  */
+#include "cache.h"
+#include "frozen.h"
 #include "hugepages.h"
 
 #include <dirent.h>
@@ -10,6 +12,7 @@
 #include <mntent.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* ---- pools ---------------------------------------------------------------------- */
 
@@ -180,6 +183,24 @@ static void report_policy(struct report *r, const char *name, const char *why, c
         report_finding(r, name, FINDING_OK, NULL, "tried: copies of code get such pages");
 }
 
+/* Where this user's frozen images go. */
+static void report_images(struct report *r)
+{
+    const char *xdg = getenv("XDG_CACHE_HOME"), *why;
+    char folder[4096] = FROZEN_SYSTEM_FOLDER;
+
+    if ((geteuid() || xdg) &&
+        !cache_user_folder(folder, sizeof folder, xdg, getenv("HOME"), "images"))
+        return;
+    why = hugepages_try_folder(folder);
+    if (why)
+        report_finding(r, "frozen images", FINDING_ABSENT, NULL,
+                       "%s: %s; processes that ask for huge pages have their own", folder, why);
+    else
+        report_finding(r, "frozen images", FINDING_OK, NULL,
+                       "%s: tried: processes can share huge pages of files there", folder);
+}
+
 void hugepages_report(struct report *r)
 {
     report_pools(r);
@@ -193,4 +214,5 @@ void hugepages_report(struct report *r)
     report_policy(r, "concat.pages=hugetlb", hugepages_try_pool(), "as with thp",
                   "mvld hugepages reserve 64");
     report_policy(r, "concat.pages=thp", hugepages_try_thp(), "small pages", NULL);
+    report_images(r);
 }

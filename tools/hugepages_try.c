@@ -5,10 +5,13 @@
 #include "hugepages.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/mman.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #define HUGE (2ul << 20)
 #ifndef MADV_POPULATE_WRITE
@@ -56,8 +59,8 @@ const char *hugepages_try_pool(void)
     return why;
 }
 
-/* KB of huge pages around `address`, as the kernel says. */
-static long huge_at(const char *address)
+/* KB of huge pages around `address`, as the kernel says: of memory, or of a file. */
+static long huge_at(const char *address, int of_file)
 {
     FILE *f = fopen("/proc/self/smaps", "r");
     unsigned long start, end;
@@ -68,7 +71,10 @@ static long huge_at(const char *address)
     while (f && fgets(line, sizeof line, f)) {
         if (sscanf(line, "%lx-%lx ", &start, &end) == 2)
             here = (uintptr_t)address >= start && (uintptr_t)address < end;
-        else if (here && sscanf(line, "AnonHugePages: %ld kB", &kb) == 1)
+        else if (here && sscanf(line, of_file ? "FilePmdMapped: %ld kB" : "AnonHugePages: %ld kB",
+                                &kb) == 1 && kb)
+            break;
+        else if (here && of_file && sscanf(line, "ShmemPmdMapped: %ld kB", &kb) == 1 && kb)
             break;
     }
     if (f)
@@ -87,11 +93,42 @@ const char *hugepages_try_thp(void)
     madvise(page, HUGE, MADV_HUGEPAGE);
     memset(page, 1, HUGE);
     error = madvise(page, HUGE, MADV_COLLAPSE) ? errno : 0;
-    if (error == EINVAL && !huge_at(page))
+    if (error == EINVAL && !huge_at(page, 0))
         why = "the kernel cannot make them of small ones (before Linux 6.1; without transparent "
               "huge pages)";
     else if (error && error != EINVAL)
         why = "no memory for one is free in one piece";
     munmap(room, 2 * HUGE);
+    return why;
+}
+
+/* As rimf/copy_pages_file.c does it with an image, that rimf/image_freeze_copies.c wrote. */
+static const char *try_mapped(int fd, char *bytes, char *place)
+{
+    memset(bytes, 0xcc, HUGE);
+    if (pwrite(fd, bytes, HUGE, 0) != (ssize_t)HUGE)
+        return "no room for 2 MB";
+    if (mmap(place, HUGE, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED, fd, 0) != place)
+        return "files there cannot be mapped as code (noexec)";
+    madvise(place, HUGE, MADV_HUGEPAGE);
+    (void)*(volatile char *)place;
+    if (!huge_at(place, 1) && madvise(place, HUGE, MADV_COLLAPSE))
+        return "its filesystem keeps files in small pages";
+    return NULL;
+}
+
+const char *hugepages_try_folder(const char *folder)
+{
+    int fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    char *room, *place = reserve(&room), *bytes = fd < 0 ? NULL : malloc(HUGE);
+    const char *why = fd < 0 ? strerror(errno) : "memory is short";
+
+    if (place && bytes)
+        why = try_mapped(fd, bytes, place);
+    free(bytes);
+    if (place)
+        munmap(room, 2 * HUGE);
+    if (fd >= 0)
+        close(fd);
     return why;
 }

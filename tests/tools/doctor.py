@@ -31,7 +31,8 @@ def findings(*options, **more):
 
 with scratch() as folder:
     folder = Path(folder)
-    quiet = {"XDG_CONFIG_HOME": str(folder / "none"), "PATH": os.environ["PATH"]}
+    quiet = {"XDG_CONFIG_HOME": str(folder / "none"), "XDG_CACHE_HOME": str(folder / "cache"),
+             "PATH": os.environ["PATH"]}
     code, found = findings(env=quiet)
     for name in ("mprotect", "remap", "selfmem", "PR_SET_MDWE", "membarrier SYNC_CORE", "FSRM",
                  "hugetlb 2048kB", "THP: enabled", "concat.pages=hugetlb", "concat.pages=thp",

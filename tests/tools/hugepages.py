@@ -116,7 +116,18 @@ with scratch() as scratch_folder:
     show(Path(scratch_folder))
     reserve(Path(scratch_folder))
     refused(Path(scratch_folder))
-here = {f["name"]: f for f in json.loads(run(mvld, "hugepages", "--json")[1])}
+with scratch() as scratch_folder:
+    cache = Path(scratch_folder) / "mvld" / "images"
+    for made, state in (False, "absent"), (True, None):
+        if made:
+            cache.mkdir(parents=True)
+        found = json.loads(run(mvld, "hugepages", "--json",
+                               env={"XDG_CACHE_HOME": scratch_folder})[1])
+        image = next(f for f in found if f["name"] == "frozen images")
+        check(image["text"].startswith(f"{cache}: "), image)
+        check(image["state"] == (state or image["state"]), image)
+        equal(list(cache.iterdir()) if made else [], [], "nothing is left there")
+    here = {f["name"]: f for f in found}
 check(here["concat.pages=thp"]["state"] in ("ok", "absent"), "it is tried on this machine")
 real = Path("/") / POOLS / "hugepages-2048kB/nr_hugepages"
 if real.exists():
