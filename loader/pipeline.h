@@ -71,6 +71,8 @@ size_t pipeline_freezable(const struct pipeline *);
 uint64_t pipeline_fingerprint(const struct pipeline *, size_t n);
 void pipeline_thawed(struct pipeline *, struct mvld_image *, size_t n);
 void pipeline_leave(struct pipeline *, size_t n, const char *why);
+/* 1 when a pass of that name is in the struct pipeline. */
+int pipeline_has(const void *pipeline, const char *pass);
 /* The i-th pass, or NULL. */
 const struct mvld_pass *pipeline_pass(const struct pipeline *, size_t i);
 /* The plan as INI text, a line a call (without its newline): which file and line

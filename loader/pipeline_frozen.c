@@ -24,10 +24,12 @@ static uint64_t more(uint64_t so_far, const char *text)
     return sidecar_hash(pair, sizeof pair);
 }
 
-/* The files of these passes and what they are told; where that was said is no matter. */
+/* The files of these passes and what they are told; where that was said is no matter.  And
+ * who comes behind them, when one of them looks. */
 uint64_t pipeline_fingerprint(const struct pipeline *p, size_t n)
 {
     uint64_t hash = n;
+    int ahead = 0;
 
     for (size_t i = 0; i < n; i++) {
         const struct planned_pass *it = &p->passes[i];
@@ -36,7 +38,10 @@ uint64_t pipeline_fingerprint(const struct pipeline *p, size_t n)
                                                          sizeof it->object.identity);
         for (size_t k = 0; k < it->n_settings; k++)
             hash = more(more(hash, it->settings[k].name), it->settings[k].text);
+        ahead |= (it->pass->flags & MVLD_PASS_LOOKS_AHEAD) != 0;
     }
+    for (size_t i = n; ahead && i < p->n; i++)
+        hash = more(hash, p->passes[i].pass->name);
     return hash;
 }
 

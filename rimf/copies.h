@@ -123,6 +123,9 @@ int copy_frames(struct copying *, uintptr_t to);
  * ascend; nobody finds them before copy_frames_publish. */
 int copy_frames_sorted(struct copying *, uintptr_t to);
 void copy_frames_publish(struct rimf_copies *);
+/* Where the code begins that one record describes and that [at, at + length) of a copy is
+ * in, or 0.  [any thread] */
+uintptr_t copy_frames_start(const struct rimf_copies *, uintptr_t at, size_t length);
 /* Bytes at the start of `frames` that belong to the table. */
 size_t copy_frames_table(const struct mvld_region *);
 /* Of these, the pages of `n` entries, in bytes. */
@@ -152,6 +155,10 @@ uintptr_t rimf_copy_of(struct mvld_image *, uintptr_t home);
 uintptr_t rimf_copy_home(const struct mvld_image *, uintptr_t address);
 /* Copies around this address, as a segment in which 4 KiB may be changed, or -ENOMEM. */
 int rimf_copies_code(struct mvld_image *, uintptr_t address, struct mvld_segment *);
+/* Where the code at [home, home + length), inside one function, runs: its copy, or 0, and
+ * 1: at home, too; 0: not at home, where the image's jump to the copy stands in its place
+ * (copy_places.c).  [any thread] */
+int rimf_copy_find(const struct mvld_image *, uintptr_t home, size_t length, uintptr_t *copy);
 /* The object is gone; its copies are never entered again. */
 void rimf_copies_forget(struct mvld_image *, const struct mvld_object *);
 

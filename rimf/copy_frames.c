@@ -126,6 +126,34 @@ int copy_frames(struct copying *c, uintptr_t to)
     return error;
 }
 
+/* The end of the code that the FDE describes: where it begins is said at fde + 8, in four
+ * bytes that count from there, how long it is behind them. */
+static uintptr_t end_of(uintptr_t base, const struct searched *entry)
+{
+    return base + (uintptr_t)(intptr_t)entry->code +
+           *(const uint32_t *)(base + (uintptr_t)(intptr_t)entry->fde + 12);
+}
+
+uintptr_t copy_frames_start(const struct rimf_copies *copies, uintptr_t at, size_t length)
+{
+    const struct search *search = (const struct search *)copies->region.frames;
+    uintptr_t base = (uintptr_t)search;
+    intptr_t wanted = (intptr_t)(at - base);
+    size_t low = 0, high = __atomic_load_n(&search->count, __ATOMIC_ACQUIRE);
+
+    while (low < high) { /* the last that begins at or before `at` */
+        size_t middle = low + (high - low) / 2;
+
+        if (search->table[middle].code <= wanted)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (!low || end_of(base, &search->table[low - 1]) < at + length)
+        return 0;
+    return base + (uintptr_t)(intptr_t)search->table[low - 1].code;
+}
+
 void copy_frames_publish(struct rimf_copies *copies)
 {
     static const uint8_t encodings[4] = {1, 0x1b, 0x03, 0x3b};

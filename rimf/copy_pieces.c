@@ -8,7 +8,8 @@
  * between two pieces is padding, or stays home.
  *
  * An object lists its pieces as places in the list of all copies.  They come in the order of
- * the region; the first who looks for an address at home has them sorted.
+ * the region; the first who looks for an address at home has them sorted, and that is before
+ * other threads may look.
  */
 #include "copies.h"
 

@@ -136,6 +136,11 @@ void rimf_image_close_analyses(struct mvld_image *);
  * sentence must outlive the image. */
 void rimf_image_set_plt_watcher(struct mvld_image *, const char *why);
 
+/* Which passes are in the pipeline: pass_planned of mvld/pass.h.  NULL: none. */
+void rimf_image_set_planned(struct mvld_image *,
+                            int (*planned)(const void *cookie, const char *pass),
+                            const void *cookie);
+
 /* How patches are written (rimf/patch.h); by default the engine chooses. */
 int rimf_image_set_patch_method(struct mvld_image *, const char *name); /* 0, -EINVAL, -EPERM */
 

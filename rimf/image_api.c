@@ -86,6 +86,19 @@ int rimf_fail(struct mvld_image *image, int err, const char *format, ...)
     return err;
 }
 
+void rimf_image_set_planned(struct mvld_image *image,
+                            int (*planned)(const void *cookie, const char *pass),
+                            const void *cookie)
+{
+    image->planned = planned;
+    image->planned_cookie = cookie;
+}
+
+int rimf_pass_planned(const struct mvld_image *image, const char *name)
+{
+    return image->planned && image->planned(image->planned_cookie, name);
+}
+
 static const char *last_error(const struct mvld_image *image)
 {
     return image->error;
@@ -153,6 +166,8 @@ static const struct mvld_api api = {
     .copy_pieces = rimf_copy_pieces,
     .copy_add_piece = rimf_copy_add_piece,
     .region_pages = rimf_region_pages,
+    .copy_find = rimf_copy_find,
+    .pass_planned = rimf_pass_planned,
 };
 
 const struct mvld_api *rimf_api(void)

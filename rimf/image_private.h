@@ -95,6 +95,8 @@ struct mvld_image {
     int (*answers)(void *cookie, const char **why);
     void *answers_cookie;
     int unentered; /* copies.h */
+    int (*planned)(const void *cookie, const char *pass); /* or NULL: rimf_image_set_planned */
+    const void *planned_cookie;
     uintptr_t kept_home[8]; /* rimf_image_keep_home */
 };
 
@@ -183,6 +185,7 @@ const struct sidecar *rimf_analysis_units(struct mvld_image *, struct rimf_objec
 /* Gives the patch engine's memory back. */
 void rimf_patch_forget(struct mvld_image *);
 
+int rimf_pass_planned(const struct mvld_image *, const char *name);
 const struct mvld_object *rimf_object_find(const struct mvld_image *, uintptr_t address);
 int rimf_vfail(struct mvld_image *, int err, const char *format, va_list);
 int rimf_fail(struct mvld_image *, int err, const char *format, ...)

@@ -98,6 +98,8 @@ static int fill_list(struct thaw *t, struct rimf_copies *copies)
             .size = copy->size,
         };
     }
+    for (size_t i = 0; i < n; i++) /* other threads may look for them later */
+        copies_sort(copies, t->table->objects[t->frozen->copies[i].object]);
     return 0;
 }
 

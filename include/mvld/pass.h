@@ -358,6 +358,15 @@ struct mvld_api {
     /* Of all copies that are made from here on.  What there is too little of, and why, the log
      * says (MVLD_LOG_PASSES).  0, -ENODATA: there is no region. */
     int (*region_pages)(struct mvld_image *, enum mvld_pages);
+
+    /* Where the code at [home, home + length), inside one function, runs, for who changes it
+     * while the program runs: *copy is where it was copied to, or 0.  1: it runs at home,
+     * too, and must be changed at both places; 0: only in the copy, for a jump to it stands
+     * over those bytes, and belongs to mvld.  [any thread] */
+    int (*copy_find)(const struct mvld_image *, uintptr_t home, size_t length, uintptr_t *copy);
+    /* 1 when a pass of this name is in the pipeline of this process, else 0: for passes with
+     * MVLD_PASS_LOOKS_AHEAD. */
+    int (*pass_planned)(const struct mvld_image *, const char *name);
 };
 
 /* Does this mvld have the function? */
@@ -414,6 +423,7 @@ struct mvld_context {
                                  then not called (`added` and `removed` are, with a NULL state) */
 #define MVLD_PASS_SPACIOUS 4u /* `library` takes much address space: it is left out where that is
                                  limited (RLIMIT_AS), and where calls are watched (LD_AUDIT) */
+#define MVLD_PASS_LOOKS_AHEAD 8u /* what it does depends on which passes come behind it */
 
 struct mvld_pass {
     uint32_t abi;  /* MVLD_PASS_ABI */
