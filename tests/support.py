@@ -62,6 +62,20 @@ def compile_c(output, *arguments, plugin=True, cwd=None, cc=CC):
     return command
 
 
+def copied(folder, *objects):
+    """Environment in which direct-calls and concat can do their work on these objects, all
+    analysed into `folder`, before multiverse."""
+    done = subprocess.run([BUILD / "tools" / "mvld", "analyze", "--output",
+                           folder / "mvld" / "analysis", *map(str, objects)], text=True,
+                          env=clean_environment(), capture_output=True, timeout=120)
+    check(done.returncode == 0, done.stdout + done.stderr)
+    places = [PASSES, BUILD / "passes" / "direct-calls", BUILD / "passes" / "concat"]
+    return {"XDG_CACHE_HOME": folder, "MVLD_PASS_PATH": ":".join(map(str, places))}
+
+
+COPIED = "passes = direct-calls, concat, multiverse"
+
+
 def run(command, config=None, timeout=30, **env):
     """The finished process, stdout and stderr as text.  `config` is the text of
     a configuration file that MVLD_CONFIG then names."""

@@ -79,9 +79,10 @@ static const char *stays(const struct mvld_context *ctx, const struct mvld_objec
         return "so configured (leave)";
     if (!ctx->api->symbol_find(object, "concat_code", NULL, &symbol))
         return "it is where copies go";
-    /* Commits find its call sites at home; so that is where they must run. */
-    if (ctx->api->note_each(object, MULTIVERSE_NOTE_NAME, MULTIVERSE_NOTE_TABLES, found, NULL))
-        return "its code is patched at run time (multiverse)";
+    /* Without the pass, which knows of copies, it is libmultiverse that patches: at home. */
+    if (!ctx->api->pass_planned(ctx->image, "multiverse") &&
+        ctx->api->note_each(object, MULTIVERSE_NOTE_NAME, MULTIVERSE_NOTE_TABLES, found, NULL))
+        return "its code is patched at run time, by no pass (multiverse)";
     return NULL;
 }
 
@@ -232,7 +233,7 @@ static void removed(const struct mvld_context *ctx, const struct mvld_object *co
         ctx->api->copies_forget(ctx->image, objects[i]);
 }
 
-/* Copies lead where calls lead by then; what multiverse patches stays home. */
+/* Copies lead where calls lead by then. */
 static const char *const after[] = {"direct-calls", NULL};
 
 __attribute__((visibility("default"))) const struct mvld_pass mvld_pass = {
@@ -246,5 +247,5 @@ __attribute__((visibility("default"))) const struct mvld_pass mvld_pass = {
     .run = run,
     .added = added,
     .removed = removed,
-    .flags = MVLD_PASS_ANALYSIS | MVLD_PASS_FREEZES | MVLD_PASS_SPACIOUS,
+    .flags = MVLD_PASS_ANALYSIS | MVLD_PASS_FREEZES | MVLD_PASS_SPACIOUS | MVLD_PASS_LOOKS_AHEAD,
 };

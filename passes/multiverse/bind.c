@@ -101,6 +101,6 @@ int mv_object_is_intact(struct mv_engine *engine, const struct mvld_object *obje
 {
     for (const struct mv_unit *u = engine->units; u; u = u->next)
         if (u->object == object)
-            return mv_words_are_intact(u);
+            return mv_words_are_intact(engine, u);
     return 0; /* nothing was changed there: it can as well be found anew */
 }

@@ -149,8 +149,10 @@ int mv_enter(struct mv_engine *engine, struct mv_reply *reply)
 
 struct mv_point *mv_find_point(struct mv_engine *engine, uintptr_t address)
 {
-    struct mv_point *point = mv_table_get(&engine->points, address);
+    struct mv_point *point;
 
+    address = mv_home(engine, address);
+    point = mv_table_get(&engine->points, address);
     if (point && point->unit->closing)
         return NULL;
     /* A non-PIE's own PLT entry is what &function yields there. */

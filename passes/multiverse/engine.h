@@ -16,6 +16,7 @@
  *   bind.c     what an operation wants of each point
  *   words.c    what entries and sites hold, and are to hold; write.c  the difference
  *              becomes one batch of patches
+ *   layout.c   makes the arrays for it; places.c  where code runs that was copied
  *   site.c     instructions at call sites; inline.c  bodies that fit into one
  *   engine.c   the lock, the look-ups; operations.c  what interface.h offers
  *
@@ -41,6 +42,7 @@
 /* A program that has committed or reverted so often will do so again. */
 #define MV_OFTEN 8
 #define MV_UNIT_MAX (UINT32_MAX - 8u) /* how far into its object a word may lie */
+#define MV_NO_WORD UINT32_MAX
 
 struct mv_switch {
     struct mv_switch *next;
@@ -71,12 +73,12 @@ struct mv_point {
     struct mv_site *sites;
     int32_t variant, wanted_variant;  /* index; -1: none */
     uintptr_t target, wanted;         /* where calls lead; 0: the generic */
+    uintptr_t goal;                   /* the code of `wanted` that runs: its copy, if any */
     uint8_t selected; /* by the operation under way */
     uint8_t dirty;    /* some site or the entry does not hold what it should */
     uint8_t refused, applied; /* patches of the operation under way: any? */
     uint8_t orphaned; /* the pointer variable was closed with its object */
-    uint32_t word;            /* of the entry: index into the unit's words */
-    uint64_t pad_wanted;      /* bytes, as in site.h */
+    uint32_t word, other;     /* of the entry, as in mv_site */
     struct mv_inline inlined; /* of `wanted` */
     uint32_t slots_of, slots[5]; /* while words are made: of the unit of that number */
     struct multiverse_info_fn info;
@@ -87,15 +89,18 @@ struct mv_site {
     struct mv_point *point;
     struct mv_site *next; /* of the same point */
     struct mv_unit *unit;
-    uint32_t word;        /* index into the unit's words */
+    uint32_t word, other; /* indices into the unit's words; other: of its copy, when it runs
+                             at home and there, else MV_NO_WORD */
+    int32_t distance;     /* to its copy, or 0 */
     uint8_t kind, length; /* enum mv_site_kind */
+    uint8_t at_home;      /* it runs there, see places.c */
 };
 
 /* See words.c. */
 enum mv_way { MV_RULE, MV_KEEP, MV_ORIGINAL, MV_EACH };
 struct mv_slot {
     uint64_t lead;
-    uint32_t to, mask; /* the target's distance from the unit's start */
+    uint32_t to, mask; /* the target's distance from the unit's base */
     uint8_t way, shift;
     uint8_t kind, length; /* MV_SITE_NONE: entries */
     uint32_t n;           /* words */
@@ -113,6 +118,13 @@ struct mv_tables {
     uintptr_t functions, functions_end, callsites, callsites_end, switches, switches_end;
 };
 
+/* Words of a unit that follow each other in memory: those at home, those of copies. */
+struct mv_stretch {
+    struct mv_stretch *next; /* of all units, by address */
+    struct mv_unit *unit;
+    uint32_t first, n;
+};
+
 struct mv_unit {
     struct mv_unit *next; /* by address */
     const struct mvld_object *object;
@@ -123,12 +135,15 @@ struct mv_unit {
     struct mv_switch **guards;
     struct mv_site *sites;
     size_t n_points, n_guards, n_sites;
-    /* words.c: arrays by address, in one block of memory with the sites */
-    struct mvld_word *places; /* from the object's start */
+    /* words.c, layout.c: arrays by address, in one block of memory */
+    void *words;
+    uintptr_t base;           /* the object's start, or that of its copies before it */
+    struct mvld_word *places; /* from the base */
     uint32_t *slot_of;
     uint64_t *bytes[2], *original; /* as in site.h */
     struct mv_slot *slots;
     size_t n_words, n_slots;
+    struct mv_stretch stretches[2];
     uint8_t now; /* which of `bytes` says what the words hold */
     uint8_t sites_read;
     uint8_t closing; /* may go while the call lasts: touch none of its memory */
@@ -154,6 +169,7 @@ struct mv_engine {
     uint8_t committed;     /* the last operation on everything was a commit */
     uint32_t stamp, clock; /* when; counts operations on everything and on switches */
     struct mv_unit *units;
+    struct mv_stretch *stretches; /* of all units whose sites were read */
     struct mv_switch *switches;
     struct mv_table points;    /* body or pointer variable -> mv_point */
     struct mv_table by_switch; /* address -> mv_switch */
@@ -224,18 +240,29 @@ int mv_read_sites(struct mv_engine *);
 /* Makes the points' lists of sites anew. */
 void mv_link_sites(struct mv_engine *);
 
+/* ---- places.c */
+/* The address at home of code that may be a copy's. */
+uintptr_t mv_home(const struct mv_engine *, uintptr_t address);
+/* Its copy, when it has one: what runs of a function. */
+uintptr_t mv_running(const struct mv_engine *, uintptr_t home);
+/* Where the bytes can be read as the linker left them, at home or in their copy. */
+uintptr_t mv_readable(const struct mv_engine *, uintptr_t home, size_t length);
+/* 1: it runs at home; *copy: and there, or 0. */
+int mv_places(const struct mv_engine *, uintptr_t home, uintptr_t *copy);
+
+/* ---- layout.c */
+/* Makes the words of a unit's sites and entries: 0, -ENOMEM. */
+int mv_make_words(struct mv_engine *, struct mv_unit *);
+/* The stretches of all units that are there now. */
+void mv_link_stretches(struct mv_engine *);
+
 /* ---- words.c */
-/* Bytes for the arrays of n words. */
-size_t mv_words_size(size_t n);
-/* Makes the words of a unit's sites and entries, in memory for all of them: 0, -ENOMEM. */
-int mv_make_words(struct mv_engine *, struct mv_unit *, void *memory);
 /* Fills what all words are to hold; counts, in each point, sites out of reach. */
 void mv_encode_words(struct mv_unit *);
 /* The same for one whose point needs work. */
 uint64_t mv_word_wanted(const struct mv_unit *, size_t index, int *far);
-void mv_prepare_pad(struct mv_point *);
 /* Does every word hold what we left there? */
-int mv_words_are_intact(const struct mv_unit *);
+int mv_words_are_intact(const struct mv_engine *, const struct mv_unit *);
 /* After a fork out of a commit: what do the words really hold? */
 void mv_repair(struct mv_engine *);
 
@@ -293,7 +320,7 @@ static inline int mv_needs_work(const struct mv_point *point)
 
 static inline uintptr_t mv_word_address(const struct mv_unit *unit, size_t i)
 {
-    return unit->object->start + unit->places[i].offset;
+    return unit->base + unit->places[i].offset;
 }
 
 static inline int mv_is_far(uintptr_t from, uintptr_t to) /* for rel32 */

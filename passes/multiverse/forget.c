@@ -90,6 +90,7 @@ static void release_unit(struct mv_engine *engine, struct mv_unit *unit)
         mv_count_functions(&unit->points[i], -1);
     mv_release_tables(engine, unit->tables);
     engine->api->release(engine->image, unit->slots);
+    engine->api->release(engine->image, unit->words);
     engine->api->release(engine->image, unit->sites);
     engine->api->release(engine->image, unit->points);
     engine->api->release(engine->image, unit);
@@ -110,6 +111,7 @@ void mv_removed(struct mv_engine *engine, const struct mvld_object *const *objec
 {
     struct mv_unit *gone = take_out(engine, objects, n);
 
+    mv_link_stretches(engine);
     /* Sites that remain lead into what is gone: back to what the linker wrote. */
     for (struct mv_unit *u = gone; u; u = u->next)
         for (size_t i = 0; i < u->n_points; i++)

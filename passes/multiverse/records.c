@@ -239,7 +239,7 @@ static int gather_function(struct mv_engine *engine, struct mv_unit *unit, size_
     name = mv_point_name(point);
     if (mv_table_get(&engine->points, point->body))
         return 0; /* the same function once more */
-    if (mv_bytes_at(point->pad, MV_PAD_SIZE) != MV_PAD_NOP) {
+    if (mv_bytes_at(mv_readable(engine, point->pad, MV_PAD_SIZE), MV_PAD_SIZE) != MV_PAD_NOP) {
         mv_refuse(engine, "%s: multiverse function %s: no NOP at its entry", object, name);
         return 0;
     }

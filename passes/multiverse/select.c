@@ -90,6 +90,7 @@ static void select_pointer(struct mv_engine *engine, struct mv_point *point)
 {
     point->wanted_variant = -1;
     point->wanted = point->orphaned ? 0 : *(const volatile uintptr_t *)point->variable;
+    point->wanted = mv_home(engine, point->wanted);
     if (!point->wanted)
         mv_report(engine, "%s: function pointer %s is NULL: left as it is",
                   point->unit->object->name, mv_point_name(point));

@@ -14,6 +14,9 @@
  * a variation point (f is interposed by something without descriptors), the
  * site is left alone, and nothing need be said.
  *
+ * Where code was copied, an address that was read may be a copy's: a function is known by
+ * its address at home.  A site's copy must be such a call of the same function.
+ *
  * Afterwards a unit's sites are sorted by address, each once, none overlapping
  * another or the pad of an entry.
  */
@@ -28,7 +31,7 @@ static struct mv_point *lead(struct mv_engine *engine, uintptr_t address)
 
     if (point || !address)
         return point;
-    end = engine->api->plt_target(engine->image, address);
+    end = mv_home(engine, engine->api->plt_target(engine->image, mv_home(engine, address)));
     point = end == address ? NULL : mv_table_get(&engine->points, end);
     if (point)
         mv_table_put(engine, &engine->points, address, point); /* no memory: only slower */
@@ -68,6 +71,50 @@ static struct mv_point *callee_of(struct mv_engine *engine, struct mv_unit *unit
     return NULL;
 }
 
+/* How much of a copy may be read. */
+static size_t room_at(const struct mv_engine *engine, uintptr_t copy)
+{
+    size_t room = MV_SITE_MAX;
+
+    while (room && mv_home(engine, copy + room - 1) == copy + room - 1)
+        room--;
+    return room;
+}
+
+/* The instruction at `at`, which is at home or a copy. */
+static int decode(const struct mv_engine *engine, uintptr_t at, size_t room,
+                  struct mv_decoded *out)
+{
+    if (!mv_site_decode((const uint8_t *)at, room, at, out))
+        return 0;
+    if (!mv_site_is_slot(out->kind))
+        out->target = mv_home(engine, out->target);
+    return 1;
+}
+
+/* Where the site runs.  What it is, is decoded: 1, or 0 when it is no call. */
+static int place_site(struct mv_engine *engine, const struct mv_unit *unit, size_t room,
+                      struct mv_site *site, struct mv_decoded *decoded)
+{
+    struct mv_decoded copied;
+    uintptr_t copy;
+
+    site->at_home = (uint8_t)mv_places(engine, site->address, &copy);
+    site->distance = (int32_t)(copy ? copy - site->address : 0);
+    if (!site->at_home)
+        return decode(engine, copy, room_at(engine, copy), decoded);
+    if (!decode(engine, site->address, room, decoded))
+        return 0;
+    if (copy && (!decode(engine, copy, room_at(engine, copy), &copied) ||
+                 copied.kind != decoded->kind || copied.length != decoded->length ||
+                 (copied.target != decoded->target &&
+                  lead(engine, copied.target) != lead(engine, decoded->target)))) {
+        refuse_site(engine, unit, site->address, "its copy is another call");
+        site->distance = 0;
+    }
+    return 1;
+}
+
 /* 1 when `site` was filled. */
 static int read_site(struct mv_engine *engine, struct mv_unit *unit,
                      const struct multiverse_callsite *record, struct mv_site *site)
@@ -91,7 +138,8 @@ static int read_site(struct mv_engine *engine, struct mv_unit *unit,
         refuse_site(engine, unit, address, "its callee's slot lies outside");
         return 0;
     }
-    if (!mv_site_decode((const uint8_t *)address, room, address, &decoded)) {
+    site->address = address;
+    if (!place_site(engine, unit, room, site, &decoded)) {
         if (lead(engine, *(const volatile uintptr_t *)slot))
             refuse_site(engine, unit, address, "no call or jump that could be changed");
         return 0;
@@ -99,7 +147,6 @@ static int read_site(struct mv_engine *engine, struct mv_unit *unit,
     site->point = callee_of(engine, unit, address, &decoded, *(const volatile uintptr_t *)slot);
     if (!site->point)
         return 0;
-    site->address = address;
     site->unit = unit;
     site->kind = (uint8_t)decoded.kind;
     site->length = decoded.length;
@@ -191,10 +238,9 @@ static void link_unit(struct mv_unit *unit, int fresh)
 
 static int read_unit(struct mv_engine *engine, struct mv_unit *unit)
 {
-    size_t n = 0, most = unit->n_sites, bytes = most * sizeof *unit->sites;
+    size_t n = 0, most = unit->n_sites;
 
-    unit->sites = engine->api->alloc(engine->image,
-                                     bytes + mv_words_size(most + unit->n_points) + 1);
+    unit->sites = engine->api->alloc(engine->image, most * sizeof *unit->sites + 1);
     if (!unit->sites)
         return mv_fail(engine, ENOMEM, "%s: out of memory for its %zu call sites",
                        unit->object->name, most);
@@ -208,7 +254,7 @@ static int read_unit(struct mv_engine *engine, struct mv_unit *unit)
     compact(unit);
     refuse_on_pads(engine, unit);
     compact(unit);
-    if (mv_make_words(engine, unit, (char *)unit->sites + bytes)) {
+    if (mv_make_words(engine, unit)) {
         engine->api->release(engine->image, unit->sites);
         unit->sites = NULL;
         unit->n_sites = most;
@@ -222,13 +268,17 @@ static int read_unit(struct mv_engine *engine, struct mv_unit *unit)
 
 int mv_read_sites(struct mv_engine *engine)
 {
-    for (struct mv_unit *unit = engine->units; unit; unit = unit->next) {
-        int err = unit->sites_read || unit->closing ? 0 : read_unit(engine, unit);
+    int read = 0, err = 0;
 
-        if (err)
-            return err;
+    for (struct mv_unit *unit = engine->units; unit && !err; unit = unit->next) {
+        if (unit->sites_read || unit->closing)
+            continue;
+        err = read_unit(engine, unit);
+        read = 1;
     }
-    return 0;
+    if (read)
+        mv_link_stretches(engine);
+    return err;
 }
 
 void mv_link_sites(struct mv_engine *engine)

@@ -29,13 +29,24 @@ struct batch {
     size_t next; /* of the patches: the one of the word that comes next */
 };
 
-/* What the entry should hold, and the body that sites may take over. */
+/* Is what is wanted out of reach of the entry, where that runs? */
+static int is_out_of_reach(const struct mv_point *point)
+{
+    const struct mv_unit *unit = point->unit;
+
+    return mv_is_far(mv_word_address(unit, point->word) + MV_PAD_SIZE, point->goal) ||
+           (point->other != MV_NO_WORD &&
+            mv_is_far(mv_word_address(unit, point->other) + MV_PAD_SIZE, point->goal));
+}
+
+/* Where calls should lead, and the body that sites may take over. */
 static void prepare_point(struct batch *batch, struct mv_point *point)
 {
     point->applied = point->refused = 0;
     point->n_far = 0;
     point->inlined = (struct mv_inline){0};
-    if (point->wanted && mv_is_far(point->pad + MV_PAD_SIZE, point->wanted)) {
+    point->goal = point->wanted ? mv_running(batch->engine, point->wanted) : 0;
+    if (point->wanted && is_out_of_reach(point)) {
         mv_report(batch->engine, "%s: %s: %p is out of reach: left as it is",
                   point->unit->object->name, mv_point_name(point), (void *)point->wanted);
         point->wanted = 0;
@@ -48,25 +59,26 @@ static void prepare_point(struct batch *batch, struct mv_point *point)
     if (point->wanted_variant >= 0) {
         const struct multiverse_variant *v = &mv_variants(point)[point->wanted_variant];
 
-        mv_inline_read((const uint8_t *)point->wanted, v->body_size, &point->inlined);
+        mv_inline_read((const uint8_t *)mv_readable(batch->engine, point->wanted, v->body_size),
+                       v->body_size, &point->inlined);
     }
-    mv_prepare_pad(point);
 }
 
 /* ---- the batch */
 
-static void add_unit(struct batch *batch, struct mv_unit *unit)
+static void add_stretch(struct batch *batch, const struct mv_stretch *stretch)
 {
     const struct mvld_api *api = batch->engine->api;
+    const struct mv_unit *unit = stretch->unit;
     const uint64_t *now = unit->bytes[unit->now], *wanted = unit->bytes[!unit->now];
+    size_t first = stretch->first;
 
-    mv_encode_words(unit);
     if (MVLD_API_HAS(api, patch_add_words)) {
-        batch->err = api->patch_add_words(batch->patches, unit->object->start, unit->places, now,
-                                          wanted, unit->n_words);
+        batch->err = api->patch_add_words(batch->patches, unit->base, unit->places + first,
+                                          now + first, wanted + first, stretch->n);
         return;
     }
-    for (size_t i = 0; i < unit->n_words && !batch->err; i++)
+    for (size_t i = first; i < first + stretch->n && !batch->err; i++)
         if (now[i] != wanted[i])
             batch->err = api->patch_add(batch->patches, mv_word_address(unit, i), &now[i],
                                         &wanted[i], unit->places[i].length);
@@ -94,8 +106,13 @@ static void few(struct batch *batch, void (*visit)(struct batch *, struct mv_uni
             if (!mv_needs_work(&u->points[i]))
                 continue;
             visit(batch, u, u->points[i].word);
-            for (struct mv_site *s = u->points[i].sites; s && !batch->err; s = s->next)
+            if (u->points[i].other != MV_NO_WORD && !batch->err)
+                visit(batch, u, u->points[i].other);
+            for (struct mv_site *s = u->points[i].sites; s && !batch->err; s = s->next) {
                 visit(batch, s->unit, s->word);
+                if (s->other != MV_NO_WORD && !batch->err)
+                    visit(batch, s->unit, s->other);
+            }
         }
 }
 
@@ -108,10 +125,13 @@ static void fill(struct batch *batch)
 {
     if (!batch->all)
         few(batch, add_word);
-    for (struct mv_unit *u = batch->all ? batch->engine->units : NULL; u && !batch->err;
-         u = u->next)
+    for (struct mv_unit *u = batch->all ? batch->engine->units : NULL; u; u = u->next)
         if (is_open(u))
-            add_unit(batch, u);
+            mv_encode_words(u);
+    for (struct mv_stretch *s = batch->all ? batch->engine->stretches : NULL; s && !batch->err;
+         s = s->next)
+        if (is_open(s->unit))
+            add_stretch(batch, s);
 }
 
 /* ---- what became of it */
@@ -171,10 +191,10 @@ static void each_word(struct batch *batch,
 {
     if (!batch->all)
         few(batch, visit);
-    for (struct mv_unit *u = batch->all ? batch->engine->units : NULL; u; u = u->next)
-        for (size_t i = 0; is_open(u) && i < u->n_words; i++)
-            if (mv_needs_work(u->slots[u->slot_of[i]].point))
-                visit(batch, u, i);
+    for (struct mv_stretch *s = batch->all ? batch->engine->stretches : NULL; s; s = s->next)
+        for (size_t i = s->first; is_open(s->unit) && i < s->first + s->n; i++)
+            if (mv_needs_work(s->unit->slots[s->unit->slot_of[i]].point))
+                visit(batch, s->unit, i);
 }
 
 static void accept_word(struct batch *batch, struct mv_unit *unit, size_t i)

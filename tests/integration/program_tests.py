@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""program_tests.py BEHAVIOUR: one behaviour of a multiversed program in several
-objects (program/), end to end under the built loader.
+"""program_tests.py BEHAVIOUR [copies|frozen]: one behaviour of a multiversed program in
+several objects (program/), end to end under the built loader.  With "copies" its code runs in
+copies (direct-calls and concat come before multiverse), with "frozen" in those of a frozen
+image.
 
 Each function below is one test; its text says what a failure means.  With
 MVLD_CC=musl-gcc all of it is a program of musl's.
@@ -34,15 +36,43 @@ def build(folder, *main_arguments):
 
 
 class Program:
-    def __init__(self, folder):
-        self.path = build(folder)
+    def __init__(self, folder, way):
+        self.path = build(folder, *(["-Wl,--build-id"] if way else []))
         self.folder = folder
+        self.way = way
+        self.environment = support.copied(
+            folder, "--program", self.path, folder / "liblate.so") if way else {}
+        if way == "frozen":  # leave an image
+            self.run("constructor", config=MANUAL, prefix=[])
+
+    def in_copies(self, config, environment):
+        """The same with copies, and where the log is: it must tell of them."""
+        log = self.folder / "log"
+        for old in self.folder.glob("log.*"):
+            old.unlink()
+        config = config.replace("passes = multiverse", support.COPIED +
+                                ("\non-miss = build" if self.way == "frozen" else ""))
+        return config, {**self.environment, "MVLD_DEBUG": "passes,files",
+                        "MVLD_DEBUG_OUTPUT": log, **environment}
+
+    def check_copies(self, frozen):
+        said = "".join(path.read_text() for path in self.folder.glob("log.*"))
+        if frozen:
+            check("pass concat: its work was thawed" in said, said)
+        for name in [] if frozen else ["program", "libpoints.so", "libcalls.so"]:
+            check(re.search(name + ": .* are copied to", said), said)
 
     def run(self, *arguments, config=None, prefix=(), **environment):
+        images = self.folder / "mvld" / "images"
+        frozen = self.way == "frozen" and images.exists()
         if config is not None:
             config = config.format(program=self.path)
+            if self.way:
+                config, environment = self.in_copies(config, environment)
         done = support.run([*prefix, self.path, *arguments], config=config, **environment)
         check(done.returncode == 0, f"status {done.returncode}\n{done.stdout}{done.stderr}")
+        if self.way and config is not None:
+            self.check_copies(frozen)
         return done
 
     def says(self, expected, *arguments, **options):
@@ -220,7 +250,7 @@ def main():
     behaviour = globals()[sys.argv[1]]
     support.need(support.PLUGIN)
     with support.scratch_folder() as folder:
-        behaviour(Program(folder))
+        behaviour(Program(folder, sys.argv[2] if len(sys.argv) > 2 else ""))
 
 
 if __name__ == "__main__":

@@ -4,8 +4,9 @@
 variation points from several threads while another commits and reverts, COUNT
 times each.
 
-METHOD is a value of `[app] patch`, LOADER is mvld or plain (ld.so with
-libmultiverse, where no method can be asked for: auto).  "mprotect" gives way to
+METHOD is a value of `[app] patch`, LOADER is mvld, copies (mvld, and the code runs in copies:
+direct-calls and concat come first) or plain (ld.so with libmultiverse, where no method can be
+asked for: auto).  "mprotect" gives way to
 another method when threads run, so there a timer's signal handler calls instead.
 "blocked" after the method: one thread blocks all signals, which breakpoints
 cannot live with, so that another method must take over.
@@ -30,41 +31,47 @@ SOURCES = HERE / "stress"
 
 
 def build(folder):
-    shared = ["-fPIC", "-shared"]
+    shared = ["-fPIC", "-shared", "-Wl,--build-id"]
     here = ["-L" + str(folder), "-Wl,-rpath,$ORIGIN", "-L" + str(support.LIBRARY.parent),
             "-Wl,-rpath," + str(support.LIBRARY.parent)]
     support.compile_c(folder / "liboneof.so", *shared, SOURCES / "oneof.c")
     support.compile_c(folder / "libother.so", *shared, SOURCES / "other.c",
                       SOURCES / "straddling.S", *here, "-loneof")
-    support.compile_c(folder / "stress", SOURCES / "main.c", *here, "-lother", "-loneof",
+    support.compile_c(folder / "stress", SOURCES / "main.c", "-Wl,--build-id", *here, "-lother", "-loneof",
                       support.LIBRARY, "-pthread")
     support.compile_c(folder / "watch", SOURCES / "watch.c", plugin=False)
     return folder / "stress"
 
 
 def command(program, loader, count, how):
-    start = [support.LOADER] if loader == "mvld" else []
+    start = [] if loader == "plain" else [support.LOADER]
     # Under a plain ld.so libraries are out of the program's reach.
     return [str(w) for w in [*start, program, count, how] + ([] if start else ["far"])]
 
 
 def environment(folder, program, loader, method, **more):
-    if loader == "mvld":
+    if loader != "plain":
+        passes = support.COPIED if loader == "copies" else "passes = multiverse"
         config = folder / "mvld.conf"
-        config.write_text(f"[app]\nmatch = {program}\npasses = multiverse\npatch = {method}\n"
+        config.write_text(f"[app]\nmatch = {program}\n{passes}\npatch = {method}\n"
                           "[multiverse]\nset.mode = 1\n")
         more.update(MVLD_CONFIG=config, MVLD_PASS_PATH=support.PASSES)
+        if loader == "copies":
+            more.update(support.copied(folder, "--program", program))
     return support.clean_environment(**more)
 
 
-def used_methods(folder, program, method, how):
+def used_methods(folder, program, loader, method, how):
     """The methods of a few commits, from MVLD_DEBUG=patch."""
     log = folder / "log"
-    env = environment(folder, program, "mvld", method, MVLD_DEBUG="patch", MVLD_DEBUG_OUTPUT=log)
-    done = subprocess.run(command(program, "mvld", 300, how), env=env, capture_output=True,
+    env = environment(folder, program, loader, method, MVLD_DEBUG="patch,passes",
+                      MVLD_DEBUG_OUTPUT=log)
+    done = subprocess.run(command(program, loader, 300, how), env=env, capture_output=True,
                           text=True, timeout=60)
     text = "".join(p.read_text() for p in folder.glob("log.*"))
     check(done.returncode == 0, f"status {done.returncode}\n{done.stdout}{done.stderr}{text[-2000:]}")
+    for name in ["stress", "liboneof.so", "libother.so"] if loader == "copies" else []:
+        check(re.search(f"/{name}: .* are copied to", text), f"{name} runs at home")
     found = re.findall(r"changes by (\w+)", text)
     return {name: found.count(name) for name in set(found)}, text
 
@@ -75,8 +82,8 @@ def main():
     support.need(support.PLUGIN)
     with support.scratch_folder() as folder:
         program = build(folder)
-        if loader == "mvld":
-            used, log = used_methods(folder, program, method, how)
+        if loader != "plain":
+            used, log = used_methods(folder, program, loader, method, how)
             if "cannot be used" in log:
                 support.skip(f"patch = {method} cannot be used on this machine")
             expected = {"auto": "remap"}.get(method, method) if how != "blocked" else "remap"

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""stress_dlopen.py LOADER CYCLES: stress/late_main.c opens and closes libraries with
+"""stress_dlopen.py LOADER CYCLES (LOADER: mvld, copies or plain, as of stress.py): stress/late_main.c opens and closes libraries with
 switches, variation points and call sites that need each other, in every mode of
 dlopen.  A failure means that an object that came was not bound (under mvld: before
 its constructors), that one that went is still in use, or that one that came again
 at another place, or at the same, is taken for the old one."""
+import re
 import sys
 from pathlib import Path
 
@@ -20,20 +21,29 @@ def main():
     support.need(support.PLUGIN)
     with support.scratch_folder() as folder:
         run_time = support.LIBRARY.parent
-        shared = ["-fPIC", "-shared", f"-L{folder}", "-Wl,-rpath,$ORIGIN", "-Wl,--no-as-needed"]
+        shared = ["-fPIC", "-shared", "-Wl,--build-id", f"-L{folder}", "-Wl,-rpath,$ORIGIN", "-Wl,--no-as-needed"]
         late = folder / "liblate2.so", folder / "liblate1.so"
         for path, number, needs in (late[0], 2, []), (late[1], 1, ["-llate2"]), \
                 (late[0], 2, ["-llate1"]):  # each needs the other
             support.compile_c(path, *shared, f"-DNUMBER={number}", SOURCES / "late.c", *needs)
         support.compile_c(folder / "libalone.so", *shared, SOURCES / "alone.c")
         program = folder / "late_main"
-        support.compile_c(program, "-D_GNU_SOURCE", SOURCES / "late_main.c", "-rdynamic", f"-L{run_time}",
+        support.compile_c(program, "-D_GNU_SOURCE", "-Wl,--build-id", SOURCES / "late_main.c", "-rdynamic", f"-L{run_time}",
                           "-lmultiverse", f"-Wl,-rpath,{run_time}")
-        config = f"[app]\nmatch = {program}\npasses = multiverse\n[multiverse]\ncommit = manual\n"
-        command = [support.LOADER, program, cycles, folder, "eager"] if loader == "mvld" \
-            else [program, cycles, folder]
-        done = support.run(command, config=config, timeout=100)
+        passes, more = "passes = multiverse", {}
+        if loader == "copies":
+            more = support.copied(folder, "--program", program, *late)
+            passes = support.COPIED
+            more.update(MVLD_DEBUG="passes", MVLD_DEBUG_OUTPUT=folder / "log")
+        config = f"[app]\nmatch = {program}\n{passes}\n[multiverse]\ncommit = manual\n"
+        command = [program, cycles, folder] if loader == "plain" \
+            else [support.LOADER, program, cycles, folder, "eager"]
+        done = support.run(command, config=config, timeout=100, **more)
         print(done.stdout, done.stderr)
+        said = "".join(path.read_text() for path in folder.glob("log.*"))
+        for name in ["late1", "late2"] if loader == "copies" else []:
+            copied = len(re.findall(f"/lib{name}.so: .* are copied to", said))
+            support.check(copied > 9, f"lib{name}.so ran in {copied} copies")
         support.check(done.returncode == 0, f"status {done.returncode}")
 
 

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * intptr_t NAME(void): how far from its place in the file this function runs.
+ */
+#define JOIN(a, b) a##b
+#define SITES(name) JOIN(name, _sites)
+    .text
+    .type return_address, @function
+return_address:
+    .cfi_startproc
+    mov (%rsp), %rax
+    ret
+    .cfi_endproc
+    .size return_address, . - return_address
+
+    .balign 16
+    .globl NAME
+    .type NAME, @function
+NAME:
+.Lhome:
+    .cfi_startproc
+    endbr64
+    call return_address
+.Lhere:
+    lea .Lhome(%rip), %rcx
+    sub %rcx, %rax
+    sub $.Lhere - .Lhome, %rax
+    ret
+    .cfi_endproc
+    .size NAME, . - NAME
+
+/* const struct multiverse_callsite *SITES[2]: those that the object recorded. */
+    .hidden __start_multiverse_callsites, __stop_multiverse_callsites
+    .section .data.rel.ro,"aw"
+    .balign 8
+    .globl SITES(NAME)
+    .type SITES(NAME), @object
+SITES(NAME):
+    .quad __start_multiverse_callsites, __stop_multiverse_callsites
+    .size SITES(NAME), . - SITES(NAME)
+    .section .note.GNU-stack,"",@progbits

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A program in three objects (../stress) whose code runs in copies looks at its own
+ * instructions: after each commit every recorded call must lead to the variant in force, or
+ * hold its body, in the copy and at home; a function's entry must jump there in the copy,
+ * while at home stands the jump to the copy.  A revert brings back every byte.  Functions
+ * without unwinding descriptions (straddling.S) run at home; their sites have no copy.
+ */
+#include "../stress/stress.h"
+
+#include <mvld/descriptor.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+__attribute__((multiverse("values", 0, 1, 2))) int mode;
+__attribute__((multiverse)) int (*hook)(void) = hook_0;
+CALLERS(program)
+
+#define SITES 64
+#define DECLARE_OBJECT(object)                                                                    \
+    extern intptr_t object##_distance(void);                                                      \
+    extern const struct multiverse_callsite *const object##_distance_sites[2];
+DECLARE_OBJECT(program)
+DECLARE_OBJECT(oneof)
+DECLARE_OBJECT(other)
+
+static const struct object {
+    const char *name;
+    intptr_t (*distance)(void);
+    const struct multiverse_callsite *const *sites;
+} objects[3] = {{"program", program_distance, program_distance_sites},
+                {"oneof", oneof_distance, oneof_distance_sites},
+                {"other", other_distance, other_distance_sites}};
+
+static struct site {
+    const struct object *object;
+    const unsigned char *home, *copy;
+    unsigned char home_was[6], copy_was[6];
+    void *callee;
+} sites[SITES];
+static size_t n_sites;
+static unsigned direct, bodies, shadowed;
+
+static void fail(const struct site *site, const char *what)
+{
+    printf("%s, mode %d: %s\n", site ? site->object->name : "program", mode, what);
+    for (int i = 0; site && i < 12; i++)
+        printf(i < 6 ? "%02x " : i == 6 ? "  at home %02x" : " %02x",
+               i >= 6 ? site->home[i - 6] : site->copy ? site->copy[i] : 0);
+    exit(1);
+}
+
+static int stays_home(const unsigned char *site)
+{
+    for (const struct stress_straddling *s = stress_straddling(); s->call; s++)
+        if (s->site == site)
+            return 1;
+    return 0;
+}
+
+static void read_sites(void)
+{
+    for (size_t i = 0; i < 3; i++) {
+        intptr_t distance = objects[i].distance();
+
+        if (!distance)
+            fail(NULL, objects[i].name);
+        for (const struct multiverse_callsite *s = objects[i].sites[0]; s < objects[i].sites[1];
+             s++) {
+            struct site *site = &sites[n_sites++];
+
+            site->object = &objects[i];
+            site->home = (const unsigned char *)&s->site + s->site;
+            site->copy = stays_home(site->home) ? NULL : site->home + distance;
+            site->callee = *(void **)(void *)((char *)&s->callee + s->callee);
+            memcpy(site->home_was, site->home, 6);
+            if (site->copy)
+                memcpy(site->copy_was, site->copy, 6);
+            if (n_sites == SITES)
+                return;
+        }
+    }
+}
+
+/* Where the instruction leads; NULL: it is no direct call or jump. */
+static const unsigned char *target(const unsigned char *at)
+{
+    size_t prefix = at[0] == 0x67 || at[0] == 0x40;
+    int32_t distance;
+
+    if (at[prefix] != 0xe8 && at[prefix] != 0xe9)
+        return NULL;
+    memcpy(&distance, at + prefix + 1, 4);
+    return at + prefix + 5 + distance;
+}
+
+/* mov $10 + mode,%eax;  lea (%rdi,%rdi,2 or 4),%eax;  addl $1,(%rdi);  a NOP, or ret for a jump */
+static int is_body(const unsigned char *at, void *callee)
+{
+    while (*at == 0x3e)
+        at++;
+    if (callee == (void *)value)
+        return at[0] == 0xb8 && at[1] == 10 + mode;
+    if (callee == (void *)mixed)
+        return mode != 1 && !memcmp(at, mode ? "\x8d\x04\xbf" : "\x8d\x04\x7f", 3);
+    if (callee == (void *)bump && mode == 1)
+        return !memcmp(at, "\x83\x07\x01", 3);
+    return callee == (void *)bump &&
+           (!memcmp(at, "\x0f\x1f\x44\0", 4) || !memcmp(at, "\x66\x0f\x1f\x44", 4) ||
+            !memcmp(at, "\xc3\xcc\xcc\xcc", 4));
+}
+
+/* Is the site at home covered by the jump to the copy? */
+static int is_shadowed(const struct site *site)
+{
+    for (const unsigned char *at = site->home - 4; site->copy && at < site->home + 5; at++)
+        if (*at == 0xe9 && target(at) == at + (site->copy - site->home))
+            return 1;
+    return 0;
+}
+
+static void look_at(const struct site *site, const unsigned char *at, const unsigned char *active)
+{
+    if (target(at) == active)
+        direct++;
+    else if (is_body(at, site->callee))
+        bodies++;
+    else
+        fail(site, at == site->copy ? "the copy leads elsewhere" : "it leads elsewhere");
+}
+
+static void look_at_sites(void)
+{
+    for (const struct site *s = sites; s < sites + n_sites; s++) {
+        const struct multiverse_info_fn *info = multiverse_info_fn(s->callee);
+        const unsigned char *active;
+
+        if (!info || !info->active)
+            fail(s, "its function is not bound");
+        active = (const unsigned char *)info->active + oneof_distance();
+        if (s->copy)
+            look_at(s, s->copy, active);
+        if (is_shadowed(s))
+            shadowed++;
+        else
+            look_at(s, s->home, active);
+    }
+}
+
+static void look_at_entry(int (*function)(void), int is_bound)
+{
+    const unsigned char *pad = (const unsigned char *)function, *copy, *active;
+
+    if (!memcmp(pad, "\xf3\x0f\x1e\xfa", 4))
+        pad += 4;
+    copy = pad + oneof_distance();
+    active = multiverse_info_fn((void *)function)->active;
+    if (target(pad) != copy)
+        fail(NULL, "an entry at home is not the jump to its copy");
+    if (is_bound ? target(copy) != active + oneof_distance()
+                 : memcmp(copy, "\x0f\x1f\x44\0\0", 5) != 0)
+        fail(NULL, "an entry in a copy is wrong");
+}
+
+static void look_at_bytes(void)
+{
+    for (const struct site *s = sites; s < sites + n_sites; s++)
+        if ((s->copy && memcmp(s->copy, s->copy_was, 6)) || memcmp(s->home, s->home_was, 6))
+            fail(s, "a revert left something");
+}
+
+int main(void)
+{
+    static int (*const hooks[])(void) = {hook_0, hook_1, hook_2};
+    int (*volatile pointer)(void) = value;
+    int now;
+
+    if (multiverse_revert() < 0)
+        fail(NULL, multiverse_error());
+    read_sites();
+    for (int i = 0; i < 6; i++) {
+        mode = now = i % MODES;
+        hook = hooks[mode];
+        if (multiverse_commit() != 4 || *multiverse_report())
+            fail(NULL, multiverse_report());
+        look_at_sites();
+        look_at_entry(value, 1);
+        mode = (now + 1) % MODES;
+        if (pointer() != 10 + now || other_value() != now || oneof_mixed() != now ||
+            program_bump() != (now == 1) || other_hook() != now ||
+            stress_straddling()->call() != 10 + now)
+            fail(NULL, "a call ran with another mode");
+        if (multiverse_revert() != 4)
+            fail(NULL, multiverse_error());
+        look_at_bytes();
+        look_at_entry(value, 0);
+        if (pointer() != 10 + mode || other_value() != mode)
+            fail(NULL, "a call after a revert ran with another mode");
+    }
+    printf("%zu sites, %u direct, %u bodies, %u shadowed\n", n_sites, direct, bodies, shadowed);
+    return n_sites < 15 || !direct || !bodies;
+}

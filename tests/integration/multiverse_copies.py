@@ -1,0 +1,50 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""multiverse_copies.py copies|frozen: a program whose code runs in copies (direct-calls and
+concat before multiverse) looks at its own instructions, there and at home (copies/main.c).
+"frozen": the copies come from a frozen image.
+
+A failure means that a call that runs does not lead to the variant in force, that home and
+copy differ in what they do, or that a revert leaves something behind."""
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+import support  # noqa: E402
+from support import check  # noqa: E402
+
+STRESS = HERE / "stress"
+COPIES = HERE / "copies"
+
+
+def build(folder):
+    shared = ["-fPIC", "-shared", "-Wl,--build-id"]
+    here = [f"-L{folder}", "-Wl,-rpath,$ORIGIN", f"-Wl,-rpath,{support.LIBRARY.parent}"]
+    for name, more in ("oneof", []), ("other", [STRESS / "straddling.S", *here, "-loneof"]):
+        support.compile_c(folder / f"lib{name}.so", *shared, STRESS / f"{name}.c",
+                          COPIES / "distance.S", f"-DNAME={name}_distance", *more)
+    support.compile_c(folder / "copies", COPIES / "main.c", COPIES / "distance.S",
+                      "-DNAME=program_distance", "-Wl,--build-id", *here, "-lother", "-loneof",
+                      support.LIBRARY)
+    return folder / "copies"
+
+
+def main():
+    way = sys.argv[1]
+    support.need(support.PLUGIN)
+    with support.scratch_folder() as folder:
+        program = build(folder)
+        environment = support.copied(folder, "--program", program)
+        config = f"[app]\nmatch = {program}\n{support.COPIED}\n"
+        for thawed in [False, True] if way == "frozen" else [False]:
+            done = support.run([support.LOADER, program], MVLD_DEBUG="passes", **environment,
+                               config=config + ("on-miss = build\n" if way == "frozen" else ""))
+            check(done.returncode == 0,
+                  f"status {done.returncode}\n{done.stdout}{done.stderr[-4000:]}")
+            check(("its work was thawed" in done.stderr) == thawed, done.stderr)
+            print(done.stdout.strip())
+
+
+if __name__ == "__main__":
+    main()
