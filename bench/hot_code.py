@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""hot_code.py [--sizes MB,...] [--rounds N] [--option PASS.OPTION=VALUE]...: a program with much
-hot code, in several libraries, under the host loader, direct-calls, and concat.
+"""hot_code.py [--sizes MB,...] [--rounds N] [--scatter N] [--option PASS.OPTION=VALUE]...: a
+program with much hot code, in several libraries, under the host loader, direct-calls, and concat.
 
 The program is made up: functions of some 300 bytes in eight libraries, in random order.  A pass
 over it runs every function once: main calls the first, each of which calls eight, each of which
@@ -10,6 +10,9 @@ was, so a cache or TLB that is smaller than the code is of little use.  Two kind
     direct     calls by name: through the PLT of the caller
     pointers   calls through tables of functions, as virtual methods are: concat keeps the
                address of a function, and puts a jump to the copy there; that is its worst case
+
+With --scatter, behind each function lie N of the same size that nobody calls, as code that is hot
+lies among code that is not; concat is also asked to gather the hot ones by a profile.
 
 The figure is nanoseconds of CPU time a function.  --option adds ways: concat with this option, in
 process and from a frozen image, and the latter once more with an executable that is linked for
@@ -95,8 +98,8 @@ def table(i, callees):
             *(f".quad f{callee}" for callee in callees), ".text"]
 
 
-def sources(folder, megabytes, kind, seed=1):
-    """Writes main.c and the libraries' part<k>.s; the number of functions."""
+def sources(folder, megabytes, kind, scatter, seed=1):
+    """Writes main.c, the libraries' part<k>.s, and the profile; the number of functions."""
     draw = random.Random(seed)
     first = max(1, megabytes * 2**20 // (BYTES * (1 + CALLS + CALLS * CALLS)))
     n = first * (1 + CALLS + CALLS * CALLS)
@@ -105,14 +108,20 @@ def sources(folder, megabytes, kind, seed=1):
     order = [*draw.sample(range(first), first), *draw.sample(range(first, second), second - first),
              *draw.sample(range(second, n), n - second)]
     parts = [[".text"] for _ in range(LIBRARIES)]
+    profile = [""] * n
     for i in draw.sample(range(n), n):
         callees = order[first + i * CALLS:first + (i + 1) * CALLS] if i < second else []
-        part = parts[draw.randrange(LIBRARIES)]
+        k = draw.randrange(LIBRARIES)
+        part = parts[k]
+        profile[i] = f"libhot{k}.so f{i}\n"
         if kind == "pointers" and callees:
             part += table(i, callees)
         part += function(draw, i, callees, kind)
+        for cold in range(scatter):
+            part += function(draw, f"{i}cold{cold}", [], kind)
     for k, part in enumerate(parts):
         (folder / f"part{k}.s").write_text("\n".join([*part, END]))
+    (folder / "profile").write_text("".join(profile))
     declarations = [f"unsigned f{i}(unsigned);" for i in range(first)]
     call = "f{0}"
     if kind == "pointers":
@@ -180,6 +189,7 @@ def main():
     parser.add_argument("--sizes", default="1,4,8,16,32", help="MB of code")
     parser.add_argument("--kinds", default=",".join(STEPS))
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--scatter", type=int, default=0, help="cold functions beside each hot one")
     parser.add_argument("--option", action="append", default=[])
     arguments = parser.parse_args()
     for option in arguments.option:
@@ -190,14 +200,18 @@ def main():
     for megabytes in map(int, arguments.sizes.split(",")):
         for kind in arguments.kinds.split(","):
             with support.scratch_folder() as folder:
-                measure(folder, megabytes, kind, arguments.rounds)
+                measure(folder, megabytes, kind, arguments.rounds, arguments.scatter)
 
 
-def measure(folder, megabytes, kind, rounds):
+def measure(folder, megabytes, kind, rounds, scatter):
     progress(f"{kind}, {megabytes} MB: compiling")
     (folder / "made").mkdir()
-    n = sources(folder / "made", megabytes, kind)
+    n = sources(folder / "made", megabytes, kind, scatter)
     text = compile_parts(folder / "made")
+    for frozen in (False, True) if scatter else ():
+        WAYS["concat, profile" + ", frozen" * frozen] = (
+            "direct-calls, concat", frozen, "concat.order=profile",
+            f"concat.profile={folder / 'made' / 'profile'}")
     programs = Programs(folder, ["hot"])
     say_huge_pages(programs, "hot")
     jobs = programs.jobs("hot", [str(SECONDS)])
@@ -206,7 +220,7 @@ def measure(folder, megabytes, kind, rounds):
         say_huge_pages(programs, "hot-2mb")
         jobs |= {f"{way}, linked for 2 MB": job
                  for way, job in programs.jobs("hot-2mb", [str(SECONDS)]).items() if way != HOST}
-    progress(f"{kind}: {n} functions of {text // n} bytes, {text / 2**20:.1f} MB")
+    progress(f"{kind}: {n} functions among {text / 2**20:.1f} MB")
     RESULTS.clear()
     values = interleaved(jobs, rounds, once)
     for way, value in values.items():
