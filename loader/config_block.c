@@ -13,7 +13,7 @@
 
 /* What [app] knows.  The order is that of `seen` below; match comes first. */
 static const char *const app_keys[] = {"match", "passes", "placement", "patch", "on-miss"};
-static const char *const placements[] = {"near", "as-is", NULL};
+static const char *const placements[] = {"near", "huge", "as-is", NULL};
 static const char *const misses[] = {"plain", "transform", "build", NULL};
 static const char *const patch_methods[] = {"auto", "mprotect", "remap", "selfmem", "word", NULL};
 

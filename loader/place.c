@@ -75,6 +75,20 @@ static void near_low(struct loader *l)
     }
 }
 
+/* Each library is at the same place modulo 2 MiB in all processes, so that the huge pages of a
+ * frozen image can be mapped.  Below a PIE it is where the kernel puts that, or the distance
+ * between the two would be another one each time. */
+static void on_huge_page(struct loader *l)
+{
+    uintptr_t end = l->arena.end & -(2 * MIB);
+
+    if (l->direct || l->arena.end <= LOW_END)
+        l->arena.end = end;
+    else if (l->arena.end != end)
+        rimf_log(&l->log, MVLD_LOG_FILES,
+                 "placement: the executable is not linked for 2 MiB (-z max-page-size=0x200000)");
+}
+
 /* Sets l->arena, or leaves it empty. */
 void place_plan(struct loader *l)
 {
@@ -83,9 +97,9 @@ void place_plan(struct loader *l)
     /* Near costs randomness (SECURITY.md); with raised rights only root may spend it. */
     if (!wanted && l->block.secure)
         wanted = "as-is";
-    if (wanted && !rimf_streq(wanted, "near")) {
+    if (wanted && !rimf_streq(wanted, "near") && !rimf_streq(wanted, "huge")) {
         if (!rimf_streq(wanted, "as-is"))
-            rimf_log(&l->log, MVLD_LOG_WARNING, "placement: %s is neither near nor as-is",
+            rimf_log(&l->log, MVLD_LOG_WARNING, "placement: %s is none of near, huge, as-is",
                      wanted);
         return;
     }
@@ -110,6 +124,8 @@ void place_plan(struct loader *l)
             near_low(l);
         }
     }
+    if (l->arena.end && wanted && rimf_streq(wanted, "huge"))
+        on_huge_page(l);
     l->arena.next = l->arena.end;
     if (l->arena.end)
         rimf_log(&l->log, MVLD_LOG_FILES, "placement: near, %lx-%lx",

@@ -29,7 +29,7 @@ struct request {
     "  --option PASS.OPTION=VALUE\n"                                                              \
     "                       an option of a pass, over what is configured\n"                       \
     "  --config FILE        one more configuration file (MVLD_CONFIG)\n"                          \
-    "  --placement WORD     near or as-is: where libraries go\n"                                  \
+    "  --placement WORD     near, huge or as-is: where libraries go\n"                                  \
     "  --debug WORDS        MVLD_DEBUG, such as passes or all\n"
 
 /* 0; 1 when the option is none of these; -1 when its value is wrong (said). */

@@ -204,7 +204,7 @@ static void wrong_lines(void)
     refuses("[app]\nmatch = a\npasses = a b\n", ":3: 'a b' is no name of a pass");
     refuses("[app]\nmatch = a\npasses = app\n", ":3: 'app' is no name of a pass");
     refuses("[app]\nmatch = a\nplacement = far\n",
-            ":3: 'far' is no placement; it is one of near, as-is");
+            ":3: 'far' is no placement; it is one of near, huge, as-is");
     refuses("[app]\nmatch = a\npatch = rwx\n",
             ":3: 'rwx' is no patch; it is one of auto, mprotect, remap, selfmem, word");
     refuses("[app]\nmatch = a\ncolour = red\n",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""pages.py PROGRAM CASE: the code of PROGRAM (pages.c) runs in pages as configured, as many huge
+"""pages.py PROGRAM CASE [LIBRARY]: the code of PROGRAM (pages.c) runs in pages as configured, as many huge
 ones as the log says, and the rest in small ones.
 
     thp      of the kernel; skipped where it has none
@@ -9,6 +9,8 @@ ones as the log says, and the rest in small ones.
     frozen   from an image, thp
     shared   the same, PROGRAM being linked for 2 MiB; skipped where the filesystem keeps files in
              small pages
+    fixed    the same, PROGRAM being at a fixed address and its code in a LIBRARY, with
+             `placement = huge`
 
 A failure means that the option does nothing, that the log is wrong, or that a program dies
 where pages are short.
@@ -25,13 +27,16 @@ from support import check  # noqa: E402
 
 MVLD = support.BUILD / "tools" / "mvld"
 PASSES = support.BUILD / "passes" / "concat"
+PLACEMENT = "huge" if sys.argv[2] == "fixed" else "near"
 POOL = Path("/sys/kernel/mm/hugepages/hugepages-2048kB")
 
 
 def start(program, folder, pages, **more):
     done = support.run([program], MVLD_PASS_PATH=PASSES, XDG_CACHE_HOME=folder,
                        MVLD_DEBUG="files,passes",
-                       MVLD_TUNABLES=f"app.passes=concat:concat.pages={pages}", **more)
+                       LD_LIBRARY_PATH=folder,
+                       MVLD_TUNABLES=f"app.passes=concat:app.placement={PLACEMENT}:"
+                                     f"concat.pages={pages}", **more)
     check(done.returncode == 0, f"status {done.returncode}: {done.stderr}")
     return done
 
@@ -115,6 +120,7 @@ def frozen(program, folder):
 def shared(program, folder):
     freeze(program, folder, "thp")
     _, of_file, _, _, said = thawed(program, folder, "thp")
+    check("do not fit" not in said, said)
     check(of_file == thawed(program, folder, "thp")[1], "another start finds the same")
     if not of_file:
         support.skip(said)
@@ -161,16 +167,18 @@ def pool_of_all_sizes(program, folder):
 
 
 CASES = {"thp": thp, "empty": empty, "pool": pool_of_all_sizes, "frozen": frozen,
-         "shared": shared}
+         "shared": shared, "fixed": shared}
 
 
 def main():
     with support.scratch_folder() as folder:
         program = shutil.copy(sys.argv[1], folder)
+        for library in sys.argv[3:]:
+            shutil.copy(library, folder)
         analyses = folder / "mvld" / "analysis"
         for command in (["set-interp", "--loader", support.LOADER, program],
                         ["analyze", "--output", analyses, "--program", program]):
-            done = support.run([MVLD, *command])
+            done = support.run([MVLD, *command], LD_LIBRARY_PATH=folder)
             check(done.returncode == 0, done.stdout + done.stderr)
         CASES[sys.argv[2]](program, folder)
 
