@@ -34,13 +34,27 @@ static struct mapped_file *room_for_one(struct loader *l)
     return &files->at[files->n++];
 }
 
+/* What lies in [start, end), where something else was mapped now, is gone.  So a program that
+ * opens and closes libraries for ever has as many notes as places for them. */
+static void forget_covered(struct files *files, uintptr_t start, uintptr_t end)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < files->n; i++)
+        if (files->at[i].start < start || files->at[i].end > end)
+            files->at[kept++] = files->at[i];
+    files->n = kept;
+}
+
 /* `failed`: the kernel did not tell.  That is noted as well, because the address may
  * have been another object's. */
 static void note(struct loader *l, uintptr_t start, size_t length, const struct stat *st,
                  long failed)
 {
-    struct mapped_file *file = room_for_one(l);
+    struct mapped_file *file;
 
+    forget_covered(&l->files, start, start + length);
+    file = room_for_one(l);
     if (!file) { /* rather nothing than what is out of date */
         l->files.wanted = 0;
         l->files.n = 0;

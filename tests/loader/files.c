@@ -106,6 +106,17 @@ static void many(void)
         at[i] = map(0, 4096, DENYWRITE, fd);
     for (size_t i = 0; i < 200; i++)
         is_the_file_of(at[i], fd);
+    /* A library that comes and goes has one note, beside its neighbours'. */
+    size_t before = loader.files.n;
+    for (size_t i = 0; i < 10000; i++) {
+        CHECK(!munmap((void *)at[7], 4096));
+        loader.arena = (struct arena){at[7], at[7] + 4096, at[7] + 4096};
+        CHECK(map(0, 4096, DENYWRITE, fd) == at[7]);
+    }
+    loader.arena = (struct arena){0};
+    CHECK(loader.files.n == before, "%zu notes, before %zu", loader.files.n, before);
+    for (size_t i = 0; i < 200; i++)
+        is_the_file_of(at[i], fd);
     loader.files.wanted = 0;
     size_t n = loader.files.n;
     map(0, 4096, DENYWRITE, fd);
