@@ -19,7 +19,7 @@ struct rimf_sys;
 struct sidecar_identity;
 
 /* $XDG_CACHE_HOME/mvld/WHAT, or $HOME/.cache/mvld/WHAT; `xdg` and `home` may be NULL.
- * The length, or 0 when there is none or it does not fit. */
+ * The length, or 0 when there is none or it does not fit.  Never under AT_SECURE. */
 size_t cache_user_folder(char *to, size_t size, const char *xdg, const char *home,
                          const char *what);
 

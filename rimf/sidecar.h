@@ -312,10 +312,6 @@ struct sidecar_file {
     size_t size;
 };
 
-/* $XDG_CACHE_HOME/mvld/analysis, or $HOME/.cache/mvld/analysis; `xdg` and `home` may
- * be NULL.  The length, or 0 when there is none or it does not fit.  Never under
- * AT_SECURE. */
-size_t sidecar_user_folder(char *to, size_t size, const char *xdg, const char *home);
 /* folder/ab/cdef….mvld.  The length, or 0 when it does not fit. */
 size_t sidecar_path(char *to, size_t size, const char *folder, const void *build_id,
                     size_t build_id_size);

@@ -16,11 +16,6 @@
 
 #define PATH_SIZE 1024u
 
-size_t sidecar_user_folder(char *to, size_t size, const char *xdg, const char *home)
-{
-    return cache_user_folder(to, size, xdg, home, "analysis");
-}
-
 size_t sidecar_path(char *to, size_t size, const char *folder, const void *build_id,
                     size_t build_id_size)
 {

@@ -3,6 +3,7 @@
  * analyze.c: `mvld analyze`: makes sidecars (rimf/sidecar.h) of files.
  */
 #include "analyze.h"
+#include "cache.h"
 #include "tools.h"
 
 #include <getopt.h>
@@ -124,7 +125,8 @@ static const char *default_folder(void)
 
     if (geteuid() == 0)
         return SIDECAR_SYSTEM_FOLDER;
-    return sidecar_user_folder(folder, sizeof folder, getenv("XDG_CACHE_HOME"), getenv("HOME"))
+    return cache_user_folder(folder, sizeof folder, getenv("XDG_CACHE_HOME"), getenv("HOME"),
+                             "analysis")
                ? folder
                : NULL;
 }

@@ -7,6 +7,7 @@
 #include "made_sidecar.h"
 
 #include "../check.h"
+#include "cache.h"
 #include "sys.h"
 
 #include <fcntl.h>
@@ -233,12 +234,12 @@ static void paths(void)
     CHECK(sidecar_path(path, 18, "/f", MADE_BUILD_ID, 4) == 17);
     CHECK(sidecar_path(path, 17, "/f", MADE_BUILD_ID, 4) == 0);
     CHECK(sidecar_path(path, sizeof path, "/f", MADE_BUILD_ID, 0) == 0);
-    CHECK(sidecar_user_folder(path, sizeof path, "/x", "/h") == 16);
+    CHECK(cache_user_folder(path, sizeof path, "/x", "/h", "analysis") == 16);
     CHECK_STR(path, "/x/mvld/analysis");
-    CHECK(sidecar_user_folder(path, sizeof path, "x", "/h") == 23);
+    CHECK(cache_user_folder(path, sizeof path, "x", "/h", "analysis") == 23);
     CHECK_STR(path, "/h/.cache/mvld/analysis");
-    CHECK(sidecar_user_folder(path, sizeof path, NULL, NULL) == 0);
-    CHECK(sidecar_user_folder(path, 10, NULL, "/h") == 0);
+    CHECK(cache_user_folder(path, sizeof path, NULL, NULL, "analysis") == 0);
+    CHECK(cache_user_folder(path, 10, NULL, "/h", "analysis") == 0);
 }
 
 static int map_error(const char *path, uint32_t user)
