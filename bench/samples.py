@@ -125,6 +125,13 @@ def work(name, folder):
     raise KeyError(name)
 
 
+def short_work(name, folder):
+    """Arguments with which it loads what it loads later (dlopen), and ends; None: nothing."""
+    if name.startswith("python3"):
+        return python(2000)
+    return [*work(name, folder)[0][:-1], "3"] if name in JAVA_OPTIONS else None
+
+
 WORKS = ("python3", "python3-shared", "python3-built", "sqlite3", "bash", "perl", "git", "openssl", "nginx",
          "redis-server", "cc1", "clang", *JAVA_OPTIONS)
 
@@ -310,6 +317,19 @@ def analyze_later(programs, name):
                      path.startswith(str(programs.folder)))
 
 
+def learn_later(programs, name, ways):
+    """Images hold that, too, after a run that learns (mvld build --run)."""
+    program = name.split()[0]
+    for way in (way for way in ways if way in programs.ways(program) and WAYS[way][1]):
+        with support.scratch_folder() as folder:
+            arguments = short_work(name, folder)
+            if arguments:
+                done = subprocess.run(programs.command(program, way, arguments), cwd=folder,
+                                      env=programs.environment(program, way, MVLD_FREEZE="run"),
+                                      stdin=subprocess.DEVNULL, capture_output=True, timeout=300)
+                support.check(done.returncode == 0, f"{name}, {way}: {done.stderr.decode()}")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, default=4)
@@ -326,6 +346,7 @@ def main():
             if program not in programs.possible:
                 continue
             analyze_later(programs, name)
+            learn_later(programs, name, [way for way in ways if way != HOST])
             treated = Treated()
             for way in (way for way in ways if way in programs.ways(program)):
                 progress(f"{name}, {way}")
