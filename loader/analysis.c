@@ -51,6 +51,13 @@ static int under_valgrind(void)
     return answer != 0;
 }
 
+/* Before anything is decided that a watcher would miss. */
+void analysis_watch(struct loader *l)
+{
+    if (!l->knobs.watcher && under_valgrind())
+        l->knobs.watcher = "valgrind forgets the names of code that is changed";
+}
+
 /* Before the pipeline runs: tells the image, which keeps the path, as objects come later. */
 void analysis_start(struct loader *l)
 {
@@ -60,8 +67,6 @@ void analysis_start(struct loader *l)
 
     if (!(pipeline_flags(l->pipeline) & MVLD_PASS_ANALYSIS))
         return;
-    if (!l->knobs.watcher && under_valgrind())
-        l->knobs.watcher = "valgrind forgets the names of code that is changed";
     length = caches_folder(l, "analysis", folder, sizeof folder);
     copy = length ? rimf_heap_alloc(&l->heap, length + 1) : NULL;
     if (copy)

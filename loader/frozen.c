@@ -16,6 +16,7 @@
  */
 #include "loader.h"
 
+#include "cache.h"
 #include "frozen.h"
 #include "image.h"
 #include "pipeline.h"
@@ -101,40 +102,106 @@ static void say_apart(const struct loader *l, const struct frozen *frozen)
                      frozen->names + frozen->objects[i].name);
 }
 
-static int thaw_from(struct loader *l, const struct frozen_place *place, uint64_t pipeline)
+static void say_not_thawed(const struct loader *l, const char *folder,
+                           const struct mvld_object *object, const char *why)
 {
-    const struct mvld_object *object = NULL;
-    struct frozen_file file;
-    const char *why;
-    long texts = place->folder[0] ? frozen_map(&file, l->sys, place->folder, place->user, &why)
-                                  : -ENOENT;
-
-    if (texts == -ENOENT)
-        return 0;
-    if (!texts) {
-        texts = rimf_image_thaw(l->image, &file, made_by(pipeline), &why, &object);
-        if (texts >= 0)
-            say_apart(l, &file.view);
-        frozen_unmap(&file, l->sys);
-    }
-    if (texts < 0)
-        rimf_log(&l->log, MVLD_LOG_FILES, "image %s: not thawed: %s%s%s", place->folder,
-                 object ? object->name : "", object ? ": " : "", why);
-    else
-        rimf_log(&l->log, MVLD_LOG_FILES, "image %s: thawed, the code of %ld segments",
-                 place->folder, texts);
-    return texts >= 0;
+    rimf_log(&l->log, MVLD_LOG_FILES, "image %s: not thawed: %s%s%s", folder,
+             object ? object->name : "", object ? ": " : "", why);
 }
 
-static int thaw(struct loader *l, uint64_t pipeline)
+/* Maps the image of that place as l->frozen; no descriptor stays open, because the host
+ * loader may have no other left. */
+static int take(struct loader *l, const struct frozen_place *place)
+{
+    struct found_image *found = &l->frozen;
+    const char *why;
+    char *path;
+    int error;
+
+    if (!place->folder[0])
+        return 0;
+    error = frozen_map(&found->file, l->sys, place->folder, place->user, &why);
+    if (error && error != -ENOENT)
+        say_not_thawed(l, place->folder, NULL, why);
+    if (error)
+        return 0;
+    path = rimf_heap_alloc(&l->heap, rimf_strlen(place->folder) + 1);
+    if (!path) {
+        frozen_unmap(&found->file, l->sys);
+        return 0;
+    }
+    sys_close(l->sys, found->file.folder);
+    found->file.folder = -1;
+    found->folder = memcpy(path, place->folder, rimf_strlen(place->folder) + 1);
+    return 1;
+}
+
+static int take_users(struct loader *l)
 {
     struct frozen_place place;
 
-    system_place(l, &place, pipeline);
-    if (thaw_from(l, &place, pipeline))
+    user_place(l, &place, l->frozen.pipeline);
+    return take(l, &place);
+}
+
+static int may_thaw(const struct loader *l)
+{
+    return l->program && l->arena.end && !l->knobs.watcher && !l->knobs.freeze;
+}
+
+void frozen_find(struct loader *l)
+{
+    size_t n = may_thaw(l) ? pipeline_freezable(l->pipeline) : 0;
+    struct frozen_place place;
+
+    if (!n)
+        return;
+    l->frozen.pipeline = pipeline_fingerprint(l->pipeline, n);
+    system_place(l, &place, l->frozen.pipeline);
+    l->frozen.is_users = !take(l, &place);
+    if (l->frozen.is_users && !take_users(l))
+        return;
+    /* Passes that come behind see the tables; and the executable is mapped first. */
+    if (l->frozen.file.view.header->n_relocations && !pipeline_pass(l->pipeline, n) && !l->direct)
+        relocations_expect(l);
+}
+
+static void forget(struct loader *l)
+{
+    rimf_heap_release(&l->heap, l->frozen.folder);
+    l->frozen.folder = NULL;
+    frozen_unmap(&l->frozen.file, l->sys);
+}
+
+/* l->frozen goes, thawed or not. */
+static int thaw_found(struct loader *l)
+{
+    struct frozen_file *file = &l->frozen.file;
+    const struct mvld_object *object = NULL;
+    const char *why = NULL;
+    struct stat st;
+    long texts = cache_open(l->sys, AT_FDCWD, l->frozen.folder, S_IFDIR, file->user, &st, &why);
+
+    if (!sys_failed(texts)) {
+        file->folder = (int)texts;
+        texts = rimf_image_thaw(l->image, file, made_by(l->frozen.pipeline), &why, &object);
+    }
+    if (texts < 0) {
+        say_not_thawed(l, l->frozen.folder, object, why);
+    } else {
+        say_apart(l, &file->view);
+        rimf_log(&l->log, MVLD_LOG_FILES, "image %s: thawed, the code of %ld segments",
+                 l->frozen.folder, texts);
+    }
+    forget(l);
+    return texts >= 0;
+}
+
+static int thaw(struct loader *l)
+{
+    if (l->frozen.folder && thaw_found(l))
         return 1;
-    user_place(l, &place, pipeline);
-    return thaw_from(l, &place, pipeline);
+    return !l->frozen.is_users && take_users(l) && thaw_found(l);
 }
 
 /* ---- freezing ----------------------------------------------------------------------- */
@@ -234,13 +301,13 @@ void frozen_run(struct loader *l)
     const char *miss = pipeline_setting(l->pipeline, "on-miss");
     uint64_t pipeline = n ? pipeline_fingerprint(l->pipeline, n) : 0;
     /* Distances are the same each time only where we choose them.  Who starts a program with
-     * more rights than their own does not make it write. */
-    int build = n && l->arena.end && !l->block.secure &&
+     * more rights than their own does not make it write.  Replaced tables have no slots. */
+    int build = n && l->arena.end && !l->block.secure && !l->frozen.relocated &&
                 (l->knobs.freeze || (miss && rimf_streq(miss, "build")));
 
     if (l->knobs.freeze && n && !build)
         end(l, "mvld: not frozen: ", "libraries lie where the kernel puts them (placement)", 1);
-    if (n && l->arena.end && !l->knobs.freeze && thaw(l, pipeline)) {
+    if (n && may_thaw(l) && thaw(l)) {
         pipeline_thawed(l->pipeline, l->image, n);
         build = 0;
     } else if (miss && rimf_streq(miss, "plain") && !l->knobs.freeze) {

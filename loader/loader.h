@@ -17,6 +17,7 @@
  *   files.c     which file each of them came from
  *   hook.c      the events of the host loader
  *   frozen.c    code that the passes changed in an earlier process
+ *   relocations.c  symbols that the host loader found in an earlier process
  *   init.c      control before the constructors of a dlopen
  *   caches.c    the folders of the user for these
  *   answers.c   which object an address in a copy of code belongs to
@@ -28,6 +29,7 @@
 
 #include "alloc.h"
 #include "base.h"
+#include "frozen.h"
 #include "log.h"
 #include "mvld/pass.h"
 #include "sidecar.h"
@@ -136,6 +138,17 @@ struct files {
     size_t n, room;
 };
 
+/* ---- frozen.c --------------------------------------------------------------- */
+
+struct found_image {
+    char *folder; /* NULL: none was found */
+    struct frozen_file file;
+    uint64_t pipeline;
+    int is_users;    /* or there is none of root's */
+    size_t awaited;  /* so many files are mapped when the host loader relocates; 0: no matter */
+    int relocated;   /* tables of relocations were replaced */
+};
+
 /* ---- objects.c --------------------------------------------------------------- */
 
 struct maps {
@@ -216,6 +229,7 @@ struct loader {
 
     struct arena arena;
     struct files files;
+    struct found_image frozen;
     struct injection injection;
 
     int hooked;
@@ -295,8 +309,13 @@ void files_note(struct loader *, uintptr_t start, size_t length, int fd);
 const struct sidecar_identity *files_identity(const struct loader *, uintptr_t address);
 
 /* frozen.c */
+void frozen_find(struct loader *); /* before the host loader runs */
 void frozen_run(struct loader *);
 void frozen_or_exit(struct loader *);
+
+/* relocations.c */
+void relocations_expect(struct loader *);
+void relocations_replace(struct loader *);
 
 /* program.c */
 struct identity {
@@ -341,6 +360,7 @@ size_t caches_folder(const struct loader *, const char *what, char *to, size_t s
 
 /* analysis.c */
 const char *analysis_watcher(const char *setting);
+void analysis_watch(struct loader *);
 void analysis_start(struct loader *);
 
 /* start.c */

@@ -192,10 +192,20 @@ static void note_file(struct loader *l, const struct mmap_call *c, uintptr_t at)
         files_note(l, at, c->length, (int)c->fd);
 }
 
+/* Of the host loader's own; or of the program's, through musl. */
+static int is_memory(const struct mmap_call *c)
+{
+    return !c->address && (int)c->fd < 0 && c->prot == (PROT_READ | PROT_WRITE);
+}
+
 /* In place of an mmap of the host loader's. */
 long loader_mmap(struct loader *l, const struct mmap_call *c)
 {
-    long at = is_object(l, c) ? map_near(l, c) : -EINVAL;
+    long at;
+
+    if (l->frozen.awaited == l->files.n && l->frozen.awaited && is_memory(c))
+        relocations_replace(l);
+    at = is_object(l, c) ? map_near(l, c) : -EINVAL;
 
     if (sys_failed(at))
         at = SYS6(l->sys, SYS_mmap, c->address, c->length, c->prot, c->flags, c->fd, c->offset);

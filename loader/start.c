@@ -189,6 +189,9 @@ struct start loader_start(struct loader *l, uintptr_t *sp)
     if (l->pipeline) {
         files_start(l);
         place_plan(l); /* where objects will go */
+        if (pipeline_flags(l->pipeline) & MVLD_PASS_ANALYSIS)
+            analysis_watch(l);
+        frozen_find(l); /* what an earlier process left for this one */
     }
     stage_time(l, STAGE_PLANNED);
     if (host_open(l, errors))

@@ -18,6 +18,7 @@ struct freeze {
     struct frozen_object *objects;
     struct frozen_text *texts;
     struct frozen_word *words;
+    struct frozen_relocations *relocations;
     struct frozen_region *region;
     struct frozen_copy *copies;
     char *names;
@@ -30,6 +31,8 @@ int freeze_finish(const struct rimf_sys *, int fd, struct sidecar_identity *);
 
 /* image_freeze_files.c: the file of an object with its code as it is now. */
 int freeze_file(struct freeze *, uint32_t index);
+/* image_freeze_relocations.c: tables of relocations that need no symbols. */
+int freeze_relocations(struct freeze *);
 /* image_freeze_copies.c: copies of code (copies.h), when there are any. */
 int freeze_copies(struct freeze *);
 

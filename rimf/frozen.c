@@ -8,10 +8,11 @@
 
 #include <errno.h> /* numbers only */
 
-_Static_assert(sizeof(struct frozen_header) == 64, "a file format");
+_Static_assert(sizeof(struct frozen_header) == 112, "a file format");
 _Static_assert(sizeof(struct frozen_object) == 112, "a file format");
 _Static_assert(sizeof(struct frozen_text) == 40, "a file format");
 _Static_assert(sizeof(struct frozen_word) == 16, "a file format");
+_Static_assert(sizeof(struct frozen_relocations) == 40, "a file format");
 _Static_assert(sizeof(struct frozen_region) == 168, "a file format");
 _Static_assert(sizeof(struct frozen_copy) == 40, "a file format");
 
@@ -55,7 +56,9 @@ static const char *check_objects(const struct frozen *f)
             return "a copy is too large";
         if (o->distance % (int64_t)RIMF_PAGE)
             return "an object lies at no page";
-        if (o->flags & ~FROZEN_APART || o->zero)
+        if (o->first % RIMF_PAGE)
+            return "an object begins at no page";
+        if (o->flags & ~FROZEN_APART)
             return "an object has a property that is not known";
         if (o->flags & FROZEN_APART ? o->distance || !is_zero(&o->copy) : is_zero(&o->file))
             return "an object that lies apart has a place, or another has none";
@@ -98,6 +101,30 @@ static const char *check_words(const struct frozen *f)
         if (w->linked % sizeof(uint64_t) || (i && place <= last))
             return "the words are not in order";
         last = place;
+    }
+    return NULL;
+}
+
+static const char *check_relocations(const struct frozen *f)
+{
+    const struct frozen_header *h = f->header;
+    const struct sidecar_identity *file = &h->relocations;
+
+    if (h->zero || (h->n_relocations == 0) != is_zero(file) ||
+        file->size > COPY_SIZE_MAX)
+        return "there are relocations without a file, or a file without relocations";
+    for (uint32_t i = 0; i < h->n_relocations; i++) {
+        const struct frozen_relocations *r = &f->relocations[i];
+
+        if (r->object >= h->n_objects || f->objects[r->object].flags & FROZEN_APART ||
+            (i && r->object <= r[-1].object))
+            return "relocations are of no object that has a place, or not in order";
+        if (!r->size || r->linked > UINT32_MAX || r->size > UINT32_MAX ||
+            (r->linked | r->size | r->offset) % RIMF_PAGE ||
+            r->linked < f->objects[r->object].first)
+            return "relocations are no range of pages";
+        if (r->offset > file->size || r->size > file->size - r->offset)
+            return "relocations lie outside their file";
     }
     return NULL;
 }
@@ -177,6 +204,7 @@ static const char *check(struct frozen *f, const uint8_t *bytes, size_t size)
         return "it is of another version of the format";
     whole = sizeof *h + (uint64_t)h->n_objects * sizeof *f->objects +
             (uint64_t)h->n_texts * sizeof *f->texts + (uint64_t)h->n_words * sizeof *f->words +
+            (uint64_t)h->n_relocations * sizeof *f->relocations +
             (uint64_t)h->n_regions * sizeof *f->region +
             (uint64_t)h->n_copies * sizeof *f->copies + h->names_size;
     if (h->size != size || whole != size || size > FROZEN_SIZE_MAX)
@@ -188,7 +216,8 @@ static const char *check(struct frozen *f, const uint8_t *bytes, size_t size)
     f->objects = (const void *)(h + 1);
     f->texts = (const void *)(f->objects + h->n_objects);
     f->words = (const void *)(f->texts + h->n_texts);
-    f->region = (const void *)(f->words + h->n_words);
+    f->relocations = (const void *)(f->words + h->n_words);
+    f->region = (const void *)(f->relocations + h->n_relocations);
     f->copies = (const void *)(f->region + h->n_regions);
     f->names = (const char *)(f->copies + h->n_copies);
     if (!h->n_regions)
@@ -200,6 +229,8 @@ static const char *check(struct frozen *f, const uint8_t *bytes, size_t size)
         why = check_texts(f);
     if (!why)
         why = check_words(f);
+    if (!why)
+        why = check_relocations(f);
     return why ? why : check_copies(f);
 }
 

@@ -17,10 +17,11 @@
  * recording finds symbols, build-id and unwinding tables there, all true.
  *
  *     concat.so         copies of code in a region of their own (copies.h), if any
+ *     relocations       pages of tables of relocations, if any (see below)
  *
- *     +--------+---------+-------+-------+--------+--------+-------+
- *     | header | objects | texts | words | region | copies | names |
- *     +--------+---------+-------+-------+--------+--------+-------+
+ *     +--------+---------+-------+-------+-------------+--------+--------+-------+
+ *     | header | objects | texts | words | relocations | region | copies | names |
+ *     +--------+---------+-------+-------+-------------+--------+--------+-------+
  *
  * WHEN IT IS THAWED.  When all of this holds, and else not at all:
  *   - as many objects, in the same order, each mapped from the same file (device, inode,
@@ -43,6 +44,20 @@
  * their copies.  When the copies or the answers fail, the region is as it was, and no text
  * is laid over.
  *
+ * RELOCATIONS.  Half of what the host loader does at a start is to look symbols up, and
+ * where the same files are loaded in the same order it finds the same.  So of its tables
+ * there are pages in which an entry that asks for a symbol is one that asks for nothing:
+ *
+ *     GLOB_DAT, JUMP_SLOT, 64: look S up, store S + A    becomes    RELATIVE: store B + C
+ *
+ * with the distance C from the object's own base B, which is the same each time.  They are
+ * mapped over the host loader's view of the file when it has mapped the last object and
+ * relocated none (the loader's relocations.c).  Each entry gives the same word either way,
+ * so it does not matter which of them the host loader has read by then.  Left as they are:
+ * what an IFUNC or a TLS symbol, one of the kind UNIQUE, or an object that lies apart
+ * defines, what nothing defines, slots that are bound lazily, and all of it where an
+ * object is a filter.
+ *
  * Checksums find damage, not malice: a frozen image is code, so it is taken only from
  * root or the user, as sidecars are.  The bytes of the copies are not read before they
  * run; `mvld cache verify` compares them with `hash`.
@@ -60,12 +75,13 @@
 #else
 #define FROZEN_BYTES
 #endif
-#define FROZEN_VERSION 4u
+#define FROZEN_VERSION 5u
 #define FROZEN_SIZE_MAX (64ul << 20)
 #define FROZEN_OBJECTS_MAX 4096u
 #define FROZEN_SYSTEM_FOLDER "/var/cache/mvld/images"
 #define FROZEN_NAME_MAX 255u
 #define FROZEN_COPIES "concat.so"
+#define FROZEN_RELOCATIONS "relocations"
 
 struct frozen_header {
     char magic[8] FROZEN_BYTES;
@@ -74,6 +90,8 @@ struct frozen_header {
     uint64_t checksum; /* of the file, with 0 in this place */
     uint64_t pipeline; /* which mvld, which passes, and their options */
     uint32_t n_objects, n_texts, n_words, n_regions, n_copies, names_size;
+    uint32_t n_relocations, zero;
+    struct sidecar_identity relocations; /* the file of these; all 0: there is none */
 };
 
 #define FROZEN_APART 1u
@@ -85,7 +103,8 @@ struct frozen_object { /* in the order of the link map; [0] is the executable */
     int64_t distance;             /* its bias minus that of the first that is not apart */
     uint32_t name;                /* path, in names; for people */
     uint32_t copy_name;           /* in names: the file in the folder, "" when none */
-    uint32_t flags, zero;         /* FROZEN_APART: without distance, without copy */
+    uint32_t flags;               /* FROZEN_APART: without distance, without copy */
+    uint32_t first;               /* its lowest page, as linked */
 };
 
 struct frozen_text { /* ascending */
@@ -97,6 +116,12 @@ struct frozen_text { /* ascending */
 struct frozen_word { /* ascending; 8 bytes in `object` that hold an address */
     uint32_t object, linked;
     uint32_t to_object, to_linked; /* that address */
+};
+
+struct frozen_relocations { /* ascending by object, one of each; whole pages */
+    uint32_t object, n;            /* n entries are RELATIVE that were not */
+    uint64_t linked, size, offset; /* as linked, and in FROZEN_RELOCATIONS */
+    uint64_t hash;                 /* sidecar_hash of the pages */
 };
 
 /* Pages of the region, from the file FROZEN_COPIES. */
@@ -127,6 +152,7 @@ struct frozen {
     const struct frozen_object *objects;
     const struct frozen_text *texts;
     const struct frozen_word *words;
+    const struct frozen_relocations *relocations;
     const struct frozen_region *region; /* NULL: there are no copies */
     const struct frozen_copy *copies;
     const char *names;

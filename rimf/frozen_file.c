@@ -45,6 +45,7 @@ void frozen_discard(const struct rimf_sys *sys, int folder, const struct frozen_
 {
     SYS3(sys, SYS_unlinkat, folder, "image", 0); /* first: nobody takes the rest for whole */
     SYS3(sys, SYS_unlinkat, folder, FROZEN_COPIES, 0);
+    SYS3(sys, SYS_unlinkat, folder, FROZEN_RELOCATIONS, 0);
     for (size_t i = 0; i < n; i++) /* never a path: unlinkat would leave the folder */
         if (frozen_is_name(names + objects[i].copy_name))
             SYS3(sys, SYS_unlinkat, folder, names + objects[i].copy_name, 0);

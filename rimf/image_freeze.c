@@ -66,6 +66,7 @@ static int fill_object(struct freeze *f, uint32_t i)
                          object->public.name);
     out->file = object->identity;
     out->build_id = frozen_build_id(&object->public);
+    out->first = (uint32_t)(rimf_page_down(object->public.start) - object->public.bias);
     if (!out->flags)
         out->distance = (int64_t)(object->public.bias - f->base);
     return 0;
@@ -123,6 +124,8 @@ static int fill(struct freeze *f, const struct rimf_watch *watch)
     for (uint32_t i = 0; !error && i < f->table->n_objects; i++)
         if (f->table->objects[i]->changed)
             error = freeze_file(f, i);
+    if (!error)
+        error = freeze_relocations(f);
     return error ? error : freeze_copies(f);
 }
 
@@ -139,6 +142,7 @@ static size_t close_gaps(struct freeze *f)
     uint8_t *end = (uint8_t *)f->texts + h->n_texts * sizeof *f->texts;
 
     end = pack(end, f->words, h->n_words * sizeof *f->words);
+    end = pack(end, f->relocations, h->n_relocations * sizeof *f->relocations);
     end = pack(end, f->region, h->n_regions * sizeof *f->region);
     end = pack(end, f->copies, h->n_copies * sizeof *f->copies);
     end = pack(end, f->names, h->names_size);
@@ -175,7 +179,8 @@ static int make_room(struct freeze *f, const struct rimf_watch *watch, uint64_t 
     }
     f->bytes = rimf_heap_alloc(&f->image->heap, sizeof *f->header + n * sizeof *f->objects +
                                                     texts * sizeof *f->texts +
-                                                    watch->n * sizeof *f->words + sizeof *f->region +
+                                                    watch->n * sizeof *f->words +
+                                                    n * sizeof *f->relocations + sizeof *f->region +
                                                     copies * sizeof *f->copies + names);
     if (!f->bytes)
         return rimf_fail(f->image, ENOMEM, "there is no memory to freeze the image");
@@ -183,7 +188,8 @@ static int make_room(struct freeze *f, const struct rimf_watch *watch, uint64_t 
     f->objects = (struct frozen_object *)(f->header + 1);
     f->texts = (struct frozen_text *)(f->objects + n);
     f->words = (struct frozen_word *)(f->texts + texts);
-    f->region = (struct frozen_region *)(f->words + watch->n);
+    f->relocations = (struct frozen_relocations *)(f->words + watch->n);
+    f->region = (struct frozen_region *)(f->relocations + n);
     f->copies = (struct frozen_copy *)(f->region + 1);
     f->names = (char *)(f->copies + copies);
     *f->header = (struct frozen_header){

@@ -156,6 +156,8 @@ uintptr_t rimf_plt_slot(const struct mvld_object *, uintptr_t entry);
 
 /* ---- image_slots.c, image_references.c -------------------------------------- */
 
+/* Of the objects that were there at start, one is a filter. */
+int rimf_has_filter(const struct mvld_image *);
 int rimf_slot_at(struct mvld_image *, const struct mvld_object *, size_t index,
                  struct mvld_slot *out);
 int rimf_slot_find(struct mvld_image *, const struct mvld_object *, uintptr_t address,

@@ -149,7 +149,7 @@ static const char *const filtered = "bound at the first call: an object is a fil
 static const char *const filled_twice = "two relocations fill it";
 static const char *const no_function = "it does not hold the address of code";
 
-static int has_filter(const struct mvld_image *image)
+int rimf_has_filter(const struct mvld_image *image)
 {
     const struct rimf_table *table = rimf_table_enter(image);
     int found = 0;
@@ -247,7 +247,7 @@ static const char *definition_of(const struct mvld_image *image, const struct ri
         };
         return symbol->st_shndx == SHN_UNDEF ? no_definition : NULL;
     }
-    if (has_filter(image))
+    if (rimf_has_filter(image))
         return filtered;
     result = rimf_symbol_bind(image, object, index, out);
     if (result)

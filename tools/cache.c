@@ -60,14 +60,14 @@ static char *out_of_date(const struct frozen *f)
     return NULL;
 }
 
-static char *compare_text(const struct frozen_text *text, int fd, const char *name)
+static char *compare_pages(int fd, uint64_t size, uint64_t offset, uint64_t hash, const char *name)
 {
-    char *bytes = must_alloc(text->size, 1), *why = NULL;
+    char *bytes = must_alloc(size, 1), *why = NULL;
 
     /* Behind the end of the file a mapping has zeros. */
-    if (pread(fd, bytes, text->size, (off_t)text->offset) < 0)
+    if (pread(fd, bytes, size, (off_t)offset) < 0)
         why = must_print("%s cannot be read", name);
-    else if (sidecar_hash(bytes, text->size) != text->hash)
+    else if (sidecar_hash(bytes, size) != hash)
         why = must_print("%s is not what was written", name);
     free(bytes);
     return why;
@@ -114,6 +114,24 @@ static int open_written(const struct frozen_file *file, const char *name,
     return -1;
 }
 
+/* Tables of relocations. */
+static char *compare_relocations(const struct frozen_file *file)
+{
+    const struct frozen *f = &file->view;
+    char *why = NULL;
+    int fd = open_written(file, FROZEN_RELOCATIONS, &f->header->relocations, &why);
+
+    if (fd < 0)
+        return why;
+    for (uint32_t i = 0; i < f->header->n_relocations && !why; i++) {
+        const struct frozen_relocations *r = &f->relocations[i];
+
+        why = compare_pages(fd, r->size, r->offset, r->hash, FROZEN_RELOCATIONS);
+    }
+    close(fd);
+    return why;
+}
+
 static char *damaged(const struct frozen_file *file)
 {
     const struct frozen *f = &file->view;
@@ -128,9 +146,11 @@ static char *damaged(const struct frozen_file *file)
         fd = open_written(file, name, &object->copy, &why);
         if (fd < 0)
             return why;
-        why = compare_text(&f->texts[i], fd, name);
+        why = compare_pages(fd, f->texts[i].size, f->texts[i].offset, f->texts[i].hash, name);
         close(fd);
     }
+    if (!why && f->header->n_relocations)
+        why = compare_relocations(file);
     if (why || !f->region)
         return why;
     fd = open_written(file, FROZEN_COPIES, &f->region->file, &why);
@@ -177,7 +197,7 @@ static int remove_rest(const char *path)
         const char *name = entry->d_name;
 
         if (!strcmp(name, "image") || !strcmp(name, FROZEN_COPIES) ||
-            name[strspn(name, "0123456789")] == '-')
+            !strcmp(name, FROZEN_RELOCATIONS) || name[strspn(name, "0123456789")] == '-')
             unlinkat(dirfd(folder), name, 0);
     }
     closedir(folder);

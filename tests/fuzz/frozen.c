@@ -31,6 +31,12 @@ static void look(const struct frozen *f)
         must(t->size && !((t->linked | t->size | t->offset) & 4095));
         must(t->offset + t->size < f->objects[t->object].copy.size + 4096);
     }
+    for (uint32_t i = 0; i < h->n_relocations; i++) {
+        const struct frozen_relocations *r = &f->relocations[i];
+
+        must(r->object < h->n_objects && r->size && !((r->linked | r->size | r->offset) & 4095));
+        must(r->offset + r->size <= h->relocations.size);
+    }
     must(!f->region == !h->n_copies);
     for (uint32_t i = 0; i < h->n_copies; i++) {
         const struct frozen_copy *c = &f->copies[i];

@@ -56,6 +56,11 @@ static void refused(const char *sentence)
 
 static void each_rule(void)
 {
+    static const char no_file[] =
+        "there are relocations without a file, or a file without relocations";
+    static const char no_owner[] =
+        "relocations are of no object that has a place, or not in order";
+    static const char no_pages[] = "relocations are no range of pages";
     static const char no_place[] = "the region is of no object that has a place";
     static const char ranges[] = "the region is no two ranges of pages";
     static const char no_piece[] = "a piece of the region is no range of pages of its file";
@@ -64,7 +69,7 @@ static void each_rule(void)
     struct { void *at; size_t size; uint64_t value; const char *sentence; } const spoilt[] = {
 #define SPOIL(field, value, sentence) {&made.field, sizeof made.field, (uint64_t)(value), sentence}
         SPOIL(header.version, 2, "it is of another version of the format"),
-        SPOIL(header.header_size, 56, "it is of another version of the format"),
+        SPOIL(header.header_size, 64, "it is of another version of the format"),
         SPOIL(header.n_words, 5, "it is cut short, or longer than it says"),
         SPOIL(header.names_size, 39, "it is cut short, or longer than it says"),
         SPOIL(names[39], 'x', "its names have no end"),
@@ -78,7 +83,7 @@ static void each_rule(void)
         SPOIL(objects[2].copy.size, ~0, "a copy is too large"),
         SPOIL(objects[2].distance, 1, "an object lies at no page"),
         SPOIL(objects[0].flags, 2, "an object has a property that is not known"),
-        SPOIL(objects[0].zero, 1, "an object has a property that is not known"),
+        SPOIL(objects[2].first, 0x800, "an object begins at no page"),
         SPOIL(objects[0].flags, 1, apart),
         SPOIL(objects[1].flags, 0, apart),
         SPOIL(objects[1].distance, 0x1000, apart),
@@ -98,6 +103,18 @@ static void each_rule(void)
         SPOIL(words[1].linked, 0x2008, "the words are not in order"),
         SPOIL(words[1].linked, 0x2014, "the words are not in order"),
         SPOIL(words[3].object, 0, "the words are not in order"),
+        SPOIL(header.zero, 1, no_file),
+        SPOIL(header.relocations.size, ~0, no_file),
+        SPOIL(relocations[0].object, 1, no_owner), /* the vDSO */
+        SPOIL(relocations[0].object, 2, no_owner),
+        SPOIL(relocations[1].object, 3, no_owner),
+        SPOIL(relocations[0].size, 0, no_pages),
+        SPOIL(relocations[0].size, 0x10, no_pages),
+        SPOIL(relocations[1].linked, 0, no_pages), /* below its object */
+        SPOIL(relocations[1].linked, 1ul << 32, no_pages),
+        SPOIL(relocations[0].offset, 0x10, no_pages),
+        SPOIL(relocations[0].offset, 0x4000, "relocations lie outside their file"),
+        SPOIL(relocations[1].offset, ~0xffful, "relocations lie outside their file"),
         SPOIL(header.n_copies, 1, "it is cut short, or longer than it says"),
         SPOIL(header.n_regions, 0, "it is cut short, or longer than it says"),
         SPOIL(region.object, 3, no_place),
@@ -134,6 +151,8 @@ static void each_rule(void)
         memcpy(spoilt[i].at, &spoilt[i].value, spoilt[i].size);
         refused(spoilt[i].sentence);
     }
+    made.header.relocations = (struct sidecar_identity){0};
+    refused(no_file);
     made.objects[2].file = (struct sidecar_identity){0};
     refused("a copy is of no file");
 }

@@ -14,6 +14,7 @@ struct made_frozen {
     struct frozen_object objects[3];
     struct frozen_text texts[3];
     struct frozen_word words[4];
+    struct frozen_relocations relocations[2];
     struct frozen_region region;
     struct frozen_copy copies[2];
     char names[40];
@@ -34,17 +35,21 @@ static inline void made_frozen_make(struct made_frozen *m)
         .header = {.magic = FROZEN_MAGIC, .version = FROZEN_VERSION,
                    .header_size = sizeof m->header, .size = sizeof *m, .pipeline = 7,
                    .n_objects = 3, .n_texts = 3, .n_words = 4, .n_regions = 1,
-                   .n_copies = 2, .names_size = sizeof m->names},
+                   .n_copies = 2, .names_size = sizeof m->names, .n_relocations = 2,
+                   .relocations = {1, 12, 0x4000, 4, 5}},
         .objects = {{.file = {1, 2, 0x3000, 4, 5}, .copy = {1, 6, 0x3000, 7, 8},
                      .name = 1, .copy_name = 10},
                     {.name = 0, .copy_name = 0, .flags = FROZEN_APART}, /* the vDSO */
                     {.file = {1, 9, 0x9000, 4, 5}, .copy = {1, 10, 0x9000, 7, 8},
-                     .distance = -0x100000, .name = 17, .copy_name = 24}},
+                     .distance = -0x100000, .name = 17, .copy_name = 24, .first = 0x1000}},
         .texts = {{.object = 0, .linked = 0x1000, .size = 0x1000, .offset = 0x1000, .hash = 1},
                   {.object = 2, .linked = 0x1000, .size = 0x2000, .offset = 0x1000, .hash = 2},
                   {.object = 2, .linked = 0x3000, .size = 0x6000, .offset = 0x3000, .hash = 3}},
         .words = {{0, 0x2008, 2, 0x1010}, {0, 0x2010, 0, 0x1001}, {2, 0x9000, 2, 0x1010},
                   {2, 0x9008, 0, 0x1001}},
+        .relocations = {{.object = 0, .n = 40, .linked = 0, .size = 0x1000, .hash = 4},
+                        {.object = 2, .n = 50, .linked = 0x1000, .size = 0x3000,
+                         .offset = 0x1000, .hash = 5}},
         .region = {.file = {1, 11, 0x6000, 4, 5}, .code = 0x100000, .code_size = 0x10000,
                    .frames = 0x40000, .frames_size = 0x8000,
                    .pieces = {{0x100000, 0x2000, 0x1000}, {0x40000, 0x1000, 0x3000},

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rimf/image_freeze_relocations.c: tables of relocations in which entries that asked for a
+ * symbol ask for none; what for, and which of them, is told in frozen.h.
+ *
+ * What the host loader found is in memory now, and no code of the program has run.  An
+ * entry is changed only when our own look-up finds the same.
+ */
+#include "freeze.h"
+
+#include "base.h"
+
+#include <errno.h>    /* numbers only */
+#include <fcntl.h>    /* numbers only */
+#include <sys/mman.h> /* numbers only */
+
+#define LEAST 32u /* fewer look-ups cost less than to map pages */
+#define PAGES_MAX (64ul << 20)
+
+/* The entries of one object that are changed, and the pages that hold them. */
+struct settled {
+    uint32_t n;
+    uintptr_t start, end;
+};
+
+static int binds_at_start(const struct elf_view *view)
+{
+    for (size_t i = 0; i < view->n_dynamic; i++) {
+        const Elf64_Dyn *d = &view->dynamic[i];
+
+        if (d->d_tag == DT_BIND_NOW || (d->d_tag == DT_FLAGS && d->d_un.d_val & DF_BIND_NOW) ||
+            (d->d_tag == DT_FLAGS_1 && d->d_un.d_val & DF_1_NOW))
+            return 1;
+    }
+    return 0;
+}
+
+/* A plain definition, that stays where it is in every process. */
+static int is_plain(const struct mvld_symbol *definition)
+{
+    return (definition->type == STT_NOTYPE || definition->type == STT_OBJECT ||
+            definition->type == STT_FUNC) &&
+           definition->binding != STB_GNU_UNIQUE && definition->address &&
+           !(definition->object->flags & (MVLD_OBJECT_APART | MVLD_OBJECT_VDSO)) &&
+           rimf_object_of(definition->object)->global;
+}
+
+/* 1 when the entry stores `*value` in every process. */
+static int is_settled(const struct freeze *f, const struct rimf_object *object,
+                      const Elf64_Rela *entry, uintptr_t *value)
+{
+    uint32_t type = ELF64_R_TYPE(entry->r_info);
+    size_t index = ELF64_R_SYM(entry->r_info);
+    uintptr_t word = object->view.bias + entry->r_offset;
+    struct mvld_symbol definition;
+    Elf64_Sym symbol;
+
+    if ((type != R_X86_64_GLOB_DAT && type != R_X86_64_JUMP_SLOT && type != R_X86_64_64) ||
+        entry->r_offset % sizeof word || !elf_holds(&object->view, word, sizeof word, PROT_READ) ||
+        elf_symbol_at(&object->view, index, &symbol) ||
+        ELF64_ST_VISIBILITY(symbol.st_other) != STV_DEFAULT ||
+        rimf_symbol_bind(f->image, object, index, &definition) || !is_plain(&definition))
+        return 0;
+    *value = definition.address + (type == R_X86_64_64 ? (uintptr_t)entry->r_addend : 0);
+    return *(const uintptr_t *)word == *value;
+}
+
+static void settle(const struct freeze *f, const struct rimf_object *object,
+                   const Elf64_Rela *entries, size_t n, struct settled *out)
+{
+    uintptr_t value;
+
+    for (size_t i = 0; i < n; i++) {
+        uintptr_t at = (uintptr_t)&entries[i];
+
+        if (!is_settled(f, object, &entries[i], &value))
+            continue;
+        if (!out->n || at < out->start)
+            out->start = rimf_page_down(at);
+        if (!out->n || at + sizeof *entries > out->end)
+            out->end = rimf_page_up(at + sizeof *entries);
+        out->n++;
+    }
+}
+
+/* Those of the table that lie in `pages`, a copy of what lies at out->start. */
+static void rewrite(const struct freeze *f, const struct rimf_object *object,
+                    const Elf64_Rela *entries, size_t n, const struct settled *out,
+                    uint8_t *pages)
+{
+    uintptr_t value;
+
+    for (size_t i = 0; i < n; i++) {
+        Elf64_Rela *entry = (Elf64_Rela *)(pages + ((uintptr_t)&entries[i] - out->start));
+
+        if (!is_settled(f, object, &entries[i], &value))
+            continue;
+        entry->r_info = ELF64_R_INFO(0, R_X86_64_RELATIVE);
+        entry->r_addend = (int64_t)(value - object->view.bias);
+    }
+}
+
+/* The first segment comes whole with the host loader's first mapping; nothing is mapped
+ * over it later. */
+static int in_first_segment(const struct rimf_object *object, const struct settled *s)
+{
+    const struct mvld_segment *first = object->public.segments;
+
+    return first->prot == PROT_READ && s->start >= rimf_page_down(first->start) &&
+           s->end <= rimf_page_up(first->end);
+}
+
+static int write_pages(struct freeze *f, uint32_t index, const struct settled *s, int fd,
+                       uint64_t *offset)
+{
+    const struct rimf_object *object = f->table->objects[index];
+    const struct elf_view *view = &object->view;
+    size_t size = s->end - s->start;
+    uint8_t *pages = rimf_heap_alloc(&f->image->heap, size);
+    int error;
+
+    if (!pages)
+        return -ENOMEM;
+    memcpy(pages, (const void *)s->start, size);
+    rewrite(f, object, view->relocations + view->n_relative,
+            view->n_relocations - view->n_relative, s, pages);
+    if (binds_at_start(view))
+        rewrite(f, object, view->plt_relocations, view->n_plt_relocations, s, pages);
+    f->relocations[f->header->n_relocations++] = (struct frozen_relocations){
+        .object = index,
+        .n = s->n,
+        .linked = s->start - view->bias,
+        .size = size,
+        .offset = *offset,
+        .hash = sidecar_hash(pages, size),
+    };
+    error = freeze_write(f->image->sys, fd, pages, size, *offset);
+    *offset += size;
+    rimf_heap_release(&f->image->heap, pages);
+    return error;
+}
+
+static int write_file(struct freeze *f, int fd)
+{
+    uint64_t offset = 0;
+    int error = 0;
+
+    for (uint32_t i = 0; i < f->table->n_objects && !error; i++) {
+        const struct rimf_object *object = f->table->objects[i];
+        const struct elf_view *view = &object->view;
+        struct settled s = {0, 0, 0};
+
+        if (object->public.why || object->public.flags & MVLD_OBJECT_APART || !view->n_segments)
+            continue;
+        settle(f, object, view->relocations + view->n_relative,
+               view->n_relocations - view->n_relative, &s);
+        if (binds_at_start(view))
+            settle(f, object, view->plt_relocations, view->n_plt_relocations, &s);
+        if (s.n >= LEAST && s.end - s.start <= PAGES_MAX && in_first_segment(object, &s))
+            error = write_pages(f, i, &s, fd, &offset);
+    }
+    return error || !f->header->n_relocations
+               ? error
+               : freeze_finish(f->image->sys, fd, &f->header->relocations);
+}
+
+int freeze_relocations(struct freeze *f)
+{
+    const struct rimf_sys *sys = f->image->sys;
+    int error;
+    long fd;
+
+    if (rimf_has_filter(f->image))
+        return 0;
+    fd = SYS6(sys, SYS_openat, f->folder, FROZEN_RELOCATIONS,
+              O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644, 0, 0);
+    error = sys_failed(fd) ? (int)fd : write_file(f, (int)fd);
+    if (!sys_failed(fd))
+        sys_close(sys, (int)fd);
+    if (!error && !f->header->n_relocations)
+        SYS3(sys, SYS_unlinkat, f->folder, FROZEN_RELOCATIONS, 0);
+    return error ? rimf_fail(f->image, -error, "relocations cannot be written (error %d)", -error)
+                 : 0;
+}

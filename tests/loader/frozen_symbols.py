@@ -1,0 +1,146 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""frozen_symbols.py BEHAVIOUR: programs that start from a frozen image with tables of
+relocations that ask for no symbols (symbols/ has references and definitions of many kinds;
+the pass of frozen/ makes the library's answer 2 instead of 1).
+
+What each reference leads to must be the same as under the host loader alone.  Each function
+below is one test; its text says what a failure means.
+"""
+import re
+import shutil
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+import support  # noqa: E402
+from support import check  # noqa: E402
+
+SOURCES = HERE / "symbols"
+PASS = ["-shared", "-nostdlib", "-ffreestanding", "-fno-stack-protector", "-mgeneral-regs-only",
+        "-fPIC", "-Wl,-Bsymbolic"]
+SPARED = re.compile(r"image: (\d+) symbols are not looked up")
+
+
+class Program:
+    def __init__(self, folder, *options):
+        self.folder, self.path = folder, folder / "program"
+        self.cache, self.passes = folder / "cache", folder / "passes"
+        self.passes.mkdir()
+        support.compile_c(self.passes / "answer.so", HERE / "frozen" / "pass.c", *PASS,
+                          plugin=False)
+        self.library()
+        self.executable(*options)
+
+    def library(self):
+        new = self.folder / "new.so"
+        support.compile_c(new, "-shared", "-fPIC", SOURCES / "library.c", plugin=False)
+        new.rename(self.folder / "libsymbols.so")
+
+    def executable(self, *options):
+        support.compile_c(self.path, SOURCES / "main.c", f"-L{self.folder}", "-lsymbols",
+                          f"-Wl,-rpath,{self.folder}", f"-Wl,-I,{support.LOADER}",
+                          *(options or ["-fPIE", "-pie", "-Wl,-z,now"]), plugin=False)
+
+    def run(self, prefix=(), passes="answer", **environment):
+        environment.setdefault("MVLD_DEBUG", "files,passes")
+        done = support.run([*prefix, self.path], MVLD_PASS_PATH=self.passes,
+                           XDG_CACHE_HOME=self.cache,
+                           config=f"[app]\nmatch = {self.path}\npasses = {passes}\n", **environment)
+        check(done.returncode == 0, f"status {done.returncode}\n{done.stdout}{done.stderr}")
+        return done
+
+    def freeze(self):
+        return Path(self.run(MVLD_FREEZE=1).stdout.strip())
+
+    def like_plain(self, spared, answer=2, **environment):
+        """The program under the host loader says the same.  How many symbols were not looked
+        up, 0 unless `spared`."""
+        plain = self.run(MVLD="off", **environment)
+        done = self.run(**environment)
+        check(done.stdout == plain.stdout.replace("answer 1", f"answer {answer}") and
+              f"answer {answer}" in done.stdout,
+              f"a reference leads elsewhere:\n{plain.stdout}\n{done.stdout}{done.stderr}")
+        found = SPARED.search(done.stderr)
+        check(bool(found) == spared, f"expected {spared}:\n{done.stderr}")
+        return int(found.group(1)) if found else 0
+
+
+def same(program):
+    """A reference leads elsewhere when its symbol is not looked up; or all of them are."""
+    program.like_plain(False)
+    folder = program.freeze()
+    check((folder / "relocations").stat().st_size, "there are no tables")
+    check(program.like_plain(True) > 150, "only few symbols")
+    for options in ["-fPIE", "-pie"], ["-fPIE", "-pie", "-rdynamic"], ["-no-pie", "-fno-pie"]:
+        program.executable(*options)  # lazily; with copies of variables; apart
+        program.freeze()
+        program.like_plain(True)
+        program.like_plain(True, LD_BIND_NOW=1)
+
+
+def others(program):
+    """What another process found is taken for true where other objects are loaded."""
+    program.freeze()
+    spared = program.like_plain(True)
+    preloaded = program.folder / "preloaded.so"
+    source = program.folder / "preloaded.c"
+    source.write_text("int f1(void) { return 1000; } int v2 = 2000; "
+                      "int replaced(void) { return 9; }\n")
+    support.compile_c(preloaded, "-shared", "-fPIC", source, plugin=False)
+    program.like_plain(False, LD_PRELOAD=preloaded)
+    moved = program.folder / "elsewhere"
+    moved.mkdir()
+    shutil.copy(program.folder / "libsymbols.so", moved)
+    program.executable("-fPIE", "-pie", "-Wl,-z,now", "-Wl,--disable-new-dtags")
+    program.freeze()
+    check(program.like_plain(True) == spared, "another number of symbols")
+    program.library()
+    program.like_plain(False)
+    program.freeze()
+    program.like_plain(True)
+
+
+def watched(program):
+    """Who listens to symbols being bound hears nothing; or passes that look for slots find
+    none."""
+    program.freeze()
+    done = program.run(LD_DEBUG="bindings")
+    check("binding file" in done.stderr and "f7" in done.stderr and not SPARED.search(done.stderr),
+          done.stderr)
+    check("answer 2" in done.stdout, done.stdout)
+    program.like_plain(False, LD_BIND_NOT=1)
+    later = program.passes / "later.c"
+    later.write_text('#include <mvld/pass.h>\n__attribute__((visibility("default")))\n'
+                     "const struct mvld_pass mvld_pass = {.abi = MVLD_PASS_ABI, .name = \"later\","
+                     " .size = sizeof(struct mvld_pass), .help = \"does nothing\"};\n")
+    support.compile_c(program.passes / "later.so", later, *PASS, plugin=False)
+    done = program.run(passes="answer, later")
+    check("its work was thawed" in done.stderr and not SPARED.search(done.stderr), done.stderr)
+
+
+def damage(program):
+    """Tables that were changed are used, or an image that does not fit takes the program
+    with it."""
+    folder = program.freeze()
+    tables, image = folder / "relocations", folder / "image"
+    whole = tables.read_bytes()
+    tables.write_bytes(whole[:-1] + b"x")
+    program.like_plain(False)
+    shutil.rmtree(folder)
+    folder = program.freeze()
+    program.like_plain(True)
+    tables.chmod(0o666)
+    program.like_plain(False)
+    tables.rename(folder / "aside")
+    program.like_plain(False)
+    tables.symlink_to("aside")
+    program.like_plain(False)
+    bytes_of = image.read_bytes()
+    image.write_bytes(bytes_of[:-1])
+    program.like_plain(False)
+
+
+with support.scratch_folder() as scratch:
+    globals()[sys.argv[1]](Program(scratch))
