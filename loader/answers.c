@@ -224,7 +224,8 @@ static int install(struct loader *l, size_t first, size_t end, const char **why)
 static void keep_home(struct loader *l, size_t first, size_t end)
 {
     for (size_t i = first; i < end; i++)
-        rimf_image_keep_home(l->image, (unsigned)i, l->answers.functions[i].at);
+        rimf_image_keep_home(l->image, (unsigned)i, l->answers.functions[i].at,
+                             l->answers.functions[i].size);
 }
 
 static void leave_unwinder(struct loader *l, const char *why)
@@ -299,6 +300,23 @@ static uintptr_t find_stubs(const struct mvld_image *image)
     return stubs;
 }
 
+/* They were proved in the process that froze the image, of these very files. */
+static int take_kept(struct loader *l, struct answer *functions)
+{
+    for (unsigned i = 0; i < ANSWERS_NEEDED; i++)
+        functions[i].at = rimf_image_kept_home(l->image, i, &functions[i].size);
+    return functions[ANSWER_OBJECT].at && functions[ANSWER_ADDR].at && functions[ANSWER_SYM].at;
+}
+
+void answers_settle(struct loader *l)
+{
+    if (!l->answers.deferred)
+        return;
+    l->answers.deferred = 0;
+    if (answers_prepare(l, &l->answers.why))
+        rimf_log(&l->log, MVLD_LOG_FILES, "answers: not for copies of code: %s", l->answers.why);
+}
+
 int answers_prepare(struct loader *l, const char **why)
 {
     struct answers *answers = &l->answers;
@@ -312,9 +330,13 @@ int answers_prepare(struct loader *l, const char **why)
     answers->stubs = find_stubs(l->image);
     if (!answers->stubs)
         return -ENOTSUP;
-    err = answers_find(l, answers->functions, why);
-    if (!err)
-        err = make_hooks(answers, 0, ANSWERS_NEEDED, &hooks, why);
+    if (take_kept(l, answers->functions)) {
+        err = 0; /* and answers_install, which is next, makes the hooks */
+    } else {
+        err = answers_find(l, answers->functions, why);
+        if (!err)
+            err = make_hooks(answers, 0, ANSWERS_NEEDED, &hooks, why);
+    }
     if (err) {
         answers->stubs = 0;
         return err;
@@ -333,6 +355,7 @@ int answers_install(void *loader, const char **why)
 
     if (l->answers.installed)
         return 0;
+    answers_settle(l);
     *why = l->answers.why ? l->answers.why : "the C library's answers were not prepared";
     if (!l->answers.stubs)
         return -ENOTSUP;

@@ -304,10 +304,13 @@ void frozen_run(struct loader *l)
      * more rights than their own does not make it write.  Replaced tables have no slots. */
     int build = n && l->arena.end && !l->block.secure && !l->frozen.relocated &&
                 (l->knobs.freeze || (miss && rimf_streq(miss, "build")));
+    int thawed;
 
     if (l->knobs.freeze && n && !build)
         end(l, "mvld: not frozen: ", "libraries lie where the kernel puts them (placement)", 1);
-    if (n && may_thaw(l) && thaw(l)) {
+    thawed = n && may_thaw(l) && thaw(l);
+    answers_settle(l);
+    if (thawed) {
         pipeline_thawed(l->pipeline, l->image, n);
         build = 0;
     } else if (miss && rimf_streq(miss, "plain") && !l->knobs.freeze) {

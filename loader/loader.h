@@ -204,6 +204,7 @@ struct answers {
     uint32_t context; /* where the unwinder's contexts hold the program counter */
     const struct mvld_object *unwinder; /* or NULL */
     int installed;
+    int deferred; /* not prepared yet: a frozen image may hold what is to be found */
 };
 
 /* ---- all of it ----------------------------------------------------------------- */
@@ -345,6 +346,8 @@ void objects_relocated(struct loader *);
 /* Proves everything that can be, and changes nothing.  0, or -ENOTSUP with a sentence
  * (static) in *why. */
 int answers_prepare(struct loader *, const char **why);
+/* Prepares what was deferred. */
+void answers_settle(struct loader *);
 /* Of rimf_image_set_answers; the cookie is the loader. */
 int answers_install(void *loader, const char **why);
 /* Objects went; others came, and the passes have not heard of them. */

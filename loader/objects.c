@@ -207,9 +207,10 @@ static void prepare_answers(struct loader *l)
     if (rimf_api()->plt_watcher(l->image) ||
         rimf_api()->symbol_resolve(l->image, "concat_code", NULL, &symbol))
         return;
-    if (answers_prepare(l, &l->answers.why))
-        rimf_log(&l->log, MVLD_LOG_FILES, "answers: not for copies of code: %s", l->answers.why);
     rimf_image_set_answers(l->image, answers_install, l);
+    l->answers.deferred = 1;
+    if (!l->frozen.folder)
+        answers_settle(l);
 }
 
 /* ---- from hook.c and init.c ----------------------------------------------------------- */

@@ -176,7 +176,9 @@ void rimf_image_set_unentered(struct mvld_image *, int unentered);
  * nothing leads into them.  Before its object's copy is made.  There are RIMF_KEPT_HOME
  * numbers for such functions; 0: none any more. */
 #define RIMF_KEPT_HOME 8u
-void rimf_image_keep_home(struct mvld_image *, unsigned number, uintptr_t function);
+void rimf_image_keep_home(struct mvld_image *, unsigned number, uintptr_t function, size_t size);
+/* What was said of that number, here or in the process that froze the image: 0: nothing. */
+uintptr_t rimf_image_kept_home(const struct mvld_image *, unsigned number, size_t *size);
 int rimf_is_kept_home(const struct mvld_image *, uintptr_t function);
 
 /* ---- behind rimf_api() ------------------------------------------------------------ */

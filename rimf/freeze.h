@@ -21,6 +21,7 @@ struct freeze {
     struct frozen_relocations *relocations;
     struct frozen_region *region;
     struct frozen_copy *copies;
+    struct frozen_kept *kept;
     char *names;
 };
 

@@ -15,6 +15,7 @@ _Static_assert(sizeof(struct frozen_word) == 16, "a file format");
 _Static_assert(sizeof(struct frozen_relocations) == 40, "a file format");
 _Static_assert(sizeof(struct frozen_region) == 168, "a file format");
 _Static_assert(sizeof(struct frozen_copy) == 40, "a file format");
+_Static_assert(sizeof(struct frozen_kept) == 16, "a file format");
 
 #define COPY_SIZE_MAX (1ul << 40)
 
@@ -110,7 +111,7 @@ static const char *check_relocations(const struct frozen *f)
     const struct frozen_header *h = f->header;
     const struct sidecar_identity *file = &h->relocations;
 
-    if (h->zero || (h->n_relocations == 0) != is_zero(file) ||
+    if ((h->n_relocations == 0) != is_zero(file) ||
         file->size > COPY_SIZE_MAX)
         return "there are relocations without a file, or a file without relocations";
     for (uint32_t i = 0; i < h->n_relocations; i++) {
@@ -192,6 +193,20 @@ static const char *check_copies(const struct frozen *f)
     return NULL;
 }
 
+static const char *check_kept(const struct frozen *f)
+{
+    if (!f->header->n_regions && f->header->n_kept)
+        return "functions are kept at home, and there are no copies";
+    for (uint32_t i = 0; i < f->header->n_kept; i++) {
+        const struct frozen_kept *k = &f->kept[i];
+
+        if (k->object >= f->header->n_objects || !k->size || k->number >= FROZEN_KEPT_MAX ||
+            (i && k->number <= k[-1].number))
+            return "functions that are kept at home are not in order";
+    }
+    return NULL;
+}
+
 static const char *check(struct frozen *f, const uint8_t *bytes, size_t size)
 {
     const struct frozen_header *h = f->header = (const struct frozen_header *)bytes;
@@ -206,7 +221,8 @@ static const char *check(struct frozen *f, const uint8_t *bytes, size_t size)
             (uint64_t)h->n_texts * sizeof *f->texts + (uint64_t)h->n_words * sizeof *f->words +
             (uint64_t)h->n_relocations * sizeof *f->relocations +
             (uint64_t)h->n_regions * sizeof *f->region +
-            (uint64_t)h->n_copies * sizeof *f->copies + h->names_size;
+            (uint64_t)h->n_copies * sizeof *f->copies +
+            (uint64_t)h->n_kept * sizeof *f->kept + h->names_size;
     if (h->size != size || whole != size || size > FROZEN_SIZE_MAX)
         return "it is cut short, or longer than it says";
     if (h->checksum != frozen_checksum(bytes, size))
@@ -219,7 +235,8 @@ static const char *check(struct frozen *f, const uint8_t *bytes, size_t size)
     f->relocations = (const void *)(f->words + h->n_words);
     f->region = (const void *)(f->relocations + h->n_relocations);
     f->copies = (const void *)(f->region + h->n_regions);
-    f->names = (const char *)(f->copies + h->n_copies);
+    f->kept = (const void *)(f->copies + h->n_copies);
+    f->names = (const char *)(f->kept + h->n_kept);
     if (!h->n_regions)
         f->region = NULL;
     if (!h->names_size || f->names[h->names_size - 1])
@@ -231,7 +248,9 @@ static const char *check(struct frozen *f, const uint8_t *bytes, size_t size)
         why = check_words(f);
     if (!why)
         why = check_relocations(f);
-    return why ? why : check_copies(f);
+    if (!why)
+        why = check_copies(f);
+    return why ? why : check_kept(f);
 }
 
 int frozen_open(struct frozen *f, const void *bytes, size_t size, const char **why)

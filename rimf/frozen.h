@@ -19,9 +19,9 @@
  *     concat.so         copies of code in a region of their own (copies.h), if any
  *     relocations       pages of tables of relocations, if any (see below)
  *
- *     +--------+---------+-------+-------+-------------+--------+--------+-------+
- *     | header | objects | texts | words | relocations | region | copies | names |
- *     +--------+---------+-------+-------+-------------+--------+--------+-------+
+ *     +--------+---------+-------+-------+-------------+--------+--------+------+-------+
+ *     | header | objects | texts | words | relocations | region | copies | kept | names |
+ *     +--------+---------+-------+-------+-------------+--------+--------+------+-------+
  *
  * WHEN IT IS THAWED.  When all of this holds, and else not at all:
  *   - as many objects, in the same order, each mapped from the same file (device, inode,
@@ -41,7 +41,8 @@
  *
  * Copies of code come first, while nothing leads to them, and the C library's questions
  * about them are answered; only then the texts, in which functions begin with jumps to
- * their copies.  When the copies or the answers fail, the region is as it was, and no text
+ * their copies.  The functions that answer, which take longest to find, are those that were
+ * found before (`kept`), as long as the files are the same.  When the copies or the answers fail, the region is as it was, and no text
  * is laid over.
  *
  * RELOCATIONS.  Half of what the host loader does at a start is to look symbols up, and
@@ -80,6 +81,7 @@
 #define FROZEN_OBJECTS_MAX 4096u
 #define FROZEN_SYSTEM_FOLDER "/var/cache/mvld/images"
 #define FROZEN_NAME_MAX 255u
+#define FROZEN_KEPT_MAX 8u
 #define FROZEN_COPIES "concat.so"
 #define FROZEN_RELOCATIONS "relocations"
 
@@ -90,7 +92,7 @@ struct frozen_header {
     uint64_t checksum; /* of the file, with 0 in this place */
     uint64_t pipeline; /* which mvld, which passes, and their options */
     uint32_t n_objects, n_texts, n_words, n_regions, n_copies, names_size;
-    uint32_t n_relocations, zero;
+    uint32_t n_relocations, n_kept;
     struct sidecar_identity relocations; /* the file of these; all 0: there is none */
 };
 
@@ -146,6 +148,11 @@ struct frozen_copy { /* ascending by `at` */
     uint64_t code, size; /* struct rimf_copy */
 };
 
+struct frozen_kept { /* ascending by `number`: rimf_image_keep_home */
+    uint32_t object, number;
+    uint32_t linked, size;
+};
+
 /* A checked view into the bytes. */
 struct frozen {
     const struct frozen_header *header;
@@ -155,6 +162,7 @@ struct frozen {
     const struct frozen_relocations *relocations;
     const struct frozen_region *region; /* NULL: there are no copies */
     const struct frozen_copy *copies;
+    const struct frozen_kept *kept;
     const char *names;
 };
 

@@ -6,6 +6,7 @@
 #include "copies.h"
 
 #include "base.h"
+#include "frozen.h"
 #include "image_private.h"
 
 #include <errno.h>    /* numbers only */
@@ -15,6 +16,7 @@
 
 _Static_assert(sizeof((struct mvld_image *)0)->kept_home / sizeof(uintptr_t) == RIMF_KEPT_HOME,
                "a place for each number");
+_Static_assert(RIMF_KEPT_HOME == FROZEN_KEPT_MAX, "an image has room for them");
 
 void rimf_image_set_answers(struct mvld_image *image, int (*answers)(void *cookie, const char **why),
                             void *cookie)
@@ -36,9 +38,17 @@ int rimf_is_kept_home(const struct mvld_image *image, uintptr_t function)
     return 0;
 }
 
-void rimf_image_keep_home(struct mvld_image *image, unsigned number, uintptr_t function)
+void rimf_image_keep_home(struct mvld_image *image, unsigned number, uintptr_t function,
+                          size_t size)
 {
     image->kept_home[number] = function;
+    image->kept_sizes[number] = size;
+}
+
+uintptr_t rimf_image_kept_home(const struct mvld_image *image, unsigned number, size_t *size)
+{
+    *size = image->kept_sizes[number];
+    return image->kept_home[number];
 }
 
 /* ---- the region -------------------------------------------------------------------- */

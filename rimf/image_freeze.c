@@ -145,6 +145,7 @@ static size_t close_gaps(struct freeze *f)
     end = pack(end, f->relocations, h->n_relocations * sizeof *f->relocations);
     end = pack(end, f->region, h->n_regions * sizeof *f->region);
     end = pack(end, f->copies, h->n_copies * sizeof *f->copies);
+    end = pack(end, f->kept, h->n_kept * sizeof *f->kept);
     end = pack(end, f->names, h->names_size);
     h->size = (uint64_t)(end - f->bytes);
     h->checksum = frozen_checksum(f->bytes, h->size);
@@ -181,7 +182,8 @@ static int make_room(struct freeze *f, const struct rimf_watch *watch, uint64_t 
                                                     texts * sizeof *f->texts +
                                                     watch->n * sizeof *f->words +
                                                     n * sizeof *f->relocations + sizeof *f->region +
-                                                    copies * sizeof *f->copies + names);
+                                                    copies * sizeof *f->copies +
+                                                    FROZEN_KEPT_MAX * sizeof *f->kept + names);
     if (!f->bytes)
         return rimf_fail(f->image, ENOMEM, "there is no memory to freeze the image");
     f->header = (struct frozen_header *)f->bytes;
@@ -191,7 +193,8 @@ static int make_room(struct freeze *f, const struct rimf_watch *watch, uint64_t 
     f->relocations = (struct frozen_relocations *)(f->words + watch->n);
     f->region = (struct frozen_region *)(f->relocations + n);
     f->copies = (struct frozen_copy *)(f->region + 1);
-    f->names = (char *)(f->copies + copies);
+    f->kept = (struct frozen_kept *)(f->copies + copies);
+    f->names = (char *)(f->kept + FROZEN_KEPT_MAX);
     *f->header = (struct frozen_header){
         .magic = FROZEN_MAGIC,
         .version = FROZEN_VERSION,

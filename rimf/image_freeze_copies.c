@@ -69,6 +69,23 @@ static int fill_copies(struct freeze *f, const struct mvld_object *object)
     return 0;
 }
 
+static void fill_kept(struct freeze *f)
+{
+    for (unsigned i = 0; i < RIMF_KEPT_HOME; i++) {
+        size_t size;
+        uintptr_t at = rimf_image_kept_home(f->image, i, &size);
+        const struct mvld_object *object = at ? rimf_object_find(f->image, at) : NULL;
+
+        if (object && !(object->flags & MVLD_OBJECT_APART))
+            f->kept[f->header->n_kept++] = (struct frozen_kept){
+                .object = freeze_index(f, object),
+                .number = i,
+                .linked = (uint32_t)(at - object->bias),
+                .size = (uint32_t)size,
+            };
+    }
+}
+
 static int write_pieces(struct freeze *f, const struct mvld_object *object, int fd)
 {
     const struct rimf_sys *sys = f->image->sys;
@@ -116,6 +133,7 @@ static int write_file(struct freeze *f, const struct mvld_object *object, int fd
     symfile_close(f->image, &names);
     if (!error)
         error = fill_copies(f, object);
+    fill_kept(f);
     if (!error)
         error = write_pieces(f, object, fd);
     return error ? error : freeze_finish(f->image->sys, fd, &f->region->file);

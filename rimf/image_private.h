@@ -98,6 +98,7 @@ struct mvld_image {
     int (*planned)(const void *cookie, const char *pass); /* or NULL: rimf_image_set_planned */
     const void *planned_cookie;
     uintptr_t kept_home[8]; /* rimf_image_keep_home */
+    size_t kept_sizes[8];
 };
 
 static inline const struct rimf_object *rimf_object_of(const struct mvld_object *public)

@@ -34,6 +34,19 @@ static struct mvld_region region_of(const struct thaw *t)
 
 /* ---- comparing --------------------------------------------------------------------- */
 
+static int compare_kept(struct thaw *t)
+{
+    for (uint32_t i = 0; i < t->frozen->header->n_kept; i++) {
+        const struct frozen_kept *kept = &t->frozen->kept[i];
+        const struct rimf_object *object = t->table->objects[kept->object];
+
+        if (!elf_holds(&object->view, object->public.bias + kept->linked, kept->size,
+                       PROT_READ | PROT_EXEC))
+            return thaw_refuse(t, object, "a function that answers lies outside it");
+    }
+    return 0;
+}
+
 int thaw_compare_copies(struct thaw *t)
 {
     const struct frozen_region *r = t->frozen->region;
@@ -58,7 +71,7 @@ int thaw_compare_copies(struct thaw *t)
         if ((home - (owner(t)->bias + copy->at)) % RIMF_COPY_ALIGN)
             return thaw_refuse(t, object, "the copy of its code is at no fitting place");
     }
-    return 0;
+    return compare_kept(t);
 }
 
 /* ---- the image ------------------------------------------------------------------------- */
@@ -113,6 +126,13 @@ static int remember(struct thaw *t)
     if (error) {
         t->why = "there is no room for copies of code";
         return error;
+    }
+    for (uint32_t i = 0; i < t->frozen->header->n_kept; i++) {
+        const struct frozen_kept *kept = &t->frozen->kept[i];
+
+        rimf_image_keep_home(t->image, kept->number,
+                             t->table->objects[kept->object]->public.bias + kept->linked,
+                             kept->size);
     }
     copies = t->image->copies;
     error = fill_list(t, copies);

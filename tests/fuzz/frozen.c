@@ -44,6 +44,8 @@ static void look(const struct frozen *f)
         must(c->object < h->n_objects && c->code <= c->size);
         must(c->at >= f->region->code && c->at + c->size <= f->region->code + f->region->code_size);
     }
+    for (uint32_t i = 0; i < h->n_kept; i++)
+        must(f->region && f->kept[i].object < h->n_objects && f->kept[i].number < FROZEN_KEPT_MAX);
     for (int i = 0; f->region && i < FROZEN_PIECES; i++) {
         const struct frozen_piece *p = &f->region->pieces[i];
 

@@ -17,6 +17,7 @@ struct made_frozen {
     struct frozen_relocations relocations[2];
     struct frozen_region region;
     struct frozen_copy copies[2];
+    struct frozen_kept kept[2];
     char names[40];
 };
 
@@ -36,6 +37,7 @@ static inline void made_frozen_make(struct made_frozen *m)
                    .header_size = sizeof m->header, .size = sizeof *m, .pipeline = 7,
                    .n_objects = 3, .n_texts = 3, .n_words = 4, .n_regions = 1,
                    .n_copies = 2, .names_size = sizeof m->names, .n_relocations = 2,
+                   .n_kept = 2,
                    .relocations = {1, 12, 0x4000, 4, 5}},
         .objects = {{.file = {1, 2, 0x3000, 4, 5}, .copy = {1, 6, 0x3000, 7, 8},
                      .name = 1, .copy_name = 10},
@@ -57,6 +59,8 @@ static inline void made_frozen_make(struct made_frozen *m)
                    .object = 2, .n_frames = 9},
         .copies = {{.object = 0, .home = 0x1040, .at = 0x100040, .code = 0x100, .size = 0x110},
                    {.object = 2, .home = 0x1000, .at = 0x101000, .code = 0x1000, .size = 0x1000}},
+        .kept = {{.object = 2, .number = 1, .linked = 0x1010, .size = 9},
+                 {.object = 1, .number = 7, .linked = 0x1000, .size = 1}},
         .names = "\0/bin/one\0" "0-one\0\0" "/lib/two\0" "2-two",
     };
     /* "" at 0, "/bin/one" at 1, "0-one" at 10, "/lib/two" at 17, "2-two" at 26 */
