@@ -162,7 +162,8 @@ void frozen_find(struct loader *l)
     if (l->frozen.is_users && !take_users(l))
         return;
     /* Passes that come behind see the tables; and the executable is mapped first. */
-    if (l->frozen.file.view.header->n_relocations && !pipeline_pass(l->pipeline, n) && !l->direct)
+    if (l->frozen.file.view.header->n_relocations && !pipeline_pass(l->pipeline, n) &&
+        !l->direct && l->frozen.file.view.header->pipeline == made_by(l->frozen.pipeline))
         relocations_expect(l);
 }
 

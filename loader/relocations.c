@@ -38,7 +38,7 @@ static int is_listened_to(const struct block *block)
 
 void relocations_expect(struct loader *l)
 {
-    if (l->files.wanted && !is_listened_to(&l->block))
+    if (l->files.wanted && !l->host.musl && !is_listened_to(&l->block))
         l->frozen.awaited = count_files(&l->frozen.file.view);
 }
 
