@@ -2,7 +2,9 @@
 """startup.py STARTUP: what an exec of true costs, by its interpreter (PT_INTERP).
 
 The same program under the host loader, under mvld with nothing configured, with
-MVLD=off, and with the multiverse pass, which then finds nothing to commit.
+MVLD=off, and with the multiverse pass, which then finds nothing to commit.  Beside the
+times stand system calls and page faults, which a busy machine does not change, where
+perf(1) may count them.
 """
 import shutil
 import subprocess
@@ -30,6 +32,46 @@ def exec_times(startup, rounds, commands):
             for name, line in zip(commands, done.stdout.splitlines())}
 
 
+# Of perf; what the machine cannot count is left out.
+EVENTS = {"raw_syscalls:sys_enter": "system calls", "page-faults": "page faults",
+          "instructions:u": "instructions"}
+
+
+def counts(command, env):
+    """{unit: number} of one start, or {}: the mean of five."""
+    if not shutil.which("perf"):
+        return {}
+    done = subprocess.run(["perf", "stat", "-x;", "-r5", "-e", ",".join(EVENTS), "--",
+                           *map(str, command)], env=env, stdin=subprocess.DEVNULL, text=True,
+                          stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=120)
+    found = {}
+    for line in done.stderr.splitlines() if done.returncode == 0 else ():
+        value, _, event, *_ = [*line.split(";"), "", "", ""]
+        if event in EVENTS and value.replace(".", "").isdigit():
+            found[EVENTS[event]] = float(value)
+    return found
+
+
+def show_counts(name, jobs):
+    """`jobs`: {way: (command, environment)}, the first is what the others are compared with."""
+    first = None
+    for way, (command, env) in jobs.items():
+        found = counts(command, env)
+        first = first or found
+        for unit, value in found.items():
+            print(f"result: {name}, {way} | {value:.0f} | {unit} | "
+                  f"{value - first.get(unit, value):+.0f}", flush=True)
+
+
+def with_words(command):
+    """NAME=VALUE words in front of a command become its environment."""
+    n = 0
+    while "=" in str(command[n]):
+        n += 1
+    own = dict(str(word).split("=", 1) for word in command[:n])
+    return command[n:], support.clean_environment(**own)
+
+
 def main():
     with support.scratch_folder() as folder:
         host, mvld = folder / "host", folder / "mvld"
@@ -39,16 +81,18 @@ def main():
                        stdout=subprocess.DEVNULL)
         config = folder / "mvld.conf"
         config.write_text(f"[app]\nmatch = {mvld}\npasses = multiverse\n")
-        times = exec_times(sys.argv[1], ROUNDS, {
+        commands = {
             "host loader": [host],
             "mvld, nothing configured": [mvld],
             "mvld, MVLD=off": ["MVLD=off", mvld],
             "mvld, multiverse pass": [f"MVLD_CONFIG={config}",
-                                      f"MVLD_PASS_PATH={support.LIBRARY.parent}", mvld]})
+                                      f"MVLD_PASS_PATH={support.LIBRARY.parent}", mvld]}
+        times = exec_times(sys.argv[1], ROUNDS, commands)
         first = times["host loader"]
         for name, time in times.items():
             print(f"result: exec of true, {name} | {time.median:.0f} | µs | "
                   f"{time.median - first.median:+.0f} µs; {time.beside(first)}")
+        show_counts("exec of true", {name: with_words(c) for name, c in commands.items()})
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""stock.py STARTUP [--instructions] [--rounds N] [PROGRAM...]: stock programs under the host
+"""stock.py STARTUP [--instructions | --starts] [--rounds N] [PROGRAM...]: stock programs under the host
 loader, with direct-calls, and with direct-calls and concat; in the process, and frozen.
 
 User time, medians of interleaved runs, each of them a new process; for openssl the throughput of
@@ -8,7 +8,8 @@ memory.  Where a process happens to lie in memory makes some per cent of differe
 quartiles and the best run stand beside each median; at the end stands what became slowest.  With
 --instructions callgrind counts instead of the clock, which a busy machine does not disturb (and
 under which concat copies nothing, so it is left out).
-The demo shows the shorter half of it (run).
+With --starts it is only what an exec costs: in time, and in system calls and page faults, which
+say where the time goes.  The demo shows the shorter half of it (run).
 """
 import argparse
 import os
@@ -185,13 +186,18 @@ def memory(job, last_line, folder, n=10):
     return sum(int(re.search(r"^Pss: +([0-9]+) kB", text, re.M).group(1)) for text in rollups)
 
 
-def starts(programs, startup, rounds):
+def execs(programs, startup, rounds):
     of = Clock()
     for name in STARTS:
         if name in programs.possible:
             progress("exec of " + name)
             of.show("exec of " + name, "µs", exec_times(programs, name, startup, rounds))
+            exec_of.show_counts("exec of " + name, programs.jobs(name, STARTS[name]))
     of.slowest("exec", 5)
+
+
+def starts(programs, startup, rounds):
+    execs(programs, startup, rounds)
     for name, (arguments, last_line) in WAITING.items():
         if name in programs.possible:
             show("ten processes of " + name, "KB",
@@ -250,14 +256,18 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("startup")
     parser.add_argument("--instructions", action="store_true")
+    parser.add_argument("--starts", action="store_true")
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("only", nargs="*")
     arguments = parser.parse_intermixed_args()
     with support.scratch_folder() as folder:
-        names = arguments.only or [*dict.fromkeys([*PROGRAMS, "openssl", *STARTS])]
+        everything = [] if arguments.starts else [*PROGRAMS, "openssl"]
+        names = arguments.only or [*dict.fromkeys([*everything, *STARTS])]
         programs = Programs(folder, names, DIRECT if arguments.instructions else WAYS)
         if arguments.instructions:
             counted(programs)
+        elif arguments.starts:
+            execs(programs, arguments.startup, max(30 * arguments.rounds, 10))
         else:
             clock(programs, arguments.rounds)
             starts(programs, arguments.startup, max(30 * arguments.rounds, 10))
