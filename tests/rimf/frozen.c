@@ -106,7 +106,8 @@ static void each_rule(void)
         SPOIL(words[3].object, 0, "the words are not in order"),
         SPOIL(header.relocations.size, ~0, no_file),
         SPOIL(relocations[0].object, 1, no_owner), /* the vDSO */
-        SPOIL(relocations[0].object, 2, no_owner),
+        SPOIL(relocations[0].object, 2, no_pages), /* which begins higher */
+        SPOIL(relocations[1].object, 0, no_owner),
         SPOIL(relocations[1].object, 3, no_owner),
         SPOIL(relocations[0].size, 0, no_pages),
         SPOIL(relocations[0].size, 0x10, no_pages),

@@ -22,7 +22,8 @@
  *
  * Some of the mmap calls that we make are the host loader's own, which it makes through
  * us (loader/place.c).  When one of these fails, the expectation is what the plain
- * command does when the same call of the host loader fails.
+ * command does when the same call of the host loader fails; where faults last, when the
+ * next of these does.
  */
 #include "trace.h"
 
@@ -77,12 +78,13 @@ static int is_that_call(const struct call *a, const struct call *b)
            a->arguments[5] == b->arguments[5];
 }
 
-static int as_host(const struct run *run)
+/* As when the index-th call of the program fails in the plain command. */
+static int as_host_at(const struct run *run, size_t index)
 {
     static struct run host;
 
     for (size_t k = 0; k < plain.n_calls; k++) {
-        if (!is_that_call(&program.calls[run->fails], &plain.calls[k]))
+        if (!is_that_call(&program.calls[index], &plain.calls[k]))
             continue;
         host.fails = (long)k;
         host.lasting = run->lasting;
@@ -91,6 +93,16 @@ static int as_host(const struct run *run)
         if (alike(run, &host))
             return 1;
     }
+    return 0;
+}
+
+static int as_host(const struct run *run)
+{
+    size_t first = (size_t)run->fails, end = run->lasting ? program.n_calls : first + 1;
+
+    for (size_t i = first; i < end; i++)
+        if (as_host_at(run, i))
+            return 1;
     return 0;
 }
 
