@@ -7,10 +7,7 @@
  *
  * Each failure has a process of its own.
  */
-#include "../../rimf/process.h"
-
-#include "analysis.h"
-#include "copies.h"
+#include "region.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -58,21 +55,12 @@ static struct mvld_image *image;
 static struct mvld_region region;
 static char folder[] = "/tmp/all-or-none-XXXXXX";
 
-static void analyse(const char *path)
-{
-    struct analysis a = {0};
-
-    CHECK(analysis_run(&a, path) == 0 && sidecar_write(&a, folder) == 0, "%s: %s", path,
-          a.object.error);
-    analysis_free(&a);
-}
-
 static void load(struct library *l, const char *path)
 {
     void *handle = dlopen(path, RTLD_NOW);
 
     CHECK(handle, "(%s)", dlerror());
-    analyse(path);
+    region_analyse(path, folder);
     l->path = path;
     l->sum = (int (*)(int))dlsym(handle, "copied_sum");
     l->call = (int (*)(int (*)(void *), void *))dlsym(handle, "copied_call");
@@ -285,34 +273,6 @@ static void check_each(const struct library *l, const struct library *before)
     CHECK(n_nothing >= 2 * 6); /* the answers, and at least as many calls as there are steps */
 }
 
-static struct mvld_symbol find(const char *name)
-{
-    struct mvld_symbol symbol;
-
-    CHECK(rimf_api()->symbol_find(process_object(image, "libconcat.so.1"), name, NULL, &symbol) ==
-          0);
-    return symbol;
-}
-
-static void make_image(struct library *first, struct library *second)
-{
-    static struct process process;
-    static struct sidecar_place place;
-    struct rimf_change change;
-
-    place = (struct sidecar_place){folder, getuid()};
-    process_read(&process);
-    CHECK(rimf_image_create(&faulty_kernel, &process_log, &image) == 0);
-    CHECK(rimf_image_update(image, process.sources, process.n, &change) == 0);
-    rimf_image_set_analyses(image, &place, 1);
-    rimf_image_set_answers(image, answers, NULL);
-    region = (struct mvld_region){find("concat_code").address, find("concat_frames").address,
-                                  find("concat_code").size, find("concat_frames").size};
-    CHECK(rimf_region_set(image, &region) == 0);
-    remember(first);
-    remember(second);
-}
-
 int main(int argc, char **argv)
 {
     struct library first = {0}, second = {0};
@@ -322,7 +282,9 @@ int main(int argc, char **argv)
     CHECK(dlopen(argv[1], RTLD_NOW), "(%s)", dlerror());
     load(&first, argv[2]);
     load(&second, argv[3]);
-    make_image(&first, &second);
+    image = region_image(&faulty_kernel, folder, answers, &region);
+    remember(&first);
+    remember(&second);
     check_each(&first, NULL);
     CHECK(commit(&first, 0) == 0 && runs(&first), "(%s)", rimf_api()->last_error(image));
     rimf_image_close_analyses(image);

@@ -7,10 +7,7 @@
  * A failure means that a batch is not made because pages are short, that something of a page is
  * used for small ones, or that code in it cannot be changed.
  */
-#include "../../rimf/process.h"
-
-#include "analysis.h"
-#include "copies.h"
+#include "region.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -135,38 +132,16 @@ static const struct mvld_object *object;
 static int (*first)(int);
 static char folder[] = "/tmp/pool-XXXXXX";
 
-static struct mvld_symbol find(const char *name)
-{
-    struct mvld_symbol symbol;
-
-    CHECK(rimf_api()->symbol_find(process_object(image, "libconcat.so.1"), name, NULL, &symbol) ==
-          0);
-    return symbol;
-}
-
 static void load(const char *room, const char *library)
 {
-    static struct process process;
-    static struct sidecar_place place;
-    struct analysis a = {0};
-    struct rimf_change change;
     struct mvld_region region;
     void *handle;
 
     CHECK(dlopen(room, RTLD_NOW) && (handle = dlopen(library, RTLD_NOW)), "(%s)", dlerror());
     first = (int (*)(int))dlsym(handle, "pool_first");
     CHECK(first && mkdtemp(folder));
-    CHECK(analysis_run(&a, library) == 0 && sidecar_write(&a, folder) == 0, "%s", a.object.error);
-    analysis_free(&a);
-    place = (struct sidecar_place){folder, getuid()};
-    process_read(&process);
-    CHECK(rimf_image_create(&kernel_with_pool, &process_log, &image) == 0);
-    CHECK(rimf_image_update(image, process.sources, process.n, &change) == 0);
-    rimf_image_set_analyses(image, &place, 1);
-    rimf_image_set_answers(image, answers, NULL);
-    region = (struct mvld_region){find("concat_code").address, find("concat_frames").address,
-                                  find("concat_code").size, find("concat_frames").size};
-    CHECK(rimf_region_set(image, &region) == 0);
+    region_analyse(library, folder);
+    image = region_image(&kernel_with_pool, folder, answers, &region);
     CHECK(rimf_api()->region_pages(image, MVLD_PAGES_HUGETLB) == 0);
     object = process_object(image, strrchr(library, '/') + 1);
 }

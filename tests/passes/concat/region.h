@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * region.h: the test's own process as an image with libconcat.so.1's region, over the test's
+ * kernel; analyses of its libraries are in a folder of the test.
+ */
+#ifndef TESTS_CONCAT_REGION_H
+#define TESTS_CONCAT_REGION_H
+
+#include "../../rimf/process.h"
+
+#include "analysis.h"
+#include "copies.h"
+
+static inline void region_analyse(const char *path, const char *folder)
+{
+    struct analysis a = {0};
+
+    CHECK(analysis_run(&a, path) == 0 && sidecar_write(&a, folder) == 0, "%s: %s", path,
+          a.object.error);
+    analysis_free(&a);
+}
+
+static inline struct mvld_symbol region_symbol(struct mvld_image *image, const char *name)
+{
+    struct mvld_symbol symbol;
+
+    CHECK(rimf_api()->symbol_find(process_object(image, "libconcat.so.1"), name, NULL, &symbol) ==
+          0);
+    return symbol;
+}
+
+static inline struct mvld_image *region_image(const struct rimf_sys *kernel, const char *folder,
+                                              int (*answers)(void *cookie, const char **why),
+                                              struct mvld_region *region)
+{
+    static struct process process;
+    static struct sidecar_place place;
+    struct mvld_symbol code, frames;
+    struct mvld_image *image;
+    struct rimf_change change;
+
+    place = (struct sidecar_place){folder, getuid()};
+    process_read(&process);
+    CHECK(rimf_image_create(kernel, &process_log, &image) == 0);
+    CHECK(rimf_image_update(image, process.sources, process.n, &change) == 0);
+    rimf_image_set_analyses(image, &place, 1);
+    rimf_image_set_answers(image, answers, NULL);
+    code = region_symbol(image, "concat_code");
+    frames = region_symbol(image, "concat_frames");
+    *region = (struct mvld_region){code.address, frames.address, code.size, frames.size};
+    CHECK(rimf_region_set(image, region) == 0);
+    return image;
+}
+
+#endif
