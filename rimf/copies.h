@@ -156,8 +156,8 @@ uintptr_t rimf_copy_home(const struct mvld_image *, uintptr_t address);
 /* Copies around this address, as a segment in which 4 KiB may be changed, or -ENOMEM. */
 int rimf_copies_code(struct mvld_image *, uintptr_t address, struct mvld_segment *);
 /* Where the code at [home, home + length), inside one function, runs: its copy, or 0, and
- * 1: at home, too; 0: not at home, where the image's jump to the copy stands in its place
- * (copy_places.c).  [any thread] */
+ * 1: at home, too; 0: not at home, where the image's jump to the copy stands in its place;
+ * 2: no code of its object has a copy (copy_places.c).  [any thread] */
 int rimf_copy_find(const struct mvld_image *, uintptr_t home, size_t length, uintptr_t *copy);
 /* The object is gone; its copies are never entered again. */
 void rimf_copies_forget(struct mvld_image *, const struct mvld_object *);

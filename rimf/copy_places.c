@@ -32,16 +32,14 @@ static int is_entry(uintptr_t home, intptr_t distance)
     return *at == 0xe9 && distance_at(at + 1) == distance - (intptr_t)JUMP;
 }
 
-/* The piece that [home, home + length) lies in.  One that is being made is no piece yet, and
- * those of an object that is there for longer do not change. */
-static const struct rimf_copy *piece_at(const struct mvld_image *image, uintptr_t home,
+/* The piece that [home, home + length) of the object lies in.  One that is being made is no
+ * piece yet, and those of an object that is there for longer do not change. */
+static const struct rimf_copy *piece_at(const struct rimf_copies *copies,
+                                        struct rimf_object *object, uintptr_t home,
                                         size_t length)
 {
-    const struct rimf_copies *copies = __atomic_load_n(&image->copies, __ATOMIC_ACQUIRE);
-    size_t n = copies ? __atomic_load_n(&copies->n, __ATOMIC_ACQUIRE) : 0;
-    const struct mvld_object *object = n ? rimf_object_find(image, home) : NULL;
-    const struct rimf_copy *piece =
-        object ? copies_piece(copies, (struct rimf_object *)rimf_object_of(object), home) : NULL;
+    size_t n = __atomic_load_n(&copies->n, __ATOMIC_ACQUIRE);
+    const struct rimf_copy *piece = n ? copies_piece(copies, object, home) : NULL;
 
     return piece && (size_t)(piece - copies->list) < n && piece->size &&
                    length <= piece->code - (home - piece->home)
@@ -52,14 +50,21 @@ static const struct rimf_copy *piece_at(const struct mvld_image *image, uintptr_
 int rimf_copy_find(const struct mvld_image *image, uintptr_t home, size_t length,
                    uintptr_t *copy)
 {
-    const struct rimf_copy *piece = image->copies ? piece_at(image, home, length) : NULL;
-    intptr_t distance = piece ? (intptr_t)(piece->at - piece->home) : 0;
+    const struct rimf_copies *copies = __atomic_load_n(&image->copies, __ATOMIC_ACQUIRE);
+    struct rimf_object *object =
+        copies ? (struct rimf_object *)rimf_object_of(rimf_object_find(image, home)) : NULL;
+    const struct rimf_copy *piece;
     uintptr_t at, start;
+    intptr_t distance;
 
     *copy = 0;
+    if (!object || !object->copy)
+        return 2;
+    piece = piece_at(copies, object, home, length);
     if (!piece)
         return 1;
-    start = copy_frames_start(image->copies, home + (uintptr_t)distance, length);
+    distance = (intptr_t)(piece->at - piece->home);
+    start = copy_frames_start(copies, home + (uintptr_t)distance, length);
     if (!start || rimf_is_kept_home(image, start - (uintptr_t)distance))
         return 1;
     *copy = home + (uintptr_t)distance;

@@ -362,7 +362,8 @@ struct mvld_api {
     /* Where the code at [home, home + length), inside one function, runs, for who changes it
      * while the program runs: *copy is where it was copied to, or 0.  1: it runs at home,
      * too, and must be changed at both places; 0: only in the copy, for a jump to it stands
-     * over those bytes, and belongs to mvld.  [any thread] */
+     * over those bytes, and belongs to mvld; 2: at home, as all code of its object.
+     * [any thread] */
     int (*copy_find)(const struct mvld_image *, uintptr_t home, size_t length, uintptr_t *copy);
     /* 1 when a pass of this name is in the pipeline of this process, else 0: for passes with
      * MVLD_PASS_LOOKS_AHEAD. */

@@ -146,6 +146,7 @@ struct mv_unit {
     struct mv_stretch stretches[2];
     uint8_t now; /* which of `bytes` says what the words hold */
     uint8_t sites_read;
+    uint8_t home_only; /* none of its code was copied */
     uint8_t closing; /* may go while the call lasts: touch none of its memory */
     uint8_t fresh; /* came with the gather under way */
 };
@@ -170,6 +171,7 @@ struct mv_engine {
     uint32_t stamp, clock; /* when; counts operations on everything and on switches */
     struct mv_unit *units;
     struct mv_stretch *stretches; /* of all units whose sites were read */
+    uint8_t some_copied;          /* some of these are of copies */
     struct mv_switch *switches;
     struct mv_table points;    /* body or pointer variable -> mv_point */
     struct mv_table by_switch; /* address -> mv_switch */
@@ -243,11 +245,12 @@ void mv_link_sites(struct mv_engine *);
 /* ---- places.c */
 /* The address at home of code that may be a copy's. */
 uintptr_t mv_home(const struct mv_engine *, uintptr_t address);
-/* Its copy, when it has one: what runs of a function. */
+/* Its copy, when it has one: what runs of a function.  The address at home leads there too,
+ * and is taken as long as no site is known to run in a copy. */
 uintptr_t mv_running(const struct mv_engine *, uintptr_t home);
 /* Where the bytes can be read as the linker left them, at home or in their copy. */
 uintptr_t mv_readable(const struct mv_engine *, uintptr_t home, size_t length);
-/* 1: it runs at home; *copy: and there, or 0. */
+/* *copy: it runs there, or 0.  1: and at home; 2: at home, as all of its object. */
 int mv_places(const struct mv_engine *, uintptr_t home, uintptr_t *copy);
 
 /* ---- layout.c */

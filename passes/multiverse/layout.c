@@ -72,15 +72,24 @@ struct coming {
     struct mv_site *site;
 };
 
-static void add(struct mv_engine *engine, struct mv_unit *unit, const struct coming *c)
+/* The first place of a site or entry, or the second. */
+static void number(uint32_t i, uint32_t *word, uint32_t *other)
 {
-    struct mv_site *site = c->site;
-    uint32_t i = add_word(engine, unit, c->point, c->address, site ? site->kind : MV_SITE_NONE,
-                          site ? site->length : MV_PAD_SIZE);
-    uint32_t *word = site ? &site->word : &c->point->word,
-             *other = site ? &site->other : &c->point->other;
-
     *(*word == MV_NO_WORD ? word : other) = i;
+}
+
+static void add_site(struct mv_engine *engine, struct mv_unit *unit, struct mv_site *site,
+                     uintptr_t address)
+{
+    number(add_word(engine, unit, site->point, address, site->kind, site->length), &site->word,
+           &site->other);
+}
+
+static void add_entry(struct mv_engine *engine, struct mv_unit *unit, struct mv_point *point,
+                      uintptr_t address)
+{
+    number(add_word(engine, unit, point, address, MV_SITE_NONE, MV_PAD_SIZE), &point->word,
+           &point->other);
 }
 
 /* Sites and entries at home, by address. */
@@ -93,12 +102,12 @@ static void add_home(struct mv_engine *engine, struct mv_unit *unit, struct mv_s
     stretch->first = (uint32_t)unit->n_words;
     while (site < end || pad < last) {
         if (site == end || (pad < last && pad->key < site->address)) {
-            if (mv_places(engine, pad->key, &copy))
-                add(engine, unit, &(struct coming){pad->key, pad->value, NULL});
+            if (unit->home_only || mv_places(engine, pad->key, &copy))
+                add_entry(engine, unit, pad->value, pad->key);
             pad++;
         } else {
             if (site->at_home)
-                add(engine, unit, &(struct coming){site->address, site->point, site});
+                add_site(engine, unit, site, site->address);
             site++;
         }
     }
@@ -111,10 +120,13 @@ static size_t list_copies(struct mv_engine *engine, struct mv_unit *unit, struct
     size_t n = 0;
     uintptr_t copy;
 
+    for (size_t i = 0; i < unit->n_points; i++)
+        unit->points[i].word = unit->points[i].other = MV_NO_WORD;
+    if (unit->home_only)
+        return 0;
     for (size_t i = 0; i < unit->n_sites; i++) {
         struct mv_site *site = &unit->sites[i];
 
-        site->word = site->other = MV_NO_WORD;
         if (!site->distance)
             continue;
         if (list)
@@ -123,7 +135,6 @@ static size_t list_copies(struct mv_engine *engine, struct mv_unit *unit, struct
         n++;
     }
     for (size_t i = 0; i < unit->n_points; i++) {
-        unit->points[i].word = unit->points[i].other = MV_NO_WORD;
         mv_places(engine, unit->points[i].pad, &copy);
         if (!copy)
             continue;
@@ -138,8 +149,12 @@ static void add_copies(struct mv_engine *engine, struct mv_unit *unit,
                        const struct coming *list, size_t n, struct mv_stretch *stretch)
 {
     stretch->first = (uint32_t)unit->n_words;
-    for (size_t i = 0; i < n; i++)
-        add(engine, unit, &list[i]);
+    for (size_t i = 0; i < n; i++) {
+        if (list[i].site)
+            add_site(engine, unit, list[i].site, list[i].address);
+        else
+            add_entry(engine, unit, list[i].point, list[i].address);
+    }
     stretch->n = (uint32_t)n;
 }
 
@@ -203,6 +218,7 @@ static int is_before(const struct mv_stretch *one, const struct mv_stretch *two)
 void mv_link_stretches(struct mv_engine *engine)
 {
     engine->stretches = NULL;
+    engine->some_copied = 0;
     for (struct mv_unit *u = engine->units; u; u = u->next)
         for (size_t i = 0; u->sites_read && i < RIMF_COUNT(u->stretches); i++) {
             struct mv_stretch *stretch = &u->stretches[i], **at = &engine->stretches;
@@ -210,6 +226,7 @@ void mv_link_stretches(struct mv_engine *engine)
             stretch->unit = u;
             if (!stretch->n)
                 continue;
+            engine->some_copied |= i == 1;
             while (*at && is_before(*at, stretch))
                 at = &(*at)->next;
             stretch->next = *at;

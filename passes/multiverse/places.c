@@ -30,15 +30,17 @@ uintptr_t mv_home(const struct mv_engine *engine, uintptr_t address)
 static int find(const struct mv_engine *engine, uintptr_t home, size_t length, uintptr_t *copy)
 {
     *copy = 0;
-    return !MVLD_API_HAS(engine->api, copy_find) ||
-           engine->api->copy_find(engine->image, home, length, copy);
+    return MVLD_API_HAS(engine->api, copy_find)
+               ? engine->api->copy_find(engine->image, home, length, copy)
+               : 2;
 }
 
 uintptr_t mv_running(const struct mv_engine *engine, uintptr_t home)
 {
-    uintptr_t copy;
+    uintptr_t copy = 0;
 
-    find(engine, home, 1, &copy);
+    if (engine->some_copied)
+        find(engine, home, 1, &copy);
     return copy ? copy : home;
 }
 

@@ -82,12 +82,12 @@ static size_t room_at(const struct mv_engine *engine, uintptr_t copy)
 }
 
 /* The instruction at `at`, which is at home or a copy. */
-static int decode(const struct mv_engine *engine, uintptr_t at, size_t room,
-                  struct mv_decoded *out)
+static int decode(const struct mv_engine *engine, const struct mv_unit *unit, uintptr_t at,
+                  size_t room, struct mv_decoded *out)
 {
     if (!mv_site_decode((const uint8_t *)at, room, at, out))
         return 0;
-    if (!mv_site_is_slot(out->kind))
+    if (!unit->home_only && !mv_site_is_slot(out->kind))
         out->target = mv_home(engine, out->target);
     return 1;
 }
@@ -97,15 +97,16 @@ static int place_site(struct mv_engine *engine, const struct mv_unit *unit, size
                       struct mv_site *site, struct mv_decoded *decoded)
 {
     struct mv_decoded copied;
-    uintptr_t copy;
+    uintptr_t copy = 0;
 
-    site->at_home = (uint8_t)mv_places(engine, site->address, &copy);
+    site->word = site->other = MV_NO_WORD;
+    site->at_home = unit->home_only || mv_places(engine, site->address, &copy);
     site->distance = (int32_t)(copy ? copy - site->address : 0);
     if (!site->at_home)
-        return decode(engine, copy, room_at(engine, copy), decoded);
-    if (!decode(engine, site->address, room, decoded))
+        return decode(engine, unit, copy, room_at(engine, copy), decoded);
+    if (!decode(engine, unit, site->address, room, decoded))
         return 0;
-    if (copy && (!decode(engine, copy, room_at(engine, copy), &copied) ||
+    if (copy && (!decode(engine, unit, copy, room_at(engine, copy), &copied) ||
                  copied.kind != decoded->kind || copied.length != decoded->length ||
                  (copied.target != decoded->target &&
                   lead(engine, copied.target) != lead(engine, decoded->target)))) {
@@ -239,7 +240,9 @@ static void link_unit(struct mv_unit *unit, int fresh)
 static int read_unit(struct mv_engine *engine, struct mv_unit *unit)
 {
     size_t n = 0, most = unit->n_sites;
+    uintptr_t copy;
 
+    unit->home_only = mv_places(engine, unit->object->start, &copy) == 2;
     unit->sites = engine->api->alloc(engine->image, most * sizeof *unit->sites + 1);
     if (!unit->sites)
         return mv_fail(engine, ENOMEM, "%s: out of memory for its %zu call sites",

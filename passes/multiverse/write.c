@@ -59,8 +59,11 @@ static void prepare_point(struct batch *batch, struct mv_point *point)
     if (point->wanted_variant >= 0) {
         const struct multiverse_variant *v = &mv_variants(point)[point->wanted_variant];
 
-        mv_inline_read((const uint8_t *)mv_readable(batch->engine, point->wanted, v->body_size),
-                       v->body_size, &point->inlined);
+        uintptr_t body = batch->engine->some_copied
+                             ? mv_readable(batch->engine, point->wanted, v->body_size)
+                             : point->wanted;
+
+        mv_inline_read((const uint8_t *)body, v->body_size, &point->inlined);
     }
 }
 
