@@ -102,16 +102,16 @@ int block_restore(const struct block *block, struct injection *injection)
     return found;
 }
 
-/* A program with raised rights must not hand our variables to a child that no
- * longer looks raised: glibc does the same with its own.  Nobody has looked at the
- * block yet, so auxv simply follows. */
-void block_scrub(struct block *block)
+/* Takes out the variables NAME and NAME_*.  A program with raised rights must not hand
+ * ours to a child that no longer looks raised: glibc does the same with its own.  Nobody
+ * has looked at the block yet, so auxv simply follows. */
+void block_scrub(struct block *block, const char *name)
 {
     char **to = block->envp;
     Elf64_auxv_t *end = block->auxv;
 
     for (char **from = to; *from; from++) {
-        const char *rest = rimf_after(*from, "MVLD");
+        const char *rest = rimf_after(*from, name);
 
         if (!rest || (*rest != '=' && *rest != '_'))
             *to++ = *from;

@@ -14,7 +14,7 @@
 /* What [app] knows.  The order is that of `seen` below; match comes first. */
 static const char *const app_keys[] = {"match", "passes", "placement", "patch", "on-miss"};
 static const char *const placements[] = {"near", "huge", "as-is", NULL};
-static const char *const misses[] = {"plain", "transform", "build", NULL};
+static const char *const misses[] = {"plain", "transform", "build", "learn", NULL};
 static const char *const patch_methods[] = {"auto", "mprotect", "remap", "selfmem", "word", NULL};
 
 /* A slice for a sentence: whole when it is short. */

@@ -9,8 +9,11 @@
  *     plain       the program runs without these passes
  *     transform   they run in this process, as if there were no images (the default)
  *     build       they do, and what they did is written for the next process
+ *     learn       the same; and what comes by dlopen is added to the image, by any process
+ *                 in which something comes that is not in it (later.c)
  *
  * MVLD_FREEZE=1 (`mvld build`) writes and exits: no constructor of the program runs.
+ * MVLD_FREEZE=run (`mvld build --run`) is `learn` for one run.
  *
  * A new image is written to a folder of its own and renamed into place whole.
  */
@@ -146,7 +149,8 @@ static int take_users(struct loader *l)
 
 static int may_thaw(const struct loader *l)
 {
-    return l->program && l->arena.end && !l->knobs.watcher && !l->knobs.freeze;
+    return l->program && l->arena.end && !l->knobs.watcher &&
+           l->knobs.freeze != FREEZE_START;
 }
 
 void frozen_find(struct loader *l)
@@ -161,8 +165,9 @@ void frozen_find(struct loader *l)
     l->frozen.is_users = !take(l, &place);
     if (l->frozen.is_users && !take_users(l))
         return;
-    /* Passes that come behind see the tables; and the executable is mapped first. */
-    if (l->frozen.file.view.header->n_relocations && !pipeline_pass(l->pipeline, n) &&
+    /* Passes that come behind see the tables, and so does who may have to build an image
+     * all the same; and the executable is mapped first. */
+    if (!l->knobs.freeze && l->frozen.file.view.header->n_relocations && !pipeline_pass(l->pipeline, n) &&
         !l->direct && l->frozen.file.view.header->pipeline == made_by(l->frozen.pipeline))
         relocations_expect(l);
 }
@@ -174,8 +179,15 @@ static void forget(struct loader *l)
     frozen_unmap(&l->frozen.file, l->sys);
 }
 
+/* What this start is to do with images. */
+struct frozen_plan {
+    size_t passes;     /* of so many an image may hold the work */
+    uint64_t pipeline; /* the fingerprint of these */
+    int build, learns;
+};
+
 /* l->frozen goes, thawed or not. */
-static int thaw_found(struct loader *l)
+static int thaw_found(struct loader *l, const struct frozen_plan *plan)
 {
     struct frozen_file *file = &l->frozen.file;
     const struct mvld_object *object = NULL;
@@ -193,16 +205,17 @@ static int thaw_found(struct loader *l)
         say_apart(l, &file->view);
         rimf_log(&l->log, MVLD_LOG_FILES, "image %s: thawed, the code of %ld segments",
                  l->frozen.folder, texts);
+        later_start(l, l->frozen.folder, file->user, plan->passes, plan->learns);
     }
     forget(l);
     return texts >= 0;
 }
 
-static int thaw(struct loader *l)
+static int thaw(struct loader *l, const struct frozen_plan *plan)
 {
-    if (l->frozen.folder && thaw_found(l))
+    if (l->frozen.folder && thaw_found(l, plan))
         return 1;
-    return !l->frozen.is_users && take_users(l) && thaw_found(l);
+    return !l->frozen.is_users && take_users(l) && thaw_found(l, plan);
 }
 
 /* ---- freezing ----------------------------------------------------------------------- */
@@ -240,21 +253,21 @@ static int put_in_place(struct loader *l, const struct frozen_place *place, cons
     return (int)error;
 }
 
-static int freeze(struct loader *l, uint64_t pipeline, char *said, size_t size)
+static int freeze(struct loader *l, const struct frozen_plan *plan, char *said, size_t size)
 {
     struct frozen_place place;
     char new[PATH + 16];
     const char *why;
     int error;
 
-    new_place(l, &place, pipeline);
+    new_place(l, &place, plan->pipeline);
     if (!place.folder[0]) {
         rimf_format(said, size, "this user has no folder for images (HOME, XDG_CACHE_HOME)");
         return -ENOENT;
     }
     make_folders(l, place.folder);
     rimf_format(new, sizeof new, "%s.%ld", place.folder, SYS3(l->sys, SYS_getpid, 0, 0, 0));
-    error = rimf_image_freeze(l->image, new, made_by(pipeline));
+    error = rimf_image_freeze(l->image, new, made_by(plan->pipeline));
     if (error) {
         rimf_format(said, size, "%s", rimf_api()->last_error(l->image));
         return error;
@@ -265,6 +278,8 @@ static int freeze(struct loader *l, uint64_t pipeline, char *said, size_t size)
         rimf_format(said, size, "%s: it cannot be put there (error %d)", place.folder, -error);
     } else {
         rimf_format(said, size, "%s", place.folder);
+        if (plan->learns)
+            later_start(l, place.folder, place.user, plan->passes, 1);
     }
     return error;
 }
@@ -280,53 +295,67 @@ static __attribute__((noreturn)) void end(struct loader *l, const char *before, 
     sys_exit(l->sys, status);
 }
 
-static void keep(struct loader *l, uint64_t pipeline)
+static void keep(struct loader *l, const struct frozen_plan *plan)
 {
     char *room = rimf_heap_alloc(&l->heap, 2 * PATH); /* too large for a small stack */
     const char *said = room ? room : "out of memory";
-    int error = room ? freeze(l, pipeline, room, 2 * PATH) : -ENOMEM;
+    int error = room ? freeze(l, plan, room, 2 * PATH) : -ENOMEM;
 
     rimf_log(&l->log, MVLD_LOG_FILES, "image: %s%s", error ? "not frozen: " : "frozen: ", said);
-    if (l->knobs.freeze)
+    if (l->knobs.freeze == FREEZE_START || (l->knobs.freeze && error))
         end(l, error ? "mvld: not frozen: " : "", said, error ? 1 : 0);
     rimf_heap_release(&l->heap, room);
 }
 
 /* ---- what the pipeline does with it ----------------------------------------------------- */
 
-/* Runs those passes of which a frozen image may hold the work, or spares them.  Who watches
- * calls would miss those that an image made direct. */
-void frozen_run(struct loader *l)
+/* Who watches calls would miss those that an image made direct. */
+static struct frozen_plan plan_images(const struct loader *l, const char *miss)
 {
     size_t n = l->program && !l->knobs.watcher ? pipeline_freezable(l->pipeline) : 0;
-    const char *miss = pipeline_setting(l->pipeline, "on-miss");
-    uint64_t pipeline = n ? pipeline_fingerprint(l->pipeline, n) : 0;
+    int learn = l->knobs.freeze == FREEZE_RUN || rimf_streq(miss, "learn");
     /* Distances are the same each time only where we choose them.  Who starts a program with
-     * more rights than their own does not make it write.  Replaced tables have no slots. */
-    int build = n && l->arena.end && !l->block.secure && !l->frozen.relocated &&
-                (l->knobs.freeze || (miss && rimf_streq(miss, "build")));
+     * more rights than their own does not make it write. */
+    int may = n && l->arena.end && !l->block.secure;
+
+    return (struct frozen_plan){
+        .passes = n,
+        .pipeline = n ? pipeline_fingerprint(l->pipeline, n) : 0,
+        /* Replaced tables have no slots. */
+        .build = may && !l->frozen.relocated &&
+                 (l->knobs.freeze || learn || rimf_streq(miss, "build")),
+        .learns = may && learn,
+    };
+}
+
+/* Runs those passes of which a frozen image may hold the work, or spares them. */
+void frozen_run(struct loader *l)
+{
+    const char *miss = pipeline_setting(l->pipeline, "on-miss");
+    struct frozen_plan plan = plan_images(l, miss);
+    size_t n = plan.passes;
     int thawed;
 
-    if (l->knobs.freeze && n && !build)
+    if (l->knobs.freeze && n && !plan.build)
         end(l, "mvld: not frozen: ", "libraries lie where the kernel puts them (placement)", 1);
-    thawed = n && may_thaw(l) && thaw(l);
+    thawed = n && may_thaw(l) && thaw(l, &plan);
     answers_settle(l);
     if (thawed) {
         pipeline_thawed(l->pipeline, l->image, n);
-        build = 0;
-    } else if (miss && rimf_streq(miss, "plain") && !l->knobs.freeze) {
+        plan.build = 0;
+    } else if (rimf_streq(miss, "plain") && !l->knobs.freeze) {
         pipeline_leave(l->pipeline, n, "there is no frozen image (on-miss = plain)");
-    } else if (build) {
+    } else if (plan.build) {
         rimf_image_watch(l->image);
     }
-    if (!pipeline_run_first(l->pipeline, l->image, n) && build)
-        keep(l, pipeline);
+    if (!pipeline_run_first(l->pipeline, l->image, n) && plan.build)
+        keep(l, &plan);
 }
 
 /* Whoever asked for an image, and for nothing else, must not get a running program. */
 void frozen_or_exit(struct loader *l)
 {
-    if (!l->knobs.freeze)
+    if (!l->knobs.freeze || l->later.folder)
         return;
     if (!l->pipeline)
         end(l, "mvld: not frozen: ", "no pass is configured for this program", 1);

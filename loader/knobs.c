@@ -7,6 +7,7 @@
  *   MVLD_DEBUG_OUTPUT=file       say it in file.PID
  *   MVLD_HOST_LOADER=path        the host loader
  *   MVLD_FREEZE=1                write the frozen image of the program (`mvld build`), exit
+ *   MVLD_FREEZE=run              write it, run, and learn what comes by dlopen
  *
  * Under AT_SECURE none of them counts, and all are taken out of the environment.
  */
@@ -190,19 +191,23 @@ void knobs_read(struct loader *l)
             } else if ((rest = rimf_after(s, "_DEBUG_OUTPUT="))) {
                 output = rest;
             } else if ((rest = rimf_after(s, "_FREEZE="))) {
-                knobs->freeze = *rest != '\0';
+                knobs->freeze = rimf_streq(rest, "run") ? FREEZE_RUN
+                                : *rest                 ? FREEZE_START
+                                                        : FREEZE_NOT;
             } else if ((rest = rimf_after(s, "_HOST_LOADER="))) {
                 knobs->host = rest;
             }
         }
     }
     if (l->block.secure) {
-        block_scrub(&l->block);
+        block_scrub(&l->block, "MVLD");
         memset(knobs, 0, sizeof *knobs);
         knobs->watcher = watcher;
         return;
     }
     knobs->watcher = watcher;
+    if (knobs->freeze == FREEZE_RUN) /* its children only run */
+        block_scrub(&l->block, "MVLD_FREEZE");
     keep_host(l);
     if (knobs->off || !debug)
         return;

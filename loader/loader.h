@@ -30,6 +30,7 @@
 #include "alloc.h"
 #include "base.h"
 #include "frozen.h"
+#include "later.h"
 #include "log.h"
 #include "mvld/pass.h"
 #include "sidecar.h"
@@ -71,13 +72,19 @@ void block_inject(struct block *, struct injection *, char *preload);
 /* 1 when it was found and taken out, 0 when it is not there any more. */
 int block_restore(const struct block *, struct injection *);
 /* Takes every variable of ours out of the environment (AT_SECURE). */
-void block_scrub(struct block *);
+void block_scrub(struct block *, const char *name);
 
 /* ---- knobs.c ------------------------------------------------------------- */
 
+enum freeze {
+    FREEZE_NOT,
+    FREEZE_START, /* write a frozen image and exit */
+    FREEZE_RUN    /* write one, or take the one that is there, run, and learn what comes */
+};
+
 struct knobs {
     int off;                /* MVLD=off */
-    int freeze;             /* MVLD_FREEZE: write a frozen image and exit */
+    enum freeze freeze;     /* MVLD_FREEZE */
     int trace;              /* the program will be listed, not run (ldd) */
     const char *host;       /* MVLD_HOST_LOADER */
     char *preload;          /* the user's "LD_PRELOAD=…", or NULL */
@@ -163,6 +170,17 @@ struct main_object {
     size_t phnum;
 };
 
+/* ---- later.c ------------------------------------------------------------------ */
+
+struct later_objects {
+    const char *folder; /* of the frozen image with which the program started; or NULL */
+    uint32_t user;      /* besides root's, files of this user */
+    size_t passes;      /* so many did what it holds */
+    int looked;         /* for the list; `file` has it, if there is one */
+    struct later_file file;
+    long learner;       /* this process adds to the list; 0: nobody */
+};
+
 /* ---- init.c ------------------------------------------------------------------ */
 
 #define INIT_CHUNK 128 /* thunks in entry.S, and in each page made later */
@@ -241,6 +259,7 @@ struct loader {
     struct main_object main;
     struct init_hook init;
     struct answers answers;
+    struct later_objects later;
     uintptr_t vdso_bias;
 
     uint64_t at[STAGES]; /* nanoseconds, under MVLD_DEBUG=statistics */
@@ -317,6 +336,12 @@ void frozen_or_exit(struct loader *);
 /* relocations.c */
 void relocations_expect(struct loader *);
 void relocations_replace(struct loader *);
+
+/* later.c */
+void later_start(struct loader *, const char *folder, uint32_t user, size_t passes, int learns);
+uintptr_t later_place(struct loader *, int fd, size_t length);
+void later_added(struct loader *, const struct mvld_object *const *objects, size_t n,
+                 int unentered);
 
 /* program.c */
 struct identity {

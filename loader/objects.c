@@ -120,7 +120,7 @@ static void pass_on(struct loader *l, int unentered)
     if (l->pipeline && change.n_removed)
         pipeline_removed(l->pipeline, l->image, change.removed, change.n_removed);
     if (l->pipeline && change.n_added) {
-        pipeline_added(l->pipeline, l->image, change.added, change.n_added);
+        later_added(l, change.added, change.n_added, unentered);
         rimf_image_close_analyses(l->image);
     }
     if (change.n_removed || change.n_added) {

@@ -153,7 +153,14 @@ int pipeline_run_rest(struct pipeline *p, struct mvld_image *image)
 void pipeline_added(struct pipeline *p, struct mvld_image *image,
                     const struct mvld_object *const *objects, size_t n)
 {
-    for (size_t i = 0; i < p->n && !p->broken; i++) {
+    pipeline_added_to(p, image, objects, n, 0, p->n);
+}
+
+void pipeline_added_to(struct pipeline *p, struct mvld_image *image,
+                       const struct mvld_object *const *objects, size_t n, size_t first,
+                       size_t end)
+{
+    for (size_t i = first; i < end && i < p->n && !p->broken; i++) {
         struct planned_pass *it = &p->passes[i];
         if (it->status != PASS_RAN || !it->pass->added)
             continue;

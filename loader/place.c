@@ -166,8 +166,10 @@ static int is_object(const struct loader *l, const struct mmap_call *c)
 /* An object's first mapping at a place in the arena; or an error. */
 static long map_near(struct loader *l, const struct mmap_call *c)
 {
+    uintptr_t learnt = later_place(l, (int)c->fd, c->length);
+
     for (int i = 0; i < TRIES; i++) {
-        uintptr_t wanted = place_take(&l->arena, c->length);
+        uintptr_t wanted = learnt ? learnt : place_take(&l->arena, c->length);
         long at = wanted ? sys_mmap(l->sys, wanted, c->length, (int)c->prot,
                                     (int)c->flags | MAP_FIXED_NOREPLACE, (int)c->fd, c->offset)
                          : -ENOMEM;
@@ -178,6 +180,7 @@ static long map_near(struct loader *l, const struct mmap_call *c)
         }
         if (at != -EEXIST)
             return at;
+        learnt = 0;
     }
     return -EEXIST;
 }

@@ -25,6 +25,10 @@ struct freeze {
     char *names;
 };
 
+/* "3-libc.so.6" */
+void freeze_name(char *to, size_t size, uint32_t index, const struct rimf_object *);
+/* Moves bytes to where those before end; where these end. */
+uint8_t *freeze_pack(uint8_t *to, const void *from, size_t size);
 uint32_t freeze_index(const struct freeze *, const struct mvld_object *);
 int freeze_write(const struct rimf_sys *, int fd, const void *from, size_t size, uint64_t at);
 /* Synced, and what tells the file from others.  0, or negative errno. */

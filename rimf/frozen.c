@@ -27,7 +27,7 @@ uint64_t frozen_checksum(const void *bytes, size_t size)
            sidecar_hash((const uint8_t *)bytes + after, size - after) * 3;
 }
 
-static int is_zero(const struct sidecar_identity *identity)
+int frozen_is_no_file(const struct sidecar_identity *identity)
 {
     return !(identity->device | identity->inode | identity->size |
              (uint64_t)identity->modified | (uint64_t)identity->changed);
@@ -49,9 +49,9 @@ static const char *check_objects(const struct frozen *f)
 
         if (o->name >= names || o->copy_name >= names)
             return "an object's name lies outside the names";
-        if (is_zero(&o->copy) ? f->names[o->copy_name] : !frozen_is_name(f->names + o->copy_name))
+        if (frozen_is_no_file(&o->copy) ? f->names[o->copy_name] : !frozen_is_name(f->names + o->copy_name))
             return "a copy has no proper name";
-        if (!is_zero(&o->copy) && is_zero(&o->file))
+        if (!frozen_is_no_file(&o->copy) && frozen_is_no_file(&o->file))
             return "a copy is of no file";
         if (o->copy.size > COPY_SIZE_MAX)
             return "a copy is too large";
@@ -61,10 +61,22 @@ static const char *check_objects(const struct frozen *f)
             return "an object begins at no page";
         if (o->flags & ~FROZEN_APART)
             return "an object has a property that is not known";
-        if (o->flags & FROZEN_APART ? o->distance || !is_zero(&o->copy) : is_zero(&o->file))
+        if (o->flags & FROZEN_APART ? o->distance || !frozen_is_no_file(&o->copy) : frozen_is_no_file(&o->file))
             return "an object that lies apart has a place, or another has none";
     }
     return NULL;
+}
+
+const char *frozen_check_text(const struct frozen_text *t, const struct sidecar_identity *copy)
+{
+    if (frozen_is_no_file(copy))
+        return "a text is of an object without a copy";
+    if (t->zero || !t->size || t->size > UINT32_MAX || t->linked > UINT32_MAX ||
+        (t->linked | t->size | t->offset) % RIMF_PAGE)
+        return "a text is no range of pages";
+    if (t->offset > copy->size || t->size > rimf_page_up(copy->size) - t->offset)
+        return "a text lies outside its copy";
+    return copy->size > COPY_SIZE_MAX ? "a copy is too large" : NULL;
 }
 
 static const char *check_texts(const struct frozen *f)
@@ -73,15 +85,13 @@ static const char *check_texts(const struct frozen *f)
 
     for (uint32_t i = 0; i < f->header->n_texts; last = &f->texts[i++]) {
         const struct frozen_text *t = &f->texts[i];
+        const char *why;
 
-        if (t->object >= f->header->n_objects || is_zero(&f->objects[t->object].copy))
+        if (t->object >= f->header->n_objects)
             return "a text is of an object without a copy";
-        if (t->zero || !t->size || t->size > UINT32_MAX || t->linked > UINT32_MAX ||
-            (t->linked | t->size | t->offset) % RIMF_PAGE)
-            return "a text is no range of pages";
-        if (t->offset > f->objects[t->object].copy.size ||
-            t->size > rimf_page_up(f->objects[t->object].copy.size) - t->offset)
-            return "a text lies outside its copy";
+        why = frozen_check_text(t, &f->objects[t->object].copy);
+        if (why)
+            return why;
         if (last && (t->object < last->object ||
                      (t->object == last->object && t->linked < last->linked + last->size)))
             return "the texts are not in order";
@@ -111,8 +121,7 @@ static const char *check_relocations(const struct frozen *f)
     const struct frozen_header *h = f->header;
     const struct sidecar_identity *file = &h->relocations;
 
-    if ((h->n_relocations == 0) != is_zero(file) ||
-        file->size > COPY_SIZE_MAX)
+    if ((h->n_relocations == 0) != frozen_is_no_file(file) || file->size > COPY_SIZE_MAX)
         return "there are relocations without a file, or a file without relocations";
     for (uint32_t i = 0; i < h->n_relocations; i++) {
         const struct frozen_relocations *r = &f->relocations[i];
@@ -146,7 +155,7 @@ static const char *check_region(const struct frozen *f)
         return "the region has pages of an unknown kind";
     if (r->object >= f->header->n_objects || f->objects[r->object].flags & FROZEN_APART)
         return "the region is of no object that has a place";
-    if (is_zero(&r->file) || r->file.size > COPY_SIZE_MAX)
+    if (frozen_is_no_file(&r->file) || r->file.size > COPY_SIZE_MAX)
         return "the region has no file, or one that is too large";
     if (!is_pages(r->code, r->code_size) || !is_pages(r->frames, r->frames_size) ||
         (r->code < r->frames + r->frames_size && r->frames < r->code + r->code_size))

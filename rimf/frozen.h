@@ -172,6 +172,10 @@ int frozen_open(struct frozen *, const void *bytes, size_t size, const char **wh
 /* 1: a file name, not empty, not hidden, of no folder. */
 int frozen_is_name(const char *);
 uint64_t frozen_checksum(const void *bytes, size_t size);
+/* 1: all 0. */
+int frozen_is_no_file(const struct sidecar_identity *);
+/* What is wrong with a text, seen alone, or NULL. */
+const char *frozen_check_text(const struct frozen_text *, const struct sidecar_identity *copy);
 
 /* ---- files (frozen_file.c) --------------------------------------------------- */
 

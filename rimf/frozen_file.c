@@ -6,6 +6,7 @@
 
 #include "base.h"
 #include "cache.h"
+#include "later.h"
 #include "sys.h"
 
 #include <errno.h> /* numbers only */
@@ -58,6 +59,7 @@ int frozen_remove(const struct rimf_sys *sys, const char *folder, uint32_t user,
 
     if (error)
         return error;
+    later_discard(sys, file.folder, user);
     frozen_discard(sys, file.folder, file.view.objects, file.view.header->n_objects,
                    file.view.names);
     frozen_unmap(&file, sys);

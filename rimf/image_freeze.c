@@ -9,6 +9,7 @@
  * no frozen image; so a machine that stops in between leaves nothing that is taken.
  */
 #include "freeze.h"
+#include "thaw.h"
 
 #include "base.h"
 #include "copies.h"
@@ -38,8 +39,7 @@ static uint32_t add_name(struct freeze *f, const char *name)
     return at;
 }
 
-/* "3-libc.so.6" */
-static void name_copy(char *to, size_t size, uint32_t index, const struct rimf_object *object)
+void freeze_name(char *to, size_t size, uint32_t index, const struct rimf_object *object)
 {
     const char *name = object->public.name, *slash = rimf_strrchr(name, '/');
 
@@ -54,7 +54,7 @@ static int fill_object(struct freeze *f, uint32_t i)
 
     out->name = add_name(f, object->public.name);
     if (object->changed) { /* else it is 0, where "" stands */
-        name_copy(name, sizeof name, i, object);
+        freeze_name(name, sizeof name, i, object);
         out->copy_name = add_name(f, name);
     }
     if (object->public.flags & MVLD_OBJECT_APART)
@@ -129,7 +129,7 @@ static int fill(struct freeze *f, const struct rimf_watch *watch)
     return error ? error : freeze_copies(f);
 }
 
-static uint8_t *pack(uint8_t *to, const void *from, size_t size)
+uint8_t *freeze_pack(uint8_t *to, const void *from, size_t size)
 {
     memmove(to, from, size);
     return to + size;
@@ -141,12 +141,12 @@ static size_t close_gaps(struct freeze *f)
     struct frozen_header *h = f->header;
     uint8_t *end = (uint8_t *)f->texts + h->n_texts * sizeof *f->texts;
 
-    end = pack(end, f->words, h->n_words * sizeof *f->words);
-    end = pack(end, f->relocations, h->n_relocations * sizeof *f->relocations);
-    end = pack(end, f->region, h->n_regions * sizeof *f->region);
-    end = pack(end, f->copies, h->n_copies * sizeof *f->copies);
-    end = pack(end, f->kept, h->n_kept * sizeof *f->kept);
-    end = pack(end, f->names, h->names_size);
+    end = freeze_pack(end, f->words, h->n_words * sizeof *f->words);
+    end = freeze_pack(end, f->relocations, h->n_relocations * sizeof *f->relocations);
+    end = freeze_pack(end, f->region, h->n_regions * sizeof *f->region);
+    end = freeze_pack(end, f->copies, h->n_copies * sizeof *f->copies);
+    end = freeze_pack(end, f->kept, h->n_kept * sizeof *f->kept);
+    end = freeze_pack(end, f->names, h->names_size);
     h->size = (uint64_t)(end - f->bytes);
     h->checksum = frozen_checksum(f->bytes, h->size);
     return h->size;
@@ -264,6 +264,8 @@ static int freeze_watched(struct mvld_image *image, const char *folder, uint64_t
     f.table = rimf_table_enter(image);
     f.base = find_base(f.table);
     error = freeze(&f, image->watch, folder, pipeline);
+    if (!error)
+        rimf_later_start(image, f.table, f.base, f.header->checksum);
     rimf_table_leave(image);
     rimf_heap_release(&image->heap, f.bytes);
     return error;

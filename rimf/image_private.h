@@ -46,6 +46,7 @@ struct rimf_object {
     int changed;    /* a pass said so (depends), while watched */
     int identified; /* `identity` is known */
     struct sidecar_identity identity;
+    uint32_t number; /* later.h: its place in the frozen image, from 1; 0: it has none */
     int code_known; /* its code was the file's, byte for byte, before any pass changed it */
 };
 
@@ -97,6 +98,9 @@ struct mvld_image {
     int unentered; /* copies.h */
     int (*planned)(const void *cookie, const char *pass); /* or NULL: rimf_image_set_planned */
     const void *planned_cookie;
+    uintptr_t start_base; /* later.h: where the frozen image counts distances from, */
+    uint64_t start_checksum; /* which one it is, */
+    uint32_t n_start; /* and how many objects it has; 0: there is none */
     uintptr_t kept_home[8]; /* rimf_image_keep_home */
     size_t kept_sizes[8];
 };
@@ -170,6 +174,8 @@ int rimf_depends(struct mvld_image *, const struct mvld_object *, uintptr_t word
 /* The words ascend, each once.  0, or -ENOMEM: something was not noted. */
 int rimf_watch_settle(struct mvld_image *);
 void rimf_watch_end(struct mvld_image *);
+/* Ascending, each once: how many are left. */
+size_t rimf_watch_sort(uintptr_t *words, size_t n);
 const char *rimf_plt_watcher(const struct mvld_image *);
 int rimf_reference_each(struct mvld_image *, const struct mvld_object *,
                         int (*visit)(void *cookie, const struct mvld_reference *),

@@ -98,8 +98,7 @@ static int compare_words(struct thaw *t)
     return 0;
 }
 
-/* 1 when `text` is the pages of an executable segment that is not writable. */
-static int is_text(const struct rimf_object *object, const struct frozen_text *text)
+int thaw_is_text(const struct rimf_object *object, const struct frozen_text *text)
 {
     const Elf64_Phdr *ph = object->public.phdr;
 
@@ -118,7 +117,7 @@ static int compare_texts(struct thaw *t)
         const struct frozen_text *text = &t->frozen->texts[i];
         const struct rimf_object *object = t->table->objects[text->object];
 
-        if (object->public.why || !is_text(object, text))
+        if (object->public.why || !thaw_is_text(object, text))
             return thaw_refuse(t, object, "its code lies elsewhere");
     }
     return 0;
@@ -237,6 +236,8 @@ long rimf_image_thaw(struct mvld_image *image, const struct frozen_file *file, u
         result = thaw_refuse(&t, NULL, "a debugger may have breakpoints in the code");
     if (!result)
         result = lay_over(&t);
+    if (result >= 0)
+        rimf_later_start(image, t.table, t.base, file->view.header->checksum);
     rimf_table_leave(image);
     *why = t.why;
     *object = t.object;

@@ -7,7 +7,7 @@
  * same each time is told to the passes (MVLD_OBJECT_APART) and stays out of it: one at a
  * fixed address, because the arena of the libraries is drawn anew, and the vDSO.
  */
-#include "frozen.h"
+#include "later.h"
 
 #include "base.h"
 #include "image_private.h"
@@ -45,6 +45,16 @@ void rimf_watch_end(struct mvld_image *image)
     image->watch = NULL;
 }
 
+size_t rimf_image_watched(const struct mvld_image *image)
+{
+    return image->watch ? image->watch->n : 0;
+}
+
+void rimf_image_set_apart(const struct mvld_object *object)
+{
+    ((struct rimf_object *)rimf_object_of(object))->public.flags |= MVLD_OBJECT_APART;
+}
+
 static int note_word(struct mvld_image *image, uintptr_t word)
 {
     struct rimf_watch *watch = image->watch;
@@ -79,7 +89,7 @@ int rimf_depends(struct mvld_image *image, const struct mvld_object *object, uin
     return word ? note_word(image, word) : 0;
 }
 
-/* Ascending, each once.  Heap sort: it needs no memory and no recursion. */
+/* Heap sort: it needs no memory and no recursion. */
 static void sift(uintptr_t *a, size_t root, size_t n)
 {
     for (size_t child; (child = 2 * root + 1) < n; root = child) {
@@ -94,7 +104,7 @@ static void sift(uintptr_t *a, size_t root, size_t n)
     }
 }
 
-static size_t sort_once(uintptr_t *a, size_t n)
+size_t rimf_watch_sort(uintptr_t *a, size_t n)
 {
     size_t kept = 0;
 
@@ -119,6 +129,6 @@ int rimf_watch_settle(struct mvld_image *image)
 
     if (!watch || watch->incomplete)
         return -ENOMEM;
-    watch->n = sort_once(watch->words, watch->n);
+    watch->n = rimf_watch_sort(watch->words, watch->n);
     return 0;
 }

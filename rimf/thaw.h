@@ -26,6 +26,14 @@ int thaw_refuse(struct thaw *, const struct rimf_object *, const char *why);
  * errno with the sentence noted. */
 long thaw_open(struct thaw *, const char *name, const struct sidecar_identity *);
 
+/* 1 when `text` is the pages of an executable segment that is not writable. */
+int thaw_is_text(const struct rimf_object *, const struct frozen_text *);
+
+/* image_later.c: the objects of the table are those of the frozen image with this checksum,
+ * the first that is not apart at `base`; what comes later is known by its distance. */
+void rimf_later_start(struct mvld_image *, const struct rimf_table *, uintptr_t base,
+                      uint64_t checksum);
+
 /* image_thaw_copies.c: whether copies of code fit, before anything is changed; 0, or -ESTALE. */
 int thaw_compare_copies(struct thaw *);
 /* Maps them, and has the C library's questions about them answered.  0, or negative errno

@@ -5,6 +5,7 @@
  */
 #include "cache.h"
 #include "frozen.h"
+#include "later.h"
 #include "sys.h"
 #include "tools.h"
 
@@ -161,7 +162,63 @@ static char *damaged(const struct frozen_file *file)
     return why;
 }
 
-static void print_image(const struct frozen *f, const char *state, const char *why)
+/* ---- what came by dlopen --------------------------------------------------------- */
+
+/* The list beside an image.  NULL, or what is wrong with it. */
+static char *open_later(const struct frozen_file *file, struct later_file *later)
+{
+    const char *wrong;
+    int error = later_map(later, &rimf_sys_kernel, file->folder, file->user, &wrong);
+
+    if (error && error != -ENOENT)
+        return must_print(LATER_FILE ": %s", wrong);
+    return NULL;
+}
+
+static char *damaged_later(const struct frozen_file *file, const struct later *later)
+{
+    for (uint32_t i = 0; i < later->header->n_texts; i++) {
+        const struct frozen_text *text = &later->texts[i];
+        const struct later_object *object = &later->objects[text->object];
+        const char *name = later->names + object->copy_name;
+        char *why = NULL;
+        int fd = open_written(file, name, &object->copy, &why);
+
+        if (fd < 0)
+            return why;
+        why = compare_pages(fd, text->size, text->offset, text->hash, name);
+        close(fd);
+        if (why)
+            return why;
+    }
+    return NULL;
+}
+
+static void print_later(const struct later *later)
+{
+    uint32_t copies = 0, gone = 0;
+
+    for (uint32_t i = 0; i < later->header->n_objects; i++) {
+        const struct later_object *object = &later->objects[i];
+        struct sidecar_identity now;
+        struct stat st;
+
+        copies += object->n_texts > 0;
+        if (!stat(later->names + object->name, &st))
+            cache_identity(&now, &st);
+        else
+            now = (struct sidecar_identity){.inode = 0};
+        gone += !sidecar_same_file(&now, &object->file);
+    }
+    printf(", %u files of dlopen, code of %u", later->header->n_objects, copies);
+    if (gone)
+        printf(", %u out of date", gone);
+}
+
+/* ---- one image, all of it --------------------------------------------------------- */
+
+static void print_image(const struct frozen *f, const struct later_file *later,
+                        const char *state, const char *why)
 {
     uint64_t bytes = 0;
     uint32_t copies = 0;
@@ -177,6 +234,8 @@ static void print_image(const struct frozen *f, const char *state, const char *w
     if (f->region)
         printf(", %.1f MiB copied of %u files",
                (double)f->region->pieces[FROZEN_CODE].size / (1 << 20), f->header->n_copies);
+    if (later->map)
+        print_later(&later->view);
     if (why) {
         fputs("; ", stdout);
         print_name(stdout, why);
@@ -197,7 +256,8 @@ static int remove_rest(const char *path)
         const char *name = entry->d_name;
 
         if (!strcmp(name, "image") || !strcmp(name, FROZEN_COPIES) ||
-            !strcmp(name, FROZEN_RELOCATIONS) || name[strspn(name, "0123456789")] == '-')
+            !strcmp(name, FROZEN_RELOCATIONS) || !strncmp(name, LATER_FILE, strlen(LATER_FILE)) ||
+            name[strspn(name, "0123456789")] == '-')
             unlinkat(dirfd(folder), name, 0);
     }
     closedir(folder);
@@ -218,6 +278,7 @@ static void prune(struct request_of *r, const char *path, const char *state)
 
 static void look_at(struct request_of *r, const char *path)
 {
+    struct later_file later = {.map = NULL};
     struct frozen_file file;
     const char *wrong, *state = "good";
     char *why = NULL;
@@ -228,7 +289,10 @@ static void look_at(struct request_of *r, const char *path)
     } else {
         why = out_of_date(&file.view);
         state = why ? "out of date" : state;
-        if (!why && r->action != LIST && (why = damaged(&file)))
+        if (!why && ((why = open_later(&file, &later)) ||
+                     (r->action != LIST &&
+                      ((why = damaged(&file)) ||
+                       (later.map && (why = damaged_later(&file, &later.view)))))))
             state = "damaged";
     }
     r->failed |= r->action == VERIFY && !strcmp(state, "damaged");
@@ -237,7 +301,8 @@ static void look_at(struct request_of *r, const char *path)
     else if (error)
         printf("%-12s%s: %s\n", state, path, wrong);
     else
-        print_image(&file.view, state, why);
+        print_image(&file.view, &later, state, why);
+    later_unmap(&later, &rimf_sys_kernel);
     if (!error)
         frozen_unmap(&file, &rimf_sys_kernel);
     free(why);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * run.c: `mvld run` starts one program under mvld, once; `mvld build` starts it as far
- * as its first constructor, where the loader writes its frozen image and exits.
+ * as its first constructor, where the loader writes its frozen image and exits; with --run
+ * it goes on, and the loader adds what comes by dlopen.
  */
 #include "elf_file.h"
 #include "paths.h"
@@ -39,24 +40,28 @@ static const char run_usage[] =
 
 static const char build_usage[] =
     "Usage: mvld build [OPTION...] [--] PROGRAM\n"
+    "       mvld build --run [OPTION...] [--] PROGRAM [ARGUMENT...]\n"
     "\n"
     "Writes the frozen image of PROGRAM: its code, and that of the libraries that it\n"
     "starts with, as the passes of its pipeline leave it.  Later starts map it instead of\n"
     "running these passes.  Nothing of PROGRAM runs.  The image lies in\n"
     "/var/cache/mvld/images when root builds it, for everybody, else in the user's\n"
     "$XDG_CACHE_HOME/mvld/images; its folder is printed.  See mvld cache.\n"
-    "\n" REQUEST_USAGE
+    "\n"
+    "  --run                run PROGRAM, and add what it loads later (dlopen) to its image,\n"
+    "                       to the one that is there when it fits, else to a new one\n"
+    REQUEST_USAGE
     "  --argv0 NAME         the program's argv[0]\n"
     "  --loader FILE        instead of the installed ld-mvld.so.1\n"
     "  --help               this text\n"
     "\n"
-    "Exit code: 0, 1 when there is no image, with the reason on standard error, 2 for\n"
-    "wrong usage.\n";
+    "Exit code: 0, with --run that of PROGRAM; 1 when there is no image, with the reason on\n"
+    "standard error; 2 for wrong usage.\n";
 
 /* Room in front for what an interpreter, or the loader, wants there. */
 struct command {
     const char *name; /* of the subcommand */
-    int build;
+    const char *freeze; /* of `mvld build`: MVLD_FREEZE */
     char **argv; /* argv[first] is argv[0] of the program */
     size_t first;
 };
@@ -107,7 +112,7 @@ static int check_plan(const struct request *r, const struct program *p, const st
     if (!wrong && request_plan(p, &plan, why, sizeof why))
         wrong = why;
     pipeline_free(plan);
-    if (!wrong || (request_is_empty(r) && !c->build))
+    if (!wrong || (request_is_empty(r) && !c->freeze))
         return 0;
     complain(c->name, "%s", wrong);
     return TOOL_FAILED;
@@ -135,21 +140,21 @@ static int object(const struct program *p, const struct command *c)
 
     if (!objection && !(off && !strcmp(off, "off")))
         return 0;
-    if (c->build) /* plainly it would not stop */
+    if (c->freeze) /* plainly it would not stop */
         complain(c->name, "%s: %s", p->path, objection ? objection : "MVLD=off");
     else if (objection)
         complain(c->name, "%s: started without mvld: %s", p->path, objection);
     else
         complain(c->name, "MVLD=off: no pass runs");
-    return c->build ? TOOL_FAILED : 0;
+    return c->freeze ? TOOL_FAILED : 0;
 }
 
 static int start(const struct program *p, struct command *c, const char *loader)
 {
     const char *file = p->path;
 
-    if (c->build)
-        setenv("MVLD_FREEZE", "1", 1);
+    if (c->freeze)
+        setenv("MVLD_FREEZE", c->freeze, 1);
     if (p->kind == PROGRAM_PLAIN) {
         /* [loader] [--argv0 NAME] PATH ARGUMENT... */
         const char *argv0 = c->argv[c->first];
@@ -169,11 +174,12 @@ static int start(const struct program *p, struct command *c, const char *loader)
 
 static int run(const struct command *blank, const char *usage, int argc, char **argv)
 {
-    static const struct option options[] = {REQUEST_OPTIONS,
-                                            {"argv0", required_argument, NULL, '0'},
-                                            {"loader", required_argument, NULL, 'l'},
-                                            {"help", no_argument, NULL, 'h'},
-                                            {0}};
+    const struct option options[] = {REQUEST_OPTIONS,
+                                     {"argv0", required_argument, NULL, '0'},
+                                     {"loader", required_argument, NULL, 'l'},
+                                     {"help", no_argument, NULL, 'h'},
+                                     {blank->freeze ? "run" : NULL, no_argument, NULL, 'r'},
+                                     {0}};
     struct command command = *blank;
     struct request r = {0};
     struct program p;
@@ -185,6 +191,7 @@ static int run(const struct command *blank, const char *usage, int argc, char **
         case '0': argv0 = optarg; break;
         case 'l': loader = optarg; break;
         case 'h': fputs(usage, stdout); return TOOL_OK;
+        case 'r': command.freeze = "run"; break;
         default:
             if (request_option(&r, command.name, c, optarg))
                 return TOOL_USAGE;
@@ -216,5 +223,5 @@ int tool_run(int argc, char **argv)
 
 int tool_build(int argc, char **argv)
 {
-    return run(&(struct command){.name = "build", .build = 1}, build_usage, argc, argv);
+    return run(&(struct command){.name = "build", .freeze = "1"}, build_usage, argc, argv);
 }

@@ -121,7 +121,7 @@ static void scrubs(const struct input *in)
         if (!steers_us(in->variables[i]))
             kept.variables[kept.n_variables++] = in->variables[i];
     block_read(&block, sp);
-    block_scrub(&block);
+    block_scrub(&block, "MVLD");
     require(block.envc == kept.n_variables);
     is_as_made(&kept, block.envp, block.auxv);
     free(room);

@@ -118,7 +118,7 @@ static void scrub(void)
     uintptr_t *sp = build(&stack, environment);
 
     block_read(&block, sp);
-    block_scrub(&block);
+    block_scrub(&block, "MVLD");
     CHECK(block.sp == sp && block.envc == 2);
     see(sp, left, "scrubbed");
 }

@@ -16,6 +16,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent), str(HERE)]
 import frozen_copies  # noqa: E402
+import learnt  # noqa: E402
 import support  # noqa: E402
 from support import HOST_LOADER, LOADER  # noqa: E402
 
@@ -118,11 +119,32 @@ def frozen_with_copies(driver, folder, options):
             sys.exit(done.returncode)
 
 
+def learnt_modules(driver, folder, options):
+    """A module whose code was learnt is opened: the program says the same wherever it comes to
+    lie, and whatever of its code is thawed."""
+    made = learnt.Program(folder)
+    made.train("open:one.so")
+    environment = support.clean_environment(**made.environment(MVLD_DEBUG=""))
+    host = os.path.realpath(HOST_LOADER)
+    ours = [os.path.realpath(LOADER), *made.pass_folder.glob("*.so")]
+    for mode in [options] if options else [["-1"], ["-l"]]:
+        # When mappings fail for good, nothing can be loaded, with mvld or without.
+        command = [made.path, *([] if "-l" in mode else made.words(["open:one.so"]))]
+        done = subprocess.run([driver, "-j2", *mode, *ours, "--", *command, "--", host, "--", host,
+                               *command], env=environment)
+        if done.returncode:
+            sys.exit(done.returncode)
+
+
 def main():
     driver, name, *options = sys.argv[1:]
     if name == "frozen-copies":
         with support.scratch_folder() as folder:
             frozen_with_copies(driver, folder, options)
+        return
+    if name == "learnt":
+        with support.scratch_folder() as folder:
+            learnt_modules(driver, folder, options)
         return
     if name == "frozen":
         with support.scratch_folder() as folder:

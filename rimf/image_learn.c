@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rimf/image_learn.c: adds objects that came by dlopen to those that a frozen image
+ * foresees (later.h), as passes have just left them and before any of their code runs.
+ *
+ * What cannot be said of an object's changes (a word that leads to an object without a
+ * number) leaves it without frozen code, and the others are added all the same.  When a
+ * file cannot be written, none of them is.
+ */
+#include "freeze.h"
+#include "later.h"
+
+#include "base.h"
+#include "cache.h"
+
+#include <errno.h>    /* numbers only */
+#include <fcntl.h>    /* numbers only */
+#include <sys/file.h> /* numbers only */
+
+#define NEW_FILE LATER_FILE ".new"
+
+struct learn {
+    struct mvld_image *image;
+    int folder;
+    struct later_file old;
+    const struct later *known; /* old.view, or one without objects */
+    struct later_learnt *learnt;
+    size_t n;
+    uint8_t *bytes; /* of the new file */
+    struct later_header *header;
+    struct later_object *objects;
+    struct frozen_text *texts;
+    struct frozen_word *words;
+    char *names;
+};
+
+static struct rimf_object *object_of(const struct later_learnt *learnt)
+{
+    return (struct rimf_object *)rimf_object_of(learnt->object);
+}
+
+/* ---- which --------------------------------------------------------------------------- */
+
+static int overlaps(const struct mvld_image *image, const struct later *later,
+                    const struct mvld_object *object)
+{
+    for (uint32_t i = 0; i < later->header->n_objects; i++) {
+        uintptr_t at = rimf_later_place(image, later, i);
+
+        if (object->start < at + later->objects[i].length && at < object->end)
+            return 1;
+    }
+    return 0;
+}
+
+/* Why the object is not added, or NULL. */
+static const char *unfit(const struct learn *l, const struct rimf_object *object)
+{
+    if (!object->identified)
+        return "from which file it was mapped is not known";
+    if (object->number || rimf_later_find(l->known, &object->identity) >= 0)
+        return "it is known";
+    if (object->public.flags & (MVLD_OBJECT_APART | MVLD_OBJECT_OPAQUE))
+        return "it lies where it will not lie again";
+    if (object->copy)
+        return "its code was copied";
+    return overlaps(l->image, l->known, &object->public) ? "another one has its place" : NULL;
+}
+
+/* Keeps those that are added, and gives them numbers. */
+static void choose(struct learn *l)
+{
+    uint32_t number = l->image->n_start + l->known->header->n_objects;
+    size_t kept = 0;
+
+    for (size_t i = 0; i < l->n; i++) {
+        struct rimf_object *object = object_of(&l->learnt[i]);
+        const char *why = unfit(l, object);
+
+        if (!why && number - l->image->n_start >= LATER_OBJECTS_MAX)
+            why = "there are too many";
+        if (why) {
+            rimf_log(l->image->log, MVLD_LOG_FILES, "later: %s: not learnt: %s",
+                     object->public.name, why);
+            continue;
+        }
+        object->number = ++number;
+        l->learnt[kept++] = l->learnt[i];
+    }
+    l->n = kept;
+}
+
+/* ---- what changed ------------------------------------------------------------------------ */
+
+static int add_word(struct learn *l, uintptr_t address)
+{
+    uintptr_t value = *(const uintptr_t *)address;
+    const struct mvld_object *in = rimf_object_find(l->image, address);
+    const struct mvld_object *to = rimf_object_find(l->image, value);
+    const struct rimf_object *a = in ? rimf_object_of(in) : NULL, *b = to ? rimf_object_of(to) : NULL;
+
+    if (!a || !b || !a->number || !b->number || to->flags & MVLD_OBJECT_VDSO ||
+        address - in->bias > UINT32_MAX || value - to->bias > UINT32_MAX)
+        return -ENOTSUP;
+    l->words[l->header->n_words++] = (struct frozen_word){
+        .object = a->number - 1,
+        .linked = (uint32_t)(address - in->bias),
+        .to_object = b->number - 1,
+        .to_linked = (uint32_t)(value - to->bias),
+    };
+    return 0;
+}
+
+static int add_words(struct learn *l, const struct later_learnt *learnt)
+{
+    uintptr_t *words = l->image->watch->words + learnt->first_word;
+    size_t n = rimf_watch_sort(words, learnt->n_words);
+    int error = 0;
+
+    for (size_t i = 0; i < n && !error; i++)
+        error = add_word(l, words[i]);
+    return error;
+}
+
+/* The changed file, and its texts, as if it were the only object of an image. */
+static int add_copy(struct learn *l, struct later_object *entry, struct rimf_object *object)
+{
+    struct rimf_table alone = {.n_objects = 1, .objects = &object};
+    struct frozen_header header = {.n_texts = 0};
+    struct frozen_object as = {.copy_name = 0};
+    struct freeze f = {.image = l->image, .table = &alone, .folder = l->folder,
+                       .header = &header, .objects = &as,
+                       .texts = l->texts + l->header->n_texts,
+                       .names = l->names + entry->copy_name};
+    int error = freeze_file(&f, 0);
+
+    if (error)
+        return error;
+    for (uint32_t i = 0; i < header.n_texts; i++)
+        f.texts[i].object = (uint32_t)(entry - l->objects);
+    l->header->n_texts += header.n_texts;
+    entry->n_texts = header.n_texts;
+    entry->copy = as.copy;
+    return 0;
+}
+
+static uint32_t add_name(struct learn *l, const char *name)
+{
+    uint32_t at = l->header->names_size;
+    size_t size = rimf_strlen(name) + 1;
+
+    memcpy(l->names + at, name, size);
+    l->header->names_size += (uint32_t)size;
+    return at;
+}
+
+static int add(struct learn *l, const struct later_learnt *learnt)
+{
+    struct rimf_object *object = object_of(learnt);
+    struct later_object *entry = &l->objects[l->header->n_objects++];
+    uint32_t words = l->header->n_words;
+    char name[FROZEN_NAME_MAX + 1];
+    int error = 0;
+
+    *entry = (struct later_object){
+        .file = object->identity,
+        .build_id = frozen_build_id(&object->public),
+        .distance = (int64_t)(object->public.bias - l->image->start_base),
+        .linked = rimf_page_down(object->public.start - object->public.bias),
+        .name = add_name(l, object->public.name),
+    };
+    entry->length = rimf_page_up(object->public.end - object->public.bias) - entry->linked;
+    if (object->changed && !add_words(l, learnt)) {
+        freeze_name(name, sizeof name, object->number - 1, object);
+        entry->copy_name = add_name(l, name);
+        entry->n_words = l->header->n_words - words;
+        error = add_copy(l, entry, object);
+    } else { /* nothing to keep, or it cannot be told what that relies on */
+        l->header->n_words = words;
+    }
+    rimf_log(l->image->log, MVLD_LOG_FILES, "later: %s: %s", object->public.name,
+             error               ? "not learnt: it cannot be written"
+             : entry->copy_name ? "learnt"
+                                : "learnt, without code");
+    return error;
+}
+
+/* ---- the file --------------------------------------------------------------------------------- */
+
+/* Room for what was there and for what comes, at most. */
+static int make_room(struct learn *l)
+{
+    const struct later_header *old = l->known->header;
+    size_t objects = old->n_objects + l->n, texts = old->n_texts, words = old->n_words,
+           names = old->names_size;
+
+    for (size_t i = 0; i < l->n; i++) {
+        texts += l->learnt[i].object->phnum;
+        words += l->learnt[i].n_words;
+        names += rimf_strlen(l->learnt[i].object->name) + FROZEN_NAME_MAX + 2;
+    }
+    l->bytes = rimf_heap_alloc(&l->image->heap,
+                               sizeof *l->header + objects * sizeof *l->objects +
+                                   texts * sizeof *l->texts + words * sizeof *l->words + names);
+    if (!l->bytes)
+        return rimf_fail(l->image, ENOMEM, "there is no memory to learn objects");
+    l->header = (struct later_header *)l->bytes;
+    l->objects = (struct later_object *)(l->header + 1);
+    l->texts = (struct frozen_text *)(l->objects + objects);
+    l->words = (struct frozen_word *)(l->texts + texts);
+    l->names = (char *)(l->words + words);
+    *l->header = *old;
+    if (old->n_objects) {
+        memcpy(l->objects, l->known->objects, old->n_objects * sizeof *l->objects);
+        memcpy(l->texts, l->known->texts, old->n_texts * sizeof *l->texts);
+        memcpy(l->words, l->known->words, old->n_words * sizeof *l->words);
+        memcpy(l->names, l->known->names, old->names_size);
+    }
+    return 0;
+}
+
+static size_t close_gaps(struct learn *l)
+{
+    struct later_header *h = l->header;
+    uint8_t *end = (uint8_t *)(l->objects + h->n_objects);
+
+    end = freeze_pack(end, l->texts, h->n_texts * sizeof *l->texts);
+    end = freeze_pack(end, l->words, h->n_words * sizeof *l->words);
+    end = freeze_pack(end, l->names, h->names_size);
+    h->size = (uint64_t)(end - l->bytes);
+    h->checksum = frozen_checksum(l->bytes, h->size);
+    return h->size;
+}
+
+static int write_later(struct learn *l)
+{
+    const struct rimf_sys *sys = l->image->sys;
+    size_t size = close_gaps(l);
+    long fd = SYS6(sys, SYS_openat, l->folder, NEW_FILE, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC |
+                   O_NOFOLLOW, 0644, 0, 0);
+    int error = sys_failed(fd) ? (int)fd : freeze_write(sys, (int)fd, l->bytes, size, 0);
+
+    if (!error)
+        error = (int)SYS3(sys, SYS_fsync, fd, 0, 0);
+    if (!sys_failed(fd))
+        sys_close(sys, (int)fd);
+    if (!error)
+        error = (int)SYS6(sys, SYS_renameat, l->folder, NEW_FILE, l->folder, LATER_FILE, 0, 0);
+    if (error)
+        SYS3(sys, SYS_unlinkat, l->folder, NEW_FILE, 0);
+    return error ? rimf_fail(l->image, -error, "the list of later objects cannot be written "
+                             "(error %d)", -error)
+                 : 0;
+}
+
+/* As if it had not been tried. */
+static void take_back(struct learn *l)
+{
+    for (uint32_t i = l->known->header->n_objects; i < l->header->n_objects; i++)
+        if (l->objects[i].copy_name)
+            SYS3(l->image->sys, SYS_unlinkat, l->folder, l->names + l->objects[i].copy_name, 0);
+    for (size_t i = 0; i < l->n; i++)
+        object_of(&l->learnt[i])->number = 0;
+}
+
+/* ---- all of it ------------------------------------------------------------------------------------ */
+
+/* The folder is still that of the image with which this process started, and what others
+ * have learnt is known. */
+static int look_at_folder(struct learn *l, uint32_t user, struct later_header *none)
+{
+    const struct rimf_sys *sys = l->image->sys;
+    struct frozen_header image;
+    const char *why;
+    struct stat st;
+    long fd = cache_open(sys, l->folder, "image", S_IFREG, user, &st, &why), n;
+    int error;
+
+    if (sys_failed(fd))
+        return rimf_fail(l->image, (int)-fd, "the image: %s", why);
+    n = sys_pread(sys, (int)fd, &image, sizeof image, 0);
+    sys_close(sys, (int)fd);
+    if (n != (long)sizeof image || image.checksum != l->image->start_checksum)
+        return rimf_fail(l->image, ESTALE, "the image there is another one now");
+    error = later_map(&l->old, sys, l->folder, user, &why);
+    l->known = error ? l->known : &l->old.view;
+    if (error && error != -ENOENT)
+        return rimf_fail(l->image, -error, "the list of later objects: %s", why);
+    if (error)
+        *none = (struct later_header){.magic = LATER_MAGIC, .version = LATER_VERSION,
+                                      .header_size = sizeof *none,
+                                      .image = l->image->start_checksum,
+                                      .n_start = l->image->n_start, .names_size = 1};
+    else if (!rimf_later_fits(l->image, &l->old.view))
+        return rimf_fail(l->image, ESTALE, "the list of later objects is of another image");
+    return 0;
+}
+
+static long learn(struct learn *l)
+{
+    int error;
+
+    choose(l);
+    if (!l->n)
+        return 0;
+    error = make_room(l);
+    for (size_t i = 0; i < l->n && !error; i++)
+        error = add(l, &l->learnt[i]);
+    if (!error)
+        error = write_later(l);
+    if (error && l->bytes)
+        take_back(l);
+    rimf_heap_release(&l->image->heap, l->bytes);
+    return error ? error : (long)l->n;
+}
+
+long rimf_image_learn(struct mvld_image *image, int folder, uint32_t user,
+                      struct later_learnt *learnt, size_t n)
+{
+    struct later_header none;
+    const struct later empty = {.header = &none, .names = ""};
+    struct learn l = {.image = image, .folder = folder, .known = &empty, .learnt = learnt, .n = n};
+    long result = -ENOMEM;
+
+    if (!image->watch || image->watch->incomplete || !image->n_start)
+        rimf_fail(image, ENOMEM, "there was no memory to note what the passes did");
+    else if (sys_failed(result = SYS3(image->sys, SYS_flock, folder, LOCK_EX | LOCK_NB, 0)))
+        rimf_fail(image, (int)-result, "another process learns");
+    else if (!(result = look_at_folder(&l, user, &none)))
+        result = learn(&l);
+    later_unmap(&l.old, image->sys);
+    if (image->watch)
+        image->watch->n = 0;
+    return result;
+}

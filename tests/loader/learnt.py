@@ -1,0 +1,308 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""learnt.py BEHAVIOUR: objects of dlopen that a frozen image has learnt (learnt/ holds a program
+that opens modules as it is told, and these).
+
+The program must say the same as without mvld, whether a module's code was thawed or not; which
+of the two it was, the log says.  Each function below is one test; its text says what a failure
+means.
+"""
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+import support  # noqa: E402
+from support import check  # noqa: E402
+
+SOURCES = HERE / "learnt"
+MVLD = support.BUILD / "tools" / "mvld"
+PARTS = [support.BUILD / "passes" / "direct-calls" / "direct-calls.so"]
+
+
+class Program:
+    passes = "direct-calls"
+    parts = PARTS
+
+    def __init__(self, folder, *link):
+        support.need(MVLD, *self.parts)
+        self.folder, self.cache = folder, folder / "cache"
+        self.pass_folder = folder / "passes"
+        self.pass_folder.mkdir()
+        for part in self.parts:
+            shutil.copy(part, self.pass_folder)
+        self.helper = self.library("libhelper.so", "-DHELPER")
+        self.where = self.library("libwhere.so", "-DWHERE=2", "-lhelper")
+        self.other = self.library("libother.so", "-DWHERE=7", "-lhelper")
+        self.one, self.two, self.three = [
+            self.library(f"{name}.so", "-lhelper", "-lwhere") for name in ("one", "two", "three")]
+        self.path = folder / "program"
+        support.compile_c(self.path, SOURCES / "main.c", "-pthread", "-Wl,--build-id", f"-L{folder}",
+                          "-lhelper", f"-Wl,-rpath,{folder}", f"-Wl,-I,{support.LOADER}", *link,
+                          plugin=False)
+        self.configure()
+        self.analyze()
+
+    def library(self, name, *arguments):
+        new = self.folder / "new"
+        support.compile_c(new, "-shared", "-fPIC", "-Wl,--build-id,-z,lazy", SOURCES / "module.c",
+                          f"-L{self.folder}", f"-Wl,-rpath,{self.folder},-soname,{name}", *arguments,
+                          plugin=False)
+        new.rename(self.folder / name)
+        return self.folder / name
+
+    def configure(self, *keys):
+        self.config = self.folder / "mvld.conf"
+        self.config.write_text("\n".join([f"[app]\nmatch = {self.path}\npasses = {self.passes}", *keys, ""]))
+
+    def analyze(self):
+        done = support.run([MVLD, "analyze", "--output", self.cache / "mvld" / "analysis", self.path,
+                            *self.folder.glob("*.so")])
+        check(done.returncode == 0, done.stdout + done.stderr)
+
+    def environment(self, **more):
+        return {"MVLD_PASS_PATH": self.pass_folder, "MVLD_CONFIG": self.config,
+                "XDG_CACHE_HOME": self.cache, "MVLD_DEBUG": "files,passes", **more}
+
+    def words(self, words):
+        """Of open(one) etc., as the program takes them."""
+        return [f"{how}:{self.folder}/{name}" for how, name in (word.rsplit(":", 1) for word in words)]
+
+    def run(self, *words, prefix=(), **more):
+        words = self.words(words)
+        done = support.run([*prefix, self.path, *words], **self.environment(**more))
+        plain = support.run([self.path, *words],
+                            **{**self.environment(**more), "MVLD": "off", "MVLD_FREEZE": ""})
+        said = [line for line in done.stdout.splitlines() if not line.startswith("/")]
+        check(done.returncode == 0 and
+              said == [line for line in plain.stdout.splitlines() if not line.startswith("/")],
+              f"status {done.returncode}, wanted:\n{plain.stdout}{plain.stderr}got:\n{done.stdout}{done.stderr}")
+        return done
+
+    def train(self, *words, **more):
+        done = self.run(*words, MVLD_FREEZE="run", **more)
+        found = re.search("image: frozen: (.*)|image (.*): thawed", done.stderr)
+        check(found, f"no image:\n{done.stderr}")
+        return Path(found.group(1) or found.group(2))
+
+    def thawed(self, *words, names, **more):
+        """Just these are thawed, in this order."""
+        done = self.run(*words, **more)
+        got = re.findall("later: .*/(.*): thawed", done.stderr)
+        check(got == names, f"thawed {got}, wanted {names}:\n{done.stdout}{done.stderr}")
+        return done
+
+    def refused(self, why, *words, names=(), **more):
+        done = self.thawed(*words, names=list(names), **more)
+        check(why is None or re.search("later: .*" + re.escape(why), done.stderr),
+              f"wanted '{why}':\n{done.stdout}{done.stderr}")
+        return done
+
+
+def thaws(program):
+    """What a training run opened is not thawed, or not from the image."""
+    folder = program.train("open:one.so")
+    done = program.thawed("open:one.so", "maps:one.so", names=["libwhere.so", "one.so"])
+    check(re.search(rf"^{folder}/\d+-one.so$", done.stdout, re.M), f"mapped from another file:\n{done.stdout}")
+    check("made direct" not in done.stderr, f"the pass ran:\n{done.stderr}")
+    copy, = folder.glob("*-one.so")
+    check(copy.read_bytes() != program.one.read_bytes(), "the code in the copy is not changed")
+    check(subprocess.run(["nm", "-D", copy], capture_output=True, text=True).stdout.count(" ask"),
+          "the copy has no symbols")
+    program.thawed("open:two.so", names=["libwhere.so"])
+
+
+def orders(program):
+    """In another order, not at all, or again: an object is at another place."""
+    program.train("open:one.so", "open:two.so", "open:three.so")
+    program.thawed("open:three.so", "open:one.so", names=["libwhere.so", "three.so", "one.so"])
+    program.thawed("open:two.so", "close:two.so", "open:two.so", "open:one.so", "close:one.so",
+                   "close:two.so", "open:one.so",
+                   names=["libwhere.so", "two.so"] * 2 + ["one.so", "libwhere.so", "one.so"])
+    # What was not learnt does not take a place that was.
+    program.library("four.so", "-lhelper", "-lwhere")
+    program.analyze()
+    program.thawed("open:four.so", "open:libother.so", "open:one.so", "open:two.so", "open:three.so",
+                   names=["libwhere.so", "one.so", "two.so", "three.so"])
+
+
+def accumulates(program):
+    """A second training run forgets what the first has learnt, or does not add to it."""
+    folder = program.train("open:one.so")
+    check(program.train("open:two.so", "open:one.so") == folder, "another folder")
+    check(len(list(folder.glob("[0-9]*-*.so"))) >= 3, "no copies")
+    program.thawed("open:two.so", "open:one.so", names=["libwhere.so", "two.so", "one.so"])
+    # Another image has another list.
+    support.run([program.path], **program.environment(MVLD_FREEZE=1))
+    check(not list(folder.glob("*-one.so")) and not (folder / "later").exists(), "the old list stays")
+    program.thawed("open:one.so", names=[])
+
+
+def interposed(program):
+    """A direct call of the image is used where the program's own scope leads elsewhere."""
+    program.train("open:one.so", "open:libother.so")
+    program.refused("one.so: not thawed: a call leads elsewhere", "global:libother.so", "open:one.so",
+                    names=["libother.so"])
+    program.refused(None, "global:libother.so", "deep:one.so", names=["libother.so", "libwhere.so", "one.so"])
+    program.refused("a call leads elsewhere", "lazy:one.so")
+    program.refused(None, "open:one.so", LD_PRELOAD=program.other)
+    program.thawed("open:one.so", names=["libwhere.so", "one.so"])
+
+
+def other_files(program):
+    """A file that was replaced gets the code of the old one, or what leads to it does."""
+    program.train("open:one.so", "open:two.so")
+    program.library("one.so", "-lhelper", "-lwhere", "-DMORE")
+    done = program.refused(None, "open:one.so", "open:two.so", names=["libwhere.so", "two.so"])
+    check("one.so" not in "".join(re.findall("later: .*", done.stderr)), done.stderr)
+    program.library("libwhere.so", "-DWHERE=5", "-lhelper")
+    program.refused("two.so: not thawed: an object that its calls lead to is not there", "open:two.so")
+    program.library("libhelper.so", "-DHELPER")
+    program.refused(None, "open:two.so")
+
+
+def elsewhere(program):
+    """An object that lies elsewhere gets code that leads from where it lay."""
+    program.train("open:one.so")
+    program.refused("an object that its calls lead to is not there", "open:libwhere.so", "take:libwhere.so",
+                    "open:one.so", names=["libwhere.so"])
+    program.refused(None, "open:one.so", "take:one.so", "open:one.so", names=["libwhere.so", "one.so"] + ["libwhere.so"])
+    # In a namespace of its own it is left alone.
+    done = program.refused(None, "space:one.so")
+    check("one.so: " not in done.stderr.replace("new object", ""), done.stderr)
+
+
+def damage(program):
+    """A damaged list, or one of another image, is used; a copy that is not the one written is."""
+    folder = program.train("open:one.so")
+    later, copy = folder / "later", next(folder.glob("*-one.so"))
+    whole = later.read_bytes()
+    for at in range(0, len(whole), len(whole) // 30):
+        later.write_bytes(whole[:at] + bytes([whole[at] ^ 1 << at % 8]) + whole[at + 1:])
+        program.refused(None, "open:one.so")
+    for size in 0, 63, len(whole) - 1:
+        later.write_bytes(whole[:size])
+        program.refused(None, "open:one.so")
+    later.write_bytes(whole)
+    program.thawed("open:one.so", names=["libwhere.so", "one.so"])
+    later.chmod(0o666)
+    program.refused(None, "open:one.so")
+    later.chmod(0o644)
+    copy.rename(folder / "aside")
+    program.refused("one.so: not thawed: there is none", "open:one.so", names=["libwhere.so"])
+    shutil.copy(folder / "aside", copy)
+    program.refused("its copy was changed after it was written", "open:one.so", names=["libwhere.so"])
+    shutil.rmtree(folder)
+    support.run([program.path], **program.environment(MVLD_FREEZE=1))
+    later.write_bytes(whole)
+    done = program.refused(None, "open:one.so")
+    check("later: " in done.stderr and "of another image" in done.stderr, done.stderr)
+
+
+def learning(program):
+    """on-miss = learn is not followed, or a child of fork learns too, or a traced process."""
+    program.configure("on-miss = learn")
+    done = program.run("open:one.so", "fork:open:two.so")
+    check("one.so: learnt" in done.stderr and "two.so: learnt" not in done.stderr, done.stderr)
+    program.thawed("open:two.so", "open:one.so", names=["libwhere.so", "one.so"])  # and learns two.so
+    program.configure("on-miss = build")
+    done = program.thawed("open:two.so", "open:one.so", "open:three.so", names=["libwhere.so", "two.so", "one.so"])
+    check("learnt" not in done.stderr, done.stderr)
+    program.thawed("fork:open:two.so", names=["libwhere.so", "two.so"])
+    if shutil.which("strace"):
+        done = program.run("open:one.so", prefix=["strace", "-o", "/dev/null"])
+        check("a debugger may have breakpoints" in done.stderr, done.stderr)
+
+
+def full(program):
+    """What cannot be written is taken for learnt, or spoils what was there."""
+    folder = program.train("open:two.so")
+    limit = ("import os, resource, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN); "
+             "resource.setrlimit(resource.RLIMIT_FSIZE, (%d, %d)); os.execv(sys.argv[1], sys.argv[1:])")
+    for size in 0, 600, 8192:  # nothing; the list, but not what comes; not the copy
+        before = {path.name for path in folder.iterdir()}
+        program.configure("on-miss = learn")
+        done = program.run("open:one.so", prefix=[sys.executable, "-c", limit % (size, size)])
+        check("one.so: learnt" not in done.stderr, done.stderr)
+        check({path.name for path in folder.iterdir()} == before, "files stay")
+        program.configure()
+        program.thawed("open:two.so", "open:one.so", names=["libwhere.so", "two.so"])
+    program.train("open:one.so")
+    program.thawed("open:two.so", "open:one.so", names=["libwhere.so", "two.so", "one.so"])
+
+
+def threads(program):
+    """Threads that open and close a module at once get wrong code, or none."""
+    program.train("open:one.so", "open:two.so")
+    done = program.run("threads:one.so")
+    check(done.stderr.count("one.so: thawed") > 10, done.stderr[-2000:])
+    program.configure("on-miss = learn")
+    program.run("threads:three.so")
+
+
+def fixed_address(program):
+    """With an executable at a fixed address, modules are not thawed."""
+    fixed = Program(program.folder / "fixed", "-no-pie")
+    fixed.train("open:one.so")
+    for _ in range(3):
+        fixed.thawed("open:one.so", names=["libwhere.so", "one.so"])
+
+
+def together(program):
+    """Programs that learn at once spoil each other's list."""
+    program.configure("on-miss = learn")
+    environment = support.clean_environment(**{k: str(v) for k, v in program.environment().items()})
+    modules = ["one.so", "two.so", "three.so", "libother.so"]
+    running = [subprocess.Popen([program.path, *program.words([f"open:{modules[(i + k) % 4]}" for k in range(3)])],
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+               for i in range(24)]
+    for i, process in enumerate(running):
+        said, log = process.communicate(timeout=60)
+        wanted = "".join(f"{modules[(i + k) % 4]} {7 if (i + k) % 4 == 3 else 201}\n" for k in range(3))
+        check(process.returncode == 0 and said == "1\n" + wanted, f"run {i}: {said}\n{log}")
+    program.run(*[f"open:{name}" for name in modules])  # what nobody got to learn
+    program.configure()
+    program.thawed(*[f"open:{name}" for name in modules],
+                   names=["libwhere.so", "one.so", "two.so", "three.so", "libother.so"])
+
+
+def command(program):
+    """`mvld build --run` does not train, or `mvld cache` does not know what came of it."""
+    def tool(*words, status=0, **more):
+        done = support.run([MVLD, *words], **program.environment(MVLD_DEBUG="", **more))
+        check(done.returncode == status, f"{words}: {done.returncode}\n{done.stdout}{done.stderr}")
+        return done.stdout
+
+    words = program.words(["open:one.so", "open:two.so"])
+    check(tool("build", "--run", "--", program.path, *words) == "1\none.so 201\ntwo.so 201\n", "it did not run")
+    program.thawed("open:one.so", names=["libwhere.so", "one.so"])
+    images = program.cache / "mvld" / "images"
+    said = tool("cache", "list", images)
+    check("3 files of dlopen, code of 3" in said and "out of date" not in said, said)
+    tool("cache", "verify", images)
+    shutil.copy(program.two, program.folder / "copy")
+    (program.folder / "copy").rename(program.two)
+    check("1 out of date" in tool("cache", "list", images), "an old file is not seen")
+    copy, = images.glob("*/*-one.so")
+    with open(copy, "r+b") as file:
+        file.seek(4096)
+        file.write(b"spoilt")
+    check("damaged" in tool("cache", "verify", images, status=1), "damage is not seen")
+    tool("cache", "prune", "--all", images)
+    check(not list(images.iterdir()), "files stay")
+    program.configure("placement = as-is")
+    check(tool("build", "--run", "--", program.path, *words, status=1) == "", "it ran")
+
+
+def main():
+    with support.scratch_folder() as folder:
+        if sys.argv[1] == "fixed_address":
+            (folder / "fixed").mkdir()
+        globals()[sys.argv[1]](Program(folder))
+
+
+if __name__ == "__main__":
+    main()
