@@ -239,6 +239,8 @@ struct mv_engine *mv_attach(struct mv_engine *, const struct mvld_object *const 
 /* ---- sites.c */
 /* Reads the sites of units that have not been read yet.  0 or -ENOMEM. */
 int mv_read_sites(struct mv_engine *);
+/* 1 when a site begins in [start, start + size), at home. */
+int mv_has_sites(const struct mv_unit *, uintptr_t start, size_t size);
 /* Makes the points' lists of sites anew. */
 void mv_link_sites(struct mv_engine *);
 

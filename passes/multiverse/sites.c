@@ -195,6 +195,13 @@ static size_t first_behind(const struct mv_unit *unit, uintptr_t address)
     return low;
 }
 
+int mv_has_sites(const struct mv_unit *unit, uintptr_t start, size_t size)
+{
+    size_t i = unit->sites_read ? first_behind(unit, start) : 0;
+
+    return unit->sites_read && i < unit->n_sites && unit->sites[i].address < start + size;
+}
+
 static void refuse_on_pads(struct mv_engine *engine, struct mv_unit *unit)
 {
     for (size_t i = 0; i < unit->n_points; i++) {

@@ -58,12 +58,13 @@ static void prepare_point(struct batch *batch, struct mv_point *point)
         return;
     if (point->wanted_variant >= 0) {
         const struct multiverse_variant *v = &mv_variants(point)[point->wanted_variant];
-
         uintptr_t body = batch->engine->some_copied
                              ? mv_readable(batch->engine, point->wanted, v->body_size)
                              : point->wanted;
 
-        mv_inline_read((const uint8_t *)body, v->body_size, &point->inlined);
+        /* A call in it may be patched out at the moment. */
+        if (!mv_has_sites(point->unit, point->wanted, v->body_size))
+            mv_inline_read((const uint8_t *)body, v->body_size, &point->inlined);
     }
 }
 

@@ -128,6 +128,15 @@ closed: executable 1, library 11
 """, "dlopen", program.folder / "liblate.so", config=MANUAL)
 
 
+def nested(program):
+    """A body is copied into a call site as a commit left it, with another call taken out."""
+    path = program.folder / "nested"
+    support.compile_c(path, SOURCES / "nested.c", support.LIBRARY,
+                      f"-Wl,-rpath,{support.LIBRARY.parent}")
+    done = support.run([path])
+    check(done.stdout == "counted 1\n", done.stdout + done.stderr)
+
+
 def fork(program):
     """A child does not start with its parent's state, or changes it."""
     program.says("""commit mode=1: 1 function
