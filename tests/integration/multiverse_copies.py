@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 """multiverse_copies.py copies|frozen: a program whose code runs in copies (direct-calls and
 concat before multiverse) looks at its own instructions, there and at home (copies/main.c).
-"frozen": the copies come from a frozen image.
+"frozen": the copies come from a frozen image; one that was made without multiverse, for which
+such objects stay home, is none for it.
 
 A failure means that a call that runs does not lead to the variant in force, that home and
 copy differ in what they do, or that a revert leaves something behind."""
@@ -30,6 +31,16 @@ def build(folder):
     return folder / "copies"
 
 
+def leave_home(program, environment, config):
+    """Without the pass it is libmultiverse that patches, at home: code must run there."""
+    done = support.run([support.LOADER, program], MVLD_DEBUG="passes", **environment,
+                       config=config.replace(", multiverse", ""))
+    said = done.stderr
+    for name in "copies", "liboneof.so", "libother.so":
+        check(f"/{name}: stays home: its code is patched at run time, by no pass" in said, said)
+    check(done.stdout.startswith("program, mode 0: program\n"), done.stdout + said)
+
+
 def main():
     way = sys.argv[1]
     support.need(support.PLUGIN)
@@ -37,9 +48,11 @@ def main():
         program = build(folder)
         environment = support.copied(folder, "--program", program)
         config = f"[app]\nmatch = {program}\n{support.COPIED}\n"
+        more = "on-miss = build\n" if way == "frozen" else ""
+        leave_home(program, environment, config + more)
         for thawed in [False, True] if way == "frozen" else [False]:
             done = support.run([support.LOADER, program], MVLD_DEBUG="passes", **environment,
-                               config=config + ("on-miss = build\n" if way == "frozen" else ""))
+                               config=config + more)
             check(done.returncode == 0,
                   f"status {done.returncode}\n{done.stdout}{done.stderr[-4000:]}")
             check(("its work was thawed" in done.stderr) == thawed, done.stderr)
