@@ -31,6 +31,9 @@ void freeze_name(char *to, size_t size, uint32_t index, const struct rimf_object
 uint8_t *freeze_pack(uint8_t *to, const void *from, size_t size);
 uint32_t freeze_index(const struct freeze *, const struct mvld_object *);
 int freeze_write(const struct rimf_sys *, int fd, const void *from, size_t size, uint64_t at);
+/* All of a new file, synced. */
+int freeze_whole(const struct rimf_sys *, int folder, const char *name, const void *bytes,
+                 size_t size);
 /* Synced, and what tells the file from others.  0, or negative errno. */
 int freeze_finish(const struct rimf_sys *, int fd, struct sidecar_identity *);
 

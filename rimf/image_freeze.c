@@ -155,15 +155,8 @@ static size_t close_gaps(struct freeze *f)
 static int write_image(struct freeze *f)
 {
     const struct rimf_sys *sys = f->image->sys;
-    size_t size = close_gaps(f);
-    long fd = SYS6(sys, SYS_openat, f->folder, "image", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
-                   0644, 0, 0);
-    int error = sys_failed(fd) ? (int)fd : freeze_write(sys, (int)fd, f->bytes, size, 0);
+    int error = freeze_whole(sys, f->folder, "image", f->bytes, close_gaps(f));
 
-    if (!error)
-        error = (int)SYS3(sys, SYS_fsync, fd, 0, 0);
-    if (!sys_failed(fd))
-        sys_close(sys, (int)fd);
     return error ? rimf_fail(f->image, -error, "the image cannot be written (error %d)", -error)
                  : 0;
 }

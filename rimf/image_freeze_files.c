@@ -45,6 +45,22 @@ int freeze_write(const struct rimf_sys *sys, int fd, const void *from, size_t si
     return 0;
 }
 
+int freeze_whole(const struct rimf_sys *sys, int folder, const char *name, const void *bytes,
+                 size_t size)
+{
+    long fd = SYS6(sys, SYS_openat, folder, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644, 0,
+                   0);
+    int error;
+
+    if (sys_failed(fd))
+        return (int)fd;
+    error = freeze_write(sys, (int)fd, bytes, size, 0);
+    if (!error)
+        error = (int)SYS3(sys, SYS_fsync, fd, 0, 0);
+    sys_close(sys, (int)fd);
+    return error;
+}
+
 int freeze_finish(const struct rimf_sys *sys, int fd, struct sidecar_identity *out)
 {
     struct stat st;

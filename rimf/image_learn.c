@@ -235,15 +235,10 @@ static size_t close_gaps(struct learn *l)
 static int write_later(struct learn *l)
 {
     const struct rimf_sys *sys = l->image->sys;
-    size_t size = close_gaps(l);
-    long fd = SYS6(sys, SYS_openat, l->folder, NEW_FILE, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC |
-                   O_NOFOLLOW, 0644, 0, 0);
-    int error = sys_failed(fd) ? (int)fd : freeze_write(sys, (int)fd, l->bytes, size, 0);
+    int error;
 
-    if (!error)
-        error = (int)SYS3(sys, SYS_fsync, fd, 0, 0);
-    if (!sys_failed(fd))
-        sys_close(sys, (int)fd);
+    SYS3(sys, SYS_unlinkat, l->folder, NEW_FILE, 0); /* of one that stopped in between */
+    error = freeze_whole(sys, l->folder, NEW_FILE, l->bytes, close_gaps(l));
     if (!error)
         error = (int)SYS6(sys, SYS_renameat, l->folder, NEW_FILE, l->folder, LATER_FILE, 0, 0);
     if (error)
