@@ -34,7 +34,7 @@ uintptr_t elf_symbol_address(const struct elf_view *view, const Elf64_Sym *symbo
     return symbol->st_shndx == SHN_ABS ? symbol->st_value : view->bias + symbol->st_value;
 }
 
-static int name_is(const struct elf_view *view, size_t offset, const char *name)
+int elf_string_is(const struct elf_view *view, size_t offset, const char *name)
 {
     for (; offset < view->strings_size; offset++, name++) {
         if (view->strings[offset] != *name)
@@ -89,7 +89,7 @@ static int matches(struct lookup *lookup, size_t index)
     Elf64_Sym symbol;
 
     return elf_symbol_at(lookup->view, index, &symbol) == 0 && is_definition(&symbol) &&
-           name_is(lookup->view, symbol.st_name, lookup->name) && version_fits(lookup, index);
+           elf_string_is(lookup->view, symbol.st_name, lookup->name) && version_fits(lookup, index);
 }
 
 /* ---- DT_GNU_HASH ---------------------------------------------------------- *

@@ -323,11 +323,21 @@ int elf_view_open(struct elf_view *view, const struct rimf_source *source,
     return take_dynamic(view, source, why);
 }
 
+/* Eight bytes at a time: one of them is zero when the subtraction borrows from its top bit. */
 const char *elf_string(const struct elf_view *view, size_t offset)
 {
+    const uint64_t ones = 0x0101010101010101u;
+    size_t end = offset;
+    uint64_t word;
+
     if (offset >= view->strings_size)
         return NULL;
-    for (size_t end = offset; end < view->strings_size; end++)
+    for (; view->strings_size - end >= sizeof word; end += sizeof word) {
+        memcpy(&word, view->strings + end, sizeof word);
+        if ((word - ones) & ~word & (ones << 7))
+            return view->strings + offset;
+    }
+    for (; end < view->strings_size; end++)
         if (!view->strings[end])
             return view->strings + offset;
     return NULL;

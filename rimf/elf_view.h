@@ -72,6 +72,8 @@ size_t elf_room(const struct elf_view *, uintptr_t address);
 /* The string at `offset` of the dynamic string table, or NULL when it is not
  * terminated inside the table. */
 const char *elf_string(const struct elf_view *, size_t offset);
+/* 1 when that string is `name`. */
+int elf_string_is(const struct elf_view *, size_t offset, const char *name);
 
 /* The program header of `type` number `index`, or NULL. */
 const Elf64_Phdr *elf_phdr(const struct elf_view *, uint32_t type, size_t index);

@@ -70,6 +70,15 @@ struct rimf_watch {
     int incomplete; /* memory was short: nothing can be frozen */
 };
 
+/* What the resolver of an IFUNC chose, as slots tell (image_slots.c). */
+struct rimf_choice {
+    uintptr_t ifunc; /* the resolver; 0: nothing is known here */
+    uintptr_t shown; /* the slot that tells; 0: none does */
+    uintptr_t target;
+    uint64_t update; /* of the image, when it was asked */
+};
+#define RIMF_CHOICES 64u
+
 struct mvld_image {
     const struct rimf_sys *sys;
     const struct rimf_log *log;
@@ -103,6 +112,7 @@ struct mvld_image {
     uint32_t n_start; /* and how many objects it has; 0: there is none */
     uintptr_t kept_home[8]; /* rimf_image_keep_home */
     size_t kept_sizes[8];
+    struct rimf_choice choices[RIMF_CHOICES];
 };
 
 static inline const struct rimf_object *rimf_object_of(const struct mvld_object *public)

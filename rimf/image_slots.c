@@ -201,11 +201,10 @@ static int choice_elsewhere(const struct mvld_image *image, const struct rimf_ob
         const Elf64_Rela *relocation = &object->view.plt_relocations[i];
         uint32_t index = (uint32_t)ELF64_R_SYM(relocation->r_info);
         struct mvld_symbol definition;
-        const char *name;
         Elf64_Sym symbol;
 
-        if (!is_slot(relocation, 1) || !(name = symbol_name(object, index, &symbol)) ||
-            !rimf_streq(name, ifunc->name) ||
+        if (!index || !is_slot(relocation, 1) || elf_symbol_at(&object->view, index, &symbol) ||
+            !elf_string_is(&object->view, symbol.st_name, ifunc->name) ||
             rimf_symbol_bind(image, object, index, &definition) ||
             definition.address != ifunc->address)
             continue;
@@ -215,20 +214,28 @@ static int choice_elsewhere(const struct mvld_image *image, const struct rimf_ob
     return 0;
 }
 
-/* Fills the target. */
-static int ifunc_choice(const struct mvld_image *image, const struct mvld_symbol *ifunc,
+/* Fills the target.  All relocations of all objects may be looked through for it, and most
+ * objects ask for the same few functions: the answer is kept, also that there is none. */
+static int ifunc_choice(struct mvld_image *image, const struct mvld_symbol *ifunc,
                         struct entry *entry)
 {
+    struct rimf_choice *known = &image->choices[(ifunc->address >> 4) % RIMF_CHOICES];
     const struct rimf_table *table;
-    int found = choice_at_home(image, ifunc, entry);
+    int found;
 
-    if (found)
-        return 1;
+    if (known->ifunc == ifunc->address && known->update == image->updates) {
+        entry->shown = known->shown;
+        entry->target = known->target;
+        return known->shown != 0;
+    }
+    found = choice_at_home(image, ifunc, entry);
     table = rimf_table_enter(image);
     for (size_t i = 0; i < table->n_objects && !found; i++)
         found = table->objects[i]->global &&
                 choice_elsewhere(image, table->objects[i], ifunc, entry);
     rimf_table_leave(image);
+    *known = (struct rimf_choice){ifunc->address, found ? entry->shown : 0,
+                                  found ? entry->target : 0, image->updates};
     return found;
 }
 
@@ -257,7 +264,7 @@ static const char *definition_of(const struct mvld_image *image, const struct ri
     return out->binding == STB_GNU_UNIQUE ? unique : NULL;
 }
 
-static void settle(const struct mvld_image *image, const struct rimf_object *object,
+static void settle(struct mvld_image *image, const struct rimf_object *object,
                    struct entry *entry)
 {
     struct mvld_symbol definition;
@@ -298,7 +305,7 @@ static int is_relro(const struct rimf_object *object, uintptr_t slot)
     return 0;
 }
 
-static void answer(const struct mvld_image *image, const struct rimf_object *object,
+static void answer(struct mvld_image *image, const struct rimf_object *object,
                    struct entry *entry, struct mvld_slot *out)
 {
     Elf64_Sym symbol;

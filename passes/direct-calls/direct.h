@@ -22,21 +22,47 @@ struct direct_counts {
     size_t n_left;
 };
 
+/* Where calls through one PLT entry, or one slot, lead. */
+struct direct_lead {
+    uintptr_t leads; /* what the call names; 0: nothing is known here */
+    int is_slot;     /* it is a slot */
+    uintptr_t slot;  /* behind it, or 0 */
+    uintptr_t target;
+    const char *why; /* such calls are left, or NULL */
+};
+
+#define DIRECT_BATCH 2048u
+
+/* What is too much for the stack. */
+struct direct_work {
+    struct mvld_word words[DIRECT_BATCH]; /* patches that wait, by address */
+    uint64_t old[DIRECT_BATCH], made[DIRECT_BATCH];
+    size_t n;
+};
+
 struct direct {
     const struct mvld_context *ctx;
     int leave_rewritable;
-    struct mvld_batch *batch;
+    struct direct_work *work;
+    struct direct_lead *known; /* leads.c */
+    size_t n_known;            /* places: a power of two, or 0 */
     struct direct_counts counts;
     /* of the object under way */
+    size_t asked; /* leads that were not known, since there are so many places */
     const struct mvld_object *object;
+    const struct mvld_segment *code; /* in which the last site was found */
     size_t sites, made, pages;
     uintptr_t last_page;
     int error; /* of a commit: the pass ends */
 };
 
-/* Makes the calls of one object direct; what is still in the batch waits for
- * direct_flush.  0, or negative errno with a sentence. */
+/* leads.c: where a call of the object that names `leads` (a slot, or an entry of the PLT)
+ * is certain to end.  Asked once for all its sites that name the same. */
+struct direct_lead direct_lead(struct direct *, uintptr_t leads, int is_slot);
+/* Another object is under way. */
+void direct_leads_forget(struct direct *);
+
+/* objects.c: makes the calls of one object direct.  0, or negative errno with a sentence. */
 int direct_object(struct direct *, const struct mvld_object *);
-int direct_flush(struct direct *);
 
 #endif

@@ -46,6 +46,14 @@ static int begin(const struct mvld_context *ctx, struct direct *d)
     return 1;
 }
 
+static int end(struct direct *d, int err)
+{
+    d->ctx->api->release(d->ctx->image, d->work);
+    d->ctx->api->release(d->ctx->image, d->known);
+    report(d);
+    return err;
+}
+
 static int run(const struct mvld_context *ctx)
 {
     struct direct d;
@@ -55,8 +63,7 @@ static int run(const struct mvld_context *ctx)
         return 0;
     for (size_t i = 0; i < ctx->api->object_count(ctx->image) && !err; i++)
         err = direct_object(&d, ctx->api->object_at(ctx->image, i));
-    report(&d);
-    return err;
+    return end(&d, err);
 }
 
 static int added(const struct mvld_context *ctx, const struct mvld_object *const *objects,
@@ -69,8 +76,7 @@ static int added(const struct mvld_context *ctx, const struct mvld_object *const
         return 0;
     for (size_t i = 0; i < n && !err; i++)
         err = direct_object(&d, objects[i]);
-    report(&d);
-    return err;
+    return end(&d, err);
 }
 
 __attribute__((visibility("default"))) const struct mvld_pass mvld_pass = {

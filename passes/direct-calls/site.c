@@ -6,19 +6,19 @@
 
 #include "base.h"
 
-static int known(const uint8_t *code, enum mvld_reference_kind kind)
+static int known(uint64_t code, enum mvld_reference_kind kind)
 {
     switch (kind) {
     case MVLD_REFERENCE_CALL_PLT:
-        return code[0] == 0xe8;
+        return (code & 0xff) == 0xe8;
     case MVLD_REFERENCE_JUMP_PLT:
-        return code[0] == 0xe9;
+        return (code & 0xff) == 0xe9;
     case MVLD_REFERENCE_JCC_PLT:
-        return code[0] == 0x0f && (code[1] & 0xf0) == 0x80;
+        return (code & 0xf0ff) == 0x800f;
     case MVLD_REFERENCE_CALL_SLOT:
-        return code[0] == 0xff && code[1] == 0x15;
+        return (code & 0xffff) == 0x15ff;
     case MVLD_REFERENCE_JUMP_SLOT:
-        return code[0] == 0xff && code[1] == 0x25;
+        return (code & 0xffff) == 0x25ff;
     }
     return 0;
 }
@@ -26,36 +26,36 @@ static int known(const uint8_t *code, enum mvld_reference_kind kind)
 int site_read(struct site *site, enum mvld_reference_kind kind, uintptr_t address, size_t room)
 {
     const uint8_t *code = (const uint8_t *)address;
-    int32_t distance;
+    unsigned at; /* of the distance */
+    uint32_t head, distance;
 
     site->address = address;
     site->length = kind == MVLD_REFERENCE_CALL_PLT || kind == MVLD_REFERENCE_JUMP_PLT ? 5 : 6;
     site->to_slot = kind == MVLD_REFERENCE_CALL_SLOT || kind == MVLD_REFERENCE_JUMP_SLOT;
-    if (room < site->length || !known(code, kind))
+    if (room < site->length)
         return 0;
-    memcpy(site->old, code, site->length);
-    memcpy(&distance, site->old + site->length - 4, sizeof distance);
-    site->leads = address + site->length + (uintptr_t)(intptr_t)distance;
-    return 1;
+    at = site->length - 4u;
+    memcpy(&head, code, sizeof head);
+    memcpy(&distance, code + at, sizeof distance);
+    site->old = (head & ((1u << 8 * at) - 1)) | (uint64_t)distance << 8 * at;
+    site->leads = address + site->length + (uintptr_t)(intptr_t)(int32_t)distance;
+    return known(site->old, kind);
 }
 
 int site_make(struct site *site, uintptr_t target)
 {
     unsigned at = site->length - 4u; /* of the distance */
+    uint64_t opcode = site->old & ((1u << 8 * at) - 1), behind = 0;
     intptr_t distance;
-    int32_t stored;
 
-    memcpy(site->made, site->old, site->length);
-    if (site->to_slot && site->old[1] == 0x15) { /* call *slot */
-        site->made[0] = 0x67;
-        site->made[1] = 0xe8;
+    if (site->to_slot && opcode == 0x15ff) { /* call *slot */
+        opcode = 0xe867;
     } else if (site->to_slot) { /* jmp *slot */
-        site->made[0] = 0xe9;
-        site->made[5] = 0x90;
+        opcode = 0xe9;
         at = 1;
+        behind = 0x90;
     }
     distance = (intptr_t)(target - (site->address + at + 4));
-    stored = (int32_t)distance;
-    memcpy(site->made + at, &stored, sizeof stored);
-    return stored == distance;
+    site->made = opcode | (uint64_t)(uint32_t)distance << 8 * at | behind << 40;
+    return (int32_t)distance == distance;
 }

@@ -24,8 +24,8 @@
 struct site {
     uintptr_t address;
     uint8_t length;
-    uint8_t old[SITE_MAX], made[SITE_MAX];
-    uintptr_t leads; /* to an entry of the PLT, or to a slot */
+    uint64_t old, made; /* the bytes, the first in the lowest byte; zeros behind them */
+    uintptr_t leads;    /* to an entry of the PLT, or to a slot */
     int to_slot;     /* the latter */
 };
 

@@ -16,6 +16,7 @@ static void becomes(enum mvld_reference_kind kind, const char *old, const char *
 {
     uintptr_t address = (uintptr_t)code;
     int32_t distance = 0x12345678, stored;
+    uint8_t bytes[8];
     struct site site;
 
     memset(code, 0xcc, sizeof code);
@@ -25,15 +26,19 @@ static void becomes(enum mvld_reference_kind kind, const char *old, const char *
     CHECK(site.length == length && site.leads == address + length + 0x12345678);
     CHECK(!site_read(&site, kind, address, length - 1));
     CHECK(site_read(&site, kind, address, sizeof code));
+    memcpy(bytes, &site.old, sizeof bytes);
+    CHECK(memcmp(bytes, code, length) == 0 && site.old >> 8 * length == 0);
     for (int sign = -1; sign <= 1; sign += 2) {
         intptr_t far = sign < 0 ? INT32_MIN : INT32_MAX;
         uintptr_t next = address + at + 4;
 
         CHECK(site_make(&site, next + (uintptr_t)far));
-        CHECK(memcmp(site.made, made, at) == 0);
-        memcpy(&stored, site.made + at, 4);
+        memcpy(bytes, &site.made, sizeof bytes);
+        CHECK(memcmp(bytes, made, at) == 0);
+        memcpy(&stored, bytes + at, 4);
         CHECK(stored == far);
-        CHECK(length == at + 4 || site.made[at + 4] == 0x90);
+        CHECK(length == at + 4 || bytes[at + 4] == 0x90);
+        CHECK(site.made >> 8 * length == 0);
         CHECK(!site_make(&site, next + (uintptr_t)(far + sign)));
     }
 }
