@@ -6,8 +6,8 @@
  * An analysis is of one file, byte for byte.  Is it the file that is mapped?
  *
  *     the feeder saw from which file the object was mapped, and that file has not
- *     changed since it was analysed (device, inode, size, times)          yes, unless code
- *     is to be copied
+ *     changed since it was analysed (device, inode, size, times)          yes; where code is
+ *     to be copied only if none of its pages was written since
  *     else: the executable segments in memory, hashed, are those analysed  yes
  *     else                                                                 no
  *
@@ -18,6 +18,7 @@
 #include "image_private.h"
 
 #include "base.h"
+#include "status.h"
 
 #include <errno.h>    /* numbers only */
 #include <sys/mman.h> /* numbers only */
@@ -25,7 +26,6 @@
 struct rimf_analysis {
     struct sidecar_file file;
     const char *why; /* why there is none, or NULL */
-    uint32_t opened; /* SIDECAR_WANT of the tables that were checked */
 };
 
 void rimf_image_set_analyses(struct mvld_image *image, const struct sidecar_place *places,
@@ -67,8 +67,19 @@ static int same_bytes(const struct rimf_object *object, const struct sidecar *s)
     return 1;
 }
 
+static int is_unwritten(const struct mvld_image *image, const struct rimf_object *object,
+                        const struct sidecar *s)
+{
+    for (size_t i = 0; i < s->n_segments; i++)
+        if (!status_is_unwritten(image->sys, object->view.bias + s->segments[i].start,
+                                 s->segments[i].size))
+            return 0;
+    return 1;
+}
+
 /* Where code may be copied, it is not enough to know the file: a probe of the kernel's, or
- * of a debugger that has gone, would be copied with it. */
+ * of a debugger that has gone, would be copied with it.  The kernel knows of each page whether
+ * it was written, which is known thirty times sooner than a hash of it. */
 static int is_other_code(const struct mvld_image *image, struct rimf_object *object,
                          const struct sidecar *s)
 {
@@ -76,7 +87,7 @@ static int is_other_code(const struct mvld_image *image, struct rimf_object *obj
 
     if (same_file && (!image->answers || object->code_known))
         return 0;
-    if (!same_bytes(object, s))
+    if (!(same_file && is_unwritten(image, object, s)) && !same_bytes(object, s))
         return 1;
     object->code_known = 1;
     return 0;
@@ -148,14 +159,12 @@ static const struct sidecar *open_more(struct mvld_image *image, struct rimf_obj
     *why = analysis ? analysis->why : "out of memory";
     if (*why)
         return NULL;
-    if (wanted & ~analysis->opened &&
-        sidecar_open(&analysis->file.view, analysis->file.map, analysis->file.size,
-                     wanted | analysis->opened, &analysis->why)) {
+    if (wanted & ~analysis->file.view.opened &&
+        sidecar_open_more(&analysis->file.view, wanted, &analysis->why)) {
         sidecar_unmap(&analysis->file, image->sys);
         *why = analysis->why;
         return NULL;
     }
-    analysis->opened |= wanted;
     return &analysis->file.view;
 }
 

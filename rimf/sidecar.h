@@ -266,6 +266,7 @@ struct sidecar {
                                             * to be JOINED; or not wanted */
     size_t n_segments, n_units, n_calls, n_references, n_jump_tables, n_frames, n_frame_fixes,
         n_branches;
+    uint32_t opened; /* SIDECAR_WANT of the tables that were checked */
 };
 
 /* Checks header, directory, segments, and the tables in `wanted` (SIDECAR_WANT, or-ed;
@@ -273,6 +274,9 @@ struct sidecar {
  * `bytes` is 8-aligned and outlives the view.  0, or -EINVAL with a sentence (static) in *why and an empty view. */
 int sidecar_open(struct sidecar *, const void *bytes, size_t size, uint32_t wanted,
                  const char **why);
+
+/* Checks the tables in `wanted` that the view does not have yet.  As sidecar_open. */
+int sidecar_open_more(struct sidecar *, uint32_t wanted, const char **why);
 
 /* The unit that covers `address`, or NULL. */
 const struct sidecar_unit *sidecar_unit_at(const struct sidecar *, uint32_t address);

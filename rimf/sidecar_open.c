@@ -371,6 +371,31 @@ static const char *open_tables(struct sidecar *s, const struct sidecar_table **f
     return NULL;
 }
 
+static const char *open_more(struct sidecar *s, const struct sidecar_table **found,
+                             uint32_t wanted)
+{
+    const char *wrong;
+
+    wanted |= SIDECAR_WANT(SIDECAR_SEGMENTS);
+    if (wanted & SIDECAR_WANT(SIDECAR_FRAMES))
+        wanted |= SIDECAR_WANT(SIDECAR_UNITS) | SIDECAR_WANT(SIDECAR_FRAME_FIXES);
+    if (wanted & (SIDECAR_WANT(SIDECAR_CALLS) | SIDECAR_WANT(SIDECAR_REFERENCES) |
+                  SIDECAR_WANT(SIDECAR_BRANCHES)))
+        wanted |= SIDECAR_WANT(SIDECAR_UNITS);
+    wrong = open_tables(s, found, wanted & ~s->opened);
+    s->opened |= wanted;
+    return wrong;
+}
+
+static int result(struct sidecar *s, const char *wrong, const char **why)
+{
+    if (!wrong)
+        return 0;
+    memset(s, 0, sizeof *s);
+    *why = wrong;
+    return -EINVAL;
+}
+
 int sidecar_open(struct sidecar *s, const void *bytes, size_t size, uint32_t wanted,
                  const char **why)
 {
@@ -378,12 +403,6 @@ int sidecar_open(struct sidecar *s, const void *bytes, size_t size, uint32_t wan
     const char *wrong = NULL;
 
     memset(s, 0, sizeof *s);
-    wanted |= SIDECAR_WANT(SIDECAR_SEGMENTS);
-    if (wanted & SIDECAR_WANT(SIDECAR_FRAMES))
-        wanted |= SIDECAR_WANT(SIDECAR_UNITS) | SIDECAR_WANT(SIDECAR_FRAME_FIXES);
-    if (wanted & (SIDECAR_WANT(SIDECAR_CALLS) | SIDECAR_WANT(SIDECAR_REFERENCES) |
-                  SIDECAR_WANT(SIDECAR_BRANCHES)))
-        wanted |= SIDECAR_WANT(SIDECAR_UNITS);
     if ((uintptr_t)bytes % 8 != 0)
         wrong = "it is not aligned in memory";
     s->header = bytes;
@@ -392,10 +411,14 @@ int sidecar_open(struct sidecar *s, const void *bytes, size_t size, uint32_t wan
     if (!wrong)
         wrong = check_directory(s->header, found);
     if (!wrong)
-        wrong = open_tables(s, found, wanted);
-    if (!wrong)
-        return 0;
-    memset(s, 0, sizeof *s);
-    *why = wrong;
-    return -EINVAL;
+        wrong = open_more(s, found, wanted);
+    return result(s, wrong, why);
+}
+
+int sidecar_open_more(struct sidecar *s, uint32_t wanted, const char **why)
+{
+    const struct sidecar_table *found[SIDECAR_KINDS] = {NULL};
+    const char *wrong = check_directory(s->header, found);
+
+    return result(s, wrong ? wrong : open_more(s, found, wanted), why);
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/status.h: what /proc/PID/status says.
+ * rimf/status.h: what /proc/PID/status says, and /proc/PID/pagemap.
  */
 #ifndef RIMF_STATUS_H
 #define RIMF_STATUS_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 struct rimf_sys;
@@ -15,5 +16,8 @@ const char *status_field(const char *status, const char *name);
 uint64_t status_hex(const char *value);
 /* 1 when a debugger or strace is attached, 0 when not, negative errno: not known. */
 int status_is_traced(const struct rimf_sys *);
+/* 1 when every page of these bytes, of private mappings of files, still is the file's: nobody
+ * wrote there, no debugger, no probe of the kernel's.  0: some page is not, or not known. */
+int status_is_unwritten(const struct rimf_sys *, uintptr_t start, size_t size);
 
 #endif

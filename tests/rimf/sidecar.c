@@ -72,6 +72,15 @@ static void parts(void)
     CHECK(open_made(&s, SIDECAR_WANT(SIDECAR_BRANCHES)) == 0, "%s", why);
     CHECK(s.n_branches == 4 && s.branches && s.n_units == 5 && !s.n_frames);
     made.calls[0].address = 0x1000;
+    CHECK(open_made(&s, SIDECAR_WANT(SIDECAR_CALLS)) == 0 && s.n_calls == 5, "%s", why);
+    made.calls[0].address = 0; /* it was checked, and is not again */
+    CHECK(sidecar_open_more(&s, SIDECAR_WANT(SIDECAR_FRAMES) | SIDECAR_WANT(SIDECAR_CALLS), &why) ==
+          0, "%s", why);
+    CHECK(s.n_calls == 5 && s.n_units == 5 && s.n_frames == 3 && !s.n_references);
+    made.references[0].address = 0;
+    CHECK(sidecar_open_more(&s, SIDECAR_WANT(SIDECAR_REFERENCES), &why) == -22 && !s.header);
+    CHECK_STR(why, "a table has a wrong checksum");
+    made_sidecar(&made);
     made.tables[4].kind = 77;
     made_seal(&made, sizeof made);
     CHECK(open_made(&s, SIDECAR_WANT_ALL) == 0 && s.n_jump_tables == 0, "%s", why);
