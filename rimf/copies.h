@@ -93,7 +93,8 @@ struct copying {
     uintptr_t bias;                 /* of the object */
     const struct rimf_copy *copy;   /* the piece at hand (copying_at) */
     intptr_t distance;              /* copy minus home, of that piece */
-    uint32_t *tables;               /* copy_code.c: where jump tables begin */
+    uint32_t *tables;               /* copy_code.c: where jump tables begin; */
+    struct copy_found *found;       /* where the last calls led */
     const char *why;                /* the sentence for a failure (static) */
 };
 

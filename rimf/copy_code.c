@@ -170,6 +170,21 @@ static unsigned call_shape(const uint8_t *at, enum sidecar_call_kind kind, unsig
     }
 }
 
+/* Most calls lead where one before did: the copies of some functions, each in its place. */
+struct copy_found {
+    uintptr_t home, copy; /* 0: it has none */
+};
+#define FOUND 256u
+
+static uintptr_t copy_of(const struct copying *c, uintptr_t home)
+{
+    struct copy_found *found = &c->found[home / 16 % FOUND];
+
+    if (found->home != home)
+        *found = (struct copy_found){home, rimf_copy_of(c->image, home)};
+    return found->copy;
+}
+
 static int copy_call(struct copying *c, const struct sidecar_call *call)
 {
     uint8_t *at = copy_at(c, call->address);
@@ -185,7 +200,7 @@ static int copy_call(struct copying *c, const struct sidecar_call *call)
     next = (uintptr_t)at + length;
     target = next - (uintptr_t)c->distance +
              (uintptr_t)distance_at(at + displacement);
-    copy = direct ? rimf_copy_of(c->image, target) : 0;
+    copy = direct ? copy_of(c, target) : 0;
     return lead(c, at + displacement, next, copy ? copy : target);
 }
 
@@ -272,7 +287,9 @@ int copy_code(struct copying *c)
     const struct rimf_copy *list = c->image->copies->list;
     int error;
 
-    if (place_tables(c)) {
+    c->found = rimf_heap_alloc(&c->image->heap, FOUND * sizeof *c->found);
+    if (!c->found || place_tables(c)) {
+        rimf_heap_release(&c->image->heap, c->found);
         c->why = "memory is short";
         return -ENOMEM;
     }
@@ -282,5 +299,6 @@ int copy_code(struct copying *c)
     if (!error)
         error = jump_home(c);
     rimf_heap_release(&c->image->heap, c->tables);
+    rimf_heap_release(&c->image->heap, c->found);
     return error;
 }
