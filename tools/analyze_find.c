@@ -140,7 +140,8 @@ int paths_of_program(struct paths *p, const char *name)
         complain("analyze", "%s: the host loader does not load it", path);
         return -1;
     }
-    if (!list(p, path))
+    program_follow(&program);
+    if (!list(p, program.path))
         return 0;
     complain("analyze", "%s: the host loader does not say what it would load", path);
     return -1;

@@ -172,6 +172,16 @@ int program_open(struct program *p, const char *path)
     return 0;
 }
 
+void program_follow(struct program *p)
+{
+    char *path = realpath(p->path, NULL);
+
+    if (!path)
+        return;
+    free(p->path);
+    p->path = path;
+}
+
 const char *program_objection(const struct program *p)
 {
     switch (p->kind) {
