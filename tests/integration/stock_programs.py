@@ -29,7 +29,8 @@ from stock.harness import FROZEN, Harness, Plain, known_passes  # noqa: E402
 # multiverse comes last in a pipeline that holds more: it patches what the others leave.
 PIPELINES = [("direct-calls",), ("multiverse",), ("direct-calls", "multiverse"),
              ("direct-calls", FROZEN), ("direct-calls", "multiverse", FROZEN),
-             ("direct-calls", "concat")]
+             ("direct-calls", "concat"), ("direct-calls", "concat", FROZEN),
+             ("direct-calls", "concat", "multiverse")]
 
 
 def configurations(arguments):
