@@ -19,6 +19,12 @@
  * kept anywhere, so threads and signal handlers may be in there at any time.  Addresses
  * that are in no copy stay as they are.
  *
+ * What dlsym finds is the address at home, from symbol tables; where a function's address is
+ * that of its copy, it is exchanged behind do_sym.  (An error leaves do_sym by longjmp: the
+ * stub holds nothing.)  So is dli_saddr, of dladdr, where an address in a copy was asked for:
+ * dladdr(f) says f, and what lies between the two is the place in the function.  Asked for an
+ * address at home, which came from a backtrace, it says where the function begins at home.
+ *
  * backtrace() and whoever else walks the stack gets addresses at home in the first place,
  * where the unwinder of the program is one that is known (answers_unwind.c): its results
  * are exchanged behind it.
@@ -29,11 +35,16 @@
  * one that brings the region of the copies (it defines `concat_code`), whose executable
  * segment ends with int3, as padding.  ANSWER_STUB bytes each:
  *
- *      0    ff 15 <rel32>     call *slot(%rip)           or       e8 <rel32>   call T
- *                                                                 ff 25 <rel32> jmp *slot(%rip)
- *           …                 displaced instructions          T:  …
- *           e9 <rel32>        jmp f+n                             e9 <rel32>   jmp f+n
- *     56    <quad>            slot: where entry.S exchanges an argument, or the result
+ *     an argument                         the result                     both (do_sym)
+ *     ff 15 <rel32>  call *slot1(%rip)    e8 <rel32>     call T          call *slot1(%rip)
+ *                                         ff 25 <rel32>  jmp *slot1(%rip) sub $8, %rsp
+ *                                                                        call T
+ *                                                                        add $8, %rsp
+ *                                                                        jmp *slot2(%rip)
+ *     T:  displaced instructions; e9 <rel32>  jmp f+n
+ *
+ * and of _dl_addr the same as the last, between push %rdi, push %rsi and pop %rsi, pop %rdi:
+ * what was asked, and where the answer lies.  The slots, at the end, lead to entry.S.
  *
  * Everything that can be looked at is looked at in answers_prepare, before anything is
  * changed; answers_install writes the stubs and then the jumps, through the patch engine.
@@ -48,12 +59,26 @@
 #include <errno.h>    /* numbers only */
 #include <sys/mman.h> /* numbers only */
 
-#define SLOT (ANSWER_STUB - 8u)
-#define BEFORE 6u /* bytes of a stub before the displaced instructions */
-#define BEHIND 11u
+#define SLOTS (ANSWER_STUB - 16u) /* two of them */
 #define INT3 0xcc
 
-_Static_assert(BEHIND + DISPLACE_MAX + DISPLACE_JUMP <= SLOT, "a stub holds it all");
+/* What stands before the displaced instructions. */
+struct shape {
+    uint8_t size, first, second; /* where the distances to the slots stand; 0: there is none */
+    uint8_t call;                /* where the distance to the displaced instructions stands */
+    uint8_t code[32];
+};
+
+static const struct shape exchanges = {6, 2, 0, 0, {0xff, 0x15}};
+static const struct shape returns = {11, 7, 0, 1, {0xe8, 0, 0, 0, 0, 0xff, 0x25}};
+static const struct shape finds = {
+    25, 2, 21, 11, {0xff, 0x15, 0, 0, 0, 0, 0x48, 0x83, 0xec, 0x08, 0xe8, 0, 0, 0, 0,
+                    0x48, 0x83, 0xc4, 0x08, 0xff, 0x25}};
+static const struct shape names = {
+    29, 4, 25, 13, {0x57, 0x56, 0xff, 0x15, 0, 0, 0, 0, 0x48, 0x83, 0xec, 0x08, 0xe8, 0, 0, 0, 0,
+                    0x48, 0x83, 0xc4, 0x08, 0x5e, 0x5f, 0xff, 0x25}};
+
+_Static_assert(29 + DISPLACE_MAX + DISPLACE_JUMP <= SLOTS, "a stub holds it all");
 _Static_assert(ANSWER_STUB % MVLD_PATCH_MAX == 0, "it is written in pieces of this size");
 _Static_assert(ANSWERS <= RIMF_KEPT_HOME, "each runs at home");
 
@@ -65,6 +90,29 @@ uintptr_t loader_answer(const struct loader *l, uintptr_t address)
     return home ? home : address;
 }
 
+uintptr_t loader_answer_symbol(const struct loader *l, uintptr_t address)
+{
+    return rimf_identity(l->image, address);
+}
+
+struct named { /* Dl_info */
+    const char *file;
+    void *base;
+    const char *name;
+    uintptr_t address;
+};
+
+/* Asked for an address in a copy, dladdr names the function, and says where it is for who
+ * knows such addresses: what is left between the two is the place in the function.  Likewise of
+ * an address at home, which came from a backtrace. */
+uintptr_t loader_answer_named(const struct loader *l, uintptr_t address, struct named *answer,
+                              uintptr_t found)
+{
+    if ((int)found && answer->address && rimf_copy_home(l->image, address))
+        answer->address = rimf_identity(l->image, answer->address);
+    return found;
+}
+
 /* ---- one function -------------------------------------------------------------------- */
 
 struct hook {
@@ -73,39 +121,56 @@ struct hook {
     uint8_t was[DISPLACE_JUMP], jump[DISPLACE_JUMP];
 };
 
-static int gives_address(size_t which)
+static const struct shape *shape_of(size_t which, uintptr_t slots[2])
 {
-    return which == ANSWER_IP || which == ANSWER_IP_INFO || which == ANSWER_REGION;
+    slots[0] = (uintptr_t)loader_answers_entry;
+    slots[1] = 0;
+    switch (which) {
+    case ANSWER_ADDR:
+        slots[1] = (uintptr_t)loader_answers_named;
+        return &names;
+    case ANSWER_SYM:
+        slots[0] = (uintptr_t)loader_answers_caller;
+        slots[1] = (uintptr_t)loader_answers_symbol;
+        return &finds;
+    case ANSWER_OPEN:
+        slots[0] = (uintptr_t)loader_answers_caller;
+        return &exchanges;
+    case ANSWER_SET_IP:
+        slots[0] = (uintptr_t)loader_answers_place;
+        return &exchanges;
+    case ANSWER_IP:
+    case ANSWER_IP_INFO:
+    case ANSWER_REGION:
+        slots[0] = (uintptr_t)loader_answers_result;
+        return &returns;
+    default:
+        return &exchanges;
+    }
 }
 
-static uintptr_t entry_of(size_t which)
+/* The distance at `at`, which the instruction ends with, to `to`: both in the stub. */
+static void lead(uint8_t *code, size_t at, size_t to)
 {
-    switch (which) {
-    case ANSWER_SYM:
-    case ANSWER_OPEN: return (uintptr_t)loader_answers_caller;
-    case ANSWER_SET_IP: return (uintptr_t)loader_answers_place;
-    default:
-        return gives_address(which) ? (uintptr_t)loader_answers_result
-                                    : (uintptr_t)loader_answers_entry;
-    }
+    int32_t distance = (int32_t)(to - (at + sizeof distance));
+
+    if (at)
+        memcpy(code + at, &distance, sizeof distance);
 }
 
 /* What stands before the displaced instructions; returns how much. */
 static size_t begin_stub(uint8_t *code, size_t which)
 {
-    static const uint8_t before[] = {0xff, 0x15, SLOT - BEFORE, 0, 0, 0};
-    static const uint8_t behind[] = {0xe8, BEHIND - 5, 0, 0, 0, 0xff, 0x25, SLOT - BEHIND,
-                                     0,    0,          0};
-    uintptr_t slot = entry_of(which);
+    uintptr_t slots[2];
+    const struct shape *shape = shape_of(which, slots);
 
     memset(code, INT3, ANSWER_STUB);
-    memcpy(code + SLOT, &slot, sizeof slot);
-    if (!gives_address(which)) {
-        memcpy(code, before, sizeof before);
-        return sizeof before;
-    }
-    memcpy(code, behind, sizeof behind);
-    return sizeof behind;
+    memcpy(code + SLOTS, slots, sizeof slots);
+    memcpy(code, shape->code, shape->size);
+    lead(code, shape->first, SLOTS);
+    lead(code, shape->second, SLOTS + 8);
+    lead(code, shape->call, shape->size);
+    return shape->size;
 }
 
 static int make_hook(const struct answers *answers, size_t which, struct hook *hook,
@@ -173,7 +238,7 @@ static int write_stubs(struct loader *l, const struct hooks *hooks)
     memset(padding, INT3, sizeof padding);
     for (size_t i = 0; batch && i < hooks->n; i++) {
         const uint8_t *stub = (const uint8_t *)hooks->at[i].stub, *code = hooks->at[i].code;
-        int old = memcmp(stub + SLOT, code + SLOT, ANSWER_STUB - SLOT) == 0;
+        int old = memcmp(stub + SLOTS, code + SLOTS, ANSWER_STUB - SLOTS) == 0;
 
         for (size_t at = 0; at < ANSWER_STUB && !err; at += MVLD_PATCH_MAX)
             err = api->patch_add(batch, (uintptr_t)stub + at, old ? stub + at : padding + at,

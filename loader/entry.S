@@ -223,6 +223,9 @@ loader_no_init:
  *   loader_answers_caller   called: the third one is
  *   loader_answers_place    called: the second one is, for the context in the first
  *   loader_answers_result   jumped to: the result is an address
+ *   loader_answers_symbol   jumped to: it is that of a symbol
+ *   loader_answers_named    jumped to: the first argument was an address, the second one says
+ *                           where the answer lies; the result stays as it is
  * `exchanged` is where keep has put the register, `above` what aligns the stack, `ask` what
  * gives `function` its arguments behind the state. */
     .macro answers name, function, exchanged, above, ask
@@ -252,6 +255,9 @@ loader_answers_\name:
     answers caller, loader_answer, KEPT_RDX, 8, "movq %rdx, %rsi"
     answers place, loader_answer_place, KEPT_RSI, 8, "movq %rsi, %rdx; movq %rdi, %rsi"
     answers result, loader_answer, KEPT_RAX, 0, "movq %rax, %rsi"
+    answers symbol, loader_answer_symbol, KEPT_RAX, 0, "movq %rax, %rsi"
+    answers named, loader_answer_named, KEPT_RAX, 0, \
+        "movq %rax, %rcx; movq %rsi, %rdx; movq %rdi, %rsi"
 
 /* How one mvld knows another, so as never to take it for the host loader. */
     .section .note.mvld.stage0, "a", @note

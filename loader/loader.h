@@ -208,7 +208,7 @@ enum {
     ANSWER_SET_IP,              /* _Unwind_SetIP */
     ANSWERS
 };
-#define ANSWER_STUB 64 /* bytes */
+#define ANSWER_STUB 128 /* bytes */
 
 struct answer { /* a function that takes or gives an address */
     uintptr_t at;
@@ -282,6 +282,8 @@ void loader_answers_entry(void) RIMF_HIDDEN;
 void loader_answers_caller(void) RIMF_HIDDEN;
 void loader_answers_place(void) RIMF_HIDDEN;
 void loader_answers_result(void) RIMF_HIDDEN;
+void loader_answers_symbol(void) RIMF_HIDDEN;
+void loader_answers_named(void) RIMF_HIDDEN;
 extern const uint8_t loader_mmap_sites[] RIMF_HIDDEN; /* MMAP_SITES entries */
 extern const uint8_t loader_init_thunks[] RIMF_HIDDEN; /* INIT_CHUNK entries */
 #define MMAP_SITE_SIZE 64
@@ -380,6 +382,10 @@ void answers_changed(struct loader *, const struct mvld_object *const *removed, 
 uintptr_t loader_answer_place(const struct loader *, uintptr_t context, uintptr_t address)
     RIMF_HIDDEN;
 uintptr_t loader_answer(const struct loader *, uintptr_t address) RIMF_HIDDEN;
+uintptr_t loader_answer_symbol(const struct loader *, uintptr_t address) RIMF_HIDDEN;
+struct named;
+uintptr_t loader_answer_named(const struct loader *, uintptr_t address, struct named *,
+                              uintptr_t found) RIMF_HIDDEN;
 
 /* caches.c */
 uint32_t caches_user(const struct loader *);

@@ -121,6 +121,7 @@ static void pass_on(struct loader *l, int unentered)
         pipeline_removed(l->pipeline, l->image, change.removed, change.n_removed);
     if (l->pipeline && change.n_added) {
         later_added(l, change.added, change.n_added, unentered);
+        rimf_image_settle(l->image);
         rimf_image_close_analyses(l->image);
     }
     if (change.n_removed || change.n_added) {
@@ -247,6 +248,7 @@ void objects_start(struct loader *l)
         prepare_answers(l);
         frozen_run(l);
         pipeline_run_rest(l->pipeline, l->image);
+        rimf_image_settle(l->image);
         rimf_image_close_analyses(l->image);
     }
     if (rimf_log_enabled(&l->log, MVLD_LOG_IMAGE))

@@ -6,20 +6,33 @@
  * that means to run code elsewhere than where its file was mapped.  What moves is
  * decided by the analysis of each object (sidecar.h: movable units); how, by one rule:
  *
- *     ADDRESSES KEEP THEIR IDENTITY AT HOME.  Every pointer, symbol, table, answer of
- *     dlsym is what it was.  Copies are reached by direct branches of other copies, and
- *     by a jump over the first bytes of the function at home:
+ *     A FUNCTION HAS ONE ADDRESS, the same for everybody who can compare: that of its copy.
+ *     Where that is not certain, the one at home.
  *
  *         home                              region
  *         f:  [endbr64]                     f':  [endbr64]
  *             jmp f'     ───────────────►        push %rbp …
- *             (never entered: rest of f)         call g'      (another object's copy)
+ *             (rest of f)                        call g'      (another object's copy)
  *                                                lea  table(%rip)  → home
+ *         slot: f'       ───────────────►        lea  h(%rip)      → h'
  *
- * So no relocation, symbol table or stored pointer is touched, nobody can see two
- * addresses of one function, and home stays whole but for these jumps: whatever is not
- * understood (a table of offsets that was not recognised, code without description)
- * leads home and runs there as ever.
+ * So pointers, vtables, tables of labels lead to copies, and who calls through them stays
+ * there.  Who holds addresses, before any code of the program has run:
+ *
+ *     relocated words of all objects                      copy_slots.c
+ *     lea in movable code, in copies and at home          copy_code.c, copy_operands.c
+ *     the answers of dlsym and dladdr                     loader/answers.c
+ *     code that stays home, or is not understood          nobody can change: what it takes the
+ *                                                         address of keeps it (sidecar.h, HOMES)
+ *     words that cannot be written, thread-locals         likewise (copy_identity.c)
+ *
+ * What comes by dlopen is treated before its constructors; its words lead to old copies and to
+ * new ones.  Functions that are kept at home (rimf_image_keep_home) keep their addresses, as
+ * does all of an object whose analysis or whose moment does not allow it.
+ *
+ * Home stays whole but for these operands and the jumps: whatever is not understood (a table of
+ * offsets that was not recognised, an address that was computed in another way) leads home,
+ * and enters the copy there, or runs at home as ever.
  *
  * The copy of an object is one block, at one distance from home, so what leads from movable
  * code to movable code of the same object needs no change; or it is cut into PIECES, runs of
@@ -27,7 +40,7 @@
  * between them (copy_pieces.c says where it may be cut).  A piece may be left out: its
  * functions run at home, like those that cannot move.  What changes:
  *
- *     operands that lead to data, to code (its address), home     displacement - distance
+ *     operands that lead to data, to code that keeps its address  displacement - distance
  *     calls of other objects, made direct before                  to the copy, if any
  *     the start of a jump table                                   to the table's copy
  *     branches to another piece                                   to that piece
@@ -38,10 +51,12 @@
  * Who asks for the object of a return address is told the one at home
  * (rimf_copy_home; the loader sees to it that the C library asks).
  *
- * THE ORDER.  Copies are made aside, not executable; frames; then code becomes
- * executable; then the C library's questions are answered; then the jumps are written.
- * Any failure before the jumps: the region is empty again, as if nothing had been.  A
- * jump that cannot be written: that function runs at home.
+ * THE ORDER.  What can be written is made writable, and it is decided whose addresses are the
+ * copies'.  Copies are made aside, not executable; frames; then code becomes executable; then
+ * the C library's questions are answered; then operands at home lead to copies, all of them.
+ * Any failure so far: the region is empty again, as if nothing had been.  Then words are
+ * written, which cannot fail; then the jumps.  A jump that cannot be written: who computes that
+ * function's address by a way that was not seen runs it at home.
  */
 #ifndef RIMF_COPIES_H
 #define RIMF_COPIES_H
@@ -50,6 +65,7 @@
 #include "sidecar.h"
 
 struct rimf_object;
+struct rimf_table;
 
 /* Code of one object, all of it or a piece.  `home` and `at` are equal modulo
  * RIMF_COPY_ALIGN. */
@@ -61,6 +77,9 @@ struct rimf_copy {
                          * instruction, and return addresses have a home, too; the object's jump
                          * tables, when the first of its functions that move is in it.  0: the
                          * object is gone */
+    int moved;          /* addresses of it are those of the copy, */
+    struct sidecar_home *homes; /* but for this code; ascending, from `home` on */
+    size_t n_homes;
 };
 #define RIMF_COPY_ALIGN 64u
 /* Where jump tables lie behind it, if they do. */
@@ -150,10 +169,65 @@ uintptr_t copy_pages_next(const struct rimf_copies *, uintptr_t address, uintptr
 /* copy_entries.c: the jumps at home.  What is refused runs at home. */
 int copy_entries(struct copying *, struct mvld_copies_report *);
 
+/* copy_words.c: changes of an object's code at home, of eight bytes or less each. */
+#define COPY_WORDS 2048u
+struct copy_words {
+    struct copying *c;
+    struct mvld_word words[COPY_WORDS];
+    uint64_t expect[COPY_WORDS], replace[COPY_WORDS];
+    size_t n, applied, refused;
+};
+/* NULL: no memory (said). */
+struct copy_words *copy_words_begin(struct copying *);
+/* What is there now becomes `bytes`.  When there is no room more, flushes. */
+int copy_words_add(struct copy_words *, uintptr_t at, const void *bytes, uint16_t length);
+/* 0, or negative errno; -EDEADLK: other threads may run there, and none was written. */
+int copy_words_flush(struct copy_words *);
+void copy_words_end(struct copy_words *);
+
+/* copy_operands.c: at home, operands lead to copies, or with `back` home again.  0, or negative
+ * errno: some do not. */
+int copy_operands(struct copying *, int back);
+
+/* copy_slots.c: relocated words.  `table` is that of the image. */
+struct copy_writing; /* what writing needs: memory, and which variables were copied */
+struct copied_variable { /* R_X86_64_COPY */
+    uintptr_t from, to;
+    size_t size;
+};
+/* 1: it may hold addresses that are not what they will be. */
+int copy_slots_held(const struct rimf_object *);
+void copy_slots_each(const struct rimf_object *, void (*visit)(void *cookie, uintptr_t slot),
+                     void *cookie);
+/* The places of words in the writable segment that holds this one; *start == *end: none does. */
+void copy_slots_writable(const struct rimf_object *, uintptr_t slot, uintptr_t *start,
+                         uintptr_t *end);
+/* How many there are, or -ENOENT: one was not found. */
+long copy_slots_copied(const struct mvld_image *, const struct rimf_table *table,
+                       void (*found)(void *cookie, const struct copied_variable *), void *cookie);
+struct copy_writing *copy_slots_prepare(struct mvld_image *, const struct rimf_table *table);
+size_t copy_slots_write(struct copy_writing *, const struct rimf_table *table);
+
+/* copy_identity.c.  The address of what is at `home`, inside or outside of this copy's code; of
+ * any piece of the object. */
+uintptr_t copy_identity(const struct rimf_copy *, uintptr_t home);
+uintptr_t copying_identity(const struct copying *, uintptr_t home);
+/* Of those that are planned: `moved` and `homes`, and RELRO can be written; or NULL, and all
+ * addresses stay at home.  Then one of the two below. */
+struct copy_writing *copy_identity_plan(struct mvld_image *);
+void copy_identity_write(struct mvld_image *, struct copy_writing *);
+void copy_identity_leave(struct mvld_image *, struct copy_writing *);
+
 /* Where code at `home` is copied to, or 0.  For the thread that loads. */
 uintptr_t rimf_copy_of(struct mvld_image *, uintptr_t home);
 /* Where the code came from, of an address in a copy, or 0.  [any thread, signal handler] */
 uintptr_t rimf_copy_home(const struct mvld_image *, uintptr_t address);
+/* What the program knows as the address of the code at home: that of its copy, or `home`.
+ * [any thread, signal handler] */
+uintptr_t rimf_identity(const struct mvld_image *, uintptr_t home);
+/* Passes have run, and constructors will: objects that hold addresses of code with copies hold
+ * those of the copies, if nothing of them has run (rimf_image_set_unentered). */
+void rimf_image_settle(struct mvld_image *);
 /* Copies around this address, as a segment in which 4 KiB may be changed, or -ENOMEM. */
 int rimf_copies_code(struct mvld_image *, uintptr_t address, struct mvld_segment *);
 /* Where the code at [home, home + length), inside one function, runs: its copy, or 0, and

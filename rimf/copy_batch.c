@@ -238,6 +238,29 @@ static int answer(struct making *m)
     return rimf_fail(m->image, ENOTSUP, "code cannot be copied: %s", why);
 }
 
+/* At home, operands lead to copies: all of them, or none, from number `first` on. */
+static int lead_operands(struct making *m, size_t first)
+{
+    size_t i = first;
+    int error = 0;
+
+    while (i < m->copies->n && !error) {
+        struct copying c = copying_of(m, i);
+
+        if (copies_is_first(m->copies, i++))
+            error = c.analysis ? copy_operands(&c, 0) : -ENODATA;
+    }
+    if (!error)
+        return 0;
+    while (i-- > first) {
+        struct copying c = copying_of(m, i);
+
+        if (c.analysis && copies_is_first(m->copies, i))
+            copy_operands(&c, 1);
+    }
+    return rimf_fail(m->image, -error, "operands that take addresses cannot be changed");
+}
+
 static int make(struct making *m)
 {
     struct rimf_copies *copies = m->copies;
@@ -255,6 +278,8 @@ static int make(struct making *m)
         __atomic_store_n(&copies->n, copies->n_planned, __ATOMIC_RELEASE);
         error = answer(m);
     }
+    if (!error)
+        error = lead_operands(m, n);
     if (error) {
         __atomic_store_n(&copies->n, n, __ATOMIC_RELEASE);
         take_away(m);
@@ -287,14 +312,16 @@ static void tell(const struct making *m, const struct copying *c)
         const struct rimf_copy *copy = &m->copies->list[object->pieces[i]];
 
         rimf_log(m->image->log, one ? MVLD_LOG_PASSES : MVLD_LOG_IMAGE,
-                 "%s: %zu bytes at %p are copied to %p", object->public.name, copy->code,
-                 (void *)copy->home, (void *)copy->at);
+                 "%s: %zu bytes at %p are copied to %p%s", object->public.name, copy->code,
+                 (void *)copy->home, (void *)copy->at,
+                 copy->moved ? ", where their addresses lead" : "");
     }
 }
 
 int rimf_copies_commit(struct mvld_image *image, struct mvld_copies_report *report)
 {
     struct making m = {.image = image, .copies = image->copies, .report = report};
+    struct copy_writing *writing = NULL;
     int error = 0;
     size_t first;
 
@@ -304,13 +331,17 @@ int rimf_copies_commit(struct mvld_image *image, struct mvld_copies_report *repo
     if (status_is_traced(image->sys))
         error = rimf_fail(image, EBUSY, "a debugger may have breakpoints in the code");
     first = m.copies->n;
-    if (!error)
+    if (!error) {
+        writing = copy_identity_plan(image);
         error = make(&m);
+    }
     if (error) {
+        copy_identity_leave(image, writing);
         drop_plan(image);
         memset(report, 0, sizeof *report);
         return error;
     }
+    copy_identity_write(image, writing);
     for (size_t i = first; i < m.copies->n && !error; i++) {
         struct copying c = copying_of(&m, i);
 

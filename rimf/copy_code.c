@@ -133,6 +133,8 @@ static int copy_reference(struct copying *c, const struct sidecar_reference *ref
     if (!at)
         return 0;
     target = next - (uintptr_t)c->distance + (uintptr_t)distance_at(at);
+    if (reference->kind == SIDECAR_TO_CODE)
+        target = copying_identity(c, target);
     if (reference->kind == SIDECAR_TO_JUMP_TABLE && tables_of(c)) {
         target = table_copy(c, (uint32_t)(target - c->bias));
         if (!target)

@@ -17,61 +17,26 @@
 
 #include "base.h"
 #include "image_private.h"
-#include "patch.h"
 
 #include <errno.h> /* numbers only */
 
 #define JUMP 5u
-#define BATCH 2048u
 
 static const uint8_t endbr64[4] = {0xf3, 0x0f, 0x1e, 0xfa};
 
 struct entries {
     struct copying *c;
     struct mvld_copies_report *report;
-    struct mvld_word words[BATCH];
-    uint64_t expect[BATCH], replace[BATCH];
-    size_t n;
+    struct copy_words *words;
 };
 
-/* One word of the patch. */
-static void add(struct entries *e, uintptr_t at)
+static int add(struct entries *e, uintptr_t at)
 {
-    const struct copying *c = e->c; /* its piece is at hand */
-    int32_t distance = (int32_t)(c->distance - (intptr_t)JUMP);
-    uint8_t jump[8] = {0xe9};
+    int32_t distance = (int32_t)(e->c->distance - (intptr_t)JUMP);
+    uint8_t jump[JUMP] = {0xe9};
 
     memcpy(jump + 1, &distance, sizeof distance);
-    e->words[e->n] = (struct mvld_word){.offset = (uint32_t)(at - c->bias), .length = JUMP};
-    e->expect[e->n] = 0;
-    e->replace[e->n] = 0;
-    memcpy(&e->expect[e->n], (const void *)at, JUMP);
-    memcpy(&e->replace[e->n], jump, JUMP);
-    e->n++;
-}
-
-static int flush(struct entries *e)
-{
-    struct mvld_image *image = e->c->image;
-    struct mvld_patch_report patched = {0};
-    struct mvld_batch *batch;
-    int error;
-
-    if (!e->n)
-        return 0;
-    batch = rimf_patch_begin(image);
-    if (batch && image->unentered)
-        rimf_patch_unentered(batch);
-    error = batch ? rimf_patch_add_words(batch, e->c->bias, e->words, e->expect, e->replace, e->n)
-                  : -ENOMEM;
-    if (!error)
-        error = rimf_patch_commit(batch, &patched);
-    if (batch)
-        rimf_patch_end(batch);
-    e->report->entries += patched.applied;
-    e->report->at_home += patched.refused;
-    e->n = 0;
-    return error == -EDEADLK ? 0 : error; /* others may run there: they go on doing so */
+    return copy_words_add(e->words, at, jump, sizeof jump);
 }
 
 /* Where the jump may stand, or 0. */
@@ -104,28 +69,28 @@ static int add_units(struct entries *e)
             continue;
         at = unit->flags & SIDECAR_HEAD ? head(e->c, unit) : 0;
         if (at)
-            add(e, at);
+            error = add(e, at);
         else
             e->report->at_home++;
-        if (e->n == BATCH)
-            error = flush(e);
+        error = error == -EDEADLK ? 0 : error; /* others may run there: they go on doing so */
     }
-    return error ? error : flush(e);
+    if (!error)
+        error = copy_words_flush(e->words);
+    return error == -EDEADLK ? 0 : error;
 }
 
 int copy_entries(struct copying *c, struct mvld_copies_report *report)
 {
-    struct entries *e = rimf_heap_alloc(&c->image->heap, sizeof *e);
+    struct entries e = {.c = c, .report = report, .words = copy_words_begin(c)};
     int error;
 
-    if (!e)
-        return rimf_fail(c->image, ENOMEM, "%s: there is no memory for jumps to its copy",
-                         c->object->public.name);
-    e->c = c;
-    e->report = report;
+    if (!e.words)
+        return -ENOMEM;
     error = rimf_depends(c->image, &c->object->public, 0);
     if (!error)
-        error = add_units(e);
-    rimf_heap_release(&c->image->heap, e);
+        error = add_units(&e);
+    report->entries += e.words->applied;
+    report->at_home += e.words->refused;
+    copy_words_end(e.words);
     return error;
 }

@@ -251,6 +251,7 @@ static const Elf64_Rela *take_relocations(const struct elf_view *view, int64_t t
 static void take_tables(struct elf_view *view)
 {
     uint64_t flags = dynamic_value(view, DT_FLAGS);
+    uintptr_t relr;
 
     view->strings = (const char *)dynamic_address(view, DT_STRTAB, 1, 1);
     if (view->strings)
@@ -272,6 +273,11 @@ static void take_tables(struct elf_view *view)
     view->relocations = take_relocations(view, DT_RELA, dynamic_value(view, DT_RELASZ),
                                          &view->n_relocations);
     view->n_relative = at_most(dynamic_value(view, DT_RELACOUNT), view->n_relocations);
+    relr = dynamic_address(view, DT_RELR, sizeof *view->relr, 8);
+    view->relr = (const uint64_t *)relr;
+    view->n_relr = relr ? at_most(dynamic_value(view, DT_RELRSZ), elf_room(view, relr)) /
+                              sizeof *view->relr
+                        : 0;
     view->symbolic = flags & DF_SYMBOLIC ? 1 : 0;
     view->text_relocations = flags & DF_TEXTREL ? 1 : 0;
     for (size_t i = 0; i < view->n_dynamic; i++) {

@@ -46,6 +46,8 @@ struct elf_view {
     size_t n_verdef, n_verneed;
     const Elf64_Rela *plt_relocations, *relocations;
     size_t n_plt_relocations, n_relocations, n_relative; /* RELATIVE ones come first */
+    const uint64_t *relr; /* DT_RELR: addresses and bitmaps of words that are RELATIVE */
+    size_t n_relr;
     int symbolic; /* DT_SYMBOLIC, DF_SYMBOLIC: its own definitions come first */
     int filter;   /* DT_FILTER, DT_AUXILIARY: look-ups that hit it go elsewhere */
     int audit;    /* DT_AUDIT, DT_DEPAUDIT */

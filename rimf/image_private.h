@@ -48,6 +48,8 @@ struct rimf_object {
     struct sidecar_identity identity;
     uint32_t number; /* later.h: its place in the frozen image, from 1; 0: it has none */
     int code_known; /* its code was the file's, byte for byte, before any pass changed it */
+    int settled;    /* copies.h: the addresses that it holds are what they will be */
+    int opened;     /* its RELRO can be written at the moment */
 };
 
 /* One segment of one object; ordered by address. */
@@ -105,6 +107,7 @@ struct mvld_image {
     int (*answers)(void *cookie, const char **why);
     void *answers_cookie;
     int unentered; /* copies.h */
+    int entered;   /* constructors of the program may have run */
     int (*planned)(const void *cookie, const char *pass); /* or NULL: rimf_image_set_planned */
     const void *planned_cookie;
     uintptr_t start_base; /* later.h: where the frozen image counts distances from, */
@@ -157,6 +160,9 @@ int rimf_symbol_resolve(const struct mvld_image *, const char *name, const char 
  * is meant. */
 int rimf_symbol_bind(const struct mvld_image *, const struct rimf_object *from, size_t index,
                      struct mvld_symbol *out);
+/* What the executable's copy of a library's variable (R_X86_64_COPY) was copied from. */
+int rimf_symbol_copied(const struct mvld_image *, const struct rimf_object *from, size_t index,
+                       struct mvld_symbol *out);
 uintptr_t rimf_plt_target(const struct mvld_image *, uintptr_t address);
 
 enum rimf_slot_state {
@@ -164,7 +170,7 @@ enum rimf_slot_state {
     RIMF_SLOT_LAZY,
     RIMF_SLOT_BOUND
 };
-/* What is in the slot now. */
+/* What is in the slot now; of an address in a copy of code, the one at home. */
 enum rimf_slot_state rimf_slot_value(const struct mvld_image *, const struct rimf_object *,
                                      uintptr_t slot, uintptr_t *value);
 uintptr_t rimf_plt_slot(const struct mvld_object *, uintptr_t entry);

@@ -119,27 +119,57 @@ static int bind(const struct rimf_table *table, const struct rimf_object *from, 
     return find_nth(table, 0, name, version, wanted, &second, &other) ? 0 : -EAGAIN;
 }
 
+/* What reference `index` of the object asks for: its name; NULL: it is none. */
+static const char *reference(const struct elf_view *view, size_t index, const char **version,
+                             enum elf_wanted *wanted)
+{
+    const char *name;
+    Elf64_Sym symbol;
+    uint16_t entry;
+
+    *version = NULL;
+    *wanted = ELF_ANY_BASE;
+    if (elf_symbol_at(view, index, &symbol))
+        return NULL;
+    name = elf_string(view, symbol.st_name);
+    if (!name || !*name)
+        return NULL;
+    if (elf_versym(view, index, &entry) == 0) {
+        *version = elf_version_name(view, entry & ELF_VERSION_INDEX);
+        if (*version)
+            *wanted = entry & ELF_VERSION_HIDDEN ? ELF_EXACT : ELF_EXACT_OR_NONE;
+    }
+    return name;
+}
+
+int rimf_symbol_copied(const struct mvld_image *image, const struct rimf_object *from,
+                       size_t index, struct mvld_symbol *out)
+{
+    const struct rimf_table *table;
+    enum elf_wanted wanted;
+    const char *version, *name = reference(&from->view, index, &version, &wanted);
+    int result = -ENOENT;
+
+    if (!name)
+        return -ENOENT;
+    table = rimf_table_enter(image);
+    for (size_t i = 0; i < table->n_objects && result; i++)
+        if (table->objects[i] != from && !(table->objects[i]->public.flags & MVLD_OBJECT_VDSO))
+            result = find_in(table->objects[i], name, version, wanted, out);
+    rimf_table_leave(image);
+    return result;
+}
+
 int rimf_symbol_bind(const struct mvld_image *image, const struct rimf_object *from, size_t index,
                      struct mvld_symbol *out)
 {
-    const struct elf_view *view = &from->view;
-    enum elf_wanted wanted = ELF_ANY_BASE;
-    const char *name, *version = NULL;
     const struct rimf_table *table;
-    Elf64_Sym symbol;
-    uint16_t entry;
+    enum elf_wanted wanted;
+    const char *version, *name = reference(&from->view, index, &version, &wanted);
     int result;
 
-    if (elf_symbol_at(view, index, &symbol))
+    if (!name)
         return -ENOENT;
-    name = elf_string(view, symbol.st_name);
-    if (!name || !*name)
-        return -ENOENT;
-    if (elf_versym(view, index, &entry) == 0) {
-        version = elf_version_name(view, entry & ELF_VERSION_INDEX);
-        if (version)
-            wanted = entry & ELF_VERSION_HIDDEN ? ELF_EXACT : ELF_EXACT_OR_NONE;
-    }
     table = rimf_table_enter(image);
     result = bind(table, from, name, version, wanted, out);
     rimf_table_leave(image);

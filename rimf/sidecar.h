@@ -10,8 +10,8 @@
  *     +--------+-----------+----------+-------+-------+------------+-------------+
  *     | header | directory | segments | units | calls | references | jump tables |
  *     +--------+-----------+----------+-------+-------+------------+-------------+
- *     | frames | frame fixes | branches |
- *     +--------+-------------+----------+
+ *     | frames | frame fixes | branches | homes |
+ *     +--------+-------------+----------+-------+
  *
  * Little-endian; all addresses are 32-bit and as linked (add the object's bias); all
  * tables are sorted by address and have entries of one size.  The tables stand in the
@@ -56,6 +56,12 @@
  * says of a unit that it and the next one in the table must not: control falls from one into
  * the other, a branch of one byte leads across, or an exception of one lands in the other.
  * Whoever moves units apart corrects the displacements in `branches`, too.
+ *
+ * WHO HOLDS ADDRESSES.  Whoever lets the address of a movable function be that of its copy must
+ * change it wherever it is held: in relocated words, and in the operands (SIDECAR_TO_CODE) of
+ * movable code, in copies as at home.  HOMES lists the code of which others hold addresses, or
+ * might, and what does not move anyway: its addresses must stay those at home.  HOMES must be right.
+ * A sidecar without this table (of an older analyser) says it of everything.
  */
 #ifndef RIMF_SIDECAR_H
 #define RIMF_SIDECAR_H
@@ -88,6 +94,7 @@ enum sidecar_kind { /* of a table */
     SIDECAR_FRAMES,
     SIDECAR_FRAME_FIXES,
     SIDECAR_BRANCHES,
+    SIDECAR_HOMES,
     SIDECAR_KINDS
 };
 #define SIDECAR_WANT(kind) (1u << (kind))
@@ -250,9 +257,16 @@ struct sidecar_branch {
     uint32_t address;
 };
 
+/* Code whose addresses are those at home, whoever else has copies: what does not move (padding
+ * between functions excepted), and movable units whose address is taken by such code. */
+struct sidecar_home {
+    uint32_t start, size;
+};
+
 /* ---- reading -------------------------------------------------------------- */
 
-/* A checked view into the bytes; what was not wanted or is not there is empty. */
+/* A checked view into the bytes; what was not wanted or is not there is empty.  `homes` is NULL
+ * when there is no such table. */
 struct sidecar {
     const struct sidecar_header *header;
     const struct sidecar_segment *segments;
@@ -264,8 +278,9 @@ struct sidecar {
     const struct sidecar_frame_fix *frame_fixes;
     const struct sidecar_branch *branches; /* NULL: an old analysis, whose units are not known
                                             * to be JOINED; or not wanted */
+    const struct sidecar_home *homes;
     size_t n_segments, n_units, n_calls, n_references, n_jump_tables, n_frames, n_frame_fixes,
-        n_branches;
+        n_branches, n_homes;
     uint32_t opened; /* SIDECAR_WANT of the tables that were checked */
 };
 

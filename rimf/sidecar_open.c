@@ -23,6 +23,7 @@ _Static_assert(sizeof(struct sidecar_jump_table) == 8, "a file format");
 _Static_assert(sizeof(struct sidecar_frame) == 8, "a file format");
 _Static_assert(sizeof(struct sidecar_frame_fix) == 8, "a file format");
 _Static_assert(sizeof(struct sidecar_branch) == 4, "a file format");
+_Static_assert(sizeof(struct sidecar_home) == 8, "a file format");
 
 #define FDE_SIZE_MIN 16u /* length, CIE, start, size of the range */
 
@@ -70,6 +71,7 @@ static uint32_t entry_size(uint32_t kind)
         sizeof(struct sidecar_frame),
         sizeof(struct sidecar_frame_fix),
         sizeof(struct sidecar_branch),
+        sizeof(struct sidecar_home),
     };
 
     return kind < SIDECAR_KINDS ? sizes[kind] : 0;
@@ -318,6 +320,24 @@ static const char *check_branches(const struct sidecar *s)
     return NULL;
 }
 
+static const char *check_homes(const struct sidecar *s)
+{
+    uint64_t last = 0;
+    size_t segment = 0;
+
+    for (size_t i = 0; i < s->n_homes; i++) {
+        const struct sidecar_home *home = &s->homes[i];
+        uint64_t end = (uint64_t)home->start + home->size;
+
+        if (home->start < last || !home->size)
+            return "its homes overlap, or are out of order";
+        if (!in_segment(s, &segment, home->start, end))
+            return "a home lies outside the executable segments";
+        last = end;
+    }
+    return NULL;
+}
+
 /* ---- opening ------------------------------------------------------------------- */
 
 /* Points the view's pointer and count at a table, once its checksum is right. */
@@ -355,6 +375,7 @@ static const char *open_tables(struct sidecar *s, const struct sidecar_table **f
          check_frame_fixes},
         {SIDECAR_FRAMES, (const void **)&s->frames, &s->n_frames, check_frames},
         {SIDECAR_BRANCHES, (const void **)&s->branches, &s->n_branches, check_branches},
+        {SIDECAR_HOMES, (const void **)&s->homes, &s->n_homes, check_homes},
     };
 
     for (size_t i = 0; i < RIMF_COUNT(tables); i++) {

@@ -33,9 +33,10 @@ int analysis_finish(struct analysis *a)
     emit_units(a);
     find_jump_tables(a);
     emit_copies(a);
+    emit_homes(a);
     if (a->edges.failed || a->calls.failed || a->references.failed || a->candidates.failed ||
         a->jump_tables.failed || a->taken.failed || a->copies.failed || a->frame_fixes.failed ||
-        a->branches.failed)
+        a->branches.failed || a->homes.failed)
         return object_fail(&a->object, "there is no memory for its analysis");
     return 0;
 }
@@ -72,6 +73,7 @@ void analysis_free(struct analysis *a)
     vector_free(&a->copies);
     vector_free(&a->frame_fixes);
     vector_free(&a->branches);
+    vector_free(&a->homes);
     object_close(&a->object);
     memset(a, 0, sizeof *a);
 }

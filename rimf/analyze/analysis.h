@@ -15,6 +15,7 @@
  *     reach_units              who is entered by others               reach.c
  *     emit_units               calls, references, jump tables         emit.c, tables.c
  *     emit_copies              unwinding of copies                    copies.c
+ *     emit_homes               what keeps its address                 homes.c
  *     sidecar_make             the file                               write.c
  *
  * Each step reads what the ones before it left, and changes it no more, but for a
@@ -40,6 +41,7 @@ struct unit {
     uint8_t reached, head; /* as the flags of sidecar_unit */
     uint8_t followed;      /* what it calls from home is reached */
     uint8_t joined;        /* it lies as far from home as the next unit */
+    uint8_t kept;          /* its address is taken by code that stays home */
 };
 
 /* The code of one executable segment. */
@@ -79,9 +81,11 @@ struct analysis {
     struct vector copies;      /* struct sidecar_frame */
     struct vector frame_fixes; /* struct sidecar_frame_fix */
     struct vector branches;    /* struct sidecar_branch */
+    struct vector homes;       /* struct sidecar_home */
     struct code *code;
     size_t n_code;
     uint64_t n_instructions;
+    int based; /* some code computes with its own address, and so perhaps those of others */
 };
 
 /* The whole of it.  0, or -1 with object.error set; analysis_free in both cases. */
@@ -150,6 +154,9 @@ struct dispatch {
 void watch_dispatch(struct analysis *, struct dispatch *, const uint8_t *code, uint32_t at,
                     const struct instruction *);
 void emit_copies(struct analysis *);
+void emit_homes(struct analysis *);
+/* 1 when the range is nothing but padding. */
+int is_padding(const struct code *, uint32_t start, uint32_t end);
 
 /* ---- for people (reasons.c) ----------------------------------------------------- */
 

@@ -28,6 +28,12 @@ static void check_entered(struct analysis *a, uint64_t target, enum sidecar_reas
         unit_stays(u, reason, from);
 }
 
+static void computes(struct analysis *a, struct unit *u, uint32_t at)
+{
+    unit_stays(u, SIDECAR_BASE, at);
+    a->based = 1;
+}
+
 static void check_branch(struct analysis *a, uint32_t number, uint32_t at,
                          const struct instruction *i, uint64_t target)
 {
@@ -35,7 +41,7 @@ static void check_branch(struct analysis *a, uint32_t number, uint32_t at,
 
     check_entered(a, target, SIDECAR_ENTERED, at);
     if (instruction_flow(i) == FLOW_CALL && target == at + i->length && target < u->end)
-        unit_stays(u, SIDECAR_BASE, at); /* call next; pop: the address as data */
+        computes(a, u, at); /* call next; pop: the address as data */
     if (i->immediate_size != 1 || (target >= u->start && target < u->end))
         return;
     to = unit_at(a, target);
@@ -56,7 +62,7 @@ static void check_lea(struct analysis *a, struct unit *u, uint32_t at, uint64_t 
     VECTOR_ADD(&a->taken, struct taken, (uint32_t)target, (uint32_t)(u - units_of(a)),
                to && target != to->start);
     if (target == at)
-        unit_stays(u, SIDECAR_BASE, at);
+        computes(a, u, at);
     if (!to)
         return;
     if (target == u->start)
@@ -108,7 +114,7 @@ static void check_constants(struct analysis *a, struct unit *u)
         memcpy(&constant, code + i.immediate_at, sizeof constant);
         constant += u->start;
         if (constant && constant < a->object.high)
-            unit_stays(u, SIDECAR_BASE, at);
+            computes(a, u, at);
     }
 }
 

@@ -127,7 +127,7 @@ static void suspect_range(struct analysis *a, const struct code *c, uint32_t sta
     }
 }
 
-static int is_padding(const struct code *c, uint32_t start, uint32_t end)
+int is_padding(const struct code *c, uint32_t start, uint32_t end)
 {
     struct instruction i;
 

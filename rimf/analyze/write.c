@@ -121,6 +121,7 @@ void *sidecar_make(struct analysis *a, size_t *size)
             {SIDECAR_FRAME_FIXES, sizeof(struct sidecar_frame_fix), a->frame_fixes.at,
              a->frame_fixes.n},
             {SIDECAR_BRANCHES, sizeof(struct sidecar_branch), a->branches.at, a->branches.n},
+            {SIDECAR_HOMES, sizeof(struct sidecar_home), a->homes.at, a->homes.n},
         };
         bytes = assemble(a, parts, sizeof parts / sizeof *parts, size);
     }

@@ -230,6 +230,31 @@ static void answered(void)
     check_answers();
 }
 
+/* Where the address of a function is that of its copy, dlsym and dladdr say so; what came from
+ * a backtrace, at home, is told where the function begins there. */
+static void moved(void)
+{
+    struct loader *l = start();
+    const char *why = "";
+    Dl_info info;
+
+    ((struct rimf_copy *)image->copies->list)[0].moved = 1;
+    prepare(l);
+    CHECK(dlsym(RTLD_DEFAULT, "answers_call") == (void *)answers_call);
+    CHECK(answers_install(l, &why) == 0, "(%s)", why);
+    CHECK(dlsym(RTLD_DEFAULT, "answers_call") == (void *)(uintptr_t)copy);
+    CHECK(dlsym(RTLD_DEFAULT, "main_call") == (void *)main_call ||
+          !dlsym(RTLD_DEFAULT, "main_call"));
+    CHECK(!dlsym(RTLD_DEFAULT, "answers_of_nobody") && strstr(dlerror(), "answers_of_nobody"));
+    CHECK(dladdr((char *)(uintptr_t)copy + 20, &info) && strstr(info.dli_sname, "answers_call") &&
+          info.dli_saddr == (void *)(uintptr_t)copy);
+    CHECK(dladdr((char *)(uintptr_t)answers_call + 20, &info) &&
+          info.dli_saddr == (void *)answers_call);
+    CHECK(dladdr((char *)(uintptr_t)main_copy + 20, &info) &&
+          info.dli_saddr != (void *)(uintptr_t)main_copy);
+    CHECK(!dladdr((void *)16, &info));
+}
+
 /* Calls loader_answers_entry with these in %rax, %rcx, %rdx, %rsi, %rdi, %r8 … %r11. */
 void answers_registers(const uint64_t *in, uint64_t *out);
 __asm__(".text\n"
@@ -316,7 +341,7 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*run)(void);
-    } cases[] = {{"answered", answered},       {"registers", registers},
+    } cases[] = {{"answered", answered},       {"registers", registers}, {"moved", moved},
                  {"unwinder", unwinder},       {"unwinder_later", unwinder_later},
                  {"threads", threads},         {"breakpoints", breakpoints},
                  {"stubs_in_use", stubs_in_use}, {"not_prepared", not_prepared},

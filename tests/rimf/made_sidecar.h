@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-#define MADE_TABLES 8
+#define MADE_TABLES 9
 #define MADE_BUILD_ID "\xab\xcd\xef\x01"
 
 struct made_sidecar {
@@ -24,6 +24,7 @@ struct made_sidecar {
     struct sidecar_frame frames[3];
     struct sidecar_frame_fix frame_fixes[6];
     struct sidecar_branch branches[4];
+    struct sidecar_home homes[2];
 };
 
 /* Checksums that fit whatever the file says now; bounds are `room`'s. */
@@ -61,6 +62,7 @@ static inline void made_sidecar(struct made_sidecar *made)
         {SIDECAR_FRAMES, 8, 3, offsetof(struct made_sidecar, frames)},
         {SIDECAR_FRAME_FIXES, 8, 6, offsetof(struct made_sidecar, frame_fixes)},
         {SIDECAR_BRANCHES, 4, 4, offsetof(struct made_sidecar, branches)},
+        {SIDECAR_HOMES, 8, 2, offsetof(struct made_sidecar, homes)},
     };
 
     *made = (struct made_sidecar){
@@ -91,6 +93,7 @@ static inline void made_sidecar(struct made_sidecar *made)
                         {0x6031, SIDECAR_FRAME_OTHER, {0}}, {0x6050, SIDECAR_FRAME_CODE, {0}},
                         {0x6078, SIDECAR_FRAME_CODE, {0}}, {0x608c, SIDECAR_FRAME_OTHER, {0}}},
         .branches = {{0x1080}, {0x10fc}, {0x1f80}, {0x37f0}},
+        .homes = {{0x1100, 0x30}, {0x3000, 0x800}},
     };
     memcpy(made->header.magic, SIDECAR_MAGIC, sizeof made->header.magic);
     memcpy(made->header.build_id, MADE_BUILD_ID, 4);

@@ -30,7 +30,8 @@ static void reads(void)
     made_sidecar(&made);
     CHECK(open_made(&s, SIDECAR_WANT_ALL) == 0, "%s", why);
     CHECK(s.n_segments == 2 && s.n_units == 5 && s.n_calls == 5 && s.n_references == 3 &&
-          s.n_jump_tables == 2 && s.n_frames == 3 && s.n_frame_fixes == 6 && s.n_branches == 4);
+          s.n_jump_tables == 2 && s.n_frames == 3 && s.n_frame_fixes == 6 && s.n_branches == 4 &&
+          s.n_homes == 2);
     CHECK(sidecar_unit_at(&s, 0x0fff) == NULL && sidecar_unit_at(&s, 0x1130) == NULL);
     CHECK(sidecar_unit_at(&s, 0x1000) == &s.units[0] && sidecar_unit_at(&s, 0x10ff) == s.units);
     CHECK(sidecar_unit_at(&s, 0x1100) == &s.units[1] && sidecar_unit_at(&s, 0x37ff) == &s.units[4]);
@@ -127,10 +128,10 @@ static void refuses_headers(void)
     REFUSED(made.header.frames_start = 0xffffffff, "its unwinding table lies nowhere");
     REFUSED(made.header.frames_size = 0, "its unwinding table lies nowhere");
     REFUSED(made.tables[1].offset += 8, "a table lies outside it");
-    REFUSED(made.tables[7].count = 1ul << 61, "a table lies outside it");
-    REFUSED(made.tables[7].count = 5, "a table lies outside it");
-    REFUSED(made.tables[7].count = 2, "bytes of it belong to no table");
-    REFUSED(made.tables[6].entry_size = 0, "a table lies outside it");
+    REFUSED(made.tables[8].count = 1ul << 61, "a table lies outside it");
+    REFUSED(made.tables[8].count = 3, "a table lies outside it");
+    REFUSED(made.tables[8].count = 1, "bytes of it belong to no table");
+    REFUSED(made.tables[8].entry_size = 0, "a table lies outside it");
     REFUSED(made.tables[4].kind = SIDECAR_REFERENCES,
             "a table has entries of another size, or is there twice");
     REFUSED(made.tables[0].entry_size = 8; made.tables[0].count = 4,
@@ -221,6 +222,19 @@ static void refuses_frames(void)
     REFUSED(made.frame_fixes[5].address = 0xfffffffe, fix_outside);
     REFUSED(made.header.frames_start = made.header.frames_size = 0; made.header.frames_hash = 0,
             fix_outside);
+}
+
+static void refuses_homes(void)
+{
+    static const char order[] = "its homes overlap, or are out of order";
+    static const char outside[] = "a home lies outside the executable segments";
+
+    REFUSED(made.homes[1].start = 0x112f, order);
+    REFUSED(made.homes[0].size = 0, order);
+    REFUSED(made.homes[0].size = 0x1f01, outside);
+    REFUSED(made.homes[0].start = 0xfff, outside);
+    REFUSED(made.homes[1].size = 0x801, outside);
+    REFUSED(made.homes[1].size = 0xffffffff, outside);
 }
 
 /* ---- files -------------------------------------------------------------------- */
@@ -321,6 +335,7 @@ int main(void)
     refuses_entries();
     refuses_unit_flags();
     refuses_frames();
+    refuses_homes();
     paths();
     CHECK(mkdtemp(folder) && chdir(folder) == 0);
     trusts();

@@ -80,7 +80,7 @@ static void maps(struct link_map *map)
 
 static void address(const char *what, void *at)
 {
-    Dl_info info = {0};
+    Dl_info info = {0}, home = {0};
     struct link_map *map = NULL;
     ElfW(Sym) *symbol = NULL;
 
@@ -88,7 +88,10 @@ static void address(const char *what, void *at)
     printf(" %s %s %d", info.dli_fname ? info.dli_fname : "-",
            info.dli_sname ? info.dli_sname : "-", info.dli_saddr == at);
     printf(" %d", dladdr1(at, &info, (void **)&symbol, RTLD_DL_SYMENT) != 0);
-    printf(" %d\n", map && symbol && (uintptr_t)symbol->st_value + map->l_addr == (uintptr_t)at);
+    /* Under concat it is the address at home, and `at` perhaps that of the copy. */
+    printf(" %d\n", map && symbol &&
+                        dladdr((void *)(map->l_addr + symbol->st_value), &home) &&
+                        home.dli_sname == info.dli_sname);
 }
 
 int main(void)

@@ -53,9 +53,8 @@ static void show(const char *what, const void *at)
 
     printf("%s: %d %s %s", what, n, info.dli_fname ? strrchr(info.dli_fname, '/') : "-",
            info.dli_sname ? info.dli_sname : "-");
-    if (info.dli_saddr)
-        printf("+%#lx, in the object %#lx", (long)((char *)at - (char *)info.dli_saddr),
-               (long)((char *)info.dli_saddr - (char *)info.dli_fbase));
+    if (info.dli_saddr) /* how far that is from dli_fbase, nobody may ask: of a copy, far */
+        printf("+%#lx", (long)((char *)at - (char *)info.dli_saddr));
     n = dladdr1(at, &again, (void **)&map, RTLD_DL_LINKMAP);
     name = map ? strrchr(map->l_name, '/') : "-";
     printf(", %d %s", n, name ? name : "program");

@@ -11,6 +11,6 @@ answers_stubs:
     .globl concat_code
     .type concat_code, @object
 concat_code:
-    .skip 1024, 0xcc
+    .skip 2048, 0xcc
     .size concat_code, .-concat_code
     .section .note.GNU-stack, "", @progbits

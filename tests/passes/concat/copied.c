@@ -178,8 +178,8 @@ static struct copied *object_of_path(struct process *p, const char *path)
     return &p->objects[p->n++];
 }
 
-static void add_piece(struct process *p, const char *path, uintptr_t home, uintptr_t at,
-                      size_t code)
+static struct copied *add_piece(struct process *p, const char *path, uintptr_t home, uintptr_t at,
+                                size_t code)
 {
     struct copied *o = object_of_path(p, path);
 
@@ -189,6 +189,7 @@ static void add_piece(struct process *p, const char *path, uintptr_t home, uintp
         CHECK(o->pieces);
     }
     o->pieces[o->n_pieces++] = (struct copied_piece){home, at, code, NULL};
+    return o;
 }
 
 /* "PID:\tNAME: N bytes at 0xHOME are copied to 0xAT" */
@@ -209,7 +210,8 @@ static void read_log(struct process *p, const char *log)
             sscanf(colon, ": %zu bytes at %lx are copied to %lx", &code, &home, &at) != 3)
             continue;
         *colon = '\0';
-        add_piece(p, name + 1, home, at, code);
+        add_piece(p, name + 1, home, at, code)->moved =
+            strstr(colon + 1, ", where their addresses lead") != NULL;
     }
     fclose(file);
 }

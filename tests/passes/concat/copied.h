@@ -8,6 +8,7 @@
  *     copied_home.c    all bytes at home
  *     copied_frames.c  how copies unwind
  *     copied_slots.c   where a slot leads
+ *     copied_pointers.c  which addresses are the copies'
  *     truth.c          main
  */
 #ifndef TESTS_COPIED_H
@@ -33,6 +34,7 @@ struct copied {
     uintptr_t bias, low, high;   /* all of its memory */
     struct copied_piece *pieces; /* by home */
     size_t n_pieces, room;
+    int moved;                 /* addresses of its code are those of copies */
     uintptr_t *tables;         /* of each jump table: where its copy is, 0: nowhere yet */
 };
 
@@ -49,7 +51,7 @@ struct process {
                                * runs at home */
     size_t n_kept;
     size_t n_instructions, n_operands, n_branches, n_through, n_direct, n_across, n_tables,
-        n_entries, n_frames, n_foreseen, n_elsewhere, n_falls;
+        n_entries, n_frames, n_foreseen, n_elsewhere, n_falls, n_moved, n_pointers;
 };
 
 /* Counts something that is not as it must be, and says the first of them. */
@@ -70,6 +72,9 @@ const uint8_t *byte_of(const struct copied *, uintptr_t home);
 /* The address at home of one in a copy; the address itself of any other. */
 uintptr_t home_of(const struct process *, uintptr_t address);
 
+/* What the program must know as the address of the code at home: its copy's, or that at home. */
+uintptr_t identity_of(struct process *, uintptr_t home);
+
 /* 1 when a call through the slot (as linked) ends at `target`, an address at home. */
 int slot_leads(struct process *, const struct copied *, uint32_t slot, uintptr_t target);
 
@@ -81,6 +86,7 @@ uintptr_t call_leads(const struct copied *, const struct sidecar_call *, const u
 void check_code(struct process *, struct copied *);
 void check_home(struct process *, struct copied *);
 void check_unwinding(struct process *);
+void check_pointers(struct process *, struct copied *);
 
 static const uint8_t endbr64[4] = {0xf3, 0x0f, 0x1e, 0xfa};
 

@@ -180,6 +180,7 @@ static void check_operand(struct process *p, const struct site *s)
     unsigned at = s->z.raw.disp.offset;
     uint64_t target = s->linked + s->z.length + (uint64_t)s->z.raw.disp.value;
     uintptr_t is = s->address + s->z.length + (uintptr_t)(intptr_t)distance_at(s->is + at);
+    uintptr_t home = o->bias + target;
     size_t table;
 
     p->n_operands++;
@@ -190,10 +191,10 @@ static void check_operand(struct process *p, const struct site *s)
     table = table_at(o, target);
     if (table < o->analysis.jump_tables.n)
         check_table_reference(p, s, table, target, is);
-    else if (is != o->bias + target && s->z.mnemonic != ZYDIS_MNEMONIC_NOP &&
+    else if (is != identity_of(p, home) && s->z.mnemonic != ZYDIS_MNEMONIC_NOP &&
              s->z.mnemonic != ZYDIS_MNEMONIC_UD1)
         wrong(p, o, s->linked, "an operand leads to 0x%lx instead of 0x%lx", (unsigned long)is,
-              (unsigned long)(o->bias + target));
+              (unsigned long)identity_of(p, home));
 }
 
 static void check_instruction(struct process *p, const struct site *s)

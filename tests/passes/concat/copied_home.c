@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * copied_home.c: the executable bytes at home are those of the file, but for the jumps to
- * copies and for calls that an earlier pass made direct (copied.h).
+ * copies, operands that take the address of a function, and calls that an earlier pass made
+ * direct (copied.h).
  */
 #include "copied.h"
 
@@ -42,6 +43,27 @@ static void want_calls(struct process *p, const struct copied *o, const struct s
         if (!target || (direct && !slot_leads(p, o, sidecar_slot(&calls[i]), target)))
             wrong(p, o, calls[i].address, "a call at home leads to 0x%lx", (unsigned long)target);
         memcpy(want + at, is + at, length);
+    }
+}
+
+/* Into `want`, operands that lead to copies. */
+static void want_operands(struct process *p, const struct copied *o,
+                          const struct segment *segment, uint8_t *want)
+{
+    const struct sidecar_reference *r = o->analysis.references.at;
+
+    for (size_t i = 0; i < o->analysis.references.n; i++) {
+        uint8_t *at = want + (r[i].address - segment->start);
+        int32_t distance;
+        uintptr_t home;
+
+        if (r[i].kind != SIDECAR_TO_CODE || r[i].address < segment->start ||
+            r[i].address >= segment->file_end)
+            continue;
+        distance = distance_at(at);
+        home = o->bias + r[i].address + 4 + r[i].rest + (uintptr_t)(intptr_t)distance;
+        distance += (int32_t)(identity_of(p, home) - home);
+        memcpy(at, &distance, sizeof distance);
     }
 }
 
@@ -91,6 +113,7 @@ static void check_segment(struct process *p, const struct copied *o, const struc
     memcpy(want, segment->bytes, size);
     process_read(p, o->bias + segment->start, is, size);
     want_calls(p, o, segment, want, is);
+    want_operands(p, o, segment, want);
     want_entries(p, o, segment, want);
     for (size_t i = 0; i < size; i++)
         if (want[i] != is[i]) {

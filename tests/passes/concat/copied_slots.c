@@ -89,7 +89,8 @@ static int leads(struct process *p, const struct copied *o, uint32_t slot, uintp
     uintptr_t value, behind;
 
     process_read(p, o->bias + slot, &value, sizeof value);
-    behind = through_plt(p, value);
+    value = home_of(p, value);
+    behind = home_of(p, through_plt(p, value));
     if (value == target || behind == target)
         return 1;
     if (!is_lazy(o, value) && (behind == value || object_at_home(p, behind)))

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rimf/analyze/homes.c: which code keeps its address at home (sidecar.h, HOMES).
+ *
+ * Whoever moves the identity of functions with their copies corrects relocated words, and lea
+ * in movable code.  What other code there is may take addresses, too:
+ *
+ * - lea in a unit that stays home, and whatever could be one in code that is not understood
+ *   (reach.c believes each byte).  The unit that it leads to keeps its address.
+ * - Code of the large model adds constants to its own address, or to that of the GOT.  If any
+ *   code computes in this way, all of the object keeps its addresses.
+ *
+ * What does not move keeps its address of course.  Not so padding between functions: a
+ * symbol there marks the end of what stands before it.
+ */
+#include "analysis.h"
+
+static void keep_taken(struct analysis *a)
+{
+    const struct taken *taken = a->taken.at;
+    struct unit *units = units_of(a);
+
+    for (size_t i = 0; i < a->taken.n; i++) {
+        struct unit *to = unit_at(a, taken[i].target);
+
+        if (to && (taken[i].unit == UINT32_MAX || units[taken[i].unit].reason))
+            to->kept = 1;
+    }
+}
+
+static void add(struct analysis *a, uint32_t start, uint32_t end)
+{
+    struct sidecar_home *last =
+        a->homes.n ? (struct sidecar_home *)a->homes.at + a->homes.n - 1 : NULL;
+
+    if (last && last->start + last->size == start)
+        last->size += end - start;
+    else
+        VECTOR_ADD(&a->homes, struct sidecar_home, start, end - start);
+}
+
+static void emit_segment(struct analysis *a, const struct code *c)
+{
+    const struct unit *units = units_of(a);
+    uint32_t at = c->start;
+
+    for (size_t i = c->first_unit[0]; i < a->units.n && units[i].start < c->end; i++) {
+        if (at < units[i].start && !is_padding(c, at, units[i].start))
+            add(a, at, units[i].start);
+        at = units[i].end;
+        if (units[i].reason || units[i].kept)
+            add(a, units[i].start, at);
+    }
+    if (at < c->end && !is_padding(c, at, c->end))
+        add(a, at, c->end);
+}
+
+void emit_homes(struct analysis *a)
+{
+    keep_taken(a);
+    for (size_t i = 0; i < a->n_code; i++) {
+        if (a->object.flags || a->based)
+            add(a, a->code[i].start, a->code[i].end);
+        else
+            emit_segment(a, &a->code[i]);
+    }
+}

@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rimf/copy_identity.c: which functions have the address of their copy (copies.h), and when
+ * that becomes true.
+ *
+ * It is decided before the first byte of a batch is copied, because operands of copies lead
+ * accordingly:
+ *
+ *     copy_identity_plan      no code of the objects has run; what holds addresses can be
+ *                             read, and is writable now (RELRO is opened)
+ *     …                       copies, answers, operands at home
+ *     copy_identity_write     all slots, of all objects that hold any; RELRO is closed
+ *     copy_identity_leave     instead of it: RELRO is closed, nothing was written
+ *
+ * A function keeps its address at home when its object's analysis says so (sidecar.h, HOMES),
+ * when it must run at home, and when a slot holds it that cannot be changed for certain: in
+ * memory that is not writable as linked, or in the initial image of thread-local variables,
+ * which the first thread has a copy of by now.
+ */
+#include "copies.h"
+
+#include "base.h"
+#include "image_private.h"
+#include "mvld/descriptor.h"
+
+#include <errno.h>    /* numbers only */
+#include <sys/mman.h> /* numbers only */
+
+#define PINS_AT_FIRST 64u
+
+/* ---- the function ------------------------------------------------------------------ */
+
+static int keeps_home(const struct rimf_copy *copy, uint32_t offset)
+{
+    size_t low = 0, high = copy->n_homes;
+
+    while (low < high) { /* the last that begins at or before it */
+        size_t middle = low + (high - low) / 2;
+
+        if (copy->homes[middle].start <= offset)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low && offset - copy->homes[low - 1].start < copy->homes[low - 1].size;
+}
+
+uintptr_t copy_identity(const struct rimf_copy *copy, uintptr_t home)
+{
+    uintptr_t offset = home - copy->home;
+
+    return copy->moved && offset < copy->code &&
+                   __atomic_load_n(&copy->size, __ATOMIC_RELAXED) &&
+                   !keeps_home(copy, (uint32_t)offset)
+               ? copy->at + offset
+               : home;
+}
+
+uintptr_t copying_identity(const struct copying *c, uintptr_t home)
+{
+    const struct rimf_copy *copy = copies_piece(c->image->copies, c->object, home);
+
+    return copy ? copy_identity(copy, home) : home;
+}
+
+/* As rimf_copy_home, in any thread. */
+uintptr_t rimf_identity(const struct mvld_image *image, uintptr_t home)
+{
+    const struct rimf_copies *copies = __atomic_load_n(&image->copies, __ATOMIC_ACQUIRE);
+    size_t n = copies ? __atomic_load_n(&copies->n, __ATOMIC_ACQUIRE) : 0;
+    const struct rimf_copy *list = n ? __atomic_load_n(&copies->list, __ATOMIC_ACQUIRE) : NULL;
+
+    for (size_t i = 0; i < n; i++)
+        if (home - list[i].home < list[i].code && __atomic_load_n(&list[i].size, __ATOMIC_RELAXED))
+            return copy_identity(&list[i], home);
+    return home;
+}
+
+/* ---- what cannot be changed ------------------------------------------------------------- */
+
+struct pins {
+    struct mvld_image *image;
+    uintptr_t *at;
+    size_t n, room;
+    int failed;
+};
+
+static void add_pin(struct pins *pins, uintptr_t address)
+{
+    if (pins->n == pins->room) {
+        size_t room = pins->room ? 2 * pins->room : PINS_AT_FIRST;
+        uintptr_t *more = rimf_heap_alloc(&pins->image->heap, room * sizeof *more);
+
+        if (!more) {
+            pins->failed = 1;
+            return;
+        }
+        if (pins->n)
+            memcpy(more, pins->at, pins->n * sizeof *more);
+        rimf_heap_release(&pins->image->heap, pins->at);
+        pins->at = more;
+        pins->room = room;
+    }
+    pins->at[pins->n++] = address;
+}
+
+struct pinning {
+    struct pins *pins;
+    const struct rimf_object *object;
+    uintptr_t locals, locals_end; /* PT_TLS */
+    uintptr_t open, open_end;     /* a writable segment */
+};
+
+static void look(void *cookie, uintptr_t slot)
+{
+    struct pinning *p = cookie;
+    uintptr_t value;
+
+    if (slot - p->open >= p->open_end - p->open)
+        copy_slots_writable(p->object, slot, &p->open, &p->open_end);
+    if (slot - p->open < p->open_end - p->open && slot - p->locals >= p->locals_end - p->locals)
+        return;
+    if (elf_room(&p->object->view, slot) < sizeof value)
+        return;
+    memcpy(&value, (const void *)slot, sizeof value);
+    add_pin(p->pins, value);
+}
+
+static void find_pins(struct pins *pins, const struct rimf_table *table)
+{
+    for (size_t i = 0; i < table->n_objects; i++) {
+        const struct rimf_object *object = table->objects[i];
+        const Elf64_Phdr *locals = elf_phdr(&object->view, PT_TLS, 0);
+        struct pinning p = {.pins = pins, .object = object};
+
+        if (!copy_slots_held(object))
+            continue;
+        p.locals = locals ? object->view.bias + locals->p_vaddr : 0;
+        p.locals_end = locals ? p.locals + locals->p_filesz : 0;
+        copy_slots_each(object, look, &p);
+    }
+    for (size_t i = 0; i < RIMF_KEPT_HOME; i++)
+        if (pins->image->kept_home[i])
+            add_pin(pins, pins->image->kept_home[i]);
+}
+
+/* ---- the plan of one copy ------------------------------------------------------------------ */
+
+/* Sorted.  Without room, counts. */
+static void add_home(struct rimf_copy *copy, uint32_t start, uint32_t size)
+{
+    size_t at = copy->n_homes++;
+
+    for (; copy->homes && at && copy->homes[at - 1].start > start; at--)
+        copy->homes[at] = copy->homes[at - 1];
+    if (copy->homes)
+        copy->homes[at] = (struct sidecar_home){start, size};
+}
+
+static void take_homes(struct rimf_copy *copy, const struct sidecar *s, uintptr_t bias)
+{
+    uint64_t first = copy->home - bias, end = first + copy->code;
+
+    for (size_t i = 0; i < s->n_homes; i++) {
+        uint64_t from = s->homes[i].start, to = from + s->homes[i].size;
+
+        from = from < first ? first : from;
+        to = to > end ? end : to;
+        if (from < to)
+            add_home(copy, (uint32_t)(from - first), (uint32_t)(to - from));
+    }
+}
+
+static void take_pins(struct rimf_copy *copy, const struct sidecar *s, uintptr_t bias,
+                      const struct pins *pins)
+{
+    for (size_t i = 0; i < pins->n; i++) {
+        const struct sidecar_unit *unit =
+            pins->at[i] - copy->home < copy->code
+                ? sidecar_unit_at(s, (uint32_t)(pins->at[i] - bias))
+                : NULL;
+        uint32_t start = unit ? (uint32_t)(bias + unit->start - copy->home) : 0;
+
+        if (unit && !(copy->homes && keeps_home(copy, start)))
+            add_home(copy, start, unit->size);
+    }
+}
+
+static int found(void *cookie, const void *desc, size_t size)
+{
+    (void)cookie, (void)desc, (void)size;
+    return 1;
+}
+
+/* Why addresses of the object's code stay at home, or NULL. */
+static const char *stays(const struct rimf_object *object, const struct sidecar *s,
+                         const char *why)
+{
+    if (!s)
+        return why;
+    if (!s->homes)
+        return "its analysis is of an older mvld";
+    if (elf_note_each(&object->view, MULTIVERSE_NOTE_NAME, MULTIVERSE_NOTE_TABLES, found, NULL))
+        return "multiverse knows its functions by their addresses";
+    return NULL;
+}
+
+/* 0, or -ENOMEM. */
+static int plan(struct mvld_image *image, struct rimf_copy *copy, const struct pins *pins)
+{
+    struct rimf_object *object = (struct rimf_object *)copy->object;
+    uintptr_t bias = object->view.bias;
+    const char *why;
+    const struct sidecar *s = rimf_analysis_whole(image, object, &why);
+
+    why = stays(object, s, why);
+    if (why) {
+        rimf_log(image->log, MVLD_LOG_PASSES, "%s: addresses stay at home: %s",
+                 object->public.name, why);
+        return 0;
+    }
+    take_homes(copy, s, bias);
+    take_pins(copy, s, bias, pins);
+    if (copy->n_homes) {
+        copy->homes = rimf_heap_alloc(&image->heap, copy->n_homes * sizeof *copy->homes);
+        if (!copy->homes)
+            return -ENOMEM;
+    }
+    copy->n_homes = 0;
+    take_homes(copy, s, bias);
+    take_pins(copy, s, bias, pins);
+    copy->moved = 1;
+    return 0;
+}
+
+static void forget_plans(struct mvld_image *image)
+{
+    struct rimf_copies *copies = image->copies;
+
+    for (size_t i = copies->n; i < copies->n_planned; i++) {
+        struct rimf_copy *copy = &copies->list[i];
+
+        rimf_heap_release(&image->heap, copy->homes);
+        copy->homes = NULL;
+        copy->n_homes = 0;
+        copy->moved = 0;
+    }
+}
+
+/* Why addresses stay at home, all of them, or NULL. */
+static const char *stay(const struct mvld_image *image, const struct rimf_table *table)
+{
+    if (image->watch)
+        return "a frozen image is made";
+    if (image->entered)
+        return image->unentered ? NULL : "constructors may have run";
+    for (size_t i = 0; i < table->n_objects; i++)
+        if (table->objects[i]->public.flags & MVLD_OBJECT_OPAQUE &&
+            !(table->objects[i]->public.flags & (MVLD_OBJECT_VDSO | MVLD_OBJECT_LOADER)))
+            return "what an object holds cannot be read";
+    return copy_slots_copied(image, table, NULL, NULL) < 0
+               ? "a variable that was copied to the executable is not found"
+               : NULL;
+}
+
+static const char *plan_all(struct mvld_image *image, const struct rimf_table *table)
+{
+    struct rimf_copies *copies = image->copies;
+    struct pins pins = {.image = image};
+    int error;
+
+    find_pins(&pins, table);
+    error = pins.failed;
+    for (size_t i = copies->n; i < copies->n_planned && !error; i++)
+        error = plan(image, &copies->list[i], &pins);
+    rimf_heap_release(&image->heap, pins.at);
+    return error ? "memory is short" : NULL;
+}
+
+/* ---- RELRO ---------------------------------------------------------------------------------- */
+
+/* Whole pages, as the host loader protects them. */
+static int protect(const struct mvld_image *image, const struct rimf_object *object, int prot)
+{
+    const Elf64_Phdr *relro = elf_phdr(&object->view, PT_GNU_RELRO, 0);
+    uintptr_t start, end;
+
+    if (!relro)
+        return 0;
+    start = rimf_page_down(object->view.bias + relro->p_vaddr);
+    end = rimf_page_down(object->view.bias + relro->p_vaddr + relro->p_memsz);
+    if (start >= end)
+        return 0;
+    return sys_failed(sys_mprotect(image->sys, start, end - start, prot)) ? -EPERM : 0;
+}
+
+static void close_all(struct mvld_image *image, const struct rimf_table *table)
+{
+    for (size_t i = 0; i < table->n_objects; i++) {
+        struct rimf_object *object = table->objects[i];
+
+        if (object->opened && protect(image, object, PROT_READ))
+            rimf_log(image->log, MVLD_LOG_WARNING, "%s: its RELRO stays writable",
+                     object->public.name);
+        object->opened = 0;
+    }
+}
+
+static const char *open_all(struct mvld_image *image, const struct rimf_table *table)
+{
+    for (size_t i = 0; i < table->n_objects; i++) {
+        struct rimf_object *object = table->objects[i];
+
+        if (!copy_slots_held(object))
+            continue;
+        if (protect(image, object, PROT_READ | PROT_WRITE)) {
+            close_all(image, table);
+            return "RELRO cannot be written";
+        }
+        object->opened = 1;
+    }
+    return NULL;
+}
+
+/* ---- a batch ---------------------------------------------------------------------------------- */
+
+struct copy_writing *copy_identity_plan(struct mvld_image *image)
+{
+    const struct rimf_table *table = rimf_table_enter(image);
+    const char *why = stay(image, table);
+    struct copy_writing *writing = NULL;
+
+    if (!why)
+        why = plan_all(image, table);
+    if (!why) {
+        writing = copy_slots_prepare(image, table);
+        why = writing ? open_all(image, table) : "memory is short";
+    }
+    rimf_table_leave(image);
+    if (!why)
+        return writing;
+    rimf_heap_release(&image->heap, writing);
+    forget_plans(image);
+    rimf_log(image->log, MVLD_LOG_PASSES, "copies: addresses stay at home: %s", why);
+    return NULL;
+}
+
+static void settle(const struct rimf_table *table)
+{
+    for (size_t i = 0; i < table->n_objects; i++)
+        table->objects[i]->settled = 1;
+}
+
+void copy_identity_leave(struct mvld_image *image, struct copy_writing *writing)
+{
+    const struct rimf_table *table = rimf_table_enter(image);
+
+    close_all(image, table);
+    rimf_table_leave(image);
+    forget_plans(image);
+    rimf_heap_release(&image->heap, writing);
+}
+
+void copy_identity_write(struct mvld_image *image, struct copy_writing *writing)
+{
+    const struct rimf_table *table = rimf_table_enter(image);
+
+    if (writing)
+        rimf_log(image->log, MVLD_LOG_PASSES, "copies: %zu pointers lead to them",
+                 copy_slots_write(writing, table));
+    close_all(image, table);
+    settle(table);
+    rimf_table_leave(image);
+    rimf_heap_release(&image->heap, writing);
+}
+
+/* ---- objects without a batch -------------------------------------------------------------------- */
+
+static int is_settled(const struct rimf_table *table)
+{
+    size_t i = 0;
+
+    while (i < table->n_objects && table->objects[i]->settled)
+        i++;
+    return i == table->n_objects;
+}
+
+void rimf_image_settle(struct mvld_image *image)
+{
+    const struct rimf_table *table = rimf_table_enter(image);
+    int write = image->copies && image->copies->n && image->entered && image->unentered;
+    struct copy_writing *writing = NULL;
+
+    if (write && !is_settled(table))
+        writing = copy_slots_prepare(image, table);
+    if (writing && open_all(image, table)) {
+        rimf_heap_release(&image->heap, writing);
+        writing = NULL;
+    }
+    if (writing)
+        copy_identity_write(image, writing);
+    else
+        settle(table);
+    rimf_table_leave(image);
+    image->entered = 1;
+}
