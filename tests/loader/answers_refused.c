@@ -3,6 +3,7 @@
  * Where the C library cannot be made to answer for copies, nothing of it is changed.
  */
 #include "answers_world.h"
+#include "copies.h"
 
 #include <sys/wait.h>
 
@@ -47,6 +48,8 @@ void breakpoints(void)
         save(functions, before);
         if (which < ANSWERS_NEEDED) {
             l->answers.stubs = 0;
+            for (unsigned i = 0; i < ANSWERS_NEEDED; i++) /* as if never found */
+                rimf_image_keep_home(l->image, i, 0, 0);
             CHECK(answers_prepare(l, &why) == -ENOTSUP && l->answers.stubs == 0);
         }
         CHECK(answers_install(l, &why) < 0 && *why);

@@ -246,6 +246,7 @@ def threads(program):
 def fixed_address(program):
     """With an executable at a fixed address, modules are not thawed."""
     fixed = Program(program.folder / "fixed", "-no-pie")
+    support.run([MVLD, "analyze", "--output", fixed.cache / "mvld" / "analysis", "--program", fixed.path])
     fixed.train("open:one.so")
     for _ in range(3):
         fixed.thawed("open:one.so", names=["libwhere.so", "one.so"])
