@@ -32,8 +32,8 @@ struct program {
 char *program_find(const char *name);
 /* Looks at the file.  0, or -1 with errno. */
 int program_open(struct program *, const char *path);
-/* `path` becomes the name that the kernel gives the file (/proc/self/exe), links followed: what
- * starts as an interpreter goes by that one, $ORIGIN above all. */
+/* `path` becomes the name that the kernel gives the file (/proc/self/exe), links followed: by
+ * that one the host loader finds $ORIGIN when the kernel starts it. */
 void program_follow(struct program *);
 /* Why passes cannot run in it, as a phrase; NULL when they can. */
 const char *program_objection(const struct program *);

@@ -97,8 +97,6 @@ static int resolve(struct program *p, struct command *c, const char *name)
         complain(c->name, "%s: neither an ELF file nor a script with #!", path);
         return CANNOT_EXECUTE;
     }
-    if (p->kind == PROGRAM_PLAIN)
-        program_follow(p);
     return 0;
 }
 

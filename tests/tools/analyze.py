@@ -87,6 +87,13 @@ with scratch() as folder:
     code, said, err = analyze("--output", other, "--program", folder / "script")
     contains("\n" + said, "\n/bin/sh: ", "a script's interpreter")
 
+    # $ORIGIN is where the program lies, not where a link to it does.
+    compile_file(folder / "q", "-Wl,--build-id", "-Wl,--no-as-needed", folder / "main.c", library,
+                 "-Wl,-rpath,$ORIGIN", "-Wl,--unresolved-symbols=ignore-all")
+    (folder / "elsewhere").mkdir()
+    (folder / "elsewhere" / "link").symlink_to(folder / "q")
+    equal(analyze("--output", other, "--program", folder / "elsewhere" / "link")[0], 0, "a link")
+
     # What cannot be analysed: a sentence each, and the others are done.
     plain = compile_file(folder / "b.so", "-shared", "-fPIC", "-Wl,--build-id=none",
                          folder / "a.c")

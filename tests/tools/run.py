@@ -57,17 +57,6 @@ with scratch() as folder:
     (folder / "-dash").symlink_to("/bin/echo")
     equal(started("--", "-dash", "x", cwd=folder, env={"PATH": ""})[1], "x\n", "a name with a dash")
 
-    # $ORIGIN is where the file lies, not where a link to it does.
-    (folder / "own.c").write_text("int own(void) { return 7; }\n")
-    (folder / "main.c").write_text("int own(void);\nint main(void) { return own(); }\n")
-    compile_file(folder / "libown.so", "-shared", "-fPIC", folder / "own.c")
-    compile_file(folder / "main", folder / "main.c", folder / "libown.so", "-Wl,-rpath,$ORIGIN")
-    (folder / "elsewhere").mkdir()
-    (folder / "elsewhere" / "link").symlink_to(folder / "main")
-    equal(started(str(folder / "elsewhere" / "link"))[0], 7, "a program behind a link")
-    equal(run(mvld, "analyze", "--output", folder / "analysis", "--program",
-              str(folder / "elsewhere" / "link"))[0], 0, "analyze --program of it")
-
     # Passes, options, switches.
     code, out, err = started("--debug", "passes", "--pass", "count", "--option",
                              r"count.prefix=a:b\c", "true", env=home)
