@@ -141,7 +141,8 @@ struct mvld_patch_report {
 struct mvld_slot {
     uint32_t flags;
     uintptr_t address; /* of the slot, now */
-    uintptr_t target;  /* what it holds, or will hold once bound; 0 when not certain */
+    uintptr_t target;  /* what it holds, or will hold once bound, at home if that is in a copy;
+                          0 when not certain */
     const char *why;   /* why it is not certain (static), or NULL */
     const char *name;  /* the symbol, or NULL when it has none */
     uintptr_t shown;   /* the word that shows `target` (see depends): the slot itself, or
@@ -190,8 +191,8 @@ struct mvld_piece {
 struct mvld_copies_report {
     size_t objects, units;
     size_t code, frames; /* bytes */
-    size_t entries;      /* functions that are entered in their copies, by pointers too */
-    size_t at_home;      /* functions that pointers enter at home */
+    size_t entries;      /* functions that begin at home with a jump to their copies */
+    size_t at_home;      /* that others may enter, and have none: these run at home then */
 };
 
 /* ---- log categories: the words of MVLD_DEBUG --------------------------- */
