@@ -192,6 +192,15 @@ static int found(void *cookie, const void *desc, size_t size)
     return 1;
 }
 
+static int is_all_home(const struct sidecar *s)
+{
+    for (size_t i = 0; i < s->n_segments; i++)
+        if (i >= s->n_homes || s->homes[i].start != s->segments[i].start ||
+            s->homes[i].size < s->segments[i].size)
+            return 0;
+    return 1;
+}
+
 /* Why addresses of the object's code stay at home, or NULL. */
 static const char *stays(const struct rimf_object *object, const struct sidecar *s,
                          const char *why)
@@ -200,6 +209,8 @@ static const char *stays(const struct rimf_object *object, const struct sidecar 
         return why;
     if (!s->homes)
         return "its analysis is of an older mvld";
+    if (is_all_home(s))
+        return "it computes with addresses of its code, or asks whose they are";
     if (elf_note_each(&object->view, MULTIVERSE_NOTE_NAME, MULTIVERSE_NOTE_TABLES, found, NULL))
         return "multiverse knows its functions by their addresses";
     return NULL;

@@ -9,6 +9,8 @@
  *   (reach.c believes each byte).  The unit that it leads to keeps its address.
  * - Code of the large model adds constants to its own address, or to that of the GOT.  If any
  *   code computes in this way, all of the object keeps its addresses.
+ * - Who asks for the segments of all objects may look for its own functions there, and copies
+ *   lie in another object's (object_watched.c).
  *
  * What does not move keeps its address of course.  Not so padding between functions: a
  * symbol there marks the end of what stands before it.
@@ -59,7 +61,7 @@ void emit_homes(struct analysis *a)
 {
     keep_taken(a);
     for (size_t i = 0; i < a->n_code; i++) {
-        if (a->object.flags || a->based)
+        if (a->object.flags || a->based || a->object.locates)
             add(a, a->code[i].start, a->code[i].end);
         else
             emit_segment(a, &a->code[i]);

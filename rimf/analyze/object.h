@@ -40,6 +40,7 @@ struct object {
     uint8_t build_id[SIDECAR_BUILD_ID_MAX];
     uint32_t build_id_size;
     uint32_t flags;       /* enum sidecar_flags */
+    int locates;          /* it asks dl_iterate_phdr where addresses lie */
     uint32_t low, high;   /* of all segments */
     struct segment *segments; /* sorted */
     size_t n_segments;

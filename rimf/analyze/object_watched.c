@@ -12,6 +12,10 @@
  * or by the section with their descriptions.  Profilers are called with the address of
  * the function, and sanitizers report by return addresses.  Those of the former are in
  * every C library: who defines them is no user.
+ *
+ * Who calls dl_iterate_phdr may look there for the object that its own function lies in, as
+ * the JVM does to find its home.  Its code may run elsewhere, but its addresses must not
+ * (homes.c).
  */
 #include "object.h"
 
@@ -33,6 +37,8 @@ void object_take_name(struct object *o, const char *name, int imported)
     for (size_t i = 0; imported && i < sizeof profilers / sizeof *profilers; i++)
         if (!strcmp(name, profilers[i]))
             o->flags |= SIDECAR_PROFILED;
+    if (imported && !strcmp(name, "dl_iterate_phdr"))
+        o->locates = 1;
     for (size_t i = 0; i < sizeof sanitizers / sizeof *sanitizers; i++)
         if (begins_with(name, sanitizers[i]))
             o->flags |= SIDECAR_PROFILED;

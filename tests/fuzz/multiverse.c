@@ -319,12 +319,30 @@ static int no_category(const struct mvld_image *image, uint32_t category)
     return 0;
 }
 
+static uintptr_t copied_from(const struct mvld_image *image, uintptr_t address)
+{
+    (void)image;
+    (void)address;
+    return 0;
+}
+
+static int nothing_copied(const struct mvld_image *image, uintptr_t home, size_t length,
+                          uintptr_t *copy)
+{
+    (void)image;
+    (void)home;
+    (void)length;
+    *copy = 0;
+    return 2;
+}
+
 static const struct mvld_api api = {
     .size = sizeof api, .object_find = find, .object_holds = holds, .note_each = note_each,
     .plt_target = plt_target, .patch_begin = begin, .patch_add = add, .patch_commit = commit,
     .patch_count = count, .patch_at = nth, .patch_end = end, .alloc = allocate,
     .release = release, .fail = fail, .last_error = last_error, .log = no_log,
-    .log_enabled = no_category, .patch_add_words = add_words,
+    .log_enabled = no_category, .patch_add_words = add_words, .copy_home = copied_from,
+    .copy_find = nothing_copied,
 };
 
 /* ---- one input ------------------------------------------------------------------ */

@@ -12,6 +12,7 @@
 #ifndef IDENTITY_H
 #define IDENTITY_H
 
+#include <dlfcn.h>
 #include <link.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -40,12 +41,17 @@ __attribute__((unused)) static int identity_find(struct dl_phdr_info *info, size
     return 1;
 }
 
-/* Found before main, so that a signal handler may ask. */
+/* Found before main, so that a signal handler may ask.  Through dlsym: the addresses of an
+ * object that imports dl_iterate_phdr stay at home, and these should not for our sake. */
 static struct identity_region identity_region;
 
 __attribute__((unused, constructor(101))) static void identity_begin(void)
 {
-    dl_iterate_phdr(identity_find, &identity_region);
+    void *symbol = dlsym(RTLD_DEFAULT, "dl_iterate_phdr");
+    int (*each)(int (*)(struct dl_phdr_info *, size_t, void *), void *);
+
+    memcpy(&each, &symbol, sizeof each);
+    each(identity_find, &identity_region);
 }
 
 /* 1: in a copy. */
