@@ -22,6 +22,7 @@
 #include "base.h"
 #include "image_private.h"
 #include "mvld/descriptor.h"
+#include "patch_private.h"
 
 #include <errno.h>    /* numbers only */
 #include <sys/mman.h> /* numbers only */
@@ -290,19 +291,47 @@ static const char *plan_all(struct mvld_image *image, const struct rimf_table *t
 
 /* ---- RELRO ---------------------------------------------------------------------------------- */
 
-/* Whole pages, as the host loader protects them. */
-static int protect(const struct mvld_image *image, const struct rimf_object *object, int prot)
+/* Whole pages, as the host loader protects them; its length, 0: there are none. */
+static size_t protected(const struct rimf_object *object, uintptr_t *start)
 {
     const Elf64_Phdr *relro = elf_phdr(&object->view, PT_GNU_RELRO, 0);
-    uintptr_t start, end;
+    uintptr_t end;
 
+    *start = 0;
     if (!relro)
         return 0;
-    start = rimf_page_down(object->view.bias + relro->p_vaddr);
+    *start = rimf_page_down(object->view.bias + relro->p_vaddr);
     end = rimf_page_down(object->view.bias + relro->p_vaddr + relro->p_memsz);
-    if (start >= end)
-        return 0;
-    return sys_failed(sys_mprotect(image->sys, start, end - start, prot)) ? -EPERM : 0;
+    return end > *start ? end - *start : 0;
+}
+
+static int protect(const struct mvld_image *image, const struct rimf_object *object, int prot)
+{
+    uintptr_t start;
+    size_t size = protected(object, &start);
+
+    return size && sys_failed(sys_mprotect(image->sys, start, size, prot)) ? -EPERM : 0;
+}
+
+/* The host loader protects RELRO when it has relocated an object.  It has not yet, when a program's
+ * malloc, called for one dlopen, calls another: that one's objects are announced while the first
+ * one's are still to be written. */
+static int is_relocated(struct mvld_image *image, const struct rimf_object *object)
+{
+    struct patch_maps *maps;
+    struct patch_vma vma = {.prot = PROT_WRITE};
+    uintptr_t start;
+
+    if (!protected(object, &start))
+        return 1;
+    maps = rimf_heap_alloc(&image->heap, sizeof *maps);
+    if (maps && !patch_maps_open(maps, image->sys)) {
+        if (patch_maps_find(maps, start, &vma, NULL, 0))
+            vma.prot = PROT_WRITE;
+        patch_maps_close(maps);
+    }
+    rimf_heap_release(&image->heap, maps);
+    return !(vma.prot & PROT_WRITE);
 }
 
 static void close_all(struct mvld_image *image, const struct rimf_table *table)
@@ -324,6 +353,10 @@ static const char *open_all(struct mvld_image *image, const struct rimf_table *t
 
         if (!copy_slots_held(object))
             continue;
+        if (image->entered && !is_relocated(image, object)) {
+            close_all(image, table);
+            return "an object is not relocated yet";
+        }
         if (protect(image, object, PROT_READ | PROT_WRITE)) {
             close_all(image, table);
             return "RELRO cannot be written";
