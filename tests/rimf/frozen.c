@@ -4,6 +4,7 @@
  * is taken, or a whole one is not.
  */
 #include "../check.h"
+#include "each_byte.h"
 #include "made_frozen.h"
 
 #include "sys.h"
@@ -26,22 +27,6 @@ static const char *open_made(size_t size)
     CHECK(error || (f.header == &made.header && f.names == made.names));
     CHECK(!error || (!f.header && !f.objects));
     return why;
-}
-
-static void each_byte_counts(void)
-{
-    uint8_t *bytes = (uint8_t *)&made;
-
-    for (size_t i = 0; i < sizeof made; i++) {
-        for (int bit = 1; bit < 256; bit <<= 1) {
-            bytes[i] ^= (uint8_t)bit;
-            CHECK(open_made(sizeof made), "byte %zu, bit %x", i, bit);
-            bytes[i] ^= (uint8_t)bit;
-        }
-    }
-    for (size_t size = 0; size < sizeof made; size++)
-        CHECK(open_made(size), "%zu bytes", size);
-    CHECK(!open_made(sizeof made));
 }
 
 static void refused(const char *sentence)
@@ -195,7 +180,7 @@ int main(void)
     discarding_stays_in_the_folder();
     made_frozen_make(&made);
     CHECK(!open_made(sizeof made));
-    each_byte_counts();
+    each_byte_counts(&made, sizeof made, open_made);
     each_rule();
     return 0;
 }

@@ -4,6 +4,7 @@
  * taken, or a whole one is not.
  */
 #include "../check.h"
+#include "each_byte.h"
 #include "later.h"
 
 #include <string.h>
@@ -55,22 +56,6 @@ static const char *open_made(size_t size)
     CHECK(error || (l.header == &made.header && l.names == made.names));
     CHECK(!error || (!l.header && !l.objects));
     return why;
-}
-
-static void each_byte_counts(void)
-{
-    uint8_t *bytes = (uint8_t *)&made;
-
-    for (size_t i = 0; i < sizeof made; i++) {
-        for (int bit = 1; bit < 256; bit <<= 1) {
-            bytes[i] ^= (uint8_t)bit;
-            CHECK(open_made(sizeof made), "byte %zu, bit %x", i, bit);
-            bytes[i] ^= (uint8_t)bit;
-        }
-    }
-    for (size_t size = 0; size < sizeof made; size++)
-        CHECK(open_made(size), "%zu bytes", size);
-    CHECK(!open_made(sizeof made));
 }
 
 static void each_rule(void)
@@ -136,7 +121,7 @@ int main(void)
 {
     make();
     CHECK(!open_made(sizeof made), "%s", open_made(sizeof made));
-    each_byte_counts();
+    each_byte_counts(&made, sizeof made, open_made);
     each_rule();
     return 0;
 }
