@@ -73,6 +73,7 @@ struct rimf_sys;
 
 #define SIDECAR_MAGIC "MVLDside"
 #define SIDECAR_VERSION 2u     /* of the format; another one is not read */
+#define ANALYSER_VERSION 4u    /* of `mvld analyze`; counts up when results change */
 #define SIDECAR_BUILD_ID_MAX 64u
 #define SIDECAR_TABLES_MAX 32u
 #define SIDECAR_SIZE_MAX (1ul << 30)
@@ -335,9 +336,10 @@ struct sidecar_file {
 size_t sidecar_path(char *to, size_t size, const char *folder, const void *build_id,
                     size_t build_id_size);
 
-/* Maps the first sidecar that can be used; the next place is tried when one has none
- * or a bad one.  0; -ENOENT: there is none; other errors with a sentence (static) in
- * *why.  After an error, nothing is mapped. */
+/* Maps the sidecar of the newest analyser among those that can be used, and of several the
+ * first; places behind one that is up to date (ANALYSER_VERSION) are not looked at.  0;
+ * -ENOENT: there is none; other errors with a sentence (static) in *why.  After an error,
+ * nothing is mapped. */
 int sidecar_find(struct sidecar_file *, const struct rimf_sys *, const struct sidecar_place *,
                  size_t n_places, const void *build_id, size_t build_id_size, uint32_t wanted,
                  const char **why);

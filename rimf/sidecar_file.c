@@ -54,33 +54,51 @@ void sidecar_unmap(struct sidecar_file *file, const struct rimf_sys *sys)
     memset(file, 0, sizeof *file);
 }
 
+/* The one of that place, when it is of this object. */
+static int map_of(struct sidecar_file *file, const struct rimf_sys *sys,
+                  const struct sidecar_place *place, const void *build_id, size_t build_id_size,
+                  uint32_t wanted, const char **why)
+{
+    char path[PATH_SIZE];
+    int error;
+
+    if (!sidecar_path(path, sizeof path, place->folder, build_id, build_id_size))
+        return -ENOENT;
+    error = sidecar_map(file, sys, path, place->user, wanted, why);
+    if (error || sidecar_is_of(&file->view, build_id, build_id_size))
+        return error;
+    sidecar_unmap(file, sys);
+    *why = "it is of an object with another build-id";
+    return -EINVAL;
+}
+
 int sidecar_find(struct sidecar_file *file, const struct rimf_sys *sys,
                  const struct sidecar_place *places, size_t n_places, const void *build_id,
                  size_t build_id_size, uint32_t wanted, const char **why)
 {
-    char path[PATH_SIZE];
     int first = -ENOENT;
 
     memset(file, 0, sizeof *file);
     *why = "there is none";
     for (size_t i = 0; i < n_places; i++) {
         const char *wrong = NULL;
-        int error;
+        struct sidecar_file next;
+        int error = map_of(&next, sys, &places[i], build_id, build_id_size, wanted, &wrong);
 
-        if (!sidecar_path(path, sizeof path, places[i].folder, build_id, build_id_size))
-            continue;
-        error = sidecar_map(file, sys, path, places[i].user, wanted, &wrong);
-        if (!error && !sidecar_is_of(&file->view, build_id, build_id_size)) {
-            sidecar_unmap(file, sys);
-            wrong = "it is of an object with another build-id";
-            error = -EINVAL;
-        }
-        if (!error)
-            return 0;
-        if (first == -ENOENT && error != -ENOENT) { /* of several, the first that is wrong */
+        if (error && first == -ENOENT && error != -ENOENT) { /* of several that are wrong */
             first = error;
             *why = wrong;
         }
+        if (error)
+            continue;
+        if (file->map && file->view.header->analyser >= next.view.header->analyser) {
+            sidecar_unmap(&next, sys);
+            continue;
+        }
+        sidecar_unmap(file, sys);
+        *file = next;
+        if (file->view.header->analyser >= ANALYSER_VERSION)
+            break;
     }
-    return first;
+    return file->map ? 0 : first;
 }

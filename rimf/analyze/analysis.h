@@ -30,8 +30,6 @@
 
 #include "sidecar.h"
 
-#define ANALYSER_VERSION 4u /* counts up when results change */
-
 struct unit {
     uint32_t start, end;
     uint32_t where; /* the place that gave the reason */

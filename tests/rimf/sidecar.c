@@ -298,18 +298,52 @@ static void trusts(void)
     CHECK(truncate("file.mvld", 100) == 0 && map_error("file.mvld", self) == -22);
 }
 
-/* A place that has a bad one does not hide the next. */
-static void finds(void)
-{
-    struct sidecar_place places[] = {{"nothing", 0}, {"first", geteuid()}, {"second", geteuid()}};
-    struct sidecar_file file;
+static struct sidecar_place places[] = {{"nothing", 0}, {"first", 0}, {"second", 0}};
 
-    made_sidecar(&made);
-    CHECK(!mkdir("first", 0700) && !mkdir("first/ab", 0700));
-    CHECK(!mkdir("second", 0700) && !mkdir("second/ab", 0700));
 #define FIND()                                                                                    \
     sidecar_find(&file, &rimf_sys_kernel, places, 3, MADE_BUILD_ID, 4,                            \
                  SIDECAR_WANT(SIDECAR_CALLS), &why)
+
+static void put_of(const char *path, uint32_t analyser)
+{
+    made.header.analyser = analyser;
+    made_seal(&made, sizeof made);
+    put_file(path, 0600);
+}
+
+/* Which analyser's is taken, when the two places have these. */
+static uint32_t found_of(uint32_t in_first, uint32_t in_second)
+{
+    struct sidecar_file file;
+    uint32_t analyser;
+
+    put_of("first/ab/cdef01.mvld", in_first);
+    put_of("second/ab/cdef01.mvld", in_second);
+    CHECK(FIND() == 0, "%s", why);
+    analyser = file.view.header->analyser;
+    sidecar_unmap(&file, &rimf_sys_kernel);
+    return analyser;
+}
+
+/* An old analysis, a user's or root's, does not hide a newer one. */
+static void finds_newest(void)
+{
+    CHECK(found_of(ANALYSER_VERSION - 1, ANALYSER_VERSION) == ANALYSER_VERSION);
+    CHECK(found_of(ANALYSER_VERSION, ANALYSER_VERSION - 1) == ANALYSER_VERSION);
+    CHECK(found_of(ANALYSER_VERSION - 2, ANALYSER_VERSION - 1) == ANALYSER_VERSION - 1);
+    CHECK(found_of(ANALYSER_VERSION - 1, ANALYSER_VERSION - 2) == ANALYSER_VERSION - 1);
+    CHECK(found_of(ANALYSER_VERSION + 1, ANALYSER_VERSION) == ANALYSER_VERSION + 1);
+}
+
+/* A place that has a bad one does not hide the next. */
+static void finds(void)
+{
+    struct sidecar_file file;
+
+    places[1].user = places[2].user = geteuid();
+    made_sidecar(&made);
+    CHECK(!mkdir("first", 0700) && !mkdir("first/ab", 0700));
+    CHECK(!mkdir("second", 0700) && !mkdir("second/ab", 0700));
     CHECK(FIND() == -2);
     put_file("second/ab/cdef01.mvld", 0600);
     CHECK(FIND() == 0 && file.view.n_calls == 5, "%s", why);
@@ -322,6 +356,8 @@ static void finds(void)
     CHECK(unlink("second/ab/cdef01.mvld") == 0);
     CHECK(FIND() == -22 && !file.map);
     CHECK_STR(why, "it is of an object with another build-id");
+    made_sidecar(&made);
+    finds_newest();
 }
 
 int main(void)
