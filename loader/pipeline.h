@@ -29,7 +29,7 @@ struct pipeline_query {
      * execs find no configuration, and need not ask the kernel for the path. */
     const char *(*find_program)(void *cookie);
     void *cookie;
-    const char *called; /* the path that execve was given (AT_EXECFN), or NULL */
+    const char *called; /* the path that led to it, of execve (AT_EXECFN) or of a command line; or NULL */
     int musl;           /* a program of musl's takes other libraries, see pipeline_find.c */
     /* Zeroed and 16-byte aligned, for the plan, as long as that lives; or NULL.  When it
      * does not suffice, the kernel is asked for more. */

@@ -31,8 +31,15 @@ static int one_of(const char *s, const char *const *list)
     return 0;
 }
 
-/* Index of the program in argv, or 0. */
-static size_t find_argument(const struct block *block)
+/* As the kernel would have it: argv[0], and the path that led to the file. */
+struct call {
+    const char *name, *path;
+};
+
+/* Index of the program in argv, or 0.  argv[0] will be what the last --argv0 says.  `mvld run`
+ * follows links before it names the program, and says in an --argv0 before that one which
+ * path it had. */
+static size_t find_argument(const struct block *block, struct call *call)
 {
     static const char *const with_value[] = {
         "--library-path", "--glibc-hwcaps-prepend", "--glibc-hwcaps-mask", "--inhibit-rpath",
@@ -40,7 +47,9 @@ static size_t find_argument(const struct block *block)
     static const char *const alone[] = {"--inhibit-cache", NULL};
     size_t i = 1;
 
-    while (i < block->argc && rimf_after(block->argv[i], "--")) {
+    while (i + 1 < block->argc && rimf_after(block->argv[i], "--")) {
+        if (rimf_streq(block->argv[i], "--argv0"))
+            *call = (struct call){.name = block->argv[i + 1], .path = call->name};
         if (one_of(block->argv[i], with_value))
             i += 2;
         else if (one_of(block->argv[i], alone))
@@ -48,7 +57,11 @@ static size_t find_argument(const struct block *block)
         else
             return 0;
     }
-    return i < block->argc ? i : 0;
+    if (i >= block->argc || rimf_after(block->argv[i], "--"))
+        return 0;
+    call->path = call->path ? call->path : block->argv[i];
+    call->name = call->name ? call->name : block->argv[i];
+    return i;
 }
 
 /* ---- notes -------------------------------------------------------------------------- */
@@ -191,7 +204,7 @@ static int wants_plan(struct loader *l)
     return !l->knobs.off && !l->knobs.trace;
 }
 
-static void ask(struct loader *l, const char *link, const char *name,
+static void ask(struct loader *l, const char *link, const struct call *call,
                 const struct identity *identity)
 {
     struct where where = {l, link};
@@ -202,8 +215,8 @@ static void ask(struct loader *l, const char *link, const char *name,
         .secure = l->block.secure,
         .find_program = find_program,
         .cookie = &where,
-        .name = name,
-        .called = l->direct || !l->block.execfn ? NULL : (const char *)l->block.execfn->a_un.a_val,
+        .name = call->name,
+        .called = call->path,
         .build_id = identity->build_id,
         .build_id_size = identity->size,
         .musl = l->host.musl,
@@ -224,9 +237,10 @@ static void ask(struct loader *l, const char *link, const char *name,
 static __attribute__((noinline)) void plan_direct(struct loader *l)
 {
     struct identity identity = {0};
+    struct call call = {0};
     _Alignas(8) char head[1024];
     char link[40];
-    size_t at = find_argument(&l->block);
+    size_t at = find_argument(&l->block, &call);
     long fd;
 
     if (!at)
@@ -240,7 +254,7 @@ static __attribute__((noinline)) void plan_direct(struct loader *l)
     rimf_format(link, sizeof link, "/proc/self/fd/%ld", fd);
     look_at_file(l, (int)fd, head, sizeof head, &identity);
     if (wants_plan(l))
-        ask(l, link, l->block.argv[at], &identity);
+        ask(l, link, &call, &identity);
     sys_close(l->sys, (int)fd);
 }
 
@@ -256,6 +270,12 @@ void program_plan(struct loader *l)
         look_at_memory(l, &identity);
     if (l->host.musl)
         l->knobs.watcher = "musl looks symbols up by rules of its own";
-    if (!l->direct && wants_plan(l))
-        ask(l, "/proc/self/exe", l->block.argc ? l->block.argv[0] : NULL, &identity);
+    if (!l->direct && wants_plan(l)) {
+        struct call call = {
+            .name = l->block.argc ? l->block.argv[0] : NULL,
+            .path = l->block.execfn ? (const char *)l->block.execfn->a_un.a_val : NULL,
+        };
+
+        ask(l, "/proc/self/exe", &call, &identity);
+    }
 }

@@ -149,6 +149,28 @@ static int object(const struct program *p, const struct command *c)
     return c->freeze ? TOOL_FAILED : 0;
 }
 
+/* LOADER [--argv0 CALLED] [--argv0 NAME] PATH ARGUMENT...
+ * As when the kernel starts it: $ORIGIN is where the file lies, argv[0] is what it was; and
+ * configurations match by either, and by the path that led to it (loader/program.c).  Where
+ * argv[0] cannot be chosen, it is the path, which must then be the one that led there. */
+static void put_loader(const struct program *p, struct command *c, const char *loader)
+{
+    const char *argv0 = c->argv[c->first];
+    char *path = takes_argv0(p) ? realpath(p->path, NULL) : NULL;
+    int followed = path && strcmp(path, p->path);
+
+    c->argv[c->first] = path ? path : p->path;
+    if (path && (followed || strcmp(argv0, path))) {
+        put_in_front(c, argv0);
+        put_in_front(c, "--argv0");
+    }
+    if (followed) {
+        put_in_front(c, p->path);
+        put_in_front(c, "--argv0");
+    }
+    put_in_front(c, loader);
+}
+
 static int start(const struct program *p, struct command *c, const char *loader)
 {
     const char *file = p->path;
@@ -156,14 +178,7 @@ static int start(const struct program *p, struct command *c, const char *loader)
     if (c->freeze)
         setenv("MVLD_FREEZE", c->freeze, 1);
     if (p->kind == PROGRAM_PLAIN) {
-        /* [loader] [--argv0 NAME] PATH ARGUMENT... */
-        const char *argv0 = c->argv[c->first];
-        c->argv[c->first] = p->path;
-        if (strcmp(argv0, p->path) && takes_argv0(p)) {
-            put_in_front(c, argv0);
-            put_in_front(c, "--argv0");
-        }
-        put_in_front(c, loader);
+        put_loader(p, c, loader);
         file = loader;
     }
     fflush(stdout);
@@ -202,7 +217,7 @@ static int run(const struct command *blank, const char *usage, int argc, char **
         return TOOL_USAGE;
     }
     size_t n = (size_t)(argc - optind);
-    command.first = 2 * MOST_SCRIPTS + 4;
+    command.first = 2 * MOST_SCRIPTS + 5;
     command.argv = must_alloc(command.first + n + 1, sizeof(char *));
     memcpy(command.argv + command.first, argv + optind, n * sizeof(char *));
     status = resolve(&p, &command, argv[optind]);

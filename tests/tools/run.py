@@ -57,6 +57,28 @@ with scratch() as folder:
     (folder / "-dash").symlink_to("/bin/echo")
     equal(started("--", "-dash", "x", cwd=folder, env={"PATH": ""})[1], "x\n", "a name with a dash")
 
+    # $ORIGIN is where the file lies, not where a link to it does; configurations match by its
+    # path, by the link's, and by argv[0], as when the kernel starts the program.
+    (folder / "own.c").write_text("int own(void) { return 7; }\n")
+    (folder / "main.c").write_text("#include <stdio.h>\nint own(void);\n"
+                                   "int main(int n, char **v) { puts(v[0]); return own(); }\n")
+    compile_file(folder / "libown.so", "-shared", "-fPIC", folder / "own.c")
+    compile_file(folder / "main", folder / "main.c", folder / "libown.so", "-Wl,-rpath,$ORIGIN")
+    (folder / "elsewhere").mkdir()
+    link = folder / "elsewhere" / "link"
+    link.symlink_to(folder / "main")
+    config = folder / "called.conf"
+    for match in link, folder / "main", "link", "main", "other", "absent":
+        config.write_text(f"[app]\nmatch = {match}\npasses = count\n")
+        code, out, err = started("--config", config, "--debug", "passes", "--argv0", "other", link, env=home)
+        if old:
+            equal(out, f"{link}\n", "where argv[0] is the path, it is as called")
+            break
+        equal((code, out), (7, "other\n"), f"a program behind a link, match = {match}")
+        equal("count: " in err, match != "absent", f"whether its pass ran, match = {match}")
+        equal(started(link)[:2], (7, f"{link}\n"), "argv[0] is the link's path")
+        equal(started("link", env={"PATH": str(link.parent)})[:2], (7, "link\n"), "or its name")
+
     # Passes, options, switches.
     code, out, err = started("--debug", "passes", "--pass", "count", "--option",
                              r"count.prefix=a:b\c", "true", env=home)
