@@ -4,8 +4,7 @@
  * program would still start from them, and away with those from which none would.
  */
 #include "cache.h"
-#include "frozen.h"
-#include "later.h"
+#include "cache_image.h"
 #include "sys.h"
 #include "tools.h"
 
@@ -39,160 +38,7 @@ struct request_of {
     int all, failed;
 };
 
-/* ---- one image ------------------------------------------------------------------ */
-
-/* Why no program would start from the image, or NULL. */
-static char *out_of_date(const struct frozen *f)
-{
-    for (uint32_t i = 0; i < f->header->n_objects; i++) {
-        const struct frozen_object *object = &f->objects[i];
-        const char *name = f->names + object->name;
-        struct sidecar_identity now;
-        struct stat st;
-
-        if (!object->file.inode) /* the vDSO */
-            continue;
-        if (stat(name, &st))
-            return must_print("%s is gone", name);
-        cache_identity(&now, &st);
-        if (!sidecar_same_file(&now, &object->file))
-            return must_print("%s is another file now", name);
-    }
-    return NULL;
-}
-
-static char *compare_pages(int fd, uint64_t size, uint64_t offset, uint64_t hash, const char *name)
-{
-    char *bytes = must_alloc(size, 1), *why = NULL;
-
-    /* Behind the end of the file a mapping has zeros. */
-    if (pread(fd, bytes, size, (off_t)offset) < 0)
-        why = must_print("%s cannot be read", name);
-    else if (sidecar_hash(bytes, size) != hash)
-        why = must_print("%s is not what was written", name);
-    free(bytes);
-    return why;
-}
-
-/* Copies of code. */
-static char *compare_region(const struct frozen_region *region, int fd)
-{
-    uint64_t hashes[FROZEN_PIECES];
-
-    for (int i = 0; i < FROZEN_PIECES; i++) {
-        const struct frozen_piece *piece = &region->pieces[i];
-        char *bytes = must_alloc(piece->size, 1);
-        ssize_t got = pread(fd, bytes, piece->size, (off_t)piece->offset);
-
-        hashes[i] = sidecar_hash(bytes, piece->size);
-        free(bytes);
-        if (got != (ssize_t)piece->size)
-            return must_print(FROZEN_COPIES " cannot be read");
-    }
-    if (sidecar_hash(hashes, sizeof hashes) != region->hash)
-        return must_print(FROZEN_COPIES " is not what was written");
-    return NULL;
-}
-
-/* The file of that name, when it is the one that was written; -1 with the reason. */
-static int open_written(const struct frozen_file *file, const char *name,
-                        const struct sidecar_identity *written, char **why)
-{
-    struct sidecar_identity now;
-    const char *wrong;
-    struct stat st;
-    long fd = cache_open(&rimf_sys_kernel, file->folder, name, S_IFREG, file->user, &st, &wrong);
-
-    if (fd < 0) {
-        *why = must_print("%s: %s", name, wrong);
-        return -1;
-    }
-    cache_identity(&now, &st);
-    if (sidecar_same_file(&now, written))
-        return (int)fd;
-    *why = must_print("%s was changed after it was written", name);
-    close((int)fd);
-    return -1;
-}
-
-/* Tables of relocations. */
-static char *compare_relocations(const struct frozen_file *file)
-{
-    const struct frozen *f = &file->view;
-    char *why = NULL;
-    int fd = open_written(file, FROZEN_RELOCATIONS, &f->header->relocations, &why);
-
-    if (fd < 0)
-        return why;
-    for (uint32_t i = 0; i < f->header->n_relocations && !why; i++) {
-        const struct frozen_relocations *r = &f->relocations[i];
-
-        why = compare_pages(fd, r->size, r->offset, r->hash, FROZEN_RELOCATIONS);
-    }
-    close(fd);
-    return why;
-}
-
-static char *damaged(const struct frozen_file *file)
-{
-    const struct frozen *f = &file->view;
-    char *why = NULL;
-
-    int fd;
-
-    for (uint32_t i = 0; i < f->header->n_texts && !why; i++) {
-        const struct frozen_object *object = &f->objects[f->texts[i].object];
-        const char *name = f->names + object->copy_name;
-
-        fd = open_written(file, name, &object->copy, &why);
-        if (fd < 0)
-            return why;
-        why = compare_pages(fd, f->texts[i].size, f->texts[i].offset, f->texts[i].hash, name);
-        close(fd);
-    }
-    if (!why && f->header->n_relocations)
-        why = compare_relocations(file);
-    if (why || !f->region)
-        return why;
-    fd = open_written(file, FROZEN_COPIES, &f->region->file, &why);
-    if (fd < 0)
-        return why;
-    why = compare_region(f->region, fd);
-    close(fd);
-    return why;
-}
-
-/* ---- what came by dlopen --------------------------------------------------------- */
-
-/* The list beside an image.  NULL, or what is wrong with it. */
-static char *open_later(const struct frozen_file *file, struct later_file *later)
-{
-    const char *wrong;
-    int error = later_map(later, &rimf_sys_kernel, file->folder, file->user, &wrong);
-
-    if (error && error != -ENOENT)
-        return must_print(LATER_FILE ": %s", wrong);
-    return NULL;
-}
-
-static char *damaged_later(const struct frozen_file *file, const struct later *later)
-{
-    for (uint32_t i = 0; i < later->header->n_texts; i++) {
-        const struct frozen_text *text = &later->texts[i];
-        const struct later_object *object = &later->objects[text->object];
-        const char *name = later->names + object->copy_name;
-        char *why = NULL;
-        int fd = open_written(file, name, &object->copy, &why);
-
-        if (fd < 0)
-            return why;
-        why = compare_pages(fd, text->size, text->offset, text->hash, name);
-        close(fd);
-        if (why)
-            return why;
-    }
-    return NULL;
-}
+/* ---- a line an image -------------------------------------------------------------- */
 
 static void print_later(const struct later *later)
 {
@@ -214,8 +60,6 @@ static void print_later(const struct later *later)
     if (gone)
         printf(", %u out of date", gone);
 }
-
-/* ---- one image, all of it --------------------------------------------------------- */
 
 static void print_image(const struct frozen *f, const struct later_file *later,
                         const char *state, const char *why)
@@ -285,14 +129,14 @@ static void look_at(struct request_of *r, const char *path)
     int error = frozen_map(&file, &rimf_sys_kernel, path, geteuid(), &wrong);
 
     if (error) {
-        state = "damaged";
+        state = image_is_of_other_version(path) ? "out of date" : "damaged";
     } else {
-        why = out_of_date(&file.view);
+        why = image_out_of_date(&file.view, path);
         state = why ? "out of date" : state;
-        if (!why && ((why = open_later(&file, &later)) ||
+        if (!why && ((why = image_open_later(&file, &later)) ||
                      (r->action != LIST &&
-                      ((why = damaged(&file)) ||
-                       (later.map && (why = damaged_later(&file, &later.view)))))))
+                      ((why = image_damaged(&file)) ||
+                       (later.map && (why = image_damaged_later(&file, &later.view)))))))
             state = "damaged";
     }
     r->failed |= r->action == VERIFY && !strcmp(state, "damaged");

@@ -43,7 +43,7 @@ with tempfile.TemporaryDirectory() as scratch:
         equal((found[0], found[2]), (code, ""), f"mvld cache {' '.join(map(str, words))}")
         return found[1]
 
-    def build(program=program, code=0, **more):
+    def build(program=program, code=0, loader=loader, **more):
         found = run(mvld, "build", "--loader", loader, program, env=dict(env, **more))
         equal(found[0], code, f"mvld build: {found[2]}")
         return found[2] if code else Path(found[1].strip())
@@ -68,6 +68,24 @@ with tempfile.TemporaryDirectory() as scratch:
     equal(cache("prune", "--all"), f"good        {image} removed\n", "prune --all")
     check(not image.exists() and busy.exists() and (other / "image").exists() and
           (scratch / "folder" / "image").exists(), "only images are removed")
+
+    # Made by another build of mvld: its loader has another build-id.
+    other_loader = scratch / "ld-mvld.so.1"
+    with open(loader, "rb") as file:
+        built = bytearray(file.read())
+    note = built.index(b"\x14\0\0\0\3\0\0\0GNU\0")
+    built[note + 12] ^= 1
+    other_loader.write_bytes(built)
+    other_loader.chmod(0o755)
+    image = build(loader=other_loader)
+    contains(cache("list"), f"out of date {program} ", "list: another build's")
+    contains(cache("verify"), "another build of mvld", "verify: another build's")
+    contains(cache("prune"), f"out of date {image} removed", "prune: another build's")
+    image = build()
+    whole = (image / "image").read_bytes()
+    (image / "image").write_bytes(whole[:8] + b"\1\0\0\0" + whole[12:])
+    contains(cache("verify"), f"out of date {image}: it is of another version", "verify: an old format")
+    contains(cache("prune"), f"out of date {image} removed", "prune: an old format")
 
     # Out of date, and damaged.
     image = build()

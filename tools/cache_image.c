@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * cache_image.c: see cache_image.h.
+ */
+#include "cache_image.h"
+#include "cache.h"
+#include "paths.h"
+#include "program.h"
+#include "sys.h"
+#include "tools.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- whether a program would start from it ---------------------------------------- */
+
+static char *other_file(const struct frozen *f)
+{
+    for (uint32_t i = 0; i < f->header->n_objects; i++) {
+        const struct frozen_object *object = &f->objects[i];
+        const char *name = f->names + object->name;
+        struct sidecar_identity now;
+        struct stat st;
+
+        if (!object->file.inode) /* the vDSO */
+            continue;
+        if (stat(name, &st))
+            return must_print("%s is gone", name);
+        cache_identity(&now, &st);
+        if (!sidecar_same_file(&now, &object->file))
+            return must_print("%s is another file now", name);
+    }
+    return NULL;
+}
+
+/* The folder is named after the pipeline (KEY-KEY), and the header holds that together with
+ * the build-id of the loader that made the image (loader/frozen.c). */
+static char *other_maker(const struct frozen *f, const char *folder)
+{
+    const char *name = strrchr(folder, '/');
+    const char *key = strchr(name ? name : folder, '-');
+    struct program loader;
+    uint64_t maker;
+
+    if (!key || program_open(&loader, path_loader()) || !loader.build_id_size)
+        return NULL;
+    maker = f->header->pipeline ^ strtoull(key + 1, NULL, 16);
+    if (maker == sidecar_hash(loader.build_id, loader.build_id_size))
+        return NULL;
+    return must_print("it was made by another build of mvld than %s", loader.path);
+}
+
+char *image_out_of_date(const struct frozen *f, const char *folder)
+{
+    char *why = other_file(f);
+
+    return why ? why : other_maker(f, folder);
+}
+
+int image_is_of_other_version(const char *folder)
+{
+    char *path = must_print("%s/image", folder);
+    struct frozen_header header;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    ssize_t n = fd < 0 ? -1 : pread(fd, &header, sizeof header, 0);
+
+    if (fd >= 0)
+        close(fd);
+    free(path);
+    return n == (ssize_t)sizeof header && header.version != FROZEN_VERSION &&
+           !memcmp(header.magic, FROZEN_MAGIC, sizeof header.magic);
+}
+
+/* ---- what it holds ---------------------------------------------------------------- */
+
+static char *compare_pages(int fd, uint64_t size, uint64_t offset, uint64_t hash, const char *name)
+{
+    char *bytes = must_alloc(size, 1), *why = NULL;
+
+    /* Behind the end of the file a mapping has zeros. */
+    if (pread(fd, bytes, size, (off_t)offset) < 0)
+        why = must_print("%s cannot be read", name);
+    else if (sidecar_hash(bytes, size) != hash)
+        why = must_print("%s is not what was written", name);
+    free(bytes);
+    return why;
+}
+
+/* Copies of code. */
+static char *compare_region(const struct frozen_region *region, int fd)
+{
+    uint64_t hashes[FROZEN_PIECES];
+
+    for (int i = 0; i < FROZEN_PIECES; i++) {
+        const struct frozen_piece *piece = &region->pieces[i];
+        char *bytes = must_alloc(piece->size, 1);
+        ssize_t got = pread(fd, bytes, piece->size, (off_t)piece->offset);
+
+        hashes[i] = sidecar_hash(bytes, piece->size);
+        free(bytes);
+        if (got != (ssize_t)piece->size)
+            return must_print(FROZEN_COPIES " cannot be read");
+    }
+    if (sidecar_hash(hashes, sizeof hashes) != region->hash)
+        return must_print(FROZEN_COPIES " is not what was written");
+    return NULL;
+}
+
+/* The file of that name, when it is the one that was written; -1 with the reason. */
+static int open_written(const struct frozen_file *file, const char *name,
+                        const struct sidecar_identity *written, char **why)
+{
+    struct sidecar_identity now;
+    const char *wrong;
+    struct stat st;
+    long fd = cache_open(&rimf_sys_kernel, file->folder, name, S_IFREG, file->user, &st, &wrong);
+
+    if (fd < 0) {
+        *why = must_print("%s: %s", name, wrong);
+        return -1;
+    }
+    cache_identity(&now, &st);
+    if (sidecar_same_file(&now, written))
+        return (int)fd;
+    *why = must_print("%s was changed after it was written", name);
+    close((int)fd);
+    return -1;
+}
+
+/* Tables of relocations. */
+static char *compare_relocations(const struct frozen_file *file)
+{
+    const struct frozen *f = &file->view;
+    char *why = NULL;
+    int fd = open_written(file, FROZEN_RELOCATIONS, &f->header->relocations, &why);
+
+    if (fd < 0)
+        return why;
+    for (uint32_t i = 0; i < f->header->n_relocations && !why; i++) {
+        const struct frozen_relocations *r = &f->relocations[i];
+
+        why = compare_pages(fd, r->size, r->offset, r->hash, FROZEN_RELOCATIONS);
+    }
+    close(fd);
+    return why;
+}
+
+char *image_damaged(const struct frozen_file *file)
+{
+    const struct frozen *f = &file->view;
+    char *why = NULL;
+    int fd;
+
+    for (uint32_t i = 0; i < f->header->n_texts && !why; i++) {
+        const struct frozen_object *object = &f->objects[f->texts[i].object];
+        const char *name = f->names + object->copy_name;
+
+        fd = open_written(file, name, &object->copy, &why);
+        if (fd < 0)
+            return why;
+        why = compare_pages(fd, f->texts[i].size, f->texts[i].offset, f->texts[i].hash, name);
+        close(fd);
+    }
+    if (!why && f->header->n_relocations)
+        why = compare_relocations(file);
+    if (why || !f->region)
+        return why;
+    fd = open_written(file, FROZEN_COPIES, &f->region->file, &why);
+    if (fd < 0)
+        return why;
+    why = compare_region(f->region, fd);
+    close(fd);
+    return why;
+}
+
+/* ---- what came by dlopen --------------------------------------------------------- */
+
+char *image_open_later(const struct frozen_file *file, struct later_file *later)
+{
+    const char *wrong;
+    int error = later_map(later, &rimf_sys_kernel, file->folder, file->user, &wrong);
+
+    if (error && error != -ENOENT)
+        return must_print(LATER_FILE ": %s", wrong);
+    return NULL;
+}
+
+char *image_damaged_later(const struct frozen_file *file, const struct later *later)
+{
+    for (uint32_t i = 0; i < later->header->n_texts; i++) {
+        const struct frozen_text *text = &later->texts[i];
+        const struct later_object *object = &later->objects[text->object];
+        const char *name = later->names + object->copy_name;
+        char *why = NULL;
+        int fd = open_written(file, name, &object->copy, &why);
+
+        if (fd < 0)
+            return why;
+        why = compare_pages(fd, text->size, text->offset, text->hash, name);
+        close(fd);
+        if (why)
+            return why;
+    }
+    return NULL;
+}
