@@ -186,6 +186,25 @@ struct frozen_plan {
     int build, learns;
 };
 
+/* Debuggers take the file of an object from the link map.  That of the library in which the
+ * copies lie has no names for them; the image's has, at the addresses of that library. */
+static void name_copies(struct loader *l)
+{
+    const char *folder = l->frozen.folder;
+    size_t size = rimf_strlen(folder) + sizeof "/" FROZEN_COPIES;
+    struct mvld_symbol symbol;
+    char *name;
+
+    if (!l->frozen.file.view.region ||
+        rimf_api()->symbol_resolve(l->image, "concat_code", NULL, &symbol))
+        return;
+    name = rimf_heap_alloc(&l->heap, size);
+    if (!name)
+        return;
+    rimf_format(name, size, "%s/" FROZEN_COPIES, folder);
+    ((struct link_map *)symbol.object->link_map)->l_name = name;
+}
+
 /* l->frozen goes, thawed or not. */
 static int thaw_found(struct loader *l, const struct frozen_plan *plan)
 {
@@ -203,6 +222,7 @@ static int thaw_found(struct loader *l, const struct frozen_plan *plan)
         say_not_thawed(l, l->frozen.folder, object, why);
     } else {
         say_apart(l, &file->view);
+        name_copies(l);
         rimf_log(&l->log, MVLD_LOG_FILES, "image %s: thawed, the code of %ld segments",
                  l->frozen.folder, texts);
         later_start(l, l->frozen.folder, file->user, plan->passes, plan->learns);

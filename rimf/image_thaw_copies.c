@@ -146,7 +146,8 @@ static int remember(struct thaw *t)
     copies->code_end = region.code + pieces[FROZEN_CODE].size;
     copies->frames_end =
         owner(t)->bias + pieces[FROZEN_FRAMES].linked + pieces[FROZEN_FRAMES].size;
-    copies->n_planned = copies->room;
+    copies->n_named = copies->n_planned = copies->room; /* the file has their names (symfile.h) */
+    copies->frames_named = copies->frames_end;
     __atomic_store_n(&copies->n, copies->room, __ATOMIC_RELEASE);
     return 0;
 }

@@ -30,6 +30,14 @@ struct head {
  */
 #define SHARED 2
 
+/* Of the library that the region is in: where debuggers look for what else there is. */
+static const struct {
+    const char *dynamic, *name; /* libconcat.so.1 says why these are not the same */
+} interface[] = {
+    {"concat_jit", "__jit_debug_descriptor"},
+    {"concat_jit_changed", "__jit_debug_register_code"},
+};
+
 int symfile_open(struct mvld_image *image, struct symfile *f)
 {
     if (!image->copies || f->first >= f->end || f->end != image->copies->n)
@@ -38,6 +46,10 @@ int symfile_open(struct mvld_image *image, struct symfile *f)
     if (!f->files)
         return rimf_fail(image, ENOMEM, "there is no memory for the names of copies");
     f->symbols_room = f->names_room = 1; /* the empty ones */
+    for (size_t i = 0; f->base && i < RIMF_COUNT(interface); i++) {
+        f->symbols_room++;
+        f->names_room += rimf_strlen(interface[i].name) + 1;
+    }
     for (size_t i = f->first; i < f->end; i++) {
         const struct rimf_object *object = image->copies->list[i].object;
         struct file_symbols *file = &f->files[i - f->first];
@@ -96,6 +108,19 @@ static void write_symbol(void *cookie, const struct mvld_symbol *symbol)
     w->name += size;
 }
 
+static void write_interface(const struct mvld_image *image, struct writing *w)
+{
+    const struct mvld_object *owner = rimf_object_find(image, image->copies->region.code);
+    struct mvld_symbol symbol;
+
+    for (size_t i = 0; i < RIMF_COUNT(interface); i++) {
+        if (rimf_symbol_resolve(image, interface[i].dynamic, NULL, &symbol) || symbol.object != owner)
+            continue;
+        symbol.name = interface[i].name;
+        write_symbol(w, &symbol);
+    }
+}
+
 static void write_head(struct head *head, const struct symfile *file, uintptr_t code, size_t size)
 {
     Elf64_Shdr *s = head->sections;
@@ -150,6 +175,8 @@ int symfile_write(struct mvld_image *image, const struct symfile *file, void *to
     w.names_end = w.names + file->names_room;
     w.symbol++;
     w.name = w.names + 1;
+    if (file->base)
+        write_interface(image, &w);
     for (size_t i = file->first; i < file->end && !error; i++)
         if (copies_is_first(image->copies, i))
             error = copy_names_of(image, list[i].object, &file->files[i - file->first], 0,

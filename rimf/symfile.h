@@ -16,7 +16,11 @@
  *
  *     concat_frames:   table →        ← names of later ones, names | .eh_frame of copies →
  *
- * and is announced to debuggers by GDB's JIT interface.
+ * and is announced to debuggers by GDB's JIT interface.  In a frozen image it is a file on
+ * disk, concat.so, with addresses of the library that the region is in; the process that
+ * starts from the image gives that library this file's name (the loader's frozen.c), so
+ * debuggers take the file for the library.  What comes later is announced all the same:
+ * the file says where the library has that interface.
  */
 #ifndef RIMF_SYMFILE_H
 #define RIMF_SYMFILE_H

@@ -38,7 +38,8 @@ int second_function(void);
 
 static int hidden(const char *name)
 {
-    return strstr(name, "libmultiverse") || strstr(name, "libconcat");
+    return strstr(name, "libmultiverse") || strstr(name, "libconcat") ||
+           strstr(name, "/concat.so");
 }
 
 static int show(struct dl_phdr_info *info, size_t size, void *data)

@@ -7,7 +7,8 @@
  * "copies" of the pass concat, or "home", where no code may run in a copy.  Without it nothing
  * is looked at.  Each place is looked at once.
  *
- * All copies lie in segments of the library that the pass brings.
+ * All copies lie in segments of the library that the pass brings, whose name is that of the
+ * image's file where they come from one.
  */
 #ifndef IDENTITY_H
 #define IDENTITY_H
@@ -30,7 +31,7 @@ __attribute__((unused)) static int identity_find(struct dl_phdr_info *info, size
     uintptr_t end;
 
     (void)size;
-    if (!strstr(info->dlpi_name, "/libconcat.so"))
+    if (!strstr(info->dlpi_name, "/libconcat.so") && !strstr(info->dlpi_name, "/concat.so"))
         return 0;
     region->start = info->dlpi_addr;
     for (int i = 0; i < info->dlpi_phnum; i++)

@@ -98,6 +98,31 @@ def debugger(program):
          "^#0 .*later", "^#1 .*main", r"^=> 0x[0-9a-f]+ <later(\+\d+)?>:")
 
 
+def frozen(program):
+    """gdb attaches to a program that started from a frozen image, or reads its core file, and has
+    no names of the image's copies or of those that came after them, loses the stack, or misses a
+    breakpoint."""
+    program.analyse()
+    done = subprocess.run([program.path], capture_output=True, text=True, timeout=60,
+                          stdin=subprocess.DEVNULL, env={**program.environment(), "MVLD_FREEZE": "1"})
+    copies = Path(done.stdout.strip(), "concat.so")
+    check(done.returncode == 0 and copies.exists(), done.stdout + done.stderr)
+    process, here = program.start()
+    check(regions(process.pid, "concat.so"), "it did not start from the image")
+    core = program.folder / "core"
+    text = gdb("-ex", f"generate-core-file {core}", "-ex", "backtrace", "-ex", "break later", "-ex",
+               "set var *(int*)&go_on = 1", "-ex", "continue", "-ex", "backtrace", "-ex",
+               "info symbol $pc", "-ex", "finish", "-ex", "delete", "-ex", "detach", "-p", process.pid)
+    out, err = process.communicate(timeout=60)
+    check((process.returncode, out) == (0, "later 2\n"), f"{process.returncode} {out}{err}{text}")
+    says(text, r"^Breakpoint 1(\.\d+)?, .*later", r"^#0 .*later", "^#1 .*main",
+         rf"^later.* in section .text of {re.escape(str(copies))}")
+    for said in text, gdb("-ex", "backtrace", program.path, core):
+        found = re.findall(r"^#\d+ +0x[0-9a-f]+ in (\w+) ", said, re.M)
+        at = found.index("local_wait") if "local_wait" in found else 0
+        check(found[at:at + len(STACK)] == STACK, said)
+
+
 def stripped(program):
     """Where the files have dynamic symbols alone, those are not found; or with `debugger = no`
     something is said to debuggers."""
