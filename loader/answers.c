@@ -48,12 +48,12 @@
  *
  * Everything that can be looked at is looked at in answers_prepare, before anything is
  * changed; answers_install writes the stubs and then the jumps, through the patch engine.
- * When that fails for the C library no jump is there, and nothing may run in copies.
+ * When that fails for the C library no jump is there, and nothing may run in copies.  At a start
+ * from a frozen image most of the jumps come with the code, see answers_thaw.c.
  */
 #include "answers.h"
 
 #include "copies.h"
-#include "displace.h"
 #include "image.h"
 
 #include <errno.h>    /* numbers only */
@@ -115,12 +115,6 @@ uintptr_t loader_answer_named(const struct loader *l, uintptr_t address, struct 
 
 /* ---- one function -------------------------------------------------------------------- */
 
-struct hook {
-    uintptr_t stub, at; /* `at`: where the jump goes */
-    uint8_t code[ANSWER_STUB];
-    uint8_t was[DISPLACE_JUMP], jump[DISPLACE_JUMP];
-};
-
 static const struct shape *shape_of(size_t which, uintptr_t slots[2])
 {
     slots[0] = (uintptr_t)loader_answers_entry;
@@ -180,9 +174,10 @@ static int make_hook(const struct answers *answers, size_t which, struct hook *h
     uintptr_t stub = answers->stubs + ANSWER_STUB * which;
     size_t end = begin_stub(hook->code, which);
     struct displaced moved;
+    int (*how)(const uint8_t *, size_t, uintptr_t, uintptr_t, struct displaced *, const char **) =
+        answers->kept && which < ANSWERS_NEEDED ? displace_again : displace;
 
-    if (displace((const uint8_t *)function->at, function->size, function->at, stub + end, &moved,
-                 why))
+    if (how((const uint8_t *)function->at, function->size, function->at, stub + end, &moved, why))
         return -ENOTSUP;
     hook->stub = stub;
     hook->at = function->at + moved.skip;
@@ -198,13 +193,8 @@ static int make_hook(const struct answers *answers, size_t which, struct hook *h
 
 /* ---- some functions: those of the C library, those of the unwinder, or both ------------- */
 
-struct hooks {
-    size_t n;
-    struct hook at[ANSWERS];
-};
-
-static int make_hooks(const struct answers *answers, size_t first, size_t end,
-                      struct hooks *hooks, const char **why)
+int answers_hooks(const struct answers *answers, size_t first, size_t end, struct hooks *hooks,
+                  const char **why)
 {
     int err = 0;
 
@@ -267,7 +257,7 @@ static int write_jumps(struct loader *l, const struct hooks *hooks, int back)
 static int install(struct loader *l, size_t first, size_t end, const char **why)
 {
     struct hooks hooks;
-    int err = make_hooks(&l->answers, first, end, &hooks, why); /* of what stands there now */
+    int err = answers_hooks(&l->answers, first, end, &hooks, why); /* of what stands there now */
 
     if (err)
         return err;
@@ -307,7 +297,7 @@ static void prepare_unwinder(struct loader *l)
     int err = answers_find_unwinder(l);
 
     if (!err)
-        err = make_hooks(&l->answers, ANSWERS_NEEDED, ANSWERS, &hooks, &why);
+        err = answers_hooks(&l->answers, ANSWERS_NEEDED, ANSWERS, &hooks, &why);
     if (!err) {
         keep_home(l, ANSWERS_NEEDED, ANSWERS);
         return;
@@ -395,12 +385,13 @@ int answers_prepare(struct loader *l, const char **why)
     answers->stubs = find_stubs(l->image);
     if (!answers->stubs)
         return -ENOTSUP;
-    if (take_kept(l, answers->functions)) {
+    answers->kept = take_kept(l, answers->functions);
+    if (answers->kept) {
         err = 0; /* and answers_install, which is next, makes the hooks */
     } else {
         err = answers_find(l, answers->functions, why);
         if (!err)
-            err = make_hooks(answers, 0, ANSWERS_NEEDED, &hooks, why);
+            err = answers_hooks(answers, 0, ANSWERS_NEEDED, &hooks, why);
     }
     if (err) {
         answers->stubs = 0;
@@ -424,7 +415,7 @@ int answers_install(void *loader, const char **why)
     *why = l->answers.why ? l->answers.why : "the C library's answers were not prepared";
     if (!l->answers.stubs)
         return -ENOTSUP;
-    err = install(l, 0, l->answers.unwinder ? ANSWERS : ANSWERS_NEEDED, why);
+    err = answers_thaw(l) ? install(l, 0, l->answers.unwinder ? ANSWERS : ANSWERS_NEEDED, why) : 0;
     if (err && l->answers.unwinder) {
         leave_unwinder(l, *why);
         err = install(l, 0, ANSWERS_NEEDED, why);

@@ -5,7 +5,29 @@
 #ifndef LOADER_ANSWERS_H
 #define LOADER_ANSWERS_H
 
+#include "displace.h"
 #include "loader.h"
+
+/* One function: its stub, and the jump to it. */
+struct hook {
+    uintptr_t stub, at; /* `at`: where the jump goes */
+    uint8_t code[ANSWER_STUB];
+    uint8_t was[DISPLACE_JUMP], jump[DISPLACE_JUMP];
+};
+
+struct hooks {
+    size_t n;
+    struct hook at[ANSWERS];
+};
+
+/* answers.c: the hooks of these functions, of what stands there now.  0, or -ENOTSUP with a
+ * sentence (static) in *why. */
+int answers_hooks(const struct answers *, size_t first, size_t end, struct hooks *,
+                  const char **why);
+
+/* answers_thaw.c: writes what a frozen image does not bring.  0; else nothing leads to a stub,
+ * and answers.c does it all. */
+int answers_thaw(struct loader *);
 
 /* answers_find.c: the first ANSWERS_NEEDED functions, proved to be what they are named.  0, or
  * -ENOTSUP with a sentence (static) in *why. */

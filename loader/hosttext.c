@@ -231,6 +231,7 @@ int text_write(const struct rimf_sys *sys, struct host *host, const struct text_
     int err = by_mprotect(sys, host, patch, n);
 
     *how = "mprotect";
+    host->by_mprotect = !err;
     if (!err)
         return 0;
     if (clean_text(sys, host))
@@ -240,6 +241,23 @@ int text_write(const struct rimf_sys *sys, struct host *host, const struct text_
     if (err && clean_text(sys, host))
         return -ENOTRECOVERABLE;
     return err;
+}
+
+int text_write_again(const struct rimf_sys *sys, const struct host *host,
+                     const struct text_patch *patch, size_t n)
+{
+    size_t text = host->text_end - host->text;
+    long err = host->by_mprotect ? sys_mprotect(sys, host->text, text, PROT_READ | PROT_WRITE)
+                                 : -ENOTSUP;
+
+    if (err)
+        return (int)err;
+    for (size_t i = 0; i < n; i++)
+        memcpy((void *)patch[i].at, patch[i].bytes, patch[i].length);
+    if (sys_mprotect(sys, host->text, text, PROT_READ | PROT_EXEC) &&
+        sys_mprotect(sys, host->text, text, PROT_READ | PROT_EXEC))
+        say_and_exit(sys, "mvld: the kernel does not let the host loader's code be executed again\n");
+    return 0;
 }
 
 /* ---- all of it -------------------------------------------------------------------- */

@@ -103,6 +103,7 @@ struct host {
     uint64_t text_offset;     /* in the file */
     uintptr_t writable, writable_end;
     uintptr_t relro, relro_end;
+    int by_mprotect; /* that is how it was written */
     uintptr_t tail; /* behind its text: room for TEXT_PATCHES far jumps, or 0 */
     const Elf64_Phdr *phdr;
     size_t phnum;
@@ -222,6 +223,7 @@ struct answers {
     uint32_t context; /* where the unwinder's contexts hold the program counter */
     const struct mvld_object *unwinder; /* or NULL */
     int installed;
+    int kept;     /* the C library's were proved in the process that froze the image */
     int deferred; /* not prepared yet: a frozen image may hold what is to be found */
 };
 
@@ -312,6 +314,11 @@ const Elf64_Sym *host_symbol(const struct host *, const char *name);
 int host_hook(struct loader *);
 int text_write(const struct rimf_sys *, struct host *, const struct text_patch *, size_t n,
                const char **how);
+
+/* The same once more, while no code of the program has run.  0, or negative errno and nothing is
+ * changed. */
+int text_write_again(const struct rimf_sys *, const struct host *, const struct text_patch *,
+                     size_t n);
 
 /* hostsites.c */
 size_t host_mmap_sites(const struct host *, uintptr_t *sites);

@@ -242,6 +242,11 @@ void rimf_copies_forget(struct mvld_image *, const struct mvld_object *);
 void rimf_image_set_answers(struct mvld_image *, int (*answers)(void *cookie, const char **why),
                             void *cookie);
 
+/* While answers() runs: 1 when the code at this address is about to be laid over by that of a
+ * frozen image, in which the answers of the process that made it are in force.  When that
+ * cannot be done after all, nothing comes of the image. */
+int rimf_image_lays_over(const struct mvld_image *, uintptr_t address);
+
 /* Of the objects that came last, no code has run yet but that which the host loader calls to
  * relocate them: 1, 0 when that is not certain. */
 void rimf_image_set_unentered(struct mvld_image *, int unentered);

@@ -101,25 +101,40 @@ static int check_rest(struct function *f)
     return 0;
 }
 
+static int displace_from(struct function *f, uintptr_t to, struct displaced *out,
+                         int (*check)(struct function *), const char **why)
+{
+    int err;
+
+    memset(out, 0, sizeof *out);
+    if (f->size >= sizeof endbr64 && memcmp(f->code, endbr64, sizeof endbr64) == 0)
+        f->first = sizeof endbr64;
+    err = move_all(f, to, out->bytes);
+    if (!err && check)
+        err = check(f);
+    if (err) {
+        *why = f->why;
+        return err;
+    }
+    out->skip = (uint8_t)f->first;
+    out->length = (uint8_t)(f->end - f->first);
+    return 0;
+}
+
 int displace(const uint8_t *code, size_t size, uintptr_t start, uintptr_t to,
              struct displaced *out, const char **why)
 {
     struct function f = {.code = code, .size = size, .start = start};
-    int err;
 
-    memset(out, 0, sizeof *out);
-    if (size >= sizeof endbr64 && memcmp(code, endbr64, sizeof endbr64) == 0)
-        f.first = sizeof endbr64;
-    err = move_all(&f, to, out->bytes);
-    if (!err)
-        err = check_rest(&f);
-    if (err) {
-        *why = f.why;
-        return err;
-    }
-    out->skip = (uint8_t)f.first;
-    out->length = (uint8_t)(f.end - f.first);
-    return 0;
+    return displace_from(&f, to, out, check_rest, why);
+}
+
+int displace_again(const uint8_t *code, size_t size, uintptr_t start, uintptr_t to,
+                   struct displaced *out, const char **why)
+{
+    struct function f = {.code = code, .size = size, .start = start};
+
+    return displace_from(&f, to, out, NULL, why);
 }
 
 int displace_jump(uint8_t jump[DISPLACE_JUMP], uintptr_t from, uintptr_t to)

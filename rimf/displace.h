@@ -41,6 +41,11 @@ struct displaced {
 int displace(const uint8_t *code, size_t size, uintptr_t start, uintptr_t to,
              struct displaced *out, const char **why);
 
+/* The same of a function that was displaced before, in whatever process: what else is in it is
+ * not looked at again. */
+int displace_again(const uint8_t *code, size_t size, uintptr_t start, uintptr_t to,
+                   struct displaced *out, const char **why);
+
 /* e9 rel32 at `from`; 0, or -ERANGE. */
 int displace_jump(uint8_t jump[DISPLACE_JUMP], uintptr_t from, uintptr_t to);
 

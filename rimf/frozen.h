@@ -41,9 +41,10 @@
  *
  * Copies of code come first, while nothing leads to them, and the C library's questions
  * about them are answered; only then the texts, in which functions begin with jumps to
- * their copies.  The functions that answer, which take longest to find, are those that were
- * found before (`kept`), as long as the files are the same.  When the copies or the answers fail, the region is as it was, and no text
- * is laid over.
+ * their copies, and first those with the functions that answer: jumps of the loader's are in
+ * them too.  The functions that answer, which take longest to find, are those that were
+ * found before (`kept`), as long as the files are the same.  When the copies or the answers fail,
+ * the region is as it was, and no text is laid over.
  *
  * RELOCATIONS.  Half of what the host loader does at a start is to look symbols up, and
  * where the same files are loaded in the same order it finds the same.  So of its tables

@@ -106,6 +106,7 @@ struct mvld_image {
     struct rimf_copies *copies; /* NULL: there is no region for them */
     int (*answers)(void *cookie, const char **why);
     void *answers_cookie;
+    const struct thaw *thawing; /* while answers are asked for on its behalf */
     int unentered; /* copies.h */
     int entered;   /* constructors of the program may have run */
     int (*planned)(const void *cookie, const char *pass); /* or NULL: rimf_image_set_planned */

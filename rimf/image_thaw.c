@@ -180,36 +180,88 @@ static int open_files(struct thaw *t)
     return 0;
 }
 
-static void close_files(struct thaw *t)
+static long map_text(struct thaw *t, const struct frozen_text *text)
 {
-    for (uint32_t i = 0; t->files && i < t->frozen->header->n_objects; i++)
-        if (t->files[i] >= 0)
-            sys_close(t->image->sys, t->files[i]);
-    rimf_heap_release(&t->image->heap, t->files);
+    long at = sys_mmap(t->image->sys, object_at(t, text->object)->bias + text->linked, text->size,
+                       PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED, t->files[text->object],
+                       text->offset);
+
+    if (sys_failed(at)) {
+        t->object = object_at(t, text->object);
+        t->why = "its copy cannot be mapped";
+        return at;
+    }
+    t->mapped++;
+    return 0;
+}
+
+static void close_file(struct thaw *t, uint32_t object)
+{
+    if (t->files[object] >= 0)
+        sys_close(t->image->sys, t->files[object]);
+    t->files[object] = -1;
 }
 
 /* What may forbid it (no-exec mounts, security modules) the kernel looks at before it
- * takes the old mapping away.  Once copies of code are in force, a text that cannot be
- * mapped is one whose functions run at home. */
-static long map_texts(struct thaw *t)
+ * takes the old mapping away. */
+static long map_texts(struct thaw *t, uint32_t object)
 {
-    uint32_t mapped = 0;
+    const struct frozen_text *text = t->frozen->texts;
+    long error = 0;
 
-    for (uint32_t i = 0; i < t->frozen->header->n_texts; i++) {
-        const struct frozen_text *text = &t->frozen->texts[i];
-        long at = sys_mmap(t->image->sys, object_at(t, text->object)->bias + text->linked,
-                           text->size, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED,
-                           t->files[text->object], text->offset);
+    for (uint32_t i = 0; i < t->frozen->header->n_texts && t->files[object] >= 0; i++)
+        if (text[i].object == object && !error)
+            error = map_text(t, &text[i]);
+    if (t->files[object] >= 0)
+        t->table->objects[object]->code_known = 1; /* it was when the image was made */
+    close_file(t, object);
+    return error;
+}
 
-        if (sys_failed(at) && !t->frozen->region) {
-            t->object = object_at(t, text->object);
-            t->why = "its copy cannot be mapped";
-            return at;
-        }
-        mapped += !sys_failed(at);
-        t->table->objects[text->object]->code_known = 1; /* it was when the image was made */
+/* Without the first of them, which is the C library's, nothing may lead to copies; without
+ * others, some of the unwinder's answers tell of copies. */
+int thaw_answers(struct thaw *t)
+{
+    for (uint32_t i = 0; i < t->frozen->header->n_kept; i++) {
+        long error = map_texts(t, t->frozen->kept[i].object);
+
+        if (error && !t->mapped)
+            return (int)error;
     }
-    return mapped;
+    return 0;
+}
+
+/* Once copies of code are in force, a text that cannot be mapped is one whose functions run
+ * at home. */
+static long map_all(struct thaw *t)
+{
+    for (uint32_t i = 0; i < t->frozen->header->n_objects; i++) {
+        long error = map_texts(t, i);
+
+        if (error && !t->frozen->region)
+            return error;
+    }
+    return t->mapped;
+}
+
+int rimf_image_lays_over(const struct mvld_image *image, uintptr_t address)
+{
+    const struct thaw *t = image->thawing;
+
+    for (uint32_t i = 0; t && i < t->frozen->header->n_texts; i++) {
+        const struct frozen_text *text = &t->frozen->texts[i];
+
+        if (address - (object_at(t, text->object)->bias + text->linked) < text->size)
+            return 1;
+    }
+    return 0;
+}
+
+static void close_files(struct thaw *t)
+{
+    for (uint32_t i = 0; t->files && i < t->frozen->header->n_objects; i++)
+        close_file(t, i);
+    rimf_heap_release(&t->image->heap, t->files);
 }
 
 static long lay_over(struct thaw *t)
@@ -219,7 +271,7 @@ static long lay_over(struct thaw *t)
     if (!result)
         result = thaw_copies(t);
     if (!result)
-        result = map_texts(t);
+        result = map_all(t);
     close_files(t);
     return result;
 }

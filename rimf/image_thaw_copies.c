@@ -230,7 +230,11 @@ int thaw_copies(struct thaw *t)
     error = map_file(t);
     if (!error) {
         t->why = "nobody tells the C library of copies of code";
+        t->image->thawing = t;
         error = t->image->answers(t->image->answers_cookie, &t->why);
+        t->image->thawing = NULL;
+        if (!error && (error = thaw_answers(t)))
+            t->image->answers = NULL; /* some of them may lack: then nothing is copied */
         if (error)
             take_away(t, FROZEN_PIECES);
     }

@@ -16,6 +16,7 @@ struct thaw {
     uintptr_t base; /* bias of the first object that is not apart */
     int based;      /* it is known */
     int *files;     /* descriptors of the copies of files, by object; -1: none */
+    long mapped; /* texts */
     const char *why;
     const struct mvld_object *object; /* that `why` is about */
 };
@@ -39,5 +40,9 @@ int thaw_compare_copies(struct thaw *);
 /* Maps them, and has the C library's questions about them answered.  0, or negative errno
  * and nothing is changed. */
 int thaw_copies(struct thaw *);
+
+/* Maps the texts in which functions are that answer; between the copies and the other texts.
+ * 0, or negative errno and none was mapped. */
+int thaw_answers(struct thaw *);
 
 #endif
