@@ -227,6 +227,17 @@ struct answers {
     int deferred; /* not prepared yet: a frozen image may hold what is to be found */
 };
 
+/* ---- filtered.c ---------------------------------------------------------------- */
+
+struct filtered {
+    struct rimf_sys sys;  /* stays first */
+    const struct rimf_sys *kernel;
+    int on;               /* a filter of system calls is in force */
+    int starting;         /* no code of the program has run */
+    int untraced;         /* no debugger was there when it was asked */
+    uintptr_t event;      /* the thread in which a dlopen is answered, or 0 */
+};
+
 /* ---- all of it ----------------------------------------------------------------- */
 
 enum { STAGE_START, STAGE_PLANNED, STAGE_MAPPED, STAGE_PATCHED, STAGE_HOOK, STAGE_RUN, STAGES };
@@ -236,6 +247,7 @@ struct loader {
     uintptr_t mmap_return[MMAP_SITES];
 
     const struct rimf_sys *sys;
+    struct filtered filtered; /* `sys` once there is a pipeline */
     struct rimf_log log;
     uint64_t log_device, log_inode; /* the file behind log.fd: nobody else's is written to */
     struct block block;
@@ -336,6 +348,12 @@ long loader_mmap(struct loader *, const struct mmap_call *) RIMF_HIDDEN;
 void files_start(struct loader *);
 void files_note(struct loader *, uintptr_t start, size_t length, int fd);
 const struct sidecar_identity *files_identity(const struct loader *, uintptr_t address);
+
+/* filtered.c */
+void filtered_start(struct loader *); /* there is a pipeline */
+/* What comes by dlopen is looked at, and was.  `new`: something came. */
+void filtered_enter(struct loader *, int new);
+void filtered_leave(struct loader *);
 
 /* frozen.c */
 void frozen_find(struct loader *); /* before the host loader runs */

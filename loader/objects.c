@@ -115,6 +115,7 @@ static void pass_on(struct loader *l, int unentered)
 
     if (!l->image || update(l, &change))
         return;
+    filtered_enter(l, change.n_added != 0);
     rimf_image_set_unentered(l->image, unentered);
     answers_changed(l, change.removed, change.n_removed);
     if (l->pipeline && change.n_removed)
@@ -124,6 +125,7 @@ static void pass_on(struct loader *l, int unentered)
         rimf_image_settle(l->image);
         rimf_image_close_analyses(l->image);
     }
+    filtered_leave(l);
     if (change.n_removed || change.n_added) {
         check(l, "after an event");
         if (rimf_log_enabled(&l->log, MVLD_LOG_IMAGE))
@@ -239,6 +241,7 @@ void objects_start(struct loader *l)
     if (!l->pipeline)
         check(l, "at start"); /* the pipeline does so itself */
     if (l->pipeline) {
+        rimf_image_set_untraced(l->image, l->filtered.untraced);
         const char *method = pipeline_setting(l->pipeline, "patch");
 
         if (method && rimf_image_set_patch_method(l->image, method))
@@ -250,6 +253,7 @@ void objects_start(struct loader *l)
         pipeline_run_rest(l->pipeline, l->image);
         rimf_image_settle(l->image);
         rimf_image_close_analyses(l->image);
+        filtered_leave(l);
     }
     if (rimf_log_enabled(&l->log, MVLD_LOG_IMAGE))
         rimf_image_print(l->image);

@@ -230,6 +230,8 @@ static void ask(struct loader *l, const char *link, const struct call *call,
         l->pipeline = NULL;
     if (error && error != -EIO && error != -ENOMEM)
         say_refused(l);
+    if (l->pipeline)
+        filtered_start(l);
     if (l->pipeline || l->log.fd >= 0)
         find_program(&where); /* objects.c calls the executable by its path */
 }

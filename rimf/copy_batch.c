@@ -7,7 +7,6 @@
 
 #include "base.h"
 #include "image_private.h"
-#include "status.h"
 
 #include <errno.h>    /* numbers only */
 #include <sys/mman.h> /* numbers only */
@@ -300,17 +299,18 @@ static void drop_plan(struct mvld_image *image)
         copies_drop(image, (struct rimf_object *)copies->list[--copies->n_planned].object);
 }
 
-void copies_tell(const struct mvld_image *image, const struct rimf_object *object)
+static void tell(const struct making *m, const struct copying *c)
 {
+    const struct rimf_object *object = c->object;
     int one = object->n_pieces == 1;
 
     if (!one)
-        rimf_log(image->log, MVLD_LOG_PASSES, "%s: %zu pieces of it are copied",
+        rimf_log(m->image->log, MVLD_LOG_PASSES, "%s: %zu pieces of it are copied",
                  object->public.name, object->n_pieces);
     for (size_t i = 0; i < object->n_pieces; i++) {
-        const struct rimf_copy *copy = &image->copies->list[object->pieces[i]];
+        const struct rimf_copy *copy = &m->copies->list[object->pieces[i]];
 
-        rimf_log(image->log, one ? MVLD_LOG_PASSES : MVLD_LOG_IMAGE,
+        rimf_log(m->image->log, one ? MVLD_LOG_PASSES : MVLD_LOG_IMAGE,
                  "%s: %zu bytes at %p are copied to %p%s", object->public.name, copy->code,
                  (void *)copy->home, (void *)copy->at,
                  copy->moved ? ", where their addresses lead" : "");
@@ -327,7 +327,7 @@ int rimf_copies_commit(struct mvld_image *image, struct mvld_copies_report *repo
     memset(report, 0, sizeof *report);
     if (!m.copies || m.copies->n_planned == m.copies->n)
         return 0;
-    if (status_is_traced(image->sys))
+    if (rimf_image_is_traced(image))
         error = rimf_fail(image, EBUSY, "a debugger may have breakpoints in the code");
     first = m.copies->n;
     if (!error) {
@@ -346,7 +346,7 @@ int rimf_copies_commit(struct mvld_image *image, struct mvld_copies_report *repo
 
         if (!copies_is_first(m.copies, i))
             continue;
-        copies_tell(image, c.object);
+        tell(&m, &c);
         error = c.analysis ? copy_entries(&c, report) : -ENODATA;
     }
     return error;

@@ -9,9 +9,7 @@
 #include "later.h"
 
 #include "base.h"
-#include "copies.h"
 #include "image_private.h"
-#include "status.h"
 #include "thaw.h"
 
 #include <errno.h>    /* numbers only */
@@ -70,7 +68,7 @@ int rimf_later_know(struct mvld_image *image, const struct later *later,
         object->number = image->n_start + (uint32_t)at + 1;
         texts += later->objects[at].n_texts;
     }
-    if (!texts || !status_is_traced(image->sys))
+    if (!texts || !rimf_image_is_traced(image))
         return 0;
     *why = "a debugger may have breakpoints in the code";
     return -EBUSY;
@@ -120,7 +118,7 @@ static int compare_words(struct coming *c, struct rimf_object *const *numbered)
             return refuse(c, -ESTALE, "an object that its calls lead to is not there");
         if (!elf_holds(&in->view, address, sizeof address, PROT_READ))
             return refuse(c, -ESTALE, "a word lies outside its object");
-        if (copies_word(c->image, address) != to->public.bias + c->words[i].to_linked)
+        if (*(const uintptr_t *)address != to->public.bias + c->words[i].to_linked)
             return refuse(c, -ESTALE, "a call leads elsewhere");
     }
     return 0;

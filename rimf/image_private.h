@@ -49,8 +49,7 @@ struct rimf_object {
     uint32_t number; /* later.h: its place in the frozen image, from 1; 0: it has none */
     int code_known; /* its code was the file's, byte for byte, before any pass changed it */
     int settled;    /* copies.h: the addresses that it holds are what they will be */
-    int opened;     /* its RELRO can be written at the moment, */
-    int to_open;    /* and should be (image_thaw_pointers.c) */
+    int opened;     /* its RELRO can be written at the moment */
 };
 
 /* One segment of one object; ordered by address. */
@@ -70,8 +69,6 @@ struct rimf_table {
 struct rimf_watch {
     uintptr_t *words; /* that they relied on */
     size_t n, room;
-    uintptr_t *pointers; /* that the image led to copies, before any code of the program ran */
-    size_t n_pointers, pointers_room;
     int incomplete; /* memory was short: nothing can be frozen */
 };
 
@@ -112,6 +109,7 @@ struct mvld_image {
     const struct thaw *thawing; /* while answers are asked for on its behalf */
     int unentered; /* copies.h */
     int entered;   /* constructors of the program may have run */
+    int untraced;  /* rimf_image_set_untraced */
     int (*planned)(const void *cookie, const char *pass); /* or NULL: rimf_image_set_planned */
     const void *planned_cookie;
     uintptr_t start_base; /* later.h: where the frozen image counts distances from, */
@@ -139,6 +137,11 @@ void rimf_table_index(struct rimf_table *, const struct rimf_table *old, uint64_
 const struct rimf_place *rimf_table_find(const struct rimf_table *, uintptr_t address);
 /* Publishes; frees what no reader can hold any more. */
 void rimf_table_publish(struct mvld_image *, struct rimf_table *);
+
+/* ---- image_references.c ---------------------------------------------------- */
+
+/* 1: a debugger may have breakpoints in the code. */
+int rimf_image_is_traced(const struct mvld_image *);
 
 /* ---- image_object.c ------------------------------------------------------- */
 
@@ -191,11 +194,7 @@ int rimf_slot_find(struct mvld_image *, const struct mvld_object *, uintptr_t ad
 /* ---- image_watch.c ------------------------------------------------------------ */
 
 int rimf_depends(struct mvld_image *, const struct mvld_object *, uintptr_t word);
-/* The image relies on this word, too.  0, or -ENOMEM. */
-int rimf_watch_word(struct mvld_image *, uintptr_t word);
-/* This one was led to a copy, which is noted while watched. */
-void rimf_watch_pointer(struct mvld_image *, uintptr_t word);
-/* The words ascend, each once, and the pointers.  0, or -ENOMEM: something was not noted. */
+/* The words ascend, each once.  0, or -ENOMEM: something was not noted. */
 int rimf_watch_settle(struct mvld_image *);
 void rimf_watch_end(struct mvld_image *);
 /* Ascending, each once: how many are left. */

@@ -214,6 +214,18 @@ _Static_assert((int)MVLD_REFERENCE_CALL_PLT == SIDECAR_CALL_PLT &&
 
 /* ---- who watches ------------------------------------------------------------------- */
 
+void rimf_image_set_untraced(struct mvld_image *image, int untraced)
+{
+    image->untraced = untraced;
+}
+
+int rimf_image_is_traced(const struct mvld_image *image)
+{
+    struct status status;
+
+    return !image->untraced && (status_read(image->sys, &status) || status.traced);
+}
+
 void rimf_image_set_plt_watcher(struct mvld_image *image, const char *why)
 {
     image->plt_watcher = why;

@@ -10,7 +10,6 @@
 
 #include "base.h"
 #include "cache.h"
-#include "status.h"
 
 #include <errno.h>    /* numbers only */
 #include <fcntl.h>    /* numbers only */
@@ -134,9 +133,7 @@ static int compare(struct thaw *t, uint64_t pipeline)
         error = compare_texts(t);
     if (!error)
         error = thaw_compare_copies(t);
-    if (!error)
-        error = compare_words(t);
-    return error ? error : thaw_compare_pointers(t);
+    return error ? error : compare_words(t);
 }
 
 /* ---- mapping ------------------------------------------------------------------ */
@@ -216,9 +213,6 @@ static long map_texts(struct thaw *t, uint32_t object)
             error = map_text(t, &text[i]);
     if (t->files[object] >= 0)
         t->table->objects[object]->code_known = 1; /* it was when the image was made */
-    if (error && t->mapped && t->frozen->region)
-        rimf_log(t->image->log, MVLD_LOG_WARNING, "%s: its copy cannot be mapped: what runs of it "
-                 "at home takes addresses at home", object_at(t, object)->name);
     close_file(t, object);
     return error;
 }
@@ -236,8 +230,8 @@ int thaw_answers(struct thaw *t)
     return 0;
 }
 
-/* Once copies of code are in force, a text that cannot be mapped is one whose functions run in
- * them until something leads home. */
+/* Once copies of code are in force, a text that cannot be mapped is one whose functions run
+ * at home. */
 static long map_all(struct thaw *t)
 {
     for (uint32_t i = 0; i < t->frozen->header->n_objects; i++) {
@@ -274,14 +268,9 @@ static long lay_over(struct thaw *t)
     long result = open_files(t);
 
     if (!result)
-        result = thaw_open_pointers(t);
-    if (!result)
         result = thaw_copies(t);
     if (!result)
         result = map_all(t);
-    if (result >= 0)
-        thaw_write_pointers(t);
-    thaw_close_pointers(t);
     close_files(t);
     return result;
 }
@@ -294,7 +283,7 @@ long rimf_image_thaw(struct mvld_image *image, const struct frozen_file *file, u
 
     t.table = rimf_table_enter(image);
     result = compare(&t, pipeline);
-    if (!result && status_is_traced(image->sys))
+    if (!result && rimf_image_is_traced(image))
         result = thaw_refuse(&t, NULL, "a debugger may have breakpoints in the code");
     if (!result)
         result = lay_over(&t);

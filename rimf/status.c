@@ -39,21 +39,53 @@ const char *status_field(const char *status, const char *name)
     return NULL;
 }
 
-int status_is_traced(const struct rimf_sys *sys)
+/* What the lines say that lie whole in `text`, of `n` bytes: how many bytes these are.  A line
+ * that fills it (of groups, there may be thousands) is none of ours, and counts as whole. */
+static size_t look_at_lines(char *text, size_t n, size_t room, struct status *status, unsigned *seen)
 {
-    char text[512]; /* TracerPid is the eighth line, and only the first can be long (64) */
-    long fd = sys_openat(sys, "/proc/self/status", O_RDONLY | O_CLOEXEC, 0), n;
-    const char *tracer;
+    size_t whole = n;
+    const char *value;
 
+    while (whole && text[whole - 1] != '\n')
+        whole--;
+    if (!whole)
+        return n == room ? n : 0;
+    text[whole - 1] = '\0';
+    if ((value = status_field(text, "TracerPid:"))) {
+        status->traced = status_hex(value) != 0;
+        *seen |= 1;
+    }
+    if ((value = status_field(text, "Seccomp:"))) {
+        status->filtered = status_hex(value) != 0;
+        *seen |= 2;
+    }
+    return whole;
+}
+
+int status_read(const struct rimf_sys *sys, struct status *status)
+{
+    char text[1024];
+    size_t n = 0, whole;
+    unsigned seen = 0;
+    long fd = sys_openat(sys, "/proc/self/status", O_RDONLY | O_CLOEXEC, 0), got = 0;
+
+    *status = (struct status){0, 0};
     if (sys_failed(fd))
         return (int)fd;
-    n = sys_read(sys, (int)fd, text, sizeof text - 1);
+    while (seen != 3) {
+        got = sys_read(sys, (int)fd, text + n, sizeof text - 1 - n);
+        if (got == -EINTR)
+            continue;
+        if (got <= 0)
+            break;
+        n += (size_t)got;
+        whole = look_at_lines(text, n, sizeof text - 1, status, &seen);
+        n -= whole;
+        memmove(text, text + whole, n);
+    }
     sys_close(sys, (int)fd);
-    if (n < 0)
-        return (int)n;
-    text[n] = '\0';
-    tracer = status_field(text, "TracerPid:");
-    return !tracer ? -EIO : status_hex(tracer) != 0;
+    /* A kernel without filters has no such line. */
+    return seen & 1 ? 0 : got < 0 ? (int)got : -EIO;
 }
 
 /* ---- pages ------------------------------------------------------------------------- *

@@ -14,8 +14,13 @@ struct rimf_sys;
 const char *status_field(const char *status, const char *name);
 /* The hexadecimal number there, behind blanks; a decimal one is 0 exactly when this is. */
 uint64_t status_hex(const char *value);
-/* 1 when a debugger or strace is attached, 0 when not, negative errno: not known. */
-int status_is_traced(const struct rimf_sys *);
+/* Of this thread's process. */
+struct status {
+    int traced;   /* a debugger or strace is attached */
+    int filtered; /* a filter of system calls is in force (seccomp) */
+};
+/* 0, or negative errno: not known. */
+int status_read(const struct rimf_sys *, struct status *);
 /* 1 when every page of these bytes, of private mappings of files, still is the file's: nobody
  * wrote there, no debugger, no probe of the kernel's.  0: some page is not, or not known. */
 int status_is_unwritten(const struct rimf_sys *, uintptr_t start, size_t size);

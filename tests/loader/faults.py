@@ -47,6 +47,7 @@ CASES = {
     "word": Case(more="patch = word\n", arguments=("late", "threads")),
     "fixed": Case(link=["-no-pie"]),
     "direct": Case(loader=HOST_LOADER, direct=True),
+    "filtered": Case(short=False),
     "debug": Case(environment={"MVLD_DEBUG": "all"}),
     "library": Case(loader=HOST_LOADER, passes=False, link=LINKED, arguments=("late", "threads")),
 }
@@ -165,7 +166,8 @@ def main():
         command = [LOADER] * case.direct + [program, *arguments]
         ours = [os.path.realpath(path) for path in (LOADER, PASS, support.LIBRARY)]
         for mode in [options] if options else [["-1"] * case.short, ["-l"]]:
-            done = subprocess.run([driver, "-j2", *["-e"] * (name == "debug"), *mode, *ours, "--",
+            done = subprocess.run([driver, "-j2", *["-e"] * (name == "debug"),
+                                   *["-F"] * (name == "filtered"), *mode, *ours, "--",
                                    *command, "--", host, "--", *preload, host, program,
                                    *arguments], env=support.clean_environment(**environment))
             if done.returncode:

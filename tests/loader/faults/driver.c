@@ -11,6 +11,7 @@
  *             of its number (what runs out, memory and descriptors, always does so
  *             from every call on)
  *   -a        what the program does under mvld when nothing fails is right, too
+ *   -F        the program can know that there is a filter of system calls
  *   -e        lines on standard error are no fault (MVLD_DEBUG)
  *   -j N      runs at a time
  *   -k K -n N one run: call K fails with error number N, and it is shown
@@ -253,13 +254,14 @@ static void options(int argc, char **argv)
 {
     int option;
 
-    while ((option = getopt(argc, argv, "+l1faesj:k:n:")) != -1) {
+    while ((option = getopt(argc, argv, "+l1faesFj:k:n:")) != -1) {
         switch (option) {
         case 'l': lasting = 1; break;
         case '1': in_turn = 1; break;
         case 'f': full = 1; break;
         case 'a': either = 1; break;
         case 'e': noisy = 1; break;
+        case 'F': program.shown = 1; break;
         case 's': show_all = 1; break;
         case 'j': jobs = atoi(optarg); break;
         case 'k': one = atol(optarg); break;
@@ -272,7 +274,7 @@ static void options(int argc, char **argv)
     argv = take_words(argv, &plain.files, &plain.n_files);
     plain.command = argv;
     if (!argv[0] || !plain.n_files || !program.n_files || jobs < 1 || jobs > JOBS) {
-        fprintf(stderr, "usage: driver [-l1faes] [-j N] [-k CALL -n ERROR] OURS... -- COMMAND... -- "
+        fprintf(stderr, "usage: driver [-l1faesF] [-j N] [-k CALL -n ERROR] OURS... -- COMMAND... -- "
                         "HOST_LOADER -- COMMAND...\n");
         exit(2);
     }

@@ -15,9 +15,14 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+
+#ifndef SECCOMP_ADDFD_FLAG_SEND /* Linux 5.14 */
+#define SECCOMP_ADDFD_FLAG_SEND (1UL << 1)
+#endif
 
 #ifndef SECCOMP_IOCTL_NOTIF_SET_FLAGS /* Linux 6.6: asking and answering is faster */
 #define SECCOMP_IOCTL_NOTIF_SET_FLAGS SECCOMP_IOW(4, __u64)
@@ -104,6 +109,57 @@ static int decide(struct program *program, struct run *run, const struct seccomp
                                number == program->calls[run->fails].number);
 }
 
+/* ---- our filter is not there ----------------------------------------------------------------- */
+
+static int is_of_status(const struct program *program, const struct seccomp_notif *asked)
+{
+    static const char status[] = "/proc/self/status";
+    char path[sizeof status] = "";
+    struct iovec here = {path, sizeof path}, there = {(void *)asked->data.args[1], sizeof path};
+
+    return asked->data.nr == SYS_openat && !program->shown &&
+           process_vm_readv((pid_t)asked->pid, &here, 1, &there, 1, 0) == sizeof path &&
+           !memcmp(path, status, sizeof path);
+}
+
+/* A descriptor of a file that says what that one says, but of the filter; or -1. */
+static int status_without(pid_t tid)
+{
+    char path[40], text[8192];
+    int file, copy = memfd_create("status", MFD_CLOEXEC);
+    ssize_t n;
+    char *line;
+
+    snprintf(path, sizeof path, "/proc/%d/status", tid);
+    file = open(path, O_RDONLY | O_CLOEXEC);
+    n = file < 0 ? -1 : read(file, text, sizeof text - 1);
+    close(file);
+    if (n < 0)
+        return -1;
+    text[n] = 0;
+    line = strstr(text, "\nSeccomp:\t");
+    if (line)
+        line[sizeof "\nSeccomp:\t" - 1] = '0';
+    if (write(copy, text, (size_t)n) != n || lseek(copy, 0, SEEK_SET))
+        exit(3);
+    return copy;
+}
+
+/* 1 when that was the answer. */
+static int hide(const struct program *program, const struct seccomp_notif *asked, int listener)
+{
+    struct seccomp_notif_addfd add = {.id = asked->id, .flags = SECCOMP_ADDFD_FLAG_SEND,
+                                      .newfd_flags = O_CLOEXEC};
+    int file = is_of_status(program, asked) ? status_without((pid_t)asked->pid) : -1, done;
+
+    if (file < 0)
+        return 0;
+    add.srcfd = (unsigned)file;
+    done = ioctl(listener, SECCOMP_IOCTL_NOTIF_ADDFD, &add) >= 0;
+    close(file);
+    return done;
+}
+
 static void answer(struct program *program, struct run *run, int listener)
 {
     struct seccomp_notif asked = {0};
@@ -116,6 +172,8 @@ static void answer(struct program *program, struct run *run, int listener)
     answer.id = asked.id;
     if (decide(program, run, &asked))
         answer.error = -run->error;
+    else if (hide(program, &asked, listener))
+        return;
     else
         answer.flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
     ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &answer);

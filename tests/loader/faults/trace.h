@@ -6,7 +6,8 @@
  * others in the process stay as they are, and nothing in it is changed for the test.
  *
  * A seccomp filter asks us about each system call (seccomp_unotify(2)): it goes on, or
- * it has no effect and returns the error.  ptrace could do the same, but a process that
+ * it has no effect and returns the error.  In /proc/self/status (loader/filtered.c) it stands
+ * only for programs that it is `shown`.  ptrace could do the same, but a process that
  * is traced is patched in other ways (rimf/patch_int3.c).  Addresses are not randomised,
  * so that the runs are alike.
  */
@@ -28,6 +29,7 @@ struct program {
     char **command; /* NAME=VALUE ... FILE ARGUMENT ... */
     char **files;   /* whose text is ours */
     size_t n_files;
+    int shown; /* it may know of the filter */
     /* Of the run in which nothing fails: */
     struct call calls[CALLS];
     size_t n_calls;

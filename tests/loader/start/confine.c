@@ -6,6 +6,7 @@
  *   no-exec      seccomp: mprotect with PROT_EXEC fails, mmap writable and
  *                executable fails (systemd's MemoryDenyWriteExecute)
  *   no-memfile   seccomp: pwrite64 fails (so /proc/self/mem cannot be written)
+ *   expected     seccomp: every call kills but those of expected.h
  *   mdwe         PR_SET_MDWE
  *   closed       descriptors 0, 1 and 2 are closed
  *   stack=KiB    RLIMIT_STACK
@@ -14,6 +15,8 @@
  * Exits with 77 when the kernel does not know the restriction.
  */
 #define _GNU_SOURCE
+#include "expected.h"
+
 #include <errno.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
@@ -88,6 +91,8 @@ static int confine(const char *how)
         return deny_exec();
     if (!strcmp(how, "no-memfile"))
         return deny(SYS_pwrite64);
+    if (!strcmp(how, "expected"))
+        return expected_only();
     if (!strcmp(how, "mdwe"))
         return prctl(PR_SET_MDWE, 1, 0, 0, 0);
     if (!strcmp(how, "closed"))

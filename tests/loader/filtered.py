@@ -1,0 +1,72 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""filtered.py BEHAVIOUR: direct-calls under a filter of system calls that kills (start/expected.h),
+in the program of learnt/.  Each function below is one test; its text says what a failure means.
+"""
+import re
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent)]
+import support  # noqa: E402
+from learnt import Program  # noqa: E402
+from support import check  # noqa: E402
+
+IN_FORCE = "a filter of system calls is in force"
+
+
+def confined(folder):
+    confine = folder / "confine"
+    support.compile_c(confine, HERE / "start" / "confine.c", plugin=False)
+    done = support.run([confine, "expected", "--", "/bin/true"])
+    if done.returncode == 77:
+        support.skip(done.stdout.strip())
+    return [confine, "expected", "--"]
+
+
+def changed(done):
+    """How many calls became direct, of all objects."""
+    return [int(n) for n in re.findall(r"(\d+) of \d+ sites made direct", done.stderr)]
+
+
+def start(program):
+    """A call that the filter does not expect was made at start, or passes do not run there."""
+    plain = program.run("open:one.so")
+    done = program.run("open:one.so", prefix=confined(program.folder))
+    check(IN_FORCE in done.stderr and IN_FORCE not in plain.stderr, done.stderr)
+    check("made direct" in plain.stderr and changed(done) == changed(plain),
+          f"plainly:\n{plain.stderr}under the filter:\n{done.stderr}")
+
+
+def thawed(program):
+    """The same, of a start from a frozen image and of what it has learnt."""
+    program.train("open:one.so")
+    done = program.thawed("open:one.so", names=["libwhere.so", "one.so"],
+                          prefix=confined(program.folder))
+    check(IN_FORCE in done.stderr, done.stderr)
+    program.configure("on-miss = learn")
+    program.run("open:two.so", prefix=confined(program.folder))
+
+
+def late(program):
+    """A filter that the program loads itself kills it at its next dlopen."""
+    confined(program.folder)
+    library = program.folder / "libfilter.so"
+    support.compile_c(library, "-shared", "-fPIC", HERE / "filtered" / "filter.c", plugin=False)
+    done = program.run("open:one.so", "open:two.so", LD_PRELOAD=library)
+    check(IN_FORCE in done.stderr, done.stderr)
+
+
+def frozen(program):
+    """An image that was asked for is not built under a filter that would let it be."""
+    confine = program.folder / "confine"
+    support.compile_c(confine, HERE / "start" / "confine.c", plugin=False)
+    done = support.run([confine, "no-open", "--", program.path], **program.environment(MVLD_FREEZE=1))
+    check(done.returncode == 0 and (Path(done.stdout.strip()) / "image").is_file(),
+          done.stdout + done.stderr)
+
+
+if __name__ == "__main__":
+    with support.scratch_folder() as scratch:
+        globals()[sys.argv[1]](Program(scratch))
