@@ -32,7 +32,8 @@
  *
  * Home stays whole but for these operands and the jumps: whatever is not understood (a table of
  * offsets that was not recognised, an address that was computed in another way) leads home,
- * and enters the copy there, or runs at home as ever.
+ * and enters the copy there, or runs at home as ever.  Which functions have a jump, where most
+ * need none, copy_entries.c tells.
  *
  * The copy of an object is one block, at one distance from home, so what leads from movable
  * code to movable code of the same object needs no change; or it is cut into PIECES, runs of
@@ -41,7 +42,7 @@
  * functions run at home, like those that cannot move.  What changes:
  *
  *     operands that lead to data, to code that keeps its address  displacement - distance
- *     calls of other objects, made direct before                  to the copy, if any
+ *     calls of other objects, made direct before or now           to the copy, if any
  *     the start of a jump table                                   to the table's copy
  *     branches to another piece                                   to that piece
  *     .eh_frame                                                   a copy of it (copy_frames.c)
@@ -112,8 +113,7 @@ struct copying {
     uintptr_t bias;                 /* of the object */
     const struct rimf_copy *copy;   /* the piece at hand (copying_at) */
     intptr_t distance;              /* copy minus home, of that piece */
-    uint32_t *tables;               /* copy_code.c: where jump tables begin; */
-    struct copy_found *found;       /* where the last calls led */
+    uint32_t *tables;               /* copy_code.c: where jump tables begin */
     const char *why;                /* the sentence for a failure (static) */
 };
 
@@ -136,6 +136,15 @@ int copies_is_first(const struct rimf_copies *, size_t index);
 
 /* copy_code.c: the bytes, into memory that is mapped and writable.  0, or negative errno. */
 int copy_code(struct copying *);
+/* -ENOEXEC, for that reason. */
+int copying_refuse(struct copying *, const char *why);
+/* Where the copy of the byte is; its piece is at hand then.  NULL: it has none. */
+uint8_t *copying_byte(struct copying *, uint32_t linked);
+/* The displacement at `at`, of an instruction that ends at `next`, leads to `target`.  0, or
+ * negative errno: it is too far. */
+int copying_lead(struct copying *, uint8_t *at, uintptr_t next, uintptr_t target);
+/* copy_calls.c: once the bytes are there, calls of other objects.  The same. */
+int copy_calls(struct copying *);
 /* copy_frames.c: its .eh_frame, to `to`. */
 size_t copy_frames_size(const struct copying *);
 int copy_frames(struct copying *, uintptr_t to);
@@ -153,6 +162,10 @@ size_t copy_frames_searched(size_t n);
 /* copy_pages.c: zeroed memory that may be written, in the place of what the region reserved;
  * of as large pages as wanted and had.  0, or negative errno. */
 long copy_pages_open(struct mvld_image *, uintptr_t start, uintptr_t end);
+/* Zeroed memory, of which every byte will be written.  0, or negative errno. */
+long copy_pages_fill(struct mvld_image *image, uintptr_t start, uintptr_t end);
+/* Where pages end that hold copies up to `end`. */
+uintptr_t copy_pages_end(const struct rimf_copies *, uintptr_t start, uintptr_t end);
 /* Once they are executable: the kernel joins small ones, if wanted. */
 void copy_pages_join(struct mvld_image *, uintptr_t start, uintptr_t end);
 /* Code of a frozen image is mapped here, small, from `offset` of its file on: makes pages as

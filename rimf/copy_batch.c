@@ -88,7 +88,7 @@ static int measure(struct making *m)
     m->table = copy_frames_searched(n);
     /* With what a pass left before the first of them: code is one piece, without holes. */
     m->code = copies->code_end;
-    m->code_end = rimf_page_up(last->at + last->size);
+    m->code_end = copy_pages_end(copies, m->code, last->at + last->size);
     m->frames = copies->frames_end == copies->region.frames
                     ? copies->region.frames + copy_frames_table(&copies->region)
                     : copies->frames_end;
@@ -99,15 +99,6 @@ static int measure(struct making *m)
     return 0;
 }
 
-static long map(const struct making *m, uintptr_t start, uintptr_t end, int prot)
-{
-    return start == end ? 0
-                        : sys_mmap(m->image->sys, start, end - start, prot,
-                                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED |
-                                       (prot & PROT_WRITE ? 0 : MAP_NORESERVE),
-                                   -1, 0);
-}
-
 /* Of the table, what was not there is mapped; what was there becomes writable while
  * others may read it. */
 static long open_table(const struct making *m)
@@ -116,8 +107,7 @@ static long open_table(const struct making *m)
     long error = sys_mprotect(m->image->sys, start, m->table_before, PROT_READ | PROT_WRITE);
 
     return sys_failed(error) ? error
-                             : map(m, start + m->table_before, start + m->table,
-                                   PROT_READ | PROT_WRITE);
+                             : copy_pages_fill(m->image, start + m->table_before, start + m->table);
 }
 
 static int open_pages(const struct making *m)
@@ -125,7 +115,7 @@ static int open_pages(const struct making *m)
     long error = copy_pages_open(m->image, m->code, m->code_end);
 
     if (!sys_failed(error))
-        error = map(m, m->frames, m->frames_end, PROT_READ | PROT_WRITE);
+        error = copy_pages_fill(m->image, m->frames, m->frames_end);
     if (!sys_failed(error))
         error = open_table(m);
     return sys_failed(error)
@@ -156,6 +146,13 @@ static void publish_frames(const struct making *m)
                  "the unwind tables of copies of code stay writable");
 }
 
+static void reserve(const struct making *m, uintptr_t start, uintptr_t end)
+{
+    if (start != end)
+        sys_mmap(m->image->sys, start, end - start, PROT_READ,
+                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
+}
+
 /* Nothing entered the new pages, and nobody looked for them.  What is mapped instead is
  * what was reserved: code that cannot be touched, frames that read as zeros. */
 static void take_away(const struct making *m)
@@ -165,8 +162,8 @@ static void take_away(const struct making *m)
 
     copies->n_frames = m->n_frames;
     copy_pages_give_back(m->image, m->code, m->code_end);
-    map(m, m->frames, m->frames_end, PROT_READ);
-    map(m, table + m->table_before, table + m->table, PROT_READ);
+    reserve(m, m->frames, m->frames_end);
+    reserve(m, table + m->table_before, table + m->table);
     sys_mprotect(m->image->sys, table, m->table_before, PROT_READ);
 }
 
@@ -317,7 +314,7 @@ static void tell(const struct making *m, const struct copying *c)
     }
 }
 
-int rimf_copies_commit(struct mvld_image *image, struct mvld_copies_report *report)
+static int commit(struct mvld_image *image, struct mvld_copies_report *report)
 {
     struct making m = {.image = image, .copies = image->copies, .report = report};
     struct copy_writing *writing = NULL;
@@ -349,5 +346,13 @@ int rimf_copies_commit(struct mvld_image *image, struct mvld_copies_report *repo
         tell(&m, &c);
         error = c.analysis ? copy_entries(&c, report) : -ENODATA;
     }
+    return error;
+}
+
+int rimf_copies_commit(struct mvld_image *image, struct mvld_copies_report *report)
+{
+    int error = commit(image, report);
+
+    rimf_calls_settle(image);
     return error;
 }

@@ -3,15 +3,8 @@
  * rimf/copy_code.c: the bytes of a copy (copies.h).
  *
  * They are those in memory, not those of the file: what earlier passes made of them
- * counts.  So the bytes of a call say what it is by now:
- *
- *     e8 rel32  e9 rel32  0f 8x rel32     call, jmp, jcc: a PLT entry, or the function itself
- *     67 e8 rel32                         was ff 15: addr32 call f
- *     ff 15 rel32   ff 25 rel32           still goes through its slot
- *     e9 rel32 90                         was ff 25: jmp f; nop
- *
- * What leads to a function that has a copy is led there; everything else goes where it
- * went, at another distance.
+ * counts.  What leads to a function that has a copy is led there (copy_calls.c); everything
+ * else goes where it went, at another distance.
  */
 #include "copies.h"
 
@@ -25,14 +18,14 @@
 
 #define INT3 0xcc
 
-static int refuse(struct copying *c, const char *why)
+int copying_refuse(struct copying *c, const char *why)
 {
     c->why = why;
     return -ENOEXEC;
 }
 
 /* Where the copy of the byte is; its piece is at hand then.  NULL: it has none. */
-static uint8_t *copy_at(struct copying *c, uint32_t linked)
+uint8_t *copying_byte(struct copying *c, uint32_t linked)
 {
     return copying_at(c, c->bias + linked)
                ? (uint8_t *)(c->bias + linked + (uintptr_t)c->distance)
@@ -40,13 +33,13 @@ static uint8_t *copy_at(struct copying *c, uint32_t linked)
 }
 
 /* The displacement at `at`, of an instruction that ends at `next`, leads to `target`. */
-static int lead(struct copying *c, uint8_t *at, uintptr_t next, uintptr_t target)
+int copying_lead(struct copying *c, uint8_t *at, uintptr_t next, uintptr_t target)
 {
     int64_t distance = (int64_t)(target - next);
     int32_t value = (int32_t)distance;
 
     if (value != distance)
-        return refuse(c, "something that it uses is farther than 2 GiB from the region");
+        return copying_refuse(c, "something that it uses is farther than 2 GiB from the region");
     memcpy(at, &value, sizeof value);
     return 0;
 }
@@ -102,13 +95,13 @@ static int copy_table(struct copying *c, const struct sidecar_jump_table *table,
     int error = 0;
 
     if (!elf_holds(&c->object->view, from, table->count * sizeof(int32_t), PROT_READ))
-        return refuse(c, "a jump table lies outside it");
+        return copying_refuse(c, "a jump table lies outside it");
     for (uint32_t i = 0; i < table->count && !error; i++) {
         target = from + (uintptr_t)distance_at((const uint8_t *)from + 4 * i);
         copy = entry_copy(c, target);
         if (!copy && !elf_holds(&c->object->view, target, 1, PROT_READ | PROT_EXEC))
-            return refuse(c, "a jump table leads outside its functions");
-        error = lead(c, (uint8_t *)to + 4 * i, to, copy ? copy : target);
+            return copying_refuse(c, "a jump table leads outside its functions");
+        error = copying_lead(c, (uint8_t *)to + 4 * i, to, copy ? copy : target);
     }
     return error;
 }
@@ -127,7 +120,7 @@ static int copy_tables(struct copying *c)
 
 static int copy_reference(struct copying *c, const struct sidecar_reference *reference)
 {
-    uint8_t *at = copy_at(c, reference->address);
+    uint8_t *at = copying_byte(c, reference->address);
     uintptr_t next = (uintptr_t)at + 4 + reference->rest, target;
 
     if (!at)
@@ -138,94 +131,15 @@ static int copy_reference(struct copying *c, const struct sidecar_reference *ref
     if (reference->kind == SIDECAR_TO_JUMP_TABLE && tables_of(c)) {
         target = table_copy(c, (uint32_t)(target - c->bias));
         if (!target)
-            return refuse(c, "a reference leads to a jump table that is not there");
+            return copying_refuse(c, "a reference leads to a jump table that is not there");
     }
-    return lead(c, at, next, target);
-}
-
-/* Where the displacement of a call is, and how long the instruction; 0: it is none that
- * is known.  *direct: it leads to code, not to a slot. */
-static unsigned call_shape(const uint8_t *at, enum sidecar_call_kind kind, unsigned *length,
-                           int *direct)
-{
-    *direct = 1;
-    *length = 6;
-    switch (kind) {
-    case SIDECAR_CALL_PLT:
-        *length = 5;
-        return at[0] == 0xe8 ? 1 : 0;
-    case SIDECAR_JMP_PLT:
-        *length = 5;
-        return at[0] == 0xe9 ? 1 : 0;
-    case SIDECAR_JCC_PLT:
-        return at[0] == 0x0f && (at[1] & 0xf0) == 0x80 ? 2 : 0;
-    case SIDECAR_CALL_SLOT:
-        *direct = at[0] == 0x67 && at[1] == 0xe8;
-        return *direct || (at[0] == 0xff && at[1] == 0x15) ? 2 : 0;
-    case SIDECAR_JMP_SLOT:
-        *direct = at[0] == 0xe9 && at[5] == 0x90;
-        if (*direct)
-            *length = 5;
-        return *direct ? 1 : at[0] == 0xff && at[1] == 0x25 ? 2 : 0;
-    default:
-        return 0;
-    }
-}
-
-/* Most calls lead where one before did: the copies of some functions, each in its place. */
-struct copy_found {
-    uintptr_t home, copy; /* 0: it has none */
-};
-#define FOUND 256u
-
-static uintptr_t copy_of(const struct copying *c, uintptr_t home)
-{
-    struct copy_found *found = &c->found[home / 16 % FOUND];
-
-    if (found->home != home)
-        *found = (struct copy_found){home, rimf_copy_of(c->image, home)};
-    return found->copy;
-}
-
-static int copy_call(struct copying *c, const struct sidecar_call *call)
-{
-    uint8_t *at = copy_at(c, call->address);
-    unsigned length, displacement;
-    uintptr_t next, target, copy;
-    int direct;
-
-    if (!at)
-        return 0;
-    displacement = call_shape(at, sidecar_call_kind(call), &length, &direct);
-    if (!displacement)
-        return refuse(c, "a call is not what the analysis says, nor what a pass made of it");
-    next = (uintptr_t)at + length;
-    target = next - (uintptr_t)c->distance +
-             (uintptr_t)distance_at(at + displacement);
-    copy = direct ? copy_of(c, target) : 0;
-    return lead(c, at + displacement, next, copy ? copy : target);
-}
-
-/* Calls are listed of units that stay home, too. */
-static int copy_calls(struct copying *c)
-{
-    const struct sidecar *s = c->analysis;
-    size_t unit = 0;
-    int error = 0;
-
-    for (size_t i = 0; i < s->n_calls && !error; i++) {
-        while (s->calls[i].address - s->units[unit].start >= s->units[unit].size)
-            unit++; /* the reader saw to it that there is one */
-        if (s->units[unit].reason == SIDECAR_PROVEN)
-            error = copy_call(c, &s->calls[i]);
-    }
-    return error;
+    return copying_lead(c, at, next, target);
 }
 
 /* From one piece into another, or to one that was left out. */
 static int copy_branch(struct copying *c, const struct sidecar_branch *branch)
 {
-    uint8_t *at = copy_at(c, branch->address);
+    uint8_t *at = copying_byte(c, branch->address);
     uintptr_t next = (uintptr_t)at + 4, target;
 
     if (!at)
@@ -233,7 +147,7 @@ static int copy_branch(struct copying *c, const struct sidecar_branch *branch)
     target = next - (uintptr_t)c->distance + (uintptr_t)distance_at(at);
     if (copying_at(c, target))
         target += (uintptr_t)c->distance;
-    return lead(c, at, next, target);
+    return copying_lead(c, at, next, target);
 }
 
 /* ---- all of it --------------------------------------------------------------------------- */
@@ -279,7 +193,7 @@ static int jump_home(struct copying *c)
             continue;
         at = home + (uintptr_t)c->distance;
         if (displace_jump((uint8_t *)at, at, home))
-            return refuse(c, "it is farther than 2 GiB from the region");
+            return copying_refuse(c, "it is farther than 2 GiB from the region");
     }
     return 0;
 }
@@ -289,9 +203,7 @@ int copy_code(struct copying *c)
     const struct rimf_copy *list = c->image->copies->list;
     int error;
 
-    c->found = rimf_heap_alloc(&c->image->heap, FOUND * sizeof *c->found);
-    if (!c->found || place_tables(c)) {
-        rimf_heap_release(&c->image->heap, c->found);
+    if (place_tables(c)) {
         c->why = "memory is short";
         return -ENOMEM;
     }
@@ -301,6 +213,5 @@ int copy_code(struct copying *c)
     if (!error)
         error = jump_home(c);
     rimf_heap_release(&c->image->heap, c->tables);
-    rimf_heap_release(&c->image->heap, c->found);
     return error;
 }

@@ -5,6 +5,14 @@
  *
  *     [f3 0f 1e fa]  e9 rel32        [endbr64]  jmp copy
  *
+ * A JUMP COSTS A PAGE: home's is written, and private from then on.  Where the function's address is
+ * that of its copy, hardly anybody comes here any more (copies.h), and who does runs code that is
+ * right.  So where the calls of all objects were led past the PLT (image_calls.c), such a
+ * function has a jump only in a page that is written anyway, because an operand in it leads to a
+ * copy.  Else the first call through a slot that is bound lazily leads home, and all later ones:
+ * then every function that may be entered has its jump; and so in what is frozen, where addresses
+ * lead home.
+ *
  * The five bytes may cut an instruction in two: the analysis says that nobody enters them
  * but at the first (SIDECAR_HEAD).  A function for which it cannot say so runs at home
  * when it is called by a pointer, and in the copy when copies call it.
@@ -16,6 +24,7 @@
 #include "copies.h"
 
 #include "base.h"
+#include "decode.h"
 #include "image_private.h"
 
 #include <errno.h> /* numbers only */
@@ -28,6 +37,8 @@ struct entries {
     struct copying *c;
     struct mvld_copies_report *report;
     struct copy_words *words;
+    int few;          /* only those that are needed, or cost nothing */
+    size_t reference; /* the first that lies in the page at hand, or behind it */
 };
 
 static int add(struct entries *e, uintptr_t at)
@@ -52,6 +63,37 @@ static uintptr_t head(const struct copying *c, const struct sidecar_unit *unit)
     return size >= JUMP ? at : 0;
 }
 
+/* copy_operands.c was there: out of the object. */
+static int leads_away(const struct copying *c, const struct sidecar_reference *reference)
+{
+    uintptr_t at = c->bias + reference->address;
+    uintptr_t to = at + sizeof(int32_t) + reference->rest + (uintptr_t)distance_at((uint8_t *)at);
+
+    return to - c->object->public.start >= c->object->public.end - c->object->public.start;
+}
+
+/* Operands that lead to copies are in the page.  Pages are asked for as they ascend. */
+static int is_written(struct entries *e, uintptr_t at)
+{
+    const struct sidecar *s = e->c->analysis;
+    uint32_t page = (uint32_t)(rimf_page_down(at) - e->c->bias);
+
+    for (; e->reference < s->n_references; e->reference++) {
+        const struct sidecar_reference *reference = &s->references[e->reference];
+
+        if (reference->address < page || reference->kind != SIDECAR_TO_CODE ||
+            !leads_away(e->c, reference))
+            continue;
+        return reference->address - page < RIMF_PAGE;
+    }
+    return 0;
+}
+
+static int is_worth(struct entries *e, uintptr_t unit, uintptr_t at)
+{
+    return !e->few || copying_identity(e->c, unit) == unit || is_written(e, at);
+}
+
 static int add_units(struct entries *e)
 {
     const struct sidecar *s = e->c->analysis;
@@ -68,7 +110,7 @@ static int add_units(struct entries *e)
             rimf_is_kept_home(e->c->image, e->c->bias + unit->start))
             continue;
         at = unit->flags & SIDECAR_HEAD ? head(e->c, unit) : 0;
-        if (at)
+        if (at && is_worth(e, e->c->bias + unit->start, at))
             error = add(e, at);
         else
             e->report->at_home++;
@@ -81,7 +123,8 @@ static int add_units(struct entries *e)
 
 int copy_entries(struct copying *c, struct mvld_copies_report *report)
 {
-    struct entries e = {.c = c, .report = report, .words = copy_words_begin(c)};
+    struct entries e = {.c = c, .report = report, .words = copy_words_begin(c),
+                        .few = c->image->calls != NULL};
     int error;
 
     if (!e.words)

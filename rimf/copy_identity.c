@@ -435,6 +435,7 @@ void rimf_image_settle(struct mvld_image *image)
     int write = image->copies && image->copies->n && image->entered && image->unentered;
     struct copy_writing *writing = NULL;
 
+    rimf_calls_settle(image);
     if (write && !is_settled(table))
         writing = copy_slots_prepare(image, table);
     if (writing && open_all(image, table)) {

@@ -168,6 +168,7 @@ static const struct mvld_api api = {
     .region_pages = rimf_region_pages,
     .copy_find = rimf_copy_find,
     .pass_planned = rimf_pass_planned,
+    .calls_leave = rimf_calls_leave,
 };
 
 const struct mvld_api *rimf_api(void)

@@ -50,6 +50,8 @@ struct rimf_object {
     int code_known; /* its code was the file's, byte for byte, before any pass changed it */
     int settled;    /* copies.h: the addresses that it holds are what they will be */
     int opened;     /* its RELRO can be written at the moment */
+    size_t calls_copied, calls_made; /* copy_calls.c: in its copies; direct because a pass said so */
+    size_t calls_at_home;            /* in none of its copies */
 };
 
 /* One segment of one object; ordered by address. */
@@ -104,6 +106,8 @@ struct mvld_image {
     struct sidecar_place analyses[RIMF_ANALYSES_MAX];
     size_t n_analyses;
     struct rimf_copies *copies; /* NULL: there is no region for them */
+    const struct mvld_calls *calls; /* NULL: no pass waits for copies (image_calls.c) */
+    int calls_home; /* references of copies are not listed at the moment */
     int (*answers)(void *cookie, const char **why);
     void *answers_cookie;
     const struct thaw *thawing; /* while answers are asked for on its behalf */
@@ -190,6 +194,12 @@ int rimf_slot_at(struct mvld_image *, const struct mvld_object *, size_t index,
                  struct mvld_slot *out);
 int rimf_slot_find(struct mvld_image *, const struct mvld_object *, uintptr_t address,
                    struct mvld_slot *out);
+
+/* ---- image_calls.c ------------------------------------------------------------ */
+
+int rimf_calls_leave(struct mvld_image *, const struct mvld_calls *);
+/* Nothing more is copied: what waits changes the calls that are not in copies. */
+void rimf_calls_settle(struct mvld_image *);
 
 /* ---- image_watch.c ------------------------------------------------------------ */
 

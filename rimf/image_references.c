@@ -18,6 +18,7 @@
 #include "image_private.h"
 
 #include "base.h"
+#include "copies.h"
 #include "status.h"
 
 #include <errno.h>    /* numbers only */
@@ -180,6 +181,19 @@ const struct sidecar *rimf_analysis_branches(struct mvld_image *image, struct ri
     return open_more(image, object, SIDECAR_WANT_ALL, why);
 }
 
+/* 1 when the call was changed in its copy, and is none of home's (image_calls.c).  `*unit` goes
+ * to that which it is in. */
+static int is_copied(const struct mvld_image *image, struct rimf_object *object,
+                     const struct sidecar *s, uint32_t address, size_t *unit)
+{
+    if (!image->calls_home || !object->copy)
+        return 0;
+    while (address - s->units[*unit].start >= s->units[*unit].size)
+        ++*unit; /* the reader saw to it that there is one */
+    return s->units[*unit].reason == SIDECAR_PROVEN &&
+           copies_piece(image->copies, object, object->view.bias + address);
+}
+
 int rimf_reference_each(struct mvld_image *image, const struct mvld_object *public,
                         int (*visit)(void *cookie, const struct mvld_reference *),
                         void *cookie, const char **why)
@@ -187,6 +201,7 @@ int rimf_reference_each(struct mvld_image *image, const struct mvld_object *publ
     struct rimf_object *object = (struct rimf_object *)rimf_object_of(public);
     struct rimf_analysis *analysis = analysis_of(image, object);
     const struct sidecar *view;
+    size_t unit = 0;
     int result = 0;
 
     *why = analysis ? analysis->why : "out of memory";
@@ -200,6 +215,8 @@ int rimf_reference_each(struct mvld_image *image, const struct mvld_object *publ
             .kind = (enum mvld_reference_kind)sidecar_call_kind(&view->calls[i]),
         };
 
+        if (is_copied(image, object, view, view->calls[i].address, &unit))
+            continue;
         result = visit(cookie, &reference);
     }
     return result;

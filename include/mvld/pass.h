@@ -165,6 +165,24 @@ struct mvld_reference {
     enum mvld_reference_kind kind;
 };
 
+/* Calls that are to lead elsewhere where code runs that is copied later in the pipeline: the
+ * copies ask, and home stays as it is (calls_leave). */
+struct mvld_calls {
+    void *cookie;
+    const struct mvld_object *const *objects; /* whose calls, */
+    size_t n;                                 /* none of which has a copy yet */
+    /* Where a call of `object` through `slot` is certain to end, which names `leads`: the slot, or
+     * an entry of the PLT.  0: it stays as it is; then it is asked for each such call. */
+    uintptr_t (*end)(void *cookie, const struct mvld_object *object, uintptr_t leads,
+                     uintptr_t slot);
+    /* Of the copied calls of `object`, `made` end where `end` said. */
+    void (*copied)(void *cookie, const struct mvld_object *object, size_t calls, size_t made);
+    /* Calls of `object` run at home: reference_each lists these, and no others. */
+    void (*home)(void *cookie, const struct mvld_object *object);
+    /* That was all: the struct, and what is behind it, can go. */
+    void (*done)(void *cookie);
+};
+
 /* ---- copies of code -------------------------------------------------------- */
 
 /* Address space that a library of the pass reserved, which nobody may write or run: for code,
@@ -180,6 +198,8 @@ enum mvld_pages {
     MVLD_PAGES_SMALL,
     MVLD_PAGES_THP,     /* put together by the kernel (transparent huge pages) */
     MVLD_PAGES_HUGETLB, /* of the machine's pool; what that lacks, as THP */
+    MVLD_PAGES_QUICK    /* what is there soonest: in the process the kernel's, where its setting
+                         * has them and copies fill half of one; in a frozen image small */
 };
 
 /* Code that moves as a whole: some functions of an object that follow each other. */
@@ -327,7 +347,8 @@ struct mvld_api {
      * at or behind `from` and behind those added before; *end: where that copy will end.
      * Negative errno with a sentence (static) in *why: it stays home.
      * copies_commit: makes all that were added, or none: 0, or negative errno with a sentence
-     * (last_error).  Each commit begins on a new page. */
+     * (last_error).  Each commit begins on a new page.  Who copies nothing after all commits that,
+     * for passes that wait (calls_leave). */
     int (*region_set)(struct mvld_image *, const struct mvld_region *);
     int (*copy_add)(struct mvld_image *, const struct mvld_object *, uintptr_t from,
                     uintptr_t *end, const char **why);
@@ -369,6 +390,13 @@ struct mvld_api {
     /* 1 when a pass of this name is in the pipeline of this process, else 0: for passes with
      * MVLD_PASS_LOOKS_AHEAD. */
     int (*pass_planned)(const struct mvld_image *, const char *name);
+
+    /* For a pass with a pass behind it that copies code: the calls need no change at home, which
+     * would make pages private that hardly anybody runs.  `calls` stays as it is until `done`,
+     * which is called in the next copies_commit, and at the latest when all passes have run or
+     * had their `added`.  0; -ENOTSUP: they must be changed now, since a frozen image is made;
+     * -EBUSY: others wait.  For the thread that loads, inside run and added. */
+    int (*calls_leave)(struct mvld_image *, const struct mvld_calls *);
 };
 
 /* Does this mvld have the function? */

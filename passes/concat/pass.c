@@ -14,7 +14,7 @@
 
 static const char *const orders[] = {"as-loaded", "random", "random-functions", "profile",
                                      NULL}; /* order.c has a function for each */
-static const char *const pages[] = {"small", "thp", "hugetlb", NULL}; /* enum mvld_pages */
+static const char *const pages[] = {"small", "thp", "hugetlb", "quick", NULL}; /* enum mvld_pages */
 
 static const struct mvld_option options[] = {
     {.name = "order", .type = MVLD_OPTION_WORD, .words = orders, .initial = "as-loaded",
@@ -27,8 +27,9 @@ static const struct mvld_option options[] = {
      .help = "debuggers find names and frames of the copies"},
     {.name = "perf-map", .type = MVLD_OPTION_BOOL, .initial = "no",
      .help = "perf finds names of the copies, in /tmp/perf-PID.map"},
-    {.name = "pages", .type = MVLD_OPTION_WORD, .words = pages, .initial = "small",
-     .help = "huge pages for the code where it fills them: of the kernel (thp), of its pool"},
+    {.name = "pages", .type = MVLD_OPTION_WORD, .words = pages, .initial = "quick",
+     .help = "huge pages for the code where it fills them: of the kernel (thp; quick: if it has "
+             "them at once), of its pool"},
     {.name = "profile", .type = MVLD_OPTION_STRING, .initial = "",
      .help = "a file that names the hot functions, for order = profile"},
     {.name = NULL},
@@ -104,7 +105,9 @@ static int find_region(const struct mvld_context *ctx, struct mvld_region *regio
  * to fit. */
 static uintptr_t first_place(const struct mvld_context *ctx, const struct mvld_region *region)
 {
-    return ctx->settings[CONCAT_PAGES].number == MVLD_PAGES_SMALL
+    enum mvld_pages wanted = (enum mvld_pages)ctx->settings[CONCAT_PAGES].number;
+
+    return wanted == MVLD_PAGES_SMALL || wanted == MVLD_PAGES_QUICK
                ? 0
                : (region->code + HUGE_SIZE - 1) & ~(uintptr_t)(HUGE_SIZE - 1);
 }
@@ -189,6 +192,14 @@ static int add(const struct mvld_context *ctx, const struct mvld_object *const *
     return error;
 }
 
+/* Who waits for copies hears that there are none. */
+static int copy_nothing(const struct mvld_context *ctx)
+{
+    struct mvld_copies_report r;
+
+    return ctx->api->copies_commit(ctx->image, &r);
+}
+
 static int run_all(const struct mvld_context *ctx, uintptr_t begin)
 {
     size_t n = ctx->api->object_count(ctx->image);
@@ -213,17 +224,19 @@ static int run(const struct mvld_context *ctx)
         watcher = "libconcat.so.1, where copies go, is not in the program";
     if (watcher) {
         ctx->api->log(ctx->image, MVLD_LOG_PASSES, "concat: no code is copied: %s", watcher);
-        return 0;
+        return copy_nothing(ctx);
     }
-    if (ctx->api->region_set(ctx->image, &region))
+    if (ctx->api->region_set(ctx->image, &region)) {
+        copy_nothing(ctx);
         return -EINVAL;
+    }
     ctx->api->region_pages(ctx->image, (enum mvld_pages)ctx->settings[CONCAT_PAGES].number);
     return run_all(ctx, first_place(ctx, &region));
 }
 
 static int added(const struct mvld_context *ctx, const struct mvld_object *const *objects, size_t n)
 {
-    return ctx->settings[CONCAT_LATER].number ? add(ctx, objects, n, 0) : 0;
+    return ctx->settings[CONCAT_LATER].number ? add(ctx, objects, n, 0) : copy_nothing(ctx);
 }
 
 static void removed(const struct mvld_context *ctx, const struct mvld_object *const *objects,

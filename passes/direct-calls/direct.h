@@ -42,6 +42,7 @@ struct direct_work {
 
 struct direct {
     const struct mvld_context *ctx;
+    struct mvld_calls calls; /* later.c; objects NULL: everything is changed now */
     int leave_rewritable;
     struct direct_work *work;
     struct direct_lead *known; /* leads.c */
@@ -64,5 +65,16 @@ void direct_leads_forget(struct direct *);
 
 /* objects.c: makes the calls of one object direct.  0, or negative errno with a sentence. */
 int direct_object(struct direct *, const struct mvld_object *);
+/* Another object is under way. */
+void direct_begin(struct direct *, const struct mvld_object *);
+/* One more call was left. */
+void direct_leave(struct direct *, const char *why);
+
+/* later.c: leaves the calls of these objects, which it takes over from api->alloc, to their
+ * copies, when a pass behind this one makes some.  1: it owns `d` now; 0. */
+int direct_later(struct direct *d, const struct mvld_object **objects, size_t n);
+
+/* pass.c: says what was done, and releases `d`. */
+void direct_end(struct direct *d);
 
 #endif

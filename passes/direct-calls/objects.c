@@ -17,7 +17,7 @@
 #include <errno.h>    /* numbers only */
 #include <sys/mman.h> /* numbers only */
 
-static void leave(struct direct *d, const char *why)
+void direct_leave(struct direct *d, const char *why)
 {
     struct direct_counts *c = &d->counts;
     size_t i = 0;
@@ -75,7 +75,7 @@ static void count_applied(struct direct *d, const struct mvld_batch *batch)
         const struct mvld_patch *patch = api->patch_at(batch, i);
 
         if (patch->result)
-            leave(d, refusal(patch->result));
+            direct_leave(d, refusal(patch->result));
         else
             count_made(d, patch->address, patch->length);
     }
@@ -168,10 +168,19 @@ static int visit(void *cookie, const struct mvld_reference *reference)
 
     d->sites++;
     if (why)
-        leave(d, why);
+        direct_leave(d, why);
     else
         d->error = add(d, &site);
     return d->error;
+}
+
+void direct_begin(struct direct *d, const struct mvld_object *object)
+{
+    d->object = object;
+    d->sites = d->made = d->pages = 0;
+    d->last_page = 0;
+    d->code = NULL;
+    direct_leads_forget(d);
 }
 
 int direct_object(struct direct *d, const struct mvld_object *object)
@@ -180,10 +189,7 @@ int direct_object(struct direct *d, const struct mvld_object *object)
     const char *why = object->why;
     int err;
 
-    d->object = object;
-    d->sites = d->made = d->pages = 0;
-    d->last_page = 0;
-    d->code = NULL;
+    direct_begin(d, object);
     if (!why && object->flags & MVLD_OBJECT_APART)
         why = "it lies elsewhere each time, and is not for a frozen image";
     if (why) {
@@ -194,7 +200,6 @@ int direct_object(struct direct *d, const struct mvld_object *object)
         d->work = api->alloc(d->ctx->image, sizeof *d->work);
     if (!d->work)
         return no_memory(d);
-    direct_leads_forget(d);
     err = api->reference_each(d->ctx->image, object, visit, d, &why);
     if (err == -ENODATA && !d->error) {
         api->log(d->ctx->image, MVLD_LOG_PASSES,

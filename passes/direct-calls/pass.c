@@ -7,6 +7,8 @@
 
 #include "base.h"
 
+#include <errno.h> /* numbers only */
+
 enum { REWRITABLE }; /* order of the options */
 
 static const char *const rewritable[] = {"direct", "leave", NULL};
@@ -31,52 +33,72 @@ static void report(const struct direct *d)
                  c->left[i].why);
 }
 
-static int begin(const struct mvld_context *ctx, struct direct *d)
+void direct_end(struct direct *d)
+{
+    const struct mvld_context *ctx = d->ctx;
+
+    ctx->api->release(ctx->image, d->work);
+    ctx->api->release(ctx->image, d->known);
+    report(d);
+    ctx->api->release(ctx->image, d);
+}
+
+/* Of these objects, in an array that is given away. */
+static int change(const struct mvld_context *ctx, const struct mvld_object **objects, size_t n)
+{
+    const struct mvld_api *api = ctx->api;
+    struct direct *d = objects ? api->alloc(ctx->image, sizeof *d) : NULL;
+    int err = 0;
+
+    if (!d) {
+        api->release(ctx->image, objects);
+        return api->fail(ctx->image, ENOMEM, "direct-calls: out of memory");
+    }
+    d->ctx = ctx;
+    d->leave_rewritable = rimf_streq(ctx->settings[REWRITABLE].text, "leave");
+    if (direct_later(d, objects, n))
+        return 0;
+    for (size_t i = 0; i < n && !err; i++)
+        err = direct_object(d, objects[i]);
+    api->release(ctx->image, objects);
+    direct_end(d);
+    return err;
+}
+
+/* Says so. */
+static int is_watched(const struct mvld_context *ctx)
 {
     const char *watcher = ctx->api->plt_watcher(ctx->image);
 
-    if (watcher) {
+    if (watcher)
         ctx->api->log(ctx->image, MVLD_LOG_PASSES, "direct-calls: no call is changed: %s", watcher);
-        return 0;
-    }
-    *d = (struct direct){
-        .ctx = ctx,
-        .leave_rewritable = rimf_streq(ctx->settings[REWRITABLE].text, "leave"),
-    };
-    return 1;
-}
-
-static int end(struct direct *d, int err)
-{
-    d->ctx->api->release(d->ctx->image, d->work);
-    d->ctx->api->release(d->ctx->image, d->known);
-    report(d);
-    return err;
+    return watcher != NULL;
 }
 
 static int run(const struct mvld_context *ctx)
 {
-    struct direct d;
-    int err = 0;
+    size_t n = ctx->api->object_count(ctx->image);
+    const struct mvld_object **objects;
 
-    if (!begin(ctx, &d))
+    if (is_watched(ctx))
         return 0;
-    for (size_t i = 0; i < ctx->api->object_count(ctx->image) && !err; i++)
-        err = direct_object(&d, ctx->api->object_at(ctx->image, i));
-    return end(&d, err);
+    objects = ctx->api->alloc(ctx->image, n * sizeof *objects);
+    for (size_t i = 0; objects && i < n; i++)
+        objects[i] = ctx->api->object_at(ctx->image, i);
+    return change(ctx, objects, n);
 }
 
 static int added(const struct mvld_context *ctx, const struct mvld_object *const *objects,
                  size_t n)
 {
-    struct direct d;
-    int err = 0;
+    const struct mvld_object **own;
 
-    if (!begin(ctx, &d))
+    if (is_watched(ctx))
         return 0;
-    for (size_t i = 0; i < n && !err; i++)
-        err = direct_object(&d, objects[i]);
-    return end(&d, err);
+    own = ctx->api->alloc(ctx->image, n * sizeof *own);
+    if (own)
+        memcpy(own, objects, n * sizeof *own);
+    return change(ctx, own, n);
 }
 
 __attribute__((visibility("default"))) const struct mvld_pass mvld_pass = {

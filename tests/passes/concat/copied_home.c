@@ -1,27 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
  * copied_home.c: the executable bytes at home are those of the file, but for the jumps to
- * copies, operands that take the address of a function, and calls that an earlier pass made
- * direct (copied.h).
+ * copies, operands that take the address of a function, and calls of code that has no copy,
+ * which an earlier pass made direct (copied.h).  Whose address is its copy's has a jump only where
+ * such an operand is in the same page.
  */
 #include "copied.h"
 
-/* Bytes of the jump at the start of a function. */
-static int is_in_head(const struct copied *o, uint32_t from, uint32_t to)
-{
-    const struct unit *u = unit_at(&o->analysis, from);
-    uint32_t head;
+#define PAGE 4096u
 
-    if (!u || u->reason || !u->head)
-        return 0;
-    head = u->start;
-    if (memcmp(unit_code(&o->analysis, u, head), endbr64, sizeof endbr64) == 0)
-        head += sizeof endbr64;
-    return from < head + JUMP && to > head;
-}
-
-/* Into `want`, what an earlier pass may have made of calls.  Where a jump at the start of a
- * function was written over a call, its copy shows what was there. */
+/* Into `want`, what an earlier pass may have made of calls that are not in copies. */
 static void want_calls(struct process *p, const struct copied *o, const struct segment *segment,
                        uint8_t *want, const uint8_t *is)
 {
@@ -33,12 +21,8 @@ static void want_calls(struct process *p, const struct copied *o, const struct s
         int direct = 0;
 
         if (calls[i].address < segment->start || calls[i].address >= segment->file_end ||
-            memcmp(want + at, is + at, length) == 0)
+            memcmp(want + at, is + at, length) == 0 || copy_of(p, o->bias + calls[i].address))
             continue;
-        if (is_in_head(o, calls[i].address, calls[i].address + length)) {
-            memcpy(want + at, is + at, length);
-            continue;
-        }
         target = call_leads(o, &calls[i], want + at, is + at, o->bias + calls[i].address, &direct);
         if (!target || (direct && !slot_leads(p, o, sidecar_slot(&calls[i]), target)))
             wrong(p, o, calls[i].address, "a call at home leads to 0x%lx", (unsigned long)target);
@@ -46,9 +30,10 @@ static void want_calls(struct process *p, const struct copied *o, const struct s
     }
 }
 
-/* Into `want`, operands that lead to copies. */
+/* Into `want`, operands that lead to copies.  written: a byte for each page from that on in which
+ * the segment begins. */
 static void want_operands(struct process *p, const struct copied *o,
-                          const struct segment *segment, uint8_t *want)
+                          const struct segment *segment, uint8_t *want, uint8_t *written)
 {
     const struct sidecar_reference *r = o->analysis.references.at;
 
@@ -62,6 +47,7 @@ static void want_operands(struct process *p, const struct copied *o,
             continue;
         distance = distance_at(at);
         home = o->bias + r[i].address + 4 + r[i].rest + (uintptr_t)(intptr_t)distance;
+        written[r[i].address / PAGE - segment->start / PAGE] |= identity_of(p, home) != home;
         distance += (int32_t)(identity_of(p, home) - home);
         memcpy(at, &distance, sizeof distance);
     }
@@ -77,7 +63,7 @@ static int is_kept(const struct process *p, uintptr_t home)
 
 /* Into `want`, the jumps at home. */
 static void want_entries(struct process *p, const struct copied *o, const struct segment *segment,
-                         uint8_t *want)
+                         uint8_t *want, const uint8_t *written)
 {
     const struct unit *units = units_of(&o->analysis);
 
@@ -85,6 +71,7 @@ static void want_entries(struct process *p, const struct copied *o, const struct
         uint8_t *at = want + (units[i].start - segment->start);
         uintptr_t home = o->bias + units[i].start;
         int32_t distance = (int32_t)(place_of(o, home) - home - JUMP);
+        int stays = identity_of(p, home) == home;
 
         if (units[i].reason || units[i].start < segment->start ||
             units[i].start >= segment->file_end)
@@ -95,7 +82,8 @@ static void want_entries(struct process *p, const struct copied *o, const struct
         }
         if (is_kept(p, home)) { /* a jump to a stub, which was looked at */
             process_read(p, home, at, JUMP);
-        } else if (units[i].head) {
+        } else if (units[i].head &&
+                   (stays || written[(home - o->bias) / PAGE - segment->start / PAGE])) {
             CHECK(units[i].reached && at + JUMP <= want + (units[i].end - segment->start));
             at[0] = 0xe9;
             memcpy(at + 1, &distance, sizeof distance);
@@ -107,14 +95,14 @@ static void want_entries(struct process *p, const struct copied *o, const struct
 static void check_segment(struct process *p, const struct copied *o, const struct segment *segment)
 {
     size_t size = segment->file_end - segment->start;
-    uint8_t *want = malloc(size), *is = malloc(size);
+    uint8_t *want = malloc(size), *is = malloc(size), *written = calloc(size / PAGE + 2, 1);
 
-    CHECK(want && is);
+    CHECK(want && is && written);
     memcpy(want, segment->bytes, size);
     process_read(p, o->bias + segment->start, is, size);
     want_calls(p, o, segment, want, is);
-    want_operands(p, o, segment, want);
-    want_entries(p, o, segment, want);
+    want_operands(p, o, segment, want, written);
+    want_entries(p, o, segment, want, written);
     for (size_t i = 0; i < size; i++)
         if (want[i] != is[i]) {
             wrong(p, o, segment->start + i, "at home is %02x instead of %02x", is[i], want[i]);
@@ -122,6 +110,7 @@ static void check_segment(struct process *p, const struct copied *o, const struc
         }
     free(want);
     free(is);
+    free(written);
 }
 
 void check_home(struct process *p, struct copied *o)

@@ -3,6 +3,7 @@
 ones as the log says, and the rest in small ones.
 
     thp      of the kernel; skipped where it has none
+    quick    the default: of the kernel, where its setting has them; none in an image
     empty    hugetlb where the pool is empty: the log says so, and the kernel's own are taken
     pool     hugetlb; skipped unless this is root's own machine, without a pool, of which it makes
              one for a moment
@@ -96,6 +97,21 @@ def thp(program, folder):
     print(said)
 
 
+def quick(program, folder):
+    setting = Path("/sys/kernel/mm/transparent_hugepage/enabled")
+    huge, log = run(program, folder, "quick")
+    check("huge pages" not in log and huge[1:] == [0, 0], f"{huge}: {log}")
+    if setting.exists() and "[never]" not in setting.read_text():
+        if not huge[0]:
+            support.skip("the kernel had no huge page at once")
+        check(huge[0] % 2048 == 0 and huge[0] >= 2 * 2048, f"{huge} KB of huge pages")
+    else:
+        check(huge[0] == 0, f"{huge} KB of huge pages")
+    freeze(program, folder, "quick")
+    huge, log = run(program, folder, "quick", r"thawed, the code of [1-9]")
+    check(huge == [0, 0, 0] and "huge pages" not in log, f"{huge} KB from an image: {log}")
+
+
 def empty(program, folder):
     if (POOL / "free_hugepages").read_text() != "0\n" if POOL.exists() else False:
         support.skip("this machine has a pool of huge pages")
@@ -168,7 +184,7 @@ def pool_of_all_sizes(program, folder):
         check(left == wanted - 1 and huge == [2048 * made, 2048, 0], f"{huge} KB: {said}; {more}")
 
 
-CASES = {"thp": thp, "empty": empty, "pool": pool_of_all_sizes, "frozen": frozen,
+CASES = {"thp": thp, "quick": quick, "empty": empty, "pool": pool_of_all_sizes, "frozen": frozen,
          "shared": shared, "fixed": shared}
 
 

@@ -57,9 +57,8 @@ class World:
 
     def run(self, prefix=(), program=None, **more):
         program = program or self.program
-        done = support.run([*prefix, program], config=CONFIG, MVLD_DEBUG="passes",
-                           XDG_CACHE_HOME=self.cache,
-                           MVLD_PASS_PATH=support.BUILD / "passes" / "direct-calls", **more)
+        more = {"config": CONFIG, "MVLD_PASS_PATH": support.BUILD / "passes" / "direct-calls", **more}
+        done = support.run([*prefix, program], MVLD_DEBUG="passes", XDG_CACHE_HOME=self.cache, **more)
         check((done.returncode, done.stdout) == (0, "42 42\n"),
               f"{done.returncode} {done.stdout}\n{done.stderr}")
         return done.stderr
@@ -234,6 +233,25 @@ def unpatchable(world):
         support.skip("no mount namespace")
     check((done.returncode, done.stdout) == (0, "42 42\n"), done.stdout + done.stderr)
     check("the pass 'direct-calls' failed" in done.stderr, done.stderr)
+
+
+def copies(world):
+    """With concat behind it, calls become direct in copies alone; what has none, whatever the reason,
+    is changed at home as without concat."""
+    passes = ":".join(str(support.BUILD / "passes" / name) for name in ("direct-calls", "concat"))
+    both = {"config": CONFIG.replace("calls", "calls, concat"), "MVLD_PASS_PATH": passes}
+    said = re.escape(str(world.program)) + r": (\d+) of (\d+) sites made direct, "
+    pages = r"(\d+) pages made private\n"
+
+    plain = re.search(said + pages, world.run())
+    for where, prefix, tunables in (
+            ("in its copy", [], ""),
+            (pages, [], f"concat.leave={world.program.name}"),
+            (pages, ["prlimit", "--as=8000000000"], "")):  # there is no room for copies
+        log = world.run(prefix=prefix, MVLD_TUNABLES=tunables, **both)
+        found = re.search(said + where, log)
+        check(found and found.groups()[:2] == plain.groups()[:2], f"{prefix} {tunables}: {log}")
+        check(len(re.findall(said, log)) == 1, f"said twice: {log}")
 
 
 with support.scratch_folder() as scratch:

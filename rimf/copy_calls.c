@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rimf/copy_calls.c: where calls of copies lead that go, or went, through slots (copies.h).
+ *
+ * The bytes of a call say what it is by now:
+ *
+ *     e8 rel32  e9 rel32  0f 8x rel32     call, jmp, jcc: a PLT entry, or the function itself
+ *     67 e8 rel32                         was ff 15: addr32 call f
+ *     ff 15 rel32   ff 25 rel32           still goes through its slot
+ *     e9 rel32 90                         was ff 25: jmp f; nop
+ *
+ * A pass may have left it to the copies where a call ends (image_calls.c): then it is asked, and
+ * what goes through a slot becomes the instruction beside it above.  It leads to the copy of the
+ * function, if there is one; what nobody knows more of leads where it led.
+ *
+ * Of the calls of an object dozens name the same: the answers are kept in a table, in which a
+ * newcomer takes the place of who had it.
+ */
+#include "copies.h"
+
+#include "base.h"
+#include "decode.h"
+#include "image_private.h"
+
+#include <errno.h> /* numbers only */
+
+#define ANSWERS 1024u
+
+struct answer {
+    uintptr_t names, slot; /* names 0: nothing is known here */
+    uintptr_t leads;       /* 0: no further */
+    int ends;              /* somebody said where */
+};
+
+/* Of one object. */
+struct calling {
+    struct copying *c;
+    struct answer *answers;
+};
+
+struct call {
+    uint8_t *at;           /* in the copy */
+    unsigned length, rel;  /* of the instruction; where its distance is */
+    int to_slot;           /* it goes through it */
+    uintptr_t names, slot; /* what the distance leads to, at home; what the analysis says */
+};
+
+/* 0: it is none that is known. */
+static int read_call(struct call *call, enum sidecar_call_kind kind)
+{
+    const uint8_t *at = call->at;
+
+    call->rel = 1;
+    call->length = 5;
+    call->to_slot = 0;
+    switch (kind) {
+    case SIDECAR_CALL_PLT:
+        return at[0] == 0xe8;
+    case SIDECAR_JMP_PLT:
+        return at[0] == 0xe9;
+    case SIDECAR_JCC_PLT:
+        call->rel = 2;
+        call->length = 6;
+        return at[0] == 0x0f && (at[1] & 0xf0) == 0x80;
+    case SIDECAR_CALL_SLOT:
+        call->rel = 2;
+        call->length = 6;
+        call->to_slot = at[0] == 0xff && at[1] == 0x15;
+        return call->to_slot || (at[0] == 0x67 && at[1] == 0xe8);
+    case SIDECAR_JMP_SLOT:
+        if (at[0] == 0xe9 && at[5] == 0x90)
+            return 1;
+        call->rel = 2;
+        call->length = 6;
+        call->to_slot = at[0] == 0xff && at[1] == 0x25;
+        return call->to_slot;
+    default:
+        return 0;
+    }
+}
+
+/* ff 15, ff 25: it leads to code from here on. */
+static void make_direct(struct call *call)
+{
+    if (call->at[1] == 0x15) {
+        call->at[0] = 0x67;
+        call->at[1] = 0xe8;
+        return;
+    }
+    call->at[0] = 0xe9;
+    call->at[5] = 0x90;
+    call->rel = 1;
+    call->length = 5;
+}
+
+static struct answer ask(const struct calling *k, const struct call *call)
+{
+    struct mvld_image *image = k->c->image;
+    const struct mvld_calls *calls = image->calls;
+    struct answer answer = {.names = call->names, .slot = call->slot};
+    uintptr_t end = calls ? calls->end(calls->cookie, &k->c->object->public, call->names,
+                                       call->slot)
+                          : 0;
+
+    answer.ends = end != 0;
+    if (!end && !call->to_slot)
+        end = call->names;
+    if (end)
+        answer.leads = rimf_copy_of(image, end);
+    if (!answer.leads && answer.ends)
+        answer.leads = end;
+    return answer;
+}
+
+/* Who does not say where a call ends wants to be asked for each (struct mvld_calls). */
+static const struct answer *answer_of(const struct calling *k, const struct call *call)
+{
+    struct answer *answer = &k->answers[(call->names ^ call->names >> 10) / 8 % ANSWERS];
+
+    if (answer->names != call->names || answer->slot != call->slot ||
+        (!answer->ends && k->c->image->calls))
+        *answer = ask(k, call);
+    return answer;
+}
+
+/* From anywhere in the call. */
+static int reaches(const struct call *call, uintptr_t to)
+{
+    intptr_t distance = (intptr_t)(to - (uintptr_t)call->at);
+
+    return distance <= INT32_MAX && distance - (intptr_t)call->length >= INT32_MIN;
+}
+
+static int copy_call(struct calling *k, const struct sidecar_call *listed)
+{
+    struct copying *c = k->c;
+    struct call call = {.at = copying_byte(c, listed->address),
+                        .slot = c->bias + sidecar_slot(listed)};
+    const struct answer *answer;
+    uintptr_t next;
+
+    if (!call.at) {
+        c->object->calls_at_home++;
+        return 0;
+    }
+    if (!read_call(&call, sidecar_call_kind(listed)))
+        return copying_refuse(c, "a call is not what the analysis says, nor what a pass made of it");
+    next = (uintptr_t)call.at + call.length;
+    call.names = next - (uintptr_t)c->distance + (uintptr_t)distance_at(call.at + call.rel);
+    answer = answer_of(k, &call);
+    c->object->calls_copied++;
+    if (!answer->leads || (answer->ends && !reaches(&call, answer->leads)))
+        return copying_lead(c, call.at + call.rel, next, call.names);
+    c->object->calls_made += (size_t)answer->ends;
+    if (call.to_slot)
+        make_direct(&call);
+    return copying_lead(c, call.at + call.rel, (uintptr_t)call.at + call.length, answer->leads);
+}
+
+/* Calls are listed of units that stay home, too. */
+static int copy_all(struct calling *k)
+{
+    const struct sidecar *s = k->c->analysis;
+    size_t unit = 0;
+    int error = 0;
+
+    for (size_t i = 0; i < s->n_calls && !error; i++) {
+        while (s->calls[i].address - s->units[unit].start >= s->units[unit].size)
+            unit++; /* the reader saw to it that there is one */
+        if (s->units[unit].reason == SIDECAR_PROVEN)
+            error = copy_call(k, &s->calls[i]);
+        else
+            k->c->object->calls_at_home++;
+    }
+    return error;
+}
+
+int copy_calls(struct copying *c)
+{
+    struct calling k = {.c = c};
+    int error;
+
+    k.answers = rimf_heap_alloc(&c->image->heap, ANSWERS * sizeof *k.answers);
+    if (!k.answers) {
+        c->why = "memory is short";
+        return -ENOMEM;
+    }
+    c->object->calls_copied = c->object->calls_made = c->object->calls_at_home = 0;
+    error = copy_all(&k);
+    rimf_heap_release(&c->image->heap, k.answers);
+    return error;
+}
