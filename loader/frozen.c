@@ -153,30 +153,56 @@ static int may_thaw(const struct loader *l)
            l->knobs.freeze != FREEZE_START;
 }
 
-void frozen_find(struct loader *l)
-{
-    size_t n = may_thaw(l) ? pipeline_freezable(l->pipeline) : 0;
-    struct frozen_place place;
-
-    if (!n)
-        return;
-    l->frozen.pipeline = pipeline_fingerprint(l->pipeline, n);
-    system_place(l, &place, l->frozen.pipeline);
-    l->frozen.is_users = !take(l, &place);
-    if (l->frozen.is_users && !take_users(l))
-        return;
-    /* Passes that come behind see the tables, and so does who may have to build an image
-     * all the same; and the executable is mapped first. */
-    if (!l->knobs.freeze && l->frozen.file.view.header->n_relocations && !pipeline_pass(l->pipeline, n) &&
-        !l->direct && l->frozen.file.view.header->pipeline == made_by(l->frozen.pipeline))
-        relocations_expect(l);
-}
-
 static void forget(struct loader *l)
 {
     rimf_heap_release(&l->heap, l->frozen.folder);
     l->frozen.folder = NULL;
     frozen_unmap(&l->frozen.file, l->sys);
+}
+
+/* 1: there is one. */
+static int find(struct loader *l, size_t n)
+{
+    struct frozen_place place;
+
+    l->frozen.pipeline = pipeline_fingerprint(l->pipeline, n);
+    system_place(l, &place, l->frozen.pipeline);
+    l->frozen.is_users = !take(l, &place);
+    return !l->frozen.is_users || take_users(l);
+}
+
+static int is_ours(const struct loader *l)
+{
+    return l->frozen.file.view.header->pipeline == made_by(l->frozen.pipeline);
+}
+
+/* An image of all passes spares mapping them. */
+static int find_late(struct loader *l)
+{
+    if (may_thaw(l) && find(l, pipeline_count(l->pipeline))) {
+        if (is_ours(l) && pipeline_know(l->pipeline, &l->frozen.file.view))
+            return 1;
+        forget(l);
+    }
+    program_complete(l);
+    return 0;
+}
+
+void frozen_find(struct loader *l)
+{
+    size_t n;
+
+    if (!pipeline_is_late(l->pipeline) || !find_late(l)) {
+        n = may_thaw(l) ? pipeline_freezable(l->pipeline) : 0;
+        if (!n || !find(l, n))
+            return;
+    }
+    /* Passes that come behind see the tables, and so does who may have to build an image
+     * all the same; and the executable is mapped first. */
+    n = pipeline_freezable(l->pipeline);
+    if (!l->knobs.freeze && l->frozen.file.view.header->n_relocations &&
+        n == pipeline_count(l->pipeline) && !l->direct && is_ours(l))
+        relocations_expect(l);
 }
 
 /* What this start is to do with images. */
@@ -360,6 +386,10 @@ void frozen_run(struct loader *l)
         end(l, "mvld: not frozen: ", "libraries lie where the kernel puts them (placement)", 1);
     thawed = n && may_thaw(l) && thaw(l, &plan);
     answers_settle(l);
+    if (!thawed && !rimf_streq(miss, "plain")) {
+        program_complete(l);
+        n = pipeline_count(l->pipeline) ? n : 0;
+    }
     if (thawed) {
         pipeline_thawed(l->pipeline, l->image, n);
         plan.build = 0;
@@ -367,6 +397,7 @@ void frozen_run(struct loader *l)
         pipeline_leave(l->pipeline, n, "there is no frozen image (on-miss = plain)");
     } else if (plan.build) {
         rimf_image_watch(l->image);
+        pipeline_makers(l->pipeline, l->image, n);
     }
     if (!pipeline_run_first(l->pipeline, l->image, n) && plan.build)
         keep(l, &plan);

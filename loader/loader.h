@@ -376,6 +376,8 @@ struct identity {
     size_t size;
 };
 void program_plan(struct loader *);
+/* Maps passes that were not mapped yet; when one is refused, none is left. */
+void program_complete(struct loader *);
 /* Sets *out when the notes hold a build-id. */
 void find_build_id(const char *notes, uint64_t size, struct identity *out);
 

@@ -7,6 +7,9 @@
  *     order                requires, after, conflicts, duplicates
  *     options              each against the declaration of its pass
  *
+ * Where a frozen image may hold all that the passes would do, they are looked at first, and
+ * mapped when it does not, or when something comes later (pipeline_late.c).
+ *
  * Nothing of the program is touched and no code of a pass runs here, so that a
  * refusal at any step leaves the program as it was.
  */
@@ -41,7 +44,7 @@ static int map_passes(struct pipeline *p, const char *pass_path, const struct wh
             return no_memory(why);
         /* Found out before the same object is mapped twice. */
         for (size_t i = 0; i < p->n; i++)
-            if (rimf_streq(p->passes[i].pass->name, name))
+            if (rimf_streq(p->passes[i].name, name))
                 return refuse_at(why, EINVAL, p->order->file, p->order->line,
                                  "the pass '%s' is in the pipeline twice", name);
         int error = pipeline_find_pass(p, name, pass_path, &p->passes[p->n], why);
@@ -67,7 +70,7 @@ static int settle_options(struct pipeline *p, const struct why *why)
 static int is_planned(const struct pipeline *p, const char *name)
 {
     for (size_t i = 0; i < p->n; i++)
-        if (rimf_streq(p->passes[i].pass->name, name))
+        if (rimf_streq(p->passes[i].name, name))
             return 1;
     return 0;
 }
@@ -113,6 +116,15 @@ static struct pipeline *new_pipeline(const struct pipeline_query *q, struct aren
     return p->program ? p : NULL;
 }
 
+int pipeline_map(struct pipeline *p, const struct why *why)
+{
+    int error = map_passes(p, p->pass_path, why);
+
+    if (!error)
+        error = pipeline_check_order(p, why);
+    return error ? error : settle_options(p, why);
+}
+
 /* 1: there is a pipeline.  0: none is asked for. */
 static int plan(const struct pipeline_query *q, struct arena *arena, struct pipeline **out,
                 const struct why *why)
@@ -138,13 +150,39 @@ static int plan(const struct pipeline_query *q, struct arena *arena, struct pipe
     if (!p->passes)
         return no_memory(why);
     p->arena = *arena; /* from here on the plan owns its memory */
-    int error = map_passes(p, env.pass_path, why);
-    if (!error)
-        error = pipeline_check_order(p, why);
-    if (!error)
-        error = settle_options(p, why);
+    p->pass_path = env.pass_path;
+    int error = pipeline_look(p, q) ? 0 : pipeline_map(p, why);
     *arena = p->arena;
     return error ? error : 1;
+}
+
+static void unmap(struct pipeline *p)
+{
+    for (size_t i = 0; i < p->n; i++)
+        pass_unmap(p->sys, &p->passes[i].object);
+    p->n = 0;
+}
+
+static void say_untransformed(const struct rimf_log *log, const struct why *why)
+{
+    rimf_log(log, MVLD_LOG_WARNING, "mvld: %s: the program runs untransformed", why->text);
+}
+
+int pipeline_complete(struct pipeline *p, char *text, size_t size)
+{
+    struct why why = {text, size};
+    int error;
+
+    if (p->late == MAPPED)
+        return 0;
+    p->late = MAPPED;
+    p->n = 0;
+    error = pipeline_map(p, &why);
+    if (error) {
+        unmap(p);
+        say_untransformed(&p->log, &why);
+    }
+    return error;
 }
 
 int pipeline_plan(const struct pipeline_query *q, struct pipeline **out, char *text, size_t size)
@@ -164,11 +202,11 @@ int pipeline_plan(const struct pipeline_query *q, struct pipeline **out, char *t
             pipeline_print(p, log_line, p);
         return 0;
     }
-    for (size_t i = 0; p && i < p->n; i++)
-        pass_unmap(q->sys, &p->passes[i].object);
+    if (p)
+        unmap(p);
     arena_free(&arena);
     if (planned < 0)
-        rimf_log(q->log, MVLD_LOG_WARNING, "mvld: %s: the program runs untransformed", why.text);
+        say_untransformed(q->log, &why);
     else if (rimf_log_enabled(q->log, MVLD_LOG_PASSES))
         rimf_log(q->log, MVLD_LOG_PASSES, "no pipeline is configured for %s",
                  pipeline_program(q) ? pipeline_program(q) : q->name ? q->name : "this program");
@@ -179,8 +217,7 @@ void pipeline_free(struct pipeline *p)
 {
     if (!p)
         return;
-    for (size_t i = 0; i < p->n; i++)
-        pass_unmap(p->sys, &p->passes[i].object);
+    unmap(p);
     struct arena arena = p->arena; /* it holds *p */
     arena_free(&arena);
 }
@@ -205,7 +242,7 @@ int pipeline_library_is_spacious(const struct pipeline *p, size_t i)
 {
     const struct planned_pass *pass = brings(p, i);
 
-    return pass && (pass->pass->flags & MVLD_PASS_SPACIOUS);
+    return pass && (pass->flags & MVLD_PASS_SPACIOUS);
 }
 
 const char *pipeline_setting(const struct pipeline *p, const char *key)
@@ -217,14 +254,19 @@ const char *pipeline_setting(const struct pipeline *p, const char *key)
 
 uint32_t pipeline_flags(const struct pipeline *p)
 {
-    uint32_t flags = 0;
+    uint32_t flags = p->late == LOOKED_AT ? ~0u : 0; /* anything is possible */
 
     for (size_t i = 0; i < p->n; i++)
-        flags |= p->passes[i].pass->flags;
+        flags |= p->passes[i].flags;
     return flags;
 }
 
 const struct mvld_pass *pipeline_pass(const struct pipeline *p, size_t i)
 {
     return i < p->n ? p->passes[i].pass : NULL;
+}
+
+size_t pipeline_count(const struct pipeline *p)
+{
+    return p->n;
 }

@@ -10,6 +10,7 @@
 #ifndef LOADER_PIPELINE_H
 #define LOADER_PIPELINE_H
 
+#include "frozen.h"
 #include "image.h"
 
 #include <elf.h> /* numbers and layouts */
@@ -30,6 +31,7 @@ struct pipeline_query {
     const char *(*find_program)(void *cookie);
     void *cookie;
     const char *called; /* the path that led to it, of execve (AT_EXECFN) or of a command line; or NULL */
+    int late;           /* pipeline_complete will be called */
     int musl;           /* a program of musl's takes other libraries, see pipeline_find.c */
     /* Zeroed and 16-byte aligned, for the plan, as long as that lives; or NULL.  When it
      * does not suffice, the kernel is asked for more. */
@@ -50,6 +52,13 @@ static inline const char *pipeline_program(const struct pipeline_query *query)
  * -ENOMEM: nothing that somebody wrote is wrong, but a system call failed. */
 int pipeline_plan(const struct pipeline_query *, struct pipeline **out, char *why,
                   size_t why_size);
+
+/* pipeline_late.c: with `late`, passes may not be mapped yet.  Then either an image of all of
+ * them, by their fingerprint, is made known: 1 when it is one; its strings are copied. */
+int pipeline_is_late(const struct pipeline *);
+int pipeline_know(struct pipeline *, const struct frozen *);
+/* Or they are mapped now.  0, or as pipeline_plan, and the plan is empty. */
+int pipeline_complete(struct pipeline *, char *why, size_t why_size);
 
 /* Whether a DT_NEEDED of this name is musl's libc, and whether such an entry is in a file,
  * of which these are the program headers. */
@@ -73,7 +82,10 @@ void pipeline_thawed(struct pipeline *, struct mvld_image *, size_t n);
 void pipeline_leave(struct pipeline *, size_t n, const char *why);
 /* 1 when a pass of that name is in the struct pipeline. */
 int pipeline_has(const void *pipeline, const char *pass);
-/* The i-th pass, or NULL. */
+size_t pipeline_count(const struct pipeline *);
+/* What an image is to say of the first n, for whoever starts from it. */
+void pipeline_makers(const struct pipeline *, struct mvld_image *, size_t n);
+/* The i-th pass, or NULL: there is none, or it is not mapped. */
 const struct mvld_pass *pipeline_pass(const struct pipeline *, size_t i);
 /* The plan as INI text, a line a call (without its newline): which file and line
  * matched and why, each pass with its options.  It can be read back. */

@@ -9,6 +9,7 @@
  * in each of these (mvld/musl/ in the libdir), or none.
  */
 #include "base.h"
+#include "cache.h"
 #include "pipeline_private.h"
 
 #include <errno.h>
@@ -58,35 +59,51 @@ static int root_owns_folder(struct pipeline *p, const char *path)
     return good;
 }
 
+int pipeline_map_pass(struct pipeline *p, struct planned_pass *it, const struct why *why)
+{
+    long fd = open_file(p, it->path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+    int error = 0;
+
+    if (fd == -ENOENT || fd == -ENOTDIR)
+        return 0;
+    if (sys_failed(fd))
+        return refuse_at(why, BY_KERNEL, it->path, 0, "the pass cannot be opened (error %ld)",
+                         -fd);
+    if (p->secure && !(root_owns(p, fd) && root_owns_folder(p, it->path)))
+        error = refuse_at(why, EPERM, it->path, 0,
+                          "a program with special rights (AT_SECURE) takes only passes that root "
+                          "owns and nobody else can write, in a folder of that kind");
+    if (!error)
+        error = pass_map(p->sys, (int)fd, it->path, it->name, &it->object, why);
+    sys_close(p->sys, (int)fd);
+    if (error)
+        return error;
+    it->pass = it->object.pass;
+    it->flags = it->pass->flags;
+    it->identity = it->object.identity;
+    rimf_log(&p->log, MVLD_LOG_FILES, "pass %s: %s at 0x%lx; in gdb: add-symbol-file %s -o 0x%lx",
+             it->name, it->path, it->object.base, it->path, it->object.base);
+    return 1;
+}
+
 /* 1: opened and mapped.  0: not in this folder. */
 static int try_folder(struct pipeline *p, const char *folder, size_t length, const char *name,
                       struct planned_pass *out, const struct why *why)
 {
     struct arena_mark mark = arena_mark(&p->arena);
     char *path = join(p, folder, length, name, ".so");
-    int error = 0;
+    int found;
 
     if (folder[0] != '/')
         return refuse_at(why, EINVAL, "MVLD_PASS_PATH", 0, "'%s' is no absolute path",
                          path ? (path[length] = 0, path) : "");
     if (!path)
         return 0;
-    long fd = open_file(p, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
-    if (fd == -ENOENT || fd == -ENOTDIR) {
+    *out = (struct planned_pass){.name = name, .path = path};
+    found = pipeline_map_pass(p, out, why);
+    if (!found)
         arena_release(&p->arena, mark);
-        return 0;
-    }
-    if (sys_failed(fd))
-        return refuse_at(why, BY_KERNEL, path, 0, "the pass cannot be opened (error %ld)", -fd);
-    out->path = path;
-    if (p->secure && !(root_owns(p, fd) && root_owns_folder(p, path)))
-        error = refuse_at(why, EPERM, path, 0,
-                          "a program with special rights (AT_SECURE) takes only passes that root "
-                          "owns and nobody else can write, in a folder of that kind");
-    if (!error)
-        error = pass_map(p->sys, (int)fd, path, name, &out->object, why);
-    sys_close(p->sys, (int)fd);
-    return error ? error : 1;
+    return found;
 }
 
 static const char *folder_end(const char *list)
@@ -116,7 +133,7 @@ static int find_object(struct pipeline *p, const char *name, const char *pass_pa
                      pass_path ? pass_path : "", pass_path ? " or " : "");
 }
 
-static int is_there(const struct pipeline *p, const char *path)
+int pipeline_is_there(const struct pipeline *p, const char *path)
 {
     if (!p->secure)
         return !SYS6(p->sys, SYS_faccessat, AT_FDCWD, path, 4 /* R_OK */, 0, 0, 0);
@@ -134,7 +151,7 @@ static int library_in(struct pipeline *p, const char *folder, size_t length, con
     struct arena_mark mark = arena_mark(&p->arena);
     char *path = length && folder[0] == '/' ? join(p, folder, length, name, "") : NULL;
 
-    if (path && is_there(p, path)) {
+    if (path && pipeline_is_there(p, path)) {
         *out = path;
         return 1;
     }
@@ -176,7 +193,7 @@ static int find_library(struct pipeline *p, struct planned_pass *pass, const cha
     } else if (name[0] != '/') {
         return refuse_at(why, EINVAL, pass->path, 0,
                          "its library '%s' is neither a name nor an absolute path", name);
-    } else if (!p->musl && is_there(p, name)) {
+    } else if (!p->musl && pipeline_is_there(p, name)) {
         pass->library = name;
     }
     if (!pass->library)
@@ -191,10 +208,43 @@ int pipeline_find_pass(struct pipeline *p, const char *name, const char *pass_pa
 {
     int error = find_object(p, name, pass_path, out, why);
 
+    return error ? error : find_library(p, out, pass_path, why);
+}
+
+/* ---- looking only ------------------------------------------------------------------ */
+
+/* 1: it is there; 0: it is not; -1: who maps it may say what is wrong. */
+static int look_in(struct pipeline *p, const char *folder, size_t length, const char *name,
+                   struct planned_pass *out)
+{
+    struct arena_mark mark = arena_mark(&p->arena);
+    char *path = folder[0] == '/' ? join(p, folder, length, name, ".so") : NULL;
+    struct stat st;
+    long error = path ? SYS6(p->sys, SYS_newfstatat, AT_FDCWD, path, &st, 0, 0, 0) : -EINVAL;
+
     if (error)
-        return error;
-    out->pass = out->object.pass;
-    rimf_log(&p->log, MVLD_LOG_FILES, "pass %s: %s at 0x%lx; in gdb: add-symbol-file %s -o 0x%lx",
-             name, out->path, out->object.base, out->path, out->object.base);
-    return find_library(p, out, pass_path, why);
+        arena_release(&p->arena, mark);
+    if (error == -ENOENT || error == -ENOTDIR)
+        return 0;
+    if (error || !S_ISREG(st.st_mode))
+        return -1;
+    *out = (struct planned_pass){.name = name, .path = path};
+    cache_identity(&out->identity, &st);
+    return 1;
+}
+
+int pipeline_look_for(struct pipeline *p, const char *name, struct planned_pass *out)
+{
+    const char *end;
+    int found = 0;
+
+    for (const char *folder = p->pass_path; folder && *folder && !found;
+         folder = *end ? end + 1 : end) {
+        end = folder_end(folder);
+        if (end > folder)
+            found = look_in(p, folder, (size_t)(end - folder), name, out);
+    }
+    if (!found)
+        found = look_in(p, MVLD_PASS_DIR, sizeof(MVLD_PASS_DIR) - 1, name, out);
+    return found > 0;
 }

@@ -12,20 +12,25 @@ size_t pipeline_freezable(const struct pipeline *p)
 {
     size_t n = 0;
 
-    while (n < p->n && (p->passes[n].pass->flags & MVLD_PASS_FREEZES))
+    while (n < p->n && (p->passes[n].flags & MVLD_PASS_FREEZES))
         n++;
     return n;
 }
 
-static uint64_t more(uint64_t so_far, const char *text)
+static uint64_t more(uint64_t so_far, const char *text, size_t length)
 {
-    uint64_t pair[2] = {so_far, text ? sidecar_hash(text, rimf_strlen(text)) : 0};
+    uint64_t pair[2] = {so_far, sidecar_hash(text, length)};
 
     return sidecar_hash(pair, sizeof pair);
 }
 
-/* The files of these passes and what they are told; where that was said is no matter.  And
- * who comes behind them, when one of them looks. */
+static uint64_t more_name(uint64_t so_far, const char *name)
+{
+    return more(so_far, name, rimf_strlen(name));
+}
+
+/* The files of these passes and what they are told, as it is written: what it means, only they
+ * know.  Where that was said is no matter.  And who comes behind them, when one of them looks. */
 uint64_t pipeline_fingerprint(const struct pipeline *p, size_t n)
 {
     uint64_t hash = n;
@@ -34,15 +39,25 @@ uint64_t pipeline_fingerprint(const struct pipeline *p, size_t n)
     for (size_t i = 0; i < n; i++) {
         const struct planned_pass *it = &p->passes[i];
 
-        hash = more(hash, it->pass->name) ^ sidecar_hash(&it->object.identity,
-                                                         sizeof it->object.identity);
-        for (size_t k = 0; k < it->n_settings; k++)
-            hash = more(more(hash, it->settings[k].name), it->settings[k].text);
-        ahead |= (it->pass->flags & MVLD_PASS_LOOKS_AHEAD) != 0;
+        hash = more_name(hash, it->name) ^ sidecar_hash(&it->identity, sizeof it->identity);
+        for (const struct config_entry *e = p->config.entries; e; e = e->next)
+            if (rimf_streq(e->section, it->name))
+                hash = more(more_name(hash, e->key), e->raw.at, e->raw.length);
+        ahead |= (it->flags & MVLD_PASS_LOOKS_AHEAD) != 0;
     }
     for (size_t i = n; ahead && i < p->n; i++)
-        hash = more(hash, p->passes[i].pass->name);
+        hash = more_name(hash, p->passes[i].name);
     return hash;
+}
+
+void pipeline_makers(const struct pipeline *p, struct mvld_image *image, size_t n)
+{
+    struct rimf_maker makers[FROZEN_PASSES_MAX];
+
+    for (size_t i = 0; i < n && n <= FROZEN_PASSES_MAX; i++)
+        makers[i] = (struct rimf_maker){p->passes[i].name, p->passes[i].library,
+                                        p->passes[i].flags};
+    rimf_image_set_makers(image, makers, n);
 }
 
 void pipeline_thawed(struct pipeline *p, struct mvld_image *image, size_t n)
@@ -50,7 +65,7 @@ void pipeline_thawed(struct pipeline *p, struct mvld_image *image, size_t n)
     for (size_t i = 0; i < n; i++) {
         pipeline_set_context(p, &p->passes[i], image);
         p->passes[i].status = PASS_RAN;
-        rimf_log(&p->log, MVLD_LOG_PASSES, "pass %s: its work was thawed", p->passes[i].pass->name);
+        rimf_log(&p->log, MVLD_LOG_PASSES, "pass %s: its work was thawed", p->passes[i].name);
     }
 }
 
@@ -58,6 +73,6 @@ void pipeline_leave(struct pipeline *p, size_t n, const char *why)
 {
     for (size_t i = 0; i < n; i++) {
         p->passes[i].status = PASS_SKIPPED;
-        rimf_log(&p->log, MVLD_LOG_PASSES, "pass %s: skipped: %s", p->passes[i].pass->name, why);
+        rimf_log(&p->log, MVLD_LOG_PASSES, "pass %s: skipped: %s", p->passes[i].name, why);
     }
 }

@@ -84,7 +84,7 @@ static void print_app(const struct printer *to)
 
 static void print_pass(const struct printer *to, const struct planned_pass *it)
 {
-    print(to, "[%s]", it->pass->name);
+    print(to, "[%s]", it->name);
     print(to, "; %s%s%s", it->path, it->pass->help ? ": " : "",
           it->pass->help ? it->pass->help : "");
     if (it->library)

@@ -17,9 +17,12 @@ enum pass_status {
 };
 
 struct planned_pass {
-    const struct mvld_pass *pass; /* object.pass */
+    const char *name;
+    const struct mvld_pass *pass; /* object.pass; NULL: not mapped yet (pipeline_late.c) */
     struct pass_object object;
     char *path;
+    struct sidecar_identity identity; /* of the file there */
+    uint32_t flags;                   /* MVLD_PASS_* */
     const char *library; /* found, absolute; or NULL */
     struct mvld_setting *settings;
     size_t n_settings;
@@ -38,7 +41,10 @@ struct pipeline {
     char *program;                    /* what was planned for; "" when unknown */
     struct planned_pass *passes;
     size_t n;
+    const char *pass_path; /* MVLD_PASS_PATH, or NULL */
     int secure, musl;
+    enum { MAPPED, LOOKED_AT, KNOWN } late; /* LOOKED_AT: paths and files are known; KNOWN: and
+                                             * what an image says of the passes */
     int broken; /* the image is, as far as it was checked */
 };
 
@@ -49,6 +55,22 @@ int pipeline_check_order(const struct pipeline *, const struct why *);
 /* pipeline_find.c: opens and maps the pass `name`, and looks for its library. */
 int pipeline_find_pass(struct pipeline *, const char *name, const char *pass_path,
                        struct planned_pass *out, const struct why *);
+
+/* Maps the pass in the file `it->path`, which is to call itself `it->name`.  1; 0: there is no
+ * such file; or negative errno. */
+int pipeline_map_pass(struct pipeline *, struct planned_pass *it, const struct why *);
+/* Whether there is a file that can be read. */
+int pipeline_is_there(const struct pipeline *, const char *path);
+/* Path and file of the pass `name`, where nothing is strange about them: 1, else 0. */
+int pipeline_look_for(struct pipeline *, const char *name, struct planned_pass *out);
+
+/* pipeline.c: maps all, and checks everything.  0, or negative errno and the sentence. */
+int pipeline_map(struct pipeline *, const struct why *);
+
+/* pipeline_late.c: 1 when all passes were looked at instead of mapped. */
+int pipeline_look(struct pipeline *, const struct pipeline_query *);
+/* Maps those that an image spared until now: 0, or -ECANCELED and it is in the log. */
+int pipeline_map_late(struct pipeline *);
 
 /* pipeline_run.c */
 void pipeline_set_context(struct pipeline *, struct planned_pass *, struct mvld_image *);

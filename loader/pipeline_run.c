@@ -42,9 +42,11 @@ void pipeline_set_context(struct pipeline *p, struct planned_pass *it, struct mv
 /* The required pass that did not run, or NULL. */
 static const char *missing_need(const struct pipeline *p, size_t i)
 {
-    for (const char *const *n = p->passes[i].pass->requires_passes; n && *n; n++)
+    const struct mvld_pass *pass = p->passes[i].pass;
+
+    for (const char *const *n = pass ? pass->requires_passes : NULL; n && *n; n++)
         for (size_t j = 0; j < p->n; j++)
-            if (rimf_streq(p->passes[j].pass->name, *n) && j != i &&
+            if (rimf_streq(p->passes[j].name, *n) && j != i &&
                 (p->passes[j].status == PASS_FAILED || p->passes[j].status == PASS_SKIPPED))
                 return *n;
     return NULL;
@@ -54,13 +56,13 @@ static void skip(struct pipeline *p, size_t i, const char *why, const char *name
 {
     p->passes[i].status = PASS_SKIPPED;
     rimf_log(&p->log, MVLD_LOG_WARNING, "mvld: the pass '%s' is skipped: %s%s",
-             p->passes[i].pass->name, why, name);
+             p->passes[i].name, why, name);
 }
 
 static void run_one(struct pipeline *p, size_t i, struct mvld_image *image)
 {
     struct planned_pass *it = &p->passes[i];
-    const char *name = it->pass->name;
+    const char *name = it->name;
     uint64_t began = now(p);
     int error;
 
@@ -104,10 +106,10 @@ static void print_statistics(const struct pipeline *p)
         const struct planned_pass *it = &p->passes[i];
         uint64_t mille = total ? it->nanoseconds * 1000 / total : 0;
         if (it->status == PASS_SKIPPED)
-            rimf_log(&p->log, MVLD_LOG_STATISTICS, "  time in %s: skipped", it->pass->name);
+            rimf_log(&p->log, MVLD_LOG_STATISTICS, "  time in %s: skipped", it->name);
         else
             rimf_log(&p->log, MVLD_LOG_STATISTICS, "  time in %s: %lu ns (%lu.%lu%%)%s",
-                     it->pass->name, it->nanoseconds, mille / 10, mille % 10,
+                     it->name, it->nanoseconds, mille / 10, mille % 10,
                      it->status == PASS_FAILED ? ", failed" : "");
     }
 }
@@ -128,7 +130,7 @@ static int run_until(struct pipeline *p, struct mvld_image *image, size_t end)
             skip(p, i, "it requires a pass that did not run: ", need);
         else {
             run_one(p, i, image);
-            p->broken = !verify(p, image, p->passes[i].pass->name);
+            p->broken = !verify(p, image, p->passes[i].name);
         }
         if (p->passes[i].status != PASS_RAN)
             result = -ECANCELED;
@@ -160,6 +162,8 @@ void pipeline_added_to(struct pipeline *p, struct mvld_image *image,
                        const struct mvld_object *const *objects, size_t n, size_t first,
                        size_t end)
 {
+    if (p->late && first < p->n && pipeline_map_late(p))
+        return; /* these objects stay as they are */
     for (size_t i = first; i < end && i < p->n && !p->broken; i++) {
         struct planned_pass *it = &p->passes[i];
         if (it->status != PASS_RAN || !it->pass->added)
@@ -169,12 +173,12 @@ void pipeline_added_to(struct pipeline *p, struct mvld_image *image,
         int error = it->pass->added(&it->context, objects, n);
         uint64_t took = now(p) - began;
         rimf_log(&p->log, MVLD_LOG_STATISTICS, "time in %s for %zu added objects: %lu ns",
-                 it->pass->name, n, took);
+                 it->name, n, took);
         if (error < 0)
             rimf_log(&p->log, MVLD_LOG_WARNING,
                      "mvld: the pass '%s' failed for added objects (error %d): %s",
-                     it->pass->name, -error, rimf_api()->last_error(image));
-        p->broken = !verify(p, image, it->pass->name);
+                     it->name, -error, rimf_api()->last_error(image));
+        p->broken = !verify(p, image, it->name);
     }
 }
 
@@ -183,10 +187,10 @@ void pipeline_removed(struct pipeline *p, struct mvld_image *image,
 {
     for (size_t i = p->n; i-- > 0;) { /* the last that came to know them forgets first */
         struct planned_pass *it = &p->passes[i];
-        if (it->status != PASS_RAN || !it->pass->removed)
+        if (it->status != PASS_RAN || !it->pass || !it->pass->removed)
             continue;
         pipeline_set_context(p, it, image);
         it->pass->removed(&it->context, objects, n);
-        verify(p, image, it->pass->name);
+        verify(p, image, it->name);
     }
 }

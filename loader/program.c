@@ -220,6 +220,7 @@ static void ask(struct loader *l, const char *link, const struct call *call,
         .build_id = identity->build_id,
         .build_id_size = identity->size,
         .musl = l->host.musl,
+        .late = !l->knobs.freeze,
         .memory = l->plan_memory,
         .memory_size = sizeof l->plan_memory,
     };
@@ -234,6 +235,15 @@ static void ask(struct loader *l, const char *link, const struct call *call,
         filtered_start(l);
     if (l->pipeline || l->log.fd >= 0)
         find_program(&where); /* objects.c calls the executable by its path */
+}
+
+void program_complete(struct loader *l)
+{
+    int error = pipeline_complete(l->pipeline, l->refusal, sizeof l->refusal);
+
+    if (error && error != -EIO && error != -ENOMEM)
+        say_refused(l);
+    l->files.wanted = (pipeline_flags(l->pipeline) & MVLD_PASS_ANALYSIS) != 0;
 }
 
 static __attribute__((noinline)) void plan_direct(struct loader *l)

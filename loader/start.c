@@ -192,6 +192,10 @@ struct start loader_start(struct loader *l, uintptr_t *sp)
         if (pipeline_flags(l->pipeline) & MVLD_PASS_ANALYSIS)
             analysis_watch(l);
         frozen_find(l); /* what an earlier process left for this one */
+        if (!pipeline_count(l->pipeline)) { /* a pass was refused */
+            l->pipeline = NULL;
+            l->arena.end = 0;
+        }
     }
     stage_time(l, STAGE_PLANNED);
     if (host_open(l, errors))

@@ -8,7 +8,7 @@
 
 #include <errno.h> /* numbers only */
 
-_Static_assert(sizeof(struct frozen_header) == 112, "a file format");
+_Static_assert(sizeof(struct frozen_header) == 184, "a file format");
 _Static_assert(sizeof(struct frozen_object) == 112, "a file format");
 _Static_assert(sizeof(struct frozen_text) == 40, "a file format");
 _Static_assert(sizeof(struct frozen_word) == 16, "a file format");
@@ -216,6 +216,18 @@ static const char *check_kept(const struct frozen *f)
     return NULL;
 }
 
+static const char *check_passes(const struct frozen *f)
+{
+    const struct frozen_header *h = f->header;
+
+    if (h->n_passes > FROZEN_PASSES_MAX)
+        return "it was made by too many passes";
+    for (uint32_t i = 0; i < h->n_passes; i++)
+        if (h->passes[i].name >= h->names_size || h->passes[i].library >= h->names_size)
+            return "a pass's name lies outside the names";
+    return NULL;
+}
+
 static const char *check(struct frozen *f, const uint8_t *bytes, size_t size)
 {
     const struct frozen_header *h = f->header = (const struct frozen_header *)bytes;
@@ -250,7 +262,9 @@ static const char *check(struct frozen *f, const uint8_t *bytes, size_t size)
         f->region = NULL;
     if (!h->names_size || f->names[h->names_size - 1])
         return "its names have no end";
-    why = check_objects(f);
+    why = check_passes(f);
+    if (!why)
+        why = check_objects(f);
     if (!why)
         why = check_texts(f);
     if (!why)

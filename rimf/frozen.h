@@ -77,14 +77,22 @@
 #else
 #define FROZEN_BYTES
 #endif
-#define FROZEN_VERSION 5u
+#define FROZEN_VERSION 6u
 #define FROZEN_SIZE_MAX (64ul << 20)
 #define FROZEN_OBJECTS_MAX 4096u
 #define FROZEN_SYSTEM_FOLDER "/var/cache/mvld/images"
 #define FROZEN_NAME_MAX 255u
 #define FROZEN_KEPT_MAX 8u
+#define FROZEN_PASSES_MAX 4u
 #define FROZEN_COPIES "concat.so"
 #define FROZEN_RELOCATIONS "relocations"
+
+/* What is to be known of a pass before it is mapped, so that a start need not map it. */
+struct frozen_pass {
+    uint32_t name, library; /* in names; "": it brings none */
+    uint32_t flags;         /* MVLD_PASS_* */
+    uint32_t zero;
+};
 
 struct frozen_header {
     char magic[8] FROZEN_BYTES;
@@ -94,6 +102,8 @@ struct frozen_header {
     uint64_t pipeline; /* which mvld, which passes, and their options */
     uint32_t n_objects, n_texts, n_words, n_regions, n_copies, names_size;
     uint32_t n_relocations, n_kept;
+    uint32_t n_passes, zero;
+    struct frozen_pass passes[FROZEN_PASSES_MAX]; /* in their order */
     struct sidecar_identity relocations; /* the file of these; all 0: there is none */
 };
 
@@ -214,6 +224,13 @@ static inline uint64_t frozen_build_id(const struct mvld_object *object)
 long rimf_image_thaw(struct mvld_image *, const struct frozen_file *, uint64_t pipeline,
                      const char **why, const struct mvld_object **object);
 
+/* The passes that make it, in their order, for the images that are written of it; the strings
+ * stay.  More than FROZEN_PASSES_MAX are not written down. */
+struct rimf_maker {
+    const char *name, *library; /* NULL: it brings none */
+    uint32_t flags;
+};
+void rimf_image_set_makers(struct mvld_image *, const struct rimf_maker *, size_t n);
 /* From here on the image notes what passes say of their changes (api->depends). */
 void rimf_image_watch(struct mvld_image *);
 /* Writes a frozen image of what was noted to `folder`, which must not be there yet;

@@ -160,12 +160,32 @@ static int write_image(struct freeze *f)
                  : 0;
 }
 
+static size_t name_size(const char *name)
+{
+    return name ? rimf_strlen(name) + 1 : 0;
+}
+
+static void fill_passes(struct freeze *f)
+{
+    for (size_t i = 0; i < f->image->n_makers; i++) {
+        const struct rimf_maker *maker = &f->image->makers[i];
+
+        f->header->passes[f->header->n_passes++] = (struct frozen_pass){
+            .name = add_name(f, maker->name),
+            .library = maker->library ? add_name(f, maker->library) : 0,
+            .flags = maker->flags,
+        };
+    }
+}
+
 /* Room for everything, at most; the counts grow as it is filled. */
 static int make_room(struct freeze *f, const struct rimf_watch *watch, uint64_t pipeline)
 {
     size_t texts = 0, names = 1, n = f->table->n_objects;
     size_t copies = f->image->copies ? f->image->copies->n : 0;
 
+    for (size_t i = 0; i < f->image->n_makers; i++)
+        names += name_size(f->image->makers[i].name) + name_size(f->image->makers[i].library);
     for (size_t i = 0; i < n; i++) {
         texts += f->table->objects[i]->public.phnum;
         names += rimf_strlen(f->table->objects[i]->public.name) + FROZEN_NAME_MAX + 2;
@@ -195,6 +215,7 @@ static int make_room(struct freeze *f, const struct rimf_watch *watch, uint64_t 
         .n_objects = (uint32_t)n,
         .names_size = 1, /* "", for those that have no name */
     };
+    fill_passes(f);
     return 0;
 }
 
@@ -242,6 +263,13 @@ static int freeze(struct freeze *f, const struct rimf_watch *watch, const char *
     if (error)
         SYS3(sys, SYS_unlinkat, AT_FDCWD, folder, AT_REMOVEDIR);
     return error;
+}
+
+void rimf_image_set_makers(struct mvld_image *image, const struct rimf_maker *makers, size_t n)
+{
+    image->n_makers = n > FROZEN_PASSES_MAX ? 0 : n;
+    for (size_t i = 0; i < image->n_makers; i++)
+        image->makers[i] = makers[i];
 }
 
 static int freeze_watched(struct mvld_image *image, const char *folder, uint64_t pipeline)

@@ -14,6 +14,7 @@
 
 #include "alloc.h"
 #include "elf_view.h"
+#include "frozen.h"
 #include "image.h"
 #include "lock.h"
 #include "log.h"
@@ -111,6 +112,8 @@ struct mvld_image {
     int (*answers)(void *cookie, const char **why);
     void *answers_cookie;
     const struct thaw *thawing; /* while answers are asked for on its behalf */
+    struct rimf_maker makers[FROZEN_PASSES_MAX]; /* frozen.h */
+    size_t n_makers;
     int unentered; /* copies.h */
     int entered;   /* constructors of the program may have run */
     int untraced;  /* rimf_image_set_untraced */

@@ -91,6 +91,31 @@ def thaws(program):
                          text=True).stdout.count(" answer"), "the copy has no symbols")
 
 
+def unmapped(program):
+    """A pass is mapped though the image has its work, or is not when something comes that the
+    image does not hold; or what goes wrong with it then touches the program."""
+    other, plan = program.folder / "libother.so", program.passes / "answer.so"
+    kept = program.folder / "kept.so"
+    shutil.copy(program.library, other)
+    shutil.copy(plan, kept)
+    program.freeze()
+    quiet = {"MVLD_DEBUG": "files"}
+    program.thawed("open", other, expected="2 0\n0 2 1\n", **quiet)
+    program.thawed("open", other, expected="2 0\n1 2 1\n")  # the plan is printed
+    program.refused("a call leads elsewhere", "open", other, expected="2 1\n1 2 1\n",
+                    prefix=["sh", "-c", f'touch {program.flag} && exec "$@"', "sh"], **quiet)
+    program.flag.unlink()
+    done = program.thawed("open", other, plan, expected="2 0\n0 1 0\n", **quiet)
+    check("the pass is not the one of the start: what comes now stays as it is" in done.stderr,
+          done.stderr)
+    done = program.run(MVLD_DEBUG="")
+    check(done.stdout.startswith("1 ") and "there is no pass 'answer'" in done.stderr,
+          f"a pass that is gone: {done.stdout}{done.stderr}")
+    shutil.copy(kept, plan)  # another file
+    done = program.run(**quiet)
+    check(done.stdout == "2 0\n" and "thawed" not in done.stderr, done.stdout + done.stderr)
+
+
 def freezing_runs_nothing(program):
     """MVLD_FREEZE let the program run, or left an image that cannot be."""
     check(program.run(MVLD_FREEZE=1).stdout.strip().startswith(str(program.cache)), "it ran")

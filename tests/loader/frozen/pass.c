@@ -36,11 +36,22 @@ static int run(const struct mvld_context *ctx)
     return error;
 }
 
+static int added(const struct mvld_context *ctx, const struct mvld_object *const *objects,
+                 size_t n)
+{
+    int error = 0;
+
+    for (size_t i = 0; !error && i < n; i++)
+        error = change(ctx, objects[i]);
+    return error;
+}
+
 __attribute__((visibility("default"))) const struct mvld_pass mvld_pass = {
     .abi = MVLD_PASS_ABI,
     .size = sizeof(struct mvld_pass),
     .name = "answer",
     .help = "changes an answer",
     .run = run,
+    .added = added,
     .flags = MVLD_PASS_ANALYSIS | MVLD_PASS_FREEZES,
 };
