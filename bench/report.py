@@ -51,7 +51,7 @@ class Spread:
         self.low, _, self.high = (self.least, None, self.most) if few else \
             statistics.quantiles(values, method="inclusive")
 
-    def beside(self, first, rate=False):
+    def beside(self, first):
         """How it compares with the first of several: medians, between which of its values half of
         all lie, and the best of both, which what else runs disturbs least."""
         def percent(a, b):
@@ -59,12 +59,12 @@ class Spread:
         within = "quartiles {} to {}".format(*(percent(v, first.median) for v in (self.low, self.high)))
         if self is first:
             return within + " %"
-        best = percent(self.most, first.most) if rate else percent(self.least, first.least)
-        return f"{percent(self.median, first.median)} %, {within}, best {best}"
+        return (f"{percent(self.median, first.median)} %, {within}, "
+                f"best {percent(self.least, first.least)}")
 
-    def slower(self, first, rate=False):
+    def slower(self, first):
         """Per cent more time than the first, by the medians."""
-        return 100 * ((first.median / self.median if rate else self.median / first.median) - 1)
+        return 100 * (self.median / first.median - 1)
 
 
 def spreads(runs, rounds, measure):

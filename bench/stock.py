@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: MIT
-"""stock.py STARTUP [--instructions | --starts] [--rounds N] [PROGRAM...]: stock programs under the host
-loader, with direct-calls, and with direct-calls and concat; in the process, and frozen.
+"""stock.py STARTUP [--instructions | --starts | --work] [--rounds N] [PROGRAM...]: stock programs under
+the host loader, with direct-calls, and with direct-calls and concat; in the process, and frozen.
 
-User time, medians of interleaved runs, each of them a new process; for openssl the throughput of
-16-byte messages.  Then what an exec of programs costs, by STARTUP, and what ten processes have in
-memory.  Where a process happens to lie in memory makes some per cent of difference, so the
-quartiles and the best run stand beside each median; at the end stands what became slowest.  With
+CPU time of the work, without start-up, as a ratio with its interval (steady.py says how, and why so);
+what is certainly slower, and by how much, stands at the end.  Then what an exec of programs costs,
+by STARTUP, and what ten processes have in memory.  With
 --instructions callgrind counts instead of the clock, which a busy machine does not disturb (and
 under which concat copies nothing, so it is left out).
 With --starts it is only what an exec costs: in time, and in system calls and page faults, which
-say where the time goes.  The demo shows the shorter half of it (run).
+say where the time goes; with --work the rest alone.  The demo shows the shorter half of it (run).
 """
 import argparse
 import os
@@ -24,10 +23,13 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "tests")]
 import support  # noqa: E402
 import startup as exec_of  # noqa: E402
+import steady  # noqa: E402
 from programs import HOST, PROGRAMS, STARTS, WAYS, Programs  # noqa: E402
-from report import interleaved, progress, say, spreads, table  # noqa: E402
+from report import progress, say, spreads, table  # noqa: E402
 
-ROUNDS = 11
+ROUNDS = 60       # undisturbed runs of each way
+SECONDS = 80      # at most, for one program
+SHORTLY = 15      # in the demo
 DIRECT = ("direct-calls", "direct-calls, frozen")
 REDIS = ["--port", "0", "--save", "", "--appendonly", "no", "--unixsocket"]
 REQUESTS = ["-n", "150000", "-c", "8", "-P", "16", "-q", "-t", "set,get,incr,lpush,zadd"]
@@ -40,21 +42,15 @@ WAITING = {"bash": (["-c", "echo; read"], ""),
 
 
 def finished(process):
-    """ru_utime in ms of a child that ends well."""
+    """CPU time in ms of a child that ends well."""
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     support.check(process.returncode == 0, f"{process.args[0]}: status {process.returncode}")
-    return usage.ru_utime * 1000
-
-
-def user_time(job):
-    command, env = job
-    return finished(subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL,
-                                     stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+    return (usage.ru_utime + usage.ru_stime) * 1000
 
 
 def server_time(job):
-    """User time of redis-server, start and end included, for the requests of redis-benchmark."""
+    """CPU time of redis-server, start and end included, for the requests of redis-benchmark."""
     command, env = job
     with support.scratch_folder() as folder:
         socket = folder / "socket"
@@ -73,12 +69,6 @@ def server_time(job):
             server.wait()
             raise
         return finished(server)
-
-
-def throughput(job):
-    command, env = job
-    text = subprocess.run(command, env=env, capture_output=True, text=True, timeout=60).stdout
-    return float(re.search(r"^\S+ +([0-9.]+)k *$", text, re.M).group(1))
 
 
 def instructions(job):
@@ -105,13 +95,13 @@ class Clock:
     def __init__(self):
         self.slower = {}  # way -> [(per cent, name)]
 
-    def show(self, name, unit, values, rate=False):
+    def show(self, name, unit, values):
         first = values[HOST]
         for way, spread in values.items():
             print(f"result: {name}, {way} | {spread.median:.2f} | {unit} | "
-                  f"{spread.beside(first, rate)}", flush=True)
+                  f"{spread.beside(first)}", flush=True)
             if way != HOST:
-                self.slower.setdefault(way, []).append((spread.slower(first, rate), name))
+                self.slower.setdefault(way, []).append((spread.slower(first), name))
 
     def slowest(self, kind, limit):
         for way, changes in self.slower.items():
@@ -121,23 +111,47 @@ class Clock:
                   f"{len(changes)} more than {limit} % slower", flush=True)
 
 
+class Verdict:
+    """Shows how the work of programs compares, and at last what is certainly slower."""
+
+    def __init__(self):
+        self.changes = {}  # way -> [(Change, name)]
+
+    def show(self, name, works, quiet):
+        first = works[HOST]
+        for way, work in works.items():
+            note = f"{quiet[0]} of {quiet[1]} runs undisturbed"
+            if way != HOST:
+                change = steady.Change(work, first)
+                self.changes.setdefault(way, []).append((change, name))
+                note = f"{change}, by medians {change.median:+.1f} %"
+            print(f"result: {name}, {way} | {work.value:.2f} | ms | {note}", flush=True)
+
+    def slower(self, limit):
+        for way, changes in self.changes.items():
+            certain = [name for change, name in changes if change.low > limit]
+            open_ = [name for change, name in changes if change.low <= limit < change.high]
+            print(f"result: certainly more than {limit} % slower, {way} | {len(certain)} | programs | "
+                  f"{', '.join(certain) or 'none'} of {len(changes)}; not excluded: "
+                  f"{', '.join(open_) or 'none'}", flush=True)
+
+
+def measured(programs, name, rounds, seconds):
+    arguments, n, _ = PROGRAMS[name]
+    return steady.works(programs.jobs(name, arguments(n)), programs.jobs(name, arguments(1)), rounds, seconds)
+
+
 def clock(programs, rounds):
-    of = Clock()
-    for name, (arguments, n, _) in PROGRAMS.items():
+    verdict = Verdict()
+    for name in PROGRAMS:
         if name in programs.possible:
             progress(name)
-            of.show(name, "ms", spreads(programs.jobs(name, arguments(n)), rounds, user_time))
+            verdict.show(name, *measured(programs, name, rounds, SECONDS))
+    verdict.slower(1)
     if "redis-server" in programs.possible and shutil.which("redis-benchmark"):
         progress("redis-server")
-        of.show("redis-server", "ms",
-                spreads(programs.jobs("redis-server", [*REDIS]), rounds, server_time))
-    for cipher in ("sha256", "aes-128-ctr"):
-        if "openssl" in programs.possible:
-            progress("openssl " + cipher)
-            speed = ["speed", "-seconds", "1", "-bytes", "16", "-evp", cipher]
-            of.show("openssl " + cipher, "KB/s", spreads(programs.jobs("openssl", speed),
-                                                         (rounds + 1) // 2, throughput), rate=True)
-    of.slowest("program", 1)
+        Clock().show("redis-server", "ms", spreads(programs.jobs("redis-server", [*REDIS]),
+                                                   max(rounds // 8, 3), server_time))
 
 
 def counted(programs):
@@ -231,16 +245,15 @@ def run(folder, startup, rounds):
     rows, lines, equal = [], [], []
     for name in (n for n in PROGRAMS if "direct-calls" in programs.possible.get(n, ())):
         arguments, n, _ = PROGRAMS[name]
-        progress(f"{name}: comparing, then {rounds} rounds by the clock")
+        progress(f"{name}: comparing, then by the clock, {SHORTLY} s at most")
         same, made, sites, pages = what_was_done(programs, name, arguments(n))
         equal.append(same)
-        found = interleaved(programs.jobs(name, arguments(n)), rounds, user_time)
-        change = [f"{100 * (found[way] / found[HOST] - 1):+.1f} %" if way in found else "-"
-                  for way in DIRECT]
+        found, _ = measured(programs, name, 5 * rounds, SHORTLY)
+        change = [str(steady.Change(found[way], found[HOST])) if way in found else "-" for way in DIRECT]
         lines.append((name, f"{made} of {sites}", f"{pages * 4} KB", *change))
-        rows.append((f"direct calls, user time of {name}, in each process, frozen",
+        rows.append((f"direct calls, CPU time of the work of {name}, in each process, frozen",
                      ", ".join(change), None))
-    table(lines, ["program", "sites direct", "private memory", "user time", "frozen"])
+    table(lines, ["program", "sites direct", "private memory", "CPU time", "frozen"])
     lines = []
     for name in (n for n in ("true", "bash", "python3") if n in programs.possible):
         found = exec_times(programs, name, startup, 100)
@@ -257,20 +270,22 @@ def main():
     parser.add_argument("startup")
     parser.add_argument("--instructions", action="store_true")
     parser.add_argument("--starts", action="store_true")
+    parser.add_argument("--work", action="store_true")
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("only", nargs="*")
     arguments = parser.parse_intermixed_args()
     with support.scratch_folder() as folder:
-        everything = [] if arguments.starts else [*PROGRAMS, "openssl"]
+        everything = [] if arguments.starts else PROGRAMS
         names = arguments.only or [*dict.fromkeys([*everything, *STARTS])]
         programs = Programs(folder, names, DIRECT if arguments.instructions else WAYS)
         if arguments.instructions:
             counted(programs)
         elif arguments.starts:
-            execs(programs, arguments.startup, max(30 * arguments.rounds, 10))
+            execs(programs, arguments.startup, max(5 * arguments.rounds, 10))
         else:
             clock(programs, arguments.rounds)
-            starts(programs, arguments.startup, max(30 * arguments.rounds, 10))
+            if not arguments.work:
+                starts(programs, arguments.startup, max(5 * arguments.rounds, 10))
 
 
 if __name__ == "__main__":

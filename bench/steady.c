@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * steady: what commands cost in CPU time, in the moments in which the processor is undisturbed.
+ *
+ *     steady WANTED SECONDS COMMAND... -- COMMAND... [-- ...]
+ *
+ * Runs all commands once a round, in an order drawn anew (who follows whom decides what lies in the
+ * caches), until each was WANTED times undisturbed, or SECONDS are over.  NAME=VALUE words in front of a command are its whole environment.  What
+ * the commands print goes to /dev/null.  Of each run a line: the command's number, user and system
+ * time in microseconds, page faults, how much slower than ever the processor was at worst just before
+ * and after (1: not at all), and 1 if that counts as undisturbed.
+ *
+ * Why: what shares a core with a virtual CPU, mostly another tenant's machine, makes it slower by
+ * anything up to a factor of two, for tenths of a second, and no clock of the guest shows it: that
+ * is neither stolen time nor waiting.  A loop of known work shows it, if it wants all of the core's
+ * width.  Commands that take 10 to 30 ms fit in between.
+ *
+ * User and system time each come from samples, one a tick (4 ms), of which a short run has few; their sum
+ * is exact.  Who compares takes the sum.
+ */
+#include "measure.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <spawn.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define DISTURBED 1.04 /* what share of a core a neighbour takes who matters */
+
+struct command {
+    char **argv, **envp;
+    int undisturbed;
+};
+
+/* xorshift64: the same orders in each run. */
+static uint64_t drawn(uint64_t *state)
+{
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    return *state;
+}
+
+static void shuffle(size_t *order, size_t n, uint64_t *state)
+{
+    for (size_t i = n; i > 1; i--) {
+        size_t j = drawn(state) % i, kept = order[j];
+        order[j] = order[i - 1];
+        order[i - 1] = kept;
+    }
+}
+
+/* 0 when out of memory. */
+static int parse(struct command *command, char **words)
+{
+    size_t own = 0;
+
+    while (words[own] && strchr(words[own], '='))
+        own++;
+    command->argv = words + own;
+    command->envp = calloc(own + 1, sizeof *command->envp);
+    if (command->envp)
+        memcpy(command->envp, words, own * sizeof *words);
+    return command->envp && *command->argv;
+}
+
+/* Microseconds of a fifth of a millisecond's work that keeps the core's adders busy. */
+static double probe(void)
+{
+    uint64_t a = 1, b = 2, c = 3, d = 4, e = 5, f = 6;
+    double start = now();
+
+    for (int i = 0; i < 400000; i++) {
+        a += 3, b ^= a, c += 5, d ^= c, e += 7, f ^= e;
+        __asm__ volatile("" : "+r"(a), "+r"(b), "+r"(c), "+r"(d), "+r"(e), "+r"(f));
+    }
+    return now() - start;
+}
+
+static double microseconds(struct timeval t)
+{
+    return (double)t.tv_sec * 1e6 + (double)t.tv_usec;
+}
+
+static void run(const struct command *command, const posix_spawn_file_actions_t *silent,
+                struct rusage *usage)
+{
+    pid_t pid;
+    int status;
+    int error = posix_spawn(&pid, command->argv[0], silent, NULL, command->argv, command->envp);
+
+    if (error || wait4(pid, &status, 0, usage) != pid || status != 0) {
+        fprintf(stderr, "steady: %s: %s\n", command->argv[0], error ? strerror(error) : "it failed");
+        exit(1);
+    }
+}
+
+/* Until each was undisturbed `wanted` times. */
+static void measure(struct command *commands, size_t *order, size_t n, int wanted, double seconds,
+                    const posix_spawn_file_actions_t *silent)
+{
+    double best = 1e9, started = now(), before = probe();
+    uint64_t state = 88172645463325252u;
+    int least = 0;
+
+    for (size_t i = 0; i < n; i++)
+        order[i] = i;
+    while (least < wanted && now() - started < seconds * 1e6) {
+        shuffle(order, n, &state);
+        least = wanted;
+        for (size_t i = 0; i < n; i++) {
+            size_t which = order[i];
+            struct rusage usage;
+
+            run(&commands[which], silent, &usage);
+            double after = probe(), worst = before > after ? before : after;
+            best = before < best ? before : best;
+            best = after < best ? after : best;
+            before = after;
+            commands[which].undisturbed += worst < best * DISTURBED;
+            printf("%zu %.0f %.0f %ld %.3f %d\n", which, microseconds(usage.ru_utime),
+                   microseconds(usage.ru_stime), usage.ru_minflt, worst / best, worst < best * DISTURBED);
+        }
+        for (size_t i = 0; i < n; i++)
+            least = commands[i].undisturbed < least ? commands[i].undisturbed : least;
+    }
+}
+
+/* All on one CPU, so that none is moved. */
+static void stay(void)
+{
+    cpu_set_t set;
+    int cpu = sched_getcpu();
+
+    CPU_ZERO(&set);
+    CPU_SET(cpu < 0 ? 0 : cpu, &set);
+    sched_setaffinity(0, sizeof set, &set); /* if not, then not */
+}
+
+int main(int argc, char **argv)
+{
+    int wanted = argc > 3 ? atoi(argv[1]) : 0;
+    double seconds = argc > 3 ? atof(argv[2]) : 0;
+    if (wanted < 1 || seconds <= 0)
+        return fprintf(stderr, "usage: steady WANTED SECONDS COMMAND... [-- COMMAND...]\n"), 2;
+    posix_spawn_file_actions_t silent;
+    if (posix_spawn_file_actions_init(&silent) ||
+        posix_spawn_file_actions_addopen(&silent, STDOUT_FILENO, "/dev/null", O_WRONLY, 0) ||
+        posix_spawn_file_actions_addopen(&silent, STDERR_FILENO, "/dev/null", O_WRONLY, 0))
+        return 1;
+    struct command *commands = calloc((size_t)argc, sizeof *commands);
+    size_t *order = calloc((size_t)argc, sizeof *order), n = 0;
+    char **words = argv + 3;
+    for (int i = 3; commands && order && i <= argc; i++) {
+        if (i < argc && strcmp(argv[i], "--"))
+            continue;
+        argv[i] = NULL;
+        if (!parse(&commands[n++], words))
+            return fprintf(stderr, "steady: no command, or no memory\n"), 1;
+        words = argv + i + 1;
+    }
+    if (!commands || !order)
+        return 1;
+    stay();
+    for (size_t i = 0; i < n; i++) { /* files into the page cache */
+        struct rusage usage;
+        run(&commands[i], &silent, &usage);
+    }
+    measure(commands, order, n, wanted, seconds, &silent);
+    return 0;
+}
