@@ -8,8 +8,7 @@ calls eight more, all drawn from all libraries.  Nothing is run again before eve
 was, so a cache or TLB that is smaller than the code is of little use.  Two kinds:
 
     direct     calls by name: through the PLT of the caller
-    pointers   calls through tables of functions, as virtual methods are: in the process they lead
-               to copies; frozen they lead home, where a jump leads on, which is concat's worst case
+    pointers   calls through tables of functions, as virtual methods are
 
 With --scatter, behind each function lie N of the same size that nobody calls, as code that is hot
 lies among code that is not; concat is also asked to gather the hot ones by a profile.

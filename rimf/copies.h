@@ -125,6 +125,9 @@ void copies_sort(const struct rimf_copies *, struct rimf_object *);
 /* The piece that the address at home is in, or NULL. */
 const struct rimf_copy *copies_piece(const struct rimf_copies *, struct rimf_object *,
                                      uintptr_t home);
+/* The piece that [home, home + length) is in, if it was made and is still there. [any thread] */
+const struct rimf_copy *copies_piece_made(const struct rimf_copies *, const struct mvld_object *,
+                                          uintptr_t home, size_t length);
 /* Makes that piece the one at hand; 0: there is none. */
 int copying_at(struct copying *, uintptr_t home);
 /* 1 when the range, as linked, may lie elsewhere than its neighbours. */
@@ -133,6 +136,9 @@ int copies_is_piece(const struct sidecar *, uint32_t start, size_t size);
 const char *copies_stay(const struct rimf_object *, const struct sidecar *);
 /* 1 when the index-th of the list is the first of its object, which is still there. */
 int copies_is_first(const struct rimf_copies *, size_t index);
+
+/* copy_batch.c: says where its code is copied to. */
+void copies_tell(const struct mvld_image *, const struct rimf_object *);
 
 /* copy_code.c: the bytes, into memory that is mapped and writable.  0, or negative errno. */
 int copy_code(struct copying *);
@@ -221,6 +227,15 @@ long copy_slots_copied(const struct mvld_image *, const struct rimf_table *table
 struct copy_writing *copy_slots_prepare(struct mvld_image *, const struct rimf_table *table);
 size_t copy_slots_write(struct copy_writing *, const struct rimf_table *table);
 
+/* copy_relro.c.  Whole pages, as the host loader protects them; their length, 0: there are none. */
+size_t copy_relro(const struct rimf_object *, uintptr_t *start);
+/* Of one object; 0, or negative errno. */
+int copy_relro_open_one(const struct mvld_image *, struct rimf_object *);
+/* Of all that hold words; NULL, or a sentence, and none is open. */
+const char *copy_relro_open(struct mvld_image *, const struct rimf_table *);
+/* Of all that are open. */
+void copy_relro_close(struct mvld_image *, const struct rimf_table *);
+
 /* copy_identity.c.  The address of what is at `home`, inside or outside of this copy's code; of
  * any piece of the object. */
 uintptr_t copy_identity(const struct rimf_copy *, uintptr_t home);
@@ -235,6 +250,8 @@ void copy_identity_leave(struct mvld_image *, struct copy_writing *);
 uintptr_t rimf_copy_of(struct mvld_image *, uintptr_t home);
 /* Where the code came from, of an address in a copy, or 0.  [any thread, signal handler] */
 uintptr_t rimf_copy_home(const struct mvld_image *, uintptr_t address);
+/* What the word holds; of an address in a copy, the one at home. */
+uintptr_t copies_word(const struct mvld_image *, uintptr_t word);
 /* What the program knows as the address of the code at home: that of its copy, or `home`.
  * [any thread, signal handler] */
 uintptr_t rimf_identity(const struct mvld_image *, uintptr_t home);

@@ -296,18 +296,17 @@ static void drop_plan(struct mvld_image *image)
         copies_drop(image, (struct rimf_object *)copies->list[--copies->n_planned].object);
 }
 
-static void tell(const struct making *m, const struct copying *c)
+void copies_tell(const struct mvld_image *image, const struct rimf_object *object)
 {
-    const struct rimf_object *object = c->object;
     int one = object->n_pieces == 1;
 
     if (!one)
-        rimf_log(m->image->log, MVLD_LOG_PASSES, "%s: %zu pieces of it are copied",
+        rimf_log(image->log, MVLD_LOG_PASSES, "%s: %zu pieces of it are copied",
                  object->public.name, object->n_pieces);
     for (size_t i = 0; i < object->n_pieces; i++) {
-        const struct rimf_copy *copy = &m->copies->list[object->pieces[i]];
+        const struct rimf_copy *copy = &image->copies->list[object->pieces[i]];
 
-        rimf_log(m->image->log, one ? MVLD_LOG_PASSES : MVLD_LOG_IMAGE,
+        rimf_log(image->log, one ? MVLD_LOG_PASSES : MVLD_LOG_IMAGE,
                  "%s: %zu bytes at %p are copied to %p%s", object->public.name, copy->code,
                  (void *)copy->home, (void *)copy->at,
                  copy->moved ? ", where their addresses lead" : "");
@@ -343,7 +342,7 @@ static int commit(struct mvld_image *image, struct mvld_copies_report *report)
 
         if (!copies_is_first(m.copies, i))
             continue;
-        tell(&m, &c);
+        copies_tell(image, c.object);
         error = c.analysis ? copy_entries(&c, report) : -ENODATA;
     }
     return error;

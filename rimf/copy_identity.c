@@ -12,6 +12,9 @@
  *     copy_identity_write     all slots, of all objects that hold any; RELRO is closed
  *     copy_identity_leave     instead of it: RELRO is closed, nothing was written
  *
+ * From a frozen image it comes as it was decided when that was made (image_thaw_copies.c), and so do
+ * the words (image_thaw_pointers.c).
+ *
  * A function keeps its address at home when its object's analysis says so (sidecar.h, HOMES),
  * when it must run at home, and when a slot holds it that cannot be changed for certain: in
  * memory that is not writable as linked, or in the initial image of thread-local variables,
@@ -22,10 +25,8 @@
 #include "base.h"
 #include "image_private.h"
 #include "mvld/descriptor.h"
-#include "patch_private.h"
 
-#include <errno.h>    /* numbers only */
-#include <sys/mman.h> /* numbers only */
+#include <errno.h> /* numbers only */
 
 #define PINS_AT_FIRST 64u
 
@@ -64,24 +65,21 @@ uintptr_t copying_identity(const struct copying *c, uintptr_t home)
     return copy ? copy_identity(copy, home) : home;
 }
 
-/* As rimf_copy_home, in any thread. */
+/* As rimf_copy_find, in any thread. */
 uintptr_t rimf_identity(const struct mvld_image *image, uintptr_t home)
 {
     const struct rimf_copies *copies = __atomic_load_n(&image->copies, __ATOMIC_ACQUIRE);
-    size_t n = copies ? __atomic_load_n(&copies->n, __ATOMIC_ACQUIRE) : 0;
-    const struct rimf_copy *list = n ? __atomic_load_n(&copies->list, __ATOMIC_ACQUIRE) : NULL;
+    const struct rimf_copy *copy =
+        copies ? copies_piece_made(copies, rimf_object_find(image, home), home, 1) : NULL;
 
-    for (size_t i = 0; i < n; i++)
-        if (home - list[i].home < list[i].code && __atomic_load_n(&list[i].size, __ATOMIC_RELAXED))
-            return copy_identity(&list[i], home);
-    return home;
+    return copy ? copy_identity(copy, home) : home;
 }
 
 /* ---- what cannot be changed ------------------------------------------------------------- */
 
 struct pins {
     struct mvld_image *image;
-    uintptr_t *at;
+    uintptr_t *at; /* ascending, when all are found */
     size_t n, room;
     int failed;
 };
@@ -143,6 +141,7 @@ static void find_pins(struct pins *pins, const struct rimf_table *table)
     for (size_t i = 0; i < RIMF_KEPT_HOME; i++)
         if (pins->image->kept_home[i])
             add_pin(pins, pins->image->kept_home[i]);
+    pins->n = rimf_watch_sort(pins->at, pins->n);
 }
 
 /* ---- the plan of one copy ------------------------------------------------------------------ */
@@ -158,11 +157,27 @@ static void add_home(struct rimf_copy *copy, uint32_t start, uint32_t size)
         copy->homes[at] = (struct sidecar_home){start, size};
 }
 
+/* The first that ends behind `start`. */
+static size_t first_home(const struct sidecar *s, uint64_t start)
+{
+    size_t low = 0, high = s->n_homes;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+
+        if ((uint64_t)s->homes[middle].start + s->homes[middle].size <= start)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
 static void take_homes(struct rimf_copy *copy, const struct sidecar *s, uintptr_t bias)
 {
     uint64_t first = copy->home - bias, end = first + copy->code;
 
-    for (size_t i = 0; i < s->n_homes; i++) {
+    for (size_t i = first_home(s, first); i < s->n_homes && s->homes[i].start < end; i++) {
         uint64_t from = s->homes[i].start, to = from + s->homes[i].size;
 
         from = from < first ? first : from;
@@ -172,14 +187,27 @@ static void take_homes(struct rimf_copy *copy, const struct sidecar *s, uintptr_
     }
 }
 
+static size_t first_pin(const struct pins *pins, uintptr_t start)
+{
+    size_t low = 0, high = pins->n;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+
+        if (pins->at[middle] < start)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
 static void take_pins(struct rimf_copy *copy, const struct sidecar *s, uintptr_t bias,
                       const struct pins *pins)
 {
-    for (size_t i = 0; i < pins->n; i++) {
-        const struct sidecar_unit *unit =
-            pins->at[i] - copy->home < copy->code
-                ? sidecar_unit_at(s, (uint32_t)(pins->at[i] - bias))
-                : NULL;
+    for (size_t i = first_pin(pins, copy->home);
+         i < pins->n && pins->at[i] - copy->home < copy->code; i++) {
+        const struct sidecar_unit *unit = sidecar_unit_at(s, (uint32_t)(pins->at[i] - bias));
         uint32_t start = unit ? (uint32_t)(bias + unit->start - copy->home) : 0;
 
         if (unit && !(copy->homes && keeps_home(copy, start)))
@@ -217,9 +245,10 @@ static const char *stays(const struct rimf_object *object, const struct sidecar 
     return NULL;
 }
 
-/* 0, or -ENOMEM. */
-static int plan(struct mvld_image *image, struct rimf_copy *copy, const struct pins *pins)
+/* Of the list's index-th.  0, or -ENOMEM. */
+static int plan(struct mvld_image *image, size_t index, const struct pins *pins)
 {
+    struct rimf_copy *copy = &image->copies->list[index];
     struct rimf_object *object = (struct rimf_object *)copy->object;
     uintptr_t bias = object->view.bias;
     const char *why;
@@ -227,8 +256,9 @@ static int plan(struct mvld_image *image, struct rimf_copy *copy, const struct p
 
     why = stays(object, s, why);
     if (why) {
-        rimf_log(image->log, MVLD_LOG_PASSES, "%s: addresses stay at home: %s",
-                 object->public.name, why);
+        if (copies_is_first(image->copies, index))
+            rimf_log(image->log, MVLD_LOG_PASSES, "%s: addresses stay at home: %s",
+                     object->public.name, why);
         return 0;
     }
     take_homes(copy, s, bias);
@@ -262,8 +292,8 @@ static void forget_plans(struct mvld_image *image)
 /* Why addresses stay at home, all of them, or NULL. */
 static const char *stay(const struct mvld_image *image, const struct rimf_table *table)
 {
-    if (image->watch)
-        return "a frozen image is made";
+    if (image->entered && image->watch)
+        return "they are treated one by one, to be learnt";
     if (image->entered)
         return image->unentered ? NULL : "constructors may have run";
     for (size_t i = 0; i < table->n_objects; i++)
@@ -284,86 +314,9 @@ static const char *plan_all(struct mvld_image *image, const struct rimf_table *t
     find_pins(&pins, table);
     error = pins.failed;
     for (size_t i = copies->n; i < copies->n_planned && !error; i++)
-        error = plan(image, &copies->list[i], &pins);
+        error = plan(image, i, &pins);
     rimf_heap_release(&image->heap, pins.at);
     return error ? "memory is short" : NULL;
-}
-
-/* ---- RELRO ---------------------------------------------------------------------------------- */
-
-/* Whole pages, as the host loader protects them; its length, 0: there are none. */
-static size_t protected(const struct rimf_object *object, uintptr_t *start)
-{
-    const Elf64_Phdr *relro = elf_phdr(&object->view, PT_GNU_RELRO, 0);
-    uintptr_t end;
-
-    *start = 0;
-    if (!relro)
-        return 0;
-    *start = rimf_page_down(object->view.bias + relro->p_vaddr);
-    end = rimf_page_down(object->view.bias + relro->p_vaddr + relro->p_memsz);
-    return end > *start ? end - *start : 0;
-}
-
-static int protect(const struct mvld_image *image, const struct rimf_object *object, int prot)
-{
-    uintptr_t start;
-    size_t size = protected(object, &start);
-
-    return size && sys_failed(sys_mprotect(image->sys, start, size, prot)) ? -EPERM : 0;
-}
-
-/* The host loader protects RELRO when it has relocated an object.  It has not yet, when a program's
- * malloc, called for one dlopen, calls another: that one's objects are announced while the first
- * one's are still to be written. */
-static int is_relocated(struct mvld_image *image, const struct rimf_object *object)
-{
-    struct patch_maps *maps;
-    struct patch_vma vma = {.prot = PROT_WRITE};
-    uintptr_t start;
-
-    if (!protected(object, &start))
-        return 1;
-    maps = rimf_heap_alloc(&image->heap, sizeof *maps);
-    if (maps && !patch_maps_open(maps, image->sys)) {
-        if (patch_maps_find(maps, start, &vma, NULL, 0))
-            vma.prot = PROT_WRITE;
-        patch_maps_close(maps);
-    }
-    rimf_heap_release(&image->heap, maps);
-    return !(vma.prot & PROT_WRITE);
-}
-
-static void close_all(struct mvld_image *image, const struct rimf_table *table)
-{
-    for (size_t i = 0; i < table->n_objects; i++) {
-        struct rimf_object *object = table->objects[i];
-
-        if (object->opened && protect(image, object, PROT_READ))
-            rimf_log(image->log, MVLD_LOG_WARNING, "%s: its RELRO stays writable",
-                     object->public.name);
-        object->opened = 0;
-    }
-}
-
-static const char *open_all(struct mvld_image *image, const struct rimf_table *table)
-{
-    for (size_t i = 0; i < table->n_objects; i++) {
-        struct rimf_object *object = table->objects[i];
-
-        if (!copy_slots_held(object))
-            continue;
-        if (image->entered && !is_relocated(image, object)) {
-            close_all(image, table);
-            return "an object is not relocated yet";
-        }
-        if (protect(image, object, PROT_READ | PROT_WRITE)) {
-            close_all(image, table);
-            return "RELRO cannot be written";
-        }
-        object->opened = 1;
-    }
-    return NULL;
 }
 
 /* ---- a batch ---------------------------------------------------------------------------------- */
@@ -378,7 +331,7 @@ struct copy_writing *copy_identity_plan(struct mvld_image *image)
         why = plan_all(image, table);
     if (!why) {
         writing = copy_slots_prepare(image, table);
-        why = writing ? open_all(image, table) : "memory is short";
+        why = writing ? copy_relro_open(image, table) : "memory is short";
     }
     rimf_table_leave(image);
     if (!why)
@@ -399,7 +352,7 @@ void copy_identity_leave(struct mvld_image *image, struct copy_writing *writing)
 {
     const struct rimf_table *table = rimf_table_enter(image);
 
-    close_all(image, table);
+    copy_relro_close(image, table);
     rimf_table_leave(image);
     forget_plans(image);
     rimf_heap_release(&image->heap, writing);
@@ -409,11 +362,12 @@ void copy_identity_write(struct mvld_image *image, struct copy_writing *writing)
 {
     const struct rimf_table *table = rimf_table_enter(image);
 
-    if (writing)
+    if (writing) {
         rimf_log(image->log, MVLD_LOG_PASSES, "copies: %zu pointers lead to them",
                  copy_slots_write(writing, table));
-    close_all(image, table);
-    settle(table);
+        settle(table);
+    }
+    copy_relro_close(image, table);
     rimf_table_leave(image);
     rimf_heap_release(&image->heap, writing);
 }
@@ -432,20 +386,23 @@ static int is_settled(const struct rimf_table *table)
 void rimf_image_settle(struct mvld_image *image)
 {
     const struct rimf_table *table = rimf_table_enter(image);
-    int write = image->copies && image->copies->n && image->entered && image->unentered;
+    int write = image->copies && image->copies->n && image->entered && !is_settled(table);
+    const char *why = image->unentered ? NULL : "constructors may have run";
     struct copy_writing *writing = NULL;
 
     rimf_calls_settle(image);
-    if (write && !is_settled(table))
+    if (write && !why) {
         writing = copy_slots_prepare(image, table);
-    if (writing && open_all(image, table)) {
-        rimf_heap_release(&image->heap, writing);
-        writing = NULL;
+        why = writing ? copy_relro_open(image, table) : "memory is short";
     }
-    if (writing)
+    if (write && !why) {
         copy_identity_write(image, writing);
-    else
+    } else {
+        rimf_heap_release(&image->heap, writing);
         settle(table);
+    }
+    if (write && why)
+        rimf_log(image->log, MVLD_LOG_PASSES, "copies: pointers of what came lead home: %s", why);
     rimf_table_leave(image);
     image->entered = 1;
 }

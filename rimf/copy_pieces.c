@@ -90,13 +90,12 @@ void copies_sort(const struct rimf_copies *copies, struct rimf_object *object)
     object->pieces_sorted = 1;
 }
 
-const struct rimf_copy *copies_piece(const struct rimf_copies *copies, struct rimf_object *object,
-                                     uintptr_t home)
+/* In a list, which may be older than the one that is in force. */
+static const struct rimf_copy *find(const struct rimf_copy *list, const struct rimf_object *object,
+                                    uintptr_t home)
 {
-    const struct rimf_copy *list = copies->list;
     size_t low = 0, high = object->n_pieces;
 
-    copies_sort(copies, object);
     while (low < high) { /* the last that begins at or before `home` */
         size_t middle = low + (high - low) / 2;
 
@@ -108,6 +107,32 @@ const struct rimf_copy *copies_piece(const struct rimf_copies *copies, struct ri
     if (!low || home - list[object->pieces[low - 1]].home >= list[object->pieces[low - 1]].code)
         return NULL;
     return &list[object->pieces[low - 1]];
+}
+
+const struct rimf_copy *copies_piece(const struct rimf_copies *copies, struct rimf_object *object,
+                                     uintptr_t home)
+{
+    copies_sort(copies, object);
+    return find(copies->list, object, home);
+}
+
+/* One that is being made is no piece yet, and those of an object that is there for longer do not
+ * change; and were sorted when they were made. */
+const struct rimf_copy *copies_piece_made(const struct rimf_copies *copies,
+                                          const struct mvld_object *public, uintptr_t home,
+                                          size_t length)
+{
+    const struct rimf_object *object = rimf_object_of(public);
+    size_t n = __atomic_load_n(&copies->n, __ATOMIC_ACQUIRE);
+    const struct rimf_copy *list = __atomic_load_n(&copies->list, __ATOMIC_ACQUIRE);
+    const struct rimf_copy *piece =
+        n && object && object->copy && object->copy <= n ? find(list, object, home) : NULL;
+
+    return piece && (size_t)(piece - list) < n &&
+                   __atomic_load_n(&piece->size, __ATOMIC_RELAXED) &&
+                   length <= piece->code - (home - piece->home)
+               ? piece
+               : NULL;
 }
 
 int copying_at(struct copying *c, uintptr_t home)

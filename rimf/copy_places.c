@@ -32,35 +32,19 @@ static int is_entry(uintptr_t home, intptr_t distance)
     return *at == 0xe9 && distance_at(at + 1) == distance - (intptr_t)JUMP;
 }
 
-/* The piece that [home, home + length) of the object lies in.  One that is being made is no
- * piece yet, and those of an object that is there for longer do not change. */
-static const struct rimf_copy *piece_at(const struct rimf_copies *copies,
-                                        struct rimf_object *object, uintptr_t home,
-                                        size_t length)
-{
-    size_t n = __atomic_load_n(&copies->n, __ATOMIC_ACQUIRE);
-    const struct rimf_copy *piece = n ? copies_piece(copies, object, home) : NULL;
-
-    return piece && (size_t)(piece - copies->list) < n && piece->size &&
-                   length <= piece->code - (home - piece->home)
-               ? piece
-               : NULL;
-}
-
 int rimf_copy_find(const struct mvld_image *image, uintptr_t home, size_t length,
                    uintptr_t *copy)
 {
     const struct rimf_copies *copies = __atomic_load_n(&image->copies, __ATOMIC_ACQUIRE);
-    struct rimf_object *object =
-        copies ? (struct rimf_object *)rimf_object_of(rimf_object_find(image, home)) : NULL;
+    const struct mvld_object *object = copies ? rimf_object_find(image, home) : NULL;
     const struct rimf_copy *piece;
     uintptr_t at, start;
     intptr_t distance;
 
     *copy = 0;
-    if (!object || !object->copy)
+    if (!object || !rimf_object_of(object)->copy)
         return 2;
-    piece = piece_at(copies, object, home, length);
+    piece = copies_piece_made(copies, object, home, length);
     if (!piece)
         return 1;
     distance = (intptr_t)(piece->at - piece->home);

@@ -148,6 +148,7 @@ struct moved {
 };
 
 struct copy_writing {
+    struct mvld_image *image;
     const struct rimf_copies *copies;
     const struct rimf_object *object; /* whose words are written */
     uintptr_t open, open_end; /* a writable segment */
@@ -199,6 +200,7 @@ static void write_copied(struct copy_writing *w, uintptr_t slot, uintptr_t value
         if (now != value)
             continue;
         memcpy(to, &identity, sizeof identity);
+        rimf_watch_pointer(w->image, (uintptr_t)to);
         w->n++;
     }
 }
@@ -221,6 +223,7 @@ static void write_slot(void *cookie, uintptr_t slot)
     if (w->n_copied)
         write_copied(w, slot, value, identity);
     memcpy((void *)slot, &identity, sizeof identity);
+    rimf_watch_pointer(w->image, slot);
     w->n++;
 }
 
@@ -260,6 +263,7 @@ struct copy_writing *copy_slots_prepare(struct mvld_image *image, const struct r
                                           n_moved * sizeof *w->moved);
     if (!w)
         return NULL;
+    w->image = image;
     w->copies = image->copies;
     w->copied = (struct copied_variable *)(w + 1);
     w->moved = (struct moved *)(w->copied + n_copied);

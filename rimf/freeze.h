@@ -21,6 +21,8 @@ struct freeze {
     struct frozen_relocations *relocations;
     struct frozen_region *region;
     struct frozen_copy *copies;
+    struct sidecar_home *homes;
+    struct frozen_pointer *pointers;
     struct frozen_kept *kept;
     char *names;
 };
@@ -39,6 +41,11 @@ int freeze_finish(const struct rimf_sys *, int fd, struct sidecar_identity *);
 
 /* image_freeze_files.c: the file of an object with its code as it is now. */
 int freeze_file(struct freeze *, uint32_t index);
+/* image_freeze_pointers.c: notes the words that depend on more than which files are loaded, when words were led to copies.
+ * 0, or negative errno with a sentence (last_error). */
+int freeze_choices(struct mvld_image *, const struct rimf_table *);
+/* The words that were. */
+int freeze_pointers(struct freeze *, const struct rimf_watch *);
 /* image_freeze_relocations.c: tables of relocations that need no symbols. */
 int freeze_relocations(struct freeze *);
 /* image_freeze_copies.c: copies of code (copies.h), when there are any. */

@@ -8,23 +8,45 @@
 
 #include <errno.h> /* numbers only */
 
-_Static_assert(sizeof(struct frozen_header) == 184, "a file format");
+_Static_assert(sizeof(struct frozen_header) == 192, "a file format");
 _Static_assert(sizeof(struct frozen_object) == 112, "a file format");
 _Static_assert(sizeof(struct frozen_text) == 40, "a file format");
 _Static_assert(sizeof(struct frozen_word) == 16, "a file format");
 _Static_assert(sizeof(struct frozen_relocations) == 40, "a file format");
 _Static_assert(sizeof(struct frozen_region) == 168, "a file format");
 _Static_assert(sizeof(struct frozen_copy) == 40, "a file format");
+_Static_assert(sizeof(struct frozen_pointer) == 16, "a file format");
 _Static_assert(sizeof(struct frozen_kept) == 16, "a file format");
 
 #define COPY_SIZE_MAX (1ul << 40)
+
+static uint64_t word_at(const uint8_t *bytes)
+{
+    uint64_t word;
+
+    memcpy(&word, bytes, sizeof word);
+    return word;
+}
+
+/* Every start waits for it, so there are four hashes, which the processor makes side by side. */
+static uint64_t hash_tables(const uint8_t *at, size_t size)
+{
+    uint64_t a = size, b = 1, c = 2, d = 3;
+
+    for (; size >= 32; at += 32, size -= 32) {
+        a = sidecar_mix(a, word_at(at));
+        b = sidecar_mix(b, word_at(at + 8));
+        c = sidecar_mix(c, word_at(at + 16));
+        d = sidecar_mix(d, word_at(at + 24));
+    }
+    return sidecar_mix(sidecar_mix(a, b), sidecar_mix(c, d)) ^ sidecar_hash(at, size);
+}
 
 uint64_t frozen_checksum(const void *bytes, size_t size)
 {
     size_t before = offsetof(struct frozen_header, checksum), after = before + sizeof(uint64_t);
 
-    return sidecar_hash(bytes, before) ^
-           sidecar_hash((const uint8_t *)bytes + after, size - after) * 3;
+    return sidecar_hash(bytes, before) ^ hash_tables((const uint8_t *)bytes + after, size - after) * 3;
 }
 
 int frozen_is_no_file(const struct sidecar_identity *identity)
@@ -189,15 +211,53 @@ static const char *check_copies(const struct frozen *f)
     for (uint32_t i = 0; i < f->header->n_copies; i++) {
         const struct frozen_copy *c = &f->copies[i];
 
-        if (c->object >= f->header->n_objects || f->objects[c->object].flags & FROZEN_APART ||
-            c->zero)
+        if (c->object >= f->header->n_objects || f->objects[c->object].flags & FROZEN_APART)
             return "a copy of code is of no object that has a place";
-        if (!c->code || c->code > c->size || c->home > UINT32_MAX ||
-            c->code > UINT32_MAX - c->home)
+        if (!c->code || c->code > c->size || c->code > UINT32_MAX - c->home)
             return "a copy of code is of an impossible size";
         if (c->at < last || c->at > end || c->size > end - c->at)
             return "the copies of code are not in order";
         last = c->at + c->size;
+    }
+    return NULL;
+}
+
+static const char *check_homes(const struct frozen *f)
+{
+    const struct sidecar_home *home = f->homes;
+    uint64_t left = f->header->n_homes;
+
+    for (uint32_t i = 0; i < f->header->n_copies; i++) {
+        const struct frozen_copy *c = &f->copies[i];
+        uint32_t from = 0;
+
+        if (c->flags & ~FROZEN_MOVED || (c->n_homes && !c->flags) || c->n_homes > left)
+            return "addresses of a copy of code are of an unknown kind";
+        left -= c->n_homes;
+        for (const struct sidecar_home *last = home + c->n_homes; home < last; home++) {
+            if (!home->size || home->start < from || home->start >= c->code ||
+                home->size > c->code - home->start)
+                return "code whose addresses stay at home is not in order";
+            from = home->start;
+        }
+    }
+    return left ? "code whose addresses stay at home is of no copy" : NULL;
+}
+
+static const char *check_pointers(const struct frozen *f)
+{
+    uint64_t next = 0;
+
+    for (uint32_t i = 0; i < f->header->n_pointers; i++) {
+        const struct frozen_pointer *p = &f->pointers[i];
+        uint64_t place = (uint64_t)p->object << 32 | p->linked;
+
+        if (p->object >= f->header->n_objects || place < next)
+            return "the pointers are not in order";
+        next = place + sizeof(uint64_t);
+        if (p->copy >= f->header->n_copies || f->copies[p->copy].flags != FROZEN_MOVED ||
+            p->offset >= f->copies[p->copy].code)
+            return "a pointer leads to no copy";
     }
     return NULL;
 }
@@ -228,11 +288,23 @@ static const char *check_passes(const struct frozen *f)
     return NULL;
 }
 
+static const char *check_tables(const struct frozen *f)
+{
+    static const char *(*const checks[])(const struct frozen *) = {
+        check_passes, check_objects, check_texts,    check_words, check_relocations,
+        check_copies, check_homes,   check_pointers, check_kept,
+    };
+    const char *why = NULL;
+
+    for (size_t i = 0; i < RIMF_COUNT(checks) && !why; i++)
+        why = checks[i](f);
+    return why;
+}
+
 static const char *check(struct frozen *f, const uint8_t *bytes, size_t size)
 {
     const struct frozen_header *h = f->header = (const struct frozen_header *)bytes;
     uint64_t whole;
-    const char *why;
 
     if (size < sizeof *h || memcmp(h->magic, FROZEN_MAGIC, sizeof h->magic) != 0)
         return "it is no frozen image";
@@ -243,6 +315,8 @@ static const char *check(struct frozen *f, const uint8_t *bytes, size_t size)
             (uint64_t)h->n_relocations * sizeof *f->relocations +
             (uint64_t)h->n_regions * sizeof *f->region +
             (uint64_t)h->n_copies * sizeof *f->copies +
+            (uint64_t)h->n_homes * sizeof *f->homes +
+            (uint64_t)h->n_pointers * sizeof *f->pointers +
             (uint64_t)h->n_kept * sizeof *f->kept + h->names_size;
     if (h->size != size || whole != size || size > FROZEN_SIZE_MAX)
         return "it is cut short, or longer than it says";
@@ -256,24 +330,15 @@ static const char *check(struct frozen *f, const uint8_t *bytes, size_t size)
     f->relocations = (const void *)(f->words + h->n_words);
     f->region = (const void *)(f->relocations + h->n_relocations);
     f->copies = (const void *)(f->region + h->n_regions);
-    f->kept = (const void *)(f->copies + h->n_copies);
+    f->homes = (const void *)(f->copies + h->n_copies);
+    f->pointers = (const void *)(f->homes + h->n_homes);
+    f->kept = (const void *)(f->pointers + h->n_pointers);
     f->names = (const char *)(f->kept + h->n_kept);
     if (!h->n_regions)
         f->region = NULL;
     if (!h->names_size || f->names[h->names_size - 1])
         return "its names have no end";
-    why = check_passes(f);
-    if (!why)
-        why = check_objects(f);
-    if (!why)
-        why = check_texts(f);
-    if (!why)
-        why = check_words(f);
-    if (!why)
-        why = check_relocations(f);
-    if (!why)
-        why = check_copies(f);
-    return why ? why : check_kept(f);
+    return check_tables(f);
 }
 
 int frozen_open(struct frozen *f, const void *bytes, size_t size, const char **why)

@@ -19,9 +19,12 @@
  *     concat.so         copies of code in a region of their own (copies.h), if any
  *     relocations       pages of tables of relocations, if any (see below)
  *
- *     +--------+---------+-------+-------+-------------+--------+--------+------+-------+
- *     | header | objects | texts | words | relocations | region | copies | kept | names |
- *     +--------+---------+-------+-------+-------------+--------+--------+------+-------+
+ *     +--------+---------+-------+-------+-------------+--------+
+ *     | header | objects | texts | words | relocations | region |  …
+ *     +--------+---------+-------+-------+-------------+--------+
+ *         +--------+-------+----------+------+-------+
+ *      …  | copies | homes | pointers | kept | names |
+ *         +--------+-------+----------+------+-------+
  *
  * WHEN IT IS THAWED.  When all of this holds, and else not at all:
  *   - as many objects, in the same order, each mapped from the same file (device, inode,
@@ -35,7 +38,7 @@
  *     (preloaded libraries, symbol versions, CPU features, tunables) need not be
  *     known: what it decided is compared;
  *   - the copies are the files that were written, by device, inode, size and time.
- * Nothing moves: a text is laid over the text of the same object, and if one of them
+ * No object moves: a text is laid over the text of the same object, and if one of them
  * cannot be mapped, those that were are still right, because the direct calls in them
  * lead to places that are the same in either.
  *
@@ -45,6 +48,19 @@
  * them too.  The functions that answer, which take longest to find, are those that were
  * found before (`kept`), as long as the files are the same.  When the copies or the answers fail,
  * the region is as it was, and no text is laid over.
+ *
+ * IDENTITY.  A function's address is that of its copy, here as in the process that made the
+ * image (copies.h): the operands of frozen code that take it hold distances, and lead there by
+ * themselves.  Relocated words hold addresses; the host loader has written those at home.  So
+ * the image lists each word that was led to a copy then (`pointers`), in objects that lie
+ * apart, too, because what it leads to does not; and `homes`, the code whose addresses stay.
+ * Before anything is changed each word is seen to hold what it held then, and RELRO is opened
+ * where such words are in it; they are written when all else is done, because that cannot fail.
+ * What the resolvers of IFUNCs chose, by the CPU, the list does not foresee: so each word that
+ * they decide is one that the image relies on.
+ *
+ * A text behind the first that cannot be laid over (which no kernel is known to do) leaves an
+ * object whose functions run in their copies, and what runs of it at home takes addresses at home.
  *
  * RELOCATIONS.  Half of what the host loader does at a start is to look symbols up, and
  * where the same files are loaded in the same order it finds the same.  So of its tables
@@ -77,7 +93,7 @@
 #else
 #define FROZEN_BYTES
 #endif
-#define FROZEN_VERSION 6u
+#define FROZEN_VERSION 7u
 #define FROZEN_SIZE_MAX (64ul << 20)
 #define FROZEN_OBJECTS_MAX 4096u
 #define FROZEN_SYSTEM_FOLDER "/var/cache/mvld/images"
@@ -101,7 +117,7 @@ struct frozen_header {
     uint64_t checksum; /* of the file, with 0 in this place */
     uint64_t pipeline; /* which mvld, which passes, and their options */
     uint32_t n_objects, n_texts, n_words, n_regions, n_copies, names_size;
-    uint32_t n_relocations, n_kept;
+    uint32_t n_relocations, n_kept, n_homes, n_pointers;
     uint32_t n_passes, zero;
     struct frozen_pass passes[FROZEN_PASSES_MAX]; /* in their order */
     struct sidecar_identity relocations; /* the file of these; all 0: there is none */
@@ -152,11 +168,21 @@ struct frozen_region { /* one, when there are copies; addresses as linked, of `o
     uint32_t pages, zero;      /* enum mvld_pages */
 };
 
+#define FROZEN_MOVED 1u
+
 struct frozen_copy { /* ascending by `at` */
-    uint32_t object, zero;
-    uint64_t home;       /* as linked, of its object */
-    uint64_t at;         /* as linked, of the region's */
-    uint64_t code, size; /* struct rimf_copy */
+    uint32_t object, flags; /* FROZEN_MOVED: addresses of it are those of the copy, */
+    uint32_t home;          /* as linked, of its object */
+    uint32_t n_homes;       /* but for these; behind those of the copies before */
+    uint64_t at;            /* as linked, of the region's */
+    uint64_t code, size;    /* struct rimf_copy */
+};
+
+/* Ascending; eight bytes, anywhere, that hold an address of code at home, and are to hold that of
+ * its copy. */
+struct frozen_pointer {
+    uint32_t object, linked;
+    uint32_t copy, offset; /* which one, and how far behind its start */
 };
 
 struct frozen_kept { /* ascending by `number`: rimf_image_keep_home */
@@ -173,6 +199,8 @@ struct frozen {
     const struct frozen_relocations *relocations;
     const struct frozen_region *region; /* NULL: there are no copies */
     const struct frozen_copy *copies;
+    const struct sidecar_home *homes;
+    const struct frozen_pointer *pointers;
     const struct frozen_kept *kept;
     const char *names;
 };

@@ -121,6 +121,15 @@ uintptr_t rimf_copy_home(const struct mvld_image *image, uintptr_t address)
     return list[low - 1].home + (address - list[low - 1].at);
 }
 
+uintptr_t copies_word(const struct mvld_image *image, uintptr_t word)
+{
+    uintptr_t value, home;
+
+    memcpy(&value, (const void *)word, sizeof value);
+    home = rimf_copy_home(image, value);
+    return home ? home : value;
+}
+
 int rimf_copies_code(struct mvld_image *image, uintptr_t address, struct mvld_segment *out)
 {
     const struct rimf_copies *copies = image->copies;

@@ -73,7 +73,7 @@ static int fill_object(struct freeze *f, uint32_t i)
 
 static int fill_word(struct freeze *f, uintptr_t address)
 {
-    uintptr_t value = *(const uintptr_t *)address;
+    uintptr_t value = copies_word(f->image, address);
     const struct mvld_object *in = rimf_object_find(f->image, address);
     const struct mvld_object *to = rimf_object_find(f->image, value);
     struct frozen_word *out = &f->words[f->header->n_words];
@@ -125,7 +125,9 @@ static int fill(struct freeze *f, const struct rimf_watch *watch)
             error = freeze_file(f, i);
     if (!error)
         error = freeze_relocations(f);
-    return error ? error : freeze_copies(f);
+    if (!error)
+        error = freeze_copies(f);
+    return error ? error : freeze_pointers(f, watch);
 }
 
 uint8_t *freeze_pack(uint8_t *to, const void *from, size_t size)
@@ -144,6 +146,8 @@ static size_t close_gaps(struct freeze *f)
     end = freeze_pack(end, f->relocations, h->n_relocations * sizeof *f->relocations);
     end = freeze_pack(end, f->region, h->n_regions * sizeof *f->region);
     end = freeze_pack(end, f->copies, h->n_copies * sizeof *f->copies);
+    end = freeze_pack(end, f->homes, h->n_homes * sizeof *f->homes);
+    end = freeze_pack(end, f->pointers, h->n_pointers * sizeof *f->pointers);
     end = freeze_pack(end, f->kept, h->n_kept * sizeof *f->kept);
     end = freeze_pack(end, f->names, h->names_size);
     h->size = (uint64_t)(end - f->bytes);
@@ -182,10 +186,12 @@ static void fill_passes(struct freeze *f)
 static int make_room(struct freeze *f, const struct rimf_watch *watch, uint64_t pipeline)
 {
     size_t texts = 0, names = 1, n = f->table->n_objects;
-    size_t copies = f->image->copies ? f->image->copies->n : 0;
+    size_t copies = f->image->copies ? f->image->copies->n : 0, homes = 0;
 
     for (size_t i = 0; i < f->image->n_makers; i++)
         names += name_size(f->image->makers[i].name) + name_size(f->image->makers[i].library);
+    for (size_t i = 0; i < copies; i++)
+        homes += f->image->copies->list[i].n_homes;
     for (size_t i = 0; i < n; i++) {
         texts += f->table->objects[i]->public.phnum;
         names += rimf_strlen(f->table->objects[i]->public.name) + FROZEN_NAME_MAX + 2;
@@ -195,6 +201,8 @@ static int make_room(struct freeze *f, const struct rimf_watch *watch, uint64_t 
                                                     watch->n * sizeof *f->words +
                                                     n * sizeof *f->relocations + sizeof *f->region +
                                                     copies * sizeof *f->copies +
+                                                    homes * sizeof *f->homes +
+                                                    watch->n_pointers * sizeof *f->pointers +
                                                     FROZEN_KEPT_MAX * sizeof *f->kept + names);
     if (!f->bytes)
         return rimf_fail(f->image, ENOMEM, "there is no memory to freeze the image");
@@ -205,7 +213,9 @@ static int make_room(struct freeze *f, const struct rimf_watch *watch, uint64_t 
     f->relocations = (struct frozen_relocations *)(f->words + watch->n);
     f->region = (struct frozen_region *)(f->relocations + n);
     f->copies = (struct frozen_copy *)(f->region + 1);
-    f->kept = (struct frozen_kept *)(f->copies + copies);
+    f->homes = (struct sidecar_home *)(f->copies + copies);
+    f->pointers = (struct frozen_pointer *)(f->homes + homes);
+    f->kept = (struct frozen_kept *)(f->pointers + watch->n_pointers);
     f->names = (char *)(f->kept + FROZEN_KEPT_MAX);
     *f->header = (struct frozen_header){
         .magic = FROZEN_MAGIC,
@@ -277,13 +287,17 @@ static int freeze_watched(struct mvld_image *image, const char *folder, uint64_t
     struct freeze f = {.image = image};
     int error;
 
-    if (rimf_watch_settle(image))
+    if (!image->watch)
         return rimf_fail(image, ENOMEM, "there was no memory to note what the passes did");
     if (rimf_image_is_traced(image))
         return rimf_fail(image, EBUSY, "a debugger may have breakpoints in the code");
     f.table = rimf_table_enter(image);
     f.base = find_base(f.table);
-    error = freeze(&f, image->watch, folder, pipeline);
+    error = freeze_choices(image, f.table);
+    if (rimf_watch_settle(image))
+        error = rimf_fail(image, ENOMEM, "there was no memory to note what the passes did");
+    if (!error)
+        error = freeze(&f, image->watch, folder, pipeline);
     if (!error)
         rimf_later_start(image, f.table, f.base, f.header->checksum);
     rimf_table_leave(image);

@@ -60,11 +60,17 @@ static int fill_copies(struct freeze *f, const struct mvld_object *object)
                              copy->object->public.name);
         f->copies[f->header->n_copies++] = (struct frozen_copy){
             .object = freeze_index(f, &copy->object->public),
-            .home = copy->home - copy->object->public.bias,
+            .flags = copy->moved ? FROZEN_MOVED : 0,
+            .home = (uint32_t)(copy->home - copy->object->public.bias),
+            .n_homes = (uint32_t)copy->n_homes,
             .at = copy->at - object->bias,
             .code = copy->code,
             .size = copy->size,
         };
+        if (copy->n_homes)
+            memcpy(f->homes + f->header->n_homes, copy->homes,
+                   copy->n_homes * sizeof *copy->homes);
+        f->header->n_homes += (uint32_t)copy->n_homes;
     }
     return 0;
 }

@@ -9,6 +9,7 @@
 #include "freeze.h"
 
 #include "base.h"
+#include "copies.h"
 
 #include <errno.h>    /* numbers only */
 #include <fcntl.h>    /* numbers only */
@@ -62,7 +63,7 @@ static int is_settled(const struct freeze *f, const struct rimf_object *object,
         rimf_symbol_bind(f->image, object, index, &definition) || !is_plain(&definition))
         return 0;
     *value = definition.address + (type == R_X86_64_64 ? (uintptr_t)entry->r_addend : 0);
-    return *(const uintptr_t *)word == *value;
+    return copies_word(f->image, word) == *value;
 }
 
 static void settle(const struct freeze *f, const struct rimf_object *object,

@@ -9,6 +9,7 @@
 #include "later.h"
 
 #include "base.h"
+#include "copies.h"
 #include "image_private.h"
 #include "thaw.h"
 
@@ -118,7 +119,7 @@ static int compare_words(struct coming *c, struct rimf_object *const *numbered)
             return refuse(c, -ESTALE, "an object that its calls lead to is not there");
         if (!elf_holds(&in->view, address, sizeof address, PROT_READ))
             return refuse(c, -ESTALE, "a word lies outside its object");
-        if (*(const uintptr_t *)address != to->public.bias + c->words[i].to_linked)
+        if (copies_word(c->image, address) != to->public.bias + c->words[i].to_linked)
             return refuse(c, -ESTALE, "a call leads elsewhere");
     }
     return 0;

@@ -12,6 +12,7 @@
 
 #include "base.h"
 #include "cache.h"
+#include "copies.h"
 
 #include <errno.h>    /* numbers only */
 #include <fcntl.h>    /* numbers only */
@@ -94,7 +95,7 @@ static void choose(struct learn *l)
 
 static int add_word(struct learn *l, uintptr_t address)
 {
-    uintptr_t value = *(const uintptr_t *)address;
+    uintptr_t value = copies_word(l->image, address);
     const struct mvld_object *in = rimf_object_find(l->image, address);
     const struct mvld_object *to = rimf_object_find(l->image, value);
     const struct rimf_object *a = in ? rimf_object_of(in) : NULL, *b = to ? rimf_object_of(to) : NULL;

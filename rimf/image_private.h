@@ -50,7 +50,8 @@ struct rimf_object {
     uint32_t number; /* later.h: its place in the frozen image, from 1; 0: it has none */
     int code_known; /* its code was the file's, byte for byte, before any pass changed it */
     int settled;    /* copies.h: the addresses that it holds are what they will be */
-    int opened;     /* its RELRO can be written at the moment */
+    int opened;     /* its RELRO can be written at the moment, */
+    int to_open;    /* and should be (image_thaw_pointers.c) */
     size_t calls_copied, calls_made; /* copy_calls.c: in its copies; direct because a pass said so */
     size_t calls_at_home;            /* in none of its copies */
 };
@@ -72,6 +73,8 @@ struct rimf_table {
 struct rimf_watch {
     uintptr_t *words; /* that they relied on */
     size_t n, room;
+    uintptr_t *pointers; /* that the image led to copies, before any code of the program ran */
+    size_t n_pointers, pointers_room;
     int incomplete; /* memory was short: nothing can be frozen */
 };
 
@@ -207,7 +210,11 @@ void rimf_calls_settle(struct mvld_image *);
 /* ---- image_watch.c ------------------------------------------------------------ */
 
 int rimf_depends(struct mvld_image *, const struct mvld_object *, uintptr_t word);
-/* The words ascend, each once.  0, or -ENOMEM: something was not noted. */
+/* The image relies on this word, too.  0, or -ENOMEM. */
+int rimf_watch_word(struct mvld_image *, uintptr_t word);
+/* This one was led to a copy, which is noted while watched. */
+void rimf_watch_pointer(struct mvld_image *, uintptr_t word);
+/* The words ascend, each once, and the pointers.  0, or -ENOMEM: something was not noted. */
 int rimf_watch_settle(struct mvld_image *);
 void rimf_watch_end(struct mvld_image *);
 /* Ascending, each once: how many are left. */

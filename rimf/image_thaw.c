@@ -133,7 +133,9 @@ static int compare(struct thaw *t, uint64_t pipeline)
         error = compare_texts(t);
     if (!error)
         error = thaw_compare_copies(t);
-    return error ? error : compare_words(t);
+    if (!error)
+        error = compare_words(t);
+    return error ? error : thaw_compare_pointers(t);
 }
 
 /* ---- mapping ------------------------------------------------------------------ */
@@ -213,6 +215,9 @@ static long map_texts(struct thaw *t, uint32_t object)
             error = map_text(t, &text[i]);
     if (t->files[object] >= 0)
         t->table->objects[object]->code_known = 1; /* it was when the image was made */
+    if (error && t->mapped && t->frozen->region)
+        rimf_log(t->image->log, MVLD_LOG_WARNING, "%s: its copy cannot be mapped: what runs of it "
+                 "at home takes addresses at home", object_at(t, object)->name);
     close_file(t, object);
     return error;
 }
@@ -230,8 +235,8 @@ int thaw_answers(struct thaw *t)
     return 0;
 }
 
-/* Once copies of code are in force, a text that cannot be mapped is one whose functions run
- * at home. */
+/* Once copies of code are in force, a text that cannot be mapped is one whose functions run in
+ * them until something leads home. */
 static long map_all(struct thaw *t)
 {
     for (uint32_t i = 0; i < t->frozen->header->n_objects; i++) {
@@ -268,9 +273,14 @@ static long lay_over(struct thaw *t)
     long result = open_files(t);
 
     if (!result)
+        result = thaw_open_pointers(t);
+    if (!result)
         result = thaw_copies(t);
     if (!result)
         result = map_all(t);
+    if (result >= 0)
+        thaw_write_pointers(t);
+    thaw_close_pointers(t);
     close_files(t);
     return result;
 }

@@ -4,7 +4,7 @@
  *
  * The pages are mapped over the region that a library has reserved; the image learns which
  * code has a copy, as if it had been copied here; the C library's questions about addresses
- * in copies are answered.  Nothing leads to a copy yet: that is in the texts, which come
+ * in copies are answered.  Nothing leads to a copy yet: that is in the texts and words, which come
  * after.  So any failure takes the pages away again, and the image forgets.
  */
 #include "thaw.h"
@@ -91,12 +91,15 @@ static void forget(struct thaw *t)
 
 static int fill_list(struct thaw *t, struct rimf_copies *copies)
 {
-    size_t n = t->frozen->header->n_copies;
+    size_t n = t->frozen->header->n_copies, n_homes = t->frozen->header->n_homes;
+    struct sidecar_home *homes;
 
-    copies->list = rimf_heap_alloc(&t->image->heap, n * sizeof *copies->list);
+    copies->list = rimf_heap_alloc(&t->image->heap,
+                                   n * sizeof *copies->list + n_homes * sizeof *homes);
     if (!copies->list)
         return -ENOMEM;
     copies->room = n;
+    homes = memcpy(copies->list + n, t->frozen->homes, n_homes * sizeof *homes);
     for (size_t i = 0; i < n; i++) {
         const struct frozen_copy *copy = &t->frozen->copies[i];
         struct rimf_object *object = t->table->objects[copy->object];
@@ -109,7 +112,11 @@ static int fill_list(struct thaw *t, struct rimf_copies *copies)
             .at = owner(t)->bias + copy->at,
             .code = copy->code,
             .size = copy->size,
+            .moved = copy->flags & FROZEN_MOVED,
+            .homes = homes,
+            .n_homes = copy->n_homes,
         };
+        homes += copy->n_homes;
     }
     for (size_t i = 0; i < n; i++) /* other threads may look for them later */
         copies_sort(copies, t->table->objects[t->frozen->copies[i].object]);
@@ -216,6 +223,15 @@ static int map_file(struct thaw *t)
     return error ? error : enlarge(t);
 }
 
+static void tell(const struct thaw *t)
+{
+    const struct rimf_copies *copies = t->image->copies;
+
+    for (size_t i = 0; i < copies->n && rimf_log_enabled(t->image->log, MVLD_LOG_PASSES); i++)
+        if (copies_is_first(copies, i))
+            copies_tell(t->image, copies->list[i].object);
+}
+
 int thaw_copies(struct thaw *t)
 {
     int error;
@@ -240,5 +256,7 @@ int thaw_copies(struct thaw *t)
     }
     if (error)
         forget(t);
+    else
+        tell(t);
     return error;
 }

@@ -39,8 +39,10 @@ void rimf_watch_end(struct mvld_image *image)
     for (size_t i = 0; i < table->n_objects; i++)
         table->objects[i]->public.flags &= ~MVLD_OBJECT_APART;
     rimf_table_leave(image);
-    if (image->watch)
+    if (image->watch) {
         rimf_heap_release(&image->heap, image->watch->words);
+        rimf_heap_release(&image->heap, image->watch->pointers);
+    }
     rimf_heap_release(&image->heap, image->watch);
     image->watch = NULL;
 }
@@ -55,26 +57,41 @@ void rimf_image_set_apart(const struct mvld_object *object)
     ((struct rimf_object *)rimf_object_of(object))->public.flags |= MVLD_OBJECT_APART;
 }
 
-static int note_word(struct mvld_image *image, uintptr_t word)
+/* Adds to a list that grows. */
+static int note(struct mvld_image *image, uintptr_t **list, size_t *n, size_t *room,
+                uintptr_t word)
+{
+    if (*n == *room) {
+        size_t larger = *room ? 2 * *room : WORDS_AT_FIRST;
+        uintptr_t *more = rimf_heap_alloc(&image->heap, larger * sizeof *more);
+
+        if (!more) {
+            image->watch->incomplete = 1;
+            return -ENOMEM;
+        }
+        if (*n)
+            memcpy(more, *list, *n * sizeof *more);
+        rimf_heap_release(&image->heap, *list);
+        *list = more;
+        *room = larger;
+    }
+    (*list)[(*n)++] = word;
+    return 0;
+}
+
+int rimf_watch_word(struct mvld_image *image, uintptr_t word)
 {
     struct rimf_watch *watch = image->watch;
 
-    if (watch->n == watch->room) {
-        size_t room = watch->room ? 2 * watch->room : WORDS_AT_FIRST;
-        uintptr_t *more = rimf_heap_alloc(&image->heap, room * sizeof *more);
+    return note(image, &watch->words, &watch->n, &watch->room, word);
+}
 
-        if (!more) {
-            watch->incomplete = 1;
-            return -ENOMEM;
-        }
-        if (watch->n)
-            memcpy(more, watch->words, watch->n * sizeof *more);
-        rimf_heap_release(&image->heap, watch->words);
-        watch->words = more;
-        watch->room = room;
-    }
-    watch->words[watch->n++] = word;
-    return 0;
+void rimf_watch_pointer(struct mvld_image *image, uintptr_t word)
+{
+    struct rimf_watch *watch = image->watch;
+
+    if (watch && !image->entered)
+        note(image, &watch->pointers, &watch->n_pointers, &watch->pointers_room, word);
 }
 
 int rimf_depends(struct mvld_image *image, const struct mvld_object *object, uintptr_t word)
@@ -86,7 +103,7 @@ int rimf_depends(struct mvld_image *image, const struct mvld_object *object, uin
     if (object->flags & MVLD_OBJECT_APART)
         return -ENOTSUP;
     ((struct rimf_object *)object)->changed = 1;
-    return word ? note_word(image, word) : 0;
+    return word ? rimf_watch_word(image, word) : 0;
 }
 
 /* Heap sort: it needs no memory and no recursion. */
@@ -130,5 +147,6 @@ int rimf_watch_settle(struct mvld_image *image)
     if (!watch || watch->incomplete)
         return -ENOMEM;
     watch->n = rimf_watch_sort(watch->words, watch->n);
+    watch->n_pointers = rimf_watch_sort(watch->pointers, watch->n_pointers);
     return 0;
 }

@@ -39,7 +39,7 @@
 #include "frozen.h"
 
 #define LATER_MAGIC "MVLDlatr"
-#define LATER_VERSION 1u
+#define LATER_VERSION 2u
 #define LATER_FILE "later"
 #define LATER_OBJECTS_MAX 1024u
 

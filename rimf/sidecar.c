@@ -7,14 +7,7 @@
 
 #include "base.h"
 
-/* Multiply and fold, eight bytes a step.  The length goes in first, so that zeros at
- * the end count. */
-static uint64_t mix(uint64_t hash, uint64_t word)
-{
-    hash = (hash ^ word) * 0x9e3779b97f4a7c15u; /* 2^64 divided by the golden ratio */
-    return hash ^ hash >> 29;
-}
-
+/* The length goes in first, so that zeros at the end count. */
 static uint64_t hash_more(uint64_t hash, const void *bytes, size_t size)
 {
     const uint8_t *at = bytes;
@@ -22,25 +15,25 @@ static uint64_t hash_more(uint64_t hash, const void *bytes, size_t size)
 
     for (; size >= sizeof word; at += sizeof word, size -= sizeof word) {
         memcpy(&word, at, sizeof word);
-        hash = mix(hash, word);
+        hash = sidecar_mix(hash, word);
     }
     if (size) {
         word = 0;
         memcpy(&word, at, size);
-        hash = mix(hash, word);
+        hash = sidecar_mix(hash, word);
     }
     return hash;
 }
 
 uint64_t sidecar_hash(const void *bytes, size_t size)
 {
-    return hash_more(mix(0, size), bytes, size);
+    return hash_more(sidecar_mix(0, size), bytes, size);
 }
 
 uint64_t sidecar_header_checksum(const struct sidecar_header *header)
 {
     size_t before = offsetof(struct sidecar_header, checksum), after = before + sizeof(uint64_t);
-    uint64_t hash = hash_more(mix(0, header->header_size), header, before);
+    uint64_t hash = hash_more(sidecar_mix(0, header->header_size), header, before);
 
     return hash_more(hash, (const uint8_t *)header + after, header->header_size - after);
 }

@@ -41,6 +41,14 @@ int thaw_compare_copies(struct thaw *);
  * and nothing is changed. */
 int thaw_copies(struct thaw *);
 
+/* image_thaw_pointers.c: whether the words that are to lead to copies are those that were; 0, or
+ * -ESTALE. */
+int thaw_compare_pointers(struct thaw *);
+/* They can be written.  0, or negative errno. */
+int thaw_open_pointers(struct thaw *);
+void thaw_write_pointers(struct thaw *);
+void thaw_close_pointers(struct thaw *);
+
 /* Maps the texts in which functions are that answer; between the copies and the other texts.
  * 0, or negative errno and none was mapped. */
 int thaw_answers(struct thaw *);

@@ -118,7 +118,7 @@ static void report(const struct mvld_context *ctx, const struct mvld_copies_repo
 {
     ctx->api->log(ctx->image, MVLD_LOG_STATISTICS | MVLD_LOG_PASSES,
                   "concat: %zu objects, %zu functions, %zu KB of code, %zu KB of unwind tables; "
-                  "%zu entered by pointers in the copy, %zu at home",
+                  "%zu begin at home with a jump to the copy, %zu that may be entered run there",
                   r->objects, r->units, r->code / 1024, r->frames / 1024, r->entries, r->at_home);
 }
 

@@ -44,6 +44,13 @@ static void look(const struct frozen *f)
         must(c->object < h->n_objects && c->code <= c->size);
         must(c->at >= f->region->code && c->at + c->size <= f->region->code + f->region->code_size);
     }
+    for (uint32_t i = 0, home = 0; i < h->n_copies; home += f->copies[i++].n_homes)
+        for (uint32_t k = 0; k < f->copies[i].n_homes; k++)
+            must(home + k < h->n_homes &&
+                 (uint64_t)f->homes[home + k].start + f->homes[home + k].size <= f->copies[i].code);
+    for (uint32_t i = 0; i < h->n_pointers; i++)
+        must(f->pointers[i].object < h->n_objects && f->pointers[i].copy < h->n_copies &&
+             f->pointers[i].offset < f->copies[f->pointers[i].copy].code);
     for (uint32_t i = 0; i < h->n_kept; i++)
         must(f->region && f->kept[i].object < h->n_objects && f->kept[i].number < FROZEN_KEPT_MAX);
     for (int i = 0; f->region && i < FROZEN_PIECES; i++) {

@@ -10,6 +10,7 @@ import os
 import re
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -95,8 +96,10 @@ def thaws(program):
     done = program.thawed("maps", program.later)
     check(f"{folder}/concat.so" in mapping(done, "place") and " r-xp " in mapping(done, "place"),
           f"it does not run in the copy: {mapping(done, 'place')}")
+    check("/concat.so" in mapping(done, "pointer"), f"a pointer leads home: {mapping(done, 'pointer')}")
     # What comes later is copied behind, in this process.
-    check("/" not in mapping(done, "later") and " r-xp " in mapping(done, "later"), mapping(done, "later"))
+    for what in "later", "later pointer":
+        check("/" not in mapping(done, what) and " r-xp " in mapping(done, what), mapping(done, what))
     # perf and gdb know the functions of the file.
     said = subprocess.run(["readelf", "-sW", folder / "concat.so"], capture_output=True, text=True)
     place, = re.findall(r"^ *\d+: ([0-9a-f]+) +\d+ FUNC .* place$", said.stdout, re.M) or ["0"]
@@ -195,18 +198,108 @@ def shared(program):
 
 
 def fixed_address(program):
-    """An executable at a fixed address is copied, or its library is not."""
-    support.compile_c(program.path, SOURCES / "place_main.c", "-no-pie", "-fno-pie", "-Wl,--build-id",
-                      f"-L{program.folder}", "-lplace", f"-Wl,-rpath,{program.folder}",
-                      f"-Wl,-I,{support.LOADER}", plugin=False)
-    program.analyze(program.path)
-    plain = program.expected("no", program.later)
+    """An executable at a fixed address is copied, or its library is not, or its words lead home."""
+    for flags in ["-fno-pie"], ["-fPIC"]:  # the library's function has the address of a PLT entry; of its own
+        support.compile_c(program.path, SOURCES / "place_main.c", "-no-pie", *flags, "-Wl,--build-id",
+                          f"-L{program.folder}", "-lplace", f"-Wl,-rpath,{program.folder}",
+                          f"-Wl,-I,{support.LOADER}", plugin=False)
+        program.analyze(program.path)
+        plain = program.expected("no", program.later)
+        folder = program.freeze()
+        for _ in range(3):
+            done = program.run("maps", program.later)
+            check(re.search("thawed, the code of [12] segments", done.stderr), done.stderr)
+            check(f"{folder}/concat.so" in mapping(done, "place"), done.stdout)
+            wanted = program.path if flags == ["-fno-pie"] else folder / "concat.so"
+            check(str(wanted) in mapping(done, "pointer"), f"{flags}\n{done.stdout}")
+            check(program.run("no", program.later).stdout == plain, "the output is another one")
+
+
+MASK = 2**64 - 1
+
+
+def mix(value, word):
+    value = (value ^ word) * 0x9E3779B97F4A7C15 & MASK
+    return value ^ value >> 29
+
+
+def hashed(text):
+    value = mix(0, len(text))
+    for word, in struct.iter_unpack("<Q", text + bytes(-len(text) % 8)):
+        value = mix(value, word)
+    return value
+
+
+def seal(image):
+    """frozen_checksum (rimf/frozen.c)."""
+    rest = image[32:]
+    four = [len(rest), 1, 2, 3]
+    for words in struct.iter_unpack("<4Q", rest[:len(rest) // 32 * 32]):
+        four = [mix(value, word) for value, word in zip(four, words)]
+    tables = mix(mix(*four[:2]), mix(*four[2:])) ^ hashed(rest[len(rest) // 32 * 32:])
+    struct.pack_into("<Q", image, 24, hashed(image[:24]) ^ tables * 3 & MASK)
+
+
+def tables(image):
+    """Where each begins, and how many entries it has."""
+    names = "objects texts words regions copies names relocations kept homes pointers".split()
+    counts = dict(zip(names, struct.unpack_from("<10I", image, 40)))
+    found, at = {}, struct.unpack_from("<I", image, 12)[0]
+    for name, size in {"objects": 112, "texts": 40, "words": 16, "relocations": 40, "regions": 168,
+                       "copies": 40, "homes": 8, "pointers": 16, "kept": 16}.items():
+        found[name] = at, counts[name]
+        at += size * counts[name]
+    check(at + counts["names"] == len(image), "the test knows another format")
+    return found
+
+
+def words(program):
+    """A word is led to a copy though it is not the one that it was; or words are led, and others not."""
     folder = program.freeze()
-    for _ in range(3):
-        done = program.run("maps", program.later)
-        check(re.search("thawed, the code of [12] segments", done.stderr), done.stderr)
-        check(f"{folder}/concat.so" in mapping(done, "place"), done.stdout)
-        check(program.run("no", program.later).stdout == plain, "the output is another one")
+    plain = program.expected()
+    whole = bytearray((folder / "image").read_bytes())
+    resealed = bytearray(whole)
+    seal(resealed)
+    check(resealed == whole, "the test computes another checksum")
+    at, n = tables(whole)["pointers"]
+    check(n >= 1, "no word leads to a copy")
+
+    def spoil(index, field, change, why):
+        image = bytearray(whole)
+        entry = list(struct.unpack_from("<4I", image, at + 16 * index))
+        entry[field] = change(entry[field])
+        struct.pack_into("<4I", image, at + 16 * index, *entry)
+        seal(image)
+        (folder / "image").write_bytes(image)
+        if why:
+            program.refused(why)
+        (folder / "image").write_bytes(whole)
+        check(program.thawed().stdout == plain, "the output is another one")
+
+    spoil(0, 1, lambda linked: 0, "a pointer lies where it cannot be written")
+    spoil(n - 1, 3, lambda offset: offset ^ 1, "a pointer leads elsewhere")
+    spoil(n - 1, 1, lambda linked: linked + 1, "a pointer leads elsewhere")
+    spoil(n - 1, 1, lambda linked: 2**31, "a pointer lies where it cannot be written")
+
+
+def chosen(program):
+    """What a resolver chose in the process that made the image is foisted on one where it is another."""
+    told = program.folder / "told"
+    library = program.folder / "libchosen.so"
+    support.compile_c(library, "-shared", "-fPIC", "-Wl,--build-id", f'-DTOLD="{told}"', SOURCES / "chosen.c",
+                      plugin=False)
+    support.compile_c(program.path, SOURCES / "chosen_main.c", "-Wl,--build-id", f"-L{program.folder}", "-lchosen",
+                      f"-Wl,-rpath,{program.folder}", f"-Wl,-I,{support.LOADER}", plugin=False)
+    program.analyze(program.path, library)
+    program.freeze()
+    check(program.thawed().stdout == "1 1 1\n" == program.expected(), "the first was chosen")
+    told.touch()
+    program.refused("a call leads elsewhere")
+    check(program.run().stdout == "2 1 1\n", "the second was chosen")
+    program.freeze()
+    check(program.thawed().stdout == "2 1 1\n", "the second was frozen")
+    told.unlink()
+    program.refused("a call leads elsewhere")
 
 
 def killed(program):

@@ -52,9 +52,13 @@ static void each_rule(void)
     static const char no_piece[] = "a piece of the region is no range of pages of its file";
     static const char outside[] = "a piece of the region lies outside it";
     static const char apart[] = "an object that lies apart has a place, or another has none";
+    static const char unknown[] = "addresses of a copy of code are of an unknown kind";
+    static const char unsorted[] = "code whose addresses stay at home is not in order";
+    static const char crossed[] = "the pointers are not in order";
+    static const char nowhere[] = "a pointer leads to no copy";
     struct { void *at; size_t size; uint64_t value; const char *sentence; } const spoilt[] = {
 #define SPOIL(field, value, sentence) {&made.field, sizeof made.field, (uint64_t)(value), sentence}
-        SPOIL(header.version, 2, "it is of another version of the format"),
+        SPOIL(header.version, 5, "it is of another version of the format"),
         SPOIL(header.header_size, 64, "it is of another version of the format"),
         SPOIL(header.n_words, 5, "it is cut short, or longer than it says"),
         SPOIL(header.names_size, 39, "it is cut short, or longer than it says"),
@@ -122,14 +126,31 @@ static void each_rule(void)
         SPOIL(region.pieces[2].linked, 0x47000, outside),
         SPOIL(copies[0].object, 3, "a copy of code is of no object that has a place"),
         SPOIL(copies[0].object, 1, "a copy of code is of no object that has a place"),
-        SPOIL(copies[1].zero, 1, "a copy of code is of no object that has a place"),
-        SPOIL(copies[1].code, 0, "a copy of code is of an impossible size"),
-        SPOIL(copies[1].code, 0x1001, "a copy of code is of an impossible size"),
-        SPOIL(copies[1].home, 1ul << 32, "a copy of code is of an impossible size"),
+        SPOIL(copies[2].code, 0, "a copy of code is of an impossible size"),
+        SPOIL(copies[2].code, 0x1001, "a copy of code is of an impossible size"),
+        SPOIL(copies[2].home, UINT32_MAX - 0xfff + 1, "a copy of code is of an impossible size"),
         SPOIL(copies[0].at, 0xff000, "the copies of code are not in order"),
         SPOIL(copies[1].at, 0x100080, "the copies of code are not in order"),
-        SPOIL(copies[1].size, 0x1008, "the copies of code are not in order"),
-        SPOIL(copies[1].at, ~0, "the copies of code are not in order"),
+        SPOIL(copies[2].size, 0x1008, "the copies of code are not in order"),
+        SPOIL(copies[2].at, ~0, "the copies of code are not in order"),
+        SPOIL(copies[0].flags, 3, unknown),
+        SPOIL(copies[0].flags, 0, unknown), /* and has code whose addresses stay */
+        SPOIL(copies[1].flags, 2, unknown),
+        SPOIL(copies[2].n_homes, 2, unknown),
+        SPOIL(copies[2].n_homes, 0, "code whose addresses stay at home is of no copy"),
+        SPOIL(homes[0].size, 0, unsorted),
+        SPOIL(homes[1].start, 0xf, unsorted),
+        SPOIL(homes[1].start, 0x100, unsorted),
+        SPOIL(homes[1].size, 0xd1, unsorted),
+        SPOIL(homes[2].size, ~0, unsorted),
+        SPOIL(pointers[0].object, 3, crossed),
+        SPOIL(pointers[2].object, 3, crossed),
+        SPOIL(pointers[1].linked, 0x3009, crossed), /* they overlap */
+        SPOIL(pointers[2].object, 0, crossed),
+        SPOIL(pointers[0].copy, 3, nowhere),
+        SPOIL(pointers[0].copy, 1, nowhere), /* whose addresses stay at home */
+        SPOIL(pointers[1].offset, 0x1000, nowhere),
+        SPOIL(pointers[2].offset, 0x100, nowhere),
         SPOIL(kept[1].object, 3, unordered),
         SPOIL(kept[1].number, 8, unordered),
         SPOIL(kept[1].number, 1, unordered),

@@ -72,7 +72,7 @@ static void each_rule(void)
     struct { void *at; size_t size; uint64_t value; const char *sentence; } const spoilt[] = {
 #define SPOIL(field, value, sentence) {&made.field, sizeof made.field, (uint64_t)(value), sentence}
         SPOIL(header.magic[0], 'm', "it is no list of later objects"),
-        SPOIL(header.version, 2, version),
+        SPOIL(header.version, 1, version),
         SPOIL(header.header_size, 56, version),
         SPOIL(header.n_words, 4, cut),
         SPOIL(header.n_start, 0, many),

@@ -16,7 +16,9 @@ struct made_frozen {
     struct frozen_word words[4];
     struct frozen_relocations relocations[2];
     struct frozen_region region;
-    struct frozen_copy copies[2];
+    struct frozen_copy copies[3];
+    struct sidecar_home homes[3];
+    struct frozen_pointer pointers[3];
     struct frozen_kept kept[2];
     char names[40];
 };
@@ -36,8 +38,8 @@ static inline void made_frozen_make(struct made_frozen *m)
         .header = {.magic = FROZEN_MAGIC, .version = FROZEN_VERSION,
                    .header_size = sizeof m->header, .size = sizeof *m, .pipeline = 7,
                    .n_objects = 3, .n_texts = 3, .n_words = 4, .n_regions = 1,
-                   .n_copies = 2, .names_size = sizeof m->names, .n_relocations = 2,
-                   .n_kept = 2,
+                   .n_copies = 3, .names_size = sizeof m->names, .n_relocations = 2,
+                   .n_kept = 2, .n_homes = 3, .n_pointers = 3,
                    .relocations = {1, 12, 0x4000, 4, 5}},
         .objects = {{.file = {1, 2, 0x3000, 4, 5}, .copy = {1, 6, 0x3000, 7, 8},
                      .name = 1, .copy_name = 10},
@@ -57,8 +59,13 @@ static inline void made_frozen_make(struct made_frozen *m)
                    .pieces = {{0x100000, 0x2000, 0x1000}, {0x40000, 0x1000, 0x3000},
                               {0x42000, 0x2000, 0x4000}},
                    .object = 2, .n_frames = 9},
-        .copies = {{.object = 0, .home = 0x1040, .at = 0x100040, .code = 0x100, .size = 0x110},
-                   {.object = 2, .home = 0x1000, .at = 0x101000, .code = 0x1000, .size = 0x1000}},
+        .copies = {{.object = 0, .flags = FROZEN_MOVED, .home = 0x1040, .n_homes = 2,
+                    .at = 0x100040, .code = 0x100, .size = 0x110},
+                   {.object = 0, .home = 0x1200, .at = 0x100200, .code = 0x40, .size = 0x41},
+                   {.object = 2, .flags = FROZEN_MOVED, .home = 0x1000, .n_homes = 1,
+                    .at = 0x101000, .code = 0x1000, .size = 0x1000}},
+        .homes = {{0x10, 0x20}, {0x30, 0xd0}, {0, 0x1000}},
+        .pointers = {{0, 0x3002, 0, 0}, {0, 0x300a, 2, 0xfff}, {1, 0x10, 0, 0xff}},
         .kept = {{.object = 2, .number = 1, .linked = 0x1010, .size = 9},
                  {.object = 1, .number = 7, .linked = 0x1000, .size = 1}},
         .names = "\0/bin/one\0" "0-one\0\0" "/lib/two\0" "2-two",

@@ -2,7 +2,8 @@
  *
  * What a program sees of code in copies: addresses of functions, answers of dladdr, a
  * backtrace through a library, a library that comes later.  The output is the same
- * wherever code runs; asked for "maps", it also says in which mapping that is.  With
+ * wherever code runs; asked for "maps", it also says in which mapping that is, and
+ * pointers lead.  With
  * "wait" it waits for a line, with "brief" it loads nothing.
  */
 #define _GNU_SOURCE
@@ -60,14 +61,18 @@ int main(int argc, char **argv)
     if (strcmp(asked, "brief") != 0) /* backtrace loads a library */
         printf("%d\n", through(count, &here) > 2);
     printf("%d\n", dlsym(RTLD_DEFAULT, "place") == (void *)place);
-    if (!strcmp(asked, "maps"))
+    if (!strcmp(asked, "maps")) {
         print_mapping("place", place());
+        print_mapping("pointer", (void *)place);
+    }
     if (argc > 2) {
         library = dlopen(argv[2], RTLD_NOW);
         later = library ? (void *(*)(void))dlsym(library, "place") : NULL;
         printf("%s\n", later ? name_of(later()) : "no library");
-        if (later && !strcmp(asked, "maps"))
+        if (later && !strcmp(asked, "maps")) {
             print_mapping("later", later());
+            print_mapping("later pointer", (void *)later);
+        }
         if (library)
             dlclose(library);
     }

@@ -204,6 +204,9 @@ static void read_log(struct process *p, const char *log)
         unsigned long home, at;
         size_t code;
 
+        if (strstr(line, "pass concat: its work was thawed"))
+            for (size_t i = 0; i < p->n; i++)
+                p->objects[i].frozen = 1;
         while (name && colon && colon < name)
             colon = strstr(colon + 2, ": ");
         if (!name || !colon ||

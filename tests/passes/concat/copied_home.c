@@ -3,13 +3,28 @@
  * copied_home.c: the executable bytes at home are those of the file, but for the jumps to
  * copies, operands that take the address of a function, and calls of code that has no copy,
  * which an earlier pass made direct (copied.h).  Whose address is its copy's has a jump only where
- * such an operand is in the same page.
+ * such an operand is in the same page.  From a frozen image: all calls, all jumps.
  */
 #include "copied.h"
 
 #define PAGE 4096u
 
-/* Into `want`, what an earlier pass may have made of calls that are not in copies. */
+/* Bytes of the jump at the start of a function. */
+static int is_in_head(const struct copied *o, uint32_t from, uint32_t to)
+{
+    const struct unit *u = unit_at(&o->analysis, from);
+    uint32_t head;
+
+    if (!u || u->reason || !u->head)
+        return 0;
+    head = u->start;
+    if (memcmp(unit_code(&o->analysis, u, head), endbr64, sizeof endbr64) == 0)
+        head += sizeof endbr64;
+    return from < head + JUMP && to > head;
+}
+
+/* Into `want`, what an earlier pass may have made of calls that are not in copies, or of all.  Where
+ * a jump at the start of a function was written over a call, its copy shows what was there. */
 static void want_calls(struct process *p, const struct copied *o, const struct segment *segment,
                        uint8_t *want, const uint8_t *is)
 {
@@ -21,8 +36,13 @@ static void want_calls(struct process *p, const struct copied *o, const struct s
         int direct = 0;
 
         if (calls[i].address < segment->start || calls[i].address >= segment->file_end ||
-            memcmp(want + at, is + at, length) == 0 || copy_of(p, o->bias + calls[i].address))
+            memcmp(want + at, is + at, length) == 0 ||
+            (!o->frozen && copy_of(p, o->bias + calls[i].address)))
             continue;
+        if (o->frozen && is_in_head(o, calls[i].address, calls[i].address + length)) {
+            memcpy(want + at, is + at, length);
+            continue;
+        }
         target = call_leads(o, &calls[i], want + at, is + at, o->bias + calls[i].address, &direct);
         if (!target || (direct && !slot_leads(p, o, sidecar_slot(&calls[i]), target)))
             wrong(p, o, calls[i].address, "a call at home leads to 0x%lx", (unsigned long)target);
@@ -83,7 +103,7 @@ static void want_entries(struct process *p, const struct copied *o, const struct
         if (is_kept(p, home)) { /* a jump to a stub, which was looked at */
             process_read(p, home, at, JUMP);
         } else if (units[i].head &&
-                   (stays || written[(home - o->bias) / PAGE - segment->start / PAGE])) {
+                   (o->frozen || stays || written[(home - o->bias) / PAGE - segment->start / PAGE])) {
             CHECK(units[i].reached && at + JUMP <= want + (units[i].end - segment->start));
             at[0] = 0xe9;
             memcpy(at + 1, &distance, sizeof distance);
