@@ -44,17 +44,25 @@ void relocations_expect(struct loader *l)
 
 /* ---- comparing ---------------------------------------------------------------------- */
 
-/* Of the notes in the first page of a mapped file; the host loader has read more of it. */
-static uint64_t build_id_at(uintptr_t start)
+/* Of a mapped file, as far as they are in its first page; the host loader has read more of it. */
+static const Elf64_Phdr *headers_at(uintptr_t start, size_t *n)
 {
     const Elf64_Ehdr *file = (const Elf64_Ehdr *)start;
-    const Elf64_Phdr *ph = (const Elf64_Phdr *)(start + sizeof *file);
-    struct identity own = {NULL, 0};
 
-    if (memcmp(file->e_ident, ELFMAG, SELFMAG) != 0 || file->e_phoff != sizeof *file ||
-        file->e_phnum > (RIMF_PAGE - sizeof *file) / sizeof *ph)
-        return 0;
-    for (size_t i = 0; i < file->e_phnum && !own.build_id; i++)
+    *n = memcmp(file->e_ident, ELFMAG, SELFMAG) == 0 && file->e_phoff == sizeof *file &&
+                 file->e_phnum <= (RIMF_PAGE - sizeof *file) / sizeof(Elf64_Phdr)
+             ? file->e_phnum
+             : 0;
+    return (const Elf64_Phdr *)(file + 1);
+}
+
+static uint64_t build_id_at(uintptr_t start)
+{
+    struct identity own = {NULL, 0};
+    size_t n;
+    const Elf64_Phdr *ph = headers_at(start, &n);
+
+    for (size_t i = 0; i < n && !own.build_id; i++)
         if (ph[i].p_type == PT_NOTE && ph[i].p_offset % 4 == 0 && ph[i].p_offset < RIMF_PAGE &&
             ph[i].p_filesz <= RIMF_PAGE - ph[i].p_offset)
             find_build_id((const char *)(start + ph[i].p_offset), ph[i].p_filesz, &own);
@@ -115,6 +123,20 @@ static int all_the_same(struct comparison *c)
 
 /* ---- mapping ------------------------------------------------------------------------ */
 
+/* As the first segment is mapped, which has the tables, and may have code behind them in the same
+ * page; 0: nothing is mapped over that. */
+static int rights_at(uintptr_t start)
+{
+    size_t n;
+    const Elf64_Phdr *ph = headers_at(start, &n), *end = ph + n;
+
+    while (ph < end && ph->p_type != PT_LOAD)
+        ph++;
+    if (ph == end || !(ph->p_flags & PF_R) || ph->p_flags & PF_W)
+        return 0;
+    return PROT_READ | (ph->p_flags & PF_X ? PROT_EXEC : 0);
+}
+
 /* The tables, when they are those that were written. */
 static long open_tables(struct loader *l)
 {
@@ -156,10 +178,12 @@ void relocations_replace(struct loader *l)
         return;
     for (uint32_t i = 0; i < frozen->header->n_relocations; i++) {
         const struct frozen_relocations *r = &frozen->relocations[i];
-        uintptr_t at = c.base + (uintptr_t)frozen->objects[r->object].distance + r->linked;
+        const struct frozen_object *object = &frozen->objects[r->object];
+        uintptr_t bias = c.base + (uintptr_t)object->distance;
+        int rights = rights_at(bias + object->first);
 
-        if (!sys_failed(sys_mmap(l->sys, at, r->size, PROT_READ, MAP_PRIVATE | MAP_FIXED, (int)fd,
-                                 r->offset)))
+        if (rights && !sys_failed(sys_mmap(l->sys, bias + r->linked, r->size, rights,
+                                           MAP_PRIVATE | MAP_FIXED, (int)fd, r->offset)))
             entries += r->n;
     }
     sys_close(l->sys, (int)fd);

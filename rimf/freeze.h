@@ -46,6 +46,8 @@ int freeze_file(struct freeze *, uint32_t index);
 int freeze_choices(struct mvld_image *, const struct rimf_table *);
 /* The words that were. */
 int freeze_pointers(struct freeze *, const struct rimf_watch *);
+/* Pages of that file as they are in it, without what was changed in memory: 0 or negative errno. */
+int freeze_original(struct freeze *, uint32_t index, uintptr_t linked, void *to, size_t size);
 /* image_freeze_relocations.c: tables of relocations that need no symbols. */
 int freeze_relocations(struct freeze *);
 /* image_freeze_copies.c: copies of code (copies.h), when there are any. */

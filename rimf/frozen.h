@@ -74,7 +74,8 @@
  * so it does not matter which of them the host loader has read by then.  Left as they are:
  * what an IFUNC or a TLS symbol, one of the kind UNIQUE, or an object that lies apart
  * defines, what nothing defines, slots that are bound lazily, and all of it where an
- * object is a filter.
+ * object is a filter.  A page in which code lies beside a table (some linkers put both into one
+ * segment) has the code of the file.
  *
  * Checksums find damage, not malice: a frozen image is code, so it is taken only from
  * root or the user, as sidecars are.  The bytes of the copies are not read before they

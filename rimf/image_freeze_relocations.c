@@ -101,13 +101,25 @@ static void rewrite(const struct freeze *f, const struct rimf_object *object,
     }
 }
 
+/* Where code lies beside the tables, it is that of the file: jumps to copies of code would lead
+ * nowhere while symbols are looked up, and for good if the image is not taken then. */
+static int original(struct freeze *f, uint32_t index, const struct settled *s, uint8_t *pages)
+{
+    const struct rimf_object *object = f->table->objects[index];
+
+    if (object->public.segments->prot & PROT_EXEC)
+        return freeze_original(f, index, s->start - object->view.bias, pages, s->end - s->start);
+    memcpy(pages, (const void *)s->start, s->end - s->start);
+    return 0;
+}
+
 /* The first segment comes whole with the host loader's first mapping; nothing is mapped
- * over it later. */
+ * over it later.  Some linkers put code into it, behind the tables. */
 static int in_first_segment(const struct rimf_object *object, const struct settled *s)
 {
     const struct mvld_segment *first = object->public.segments;
 
-    return first->prot == PROT_READ && s->start >= rimf_page_down(first->start) &&
+    return !(first->prot & PROT_WRITE) && s->start >= rimf_page_down(first->start) &&
            s->end <= rimf_page_up(first->end);
 }
 
@@ -122,7 +134,10 @@ static int write_pages(struct freeze *f, uint32_t index, const struct settled *s
 
     if (!pages)
         return -ENOMEM;
-    memcpy(pages, (const void *)s->start, size);
+    if (original(f, index, s, pages)) { /* then its symbols are looked up */
+        rimf_heap_release(&f->image->heap, pages);
+        return 0;
+    }
     rewrite(f, object, view->relocations + view->n_relative,
             view->n_relocations - view->n_relative, s, pages);
     if (binds_at_start(view))
