@@ -103,6 +103,7 @@ struct rimf_copies {
     enum mvld_pages pages;  /* wanted, of what comes next */
     int pool_moves;         /* pages of the pool could be moved once */
     uint64_t of_pool[4];    /* copy_pages.c: by 2 MiB of the region: a page of the pool */
+    struct copy_words *words; /* copy_words.c: free memory for the next, in a batch */
 };
 
 /* What is being made of one object, for the files of rimf/. */
@@ -113,6 +114,7 @@ struct copying {
     uintptr_t bias;                 /* of the object */
     const struct rimf_copy *copy;   /* the piece at hand (copying_at) */
     intptr_t distance;              /* copy minus home, of that piece */
+    struct copy_answers *answers;   /* copy_calls.c: for copy_code */
     uint32_t *tables;               /* copy_code.c: where jump tables begin */
     const char *why;                /* the sentence for a failure (static) */
 };
@@ -151,6 +153,8 @@ uint8_t *copying_byte(struct copying *, uint32_t linked);
 int copying_lead(struct copying *, uint8_t *at, uintptr_t next, uintptr_t target);
 /* copy_calls.c: once the bytes are there, calls of other objects.  The same. */
 int copy_calls(struct copying *);
+/* What is known of calls, of a batch of so many; released by who asked.  NULL: no memory. */
+struct copy_answers *copy_answers_create(struct mvld_image *, size_t calls);
 /* copy_frames.c: its .eh_frame, to `to`. */
 size_t copy_frames_size(const struct copying *);
 int copy_frames(struct copying *, uintptr_t to);
@@ -203,6 +207,8 @@ int copy_words_add(struct copy_words *, uintptr_t at, const void *bytes, uint16_
 /* 0, or negative errno; -EDEADLK: other threads may run there, and none was written. */
 int copy_words_flush(struct copy_words *);
 void copy_words_end(struct copy_words *);
+/* The memory of it, which the next one would have had. */
+void copy_words_release(struct mvld_image *);
 
 /* copy_operands.c: at home, operands lead to copies, or with `back` home again.  0, or negative
  * errno: some do not. */

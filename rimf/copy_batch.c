@@ -20,6 +20,7 @@ struct making {
     uintptr_t frames, frames_end; /* new pages; `table` bytes before them change too */
     size_t n_frames;              /* in the table before */
     size_t table_before, table;   /* its pages, in bytes */
+    size_t n_calls;
     uintptr_t *frames_of;         /* by the place of the first piece: where its object's are */
 };
 
@@ -82,6 +83,7 @@ static int measure(struct making *m)
             return failed(m, &c, error);
         size += copy_frames_size(&c);
         n += c.analysis->n_frames;
+        m->n_calls += c.analysis->n_calls;
     }
     m->n_frames = copies->n_frames;
     m->table_before = m->n_frames ? copy_frames_searched(m->n_frames) : 0;
@@ -168,7 +170,7 @@ static void take_away(const struct making *m)
 }
 
 /* Of all objects, their code and frames. */
-static int fill_objects(struct making *m, uintptr_t *frames)
+static int fill_objects(struct making *m, struct copy_answers *answers, uintptr_t *frames)
 {
     struct rimf_copies *copies = m->copies;
     int error = 0;
@@ -178,6 +180,7 @@ static int fill_objects(struct making *m, uintptr_t *frames)
 
         if (!copies_is_first(copies, i))
             continue;
+        c.answers = answers;
         error = c.analysis ? copy_code(&c) : -ENODATA;
         if (!error)
             error = copy_frames(&c, *frames);
@@ -211,16 +214,19 @@ static int fill_table(struct making *m)
 static int fill(struct making *m)
 {
     size_t n = m->copies->n_planned - m->copies->n;
+    struct copy_answers *answers = copy_answers_create(m->image, m->n_calls);
     uintptr_t frames = m->frames;
-    int error;
+    int error = -ENOMEM;
 
     m->frames_of = rimf_heap_alloc(&m->image->heap, n * sizeof *m->frames_of);
-    if (!m->frames_of)
-        return rimf_fail(m->image, ENOMEM, "there is no memory to copy code");
-    error = fill_objects(m, &frames);
+    if (answers && m->frames_of)
+        error = fill_objects(m, answers, &frames);
+    else
+        rimf_fail(m->image, ENOMEM, "there is no memory to copy code");
     if (!error)
         error = fill_table(m);
     rimf_heap_release(&m->image->heap, m->frames_of);
+    rimf_heap_release(&m->image->heap, answers);
     m->report->frames = frames - m->frames + m->table - m->table_before;
     return error;
 }
@@ -352,6 +358,8 @@ int rimf_copies_commit(struct mvld_image *image, struct mvld_copies_report *repo
 {
     int error = commit(image, report);
 
+    if (image->copies)
+        copy_words_release(image);
     rimf_calls_settle(image);
     return error;
 }

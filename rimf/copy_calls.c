@@ -13,8 +13,8 @@
  * what goes through a slot becomes the instruction beside it above.  It leads to the copy of the
  * function, if there is one; what nobody knows more of leads where it led.
  *
- * Of the calls of an object dozens name the same: the answers are kept in a table, in which a
- * newcomer takes the place of who had it.
+ * Of the calls of an object dozens name the same: the answers are kept in a table, one for all
+ * objects of a batch, in which a newcomer takes the place of who had it.
  */
 #include "copies.h"
 
@@ -24,18 +24,27 @@
 
 #include <errno.h> /* numbers only */
 
-#define ANSWERS 1024u
+#define ANSWERS_LEAST 256u
+#define ANSWERS_MOST 4096u
+#define CALLS_AN_ANSWER 16u
+#define AHEAD 8u /* code was just copied, and lies in distant caches */
 
 struct answer {
-    uintptr_t names, slot; /* names 0: nothing is known here */
-    uintptr_t leads;       /* 0: no further */
-    int ends;              /* somebody said where */
+    uintptr_t names; /* 0: nothing is known here */
+    uintptr_t slot;  /* | ENDS */
+    uintptr_t leads; /* 0: no further */
+};
+#define ENDS 1u /* somebody said where */
+
+struct copy_answers {
+    size_t mask;
+    struct answer answers[];
 };
 
 /* Of one object. */
 struct calling {
     struct copying *c;
-    struct answer *answers;
+    struct copy_answers *known;
 };
 
 struct call {
@@ -102,12 +111,12 @@ static struct answer ask(const struct calling *k, const struct call *call)
                                        call->slot)
                           : 0;
 
-    answer.ends = end != 0;
+    answer.slot |= end ? ENDS : 0;
     if (!end && !call->to_slot)
         end = call->names;
     if (end)
         answer.leads = rimf_copy_of(image, end);
-    if (!answer.leads && answer.ends)
+    if (!answer.leads && answer.slot & ENDS)
         answer.leads = end;
     return answer;
 }
@@ -115,10 +124,11 @@ static struct answer ask(const struct calling *k, const struct call *call)
 /* Who does not say where a call ends wants to be asked for each (struct mvld_calls). */
 static const struct answer *answer_of(const struct calling *k, const struct call *call)
 {
-    struct answer *answer = &k->answers[(call->names ^ call->names >> 10) / 8 % ANSWERS];
+    size_t at = (call->names >> 3) * 0x9e3779b97f4a7c15u >> 32;
+    struct answer *answer = &k->known->answers[at & k->known->mask];
 
-    if (answer->names != call->names || answer->slot != call->slot ||
-        (!answer->ends && k->c->image->calls))
+    if (answer->names != call->names || (answer->slot & ~(uintptr_t)ENDS) != call->slot ||
+        (!(answer->slot & ENDS) && k->c->image->calls))
         *answer = ask(k, call);
     return answer;
 }
@@ -149,9 +159,9 @@ static int copy_call(struct calling *k, const struct sidecar_call *listed)
     call.names = next - (uintptr_t)c->distance + (uintptr_t)distance_at(call.at + call.rel);
     answer = answer_of(k, &call);
     c->object->calls_copied++;
-    if (!answer->leads || (answer->ends && !reaches(&call, answer->leads)))
+    if (!answer->leads || (answer->slot & ENDS && !reaches(&call, answer->leads)))
         return copying_lead(c, call.at + call.rel, next, call.names);
-    c->object->calls_made += (size_t)answer->ends;
+    c->object->calls_made += answer->slot & ENDS;
     if (call.to_slot)
         make_direct(&call);
     return copying_lead(c, call.at + call.rel, (uintptr_t)call.at + call.length, answer->leads);
@@ -165,6 +175,9 @@ static int copy_all(struct calling *k)
     int error = 0;
 
     for (size_t i = 0; i < s->n_calls && !error; i++) {
+        if (i + AHEAD < s->n_calls) /* a guess where there are pieces */
+            __builtin_prefetch((const void *)(k->c->bias + s->calls[i + AHEAD].address +
+                                              (uintptr_t)k->c->distance), 1);
         while (s->calls[i].address - s->units[unit].start >= s->units[unit].size)
             unit++; /* the reader saw to it that there is one */
         if (s->units[unit].reason == SIDECAR_PROVEN)
@@ -175,18 +188,23 @@ static int copy_all(struct calling *k)
     return error;
 }
 
+struct copy_answers *copy_answers_create(struct mvld_image *image, size_t calls)
+{
+    struct copy_answers *known;
+    size_t n = ANSWERS_LEAST;
+
+    while (n < ANSWERS_MOST && n * CALLS_AN_ANSWER < calls)
+        n *= 2;
+    known = rimf_heap_alloc(&image->heap, sizeof *known + n * sizeof known->answers[0]);
+    if (known)
+        known->mask = n - 1;
+    return known;
+}
+
 int copy_calls(struct copying *c)
 {
-    struct calling k = {.c = c};
-    int error;
+    struct calling k = {.c = c, .known = c->answers};
 
-    k.answers = rimf_heap_alloc(&c->image->heap, ANSWERS * sizeof *k.answers);
-    if (!k.answers) {
-        c->why = "memory is short";
-        return -ENOMEM;
-    }
     c->object->calls_copied = c->object->calls_made = c->object->calls_at_home = 0;
-    error = copy_all(&k);
-    rimf_heap_release(&c->image->heap, k.answers);
-    return error;
+    return copy_all(&k);
 }

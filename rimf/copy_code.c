@@ -17,6 +17,7 @@
 #include <sys/mman.h> /* numbers only */
 
 #define INT3 0xcc
+#define AHEAD 16u /* what was just copied lies in distant caches */
 
 int copying_refuse(struct copying *c, const char *why)
 {
@@ -174,8 +175,12 @@ static int correct(struct copying *c)
     const struct sidecar *s = c->analysis;
     int error = 0;
 
-    for (size_t i = 0; i < s->n_references && !error; i++)
+    for (size_t i = 0; i < s->n_references && !error; i++) {
+        if (i + AHEAD < s->n_references) /* a guess where there are pieces */
+            __builtin_prefetch((const void *)(c->bias + s->references[i + AHEAD].address +
+                                              (uintptr_t)c->distance), 1);
         error = copy_reference(c, &s->references[i]);
+    }
     if (!error)
         error = copy_calls(c);
     for (size_t i = 0; i < s->n_branches && !error; i++)

@@ -89,9 +89,9 @@ static int is_written(struct entries *e, uintptr_t at)
     return 0;
 }
 
-static int is_worth(struct entries *e, uintptr_t unit, uintptr_t at)
+static int is_worth(struct entries *e, uintptr_t unit)
 {
-    return !e->few || copying_identity(e->c, unit) == unit || is_written(e, at);
+    return !e->few || copying_identity(e->c, unit) == unit || is_written(e, unit);
 }
 
 static int add_units(struct entries *e)
@@ -109,8 +109,10 @@ static int add_units(struct entries *e)
         if (!(unit->flags & SIDECAR_REACHED) ||
             rimf_is_kept_home(e->c->image, e->c->bias + unit->start))
             continue;
-        at = unit->flags & SIDECAR_HEAD ? head(e->c, unit) : 0;
-        if (at && is_worth(e, e->c->bias + unit->start, at))
+        at = unit->flags & SIDECAR_HEAD && is_worth(e, e->c->bias + unit->start)
+                 ? head(e->c, unit)
+                 : 0;
+        if (at)
             error = add(e, at);
         else
             e->report->at_home++;

@@ -17,8 +17,11 @@
 
 struct copy_words *copy_words_begin(struct copying *c)
 {
-    struct copy_words *w = rimf_heap_alloc(&c->image->heap, sizeof *w);
+    struct copy_words *w = c->image->copies->words;
 
+    c->image->copies->words = NULL;
+    if (!w)
+        w = rimf_heap_alloc(&c->image->heap, sizeof *w);
     if (w)
         w->c = c;
     else
@@ -65,5 +68,15 @@ int copy_words_add(struct copy_words *w, uintptr_t at, const void *bytes, uint16
 
 void copy_words_end(struct copy_words *w)
 {
-    rimf_heap_release(&w->c->image->heap, w);
+    struct rimf_copies *copies = w->c->image->copies;
+
+    rimf_heap_release(&w->c->image->heap, copies->words);
+    w->n = w->applied = w->refused = 0;
+    copies->words = w;
+}
+
+void copy_words_release(struct mvld_image *image)
+{
+    rimf_heap_release(&image->heap, image->copies->words);
+    image->copies->words = NULL;
 }

@@ -26,6 +26,7 @@
 
 struct rimf_analysis {
     struct sidecar_file file;
+    uint32_t *index; /* of its units, or NULL */
     const char *why; /* why there is none, or NULL */
 };
 
@@ -137,6 +138,7 @@ void rimf_image_close_analyses(struct mvld_image *image)
         if (!object->analysis)
             continue;
         sidecar_unmap(&object->analysis->file, image->sys);
+        rimf_heap_release(&image->heap, object->analysis->index);
         rimf_heap_release(&image->heap, object->analysis);
         object->analysis = NULL;
     }
@@ -165,6 +167,13 @@ static const struct sidecar *open_more(struct mvld_image *image, struct rimf_obj
         sidecar_unmap(&analysis->file, image->sys);
         *why = analysis->why;
         return NULL;
+    }
+    if (!analysis->index) { /* without memory for it, it is slow */
+        size_t n = sidecar_index_size(&analysis->file.view);
+
+        analysis->index = n ? rimf_heap_alloc(&image->heap, n * sizeof *analysis->index) : NULL;
+        if (analysis->index)
+            sidecar_index(&analysis->file.view, analysis->index);
     }
     return &analysis->file.view;
 }

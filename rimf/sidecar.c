@@ -56,9 +56,50 @@ static size_t first_from(const void *entries, size_t n, size_t stride, uint32_t 
     return low;
 }
 
+/* The code from the first unit on is cut into parts: of each, which is the first unit that begins in
+ * it or behind it; and one more behind the last. */
+#define PART 1024u
+
+static size_t part_of(const struct sidecar *s, uint32_t address)
+{
+    return (address - s->units[0].start) / PART;
+}
+
+size_t sidecar_index_size(const struct sidecar *s)
+{
+    return s->n_units ? part_of(s, s->units[s->n_units - 1].start) + 2 : 0;
+}
+
+void sidecar_index(struct sidecar *s, uint32_t *words)
+{
+    size_t n = sidecar_index_size(s), part = 0;
+
+    for (size_t i = 0; i < s->n_units; i++)
+        for (size_t last = part_of(s, s->units[i].start); part <= last; part++)
+            words[part] = (uint32_t)i;
+    for (; part < n; part++)
+        words[part] = (uint32_t)s->n_units;
+    s->near = words;
+    s->n_near = n;
+}
+
+/* The first unit that begins at or behind `address`. */
+static size_t unit_from(const struct sidecar *s, uint32_t address)
+{
+    size_t part, from;
+
+    if (!s->n_near || address < s->units[0].start)
+        return first_from(s->units, s->n_units, sizeof *s->units, address);
+    part = part_of(s, address);
+    if (part + 1 >= s->n_near)
+        return s->n_units;
+    from = s->near[part];
+    return from + first_from(s->units + from, s->near[part + 1] - from, sizeof *s->units, address);
+}
+
 const struct sidecar_unit *sidecar_unit_at(const struct sidecar *s, uint32_t address)
 {
-    size_t i = first_from(s->units, s->n_units, sizeof *s->units, address);
+    size_t i = unit_from(s, address);
 
     if (i < s->n_units && s->units[i].start == address)
         return &s->units[i];

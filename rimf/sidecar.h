@@ -283,6 +283,8 @@ struct sidecar {
     size_t n_segments, n_units, n_calls, n_references, n_jump_tables, n_frames, n_frame_fixes,
         n_branches, n_homes;
     uint32_t opened; /* SIDECAR_WANT of the tables that were checked */
+    const uint32_t *near; /* sidecar_index, or NULL */
+    size_t n_near;
 };
 
 /* Checks header, directory, segments, and the tables in `wanted` (SIDECAR_WANT, or-ed;
@@ -296,6 +298,9 @@ int sidecar_open_more(struct sidecar *, uint32_t wanted, const char **why);
 
 /* The unit that covers `address`, or NULL. */
 const struct sidecar_unit *sidecar_unit_at(const struct sidecar *, uint32_t address);
+/* So many words make that quick for who asks often, until the view is closed. */
+size_t sidecar_index_size(const struct sidecar *);
+void sidecar_index(struct sidecar *, uint32_t *words);
 /* The index of the first call, reference, frame (by its start), or frame fix, at or
  * behind `address`. */
 size_t sidecar_call_from(const struct sidecar *, uint32_t address);

@@ -60,6 +60,8 @@ struct direct {
 /* leads.c: where a call of the object that names `leads` (a slot, or an entry of the PLT)
  * is certain to end.  Asked once for all its sites that name the same. */
 struct direct_lead direct_lead(struct direct *, uintptr_t leads, int is_slot);
+/* The same, looked up anew. */
+struct direct_lead direct_lead_of(struct direct *, uintptr_t leads, int is_slot);
 /* Another object is under way. */
 void direct_leads_forget(struct direct *);
 

@@ -19,7 +19,7 @@ static uintptr_t end(void *cookie, const struct mvld_object *object, uintptr_t l
 
     if (d->object != object)
         direct_begin(d, object);
-    lead = direct_lead(d, leads, leads == slot);
+    lead = direct_lead_of(d, leads, leads == slot);
     why = lead.slot == slot ? lead.why : "the code is not what the analysis says";
     if (why)
         direct_leave(d, why);

@@ -106,6 +106,18 @@ static void grow(struct direct *d)
     d->n_known = n;
 }
 
+struct direct_lead direct_lead_of(struct direct *d, uintptr_t leads, int is_slot)
+{
+    struct direct_lead lead = {
+        .leads = leads,
+        .is_slot = is_slot,
+        .slot = is_slot ? leads : d->ctx->api->plt_slot(d->object, leads),
+    };
+
+    lead.why = judge(d, &lead);
+    return lead;
+}
+
 struct direct_lead direct_lead(struct direct *d, uintptr_t leads, int is_slot)
 {
     struct direct_lead *known = place(d, leads), lead;
@@ -114,12 +126,7 @@ struct direct_lead direct_lead(struct direct *d, uintptr_t leads, int is_slot)
         return *known;
     if (d->asked++ >= 2 * d->n_known)
         grow(d);
-    lead = (struct direct_lead){
-        .leads = leads,
-        .is_slot = is_slot,
-        .slot = is_slot ? leads : d->ctx->api->plt_slot(d->object, leads),
-    };
-    lead.why = judge(d, &lead);
+    lead = direct_lead_of(d, leads, is_slot);
     known = place(d, leads);
     if (known)
         *known = lead;

@@ -23,6 +23,21 @@ static int open_made(struct sidecar *s, uint32_t wanted)
     return sidecar_open(s, &made, sizeof made, wanted, &why);
 }
 
+/* The index finds what is found without it. */
+static void check_index(struct sidecar *s)
+{
+    static const struct sidecar_unit *found[0x4000];
+    uint32_t words[64];
+
+    for (uint32_t at = 0; at < 0x4000; at++)
+        found[at] = sidecar_unit_at(s, at);
+    CHECK(sidecar_index_size(s) <= 64, "%zu", sidecar_index_size(s));
+    sidecar_index(s, words);
+    for (uint32_t at = 0; at < 0x4000; at++)
+        CHECK(sidecar_unit_at(s, at) == found[at], "0x%x", at);
+    CHECK(!sidecar_unit_at(s, UINT32_MAX));
+}
+
 static void reads(void)
 {
     struct sidecar s;
@@ -36,6 +51,7 @@ static void reads(void)
     CHECK(sidecar_unit_at(&s, 0x1000) == &s.units[0] && sidecar_unit_at(&s, 0x10ff) == s.units);
     CHECK(sidecar_unit_at(&s, 0x1100) == &s.units[1] && sidecar_unit_at(&s, 0x37ff) == &s.units[4]);
     CHECK(sidecar_unit_at(&s, 0x3800) == NULL && sidecar_unit_at(&s, UINT32_MAX) == NULL);
+    check_index(&s);
     CHECK(sidecar_call_from(&s, 0) == 0 && sidecar_call_from(&s, 0x1001) == 1);
     CHECK(sidecar_call_from(&s, 0x37fa) == 4 && sidecar_call_from(&s, 0x37fb) == 5);
     CHECK(sidecar_reference_from(&s, 0x1011) == 1);

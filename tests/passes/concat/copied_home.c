@@ -103,7 +103,8 @@ static void want_entries(struct process *p, const struct copied *o, const struct
         if (is_kept(p, home)) { /* a jump to a stub, which was looked at */
             process_read(p, home, at, JUMP);
         } else if (units[i].head &&
-                   (o->frozen || stays || written[(home - o->bias) / PAGE - segment->start / PAGE])) {
+                   (o->frozen || stays ||
+                    written[units[i].start / PAGE - segment->start / PAGE])) {
             CHECK(units[i].reached && at + JUMP <= want + (units[i].end - segment->start));
             at[0] = 0xe9;
             memcpy(at + 1, &distance, sizeof distance);
