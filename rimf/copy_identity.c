@@ -28,8 +28,6 @@
 
 #include <errno.h> /* numbers only */
 
-#define PINS_AT_FIRST 64u
-
 /* ---- the function ------------------------------------------------------------------ */
 
 static int keeps_home(const struct rimf_copy *copy, uint32_t offset)
@@ -86,21 +84,7 @@ struct pins {
 
 static void add_pin(struct pins *pins, uintptr_t address)
 {
-    if (pins->n == pins->room) {
-        size_t room = pins->room ? 2 * pins->room : PINS_AT_FIRST;
-        uintptr_t *more = rimf_heap_alloc(&pins->image->heap, room * sizeof *more);
-
-        if (!more) {
-            pins->failed = 1;
-            return;
-        }
-        if (pins->n)
-            memcpy(more, pins->at, pins->n * sizeof *more);
-        rimf_heap_release(&pins->image->heap, pins->at);
-        pins->at = more;
-        pins->room = room;
-    }
-    pins->at[pins->n++] = address;
+    pins->failed |= rimf_words_add(pins->image, &pins->at, &pins->n, &pins->room, address) != 0;
 }
 
 struct pinning {

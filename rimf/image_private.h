@@ -210,6 +210,9 @@ void rimf_calls_settle(struct mvld_image *);
 /* ---- image_watch.c ------------------------------------------------------------ */
 
 int rimf_depends(struct mvld_image *, const struct mvld_object *, uintptr_t word);
+/* Adds to a list that grows, of the image's heap.  0, or -ENOMEM. */
+int rimf_words_add(struct mvld_image *, uintptr_t **list, size_t *n, size_t *room,
+                   uintptr_t word);
 /* The image relies on this word, too.  0, or -ENOMEM. */
 int rimf_watch_word(struct mvld_image *, uintptr_t word);
 /* This one was led to a copy, which is noted while watched. */

@@ -57,18 +57,15 @@ void rimf_image_set_apart(const struct mvld_object *object)
     ((struct rimf_object *)rimf_object_of(object))->public.flags |= MVLD_OBJECT_APART;
 }
 
-/* Adds to a list that grows. */
-static int note(struct mvld_image *image, uintptr_t **list, size_t *n, size_t *room,
-                uintptr_t word)
+int rimf_words_add(struct mvld_image *image, uintptr_t **list, size_t *n, size_t *room,
+                   uintptr_t word)
 {
     if (*n == *room) {
         size_t larger = *room ? 2 * *room : WORDS_AT_FIRST;
         uintptr_t *more = rimf_heap_alloc(&image->heap, larger * sizeof *more);
 
-        if (!more) {
-            image->watch->incomplete = 1;
+        if (!more)
             return -ENOMEM;
-        }
         if (*n)
             memcpy(more, *list, *n * sizeof *more);
         rimf_heap_release(&image->heap, *list);
@@ -82,16 +79,19 @@ static int note(struct mvld_image *image, uintptr_t **list, size_t *n, size_t *r
 int rimf_watch_word(struct mvld_image *image, uintptr_t word)
 {
     struct rimf_watch *watch = image->watch;
+    int error = rimf_words_add(image, &watch->words, &watch->n, &watch->room, word);
 
-    return note(image, &watch->words, &watch->n, &watch->room, word);
+    watch->incomplete |= error != 0;
+    return error;
 }
 
 void rimf_watch_pointer(struct mvld_image *image, uintptr_t word)
 {
     struct rimf_watch *watch = image->watch;
 
-    if (watch && !image->entered)
-        note(image, &watch->pointers, &watch->n_pointers, &watch->pointers_room, word);
+    if (watch && !image->entered &&
+        rimf_words_add(image, &watch->pointers, &watch->n_pointers, &watch->pointers_room, word))
+        watch->incomplete = 1;
 }
 
 int rimf_depends(struct mvld_image *image, const struct mvld_object *object, uintptr_t word)
