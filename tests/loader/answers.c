@@ -10,6 +10,7 @@
 #include "answers_world.h"
 
 #include "copies.h"
+#include "image_private.h"
 
 #include <dlfcn.h>
 #include <execinfo.h>
@@ -55,6 +56,17 @@ static const struct mvld_object *find_object(uint32_t flag)
     return NULL;
 }
 
+static void note(struct rimf_copies *copies, size_t index)
+{
+    struct rimf_copy *copy_of = &copies->list[index];
+    struct rimf_object *object = (struct rimf_object *)rimf_object_of(
+        rimf_object_find(image, copy_of->home));
+
+    copy_of->object = object;
+    copies_drop(image, object);
+    CHECK(copies_note(image, object, index) == 0);
+}
+
 static void make_copy(void)
 {
     static struct rimf_copies copies;
@@ -72,6 +84,8 @@ static void make_copy(void)
     list[1] = (struct rimf_copy){.home = (uintptr_t)main_call, .at = (uintptr_t)main_copy,
                                  .code = CODE, .size = CODE};
     copies = (struct rimf_copies){.list = list, .n = 2, .n_planned = 2};
+    note(&copies, 0);
+    note(&copies, 1);
     image->copies = &copies;
     CHECK(rimf_copy_home(image, (uintptr_t)page + 7) == (uintptr_t)answers_call + 7);
 }
