@@ -31,20 +31,9 @@
  *
  * f runs at home whoever calls it: rimf_image_keep_home makes its copy a jump to it.
  *
- * The stubs lie in a library that lies among the others, so near all these functions: the
- * one that brings the region of the copies (it defines `concat_code`), whose executable
- * segment ends with int3, as padding.  ANSWER_STUB bytes each:
- *
- *     an argument                         the result                     both (do_sym)
- *     ff 15 <rel32>  call *slot1(%rip)    e8 <rel32>     call T          call *slot1(%rip)
- *                                         ff 25 <rel32>  jmp *slot1(%rip) sub $8, %rsp
- *                                                                        call T
- *                                                                        add $8, %rsp
- *                                                                        jmp *slot2(%rip)
- *     T:  displaced instructions; e9 <rel32>  jmp f+n
- *
- * and of _dl_addr the same as the last, between push %rdi, push %rsi and pop %rsi, pop %rdi:
- * what was asked, and where the answer lies.  The slots, at the end, lead to entry.S.
+ * The stubs (answers_stub.c) lie in a library that lies among the others, so near all these
+ * functions: the one that brings the region of the copies (it defines `concat_code`), whose
+ * executable segment ends with int3, as padding.
  *
  * Everything that can be looked at is looked at in answers_prepare, before anything is
  * changed; answers_install writes the stubs and then the jumps, through the patch engine.
@@ -59,26 +48,6 @@
 #include <errno.h>    /* numbers only */
 #include <sys/mman.h> /* numbers only */
 
-#define SLOTS (ANSWER_STUB - 16u) /* two of them */
-#define INT3 0xcc
-
-/* What stands before the displaced instructions. */
-struct shape {
-    uint8_t size, first, second; /* where the distances to the slots stand; 0: there is none */
-    uint8_t call;                /* where the distance to the displaced instructions stands */
-    uint8_t code[32];
-};
-
-static const struct shape exchanges = {6, 2, 0, 0, {0xff, 0x15}};
-static const struct shape returns = {11, 7, 0, 1, {0xe8, 0, 0, 0, 0, 0xff, 0x25}};
-static const struct shape finds = {
-    25, 2, 21, 11, {0xff, 0x15, 0, 0, 0, 0, 0x48, 0x83, 0xec, 0x08, 0xe8, 0, 0, 0, 0,
-                    0x48, 0x83, 0xc4, 0x08, 0xff, 0x25}};
-static const struct shape names = {
-    29, 4, 25, 13, {0x57, 0x56, 0xff, 0x15, 0, 0, 0, 0, 0x48, 0x83, 0xec, 0x08, 0xe8, 0, 0, 0, 0,
-                    0x48, 0x83, 0xc4, 0x08, 0x5e, 0x5f, 0xff, 0x25}};
-
-_Static_assert(29 + DISPLACE_MAX + DISPLACE_JUMP <= SLOTS, "a stub holds it all");
 _Static_assert(ANSWER_STUB % MVLD_PATCH_MAX == 0, "it is written in pieces of this size");
 _Static_assert(ANSWERS <= RIMF_KEPT_HOME, "each runs at home");
 
@@ -115,64 +84,12 @@ uintptr_t loader_answer_named(const struct loader *l, uintptr_t address, struct 
 
 /* ---- one function -------------------------------------------------------------------- */
 
-static const struct shape *shape_of(size_t which, uintptr_t slots[2])
-{
-    slots[0] = (uintptr_t)loader_answers_entry;
-    slots[1] = 0;
-    switch (which) {
-    case ANSWER_ADDR:
-        slots[1] = (uintptr_t)loader_answers_named;
-        return &names;
-    case ANSWER_SYM:
-        slots[0] = (uintptr_t)loader_answers_caller;
-        slots[1] = (uintptr_t)loader_answers_symbol;
-        return &finds;
-    case ANSWER_OPEN:
-        slots[0] = (uintptr_t)loader_answers_caller;
-        return &exchanges;
-    case ANSWER_SET_IP:
-        slots[0] = (uintptr_t)loader_answers_place;
-        return &exchanges;
-    case ANSWER_IP:
-    case ANSWER_IP_INFO:
-    case ANSWER_REGION:
-        slots[0] = (uintptr_t)loader_answers_result;
-        return &returns;
-    default:
-        return &exchanges;
-    }
-}
-
-/* The distance at `at`, which the instruction ends with, to `to`: both in the stub. */
-static void lead(uint8_t *code, size_t at, size_t to)
-{
-    int32_t distance = (int32_t)(to - (at + sizeof distance));
-
-    if (at)
-        memcpy(code + at, &distance, sizeof distance);
-}
-
-/* What stands before the displaced instructions; returns how much. */
-static size_t begin_stub(uint8_t *code, size_t which)
-{
-    uintptr_t slots[2];
-    const struct shape *shape = shape_of(which, slots);
-
-    memset(code, INT3, ANSWER_STUB);
-    memcpy(code + SLOTS, slots, sizeof slots);
-    memcpy(code, shape->code, shape->size);
-    lead(code, shape->first, SLOTS);
-    lead(code, shape->second, SLOTS + 8);
-    lead(code, shape->call, shape->size);
-    return shape->size;
-}
-
 static int make_hook(const struct answers *answers, size_t which, struct hook *hook,
                      const char **why)
 {
     const struct answer *function = &answers->functions[which];
     uintptr_t stub = answers->stubs + ANSWER_STUB * which;
-    size_t end = begin_stub(hook->code, which);
+    size_t end = answers_begin_stub(hook->code, which);
     struct displaced moved;
     int (*how)(const uint8_t *, size_t, uintptr_t, uintptr_t, struct displaced *, const char **) =
         answers->kept && which < ANSWERS_NEEDED ? displace_again : displace;
@@ -225,10 +142,10 @@ static int write_stubs(struct loader *l, const struct hooks *hooks)
     uint8_t padding[ANSWER_STUB];
     int err = 0;
 
-    memset(padding, INT3, sizeof padding);
+    memset(padding, ANSWER_PADDING, sizeof padding);
     for (size_t i = 0; batch && i < hooks->n; i++) {
         const uint8_t *stub = (const uint8_t *)hooks->at[i].stub, *code = hooks->at[i].code;
-        int old = memcmp(stub + SLOTS, code + SLOTS, ANSWER_STUB - SLOTS) == 0;
+        int old = memcmp(stub + ANSWER_SLOTS, code + ANSWER_SLOTS, ANSWER_STUB - ANSWER_SLOTS) == 0;
 
         for (size_t at = 0; at < ANSWER_STUB && !err; at += MVLD_PATCH_MAX)
             err = api->patch_add(batch, (uintptr_t)stub + at, old ? stub + at : padding + at,
@@ -350,7 +267,7 @@ static uintptr_t find_stubs(const struct mvld_image *image)
                                             PROT_READ | PROT_EXEC))
         return 0;
     for (size_t i = 0; i < ANSWERS * ANSWER_STUB; i++)
-        if (((const uint8_t *)stubs)[i] != INT3)
+        if (((const uint8_t *)stubs)[i] != ANSWER_PADDING)
             return 0;
     return stubs;
 }
@@ -399,6 +316,7 @@ int answers_prepare(struct loader *l, const char **why)
     }
     keep_home(l, 0, ANSWERS_NEEDED);
     prepare_unwinder(l);
+    answers_describe(l);
     return 0;
 }
 

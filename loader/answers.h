@@ -25,6 +25,16 @@ struct hooks {
 int answers_hooks(const struct answers *, size_t first, size_t end, struct hooks *,
                   const char **why);
 
+/* answers_stub.c */
+
+#define ANSWER_SLOTS (ANSWER_STUB - 16u) /* in a stub: two of them */
+#define ANSWER_PADDING 0xcc              /* int3 */
+
+/* What stands in a stub before the displaced instructions; returns how much. */
+size_t answers_begin_stub(uint8_t code[ANSWER_STUB], size_t which);
+/* Before code is copied: unwinders will know the stubs. */
+void answers_describe(struct loader *);
+
 /* answers_thaw.c: writes what a frozen image does not bring.  0; else nothing leads to a stub,
  * and answers.c does it all. */
 int answers_thaw(struct loader *);

@@ -155,7 +155,10 @@ int copying_lead(struct copying *, uint8_t *at, uintptr_t next, uintptr_t target
 int copy_calls(struct copying *);
 /* What is known of calls, of a batch of so many; released by who asked.  NULL: no memory. */
 struct copy_answers *copy_answers_create(struct mvld_image *, size_t calls);
-/* copy_frames.c: its .eh_frame, to `to`. */
+/* copy_frames.c: of what rimf_image_describe told, to `to`; before all others.  Returns its size. */
+size_t copy_frames_described_size(const struct mvld_image *);
+size_t copy_frames_described(struct mvld_image *, uintptr_t to);
+/* Its .eh_frame, to `to`. */
 size_t copy_frames_size(const struct copying *);
 int copy_frames(struct copying *, uintptr_t to);
 /* Of the piece at hand, the part of the sorted table, once its .eh_frame is at `to`.  Pieces
@@ -277,6 +280,18 @@ void rimf_copies_forget(struct mvld_image *, const struct mvld_object *);
  * errno, *why a static sentence): they are taken away again.  NULL: nothing is copied. */
 void rimf_image_set_answers(struct mvld_image *, int (*answers)(void *cookie, const char **why),
                             void *cookie);
+
+/* Code of the library that the region is in which belongs to nobody's unwind table. */
+struct rimf_described {
+    uintptr_t start;
+    uint32_t size;
+    uint8_t frame_size;
+    const uint8_t *frame; /* instructions of DWARF, from where a function begins on */
+};
+
+/* It comes among the frames of the first copies.  Ascending, before the region; `frame` outlives
+ * the image. */
+void rimf_image_describe(struct mvld_image *, const struct rimf_described *, size_t n);
 
 /* While answers() runs: 1 when the code at this address is about to be laid over by that of a
  * frozen image, in which the answers of the process that made it are in force.  When that

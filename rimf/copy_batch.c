@@ -70,7 +70,8 @@ static int measure(struct making *m)
 {
     struct rimf_copies *copies = m->copies;
     const struct rimf_copy *last = &copies->list[copies->n_planned - 1];
-    size_t size = 0, n = copies->n_frames;
+    size_t size = copies->n_frames ? 0 : copy_frames_described_size(m->image);
+    size_t n = copies->n_frames ? copies->n_frames : m->image->n_described;
 
     for (size_t i = copies->n; i < copies->n_planned; i++) {
         struct copying c = copying_of(m, i);
@@ -219,6 +220,8 @@ static int fill(struct making *m)
     int error = -ENOMEM;
 
     m->frames_of = rimf_heap_alloc(&m->image->heap, n * sizeof *m->frames_of);
+    if (!m->n_frames)
+        frames += copy_frames_described(m->image, frames);
     if (answers && m->frames_of)
         error = fill_objects(m, answers, &frames);
     else

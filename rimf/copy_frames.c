@@ -126,6 +126,61 @@ int copy_frames(struct copying *c, uintptr_t to)
     return error;
 }
 
+/* ---- what no object describes ------------------------------------------------------- */
+
+/* "zR": distances of four bytes; a function begins with the CFA 8 bytes above %rsp and the
+ * return address just below it. */
+static const uint8_t cie[24] = {20, 0, 0, 0, 0, 0, 0, 0, 1, 'z', 'R', 0, 1, 0x78, 16, 1, 0x1b,
+                                0x0c, 7, 8, 0x90, 1};
+
+struct fde {
+    uint32_t length, cie;
+    int32_t code;
+    uint32_t size;
+    uint8_t data_size, frame[]; /* zeros, which do nothing, to the end */
+};
+
+static size_t fde_size(const struct rimf_described *described)
+{
+    return (offsetof(struct fde, frame) + described->frame_size + 7u) & ~(size_t)7;
+}
+
+size_t copy_frames_described_size(const struct mvld_image *image)
+{
+    size_t size = image->n_described ? sizeof cie : 0;
+
+    for (size_t i = 0; i < image->n_described; i++)
+        size += fde_size(&image->described[i]);
+    return size;
+}
+
+/* All of it lies in one library, so distances fit. */
+size_t copy_frames_described(struct mvld_image *image, uintptr_t to)
+{
+    struct rimf_copies *copies = image->copies;
+    struct search *search = (struct search *)copies->region.frames;
+    uintptr_t at = to + sizeof cie, base = (uintptr_t)search;
+
+    if (image->n_described)
+        memcpy((void *)to, cie, sizeof cie);
+    for (size_t i = 0; i < image->n_described; i++) {
+        const struct rimf_described *described = &image->described[i];
+        struct fde *fde = (struct fde *)at;
+
+        fde->length = (uint32_t)(fde_size(described) - sizeof fde->length);
+        fde->cie = (uint32_t)((uintptr_t)&fde->cie - to);
+        fde->code = (int32_t)(described->start - (uintptr_t)&fde->code);
+        fde->size = described->size;
+        memcpy(fde->frame, described->frame, described->frame_size);
+        search->table[copies->n_frames++] =
+            (struct searched){(int32_t)(described->start - base), (int32_t)(at - base)};
+        at += fde_size(described);
+    }
+    return copy_frames_described_size(image);
+}
+
+/* ---- searching ------------------------------------------------------------------------ */
+
 /* The end of the code that the FDE describes: where it begins is said at fde + 8, in four
  * bytes that count from there, how long it is behind them. */
 static uintptr_t end_of(uintptr_t base, const struct searched *entry)

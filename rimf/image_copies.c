@@ -25,6 +25,16 @@ void rimf_image_set_answers(struct mvld_image *image, int (*answers)(void *cooki
     image->answers_cookie = cookie;
 }
 
+void rimf_image_describe(struct mvld_image *image, const struct rimf_described *list, size_t n)
+{
+    struct rimf_described *own = rimf_heap_alloc(&image->heap, n * sizeof *own);
+
+    if (!own)
+        return; /* unwinders find the end of the stack there */
+    image->described = memcpy(own, list, n * sizeof *own);
+    image->n_described = n;
+}
+
 void rimf_image_set_unentered(struct mvld_image *image, int unentered)
 {
     image->unentered = unentered;

@@ -114,6 +114,8 @@ struct mvld_image {
     int calls_home; /* references of copies are not listed at the moment */
     int (*answers)(void *cookie, const char **why);
     void *answers_cookie;
+    const struct rimf_described *described; /* rimf_image_describe */
+    size_t n_described;
     const struct thaw *thawing; /* while answers are asked for on its behalf */
     struct rimf_maker makers[FROZEN_PASSES_MAX]; /* frozen.h */
     size_t n_makers;

@@ -87,6 +87,10 @@ static void make_copy(void)
     note(&copies, 0);
     note(&copies, 1);
     image->copies = &copies;
+    for (size_t i = 0; i < 2; i++) {
+        list[i].object = (struct rimf_object *)rimf_object_find(image, list[i].home);
+        CHECK(copies_note(image, (struct rimf_object *)list[i].object, i) == 0);
+    }
     CHECK(rimf_copy_home(image, (uintptr_t)page + 7) == (uintptr_t)answers_call + 7);
 }
 

@@ -125,7 +125,8 @@ static int in_linkage(void *pc)
     auto code = static_cast<const unsigned char *>(pc);
     Dl_info info;
 
-    if (!dladdr(pc, &info) || strstr(info.dli_fname, "/libconcat.so"))
+    if (!dladdr(pc, &info) || strstr(info.dli_fname, "/libconcat.so") ||
+        strstr(info.dli_fname, "/concat.so"))
         return 1;
     code += memcmp(code, "\xf3\x0f\x1e\xfa", 4) == 0 ? 4 : 0;
     code += *code == 0xf2;

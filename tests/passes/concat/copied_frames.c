@@ -158,11 +158,29 @@ static void check_frame(struct process *p, struct copied *o, const struct sideca
         wrong(p, o, frame->start, "the copy unwinds in another way");
 }
 
+/* Those of the loader's, in the library's first page, come before all copies; returns how many. */
+static size_t check_stubs(const struct process *p, const struct searched *table, size_t n)
+{
+    static struct said is, is_cie;
+    size_t i = 0;
+
+    for (; i < n && table[i].code < 0; i++) {
+        uintptr_t stub = p->frames + (uintptr_t)(intptr_t)table[i].code;
+
+        take_fde(&is, &is_cie, p->frames + (uintptr_t)(intptr_t)table[i].fde, from_process,
+                 (void *)(uintptr_t)p);
+        CHECK(is.start == stub && is.length && stub >= p->library &&
+              stub + is.length <= p->library + 0x1000, "(entry %zu)", i);
+    }
+    CHECK(i, "(no stub is described)");
+    return i;
+}
+
 void check_unwinding(struct process *p)
 {
     struct searched *table;
     struct search search;
-    size_t n = 0;
+    size_t n;
 
     process_read(p, p->frames, &search, sizeof search);
     CHECK(memcmp(search.encodings, "\1\x1b\3\x3b", 4) == 0);
@@ -171,6 +189,7 @@ void check_unwinding(struct process *p)
     process_read(p, p->frames + sizeof search, table, search.count * sizeof *table);
     for (size_t i = 1; i < search.count; i++)
         CHECK(table[i - 1].code < table[i].code, "(entries %zu and %zu)", i - 1, i);
+    n = check_stubs(p, table, search.count);
     for (size_t i = 0; i < p->n; i++) {
         struct copied *o = &p->objects[i];
         const struct sidecar_frame *frames = o->analysis.copies.at;
