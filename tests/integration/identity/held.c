@@ -256,6 +256,11 @@ int main(void)
 
 #ifndef FIXED
     RUNS;
+    RUNS_AT(before->library); /* these addresses are those of copies */
+    RUNS_AT(before->program);
+    RUNS_AT(before->own);
+    RUNS_AT(before->got_library);
+    RUNS_AT(before->lea_own);
 #endif
     setvbuf(stdout, NULL, _IONBF, 0);
     compare_all("before");
