@@ -63,7 +63,7 @@ PROGRAMS = {
     "bash": (lambda n: ["-c", BASH.format(n=n)], 4000, 2000),
     "perl": (lambda n: ["-e", PERL.format(n=n)], 40_000, 5000),
     "git": (lambda n: ["-C", str(HERE.parent), "--no-pager", "log", "--stat", "--format=%h",
-                       f"-{n}"], 30, 4),
+                       f"-{n}"], 10, 4),
     "evp": (lambda n: [str(n)], 120_000, 4000),
 }
 # A start that ends at once.
