@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * profile.h: what a recording of perf says of functions.
+ */
+#ifndef PROFILE_H
+#define PROFILE_H
+
+#include "elf_file.h"
+#include "frames.h"
+
+#include <stdio.h>
+
+struct file {
+    char *path, *name; /* name: as it is loaded */
+    struct object object;
+    struct elf_file elf; /* its names, once asked for */
+    int is_elf, asked;
+    struct vector frames; /* struct frame */
+    size_t *samples;      /* by frame */
+    char **called;        /* by frame: a name for it, or NULL */
+};
+
+struct mapping {
+    unsigned long pid;
+    uint64_t start, size, offset;
+    size_t file;
+};
+
+struct recording {
+    struct file **files;
+    struct mapping *maps;
+    size_t n_files, n_maps, n_samples, n_known;
+};
+
+/* Adds what `perf script -G --show-mmap-events -F pid,ip,sym,dso` printed. */
+void recording_read(struct recording *, FILE *from);
+void recording_forget(struct recording *);
+
+#endif
