@@ -28,7 +28,8 @@
 #define ARENA (1024 * MIB)
 #define BESIDE_PIE (16 * MIB)     /* what lies between the arena and a PIE */
 #define LOW_END (2048 * MIB)      /* absolute addresses of non-PIE code end here */
-#define ROOM (512 * MIB)          /* at least: libconcat.so.1 alone takes 320 */
+#define ROOM (512 * MIB)          /* at least; what is left of 1 GiB is drawn */
+#define SPACIOUS (256 * MIB)      /* more for libconcat.so.1, which takes 320; clang's take 180 */
 #define TRIES 64
 
 /* dl-map-segments.h maps an object with this flag and nothing else with it. */
@@ -64,12 +65,14 @@ static void near_low(struct loader *l)
 {
     uintptr_t end = executable_end(&l->block);
     uintptr_t heap = (uintptr_t)SYS3(l->sys, SYS_brk, 0, 0, 0), drawn;
+    int spacious = l->pipeline && pipeline_flags(l->pipeline) & MVLD_PASS_SPACIOUS;
+    size_t room = spacious ? ROOM + SPACIOUS : ROOM;
 
-    if (heap > end + ROOM && heap < LOW_END) {
+    if (heap > end + room && heap < LOW_END) {
         l->arena.start = end + MIB;
         l->arena.end = rimf_page_down(heap - MIB);
     } else if (end < 1024 * MIB && heap < 1024 * MIB &&
-               draw(l, 512 * MIB / RIMF_PAGE, &drawn)) {
+               draw(l, (1024 * MIB - room) / RIMF_PAGE, &drawn)) {
         l->arena.start = 1024 * MIB;
         l->arena.end = LOW_END - 16 * MIB - drawn;
     }
