@@ -144,7 +144,6 @@ def redis_load(folder, stopped):
 
 def nginx_load(folder, stopped):
     request = b"GET /page HTTP/1.1\r\nHost: a\r\nAccept-Encoding: gzip\r\n\r\n" * 20
-    time.sleep(SETTLES.get(name, SETTLE) / 2)
     with socket.socket(socket.AF_UNIX) as s:
         s.connect(str(folder / "socket"))
         s.settimeout(5)
