@@ -13,7 +13,8 @@ was, so a cache or TLB that is smaller than the code is of little use.  Two kind
 With --scatter, behind each function lie N of the same size that nobody calls, as code that is hot
 lies among code that is not; concat is also asked to gather the hot ones by a profile.
 
-The figure is nanoseconds of CPU time a function.  --option adds ways: concat with this option, in
+The figure is nanoseconds of CPU time a function, the first quartile of short runs: disturbances
+only add.  --option adds ways: concat with this option, in
 process and from a frozen image, and the latter once more with an executable that is linked for
 2 MB, whose image can be mapped in huge pages.  What the loader says of huge pages stands before
 the figures: `hugetlb` needs a pool (`mvld hugepages reserve 64`).
@@ -30,7 +31,7 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "tests")]
 import support  # noqa: E402
 from programs import HOST, WAYS, Programs  # noqa: E402
-from report import interleaved, progress  # noqa: E402
+from report import progress, spreads  # noqa: E402
 
 LIBRARIES = 8
 CALLS = 8  # of a function that calls
@@ -39,7 +40,7 @@ BYTES = 300
 STEPS = {"direct": (17, 12), "pointers": (17, 10)}
 END = '.section .note.GNU-stack, "", @progbits\n'
 OPTION_WAYS = []
-SECONDS = 0.5  # of CPU time that each run takes at least
+SECONDS = 0.1  # of CPU time that each run takes at least: short, so that many are not disturbed (steady.py)
 
 MAIN = """#include <stdio.h>
 #include <stdlib.h>
@@ -163,7 +164,7 @@ def say_huge_pages(programs, name):
     """What the loader says of them, in each way that asks for them."""
     for way in programs.ways(name):
         if "pages=" in way:
-            log = programs.quick(programs.command(name, way, ["0"]), way, MVLD_DEBUG="passes").stderr
+            log = programs.quick(name, way, MVLD_DEBUG="passes").stderr
             for said in re.findall(r"huge pages: (.*)", log):
                 progress(f"{name}, {way}: huge pages: {said}")
 
@@ -187,7 +188,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sizes", default="1,4,8,16,32", help="MB of code")
     parser.add_argument("--kinds", default=",".join(STEPS))
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--scatter", type=int, default=0, help="cold functions beside each hot one")
     parser.add_argument("--option", action="append", default=[])
     arguments = parser.parse_args()
@@ -221,7 +222,7 @@ def measure(folder, megabytes, kind, rounds, scatter):
                  for way, job in programs.jobs("hot-2mb", [str(SECONDS)]).items() if way != HOST}
     progress(f"{kind}: {n} functions among {text / 2**20:.1f} MB")
     RESULTS.clear()
-    values = interleaved(jobs, rounds, once)
+    values = {way: spread.low for way, spread in spreads(jobs, rounds, once).items()}
     for way, value in values.items():
         print(f"result: {kind}, {megabytes} MB, {way} | {value:.2f} | ns a function | "
               f"{100 * (value / values[HOST] - 1):+.1f} %", flush=True)
