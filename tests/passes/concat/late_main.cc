@@ -175,6 +175,6 @@ int main(int, char **argv)
     ends = true;
     for (auto &t : threads)
         t.join();
-    CHECK(thrown > 100 && (cycles < 100 || walked > 10));
+    CHECK(cycles < 100 || (thrown > 100 && walked > 10));
     printf("%d of %d times in a copy\n", copied, cycles);
 }
