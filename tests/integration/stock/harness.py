@@ -19,7 +19,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
 import support  # noqa: E402
-from stock.witness import Witness  # noqa: E402
+from stock.witness import IMAGE, Witness  # noqa: E402
 
 # The folder of the loader: /lib64 is a link to usr/lib64 on merged-usr systems.
 LOADER_FOLDER = Path(os.path.realpath("/lib64"))
@@ -211,7 +211,7 @@ class Harness:
         self.plain = plain
         self.passes = tuple(name for name in passes if name != FROZEN)
         self.folder = plain.scratch / ("mvld-" + ("+".join(passes) or "none"))
-        for name in ("lib64", "etc", "passes", "images"):
+        for name in ("lib64", "etc", "passes", "cache/images", "cache/analysis"):
             (self.folder / name).mkdir(parents=True)
         self.copy_loader(self.folder / "lib64")
         copy_passes(self.folder / "passes", self.passes)
@@ -221,14 +221,15 @@ class Harness:
                 + ("on-miss = build\n" if FROZEN in passes else ""))
         configuration, pass_folder = installed_places()
         self.binds = [(configuration, self.folder / "etc"), (pass_folder, self.folder / "passes"),
-                      (CACHE / "images", self.folder / "images")]
+                      (CACHE, self.folder / "cache")]
         if "direct-calls" in self.passes:
             self.binds += [(CACHE / "analysis", analyses(plain.scratch.parent / "analysis"))]
         # Last: from here on the mount commands, too, run under mvld.
         self.binds += [(LOADER_FOLDER, self.folder / "lib64")]
         files = [self.folder / "passes" / f"{name}.so" for name in self.passes]
         try:
-            self.witness = Witness(self.folder / "lib64" / LOADER_NAME, files)
+            self.witness = Witness(self.folder / "lib64" / LOADER_NAME, files,
+                                   self.folder / "cache" / "images")
             self.blind = ""
         except OSError as error:
             self.witness, self.blind = None, str(error)
@@ -273,7 +274,7 @@ class Harness:
         if missing:
             return f"not started with mvld: {' '.join(missing)}; were: {' '.join(started)}"
         for name in self.passes:
-            having = {program for file, program in opened if file == name + ".so"}
+            having = {program for file, program in opened if file in (name + ".so", IMAGE)}
             missing = [program for program in case.must_be_seen()
                        if program not in having and program not in case.elsewhere]
             if missing:

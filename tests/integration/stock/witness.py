@@ -7,8 +7,9 @@ process that we are told about is still the one that called execve, and
 /proc/PID/syscall says with which arguments.  So every start of a program is
 seen with its name, whoever started it: also set-user-ID programs, programs with
 an empty environment, in another root or PID namespace, where nothing that mvld
-itself writes would arrive.  A pass is watched in the same way; by the time that
-it is opened, the process has started with mvld.
+itself writes would arrive.  A pass is watched in the same way, and so is the folder of each
+frozen image, because who starts from one needs no pass; by the time that they are opened,
+the process has started with mvld.
 
 The process waits until we answer.  Closing the group (also by dying) lets all go on.
 """
@@ -20,15 +21,18 @@ import time
 
 FAN_CLOEXEC, FAN_CLASS_CONTENT, FAN_REPORT_TID = 0x1, 0x4, 0x100
 FAN_MARK_ADD, FAN_OPEN_PERM, FAN_OPEN_EXEC_PERM, FAN_ALLOW = 0x1, 0x10000, 0x40000, 0x1
+FAN_EVENT_ON_CHILD, FAN_ONDIR = 0x08000000, 0x40000000
+IMAGE = "an image"
 AT_FDCWD = -100
 EVENT = struct.Struct("=IBBHQii")
 SYS_EXECVE, SYS_EXECVEAT = 59, 322
 
 
 class Witness:
-    """started: names of programs, one for each execve.  opened: (file, program) pairs."""
+    """started: names of programs, one for each execve.  opened: (file, program) pairs, in which
+    the file of a frozen image in the folder `images` is IMAGE."""
 
-    def __init__(self, loader, files=()):
+    def __init__(self, loader, files, images):
         """May raise OSError: the right to watch is root's, outside of user namespaces."""
         self.started, self.opened = [], []
         self.names = {}  # the last program of a thread
@@ -37,7 +41,9 @@ class Witness:
                                         os.O_RDONLY | os.O_CLOEXEC)
         if self.group < 0:
             raise OSError(ctypes.get_errno(), "fanotify_init: " + os.strerror(ctypes.get_errno()))
-        for path, mask in [(loader, FAN_OPEN_EXEC_PERM)] + [(f, FAN_OPEN_PERM) for f in files]:
+        marks = [(loader, FAN_OPEN_EXEC_PERM), *((f, FAN_OPEN_PERM) for f in files),
+                 (images, FAN_OPEN_PERM | FAN_EVENT_ON_CHILD | FAN_ONDIR)]
+        for path, mask in marks:
             if libc.fanotify_mark(self.group, FAN_MARK_ADD, ctypes.c_uint64(mask), AT_FDCWD,
                                   os.fsencode(path)) != 0:
                 error = ctypes.get_errno()
@@ -68,7 +74,7 @@ class Witness:
             self.started.append(self.names[tid])
         else:
             status = os.fstat(fd)
-            name = self.files.get((status.st_dev, status.st_ino), "?")
+            name = self.files.get((status.st_dev, status.st_ino), IMAGE)
             self.opened.append((name, self.names.get(tid, "?")))
 
 
