@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""stock.py STARTUP [--instructions | --starts | --work] [--rounds N] [PROGRAM...]: stock programs under
+"""stock.py STARTUP [--starts | --work] [--rounds N] [PROGRAM...]: stock programs under
 the host loader, with direct-calls, and with direct-calls and concat; in the process, and frozen.
 
 CPU time of the work, without start-up, as a ratio with its interval (steady.py says how, and why so);
 what is certainly slower, and by how much, stands at the end.  Then what an exec of programs costs,
-by STARTUP, and what ten processes have in memory.  With
---instructions callgrind counts instead of the clock, which a busy machine does not disturb (and
-under which concat copies nothing, so it is left out).
+by STARTUP, and what ten processes have in memory.
 With --starts it is only what an exec costs: in time, and in system calls and page faults, which
 say where the time goes; with --work the rest alone.  The demo shows the shorter half of it (run).
 """
@@ -69,24 +67,6 @@ def server_time(job):
             server.wait()
             raise
         return finished(server)
-
-
-def instructions(job):
-    command, env = job
-    done = subprocess.run(["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null",
-                           *command], env=env, stdin=subprocess.DEVNULL, capture_output=True,
-                          text=True, timeout=600)
-    found = re.search(r"Collected : (\d+)", done.stderr)
-    support.check(done.returncode == 0 and found, done.stderr[-2000:])
-    return int(found.group(1)) / 1e6
-
-
-def show(name, unit, values):
-    """Counts, of which there is one a way."""
-    first = values[HOST]
-    for way, value in values.items():
-        print(f"result: {name}, {way} | {value:.2f} | {unit} | {100 * (value / first - 1):+.1f} %",
-              flush=True)
 
 
 class Clock:
@@ -152,20 +132,6 @@ def clock(programs, rounds):
         progress("redis-server")
         Clock().show("redis-server", "ms", spreads(programs.jobs("redis-server", [*REDIS]),
                                                    max(rounds // 8, 3), server_time))
-
-
-def counted(programs):
-    for name, (arguments, _, n) in PROGRAMS.items():
-        if name not in programs.possible:
-            continue
-        progress(name)
-        values = {}
-        for way in programs.ways(name):
-            env, sizes = programs.environment(name, way), (n, 2 * n)
-            one, two = (instructions((programs.command(name, way, arguments(m)), env))
-                        for m in sizes)
-            values[way] = two - one  # start-up is in both
-        show(name, "million instructions", values)
 
 
 def exec_times(programs, name, startup, rounds):
@@ -268,7 +234,6 @@ def run(folder, startup, rounds):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("startup")
-    parser.add_argument("--instructions", action="store_true")
     parser.add_argument("--starts", action="store_true")
     parser.add_argument("--work", action="store_true")
     parser.add_argument("--rounds", type=int, default=ROUNDS)
@@ -277,10 +242,8 @@ def main():
     with support.scratch_folder() as folder:
         everything = [] if arguments.starts else PROGRAMS
         names = arguments.only or [*dict.fromkeys([*everything, *STARTS])]
-        programs = Programs(folder, names, DIRECT if arguments.instructions else WAYS)
-        if arguments.instructions:
-            counted(programs)
-        elif arguments.starts:
+        programs = Programs(folder, names, WAYS)
+        if arguments.starts:
             execs(programs, arguments.startup, max(5 * arguments.rounds, 10))
         else:
             clock(programs, arguments.rounds)

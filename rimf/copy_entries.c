@@ -10,8 +10,8 @@
  * right.  So where the calls of all objects were led past the PLT (image_calls.c), such a
  * function has a jump only in a page that is written anyway, because an operand in it leads to a
  * copy.  Else the first call through a slot that is bound lazily leads home, and all later ones:
- * then every function that may be entered has its jump; and so in what is frozen, where addresses
- * lead home.
+ * then every function that may be entered has its jump; and so in what is frozen, whose pages all
+ * processes share.
  *
  * The five bytes may cut an instruction in two: the analysis says that nobody enters them
  * but at the first (SIDECAR_HEAD).  A function for which it cannot say so runs at home
