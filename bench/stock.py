@@ -176,6 +176,14 @@ def execs(programs, startup, rounds):
     of.slowest("exec", 5)
 
 
+def show(name, unit, values):
+    """Counts, of which there is one a way."""
+    first = values[HOST]
+    for way, value in values.items():
+        print(f"result: {name}, {way} | {value:.2f} | {unit} | {100 * (value / first - 1):+.1f} %",
+              flush=True)
+
+
 def starts(programs, startup, rounds):
     execs(programs, startup, rounds)
     for name, (arguments, last_line) in WAITING.items():
