@@ -19,7 +19,6 @@ class Case:
     script: str
     under: tuple = ()     # programs that must have been started with mvld; () means `needs`
     elsewhere: tuple = ()  # of these, those where the configuration cannot be read: another root
-    differs: tuple = ()   # (pass, why): with it the case cannot be the same, and that is known
     normalise: tuple = ()  # (regular expression, replacement) pairs for the output
     cheap: bool = False   # part of `./dev test`: its packages are installed for other tests, too
     root: bool = False    # needs root outside of user namespaces

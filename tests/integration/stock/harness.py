@@ -116,8 +116,7 @@ def analyses(folder):
 
 @dataclass
 class Result:
-    """What a case gave.  `state`: equal, different, differs (as is known), broken (plainly,
-    too) or absent."""
+    """What a case gave.  `state`: equal, different, broken (plainly, too) or absent."""
     state: str
     detail: str = ""
     lines: int = 0
@@ -295,10 +294,7 @@ class Harness:
         opened = list(self.witness.opened) if self.witness else []
         result = Result("equal", "", output.count("\n"), status, plain_status, started,
                         [program for _, program in opened])
-        known = [why for name, why in case.differs if name in self.passes]
-        if (got, status) != (output, plain_status) and known:
-            result.state, result.detail = "differs", known[0]
-        elif (got, status) != (output, plain_status):
+        if (got, status) != (output, plain_status):
             result.state = "different"
             result.detail = (f"status {status}, plain {plain_status}\n"
                              + difference(output, got, "plain", "under mvld")
