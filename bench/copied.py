@@ -32,7 +32,7 @@ def run(folder, seconds=2):
     rows, lines, equal, perf = [], [], [], samples.perf_works()
     for name in (n for n in NAMES if "concat" in programs.possible.get(n, ())):
         progress(f"{name}: comparing, then {seconds} seconds of samples")
-        arguments, n, _ = PROGRAMS[name]
+        arguments, n = PROGRAMS[name]
         jobs = programs.jobs(name, arguments(n // 10))
         first = said(jobs[HOST])
         equal.append(first[0] == 0 and all(said(job) == first for job in jobs.values()))

@@ -54,17 +54,17 @@ def python(n):
     return ["-S", "-s", "-c", PYTHON.format(n=n)]
 
 
-# program -> (arguments for n, n for the clock: 15 to 30 ms, n for callgrind)
+# program -> (arguments for n, an n that takes 15 to 30 ms)
 PROGRAMS = {
-    "python3": (python, 50_000, 4000),
-    "python3-shared": (python, 40_000, 4000),
-    "python3-built": (python, 40_000, 4000),
-    "sqlite3": (lambda n: [":memory:", SQL.format(n=n)], 20_000, 4000),
-    "bash": (lambda n: ["-c", BASH.format(n=n)], 4000, 2000),
-    "perl": (lambda n: ["-e", PERL.format(n=n)], 40_000, 5000),
+    "python3": (python, 50_000),
+    "python3-shared": (python, 40_000),
+    "python3-built": (python, 40_000),
+    "sqlite3": (lambda n: [":memory:", SQL.format(n=n)], 20_000),
+    "bash": (lambda n: ["-c", BASH.format(n=n)], 4000),
+    "perl": (lambda n: ["-e", PERL.format(n=n)], 40_000),
     "git": (lambda n: ["-C", str(HERE.parent), "--no-pager", "log", "--stat", "--format=%h",
-                       f"-{n}"], 10, 4),
-    "evp": (lambda n: [str(n)], 120_000, 4000),
+                       f"-{n}"], 10),
+    "evp": (lambda n: [str(n)], 120_000),
 }
 # A start that ends at once.
 STARTS = {"true": [], "gzip": ["--version"], "bash": ["-c", ":"], "python3": ["-S", "-s", "-c", ""],

@@ -117,7 +117,7 @@ class Verdict:
 
 
 def measured(programs, name, rounds, seconds):
-    arguments, n, _ = PROGRAMS[name]
+    arguments, n = PROGRAMS[name]
     return steady.works(programs.jobs(name, arguments(n)), programs.jobs(name, arguments(1)), rounds, seconds)
 
 
@@ -218,7 +218,7 @@ def run(folder, startup, rounds):
     programs = Programs(folder, [*PROGRAMS, "true"], DIRECT)
     rows, lines, equal = [], [], []
     for name in (n for n in PROGRAMS if "direct-calls" in programs.possible.get(n, ())):
-        arguments, n, _ = PROGRAMS[name]
+        arguments, n = PROGRAMS[name]
         progress(f"{name}: comparing, then by the clock, {SHORTLY} s at most")
         same, made, sites, pages = what_was_done(programs, name, arguments(n))
         equal.append(same)

@@ -187,17 +187,28 @@ static uintptr_t hook_place(const struct host *host, const Elf64_Sym *symbol)
 
 /* ---- writing -------------------------------------------------------------------- */
 
+static int protect(const struct rimf_sys *sys, const struct host *host, int prot)
+{
+    return (int)sys_mprotect(sys, host->text, host->text_end - host->text, prot);
+}
+
+/* 0: it is written, and cannot be executed.  Else nothing is changed. */
+static int open_and_write(const struct rimf_sys *sys, const struct host *host,
+                          const struct text_patch *patch, size_t n)
+{
+    int err = protect(sys, host, PROT_READ | PROT_WRITE);
+
+    for (size_t i = 0; i < n && !err; i++)
+        memcpy((void *)patch[i].at, patch[i].bytes, patch[i].length);
+    return err;
+}
+
 static int by_mprotect(const struct rimf_sys *sys, const struct host *host,
                        const struct text_patch *patch, size_t n)
 {
-    size_t text = host->text_end - host->text;
-    long err = sys_mprotect(sys, host->text, text, PROT_READ | PROT_WRITE);
+    int err = open_and_write(sys, host, patch, n);
 
-    if (err)
-        return (int)err;
-    for (size_t i = 0; i < n; i++)
-        memcpy((void *)patch[i].at, patch[i].bytes, patch[i].length);
-    return (int)sys_mprotect(sys, host->text, text, PROT_READ | PROT_EXEC);
+    return err ? err : protect(sys, host, PROT_READ | PROT_EXEC);
 }
 
 static int by_selfmem(const struct rimf_sys *sys, const struct text_patch *patch, size_t n)
@@ -246,16 +257,11 @@ int text_write(const struct rimf_sys *sys, struct host *host, const struct text_
 int text_write_again(const struct rimf_sys *sys, const struct host *host,
                      const struct text_patch *patch, size_t n)
 {
-    size_t text = host->text_end - host->text;
-    long err = host->by_mprotect ? sys_mprotect(sys, host->text, text, PROT_READ | PROT_WRITE)
-                                 : -ENOTSUP;
+    int err = host->by_mprotect ? open_and_write(sys, host, patch, n) : -ENOTSUP;
 
     if (err)
-        return (int)err;
-    for (size_t i = 0; i < n; i++)
-        memcpy((void *)patch[i].at, patch[i].bytes, patch[i].length);
-    if (sys_mprotect(sys, host->text, text, PROT_READ | PROT_EXEC) &&
-        sys_mprotect(sys, host->text, text, PROT_READ | PROT_EXEC))
+        return err;
+    if (protect(sys, host, PROT_READ | PROT_EXEC) && protect(sys, host, PROT_READ | PROT_EXEC))
         say_and_exit(sys, "mvld: the kernel does not let the host loader's code be executed again\n");
     return 0;
 }

@@ -241,9 +241,9 @@ void objects_start(struct loader *l)
     if (!l->pipeline)
         check(l, "at start"); /* the pipeline does so itself */
     if (l->pipeline) {
-        rimf_image_set_untraced(l->image, l->filtered.untraced);
         const char *method = pipeline_setting(l->pipeline, "patch");
 
+        rimf_image_set_untraced(l->image, l->filtered.untraced);
         if (method && rimf_image_set_patch_method(l->image, method))
             rimf_log(&l->log, MVLD_LOG_WARNING, "patch: method %s cannot be used here", method);
         rimf_image_set_planned(l->image, pipeline_has, l->pipeline);

@@ -34,7 +34,7 @@ static size_t count_names(struct ini_slice list)
     return n;
 }
 
-static int map_passes(struct pipeline *p, const char *pass_path, const struct why *why)
+static int map_passes(struct pipeline *p, const struct why *why)
 {
     struct ini_slice list = p->order->raw, element;
 
@@ -47,7 +47,7 @@ static int map_passes(struct pipeline *p, const char *pass_path, const struct wh
             if (rimf_streq(p->passes[i].name, name))
                 return refuse_at(why, EINVAL, p->order->file, p->order->line,
                                  "the pass '%s' is in the pipeline twice", name);
-        int error = pipeline_find_pass(p, name, pass_path, &p->passes[p->n], why);
+        int error = pipeline_find_pass(p, name, &p->passes[p->n], why);
         p->n += p->passes[p->n].object.end != 0; /* mapped: pipeline_free unmaps it */
         if (error)
             return error;
@@ -116,9 +116,10 @@ static struct pipeline *new_pipeline(const struct pipeline_query *q, struct aren
     return p->program ? p : NULL;
 }
 
-int pipeline_map(struct pipeline *p, const struct why *why)
+/* Maps all, and checks everything.  0, or negative errno and the sentence. */
+static int map_all(struct pipeline *p, const struct why *why)
 {
-    int error = map_passes(p, p->pass_path, why);
+    int error = map_passes(p, why);
 
     if (!error)
         error = pipeline_check_order(p, why);
@@ -151,7 +152,7 @@ static int plan(const struct pipeline_query *q, struct arena *arena, struct pipe
         return no_memory(why);
     p->arena = *arena; /* from here on the plan owns its memory */
     p->pass_path = env.pass_path;
-    int error = pipeline_look(p, q) ? 0 : pipeline_map(p, why);
+    int error = pipeline_look(p, q) ? 0 : map_all(p, why);
     *arena = p->arena;
     return error ? error : 1;
 }
@@ -177,7 +178,7 @@ int pipeline_complete(struct pipeline *p, char *text, size_t size)
         return 0;
     p->late = MAPPED;
     p->n = 0;
-    error = pipeline_map(p, &why);
+    error = map_all(p, &why);
     if (error) {
         unmap(p);
         say_untransformed(&p->log, &why);

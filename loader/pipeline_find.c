@@ -106,31 +106,40 @@ static int try_folder(struct pipeline *p, const char *folder, size_t length, con
     return found;
 }
 
-static const char *folder_end(const char *list)
+/* The first folder of a list that may be NULL, and goes on behind it; NULL: there is none. */
+static const char *next_folder(const char **list, size_t *length)
 {
-    while (*list && *list != ':')
-        list++;
-    return list;
+    while (*list && **list) {
+        const char *folder = *list, *end = folder;
+
+        while (*end && *end != ':')
+            end++;
+        *length = (size_t)(end - folder);
+        *list = *end ? end + 1 : end;
+        if (*length)
+            return folder;
+    }
+    return NULL;
 }
 
-static int find_object(struct pipeline *p, const char *name, const char *pass_path,
-                       struct planned_pass *out, const struct why *why)
+static int find_object(struct pipeline *p, const char *name, struct planned_pass *out,
+                       const struct why *why)
 {
+    const char *list = p->pass_path, *folder;
+    size_t length;
     int found;
 
-    for (const char *folder = pass_path; folder && *folder;) {
-        const char *end = folder_end(folder);
-        found = end > folder ? try_folder(p, folder, (size_t)(end - folder), name, out, why) : 0;
+    while ((folder = next_folder(&list, &length))) {
+        found = try_folder(p, folder, length, name, out, why);
         if (found)
             return found < 0 ? found : 0;
-        folder = *end ? end + 1 : end;
     }
     found = try_folder(p, MVLD_PASS_DIR, sizeof(MVLD_PASS_DIR) - 1, name, out, why);
     if (found)
         return found < 0 ? found : 0;
     return refuse_at(why, ENOENT, p->order->file, p->order->line,
                      "there is no pass '%s': no %s.so in %s%s" MVLD_PASS_DIR, name, name,
-                     pass_path ? pass_path : "", pass_path ? " or " : "");
+                     p->pass_path ? p->pass_path : "", p->pass_path ? " or " : "");
 }
 
 int pipeline_is_there(const struct pipeline *p, const char *path)
@@ -160,26 +169,23 @@ static int library_in(struct pipeline *p, const char *folder, size_t length, con
 }
 
 /* Beside the pass, in the folders of MVLD_PASS_PATH, in the libdir. */
-static void search_library(struct pipeline *p, struct planned_pass *pass, const char *pass_path,
-                           const char *name, const char *libdir)
+static void search_library(struct pipeline *p, struct planned_pass *pass, const char *name,
+                           const char *libdir)
 {
-    const char *folder = pass_path, *end;
-    size_t beside = (size_t)(rimf_strrchr(pass->path, '/') - pass->path);
+    const char *list = p->pass_path, *folder;
+    size_t length, beside = (size_t)(rimf_strrchr(pass->path, '/') - pass->path);
 
     if (library_in(p, pass->path, beside, name, &pass->library))
         return;
-    for (; folder && *folder; folder = *end ? end + 1 : end) {
-        end = folder_end(folder);
-        if (library_in(p, folder, (size_t)(end - folder), name, &pass->library))
+    while ((folder = next_folder(&list, &length)))
+        if (library_in(p, folder, length, name, &pass->library))
             return;
-    }
     library_in(p, libdir, rimf_strlen(libdir), name, &pass->library);
 }
 
 /* A library that is not there is no reason to refuse the pipeline: the program can
  * run without it, only its calls into the library will not be found. */
-static int find_library(struct pipeline *p, struct planned_pass *pass, const char *pass_path,
-                        const struct why *why)
+static int find_library(struct pipeline *p, struct planned_pass *pass, const struct why *why)
 {
     const char *name = pass->pass->library;
     const char *libdir = p->musl ? MVLD_LIB_DIR "/mvld" : MVLD_LIB_DIR;
@@ -189,7 +195,7 @@ static int find_library(struct pipeline *p, struct planned_pass *pass, const cha
     if (!rimf_strrchr(name, '/')) {
         if (p->musl && !(name = join(p, "musl", sizeof "musl" - 1, name, "")))
             return refuse_at(why, ENOMEM, pass->path, 0, "out of memory");
-        search_library(p, pass, pass_path, name, libdir);
+        search_library(p, pass, name, libdir);
     } else if (name[0] != '/') {
         return refuse_at(why, EINVAL, pass->path, 0,
                          "its library '%s' is neither a name nor an absolute path", name);
@@ -203,12 +209,12 @@ static int find_library(struct pipeline *p, struct planned_pass *pass, const cha
     return 0;
 }
 
-int pipeline_find_pass(struct pipeline *p, const char *name, const char *pass_path,
-                       struct planned_pass *out, const struct why *why)
+int pipeline_find_pass(struct pipeline *p, const char *name, struct planned_pass *out,
+                       const struct why *why)
 {
-    int error = find_object(p, name, pass_path, out, why);
+    int error = find_object(p, name, out, why);
 
-    return error ? error : find_library(p, out, pass_path, why);
+    return error ? error : find_library(p, out, why);
 }
 
 /* ---- looking only ------------------------------------------------------------------ */
@@ -235,15 +241,12 @@ static int look_in(struct pipeline *p, const char *folder, size_t length, const 
 
 int pipeline_look_for(struct pipeline *p, const char *name, struct planned_pass *out)
 {
-    const char *end;
+    const char *list = p->pass_path, *folder;
+    size_t length;
     int found = 0;
 
-    for (const char *folder = p->pass_path; folder && *folder && !found;
-         folder = *end ? end + 1 : end) {
-        end = folder_end(folder);
-        if (end > folder)
-            found = look_in(p, folder, (size_t)(end - folder), name, out);
-    }
+    while (!found && (folder = next_folder(&list, &length)))
+        found = look_in(p, folder, length, name, out);
     if (!found)
         found = look_in(p, MVLD_PASS_DIR, sizeof(MVLD_PASS_DIR) - 1, name, out);
     return found > 0;

@@ -53,8 +53,8 @@ struct pipeline {
 int pipeline_check_order(const struct pipeline *, const struct why *);
 
 /* pipeline_find.c: opens and maps the pass `name`, and looks for its library. */
-int pipeline_find_pass(struct pipeline *, const char *name, const char *pass_path,
-                       struct planned_pass *out, const struct why *);
+int pipeline_find_pass(struct pipeline *, const char *name, struct planned_pass *out,
+                       const struct why *);
 
 /* Maps the pass in the file `it->path`, which is to call itself `it->name`.  1; 0: there is no
  * such file; or negative errno. */
@@ -63,9 +63,6 @@ int pipeline_map_pass(struct pipeline *, struct planned_pass *it, const struct w
 int pipeline_is_there(const struct pipeline *, const char *path);
 /* Path and file of the pass `name`, where nothing is strange about them: 1, else 0. */
 int pipeline_look_for(struct pipeline *, const char *name, struct planned_pass *out);
-
-/* pipeline.c: maps all, and checks everything.  0, or negative errno and the sentence. */
-int pipeline_map(struct pipeline *, const struct why *);
 
 /* pipeline_late.c: 1 when all passes were looked at instead of mapped. */
 int pipeline_look(struct pipeline *, const struct pipeline_query *);

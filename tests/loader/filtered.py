@@ -16,13 +16,14 @@ from support import check  # noqa: E402
 IN_FORCE = "a filter of system calls is in force"
 
 
-def confined(folder):
+def confined(folder, how="expected"):
+    """What to put before a command to start it under that filter of start/confine.c."""
     confine = folder / "confine"
     support.compile_c(confine, HERE / "start" / "confine.c", plugin=False)
-    done = support.run([confine, "expected", "--", "/bin/true"])
+    done = support.run([confine, how, "--", "/bin/true"])
     if done.returncode == 77:
         support.skip(done.stdout.strip())
-    return [confine, "expected", "--"]
+    return [confine, how, "--"]
 
 
 def changed(done):
@@ -60,9 +61,8 @@ def late(program):
 
 def frozen(program):
     """An image that was asked for is not built under a filter that would let it be."""
-    confine = program.folder / "confine"
-    support.compile_c(confine, HERE / "start" / "confine.c", plugin=False)
-    done = support.run([confine, "no-open", "--", program.path], **program.environment(MVLD_FREEZE=1))
+    done = support.run([*confined(program.folder, "no-open"), program.path],
+                       **program.environment(MVLD_FREEZE=1))
     check(done.returncode == 0 and (Path(done.stdout.strip()) / "image").is_file(),
           done.stdout + done.stderr)
 
