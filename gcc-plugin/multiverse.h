@@ -12,7 +12,8 @@
  *                                 compared with
  *                 pointers.cc     puts the load of a function pointer next to
  *                                 its call
- *   small IPA     variants.cc     clones, substitutes, simplifies; compare.cc
+ *   small IPA     combination.cc  chooses switches and values
+ *                 variants.cc     clones, substitutes, simplifies; compare.cc
  *                                 and merge.cc fold equal ones; record.cc puts
  *                                 the result into a variable that the generic's
  *                                 body refers to
@@ -77,6 +78,18 @@ tree mv_switch_of_ref(tree ref);
 /* The switch whose value this statement loads (by a plain or a relaxed atomic
  * load), or NULL_TREE. */
 tree mv_load_of_switch(gimple *stmt);
+
+/* ---- combination.cc */
+/* The switches that the variants of a function fix, and the values of each. */
+struct mv_combination {
+    std::vector<tree> switches;
+    std::vector<std::vector<mv_value>> domains;
+};
+/* Warns of what is bound, written or handed out in vain. */
+void mv_choose_switches(function *fun, mv_combination &out);
+/* Keeps, in order, the switches that fit under the cap together; of a single
+ * switch with too many values, the first ones.  Warns of the rest. */
+void mv_apply_cap(tree fn, mv_combination &all);
 
 /* ---- merge.cc */
 struct mv_range {

@@ -9,182 +9,13 @@
  * What may be a constant: a plain read of the whole switch.  A volatile read, an
  * atomic one that orders memory, an asm operand or a read of a part stays what
  * it is; that is always right, for the variant is only in force while the switch
- * has the value.  A function that writes the switch, or hands out its address,
- * is not specialised for it: its own later reads must see the new value.
+ * has the value.  combination.cc says which switches, and for which functions.
  *
  * What a clone keeps: the ABI of its generic (`noipa` as the generic is), its
  * static variables, its calls of the generic.  It is local to the unit; that of
  * a COMDAT function lies in the same group.
  */
 #include "multiverse.h"
-
-/* ---- which switches a function uses, and how ------------------------------- */
-
-namespace {
-
-struct use {
-    tree sw;
-    unsigned reads = 0;
-    gimple *write = nullptr, *address = nullptr;
-};
-
-struct uses {
-    std::vector<use> list;
-
-    use &of(tree sw)
-    {
-        for (use &u : list)
-            if (u.sw == sw)
-                return u;
-        use u;
-        u.sw = sw;
-        list.push_back(u);
-        return list.back();
-    }
-};
-
-struct combination {
-    std::vector<tree> switches;
-    std::vector<std::vector<mv_value>> domains;
-};
-
-} // namespace
-
-static tree switch_at(tree t)
-{
-    t = get_base_address(t);
-    return t && VAR_P(t) && mv_is_switch(t) ? t : NULL_TREE;
-}
-
-static bool visit_store(gimple *stmt, tree base, tree, void *data)
-{
-    if (tree sw = switch_at(base))
-        if (!gimple_clobber_p(stmt))
-            ((uses *)data)->of(sw).write = stmt;
-    return false;
-}
-
-static bool visit_address(gimple *stmt, tree base, tree, void *data)
-{
-    if (tree sw = switch_at(base))
-        ((uses *)data)->of(sw).address = stmt;
-    return false;
-}
-
-static bool reads_only_by_atomic(gimple *stmt)
-{
-    if (!gimple_call_builtin_p(stmt, BUILT_IN_NORMAL))
-        return false;
-    built_in_function f = DECL_FUNCTION_CODE(gimple_call_fndecl(stmt));
-    return f == BUILT_IN_ATOMIC_LOAD_1 || f == BUILT_IN_ATOMIC_LOAD_2 ||
-           f == BUILT_IN_ATOMIC_LOAD_4 || f == BUILT_IN_ATOMIC_LOAD_8;
-}
-
-static void find_uses(function *fun, uses &out)
-{
-    basic_block bb;
-    FOR_EACH_BB_FN(bb, fun) {
-        for (gphi_iterator gsi = gsi_start_phis(bb); !gsi_end_p(gsi); gsi_next(&gsi))
-            walk_stmt_load_store_addr_ops(gsi.phi(), &out, nullptr, visit_store, visit_address);
-        for (gimple_stmt_iterator gsi = gsi_start_bb(bb); !gsi_end_p(gsi); gsi_next(&gsi)) {
-            gimple *stmt = gsi_stmt(gsi);
-            if (is_gimple_debug(stmt))
-                continue;
-            if (tree sw = mv_load_of_switch(stmt))
-                out.of(sw).reads++;
-            else if (!reads_only_by_atomic(stmt))
-                walk_stmt_load_store_addr_ops(stmt, &out, nullptr, visit_store, visit_address);
-        }
-    }
-}
-
-/* ---- which of them the variants fix ----------------------------------------- */
-
-static bool named(tree sw, const std::string &name)
-{
-    return mv_display_name(sw) == name ||
-           (DECL_NAME(sw) && name == IDENTIFIER_POINTER(DECL_NAME(sw)));
-}
-
-static void warn_unused_binds(tree fn, const uses &found, const std::vector<std::string> &names)
-{
-    for (const std::string &name : names)
-        if (std::none_of(found.list.begin(), found.list.end(),
-                         [&](const use &u) { return u.reads && named(u.sw, name); }))
-            warning_at(DECL_SOURCE_LOCATION(fn), OPT_Wattributes,
-                       "function %qD is bound to %qs but reads no switch of that name", fn,
-                       name.c_str());
-}
-
-static void choose_switches(function *fun, const uses &found, combination &out)
-{
-    tree fn = fun->decl;
-    std::vector<std::string> bound;
-    bool has_bind = mv_bind_names(fn, bound);
-    warn_unused_binds(fn, found, bound);
-    for (const use &u : found.list) {
-        if (!u.reads)
-            continue;
-        if (has_bind && std::none_of(bound.begin(), bound.end(),
-                                     [&](const std::string &n) { return named(u.sw, n); }))
-            continue;
-        if (u.write || u.address) {
-            location_t at = gimple_location(u.write ? u.write : u.address);
-            warning_at(at != UNKNOWN_LOCATION ? at : DECL_SOURCE_LOCATION(fn), OPT_Wattributes,
-                       u.write ? "variation point %qD writes switch %qD and is not specialised "
-                                 "for it"
-                               : "variation point %qD takes the address of switch %qD and is not "
-                                 "specialised for it",
-                       fn, u.sw);
-            continue;
-        }
-        out.switches.push_back(u.sw);
-        out.domains.push_back(mv_domain(u.sw, fun));
-    }
-}
-
-static size_t choices(const combination &c, size_t i)
-{
-    return c.domains[i].size() + mv_is_tracked(c.switches[i]);
-}
-
-/* Keeps, in order, the switches that fit under the cap together; of a single
- * switch with too many values, the first ones. */
-static void apply_cap(tree fn, combination &all)
-{
-    double wanted = 1;
-    for (size_t i = 0; i < all.switches.size(); i++)
-        wanted *= choices(all, i);
-    if (wanted <= mv_opts.max_variants)
-        return;
-    combination kept;
-    std::string names;
-    size_t product = 1;
-    for (size_t i = 0; i < all.switches.size(); i++) {
-        if (product * choices(all, i) > mv_opts.max_variants)
-            continue;
-        product *= choices(all, i);
-        kept.switches.push_back(all.switches[i]);
-        kept.domains.push_back(all.domains[i]);
-        names += (names.empty() ? "" : ", ") + mv_display_name(all.switches[i]);
-    }
-    if (kept.switches.empty() && mv_opts.max_variants > 0) {
-        kept.switches.push_back(all.switches[0]);
-        all.domains[0].resize(std::max<size_t>(1, mv_opts.max_variants -
-                                                      mv_is_tracked(all.switches[0])));
-        kept.domains.push_back(all.domains[0]);
-        names = std::to_string(all.domains[0].size()) + " values of " +
-                mv_display_name(all.switches[0]);
-    }
-    location_t loc = DECL_SOURCE_LOCATION(fn);
-    if (warning_at(loc, 0, "variation point %qD would have %s variants, more than %u; it is "
-                   "specialised for %s only; for the rest it reads its switches at run time",
-                   fn, std::to_string((unsigned long long)wanted).c_str(), mv_opts.max_variants, names.c_str()))
-        inform(loc, "name the switches that matter with %<multiverse((\"bind\", …))%>, give a "
-               "switch fewer values with %<multiverse((\"values\", …))%>, or raise "
-               "%<-fplugin-arg-multiverse-max-variants=%>");
-    all = kept;
-}
 
 /* ---- why a body cannot be copied ---------------------------------------------- */
 
@@ -244,7 +75,7 @@ static bool may_copy(function *fun)
 
 /* ---- making one ----------------------------------------------------------------- */
 
-static std::string suffix_of(const combination &c, const std::vector<int> &point)
+static std::string suffix_of(const mv_combination &c, const std::vector<int> &point)
 {
     std::string s = "multiverse";
     for (size_t i = 0; i < point.size(); i++)
@@ -350,7 +181,7 @@ static opt_pass *local_optimisation()
     return nullptr;
 }
 
-static void specialise(cgraph_node *node, const combination &c, const std::vector<int> &point)
+static void specialise(cgraph_node *node, const mv_combination &c, const std::vector<int> &point)
 {
     function *fun = DECL_STRUCT_FUNCTION(node->decl);
     push_cfun(fun);
@@ -372,7 +203,7 @@ static void specialise(cgraph_node *node, const combination &c, const std::vecto
 /* ---- making all ---------------------------------------------------------------------- */
 
 /* Counts `point` up; -1 stands for a tracked switch left unbound. */
-static bool next_point(const combination &c, std::vector<int> &point)
+static bool next_point(const mv_combination &c, std::vector<int> &point)
 {
     for (size_t i = 0; i < point.size(); i++) {
         if (++point[i] < (int)c.domains[i].size())
@@ -382,7 +213,7 @@ static bool next_point(const combination &c, std::vector<int> &point)
     return false;
 }
 
-static void generate(cgraph_node *generic, const combination &c, std::vector<mv_variant> &out)
+static void generate(cgraph_node *generic, const mv_combination &c, std::vector<mv_variant> &out)
 {
     if (c.switches.empty())
         return;
@@ -415,13 +246,11 @@ static void generate(cgraph_node *generic, const combination &c, std::vector<mv_
 static void generate_for(cgraph_node *generic)
 {
     function *fun = DECL_STRUCT_FUNCTION(generic->decl);
-    uses found;
-    combination c;
+    mv_combination c;
     std::vector<mv_variant> variants;
-    find_uses(fun, found);
-    choose_switches(fun, found, c);
+    mv_choose_switches(fun, c);
     if (!c.switches.empty() && may_copy(fun)) {
-        apply_cap(generic->decl, c);
+        mv_apply_cap(generic->decl, c);
         generate(generic, c, variants);
         mv_merge_guards(variants, c.switches);
     }

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later
+ *
+ * combination.cc: which switches the variants of a function fix, and to which values.
+ *
+ * A switch is fixed when the function reads it as a whole, is bound to it (`bind`, or no `bind` at
+ * all), and neither writes it nor hands out its address: its own later reads must see the new value.
+ * The product of all values is kept under the cap.
+ */
+#include "multiverse.h"
+
+/* ---- which switches a function uses, and how ------------------------------- */
+
+namespace {
+
+struct use {
+    tree sw;
+    unsigned reads = 0;
+    gimple *write = nullptr, *address = nullptr;
+};
+
+struct uses {
+    std::vector<use> list;
+
+    use &of(tree sw)
+    {
+        for (use &u : list)
+            if (u.sw == sw)
+                return u;
+        use u;
+        u.sw = sw;
+        list.push_back(u);
+        return list.back();
+    }
+};
+
+} // namespace
+
+static tree switch_at(tree t)
+{
+    t = get_base_address(t);
+    return t && VAR_P(t) && mv_is_switch(t) ? t : NULL_TREE;
+}
+
+static bool visit_store(gimple *stmt, tree base, tree, void *data)
+{
+    if (tree sw = switch_at(base))
+        if (!gimple_clobber_p(stmt))
+            ((uses *)data)->of(sw).write = stmt;
+    return false;
+}
+
+static bool visit_address(gimple *stmt, tree base, tree, void *data)
+{
+    if (tree sw = switch_at(base))
+        ((uses *)data)->of(sw).address = stmt;
+    return false;
+}
+
+static bool reads_only_by_atomic(gimple *stmt)
+{
+    if (!gimple_call_builtin_p(stmt, BUILT_IN_NORMAL))
+        return false;
+    built_in_function f = DECL_FUNCTION_CODE(gimple_call_fndecl(stmt));
+    return f == BUILT_IN_ATOMIC_LOAD_1 || f == BUILT_IN_ATOMIC_LOAD_2 ||
+           f == BUILT_IN_ATOMIC_LOAD_4 || f == BUILT_IN_ATOMIC_LOAD_8;
+}
+
+static void find_uses(function *fun, uses &out)
+{
+    basic_block bb;
+    FOR_EACH_BB_FN(bb, fun) {
+        for (gphi_iterator gsi = gsi_start_phis(bb); !gsi_end_p(gsi); gsi_next(&gsi))
+            walk_stmt_load_store_addr_ops(gsi.phi(), &out, nullptr, visit_store, visit_address);
+        for (gimple_stmt_iterator gsi = gsi_start_bb(bb); !gsi_end_p(gsi); gsi_next(&gsi)) {
+            gimple *stmt = gsi_stmt(gsi);
+            if (is_gimple_debug(stmt))
+                continue;
+            if (tree sw = mv_load_of_switch(stmt))
+                out.of(sw).reads++;
+            else if (!reads_only_by_atomic(stmt))
+                walk_stmt_load_store_addr_ops(stmt, &out, nullptr, visit_store, visit_address);
+        }
+    }
+}
+
+/* ---- which of them the variants fix ----------------------------------------- */
+
+static bool named(tree sw, const std::string &name)
+{
+    return mv_display_name(sw) == name ||
+           (DECL_NAME(sw) && name == IDENTIFIER_POINTER(DECL_NAME(sw)));
+}
+
+static void warn_unused_binds(tree fn, const uses &found, const std::vector<std::string> &names)
+{
+    for (const std::string &name : names)
+        if (std::none_of(found.list.begin(), found.list.end(),
+                         [&](const use &u) { return u.reads && named(u.sw, name); }))
+            warning_at(DECL_SOURCE_LOCATION(fn), OPT_Wattributes,
+                       "function %qD is bound to %qs but reads no switch of that name", fn,
+                       name.c_str());
+}
+
+void mv_choose_switches(function *fun, mv_combination &out)
+{
+    tree fn = fun->decl;
+    uses found;
+    find_uses(fun, found);
+    std::vector<std::string> bound;
+    bool has_bind = mv_bind_names(fn, bound);
+    warn_unused_binds(fn, found, bound);
+    for (const use &u : found.list) {
+        if (!u.reads)
+            continue;
+        if (has_bind && std::none_of(bound.begin(), bound.end(),
+                                     [&](const std::string &n) { return named(u.sw, n); }))
+            continue;
+        if (u.write || u.address) {
+            location_t at = gimple_location(u.write ? u.write : u.address);
+            warning_at(at != UNKNOWN_LOCATION ? at : DECL_SOURCE_LOCATION(fn), OPT_Wattributes,
+                       u.write ? "variation point %qD writes switch %qD and is not specialised "
+                                 "for it"
+                               : "variation point %qD takes the address of switch %qD and is not "
+                                 "specialised for it",
+                       fn, u.sw);
+            continue;
+        }
+        out.switches.push_back(u.sw);
+        out.domains.push_back(mv_domain(u.sw, fun));
+    }
+}
+
+/* How many values switch i has, unbound as one. */
+static size_t choices(const mv_combination &c, size_t i)
+{
+    return c.domains[i].size() + mv_is_tracked(c.switches[i]);
+}
+
+void mv_apply_cap(tree fn, mv_combination &all)
+{
+    double wanted = 1;
+    for (size_t i = 0; i < all.switches.size(); i++)
+        wanted *= choices(all, i);
+    if (wanted <= mv_opts.max_variants)
+        return;
+    mv_combination kept;
+    std::string names;
+    size_t product = 1;
+    for (size_t i = 0; i < all.switches.size(); i++) {
+        if (product * choices(all, i) > mv_opts.max_variants)
+            continue;
+        product *= choices(all, i);
+        kept.switches.push_back(all.switches[i]);
+        kept.domains.push_back(all.domains[i]);
+        names += (names.empty() ? "" : ", ") + mv_display_name(all.switches[i]);
+    }
+    if (kept.switches.empty() && mv_opts.max_variants > 0) {
+        kept.switches.push_back(all.switches[0]);
+        all.domains[0].resize(std::max<size_t>(1, mv_opts.max_variants -
+                                                      mv_is_tracked(all.switches[0])));
+        kept.domains.push_back(all.domains[0]);
+        names = std::to_string(all.domains[0].size()) + " values of " +
+                mv_display_name(all.switches[0]);
+    }
+    location_t loc = DECL_SOURCE_LOCATION(fn);
+    if (warning_at(loc, 0, "variation point %qD would have %s variants, more than %u; it is "
+                   "specialised for %s only; for the rest it reads its switches at run time",
+                   fn, std::to_string((unsigned long long)wanted).c_str(), mv_opts.max_variants, names.c_str()))
+        inform(loc, "name the switches that matter with %<multiverse((\"bind\", …))%>, give a "
+               "switch fewer values with %<multiverse((\"values\", …))%>, or raise "
+               "%<-fplugin-arg-multiverse-max-variants=%>");
+    all = kept;
+}
