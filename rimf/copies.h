@@ -245,6 +245,16 @@ const char *copy_relro_open(struct mvld_image *, const struct rimf_table *);
 /* Of all that are open. */
 void copy_relro_close(struct mvld_image *, const struct rimf_table *);
 
+/* copy_pins.c: addresses that must stay at home.  0, or -ENOMEM; release them either way. */
+struct copy_pins {
+    uintptr_t *at; /* ascending */
+    size_t n, room;
+};
+int copy_pins_find(struct copy_pins *, struct mvld_image *, const struct rimf_table *);
+void copy_pins_release(struct copy_pins *, struct mvld_image *);
+/* The index of the first at or behind `start`. */
+size_t copy_pins_first(const struct copy_pins *, uintptr_t start);
+
 /* copy_identity.c.  The address of what is at `home`, inside or outside of this copy's code; of
  * any piece of the object. */
 uintptr_t copy_identity(const struct rimf_copy *, uintptr_t home);

@@ -16,9 +16,7 @@
  * the words (image_thaw_pointers.c).
  *
  * A function keeps its address at home when its object's analysis says so (sidecar.h, HOMES),
- * when it must run at home, and when a slot holds it that cannot be changed for certain: in
- * memory that is not writable as linked, or in the initial image of thread-local variables,
- * which the first thread has a copy of by now.
+ * and when it is pinned (copy_pins.c).
  */
 #include "copies.h"
 
@@ -73,61 +71,6 @@ uintptr_t rimf_identity(const struct mvld_image *image, uintptr_t home)
     return copy ? copy_identity(copy, home) : home;
 }
 
-/* ---- what cannot be changed ------------------------------------------------------------- */
-
-struct pins {
-    struct mvld_image *image;
-    uintptr_t *at; /* ascending, when all are found */
-    size_t n, room;
-    int failed;
-};
-
-static void add_pin(struct pins *pins, uintptr_t address)
-{
-    pins->failed |= rimf_words_add(pins->image, &pins->at, &pins->n, &pins->room, address) != 0;
-}
-
-struct pinning {
-    struct pins *pins;
-    const struct rimf_object *object;
-    uintptr_t locals, locals_end; /* PT_TLS */
-    uintptr_t open, open_end;     /* a writable segment */
-};
-
-static void look(void *cookie, uintptr_t slot)
-{
-    struct pinning *p = cookie;
-    uintptr_t value;
-
-    if (slot - p->open >= p->open_end - p->open)
-        copy_slots_writable(p->object, slot, &p->open, &p->open_end);
-    if (slot - p->open < p->open_end - p->open && slot - p->locals >= p->locals_end - p->locals)
-        return;
-    if (elf_room(&p->object->view, slot) < sizeof value)
-        return;
-    memcpy(&value, (const void *)slot, sizeof value);
-    add_pin(p->pins, value);
-}
-
-static void find_pins(struct pins *pins, const struct rimf_table *table)
-{
-    for (size_t i = 0; i < table->n_objects; i++) {
-        const struct rimf_object *object = table->objects[i];
-        const Elf64_Phdr *locals = elf_phdr(&object->view, PT_TLS, 0);
-        struct pinning p = {.pins = pins, .object = object};
-
-        if (!copy_slots_held(object))
-            continue;
-        p.locals = locals ? object->view.bias + locals->p_vaddr : 0;
-        p.locals_end = locals ? p.locals + locals->p_filesz : 0;
-        copy_slots_each(object, look, &p);
-    }
-    for (size_t i = 0; i < RIMF_KEPT_HOME; i++)
-        if (pins->image->kept_home[i])
-            add_pin(pins, pins->image->kept_home[i]);
-    pins->n = rimf_watch_sort(pins->at, pins->n);
-}
-
 /* ---- the plan of one copy ------------------------------------------------------------------ */
 
 /* Sorted.  Without room, counts. */
@@ -171,25 +114,10 @@ static void take_homes(struct rimf_copy *copy, const struct sidecar *s, uintptr_
     }
 }
 
-static size_t first_pin(const struct pins *pins, uintptr_t start)
-{
-    size_t low = 0, high = pins->n;
-
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (pins->at[middle] < start)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
 static void take_pins(struct rimf_copy *copy, const struct sidecar *s, uintptr_t bias,
-                      const struct pins *pins)
+                      const struct copy_pins *pins)
 {
-    for (size_t i = first_pin(pins, copy->home);
+    for (size_t i = copy_pins_first(pins, copy->home);
          i < pins->n && pins->at[i] - copy->home < copy->code; i++) {
         const struct sidecar_unit *unit = sidecar_unit_at(s, (uint32_t)(pins->at[i] - bias));
         uint32_t start = unit ? (uint32_t)(bias + unit->start - copy->home) : 0;
@@ -230,7 +158,7 @@ static const char *stays(const struct rimf_object *object, const struct sidecar 
 }
 
 /* Of the list's index-th.  0, or -ENOMEM. */
-static int plan(struct mvld_image *image, size_t index, const struct pins *pins)
+static int plan(struct mvld_image *image, size_t index, const struct copy_pins *pins)
 {
     struct rimf_copy *copy = &image->copies->list[index];
     struct rimf_object *object = (struct rimf_object *)copy->object;
@@ -292,14 +220,12 @@ static const char *stay(const struct mvld_image *image, const struct rimf_table 
 static const char *plan_all(struct mvld_image *image, const struct rimf_table *table)
 {
     struct rimf_copies *copies = image->copies;
-    struct pins pins = {.image = image};
-    int error;
+    struct copy_pins pins;
+    int error = copy_pins_find(&pins, image, table);
 
-    find_pins(&pins, table);
-    error = pins.failed;
     for (size_t i = copies->n; i < copies->n_planned && !error; i++)
         error = plan(image, i, &pins);
-    rimf_heap_release(&image->heap, pins.at);
+    copy_pins_release(&pins, image);
     return error ? "memory is short" : NULL;
 }
 
