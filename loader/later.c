@@ -155,24 +155,16 @@ static void thaw_all(struct loader *l, struct coming *c,
 
 static void learn(struct loader *l, struct coming *c)
 {
-    struct later_learnt *learnt = rimf_heap_alloc(&l->heap, c->n_rest * sizeof *learnt);
     long n;
 
-    for (size_t i = 0; i < c->n_rest; i++) {
-        const struct mvld_object *object = c->rest[i];
-        size_t first = rimf_image_watched(l->image);
-
-        if (!is_in_arena(l, object->start, object->end - object->start))
-            rimf_image_set_apart(object);
-        pipeline_added_to(l->pipeline, l->image, &object, 1, 0, l->later.passes);
-        if (learnt)
-            learnt[i] = (struct later_learnt){object, first, rimf_image_watched(l->image) - first};
-    }
-    n = learnt ? rimf_image_learn(l->image, c->folder, l->later.user, learnt, c->n_rest) : 0;
+    for (size_t i = 0; i < c->n_rest; i++)
+        if (!is_in_arena(l, c->rest[i]->start, c->rest[i]->end - c->rest[i]->start))
+            rimf_image_set_apart(c->rest[i]);
+    pipeline_added_to(l->pipeline, l->image, c->rest, c->n_rest, 0, l->later.passes);
+    n = rimf_image_learn(l->image, c->folder, l->later.user, c->rest, c->n_rest);
     if (n < 0)
         rimf_log(&l->log, MVLD_LOG_FILES, "later: nothing learnt: %s",
                  rimf_api()->last_error(l->image));
-    rimf_heap_release(&l->heap, learnt);
     if (n > 0) {
         later_unmap(&l->later.file, l->sys);
         read_list(l, c->folder);

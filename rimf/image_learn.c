@@ -25,8 +25,9 @@ struct learn {
     int folder;
     struct later_file old;
     const struct later *known; /* old.view, or one without objects */
-    struct later_learnt *learnt;
-    size_t n;
+    const struct mvld_object *const *came;
+    struct rimf_object **learnt; /* of these */
+    size_t n_came, n;
     uint8_t *bytes; /* of the new file */
     struct later_header *header;
     struct later_object *objects;
@@ -34,11 +35,6 @@ struct learn {
     struct frozen_word *words;
     char *names;
 };
-
-static struct rimf_object *object_of(const struct later_learnt *learnt)
-{
-    return (struct rimf_object *)rimf_object_of(learnt->object);
-}
 
 /* ---- which --------------------------------------------------------------------------- */
 
@@ -68,14 +64,13 @@ static const char *unfit(const struct learn *l, const struct rimf_object *object
     return overlaps(l->image, l->known, &object->public) ? "another one has its place" : NULL;
 }
 
-/* Keeps those that are added, and gives them numbers. */
+/* Which are added, and their numbers. */
 static void choose(struct learn *l)
 {
     uint32_t number = l->image->n_start + l->known->header->n_objects;
-    size_t kept = 0;
 
-    for (size_t i = 0; i < l->n; i++) {
-        struct rimf_object *object = object_of(&l->learnt[i]);
+    for (size_t i = 0; i < l->n_came; i++) {
+        struct rimf_object *object = (struct rimf_object *)rimf_object_of(l->came[i]);
         const char *why = unfit(l, object);
 
         if (!why && number - l->image->n_start >= LATER_OBJECTS_MAX)
@@ -86,9 +81,8 @@ static void choose(struct learn *l)
             continue;
         }
         object->number = ++number;
-        l->learnt[kept++] = l->learnt[i];
+        l->learnt[l->n++] = object;
     }
-    l->n = kept;
 }
 
 /* ---- what changed ------------------------------------------------------------------------ */
@@ -112,14 +106,17 @@ static int add_word(struct learn *l, uintptr_t address)
     return 0;
 }
 
-static int add_words(struct learn *l, const struct later_learnt *learnt)
+static int add_words(struct learn *l, const struct rimf_object *object)
 {
-    uintptr_t *words = l->image->watch->words + learnt->first_word;
-    size_t n = rimf_watch_sort(words, learnt->n_words);
-    int error = 0;
+    size_t n = rimf_watch_words(l->image->watch, &object->public, NULL);
+    uintptr_t *words = rimf_heap_alloc(&l->image->heap, n * sizeof *words);
+    int error = words ? 0 : -ENOMEM;
 
+    if (words)
+        n = rimf_watch_sort(words, rimf_watch_words(l->image->watch, &object->public, words));
     for (size_t i = 0; i < n && !error; i++)
         error = add_word(l, words[i]);
+    rimf_heap_release(&l->image->heap, words);
     return error;
 }
 
@@ -155,9 +152,8 @@ static uint32_t add_name(struct learn *l, const char *name)
     return at;
 }
 
-static int add(struct learn *l, const struct later_learnt *learnt)
+static int add(struct learn *l, struct rimf_object *object)
 {
-    struct rimf_object *object = object_of(learnt);
     struct later_object *entry = &l->objects[l->header->n_objects++];
     uint32_t words = l->header->n_words;
     char name[FROZEN_NAME_MAX + 1];
@@ -171,7 +167,7 @@ static int add(struct learn *l, const struct later_learnt *learnt)
         .name = add_name(l, object->public.name),
     };
     entry->length = rimf_page_up(object->public.end - object->public.bias) - entry->linked;
-    if (object->changed && !add_words(l, learnt)) {
+    if (object->changed && !add_words(l, object)) {
         freeze_name(name, sizeof name, object->number - 1, object);
         entry->copy_name = add_name(l, name);
         entry->n_words = l->header->n_words - words;
@@ -196,9 +192,11 @@ static int make_room(struct learn *l)
            names = old->names_size;
 
     for (size_t i = 0; i < l->n; i++) {
-        texts += l->learnt[i].object->phnum;
-        words += l->learnt[i].n_words;
-        names += rimf_strlen(l->learnt[i].object->name) + FROZEN_NAME_MAX + 2;
+        const struct mvld_object *object = &l->learnt[i]->public;
+
+        texts += object->phnum;
+        words += rimf_watch_words(l->image->watch, object, NULL);
+        names += rimf_strlen(object->name) + FROZEN_NAME_MAX + 2;
     }
     l->bytes = rimf_heap_alloc(&l->image->heap,
                                sizeof *l->header + objects * sizeof *l->objects +
@@ -256,7 +254,7 @@ static void take_back(struct learn *l)
         if (l->objects[i].copy_name)
             SYS3(l->image->sys, SYS_unlinkat, l->folder, l->names + l->objects[i].copy_name, 0);
     for (size_t i = 0; i < l->n; i++)
-        object_of(&l->learnt[i])->number = 0;
+        l->learnt[i]->number = 0;
 }
 
 /* ---- all of it ------------------------------------------------------------------------------------ */
@@ -301,7 +299,7 @@ static long learn(struct learn *l)
         return 0;
     error = make_room(l);
     for (size_t i = 0; i < l->n && !error; i++)
-        error = add(l, &l->learnt[i]);
+        error = add(l, l->learnt[i]);
     if (!error)
         error = write_later(l);
     if (error && l->bytes)
@@ -311,14 +309,15 @@ static long learn(struct learn *l)
 }
 
 long rimf_image_learn(struct mvld_image *image, int folder, uint32_t user,
-                      struct later_learnt *learnt, size_t n)
+                      const struct mvld_object *const *came, size_t n)
 {
     struct later_header none;
     const struct later empty = {.header = &none, .names = ""};
-    struct learn l = {.image = image, .folder = folder, .known = &empty, .learnt = learnt, .n = n};
+    struct learn l = {.image = image, .folder = folder, .known = &empty, .came = came, .n_came = n};
     long result = -ENOMEM;
 
-    if (!image->watch || image->watch->incomplete || !image->n_start)
+    l.learnt = rimf_heap_alloc(&image->heap, n * sizeof *l.learnt);
+    if (!l.learnt || !image->watch || image->watch->incomplete || !image->n_start)
         rimf_fail(image, ENOMEM, "there was no memory to note what the passes did");
     else if (sys_failed(result = SYS3(image->sys, SYS_flock, folder, LOCK_EX | LOCK_NB, 0)))
         rimf_fail(image, (int)-result, "another process learns");
@@ -326,6 +325,7 @@ long rimf_image_learn(struct mvld_image *image, int folder, uint32_t user,
         result = learn(&l);
     later_unmap(&l.old, image->sys);
     if (image->watch)
-        image->watch->n = 0;
+        image->watch->n = image->watch->n_owners = 0;
+    rimf_heap_release(&image->heap, l.learnt);
     return result;
 }

@@ -73,6 +73,8 @@ struct rimf_table {
 struct rimf_watch {
     uintptr_t *words; /* that they relied on */
     size_t n, room;
+    uintptr_t *owners; /* of each, once the start is frozen: the object whose code relies on it */
+    size_t n_owners, owners_room;
     uintptr_t *pointers; /* that the image led to copies, before any code of the program ran */
     size_t n_pointers, pointers_room;
     int incomplete; /* memory was short: nothing can be frozen */
@@ -131,6 +133,12 @@ struct mvld_image {
     size_t kept_sizes[8];
     struct rimf_choice choices[RIMF_CHOICES];
 };
+
+/* 1: what comes now, by dlopen, is added to the frozen image. */
+static inline int rimf_image_learns(const struct mvld_image *image)
+{
+    return image->watch && image->n_start;
+}
 
 static inline const struct rimf_object *rimf_object_of(const struct mvld_object *public)
 {
@@ -222,6 +230,9 @@ void rimf_watch_pointer(struct mvld_image *, uintptr_t word);
 /* The words ascend, each once, and the pointers.  0, or -ENOMEM: something was not noted. */
 int rimf_watch_settle(struct mvld_image *);
 void rimf_watch_end(struct mvld_image *);
+/* Those that this object's code relies on, in the order in which they were noted, if there is
+ * room; their number.  Once the start is frozen. */
+size_t rimf_watch_words(const struct rimf_watch *, const struct mvld_object *, uintptr_t *words);
 /* Ascending, each once: how many are left. */
 size_t rimf_watch_sort(uintptr_t *words, size_t n);
 const char *rimf_plt_watcher(const struct mvld_image *);

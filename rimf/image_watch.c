@@ -41,15 +41,11 @@ void rimf_watch_end(struct mvld_image *image)
     rimf_table_leave(image);
     if (image->watch) {
         rimf_heap_release(&image->heap, image->watch->words);
+        rimf_heap_release(&image->heap, image->watch->owners);
         rimf_heap_release(&image->heap, image->watch->pointers);
     }
     rimf_heap_release(&image->heap, image->watch);
     image->watch = NULL;
-}
-
-size_t rimf_image_watched(const struct mvld_image *image)
-{
-    return image->watch ? image->watch->n : 0;
 }
 
 void rimf_image_set_apart(const struct mvld_object *object)
@@ -94,8 +90,35 @@ void rimf_watch_pointer(struct mvld_image *image, uintptr_t word)
         watch->incomplete = 1;
 }
 
+static int note_owner(struct mvld_image *image, const struct mvld_object *object)
+{
+    struct rimf_watch *watch = image->watch;
+    int error = rimf_words_add(image, &watch->owners, &watch->n_owners, &watch->owners_room,
+                               (uintptr_t)object);
+
+    watch->incomplete |= error != 0;
+    return error;
+}
+
+size_t rimf_watch_words(const struct rimf_watch *watch, const struct mvld_object *object,
+                        uintptr_t *words)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < watch->n_owners; i++) {
+        if (watch->owners[i] != (uintptr_t)object)
+            continue;
+        if (words)
+            words[n] = watch->words[i];
+        n++;
+    }
+    return n;
+}
+
 int rimf_depends(struct mvld_image *image, const struct mvld_object *object, uintptr_t word)
 {
+    int error;
+
     if (!image->watch)
         return 0;
     if (word % sizeof(uintptr_t))
@@ -103,7 +126,8 @@ int rimf_depends(struct mvld_image *image, const struct mvld_object *object, uin
     if (object->flags & MVLD_OBJECT_APART)
         return -ENOTSUP;
     ((struct rimf_object *)object)->changed = 1;
-    return word ? rimf_watch_word(image, word) : 0;
+    error = word ? rimf_watch_word(image, word) : 0;
+    return word && !error && image->n_start ? note_owner(image, object) : error;
 }
 
 /* Heap sort: it needs no memory and no recursion. */

@@ -16,8 +16,8 @@
  * image have the numbers 0 … n_start - 1, the i-th here has n_start + i.
  *
  * HOW IT IS LEARNT.  A process that learns (`mvld build --run`, on-miss = learn) treats
- * what comes by dlopen itself, one object at a time; then it adds the whole batch to the
- * file, before any of its code runs.  The file is written aside and renamed; a lock on
+ * what comes by dlopen itself; then it adds the whole batch to the file, before any of its
+ * code runs.  The file is written aside and renamed; a lock on
  * the folder makes learners one at a time, and each reads anew what others have added.
  * Numbers stay what they are.  An object without changed code stands here too, because
  * words of others may lead to it.
@@ -108,18 +108,12 @@ int rimf_later_know(struct mvld_image *, const struct later *,
 long rimf_later_thaw(struct mvld_image *, const struct later *, int folder, uint32_t user,
                      const struct mvld_object *, const char **why);
 
-/* What passes did to one object, while the image watched (rimf_image_watch). */
-struct later_learnt {
-    const struct mvld_object *object;
-    size_t first_word, n_words; /* of the watch */
-};
-/* So many words were noted so far. */
-size_t rimf_image_watched(const struct mvld_image *);
 /* The object does not lie where it would lie again: passes must leave it as it is. */
 void rimf_image_set_apart(const struct mvld_object *);
-/* Adds them to `later` in the open folder, and forgets what was noted.  How many objects
- * were added, or negative errno with a sentence (last_error). */
-long rimf_image_learn(struct mvld_image *, int folder, uint32_t user, struct later_learnt *,
-                      size_t n);
+/* Adds what passes did to these, while the image watched (rimf_image_watch), to `later` in the
+ * open folder, and forgets what was noted.  How many objects were added, or negative errno with
+ * a sentence (last_error). */
+long rimf_image_learn(struct mvld_image *, int folder, uint32_t user,
+                      const struct mvld_object *const *, size_t n);
 
 #endif
