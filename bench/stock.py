@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""stock.py STARTUP [--starts | --work] [--rounds N] [PROGRAM...]: stock programs under
+"""stock.py STARTUP [--starts | --work] [--rounds N] [--seconds N] [PROGRAM...]: stock programs under
 the host loader, with direct-calls, and with direct-calls and concat; in the process, and frozen.
 
 CPU time of the work, without start-up, as a ratio with its interval (steady.py says how, and why so);
@@ -26,7 +26,7 @@ from programs import HOST, PROGRAMS, STARTS, WAYS, Programs  # noqa: E402
 from report import progress, say, spreads, table  # noqa: E402
 
 ROUNDS = 60       # undisturbed runs of each way
-SECONDS = 80      # at most, for one program
+SECONDS = 80      # at most, for one program, if not told otherwise
 SHORTLY = 15      # in the demo
 DIRECT = ("direct-calls", "direct-calls, frozen")
 REDIS = ["--port", "0", "--save", "", "--appendonly", "no", "--unixsocket"]
@@ -121,12 +121,12 @@ def measured(programs, name, rounds, seconds):
     return steady.works(programs.jobs(name, arguments(n)), programs.jobs(name, arguments(1)), rounds, seconds)
 
 
-def clock(programs, rounds):
+def clock(programs, rounds, seconds):
     verdict = Verdict()
     for name in PROGRAMS:
         if name in programs.possible:
             progress(name)
-            verdict.show(name, *measured(programs, name, rounds, SECONDS))
+            verdict.show(name, *measured(programs, name, rounds, seconds))
     verdict.slower(1)
     if "redis-server" in programs.possible and shutil.which("redis-benchmark"):
         progress("redis-server")
@@ -245,6 +245,7 @@ def main():
     parser.add_argument("--starts", action="store_true")
     parser.add_argument("--work", action="store_true")
     parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser.add_argument("--seconds", type=int, default=SECONDS, help="at most, for the work of one program")
     parser.add_argument("only", nargs="*")
     arguments = parser.parse_intermixed_args()
     with support.scratch_folder() as folder:
@@ -254,7 +255,7 @@ def main():
         if arguments.starts:
             execs(programs, arguments.startup, max(5 * arguments.rounds, 10))
         else:
-            clock(programs, arguments.rounds)
+            clock(programs, arguments.rounds, arguments.seconds)
             if not arguments.work:
                 starts(programs, arguments.startup, max(5 * arguments.rounds, 10))
 
