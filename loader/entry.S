@@ -5,6 +5,7 @@
  *   loader_entry        from the kernel, as PT_INTERP or as a program
  *   loader_hook_entry   from the host loader, in place of _dl_debug_state
  *   loader_mmap_sites   from the host loader, in place of an mmap system call
+ *   loader_cpuid_sites  from the host loader, in place of a cpuid
  *   loader_init_thunks  from the host loader, in place of an object's DT_INIT
  *   loader_answers_*    from stubs at functions of the C library and of the unwinder
  *
@@ -161,6 +162,48 @@ mmap_common:
     ret
     .cfi_endproc
     .size mmap_common, .-mmap_common
+
+/* Question i of the host loader (hostsites.c) was
+ *
+ *     b8 <leaf>         movl $leaf, %eax
+ *     [b9 <subleaf>     movl $subleaf, %ecx]
+ *     0f a2             cpuid
+ *
+ * and jumps here from the first byte.  The CPU is asked the first time.  Like cpuid we change
+ * %eax, %ebx, %ecx, %edx with their upper halves and nothing else: no flag (hence jrcxz), and
+ * nothing on the stack.  For unwinders: as above. */
+    .globl loader_cpuid_sites
+    .hidden loader_cpuid_sites
+    .type loader_cpuid_sites, @function
+    .p2align 4
+loader_cpuid_sites:
+    .set site, 0
+    .rept 6 /* CPUID_SITES */
+    .set cpuid, loader_state+32+40*site /* struct cpuid */
+    .cfi_startproc
+    .cfi_undefined %rip
+    endbr64
+    movl cpuid+16(%rip), %ecx
+    jrcxz 1f
+    movl cpuid+20(%rip), %eax
+    movl cpuid+24(%rip), %ebx
+    movl cpuid+28(%rip), %ecx
+    movl cpuid+32(%rip), %edx
+    jmp *cpuid(%rip)
+1:  movl cpuid+8(%rip), %eax
+    movl cpuid+12(%rip), %ecx
+    cpuid
+    movl %eax, cpuid+20(%rip)
+    movl %ebx, cpuid+24(%rip)
+    movl %ecx, cpuid+28(%rip)
+    movl %edx, cpuid+32(%rip)
+    movl $1, cpuid+16(%rip)
+    jmp *cpuid(%rip)
+    .set site, site+1
+    .org loader_cpuid_sites+96*site, 0xcc /* CPUID_SITE_SIZE */
+    .cfi_endproc
+    .endr
+    .size loader_cpuid_sites, .-loader_cpuid_sites
 
 /* Thunk i stands in for the DT_INIT of the object in slot i: it runs us, and
  * goes on to the object's own with the arguments (argc, argv, envp) and the

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * loader/hosttext.c: the two changes to the host loader's code.
+ * loader/hosttext.c: the three changes to the host loader's code.
  *
  *   the hook       _dl_debug_state, which every glibc and musl calls at each
  *                  event and which is empty: a jump to us
  *   the mmap sites where it maps files: a jump to place.c (only when a pipeline
  *                  wants libraries near the executable)
+ *   the questions  where it asks cpuid the same again and again: a jump to an answer
  *
  * Each place must hold exactly the bytes that we expect, else it is left alone.
  *
@@ -159,7 +160,8 @@ static int make_jump(const struct host *host, struct text_patch *jump, struct te
         uintptr_t stub = host->tail + FAR_JUMP * slot;
 
         distance = (intptr_t)(stub - (at + 5));
-        if (!host->tail || distance != (int32_t)distance)
+        if (!host->tail || distance != (int32_t)distance ||
+            stub + FAR_JUMP > rimf_page_up(host->tail))
             return -ERANGE;
         far[0] = (struct text_patch){stub, 6, {0xff, 0x25, 0, 0, 0, 0}};
         far[1] = (struct text_patch){stub + 6, 8, {0}};
@@ -291,15 +293,37 @@ static size_t add_mmap_sites(struct loader *l, struct text_patch *patch)
     return 3 * n;
 }
 
+/* 3 patches for each of the `n` questions that are put; it returns how many are. */
+size_t text_questions(struct loader *l, const struct question *q, size_t n,
+                      struct text_patch *patch)
+{
+    size_t put = 0;
+
+    for (size_t i = 0; i < n && put < CPUID_SITES; i++) {
+        const uintptr_t at = l->host.bias + q[i].at;
+        const size_t size = host_question_size(&l->host, &q[i]);
+
+        if (!size || make_jump(&l->host, patch + 3 * put, patch + 3 * put + 1, at,
+                               (uintptr_t)loader_cpuid_sites + CPUID_SITE_SIZE * put,
+                               TEXT_PATCHES + put))
+            continue; /* it asks as ever */
+        l->cpuid[put++] = (struct cpuid){.back = at + size,
+                                         .leaf = q[i].leaf,
+                                         .subleaf = q[i].subleaf < 0 ? 0 : (uint32_t)q[i].subleaf};
+    }
+    return put;
+}
+
 /* 0 when hooked; the reason went to the log otherwise. */
 int host_hook(struct loader *l)
 {
-    struct text_patch patch[3 * TEXT_PATCHES];
+    struct text_patch patch[3 * (TEXT_PATCHES + CPUID_SITES)];
     const Elf64_Sym *state = host_symbol(&l->host, "_dl_debug_state");
     const Elf64_Sym *debug = host_symbol(&l->host, l->host.musl ? "_dl_debug_addr" : "_r_debug");
     uintptr_t place = state ? hook_place(&l->host, state) : 0;
     const char *how;
-    size_t n = 3;
+    const struct question *question;
+    size_t n = 3, questions;
     int err;
 
     if (!place || !debug) {
@@ -316,6 +340,9 @@ int host_hook(struct loader *l)
     }
     if (l->arena.end)
         n += add_mmap_sites(l, patch + 3);
+    questions = host_questions(&l->host, &question);
+    questions = text_questions(l, question, questions, patch + n);
+    n += 3 * questions;
     err = text_write(l->sys, &l->host, patch, n, &how);
     if (err == -ENOTRECOVERABLE)
         say_and_exit(l->sys, "mvld: the kernel does not let the host loader's code be mapped\n");
@@ -328,7 +355,7 @@ int host_hook(struct loader *l)
         l->debug_musl = (void *)(l->host.bias + debug->st_value);
     else
         l->debug = (void *)(l->host.bias + debug->st_value);
-    rimf_log(&l->log, MVLD_LOG_FILES, "hooked: %s at %lx, %zu mmap calls, by %s", l->host.path,
-             (unsigned long)place, (n - 3) / 3, how);
+    rimf_log(&l->log, MVLD_LOG_FILES, "hooked: %s at %lx, %zu mmap calls, %zu of cpuid, by %s",
+             l->host.path, (unsigned long)place, (n - 3) / 3 - questions, questions, how);
     return 0;
 }

@@ -11,7 +11,7 @@
  *   knobs.c     MVLD, MVLD_DEBUG, MVLD_DEBUG_OUTPUT, MVLD_HOST_LOADER
  *   program.c   which program this is, for the pipeline's configuration
  *   host.c      finding and mapping the host loader
- *   hosttext.c  changing its text: the hook, the mmap sites
+ *   hosttext.c  changing its text: the hook, the mmap sites, the questions
  *   hostsites.c where these are
  *   place.c     where libraries go
  *   files.c     which file each of them came from
@@ -115,6 +115,22 @@ struct host {
 #define MMAP_SITES 4
 #define TEXT_PATCHES (1 + MMAP_SITES)
 #define FAR_JUMP 16 /* bytes */
+#define CPUID_SITES 6 /* beyond these the host loader asks as ever */
+
+/* A cpuid of the host loader's that is executed again and again. */
+struct question {
+    uint32_t at; /* as linked */
+    uint32_t leaf;
+    int32_t subleaf; /* -1: it does not matter */
+};
+
+/* Its answer, for entry.S. */
+struct cpuid {
+    uintptr_t back; /* behind the instruction */
+    uint32_t leaf, subleaf;
+    uint32_t known, eax, ebx, ecx, edx; /* the last four once it is known */
+    uint32_t reserved;
+};
 
 struct text_patch {
     uintptr_t at;
@@ -245,6 +261,7 @@ enum { STAGE_START, STAGE_PLANNED, STAGE_MAPPED, STAGE_PATCHED, STAGE_HOOK, STAG
 struct loader {
     /* entry.S jumps back through these: they stay first. */
     uintptr_t mmap_return[MMAP_SITES];
+    struct cpuid cpuid[CPUID_SITES];
 
     const struct rimf_sys *sys;
     struct filtered filtered; /* `sys` once there is a pipeline */
@@ -300,6 +317,8 @@ void loader_answers_symbol(void) RIMF_HIDDEN;
 void loader_answers_named(void) RIMF_HIDDEN;
 extern const uint8_t loader_mmap_sites[] RIMF_HIDDEN; /* MMAP_SITES entries */
 extern const uint8_t loader_init_thunks[] RIMF_HIDDEN; /* INIT_CHUNK entries */
+extern const uint8_t loader_cpuid_sites[] RIMF_HIDDEN; /* CPUID_SITES entries */
+#define CPUID_SITE_SIZE 96
 #define MMAP_SITE_SIZE 64
 #define MMAP_SITE_CODE 7  /* bytes of the host loader's for which it stands */
 void loader_mmap_musl(void) RIMF_HIDDEN; /* for MMAP_MUSL_SIZE bytes of musl's */
@@ -326,6 +345,7 @@ const Elf64_Sym *host_symbol(const struct host *, const char *name);
 int host_hook(struct loader *);
 int text_write(const struct rimf_sys *, struct host *, const struct text_patch *, size_t n,
                const char **how);
+size_t text_questions(struct loader *, const struct question *, size_t n, struct text_patch *);
 
 /* The same once more, while no code of the program has run.  0, or negative errno and nothing is
  * changed. */
@@ -335,6 +355,9 @@ int text_write_again(const struct rimf_sys *, const struct host *, const struct 
 /* hostsites.c */
 size_t host_mmap_sites(const struct host *, uintptr_t *sites);
 size_t host_mmap_musl(const struct host *, uintptr_t *place);
+size_t host_questions(const struct host *, const struct question **);
+/* 0 when the code there is not that question, else how long it is. */
+size_t host_question_size(const struct host *, const struct question *);
 
 /* place.c */
 void place_plan(struct loader *);

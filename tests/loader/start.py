@@ -393,6 +393,37 @@ def unreadable(programs):
     check(done.returncode == 0 and "auxv: walked" in done.stdout, done.stdout + done.stderr)
 
 
+def cpuid(programs):
+    """A program sees another CPU than under the host loader, or its loader asks for what it
+    knows already."""
+    for words in ["--list-tunables"], ["--list-diagnostics"], ["/usr/bin/getconf", "-a"]:
+        # of the diagnostics, not what is of the process, and no number of a CPU
+        plain, mvld = ([line for line in execute([loader, *words]).stdout.splitlines()
+                        if words[0] != "--list-diagnostics" or line.startswith("x86.cpu_features")
+                        and "features[0x0].cpuid[0x1]" not in line] for loader in (HOST_LOADER, LOADER))
+        check(plain == mvld, "\n".join(set(plain) ^ set(mvld)))
+    stepper = programs.folder / "cpuid"
+    support.compile_c(stepper, SOURCES / "cpuid.c", plugin=False, cc="gcc")
+    asked = []
+    for program in programs.plain, programs.mvld:
+        done = execute([stepper, program])
+        if done.returncode == 77:
+            support.skip("processes may not be traced here")
+        check(done.returncode == 0, f"{done.returncode}: {done.stdout}{done.stderr}")
+        lines = re.findall(r"^\w+ \w+:(?: \w+){4}$", done.stdout, re.M)
+        # not what a CPU says of itself alone; some leaves have no subleaf
+        asked.append([re.sub(r"^(0|2|8000000[0-8]) \w+:", r"\1 0:", line)
+                      for line in lines if not re.match(r"(1|b|1f) ", line)])
+    plain, mvld = asked
+    check(set(plain) == set(mvld), f"{set(plain) ^ set(mvld)}")
+    again = [line for line in plain if plain.count(line) > 6 or re.match("8000000[56] ", line)]
+    if len(again) < 6 or not shutil.which("objdump"):
+        check(len(mvld) <= len(plain), f"{len(plain)}, {len(mvld)}")
+        support.skip("this host loader, or on this CPU, asks nothing again and again")
+    check(all(mvld.count(line) <= 3 for line in again) and
+          len(plain) - len(mvld) >= len(again) - 3 * len(set(again)), f"{plain}\n{mvld}")
+
+
 def main():
     support.need(LOADER)
     with support.scratch_folder() as folder:
