@@ -79,6 +79,16 @@ static void read_list(struct loader *l, int folder)
                  l->later.folder, why);
 }
 
+/* Nothing was copied yet but what the image has of the start. */
+static void join(struct loader *l, int folder)
+{
+    const char *why;
+
+    if (l->later.file.map &&
+        rimf_later_join(l->image, &l->later.file.view, folder, l->later.user, &why))
+        rimf_log(&l->log, MVLD_LOG_FILES, "later: copies of code not used: %s", why);
+}
+
 static const struct later *the_list(struct loader *l)
 {
     if (l->later.folder && !l->later.looked) {
@@ -87,6 +97,7 @@ static const struct later *the_list(struct loader *l)
         l->later.looked = 1;
         if (!sys_failed(folder)) {
             read_list(l, (int)folder);
+            join(l, (int)folder);
             sys_close(l->sys, (int)folder);
         }
     }
@@ -121,11 +132,10 @@ struct coming {
     size_t n_rest;
 };
 
-static int thaw_one(struct loader *l, struct coming *c, const struct mvld_object *object)
+static int thaw_one(struct loader *l, struct later_batch *batch, const struct mvld_object *object)
 {
     const char *why;
-    long texts = rimf_later_thaw(l->image, &l->later.file.view, c->folder, l->later.user, object,
-                                 &why);
+    long texts = rimf_later_thaw(batch, object, &why);
 
     if (texts < 0)
         rimf_log(&l->log, MVLD_LOG_FILES, "later: %s: not thawed: %s", object->name, why);
@@ -140,15 +150,19 @@ static void thaw_all(struct loader *l, struct coming *c,
                      const struct mvld_object *const *objects, size_t n)
 {
     const struct later *list = the_list(l);
+    struct later_batch batch = {.image = l->image, .later = list, .folder = c->folder,
+                                .user = l->later.user};
     const char *why;
 
-    if (list && rimf_later_know(l->image, list, objects, n, &why)) {
+    if (list && rimf_later_begin(&batch, objects, n, &why)) {
         rimf_log(&l->log, MVLD_LOG_FILES, "later: not thawed: %s", why);
         list = NULL;
     }
     for (size_t i = n; i-- > 0;)
-        if (!list || !thaw_one(l, c, objects[i]))
+        if (!list || !thaw_one(l, &batch, objects[i]))
             c->rest[c->n_rest++] = objects[i];
+    if (list)
+        rimf_later_end(&batch);
 }
 
 /* ---- learning ------------------------------------------------------------------------- */
@@ -178,6 +192,12 @@ static int learns(const struct loader *l)
 }
 
 /* ---- from objects.c --------------------------------------------------------------------- */
+
+void later_removed(struct loader *l, const struct mvld_object *const *objects, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        rimf_later_forget(l->image, objects[i]);
+}
 
 /* These objects came; `unentered`: no code of them has run. */
 void later_added(struct loader *l, const struct mvld_object *const *objects, size_t n,

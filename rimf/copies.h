@@ -62,6 +62,7 @@
 #ifndef RIMF_COPIES_H
 #define RIMF_COPIES_H
 
+#include "base.h"
 #include "mvld/pass.h"
 #include "sidecar.h"
 
@@ -94,6 +95,10 @@ struct rimf_copies {
     struct rimf_copy *list; /* ascending */
     size_t n, room;         /* n: those that may run */
     size_t n_planned;       /* n <= n_planned: the rest waits for the commit */
+    size_t joined, joined_end; /* later.h: from this one to that one they come and go, each in
+                             * pages of its own */
+    uintptr_t start_code, start_frames; /* later.h: code_end, frames_end and n_frames when the */
+    size_t n_start_frames;              /* program started */
     uintptr_t code_end;     /* the first page of the region that is free */
     uintptr_t frames_end;   /* and of the frames */
     size_t n_frames;        /* in the sorted table */
@@ -168,10 +173,20 @@ void copy_frames_publish(struct rimf_copies *);
 /* Where the code begins that one record describes and that [at, at + length) of a copy is
  * in, or 0.  [any thread] */
 uintptr_t copy_frames_start(const struct rimf_copies *, uintptr_t at, size_t length);
+/* What the table holds, its head and the first `n` entries, to `to`; returns their size. */
+size_t copy_frames_read(const struct rimf_copies *, size_t n, void *to);
+/* Adds the entries of [at, at + size) to such a table of `n`, which has room.  Returns how many there
+ * are now; with `to` NULL, how many would come. */
+size_t copy_frames_merge(const struct rimf_copies *, uintptr_t at, size_t size, void *to, size_t n);
 /* Bytes at the start of `frames` that belong to the table. */
 size_t copy_frames_table(const struct mvld_region *);
 /* Of these, the pages of `n` entries, in bytes. */
-size_t copy_frames_searched(size_t n);
+#define COPY_FRAMES_HEAD 12u /* bytes */
+#define COPY_FRAMES_ENTRY 8u
+static inline size_t copy_frames_searched(size_t n)
+{
+    return rimf_page_up(COPY_FRAMES_HEAD + n * COPY_FRAMES_ENTRY);
+}
 /* copy_pages.c: zeroed memory that may be written, in the place of what the region reserved;
  * of as large pages as wanted and had.  0, or negative errno. */
 long copy_pages_open(struct mvld_image *, uintptr_t start, uintptr_t end);
@@ -262,6 +277,12 @@ uintptr_t copying_identity(const struct copying *, uintptr_t home);
 /* Of those that are planned: `moved` and `homes`, and RELRO can be written; or NULL, and all
  * addresses stay at home.  Then one of the two below. */
 struct copy_writing *copy_identity_plan(struct mvld_image *);
+/* Likewise for copies that are there soon, as they were decided before: those for which the pins
+ * are no hindrance.  NULL, with a sentence (static) in *why. */
+struct copy_writing *copy_identity_begin(struct mvld_image *, struct copy_pins *,
+                                         const char **why);
+/* 1: what would have to stay has the address of this copy. */
+int copy_identity_hindered(const struct rimf_copy *, const struct copy_pins *);
 void copy_identity_write(struct mvld_image *, struct copy_writing *);
 void copy_identity_leave(struct mvld_image *, struct copy_writing *);
 

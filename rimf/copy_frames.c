@@ -44,16 +44,12 @@ struct search {
     uint32_t count;
     struct searched table[];
 };
-_Static_assert(sizeof(struct search) == 12 && sizeof(struct searched) == 8, "LSB, Eh Frame Header");
+_Static_assert(sizeof(struct search) == COPY_FRAMES_HEAD &&
+               sizeof(struct searched) == COPY_FRAMES_ENTRY, "LSB, Eh Frame Header");
 
 size_t copy_frames_table(const struct mvld_region *region)
 {
     return rimf_page_down(region->frames_size / SEARCHED_SHARE);
-}
-
-size_t copy_frames_searched(size_t n)
-{
-    return rimf_page_up(sizeof(struct search) + n * sizeof(struct searched));
 }
 
 size_t copy_frames_size(const struct copying *c)
@@ -207,6 +203,52 @@ uintptr_t copy_frames_start(const struct rimf_copies *copies, uintptr_t at, size
     if (!low || end_of(base, &search->table[low - 1]) < at + length)
         return 0;
     return base + (uintptr_t)(intptr_t)search->table[low - 1].code;
+}
+
+/* ---- for files ------------------------------------------------------------------------- */
+
+size_t copy_frames_read(const struct rimf_copies *copies, size_t n, void *to)
+{
+    struct search *search = to;
+    size_t size = sizeof *search + n * sizeof *search->table;
+
+    memcpy(search, (const void *)copies->region.frames, size);
+    search->count = (uint32_t)n;
+    return size;
+}
+
+/* The first entry at or behind `code`. */
+static size_t entry_from(const struct search *search, size_t n, intptr_t code)
+{
+    size_t low = 0, high = n;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+
+        if (search->table[middle].code < code)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+size_t copy_frames_merge(const struct rimf_copies *copies, uintptr_t at, size_t size, void *to,
+                         size_t n)
+{
+    const struct search *from = (const struct search *)copies->region.frames;
+    struct search *search = to;
+    intptr_t start = (intptr_t)(at - (uintptr_t)from);
+    size_t first = entry_from(from, copies->n_frames, start), i;
+    size_t more = entry_from(from, copies->n_frames, start + (intptr_t)size) - first;
+
+    if (!search)
+        return more;
+    i = entry_from(search, n, start);
+    memmove(search->table + i + more, search->table + i, (n - i) * sizeof *search->table);
+    memcpy(search->table + i, from->table + first, more * sizeof *search->table);
+    search->count = (uint32_t)(n + more);
+    return n + more;
 }
 
 void copy_frames_publish(struct rimf_copies *copies)

@@ -13,7 +13,8 @@
  *     copy_identity_leave     instead of it: RELRO is closed, nothing was written
  *
  * From a frozen image it comes as it was decided when that was made (image_thaw_copies.c), and so do
- * the words (image_thaw_pointers.c).
+ * the words (image_thaw_pointers.c).  Of what comes by dlopen only the decision does
+ * (copy_identity_begin): words are found as here.
  *
  * A function keeps its address at home when its object's analysis says so (sidecar.h, HOMES),
  * and when it is pinned (copy_pins.c).
@@ -28,7 +29,7 @@
 
 /* ---- the function ------------------------------------------------------------------ */
 
-static int keeps_home(const struct rimf_copy *copy, uint32_t offset)
+static int keeps_home(const struct rimf_copy *copy, uintptr_t offset)
 {
     size_t low = 0, high = copy->n_homes;
 
@@ -49,7 +50,7 @@ uintptr_t copy_identity(const struct rimf_copy *copy, uintptr_t home)
 
     return copy->moved && offset < copy->code &&
                    __atomic_load_n(&copy->size, __ATOMIC_RELAXED) &&
-                   !keeps_home(copy, (uint32_t)offset)
+                   !keeps_home(copy, offset)
                ? copy->at + offset
                : home;
 }
@@ -201,11 +202,20 @@ static void forget_plans(struct mvld_image *image)
     }
 }
 
+/* The words of one whose code is to be copied were led to where they stay. */
+static int is_settled(const struct rimf_copies *copies)
+{
+    for (size_t i = copies->n; i < copies->n_planned; i++)
+        if (copies->list[i].object->settled)
+            return 1;
+    return 0;
+}
+
 /* Why addresses stay at home, all of them, or NULL. */
 static const char *stay(const struct mvld_image *image, const struct rimf_table *table)
 {
-    if (image->entered && image->watch)
-        return "they are treated one by one, to be learnt";
+    if (image->entered && is_settled(image->copies))
+        return "what came with them is from an image";
     if (image->entered)
         return image->unentered ? NULL : "constructors may have run";
     for (size_t i = 0; i < table->n_objects; i++)
@@ -231,6 +241,21 @@ static const char *plan_all(struct mvld_image *image, const struct rimf_table *t
 
 /* ---- a batch ---------------------------------------------------------------------------------- */
 
+/* NULL, or a sentence, and nothing is open. */
+static const char *open_words(struct mvld_image *image, const struct rimf_table *table,
+                              struct copy_writing **writing)
+{
+    const char *why;
+
+    *writing = copy_slots_prepare(image, table);
+    why = *writing ? copy_relro_open(image, table) : "memory is short";
+    if (!why)
+        return NULL;
+    rimf_heap_release(&image->heap, *writing);
+    *writing = NULL;
+    return why;
+}
+
 struct copy_writing *copy_identity_plan(struct mvld_image *image)
 {
     const struct rimf_table *table = rimf_table_enter(image);
@@ -239,17 +264,38 @@ struct copy_writing *copy_identity_plan(struct mvld_image *image)
 
     if (!why)
         why = plan_all(image, table);
-    if (!why) {
-        writing = copy_slots_prepare(image, table);
-        why = writing ? copy_relro_open(image, table) : "memory is short";
-    }
+    if (!why)
+        why = open_words(image, table, &writing);
     rimf_table_leave(image);
     if (!why)
         return writing;
-    rimf_heap_release(&image->heap, writing);
     forget_plans(image);
     rimf_log(image->log, MVLD_LOG_PASSES, "copies: addresses stay at home: %s", why);
     return NULL;
+}
+
+struct copy_writing *copy_identity_begin(struct mvld_image *image, struct copy_pins *pins,
+                                         const char **why)
+{
+    const struct rimf_table *table = rimf_table_enter(image);
+    struct copy_writing *writing = NULL;
+
+    *why = image->unentered ? NULL : "constructors may have run";
+    if (!*why && copy_pins_find(pins, image, table))
+        *why = "memory is short";
+    if (!*why)
+        *why = open_words(image, table, &writing);
+    rimf_table_leave(image);
+    return writing;
+}
+
+int copy_identity_hindered(const struct rimf_copy *copy, const struct copy_pins *pins)
+{
+    for (size_t i = copy_pins_first(pins, copy->home);
+         copy->moved && i < pins->n && pins->at[i] - copy->home < copy->code; i++)
+        if (!keeps_home(copy, pins->at[i] - copy->home))
+            return 1;
+    return 0;
 }
 
 static void settle(const struct rimf_table *table)
@@ -284,7 +330,7 @@ void copy_identity_write(struct mvld_image *image, struct copy_writing *writing)
 
 /* ---- objects without a batch -------------------------------------------------------------------- */
 
-static int is_settled(const struct rimf_table *table)
+static int is_all_settled(const struct rimf_table *table)
 {
     size_t i = 0;
 
@@ -296,21 +342,17 @@ static int is_settled(const struct rimf_table *table)
 void rimf_image_settle(struct mvld_image *image)
 {
     const struct rimf_table *table = rimf_table_enter(image);
-    int write = image->copies && image->copies->n && image->entered && !is_settled(table);
+    int write = image->copies && image->copies->n && image->entered && !is_all_settled(table);
     const char *why = image->unentered ? NULL : "constructors may have run";
     struct copy_writing *writing = NULL;
 
     rimf_calls_settle(image);
-    if (write && !why) {
-        writing = copy_slots_prepare(image, table);
-        why = writing ? copy_relro_open(image, table) : "memory is short";
-    }
-    if (write && !why) {
+    if (write && !why)
+        why = open_words(image, table, &writing);
+    if (writing)
         copy_identity_write(image, writing);
-    } else {
-        rimf_heap_release(&image->heap, writing);
+    else
         settle(table);
-    }
     if (write && why)
         rimf_log(image->log, MVLD_LOG_PASSES, "copies: pointers of what came lead home: %s", why);
     rimf_table_leave(image);

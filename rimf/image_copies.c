@@ -111,12 +111,9 @@ int rimf_region_set(struct mvld_image *image, const struct mvld_region *region)
  *   - a batch that failed is not counted any more; who still has the larger count finds in
  *     its entries places behind all that run, and looks for one before them
  */
-uintptr_t rimf_copy_home(const struct mvld_image *image, uintptr_t address)
+static size_t behind(const struct rimf_copy *list, size_t n, uintptr_t address)
 {
-    const struct rimf_copies *copies = __atomic_load_n(&image->copies, __ATOMIC_ACQUIRE);
-    size_t low = 0, high = copies ? __atomic_load_n(&copies->n, __ATOMIC_ACQUIRE) : 0;
-    /* Behind the count: a longer list is published before it is counted. */
-    const struct rimf_copy *list = high ? __atomic_load_n(&copies->list, __ATOMIC_ACQUIRE) : NULL;
+    size_t low = 0, high = n;
 
     while (low < high) { /* the last that begins at or before `address` */
         size_t middle = low + (high - low) / 2;
@@ -126,6 +123,17 @@ uintptr_t rimf_copy_home(const struct mvld_image *image, uintptr_t address)
         else
             high = middle;
     }
+    return low;
+}
+
+uintptr_t rimf_copy_home(const struct mvld_image *image, uintptr_t address)
+{
+    const struct rimf_copies *copies = __atomic_load_n(&image->copies, __ATOMIC_ACQUIRE);
+    size_t n = copies ? __atomic_load_n(&copies->n, __ATOMIC_ACQUIRE) : 0;
+    /* Behind the count: a longer list is published before it is counted. */
+    const struct rimf_copy *list = n ? __atomic_load_n(&copies->list, __ATOMIC_ACQUIRE) : NULL;
+    size_t low = behind(list, n, address);
+
     if (!low || address - list[low - 1].at >= __atomic_load_n(&list[low - 1].size, __ATOMIC_RELAXED))
         return 0;
     return list[low - 1].home + (address - list[low - 1].at);
@@ -140,18 +148,29 @@ uintptr_t copies_word(const struct mvld_image *image, uintptr_t word)
     return home ? home : value;
 }
 
+/* How far memory reaches that is there for as long as the copy at `address`. */
+static uintptr_t end_of(const struct rimf_copies *copies, uintptr_t address)
+{
+    size_t n = __atomic_load_n(&copies->n, __ATOMIC_ACQUIRE);
+    const struct rimf_copy *list = __atomic_load_n(&copies->list, __ATOMIC_ACQUIRE), *last;
+    size_t low = behind(list, n, address);
+
+    if (low <= copies->joined && copies->joined < n) /* so the list is the longer one */
+        return rimf_page_down(list[copies->joined].at);
+    last = &list[low <= copies->joined_end ? low - 1 : n - 1];
+    return rimf_page_up(last->at + last->size);
+}
+
 int rimf_copies_code(struct mvld_image *image, uintptr_t address, struct mvld_segment *out)
 {
     const struct rimf_copies *copies = image->copies;
-    size_t n = __atomic_load_n(&copies->n, __ATOMIC_ACQUIRE);
-    const struct rimf_copy *last = &__atomic_load_n(&copies->list, __ATOMIC_ACQUIRE)[n - 1];
     int error = copy_pages_soften(image, address);
 
     if (!error) /* a patch may reach into the next page */
         error = copy_pages_soften(image, address + MVLD_PATCH_MAX);
     *out = (struct mvld_segment){
         .start = rimf_page_down(address),
-        .end = copy_pages_next(copies, address, last->at + last->size),
+        .end = copy_pages_next(copies, address, end_of(copies, address)),
         .prot = PROT_READ | PROT_EXEC,
     };
     return error;
@@ -173,14 +192,17 @@ uintptr_t rimf_copy_of(struct mvld_image *image, uintptr_t home)
 }
 
 /* Memory of places first to last in the list, which are of one object, but for pages that they
- * may share with their neighbours.  The place stays taken: the unwind table is sorted, and others
+ * may share with their neighbours (but see `joined`).  The place stays taken: the unwind table is sorted, and others
  * read it. */
 static void give_back(struct mvld_image *image, size_t first, size_t last)
 {
-    const struct rimf_copy *list = image->copies->list;
+    const struct rimf_copies *copies = image->copies;
+    uintptr_t start = copies->list[first].at, end = copies->list[last].at + copies->list[last].size;
 
-    copy_pages_give_back(image, rimf_page_up(list[first].at),
-                         rimf_page_down(list[last].at + list[last].size));
+    if (first >= copies->joined && first < copies->joined_end)
+        copy_pages_give_back(image, rimf_page_down(start), rimf_page_up(end));
+    else
+        copy_pages_give_back(image, rimf_page_up(start), rimf_page_down(end));
 }
 
 void rimf_copies_forget(struct mvld_image *image, const struct mvld_object *public)
@@ -288,6 +310,8 @@ static int plan(struct mvld_image *image, struct rimf_object *object, uint32_t s
         return -ENOMEM;
     last = copies->n_planned > copies->n ? copy[-1].at + copy[-1].size : copies->code_end;
     from = from > last ? from : last;
+    if (rimf_image_learns(image) && !object->copy)
+        from = rimf_page_up(from); /* nobody else's page */
     from += (home - from) % RIMF_COPY_ALIGN;
     *copy = (struct rimf_copy){.object = object, .home = home, .at = from, .code = code,
                                .size = code + 1};

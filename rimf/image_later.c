@@ -3,14 +3,15 @@
  * rimf/image_later.c: objects that come by dlopen, where and as they came before; when
  * that is right is told in later.h.
  *
+ * Where their code runs in copies, image_later_copies.c tells.
+ *
  * Objects of the image carry their number in the frozen image and in its list of later
  * ones, so that a word's object is found again in whatever order they came.
  */
-#include "later.h"
+#include "later_private.h"
 
 #include "base.h"
 #include "copies.h"
-#include "image_private.h"
 #include "thaw.h"
 
 #include <errno.h>    /* numbers only */
@@ -24,6 +25,11 @@ void rimf_later_start(struct mvld_image *image, const struct rimf_table *table, 
     image->start_base = base;
     image->start_checksum = checksum;
     image->n_start = base ? (uint32_t)table->n_objects : 0;
+    if (image->copies) {
+        image->copies->start_code = image->copies->code_end;
+        image->copies->start_frames = image->copies->frames_end;
+        image->copies->n_start_frames = image->copies->n_frames;
+    }
 }
 
 int rimf_later_fits(const struct mvld_image *image, const struct later *later)
@@ -34,14 +40,14 @@ int rimf_later_fits(const struct mvld_image *image, const struct later *later)
 
 /* ---- where ---------------------------------------------------------------------------- */
 
-static uintptr_t bias_of(const struct mvld_image *image, const struct later_object *object)
+uintptr_t rimf_later_bias(const struct mvld_image *image, const struct later_object *object)
 {
     return image->start_base + (uintptr_t)object->distance;
 }
 
 uintptr_t rimf_later_place(const struct mvld_image *image, const struct later *later, uint32_t i)
 {
-    return bias_of(image, &later->objects[i]) + later->objects[i].linked;
+    return rimf_later_bias(image, &later->objects[i]) + later->objects[i].linked;
 }
 
 long rimf_later_find(const struct later *later, const struct sidecar_identity *identity)
@@ -54,31 +60,55 @@ long rimf_later_find(const struct later *later, const struct sidecar_identity *i
 
 /* ---- which ------------------------------------------------------------------------------ */
 
-int rimf_later_know(struct mvld_image *image, const struct later *later,
-                    const struct mvld_object *const *objects, size_t n, const char **why)
+/* The object's entry, or NULL: it is not listed, or lies elsewhere. */
+static const struct later_object *know(const struct later_batch *b, struct rimf_object *object)
 {
-    uint32_t texts = 0;
+    long at = object->identified ? rimf_later_find(b->later, &object->identity) : -1;
+
+    if (at < 0 || object->public.bias != rimf_later_bias(b->image, &b->later->objects[at]) ||
+        frozen_build_id(&object->public) != b->later->objects[at].build_id)
+        return NULL;
+    object->number = b->image->n_start + (uint32_t)at + 1;
+    return &b->later->objects[at];
+}
+
+int rimf_later_begin(struct later_batch *b, const struct mvld_object *const *objects, size_t n,
+                     const char **why)
+{
+    size_t texts = 0, copies = 0, unknown = 0;
 
     for (size_t i = 0; i < n; i++) {
-        struct rimf_object *object = (struct rimf_object *)rimf_object_of(objects[i]);
-        long at = object->identified ? rimf_later_find(later, &object->identity) : -1;
+        const struct later_object *entry =
+            know(b, (struct rimf_object *)rimf_object_of(objects[i]));
 
-        if (at < 0 || object->public.bias != bias_of(image, &later->objects[at]) ||
-            frozen_build_id(&object->public) != later->objects[at].build_id)
-            continue;
-        object->number = image->n_start + (uint32_t)at + 1;
-        texts += later->objects[at].n_texts;
+        unknown += !entry;
+        texts += entry ? entry->n_texts : 0;
+        copies += entry && later_has_copy(entry);
     }
-    if (!texts || !rimf_image_is_traced(image))
-        return 0;
-    *why = "a debugger may have breakpoints in the code";
-    return -EBUSY;
+    if (texts && rimf_image_is_traced(b->image)) {
+        *why = "a debugger may have breakpoints in the code";
+        return -EBUSY;
+    }
+    b->no_copies = "what comes with it is to be learnt";
+    if (copies && b->image->copies && !(unknown && rimf_image_learns(b->image)))
+        b->writing = copy_identity_begin(b->image, &b->pins, &b->no_copies);
+    return 0;
+}
+
+void rimf_later_end(struct later_batch *b)
+{
+    copy_pins_release(&b->pins, b->image);
+    if (b->n_copies)
+        copy_identity_write(b->image, b->writing);
+    else if (b->writing)
+        copy_identity_leave(b->image, b->writing);
 }
 
 /* ---- comparing ---------------------------------------------------------------------------- */
 
 /* One object on its way. */
 struct coming {
+    struct later_batch *batch;
     struct mvld_image *image;
     const struct later *later;
     const struct later_object *entry;
@@ -125,6 +155,33 @@ static int compare_words(struct coming *c, struct rimf_object *const *numbered)
     return 0;
 }
 
+static int is_kept_home(const struct coming *c)
+{
+    for (unsigned i = 0; i < RIMF_KEPT_HOME; i++)
+        if (c->image->kept_home[i] - c->object->public.start <
+            c->object->public.end - c->object->public.start)
+            return 1;
+    return 0;
+}
+
+static int compare_code(struct coming *c)
+{
+    const struct rimf_copy *copy = later_copy_of(c->image, c->entry);
+
+    if (!c->batch->writing)
+        return refuse(c, -ESTALE, c->batch->no_copies);
+    if (!copy || copy->size || c->object->copy)
+        return refuse(c, -ESTALE, "the copy of its code has no place here");
+    if (!elf_holds(&c->object->view, copy->home, copy->code, PROT_READ | PROT_EXEC) ||
+        (copy->home - copy->at) % RIMF_COPY_ALIGN)
+        return refuse(c, -ESTALE, "code that was copied lies outside it");
+    if (is_kept_home(c))
+        return refuse(c, -ESTALE, "it answers for addresses");
+    return copy_identity_hindered(copy, &c->batch->pins)
+               ? refuse(c, -ESTALE, "an address that would change is where none can")
+               : 0;
+}
+
 static int compare(struct coming *c)
 {
     size_t n = c->later->header->n_start + c->later->header->n_objects;
@@ -145,12 +202,12 @@ static int compare(struct coming *c)
     error = compare_words(c, numbered);
     rimf_table_leave(c->image);
     rimf_heap_release(&c->image->heap, numbered);
-    return error;
+    return error || !later_has_copy(c->entry) ? error : compare_code(c);
 }
 
 /* ---- mapping -------------------------------------------------------------------------------- */
 
-/* One that is mapped is right, whether the next one can be or not. */
+/* One that is mapped is right, whether the next one can be or not (frozen.h, IDENTITY). */
 static int map_texts(struct coming *c, int fd)
 {
     for (uint32_t i = 0; i < c->entry->n_texts; i++) {
@@ -158,31 +215,50 @@ static int map_texts(struct coming *c, int fd)
                            c->texts[i].size, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED, fd,
                            c->texts[i].offset);
 
+        if (sys_failed(at) && i && later_has_copy(c->entry))
+            rimf_log(c->image->log, MVLD_LOG_WARNING, "%s: its copy cannot be mapped: what runs "
+                     "of it at home takes addresses at home", c->object->public.name);
         if (sys_failed(at))
-            return refuse(c, (int)at, "its copy cannot be mapped");
+            return i && later_has_copy(c->entry) ? 0
+                                                 : refuse(c, (int)at, "its copy cannot be mapped");
         c->object->code_known = 1; /* it was when it was learnt */
     }
     return 0;
 }
 
-static int lay_over(struct coming *c, int folder, uint32_t user)
+/* The copy of the code before what leads to it. */
+static int lay_over(struct coming *c)
 {
-    struct frozen_file file = {.folder = folder, .user = user};
-    struct thaw t = {.image = c->image, .file = &file};
-    long fd = thaw_open(&t, c->later->names + c->entry->copy_name, &c->entry->copy);
+    struct later_batch *b = c->batch;
+    long fd = later_open_file(c->image, b->folder, b->user,
+                              c->later->names + c->entry->copy_name, &c->entry->copy, &c->why);
     int error;
 
     if (sys_failed(fd))
-        return refuse(c, (int)fd, t.why);
-    error = map_texts(c, (int)fd);
+        return (int)fd;
+    error = later_has_copy(c->entry)
+                ? later_map_copy(c->image, c->later, c->entry, b->folder, b->user, c->object,
+                                 &c->why)
+                : 0;
+    if (!error) {
+        error = map_texts(c, (int)fd);
+        if (error && later_has_copy(c->entry))
+            later_unmap_copy(c->image, c->entry, c->object);
+    }
     sys_close(c->image->sys, (int)fd);
-    return error;
+    if (error || !later_has_copy(c->entry))
+        return error;
+    b->n_copies++;
+    if (rimf_log_enabled(c->image->log, MVLD_LOG_PASSES))
+        copies_tell(c->image, c->object);
+    return 0;
 }
 
-long rimf_later_thaw(struct mvld_image *image, const struct later *later, int folder,
-                     uint32_t user, const struct mvld_object *public, const char **why)
+long rimf_later_thaw(struct later_batch *b, const struct mvld_object *public, const char **why)
 {
-    struct coming c = {.image = image, .later = later,
+    struct mvld_image *image = b->image;
+    const struct later *later = b->later;
+    struct coming c = {.batch = b, .image = image, .later = later,
                        .object = (struct rimf_object *)rimf_object_of(public)};
     int error;
 
@@ -194,7 +270,7 @@ long rimf_later_thaw(struct mvld_image *image, const struct later *later, int fo
         return 0;
     error = compare(&c);
     if (!error)
-        error = lay_over(&c, folder, user);
+        error = lay_over(&c);
     *why = c.why;
     return error ? error : (long)c.entry->n_texts;
 }

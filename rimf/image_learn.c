@@ -8,7 +8,7 @@
  * file cannot be written, none of them is.
  */
 #include "freeze.h"
-#include "later.h"
+#include "later_private.h"
 
 #include "base.h"
 #include "cache.h"
@@ -19,22 +19,6 @@
 #include <sys/file.h> /* numbers only */
 
 #define NEW_FILE LATER_FILE ".new"
-
-struct learn {
-    struct mvld_image *image;
-    int folder;
-    struct later_file old;
-    const struct later *known; /* old.view, or one without objects */
-    const struct mvld_object *const *came;
-    struct rimf_object **learnt; /* of these */
-    size_t n_came, n;
-    uint8_t *bytes; /* of the new file */
-    struct later_header *header;
-    struct later_object *objects;
-    struct frozen_text *texts;
-    struct frozen_word *words;
-    char *names;
-};
 
 /* ---- which --------------------------------------------------------------------------- */
 
@@ -59,9 +43,9 @@ static const char *unfit(const struct learn *l, const struct rimf_object *object
         return "it is known";
     if (object->public.flags & (MVLD_OBJECT_APART | MVLD_OBJECT_OPAQUE))
         return "it lies where it will not lie again";
-    if (object->copy)
-        return "its code was copied";
-    return overlaps(l->image, l->known, &object->public) ? "another one has its place" : NULL;
+    if (overlaps(l->image, l->known, &object->public))
+        return "another one has its place";
+    return object->copy ? learn_copy_unfit(l, object) : NULL;
 }
 
 /* Which are added, and their numbers. */
@@ -142,7 +126,7 @@ static int add_copy(struct learn *l, struct later_object *entry, struct rimf_obj
     return 0;
 }
 
-static uint32_t add_name(struct learn *l, const char *name)
+uint32_t learn_name(struct learn *l, const char *name)
 {
     uint32_t at = l->header->names_size;
     size_t size = rimf_strlen(name) + 1;
@@ -164,14 +148,16 @@ static int add(struct learn *l, struct rimf_object *object)
         .build_id = frozen_build_id(&object->public),
         .distance = (int64_t)(object->public.bias - l->image->start_base),
         .linked = rimf_page_down(object->public.start - object->public.bias),
-        .name = add_name(l, object->public.name),
+        .name = learn_name(l, object->public.name),
     };
     entry->length = rimf_page_up(object->public.end - object->public.bias) - entry->linked;
     if (object->changed && !add_words(l, object)) {
         freeze_name(name, sizeof name, object->number - 1, object);
-        entry->copy_name = add_name(l, name);
+        entry->copy_name = learn_name(l, name);
         entry->n_words = l->header->n_words - words;
         error = add_copy(l, entry, object);
+        if (!error && object->copy)
+            error = learn_copy(l, entry, object);
     } else { /* nothing to keep, or it cannot be told what that relies on */
         l->header->n_words = words;
     }
@@ -189,30 +175,35 @@ static int make_room(struct learn *l)
 {
     const struct later_header *old = l->known->header;
     size_t objects = old->n_objects + l->n, texts = old->n_texts, words = old->n_words,
-           names = old->names_size;
+           homes = old->n_homes, names = old->names_size + FROZEN_NAME_MAX + 1;
 
     for (size_t i = 0; i < l->n; i++) {
         const struct mvld_object *object = &l->learnt[i]->public;
 
         texts += object->phnum;
         words += rimf_watch_words(l->image->watch, object, NULL);
-        names += rimf_strlen(object->name) + FROZEN_NAME_MAX + 2;
+        names += rimf_strlen(object->name) + 2 * FROZEN_NAME_MAX + 3;
+        if (l->learnt[i]->copy)
+            homes += l->image->copies->list[l->learnt[i]->copy - 1].n_homes;
     }
     l->bytes = rimf_heap_alloc(&l->image->heap,
                                sizeof *l->header + objects * sizeof *l->objects +
-                                   texts * sizeof *l->texts + words * sizeof *l->words + names);
+                                   texts * sizeof *l->texts + words * sizeof *l->words +
+                                   homes * sizeof *l->homes + names);
     if (!l->bytes)
         return rimf_fail(l->image, ENOMEM, "there is no memory to learn objects");
     l->header = (struct later_header *)l->bytes;
     l->objects = (struct later_object *)(l->header + 1);
     l->texts = (struct frozen_text *)(l->objects + objects);
     l->words = (struct frozen_word *)(l->texts + texts);
-    l->names = (char *)(l->words + words);
+    l->homes = (struct sidecar_home *)(l->words + words);
+    l->names = (char *)(l->homes + homes);
     *l->header = *old;
     if (old->n_objects) {
         memcpy(l->objects, l->known->objects, old->n_objects * sizeof *l->objects);
         memcpy(l->texts, l->known->texts, old->n_texts * sizeof *l->texts);
         memcpy(l->words, l->known->words, old->n_words * sizeof *l->words);
+        memcpy(l->homes, l->known->homes, old->n_homes * sizeof *l->homes);
         memcpy(l->names, l->known->names, old->names_size);
     }
     return 0;
@@ -225,6 +216,7 @@ static size_t close_gaps(struct learn *l)
 
     end = freeze_pack(end, l->texts, h->n_texts * sizeof *l->texts);
     end = freeze_pack(end, l->words, h->n_words * sizeof *l->words);
+    end = freeze_pack(end, l->homes, h->n_homes * sizeof *l->homes);
     end = freeze_pack(end, l->names, h->names_size);
     h->size = (uint64_t)(end - l->bytes);
     h->checksum = frozen_checksum(l->bytes, h->size);
@@ -247,12 +239,20 @@ static int write_later(struct learn *l)
                  : 0;
 }
 
+/* That of the one list, when the other one has another. */
+static void discard_table(const struct learn *l, const struct later_header *header,
+                          const struct later_header *other, const char *names)
+{
+    if (header->table.name && header->table.name != other->table.name)
+        SYS3(l->image->sys, SYS_unlinkat, l->folder, names + header->table.name, 0);
+}
+
 /* As if it had not been tried. */
 static void take_back(struct learn *l)
 {
     for (uint32_t i = l->known->header->n_objects; i < l->header->n_objects; i++)
-        if (l->objects[i].copy_name)
-            SYS3(l->image->sys, SYS_unlinkat, l->folder, l->names + l->objects[i].copy_name, 0);
+        later_discard_object(l->image->sys, l->folder, &l->objects[i], l->names);
+    discard_table(l, l->header, l->known->header, l->names);
     for (size_t i = 0; i < l->n; i++)
         l->learnt[i]->number = 0;
 }
@@ -301,9 +301,13 @@ static long learn(struct learn *l)
     for (size_t i = 0; i < l->n && !error; i++)
         error = add(l, l->learnt[i]);
     if (!error)
+        error = learn_table(l);
+    if (!error)
         error = write_later(l);
     if (error && l->bytes)
         take_back(l);
+    else if (!error)
+        discard_table(l, l->known->header, l->header, l->known->names);
     rimf_heap_release(&l->image->heap, l->bytes);
     return error ? error : (long)l->n;
 }
@@ -313,7 +317,7 @@ long rimf_image_learn(struct mvld_image *image, int folder, uint32_t user,
 {
     struct later_header none;
     const struct later empty = {.header = &none, .names = ""};
-    struct learn l = {.image = image, .folder = folder, .known = &empty, .came = came, .n_came = n};
+    struct learn l = {.image = image, .folder = folder, .user = user, .known = &empty, .came = came, .n_came = n};
     long result = -ENOMEM;
 
     l.learnt = rimf_heap_alloc(&image->heap, n * sizeof *l.learnt);

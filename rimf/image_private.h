@@ -44,6 +44,8 @@ struct rimf_object {
     uint32_t *pieces; /* copy_pieces.c: the places of all of them, from 0 */
     size_t n_pieces, pieces_room;
     int pieces_sorted; /* by home */
+    uintptr_t frames;  /* unwind tables of these */
+    size_t frames_size;
     int changed;    /* a pass said so (depends), while watched */
     int identified; /* `identity` is known */
     struct sidecar_identity identity;

@@ -11,8 +11,8 @@
 
 #include <errno.h> /* numbers only */
 
-_Static_assert(sizeof(struct later_header) == 64, "a file format");
-_Static_assert(sizeof(struct later_object) == 128, "a file format");
+_Static_assert(sizeof(struct later_header) == 160, "a file format");
+_Static_assert(sizeof(struct later_object) == 232, "a file format");
 _Static_assert(offsetof(struct later_header, checksum) == offsetof(struct frozen_header, checksum),
                "frozen_checksum");
 
@@ -37,6 +37,73 @@ static const char *check_texts(const struct later *l, uint32_t i, uint64_t first
     return NULL;
 }
 
+/* [from, from + size) of whole pages, up to `end`. */
+static int is_within(uint64_t from, uint64_t size, uint64_t start, uint64_t end)
+{
+    return from >= start && from <= end && size <= end - from;
+}
+
+static const char *check_homes(const struct later *l, const struct later_code *code,
+                               uint64_t first)
+{
+    uint64_t last = 0;
+
+    if (code->n_homes > l->header->n_homes - first)
+        return "addresses that stay are of no copy";
+    for (uint64_t i = first; i < first + code->n_homes; i++) {
+        const struct sidecar_home *home = &l->homes[i];
+
+        if (home->start < last || !is_within(home->start, home->size, 0, code->code))
+            return "addresses that stay lie outside the copy";
+        last = (uint64_t)home->start + home->size;
+    }
+    return NULL;
+}
+
+/* A call may be the last instruction, and what it returns to has a home, too. */
+static const char *check_code(const struct later *l, const struct later_object *object)
+{
+    const struct later_code *code = &object->code;
+    const struct later_table *table = &l->header->table;
+    uint64_t at = rimf_page_down(code->at), pages, frames = rimf_page_up(code->frames_size);
+
+    if (code->name >= l->header->names_size || code->zero || code->flags & ~FROZEN_MOVED)
+        return "a copy of code is not understood";
+    if (frozen_is_no_file(&code->file))
+        return code->name || code->n_homes ? "a copy of code has no proper name" : NULL;
+    if (!frozen_is_name(l->names + code->name))
+        return "a copy of code has no proper name";
+    if (!object->n_texts || !code->code || code->size <= code->code ||
+        code->at > table->code_end || frozen_is_no_file(&table->file))
+        return "a copy of code is of no code";
+    pages = rimf_page_up(code->at + code->size) - at;
+    if (!is_within(at, pages, table->code, table->code_end) || code->frames % RIMF_PAGE ||
+        !is_within(code->frames, frames, table->frames, table->frames_end))
+        return "a copy of code lies outside the region";
+    if (code->offset % RIMF_PAGE ||
+        !is_within(code->offset, pages + frames, 0, rimf_page_up(code->file.size)))
+        return "a copy of code lies outside its file";
+    return NULL;
+}
+
+static const char *check_table(const struct later *l)
+{
+    const struct later_table *table = &l->header->table;
+
+    if (table->name >= l->header->names_size || table->zero)
+        return "the unwind table is not understood";
+    if (frozen_is_no_file(&table->file))
+        return table->name || table->n ? "the unwind table has no proper name" : NULL;
+    if (!frozen_is_name(l->names + table->name))
+        return "the unwind table has no proper name";
+    if ((table->code | table->code_end | table->frames | table->frames_end) % RIMF_PAGE ||
+        table->code > table->code_end || table->frames > table->frames_end ||
+        table->code_end > UINT32_MAX || table->frames_end > UINT32_MAX ||
+        table->n_start > table->n || copy_frames_searched(table->n) > table->file.size)
+        return "the unwind table is of other places";
+    return NULL;
+}
+
 static const char *check_object(const struct later *l, uint32_t i)
 {
     const struct later_object *object = &l->objects[i];
@@ -51,24 +118,28 @@ static const char *check_object(const struct later *l, uint32_t i)
     if (object->distance % (int64_t)RIMF_PAGE || (object->linked | object->length) % RIMF_PAGE ||
         !object->length || object->length > UINT32_MAX || object->linked > UINT32_MAX)
         return "an object lies at no page";
-    return NULL;
+    return check_code(l, object);
 }
 
 static const char *check_objects(const struct later *l)
 {
-    uint64_t texts = 0, words = 0;
+    uint64_t texts = 0, words = 0, homes = 0;
 
     for (uint32_t i = 0; i < l->header->n_objects; i++) {
         const char *why = check_object(l, i);
 
         if (!why)
             why = check_texts(l, i, texts);
+        if (!why)
+            why = check_homes(l, &l->objects[i].code, homes);
         if (why)
             return why;
         texts += l->objects[i].n_texts;
         words += l->objects[i].n_words;
+        homes += l->objects[i].code.n_homes;
     }
-    return texts == l->header->n_texts && words == l->header->n_words
+    return texts == l->header->n_texts && words == l->header->n_words &&
+                   homes == l->header->n_homes
                ? NULL
                : "texts or words are of no object";
 }
@@ -100,21 +171,23 @@ static const char *check(struct later *l, const uint8_t *bytes, size_t size)
         return "it is of another version of the format";
     whole = sizeof *h + (uint64_t)h->n_objects * sizeof *l->objects +
             (uint64_t)h->n_texts * sizeof *l->texts + (uint64_t)h->n_words * sizeof *l->words +
-            h->names_size;
+            (uint64_t)h->n_homes * sizeof *l->homes + h->names_size;
     if (h->size != size || whole != size || size > FROZEN_SIZE_MAX)
         return "it is cut short, or longer than it says";
     if (h->checksum != frozen_checksum(bytes, size))
         return "its checksum is wrong";
-    if (!h->n_start || h->n_start > FROZEN_OBJECTS_MAX || h->n_objects > LATER_OBJECTS_MAX ||
-        h->zero)
+    if (!h->n_start || h->n_start > FROZEN_OBJECTS_MAX || h->n_objects > LATER_OBJECTS_MAX)
         return "it has no objects, or too many";
     l->objects = (const void *)(h + 1);
     l->texts = (const void *)(l->objects + h->n_objects);
     l->words = (const void *)(l->texts + h->n_texts);
-    l->names = (const char *)(l->words + h->n_words);
+    l->homes = (const void *)(l->words + h->n_words);
+    l->names = (const char *)(l->homes + h->n_homes);
     if (!h->names_size || l->names[h->names_size - 1])
         return "its names have no end";
-    why = check_objects(l);
+    why = check_table(l);
+    if (!why)
+        why = check_objects(l);
     return why ? why : check_words(l);
 }
 
@@ -150,6 +223,20 @@ void later_unmap(struct later_file *file, const struct rimf_sys *sys)
     *file = (struct later_file){.map = NULL};
 }
 
+/* "" is none; others were checked to be plain ones. */
+static void discard(const struct rimf_sys *sys, int folder, const char *name)
+{
+    if (*name)
+        SYS3(sys, SYS_unlinkat, folder, name, 0);
+}
+
+void later_discard_object(const struct rimf_sys *sys, int folder,
+                          const struct later_object *object, const char *names)
+{
+    discard(sys, folder, names + object->copy_name);
+    discard(sys, folder, names + object->code.name);
+}
+
 void later_discard(const struct rimf_sys *sys, int folder, uint32_t user)
 {
     struct later_file file;
@@ -157,12 +244,10 @@ void later_discard(const struct rimf_sys *sys, int folder, uint32_t user)
     int error = later_map(&file, sys, folder, user, &why);
 
     SYS3(sys, SYS_unlinkat, folder, LATER_FILE, 0);
-    for (uint32_t i = 0; !error && i < file.view.header->n_objects; i++) {
-        const char *name = file.view.names + file.view.objects[i].copy_name;
-
-        if (*name) /* checked to be a plain one */
-            SYS3(sys, SYS_unlinkat, folder, name, 0);
-    }
-    if (!error)
-        later_unmap(&file, sys);
+    if (error)
+        return;
+    for (uint32_t i = 0; i < file.view.header->n_objects; i++)
+        later_discard_object(sys, folder, &file.view.objects[i], file.view.names);
+    discard(sys, folder, file.view.names + file.view.header->table.name);
+    later_unmap(&file, sys);
 }

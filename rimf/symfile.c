@@ -40,7 +40,7 @@ static const struct {
 
 int symfile_open(struct mvld_image *image, struct symfile *f)
 {
-    if (!image->copies || f->first >= f->end || f->end != image->copies->n)
+    if (!image->copies || f->first >= f->end || f->end > image->copies->n)
         return rimf_fail(image, EINVAL, "there are no such copies of code");
     f->files = rimf_heap_alloc(&image->heap, (f->end - f->first) * sizeof *f->files);
     if (!f->files)

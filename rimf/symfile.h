@@ -43,7 +43,7 @@ struct symfile {
     size_t symbols_room, names_room; /* more than enough */
 };
 
-/* Looks how much there is to say of the copies; `end` is the number of all.  0, or negative
+/* Looks how much there is to say of the copies.  0, or negative
  * errno with a sentence (last_error).  For the thread that loads, as the others. */
 int symfile_open(struct mvld_image *, struct symfile *);
 /* As many bytes symfile_write needs; what it leaves untouched at the end of the symbols and

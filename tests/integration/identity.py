@@ -27,9 +27,11 @@ import support  # noqa: E402
 MVLD = support.BUILD / "tools" / "mvld"
 LIBRARIES = "libc.so.6", "libm.so.6", "libgcc_s.so.1", "libstdc++.so.6"
 FROZEN = "frozen"  # in a pipeline: from a frozen image, where one can be made
+LEARNT = "learnt"  # in a pipeline: likewise, and what comes by dlopen is added
 SCATTERED = "scattered"  # in a pipeline: concat puts each function elsewhere
 PIPELINES = [["direct-calls"], ["direct-calls", FROZEN], ["direct-calls", "concat"],
-             ["direct-calls", "concat", FROZEN], ["direct-calls", "concat", "multiverse"],
+             ["direct-calls", "concat", FROZEN], ["direct-calls", "concat", LEARNT],
+             ["direct-calls", "concat", "multiverse"],
              ["direct-calls", "concat", SCATTERED], ["direct-calls", "concat", SCATTERED, FROZEN]]
 # What each leaves in the log of a program that it worked on.
 WORKED = {"direct-calls": r"direct-calls: .* [1-9]\d* of \d+ sites made direct|its work was thawed",
@@ -39,7 +41,7 @@ WORKED = {"direct-calls": r"direct-calls: .* [1-9]\d* of \d+ sites made direct|i
 
 
 def pipelines():
-    built = {path.stem for path in behaviours.passes_built()} | {FROZEN, SCATTERED}
+    built = {path.stem for path in behaviours.passes_built()} | {FROZEN, LEARNT, SCATTERED}
     return [names for names in PIPELINES if built.issuperset(names)]
 
 
@@ -66,10 +68,12 @@ class Bench(behaviours.Bench):
 
     def configure(self, passes):
         environment = super().configure([name for name in passes
-                                         if name not in (FROZEN, SCATTERED)])
+                                         if name not in (FROZEN, LEARNT, SCATTERED)])
         with open(environment["MVLD_CONFIG"], "a") as file:
             if FROZEN in passes:
                 file.write("on-miss = build\n")
+            if LEARNT in passes:
+                file.write("on-miss = learn\n")
             if SCATTERED in passes:
                 file.write("[concat]\norder = random-functions\n")
         environment["XDG_CACHE_HOME"] = str(self.cache)
@@ -80,7 +84,7 @@ class Bench(behaviours.Bench):
     def check_in_place(self, line, passes):
         said = self.run(support.LOADER, f"MVLD_DEBUG=files,passes {line}", passes)
         for name in passes:
-            support.check(name == FROZEN or re.search(WORKED[name], said),
+            support.check(name in (FROZEN, LEARNT) or re.search(WORKED[name], said),
                           f"{name} did nothing:\n{said}")
 
 

@@ -120,10 +120,10 @@ def frozen_with_copies(driver, folder, options):
             sys.exit(done.returncode)
 
 
-def learnt_modules(driver, folder, options):
+def learnt_modules(driver, folder, options, kind):
     """A module whose code was learnt is opened: the program says the same wherever it comes to
     lie, and whatever of its code is thawed."""
-    made = learnt.Program(folder)
+    made = kind(folder)
     made.train("open:one.so")
     environment = support.clean_environment(**made.environment(MVLD_DEBUG=""))
     host = os.path.realpath(HOST_LOADER)
@@ -131,8 +131,8 @@ def learnt_modules(driver, folder, options):
     for mode in [options] if options else [["-1"], ["-l"]]:
         # When mappings fail for good, nothing can be loaded, with mvld or without.
         command = [made.path, *([] if "-l" in mode else made.words(["open:one.so"]))]
-        done = subprocess.run([driver, "-j2", *mode, *ours, "--", *command, "--", host, "--", host,
-                               *command], env=environment)
+        done = subprocess.run([driver, "-j2", *["-e"] * (kind is learnt.Copies), *mode, *ours, "--",
+                               *command, "--", host, "--", host, *command], env=environment)
         if done.returncode:
             sys.exit(done.returncode)
 
@@ -143,9 +143,9 @@ def main():
         with support.scratch_folder() as folder:
             frozen_with_copies(driver, folder, options)
         return
-    if name == "learnt":
+    if name in ("learnt", "learnt-copies"):
         with support.scratch_folder() as folder:
-            learnt_modules(driver, folder, options)
+            learnt_modules(driver, folder, options, learnt.Copies if "-" in name else learnt.Program)
         return
     if name == "frozen":
         with support.scratch_folder() as folder:

@@ -23,9 +23,13 @@ MVLD = support.BUILD / "tools" / "mvld"
 PARTS = [support.BUILD / "passes" / "direct-calls" / "direct-calls.so"]
 
 
+CONCAT = [support.BUILD / "passes" / "concat" / "concat.so", support.BUILD / "passes" / "concat" / "libconcat.so.1"]
+
+
 class Program:
     passes = "direct-calls"
     parts = PARTS
+    runs_in = ""  # behind the name of the object's file: where its functions have their addresses
 
     def __init__(self, folder, *link):
         support.need(MVLD, *self.parts)
@@ -106,7 +110,7 @@ def thaws(program):
     """What a training run opened is not thawed, or not from the image."""
     folder = program.train("open:one.so")
     done = program.thawed("open:one.so", "maps:one.so", names=["libwhere.so", "one.so"])
-    check(re.search(rf"^{folder}/\d+-one.so$", done.stdout, re.M), f"mapped from another file:\n{done.stdout}")
+    check(re.search(rf"^{folder}/\d+-one.so{program.runs_in}$", done.stdout, re.M), f"mapped from another file:\n{done.stdout}")
     check("made direct" not in done.stderr, f"the pass ran:\n{done.stderr}")
     copy, = folder.glob("*-one.so")
     check(copy.read_bytes() != program.one.read_bytes(), "the code in the copy is not changed")
@@ -207,7 +211,8 @@ def learning(program):
     program.configure("on-miss = learn")
     done = program.run("open:one.so", "fork:open:two.so")
     check("one.so: learnt" in done.stderr and "two.so: learnt" not in done.stderr, done.stderr)
-    program.thawed("open:two.so", "open:one.so", names=["libwhere.so", "one.so"])  # and learns two.so
+    # Copies do not come together with what is to be learnt.
+    program.thawed("open:two.so", "open:one.so", names=["libwhere.so"] * (not program.runs_in) + ["one.so"])
     program.configure("on-miss = build")
     done = program.thawed("open:two.so", "open:one.so", "open:three.so", names=["libwhere.so", "two.so", "one.so"])
     check("learnt" not in done.stderr, done.stderr)
@@ -245,7 +250,7 @@ def threads(program):
 
 def fixed_address(program):
     """With an executable at a fixed address, modules are not thawed."""
-    fixed = Program(program.folder / "fixed", "-no-pie")
+    fixed = type(program)(program.folder / "fixed", "-no-pie")
     support.run([MVLD, "analyze", "--output", fixed.cache / "mvld" / "analysis", "--program", fixed.path])
     fixed.train("open:one.so")
     for _ in range(3):
@@ -298,11 +303,19 @@ def command(program):
     check(tool("build", "--run", "--", program.path, *words, status=1) == "", "it ran")
 
 
+class Copies(Program):
+    """Code that runs in copies (the pass concat), which are learnt, too."""
+    passes = "direct-calls, concat"
+    parts = PARTS + CONCAT
+    runs_in = ".code"
+
+
 def main():
+    kind = Copies if sys.argv[2:] == ["copies"] else Program
     with support.scratch_folder() as folder:
         if sys.argv[1] == "fixed_address":
             (folder / "fixed").mkdir()
-        globals()[sys.argv[1]](Program(folder))
+        globals()[sys.argv[1]](kind(folder))
 
 
 if __name__ == "__main__":

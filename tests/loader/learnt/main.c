@@ -12,6 +12,7 @@
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <link.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -81,7 +82,8 @@ static void maps(const char *file)
 
 static void take(const char *file)
 {
-    uintptr_t at = (uintptr_t)newest(file)->ask & ~4095ul;
+    struct link_map *map; /* ask() may be in a copy of the code */
+    uintptr_t at = dlinfo(newest(file)->handle, RTLD_DI_LINKMAP, &map) ? 0 : map->l_addr;
 
     close_one(file);
     if (mmap((void *)at, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1,
