@@ -8,10 +8,9 @@
  * A JUMP COSTS A PAGE: home's is written, and private from then on.  Where the function's address is
  * that of its copy, hardly anybody comes here any more (copies.h), and who does runs code that is
  * right.  So where the calls of all objects were led past the PLT (image_calls.c), such a
- * function has a jump only in a page that is written anyway, because an operand in it leads to a
- * copy.  Else the first call through a slot that is bound lazily leads home, and all later ones:
- * then every function that may be entered has its jump; and so in what is frozen, whose pages all
- * processes share.
+ * function has none.  Else the first call through a slot that is bound lazily leads home, and all
+ * later ones: then every function that may be entered has its jump; and so in what is frozen,
+ * whose pages all processes share.
  *
  * The five bytes may cut an instruction in two: the analysis says that nobody enters them
  * but at the first (SIDECAR_HEAD).  A function for which it cannot say so runs at home
@@ -24,7 +23,6 @@
 #include "copies.h"
 
 #include "base.h"
-#include "decode.h"
 #include "image_private.h"
 
 #include <errno.h> /* numbers only */
@@ -37,8 +35,7 @@ struct entries {
     struct copying *c;
     struct mvld_copies_report *report;
     struct copy_words *words;
-    int few;          /* only those that are needed, or cost nothing */
-    size_t reference; /* the first that lies in the page at hand, or behind it */
+    int few; /* only those that addresses lead to */
 };
 
 static int add(struct entries *e, uintptr_t at)
@@ -63,35 +60,9 @@ static uintptr_t head(const struct copying *c, const struct sidecar_unit *unit)
     return size >= JUMP ? at : 0;
 }
 
-/* copy_operands.c was there: out of the object. */
-static int leads_away(const struct copying *c, const struct sidecar_reference *reference)
+static int is_worth(const struct entries *e, uintptr_t unit)
 {
-    uintptr_t at = c->bias + reference->address;
-    uintptr_t to = at + sizeof(int32_t) + reference->rest + (uintptr_t)distance_at((uint8_t *)at);
-
-    return to - c->object->public.start >= c->object->public.end - c->object->public.start;
-}
-
-/* Operands that lead to copies are in the page.  Pages are asked for as they ascend. */
-static int is_written(struct entries *e, uintptr_t at)
-{
-    const struct sidecar *s = e->c->analysis;
-    uint32_t page = (uint32_t)(rimf_page_down(at) - e->c->bias);
-
-    for (; e->reference < s->n_references; e->reference++) {
-        const struct sidecar_reference *reference = &s->references[e->reference];
-
-        if (reference->address < page || reference->kind != SIDECAR_TO_CODE ||
-            !leads_away(e->c, reference))
-            continue;
-        return reference->address - page < RIMF_PAGE;
-    }
-    return 0;
-}
-
-static int is_worth(struct entries *e, uintptr_t unit)
-{
-    return !e->few || copying_identity(e->c, unit) == unit || is_written(e, unit);
+    return !e->few || copying_identity(e->c, unit) == unit;
 }
 
 static int add_units(struct entries *e)

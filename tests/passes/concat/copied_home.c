@@ -2,12 +2,10 @@
  *
  * copied_home.c: the executable bytes at home are those of the file, but for the jumps to
  * copies, operands that take the address of a function, and calls of code that has no copy,
- * which an earlier pass made direct (copied.h).  Whose address is its copy's has a jump only where
- * such an operand is in the same page.  From a frozen image: all calls, all jumps.
+ * which an earlier pass made direct (copied.h).  Whose address is its copy's has no jump.  From a
+ * frozen image: all calls, all jumps.
  */
 #include "copied.h"
-
-#define PAGE 4096u
 
 /* Bytes of the jump at the start of a function. */
 static int is_in_head(const struct copied *o, uint32_t from, uint32_t to)
@@ -50,10 +48,9 @@ static void want_calls(struct process *p, const struct copied *o, const struct s
     }
 }
 
-/* Into `want`, operands that lead to copies.  written: a byte for each page from that on in which
- * the segment begins. */
+/* Into `want`, operands that lead to copies. */
 static void want_operands(struct process *p, const struct copied *o,
-                          const struct segment *segment, uint8_t *want, uint8_t *written)
+                          const struct segment *segment, uint8_t *want)
 {
     const struct sidecar_reference *r = o->analysis.references.at;
 
@@ -67,7 +64,6 @@ static void want_operands(struct process *p, const struct copied *o,
             continue;
         distance = distance_at(at);
         home = o->bias + r[i].address + 4 + r[i].rest + (uintptr_t)(intptr_t)distance;
-        written[r[i].address / PAGE - segment->start / PAGE] |= identity_of(p, home) != home;
         distance += (int32_t)(identity_of(p, home) - home);
         memcpy(at, &distance, sizeof distance);
     }
@@ -83,7 +79,7 @@ static int is_kept(const struct process *p, uintptr_t home)
 
 /* Into `want`, the jumps at home. */
 static void want_entries(struct process *p, const struct copied *o, const struct segment *segment,
-                         uint8_t *want, const uint8_t *written)
+                         uint8_t *want)
 {
     const struct unit *units = units_of(&o->analysis);
 
@@ -102,9 +98,7 @@ static void want_entries(struct process *p, const struct copied *o, const struct
         }
         if (is_kept(p, home)) { /* a jump to a stub, which was looked at */
             process_read(p, home, at, JUMP);
-        } else if (units[i].head &&
-                   (o->frozen || stays ||
-                    written[units[i].start / PAGE - segment->start / PAGE])) {
+        } else if (units[i].head && (o->frozen || stays)) {
             CHECK(units[i].reached && at + JUMP <= want + (units[i].end - segment->start));
             at[0] = 0xe9;
             memcpy(at + 1, &distance, sizeof distance);
@@ -116,14 +110,14 @@ static void want_entries(struct process *p, const struct copied *o, const struct
 static void check_segment(struct process *p, const struct copied *o, const struct segment *segment)
 {
     size_t size = segment->file_end - segment->start;
-    uint8_t *want = malloc(size), *is = malloc(size), *written = calloc(size / PAGE + 2, 1);
+    uint8_t *want = malloc(size), *is = malloc(size);
 
-    CHECK(want && is && written);
+    CHECK(want && is);
     memcpy(want, segment->bytes, size);
     process_read(p, o->bias + segment->start, is, size);
     want_calls(p, o, segment, want, is);
-    want_operands(p, o, segment, want, written);
-    want_entries(p, o, segment, want, written);
+    want_operands(p, o, segment, want);
+    want_entries(p, o, segment, want);
     for (size_t i = 0; i < size; i++)
         if (want[i] != is[i]) {
             wrong(p, o, segment->start + i, "at home is %02x instead of %02x", is[i], want[i]);
@@ -131,7 +125,6 @@ static void check_segment(struct process *p, const struct copied *o, const struc
         }
     free(want);
     free(is);
-    free(written);
 }
 
 void check_home(struct process *p, struct copied *o)
