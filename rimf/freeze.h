@@ -52,5 +52,8 @@ int freeze_original(struct freeze *, uint32_t index, uintptr_t linked, void *to,
 int freeze_relocations(struct freeze *);
 /* image_freeze_copies.c: copies of code (copies.h), when there are any. */
 int freeze_copies(struct freeze *);
+struct symfile;
+/* The start of such a file: their names (symfile.h).  0, or negative errno. */
+int freeze_names(struct mvld_image *, const struct symfile *, int fd);
 
 #endif

@@ -109,15 +109,15 @@ static int write_pieces(struct freeze *f, const struct mvld_object *object, int 
     return error;
 }
 
-static int write_names(struct freeze *f, const struct symfile *names, int fd)
+int freeze_names(struct mvld_image *image, const struct symfile *names, int fd)
 {
     size_t size = symfile_size(names);
-    void *bytes = rimf_heap_alloc(&f->image->heap, size);
-    int error = bytes ? symfile_write(f->image, names, bytes) : -ENOMEM;
+    void *bytes = rimf_heap_alloc(&image->heap, size);
+    int error = bytes ? symfile_write(image, names, bytes) : -ENOMEM;
 
     if (!error)
-        error = freeze_write(f->image->sys, fd, bytes, size, 0);
-    rimf_heap_release(&f->image->heap, bytes);
+        error = freeze_write(image->sys, fd, bytes, size, 0);
+    rimf_heap_release(&image->heap, bytes);
     return error;
 }
 
@@ -135,7 +135,7 @@ static int write_file(struct freeze *f, const struct mvld_object *object, int fd
     fill_region(f, object, copy_pages_offset(copies, rimf_page_up(symfile_size(&names))));
     names.code_offset = f->region->pieces[FROZEN_CODE].offset;
     names.frames_offset = f->region->pieces[FROZEN_FRAMES].offset;
-    error = write_names(f, &names, fd);
+    error = freeze_names(f->image, &names, fd);
     symfile_close(f->image, &names);
     if (!error)
         error = fill_copies(f, object);

@@ -63,18 +63,6 @@ const char *learn_copy_unfit(const struct learn *l, const struct rimf_object *ob
 
 /* ---- one copy ------------------------------------------------------------------------------ */
 
-static int write_names(struct learn *l, const struct symfile *names, int fd)
-{
-    size_t size = symfile_size(names);
-    void *bytes = rimf_heap_alloc(&l->image->heap, size);
-    int error = bytes ? symfile_write(l->image, names, bytes) : -ENOMEM;
-
-    if (!error)
-        error = freeze_write(l->image->sys, fd, bytes, size, 0);
-    rimf_heap_release(&l->image->heap, bytes);
-    return error;
-}
-
 static int write_pages(struct learn *l, const struct rimf_copy *copy,
                        const struct rimf_object *object, struct later_code *code, int fd)
 {
@@ -106,7 +94,7 @@ static int write_file(struct learn *l, const struct rimf_object *object, struct 
     names.code_offset = code->offset = rimf_page_up(symfile_size(&names));
     names.frames_offset = code->offset + rimf_page_up(copy->at + copy->size) -
                           rimf_page_down(copy->at);
-    error = write_names(l, &names, fd);
+    error = freeze_names(l->image, &names, fd);
     symfile_close(l->image, &names);
     if (!error)
         error = write_pages(l, copy, object, code, fd);

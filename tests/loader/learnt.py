@@ -206,6 +206,20 @@ def damage(program):
     check("later: " in done.stderr and "of another image" in done.stderr, done.stderr)
 
 
+def pinned(program):
+    """A function has two addresses, because a word that cannot be changed holds the one at home,
+    and the copy comes from the image."""
+    program.train("open:libwhere.so")
+    program.thawed("open:libwhere.so", names=["libwhere.so"])
+    program.library("pin.so", "-lwhere", "-DPIN")
+    program.analyze()
+    if program.runs_in:
+        program.refused("libwhere.so: not thawed: an address that would change is where none can", "open:pin.so")
+        program.refused(None, "open:libwhere.so", "open:pin.so", names=["libwhere.so"])
+    program.train("open:pin.so", "open:one.so")
+    program.run("open:pin.so", "open:one.so")
+
+
 def learning(program):
     """on-miss = learn is not followed, or a child of fork learns too, or a traced process."""
     program.configure("on-miss = learn")
