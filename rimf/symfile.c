@@ -12,9 +12,10 @@
 #include <errno.h>    /* numbers only */
 #include <sys/mman.h> /* numbers only */
 
-static const char section_names[] = "\0.text\0.eh_frame\0.symtab\0.strtab\0.shstrtab";
-enum { TEXT_NAME = 1, FRAMES_NAME = 7, SYMTAB_NAME = 17, STRTAB_NAME = 25, SHSTRTAB_NAME = 33 };
-enum { NONE, TEXT, FRAMES, SYMTAB, STRTAB, SHSTRTAB, SECTIONS };
+static const char section_names[] = "\0.text\0.eh_frame\0.symtab\0.strtab\0.shstrtab\0.data";
+enum { TEXT_NAME = 1, FRAMES_NAME = 7, SYMTAB_NAME = 17, STRTAB_NAME = 25, SHSTRTAB_NAME = 33,
+       DATA_NAME = 43 };
+enum { NONE, TEXT, FRAMES, SYMTAB, STRTAB, SHSTRTAB, DATA, SECTIONS };
 
 struct head {
     Elf64_Ehdr elf;
@@ -88,6 +89,9 @@ struct writing {
     const struct symfile *file;
     Elf64_Sym *symbol, *symbols_end;
     char *names, *name, *names_end;
+    Elf64_Section section;
+    Elf64_Addr data; /* the data that the interface names: section DATA */
+    Elf64_Xword data_size;
 };
 
 static void write_symbol(void *cookie, const struct mvld_symbol *symbol)
@@ -101,13 +105,14 @@ static void write_symbol(void *cookie, const struct mvld_symbol *symbol)
     *w->symbol++ = (Elf64_Sym){
         .st_name = (Elf64_Word)(w->name - w->names),
         .st_info = ELF64_ST_INFO(symbol->binding, symbol->type),
-        .st_shndx = TEXT,
+        .st_shndx = w->section,
         .st_value = symbol->address - w->file->base,
         .st_size = symbol->size,
     };
     w->name += size;
 }
 
+/* gdb 16 (Debian 13) takes for the descriptor only what lies in a section of data. */
 static void write_interface(const struct mvld_image *image, struct writing *w)
 {
     const struct mvld_object *owner = rimf_object_find(image, image->copies->region.code);
@@ -117,12 +122,19 @@ static void write_interface(const struct mvld_image *image, struct writing *w)
         if (rimf_symbol_resolve(image, interface[i].dynamic, NULL, &symbol) || symbol.object != owner)
             continue;
         symbol.name = interface[i].name;
+        w->section = symbol.type == STT_OBJECT ? DATA : TEXT;
+        if (w->section == DATA) {
+            w->data = symbol.address - w->file->base;
+            w->data_size = symbol.size;
+        }
         write_symbol(w, &symbol);
     }
+    w->section = TEXT;
 }
 
-static void write_head(struct head *head, const struct symfile *file, uintptr_t code, size_t size)
+static void write_head(struct head *head, const struct writing *w, uintptr_t code, size_t size)
 {
+    const struct symfile *file = w->file;
     Elf64_Shdr *s = head->sections;
 
     head->elf = (Elf64_Ehdr){
@@ -159,6 +171,10 @@ static void write_head(struct head *head, const struct symfile *file, uintptr_t 
                              .sh_offset = names_at(file)};
     s[SHSTRTAB] = (Elf64_Shdr){.sh_name = SHSTRTAB_NAME, .sh_type = SHT_STRTAB, .sh_addralign = 1,
                                .sh_size = sizeof section_names};
+    s[DATA] = (Elf64_Shdr){.sh_name = DATA_NAME, .sh_addralign = 8,
+                           .sh_type = w->data_size ? SHT_NOBITS : SHT_NULL,
+                           .sh_flags = w->data_size ? SHF_ALLOC | SHF_WRITE : 0,
+                           .sh_addr = w->data, .sh_size = w->data_size};
 }
 
 int symfile_write(struct mvld_image *image, const struct symfile *file, void *to)
@@ -166,7 +182,7 @@ int symfile_write(struct mvld_image *image, const struct symfile *file, void *to
     const struct rimf_copy *list = image->copies->list, *last = &list[file->end - 1];
     uintptr_t code = rimf_page_down(list[file->first].at);
     struct head *head = to;
-    struct writing w = {.file = file, .symbol = (Elf64_Sym *)(head + 1)};
+    struct writing w = {.file = file, .symbol = (Elf64_Sym *)(head + 1), .section = TEXT};
     Elf64_Sym *symbols = w.symbol;
     int error = 0;
 
@@ -182,7 +198,7 @@ int symfile_write(struct mvld_image *image, const struct symfile *file, void *to
             error = copy_names_of(image, list[i].object, &file->files[i - file->first], 0,
                                   write_symbol, &w);
     memcpy(w.name, section_names, sizeof section_names);
-    write_head(head, file, code - file->base, last->at + last->code - code);
+    write_head(head, &w, code - file->base, last->at + last->code - code);
     head->sections[SYMTAB].sh_size = (uintptr_t)w.symbol - (uintptr_t)symbols;
     head->sections[STRTAB].sh_size = (uintptr_t)(w.name - w.names);
     head->sections[SHSTRTAB].sh_offset = (uintptr_t)(w.name - (char *)to);

@@ -105,7 +105,8 @@ def frozen(driver, folder, options):
 def frozen_with_copies(driver, folder, options):
     """A start from a frozen image with copies of code; the program says the same wherever it
     runs, and copies what comes later.  (Where libconcat cannot be mapped, the host loader says a
-    line.)"""
+    line.)  It is preloaded in the plain run, too: then the host loader asks for the same memory, and
+    where it crashes without (glibc 2.41: its table of thread-local modules), it does so in both."""
     made = frozen_copies.Program(folder)
     made.freeze()
     environment = support.clean_environment(**made.environment(MVLD_DEBUG=""))
@@ -114,8 +115,9 @@ def frozen_with_copies(driver, folder, options):
     for mode in [options] if options else [["-1"], ["-l"]]:
         # When mappings fail for good, nothing can be loaded, with mvld or without.
         command = [made.path, *(["brief"] if "-l" in mode else ["no", made.later])]
-        done = subprocess.run([driver, "-j2", "-e", *mode, *ours, "--", *command, "--", host, "--", host,
-                               *command], env=environment)
+        done = subprocess.run([driver, "-j2", "-e", *mode, *ours, "--", *command, "--", host, "--",
+                               f"LD_PRELOAD={made.passes / 'libconcat.so.1'}", host, *command],
+                              env=environment)
         if done.returncode:
             sys.exit(done.returncode)
 
