@@ -247,6 +247,8 @@ const char *copies_stay(const struct rimf_object *object, const struct sidecar *
 {
     if (object->public.flags & (MVLD_OBJECT_VDSO | MVLD_OBJECT_LOADER))
         return "it is the host loader, or of the kernel";
+    if (s->header->analyser < SIDECAR_COPIES_SINCE)
+        return "its analysis is too old to copy its code: run mvld analyze";
     if (s->header->flags & SIDECAR_FIXED)
         return "it is linked at a fixed address";
     if (s->header->flags & SIDECAR_TEXTREL || object->view.text_relocations)

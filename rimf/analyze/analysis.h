@@ -74,6 +74,7 @@ struct analysis {
     struct vector calls;       /* struct sidecar_call */
     struct vector references;  /* struct sidecar_reference */
     struct vector candidates;  /* uint32_t: what may be a jump table */
+    struct vector dispatched;  /* uint32_t: displacements of lea that lead to such */
     struct vector jump_tables; /* struct sidecar_jump_table */
     struct vector taken;       /* struct taken, sorted by unit */
     struct vector copies;      /* struct sidecar_frame */
@@ -146,7 +147,8 @@ void find_jump_tables(struct analysis *);
  * zeros, and is shown each instruction in order. */
 struct dispatch {
     uint32_t leas[16];         /* by register: the last address that lea put there */
-    uint32_t table;            /* 0: none is read */
+    uint32_t places[16];       /* and the place of its displacement, or 0 */
+    uint32_t table, place;     /* 0: none is read */
     uint8_t base, offset, sum; /* registers; sum: 16 before the addition */
 };
 void watch_dispatch(struct analysis *, struct dispatch *, const uint8_t *code, uint32_t at,

@@ -12,6 +12,9 @@
  * instructions may stand between these, but no other branch behind the movslq, and of
  * several addresses that lea put into the register, the last one counts.
  *
+ * Only that lea leads to the copy of a table.  Another one of the same address may mean what lies
+ * in front of it, an array that ends there: `for (int i : {5, 4, 3})` compares with its end.
+ *
  * Of a table that is listed no entry may be missing: it is taken to go on as long as its
  * offsets lead to instructions of units that move, or right behind one (the case that
  * cannot happen), and until the next table starts.  An entry too many is never used.  A
@@ -29,6 +32,17 @@ static unsigned reg_of(const struct instruction *i)
 static unsigned rm_of(const struct instruction *i)
 {
     return (i->modrm & 7u) | (i->rex & 1) << 3;
+}
+
+/* What else puts an address that lea took elsewhere into a register: mov, movslq, pop. */
+static void forget_lea(struct dispatch *d, const struct instruction *i)
+{
+    if (instruction_is(i, 0, 0x8b) || instruction_is(i, 0, 0x63))
+        d->places[reg_of(i)] = 0;
+    else if (instruction_is(i, 0, 0x89) && i->modrm >= 0xc0)
+        d->places[rm_of(i)] = 0;
+    else if (!i->map && i->opcode >= 0x58 && i->opcode <= 0x5f)
+        d->places[(i->opcode & 7u) | (i->rex & 1) << 3] = 0;
 }
 
 /* movslq (base,index,4),offset */
@@ -90,8 +104,10 @@ void watch_dispatch(struct analysis *a, struct dispatch *d, const uint8_t *code,
     if (is_lea(i) && i->rip) {
         target = rip_target(code, at, i);
         d->leas[reg_of(i)] = could_be_table(a, target) ? (uint32_t)target : 0;
+        d->places[reg_of(i)] = at + i->displacement_at;
     } else if (reads_entry(i, code, &base)) {
         d->table = d->leas[base];
+        d->place = d->places[base];
         d->base = base;
         d->offset = (uint8_t)reg_of(i);
         d->sum = 16;
@@ -99,10 +115,13 @@ void watch_dispatch(struct analysis *a, struct dispatch *d, const uint8_t *code,
         d->sum = (uint8_t)sum;
     } else if (instruction_flow(i) != FLOW_NEXT) {
         if (d->table && instruction_is(i, 0, 0xff) && modrm_reg(i) == 4 && i->modrm >= 0xc0 &&
-            rm_of(i) == d->sum)
+            rm_of(i) == d->sum) {
             VECTOR_ADD(&a->candidates, uint32_t, d->table);
+            VECTOR_ADD(&a->dispatched, uint32_t, d->place);
+        }
         d->table = 0;
     }
+    forget_lea(d, i);
 }
 
 /* ---- entries --------------------------------------------------------------------------- */
@@ -165,10 +184,12 @@ static int by_address(const void *a, const void *b)
     return x->address < y->address ? -1 : x->address > y->address;
 }
 
-/* References to the start of a table are of that kind. */
+/* References by which a table is jumped through are of that kind. */
 static void rename_references(struct analysis *a)
 {
     struct sidecar_reference *references = a->references.at;
+
+    sort_addresses(&a->dispatched);
 
     for (size_t i = 0; i < a->references.n && a->jump_tables.n; i++) {
         struct sidecar_reference *r = &references[i];
@@ -176,7 +197,8 @@ static void rename_references(struct analysis *a)
         struct sidecar_jump_table key;
         int32_t distance;
 
-        if (r->kind != SIDECAR_TO_RODATA && r->kind != SIDECAR_TO_HOME)
+        if ((r->kind != SIDECAR_TO_RODATA && r->kind != SIDECAR_TO_HOME) ||
+            !has_address(&a->dispatched, r->address))
             continue;
         memcpy(&distance, at, sizeof distance);
         key.address = r->address + 4 + r->rest + (uint32_t)distance;

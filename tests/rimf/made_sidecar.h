@@ -68,7 +68,7 @@ static inline void made_sidecar(struct made_sidecar *made)
     *made = (struct made_sidecar){
         .header = {.magic = "", .version = SIDECAR_VERSION,
                    .header_size = sizeof made->header + sizeof made->tables,
-                   .size = sizeof *made, .analyser = 1, .build_id_size = 4,
+                   .size = sizeof *made, .analyser = ANALYSER_VERSION, .build_id_size = 4,
                    .identity = {1, 2, 3, 4, 5}, .n_tables = MADE_TABLES,
                    .frames_start = 0x6000, .frames_size = 0x90, .frames_hash = 9},
         .segments = {{0x1000, 0x1000, 7}, {0x3000, 0x800, 8}},

@@ -34,6 +34,11 @@ ROOM = "push %rbx\n push %rbp\n push %r12\n push %r13\n ret"  # bytes 1, 2, 4 st
 STAYS = function("stays", "call victim\n .byte 0x06")
 DISPATCH = function("dispatch", "lea table(%rip),%rdx\n movslq (%rdx,%rdi,4),%rax\n"
                                 " add %rdx,%rax\n {}")
+# The same address, as the end of an array that lies before the table; then the table is read
+# by what a register got from elsewhere.
+ENDS = function("ends", "lea table(%rip),%rcx\n cmp %rcx,%rax\n ret")
+SPILLED = function("spilled", "lea table(%rip),%rdx\n pop %rdx\n movslq (%rdx,%rdi,4),%rax\n"
+                              " add %rdx,%rax\n jmp *%rax")
 TABLE = ".section .rodata\n.balign 4\ntable: .long victim{}-table, victim-table\n.text\n"
 
 # name, the victim's code, what else is there, its flags
@@ -191,7 +196,12 @@ for name, end, n in TABLES_OF:
     def look(sidecar, victim):
         equal("tables, " + name, len(sidecar.tables[TABLES]), n)
         equal("references, " + name, sidecar.kinds().count(TO_JUMP_TABLE), n)
-    with_object(ROOM, DISPATCH.format(end) + TABLE.format(""), look)
+    with_object(ROOM, DISPATCH.format(end) + ENDS + TABLE.format(""), look)
+def look(sidecar, victim):
+    equal("spilled", (len(sidecar.tables[TABLES]), sidecar.kinds().count(TO_JUMP_TABLE)), (1, 0))
+
+
+with_object(ROOM, SPILLED + TABLE.format(""), look)
 for name, body, rest, behind, before, branches in APART:
     def look(sidecar, victim):
         first = struct.unpack_from("<I", sidecar.tables[UNITS][0])[0]
