@@ -192,6 +192,19 @@ static struct copied *add_piece(struct process *p, const char *path, uintptr_t h
     return o;
 }
 
+/* "PID:\tlater: NAME: thawed, the code of N segments" */
+static void note_learnt(struct process *p, char *line)
+{
+    char *name = strstr(line, "\tlater: "), *end = strstr(line, ": thawed, the code of");
+    struct copied *o;
+
+    if (!name || !end)
+        return;
+    *end = '\0';
+    o = object_of_path(p, name + strlen("\tlater: "));
+    o->frozen = o->learnt = 1;
+}
+
 /* "PID:\tNAME: N bytes at 0xHOME are copied to 0xAT" */
 static void read_log(struct process *p, const char *log)
 {
@@ -204,6 +217,7 @@ static void read_log(struct process *p, const char *log)
         unsigned long home, at;
         size_t code;
 
+        note_learnt(p, line);
         if (strstr(line, "pass concat: its work was thawed"))
             for (size_t i = 0; i < p->n; i++)
                 p->objects[i].frozen = 1;

@@ -35,7 +35,8 @@ struct copied {
     struct copied_piece *pieces; /* by home */
     size_t n_pieces, room;
     int moved;                 /* addresses of its code are those of copies */
-    int frozen;                /* it came from a frozen image */
+    int frozen;                /* it came from a frozen image, */
+    int learnt;                /* by dlopen: copies of others that did may not be there */
     uintptr_t *tables;         /* of each jump table: where its copy is, 0: nowhere yet */
 };
 

@@ -77,11 +77,20 @@ uintptr_t call_leads(const struct copied *o, const struct sidecar_call *call, co
     return target;
 }
 
+/* Where the call should lead: to the copy, if that is there whenever this one is. */
+static uintptr_t wanted(const struct process *p, const struct copied *o, uintptr_t home)
+{
+    const struct copied *to = object_at_home(p, home);
+    uintptr_t copy = copy_of(p, home);
+
+    return !copy || (o->learnt && to && to->learnt && to != o) ? home : copy;
+}
+
 static void check_call(struct process *p, const struct site *s, const struct sidecar_call *call)
 {
     const struct copied *o = s->o;
     uint32_t prefixes = call->address - s->linked;
-    uintptr_t target, home, copy;
+    uintptr_t target, home;
     int direct = 0;
 
     target = call_leads(o, call, s->was + prefixes, s->is + prefixes, s->address + prefixes,
@@ -96,13 +105,12 @@ static void check_call(struct process *p, const struct site *s, const struct sid
     }
     p->n_direct++;
     home = home_of(p, target);
-    copy = copy_of(p, home);
     p->n_across += home != target;
     if (!slot_leads(p, o, sidecar_slot(call), home))
         wrong(p, o, s->linked, "a call leads to 0x%lx, its slot elsewhere", (unsigned long)home);
-    if (target != (copy ? copy : home))
+    if (target != wanted(p, o, home))
         wrong(p, o, s->linked, "a call leads to 0x%lx, whose copy is at 0x%lx",
-              (unsigned long)target, (unsigned long)copy);
+              (unsigned long)target, (unsigned long)copy_of(p, home));
 }
 
 /* ---- branches and operands ----------------------------------------------------------------- */

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""truth.py TRUTH STOP PROGRAM LEAST [ORDER] [frozen]: what concat copied of a program of the distribution, read
+"""truth.py TRUTH STOP PROGRAM LEAST [ORDER] [frozen | learnt]: what concat copied of a program of the distribution, read
 from its memory by TRUTH (truth.c) once it stopped before main (STOP is a preloaded library that
 sees to it).  It has at least so many direct calls.  With STOP "modules", PROGRAM is a Python
 that stops itself once modules came by dlopen.  ORDER is concat's; "profile" names every third
-function of each object.  FROZEN: what is looked at is a start from a frozen image.
+function of each object.  FROZEN: what is looked at is a start from a frozen image; LEARNT: which has
+learnt the modules.
 
 A failure means that a copy does something else than the original.
 """
@@ -31,7 +32,7 @@ def start(program, arguments, folder, cache, order, **environment):
     for old in folder.glob("log.*"):
         old.unlink()
     env = support.clean_environment(
-        XDG_CACHE_HOME=cache, MVLD_PASS_PATH=PASSES, MVLD_DEBUG="passes,image",
+        XDG_CACHE_HOME=cache, MVLD_PASS_PATH=PASSES, MVLD_DEBUG="passes,image,files",
         MVLD_TUNABLES=f"app.passes=direct-calls,concat:concat.order={order}"
                       f":concat.profile={folder}/profile", MVLD_DEBUG_OUTPUT=folder / "log",
         **environment)
@@ -63,6 +64,14 @@ def wait_stopped(process, seconds=20):
     return 0
 
 
+def learn(program, folder, cache):
+    process = start(program, ["-E", "-s", "-c", MODULES], folder, cache, "as-loaded", MVLD_FREEZE="run")
+    try:
+        check(wait_stopped(process), "it ended before it had learnt all")
+    finally:
+        end(process)
+
+
 def freeze(program, folder, cache, order, **environment):
     process = start(program, [], folder, cache, order, MVLD_FREEZE="1", **environment)
     check(process.wait(60) == 0, "no image was made")
@@ -83,7 +92,8 @@ def end(process):
 
 def main():
     truth, stop, name, least, *order = sys.argv[1:]
-    frozen = order[-1:] == ["frozen"]
+    learnt = order[-1:] == ["learnt"]
+    frozen = order[-1:] == ["frozen"] or learnt
     order = order[:-1] if frozen else order
     found = shutil.which(name, path="/usr/bin:/bin")
     if not found:
@@ -98,7 +108,9 @@ def main():
         done = support.run([MVLD, "analyze", "--output", cache / "mvld" / "analysis", "--program",
                             found, *(files if modules else [])], timeout=100)
         check(done.returncode == 0, done.stdout + done.stderr)
-        if frozen:
+        if learnt:
+            learn(found, folder, cache)
+        elif frozen:
             freeze(found, folder, cache, *(order or ["as-loaded"]),
                    **({} if modules else {"LD_PRELOAD": stop}))
         if modules:
@@ -120,7 +132,8 @@ def main():
         check(direct >= int(least), f"only {direct} direct calls\n{log}")
         check(("its work was thawed" in log) == frozen, f"thawed, or not\n{log}")
         check(log.count("pass concat: done") == (not frozen), f"made twice\n{log}")
-        check(not modules or log.count("concat: 1 objects") > 1, f"nothing came late\n{log}")
+        late = re.findall("later: .*: thawed" if learnt else "concat: 1 objects", log)
+        check(not modules or len(late) > 1, f"nothing came late\n{log}")
 
 
 if __name__ == "__main__":
