@@ -3,13 +3,15 @@
  * loader/host.c: finding the host loader and mapping it as the kernel would.
  *
  * Once mvld is installed in the place of ld.so, the host loader lies beside it
- * under a diverted name, which is therefore looked at first.  Whatever is found
- * must not be mvld itself, of this or another version: that would load itself
- * for ever, so every mvld carries a note by which it is known.
+ * under a diverted name, which is therefore looked at first; last by a program
+ * that names another loader than the usual one, because then mvld is that one.
+ * Whatever is found must not be mvld itself, of this or another version: that
+ * would load itself for ever, so every mvld carries a note by which it is known.
  *
  * The file is mapped once over its whole length, and its other segments over
- * that.  Text is mapped read-execute from the start, at its place in the file,
- * because profilers and valgrind take its symbols from that mapping.
+ * that, also one that is there already.  Text is mapped read-execute from the
+ * start, at its place in the file.  Profilers and valgrind take symbols from these
+ * mappings: valgrind has none when one is missing.
  */
 #include "loader.h"
 
@@ -274,8 +276,13 @@ static size_t list_candidates(const struct loader *l, const char **candidates)
     }
     if (l->knobs.host)
         candidates[n++] = l->knobs.host;
-    candidates[n++] = HOST_LOADER_DIVERTED;
-    candidates[n++] = HOST_LOADER;
+    if (l->interpreter && !rimf_streq(l->interpreter, HOST_LOADER)) {
+        candidates[n++] = HOST_LOADER;
+        candidates[n++] = HOST_LOADER_DIVERTED;
+    } else {
+        candidates[n++] = HOST_LOADER_DIVERTED;
+        candidates[n++] = HOST_LOADER;
+    }
     return n;
 }
 

@@ -276,6 +276,7 @@ struct loader {
     struct pipeline *pipeline;
     struct mvld_image *image;
     char *program; /* real path, or NULL */
+    const char *interpreter; /* the program's PT_INTERP; NULL when run directly */
 
     struct arena arena;
     struct files files;

@@ -121,6 +121,8 @@ static void look_at_memory(struct loader *l, struct identity *identity)
     for (size_t i = 0; i < n; i++) {
         if (ph[i].p_type == PT_DYNAMIC)
             look_at_dynamic(l, bias, (const Elf64_Dyn *)(bias + ph[i].p_vaddr));
+        else if (ph[i].p_type == PT_INTERP) /* glibc reads it there, too */
+            l->interpreter = (const char *)(bias + ph[i].p_vaddr);
         else if (ph[i].p_type == PT_NOTE && !identity->build_id && ph[i].p_align <= 4)
             find_build_id((const char *)(bias + ph[i].p_vaddr), ph[i].p_filesz, identity);
     }
