@@ -153,8 +153,25 @@ static int may_thaw(const struct loader *l)
            l->knobs.freeze != FREEZE_START;
 }
 
-static void forget(struct loader *l)
+static __attribute__((noreturn)) void end(struct loader *l, const char *before, const char *text,
+                                          int status)
 {
+    size_t size = rimf_strlen(before) + rimf_strlen(text) + 2;
+    char *line = rimf_heap_alloc(&l->heap, size);
+
+    if (line)
+        sys_write(l->sys, status ? 2 : 1, line, rimf_format(line, size, "%s%s\n", before, text));
+    sys_exit(l->sys, status);
+}
+
+void frozen_forget(struct loader *l)
+{
+    if (!l->frozen.folder)
+        return;
+    l->frozen.left |= l->frozen.file.laid.led;
+    if (frozen_take_back(&l->frozen.file, l->sys))
+        end(l, "mvld: ", "words lead to copies of code that are not used, and cannot be led back",
+            127);
     rimf_heap_release(&l->heap, l->frozen.folder);
     l->frozen.folder = NULL;
     frozen_unmap(&l->frozen.file, l->sys);
@@ -182,7 +199,7 @@ static int find_late(struct loader *l)
     if (may_thaw(l) && find(l, pipeline_count(l->pipeline))) {
         if (is_ours(l) && pipeline_know(l->pipeline, &l->frozen.file.view))
             return 1;
-        forget(l);
+        frozen_forget(l);
     }
     program_complete(l);
     return 0;
@@ -238,8 +255,10 @@ static int thaw_found(struct loader *l, const struct frozen_plan *plan)
     const struct mvld_object *object = NULL;
     const char *why = NULL;
     struct stat st;
-    long texts = cache_open(l->sys, AT_FDCWD, l->frozen.folder, S_IFDIR, file->user, &st, &why);
+    long texts = file->folder;
 
+    if (texts < 0)
+        texts = cache_open(l->sys, AT_FDCWD, l->frozen.folder, S_IFDIR, file->user, &st, &why);
     if (!sys_failed(texts)) {
         file->folder = (int)texts;
         texts = rimf_image_thaw(l->image, file, made_by(l->frozen.pipeline), &why, &object);
@@ -247,13 +266,14 @@ static int thaw_found(struct loader *l, const struct frozen_plan *plan)
     if (texts < 0) {
         say_not_thawed(l, l->frozen.folder, object, why);
     } else {
+        file->laid.led = 0; /* they stay led */
         say_apart(l, &file->view);
         name_copies(l);
         rimf_log(&l->log, MVLD_LOG_FILES, "image %s: thawed, the code of %ld segments",
                  l->frozen.folder, texts);
         later_start(l, l->frozen.folder, file->user, plan->passes, plan->learns);
     }
-    forget(l);
+    frozen_forget(l);
     return texts >= 0;
 }
 
@@ -261,7 +281,7 @@ static int thaw(struct loader *l, const struct frozen_plan *plan)
 {
     if (l->frozen.folder && thaw_found(l, plan))
         return 1;
-    return !l->frozen.is_users && take_users(l) && thaw_found(l, plan);
+    return !l->frozen.left && !l->frozen.is_users && take_users(l) && thaw_found(l, plan);
 }
 
 /* ---- freezing ----------------------------------------------------------------------- */
@@ -330,17 +350,6 @@ static int freeze(struct loader *l, const struct frozen_plan *plan, char *said, 
     return error;
 }
 
-static __attribute__((noreturn)) void end(struct loader *l, const char *before, const char *text,
-                                          int status)
-{
-    size_t size = rimf_strlen(before) + rimf_strlen(text) + 2;
-    char *line = rimf_heap_alloc(&l->heap, size);
-
-    if (line)
-        sys_write(l->sys, status ? 2 : 1, line, rimf_format(line, size, "%s%s\n", before, text));
-    sys_exit(l->sys, status);
-}
-
 static void keep(struct loader *l, const struct frozen_plan *plan)
 {
     char *room = rimf_heap_alloc(&l->heap, 2 * PATH); /* too large for a small stack */
@@ -386,13 +395,15 @@ void frozen_run(struct loader *l)
         end(l, "mvld: not frozen: ", "libraries lie where the kernel puts them (placement)", 1);
     thawed = n && may_thaw(l) && thaw(l, &plan);
     answers_settle(l);
-    if (!thawed && !rimf_streq(miss, "plain")) {
+    if (!thawed && !l->frozen.left && !rimf_streq(miss, "plain")) {
         program_complete(l);
         n = pipeline_count(l->pipeline) ? n : 0;
     }
     if (thawed) {
         pipeline_thawed(l->pipeline, l->image, n);
         plan.build = 0;
+    } else if (l->frozen.left) { /* relocations that passes would read are not the files' */
+        pipeline_leave(l->pipeline, n, "its image is in part there, and does not fit");
     } else if (rimf_streq(miss, "plain") && !l->knobs.freeze) {
         pipeline_leave(l->pipeline, n, "there is no frozen image (on-miss = plain)");
     } else if (plan.build) {

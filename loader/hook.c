@@ -116,6 +116,7 @@ static void first_event(struct loader *l)
         rimf_log(&l->log, MVLD_LOG_WARNING, "LD_PRELOAD: our entry is not in the environment");
     fix_name(l);
     objects_start(l);
+    frozen_forget(l);
     frozen_or_exit(l);
 }
 

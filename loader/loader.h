@@ -171,6 +171,7 @@ struct found_image {
     int is_users;    /* or there is none of root's */
     size_t awaited;  /* so many files are mapped when the host loader relocates; 0: no matter */
     int relocated;   /* tables of relocations were replaced */
+    int left;        /* and led words to copies, but the image did not fit */
 };
 
 /* ---- objects.c --------------------------------------------------------------- */
@@ -382,6 +383,8 @@ void filtered_leave(struct loader *);
 /* frozen.c */
 void frozen_find(struct loader *); /* before the host loader runs */
 void frozen_run(struct loader *);
+/* What was laid over, if nothing came of it: words lead home again, or the program ends. */
+void frozen_forget(struct loader *);
 void frozen_or_exit(struct loader *);
 
 /* relocations.c */

@@ -14,9 +14,7 @@
 
 #include "cache.h"
 
-#include <errno.h>    /* numbers only */
-#include <fcntl.h>    /* numbers only */
-#include <sys/mman.h> /* numbers only */
+#include <fcntl.h> /* numbers only */
 
 static uint64_t count_files(const struct frozen *frozen)
 {
@@ -36,31 +34,31 @@ static int is_listened_to(const struct block *block)
     return 0;
 }
 
+/* What changes words that the image relies on: then it is refused, which is better seen before
+ * words are led to copies. */
+static int binds_otherwise(const struct block *block)
+{
+    for (char **e = block->envp; *e; e++)
+        if (rimf_after(*e, "LD_BIND_NOW=") || rimf_after(*e, "GLIBC_TUNABLES="))
+            return 1;
+    return 0;
+}
+
 void relocations_expect(struct loader *l)
 {
+    if (l->frozen.file.view.region && binds_otherwise(&l->block))
+        return;
     if (l->files.wanted && !l->host.musl && !is_listened_to(&l->block))
         l->frozen.awaited = count_files(&l->frozen.file.view);
 }
 
 /* ---- comparing ---------------------------------------------------------------------- */
 
-/* Of a mapped file, as far as they are in its first page; the host loader has read more of it. */
-static const Elf64_Phdr *headers_at(uintptr_t start, size_t *n)
-{
-    const Elf64_Ehdr *file = (const Elf64_Ehdr *)start;
-
-    *n = memcmp(file->e_ident, ELFMAG, SELFMAG) == 0 && file->e_phoff == sizeof *file &&
-                 file->e_phnum <= (RIMF_PAGE - sizeof *file) / sizeof(Elf64_Phdr)
-             ? file->e_phnum
-             : 0;
-    return (const Elf64_Phdr *)(file + 1);
-}
-
 static uint64_t build_id_at(uintptr_t start)
 {
     struct identity own = {NULL, 0};
     size_t n;
-    const Elf64_Phdr *ph = headers_at(start, &n);
+    const Elf64_Phdr *ph = frozen_headers(start, &n);
 
     for (size_t i = 0; i < n && !own.build_id; i++)
         if (ph[i].p_type == PT_NOTE && ph[i].p_offset % 4 == 0 && ph[i].p_offset < RIMF_PAGE &&
@@ -121,72 +119,34 @@ static int all_the_same(struct comparison *c)
     return c->next == c->l->files.n;
 }
 
-/* ---- mapping ------------------------------------------------------------------------ */
+/* ---- laying them over ---------------------------------------------------------------- */
 
-/* As the first segment is mapped, which has the tables, and may have code behind them in the same
- * page; 0: nothing is mapped over that. */
-static int rights_at(uintptr_t start)
+/* What a debugger has set breakpoints in is left alone, and who is not certain is one. */
+static int may_lay(const struct loader *l)
 {
-    size_t n;
-    const Elf64_Phdr *ph = headers_at(start, &n), *end = ph + n;
-
-    while (ph < end && ph->p_type != PT_LOAD)
-        ph++;
-    if (ph == end || !(ph->p_flags & PF_R) || ph->p_flags & PF_W)
-        return 0;
-    return PROT_READ | (ph->p_flags & PF_X ? PROT_EXEC : 0);
-}
-
-/* The tables, when they are those that were written. */
-static long open_tables(struct loader *l)
-{
-    const struct frozen_file *file = &l->frozen.file;
-    struct sidecar_identity now;
-    const char *why;
-    struct stat st;
-    size_t size = rimf_strlen(l->frozen.folder) + sizeof "/" FROZEN_RELOCATIONS;
-    char *path = rimf_heap_alloc(&l->heap, size);
-    long fd = -ENOMEM;
-
-    if (path) {
-        rimf_format(path, size, "%s/" FROZEN_RELOCATIONS, l->frozen.folder);
-        fd = cache_open(l->sys, AT_FDCWD, path, S_IFREG, file->user, &st, &why);
-        rimf_heap_release(&l->heap, path);
-    }
-    if (sys_failed(fd))
-        return fd;
-    cache_identity(&now, &st);
-    if (sidecar_same_file(&now, &file->view.header->relocations))
-        return fd;
-    sys_close(l->sys, (int)fd);
-    return -ESTALE;
+    return l->hooked && (!l->frozen.file.view.region || l->filtered.untraced);
 }
 
 /* All but the host loader is mapped, and nothing is relocated. */
 void relocations_replace(struct loader *l)
 {
     struct comparison c = {.l = l, .next = 2};
-    const struct frozen *frozen = &l->frozen.file.view;
-    uint32_t entries = 0;
-    long fd;
+    struct frozen_file *file = &l->frozen.file;
+    struct stat st;
+    const char *why;
+    long folder;
 
     l->frozen.awaited = 0;
-    if (!all_the_same(&c))
+    if (!may_lay(l) || !all_the_same(&c))
         return;
-    fd = open_tables(l);
-    if (sys_failed(fd))
+    folder = cache_open(l->sys, AT_FDCWD, l->frozen.folder, S_IFDIR, file->user, &st, &why);
+    if (sys_failed(folder))
         return;
-    for (uint32_t i = 0; i < frozen->header->n_relocations; i++) {
-        const struct frozen_relocations *r = &frozen->relocations[i];
-        const struct frozen_object *object = &frozen->objects[r->object];
-        uintptr_t bias = c.base + (uintptr_t)object->distance;
-        int rights = rights_at(bias + object->first);
-
-        if (rights && !sys_failed(sys_mmap(l->sys, bias + r->linked, r->size, rights,
-                                           MAP_PRIVATE | MAP_FIXED, (int)fd, r->offset)))
-            entries += r->n;
-    }
-    sys_close(l->sys, (int)fd);
-    l->frozen.relocated = entries != 0;
-    rimf_log(&l->log, MVLD_LOG_FILES, "image: %u symbols are not looked up", entries);
+    file->folder = (int)folder; /* until the image is thawed */
+    if (frozen_lay(file, l->sys, c.base, &why))
+        rimf_log(&l->log, MVLD_LOG_FILES, "image: symbols are looked up: %s", why);
+    l->frozen.relocated = file->laid.entries || file->laid.led;
+    if (l->frozen.relocated)
+        rimf_log(&l->log, MVLD_LOG_FILES, "image: %u symbols are not looked up",
+                 file->laid.entries);
 }

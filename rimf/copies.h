@@ -242,6 +242,8 @@ struct copied_variable { /* R_X86_64_COPY */
 int copy_slots_held(const struct rimf_object *);
 void copy_slots_each(const struct rimf_object *, void (*visit)(void *cookie, uintptr_t slot),
                      void *cookie);
+void copy_slots_each_relr(const struct rimf_object *, void (*visit)(void *cookie, uintptr_t slot),
+                          void *cookie); /* those of DT_RELR alone */
 /* The places of words in the writable segment that holds this one; *start == *end: none does. */
 void copy_slots_writable(const struct rimf_object *, uintptr_t slot, uintptr_t *start,
                          uintptr_t *end);

@@ -41,8 +41,8 @@ static int holds_address(const Elf64_Rela *relocation)
     }
 }
 
-static void each_relr(const struct rimf_object *object,
-                      void (*visit)(void *cookie, uintptr_t slot), void *cookie)
+void copy_slots_each_relr(const struct rimf_object *object,
+                          void (*visit)(void *cookie, uintptr_t slot), void *cookie)
 {
     const struct elf_view *view = &object->view;
     uintptr_t at = view->bias;
@@ -73,7 +73,7 @@ void copy_slots_each(const struct rimf_object *object,
     for (size_t i = 0; i < view->n_plt_relocations; i++)
         if (holds_address(&view->plt_relocations[i]))
             visit(cookie, view->bias + view->plt_relocations[i].r_offset);
-    each_relr(object, visit, cookie);
+    copy_slots_each_relr(object, visit, cookie);
 }
 
 void copy_slots_writable(const struct rimf_object *object, uintptr_t slot, uintptr_t *start,

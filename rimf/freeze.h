@@ -23,9 +23,13 @@ struct freeze {
     struct frozen_copy *copies;
     struct sidecar_home *homes;
     struct frozen_pointer *pointers;
+    uint8_t *ways; /* enum freeze_way, of each of the watch's pointers */
     struct frozen_kept *kept;
     char *names;
 };
+
+/* Who leads a word to a copy when the program starts; in the order of frozen_pointer. */
+enum freeze_way { FREEZE_ADDEND, FREEZE_TABLE, FREEZE_WORD };
 
 /* "3-libc.so.6" */
 void freeze_name(char *to, size_t size, uint32_t index, const struct rimf_object *);
@@ -44,6 +48,9 @@ int freeze_file(struct freeze *, uint32_t index);
 /* image_freeze_pointers.c: notes the words that depend on more than which files are loaded, when words were led to copies.
  * 0, or negative errno with a sentence (last_error). */
 int freeze_choices(struct mvld_image *, const struct rimf_table *);
+/* 1: the word was led to a copy. */
+int freeze_is_led(const struct freeze *, uintptr_t word);
+void freeze_set_way(struct freeze *, uintptr_t word, enum freeze_way);
 /* The words that were. */
 int freeze_pointers(struct freeze *, const struct rimf_watch *);
 /* Pages of that file as they are in it, without what was changed in memory: 0 or negative errno. */

@@ -8,7 +8,7 @@
 
 #include <errno.h> /* numbers only */
 
-_Static_assert(sizeof(struct frozen_header) == 192, "a file format");
+_Static_assert(sizeof(struct frozen_header) == 200, "a file format");
 _Static_assert(sizeof(struct frozen_object) == 112, "a file format");
 _Static_assert(sizeof(struct frozen_text) == 40, "a file format");
 _Static_assert(sizeof(struct frozen_word) == 16, "a file format");
@@ -60,6 +60,22 @@ int frozen_is_name(const char *name)
     size_t length = rimf_strlen(name);
 
     return length && length <= FROZEN_NAME_MAX && *name != '.' && !rimf_strrchr(name, '/');
+}
+
+const struct frozen_copy *frozen_copy_at(const struct frozen *f, uint64_t linked)
+{
+    uint32_t low = 0, high = f->header->n_copies;
+
+    while (low < high) { /* the first that begins behind */
+        uint32_t middle = low + (high - low) / 2;
+
+        if (f->copies[middle].at <= linked)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low && linked - f->copies[low - 1].at < f->copies[low - 1].code ? &f->copies[low - 1]
+                                                                           : NULL;
 }
 
 static const char *check_objects(const struct frozen *f)
@@ -244,11 +260,12 @@ static const char *check_homes(const struct frozen *f)
     return left ? "code whose addresses stay at home is of no copy" : NULL;
 }
 
-static const char *check_pointers(const struct frozen *f)
+/* Those from `first` to `end`. */
+static const char *check_ascending(const struct frozen *f, uint32_t first, uint32_t end)
 {
     uint64_t next = 0;
 
-    for (uint32_t i = 0; i < f->header->n_pointers; i++) {
+    for (uint32_t i = first; i < end; i++) {
         const struct frozen_pointer *p = &f->pointers[i];
         uint64_t place = (uint64_t)p->object << 32 | p->linked;
 
@@ -260,6 +277,24 @@ static const char *check_pointers(const struct frozen *f)
             return "a pointer leads to no copy";
     }
     return NULL;
+}
+
+static const char *check_pointers(const struct frozen *f)
+{
+    uint32_t n = f->header->n_pointers, addends = f->header->n_addends;
+    uint32_t tabled = f->header->n_tabled;
+    const char *why;
+
+    if (addends > n || tabled > n - addends)
+        return "there are fewer pointers than of one kind";
+    for (uint32_t i = 0; i < addends + tabled; i++)
+        if (f->pointers[i].object < f->header->n_objects &&
+            f->objects[f->pointers[i].object].flags & FROZEN_APART)
+            return "a pointer is relocated where it lies apart";
+    why = check_ascending(f, 0, addends);
+    if (!why)
+        why = check_ascending(f, addends, addends + tabled);
+    return why ? why : check_ascending(f, addends + tabled, n);
 }
 
 static const char *check_kept(const struct frozen *f)

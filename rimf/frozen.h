@@ -51,13 +51,20 @@
  *
  * IDENTITY.  A function's address is that of its copy, here as in the process that made the
  * image (copies.h): the operands of frozen code that take it hold distances, and lead there by
- * themselves.  Relocated words hold addresses; the host loader has written those at home.  So
- * the image lists each word that was led to a copy then (`pointers`), in objects that lie
- * apart, too, because what it leads to does not; and `homes`, the code whose addresses stay.
- * Before anything is changed each word is seen to hold what it held then, and RELRO is opened
- * where such words are in it; they are written when all else is done, because that cannot fail.
- * What the resolvers of IFUNCs chose, by the CPU, the list does not foresee: so each word that
- * they decide is one that the image relies on.
+ * themselves.  Relocated words hold addresses.  So the image lists each word that was led to a copy
+ * then (`pointers`), in objects that lie apart, too, because what it leads to does not; and
+ * `homes`, the code whose addresses stay.  Who leads it there now:
+ *
+ *     relocation itself  by a table that holds the copy's address, or in DT_RELR's way, by an addend
+ *                        that is changed just before (frozen_lay.c)
+ *     a resolver         of an IFUNC; a table has its copy called, which returns copies
+ *     rimf_image_thaw    what is left, and all of them where tables are not laid over
+ *
+ * Before anything else is changed each word that no table wrote is seen to lead to the copy, or to
+ * where it led then; RELRO is opened for those, and they are written when all else is done, because
+ * that cannot fail.  What resolvers chose, by the CPU, the list does not foresee: so each word that
+ * they decide is one that the image relies on.  If the image is refused then, all words that lead
+ * to copies are led home (frozen_take_back), and no pass runs: the tables are not the files'.
  *
  * A text behind the first that cannot be laid over (which no kernel is known to do) leaves an
  * object whose functions run in their copies, and what runs of it at home takes addresses at home.
@@ -67,15 +74,17 @@
  * there are pages in which an entry that asks for a symbol is one that asks for nothing:
  *
  *     GLOB_DAT, JUMP_SLOT, 64: look S up, store S + A    becomes    RELATIVE: store B + C
+ *     the same, and S is an IFUNC: call S, store         becomes    IRELATIVE: call B + C, store
  *
  * with the distance C from the object's own base B, which is the same each time.  They are
  * mapped over the host loader's view of the file when it has mapped the last object and
- * relocated none (the loader's relocations.c).  Each entry gives the same word either way,
- * so it does not matter which of them the host loader has read by then.  Left as they are:
- * what an IFUNC or a TLS symbol, one of the kind UNIQUE, or an object that lies apart
- * defines, what nothing defines, slots that are bound lazily, and all of it where an
- * object is a filter.  A page in which code lies beside a table (some linkers put both into one
- * segment) has the code of the file.
+ * relocated none (the loader's relocations.c).  Where there are copies, RELATIVE and IRELATIVE
+ * entries lead to them, and so the copies are mapped before the tables; nothing is, if that fails.
+ * Else each entry gives the same word either way.  IFUNCs are changed only where there are copies,
+ * because there each choice is compared.  Left as they are: what a TLS symbol, one of the kind
+ * UNIQUE, or an object that lies apart defines, what nothing defines, slots that are bound lazily,
+ * and all of it where an object is a filter.  A page in which code lies beside a table (some
+ * linkers put both into one segment) has the code of the file.
  *
  * Checksums find damage, not malice: a frozen image is code, so it is taken only from
  * root or the user, as sidecars are.  The bytes of the copies are not read before they
@@ -87,6 +96,8 @@
 #include "mvld/pass.h"
 #include "sidecar.h"
 
+#include <elf.h>
+
 #define FROZEN_MAGIC "MVLDfrzn"
 /* Eight bytes and no string: GCC 15 asks to be told. */
 #if __has_attribute(nonstring)
@@ -94,7 +105,7 @@
 #else
 #define FROZEN_BYTES
 #endif
-#define FROZEN_VERSION 7u
+#define FROZEN_VERSION 8u
 #define FROZEN_SIZE_MAX (64ul << 20)
 #define FROZEN_OBJECTS_MAX 4096u
 #define FROZEN_SYSTEM_FOLDER "/var/cache/mvld/images"
@@ -119,7 +130,9 @@ struct frozen_header {
     uint64_t pipeline; /* which mvld, which passes, and their options */
     uint32_t n_objects, n_texts, n_words, n_regions, n_copies, names_size;
     uint32_t n_relocations, n_kept, n_homes, n_pointers;
-    uint32_t n_passes, zero;
+    uint32_t n_passes;
+    uint32_t n_addends, n_tabled; /* of the pointers, the first, and those that follow these */
+    uint32_t zero;
     struct frozen_pass passes[FROZEN_PASSES_MAX]; /* in their order */
     struct sidecar_identity relocations; /* the file of these; all 0: there is none */
 };
@@ -149,7 +162,7 @@ struct frozen_word { /* ascending; 8 bytes in `object` that hold an address */
 };
 
 struct frozen_relocations { /* ascending by object, one of each; whole pages */
-    uint32_t object, n;            /* n entries are RELATIVE that were not */
+    uint32_t object, n;            /* n entries ask for no symbol that did */
     uint64_t linked, size, offset; /* as linked, and in FROZEN_RELOCATIONS */
     uint64_t hash;                 /* sidecar_hash of the pages */
 };
@@ -179,8 +192,8 @@ struct frozen_copy { /* ascending by `at` */
     uint64_t code, size;    /* struct rimf_copy */
 };
 
-/* Ascending; eight bytes, anywhere, that hold an address of code at home, and are to hold that of
- * its copy. */
+/* Eight bytes, anywhere, that hold an address of code at home, and are to hold that of its copy.
+ * Ascending, three times: those that DT_RELR relocates, those that a table of ours writes, others. */
 struct frozen_pointer {
     uint32_t object, linked;
     uint32_t copy, offset; /* which one, and how far behind its start */
@@ -214,13 +227,24 @@ int frozen_is_name(const char *);
 uint64_t frozen_checksum(const void *bytes, size_t size);
 /* 1: all 0. */
 int frozen_is_no_file(const struct sidecar_identity *);
+/* The copy whose code this is, as linked of the region's object, or NULL. */
+const struct frozen_copy *frozen_copy_at(const struct frozen *, uint64_t linked);
 /* What is wrong with a text, seen alone, or NULL. */
 const char *frozen_check_text(const struct frozen_text *, const struct sidecar_identity *copy);
 
 /* ---- files (frozen_file.c) --------------------------------------------------- */
 
+/* What lies in the process before the image is thawed. */
+struct frozen_laid {
+    uintptr_t base;   /* bias of the first object that is not apart */
+    uint32_t entries; /* so many of tables ask for no symbol any more */
+    int led;          /* copies are mapped, and relocated words lead to them */
+    int whole;        /* all tables are laid over, so all words that one writes do */
+};
+
 struct frozen_file {
     struct frozen view;
+    struct frozen_laid laid;
     int folder; /* descriptor, for the copies; -1: none */
     uint32_t user; /* besides root's, files of this user */
     void *map;
@@ -232,12 +256,33 @@ struct frozen_file {
 int frozen_map(struct frozen_file *, const struct rimf_sys *, const char *folder, uint32_t user,
                const char **why);
 void frozen_unmap(struct frozen_file *, const struct rimf_sys *);
+/* A file of the open folder, when it is the one that was written.  Descriptor, or negative errno
+ * with a sentence (static). */
+long frozen_open_part(const struct frozen_file *, const struct rimf_sys *, const char *name,
+                      const struct sidecar_identity *, const char **why);
 /* Removes `image` and the copies from the open folder, and nothing outside of it. */
 void frozen_discard(const struct rimf_sys *, int folder, const struct frozen_object *, size_t n,
                     const char *names);
 /* Removes the files that a frozen image names, and its folder.  Processes that run from
  * them go on. */
 int frozen_remove(const struct rimf_sys *, const char *folder, uint32_t user, const char **why);
+
+/* ---- before the host loader relocates (frozen_lay.c) --------------------------- */
+
+/* Of a mapped file, as far as they are in its first page. */
+const Elf64_Phdr *frozen_headers(uintptr_t start, size_t *n);
+/* All of the image's objects are mapped, as it says, and none is relocated; the first that is not
+ * apart lies at `base`.  0, or negative errno with a sentence (static) and nothing is changed. */
+int frozen_lay(struct frozen_file *, const struct rimf_sys *, uintptr_t base, const char **why);
+/* All are relocated, no code has run but that of resolvers, and the image is not thawed: words lead
+ * home again.  The copies stay, in case a resolver has kept an address.  0, or negative errno: some
+ * do not. */
+int frozen_take_back(struct frozen_file *, const struct rimf_sys *);
+/* Copies of code, over the region of the object that has this bias; 0, or negative errno and
+ * nothing is changed.  And as the host loader had mapped that. */
+int frozen_region_map(const struct frozen_file *, const struct rimf_sys *, uintptr_t bias,
+                      const char **why);
+void frozen_region_unmap(const struct frozen_file *, const struct rimf_sys *, uintptr_t bias);
 
 /* What `build_id` is of an object. */
 static inline uint64_t frozen_build_id(const struct mvld_object *object)

@@ -32,6 +32,23 @@ int frozen_map(struct frozen_file *file, const struct rimf_sys *sys, const char 
     return error;
 }
 
+long frozen_open_part(const struct frozen_file *file, const struct rimf_sys *sys, const char *name,
+                      const struct sidecar_identity *written, const char **why)
+{
+    struct sidecar_identity now;
+    struct stat st;
+    long fd = cache_open(sys, file->folder, name, S_IFREG, file->user, &st, why);
+
+    if (sys_failed(fd))
+        return fd;
+    cache_identity(&now, &st);
+    if (sidecar_same_file(&now, written))
+        return fd;
+    sys_close(sys, (int)fd);
+    *why = "its copy was changed after it was written";
+    return -ESTALE;
+}
+
 void frozen_unmap(struct frozen_file *file, const struct rimf_sys *sys)
 {
     if (file->map)

@@ -204,7 +204,8 @@ static int make_room(struct freeze *f, const struct rimf_watch *watch, uint64_t 
                                                     homes * sizeof *f->homes +
                                                     watch->n_pointers * sizeof *f->pointers +
                                                     FROZEN_KEPT_MAX * sizeof *f->kept + names);
-    if (!f->bytes)
+    f->ways = rimf_heap_alloc(&f->image->heap, watch->n_pointers + 1);
+    if (!f->bytes || !f->ways)
         return rimf_fail(f->image, ENOMEM, "there is no memory to freeze the image");
     f->header = (struct frozen_header *)f->bytes;
     f->objects = (struct frozen_object *)(f->header + 1);
@@ -217,6 +218,7 @@ static int make_room(struct freeze *f, const struct rimf_watch *watch, uint64_t 
     f->pointers = (struct frozen_pointer *)(f->homes + homes);
     f->kept = (struct frozen_kept *)(f->pointers + watch->n_pointers);
     f->names = (char *)(f->kept + FROZEN_KEPT_MAX);
+    memset(f->ways, FREEZE_WORD, watch->n_pointers);
     *f->header = (struct frozen_header){
         .magic = FROZEN_MAGIC,
         .version = FROZEN_VERSION,
@@ -302,6 +304,7 @@ static int freeze_watched(struct mvld_image *image, const char *folder, uint64_t
         rimf_later_start(image, f.table, f.base, f.header->checksum);
     rimf_table_leave(image);
     rimf_heap_release(&image->heap, f.bytes);
+    rimf_heap_release(&image->heap, f.ways);
     return error;
 }
 

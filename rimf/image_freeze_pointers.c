@@ -110,8 +110,43 @@ static int fill_pointer(struct freeze *f, uint32_t index, uintptr_t word)
     return 0;
 }
 
+/* Its number, or that of all. */
+static size_t number_of(const struct freeze *f, uintptr_t word)
+{
+    const struct rimf_watch *watch = f->image->watch;
+    size_t low = 0, high = watch->n_pointers;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+
+        if (watch->pointers[middle] < word)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < watch->n_pointers && watch->pointers[low] == word ? low : watch->n_pointers;
+}
+
+int freeze_is_led(const struct freeze *f, uintptr_t word)
+{
+    return number_of(f, word) < f->image->watch->n_pointers;
+}
+
+void freeze_set_way(struct freeze *f, uintptr_t word, enum freeze_way way)
+{
+    size_t number = number_of(f, word);
+
+    if (number < f->image->watch->n_pointers)
+        f->ways[number] = (uint8_t)way;
+}
+
+static void note_addend(void *cookie, uintptr_t word)
+{
+    freeze_set_way(cookie, word, FREEZE_ADDEND);
+}
+
 /* By object, as words are (image_freeze.c). */
-int freeze_pointers(struct freeze *f, const struct rimf_watch *watch)
+static int fill_way(struct freeze *f, const struct rimf_watch *watch, enum freeze_way way)
 {
     int error = 0;
 
@@ -119,8 +154,24 @@ int freeze_pointers(struct freeze *f, const struct rimf_watch *watch)
         const struct mvld_object *object = &f->table->objects[i]->public;
 
         for (size_t k = 0; k < watch->n_pointers && !error; k++)
-            if (watch->pointers[k] >= object->start && watch->pointers[k] < object->end)
+            if (watch->pointers[k] >= object->start && watch->pointers[k] < object->end &&
+                f->ways[k] == way)
                 error = fill_pointer(f, i, watch->pointers[k]);
     }
     return error;
+}
+
+int freeze_pointers(struct freeze *f, const struct rimf_watch *watch)
+{
+    int error;
+
+    for (size_t i = 0; i < f->table->n_objects; i++)
+        if (!(f->table->objects[i]->public.flags & MVLD_OBJECT_APART))
+            copy_slots_each_relr(f->table->objects[i], note_addend, f);
+    error = fill_way(f, watch, FREEZE_ADDEND);
+    f->header->n_addends = f->header->n_pointers;
+    if (!error)
+        error = fill_way(f, watch, FREEZE_TABLE);
+    f->header->n_tabled = f->header->n_pointers - f->header->n_addends;
+    return error ? error : fill_way(f, watch, FREEZE_WORD);
 }

@@ -4,7 +4,8 @@
  * symbol ask for none; what for, and which of them, is told in frozen.h.
  *
  * What the host loader found is in memory now, and no code of the program has run.  An
- * entry is changed only when our own look-up finds the same.
+ * entry is changed only when our own look-up finds the same.  What a resolver chose must be of
+ * the object that the look-up leads to, and is compared at each start (freeze_choices).
  */
 #include "freeze.h"
 
@@ -15,12 +16,13 @@
 #include <fcntl.h>    /* numbers only */
 #include <sys/mman.h> /* numbers only */
 
-#define LEAST 32u /* fewer look-ups cost less than to map pages */
+#define LEAST 32u /* fewer look-ups cost less than to map pages; not so words that lead to copies */
 #define PAGES_MAX (64ul << 20)
 
 /* The entries of one object that are changed, and the pages that hold them. */
 struct settled {
-    uint32_t n;
+    uint32_t n;   /* that asked for a symbol */
+    uint32_t led; /* whose word leads to a copy */
     uintptr_t start, end;
 };
 
@@ -46,58 +48,113 @@ static int is_plain(const struct mvld_symbol *definition)
            rimf_object_of(definition->object)->global;
 }
 
-/* 1 when the entry stores `*value` in every process. */
-static int is_settled(const struct freeze *f, const struct rimf_object *object,
-                      const Elf64_Rela *entry, uintptr_t *value)
+static int is_bound(const struct freeze *f, const struct rimf_object *object,
+                    const Elf64_Rela *entry, struct mvld_symbol *definition)
 {
     uint32_t type = ELF64_R_TYPE(entry->r_info);
     size_t index = ELF64_R_SYM(entry->r_info);
-    uintptr_t word = object->view.bias + entry->r_offset;
-    struct mvld_symbol definition;
     Elf64_Sym symbol;
 
-    if ((type != R_X86_64_GLOB_DAT && type != R_X86_64_JUMP_SLOT && type != R_X86_64_64) ||
-        entry->r_offset % sizeof word || !elf_holds(&object->view, word, sizeof word, PROT_READ) ||
-        elf_symbol_at(&object->view, index, &symbol) ||
-        ELF64_ST_VISIBILITY(symbol.st_other) != STV_DEFAULT ||
-        rimf_symbol_bind(f->image, object, index, &definition) || !is_plain(&definition))
+    return (type == R_X86_64_GLOB_DAT || type == R_X86_64_JUMP_SLOT || type == R_X86_64_64) &&
+           !elf_symbol_at(&object->view, index, &symbol) &&
+           ELF64_ST_VISIBILITY(symbol.st_other) == STV_DEFAULT &&
+           !rimf_symbol_bind(f->image, object, index, definition);
+}
+
+/* Where a resolver is that chose what the word holds, or 0. */
+static uintptr_t resolver_of(const struct freeze *f, const struct rimf_object *object,
+                             const Elf64_Rela *entry)
+{
+    uintptr_t word = object->view.bias + entry->r_offset, resolver;
+    const struct mvld_object *chosen;
+    struct mvld_symbol definition;
+
+    if (ELF64_R_TYPE(entry->r_info) == R_X86_64_IRELATIVE) {
+        resolver = object->view.bias + (uintptr_t)entry->r_addend;
+    } else {
+        if (!is_bound(f, object, entry, &definition) || definition.type != STT_GNU_IFUNC ||
+            definition.binding == STB_GNU_UNIQUE ||
+            (ELF64_R_TYPE(entry->r_info) == R_X86_64_64 && entry->r_addend) ||
+            !rimf_object_of(definition.object)->global)
+            return 0;
+        resolver = definition.address;
+    }
+    chosen = rimf_object_find(f->image, copies_word(f->image, word));
+    return chosen && !(chosen->flags & (MVLD_OBJECT_APART | MVLD_OBJECT_VDSO)) &&
+                   chosen == rimf_object_find(f->image, resolver)
+               ? resolver : 0;
+}
+
+/* Makes `*to` of the entry, which does the same in every process and asks for no symbol; where
+ * words are led to copies, it leads this one there.  1: it asked for one; 2: it did not; 0: it
+ * stays. */
+static int replace(const struct freeze *f, const struct rimf_object *object,
+                   const Elf64_Rela *entry, Elf64_Rela *to)
+{
+    uintptr_t bias = object->view.bias, word = bias + entry->r_offset, value, holds, resolver;
+    struct mvld_symbol definition;
+    int asked = ELF64_R_SYM(entry->r_info) != 0;
+
+    *to = *entry;
+    if (!elf_holds(&object->view, word, sizeof word, PROT_READ))
         return 0;
-    *value = definition.address + (type == R_X86_64_64 ? (uintptr_t)entry->r_addend : 0);
-    return copies_word(f->image, word) == *value;
+    memcpy(&holds, (const void *)word, sizeof holds);
+    if (ELF64_R_TYPE(entry->r_info) == R_X86_64_RELATIVE) {
+        to->r_addend = (int64_t)(holds - bias);
+        return freeze_is_led(f, word) &&
+                       copies_word(f->image, word) == bias + (uintptr_t)entry->r_addend
+                   ? 2 : 0;
+    }
+    if (word % sizeof word)
+        return 0;
+    resolver = f->image->watch->n_pointers ? resolver_of(f, object, entry) : 0;
+    if (resolver) {
+        to->r_info = ELF64_R_INFO(0, R_X86_64_IRELATIVE);
+        to->r_addend = (int64_t)(rimf_identity(f->image, resolver) - bias);
+        return asked ? 1 : rimf_identity(f->image, resolver) != resolver ? 2 : 0;
+    }
+    if (!is_bound(f, object, entry, &definition) || !is_plain(&definition))
+        return 0;
+    value = definition.address +
+            (ELF64_R_TYPE(entry->r_info) == R_X86_64_64 ? (uintptr_t)entry->r_addend : 0);
+    to->r_info = ELF64_R_INFO(0, R_X86_64_RELATIVE);
+    to->r_addend = (int64_t)((freeze_is_led(f, word) ? holds : value) - bias);
+    return copies_word(f->image, word) == value;
 }
 
 static void settle(const struct freeze *f, const struct rimf_object *object,
                    const Elf64_Rela *entries, size_t n, struct settled *out)
 {
-    uintptr_t value;
+    Elf64_Rela to;
 
     for (size_t i = 0; i < n; i++) {
         uintptr_t at = (uintptr_t)&entries[i];
+        int how = replace(f, object, &entries[i], &to);
 
-        if (!is_settled(f, object, &entries[i], &value))
+        if (!how)
             continue;
-        if (!out->n || at < out->start)
+        if (!out->end || at < out->start)
             out->start = rimf_page_down(at);
-        if (!out->n || at + sizeof *entries > out->end)
+        if (at + sizeof *entries > out->end)
             out->end = rimf_page_up(at + sizeof *entries);
-        out->n++;
+        out->n += how == 1;
+        out->led += freeze_is_led(f, object->view.bias + entries[i].r_offset);
     }
 }
 
 /* Those of the table that lie in `pages`, a copy of what lies at out->start. */
-static void rewrite(const struct freeze *f, const struct rimf_object *object,
+static void rewrite(struct freeze *f, const struct rimf_object *object,
                     const Elf64_Rela *entries, size_t n, const struct settled *out,
                     uint8_t *pages)
 {
-    uintptr_t value;
-
     for (size_t i = 0; i < n; i++) {
-        Elf64_Rela *entry = (Elf64_Rela *)(pages + ((uintptr_t)&entries[i] - out->start));
+        Elf64_Rela to;
 
-        if (!is_settled(f, object, &entries[i], &value))
+        if (!replace(f, object, &entries[i], &to))
             continue;
-        entry->r_info = ELF64_R_INFO(0, R_X86_64_RELATIVE);
-        entry->r_addend = (int64_t)(value - object->view.bias);
+        memcpy(pages + ((uintptr_t)&entries[i] - out->start), &to, sizeof to);
+        if (ELF64_R_TYPE(to.r_info) == R_X86_64_RELATIVE)
+            freeze_set_way(f, object->view.bias + entries[i].r_offset, FREEZE_TABLE);
     }
 }
 
@@ -138,8 +195,7 @@ static int write_pages(struct freeze *f, uint32_t index, const struct settled *s
         rimf_heap_release(&f->image->heap, pages);
         return 0;
     }
-    rewrite(f, object, view->relocations + view->n_relative,
-            view->n_relocations - view->n_relative, s, pages);
+    rewrite(f, object, view->relocations, view->n_relocations, s, pages);
     if (binds_at_start(view))
         rewrite(f, object, view->plt_relocations, view->n_plt_relocations, s, pages);
     f->relocations[f->header->n_relocations++] = (struct frozen_relocations){
@@ -164,15 +220,14 @@ static int write_file(struct freeze *f, int fd)
     for (uint32_t i = 0; i < f->table->n_objects && !error; i++) {
         const struct rimf_object *object = f->table->objects[i];
         const struct elf_view *view = &object->view;
-        struct settled s = {0, 0, 0};
+        struct settled s = {0, 0, 0, 0};
 
         if (object->public.why || object->public.flags & MVLD_OBJECT_APART || !view->n_segments)
             continue;
-        settle(f, object, view->relocations + view->n_relative,
-               view->n_relocations - view->n_relative, &s);
+        settle(f, object, view->relocations, view->n_relocations, &s);
         if (binds_at_start(view))
             settle(f, object, view->plt_relocations, view->n_plt_relocations, &s);
-        if (s.n >= LEAST && s.end - s.start <= PAGES_MAX && in_first_segment(object, &s))
+        if ((s.n >= LEAST || s.led) && s.end - s.start <= PAGES_MAX && in_first_segment(object, &s))
             error = write_pages(f, i, &s, fd, &offset);
     }
     return error || !f->header->n_relocations

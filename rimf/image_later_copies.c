@@ -122,12 +122,8 @@ long later_open_file(struct mvld_image *image, int folder, uint32_t user, const 
                      const struct sidecar_identity *written, const char **why)
 {
     struct frozen_file file = {.folder = folder, .user = user};
-    struct thaw t = {.image = image, .file = &file};
-    long fd = thaw_open(&t, name, written);
 
-    if (sys_failed(fd))
-        *why = t.why;
-    return fd;
+    return frozen_open_part(&file, image->sys, name, written, why);
 }
 
 /* The last step that can fail. */

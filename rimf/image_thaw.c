@@ -64,7 +64,10 @@ static int compare_objects(struct thaw *t)
         if (!is_in_place(t, i))
             return thaw_refuse(t, object, "it lies elsewhere");
     }
-    return t->table->n_objects == n ? 0 : thaw_refuse(t, NULL, "more objects, or fewer, are loaded");
+    if (t->table->n_objects != n)
+        return thaw_refuse(t, NULL, "more objects, or fewer, are loaded");
+    return t->file->laid.led && t->file->laid.base != t->base
+               ? thaw_refuse(t, NULL, "objects have moved") : 0;
 }
 
 static const struct mvld_segment *segment_of(const struct mvld_object *object, uintptr_t address,
@@ -91,7 +94,7 @@ static int compare_words(struct thaw *t)
             in = segment_of(object, address, sizeof address);
         if (!in || !(in->prot & PROT_READ))
             return thaw_refuse(t, t->table->objects[word->object], "a word lies outside it");
-        if (*(const uintptr_t *)address != expected)
+        if (thaw_home(t, *(const uintptr_t *)address) != expected)
             return thaw_refuse(t, t->table->objects[word->object], "a call leads elsewhere");
     }
     return 0;
@@ -140,23 +143,6 @@ static int compare(struct thaw *t, uint64_t pipeline)
 
 /* ---- mapping ------------------------------------------------------------------ */
 
-long thaw_open(struct thaw *t, const char *name, const struct sidecar_identity *written)
-{
-    struct sidecar_identity now;
-    struct stat st;
-    long fd = cache_open(t->image->sys, t->file->folder, name, S_IFREG, t->file->user, &st,
-                         &t->why);
-
-    if (sys_failed(fd))
-        return fd;
-    cache_identity(&now, &st);
-    if (sidecar_same_file(&now, written))
-        return fd;
-    sys_close(t->image->sys, (int)fd);
-    t->why = "its copy was changed after it was written";
-    return -ESTALE;
-}
-
 /* All that is needed is there before anything is mapped. */
 static int open_files(struct thaw *t)
 {
@@ -170,7 +156,8 @@ static int open_files(struct thaw *t)
     memset(t->files, 0xff, n * sizeof *t->files);
     for (uint32_t i = 0; i < n; i++) {
         const char *name = t->frozen->names + t->frozen->objects[i].copy_name;
-        long fd = *name ? thaw_open(t, name, &t->frozen->objects[i].copy) : -1;
+        long fd = *name ? frozen_open_part(t->file, t->image->sys, name,
+                                           &t->frozen->objects[i].copy, &t->why) : -1;
 
         if (*name && sys_failed(fd)) {
             t->object = object_at(t, i);

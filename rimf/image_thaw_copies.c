@@ -161,41 +161,12 @@ static int remember(struct thaw *t)
 
 /* ---- the pages --------------------------------------------------------------------------- */
 
-static uint32_t rights_at(const struct mvld_object *object, uintptr_t address)
+/* Words that lead there already are led home first, by who had them led (frozen_take_back), and
+ * resolvers may have kept addresses. */
+static void take_away(struct thaw *t)
 {
-    for (size_t i = 0; i < object->n_segments; i++)
-        if (address >= object->segments[i].start && address < object->segments[i].end)
-            return object->segments[i].prot;
-    return PROT_NONE;
-}
-
-/* As the host loader mapped them. */
-static void take_away(struct thaw *t, int n)
-{
-    for (int i = 0; i < n; i++) {
-        const struct frozen_piece *piece = &t->frozen->region->pieces[i];
-        uintptr_t at = owner(t)->bias + piece->linked;
-
-        sys_mmap(t->image->sys, at, piece->size, (int)rights_at(owner(t), at),
-                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
-    }
-}
-
-static int map_pieces(struct thaw *t, int fd)
-{
-    for (int i = 0; i < FROZEN_PIECES; i++) {
-        const struct frozen_piece *piece = &t->frozen->region->pieces[i];
-        long at = sys_mmap(t->image->sys, owner(t)->bias + piece->linked, piece->size,
-                           i == FROZEN_CODE ? PROT_READ | PROT_EXEC : PROT_READ,
-                           MAP_PRIVATE | MAP_FIXED, fd, piece->offset);
-
-        if (sys_failed(at)) {
-            take_away(t, i);
-            t->why = "copies of code cannot be mapped";
-            return (int)at;
-        }
-    }
-    return 0;
+    if (!t->file->laid.led)
+        frozen_region_unmap(t->file, t->image->sys, owner(t)->bias);
 }
 
 static int enlarge(struct thaw *t)
@@ -205,7 +176,7 @@ static int enlarge(struct thaw *t)
     long error = copy_pages_of_file(t->image, start, start + code->size, code->offset);
 
     if (error) {
-        take_away(t, FROZEN_PIECES);
+        take_away(t);
         t->why = "copies of code cannot be put into huge pages";
     }
     return (int)error;
@@ -213,13 +184,9 @@ static int enlarge(struct thaw *t)
 
 static int map_file(struct thaw *t)
 {
-    long fd = thaw_open(t, FROZEN_COPIES, &t->frozen->region->file);
-    int error;
+    int error = t->file->laid.led
+                    ? 0 : frozen_region_map(t->file, t->image->sys, owner(t)->bias, &t->why);
 
-    if (sys_failed(fd))
-        return (int)fd;
-    error = map_pieces(t, (int)fd);
-    sys_close(t->image->sys, (int)fd);
     return error ? error : enlarge(t);
 }
 
@@ -252,7 +219,7 @@ int thaw_copies(struct thaw *t)
         if (!error && (error = thaw_answers(t)))
             t->image->answers = NULL; /* some of them may lack: then nothing is copied */
         if (error)
-            take_away(t, FROZEN_PIECES);
+            take_away(t);
     }
     if (error)
         forget(t);

@@ -3,12 +3,17 @@
  * rimf/image_thaw_pointers.c: relocated words lead to copies of code that a frozen image holds
  * (frozen.h, IDENTITY).
  *
- * Each is a word that the host loader has written, so its page is this process's own already.
+ * Where tables of ours were relocated, most lead there already, and one of each object is looked
+ * at.  The others hold what the host loader found, or a resolver returned: the address
+ * of a copy, then nothing is left to do, or the one at home.  Each is a word that the host loader
+ * has written, so its page is this process's own already.
  */
 #include "thaw.h"
 
 #include "base.h"
 #include "copies.h"
+
+#include <errno.h> /* numbers only */
 
 /* Where the words of one object may be written. */
 struct writable {
@@ -25,11 +30,55 @@ static int may_write(struct writable *w, uintptr_t word)
     return word - w->start < w->end - w->start;
 }
 
+static uintptr_t region_bias(const struct thaw *t)
+{
+    return t->table->objects[t->frozen->region->object]->public.bias;
+}
+
+uintptr_t thaw_home(const struct thaw *t, uintptr_t word)
+{
+    const struct frozen_copy *copy =
+        t->file->laid.led ? frozen_copy_at(t->frozen, word - region_bias(t)) : NULL;
+
+    return copy ? t->table->objects[copy->object]->public.bias + copy->home +
+                      (word - region_bias(t) - copy->at)
+                : word;
+}
+
+static uintptr_t copy_of(const struct thaw *t, const struct frozen_pointer *p)
+{
+    return region_bias(t) + t->frozen->copies[p->copy].at + p->offset;
+}
+
+/* Relocation has led those that it should: where it did so with one of an object's, it did with all
+ * that are in the same list. */
+static int compare_led(struct thaw *t)
+{
+    const struct frozen_header *h = t->frozen->header;
+    uint32_t led = h->n_addends + h->n_tabled;
+
+    for (uint32_t i = 0; i < led; i++) {
+        const struct frozen_pointer *p = &t->frozen->pointers[i];
+        struct rimf_object *object = t->table->objects[p->object];
+        uintptr_t value;
+
+        if (i && i != h->n_addends && p->object == p[-1].object)
+            continue;
+        memcpy(&value, (const void *)(object->public.bias + p->linked), sizeof value);
+        if (value != copy_of(t, p))
+            return thaw_refuse(t, object, "relocation did not lead a pointer to the copy");
+    }
+    t->first_pointer = led;
+    return 0;
+}
+
 int thaw_compare_pointers(struct thaw *t)
 {
     struct writable w = {.object = NULL};
 
-    for (uint32_t i = 0; i < t->frozen->header->n_pointers; i++) {
+    if (t->file->laid.led && t->file->laid.whole && compare_led(t))
+        return -ESTALE;
+    for (uint32_t i = t->first_pointer; i < t->frozen->header->n_pointers; i++) {
         const struct frozen_pointer *p = &t->frozen->pointers[i];
         const struct frozen_copy *copy = &t->frozen->copies[p->copy];
         struct rimf_object *object = t->table->objects[p->object];
@@ -42,6 +91,8 @@ int thaw_compare_pointers(struct thaw *t)
         if (!may_write(&w, word))
             return thaw_refuse(t, object, "a pointer lies where it cannot be written");
         memcpy(&value, (const void *)word, sizeof value);
+        if (value == copy_of(t, p))
+            continue;
         if (value != t->table->objects[copy->object]->public.bias + copy->home + p->offset)
             return thaw_refuse(t, object, "a pointer leads elsewhere");
         /* It may begin before. */
@@ -75,15 +126,16 @@ void thaw_close_pointers(struct thaw *t)
 void thaw_write_pointers(struct thaw *t)
 {
     const struct frozen *frozen = t->frozen;
-    uintptr_t region =
-        frozen->region ? t->table->objects[frozen->region->object]->public.bias : 0;
+    uintptr_t now;
 
-    for (uint32_t i = 0; i < frozen->header->n_pointers; i++) {
+    for (uint32_t i = t->first_pointer; i < frozen->header->n_pointers; i++) {
         const struct frozen_pointer *p = &frozen->pointers[i];
         uintptr_t word = t->table->objects[p->object]->public.bias + p->linked;
-        uintptr_t to = region + frozen->copies[p->copy].at + p->offset;
+        uintptr_t to = copy_of(t, p);
 
-        memcpy((void *)word, &to, sizeof to);
+        memcpy(&now, (const void *)word, sizeof now);
+        if (now != to) /* else it may lie where nothing was opened */
+            memcpy((void *)word, &to, sizeof to);
     }
     if (frozen->header->n_pointers)
         rimf_log(t->image->log, MVLD_LOG_PASSES, "copies: %u pointers lead to them",

@@ -17,16 +17,13 @@ struct thaw {
     int based;      /* it is known */
     int *files;     /* descriptors of the copies of files, by object; -1: none */
     long mapped; /* texts */
+    uint32_t first_pointer; /* those before lead to copies */
     const char *why;
     const struct mvld_object *object; /* that `why` is about */
 };
 
 /* -ESTALE, with the sentence and the object (or NULL) noted. */
 int thaw_refuse(struct thaw *, const struct rimf_object *, const char *why);
-/* A file of the folder, when it is the one that was written.  Descriptor, or negative
- * errno with the sentence noted. */
-long thaw_open(struct thaw *, const char *name, const struct sidecar_identity *);
-
 /* 1 when `text` is the pages of an executable segment that is not writable. */
 int thaw_is_text(const struct rimf_object *, const struct frozen_text *);
 
@@ -41,7 +38,10 @@ int thaw_compare_copies(struct thaw *);
  * and nothing is changed. */
 int thaw_copies(struct thaw *);
 
-/* image_thaw_pointers.c: whether the words that are to lead to copies are those that were; 0, or
+/* image_thaw_pointers.c.  What the word holds; of an address in a copy that is to be, the one at
+ * home. */
+uintptr_t thaw_home(const struct thaw *, uintptr_t word);
+/* Whether the words that are to lead to copies are those that were; 0, or
  * -ESTALE. */
 int thaw_compare_pointers(struct thaw *);
 /* They can be written.  0, or negative errno. */

@@ -74,9 +74,9 @@ class Program:
     def expected(self, *words):
         return self.run(*words, MVLD="off").stdout
 
-    def refused(self, why):
+    def refused(self, why, **more):
         """Not thawed, for this reason; the program is right."""
-        done = self.run()
+        done = self.run(**more)
         check(re.search("not thawed: .*" + re.escape(why), done.stderr) and
               done.stdout == self.expected() and "its work was thawed" not in done.stderr,
               f"wanted '{why}':\n{done.stdout}{done.stderr}")
@@ -264,22 +264,55 @@ def words(program):
     at, n = tables(whole)["pointers"]
     check(n >= 1, "no word leads to a copy")
 
-    def spoil(index, field, change, why):
+    def spoil(index, field, change, why, **more):
         image = bytearray(whole)
         entry = list(struct.unpack_from("<4I", image, at + 16 * index))
         entry[field] = change(entry[field])
         struct.pack_into("<4I", image, at + 16 * index, *entry)
         seal(image)
         (folder / "image").write_bytes(image)
-        if why:
-            program.refused(why)
+        program.refused(why, **more)
         (folder / "image").write_bytes(whole)
         check(program.thawed().stdout == plain, "the output is another one")
 
-    spoil(0, 1, lambda linked: 0, "a pointer lies where it cannot be written")
-    spoil(n - 1, 3, lambda offset: offset ^ 1, "a pointer leads elsewhere")
-    spoil(n - 1, 1, lambda linked: linked + 1, "a pointer leads elsewhere")
-    spoil(n - 1, 1, lambda linked: 2**31, "a pointer lies where it cannot be written")
+    # Who wants to see symbols being looked up gets no tables: each word is compared, and written.
+    watched = {"LD_DEBUG": "statistics"}
+    check(program.thawed(**watched).stdout == plain, "words are not led")
+    for more in watched, {}:
+        check(bool(re.search("symbols are not looked up", program.thawed(**more).stderr)) == (not more), str(more))
+    spoil(0, 1, lambda linked: 0, "a pointer lies where it cannot be written", **watched)
+    spoil(n - 1, 3, lambda offset: offset ^ 1, "a pointer leads elsewhere", **watched)
+    spoil(n - 1, 1, lambda linked: linked + 1, "a pointer leads elsewhere", **watched)
+    spoil(n - 1, 1, lambda linked: 2**31, "a pointer lies where it cannot be written", **watched)
+
+
+def tables_in_part(program):
+    """A word that no table has led home is left there; or words lead to copies after the image was refused."""
+    folder = program.freeze()
+    plain = program.expected()
+    whole = (folder / "image").read_bytes()
+    at, n = tables(whole)["relocations"]
+    check(n >= 2, f"{n} tables")
+    for index in range(n):  # this one lies where nothing can be mapped over
+        image = bytearray(whole)
+        struct.pack_into("<Q", image, at + 40 * index + 8, 2**31)
+        seal(image)
+        (folder / "image").write_bytes(image)
+        done = program.thawed("maps", program.later)
+        check("/concat.so" in mapping(done, "pointer"), f"a pointer leads home: {mapping(done, 'pointer')}")
+        check(program.thawed().stdout == plain, "the output is another one")
+    (folder / "image").write_bytes(whole)
+    at, n = tables(whole)["words"]
+    check(n >= 1, "it relies on no word")
+    image = bytearray(whole)
+    struct.pack_into("<I", image, at + 12, struct.unpack_from("<I", image, at + 12)[0] ^ 1)
+    seal(image)
+    (folder / "image").write_bytes(image)
+    program.refused("a call leads elsewhere")
+    done = program.run("maps", program.later)
+    check("symbols are not looked up" in done.stderr and "does not fit" in done.stderr, done.stderr)
+    for what in "place", "pointer", "later", "later pointer":
+        check("/concat.so" not in mapping(done, what), f"{what} leads to a copy: {mapping(done, what)}")
 
 
 def chosen(program):

@@ -56,6 +56,8 @@ static void each_rule(void)
     static const char unsorted[] = "code whose addresses stay at home is not in order";
     static const char crossed[] = "the pointers are not in order";
     static const char nowhere[] = "a pointer leads to no copy";
+    static const char fewer[] = "there are fewer pointers than of one kind";
+    static const char relocated[] = "a pointer is relocated where it lies apart";
     struct { void *at; size_t size; uint64_t value; const char *sentence; } const spoilt[] = {
 #define SPOIL(field, value, sentence) {&made.field, sizeof made.field, (uint64_t)(value), sentence}
         SPOIL(header.version, 5, "it is of another version of the format"),
@@ -151,6 +153,10 @@ static void each_rule(void)
         SPOIL(pointers[0].copy, 1, nowhere), /* whose addresses stay at home */
         SPOIL(pointers[1].offset, 0x1000, nowhere),
         SPOIL(pointers[2].offset, 0x100, nowhere),
+        SPOIL(header.n_addends, 4, fewer),
+        SPOIL(header.n_tabled, ~0u, fewer),
+        SPOIL(header.n_addends, 3, relocated),
+        SPOIL(header.n_tabled, 3, relocated),
         SPOIL(kept[1].object, 3, unordered),
         SPOIL(kept[1].number, 8, unordered),
         SPOIL(kept[1].number, 1, unordered),

@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rimf/frozen_lay.c: what of a frozen image lies in a process before anything is relocated
+ * (frozen.h, RELOCATIONS), and how words that lead to copies then lead home again.
+ *
+ * All that can fail comes first: the files are open and the copies mapped before a table is.
+ * What fails then leaves some words that lead to copies, and others that lead home; both are
+ * what rimf_image_thaw expects.
+ */
+#include "frozen.h"
+
+#include "base.h"
+#include "sys.h"
+
+#include <errno.h>    /* numbers only */
+#include <sys/mman.h> /* numbers only */
+
+/* ---- objects, as they are mapped --------------------------------------------------- */
+
+const Elf64_Phdr *frozen_headers(uintptr_t start, size_t *n)
+{
+    const Elf64_Ehdr *file = (const Elf64_Ehdr *)start;
+
+    *n = memcmp(file->e_ident, ELFMAG, SELFMAG) == 0 && file->e_phoff == sizeof *file &&
+                 file->e_phnum <= (RIMF_PAGE - sizeof *file) / sizeof(Elf64_Phdr)
+             ? file->e_phnum
+             : 0;
+    return (const Elf64_Phdr *)(file + 1);
+}
+
+/* What lies apart is at a fixed address, or is the vDSO, which holds no words. */
+static uintptr_t bias_of(const struct frozen_file *file, uint32_t object)
+{
+    const struct frozen_object *o = &file->view.objects[object];
+
+    return o->flags & FROZEN_APART ? 0 : file->laid.base + (uintptr_t)o->distance;
+}
+
+/* The segment of that kind that [linked, linked + size) is in, or NULL. */
+static const Elf64_Phdr *segment_at(const struct frozen_file *file, uint32_t object, uint32_t kind,
+                                    uint64_t linked, uint64_t size)
+{
+    size_t n;
+    const Elf64_Phdr *ph =
+        frozen_headers(bias_of(file, object) + file->view.objects[object].first, &n);
+
+    for (const Elf64_Phdr *end = ph + n; ph < end; ph++)
+        if (ph->p_type == kind && linked >= rimf_page_down(ph->p_vaddr) &&
+            linked + size <= rimf_page_up(ph->p_vaddr + ph->p_memsz))
+            return ph;
+    return NULL;
+}
+
+static int rights_of(const Elf64_Phdr *ph)
+{
+    return (ph->p_flags & PF_R ? PROT_READ : 0) | (ph->p_flags & PF_W ? PROT_WRITE : 0) |
+           (ph->p_flags & PF_X ? PROT_EXEC : 0);
+}
+
+/* ---- the region of the copies ------------------------------------------------------ */
+
+static void take_away(const struct frozen_file *file, const struct rimf_sys *sys, uintptr_t bias,
+                      int n)
+{
+    const struct frozen_region *region = file->view.region;
+    size_t headers;
+    const Elf64_Phdr *ph =
+        frozen_headers(bias + file->view.objects[region->object].first, &headers);
+
+    for (int i = 0; i < n; i++) {
+        const struct frozen_piece *piece = &region->pieces[i];
+        int rights = PROT_NONE;
+
+        for (size_t k = 0; k < headers; k++)
+            if (ph[k].p_type == PT_LOAD && piece->linked - ph[k].p_vaddr < ph[k].p_memsz)
+                rights = rights_of(&ph[k]);
+        sys_mmap(sys, bias + piece->linked, piece->size, rights,
+                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
+    }
+}
+
+void frozen_region_unmap(const struct frozen_file *file, const struct rimf_sys *sys,
+                         uintptr_t bias)
+{
+    take_away(file, sys, bias, FROZEN_PIECES);
+}
+
+static int map_pieces(const struct frozen_file *file, const struct rimf_sys *sys, uintptr_t bias,
+                      int fd, const char **why)
+{
+    for (int i = 0; i < FROZEN_PIECES; i++) {
+        const struct frozen_piece *piece = &file->view.region->pieces[i];
+        long at = sys_mmap(sys, bias + piece->linked, piece->size,
+                           i == FROZEN_CODE ? PROT_READ | PROT_EXEC : PROT_READ,
+                           MAP_PRIVATE | MAP_FIXED, fd, piece->offset);
+
+        if (sys_failed(at)) {
+            take_away(file, sys, bias, i);
+            *why = "copies of code cannot be mapped";
+            return (int)at;
+        }
+    }
+    return 0;
+}
+
+int frozen_region_map(const struct frozen_file *file, const struct rimf_sys *sys, uintptr_t bias,
+                      const char **why)
+{
+    long fd = frozen_open_part(file, sys, FROZEN_COPIES, &file->view.region->file, why);
+    int error;
+
+    if (sys_failed(fd))
+        return (int)fd;
+    error = map_pieces(file, sys, bias, (int)fd, why);
+    sys_close(sys, (int)fd);
+    return error;
+}
+
+/* Where the object of the region reserves room. */
+static int region_fits(const struct frozen_file *file)
+{
+    const struct frozen_region *r = file->view.region;
+
+    return segment_at(file, r->object, PT_LOAD, r->code, r->code_size) &&
+           segment_at(file, r->object, PT_LOAD, r->frames, r->frames_size);
+}
+
+/* ---- words that lead to copies ----------------------------------------------------- */
+
+static uintptr_t home_of(const struct frozen_file *file, const struct frozen_pointer *pointer)
+{
+    const struct frozen_copy *copy = &file->view.copies[pointer->copy];
+
+    return bias_of(file, copy->object) + copy->home + pointer->offset;
+}
+
+static uintptr_t copy_of(const struct frozen_file *file, const struct frozen_pointer *pointer)
+{
+    return bias_of(file, file->view.region->object) + file->view.copies[pointer->copy].at +
+           pointer->offset;
+}
+
+/* What DT_RELR relocates holds its addend, in memory that relocation may write. */
+static int addends_fit(const struct frozen_file *file)
+{
+    for (uint32_t i = 0; i < file->view.header->n_addends; i++) {
+        const struct frozen_pointer *p = &file->view.pointers[i];
+        const Elf64_Phdr *ph = segment_at(file, p->object, PT_LOAD, p->linked, sizeof(uint64_t));
+        uintptr_t bias = bias_of(file, p->object), addend;
+
+        if (!ph || rights_of(ph) != (PROT_READ | PROT_WRITE))
+            return 0;
+        memcpy(&addend, (const void *)(bias + p->linked), sizeof addend);
+        if (bias + addend != home_of(file, p))
+            return 0;
+    }
+    return 1;
+}
+
+/* 1: of some object the words are written already, by the files' own tables. */
+static int is_relocated(const struct frozen_file *file)
+{
+    const struct frozen_header *h = file->view.header;
+
+    for (uint32_t i = h->n_addends; i < h->n_addends + h->n_tabled; i++) {
+        const struct frozen_pointer *p = &file->view.pointers[i];
+        uintptr_t word;
+
+        if (i > h->n_addends && p->object == p[-1].object)
+            continue;
+        if (!segment_at(file, p->object, PT_LOAD, p->linked, sizeof word))
+            return 1;
+        memcpy(&word, (const void *)(bias_of(file, p->object) + p->linked), sizeof word);
+        if (word == home_of(file, p))
+            return 1;
+    }
+    return 0;
+}
+
+static void write_addends(const struct frozen_file *file)
+{
+    for (uint32_t i = 0; i < file->view.header->n_addends; i++) {
+        const struct frozen_pointer *p = &file->view.pointers[i];
+        uintptr_t bias = bias_of(file, p->object), addend = copy_of(file, p) - bias;
+
+        memcpy((void *)(bias + p->linked), &addend, sizeof addend);
+    }
+}
+
+/* ---- and home again ---------------------------------------------------------------- */
+
+/* RELRO of the object, as the host loader finds it. */
+static int protect(const struct frozen_file *file, const struct rimf_sys *sys, uint32_t object,
+                   int rights)
+{
+    uintptr_t bias = bias_of(file, object), start, end;
+    size_t n;
+    const Elf64_Phdr *ph = frozen_headers(bias + file->view.objects[object].first, &n);
+
+    while (n && ph->p_type != PT_GNU_RELRO)
+        ph++, n--;
+    start = n ? rimf_page_down(bias + ph->p_vaddr) : 0;
+    end = n ? rimf_page_down(bias + ph->p_vaddr + ph->p_memsz) : 0;
+    return end > start && sys_failed(sys_mprotect(sys, start, end - start, rights)) ? -EPERM : 0;
+}
+
+static void lead_home(const struct frozen_file *file, uint32_t object, uint32_t linked)
+{
+    uintptr_t word = bias_of(file, object) + linked, value;
+    uintptr_t region = bias_of(file, file->view.region->object);
+    const struct frozen_copy *copy;
+
+    memcpy(&value, (const void *)word, sizeof value);
+    copy = frozen_copy_at(&file->view, value - region);
+    if (!copy)
+        return;
+    value = bias_of(file, copy->object) + copy->home + (value - region - copy->at);
+    memcpy((void *)word, &value, sizeof value);
+}
+
+/* All of one object: those in the list, and what a resolver may have chosen otherwise. */
+static void lead_all_home(const struct frozen_file *file, uint32_t object)
+{
+    const struct frozen *f = &file->view;
+
+    for (uint32_t i = 0; i < f->header->n_pointers; i++)
+        if (f->pointers[i].object == object)
+            lead_home(file, object, f->pointers[i].linked);
+    for (uint32_t i = 0; i < f->header->n_words; i++)
+        if (f->words[i].object == object)
+            lead_home(file, object, f->words[i].linked);
+}
+
+/* Of what lies apart, too: R_X86_64_COPY has copied words into it that were led. */
+int frozen_take_back(struct frozen_file *file, const struct rimf_sys *sys)
+{
+    const struct frozen *f = &file->view;
+    int error = 0;
+
+    for (uint32_t i = 0; file->laid.led && i < f->header->n_objects && !error; i++) {
+        if (!f->objects[i].file.inode || i == f->region->object)
+            continue;
+        error = protect(file, sys, i, PROT_READ | PROT_WRITE);
+        if (error)
+            break;
+        lead_all_home(file, i);
+        error = protect(file, sys, i, PROT_READ);
+    }
+    file->laid.led = error ? file->laid.led : 0;
+    return error;
+}
+
+/* ---- tables ------------------------------------------------------------------------ */
+
+/* As the segment is mapped that has the tables, and may have code behind them in the same page;
+ * 0: nothing is mapped over that. */
+static int rights_at(const struct frozen_file *file, const struct frozen_relocations *r)
+{
+    const Elf64_Phdr *ph = segment_at(file, r->object, PT_LOAD, r->linked, r->size);
+
+    return ph && ph->p_flags & PF_R && !(ph->p_flags & PF_W) ? rights_of(ph) : 0;
+}
+
+static void map_tables(struct frozen_file *file, const struct rimf_sys *sys, int fd)
+{
+    const struct frozen *f = &file->view;
+
+    file->laid.whole = 1;
+    for (uint32_t i = 0; i < f->header->n_relocations; i++) {
+        const struct frozen_relocations *r = &f->relocations[i];
+        int rights = rights_at(file, r);
+
+        if (rights && !sys_failed(sys_mmap(sys, bias_of(file, r->object) + r->linked, r->size,
+                                           rights, MAP_PRIVATE | MAP_FIXED, fd, r->offset)))
+            file->laid.entries += r->n;
+        else
+            file->laid.whole = 0;
+    }
+}
+
+int frozen_lay(struct frozen_file *file, const struct rimf_sys *sys, uintptr_t base,
+               const char **why)
+{
+    const struct frozen *f = &file->view;
+    int error = 0;
+    long fd = -1;
+
+    *why = "words do not hold what they should, or there is no room for copies of code";
+    file->laid = (struct frozen_laid){.base = base};
+    if (f->region && (!region_fits(file) || is_relocated(file) || !addends_fit(file)))
+        return -ESTALE;
+    if (f->header->n_relocations)
+        fd = frozen_open_part(file, sys, FROZEN_RELOCATIONS, &f->header->relocations, why);
+    if (f->header->n_relocations && sys_failed(fd))
+        return (int)fd;
+    if (f->region)
+        error = frozen_region_map(file, sys, bias_of(file, f->region->object), why);
+    if (!error) {
+        map_tables(file, sys, (int)fd);
+        write_addends(file);
+        file->laid.led = f->region != NULL;
+    }
+    if (!sys_failed(fd))
+        sys_close(sys, (int)fd);
+    return error;
+}
