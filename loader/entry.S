@@ -179,26 +179,26 @@ mmap_common:
 loader_cpuid_sites:
     .set site, 0
     .rept 6 /* CPUID_SITES */
-    .set cpuid, loader_state+32+40*site /* struct cpuid */
+    .set cpuid, 32+40*site /* struct cpuid, in the state */
     .cfi_startproc
     .cfi_undefined %rip
     endbr64
-    movl cpuid+16(%rip), %ecx
+    movl loader_state+cpuid+16(%rip), %ecx
     jrcxz 1f
-    movl cpuid+20(%rip), %eax
-    movl cpuid+24(%rip), %ebx
-    movl cpuid+28(%rip), %ecx
-    movl cpuid+32(%rip), %edx
-    jmp *cpuid(%rip)
-1:  movl cpuid+8(%rip), %eax
-    movl cpuid+12(%rip), %ecx
+    movl loader_state+cpuid+20(%rip), %eax
+    movl loader_state+cpuid+24(%rip), %ebx
+    movl loader_state+cpuid+28(%rip), %ecx
+    movl loader_state+cpuid+32(%rip), %edx
+    jmp *loader_state+cpuid(%rip)
+1:  movl loader_state+cpuid+8(%rip), %eax
+    movl loader_state+cpuid+12(%rip), %ecx
     cpuid
-    movl %eax, cpuid+20(%rip)
-    movl %ebx, cpuid+24(%rip)
-    movl %ecx, cpuid+28(%rip)
-    movl %edx, cpuid+32(%rip)
-    movl $1, cpuid+16(%rip)
-    jmp *cpuid(%rip)
+    movl %eax, loader_state+cpuid+20(%rip)
+    movl %ebx, loader_state+cpuid+24(%rip)
+    movl %ecx, loader_state+cpuid+28(%rip)
+    movl %edx, loader_state+cpuid+32(%rip)
+    movl $1, loader_state+cpuid+16(%rip)
+    jmp *loader_state+cpuid(%rip)
     .set site, site+1
     .org loader_cpuid_sites+96*site, 0xcc /* CPUID_SITE_SIZE */
     .cfi_endproc
