@@ -163,17 +163,30 @@ static size_t table_at(const struct copied *o, uint64_t address)
                : o->analysis.jump_tables.n;
 }
 
+/* The displacement is that of a lea by which a table is jumped through. */
+static int is_dispatch(const struct copied *o, uint64_t displacement)
+{
+    const struct sidecar_reference *r = o->analysis.references.at;
+
+    for (size_t i = 0; i < o->analysis.references.n; i++)
+        if (r[i].address == displacement)
+            return r[i].kind == SIDECAR_TO_JUMP_TABLE;
+    return 0;
+}
+
 /* The operand is the start of a jump table, or reads an entry.  Copies all stand behind the
  * first code of their object; who adds up a table's start and one of its entries must find both
  * in the copy.  (What is taken for a table's last entries may be something else, which is
- * at home, too: its address is never that of an entry that is read.) */
+ * at home, too: its address is never that of an entry that is read; and an array may end where a
+ * table begins.) */
 static void check_table_reference(struct process *p, const struct site *s, size_t table,
                                   uint64_t target, uintptr_t is)
 {
     struct copied *o = s->o;
     uint32_t start = ((struct sidecar_jump_table *)o->analysis.jump_tables.at)[table].address;
 
-    if (is == o->bias + target && (s->z.mnemonic == ZYDIS_MNEMONIC_LEA && target != start))
+    if (is == o->bias + target && s->z.mnemonic == ZYDIS_MNEMONIC_LEA &&
+        (target != start || !is_dispatch(o, s->linked + s->z.raw.disp.offset)))
         return;
     if (!o->tables[table])
         o->tables[table] = is - (target - start);
