@@ -198,7 +198,7 @@ static void rename_references(struct analysis *a)
         int32_t distance;
 
         if ((r->kind != SIDECAR_TO_RODATA && r->kind != SIDECAR_TO_HOME) ||
-            !has_address(&a->dispatched, r->address))
+            (at[-2] == 0x8d && !has_address(&a->dispatched, r->address))) /* another lea */
             continue;
         memcpy(&distance, at, sizeof distance);
         key.address = r->address + 4 + r->rest + (uint32_t)distance;
