@@ -17,7 +17,7 @@
  *
  * A new image is written to a folder of its own and renamed into place whole.
  */
-#include "loader.h"
+#include "frozen_place.h"
 
 #include "cache.h"
 #include "frozen.h"
@@ -27,73 +27,10 @@
 #include <errno.h>    /* numbers only */
 #include <fcntl.h>    /* numbers only */
 
-#define PATH 1024
 #ifndef RENAME_EXCHANGE
 #define RENAME_NOREPLACE 1
 #define RENAME_EXCHANGE 2
 #endif
-
-struct frozen_place {
-    char folder[PATH]; /* "" when there is none */
-    uint32_t user;     /* besides root's, files of this user */
-};
-
-/* ---- where ------------------------------------------------------------------------ */
-
-/* The program, the plan, and the way it was started: run directly, the executable lies
- * among its libraries. */
-static void add_key(const struct loader *l, struct frozen_place *place, uint64_t pipeline)
-{
-    size_t n = rimf_strlen(place->folder);
-
-    n += rimf_format(place->folder + n, PATH - n, "/%016lx-%016lx%s",
-                     sidecar_hash(l->program, rimf_strlen(l->program)), pipeline,
-                     l->direct ? "-direct" : "");
-    if (n >= PATH)
-        place->folder[0] = '\0';
-}
-
-static void system_place(const struct loader *l, struct frozen_place *place, uint64_t pipeline)
-{
-    *place = (struct frozen_place){.folder = FROZEN_SYSTEM_FOLDER};
-    add_key(l, place, pipeline);
-}
-
-static void user_place(const struct loader *l, struct frozen_place *place, uint64_t pipeline)
-{
-    *place = (struct frozen_place){.user = caches_user(l)};
-    if (caches_folder(l, "images", place->folder, PATH))
-        add_key(l, place, pipeline);
-    else
-        place->folder[0] = '\0';
-}
-
-/* Where a new one goes.  Root writes for everybody, but where told otherwise. */
-static void new_place(const struct loader *l, struct frozen_place *place, uint64_t pipeline)
-{
-    if (caches_user(l) || caches_chosen(l))
-        user_place(l, place, pipeline);
-    else
-        system_place(l, place, pipeline);
-}
-
-/* ---- by whom ------------------------------------------------------------------------ */
-
-extern const Elf64_Ehdr __ehdr_start RIMF_HIDDEN;
-
-/* Frozen code leads to what another mvld would have put elsewhere (the stubs of answers.c),
- * so an image is of this very build, too. */
-static uint64_t made_by(uint64_t pipeline)
-{
-    const char *file = (const char *)&__ehdr_start;
-    const Elf64_Phdr *ph = (const Elf64_Phdr *)(file + __ehdr_start.e_phoff);
-    struct identity own = {NULL, 0};
-
-    for (size_t i = 0; i < __ehdr_start.e_phnum; i++)
-        if (ph[i].p_type == PT_NOTE)
-            find_build_id(file + ph[i].p_vaddr, ph[i].p_memsz, &own);
-    return own.build_id ? pipeline ^ sidecar_hash(own.build_id, own.size) : pipeline;
-}
 
 /* ---- thawing ----------------------------------------------------------------------- */
 
@@ -143,7 +80,7 @@ static int take_users(struct loader *l)
 {
     struct frozen_place place;
 
-    user_place(l, &place, l->frozen.pipeline);
+    frozen_user_place(l, &place, l->frozen.pipeline);
     return take(l, &place);
 }
 
@@ -182,15 +119,15 @@ static int find(struct loader *l, size_t n)
 {
     struct frozen_place place;
 
-    l->frozen.pipeline = pipeline_fingerprint(l->pipeline, n);
-    system_place(l, &place, l->frozen.pipeline);
+    l->frozen.pipeline = frozen_fingerprint(l, n);
+    frozen_system_place(l, &place, l->frozen.pipeline);
     l->frozen.is_users = !take(l, &place);
     return !l->frozen.is_users || take_users(l);
 }
 
 static int is_ours(const struct loader *l)
 {
-    return l->frozen.file.view.header->pipeline == made_by(l->frozen.pipeline);
+    return l->frozen.file.view.header->pipeline == frozen_made_by(l->frozen.pipeline);
 }
 
 /* An image of all passes spares mapping them. */
@@ -227,6 +164,7 @@ struct frozen_plan {
     size_t passes;     /* of so many an image may hold the work */
     uint64_t pipeline; /* the fingerprint of these */
     int build, learns;
+    int outdated; /* what does not fit is to make room for a new one */
 };
 
 /* Debuggers take the file of an object from the link map.  That of the library in which the
@@ -261,7 +199,7 @@ static int thaw_found(struct loader *l, const struct frozen_plan *plan)
         texts = cache_open(l->sys, AT_FDCWD, l->frozen.folder, S_IFDIR, file->user, &st, &why);
     if (!sys_failed(texts)) {
         file->folder = (int)texts;
-        texts = rimf_image_thaw(l->image, file, made_by(l->frozen.pipeline), &why, &object);
+        texts = rimf_image_thaw(l->image, file, frozen_made_by(l->frozen.pipeline), &why, &object);
     }
     if (texts < 0) {
         say_not_thawed(l, l->frozen.folder, object, why);
@@ -322,18 +260,18 @@ static int put_in_place(struct loader *l, const struct frozen_place *place, cons
 static int freeze(struct loader *l, const struct frozen_plan *plan, char *said, size_t size)
 {
     struct frozen_place place;
-    char new[PATH + 16];
+    char new[FROZEN_PLACE_MAX + 16];
     const char *why;
     int error;
 
-    new_place(l, &place, plan->pipeline);
+    frozen_new_place(l, &place, plan->pipeline);
     if (!place.folder[0]) {
         rimf_format(said, size, "this user has no folder for images (HOME, XDG_CACHE_HOME)");
         return -ENOENT;
     }
     make_folders(l, place.folder);
     rimf_format(new, sizeof new, "%s.%ld", place.folder, SYS3(l->sys, SYS_getpid, 0, 0, 0));
-    error = rimf_image_freeze(l->image, new, made_by(plan->pipeline));
+    error = rimf_image_freeze(l->image, new, frozen_made_by(plan->pipeline));
     if (error) {
         rimf_format(said, size, "%s", rimf_api()->last_error(l->image));
         return error;
@@ -352,14 +290,27 @@ static int freeze(struct loader *l, const struct frozen_plan *plan, char *said, 
 
 static void keep(struct loader *l, const struct frozen_plan *plan)
 {
-    char *room = rimf_heap_alloc(&l->heap, 2 * PATH); /* too large for a small stack */
+    char *room = rimf_heap_alloc(&l->heap, 2 * FROZEN_PLACE_MAX); /* too large for a small stack */
     const char *said = room ? room : "out of memory";
-    int error = room ? freeze(l, plan, room, 2 * PATH) : -ENOMEM;
+    int error = room ? freeze(l, plan, room, 2 * FROZEN_PLACE_MAX) : -ENOMEM;
 
     rimf_log(&l->log, MVLD_LOG_FILES, "image: %s%s", error ? "not frozen: " : "frozen: ", said);
     if (l->knobs.freeze == FREEZE_START || (l->knobs.freeze && error))
         end(l, error ? "mvld: not frozen: " : "", said, error ? 1 : 0);
     rimf_heap_release(&l->heap, room);
+}
+
+/* For the next start, which finds none. */
+static void discard(struct loader *l, const struct frozen_plan *plan)
+{
+    struct frozen_place *place = rimf_heap_alloc(&l->heap, sizeof *place);
+    const char *why = "out of memory";
+
+    if (place)
+        frozen_new_place(l, place, plan->pipeline);
+    if (!place || (place->folder[0] && frozen_remove(l->sys, place->folder, place->user, &why)))
+        rimf_log(&l->log, MVLD_LOG_FILES, "image: the one that does not fit stays: %s", why);
+    rimf_heap_release(&l->heap, place);
 }
 
 /* ---- what the pipeline does with it ----------------------------------------------------- */
@@ -372,13 +323,14 @@ static struct frozen_plan plan_images(const struct loader *l, const char *miss)
     /* Distances are the same each time only where we choose them.  Who starts a program with
      * more rights than their own does not make it write. */
     int may = n && l->arena.end && !l->block.secure;
+    int wanted = may && (l->knobs.freeze || learn || rimf_streq(miss, "build"));
 
     return (struct frozen_plan){
         .passes = n,
-        .pipeline = n ? pipeline_fingerprint(l->pipeline, n) : 0,
-        /* Replaced tables have no slots. */
-        .build = may && !l->frozen.relocated &&
-                 (l->knobs.freeze || learn || rimf_streq(miss, "build")),
+        .pipeline = n ? frozen_fingerprint(l, n) : 0,
+        /* Replaced tables have no slots: the next start builds. */
+        .build = wanted && !l->frozen.relocated,
+        .outdated = wanted && l->frozen.relocated,
         .learns = may && learn,
     };
 }
@@ -395,6 +347,8 @@ void frozen_run(struct loader *l)
         end(l, "mvld: not frozen: ", "libraries lie where the kernel puts them (placement)", 1);
     thawed = n && may_thaw(l) && thaw(l, &plan);
     answers_settle(l);
+    if (!thawed && plan.outdated)
+        discard(l, &plan);
     if (!thawed && !l->frozen.left && !rimf_streq(miss, "plain")) {
         program_complete(l);
         n = pipeline_count(l->pipeline) ? n : 0;

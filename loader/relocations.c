@@ -34,20 +34,8 @@ static int is_listened_to(const struct block *block)
     return 0;
 }
 
-/* What changes words that the image relies on: then it is refused, which is better seen before
- * words are led to copies. */
-static int binds_otherwise(const struct block *block)
-{
-    for (char **e = block->envp; *e; e++)
-        if (rimf_after(*e, "LD_BIND_NOW=") || rimf_after(*e, "GLIBC_TUNABLES="))
-            return 1;
-    return 0;
-}
-
 void relocations_expect(struct loader *l)
 {
-    if (l->frozen.file.view.region && binds_otherwise(&l->block))
-        return;
     if (l->files.wanted && !l->host.musl && !is_listened_to(&l->block))
         l->frozen.awaited = count_files(&l->frozen.file.view);
 }

@@ -135,6 +135,9 @@ const struct rimf_copy *copies_piece(const struct rimf_copies *, struct rimf_obj
 /* The piece that [home, home + length) is in, if it was made and is still there. [any thread] */
 const struct rimf_copy *copies_piece_made(const struct rimf_copies *, const struct mvld_object *,
                                           uintptr_t home, size_t length);
+/* 1 when a copy that an image lists may be of that home, which is rounded down: to before the segment
+ * if need be (lld's begin anywhere). */
+int copies_fit_home(const struct rimf_object *, uintptr_t home, size_t code);
 /* Makes that piece the one at hand; 0: there is none. */
 int copying_at(struct copying *, uintptr_t home);
 /* 1 when the range, as linked, may lie elsewhere than its neighbours. */

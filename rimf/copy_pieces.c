@@ -16,7 +16,8 @@
 #include "base.h"
 #include "image_private.h"
 
-#include <errno.h> /* numbers only */
+#include <errno.h>    /* numbers only */
+#include <sys/mman.h> /* numbers only */
 
 #define PIECES_AT_FIRST 4u
 
@@ -133,6 +134,13 @@ const struct rimf_copy *copies_piece_made(const struct rimf_copies *copies,
                    length <= piece->code - (home - piece->home)
                ? piece
                : NULL;
+}
+
+int copies_fit_home(const struct rimf_object *object, uintptr_t home, size_t code)
+{
+    size_t before = code < RIMF_COPY_ALIGN ? 0 : RIMF_COPY_ALIGN - 1;
+
+    return elf_holds(&object->view, home + before, code - before, PROT_READ | PROT_EXEC);
 }
 
 int copying_at(struct copying *c, uintptr_t home)

@@ -172,7 +172,7 @@ static int compare_code(struct coming *c)
         return refuse(c, -ESTALE, c->batch->no_copies);
     if (!copy || copy->size || c->object->copy)
         return refuse(c, -ESTALE, "the copy of its code has no place here");
-    if (!elf_holds(&c->object->view, copy->home, copy->code, PROT_READ | PROT_EXEC) ||
+    if (!copies_fit_home(c->object, copy->home, copy->code) ||
         (copy->home - copy->at) % RIMF_COPY_ALIGN)
         return refuse(c, -ESTALE, "code that was copied lies outside it");
     if (is_kept_home(c))

@@ -66,7 +66,7 @@ int thaw_compare_copies(struct thaw *t)
         const struct rimf_object *object = t->table->objects[copy->object];
         uintptr_t home = object->public.bias + copy->home;
 
-        if (object->public.why || !elf_holds(&object->view, home, copy->code, PROT_READ | PROT_EXEC))
+        if (object->public.why || !copies_fit_home(object, home, copy->code))
             return thaw_refuse(t, object, "code that was copied lies outside it");
         if ((home - (owner(t)->bias + copy->at)) % RIMF_COPY_ALIGN)
             return thaw_refuse(t, object, "the copy of its code is at no fitting place");

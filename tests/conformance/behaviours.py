@@ -141,7 +141,7 @@ class Bench:
     def check_in_place(self, line, passes):
         """What is compared must have run under mvld, with that pipeline."""
         said = self.run(support.LOADER, f"MVLD_DEBUG=files,passes {line}", passes)
-        support.check("host loader" in said and "untransformed" not in said,
+        support.check("hooked: " in said and "untransformed" not in said,
                       f"does not run under mvld with {passes}:\n{said}")
 
 

@@ -335,6 +335,48 @@ def chosen(program):
     program.refused("a call leads elsewhere")
 
 
+def outdated(program):
+    """With on-miss = build, an image that does not fit any more is in the way of a new one for good."""
+    folder = program.freeze()
+    image = bytearray((folder / "image").read_bytes())
+    at, _ = tables(image)["words"]
+    struct.pack_into("<I", image, at + 12, struct.unpack_from("<I", image, at + 12)[0] ^ 1)
+    seal(image)
+    (folder / "image").write_bytes(image)
+    with open(program.config, "a") as config:
+        config.write("on-miss = build\n")
+    plain = program.expected()
+    for said in "not thawed: .*a call leads elsewhere", "image: frozen: ", THAWED:
+        done = program.run()
+        check(re.search(said, done.stderr) and done.stdout == plain, f"wanted '{said}':\n{done.stderr}")
+
+
+def bound_now(program):
+    """Starts with LD_BIND_NOW and without it refuse each other's image, or make each other's anew."""
+    plain = program.expected()
+    program.freeze()
+    check("thawed" not in program.run(LD_BIND_NOW="1").stderr, "slots that are bound later were relied on")
+    program.run(MVLD_FREEZE="1", LD_BIND_NOW="1")
+    for _ in range(2):
+        check(program.thawed().stdout == plain == program.thawed(LD_BIND_NOW="1").stdout, "another output")
+    check("thawed" not in program.run(GLIBC_TUNABLES="glibc.cpu.x86_rep_movsb_threshold=4096").stderr,
+          "resolvers may choose otherwise")
+
+
+def lld(program):
+    """A program whose code begins anywhere in a page, as lld leaves it, never starts from its image."""
+    if not shutil.which("ld.lld"):
+        support.skip("ld.lld is missing")
+    plain = program.expected("no", program.later)
+    for i in range(4):  # its code begins 16 bytes further each time
+        support.compile_c(program.path, SOURCES / "place_main.c", "-fuse-ld=lld", "-Wl,--build-id",
+                          f"-L{program.folder}", "-lplace", f"-Wl,-rpath,{program.folder}{'/.' * 8 * i}",
+                          f"-Wl,--dynamic-linker={support.LOADER}", plugin=False)
+        program.analyze(program.path)
+        program.freeze()
+        check(program.thawed("no", program.later).stdout == plain, "the output is another one")
+
+
 def killed(program):
     """A builder that is killed at any moment leaves an image that is taken."""
     plain = program.expected()

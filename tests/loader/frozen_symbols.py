@@ -51,8 +51,8 @@ class Program:
         check(done.returncode == 0, f"status {done.returncode}\n{done.stdout}{done.stderr}")
         return done
 
-    def freeze(self):
-        return Path(self.run(MVLD_FREEZE=1).stdout.strip())
+    def freeze(self, **environment):
+        return Path(self.run(MVLD_FREEZE=1, **environment).stdout.strip())
 
     def like_plain(self, spared, answer=2, **environment):
         """The program under the host loader says the same.  How many symbols were not looked
@@ -83,7 +83,10 @@ def same(program):
         program.executable(*options)  # lazily; with copies of variables; apart
         program.freeze()
         program.like_plain(True)
+        program.like_plain(False, LD_BIND_NOW=1)  # which has an image of its own
+        program.freeze(LD_BIND_NOW=1)
         program.like_plain(True, LD_BIND_NOW=1)
+        program.like_plain(True)
 
 
 def others(program):

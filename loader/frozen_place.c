@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * loader/frozen_place.c: which frozen image is that of this start, and where it lies.
+ *
+ * A folder is named after the program and the plan, and after what else decides where words lead: a
+ * program runs with LD_BIND_NOW one time and without it the next, and each time an image of the
+ * other would be refused and made anew.
+ */
+#include "frozen_place.h"
+
+#include "cache.h"
+#include "frozen.h"
+#include "pipeline.h"
+
+/* What the host loader is told that changes which words are bound, and to what. */
+static uint64_t told(const struct block *block)
+{
+    uint64_t key = 0;
+
+    for (char **e = block->envp; *e; e++) {
+        const char *now = rimf_after(*e, "LD_BIND_NOW="), *tunables = rimf_after(*e, "GLIBC_TUNABLES=");
+
+        if (now && *now) /* whatever it says */
+            key += sidecar_hash("LD_BIND_NOW", sizeof "LD_BIND_NOW");
+        if (tunables && *tunables)
+            key += sidecar_hash(tunables, rimf_strlen(tunables));
+    }
+    return key;
+}
+
+uint64_t frozen_fingerprint(const struct loader *l, size_t n)
+{
+    return pipeline_fingerprint(l->pipeline, n) ^ told(&l->block);
+}
+
+/* The program, the plan, and the way it was started: run directly, the executable lies
+ * among its libraries. */
+static void add_key(const struct loader *l, struct frozen_place *place, uint64_t pipeline)
+{
+    size_t n = rimf_strlen(place->folder);
+
+    n += rimf_format(place->folder + n, FROZEN_PLACE_MAX - n, "/%016lx-%016lx%s",
+                     sidecar_hash(l->program, rimf_strlen(l->program)), pipeline,
+                     l->direct ? "-direct" : "");
+    if (n >= FROZEN_PLACE_MAX)
+        place->folder[0] = '\0';
+}
+
+void frozen_system_place(const struct loader *l, struct frozen_place *place, uint64_t pipeline)
+{
+    *place = (struct frozen_place){.folder = FROZEN_SYSTEM_FOLDER};
+    add_key(l, place, pipeline);
+}
+
+void frozen_user_place(const struct loader *l, struct frozen_place *place, uint64_t pipeline)
+{
+    *place = (struct frozen_place){.user = caches_user(l)};
+    if (caches_folder(l, "images", place->folder, FROZEN_PLACE_MAX))
+        add_key(l, place, pipeline);
+    else
+        place->folder[0] = '\0';
+}
+
+void frozen_new_place(const struct loader *l, struct frozen_place *place, uint64_t pipeline)
+{
+    if (caches_user(l) || caches_chosen(l))
+        frozen_user_place(l, place, pipeline);
+    else
+        frozen_system_place(l, place, pipeline);
+}
+
+extern const Elf64_Ehdr __ehdr_start RIMF_HIDDEN;
+
+uint64_t frozen_made_by(uint64_t pipeline)
+{
+    const char *file = (const char *)&__ehdr_start;
+    const Elf64_Phdr *ph = (const Elf64_Phdr *)(file + __ehdr_start.e_phoff);
+    struct identity own = {NULL, 0};
+
+    for (size_t i = 0; i < __ehdr_start.e_phnum; i++)
+        if (ph[i].p_type == PT_NOTE)
+            find_build_id(file + ph[i].p_vaddr, ph[i].p_memsz, &own);
+    return own.build_id ? pipeline ^ sidecar_hash(own.build_id, own.size) : pipeline;
+}

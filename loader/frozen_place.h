@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * loader/frozen_place.h: which frozen image is that of this start, and where it lies
+ * (frozen_place.c); for frozen.c.
+ */
+#ifndef LOADER_FROZEN_PLACE_H
+#define LOADER_FROZEN_PLACE_H
+
+#include "loader.h"
+
+#define FROZEN_PLACE_MAX 1024
+
+struct frozen_place {
+    char folder[FROZEN_PLACE_MAX]; /* "" when there is none */
+    uint32_t user;                 /* besides root's, files of this user */
+};
+
+/* Of the first n passes, as they are configured, and of what the host loader is told. */
+uint64_t frozen_fingerprint(const struct loader *, size_t n);
+/* The same with this build of mvld: frozen code leads to what another one would have put elsewhere
+ * (the stubs of answers.c). */
+uint64_t frozen_made_by(uint64_t fingerprint);
+
+void frozen_system_place(const struct loader *, struct frozen_place *, uint64_t fingerprint);
+void frozen_user_place(const struct loader *, struct frozen_place *, uint64_t fingerprint);
+/* Where a new one goes.  Root writes for everybody, but where told otherwise. */
+void frozen_new_place(const struct loader *, struct frozen_place *, uint64_t fingerprint);
+
+#endif
