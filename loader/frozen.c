@@ -146,6 +146,7 @@ void frozen_find(struct loader *l)
 {
     size_t n;
 
+    l->frozen.told = frozen_told(&l->block);
     if (!pipeline_is_late(l->pipeline) || !find_late(l)) {
         n = may_thaw(l) ? pipeline_freezable(l->pipeline) : 0;
         if (!n || !find(l, n))

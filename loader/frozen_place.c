@@ -12,8 +12,7 @@
 #include "frozen.h"
 #include "pipeline.h"
 
-/* What the host loader is told that changes which words are bound, and to what. */
-static uint64_t told(const struct block *block)
+uint64_t frozen_told(const struct block *block)
 {
     uint64_t key = 0;
 
@@ -30,7 +29,7 @@ static uint64_t told(const struct block *block)
 
 uint64_t frozen_fingerprint(const struct loader *l, size_t n)
 {
-    return pipeline_fingerprint(l->pipeline, n) ^ told(&l->block);
+    return pipeline_fingerprint(l->pipeline, n) ^ l->frozen.told;
 }
 
 /* The program, the plan, and the way it was started: run directly, the executable lies

@@ -15,6 +15,9 @@ struct frozen_place {
     uint32_t user;                 /* besides root's, files of this user */
 };
 
+/* What the host loader is told that changes which words are bound, and to what.  Asked for at the start
+ * only: run directly, the host loader moves the environment. */
+uint64_t frozen_told(const struct block *);
 /* Of the first n passes, as they are configured, and of what the host loader is told. */
 uint64_t frozen_fingerprint(const struct loader *, size_t n);
 /* The same with this build of mvld: frozen code leads to what another one would have put elsewhere

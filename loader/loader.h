@@ -167,6 +167,7 @@ struct files {
 struct found_image {
     char *folder; /* NULL: none was found */
     struct frozen_file file;
+    uint64_t told; /* frozen_place.h */
     uint64_t pipeline;
     int is_users;    /* or there is none of root's */
     size_t awaited;  /* so many files are mapped when the host loader relocates; 0: no matter */

@@ -272,8 +272,6 @@ struct copy_pins {
 };
 int copy_pins_find(struct copy_pins *, struct mvld_image *, const struct rimf_table *);
 void copy_pins_release(struct copy_pins *, struct mvld_image *);
-/* The index of the first at or behind `start`. */
-size_t copy_pins_first(const struct copy_pins *, uintptr_t start);
 
 /* copy_identity.c.  The address of what is at `home`, inside or outside of this copy's code; of
  * any piece of the object. */

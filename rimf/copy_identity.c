@@ -118,7 +118,7 @@ static void take_homes(struct rimf_copy *copy, const struct sidecar *s, uintptr_
 static void take_pins(struct rimf_copy *copy, const struct sidecar *s, uintptr_t bias,
                       const struct copy_pins *pins)
 {
-    for (size_t i = copy_pins_first(pins, copy->home);
+    for (size_t i = rimf_words_first(pins->at, pins->n, copy->home);
          i < pins->n && pins->at[i] - copy->home < copy->code; i++) {
         const struct sidecar_unit *unit = sidecar_unit_at(s, (uint32_t)(pins->at[i] - bias));
         uint32_t start = unit ? (uint32_t)(bias + unit->start - copy->home) : 0;
@@ -291,7 +291,7 @@ struct copy_writing *copy_identity_begin(struct mvld_image *image, struct copy_p
 
 int copy_identity_hindered(const struct rimf_copy *copy, const struct copy_pins *pins)
 {
-    for (size_t i = copy_pins_first(pins, copy->home);
+    for (size_t i = rimf_words_first(pins->at, pins->n, copy->home);
          copy->moved && i < pins->n && pins->at[i] - copy->home < copy->code; i++)
         if (!keeps_home(copy, pins->at[i] - copy->home))
             return 1;

@@ -75,18 +75,3 @@ void copy_pins_release(struct copy_pins *pins, struct mvld_image *image)
     rimf_heap_release(&image->heap, pins->at);
     *pins = (struct copy_pins){.at = NULL};
 }
-
-size_t copy_pins_first(const struct copy_pins *pins, uintptr_t start)
-{
-    size_t low = 0, high = pins->n;
-
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (pins->at[middle] < start)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}

@@ -114,17 +114,9 @@ static int fill_pointer(struct freeze *f, uint32_t index, uintptr_t word)
 static size_t number_of(const struct freeze *f, uintptr_t word)
 {
     const struct rimf_watch *watch = f->image->watch;
-    size_t low = 0, high = watch->n_pointers;
+    size_t first = rimf_words_first(watch->pointers, watch->n_pointers, word);
 
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (watch->pointers[middle] < word)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < watch->n_pointers && watch->pointers[low] == word ? low : watch->n_pointers;
+    return first < watch->n_pointers && watch->pointers[first] == word ? first : watch->n_pointers;
 }
 
 int freeze_is_led(const struct freeze *f, uintptr_t word)

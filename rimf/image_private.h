@@ -237,6 +237,8 @@ void rimf_watch_end(struct mvld_image *);
 size_t rimf_watch_words(const struct rimf_watch *, const struct mvld_object *, uintptr_t *words);
 /* Ascending, each once: how many are left. */
 size_t rimf_watch_sort(uintptr_t *words, size_t n);
+/* The index of the first of these, ascending, at or behind `start`. */
+size_t rimf_words_first(const uintptr_t *words, size_t n, uintptr_t start);
 const char *rimf_plt_watcher(const struct mvld_image *);
 int rimf_reference_each(struct mvld_image *, const struct mvld_object *,
                         int (*visit)(void *cookie, const struct mvld_reference *),

@@ -164,6 +164,21 @@ size_t rimf_watch_sort(uintptr_t *a, size_t n)
     return kept;
 }
 
+size_t rimf_words_first(const uintptr_t *words, size_t n, uintptr_t start)
+{
+    size_t low = 0, high = n;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+
+        if (words[middle] < start)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
 int rimf_watch_settle(struct mvld_image *image)
 {
     struct rimf_watch *watch = image->watch;

@@ -359,6 +359,12 @@ def bound_now(program):
     program.run(MVLD_FREEZE="1", LD_BIND_NOW="1")
     for _ in range(2):
         check(program.thawed().stdout == plain == program.thawed(LD_BIND_NOW="1").stdout, "another output")
+    # Run directly: the host loader moves the environment meanwhile, over what stood first.
+    direct = {"LD_BIND_NOW": "1",
+              **support.clean_environment(**program.environment(MVLD_TUNABLES="app.on-miss=build"))}
+    for said in "image: frozen: ", THAWED:
+        done = subprocess.run([support.LOADER, program.path], env=direct, capture_output=True, text=True)
+        check(re.search(said, done.stderr) and done.stdout == plain, f"wanted '{said}':\n{done.stderr}")
     check("thawed" not in program.run(GLIBC_TUNABLES="glibc.cpu.x86_rep_movsb_threshold=4096").stderr,
           "resolvers may choose otherwise")
 
