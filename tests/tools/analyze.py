@@ -12,7 +12,7 @@ from pathlib import Path
 
 from support import check, compile_file, contains, equal, finish, run, scratch
 
-mvld = sys.argv[1]
+mvld = os.path.abspath(sys.argv[1])
 
 SOURCE = """
 int outer(int);
@@ -22,8 +22,8 @@ __asm__(".globl odd\\n.type odd,@function\\nodd:\\n.cfi_startproc\\n nop\\n .byt
 """
 
 
-def analyze(*arguments, env=None):
-    return run(mvld, "analyze", *arguments, env=env)
+def analyze(*arguments, **more):
+    return run(mvld, "analyze", *arguments, **more)
 
 
 def sidecars(folder):
@@ -93,6 +93,14 @@ with scratch() as folder:
     (folder / "elsewhere").mkdir()
     (folder / "elsewhere" / "link").symlink_to(folder / "q")
     equal(analyze("--output", other, "--program", folder / "elsewhere" / "link")[0], 0, "a link")
+
+    # LD_LIBRARY_PATH may be relative.
+    compile_file(folder / "r", "-Wl,--build-id", "-Wl,--no-as-needed", folder / "main.c", f"-L{folder}", "-l:a.so",
+                 "-Wl,--unresolved-symbols=ignore-all")
+    code, said, err = analyze("--output", other, "--program", "./r", cwd=folder,
+                              env={"LD_LIBRARY_PATH": "elsewhere/.."})
+    contains(said, "elsewhere/../a.so: ", "a library of a relative LD_LIBRARY_PATH")
+    equal((code, err), (0, ""), "a relative LD_LIBRARY_PATH")
 
     # What cannot be analysed: a sentence each, and the others are done.
     plain = compile_file(folder / "b.so", "-shared", "-fPIC", "-Wl,--build-id=none",
