@@ -12,7 +12,8 @@ HEAD = """\
 Each case runs twice in private namespaces: under the plain `ld.so`, and with mvld in the place of
 `/lib64/ld-linux-x86-64.so.2` for every process in it. *equal* means: the same output (stdout and stderr)
 and the same exit status, and the kernel was seen to start the programs in question with mvld, and
-those to open each pass of the pipeline, or a frozen image. *started* counts these starts, children included.
+those to open each pass of the pipeline, or a frozen image. *scatters*: it differs, and so do two plain
+runs. *started* counts these starts, children included.
 
 """
 
@@ -69,7 +70,7 @@ def summary(cases, results):
     parts = []
     for name, of in results.items():
         states = [result.state for result in of.values()]
-        counted = [f"{states.count(s)} {s}" for s in ("equal", "different", "broken")
+        counted = [f"{states.count(s)} {s}" for s in ("equal", "different", "scatters", "broken")
                    if s == "equal" or states.count(s)]
         if states.count("absent"):
             counted.append(f"{states.count('absent')} not run")
