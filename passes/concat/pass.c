@@ -81,10 +81,12 @@ static const char *stays(const struct mvld_context *ctx, const struct mvld_objec
     if (!ctx->api->symbol_find(object, "concat_code", NULL, &symbol))
         return "it is where copies go";
     /* Without the pass, which knows of copies, it is libmultiverse that patches: at home. */
-    if (!ctx->api->pass_planned(ctx->image, "multiverse") &&
-        ctx->api->note_each(object, MULTIVERSE_NOTE_NAME, MULTIVERSE_NOTE_TABLES, found, NULL))
-        return "its code is patched at run time, by no pass (multiverse)";
-    return NULL;
+    if (ctx->api->pass_planned(ctx->image, "multiverse"))
+        return NULL;
+    int noted = ctx->api->note_each(object, MULTIVERSE_NOTE_NAME, MULTIVERSE_NOTE_TABLES, found, NULL);
+    return noted > 0   ? "its code is patched at run time, by no pass (multiverse)"
+           : noted < 0 ? "its notes do not say whether its code is patched at run time (multiverse)"
+                       : NULL;
 }
 
 /* ---- the region -------------------------------------------------------------------- */

@@ -190,7 +190,8 @@ def shared(program):
         return total
 
     done = program.run()
-    check("thawed, the code of 3 segments" in done.stderr, done.stderr)
+    # libdl is a library of its own before glibc 2.34.
+    check(re.search("thawed, the code of [34] segments", done.stderr), done.stderr)
     plain, frozen = memory(MVLD="off"), memory()
     size = next(program.cache.glob("mvld/images/*/concat.so")).stat().st_size // 1024
     print(f"ten processes, private: {plain} KB plain, {frozen} KB frozen; copies {size} KB")

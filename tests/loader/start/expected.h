@@ -17,7 +17,7 @@ static inline int expected_only(void)
     static const unsigned expected[] = {
         /* the host loader's and the C library's */
         SYS_execve, SYS_brk, SYS_arch_prctl, SYS_access, SYS_openat, SYS_read, SYS_pread64,
-        SYS_fstat, SYS_newfstatat, SYS_close, SYS_mmap, SYS_mprotect, SYS_munmap,
+        SYS_stat, SYS_fstat, SYS_newfstatat, SYS_close, SYS_mmap, SYS_mprotect, SYS_munmap,
         SYS_set_tid_address, SYS_set_robust_list, SYS_rseq, SYS_prlimit64, SYS_getrandom,
         SYS_rt_sigprocmask, SYS_rt_sigaction, SYS_futex, SYS_madvise, SYS_clone3, SYS_clone,
         SYS_ioctl, SYS_lseek, SYS_write, SYS_exit, SYS_exit_group,
