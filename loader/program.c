@@ -179,16 +179,18 @@ static const char *find_program(void *cookie)
 }
 
 /* As the host loader says what is wrong with LD_PRELOAD: the program runs, and who
- * configured it should know that it runs without what they asked for.  A pipe that
- * nobody reads ends no program for that.  What a sandbox forbids, or memory is too short
- * for, goes to MVLD_DEBUG alone: nobody wrote anything wrong. */
+ * configured it should know that it runs without what they asked for.  Neither a pipe that
+ * nobody reads nor a file that is full (RLIMIT_FSIZE) ends a program for that.  What a
+ * sandbox forbids, or memory is too short for, goes to MVLD_DEBUG alone: nobody wrote
+ * anything wrong. */
 static __attribute__((noinline)) void say_refused(struct loader *l)
 {
     static const struct {
         uintptr_t handler, flags, restorer;
         uint64_t mask;
     } ignore = {1 /* SIG_IGN */, 0, 0, 0};
-    uintptr_t before[4];
+    static const int signals[] = {SIGPIPE, SIGXFSZ};
+    uintptr_t before[RIMF_COUNT(signals)][4];
     char line[sizeof l->refusal + 64];
     size_t n;
 
@@ -196,9 +198,11 @@ static __attribute__((noinline)) void say_refused(struct loader *l)
         return; /* it stands among the lines of MVLD_DEBUG */
     n = rimf_format(line, sizeof line, "ERROR: mvld: %s: the program runs untransformed\n",
                     l->refusal);
-    SYS6(l->sys, SYS_rt_sigaction, SIGPIPE, &ignore, before, sizeof(uint64_t), 0, 0);
+    for (size_t i = 0; i < RIMF_COUNT(signals); i++)
+        SYS6(l->sys, SYS_rt_sigaction, signals[i], &ignore, before[i], sizeof(uint64_t), 0, 0);
     sys_write(l->sys, 2, line, n);
-    SYS6(l->sys, SYS_rt_sigaction, SIGPIPE, before, NULL, sizeof(uint64_t), 0, 0);
+    for (size_t i = 0; i < RIMF_COUNT(signals); i++)
+        SYS6(l->sys, SYS_rt_sigaction, signals[i], before[i], NULL, sizeof(uint64_t), 0, 0);
 }
 
 static int wants_plan(struct loader *l)

@@ -13,6 +13,8 @@
 
 static int copy_file(const struct rimf_sys *sys, int from, int to, uint64_t size)
 {
+    if (!sys_file_may_reach(sys, size))
+        return -EFBIG;
     while (size) {
         long n = SYS6(sys, SYS_copy_file_range, from, 0, to, 0, size, 0);
 
@@ -31,6 +33,8 @@ int freeze_write(const struct rimf_sys *sys, int fd, const void *from, size_t si
 {
     const char *bytes = from;
 
+    if (!sys_file_may_reach(sys, at + size))
+        return -EFBIG;
     while (size) {
         long n = sys_pwrite(sys, fd, bytes, size, at);
 

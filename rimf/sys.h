@@ -83,6 +83,16 @@ static inline long sys_mprotect(const struct rimf_sys *s, uintptr_t at, size_t n
     return SYS3(s, SYS_mprotect, at, n, prot);
 }
 
+/* Whether a regular file may become so long.  A write beyond RLIMIT_FSIZE ends the process
+ * (SIGXFSZ), so whoever writes a file unasked asks first; no answer means no. */
+static inline int sys_file_may_reach(const struct rimf_sys *s, uint64_t size)
+{
+    uint64_t limit[2]; /* struct rlimit */
+
+    return SYS6(s, SYS_prlimit64, 0, 1 /* RLIMIT_FSIZE */, 0, limit, 0, 0) == 0 &&
+           size <= limit[0];
+}
+
 /* Where even that is refused (a filter whose supervisor died answers ENOSYS), the process
  * ends by a signal, as after _exit(2), rather than going round for ever. */
 __attribute__((noreturn)) static inline void sys_exit(const struct rimf_sys *s, int status)

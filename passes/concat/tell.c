@@ -22,6 +22,7 @@
 
 #define MAP_BUFFER 8192u
 #define MAP_NAME_MAX 1024u
+#define MAP_SIZE_MAX (1ul << 30) /* clang's has 20 MB */
 
 /* ---- debuggers ------------------------------------------------------------------- */
 
@@ -93,6 +94,8 @@ static long open_map(const struct mvld_context *ctx, int is_first)
     struct stat st;
     long fd;
 
+    if (!sys_file_may_reach(ctx->sys, MAP_SIZE_MAX))
+        return -EFBIG;
     rimf_format(path, sizeof path, "/tmp/perf-%ld.map", SYS3(ctx->sys, SYS_getpid, 0, 0, 0));
     fd = sys_openat(ctx->sys, path,
                     O_WRONLY | O_APPEND | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY |

@@ -134,7 +134,7 @@ def failure(program):
     for size in 0, 4096, 8192:
         done = program.run(MVLD_FREEZE=1, status=1,
                            prefix=[sys.executable, "-c", "import os, resource, signal, sys; "
-                                   "signal.signal(signal.SIGXFSZ, signal.SIG_IGN); "
+                                   "signal.signal(signal.SIGXFSZ, signal.SIG_DFL); "
                                    "resource.setrlimit(resource.RLIMIT_FSIZE, (%d, %d)); "
                                    "os.execv(sys.argv[1], sys.argv[1:])" % (size, size)])
         check("mvld: not frozen: " in done.stderr and not done.stdout, done.stdout + done.stderr)

@@ -239,7 +239,7 @@ def learning(program):
 def full(program):
     """What cannot be written is taken for learnt, or spoils what was there."""
     folder = program.train("open:two.so")
-    limit = ("import os, resource, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN); "
+    limit = ("import os, resource, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_DFL); "
              "resource.setrlimit(resource.RLIMIT_FSIZE, (%d, %d)); os.execv(sys.argv[1], sys.argv[1:])")
     for size in 0, 600, 8192:  # nothing; the list, but not what comes; not the copy
         before = {path.name for path in folder.iterdir()}

@@ -8,6 +8,7 @@ Each function below is one test; its text says what a failure means.
 import difflib
 import os
 import re
+import resource
 import shutil
 import subprocess
 import sys
@@ -302,6 +303,13 @@ def refused(programs):
     done = subprocess.run([programs.mvld], env=support.clean_environment(**NEUTRAL | env),
                           stdout=subprocess.DEVNULL, stderr=writer, restore_signals=True)
     check(done.returncode == 0, f"without a reader: {done.returncode}")
+    with open(programs.folder / "full", "w") as full:  # SIGXFSZ, the same
+        full.write("full")
+        full.flush()
+        done = subprocess.run([programs.mvld], env=support.clean_environment(**NEUTRAL | env),
+                              stdout=subprocess.DEVNULL, stderr=full, restore_signals=True,
+                              preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4, 4)))
+    check(done.returncode == 0, f"into a full file: {done.returncode}")
 
 
 def seccomp_open(programs):

@@ -202,6 +202,9 @@ def map_of_perf(program):
         end(process)
         taken.unlink()
         check(text == victim.read_text() == "precious", "a file of others was written")
+    process, _ = program.start("sh", "-c", 'ulimit -f 1; exec "$@"', "sh", perf_map="yes")
+    end(process)  # it started: no SIGXFSZ
+    check(not Path(f"/tmp/perf-{process.pid}.map").exists(), "a file beyond RLIMIT_FSIZE")
 
 
 def perf(program):
