@@ -10,8 +10,9 @@
  *   PIE        … | arena, 1 GiB |  16 MiB  | executable | heap → …
  *   non-PIE    executable | arena | heap → …      when the gap is large enough
  *              executable | heap → … | arena at about 1.5 GiB
- *   direct     wherever the kernel finds 1 GiB: the host loader maps the
- *              executable itself, into the same arena
+ *   direct     wherever the kernel finds 1 GiB with 64 above it: the host loader
+ *              maps the executable itself, into the same arena; what the kernel
+ *              places comes as high as it fits, and shall not come into the arena
  *
  * The arena reserves nothing: each object is asked for with MAP_FIXED_NOREPLACE,
  * and when its place is taken or refused the kernel chooses as ever.  The arena
@@ -27,6 +28,7 @@
 #define MIB (1ul << 20)
 #define ARENA (1024 * MIB)
 #define BESIDE_PIE (16 * MIB)     /* what lies between the arena and a PIE */
+#define ABOVE_DIRECT (65536 * MIB) /* stacks of 8000 threads; address space alone, and only for a moment */
 #define LOW_END (2048 * MIB)      /* absolute addresses of non-PIE code end here */
 #define ROOM (512 * MIB)          /* at least; what is left of 1 GiB is drawn */
 #define SPACIOUS (256 * MIB)      /* more for libconcat.so.1, which takes 320; clang's take 180 */
@@ -92,6 +94,24 @@ static void on_huge_page(struct loader *l)
                  "placement: the executable is not linked for 2 MiB (-z max-page-size=0x200000)");
 }
 
+/* Where nothing is and the kernel, which goes downwards, does not come soon.  Where the program may
+ * not have so much address space (RLIMIT_AS), some room above. */
+static void near_direct(struct loader *l)
+{
+    static const size_t above[] = {ABOVE_DIRECT, BESIDE_PIE};
+
+    for (size_t i = 0; i < sizeof above / sizeof *above && !l->arena.end; i++) {
+        long at = sys_mmap(l->sys, 0, ARENA + above[i], PROT_NONE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+        if (sys_failed(at))
+            continue;
+        sys_munmap(l->sys, (uintptr_t)at, ARENA + above[i]);
+        l->arena.start = (uintptr_t)at;
+        l->arena.end = (uintptr_t)at + ARENA;
+    }
+}
+
 /* Sets l->arena, or leaves it empty. */
 void place_plan(struct loader *l)
 {
@@ -107,16 +127,7 @@ void place_plan(struct loader *l)
         return;
     }
     if (l->direct) {
-        /* What the kernel places itself comes as high as it fits: into the room above. */
-        size_t room = ARENA + BESIDE_PIE;
-        long at = sys_mmap(l->sys, 0, room, PROT_NONE,
-                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-
-        if (!sys_failed(at)) {
-            sys_munmap(l->sys, (uintptr_t)at, room);
-            l->arena.start = (uintptr_t)at;
-            l->arena.end = (uintptr_t)at + ARENA;
-        }
+        near_direct(l);
     } else if (l->block.phdr && l->block.phnum) {
         uintptr_t executable = rimf_page_down(l->block.phdr->a_un.a_val);
 

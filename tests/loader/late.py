@@ -203,6 +203,14 @@ def far(program):
                   f"{kind} {placement}: {low:x} to {high:x}\n{done.stdout}{done.stderr}")
 
 
+def crowded(program):
+    """Run directly, what a program maps, like many threads' stacks, takes the room of libraries."""
+    program.library("one", "-Wl,-z,max-page-size=0x1000000")  # too large for the holes between others
+    done = program.run("%libone.so", MVLD_DEBUG="files")
+    low, high, _ = reach(done.stderr)
+    check("libone.so: opened" in done.stdout and high - low < 2 ** 30, f"{low:x} to {high:x}\n{done.stderr}")
+
+
 def reach(log):
     places = [int(line.rsplit(" at ", 1)[1], 16) for line in log.splitlines()
               if "object: " in line and "linux-vdso" not in line]

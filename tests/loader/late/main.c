@@ -7,6 +7,7 @@
  *   *NAME   dlmopen into a new namespace
  *   @NAME   open and close it 2000 times
  *   #NAME   four threads open and close it 200 times each
+ *   %NAME   map what 400 threads have as stacks, then dlopen, RTLD_NOW
  *   !       print how many objects were reported as gone
  *   =       write over argc, as a program may whose arguments name it in ps(1)
  */
@@ -15,6 +16,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 
 int mark, ran, gone;
 int *pointer_to_mark = &mark;
@@ -69,6 +71,12 @@ static int in_threads(char *name)
     return good;
 }
 
+static void crowd(void)
+{
+    for (int i = 0; i < 400; i++)
+        mmap(NULL, (8 << 20) + 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+}
+
 int main(int argc, char **argv)
 {
     setvbuf(stdout, NULL, _IOLBF, 0);
@@ -76,6 +84,7 @@ int main(int argc, char **argv)
         char *name = argv[i] + 1;
 
         switch (argv[i][0]) {
+        case '%': crowd(); /* fall through */
         case '+': opened(name, dlopen(name, RTLD_NOW)); break;
         case '~': opened(name, dlopen(name, RTLD_LAZY)); break;
         case '*': opened(name, dlmopen(LM_ID_NEWLM, name, RTLD_NOW)); break;
