@@ -336,6 +336,17 @@ static struct frozen_plan plan_images(const struct loader *l, const char *miss)
     };
 }
 
+/* What is frozen are distances. */
+static void set_apart(const struct loader *l)
+{
+    for (size_t i = 0; i < rimf_api()->object_count(l->image); i++) {
+        const struct mvld_object *object = rimf_api()->object_at(l->image, i);
+
+        if (place_floats(l, object))
+            rimf_image_set_apart(object);
+    }
+}
+
 /* Runs those passes of which a frozen image may hold the work, or spares them. */
 void frozen_run(struct loader *l)
 {
@@ -363,6 +374,7 @@ void frozen_run(struct loader *l)
         pipeline_leave(l->pipeline, n, "there is no frozen image (on-miss = plain)");
     } else if (plan.build) {
         rimf_image_watch(l->image);
+        set_apart(l);
         pipeline_makers(l->pipeline, l->image, n);
     }
     if (!pipeline_run_first(l->pipeline, l->image, n) && plan.build)

@@ -143,6 +143,7 @@ struct text_patch {
 struct arena {
     uintptr_t start, end; /* end 0: objects stay where the kernel puts them */
     uintptr_t next;       /* the next object ends here */
+    uintptr_t grain;      /* `end` is a multiple of it in every process of the program */
 };
 
 /* ---- files.c --------------------------------------------------------------- */
@@ -365,6 +366,8 @@ size_t host_question_size(const struct host *, const struct question *);
 /* place.c */
 void place_plan(struct loader *);
 uintptr_t place_take(struct arena *, size_t length);
+/* The object is aligned to more than the arena: it lies elsewhere in that each time. */
+int place_floats(const struct loader *, const struct mvld_object *);
 struct mmap_call {
     uintptr_t address, length, prot, flags, fd, offset;
 };

@@ -51,6 +51,17 @@ static int draw(struct loader *l, size_t pages, uintptr_t *out)
     return 1;
 }
 
+/* What the segments are to be aligned to. */
+static uint64_t alignment(const Elf64_Phdr *ph, size_t n)
+{
+    uint64_t most = RIMF_PAGE;
+
+    for (size_t i = 0; i < n; i++)
+        if (ph[i].p_type == PT_LOAD && ph[i].p_align > most)
+            most = ph[i].p_align;
+    return most;
+}
+
 /* As linked. */
 static uintptr_t executable_end(const struct block *block)
 {
@@ -87,11 +98,26 @@ static void on_huge_page(struct loader *l)
 {
     uintptr_t end = l->arena.end & -(2 * MIB);
 
-    if (l->direct || l->arena.end <= LOW_END)
+    if (l->direct || l->arena.end <= LOW_END) {
         l->arena.end = end;
-    else if (l->arena.end != end)
+        l->arena.grain = 2 * MIB;
+    } else if (l->arena.end != end) {
         rimf_log(&l->log, MVLD_LOG_FILES,
                  "placement: the executable is not linked for 2 MiB (-z max-page-size=0x200000)");
+    }
+}
+
+/* A PIE's alignment is the kernel's since Linux 5.10; so is that of a large room since 6.7. */
+static uintptr_t grain_of(const struct loader *l)
+{
+    uintptr_t grain = RIMF_PAGE;
+
+    if (l->direct)
+        grain = 2 * MIB;
+    else if (l->arena.end > LOW_END)
+        grain = alignment((const Elf64_Phdr *)l->block.phdr->a_un.a_val,
+                          l->block.phnum->a_un.a_val);
+    return l->arena.end % grain ? RIMF_PAGE : grain;
 }
 
 /* Where nothing is and the kernel, which goes downwards, does not come soon.  Where the program may
@@ -138,6 +164,8 @@ void place_plan(struct loader *l)
             near_low(l);
         }
     }
+    if (l->arena.end)
+        l->arena.grain = grain_of(l);
     if (l->arena.end && wanted && rimf_streq(wanted, "huge"))
         on_huge_page(l);
     l->arena.next = l->arena.end;
@@ -159,6 +187,13 @@ uintptr_t place_take(struct arena *arena, size_t length)
         arena->next = arena->end;
     arena->next -= length;
     return arena->next;
+}
+
+int place_floats(const struct loader *l, const struct mvld_object *object)
+{
+    uint64_t aligned = object->phdr ? alignment(object->phdr, object->phnum) : 0;
+
+    return aligned > l->arena.grain && object->bias % aligned == 0; /* glibc's since 2.35 */
 }
 
 /* An object's first mapping: of the whole file, or, when the object wants more

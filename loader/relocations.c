@@ -34,9 +34,18 @@ static int is_listened_to(const struct block *block)
     return 0;
 }
 
+/* Where an object lies that is apart is known of what is at a fixed address: of the executable. */
+static int is_located(const struct frozen *frozen)
+{
+    for (uint32_t i = 1; i < frozen->header->n_objects; i++)
+        if (frozen->objects[i].flags & FROZEN_APART && frozen->objects[i].file.inode)
+            return 0;
+    return 1;
+}
+
 void relocations_expect(struct loader *l)
 {
-    if (l->files.wanted && !l->host.musl && !is_listened_to(&l->block))
+    if (is_located(&l->frozen.file.view) && l->files.wanted && !l->host.musl && !is_listened_to(&l->block))
         l->frozen.awaited = count_files(&l->frozen.file.view);
 }
 

@@ -247,6 +247,8 @@ const char *copies_stay(const struct rimf_object *object, const struct sidecar *
 {
     if (object->public.flags & (MVLD_OBJECT_VDSO | MVLD_OBJECT_LOADER))
         return "it is the host loader, or of the kernel";
+    if (object->public.flags & MVLD_OBJECT_APART)
+        return "it lies elsewhere each time, and is not for a frozen image";
     if (s->header->analyser < SIDECAR_COPIES_SINCE)
         return "its analysis is too old to copy its code: run mvld analyze";
     if (s->header->flags & SIDECAR_FIXED)

@@ -5,7 +5,8 @@
  *
  * What is frozen holds distances, so an object whose distance to the others is not the
  * same each time is told to the passes (MVLD_OBJECT_APART) and stays out of it: one at a
- * fixed address, because the arena of the libraries is drawn anew, and the vDSO.
+ * fixed address, because the arena of the libraries is drawn anew, the vDSO, and what the
+ * loader knows of (rimf_image_set_apart).
  */
 #include "later.h"
 

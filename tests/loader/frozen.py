@@ -257,6 +257,23 @@ def fixed_address(program):
     check("mvld: not frozen: " in done.stderr and "error 95" in done.stderr, done.stderr)
 
 
+def aligned(program):
+    """A library that wants more than page alignment, which is at another distance each time,
+    keeps the others from being thawed."""
+    aligned = program.folder / "libaligned.so"
+    support.compile_c(aligned, "-shared", "-fPIC", "-Wl,-z,max-page-size=0x10000", "-x", "c", "/dev/null",
+                      plugin=False)
+    program.make_program("-Wl,--no-as-needed", aligned)
+    program.freeze()
+    places = set()
+    for _ in range(6):
+        done = program.thawed()
+        at = dict(re.findall("object: .*/(libaligned.so|libanswer.so) at ([0-9a-f]+)", done.stderr))
+        places.add(int(at["libaligned.so"], 16) - int(at["libanswer.so"], 16))
+        check(len(places) == 1 or "libaligned.so: left plain: it lies elsewhere" in done.stderr, done.stderr)
+    check(len(places) > 1 or support.GLIBC < (2, 35), "it is not at another distance each time")
+
+
 def traced(program):
     """Code under which a debugger has set breakpoints is covered."""
     if not shutil.which("strace"):

@@ -216,6 +216,20 @@ def fixed_address(program):
             check(program.run("no", program.later).stdout == plain, "the output is another one")
 
 
+def aligned(program):
+    """A library that wants more than page alignment is copied into the image, or makes it useless."""
+    support.compile_c(program.library, "-shared", "-fPIC", "-Wl,--build-id,-z,max-page-size=0x10000",
+                      SOURCES / "place.c", plugin=False)
+    program.analyze(program.library)
+    plain = program.expected("no", program.later)
+    program.freeze()
+    for _ in range(4):
+        done = program.run("maps", program.later)
+        check(re.search("thawed, the code of [12] segments", done.stderr), done.stderr)
+        check(str(program.library) in mapping(done, "place"), done.stdout)
+        check(program.run("no", program.later).stdout == plain, "the output is another one")
+
+
 MASK = 2**64 - 1
 
 
