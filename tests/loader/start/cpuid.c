@@ -3,6 +3,7 @@
  * cpuid PROGRAM ARGUMENT...: each cpuid that the program executes before its loader looks for
  * /etc/ld.so.preload (access(2)), one a line: leaf, subleaf and the four answers.  Single steps.
  */
+#define _GNU_SOURCE /* process_vm_readv */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/ptrace.h>
