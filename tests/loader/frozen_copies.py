@@ -213,7 +213,10 @@ def fixed_address(program):
             check(f"{folder}/concat.so" in mapping(done, "place"), done.stdout)
             wanted = program.path if flags == ["-fno-pie"] else folder / "concat.so"
             check(str(wanted) in mapping(done, "pointer"), f"{flags}\n{done.stdout}")
+            for what in "chosen", "chosen pointer":
+                check(f"{folder}/concat.so" in mapping(done, what), f"{what}, {flags}\n{done.stdout}")
             check(program.run("no", program.later).stdout == plain, "the output is another one")
+        leads_home(program, folder)
 
 
 def aligned(program):
@@ -268,6 +271,26 @@ def tables(image):
     return found
 
 
+def rely_on_another_word(folder):
+    """The image expects that the first slot leads where it does not."""
+    image = bytearray((folder / "image").read_bytes())
+    at, n = tables(image)["words"]
+    check(n >= 1, "it relies on no word")
+    struct.pack_into("<I", image, at + 12, struct.unpack_from("<I", image, at + 12)[0] ^ 1)
+    seal(image)
+    (folder / "image").write_bytes(image)
+
+
+def leads_home(program, folder):
+    """Refused at the hook, when relocation has led words to copies, the image leaves none of them so."""
+    rely_on_another_word(folder)
+    program.refused("a call leads elsewhere")
+    done = program.run("maps", program.later)
+    check("symbols are not looked up" in done.stderr and "does not fit" in done.stderr, done.stderr)
+    for what in "place", "pointer", "chosen", "chosen pointer", "later", "later pointer":
+        check("/concat.so" not in mapping(done, what), f"{what} leads to a copy: {mapping(done, what)}")
+
+
 def words(program):
     """A word is led to a copy though it is not the one that it was; or words are led, and others not."""
     folder = program.freeze()
@@ -317,17 +340,7 @@ def tables_in_part(program):
         check("/concat.so" in mapping(done, "pointer"), f"a pointer leads home: {mapping(done, 'pointer')}")
         check(program.thawed().stdout == plain, "the output is another one")
     (folder / "image").write_bytes(whole)
-    at, n = tables(whole)["words"]
-    check(n >= 1, "it relies on no word")
-    image = bytearray(whole)
-    struct.pack_into("<I", image, at + 12, struct.unpack_from("<I", image, at + 12)[0] ^ 1)
-    seal(image)
-    (folder / "image").write_bytes(image)
-    program.refused("a call leads elsewhere")
-    done = program.run("maps", program.later)
-    check("symbols are not looked up" in done.stderr and "does not fit" in done.stderr, done.stderr)
-    for what in "place", "pointer", "later", "later pointer":
-        check("/concat.so" not in mapping(done, what), f"{what} leads to a copy: {mapping(done, what)}")
+    leads_home(program, folder)
 
 
 def chosen(program):
@@ -353,11 +366,7 @@ def chosen(program):
 def outdated(program):
     """With on-miss = build, an image that does not fit any more is in the way of a new one for good."""
     folder = program.freeze()
-    image = bytearray((folder / "image").read_bytes())
-    at, _ = tables(image)["words"]
-    struct.pack_into("<I", image, at + 12, struct.unpack_from("<I", image, at + 12)[0] ^ 1)
-    seal(image)
-    (folder / "image").write_bytes(image)
+    rely_on_another_word(folder)
     with open(program.config, "a") as config:
         config.write("on-miss = build\n")
     plain = program.expected()

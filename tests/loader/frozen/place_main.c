@@ -13,6 +13,7 @@
 #include <string.h>
 
 void *place(void);
+extern void *(*chosen)(void);
 int through(int (*callback)(void *), void *cookie);
 
 static const char *name_of(const void *address)
@@ -64,6 +65,8 @@ int main(int argc, char **argv)
     if (!strcmp(asked, "maps")) {
         print_mapping("place", place());
         print_mapping("pointer", (void *)place);
+        print_mapping("chosen", chosen());
+        print_mapping("chosen pointer", (void *)chosen);
     }
     if (argc > 2) {
         library = dlopen(argv[2], RTLD_NOW);
