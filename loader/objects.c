@@ -136,23 +136,31 @@ static void pass_on(struct loader *l, int unentered)
 
 /* ---- the link map ------------------------------------------------------------------ */
 
-static int remember(struct loader *l)
+/* What is known stays so.  Before anything is done for what is new: what cannot be remembered
+ * would be new again at the next event. */
+static int make_room(struct loader *l)
 {
     size_t n = count_maps(l);
+    struct link_map **room;
 
-    if (n > l->maps.room) {
-        struct link_map **room = rimf_heap_alloc(&l->heap, 2 * n * sizeof *room);
+    if (n <= l->maps.room)
+        return 0;
+    room = rimf_heap_alloc(&l->heap, 2 * n * sizeof *room);
+    if (!room)
+        return -ENOMEM;
+    if (l->maps.n)
+        memcpy(room, l->maps.known, l->maps.n * sizeof *room);
+    rimf_heap_release(&l->heap, l->maps.known);
+    l->maps.known = room;
+    l->maps.room = 2 * n;
+    return 0;
+}
 
-        if (!room)
-            return -ENOMEM;
-        rimf_heap_release(&l->heap, l->maps.known);
-        l->maps.known = room;
-        l->maps.room = 2 * n;
-    }
+static void remember(struct loader *l)
+{
     l->maps.n = 0;
     for (struct link_map *map = l->debug->r_map; map; map = map->l_next)
         l->maps.known[l->maps.n++] = map;
-    return 0;
 }
 
 static void say_object(const struct loader *l, const char *what, const struct link_map *map)
@@ -224,8 +232,9 @@ void objects_start(struct loader *l)
 {
     struct rimf_change change;
 
-    if (!wants_objects(l) || remember(l))
+    if (!wants_objects(l) || make_room(l))
         return;
+    remember(l);
     for (size_t i = 0; i < l->maps.n; i++)
         say_object(l, "object", l->maps.known[i]);
     if (!l->pipeline && !rimf_log_enabled(&l->log, MVLD_LOG_IMAGE | MVLD_LOG_VERIFY))
@@ -272,8 +281,10 @@ void objects_changed(struct loader *l)
         return;
     init_settle(l);
     batch = rimf_heap_alloc(&l->heap, (count_maps(l) + 1) * sizeof *batch);
-    if (!batch)
+    if (!batch || make_room(l)) {
+        rimf_heap_release(&l->heap, batch);
         return;
+    }
     n = compare(l, batch);
     for (size_t i = 0; i < n; i++)
         say_object(l, "new object", batch[i]);
@@ -284,7 +295,8 @@ void objects_changed(struct loader *l)
             say_object(l, "not called before its constructors", batch[i]);
     }
     rimf_heap_release(&l->heap, batch);
-    if (!remember(l) && err != -ENOMEM)
+    remember(l);
+    if (err != -ENOMEM)
         pass_on(l, 0);
 }
 
