@@ -10,6 +10,10 @@
 //
 // A failure means that profilers and crash reporters lose their way at some instructions.
 //
+// Before glibc 2.35 unwinding takes a lock, and the handler that has interrupted the taking of it waits for
+// good; plainly it does not, because libpthread, without which there are no locks, is not loaded.
+//
+// needs: 2.35
 // build: libsteps.so -DLIBRARY -Wl,-z,now
 // build: program libsteps.so -rdynamic -Wl,-z,now
 // build: optimised libsteps.so -rdynamic -Wl,-z,now -O3 -fno-plt -fcf-protection=none
