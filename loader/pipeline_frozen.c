@@ -29,6 +29,13 @@ static uint64_t more_name(uint64_t so_far, const char *name)
     return more(so_far, name, rimf_strlen(name));
 }
 
+/* As sidecar_same_file compares them. */
+static uint64_t of_file(struct sidecar_identity identity)
+{
+    identity.changed = 0;
+    return sidecar_hash(&identity, sizeof identity);
+}
+
 /* The files of these passes and what they are told, as it is written: what it means, only they
  * know.  Where that was said is no matter.  And who comes behind them, when one of them looks. */
 uint64_t pipeline_fingerprint(const struct pipeline *p, size_t n)
@@ -39,7 +46,7 @@ uint64_t pipeline_fingerprint(const struct pipeline *p, size_t n)
     for (size_t i = 0; i < n; i++) {
         const struct planned_pass *it = &p->passes[i];
 
-        hash = more_name(hash, it->name) ^ sidecar_hash(&it->identity, sizeof it->identity);
+        hash = more_name(hash, it->name) ^ of_file(it->identity);
         for (const struct config_entry *e = p->config.entries; e; e = e->next)
             if (rimf_streq(e->section, it->name))
                 hash = more(more_name(hash, e->key), e->raw.at, e->raw.length);
