@@ -8,6 +8,7 @@
  *     67 e8 rel32                         was ff 15: addr32 call f
  *     ff 15 rel32   ff 25 rel32           still goes through its slot
  *     e9 rel32 90                         was ff 25: jmp f; nop
+ *     mov, xor                            was e8: what the function does (single.h)
  *
  * A pass may have left it to the copies where a call ends (image_calls.c): then it is asked, and
  * what goes through a slot becomes the instruction beside it above.  It leads to the copy of the
@@ -21,8 +22,10 @@
 #include "base.h"
 #include "decode.h"
 #include "image_private.h"
+#include "single.h"
 
-#include <errno.h> /* numbers only */
+#include <errno.h>    /* numbers only */
+#include <sys/mman.h> /* numbers only */
 
 #define ANSWERS_LEAST 256u
 #define ANSWERS_MOST 4096u
@@ -180,6 +183,35 @@ static int copy_call(struct calling *k, const struct sidecar_call *listed)
     return copying_lead(c, call.at + call.rel, (uintptr_t)call.at + call.length, answer->leads);
 }
 
+/* A call of a function of a single instruction. */
+static int copy_single(struct calling *k, const struct sidecar_call *listed)
+{
+    struct copying *c = k->c;
+    const struct mvld_calls *calls = c->image->calls;
+    uint8_t *at = copying_byte(c, listed->address), made[SINGLE_CALL];
+    uintptr_t next = (uintptr_t)at + SINGLE_CALL, leads, copy;
+
+    if (!at) {
+        c->object->calls_at_home++;
+        return 0;
+    }
+    c->object->calls_copied++;
+    if (single_stands(at)) /* a pass put it there */
+        return 0;
+    if (at[0] != 0xe8)
+        return copying_refuse(c, "a call is not what the analysis says, nor what a pass made of it");
+    leads = next - (uintptr_t)c->distance + (uintptr_t)distance_at(at + 1);
+    if (calls && elf_holds(&c->object->view, leads, 1, PROT_READ | PROT_EXEC) &&
+        single_read((const uint8_t *)leads, elf_room(&c->object->view, leads), made) &&
+        calls->end(calls->cookie, &c->object->public, leads, 0)) {
+        memcpy(at, made, sizeof made);
+        c->object->calls_made++;
+        return 0;
+    }
+    copy = copying_at(c, leads) ? leads + (uintptr_t)c->distance : leads;
+    return copying_lead(c, at + 1, next, copy);
+}
+
 /* Calls are listed of units that stay home, too. */
 static int copy_all(struct calling *k)
 {
@@ -193,10 +225,12 @@ static int copy_all(struct calling *k)
                                               (uintptr_t)k->c->distance), 1);
         while (s->calls[i].address - s->units[unit].start >= s->units[unit].size)
             unit++; /* the reader saw to it that there is one */
-        if (s->units[unit].reason == SIDECAR_PROVEN)
-            error = copy_call(k, &s->calls[i]);
-        else
+        if (s->units[unit].reason != SIDECAR_PROVEN)
             k->c->object->calls_at_home++;
+        else if (sidecar_call_kind(&s->calls[i]) == SIDECAR_CALL_SINGLE)
+            error = copy_single(k, &s->calls[i]);
+        else
+            error = copy_call(k, &s->calls[i]);
     }
     return error;
 }

@@ -224,6 +224,9 @@ int rimf_reference_each(struct mvld_image *image, const struct mvld_object *publ
             .kind = (enum mvld_reference_kind)sidecar_call_kind(&view->calls[i]),
         };
 
+        if (reference.kind == MVLD_REFERENCE_CALL_SINGLE)
+            reference.slot = 0;
+
         if (is_copied(image, object, view, view->calls[i].address, &unit))
             continue;
         result = visit(cookie, &reference);
@@ -235,7 +238,8 @@ _Static_assert((int)MVLD_REFERENCE_CALL_PLT == SIDECAR_CALL_PLT &&
                    (int)MVLD_REFERENCE_JUMP_PLT == SIDECAR_JMP_PLT &&
                    (int)MVLD_REFERENCE_JCC_PLT == SIDECAR_JCC_PLT &&
                    (int)MVLD_REFERENCE_CALL_SLOT == SIDECAR_CALL_SLOT &&
-                   (int)MVLD_REFERENCE_JUMP_SLOT == SIDECAR_JMP_SLOT,
+                   (int)MVLD_REFERENCE_JUMP_SLOT == SIDECAR_JMP_SLOT &&
+                   (int)MVLD_REFERENCE_CALL_SINGLE == SIDECAR_CALL_SINGLE,
                "one numbering");
 
 /* ---- who watches ------------------------------------------------------------------- */

@@ -72,8 +72,8 @@
 struct rimf_sys;
 
 #define SIDECAR_MAGIC "MVLDside"
-#define SIDECAR_VERSION 2u     /* of the format; another one is not read */
-#define ANALYSER_VERSION 5u    /* of `mvld analyze`; counts up when results change */
+#define SIDECAR_VERSION 3u     /* of the format; another one is not read */
+#define ANALYSER_VERSION 6u    /* of `mvld analyze`; counts up when results change */
 #define SIDECAR_COPIES_SINCE 5u /* of older analysers some operands lead to a jump table that mean an end */
 #define SIDECAR_BUILD_ID_MAX 64u
 #define SIDECAR_TABLES_MAX 32u
@@ -175,13 +175,15 @@ struct sidecar_unit {
 
 /* Calls and jumps through GOT slots, in decoded units.  `address` is that of the
  * opcode byte: prefixes before it (bnd, notrack) change nothing.  What the PLT entry
- * behind a rel32 does was decoded: it jumps through that slot. */
+ * behind a rel32 does was decoded: it jumps through that slot.  And calls of functions of a
+ * single instruction (single.h) in other units of the object, without prefix; their slot is 0. */
 enum sidecar_call_kind {
     SIDECAR_CALL_PLT = 1, /* e8 rel32        call entry */
     SIDECAR_JMP_PLT,      /* e9 rel32        jmp  entry */
     SIDECAR_JCC_PLT,      /* 0f 8x rel32     jcc  entry */
     SIDECAR_CALL_SLOT,    /* ff 15 rel32     call *slot(%rip) */
     SIDECAR_JMP_SLOT,     /* ff 25 rel32     jmp  *slot(%rip) */
+    SIDECAR_CALL_SINGLE,  /* e8 rel32        call f */
     SIDECAR_CALL_KINDS
 };
 
@@ -203,7 +205,8 @@ static inline uint32_t sidecar_call_length(const struct sidecar_call *call)
 {
     enum sidecar_call_kind kind = sidecar_call_kind(call);
 
-    return kind == SIDECAR_CALL_PLT || kind == SIDECAR_JMP_PLT ? 5 : 6;
+    return kind == SIDECAR_CALL_PLT || kind == SIDECAR_JMP_PLT || kind == SIDECAR_CALL_SINGLE ? 5
+                                                                                              : 6;
 }
 
 /* The displacements in movable units that say something else once the unit lies

@@ -189,7 +189,8 @@ static const char *check_calls(const struct sidecar *s)
         uint64_t end = (uint64_t)call->address + sidecar_call_length(call);
         const struct sidecar_unit *unit;
 
-        if (!sidecar_call_kind(call) || sidecar_call_kind(call) >= SIDECAR_CALL_KINDS)
+        if (!sidecar_call_kind(call) || sidecar_call_kind(call) >= SIDECAR_CALL_KINDS ||
+            (sidecar_call_kind(call) == SIDECAR_CALL_SINGLE && sidecar_slot(call)))
             return "a call is of a kind that does not exist";
         if (call->address < last)
             return "its calls overlap, or are out of order";

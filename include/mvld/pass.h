@@ -154,7 +154,9 @@ enum mvld_reference_kind {
     MVLD_REFERENCE_JUMP_PLT,     /* e9 rel32     jmp  entry */
     MVLD_REFERENCE_JCC_PLT,      /* 0f 8x rel32  jcc  entry */
     MVLD_REFERENCE_CALL_SLOT,    /* ff 15 rel32  call *slot(%rip) */
-    MVLD_REFERENCE_JUMP_SLOT     /* ff 25 rel32  jmp  *slot(%rip) */
+    MVLD_REFERENCE_JUMP_SLOT,    /* ff 25 rel32  jmp  *slot(%rip) */
+    MVLD_REFERENCE_CALL_SINGLE   /* e8 rel32     call of a function of the same object that is one
+                                                 instruction and a return; its slot is 0 */
 };
 
 /* A place in proven code that leads somewhere.  The analysis that found it was made of
@@ -172,7 +174,9 @@ struct mvld_calls {
     const struct mvld_object *const *objects; /* whose calls, */
     size_t n;                                 /* none of which has a copy yet */
     /* Where a call of `object` through `slot` is certain to end, which names `leads`: the slot, or
-     * an entry of the PLT.  0: it stays as it is; then it is asked for each such call. */
+     * an entry of the PLT.  0: it stays as it is; then it is asked for each such call.
+     * Of one that goes through no slot (0), but to a function of a single instruction: 1 when that
+     * shall stand where it is called, else 0. */
     uintptr_t (*end)(void *cookie, const struct mvld_object *object, uintptr_t leads,
                      uintptr_t slot);
     /* Of the copied calls of `object`, `made` end where `end` said. */

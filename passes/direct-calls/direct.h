@@ -43,7 +43,7 @@ struct direct_work {
 struct direct {
     const struct mvld_context *ctx;
     struct mvld_calls calls; /* later.c; objects NULL: everything is changed now */
-    int leave_rewritable;
+    int leave_rewritable, inlines;
     struct direct_work *work;
     struct direct_lead *known; /* leads.c */
     size_t n_known;            /* places: a power of two, or 0 */
@@ -54,6 +54,7 @@ struct direct {
     const struct mvld_segment *code; /* in which the last site was found */
     size_t sites, made, pages;
     uintptr_t last_page;
+    int may_inline; /* functions of a single instruction of this object */
     int error; /* of a commit: the pass ends */
 };
 

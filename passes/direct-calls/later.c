@@ -19,6 +19,8 @@ static uintptr_t end(void *cookie, const struct mvld_object *object, uintptr_t l
 
     if (d->object != object)
         direct_begin(d, object);
+    if (!slot)
+        return (uintptr_t)d->may_inline;
     lead = direct_lead_of(d, leads, leads == slot);
     why = lead.slot == slot ? lead.why : "the code is not what the analysis says";
     if (why)

@@ -4,7 +4,8 @@
  *
  * Nothing of the analysis is believed but that an instruction begins at the site: the
  * instruction is read, the PLT entry that it leads to is read, and the slot behind it
- * must be one that the host loader fills.  Then the image tells what it holds.
+ * must be one that the host loader fills.  Then the image tells what it holds.  So is the function
+ * of a single instruction that a call leads to.
  *
  * Patches are committed some thousands at a time: each takes 24 bytes of fresh memory
  * until then, each commit a dozen system calls.
@@ -13,6 +14,7 @@
 #include "site.h"
 
 #include "base.h"
+#include "mvld/descriptor.h"
 
 #include <errno.h>    /* numbers only */
 #include <sys/mman.h> /* numbers only */
@@ -145,6 +147,14 @@ static size_t room_at(struct direct *d, uintptr_t address)
     return d->code && (~d->code->prot & (PROT_READ | PROT_EXEC)) == 0 ? d->code->end - address : 0;
 }
 
+/* Its instruction instead of the call. */
+static const char *make_inline(struct direct *d, struct site *site)
+{
+    if (!site_inline(site, room_at(d, site->leads)))
+        return "the code is not what the analysis says";
+    return d->ctx->api->depends(d->ctx->image, d->object, 0) ? "memory is short" : NULL;
+}
+
 static const char *make_direct(struct direct *d, const struct mvld_reference *reference,
                                struct site *site)
 {
@@ -152,6 +162,8 @@ static const char *make_direct(struct direct *d, const struct mvld_reference *re
 
     if (!site_read(site, reference->kind, reference->site, room_at(d, reference->site)))
         return "the code is not what the analysis says";
+    if (reference->kind == MVLD_REFERENCE_CALL_SINGLE)
+        return make_inline(d, site);
     lead = direct_lead(d, site->leads, site->to_slot);
     if (lead.slot != reference->slot)
         return "the code is not what the analysis says";
@@ -164,8 +176,11 @@ static int visit(void *cookie, const struct mvld_reference *reference)
 {
     struct direct *d = cookie;
     struct site site;
-    const char *why = make_direct(d, reference, &site);
+    const char *why;
 
+    if (reference->kind == MVLD_REFERENCE_CALL_SINGLE && !d->may_inline)
+        return 0;
+    why = make_direct(d, reference, &site);
     d->sites++;
     if (why)
         direct_leave(d, why);
@@ -174,9 +189,19 @@ static int visit(void *cookie, const struct mvld_reference *reference)
     return d->error;
 }
 
+static int found(void *cookie, const void *desc, size_t size)
+{
+    (void)cookie, (void)desc, (void)size;
+    return 1;
+}
+
+/* Of objects with descriptors of multiverse none is: any function may be changed, and is to be
+ * called then. */
 void direct_begin(struct direct *d, const struct mvld_object *object)
 {
     d->object = object;
+    d->may_inline = d->inlines && !d->ctx->api->note_each(object, MULTIVERSE_NOTE_NAME,
+                                                          MULTIVERSE_NOTE_TABLES, found, NULL);
     d->sites = d->made = d->pages = 0;
     d->last_page = 0;
     d->code = NULL;

@@ -9,13 +9,15 @@
 
 #include <errno.h> /* numbers only */
 
-enum { REWRITABLE }; /* order of the options */
+enum { REWRITABLE, INLINE }; /* order of the options */
 
 static const char *const rewritable[] = {"direct", "leave", NULL};
 
 static const struct mvld_option options[] = {
     {.name = "rewritable", .type = MVLD_OPTION_WORD, .words = rewritable, .initial = "direct",
      .help = "calls through slots that stay writable, as those of lazy binding do"},
+    {.name = "inline", .type = MVLD_OPTION_BOOL, .initial = "yes",
+     .help = "functions of a single instruction stand where they are called"},
     {.name = NULL},
 };
 
@@ -56,6 +58,7 @@ static int change(const struct mvld_context *ctx, const struct mvld_object **obj
     }
     d->ctx = ctx;
     d->leave_rewritable = rimf_streq(ctx->settings[REWRITABLE].text, "leave");
+    d->inlines = ctx->settings[INLINE].number != 0;
     if (direct_later(d, objects, n))
         return 0;
     for (size_t i = 0; i < n && !err; i++)

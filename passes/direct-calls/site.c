@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: MIT
  *
- * site.c: decodes and encodes the five instructions of site.h.
+ * site.c: decodes and encodes the instructions of site.h.
  */
 #include "site.h"
 
 #include "base.h"
+#include "single.h"
 
 static int known(uint64_t code, enum mvld_reference_kind kind)
 {
     switch (kind) {
     case MVLD_REFERENCE_CALL_PLT:
+    case MVLD_REFERENCE_CALL_SINGLE:
         return (code & 0xff) == 0xe8;
     case MVLD_REFERENCE_JUMP_PLT:
         return (code & 0xff) == 0xe9;
@@ -30,7 +32,10 @@ int site_read(struct site *site, enum mvld_reference_kind kind, uintptr_t addres
     uint32_t head, distance;
 
     site->address = address;
-    site->length = kind == MVLD_REFERENCE_CALL_PLT || kind == MVLD_REFERENCE_JUMP_PLT ? 5 : 6;
+    site->length = kind == MVLD_REFERENCE_CALL_PLT || kind == MVLD_REFERENCE_JUMP_PLT ||
+                           kind == MVLD_REFERENCE_CALL_SINGLE
+                       ? 5
+                       : 6;
     site->to_slot = kind == MVLD_REFERENCE_CALL_SLOT || kind == MVLD_REFERENCE_JUMP_SLOT;
     if (room < site->length)
         return 0;
@@ -58,4 +63,14 @@ int site_make(struct site *site, uintptr_t target)
     distance = (intptr_t)(target - (site->address + at + 4));
     site->made = opcode | (uint64_t)(uint32_t)distance << 8 * at | behind << 40;
     return (int32_t)distance == distance;
+}
+
+int site_inline(struct site *site, size_t room)
+{
+    uint8_t made[sizeof site->made] = {0};
+
+    if (!single_read((const uint8_t *)site->leads, room, made))
+        return 0;
+    memcpy(&site->made, made, sizeof made);
+    return 1;
 }

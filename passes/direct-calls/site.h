@@ -7,6 +7,8 @@
  *     0f 8x rel32      jcc  entry           0f 8x rel32      jcc  target
  *     ff 15 rel32      call *slot(%rip)     67 e8 rel32      addr32 call target
  *     ff 25 rel32      jmp  *slot(%rip)     e9 rel32 90      jmp  target; (nop)
+ *     e8 rel32         call f               what f does, when that is a single instruction
+ *                                           (rimf/single.h)
  *
  * Each is one instruction before and after, so that a thread may stand before it or
  * behind it while it is changed.  67 means nothing to a call and is what linkers write
@@ -25,7 +27,7 @@ struct site {
     uintptr_t address;
     uint8_t length;
     uint64_t old, made; /* the bytes, the first in the lowest byte; zeros behind them */
-    uintptr_t leads;    /* to an entry of the PLT, or to a slot */
+    uintptr_t leads;    /* to an entry of the PLT, to a slot, or to f */
     int to_slot;     /* the latter */
 };
 
@@ -34,5 +36,8 @@ struct site {
 int site_read(struct site *, enum mvld_reference_kind, uintptr_t address, size_t room);
 /* Makes the instruction that leads to `target`.  0 when that is out of reach. */
 int site_make(struct site *, uintptr_t target);
+/* Makes it the instruction of the function that it calls, of which `room` bytes can be read.  0
+ * when that is none that may stand here. */
+int site_inline(struct site *, size_t room);
 
 #endif

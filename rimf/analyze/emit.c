@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/analyze/emit.c: what passes need of units: calls through PLT and GOT in those
- * that are decoded, references in those that may move.
+ * rimf/analyze/emit.c: what passes need of units: calls through PLT and GOT, and of functions of
+ * a single instruction, in those that are decoded, references in those that may move.
  */
 #include "analysis.h"
+
+#include "single.h"
 
 static int may_move(const struct unit *u)
 {
@@ -41,6 +43,17 @@ static enum sidecar_call_kind plt_kind(const struct instruction *i)
     }
 }
 
+/* A call of a function, the beginning of `to`, that may stand where it is called. */
+static int calls_single(const struct analysis *a, const struct instruction *i,
+                        const struct unit *to, uint64_t target)
+{
+    uint8_t made[SINGLE_CALL];
+
+    return instruction_is(i, 0, 0xe8) && i->length == SINGLE_CALL && to && unit_is_decoded(to) &&
+           target == to->start &&
+           single_read(unit_code(a, to, to->start), to->end - to->start, made);
+}
+
 static void emit_branch(struct analysis *a, const struct unit *u, uint32_t at,
                         const struct instruction *i, uint64_t target)
 {
@@ -53,6 +66,8 @@ static void emit_branch(struct analysis *a, const struct unit *u, uint32_t at,
     slot = to ? 0 : plt_slot(a, target);
     if (slot && plt_kind(i))
         add_call(a, at, i, slot, plt_kind(i));
+    else if (calls_single(a, i, to, target))
+        add_call(a, at, i, 0, SIDECAR_CALL_SINGLE);
     else if (!may_move(to))
         add_reference(a, u, at, i, i->immediate_at, SIDECAR_BRANCH_HOME);
     else if (may_move(u))

@@ -23,10 +23,13 @@ static void check_calls(const struct analysis *a)
     for (size_t i = 0; i < a->calls.n; i++) {
         const uint8_t *at = object_at(&a->object, calls[i].address,
                                       sidecar_call_length(&calls[i]));
-        static const uint8_t first[SIDECAR_CALL_KINDS] = {0, 0xe8, 0xe9, 0x0f, 0xff, 0xff};
+        static const uint8_t first[SIDECAR_CALL_KINDS] = {0, 0xe8, 0xe9, 0x0f, 0xff, 0xff, 0xe8};
 
         must(at && *at == first[sidecar_call_kind(&calls[i])]);
-        must(object_is_slot(&a->object, sidecar_slot(&calls[i])));
+        if (sidecar_call_kind(&calls[i]) == SIDECAR_CALL_SINGLE)
+            must(!sidecar_slot(&calls[i]));
+        else
+            must(object_is_slot(&a->object, sidecar_slot(&calls[i])));
     }
 }
 

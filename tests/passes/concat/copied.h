@@ -84,6 +84,9 @@ int slot_leads(struct process *, const struct copied *, uint32_t slot, uintptr_t
  * slot or PLT entry.  0: it is something else. */
 uintptr_t call_leads(const struct copied *, const struct sidecar_call *, const uint8_t *was,
                      const uint8_t *is, uintptr_t at, int *direct);
+/* Of a call of a function of the object: is it the function's one instruction, as it is in the file,
+ * in front of it nothing but prefixes without a meaning? */
+int stands_for_call(const struct copied *, uint32_t linked, const uint8_t *was, const uint8_t *is);
 
 void check_code(struct process *, struct copied *);
 void check_home(struct process *, struct copied *);

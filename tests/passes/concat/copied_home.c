@@ -41,6 +41,12 @@ static void want_calls(struct process *p, const struct copied *o, const struct s
             memcpy(want + at, is + at, length);
             continue;
         }
+        if (sidecar_call_kind(&calls[i]) == SIDECAR_CALL_SINGLE) {
+            if (!stands_for_call(o, calls[i].address, want + at, is + at))
+                wrong(p, o, calls[i].address, "a call at home became something else");
+            memcpy(want + at, is + at, length);
+            continue;
+        }
         target = call_leads(o, &calls[i], want + at, is + at, o->bias + calls[i].address, &direct);
         if (!target || (direct && !slot_leads(p, o, sidecar_slot(&calls[i]), target)))
             wrong(p, o, calls[i].address, "a call at home leads to 0x%lx", (unsigned long)target);

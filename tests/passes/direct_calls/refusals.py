@@ -86,7 +86,8 @@ def bytes_(world):
     original = world.sidecar.read_bytes()
     header_size, = struct.unpack_from("<I", original, 12)
     read = [range(header_size)]
-    for at in range(152, header_size, 32):
+    n_tables, = struct.unpack_from("<I", original, 44)
+    for at in range(header_size - 32 * n_tables, header_size, 32):
         kind, size, offset, count = struct.unpack_from("<IIQQ", original, at)
         if kind <= 3:  # segments, units, calls
             read.append(range(offset, offset + size * count))

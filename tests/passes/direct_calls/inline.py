@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: MIT
+"""Calls of functions of a single instruction: where they stood, the instruction stands in the process, in
+images and in copies; calls of others stay calls, and so does all where the pass is told to, or
+where functions may be changed.
+
+A failure means: a program computes something else, or what should be changed is not.
+
+Argument: a way, one of those below.
+"""
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import support
+from support import check
+
+HERE = Path(__file__).resolve().parent
+MVLD = support.BUILD / "tools" / "mvld"
+# way -> (passes, frozen, tunables)
+WAYS = {
+    "process": ("direct-calls", False, ""),
+    "frozen": ("direct-calls", True, ""),
+    "concat": ("direct-calls, concat", False, ""),
+    "concat-frozen": ("direct-calls, concat", True, ""),
+    "pieces": ("direct-calls, concat", False, "concat.order=random-functions"),
+    "pieces-frozen": ("direct-calls, concat", True, "concat.order=random-functions"),
+    "off": ("direct-calls", False, "direct-calls.inline=no"),
+    "described": ("direct-calls", False, ""),
+}
+INSTEAD = {"one": "b801000000", "zero": "2e2e2e31c0", "same": "2e2e4889f8"}
+way = sys.argv[1]
+
+
+def sites(library):
+    """{function: offset in `caller` of its call}."""
+    text = subprocess.run(["objdump", "-d", "--disassemble=caller", library], capture_output=True,
+                          text=True, check=True).stdout
+    start = int(re.search(r"^([0-9a-f]+) <caller>:", text, re.M)[1], 16)
+    return {name: int(at, 16) - start
+            for at, name in re.findall(r"^ *([0-9a-f]+):.*\bcall.*<(\w+)>", text, re.M)}
+
+
+with support.scratch_folder() as folder:
+    library, program, cache = folder / "libinline.so", folder / "program", folder / "cache"
+    support.compile_c(library, "-shared", "-fPIC", *(["-DDESCRIBED"] if way == "described" else []),
+                      HERE / "inline.S", plugin=False)
+    support.compile_c(program, HERE / "inline.c", "-L" + str(folder), "-linline",
+                      "-Wl,-rpath,$ORIGIN", f"-Wl,--dynamic-linker={support.LOADER}", plugin=False)
+    done = support.run([MVLD, "analyze", "--output", cache / "mvld" / "analysis", "--program", program])
+    check(done.returncode == 0, done.stderr)
+    passes, frozen, tunables = WAYS[way]
+    own = {"config": f"[app]\nmatch = *\npasses = {passes}\n", "XDG_CACHE_HOME": cache,
+           "MVLD_TUNABLES": tunables,
+           "MVLD_PASS_PATH": ":".join(str(support.BUILD / "passes" / p) for p in ("direct-calls", "concat"))}
+    plain = support.run([program], MVLD="off")
+    where = sites(library)
+    check(set(where) == {"one", "zero", "same", "nothing", "load"}, where)
+    if frozen:
+        done = support.run([program], MVLD_FREEZE="1", **own)
+        check(done.returncode == 0, done.stdout + done.stderr)
+    done = support.run([program], MVLD_DEBUG="passes,files", **own)
+    check(done.returncode == 0, done.stderr)
+    check(("thawed" in done.stderr) == frozen, done.stderr)
+    check(bool(re.search("inline.so: .*are copied|pieces of it are copied", done.stderr)) == ("concat" in passes), done.stderr)
+    (sum_, code), (plain_sum, plain_code) = done.stdout.split(), plain.stdout.split()
+    check(sum_ == plain_sum == "4301", f"{sum_}, not {plain_sum}")
+    for name, at in where.items():
+        is_, was = code[2 * at:2 * at + 10], plain_code[2 * at:2 * at + 10]
+        check(was[:2] == "e8", was)
+        if name in INSTEAD and way not in ("off", "described"):
+            check(is_ == INSTEAD[name], f"{name}: {is_}, not {INSTEAD[name]}")
+        elif "random" in tunables:
+            check(is_[:2] == "e8", f"{name}: {is_}, was {was}")
+        else:
+            check(is_ == was, f"{name}: {is_}, was {was}")
+    done = support.run([program], MVLD="off", **own)
+    check(done.stdout == plain.stdout, done.stdout)
