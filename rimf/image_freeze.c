@@ -16,6 +16,8 @@
 
 #include <errno.h> /* numbers only */
 #include <fcntl.h> /* numbers only */
+#include <sys/statfs.h>
+#include <sys/statvfs.h> /* numbers only */
 
 /* ---- the file `image` ------------------------------------------------------------- */
 
@@ -248,24 +250,46 @@ static size_t count_changed(const struct rimf_table *table)
     return n;
 }
 
+/* Makes and opens f->folder, where code may be mapped from files: else no start could use the
+ * image, and with on-miss = build each would write a new one. */
+static int make_folder(struct freeze *f, const char *folder)
+{
+    const struct rimf_sys *sys = f->image->sys;
+    long error = SYS3(sys, SYS_mkdirat, AT_FDCWD, folder, 0755), fd;
+    struct statfs fs;
+
+    if (error)
+        return rimf_fail(f->image, (int)-error, "%s: the folder cannot be made (error %ld)",
+                         folder, -error);
+    fd = sys_openat(sys, folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW, 0);
+    if (sys_failed(fd))
+        error = rimf_fail(f->image, (int)-fd, "%s: the folder cannot be opened (error %ld)",
+                          folder, -fd);
+    else if (!SYS3(sys, SYS_fstatfs, fd, &fs, 0) && fs.f_flags & ST_NOEXEC)
+        error = rimf_fail(f->image, EACCES, "%s: no code may be mapped from there (noexec)", folder);
+    if (!error) {
+        f->folder = (int)fd;
+        return 0;
+    }
+    if (!sys_failed(fd))
+        sys_close(sys, (int)fd);
+    SYS3(sys, SYS_unlinkat, AT_FDCWD, folder, AT_REMOVEDIR);
+    return (int)error;
+}
+
 static int freeze(struct freeze *f, const struct rimf_watch *watch, const char *folder,
                   uint64_t pipeline)
 {
     const struct rimf_sys *sys = f->image->sys;
     int error;
-    long fd;
 
     if (!count_changed(f->table))
         return rimf_fail(f->image, ENODATA, "no pass changed any code");
     error = make_room(f, watch, pipeline);
+    if (!error)
+        error = make_folder(f, folder);
     if (error)
         return error;
-    error = (int)SYS3(sys, SYS_mkdirat, AT_FDCWD, folder, 0755);
-    fd = error ? error : sys_openat(sys, folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW, 0);
-    if (sys_failed(fd))
-        return rimf_fail(f->image, (int)-fd, "%s: the folder cannot be made (error %ld)", folder,
-                         -fd);
-    f->folder = (int)fd;
     error = fill(f, watch);
     if (!error)
         error = write_image(f);

@@ -150,6 +150,17 @@ def failure(program):
     check(sorted(program.folder.rglob("*")) == there, "files are gone")
 
 
+def noexec(program):
+    """Where no code may be mapped from the cache, each start writes an image that none can use."""
+    if os.getuid():
+        support.skip("only root can mount")
+    program.cache.mkdir()
+    done = program.run(keys="on-miss = build\n", prefix=[
+        "unshare", "-m", "sh", "-c", f'mount -t tmpfs -o noexec none {program.cache} && "$@"; find {program.cache} -type f', "sh"])
+    check(str(program.cache) not in done.stdout, f"it was written: {done.stdout}")
+    check("not frozen: " in done.stderr and "(noexec)" in done.stderr, done.stderr)
+
+
 def as_is(program):
     """An image is made, or used, where libraries lie elsewhere each time."""
     done = program.run(MVLD_FREEZE=1, status=1, keys="placement = as-is\n")
