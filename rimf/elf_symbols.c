@@ -14,8 +14,7 @@
 
 struct lookup {
     const struct elf_view *view;
-    const char *name, *version;
-    enum elf_wanted wanted;
+    const struct elf_name *of;
     size_t n_versioned, versioned; /* symbols with a default version, and the first of them */
 };
 
@@ -64,14 +63,14 @@ static int is_definition(const Elf64_Sym *symbol)
  * version a default one is only noted: it counts when it stays the only one. */
 static int version_fits(struct lookup *lookup, size_t index)
 {
-    unsigned first_versioned = lookup->wanted == ELF_ANY_DEFAULT ? 2 : 3, number;
+    unsigned first_versioned = lookup->of->wanted == ELF_ANY_DEFAULT ? 2 : 3, number;
     const char *name;
     uint16_t entry;
 
     if (elf_versym(lookup->view, index, &entry))
         return 1;
     number = entry & ELF_VERSION_INDEX;
-    if (lookup->wanted == ELF_ANY_DEFAULT || lookup->wanted == ELF_ANY_BASE) {
+    if (lookup->of->wanted == ELF_ANY_DEFAULT || lookup->of->wanted == ELF_ANY_BASE) {
         if (number < first_versioned)
             return 1;
         if (!(entry & ELF_VERSION_HIDDEN) && lookup->n_versioned++ == 0)
@@ -80,8 +79,8 @@ static int version_fits(struct lookup *lookup, size_t index)
     }
     name = elf_version_name(lookup->view, number);
     if (name)
-        return rimf_streq(name, lookup->version);
-    return lookup->wanted == ELF_EXACT_OR_NONE && !(entry & ELF_VERSION_HIDDEN);
+        return rimf_streq(name, lookup->of->version);
+    return lookup->of->wanted == ELF_EXACT_OR_NONE && !(entry & ELF_VERSION_HIDDEN);
 }
 
 static int matches(struct lookup *lookup, size_t index)
@@ -89,7 +88,7 @@ static int matches(struct lookup *lookup, size_t index)
     Elf64_Sym symbol;
 
     return elf_symbol_at(lookup->view, index, &symbol) == 0 && is_definition(&symbol) &&
-           elf_string_is(lookup->view, symbol.st_name, lookup->name) && version_fits(lookup, index);
+           elf_string_is(lookup->view, symbol.st_name, lookup->of->name) && version_fits(lookup, index);
 }
 
 /* ---- DT_GNU_HASH ---------------------------------------------------------- *
@@ -118,7 +117,7 @@ static size_t find_gnu(struct lookup *lookup)
     const uint64_t *bloom = (const uint64_t *)(head + 1);
     size_t room = elf_room(lookup->view, (uintptr_t)bloom);
     size_t tables = (size_t)head->n_bloom * 8 + (size_t)head->n_buckets * 4;
-    uint32_t hash = gnu_hash_of(lookup->name), n_bloom = head->n_bloom;
+    uint32_t hash = lookup->of->gnu_hash, n_bloom = head->n_bloom;
     const uint32_t *buckets, *chain;
     size_t n_chain, index;
     uint64_t word;
@@ -171,7 +170,7 @@ static size_t find_sysv(struct lookup *lookup)
 
     if (!n_buckets || n_buckets > room || n_chain > room - n_buckets)
         return 0;
-    index = table[2 + sysv_hash_of(lookup->name) % n_buckets];
+    index = table[2 + sysv_hash_of(lookup->of->name) % n_buckets];
     for (size_t steps = 0; index && index < n_chain && steps < n_chain; steps++) {
         if (matches(lookup, index))
             return index;
@@ -218,10 +217,14 @@ size_t elf_symbol_count(const struct elf_view *view)
     return n < view->symbols_limit ? n : view->symbols_limit;
 }
 
-size_t elf_symbol_find(const struct elf_view *view, const char *name, const char *version,
-                       enum elf_wanted wanted)
+struct elf_name elf_name(const char *name, const char *version, enum elf_wanted wanted)
 {
-    struct lookup lookup = {.view = view, .name = name, .version = version, .wanted = wanted};
+    return (struct elf_name){name, version, wanted, gnu_hash_of(name)};
+}
+
+size_t elf_symbol_find(const struct elf_view *view, const struct elf_name *of)
+{
+    struct lookup lookup = {.view = view, .of = of};
     size_t index = 0;
 
     if (view->gnu_hash)

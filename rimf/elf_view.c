@@ -248,15 +248,23 @@ static const Elf64_Rela *take_relocations(const struct elf_view *view, int64_t t
     return (const Elf64_Rela *)at;
 }
 
+static void take_strings(struct elf_view *view)
+{
+    view->strings = (const char *)dynamic_address(view, DT_STRTAB, 1, 1);
+    if (!view->strings)
+        return;
+    view->strings_size =
+        at_most(dynamic_value(view, DT_STRSZ), elf_room(view, (uintptr_t)view->strings));
+    while (view->strings_size && view->strings[view->strings_size - 1])
+        view->strings_size--;
+}
+
 static void take_tables(struct elf_view *view)
 {
     uint64_t flags = dynamic_value(view, DT_FLAGS);
     uintptr_t relr;
 
-    view->strings = (const char *)dynamic_address(view, DT_STRTAB, 1, 1);
-    if (view->strings)
-        view->strings_size =
-            at_most(dynamic_value(view, DT_STRSZ), elf_room(view, (uintptr_t)view->strings));
+    take_strings(view);
     view->symbols = (const Elf64_Sym *)dynamic_address(view, DT_SYMTAB, sizeof(Elf64_Sym), 8);
     if (view->symbols)
         view->symbols_limit = elf_room(view, (uintptr_t)view->symbols) / sizeof(Elf64_Sym);
@@ -280,11 +288,14 @@ static void take_tables(struct elf_view *view)
                         : 0;
     view->symbolic = flags & DF_SYMBOLIC ? 1 : 0;
     view->text_relocations = flags & DF_TEXTREL ? 1 : 0;
+    view->now = flags & DF_BIND_NOW || dynamic_value(view, DT_FLAGS_1) & DF_1_NOW;
     for (size_t i = 0; i < view->n_dynamic; i++) {
         if (view->dynamic[i].d_tag == DT_SYMBOLIC)
             view->symbolic = 1;
         if (view->dynamic[i].d_tag == DT_TEXTREL)
             view->text_relocations = 1;
+        if (view->dynamic[i].d_tag == DT_BIND_NOW)
+            view->now = 1;
         if (view->dynamic[i].d_tag == DT_FILTER || view->dynamic[i].d_tag == DT_AUXILIARY)
             view->filter = 1;
         if (view->dynamic[i].d_tag == DT_AUDIT || view->dynamic[i].d_tag == DT_DEPAUDIT)
@@ -329,22 +340,7 @@ int elf_view_open(struct elf_view *view, const struct rimf_source *source,
     return take_dynamic(view, source, why);
 }
 
-/* Eight bytes at a time: one of them is zero when the subtraction borrows from its top bit. */
 const char *elf_string(const struct elf_view *view, size_t offset)
 {
-    const uint64_t ones = 0x0101010101010101u;
-    size_t end = offset;
-    uint64_t word;
-
-    if (offset >= view->strings_size)
-        return NULL;
-    for (; view->strings_size - end >= sizeof word; end += sizeof word) {
-        memcpy(&word, view->strings + end, sizeof word);
-        if ((word - ones) & ~word & (ones << 7))
-            return view->strings + offset;
-    }
-    for (; end < view->strings_size; end++)
-        if (!view->strings[end])
-            return view->strings + offset;
-    return NULL;
+    return offset < view->strings_size ? view->strings + offset : NULL;
 }

@@ -36,7 +36,7 @@ struct elf_view {
 
     /* From the dynamic section; NULL or 0 when absent or out of bounds. */
     const char *strings;
-    size_t strings_size;
+    size_t strings_size; /* up to the last that is terminated */
     const Elf64_Sym *symbols;
     size_t symbols_limit; /* as many fit into the segment */
     const uint32_t *gnu_hash;
@@ -52,6 +52,7 @@ struct elf_view {
     int filter;   /* DT_FILTER, DT_AUXILIARY: look-ups that hit it go elsewhere */
     int audit;    /* DT_AUDIT, DT_DEPAUDIT */
     int text_relocations;
+    int now;      /* DT_BIND_NOW, DF_BIND_NOW, DF_1_NOW: no slot waits for the first call */
 };
 
 /* ---- elf_view.c ---------------------------------------------------------- */
@@ -71,8 +72,7 @@ int elf_holds(const struct elf_view *, uintptr_t address, size_t length, uint32_
 /* As many bytes from `address` on lie in its segment, if that is readable. */
 size_t elf_room(const struct elf_view *, uintptr_t address);
 
-/* The string at `offset` of the dynamic string table, or NULL when it is not
- * terminated inside the table. */
+/* The string at `offset` of the dynamic string table, or NULL when there is none. */
 const char *elf_string(const struct elf_view *, size_t offset);
 /* 1 when that string is `name`. */
 int elf_string_is(const struct elf_view *, size_t offset, const char *name);
@@ -114,9 +114,15 @@ enum elf_wanted {
     ELF_EXACT_OR_NONE, /* a reference with version: this, or a symbol without any */
 };
 
-/* The index of the definition of `name`, or 0. */
-size_t elf_symbol_find(const struct elf_view *, const char *name, const char *version,
-                       enum elf_wanted);
+/* What is looked for, in one object after the other. */
+struct elf_name {
+    const char *name, *version;
+    enum elf_wanted wanted;
+    uint32_t gnu_hash;
+};
+struct elf_name elf_name(const char *name, const char *version, enum elf_wanted);
+/* The index of its definition, or 0. */
+size_t elf_symbol_find(const struct elf_view *, const struct elf_name *);
 /* As many symbols there are, those without definition included; bounded, whatever the
  * tables say. */
 size_t elf_symbol_count(const struct elf_view *);

@@ -106,7 +106,7 @@ static int relocation_of(const struct rimf_object *object, uintptr_t address, El
 }
 
 enum rimf_slot_state rimf_slot_value(const struct mvld_image *image,
-                                     const struct rimf_object *object, uintptr_t slot,
+                                     const struct rimf_object *object, uintptr_t slot, int lazy,
                                      uintptr_t *value)
 {
     const struct mvld_object *holder;
@@ -123,7 +123,7 @@ enum rimf_slot_state rimf_slot_value(const struct mvld_image *image,
     holder = rimf_object_find(image, *value);
     if (!holder || !elf_holds(&rimf_object_of(holder)->view, *value, 1, PROT_EXEC))
         return RIMF_SLOT_ODD;
-    if (holder != &object->public)
+    if (holder != &object->public || !lazy)
         return RIMF_SLOT_BOUND;
     code = code_at(object, *value);
     return is_lazy_entry(code, &n) || is_plt0(code) ? RIMF_SLOT_LAZY : RIMF_SLOT_BOUND;
@@ -144,7 +144,7 @@ static uintptr_t step(const struct mvld_image *image, uintptr_t address)
 
     if (!public || relocation_of(object, address, &relocation))
         return address;
-    if (rimf_slot_value(image, object, object->view.bias + relocation.r_offset, &value) ==
+    if (rimf_slot_value(image, object, object->view.bias + relocation.r_offset, 1, &value) ==
         RIMF_SLOT_BOUND)
         return value;
     if (ELF64_R_TYPE(relocation.r_info) == R_X86_64_IRELATIVE ||

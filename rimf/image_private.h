@@ -199,9 +199,10 @@ enum rimf_slot_state {
     RIMF_SLOT_LAZY,
     RIMF_SLOT_BOUND
 };
-/* What is in the slot now; of an address in a copy of code, the one at home. */
+/* What is in the slot now; of an address in a copy of code, the one at home.  Whether it waits for
+ * the first call, the code there shows, which need not be read where it cannot (`lazy` 0). */
 enum rimf_slot_state rimf_slot_value(const struct mvld_image *, const struct rimf_object *,
-                                     uintptr_t slot, uintptr_t *value);
+                                     uintptr_t slot, int lazy, uintptr_t *value);
 uintptr_t rimf_plt_slot(const struct mvld_object *, uintptr_t entry);
 
 /* ---- image_slots.c, image_references.c -------------------------------------- */
@@ -243,6 +244,8 @@ const char *rimf_plt_watcher(const struct mvld_image *);
 int rimf_reference_each(struct mvld_image *, const struct mvld_object *,
                         int (*visit)(void *cookie, const struct mvld_reference *),
                         void *cookie, const char **why);
+
+void rimf_references_ahead(struct mvld_image *, const struct mvld_object *);
 
 /* All of the object's analysis but the branches between units, or NULL with a sentence in *why.
  * Good until the analyses are closed. */

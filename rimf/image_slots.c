@@ -6,7 +6,8 @@
  * of the PLT.  A pointer in a program's data, which looks the same to a `call *mem`
  * and may change at any time, has another one (64, RELATIVE), and is no slot.
  *
- * Bound: the memory tells, whatever rule led there.
+ * Bound: the memory tells, whatever rule led there.  All slots of an object that says so are
+ * (DT_BIND_NOW), unless somebody watches calls (rimf_plt_watcher), which is asked before.
  *
  * Lazy: the host loader will look the symbol up at the first call.  What it will find
  * is certain only when all of these hold, and then it is what rimf_symbol_bind finds:
@@ -25,6 +26,7 @@
 #include "image_private.h"
 
 #include "base.h"
+#include "copies.h"
 
 #include <errno.h> /* numbers only */
 
@@ -56,9 +58,10 @@ static int is_slot(const Elf64_Rela *relocation, int of_plt)
                    : type == R_X86_64_GLOB_DAT);
 }
 
+/* Slots lie side by side, and so do their places. */
 static size_t hash_of(uint64_t offset)
 {
-    return (size_t)((offset >> 3) * 0x9e3779b97f4a7c15u >> 40);
+    return (size_t)(offset >> 3);
 }
 
 static struct entry *lookup(const struct rimf_slots *slots, uint64_t offset)
@@ -166,8 +169,22 @@ static int shows_choice(const struct mvld_image *image, const struct rimf_object
                         uint64_t offset, const struct mvld_symbol *ifunc, struct entry *entry)
 {
     entry->shown = object->view.bias + offset;
-    return rimf_slot_value(image, object, entry->shown, &entry->target) == RIMF_SLOT_BOUND &&
+    return rimf_slot_value(image, object, entry->shown, 1, &entry->target) == RIMF_SLOT_BOUND &&
            rimf_object_find(image, entry->target) == ifunc->object;
+}
+
+/* Most slots lead to other objects, which is seen sooner than what they are called. */
+static int may_show(const struct mvld_image *image, const struct rimf_object *object,
+                    uint64_t offset, const struct mvld_symbol *ifunc)
+{
+    uintptr_t slot = object->view.bias + offset, value, home;
+
+    if (slot % 8 != 0 || elf_room(&object->view, slot) < sizeof value)
+        return 0;
+    value = __atomic_load_n((const uintptr_t *)slot, __ATOMIC_RELAXED);
+    home = rimf_copy_home(image, value);
+    value = home ? home : value;
+    return value - ifunc->object->start < ifunc->object->end - ifunc->object->start;
 }
 
 /* Does an IRELATIVE of the object itself name the resolver? */
@@ -203,7 +220,8 @@ static int choice_elsewhere(const struct mvld_image *image, const struct rimf_ob
         struct mvld_symbol definition;
         Elf64_Sym symbol;
 
-        if (!index || !is_slot(relocation, 1) || elf_symbol_at(&object->view, index, &symbol) ||
+        if (!index || !is_slot(relocation, 1) ||
+            !may_show(image, object, relocation->r_offset, ifunc) || elf_symbol_at(&object->view, index, &symbol) ||
             !elf_string_is(&object->view, symbol.st_name, ifunc->name) ||
             rimf_symbol_bind(image, object, index, &definition) ||
             definition.address != ifunc->address)
@@ -317,7 +335,7 @@ static void answer(struct mvld_image *image, const struct rimf_object *object,
     out->shown = out->address;
     if (is_relro(object, out->address))
         out->flags |= MVLD_SLOT_RELRO;
-    switch (rimf_slot_value(image, object, out->address, &out->target)) {
+    switch (rimf_slot_value(image, object, out->address, !object->view.now, &out->target)) {
     case RIMF_SLOT_BOUND:
         break;
     case RIMF_SLOT_LAZY:

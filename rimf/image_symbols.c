@@ -30,10 +30,10 @@ static const char *version_of(const struct elf_view *view, size_t index)
     return elf_version_name(view, entry & ELF_VERSION_INDEX);
 }
 
-static int find_in(const struct rimf_object *object, const char *name, const char *version,
-                   enum elf_wanted wanted, struct mvld_symbol *out)
+static int find_in(const struct rimf_object *object, const struct elf_name *of,
+                   struct mvld_symbol *out)
 {
-    size_t index = elf_symbol_find(&object->view, name, version, wanted);
+    size_t index = elf_symbol_find(&object->view, of);
     Elf64_Sym symbol;
 
     if (!index || elf_symbol_at(&object->view, index, &symbol))
@@ -58,104 +58,101 @@ static int is_gone(const struct rimf_object *object)
 
 /* The n-th definition in the part of the table that is the global scope (or in the
  * rest); *n counts down. */
-static int find_nth(const struct rimf_table *table, int global, const char *name,
-                    const char *version, enum elf_wanted wanted, size_t *n,
-                    struct mvld_symbol *out)
+static int find_nth(const struct rimf_table *table, int global, const struct elf_name *of,
+                    size_t *n, struct mvld_symbol *out)
 {
     for (size_t i = 0; i < table->n_objects; i++) {
         const struct rimf_object *object = table->objects[i];
 
         if (object->global != global || object->public.flags & MVLD_OBJECT_VDSO)
             continue;
-        if (find_in(object, name, version, wanted, out) == 0 && (*n)-- == 0)
+        if (find_in(object, of, out) == 0 && (*n)-- == 0)
             return 0;
     }
     return -ENOENT;
 }
 
-static int find_first(const struct rimf_table *table, int global, const char *name,
-                      const char *version, enum elf_wanted wanted, struct mvld_symbol *out)
+static int find_first(const struct rimf_table *table, int global, const struct elf_name *of,
+                      struct mvld_symbol *out)
 {
     size_t n = 0;
 
-    return find_nth(table, global, name, version, wanted, &n, out);
+    return find_nth(table, global, of, &n, out);
 }
 
 int rimf_symbol_find(const struct mvld_object *public, const char *name, const char *version,
                      struct mvld_symbol *out)
 {
     const struct rimf_object *object = rimf_object_of(public);
+    struct elf_name of;
 
     if (is_gone(object))
         return -ENOENT;
-    return find_in(object, name, version, version ? ELF_EXACT : ELF_ANY_DEFAULT, out);
+    of = elf_name(name, version, version ? ELF_EXACT : ELF_ANY_DEFAULT);
+    return find_in(object, &of, out);
 }
 
 int rimf_symbol_resolve(const struct mvld_image *image, const char *name, const char *version,
                         struct mvld_symbol *out)
 {
-    enum elf_wanted wanted = version ? ELF_EXACT : ELF_ANY_DEFAULT;
+    struct elf_name of = elf_name(name, version, version ? ELF_EXACT : ELF_ANY_DEFAULT);
     const struct rimf_table *table = rimf_table_enter(image);
-    int result = find_first(table, 1, name, version, wanted, out);
+    int result = find_first(table, 1, &of, out);
 
     if (result)
-        result = find_first(table, 0, name, version, wanted, out);
+        result = find_first(table, 0, &of, out);
     rimf_table_leave(image);
     return result;
 }
 
-static int bind(const struct rimf_table *table, const struct rimf_object *from, const char *name,
-                const char *version, enum elf_wanted wanted, struct mvld_symbol *out)
+static int bind(const struct rimf_table *table, const struct rimf_object *from,
+                const struct elf_name *of, struct mvld_symbol *out)
 {
     struct mvld_symbol other;
     size_t second = 1;
 
-    if (from->view.symbolic && find_in(from, name, version, wanted, out) == 0)
+    if (from->view.symbolic && find_in(from, of, out) == 0)
         return 0;
-    if (find_first(table, 1, name, version, wanted, out) == 0)
+    if (find_first(table, 1, of, out) == 0)
         return 0;
-    if (find_first(table, 0, name, version, wanted, out))
+    if (find_first(table, 0, of, out))
         return -ENOENT;
-    return find_nth(table, 0, name, version, wanted, &second, &other) ? 0 : -EAGAIN;
+    return find_nth(table, 0, of, &second, &other) ? 0 : -EAGAIN;
 }
 
-/* What reference `index` of the object asks for: its name; NULL: it is none. */
-static const char *reference(const struct elf_view *view, size_t index, const char **version,
-                             enum elf_wanted *wanted)
+/* What reference `index` of the object asks for.  0; -ENOENT: it is none. */
+static int reference(const struct elf_view *view, size_t index, struct elf_name *of)
 {
-    const char *name;
+    const char *name, *version = NULL;
     Elf64_Sym symbol;
     uint16_t entry;
 
-    *version = NULL;
-    *wanted = ELF_ANY_BASE;
     if (elf_symbol_at(view, index, &symbol))
-        return NULL;
+        return -ENOENT;
     name = elf_string(view, symbol.st_name);
     if (!name || !*name)
-        return NULL;
-    if (elf_versym(view, index, &entry) == 0) {
-        *version = elf_version_name(view, entry & ELF_VERSION_INDEX);
-        if (*version)
-            *wanted = entry & ELF_VERSION_HIDDEN ? ELF_EXACT : ELF_EXACT_OR_NONE;
-    }
-    return name;
+        return -ENOENT;
+    if (elf_versym(view, index, &entry) == 0)
+        version = elf_version_name(view, entry & ELF_VERSION_INDEX);
+    *of = elf_name(name, version, !version                     ? ELF_ANY_BASE
+                                  : entry & ELF_VERSION_HIDDEN ? ELF_EXACT
+                                                               : ELF_EXACT_OR_NONE);
+    return 0;
 }
 
 int rimf_symbol_copied(const struct mvld_image *image, const struct rimf_object *from,
                        size_t index, struct mvld_symbol *out)
 {
     const struct rimf_table *table;
-    enum elf_wanted wanted;
-    const char *version, *name = reference(&from->view, index, &version, &wanted);
+    struct elf_name of;
     int result = -ENOENT;
 
-    if (!name)
+    if (reference(&from->view, index, &of))
         return -ENOENT;
     table = rimf_table_enter(image);
     for (size_t i = 0; i < table->n_objects && result; i++)
         if (table->objects[i] != from && !(table->objects[i]->public.flags & MVLD_OBJECT_VDSO))
-            result = find_in(table->objects[i], name, version, wanted, out);
+            result = find_in(table->objects[i], &of, out);
     rimf_table_leave(image);
     return result;
 }
@@ -164,14 +161,13 @@ int rimf_symbol_bind(const struct mvld_image *image, const struct rimf_object *f
                      struct mvld_symbol *out)
 {
     const struct rimf_table *table;
-    enum elf_wanted wanted;
-    const char *version, *name = reference(&from->view, index, &version, &wanted);
+    struct elf_name of;
     int result;
 
-    if (!name)
+    if (reference(&from->view, index, &of))
         return -ENOENT;
     table = rimf_table_enter(image);
-    result = bind(table, from, name, version, wanted, out);
+    result = bind(table, from, &of, out);
     rimf_table_leave(image);
     return result;
 }

@@ -320,7 +320,7 @@ static int commit_words(struct mvld_batch *b, const char **method, size_t *appli
     int r = patch_words_verify(b, &n);
 
     close_maps(p);
-    if (r == 0 && n)
+    if (r == 0 && b->n_runs)
         r = patch_mprotect_runs(b);
     if (r == 0) {
         *applied = n;

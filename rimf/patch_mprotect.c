@@ -71,6 +71,28 @@ static inline __attribute__((always_inline)) void write_words(const struct patch
     }
 }
 
+#define POPULATE_WRITE 23 /* MADV_, Linux 5.14: without it, they come one by one */
+
+/* The pages become the process's own, those that follow each other by one call. */
+static inline __attribute__((always_inline)) void populate(const struct rimf_sys *sys,
+                                                           const struct patch_words *group)
+{
+    const struct patch_words words = *group;
+    uintptr_t start = 0, stop = 0;
+
+    for (size_t i = 0; i < words.n; i++) {
+        uintptr_t at = words.base + words.words[i].offset;
+        if ((at & ~(RIMF_PAGE - 1)) > stop) {
+            if (stop)
+                SYS3(sys, SYS_madvise, start, stop - start, POPULATE_WRITE);
+            start = at & ~(RIMF_PAGE - 1);
+        }
+        stop = (at + words.words[i].length + RIMF_PAGE - 1) & ~(RIMF_PAGE - 1);
+    }
+    if (stop)
+        SYS3(sys, SYS_madvise, start, stop - start, POPULATE_WRITE);
+}
+
 /* Opens the runs, writes, closes them.  0, or negative errno: nothing written.
  * *open is the number of runs that could not be made executable again; they are
  * moved to the front of the array. */
@@ -89,8 +111,12 @@ PATCH_WINDOW static long window(struct mvld_batch *b, size_t *open)
         if (patch->result == 0)
             patch_copy((void *)patch->address, patch->replace, patch->length);
     }
-    for (size_t i = 0, n = r == 0 ? batch.n_words : 0; i < n; i++)
-        write_words(&batch.words[i]);
+    for (size_t i = 0, n = r == 0 ? batch.n_words : 0; i < n; i++) {
+        if (batch.words[i].expect)
+            write_words(&batch.words[i]);
+        else
+            populate(sys, &batch.words[i]);
+    }
     __asm__ volatile("" : : : "memory");
     for (size_t i = 0; i < touched; i++) {
         struct patch_run *run = &b->runs[i];

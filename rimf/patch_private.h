@@ -77,7 +77,7 @@ struct patch_run {
     size_t region;
 };
 
-/* One call of rimf_patch_add_words. */
+/* One call of rimf_patch_add_words, or, without `expect`, of rimf_patch_add_ahead. */
 struct patch_words {
     uintptr_t base;
     const struct mvld_word *words;

@@ -15,14 +15,19 @@
  * will do.  Whatever else comes up (a byte that differs, a breakpoint, threads, another
  * method, pages that are not ordinary) is not decided here: the words become patches
  * like any other, of which each is judged, refused or applied on its own.
+ *
+ * Who knows before he reads the code where it will be changed says so first
+ * (rimf_patch_add_ahead).  A page of a file costs a fault when it is read and another one
+ * when it is written; asked for together, written at once, it costs two thirds of these
+ * (1.6 us beside 2.5 in the virtual machine that was measured).
  */
 #include "patch_private.h"
 
-int rimf_patch_add_words(struct mvld_batch *b, uintptr_t base, const struct mvld_word *words,
-                         const uint64_t *expect, const uint64_t *replace, size_t n)
+/* `expect` and `replace` NULL: ahead. */
+static int add_group(struct mvld_batch *b, uintptr_t base, const struct mvld_word *words,
+                     const uint64_t *expect, const uint64_t *replace, size_t n)
 {
-    if (!b || !words || !expect || !replace || base > UINTPTR_MAX - 2 * (uintptr_t)UINT32_MAX ||
-        n > UINT32_MAX)
+    if (!b || !words || base > UINTPTR_MAX - 2 * (uintptr_t)UINT32_MAX || n > UINT32_MAX)
         return -EINVAL;
     if (b->n_words == b->words_capacity) {
         void *array = patch_longer(&b->patcher->host, b->words, b->n_words, sizeof(*b->words),
@@ -35,11 +40,23 @@ int rimf_patch_add_words(struct mvld_batch *b, uintptr_t base, const struct mvld
     return 0;
 }
 
+int rimf_patch_add_words(struct mvld_batch *b, uintptr_t base, const struct mvld_word *words,
+                         const uint64_t *expect, const uint64_t *replace, size_t n)
+{
+    return expect && replace ? add_group(b, base, words, expect, replace, n) : -EINVAL;
+}
+
+int rimf_patch_add_ahead(struct mvld_batch *b, uintptr_t base, const struct mvld_word *words,
+                         size_t n)
+{
+    return add_group(b, base, words, NULL, NULL, n);
+}
+
 int patch_words_expand(struct mvld_batch *b)
 {
     for (size_t g = 0; g < b->n_words; g++) {
         const struct patch_words *group = &b->words[g];
-        for (size_t i = 0; i < group->n; i++) {
+        for (size_t i = 0; group->expect && i < group->n; i++) {
             const struct mvld_word *word = &group->words[i];
             int r;
             if (group->expect[i] == group->replace[i])
@@ -124,6 +141,21 @@ static int sweep(struct mvld_batch *b, struct sweep *s, const struct patch_words
     return 1;
 }
 
+/* 1: all of it may be changed. */
+static int sweep_ahead(struct mvld_batch *b, struct sweep *s, const struct patch_words *group)
+{
+    uintptr_t limit = 0;
+
+    for (size_t i = 0; i < group->n; i++) {
+        uintptr_t at = group->base + group->words[i].offset, end = at + group->words[i].length;
+        if (at < s->taken || (end > limit && !step(b, s, at, end)))
+            return 0;
+        limit = s->stop < s->known.end ? s->stop : s->known.end;
+        s->taken = end;
+    }
+    return 1;
+}
+
 int patch_words_verify(struct mvld_batch *b, size_t *n)
 {
     struct rimf_patcher *p = b->patcher;
@@ -134,7 +166,8 @@ int patch_words_verify(struct mvld_batch *b, size_t *n)
     b->n_regions = b->n_runs = 0;
     __asm__ volatile("" : : : "memory"); /* methods write behind the compiler's back */
     for (size_t g = 0; g < b->n_words; g++) {
-        if (!sweep(b, &s, &b->words[g]))
+        const struct patch_words *group = &b->words[g];
+        if (!(group->expect ? sweep : sweep_ahead)(b, &s, group))
             return -ESTALE;
     }
     *n = s.n;

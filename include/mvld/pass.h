@@ -401,6 +401,10 @@ struct mvld_api {
      * had their `added`.  0; -ENOTSUP: they must be changed now, since a frozen image is made;
      * -EBUSY: others wait.  For the thread that loads, inside run and added. */
     int (*calls_leave)(struct mvld_image *, const struct mvld_calls *);
+
+    /* Nearly all that reference_each lists will be changed: the pages become the process's own
+     * together, before the code is read, which costs less than one by one.  Only a hint. */
+    void (*references_ahead)(struct mvld_image *, const struct mvld_object *);
 };
 
 /* Does this mvld have the function? */

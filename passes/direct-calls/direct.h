@@ -22,11 +22,10 @@ struct direct_counts {
     size_t n_left;
 };
 
-/* Where calls through one PLT entry, or one slot, lead. */
+/* Where calls through one slot lead. */
 struct direct_lead {
-    uintptr_t leads; /* what the call names; 0: nothing is known here */
-    int is_slot;     /* it is a slot */
-    uintptr_t slot;  /* behind it, or 0 */
+    uintptr_t slot;  /* 0: nothing is known here */
+    uintptr_t entry; /* of the PLT, that is known to jump through it, or 0 */
     uintptr_t target;
     const char *why; /* such calls are left, or NULL */
 };
@@ -46,10 +45,10 @@ struct direct {
     int leave_rewritable, inlines;
     struct direct_work *work;
     struct direct_lead *known; /* leads.c */
+    struct direct_lead only;   /* when there is no memory for these */
     size_t n_known;            /* places: a power of two, or 0 */
     struct direct_counts counts;
     /* of the object under way */
-    size_t asked; /* leads that were not known, since there are so many places */
     const struct mvld_object *object;
     const struct mvld_segment *code; /* in which the last site was found */
     size_t sites, made, pages;
@@ -58,11 +57,9 @@ struct direct {
     int error; /* of a commit: the pass ends */
 };
 
-/* leads.c: where a call of the object that names `leads` (a slot, or an entry of the PLT)
- * is certain to end.  Asked once for all its sites that name the same. */
-struct direct_lead direct_lead(struct direct *, uintptr_t leads, int is_slot);
-/* The same, looked up anew. */
-struct direct_lead direct_lead_of(struct direct *, uintptr_t leads, int is_slot);
+/* leads.c: where a call of the object through `slot` is certain to end, which names `leads`: the
+ * slot, or an entry of the PLT.  NULL, or why such calls are left. */
+const char *direct_lead(struct direct *, uintptr_t leads, uintptr_t slot, uintptr_t *target);
 /* Another object is under way. */
 void direct_leads_forget(struct direct *);
 

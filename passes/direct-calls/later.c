@@ -14,18 +14,17 @@ static uintptr_t end(void *cookie, const struct mvld_object *object, uintptr_t l
                      uintptr_t slot)
 {
     struct direct *d = cookie;
-    struct direct_lead lead;
+    uintptr_t target;
     const char *why;
 
     if (d->object != object)
         direct_begin(d, object);
     if (!slot)
         return (uintptr_t)d->may_inline;
-    lead = direct_lead_of(d, leads, leads == slot);
-    why = lead.slot == slot ? lead.why : "the code is not what the analysis says";
+    why = direct_lead(d, leads, slot, &target);
     if (why)
         direct_leave(d, why);
-    return why ? 0 : lead.target;
+    return why ? 0 : target;
 }
 
 static void copied(void *cookie, const struct mvld_object *object, size_t calls, size_t made)

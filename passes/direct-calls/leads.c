@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * leads.c: where calls lead, by what they name: an entry of the PLT, or a slot.
+ * leads.c: where calls lead, by the slot that they go through.
  *
- * Of an object's sites dozens name the same.  The entry is decoded, the slot read and its
- * target judged for the first of them; the others find the answer in a table, in which a
- * newcomer takes the place of who had it.  When newcomers are many, the table grows: from
- * what fits a small program, whose memory is counted in pages, to what libcrypto names.
+ * Of an object's sites dozens go through the same slot.  It is read and its target judged for
+ * the first of them; so is the entry of the PLT that they name, if they do.  The others find
+ * the answer in a table, by the slot's own place: slots lie side by side, so a table that is
+ * as long as the GOT has a place for each.  It begins with what fits a small program, whose
+ * memory is counted in pages, and grows when two slots ask for the same place; at last a
+ * newcomer takes the place of who had it.
  */
 #include "direct.h"
 
@@ -14,7 +16,7 @@
 #include <sys/mman.h> /* numbers only */
 
 #define LEADS_AT_FIRST 128u
-#define LEADS_MOST 4096u
+#define LEADS_MOST 16384u
 #define STEPS 8 /* an entry may lead to another object's entry */
 
 /* Why no call must lead straight to `target`, or NULL. */
@@ -59,7 +61,8 @@ static const char *follow(const struct direct *d, uintptr_t address, struct way 
         way->shown[way->n++] = slot.shown;
         way->target = slot.target;
         holder = api->object_find(d->ctx->image, slot.target);
-        address = holder ? api->plt_slot(holder, slot.target) : 0;
+        address = holder && holder->flags & MVLD_OBJECT_MAIN ? api->plt_slot(holder, slot.target)
+                                                             : 0;
         if (!address || api->slot_find(d->ctx->image, holder, address, &slot) || !slot.name ||
             !rimf_streq(slot.name, first.name))
             return NULL;
@@ -67,7 +70,7 @@ static const char *follow(const struct direct *d, uintptr_t address, struct way 
     return slot.why ? slot.why : "PLT entries lead to each other";
 }
 
-static const char *judge(const struct direct *d, struct direct_lead *lead)
+static void judge(const struct direct *d, struct direct_lead *lead)
 {
     struct way way = {.n = 0};
     const char *why = follow(d, lead->slot, &way);
@@ -78,64 +81,66 @@ static const char *judge(const struct direct *d, struct direct_lead *lead)
         if (d->ctx->api->depends(d->ctx->image, d->object, way.shown[i]))
             why = "memory is short";
     lead->target = way.target;
-    return why;
+    lead->why = why;
 }
 
-/* The place for a lead, or NULL: there is no table. */
-static struct direct_lead *place(const struct direct *d, uintptr_t leads)
+static struct direct_lead *place(const struct direct *d, uintptr_t slot)
 {
-    size_t at = (leads >> 3) * 0x9e3779b97f4a7c15u >> 32;
-
-    return d->n_known ? &d->known[at & (d->n_known - 1)] : NULL;
+    return &d->known[(slot >> 3) & (d->n_known - 1)];
 }
 
-/* A larger table, with nothing in it.  Without memory the old one serves on. */
-static void grow(struct direct *d)
+/* A longer table with the same leads.  Without memory the old one serves on. */
+static int grow(struct direct *d)
 {
     const struct mvld_api *api = d->ctx->api;
-    size_t n = d->n_known ? 4 * d->n_known : LEADS_AT_FIRST;
-    struct direct_lead *known = n > LEADS_MOST
+    size_t n = d->n_known, more = n ? 4 * n : LEADS_AT_FIRST;
+    struct direct_lead *old = d->known;
+    struct direct_lead *known = more > LEADS_MOST
                                     ? NULL
-                                    : api->alloc(d->ctx->image, n * sizeof *known);
+                                    : api->alloc(d->ctx->image, more * sizeof *known);
 
-    d->asked = 0;
     if (!known)
-        return;
-    api->release(d->ctx->image, d->known);
+        return 0;
     d->known = known;
-    d->n_known = n;
+    d->n_known = more;
+    for (size_t i = 0; i < n; i++)
+        if (old[i].slot)
+            *place(d, old[i].slot) = old[i];
+    api->release(d->ctx->image, old);
+    return 1;
 }
 
-struct direct_lead direct_lead_of(struct direct *d, uintptr_t leads, int is_slot)
+/* Of the slot, and not of those whose place it takes. */
+static struct direct_lead *lead_of(struct direct *d, uintptr_t slot)
 {
-    struct direct_lead lead = {
-        .leads = leads,
-        .is_slot = is_slot,
-        .slot = is_slot ? leads : d->ctx->api->plt_slot(d->object, leads),
-    };
+    struct direct_lead *lead = d->n_known ? place(d, slot) : NULL;
 
-    lead.why = judge(d, &lead);
+    if (lead && lead->slot == slot)
+        return lead;
+    while ((!lead || lead->slot) && grow(d))
+        lead = place(d, slot);
+    if (!lead)
+        lead = &d->only;
+    *lead = (struct direct_lead){.slot = slot};
+    judge(d, lead);
     return lead;
 }
 
-struct direct_lead direct_lead(struct direct *d, uintptr_t leads, int is_slot)
+const char *direct_lead(struct direct *d, uintptr_t leads, uintptr_t slot, uintptr_t *target)
 {
-    struct direct_lead *known = place(d, leads), lead;
+    struct direct_lead *lead = lead_of(d, slot);
 
-    if (known && known->leads == leads && known->is_slot == is_slot && leads)
-        return *known;
-    if (d->asked++ >= 2 * d->n_known)
-        grow(d);
-    lead = direct_lead_of(d, leads, is_slot);
-    known = place(d, leads);
-    if (known)
-        *known = lead;
-    return lead;
+    if (leads != slot && leads != lead->entry) {
+        if (d->ctx->api->plt_slot(d->object, leads) != slot)
+            return "the code is not what the analysis says";
+        lead->entry = leads;
+    }
+    *target = lead->target;
+    return lead->why;
 }
 
 void direct_leads_forget(struct direct *d)
 {
     if (d->n_known)
         memset(d->known, 0, d->n_known * sizeof *d->known);
-    d->asked = 0;
 }

@@ -158,18 +158,19 @@ static const char *make_inline(struct direct *d, struct site *site)
 static const char *make_direct(struct direct *d, const struct mvld_reference *reference,
                                struct site *site)
 {
-    struct direct_lead lead;
+    uintptr_t target;
+    const char *why;
 
     if (!site_read(site, reference->kind, reference->site, room_at(d, reference->site)))
         return "the code is not what the analysis says";
     if (reference->kind == MVLD_REFERENCE_CALL_SINGLE)
         return make_inline(d, site);
-    lead = direct_lead(d, site->leads, site->to_slot);
-    if (lead.slot != reference->slot)
+    if (site->to_slot != (site->leads == reference->slot))
         return "the code is not what the analysis says";
-    if (!lead.why && !site_make(site, lead.target))
+    why = direct_lead(d, site->leads, reference->slot, &target);
+    if (!why && !site_make(site, target))
         return "the target is farther than 2 GiB";
-    return lead.why;
+    return why;
 }
 
 static int visit(void *cookie, const struct mvld_reference *reference)
@@ -225,6 +226,8 @@ int direct_object(struct direct *d, const struct mvld_object *object)
         d->work = api->alloc(d->ctx->image, sizeof *d->work);
     if (!d->work)
         return no_memory(d);
+    if (MVLD_API_HAS(api, references_ahead) && !d->leave_rewritable)
+        api->references_ahead(d->ctx->image, object);
     err = api->reference_each(d->ctx->image, object, visit, d, &why);
     if (err == -ENODATA && !d->error) {
         api->log(d->ctx->image, MVLD_LOG_PASSES,

@@ -307,6 +307,50 @@ static void other_ways(const char *method)
     reset();
 }
 
+/* Of whether the pages are the process's own the kernel tells: those of a file that was mapped are not
+ * until they are written.  Returns how many are. */
+static size_t own_pages(const uint8_t *at, size_t n)
+{
+    int fd = open("/proc/self/pagemap", O_RDONLY);
+    uint64_t entries[PAGES];
+    size_t own = 0;
+
+    CHECK(fd >= 0 && pread(fd, entries, n * 8, (off_t)((uintptr_t)at / PAGE * 8)) == (ssize_t)n * 8);
+    close(fd);
+    for (size_t i = 0; i < n; i++)
+        own += entries[i] >> 63 && !(entries[i] >> 61 & 1); /* present; of a file */
+    return own;
+}
+
+/* Pages that will be changed become the process's own, with what they hold, and no others do. */
+static void ahead(size_t expected, long calls)
+{
+    struct mvld_word where[] = {{64, 5, 0}, {80, 6, 0}, {2 * PAGE - 2, 5, 0}, {9 * PAGE, 6, 0}};
+    struct mvld_patch_report report = {9, 9, NULL};
+    struct mvld_batch *b;
+    int file = memfd_create("text", 0);
+
+    CHECK(file >= 0 && write(file, image, t.size) == (ssize_t)t.size);
+    CHECK(mmap(t.code, t.size, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED, file, 0) == t.code);
+    b = rimf_patcher_begin(t.patcher);
+    CHECK(rimf_patch_add_ahead(b, (uintptr_t)t.code, where, 4) == 0);
+    protects = 0;
+    CHECK(rimf_patch_commit(b, &report) == 0 && report.applied == 0 && report.refused == 0);
+    rimf_patch_end(b);
+    patch_text_all_rx(&t);
+    CHECK(protects == calls, "(%ld)", protects);
+    CHECK(own_pages(t.code, PAGES) == expected && !memcmp(t.code, image, t.size));
+    CHECK(!expected || own_pages(t.code, 3) == 3);
+    where[1].offset = 0; /* they do not ascend: only a hint, so that is no error */
+    b = rimf_patcher_begin(t.patcher);
+    CHECK(rimf_patch_add_ahead(b, (uintptr_t)t.code, where, 4) == 0);
+    CHECK(rimf_patch_commit(b, &report) == 0 && rimf_patch_count(b) == 0);
+    CHECK(rimf_patch_add_ahead(b, (uintptr_t)t.code, NULL, 4) == -EINVAL);
+    rimf_patch_end(b);
+    CHECK(own_pages(t.code, PAGES) == expected);
+    close(file);
+}
+
 int main(void)
 {
     patch_text_open(&t, PAGES);
@@ -318,6 +362,13 @@ int main(void)
     reset();
     t.kernel.before = count;
     far_apart();
+    ahead(4, 3);
+    t.kernel.fail_number = SYS_madvise; /* an older kernel */
+    t.kernel.fail_from = 1;
+    t.kernel.error = -EINVAL;
+    ahead(0, 3);
+    t.kernel.fail_from = 0;
+    reset();
     end_of_segment();
     all_lengths();
     nothing_to_do();
@@ -336,6 +387,7 @@ int main(void)
     CHECK(rimf_patcher_set_method(t.patcher, "auto") == 0);
     patch_park_thread();
     other_ways("remap");
+    ahead(0, 0);
     patch_text_close(&t);
     return 0;
 }
