@@ -336,15 +336,14 @@ static struct frozen_plan plan_images(const struct loader *l, const char *miss)
     };
 }
 
-/* What is frozen are distances. */
-static void set_apart(const struct loader *l)
+/* A program may be started in turn in ways that no one image fits (with LD_PRELOAD, and without):
+ * then it does not write one each time. */
+static void wait_with(struct loader *l, struct frozen_plan *plan)
 {
-    for (size_t i = 0; i < rimf_api()->object_count(l->image); i++) {
-        const struct mvld_object *object = rimf_api()->object_at(l->image, i);
-
-        if (place_floats(l, object))
-            rimf_image_set_apart(object);
-    }
+    if (l->knobs.freeze || !(plan->build | plan->outdated) || !frozen_is_young(l, plan->pipeline))
+        return;
+    plan->build = plan->outdated = 0;
+    rimf_log(&l->log, MVLD_LOG_FILES, "image: not made anew: the one that is there is of this minute");
 }
 
 /* Runs those passes of which a frozen image may hold the work, or spares them. */
@@ -359,6 +358,8 @@ void frozen_run(struct loader *l)
         end(l, "mvld: not frozen: ", "libraries lie where the kernel puts them (placement)", 1);
     thawed = n && may_thaw(l) && thaw(l, &plan);
     answers_settle(l);
+    if (!thawed)
+        wait_with(l, &plan);
     if (!thawed && plan.outdated)
         discard(l, &plan);
     if (!thawed && !l->frozen.left && !rimf_streq(miss, "plain")) {
@@ -374,7 +375,7 @@ void frozen_run(struct loader *l)
         pipeline_leave(l->pipeline, n, "there is no frozen image (on-miss = plain)");
     } else if (plan.build) {
         rimf_image_watch(l->image);
-        set_apart(l);
+        place_set_apart(l);
         pipeline_makers(l->pipeline, l->image, n);
     }
     if (!pipeline_run_first(l->pipeline, l->image, n) && plan.build)

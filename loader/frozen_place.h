@@ -28,5 +28,7 @@ void frozen_system_place(const struct loader *, struct frozen_place *, uint64_t 
 void frozen_user_place(const struct loader *, struct frozen_place *, uint64_t fingerprint);
 /* Where a new one goes.  Root writes for everybody, but where told otherwise. */
 void frozen_new_place(const struct loader *, struct frozen_place *, uint64_t fingerprint);
+/* 1: what is there was written less than a minute ago. */
+int frozen_is_young(struct loader *, uint64_t fingerprint);
 
 #endif

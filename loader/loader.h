@@ -366,8 +366,8 @@ size_t host_question_size(const struct host *, const struct question *);
 /* place.c */
 void place_plan(struct loader *);
 uintptr_t place_take(struct arena *, size_t length);
-/* The object is aligned to more than the arena: it lies elsewhere in that each time. */
-int place_floats(const struct loader *, const struct mvld_object *);
+/* Tells the image which objects lie elsewhere in the arena each time. */
+void place_set_apart(const struct loader *);
 struct mmap_call {
     uintptr_t address, length, prot, flags, fd, offset;
 };

@@ -20,6 +20,7 @@
  */
 #include "loader.h"
 
+#include "image.h"
 #include "pipeline.h"
 
 #include <errno.h>    /* numbers only */
@@ -189,11 +190,16 @@ uintptr_t place_take(struct arena *arena, size_t length)
     return arena->next;
 }
 
-int place_floats(const struct loader *l, const struct mvld_object *object)
+/* They are aligned to more than the arena (by glibc since 2.35). */
+void place_set_apart(const struct loader *l)
 {
-    uint64_t aligned = object->phdr ? alignment(object->phdr, object->phnum) : 0;
+    for (size_t i = 0; i < rimf_api()->object_count(l->image); i++) {
+        const struct mvld_object *object = rimf_api()->object_at(l->image, i);
+        uint64_t aligned = object->phdr ? alignment(object->phdr, object->phnum) : 0;
 
-    return aligned > l->arena.grain && object->bias % aligned == 0; /* glibc's since 2.35 */
+        if (aligned > l->arena.grain && object->bias % aligned == 0)
+            rimf_image_set_apart(object);
+    }
 }
 
 /* An object's first mapping: of the whole file, or, when the object wants more

@@ -238,10 +238,25 @@ def on_miss(program):
     program.thawed(keys="on-miss = build\n")
     program.thawed(keys="on-miss = plain\n")
     program.make_library()
-    done = program.run(keys="on-miss = build\n")
-    check(done.stdout == "2 0\n" and "image: frozen: " in done.stderr, done.stdout + done.stderr)
+    for said in "not made anew", "image: frozen: ":
+        done = program.run(keys="on-miss = build\n")
+        check(done.stdout == "2 0\n" and said in done.stderr, done.stdout + done.stderr)
+        support.age_images(program.cache)
     program.thawed(keys="on-miss = build\n")
     check(len(list((program.cache / "mvld" / "images").iterdir())) == 1, "the old image stays")
+
+
+def in_turn(program):
+    """A program that is started in turn in two ways, which no one image fits, writes one each time."""
+    more = program.folder / "more.so"
+    support.compile_c(more, "-shared", "-fPIC", "-x", "c", "/dev/null", plugin=False)
+    frozen = 0
+    for _ in range(4):
+        for environment in {}, {"LD_PRELOAD": more}:
+            done = program.run(keys="on-miss = build\n", **environment)
+            check(done.stdout == "2 0\n", done.stdout + done.stderr)
+            frozen += "image: frozen: " in done.stderr
+    check(frozen == 1, f"{frozen} images were written")
 
 
 def ways_to_start(program):

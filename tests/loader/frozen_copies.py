@@ -369,6 +369,7 @@ def outdated(program):
     rely_on_another_word(folder)
     with open(program.config, "a") as config:
         config.write("on-miss = build\n")
+    support.age_images(program.cache)
     plain = program.expected()
     for said in "not thawed: .*a call leads elsewhere", "image: frozen: ", THAWED:
         done = program.run()
