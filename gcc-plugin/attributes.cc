@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later
  *
  * attributes.cc: __attribute__((multiverse)) on switches, variation points and
- * function pointers: what may carry it, what its arguments mean, and what has
- * to be written down before the front end's knowledge is gone.
+ * function pointers: what may carry it, and what has to be written down before the
+ * front end's knowledge is gone.
  *
  *   __attribute__((multiverse))                          variable, function, pointer
  *   __attribute__((multiverse(("values", 1, 3, 5))))     switch
@@ -53,169 +53,6 @@ bool mv_is_signed(const_tree sw)
     return !TYPE_UNSIGNED(TREE_TYPE(sw));
 }
 
-/* ---- arguments ----------------------------------------------------------- */
-
-/* An argument may come wrapped in conversions, as the address of a string, as a
- * C++ constant, or as a comma expression whose parts are in order. */
-static void flatten(tree t, std::vector<tree> &out)
-{
-    while (CONVERT_EXPR_P(t) || TREE_CODE(t) == NON_LVALUE_EXPR || TREE_CODE(t) == ADDR_EXPR ||
-           TREE_CODE(t) == EXCESS_PRECISION_EXPR || TREE_CODE(t) == ARRAY_REF)
-        t = TREE_OPERAND(t, 0);
-    if (TREE_CODE(t) == COMPOUND_EXPR) {
-        flatten(TREE_OPERAND(t, 0), out);
-        flatten(TREE_OPERAND(t, 1), out);
-        return;
-    }
-    if (TREE_CODE(t) == CONST_DECL)
-        t = DECL_INITIAL(t);
-    else if (TREE_CODE(t) != STRING_CST)
-        t = fold(t);
-    out.push_back(t);
-}
-
-static std::vector<tree> flat_arguments(tree args)
-{
-    std::vector<tree> out;
-    for (; args; args = TREE_CHAIN(args))
-        flatten(TREE_VALUE(args), out);
-    return out;
-}
-
-static const char *string_of(tree t)
-{
-    return TREE_CODE(t) == STRING_CST ? TREE_STRING_POINTER(t) : nullptr;
-}
-
-/* All arguments of all `multiverse` attributes of a declaration: a header may
- * give the values and the definition "tracked". */
-static std::vector<tree> all_arguments(const_tree decl)
-{
-    std::vector<tree> out;
-    for (tree a = attribute_of(decl); a; a = lookup_attribute(MV_ATTR, TREE_CHAIN(a)))
-        for (tree t : flat_arguments(TREE_VALUE(a)))
-            out.push_back(t);
-    return out;
-}
-
-bool mv_is_tracked(const_tree sw)
-{
-    for (tree t : all_arguments(sw))
-        if (string_of(t) && !strcmp(string_of(t), "tracked"))
-            return true;
-    return false;
-}
-
-static int64_t value_in_type(tree constant, const_tree type)
-{
-    tree t = fold_convert(const_cast<tree>(type), constant);
-    return wi::to_wide(t).to_shwi();
-}
-
-std::vector<int64_t> mv_values(const_tree sw)
-{
-    std::vector<int64_t> out;
-    bool in_values = false;
-    for (tree t : all_arguments(sw)) {
-        if (string_of(t))
-            in_values = !strcmp(string_of(t), "values");
-        else if (in_values && TREE_CODE(t) == INTEGER_CST) {
-            int64_t v = value_in_type(t, TREE_TYPE(sw));
-            if (std::find(out.begin(), out.end(), v) == out.end())
-                out.push_back(v);
-        }
-    }
-    return out;
-}
-
-bool mv_bind_names(const_tree fn, std::vector<std::string> &names)
-{
-    bool in_bind = false, found = false;
-    for (tree t : all_arguments(fn)) {
-        const char *s = string_of(t);
-        if (!s)
-            continue;
-        if (!in_bind && !strcmp(s, "bind"))
-            found = in_bind = true;
-        else if (in_bind && strcmp(s, "bind"))
-            names.push_back(s);
-    }
-    return found;
-}
-
-/* The C++ front end evaluates an argument before it hands it over, and of a comma
- * expression only the last part is left. */
-static void explain_parentheses(location_t loc, const char *form)
-{
-    if (!strncmp(lang_hooks.name, "GNU C++", 7))
-        inform(loc, "%s", form);
-}
-
-/* Says what is wrong with the arguments; true when nothing is. */
-static bool check_switch_arguments(tree decl, tree args)
-{
-    location_t loc = DECL_SOURCE_LOCATION(decl);
-    bool in_values = false, some = true;
-    for (tree t : flat_arguments(args)) {
-        const char *s = string_of(t);
-        if (s && !some)
-            break;
-        if (s && !strcmp(s, "tracked")) {
-            in_values = false;
-        } else if (s && !strcmp(s, "values")) {
-            in_values = true;
-            some = false;
-        } else if (s) {
-            error_at(loc, "unknown argument %qs of attribute %<multiverse%> of switch %qD", s, decl);
-            inform(loc, "known are %<(\"values\", 1, 3, 5)%> and %<\"tracked\"%>");
-            return false;
-        } else if (!in_values) {
-            error_at(loc, "argument of attribute %<multiverse%> of switch %qD must begin with "
-                     "a string", decl);
-            explain_parentheses(loc, "in C++ write multiverse(\"values\", 1, 3, 5), without inner parentheses");
-            return false;
-        } else if (TREE_CODE(t) != INTEGER_CST) {
-            error_at(loc, "value in attribute %<multiverse%> of switch %qD is not an integer "
-                     "constant", decl);
-            return false;
-        } else {
-            some = true;
-            if (!int_fits_type_p(t, TREE_TYPE(decl))) {
-                error_at(loc, "value %qE in attribute %<multiverse%> does not fit the type of "
-                         "switch %qD", t, decl);
-                return false;
-            }
-        }
-    }
-    if (!some)
-        error_at(loc, "%<\"values\"%> in attribute %<multiverse%> of switch %qD without a value",
-                 decl);
-    return some;
-}
-
-static bool check_function_arguments(tree decl, tree args)
-{
-    location_t loc = DECL_SOURCE_LOCATION(decl);
-    std::vector<tree> flat = flat_arguments(args);
-    if (flat.empty())
-        return true;
-    for (size_t i = 0; i < flat.size(); i++) {
-        const char *s = string_of(flat[i]);
-        if (!s || (i == 0 && strcmp(s, "bind"))) {
-            error_at(loc, "argument of attribute %<multiverse%> of function %qD must be "
-                     "%<(\"bind\", \"switch\", …)%>", decl);
-            explain_parentheses(loc, "in C++ write multiverse(\"bind\", \"a\", \"b\"), without inner parentheses");
-            return false;
-        }
-    }
-    if (flat.size() == 1) {
-        error_at(loc, "%<\"bind\"%> in attribute %<multiverse%> of function %qD without a switch",
-                 decl);
-        return false;
-    }
-    return true;
-}
-
 /* ---- the handler ---------------------------------------------------------- */
 
 void mv_make_noipa(tree fndecl)
@@ -242,7 +79,7 @@ static bool check_function(tree decl, tree args)
                  "destructor has several bodies", decl);
         return false;
     }
-    return check_function_arguments(decl, args);
+    return mv_check_function_arguments(decl, args);
 }
 
 /* What the storage of a variable forbids; "" when nothing does. */
@@ -296,7 +133,7 @@ static bool check_variable(tree decl, tree args)
         warning_at(loc, OPT_Wattributes, "attribute %<multiverse%> ignored: %qD is constant", decl);
         return false;
     }
-    return check_switch_arguments(decl, args);
+    return mv_check_switch_arguments(decl, args);
 }
 
 static tree handle_multiverse(tree *node, tree, tree args, int, bool *no_add_attrs)
@@ -389,7 +226,7 @@ static void remember_enumerators(tree sw)
         const char *label = IDENTIFIER_POINTER(TREE_PURPOSE(e));
         tree text = build_string(strlen(label) + 1, label);
         TREE_TYPE(text) = build_array_type_nelts(char_type_node, strlen(label) + 1);
-        list = tree_cons(text, build_int_cst(long_integer_type_node, value_in_type(value, type)),
+        list = tree_cons(text, build_int_cst(long_integer_type_node, mv_value_in_type(value, type)),
                          list);
     }
     if (list)

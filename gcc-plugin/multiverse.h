@@ -4,8 +4,8 @@
  *
  * The way of a variation point through the compiler
  *
- *   front end     attributes.cc   checks `multiverse` attributes; a variation
- *                                 point becomes `noipa`
+ *   front end     attributes.cc   checks `multiverse` attributes, with arguments.cc;
+ *                                 a variation point becomes `noipa`
  *   before IPA    attributes.cc   writes names and enumerators, which LTO would
  *                                 forget, into attributes of the declaration
  *   after SSA     domains.cc      remembers the constants that switches are
@@ -36,7 +36,6 @@
 #define MV_ATTR_NAME " multiverse name"     /* string: name for people */
 #define MV_ATTR_DOMAIN " multiverse domain" /* list: label -> value */
 #define MV_ATTR_VARIANT " multiverse variant"
-#define MV_ATTR_STUB " multiverse stub"     /* string: none; TREE_VALUE: the pointer */
 
 struct mv_options {
     unsigned max_variants = 64;
@@ -51,19 +50,26 @@ void mv_describe_declarations();
 bool mv_is_switch(const_tree decl);
 bool mv_is_function(const_tree decl);
 bool mv_is_pointer(const_tree decl);
-bool mv_is_tracked(const_tree sw);
 unsigned mv_width(const_tree sw);
 bool mv_is_signed(const_tree sw);
-/* The explicit values of ("values", …), in order; empty when there are none. */
-std::vector<int64_t> mv_values(const_tree sw);
-/* The names of ("bind", …); false when the function has no such argument. */
-bool mv_bind_names(const_tree fn, std::vector<std::string> &names);
 /* Makes a function one that no interprocedural fact may be derived of. */
 void mv_make_noipa(tree fndecl);
 /* The name for people: qualified, without parameters. */
 std::string mv_display_name(const_tree decl);
 /* The name as the assembler knows it. */
 std::string mv_symbol(tree decl);
+
+/* ---- arguments.cc */
+/* Say what is wrong with the arguments; true when nothing is. */
+bool mv_check_switch_arguments(tree decl, tree args);
+bool mv_check_function_arguments(tree decl, tree args);
+bool mv_is_tracked(const_tree sw);
+/* The explicit values of ("values", …), in order; empty when there are none. */
+std::vector<int64_t> mv_values(const_tree sw);
+/* The names of ("bind", …); false when the function has no such argument. */
+bool mv_bind_names(const_tree fn, std::vector<std::string> &names);
+/* An integer constant as a variable of that type holds it. */
+int64_t mv_value_in_type(tree constant, const_tree type);
 
 /* ---- domains.cc */
 struct mv_value {
@@ -147,12 +153,7 @@ void mv_call_stubs(function *fun);
 /* ---- callsites.cc */
 void mv_record_sites(function *fun);
 
-/* ---- passes */
-opt_pass *mv_make_hints_pass(gcc::context *);
-opt_pass *mv_make_variants_pass(gcc::context *);
-opt_pass *mv_make_records_pass(gcc::context *);
-opt_pass *mv_make_lower_pass(gcc::context *);
-opt_pass *mv_make_callsites_pass(gcc::context *);
+/* ---- variants.cc */
 void mv_generate_variants();
 
 #endif
