@@ -258,14 +258,20 @@ static size_t words_of_pages(const struct sidecar *s, struct mvld_word *words)
     return n;
 }
 
+/* A batch costs some ten system calls, and spares the better part of a microsecond a page. */
+#define PAGES_LEAST 12u
+
 void rimf_references_ahead(struct mvld_image *image, const struct mvld_object *public)
 {
     struct rimf_object *object = (struct rimf_object *)rimf_object_of(public);
     const struct sidecar *s = rimf_analysis_units(image, object);
     size_t n = s && !(image->calls_home && object->copy) ? words_of_pages(s, NULL) : 0;
-    struct mvld_word *words = n ? rimf_heap_alloc(&image->heap, n * sizeof *words) : NULL;
-    struct mvld_batch *batch = words ? rimf_patch_begin(image) : NULL;
+    struct mvld_word *words = NULL;
+    struct mvld_batch *batch;
 
+    if (n >= PAGES_LEAST)
+        words = rimf_heap_alloc(&image->heap, n * sizeof *words);
+    batch = words ? rimf_patch_begin(image) : NULL;
     if (batch) {
         words_of_pages(s, words);
         if (!rimf_patch_add_ahead(batch, object->view.bias, words, n))
