@@ -137,9 +137,14 @@ WORKS = ("python3", "python3-shared", "python3-built", "sqlite3", "bash", "perl"
 
 
 def redis_load(folder, stopped):
+    """It would try for ever to reach a server that has gone."""
     while not stopped.is_set():
-        subprocess.run(["redis-benchmark", "-s", str(folder / "socket"), *REQUESTS],
-                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=60)
+        client = subprocess.Popen(["redis-benchmark", "-s", str(folder / "socket"), *REQUESTS],
+                                  stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        while client.poll() is None and not stopped.wait(0.05):
+            pass
+        client.kill()
+        client.wait()
 
 
 def nginx_load(folder, stopped):
@@ -247,6 +252,8 @@ def running(programs, name, way, folder):
         yield process, Path(f"{log}.{process.pid}")
     finally:
         stopped.set()
+        if load and load.ident:
+            load.join(10)
         process.kill()
         process.wait()
 

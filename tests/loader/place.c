@@ -20,7 +20,7 @@ static long call(uintptr_t address, size_t length, int prot, int flags, int fd)
 
 static void arena_is_a_ring(void)
 {
-    struct arena arena = {0x10000000, 0x10010000, 0x10010000}, none = {0};
+    struct arena arena = {0x10000000, 0x10010000, 0x10010000, 4096}, none = {0};
 
     CHECK(place_take(&none, 4096) == 0);
     CHECK(place_take(&arena, 1) == 0x1000f000);
@@ -37,7 +37,7 @@ static void objects_go_to_the_arena(uintptr_t start)
     int fd = open("/proc/self/exe", O_RDONLY);
     int object = MAP_PRIVATE | DENYWRITE;
 
-    loader.arena = (struct arena){start, start + 16 * MIB, start + 16 * MIB};
+    loader.arena = (struct arena){start, start + 16 * MIB, start + 16 * MIB, 4096};
     CHECK(call(0, 2 * MIB, PROT_READ, object, fd) == (long)(start + 14 * MIB));
     CHECK(call(0, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1) ==
           (long)(start + 14 * MIB - 4096));
