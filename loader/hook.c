@@ -21,6 +21,8 @@
  */
 #include "loader.h"
 
+#include "image.h"
+
 /* A debugger that started the program takes us for the loader: it looks for these
  * two names in the file of PT_INTERP, or in the "executable" when we are run
  * directly, and stops at the function for every event. */
@@ -118,6 +120,9 @@ static void first_event(struct loader *l)
     objects_start(l);
     frozen_forget(l);
     frozen_or_exit(l);
+    rimf_heap_set_alone(&l->heap, 0); /* constructors start threads */
+    if (l->image)
+        rimf_image_set_alone(l->image, 0);
 }
 
 void loader_event(struct loader *l)

@@ -245,6 +245,7 @@ void objects_start(struct loader *l)
         rimf_log(&l->log, MVLD_LOG_WARNING, "image: no memory; no pass runs");
         return;
     }
+    rimf_image_set_alone(l->image, l->heap.alone);
     describe_main(l);
     if (update(l, &change))
         return;

@@ -188,6 +188,7 @@ struct start loader_start(struct loader *l, uintptr_t *sp)
     l->direct = l->block.entry && l->block.entry->a_un.a_val == (uintptr_t)loader_entry;
     l->vdso_bias = l->block.vdso ? l->block.vdso->a_un.a_val : 0;
     knobs_read(l);
+    rimf_heap_set_alone(&l->heap, !l->knobs.watcher); /* modules of LD_AUDIT may start threads */
     stage_time(l, STAGE_START);
     program_plan(l); /* which program, which passes */
     if (l->pipeline) {

@@ -58,9 +58,14 @@ static struct rimf_block **link_of(struct rimf_block *block)
     return (struct rimf_block **)(block + 1);
 }
 
+void rimf_heap_set_alone(struct rimf_heap *heap, int alone)
+{
+    heap->alone = alone;
+}
+
 int rimf_heap_enter(struct rimf_heap *heap)
 {
-    int result = rimf_lock_acquire(heap->sys, &heap->lock);
+    int result = heap->alone ? 0 : rimf_lock_acquire(heap->sys, &heap->lock);
 
     if (result == RIMF_LOCK_INHERITED) {
         /* The fork came in the middle of an operation: a list may be cut, and
@@ -73,7 +78,8 @@ int rimf_heap_enter(struct rimf_heap *heap)
 
 void rimf_heap_leave(struct rimf_heap *heap)
 {
-    rimf_lock_release(heap->sys, &heap->lock);
+    if (!heap->alone)
+        rimf_lock_release(heap->sys, &heap->lock);
 }
 
 static struct map *map_pages(struct rimf_heap *heap, size_t size, struct rimf_block **list)

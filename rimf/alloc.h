@@ -26,6 +26,7 @@ struct rimf_block; /* see alloc.c */
 struct rimf_heap {
     const struct rimf_sys *sys;
     struct rimf_lock lock;
+    int alone; /* rimf_heap_set_alone */
     uintptr_t fresh, fresh_end;                 /* unused part of the newest chunk */
     struct rimf_block *free[RIMF_HEAP_CLASSES]; /* released blocks */
     struct rimf_block *chunks, *big;            /* what destroy unmaps */
@@ -36,6 +37,9 @@ void rimf_heap_init(struct rimf_heap *, const struct rimf_sys *);
 /* First memory for a new heap: zeroed, 16-byte aligned, there as long as the heap.  The
  * kernel is asked for more only when it is used up. */
 void rimf_heap_seed(struct rimf_heap *, void *memory, size_t size);
+/* 1: no other thread runs, nor a signal handler, until 0 is said; the lock would cost a system call
+ * each time.  By who has not entered. */
+void rimf_heap_set_alone(struct rimf_heap *, int alone);
 /* Gives all pages back; blocks are gone. */
 void rimf_heap_destroy(struct rimf_heap *);
 void *rimf_heap_alloc(struct rimf_heap *, size_t size); /* NULL: no memory */

@@ -238,6 +238,11 @@ int rimf_image_create(const struct rimf_sys *sys, const struct rimf_log *log,
     return rimf_image_create_in(sys, log, NULL, 0, out);
 }
 
+void rimf_image_set_alone(struct mvld_image *image, int alone)
+{
+    rimf_heap_set_alone(&image->heap, alone);
+}
+
 int rimf_image_create_in(const struct rimf_sys *sys, const struct rimf_log *log, void *memory,
                          size_t size, struct mvld_image **out)
 {

@@ -144,6 +144,9 @@ void rimf_image_set_planned(struct mvld_image *,
 /* 1: no debugger is there, as was asked a moment ago; 0: ask, when it matters. */
 void rimf_image_set_untraced(struct mvld_image *, int untraced);
 
+/* 1: this thread is the only one, until 0 is said. */
+void rimf_image_set_alone(struct mvld_image *, int alone);
+
 /* How patches are written (rimf/patch.h); by default the engine chooses. */
 int rimf_image_set_patch_method(struct mvld_image *, const char *name); /* 0, -EINVAL, -EPERM */
 

@@ -210,6 +210,37 @@ static void after_fork(void)
     rimf_heap_destroy(&shared);
 }
 
+static int asked; /* calls but for memory */
+
+static long counted(const struct rimf_sys *sys, long nr, long a, long b, long c, long d, long e,
+                    long f)
+{
+    (void)sys;
+    asked += nr != SYS_mmap && nr != SYS_munmap;
+    return rimf_syscall(nr, a, b, c, d, e, f);
+}
+
+/* Who is alone asks the kernel for nothing but memory, and the lock is there again after that. */
+static void alone(void)
+{
+    const struct rimf_sys sys = {counted};
+    struct rimf_heap heap;
+    void *block;
+
+    rimf_heap_init(&heap, &sys);
+    rimf_heap_set_alone(&heap, 1);
+    block = rimf_heap_alloc(&heap, 10);
+    fill(block, 10, 1);
+    rimf_heap_release(&heap, block);
+    CHECK(asked == 0, "(%d calls)", asked);
+    rimf_heap_set_alone(&heap, 0);
+    CHECK(rimf_heap_enter(&heap) == 0 && asked);
+    CHECK(rimf_heap_alloc(&heap, 10) == NULL); /* as from a signal handler */
+    rimf_heap_leave(&heap);
+    fill(rimf_heap_alloc(&heap, 10), 10, 1);
+    rimf_heap_destroy(&heap);
+}
+
 int main(void)
 {
     every_size();
@@ -219,5 +250,6 @@ int main(void)
     threads();
     interrupted();
     after_fork();
+    alone();
     return 0;
 }
