@@ -88,6 +88,16 @@ def digests(output):
     return True
 
 
+def write_alike(paths):
+    """Writes the files anew, each at once: the pieces in which a file was written are those in
+    which the page cache holds it, which is worth up to 80 µs of a start."""
+    for path in map(Path, paths):
+        new = path.with_name(path.name + ".new")
+        new.write_bytes(path.read_bytes())
+        shutil.copymode(path, new)
+        new.replace(path)
+
+
 def find(name, folder):
     """The program's file, or None."""
     if (folder / name).exists():
@@ -148,6 +158,7 @@ class Programs:
             self.paths[name, changed] = self.copy(name, original, changed)
         copy = self.paths[name, True]
         self.tool(MVLD, "set-interp", "--loader", support.LOADER, copy)
+        write_alike(self.paths[name, changed] for changed in (False, True))
         self.tool(MVLD, "analyze", "--output", self.folder / "analysis", "--program", copy)
         self.possible[name] = [HOST]
         for way in self.wanted:

@@ -128,12 +128,6 @@ static void take_pins(struct rimf_copy *copy, const struct sidecar *s, uintptr_t
     }
 }
 
-static int found(void *cookie, const void *desc, size_t size)
-{
-    (void)cookie, (void)desc, (void)size;
-    return 1;
-}
-
 static int is_all_home(const struct sidecar *s)
 {
     for (size_t i = 0; i < s->n_segments; i++)
@@ -147,15 +141,18 @@ static int is_all_home(const struct sidecar *s)
 static const char *stays(const struct rimf_object *object, const struct sidecar *s,
                          const char *why)
 {
+    int noted;
+
     if (!s)
         return why;
     if (!s->homes)
         return "its analysis is of an older mvld";
     if (is_all_home(s))
         return "it computes with addresses of its code, or asks whose they are";
-    if (elf_note_each(&object->view, MULTIVERSE_NOTE_NAME, MULTIVERSE_NOTE_TABLES, found, NULL))
-        return "multiverse knows its functions by their addresses";
-    return NULL;
+    noted = elf_note_each(&object->view, MULTIVERSE_NOTE_NAME, MULTIVERSE_NOTE_TABLES, NULL, NULL);
+    return noted > 0   ? "multiverse knows its functions by their addresses"
+           : noted < 0 ? "its notes do not say whether multiverse knows its functions by their addresses"
+                       : NULL;
 }
 
 /* Of the list's index-th.  0, or -ENOMEM. */

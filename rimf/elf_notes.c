@@ -67,7 +67,9 @@ static int walk(const struct visitor *visitor, uintptr_t at, size_t left, size_t
         }
         if (note->n_type == visitor->type && name_size == visitor->name_size &&
             memcmp(name, visitor->name, name_size) == 0) {
-            result = visitor->visit(visitor->cookie, (const void *)(at + desc), desc_size);
+            result = visitor->visit
+                         ? visitor->visit(visitor->cookie, (const void *)(at + desc), desc_size)
+                         : 1;
             if (result)
                 return result;
         }

@@ -31,8 +31,9 @@
  *     size, time of modification, build-id);
  *   - at the same distances from each other, except those that are APART: an executable at
  *     a fixed address, which has other distances to its libraries in each process, a
- *     library that is aligned to more than the arena is, and the vDSO.  They have no copy, and no copy holds a distance to them.  A word may well
- *     lie in one or lead to one: it is compared with where they are now;
+ *     library that is aligned to more than the arena is, and the vDSO.  They have no copy,
+ *     and no copy holds a distance to them.  A word may well lie in one or lead to one: it
+ *     is compared with where they are now;
  *   - every word that a change relied on (the GOT slot of a call that became direct)
  *     points to the same place of the same object.  So whatever decided where calls go
  *     (preloaded libraries, symbol versions, CPU features, tunables) need not be

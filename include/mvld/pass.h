@@ -249,8 +249,8 @@ struct mvld_api {
 
     /* Each note of `object` named `name` (NUL-terminated) of `type`.  The visitor
      * gets a descriptor that lies whole inside the object's memory; a visitor's
-     * value other than 0 ends the walk and is returned.  -ENOEXEC: notes are
-     * truncated. */
+     * value other than 0 ends the walk and is returned.  Without a visitor: 1 when there is
+     * one.  -ENOEXEC: notes are truncated. */
     int (*note_each)(const struct mvld_object *, const char *name, uint32_t type,
                      int (*visit)(void *cookie, const void *desc, size_t size), void *cookie);
 

@@ -190,19 +190,13 @@ static int visit(void *cookie, const struct mvld_reference *reference)
     return d->error;
 }
 
-static int found(void *cookie, const void *desc, size_t size)
-{
-    (void)cookie, (void)desc, (void)size;
-    return 1;
-}
-
 /* Of objects with descriptors of multiverse none is: any function may be changed, and is to be
  * called then. */
 void direct_begin(struct direct *d, const struct mvld_object *object)
 {
     d->object = object;
     d->may_inline = d->inlines && !d->ctx->api->note_each(object, MULTIVERSE_NOTE_NAME,
-                                                          MULTIVERSE_NOTE_TABLES, found, NULL);
+                                                          MULTIVERSE_NOTE_TABLES, NULL, NULL);
     d->sites = d->made = d->pages = 0;
     d->last_page = 0;
     d->code = NULL;

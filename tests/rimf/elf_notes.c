@@ -92,6 +92,8 @@ static void found(size_t alignment)
     CHECK(object->build_id_size == 20 && memcmp(object->build_id, "0123456789", 10) == 0);
     CHECK(rimf_api()->note_each(object, "Multiverse", 1, stop_at_first, &stopped) == 42);
     CHECK(stopped == 1);
+    CHECK(rimf_api()->note_each(object, "Multiverse", 1, NULL, NULL) == 1);
+    CHECK(rimf_api()->note_each(object, "Multiverse", 9, NULL, NULL) == 0);
 }
 
 /* Cut anywhere: what is whole is still found, the rest is reported. */

@@ -2,8 +2,9 @@
  *
  * pages.c: a program with some 9 MB of code in functions of 300 bytes.  It runs a function that was
  * copied, in a child, too, and prints how many KB of huge pages there are below its executable
- * memory: the kernel's own, those of the pool, those of files.  Code at home is not looked at: some
- * kernels keep in huge pages what a file was just given, whatever anybody asked for.
+ * memory: the kernel's own, those of the pool, those of an image's file of copies.  Code at home is
+ * not looked at, changed by mvld or not: kernels map by huge pages what the page cache holds in
+ * them, as it may hold a file that was just written, whatever anybody asked for.
  */
 #ifdef CODE_IN_LIBRARY
 int pool_first(int);
@@ -16,10 +17,10 @@ int pool_first(int);
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Did mvld place this mapping, of the name that its line in smaps ends with, or none? */
-static int is_placed(const char *name)
+/* Are there copies in this mapping, of the name that its line in smaps ends with, or none? */
+static int is_region(const char *name)
 {
-    return !name || strstr(name, "/mvld/images/") || strstr(name, "/anon_hugepage");
+    return !name || strstr(name, "/concat.so") || strstr(name, "/anon_hugepage");
 }
 
 static __attribute__((noinline)) int twice(int x)
@@ -36,15 +37,15 @@ int main(int argc, char **argv)
     static const char *const kinds[] = {"AnonHugePages: %d kB", "Private_Hugetlb: %d kB",
                                         "FilePmdMapped: %d kB", "ShmemPmdMapped: %d kB"};
     FILE *file = fopen("/proc/self/smaps", "r");
-    int placed = 0, huge[4] = {0}, kb, status = -1;
+    int region = 0, huge[4] = {0}, kb, status = -1;
     char line[4096], rights[5];
     pid_t child;
 
     (void)argv;
     while (file && fgets(line, sizeof line, file)) {
         if (sscanf(line, "%*x-%*x %4s", rights) == 1)
-            placed = rights[2] == 'x' && is_placed(strchr(line, '/'));
-        for (int i = 0; placed && i < 4; i++)
+            region = rights[2] == 'x' && is_region(strchr(line, '/'));
+        for (int i = 0; region && i < 4; i++)
             if (sscanf(line, kinds[i], &kb) == 1)
                 huge[i] += kb;
     }

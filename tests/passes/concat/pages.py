@@ -109,7 +109,7 @@ def quick(program, folder):
         check(huge[0] == 0, f"{huge} KB of huge pages")
     freeze(program, folder, "quick")
     huge, log = run(program, folder, "quick", r"thawed, the code of [1-9]")
-    check(huge == [0, 0, 0] and "huge pages" not in log, f"{huge} KB from an image: {log}")
+    check(huge[:2] == [0, 0] and "huge pages" not in log, f"{huge} KB from an image: {log}")
 
 
 def empty(program, folder):
@@ -125,7 +125,8 @@ def empty(program, folder):
 def frozen(program, folder):
     freeze(program, folder, "small")
     huge, log = run(program, folder, "small", r"thawed, the code of [1-9]")
-    check(huge == [0, 0, 0] and "huge pages" not in log, f"{huge} KB were not asked for")
+    # Those of the file cost nothing: as the page cache holds it.
+    check(huge[:2] == [0, 0] and "huge pages" not in log, f"{huge} KB were not asked for")
     freeze(program, folder, "thp")
     whole, of_file, of_pool, of_kernel, said = thawed(program, folder, "thp")
     if of_file + of_kernel == 0:
