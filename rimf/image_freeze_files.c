@@ -69,11 +69,12 @@ int freeze_finish(const struct rimf_sys *sys, int fd, struct sidecar_identity *o
 static int write_original(const struct rimf_sys *sys, int fd, const char *original,
                           uint64_t *written, uint64_t end)
 {
-    int error = end > *written
-                    ? freeze_write(sys, fd, original + *written, end - *written, *written) : 0;
+    uint64_t at = *written;
 
+    if (end <= at)
+        return 0;
     *written = end;
-    return error;
+    return freeze_write(sys, fd, original + at, end - at, at);
 }
 
 /* The original, with the executable segments as they are now, which also go into the table. */
@@ -82,7 +83,7 @@ static int write_parts(struct freeze *f, uint32_t index, const char *original, i
     const struct rimf_object *object = f->table->objects[index];
     const struct rimf_sys *sys = f->image->sys;
     const Elf64_Phdr *ph = object->public.phdr;
-    uint64_t whole = object->identity.size, written = 0;
+    uint64_t whole = object->identity.size, written = 0, end;
     int error = 0;
 
     for (size_t i = 0; i < object->public.phnum && !error; i++) {
@@ -102,9 +103,10 @@ static int write_parts(struct freeze *f, uint32_t index, const char *original, i
             return -ENOEXEC;
         text.hash = sidecar_hash(pages, text.size);
         error = write_original(sys, fd, original, &written, text.offset);
-        written = text.size < whole - text.offset ? text.offset + text.size : whole;
+        end = text.size < whole - text.offset ? text.offset + text.size : whole;
         if (!error)
-            error = freeze_write(sys, fd, pages, written - text.offset, text.offset);
+            error = freeze_write(sys, fd, pages, end - text.offset, text.offset);
+        written = end > written ? end : written; /* files may hold segments in any order */
         f->texts[f->header->n_texts++] = text;
     }
     return error ? error : write_original(sys, fd, original, &written, whole);
