@@ -10,6 +10,7 @@ means.
 import os
 import re
 import shutil
+import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -301,6 +302,28 @@ def aligned(program):
         places.add(int(at["libaligned.so"], 16) - int(at["libanswer.so"], 16))
         check(len(places) == 1 or "libaligned.so: left plain: it lies elsewhere" in done.stderr, done.stderr)
     check(len(places) > 1 or support.GLIBC < (2, 35), "it is not at another distance each time")
+
+
+def any_order(program):
+    """Executable segments may lie in any order in their file: what the pass changed in one that
+    lies behind a later one is lost."""
+    data = bytearray(program.library.read_bytes())
+    first, = struct.unpack_from("<Q", data, 32)
+    loads = [at for at in range(first, first + 56 * data[56], 56) if data[at:at + 4] == b"\1\0\0\0"]
+    text, rodata = loads[1:3]
+    check(data[text + 4] == 5 and data[rodata + 4] == 4, "these are not its segments")
+    offset, = struct.unpack_from("<Q", data, text + 8)
+    size, = struct.unpack_from("<Q", data, text + 32)
+    data += bytes(-len(data) % 4096)
+    struct.pack_into("<Q", data, text + 8, len(data))
+    data += data[offset:offset + size]
+    data[rodata + 4] = 5
+    new = program.folder / "new.so"
+    new.write_bytes(data)
+    new.rename(program.library)
+    program.freeze()
+    done = program.run()
+    check("thawed, the code of 2 segments" in done.stderr and done.stdout == "2 0\n", done.stdout + done.stderr)
 
 
 def traced(program):
