@@ -82,15 +82,16 @@ static void name_others(const struct naming *n, const struct file_symbols *file)
     for (size_t i = 1; i < file->n; i++) {
         const Elf64_Sym *symbol = &file->symbols[i];
         const char *name = is_function(symbol) ? file_symbols_name(file, i) : NULL;
-        int local = ELF64_ST_BIND(symbol->st_info) == STB_LOCAL;
-        struct elf_name of;
 
         if (!name)
             continue;
-        if (!local)
-            of = elf_name(name, NULL, ELF_ANY_BASE);
-        if (local || !elf_symbol_find(view, &of))
-            name_symbol(n, symbol, name);
+        if (ELF64_ST_BIND(symbol->st_info) != STB_LOCAL) {
+            struct elf_name of = elf_name(name, NULL, ELF_ANY_BASE);
+
+            if (elf_symbol_find(view, &of))
+                continue;
+        }
+        name_symbol(n, symbol, name);
     }
 }
 

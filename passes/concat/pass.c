@@ -67,6 +67,7 @@ static int is_listed(const char *list, const char *name)
 static const char *stays(const struct mvld_context *ctx, const struct mvld_object *object)
 {
     struct mvld_symbol symbol;
+    int noted;
 
     if (object->why)
         return object->why;
@@ -77,7 +78,7 @@ static const char *stays(const struct mvld_context *ctx, const struct mvld_objec
     /* Without the pass, which knows of copies, it is libmultiverse that patches: at home. */
     if (ctx->api->pass_planned(ctx->image, "multiverse"))
         return NULL;
-    int noted = ctx->api->note_each(object, MULTIVERSE_NOTE_NAME, MULTIVERSE_NOTE_TABLES, NULL, NULL);
+    noted = ctx->api->note_each(object, MULTIVERSE_NOTE_NAME, MULTIVERSE_NOTE_TABLES, NULL, NULL);
     return noted > 0   ? "its code is patched at run time, by no pass (multiverse)"
            : noted < 0 ? "its notes do not say whether its code is patched at run time (multiverse)"
                        : NULL;
