@@ -118,10 +118,11 @@ static int all_the_same(struct comparison *c)
 
 /* ---- laying them over ---------------------------------------------------------------- */
 
-/* What a debugger has set breakpoints in is left alone, and who is not certain is one. */
+/* Where a debugger is, or nobody knows, the image will be refused, and passes will look for the
+ * slots of whose tables nothing would be left. */
 static int may_lay(const struct loader *l)
 {
-    return l->hooked && (!l->frozen.file.view.region || l->filtered.untraced);
+    return l->hooked && l->filtered.untraced;
 }
 
 /* All but the host loader is mapped, and nothing is relocated. */

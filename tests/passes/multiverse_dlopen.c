@@ -5,6 +5,8 @@
  * Arguments: a library with call sites alone, one with its own variation point.
  */
 #include <dlfcn.h>
+#include <elf.h>
+#include <unistd.h>
 
 #include "multiverse_check.h"
 
@@ -98,10 +100,57 @@ static void functions_come(const char *path)
     CHECK(multiverse_revert() == 1);
 }
 
+/* A copy of the library, whose PT_GNU_RELRO has become an empty PT_LOAD behind the others. */
+static void with_empty_segment(const char *path, char *copy)
+{
+    static char file[1 << 20];
+    FILE *from = fopen(path, "r");
+    size_t size = fread(file, 1, sizeof file, from);
+    const Elf64_Ehdr *header = (const Elf64_Ehdr *)file;
+    Elf64_Phdr *phdr = (Elf64_Phdr *)(file + header->e_phoff);
+    uint64_t end = 0;
+    int found = 0, fd = mkstemp(copy);
+
+    CHECK(size && size < sizeof file && fd >= 0);
+    for (int i = 0; i < header->e_phnum; i++) {
+        if (phdr[i].p_type == PT_LOAD)
+            end = (phdr[i].p_vaddr + phdr[i].p_memsz + 4095) & -4096UL;
+        if (phdr[i].p_type == PT_GNU_RELRO) {
+            phdr[i] = (Elf64_Phdr){.p_type = PT_LOAD, .p_flags = PF_R, .p_vaddr = end,
+                                   .p_paddr = end, .p_align = 4096};
+            found = 1;
+        }
+    }
+    CHECK(found && write(fd, file, size) == (ssize_t)size);
+    close(fd);
+    fclose(from);
+}
+
+/* What stays when another library goes keeps its state, whatever its segments look like. */
+static void others_go(const char *path, const char *other)
+{
+    char copy[] = "/tmp/multiverse_dlopen.XXXXXX";
+    void *library;
+
+    with_empty_segment(path, copy);
+    library = open_library(copy);
+    unlink(copy);
+    mode = 1;
+    CHECK(multiverse_commit() == 2);
+    gives(library, "committed", 1001);
+    CHECK(dlclose(open_library(other)) == 0);
+    CHECK(multiverse_init() == 0);
+    gives(library, "another one went", 1001);
+    CHECK(multiverse_revert() == 2);
+    gives(library, "reverted", 101);
+    CHECK(dlclose(library) == 0);
+}
+
 int main(int argc, char **argv)
 {
     CHECK(argc == 3);
     sites_come(argv[1]);
     functions_come(argv[2]);
+    others_go(argv[2], argv[1]);
     return 0;
 }

@@ -105,7 +105,7 @@ static int same_segments(const struct rimf_source *source, const struct mvld_obj
     size_t n = 0;
 
     for (size_t i = 0; i < source->phnum; i++) {
-        if (phdr[i].p_type != PT_LOAD)
+        if (phdr[i].p_type != PT_LOAD || !phdr[i].p_memsz) /* an empty one is none of the image's */
             continue;
 
         uintptr_t start = source->bias + phdr[i].p_vaddr;
