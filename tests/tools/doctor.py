@@ -81,6 +81,28 @@ with scratch() as folder:
     equal((code, bad["configuration file"]["state"]), (1, "problem"), "a file that others can write")
     contains(bad["configuration file"]["text"], f"{config} has mode 0666", "the file and its mode")
 
+    # What other users may write, no start takes; nor an image where no code may be mapped.
+    for what, name in ("analysis", "analyses of user"), ("images", "images of user"):
+        kept = folder / "cache" / "mvld" / what
+        equal(good[name]["state"], "absent", f"{what}: no folder")
+        kept.mkdir(parents=True)
+        (kept / "one").mkdir()
+        found = findings(env=quiet)[1][name]
+        equal((found["state"], found["text"]), ("ok", f"{kept}: 1"), f"{what}: one")
+        (kept / "one").chmod(0o777)
+        code, bad = findings(env=quiet)
+        equal((code, bad[name]["state"]), (1, "problem"), f"{what}: others can write it")
+        contains(bad[name]["text"], f"{kept}: 1 of 1 are not taken", f"{what}: how many")
+        (kept / "one").chmod(0o755)
+    if os.getuid() == 0:
+        for at in folder / "cache", folder / "cache/mvld":  # with a folder of images, and without
+            out = run("unshare", "-m", "sh", "-c", f'mount -t tmpfs -o noexec none {at} && "$@"', "sh",
+                      mvld, "doctor", "--json", env=quiet)[1]
+            found = {f["name"]: f for f in json.loads(out)}
+            equal(found["images of user"]["state"], "problem", "images on noexec")
+            contains(found["images of user"]["text"], "(noexec)", "the reason")
+            equal(found["analyses of user"]["state"], "absent", "analyses on noexec")
+
     passes = folder / "passes"
     passes.mkdir()
     (folder / "pass.c").write_text(PASS)
