@@ -40,7 +40,7 @@
  * When that fails for the C library no jump is there, and nothing may run in copies.  At a start
  * from a frozen image most of the jumps come with the code, see answers_thaw.c.
  */
-#include "answers.h"
+#include "answers_private.h"
 
 #include "copies.h"
 #include "image.h"

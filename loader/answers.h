@@ -1,72 +1,68 @@
 /* SPDX-License-Identifier: MIT
  *
- * loader/answers.h: the files of the answers (answers.c).
+ * loader/answers.h: whom the C library takes for its caller, and for the owner of an
+ * address, where code runs in copies (answers.c).
  */
 #ifndef LOADER_ANSWERS_H
 #define LOADER_ANSWERS_H
 
-#include "displace.h"
-#include "loader.h"
+#include "base.h"
 
-/* One function: its stub, and the jump to it. */
-struct hook {
-    uintptr_t stub, at; /* `at`: where the jump goes */
-    uint8_t code[ANSWER_STUB];
-    uint8_t was[DISPLACE_JUMP], jump[DISPLACE_JUMP];
+#include <stddef.h>
+#include <stdint.h>
+
+struct loader;
+struct mvld_object;
+
+enum {
+    ANSWER_OBJECT, /* _dl_find_dso_for_object */
+    ANSWER_ADDR,   /* _dl_addr */
+    ANSWER_SYM,    /* do_sym: of dlsym and dlvsym */
+    ANSWER_OPEN,   /* _dl_open, where it does not ask ANSWER_OBJECT; else 0 */
+    ANSWERS_NEEDED,
+    ANSWER_IP = ANSWERS_NEEDED, /* _Unwind_GetIP */
+    ANSWER_IP_INFO,             /* _Unwind_GetIPInfo */
+    ANSWER_REGION,              /* _Unwind_GetRegionStart */
+    ANSWER_SET_IP,              /* _Unwind_SetIP */
+    ANSWERS
+};
+#define ANSWER_STUB 128 /* bytes */
+
+struct answer { /* a function that takes or gives an address */
+    uintptr_t at;
+    size_t size;
 };
 
-struct hooks {
-    size_t n;
-    struct hook at[ANSWERS];
+struct answers {
+    uintptr_t stubs; /* 0: not prepared, and `why` may say why */
+    const char *why;
+    struct answer functions[ANSWERS];
+    uint32_t context; /* where the unwinder's contexts hold the program counter */
+    const struct mvld_object *unwinder; /* or NULL */
+    int installed;
+    int kept;     /* the C library's were proved in the process that froze the image */
+    int deferred; /* not prepared yet: a frozen image may hold what is to be found */
 };
 
-/* answers.c: the hooks of these functions, of what stands there now.  0, or -ENOTSUP with a
- * sentence (static) in *why. */
-int answers_hooks(const struct answers *, size_t first, size_t end, struct hooks *,
-                  const char **why);
+/* Proves everything that can be, and changes nothing.  0, or -ENOTSUP with a sentence
+ * (static) in *why. */
+int answers_prepare(struct loader *, const char **why);
+/* Prepares what was deferred. */
+void answers_settle(struct loader *);
+/* Of rimf_image_set_answers; the cookie is the loader. */
+int answers_install(void *loader, const char **why);
+/* Objects went; others came, and the passes have not heard of them. */
+void answers_changed(struct loader *, const struct mvld_object *const *removed, size_t n);
 
-/* answers_stub.c */
-
-#define ANSWER_SLOTS (ANSWER_STUB - 16u) /* in a stub: two of them */
-#define ANSWER_PADDING 0xcc              /* int3 */
-
-/* What stands in a stub before the displaced instructions; returns how much. */
-size_t answers_begin_stub(uint8_t code[ANSWER_STUB], size_t which);
-/* Before code is copied: unwinders will know the stubs. */
-void answers_describe(struct loader *);
-
-/* answers_thaw.c: writes what a frozen image does not bring.  0; else nothing leads to a stub,
- * and answers.c does it all. */
-int answers_thaw(struct loader *);
-
-/* answers_find.c: the first ANSWERS_NEEDED functions, proved to be what they are named.  0, or
- * -ENOTSUP with a sentence (static) in *why. */
-int answers_find(const struct loader *, struct answer *functions, const char **why);
-/* A function that `object` exports and whose bytes can be read: 0 or -ENOENT. */
-int answers_exported(const struct mvld_object *, const char *name, const char *version,
-                     struct answer *out);
-
-/* answers_code.c */
-
-/* How one object calls a function of another: `through` is an entry of the PLT or the
- * function itself (e8), or a GOT slot (ff 15). */
-struct answer_way {
-    uintptr_t through;
-    uint8_t slot;
-};
-
-/* Where the direct jumps out of the function all lead, its first argument as it was; or 0. */
-uintptr_t answers_tail(const struct answer *function);
-/* How the function calls `callee`; through 0: it does not. */
-struct answer_way answers_way(struct mvld_image *, const struct mvld_object *,
-                              const struct answer *function, uintptr_t callee);
-/* How often the function calls that way: each time to ask for its third argument, else 0. */
-unsigned answers_asks(const struct answer *function, struct answer_way);
-/* It has this instruction. */
-int answers_compares(const struct answer *function, const uint8_t bytes[4]);
-
-/* answers_unwind.c: the four of the unwinder that is in the program, and
- * l->answers.unwinder.  0; -ENOENT: there is none; -ENOTSUP: they are not as they are known. */
-int answers_find_unwinder(struct loader *);
+/* From the stubs, by way of entry.S: where an address is at home; the one that a function has for
+ * everybody (dlsym); what dladdr found, which returned `found`, made to fit what was asked; where a
+ * frame goes on. */
+uintptr_t loader_answer(const struct loader *, uintptr_t address) RIMF_HIDDEN;
+uintptr_t loader_answer_symbol(const struct loader *, uintptr_t address) RIMF_HIDDEN;
+struct named;
+uintptr_t loader_answer_named(const struct loader *, uintptr_t address, struct named *,
+                              uintptr_t found) RIMF_HIDDEN;
+uintptr_t loader_answer_place(const struct loader *, uintptr_t context, uintptr_t address)
+    RIMF_HIDDEN;
 
 #endif

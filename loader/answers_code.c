@@ -12,7 +12,7 @@
  *     …
  *     call other
  */
-#include "answers.h"
+#include "answers_private.h"
 
 #include "decode.h"
 #include "image.h"

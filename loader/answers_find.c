@@ -30,7 +30,7 @@
  *
  * What is not so is not known: then nobody is hooked, and nothing may run in copies.
  */
-#include "answers.h"
+#include "answers_private.h"
 
 #include "decode.h"
 #include "image.h"

@@ -20,7 +20,7 @@
  * is up to T; rimf puts that among the frames of the copies.  From T on nobody knows: the
  * function describes its first instructions where they stood.
  */
-#include "answers.h"
+#include "answers_private.h"
 
 #include "copies.h"
 

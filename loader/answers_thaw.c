@@ -8,7 +8,7 @@
  * each in one mapping that was written before or never will be again, and no code of the
  * program has run: so two mprotects each do what for the patch engine are many questions.
  */
-#include "answers.h"
+#include "answers_private.h"
 
 #include "copies.h"
 

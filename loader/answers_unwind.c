@@ -27,7 +27,7 @@
  *
  * The unwinder's own work does not go through these functions.
  */
-#include "answers.h"
+#include "answers_private.h"
 
 #include "copies.h"
 #include "image.h"

@@ -28,7 +28,9 @@
 #define LOADER_LOADER_H
 
 #include "alloc.h"
+#include "answers.h"
 #include "base.h"
+#include "block.h"
 #include "frozen.h"
 #include "later.h"
 #include "log.h"
@@ -41,38 +43,6 @@
 
 struct pipeline;
 struct mvld_image;
-
-/* ---- block.c ------------------------------------------------------------ */
-
-/* What lies at the stack pointer when a program starts. */
-struct block {
-    uintptr_t *sp; /* argc, argv[], NULL, envp[], NULL, auxv[] */
-    size_t argc, envc;
-    char **argv, **envp;
-    Elf64_auxv_t *auxv;
-    /* Entries of auxv, NULL when there is none. */
-    Elf64_auxv_t *phdr, *phnum, *entry, *base, *execfn, *vdso, *random;
-    int secure;
-};
-
-void block_read(struct block *, uintptr_t *sp);
-
-/* An LD_PRELOAD of ours, see block.c. */
-struct injection {
-    char *ours;  /* the whole "LD_PRELOAD=…"; NULL: nothing injected */
-    char *users; /* the user's own, whose place ours took, or NULL */
-    const char *first; /* a library of the program's that must precede ours, or NULL */
-};
-
-/* Moves the block down by this many words when the user has no LD_PRELOAD: the
- * stack pointer must be lower than that before. */
-#define BLOCK_MOVES 2
-
-void block_inject(struct block *, struct injection *, char *preload);
-/* 1 when it was found and taken out, 0 when it is not there any more. */
-int block_restore(const struct block *, struct injection *);
-/* Takes every variable of ours out of the environment (AT_SECURE). */
-void block_scrub(struct block *, const char *name);
 
 /* ---- knobs.c ------------------------------------------------------------- */
 
@@ -212,38 +182,6 @@ struct init_hook {
     size_t info;       /* where l_info lies in a link map, in words; 0: not yet known */
     size_t pending;    /* slots in use */
     int unentered;     /* the objects that were waited for have run no constructor yet */
-};
-
-/* ---- answers.c --------------------------------------------------------------- */
-
-enum {
-    ANSWER_OBJECT, /* _dl_find_dso_for_object */
-    ANSWER_ADDR,   /* _dl_addr */
-    ANSWER_SYM,    /* do_sym: of dlsym and dlvsym */
-    ANSWER_OPEN,   /* _dl_open, where it does not ask ANSWER_OBJECT; else 0 */
-    ANSWERS_NEEDED,
-    ANSWER_IP = ANSWERS_NEEDED, /* _Unwind_GetIP */
-    ANSWER_IP_INFO,             /* _Unwind_GetIPInfo */
-    ANSWER_REGION,              /* _Unwind_GetRegionStart */
-    ANSWER_SET_IP,              /* _Unwind_SetIP */
-    ANSWERS
-};
-#define ANSWER_STUB 128 /* bytes */
-
-struct answer { /* a function that takes or gives an address */
-    uintptr_t at;
-    size_t size;
-};
-
-struct answers {
-    uintptr_t stubs; /* 0: not prepared, and `why` may say why */
-    const char *why;
-    struct answer functions[ANSWERS];
-    uint32_t context; /* where the unwinder's contexts hold the program counter */
-    const struct mvld_object *unwinder; /* or NULL */
-    int installed;
-    int kept;     /* the C library's were proved in the process that froze the image */
-    int deferred; /* not prepared yet: a frozen image may hold what is to be found */
 };
 
 /* ---- filtered.c ---------------------------------------------------------------- */
@@ -427,24 +365,6 @@ uintptr_t loader_init(struct loader *, size_t index) RIMF_HIDDEN;
 void objects_start(struct loader *);
 void objects_changed(struct loader *);
 void objects_relocated(struct loader *);
-
-/* answers.c */
-/* Proves everything that can be, and changes nothing.  0, or -ENOTSUP with a sentence
- * (static) in *why. */
-int answers_prepare(struct loader *, const char **why);
-/* Prepares what was deferred. */
-void answers_settle(struct loader *);
-/* Of rimf_image_set_answers; the cookie is the loader. */
-int answers_install(void *loader, const char **why);
-/* Objects went; others came, and the passes have not heard of them. */
-void answers_changed(struct loader *, const struct mvld_object *const *removed, size_t n);
-uintptr_t loader_answer_place(const struct loader *, uintptr_t context, uintptr_t address)
-    RIMF_HIDDEN;
-uintptr_t loader_answer(const struct loader *, uintptr_t address) RIMF_HIDDEN;
-uintptr_t loader_answer_symbol(const struct loader *, uintptr_t address) RIMF_HIDDEN;
-struct named;
-uintptr_t loader_answer_named(const struct loader *, uintptr_t address, struct named *,
-                              uintptr_t found) RIMF_HIDDEN;
 
 /* caches.c */
 uint32_t caches_user(const struct loader *);
