@@ -35,6 +35,9 @@ for subcommand in subcommands:
     equal((code, err), (0, ""), f"mvld {subcommand} --help")
     for option in set(re.findall(r"--[a-z0-9-]+", out)):
         contains(text["mvld.1"], option, f"mvld.1 on {subcommand}")
+    section = re.split(rf"^\.Ss mvld {subcommand}$", pages["mvld.1"].read_text(), flags=re.M)
+    for option in re.findall(r"^\.It Fl Fl (\S+)", re.split(r"^\.S[sh] ", section[-1], flags=re.M)[0], re.M):
+        contains(out, f"--{option}", f"mvld {subcommand}, of which mvld.1 says that it is there")
 
 words = re.findall(r"^  (\w+) ", run(loader, "/bin/true", env={"MVLD_DEBUG": "help"})[1], re.M)
 check("passes" in words, "MVLD_DEBUG=help lists words")
