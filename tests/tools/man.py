@@ -49,6 +49,10 @@ functions = set(re.findall(r"\b(multiverse_\w+)\(", header))
 check("multiverse_commit" in functions, "multiverse.h declares functions")
 for function in functions:
     contains(text["multiverse.3"], function, "multiverse.3")
+errors = re.findall(r"^ \*     (E[A-Z]+) ", header, re.M)
+check("EINVAL" in errors, "multiverse.h lists errors")
+for error in errors:
+    contains(text["multiverse.3"], error, "multiverse.3")
 
 passes = {p["name"]: p for p in json.loads(run(mvld, "passes", "--json")[1])}
 for option in passes["multiverse"]["options"]:
