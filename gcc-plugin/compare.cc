@@ -54,6 +54,8 @@ private:
 
     bool declarations(tree a, tree b);
     bool names(tree a, tree b);
+    bool constructors(tree a, tree b);
+    bool expressions(tree a, tree b);
     bool operands(tree a, tree b);
     bool types(tree a, tree b);
     bool statements(gimple *a, gimple *b);
@@ -108,44 +110,20 @@ bool comparison::names(tree a, tree b)
     return true;
 }
 
-bool comparison::operands(tree a, tree b)
+bool comparison::constructors(tree a, tree b)
 {
-    if (!a || !b)
-        return a == b;
-    if (TREE_CODE(a) != TREE_CODE(b))
+    if (!types(TREE_TYPE(a), TREE_TYPE(b)) || TREE_CLOBBER_P(a) != TREE_CLOBBER_P(b) ||
+        CONSTRUCTOR_NELTS(a) != CONSTRUCTOR_NELTS(b))
         return false;
-    switch (TREE_CODE(a)) {
-    case SSA_NAME:
-        return names(a, b);
-    case VAR_DECL:
-    case PARM_DECL:
-    case RESULT_DECL:
-    case LABEL_DECL:
-    case FUNCTION_DECL:
-    case CONST_DECL:
-        return declarations(a, b);
-    case FIELD_DECL:
-        return a == b;
-    case CASE_LABEL_EXPR:
-        return operands(CASE_LOW(a), CASE_LOW(b)) && operands(CASE_HIGH(a), CASE_HIGH(b)) &&
-               operands(CASE_LABEL(a), CASE_LABEL(b));
-    case TREE_LIST:
-        return operands(TREE_VALUE(a), TREE_VALUE(b)) &&
-               operands(TREE_PURPOSE(a), TREE_PURPOSE(b)) &&
-               operands(TREE_CHAIN(a), TREE_CHAIN(b));
-    case CONSTRUCTOR: {
-        if (!types(TREE_TYPE(a), TREE_TYPE(b)) || TREE_CLOBBER_P(a) != TREE_CLOBBER_P(b) ||
-            CONSTRUCTOR_NELTS(a) != CONSTRUCTOR_NELTS(b))
+    for (unsigned i = 0; i < CONSTRUCTOR_NELTS(a); i++)
+        if (!operands(CONSTRUCTOR_ELT(a, i)->index, CONSTRUCTOR_ELT(b, i)->index) ||
+            !operands(CONSTRUCTOR_ELT(a, i)->value, CONSTRUCTOR_ELT(b, i)->value))
             return false;
-        for (unsigned i = 0; i < CONSTRUCTOR_NELTS(a); i++)
-            if (!operands(CONSTRUCTOR_ELT(a, i)->index, CONSTRUCTOR_ELT(b, i)->index) ||
-                !operands(CONSTRUCTOR_ELT(a, i)->value, CONSTRUCTOR_ELT(b, i)->value))
-                return false;
-        return true;
-    }
-    default:
-        break;
-    }
+    return true;
+}
+
+bool comparison::expressions(tree a, tree b)
+{
     if (!types(TREE_TYPE(a), TREE_TYPE(b)) || TREE_THIS_VOLATILE(a) != TREE_THIS_VOLATILE(b) ||
         TREE_SIDE_EFFECTS(a) != TREE_SIDE_EFFECTS(b))
         return false;
@@ -176,6 +154,38 @@ bool comparison::operands(tree a, tree b)
         return true;
     default:
         return a == b;
+    }
+}
+
+bool comparison::operands(tree a, tree b)
+{
+    if (!a || !b)
+        return a == b;
+    if (TREE_CODE(a) != TREE_CODE(b))
+        return false;
+    switch (TREE_CODE(a)) {
+    case SSA_NAME:
+        return names(a, b);
+    case VAR_DECL:
+    case PARM_DECL:
+    case RESULT_DECL:
+    case LABEL_DECL:
+    case FUNCTION_DECL:
+    case CONST_DECL:
+        return declarations(a, b);
+    case FIELD_DECL:
+        return a == b;
+    case CASE_LABEL_EXPR:
+        return operands(CASE_LOW(a), CASE_LOW(b)) && operands(CASE_HIGH(a), CASE_HIGH(b)) &&
+               operands(CASE_LABEL(a), CASE_LABEL(b));
+    case TREE_LIST:
+        return operands(TREE_VALUE(a), TREE_VALUE(b)) &&
+               operands(TREE_PURPOSE(a), TREE_PURPOSE(b)) &&
+               operands(TREE_CHAIN(a), TREE_CHAIN(b));
+    case CONSTRUCTOR:
+        return constructors(a, b);
+    default:
+        return expressions(a, b);
     }
 }
 

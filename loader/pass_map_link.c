@@ -30,7 +30,8 @@ static const void *table(const struct mapping *m, uint64_t at, uint64_t size)
                : NULL;
 }
 
-static int judge_tag(struct mapping *m, const Elf64_Dyn *d, struct tables *t)
+/* Tags that no pass may have, or not with that value. */
+static int judge_tag(struct mapping *m, const Elf64_Dyn *d)
 {
     uint64_t value = d->d_un.d_val;
 
@@ -53,40 +54,30 @@ static int judge_tag(struct mapping *m, const Elf64_Dyn *d, struct tables *t)
         return value & DF_TEXTREL
                    ? REFUSE(m, "it has relocations in its code; compile it with -fPIC")
                    : 0;
-    case DT_RELA:
-        t->rela = value;
-        break;
-    case DT_RELASZ:
-        t->rela_size = value;
-        break;
-    case DT_RELR:
-        t->relr = value;
-        break;
-    case DT_RELRSZ:
-        t->relr_size = value;
-        break;
     case DT_RELAENT:
     case DT_SYMENT:
         return value == 24 ? 0 : REFUSE(m, "its relocations or symbols have a wrong size");
     case DT_RELRENT:
         return value == 8 ? 0 : REFUSE(m, "its RELR relocations have a wrong size");
-    case DT_SYMTAB:
-        t->symtab = value;
-        break;
-    case DT_STRTAB:
-        t->strtab = value;
-        break;
-    case DT_STRSZ:
-        t->strtab_size = value;
-        break;
-    case DT_HASH:
-        t->hash = value;
-        break;
-    case DT_GNU_HASH:
-        t->gnu_hash = value;
-        break;
     }
     return 0;
+}
+
+/* Where the table with that tag, or its size, is kept; NULL: it is not needed. */
+static uint64_t *place_of_tag(struct tables *t, Elf64_Sxword tag)
+{
+    switch (tag) {
+    case DT_RELA: return &t->rela;
+    case DT_RELASZ: return &t->rela_size;
+    case DT_RELR: return &t->relr;
+    case DT_RELRSZ: return &t->relr_size;
+    case DT_SYMTAB: return &t->symtab;
+    case DT_STRTAB: return &t->strtab;
+    case DT_STRSZ: return &t->strtab_size;
+    case DT_HASH: return &t->hash;
+    case DT_GNU_HASH: return &t->gnu_hash;
+    default: return NULL;
+    }
 }
 
 static int read_dynamic(struct mapping *m, struct tables *t)
@@ -97,9 +88,13 @@ static int read_dynamic(struct mapping *m, struct tables *t)
     if (!d || !n || m->dynamic->p_vaddr % 8)
         return REFUSE(m, "its dynamic section does not lie in a segment");
     for (size_t i = 0; i < n && d[i].d_tag != DT_NULL; i++) {
-        int error = judge_tag(m, &d[i], t);
+        uint64_t *place = place_of_tag(t, d[i].d_tag);
+        int error = judge_tag(m, &d[i]);
+
         if (error)
             return error;
+        if (place)
+            *place = d[i].d_un.d_val;
     }
     return 0;
 }
