@@ -73,7 +73,7 @@ struct rimf_sys;
 
 #define SIDECAR_MAGIC "MVLDside"
 #define SIDECAR_VERSION 3u     /* of the format; another one is not read */
-#define ANALYSER_VERSION 6u    /* of `mvld analyze`; counts up when results change */
+#define ANALYSER_VERSION 7u    /* of `mvld analyze`; counts up when results change */
 #define SIDECAR_COPIES_SINCE 5u /* of older analysers some operands lead to a jump table that mean an end */
 #define SIDECAR_BUILD_ID_MAX 64u
 #define SIDECAR_TABLES_MAX 32u

@@ -35,8 +35,8 @@ int analysis_finish(struct analysis *a)
     emit_copies(a);
     emit_homes(a);
     if (a->edges.failed || a->calls.failed || a->references.failed || a->candidates.failed ||
-        a->dispatched.failed || a->jump_tables.failed || a->taken.failed || a->copies.failed ||
-        a->frame_fixes.failed || a->branches.failed || a->homes.failed)
+        a->dispatched.failed || a->jump_tables.failed || a->taken.failed || a->read.failed ||
+        a->copies.failed || a->frame_fixes.failed || a->branches.failed || a->homes.failed)
         return object_fail(&a->object, "there is no memory for its analysis");
     return 0;
 }
@@ -71,6 +71,7 @@ void analysis_free(struct analysis *a)
     vector_free(&a->dispatched);
     vector_free(&a->jump_tables);
     vector_free(&a->taken);
+    vector_free(&a->read);
     vector_free(&a->copies);
     vector_free(&a->frame_fixes);
     vector_free(&a->branches);

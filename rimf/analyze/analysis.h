@@ -15,7 +15,7 @@
  *     reach_units              who is entered by others               reach.c
  *     emit_units               calls, references, jump tables         emit.c, tables.c
  *     emit_copies              unwinding of copies                    copies.c
- *     emit_homes               what keeps its address                 homes.c
+ *     emit_homes               what keeps its address                 homes.c, tabled.c
  *     sidecar_make             the file                               write.c
  *
  * Each step reads what the ones before it left, and changes it no more, but for a
@@ -39,7 +39,7 @@ struct unit {
     uint8_t reached, head; /* as the flags of sidecar_unit */
     uint8_t followed;      /* what it calls from home is reached */
     uint8_t joined;        /* it lies as far from home as the next unit */
-    uint8_t kept;          /* its address is taken by code that stays home */
+    uint8_t kept;          /* its address stays that at home, though it may move */
 };
 
 /* The code of one executable segment. */
@@ -77,6 +77,7 @@ struct analysis {
     struct vector dispatched;  /* uint32_t: displacements of lea that lead to such */
     struct vector jump_tables; /* struct sidecar_jump_table */
     struct vector taken;       /* struct taken, sorted by unit */
+    struct vector read;        /* uint32_t: data that instructions name; only where the object locates */
     struct vector copies;      /* struct sidecar_frame */
     struct vector frame_fixes; /* struct sidecar_frame_fix */
     struct vector branches;    /* struct sidecar_branch */
@@ -155,6 +156,8 @@ void watch_dispatch(struct analysis *, struct dispatch *, const uint8_t *code, u
                     const struct instruction *);
 void emit_copies(struct analysis *);
 void emit_homes(struct analysis *);
+/* Of an object that locates: all keep their addresses but what only tables hold. */
+void keep_untabled(struct analysis *);
 /* 1 when the range is nothing but padding. */
 int is_padding(const struct code *, uint32_t start, uint32_t end);
 

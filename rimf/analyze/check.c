@@ -89,6 +89,8 @@ static void check_operand(struct analysis *a, struct unit *u, uint32_t at,
         to = unit_at(a, target);
         if (to)
             unit_stays(to, SIDECAR_READ, at);
+        else if (a->object.locates)
+            VECTOR_ADD(&a->read, uint32_t, (uint32_t)target);
     }
 }
 

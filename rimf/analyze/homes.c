@@ -10,7 +10,8 @@
  * - Code of the large model adds constants to its own address, or to that of the GOT.  If any
  *   code computes in this way, all of the object keeps its addresses.
  * - Who asks for the segments of all objects may look for its own functions there, and copies
- *   lie in another object's (object_watched.c).
+ *   lie in another object's (object_watched.c).  Functions that only vtables hold are not
+ *   asked for (tabled.c).
  *
  * What does not move keeps its address of course.  Not so padding between functions: a
  * symbol there marks the end of what stands before it.
@@ -59,9 +60,11 @@ static void emit_segment(struct analysis *a, const struct code *c)
 
 void emit_homes(struct analysis *a)
 {
+    if (a->object.locates)
+        keep_untabled(a);
     keep_taken(a);
     for (size_t i = 0; i < a->n_code; i++) {
-        if (a->object.flags || a->based || a->object.locates)
+        if (a->object.flags || a->based)
             add(a, a->code[i].start, a->code[i].end);
         else
             emit_segment(a, &a->code[i]);

@@ -282,6 +282,8 @@ void object_close(struct object *o)
     vector_free(&o->relocated);
     vector_free(&o->data);
     vector_free(&o->labels);
+    vector_free(&o->words);
+    vector_free(&o->named);
     o->file = NULL;
     o->segments = NULL;
     o->n_segments = 0;

@@ -52,6 +52,8 @@ struct object {
     struct vector relocated; /* uint32_t, sorted: places in executable segments */
     struct vector data;      /* struct pointer: symbols of data inside executable segments */
     struct vector labels;    /* uint32_t: local symbols in code that are no functions */
+    struct vector words;     /* struct pointer, sorted by `from`: relocated words; target 0: not known */
+    struct vector named;     /* uint32_t: what others find by name, and entry points */
     char error[256];
 };
 
@@ -64,7 +66,7 @@ void object_close(struct object *);
 /* Sets `error`; always -1. */
 int object_fail(struct object *, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* object_relocations.c: fills pointers, slots, relocated, data, labels.  0, or -1. */
+/* object_relocations.c: fills pointers, slots, relocated, data, labels, words, named.  0, or -1. */
 int object_read_references(struct object *);
 
 /* object_watched.c: sets the flags of objects whose code is known by its address. */

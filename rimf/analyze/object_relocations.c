@@ -8,6 +8,9 @@
  * words that look like addresses finds numbers (of python3's code, 9 % were entered by
  * one), so there is none: there branches, symbols and landing pads must do.
  *
+ * All relocated words are noted once more, with those that lead to data, for who asks what lies between them
+ * (tabled.c).
+ *
  * A file may name the same table a thousand times over in its headers, but reads it
  * once here; no count is larger than what its bytes hold.
  */
@@ -26,6 +29,15 @@ static void point(struct object *o, uint64_t target, uint64_t from)
 {
     if (is_code(o, target))
         VECTOR_ADD(&o->pointers, struct pointer, (uint32_t)target, (uint32_t)from);
+}
+
+/* A word that a relocation writes; target 0: another object may know it. */
+static void write_word(struct object *o, uint64_t target, uint64_t place)
+{
+    const struct segment *s = object_segment(o, place);
+
+    if (s && s->flags & PF_W && place % 8 == 0)
+        VECTOR_ADD(&o->words, struct pointer, (uint32_t)target, (uint32_t)place);
 }
 
 /* A table of the dynamic section, cut to what its segment has. */
@@ -79,10 +91,18 @@ static void take_relocation(struct object *o, const struct symbols *symbols, con
     if (type == R_X86_64_64 && symbol < symbols->n) {
         /* Another object may define it; then nobody is hurt by one check more. */
         const Elf64_Sym *sym = &symbols->at[symbol];
-        if (sym->st_shndx != SHN_UNDEF && ELF64_ST_TYPE(sym->st_info) != STT_TLS)
+        int known = sym->st_shndx != SHN_UNDEF && ELF64_ST_TYPE(sym->st_info) != STT_TLS;
+
+        if (known)
             point(o, sym->st_value + target, r->r_offset);
+        write_word(o, known ? sym->st_value + target : 0, r->r_offset);
     } else if (type == R_X86_64_RELATIVE || type == R_X86_64_IRELATIVE) {
         point(o, target, r->r_offset);
+        write_word(o, target, r->r_offset);
+        if (type == R_X86_64_IRELATIVE)
+            VECTOR_ADD(&o->named, uint32_t, (uint32_t)target);
+    } else {
+        write_word(o, 0, r->r_offset);
     }
 }
 
@@ -106,6 +126,7 @@ static void take_relative_word(struct object *o, uint64_t place)
         return;
     memcpy(&target, at, sizeof target);
     point(o, target, place);
+    write_word(o, target, place);
 }
 
 /* DT_RELR: an address, then bitmaps for the 63 words behind it, and so on. */
@@ -193,6 +214,8 @@ static void take_symbols(struct object *o, const struct symbols *symbols, int lo
             object_take_name(o, symbols->names + s->st_name, s->st_shndx == SHN_UNDEF);
         if (s->st_shndx == SHN_UNDEF || s->st_shndx >= SHN_LORESERVE)
             continue;
+        if (!local && type != STT_TLS)
+            VECTOR_ADD(&o->named, uint32_t, (uint32_t)s->st_value);
         if (type == STT_FUNC || type == STT_GNU_IFUNC || (type == STT_NOTYPE && !local))
             point(o, s->st_value, s->st_value);
         else if (type == STT_NOTYPE && is_code(o, s->st_value))
@@ -227,6 +250,19 @@ static void take_local_symbols(struct object *o)
 
 /* ---- the rest ----------------------------------------------------------------------------- */
 
+static void take_entry(struct object *o, uint64_t address)
+{
+    point(o, address, address);
+    VECTOR_ADD(&o->named, uint32_t, (uint32_t)address);
+}
+
+static int by_place(const void *a, const void *b)
+{
+    const struct pointer *x = a, *y = b;
+
+    return x->from < y->from ? -1 : x->from > y->from;
+}
+
 int object_read_references(struct object *o)
 {
     struct symbols symbols = dynamic_symbols(o);
@@ -237,14 +273,17 @@ int object_read_references(struct object *o)
     take_relr(o);
     take_symbols(o, &symbols, 0);
     take_local_symbols(o);
-    point(o, o->header.e_entry, o->header.e_entry);
-    point(o, object_tag(o, DT_INIT), object_tag(o, DT_INIT));
-    point(o, object_tag(o, DT_FINI), object_tag(o, DT_FINI));
+    take_entry(o, o->header.e_entry);
+    take_entry(o, object_tag(o, DT_INIT));
+    take_entry(o, object_tag(o, DT_FINI));
     object_find_restarts(o);
     sort_addresses(&o->slots);
     sort_addresses(&o->relocated);
+    sort_addresses(&o->named);
+    if (o->words.n)
+        qsort(o->words.at, o->words.n, sizeof(struct pointer), by_place);
     if (o->pointers.failed || o->slots.failed || o->relocated.failed || o->data.failed ||
-        o->labels.failed)
+        o->labels.failed || o->words.failed || o->named.failed)
         return object_fail(o, "there is no memory for its relocations");
     return 0;
 }

@@ -14,8 +14,8 @@
  * every C library: who defines them is no user.
  *
  * Who calls dl_iterate_phdr may look there for the object that its own function lies in, as
- * the JVM does to find its home.  Its code may run elsewhere, but its addresses must not
- * (homes.c).
+ * the JVM does to find its home.  Its code may run elsewhere, but addresses that it may ask for
+ * must not (homes.c).
  */
 #include "object.h"
 

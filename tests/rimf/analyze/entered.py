@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """entered.py MVLD: who comes in, where a jump may be written, what may not move, what is a
-jump table: small objects, and what their sidecars say.
+jump table, what keeps its address: small objects, and what their sidecars say.
 
 Every object has `victim`, hidden, and its symbols are stripped.  A failure means that a jump
-is written over a place that is entered, that code is copied that is known by its address, or
+is written over a place that is entered, that code is copied that is known by its address, that an object is told that its function is another's, or
 that a copy reads other numbers than the original.
 """
 import os
@@ -18,7 +18,7 @@ mvld = sys.argv[1]
 failures = []
 DECODED, REACHED, HEAD, JOINED = 1, 2, 4, 8
 FIXED, TEXTREL, RESTARTS, PROFILED = 1, 2, 4, 8
-SEGMENTS, UNITS, CALLS, REFERENCES, TABLES, FRAMES, FIXES, BRANCHES = range(1, 9)
+SEGMENTS, UNITS, CALLS, REFERENCES, TABLES, FRAMES, FIXES, BRANCHES, HOMES = range(1, 10)
 TO_JUMP_TABLE, TO_CODE = 3, 6
 
 
@@ -117,6 +117,41 @@ TABLES_OF = [
     ("a branch between", "test %edi,%edi\n je victim\n jmp *%rax", 0),
 ]
 
+# Where an object asks whose addresses are: what else there is, and whether victim keeps its own.
+# A virtual table, and what holds its address.
+VTABLE = '.section .data.rel.ro,"aw"\n.balign 16\n.quad 1\ntable: .quad {}\n.quad 1\n.text\n'
+AT = "lea table+{}(%rip),%rax\n "
+LOCATES = [
+    ("a virtual table", VTABLE.format("0,0,victim"), AT.format(16), 0),
+    ("... addressed at its start", VTABLE.format("0,0,victim"), AT.format(0), 0),
+    ("... addressed nowhere", VTABLE.format("0,0,victim"), "", 0),
+    ("... with a type", ".data\ntype: .quad 0\n" + VTABLE.format("0,type,victim"), AT.format(16), 0),
+    ("... of a part", VTABLE.format("-24,0,victim"), AT.format(16), 0),
+    ("... of two functions", VTABLE.format("0,0,first,victim"), AT.format(16), 0),
+    ("... with a pure one", VTABLE.format("0,0,first,0,victim"), AT.format(16), 0),
+    ("... with one of another object", VTABLE.format("0,0,external,victim,external,victim"),
+     AT.format(16), 1),
+    ("... behind its first function", VTABLE.format("0,0,first,external,victim"), AT.format(16), 0),
+    ("lea, too", VTABLE.format("0,0,victim") + TAKER, AT.format(16), 1),
+    ("another word, too", VTABLE.format("0,0,victim") + POINTER.format(""), AT.format(16), 1),
+    ("a symbol, too", VTABLE.format("0,0,victim") + ".globl alias\n.type alias,@function\n"
+     ".set alias,victim\n", AT.format(16), 1),
+    ("a word that code reads", VTABLE.format("0,0,victim"), "mov table+16(%rip),%rax\n ", 1),
+    ("a word that code names", VTABLE.format("0,0,first,victim"), AT.format(24), 1),
+    ("a word that a word names", VTABLE.format("0,0,first,victim") + ".data\n.quad table+24\n.text\n",
+     AT.format(16), 1),
+    ("a number in front", VTABLE.format("8,0,victim"), AT.format(16), 1),
+    ("a number that is no distance", VTABLE.format("-7,0,victim"), AT.format(16), 1),
+    ("a pointer in front", VTABLE.format("table,0,victim"), AT.format(16), 1),
+    ("a number for a type", VTABLE.format("0,8,victim"), AT.format(16), 1),
+    ("a type that is addressed", VTABLE.format("0,0,victim"), AT.format(8), 1),
+    ("a table that may be written", VTABLE.format("0,0,victim").replace(".data.rel.ro", ".data"),
+     AT.format(16), 1),
+    ("a number and a zero in between", VTABLE.format("0,0,first,1,0,victim"), AT.format(16), 1),
+    ("a pointer to data in between", VTABLE.format("0,0,first,table,victim"), AT.format(16), 1),
+    ("nothing", "", "", 1),
+]
+
 
 class Sidecar:
     def __init__(self, path):
@@ -139,6 +174,10 @@ class Sidecar:
                 return entry[8], entry[9]  # reason, flags
         return None, 0
 
+    def keeps(self, address):
+        return any(start <= address < start + size for start, size in
+                   (struct.unpack_from("<II", entry) for entry in self.tables[HOMES]))
+
     def kinds(self):
         return [entry[4] for entry in self.tables[REFERENCES]]
 
@@ -149,7 +188,7 @@ def analyse(scratch, body, rest):
     with open(source, "w") as f:
         f.write(".text\n" + function("first", "ret") + ".hidden victim\n" +
                 function("victim", body) + rest + '\n.section .note.GNU-stack,"",@progbits\n')
-    subprocess.run(["gcc", "-shared", "-nostdlib", "-Wl,-z,undefs", "-Wl,--build-id", "-o", full,
+    subprocess.run(["gcc", "-shared", "-nostdlib", "-Wl,-z,undefs,-z,relro", "-Wl,--build-id", "-o", full,
                     source, CRTEND], check=True, timeout=60)
     subprocess.run(["strip", "-o", output, full], check=True, timeout=60)
     names = subprocess.run(["nm", full], check=True, timeout=60, capture_output=True,
@@ -192,6 +231,13 @@ for name, rest, flags in FLAGS:
         equal(name + ", HEAD", sidecar.unit(victim)[1],
               DECODED | (REACHED if flags else REACHED | HEAD))
     with_object(ROOM, TAKER + rest, look)
+for name, rest, code, keeps in LOCATES:
+    def look(sidecar, victim):
+        equal("addresses, " + name, sidecar.keeps(victim), bool(keeps))
+    with_object(ROOM, rest + function("user", code + "call dl_iterate_phdr@PLT\n ret"), look)
+    if rest:  # who does not ask
+        with_object(ROOM, rest, lambda sidecar, victim:
+                    equal("addresses, not asked for, " + name, sidecar.keeps(victim), False))
 for name, end, n in TABLES_OF:
     def look(sidecar, victim):
         equal("tables, " + name, len(sidecar.tables[TABLES]), n)
