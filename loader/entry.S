@@ -5,7 +5,7 @@
  *   loader_entry        from the kernel, as PT_INTERP or as a program
  *   loader_hook_entry   from the host loader, in place of _dl_debug_state
  *   loader_mmap_sites   from the host loader, in place of an mmap system call
- *   loader_cpuid_sites  from the host loader, in place of a cpuid
+ *   loader_cpuid_stubs  from the host loader, in place of a cpuid
  *   loader_init_thunks  from the host loader, in place of an object's DT_INIT
  *   loader_answers_*    from stubs at functions of the C library and of the unwinder
  *
@@ -163,47 +163,58 @@ mmap_common:
     .cfi_endproc
     .size mmap_common, .-mmap_common
 
-/* Question i of the host loader (hostsites.c) was
- *
- *     b8 <leaf>         movl $leaf, %eax
- *     [b9 <subleaf>     movl $subleaf, %ecx]
- *     0f a2             cpuid
- *
- * and jumps here from the first byte.  The CPU is asked the first time.  Like cpuid we change
- * %eax, %ebx, %ecx, %edx with their upper halves and nothing else: no flag (hence jrcxz), and
- * nothing on the stack.  For unwinders: as above. */
-    .globl loader_cpuid_sites
-    .hidden loader_cpuid_sites
-    .type loader_cpuid_sites, @function
-    .p2align 4
-loader_cpuid_sites:
-    .set site, 0
-    .rept 6 /* CPUID_SITES */
-    .set cpuid, 32+40*site /* struct cpuid, in the state */
+/* Stub i stands in for a cpuid of the host loader's and for some instructions before it
+ * (known_sites.py), and is jumped to from the first of these.  Like cpuid we change %eax, %ebx, %ecx,
+ * %edx with their upper halves; and the flags, which the build has seen to be of no use to
+ * anybody.  Like above we must not touch the red zone, and for unwinders the stack ends here. */
+    .macro cpuid_stub i, before:vararg
+    .org loader_cpuid_stubs+80*\i, 0xcc /* CPUID_STUB_SIZE */
     .cfi_startproc
     .cfi_undefined %rip
     endbr64
-    movl loader_state+cpuid+16(%rip), %ecx
-    jrcxz 1f
-    movl loader_state+cpuid+20(%rip), %eax
-    movl loader_state+cpuid+24(%rip), %ebx
-    movl loader_state+cpuid+28(%rip), %ecx
-    movl loader_state+cpuid+32(%rip), %edx
-    jmp *loader_state+cpuid(%rip)
-1:  movl loader_state+cpuid+8(%rip), %eax
-    movl loader_state+cpuid+12(%rip), %ecx
-    cpuid
-    movl %eax, loader_state+cpuid+20(%rip)
-    movl %ebx, loader_state+cpuid+24(%rip)
-    movl %ecx, loader_state+cpuid+28(%rip)
-    movl %edx, loader_state+cpuid+32(%rip)
-    movl $1, loader_state+cpuid+16(%rip)
-    jmp *loader_state+cpuid(%rip)
-    .set site, site+1
-    .org loader_cpuid_sites+96*site, 0xcc /* CPUID_SITE_SIZE */
+    .byte \before
+    leaq -128(%rsp), %rsp
+    .cfi_adjust_cfa_offset 128
+    call cpuid_common
+    leaq 128(%rsp), %rsp
+    .cfi_adjust_cfa_offset -128
+    jmp *loader_state+32+8*\i(%rip) /* cpuid_return */
     .cfi_endproc
+    .endm
+
+    .globl loader_cpuid_stubs
+    .hidden loader_cpuid_stubs
+    .type loader_cpuid_stubs, @function
+    .p2align 4
+loader_cpuid_stubs:
+#include "known_stubs.h"
+    .size loader_cpuid_stubs, .-loader_cpuid_stubs
+
+/* The registers are pushed in the order of struct cpuid_call. */
+    .type cpuid_common, @function
+cpuid_common:
+    .cfi_startproc
+    pushq %rbp
+    .cfi_adjust_cfa_offset 8
+    .cfi_rel_offset %rbp, 0
+    movq %rsp, %rbp
+    .cfi_def_cfa_register %rbp
+    .irp reg, %r11, %r10, %r9, %r8, %rdi, %rsi, %rdx, %rcx, %rbx, %rax
+    pushq \reg
     .endr
-    .size loader_cpuid_sites, .-loader_cpuid_sites
+    movq %rsp, %rsi
+    andq $-16, %rsp
+    leaq loader_state(%rip), %rdi
+    call loader_cpuid
+    leaq -80(%rbp), %rsp
+    .irp reg, %rax, %rbx, %rcx, %rdx, %rsi, %rdi, %r8, %r9, %r10, %r11
+    popq \reg
+    .endr
+    popq %rbp
+    .cfi_def_cfa %rsp, 8
+    ret
+    .cfi_endproc
+    .size cpuid_common, .-cpuid_common
 
 /* Thunk i stands in for the DT_INIT of the object in slot i: it runs us, and
  * goes on to the object's own with the arguments (argc, argv, envp) and the

@@ -283,6 +283,7 @@ static int freeze(struct loader *l, const struct frozen_plan *plan, char *said, 
         rimf_format(said, size, "%s: it cannot be put there (error %d)", place.folder, -error);
     } else {
         rimf_format(said, size, "%s", place.folder);
+        cpuid_keep(l, place.folder, place.user);
         if (plan->learns)
             later_start(l, place.folder, place.user, plan->passes, 1);
     }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * loader/hostsites.c: where the host loader calls mmap, and where it asks the CPU the same
- * again and again.
+ * loader/hostsites.c: where the host loader calls mmap, and where it asks cpuid.
  *
  *     b8 09 00 00 00    movl $9, %eax       ; SYS_mmap
  *     0f 05             syscall
@@ -18,21 +17,7 @@
  *     4c 89 e7          movq %r12, %rdi
  *     0f 05             syscall
  *
- * glibc asks cpuid for the sizes of the caches, a dozen times, and each time for what it knows
- * already:
- *
- *     b8 <leaf>         movl $leaf, %eax
- *     [b9 <subleaf>     movl $subleaf, %ecx]
- *     0f a2             cpuid
- *
- * On the machine itself that is nothing; in a virtual one each of them goes to the
- * hypervisor, for some microseconds.  So the first answer in the process is given again
- * (entry.S).  The questions are those for the highest leaf, for the caches of the first and
- * second level, and for a cache by its number (0x80000000, 0x80000005, 0x80000006,
- * 0x8000001d): their answers change neither with time nor with what was asked before, and
- * %ecx counts in the last one only.  Where the CPUs of a machine differ in them, it is chance
- * under the host loader, too, on which of them each is answered.  Only the movl is replaced:
- * whoever branches to the cpuid itself still finds it.
+ * Where it asks cpuid the build knows, too (cpuid.c has the answers).
  */
 #include "loader.h"
 
@@ -131,22 +116,18 @@ size_t host_mmap_sites(const struct host *host, uintptr_t *sites)
     return n;
 }
 
-size_t host_question_size(const struct host *host, const struct question *q)
+/* Its stub begins with the same instructions. */
+uintptr_t host_question_end(const struct host *host, const struct question *questions, size_t i)
 {
-    const uintptr_t at = host->bias + q->at;
-    uint8_t code[12] = {0xb8};
-    size_t n = 5;
+    static const uint8_t cpuid[] = {0x0f, 0xa2};
+    const uint8_t *stub = loader_cpuid_stubs + CPUID_STUB_SIZE * i + CPUID_STUB_CODE;
+    const size_t size = questions[i].size;
+    const uintptr_t at = host->bias + questions[i].at, end = at + size + sizeof cpuid;
 
-    memcpy(code + 1, &q->leaf, 4);
-    if (q->subleaf >= 0) {
-        code[n] = 0xb9;
-        memcpy(code + n + 1, &q->subleaf, 4);
-        n += 5;
-    }
-    code[n++] = 0x0f;
-    code[n++] = 0xa2;
-    return at >= host->text && at <= host->text_end - n && memcmp((const void *)at, code, n) == 0
-               ? n
+    return at >= host->text && end > at && end <= host->text_end &&
+                   memcmp((const void *)at, stub, size) == 0 &&
+                   memcmp((const void *)(at + size), cpuid, sizeof cpuid) == 0
+               ? end
                : 0;
 }
 
@@ -154,5 +135,5 @@ size_t host_question_size(const struct host *host, const struct question *q)
 size_t host_questions(const struct host *host, const struct question **questions)
 {
     *questions = known_questions;
-    return known_questions[0].leaf && is_known(host) ? RIMF_COUNT(known_questions) : 0;
+    return known_questions[0].size && is_known(host) ? RIMF_COUNT(known_questions) : 0;
 }

@@ -6,7 +6,7 @@
  *                  event and which is empty: a jump to us
  *   the mmap sites where it maps files: a jump to place.c (only when a pipeline
  *                  wants libraries near the executable)
- *   the questions  where it asks cpuid the same again and again: a jump to an answer
+ *   the questions  where it asks cpuid: a jump to an answer (cpuid.c)
  *
  * Each place must hold exactly the bytes that we expect, else it is left alone.
  *
@@ -148,14 +148,15 @@ static int is_padding(const uint8_t *p, const uint8_t *end, size_t least)
 /* jmp rel32 from `at`, over the tail of the text when the target is too far:
  *     e9 <rel32>                  jmp target
  * and there
- *     ff 25 00 00 00 00 <quad>    jmp *0(%rip) */
-static int make_jump(const struct host *host, struct text_patch *jump, struct text_patch *far,
-                     uintptr_t at, uintptr_t to, size_t slot)
+ *     ff 25 00 00 00 00 <quad>    jmp *0(%rip)
+ * How many patches that are, or negative errno. */
+static int make_jump(const struct host *host, struct text_patch *patch, uintptr_t at, uintptr_t to,
+                     size_t slot)
 {
     intptr_t distance = (intptr_t)(to - (at + 5));
     int32_t rel;
+    int n = 1;
 
-    memset(far, 0, sizeof *far * 2);
     if (distance != (int32_t)distance) {
         uintptr_t stub = host->tail + FAR_JUMP * slot;
 
@@ -163,14 +164,13 @@ static int make_jump(const struct host *host, struct text_patch *jump, struct te
         if (!host->tail || distance != (int32_t)distance ||
             stub + FAR_JUMP > rimf_page_up(host->tail))
             return -ERANGE;
-        far[0] = (struct text_patch){stub, 6, {0xff, 0x25, 0, 0, 0, 0}};
-        far[1] = (struct text_patch){stub + 6, 8, {0}};
-        memcpy(far[1].bytes, &to, 8);
+        patch[n] = (struct text_patch){stub, 14, {0xff, 0x25, 0, 0, 0, 0}};
+        memcpy(patch[n++].bytes + 6, &to, 8);
     }
     rel = (int32_t)distance;
-    *jump = (struct text_patch){at, 5, {0xe9}};
-    memcpy(jump->bytes + 1, &rel, 4);
-    return 0;
+    *patch = (struct text_patch){at, 5, {0xe9}};
+    memcpy(patch->bytes + 1, &rel, 4);
+    return n;
 }
 
 /* Where the jump of the hook goes, or 0. */
@@ -270,61 +270,77 @@ int text_write_again(const struct rimf_sys *sys, const struct host *host,
 
 /* ---- all of it -------------------------------------------------------------------- */
 
-static size_t add_mmap_sites(struct loader *l, struct text_patch *patch)
+/* How many patches; *sites is 0 when there are none. */
+static size_t add_mmap_sites(struct loader *l, struct text_patch *patch, size_t *sites)
 {
-    uintptr_t sites[MMAP_SITES];
-    size_t code = l->host.musl ? host_mmap_musl(&l->host, sites) : MMAP_SITE_CODE;
-    size_t n = l->host.musl ? code != 0 : host_mmap_sites(&l->host, sites);
+    uintptr_t at[MMAP_SITES];
+    size_t code = l->host.musl ? host_mmap_musl(&l->host, at) : MMAP_SITE_CODE, n = 0;
 
-    for (size_t i = 0; i < n; i++) {
+    *sites = l->host.musl ? code != 0 : host_mmap_sites(&l->host, at);
+    for (size_t i = 0; i < *sites; i++) {
         uintptr_t to = code == MMAP_MUSL_SIZE ? (uintptr_t)loader_mmap_musl
                                               : (uintptr_t)loader_mmap_sites + MMAP_SITE_SIZE * i;
+        int made = make_jump(&l->host, patch + n, at[i], to, 1 + i);
 
-        if (make_jump(&l->host, patch + 3 * i, patch + 3 * i + 1, sites[i], to, 1 + i))
-            n = 0; /* some would be placed and others not: rather none */
-        else
-            l->mmap_return[i] = sites[i] + code;
+        if (made < 0) { /* some would be placed and others not: rather none */
+            *sites = n = 0;
+            break;
+        }
+        n += (size_t)made;
+        l->mmap_return[i] = at[i] + code;
     }
     if (!n) {
         l->arena.end = 0;
         rimf_log(&l->log, MVLD_LOG_WARNING,
                  "placement: as-is: %s has no mmap call of the known form", l->host.path);
     }
-    return 3 * n;
+    return n;
 }
 
-/* 3 patches for each of the `n` questions that are put; it returns how many are. */
-size_t text_questions(struct loader *l, const struct question *q, size_t n,
-                      struct text_patch *patch)
+/* The same for questions.  Without a record only those that are asked again and again pay. */
+size_t text_questions(struct loader *l, const struct question *questions, size_t n,
+                      struct text_patch *patch, size_t *put)
 {
-    size_t put = 0;
+    size_t patches = 0;
 
-    for (size_t i = 0; i < n && put < CPUID_SITES; i++) {
-        const uintptr_t at = l->host.bias + q[i].at;
-        const size_t size = host_question_size(&l->host, &q[i]);
+    *put = 0;
+    for (size_t i = 0; i < n && i < CPUID_SITES; i++) {
+        const uintptr_t end =
+            l->cpuid.fits || questions[i].again ? host_question_end(&l->host, questions, i) : 0;
+        int made = end ? make_jump(&l->host, patch + patches, l->host.bias + questions[i].at,
+                                   (uintptr_t)loader_cpuid_stubs + CPUID_STUB_SIZE * i,
+                                   TEXT_PATCHES + *put)
+                       : -ENOENT;
 
-        if (!size || make_jump(&l->host, patch + 3 * put, patch + 3 * put + 1, at,
-                               (uintptr_t)loader_cpuid_sites + CPUID_SITE_SIZE * put,
-                               TEXT_PATCHES + put))
+        if (made < 0)
             continue; /* it asks as ever */
-        l->cpuid[put++] = (struct cpuid){.back = at + size,
-                                         .leaf = q[i].leaf,
-                                         .subleaf = q[i].subleaf < 0 ? 0 : (uint32_t)q[i].subleaf};
+        patches += (size_t)made;
+        l->cpuid_return[i] = end;
+        ++*put;
     }
-    return put;
+    return patches;
+}
+
+/* All that is put beside the jump of the hook; and what that is. */
+static size_t add_jumps(struct loader *l, const struct question *questions, size_t n_questions,
+                        struct text_patch *patch, size_t *mmaps, size_t *put)
+{
+    size_t n = l->arena.end ? add_mmap_sites(l, patch, mmaps) : 0;
+
+    return n + text_questions(l, questions, n_questions, patch + n, put);
 }
 
 /* 0 when hooked; the reason went to the log otherwise. */
 int host_hook(struct loader *l)
 {
-    struct text_patch patch[3 * (TEXT_PATCHES + CPUID_SITES)];
+    struct text_patch few[2 * TEXT_PATCHES], *patch = NULL;
     const Elf64_Sym *state = host_symbol(&l->host, "_dl_debug_state");
     const Elf64_Sym *debug = host_symbol(&l->host, l->host.musl ? "_dl_debug_addr" : "_r_debug");
     uintptr_t place = state ? hook_place(&l->host, state) : 0;
     const char *how;
-    const struct question *question;
-    size_t n = 3, questions;
-    int err;
+    const struct question *questions;
+    size_t n_questions, mmaps = 0, put = 0;
+    int n, err;
 
     if (!place || !debug) {
         rimf_log(&l->log, MVLD_LOG_WARNING, "not hooked: %s has no %s", l->host.path,
@@ -333,17 +349,22 @@ int host_hook(struct loader *l)
                           : "_dl_debug_state of the known form");
         return -ENOTSUP;
     }
-    err = make_jump(&l->host, patch, patch + 1, place, (uintptr_t)loader_hook_entry, 0);
-    if (err) {
+    n_questions = host_questions(&l->host, &questions);
+    if (n_questions && l->pipeline)
+        cpuid_find(l);
+    if (n_questions)
+        patch = rimf_heap_alloc(&l->heap, 2 * (TEXT_PATCHES + n_questions) * sizeof *patch);
+    n_questions = patch ? n_questions : 0;
+    patch = patch ? patch : few;
+    n = make_jump(&l->host, patch, place, (uintptr_t)loader_hook_entry, 0);
+    if (n < 0) {
         rimf_log(&l->log, MVLD_LOG_WARNING, "not hooked: the host loader lies too far away");
-        return err;
+        rimf_heap_release(&l->heap, patch == few ? NULL : patch);
+        return n;
     }
-    if (l->arena.end)
-        n += add_mmap_sites(l, patch + 3);
-    questions = host_questions(&l->host, &question);
-    questions = text_questions(l, question, questions, patch + n);
-    n += 3 * questions;
-    err = text_write(l->sys, &l->host, patch, n, &how);
+    n += (int)add_jumps(l, questions, n_questions, patch + n, &mmaps, &put);
+    err = text_write(l->sys, &l->host, patch, (size_t)n, &how);
+    rimf_heap_release(&l->heap, patch == few ? NULL : patch);
     if (err == -ENOTRECOVERABLE)
         say_and_exit(l->sys, "mvld: the kernel does not let the host loader's code be mapped\n");
     if (err) {
@@ -356,6 +377,6 @@ int host_hook(struct loader *l)
     else
         l->debug = (void *)(l->host.bias + debug->st_value);
     rimf_log(&l->log, MVLD_LOG_FILES, "hooked: %s at %lx, %zu mmap calls, %zu of cpuid, by %s",
-             l->host.path, (unsigned long)place, (n - 3) / 3 - questions, questions, how);
+             l->host.path, (unsigned long)place, mmaps, put, how);
     return 0;
 }

@@ -31,6 +31,7 @@
 #include "answers.h"
 #include "base.h"
 #include "block.h"
+#include "cpu.h"
 #include "frozen.h"
 #include "later.h"
 #include "log.h"
@@ -85,27 +86,33 @@ struct host {
 #define MMAP_SITES 4
 #define TEXT_PATCHES (1 + MMAP_SITES)
 #define FAR_JUMP 16 /* bytes */
-#define CPUID_SITES 6 /* beyond these the host loader asks as ever */
+#define CPUID_SITES 64 /* beyond these the host loader asks as ever */
 
-/* A cpuid of the host loader's that is executed again and again. */
+/* A cpuid of the host loader's, with the instructions before it that its stub begins with. */
 struct question {
-    uint32_t at; /* as linked */
-    uint32_t leaf;
-    int32_t subleaf; /* -1: it does not matter */
-};
-
-/* Its answer, for entry.S. */
-struct cpuid {
-    uintptr_t back; /* behind the instruction */
-    uint32_t leaf, subleaf;
-    uint32_t known, eax, ebx, ecx, edx; /* the last four once it is known */
-    uint32_t reserved;
+    uint32_t at;   /* of the first of these, as linked */
+    uint8_t size;  /* of these */
+    uint8_t again; /* it is executed again and again */
 };
 
 struct text_patch {
     uintptr_t at;
-    uint8_t length; /* at most 8 */
-    uint8_t bytes[8];
+    uint8_t length;
+    uint8_t bytes[15];
+};
+
+/* ---- cpuid.c --------------------------------------------------------------- */
+
+struct answers_cpu {
+    const struct cpu_answer *earlier; /* of a record that fits, with what was asked for that */
+    size_t n_earlier;
+    struct cpu_answer first[6]; /* of this process, which are asked again */
+    size_t n_first;
+    int fits; /* there was a record, and it does */
+};
+
+struct cpuid_call { /* registers, as entry.S pushes them */
+    uint64_t rax, rbx, rcx, rdx;
 };
 
 /* ---- place.c --------------------------------------------------------------- */
@@ -202,7 +209,7 @@ enum { STAGE_START, STAGE_PLANNED, STAGE_MAPPED, STAGE_PATCHED, STAGE_HOOK, STAG
 struct loader {
     /* entry.S jumps back through these: they stay first. */
     uintptr_t mmap_return[MMAP_SITES];
-    struct cpuid cpuid[CPUID_SITES];
+    uintptr_t cpuid_return[CPUID_SITES];
 
     const struct rimf_sys *sys;
     struct filtered filtered; /* `sys` once there is a pipeline */
@@ -222,6 +229,7 @@ struct loader {
     struct arena arena;
     struct files files;
     struct found_image frozen;
+    struct answers_cpu cpuid;
     struct injection injection;
 
     int hooked;
@@ -259,8 +267,9 @@ void loader_answers_symbol(void) RIMF_HIDDEN;
 void loader_answers_named(void) RIMF_HIDDEN;
 extern const uint8_t loader_mmap_sites[] RIMF_HIDDEN; /* MMAP_SITES entries */
 extern const uint8_t loader_init_thunks[] RIMF_HIDDEN; /* INIT_CHUNK entries */
-extern const uint8_t loader_cpuid_sites[] RIMF_HIDDEN; /* CPUID_SITES entries */
-#define CPUID_SITE_SIZE 96
+extern const uint8_t loader_cpuid_stubs[] RIMF_HIDDEN; /* one for each question */
+#define CPUID_STUB_SIZE 80
+#define CPUID_STUB_CODE 4 /* bytes before those of the host loader's */
 #define MMAP_SITE_SIZE 64
 #define MMAP_SITE_CODE 7  /* bytes of the host loader's for which it stands */
 void loader_mmap_musl(void) RIMF_HIDDEN; /* for MMAP_MUSL_SIZE bytes of musl's */
@@ -287,7 +296,9 @@ const Elf64_Sym *host_symbol(const struct host *, const char *name);
 int host_hook(struct loader *);
 int text_write(const struct rimf_sys *, struct host *, const struct text_patch *, size_t n,
                const char **how);
-size_t text_questions(struct loader *, const struct question *, size_t n, struct text_patch *);
+/* Patches (at most two each) for those of `n` questions that are put; how many patches, and *put. */
+size_t text_questions(struct loader *, const struct question *, size_t n, struct text_patch *,
+                      size_t *put);
 
 /* The same once more, while no code of the program has run.  0, or negative errno and nothing is
  * changed. */
@@ -298,8 +309,15 @@ int text_write_again(const struct rimf_sys *, const struct host *, const struct 
 size_t host_mmap_sites(const struct host *, uintptr_t *sites);
 size_t host_mmap_musl(const struct host *, uintptr_t *place);
 size_t host_questions(const struct host *, const struct question **);
-/* 0 when the code there is not that question, else how long it is. */
-size_t host_question_size(const struct host *, const struct question *);
+/* Where the host loader goes on behind question `i` of these; 0 when its code is not that. */
+uintptr_t host_question_end(const struct host *, const struct question *, size_t i);
+
+/* cpuid.c */
+void loader_cpuid(struct loader *, struct cpuid_call *) RIMF_HIDDEN;
+/* Before the host loader's text is written: what an earlier process left. */
+void cpuid_find(struct loader *);
+/* For later ones, beside the image that was just written to that folder. */
+void cpuid_keep(struct loader *, const char *image, uint32_t user);
 
 /* place.c */
 void place_plan(struct loader *);

@@ -18,10 +18,7 @@
 
 struct loader loader_state;
 _Static_assert(offsetof(struct loader, mmap_return) == 0, "entry.S jumps back through it");
-_Static_assert(offsetof(struct loader, cpuid) == 32 && sizeof(struct cpuid) == 40 &&
-                   offsetof(struct cpuid, leaf) == 8 && offsetof(struct cpuid, known) == 16 &&
-                   offsetof(struct cpuid, edx) == 32 && CPUID_SITES == 6,
-               "entry.S answers from it");
+_Static_assert(offsetof(struct loader, cpuid_return) == 32, "and through these");
 
 extern const Elf64_Ehdr own_header __asm__("__ehdr_start") RIMF_HIDDEN;
 

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
- * Answers to the host loader's cpuid (entry.S, hosttext.c), in a made-up text.  A failure means
- * that it sees another CPU, or that a register, a flag or the red zone of its code is lost.
+ * Answers to the host loader's cpuid (entry.S, cpuid.c): its own instructions, in a text in which each
+ * question is followed by ret.  A failure means that it sees another CPU, or that a register or the
+ * red zone of its code is lost.
  */
 #include "stage0_kernel.h"
 
-#include <cpuid.h>
+#include <sched.h>
 
-#define PAGES (4 * RIMF_PAGE)
-#define STACK 64 /* words; the code is called in the middle of it */
+#define RET "\xc3"
+#define STACK 1024 /* words; the code is called in the middle of it */
+#define KEPT (STACK / 2 - 1 - 16) /* from the red zone on */
 
 struct registers {
     uint64_t rax, rbx, rcx, rdx, rsi, rdi, rbp, r8, r9, r10, r11, r12, r13, r14, r15, flags;
@@ -29,171 +31,217 @@ static uintptr_t target __attribute__((used));
 void call_target(void);
 __asm__(".text\n.type call_target, @function\ncall_target:\n"
         ".irp r, %rbx, %rbp, %r12, %r13, %r14, %r15\npush \\r\n.endr\n"
-        "mov %rsp, outside(%rip)\nlea stack+8*32(%rip), %rsp\n"
+        "mov %rsp, outside(%rip)\nlea stack+8*512(%rip), %rsp\n"
         "pushq box+120(%rip)\npopfq\n" EACH_REGISTER(LOAD)
         "call *target(%rip)\n" EACH_REGISTER(STORE)
         "pushfq\npopq box+120(%rip)\nmov outside(%rip), %rsp\n"
         ".irp r, %r15, %r14, %r13, %r12, %rbp, %rbx\npop \\r\n.endr\n"
         "cld\nret\n.size call_target, .-call_target\n");
 
-/* Nothing on the stack but the return address may change. */
-static void ask(struct registers *registers, uintptr_t code)
+static const struct question *questions;
+static size_t n_questions;
+
+/* A text of the host loader's size; with it goes what of the real one is of interest. */
+static struct host make_text(const struct host *real, uintptr_t wanted)
 {
-    for (size_t i = 0; i < STACK; i++)
-        stack[i] = ~i;
-    box = *registers;
-    target = code;
-    call_target();
-    *registers = box;
-    for (size_t i = 0; i < STACK; i++)
-        CHECK(stack[i] == ~i || i == STACK / 2 - 1, "word %zu of the stack", i);
-}
-
-static struct registers garbage(uint64_t seed)
-{
-    struct registers r;
-
-    for (size_t i = 0; i < sizeof r / 8; i++)
-        ((uint64_t *)&r)[i] = (seed = seed * 6364136223846793005u + 1442695040888963407u);
-    r.flags = 0x202 | (seed >> 20 & 0x8d5); /* OF, SF, ZF, AF, PF, CF */
-    return r;
-}
-
-/* What cpuid does, and nothing else. */
-static void answers(uintptr_t code, const struct registers *first, uint32_t leaf, uint32_t subleaf,
-                    const char *what)
-{
-    for (uint64_t seed = 1; seed < 20; seed++) {
-        struct registers before = garbage(seed), after, expected = before;
-        uint32_t a, b, c, d;
-
-        if (first)
-            before.rax = first->rax, before.rcx = first->rcx;
-        after = before;
-        __cpuid_count(leaf, subleaf, a, b, c, d);
-        ask(&after, code);
-        expected.rax = a, expected.rbx = b, expected.rcx = c, expected.rdx = d;
-        CHECK(memcmp(&after, &expected, sizeof after) == 0, "%s, leaf %x.%x", what, leaf, subleaf);
-    }
-}
-
-static const struct question asked[] = {
-    {0x10, 0x80000000, -1}, {0x40, 0x80000005, -1}, {0x80, 0x80000006, -1},
-    {0xc0, 0x8000001d, 3},  {0x100, 0x8000001d, 2}, {0x140, 0x80000000, -1},
-    {0x180, 0x80000006, -1}, /* one more than there are answers for */
-};
-
-/* The text of a host loader: its questions, each followed by ret. */
-static struct host make_text(uintptr_t wanted)
-{
+    const size_t size = real->end - real->bias;
     struct host host = {.path = "made up", .fd = -1};
-    uint8_t *text = mmap((void *)wanted, PAGES, PROT_READ | PROT_WRITE,
-                         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-    CHECK(text == (void *)wanted, "%p is taken", (void *)wanted);
-    memset(text, 0xcc, PAGES);
-    for (size_t i = 0; i < RIMF_COUNT(asked); i++) {
-        uint8_t *at = text + asked[i].at;
+    host.bias = host.start = host.text = (uintptr_t)mmap((void *)wanted, size, PROT_READ | PROT_WRITE,
+                                                         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(host.text == wanted, "%p is taken", (void *)wanted);
+    host.end = host.text_end = host.start + size;
+    memset((void *)host.text, 0xcc, size);
+    for (size_t i = 0; i < n_questions; i++) {
+        uint8_t *to = (uint8_t *)host.text + questions[i].at;
+        size_t length = questions[i].size + 2u;
 
-        *at++ = 0xb8;
-        memcpy(at, &asked[i].leaf, 4);
-        at += 4;
-        if (asked[i].subleaf >= 0) {
-            *at++ = 0xb9;
-            memcpy(at, &asked[i].subleaf, 4);
-            at += 4;
-        }
-        memcpy(at, "\x0f\xa2\xc3", 3);
+        CHECK(to[0] == 0xcc && to[length] == 0xcc, "question %zu lies in another one", i);
+        memcpy(to, (void *)(real->bias + questions[i].at), length);
+        memcpy(to + length, RET, 1);
     }
-    CHECK(mprotect(text, PAGES, PROT_READ | PROT_EXEC) == 0);
-    host.bias = host.start = host.text = (uintptr_t)text;
-    host.end = host.text_end = host.start + PAGES;
+    CHECK(mprotect((void *)host.text, size, PROT_READ | PROT_EXEC) == 0);
     return host;
 }
 
-static size_t put(struct host host, const struct question *q, size_t n)
+static uint8_t *cpuid_of(const struct host *host, size_t i)
 {
-    struct text_patch patch[3 * CPUID_SITES];
+    return (uint8_t *)host->text + questions[i].at + questions[i].size;
+}
+
+/* Every cpuid there becomes two bytes of `code`. */
+static void replace(const struct host *host, const char *code)
+{
+    const size_t size = host->end - host->start;
+
+    CHECK(mprotect((void *)host->text, size, PROT_READ | PROT_WRITE) == 0);
+    for (size_t i = 0; i < n_questions; i++)
+        memcpy(cpuid_of(host, i), code, 2);
+    CHECK(mprotect((void *)host->text, size, PROT_READ | PROT_EXEC) == 0);
+}
+
+/* How many are put. */
+static size_t put(struct host host, int fits)
+{
+    static struct text_patch patch[2 * CPUID_SITES];
     struct kernel kernel = kernel_make(0);
     const char *how;
-    size_t made;
+    size_t made, patches;
 
     memset(&loader_state, 0, sizeof loader_state);
     loader_state.host = host;
-    made = text_questions(&loader_state, q, n, patch);
-    CHECK(text_write(&kernel.sys, &loader_state.host, patch, 3 * made, &how) == 0);
+    loader_state.cpuid.fits = fits;
+    patches = text_questions(&loader_state, questions, n_questions, patch, &made);
+    CHECK(text_write(&kernel.sys, &loader_state.host, patch, patches, &how) == 0);
     return made;
 }
 
-static uint32_t subleaf_of(const struct question *q)
+/* What is left of a call: the registers, without flags, and the stack. */
+struct left {
+    struct registers registers;
+    uint64_t stack[STACK];
+};
+
+/* All registers begin with the same: so each question is for leaf and subleaf `value`, but for what
+ * it says itself. */
+static struct left *ask(const struct host *host, size_t i, uint64_t value)
 {
-    return q->subleaf < 0 ? 0 : (uint32_t)q->subleaf;
+    static struct left left[4];
+    static size_t next;
+    struct left *now = &left[next++ % 4];
+
+    for (size_t k = 0; k < STACK; k++)
+        stack[k] = ~k;
+    for (size_t k = 0; k < sizeof box / 8; k++)
+        ((uint64_t *)&box)[k] = value | (k + 1) << 40;
+    box.flags = 0x202;
+    target = host->bias + questions[i].at;
+    call_target();
+    now->registers = box;
+    now->registers.flags = 0;
+    memcpy(now->stack, stack, sizeof stack);
+    now->stack[STACK / 2 - 1] = 0; /* the return address */
+    return now;
 }
 
-/* As cpuid answers, the first time and later, at the place and where a branch goes to the cpuid. */
-static void same_answers(struct host host)
+static int is_same(const struct left *a, const struct left *b)
 {
-    for (size_t i = 0; i < RIMF_COUNT(asked); i++)
-        answers(host.bias + asked[i].at, NULL, asked[i].leaf, subleaf_of(&asked[i]), "plain");
-    CHECK(put(host, asked, RIMF_COUNT(asked)) == CPUID_SITES);
-    for (size_t i = 0; i < RIMF_COUNT(asked); i++) {
-        const struct question *q = &asked[i];
-        const struct registers first = {.rax = q->leaf, .rcx = subleaf_of(q)};
+    return memcmp(&a->registers, &b->registers, sizeof a->registers) == 0 &&
+           memcmp(a->stack + KEPT, b->stack + KEPT, sizeof a->stack - KEPT * 8) == 0;
+}
 
-        answers(host.bias + q->at, NULL, q->leaf, subleaf_of(q), "answered");
-        answers(host.bias + q->at + (q->subleaf < 0 ? 5 : 10), &first, q->leaf, subleaf_of(q),
-                "branched to");
+static const uint32_t values[] = {0, 1, 2, 4, 7, 0xd, 0x14, 0x80000000, 0x80000006, 0x8000001d};
+
+/* With nothing known but what is learnt on the way: as the CPU answers. */
+static void same_answers(const struct host *plain, const struct host *host)
+{
+    for (int round = 0; round < 2; round++)
+        for (size_t i = 0; i < n_questions; i++)
+            for (size_t v = 0; v < RIMF_COUNT(values); v++)
+                CHECK(is_same(ask(plain, i, values[v]), ask(host, i, values[v])), "question %zu, %x", i,
+                      values[v]);
+    CHECK(loader_state.cpuid.n_first == RIMF_COUNT(loader_state.cpuid.first));
+}
+
+/* What is known is answered so, and everything else of the registers is as before the cpuid. */
+static void known_answers(const struct host *asking, const struct host *host)
+{
+    static struct cpu_answer known = {0, 0, 0xffffffff, 0xfffffffe, 0xfffffffd, 5};
+
+    loader_state.cpuid.earlier = &known;
+    loader_state.cpuid.n_earlier = 1;
+    for (size_t i = 0; i < n_questions; i++) {
+        for (size_t v = 0; v < RIMF_COUNT(values); v++) {
+            struct left *expected = ask(asking, i, values[v]);
+
+            known.leaf = (uint32_t)expected->registers.rax;
+            known.subleaf = (uint32_t)expected->registers.rcx;
+            expected->registers.rax = 0xffffffff, expected->registers.rbx = 0xfffffffe;
+            expected->registers.rcx = 0xfffffffd, expected->registers.rdx = 5;
+            CHECK(is_same(expected, ask(host, i, values[v])), "question %zu, %x", i, values[v]);
+        }
     }
 }
 
-/* The CPU is asked once: then what is remembered counts. */
+/* The CPU is asked once, where that pays alone. */
 static void asked_once(struct host host)
 {
-    struct registers r = garbage(7);
+    const size_t again = put(host, 0);
+    size_t jumps = 0;
 
-    CHECK(put(host, asked, RIMF_COUNT(asked)) == CPUID_SITES);
-    for (size_t i = 0; i < CPUID_SITES; i++) {
-        struct cpuid *cpuid = &loader_state.cpuid[i];
+    for (size_t i = 0; i < n_questions; i++) {
+        const uint8_t *code = (const uint8_t *)host.bias + questions[i].at;
+        struct cpu_answer *first = loader_state.cpuid.first;
+        struct left *left;
 
-        CHECK(!cpuid->known);
-        ask(&r, host.bias + asked[i].at);
-        CHECK(cpuid->known && r.rax == cpuid->eax && r.rdx == cpuid->edx);
-        *cpuid = (struct cpuid){cpuid->back, 0, 0, 1, 0xffffffff, 0xfffffffe, 0xfffffffd, 5, 0};
-        r = garbage(i);
-        ask(&r, host.bias + asked[i].at);
-        CHECK(r.rax == 0xffffffff && r.rbx == 0xfffffffe && r.rcx == 0xfffffffd && r.rdx == 5);
+        CHECK((*code == 0xe9) == questions[i].again, "question %zu", i);
+        jumps += *code == 0xe9;
+        if (*code != 0xe9)
+            continue;
+        memset(&loader_state.cpuid, 0, sizeof loader_state.cpuid);
+        left = ask(&host, i, 3);
+        CHECK(loader_state.cpuid.n_first == 1 && (uint32_t)left->registers.rdx == first->edx);
+        *first = (struct cpu_answer){first->leaf, first->subleaf, 1, 2, 3, 0xfffffff4};
+        left = ask(&host, i, 3);
+        CHECK(loader_state.cpuid.n_first == 1 && left->registers.rax == 1 &&
+              left->registers.rbx == 2 && left->registers.rcx == 3 && left->registers.rdx == 0xfffffff4);
     }
+    CHECK(jumps == again);
 }
 
-/* Code that is not the question stays; so does a text too far for a jump, but for its tail. */
-static void left_alone(struct host host)
+/* Code that is not the question stays. */
+static void left_alone(const struct host *host)
 {
-    static const struct question others[] = {
-        {0x11, 0x80000000, -1}, {0x10, 0x80000005, -1}, {0xc0, 0x8000001d, 2},
-        {0xc0, 0x8000001d, -1}, {0x10, 0x80000000, 3}, {PAGES - 6, 0x80000000, -1},
-        {0xfffffff0, 0x80000000, -1},
-    };
-    static uint8_t before[PAGES];
+    const size_t size = host->end - host->start;
+    uint8_t *before = malloc(size);
 
-    memcpy(before, (void *)host.text, PAGES);
-    CHECK(put(host, others, RIMF_COUNT(others)) == 0);
-    CHECK(memcmp(before, (void *)host.text, PAGES) == 0);
+    replace(host, "\x0f\xa3");
+    memcpy(before, (void *)host->text, size);
+    CHECK(put(*host, 1) == 0 && memcmp(before, (void *)host->text, size) == 0);
+    replace(host, "\x0f\xa2");
+    CHECK(mprotect((void *)host->text, size, PROT_READ | PROT_WRITE) == 0);
+    for (size_t i = 0; i < n_questions; i++)
+        cpuid_of(host, i)[-1] ^= 1;
+    CHECK(put(*host, 1) == 0);
+    free(before);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-    const uintptr_t near = rimf_page_down((uintptr_t)loader_cpuid_sites) - (256ul << 20);
-    struct host host = make_text(near);
+    const uintptr_t near = rimf_page_down((uintptr_t)loader_cpuid_stubs) - (256ul << 20);
+    const uintptr_t step = 1ul << 20, far = near - (64ul << 30);
+    struct kernel kernel = kernel_make(0);
+    struct arena arena = {0};
+    struct host real = {.path = argc > 1 ? argv[1] : ""}, plain, asking, host;
+    cpu_set_t here;
 
-    left_alone(host);
-    same_answers(host);
-    asked_once(make_text(near - PAGES));
-    host = make_text(near - (64ul << 30));
-    CHECK(put(host, asked, RIMF_COUNT(asked)) == 0);
+    real.fd = open(real.path, O_RDONLY | O_CLOEXEC);
+    CHECK(real.fd >= 0 && host_map(&kernel.sys, &real, &arena) == 0, "%s", real.path);
+    n_questions = host_questions(&real, &questions);
+    if (!n_questions) {
+        printf("this host loader is not the one of the build, or there is no objdump\n");
+        return SKIP;
+    }
+    CPU_ZERO(&here); /* some answers are of one CPU */
+    CPU_SET(sched_getcpu(), &here);
+    sched_setaffinity(0, sizeof here, &here);
+    plain = make_text(&real, near);
+    asking = make_text(&real, near - step);
+    replace(&asking, RET "\x90");
+    left_alone(&(struct host[]){make_text(&real, near - 2 * step)}[0]);
+    host = make_text(&real, near - 3 * step);
+    CHECK(put(host, 1) == n_questions);
+    same_answers(&plain, &host);
+    known_answers(&asking, &host);
+    asked_once(make_text(&real, near - 4 * step));
+    host = make_text(&real, far);
+    CHECK(put(host, 1) == 0);
     host.tail = host.text_end - FAR_JUMP * (TEXT_PATCHES + 2);
-    CHECK(put(host, asked, RIMF_COUNT(asked)) == 2);
-    host = make_text(near - (65ul << 30));
+    CHECK(put(host, 1) == 2);
+    host = make_text(&real, far - step);
     host.tail = host.text_end - FAR_JUMP * (TEXT_PATCHES + CPUID_SITES);
-    same_answers(host);
+    CHECK(put(host, 1) == n_questions);
+    same_answers(&plain, &host);
+    known_answers(&asking, &host);
     return 0;
 }

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * loader/cpuid.c: answers to what the host loader asks cpuid.
+ *
+ * On the machine itself a cpuid is nothing; in a virtual one each goes to the hypervisor, for some
+ * microseconds, and glibc executes 40 at a start.  The stubs of entry.S, to which jumps lead from
+ * the places that the build knows (known_sites.py), ask here.  Two kinds of answers are given again:
+ *
+ *   - of this process: to the questions for the highest extended leaf, for the caches of the first and
+ *     second level, and for a cache by its number, which glibc repeats a dozen times.  Their
+ *     answers change neither with time nor with what was asked before.  Where the CPUs of a machine
+ *     differ in them, it is chance under the host loader, too, on which of them each is answered.
+ *   - of an earlier process, where the record fits that it left (rimf/cpu.h).  What was asked to
+ *     find that out is given, too.
+ *
+ * Everything else goes to the CPU.  A record is looked for where a program has a pipeline: beside the
+ * frozen image with which it starts, else in root's cache and in the user's.  It is no part of the
+ * image, because it is of the machine: all programs share it, also those that have no image, and an image
+ * need not be made anew where the machine is another one.  The price is opening a file, 4 system
+ * calls.  Who writes an image leaves a record where there is none that fits.
+ */
+#include "loader.h"
+
+#include "cache.h"
+
+#include <errno.h> /* numbers only */
+#include <fcntl.h> /* numbers only */
+
+#define FILE_MAX 1024 /* of its path */
+
+static int is_asked_again(uint32_t leaf)
+{
+    return leaf == 0x80000000 || leaf == 0x80000005 || leaf == 0x80000006 ||
+           leaf == 0x80000008 || leaf == 0x8000001d;
+}
+
+void loader_cpuid(struct loader *l, struct cpuid_call *call)
+{
+    struct answers_cpu *known = &l->cpuid;
+    struct cpu_answer asked = {.leaf = (uint32_t)call->rax, .subleaf = (uint32_t)call->rcx};
+    const struct cpu_answer *answer =
+        cpu_answer_find(known->earlier, known->n_earlier, asked.leaf, asked.subleaf);
+
+    if (!answer)
+        answer = cpu_answer_find(known->first, known->n_first, asked.leaf, asked.subleaf);
+    if (!answer) {
+        cpu_at_hand.ask(&cpu_at_hand, &asked);
+        answer = &asked;
+        if (is_asked_again(asked.leaf) && known->n_first < RIMF_COUNT(known->first))
+            known->first[known->n_first++] = asked;
+    }
+    call->rax = answer->eax;
+    call->rbx = answer->ebx;
+    call->rcx = answer->ecx;
+    call->rdx = answer->edx;
+}
+
+/* ---- the record of an earlier process ---------------------------------------------------- */
+
+/* Where it would lie: beside `images`, the folder in which an image lies.  The length, or 0. */
+static size_t beside(const char *image, char *to)
+{
+    size_t n = rimf_strlen(image);
+
+    for (int slashes = 0; n && slashes < 2;)
+        slashes += image[--n] == '/';
+    if (!n || n + sizeof "/" CPU_FILE > FILE_MAX)
+        return 0;
+    memcpy(to, image, n);
+    memcpy(to + n, "/" CPU_FILE, sizeof "/" CPU_FILE);
+    return n + sizeof CPU_FILE;
+}
+
+/* Its size; or negative errno, and *why. */
+static long read_record(const struct loader *l, const char *path, uint32_t user,
+                        struct cpu_record *record, const char **why)
+{
+    struct stat st;
+    long fd = cache_open(l->sys, AT_FDCWD, path, S_IFREG, user, &st, why), size;
+
+    if (sys_failed(fd))
+        return fd;
+    size = sys_pread(l->sys, (int)fd, record, sizeof *record, 0);
+    sys_close(l->sys, (int)fd);
+    if (size < 0 || size != st.st_size) {
+        *why = size < 0 ? "it cannot be read" : "it is damaged";
+        return size < 0 ? size : -EINVAL;
+    }
+    return cpu_record_check(record, (size_t)size, why) ? -EINVAL : size;
+}
+
+/* 1 when there is one, whether it fits or not. */
+static int take(struct loader *l, const char *path, uint32_t user)
+{
+    struct answers_cpu *known = &l->cpuid;
+    struct cpu_record *record = rimf_heap_alloc(&l->heap, sizeof *record);
+    const char *why = "out of memory";
+    long size = record ? read_record(l, path, user, record, &why) : -ENOMEM;
+
+    if (size > 0) {
+        known->fits = cpu_record_fits(record, &cpu_at_hand);
+        why = "the CPU, or the hypervisor, is another one";
+    }
+    if (known->fits) {
+        known->earlier = record->answers;
+        known->n_earlier = record->n;
+        rimf_log(&l->log, MVLD_LOG_FILES, "cpuid: %s: %u answers", path, record->n);
+        return 1;
+    }
+    rimf_heap_release(&l->heap, record);
+    if (size != -ENOENT)
+        rimf_log(&l->log, MVLD_LOG_FILES, "cpuid: %s: not used: %s", path, why);
+    return size != -ENOENT;
+}
+
+void cpuid_find(struct loader *l)
+{
+    char path[FILE_MAX];
+
+    if (l->frozen.folder) {
+        if (beside(l->frozen.folder, path))
+            take(l, path, l->frozen.file.user);
+    } else if (!take(l, CPU_SYSTEM_FILE, 0) && caches_folder(l, CPU_FILE, path, sizeof path)) {
+        take(l, path, caches_user(l));
+    }
+}
+
+/* Written aside and renamed, as every file of a cache. */
+static int write_record(const struct loader *l, const char *path, const struct cpu_record *record,
+                        size_t size)
+{
+    char new[FILE_MAX + 16];
+    long fd, error;
+
+    rimf_format(new, sizeof new, "%s.%ld", path, SYS3(l->sys, SYS_getpid, 0, 0, 0));
+    fd = sys_openat(l->sys, new, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+    if (sys_failed(fd))
+        return (int)fd;
+    error = sys_write(l->sys, (int)fd, record, size);
+    error = error == (long)size ? SYS3(l->sys, SYS_fsync, fd, 0, 0) : error < 0 ? error : -ENOSPC;
+    sys_close(l->sys, (int)fd);
+    if (!error)
+        error = SYS6(l->sys, SYS_renameat2, AT_FDCWD, new, AT_FDCWD, path, 0, 0);
+    if (error)
+        SYS3(l->sys, SYS_unlinkat, AT_FDCWD, new, 0);
+    return (int)error;
+}
+
+void cpuid_keep(struct loader *l, const char *image, uint32_t user)
+{
+    struct cpu_record *record = rimf_heap_alloc(&l->heap, sizeof *record);
+    char path[FILE_MAX];
+    const char *why = "out of memory";
+    size_t size;
+    int error;
+
+    if (!beside(image, path) ||
+        (record && read_record(l, path, user, record, &why) > 0 &&
+         cpu_record_fits(record, &cpu_at_hand))) {
+        rimf_heap_release(&l->heap, record);
+        return;
+    }
+    size = record ? cpu_record(record, &cpu_at_hand, &why) : 0;
+    error = !size                             ? 0
+            : sys_file_may_reach(l->sys, size) ? write_record(l, path, record, size)
+                                               : -EFBIG;
+    rimf_heap_release(&l->heap, record);
+    if (error)
+        rimf_log(&l->log, MVLD_LOG_FILES, "cpuid: %s cannot be written (error %d)", path, -error);
+    else if (!size)
+        rimf_log(&l->log, MVLD_LOG_FILES, "cpuid: nothing is kept: %s", why);
+    else
+        rimf_log(&l->log, MVLD_LOG_FILES, "cpuid: %s: written, %zu bytes", path, size);
+}
