@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rimf/sidecar_private.h: what sidecar_open.c and sidecar_check.c share.
+ */
+#ifndef RIMF_SIDECAR_PRIVATE_H
+#define RIMF_SIDECAR_PRIVATE_H
+
+#include "sidecar.h"
+
+/* Of the table of that kind, to which the view points: NULL, or a sentence (static).  Those
+ * that it is compared with have been checked: segments before all, units before calls,
+ * references, frames and branches. */
+const char *sidecar_check(const struct sidecar *, uint32_t kind);
+
+#endif
