@@ -169,7 +169,7 @@ static const struct mvld_api api = {
     .copy_find = rimf_copy_find,
     .pass_planned = rimf_pass_planned,
     .calls_leave = rimf_calls_leave,
-    .references_ahead = rimf_references_ahead,
+    .references_change = rimf_references_change,
 };
 
 const struct mvld_api *rimf_api(void)

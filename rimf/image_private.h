@@ -245,7 +245,8 @@ int rimf_reference_each(struct mvld_image *, const struct mvld_object *,
                         int (*visit)(void *cookie, const struct mvld_reference *),
                         void *cookie, const char **why);
 
-void rimf_references_ahead(struct mvld_image *, const struct mvld_object *);
+long rimf_references_change(struct mvld_image *, const struct mvld_object *,
+                            const struct mvld_ends *);
 
 /* All of the object's analysis but the branches between units, or NULL with a sentence in *why.
  * Good until the analyses are closed. */

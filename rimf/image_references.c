@@ -238,49 +238,6 @@ int rimf_reference_each(struct mvld_image *image, const struct mvld_object *publ
     return result;
 }
 
-/* The first of each page and the last, which may go on into the next; with `words` NULL only how
- * many. */
-static size_t words_of_pages(const struct sidecar *s, struct mvld_word *words)
-{
-    size_t n = 0;
-
-    for (size_t i = 0; i < s->n_calls; i++) {
-        uint32_t at = s->calls[i].address, length = sidecar_call_length(&s->calls[i]);
-        int first = !i || at / RIMF_PAGE != s->calls[i - 1].address / RIMF_PAGE;
-        int crosses = at / RIMF_PAGE != (at + length - 1) / RIMF_PAGE;
-
-        if (!first && !crosses)
-            continue;
-        if (words)
-            words[n] = (struct mvld_word){.offset = at, .length = (uint16_t)length};
-        n++;
-    }
-    return n;
-}
-
-/* A batch costs some ten system calls, and spares the better part of a microsecond a page. */
-#define PAGES_LEAST 12u
-
-void rimf_references_ahead(struct mvld_image *image, const struct mvld_object *public)
-{
-    struct rimf_object *object = (struct rimf_object *)rimf_object_of(public);
-    const struct sidecar *s = rimf_analysis_units(image, object);
-    size_t n = s && !(image->calls_home && object->copy) ? words_of_pages(s, NULL) : 0;
-    struct mvld_word *words = NULL;
-    struct mvld_batch *batch;
-
-    if (n >= PAGES_LEAST)
-        words = rimf_heap_alloc(&image->heap, n * sizeof *words);
-    batch = words ? rimf_patch_begin(image) : NULL;
-    if (batch) {
-        words_of_pages(s, words);
-        if (!rimf_patch_add_ahead(batch, object->view.bias, words, n))
-            rimf_patch_commit(batch, NULL);
-        rimf_patch_end(batch);
-    }
-    rimf_heap_release(&image->heap, words);
-}
-
 _Static_assert((int)MVLD_REFERENCE_CALL_PLT == SIDECAR_CALL_PLT &&
                    (int)MVLD_REFERENCE_JUMP_PLT == SIDECAR_JMP_PLT &&
                    (int)MVLD_REFERENCE_JCC_PLT == SIDECAR_JCC_PLT &&

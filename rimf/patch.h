@@ -100,10 +100,13 @@ int rimf_patch_add(struct mvld_batch *, uintptr_t address, const void *expect,
                    const void *replace, size_t length);
 int rimf_patch_add_words(struct mvld_batch *, uintptr_t base, const struct mvld_word *,
                          const uint64_t *expect, const uint64_t *replace, size_t n);
-/* Later batches will change code at these places, which ascend: while nothing else runs, their
- * pages become the process's own together, which costs less than one by one.  Only a hint.  `words`
- * lives until the commit. */
-int rimf_patch_add_ahead(struct mvld_batch *, uintptr_t base, const struct mvld_word *, size_t n);
+/* Code at these places, which ascend, is read and changed by `write`, while nothing else runs and
+ * none of their pages can be executed: nor may it call what lies there.  It is called for a stretch
+ * of them after the other, each up to `end`, of the last UINTPTR_MAX; the pages of a stretch become the
+ * process's own together just before, which costs less than one by one.  When this cannot be done,
+ * it is not called.  `words` lives until the commit. */
+int rimf_patch_add_writer(struct mvld_batch *, uintptr_t base, const struct mvld_word *, size_t n,
+                          void (*write)(void *cookie, uintptr_t end), void *cookie);
 /* -EDEADLK: this thread is already inside a commit. */
 int rimf_patch_commit(struct mvld_batch *, struct mvld_patch_report *);
 size_t rimf_patch_count(const struct mvld_batch *);

@@ -73,24 +73,26 @@ static inline __attribute__((always_inline)) void write_words(const struct patch
 
 #define POPULATE_WRITE 23 /* MADV_, Linux 5.14: without it, they come one by one */
 
-/* The pages become the process's own, those that follow each other by one call. */
-static inline __attribute__((always_inline)) void populate(const struct rimf_sys *sys,
-                                                           const struct patch_words *group)
+/* So many bytes at once: what was populated is still in the nearer caches when it is changed. */
+#define STRETCH (64 * RIMF_PAGE)
+
+/* The pages become the process's own, those that follow each other by one call, and are changed. */
+static inline __attribute__((always_inline)) void write_stretches(const struct rimf_sys *sys,
+                                                                  const struct patch_words *group)
 {
     const struct patch_words words = *group;
-    uintptr_t start = 0, stop = 0;
 
-    for (size_t i = 0; i < words.n; i++) {
-        uintptr_t at = words.base + words.words[i].offset;
-        if ((at & ~(RIMF_PAGE - 1)) > stop) {
-            if (stop)
-                SYS3(sys, SYS_madvise, start, stop - start, POPULATE_WRITE);
-            start = at & ~(RIMF_PAGE - 1);
+    for (size_t i = 0; i < words.n;) {
+        uintptr_t start = (words.base + words.words[i].offset) & ~(RIMF_PAGE - 1), stop = start;
+        for (; i < words.n && stop - start < STRETCH; i++) {
+            uintptr_t at = words.base + words.words[i].offset;
+            if ((at & ~(RIMF_PAGE - 1)) > stop)
+                break;
+            stop = (at + words.words[i].length + RIMF_PAGE - 1) & ~(RIMF_PAGE - 1);
         }
-        stop = (at + words.words[i].length + RIMF_PAGE - 1) & ~(RIMF_PAGE - 1);
-    }
-    if (stop)
         SYS3(sys, SYS_madvise, start, stop - start, POPULATE_WRITE);
+        words.write(words.cookie, i < words.n ? words.base + words.words[i].offset : UINTPTR_MAX);
+    }
 }
 
 /* Opens the runs, writes, closes them.  0, or negative errno: nothing written.
@@ -115,7 +117,7 @@ PATCH_WINDOW static long window(struct mvld_batch *b, size_t *open)
         if (batch.words[i].expect)
             write_words(&batch.words[i]);
         else
-            populate(sys, &batch.words[i]);
+            write_stretches(sys, &batch.words[i]);
     }
     __asm__ volatile("" : : : "memory");
     for (size_t i = 0; i < touched; i++) {

@@ -77,12 +77,14 @@ struct patch_run {
     size_t region;
 };
 
-/* One call of rimf_patch_add_words, or, without `expect`, of rimf_patch_add_ahead. */
+/* One call of rimf_patch_add_words, or, without `expect`, of rimf_patch_add_writer. */
 struct patch_words {
     uintptr_t base;
     const struct mvld_word *words;
     const uint64_t *expect, *replace;
     size_t n;
+    void (*write)(void *cookie, uintptr_t end);
+    void *cookie;
 };
 
 struct patch_span {

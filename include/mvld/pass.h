@@ -167,6 +167,18 @@ struct mvld_reference {
     enum mvld_reference_kind kind;
 };
 
+/* How the references of an object are changed together (references_change). */
+struct mvld_ends {
+    void *cookie;
+    /* Where calls through `slot` are certain to end; 0: they stay.  Asked once, before any code is
+     * read: which pages are written depends on it.  Of functions of a single instruction (slot
+     * 0): 1 when these shall stand where they are called, else 0. */
+    uintptr_t (*end)(void *cookie, uintptr_t slot);
+    /* What became of them: of `calls` that the analysis lists, `made` are direct now, `far` do not
+     * reach; if that was wanted, the others are not what the analysis says. */
+    void (*became)(void *cookie, uintptr_t slot, size_t calls, size_t made, size_t far);
+};
+
 /* Calls that are to lead elsewhere where code runs that is copied later in the pipeline: the
  * copies ask, and home stays as it is (calls_leave). */
 struct mvld_calls {
@@ -402,9 +414,12 @@ struct mvld_api {
      * -EBUSY: others wait.  For the thread that loads, inside run and added. */
     int (*calls_leave)(struct mvld_image *, const struct mvld_calls *);
 
-    /* Nearly all that reference_each lists will be changed: the pages become the process's own
-     * together, before the code is read, which costs less than one by one.  Only a hint. */
-    void (*references_ahead)(struct mvld_image *, const struct mvld_object *);
+    /* Those of reference_each made direct in place, together: the quick way, which can be taken
+     * while nothing else runs.  How many pages of code were written; or negative errno, and nothing
+     * was changed nor `became` called: reference_each and patches then do it, and say what is wrong.
+     * For the thread that loads, inside run and added. */
+    long (*references_change)(struct mvld_image *, const struct mvld_object *,
+                              const struct mvld_ends *);
 };
 
 /* Does this mvld have the function? */

@@ -28,6 +28,7 @@ struct direct_lead {
     uintptr_t entry; /* of the PLT, that is known to jump through it, or 0 */
     uintptr_t target;
     const char *why; /* such calls are left, or NULL */
+    int seldom;      /* they are not worth a page at home */
 };
 
 #define DIRECT_BATCH 2048u
@@ -57,18 +58,24 @@ struct direct {
     int error; /* of a commit: the pass ends */
 };
 
-/* leads.c: where a call of the object through `slot` is certain to end, which names `leads`: the
+/* leads.c: of the object's calls through `slot`, as far as the slot tells.  Good until the next is
+ * asked for. */
+struct direct_lead *direct_lead_of(struct direct *, uintptr_t slot);
+/* Where a call of the object through `slot` is certain to end, which names `leads`: the
  * slot, or an entry of the PLT.  NULL, or why such calls are left. */
 const char *direct_lead(struct direct *, uintptr_t leads, uintptr_t slot, uintptr_t *target);
 /* Another object is under way. */
 void direct_leads_forget(struct direct *);
 
+/* seldom.c: 1 when a function of this name is called once, or by what does not return. */
+int direct_is_seldom(const char *name);
+
 /* objects.c: makes the calls of one object direct.  0, or negative errno with a sentence. */
 int direct_object(struct direct *, const struct mvld_object *);
 /* Another object is under way. */
 void direct_begin(struct direct *, const struct mvld_object *);
-/* One more call was left. */
-void direct_leave(struct direct *, const char *why);
+/* So many more calls were left. */
+void direct_leave(struct direct *, const char *why, size_t n);
 
 /* later.c: leaves the calls of these objects, which it takes over from api->alloc, to their
  * copies, when a pass behind this one makes some.  1: it owns `d` now; 0. */

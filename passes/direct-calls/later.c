@@ -23,7 +23,7 @@ static uintptr_t end(void *cookie, const struct mvld_object *object, uintptr_t l
         return (uintptr_t)d->may_inline;
     why = direct_lead(d, leads, slot, &target);
     if (why)
-        direct_leave(d, why);
+        direct_leave(d, why, 1);
     return why ? 0 : target;
 }
 

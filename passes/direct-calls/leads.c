@@ -39,6 +39,7 @@ static const char *unfit_target(const struct direct *d, uintptr_t target)
 struct way {
     uintptr_t target, shown[STEPS];
     size_t n;
+    const char *name; /* of the function, or NULL */
 };
 
 /* Where the slot is certain to lead.  An executable at a fixed address has its own PLT
@@ -55,6 +56,7 @@ static const char *follow(const struct direct *d, uintptr_t address, struct way 
     if (api->slot_find(d->ctx->image, holder, address, &first))
         return "the host loader fills no such slot";
     slot = first;
+    way->name = first.name;
     for (int steps = 0; !slot.why && steps < STEPS; steps++) {
         if (d->leave_rewritable && !(slot.flags & MVLD_SLOT_RELRO))
             return "the slot stays writable (rewritable = leave)";
@@ -82,6 +84,7 @@ static void judge(const struct direct *d, struct direct_lead *lead)
             why = "memory is short";
     lead->target = way.target;
     lead->why = why;
+    lead->seldom = way.name && direct_is_seldom(way.name);
 }
 
 static struct direct_lead *place(const struct direct *d, uintptr_t slot)
@@ -111,7 +114,7 @@ static int grow(struct direct *d)
 }
 
 /* Of the slot, and not of those whose place it takes. */
-static struct direct_lead *lead_of(struct direct *d, uintptr_t slot)
+struct direct_lead *direct_lead_of(struct direct *d, uintptr_t slot)
 {
     struct direct_lead *lead = d->n_known ? place(d, slot) : NULL;
 
@@ -128,7 +131,7 @@ static struct direct_lead *lead_of(struct direct *d, uintptr_t slot)
 
 const char *direct_lead(struct direct *d, uintptr_t leads, uintptr_t slot, uintptr_t *target)
 {
-    struct direct_lead *lead = lead_of(d, slot);
+    struct direct_lead *lead = direct_lead_of(d, slot);
 
     if (leads != slot && leads != lead->entry) {
         if (d->ctx->api->plt_slot(d->object, leads) != slot)

@@ -7,11 +7,12 @@
  * must be one that the host loader fills.  Then the image tells what it holds.  So is the function
  * of a single instruction that a call leads to.
  *
- * Patches are committed some thousands at a time: each takes 24 bytes of fresh memory
- * until then, each commit a dozen system calls.
+ * At a start nothing else runs, and the calls are changed where they are read (api->references_change).
+ * Where that cannot be, they become patches, which are committed some thousands at a time: each
+ * takes 24 bytes of fresh memory until then, each commit a dozen system calls.
  */
 #include "direct.h"
-#include "site.h"
+#include "slot_call.h"
 
 #include "base.h"
 #include "mvld/descriptor.h"
@@ -19,11 +20,13 @@
 #include <errno.h>    /* numbers only */
 #include <sys/mman.h> /* numbers only */
 
-void direct_leave(struct direct *d, const char *why)
+void direct_leave(struct direct *d, const char *why, size_t n)
 {
     struct direct_counts *c = &d->counts;
     size_t i = 0;
 
+    if (!n)
+        return;
     while (i < c->n_left && c->left[i].why != why && !rimf_streq(c->left[i].why, why))
         i++;
     if (i == DIRECT_REASONS) {
@@ -32,7 +35,7 @@ void direct_leave(struct direct *d, const char *why)
     } else if (i == c->n_left) {
         c->left[c->n_left++].why = why;
     }
-    c->left[i].n++;
+    c->left[i].n += n;
 }
 
 /* ---- patches -------------------------------------------------------------------- */
@@ -77,7 +80,7 @@ static void count_applied(struct direct *d, const struct mvld_batch *batch)
         const struct mvld_patch *patch = api->patch_at(batch, i);
 
         if (patch->result)
-            direct_leave(d, refusal(patch->result));
+            direct_leave(d, refusal(patch->result), 1);
         else
             count_made(d, patch->address, patch->length);
     }
@@ -147,6 +150,16 @@ static size_t room_at(struct direct *d, uintptr_t address)
     return d->code && (~d->code->prot & (PROT_READ | PROT_EXEC)) == 0 ? d->code->end - address : 0;
 }
 
+static const char *const seldom = "such calls run once, or when the program fails: not worth a page";
+
+/* Why calls through the slot stay, or NULL. */
+static const char *left_for(struct direct *d, uintptr_t slot)
+{
+    const struct direct_lead *lead = direct_lead_of(d, slot);
+
+    return lead->why ? lead->why : lead->seldom ? seldom : NULL;
+}
+
 /* Its instruction instead of the call. */
 static const char *make_inline(struct direct *d, struct site *site)
 {
@@ -181,14 +194,57 @@ static int visit(void *cookie, const struct mvld_reference *reference)
 
     if (reference->kind == MVLD_REFERENCE_CALL_SINGLE && !d->may_inline)
         return 0;
-    why = make_direct(d, reference, &site);
+    why = reference->slot ? left_for(d, reference->slot) : NULL;
+    if (!why)
+        why = make_direct(d, reference, &site);
     d->sites++;
     if (why)
-        direct_leave(d, why);
+        direct_leave(d, why, 1);
     else
         d->error = add(d, &site);
     return d->error;
 }
+
+/* ---- all at once -------------------------------------------------------------------- */
+
+static uintptr_t end(void *cookie, uintptr_t slot)
+{
+    struct direct *d = cookie;
+
+    if (!slot)
+        return (uintptr_t)(d->may_inline && !d->ctx->api->depends(d->ctx->image, d->object, 0));
+    return left_for(d, slot) ? 0 : direct_lead_of(d, slot)->target;
+}
+
+static void became(void *cookie, uintptr_t slot, size_t calls, size_t made, size_t far)
+{
+    struct direct *d = cookie;
+    const char *why = slot ? left_for(d, slot) : NULL;
+
+    if (!slot && !d->may_inline)
+        return;
+    d->sites += calls;
+    d->made += made;
+    direct_leave(d, "the target is farther than 2 GiB", far);
+    direct_leave(d, why ? why : "the code is not what the analysis says", calls - made - far);
+}
+
+/* 1: done. */
+static int change_at_once(struct direct *d, const struct mvld_object *object)
+{
+    const struct mvld_api *api = d->ctx->api;
+    const struct mvld_ends ends = {d, end, became};
+    long pages = MVLD_API_HAS(api, references_change)
+                     ? api->references_change(d->ctx->image, object, &ends)
+                     : -ENOSYS;
+
+    if (pages < 0)
+        return 0;
+    d->pages = (size_t)pages;
+    return 1;
+}
+
+/* ---- an object ------------------------------------------------------------------------ */
 
 /* Of objects with descriptors of multiverse none is: any function may be changed, and is to be
  * called then. */
@@ -201,6 +257,24 @@ void direct_begin(struct direct *d, const struct mvld_object *object)
     d->last_page = 0;
     d->code = NULL;
     direct_leads_forget(d);
+}
+
+/* -ENODATA: there is no analysis. */
+static int patch(struct direct *d, const struct mvld_object *object)
+{
+    const struct mvld_api *api = d->ctx->api;
+    const char *why;
+    int err;
+
+    if (!d->work)
+        d->work = api->alloc(d->ctx->image, sizeof *d->work);
+    if (!d->work)
+        return no_memory(d);
+    err = api->reference_each(d->ctx->image, object, visit, d, &why);
+    if (err == -ENODATA && !d->error)
+        api->log(d->ctx->image, MVLD_LOG_PASSES,
+                 "direct-calls: no analysis of %s: %s: run mvld analyze", object->name, why);
+    return err ? err : flush(d);
 }
 
 int direct_object(struct direct *d, const struct mvld_object *object)
@@ -216,20 +290,9 @@ int direct_object(struct direct *d, const struct mvld_object *object)
         api->log(d->ctx->image, MVLD_LOG_PASSES, "direct-calls: %s: left: %s", object->name, why);
         return 0;
     }
-    if (!d->work)
-        d->work = api->alloc(d->ctx->image, sizeof *d->work);
-    if (!d->work)
-        return no_memory(d);
-    if (MVLD_API_HAS(api, references_ahead) && !d->leave_rewritable)
-        api->references_ahead(d->ctx->image, object);
-    err = api->reference_each(d->ctx->image, object, visit, d, &why);
-    if (err == -ENODATA && !d->error) {
-        api->log(d->ctx->image, MVLD_LOG_PASSES,
-                 "direct-calls: no analysis of %s: %s: run mvld analyze", object->name, why);
+    err = change_at_once(d, object) ? 0 : patch(d, object);
+    if (err == -ENODATA)
         return 0;
-    }
-    if (!err)
-        err = flush(d);
     d->counts.objects++;
     d->counts.sites += d->sites;
     d->counts.made += d->made;

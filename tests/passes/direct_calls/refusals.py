@@ -252,8 +252,38 @@ def copies(world):
             (pages, ["prlimit", "--as=8000000000"], "")):  # there is no room for copies
         log = world.run(prefix=prefix, MVLD_TUNABLES=tunables, **both)
         found = re.search(said + where, log)
-        check(found and found.groups()[:2] == plain.groups()[:2], f"{prefix} {tunables}: {log}")
+        check(found and found.group(2) == plain.group(2), f"{prefix} {tunables}: {log}")
+        if where == pages:
+            check(found.group(1) == plain.group(1), f"{prefix} {tunables}: {log}")
+        else:  # those that are not worth a page, too: __libc_start_main
+            check(int(found.group(1)) > int(plain.group(1)), log)
         check(len(re.findall(said, log)) == 1, f"said twice: {log}")
+
+
+def seldom(world):
+    """A page whose only call is one that a program makes at most once stays the file's; the same
+    page with another call does not."""
+    source = world.folder / "page.c"
+    source.write_text("void abort(void); int answer(void), puts(const char *);\n"
+                      "__attribute__((aligned(4096), noinline)) int page(int n)\n"
+                      "{ if (n > 9) CALL; return n; }\n"
+                      "__attribute__((aligned(4096))) int main(int argc, char **argv)\n"
+                      "{ (void)argv; return page(argc) + answer() + answer() - 85; }\n")
+    made = {}
+    for call in ("abort()", 'puts("")'):
+        program = world.folder / f"page-{len(made)}"
+        support.compile_c(program, f"-DCALL={call}", source, "-L" + str(world.folder),
+                          "-lx", "-Wl,-rpath,$ORIGIN", "-Wl,-z,now", f"-Wl,--build-id=0x6789abc{len(made)}",
+                          f"-Wl,--dynamic-linker={support.LOADER}", plugin=False)
+        support.run([MVLD, "analyze", "--output", world.cache / "mvld" / "analysis", program])
+        done = support.run([program], config=CONFIG, MVLD_DEBUG="passes", XDG_CACHE_HOME=world.cache,
+                           MVLD_PASS_PATH=support.BUILD / "passes" / "direct-calls")
+        check(done.returncode == 0, done.stdout + done.stderr)
+        found = re.search(rf"{program}: (\d+) of (\d+) sites made direct, (\d+) pages", done.stderr)
+        check(found and "not worth a page" in done.stderr, done.stderr)
+        made[call] = [int(n) for n in found.groups()]
+    first, second = made.values()
+    check(second == [first[0] + 1, first[1], first[2] + 1], made)
 
 
 with support.scratch_folder() as scratch:

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rimf/image_changes.c: the calls of an object made direct together, where they stand.
+ *
+ *     ends         where calls through a slot end, asked once a slot; no page of code is read
+ *     window       the pages with a call that becomes direct are writable, and the process's own, a
+ *                  stretch of them after the other: each call is read, compared with what the
+ *                  analysis says, and written
+ *
+ * So a page of code is read once, just after the kernel has copied it, and its protection is changed
+ * once each way.  Patches through a batch of their own (reference_each) read it to judge, read it
+ * again to verify, and write it later; which is what remains when anything else runs in this
+ * address space, when code may not be made writable, and while calls of copies are left out.
+ *
+ * Slots lie side by side, so what is known of them lies in an array by their place.
+ */
+#include "image_private.h"
+
+#include "base.h"
+#include "patch.h"
+#include "slot_call.h"
+
+#include <errno.h>    /* numbers only */
+#include <sys/mman.h> /* numbers only */
+
+#define PLACES_MOST (1u << 18) /* of an object whose slots lie farther apart: no */
+
+/* Of the calls through one slot. */
+struct way {
+    uintptr_t target; /* 0: they stay */
+    uintptr_t entry;  /* of the PLT, known to jump through the slot */
+    uint32_t calls;   /* 0: nobody has asked yet */
+    uint32_t made, far;
+    uint32_t all_far;
+};
+
+struct changing {
+    struct rimf_object *object;
+    const struct sidecar *s;
+    struct way *ways;    /* the first is that of functions of a single instruction */
+    uint32_t first;      /* slot, as linked, of the second */
+    size_t n_ways;
+    struct mvld_word *words; /* calls of all pages that are written */
+    size_t n_words;
+    long pages;
+    size_t next; /* call to be changed */
+};
+
+static struct way *way_of(const struct changing *c, const struct sidecar_call *call)
+{
+    uint32_t slot = sidecar_slot(call);
+
+    return &c->ways[slot ? (slot - c->first) / 8 + 1 : 0];
+}
+
+static uintptr_t slot_at(const struct changing *c, size_t way)
+{
+    return way ? c->object->view.bias + c->first + 8 * (way - 1) : 0;
+}
+
+/* ---- ends -------------------------------------------------------------------------- */
+
+/* Of each page the first, and those that go on into the next. */
+static void want(struct changing *c, const struct sidecar_call *call)
+{
+    uint32_t at = call->address, end = at + sidecar_call_length(call) - 1;
+    const struct mvld_word *last = c->n_words ? &c->words[c->n_words - 1] : NULL;
+    uint32_t last_page = last ? (last->offset + last->length - 1) / RIMF_PAGE : 0;
+    int first = !last || at / RIMF_PAGE != last->offset / RIMF_PAGE;
+
+    if (!first && at / RIMF_PAGE == end / RIMF_PAGE)
+        return;
+    c->words[c->n_words++] =
+        (struct mvld_word){.offset = at, .length = (uint16_t)(end + 1 - at)};
+    c->pages += (!last || at / RIMF_PAGE != last_page) + (at / RIMF_PAGE != end / RIMF_PAGE);
+}
+
+/* From nowhere in the object it can be reached, which needs no look at its code. */
+static int is_far(const struct mvld_object *object, uintptr_t target)
+{
+    intptr_t low = (intptr_t)(target - object->end), high = (intptr_t)(target - object->start);
+
+    return (low > INT32_MAX && high > INT32_MAX) || (low < INT32_MIN && high < INT32_MIN);
+}
+
+static void ask_of(struct changing *c, struct way *way, const struct mvld_ends *ends)
+{
+    way->target = ends->end(ends->cookie, slot_at(c, (size_t)(way - c->ways)));
+    way->all_far = way > c->ways && way->target && is_far(&c->object->public, way->target);
+    if (way->all_far)
+        way->target = 0;
+}
+
+static void ask(struct changing *c, const struct mvld_ends *ends)
+{
+    for (size_t i = 0; i < c->s->n_calls; i++) {
+        const struct sidecar_call *call = &c->s->calls[i];
+        struct way *way = way_of(c, call);
+
+        if (!way->calls++)
+            ask_of(c, way, ends);
+        if (way->target)
+            want(c, call);
+    }
+}
+
+/* ---- the window --------------------------------------------------------------------- */
+
+/* So many bytes of its code can be read there. */
+static size_t room_at(const struct mvld_object *object, uintptr_t address)
+{
+    for (size_t i = 0; i < object->n_segments; i++)
+        if (address >= object->segments[i].start && address < object->segments[i].end)
+            return (~object->segments[i].prot & (PROT_READ | PROT_EXEC)) == 0
+                       ? object->segments[i].end - address : 0;
+    return 0;
+}
+
+static int leads_through(const struct changing *c, const struct site *site, struct way *way,
+                         uintptr_t slot)
+{
+    if (site->to_slot)
+        return site->leads == slot;
+    if (site->leads != way->entry) {
+        if (rimf_plt_slot(&c->object->public, site->leads) != slot)
+            return 0;
+        way->entry = site->leads;
+    }
+    return 1;
+}
+
+static void store(const struct site *site)
+{
+    uint32_t first = (uint32_t)site->made, rest = (uint32_t)(site->made >> 8 * (site->length - 4u));
+
+    memcpy((void *)site->address, &first, sizeof first);
+    memcpy((void *)(site->address + site->length - 4u), &rest, sizeof rest);
+}
+
+static void change(const struct changing *c, const struct sidecar_call *call, struct way *way)
+{
+    enum mvld_reference_kind kind = (enum mvld_reference_kind)sidecar_call_kind(call);
+    uintptr_t bias = c->object->view.bias;
+    struct site site;
+
+    if (!site_read(&site, kind, bias + call->address, SITE_MAX))
+        return;
+    if (kind == MVLD_REFERENCE_CALL_SINGLE) {
+        if (!site_inline(&site, room_at(&c->object->public, site.leads)))
+            return;
+    } else if (!leads_through(c, &site, way, bias + sidecar_slot(call))) {
+        return;
+    } else if (!site_make(&site, way->target)) {
+        way->far++;
+        return;
+    }
+    store(&site);
+    way->made++;
+}
+
+/* Nothing that is called from here lies in the object (holds_us). */
+static void change_up_to(void *cookie, uintptr_t end)
+{
+    struct changing *c = cookie;
+    size_t i = c->next;
+
+    for (; i < c->s->n_calls; i++) {
+        const struct sidecar_call *call = &c->s->calls[i];
+        struct way *way = way_of(c, call);
+
+        if (c->object->view.bias + call->address >= end)
+            break;
+        if (way->target)
+            change(c, call, way);
+    }
+    c->next = i;
+}
+
+/* Code that is run while that of the object cannot be. */
+static int holds_us(const struct mvld_object *object)
+{
+    return (uintptr_t)change_up_to - object->start < object->end - object->start;
+}
+
+static int commit(struct mvld_image *image, struct changing *c)
+{
+    struct mvld_batch *batch = rimf_patch_begin(image);
+    int error = -ENOMEM;
+
+    if (batch)
+        error = rimf_patch_add_writer(batch, c->object->view.bias, c->words, c->n_words,
+                                      change_up_to, c);
+    if (!error)
+        error = rimf_patch_commit(batch, NULL);
+    rimf_patch_end(batch);
+    if (c->next == c->s->n_calls)
+        return 0;
+    return error ? error : -EBUSY;
+}
+
+/* ---- an object ------------------------------------------------------------------------ */
+
+static size_t count_places(struct changing *c)
+{
+    uint32_t low = UINT32_MAX, high = 0;
+
+    for (size_t i = 0; i < c->s->n_calls; i++) {
+        uint32_t slot = sidecar_slot(&c->s->calls[i]);
+
+        low = slot && slot < low ? slot : low;
+        high = slot > high ? slot : high;
+    }
+    c->first = low;
+    return high ? (high - low) / 8 + 2 : 1;
+}
+
+/* At most two calls of each page, and no more than there are. */
+static size_t most_words(const struct sidecar *s)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < s->n_segments; i++)
+        n += 2 * (s->segments[i].size / RIMF_PAGE + 2);
+    return n < s->n_calls ? n : s->n_calls;
+}
+
+static int change_calls(struct mvld_image *image, struct changing *c, const struct mvld_ends *ends)
+{
+    int error;
+
+    ask(c, ends);
+    error = c->n_words ? commit(image, c) : 0;
+    for (size_t i = 0; !error && i < c->n_ways; i++)
+        if (c->ways[i].calls)
+            ends->became(ends->cookie, slot_at(c, i), c->ways[i].calls, c->ways[i].made,
+                         c->ways[i].all_far ? c->ways[i].calls : c->ways[i].far);
+    return error;
+}
+
+long rimf_references_change(struct mvld_image *image, const struct mvld_object *public,
+                            const struct mvld_ends *ends)
+{
+    struct rimf_object *object = (struct rimf_object *)rimf_object_of(public);
+    struct changing c = {.object = object};
+    long result = -ENOMEM;
+
+    if ((image->calls_home && object->copy) || holds_us(public))
+        return -ENOTSUP;
+    c.s = rimf_analysis_units(image, object);
+    if (!c.s)
+        return -ENODATA;
+    c.n_ways = count_places(&c);
+    if (c.n_ways > PLACES_MOST)
+        return -ENOTSUP;
+    c.ways = rimf_heap_alloc(&image->heap, c.n_ways * sizeof *c.ways);
+    c.words = rimf_heap_alloc(&image->heap, (most_words(c.s) + 1) * sizeof *c.words);
+    if (c.ways && c.words)
+        result = change_calls(image, &c, ends);
+    rimf_heap_release(&image->heap, c.ways);
+    rimf_heap_release(&image->heap, c.words);
+    return result ? result : c.pages;
+}
