@@ -78,6 +78,21 @@ const struct frozen_copy *frozen_copy_at(const struct frozen *f, uint64_t linked
                                                                            : NULL;
 }
 
+uint32_t frozen_next_object(const struct frozen *f, uint32_t i, uint32_t end)
+{
+    uint32_t object = f->pointers[i].object;
+
+    while (i < end) {
+        uint32_t middle = i + (end - i) / 2;
+
+        if (f->pointers[middle].object == object)
+            i = middle + 1;
+        else
+            end = middle;
+    }
+    return end;
+}
+
 static const char *check_objects(const struct frozen *f)
 {
     uint32_t names = f->header->names_size;
@@ -260,20 +275,32 @@ static const char *check_homes(const struct frozen *f)
     return left ? "code whose addresses stay at home is of no copy" : NULL;
 }
 
-/* Those from `first` to `end`. */
-static const char *check_ascending(const struct frozen *f, uint32_t first, uint32_t end)
+/* Those from `first` to `end`; whether one that lies in an object apart may be among them.  There are
+ * thousands, and what they share is looked at when it changes. */
+static const char *check_ascending(const struct frozen *f, uint32_t first, uint32_t end, int apart)
 {
-    uint64_t next = 0;
+    const struct frozen_pointer *last = NULL;
+    uint64_t next = 0, code = 0;
 
-    for (uint32_t i = first; i < end; i++) {
+    for (uint32_t i = first; i < end; last = &f->pointers[i++]) {
         const struct frozen_pointer *p = &f->pointers[i];
-        uint64_t place = (uint64_t)p->object << 32 | p->linked;
 
-        if (p->object >= f->header->n_objects || place < next)
+        if (!last || p->object != last->object) {
+            if (p->object >= f->header->n_objects || (last && p->object < last->object))
+                return "the pointers are not in order";
+            if (!apart && f->objects[p->object].flags & FROZEN_APART)
+                return "a pointer is relocated where it lies apart";
+            next = 0;
+        }
+        if (p->linked < next)
             return "the pointers are not in order";
-        next = place + sizeof(uint64_t);
-        if (p->copy >= f->header->n_copies || f->copies[p->copy].flags != FROZEN_MOVED ||
-            p->offset >= f->copies[p->copy].code)
+        next = (uint64_t)p->linked + sizeof(uint64_t);
+        if (!last || p->copy != last->copy) {
+            if (p->copy >= f->header->n_copies || f->copies[p->copy].flags != FROZEN_MOVED)
+                return "a pointer leads to no copy";
+            code = f->copies[p->copy].code;
+        }
+        if (p->offset >= code)
             return "a pointer leads to no copy";
     }
     return NULL;
@@ -287,14 +314,10 @@ static const char *check_pointers(const struct frozen *f)
 
     if (addends > n || tabled > n - addends)
         return "there are fewer pointers than of one kind";
-    for (uint32_t i = 0; i < addends + tabled; i++)
-        if (f->pointers[i].object < f->header->n_objects &&
-            f->objects[f->pointers[i].object].flags & FROZEN_APART)
-            return "a pointer is relocated where it lies apart";
-    why = check_ascending(f, 0, addends);
+    why = check_ascending(f, 0, addends, 0);
     if (!why)
-        why = check_ascending(f, addends, addends + tabled);
-    return why ? why : check_ascending(f, addends + tabled, n);
+        why = check_ascending(f, addends, addends + tabled, 0);
+    return why ? why : check_ascending(f, addends + tabled, n, 1);
 }
 
 static const char *check_kept(const struct frozen *f)

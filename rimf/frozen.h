@@ -230,6 +230,8 @@ uint64_t frozen_checksum(const void *bytes, size_t size);
 int frozen_is_no_file(const struct sidecar_identity *);
 /* The copy whose code this is, as linked of the region's object, or NULL. */
 const struct frozen_copy *frozen_copy_at(const struct frozen *, uint64_t linked);
+/* Of the pointers from i to `end`, all of one list: the first of another object than i's, or `end`. */
+uint32_t frozen_next_object(const struct frozen *, uint32_t i, uint32_t end);
 /* What is wrong with a text, seen alone, or NULL. */
 const char *frozen_check_text(const struct frozen_text *, const struct sidecar_identity *copy);
 

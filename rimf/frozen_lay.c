@@ -140,18 +140,47 @@ static uintptr_t copy_of(const struct frozen_file *file, const struct frozen_poi
            pointer->offset;
 }
 
-/* What DT_RELR relocates holds its addend, in memory that relocation may write. */
+/* Words of an object that lie in one segment, which relocation may write; as linked. */
+struct span {
+    uint32_t object;
+    uintptr_t bias;
+    uint64_t start, end;
+};
+
+static int is_in(const struct span *span, const struct frozen_pointer *p)
+{
+    return p->object == span->object && p->linked >= span->start &&
+           p->linked + sizeof(uint64_t) <= span->end;
+}
+
+static int find_span(const struct frozen_file *file, const struct frozen_pointer *p, struct span *span)
+{
+    const Elf64_Phdr *ph = segment_at(file, p->object, PT_LOAD, p->linked, sizeof(uint64_t));
+
+    if (!ph || rights_of(ph) != (PROT_READ | PROT_WRITE))
+        return 0;
+    *span = (struct span){
+        .object = p->object,
+        .bias = bias_of(file, p->object),
+        .start = rimf_page_down(ph->p_vaddr),
+        .end = rimf_page_up(ph->p_vaddr + ph->p_memsz),
+    };
+    return 1;
+}
+
+/* What DT_RELR relocates holds its addend. */
 static int addends_fit(const struct frozen_file *file)
 {
+    struct span in = {.end = 0};
+
     for (uint32_t i = 0; i < file->view.header->n_addends; i++) {
         const struct frozen_pointer *p = &file->view.pointers[i];
-        const Elf64_Phdr *ph = segment_at(file, p->object, PT_LOAD, p->linked, sizeof(uint64_t));
-        uintptr_t bias = bias_of(file, p->object), addend;
+        uintptr_t addend;
 
-        if (!ph || rights_of(ph) != (PROT_READ | PROT_WRITE))
+        if (!is_in(&in, p) && !find_span(file, p, &in))
             return 0;
-        memcpy(&addend, (const void *)(bias + p->linked), sizeof addend);
-        if (bias + addend != home_of(file, p))
+        memcpy(&addend, (const void *)(in.bias + p->linked), sizeof addend);
+        if (in.bias + addend != home_of(file, p))
             return 0;
     }
     return 1;
@@ -161,13 +190,12 @@ static int addends_fit(const struct frozen_file *file)
 static int is_relocated(const struct frozen_file *file)
 {
     const struct frozen_header *h = file->view.header;
+    uint32_t end = h->n_addends + h->n_tabled;
 
-    for (uint32_t i = h->n_addends; i < h->n_addends + h->n_tabled; i++) {
+    for (uint32_t i = h->n_addends; i < end; i = frozen_next_object(&file->view, i, end)) {
         const struct frozen_pointer *p = &file->view.pointers[i];
         uintptr_t word;
 
-        if (i > h->n_addends && p->object == p[-1].object)
-            continue;
         if (!segment_at(file, p->object, PT_LOAD, p->linked, sizeof word))
             return 1;
         memcpy(&word, (const void *)(bias_of(file, p->object) + p->linked), sizeof word);

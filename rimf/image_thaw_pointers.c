@@ -35,10 +35,17 @@ static uintptr_t region_bias(const struct thaw *t)
     return t->table->objects[t->frozen->region->object]->public.bias;
 }
 
-uintptr_t thaw_home(const struct thaw *t, uintptr_t word)
+/* Words that follow each other mostly lead to the same one. */
+static const struct frozen_copy *copy_at(struct thaw *t, uint64_t linked)
 {
-    const struct frozen_copy *copy =
-        t->file->laid.led ? frozen_copy_at(t->frozen, word - region_bias(t)) : NULL;
+    if (!t->led_to || linked - t->led_to->at >= t->led_to->code)
+        t->led_to = frozen_copy_at(t->frozen, linked);
+    return t->led_to;
+}
+
+uintptr_t thaw_home(struct thaw *t, uintptr_t word)
+{
+    const struct frozen_copy *copy = t->file->laid.led ? copy_at(t, word - region_bias(t)) : NULL;
 
     return copy ? t->table->objects[copy->object]->public.bias + copy->home +
                       (word - region_bias(t) - copy->at)
@@ -50,26 +57,33 @@ static uintptr_t copy_of(const struct thaw *t, const struct frozen_pointer *p)
     return region_bias(t) + t->frozen->copies[p->copy].at + p->offset;
 }
 
+/* The first of each object's, from `first` to `end`. */
+static int compare_first(struct thaw *t, uint32_t first, uint32_t end)
+{
+    for (uint32_t i = first; i < end; i = frozen_next_object(t->frozen, i, end)) {
+        const struct frozen_pointer *p = &t->frozen->pointers[i];
+        struct rimf_object *object = t->table->objects[p->object];
+        uintptr_t value;
+
+        memcpy(&value, (const void *)(object->public.bias + p->linked), sizeof value);
+        if (value != copy_of(t, p))
+            return thaw_refuse(t, object, "relocation did not lead a pointer to the copy");
+    }
+    return 0;
+}
+
 /* Relocation has led those that it should: where it did so with one of an object's, it did with all
  * that are in the same list. */
 static int compare_led(struct thaw *t)
 {
     const struct frozen_header *h = t->frozen->header;
     uint32_t led = h->n_addends + h->n_tabled;
+    int error = compare_first(t, 0, h->n_addends);
 
-    for (uint32_t i = 0; i < led; i++) {
-        const struct frozen_pointer *p = &t->frozen->pointers[i];
-        struct rimf_object *object = t->table->objects[p->object];
-        uintptr_t value;
-
-        if (i && i != h->n_addends && p->object == p[-1].object)
-            continue;
-        memcpy(&value, (const void *)(object->public.bias + p->linked), sizeof value);
-        if (value != copy_of(t, p))
-            return thaw_refuse(t, object, "relocation did not lead a pointer to the copy");
-    }
-    t->first_pointer = led;
-    return 0;
+    if (!error)
+        error = compare_first(t, h->n_addends, led);
+    t->first_pointer = error ? t->first_pointer : led;
+    return error;
 }
 
 int thaw_compare_pointers(struct thaw *t)

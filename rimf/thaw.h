@@ -18,6 +18,7 @@ struct thaw {
     int *files;     /* descriptors of the copies of files, by object; -1: none */
     long mapped; /* texts */
     uint32_t first_pointer; /* those before lead to copies */
+    const struct frozen_copy *led_to; /* by the word that was looked at last; NULL: to none */
     const char *why;
     const struct mvld_object *object; /* that `why` is about */
 };
@@ -40,7 +41,7 @@ int thaw_copies(struct thaw *);
 
 /* image_thaw_pointers.c.  What the word holds; of an address in a copy that is to be, the one at
  * home. */
-uintptr_t thaw_home(const struct thaw *, uintptr_t word);
+uintptr_t thaw_home(struct thaw *, uintptr_t word);
 /* Whether the words that are to lead to copies are those that were; 0, or
  * -ESTALE. */
 int thaw_compare_pointers(struct thaw *);
