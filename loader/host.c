@@ -20,7 +20,6 @@
 #include <sys/mman.h> /* numbers only */
 
 #define HEAD 1536 /* ELF header, program headers and notes lie within it */
-#define POPULATE_MAX (64ul << 10)
 
 static int prot_of(uint32_t flags)
 {

@@ -319,6 +319,8 @@ void cpuid_find(struct loader *);
 /* For later ones, beside the image that was just written to that folder. */
 void cpuid_keep(struct loader *, const char *image, uint32_t user);
 
+#define POPULATE_MAX (64ul << 10) /* data of no more than this is filled when it is mapped */
+
 /* place.c */
 void place_plan(struct loader *);
 uintptr_t place_take(struct arena *, size_t length);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Where objects go (loader/place.c).  A failure means that a library lands on
- * something else, or that the host loader's mmap gives other results than the
- * kernel's.
+ * something else, that the host loader's mmap gives other results than the
+ * kernel's, or that its data comes by page faults.
  */
 #include "stage0_kernel.h"
 
@@ -60,6 +60,40 @@ static void objects_go_to_the_arena(uintptr_t start)
     close(fd);
 }
 
+/* How many of its pages are there, and the process's own. */
+static size_t own_pages(uintptr_t at, size_t length)
+{
+    int fd = open("/proc/self/pagemap", O_RDONLY);
+    uint64_t entry;
+    size_t n = 0;
+
+    for (uintptr_t end = at + length; at < end; at += 4096) {
+        CHECK(pread(fd, &entry, sizeof entry, (off_t)(at / 4096 * sizeof entry)) == sizeof entry);
+        n += entry >> 63 && !(entry >> 61 & 1);
+    }
+    close(fd);
+    return n;
+}
+
+/* An object's data that is not large is filled with the file's, and nothing else is. */
+static void data_is_filled(uintptr_t start)
+{
+    int fd = open("/proc/self/exe", O_RDONLY), data = MAP_PRIVATE | MAP_FIXED | DENYWRITE;
+    char head[4];
+
+    CHECK(pread(fd, head, sizeof head, 0) == sizeof head);
+    CHECK(call(start, 2 * 4096, PROT_READ | PROT_WRITE, data, fd) == (long)start);
+    CHECK(own_pages(start, 2 * 4096) == 2);
+    CHECK(!memcmp((void *)start, head, sizeof head));
+    CHECK(call(start, 2 * 4096, PROT_READ, data, fd) == (long)start);
+    CHECK(own_pages(start, 2 * 4096) == 0);
+    CHECK(call(start, POPULATE_MAX + 4096, PROT_READ | PROT_WRITE, data, fd) == (long)start);
+    CHECK(own_pages(start, POPULATE_MAX + 4096) == 0);
+    CHECK(call(start, 2 * 4096, PROT_READ | PROT_WRITE, data & ~DENYWRITE, fd) == (long)start);
+    CHECK(own_pages(start, 2 * 4096) == 0);
+    close(fd);
+}
+
 int main(void)
 {
     struct kernel kernel = kernel_make(0);
@@ -71,5 +105,6 @@ int main(void)
     room = mmap(NULL, 16 * MIB, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     munmap(room, 16 * MIB);
     objects_go_to_the_arena((uintptr_t)room);
+    data_is_filled((uintptr_t)room);
     return 0;
 }

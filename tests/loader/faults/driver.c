@@ -71,11 +71,13 @@ static int has_stopped(const struct run *run)
                                         strstr(line, ": error while loading shared libraries: ")));
 }
 
-/* A call of the host loader's: same length, rights, flags and offset. */
+/* A call of the host loader's: same length, rights, flags and offset; that data is to be filled is
+ * ours to say (place.c). */
 static int is_that_call(const struct call *a, const struct call *b)
 {
     return a->number == SYS_mmap && b->number == SYS_mmap &&
-           !memcmp(&a->arguments[1], &b->arguments[1], 3 * sizeof a->arguments[1]) &&
+           !memcmp(&a->arguments[1], &b->arguments[1], 2 * sizeof a->arguments[1]) &&
+           ((a->arguments[3] ^ b->arguments[3]) & ~(unsigned long)MAP_POPULATE) == 0 &&
            a->arguments[5] == b->arguments[5];
 }
 
