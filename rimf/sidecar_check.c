@@ -39,18 +39,15 @@ static int in_segment(const struct sidecar *s, size_t *segment, uint64_t start, 
            end <= (uint64_t)s->segments[*segment].start + s->segments[*segment].size;
 }
 
-static const struct sidecar_unit *in_unit(const struct sidecar *s, size_t *unit, uint64_t start,
-                                          uint64_t end)
+static inline const struct sidecar_unit *in_unit(const struct sidecar *s, size_t *unit,
+                                                 uint64_t start, uint64_t end)
 {
-    const struct sidecar_unit *at;
+    const struct sidecar_unit *at = s->units + *unit, *stop = s->units + s->n_units;
 
-    while (*unit < s->n_units &&
-           start >= (uint64_t)s->units[*unit].start + s->units[*unit].size)
-        ++*unit;
-    at = &s->units[*unit];
-    return *unit < s->n_units && start >= at->start && end <= (uint64_t)at->start + at->size
-               ? at
-               : NULL;
+    while (at < stop && start >= (uint64_t)at->start + at->size)
+        at++;
+    *unit = (size_t)(at - s->units);
+    return at < stop && start >= at->start && end <= (uint64_t)at->start + at->size ? at : NULL;
 }
 
 /* HEAD needs REACHED, and both that the unit may move. */

@@ -58,9 +58,12 @@ struct direct {
     int error; /* of a commit: the pass ends */
 };
 
-/* leads.c: of the object's calls through `slot`, as far as the slot tells.  Good until the next is
- * asked for. */
-struct direct_lead *direct_lead_of(struct direct *, uintptr_t slot);
+/* leads.c: of the object's calls through `slot`, as far as the slot tells. */
+void direct_judge(const struct direct *, uintptr_t slot, struct direct_lead *);
+/* Why such calls stay as they are at home, or NULL. */
+const char *direct_left_for(const struct direct_lead *);
+/* The same, for who asks again and again. */
+const char *direct_stays(struct direct *, uintptr_t slot);
 /* Where a call of the object through `slot` is certain to end, which names `leads`: the
  * slot, or an entry of the PLT.  NULL, or why such calls are left. */
 const char *direct_lead(struct direct *, uintptr_t leads, uintptr_t slot, uintptr_t *target);

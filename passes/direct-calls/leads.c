@@ -72,19 +72,22 @@ static const char *follow(const struct direct *d, uintptr_t address, struct way 
     return slot.why ? slot.why : "PLT entries lead to each other";
 }
 
-static void judge(const struct direct *d, struct direct_lead *lead)
+void direct_judge(const struct direct *d, uintptr_t slot, struct direct_lead *lead)
 {
     struct way way = {.n = 0};
-    const char *why = follow(d, lead->slot, &way);
+    const char *why = follow(d, slot, &way);
 
     if (!why)
         why = unfit_target(d, way.target);
     for (size_t i = 0; !why && i < way.n; i++)
         if (d->ctx->api->depends(d->ctx->image, d->object, way.shown[i]))
             why = "memory is short";
-    lead->target = way.target;
-    lead->why = why;
-    lead->seldom = way.name && direct_is_seldom(way.name);
+    *lead = (struct direct_lead){
+        .slot = slot,
+        .target = way.target,
+        .why = why,
+        .seldom = !why && way.name && direct_is_seldom(way.name),
+    };
 }
 
 static struct direct_lead *place(const struct direct *d, uintptr_t slot)
@@ -114,7 +117,7 @@ static int grow(struct direct *d)
 }
 
 /* Of the slot, and not of those whose place it takes. */
-struct direct_lead *direct_lead_of(struct direct *d, uintptr_t slot)
+static struct direct_lead *lead_of(struct direct *d, uintptr_t slot)
 {
     struct direct_lead *lead = d->n_known ? place(d, slot) : NULL;
 
@@ -124,14 +127,25 @@ struct direct_lead *direct_lead_of(struct direct *d, uintptr_t slot)
         lead = place(d, slot);
     if (!lead)
         lead = &d->only;
-    *lead = (struct direct_lead){.slot = slot};
-    judge(d, lead);
+    direct_judge(d, slot, lead);
     return lead;
+}
+
+const char *direct_left_for(const struct direct_lead *lead)
+{
+    if (lead->why)
+        return lead->why;
+    return lead->seldom ? "such calls run once, or when the program fails: not worth a page" : NULL;
+}
+
+const char *direct_stays(struct direct *d, uintptr_t slot)
+{
+    return direct_left_for(lead_of(d, slot));
 }
 
 const char *direct_lead(struct direct *d, uintptr_t leads, uintptr_t slot, uintptr_t *target)
 {
-    struct direct_lead *lead = direct_lead_of(d, slot);
+    struct direct_lead *lead = lead_of(d, slot);
 
     if (leads != slot && leads != lead->entry) {
         if (d->ctx->api->plt_slot(d->object, leads) != slot)

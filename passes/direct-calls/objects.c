@@ -150,16 +150,6 @@ static size_t room_at(struct direct *d, uintptr_t address)
     return d->code && (~d->code->prot & (PROT_READ | PROT_EXEC)) == 0 ? d->code->end - address : 0;
 }
 
-static const char *const seldom = "such calls run once, or when the program fails: not worth a page";
-
-/* Why calls through the slot stay, or NULL. */
-static const char *left_for(struct direct *d, uintptr_t slot)
-{
-    const struct direct_lead *lead = direct_lead_of(d, slot);
-
-    return lead->why ? lead->why : lead->seldom ? seldom : NULL;
-}
-
 /* Its instruction instead of the call. */
 static const char *make_inline(struct direct *d, struct site *site)
 {
@@ -194,7 +184,7 @@ static int visit(void *cookie, const struct mvld_reference *reference)
 
     if (reference->kind == MVLD_REFERENCE_CALL_SINGLE && !d->may_inline)
         return 0;
-    why = reference->slot ? left_for(d, reference->slot) : NULL;
+    why = reference->slot ? direct_stays(d, reference->slot) : NULL;
     if (!why)
         why = make_direct(d, reference, &site);
     d->sites++;
@@ -210,22 +200,30 @@ static int visit(void *cookie, const struct mvld_reference *reference)
 static uintptr_t end(void *cookie, uintptr_t slot)
 {
     struct direct *d = cookie;
+    struct direct_lead lead;
 
     if (!slot)
         return (uintptr_t)(d->may_inline && !d->ctx->api->depends(d->ctx->image, d->object, 0));
-    return left_for(d, slot) ? 0 : direct_lead_of(d, slot)->target;
+    direct_judge(d, slot, &lead);
+    return direct_left_for(&lead) ? 0 : lead.target;
 }
 
 static void became(void *cookie, uintptr_t slot, size_t calls, size_t made, size_t far)
 {
     struct direct *d = cookie;
-    const char *why = slot ? left_for(d, slot) : NULL;
+    struct direct_lead lead = {.why = NULL};
+    const char *why;
 
     if (!slot && !d->may_inline)
         return;
     d->sites += calls;
     d->made += made;
     direct_leave(d, "the target is farther than 2 GiB", far);
+    if (calls == made + far)
+        return;
+    if (slot)
+        direct_judge(d, slot, &lead);
+    why = direct_left_for(&lead);
     direct_leave(d, why ? why : "the code is not what the analysis says", calls - made - far);
 }
 

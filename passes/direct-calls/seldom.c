@@ -90,6 +90,9 @@ int direct_is_seldom(const char *name)
 {
     size_t low = 0, high = RIMF_COUNT(names);
 
+    if (name[0] == '_' && name[1] == 'Z' && throws(name))
+        return 1;
+
     while (low < high) {
         size_t at = (low + high) / 2;
         int before = order(name, names[at]);
@@ -101,5 +104,5 @@ int direct_is_seldom(const char *name)
         else
             low = at + 1;
     }
-    return throws(name);
+    return 0;
 }
