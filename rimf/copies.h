@@ -142,7 +142,7 @@ int copies_fit_home(const struct rimf_object *, uintptr_t home, size_t code);
 int copying_at(struct copying *, uintptr_t home);
 /* 1 when the range, as linked, may lie elsewhere than its neighbours. */
 int copies_is_piece(const struct sidecar *, uint32_t start, size_t size);
-/* image_copies.c: why an object that is so analysed has no copy, or NULL. */
+/* copy_plan.c: why an object that is so analysed has no copy, or NULL. */
 const char *copies_stay(const struct rimf_object *, const struct sidecar *);
 /* 1 when the index-th of the list is the first of its object, which is still there. */
 int copies_is_first(const struct rimf_copies *, size_t index);
