@@ -13,11 +13,12 @@
  *   - of an earlier process, where the record fits that it left (rimf/cpu.h).  What was asked to
  *     find that out is given, too.
  *
- * Everything else goes to the CPU.  A record is looked for where a program has a pipeline: beside the
- * frozen image with which it starts, else in root's cache and in the user's.  It is no part of the
- * image, because it is of the machine: all programs share it, also those that have no image, and an image
- * need not be made anew where the machine is another one.  The price is opening a file, 4 system
- * calls.  Who writes an image leaves a record where there is none that fits.
+ * Everything else goes to the CPU.  A record is looked for beside the frozen image with which a program
+ * starts; else in root's cache and, where there is a pipeline and no image, in the user's.  Where no
+ * configuration names programs nobody looks, because there is none.  It is no part of the image,
+ * because it is of the machine: all programs share it, also those that have no image, and an image
+ * need not be made anew where the machine is another one.  The price is opening a file, 5 us.  Who
+ * writes an image leaves a record where there is none that fits.
  */
 #include "loader.h"
 
@@ -113,16 +114,30 @@ static int take(struct loader *l, const char *path, uint32_t user)
     return size != -ENOENT;
 }
 
-void cpuid_find(struct loader *l)
+static int take_users(struct loader *l)
 {
     char path[FILE_MAX];
 
-    if (l->frozen.folder) {
-        if (beside(l->frozen.folder, path))
-            take(l, path, l->frozen.file.user);
-    } else if (!take(l, CPU_SYSTEM_FILE, 0) && caches_folder(l, CPU_FILE, path, sizeof path)) {
-        take(l, path, caches_user(l));
-    }
+    return caches_folder(l, CPU_FILE, path, sizeof path) && take(l, path, caches_user(l));
+}
+
+static int take_beside(struct loader *l, const char *image)
+{
+    char path[FILE_MAX];
+
+    return beside(image, path) && take(l, path, l->frozen.file.user);
+}
+
+void cpuid_find(struct loader *l)
+{
+    const char *image = l->frozen.folder;
+
+    if (!l->program || (image && take_beside(l, image)))
+        return;
+    if ((image && !l->frozen.is_users) || take(l, CPU_SYSTEM_FILE, 0))
+        return;
+    if (l->pipeline && !image)
+        take_users(l);
 }
 
 /* Written aside and renamed, as every file of a cache. */

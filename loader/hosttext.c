@@ -350,10 +350,10 @@ int host_hook(struct loader *l)
         return -ENOTSUP;
     }
     n_questions = host_questions(&l->host, &questions);
-    if (n_questions && l->pipeline)
+    if (n_questions) {
         cpuid_find(l);
-    if (n_questions)
         patch = rimf_heap_alloc(&l->heap, 2 * (TEXT_PATCHES + n_questions) * sizeof *patch);
+    }
     n_questions = patch ? n_questions : 0;
     patch = patch ? patch : few;
     n = make_jump(&l->host, patch, place, (uintptr_t)loader_hook_entry, 0);

@@ -116,9 +116,35 @@ def known(program):
     # The record is for programs without an image, too, where they have passes.
     (folder / "image").unlink()
     program.same(USED)
-    check("cpuid: " not in program.same("hooked", passes="").stderr, "it is looked for without need")
+    check("cpuid: " not in program.same("hooked", passes="").stderr, "a user's is looked for without need")
     program.record.unlink()
     check("cpuid: " not in program.same("hooked").stderr, "something is said of nothing")
+
+
+def roots(program):
+    """Root's record is not for all programs, where a configuration names any; or is looked for where none
+    does."""
+    program.freeze()
+    program.record.rename(program.folder / "record")
+    stepper = program.folder / "cpuid"
+    support.compile_c(stepper, SOURCES / "cpuid.c", plugin=False, cc="gcc")
+    config = program.folder / "other.conf"
+    config.write_text("[app]\nmatch = /nonexistent\npasses = answer\n")
+    inside = ["unshare", "--mount", "--propagation", "private", "--", "sh", "-c",
+              'mount -t tmpfs -o mode=755 none /var/cache && mkdir /var/cache/mvld && '
+              f'cp {program.folder}/record /var/cache/mvld/cpu && chmod 644 /var/cache/mvld/cpu && exec "$@"', "sh"]
+    if os.geteuid() or support.run([*inside, "true"]).returncode:
+        support.skip("a mount of its own is not to be had")
+    if not program.is_known(program.run()):
+        support.skip("this host loader is not the one of the build, or there is no objdump")
+    asked = {}
+    for way, environment in {"configured": {"MVLD_CONFIG": config}, "not": {}}.items():
+        done = support.run([*inside, stepper, program.path], **environment)
+        check(done.returncode == 0, done.stdout + done.stderr)
+        asked[way] = len(re.findall(r"^\w+ \w+:(?: \w+){4}$", done.stdout, re.M))
+    check(asked["configured"] <= 10 < asked["not"], f"asked: {asked}")
+    for passes in "answer", "":
+        program.same(r"cpuid: /var/cache/mvld/cpu: \d+ answers", prefix=inside, passes=passes)
 
 
 def another(program):
