@@ -32,7 +32,7 @@ PT_LOAD, PT_NOTE, PF_X = 1, 4, 1
 JUMP = 5
 CPUID = b"\x0f\xa2"
 # What does the same elsewhere, when no operand counts from %rip.
-MOVABLE = re.compile(r"(mov[lbq]?|xor|lea|add|sub) (?!.*\(%rip\)).*")
+MOVABLE = re.compile(r"(mov[lbq]?|xor|lea|add|sub|set\w+) (?!.*\(%rip\)).*")
 FLAGS_READ = re.compile(r"(j(?!mp)|set|cmov|adc|sbb|rc[lr]|lahf|pushf|loop)")
 FLAGS_LOST = re.compile(r"(cmp|test|and|or|xor|add|sub|neg|imul|jmp|call|ret)[bwlq]?\b")
 MOVED = 24  # bytes at most
@@ -125,7 +125,7 @@ def replaced(code, i, targets):
 
 def keeps_flags(code, i):
     """Whether somebody may read, behind code[i], flags of before it."""
-    for _, text in code[i + 1:i + 20]:
+    for _, text in code[i + 1:i + 40]:
         if FLAGS_READ.match(text):
             return True
         if FLAGS_LOST.match(text):
