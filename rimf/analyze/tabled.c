@@ -124,7 +124,8 @@ static void keep_start(const struct analysis *a, uint32_t address)
         u->kept = 1;
 }
 
-/* Once for functions of tables (`tabled`: they need not keep their addresses), and once for words outside of them. */
+/* Once for functions of tables (`tabled`: they need not keep their addresses), and once for words
+ * outside of them. */
 static void each_word(const struct tables *t, int tabled)
 {
     uint32_t end = 0; /* of the last table */

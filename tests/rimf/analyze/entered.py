@@ -3,8 +3,8 @@
 jump table, what keeps its address: small objects, and what their sidecars say.
 
 Every object has `victim`, hidden, and its symbols are stripped.  A failure means that a jump
-is written over a place that is entered, that code is copied that is known by its address, that an object is told that its function is another's, or
-that a copy reads other numbers than the original.
+is written over a place that is entered, that code is copied that is known by its address, that an
+object is told that its function is another's, or that a copy reads other numbers than the original.
 """
 import os
 import re
