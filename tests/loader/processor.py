@@ -142,7 +142,7 @@ def roots(program):
         done = support.run([*inside, stepper, program.path], **environment)
         check(done.returncode == 0, done.stdout + done.stderr)
         asked[way] = len(re.findall(r"^\w+ \w+:(?: \w+){4}$", done.stdout, re.M))
-    check(asked["configured"] <= 10 < asked["not"], f"asked: {asked}")
+    check(asked["configured"] + 5 < asked["not"], f"asked: {asked}")
     for passes in "answer", "":
         program.same(r"cpuid: /var/cache/mvld/cpu: \d+ answers", prefix=inside, passes=passes)
 
