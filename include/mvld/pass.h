@@ -414,6 +414,9 @@ struct mvld_api {
      * -EBUSY: others wait.  For the thread that loads, inside run and added. */
     int (*calls_leave)(struct mvld_image *, const struct mvld_calls *);
 
+    /* A hint of passes that are older than references_change; it does nothing any more. */
+    void (*references_ahead)(struct mvld_image *, const struct mvld_object *);
+
     /* Those of reference_each made direct in place, together: the quick way, which can be taken
      * while nothing else runs.  How many pages of code were written; or negative errno, and nothing
      * was changed nor `became` called: reference_each and patches then do it, and say what is wrong.
