@@ -338,13 +338,20 @@ static struct frozen_plan plan_images(const struct loader *l, const char *miss)
 }
 
 /* A program may be started in turn in ways that no one image fits (with LD_PRELOAD, and without):
- * then it does not write one each time. */
+ * then it does not write one each time.  And under a filter all that writes is refused: not even the
+ * time is asked for. */
 static void wait_with(struct loader *l, struct frozen_plan *plan)
 {
-    if (l->knobs.freeze || !(plan->build | plan->outdated) || !frozen_is_young(l, plan->pipeline))
+    const char *why = l->filtered.on ? "a filter of system calls is in force" : NULL;
+
+    if (l->knobs.freeze || !(plan->build | plan->outdated))
+        return;
+    if (!why && frozen_is_young(l, plan->pipeline))
+        why = "the one that is there is of this minute";
+    if (!why)
         return;
     plan->build = plan->outdated = 0;
-    rimf_log(&l->log, MVLD_LOG_FILES, "image: not made anew: the one that is there is of this minute");
+    rimf_log(&l->log, MVLD_LOG_FILES, "image: none is written: %s", why);
 }
 
 /* Runs those passes of which a frozen image may hold the work, or spares them. */

@@ -48,6 +48,9 @@ def thawed(program):
     check(IN_FORCE in done.stderr, done.stderr)
     program.configure("on-miss = learn")
     program.run("open:two.so", prefix=confined(program.folder))
+    program.configure("on-miss = build")
+    done = program.run("open:one.so", prefix=confined(program.folder), LD_PRELOAD="libutil.so.1")
+    check(f"none is written: {IN_FORCE}" in done.stderr, done.stderr)
 
 
 def late(program):

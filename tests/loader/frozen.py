@@ -239,7 +239,7 @@ def on_miss(program):
     program.thawed(keys="on-miss = build\n")
     program.thawed(keys="on-miss = plain\n")
     program.make_library()
-    for said in "not made anew", "image: frozen: ":
+    for said in "none is written", "image: frozen: ":
         done = program.run(keys="on-miss = build\n")
         check(done.stdout == "2 0\n" and said in done.stderr, done.stdout + done.stderr)
         support.age_images(program.cache)
