@@ -72,7 +72,8 @@ void relocations_expect(struct loader *l)
         is_listened_to(&l->block))
         return;
     l->frozen.awaited = count_files(&l->frozen.file.view);
-    fill_executable(l);
+    if (!l->filtered.on) /* it may be a call that kills */
+        fill_executable(l);
 }
 
 /* ---- comparing ---------------------------------------------------------------------- */

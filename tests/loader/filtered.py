@@ -46,6 +46,7 @@ def thawed(program):
     done = program.thawed("open:one.so", names=["libwhere.so", "one.so"],
                           prefix=confined(program.folder))
     check(IN_FORCE in done.stderr, done.stderr)
+    program.thawed(names=[], prefix=confined(program.folder, "no-advice"))
     program.configure("on-miss = learn")
     program.run("open:two.so", prefix=confined(program.folder))
     program.configure("on-miss = build")

@@ -6,6 +6,7 @@
  *   no-exec      seccomp: mprotect with PROT_EXEC fails, mmap writable and
  *                executable fails (systemd's MemoryDenyWriteExecute)
  *   no-memfile   seccomp: pwrite64 fails (so /proc/self/mem cannot be written)
+ *   no-advice    seccomp: madvise kills
  *   expected     seccomp: every call kills but those of expected.h
  *   mdwe         PR_SET_MDWE
  *   closed       descriptors 0, 1 and 2 are closed
@@ -46,12 +47,12 @@ static int filter(struct sock_filter *code, unsigned short n)
            prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
 }
 
-static int deny(unsigned number)
+static int deny(unsigned number, unsigned how)
 {
     struct sock_filter code[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, NUMBER),
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+        BPF_STMT(BPF_RET | BPF_K, how),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
 
@@ -86,11 +87,13 @@ static int limit(int what, const char *number, unsigned long unit)
 static int confine(const char *how)
 {
     if (!strcmp(how, "no-open"))
-        return deny(SYS_open);
+        return deny(SYS_open, SECCOMP_RET_ERRNO | EPERM);
     if (!strcmp(how, "no-exec"))
         return deny_exec();
     if (!strcmp(how, "no-memfile"))
-        return deny(SYS_pwrite64);
+        return deny(SYS_pwrite64, SECCOMP_RET_ERRNO | EPERM);
+    if (!strcmp(how, "no-advice"))
+        return deny(SYS_madvise, SECCOMP_RET_KILL_PROCESS);
     if (!strcmp(how, "expected"))
         return expected_only();
     if (!strcmp(how, "mdwe"))
