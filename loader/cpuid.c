@@ -98,11 +98,9 @@ static int take(struct loader *l, const char *path, uint32_t user)
     const char *why = "out of memory";
     long size = record ? read_record(l, path, user, record, &why) : -ENOMEM;
 
-    if (size > 0) {
-        known->fits = cpu_record_fits(record, &cpu_at_hand);
+    if (size > 0)
         why = "the CPU, or the hypervisor, is another one";
-    }
-    if (known->fits) {
+    if (size > 0 && cpu_record_fits(record, &cpu_at_hand)) {
         known->earlier = record->answers;
         known->n_earlier = record->n;
         rimf_log(&l->log, MVLD_LOG_FILES, "cpuid: %s: %u answers", path, record->n);

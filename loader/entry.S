@@ -138,29 +138,35 @@ loader_mmap_musl:
     .cfi_endproc
     .size loader_mmap_musl, .-loader_mmap_musl
 
-    .type mmap_common, @function
-mmap_common:
+/* Calls the function with the state and a pointer to these registers, which are `size` bytes, and
+ * puts them back; on the way out in the other order. */
+    .macro with_registers function, size, pushed, popped
     .cfi_startproc
     pushq %rbp
     .cfi_adjust_cfa_offset 8
     .cfi_rel_offset %rbp, 0
     movq %rsp, %rbp
     .cfi_def_cfa_register %rbp
-    .irp reg, %r9, %r8, %r10, %rdx, %rsi, %rdi
+    .irp reg, \pushed
     pushq \reg
     .endr
     movq %rsp, %rsi
     andq $-16, %rsp
     leaq loader_state(%rip), %rdi
-    call loader_mmap
-    leaq -48(%rbp), %rsp
-    .irp reg, %rdi, %rsi, %rdx, %r10, %r8, %r9
+    call \function
+    leaq -\size(%rbp), %rsp
+    .irp reg, \popped
     popq \reg
     .endr
     popq %rbp
     .cfi_def_cfa %rsp, 8
     ret
     .cfi_endproc
+    .endm
+
+    .type mmap_common, @function
+mmap_common:
+    with_registers loader_mmap, 48, "%r9, %r8, %r10, %rdx, %rsi, %rdi", "%rdi, %rsi, %rdx, %r10, %r8, %r9"
     .size mmap_common, .-mmap_common
 
 /* Stub i stands in for a cpuid of the host loader's and for some instructions before it
@@ -193,27 +199,8 @@ loader_cpuid_stubs:
 /* The registers are pushed in the order of struct cpuid_call. */
     .type cpuid_common, @function
 cpuid_common:
-    .cfi_startproc
-    pushq %rbp
-    .cfi_adjust_cfa_offset 8
-    .cfi_rel_offset %rbp, 0
-    movq %rsp, %rbp
-    .cfi_def_cfa_register %rbp
-    .irp reg, %r11, %r10, %r9, %r8, %rdi, %rsi, %rdx, %rcx, %rbx, %rax
-    pushq \reg
-    .endr
-    movq %rsp, %rsi
-    andq $-16, %rsp
-    leaq loader_state(%rip), %rdi
-    call loader_cpuid
-    leaq -80(%rbp), %rsp
-    .irp reg, %rax, %rbx, %rcx, %rdx, %rsi, %rdi, %r8, %r9, %r10, %r11
-    popq \reg
-    .endr
-    popq %rbp
-    .cfi_def_cfa %rsp, 8
-    ret
-    .cfi_endproc
+    with_registers loader_cpuid, 80, "%r11, %r10, %r9, %r8, %rdi, %rsi, %rdx, %rcx, %rbx, %rax", \
+                   "%rax, %rbx, %rcx, %rdx, %rsi, %rdi, %r8, %r9, %r10, %r11"
     .size cpuid_common, .-cpuid_common
 
 /* Thunk i stands in for the DT_INIT of the object in slot i: it runs us, and

@@ -104,11 +104,10 @@ struct text_patch {
 /* ---- cpuid.c --------------------------------------------------------------- */
 
 struct answers_cpu {
-    const struct cpu_answer *earlier; /* of a record that fits, with what was asked for that */
+    const struct cpu_answer *earlier; /* of a record that fits, with what was asked for that; or NULL */
     size_t n_earlier;
     struct cpu_answer first[6]; /* of this process, which are asked again */
     size_t n_first;
-    int fits; /* there was a record, and it does */
 };
 
 struct cpuid_call { /* registers, as entry.S pushes them */

@@ -16,8 +16,6 @@
 
 #include <fcntl.h> /* numbers only */
 
-#define POPULATE_WRITE 23 /* MADV_: headers of older kernels lack it */
-
 static uint64_t count_files(const struct frozen *frozen)
 {
     uint64_t n = 0;

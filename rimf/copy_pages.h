@@ -15,8 +15,6 @@
 #include <sys/mman.h>   /* numbers only */
 
 #define HUGE (2ul << 20)
-#define POPULATE_READ 22 /* MADV_: headers of older kernels lack them */
-#define POPULATE_WRITE 23
 #define COLLAPSE 25
 
 /* The whole 2 MiB in [start, end). */

@@ -21,7 +21,6 @@
 #include "slot_call.h"
 
 #include <errno.h>    /* numbers only */
-#include <sys/mman.h> /* numbers only */
 
 #define PLACES_MOST (1u << 18) /* of an object whose slots lie farther apart: no */
 
@@ -106,16 +105,6 @@ static void ask(struct changing *c, const struct mvld_ends *ends)
 
 /* ---- the window --------------------------------------------------------------------- */
 
-/* So many bytes of its code can be read there. */
-static size_t room_at(const struct mvld_object *object, uintptr_t address)
-{
-    for (size_t i = 0; i < object->n_segments; i++)
-        if (address >= object->segments[i].start && address < object->segments[i].end)
-            return (~object->segments[i].prot & (PROT_READ | PROT_EXEC)) == 0
-                       ? object->segments[i].end - address : 0;
-    return 0;
-}
-
 static int leads_through(const struct changing *c, const struct site *site, struct way *way,
                          uintptr_t slot)
 {
@@ -146,7 +135,7 @@ static void change(const struct changing *c, const struct sidecar_call *call, st
     if (!site_read(&site, kind, bias + call->address, SITE_MAX))
         return;
     if (kind == MVLD_REFERENCE_CALL_SINGLE) {
-        if (!site_inline(&site, room_at(&c->object->public, site.leads)))
+        if (!site_inline(&site, site_room(&c->object->public, site.leads)))
             return;
     } else if (!leads_through(c, &site, way, bias + sidecar_slot(call))) {
         return;

@@ -71,8 +71,6 @@ static inline __attribute__((always_inline)) void write_words(const struct patch
     }
 }
 
-#define POPULATE_WRITE 23 /* MADV_, Linux 5.14: without it, they come one by one */
-
 /* So many bytes at once: what was populated is still in the nearer caches when it is changed. */
 #define STRETCH (64 * RIMF_PAGE)
 

@@ -25,6 +25,8 @@
 #include "mvld/pass.h"
 #include "single.h"
 
+#include <sys/mman.h> /* numbers only */
+
 #define SITE_MAX 6u
 
 struct site {
@@ -50,6 +52,16 @@ static inline int site_is(uint64_t code, enum mvld_reference_kind kind)
     case MVLD_REFERENCE_JUMP_SLOT:
         return (code & 0xffff) == 0x25ff;
     }
+    return 0;
+}
+
+/* So many bytes of the object's code can be read there. */
+static inline size_t site_room(const struct mvld_object *object, uintptr_t address)
+{
+    for (size_t i = 0; i < object->n_segments; i++)
+        if (address >= object->segments[i].start && address < object->segments[i].end)
+            return (~object->segments[i].prot & (PROT_READ | PROT_EXEC)) == 0
+                       ? object->segments[i].end - address : 0;
     return 0;
 }
 

@@ -40,6 +40,10 @@ static inline int sys_failed(long result)
     return (unsigned long)result >= (unsigned long)-4095;
 }
 
+/* MADV_, Linux 5.14: headers of older kernels lack them. */
+#define POPULATE_READ 22
+#define POPULATE_WRITE 23
+
 #define SYS6(sys, nr, a, b, c, d, e, f) \
     ((sys)->call((sys), (nr), (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f)))
 #define SYS3(sys, nr, a, b, c) SYS6(sys, nr, a, b, c, 0, 0, 0)

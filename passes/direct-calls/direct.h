@@ -51,7 +51,6 @@ struct direct {
     struct direct_counts counts;
     /* of the object under way */
     const struct mvld_object *object;
-    const struct mvld_segment *code; /* in which the last site was found */
     size_t sites, made, pages;
     uintptr_t last_page;
     int may_inline; /* functions of a single instruction of this object */

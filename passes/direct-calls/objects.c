@@ -18,7 +18,6 @@
 #include "mvld/descriptor.h"
 
 #include <errno.h>    /* numbers only */
-#include <sys/mman.h> /* numbers only */
 
 void direct_leave(struct direct *d, const char *why, size_t n)
 {
@@ -136,24 +135,10 @@ static int add(struct direct *d, const struct site *site)
 
 /* ---- sites ------------------------------------------------------------------------ */
 
-/* So many bytes of code can be read there. */
-static size_t room_at(struct direct *d, uintptr_t address)
-{
-    const struct mvld_object *object = d->object;
-
-    if (!d->code || address - d->code->start >= d->code->end - d->code->start) {
-        d->code = NULL;
-        for (size_t i = 0; i < object->n_segments; i++)
-            if (address >= object->segments[i].start && address < object->segments[i].end)
-                d->code = &object->segments[i];
-    }
-    return d->code && (~d->code->prot & (PROT_READ | PROT_EXEC)) == 0 ? d->code->end - address : 0;
-}
-
 /* Its instruction instead of the call. */
 static const char *make_inline(struct direct *d, struct site *site)
 {
-    if (!site_inline(site, room_at(d, site->leads)))
+    if (!site_inline(site, site_room(d->object, site->leads)))
         return "the code is not what the analysis says";
     return d->ctx->api->depends(d->ctx->image, d->object, 0) ? "memory is short" : NULL;
 }
@@ -164,7 +149,7 @@ static const char *make_direct(struct direct *d, const struct mvld_reference *re
     uintptr_t target;
     const char *why;
 
-    if (!site_read(site, reference->kind, reference->site, room_at(d, reference->site)))
+    if (!site_read(site, reference->kind, reference->site, site_room(d->object, reference->site)))
         return "the code is not what the analysis says";
     if (reference->kind == MVLD_REFERENCE_CALL_SINGLE)
         return make_inline(d, site);
@@ -253,7 +238,6 @@ void direct_begin(struct direct *d, const struct mvld_object *object)
                                                           MULTIVERSE_NOTE_TABLES, NULL, NULL);
     d->sites = d->made = d->pages = 0;
     d->last_page = 0;
-    d->code = NULL;
     direct_leads_forget(d);
 }
 

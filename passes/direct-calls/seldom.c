@@ -60,42 +60,26 @@ static const char names[][33] = {
     "verrx",
 };
 
-/* As strcmp. */
-static int order(const char *a, const char *b)
-{
-    while (*a && *a == *b) {
-        a++;
-        b++;
-    }
-    return (unsigned char)*a - (unsigned char)*b;
-}
-
 /* std::__throw_...: _ZSt, how long the name is, the name. */
 static int throws(const char *name)
 {
-    static const char throw[] = "__throw_";
-
-    if (name[0] != '_' || name[1] != 'Z' || name[2] != 'S' || name[3] != 't')
+    if (rimf_strncmp(name, "_ZSt", 4))
         return 0;
     name += 4;
     while (*name >= '0' && *name <= '9')
         name++;
-    for (size_t i = 0; i < sizeof throw - 1; i++)
-        if (name[i] != throw[i])
-            return 0;
-    return 1;
+    return !rimf_strncmp(name, "__throw_", 8);
 }
 
 int direct_is_seldom(const char *name)
 {
     size_t low = 0, high = RIMF_COUNT(names);
 
-    if (name[0] == '_' && name[1] == 'Z' && throws(name))
+    if (throws(name))
         return 1;
-
     while (low < high) {
         size_t at = (low + high) / 2;
-        int before = order(name, names[at]);
+        int before = rimf_strncmp(name, names[at], sizeof names[at]);
 
         if (!before)
             return 1;

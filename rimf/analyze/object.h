@@ -68,6 +68,8 @@ int object_fail(struct object *, const char *format, ...) __attribute__((format(
 
 /* object_relocations.c: fills pointers, slots, relocated, data, labels, words, named.  0, or -1. */
 int object_read_references(struct object *);
+/* The relocated word at that place, or NULL. */
+const struct pointer *object_word_at(const struct object *, uint32_t place);
 
 /* object_watched.c: sets the flags of objects whose code is known by its address. */
 void object_take_name(struct object *, const char *name, int imported);

@@ -263,6 +263,13 @@ static int by_place(const void *a, const void *b)
     return x->from < y->from ? -1 : x->from > y->from;
 }
 
+const struct pointer *object_word_at(const struct object *o, uint32_t place)
+{
+    const struct pointer key = {.from = place};
+
+    return o->words.n ? bsearch(&key, o->words.at, o->words.n, sizeof key, by_place) : NULL;
+}
+
 int object_read_references(struct object *o)
 {
     struct symbols symbols = dynamic_symbols(o);

@@ -31,17 +31,7 @@ struct tables {
 
 static const struct pointer *word_at(const struct tables *t, uint32_t place)
 {
-    size_t low = 0, high = t->n;
-
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (t->words[middle].from < place)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < t->n && t->words[low].from == place ? &t->words[low] : NULL;
+    return object_word_at(&t->a->object, place);
 }
 
 /* The function that a relocated word leads to the start of, or NULL. */

@@ -84,13 +84,14 @@ static void replace(const struct host *host, const char *code)
 static size_t put(struct host host, int fits)
 {
     static struct text_patch patch[2 * CPUID_SITES];
+    static const struct cpu_answer none; /* a record without answers */
     struct kernel kernel = kernel_make(0);
     const char *how;
     size_t made, patches;
 
     memset(&loader_state, 0, sizeof loader_state);
     loader_state.host = host;
-    loader_state.cpuid.fits = fits;
+    loader_state.cpuid.earlier = fits ? &none : NULL;
     patches = text_questions(&loader_state, questions, n_questions, patch, &made);
     CHECK(text_write(&kernel.sys, &loader_state.host, patch, patches, &how) == 0);
     return made;
