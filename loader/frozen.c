@@ -130,11 +130,12 @@ static int is_ours(const struct loader *l)
     return l->frozen.file.view.header->pipeline == frozen_made_by(l->frozen.pipeline);
 }
 
-/* An image of all passes spares mapping them. */
+/* An image of all passes spares mapping them.  Only it says what libraries they bring, and so
+ * whether another one is this start's. */
 static int find_late(struct loader *l)
 {
     if (may_thaw(l) && find(l, pipeline_count(l->pipeline))) {
-        if (is_ours(l) && pipeline_know(l->pipeline, &l->frozen.file.view))
+        if (is_ours(l) && pipeline_know(l->pipeline, &l->frozen.file.view) && !frozen_leaves_out(l))
             return 1;
         frozen_forget(l);
     }
@@ -318,7 +319,7 @@ static void discard(struct loader *l, const struct frozen_plan *plan)
 /* ---- what the pipeline does with it ----------------------------------------------------- */
 
 /* Who watches calls would miss those that an image made direct. */
-static struct frozen_plan plan_images(const struct loader *l, const char *miss)
+static struct frozen_plan plan_images(struct loader *l, const char *miss)
 {
     size_t n = l->program && !l->knobs.watcher ? pipeline_freezable(l->pipeline) : 0;
     int learn = l->knobs.freeze == FREEZE_RUN || rimf_streq(miss, "learn");

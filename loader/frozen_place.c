@@ -3,8 +3,8 @@
  * loader/frozen_place.c: which frozen image is that of this start, and where it lies.
  *
  * A folder is named after the program and the plan, and after what else decides where words lead: a
- * program runs with LD_BIND_NOW one time and without it the next, and each time an image of the
- * other would be refused and made anew.
+ * program runs with LD_BIND_NOW one time and without it the next, or under RLIMIT_AS, where a library
+ * of concat's is left out, and each time an image of the other would be refused and made anew.
  */
 #include "frozen_place.h"
 
@@ -30,9 +30,18 @@ uint64_t frozen_told(const struct block *block)
     return key;
 }
 
-uint64_t frozen_fingerprint(const struct loader *l, size_t n)
+int frozen_leaves_out(struct loader *l)
 {
-    return pipeline_fingerprint(l->pipeline, n) ^ l->frozen.told;
+    return pipeline_flags(l->pipeline) & MVLD_PASS_SPACIOUS &&
+           (l->block.secure || space_is_limited(l));
+}
+
+uint64_t frozen_fingerprint(struct loader *l, size_t n)
+{
+    static const char left_out[] = "no library that takes much address space";
+    uint64_t key = pipeline_fingerprint(l->pipeline, n) ^ l->frozen.told;
+
+    return frozen_leaves_out(l) ? key ^ sidecar_hash(left_out, sizeof left_out) : key;
 }
 
 /* The program, the plan, and the way it was started: run directly, the executable lies

@@ -18,8 +18,12 @@ struct frozen_place {
 /* What the host loader is told that changes which words are bound, and to what.  Asked for at the start
  * only: run directly, the host loader moves the environment. */
 uint64_t frozen_told(const struct block *);
-/* Of the first n passes, as they are configured, and of what the host loader is told. */
-uint64_t frozen_fingerprint(const struct loader *, size_t n);
+/* Of the first n passes, as they are configured, of what the host loader is told, and of whether a
+ * library is left out that takes much address space.  Where passes are only looked at, it is not
+ * known yet whether one brings such a library: then that of a start in which none is left out. */
+uint64_t frozen_fingerprint(struct loader *, size_t n);
+/* 1: a pass is known to bring such a library, and this start leaves it out (start.c). */
+int frozen_leaves_out(struct loader *);
 /* The same with this build of mvld: frozen code leads to what another one would have put elsewhere
  * (the stubs of answers.c). */
 uint64_t frozen_made_by(uint64_t fingerprint);

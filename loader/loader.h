@@ -230,6 +230,7 @@ struct loader {
     struct found_image frozen;
     struct answers_cpu cpuid;
     struct injection injection;
+    enum { SPACE_NOT_ASKED, SPACE_FREE, SPACE_LIMITED } space; /* RLIMIT_AS, at the start */
 
     int hooked;
     struct r_debug *debug;        /* the host loader's, of the base namespace */
@@ -400,6 +401,7 @@ struct start {
     uintptr_t entry, sp;
 };
 struct start loader_start(struct loader *, uintptr_t *sp) RIMF_HIDDEN;
+int space_is_limited(struct loader *);
 void loader_relocate(void) RIMF_HIDDEN;
 void stage_time(struct loader *, int stage);
 

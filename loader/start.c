@@ -77,12 +77,16 @@ void stage_time(struct loader *l, int stage)
 
 /* Where the address space is limited, a library of hundreds of MB is refused, which the host
  * loader says on standard error, or leaves too little for the program. */
-static int space_is_limited(struct loader *l)
+int space_is_limited(struct loader *l)
 {
     struct rlimit limit;
 
-    return SYS6(l->sys, SYS_prlimit64, 0, RLIMIT_AS, NULL, &limit, 0, 0) ||
-           limit.rlim_cur != RLIM_INFINITY;
+    if (l->space == SPACE_NOT_ASKED)
+        l->space = SYS6(l->sys, SYS_prlimit64, 0, RLIMIT_AS, NULL, &limit, 0, 0) ||
+                           limit.rlim_cur != RLIM_INFINITY
+                       ? SPACE_LIMITED
+                       : SPACE_FREE;
+    return l->space == SPACE_LIMITED;
 }
 
 static int can_preload(struct loader *l, const char *library, int spacious)

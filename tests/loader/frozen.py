@@ -260,6 +260,31 @@ def in_turn(program):
     check(frozen == 1, f"{frozen} images were written")
 
 
+def limited_space(program):
+    """Under RLIMIT_AS a library of the pass is left out: the image of such starts and that of all
+    others take each other's place."""
+    support.compile_c(program.passes / "libmore.so", "-shared", "-fPIC", "-x", "c", "/dev/null", plugin=False)
+    support.compile_c(program.passes / "answer.so", SOURCES / "pass.c", '-DLIBRARY="libmore.so"', *PASS,
+                      plugin=False)
+    limited = {"prefix": ["sh", "-c", 'ulimit -v 4000000 && exec "$@"', "sh"]}
+    for options in {}, limited:
+        done = program.run(keys="on-miss = build\n", **options)
+        check(done.stdout == "2 0\n" and "image: frozen: " in done.stderr and
+              ("(RLIMIT_AS)" in done.stderr) == bool(options), done.stdout + done.stderr)
+    for more in {}, {"MVLD_DEBUG": "files"}: # all passes are mapped at once, and only when needed
+        for options in {}, limited, {}:
+            support.age_images(program.cache)
+            done = program.thawed(keys="on-miss = build\n", **options, **more)
+            check("not thawed" not in done.stderr, done.stderr)
+    images = program.cache / "mvld" / "images"
+    check(len(list(images.iterdir())) == 2, "there is another number of images")
+    # What takes little space is there in either.
+    shutil.rmtree(program.cache)
+    support.compile_c(program.passes / "answer.so", SOURCES / "pass.c", *PASS, plugin=False)
+    program.run(keys="on-miss = build\n")
+    program.thawed(**limited)
+
+
 def ways_to_start(program):
     """Run through the loader, objects lie elsewhere: each way needs its own image."""
     program.freeze()

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * A pass whose work can be frozen: each `answer` becomes 2, because `word` leads where
- * it does.
+ * it does.  With -DLIBRARY it brings a library that is left out where address space is limited.
  */
 #include <mvld/pass.h>
 
@@ -53,5 +53,10 @@ __attribute__((visibility("default"))) const struct mvld_pass mvld_pass = {
     .help = "changes an answer",
     .run = run,
     .added = added,
+#ifdef LIBRARY
+    .library = LIBRARY,
+    .flags = MVLD_PASS_ANALYSIS | MVLD_PASS_FREEZES | MVLD_PASS_SPACIOUS,
+#else
     .flags = MVLD_PASS_ANALYSIS | MVLD_PASS_FREEZES,
+#endif
 };
