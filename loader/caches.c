@@ -7,6 +7,9 @@
 
 #include "cache.h"
 
+#include <fcntl.h> /* numbers only */
+#include <time.h>  /* numbers only */
+
 /* Of the environment as it is now: in direct mode the host loader has moved it. */
 static const char *variable(const struct loader *l, const char *name)
 {
@@ -40,4 +43,16 @@ size_t caches_folder(const struct loader *l, const char *what, char *to, size_t 
     if (l->block.secure)
         return 0;
     return cache_user_folder(to, size, variable(l, "XDG_CACHE_HOME="), variable(l, "HOME="), what);
+}
+
+#define YOUNG 60 /* seconds */
+
+int caches_young(const struct loader *l, const char *path)
+{
+    struct timespec now;
+    struct stat st;
+
+    return !SYS6(l->sys, SYS_newfstatat, AT_FDCWD, path, &st, AT_SYMLINK_NOFOLLOW, 0, 0) &&
+           !SYS3(l->sys, SYS_clock_gettime, CLOCK_REALTIME, &now, 0) &&
+           now.tv_sec >= st.st_mtim.tv_sec && now.tv_sec - st.st_mtim.tv_sec < YOUNG;
 }

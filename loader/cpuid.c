@@ -18,7 +18,8 @@
  * configuration names programs nobody looks, because there is none.  It is no part of the image,
  * because it is of the machine: all programs share it, also those that have no image, and an image
  * need not be made anew where the machine is another one.  The price is opening a file, 5 us.  Who
- * writes an image leaves a record where there is none that fits.
+ * writes an image leaves a record where there is none that fits; and who may write one, but starts
+ * from the one that is there, renews a record that does not fit.
  */
 #include "loader.h"
 
@@ -122,8 +123,10 @@ static int take_users(struct loader *l)
 static int take_beside(struct loader *l, const char *image)
 {
     char path[FILE_MAX];
+    int there = beside(image, path) && take(l, path, l->frozen.file.user);
 
-    return beside(image, path) && take(l, path, l->frozen.file.user);
+    l->cpuid.outdated = there && !l->cpuid.earlier;
+    return there;
 }
 
 void cpuid_find(struct loader *l)
@@ -184,4 +187,14 @@ void cpuid_keep(struct loader *l, const char *image, uint32_t user)
         rimf_log(&l->log, MVLD_LOG_FILES, "cpuid: nothing is kept: %s", why);
     else
         rimf_log(&l->log, MVLD_LOG_FILES, "cpuid: %s: written, %zu bytes", path, size);
+}
+
+/* What cannot be renewed is not tried by each start: once in a minute, as images are made. */
+void cpuid_renew(struct loader *l, const char *image, uint32_t user)
+{
+    char path[FILE_MAX];
+
+    if (l->cpuid.outdated && !l->filtered.on && beside(image, path) && !caches_young(l, path) &&
+        !SYS6(l->sys, SYS_utimensat, AT_FDCWD, path, NULL, AT_SYMLINK_NOFOLLOW, 0, 0))
+        cpuid_keep(l, image, user);
 }

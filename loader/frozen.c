@@ -143,6 +143,18 @@ static int find_late(struct loader *l)
     return 0;
 }
 
+/* Where it would lie says for which program, pipeline and way to start. */
+static void say_none(const struct loader *l)
+{
+    struct frozen_place place;
+
+    if (!rimf_log_enabled(&l->log, MVLD_LOG_FILES))
+        return;
+    frozen_new_place(l, &place, l->frozen.pipeline);
+    rimf_log(&l->log, MVLD_LOG_FILES, "image: there is none: %s",
+             place.folder[0] ? place.folder : "this user has no folder for images");
+}
+
 void frozen_find(struct loader *l)
 {
     size_t n;
@@ -150,8 +162,12 @@ void frozen_find(struct loader *l)
     l->frozen.told = frozen_told(&l->block);
     if (!pipeline_is_late(l->pipeline) || !find_late(l)) {
         n = may_thaw(l) ? pipeline_freezable(l->pipeline) : 0;
-        if (!n || !find(l, n))
+        if (!n)
             return;
+        if (!find(l, n)) {
+            say_none(l);
+            return;
+        }
     }
     /* Passes that come behind see the tables, and so does who may have to build an image
      * all the same; and the executable is mapped first. */
@@ -211,6 +227,8 @@ static int thaw_found(struct loader *l, const struct frozen_plan *plan)
         name_copies(l);
         rimf_log(&l->log, MVLD_LOG_FILES, "image %s: thawed, the code of %ld segments",
                  l->frozen.folder, texts);
+        if (plan->build | plan->outdated)
+            cpuid_renew(l, l->frozen.folder, file->user);
         later_start(l, l->frozen.folder, file->user, plan->passes, plan->learns);
     }
     frozen_forget(l);

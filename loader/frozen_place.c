@@ -12,9 +12,6 @@
 #include "frozen.h"
 #include "pipeline.h"
 
-#include <fcntl.h> /* numbers only */
-#include <time.h>  /* numbers only */
-
 uint64_t frozen_told(const struct block *block)
 {
     uint64_t key = 0;
@@ -80,13 +77,9 @@ void frozen_new_place(const struct loader *l, struct frozen_place *place, uint64
         frozen_system_place(l, place, pipeline);
 }
 
-#define YOUNG 60 /* seconds */
-
 int frozen_is_young(struct loader *l, uint64_t pipeline)
 {
     struct frozen_place *place = rimf_heap_alloc(&l->heap, sizeof *place);
-    struct timespec now;
-    struct stat st;
     size_t n;
     int young = 0;
 
@@ -94,10 +87,8 @@ int frozen_is_young(struct loader *l, uint64_t pipeline)
         return 0;
     frozen_new_place(l, place, pipeline);
     n = rimf_strlen(place->folder);
-    if (n && rimf_format(place->folder + n, FROZEN_PLACE_MAX - n, "/image") < FROZEN_PLACE_MAX - n &&
-        !SYS6(l->sys, SYS_newfstatat, AT_FDCWD, place->folder, &st, 0, 0, 0) &&
-        !SYS3(l->sys, SYS_clock_gettime, CLOCK_REALTIME, &now, 0))
-        young = now.tv_sec >= st.st_mtim.tv_sec && now.tv_sec - st.st_mtim.tv_sec < YOUNG;
+    if (n && rimf_format(place->folder + n, FROZEN_PLACE_MAX - n, "/image") < FROZEN_PLACE_MAX - n)
+        young = caches_young(l, place->folder);
     rimf_heap_release(&l->heap, place);
     return young;
 }

@@ -108,6 +108,7 @@ struct answers_cpu {
     size_t n_earlier;
     struct cpu_answer first[6]; /* of this process, which are asked again */
     size_t n_first;
+    int outdated; /* beside the image lies one that does not fit */
 };
 
 struct cpuid_call { /* registers, as entry.S pushes them */
@@ -318,6 +319,8 @@ void loader_cpuid(struct loader *, struct cpuid_call *) RIMF_HIDDEN;
 void cpuid_find(struct loader *);
 /* For later ones, beside the image that was just written to that folder. */
 void cpuid_keep(struct loader *, const char *image, uint32_t user);
+/* The same beside that with which this process started, where what is there does not fit. */
+void cpuid_renew(struct loader *, const char *image, uint32_t user);
 
 #define POPULATE_MAX (64ul << 10) /* data of no more than this is filled when it is mapped */
 
@@ -390,6 +393,8 @@ void objects_relocated(struct loader *);
 uint32_t caches_user(const struct loader *);
 int caches_chosen(const struct loader *);
 size_t caches_folder(const struct loader *, const char *what, char *to, size_t size);
+/* 1: there is such a file, and it was written less than a minute ago. */
+int caches_young(const struct loader *, const char *path);
 
 /* analysis.c */
 const char *analysis_watcher(const char *setting);

@@ -29,13 +29,6 @@ static uint64_t more_name(uint64_t so_far, const char *name)
     return more(so_far, name, rimf_strlen(name));
 }
 
-/* As sidecar_same_file compares them. */
-static uint64_t of_file(struct sidecar_identity identity)
-{
-    identity.changed = 0;
-    return sidecar_hash(&identity, sizeof identity);
-}
-
 /* The files of these passes and what they are told, as it is written: what it means, only they
  * know.  Where that was said is no matter.  And who comes behind them, when one of them looks. */
 uint64_t pipeline_fingerprint(const struct pipeline *p, size_t n)
@@ -46,7 +39,7 @@ uint64_t pipeline_fingerprint(const struct pipeline *p, size_t n)
     for (size_t i = 0; i < n; i++) {
         const struct planned_pass *it = &p->passes[i];
 
-        hash = more_name(hash, it->name) ^ of_file(it->identity);
+        hash = more_name(hash, it->name) ^ sidecar_file_key(&it->identity);
         for (const struct config_entry *e = p->config.entries; e; e = e->next)
             if (rimf_streq(e->section, it->name))
                 hash = more(more_name(hash, e->key), e->raw.at, e->raw.length);
@@ -63,7 +56,8 @@ void pipeline_makers(const struct pipeline *p, struct mvld_image *image, size_t 
 
     for (size_t i = 0; i < n && n <= FROZEN_PASSES_MAX; i++)
         makers[i] = (struct rimf_maker){p->passes[i].name, p->passes[i].library,
-                                        p->passes[i].flags};
+                                        p->passes[i].flags,
+                                        (uint32_t)sidecar_file_key(&p->passes[i].identity)};
     rimf_image_set_makers(image, makers, n);
 }
 

@@ -106,7 +106,7 @@
 #else
 #define FROZEN_BYTES
 #endif
-#define FROZEN_VERSION 8u
+#define FROZEN_VERSION 9u
 #define FROZEN_SIZE_MAX (64ul << 20)
 #define FROZEN_OBJECTS_MAX 4096u
 #define FROZEN_SYSTEM_FOLDER "/var/cache/mvld/images"
@@ -120,7 +120,7 @@
 struct frozen_pass {
     uint32_t name, library; /* in names; "": it brings none */
     uint32_t flags;         /* MVLD_PASS_* */
-    uint32_t zero;
+    uint32_t file;          /* of sidecar_file_key of its file; for people */
 };
 
 struct frozen_header {
@@ -305,7 +305,7 @@ long rimf_image_thaw(struct mvld_image *, const struct frozen_file *, uint64_t p
  * stay.  More than FROZEN_PASSES_MAX are not written down. */
 struct rimf_maker {
     const char *name, *library; /* NULL: it brings none */
-    uint32_t flags;
+    uint32_t flags, file;       /* as in struct frozen_pass */
 };
 void rimf_image_set_makers(struct mvld_image *, const struct rimf_maker *, size_t n);
 /* From here on the image notes what passes say of their changes (api->depends). */

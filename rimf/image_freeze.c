@@ -180,6 +180,7 @@ static void fill_passes(struct freeze *f)
             .name = add_name(f, maker->name),
             .library = maker->library ? add_name(f, maker->library) : 0,
             .flags = maker->flags,
+            .file = maker->file,
         };
     }
 }

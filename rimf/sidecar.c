@@ -143,6 +143,14 @@ int sidecar_same_file(const struct sidecar_identity *a, const struct sidecar_ide
            a->modified == b->modified;
 }
 
+uint64_t sidecar_file_key(const struct sidecar_identity *file)
+{
+    struct sidecar_identity state = *file;
+
+    state.changed = 0;
+    return sidecar_hash(&state, sizeof state);
+}
+
 int sidecar_is_unchanged(const struct sidecar *s, const struct sidecar_identity *now)
 {
     return sidecar_same_file(&s->header->identity, now);

@@ -318,6 +318,8 @@ int sidecar_is_of(const struct sidecar *, const void *build_id, size_t size);
 /* 1 when both are one state of one file.  When the inode changed does not count: perf,
  * backups and package managers link files without changing them. */
 int sidecar_same_file(const struct sidecar_identity *, const struct sidecar_identity *);
+/* A hash of that state: the same for the same. */
+uint64_t sidecar_file_key(const struct sidecar_identity *);
 /* 1 when the file has not changed since it was analysed. */
 int sidecar_is_unchanged(const struct sidecar *, const struct sidecar_identity *now);
 

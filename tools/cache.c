@@ -9,9 +9,7 @@
 #include "tools.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <getopt.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -36,6 +34,7 @@ enum action { LIST, VERIFY, PRUNE };
 struct request_of {
     enum action action;
     int all, failed;
+    unsigned images, of_other_mvld;
 };
 
 /* ---- a line an image -------------------------------------------------------------- */
@@ -122,33 +121,28 @@ static void prune(struct request_of *r, const char *path, const char *state)
 
 static void look_at(struct request_of *r, const char *path)
 {
+    static const char *const words[] = {"good", "out of date", "out of date", "damaged"};
     struct later_file later = {.map = NULL};
     struct frozen_file file;
-    const char *wrong, *state = "good";
     char *why = NULL;
-    int error = frozen_map(&file, &rimf_sys_kernel, path, geteuid(), &wrong);
+    enum image_state state = image_look(path, &file, &why);
 
-    if (error) {
-        state = image_is_of_other_version(path) ? "out of date" : "damaged";
-    } else {
-        why = image_out_of_date(&file.view, path);
-        state = why ? "out of date" : state;
-        if (!why && ((why = image_open_later(&file, &later)) ||
-                     (r->action != LIST &&
-                      ((why = image_damaged(&file)) ||
-                       (later.map && (why = image_damaged_later(&file, &later.view)))))))
-            state = "damaged";
-    }
-    r->failed |= r->action == VERIFY && !strcmp(state, "damaged");
-    if (r->action == PRUNE && (r->all || strcmp(state, "good")))
-        prune(r, path, state);
-    else if (error)
-        printf("%-12s%s: %s\n", state, path, wrong);
+    if (state == IMAGE_GOOD &&
+        ((why = image_open_later(&file, &later)) ||
+         (r->action != LIST && ((why = image_damaged(&file)) ||
+                                (later.map && (why = image_damaged_later(&file, &later.view)))))))
+        state = IMAGE_DAMAGED;
+    r->failed |= r->action == VERIFY && state == IMAGE_DAMAGED;
+    r->images++;
+    r->of_other_mvld += state == IMAGE_OF_OTHER_MVLD;
+    if (r->action == PRUNE && (r->all || state != IMAGE_GOOD))
+        prune(r, path, words[state]);
+    else if (!file.map)
+        printf("%-12s%s: %s\n", words[state], path, why);
     else
-        print_image(&file.view, &later, state, why);
+        print_image(&file.view, &later, words[state], why);
     later_unmap(&later, &rimf_sys_kernel);
-    if (!error)
-        frozen_unmap(&file, &rimf_sys_kernel);
+    frozen_unmap(&file, &rimf_sys_kernel);
     free(why);
 }
 
@@ -157,19 +151,6 @@ static void look_at(struct request_of *r, const char *path)
 static int by_name(const void *a, const void *b)
 {
     return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-/* KEY-KEY, KEY-KEY-direct, and with .PID behind it while it is written. */
-static int is_image(const char *name)
-{
-    static const char hex[] = "0123456789abcdef";
-    const char *rest = name + 33;
-
-    if (strspn(name, hex) != 16 || name[16] != '-' || strspn(name + 17, hex) != 16)
-        return 0;
-    if (!strncmp(rest, "-direct", 7))
-        rest += 7;
-    return !*rest || (*rest == '.' && kill(atoi(rest + 1), 0) && errno == ESRCH);
 }
 
 static void look_into(struct request_of *r, const char *path)
@@ -182,7 +163,7 @@ static void look_into(struct request_of *r, const char *path)
     if (!folder) /* no image was ever made there */
         return;
     while ((entry = readdir(folder))) {
-        if (!is_image(entry->d_name))
+        if (!image_is_named(entry->d_name))
             continue;
         images = must_grow(images, n + 1, sizeof *images);
         images[n++] = must_print("%s/%s", path, entry->d_name);
@@ -236,5 +217,8 @@ int tool_cache(int argc, char **argv)
         if (cache_user_folder(own, sizeof own, getenv("XDG_CACHE_HOME"), getenv("HOME"), "images"))
             look_into(&r, own);
     }
+    if (r.action != PRUNE && r.of_other_mvld)
+        printf("Another mvld made %u of %u: no program starts from these.  `mvld build PROGRAM' makes "
+               "them anew,\n`mvld cache prune' removes them.\n", r.of_other_mvld, r.images);
     return r.failed ? TOOL_FAILED : TOOL_OK;
 }

@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -54,14 +55,45 @@ static char *other_maker(const struct frozen *f, const char *folder)
     return must_print("it was made by another build of mvld than %s", loader.path);
 }
 
-char *image_out_of_date(const struct frozen *f, const char *folder)
+/* The file that a start would take for a pass of that name, to be freed; or NULL. */
+static char *find_pass(const char *name, struct stat *st)
 {
-    char *why = other_file(f);
+    const char *end, *folders = path_passes();
 
-    return why ? why : other_maker(f, folder);
+    for (; *folders; folders = *end ? end + 1 : end) {
+        end = strchrnul(folders, ':');
+        char *path = must_print("%.*s/%s.so", (int)(end - folders), folders, name);
+
+        if (end > folders && !stat(path, st))
+            return path;
+        free(path);
+    }
+    return NULL;
 }
 
-int image_is_of_other_version(const char *folder)
+/* The name of the folder holds the files of the passes, too: with others no start looks there. */
+static char *other_pass(const struct frozen *f)
+{
+    for (uint32_t i = 0; i < f->header->n_passes; i++) {
+        const struct frozen_pass *pass = &f->header->passes[i];
+        struct sidecar_identity now;
+        struct stat st;
+        char *why = NULL, *path = find_pass(f->names + pass->name, &st);
+
+        if (path)
+            cache_identity(&now, &st);
+        if (!path)
+            why = must_print("there is no pass '%s'", f->names + pass->name);
+        else if ((uint32_t)sidecar_file_key(&now) != pass->file)
+            why = must_print("it was made by another pass than %s", path);
+        free(path);
+        if (why)
+            return why;
+    }
+    return NULL;
+}
+
+static int is_of_other_version(const char *folder)
 {
     char *path = must_print("%s/image", folder);
     struct frozen_header header;
@@ -73,6 +105,36 @@ int image_is_of_other_version(const char *folder)
     free(path);
     return n == (ssize_t)sizeof header && header.version != FROZEN_VERSION &&
            !memcmp(header.magic, FROZEN_MAGIC, sizeof header.magic);
+}
+
+enum image_state image_look(const char *folder, struct frozen_file *file, char **why)
+{
+    const char *wrong;
+
+    if (frozen_map(file, &rimf_sys_kernel, folder, geteuid(), &wrong)) {
+        *why = must_print("%s", wrong);
+        return is_of_other_version(folder) ? IMAGE_OF_OTHER_MVLD : IMAGE_DAMAGED;
+    }
+    *why = other_maker(&file->view, folder);
+    if (!*why)
+        *why = other_pass(&file->view);
+    if (*why)
+        return IMAGE_OF_OTHER_MVLD;
+    *why = other_file(&file->view);
+    return *why ? IMAGE_OF_OTHER_FILES : IMAGE_GOOD;
+}
+
+/* KEY-KEY, KEY-KEY-direct, and with .PID behind it while it is written. */
+int image_is_named(const char *name)
+{
+    static const char hex[] = "0123456789abcdef";
+    const char *rest = name + 33;
+
+    if (strspn(name, hex) != 16 || name[16] != '-' || strspn(name + 17, hex) != 16)
+        return 0;
+    if (!strncmp(rest, "-direct", 7))
+        rest += 7;
+    return !*rest || (*rest == '.' && kill(atoi(rest + 1), 0) && errno == ESRCH);
 }
 
 /* ---- what it holds ---------------------------------------------------------------- */

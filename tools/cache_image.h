@@ -8,17 +8,25 @@
 #include "frozen.h"
 #include "later.h"
 
+enum image_state {
+    IMAGE_GOOD,
+    IMAGE_OF_OTHER_FILES, /* the program or a library was replaced */
+    IMAGE_OF_OTHER_MVLD,  /* the build of mvld, or of a pass, that made it was */
+    IMAGE_DAMAGED
+};
+
+/* Whether a program would start from the image in this folder, code and dlopen's list apart; *why is a
+ * sentence to be freed, or NULL.  The image is mapped where file->map is not NULL. */
+enum image_state image_look(const char *folder, struct frozen_file *, char **why);
+/* What an image's folder may be called; one that is being written counts when nobody writes it. */
+int image_is_named(const char *name);
+
 /* Each returns NULL, or a sentence to be freed. */
 
-/* Why no program would start from the image in this folder. */
-char *image_out_of_date(const struct frozen *, const char *folder);
 /* Whether its code is what was written. */
 char *image_damaged(const struct frozen_file *);
 /* The list of what came by dlopen, beside the image, if there is one. */
 char *image_open_later(const struct frozen_file *, struct later_file *);
 char *image_damaged_later(const struct frozen_file *, const struct later *);
-
-/* 1 for an image in a format that another build of mvld reads. */
-int image_is_of_other_version(const char *folder);
 
 #endif

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * doctor_caches.c: where analyses and frozen images lie (rimf/cache.h has the rules), and
- * what there keeps a start from taking them.
+ * doctor_caches.c: where analyses, frozen images and the record of the CPU lie (rimf/cache.h has the
+ * rules), and what there keeps a start from taking them.
  */
+#include "cache_image.h"
 #include "doctor.h"
 
 #include "cache.h"
-#include "frozen.h"
+#include "cpu.h"
 #include "sidecar.h"
+#include "sys.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -21,10 +23,23 @@
 
 struct kept {
     unsigned n, refused; /* entries of a folder, and those that no start takes */
+    unsigned states[IMAGE_DAMAGED + 1]; /* images */
 };
 
-/* Files on which a start decides by their owner and mode. */
-static int count(const char *path, struct kept *kept)
+static void count_image(const char *path, const char *name, struct kept *kept)
+{
+    char *folder = must_print("%s/%s", path, name), *why = NULL;
+    struct frozen_file file;
+
+    kept->states[image_look(folder, &file, &why)]++;
+    frozen_unmap(&file, &rimf_sys_kernel);
+    free(why);
+    free(folder);
+}
+
+/* Files on which a start decides by their owner and mode; and those that a start would take, where
+ * they are images, by what they say. */
+static int count(const char *path, struct kept *kept, int images)
 {
     DIR *folder = opendir(path);
     struct dirent *entry;
@@ -37,7 +52,10 @@ static int count(const char *path, struct kept *kept)
         if (entry->d_name[0] == '.' || fstatat(dirfd(folder), entry->d_name, &st, AT_SYMLINK_NOFOLLOW))
             continue;
         kept->n++;
-        kept->refused += (st.st_uid != 0 && st.st_uid != geteuid()) || st.st_mode & 022;
+        if ((st.st_uid != 0 && st.st_uid != geteuid()) || st.st_mode & 022)
+            kept->refused++;
+        else if (images && image_is_named(entry->d_name))
+            count_image(path, entry->d_name, kept);
     }
     closedir(folder);
     return 0;
@@ -56,7 +74,21 @@ static int is_noexec(const char *path)
     return !error && fs.f_flag & ST_NOEXEC;
 }
 
-/* `code`: what lies there is mapped to be run. */
+static void report_states(struct report *r, const char *name, const char *path, const struct kept *kept)
+{
+    const unsigned *states = kept->states;
+
+    if (states[IMAGE_OF_OTHER_MVLD] || states[IMAGE_OF_OTHER_FILES] || states[IMAGE_DAMAGED])
+        report_finding(r, name, FINDING_ABSENT,
+                       "`mvld build PROGRAM' makes them anew, `mvld cache prune' removes them",
+                       "%s: %u; no start takes %u that another mvld made, %u whose files were "
+                       "replaced, %u damaged", path, kept->n, states[IMAGE_OF_OTHER_MVLD],
+                       states[IMAGE_OF_OTHER_FILES], states[IMAGE_DAMAGED]);
+    else
+        report_finding(r, name, FINDING_OK, NULL, "%s: %u", path, kept->n);
+}
+
+/* `code`: what lies there are images, which are mapped to be run. */
 static void report_cache(struct report *r, const char *name, const char *path, int code)
 {
     struct kept kept;
@@ -65,7 +97,7 @@ static void report_cache(struct report *r, const char *name, const char *path, i
         report_finding(r, name, FINDING_PROBLEM,
                        "mount it without noexec, or set XDG_CACHE_HOME to another folder",
                        "%s: no code may be mapped from there (noexec)", path);
-    else if (count(path, &kept))
+    else if (count(path, &kept, code))
         report_finding(r, name, errno == ENOENT ? FINDING_ABSENT : FINDING_PROBLEM, NULL, "%s: %s",
                        path, errno == ENOENT ? "none yet" : strerror(errno));
     else if (kept.refused)
@@ -73,7 +105,7 @@ static void report_cache(struct report *r, const char *name, const char *path, i
                        "%s: %u of %u are not taken: others than root and you own them or may write "
                        "them", path, kept.refused, kept.n);
     else
-        report_finding(r, name, FINDING_OK, NULL, "%s: %u", path, kept.n);
+        report_states(r, name, path, &kept);
 }
 
 static void report_users(struct report *r, const char *name, const char *what, int code)
@@ -86,11 +118,45 @@ static void report_users(struct report *r, const char *name, const char *what, i
         report_finding(r, name, FINDING_ABSENT, "set HOME or XDG_CACHE_HOME", "no folder");
 }
 
+/* In a virtual machine, what the CPU answered when it was written. */
+static void report_record(struct report *r, const char *name, const char *path)
+{
+    struct cpu_record record;
+    const char *why;
+    void *map;
+    size_t size;
+    int error = cache_map(&rimf_sys_kernel, AT_FDCWD, path, geteuid(), 1, sizeof record, &map, &size, &why);
+
+    if (error == -ENOENT) {
+        report_finding(r, name, FINDING_ABSENT, NULL, "%s: none yet", path);
+        return;
+    }
+    if (!error) {
+        memcpy(&record, map, size);
+        sys_munmap(&rimf_sys_kernel, (uintptr_t)map, size);
+        error = cpu_record_check(&record, size, &why);
+        if (!error && !cpu_record_fits(&record, &cpu_at_hand)) {
+            why = "it is of another CPU or hypervisor";
+            error = -ESTALE;
+        }
+    }
+    if (error)
+        report_finding(r, name, FINDING_ABSENT, "`mvld build PROGRAM' makes it anew",
+                       "%s: %s: each start asks the CPU", path, why);
+    else
+        report_finding(r, name, FINDING_OK, NULL, "%s: %u answers", path, record.n);
+}
+
 void doctor_caches(struct report *r)
 {
+    char path[PATH_MAX];
+
     report_heading(r, "Caches");
     report_cache(r, "analyses", SIDECAR_SYSTEM_FOLDER, 0);
     report_users(r, "analyses of user", "analysis", 0);
     report_cache(r, "images", FROZEN_SYSTEM_FOLDER, 1);
     report_users(r, "images of user", "images", 1);
+    report_record(r, "CPU", CPU_SYSTEM_FILE);
+    if (cache_user_folder(path, sizeof path, getenv("XDG_CACHE_HOME"), getenv("HOME"), CPU_FILE))
+        report_record(r, "CPU of user", path);
 }

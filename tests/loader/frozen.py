@@ -236,6 +236,8 @@ def on_miss(program):
     check(done.stdout == "1 0\n" and "no frozen image" in done.stderr, done.stdout + done.stderr)
     done = program.run(keys="on-miss = build\n")
     check(done.stdout == "2 0\n" and "image: frozen: " in done.stderr, done.stdout + done.stderr)
+    said = re.search("image: there is none: (.*)", done.stderr)
+    check(said and (Path(said[1]) / "image").exists(), f"what is looked for is not said: {done.stderr}")
     program.thawed(keys="on-miss = build\n")
     program.thawed(keys="on-miss = plain\n")
     program.make_library()

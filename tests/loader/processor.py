@@ -43,11 +43,12 @@ class Program:
         check(len(self.stable) > 10, "the host loader knows something else each time")
         self.plain = plain[0]
 
-    def run(self, *words, prefix=(), status=0, passes="answer", **environment):
+    def run(self, *words, prefix=(), status=0, passes="answer", keys="",
+            **environment):
         environment.setdefault("MVLD_DEBUG", "files,passes")
         done = support.run(["taskset", "-c", str(min(os.sched_getaffinity(0))), *prefix, self.path, *words],
                            MVLD_PASS_PATH=self.passes, XDG_CACHE_HOME=self.cache,
-                           config=f"[app]\nmatch = {self.path}\npasses = {passes}\n" if passes else "",
+                           config=f"[app]\nmatch = {self.path}\npasses = {passes}\n{keys}" if passes else "",
                            **environment)
         check(done.returncode == status, f"status {done.returncode}\n{done.stdout}{done.stderr}")
         return done
@@ -171,6 +172,43 @@ def another(program):
         at = HEADER + ANSWER * leaves.index(0x80000006)
         program.record.write_bytes(with_checksum(data[:at] + struct.pack("<I", leaf) + data[at + 4:]))
         program.same("it holds what is never kept")
+
+
+def renewed(program):
+    """After a move to another CPU each start asks it for ever, because a record is written with an
+    image only; or one is written where none may be, or by each start."""
+    program.freeze()
+    record, build = program.record, {"keys": "on-miss = build\n"}
+    whole = record.read_bytes()
+    if not program.is_known(program.run()):
+        support.skip("this host loader is not the one of the build, or there is no objdump")
+    record.write_bytes(changed(whole, HEADER + 8, 0x10))
+    other = record.read_bytes()
+    program.same(ANOTHER, **build) # of this minute
+    os.utime(record, (1, 1))
+    program.same(ANOTHER)
+    program.same(ANOTHER, keys="on-miss = plain\n")
+    check(record.read_bytes() == other and record.stat().st_mtime == 1, "it is renewed by whoever writes no image")
+    confine = program.folder / "confine"
+    support.compile_c(confine, SOURCES / "confine.c", plugin=False)
+    program.same(ANOTHER, prefix=[confine, "expected", "--"], **build)
+    check(record.stat().st_mtime == 1, "it is renewed under a filter of system calls")
+    done = program.same(ANOTHER, **build)
+    check(re.search(r"cpuid: \S+/cpu: written", done.stderr) and "thawed, the code of 1" in done.stderr, done.stderr)
+    check(record.read_bytes() == whole, "it is another one than that with an image")
+    program.same(USED, **build)
+    for damaged in whole[:-1], other:
+        record.write_bytes(damaged)
+        os.utime(record, (1, 1))
+        program.same(r"cpuid: \S+/cpu: written", keys="on-miss = learn\n")
+    # What cannot be replaced is tried once.
+    record.unlink()
+    record.mkdir()
+    os.utime(record, (1, 1))
+    for tried in True, False:
+        done = program.same("it is no regular file", **build)
+        check(tried == ("cannot be written" in done.stderr), done.stderr)
+    check([path.name for path in record.parent.glob("cpu*")] == ["cpu"], "something is left over")
 
 
 def damage(program):

@@ -5,6 +5,7 @@
 A failure means that an image is not made, or is listed, verified or removed for what
 it is not; or that something that is no image is removed.
 """
+import json
 import os
 import shutil
 import subprocess
@@ -37,11 +38,15 @@ with tempfile.TemporaryDirectory() as scratch:
     env = {"XDG_CACHE_HOME": str(scratch / "cache"), "MVLD_CONFIG": str(config),
            "MVLD_PASS_PATH": os.path.dirname(answer)}
 
-    def cache(*words, code=0, folder=images):
+    def cache(*words, code=0, folder=images, **more):
         """Never without a folder: that would be the machine's own."""
-        found = run(mvld, "cache", *words, folder, env=env)
+        found = run(mvld, "cache", *words, folder, env=dict(env, **more))
         equal((found[0], found[2]), (code, ""), f"mvld cache {' '.join(map(str, words))}")
         return found[1]
+
+    def doctor():
+        found = json.loads(run(mvld, "doctor", "--json", env=dict(env, PATH=os.environ["PATH"]))[1])
+        return {f["name"]: (f["state"], f["text"]) for f in found if f["part"] == "Caches"}
 
     def build(program=program, code=0, loader=loader, **more):
         found = run(mvld, "build", "--loader", loader, program, env=dict(env, **more))
@@ -79,8 +84,37 @@ with tempfile.TemporaryDirectory() as scratch:
     other_loader.chmod(0o755)
     image = build(loader=other_loader)
     contains(cache("list"), f"out of date {program} ", "list: another build's")
+    contains(cache("list"), "Another mvld made 1 of 1: no program starts from these.", "list: what to do")
+    equal(doctor()["images of user"], ("absent", f"{images}: 3; no start takes 1 that another mvld made, 0 whose "
+                                       "files were replaced, 0 damaged"), "doctor: another build's")
     contains(cache("verify"), "another build of mvld", "verify: another build's")
     contains(cache("prune"), f"out of date {image} removed", "prune: another build's")
+    image = build()
+    equal(doctor()["images of user"], ("ok", f"{images}: 3"), "doctor: a good one")
+
+    # A pass that was built anew is another file: no start looks where this image lies.
+    passes = scratch / "passes"
+    passes.mkdir()
+    shutil.copy(answer, passes / "answer.so")
+    renewed = {"MVLD_PASS_PATH": str(passes)}
+    image = build(**renewed)
+    check(len(list(images.glob("*-*/image"))) == 2, "two passes, two images")
+    equal(cache("list").count("it was made by another pass than "), 1, "list: another pass")
+    contains(cache("list", **renewed), f"another pass than {passes}/answer.so", "list: which")
+    contains(cache("list", **renewed), "Another mvld made 1 of 2", "list: how many")
+    (passes / "answer.so").unlink()
+    contains(cache("list", MVLD_PASS_PATH=str(scratch)), "there is no pass 'answer'", "list: no pass")
+    contains(cache("prune"), f"out of date {image} removed", "prune: another pass")
+    equal(len(list(images.glob("*-*/image"))), 1, "the good one stays")
+
+    # The record of the CPU, where there is one.
+    record = scratch / "cache/mvld/cpu"
+    if record.exists():
+        whole = record.read_bytes()
+        equal(doctor()["CPU of user"][0], "ok", "a record that fits")
+        record.write_bytes(whole[:-1])
+        contains(str(doctor()["CPU of user"]), "it is damaged", "a damaged record")
+        record.write_bytes(whole)
     image = build()
     whole = (image / "image").read_bytes()
     (image / "image").write_bytes(whole[:8] + b"\1\0\0\0" + whole[12:])
