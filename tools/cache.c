@@ -9,6 +9,7 @@
 #include "tools.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,8 +27,8 @@ static const char usage[] =
     "  --all    prune: removes all\n"
     "  --help   this text\n"
     "\n"
-    "Exit code: 0; 1 when verify found damage or prune could not remove; 2 for wrong\n"
-    "usage.\n";
+    "Exit code: 0; 1 when verify found damage, prune could not remove, or a folder cannot\n"
+    "be read; 2 for wrong usage.\n";
 
 enum action { LIST, VERIFY, PRUNE };
 
@@ -153,15 +154,21 @@ static int by_name(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-static void look_into(struct request_of *r, const char *path)
+/* `named` on the command line: else it need not be there. */
+static void look_into(struct request_of *r, const char *path, int named)
 {
     DIR *folder = opendir(path);
     struct dirent *entry;
     char **images = NULL;
     size_t n = 0;
 
-    if (!folder) /* no image was ever made there */
+    if (!folder) {
+        if (named || errno != ENOENT) {
+            complain("cache", "%s: %s", path, strerror(errno));
+            r->failed = 1;
+        }
         return;
+    }
     while ((entry = readdir(folder))) {
         if (!image_is_named(entry->d_name))
             continue;
@@ -211,11 +218,11 @@ int tool_cache(int argc, char **argv)
         return TOOL_USAGE;
     }
     for (int i = optind + 1; i < argc; i++)
-        look_into(&r, argv[i]);
+        look_into(&r, argv[i], 1);
     if (optind + 1 == argc) {
-        look_into(&r, FROZEN_SYSTEM_FOLDER);
+        look_into(&r, FROZEN_SYSTEM_FOLDER, 0);
         if (cache_user_folder(own, sizeof own, getenv("XDG_CACHE_HOME"), getenv("HOME"), "images"))
-            look_into(&r, own);
+            look_into(&r, own, 0);
     }
     if (r.action != PRUNE && r.of_other_mvld)
         printf("Another mvld made %u of %u: no program starts from these.  `mvld build PROGRAM' makes "

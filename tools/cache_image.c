@@ -71,7 +71,8 @@ static char *find_pass(const char *name, struct stat *st)
     return NULL;
 }
 
-/* The name of the folder holds the files of the passes, too: with others no start looks there. */
+/* The name of the folder holds the files of the passes, too: with others no start looks there.  Of a
+ * pass that is not found nothing is said: it may be in the MVLD_PASS_PATH of others. */
 static char *other_pass(const struct frozen *f)
 {
     for (uint32_t i = 0; i < f->header->n_passes; i++) {
@@ -80,11 +81,10 @@ static char *other_pass(const struct frozen *f)
         struct stat st;
         char *why = NULL, *path = find_pass(f->names + pass->name, &st);
 
-        if (path)
-            cache_identity(&now, &st);
         if (!path)
-            why = must_print("there is no pass '%s'", f->names + pass->name);
-        else if ((uint32_t)sidecar_file_key(&now) != pass->file)
+            continue;
+        cache_identity(&now, &st);
+        if ((uint32_t)sidecar_file_key(&now) != pass->file)
             why = must_print("it was made by another pass than %s", path);
         free(path);
         if (why)

@@ -149,19 +149,19 @@ int tool_set_interp(int argc, char **argv)
                                             {"help", no_argument, NULL, 'h'},
                                             {0}};
     struct request r = {.action = SET, .loader = path_loader()};
-    int status = TOOL_OK, c;
+    int status = TOOL_OK, asked = 0, c;
 
     while ((c = getopt_long(argc, argv, "h", options, NULL)) != -1) {
         switch (c) {
-        case 'r': r.action = RESTORE; break;
-        case 'p': r.action = PRINT; break;
+        case 'r': r.action = RESTORE; asked |= 1; break;
+        case 'p': r.action = PRINT; asked |= 2; break;
         case 'l': r.loader = optarg; break;
         case 'f': r.force = 1; break;
         case 'h': fputs(usage, stdout); return TOOL_OK;
         default: return TOOL_USAGE;
         }
     }
-    if (optind == argc) {
+    if (optind == argc || asked == 3) {
         fputs(usage, stderr);
         return TOOL_USAGE;
     }

@@ -133,6 +133,7 @@ with scratch() as folder:
     contains(err, "no such loader", "a loader that does not exist")
     equal(run(mvld, "set-interp", "--loader", "relative", program)[0], 2, "a relative loader")
     equal(run(mvld, "set-interp")[0], 2, "no file is wrong usage")
+    equal(run(mvld, "set-interp", "--print", "--restore", "/bin/true")[0], 2, "one of them, or none")
 
     # Changed since: not restored into something else.
     build(folder / "changed")
