@@ -36,7 +36,7 @@ def linked_statically(output):
 
 
 def jobs(programs, static, arguments):
-    of = programs.jobs("evp", arguments)
+    of = programs.works("evp", arguments)
     if static:
         of[STATIC] = ([str(static), *arguments], of[HOST][1])
     return of

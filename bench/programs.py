@@ -221,6 +221,13 @@ class Programs:
         return {way: (self.command(name, way, arguments), self.environment(name, way, **more))
                 for way in self.ways(name)}
 
+    def works(self, name, arguments):
+        """As jobs, but under the host loader it is the same file, with MVLD=off: a copy has pages of
+        its own, and where in memory they lie is worth more than what is looked for (steady.py)."""
+        command = self.command(name, None, arguments)
+        return {way: (command, self.environment(name, way, MVLD="off") if way == HOST else env)
+                for way, (_, env) in self.jobs(name, arguments).items()}
+
     def environment(self, name, way, **more):
         if way != HOST:
             more = {"MVLD_CONFIG": self.file(way, "conf"), "XDG_CACHE_HOME": self.file(way, "cache"),

@@ -118,7 +118,7 @@ class Verdict:
 
 def measured(programs, name, rounds, seconds):
     arguments, n = PROGRAMS[name]
-    return steady.works(programs.jobs(name, arguments(n)), programs.jobs(name, arguments(1)), rounds, seconds)
+    return steady.works(programs.works(name, arguments(n)), programs.works(name, arguments(1)), rounds, seconds)
 
 
 def clock(programs, rounds, seconds):
@@ -130,7 +130,7 @@ def clock(programs, rounds, seconds):
     verdict.slower(1)
     if "redis-server" in programs.possible and shutil.which("redis-benchmark"):
         progress("redis-server")
-        Clock().show("redis-server", "ms", spreads(programs.jobs("redis-server", [*REDIS]),
+        Clock().show("redis-server", "ms", spreads(programs.works("redis-server", [*REDIS]),
                                                    max(rounds // 8, 3), server_time))
 
 
