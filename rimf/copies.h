@@ -70,7 +70,8 @@ struct rimf_object;
 struct rimf_table;
 
 /* Code of one object, all of it or a piece.  `home` and `at` are equal modulo
- * RIMF_COPY_ALIGN. */
+ * RIMF_COPY_ALIGN, as far as functions are aligned; of all of it modulo RIMF_COPY_LINE, so that
+ * what lay well in the lines of the cache does so again. */
 struct rimf_copy {
     const struct rimf_object *object;
     uintptr_t home, at; /* where its movable code begins, and the copy of that place */
@@ -83,7 +84,8 @@ struct rimf_copy {
     struct sidecar_home *homes; /* but for this code; ascending, from `home` on */
     size_t n_homes;
 };
-#define RIMF_COPY_ALIGN 64u
+#define RIMF_COPY_ALIGN 16u
+#define RIMF_COPY_LINE 64u
 /* Where jump tables lie behind it, if they do. */
 static inline uintptr_t copies_tables(const struct rimf_copy *copy)
 {

@@ -138,7 +138,7 @@ const struct rimf_copy *copies_piece_made(const struct rimf_copies *copies,
 
 int copies_fit_home(const struct rimf_object *object, uintptr_t home, size_t code)
 {
-    size_t before = code < RIMF_COPY_ALIGN ? 0 : RIMF_COPY_ALIGN - 1;
+    size_t before = code < RIMF_COPY_LINE ? 0 : RIMF_COPY_LINE - 1;
 
     return elf_holds(&object->view, home + before, code - before, PROT_READ | PROT_EXEC);
 }

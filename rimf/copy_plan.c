@@ -85,9 +85,10 @@ static size_t tables_size(const struct sidecar *s)
     return size;
 }
 
-/* The code of `object` from `start` on, as linked; `tables`: bytes behind it. */
+/* The code of `object` from `start` on, as linked, at a place equal modulo `align`; `tables`: bytes
+ * behind it. */
 static int plan(struct mvld_image *image, struct rimf_object *object, uint32_t start, size_t code,
-                size_t tables, uintptr_t from, uintptr_t *end, const char **why)
+                size_t tables, uintptr_t align, uintptr_t from, uintptr_t *end, const char **why)
 {
     struct rimf_copies *copies = image->copies;
     uintptr_t home = object->view.bias + start, last;
@@ -100,7 +101,7 @@ static int plan(struct mvld_image *image, struct rimf_object *object, uint32_t s
     from = from > last ? from : last;
     if (rimf_image_learns(image) && !object->copy)
         from = rimf_page_up(from); /* nobody else's page */
-    from += (home - from) % RIMF_COPY_ALIGN;
+    from += (home - from) % align;
     *copy = (struct rimf_copy){.object = object, .home = home, .at = from, .code = code,
                                .size = code + 1};
     if (tables)
@@ -158,9 +159,9 @@ int rimf_copy_add(struct mvld_image *image, const struct mvld_object *public, ui
         return -ENOTSUP;
     }
     /* Rounded down it may lie before the segment (lld's begin anywhere), in the same page. */
-    span += start % RIMF_COPY_ALIGN;
-    start -= start % RIMF_COPY_ALIGN;
-    return plan(image, object, start, span, tables_size(s), from, end, why);
+    span += start % RIMF_COPY_LINE;
+    start -= start % RIMF_COPY_LINE;
+    return plan(image, object, start, span, tables_size(s), RIMF_COPY_LINE, from, end, why);
 }
 
 int rimf_copy_add_piece(struct mvld_image *image, const struct mvld_object *public,
@@ -186,6 +187,6 @@ int rimf_copy_add_piece(struct mvld_image *image, const struct mvld_object *publ
         return -ENOTSUP;
     }
     movable_span(s, &first);
-    return plan(image, object, start, piece->size, start == first ? tables_size(s) : 0, from, end,
-                why);
+    return plan(image, object, start, piece->size, start == first ? tables_size(s) : 0,
+                from ? RIMF_COPY_ALIGN : RIMF_COPY_LINE, from, end, why);
 }

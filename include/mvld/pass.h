@@ -388,8 +388,9 @@ struct mvld_api {
      * as many of them as there is room for.  0, with a sentence (static) in *why: it cannot. */
     size_t (*copy_pieces)(struct mvld_image *, const struct mvld_object *, struct mvld_piece *,
                           size_t room, const char **why);
-    /* As copy_add, one such piece, or several neighbours as one.  Those of an object that are
-     * not added before the commit stay home. */
+    /* As copy_add, one such piece, or several neighbours as one; it fits where it is equal to its
+     * place at home modulo 16 (with `from` 0, and what copy_add copies: modulo 64).  Those of an object that are not
+     * added before the commit stay home. */
     int (*copy_add_piece)(struct mvld_image *, const struct mvld_object *,
                           const struct mvld_piece *, uintptr_t from, uintptr_t *end,
                           const char **why);

@@ -11,6 +11,8 @@
 #include <errno.h> /* numbers only */
 
 #define HUGE_SIZE 0x200000u
+#define LINE 64u          /* of the caches, of code too */
+#define FUNCTIONS_AT 16u  /* what compilers align functions to: the rest was placed by hand */
 
 static const char *const orders[] = {"as-loaded", "random", "random-functions", "profile",
                                      NULL}; /* order.c has a function for each */
@@ -98,14 +100,13 @@ static int find_region(const struct mvld_context *ctx, struct mvld_region *regio
     return 1;
 }
 
-/* Where the first copy goes; 0: anywhere.  What comes later has huge pages where they happen
- * to fit. */
+/* Where the first copy goes.  What comes later has huge pages where they happen to fit. */
 static uintptr_t first_place(const struct mvld_context *ctx, const struct mvld_region *region)
 {
     enum mvld_pages wanted = (enum mvld_pages)ctx->settings[CONCAT_PAGES].number;
 
     return wanted == MVLD_PAGES_SMALL || wanted == MVLD_PAGES_QUICK
-               ? 0
+               ? region->code
                : (region->code + HUGE_SIZE - 1) & ~(uintptr_t)(HUGE_SIZE - 1);
 }
 
@@ -139,6 +140,18 @@ static const struct mvld_object **choose(const struct mvld_context *ctx,
     return chosen;
 }
 
+/* Where its copy shall begin, behind the last, which ends at `end` (0: anywhere).  A hot function
+ * begins with a line of the cache, so that its first instructions are read at once; other code lies
+ * in the lines as at home. */
+static uintptr_t place(const struct concat_item *item, int is_hot, uintptr_t end)
+{
+    uintptr_t from = end ? end + item->gap : 0, home = item->piece.home;
+
+    if (!from || !item->piece.size)
+        return from;
+    return from + ((is_hot && home % FUNCTIONS_AT == 0 ? 0 : home) - from) % LINE;
+}
+
 /* *end: where the next copy may begin.  What has no room runs at home. */
 static void add_items(const struct mvld_context *ctx, const struct concat_plan *plan,
                       uintptr_t *end)
@@ -147,7 +160,7 @@ static void add_items(const struct mvld_context *ctx, const struct concat_plan *
 
     for (size_t i = 0; i < plan->n; i++) {
         const struct concat_item *item = &plan->items[i];
-        uintptr_t from = *end ? *end + item->gap : 0;
+        uintptr_t from = place(item, i < plan->n_hot, *end);
         const char *why;
         int error = item->piece.size
                         ? ctx->api->copy_add_piece(ctx->image, item->object, &item->piece, from,

@@ -124,6 +124,33 @@ static int is_jump(const uint8_t *at)
     return at[memcmp(at, endbr64, sizeof endbr64) ? 0 : sizeof endbr64] == 0xe9;
 }
 
+/* A piece comes to the first place that fits, in whatever line. */
+static void anywhere(void)
+{
+    uintptr_t at[PIECES_MAX];
+
+    CHECK(add(&pieces[0]) == 0, "%s", why);
+    for (size_t i = 1; i < n; i++) {
+        at[i] = end + (pieces[i].home - end) % RIMF_COPY_ALIGN + i % 4 * RIMF_COPY_ALIGN;
+        end = at[i] - (i % 4 ? RIMF_COPY_ALIGN - 1 : 0);
+        CHECK(add(&pieces[i]) == 0, "%s", why);
+    }
+    CHECK(rimf_copies_commit(image, &report) == 0 && report.objects == 1);
+    for (size_t i = 1; i < n; i++)
+        CHECK(rimf_copy_of(image, pieces[i].home) == at[i]);
+}
+
+/* All of it only where it lies in the lines as at home. */
+static void whole(void)
+{
+    uintptr_t from = region_symbol(image, "concat_code").address + RIMF_COPY_ALIGN, at;
+
+    CHECK(rimf_copy_add(image, library, from, &end, &why) == 0, "%s", why);
+    CHECK(rimf_copies_commit(image, &report) == 0 && report.objects == 1);
+    at = rimf_copy_of(image, pieces[0].home);
+    CHECK(at >= from && (at - pieces[0].home) % RIMF_COPY_LINE == 0);
+}
+
 /* What is left out runs at home, and is found there. */
 static void some(void)
 {
@@ -174,6 +201,8 @@ int main(int argc, char **argv)
     run(lists, 1);
     run(refuses, 1);
     run(reversed, 1);
+    run(anywhere, 1);
+    run(whole, 1);
     run(some, 1);
     run(forgets, 0);
     snprintf(command, sizeof command, "rm -r %s", made);

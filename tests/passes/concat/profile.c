@@ -4,7 +4,8 @@
  */
 #include <stdio.h>
 
-#define FUNCTION(name) __attribute__((noinline)) int name(int n) { return n * 3 + #name[0]; }
+#define FUNCTION(name) \
+    __attribute__((noinline, aligned(16))) int name(int n) { return n * 3 + #name[0]; }
 FUNCTION(alpha)
 FUNCTION(beta)
 FUNCTION(gamma)

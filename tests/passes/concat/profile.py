@@ -54,7 +54,8 @@ class Program:
 
 
 def hot(program):
-    """What a profile names does not come first, in its order; or the rest is missing."""
+    """What a profile names does not come first, in its order, each at the beginning of a line; or the
+    rest is missing, or lies otherwise in its lines."""
     program.profile.write_text(
         "# hot\n\n  program\tgamma # a symbol\nlibnothere.so.1 +0x10\nprogram nothere\n"
         f"program +0x{program.at['local'] + 1:X}\r\nprogram alpha\nprogram +0xffff0\n"
@@ -62,6 +63,9 @@ def hot(program):
     log = program.run()
     homes = [home for _, home, _ in program.pieces(log)]
     check(homes[:3] == [program.at[name] for name in ("gamma", "local", "alpha")], log)
+    lines = [at % 64 if home % 16 == 0 else (at - home) % 64 for at, home, _ in program.pieces(log)]
+    check(lines[:3] == [0, 0, 0], log)
+    check(all((at - home) % 64 == 0 for at, home, _ in program.pieces(log)[3:]), log)
     check(any(home <= program.at["beta"] < home + size for _, home, size in program.pieces(log)),
           log)
     check("2 of 9 lines name nothing" in log and "3 hot functions" in log, log)
