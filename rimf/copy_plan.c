@@ -15,15 +15,13 @@
 /* From the first movable unit to the end of the last one, as linked; 0: there is none. */
 static size_t movable_span(const struct sidecar *s, uint32_t *start)
 {
-    size_t first = 0, last = s->n_units;
+    size_t last = s->n_units;
 
-    while (first < s->n_units && s->units[first].reason != SIDECAR_PROVEN)
-        first++;
-    while (last > first && s->units[last - 1].reason != SIDECAR_PROVEN)
+    while (last && s->units[last - 1].reason != SIDECAR_PROVEN)
         last--;
-    if (first == last)
+    if (!last)
         return 0;
-    *start = s->units[first].start;
+    *start = sidecar_first_movable(s);
     return s->units[last - 1].start + s->units[last - 1].size - *start;
 }
 

@@ -258,6 +258,18 @@ const struct sidecar *rimf_analysis_branches(struct mvld_image *, struct rimf_ob
 /* The same, or NULL, perhaps without other tables than those of units and calls. */
 const struct sidecar *rimf_analysis_units(struct mvld_image *, struct rimf_object *);
 
+/* Where the analysis has names for debuggers (sidecar.h, SYMBOLS): pages of it, in memory. */
+struct analysis_names {
+    uintptr_t pages;
+    size_t size; /* whole pages */
+    size_t symbols_size, names, names_size; /* symbols are the first, names stand there */
+    uint32_t first; /* where symbols count from, as linked */
+};
+/* 0: it has none, or they were taken. */
+int rimf_analysis_names(struct mvld_image *, struct rimf_object *, struct analysis_names *);
+/* Their pages were: they are nobody's but the caller's. */
+void rimf_analysis_without_names(struct rimf_object *);
+
 /* Gives the patch engine's memory back. */
 void rimf_patch_forget(struct mvld_image *);
 

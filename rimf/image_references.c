@@ -193,6 +193,38 @@ const struct sidecar *rimf_analysis_branches(struct mvld_image *image, struct ri
     return open_more(image, object, SIDECAR_WANT_ALL, why);
 }
 
+int rimf_analysis_names(struct mvld_image *image, struct rimf_object *object,
+                        struct analysis_names *out)
+{
+    const char *why;
+    const struct sidecar *s = rimf_analysis_whole(image, object, &why);
+    struct sidecar_symbols in;
+    uint64_t end;
+
+    if (!s || !sidecar_symbols(s, &in))
+        return 0;
+    end = rimf_page_up(s->header->size);
+    if (end != rimf_page_up(object->analysis->file.size))
+        return 0;
+    *out = (struct analysis_names){
+        .pages = (uintptr_t)object->analysis->file.map + in.symbols,
+        .size = end - in.symbols,
+        .symbols_size = in.symbols_size,
+        .names = in.names - in.symbols,
+        .names_size = in.names_size,
+        .first = sidecar_first_movable(s),
+    };
+    return 1;
+}
+
+void rimf_analysis_without_names(struct rimf_object *object)
+{
+    struct sidecar_symbols in;
+
+    if (sidecar_symbols(&object->analysis->file.view, &in))
+        object->analysis->file.size = in.symbols;
+}
+
 /* 1 when the call was changed in its copy, and is none of home's (image_calls.c).  `*unit` goes
  * to that which it is in. */
 static int is_copied(const struct mvld_image *image, struct rimf_object *object,

@@ -56,6 +56,15 @@ static size_t first_from(const void *entries, size_t n, size_t stride, uint32_t 
     return low;
 }
 
+uint32_t sidecar_first_movable(const struct sidecar *s)
+{
+    size_t i = 0;
+
+    while (i < s->n_units && s->units[i].reason != SIDECAR_PROVEN)
+        i++;
+    return i < s->n_units ? s->units[i].start : UINT32_MAX;
+}
+
 /* The code from the first unit on is cut into parts: of each, which is the first unit that begins in
  * it or behind it; and one more behind the last. */
 #define PART 1024u

@@ -10,8 +10,8 @@
  *     +--------+-----------+----------+-------+-------+------------+-------------+
  *     | header | directory | segments | units | calls | references | jump tables |
  *     +--------+-----------+----------+-------+-------+------------+-------------+
- *     | frames | frame fixes | branches | homes |
- *     +--------+-------------+----------+-------+
+ *     | frames | frame fixes | branches | homes | gap | symbols | names |
+ *     +--------+-------------+----------+-------+-----+---------+-------+
  *
  * Little-endian; all addresses are 32-bit and as linked (add the object's bias); all
  * tables are sorted by address and have entries of one size.  The tables stand in the
@@ -62,6 +62,11 @@
  * movable code, in copies as at home.  HOMES lists the code of which others hold addresses, or
  * might, and what does not move anyway: its addresses must stay those at home.  HOMES must be right.
  * A sidecar without this table (of an older analyser) says it of everything.
+ *
+ * WHAT IT IS CALLED.  Symbols and names, where they are, are what debuggers are to find of a copy
+ * (symfile.h): a symbol table as in an object file (ET_REL), which a process gives them as it stands,
+ * without reading it.  So nobody checks the entries; that they begin on a page, by a gap of zeros
+ * before them, lets their pages stay mapped when those of the other tables go.
  */
 #ifndef RIMF_SIDECAR_H
 #define RIMF_SIDECAR_H
@@ -73,12 +78,13 @@ struct rimf_sys;
 
 #define SIDECAR_MAGIC "MVLDside"
 #define SIDECAR_VERSION 3u     /* of the format; another one is not read */
-#define ANALYSER_VERSION 7u    /* of `mvld analyze`; counts up when results change */
+#define ANALYSER_VERSION 8u    /* of `mvld analyze`; counts up when results change */
 #define SIDECAR_COPIES_SINCE 5u /* of older analysers some operands lead to a jump table that mean an end */
 #define SIDECAR_BUILD_ID_MAX 64u
 #define SIDECAR_TABLES_MAX 32u
 #define SIDECAR_SIZE_MAX (1ul << 30)
 #define SIDECAR_HEAD_SIZE 5u    /* e9 rel32: jmp to the copy */
+#define SIDECAR_SYMBOLS_IN 1u   /* st_shndx */
 #define SIDECAR_SYSTEM_FOLDER "/var/cache/mvld/analysis"
 
 /* Of the file that was analysed; times in nanoseconds. */
@@ -97,6 +103,10 @@ enum sidecar_kind { /* of a table */
     SIDECAR_FRAME_FIXES,
     SIDECAR_BRANCHES,
     SIDECAR_HOMES,
+    SIDECAR_GAP,     /* zeros */
+    SIDECAR_SYMBOLS, /* Elf64_Sym, the first empty: functions in movable units; values count from where
+                      * the first such unit starts, sections are SIDECAR_SYMBOLS_IN */
+    SIDECAR_NAMES,   /* bytes: their strings */
     SIDECAR_KINDS
 };
 #define SIDECAR_WANT(kind) (1u << (kind))
@@ -313,6 +323,14 @@ size_t sidecar_frame_from(const struct sidecar *, uint32_t address);
 size_t sidecar_frame_fix_from(const struct sidecar *, uint32_t address);
 size_t sidecar_jump_table_from(const struct sidecar *, uint32_t address);
 
+/* The start of the first movable unit, or UINT32_MAX. */
+uint32_t sidecar_first_movable(const struct sidecar *);
+/* Where symbols and names stand in the bytes: both in pages in which nothing else does, which are
+ * the last.  0: there are none. */
+struct sidecar_symbols {
+    uint64_t symbols, symbols_size, names, names_size;
+};
+int sidecar_symbols(const struct sidecar *, struct sidecar_symbols *);
 /* 1 when the sidecar is of an object with this build-id. */
 int sidecar_is_of(const struct sidecar *, const void *build_id, size_t size);
 /* 1 when both are one state of one file.  When the inode changed does not count: perf,

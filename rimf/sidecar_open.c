@@ -9,6 +9,7 @@
 
 #include "base.h"
 
+#include <elf.h>
 #include <errno.h> /* numbers only */
 
 _Static_assert(sizeof(struct sidecar_header) == 168, "a file format");
@@ -68,6 +69,9 @@ static uint32_t entry_size(uint32_t kind)
         sizeof(struct sidecar_frame_fix),
         sizeof(struct sidecar_branch),
         sizeof(struct sidecar_home),
+        sizeof(uint64_t),
+        sizeof(Elf64_Sym),
+        1,
     };
 
     return kind < SIDECAR_KINDS ? sizes[kind] : 0;
@@ -96,6 +100,23 @@ static const char *check_directory(const struct sidecar_header *header,
     if (at != header->size)
         return "bytes of it belong to no table";
     return NULL;
+}
+
+int sidecar_symbols(const struct sidecar *s, struct sidecar_symbols *out)
+{
+    const struct sidecar_table *found[SIDECAR_KINDS] = {NULL};
+    const struct sidecar_table *symbols, *names;
+
+    if (check_directory(s->header, found))
+        return 0;
+    symbols = found[SIDECAR_SYMBOLS];
+    names = found[SIDECAR_NAMES];
+    if (!symbols || !names || symbols->offset % RIMF_PAGE || names->offset < symbols->offset ||
+        names + 1 != (const struct sidecar_table *)(s->header + 1) + s->header->n_tables)
+        return 0;
+    *out = (struct sidecar_symbols){symbols->offset, symbols->count * symbols->entry_size,
+                                    names->offset, names->count};
+    return 1;
 }
 
 /* ---- opening ------------------------------------------------------------------- */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/symfile.c: symfile.h's file, and how debuggers hear of it.
+ * rimf/symfile.c: symfile.h's file.
  */
 #include "symfile.h"
 
@@ -9,8 +9,7 @@
 #include "image_private.h"
 
 #include <elf.h>
-#include <errno.h>    /* numbers only */
-#include <sys/mman.h> /* numbers only */
+#include <errno.h> /* numbers only */
 
 static const char section_names[] = "\0.text\0.eh_frame\0.symtab\0.strtab\0.shstrtab\0.data";
 enum { TEXT_NAME = 1, FRAMES_NAME = 7, SYMTAB_NAME = 17, STRTAB_NAME = 25, SHSTRTAB_NAME = 33,
@@ -22,6 +21,9 @@ struct head {
     Elf64_Phdr load;
     Elf64_Shdr sections[SECTIONS];
 };
+_Static_assert(sizeof(struct head) + SYMFILE_SECTIONS <= SYMFILE_HEAD &&
+                   sizeof section_names <= SYMFILE_SECTIONS, "they have room");
+_Static_assert(TEXT == SIDECAR_SYMBOLS_IN, "a file format");
 
 /* ---- measuring --------------------------------------------------------------------- *
  *
@@ -132,57 +134,58 @@ static void write_interface(const struct mvld_image *image, struct writing *w)
     w->section = TEXT;
 }
 
-static void write_head(struct head *head, const struct writing *w, uintptr_t code, size_t size)
+void symfile_head(void *to, const struct symfile_parts *p)
 {
-    const struct symfile *file = w->file;
+    struct head *head = to;
     Elf64_Shdr *s = head->sections;
 
     head->elf = (Elf64_Ehdr){
         .e_ident = {0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB, EV_CURRENT},
-        .e_type = file->base ? ET_DYN : ET_EXEC,
+        .e_type = p->type,
         .e_machine = EM_X86_64,
         .e_version = EV_CURRENT,
         .e_ehsize = sizeof head->elf,
-        .e_phoff = file->code_offset ? offsetof(struct head, load) : 0,
+        .e_phoff = p->code_offset ? offsetof(struct head, load) : 0,
         .e_phentsize = sizeof head->load,
-        .e_phnum = file->code_offset ? 1 : 0,
+        .e_phnum = p->code_offset ? 1 : 0,
         .e_shoff = offsetof(struct head, sections),
         .e_shentsize = sizeof *s,
         .e_shnum = SECTIONS,
         .e_shstrndx = SHSTRTAB,
     };
     head->load = (Elf64_Phdr){.p_type = PT_LOAD, .p_flags = PF_R | PF_X, .p_align = RIMF_PAGE,
-                              .p_offset = file->code_offset, .p_vaddr = code, .p_paddr = code,
-                              .p_filesz = size, .p_memsz = size};
+                              .p_offset = p->code_offset, .p_vaddr = p->code, .p_paddr = p->code,
+                              .p_filesz = p->code_size, .p_memsz = p->code_size};
     s[TEXT] = (Elf64_Shdr){.sh_name = TEXT_NAME, .sh_type = SHT_NOBITS, .sh_addralign = 64,
-                           .sh_flags = SHF_ALLOC | SHF_EXECINSTR, .sh_addr = code,
-                           .sh_offset = file->code_offset, .sh_size = size};
-    if (file->code_offset)
+                           .sh_flags = SHF_ALLOC | SHF_EXECINSTR, .sh_addr = p->code,
+                           .sh_offset = p->code_offset, .sh_size = p->code_size};
+    if (p->code_offset)
         s[TEXT].sh_type = SHT_PROGBITS;
     s[FRAMES] = (Elf64_Shdr){.sh_name = FRAMES_NAME, .sh_addralign = 8,
-                             .sh_type = file->frames_size ? SHT_PROGBITS : SHT_NULL,
-                             .sh_flags = file->frames_size ? SHF_ALLOC : 0,
-                             .sh_addr = file->frames_size ? file->frames - file->base : 0,
-                             .sh_offset = file->frames_offset, .sh_size = file->frames_size};
+                             .sh_type = p->frames_size ? SHT_PROGBITS : SHT_NULL,
+                             .sh_flags = p->frames_size ? SHF_ALLOC : 0,
+                             .sh_addr = p->frames_size ? p->frames : 0,
+                             .sh_offset = p->frames_offset, .sh_size = p->frames_size};
     s[SYMTAB] = (Elf64_Shdr){.sh_name = SYMTAB_NAME, .sh_type = SHT_SYMTAB, .sh_addralign = 8,
-                             .sh_offset = sizeof *head, .sh_link = STRTAB,
-                             .sh_info = 1, .sh_entsize = sizeof(Elf64_Sym)};
+                             .sh_offset = p->symbols_offset, .sh_size = p->symbols_size,
+                             .sh_link = STRTAB, .sh_info = 1, .sh_entsize = sizeof(Elf64_Sym)};
     s[STRTAB] = (Elf64_Shdr){.sh_name = STRTAB_NAME, .sh_type = SHT_STRTAB, .sh_addralign = 1,
-                             .sh_offset = names_at(file)};
+                             .sh_offset = p->names_offset, .sh_size = p->names_size};
     s[SHSTRTAB] = (Elf64_Shdr){.sh_name = SHSTRTAB_NAME, .sh_type = SHT_STRTAB, .sh_addralign = 1,
-                               .sh_size = sizeof section_names};
+                               .sh_offset = p->sections_offset, .sh_size = sizeof section_names};
     s[DATA] = (Elf64_Shdr){.sh_name = DATA_NAME, .sh_addralign = 8,
-                           .sh_type = w->data_size ? SHT_NOBITS : SHT_NULL,
-                           .sh_flags = w->data_size ? SHF_ALLOC | SHF_WRITE : 0,
-                           .sh_addr = w->data, .sh_size = w->data_size};
+                           .sh_type = p->data_size ? SHT_NOBITS : SHT_NULL,
+                           .sh_flags = p->data_size ? SHF_ALLOC | SHF_WRITE : 0,
+                           .sh_addr = p->data, .sh_size = p->data_size};
+    memcpy((char *)to + p->sections_offset, section_names, sizeof section_names);
 }
 
 int symfile_write(struct mvld_image *image, const struct symfile *file, void *to)
 {
     const struct rimf_copy *list = image->copies->list, *last = &list[file->end - 1];
     uintptr_t code = rimf_page_down(list[file->first].at);
-    struct head *head = to;
-    struct writing w = {.file = file, .symbol = (Elf64_Sym *)(head + 1), .section = TEXT};
+    struct writing w = {.file = file, .symbol = (Elf64_Sym *)((struct head *)to + 1),
+                        .section = TEXT};
     Elf64_Sym *symbols = w.symbol;
     int error = 0;
 
@@ -197,93 +200,21 @@ int symfile_write(struct mvld_image *image, const struct symfile *file, void *to
         if (copies_is_first(image->copies, i))
             error = copy_names_of(image, list[i].object, &file->files[i - file->first], 0,
                                   write_symbol, &w);
-    memcpy(w.name, section_names, sizeof section_names);
-    write_head(head, &w, code - file->base, last->at + last->code - code);
-    head->sections[SYMTAB].sh_size = (uintptr_t)w.symbol - (uintptr_t)symbols;
-    head->sections[STRTAB].sh_size = (uintptr_t)(w.name - w.names);
-    head->sections[SHSTRTAB].sh_offset = (uintptr_t)(w.name - (char *)to);
+    symfile_head(to, &(struct symfile_parts){
+        .type = file->base ? ET_DYN : ET_EXEC,
+        .code = code - file->base,
+        .code_size = last->at + last->code - code,
+        .code_offset = file->code_offset,
+        .frames = file->frames - file->base,
+        .frames_size = file->frames_size,
+        .frames_offset = file->frames_offset,
+        .symbols_offset = sizeof(struct head),
+        .symbols_size = (uintptr_t)w.symbol - (uintptr_t)symbols,
+        .names_offset = names_at(file),
+        .names_size = (uintptr_t)(w.name - w.names),
+        .sections_offset = (uintptr_t)(w.name - (char *)to),
+        .data = w.data,
+        .data_size = w.data_size,
+    });
     return error;
-}
-
-/* ---- GDB's JIT interface ------------------------------------------------------------- *
- *
- * A debugger that attaches walks the list; one that is there already has a breakpoint in
- * a function that we call after each change.
- */
-
-struct jit_entry {
-    struct jit_entry *next, *before;
-    const void *file;
-    uint64_t size;
-};
-
-struct jit_descriptor {
-    uint32_t version, action; /* 1; 1: an entry was added */
-    struct jit_entry *at_hand, *first;
-};
-
-static void announce(struct jit_descriptor *descriptor, struct jit_entry *entry,
-                     void (*changed)(void))
-{
-    entry->next = descriptor->first;
-    if (entry->next)
-        entry->next->before = entry;
-    descriptor->first = descriptor->at_hand = entry;
-    descriptor->action = 1;
-    changed();
-}
-
-/* Below `copies->names`.  A half stays for the table that unwinders search: code may be without
- * names, but not without that.  0, or negative errno. */
-static int place(struct mvld_image *image, struct symfile *file, uintptr_t *at)
-{
-    struct rimf_copies *copies = image->copies;
-    size_t table = copy_frames_searched(copies->n_frames);
-    size_t half = rimf_page_up(copy_frames_table(&copies->region) / 2);
-    uintptr_t lowest = copies->region.frames + (table > half ? table : half);
-    uintptr_t end = copies->names;
-    long error;
-
-    if (end < lowest || symfile_size(file) > end - lowest)
-        return rimf_fail(image, ENOSPC, "the region has no room for the names of copies");
-    *at = rimf_page_down(end - symfile_size(file));
-    file->frames_offset = file->frames - *at;
-    error = sys_mmap(image->sys, *at, end - *at, PROT_READ | PROT_WRITE,
-                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
-    if (sys_failed(error))
-        return rimf_fail(image, (int)-error, "there is no memory for the names of copies");
-    error = symfile_write(image, file, (void *)*at);
-    sys_mprotect(image->sys, *at, end - *at, PROT_READ);
-    return (int)error;
-}
-
-int rimf_copies_debug(struct mvld_image *image, void *descriptor, void (*changed)(void))
-{
-    struct rimf_copies *copies = image->copies;
-    struct jit_entry *entry;
-    struct symfile file;
-    uintptr_t at = 0;
-    int error;
-
-    if (!copies || copies->n == copies->n_named)
-        return 0;
-    file = (struct symfile){.first = copies->n_named, .end = copies->n,
-                            .frames = copies->frames_named,
-                            .frames_size = copies->frames_end - copies->frames_named};
-    entry = rimf_heap_alloc(&image->heap, sizeof *entry);
-    error = entry ? symfile_open(image, &file)
-                  : rimf_fail(image, ENOMEM, "there is no memory for the names of copies");
-    if (!error)
-        error = place(image, &file, &at);
-    symfile_close(image, &file);
-    if (error) {
-        rimf_heap_release(&image->heap, entry);
-        return error;
-    }
-    copies->n_named = copies->n;
-    copies->names = at;
-    copies->frames_named = copies->frames_end;
-    *entry = (struct jit_entry){.file = (const void *)at, .size = copies->frames_end - at};
-    announce(descriptor, entry, changed);
-    return 0;
 }

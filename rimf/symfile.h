@@ -16,7 +16,8 @@
  *
  *     concat_frames:   table →        ← names of later ones, names | .eh_frame of copies →
  *
- * and is announced to debuggers by GDB's JIT interface.  In a frozen image it is a file on
+ * and is announced to debuggers by GDB's JIT interface (copy_debug.c; where analyses have symbol
+ * tables ready, those stand there instead, and it is a file for each object).  In a frozen image it is a file on
  * disk, concat.so, with addresses of the library that the region is in; the process that
  * starts from the image gives that library this file's name (the loader's frozen.c), so
  * debuggers take the file for the library.  What comes later is announced all the same:
@@ -53,6 +54,19 @@ size_t symfile_size(const struct symfile *);
  * analysis of an object is gone. */
 int symfile_write(struct mvld_image *, const struct symfile *, void *to);
 void symfile_close(struct mvld_image *, struct symfile *);
+
+/* What its head says: addresses, and places in the file. */
+struct symfile_parts {
+    uint16_t type;                   /* ET_* */
+    uint64_t code, code_size, code_offset; /* offset 0: its bytes are not in the file */
+    uint64_t frames, frames_size, frames_offset;
+    uint64_t symbols_offset, symbols_size, names_offset, names_size;
+    uint64_t sections_offset;        /* for the names of sections */
+    uint64_t data, data_size;        /* 0: there is none */
+};
+#define SYMFILE_HEAD 640u     /* bytes are enough for it and, at its end, */
+#define SYMFILE_SECTIONS 56u /* the names of sections */
+void symfile_head(void *to, const struct symfile_parts *);
 
 /* ---- copy_names.c ---------------------------------------------------------------------- */
 

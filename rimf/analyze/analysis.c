@@ -34,9 +34,11 @@ int analysis_finish(struct analysis *a)
     find_jump_tables(a);
     emit_copies(a);
     emit_homes(a);
+    emit_names(a);
     if (a->edges.failed || a->calls.failed || a->references.failed || a->candidates.failed ||
         a->dispatched.failed || a->jump_tables.failed || a->taken.failed || a->read.failed ||
-        a->copies.failed || a->frame_fixes.failed || a->branches.failed || a->homes.failed)
+        a->copies.failed || a->frame_fixes.failed || a->branches.failed || a->homes.failed ||
+        a->symbols.failed || a->names.failed)
         return object_fail(&a->object, "there is no memory for its analysis");
     return 0;
 }
@@ -76,6 +78,8 @@ void analysis_free(struct analysis *a)
     vector_free(&a->frame_fixes);
     vector_free(&a->branches);
     vector_free(&a->homes);
+    vector_free(&a->symbols);
+    vector_free(&a->names);
     object_close(&a->object);
     memset(a, 0, sizeof *a);
 }

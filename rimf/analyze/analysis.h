@@ -16,6 +16,7 @@
  *     emit_units               calls, references, jump tables         emit.c, tables.c
  *     emit_copies              unwinding of copies                    copies.c
  *     emit_homes               what keeps its address                 homes.c, tabled.c
+ *     emit_names               what debuggers shall find of copies    names.c
  *     sidecar_make             the file                               write.c
  *
  * Each step reads what the ones before it left, and changes it no more, but for a
@@ -82,6 +83,8 @@ struct analysis {
     struct vector frame_fixes; /* struct sidecar_frame_fix */
     struct vector branches;    /* struct sidecar_branch */
     struct vector homes;       /* struct sidecar_home */
+    struct vector symbols;     /* Elf64_Sym */
+    struct vector names;       /* char: their strings */
     struct code *code;
     size_t n_code;
     uint64_t n_instructions;
@@ -156,6 +159,7 @@ void watch_dispatch(struct analysis *, struct dispatch *, const uint8_t *code, u
                     const struct instruction *);
 void emit_copies(struct analysis *);
 void emit_homes(struct analysis *);
+void emit_names(struct analysis *);
 /* Of an object that locates: all keep their addresses but what only tables hold. */
 void keep_untabled(struct analysis *);
 /* 1 when the range is nothing but padding. */

@@ -284,6 +284,7 @@ void object_close(struct object *o)
     vector_free(&o->labels);
     vector_free(&o->words);
     vector_free(&o->named);
+    vector_free(&o->functions);
     o->file = NULL;
     o->segments = NULL;
     o->n_segments = 0;

@@ -33,6 +33,12 @@ struct pointer {
     uint32_t from; /* what points there: a relocation's place, or the target itself */
 };
 
+/* A function of either symbol table. */
+struct function {
+    const char *name;
+    uint32_t start, size;
+};
+
 struct object {
     const uint8_t *file;
     size_t size;
@@ -54,6 +60,7 @@ struct object {
     struct vector labels;    /* uint32_t: local symbols in code that are no functions */
     struct vector words;     /* struct pointer, sorted by `from`: relocated words; target 0: not known */
     struct vector named;     /* uint32_t: what others find by name, and entry points */
+    struct vector functions; /* struct function */
     char error[256];
 };
 
@@ -66,7 +73,8 @@ void object_close(struct object *);
 /* Sets `error`; always -1. */
 int object_fail(struct object *, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* object_relocations.c: fills pointers, slots, relocated, data, labels, words, named.  0, or -1. */
+/* object_relocations.c: fills pointers, slots, relocated, data, labels, words, named, functions.
+ * 0, or -1. */
 int object_read_references(struct object *);
 /* The relocated word at that place, or NULL. */
 const struct pointer *object_word_at(const struct object *, uint32_t place);

@@ -220,6 +220,10 @@ static void take_symbols(struct object *o, const struct symbols *symbols, int lo
             point(o, s->st_value, s->st_value);
         else if (type == STT_NOTYPE && is_code(o, s->st_value))
             VECTOR_ADD(&o->labels, uint32_t, (uint32_t)s->st_value);
+        if ((type == STT_FUNC || type == STT_GNU_IFUNC) && s->st_name < symbols->names_size &&
+            is_code(o, s->st_value))
+            VECTOR_ADD(&o->functions, struct function, symbols->names + s->st_name,
+                       (uint32_t)s->st_value, (uint32_t)s->st_size);
         if (type == STT_OBJECT && s->st_size && is_code(o, s->st_value))
             VECTOR_ADD(&o->data, struct pointer, (uint32_t)s->st_value, (uint32_t)s->st_value);
     }
@@ -290,7 +294,7 @@ int object_read_references(struct object *o)
     if (o->words.n)
         qsort(o->words.at, o->words.n, sizeof(struct pointer), by_place);
     if (o->pointers.failed || o->slots.failed || o->relocated.failed || o->data.failed ||
-        o->labels.failed || o->words.failed || o->named.failed)
+        o->labels.failed || o->words.failed || o->named.failed || o->functions.failed)
         return object_fail(o, "there is no memory for its relocations");
     return 0;
 }

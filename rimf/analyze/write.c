@@ -62,6 +62,12 @@ static void take_list(const struct analysis *a, struct sidecar_header *h)
                                   a->list.size);
 }
 
+/* Words of it, up to a page. */
+static size_t gap(size_t at)
+{
+    return (rimf_page_up(at) - at) / sizeof(uint64_t);
+}
+
 static void *assemble(const struct analysis *a, const struct part *parts, size_t n_parts,
                       size_t *size)
 {
@@ -72,7 +78,8 @@ static void *assemble(const struct analysis *a, const struct part *parts, size_t
 
     *size = at;
     for (size_t i = 0; i < n_parts; i++)
-        *size += padded(parts[i].n * parts[i].entry_size);
+        *size += padded((parts[i].kind == SIDECAR_GAP ? gap(*size) : parts[i].n) *
+                        parts[i].entry_size);
     h = calloc(1, *size);
     if (!h)
         return NULL;
@@ -86,12 +93,13 @@ static void *assemble(const struct analysis *a, const struct part *parts, size_t
     tables = (struct sidecar_table *)(h + 1);
     for (size_t i = 0; i < n_parts; i++) {
         const struct part *p = &parts[i];
-        size_t bytes = padded(p->n * p->entry_size);
+        size_t n = p->kind == SIDECAR_GAP ? gap(at) : p->n;
+        size_t bytes = padded(n * p->entry_size);
         uint8_t *to = (uint8_t *)h + at;
 
         if (p->n)
             memcpy(to, p->entries, p->n * p->entry_size);
-        tables[i] = (struct sidecar_table){p->kind, p->entry_size, at, p->n,
+        tables[i] = (struct sidecar_table){p->kind, p->entry_size, at, n,
                                            sidecar_hash(to, bytes)};
         at += bytes;
     }
@@ -122,8 +130,11 @@ void *sidecar_make(struct analysis *a, size_t *size)
              a->frame_fixes.n},
             {SIDECAR_BRANCHES, sizeof(struct sidecar_branch), a->branches.at, a->branches.n},
             {SIDECAR_HOMES, sizeof(struct sidecar_home), a->homes.at, a->homes.n},
+            {SIDECAR_GAP, sizeof(uint64_t), NULL, 0},
+            {SIDECAR_SYMBOLS, sizeof(Elf64_Sym), a->symbols.at, a->symbols.n},
+            {SIDECAR_NAMES, 1, a->names.at, a->names.n},
         };
-        bytes = assemble(a, parts, sizeof parts / sizeof *parts, size);
+        bytes = assemble(a, parts, RIMF_COUNT(parts) - (a->symbols.n ? 0 : 3), size);
     }
     vector_free(&segments);
     vector_free(&units);

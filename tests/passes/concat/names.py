@@ -22,6 +22,7 @@ from support import check  # noqa: E402
 
 SOURCE = HERE / "names" / "part.c"
 STACK = ["local_wait", "in_plugin", "in_library", "local_main", "main"]  # outwards
+SYMBOLS, NAMES = 11, 12  # tables of an analysis (rimf/sidecar.h)
 PASSES = [support.BUILD / "passes" / name for name in ("concat", "direct-calls")]
 
 
@@ -134,6 +135,79 @@ def stripped(program):
         end(process)
         found = re.findall(r"^#\d+ +0x[0-9a-f]+ in (\w+) ", text, re.M)
         check([name for name in found if name in STACK] == expected, f"{option}: {text}")
+
+
+def files_of_names(process):
+    """In which files in memory main and in_library stand, of two objects."""
+    asked = [word for name in ("in_library", "main")
+             for word in ("-ex", f"frame function {name}", "-ex", "info symbol $pc")]
+    text = gdb(*asked, "-p", process.pid)
+    found = re.findall(r"in section .text of <in-memory@(0x[0-9a-f]+)", text)
+    check(len(found) == 2, text)
+    return len(set(found))
+
+
+def analyses(program):
+    """(path, offset of the symbols, their size, offset of the names) of each analysis."""
+    for path in (program.cache / "mvld" / "analysis").rglob("*.mvld"):
+        head = path.read_bytes()
+        header_size, = struct.unpack_from("<I", head, 12)
+        n, = struct.unpack_from("<I", head, 44)
+        tables = {kind: (entry * count, offset) for kind, entry, offset, count, _ in
+                  (struct.unpack_from("<IIQQQ", head, header_size - 32 * n + 32 * i)
+                   for i in range(n))}
+        check(SYMBOLS in tables and NAMES in tables, f"{path} has no symbols")
+        yield path, tables[SYMBOLS][1], tables[SYMBOLS][0], tables[NAMES][1]
+
+
+def ready(program):
+    """The symbols that an analysis has ready do not say of functions where their copies are, as
+    the process finds it out for perf; or they are not what debuggers are given."""
+    program.analyse()
+    process, _ = program.start(perf_map="yes")
+    listed = {}
+    for start, _, name in perf_map(process.pid):
+        listed.setdefault(name, set()).add(start)
+    files = files_of_names(process)
+    end(process)
+    check(files == 2, "one file for both")
+    for path, symbols, size, names in analyses(program):
+        content = path.read_bytes()
+        found = {}
+        for at in range(symbols + 24, symbols + size, 24):
+            name, value = struct.unpack_from("<I4xQ", content, at)
+            text = content[names + name:content.index(b"\0", names + name)].decode()
+            found.setdefault(text, set()).add(value)
+        known = [(name, values) for name, values in found.items() if len(values) == 1 ==
+                 len(listed.get(name, ()))]
+        check(known and len(known) >= len(found) * 0.9,
+              f"{path}: {len(known)} of {len(found)} are known")
+        moved = {min(listed[name]) - min(values) for name, values in known}
+        check(len(moved) == 1, f"{path}: {[hex(by) for by in moved]}")
+
+
+def pieces(program):
+    """Where code is copied in pieces, for which no symbols are ready, gdb finds no names."""
+    program.analyse()
+    process, _ = program.start(order="random-functions")
+    text = gdb("-ex", "backtrace", "-p", process.pid)
+    files = files_of_names(process)
+    end(process)
+    found = re.findall(r"^#\d+ +0x[0-9a-f]+ in (\w+) ", text, re.M)
+    check([name for name in found if name in STACK] == STACK, text)
+    check(files == 1, "not one file for both")
+
+
+def nonsense(program):
+    """Symbols in an analysis that say nonsense harm more than names."""
+    program.analyse()
+    for path, symbols, _, _ in analyses(program):
+        content = path.read_bytes()
+        path.write_bytes(content[:symbols] + b"\xff" * (len(content) - symbols))
+    process, _ = program.start()
+    gdb("-ex", "backtrace", "-ex", "set var *(int*)&go_on = 1", "-ex", "detach", "-p", process.pid)
+    out, err = process.communicate(timeout=60)
+    check((process.returncode, out) == (0, "later 2\n"), f"{process.returncode} {out}{err}")
 
 
 def damaged(program):
