@@ -8,8 +8,12 @@
  */
 #include "loader.h"
 
+#include "frozen_place.h"
 #include "image.h"
 #include "pipeline.h"
+#include "ready.h"
+
+#include <fcntl.h> /* numbers only */
 
 #define FOLDER_SIZE 1024
 
@@ -58,20 +62,48 @@ void analysis_watch(struct loader *l)
         l->knobs.watcher = "valgrind forgets the names of code that is changed";
 }
 
-/* Before the pipeline runs: tells the image, which keeps the path, as objects come later. */
+/* Root's folder for WHAT, and the user's, if there is one; how many. */
+static size_t find_places(struct loader *l, const char *system, const char *what,
+                          struct sidecar_place *places)
+{
+    char folder[FOLDER_SIZE], *copy;
+    size_t length = caches_folder(l, what, folder, sizeof folder);
+
+    places[0] = (struct sidecar_place){.folder = system};
+    copy = length ? rimf_heap_alloc(&l->heap, length + 1) : NULL;
+    if (!copy)
+        return 1;
+    places[1] = (struct sidecar_place){.folder = memcpy(copy, folder, length + 1),
+                                       .user = caches_user(l)};
+    return 2;
+}
+
+/* Written is where images are.  Where nothing was, nothing is looked for. */
+static void ready_start(struct loader *l)
+{
+    struct sidecar_place places[RIMF_ANALYSES_MAX];
+    struct rimf_ready_places ready = {.made_by = frozen_made_by(0)};
+    size_t n = find_places(l, READY_SYSTEM_FOLDER, READY_FOLDER, places);
+    size_t written = caches_user(l) || caches_chosen(l);
+
+    if (written < n)
+        ready.written = places[written];
+    for (size_t i = 0; i < n; i++)
+        if (!SYS6(l->sys, SYS_faccessat, AT_FDCWD, places[i].folder, 0 /* F_OK */, 0, 0, 0))
+            ready.places[ready.n++] = places[i];
+    rimf_image_set_ready(l->image, &ready);
+}
+
+/* Before the pipeline runs: tells the image, which keeps the paths, as objects come later. */
 void analysis_start(struct loader *l)
 {
-    struct sidecar_place places[RIMF_ANALYSES_MAX] = {{.folder = SIDECAR_SYSTEM_FOLDER}};
-    char folder[FOLDER_SIZE], *copy;
-    size_t n = 1, length;
+    struct sidecar_place places[RIMF_ANALYSES_MAX];
+    size_t n;
 
     if (!(pipeline_flags(l->pipeline) & MVLD_PASS_ANALYSIS))
         return;
-    length = caches_folder(l, "analysis", folder, sizeof folder);
-    copy = length ? rimf_heap_alloc(&l->heap, length + 1) : NULL;
-    if (copy)
-        places[n++] = (struct sidecar_place){.folder = memcpy(copy, folder, length + 1),
-                                             .user = caches_user(l)};
+    n = find_places(l, SIDECAR_SYSTEM_FOLDER, "analysis", places);
     rimf_image_set_analyses(l->image, places, n);
     rimf_image_set_plt_watcher(l->image, l->knobs.watcher);
+    ready_start(l);
 }

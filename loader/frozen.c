@@ -244,23 +244,6 @@ static int thaw(struct loader *l, const struct frozen_plan *plan)
 
 /* ---- freezing ----------------------------------------------------------------------- */
 
-/* …/CACHE/mvld/images/KEY: the folders from CACHE on that are not there.  What lies above
- * is not ours to make, least of all in the bare root of a sandbox.  Errors show later. */
-static void make_folders(const struct loader *l, char *path)
-{
-    char *slash[3];
-    size_t n = 0;
-
-    for (char *at = path + rimf_strlen(path); at > path && n < RIMF_COUNT(slash);)
-        if (*--at == '/')
-            slash[n++] = at;
-    while (n-- > 0) {
-        *slash[n] = '\0';
-        SYS3(l->sys, SYS_mkdirat, AT_FDCWD, path, 0755);
-        *slash[n] = '/';
-    }
-}
-
 /* Whole, in one step; the old one goes. */
 static int put_in_place(struct loader *l, const struct frozen_place *place, const char *new)
 {
@@ -289,7 +272,7 @@ static int freeze(struct loader *l, const struct frozen_plan *plan, char *said, 
         rimf_format(said, size, "this user has no folder for images (HOME, XDG_CACHE_HOME)");
         return -ENOENT;
     }
-    make_folders(l, place.folder);
+    cache_make_folders(l->sys, place.folder); /* errors show later */
     rimf_format(new, sizeof new, "%s.%ld", place.folder, SYS3(l->sys, SYS_getpid, 0, 0, 0));
     error = rimf_image_freeze(l->image, new, frozen_made_by(plan->pipeline));
     if (error) {

@@ -27,6 +27,23 @@ size_t cache_user_folder(char *to, size_t size, const char *xdg, const char *hom
     return n < size ? n : 0;
 }
 
+int cache_make_folders(const struct rimf_sys *sys, char *path)
+{
+    char *slash[3];
+    size_t n = 0;
+    long error = 0;
+
+    for (char *at = path + rimf_strlen(path); at > path && n < RIMF_COUNT(slash);)
+        if (*--at == '/')
+            slash[n++] = at;
+    while (n-- > 0) {
+        *slash[n] = '\0';
+        error = SYS3(sys, SYS_mkdirat, AT_FDCWD, path, 0755);
+        *slash[n] = '/';
+    }
+    return error == -EEXIST ? 0 : (int)error;
+}
+
 static long check_file(const struct rimf_sys *sys, int fd, uint32_t kind, uint32_t user,
                        struct stat *st, const char **why)
 {

@@ -23,6 +23,11 @@ struct sidecar_identity;
 size_t cache_user_folder(char *to, size_t size, const char *xdg, const char *home,
                          const char *what);
 
+/* Of the last three of the folders that the file at `path` lies in, those that are not there: CACHE,
+ * mvld, WHAT.  What lies above is not ours to make, least of all in the bare root of a sandbox.  0, or
+ * negative errno. */
+int cache_make_folders(const struct rimf_sys *, char *path);
+
 /* Opens `path`, of the kind S_IFREG or S_IFDIR, from the folder `at` (or AT_FDCWD), never
  * through a symbolic link in its last component.  The descriptor; or negative errno with
  * a sentence (static) in *why. */

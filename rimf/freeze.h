@@ -26,6 +26,9 @@ struct freeze {
     uint8_t *ways; /* enum freeze_way, of each of the watch's pointers */
     struct frozen_kept *kept;
     char *names;
+    /* The code of a segment; NULL: as it is in memory. */
+    const void *(*code_of)(void *cookie, const Elf64_Phdr *);
+    void *cookie;
 };
 
 /* Who leads a word to a copy when the program starts; in the order of frozen_pointer. */
@@ -45,6 +48,9 @@ int freeze_finish(const struct rimf_sys *, int fd, struct sidecar_identity *);
 
 /* image_freeze_files.c: the file of an object with its code as it is now. */
 int freeze_file(struct freeze *, uint32_t index);
+int freeze_is_file(const struct rimf_sys *, int fd, const struct sidecar_identity *);
+/* 1: code may be mapped from files of the open folder. */
+int freeze_may_run(const struct rimf_sys *, int folder);
 /* image_freeze_pointers.c: notes the words that depend on more than which files are loaded, when words were led to copies.
  * 0, or negative errno with a sentence (last_error). */
 int freeze_choices(struct mvld_image *, const struct rimf_table *);

@@ -93,6 +93,7 @@ static int take_moved(struct update *u, const struct rimf_source *source)
         object = rimf_object_create(u->image, source);
         if (!object)
             return -ENOMEM;
+        object->born = u->image->updates;
         object->global = u->image->updates == 1;
         hash_insert(u, object);
         u->added[u->n_added++] = object;

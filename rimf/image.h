@@ -129,6 +129,15 @@ void rimf_image_print(const struct mvld_image *);
  * The strings must outlive the image. */
 #define RIMF_ANALYSES_MAX 2
 void rimf_image_set_analyses(struct mvld_image *, const struct sidecar_place *, size_t n);
+/* Where ready code lies (rimf/ready.h), where new files go, and of which mvld it must be.  The strings must
+ * outlive the image. */
+struct rimf_ready_places {
+    struct sidecar_place places[RIMF_ANALYSES_MAX];
+    size_t n;
+    struct sidecar_place written; /* its folder is NULL: none is */
+    uint64_t made_by;
+};
+void rimf_image_set_ready(struct mvld_image *, const struct rimf_ready_places *);
 /* Unmaps those that were read; asked again, they are read again. */
 void rimf_image_close_analyses(struct mvld_image *);
 

@@ -13,44 +13,17 @@
  * address space, when code may not be made writable, and while calls of copies are left out.
  *
  * Slots lie side by side, so what is known of them lies in an array by their place.
+ *
+ * Calls that stay in the object may be direct in a file already (ready.h), which is laid over first.
  */
-#include "image_private.h"
+#include "image_changes.h"
 
 #include "base.h"
 #include "patch.h"
-#include "slot_call.h"
 
 #include <errno.h>    /* numbers only */
 
 #define PLACES_MOST (1u << 18) /* of an object whose slots lie farther apart: no */
-
-/* Of the calls through one slot. */
-struct way {
-    uintptr_t target; /* 0: they stay */
-    uintptr_t entry;  /* of the PLT, known to jump through the slot */
-    uint32_t calls;   /* 0: nobody has asked yet */
-    uint32_t made, far;
-    uint32_t all_far;
-};
-
-struct changing {
-    struct rimf_object *object;
-    const struct sidecar *s;
-    struct way *ways;    /* the first is that of functions of a single instruction */
-    uint32_t first;      /* slot, as linked, of the second */
-    size_t n_ways;
-    struct mvld_word *words; /* calls of all pages that are written */
-    size_t n_words;
-    long pages;
-    size_t next; /* call to be changed */
-};
-
-static struct way *way_of(const struct changing *c, const struct sidecar_call *call)
-{
-    uint32_t slot = sidecar_slot(call);
-
-    return &c->ways[slot ? (slot - c->first) / 8 + 1 : 0];
-}
 
 static uintptr_t slot_at(const struct changing *c, size_t way)
 {
@@ -92,8 +65,8 @@ static void ask_of(struct changing *c, struct way *way, const struct mvld_ends *
 
 static void ask(struct changing *c, const struct mvld_ends *ends)
 {
-    for (size_t i = 0; i < c->s->n_calls; i++) {
-        const struct sidecar_call *call = &c->s->calls[i];
+    for (size_t i = 0; i < c->n_calls; i++) {
+        const struct sidecar_call *call = &c->calls[i];
         struct way *way = way_of(c, call);
 
         if (!way->calls++)
@@ -104,19 +77,6 @@ static void ask(struct changing *c, const struct mvld_ends *ends)
 }
 
 /* ---- the window --------------------------------------------------------------------- */
-
-static int leads_through(const struct changing *c, const struct site *site, struct way *way,
-                         uintptr_t slot)
-{
-    if (site->to_slot)
-        return site->leads == slot;
-    if (site->leads != way->entry) {
-        if (rimf_plt_slot(&c->object->public, site->leads) != slot)
-            return 0;
-        way->entry = site->leads;
-    }
-    return 1;
-}
 
 static void store(const struct site *site)
 {
@@ -137,7 +97,7 @@ static void change(const struct changing *c, const struct sidecar_call *call, st
     if (kind == MVLD_REFERENCE_CALL_SINGLE) {
         if (!site_inline(&site, site_room(&c->object->public, site.leads)))
             return;
-    } else if (!leads_through(c, &site, way, bias + sidecar_slot(call))) {
+    } else if (!goes_through(c, &site, site.leads, way, bias + sidecar_slot(call))) {
         return;
     } else if (!site_make(&site, way->target)) {
         way->far++;
@@ -153,8 +113,8 @@ static void change_up_to(void *cookie, uintptr_t end)
     struct changing *c = cookie;
     size_t i = c->next;
 
-    for (; i < c->s->n_calls; i++) {
-        const struct sidecar_call *call = &c->s->calls[i];
+    for (; i < c->n_calls; i++) {
+        const struct sidecar_call *call = &c->calls[i];
         struct way *way = way_of(c, call);
 
         if (c->object->view.bias + call->address >= end)
@@ -182,7 +142,7 @@ static int commit(struct mvld_image *image, struct changing *c)
     if (!error)
         error = rimf_patch_commit(batch, NULL);
     rimf_patch_end(batch);
-    if (c->next == c->s->n_calls)
+    if (c->next == c->n_calls)
         return 0;
     return error ? error : -EBUSY;
 }
@@ -193,8 +153,8 @@ static size_t count_places(struct changing *c)
 {
     uint32_t low = UINT32_MAX, high = 0;
 
-    for (size_t i = 0; i < c->s->n_calls; i++) {
-        uint32_t slot = sidecar_slot(&c->s->calls[i]);
+    for (size_t i = 0; i < c->n_calls; i++) {
+        uint32_t slot = sidecar_slot(&c->calls[i]);
 
         low = slot && slot < low ? slot : low;
         high = slot > high ? slot : high;
@@ -204,13 +164,15 @@ static size_t count_places(struct changing *c)
 }
 
 /* At most two calls of each page, and no more than there are. */
-static size_t most_words(const struct sidecar *s)
+static size_t most_words(const struct changing *c)
 {
+    const struct mvld_object *object = &c->object->public;
     size_t n = 0;
 
-    for (size_t i = 0; i < s->n_segments; i++)
-        n += 2 * (s->segments[i].size / RIMF_PAGE + 2);
-    return n < s->n_calls ? n : s->n_calls;
+    for (size_t i = 0; i < object->n_segments; i++)
+        if (object->segments[i].prot & PROT_EXEC)
+            n += 2 * ((object->segments[i].end - object->segments[i].start) / RIMF_PAGE + 2);
+    return n < c->n_calls ? n : c->n_calls;
 }
 
 static int change_calls(struct mvld_image *image, struct changing *c, const struct mvld_ends *ends)
@@ -218,6 +180,8 @@ static int change_calls(struct mvld_image *image, struct changing *c, const stru
     int error;
 
     ask(c, ends);
+    if (image->watch && !rimf_ready_exists(image, c->object, ends))
+        rimf_ready_write(image, c);
     error = c->n_words ? commit(image, c) : 0;
     for (size_t i = 0; !error && i < c->n_ways; i++)
         if (c->ways[i].calls)
@@ -235,14 +199,14 @@ long rimf_references_change(struct mvld_image *image, const struct mvld_object *
 
     if ((image->calls_home && object->copy) || holds_us(public))
         return -ENOTSUP;
-    c.s = rimf_analysis_units(image, object);
-    if (!c.s)
+    c.calls = rimf_ready_calls(image, object, ends, &c.n_calls);
+    if (!c.calls)
         return -ENODATA;
     c.n_ways = count_places(&c);
     if (c.n_ways > PLACES_MOST)
         return -ENOTSUP;
     c.ways = rimf_heap_alloc(&image->heap, c.n_ways * sizeof *c.ways);
-    c.words = rimf_heap_alloc(&image->heap, (most_words(c.s) + 1) * sizeof *c.words);
+    c.words = rimf_heap_alloc(&image->heap, (most_words(&c) + 1) * sizeof *c.words);
     if (c.ways && c.words)
         result = change_calls(image, &c, ends);
     rimf_heap_release(&image->heap, c.ways);

@@ -16,8 +16,6 @@
 
 #include <errno.h> /* numbers only */
 #include <fcntl.h> /* numbers only */
-#include <sys/statfs.h>
-#include <sys/statvfs.h> /* numbers only */
 
 /* ---- the file `image` ------------------------------------------------------------- */
 
@@ -257,7 +255,6 @@ static int make_folder(struct freeze *f, const char *folder)
 {
     const struct rimf_sys *sys = f->image->sys;
     long error = SYS3(sys, SYS_mkdirat, AT_FDCWD, folder, 0755), fd;
-    struct statfs fs;
 
     if (error)
         return rimf_fail(f->image, (int)-error, "%s: the folder cannot be made (error %ld)",
@@ -266,7 +263,7 @@ static int make_folder(struct freeze *f, const char *folder)
     if (sys_failed(fd))
         error = rimf_fail(f->image, (int)-fd, "%s: the folder cannot be opened (error %ld)",
                           folder, -fd);
-    else if (!SYS3(sys, SYS_fstatfs, fd, &fs, 0) && fs.f_flags & ST_NOEXEC)
+    else if (!freeze_may_run(sys, (int)fd))
         error = rimf_fail(f->image, EACCES, "%s: no code may be mapped from there (noexec)", folder);
     if (!error) {
         f->folder = (int)fd;

@@ -16,6 +16,8 @@
 #include <errno.h>    /* numbers only */
 #include <fcntl.h>    /* numbers only */
 #include <sys/mman.h> /* numbers only */
+#include <sys/statfs.h>
+#include <sys/statvfs.h> /* numbers only */
 
 int freeze_write(const struct rimf_sys *sys, int fd, const void *from, size_t size, uint64_t at)
 {
@@ -65,6 +67,13 @@ int freeze_finish(const struct rimf_sys *sys, int fd, struct sidecar_identity *o
     return error;
 }
 
+int freeze_may_run(const struct rimf_sys *sys, int folder)
+{
+    struct statfs fs;
+
+    return SYS3(sys, SYS_fstatfs, folder, &fs, 0) || !(fs.f_flags & ST_NOEXEC);
+}
+
 /* What is mapped of the original, as far as it is not written yet, up to `end`. */
 static int write_original(const struct rimf_sys *sys, int fd, const char *original,
                           uint64_t *written, uint64_t end)
@@ -94,7 +103,8 @@ static int write_parts(struct freeze *f, uint32_t index, const char *original, i
             .size = rimf_page_up(ph[i].p_vaddr + ph[i].p_memsz) - start,
             .offset = rimf_page_down(ph[i].p_offset),
         };
-        const void *pages = (const void *)(object->public.bias + start);
+        const void *pages = f->code_of ? f->code_of(f->cookie, &ph[i])
+                                       : (const void *)(object->public.bias + start);
 
         if (ph[i].p_type != PT_LOAD || ph[i].p_flags != (PF_R | PF_X) ||
             ph[i].p_filesz != ph[i].p_memsz)
@@ -112,7 +122,7 @@ static int write_parts(struct freeze *f, uint32_t index, const char *original, i
     return error ? error : write_original(sys, fd, original, &written, whole);
 }
 
-static int same_file(const struct rimf_sys *sys, int fd, const struct sidecar_identity *identity)
+int freeze_is_file(const struct rimf_sys *sys, int fd, const struct sidecar_identity *identity)
 {
     struct sidecar_identity now;
     struct stat st;
@@ -136,7 +146,7 @@ int freeze_original(struct freeze *f, uint32_t index, uintptr_t linked, void *to
         ph++;
     if (sys_failed(fd))
         return (int)fd;
-    if (ph < end && same_file(sys, (int)fd, &object->identity) &&
+    if (ph < end && freeze_is_file(sys, (int)fd, &object->identity) &&
         sys_pread(sys, (int)fd, to, size,
                   rimf_page_down(ph->p_offset) + (linked - rimf_page_down(ph->p_vaddr))) ==
             (long)size)
@@ -153,7 +163,7 @@ static int fill_copy(struct freeze *f, uint32_t index, int from, int to)
     long original;
     int error;
 
-    if (!same_file(sys, from, &object->identity))
+    if (!freeze_is_file(sys, from, &object->identity))
         return rimf_fail(f->image, ESTALE, "%s: the file there is not the one that was mapped",
                          object->public.name);
     /* Only the kernel reads there: should the file become shorter, that is an error. */

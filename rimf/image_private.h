@@ -33,10 +33,12 @@ struct rimf_object {
     size_t n_sections;
     size_t domain;
     uint64_t seen; /* the last update that named it */
+    uint64_t born; /* the first that did */
     int global;    /* there since the first update */
     int gone;      /* its memory must not be touched any more */
     struct rimf_slots *slots; /* image_slots.c; NULL until asked for */
     struct rimf_analysis *analysis; /* image_references.c; NULL until asked for */
+    struct ready_file *ready; /* image_ready.c: of the code that was laid over it, or NULL */
     struct rimf_object *next_gone;
     uint8_t build_id[RIMF_BUILD_ID_MAX];
     size_t copy;    /* copies.h: the place in the list, from 1, of the first piece of its code;
@@ -113,6 +115,7 @@ struct mvld_image {
     struct rimf_watch *watch; /* NULL: nothing will be frozen */
     struct sidecar_place analyses[RIMF_ANALYSES_MAX];
     size_t n_analyses;
+    struct rimf_ready_places ready;
     struct rimf_copies *copies; /* NULL: there is no region for them */
     const struct mvld_calls *calls; /* NULL: no pass waits for copies (image_calls.c) */
     int calls_home; /* references of copies are not listed at the moment */
@@ -269,6 +272,9 @@ struct analysis_names {
 int rimf_analysis_names(struct mvld_image *, struct rimf_object *, struct analysis_names *);
 /* Their pages were: they are nobody's but the caller's. */
 void rimf_analysis_without_names(struct rimf_object *);
+
+/* image_ready.c: its tables are not needed any more. */
+void rimf_ready_forget(struct mvld_image *, struct rimf_object *);
 
 /* Gives the patch engine's memory back. */
 void rimf_patch_forget(struct mvld_image *);

@@ -20,6 +20,7 @@
 #include "base.h"
 #include "copies.h"
 #include "patch.h"
+#include "ready.h"
 #include "status.h"
 
 #include <errno.h>    /* numbers only */
@@ -138,6 +139,7 @@ void rimf_image_close_analyses(struct mvld_image *image)
     for (size_t i = 0; i < table->n_objects; i++) {
         struct rimf_object *object = table->objects[i];
 
+        rimf_ready_forget(image, object);
         if (!object->analysis)
             continue;
         sidecar_unmap(&object->analysis->file, image->sys);
@@ -230,7 +232,7 @@ void rimf_analysis_without_names(struct rimf_object *object)
 static int is_copied(const struct mvld_image *image, struct rimf_object *object,
                      const struct sidecar *s, uint32_t address, size_t *unit)
 {
-    if (!image->calls_home || !object->copy)
+    if (!image->calls_home || !object->copy || !s)
         return 0;
     while (address - s->units[*unit].start >= s->units[*unit].size)
         ++*unit; /* the reader saw to it that there is one */
@@ -243,27 +245,37 @@ int rimf_reference_each(struct mvld_image *image, const struct mvld_object *publ
                         void *cookie, const char **why)
 {
     struct rimf_object *object = (struct rimf_object *)rimf_object_of(public);
-    struct rimf_analysis *analysis = analysis_of(image, object);
-    const struct sidecar *view;
-    size_t unit = 0;
+    const struct sidecar_call *calls;
+    const struct sidecar *view = NULL;
+    size_t unit = 0, n;
     int result = 0;
 
-    *why = analysis ? analysis->why : "out of memory";
-    if (*why)
-        return -ENODATA;
-    view = &analysis->file.view;
-    for (size_t i = 0; i < view->n_calls && !result; i++) {
+    *why = NULL;
+    if (object->ready) {
+        calls = object->ready->view.rest;
+        n = object->ready->view.header->n_rest;
+    } else {
+        struct rimf_analysis *analysis = analysis_of(image, object);
+
+        *why = analysis ? analysis->why : "out of memory";
+        if (*why)
+            return -ENODATA;
+        view = &analysis->file.view;
+        calls = view->calls;
+        n = view->n_calls;
+    }
+    for (size_t i = 0; i < n && !result; i++) {
         struct mvld_reference reference = {
-            .site = object->view.bias + view->calls[i].address,
-            .slot = object->view.bias + sidecar_slot(&view->calls[i]),
-            .kind = (enum mvld_reference_kind)sidecar_call_kind(&view->calls[i]),
+            .site = object->view.bias + calls[i].address,
+            .slot = object->view.bias + sidecar_slot(&calls[i]),
+            .kind = (enum mvld_reference_kind)sidecar_call_kind(&calls[i]),
         };
 
         if (reference.kind == MVLD_REFERENCE_CALL_SINGLE)
             reference.slot = 0;
-        if (i + AHEAD < view->n_calls)
-            __builtin_prefetch((const void *)(object->view.bias + view->calls[i + AHEAD].address));
-        if (is_copied(image, object, view, view->calls[i].address, &unit))
+        if (i + AHEAD < n)
+            __builtin_prefetch((const void *)(object->view.bias + calls[i + AHEAD].address));
+        if (is_copied(image, object, view, calls[i].address, &unit))
             continue;
         result = visit(cookie, &reference);
     }

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: MIT
  *
- * cache.c: `mvld cache`: the frozen images that there are (rimf/frozen.h), whether a
- * program would still start from them, and away with those from which none would.
+ * cache.c: `mvld cache`: the frozen images that there are (rimf/frozen.h) and the ready code
+ * (rimf/ready.h), whether a program would still start from them, and away with what none would take.
  */
 #include "cache.h"
 #include "cache_image.h"
+#include "cache_ready.h"
 #include "sys.h"
 #include "tools.h"
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,9 +20,10 @@
 static const char usage[] =
     "Usage: mvld cache list|verify|prune [OPTION...] [FOLDER...]\n"
     "\n"
-    "Frozen images in /var/cache/mvld/images and the user's cache, or in each FOLDER.\n"
+    "Frozen images in /var/cache/mvld/images, ready code of objects in /var/cache/mvld/ready, and\n"
+    "the same in the user's cache; or in each FOLDER.\n"
     "\n"
-    "  list     a line each: its state, its program, how much code of how many files\n"
+    "  list     a line each: its state, its program or object, how much code\n"
     "  verify   the same, and compares every byte of code with what was written\n"
     "  prune    removes those that are damaged or out of date\n"
     "\n"
@@ -147,11 +150,62 @@ static void look_at(struct request_of *r, const char *path)
     free(why);
 }
 
+/* ---- a line a file of ready code ------------------------------------------------------ */
+
+static void print_ready(const struct ready *r, const char *state, const char *why)
+{
+    uint64_t bytes = 0, calls = r->header->singles;
+
+    for (uint32_t i = 0; i < r->header->n_texts; i++)
+        bytes += r->texts[i].size;
+    for (uint32_t i = 0; i < r->header->n_slots; i++)
+        calls += r->slots[i].calls;
+    printf("%-12s", state);
+    print_name(stdout, r->name);
+    printf("  ready code, %.1f MiB, %lu calls through %u slots", (double)bytes / (1 << 20), calls,
+           r->header->n_slots);
+    if (why) {
+        fputs("; ", stdout);
+        print_name(stdout, why);
+    }
+    putchar('\n');
+}
+
+static void look_at_ready(struct request_of *r, const char *path)
+{
+    struct ready_file file;
+    char *why;
+    const char *state = ready_judge(&file, path, r->action != LIST, &why);
+
+    r->failed |= r->action == VERIFY && !strcmp(state, "damaged");
+    if (r->action == PRUNE && (r->all || strcmp(state, "good"))) {
+        if (unlink(path)) {
+            complain("cache", "%s: cannot be removed", path);
+            r->failed = 1;
+        } else {
+            printf("%-12s%s removed\n", state, path);
+        }
+    } else if (file.map) {
+        print_ready(&file.view, state, why);
+    } else {
+        printf("%-12s%s: %s\n", state, path, why);
+    }
+    ready_unmap(&file, &rimf_sys_kernel);
+    free(why);
+}
+
 /* ---- a folder of images ------------------------------------------------------------- */
 
 static int by_name(const void *a, const void *b)
 {
     return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static int is_file(int at, const char *name)
+{
+    struct stat st;
+
+    return !fstatat(at, name, &st, AT_SYMLINK_NOFOLLOW) && S_ISREG(st.st_mode);
 }
 
 /* `named` on the command line: else it need not be there. */
@@ -170,7 +224,8 @@ static void look_into(struct request_of *r, const char *path, int named)
         return;
     }
     while ((entry = readdir(folder))) {
-        if (!image_is_named(entry->d_name))
+        if (!image_is_named(entry->d_name) &&
+            !(ready_is_name(entry->d_name) && is_file(dirfd(folder), entry->d_name)))
             continue;
         images = must_grow(images, n + 1, sizeof *images);
         images[n++] = must_print("%s/%s", path, entry->d_name);
@@ -178,10 +233,21 @@ static void look_into(struct request_of *r, const char *path, int named)
     closedir(folder);
     qsort(images, n, sizeof *images, by_name);
     for (size_t i = 0; i < n; i++) {
-        look_at(r, images[i]);
+        if (is_file(AT_FDCWD, images[i]))
+            look_at_ready(r, images[i]);
+        else
+            look_at(r, images[i]);
         free(images[i]);
     }
     free(images);
+}
+
+static void look_into_users(struct request_of *r, const char *what)
+{
+    char own[4096];
+
+    if (cache_user_folder(own, sizeof own, getenv("XDG_CACHE_HOME"), getenv("HOME"), what))
+        look_into(r, own, 0);
 }
 
 static int read_action(const char *word, enum action *out)
@@ -203,7 +269,6 @@ int tool_cache(int argc, char **argv)
                                             {"help", no_argument, NULL, 'h'},
                                             {0}};
     struct request_of r = {0};
-    char own[4096];
     int c;
 
     while ((c = getopt_long(argc, argv, "h", options, NULL)) != -1) {
@@ -221,8 +286,9 @@ int tool_cache(int argc, char **argv)
         look_into(&r, argv[i], 1);
     if (optind + 1 == argc) {
         look_into(&r, FROZEN_SYSTEM_FOLDER, 0);
-        if (cache_user_folder(own, sizeof own, getenv("XDG_CACHE_HOME"), getenv("HOME"), "images"))
-            look_into(&r, own, 0);
+        look_into(&r, READY_SYSTEM_FOLDER, 0);
+        look_into_users(&r, "images");
+        look_into_users(&r, READY_FOLDER);
     }
     if (r.action != PRUNE && r.of_other_mvld)
         printf("Another mvld made %u of %u: no program starts from these.  `mvld build PROGRAM' makes "

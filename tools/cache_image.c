@@ -139,7 +139,7 @@ int image_is_named(const char *name)
 
 /* ---- what it holds ---------------------------------------------------------------- */
 
-static char *compare_pages(int fd, uint64_t size, uint64_t offset, uint64_t hash, const char *name)
+char *image_compare_pages(int fd, uint64_t size, uint64_t offset, uint64_t hash, const char *name)
 {
     char *bytes = must_alloc(size, 1), *why = NULL;
 
@@ -205,7 +205,7 @@ static char *compare_relocations(const struct frozen_file *file)
     for (uint32_t i = 0; i < f->header->n_relocations && !why; i++) {
         const struct frozen_relocations *r = &f->relocations[i];
 
-        why = compare_pages(fd, r->size, r->offset, r->hash, FROZEN_RELOCATIONS);
+        why = image_compare_pages(fd, r->size, r->offset, r->hash, FROZEN_RELOCATIONS);
     }
     close(fd);
     return why;
@@ -224,7 +224,7 @@ char *image_damaged(const struct frozen_file *file)
         fd = open_written(file, name, &object->copy, &why);
         if (fd < 0)
             return why;
-        why = compare_pages(fd, f->texts[i].size, f->texts[i].offset, f->texts[i].hash, name);
+        why = image_compare_pages(fd, f->texts[i].size, f->texts[i].offset, f->texts[i].hash, name);
         close(fd);
     }
     if (!why && f->header->n_relocations)
@@ -291,7 +291,7 @@ static char *damaged_code(const struct frozen_file *file, const struct later *la
     fd = open_written(file, name, &table->file, &why);
     if (fd < 0)
         return why;
-    why = compare_pages(fd, table->file.size, 0, table->hash, name);
+    why = image_compare_pages(fd, table->file.size, 0, table->hash, name);
     close(fd);
     return why;
 }
@@ -307,7 +307,7 @@ char *image_damaged_later(const struct frozen_file *file, const struct later *la
 
         if (fd < 0)
             return why;
-        why = compare_pages(fd, text->size, text->offset, text->hash, name);
+        why = image_compare_pages(fd, text->size, text->offset, text->hash, name);
         close(fd);
         if (why)
             return why;

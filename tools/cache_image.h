@@ -29,4 +29,7 @@ char *image_damaged(const struct frozen_file *);
 char *image_open_later(const struct frozen_file *, struct later_file *);
 char *image_damaged_later(const struct frozen_file *, const struct later *);
 
+/* These pages of a file of that name. */
+char *image_compare_pages(int fd, uint64_t size, uint64_t offset, uint64_t hash, const char *name);
+
 #endif

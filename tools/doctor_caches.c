@@ -8,6 +8,8 @@
 
 #include "cache.h"
 #include "cpu.h"
+#include "frozen.h"
+#include "ready.h"
 #include "sidecar.h"
 #include "sys.h"
 
@@ -156,6 +158,8 @@ void doctor_caches(struct report *r)
     report_users(r, "analyses of user", "analysis", 0);
     report_cache(r, "images", FROZEN_SYSTEM_FOLDER, 1);
     report_users(r, "images of user", "images", 1);
+    report_cache(r, "ready code", READY_SYSTEM_FOLDER, 1);
+    report_users(r, "ready code of user", READY_FOLDER, 1);
     report_record(r, "CPU", CPU_SYSTEM_FILE);
     if (cache_user_folder(path, sizeof path, getenv("XDG_CACHE_HOME"), getenv("HOME"), CPU_FILE))
         report_record(r, "CPU of user", path);

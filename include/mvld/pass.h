@@ -419,8 +419,9 @@ struct mvld_api {
     void (*references_ahead)(struct mvld_image *, const struct mvld_object *);
 
     /* Those of reference_each made direct in place, together: the quick way, which can be taken
-     * while nothing else runs.  How many pages of code were written; or negative errno, and nothing
-     * was changed nor `became` called: reference_each and patches then do it, and say what is wrong.
+     * while nothing else runs.  How many pages of code were written; or negative errno: then
+     * reference_each and patches do it, and say what is wrong.  `became` was called by then only of calls
+     * that code from a file has direct (rimf/ready.h), which reference_each does not name.
      * For the thread that loads, inside run and added. */
     long (*references_change)(struct mvld_image *, const struct mvld_object *,
                               const struct mvld_ends *);

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rimf/image_changes.h: the calls of an object on their way to be direct; for image_changes.c and
+ * image_ready*.c.
+ */
+#ifndef RIMF_IMAGE_CHANGES_H
+#define RIMF_IMAGE_CHANGES_H
+
+#include "image_private.h"
+#include "ready.h"
+#include "slot_call.h"
+
+/* Of the calls through one slot. */
+struct way {
+    uintptr_t target; /* 0: they stay */
+    uintptr_t entry;  /* of the PLT, known to jump through the slot */
+    uint32_t calls;   /* 0: nobody has asked yet */
+    uint32_t made, far;
+    uint32_t all_far;
+};
+
+struct changing {
+    struct rimf_object *object;
+    const struct sidecar_call *calls; /* of its analysis, or of its ready code */
+    size_t n_calls;
+    struct way *ways;    /* the first is that of functions of a single instruction */
+    uint32_t first;      /* slot, as linked, of the second */
+    size_t n_ways;
+    struct mvld_word *words; /* calls of all pages that are written */
+    size_t n_words;
+    long pages;
+    size_t next; /* call to be changed */
+};
+
+static inline struct way *way_of(const struct changing *c, const struct sidecar_call *call)
+{
+    uint32_t slot = sidecar_slot(call);
+
+    return &c->ways[slot ? (slot - c->first) / 8 + 1 : 0];
+}
+
+/* The call at `site` goes through the slot, by an entry of the PLT at `leads` or without one. */
+static inline int goes_through(const struct changing *c, const struct site *site, uintptr_t leads,
+                               struct way *way, uintptr_t slot)
+{
+    if (site->to_slot)
+        return leads == slot;
+    if (leads != way->entry) {
+        if (rimf_plt_slot(&c->object->public, leads) != slot)
+            return 0;
+        way->entry = leads;
+    }
+    return 1;
+}
+
+/* ---- image_ready.c ---------------------------------------------------------------- */
+
+/* Of its slots, for ready_path. */
+uint64_t rimf_ready_key(const struct rimf_object *);
+/* The object's calls, as far as they are not direct in ready code that was laid over the object by
+ * now; then `became` was told of the others.  Or NULL: it has no analysis. */
+const struct sidecar_call *rimf_ready_calls(struct mvld_image *, struct rimf_object *,
+                                            const struct mvld_ends *, size_t *n);
+/* Is there ready code of the object that agrees with `ends`? */
+int rimf_ready_exists(struct mvld_image *, struct rimf_object *, const struct mvld_ends *);
+
+/* ---- image_ready_write.c ------------------------------------------------------------ */
+
+/* Writes it, of these calls; it says so, or why not. */
+void rimf_ready_write(struct mvld_image *, struct changing *);
+
+#endif

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rimf/image_ready.c: ready code laid over an object's; when that is right is told in ready.h.
+ *
+ * The object's slots are read, not asked for: a word that holds the address in question leads there,
+ * whoever wrote it.  Asked for (`end`) are those that hold something else, because they wait for the first
+ * call, and those that stay writable, which a pass may be told to leave.
+ *
+ * Code is exchanged as a whole.  So it must be what the file says until then: whoever
+ * has changed it (a pass, the loader, a debugger, a probe) has made a page of it the process's own,
+ * of which the kernel tells.
+ */
+#include "image_changes.h"
+
+#include "base.h"
+#include "status.h"
+#include "thaw.h"
+
+#include <errno.h>    /* numbers only */
+#include <sys/mman.h> /* numbers only */
+
+#define PATH_SIZE 1024u
+
+void rimf_image_set_ready(struct mvld_image *image, const struct rimf_ready_places *places)
+{
+    image->ready = *places;
+}
+
+/* ---- comparing -------------------------------------------------------------------- */
+
+static const char *other_object(const struct mvld_image *image, const struct rimf_object *object,
+                                const struct ready *r)
+{
+    size_t n = 0;
+
+    if (r->header->made_by != image->ready.made_by)
+        return "it was made by another mvld";
+    if (!sidecar_same_file(&r->header->file, &object->identity) ||
+        r->header->build_id != frozen_build_id(&object->public))
+        return "it is of another file";
+    for (size_t i = 0; i < object->public.n_segments; i++)
+        n += (object->public.segments[i].prot & PROT_EXEC) != 0;
+    for (uint32_t i = 0; i < r->header->n_texts; i++)
+        if (!thaw_is_text(object, &r->texts[i]))
+            return "its code lies elsewhere";
+    return n == r->header->n_texts ? NULL : "its code lies elsewhere";
+}
+
+/* The pages of a slot that is read-only by now. */
+static const struct rimf_section *find_relro(const struct rimf_object *object)
+{
+    for (size_t i = 0; i < object->n_sections; i++)
+        if (object->sections[i].kind == RIMF_SECTION_RELRO)
+            return &object->sections[i];
+    return NULL;
+}
+
+static const char *other_slots(const struct rimf_object *object, const struct ready *r,
+                               const struct mvld_ends *ends)
+{
+    const struct rimf_section *relro = find_relro(object);
+    uintptr_t bias = object->view.bias, start = relro ? relro->address : 0;
+    uintptr_t end = relro ? rimf_page_down(relro->address + relro->size) : 0;
+
+    for (uint32_t i = 0; i < r->header->n_slots; i++) {
+        uintptr_t at = bias + r->slots[i].slot, target = bias + r->slots[i].target;
+
+        if (!elf_holds(&object->view, at, sizeof at, PROT_READ))
+            return "a slot lies outside the object";
+        if (at >= start && at < end && *(const uintptr_t *)at == target)
+            continue;
+        if (ends->end(ends->cookie, at) != target)
+            return "a call leads elsewhere";
+    }
+    return r->header->singles && !ends->end(ends->cookie, 0)
+               ? "functions of a single instruction stay calls" : NULL;
+}
+
+/* ---- which ------------------------------------------------------------------------- */
+
+static const struct mvld_segment *segment_at(const struct rimf_object *object, uintptr_t address,
+                                             uint32_t prot)
+{
+    for (size_t i = 0; i < object->view.n_segments; i++) {
+        const struct mvld_segment *segment = &object->view.segments[i];
+
+        if (address >= segment->start && address < segment->end)
+            return (segment->prot & prot) == prot ? segment : NULL;
+    }
+    return NULL;
+}
+
+static int is_in(const struct mvld_segment *segment, uintptr_t address, size_t size)
+{
+    return segment && address >= segment->start && address < segment->end &&
+           size <= segment->end - address;
+}
+
+/* What lies side by side lies in one segment. */
+static uint64_t mix_slots(const struct rimf_object *object, const Elf64_Rela *table, size_t from,
+                          size_t end, uint64_t key)
+{
+    const struct mvld_segment *data = NULL, *code = NULL;
+
+    for (size_t i = from; i < end; i++) {
+        uint32_t type = ELF64_R_TYPE(table[i].r_info);
+        uintptr_t at = object->view.bias + table[i].r_offset, value;
+
+        if (type != R_X86_64_JUMP_SLOT && type != R_X86_64_IRELATIVE && type != R_X86_64_GLOB_DAT)
+            continue;
+        if (!is_in(data, at, sizeof value))
+            data = segment_at(object, at, PROT_READ);
+        if (!is_in(data, at, sizeof value))
+            continue;
+        value = *(const uintptr_t *)at;
+        if (!is_in(code, value, 1))
+            code = segment_at(object, value, PROT_EXEC);
+        key = sidecar_mix(key, is_in(code, value, 1) ? value - object->view.bias : 0);
+    }
+    return key;
+}
+
+uint64_t rimf_ready_key(const struct rimf_object *object)
+{
+    const struct elf_view *view = &object->view;
+    uint64_t key = mix_slots(object, view->plt_relocations, 0, view->n_plt_relocations, 0);
+
+    return mix_slots(object, view->relocations, view->n_relative, view->n_relocations, key);
+}
+
+static int find_at(struct mvld_image *image, const struct rimf_object *object, uint64_t key,
+                   const struct mvld_ends *ends, const struct sidecar_place *place,
+                   struct ready_file *file, const char **why)
+{
+    char path[PATH_SIZE];
+    int error = -ENOENT;
+
+    if (ready_path(path, sizeof path, place->folder, &object->identity, key, object->public.name))
+        error = ready_map(file, image->sys, path, place->user, object->identity.size, why);
+    if (error)
+        return error;
+    *why = other_object(image, object, &file->view);
+    if (!*why)
+        *why = other_slots(object, &file->view, ends);
+    if (!*why)
+        return 0;
+    ready_unmap(file, image->sys);
+    return -ESTALE;
+}
+
+/* The first that fits. */
+static int find(struct mvld_image *image, const struct rimf_object *object,
+                const struct mvld_ends *ends, struct ready_file *file)
+{
+    uint64_t key = image->ready.n ? rimf_ready_key(object) : 0;
+
+    for (size_t i = 0; i < image->ready.n; i++) {
+        const char *why;
+        int error = find_at(image, object, key, ends, &image->ready.places[i], file, &why);
+
+        if (!error)
+            return 0;
+        if (error != -ENOENT)
+            rimf_log(image->log, MVLD_LOG_PASSES, "ready code of %s: not used: %s: %s",
+                     object->public.name, image->ready.places[i].folder, why);
+    }
+    return -ENOENT;
+}
+
+int rimf_ready_exists(struct mvld_image *image, struct rimf_object *object,
+                      const struct mvld_ends *ends)
+{
+    struct ready_file file;
+    int exists = object->identified && !find(image, object, ends, &file);
+
+    if (exists)
+        ready_unmap(&file, image->sys);
+    return exists;
+}
+
+/* ---- laying it over ------------------------------------------------------------------ */
+
+/* No code of it has run, nor is it anybody's in this process. */
+static int may_lay(const struct mvld_image *image, const struct rimf_object *object)
+{
+    return image->ready.n && !image->watch && object->identified && !object->copy &&
+           !object->public.why && 
+           (!image->entered || (image->unentered && object->born == image->updates)) &&
+           !rimf_image_is_traced(image);
+}
+
+static int is_unwritten(const struct mvld_image *image, const struct rimf_object *object,
+                        const struct ready *r)
+{
+    for (uint32_t i = 0; i < r->header->n_texts; i++)
+        if (!status_is_unwritten(image->sys, object->view.bias + r->texts[i].linked,
+                                 r->texts[i].size))
+            return 0;
+    return 1;
+}
+
+/* A text that is mapped is right, whether the next one can be or not. */
+static int map_texts(struct mvld_image *image, struct rimf_object *object,
+                     const struct ready_file *file)
+{
+    for (uint32_t i = 0; i < file->view.header->n_texts; i++) {
+        const struct frozen_text *text = &file->view.texts[i];
+        long at = sys_mmap(image->sys, object->view.bias + text->linked, text->size,
+                           PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED, file->fd,
+                           text->offset);
+
+        if (sys_failed(at) && !i)
+            return (int)at;
+        object->code_known = 1;
+    }
+    return 0;
+}
+
+/* Calls that are direct now. */
+static void tell(const struct rimf_object *object, const struct ready *r,
+                 const struct mvld_ends *ends)
+{
+    for (uint32_t i = 0; i < r->header->n_slots; i++)
+        ends->became(ends->cookie, object->view.bias + r->slots[i].slot, r->slots[i].calls,
+                     r->slots[i].calls, 0);
+    if (r->header->singles)
+        ends->became(ends->cookie, 0, r->header->singles, r->header->singles, 0);
+}
+
+static int lay(struct mvld_image *image, struct rimf_object *object, struct ready_file *file)
+{
+    const char *why = is_unwritten(image, object, &file->view) ? NULL : "its code was changed";
+
+    if (!why && map_texts(image, object, file))
+        why = "it cannot be mapped";
+    if (why)
+        rimf_log(image->log, MVLD_LOG_PASSES, "ready code of %s: not used: %s",
+                 object->public.name, why);
+    return why ? -ESTALE : 0;
+}
+
+/* Its tables are the object's until analyses are closed. */
+static void use(struct mvld_image *image, struct rimf_object *object, const struct mvld_ends *ends)
+{
+    struct ready_file file, *kept;
+
+    if (!may_lay(image, object) || find(image, object, ends, &file))
+        return;
+    kept = rimf_heap_alloc(&image->heap, sizeof *kept);
+    if (!kept || lay(image, object, &file)) {
+        rimf_heap_release(&image->heap, kept);
+        ready_unmap(&file, image->sys);
+        return;
+    }
+    ready_close(&file, image->sys);
+    *kept = file;
+    object->ready = kept;
+    rimf_log(image->log, MVLD_LOG_PASSES, "ready code of %s: laid over, calls through %u slots",
+             object->public.name, file.view.header->n_slots);
+    tell(object, &file.view, ends);
+}
+
+void rimf_ready_forget(struct mvld_image *image, struct rimf_object *object)
+{
+    if (object->ready)
+        ready_unmap(object->ready, image->sys);
+    rimf_heap_release(&image->heap, object->ready);
+    object->ready = NULL;
+}
+
+const struct sidecar_call *rimf_ready_calls(struct mvld_image *image, struct rimf_object *object,
+                                            const struct mvld_ends *ends, size_t *n)
+{
+    const struct sidecar *s;
+
+    if (!object->ready)
+        use(image, object, ends);
+    if (object->ready) {
+        *n = object->ready->view.header->n_rest;
+        return object->ready->view.rest;
+    }
+    s = rimf_analysis_units(image, object);
+    *n = s ? s->n_calls : 0;
+    return s ? s->calls : NULL;
+}

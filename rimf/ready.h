@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rimf/ready.h: ready code: an object's file with those of its calls direct that stay in the object.
+ *
+ * Where a call between two objects leads depends on both, and on what else is loaded; that is what frozen
+ * images are for (frozen.h), one for each program.  But a library calls most of all itself, through its
+ * own PLT: because a symbol might be interposed, or because an IFUNC chooses (memcpy and its
+ * like, which is nearly all of libc's).  Such a call that was made direct holds the
+ * distance between two places of one object, which is the same in every process.  So it is written once
+ * an object, and mapped by every process of every program, also by those without an image:
+ *
+ *     +------------------------+--------+-------+-------+------+------+
+ *     | the object's file      | header | texts | rest | slots | name |
+ *     | with its calls direct  |        |       |       |      |      |
+ *     +------------------------+--------+-------+-------+------+------+
+ *                              a page
+ *
+ * In front lies the whole ELF file, each segment of code at the offset at which it lies in the original, so
+ * that whoever meets this file's name in /proc/PID/maps finds symbols and unwinding tables there.
+ * Where the tables begin is known from the size of the original.
+ *
+ * WHAT IT RELIES ON.  Each slot that such calls went through, and where it led (`slots`), within the
+ * object.  A process compares these words with what relocation has just written, a few hundred instead of
+ * thousands of calls; when all of them agree the code is what the pass would have made of it.  Whatever
+ * decides where calls go (preloaded libraries, CPU features, tunables, versions) need not be
+ * known.  One word that differs, and the file is not used by this process.  `rest` has the calls that are
+ * as in the original, so that nobody needs the object's analysis to go on with them.
+ *
+ * An allocator that a program brings takes calls of the C library's away from it, and so that program needs other
+ * ready code of libc than most.  So a file is named after the object's file and after a key, a
+ * hash of all the object's slots that lead into its own code: each program finds the one that can fit.
+ *
+ * Nothing else is in the code: it is made from the bytes of the file, not from memory, where passes and
+ * debuggers may have changed them.
+ *
+ * WHEN IT IS USED (image_ready.c).  The object is the same file; nobody watches that changes of its code be
+ * kept for an image; its code has not run, and no page of it was written.
+ *
+ * WHO WRITES IT (image_ready_write.c).  Who makes an image, or adds to one, because the calls are known then:
+ * where there is none for these slots.
+ *
+ * Who can write such a file can change the code of all who map it: as with images (cache.h), only
+ * files of root and of the user are taken, and under AT_SECURE only root's.  The file says
+ * itself which file it is (device, inode, size, time of modification), so it is not used
+ * when it was changed after it was written.  Checksums cover the tables; the code is not read before it
+ * runs, and `mvld cache verify` compares it.
+ */
+#ifndef RIMF_READY_H
+#define RIMF_READY_H
+
+#include "frozen.h"
+
+#define READY_MAGIC "MVLDredy"
+#define READY_VERSION 1u
+#define READY_SIZE_MAX (64ul << 20) /* of the tables */
+#define READY_FOLDER "ready"
+#define READY_SYSTEM_FOLDER "/var/cache/mvld/" READY_FOLDER
+#define READY_NAME_MAX 255u
+
+struct ready_header {
+    char magic[8] FROZEN_BYTES;
+    uint32_t version, header_size;
+    uint64_t size;     /* of the tables, this header included */
+    uint64_t checksum; /* of these, with 0 in this place */
+    uint64_t made_by;  /* which mvld */
+    uint64_t build_id; /* frozen_build_id */
+    struct sidecar_identity file; /* the object's, */
+    struct sidecar_identity self; /* and this one; `changed` is 0 */
+    uint32_t n_texts, n_slots, n_rest, name_size;
+    uint32_t singles; /* calls of functions of a single instruction that are those instructions */
+    uint32_t zero;
+};
+
+struct ready_slot { /* ascending; addresses as linked */
+    uint32_t slot, target;
+    uint32_t calls; /* so many are direct */
+};
+
+/* A checked view into the bytes. */
+struct ready {
+    const struct ready_header *header;
+    const struct frozen_text *texts; /* their `object` is 0 */
+    const struct ready_slot *slots;
+    const struct sidecar_call *rest; /* ascending, each within a text */
+    const char *name;                /* the object's path; for people */
+};
+
+struct ready_file {
+    struct ready view;
+    int fd; /* for the texts, or -1 */
+    void *map;
+    size_t size;
+};
+
+/* ---- ready.c ------------------------------------------------------------------ */
+
+/* `bytes` is 8-aligned and outlives the view.  0, or -EINVAL with a sentence (static) in *why. */
+int ready_open(struct ready *, const void *bytes, size_t size, const char **why);
+/* The tables of the file at `path`, which stays open; of an original of `original` bytes.  0; -ENOENT:
+ * there is none; other errors with a sentence (static) and nothing left open. */
+int ready_map(struct ready_file *, const struct rimf_sys *, const char *path, uint32_t user,
+              uint64_t original, const char **why);
+void ready_close(struct ready_file *, const struct rimf_sys *); /* the tables stay */
+void ready_unmap(struct ready_file *, const struct rimf_sys *);
+/* FOLDER/0123456789abcdef-libc.so.6: where that of the object in this file lies whose slots have this
+ * key.  The length, or 0 when it does not fit. */
+size_t ready_path(char *to, size_t size, const char *folder, const struct sidecar_identity *,
+                  uint64_t key, const char *name);
+
+#endif

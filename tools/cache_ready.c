@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * cache_ready.c: see cache_ready.h.
+ */
+#include "cache_ready.h"
+
+#include "base.h"
+#include "cache.h"
+#include "cache_image.h"
+#include "paths.h"
+#include "program.h"
+#include "sys.h"
+#include "tools.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* KEY-NAME, and .KEY-NAME.PID while it is written. */
+int ready_is_name(const char *name)
+{
+    int written = *name == '.';
+    const char *pid = strrchr(name, '.');
+
+    name += written;
+    if (strspn(name, "0123456789abcdef") != 16 || name[16] != '-')
+        return 0;
+    return !written || (pid > name && kill(atoi(pid + 1), 0) && errno == ESRCH);
+}
+
+/* The size of the file that was changed: its tables begin behind that, on a page.  0: there are none. */
+static uint64_t original_size(int fd, uint64_t size)
+{
+    struct ready_header header;
+
+    for (uint64_t at = rimf_page_down(size); at; at -= RIMF_PAGE)
+        if (pread(fd, &header, sizeof header, (off_t)at) == (ssize_t)sizeof header &&
+            !memcmp(header.magic, READY_MAGIC, sizeof header.magic) &&
+            rimf_page_up(header.file.size) == at)
+            return header.file.size;
+    return 0;
+}
+
+static int is_of_other_version(int fd, uint64_t original)
+{
+    struct ready_header header;
+
+    return pread(fd, &header, sizeof header, (off_t)rimf_page_up(original)) ==
+               (ssize_t)sizeof header && header.version != READY_VERSION;
+}
+
+static char *out_of_date(const struct ready *r)
+{
+    struct sidecar_identity now;
+    struct program loader;
+    struct stat st;
+
+    if (stat(r->name, &st))
+        return must_print("%s is gone", r->name);
+    cache_identity(&now, &st);
+    if (!sidecar_same_file(&now, &r->header->file))
+        return must_print("%s is another file now", r->name);
+    if (!program_open(&loader, path_loader()) && loader.build_id_size &&
+        r->header->made_by != sidecar_hash(loader.build_id, loader.build_id_size))
+        return must_print("it was made by another build of mvld than %s", loader.path);
+    return NULL;
+}
+
+const char *ready_judge(struct ready_file *file, const char *path, int compare, char **why)
+{
+    const char *wrong = "it has no tables", *state = "damaged";
+    struct stat st;
+    long fd = cache_open(&rimf_sys_kernel, AT_FDCWD, path, S_IFREG, geteuid(), &st, &wrong);
+    uint64_t original = fd < 0 ? 0 : original_size((int)fd, (uint64_t)st.st_size);
+
+    *file = (struct ready_file){.fd = -1};
+    *why = NULL;
+    if (!original || ready_map(file, &rimf_sys_kernel, path, geteuid(), original, &wrong)) {
+        *why = must_print("%s", wrong);
+        state = original && is_of_other_version((int)fd, original) ? "out of date" : state;
+    } else if ((*why = out_of_date(&file->view))) {
+        state = "out of date";
+    } else {
+        for (uint32_t i = 0; compare && i < file->view.header->n_texts && !*why; i++) {
+            const struct frozen_text *text = &file->view.texts[i];
+
+            *why = image_compare_pages((int)fd, text->size, text->offset, text->hash, "its code");
+        }
+        state = *why ? state : "good";
+    }
+    if (fd >= 0)
+        close((int)fd);
+    return state;
+}
