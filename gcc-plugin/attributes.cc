@@ -64,7 +64,9 @@ void mv_make_noipa(tree fndecl)
     DECL_UNINLINABLE(fndecl) = 1;
 }
 
-static bool check_function(tree decl, tree args)
+/* Asked when the attribute is read, and once more when the unit is, because the other one may stand
+ * behind it or in another declaration. */
+static bool has_conflict(tree decl)
 {
     static const char *const conflicts[] = {"always_inline", "naked", "ifunc", "target_clones",
                                             "ms_hook_prologue"};
@@ -72,8 +74,15 @@ static bool check_function(tree decl, tree args)
         if (lookup_attribute(name, DECL_ATTRIBUTES(decl))) {
             error_at(DECL_SOURCE_LOCATION(decl), "function %qD cannot be %<multiverse%> and %qs",
                      decl, name);
-            return false;
+            return true;
         }
+    return false;
+}
+
+static bool check_function(tree decl, tree args)
+{
+    if (has_conflict(decl))
+        return false;
     if (DECL_CXX_CONSTRUCTOR_P(decl) || DECL_CXX_DESTRUCTOR_P(decl)) {
         error_at(DECL_SOURCE_LOCATION(decl), "%qD cannot be %<multiverse%>: a constructor or "
                  "destructor has several bodies", decl);
@@ -240,6 +249,8 @@ void mv_describe_declarations()
     symtab_node *node;
     FOR_EACH_SYMBOL(node) {
         tree decl = node->decl;
+        if (mv_is_function(decl) && has_conflict(decl))
+            DECL_ATTRIBUTES(decl) = remove_attribute(MV_ATTR, DECL_ATTRIBUTES(decl));
         if (mv_is_switch(decl)) {
             remember_name(decl);
             remember_enumerators(decl);
