@@ -172,6 +172,19 @@ int program_open(struct program *p, const char *path)
     return 0;
 }
 
+int program_open_to_run(struct program *p, const char *path)
+{
+    int error = program_open(p, path) ? errno : 0;
+
+    if (error != EACCES || eaccess(path, X_OK)) {
+        errno = error;
+        return error ? -1 : 0;
+    }
+    p->path = must_print("%s", path);
+    p->kind = PROGRAM_UNREADABLE;
+    return 0;
+}
+
 void program_follow(struct program *p)
 {
     char *path = realpath(p->path, NULL);
@@ -188,6 +201,7 @@ const char *program_objection(const struct program *p)
     case PROGRAM_STATIC: return "a static executable has no loader";
     case PROGRAM_FOREIGN: return "its interpreter is not this machine's";
     case PROGRAM_SECURE: return "set-id bits and capabilities only work when it is started itself";
+    case PROGRAM_UNREADABLE: return "it may be executed, and not read";
     default: return NULL;
     }
 }

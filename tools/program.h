@@ -14,6 +14,7 @@ enum program_kind {
     PROGRAM_STATIC,  /* no interpreter */
     PROGRAM_FOREIGN, /* another interpreter, another machine */
     PROGRAM_SECURE,  /* set-id bits or capabilities */
+    PROGRAM_UNREADABLE, /* it may be executed, and not read */
     PROGRAM_SCRIPT,  /* #! */
     PROGRAM_UNKNOWN  /* neither ELF nor script */
 };
@@ -32,6 +33,8 @@ struct program {
 char *program_find(const char *name);
 /* Looks at the file.  0, or -1 with errno. */
 int program_open(struct program *, const char *path);
+/* The same for who wants to run it: it need not be readable. */
+int program_open_to_run(struct program *, const char *path);
 /* `path` becomes the name that the kernel gives the file (/proc/self/exe), links followed: by
  * that one the host loader finds $ORIGIN when the kernel starts it. */
 void program_follow(struct program *);

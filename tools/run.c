@@ -26,8 +26,8 @@ static const char run_usage[] =
     "\n"
     "Runs PROGRAM, found as a shell finds it, under ld-mvld.so.1.  Of a script the\n"
     "interpreter (#!) runs under mvld.  Static executables, programs with set-id bits\n"
-    "or capabilities, and programs for another loader are started plainly, which is\n"
-    "said on standard error.\n"
+    "or capabilities, those that may not be read, and programs for another loader are\n"
+    "started plainly, which is said on standard error.\n"
     "\n" REQUEST_USAGE
     "  --argv0 NAME         the program's argv[0]\n"
     "  --loader FILE        instead of the installed ld-mvld.so.1\n"
@@ -82,7 +82,7 @@ static int resolve(struct program *p, struct command *c, const char *name)
         return error == ENOENT ? NOT_FOUND : CANNOT_EXECUTE;
     }
     for (int depth = 0;; depth++) {
-        if (program_open(p, path)) {
+        if (program_open_to_run(p, path)) {
             complain(c->name, "%s: %s", path, strerror(errno));
             return CANNOT_EXECUTE;
         }

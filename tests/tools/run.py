@@ -156,6 +156,16 @@ with scratch() as folder:
     code, out, err = started("--pass", "count", suid)
     equal((code, out), (0, "hello\n"), "a set-id program")
     contains(err, "started without mvld: set-id bits", "with a note")
+    unreadable = compile_file(folder / "unreadable", folder / "hello.c")
+    unreadable.chmod(0o711)
+    other = ["setpriv", "--reuid=65534", "--clear-groups"] if os.geteuid() == 0 else []
+    folder.chmod(0o755)
+    if os.geteuid() != 0:
+        unreadable.chmod(0o111)
+    if not other or (shutil.which("setpriv") and run(*other, "test", "-x", mvld)[0] == 0):
+        code, out, err = run(*other, mvld, "run", unreadable)
+        equal((code, out), (0, "hello\n"), "a program that may only be executed")
+        contains(err, "started without mvld: it may be executed, and not read", "with a note")
 
     # Programs of musl's.
     if shutil.which("musl-gcc"):
