@@ -13,7 +13,8 @@
 #include "image.h"
 #include "pipeline.h"
 
-#include <errno.h> /* numbers only */
+#include <errno.h>    /* numbers only */
+#include <sys/mman.h> /* numbers only */
 
 static int wants_objects(const struct loader *l)
 {
@@ -211,18 +212,29 @@ static size_t compare(struct loader *l, struct link_map **batch)
 
 /* Code may run in copies only where the C library can be told of them.  Nothing of this is
  * done when no library brings a region for copies, or somebody watches calls: then nothing
- * is copied. */
-static void prepare_answers(struct loader *l)
+ * is copied.  1: there is such a library. */
+static int prepare_answers(struct loader *l)
 {
     struct mvld_symbol symbol;
 
     if (rimf_api()->plt_watcher(l->image) ||
         rimf_api()->symbol_resolve(l->image, "concat_code", NULL, &symbol))
-        return;
+        return 0;
     rimf_image_set_answers(l->image, answers_install, l);
     l->answers.deferred = 1;
     if (!l->frozen.folder)
         answers_settle(l);
+    return 1;
+}
+
+/* Nothing was copied: unwinders that are asked about a stray address in the region find zeros for
+ * a table, and do not fault (concat.S).  If that fails, who asks nothing misses nothing. */
+static void open_frames(struct loader *l)
+{
+    struct mvld_symbol frames;
+
+    if (!rimf_api()->symbol_resolve(l->image, "concat_frames", NULL, &frames))
+        sys_mprotect(l->sys, frames.address, RIMF_PAGE, PROT_READ);
 }
 
 /* ---- from hook.c and init.c ----------------------------------------------------------- */
@@ -231,6 +243,7 @@ static void prepare_answers(struct loader *l)
 void objects_start(struct loader *l)
 {
     struct rimf_change change;
+    int has_region;
 
     if (!wants_objects(l) || make_room(l))
         return;
@@ -259,9 +272,11 @@ void objects_start(struct loader *l)
             rimf_log(&l->log, MVLD_LOG_WARNING, "patch: method %s cannot be used here", method);
         rimf_image_set_planned(l->image, pipeline_has, l->pipeline);
         analysis_start(l);
-        prepare_answers(l);
+        has_region = prepare_answers(l);
         frozen_run(l);
         pipeline_run_rest(l->pipeline, l->image);
+        if (has_region && !l->answers.installed)
+            open_frames(l);
         rimf_image_settle(l->image);
         rimf_image_close_analyses(l->image);
         filtered_leave(l);

@@ -87,8 +87,7 @@ file:
 program_headers:
     program_header PT_LOAD, R|X, 0, dynamic-file, dynamic-file
     program_header PT_LOAD, R|W, dynamic-file, 2*PAGE, 2*PAGE
-    program_header PT_LOAD, R, frames-file, 0, CONCAT_FRAMES_SIZE
-    program_header PT_LOAD, 0, frames-file+CONCAT_FRAMES_SIZE, 0, CONCAT_CODE_SIZE
+    program_header PT_LOAD, 0, frames-file, 0, CONCAT_FRAMES_SIZE+CONCAT_CODE_SIZE
     program_header PT_DYNAMIC, R|W, dynamic-file, dynamic_size, dynamic_size, 8
     program_header PT_GNU_RELRO, R, dynamic-file, PAGE, PAGE, 1
     program_header PT_GNU_EH_FRAME, R, frames-file, 0, CONCAT_FRAMES_SIZE, 4

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
- * room.c LIBCONCAT: what the host loader, the kernel and unwinders make of libconcat.so.1,
- * which is preloaded into this program.  A failure means: it costs memory or a promise of
- * memory, cannot be found by address, faults when asked about a stray address, or answers a
- * look-up that is not its own.
+ * room.c LIBCONCAT [LOADER]: what the host loader, the kernel and unwinders make of libconcat.so.1,
+ * which is preloaded into this program; by mvld, with the pass and nothing that it may copy, when
+ * LOADER is that.  A failure means: it costs memory or a promise of memory, cannot be found by
+ * address, faults when asked about a stray address, or answers a look-up that is not its own.
  */
 #include "check.h"
 #include "room.h"
 
 #include <dlfcn.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <link.h>
 #include <stdint.h>
 #include <sys/mman.h>
@@ -19,6 +20,8 @@ struct answer {
     uintptr_t address, frames;
     int found;
 };
+
+static const uintptr_t page = 4096;
 
 static int visit(struct dl_phdr_info *info, size_t size, void *cookie)
 {
@@ -111,22 +114,44 @@ static void ask_unwinders(uintptr_t address, uintptr_t frames)
     }
 }
 
+/* Starts this program again, with the library in it. */
+static int start_again(char **argv)
+{
+    char passes[PATH_MAX];
+
+    setenv("ROOM_STARTED", "1", 1);
+    if (argv[2]) {
+        CHECK(realpath(argv[1], passes), "%s", argv[1]);
+        *strrchr(passes, '/') = '\0'; /* the pass lies beside its library */
+        setenv("MVLD_PASS_PATH", passes, 1);
+        setenv("MVLD_TUNABLES", "app.passes=concat", 1);
+        setenv("XDG_CACHE_HOME", "/nowhere", 1);
+        execl(argv[2], argv[2], argv[0], argv[1], argv[2], (char *)NULL);
+    } else {
+        setenv("LD_PRELOAD", argv[1], 1);
+        execv("/proc/self/exe", argv);
+    }
+    return 2;
+}
+
 int main(int argc, char **argv)
 {
     struct answer a;
     uintptr_t code, frames;
 
-    if (argc != 2)
+    if (argc < 2)
         return 2;
-    if (!getenv("LD_PRELOAD")) {
-        setenv("LD_PRELOAD", argv[1], 1);
-        execv("/proc/self/exe", argv);
-        return 2;
-    }
+    if (!getenv("ROOM_STARTED"))
+        return start_again(argv);
     code = find("concat_code", CONCAT_CODE_SIZE);
     frames = find("concat_frames", CONCAT_FRAMES_SIZE);
     is_free(code, CONCAT_CODE_SIZE, "---p");
-    is_free(frames, CONCAT_FRAMES_SIZE, "r--p");
+    if (argc == 2) {
+        is_free(frames, CONCAT_FRAMES_SIZE, "---p");
+        CHECK(!mprotect((void *)frames, page, PROT_READ), "as mvld does");
+    }
+    is_free(frames, page, "r--p");
+    is_free(frames + page, CONCAT_FRAMES_SIZE - page, "---p");
 
     a = (struct answer){.address = code + 0x123456};
     dl_iterate_phdr(visit, &a);
