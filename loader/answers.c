@@ -84,23 +84,32 @@ uintptr_t loader_answer_named(const struct loader *l, uintptr_t address, struct 
 
 /* ---- one function -------------------------------------------------------------------- */
 
-static int make_hook(const struct answers *answers, size_t which, struct hook *hook,
-                     const char **why)
+static int displace_it(const struct answers *answers, size_t which, uintptr_t to,
+                       struct displaced *moved, const char **why)
 {
     const struct answer *function = &answers->functions[which];
+    uint8_t first[4 + DISPLACE_MAX]; /* behind an endbr64 */
+    size_t size = function->size < sizeof first ? function->size : sizeof first;
+
+    if (!answers->kept || which >= ANSWERS_NEEDED)
+        return displace((const uint8_t *)function->at, function->size, function->at, to, moved, why);
+    answers_original(answers, function->at, first, size);
+    return displace_again(first, size, function->at, to, moved, why);
+}
+
+int answers_hook(const struct answers *answers, size_t which, struct hook *hook, const char **why)
+{
     uintptr_t stub = answers->stubs + ANSWER_STUB * which;
     size_t end = answers_begin_stub(hook->code, which);
     struct displaced moved;
-    int (*how)(const uint8_t *, size_t, uintptr_t, uintptr_t, struct displaced *, const char **) =
-        answers->kept && which < ANSWERS_NEEDED ? displace_again : displace;
 
-    if (how((const uint8_t *)function->at, function->size, function->at, stub + end, &moved, why))
+    if (displace_it(answers, which, stub + end, &moved, why))
         return -ENOTSUP;
     hook->stub = stub;
-    hook->at = function->at + moved.skip;
+    hook->at = answers->functions[which].at + moved.skip;
     memcpy(hook->code + end, moved.bytes, moved.length);
     end += moved.length;
-    memcpy(hook->was, (const void *)hook->at, sizeof hook->was);
+    answers_original(answers, hook->at, hook->was, sizeof hook->was);
     *why = "the functions that answer are too far away";
     if (displace_jump(hook->code + end, stub + end, hook->at + moved.length) ||
         displace_jump(hook->jump, hook->at, stub))
@@ -118,7 +127,7 @@ int answers_hooks(const struct answers *answers, size_t first, size_t end, struc
     hooks->n = 0;
     for (size_t i = first; i < end && !err; i++)
         if (answers->functions[i].at)
-            err = make_hook(answers, i, &hooks->at[hooks->n++], why);
+            err = answers_hook(answers, i, &hooks->at[hooks->n++], why);
     return err;
 }
 
@@ -333,7 +342,9 @@ int answers_install(void *loader, const char **why)
     *why = l->answers.why ? l->answers.why : "the C library's answers were not prepared";
     if (!l->answers.stubs)
         return -ENOTSUP;
-    err = answers_thaw(l) ? install(l, 0, l->answers.unwinder ? ANSWERS : ANSWERS_NEEDED, why) : 0;
+    err = answers_thaw(l);
+    if (err && !answers_take_back(l))
+        err = install(l, 0, l->answers.unwinder ? ANSWERS : ANSWERS_NEEDED, why);
     if (err && l->answers.unwinder) {
         leave_unwinder(l, *why);
         err = install(l, 0, ANSWERS_NEEDED, why);

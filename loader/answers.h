@@ -13,6 +13,7 @@
 
 struct loader;
 struct mvld_object;
+struct text_patch;
 
 enum {
     ANSWER_OBJECT, /* _dl_find_dso_for_object */
@@ -33,6 +34,12 @@ struct answer { /* a function that takes or gives an address */
     size_t size;
 };
 
+/* A jump in the host loader's text that was written before the image was compared. */
+struct answer_early {
+    uintptr_t at;
+    uint8_t jump[5], was[5];
+};
+
 struct answers {
     uintptr_t stubs; /* 0: not prepared, and `why` may say why */
     const char *why;
@@ -42,6 +49,8 @@ struct answers {
     int installed;
     int kept;     /* the C library's were proved in the process that froze the image */
     int deferred; /* not prepared yet: a frozen image may hold what is to be found */
+    struct answer_early early[ANSWERS_NEEDED];
+    size_t n_early;
 };
 
 /* Proves everything that can be, and changes nothing.  0, or -ENOTSUP with a sentence
@@ -51,6 +60,11 @@ int answers_prepare(struct loader *, const char **why);
 void answers_settle(struct loader *);
 /* Of rimf_image_set_answers; the cookie is the loader. */
 int answers_install(void *loader, const char **why);
+/* Patches, at most ANSWERS_NEEDED, of the host loader's text, where an image is awaited that brings
+ * the rest (answers_early.c); how many.  And away with them: the image is not taken.  0, or negative
+ * errno, and they are still there. */
+size_t answers_early(struct loader *, struct text_patch *);
+int answers_take_back(struct loader *);
 /* Objects went; others came, and the passes have not heard of them. */
 void answers_changed(struct loader *, const struct mvld_object *const *removed, size_t n);
 

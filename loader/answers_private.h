@@ -25,6 +25,14 @@ struct hooks {
 int answers_hooks(const struct answers *, size_t first, size_t end, struct hooks *,
                   const char **why);
 
+/* One of them. */
+int answers_hook(const struct answers *, size_t which, struct hook *, const char **why);
+
+/* answers_early.c: `size` bytes of the code at `at`, as they were before it was changed early. */
+void answers_original(const struct answers *, uintptr_t at, uint8_t *to, size_t size);
+/* 1: this jump was. */
+int answers_is_early(const struct answers *, const struct hook *);
+
 /* answers_stub.c */
 
 #define ANSWER_SLOTS (ANSWER_STUB - 16u) /* in a stub: two of them */

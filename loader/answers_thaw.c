@@ -4,9 +4,10 @@
  *
  * The jumps in the C library, and in the unwinder, are in their frozen code, which is laid
  * over as soon as the answers are there.  Left are the stubs, because their slots lead to us,
- * and the jumps in the host loader, whose code holds our hook and is in no image.  Both lie
- * each in one mapping that was written before or never will be again, and no code of the
- * program has run: so two mprotects each do what for the patch engine are many questions.
+ * and the jumps in the host loader, whose code holds our hook and is in no image; where the image
+ * was expected, they stand there already (answers_early.c).  Both lie each in one mapping that was
+ * written before or never will be again, and no code of the program has run: so two mprotects each
+ * do what for the patch engine are many questions.
  */
 #include "answers_private.h"
 
@@ -41,18 +42,26 @@ static int write_stubs(const struct loader *l, const struct hooks *hooks)
     return (int)(err ? err : sys_mprotect(l->sys, start, size, PROT_READ | PROT_EXEC));
 }
 
-static int write_hosts_jumps(const struct loader *l, const struct hooks *hooks)
+/* Those that do not stand there already (answers_early.c). */
+static int write_hosts_jumps(struct loader *l, const struct hooks *hooks)
 {
     struct text_patch patches[ANSWERS];
-    size_t n = 0;
+    size_t n = 0, early = 0;
+    int err;
 
     for (size_t i = 0; i < hooks->n; i++) {
         if (!is_hosts(l, &hooks->at[i]))
             continue;
+        early += (size_t)answers_is_early(&l->answers, &hooks->at[i]);
         patches[n] = (struct text_patch){.at = hooks->at[i].at, .length = DISPLACE_JUMP};
         memcpy(patches[n++].bytes, hooks->at[i].jump, DISPLACE_JUMP);
     }
-    return text_write_again(l->sys, &l->host, patches, n);
+    if (n == early && n == l->answers.n_early) {
+        l->answers.n_early = 0; /* they stay */
+        return 0;
+    }
+    err = answers_take_back(l);
+    return err ? err : text_write_again(l->sys, &l->host, patches, n);
 }
 
 int answers_thaw(struct loader *l)

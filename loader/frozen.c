@@ -49,8 +49,9 @@ static void say_not_thawed(const struct loader *l, const char *folder,
              object ? object->name : "", object ? ": " : "", why);
 }
 
-/* Maps the image of that place as l->frozen; no descriptor stays open, because the host
- * loader may have no other left. */
+/* Maps the image of that place as l->frozen.  Its folder stays open until the image is thawed or
+ * forgotten, before any code of the program runs.  The host loader, which needs one descriptor at a
+ * time, has one left: beside the folder the image was open. */
 static int take(struct loader *l, const struct frozen_place *place)
 {
     struct found_image *found = &l->frozen;
@@ -70,8 +71,6 @@ static int take(struct loader *l, const struct frozen_place *place)
         frozen_unmap(&found->file, l->sys);
         return 0;
     }
-    sys_close(l->sys, found->file.folder);
-    found->file.folder = -1;
     found->folder = memcpy(path, place->folder, rimf_strlen(place->folder) + 1);
     return 1;
 }
@@ -103,6 +102,9 @@ static __attribute__((noreturn)) void end(struct loader *l, const char *before, 
 
 void frozen_forget(struct loader *l)
 {
+    if (answers_take_back(l))
+        end(l, "mvld: ", "the host loader's code holds jumps that lead nowhere, and cannot be written",
+            127);
     if (!l->frozen.folder)
         return;
     l->frozen.left |= l->frozen.file.laid.led;
@@ -210,15 +212,8 @@ static int thaw_found(struct loader *l, const struct frozen_plan *plan)
     struct frozen_file *file = &l->frozen.file;
     const struct mvld_object *object = NULL;
     const char *why = NULL;
-    struct stat st;
-    long texts = file->folder;
+    long texts = rimf_image_thaw(l->image, file, frozen_made_by(l->frozen.pipeline), &why, &object);
 
-    if (texts < 0)
-        texts = cache_open(l->sys, AT_FDCWD, l->frozen.folder, S_IFDIR, file->user, &st, &why);
-    if (!sys_failed(texts)) {
-        file->folder = (int)texts;
-        texts = rimf_image_thaw(l->image, file, frozen_made_by(l->frozen.pipeline), &why, &object);
-    }
     if (texts < 0) {
         say_not_thawed(l, l->frozen.folder, object, why);
     } else {

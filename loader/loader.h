@@ -249,7 +249,7 @@ struct loader {
     char refusal[512]; /* why there is no pipeline */
     /* Most programs need no more, and each is touched only as far as it is used: a program
      * without a pipeline comes by with the first page of this struct. */
-    _Alignas(16) char first_memory[8192]; /* of `heap` */
+    _Alignas(16) char first_memory[12288]; /* of `heap` */
     _Alignas(16) char plan_memory[6144];
     _Alignas(16) char image_memory[32768]; /* of the image's heap */
 };

@@ -12,10 +12,6 @@
  */
 #include "loader.h"
 
-#include "cache.h"
-
-#include <fcntl.h> /* numbers only */
-
 static uint64_t count_files(const struct frozen *frozen)
 {
     uint64_t n = 0;
@@ -155,17 +151,13 @@ void relocations_replace(struct loader *l)
 {
     struct comparison c = {.l = l, .next = 2};
     struct frozen_file *file = &l->frozen.file;
-    struct stat st;
     const char *why;
-    long folder;
 
     l->frozen.awaited = 0;
-    if (!may_lay(l) || !all_the_same(&c))
+    if (!may_lay(l) || !all_the_same(&c)) {
+        answers_take_back(l); /* if it fails now, it ends the program at the hook */
         return;
-    folder = cache_open(l->sys, AT_FDCWD, l->frozen.folder, S_IFDIR, file->user, &st, &why);
-    if (sys_failed(folder))
-        return;
-    file->folder = (int)folder; /* until the image is thawed */
+    }
     if (frozen_lay(file, l->sys, c.base, &why))
         rimf_log(&l->log, MVLD_LOG_FILES, "image: symbols are looked up: %s", why);
     l->frozen.relocated = file->laid.entries || file->laid.led;

@@ -211,6 +211,8 @@ struct start loader_start(struct loader *l, uintptr_t *sp)
         l->hooked = host_hook(l) == 0;
         if (l->hooked)
             preload(l); /* only what the hook can take away again */
+        else
+            frozen_forget(l); /* nobody will thaw it */
     }
     frozen_or_exit(l);
     sys_close(l->sys, l->host.fd);

@@ -61,10 +61,10 @@ void freeze_set_way(struct freeze *, uintptr_t word, enum freeze_way);
 int freeze_pointers(struct freeze *, const struct rimf_watch *);
 /* Pages of that file as they are in it, without what was changed in memory: 0 or negative errno. */
 int freeze_original(struct freeze *, uint32_t index, uintptr_t linked, void *to, size_t size);
-/* image_freeze_relocations.c: tables of relocations that need no symbols. */
-int freeze_relocations(struct freeze *);
 /* image_freeze_copies.c: copies of code (copies.h), when there are any. */
 int freeze_copies(struct freeze *);
+/* image_freeze_relocations.c: tables of relocations that need no symbols, behind the copies. */
+int freeze_relocations(struct freeze *);
 struct symfile;
 /* The start of such a file: their names (symfile.h).  0, or negative errno. */
 int freeze_names(struct mvld_image *, const struct symfile *, int fd);

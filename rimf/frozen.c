@@ -49,6 +49,11 @@ uint64_t frozen_checksum(const void *bytes, size_t size)
     return sidecar_hash(bytes, before) ^ hash_tables((const uint8_t *)bytes + after, size - after) * 3;
 }
 
+const char *frozen_tables_name(const struct frozen *f)
+{
+    return f->region ? FROZEN_COPIES : FROZEN_RELOCATIONS;
+}
+
 int frozen_is_no_file(const struct sidecar_identity *identity)
 {
     return !(identity->device | identity->inode | identity->size |
@@ -210,6 +215,8 @@ static const char *check_region(const struct frozen *f)
         return "the region is of no object that has a place";
     if (frozen_is_no_file(&r->file) || r->file.size > COPY_SIZE_MAX)
         return "the region has no file, or one that is too large";
+    if (f->header->n_relocations && !sidecar_same_file(&f->header->relocations, &r->file))
+        return "relocations and copies of code are in two files";
     if (!is_pages(r->code, r->code_size) || !is_pages(r->frames, r->frames_size) ||
         (r->code < r->frames + r->frames_size && r->frames < r->code + r->code_size))
         return "the region is no two ranges of pages";

@@ -17,7 +17,8 @@
  * recording finds symbols, build-id and unwinding tables there, all true.
  *
  *     concat.so         copies of code in a region of their own (copies.h), if any
- *     relocations       pages of tables of relocations, if any (see below)
+ *     relocations       pages of tables of relocations, if any (see below); where there are copies
+ *                       these pages lie behind them, in concat.so, and a start opens one file
  *
  *     +--------+---------+-------+-------+-------------+--------+
  *     | header | objects | texts | words | relocations | region |  …
@@ -164,7 +165,7 @@ struct frozen_word { /* ascending; 8 bytes in `object` that hold an address */
 
 struct frozen_relocations { /* ascending by object, one of each; whole pages */
     uint32_t object, n;            /* n entries ask for no symbol that did */
-    uint64_t linked, size, offset; /* as linked, and in FROZEN_RELOCATIONS */
+    uint64_t linked, size, offset; /* as linked, and in frozen_tables_name */
     uint64_t hash;                 /* sidecar_hash of the pages */
 };
 
@@ -180,7 +181,8 @@ struct frozen_region { /* one, when there are copies; addresses as linked, of `o
     struct frozen_piece pieces[FROZEN_PIECES]; /* code; the sorted table; what it leads to */
     uint64_t hash;             /* sidecar_hash of these pages, one after the other */
     uint32_t object, n_frames; /* n_frames: in the table */
-    uint32_t pages, zero;      /* enum mvld_pages */
+    uint32_t pages;            /* enum mvld_pages */
+    uint32_t described;        /* the first code of rimf_image_describe, as linked; 0: none */
 };
 
 #define FROZEN_MOVED 1u
@@ -226,6 +228,8 @@ int frozen_open(struct frozen *, const void *bytes, size_t size, const char **wh
 /* 1: a file name, not empty, not hidden, of no folder. */
 int frozen_is_name(const char *);
 uint64_t frozen_checksum(const void *bytes, size_t size);
+/* The file of the relocations: that of the copies, where there are any, so that a start opens one. */
+const char *frozen_tables_name(const struct frozen *);
 /* 1: all 0. */
 int frozen_is_no_file(const struct sidecar_identity *);
 /* The copy whose code this is, as linked of the region's object, or NULL. */

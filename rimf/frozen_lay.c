@@ -311,24 +311,23 @@ int frozen_lay(struct frozen_file *file, const struct rimf_sys *sys, uintptr_t b
 {
     const struct frozen *f = &file->view;
     int error = 0;
-    long fd = -1;
+    long fd;
 
     *why = "words do not hold what they should, or there is no room for copies of code";
     file->laid = (struct frozen_laid){.base = base};
     if (f->region && (!region_fits(file) || is_relocated(file) || !addends_fit(file)))
         return -ESTALE;
-    if (f->header->n_relocations)
-        fd = frozen_open_part(file, sys, FROZEN_RELOCATIONS, &f->header->relocations, why);
-    if (f->header->n_relocations && sys_failed(fd))
+    fd = frozen_open_part(file, sys, frozen_tables_name(f),
+                          f->region ? &f->region->file : &f->header->relocations, why);
+    if (sys_failed(fd))
         return (int)fd;
     if (f->region)
-        error = frozen_region_map(file, sys, bias_of(file, f->region->object), why);
+        error = map_pieces(file, sys, bias_of(file, f->region->object), (int)fd, why);
     if (!error) {
         map_tables(file, sys, (int)fd);
         write_addends(file);
         file->laid.led = f->region != NULL;
     }
-    if (!sys_failed(fd))
-        sys_close(sys, (int)fd);
+    sys_close(sys, (int)fd);
     return error;
 }

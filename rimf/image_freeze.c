@@ -124,9 +124,9 @@ static int fill(struct freeze *f, const struct rimf_watch *watch)
         if (f->table->objects[i]->changed)
             error = freeze_file(f, i);
     if (!error)
-        error = freeze_relocations(f);
-    if (!error)
         error = freeze_copies(f);
+    if (!error) /* into the same file */
+        error = freeze_relocations(f);
     return error ? error : freeze_pointers(f, watch);
 }
 

@@ -39,6 +39,8 @@ static void fill_region(struct freeze *f, const struct mvld_object *object, uint
         .frames = region->frames - object->bias,
         .frames_size = region->frames_size,
         .pages = copies->pages,
+        .described = f->image->n_described
+                         ? (uint32_t)(f->image->described->start - object->bias) : 0,
     };
     for (int i = 0; i < FROZEN_PIECES; i++) {
         f->region->pieces[i] = (struct frozen_piece){starts[i] - object->bias, ends[i] - starts[i],

@@ -212,9 +212,9 @@ static int write_pages(struct freeze *f, uint32_t index, const struct settled *s
     return error;
 }
 
-static int write_file(struct freeze *f, int fd)
+/* From `offset` on, where the file ends. */
+static int write_file(struct freeze *f, int fd, uint64_t offset)
 {
-    uint64_t offset = 0;
     int error = 0;
 
     for (uint32_t i = 0; i < f->table->n_objects && !error; i++) {
@@ -230,25 +230,28 @@ static int write_file(struct freeze *f, int fd)
         if ((s.n >= LEAST || s.led) && s.end - s.start <= PAGES_MAX && in_first_segment(object, &s))
             error = write_pages(f, i, &s, fd, &offset);
     }
-    return error || !f->header->n_relocations
-               ? error
-               : freeze_finish(f->image->sys, fd, &f->header->relocations);
+    if (!error && f->header->n_relocations)
+        error = freeze_finish(f->image->sys, fd, &f->header->relocations);
+    if (!error && f->header->n_relocations && f->header->n_regions)
+        f->region->file = f->header->relocations;
+    return error;
 }
 
 int freeze_relocations(struct freeze *f)
 {
     const struct rimf_sys *sys = f->image->sys;
-    int error;
+    int error, copies = f->header->n_regions != 0;
     long fd;
 
     if (rimf_has_filter(f->image))
         return 0;
-    fd = SYS6(sys, SYS_openat, f->folder, FROZEN_RELOCATIONS,
-              O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644, 0, 0);
-    error = sys_failed(fd) ? (int)fd : write_file(f, (int)fd);
+    fd = SYS6(sys, SYS_openat, f->folder, copies ? FROZEN_COPIES : FROZEN_RELOCATIONS,
+              O_WRONLY | O_CLOEXEC | (copies ? 0 : O_CREAT | O_EXCL), 0644, 0, 0);
+    error = sys_failed(fd) ? (int)fd
+                           : write_file(f, (int)fd, copies ? rimf_page_up(f->region->file.size) : 0);
     if (!sys_failed(fd))
         sys_close(sys, (int)fd);
-    if (!error && !f->header->n_relocations)
+    if (!error && !f->header->n_relocations && !copies)
         SYS3(sys, SYS_unlinkat, f->folder, FROZEN_RELOCATIONS, 0);
     return error ? rimf_fail(f->image, -error, "relocations cannot be written (error %d)", -error)
                  : 0;

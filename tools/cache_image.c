@@ -197,15 +197,16 @@ static int open_written(const struct frozen_file *file, const char *name,
 static char *compare_relocations(const struct frozen_file *file)
 {
     const struct frozen *f = &file->view;
+    const char *name = frozen_tables_name(f);
     char *why = NULL;
-    int fd = open_written(file, FROZEN_RELOCATIONS, &f->header->relocations, &why);
+    int fd = open_written(file, name, &f->header->relocations, &why);
 
     if (fd < 0)
         return why;
     for (uint32_t i = 0; i < f->header->n_relocations && !why; i++) {
         const struct frozen_relocations *r = &f->relocations[i];
 
-        why = image_compare_pages(fd, r->size, r->offset, r->hash, FROZEN_RELOCATIONS);
+        why = image_compare_pages(fd, r->size, r->offset, r->hash, name);
     }
     close(fd);
     return why;

@@ -105,20 +105,21 @@ static void each_rule(void)
         SPOIL(relocations[1].linked, 0, no_pages), /* below its object */
         SPOIL(relocations[1].linked, 1ul << 32, no_pages),
         SPOIL(relocations[0].offset, 0x10, no_pages),
-        SPOIL(relocations[0].offset, 0x4000, "relocations lie outside their file"),
+        SPOIL(relocations[0].offset, 0xa000, "relocations lie outside their file"),
         SPOIL(relocations[1].offset, ~0xffful, "relocations lie outside their file"),
         SPOIL(header.n_copies, 1, "it is cut short, or longer than it says"),
         SPOIL(header.n_regions, 0, "it is cut short, or longer than it says"),
         SPOIL(region.object, 3, no_place),
         SPOIL(region.object, 1, no_place), /* the vDSO */
         SPOIL(region.file.size, ~0, "the region has no file, or one that is too large"),
+        SPOIL(region.file.inode, 12, "relocations and copies of code are in two files"),
         SPOIL(region.code, 0x100800, ranges),
         SPOIL(region.code, 0x41000, ranges), /* in the frames */
         SPOIL(region.code_size, 0, ranges),
         SPOIL(region.code_size, 1ul << 32, ranges),
         SPOIL(region.frames, 1ul << 40, ranges),
         SPOIL(region.pieces[0].size, 0x2800, no_piece),
-        SPOIL(region.pieces[0].size, 0x6000, no_piece), /* behind the end of the file */
+        SPOIL(region.pieces[0].size, 0xa000, no_piece), /* behind the end of the file */
         SPOIL(region.pieces[1].offset, 0x3010, no_piece),
         SPOIL(region.pieces[1].offset, ~0xffful, no_piece),
         SPOIL(region.pieces[2].size, 0, no_piece),
