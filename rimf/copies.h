@@ -126,6 +126,10 @@ struct copying {
     const char *why;                /* the sentence for a failure (static) */
 };
 
+/* copy_lines.c: how far behind the beginning of a line this code had best begin, a multiple of
+ * RIMF_COPY_ALIGN, as which it is aligned. */
+unsigned copy_line(const uint8_t *code, size_t size);
+
 /* copy_pieces.c.  The list's index-th copy is one of the object's; 0, or -ENOMEM. */
 int copies_note(struct mvld_image *, struct rimf_object *, size_t index);
 void copies_drop(struct mvld_image *, struct rimf_object *); /* it has none */
@@ -357,6 +361,8 @@ size_t rimf_copy_pieces(struct mvld_image *, const struct mvld_object *, struct 
                         size_t room, const char **why);
 int rimf_copy_add_piece(struct mvld_image *, const struct mvld_object *, const struct mvld_piece *,
                         uintptr_t from, uintptr_t *end, const char **why);
+unsigned rimf_copy_in_line(const struct mvld_image *, const struct mvld_object *,
+                           const struct mvld_piece *);
 int rimf_copies_commit(struct mvld_image *, struct mvld_copies_report *);
 int rimf_region_pages(struct mvld_image *, enum mvld_pages);
 

@@ -178,6 +178,7 @@ static const struct mvld_api api = {
     .calls_leave = rimf_calls_leave,
     .references_ahead = references_ahead,
     .references_change = rimf_references_change,
+    .copy_in_line = rimf_copy_in_line,
 };
 
 const struct mvld_api *rimf_api(void)

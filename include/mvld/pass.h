@@ -389,8 +389,8 @@ struct mvld_api {
     size_t (*copy_pieces)(struct mvld_image *, const struct mvld_object *, struct mvld_piece *,
                           size_t room, const char **why);
     /* As copy_add, one such piece, or several neighbours as one; it fits where it is equal to its
-     * place at home modulo 16 (with `from` 0, and what copy_add copies: modulo 64).  Those of an object that are not
-     * added before the commit stay home. */
+     * place at home modulo 16 (with `from` 0, and what copy_add copies: modulo 64).  Those of an
+     * object that are not added before the commit stay home. */
     int (*copy_add_piece)(struct mvld_image *, const struct mvld_object *,
                           const struct mvld_piece *, uintptr_t from, uintptr_t *end,
                           const char **why);
@@ -425,6 +425,11 @@ struct mvld_api {
      * For the thread that loads, inside run and added. */
     long (*references_change)(struct mvld_image *, const struct mvld_object *,
                               const struct mvld_ends *);
+
+    /* Where in a line of the caches, which has 64 bytes, the copy of a hot piece had best begin, for
+     * the `from` of copy_add_piece: 0 to 63. */
+    unsigned (*copy_in_line)(const struct mvld_image *, const struct mvld_object *,
+                             const struct mvld_piece *);
 };
 
 /* Does this mvld have the function? */

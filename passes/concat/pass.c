@@ -11,8 +11,7 @@
 #include <errno.h> /* numbers only */
 
 #define HUGE_SIZE 0x200000u
-#define LINE 64u          /* of the caches, of code too */
-#define FUNCTIONS_AT 16u  /* what compilers align functions to: the rest was placed by hand */
+#define LINE 64u /* of the caches */
 
 static const char *const orders[] = {"as-loaded", "random", "random-functions", "profile",
                                      NULL}; /* order.c has a function for each */
@@ -141,15 +140,17 @@ static const struct mvld_object **choose(const struct mvld_context *ctx,
 }
 
 /* Where its copy shall begin, behind the last, which ends at `end` (0: anywhere).  A hot function
- * begins with a line of the cache, so that its first instructions are read at once; other code lies
- * in the lines as at home. */
-static uintptr_t place(const struct concat_item *item, int is_hot, uintptr_t end)
+ * begins where it lies best in the lines of the caches; other code lies in them as at home. */
+static uintptr_t place(const struct mvld_context *ctx, const struct concat_item *item, int is_hot,
+                       uintptr_t end)
 {
-    uintptr_t from = end ? end + item->gap : 0, home = item->piece.home;
+    uintptr_t from = end ? end + item->gap : 0, in_line = item->piece.home;
 
     if (!from || !item->piece.size)
         return from;
-    return from + ((is_hot && home % FUNCTIONS_AT == 0 ? 0 : home) - from) % LINE;
+    if (is_hot && MVLD_API_HAS(ctx->api, copy_in_line))
+        in_line = ctx->api->copy_in_line(ctx->image, item->object, &item->piece);
+    return from + (in_line - from) % LINE;
 }
 
 /* *end: where the next copy may begin.  What has no room runs at home. */
@@ -160,7 +161,7 @@ static void add_items(const struct mvld_context *ctx, const struct concat_plan *
 
     for (size_t i = 0; i < plan->n; i++) {
         const struct concat_item *item = &plan->items[i];
-        uintptr_t from = place(item, i < plan->n_hot, *end);
+        uintptr_t from = place(ctx, item, i < plan->n_hot, *end);
         const char *why;
         int error = item->piece.size
                         ? ctx->api->copy_add_piece(ctx->image, item->object, &item->piece, from,

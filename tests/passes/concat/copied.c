@@ -143,8 +143,7 @@ static void open_object(struct process *p, struct copied *o)
     for (size_t i = 0; i < o->n_pieces; i++) {
         struct copied_piece *piece = &o->pieces[i];
 
-        CHECK((piece->at - piece->home) % 64 == 0 || (piece->at % 64 == 0 && piece->home % 16 == 0),
-              "(%s)", o->path);
+        CHECK((piece->at - piece->home) % (o->n_pieces > 1 ? 16 : 64) == 0, "(%s)", o->path);
         CHECK(!i || piece->home >= piece[-1].home + piece[-1].code, "(%s)", o->path);
         piece->bytes = malloc(piece->code);
         CHECK(piece->bytes);
