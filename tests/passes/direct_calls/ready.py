@@ -405,5 +405,22 @@ int main(void)
     check(laid(world.run(**both, MVLD_TUNABLES="multiverse.commit=before-constructors")), "not used")
 
 
+def faults(world):
+    """Each system call of ours fails in turn: the program says what it says under the host loader."""
+    driver = support.BUILD / "tests" / "loader" / "faults_driver"
+    config = world.folder / "mvld.conf"
+    config.write_text(CONFIG)
+    ours = [os.path.realpath(support.LOADER), support.BUILD / "passes" / "direct-calls" / "direct-calls.so"]
+    host = os.path.realpath(support.HOST_LOADER)
+    env = support.clean_environment(MVLD_CONFIG=config, XDG_CACHE_HOME=world.cache,
+                                    MVLD_PASS_PATH=support.BUILD / "passes" / "direct-calls")
+    world.build()
+    for mode in ([], ["-l"]):
+        done = subprocess.run([driver, "-j2", *mode, *ours, "--", world.program, "--", host, "--", host,
+                               world.program], env=env, capture_output=True, text=True, check=False)
+        print(done.stdout)
+        check(done.returncode == 0, done.stderr)
+
+
 with support.scratch_folder() as scratch:
     globals()[sys.argv[1]](World(scratch, *(["-Wl,-z,lazy"] if sys.argv[1] == "lazy" else [])))
