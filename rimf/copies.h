@@ -218,6 +218,10 @@ int copy_pages_soften(struct mvld_image *, uintptr_t address);
 uintptr_t copy_pages_next(const struct rimf_copies *, uintptr_t address, uintptr_t end);
 /* copy_entries.c: the jumps at home.  What is refused runs at home. */
 int copy_entries(struct copying *, struct mvld_copies_report *);
+/* From here on it is noted who holds addresses at home of what is planned; */
+void copy_entries_begin(struct mvld_image *);
+/* and that a word or an operand holds this one. */
+void copy_entries_held(struct mvld_image *, struct rimf_object *, uintptr_t home);
 
 /* copy_words.c: changes of an object's code at home, of eight bytes or less each. */
 #define COPY_WORDS 2048u

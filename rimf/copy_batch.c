@@ -346,6 +346,8 @@ static int commit(struct mvld_image *image, struct mvld_copies_report *report)
     first = m.copies->n;
     if (!error) {
         writing = copy_identity_plan(image);
+        if (writing)
+            copy_entries_begin(image);
         error = make(&m);
     }
     if (error) {

@@ -119,6 +119,16 @@ static int copy_tables(struct copying *c)
 
 /* ---- references ----------------------------------------------------------------------- */
 
+/* Of a function, which has that address at home. */
+static uintptr_t address_taken(struct copying *c, uintptr_t home)
+{
+    uintptr_t identity = copying_identity(c, home);
+
+    if (identity == home && c->object->held)
+        copy_entries_held(c->image, c->object, home);
+    return identity;
+}
+
 static int copy_reference(struct copying *c, const struct sidecar_reference *reference)
 {
     uint8_t *at = copying_byte(c, reference->address);
@@ -128,7 +138,7 @@ static int copy_reference(struct copying *c, const struct sidecar_reference *ref
         return 0;
     target = next - (uintptr_t)c->distance + (uintptr_t)distance_at(at);
     if (reference->kind == SIDECAR_TO_CODE)
-        target = copying_identity(c, target);
+        target = address_taken(c, target);
     if (reference->kind == SIDECAR_TO_JUMP_TABLE && tables_of(c)) {
         target = table_copy(c, (uint32_t)(target - c->bias));
         if (!target)

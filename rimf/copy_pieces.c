@@ -47,7 +47,9 @@ int copies_note(struct mvld_image *image, struct rimf_object *object, size_t ind
 void copies_drop(struct mvld_image *image, struct rimf_object *object)
 {
     rimf_heap_release(&image->heap, object->pieces);
+    rimf_heap_release(&image->heap, object->held);
     object->pieces = NULL;
+    object->held = NULL;
     object->copy = object->n_pieces = object->pieces_room = 0;
 }
 

@@ -62,17 +62,21 @@ void copy_slots_each_relr(const struct rimf_object *object,
     }
 }
 
+static void each_relocated(const struct elf_view *view, const Elf64_Rela *relocations, size_t n,
+                           void (*visit)(void *cookie, uintptr_t slot), void *cookie)
+{
+    for (size_t i = 0; i < n; i++)
+        if (holds_address(&relocations[i]))
+            visit(cookie, view->bias + relocations[i].r_offset);
+}
+
 void copy_slots_each(const struct rimf_object *object,
                      void (*visit)(void *cookie, uintptr_t slot), void *cookie)
 {
     const struct elf_view *view = &object->view;
 
-    for (size_t i = 0; i < view->n_relocations; i++)
-        if (holds_address(&view->relocations[i]))
-            visit(cookie, view->bias + view->relocations[i].r_offset);
-    for (size_t i = 0; i < view->n_plt_relocations; i++)
-        if (holds_address(&view->plt_relocations[i]))
-            visit(cookie, view->bias + view->plt_relocations[i].r_offset);
+    each_relocated(view, view->relocations, view->n_relocations, visit, cookie);
+    each_relocated(view, view->plt_relocations, view->n_plt_relocations, visit, cookie);
     copy_slots_each_relr(object, visit, cookie);
 }
 
@@ -151,6 +155,7 @@ struct copy_writing {
     struct mvld_image *image;
     const struct rimf_copies *copies;
     const struct rimf_object *object; /* whose words are written */
+    int calls; /* these are the words of its PLT, which nothing but calls reads */
     uintptr_t open, open_end; /* a writable segment */
     struct moved *moved; /* ascending */
     size_t n_moved;
@@ -218,8 +223,11 @@ static void write_slot(void *cookie, uintptr_t slot)
     memcpy(&value, (const void *)slot, sizeof value);
     copy = copy_at(w, value);
     identity = copy ? copy_identity(copy, value) : value;
-    if (identity == value)
+    if (identity == value) {
+        if (copy && copy->object->held && !w->calls)
+            copy_entries_held(w->image, (struct rimf_object *)copy->object, value);
         return;
+    }
     if (w->n_copied)
         write_copied(w, slot, value, identity);
     memcpy((void *)slot, &identity, sizeof identity);
@@ -272,6 +280,15 @@ struct copy_writing *copy_slots_prepare(struct mvld_image *image, const struct r
     return w;
 }
 
+static void write_slots(struct copy_writing *w, const struct elf_view *view)
+{
+    each_relocated(view, view->relocations, view->n_relocations, write_slot, w);
+    copy_slots_each_relr(w->object, write_slot, w);
+    w->calls = w->object->copy != 0; /* others' need not become direct */
+    each_relocated(view, view->plt_relocations, view->n_plt_relocations, write_slot, w);
+    w->calls = 0;
+}
+
 size_t copy_slots_write(struct copy_writing *w, const struct rimf_table *table)
 {
     note_moved(w);
@@ -280,7 +297,7 @@ size_t copy_slots_write(struct copy_writing *w, const struct rimf_table *table)
             continue;
         w->object = table->objects[i];
         w->open = w->open_end = 0;
-        copy_slots_each(w->object, write_slot, w);
+        write_slots(w, &w->object->view);
     }
     return w->n;
 }

@@ -19,6 +19,7 @@
 #include "image_changes.h"
 
 #include "base.h"
+#include "copies.h"
 #include "patch.h"
 
 #include <errno.h>    /* numbers only */
@@ -55,9 +56,19 @@ static int is_far(const struct mvld_object *object, uintptr_t target)
     return (low > INT32_MAX && high > INT32_MAX) || (low < INT32_MIN && high < INT32_MIN);
 }
 
+/* Of what has no copy itself, when all copies are there (image_calls.c): it leads to them. */
+static uintptr_t copy_of(const struct changing *c, uintptr_t target)
+{
+    uintptr_t copy = target && c->image->calls_home ? rimf_copy_of(c->image, target) : 0;
+
+    return copy ? copy : target;
+}
+
 static void ask_of(struct changing *c, struct way *way, const struct mvld_ends *ends)
 {
     way->target = ends->end(ends->cookie, slot_at(c, (size_t)(way - c->ways)));
+    if (way > c->ways)
+        way->target = copy_of(c, way->target);
     way->all_far = way > c->ways && way->target && is_far(&c->object->public, way->target);
     if (way->all_far)
         way->target = 0;
@@ -194,7 +205,7 @@ long rimf_references_change(struct mvld_image *image, const struct mvld_object *
                             const struct mvld_ends *ends)
 {
     struct rimf_object *object = (struct rimf_object *)rimf_object_of(public);
-    struct changing c = {.object = object};
+    struct changing c = {.image = image, .object = object};
     long result = -ENOMEM;
 
     if ((image->calls_home && object->copy) || holds_us(public))

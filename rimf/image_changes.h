@@ -20,6 +20,7 @@ struct way {
 };
 
 struct changing {
+    struct mvld_image *image;
     struct rimf_object *object;
     const struct sidecar_call *calls; /* of its analysis, or of its ready code */
     size_t n_calls;

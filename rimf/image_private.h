@@ -46,6 +46,7 @@ struct rimf_object {
     uint32_t *pieces; /* copy_pieces.c: the places of all of them, from 0 */
     size_t n_pieces, pieces_room;
     int pieces_sorted; /* by home */
+    uint8_t *held;     /* copy_entries.c: of each unit, who holds its address at home; or NULL */
     uintptr_t frames;  /* unwind tables of these */
     size_t frames_size;
     int changed;    /* a pass said so (depends), while watched */

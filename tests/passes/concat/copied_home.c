@@ -2,7 +2,7 @@
  *
  * copied_home.c: the executable bytes at home are those of the file, but for the jumps to
  * copies, operands that take the address of a function, and calls of code that has no copy,
- * which an earlier pass made direct (copied.h).  Whose address is its copy's has no jump.  From a
+ * which an earlier pass made direct (copied.h), to home or to copies.  Whose address is its copy's has no jump.  From a
  * frozen image: all calls, all jumps.
  */
 #include "copied.h"
@@ -48,7 +48,8 @@ static void want_calls(struct process *p, const struct copied *o, const struct s
             continue;
         }
         target = call_leads(o, &calls[i], want + at, is + at, o->bias + calls[i].address, &direct);
-        if (!target || (direct && !slot_leads(p, o, sidecar_slot(&calls[i]), target)))
+        if (!target ||
+            (direct && !slot_leads(p, o, sidecar_slot(&calls[i]), home_of(p, target))))
             wrong(p, o, calls[i].address, "a call at home leads to 0x%lx", (unsigned long)target);
         memcpy(want + at, is + at, length);
     }
@@ -83,11 +84,42 @@ static int is_kept(const struct process *p, uintptr_t home)
     return 0;
 }
 
+static int is_named(const struct object *o, uint32_t start)
+{
+    const struct function *functions = o->functions.at; /* ascending since emit_names */
+    size_t low = 0, high = o->functions.n;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+
+        if (functions[middle].start < start)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < o->functions.n && functions[low].start == start;
+}
+
+/* Where most addresses stay at home, functions that others only know by name have no jump; which
+ * these are, is not asked here (entries.py does). */
+static int is_mostly_home(const struct copied *o)
+{
+    const struct sidecar_home *homes = o->analysis.homes.at;
+    uint64_t home = 0, code = 0;
+
+    for (size_t i = 0; i < o->analysis.homes.n; i++)
+        home += homes[i].size;
+    for (size_t i = 0; i < o->n_pieces; i++)
+        code += o->pieces[i].code;
+    return !o->moved || home > code / 2;
+}
+
 /* Into `want`, the jumps at home. */
 static void want_entries(struct process *p, const struct copied *o, const struct segment *segment,
-                         uint8_t *want)
+                         uint8_t *want, const uint8_t *is)
 {
     const struct unit *units = units_of(&o->analysis);
+    int mostly_home = is_mostly_home(o);
 
     for (size_t i = 0; i < o->analysis.units.n; i++) {
         uint8_t *at = want + (units[i].start - segment->start);
@@ -104,6 +136,10 @@ static void want_entries(struct process *p, const struct copied *o, const struct
         }
         if (is_kept(p, home)) { /* a jump to a stub, which was looked at */
             process_read(p, home, at, JUMP);
+        } else if (units[i].head && !o->frozen && mostly_home &&
+                   memcmp(at, is + (at - want), JUMP) == 0 &&
+                   is_named(&o->analysis.object, units[i].start)) {
+            continue;
         } else if (units[i].head && (o->frozen || stays)) {
             CHECK(units[i].reached && at + JUMP <= want + (units[i].end - segment->start));
             at[0] = 0xe9;
@@ -123,7 +159,7 @@ static void check_segment(struct process *p, const struct copied *o, const struc
     process_read(p, o->bias + segment->start, is, size);
     want_calls(p, o, segment, want, is);
     want_operands(p, o, segment, want);
-    want_entries(p, o, segment, want);
+    want_entries(p, o, segment, want, is);
     for (size_t i = 0; i < size; i++)
         if (want[i] != is[i]) {
             wrong(p, o, segment->start + i, "at home is %02x instead of %02x", is[i], want[i]);
