@@ -9,10 +9,10 @@
  * distance between two places of one object, which is the same in every process.  So it is written once
  * an object, and mapped by every process of every program, also by those without an image:
  *
- *     +------------------------+--------+-------+-------+------+------+
- *     | the object's file      | header | texts | rest | slots | name |
- *     | with its calls direct  |        |       |       |      |      |
- *     +------------------------+--------+-------+-------+------+------+
+ *     +------------------------+--------+-------+-------+-------+------+
+ *     | the object's file      | header | texts | rest  | slots | name |
+ *     | with its calls direct  |        |       |       |       |      |
+ *     +------------------------+--------+-------+-------+-------+------+
  *                              a page
  *
  * In front lies the whole ELF file, each segment of code at the offset at which it lies in the original, so
