@@ -165,7 +165,7 @@ static void reserve(const struct making *m, uintptr_t start, uintptr_t end)
 }
 
 /* Nothing entered the new pages, and nobody looked for them.  What is mapped instead is
- * what was reserved: code that cannot be touched, frames that read as zeros. */
+ * code that cannot be touched, and frames that read as zeros. */
 static void take_away(const struct making *m)
 {
     struct rimf_copies *copies = m->copies;
