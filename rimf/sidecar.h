@@ -110,7 +110,9 @@ enum sidecar_kind { /* of a table */
     SIDECAR_KINDS
 };
 #define SIDECAR_WANT(kind) (1u << (kind))
-#define SIDECAR_WANT_ALL (~0u)
+#define SIDECAR_WANT_WHOLE (~0u) /* every byte has its checksum */
+/* All that a process reads: not what is only shown to debuggers. */
+#define SIDECAR_WANT_ALL (~(SIDECAR_WANT(SIDECAR_SYMBOLS) | SIDECAR_WANT(SIDECAR_NAMES)))
 
 struct sidecar_table {
     uint32_t kind, entry_size;

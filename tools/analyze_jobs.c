@@ -47,7 +47,7 @@ static int is_up_to_date(const struct object *o, const char *folder)
     int same;
 
     if (sidecar_find(&file, &rimf_sys_kernel, &place, 1, o->build_id, o->build_id_size,
-                     SIDECAR_WANT_ALL, &why))
+                     SIDECAR_WANT_WHOLE, &why))
         return 0;
     same = file.view.header->analyser == ANALYSER_VERSION &&
            sidecar_is_unchanged(&file.view, &o->identity);
