@@ -283,6 +283,8 @@ int main(int argc, char **argv)
     load(&first, argv[2]);
     load(&second, argv[3]);
     image = region_image(&faulty_kernel, folder, answers, &region);
+    /* As stage 0 does for unwinders, and here for take_state. */
+    CHECK(mprotect((void *)region.frames, region.frames_size, PROT_READ) == 0);
     remember(&first);
     remember(&second);
     check_each(&first, NULL);
