@@ -162,12 +162,11 @@ static int add_units(struct entries *e)
         if (unit->reason != SIDECAR_PROVEN || !copying_at(e->c, e->c->bias + unit->start))
             continue;
         e->report->units++;
-        if (!(unit->flags & SIDECAR_REACHED) ||
-            rimf_is_kept_home(e->c->image, e->c->bias + unit->start))
+        if (!(unit->flags & SIDECAR_REACHED))
             continue;
-        at = unit->flags & SIDECAR_HEAD && is_worth(e, i)
-                 ? head(e->c, unit)
-                 : 0;
+        at = unit->flags & SIDECAR_HEAD && is_worth(e, i) ? head(e->c, unit) : 0;
+        if (at && rimf_is_kept_home(e->c->image, e->c->bias + unit->start))
+            continue;
         if (at)
             error = add(e, at);
         else

@@ -57,8 +57,10 @@ uintptr_t copy_identity(const struct rimf_copy *copy, uintptr_t home)
 
 uintptr_t copying_identity(const struct copying *c, uintptr_t home)
 {
-    const struct rimf_copy *copy = copies_piece(c->image->copies, c->object, home);
+    const struct rimf_copy *copy = c->copy; /* most likely */
 
+    if (!copy || home - copy->home >= copy->code)
+        copy = copies_piece(c->image->copies, c->object, home);
     return copy ? copy_identity(copy, home) : home;
 }
 
