@@ -11,8 +11,8 @@ One per cent is less than what a virtual machine does to a program from moment t
 - *Undisturbed runs.*  steady.c says which (and why); they are short, so that many are.
 - *A new process each time,* all ways in an order drawn anew: whatever is random about a process is
   drawn again, and who ran before in the same caches, too.
-- *The same file.*  The second cache goes by addresses in memory, and which of these a file's pages have
-  is luck that lasts as long as they stay there: of two copies of Debian's python3, both plain, one was 2.2 %
+- *The same file.*  The second cache goes by addresses in memory, the TLB holds pages as one that lie side
+  by side, and where a file's pages are is luck that lasts as long as they stay there: of two copies of Debian's python3, both plain, one was 2.2 %
   (1.3 to 3.3) slower.  So the host loader's way runs the changed file, too, with MVLD=off.
 - *The same on the stack.*  Arguments and environment are equally long for all ways.
 - *The first quartile.*  Disturbances only ever add.  The median stands beside it, lest something that is
