@@ -222,8 +222,9 @@ def fixed_address(program):
 
 def aligned(program):
     """A library that wants more than page alignment is copied into the image, or makes it useless.
-    Before glibc 2.35 it does not get it, and lies like the others."""
-    where = program.library if support.GLIBC >= (2, 35) else "/concat.so"
+    Before glibc 2.35 it does not get it, and lies like the others, unless it lay so by chance (one time
+    in 16) in the process that made the image."""
+    wheres = [str(program.library)] + ["/concat.so"] * (support.GLIBC < (2, 35))
     support.compile_c(program.library, "-shared", "-fPIC", "-Wl,--build-id,-z,max-page-size=0x10000",
                       SOURCES / "place.c", plugin=False)
     program.analyze(program.library)
@@ -232,7 +233,7 @@ def aligned(program):
     for _ in range(4):
         done = program.run("maps", program.later)
         check(re.search("thawed, the code of [12] segments", done.stderr), done.stderr)
-        check(str(where) in mapping(done, "place"), done.stdout)
+        check(any(where in mapping(done, "place") for where in wheres), done.stdout)
         check(program.run("no", program.later).stdout == plain, "the output is another one")
 
 

@@ -112,8 +112,9 @@ def known(program):
     for way in "off", "on":
         asked[way] = len(re.findall(r"^\w+ \w+:(?: \w+){4}$",
                                     program.run(prefix=[stepper], MVLD=way).stdout, re.M))
-    # 7 of 43 with glibc 2.36, and 8 of 42 with 2.41, where 4 of the 46 cpuids have no room for a jump.
-    check(asked["on"] * 3 < asked["off"], f"asked: {asked}")
+    # 7 of 43 with glibc 2.36, and 8 of 42 with 2.41, where 4 of the 46 cpuids have no room for a jump;
+    # 6 of 14 with 2.31.
+    check(asked["on"] * (3 if support.GLIBC > (2, 31) else 2) < asked["off"], f"asked: {asked}")
     # The record is for programs without an image, too, where they have passes.
     (folder / "image").unlink()
     program.same(USED)

@@ -34,7 +34,7 @@ PROGRAMS = {
     "python3": (["-E", "-s", "-c", PYTHON], 3000),
     "sqlite3": ([":memory:", "create table t(a); with recursive c(x) as (select 1 union all "
                  "select x+1 from c where x<3000) insert into t select x from c; "
-                 "select sum(a), count(*), max(a||'x') from t;"], 10000),
+                 "select sum(a), count(*), max(a||'x') from t;"], 9000),
     "perl": (["-e", "use POSIX; print join(',', map { $_ ** 2 } 1..20), \"\\n\"; "
               "my %h = map { $_ => 1 } 'a'..'zz'; print scalar(keys %h), floor(2.5), \"\\n\""], 2000),
     "git": (["--version"], 15000),
