@@ -78,7 +78,8 @@ static size_t find_places(struct loader *l, const char *system, const char *what
     return 2;
 }
 
-/* Written is where images are.  Where nothing was, nothing is looked for. */
+/* Written is where images are.  Where nothing was, nothing is looked for; where an image has been
+ * found, most starts look for nothing anyway, and are spared that question. */
 static void ready_start(struct loader *l)
 {
     struct sidecar_place places[RIMF_ANALYSES_MAX];
@@ -89,7 +90,8 @@ static void ready_start(struct loader *l)
     if (written < n)
         ready.written = places[written];
     for (size_t i = 0; i < n; i++)
-        if (!SYS6(l->sys, SYS_faccessat, AT_FDCWD, places[i].folder, 0 /* F_OK */, 0, 0, 0))
+        if (l->frozen.folder ||
+            !SYS6(l->sys, SYS_faccessat, AT_FDCWD, places[i].folder, 0 /* F_OK */, 0, 0, 0))
             ready.places[ready.n++] = places[i];
     rimf_image_set_ready(l->image, &ready);
 }
