@@ -42,7 +42,8 @@
  *     EDEADLK called from a signal handler that interrupted a commit of the
  *             same thread
  *     EPERM   this process may not change its code (see `mvld doctor`)
- *     ENOMEM  out of memory
+ *     ENOMEM  out of memory; commits also for good when that was so as an object
+ *             came, whose functions would be missed
  *     EAGAIN  other threads open and close libraries without pause
  *   A call site that could not be changed safely is left as it was; the
  *   function's entry then leads to the variant, so behaviour is the same.

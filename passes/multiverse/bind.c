@@ -45,6 +45,9 @@ int mv_apply(struct mv_engine *engine, enum mv_action action, enum mv_scope scop
 
     if (changed)
         return changed;
+    if (action == MV_COMMIT && engine->incomplete)
+        return mv_fail(engine, ENOMEM, "memory was short when an object came: what a commit would have "
+                       "to change there is not known");
     if (scope == MV_REFS && !(sw = mv_find_switch(engine, what)))
         return mv_fail(engine, EINVAL, "%p is no switch", (void *)what);
     if (scope == MV_FUNCTION && !(point = mv_find_point(engine, what)))

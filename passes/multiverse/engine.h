@@ -177,6 +177,7 @@ struct mv_engine {
     struct mv_table by_switch; /* address -> mv_switch */
     struct mv_reply *reply;    /* of the call under way, or NULL */
     uint8_t some_closing;      /* a unit is */
+    uint8_t incomplete;        /* memory was short for descriptors: a commit would miss them */
     uint32_t n_slotted;        /* units whose words were made, so far */
     uint8_t n_asked;           /* operations that the program asked for, up to MV_OFTEN */
     struct mv_engine *other;   /* this one came too late: use that */

@@ -200,5 +200,8 @@ int mv_added(struct mv_engine *engine, const struct mvld_object *const *objects,
             mv_refuse(engine, "%s", engine->api->last_error(engine->image));
     }
     engine->reply = reply;
-    return err == -ENOMEM ? mv_fail(engine, ENOMEM, "out of memory for descriptors") : 0;
+    if (err != -ENOMEM)
+        return 0;
+    engine->incomplete = 1;
+    return mv_fail(engine, ENOMEM, "out of memory for descriptors");
 }
