@@ -64,7 +64,6 @@ static struct mv_switch *take_switch(struct mv_engine *engine, struct mv_unit *u
     known = engine->api->alloc(engine->image, sizeof *known);
     if (!known || mv_table_put(engine, &engine->by_switch, address, known)) {
         engine->api->release(engine->image, known);
-        engine->incomplete = 1;
         mv_refuse(engine, "%s: multiverse %s %s: out of memory", unit->object->name, what, name);
         return NULL;
     }
@@ -255,7 +254,6 @@ static int gather_function(struct mv_engine *engine, struct mv_unit *unit, size_
     if (!gather_guards(engine, unit, point))
         return 0;
     if (!mv_enter_point(engine, point)) {
-        engine->incomplete = 1;
         mv_refuse(engine, "%s: multiverse function %s: out of memory", object, name);
         return 0;
     }
