@@ -115,6 +115,7 @@ void filtered_enter(struct loader *l, int new)
         return;
     look(l);
     rimf_image_set_untraced(l->image, l->filtered.untraced);
+    rimf_image_set_filtered(l->image, l->filtered.on);
     __atomic_store_n(&l->filtered.event, own_thread(), __ATOMIC_RELAXED);
 }
 

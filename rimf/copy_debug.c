@@ -265,7 +265,7 @@ int rimf_copies_debug(struct mvld_image *image, void *descriptor, void (*changed
 
     if (!copies || copies->n == copies->n_named)
         return 0;
-    if (!tell_ready(&d, &error))
+    if (image->filtered || !tell_ready(&d, &error)) /* which asks for mremap */
         error = tell_made(&d);
     if (error)
         return error;

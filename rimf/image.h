@@ -153,6 +153,9 @@ void rimf_image_set_planned(struct mvld_image *,
 /* 1: no debugger is there, as was asked a moment ago; 0: ask, when it matters. */
 void rimf_image_set_untraced(struct mvld_image *, int untraced);
 
+/* 1: a filter of system calls is in force: what can be done without mremap is. */
+void rimf_image_set_filtered(struct mvld_image *, int filtered);
+
 /* 1: this thread is the only one, until 0 is said. */
 void rimf_image_set_alone(struct mvld_image *, int alone);
 

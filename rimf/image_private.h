@@ -130,6 +130,7 @@ struct mvld_image {
     int unentered; /* copies.h */
     int entered;   /* constructors of the program may have run */
     int untraced;  /* rimf_image_set_untraced */
+    int filtered;  /* rimf_image_set_filtered */
     int (*planned)(const void *cookie, const char *pass); /* or NULL: rimf_image_set_planned */
     const void *planned_cookie;
     uintptr_t start_base; /* later.h: where the frozen image counts distances from, */

@@ -184,7 +184,7 @@ int rimf_ready_exists(struct mvld_image *image, struct rimf_object *object,
 static int may_lay(const struct mvld_image *image, const struct rimf_object *object)
 {
     return image->ready.n && !image->watch && object->identified && !object->copy &&
-           !object->public.why && 
+           !object->public.why &&
            (!image->entered || (image->unentered && object->born == image->updates)) &&
            !rimf_image_is_traced(image);
 }
