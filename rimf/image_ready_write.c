@@ -135,10 +135,7 @@ static int is_inner(const struct writing *w, uintptr_t target)
 /* So many bytes of code lie at that place of the copy. */
 static size_t room_at(const struct writing *w, uintptr_t address)
 {
-    uintptr_t here = address - w->bias + w->object->view.bias;
-
-    return elf_holds(&w->object->view, here, 1, PROT_READ | PROT_EXEC)
-               ? elf_room(&w->object->view, here) : 0;
+    return site_room(&w->object->public, address - w->bias + w->object->view.bias);
 }
 
 /* 1: it is direct now. */

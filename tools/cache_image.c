@@ -19,23 +19,38 @@
 
 /* ---- whether a program would start from it ---------------------------------------- */
 
+char *image_other_file(const char *name, const struct sidecar_identity *file)
+{
+    struct sidecar_identity now;
+    struct stat st;
+
+    if (stat(name, &st))
+        return must_print("%s is gone", name);
+    cache_identity(&now, &st);
+    return sidecar_same_file(&now, file) ? NULL : must_print("%s is another file now", name);
+}
+
 static char *other_file(const struct frozen *f)
 {
     for (uint32_t i = 0; i < f->header->n_objects; i++) {
         const struct frozen_object *object = &f->objects[i];
-        const char *name = f->names + object->name;
-        struct sidecar_identity now;
-        struct stat st;
+        char *why = object->file.inode /* not the vDSO's */
+                        ? image_other_file(f->names + object->name, &object->file) : NULL;
 
-        if (!object->file.inode) /* the vDSO */
-            continue;
-        if (stat(name, &st))
-            return must_print("%s is gone", name);
-        cache_identity(&now, &st);
-        if (!sidecar_same_file(&now, &object->file))
-            return must_print("%s is another file now", name);
+        if (why)
+            return why;
     }
     return NULL;
+}
+
+char *image_other_maker(uint64_t made_by)
+{
+    struct program loader;
+
+    if (program_open(&loader, path_loader()) || !loader.build_id_size ||
+        made_by == sidecar_hash(loader.build_id, loader.build_id_size))
+        return NULL;
+    return must_print("it was made by another build of mvld than %s", loader.path);
 }
 
 /* The folder is named after the pipeline (KEY-KEY), and the header holds that together with
@@ -44,15 +59,8 @@ static char *other_maker(const struct frozen *f, const char *folder)
 {
     const char *name = strrchr(folder, '/');
     const char *key = strchr(name ? name : folder, '-');
-    struct program loader;
-    uint64_t maker;
 
-    if (!key || program_open(&loader, path_loader()) || !loader.build_id_size)
-        return NULL;
-    maker = f->header->pipeline ^ strtoull(key + 1, NULL, 16);
-    if (maker == sidecar_hash(loader.build_id, loader.build_id_size))
-        return NULL;
-    return must_print("it was made by another build of mvld than %s", loader.path);
+    return key ? image_other_maker(f->header->pipeline ^ strtoull(key + 1, NULL, 16)) : NULL;
 }
 
 /* The file that a start would take for a pass of that name, to be freed; or NULL. */
@@ -124,6 +132,11 @@ enum image_state image_look(const char *folder, struct frozen_file *file, char *
     return *why ? IMAGE_OF_OTHER_FILES : IMAGE_GOOD;
 }
 
+int image_is_given_up(const char *pid)
+{
+    return kill(atoi(pid), 0) && errno == ESRCH;
+}
+
 /* KEY-KEY, KEY-KEY-direct, and with .PID behind it while it is written. */
 int image_is_named(const char *name)
 {
@@ -134,7 +147,7 @@ int image_is_named(const char *name)
         return 0;
     if (!strncmp(rest, "-direct", 7))
         rest += 7;
-    return !*rest || (*rest == '.' && kill(atoi(rest + 1), 0) && errno == ESRCH);
+    return !*rest || (*rest == '.' && image_is_given_up(rest + 1));
 }
 
 /* ---- what it holds ---------------------------------------------------------------- */

@@ -21,8 +21,14 @@ enum image_state image_look(const char *folder, struct frozen_file *, char **why
 /* What an image's folder may be called; one that is being written counts when nobody writes it. */
 int image_is_named(const char *name);
 
+/* The process that was writing it, by its number in the name, is gone. */
+int image_is_given_up(const char *pid);
+
 /* Each returns NULL, or a sentence to be freed. */
 
+/* Whether the file of that name is still this one; whether the mvld at hand made it. */
+char *image_other_file(const char *name, const struct sidecar_identity *);
+char *image_other_maker(uint64_t made_by);
 /* Whether its code is what was written. */
 char *image_damaged(const struct frozen_file *);
 /* The list of what came by dlopen, beside the image, if there is one. */

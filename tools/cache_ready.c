@@ -7,15 +7,10 @@
 #include "base.h"
 #include "cache.h"
 #include "cache_image.h"
-#include "paths.h"
-#include "program.h"
 #include "sys.h"
 #include "tools.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -28,7 +23,7 @@ int ready_is_name(const char *name)
     name += written;
     if (strspn(name, "0123456789abcdef") != 16 || name[16] != '-')
         return 0;
-    return !written || (pid > name && kill(atoi(pid + 1), 0) && errno == ESRCH);
+    return !written || (pid > name && image_is_given_up(pid + 1));
 }
 
 /* The size of the file that was changed: its tables begin behind that, on a page.  0: there are none. */
@@ -54,19 +49,9 @@ static int is_of_other_version(int fd, uint64_t original)
 
 static char *out_of_date(const struct ready *r)
 {
-    struct sidecar_identity now;
-    struct program loader;
-    struct stat st;
+    char *why = image_other_file(r->name, &r->header->file);
 
-    if (stat(r->name, &st))
-        return must_print("%s is gone", r->name);
-    cache_identity(&now, &st);
-    if (!sidecar_same_file(&now, &r->header->file))
-        return must_print("%s is another file now", r->name);
-    if (!program_open(&loader, path_loader()) && loader.build_id_size &&
-        r->header->made_by != sidecar_hash(loader.build_id, loader.build_id_size))
-        return must_print("it was made by another build of mvld than %s", loader.path);
-    return NULL;
+    return why ? why : image_other_maker(r->header->made_by);
 }
 
 const char *ready_judge(struct ready_file *file, const char *path, int compare, char **why)
