@@ -85,7 +85,7 @@ static void ready_start(struct loader *l)
     struct sidecar_place places[RIMF_ANALYSES_MAX];
     struct rimf_ready_places ready = {.made_by = frozen_made_by(0)};
     size_t n = find_places(l, READY_SYSTEM_FOLDER, READY_FOLDER, places);
-    size_t written = caches_user(l) || caches_chosen(l);
+    size_t written = (size_t)caches_own(l);
 
     if (written < n)
         ready.written = places[written];

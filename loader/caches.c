@@ -31,10 +31,10 @@ uint32_t caches_user(const struct loader *l)
     return sys_failed(user) ? 0 : (uint32_t)user;
 }
 
-/* 1 when the user has chosen a folder, so that root, too, writes there. */
-int caches_chosen(const struct loader *l)
+/* 1 when what this process leaves goes to the user's folder, else it goes to root's. */
+int caches_own(const struct loader *l)
 {
-    return !l->block.secure && variable(l, "XDG_CACHE_HOME=") != NULL;
+    return cache_is_own(caches_user(l), l->block.secure ? NULL : variable(l, "XDG_CACHE_HOME="));
 }
 
 /* The user's folder for WHAT.  Its length, or 0 when there is none or it does not fit. */

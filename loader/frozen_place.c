@@ -71,7 +71,7 @@ void frozen_user_place(const struct loader *l, struct frozen_place *place, uint6
 
 void frozen_new_place(const struct loader *l, struct frozen_place *place, uint64_t pipeline)
 {
-    if (caches_user(l) || caches_chosen(l))
+    if (caches_own(l))
         frozen_user_place(l, place, pipeline);
     else
         frozen_system_place(l, place, pipeline);

@@ -391,7 +391,7 @@ void objects_relocated(struct loader *);
 
 /* caches.c */
 uint32_t caches_user(const struct loader *);
-int caches_chosen(const struct loader *);
+int caches_own(const struct loader *);
 size_t caches_folder(const struct loader *, const char *what, char *to, size_t size);
 /* 1: there is such a file, and it was written less than a minute ago. */
 int caches_young(const struct loader *, const char *path);

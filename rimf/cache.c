@@ -12,13 +12,23 @@
 #include <fcntl.h>    /* numbers only */
 #include <sys/mman.h> /* numbers only */
 
+/* As the XDG specification has it, a relative path counts as none. */
+static int is_chosen(const char *xdg)
+{
+    return xdg && *xdg == '/';
+}
+
+int cache_is_own(uint32_t user, const char *xdg)
+{
+    return user != 0 || is_chosen(xdg);
+}
+
 size_t cache_user_folder(char *to, size_t size, const char *xdg, const char *home,
                          const char *what)
 {
     size_t n;
 
-    /* As the XDG specification has it, a relative path counts as none. */
-    if (xdg && *xdg == '/')
+    if (is_chosen(xdg))
         n = rimf_format(to, size, "%s/mvld/%s", xdg, what);
     else if (home && *home == '/')
         n = rimf_format(to, size, "%s/.cache/mvld/%s", home, what);

@@ -7,6 +7,9 @@
  * either a file is taken only when root or that user owns it and nobody else may write
  * it.  Under AT_SECURE nothing of a user's is read: `user` is then root, 0, and the
  * user's folder is not asked for.
+ *
+ * What a user makes goes to that user's folder.  What root makes is for everybody, unless root
+ * has chosen a folder (XDG_CACHE_HOME): `mvld analyze', images, ready code, all by this one rule.
  */
 #ifndef RIMF_CACHE_H
 #define RIMF_CACHE_H
@@ -22,6 +25,8 @@ struct sidecar_identity;
  * The length, or 0 when there is none or it does not fit.  Never under AT_SECURE. */
 size_t cache_user_folder(char *to, size_t size, const char *xdg, const char *home,
                          const char *what);
+/* 1 when what `user` makes goes there; else it goes to root's. */
+int cache_is_own(uint32_t user, const char *xdg);
 
 /* Of the last three of the folders that the file at `path` lies in, those that are not there: CACHE,
  * mvld, WHAT.  What lies above is not ours to make, least of all in the bare root of a sandbox.  0, or

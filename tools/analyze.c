@@ -25,7 +25,8 @@ static const char usage[] =
     "                     is linked with; not what it loads later (dlopen)\n"
     "  --all              every program and library in the folders of packages\n"
     "  --output DIR       where sidecars go, DIR/ab/cdef….mvld for build-id abcdef…;\n"
-    "                     for root /var/cache/mvld/analysis, else ~/.cache/mvld/analysis\n"
+    "                     else $XDG_CACHE_HOME/mvld/analysis; without XDG_CACHE_HOME for root\n"
+    "                     /var/cache/mvld/analysis, for others ~/.cache/mvld/analysis\n"
     "  --again            also files that have not changed\n"
     "  --jobs N           so many files at once (the number of processors)\n"
     "  --explain          write nothing; say what stays home, and why\n"
@@ -122,13 +123,11 @@ static void print_tally(const struct tally *t, double seconds)
 static const char *default_folder(void)
 {
     static char folder[4096];
+    const char *xdg = getenv("XDG_CACHE_HOME");
 
-    if (geteuid() == 0)
+    if (!cache_is_own(geteuid(), xdg))
         return SIDECAR_SYSTEM_FOLDER;
-    return cache_user_folder(folder, sizeof folder, getenv("XDG_CACHE_HOME"), getenv("HOME"),
-                             "analysis")
-               ? folder
-               : NULL;
+    return cache_user_folder(folder, sizeof folder, xdg, getenv("HOME"), "analysis") ? folder : NULL;
 }
 
 static int parse_jobs(const char *text, unsigned *jobs)

@@ -281,6 +281,8 @@ static void paths(void)
     CHECK_STR(path, "/h/.cache/mvld/analysis");
     CHECK(cache_user_folder(path, sizeof path, NULL, NULL, "analysis") == 0);
     CHECK(cache_user_folder(path, 10, NULL, "/h", "analysis") == 0);
+    CHECK(cache_is_own(1000, NULL) && cache_is_own(1000, "/x") && cache_is_own(0, "/x"));
+    CHECK(!cache_is_own(0, NULL) && !cache_is_own(0, "") && !cache_is_own(0, "x"));
 }
 
 static int map_error(const char *path, uint32_t user)
