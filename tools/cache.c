@@ -6,6 +6,7 @@
 #include "cache.h"
 #include "cache_image.h"
 #include "cache_ready.h"
+#include "paths.h"
 #include "sys.h"
 #include "tools.h"
 
@@ -27,8 +28,9 @@ static const char usage[] =
     "  verify   the same, and compares every byte of code with what was written\n"
     "  prune    removes those that are damaged or out of date\n"
     "\n"
-    "  --all    prune: removes all\n"
-    "  --help   this text\n"
+    "  --other-mvld  prune: also those that another mvld made, which may still be in use\n"
+    "  --all         prune: removes all\n"
+    "  --help        this text\n"
     "\n"
     "Exit code: 0; 1 when verify found damage, prune could not remove, or a folder cannot\n"
     "be read; 2 for wrong usage.\n";
@@ -37,9 +39,23 @@ enum action { LIST, VERIFY, PRUNE };
 
 struct request_of {
     enum action action;
-    int all, failed;
-    unsigned images, of_other_mvld;
+    int others, all, failed;
+    unsigned n, of_other_mvld;
 };
+
+static const char *const states[] = {"good", "out of date", "other mvld", "damaged"};
+
+/* Whether to remove what is in this state.  To the mvld of a build tree what the installed one made is
+ * of another mvld, and the other way round: so these go only when that is said. */
+static int is_pruned(struct request_of *r, enum image_state state)
+{
+    r->failed |= r->action == VERIFY && state == IMAGE_DAMAGED;
+    r->n++;
+    r->of_other_mvld += state == IMAGE_OF_OTHER_MVLD;
+    if (r->action != PRUNE || state == IMAGE_GOOD)
+        return r->action == PRUNE && r->all;
+    return state != IMAGE_OF_OTHER_MVLD || r->others || r->all;
+}
 
 /* ---- a line an image -------------------------------------------------------------- */
 
@@ -125,7 +141,6 @@ static void prune(struct request_of *r, const char *path, const char *state)
 
 static void look_at(struct request_of *r, const char *path)
 {
-    static const char *const words[] = {"good", "out of date", "out of date", "damaged"};
     struct later_file later = {.map = NULL};
     struct frozen_file file;
     char *why = NULL;
@@ -136,15 +151,12 @@ static void look_at(struct request_of *r, const char *path)
          (r->action != LIST && ((why = image_damaged(&file)) ||
                                 (later.map && (why = image_damaged_later(&file, &later.view)))))))
         state = IMAGE_DAMAGED;
-    r->failed |= r->action == VERIFY && state == IMAGE_DAMAGED;
-    r->images++;
-    r->of_other_mvld += state == IMAGE_OF_OTHER_MVLD;
-    if (r->action == PRUNE && (r->all || state != IMAGE_GOOD))
-        prune(r, path, words[state]);
+    if (is_pruned(r, state))
+        prune(r, path, states[state]);
     else if (!file.map)
-        printf("%-12s%s: %s\n", words[state], path, why);
+        printf("%-12s%s: %s\n", states[state], path, why);
     else
-        print_image(&file.view, &later, words[state], why);
+        print_image(&file.view, &later, states[state], why);
     later_unmap(&later, &rimf_sys_kernel);
     frozen_unmap(&file, &rimf_sys_kernel);
     free(why);
@@ -175,20 +187,19 @@ static void look_at_ready(struct request_of *r, const char *path)
 {
     struct ready_file file;
     char *why;
-    const char *state = ready_judge(&file, path, r->action != LIST, &why);
+    enum image_state state = ready_judge(&file, path, r->action != LIST, &why);
 
-    r->failed |= r->action == VERIFY && !strcmp(state, "damaged");
-    if (r->action == PRUNE && (r->all || strcmp(state, "good"))) {
+    if (is_pruned(r, state)) {
         if (unlink(path)) {
             complain("cache", "%s: cannot be removed", path);
             r->failed = 1;
         } else {
-            printf("%-12s%s removed\n", state, path);
+            printf("%-12s%s removed\n", states[state], path);
         }
     } else if (file.map) {
-        print_ready(&file.view, state, why);
+        print_ready(&file.view, states[state], why);
     } else {
-        printf("%-12s%s: %s\n", state, path, why);
+        printf("%-12s%s: %s\n", states[state], path, why);
     }
     ready_unmap(&file, &rimf_sys_kernel);
     free(why);
@@ -266,6 +277,7 @@ static int read_action(const char *word, enum action *out)
 int tool_cache(int argc, char **argv)
 {
     static const struct option options[] = {{"all", no_argument, NULL, 'a'},
+                                            {"other-mvld", no_argument, NULL, 'o'},
                                             {"help", no_argument, NULL, 'h'},
                                             {0}};
     struct request_of r = {0};
@@ -274,11 +286,12 @@ int tool_cache(int argc, char **argv)
     while ((c = getopt_long(argc, argv, "h", options, NULL)) != -1) {
         switch (c) {
         case 'a': r.all = 1; break;
+        case 'o': r.others = 1; break;
         case 'h': fputs(usage, stdout); return TOOL_OK;
         default: return TOOL_USAGE;
         }
     }
-    if (read_action(argv[optind], &r.action) || (r.all && r.action != PRUNE)) {
+    if (read_action(argv[optind], &r.action) || ((r.all || r.others) && r.action != PRUNE)) {
         fputs(usage, stderr);
         return TOOL_USAGE;
     }
@@ -290,8 +303,9 @@ int tool_cache(int argc, char **argv)
         look_into_users(&r, "images");
         look_into_users(&r, READY_FOLDER);
     }
-    if (r.action != PRUNE && r.of_other_mvld)
-        printf("Another mvld made %u of %u: no program starts from these.  `mvld build PROGRAM' makes "
-               "them anew,\n`mvld cache prune' removes them.\n", r.of_other_mvld, r.images);
+    if (r.of_other_mvld && !r.others && !r.all)
+        printf("Another mvld than %s made %u of %u: programs do not start from these with this one.\n"
+               "`mvld build PROGRAM' makes them anew, `mvld cache prune --other-mvld' removes them.\n",
+               path_loader(), r.of_other_mvld, r.n);
     return r.failed ? TOOL_FAILED : TOOL_OK;
 }

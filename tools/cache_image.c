@@ -123,13 +123,13 @@ enum image_state image_look(const char *folder, struct frozen_file *file, char *
         *why = must_print("%s", wrong);
         return is_of_other_version(folder) ? IMAGE_OF_OTHER_MVLD : IMAGE_DAMAGED;
     }
+    *why = other_file(&file->view);
+    if (*why)
+        return IMAGE_OF_OTHER_FILES;
     *why = other_maker(&file->view, folder);
     if (!*why)
         *why = other_pass(&file->view);
-    if (*why)
-        return IMAGE_OF_OTHER_MVLD;
-    *why = other_file(&file->view);
-    return *why ? IMAGE_OF_OTHER_FILES : IMAGE_GOOD;
+    return *why ? IMAGE_OF_OTHER_MVLD : IMAGE_GOOD;
 }
 
 int image_is_given_up(const char *pid)

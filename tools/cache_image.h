@@ -10,8 +10,8 @@
 
 enum image_state {
     IMAGE_GOOD,
-    IMAGE_OF_OTHER_FILES, /* the program or a library was replaced */
-    IMAGE_OF_OTHER_MVLD,  /* the build of mvld, or of a pass, that made it was */
+    IMAGE_OF_OTHER_FILES, /* the program or a library was replaced: nobody starts from it */
+    IMAGE_OF_OTHER_MVLD,  /* another build of mvld, or of a pass, made it: that one may be in use */
     IMAGE_DAMAGED
 };
 

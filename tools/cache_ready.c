@@ -6,7 +6,6 @@
 
 #include "base.h"
 #include "cache.h"
-#include "cache_image.h"
 #include "sys.h"
 #include "tools.h"
 
@@ -47,16 +46,31 @@ static int is_of_other_version(int fd, uint64_t original)
                (ssize_t)sizeof header && header.version != READY_VERSION;
 }
 
-static char *out_of_date(const struct ready *r)
+static enum image_state look(const struct ready *r, char **why)
 {
-    char *why = image_other_file(r->name, &r->header->file);
-
-    return why ? why : image_other_maker(r->header->made_by);
+    *why = image_other_file(r->name, &r->header->file);
+    if (*why)
+        return IMAGE_OF_OTHER_FILES;
+    *why = image_other_maker(r->header->made_by);
+    return *why ? IMAGE_OF_OTHER_MVLD : IMAGE_GOOD;
 }
 
-const char *ready_judge(struct ready_file *file, const char *path, int compare, char **why)
+static char *damaged(const struct ready *r, int fd)
 {
-    const char *wrong = "it has no tables", *state = "damaged";
+    char *why = NULL;
+
+    for (uint32_t i = 0; i < r->header->n_texts && !why; i++) {
+        const struct frozen_text *text = &r->texts[i];
+
+        why = image_compare_pages(fd, text->size, text->offset, text->hash, "its code");
+    }
+    return why;
+}
+
+enum image_state ready_judge(struct ready_file *file, const char *path, int compare, char **why)
+{
+    const char *wrong = "it has no tables";
+    enum image_state state = IMAGE_DAMAGED;
     struct stat st;
     long fd = cache_open(&rimf_sys_kernel, AT_FDCWD, path, S_IFREG, geteuid(), &st, &wrong);
     uint64_t original = fd < 0 ? 0 : original_size((int)fd, (uint64_t)st.st_size);
@@ -65,16 +79,12 @@ const char *ready_judge(struct ready_file *file, const char *path, int compare, 
     *why = NULL;
     if (!original || ready_map(file, &rimf_sys_kernel, path, geteuid(), original, &wrong)) {
         *why = must_print("%s", wrong);
-        state = original && is_of_other_version((int)fd, original) ? "out of date" : state;
-    } else if ((*why = out_of_date(&file->view))) {
-        state = "out of date";
+        if (original && is_of_other_version((int)fd, original))
+            state = IMAGE_OF_OTHER_MVLD;
     } else {
-        for (uint32_t i = 0; compare && i < file->view.header->n_texts && !*why; i++) {
-            const struct frozen_text *text = &file->view.texts[i];
-
-            *why = image_compare_pages((int)fd, text->size, text->offset, text->hash, "its code");
-        }
-        state = *why ? state : "good";
+        state = look(&file->view, why);
+        if (state == IMAGE_GOOD && compare && (*why = damaged(&file->view, (int)fd)))
+            state = IMAGE_DAMAGED;
     }
     if (fd >= 0)
         close((int)fd);

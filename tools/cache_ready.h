@@ -5,12 +5,13 @@
 #ifndef CACHE_READY_H
 #define CACHE_READY_H
 
+#include "cache_image.h"
 #include "ready.h"
 
 /* 1 for a name that such a file has, or one that nobody writes any more. */
 int ready_is_name(const char *name);
-/* Opens the one at `path`, and compares its code when that is asked for: "good", "out of date" or
- * "damaged", and then a sentence, to be freed, in *why.  file->map is NULL when nothing can be said of it. */
-const char *ready_judge(struct ready_file *file, const char *path, int compare, char **why);
+/* Opens the one at `path`, and compares its code when that is asked for; *why is a sentence to be freed, or
+ * NULL.  file->map is NULL when nothing can be said of it. */
+enum image_state ready_judge(struct ready_file *file, const char *path, int compare, char **why);
 
 #endif

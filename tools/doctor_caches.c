@@ -82,7 +82,8 @@ static void report_states(struct report *r, const char *name, const char *path, 
 
     if (states[IMAGE_OF_OTHER_MVLD] || states[IMAGE_OF_OTHER_FILES] || states[IMAGE_DAMAGED])
         report_finding(r, name, FINDING_ABSENT,
-                       "`mvld build PROGRAM' makes them anew, `mvld cache prune' removes them",
+                       "`mvld build PROGRAM' makes them anew, `mvld cache prune' removes them (with "
+                       "--other-mvld those of another mvld)",
                        "%s: %u; no start takes %u that another mvld made, %u whose files were "
                        "replaced, %u damaged", path, kept->n, states[IMAGE_OF_OTHER_MVLD],
                        states[IMAGE_OF_OTHER_FILES], states[IMAGE_DAMAGED]);

@@ -85,12 +85,20 @@ with tempfile.TemporaryDirectory() as scratch:
     other_loader.write_bytes(built)
     other_loader.chmod(0o755)
     image = build(loader=other_loader)
-    contains(cache("list"), f"out of date {program} ", "list: another build's")
-    contains(cache("list"), "Another mvld made 1 of 1: no program starts from these.", "list: what to do")
+    contains(cache("list"), f"other mvld  {program} ", "list: another build's")
+    contains(cache("list"), f"Another mvld than {loader} made 1 of 1: ", "list: what to do")
     equal(doctor()["images of user"], ("absent", f"{images}: 3; no start takes 1 that another mvld made, 0 whose "
                                        "files were replaced, 0 damaged"), "doctor: another build's")
     contains(cache("verify"), "another build of mvld", "verify: another build's")
-    contains(cache("prune"), f"out of date {image} removed", "prune: another build's")
+    contains(cache("prune"), f"other mvld  {program} ", "prune: that mvld may be in use")
+    check((image / "image").exists(), "another build's image stays")
+    contains(cache("prune", "--other-mvld"), f"other mvld  {image} removed", "prune: another build's")
+    # But not when its files are others now, for then that mvld does not take it either.
+    image = build(loader=other_loader)
+    shutil.copy(program, scratch / "new")
+    (scratch / "new").rename(program)
+    contains(cache("list"), "out of date ", "list: another build's, of a file that was replaced")
+    equal(cache("prune"), f"out of date {image} removed\n", "prune: the same")
     image = build()
     equal(doctor()["images of user"], ("ok", f"{images}: 3"), "doctor: a good one")
 
@@ -103,10 +111,10 @@ with tempfile.TemporaryDirectory() as scratch:
     check(len(list(images.glob("*-*/image"))) == 2, "two passes, two images")
     equal(cache("list").count("it was made by another pass than "), 1, "list: another pass")
     contains(cache("list", **renewed), f"another pass than {passes}/answer.so", "list: which")
-    contains(cache("list", **renewed), "Another mvld made 1 of 2", "list: how many")
+    contains(cache("list", **renewed), "made 1 of 2", "list: how many")
     (passes / "answer.so").unlink()
     equal(cache("list", MVLD_PASS_PATH=str(scratch)).count("good "), 2, "list: no pass, so nothing to compare with")
-    contains(cache("prune"), f"out of date {image} removed", "prune: another pass")
+    contains(cache("prune", "--other-mvld"), f"other mvld  {image} removed", "prune: another pass")
     equal(len(list(images.glob("*-*/image"))), 1, "the good one stays")
 
     # The record of the CPU, where there is one.
@@ -120,8 +128,9 @@ with tempfile.TemporaryDirectory() as scratch:
     image = build()
     whole = (image / "image").read_bytes()
     (image / "image").write_bytes(whole[:8] + b"\1\0\0\0" + whole[12:])
-    contains(cache("verify"), f"out of date {image}: it is of another version", "verify: an old format")
-    contains(cache("prune"), f"out of date {image} removed", "prune: an old format")
+    contains(cache("verify"), f"other mvld  {image}: it is of another version", "verify: an old format")
+    contains(cache("prune"), f"other mvld  {image}: it is of another version", "prune: an old format")
+    contains(cache("prune", "--other-mvld"), f"other mvld  {image} removed", "prune: an old format")
 
     # Out of date, and damaged.
     image = build()
@@ -148,6 +157,7 @@ with tempfile.TemporaryDirectory() as scratch:
     contains(build(code=1), "no pass is configured", "no pipeline")
     config.write_text("[app]\nmatch = *\npasses = nothing\n")
     contains(build(code=1), "there is no pass 'nothing'", "a wrong pipeline")
-    contains(run(mvld, "cache", "list", "--all", env=env)[2], "Usage", "--all is for prune")
+    for option in ("--all", "--other-mvld"):
+        contains(run(mvld, "cache", "list", option, env=env)[2], "Usage", f"{option} is for prune")
     equal(run(mvld, "cache", "frob", env=env)[0], 2, "no such action")
 finish()
