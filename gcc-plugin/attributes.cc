@@ -79,6 +79,17 @@ static bool has_conflict(tree decl)
     return false;
 }
 
+/* An alias is as much of a variation point as what it names: another one has no body to specialise.
+ * Of a variable it is a second name of the same bytes, and works. */
+static bool is_idle_alias(symtab_node *node)
+{
+    if (!node->alias || mv_is_function(node->ultimate_alias_target()->decl))
+        return false;
+    warning_at(DECL_SOURCE_LOCATION(node->decl), OPT_Wattributes, "attribute %<multiverse%> ignored: "
+               "%qD is an alias of a function without it", node->decl);
+    return true;
+}
+
 static bool check_function(tree decl, tree args)
 {
     if (has_conflict(decl))
@@ -249,7 +260,7 @@ void mv_describe_declarations()
     symtab_node *node;
     FOR_EACH_SYMBOL(node) {
         tree decl = node->decl;
-        if (mv_is_function(decl) && has_conflict(decl))
+        if (mv_is_function(decl) && (has_conflict(decl) || is_idle_alias(node)))
             DECL_ATTRIBUTES(decl) = remove_attribute(MV_ATTR, DECL_ATTRIBUTES(decl));
         if (mv_is_switch(decl)) {
             remember_name(decl);

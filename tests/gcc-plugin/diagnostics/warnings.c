@@ -35,3 +35,11 @@ __attribute__((multiverse(("bind", "sw", "nothing")))) int binds(void) { return 
 __attribute__((multiverse(("values", 1, 2, 3, 4, 5, 6, 7, 8, 9)))) int nine;
 __attribute__((multiverse(("values", 1, 2, 3, 4, 5, 6, 7, 8, 9)))) int more;
 MV int many(int x) { return x * nine + more; } /* warning: would have 81 variants, more than 64 */
+static int without(void) { return sw; }
+MV int named(void) __attribute__((alias("without")));  /* warning: 'named' is an alias of a function without it */
+static MV int refers(void) __attribute__((weakref("elsewhere"))); /* what `elsewhere' is, its own unit knows */
+MV int with(void) { return sw; }
+MV int renamed(void) __attribute__((alias("with")));
+MV int renamed_again(void) __attribute__((alias("renamed")));
+extern MV int sw_too __attribute__((alias("sw")));
+int refer(void) { return refers() + named() + renamed_again(); }
