@@ -130,6 +130,7 @@ class Programs:
             for option in options:  # PASS.OPTION=VALUE
                 name, value = option.split(".", 1)
                 lines += [f"[{name}]", value]
+            lines += [support.COPY] * ("concat" in passes)
             self.file(way, "conf").write_text("\n".join(lines) + "\n")
             cache = self.file(way, "cache") / "mvld"
             cache.mkdir(parents=True, exist_ok=True)

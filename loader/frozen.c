@@ -393,7 +393,7 @@ void frozen_or_exit(struct loader *l)
     if (!l->knobs.freeze || l->later.folder)
         return;
     if (!l->pipeline)
-        end(l, "mvld: not frozen: ", "no pass is configured for this program", 1);
+        end(l, "mvld: not frozen: ", *l->refusal ? l->refusal : "no pass is configured for this program", 1);
     if (!l->hooked)
         end(l, "mvld: not frozen: ", "the host loader could not be hooked", 1);
     if (l->started)

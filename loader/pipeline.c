@@ -6,11 +6,16 @@
  *     passes               each is found, mapped, checked
  *     order                requires, after, conflicts, duplicates
  *     options              each against the declaration of its pass
+ *     libraries            of passes that have something to do with these options
+ *
+ * A pass that has nothing to do stays in the plan, which an image is made for and `mvld pipeline`
+ * prints; it is unmapped, brings no library and is never called.  Where that holds for all passes,
+ * there is no pipeline.
  *
  * Where a frozen image may hold all that the passes would do, they are looked at first, and
  * mapped when it does not, or when something comes later (pipeline_late.c).
  *
- * Nothing of the program is touched and no code of a pass runs here, so that a
+ * Nothing of the program is touched and no code of a pass runs here but its `idle`, so that a
  * refusal at any step leaves the program as it was.
  */
 #include "base.h"
@@ -55,16 +60,61 @@ static int map_passes(struct pipeline *p, const struct why *why)
     return 0;
 }
 
-static int settle_options(struct pipeline *p, const struct why *why)
+/* Its options; and its library, or that it has nothing to do, which is all that an image need hold
+ * of it. */
+static int settle(struct pipeline *p, struct planned_pass *it, const struct why *why)
 {
+    int error = options_settle(&p->arena, it->pass, it->path, &p->config, &it->settings,
+                               &it->n_settings, why);
+
+    if (error)
+        return error;
+    if (MVLD_PASS_HAS(it->pass, idle) && it->pass->idle)
+        it->idle = it->pass->idle(it->settings, it->n_settings);
+    if (!it->idle)
+        return pipeline_find_library(p, it, why);
+    it->status = PASS_IDLE;
+    it->flags = MVLD_PASS_FREEZES | FROZEN_IDLE;
+    return 0;
+}
+
+static int settle_all(struct pipeline *p, const struct why *why)
+{
+    int error = 0;
+
+    for (size_t i = 0; i < p->n && !error; i++)
+        error = settle(p, &p->passes[i], why);
+    return error;
+}
+
+/* Unmaps passes that have nothing to do.  How many have. */
+static size_t unmap_idle(struct pipeline *p)
+{
+    size_t left = 0;
+
     for (size_t i = 0; i < p->n; i++) {
         struct planned_pass *it = &p->passes[i];
-        int error = options_settle(&p->arena, it->pass, it->path, &p->config, &it->settings,
-                                   &it->n_settings, why);
-        if (error)
-            return error;
+
+        if (it->status != PASS_IDLE) {
+            left++;
+            continue;
+        }
+        pass_unmap(p->sys, &it->object);
+        it->pass = NULL;
+        it->idle = NULL;
+        it->n_settings = 0;
     }
-    return 0;
+    return left;
+}
+
+/* The last one is why there is no pipeline, when there is none. */
+static void say_idle(const struct pipeline *p, const struct why *why)
+{
+    for (size_t i = 0; i < p->n; i++)
+        if (p->passes[i].idle) {
+            rimf_format(why->text, why->size, "%s: %s", p->passes[i].name, p->passes[i].idle);
+            rimf_log(&p->log, MVLD_LOG_PASSES, "%s", why->text);
+        }
 }
 
 static int is_planned(const struct pipeline *p, const char *name)
@@ -123,7 +173,7 @@ static int map_all(struct pipeline *p, const struct why *why)
 
     if (!error)
         error = pipeline_check_order(p, why);
-    return error ? error : settle_options(p, why);
+    return error ? error : settle_all(p, why);
 }
 
 /* 1: there is a pipeline.  0: none is asked for. */
@@ -182,6 +232,8 @@ int pipeline_complete(struct pipeline *p, char *text, size_t size)
     if (error) {
         unmap(p);
         say_untransformed(&p->log, &why);
+    } else if (!unmap_idle(p)) {
+        p->n = 0;
     }
     return error;
 }
@@ -197,10 +249,14 @@ int pipeline_plan(const struct pipeline_query *q, struct pipeline **out, char *t
     why.text[0] = 0;
     int planned = plan(q, &arena, &p, &why);
     if (planned > 0) {
-        *out = p;
         note_unused(p);
         if (rimf_log_enabled(&p->log, MVLD_LOG_PASSES))
             pipeline_print(p, log_line, p);
+        say_idle(p, &why);
+        if (!q->runs || p->late || unmap_idle(p))
+            *out = p;
+        else
+            pipeline_free(p);
         return 0;
     }
     if (p)

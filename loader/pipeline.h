@@ -31,6 +31,7 @@ struct pipeline_query {
     const char *(*find_program)(void *cookie);
     void *cookie;
     const char *called; /* the path that led to it, of execve (AT_EXECFN) or of a command line; or NULL */
+    int runs;           /* the plan will be run: what has nothing to do need not stay mapped */
     int late;           /* pipeline_complete will be called */
     int musl;           /* a program of musl's takes other libraries, see pipeline_find.c */
     /* Zeroed and 16-byte aligned, for the plan, as long as that lives; or NULL.  When it
@@ -47,7 +48,7 @@ static inline const char *pipeline_program(const struct pipeline_query *query)
 
 /* Reads the configuration and maps the passes that it asks for.  0 with *out
  * NULL when nothing is configured for this program: that is the cheap, common
- * case.  Negative errno when the configuration or the pipeline is wrong: the
+ * case.  Likewise, with `runs`, when no pass has anything to do.  Negative errno when the configuration or the pipeline is wrong: the
  * sentence (file, line, names) went to the log as a warning and to `why`.  -EIO and
  * -ENOMEM: nothing that somebody wrote is wrong, but a system call failed. */
 int pipeline_plan(const struct pipeline_query *, struct pipeline **out, char *why,
@@ -57,7 +58,8 @@ int pipeline_plan(const struct pipeline_query *, struct pipeline **out, char *wh
  * them, by their fingerprint, is made known: 1 when it is one; its strings are copied. */
 int pipeline_is_late(const struct pipeline *);
 int pipeline_know(struct pipeline *, const struct frozen *);
-/* Or they are mapped now.  0, or as pipeline_plan, and the plan is empty. */
+/* Or they are mapped now.  0, or as pipeline_plan, and the plan is empty; which it is, too, when
+ * no pass has anything to do. */
 int pipeline_complete(struct pipeline *, char *why, size_t why_size);
 
 /* Whether a DT_NEEDED of this name is musl's libc, and whether such an entry is in a file,
@@ -80,7 +82,7 @@ size_t pipeline_freezable(const struct pipeline *);
 uint64_t pipeline_fingerprint(const struct pipeline *, size_t n);
 void pipeline_thawed(struct pipeline *, struct mvld_image *, size_t n);
 void pipeline_leave(struct pipeline *, size_t n, const char *why);
-/* 1 when a pass of that name is in the struct pipeline. */
+/* 1 when a pass of that name is in the struct pipeline, and has something to do. */
 int pipeline_has(const void *pipeline, const char *pass);
 size_t pipeline_count(const struct pipeline *);
 /* What an image is to say of the first n, for whoever starts from it. */

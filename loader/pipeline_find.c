@@ -122,7 +122,7 @@ static const char *next_folder(const char **list, size_t *length)
     return NULL;
 }
 
-static int find_object(struct pipeline *p, const char *name, struct planned_pass *out,
+int pipeline_find_pass(struct pipeline *p, const char *name, struct planned_pass *out,
                        const struct why *why)
 {
     const char *list = p->pass_path, *folder;
@@ -185,7 +185,7 @@ static void search_library(struct pipeline *p, struct planned_pass *pass, const 
 
 /* A library that is not there is no reason to refuse the pipeline: the program can
  * run without it, only its calls into the library will not be found. */
-static int find_library(struct pipeline *p, struct planned_pass *pass, const struct why *why)
+int pipeline_find_library(struct pipeline *p, struct planned_pass *pass, const struct why *why)
 {
     const char *name = pass->pass->library;
     const char *libdir = p->musl ? MVLD_LIB_DIR "/mvld" : MVLD_LIB_DIR;
@@ -207,14 +207,6 @@ static int find_library(struct pipeline *p, struct planned_pass *pass, const str
                  "mvld: %s: the library '%s' of this pass is neither beside it nor in %s: "
                  "the program runs without it", pass->path, name, libdir);
     return 0;
-}
-
-int pipeline_find_pass(struct pipeline *p, const char *name, struct planned_pass *out,
-                       const struct why *why)
-{
-    int error = find_object(p, name, out, why);
-
-    return error ? error : find_library(p, out, why);
 }
 
 /* ---- looking only ------------------------------------------------------------------ */

@@ -3,7 +3,7 @@
  * loader/pipeline_frozen.c: the part of a plan whose work a frozen image holds.
  *
  * That is its first passes, as long as each says that its work is patches alone
- * (MVLD_PASS_FREEZES).  Later ones run in each process, over the thawed code.
+ * (MVLD_PASS_FREEZES), or has nothing to do.  Later ones run in each process, over the thawed code.
  */
 #include "base.h"
 #include "pipeline_private.h"
@@ -64,6 +64,8 @@ void pipeline_makers(const struct pipeline *p, struct mvld_image *image, size_t 
 void pipeline_thawed(struct pipeline *p, struct mvld_image *image, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
+        if (p->passes[i].status == PASS_IDLE)
+            continue;
         pipeline_set_context(p, &p->passes[i], image);
         p->passes[i].status = PASS_RAN;
         rimf_log(&p->log, MVLD_LOG_PASSES, "pass %s: its work was thawed", p->passes[i].name);
@@ -73,6 +75,8 @@ void pipeline_thawed(struct pipeline *p, struct mvld_image *image, size_t n)
 void pipeline_leave(struct pipeline *p, size_t n, const char *why)
 {
     for (size_t i = 0; i < n; i++) {
+        if (p->passes[i].status == PASS_IDLE)
+            continue;
         p->passes[i].status = PASS_SKIPPED;
         rimf_log(&p->log, MVLD_LOG_PASSES, "pass %s: skipped: %s", p->passes[i].name, why);
     }

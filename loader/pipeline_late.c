@@ -54,6 +54,7 @@ static int know(struct pipeline *p, struct planned_pass *it, const struct frozen
     if (!rimf_streq(it->name, names + pass->name) || !(pass->flags & MVLD_PASS_FREEZES))
         return 0;
     it->flags = pass->flags;
+    it->status = pass->flags & FROZEN_IDLE ? PASS_IDLE : PASS_PLANNED;
     it->library = NULL;
     if (!*library)
         return 1;
@@ -95,7 +96,8 @@ int pipeline_map_late(struct pipeline *p)
     for (size_t i = 0; i < p->n; i++)
         identity[i] = p->passes[i].identity;
     for (size_t i = 0; i < p->n && !error; i++)
-        error = map_one(p, &p->passes[i], &why);
+        if (p->passes[i].status != PASS_IDLE)
+            error = map_one(p, &p->passes[i], &why);
     for (size_t i = 0; i < p->n && error; i++) {
         pass_unmap(p->sys, &p->passes[i].object);
         p->passes[i].pass = NULL;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * loader/pipeline_order.c: what the passes of a pipeline declare about each other.
+ * loader/pipeline_order.c: what the passes of a pipeline declare about each other.  That holds
+ * whatever their options are: also of passes that have nothing to do.
  */
 #include "base.h"
 #include "pipeline_private.h"
@@ -12,7 +13,7 @@ static size_t place_of(const struct pipeline *p, const char *name)
 {
     size_t i = 0;
 
-    while (i < p->n && !rimf_streq(p->passes[i].pass->name, name))
+    while (i < p->n && !rimf_streq(p->passes[i].name, name))
         i++;
     return i;
 }
@@ -20,8 +21,9 @@ static size_t place_of(const struct pipeline *p, const char *name)
 int pipeline_has(const void *pipeline, const char *pass)
 {
     const struct pipeline *p = pipeline;
+    size_t i = place_of(p, pass);
 
-    return place_of(p, pass) < p->n;
+    return i < p->n && p->passes[i].status != PASS_IDLE;
 }
 
 static int check_pass(const struct pipeline *p, size_t i, const struct why *why)

@@ -89,6 +89,8 @@ static void print_pass(const struct printer *to, const struct planned_pass *it)
           it->pass->help ? it->pass->help : "");
     if (it->library)
         print(to, "; library %s", it->library);
+    if (it->idle)
+        print(to, "; nothing to do: %s", it->idle);
     for (size_t i = 0; i < it->n_settings; i++) {
         const struct mvld_setting *s = &it->settings[i];
         if (s->text)

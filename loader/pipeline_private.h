@@ -12,8 +12,9 @@
 enum pass_status {
     PASS_PLANNED,
     PASS_RAN,
-    PASS_FAILED, /* its run returned an error */
-    PASS_SKIPPED /* its run was not called */
+    PASS_FAILED,  /* its run returned an error */
+    PASS_SKIPPED, /* its run was not called */
+    PASS_IDLE     /* it has nothing to do, as it is configured: as if it were not there */
 };
 
 struct planned_pass {
@@ -22,13 +23,14 @@ struct planned_pass {
     struct pass_object object;
     char *path;
     struct sidecar_identity identity; /* of the file there */
-    uint32_t flags;                   /* MVLD_PASS_* */
+    uint32_t flags;                   /* MVLD_PASS_*, FROZEN_IDLE */
     const char *library; /* found, absolute; or NULL */
     struct mvld_setting *settings;
     size_t n_settings;
     struct mvld_context context;
     void *state;
     enum pass_status status;
+    const char *idle;     /* why it has nothing to do, as long as it is mapped */
     uint64_t nanoseconds; /* of run */
 };
 
@@ -52,9 +54,11 @@ struct pipeline {
  * sentence that names both. */
 int pipeline_check_order(const struct pipeline *, const struct why *);
 
-/* pipeline_find.c: opens and maps the pass `name`, and looks for its library. */
+/* pipeline_find.c: opens and maps the pass `name`. */
 int pipeline_find_pass(struct pipeline *, const char *name, struct planned_pass *out,
                        const struct why *);
+/* Looks for the library of a pass that is mapped. */
+int pipeline_find_library(struct pipeline *, struct planned_pass *, const struct why *);
 
 /* Maps the pass in the file `it->path`, which is to call itself `it->name`.  1; 0: there is no
  * such file; or negative errno. */

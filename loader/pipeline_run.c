@@ -105,8 +105,9 @@ static void print_statistics(const struct pipeline *p)
     for (size_t i = 0; i < p->n; i++) {
         const struct planned_pass *it = &p->passes[i];
         uint64_t mille = total ? it->nanoseconds * 1000 / total : 0;
-        if (it->status == PASS_SKIPPED)
-            rimf_log(&p->log, MVLD_LOG_STATISTICS, "  time in %s: skipped", it->name);
+        if (it->status == PASS_SKIPPED || it->status == PASS_IDLE)
+            rimf_log(&p->log, MVLD_LOG_STATISTICS, "  time in %s: %s", it->name,
+                     it->status == PASS_IDLE ? "nothing to do" : "skipped");
         else
             rimf_log(&p->log, MVLD_LOG_STATISTICS, "  time in %s: %lu ns (%lu.%lu%%)%s",
                      it->name, it->nanoseconds, mille / 10, mille % 10,

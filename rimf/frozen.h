@@ -120,9 +120,11 @@
 /* What is to be known of a pass before it is mapped, so that a start need not map it. */
 struct frozen_pass {
     uint32_t name, library; /* in names; "": it brings none */
-    uint32_t flags;         /* MVLD_PASS_* */
+    uint32_t flags;         /* MVLD_PASS_*, FROZEN_IDLE */
     uint32_t file;          /* of sidecar_file_key of its file; for people */
 };
+
+#define FROZEN_IDLE 0x80000000u /* the pass had nothing to do, as it is configured */
 
 struct frozen_header {
     char magic[8] FROZEN_BYTES;

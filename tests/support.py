@@ -74,6 +74,9 @@ def copied(folder, *objects):
 
 
 COPIED = "passes = direct-calls, concat, multiverse"
+# Code runs in copies, also where nothing is asked for that only copies have (passes/concat/README.md):
+# behind an [app] and its other sections; or in MVLD_TUNABLES.
+COPY, COPY_TUNABLE = "[concat]\ncopy = always\n", "concat.copy=always"
 
 
 def run(command, config=None, timeout=30, **env):

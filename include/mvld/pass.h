@@ -508,6 +508,17 @@ struct mvld_pass {
     void (*removed)(const struct mvld_context *, const struct mvld_object *const *objects,
                     size_t n);
     uint32_t flags; /* MVLD_PASS_*, or-ed */
+    /* Why the pass has nothing to do in any program with these settings (a sentence, static), or
+     * NULL: it has.  May be NULL itself.  Asked before anything else of the pass runs, also by
+     * `mvld pipeline`: it looks at nothing but the settings.  A pass that says so counts as one that
+     * did its work for those that require it; its library is not brought, none of its functions is
+     * called, pass_planned does not name it.  See MVLD_PASS_HAS. */
+    const char *(*idle)(const struct mvld_setting *settings, size_t n);
 };
+
+/* Was the pass compiled with this field, the last one or one of those to come? */
+#define MVLD_PASS_HAS(pass, field) \
+    ((pass)->size >= offsetof(struct mvld_pass, field) + sizeof((pass)->field))
+#define MVLD_PASS_LEAST offsetof(struct mvld_pass, idle) /* the size of the oldest that are taken */
 
 #endif

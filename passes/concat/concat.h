@@ -9,7 +9,7 @@
 
 enum { /* order of the options */
     CONCAT_ORDER, CONCAT_LATER, CONCAT_LEAVE, CONCAT_DEBUGGER, CONCAT_PERF_MAP, CONCAT_PAGES,
-    CONCAT_PROFILE
+    CONCAT_PROFILE, CONCAT_COPY
 };
 
 const char *concat_file_name(const struct mvld_object *);
@@ -23,6 +23,7 @@ struct concat_item {
 struct concat_plan {
     struct concat_item *items;
     size_t n, n_hot; /* n_hot: the first, which a profile named */
+    size_t hot;      /* bytes of these */
 };
 
 /* Of these objects, as the options say.  0, or negative errno with a sentence (fail). */

@@ -220,6 +220,7 @@ static int by_profile(struct planning *p)
         if (piece == c->n || c->is_hot[piece])
             continue;
         c->is_hot[piece] = 1;
+        p->plan->hot += c->pieces[piece].size;
         add(p, profile.hot[i].object, c->pieces[piece]);
     }
     p->plan->n_hot = p->plan->n;

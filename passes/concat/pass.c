@@ -12,9 +12,12 @@
 
 #define HUGE_SIZE 0x200000u
 #define LINE 64u /* of the caches */
+#define MANY_HOT (8u << 20) /* bytes of code: from there on huge pages pay (README.md) */
 
 static const char *const orders[] = {"as-loaded", "random", "random-functions", "profile",
                                      NULL}; /* order.c has a function for each */
+static const char *const copies[] = {"where-it-pays", "always", NULL};
+enum { WHERE_IT_PAYS, ALWAYS };
 static const char *const pages[] = {"small", "thp", "hugetlb", "quick", NULL}; /* enum mvld_pages */
 
 static const struct mvld_option options[] = {
@@ -33,6 +36,8 @@ static const struct mvld_option options[] = {
              "them at once), of its pool"},
     {.name = "profile", .type = MVLD_OPTION_STRING, .initial = "",
      .help = "a file that names the hot functions, for order = profile"},
+    {.name = "copy", .type = MVLD_OPTION_WORD, .words = copies, .initial = "where-it-pays",
+     .help = "code is copied where an order or pages are asked for that only copies have, or always"},
     {.name = NULL},
 };
 
@@ -99,11 +104,22 @@ static int find_region(const struct mvld_context *ctx, struct mvld_region *regio
     return 1;
 }
 
-/* Where the first copy goes.  What comes later has huge pages where they happen to fit. */
-static uintptr_t first_place(const struct mvld_context *ctx, const struct mvld_region *region)
+/* As configured; huge for certain where a profile names much. */
+static enum mvld_pages wanted_pages(const struct mvld_context *ctx, const struct concat_plan *plan)
 {
     enum mvld_pages wanted = (enum mvld_pages)ctx->settings[CONCAT_PAGES].number;
 
+    if (wanted != MVLD_PAGES_QUICK || plan->hot < MANY_HOT)
+        return wanted;
+    ctx->api->log(ctx->image, MVLD_LOG_PASSES,
+                  "concat: the hot functions take %zu KB: in huge pages (pages = thp)",
+                  plan->hot / 1024);
+    return MVLD_PAGES_THP;
+}
+
+/* Where the first copy goes.  What comes later has huge pages where they happen to fit. */
+static uintptr_t first_place(enum mvld_pages wanted, const struct mvld_region *region)
+{
     return wanted == MVLD_PAGES_SMALL || wanted == MVLD_PAGES_QUICK
                ? region->code
                : (region->code + HUGE_SIZE - 1) & ~(uintptr_t)(HUGE_SIZE - 1);
@@ -178,13 +194,14 @@ static void add_items(const struct mvld_context *ctx, const struct concat_plan *
                       plan->n_hot);
 }
 
+/* With a region the first copies go there, else behind the last. */
 static int add(const struct mvld_context *ctx, const struct mvld_object *const *objects, size_t n,
-               uintptr_t begin)
+               const struct mvld_region *region)
 {
     const struct mvld_object **chosen = choose(ctx, objects, &n);
     struct mvld_copies_report r;
     struct concat_plan plan;
-    uintptr_t end = begin;
+    uintptr_t end = 0;
     int error;
 
     if (!chosen)
@@ -193,6 +210,12 @@ static int add(const struct mvld_context *ctx, const struct mvld_object *const *
     ctx->api->release(ctx->image, chosen);
     if (error)
         return error;
+    if (region) {
+        enum mvld_pages wanted = wanted_pages(ctx, &plan);
+
+        ctx->api->region_pages(ctx->image, wanted);
+        end = first_place(wanted, region);
+    }
     add_items(ctx, &plan, &end);
     concat_plan_release(ctx, &plan);
     error = ctx->api->copies_commit(ctx->image, &r);
@@ -211,7 +234,7 @@ static int copy_nothing(const struct mvld_context *ctx)
     return ctx->api->copies_commit(ctx->image, &r);
 }
 
-static int run_all(const struct mvld_context *ctx, uintptr_t begin)
+static int run_all(const struct mvld_context *ctx, const struct mvld_region *region)
 {
     size_t n = ctx->api->object_count(ctx->image);
     const struct mvld_object **objects = ctx->api->alloc(ctx->image, n * sizeof *objects);
@@ -221,7 +244,7 @@ static int run_all(const struct mvld_context *ctx, uintptr_t begin)
         return ctx->api->fail(ctx->image, ENOMEM, "concat: out of memory");
     for (size_t i = 0; i < n; i++)
         objects[i] = ctx->api->object_at(ctx->image, i);
-    error = add(ctx, objects, n, begin);
+    error = add(ctx, objects, n, region);
     ctx->api->release(ctx->image, objects);
     return error;
 }
@@ -241,13 +264,12 @@ static int run(const struct mvld_context *ctx)
         copy_nothing(ctx);
         return -EINVAL;
     }
-    ctx->api->region_pages(ctx->image, (enum mvld_pages)ctx->settings[CONCAT_PAGES].number);
-    return run_all(ctx, first_place(ctx, &region));
+    return run_all(ctx, &region);
 }
 
 static int added(const struct mvld_context *ctx, const struct mvld_object *const *objects, size_t n)
 {
-    return ctx->settings[CONCAT_LATER].number ? add(ctx, objects, n, 0) : copy_nothing(ctx);
+    return ctx->settings[CONCAT_LATER].number ? add(ctx, objects, n, NULL) : copy_nothing(ctx);
 }
 
 static void removed(const struct mvld_context *ctx, const struct mvld_object *const *objects,
@@ -255,6 +277,20 @@ static void removed(const struct mvld_context *ctx, const struct mvld_object *co
 {
     for (size_t i = 0; i < n; i++)
         ctx->api->copies_forget(ctx->image, objects[i]);
+}
+
+/* Who asked for nothing that only copies have is served as well by direct calls alone, and a start
+ * costs less (README.md, "When it pays"). */
+static const char *idle(const struct mvld_setting *settings, size_t n)
+{
+    int64_t wanted = settings[CONCAT_PAGES].number;
+
+    (void)n;
+    if (settings[CONCAT_COPY].number == ALWAYS || settings[CONCAT_ORDER].number ||
+        wanted == MVLD_PAGES_THP || wanted == MVLD_PAGES_HUGETLB)
+        return NULL;
+    return "no code is copied: small pages without a profile run no faster than direct calls alone "
+           "(copy = always copies)";
 }
 
 /* Copies lead where calls lead by then. */
@@ -272,4 +308,5 @@ __attribute__((visibility("default"))) const struct mvld_pass mvld_pass = {
     .added = added,
     .removed = removed,
     .flags = MVLD_PASS_ANALYSIS | MVLD_PASS_FREEZES | MVLD_PASS_SPACIOUS | MVLD_PASS_LOOKS_AHEAD,
+    .idle = idle,
 };

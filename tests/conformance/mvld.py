@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import support
 from glibc import say
 
 SOURCE = Path(__file__).resolve().parent.parent.parent
@@ -92,7 +93,8 @@ class Mvld:
         config.parent.mkdir(parents=True, exist_ok=True)
         config.unlink(missing_ok=True)
         if passes:
-            config.write_text(f"[app]\nmatch = *\npasses = {', '.join(passes)}\n")
+            config.write_text(f"[app]\nmatch = *\npasses = {', '.join(passes)}\n"
+                              + support.COPY * ("concat" in passes))
         self.glibc.exchange_loader(self.loader)
         try:
             self.check(passes)
@@ -108,7 +110,8 @@ class Mvld:
         for command in ([program], [self.glibc.loader, program]):
             done = subprocess.run(command, capture_output=True, text=True, env={
                 "MVLD_DEBUG": "files,passes", "LD_LIBRARY_PATH": str(self.glibc.build)})
-            if (str(self.glibc.kept_loader) not in done.stderr or "untransformed" in done.stderr
+            if (str(self.glibc.kept_loader) not in done.stderr
+                    or any(word in done.stderr for word in ("untransformed", "; nothing to do"))
                     or not all(name in done.stderr for name in passes)):
                 sys.exit(f"{program} does not run under mvld with {', '.join(passes) or 'no pass'}:"
                          f"\n{done.stderr}")

@@ -24,7 +24,7 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
+sys.path[:0] = [str(HERE), str(HERE.parent)]
 import table  # noqa: E402
 from glibc import GROUPS, Glibc, package_version, say  # noqa: E402
 from mvld import Mvld  # noqa: E402

@@ -67,15 +67,10 @@ class Bench(behaviours.Bench):
         analyse(folder, self.cache)
 
     def configure(self, passes):
-        environment = super().configure([name for name in passes
-                                         if name not in (FROZEN, LEARNT, SCATTERED)])
-        with open(environment["MVLD_CONFIG"], "a") as file:
-            if FROZEN in passes:
-                file.write("on-miss = build\n")
-            if LEARNT in passes:
-                file.write("on-miss = learn\n")
-            if SCATTERED in passes:
-                file.write("[concat]\norder = random-functions\n")
+        names = [name for name in passes if name not in (FROZEN, LEARNT, SCATTERED)]
+        keys = {FROZEN: "on-miss = build\n", LEARNT: "on-miss = learn\n"}
+        environment = super().configure(names, "".join(keys.get(name, "") for name in passes),
+                                        "order = random-functions\n" * (SCATTERED in passes))
         environment["XDG_CACHE_HOME"] = str(self.cache)
         if "concat" in passes:
             environment["IDENTITY"] = "copies"

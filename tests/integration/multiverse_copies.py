@@ -49,10 +49,11 @@ def main():
         environment = support.copied(folder, "--program", program)
         config = f"[app]\nmatch = {program}\n{support.COPIED}\n"
         more = "on-miss = build\n" if way == "frozen" else ""
-        leave_home(program, environment, config + more)
+        config += more + support.COPY
+        leave_home(program, environment, config)
         for thawed in [False, True] if way == "frozen" else [False]:
             done = support.run([support.LOADER, program], MVLD_DEBUG="passes", **environment,
-                               config=config + more)
+                               config=config)
             check(done.returncode == 0,
                   f"status {done.returncode}\n{done.stdout}{done.stderr[-4000:]}")
             check(("its work was thawed" in done.stderr) == thawed, done.stderr)

@@ -51,7 +51,7 @@ class Program:
         for old in self.folder.glob("log.*"):
             old.unlink()
         config = config.replace("passes = multiverse", support.COPIED +
-                                ("\non-miss = build" if self.way == "frozen" else ""))
+                                ("\non-miss = build" if self.way == "frozen" else "")) + support.COPY
         return config, {**self.environment, "MVLD_DEBUG": "passes,files",
                         "MVLD_DEBUG_OUTPUT": log, **environment}
 

@@ -51,12 +51,13 @@ def command(program, loader, count, how):
 
 def environment(folder, program, loader, method, **more):
     if loader != "plain":
-        passes = support.COPIED if loader == "copies" else "passes = multiverse"
+        copies = loader == "copies"
+        passes = support.COPIED if copies else "passes = multiverse"
         config = folder / "mvld.conf"
         config.write_text(f"[app]\nmatch = {program}\n{passes}\npatch = {method}\n"
-                          "[multiverse]\nset.mode = 1\n")
+                          "[multiverse]\nset.mode = 1\n" + support.COPY * copies)
         more.update(MVLD_CONFIG=config, MVLD_PASS_PATH=support.PASSES)
-        if loader == "copies":
+        if copies:
             more.update(support.copied(folder, "--program", program))
     return support.clean_environment(**more)
 

@@ -35,7 +35,8 @@ def main():
             more = support.copied(folder, "--program", program, *late)
             passes = support.COPIED
             more.update(MVLD_DEBUG="passes", MVLD_DEBUG_OUTPUT=folder / "log")
-        config = f"[app]\nmatch = {program}\n{passes}\n[multiverse]\ncommit = manual\n"
+        config = f"[app]\nmatch = {program}\n{passes}\n[multiverse]\ncommit = manual\n" + \
+            support.COPY * (loader == "copies")
         command = [program, cycles, folder] if loader == "plain" \
             else [support.LOADER, program, cycles, folder, "eager"]
         done = support.run(command, config=config, timeout=100, **more)

@@ -46,8 +46,11 @@ class Program:
         support.compile_c(self.path, SOURCES / "place_main.c", "-Wl,--build-id", f"-L{folder}", "-lplace",
                           f"-Wl,-rpath,{folder}", f"-Wl,-I,{support.LOADER}", plugin=False)
         self.config = folder / "mvld.conf"
-        self.config.write_text(f"[app]\nmatch = {self.path}\npasses = direct-calls, concat\n")
+        self.configure()
         self.analyze(self.path, self.library, self.later)
+
+    def configure(self, more=""):
+        self.config.write_text(f"[app]\nmatch = {self.path}\npasses = direct-calls, concat\n{more}{support.COPY}")
 
     def analyze(self, *files):
         done = support.run([MVLD, "analyze", "--output", self.cache / "mvld" / "analysis", *files])
@@ -323,8 +326,7 @@ def outdated(program):
     """With on-miss = build, an image that does not fit any more is in the way of a new one for good."""
     folder = program.freeze()
     rely_on_another_word(folder)
-    with open(program.config, "a") as config:
-        config.write("on-miss = build\n")
+    program.configure("on-miss = build\n")
     support.age_images(program.cache)
     plain = program.expected()
     for said in "not thawed: .*a call leads elsewhere", "image: frozen: ", THAWED:

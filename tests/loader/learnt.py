@@ -29,6 +29,7 @@ CONCAT = [support.BUILD / "passes" / "concat" / "concat.so", support.BUILD / "pa
 class Program:
     passes = "direct-calls"
     parts = PARTS
+    options = ""  # of passes
     runs_in = ""  # behind the name of the object's file: where its functions have their addresses
 
     def __init__(self, folder, *link):
@@ -60,7 +61,7 @@ class Program:
 
     def configure(self, *keys):
         self.config = self.folder / "mvld.conf"
-        self.config.write_text("\n".join([f"[app]\nmatch = {self.path}\npasses = {self.passes}", *keys, ""]))
+        self.config.write_text("\n".join([f"[app]\nmatch = {self.path}\npasses = {self.passes}", *keys, self.options]))
 
     def analyze(self):
         done = support.run([MVLD, "analyze", "--output", self.cache / "mvld" / "analysis", self.path,
@@ -325,6 +326,7 @@ def command(program):
 class Copies(Program):
     """Code that runs in copies (the pass concat), which are learnt, too."""
     passes = "direct-calls, concat"
+    options = support.COPY
     parts = PARTS + CONCAT
     runs_in = ".code"
 

@@ -55,6 +55,24 @@ for tunables, sentence in {
     if "added" in log:
         sys.exit(f"{tunables}: a pass ran\n{log}")
 
+# A pass that has nothing to do with its options is as good as not there: its library is not looked for
+# (it has one that would be refused), it is never called, and who requires it is served.
+log = run("app.passes=idle,needs-idle", times=1)
+expect(log, "; nothing to do: its flag says so", "idle: its flag says so", "pass needs-idle: done",
+       "time in idle: nothing to do", "needs-idle added 1 after 1", "needs-idle removed 1")
+if "pass idle" in log or "idle.number" in log.replace("needs-idle", ""):
+    sys.exit(f"an idle pass was called\n{log}")
+log = run("app.passes=idle", times=1)
+expect(log, "idle: its flag says so")
+if "pass statistics" in log:
+    sys.exit(f"there is a pipeline although no pass has anything to do\n{log}")
+expect(run("app.passes=idle,needs-idle:idle.flag=no"), "is neither a name nor an absolute path",
+       "the program runs untransformed")
+expect(run("app.passes=needs-idle,idle"), "must come after 'idle'", "the program runs untransformed")
+expect(run("app.passes=idle,hates-idle"), "cannot be in one pipeline with 'idle'", "the program runs untransformed")
+# One that was compiled before there was the question is not asked.
+expect(run("app.passes=older", times=1), "pass older: done", "older added 1 after 1", "older removed 1")
+
 # A program is known by its real path, by a link to it, and by a script that it runs.
 if not shutil.which("patchelf"):
     print("no patchelf: programs are not matched by their paths here")

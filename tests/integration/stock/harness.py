@@ -218,7 +218,7 @@ class Harness:
         if self.passes:
             (self.folder / "etc" / "mvld.conf").write_text(
                 f"[app]\nmatch = *\npasses = {', '.join(self.passes)}\n"
-                + ("on-miss = build\n" if FROZEN in passes else ""))
+                + "on-miss = build\n" * (FROZEN in passes) + support.COPY * ("concat" in passes))
         configuration, pass_folder = installed_places()
         self.binds = [(configuration, self.folder / "etc"), (pass_folder, self.folder / "passes"),
                       (CACHE, self.folder / "cache")]

@@ -76,7 +76,7 @@ PUBLIC const struct mvld_pass mvld_pass = {
     .abi = MVLD_PASS_ABI,
 #endif
 #ifdef FAULT_size
-    .size = sizeof(struct mvld_pass) - 8,
+    .size = MVLD_PASS_LEAST - 8,
 #elif defined(FAULT_large)
     .size = sizeof(struct mvld_pass) + 8,
 #else
@@ -100,6 +100,9 @@ PUBLIC const struct mvld_pass mvld_pass = {
 #endif
 #ifdef FAULT_library
     .library = (const char *)0x10,
+#endif
+#ifdef FAULT_idle
+    .idle = (const char *(*)(const struct mvld_setting *, size_t))0xdeadbeef,
 #endif
 #ifdef FAULT_function_pointer
     .added = (int (*)(const struct mvld_context *, const struct mvld_object *const *,

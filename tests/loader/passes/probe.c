@@ -8,6 +8,9 @@
 #ifndef RESULT
 #define RESULT 0
 #endif
+#ifndef SIZE
+#define SIZE sizeof(struct mvld_pass)
+#endif
 
 static const char *const words[] = {"slow", "fast", NULL};
 static const struct mvld_option options[] = {
@@ -58,9 +61,16 @@ static void removed(const struct mvld_context *ctx, const struct mvld_object *co
     ctx->api->log(ctx->image, MVLD_LOG_PASSES, NAME " removed %zu", n);
 }
 
+#ifdef IDLE
+static const char *idle(const struct mvld_setting *settings, size_t n)
+{
+    return n && settings[0].number ? "its flag says so" : NULL;
+}
+#endif
+
 __attribute__((visibility("default"))) const struct mvld_pass mvld_pass = {
     .abi = MVLD_PASS_ABI,
-    .size = sizeof(struct mvld_pass),
+    .size = SIZE,
     .name = NAME,
     .help = "a probe",
 #ifdef REQUIRES
@@ -79,4 +89,7 @@ __attribute__((visibility("default"))) const struct mvld_pass mvld_pass = {
     .run = run,
     .added = added,
     .removed = removed,
+#ifdef IDLE
+    .idle = idle,
+#endif
 };

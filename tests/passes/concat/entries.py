@@ -31,7 +31,7 @@ def run(folder, *options):
                            program, library, libc], stdin=subprocess.DEVNULL, capture_output=True,
                           env=support.clean_environment(), text=True, timeout=60)
     check(done.returncode == 0, done.stdout + done.stderr)
-    config.write_text(f"[app]\nmatch = {program}\npasses = direct-calls, concat\n")
+    config.write_text(f"[app]\nmatch = {program}\npasses = direct-calls, concat\n{support.COPY}")
     done = subprocess.run([program], stdin=subprocess.DEVNULL, capture_output=True, text=True,
                           timeout=60, env=support.clean_environment(
                               MVLD_CONFIG=config, XDG_CACHE_HOME=folder / "cache",

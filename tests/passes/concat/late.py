@@ -52,7 +52,7 @@ def run(folder, cycles, library, concat):
     done = support.run(
         [support.LOADER, folder / "main", cycles, library, folder / "libother.so"], timeout=100,
         XDG_CACHE_HOME=folder / "cache", MVLD_PASS_PATH=f"{PASSES / 'direct-calls'}:{concat}",
-        MVLD_TUNABLES="app.passes=direct-calls,concat", MVLD_DEBUG="passes",
+        MVLD_TUNABLES=f"app.passes=direct-calls,concat:{support.COPY_TUNABLE}", MVLD_DEBUG="passes",
         MVLD_DEBUG_OUTPUT=log)
     said = "".join(path.read_text() for path in folder.glob("log.*"))
     tail = "\n".join(said.splitlines()[-40:])

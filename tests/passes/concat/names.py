@@ -51,7 +51,7 @@ class Program:
                            for name, value in options.items())
         config = self.folder / "config"
         config.write_text(f"[app]\nmatch = {self.path}\npasses = direct-calls, concat\n"
-                          f"[concat]\n{settings}")
+                          f"{support.COPY}{settings}")
         return support.clean_environment(MVLD_CONFIG=config, XDG_CACHE_HOME=self.cache,
                                          MVLD_PASS_PATH=":".join(map(str, PASSES)))
 

@@ -38,7 +38,7 @@ def start(program, folder, pages, **more):
                        MVLD_DEBUG="files,passes",
                        LD_LIBRARY_PATH=folder,
                        MVLD_TUNABLES=f"app.passes=concat:app.placement={PLACEMENT}:"
-                                     f"concat.pages={pages}", **more)
+                                     f"concat.pages={pages}:{support.COPY_TUNABLE}", **more)
     check(done.returncode == 0, f"status {done.returncode}: {done.stderr}")
     return done
 

@@ -124,7 +124,7 @@ static int start_again(char **argv)
         CHECK(realpath(argv[1], passes), "%s", argv[1]);
         *strrchr(passes, '/') = '\0'; /* the pass lies beside its library */
         setenv("MVLD_PASS_PATH", passes, 1);
-        setenv("MVLD_TUNABLES", "app.passes=concat", 1);
+        setenv("MVLD_TUNABLES", "app.passes=concat:concat.copy=always", 1);
         setenv("XDG_CACHE_HOME", "/nowhere", 1);
         execl(argv[2], argv[2], argv[0], argv[1], argv[2], (char *)NULL);
     } else {

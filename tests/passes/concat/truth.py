@@ -33,7 +33,7 @@ def start(program, arguments, folder, cache, order, **environment):
         old.unlink()
     env = support.clean_environment(
         XDG_CACHE_HOME=cache, MVLD_PASS_PATH=PASSES, MVLD_DEBUG="passes,image,files",
-        MVLD_TUNABLES=f"app.passes=direct-calls,concat:concat.order={order}"
+        MVLD_TUNABLES=f"app.passes=direct-calls,concat:{support.COPY_TUNABLE}:concat.order={order}"
                       f":concat.profile={folder}/profile", MVLD_DEBUG_OUTPUT=folder / "log",
         **environment)
     return subprocess.Popen([support.LOADER, program, *arguments], env=env, stdin=subprocess.PIPE,

@@ -21,8 +21,8 @@ MVLD = support.BUILD / "tools" / "mvld"
 WAYS = {
     "process": ("direct-calls", False, ""),
     "frozen": ("direct-calls", True, ""),
-    "concat": ("direct-calls, concat", False, ""),
-    "concat-frozen": ("direct-calls, concat", True, ""),
+    "concat": ("direct-calls, concat", False, support.COPY_TUNABLE),
+    "concat-frozen": ("direct-calls, concat", True, support.COPY_TUNABLE),
     "pieces": ("direct-calls, concat", False, "concat.order=random-functions"),
     "pieces-frozen": ("direct-calls, concat", True, "concat.order=random-functions"),
     "off": ("direct-calls", False, "direct-calls.inline=no"),

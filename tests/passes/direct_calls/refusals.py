@@ -241,7 +241,7 @@ def copies(world):
     """With concat behind it, calls become direct in copies alone; what has none, whatever the reason,
     is changed at home as without concat."""
     passes = ":".join(str(support.BUILD / "passes" / name) for name in ("direct-calls", "concat"))
-    both = {"config": CONFIG.replace("calls", "calls, concat"), "MVLD_PASS_PATH": passes}
+    both = {"config": CONFIG.replace("calls", "calls, concat") + support.COPY, "MVLD_PASS_PATH": passes}
     said = re.escape(str(world.program)) + r": (\d+) of (\d+) sites made direct, "
     pages = r"(\d+) pages made private\n"
 

@@ -1,0 +1,257 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""pays.py BEHAVIOUR: code is copied where something is asked for that only copies have, else a start
+is that of the pipeline without the pass (`copy = where-it-pays`, the default).
+
+Each function below is one test; its text says what a failure means.
+"""
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parent.parent), str(HERE.parent.parent / "loader")]
+import frozen_copies  # noqa: E402
+import support  # noqa: E402
+from frozen_copies import MVLD  # noqa: E402
+from support import check  # noqa: E402
+
+WHY = ("no code is copied: small pages without a profile run no faster than direct calls alone "
+       "(copy = always copies)")
+THAWED = "thawed, the code of [1-9]"
+COPIED = r"concat: [1-9]\d* objects, [1-9]\d* functions"
+LOOKS = re.compile(r'^(newfstatat|openat)\([^)]*/concat\.so"')
+
+
+class Program(frozen_copies.Program):
+    passes_of = "direct-calls, concat"
+
+    def configure(self, *options, keys=""):
+        """`keys` of [app], `options` of concat."""
+        self.config.write_text("\n".join([f"[app]\nmatch = {self.path}\npasses = {self.passes_of}{keys}",
+                                          "[concat]", *options, ""]))
+
+    def freeze(self):
+        """The folder of the image, whatever is in it."""
+        folder = Path(self.run(MVLD_FREEZE=1).stdout.strip())
+        check((folder / "image").is_file(), "no image")
+        return folder
+
+    def thawed(self, *words, **more):
+        done = self.run(*words, **more)
+        check(re.search(THAWED, done.stderr), f"not thawed:\n{done.stdout}{done.stderr}")
+        return done
+
+    def maps(self, **more):
+        """The mappings of files: which part of which, by address; and how much is anonymous, by rights."""
+        environment = support.clean_environment(**self.environment(MVLD_DEBUG="", **more))
+        process = subprocess.Popen([self.path, "wait"], env=environment, stdin=subprocess.PIPE,
+                                   stdout=subprocess.PIPE)
+        process.stdout.readline()
+        process.stdout.readline()
+        files, anonymous = [], {}
+        for line in Path(f"/proc/{process.pid}/maps").read_text().splitlines():
+            place, rights, offset, _, _, *path = line.split(None, 5)
+            start, end = (int(word, 16) for word in place.split("-"))
+            if path and path[0].startswith("/"):
+                files.append((Path(path[0]).name, rights, offset, end - start))
+            elif not path:
+                anonymous[rights] = anonymous.get(rights, 0) + end - start
+        process.communicate(b"\n", timeout=30)
+        check(process.returncode == 0, f"status {process.returncode}")
+        return files, anonymous
+
+    def calls(self):
+        """The system calls of a start in which the passes run."""
+        log = self.folder / "calls"
+        done = support.run(["strace", "-o", log, self.path, "brief"], **self.environment(MVLD_DEBUG=""))
+        check(done.returncode == 0, done.stderr)
+        return log.read_text().splitlines()
+
+    def counted(self):
+        """How many a start has, or None: perf cannot count."""
+        said = self.folder / "counted"
+        done = support.run(["perf", "stat", "-x;", "-o", said, "-e", "raw_syscalls:sys_enter", "--",
+                            self.path, "brief"], **self.environment(MVLD_DEBUG=""))
+        found = re.search(r"^(\d+);", said.read_text(), re.M) if done.returncode == 0 else None
+        return int(found[1]) if found else None
+
+
+def without_looking(calls):
+    """Names of the calls without those that find out that concat has nothing to do: its file is looked
+    for, mapped, and unmapped."""
+    names, i = [], 0
+    while i < len(calls):
+        looked = LOOKS.match(calls[i])
+        if looked and looked[1] == "openat" and " = -1 " not in calls[i]:
+            while not calls[i].startswith("munmap("):
+                i += 1
+        elif not looked:
+            names.append(calls[i].split("(")[0])
+        i += 1
+    return names
+
+
+def same(program):
+    """A start has another mapping, another call, or another image than that of direct-calls alone; or code
+    waits for copies that nobody makes."""
+    program.analyze("--program", program.path)  # the C library, too
+    told = {}
+    for passes in "direct-calls", "direct-calls, concat":
+        program.passes_of = passes
+        program.configure()
+        shutil.rmtree(program.cache / "mvld" / "ready", ignore_errors=True)
+        log = program.run().stderr
+        check("in its copy" not in log and re.search(rf"{program.path}: [1-9]\d* of \d+ sites made direct, \d", log), log)
+        first = program.maps()
+        folder = program.freeze()
+        program.thawed(MVLD_DEBUG="files")
+        thawed = program.maps(), program.counted() if shutil.which("perf") else None
+        limited = support.run(["prlimit", "--as=8000000000", program.path],
+                              **program.environment(MVLD_DEBUG="files"))
+        check(re.search(THAWED, limited.stderr), limited.stderr)
+        files = sorted(path.name for path in folder.iterdir())
+        shutil.rmtree(folder)
+        log = program.run().stderr
+        check("ready code of" in log, log)
+        told[passes] = first, files, thawed, program.maps(), program.calls() if shutil.which("strace") else []
+    alone, both = told.values()
+    for part in 0, 1, 3:
+        check(alone[part] == both[part], f"{alone[part]}\n{both[part]}")
+    check(alone[2][0] == both[2][0], f"{alone[2]}\n{both[2]}")
+    check(not any("concat" in name for name, *_ in both[0][0] + both[2][0][0]), both)
+    if None not in (alone[2][1], both[2][1]):  # one call more: which file concat's is
+        check(both[2][1] == alone[2][1] + 1, f"{alone[2][1]} calls, {both[2][1]}")
+    check(without_looking(alone[4]) == without_looking(both[4]), "\n".join(alone[4] + both[4]))
+    check(0 <= len(both[4]) - len(alone[4]) <= 11, f"{len(alone[4])} calls, {len(both[4])}")
+    print(f"calls: {len(alone[4])}, {len(both[4])}; thawed: {alone[2][1]}, {both[2][1]}")
+
+
+def asked(program):
+    """What only copies have is asked for, and nothing is copied, in the process or from an image; or one
+    image serves two configurations."""
+    profile = program.folder / "profile"
+    profile.write_text("libplace.so place\n")
+    plain, folders = program.expected(), set()
+    for options in ([], ["copy = always"], ["order = random"], ["order = random-functions"],
+                    ["order = profile", f"profile = {profile}"], ["pages = thp"], ["pages = hugetlb"],
+                    ["copy = always", "pages = small"], ["pages = small"], [f"profile = {profile}"],
+                    ["copy = where-it-pays", "order = as-loaded"]):
+        copies = options and options[0] not in ("pages = small", "copy = where-it-pays", f"profile = {profile}")
+        program.configure(*options)
+        done = program.run()
+        check(bool(re.search(COPIED, done.stderr)) == bool(copies) == (WHY not in done.stderr), f"{options}\n{done.stderr}")
+        check(done.stdout == plain, done.stdout)
+        folder = program.freeze()
+        check((folder / "concat.so").exists() == bool(copies), f"{options}: {sorted(folder.iterdir())}")
+        check(folder not in folders, f"{options}: the image of another configuration")
+        folders.add(folder)
+        done = program.thawed()
+        check(f"{folder}: thawed" in done.stderr and done.stdout == plain, done.stderr)
+        check(("pass concat: its work was thawed" in done.stderr) == bool(copies), done.stderr)
+    check(len(list(folder.parent.iterdir())) == len(folders), "an image went")
+
+
+def unreadable(program):
+    """With a profile that cannot be read code is copied, or nobody hears why not, or calls stay as they are."""
+    plain = program.expected("no", program.later)
+    for path, why in (program.folder / "absent", "cannot be read (error 2)"), ("", "needs a file"):
+        program.configure("order = profile", f"profile = {path}")
+        done = program.run("no", program.later)
+        check(why in done.stderr and " copied to " not in done.stderr and done.stdout == plain, done.stderr)
+        check(re.search(rf"{program.path}: [1-9]\d* of \d+ sites made direct, \d", done.stderr), done.stderr)
+
+
+def much(program):
+    """A profile whose functions take 8 MB gets no huge pages, or a smaller one does, or who asks for small ones."""
+    source, library = program.folder / "much.c", program.folder / "libmuch.so"
+    source.write_text("#define FILL __asm__ volatile(\".rept 26000\\n.byte 0x66,0x2e,0x0f,0x1f,0x84,0,0,0,0,0\\n.endr\")\n"
+                      + "".join(f"int much{i}(int x) {{ FILL; return x + {i}; }}\n" for i in range(36)))
+    support.compile_c(library, "-shared", "-fPIC", "-Wl,--build-id", source, plugin=False)
+    support.compile_c(program.path, frozen_copies.SOURCES / "place_main.c", "-Wl,--build-id", f"-L{program.folder}",
+                      "-Wl,--no-as-needed", "-lplace", "-lmuch", f"-Wl,-rpath,{program.folder}",
+                      f"-Wl,-I,{support.LOADER}", plugin=False)
+    program.analyze(program.path, library)
+    profile, plain = program.folder / "profile", program.expected()
+    for functions, pages, huge in (36, "quick", True), (24, "quick", False), (36, "small", False):
+        profile.write_text("".join(f"libmuch.so much{i}\n" for i in range(functions)))
+        program.configure("order = profile", f"profile = {profile}", f"pages = {pages}")
+        done = program.run()
+        check(done.stdout == plain and f"{functions} hot functions come first" in done.stderr, done.stderr)
+        said = re.search(r"concat: the hot functions take (\d+) KB: in huge pages \(pages = thp\)", done.stderr)
+        check(bool(said) == huge and (not said or int(said[1]) > 8192), done.stderr)
+        check(("put together by the kernel" in done.stderr) == huge, done.stderr)
+        folder = program.freeze()
+        done = program.run()
+        check("its work was thawed" in done.stderr and done.stdout == plain, done.stderr)
+        check(("of the image's file" in done.stderr) == huge, done.stderr)
+        shutil.rmtree(folder)
+
+
+def later(program):
+    """What comes by dlopen is copied, or waits for copies, or maps a pass that has nothing to do."""
+    plain = program.expected("no", program.later)
+    done = program.run("no", program.later)
+    direct = r"liblater\.so: \d+ of \d+ sites made direct, \d+ pages"
+    check(re.search(direct, done.stderr) and done.stdout == plain, done.stderr)
+    program.freeze()
+    done = program.thawed("no", program.later)
+    check(re.search(direct, done.stderr) and done.stdout == plain, done.stderr)
+    # Under MVLD_DEBUG=passes passes are mapped at once.
+    done = program.thawed("no", program.later, MVLD_DEBUG="files,statistics")
+    check(done.stdout == plain and "pass direct-calls: " in done.stderr and
+          "pass concat: " not in done.stderr, done.stderr)
+    program.configure("order = random")
+    program.freeze()
+    done = program.thawed("no", program.later)
+    check(re.search(COPIED, done.stderr) and done.stdout == plain, done.stderr)
+
+
+def alone(program):
+    """Where no other pass is asked for, a start is another one than with nothing configured."""
+    program.passes_of = ""
+    program.configure()
+    nothing = program.maps()
+    program.passes_of = "concat"
+    for keys in "", "\non-miss = build":
+        program.configure(keys=keys)
+        check(program.maps() == nothing, f"{program.maps()}\n{nothing}")
+    check(not (program.cache / "mvld" / "images").exists(), "an image of nothing")
+    done = support.run([program.path], **program.environment(MVLD_FREEZE=1, MVLD_DEBUG=""))
+    check(done.returncode == 1 and done.stderr == f"mvld: not frozen: concat: {WHY}\n", done.stderr)
+    log = program.run(MVLD_DEBUG="passes").stderr
+    check(f"concat: {WHY}" in log and "pass concat" not in log, log)
+
+
+def told(program):
+    """`mvld pipeline` does not say why nothing is copied, or what it prints means another configuration."""
+    environment = program.environment(MVLD_DEBUG="")
+    text = support.run([MVLD, "pipeline", program.path], **environment)
+    check(text.returncode == 0 and f"; nothing to do: {WHY}\n" in text.stdout and
+          "copy = where-it-pays ; default" in text.stdout and "; library" not in text.stdout, text.stdout)
+    program.config.write_text(text.stdout)
+    check(f"concat: {WHY}" in program.run().stderr, "it cannot be read back")
+    passes = json.loads(support.run([MVLD, "pipeline", "--json", program.path], **environment).stdout)["passes"]
+    check([(it["nothing-to-do"], it["library"]) for it in passes] == [(None, None), (WHY, None)], passes)
+    statistics = program.run(MVLD_DEBUG="statistics").stderr
+    check("time in concat: nothing to do" in statistics, statistics)
+    program.configure("copy = always")
+    text = support.run([MVLD, "pipeline", program.path], **environment).stdout
+    check("nothing to do" not in text and re.search("; library .*/libconcat.so.1", text), text)
+    program.configure("copy = sometimes")
+    text = support.run([MVLD, "pipeline", program.path], **environment)
+    check(text.returncode == 1 and f"{program.config}:5: concat.copy = sometimes: it is one of where-it-pays, always"
+          in text.stderr, text.stderr)
+
+
+def main():
+    with support.scratch_folder() as folder:
+        globals()[sys.argv[1]](Program(folder))
+
+
+if __name__ == "__main__":
+    main()
