@@ -206,8 +206,8 @@ class Maps:
         return 0, 0
 
     def place(self, address):
-        """(the file's name, whether it is an image's copy of it), or a kind, or for what is no
-        file's "[…]"."""
+        """(the file's name, whether it is a copy of it, an image's or ready code), or a kind, or for
+        what is no file's "[…]"."""
         if self.region[0] <= address < self.region[1]:
             return "region", False
         i = bisect.bisect_right(self.starts, address) - 1
@@ -216,8 +216,8 @@ class Maps:
             return "vdso", False
         if not path.startswith("/"):
             return path or "[no file]", False
-        frozen = "/mvld/images/" in path
-        return re.sub(r"^\d+-", "", Path(path).name) if frozen else Path(path).name, frozen
+        copy = "/mvld/images/" in path or "/mvld/ready/" in path
+        return re.sub(r"^[0-9a-f]+-", "", Path(path).name) if copy else Path(path).name, copy
 
     def files(self):
         """Those that code comes from."""

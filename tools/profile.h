@@ -15,6 +15,7 @@ struct file {
     struct object object;
     struct elf_file elf; /* its names, once asked for */
     int is_elf, asked;
+    size_t counted;       /* the file whose samples these are: the first that is the same object */
     struct vector frames; /* struct frame */
     size_t *samples;      /* by frame */
     char **called;        /* by frame: a name for it, or NULL */

@@ -30,9 +30,29 @@ static char *name_of(const struct file *f)
     if (text && memchr(text, 0, room) && !strchr(text, '/'))
         return must_print("%s", text);
     slash = slash ? slash + 1 : f->path;
-    if (strstr(f->path, "/mvld/images/")) /* 0-bash */
-        slash += strspn(slash, "0123456789") + (slash[strspn(slash, "0123456789")] == '-');
+    if (strstr(f->path, "/mvld/images/") || strstr(f->path, "/mvld/ready/")) { /* 0-bash, 0123456789abcdef-bash */
+        size_t number = strspn(slash, "0123456789abcdef");
+
+        slash += slash[number] == '-' ? number + 1 : 0;
+    }
     return must_print("%s", slash);
+}
+
+/* Which file's the samples of the last one are: it may be a copy of one, in an image or ready code. */
+static size_t same_object(const struct recording *r)
+{
+    const struct file *f = r->files[r->n_files - 1];
+
+    for (size_t i = 0; f->is_elf && f->object.build_id_size && i + 1 < r->n_files; i++) {
+        const struct file *other = r->files[i];
+
+        if (other->is_elf && other->frames.n == f->frames.n &&
+            other->object.build_id_size == f->object.build_id_size &&
+            !memcmp(other->object.build_id, f->object.build_id, f->object.build_id_size) &&
+            !strcmp(other->name, f->name))
+            return i;
+    }
+    return r->n_files - 1;
 }
 
 static size_t file_at(struct recording *r, const char *path)
@@ -51,8 +71,9 @@ static size_t file_at(struct recording *r, const char *path)
     f->samples = must_alloc(f->frames.n + 1, sizeof *f->samples);
     f->called = must_alloc(f->frames.n + 1, sizeof *f->called);
     r->files = must_grow(r->files, r->n_files + 1, sizeof *r->files);
-    r->files[r->n_files] = f;
-    return r->n_files++;
+    r->files[r->n_files++] = f;
+    f->counted = same_object(r);
+    return r->n_files - 1;
 }
 
 /* The function that covers the address as linked; -1: none. */
@@ -74,7 +95,7 @@ static long frame_at(const struct file *f, uint64_t linked)
 
 static void count(struct recording *r, size_t file, uint64_t linked, const char *called)
 {
-    struct file *f = r->files[file];
+    struct file *f = r->files[r->files[file]->counted];
     long i = frame_at(f, linked);
 
     if (i < 0)

@@ -105,7 +105,13 @@ def made(program):
                               check=True).stdout
     offset, linked, size = (int(word, 16) for word in re.search(
         r"LOAD +(\w+) (\w+) \w+ (\w+) \w+ R E", segments).groups())
-    base = 0x555500000000
+    base, ready_base = 0x555500000000, 0x555600000000
+    # Ready code of it, and its code in an image: copies of the file.
+    ready = program.folder / "mvld" / "ready" / "0123456789abcdef-program"
+    frozen = program.folder / "mvld" / "images" / "0123-4567" / "0-program"
+    for copy in ready, frozen:
+        copy.parent.mkdir(parents=True)
+        shutil.copy(program.path, copy)
 
     def sample(pid, address, name, path):
         return f" {pid}  {address:16x} {name} ({path})\n"
@@ -113,10 +119,14 @@ def made(program):
     text = (f" 7 PERF_RECORD_MMAP2 7/7: [{base:#x}({size:#x}) @ {offset:#x} fe:00 1 2]: r-xp "
             f"{program.path}\n 7 PERF_RECORD_MMAP2 7/7: [0x7000(0x1000) @ 0 fe:00 1 2]: r-xp "
             f"{where}\n 0 PERF_RECORD_COMM: nothing\n(\n) (\n 7 zz (x)\n\n")
-    for name, n in (("local", 3), ("gamma", 2), ("alpha", 2)):
+    for name, n in (("local", 3), ("gamma", 2)):
         text += n * sample(7, base + at[name] + 2 - linked, name, program.path)
     text += sample(8, base + at["beta"] - linked, "[unknown]", program.path)  # a child
     text += sample(7, 0x7010, "f", where) + sample(7, 0x9010, "f", program.path)
+    for i, copy in enumerate((ready, frozen)):
+        start = ready_base + i * 0x1000000
+        text += (f" 7 PERF_RECORD_MMAP2 7/7: [{start:#x}({size:#x}) @ {offset:#x} fe:00 1 2]: r-xp {copy}\n" +
+                 sample(7, start + at["alpha"] + 3 - linked, "alpha", copy))
     text += sample(7, 0x1, "gamma", "/tmp/perf-7.map")
     text += sample(7, 0x1, f"program+{at['beta']:#x}", "/image/concat.so")
 
