@@ -58,7 +58,7 @@ static void fix_name(struct loader *l)
 /* Whether the host loader has relocated the object: 1, 0, or -1 when it has
  * nothing by which to tell.  A RELATIVE relocation leaves l_addr + addend.  The
  * host loader trusts these tables as much as we do here, a moment later. */
-static int is_relocated(const struct link_map *map)
+static int is_relocated(const struct loader *l, const struct link_map *map)
 {
     uintptr_t bias = map->l_addr, rela = 0, relr = 0, at;
     size_t rela_size = 0, relr_size = 0;
@@ -75,8 +75,9 @@ static int is_relocated(const struct link_map *map)
     if (!bias)
         return -1;
     if (rela && rela_size >= sizeof(Elf64_Rela)) {
-        /* glibc has added l_addr in place, musl has not */
-        const Elf64_Rela *r = (const void *)(rela < bias ? rela + bias : rela);
+        /* glibc has added l_addr in place, musl has not; an image's lie anywhere */
+        int is_linked = rela < bias && !frozen_tables_of(&l->frozen.file, bias);
+        const Elf64_Rela *r = (const void *)(is_linked ? rela + bias : rela);
 
         if (ELF64_R_TYPE(r->r_info) == R_X86_64_RELATIVE)
             return *(const uintptr_t *)(bias + r->r_offset) == bias + (uintptr_t)r->r_addend;
@@ -100,7 +101,7 @@ static int is_complete(const struct loader *l)
     for (const struct link_map *map = main; map; map = map->l_next) {
         if (map->l_addr == l->host.bias || (l->vdso_bias && map->l_addr == l->vdso_bias))
             continue;
-        if (!is_relocated(map))
+        if (!is_relocated(l, map))
             return 0;
         others += map != main;
     }

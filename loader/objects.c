@@ -48,6 +48,18 @@ static const char *name_of(const struct loader *l, const struct link_map *map)
     return is_vdso(l, map) ? "linux-vdso.so.1" : "";
 }
 
+/* A frozen image's tables may be in force. */
+static void describe_tables(const struct loader *l, struct rimf_source *source)
+{
+    const struct frozen_relocations *tables = frozen_tables_of(&l->frozen.file, source->bias);
+
+    if (!tables)
+        return;
+    source->tables = frozen_tables_at(&l->frozen.file, tables);
+    source->tables_home = source->bias + tables->linked;
+    source->tables_size = tables->size;
+}
+
 static void describe(const struct loader *l, struct link_map *map, struct rimf_source *source)
 {
     memset(source, 0, sizeof *source);
@@ -56,6 +68,7 @@ static void describe(const struct loader *l, struct link_map *map, struct rimf_s
     source->bias = map->l_addr;
     source->dynamic = map->l_ld;
     source->link_map = map;
+    describe_tables(l, source);
     if (map == l->debug->r_map) {
         source->flags |= MVLD_OBJECT_MAIN;
         source->phdr = l->main.phdr;

@@ -7,8 +7,8 @@
  * relocates.  At that request for memory, when as many files are mapped as the image
  * has, they are compared: the same files in the same order, at the same distances, with
  * the same build-id in memory.  Who comes in between (LD_PRELOAD, another search path)
- * makes it another list.  When all is the same, pages of tables are mapped over those of
- * the files; when it is not, or there is no such request, the host loader looks up as ever.
+ * makes it another list.  When all is the same, the host loader is led to the image's tables
+ * instead of those of the files; when it is not, or there is no such request, the host loader looks up as ever.
  */
 #include "loader.h"
 
@@ -137,7 +137,7 @@ static int all_the_same(struct comparison *c)
     return c->next == c->l->files.n;
 }
 
-/* ---- laying them over ---------------------------------------------------------------- */
+/* ---- leading it there ---------------------------------------------------------------- */
 
 /* Where a debugger is, or nobody knows, the image will be refused, and passes will look for the
  * slots of whose tables nothing would be left. */

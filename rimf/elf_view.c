@@ -220,18 +220,22 @@ static uint64_t dynamic_value(const struct elf_view *view, int64_t tag)
     return 0;
 }
 
-/* The address that `tag` holds, if at least `size` readable bytes, aligned, are
- * there; or 0. */
-static uintptr_t dynamic_address(const struct elf_view *view, int64_t tag, size_t size,
-                                 size_t alignment)
+/* The address that `value` is, if at least `size` readable bytes, aligned, are there; or 0. */
+static uintptr_t address_at(const struct elf_view *view, uintptr_t value, size_t size,
+                            size_t alignment)
 {
-    uintptr_t value = dynamic_value(view, tag);
-
     if (!value)
         return 0;
     if (!elf_room(view, value))
         value += view->bias;
     return elf_room(view, value) >= size && value % alignment == 0 ? value : 0;
+}
+
+/* That which `tag` holds. */
+static uintptr_t dynamic_address(const struct elf_view *view, int64_t tag, size_t size,
+                                 size_t alignment)
+{
+    return address_at(view, dynamic_value(view, tag), size, alignment);
 }
 
 static size_t at_most(uint64_t want, size_t room)
@@ -240,10 +244,14 @@ static size_t at_most(uint64_t want, size_t room)
 }
 
 static const Elf64_Rela *take_relocations(const struct elf_view *view, int64_t tag,
-                                          uint64_t bytes, size_t *count)
+                                          uint64_t bytes, const struct rimf_source *source,
+                                          size_t *count)
 {
-    uintptr_t at = dynamic_address(view, tag, sizeof(Elf64_Rela), 8);
+    uintptr_t value = dynamic_value(view, tag), at;
 
+    if (value - source->tables < source->tables_size)
+        value += source->tables_home - source->tables;
+    at = address_at(view, value, sizeof(Elf64_Rela), 8);
     *count = at ? at_most(bytes, elf_room(view, at)) / sizeof(Elf64_Rela) : 0;
     return (const Elf64_Rela *)at;
 }
@@ -259,7 +267,7 @@ static void take_strings(struct elf_view *view)
         view->strings_size--;
 }
 
-static void take_tables(struct elf_view *view)
+static void take_tables(struct elf_view *view, const struct rimf_source *source)
 {
     uint64_t flags = dynamic_value(view, DT_FLAGS);
     uintptr_t relr;
@@ -277,8 +285,8 @@ static void take_tables(struct elf_view *view)
     view->n_verneed = dynamic_value(view, DT_VERNEEDNUM);
     if (dynamic_value(view, DT_PLTREL) == DT_RELA)
         view->plt_relocations = take_relocations(
-            view, DT_JMPREL, dynamic_value(view, DT_PLTRELSZ), &view->n_plt_relocations);
-    view->relocations = take_relocations(view, DT_RELA, dynamic_value(view, DT_RELASZ),
+            view, DT_JMPREL, dynamic_value(view, DT_PLTRELSZ), source, &view->n_plt_relocations);
+    view->relocations = take_relocations(view, DT_RELA, dynamic_value(view, DT_RELASZ), source,
                                          &view->n_relocations);
     view->n_relative = at_most(dynamic_value(view, DT_RELACOUNT), view->n_relocations);
     relr = dynamic_address(view, DT_RELR, sizeof *view->relr, 8);
@@ -324,7 +332,7 @@ static int take_dynamic(struct elf_view *view, const struct rimf_source *source,
     view->dynamic = (const Elf64_Dyn *)at;
     while (view->n_dynamic < limit && view->dynamic[view->n_dynamic].d_tag != DT_NULL)
         view->n_dynamic++;
-    take_tables(view);
+    take_tables(view, source);
     return 0;
 }
 

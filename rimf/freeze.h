@@ -59,8 +59,6 @@ int freeze_is_led(const struct freeze *, uintptr_t word);
 void freeze_set_way(struct freeze *, uintptr_t word, enum freeze_way);
 /* The words that were. */
 int freeze_pointers(struct freeze *, const struct rimf_watch *);
-/* Pages of that file as they are in it, without what was changed in memory: 0 or negative errno. */
-int freeze_original(struct freeze *, uint32_t index, uintptr_t linked, void *to, size_t size);
 /* image_freeze_copies.c: copies of code (copies.h), when there are any. */
 int freeze_copies(struct freeze *);
 /* image_freeze_relocations.c: tables of relocations that need no symbols, behind the copies. */

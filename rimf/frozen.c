@@ -193,6 +193,8 @@ static const char *check_relocations(const struct frozen *f)
             return "relocations are no range of pages";
         if (r->offset > file->size || r->size > file->size - r->offset)
             return "relocations lie outside their file";
+        if (i && r->offset < r[-1].offset + r[-1].size)
+            return "relocations are of no object that has a place, or not in order";
     }
     return NULL;
 }

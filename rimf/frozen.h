@@ -60,7 +60,7 @@
  *     relocation itself  by a table that holds the copy's address, or in DT_RELR's way, by an addend
  *                        that is changed just before (frozen_lay.c)
  *     a resolver         of an IFUNC; a table has its copy called, which returns copies
- *     rimf_image_thaw    what is left, and all of them where tables are not laid over
+ *     rimf_image_thaw    what is left, and all of them where tables are the file's
  *
  * Before anything else is changed each word that no table wrote is seen to lead to the copy, or to
  * where it led then; RELRO is opened for those, and they are written when all else is done, because
@@ -78,15 +78,16 @@
  *     GLOB_DAT, JUMP_SLOT, 64: look S up, store S + A    becomes    RELATIVE: store B + C
  *     the same, and S is an IFUNC: call S, store         becomes    IRELATIVE: call B + C, store
  *
- * with the distance C from the object's own base B, which is the same each time.  They are
- * mapped over the host loader's view of the file when it has mapped the last object and
- * relocated none (the loader's relocations.c).  Where there are copies, RELATIVE and IRELATIVE
+ * with the distance C from the object's own base B, which is the same each time.  When the host
+ * loader has mapped the last object and relocated none (the loader's relocations.c), all of them are
+ * mapped at once, anywhere, and DT_RELA and DT_JMPREL in each dynamic section, which the host loader
+ * has made addresses by then, are led there; they stay so.  Where there are copies, RELATIVE and IRELATIVE
  * entries lead to them, and so the copies are mapped before the tables; nothing is, if that fails.
  * Else each entry gives the same word either way.  IFUNCs are changed only where there are copies,
  * because there each choice is compared.  Left as they are: what a TLS symbol, one of the kind
  * UNIQUE, or an object that lies apart defines, what nothing defines, slots that are bound lazily,
- * and all of it where an object is a filter.  A page in which code lies beside a table (some
- * linkers put both into one segment) has the code of the file.
+ * and all of it where an object is a filter.  The pages hold all of an object's tables, and what lies
+ * beside them.
  *
  * Checksums find damage, not malice: a frozen image is code, so it is taken only from
  * root or the user, as sidecars are.  The bytes of the copies are not read before they
@@ -107,7 +108,7 @@
 #else
 #define FROZEN_BYTES
 #endif
-#define FROZEN_VERSION 9u
+#define FROZEN_VERSION 10u
 #define FROZEN_SIZE_MAX (64ul << 20)
 #define FROZEN_OBJECTS_MAX 4096u
 #define FROZEN_SYSTEM_FOLDER "/var/cache/mvld/images"
@@ -165,7 +166,7 @@ struct frozen_word { /* ascending; 8 bytes in `object` that hold an address */
     uint32_t to_object, to_linked; /* that address */
 };
 
-struct frozen_relocations { /* ascending by object, one of each; whole pages */
+struct frozen_relocations { /* ascending by object and offset, one of each; whole pages */
     uint32_t object, n;            /* n entries ask for no symbol that did */
     uint64_t linked, size, offset; /* as linked, and in frozen_tables_name */
     uint64_t hash;                 /* sidecar_hash of the pages */
@@ -248,7 +249,8 @@ struct frozen_laid {
     uintptr_t base;   /* bias of the first object that is not apart */
     uint32_t entries; /* so many of tables ask for no symbol any more */
     int led;          /* copies are mapped, and relocated words lead to them */
-    int whole;        /* all tables are laid over, so all words that one writes do */
+    int whole;        /* all tables are ours, so all words that one writes do */
+    uintptr_t tables; /* where the first is mapped; 0: none is */
 };
 
 struct frozen_file {
@@ -283,6 +285,9 @@ const Elf64_Phdr *frozen_headers(uintptr_t start, size_t *n);
 /* All of the image's objects are mapped, as it says, and none is relocated; the first that is not
  * apart lies at `base`.  0, or negative errno with a sentence (static) and nothing is changed. */
 int frozen_lay(struct frozen_file *, const struct rimf_sys *, uintptr_t base, const char **why);
+/* Where they are mapped, of a file that is laid.  And those of the object with that bias, or NULL. */
+uintptr_t frozen_tables_at(const struct frozen_file *, const struct frozen_relocations *);
+const struct frozen_relocations *frozen_tables_of(const struct frozen_file *, uintptr_t bias);
 /* All are relocated, no code has run but that of resolvers, and the image is not thawed: words lead
  * home again.  The copies stay, in case a resolver has kept an address.  0, or negative errno: some
  * do not. */

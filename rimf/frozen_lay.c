@@ -280,30 +280,77 @@ int frozen_take_back(struct frozen_file *file, const struct rimf_sys *sys)
 
 /* ---- tables ------------------------------------------------------------------------ */
 
-/* As the segment is mapped that has the tables, and may have code behind them in the same page;
- * 0: nothing is mapped over that. */
-static int rights_at(const struct frozen_file *file, const struct frozen_relocations *r)
+/* The dynamic section, where the host loader has written into it, and we may; or NULL. */
+static Elf64_Dyn *dynamic_of(const struct frozen_file *file, uint32_t object, size_t *n)
 {
-    const Elf64_Phdr *ph = segment_at(file, r->object, PT_LOAD, r->linked, r->size);
+    size_t headers;
+    uintptr_t bias = bias_of(file, object);
+    const Elf64_Phdr *ph = frozen_headers(bias + file->view.objects[object].first, &headers), *in;
 
-    return ph && ph->p_flags & PF_R && !(ph->p_flags & PF_W) ? rights_of(ph) : 0;
+    while (headers && ph->p_type != PT_DYNAMIC)
+        ph++, headers--;
+    in = headers ? segment_at(file, object, PT_LOAD, ph->p_vaddr, ph->p_memsz) : NULL;
+    *n = headers ? ph->p_memsz / sizeof(Elf64_Dyn) : 0;
+    return in && rights_of(in) == (PROT_READ | PROT_WRITE) ? (Elf64_Dyn *)(bias + ph->p_vaddr) : NULL;
 }
 
+static int is_table(const Elf64_Dyn *d)
+{
+    return d->d_tag == DT_RELA || d->d_tag == DT_JMPREL;
+}
+
+/* 1: the host loader, which has made addresses of what was linked, will find the object's tables
+ * in those pages of ours; 0: it is as it was. */
+static int move_tables(const struct frozen_file *file, const struct frozen_relocations *r)
+{
+    uintptr_t home = bias_of(file, r->object) + r->linked;
+    size_t n;
+    Elf64_Dyn *dynamic = dynamic_of(file, r->object, &n);
+
+    for (size_t i = 0; i < n && dynamic; i++)
+        if (is_table(&dynamic[i]) && dynamic[i].d_un.d_ptr - home >= r->size)
+            return 0;
+    for (size_t i = 0; i < n && dynamic; i++)
+        if (is_table(&dynamic[i]))
+            dynamic[i].d_un.d_ptr += frozen_tables_at(file, r) - home;
+    return dynamic != NULL;
+}
+
+/* They stay mapped: slots that are bound lazily have their entries in them. */
 static void map_tables(struct frozen_file *file, const struct rimf_sys *sys, int fd)
 {
     const struct frozen *f = &file->view;
+    uint32_t n = f->header->n_relocations;
+    const struct frozen_relocations *first = f->relocations, *last = first + n - 1;
+    long at = n ? sys_mmap(sys, 0, last->offset + last->size - first->offset, PROT_READ, MAP_PRIVATE,
+                           fd, first->offset)
+                : -ENOENT;
 
+    if (sys_failed(at))
+        return;
+    file->laid.tables = (uintptr_t)at;
     file->laid.whole = 1;
-    for (uint32_t i = 0; i < f->header->n_relocations; i++) {
-        const struct frozen_relocations *r = &f->relocations[i];
-        int rights = rights_at(file, r);
+    for (uint32_t i = 0; i < n; i++) {
+        int moved = move_tables(file, &f->relocations[i]);
 
-        if (rights && !sys_failed(sys_mmap(sys, bias_of(file, r->object) + r->linked, r->size,
-                                           rights, MAP_PRIVATE | MAP_FIXED, fd, r->offset)))
-            file->laid.entries += r->n;
-        else
-            file->laid.whole = 0;
+        file->laid.entries += moved ? f->relocations[i].n : 0;
+        file->laid.whole &= moved;
     }
+}
+
+uintptr_t frozen_tables_at(const struct frozen_file *file, const struct frozen_relocations *r)
+{
+    return file->laid.tables + (r->offset - file->view.relocations->offset);
+}
+
+const struct frozen_relocations *frozen_tables_of(const struct frozen_file *file, uintptr_t bias)
+{
+    const struct frozen *f = &file->view;
+
+    for (uint32_t i = 0; file->laid.tables && i < f->header->n_relocations; i++)
+        if (bias_of(file, f->relocations[i].object) == bias)
+            return &f->relocations[i];
+    return NULL;
 }
 
 int frozen_lay(struct frozen_file *file, const struct rimf_sys *sys, uintptr_t base,
@@ -324,7 +371,7 @@ int frozen_lay(struct frozen_file *file, const struct rimf_sys *sys, uintptr_t b
     if (f->region)
         error = map_pieces(file, sys, bias_of(file, f->region->object), (int)fd, why);
     if (!error) {
-        map_tables(file, sys, (int)fd);
+        map_tables(file, sys, (int)fd); /* where it fails, symbols are looked up */
         write_addends(file);
         file->laid.led = f->region != NULL;
     }

@@ -43,6 +43,10 @@ struct rimf_source {
     void *link_map;
     /* The file that it was mapped from, or NULL: unknown. */
     const struct sidecar_identity *identity;
+    /* Tables of relocations of another's that the dynamic section leads to (frozen.h), and where its
+     * own are, which are taken; 0: it leads to its own. */
+    uintptr_t tables, tables_home;
+    size_t tables_size;
 };
 
 /* The image lives in its own pages; `log` must outlive it.  0, -ENOMEM. */

@@ -133,28 +133,6 @@ int freeze_is_file(const struct rimf_sys *sys, int fd, const struct sidecar_iden
     return sidecar_same_file(&now, identity);
 }
 
-int freeze_original(struct freeze *f, uint32_t index, uintptr_t linked, void *to, size_t size)
-{
-    const struct rimf_sys *sys = f->image->sys;
-    const struct rimf_object *object = f->table->objects[index];
-    const Elf64_Phdr *ph = object->public.phdr, *end = ph + object->public.phnum;
-    long fd = sys_openat(sys, object->public.name, O_RDONLY | O_CLOEXEC, 0);
-    int error = -ESTALE;
-
-    while (ph < end && (ph->p_type != PT_LOAD || linked - rimf_page_down(ph->p_vaddr) >=
-                                                     ph->p_filesz + ph->p_vaddr % RIMF_PAGE))
-        ph++;
-    if (sys_failed(fd))
-        return (int)fd;
-    if (ph < end && freeze_is_file(sys, (int)fd, &object->identity) &&
-        sys_pread(sys, (int)fd, to, size,
-                  rimf_page_down(ph->p_offset) + (linked - rimf_page_down(ph->p_vaddr))) ==
-            (long)size)
-        error = 0;
-    sys_close(sys, (int)fd);
-    return error;
-}
-
 static int fill_copy(struct freeze *f, uint32_t index, int from, int to)
 {
     const struct rimf_sys *sys = f->image->sys;

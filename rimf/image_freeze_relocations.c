@@ -16,10 +16,9 @@
 #include <fcntl.h>    /* numbers only */
 #include <sys/mman.h> /* numbers only */
 
-#define LEAST 32u /* fewer look-ups cost less than to map pages; not so words that lead to copies */
 #define PAGES_MAX (64ul << 20)
 
-/* The entries of one object that are changed, and the pages that hold them. */
+/* The entries of one object that are changed, and the pages that hold its tables. */
 struct settled {
     uint32_t n;   /* that asked for a symbol */
     uint32_t led; /* whose word leads to a copy */
@@ -128,18 +127,21 @@ static void settle(const struct freeze *f, const struct rimf_object *object,
     Elf64_Rela to;
 
     for (size_t i = 0; i < n; i++) {
-        uintptr_t at = (uintptr_t)&entries[i];
         int how = replace(f, object, &entries[i], &to);
 
-        if (!how)
-            continue;
-        if (!out->end || at < out->start)
-            out->start = rimf_page_down(at);
-        if (at + sizeof *entries > out->end)
-            out->end = rimf_page_up(at + sizeof *entries);
         out->n += how == 1;
-        out->led += freeze_is_led(f, object->view.bias + entries[i].r_offset);
+        out->led += how && freeze_is_led(f, object->view.bias + entries[i].r_offset);
     }
+}
+
+static void cover(const Elf64_Rela *entries, size_t n, struct settled *out)
+{
+    uintptr_t start = rimf_page_down((uintptr_t)entries), end = rimf_page_up((uintptr_t)(entries + n));
+
+    if (!n)
+        return;
+    out->start = out->end && out->start < start ? out->start : start;
+    out->end = out->end > end ? out->end : end;
 }
 
 /* Those of the table that lie in `pages`, a copy of what lies at out->start. */
@@ -158,20 +160,7 @@ static void rewrite(struct freeze *f, const struct rimf_object *object,
     }
 }
 
-/* Where code lies beside the tables, it is that of the file: jumps to copies of code would lead
- * nowhere while symbols are looked up, and for good if the image is not taken then. */
-static int original(struct freeze *f, uint32_t index, const struct settled *s, uint8_t *pages)
-{
-    const struct rimf_object *object = f->table->objects[index];
-
-    if (object->public.segments->prot & PROT_EXEC)
-        return freeze_original(f, index, s->start - object->view.bias, pages, s->end - s->start);
-    memcpy(pages, (const void *)s->start, s->end - s->start);
-    return 0;
-}
-
-/* The first segment comes whole with the host loader's first mapping; nothing is mapped
- * over it later.  Some linkers put code into it, behind the tables. */
+/* What the linkers that are known do.  Some put code into it, too, behind the tables. */
 static int in_first_segment(const struct rimf_object *object, const struct settled *s)
 {
     const struct mvld_segment *first = object->public.segments;
@@ -191,10 +180,7 @@ static int write_pages(struct freeze *f, uint32_t index, const struct settled *s
 
     if (!pages)
         return -ENOMEM;
-    if (original(f, index, s, pages)) { /* then its symbols are looked up */
-        rimf_heap_release(&f->image->heap, pages);
-        return 0;
-    }
+    memcpy(pages, (const void *)s->start, size);
     rewrite(f, object, view->relocations, view->n_relocations, s, pages);
     if (binds_at_start(view))
         rewrite(f, object, view->plt_relocations, view->n_plt_relocations, s, pages);
@@ -222,12 +208,15 @@ static int write_file(struct freeze *f, int fd, uint64_t offset)
         const struct elf_view *view = &object->view;
         struct settled s = {0, 0, 0, 0};
 
-        if (object->public.why || object->public.flags & MVLD_OBJECT_APART || !view->n_segments)
+        if (object->public.why || !view->n_segments || /* the host loader relocated itself */
+            object->public.flags & (MVLD_OBJECT_APART | MVLD_OBJECT_LOADER))
             continue;
         settle(f, object, view->relocations, view->n_relocations, &s);
         if (binds_at_start(view))
             settle(f, object, view->plt_relocations, view->n_plt_relocations, &s);
-        if ((s.n >= LEAST || s.led) && s.end - s.start <= PAGES_MAX && in_first_segment(object, &s))
+        cover(view->relocations, view->n_relocations, &s);
+        cover(view->plt_relocations, view->n_plt_relocations, &s);
+        if ((s.n || s.led) && s.end - s.start <= PAGES_MAX && in_first_segment(object, &s))
             error = write_pages(f, i, &s, fd, &offset);
     }
     if (!error && f->header->n_relocations)

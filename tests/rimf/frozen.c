@@ -105,6 +105,7 @@ static void each_rule(void)
         SPOIL(relocations[1].linked, 0, no_pages), /* below its object */
         SPOIL(relocations[1].linked, 1ul << 32, no_pages),
         SPOIL(relocations[0].offset, 0x10, no_pages),
+        SPOIL(relocations[1].offset, 0x6000, no_owner), /* those of another */
         SPOIL(relocations[0].offset, 0xa000, "relocations lie outside their file"),
         SPOIL(relocations[1].offset, ~0xffful, "relocations lie outside their file"),
         SPOIL(header.n_copies, 1, "it is cut short, or longer than it says"),
