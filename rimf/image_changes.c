@@ -14,7 +14,7 @@
  *
  * Slots lie side by side, so what is known of them lies in an array by their place.
  *
- * Calls that stay in the object may be direct in a file already (ready.h), which is laid over first.
+ * Calls may be direct in a file already (ready.h), which is laid over first.
  */
 #include "image_changes.h"
 
@@ -191,8 +191,8 @@ static int change_calls(struct mvld_image *image, struct changing *c, const stru
     int error;
 
     ask(c, ends);
-    if (image->watch && !rimf_ready_exists(image, c->object, ends))
-        rimf_ready_write(image, c);
+    if (image->watch)
+        rimf_ready_write(image, c, ends);
     error = c->n_words ? commit(image, c) : 0;
     for (size_t i = 0; !error && i < c->n_ways; i++)
         if (c->ways[i].calls)

@@ -57,17 +57,19 @@ static inline int goes_through(const struct changing *c, const struct site *site
 /* ---- image_ready.c ---------------------------------------------------------------- */
 
 /* Of its slots, for ready_path. */
-uint64_t rimf_ready_key(const struct rimf_object *);
+void rimf_ready_keys(const struct mvld_image *, const struct rimf_object *,
+                     uint64_t keys[READY_REACHES]);
 /* The object's calls, as far as they are not direct in ready code that was laid over the object by
  * now; then `became` was told of the others.  Or NULL: it has no analysis. */
 const struct sidecar_call *rimf_ready_calls(struct mvld_image *, struct rimf_object *,
                                             const struct mvld_ends *, size_t *n);
 /* Is there ready code of the object that agrees with `ends`? */
-int rimf_ready_exists(struct mvld_image *, struct rimf_object *, const struct mvld_ends *);
+int rimf_ready_exists(struct mvld_image *, struct rimf_object *, uint64_t key, enum ready_reach,
+                      const struct mvld_ends *);
 
 /* ---- image_ready_write.c ------------------------------------------------------------ */
 
-/* Writes it, of these calls; it says so, or why not. */
-void rimf_ready_write(struct mvld_image *, struct changing *);
+/* Writes what there is not yet, of these calls; it says so, or why not. */
+void rimf_ready_write(struct mvld_image *, struct changing *, const struct mvld_ends *);
 
 #endif

@@ -3,8 +3,9 @@
  * rimf/image_ready.c: ready code laid over an object's; when that is right is told in ready.h.
  *
  * The object's slots are read, not asked for: a word that holds the address in question leads there,
- * whoever wrote it.  Asked for (`end`) are those that hold something else, because they wait for the first
- * call, and those that stay writable, which a pass may be told to leave.
+ * whoever wrote it, if that is code of a library.  Asked for (`end`) are those that hold something else,
+ * because they wait for the first call, those that stay writable, which a pass may be told to leave, and those
+ * that lead to the executable, whose PLT may stand for a function of somebody else.
  *
  * Code is exchanged as a whole.  So it must be what the file says until then: whoever
  * has changed it (a pass, the loader, a debugger, a probe) has made a page of it the process's own,
@@ -21,9 +22,53 @@
 
 #define PATH_SIZE 1024u
 
+/* Code that was found last, of a library; slots that lie side by side often lead to the same. */
+struct found {
+    uintptr_t start, end;
+};
+
 void rimf_image_set_ready(struct mvld_image *image, const struct rimf_ready_places *places)
 {
     image->ready = *places;
+}
+
+/* ---- where slots lead -------------------------------------------------------------- */
+
+static const struct mvld_segment *segment_at(const struct mvld_object *object, uintptr_t address,
+                                             uint32_t prot)
+{
+    for (size_t i = 0; i < object->n_segments; i++) {
+        const struct mvld_segment *segment = &object->segments[i];
+
+        if (address >= segment->start && address < segment->end)
+            return (segment->prot & prot) == prot ? segment : NULL;
+    }
+    return NULL;
+}
+
+/* A call of the object may lead straight there, however it came to: it is code of its own, or of
+ * a library that lies where it lies each time. */
+static int is_library(const struct mvld_image *image, const struct rimf_object *object,
+                      uintptr_t address, struct found *found)
+{
+    const uint32_t others = MVLD_OBJECT_MAIN | MVLD_OBJECT_VDSO | MVLD_OBJECT_LOADER | MVLD_OBJECT_APART;
+    const struct mvld_object *holder;
+    const struct mvld_segment *code;
+
+    if (address >= found->start && address < found->end)
+        return 1;
+    holder = rimf_object_find(image, address);
+    if (!holder || (holder != &object->public && holder->flags & others))
+        return 0;
+    code = segment_at(holder, address, PROT_EXEC);
+    if (code)
+        *found = (struct found){code->start, code->end};
+    return code != NULL;
+}
+
+static int is_own(const struct rimf_object *object, uintptr_t address)
+{
+    return address >= object->public.start && address < object->public.end;
 }
 
 /* ---- comparing -------------------------------------------------------------------- */
@@ -55,21 +100,26 @@ static const struct rimf_section *find_relro(const struct rimf_object *object)
     return NULL;
 }
 
-static const char *other_slots(const struct rimf_object *object, const struct ready *r,
-                               const struct mvld_ends *ends)
+/* Those that hold what they held, so that their calls stay as they are, need not be code. */
+static const char *other_slots(const struct mvld_image *image, const struct rimf_object *object,
+                               const struct ready *r, const struct mvld_ends *ends)
 {
     const struct rimf_section *relro = find_relro(object);
     uintptr_t bias = object->view.bias, start = relro ? relro->address : 0;
     uintptr_t end = relro ? rimf_page_down(relro->address + relro->size) : 0;
+    struct found found = {0, 0};
 
     for (uint32_t i = 0; i < r->header->n_slots; i++) {
-        uintptr_t at = bias + r->slots[i].slot, target = bias + r->slots[i].target;
+        const struct ready_slot *slot = &r->slots[i];
+        uintptr_t at = bias + slot->slot, leads = bias + (uintptr_t)slot->leads;
+        int left = (slot->calls & READY_LEFT) != 0;
 
         if (!elf_holds(&object->view, at, sizeof at, PROT_READ))
             return "a slot lies outside the object";
-        if (at >= start && at < end && *(const uintptr_t *)at == target)
+        if (at >= start && at < end && *(const uintptr_t *)at == leads &&
+            (left || is_library(image, object, leads, &found)))
             continue;
-        if (ends->end(ends->cookie, at) != target)
+        if (ends->end(ends->cookie, at) != (left ? 0 : leads))
             return "a call leads elsewhere";
     }
     return r->header->singles && !ends->end(ends->cookie, 0)
@@ -78,18 +128,6 @@ static const char *other_slots(const struct rimf_object *object, const struct re
 
 /* ---- which ------------------------------------------------------------------------- */
 
-static const struct mvld_segment *segment_at(const struct rimf_object *object, uintptr_t address,
-                                             uint32_t prot)
-{
-    for (size_t i = 0; i < object->view.n_segments; i++) {
-        const struct mvld_segment *segment = &object->view.segments[i];
-
-        if (address >= segment->start && address < segment->end)
-            return (segment->prot & prot) == prot ? segment : NULL;
-    }
-    return NULL;
-}
-
 static int is_in(const struct mvld_segment *segment, uintptr_t address, size_t size)
 {
     return segment && address >= segment->start && address < segment->end &&
@@ -97,10 +135,11 @@ static int is_in(const struct mvld_segment *segment, uintptr_t address, size_t s
 }
 
 /* What lies side by side lies in one segment. */
-static uint64_t mix_slots(const struct rimf_object *object, const Elf64_Rela *table, size_t from,
-                          size_t end, uint64_t key)
+static void mix_slots(const struct mvld_image *image, const struct rimf_object *object,
+                      const Elf64_Rela *table, size_t from, size_t end, uint64_t *keys)
 {
-    const struct mvld_segment *data = NULL, *code = NULL;
+    const struct mvld_segment *data = NULL;
+    struct found found = {0, 0};
 
     for (size_t i = from; i < end; i++) {
         uint32_t type = ELF64_R_TYPE(table[i].r_info);
@@ -109,28 +148,31 @@ static uint64_t mix_slots(const struct rimf_object *object, const Elf64_Rela *ta
         if (type != R_X86_64_JUMP_SLOT && type != R_X86_64_IRELATIVE && type != R_X86_64_GLOB_DAT)
             continue;
         if (!is_in(data, at, sizeof value))
-            data = segment_at(object, at, PROT_READ);
+            data = segment_at(&object->public, at, PROT_READ);
         if (!is_in(data, at, sizeof value))
             continue;
         value = *(const uintptr_t *)at;
-        if (!is_in(code, value, 1))
-            code = segment_at(object, value, PROT_EXEC);
-        key = sidecar_mix(key, is_in(code, value, 1) ? value - object->view.bias : 0);
+        value = is_library(image, object, value, &found) ? value : 0;
+        keys[READY_ALL] = sidecar_mix(keys[READY_ALL], value ? value - object->view.bias : 0);
+        keys[READY_OWN] = sidecar_mix(keys[READY_OWN],
+                                      is_own(object, value) ? value - object->view.bias : 0);
     }
-    return key;
 }
 
-uint64_t rimf_ready_key(const struct rimf_object *object)
+void rimf_ready_keys(const struct mvld_image *image, const struct rimf_object *object,
+                     uint64_t keys[READY_REACHES])
 {
     const struct elf_view *view = &object->view;
-    uint64_t key = mix_slots(object, view->plt_relocations, 0, view->n_plt_relocations, 0);
 
-    return mix_slots(object, view->relocations, view->n_relative, view->n_relocations, key);
+    for (unsigned reach = 0; reach < READY_REACHES; reach++)
+        keys[reach] = reach; /* the two differ also where there are no slots of others */
+    mix_slots(image, object, view->plt_relocations, 0, view->n_plt_relocations, keys);
+    mix_slots(image, object, view->relocations, view->n_relative, view->n_relocations, keys);
 }
 
 static int find_at(struct mvld_image *image, const struct rimf_object *object, uint64_t key,
-                   const struct mvld_ends *ends, const struct sidecar_place *place,
-                   struct ready_file *file, const char **why)
+                   enum ready_reach reach, const struct mvld_ends *ends,
+                   const struct sidecar_place *place, struct ready_file *file, const char **why)
 {
     char path[PATH_SIZE];
     int error = -ENOENT;
@@ -139,9 +181,10 @@ static int find_at(struct mvld_image *image, const struct rimf_object *object, u
         error = ready_map(file, image->sys, path, place->user, object->identity.size, why);
     if (error)
         return error;
-    *why = other_object(image, object, &file->view);
+    *why = file->view.header->reach == reach ? other_object(image, object, &file->view)
+                                             : "it has another file's name";
     if (!*why)
-        *why = other_slots(object, &file->view, ends);
+        *why = other_slots(image, object, &file->view, ends);
     if (!*why)
         return 0;
     ready_unmap(file, image->sys);
@@ -149,14 +192,12 @@ static int find_at(struct mvld_image *image, const struct rimf_object *object, u
 }
 
 /* The first that fits. */
-static int find(struct mvld_image *image, const struct rimf_object *object,
-                const struct mvld_ends *ends, struct ready_file *file)
+static int find(struct mvld_image *image, const struct rimf_object *object, uint64_t key,
+                enum ready_reach reach, const struct mvld_ends *ends, struct ready_file *file)
 {
-    uint64_t key = image->ready.n ? rimf_ready_key(object) : 0;
-
     for (size_t i = 0; i < image->ready.n; i++) {
         const char *why;
-        int error = find_at(image, object, key, ends, &image->ready.places[i], file, &why);
+        int error = find_at(image, object, key, reach, ends, &image->ready.places[i], file, &why);
 
         if (!error)
             return 0;
@@ -167,11 +208,23 @@ static int find(struct mvld_image *image, const struct rimf_object *object,
     return -ENOENT;
 }
 
-int rimf_ready_exists(struct mvld_image *image, struct rimf_object *object,
-                      const struct mvld_ends *ends)
+/* While calls lead to copies of functions (concat), those to other objects are not what they were. */
+static int find_any(struct mvld_image *image, const struct rimf_object *object,
+                    const struct mvld_ends *ends, struct ready_file *file)
+{
+    uint64_t keys[READY_REACHES];
+
+    rimf_ready_keys(image, object, keys);
+    if (!image->calls_home && !find(image, object, keys[READY_ALL], READY_ALL, ends, file))
+        return 0;
+    return find(image, object, keys[READY_OWN], READY_OWN, ends, file);
+}
+
+int rimf_ready_exists(struct mvld_image *image, struct rimf_object *object, uint64_t key,
+                      enum ready_reach reach, const struct mvld_ends *ends)
 {
     struct ready_file file;
-    int exists = object->identified && !find(image, object, ends, &file);
+    int exists = object->identified && !find(image, object, key, reach, ends, &file);
 
     if (exists)
         ready_unmap(&file, image->sys);
@@ -216,13 +269,16 @@ static int map_texts(struct mvld_image *image, struct rimf_object *object,
     return 0;
 }
 
-/* Calls that are direct now. */
+/* Calls that are direct now, and those that stay. */
 static void tell(const struct rimf_object *object, const struct ready *r,
                  const struct mvld_ends *ends)
 {
-    for (uint32_t i = 0; i < r->header->n_slots; i++)
-        ends->became(ends->cookie, object->view.bias + r->slots[i].slot, r->slots[i].calls,
-                     r->slots[i].calls, 0);
+    for (uint32_t i = 0; i < r->header->n_slots; i++) {
+        uint32_t calls = ready_calls(&r->slots[i]);
+
+        ends->became(ends->cookie, object->view.bias + r->slots[i].slot, calls,
+                     r->slots[i].calls & READY_LEFT ? 0 : calls, 0);
+    }
     if (r->header->singles)
         ends->became(ends->cookie, 0, r->header->singles, r->header->singles, 0);
 }
@@ -244,7 +300,7 @@ static void use(struct mvld_image *image, struct rimf_object *object, const stru
 {
     struct ready_file file, *kept;
 
-    if (!may_lay(image, object) || find(image, object, ends, &file))
+    if (!may_lay(image, object) || find_any(image, object, ends, &file))
         return;
     kept = rimf_heap_alloc(&image->heap, sizeof *kept);
     if (!kept || lay(image, object, &file)) {
@@ -255,8 +311,10 @@ static void use(struct mvld_image *image, struct rimf_object *object, const stru
     ready_close(&file, image->sys);
     *kept = file;
     object->ready = kept;
-    rimf_log(image->log, MVLD_LOG_PASSES, "ready code of %s: laid over, calls through %u slots",
-             object->public.name, file.view.header->n_slots);
+    rimf_log(image->log, MVLD_LOG_PASSES, "ready code of %s: laid over, %s through %u slots",
+             object->public.name,
+             ready_reach_name((enum ready_reach)file.view.header->reach),
+             file.view.header->n_slots);
     tell(object, &file.view, ends);
 }
 

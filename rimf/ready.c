@@ -47,11 +47,13 @@ static const char *check_slots(const struct ready *r)
     for (uint32_t i = 0; i < r->header->n_slots; i++) {
         const struct ready_slot *slot = &r->slots[i];
 
-        if (!slot->slot || slot->slot % sizeof(uint64_t) || !slot->calls ||
+        if (!slot->slot || slot->slot % sizeof(uint64_t) || !ready_calls(slot) ||
             (i && slot->slot <= slot[-1].slot))
             return "the slots are not in order";
-        if (!is_in_text(r, slot->target, (uint64_t)slot->target + 1))
-            return "a slot leads to no code";
+        if (r->header->reach == READY_OWN &&
+            (slot->calls & READY_LEFT || slot->leads < 0 ||
+             !is_in_text(r, (uint64_t)slot->leads, (uint64_t)slot->leads + 1)))
+            return "a slot leads to no code of the object";
     }
     return NULL;
 }
@@ -95,7 +97,7 @@ static const char *check(struct ready *r, const uint8_t *bytes, size_t size)
     r->rest = (const void *)(r->texts + h->n_texts);
     r->slots = (const void *)(r->rest + h->n_rest);
     r->name = (const char *)(r->slots + h->n_slots);
-    if (h->zero || !h->n_texts || !h->name_size || r->name[h->name_size - 1])
+    if (h->reach >= READY_REACHES || !h->n_texts || !h->name_size || r->name[h->name_size - 1])
         return "it has no code, or no name";
     why = check_texts(r);
     if (!why)

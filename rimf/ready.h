@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/ready.h: ready code: an object's file with those of its calls direct that stay in the object.
+ * rimf/ready.h: ready code: an object's file with its calls direct.
  *
- * Where a call between two objects leads depends on both, and on what else is loaded; that is what frozen
- * images are for (frozen.h), one for each program.  But a library calls most of all itself, through its
- * own PLT: because a symbol might be interposed, or because an IFUNC chooses (memcpy and its
- * like, which is nearly all of libc's).  Such a call that was made direct holds the
- * distance between two places of one object, which is the same in every process.  So it is written once
- * an object, and mapped by every process of every program, also by those without an image:
+ * A library calls most of all itself, through its own PLT: because a symbol might be interposed, or because
+ * an IFUNC chooses (memcpy and its like, which is nearly all of libc's).  Such a call that was made direct
+ * holds the distance between two places of one object, which is the same in every process.  So it is
+ * written once an object, and mapped by every process of every program, also by those without an image:
  *
  *     +------------------------+--------+-------+-------+-------+------+
  *     | the object's file      | header | texts | rest  | slots | name |
@@ -19,16 +17,23 @@
  * that whoever meets this file's name in /proc/PID/maps finds symbols and unwinding tables there.
  * Where the tables begin is known from the size of the original.
  *
- * WHAT IT RELIES ON.  Each slot that such calls went through, and where it led (`slots`), within the
- * object.  A process compares these words with what relocation has just written, a few hundred instead of
+ * A call to another object holds the distance between the two.  Libraries lie side by side in the order
+ * in which they are loaded, so that is the same in each start of a program, and in others that load the same libraries
+ * one after the other.  Such calls are direct in a file of its own (`reach`), beside the other, if
+ * that spares pages; it is tried first.
+ *
+ * WHAT IT RELIES ON.  Each slot that such calls went through, and where it led (`slots`), counted from where
+ * the object lies.  A process compares these words with what relocation has just written, a few hundred instead of
  * thousands of calls; when all of them agree the code is what the pass would have made of it.  Whatever
- * decides where calls go (preloaded libraries, CPU features, tunables, versions) need not be
- * known.  One word that differs, and the file is not used by this process.  `rest` has the calls that are
- * as in the original, so that nobody needs the object's analysis to go on with them.
+ * decides where calls go (preloaded libraries, CPU features, tunables, versions, where objects lie) need
+ * not be known.  One word that differs, and the file is not used by this process.  `rest` has the calls that are
+ * as in the original, so that nobody needs the object's analysis to go on with them.  Of a file with all calls
+ * direct those that nobody will go on with are left out of it: their slots stand among the others.
  *
  * An allocator that a program brings takes calls of the C library's away from it, and so that program needs other
  * ready code of libc than most.  So a file is named after the object's file and after a key, a
- * hash of all the object's slots that lead into its own code: each program finds the one that can fit.
+ * hash of the object's slots as far as they lead into its own code, or into that of any library: each
+ * program finds the one that can fit.
  *
  * Nothing else is in the code: it is made from the bytes of the file, not from memory, where passes and
  * debuggers may have changed them.
@@ -51,11 +56,17 @@
 #include "frozen.h"
 
 #define READY_MAGIC "MVLDredy"
-#define READY_VERSION 1u
+#define READY_VERSION 2u
 #define READY_SIZE_MAX (64ul << 20) /* of the tables */
 #define READY_FOLDER "ready"
 #define READY_SYSTEM_FOLDER "/var/cache/mvld/" READY_FOLDER
 #define READY_NAME_MAX 255u
+
+enum ready_reach {
+    READY_OWN, /* calls that stay in the object */
+    READY_ALL, /* those to other objects, too */
+    READY_REACHES
+};
 
 struct ready_header {
     char magic[8] FROZEN_BYTES;
@@ -68,13 +79,27 @@ struct ready_header {
     struct sidecar_identity self; /* and this one; `changed` is 0 */
     uint32_t n_texts, n_slots, n_rest, name_size;
     uint32_t singles; /* calls of functions of a single instruction that are those instructions */
-    uint32_t zero;
+    uint32_t reach;   /* enum ready_reach */
 };
 
+#define READY_LEFT 0x80000000u
+
 struct ready_slot { /* ascending; addresses as linked */
-    uint32_t slot, target;
-    uint32_t calls; /* so many are direct */
+    uint32_t slot;
+    uint32_t calls; /* so many are direct; with READY_LEFT: are none */
+    int64_t leads;  /* there; of those with READY_LEFT what it held */
 };
+
+/* For people. */
+static inline const char *ready_reach_name(enum ready_reach reach)
+{
+    return reach == READY_ALL ? "all calls" : "calls to itself";
+}
+
+static inline uint32_t ready_calls(const struct ready_slot *slot)
+{
+    return slot->calls & ~READY_LEFT;
+}
 
 /* A checked view into the bytes. */
 struct ready {

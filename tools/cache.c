@@ -171,10 +171,11 @@ static void print_ready(const struct ready *r, const char *state, const char *wh
     for (uint32_t i = 0; i < r->header->n_texts; i++)
         bytes += r->texts[i].size;
     for (uint32_t i = 0; i < r->header->n_slots; i++)
-        calls += r->slots[i].calls;
+        calls += r->slots[i].calls & READY_LEFT ? 0 : r->slots[i].calls;
     printf("%-12s", state);
     print_name(stdout, r->name);
-    printf("  ready code, %.1f MiB, %lu calls through %u slots", (double)bytes / (1 << 20), calls,
+    printf("  ready code, %s, %.1f MiB, %lu calls through %u slots",
+           ready_reach_name((enum ready_reach)r->header->reach), (double)bytes / (1 << 20), calls,
            r->header->n_slots);
     if (why) {
         fputs("; ", stdout);

@@ -28,7 +28,7 @@ static void look(const struct ready *r)
     const struct ready_header *h = r->header;
     uint64_t end = 0;
 
-    must(strlen(r->name) < h->name_size);
+    must(strlen(r->name) < h->name_size && h->reach < READY_REACHES);
     for (uint32_t i = 0; i < h->n_texts; i++) {
         const struct frozen_text *t = &r->texts[i];
 
@@ -37,7 +37,10 @@ static void look(const struct ready *r)
         end = t->linked + t->size;
     }
     for (uint32_t i = 0; i < h->n_slots; i++)
-        must(!(r->slots[i].slot & 7) && is_code(r, r->slots[i].target, r->slots[i].target + 1ul));
+        must(!(r->slots[i].slot & 7) && ready_calls(&r->slots[i]) &&
+             (h->reach == READY_ALL || (!(r->slots[i].calls & READY_LEFT) &&
+                                        is_code(r, (uint64_t)r->slots[i].leads,
+                                                (uint64_t)r->slots[i].leads + 1))));
     end = 0;
     for (uint32_t i = 0; i < h->n_rest; i++) {
         must(r->rest[i].address >= end);

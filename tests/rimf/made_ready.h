@@ -38,7 +38,7 @@ static inline void made_ready_make(struct made_ready *m)
                   {.linked = 0x4000, .size = 0x3000, .offset = 0x6000, .hash = 2}},
         .rest = {{0x1000, 0x8000 | SIDECAR_CALL_PLT}, {0x1005, SIDECAR_CALL_SINGLE},
                  {0x4ffe, 0x8010 | SIDECAR_JMP_SLOT}},
-        .slots = {{0x8000, 0x1010, 4}, {0x8008, 0x6fff, 1}},
+        .slots = {{0x8000, 4, 0x1010}, {0x8008, 1, 0x6fff}},
         .name = "/lib/one.so.6",
     };
     made_ready_seal(m, sizeof *m);

@@ -30,7 +30,7 @@ static void each_rule(void)
     static const char ranges[] = "a text is no range of pages";
     static const char order[] = "the texts are not in order";
     static const char slots[] = "the slots are not in order";
-    static const char no_code[] = "a slot leads to no code";
+    static const char no_code[] = "a slot leads to no code of the object";
     static const char kind[] = "a call is of a kind that does not exist";
     static const char calls[] = "the calls overlap, or lie outside the code";
     struct { void *at; size_t size; uint64_t value; const char *sentence; } const spoilt[] = {
@@ -40,7 +40,7 @@ static void each_rule(void)
         SPOIL(header.header_size, 56, version),
         SPOIL(header.n_rest, 4, cut),
         SPOIL(header.n_slots, ~0, cut),
-        SPOIL(header.zero, 1, nothing),
+        SPOIL(header.reach, READY_REACHES, nothing),
         SPOIL(name[15], 'x', nothing),
         SPOIL(texts[0].object, 1, order),
         SPOIL(texts[1].linked, 0x2000, order),
@@ -51,9 +51,13 @@ static void each_rule(void)
         SPOIL(slots[0].slot, 0x8008, slots),
         SPOIL(slots[1].slot, 0x800c, slots),
         SPOIL(slots[1].calls, 0, slots),
-        SPOIL(slots[0].target, 0xfff, no_code),
-        SPOIL(slots[0].target, 0x3000, no_code),
-        SPOIL(slots[1].target, 0x7000, no_code),
+        SPOIL(slots[1].calls, READY_LEFT, slots),
+        SPOIL(slots[1].calls, READY_LEFT | 1, no_code),
+        SPOIL(slots[0].leads, 0xfff, no_code),
+        SPOIL(slots[0].leads, -0x1000, no_code),
+        SPOIL(slots[0].leads, 0x3000, no_code),
+        SPOIL(slots[1].leads, 0x7000, no_code),
+        SPOIL(slots[1].leads, (1ul << 32) + 0x1010, no_code),
         SPOIL(rest[0].slot_and_kind, 0x8000, kind),
         SPOIL(rest[0].slot_and_kind, 0x8007, kind),
         SPOIL(rest[0].slot_and_kind, SIDECAR_CALL_PLT, kind),
@@ -78,10 +82,26 @@ static void each_rule(void)
     }
 }
 
+/* Where all calls are direct, slots lead to other objects, or nowhere. */
+static void all_calls(void)
+{
+    made.header.reach = READY_ALL;
+    made.slots[0].leads = -0x1000;
+    made.slots[1].calls |= READY_LEFT;
+    made_ready_seal(&made, sizeof made);
+    CHECK(!open_made(sizeof made), "%s", open_made(sizeof made));
+    CHECK(ready_calls(&made.slots[1]) == 1);
+    made.slots[1].calls = READY_LEFT;
+    made_ready_seal(&made, sizeof made);
+    CHECK(open_made(sizeof made), "a slot without calls");
+    made_ready_make(&made);
+}
+
 int main(void)
 {
     made_ready_make(&made);
     CHECK(!open_made(sizeof made), "%s", open_made(sizeof made));
+    all_calls();
     each_byte_counts(&made, sizeof made, open_made);
     each_rule();
     return 0;

@@ -6,7 +6,6 @@ made of its own; or it calls something else than under the host loader.
 
 Argument: one of the functions below.
 """
-import ctypes
 import os
 import re
 import shutil
@@ -14,140 +13,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-import memory
 import support
+from ready_world import MVLD, CONFIG, World, laid, refused, reseal, same_in_memory, source
 from support import check
-
-HERE = Path(__file__).resolve().parent
-MVLD = support.BUILD / "tools" / "mvld"
-RESEAL = support.BUILD / "tests" / "passes" / "direct_calls" / "reseal"
-CONFIG = "[app]\nmatch = *\npasses = direct-calls\n"
-N = 40
-# Each function fills a page, and calls some of the others, which could be interposed.
-LIBRARY = """
-#define CALL(n) int f##n(int);
-%s
-static int one(int x) { return x + 1; }
-static int two(int x) { return x + 2; }
-static int (*choose(void))(int) { __builtin_cpu_init(); return sizeof one > 99 ? two : one; }
-int chosen(int) __attribute__((ifunc("choose")));
-%s
-"""
-FUNCTION = ("__attribute__((aligned(4096))) int f%d(int x) {{ int y = x; for (int i = 0; i < 3; i++) "
-            "y += chosen(x) - x; {} return y; }}\n")
-MAIN = """#include <dlfcn.h>
-#include <stdio.h>
-int f0(int);
-int main(int argc, char **argv)
-{
-    int (*f)(int) = f0;
-    if (argc > 1) {
-        void *handle = dlopen(argv[1], RTLD_NOW);
-        f = handle ? (int (*)(int))dlsym(handle, "g0") : 0;
-        if (!f) { puts(dlerror()); return 1; }
-    }
-    printf("%d %d\\n", f(1), f(2));
-    return 0;
-}
-"""
-
-
-def source():
-    body = "".join(FUNCTION % n.__index__() for n in range(N))
-    calls = [f"y += f{n + 1}(x + {n}) % 1000 - f{N - 1}(y % 7);" if n + 1 < N else "" for n in range(N)]
-    return LIBRARY % ("".join(f"CALL({n})" for n in range(N)), body.format(*calls))
-
-
-class World:
-    def __init__(self, folder, *link):
-        self.folder, self.cache = folder, folder / "cache"
-        (folder / "lib.c").write_text(source())
-        (folder / "main.c").write_text(MAIN)
-        self.lib, self.program = folder / "libown.so", folder / "program"
-        self.library(self.lib, *link)
-        support.compile_c(self.program, folder / "main.c", "-L" + str(folder), "-lown",
-                          "-Wl,-rpath,$ORIGIN", "-Wl,-z,now", f"-Wl,--dynamic-linker={support.LOADER}",
-                          plugin=False)
-        self.plain = support.run([self.program], MVLD="off").stdout
-        check(self.plain.count(" ") == 1, f"the program says '{self.plain}'")
-        self.analyse(self.lib, self.program)
-
-    def library(self, path, *more):
-        support.compile_c(path, "-shared", "-fPIC", "-fsemantic-interposition", self.folder / "lib.c",
-                          "-Wl,--build-id=0xabcdef01", *(more or ["-Wl,-z,now", "-Wl,-z,relro"]), plugin=False)
-
-    def analyse(self, *objects):
-        done = support.run([MVLD, "analyze", "--output", self.cache / "mvld" / "analysis", *objects])
-        check(done.returncode == 0, done.stdout + done.stderr)
-
-    def start(self, *arguments, prefix=(), program=None, **more):
-        more = {"config": CONFIG, "MVLD_PASS_PATH": support.BUILD / "passes" / "direct-calls",
-                "MVLD_DEBUG": "passes", "XDG_CACHE_HOME": self.cache, **more}
-        return support.run([*prefix, program or self.program, *arguments], **more)
-
-    def build(self, *arguments, freeze="1", **more):
-        """Ready code is written where an image is; which goes again."""
-        done = self.start(*arguments, MVLD_FREEZE=freeze, **more)
-        check(done.returncode == 0, done.stdout + done.stderr)
-        shutil.rmtree(self.cache / "mvld" / "images")
-        return done.stderr
-
-    def run(self, *arguments, says=None, **more):
-        done = self.start(*arguments, **more)
-        check((done.returncode, done.stdout) == (0, says or self.plain),
-              f"{done.returncode} '{done.stdout}'\n{done.stderr}")
-        return done.stderr
-
-    def files(self, name="libown.so"):
-        return sorted((self.cache / "mvld" / "ready").glob("*-" + name))
-
-    def one(self):
-        files = self.files()
-        check(len(files) == 1, f"{files}: not one")
-        return files[0]
-
-
-def laid(log, name="libown.so"):
-    return bool(re.search(rf"ready code of [^\n]*{re.escape(name)}: laid over", log))
-
-
-def refused(log, why):
-    check(not laid(log), f"used in spite of '{why}':\n{log}")
-    check(re.search(rf"ready code of [^\n]*libown.so: not used: [^\n]*{why}", log), f"no '{why}' in\n{log}")
 
 
 def same(world):
-    """Memory is what it is without ready code, byte for byte; and nothing of it is the process's
-    own."""
-    dump = world.folder / "dump.so"
-    support.compile_c(dump, "-shared", "-fPIC", HERE / "dump.c", plugin=False)
-    if ctypes.CDLL(None).personality(0x40000) < 0:  # ADDR_NO_RANDOMIZE, for what is started from here
-        support.skip("addresses cannot be fixed")
-    libc = next(Path(line.split()[2]) for line in subprocess.run(
-        ["ldd", world.program], capture_output=True, text=True, check=True).stdout.splitlines() if "libc.so" in line)
-    world.analyse(libc.resolve())
-
-    def code():
-        objects, log = memory.take(world.program, config=CONFIG, dump=dump, folder=world.folder,
-                                   XDG_CACHE_HOME=world.cache, LD_BIND_NOW=1,
-                                   MVLD_PASS_PATH=support.BUILD / "passes" / "direct-calls")
-        n = memory.check_targets(objects)
-        sites = re.findall(r"(\S+): (\d+ of \d+) sites made direct", log)
-        return {o.name: [data for _, data, flags in o.loads if flags & 1]
-                for o in memory.of_files(objects)}, n, sites, log
-
-    way = {"LD_PRELOAD": dump, "LD_BIND_NOW": 1}
-    before, n, sites, log = code()
-    check(n > 100 and not laid(log), log)
-    log = world.build(**way)
-    check("libown.so: written" in log and "libc.so.6: written" in log, log)
-    after, m, again, log = code()
-    check(laid(log) and laid(log, "libc.so.6"), log)
-    check((n, sites) == (m, again), f"{n} {m}\n{sites}\n{again}")
-    check(before == after, "code differs: " + " ".join(name for name in before if before[name] != after[name]))
-    check(re.search(r"libown.so: \d+ of \d+ sites made direct, 0 pages made private", log), log)
-    check("not written" not in world.build(**way) and "written: " not in world.build(**way),
-          "written again")
+    same_in_memory(world, "calls to itself", "libown.so", "libc.so.6")
 
 
 def interposed(world):
@@ -171,11 +43,6 @@ def interposed(world):
             file.write_bytes(first)
             reseal(world, file)
     refused(world.run(LD_PRELOAD=other, says=says), "a call leads elsewhere")
-
-
-def reseal(world, file, field="nothing", value=0):
-    done = subprocess.run([RESEAL, file, str(world.lib.stat().st_size), field, str(value)], check=False)
-    check(done.returncode == 0, f"reseal {field}")
 
 
 def damage(world):
@@ -337,7 +204,7 @@ def later(world):
     world.library(late, "-Wl,-z,now", "-Wl,--build-id=0xabcdef02")
     world.analyse(late)
     log = world.build(late, freeze="run")
-    check("liblate.so: written" in log, log)
+    check("liblate.so: written (calls to itself)" in log, log)
     log = world.run(late)
     check(laid(log) and laid(log, "liblate.so"), log)
 

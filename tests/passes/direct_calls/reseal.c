@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * reseal FILE ORIGINAL-SIZE FIELD VALUE: ready code (rimf/ready.h) with one field changed, whose checksum
- * and identity fit all the same.  FIELD: slot0, rest0, made_by, build_id, file_inode, text0, or nothing.
+ * and identity fit all the same.  FIELD: slot0, reach, rest0, made_by, build_id, file_inode, text0, or
+ * nothing.
  */
 #include "base.h"
 #include "cache.h"
@@ -20,7 +21,9 @@ static void change(struct ready_header *h, const char *field, uint64_t value)
     struct ready_slot *slots = (struct ready_slot *)(rest + h->n_rest);
 
     if (!strcmp(field, "slot0"))
-        slots[0].target += (uint32_t)value;
+        slots[0].leads += (int64_t)value;
+    else if (!strcmp(field, "reach"))
+        h->reach += (uint32_t)value;
     else if (!strcmp(field, "rest0"))
         rest[0].address += (uint32_t)value;
     else if (!strcmp(field, "made_by"))

@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: MIT
+"""Ready code with all calls direct, also those to other objects (rimf/ready.h).
+
+A failure means: a process runs code whose calls lead where nothing is, or to somebody else; or it has
+not the code that the pass would have made of its own.
+
+Argument: one of the functions below.
+"""
+import re
+import shutil
+import sys
+
+import support
+from ready_world import CONFIG, N, PAGE, World, done, laid, refused, reseal, same_in_memory
+from support import check
+
+ALL, OWN = "all calls", "calls to itself"
+BETWEEN = "int between(int x) { return x; } char room[%d];\n"
+
+
+def same(world):
+    same_in_memory(world, ALL, "libown.so")
+
+
+def kinds(world):
+    """With and without ready code the same calls are direct, and the same ones left for the same reasons."""
+    before = done(world.run())
+    log = world.build()
+    check(f"libown.so: written ({OWN})" in log and f"libown.so: written ({ALL})" in log, log)
+    log = world.run()
+    check(laid(log, reach=ALL) and done(log) == before, f"{before}\n{log}")
+    check(any("such calls run once" in why for why in before[1]), f"{before}: no call that is left")
+    check(re.search(r"libown.so: \d+ of \d+ sites made direct, 0 pages", log), log)
+    for file in all_files(world):
+        file.unlink()
+    log = world.run()
+    check(laid(log, reach=OWN) and done(log) == before, f"{before}\n{log}")
+
+
+def all_files(world):
+    """Those of the library in which all calls are direct."""
+    size = world.lib.stat().st_size
+    at = -(-size // 4096) * 4096 + 148
+    return [file for file in world.files() if file.read_bytes()[at] == 1]
+
+
+def moved(world):
+    """Other distances: another program, with a library between the two.  Each has its own; one under the
+    other's name is refused."""
+    between = world.folder / "libbetween.so"
+    (world.folder / "between.c").write_text(BETWEEN % 20000)
+    support.compile_c(between, "-shared", "-fPIC", world.folder / "between.c", "-Wl,--build-id", plugin=False)
+    second = world.compile("second", libraries=("-lown", "-lbetween"))
+    world.build()
+    check(laid(world.run(), reach=ALL), "not used")
+    check(laid(world.run(program=second), reach=OWN), "not that of the library alone")
+    first = all_files(world)
+    check(len(first) == 1, f"{first}")
+    log = world.build(program=second)
+    check(f"libown.so: written ({ALL})" in log and f"written ({OWN})" not in log, log)
+    check(laid(world.run(program=second), reach=ALL) and laid(world.run(), reach=ALL), "each its own")
+    content = first[0].read_bytes()
+    for file in all_files(world):
+        if file.read_bytes() != content:
+            file.write_bytes(content)
+            reseal(world, file)
+    log = world.run(program=second)
+    check(re.search("libown.so: not used: [^\n]*: a call leads elsewhere", log) and laid(log, reach=OWN), log)
+
+
+def preloaded(world):
+    """A library in front moves all others alike; one that defines a function takes calls away."""
+    (world.folder / "front.c").write_text("int front;\n")
+    (world.folder / "taking.c").write_text("int o7(int x) { return x - 99; }\n")
+    for name in ("front", "taking"):
+        support.compile_c(world.folder / f"lib{name}.so", "-shared", "-fPIC", world.folder / f"{name}.c", plugin=False)
+    world.build()
+    check(laid(world.run(LD_PRELOAD=world.folder / "libfront.so"), reach=ALL), "not used")
+    taking = {"LD_PRELOAD": world.folder / "libtaking.so"}
+    says = world.start(MVLD="off", **taking).stdout
+    check(says != world.plain, "no call was taken")
+    check(laid(world.run(says=says, **taking), reach=OWN), "not that of the library alone")
+    world.build(**taking)
+    check(laid(world.run(says=says, **taking), reach=ALL) and laid(world.run(), reach=ALL), "each its own")
+
+
+def executable(world, *link):
+    """The program defines one of the functions itself."""
+    main = (world.folder / "main.c").read_text() + "int o3(int x) { return x + 5; }\n"
+    (world.folder / "takes.c").write_text(main)
+    program = world.compile("takes", *link, source="takes.c")
+    says = world.start(MVLD="off", program=program).stdout
+    before = done(world.run(program=program, says=says))
+    check(says != world.plain and before[0], f"no call was taken: {before}")
+    world.build(program=program)
+    log = world.run(program=program, says=says)
+    check(laid(log, reach=ALL) and done(log) == before, f"{before}\n{log}")
+    world.build()
+    check(laid(world.run(), reach=ALL), "not used")
+    return log
+
+
+def fixed(world):
+    """It lies at a fixed address, and so elsewhere each time; that call is made direct by each process."""
+    for _ in range(3):
+        log = executable(world, "-no-pie", "-fno-pie")
+        check(re.search(r"libown.so: \d+ of \d+ sites made direct, [1-9] pages", log), log)
+
+
+def lazy(world):
+    """Executables have ready code, too; their slots wait for the first call."""
+    (world.folder / "pages.c").write_text(
+        "#include <stdio.h>\n" + "".join(f"int f{n}(int);\n" for n in range(N)) +
+        "".join(PAGE % (n, n, N - 1 - n) for n in range(N)) +
+        "int main(void) { int s = 0; %s printf(\"%%d\\n\", s); return 0; }\n" % "".join(
+            f"s += p{n}(s % 9);" for n in range(N)))
+    program = world.compile("pages", "-Wl,-z,lazy", source="pages.c")
+    world.analyse(program)
+    says = world.start(MVLD="off", program=program).stdout
+    before = done(world.run(program=program, says=says), "pages")
+    world.build(program=program)
+    log = world.run(program=program, says=says)
+    check(laid(log, "pages", ALL) and done(log, "pages") == before, f"{before}\n{log}")
+    check(re.search(r"pages: \d+ of \d+ sites made direct, 0 pages", log), log)
+    log = world.run(program=program, says=says, MVLD_TUNABLES="direct-calls.rewritable=leave")
+    check(not laid(log, "pages"), log)
+    for variable in ("LD_BIND_NOT", "LD_DYNAMIC_WEAK"):
+        check(not laid(world.run(program=program, says=says, **{variable: 1})), variable)
+    check(laid(world.run(program=program, says=says, LD_BIND_NOW=1), reach=ALL), "the library's slots are the same")
+
+
+def damage(world):
+    """Fields that are wrong, with checksums that fit."""
+    world.build()
+    files = all_files(world)
+    whole = files[0].read_bytes()
+    for field, value, why in (("slot0", 1, "a call leads elsewhere"), ("slot0", 4096, "a call leads elsewhere"),
+                              ("reach", 1, "it has no code, or no name")):
+        files[0].write_bytes(whole)
+        reseal(world, files[0], field, value)
+        log = world.run()
+        check(re.search(f"libown.so: not used: [^\n]*: {why}", log) and laid(log, reach=OWN), f"{field}: {log}")
+    files[0].write_bytes(whole)
+    reseal(world, files[0])
+    check(laid(world.run(), reach=ALL), "as it was")
+    # Under the name of the other kind.
+    own = next(file for file in world.files() if file not in files)
+    own.write_bytes(whole)
+    reseal(world, own)
+    files[0].unlink()
+    refused(world.run(), "it has another file's name")
+
+
+def later(world):
+    """Objects of dlopen: where they lie depends on what came before."""
+    late = world.folder / "liblate.so"
+    (world.folder / "lib.c").write_text(re.sub(r"\bf(##|\d)", r"g\1", (world.folder / "lib.c").read_text())
+                                        .replace("chosen", "taken"))
+    world.library(late, "-Wl,-z,now", "-Wl,--build-id=0xabcdef02")
+    world.analyse(late)
+    says = world.start(late, MVLD="off").stdout
+    before = done(world.run(late, says=says), "liblate.so")
+    log = world.build(late, freeze="run")
+    check(f"liblate.so: written ({ALL})" in log, log)
+    log = world.run(late, says=says)
+    check(laid(log, "liblate.so") and done(log, "liblate.so") == before, f"{before}\n{log}")
+
+
+def concat(world):
+    """With copies of code, for which it is not."""
+    world.build()
+    both = {"config": CONFIG.replace("calls", "calls, concat"),
+            "MVLD_PASS_PATH": f"{support.BUILD}/passes/direct-calls:{support.BUILD}/passes/concat"}
+    log = world.run(**both)
+    check("concat: " in log and not laid(log), log)
+    shutil.rmtree(world.cache / "mvld" / "analysis")
+    world.analyse(world.program)
+    check(not laid(world.run(**both), reach=ALL), "used beside copies")
+
+
+with support.scratch_folder() as scratch:
+    globals()[sys.argv[1]](World(scratch, other=True))

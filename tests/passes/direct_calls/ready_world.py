@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: MIT
+"""A program and its library for tests of ready code (rimf/ready.h), in a folder of their own."""
+import ctypes
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import memory
+import support
+from support import check
+
+HERE = Path(__file__).resolve().parent
+MVLD = support.BUILD / "tools" / "mvld"
+RESEAL = support.BUILD / "tests" / "passes" / "direct_calls" / "reseal"
+CONFIG = "[app]\nmatch = *\npasses = direct-calls\n"
+N = 40
+# Each function fills a page, and calls some of the others, which could be interposed; every second one
+# also calls another library, when there is one.
+LIBRARY = """
+#define CALL(n) int f##n(int);
+%s
+static int one(int x) { return x + 1; }
+static int two(int x) { return x + 2; }
+%s
+static int (*choose(void))(int) { __builtin_cpu_init(); return sizeof one > 99 ? two : one; }
+int chosen(int) __attribute__((ifunc("choose")));
+%s
+"""
+FUNCTION = ("__attribute__((aligned(4096))) int f%d(int x) {{ int y = x; for (int i = 0; i < 3; i++) "
+            "y += chosen(x) - x; {} return y; }}\n")
+MAIN = """#include <dlfcn.h>
+#include <stdio.h>
+int f0(int);
+int main(int argc, char **argv)
+{
+    int (*f)(int) = f0;
+    if (argc > 1) {
+        void *handle = dlopen(argv[1], RTLD_NOW);
+        f = handle ? (int (*)(int))dlsym(handle, "g0") : 0;
+        if (!f) { puts(dlerror()); return 1; }
+    }
+    printf("%d %d\\n", f(1), f(2));
+    return 0;
+}
+"""
+
+
+OTHER = "int o%d(int x) { return x * 3 + %d; }\n"
+# Of an executable: pages of calls to the library.
+PAGE = "__attribute__((aligned(4096), noinline)) int p%d(int x) { return f%d(x) + f%d(x + 1); }\n"
+
+
+def source(other=False):
+    body = "".join(FUNCTION % n.__index__() for n in range(N))
+    calls = [f"y += f{n + 1}(x + {n}) % 1000 - f{N - 1}(y % 7);" if n + 1 < N else "" for n in range(N)]
+    if other:
+        calls = [f"{call} y += o{n}(x) % 5; if (y == -77) abort();" if n % 2 else call
+                 for n, call in enumerate(calls)]
+    more = "#include <stdlib.h>\n" + "".join(f"int o{n}(int);\n" for n in range(N)) if other else ""
+    return LIBRARY % ("".join(f"CALL({n})" for n in range(N)), more, body.format(*calls))
+
+
+class World:
+    def __init__(self, folder, *link, other=False):
+        self.folder, self.cache = folder, folder / "cache"
+        self.libraries = []
+        if other:
+            (folder / "other.c").write_text("".join(OTHER % (n, n) for n in range(N)))
+            support.compile_c(folder / "libother.so", "-shared", "-fPIC", folder / "other.c", "-Wl,--build-id",
+                              plugin=False)
+            self.libraries = ["-L" + str(folder), "-lother"]
+        (folder / "lib.c").write_text(source(other))
+        (folder / "main.c").write_text(MAIN)
+        self.lib = folder / "libown.so"
+        self.library(self.lib, *link)
+        self.program = self.compile("program")
+        self.plain = support.run([self.program], MVLD="off").stdout
+        check(self.plain.count(" ") == 1, f"the program says '{self.plain}'")
+        self.analyse(self.lib, self.program)
+
+    def compile(self, name, *more, libraries=("-lown",), source="main.c"):
+        """A program, whose libraries are found beside it."""
+        support.compile_c(self.folder / name, self.folder / source, "-L" + str(self.folder), "-Wl,--no-as-needed",
+                          *libraries, "-Wl,-rpath,$ORIGIN", f"-Wl,-rpath-link,{self.folder}", "-Wl,-z,now",
+                          f"-Wl,--dynamic-linker={support.LOADER}", *more, plugin=False)
+        return self.folder / name
+
+    def library(self, path, *more):
+        support.compile_c(path, "-shared", "-fPIC", "-fsemantic-interposition", self.folder / "lib.c",
+                          "-Wl,--build-id=0xabcdef01", *self.libraries, "-Wl,-rpath,$ORIGIN", *(more or ["-Wl,-z,now", "-Wl,-z,relro"]), plugin=False)
+
+    def analyse(self, *objects):
+        done = support.run([MVLD, "analyze", "--output", self.cache / "mvld" / "analysis", *objects])
+        check(done.returncode == 0, done.stdout + done.stderr)
+
+    def start(self, *arguments, prefix=(), program=None, **more):
+        more = {"config": CONFIG, "MVLD_PASS_PATH": support.BUILD / "passes" / "direct-calls",
+                "MVLD_DEBUG": "passes", "XDG_CACHE_HOME": self.cache, **more}
+        return support.run([*prefix, program or self.program, *arguments], **more)
+
+    def build(self, *arguments, freeze="1", **more):
+        """Ready code is written where an image is; which goes again."""
+        done = self.start(*arguments, MVLD_FREEZE=freeze, **more)
+        check(done.returncode == 0, done.stdout + done.stderr)
+        shutil.rmtree(self.cache / "mvld" / "images")
+        return done.stderr
+
+    def run(self, *arguments, says=None, **more):
+        done = self.start(*arguments, **more)
+        check((done.returncode, done.stdout) == (0, says or self.plain),
+              f"{done.returncode} '{done.stdout}'\n{done.stderr}")
+        return done.stderr
+
+    def files(self, name="libown.so"):
+        return sorted((self.cache / "mvld" / "ready").glob("*-" + name))
+
+    def one(self):
+        files = self.files()
+        check(len(files) == 1, f"{files}: not one")
+        return files[0]
+
+
+def laid(log, name="libown.so", reach=""):
+    """`reach`: "calls to itself" or "all calls"."""
+    return bool(re.search(rf"ready code of [^\n]*{re.escape(name)}: laid over, {reach}", log))
+
+
+def refused(log, why):
+    check(not laid(log), f"used in spite of '{why}':\n{log}")
+    check(re.search(rf"ready code of [^\n]*libown.so: not used: [^\n]*{why}", log), f"no '{why}' in\n{log}")
+
+
+def reseal(world, file, field="nothing", value=0):
+    done = subprocess.run([RESEAL, file, str(world.lib.stat().st_size), field, str(value)], check=False)
+    check(done.returncode == 0, f"reseal {field}")
+
+
+def done(log, name="libown.so"):
+    """What was done to objects of this name, and what was left in all, and why."""
+    return (re.findall(rf"(\S*{re.escape(name)}): (\d+ of \d+) sites made direct", log),
+            sorted(re.findall(r"direct-calls: (\d+ sites left: [^\n]*)", log)))
+
+
+def same_in_memory(world, reach, *names):
+    """Memory is what it is without ready code, byte for byte; and nothing of what has it is the
+    process's own."""
+    dump = world.folder / "dump.so"
+    support.compile_c(dump, "-shared", "-fPIC", HERE / "dump.c", plugin=False)
+    if ctypes.CDLL(None).personality(0x40000) < 0:  # ADDR_NO_RANDOMIZE, for what is started from here
+        support.skip("addresses cannot be fixed")
+    libc = next(Path(line.split()[2]) for line in subprocess.run(
+        ["ldd", world.program], capture_output=True, text=True, check=True).stdout.splitlines() if "libc.so" in line)
+    world.analyse(libc.resolve())
+
+    def code():
+        objects, log = memory.take(world.program, config=CONFIG, dump=dump, folder=world.folder,
+                                   XDG_CACHE_HOME=world.cache, LD_BIND_NOW=1,
+                                   MVLD_PASS_PATH=support.BUILD / "passes" / "direct-calls")
+        n = memory.check_targets(objects)
+        return {o.name: [data for _, data, flags in o.loads if flags & 1]
+                for o in memory.of_files(objects)}, (n, done(log, "")), log
+
+    way = {"LD_PRELOAD": dump, "LD_BIND_NOW": 1}
+    before, sites, log = code()
+    check(sites[0] > 100 and not laid(log), log)
+    log = world.build(**way)
+    check(all(f"{name}: written ({reach})" in log for name in names), log)
+    after, again, log = code()
+    check(all(laid(log, name, reach) for name in names), log)
+    check(sites == again, f"{sites}\n{again}")
+    check(before == after, "code differs: " + " ".join(name for name in before if before[name] != after[name]))
+    for name in names:
+        check(re.search(rf"{name}: \d+ of \d+ sites made direct, 0 pages made private", log), log)
+    log = world.build(**way)
+    check(": written (" not in log, "written again:\n" + log)
