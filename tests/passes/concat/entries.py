@@ -3,7 +3,6 @@
 """entries.py: which functions begin at home with a jump to their copies, where most keep their
 addresses at home (entries/part.c): those that somebody may call by their address, and none that is
 only called by name, whether the caller has a copy itself or lies at a fixed address."""
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -26,9 +25,8 @@ def run(folder, *options):
     support.compile_c(program, HERE / "entries" / "part.c", library, *options,
                       f"-Wl,-rpath,{folder}", f"-Wl,--dynamic-linker={support.LOADER}",
                       plugin=False)
-    libc = Path(os.path.realpath(support.HOST_LOADER)).parent / "libc.so.6"
     done = subprocess.run([support.BUILD / "tools" / "mvld", "analyze", "--output", analysis,
-                           program, library, libc], stdin=subprocess.DEVNULL, capture_output=True,
+                           "--program", program], stdin=subprocess.DEVNULL, capture_output=True,
                           env=support.clean_environment(), text=True, timeout=60)
     check(done.returncode == 0, done.stdout + done.stderr)
     config.write_text(f"[app]\nmatch = {program}\npasses = direct-calls, concat\n{support.COPY}")

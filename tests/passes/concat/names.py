@@ -138,13 +138,14 @@ def stripped(program):
 
 
 def files_of_names(process):
-    """In which files in memory main and in_library stand, of two objects."""
+    """In how many files in memory main and in_library stand, of two objects; None where gdb does not
+    tell files apart (gdb 10)."""
     asked = [word for name in ("in_library", "main")
              for word in ("-ex", f"frame function {name}", "-ex", "info symbol $pc")]
     text = gdb(*asked, "-p", process.pid)
-    found = re.findall(r"in section .text of <in-memory@(0x[0-9a-f]+)", text)
+    found = re.findall(r"in section .text of <in-memory(@0x[0-9a-f]+)?>", text)
     check(len(found) == 2, text)
-    return len(set(found))
+    return len(set(found)) if all(found) else None
 
 
 def analyses(program):
@@ -170,7 +171,7 @@ def ready(program):
         listed.setdefault(name, set()).add(start)
     files = files_of_names(process)
     end(process)
-    check(files == 2, "one file for both")
+    check(files in (2, None), "one file for both")
     for path, symbols, size, names in analyses(program):
         content = path.read_bytes()
         found = {}
@@ -195,7 +196,7 @@ def pieces(program):
     end(process)
     found = re.findall(r"^#\d+ +0x[0-9a-f]+ in (\w+) ", text, re.M)
     check([name for name in found if name in STACK] == STACK, text)
-    check(files == 1, "not one file for both")
+    check(files in (1, None), "not one file for both")
 
 
 def nonsense(program):
