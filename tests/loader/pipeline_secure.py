@@ -12,68 +12,27 @@ Arguments: ld-mvld.so, count.so, multiverse.so (its library beside it), the fold
 configuration, that of passes.
 """
 import os
-import pathlib
 import re
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
-NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+from privileged import HERE, NOBODY, alone, own
 
-
-def skip(why):
-    print(why)
-    sys.exit(77)
-
-
-if os.geteuid() != 0:
-    skip("needs root, for a setuid program and mounts")
-for tool in ("patchelf", "setpriv", "unshare", "mount"):
-    if not shutil.which(tool):
-        skip(f"needs {tool}")
-if "MVLD_TEST_INSIDE" not in os.environ:
-    done = subprocess.run(["unshare", "-m", "--propagation", "private", sys.executable, *sys.argv],
-                          env={**os.environ, "MVLD_TEST_INSIDE": "1"}, timeout=60)
-    sys.exit(done.returncode)
-
-loader, count, multiverse, config, passes = map(pathlib.Path, map(os.path.abspath, sys.argv[1:]))
-here = pathlib.Path("/mnt")
-
-
-def mount(*arguments):
-    if subprocess.run(["mount", *arguments]).returncode:
-        skip(f"cannot mount {' '.join(arguments)}")
-
-
-def overlay(folder, number):
-    """Makes `folder` ours: what is written there is seen by this test only."""
-    below = folder
-    while not below.exists():
-        below = below.parent
-    if below == pathlib.Path("/"):
-        skip(f"nothing above {folder} can be overlaid")
-    upper, work = here / f"upper{number}", here / f"work{number}"
-    upper.mkdir()
-    work.mkdir()
-    mount("-t", "overlay", "overlay", "-o", f"lowerdir={below},upperdir={upper},workdir={work}",
-          str(below))
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
-
-
+alone("patchelf")
+loader, count, multiverse, config, passes = map(Path, map(os.path.abspath, sys.argv[1:]))
 built = {name: path.read_bytes() for name, path in (
     ("loader", loader), ("count", count), ("multiverse.so", multiverse),
     ("libmultiverse.so.1", multiverse.parent / "libmultiverse.so.1"))}
-mount("-t", "tmpfs", "-o", "mode=755", "none", str(here))
-overlay(config, 1)
-overlay(passes, 2)
-(here / "ld-mvld.so.1").write_bytes(built["loader"])
-os.chmod(here / "ld-mvld.so.1", 0o755)
+own(config, passes)
+(HERE / "ld-mvld.so.1").write_bytes(built["loader"])
+os.chmod(HERE / "ld-mvld.so.1", 0o755)
 installed = passes / "count.so"
 installed.write_bytes(built["count"])
-cat = here / "cat"
+cat = HERE / "cat"
 shutil.copy("/bin/cat", cat)
-subprocess.run(["patchelf", "--set-interpreter", here / "ld-mvld.so.1", cat], check=True)
+subprocess.run(["patchelf", "--set-interpreter", HERE / "ld-mvld.so.1", cat], check=True)
 os.chmod(cat, 0o4755)
 conf = config / "mvld.conf"
 conf.write_text(f"[app]\nmatch = {cat}\npasses = count\n")
@@ -117,7 +76,7 @@ for folder in (config, apps, passes):
 check("folders as before", True)
 
 # A symbolic link counts as what it leads to.
-theirs = here / "theirs.conf"
+theirs = HERE / "theirs.conf"
 link = apps / "link.conf"
 theirs.write_text(f"[app]\nmatch = {cat}\npasses =\n")
 os.chmod(theirs, 0o644)
@@ -179,8 +138,8 @@ os.chmod(cat, 0o4755)
 
 conf.write_text("[app]\nmatch = other\npasses = count\n")
 check("called by another name", False, "bash", "-c", 'exec -a other "$@"', "bash")
-own = here / "own.conf"
-own.write_text(f"[app]\nmatch = {cat}\npasses = count\n")
-os.chmod(own, 0o644)
-check("the user's own configuration", False, MVLD_CONFIG=str(own))
+users = HERE / "own.conf"
+users.write_text(f"[app]\nmatch = {cat}\npasses = count\n")
+os.chmod(users, 0o644)
+check("the user's own configuration", False, MVLD_CONFIG=str(users))
 check("asked for by the environment", False, MVLD_TUNABLES="app.passes=count")

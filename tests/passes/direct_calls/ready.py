@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 import support
-from ready_world import MVLD, CONFIG, World, laid, refused, reseal, same_in_memory, source
+from ready_world import CONFIG, HERE, MVLD, World, laid, refused, reseal, same_in_memory, source
 from support import check
 
 
@@ -287,6 +287,39 @@ def faults(world):
                                world.program], env=env, capture_output=True, text=True, check=False)
         print(done.stdout)
         check(done.returncode == 0, done.stderr)
+
+
+def writing(world):
+    """Each system call of ours fails in turn while an image and ready code are written: the program says the
+    same, and what is left under its name is whole."""
+    driver = support.BUILD / "tests" / "loader" / "faults_driver"
+    fresh, kept = world.folder / "fresh", world.folder / "kept"
+    # Without a loader, so that the driver takes none of its calls for ours.
+    support.compile_c(fresh, HERE / "fresh.c", "-static", "-no-pie", plugin=False)
+    config = world.folder / "mvld.conf"
+    config.write_text(CONFIG + "on-miss = build\n")
+    ours = [os.path.realpath(support.LOADER), support.BUILD / "passes" / "direct-calls" / "direct-calls.so"]
+    host = os.path.realpath(support.HOST_LOADER)
+    env = support.clean_environment(MVLD_CONFIG=config, XDG_CACHE_HOME=world.cache,
+                                    MVLD_PASS_PATH=support.BUILD / "passes" / "direct-calls")
+    world.build()  # the record of the CPU, too, which only the first start writes
+    for mode in ([], ["-l"]):
+        kept.mkdir()
+        done = subprocess.run([driver, *mode, *ours, "--", fresh, world.cache / "mvld", kept, world.program,
+                               "--", host, "--", host, world.program], env=env, capture_output=True, text=True,
+                              check=False)
+        print(done.stdout)
+        check(done.returncode == 0, done.stdout + done.stderr)
+        starts = int(re.search(r"(\d+) runs", done.stdout)[1])
+        found = subprocess.run([MVLD, "cache", "verify", *kept.iterdir()], capture_output=True, text=True,
+                               check=False).stdout
+        # With .PID behind it is what nobody takes: a call that removes it has failed.
+        damaged = [line for line in found.splitlines()
+                   if line.startswith("damaged") and not re.search(r"\.\d+: ", line)]
+        check(not damaged, "\n".join(damaged))
+        ready = len(re.findall("^good .*libown.so +ready code", found, re.M))
+        check(starts / 20 < ready < starts, f"{ready} of {starts} have left ready code:\n{found}")
+        shutil.rmtree(kept)
 
 
 with support.scratch_folder() as scratch:
