@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""hot_code.py [--sizes MB,...] [--rounds N] [--scatter N] [--option PASS.OPTION=VALUE]...: a
+"""hot_code.py [--sizes MB,...] [--rounds N] [--scatter N] [--record SECONDS] [--option PASS.OPTION=VALUE]...: a
 program with much hot code, in several libraries, under the host loader, direct-calls, and concat.
 
 The program is made up: functions of some 300 bytes in eight libraries, in random order.  A pass
@@ -11,7 +11,10 @@ was, so a cache or TLB that is smaller than the code is of little use.  Two kind
     pointers   calls through tables of functions, as virtual methods are
 
 With --scatter, behind each function lie N of the same size that nobody calls, as code that is hot
-lies among code that is not; concat is also asked to gather the hot ones by a profile.
+lies among code that is not; concat is also asked to gather the hot ones by a profile, which names all of
+them in the order in which they run.  With --record it is what `mvld profile` makes of a recording of
+so many seconds instead.  Where the hot ones take 8 MB, such a way has huge pages without being asked
+(PROFILE_WAYS), and so there is one that asks for small ones.
 
 The figure is nanoseconds of CPU time a function, the first quartile of short runs: disturbances
 only add.  --option adds ways: concat with this option, in
@@ -30,7 +33,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "tests")]
 import support  # noqa: E402
-from programs import HOST, WAYS, Programs  # noqa: E402
+from programs import HOST, MVLD, WAYS, Programs  # noqa: E402
 from report import progress, spreads  # noqa: E402
 
 LIBRARIES = 8
@@ -39,7 +42,7 @@ BYTES = 300
 # One step is some 16 bytes: so many make a function that calls none, and one that calls CALLS.
 STEPS = {"direct": (17, 12), "pointers": (17, 10)}
 END = '.section .note.GNU-stack, "", @progbits\n'
-OPTION_WAYS = []
+OPTION_WAYS, PROFILE_WAYS = [], {"concat, profile": [], "concat, profile, small pages": ["concat.pages=small"]}
 SECONDS = 0.1  # of CPU time that each run takes at least: short, so that many are not disturbed (steady.py)
 
 MAIN = """#include <stdio.h>
@@ -161,12 +164,26 @@ def text_size(path):
 
 
 def say_huge_pages(programs, name):
-    """What the loader says of them, in each way that asks for them."""
+    """What the loader says of them, in each way that asks for them or may have them."""
     for way in programs.ways(name):
-        if "pages=" in way:
+        if "pages=" in way or "profile" in way:
             log = programs.quick(name, way, MVLD_DEBUG="passes").stderr
-            for said in re.findall(r"huge pages: (.*)", log):
-                progress(f"{name}, {way}: huge pages: {said}")
+            for said in re.findall(r"huge pages: .*|\d+ hot functions|hot functions take .*", log):
+                progress(f"{name}, {way}: {said}")
+
+
+def record(folder, seconds):
+    """The profile of a run, in the place of the one that was made up."""
+    data = folder / "perf.data"
+    done = subprocess.run(["perf", "record", "-q", "-e", "cpu-clock:u", "-F", "20000", "-o", data, folder / "hot",
+                           str(seconds)], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=600)
+    support.check(done.returncode == 0, f"perf cannot record: {done.stderr}")
+    done = subprocess.run([MVLD, "profile", data], stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                          timeout=600)
+    support.check(done.returncode == 0, done.stderr)
+    (folder / "profile").write_text(done.stdout)
+    progress("the profile: " + done.stdout.splitlines()[0])
+    data.unlink()
 
 
 RESULTS = set()  # of one program's runs
@@ -190,6 +207,7 @@ def main():
     parser.add_argument("--kinds", default=",".join(STEPS))
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--scatter", type=int, default=0, help="cold functions beside each hot one")
+    parser.add_argument("--record", type=float, metavar="SECONDS", default=0)
     parser.add_argument("--option", action="append", default=[])
     arguments = parser.parse_args()
     for option in arguments.option:
@@ -200,31 +218,44 @@ def main():
     for megabytes in map(int, arguments.sizes.split(",")):
         for kind in arguments.kinds.split(","):
             with support.scratch_folder() as folder:
-                measure(folder, megabytes, kind, arguments.rounds, arguments.scatter)
+                prepare(folder, megabytes, kind, arguments.scatter, arguments.record)
+                measure(jobs_of(folder), f"{kind}, {megabytes} MB", arguments.rounds)
 
 
-def measure(folder, megabytes, kind, rounds, scatter):
+def prepare(folder, megabytes, kind, scatter, seconds):
+    """The programs, and the ways by profile."""
     progress(f"{kind}, {megabytes} MB: compiling")
     (folder / "made").mkdir()
     n = sources(folder / "made", megabytes, kind, scatter)
     text = compile_parts(folder / "made")
-    for frozen in (False, True) if scatter else ():
-        WAYS["concat, profile" + ", frozen" * frozen] = (
-            "direct-calls, concat", frozen, "concat.order=profile",
-            f"concat.profile={folder / 'made' / 'profile'}")
+    progress(f"{kind}: {n} functions among {text / 2**20:.1f} MB")
+    if seconds:
+        record(folder / "made", seconds)
+    for way, options in PROFILE_WAYS.items() if scatter or seconds else ():
+        for frozen in False, True:
+            WAYS[way + ", frozen" * frozen] = (
+                "direct-calls, concat", frozen, "concat.order=profile",
+                f"concat.profile={folder / 'made' / 'profile'}", *options)
+
+
+def jobs_of(folder):
     programs = Programs(folder, ["hot"])
     say_huge_pages(programs, "hot")
     jobs = programs.jobs("hot", [str(SECONDS)])
-    if OPTION_WAYS:
-        programs = Programs(folder, ["hot-2mb"], [way for way in OPTION_WAYS if WAYS[way][1]])
+    ways = [way for way in WAYS if WAYS[way][1] and (way in OPTION_WAYS or way == "concat, profile, frozen")]
+    if ways:
+        programs = Programs(folder, ["hot-2mb"], ways)
         say_huge_pages(programs, "hot-2mb")
         jobs |= {f"{way}, linked for 2 MB": job
                  for way, job in programs.jobs("hot-2mb", [str(SECONDS)]).items() if way != HOST}
-    progress(f"{kind}: {n} functions among {text / 2**20:.1f} MB")
+    return jobs
+
+
+def measure(jobs, what, rounds):
     RESULTS.clear()
     values = {way: spread.low for way, spread in spreads(jobs, rounds, once).items()}
     for way, value in values.items():
-        print(f"result: {kind}, {megabytes} MB, {way} | {value:.2f} | ns a function | "
+        print(f"result: {what}, {way} | {value:.2f} | ns a function | "
               f"{100 * (value / values[HOST] - 1):+.1f} %", flush=True)
 
 

@@ -331,8 +331,14 @@ class Copies(Program):
     runs_in = ".code"
 
 
+class Idle(Program):
+    """The pass concat is there, and nothing is copied: as without it."""
+    passes = "direct-calls, concat"
+    parts = PARTS + CONCAT
+
+
 def main():
-    kind = Copies if sys.argv[2:] == ["copies"] else Program
+    kind = {"copies": Copies, "idle": Idle, "": Program}["".join(sys.argv[2:])]
     with support.scratch_folder() as folder:
         if sys.argv[1] == "fixed_address":
             (folder / "fixed").mkdir()

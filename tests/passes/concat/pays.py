@@ -106,7 +106,8 @@ def same(program):
         program.configure()
         shutil.rmtree(program.cache / "mvld" / "ready", ignore_errors=True)
         log = program.run().stderr
-        check("in its copy" not in log and re.search(rf"{program.path}: [1-9]\d* of \d+ sites made direct, \d", log), log)
+        check("in its copy" not in log, log)
+        check(re.search(rf"{program.path}: [1-9]\d* of \d+ sites made direct, \d", log), log)
         first = program.maps()
         folder = program.freeze()
         program.thawed(MVLD_DEBUG="files")
@@ -144,7 +145,8 @@ def asked(program):
         copies = options and options[0] not in ("pages = small", "copy = where-it-pays", f"profile = {profile}")
         program.configure(*options)
         done = program.run()
-        check(bool(re.search(COPIED, done.stderr)) == bool(copies) == (WHY not in done.stderr), f"{options}\n{done.stderr}")
+        check(bool(re.search(COPIED, done.stderr)) == bool(copies) == (WHY not in done.stderr),
+              f"{options}\n{done.stderr}")
         check(done.stdout == plain, done.stdout)
         folder = program.freeze()
         check((folder / "concat.so").exists() == bool(copies), f"{options}: {sorted(folder.iterdir())}")
@@ -169,7 +171,8 @@ def unreadable(program):
 def much(program):
     """A profile whose functions take 8 MB gets no huge pages, or a smaller one does, or who asks for small ones."""
     source, library = program.folder / "much.c", program.folder / "libmuch.so"
-    source.write_text("#define FILL __asm__ volatile(\".rept 26000\\n.byte 0x66,0x2e,0x0f,0x1f,0x84,0,0,0,0,0\\n.endr\")\n"
+    source.write_text("#define FILL __asm__ volatile("
+                      "\".rept 26000\\n.byte 0x66,0x2e,0x0f,0x1f,0x84,0,0,0,0,0\\n.endr\")\n"
                       + "".join(f"int much{i}(int x) {{ FILL; return x + {i}; }}\n" for i in range(36)))
     support.compile_c(library, "-shared", "-fPIC", "-Wl,--build-id", source, plugin=False)
     support.compile_c(program.path, frozen_copies.SOURCES / "place_main.c", "-Wl,--build-id", f"-L{program.folder}",
