@@ -169,10 +169,10 @@ def later(world):
 def concat(world):
     """With copies of code, for which it is not."""
     world.build()
-    both = {"config": CONFIG.replace("calls", "calls, concat"),
+    both = {"config": CONFIG.replace("calls", "calls, concat") + support.COPY,
             "MVLD_PASS_PATH": f"{support.BUILD}/passes/direct-calls:{support.BUILD}/passes/concat"}
     log = world.run(**both)
-    check("concat: " in log and not laid(log), log)
+    check("concat: " in log and " copied to " in log and not laid(log), log)
     shutil.rmtree(world.cache / "mvld" / "analysis")
     world.analyse(world.program)
     check(not laid(world.run(**both), reach=ALL), "used beside copies")
