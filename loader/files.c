@@ -60,7 +60,8 @@ static void note(struct loader *l, uintptr_t start, size_t length, const struct 
         l->files.n = 0;
         return;
     }
-    *file = (struct mapped_file){.start = start, .end = start + length, .known = !failed};
+    *file = (struct mapped_file){.start = start, .end = start + length, .known = !failed,
+                                 .closer = l->arena.closer};
     if (!failed)
         cache_identity(&file->identity, st);
 }
@@ -107,14 +108,30 @@ void files_start(struct loader *l)
         note_executable(l);
 }
 
-/* Of the file that was mapped at `address`, or NULL.  The newest mapping counts. */
-const struct sidecar_identity *files_identity(const struct loader *l, uintptr_t address)
+/* The newest mapping counts. */
+static const struct mapped_file *find(const struct loader *l, uintptr_t address)
 {
     for (size_t i = l->files.n; i-- > 0;) {
         const struct mapped_file *file = &l->files.at[i];
 
         if (address >= file->start && address < file->end)
-            return file->known ? &file->identity : NULL;
+            return file;
     }
     return NULL;
+}
+
+/* Of the file that was mapped at `address`, or NULL. */
+const struct sidecar_identity *files_identity(const struct loader *l, uintptr_t address)
+{
+    const struct mapped_file *file = find(l, address);
+
+    return file && file->known ? &file->identity : NULL;
+}
+
+/* How much further behind it would lie if no distances were drawn. */
+uintptr_t files_closer(const struct loader *l, uintptr_t address)
+{
+    const struct mapped_file *file = l->arena.drawn ? find(l, address) : NULL;
+
+    return file ? file->closer : 0;
 }

@@ -269,7 +269,7 @@ static int freeze(struct loader *l, const struct frozen_plan *plan, char *said, 
     }
     cache_make_folders(l->sys, place.folder); /* errors show later */
     rimf_format(new, sizeof new, "%s.%ld", place.folder, SYS3(l->sys, SYS_getpid, 0, 0, 0));
-    error = rimf_image_freeze(l->image, new, frozen_made_by(plan->pipeline));
+    error = rimf_image_freeze(l->image, new, frozen_made_by(plan->pipeline), l->arena.drawn);
     if (error) {
         rimf_format(said, size, "%s", rimf_api()->last_error(l->image));
         return error;

@@ -6,7 +6,7 @@
  * Nothing of this is read before the first dlopen.  Then the list is mapped, and stays so;
  * the folder is opened anew for each dlopen, because the program may close descriptors
  * that it did not open.  Objects that are not listed, and those in whose place something
- * lies, go below the places of all that are.
+ * lies, go below or above the places of all that are.
  */
 #include "loader.h"
 
@@ -57,8 +57,8 @@ static void keep_places(struct loader *l)
     for (uint32_t i = 0; i < list->header->n_objects; i++) {
         uintptr_t at = rimf_later_place(l->image, list, i);
 
-        if (is_in_arena(l, at, list->objects[i].length) && at < l->arena.next)
-            l->arena.next = at;
+        if (is_in_arena(l, at, list->objects[i].length))
+            place_keep(&l->arena, at, list->objects[i].length);
     }
 }
 

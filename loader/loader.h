@@ -14,6 +14,7 @@
  *   hosttext.c  changing its text: the hook, the mmap sites, the questions
  *   hostsites.c where these are
  *   place.c     where libraries go
+ *   place_draw.c  and at what distances from each other
  *   files.c     which file each of them came from
  *   hook.c      the events of the host loader
  *   frozen.c    code that the passes changed in an earlier process
@@ -115,12 +116,18 @@ struct cpuid_call { /* registers, as entry.S pushes them */
     uint64_t rax, rbx, rcx, rdx;
 };
 
-/* ---- place.c --------------------------------------------------------------- */
+/* ---- place.c, place_draw.c --------------------------------------------------- */
 
 struct arena {
     uintptr_t start, end; /* end 0: objects stay where the kernel puts them */
-    uintptr_t next;       /* the next object ends here */
+    uintptr_t next;       /* the lowest object begins here */
+    uintptr_t above;      /* and the highest ends here */
     uintptr_t grain;      /* `end` is a multiple of it in every process of the program */
+    uintptr_t slack;      /* the first object ends less than this below `end` */
+    uint64_t drawn;       /* distances follow from it; 0: there are none between objects */
+    uint64_t taken;       /* so many places were asked for */
+    uintptr_t packed;     /* if nothing were drawn, the lowest object would begin here, */
+    uintptr_t closer;     /* and the newest so much behind where it does */
 };
 
 /* ---- files.c --------------------------------------------------------------- */
@@ -130,6 +137,7 @@ struct arena {
 struct mapped_file {
     uintptr_t start, end;
     int known; /* the identity is */
+    uintptr_t closer; /* struct arena */
     struct sidecar_identity identity;
 };
 
@@ -326,7 +334,6 @@ void cpuid_renew(struct loader *, const char *image, uint32_t user);
 
 /* place.c */
 void place_plan(struct loader *);
-uintptr_t place_take(struct arena *, size_t length);
 /* Tells the image which objects lie elsewhere in the arena each time. */
 void place_set_apart(const struct loader *);
 struct mmap_call {
@@ -334,10 +341,21 @@ struct mmap_call {
 };
 long loader_mmap(struct loader *, const struct mmap_call *) RIMF_HIDDEN;
 
+/* place_draw.c */
+int place_is_random(const struct loader *); /* 1: the kernel draws addresses */
+int place_random(const struct loader *, uint64_t *out); /* 0: it gives nothing */
+void place_draw(struct loader *);
+void place_loosen(struct arena *); /* nothing lies in it yet */
+uintptr_t place_take(struct arena *, size_t length);
+void place_taken(struct arena *, uintptr_t at, size_t length); /* something lies there now */
+/* Nothing shall be put there. */
+void place_keep(struct arena *, uintptr_t at, size_t length);
+
 /* files.c */
 void files_start(struct loader *);
 void files_note(struct loader *, uintptr_t start, size_t length, int fd);
 const struct sidecar_identity *files_identity(const struct loader *, uintptr_t address);
+uintptr_t files_closer(const struct loader *, uintptr_t address);
 
 /* filtered.c */
 void filtered_start(struct loader *); /* there is a pipeline */

@@ -4,8 +4,8 @@
  *
  * A direct call reaches 2 GiB, and the kernel puts a PIE and its libraries
  * further apart than that.  The executable stays (a debugger has set its
- * breakpoints there); libraries come to it, one after the other downwards in an
- * arena:
+ * breakpoints there); libraries come to it, side by side in an arena (place_draw.c tells
+ * where in it):
  *
  *   PIE        … | arena, 1 GiB |  16 MiB  | executable | heap → …
  *   non-PIE    executable | arena | heap → …      when the gap is large enough
@@ -16,7 +16,7 @@
  *
  * The arena reserves nothing: each object is asked for with MAP_FIXED_NOREPLACE,
  * and when its place is taken or refused the kernel chooses as ever.  The arena
- * moves with the executable, whose address the kernel draws; at 1.5 GiB we draw.
+ * moves with the executable, whose address the kernel draws; at 1.5 GiB we draw, and inside it.
  */
 #include "loader.h"
 
@@ -33,6 +33,8 @@
 #define LOW_END (2048 * MIB)      /* absolute addresses of non-PIE code end here */
 #define ROOM (512 * MIB)          /* at least; what is left of 1 GiB is drawn */
 #define SPACIOUS (256 * MIB)      /* more for libconcat.so.1, which takes 320; clang's take 180 */
+#define SLACK (ARENA / 8)         /* of this the first object's distance to the end is drawn */
+#define SLACK_LOW (ROOM / 8)
 #define TRIES 64
 
 /* dl-map-segments.h maps an object with this flag and nothing else with it. */
@@ -40,13 +42,13 @@
 #define MAP_DENYWRITE 0x800
 #endif
 
-/* 0: the kernel gives nothing, and a place that everybody knows is worse than none. */
+/* 0: the kernel gives nothing, and a place that everybody knows is worse than none; but where it
+ * draws none either (setarch -R), that is wanted. */
 static int draw(struct loader *l, size_t pages, uintptr_t *out)
 {
     uint64_t random = 0;
 
-    if (SYS3(l->sys, SYS_getrandom, &random, sizeof random, 1 /* GRND_NONBLOCK */) !=
-        (long)sizeof random)
+    if (place_is_random(l) && !place_random(l, &random))
         return 0;
     *out = random % pages * RIMF_PAGE;
     return 1;
@@ -85,10 +87,12 @@ static void near_low(struct loader *l)
     if (heap > end + room && heap < LOW_END) {
         l->arena.start = end + MIB;
         l->arena.end = rimf_page_down(heap - MIB);
+        l->arena.slack = SLACK_LOW;
     } else if (end < 1024 * MIB && heap < 1024 * MIB &&
                draw(l, (1024 * MIB - room) / RIMF_PAGE, &drawn)) {
         l->arena.start = 1024 * MIB;
         l->arena.end = LOW_END - 16 * MIB - drawn;
+        l->arena.slack = SLACK_LOW;
     }
 }
 
@@ -136,6 +140,7 @@ static void near_direct(struct loader *l)
         sys_munmap(l->sys, (uintptr_t)at, ARENA + above[i]);
         l->arena.start = (uintptr_t)at;
         l->arena.end = (uintptr_t)at + ARENA;
+        l->arena.slack = SLACK;
     }
 }
 
@@ -161,6 +166,7 @@ void place_plan(struct loader *l)
         if (executable >= LOW_END + ARENA) {
             l->arena.end = executable - BESIDE_PIE;
             l->arena.start = l->arena.end - ARENA;
+            l->arena.slack = SLACK;
         } else if (executable < LOW_END) {
             near_low(l);
         }
@@ -169,25 +175,12 @@ void place_plan(struct loader *l)
         l->arena.grain = grain_of(l);
     if (l->arena.end && wanted && rimf_streq(wanted, "huge"))
         on_huge_page(l);
-    l->arena.next = l->arena.end;
+    place_loosen(&l->arena);
     if (l->arena.end)
         rimf_log(&l->log, MVLD_LOG_FILES, "placement: near, %lx-%lx",
                  (unsigned long)l->arena.start, (unsigned long)l->arena.end);
     else
         rimf_log(&l->log, MVLD_LOG_WARNING, "placement: as-is: no room near the executable");
-}
-
-/* The place for the next object, or 0.  At the bottom it starts again at the top:
- * objects that were closed have left holes there. */
-uintptr_t place_take(struct arena *arena, size_t length)
-{
-    length = rimf_page_up(length);
-    if (!arena->end || !length || length > arena->end - arena->start)
-        return 0;
-    if (arena->next - arena->start < length)
-        arena->next = arena->end;
-    arena->next -= length;
-    return arena->next;
 }
 
 /* They are aligned to more than the arena (by glibc since 2.35). */
@@ -233,6 +226,8 @@ static long map_near(struct loader *l, const struct mmap_call *c)
             sys_munmap(l->sys, (uintptr_t)at, c->length);
             return -ENOSYS;
         }
+        if (!sys_failed(at))
+            place_taken(&l->arena, wanted, c->length);
         if (at != -EEXIST)
             return at;
         learnt = 0;

@@ -202,6 +202,7 @@ struct start loader_start(struct loader *l, uintptr_t *sp)
             l->pipeline = NULL;
             l->arena.end = 0;
         }
+        place_draw(l);
     }
     stage_time(l, STAGE_PLANNED);
     if (host_open(l, errors))

@@ -12,6 +12,7 @@ struct freeze {
     struct mvld_image *image;
     const struct rimf_table *table;
     uintptr_t base; /* bias of the first object that is not apart */
+    uint64_t pipeline, drawn; /* for the header */
     int folder;
     uint8_t *bytes; /* of the file `image` */
     struct frozen_header *header;

@@ -8,7 +8,7 @@
 
 #include <errno.h> /* numbers only */
 
-_Static_assert(sizeof(struct frozen_header) == 200, "a file format");
+_Static_assert(sizeof(struct frozen_header) == 208, "a file format");
 _Static_assert(sizeof(struct frozen_object) == 112, "a file format");
 _Static_assert(sizeof(struct frozen_text) == 40, "a file format");
 _Static_assert(sizeof(struct frozen_word) == 16, "a file format");

@@ -4,10 +4,11 @@
  * all later processes to map.
  *
  * A pass that changes thousands of call sites costs each process a private copy of
- * the pages and the time to write them.  But the loader decides where libraries go,
- * so their distances are the same in every process that loads the same files in the
- * same order; changed code holds distances and no addresses; so it is the same bytes
- * everywhere.  It is written once, to a folder:
+ * the pages and the time to write them.  But the loader decides where libraries go:
+ * their distances follow from the order of the files, and from a number that is drawn for
+ * each image, so they are the same in every process that loads the same files in the
+ * same order and has the number.  Changed code holds distances and no addresses; so it is
+ * the same bytes everywhere.  It is written once, to a folder:
  *
  *     image             this format: what was loaded, what changed, what it relied on
  *     0-bash, 3-libc.so.6 …   copies of the files whose code was changed, changed
@@ -133,6 +134,7 @@ struct frozen_header {
     uint64_t size;     /* of the file */
     uint64_t checksum; /* of the file, with 0 in this place */
     uint64_t pipeline; /* which mvld, which passes, and their options */
+    uint64_t drawn;    /* the loader's number from which the distances follow */
     uint32_t n_objects, n_texts, n_words, n_regions, n_copies, names_size;
     uint32_t n_relocations, n_kept, n_homes, n_pointers;
     uint32_t n_passes;
@@ -324,6 +326,6 @@ void rimf_image_watch(struct mvld_image *);
 /* Writes a frozen image of what was noted to `folder`, which must not be there yet;
  * it is complete when `image` is in it.  That ends the watch.  0, or negative errno with
  * a sentence that can be asked for (last_error). */
-int rimf_image_freeze(struct mvld_image *, const char *folder, uint64_t pipeline);
+int rimf_image_freeze(struct mvld_image *, const char *folder, uint64_t pipeline, uint64_t drawn);
 
 #endif

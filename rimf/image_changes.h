@@ -56,6 +56,17 @@ static inline int goes_through(const struct changing *c, const struct site *site
 
 /* ---- image_ready.c ---------------------------------------------------------------- */
 
+/* How far behind the object's bias the address is in starts in which no distances are drawn: such have no
+ * image, and are those that ready code is for. */
+static inline int64_t rimf_ready_distance(const struct mvld_image *image,
+                                          const struct rimf_object *object, uintptr_t address)
+{
+    const struct mvld_object *holder = image->drawn ? rimf_object_find(image, address) : NULL;
+    uintptr_t closer = holder ? rimf_object_of(holder)->packed - object->packed : 0;
+
+    return (int64_t)(address - object->view.bias + closer);
+}
+
 /* Of its slots, for ready_path. */
 void rimf_ready_keys(const struct mvld_image *, const struct rimf_object *,
                      uint64_t keys[READY_REACHES]);

@@ -184,7 +184,7 @@ static void fill_passes(struct freeze *f)
 }
 
 /* Room for everything, at most; the counts grow as it is filled. */
-static int make_room(struct freeze *f, const struct rimf_watch *watch, uint64_t pipeline)
+static int make_room(struct freeze *f, const struct rimf_watch *watch)
 {
     size_t texts = 0, names = 1, n = f->table->n_objects;
     size_t copies = f->image->copies ? f->image->copies->n : 0, homes = 0;
@@ -224,7 +224,8 @@ static int make_room(struct freeze *f, const struct rimf_watch *watch, uint64_t 
         .magic = FROZEN_MAGIC,
         .version = FROZEN_VERSION,
         .header_size = sizeof *f->header,
-        .pipeline = pipeline,
+        .pipeline = f->pipeline,
+        .drawn = f->drawn,
         .n_objects = (uint32_t)n,
         .names_size = 1, /* "", for those that have no name */
     };
@@ -275,15 +276,14 @@ static int make_folder(struct freeze *f, const char *folder)
     return (int)error;
 }
 
-static int freeze(struct freeze *f, const struct rimf_watch *watch, const char *folder,
-                  uint64_t pipeline)
+static int freeze(struct freeze *f, const struct rimf_watch *watch, const char *folder)
 {
     const struct rimf_sys *sys = f->image->sys;
     int error;
 
     if (!count_changed(f->table))
         return rimf_fail(f->image, ENODATA, "no pass changed any code");
-    error = make_room(f, watch, pipeline);
+    error = make_room(f, watch);
     if (!error)
         error = make_folder(f, folder);
     if (error)
@@ -306,9 +306,10 @@ void rimf_image_set_makers(struct mvld_image *image, const struct rimf_maker *ma
         image->makers[i] = makers[i];
 }
 
-static int freeze_watched(struct mvld_image *image, const char *folder, uint64_t pipeline)
+static int freeze_watched(struct mvld_image *image, const char *folder, uint64_t pipeline,
+                          uint64_t drawn)
 {
-    struct freeze f = {.image = image};
+    struct freeze f = {.image = image, .pipeline = pipeline, .drawn = drawn};
     int error;
 
     if (!image->watch)
@@ -321,7 +322,7 @@ static int freeze_watched(struct mvld_image *image, const char *folder, uint64_t
     if (rimf_watch_settle(image))
         error = rimf_fail(image, ENOMEM, "there was no memory to note what the passes did");
     if (!error)
-        error = freeze(&f, image->watch, folder, pipeline);
+        error = freeze(&f, image->watch, folder);
     if (!error)
         rimf_later_start(image, f.table, f.base, f.header->checksum);
     rimf_table_leave(image);
@@ -330,9 +331,10 @@ static int freeze_watched(struct mvld_image *image, const char *folder, uint64_t
     return error;
 }
 
-int rimf_image_freeze(struct mvld_image *image, const char *folder, uint64_t pipeline)
+int rimf_image_freeze(struct mvld_image *image, const char *folder, uint64_t pipeline,
+                      uint64_t drawn)
 {
-    int error = freeze_watched(image, folder, pipeline);
+    int error = freeze_watched(image, folder, pipeline, drawn);
 
     rimf_watch_end(image);
     return error;

@@ -50,6 +50,7 @@ struct rimf_object {
     uintptr_t frames;  /* unwind tables of these */
     size_t frames_size;
     int changed;    /* a pass said so (depends), while watched */
+    uintptr_t packed; /* struct rimf_source */
     int identified; /* `identity` is known */
     struct sidecar_identity identity;
     uint32_t number; /* later.h: its place in the frozen image, from 1; 0: it has none */
@@ -117,6 +118,7 @@ struct mvld_image {
     struct sidecar_place analyses[RIMF_ANALYSES_MAX];
     size_t n_analyses;
     struct rimf_ready_places ready;
+    int drawn; /* objects have other distances than in starts where none are drawn */
     struct rimf_copies *copies; /* NULL: there is no region for them */
     const struct mvld_calls *calls; /* NULL: no pass waits for copies (image_calls.c) */
     int calls_home; /* references of copies are not listed at the moment */

@@ -111,15 +111,17 @@ static const char *other_slots(const struct mvld_image *image, const struct rimf
 
     for (uint32_t i = 0; i < r->header->n_slots; i++) {
         const struct ready_slot *slot = &r->slots[i];
-        uintptr_t at = bias + slot->slot, leads = bias + (uintptr_t)slot->leads;
+        uintptr_t at = bias + slot->slot, leads;
         int left = (slot->calls & READY_LEFT) != 0;
 
         if (!elf_holds(&object->view, at, sizeof at, PROT_READ))
             return "a slot lies outside the object";
-        if (at >= start && at < end && *(const uintptr_t *)at == leads &&
+        leads = *(const uintptr_t *)at;
+        if (at >= start && at < end && rimf_ready_distance(image, object, leads) == slot->leads &&
             (left || is_library(image, object, leads, &found)))
             continue;
-        if (ends->end(ends->cookie, at) != (left ? 0 : leads))
+        leads = ends->end(ends->cookie, at);
+        if (left ? leads != 0 : !leads || rimf_ready_distance(image, object, leads) != slot->leads)
             return "a call leads elsewhere";
     }
     return r->header->singles && !ends->end(ends->cookie, 0)
@@ -153,7 +155,8 @@ static void mix_slots(const struct mvld_image *image, const struct rimf_object *
             continue;
         value = *(const uintptr_t *)at;
         value = is_library(image, object, value, &found) ? value : 0;
-        keys[READY_ALL] = sidecar_mix(keys[READY_ALL], value ? value - object->view.bias : 0);
+        keys[READY_ALL] = sidecar_mix(keys[READY_ALL],
+                                      value ? (uint64_t)rimf_ready_distance(image, object, value) : 0);
         keys[READY_OWN] = sidecar_mix(keys[READY_OWN],
                                       is_own(object, value) ? value - object->view.bias : 0);
     }
@@ -208,14 +211,16 @@ static int find(struct mvld_image *image, const struct rimf_object *object, uint
     return -ENOENT;
 }
 
-/* While calls lead to copies of functions (concat), those to other objects are not what they were. */
+/* While calls lead to copies of functions (concat), those to other objects are not what they were; and where
+ * distances are drawn, code for those of a start without an image leads to nowhere. */
 static int find_any(struct mvld_image *image, const struct rimf_object *object,
                     const struct mvld_ends *ends, struct ready_file *file)
 {
     uint64_t keys[READY_REACHES];
 
     rimf_ready_keys(image, object, keys);
-    if (!image->calls_home && !find(image, object, keys[READY_ALL], READY_ALL, ends, file))
+    if (!image->calls_home && !image->drawn &&
+        !find(image, object, keys[READY_ALL], READY_ALL, ends, file))
         return 0;
     return find(image, object, keys[READY_OWN], READY_OWN, ends, file);
 }

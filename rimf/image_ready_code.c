@@ -4,8 +4,8 @@
  * code (ready.h).
  *
  * Displacements are the same wherever the code lies, so it is treated as if it were an object that is
- * mapped where it happens to lie; what it calls lies as far from there as in the process.  Only what a
- * PLT entry does is looked up in the process.
+ * mapped where it happens to lie; what it calls lies as far from there as in a process that has no image.
+ * Only what a PLT entry does is looked up in this process.
  */
 #include "image_ready_write.h"
 
@@ -131,7 +131,8 @@ static int make(struct writing *w, const struct sidecar_call *call)
             return 0;
     } else if (!goes_through(w->c, &site, site.leads - w->bias + home, way,
                              home + sidecar_slot(call)) ||
-               !site_make(&site, way->target - home + w->bias)) {
+               !site_make(&site, w->bias + (uintptr_t)rimf_ready_distance(w->image, w->object,
+                                                                          way->target))) {
         return 0;
     }
     memcpy((void *)at, &site.made, site.length);

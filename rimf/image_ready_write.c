@@ -60,7 +60,8 @@ static void fill_slots(struct writing *w, struct ready_slot *out)
         out[w->header->n_slots++] = (struct ready_slot){
             .slot = slot,
             .calls = target ? w->counts[i] : w->counts[i] | READY_LEFT,
-            .leads = (int64_t)((target ? target : *(const uintptr_t *)(bias + slot)) - bias),
+            .leads = rimf_ready_distance(w->image, w->object,
+                                         target ? target : *(const uintptr_t *)(bias + slot)),
         };
     }
     w->header->singles = w->counts[0];

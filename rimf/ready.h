@@ -17,9 +17,10 @@
  * that whoever meets this file's name in /proc/PID/maps finds symbols and unwinding tables there.
  * Where the tables begin is known from the size of the original.
  *
- * A call to another object holds the distance between the two.  Libraries lie side by side in the order
- * in which they are loaded, so that is the same in each start of a program, and in others that load the same libraries
- * one after the other.  Such calls are direct in a file of its own (`reach`), beside the other, if
+ * A call to another object holds the distance between the two.  Without an image libraries lie side by side in
+ * the order in which they are loaded, so that is the same in each start of a program, and in others that load
+ * the same libraries one after the other.  Who makes an image draws its distances, but writes those of such
+ * a start (rimf_ready_distance).  Such calls are direct in a file of its own (`reach`), beside the other, if
  * that spares pages; it is tried first.
  *
  * WHAT IT RELIES ON.  Each slot that such calls went through, and where it led (`slots`), counted from where

@@ -56,7 +56,8 @@ static void replaced_files_do_not_count(void)
     CHECK(!files_identity(&loader, at - 1) && !files_identity(&loader, at + 8192));
     /* the newest mapping of an address */
     CHECK(!munmap((void *)at, 8192));
-    loader.arena = (struct arena){at, at + 8192, at + 8192, 4096};
+    loader.arena = (struct arena){.start = at, .end = at + 8192, .grain = 4096};
+    place_loosen(&loader.arena);
     CHECK(map(0, 8192, DENYWRITE, new) == at);
     is_the_file_of(at, new);
     loader.arena = (struct arena){0};
@@ -89,7 +90,8 @@ static void silence_is_noted(void)
     is_the_file_of(at, fd);
     munmap((void *)at, 8192);
     loader.sys = &kernel.sys;
-    loader.arena = (struct arena){at, at + 8192, at + 8192, 4096};
+    loader.arena = (struct arena){.start = at, .end = at + 8192, .grain = 4096};
+    place_loosen(&loader.arena);
     CHECK(map(0, 8192, DENYWRITE, fd) == at); /* the mmap works, the fstat fails */
     CHECK(kernel.calls == 2 && !files_identity(&loader, at));
     loader.sys = &rimf_sys_kernel;
@@ -110,7 +112,8 @@ static void many(void)
     size_t before = loader.files.n;
     for (size_t i = 0; i < 10000; i++) {
         CHECK(!munmap((void *)at[7], 4096));
-        loader.arena = (struct arena){at[7], at[7] + 4096, at[7] + 4096, 4096};
+        loader.arena = (struct arena){.start = at[7], .end = at[7] + 4096, .grain = 4096};
+        place_loosen(&loader.arena);
         CHECK(map(0, 4096, DENYWRITE, fd) == at[7]);
     }
     loader.arena = (struct arena){0};

@@ -379,6 +379,63 @@ def together(program):
     program.thawed()
 
 
+def distances(done):
+    """Of the executable's other objects, from it; as the log says."""
+    at = {name: int(place, 16) for name, place in re.findall(r"object: \S*?([^/ ]+) at ([0-9a-f]+)", done.stderr)
+          if "vdso" not in name}
+    check(len(at) == 4, f"these are not its objects: {at}")
+    return tuple(place - at["program"] for place in at.values())
+
+
+def drawn(program):
+    """Distances of an image are those of the image before, or not those of each start from it; those of
+    a process that neither has nor makes one are others each time; or they are drawn where the kernel
+    draws nothing."""
+    seen = set()
+    for _ in range(6):
+        program.freeze()
+        thawed = {distances(program.thawed()) for _ in range(4)}
+        check(len(thawed) == 1, f"starts from one image: {thawed}")
+        seen |= thawed
+    check(len(seen) == 6, f"images have distances of other images: {seen}")
+    shutil.rmtree(program.cache)
+    check(len({distances(program.run()) for _ in range(6)}) == 1, "ready code is for starts without an image")
+    seen = {distances(program.run(keys="on-miss = build\n")) for _ in range(6) if not shutil.rmtree(program.cache, True)}
+    check(len(seen) == 6, f"with on-miss = build: {seen}")
+    shutil.rmtree(program.cache)
+    fixed = {"prefix": ["setarch", "-R"]}
+    if support.run(["setarch", "-R", "true"]).returncode:
+        support.skip("personalities are not to be had")
+    for make in program.run, program.freeze, program.run:
+        make(**fixed)
+        check(len({distances(program.run(**fixed)) for _ in range(3)}) == 1, "drawn under setarch -R")
+    check("distances: none" in program.thawed(**fixed).stderr, "an image under setarch -R")
+
+
+def drawn_beside(program):
+    """A user's image, tried when root's does not fit, has other distances than root's and never fits;
+    or root makes a new one with distances of the old."""
+    more = program.folder / "more.so"
+    support.compile_c(more, "-shared", "-fPIC", "-x", "c", "/dev/null", plugin=False)
+    inside = {"prefix": ["unshare", "--mount", "--propagation", "private", "--", "sh", "-c",
+                         'mount -t tmpfs -o mode=755 none /var/cache && mkdir -p /var/cache/mvld/images && '
+                         f'mount --bind {program.folder}/roots /var/cache/mvld/images && exec "$@"', "sh"]}
+    (program.folder / "roots").mkdir()
+    if os.geteuid() or support.run([*inside["prefix"], "true"]).returncode:
+        support.skip("a mount of its own is not to be had")
+    program.freeze()
+    first = distances(program.thawed())
+    (program.folder / "roots").rmdir()
+    (program.cache / "mvld" / "images").rename(program.folder / "roots")
+    program.thawed(**inside)
+    program.refused("", LD_PRELOAD=more, **inside)
+    program.freeze(LD_PRELOAD=more, **inside)
+    for _ in range(4):
+        done = program.thawed(LD_PRELOAD=more, **inside)
+        check("not thawed: " in done.stderr and str(program.cache) in done.stderr, done.stderr)
+    check(distances(program.thawed(**inside)) == first, "root's has other distances")
+
+
 def main():
     with support.scratch_folder() as folder:
         globals()[sys.argv[1]](Program(folder))

@@ -34,7 +34,7 @@ def seal(image):
 def tables(image):
     """Where each begins, and how many entries it has."""
     names = "objects texts words regions copies names relocations kept homes pointers".split()
-    counts = dict(zip(names, struct.unpack_from("<10I", image, 40)))
+    counts = dict(zip(names, struct.unpack_from("<10I", image, 48)))
     found, at = {}, struct.unpack_from("<I", image, 12)[0]
     for name, size in {"objects": 112, "texts": 40, "words": 16, "relocations": 40, "regions": 168,
                        "copies": 40, "homes": 8, "pointers": 16, "kept": 16}.items():

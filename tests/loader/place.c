@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
- * Where objects go (loader/place.c).  A failure means that a library lands on
- * something else, that the host loader's mmap gives other results than the
- * kernel's, or that its data comes by page faults.
+ * Where objects go (loader/place.c, place_draw.c).  A failure means that a library lands on
+ * something else, that its distance is no secret, or not the same each time from the same number,
+ * that the host loader's mmap gives other results than the kernel's, or that data comes by page
+ * faults.
+ *
+ * With a number as argument, so many drawings are made, and what was drawn is printed.
  */
 #include "stage0_kernel.h"
+
+#include <math.h>
+#include <sys/random.h>
 
 #define MIB (1ul << 20)
 #define DENYWRITE 0x800
@@ -20,8 +26,9 @@ static long call(uintptr_t address, size_t length, int prot, int flags, int fd)
 
 static void arena_is_a_ring(void)
 {
-    struct arena arena = {0x10000000, 0x10010000, 0x10010000, 4096}, none = {0};
+    struct arena arena = {.start = 0x10000000, .end = 0x10010000}, none = {0};
 
+    place_loosen(&arena);
     CHECK(place_take(&none, 4096) == 0);
     CHECK(place_take(&arena, 1) == 0x1000f000);
     CHECK(place_take(&arena, 0x8000) == 0x10007000);
@@ -32,12 +39,142 @@ static void arena_is_a_ring(void)
     CHECK(place_take(&arena, -1ul) == 0);
 }
 
+/* ---- distances that are drawn ----------------------------------------------------- */
+
+#define LIBRARIES 5
+static const size_t lengths[LIBRARIES] = {0x36000, 0x12c000, 0x1e1000, 0x33000, 320 * MIB};
+
+/* Pages between the end of the arena, ARENA below 1 TiB, and each of them. */
+static void drawing(uint64_t number, uintptr_t arena_size, long *pages)
+{
+    struct arena arena = {.start = (1ul << 40) - arena_size, .end = 1ul << 40, .slack = 128 * MIB,
+                          .drawn = number};
+    uintptr_t at[LIBRARIES], packed = arena.end;
+
+    place_loosen(&arena);
+    for (int i = 0; i < LIBRARIES; i++) {
+        at[i] = place_take(&arena, lengths[i]);
+        place_taken(&arena, at[i], lengths[i]);
+        CHECK(at[i] >= arena.start && at[i] % 4096 == 0 && lengths[i] <= arena.end - at[i]);
+        packed -= lengths[i];
+        CHECK(at[i] + arena.closer == packed); /* side by side */
+        for (int k = 0; k < i; k++)
+            CHECK(at[i] + lengths[i] <= at[k] || at[k] + lengths[k] <= at[i]);
+        pages[i] = (long)(arena.end - at[i]) / 4096;
+    }
+    CHECK(arena.above - arena.next - (320 * MIB + 0x36000 + 0x12c000 + 0x1e1000 + 0x33000) <
+          LIBRARIES * 128 * 4096); /* few page tables more */
+}
+
+static int by_value(const void *a, const void *b)
+{
+    return (*(const long *)a > *(const long *)b) - (*(const long *)a < *(const long *)b);
+}
+
+/* Collision entropy, in bits: of pairs, how many agree. */
+static double entropy(long *values, size_t n)
+{
+    double agree = 0;
+
+    qsort(values, n, sizeof *values, by_value);
+    for (size_t i = 0, same; i < n; i += same) {
+        for (same = 1; i + same < n && values[i + same] == values[i];)
+            same++;
+        agree += (double)same * (double)(same - 1) / 2;
+    }
+    return agree > 0 ? log2((double)n * (double)(n - 1) / 2 / agree) : INFINITY;
+}
+
+/* From the arena's end, near which a PIE lies, to the first; from that to the others. */
+static void distances_are_drawn(size_t n, int print)
+{
+    long *values = malloc(n * LIBRARIES * sizeof *values), pages[LIBRARIES], again[LIBRARIES];
+
+    CHECK(values != NULL);
+    for (size_t i = 0; i < n; i++) {
+        uint64_t number;
+
+        CHECK(getrandom(&number, sizeof number, 0) == sizeof number);
+        drawing(number, 1024 * MIB, pages);
+        drawing(number, 700 * MIB, again);
+        CHECK(!memcmp(pages, again, sizeof pages), "%016lx", (unsigned long)number);
+        for (int k = 0; k < LIBRARIES; k++)
+            values[(size_t)k * n + i] = k ? pages[k] - pages[0] : pages[k];
+    }
+    for (int k = 0; k < LIBRARIES; k++) {
+        double bits = entropy(values + (size_t)k * n, n);
+
+        if (print)
+            printf("%s %d: %.1f bits\n", k ? "from the first to object" : "from the end to object", k, bits);
+        /* 128 gaps on two sides are 8 bits, but 320 MiB never fit above; the end: 15 */
+        CHECK(bits > (k == 0 ? 13 : k == LIBRARIES - 1 ? 6.7 : 7.7), "object %d: %.1f bits", k, bits);
+    }
+    free(values);
+}
+
+static void nothing_is_drawn(void)
+{
+    struct arena arena = {.start = 64 * MIB, .end = 128 * MIB, .slack = 32 * MIB};
+
+    place_loosen(&arena);
+    CHECK(place_take(&arena, 0x5000) == 128 * MIB - 0x5000);
+    place_taken(&arena, 128 * MIB - 0x5000, 0x5000);
+    CHECK(arena.closer == 0);
+    CHECK(place_take(&arena, 0x3000) == 128 * MIB - 0x8000);
+}
+
+/* Where something is expected nothing is put, above or below. */
+static void what_is_kept_is_free(void)
+{
+    for (uint64_t number = 1; number < 1000; number++) {
+        struct arena arena = {.start = 64 * MIB, .end = 128 * MIB, .slack = 32 * MIB,
+                              .drawn = number};
+        uintptr_t at;
+
+        place_loosen(&arena);
+        place_keep(&arena, 80 * MIB, MIB);
+        place_keep(&arena, 100 * MIB, MIB);
+        at = place_take(&arena, MIB);
+        CHECK(at + MIB <= 80 * MIB || at >= 101 * MIB, "%lx", (unsigned long)at);
+    }
+}
+
+/* Round the ring for ever: a place each time. */
+static void drawn_places_do_not_end(void)
+{
+    struct arena arena = {.start = 64 * MIB, .end = 128 * MIB, .slack = 8 * MIB, .drawn = 7};
+
+    place_loosen(&arena);
+    for (int i = 0; i < 10000; i++) {
+        size_t length = (size_t)(i % 700 + 1) * 4096;
+        uintptr_t at = place_take(&arena, length);
+
+        CHECK(at >= arena.start && at + length <= arena.end, "%d: %lx", i, (unsigned long)at);
+    }
+    CHECK(place_take(&arena, 64 * MIB) == 64 * MIB);
+}
+
+/* Who draws addresses, the kernel tells by where the stack is. */
+static void randomness_is_recognized(void)
+{
+    static char name[] = "/bin/true";
+    Elf64_auxv_t execfn = {AT_EXECFN, {(uintptr_t)name}};
+    struct loader l = {.block = {.execfn = &execfn}};
+
+    CHECK(place_is_random(&l));
+    l.block.execfn = NULL;
+    CHECK(place_is_random(&l));
+}
+
+/* ---- objects in memory ------------------------------------------------------------- */
+
 static void objects_go_to_the_arena(uintptr_t start)
 {
     int fd = open("/proc/self/exe", O_RDONLY);
     int object = MAP_PRIVATE | DENYWRITE;
 
-    loader.arena = (struct arena){start, start + 16 * MIB, start + 16 * MIB, 4096};
+    loader.arena = (struct arena){.start = start, .end = start + 16 * MIB, .grain = 4096};
+    place_loosen(&loader.arena);
     CHECK(call(0, 2 * MIB, PROT_READ, object, fd) == (long)(start + 14 * MIB));
     CHECK(call(0, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1) ==
           (long)(start + 14 * MIB - 4096));
@@ -94,14 +231,23 @@ static void data_is_filled(uintptr_t start)
     close(fd);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     struct kernel kernel = kernel_make(0);
     void *room;
 
+    if (argc > 1) {
+        distances_are_drawn(strtoul(argv[1], NULL, 0), 1);
+        return 0;
+    }
     loader.sys = &kernel.sys;
     loader.log.fd = -1;
     arena_is_a_ring();
+    distances_are_drawn(20000, 0);
+    nothing_is_drawn();
+    what_is_kept_is_free();
+    drawn_places_do_not_end();
+    randomness_is_recognized();
     room = mmap(NULL, 16 * MIB, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     munmap(room, 16 * MIB);
     objects_go_to_the_arena((uintptr_t)room);

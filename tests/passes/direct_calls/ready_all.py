@@ -84,6 +84,21 @@ def preloaded(world):
     check(laid(world.run(says=says, **taking), reach=ALL) and laid(world.run(), reach=ALL), "each its own")
 
 
+def misfit(world):
+    """The program's image is found and does not fit, so objects lie at the distances that were drawn for it;
+    those of starts without an image are taken for theirs."""
+    (world.folder / "front.c").write_text("int front;\n")
+    front = world.folder / "libfront.so"
+    support.compile_c(front, "-shared", "-fPIC", world.folder / "front.c", plugin=False)
+    for _ in range(3):
+        check(world.start(MVLD_FREEZE=1).returncode == 0, "no image")
+        check("image's" in world.run(MVLD_DEBUG="files"), "its distances are not those of the image")
+        log = world.run(LD_PRELOAD=front)
+        check(laid(log, reach=OWN) and not laid(log, reach=ALL), log)
+    shutil.rmtree(world.cache / "mvld" / "images")
+    check(laid(world.run(LD_PRELOAD=front), reach=ALL), "not used")
+
+
 def executable(world, *link):
     """The program defines one of the functions itself."""
     main = (world.folder / "main.c").read_text() + "int o3(int x) { return x + 5; }\n"
