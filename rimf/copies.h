@@ -108,6 +108,7 @@ struct rimf_copies {
     uintptr_t names;        /* which lie from here on */
     uintptr_t frames_named; /* frames behind this are without */
     enum mvld_pages pages;  /* wanted, of what comes next */
+    uintptr_t hot_end;      /* rimf_region_hot; 0: nothing was said */
     int pool_moves;         /* pages of the pool could be moved once */
     uint64_t of_pool[4];    /* copy_pages.c: by 2 MiB of the region: a page of the pool */
     struct copy_words *words; /* copy_words.c: free memory for the next, in a batch */
@@ -369,5 +370,6 @@ unsigned rimf_copy_in_line(const struct mvld_image *, const struct mvld_object *
                            const struct mvld_piece *);
 int rimf_copies_commit(struct mvld_image *, struct mvld_copies_report *);
 int rimf_region_pages(struct mvld_image *, enum mvld_pages);
+int rimf_region_hot(struct mvld_image *, uintptr_t end);
 
 #endif

@@ -46,6 +46,18 @@ int rimf_region_pages(struct mvld_image *image, enum mvld_pages pages)
     return 0;
 }
 
+int rimf_region_hot(struct mvld_image *image, uintptr_t end)
+{
+    struct rimf_copies *copies = image->copies;
+
+    if (!copies)
+        return rimf_fail(image, ENODATA, "there is no region for copies of code");
+    if (end <= copies->region.code || end - copies->region.code > copies->region.code_size)
+        return rimf_fail(image, EINVAL, "hot copies lie outside the region");
+    copies->hot_end = end;
+    return 0;
+}
+
 long pages_small(const struct mvld_image *image, uintptr_t start, uintptr_t end, int prot)
 {
     return start == end ? 0
@@ -224,7 +236,7 @@ void copy_pages_join(struct mvld_image *image, uintptr_t start, uintptr_t end)
         return;
     for (size_t i = 0; i < whole.n; i++) {
         uintptr_t at = whole.start + i * HUGE;
-        long r = is_of_pool(image->copies, at)
+        long r = is_of_pool(image->copies, at) || pages_are_cold(image->copies, at)
                      ? 1
                      : SYS3(image->sys, SYS_madvise, at, HUGE, COLLAPSE);
 

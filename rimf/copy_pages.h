@@ -30,6 +30,12 @@ static inline struct whole whole_of(uintptr_t start, uintptr_t end)
     return (struct whole){first, first < last ? (last - first) / HUGE : 0};
 }
 
+/* Nobody wants to pay for a huge page there. */
+static inline int pages_are_cold(const struct rimf_copies *copies, uintptr_t start)
+{
+    return copies->hot_end && start >= copies->hot_end;
+}
+
 /* Anonymous small pages in the place of what is there. */
 long pages_small(const struct mvld_image *, uintptr_t start, uintptr_t end, int prot);
 /* Pages of the pool that are there for certain, aside; or why not. */

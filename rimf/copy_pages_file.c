@@ -116,7 +116,7 @@ static long own_of_kernel(struct mvld_image *image, uintptr_t start, const char 
 long copy_pages_of_file(struct mvld_image *image, uintptr_t start, uintptr_t end, uint64_t offset)
 {
     struct whole whole = whole_of(start, end);
-    size_t of_file = 0, of_pool = 0, of_kernel = 0;
+    size_t of_file = 0, of_pool = 0, of_kernel = 0, wanted = 0;
     struct shared shared = {.fits = (start - offset) % HUGE == 0};
     const char *why = shared.fits ? NULL : "region and file do not fit each other, modulo 2 MiB";
     long pool = image->copies->pages == MVLD_PAGES_HUGETLB ? 0 : -ENODATA, kernel = 0;
@@ -132,6 +132,9 @@ long copy_pages_of_file(struct mvld_image *image, uintptr_t start, uintptr_t end
             of_file++;
             continue;
         }
+        if (pages_are_cold(image->copies, at))
+            continue;
+        wanted++;
         if (!pool)
             pool = own_of_pool(image, at, &why);
         if (!pool)
@@ -141,7 +144,7 @@ long copy_pages_of_file(struct mvld_image *image, uintptr_t start, uintptr_t end
     }
     rimf_log(image->log, MVLD_LOG_PASSES,
              "huge pages: %zu of %zu of the image's file, %zu from the pool, %zu of the kernel%s%s",
-             of_file, whole.n, of_pool, of_kernel, why ? ": " : "", why ? why : "");
+             of_file, of_file + wanted, of_pool, of_kernel, why ? ": " : "", why ? why : "");
     return pool == -ENOBUFS ? -ENOMEM : 0;
 }
 

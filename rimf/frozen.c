@@ -13,7 +13,7 @@ _Static_assert(sizeof(struct frozen_object) == 112, "a file format");
 _Static_assert(sizeof(struct frozen_text) == 40, "a file format");
 _Static_assert(sizeof(struct frozen_word) == 16, "a file format");
 _Static_assert(sizeof(struct frozen_relocations) == 40, "a file format");
-_Static_assert(sizeof(struct frozen_region) == 168, "a file format");
+_Static_assert(sizeof(struct frozen_region) == 176, "a file format");
 _Static_assert(sizeof(struct frozen_copy) == 40, "a file format");
 _Static_assert(sizeof(struct frozen_pointer) == 16, "a file format");
 _Static_assert(sizeof(struct frozen_kept) == 16, "a file format");
@@ -213,6 +213,8 @@ static const char *check_region(const struct frozen *f)
 
     if (r->pages > MVLD_PAGES_HUGETLB)
         return "the region has pages of an unknown kind";
+    if (r->hot > r->code_size)
+        return "hot copies lie outside the region";
     if (r->object >= f->header->n_objects || f->objects[r->object].flags & FROZEN_APART)
         return "the region is of no object that has a place";
     if (frozen_is_no_file(&r->file) || r->file.size > COPY_SIZE_MAX)

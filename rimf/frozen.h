@@ -109,7 +109,7 @@
 #else
 #define FROZEN_BYTES
 #endif
-#define FROZEN_VERSION 10u
+#define FROZEN_VERSION 11u
 #define FROZEN_SIZE_MAX (64ul << 20)
 #define FROZEN_OBJECTS_MAX 4096u
 #define FROZEN_SYSTEM_FOLDER "/var/cache/mvld/images"
@@ -185,6 +185,7 @@ struct frozen_region { /* one, when there are copies; addresses as linked, of `o
     uint64_t code, code_size, frames, frames_size; /* struct mvld_region */
     struct frozen_piece pieces[FROZEN_PIECES]; /* code; the sorted table; what it leads to */
     uint64_t hash;             /* sidecar_hash of these pages, one after the other */
+    uint64_t hot;              /* rimf_region_hot: how far from `code`; 0: nothing was said */
     uint32_t object, n_frames; /* n_frames: in the table */
     uint32_t pages;            /* enum mvld_pages */
     uint32_t described;        /* the first code of rimf_image_describe, as linked; 0: none */

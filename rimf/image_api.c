@@ -179,6 +179,7 @@ static const struct mvld_api api = {
     .references_ahead = references_ahead,
     .references_change = rimf_references_change,
     .copy_in_line = rimf_copy_in_line,
+    .region_hot = rimf_region_hot,
 };
 
 const struct mvld_api *rimf_api(void)

@@ -38,6 +38,7 @@ static void fill_region(struct freeze *f, const struct mvld_object *object, uint
         .code_size = region->code_size,
         .frames = region->frames - object->bias,
         .frames_size = region->frames_size,
+        .hot = copies->hot_end ? copies->hot_end - region->code : 0,
         .pages = copies->pages,
         .described = f->image->n_described
                          ? (uint32_t)(f->image->described->start - object->bias) : 0,

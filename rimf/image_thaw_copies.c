@@ -149,6 +149,7 @@ static int remember(struct thaw *t)
         return error;
     }
     copies->pages = t->frozen->region->pages;
+    copies->hot_end = t->frozen->region->hot ? region.code + t->frozen->region->hot : 0;
     copies->n_frames = t->frozen->region->n_frames;
     copies->code_end = region.code + pieces[FROZEN_CODE].size;
     copies->frames_end =

@@ -430,6 +430,11 @@ struct mvld_api {
      * the `from` of copy_add_piece: 0 to 63. */
     unsigned (*copy_in_line)(const struct mvld_image *, const struct mvld_object *,
                              const struct mvld_piece *);
+
+    /* The hot copies are those before `end`, an address in the region: behind it nothing is paid for
+     * huge pages, which are then only those that are there at once, or that an image's file has
+     * anyway.  0, -ENODATA: there is no region; -EINVAL. */
+    int (*region_hot)(struct mvld_image *, uintptr_t end);
 };
 
 /* Does this mvld have the function? */

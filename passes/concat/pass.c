@@ -104,15 +104,19 @@ static int find_region(const struct mvld_context *ctx, struct mvld_region *regio
     return 1;
 }
 
-/* As configured; huge for certain where a profile names much. */
+/* A profile names so much that huge pages pay; for that part of the code. */
+static int is_large(const struct mvld_context *ctx, const struct concat_plan *plan)
+{
+    return ctx->settings[CONCAT_PAGES].number == MVLD_PAGES_QUICK && plan->hot >= MANY_HOT &&
+           MVLD_API_HAS(ctx->api, region_hot);
+}
+
 static enum mvld_pages wanted_pages(const struct mvld_context *ctx, const struct concat_plan *plan)
 {
-    enum mvld_pages wanted = (enum mvld_pages)ctx->settings[CONCAT_PAGES].number;
-
-    if (wanted != MVLD_PAGES_QUICK || plan->hot < MANY_HOT)
-        return wanted;
+    if (!is_large(ctx, plan))
+        return (enum mvld_pages)ctx->settings[CONCAT_PAGES].number;
     ctx->api->log(ctx->image, MVLD_LOG_PASSES,
-                  "concat: the hot functions take %zu KB: in huge pages (pages = thp)",
+                  "concat: the hot functions take %zu KB: these in huge pages (as with pages = thp)",
                   plan->hot / 1024);
     return MVLD_PAGES_THP;
 }
@@ -169,11 +173,12 @@ static uintptr_t place(const struct mvld_context *ctx, const struct concat_item 
     return from + (in_line - from) % LINE;
 }
 
-/* *end: where the next copy may begin.  What has no room runs at home. */
-static void add_items(const struct mvld_context *ctx, const struct concat_plan *plan,
-                      uintptr_t *end)
+/* *end: where the next copy may begin.  What has no room runs at home.  Where the hot ones end. */
+static uintptr_t add_items(const struct mvld_context *ctx, const struct concat_plan *plan,
+                           uintptr_t *end)
 {
     const struct mvld_object *said = NULL;
+    uintptr_t hot_end = *end;
 
     for (size_t i = 0; i < plan->n; i++) {
         const struct concat_item *item = &plan->items[i];
@@ -188,10 +193,12 @@ static void add_items(const struct mvld_context *ctx, const struct concat_plan *
             ctx->api->log(ctx->image, MVLD_LOG_PASSES, "concat: %s: %s: %s", item->object->name,
                           item->piece.size ? "a part of it stays home" : "stays home", why);
         said = error ? item->object : said;
+        hot_end = i < plan->n_hot ? *end : hot_end;
     }
     if (plan->n_hot)
         ctx->api->log(ctx->image, MVLD_LOG_PASSES, "concat: %zu hot functions come first",
                       plan->n_hot);
+    return hot_end;
 }
 
 /* With a region the first copies go there, else behind the last. */
@@ -201,7 +208,7 @@ static int add(const struct mvld_context *ctx, const struct mvld_object *const *
     const struct mvld_object **chosen = choose(ctx, objects, &n);
     struct mvld_copies_report r;
     struct concat_plan plan;
-    uintptr_t end = 0;
+    uintptr_t end = 0, hot_end;
     int error;
 
     if (!chosen)
@@ -216,7 +223,9 @@ static int add(const struct mvld_context *ctx, const struct mvld_object *const *
         ctx->api->region_pages(ctx->image, wanted);
         end = first_place(wanted, region);
     }
-    add_items(ctx, &plan, &end);
+    hot_end = add_items(ctx, &plan, &end);
+    if (region && is_large(ctx, &plan))
+        ctx->api->region_hot(ctx->image, hot_end);
     concat_plan_release(ctx, &plan);
     error = ctx->api->copies_commit(ctx->image, &r);
     if (r.objects) {

@@ -36,7 +36,7 @@ def tables(image):
     names = "objects texts words regions copies names relocations kept homes pointers".split()
     counts = dict(zip(names, struct.unpack_from("<10I", image, 48)))
     found, at = {}, struct.unpack_from("<I", image, 12)[0]
-    for name, size in {"objects": 112, "texts": 40, "words": 16, "relocations": 40, "regions": 168,
+    for name, size in {"objects": 112, "texts": 40, "words": 16, "relocations": 40, "regions": 176,
                        "copies": 40, "homes": 8, "pointers": 16, "kept": 16}.items():
         found[name] = at, counts[name]
         at += size * counts[name]

@@ -110,6 +110,7 @@ static void each_rule(void)
         SPOIL(relocations[1].offset, ~0xffful, "relocations lie outside their file"),
         SPOIL(header.n_copies, 1, "it is cut short, or longer than it says"),
         SPOIL(header.n_regions, 0, "it is cut short, or longer than it says"),
+        SPOIL(region.hot, 0x10001, "hot copies lie outside the region"),
         SPOIL(region.object, 3, no_place),
         SPOIL(region.object, 1, no_place), /* the vDSO */
         SPOIL(region.file.size, ~0, "the region has no file, or one that is too large"),
