@@ -21,13 +21,15 @@ from report import progress, say  # noqa: E402
 MVLD = support.BUILD / "tools" / "mvld"
 PASS_FOLDERS = [support.BUILD / "passes" / name for name in ("direct-calls", "concat")]
 HOST = "host loader"
-# way -> (passes, frozen, PASS.OPTION=VALUE if any)
+READY = "ready"  # an image was made and removed again: what is left is ready code (rimf/ready.h)
+# way -> (passes, whether frozen or READY, PASS.OPTION=VALUE if any)
 WAYS = {"direct-calls": ("direct-calls", False), "direct-calls, frozen": ("direct-calls", True),
         "concat": ("direct-calls, concat", False), "concat, frozen": ("direct-calls, concat", True)}
+READY_WAYS = {"direct-calls, ready": ("direct-calls", READY)}
 # What the log says when each part was done; `files,passes` asks for it.
 SAID = {"direct-calls": r"\d+ objects, \d+ of \d+ sites made direct",
         "concat": r"concat: [1-9]\d* objects, [1-9]\d* functions",
-        "frozen": r"thawed, the code of [1-9]"}
+        "frozen": r"thawed, the code of [1-9]", READY: r"ready code of \S+: laid over"}
 
 PYTHON = """
 import re
@@ -203,9 +205,11 @@ class Programs:
             done = self.quick(name, way, MVLD_FREEZE="1")
             if done.returncode:
                 return (done.stderr.strip().splitlines() or ["no image"])[-1]
+            if frozen == READY:
+                shutil.rmtree(self.file(way, "cache") / "mvld" / "images")
             log = self.quick(name, way, MVLD_DEBUG="files,passes,statistics").stderr
-            if not re.search(SAID["frozen"], log):
-                return "its image is not used; MVLD_DEBUG=files tells why"
+            if not re.search(SAID[READY if frozen == READY else "frozen"], log):
+                return "what was written is not used; MVLD_DEBUG=files,passes tells why"
         return None
 
     def quick(self, name, way, **more):
