@@ -10,9 +10,7 @@
  *   block.c     argc, argv, envp, auxv as the kernel left them; LD_PRELOAD
  *   knobs.c     MVLD, MVLD_DEBUG, MVLD_DEBUG_OUTPUT, MVLD_HOST_LOADER
  *   program.c   which program this is, for the pipeline's configuration
- *   host.c      finding and mapping the host loader
- *   hosttext.c  changing its text: the hook, the mmap sites, the questions
- *   hostsites.c where these are
+ *   host.h      the host loader's file and its text
  *   place.c     where libraries go
  *   place_draw.c  and at what distances from each other
  *   files.c     which file each of them came from
@@ -34,6 +32,7 @@
 #include "block.h"
 #include "cpu.h"
 #include "frozen.h"
+#include "host.h"
 #include "later.h"
 #include "log.h"
 #include "mvld/pass.h"
@@ -62,44 +61,6 @@ struct knobs {
     char *preload;          /* the user's "LD_PRELOAD=…", or NULL */
     const char *unknown;    /* MVLD=<what we do not know> */
     const char *watcher;    /* what of the host loader's watches calls through the PLT */
-};
-
-/* ---- host.c -------------------------------------------------------------- */
-
-struct host {
-    const char *path;
-    int fd; /* open until its text is written: the way back to clean text */
-    int musl;
-    uintptr_t bias, start, end, entry;
-    uintptr_t text, text_end; /* whole pages */
-    uint64_t text_offset;     /* in the file */
-    uintptr_t writable, writable_end;
-    uintptr_t relro, relro_end;
-    int by_mprotect; /* that is how it was written */
-    uintptr_t tail; /* behind its text: room for TEXT_PATCHES far jumps, or 0 */
-    const Elf64_Phdr *phdr;
-    size_t phnum;
-    const Elf64_Dyn *dynamic;
-};
-
-/* ---- hosttext.c ------------------------------------------------------------ */
-
-#define MMAP_SITES 4
-#define TEXT_PATCHES (1 + MMAP_SITES)
-#define FAR_JUMP 16 /* bytes */
-#define CPUID_SITES 64 /* beyond these the host loader asks as ever */
-
-/* A cpuid of the host loader's, with the instructions before it that its stub begins with. */
-struct question {
-    uint32_t at;   /* of the first of these, as linked */
-    uint8_t size;  /* of these */
-    uint8_t again; /* it is executed again and again */
-};
-
-struct text_patch {
-    uintptr_t at;
-    uint8_t length;
-    uint8_t bytes[15];
 };
 
 /* ---- cpuid.c --------------------------------------------------------------- */
@@ -290,36 +251,6 @@ void knobs_read(struct loader *);
 void say_and_exit(const struct rimf_sys *, const char *text) __attribute__((noreturn));
 /* Stops logging when the file behind the descriptor is not the one of the start. */
 void log_guard(struct loader *);
-
-/* host.c */
-int host_is_ours(const void *head, size_t size);
-int host_parse(struct host *, const void *head, size_t size, uint64_t *low, uint64_t *high,
-               uint64_t *align);
-int host_map(const struct rimf_sys *, struct host *, struct arena *);
-#define HOST_CANDIDATES 3
-int host_open(struct loader *, int *errors);
-void host_explain(const struct loader *, const int *errors, char *why, size_t size);
-
-/* hosttext.c */
-const Elf64_Sym *host_symbol(const struct host *, const char *name);
-int host_hook(struct loader *);
-int text_write(const struct rimf_sys *, struct host *, const struct text_patch *, size_t n,
-               const char **how);
-/* Patches (at most two each) for those of `n` questions that are put; how many patches, and *put. */
-size_t text_questions(struct loader *, const struct question *, size_t n, struct text_patch *,
-                      size_t *put);
-
-/* The same once more, while no code of the program has run.  0, or negative errno and nothing is
- * changed. */
-int text_write_again(const struct rimf_sys *, const struct host *, const struct text_patch *,
-                     size_t n);
-
-/* hostsites.c */
-size_t host_mmap_sites(const struct host *, uintptr_t *sites);
-size_t host_mmap_musl(const struct host *, uintptr_t *place);
-size_t host_questions(const struct host *, const struct question **);
-/* Where the host loader goes on behind question `i` of these; 0 when its code is not that. */
-uintptr_t host_question_end(const struct host *, const struct question *, size_t i);
 
 /* cpuid.c */
 void loader_cpuid(struct loader *, struct cpuid_call *) RIMF_HIDDEN;
