@@ -4,8 +4,8 @@
  * foresees (later.h), as passes have just left them and before any of their code runs.
  *
  * What cannot be said of an object's changes (a word that leads to an object without a
- * number) leaves it without frozen code, and the others are added all the same.  When a
- * file cannot be written, none of them is.
+ * number) leaves it without frozen code, and the others are added all the same; but where another
+ * process may say it, the object is left to that one.  When a file cannot be written, none of them is.
  */
 #include "freeze.h"
 #include "later_private.h"
@@ -34,28 +34,72 @@ static int overlaps(const struct mvld_image *image, const struct later *later,
     return 0;
 }
 
-/* Why the object is not added, or NULL. */
-static const char *unfit(const struct learn *l, const struct rimf_object *object)
+static int is_known(const struct learn *l, const struct rimf_object *object)
+{
+    return rimf_later_find(l->known, &object->identity) >= 0;
+}
+
+/* Why no process learns it, or NULL. */
+static const char *unlearnable(const struct learn *l, const struct rimf_object *object)
 {
     if (!object->identified)
         return "from which file it was mapped is not known";
-    if (object->number || rimf_later_find(l->known, &object->identity) >= 0)
-        return "it is known";
     if (object->public.flags & (MVLD_OBJECT_APART | MVLD_OBJECT_OPAQUE))
         return "it lies where it will not lie again";
-    if (overlaps(l->image, l->known, &object->public))
-        return "another one has its place";
     return object->copy ? learn_copy_unfit(l, object) : NULL;
 }
 
-/* Which are added, and their numbers. */
+static int is_among(const struct mvld_object *const *objects, size_t n, const struct mvld_object *it)
+{
+    size_t i = 0;
+
+    while (i < n && objects[i] != it)
+        i++;
+    return i < n;
+}
+
+/* A word of the object leads to one that has no number here, for another process learnt it first, or was at
+ * it, but may have one elsewhere.  Of those that came this one and all from `index` on are still to be asked. */
+static int leads_to_unlearnt(const struct learn *l, const struct rimf_object *object, size_t index)
+{
+    size_t n = rimf_watch_words(l->image->watch, &object->public, NULL);
+    uintptr_t *words = rimf_heap_alloc(&l->image->heap, n * sizeof *words);
+    int found = 0;
+
+    n = words ? rimf_watch_words(l->image->watch, &object->public, words) : 0;
+    for (size_t i = 0; i < n && !found; i++) {
+        const struct mvld_object *to = rimf_object_find(l->image, copies_word(l->image, words[i]));
+        const struct rimf_object *it = to ? rimf_object_of(to) : NULL;
+
+        found = it && !it->number && !is_among(l->came + index, l->n_came - index, to) &&
+                (!unlearnable(l, it) || is_known(l, it));
+    }
+    rimf_heap_release(&l->image->heap, words);
+    return found;
+}
+
+/* Why the object is not added, or NULL. */
+static const char *unfit(const struct learn *l, const struct rimf_object *object, size_t index)
+{
+    const char *why = unlearnable(l, object);
+
+    if (why)
+        return why;
+    if (object->number || is_known(l, object))
+        return "it is known";
+    if (overlaps(l->image, l->known, &object->public))
+        return "another one has its place";
+    return leads_to_unlearnt(l, object, index) ? "it calls one that was not learnt here" : NULL;
+}
+
+/* Which are added, and their numbers.  Those that others depend on come first (loader/later.c). */
 static void choose(struct learn *l)
 {
     uint32_t number = l->image->n_start + l->known->header->n_objects;
 
     for (size_t i = 0; i < l->n_came; i++) {
         struct rimf_object *object = (struct rimf_object *)rimf_object_of(l->came[i]);
-        const char *why = unfit(l, object);
+        const char *why = unfit(l, object, i);
 
         if (!why && number - l->image->n_start >= LATER_OBJECTS_MAX)
             why = "there are too many";

@@ -7,6 +7,8 @@ The program must say the same as without mvld, whether a module's code was thawe
 of the two it was, the log says.  Each function below is one test; its text says what a failure
 means.
 """
+import fcntl
+import os
 import re
 import shutil
 import subprocess
@@ -235,6 +237,39 @@ def learning(program):
     if shutil.which("strace"):
         done = program.run("open:one.so", prefix=["strace", "-o", "/dev/null"])
         check("a debugger may have breakpoints" in done.stderr, done.stderr)
+
+
+def moved(program):
+    """What leads to an object that is known, but lies elsewhere in this process, is learnt without its code, and
+    that stays so."""
+    program.train("open:one.so")
+    program.configure("on-miss = learn")
+    done = program.run("open:libwhere.so", "take:libwhere.so", "open:two.so")
+    check("two.so: not learnt: " in done.stderr, done.stderr)
+    check("two.so: learnt\n" in program.run("open:one.so", "open:two.so").stderr, "it is not learnt later, either")
+    program.configure()
+    program.thawed("open:two.so", "open:one.so", names=["libwhere.so", "two.so", "one.so"])
+
+
+def contended(program):
+    """What leads to an object that could not be learnt, because another process was learning, is learnt without
+    its code, and that stays so."""
+    gate = program.folder / "gate"  # to open it waits for a writer
+    os.mkfifo(gate)
+    images = program.train()
+    program.configure("on-miss = learn")
+    lock = os.open(images, os.O_RDONLY)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    running = subprocess.Popen([program.path, *program.words(["open:one.so", "open:gate", "open:two.so"])], text=True,
+                               env=support.clean_environment(**program.environment()), stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE)
+    with open(gate, "wb"):
+        os.close(lock)
+    log = running.communicate(timeout=60)[1]
+    check("another process learns" in log and "two.so: not learnt: " in log, log)
+    check("two.so: learnt\n" in program.run("open:one.so", "open:two.so").stderr, "it is not learnt later, either")
+    program.configure()
+    program.thawed("open:two.so", "open:one.so", names=["libwhere.so", "two.so", "one.so"])
 
 
 def full(program):
