@@ -264,6 +264,23 @@ static const char *check_copies(const struct frozen *f)
     return NULL;
 }
 
+/* As many as there are, each behind the one before: so all of them, once. */
+static const char *check_sorted(const struct frozen *f)
+{
+    uint64_t last = 0;
+
+    for (uint32_t i = 0; i < f->header->n_copies; i++) {
+        uint32_t sorted = f->copies[i].sorted;
+        uint64_t place = sorted < f->header->n_copies
+                             ? (uint64_t)f->copies[sorted].object << 32 | f->copies[sorted].home : 0;
+
+        if (sorted >= f->header->n_copies || f->copies[i].zero || (i && place <= last))
+            return "the copies of code are not sorted by their homes";
+        last = place;
+    }
+    return NULL;
+}
+
 static const char *check_homes(const struct frozen *f)
 {
     const struct sidecar_home *home = f->homes;
@@ -361,7 +378,7 @@ static const char *check_tables(const struct frozen *f)
 {
     static const char *(*const checks[])(const struct frozen *) = {
         check_passes, check_objects, check_texts,    check_words, check_relocations,
-        check_copies, check_homes,   check_pointers, check_kept,
+        check_copies, check_sorted,  check_homes,    check_pointers, check_kept,
     };
     const char *why = NULL;
 

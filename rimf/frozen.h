@@ -198,7 +198,9 @@ struct frozen_copy { /* ascending by `at` */
     uint32_t home;          /* as linked, of its object */
     uint32_t n_homes;       /* but for these; behind those of the copies before */
     uint64_t at;            /* as linked, of the region's */
-    uint64_t code, size;    /* struct rimf_copy */
+    uint32_t code, size;    /* struct rimf_copy */
+    uint32_t sorted;        /* of the i-th: which copy is the i-th by object and home */
+    uint32_t zero;
 };
 
 /* Eight bytes, anywhere, that hold an address of code at home, and are to hold that of its copy.

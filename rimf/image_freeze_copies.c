@@ -51,6 +51,22 @@ static void fill_region(struct freeze *f, const struct mvld_object *object, uint
     f->header->n_regions = 1;
 }
 
+/* So that no start has to. */
+static int sort_copies(struct freeze *f)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < f->table->n_objects; i++) {
+        struct rimf_object *object = f->table->objects[i];
+
+        if (object->n_pieces)
+            copies_sort(f->image->copies, object);
+        for (size_t k = 0; k < object->n_pieces && n < f->header->n_copies; k++)
+            f->copies[n++].sorted = object->pieces[k];
+    }
+    return n == f->header->n_copies ? 0 : rimf_fail(f->image, ENOTSUP, "code of no object was copied");
+}
+
 static int fill_copies(struct freeze *f, const struct mvld_object *object)
 {
     const struct rimf_copies *copies = f->image->copies;
@@ -67,15 +83,15 @@ static int fill_copies(struct freeze *f, const struct mvld_object *object)
             .home = (uint32_t)(copy->home - copy->object->public.bias),
             .n_homes = (uint32_t)copy->n_homes,
             .at = copy->at - object->bias,
-            .code = copy->code,
-            .size = copy->size,
+            .code = (uint32_t)copy->code,
+            .size = (uint32_t)copy->size,
         };
         if (copy->n_homes)
             memcpy(f->homes + f->header->n_homes, copy->homes,
                    copy->n_homes * sizeof *copy->homes);
         f->header->n_homes += (uint32_t)copy->n_homes;
     }
-    return 0;
+    return sort_copies(f);
 }
 
 static void fill_kept(struct freeze *f)

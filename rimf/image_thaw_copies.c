@@ -89,6 +89,21 @@ static void forget(struct thaw *t)
     rimf_heap_release(&t->image->heap, copies);
 }
 
+/* Sorted, because other threads may look for them later. */
+static int note_pieces(struct thaw *t)
+{
+    for (uint32_t i = 0; i < t->frozen->header->n_copies; i++) {
+        uint32_t index = t->frozen->copies[i].sorted;
+        struct rimf_object *object = t->table->objects[t->frozen->copies[index].object];
+
+        if (copies_note(t->image, object, index))
+            return -ENOMEM;
+        object->copy = index + 1 < object->copy ? index + 1 : object->copy; /* the first in the list */
+        object->pieces_sorted = 1;
+    }
+    return 0;
+}
+
 static int fill_list(struct thaw *t, struct rimf_copies *copies)
 {
     size_t n = t->frozen->header->n_copies, n_homes = t->frozen->header->n_homes;
@@ -104,8 +119,6 @@ static int fill_list(struct thaw *t, struct rimf_copies *copies)
         const struct frozen_copy *copy = &t->frozen->copies[i];
         struct rimf_object *object = t->table->objects[copy->object];
 
-        if (copies_note(t->image, object, i))
-            return -ENOMEM;
         copies->list[i] = (struct rimf_copy){
             .object = object,
             .home = object->public.bias + copy->home,
@@ -118,9 +131,7 @@ static int fill_list(struct thaw *t, struct rimf_copies *copies)
         };
         homes += copy->n_homes;
     }
-    for (size_t i = 0; i < n; i++) /* other threads may look for them later */
-        copies_sort(copies, t->table->objects[t->frozen->copies[i].object]);
-    return 0;
+    return note_pieces(t);
 }
 
 static int remember(struct thaw *t)

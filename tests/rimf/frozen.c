@@ -54,6 +54,7 @@ static void each_rule(void)
     static const char apart[] = "an object that lies apart has a place, or another has none";
     static const char unknown[] = "addresses of a copy of code are of an unknown kind";
     static const char unsorted[] = "code whose addresses stay at home is not in order";
+    static const char unplaced[] = "the copies of code are not sorted by their homes";
     static const char crossed[] = "the pointers are not in order";
     static const char nowhere[] = "a pointer leads to no copy";
     static const char fewer[] = "there are fewer pointers than of one kind";
@@ -138,6 +139,10 @@ static void each_rule(void)
         SPOIL(copies[1].at, 0x100080, "the copies of code are not in order"),
         SPOIL(copies[2].size, 0x1008, "the copies of code are not in order"),
         SPOIL(copies[2].at, ~0, "the copies of code are not in order"),
+        SPOIL(copies[0].sorted, 3, unplaced),
+        SPOIL(copies[0].sorted, 0, unplaced),
+        SPOIL(copies[1].sorted, 1, unplaced),
+        SPOIL(copies[2].zero, 1, unplaced),
         SPOIL(copies[0].flags, 3, unknown),
         SPOIL(copies[0].flags, 0, unknown), /* and has code whose addresses stay */
         SPOIL(copies[1].flags, 2, unknown),
