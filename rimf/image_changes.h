@@ -67,15 +67,17 @@ static inline int64_t rimf_ready_distance(const struct mvld_image *image,
     return (int64_t)(address - object->view.bias + closer);
 }
 
-/* Of its slots, for ready_path. */
-void rimf_ready_keys(const struct mvld_image *, const struct rimf_object *,
-                     uint64_t keys[READY_REACHES]);
+/* For ready_path: of its slots, or of the program. */
+#define READY_NO_KEY (~0ul) /* there is none */
+uint64_t rimf_ready_key(const struct mvld_image *, const struct rimf_object *, enum ready_reach);
+/* The executable, when its file is known, or NULL. */
+const struct rimf_object *rimf_ready_program(const struct mvld_image *);
 /* The object's calls, as far as they are not direct in ready code that was laid over the object by
  * now; then `became` was told of the others.  Or NULL: it has no analysis. */
 const struct sidecar_call *rimf_ready_calls(struct mvld_image *, struct rimf_object *,
                                             const struct mvld_ends *, size_t *n);
 /* Is there ready code of the object that agrees with `ends`? */
-int rimf_ready_exists(struct mvld_image *, struct rimf_object *, uint64_t key, enum ready_reach,
+int rimf_ready_exists(struct mvld_image *, struct rimf_object *, enum ready_reach,
                       const struct mvld_ends *);
 
 /* ---- image_ready_write.c ------------------------------------------------------------ */

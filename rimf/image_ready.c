@@ -76,6 +76,7 @@ static int is_own(const struct rimf_object *object, uintptr_t address)
 static const char *other_object(const struct mvld_image *image, const struct rimf_object *object,
                                 const struct ready *r)
 {
+    const struct rimf_object *program = r->header->reach == READY_ALL ? rimf_ready_program(image) : NULL;
     size_t n = 0;
 
     if (r->header->made_by != image->ready.made_by)
@@ -83,6 +84,9 @@ static const char *other_object(const struct mvld_image *image, const struct rim
     if (!sidecar_same_file(&r->header->file, &object->identity) ||
         r->header->build_id != frozen_build_id(&object->public))
         return "it is of another file";
+    if (r->header->reach == READY_ALL &&
+        (!program || !sidecar_same_file(&r->header->program, &program->identity)))
+        return "it is of another program";
     for (size_t i = 0; i < object->public.n_segments; i++)
         n += (object->public.segments[i].prot & PROT_EXEC) != 0;
     for (uint32_t i = 0; i < r->header->n_texts; i++)
@@ -137,8 +141,8 @@ static int is_in(const struct mvld_segment *segment, uintptr_t address, size_t s
 }
 
 /* What lies side by side lies in one segment. */
-static void mix_slots(const struct mvld_image *image, const struct rimf_object *object,
-                      const Elf64_Rela *table, size_t from, size_t end, uint64_t *keys)
+static uint64_t mix_slots(const struct mvld_image *image, const struct rimf_object *object,
+                          const Elf64_Rela *table, size_t from, size_t end, uint64_t key)
 {
     const struct mvld_segment *data = NULL;
     struct found found = {0, 0};
@@ -154,23 +158,42 @@ static void mix_slots(const struct mvld_image *image, const struct rimf_object *
         if (!is_in(data, at, sizeof value))
             continue;
         value = *(const uintptr_t *)at;
-        value = is_library(image, object, value, &found) ? value : 0;
-        keys[READY_ALL] = sidecar_mix(keys[READY_ALL],
-                                      value ? (uint64_t)rimf_ready_distance(image, object, value) : 0);
-        keys[READY_OWN] = sidecar_mix(keys[READY_OWN],
-                                      is_own(object, value) ? value - object->view.bias : 0);
+        key = sidecar_mix(key, is_own(object, value) && is_library(image, object, value, &found)
+                                   ? value - object->view.bias : 0);
     }
+    return key;
 }
 
-void rimf_ready_keys(const struct mvld_image *image, const struct rimf_object *object,
-                     uint64_t keys[READY_REACHES])
+static uint64_t own_key(const struct mvld_image *image, const struct rimf_object *object)
 {
     const struct elf_view *view = &object->view;
+    uint64_t key = mix_slots(image, object, view->plt_relocations, 0, view->n_plt_relocations, 0);
 
-    for (unsigned reach = 0; reach < READY_REACHES; reach++)
-        keys[reach] = reach; /* the two differ also where there are no slots of others */
-    mix_slots(image, object, view->plt_relocations, 0, view->n_plt_relocations, keys);
-    mix_slots(image, object, view->relocations, view->n_relative, view->n_relocations, keys);
+    return mix_slots(image, object, view->relocations, view->n_relative, view->n_relocations, key);
+}
+
+const struct rimf_object *rimf_ready_program(const struct mvld_image *image)
+{
+    const struct rimf_table *table = rimf_table_enter(image);
+    const struct rimf_object *program = NULL;
+
+    for (size_t i = 0; i < table->n_objects && !program; i++)
+        if (table->objects[i]->public.flags & MVLD_OBJECT_MAIN)
+            program = table->objects[i];
+    rimf_table_leave(image);
+    return program && program->identified ? program : NULL;
+}
+
+uint64_t rimf_ready_key(const struct mvld_image *image, const struct rimf_object *object,
+                        enum ready_reach reach)
+{
+    const struct rimf_object *program = reach == READY_ALL ? rimf_ready_program(image) : NULL;
+
+    if (reach == READY_OWN)
+        return own_key(image, object);
+    return program ? sidecar_mix(sidecar_mix(READY_ALL, program->identity.device),
+                                 program->identity.inode)
+                   : READY_NO_KEY;
 }
 
 static int find_at(struct mvld_image *image, const struct rimf_object *object, uint64_t key,
@@ -180,7 +203,8 @@ static int find_at(struct mvld_image *image, const struct rimf_object *object, u
     char path[PATH_SIZE];
     int error = -ENOENT;
 
-    if (ready_path(path, sizeof path, place->folder, &object->identity, key, object->public.name))
+    if (key != READY_NO_KEY &&
+        ready_path(path, sizeof path, place->folder, &object->identity, key, object->public.name))
         error = ready_map(file, image->sys, path, place->user, object->identity.size, why);
     if (error)
         return error;
@@ -195,9 +219,11 @@ static int find_at(struct mvld_image *image, const struct rimf_object *object, u
 }
 
 /* The first that fits. */
-static int find(struct mvld_image *image, const struct rimf_object *object, uint64_t key,
-                enum ready_reach reach, const struct mvld_ends *ends, struct ready_file *file)
+static int find(struct mvld_image *image, const struct rimf_object *object, enum ready_reach reach,
+                const struct mvld_ends *ends, struct ready_file *file)
 {
+    uint64_t key = image->ready.n ? rimf_ready_key(image, object, reach) : READY_NO_KEY;
+
     for (size_t i = 0; i < image->ready.n; i++) {
         const char *why;
         int error = find_at(image, object, key, reach, ends, &image->ready.places[i], file, &why);
@@ -216,20 +242,16 @@ static int find(struct mvld_image *image, const struct rimf_object *object, uint
 static int find_any(struct mvld_image *image, const struct rimf_object *object,
                     const struct mvld_ends *ends, struct ready_file *file)
 {
-    uint64_t keys[READY_REACHES];
-
-    rimf_ready_keys(image, object, keys);
-    if (!image->calls_home && !image->drawn &&
-        !find(image, object, keys[READY_ALL], READY_ALL, ends, file))
+    if (!image->calls_home && !image->drawn && !find(image, object, READY_ALL, ends, file))
         return 0;
-    return find(image, object, keys[READY_OWN], READY_OWN, ends, file);
+    return find(image, object, READY_OWN, ends, file);
 }
 
-int rimf_ready_exists(struct mvld_image *image, struct rimf_object *object, uint64_t key,
-                      enum ready_reach reach, const struct mvld_ends *ends)
+int rimf_ready_exists(struct mvld_image *image, struct rimf_object *object, enum ready_reach reach,
+                      const struct mvld_ends *ends)
 {
     struct ready_file file;
-    int exists = object->identified && !find(image, object, key, reach, ends, &file);
+    int exists = object->identified && !find(image, object, reach, ends, &file);
 
     if (exists)
         ready_unmap(&file, image->sys);

@@ -19,10 +19,20 @@
 
 /* ---- the tables ------------------------------------------------------------------------ */
 
+static const char *program_name(const struct writing *w)
+{
+    return w->program ? w->program->public.name : "";
+}
+
+static size_t names_size(const struct writing *w)
+{
+    return rimf_strlen(w->object->public.name) + 1 + rimf_strlen(program_name(w)) + 1;
+}
+
 /* Room for all, at most. */
 static int make_room(struct writing *w)
 {
-    size_t texts = w->object->public.phnum, name = rimf_strlen(w->object->public.name) + 1;
+    size_t texts = w->object->public.phnum, name = names_size(w);
 
     w->tables = rimf_heap_alloc(&w->image->heap,
                                 sizeof *w->header + texts * sizeof *w->texts +
@@ -44,6 +54,8 @@ static int make_room(struct writing *w)
         .name_size = (uint32_t)name,
         .reach = w->reach,
     };
+    if (w->program)
+        w->header->program = w->program->identity;
     return 0;
 }
 
@@ -78,7 +90,8 @@ static void finish_tables(struct writing *w, const struct sidecar_identity *self
     slots = (struct ready_slot *)end;
     fill_slots(w, slots);
     end = (uint8_t *)(slots + h->n_slots);
-    end = freeze_pack(end, w->object->public.name, h->name_size);
+    end = freeze_pack(end, w->object->public.name, rimf_strlen(w->object->public.name) + 1);
+    end = freeze_pack(end, program_name(w), rimf_strlen(program_name(w)) + 1);
     h->size = (uint64_t)(end - w->tables);
     h->self = *self;
     h->self.size = rimf_page_up(h->file.size) + h->size;
@@ -209,13 +222,15 @@ static int make_file(struct writing *w)
     return error ? error : write_all(w);
 }
 
-static void write_one(struct mvld_image *image, struct changing *c, enum ready_reach reach, uint64_t key)
+static void write_one(struct mvld_image *image, struct changing *c, enum ready_reach reach)
 {
-    struct writing *w = rimf_heap_alloc(&image->heap, sizeof *w);
+    uint64_t key = rimf_ready_key(image, c->object, reach);
+    struct writing *w = key == READY_NO_KEY ? NULL : rimf_heap_alloc(&image->heap, sizeof *w);
 
     if (!w)
         return;
-    *w = (struct writing){.image = image, .c = c, .object = c->object, .reach = reach, .key = key};
+    *w = (struct writing){.image = image, .c = c, .object = c->object, .reach = reach, .key = key,
+                          .program = reach == READY_ALL ? rimf_ready_program(image) : NULL};
     if (has_calls(w)) {
         int error = make_file(w);
 
@@ -230,12 +245,9 @@ static void write_one(struct mvld_image *image, struct changing *c, enum ready_r
 
 void rimf_ready_write(struct mvld_image *image, struct changing *c, const struct mvld_ends *ends)
 {
-    uint64_t keys[READY_REACHES];
-
     if (!image->ready.written.folder || rimf_image_is_traced(image))
         return;
-    rimf_ready_keys(image, c->object, keys);
     for (unsigned reach = 0; reach < READY_REACHES; reach++)
-        if (!rimf_ready_exists(image, c->object, keys[reach], (enum ready_reach)reach, ends))
-            write_one(image, c, (enum ready_reach)reach, keys[reach]);
+        if (!rimf_ready_exists(image, c->object, (enum ready_reach)reach, ends))
+            write_one(image, c, (enum ready_reach)reach);
 }

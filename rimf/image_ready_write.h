@@ -18,6 +18,7 @@ struct writing {
     const struct rimf_object *object;
     enum ready_reach reach;
     uint64_t key;
+    const struct rimf_object *program; /* whose all calls are; or NULL */
     uint32_t start, end; /* of the code, as linked; whole pages */
     uint8_t *code;
     uintptr_t bias;      /* of an object whose code lies there */

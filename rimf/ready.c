@@ -12,7 +12,7 @@
 #include <fcntl.h>    /* numbers only */
 #include <sys/mman.h> /* numbers only */
 
-_Static_assert(sizeof(struct ready_header) == 152, "a file format");
+_Static_assert(sizeof(struct ready_header) == 192, "a file format");
 _Static_assert(offsetof(struct ready_header, checksum) == offsetof(struct frozen_header, checksum),
                "frozen_checksum");
 
@@ -98,6 +98,9 @@ static const char *check(struct ready *r, const uint8_t *bytes, size_t size)
     r->slots = (const void *)(r->rest + h->n_rest);
     r->name = (const char *)(r->slots + h->n_slots);
     if (h->reach >= READY_REACHES || !h->n_texts || !h->name_size || r->name[h->name_size - 1])
+        return "it has no code, or no name";
+    r->program = r->name + rimf_strlen(r->name) + 1;
+    if (r->program == r->name + h->name_size)
         return "it has no code, or no name";
     why = check_texts(r);
     if (!why)

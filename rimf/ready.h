@@ -18,10 +18,10 @@
  * Where the tables begin is known from the size of the original.
  *
  * A call to another object holds the distance between the two.  Without an image libraries lie side by side in
- * the order in which they are loaded, so that is the same in each start of a program, and in others that load
- * the same libraries one after the other.  Who makes an image draws its distances, but writes those of such
- * a start (rimf_ready_distance).  Such calls are direct in a file of its own (`reach`), beside the other, if
- * that spares pages; it is tried first.
+ * the order in which they are loaded, so that is the same in each start of a program.  Who makes an image
+ * draws its distances, but writes those of such a start (rimf_ready_distance).  Such calls are direct in a
+ * file of its own (`reach`), one for each object and program, beside the other, if that spares pages; it is tried
+ * first.
  *
  * WHAT IT RELIES ON.  Each slot that such calls went through, and where it led (`slots`), counted from where
  * the object lies.  A process compares these words with what relocation has just written, a few hundred instead of
@@ -32,9 +32,10 @@
  * direct those that nobody will go on with are left out of it: their slots stand among the others.
  *
  * An allocator that a program brings takes calls of the C library's away from it, and so that program needs other
- * ready code of libc than most.  So a file is named after the object's file and after a key, a
- * hash of the object's slots as far as they lead into its own code, or into that of any library: each
- * program finds the one that can fit.
+ * ready code of libc than most.  So a file with calls to itself is named after the object's file and after a key, a
+ * hash of the object's slots as far as they lead into its own code: each program finds the one that can fit.
+ * One with all calls is named after the object's file and the program's, and the next one of the program takes
+ * its place: distances change with each upgrade of a library, and nobody would take the old ones away.
  *
  * Nothing else is in the code: it is made from the bytes of the file, not from memory, where passes and
  * debuggers may have changed them.
@@ -57,7 +58,7 @@
 #include "frozen.h"
 
 #define READY_MAGIC "MVLDredy"
-#define READY_VERSION 2u
+#define READY_VERSION 3u
 #define READY_SIZE_MAX (64ul << 20) /* of the tables */
 #define READY_FOLDER "ready"
 #define READY_SYSTEM_FOLDER "/var/cache/mvld/" READY_FOLDER
@@ -81,6 +82,7 @@ struct ready_header {
     uint32_t n_texts, n_slots, n_rest, name_size;
     uint32_t singles; /* calls of functions of a single instruction that are those instructions */
     uint32_t reach;   /* enum ready_reach */
+    struct sidecar_identity program; /* of all calls: the program's file */
 };
 
 #define READY_LEFT 0x80000000u
@@ -109,6 +111,7 @@ struct ready {
     const struct ready_slot *slots;
     const struct sidecar_call *rest; /* ascending, each within a text */
     const char *name;                /* the object's path; for people */
+    const char *program;             /* and the program's, or "" */
 };
 
 struct ready_file {

@@ -49,6 +49,8 @@ static int is_of_other_version(int fd, uint64_t original)
 static enum image_state look(const struct ready *r, char **why)
 {
     *why = image_other_file(r->name, &r->header->file);
+    if (!*why && r->header->reach == READY_ALL)
+        *why = image_other_file(r->program, &r->header->program);
     if (*why)
         return IMAGE_OF_OTHER_FILES;
     *why = image_other_maker(r->header->made_by);

@@ -28,7 +28,7 @@ static void look(const struct ready *r)
     const struct ready_header *h = r->header;
     uint64_t end = 0;
 
-    must(strlen(r->name) < h->name_size && h->reach < READY_REACHES);
+    must(strlen(r->name) + strlen(r->program) + 2 <= h->name_size && h->reach < READY_REACHES);
     for (uint32_t i = 0; i < h->n_texts; i++) {
         const struct frozen_text *t = &r->texts[i];
 

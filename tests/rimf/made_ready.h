@@ -14,7 +14,7 @@ struct made_ready {
     struct frozen_text texts[2];
     struct sidecar_call rest[3];
     struct ready_slot slots[2];
-    char name[16];
+    char name[24];
 };
 
 /* A checksum that fits whatever the tables say now. */
@@ -39,7 +39,7 @@ static inline void made_ready_make(struct made_ready *m)
         .rest = {{0x1000, 0x8000 | SIDECAR_CALL_PLT}, {0x1005, SIDECAR_CALL_SINGLE},
                  {0x4ffe, 0x8010 | SIDECAR_JMP_SLOT}},
         .slots = {{0x8000, 4, 0x1010}, {0x8008, 1, 0x6fff}},
-        .name = "/lib/one.so.6",
+        .name = "/lib/one.so.6\0/bin/two",
     };
     made_ready_seal(m, sizeof *m);
 }

@@ -16,6 +16,7 @@ static const char *open_made(size_t size)
     int error = ready_open(&r, &made, size, &why);
 
     CHECK(!error == !why);
+    CHECK(error || !strcmp(r.program, "/bin/two"), "'%s'", r.program);
     CHECK(error || (r.header == &made.header && r.texts == made.texts && r.rest == made.rest &&
                     r.slots == made.slots && r.name == made.name));
     CHECK(!error || (!r.header && !r.slots));
@@ -41,7 +42,8 @@ static void each_rule(void)
         SPOIL(header.n_rest, 4, cut),
         SPOIL(header.n_slots, ~0, cut),
         SPOIL(header.reach, READY_REACHES, nothing),
-        SPOIL(name[15], 'x', nothing),
+        SPOIL(name[23], 'x', nothing),
+        SPOIL(header.name_size, 8, cut),
         SPOIL(texts[0].object, 1, order),
         SPOIL(texts[1].linked, 0x2000, order),
         SPOIL(texts[1].size, 0x10, ranges),
@@ -82,6 +84,16 @@ static void each_rule(void)
     }
 }
 
+/* One name alone, with nothing behind it. */
+static void one_name(void)
+{
+    memset(made.name, 'x', sizeof made.name - 1);
+    made.name[sizeof made.name - 1] = 0;
+    made_ready_seal(&made, sizeof made);
+    CHECK(open_made(sizeof made), "no name of the program");
+    made_ready_make(&made);
+}
+
 /* Where all calls are direct, slots lead to other objects, or nowhere. */
 static void all_calls(void)
 {
@@ -102,6 +114,7 @@ int main(void)
     made_ready_make(&made);
     CHECK(!open_made(sizeof made), "%s", open_made(sizeof made));
     all_calls();
+    one_name();
     each_byte_counts(&made, sizeof made, open_made);
     each_rule();
     return 0;

@@ -8,10 +8,11 @@ Argument: one of the functions below.
 """
 import re
 import shutil
+import subprocess
 import sys
 
 import support
-from ready_world import CONFIG, N, PAGE, World, done, laid, refused, reseal, same_in_memory
+from ready_world import CONFIG, MVLD, N, PAGE, World, done, laid, refused, reseal, same_in_memory
 from support import check
 
 ALL, OWN = "all calls", "calls to itself"
@@ -40,13 +41,13 @@ def kinds(world):
 def all_files(world):
     """Those of the library in which all calls are direct."""
     size = world.lib.stat().st_size
-    at = -(-size // 4096) * 4096 + 148
+    at = -(-size // 4096) * 4096 + 148  # header.reach
     return [file for file in world.files() if file.read_bytes()[at] == 1]
 
 
 def moved(world):
-    """Other distances: another program, with a library between the two.  Each has its own; one under the
-    other's name is refused."""
+    """Other distances: another program, with a library between the two.  Each has its own; that of the other
+    is refused, whether it says so or not."""
     between = world.folder / "libbetween.so"
     (world.folder / "between.c").write_text(BETWEEN % 20000)
     support.compile_c(between, "-shared", "-fPIC", world.folder / "between.c", "-Wl,--build-id", plugin=False)
@@ -62,14 +63,16 @@ def moved(world):
     content = first[0].read_bytes()
     for file in all_files(world):
         if file.read_bytes() != content:
-            file.write_bytes(content)
-            reseal(world, file)
-    log = world.run(program=second)
-    check(re.search("libown.so: not used: [^\n]*: a call leads elsewhere", log) and laid(log, reach=OWN), log)
+            for field, why in (("nothing", "it is of another program"), ("program", "a call leads elsewhere")):
+                file.write_bytes(content)
+                reseal(world, file, field, second)
+                log = world.run(program=second)
+                check(re.search(f"libown.so: not used: [^\n]*: {why}", log) and laid(log, reach=OWN), log)
 
 
 def preloaded(world):
-    """A library in front moves all others alike; one that defines a function takes calls away."""
+    """A library in front moves all others alike; one that defines a function takes calls away, and what is
+    written then takes the place of what was there."""
     (world.folder / "front.c").write_text("int front;\n")
     (world.folder / "taking.c").write_text("int o7(int x) { return x - 99; }\n")
     for name in ("front", "taking"):
@@ -81,7 +84,21 @@ def preloaded(world):
     check(says != world.plain, "no call was taken")
     check(laid(world.run(says=says, **taking), reach=OWN), "not that of the library alone")
     world.build(**taking)
-    check(laid(world.run(says=says, **taking), reach=ALL) and laid(world.run(), reach=ALL), "each its own")
+    check(laid(world.run(says=says, **taking), reach=ALL) and laid(world.run(), reach=OWN), "not the last one")
+    world.build()
+    check(laid(world.run(), reach=ALL) and len(all_files(world)) == 1, f"{all_files(world)}")
+
+
+def replaced(world):
+    """The program is another file: what was written for it is out of date."""
+    world.build()
+    (world.folder / "new").write_bytes(world.program.read_bytes())
+    (world.folder / "new").chmod(0o755)
+    (world.folder / "new").rename(world.program)
+    check(laid(world.run(), reach=OWN), "of another program")
+    done = subprocess.run([MVLD, "cache", "prune", world.cache / "mvld" / "ready"], capture_output=True, text=True,
+                          check=False)
+    check(done.returncode == 0 and not all_files(world) and world.files(), done.stdout + done.stderr)
 
 
 def misfit(world):

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * reseal FILE ORIGINAL-SIZE FIELD VALUE: ready code (rimf/ready.h) with one field changed, whose checksum
- * and identity fit all the same.  FIELD: slot0, reach, rest0, made_by, build_id, file_inode, text0, or
- * nothing.
+ * and identity fit all the same.  FIELD: slot0, reach, rest0, made_by, build_id, file_inode, text0;
+ * program, whose VALUE is a path; or nothing.
  */
 #include "base.h"
 #include "cache.h"
@@ -14,14 +14,18 @@
 #include <string.h>
 #include <unistd.h>
 
-static void change(struct ready_header *h, const char *field, uint64_t value)
+static void change(struct ready_header *h, const char *field, const char *text)
 {
+    uint64_t value = strtoull(text, NULL, 0);
     struct frozen_text *texts = (struct frozen_text *)(h + 1);
     struct sidecar_call *rest = (struct sidecar_call *)(texts + h->n_texts);
+    struct stat st;
     struct ready_slot *slots = (struct ready_slot *)(rest + h->n_rest);
 
     if (!strcmp(field, "slot0"))
         slots[0].leads += (int64_t)value;
+    else if (!strcmp(field, "program") && !stat(text, &st))
+        cache_identity(&h->program, &st);
     else if (!strcmp(field, "reach"))
         h->reach += (uint32_t)value;
     else if (!strcmp(field, "rest0"))
@@ -49,7 +53,7 @@ int main(int argc, char **argv)
     h = malloc(size);
     if (!h || pread(fd, h, size, (off_t)at) != (ssize_t)size)
         return 1;
-    change(h, argv[3], strtoull(argv[4], NULL, 0));
+    change(h, argv[3], argv[4]);
     cache_identity(&h->self, &st);
     h->checksum = frozen_checksum(h, size);
     if (pwrite(fd, h, size, (off_t)at) != (ssize_t)size ||
