@@ -47,7 +47,8 @@ class Program(frozen_copies.Program):
         return done
 
     def maps(self, **more):
-        """The mappings of files: which part of which, by address; and how much is anonymous, by rights."""
+        """The mappings of files: which part of which (in what order they lie is drawn when an image is made); and
+        how much is anonymous, by rights."""
         environment = support.clean_environment(**self.environment(MVLD_DEBUG="", **more))
         process = subprocess.Popen([self.path, "wait"], env=environment, stdin=subprocess.PIPE,
                                    stdout=subprocess.PIPE)
@@ -63,7 +64,7 @@ class Program(frozen_copies.Program):
                 anonymous[rights] = anonymous.get(rights, 0) + end - start
         process.communicate(b"\n", timeout=30)
         check(process.returncode == 0, f"status {process.returncode}")
-        return files, anonymous
+        return sorted(files), anonymous
 
     def calls(self):
         """The system calls of a start in which the passes run."""
