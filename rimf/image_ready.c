@@ -14,6 +14,7 @@
 #include "image_changes.h"
 
 #include "base.h"
+#include "copies.h"
 #include "status.h"
 #include "thaw.h"
 
@@ -95,22 +96,12 @@ static const char *other_object(const struct mvld_image *image, const struct rim
     return n == r->header->n_texts ? NULL : "its code lies elsewhere";
 }
 
-/* The pages of a slot that is read-only by now. */
-static const struct rimf_section *find_relro(const struct rimf_object *object)
-{
-    for (size_t i = 0; i < object->n_sections; i++)
-        if (object->sections[i].kind == RIMF_SECTION_RELRO)
-            return &object->sections[i];
-    return NULL;
-}
-
 /* Those that hold what they held, so that their calls stay as they are, need not be code. */
 static const char *other_slots(const struct mvld_image *image, const struct rimf_object *object,
                                const struct ready *r, const struct mvld_ends *ends)
 {
-    const struct rimf_section *relro = find_relro(object);
-    uintptr_t bias = object->view.bias, start = relro ? relro->address : 0;
-    uintptr_t end = relro ? rimf_page_down(relro->address + relro->size) : 0;
+    uintptr_t bias = object->view.bias, relro;
+    size_t relro_size = copy_relro(object, &relro); /* slots there are read-only by now */
     struct found found = {0, 0};
 
     for (uint32_t i = 0; i < r->header->n_slots; i++) {
@@ -121,7 +112,7 @@ static const char *other_slots(const struct mvld_image *image, const struct rimf
         if (!elf_holds(&object->view, at, sizeof at, PROT_READ))
             return "a slot lies outside the object";
         leads = *(const uintptr_t *)at;
-        if (at >= start && at < end && rimf_ready_distance(image, object, leads) == slot->leads &&
+        if (at - relro < relro_size && rimf_ready_distance(image, object, leads) == slot->leads &&
             (left || is_library(image, object, leads, &found)))
             continue;
         leads = ends->end(ends->cookie, at);

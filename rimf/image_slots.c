@@ -44,6 +44,8 @@ struct entry {
 struct rimf_slots {
     size_t n, mask;
     uint32_t *hash; /* open addressing: index + 1, 0: free */
+    uintptr_t relro; /* copy_relro */
+    size_t relro_size;
     struct entry entries[];
 };
 
@@ -135,6 +137,7 @@ static struct rimf_slots *slots_of(struct mvld_image *image, struct rimf_object 
     slots->mask = size - 1;
     slots->hash = (uint32_t *)(slots->entries + n);
     gather(&object->view, slots, n);
+    slots->relro_size = copy_relro(object, &slots->relro);
     object->slots = slots;
     return slots;
 }
@@ -310,19 +313,6 @@ static void settle(struct mvld_image *image, const struct rimf_object *object,
 
 /* ---- answers ---------------------------------------------------------------------- */
 
-static int is_relro(const struct rimf_object *object, uintptr_t slot)
-{
-    for (size_t i = 0; i < object->n_sections; i++) {
-        const struct rimf_section *section = &object->sections[i];
-
-        /* The host loader protects whole pages only. */
-        if (section->kind == RIMF_SECTION_RELRO && slot >= section->address &&
-            slot < rimf_page_down(section->address + section->size))
-            return 1;
-    }
-    return 0;
-}
-
 static void answer(struct mvld_image *image, const struct rimf_object *object,
                    struct entry *entry, struct mvld_slot *out)
 {
@@ -333,7 +323,7 @@ static void answer(struct mvld_image *image, const struct rimf_object *object,
         .name = symbol_name(object, entry->symbol, &symbol),
     };
     out->shown = out->address;
-    if (is_relro(object, out->address))
+    if (out->address - object->slots->relro < object->slots->relro_size)
         out->flags |= MVLD_SLOT_RELRO;
     switch (rimf_slot_value(image, object, out->address, !object->view.now, &out->target)) {
     case RIMF_SLOT_BOUND:

@@ -40,8 +40,7 @@ uint64_t sidecar_header_checksum(const struct sidecar_header *header)
 
 /* ---- finding -------------------------------------------------------------------- */
 
-/* The first of `n` entries whose leading address is at or behind `address`. */
-static size_t first_from(const void *entries, size_t n, size_t stride, uint32_t address)
+size_t sidecar_first_from(const void *entries, size_t n, size_t stride, uint32_t address)
 {
     size_t low = 0;
 
@@ -98,12 +97,12 @@ static size_t unit_from(const struct sidecar *s, uint32_t address)
     size_t part, from;
 
     if (!s->n_near || address < s->units[0].start)
-        return first_from(s->units, s->n_units, sizeof *s->units, address);
+        return sidecar_first_from(s->units, s->n_units, sizeof *s->units, address);
     part = part_of(s, address);
     if (part + 1 >= s->n_near)
         return s->n_units;
     from = s->near[part];
-    return from + first_from(s->units + from, s->near[part + 1] - from, sizeof *s->units, address);
+    return from + sidecar_first_from(s->units + from, s->near[part + 1] - from, sizeof *s->units, address);
 }
 
 const struct sidecar_unit *sidecar_unit_at(const struct sidecar *s, uint32_t address)
@@ -117,27 +116,27 @@ const struct sidecar_unit *sidecar_unit_at(const struct sidecar *s, uint32_t add
 
 size_t sidecar_call_from(const struct sidecar *s, uint32_t address)
 {
-    return first_from(s->calls, s->n_calls, sizeof *s->calls, address);
+    return sidecar_first_from(s->calls, s->n_calls, sizeof *s->calls, address);
 }
 
 size_t sidecar_reference_from(const struct sidecar *s, uint32_t address)
 {
-    return first_from(s->references, s->n_references, sizeof *s->references, address);
+    return sidecar_first_from(s->references, s->n_references, sizeof *s->references, address);
 }
 
 size_t sidecar_frame_from(const struct sidecar *s, uint32_t address)
 {
-    return first_from(s->frames, s->n_frames, sizeof *s->frames, address);
+    return sidecar_first_from(s->frames, s->n_frames, sizeof *s->frames, address);
 }
 
 size_t sidecar_frame_fix_from(const struct sidecar *s, uint32_t address)
 {
-    return first_from(s->frame_fixes, s->n_frame_fixes, sizeof *s->frame_fixes, address);
+    return sidecar_first_from(s->frame_fixes, s->n_frame_fixes, sizeof *s->frame_fixes, address);
 }
 
 size_t sidecar_jump_table_from(const struct sidecar *s, uint32_t address)
 {
-    return first_from(s->jump_tables, s->n_jump_tables, sizeof *s->jump_tables, address);
+    return sidecar_first_from(s->jump_tables, s->n_jump_tables, sizeof *s->jump_tables, address);
 }
 
 int sidecar_is_of(const struct sidecar *s, const void *build_id, size_t size)

@@ -312,6 +312,8 @@ int sidecar_open(struct sidecar *, const void *bytes, size_t size, uint32_t want
 /* Checks the tables in `wanted` that the view does not have yet.  As sidecar_open. */
 int sidecar_open_more(struct sidecar *, uint32_t wanted, const char **why);
 
+/* The first of `n` entries, which begin with their address and ascend, at or behind `address`. */
+size_t sidecar_first_from(const void *entries, size_t n, size_t stride, uint32_t address);
 /* The unit that covers `address`, or NULL. */
 const struct sidecar_unit *sidecar_unit_at(const struct sidecar *, uint32_t address);
 /* So many words make that quick for who asks often, until the view is closed. */

@@ -26,17 +26,9 @@ static uintptr_t here(const struct copied *o, uint32_t linked)
 static const struct sidecar_call *call_in(const struct copied *o, uint32_t from, uint32_t to)
 {
     const struct sidecar_call *calls = o->analysis.calls.at;
-    size_t low = 0, high = o->analysis.calls.n;
+    size_t i = sidecar_first_from(calls, o->analysis.calls.n, sizeof *calls, from);
 
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (calls[middle].address < from)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < o->analysis.calls.n && calls[low].address < to ? &calls[low] : NULL;
+    return i < o->analysis.calls.n && calls[i].address < to ? &calls[i] : NULL;
 }
 
 /* ---- calls of other objects ------------------------------------------------------------- */

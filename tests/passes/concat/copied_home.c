@@ -87,17 +87,10 @@ static int is_kept(const struct process *p, uintptr_t home)
 static int is_named(const struct object *o, uint32_t start)
 {
     const struct function *functions = o->functions.at; /* ascending since emit_names */
-    size_t low = 0, high = o->functions.n;
+    size_t n = o->functions.n;
+    size_t i = n ? sidecar_first_from(&functions->start, n, sizeof *functions, start) : 0;
 
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (functions[middle].start < start)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < o->functions.n && functions[low].start == start;
+    return i < n && functions[i].start == start;
 }
 
 /* Where most addresses stay at home, functions that others only know by name have no jump; which

@@ -63,33 +63,17 @@ static void take_cie(struct seen *s, const Dwarf_CIE *cie)
 static const struct sidecar_frame_fix *fix_at(const struct seen *s, uint32_t address)
 {
     const struct sidecar_frame_fix *fixes = s->a.frame_fixes.at;
-    size_t low = 0, high = s->a.frame_fixes.n;
+    size_t i = sidecar_first_from(fixes, s->a.frame_fixes.n, sizeof *fixes, address);
 
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (fixes[middle].address < address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < s->a.frame_fixes.n && fixes[low].address == address ? &fixes[low] : NULL;
+    return i < s->a.frame_fixes.n && fixes[i].address == address ? &fixes[i] : NULL;
 }
 
 static int is_copied(const struct seen *s, uint32_t start, uint32_t fde)
 {
     const struct sidecar_frame *frames = s->a.copies.at;
-    size_t low = 0, high = s->a.copies.n;
+    size_t i = sidecar_first_from(frames, s->a.copies.n, sizeof *frames, start);
 
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (frames[middle].start < start)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < s->a.copies.n && frames[low].start == start && frames[low].fde == fde;
+    return i < s->a.copies.n && frames[i].start == start && frames[i].fde == fde;
 }
 
 static void take_fde(struct seen *s, Dwarf_Off offset, const Dwarf_FDE *fde)
