@@ -143,7 +143,7 @@ def files_of_names(process):
     asked = [word for name in ("in_library", "main")
              for word in ("-ex", f"frame function {name}", "-ex", "info symbol $pc")]
     text = gdb(*asked, "-p", process.pid)
-    found = re.findall(r"in section .text of <in-memory(@0x[0-9a-f]+)?>", text)
+    found = re.findall(r"in section .text of <in-memory(@0x[0-9a-f]+)?", text)
     check(len(found) == 2, text)
     return len(set(found)) if all(found) else None
 
