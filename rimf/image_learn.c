@@ -89,6 +89,8 @@ static const char *unfit(const struct learn *l, const struct rimf_object *object
         return "it is known";
     if (overlaps(l->image, l->known, &object->public))
         return "another one has its place";
+    if (object->copy && learn_copy_overlaps(l, object))
+        return "another one has the place of its copy";
     return leads_to_unlearnt(l, object, index) ? "it calls one that was not learnt here" : NULL;
 }
 

@@ -24,8 +24,7 @@ static const struct rimf_copy *copy_of(const struct learn *l, const struct rimf_
 
 /* ---- which --------------------------------------------------------------------------- */
 
-/* In the region, pages of known copies are those of this one. */
-static int overlaps(const struct learn *l, const struct rimf_object *object)
+int learn_copy_overlaps(const struct learn *l, const struct rimf_object *object)
 {
     const struct mvld_region *region = &l->image->copies->region;
     const struct rimf_copy *copy = copy_of(l, object);
@@ -58,7 +57,7 @@ const char *learn_copy_unfit(const struct learn *l, const struct rimf_object *ob
         if (l->image->kept_home[i] - object->public.start <
             object->public.end - object->public.start)
             return "it answers for addresses";
-    return overlaps(l, object) ? "another one has the place of its copy" : NULL;
+    return NULL;
 }
 
 /* ---- one copy ------------------------------------------------------------------------------ */

@@ -57,8 +57,10 @@ uint32_t learn_name(struct learn *, const char *name);
 
 /* ---- image_learn_copies.c ------------------------------------------------------------ */
 
-/* Why the copy of the object's code cannot be added, or NULL. */
+/* Why no process can add the copy of the object's code, or NULL. */
 const char *learn_copy_unfit(const struct learn *, const struct rimf_object *);
+/* This one cannot: in the region, pages of known copies are those of this one. */
+int learn_copy_overlaps(const struct learn *, const struct rimf_object *);
 /* Writes its file.  0, or negative errno. */
 int learn_copy(struct learn *, struct later_object *, const struct rimf_object *);
 /* Writes the table of all copies, if there is one more.  0, or negative errno. */
