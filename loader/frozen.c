@@ -66,6 +66,7 @@ static int take(struct loader *l, const struct frozen_place *place)
         say_not_thawed(l, place->folder, NULL, why);
     if (error)
         return 0;
+    found->file.unfiltered = !l->filtered.on;
     path = rimf_heap_alloc(&l->heap, rimf_strlen(place->folder) + 1);
     if (!path) {
         frozen_unmap(&found->file, l->sys);

@@ -263,6 +263,7 @@ struct frozen_file {
     struct frozen_laid laid;
     int folder; /* descriptor, for the copies; -1: none */
     uint32_t user; /* besides root's, files of this user */
+    int unfiltered; /* calls may be made that the host loader does not make */
     void *map;
     size_t size;
 };
@@ -272,6 +273,9 @@ struct frozen_file {
 int frozen_map(struct frozen_file *, const struct rimf_sys *, const char *folder, uint32_t user,
                const char **why);
 void frozen_unmap(struct frozen_file *, const struct rimf_sys *);
+/* Code of it was mapped there, and not touched. */
+void frozen_in_large_pieces(const struct frozen_file *, const struct rimf_sys *, uintptr_t at,
+                            size_t size);
 /* A file of the open folder, when it is the one that was written.  Descriptor, or negative errno
  * with a sentence (static). */
 long frozen_open_part(const struct frozen_file *, const struct rimf_sys *, const char *name,

@@ -11,6 +11,7 @@
 
 #include <errno.h> /* numbers only */
 #include <fcntl.h> /* numbers only */
+#include <sys/mman.h> /* numbers only */
 
 int frozen_map(struct frozen_file *file, const struct rimf_sys *sys, const char *folder,
                uint32_t user, const char **why)
@@ -47,6 +48,19 @@ long frozen_open_part(const struct frozen_file *file, const struct rimf_sys *sys
     sys_close(sys, (int)fd);
     *why = "its copy was changed after it was written";
     return -ESTALE;
+}
+
+/* Files are written in large pieces of memory.  What the kernel had to let go of comes back in single pages
+ * for good, at 150 us for each start of bash, unless the first to touch it wants huge ones: so it reads
+ * 2 MiB at once.  Of much code only a part may be wanted. */
+#define LARGE_MIN (64ul << 10)
+#define LARGE_MAX (8ul << 20)
+
+void frozen_in_large_pieces(const struct frozen_file *file, const struct rimf_sys *sys, uintptr_t at,
+                            size_t size)
+{
+    if (file->unfiltered && size >= LARGE_MIN && size <= LARGE_MAX)
+        SYS3(sys, SYS_madvise, at, size, MADV_HUGEPAGE);
 }
 
 void frozen_unmap(struct frozen_file *file, const struct rimf_sys *sys)

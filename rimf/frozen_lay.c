@@ -99,6 +99,8 @@ static int map_pieces(const struct frozen_file *file, const struct rimf_sys *sys
             *why = "copies of code cannot be mapped";
             return (int)at;
         }
+        if (i == FROZEN_CODE)
+            frozen_in_large_pieces(file, sys, (uintptr_t)at, piece->size);
     }
     return 0;
 }
@@ -328,6 +330,8 @@ static void map_tables(struct frozen_file *file, const struct rimf_sys *sys, int
 
     if (sys_failed(at))
         return;
+    if (f->region) /* the file of the copies, of which these are read first */
+        frozen_in_large_pieces(file, sys, (uintptr_t)at, last->offset + last->size - first->offset);
     file->laid.tables = (uintptr_t)at;
     file->laid.whole = 1;
     for (uint32_t i = 0; i < n; i++) {

@@ -179,6 +179,7 @@ static long map_text(struct thaw *t, const struct frozen_text *text)
         t->why = "its copy cannot be mapped";
         return at;
     }
+    frozen_in_large_pieces(t->file, t->image->sys, (uintptr_t)at, text->size);
     t->mapped++;
     return 0;
 }

@@ -9,6 +9,7 @@
 
 #include "sys.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -210,6 +211,36 @@ static void discarding_stays_in_the_folder(void)
     CHECK(!unlinkat(fd, "../kept", 0) && !close(fd) && !rmdir(file) && !rmdir(folder));
 }
 
+/* What came back from the disk stays in single pages; or a call that kills is made under a filter; or all of
+ * much code is read where a part is wanted. */
+static long asked[6];
+
+static long note_call(const struct rimf_sys *sys, long nr, long a, long b, long c, long d, long e, long f)
+{
+    long call[6] = {nr, a, b, c, 0, 0};
+
+    (void)sys, (void)d, (void)e, (void)f;
+    memcpy(asked, call, sizeof asked);
+    return -EINVAL; /* a kernel without huge pages */
+}
+
+static void large_pieces(void)
+{
+    const struct rimf_sys sys = {.call = note_call};
+    struct frozen_file file = {.unfiltered = 1};
+
+    frozen_in_large_pieces(&file, &sys, 0x10000, 4096);
+    frozen_in_large_pieces(&file, &sys, 0x10000, 64ul << 20);
+    CHECK(!asked[0]);
+    file.unfiltered = 0;
+    frozen_in_large_pieces(&file, &sys, 0x10000, 1ul << 20);
+    CHECK(!asked[0]);
+    file.unfiltered = 1;
+    frozen_in_large_pieces(&file, &sys, 0x10000, 1ul << 20);
+    CHECK(asked[0] == SYS_madvise && asked[1] == 0x10000 && asked[2] == 1l << 20 &&
+          asked[3] == 14 /* MADV_HUGEPAGE */);
+}
+
 int main(void)
 {
     discarding_stays_in_the_folder();
@@ -217,5 +248,6 @@ int main(void)
     CHECK(!open_made(sizeof made));
     each_byte_counts(&made, sizeof made, open_made);
     each_rule();
+    large_pieces();
     return 0;
 }
