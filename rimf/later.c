@@ -70,7 +70,7 @@ static const char *check_code(const struct later *l, const struct later_object *
     if (code->name >= l->header->names_size || code->zero || code->flags & ~FROZEN_MOVED)
         return "a copy of code is not understood";
     if (frozen_is_no_file(&code->file))
-        return code->name || code->n_homes ? "a copy of code has no proper name" : NULL;
+        return l->names[code->name] || code->n_homes ? "a copy of code has no proper name" : NULL;
     if (!frozen_is_name(l->names + code->name))
         return "a copy of code has no proper name";
     if (!object->n_texts || !code->code || code->size <= code->code ||
@@ -93,7 +93,7 @@ static const char *check_table(const struct later *l)
     if (table->name >= l->header->names_size || table->zero)
         return "the unwind table is not understood";
     if (frozen_is_no_file(&table->file))
-        return table->name || table->n ? "the unwind table has no proper name" : NULL;
+        return l->names[table->name] || table->n ? "the unwind table has no proper name" : NULL;
     if (!frozen_is_name(l->names + table->name))
         return "the unwind table has no proper name";
     if ((table->code | table->code_end | table->frames | table->frames_end) % RIMF_PAGE ||

@@ -19,6 +19,9 @@ static void look(const struct frozen *f)
 {
     const struct frozen_header *h = f->header;
 
+    must(h->n_passes <= FROZEN_PASSES_MAX);
+    for (uint32_t i = 0; i < h->n_passes; i++)
+        must(h->passes[i].name < h->names_size && h->passes[i].library < h->names_size);
     for (uint32_t i = 0; i < h->n_objects; i++) {
         must(strlen(f->names + f->objects[i].name) < h->names_size);
         must(!strchr(f->names + f->objects[i].copy_name, '/'));
@@ -38,6 +41,8 @@ static void look(const struct frozen *f)
         must(r->offset + r->size <= h->relocations.size);
     }
     must(!f->region == !h->n_copies);
+    for (uint32_t i = 0; i < h->n_copies; i++)
+        must(f->copies[i].sorted < h->n_copies);
     for (uint32_t i = 0; i < h->n_copies; i++) {
         const struct frozen_copy *c = &f->copies[i];
 

@@ -67,6 +67,9 @@ static void each_rule(void)
         SPOIL(header.n_words, 5, "it is cut short, or longer than it says"),
         SPOIL(header.names_size, 39, "it is cut short, or longer than it says"),
         SPOIL(names[39], 'x', "its names have no end"),
+        SPOIL(header.n_passes, FROZEN_PASSES_MAX + 1, "it was made by too many passes"),
+        SPOIL(header.passes[1].name, 40, "a pass's name lies outside the names"),
+        SPOIL(header.passes[1].library, ~0, "a pass's name lies outside the names"),
         SPOIL(objects[1].name, 40, "an object's name lies outside the names"),
         SPOIL(objects[2].copy_name, ~0, "an object's name lies outside the names"),
         SPOIL(objects[0].copy_name, 1, "a copy has no proper name"),  /* /bin/one */

@@ -5,59 +5,9 @@
  */
 #include "../check.h"
 #include "each_byte.h"
-#include "later.h"
+#include "made_later.h"
 
-#include <string.h>
-
-static struct made {
-    struct later_header header;
-    struct later_object objects[3];
-    struct frozen_text texts[3];
-    struct frozen_word words[3];
-    struct sidecar_home homes[3];
-    char names[80];
-} made;
-
-static void seal(void)
-{
-    made.header.checksum = frozen_checksum(&made, sizeof made);
-}
-
-static void make(void)
-{
-    made = (struct made){
-        .header = {.magic = LATER_MAGIC, .version = LATER_VERSION,
-                   .header_size = sizeof made.header, .size = sizeof made, .image = 7,
-                   .n_start = 4, .n_objects = 3, .n_texts = 3, .n_words = 3, .n_homes = 3,
-                   .names_size = sizeof made.names,
-                   .table = {.file = {1, 11, 0x2000, 4, 5}, .code = 0x4000, .frames = 0x10000,
-                             .code_end = 0x9000, .frames_end = 0x13000, .n_start = 100, .n = 600,
-                             .name = 27}},
-        .objects = {{.file = {1, 2, 0x3000, 4, 5}, .copy = {1, 6, 0x3000, 7, 8},
-                     .distance = -0x5000, .length = 0x4000, .name = 1, .copy_name = 8,
-                     .n_texts = 1, .n_words = 2,
-                     .code = {.file = {1, 12, 0x5000, 4, 5}, .at = 0x5010, .frames = 0x11000,
-                              .offset = 0x2000, .home = 0x1010, .code = 0x800, .size = 0x801,
-                              .frames_size = 0x1100, .flags = FROZEN_MOVED, .n_homes = 1,
-                              .name = 41}},
-                    {.file = {1, 9, 0x2000, 4, 5}, .distance = -0x9000, .length = 0x2000,
-                     .name = 1}, /* nothing in it was changed */
-                    {.file = {1, 3, 0x9000, 4, 5}, .copy = {1, 10, 0x9000, 7, 8},
-                     .distance = 0x100000, .linked = 0x1000, .length = 0x9000, .name = 14,
-                     .copy_name = 21, .n_texts = 2, .n_words = 1,
-                     .code = {.file = {1, 13, 0x5000, 4, 5}, .at = 0x7000, .frames = 0x10000,
-                              .offset = 0x1000, .home = 0x1000, .code = 0x1000, .size = 0x1f00,
-                              .frames_size = 0x100, .n_homes = 2, .name = 52}}},
-        .texts = {{.object = 0, .linked = 0x1000, .size = 0x1000, .offset = 0x1000, .hash = 1},
-                  {.object = 2, .linked = 0x1000, .size = 0x2000, .offset = 0x1000, .hash = 2},
-                  {.object = 2, .linked = 0x3000, .size = 0x6000, .offset = 0x3000, .hash = 3}},
-        .words = {{4, 0x2008, 2, 0x1010}, {6, 0x2010, 0, 0x1001}, {3, 0x9000, 6, 0x1010}},
-        .homes = {{0x10, 0x7f0}, {0, 0x10}, {0x20, 0xfe0}},
-        .names = "\0/m/one\0" "4-one\0" "/m/two\0" "6-two\0" "later-table-2\0" "4-one.code\0"
-                 "6-two.code",
-    };
-    seal();
-}
+static struct made_later made;
 
 static const char *open_made(size_t size)
 {
@@ -161,20 +111,28 @@ static void each_rule(void)
         const char *why;
 
         memcpy(spoilt[i].at, &spoilt[i].value, spoilt[i].size);
-        seal();
+        made_later_seal(&made, sizeof made);
         why = open_made(sizeof made);
         CHECK(why && !strcmp(why, spoilt[i].sentence), "%zu: '%s' instead of '%s'", i,
               why ? why : "(taken)", spoilt[i].sentence);
-        make();
+        made_later_make(&made);
     }
     made.objects[1].file = (struct sidecar_identity){0};
-    seal();
+    made_later_seal(&made, sizeof made);
     CHECK(open_made(sizeof made));
+    /* Who removes the list takes the name of what is not there for "". */
+    made_later_make(&made);
+    made.objects[1].copy_name = 7; /* "" */
+    made_later_seal(&made, sizeof made);
+    CHECK(!open_made(sizeof made));
+    made.names[0] = '/';
+    made_later_seal(&made, sizeof made);
+    CHECK(open_made(sizeof made) && !strcmp(open_made(sizeof made), nameless));
 }
 
 int main(void)
 {
-    make();
+    made_later_make(&made);
     CHECK(!open_made(sizeof made), "%s", open_made(sizeof made));
     each_byte_counts(&made, sizeof made, open_made);
     each_rule();
