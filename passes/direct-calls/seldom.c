@@ -43,6 +43,8 @@ static const char names[][33] = {
     "__fortify_fail",
     "__gmon_start__",
     "__libc_start_main",
+    "__libdl_freeres", /* for memory checkers; the only calls in their page of a libc before 2.34 */
+    "__libpthread_freeres",
     "__longjmp_chk",
     "__stack_chk_fail",
     "_exit",

@@ -11,7 +11,8 @@ int main(void)
 {
     static const char *const seldom[] = {
         "_Exit", "_Unwind_Resume", "__assert_fail", "__cxa_allocate_exception", "__cxa_atexit",
-        "__cxa_throw", "__cxa_throw_bad_array_new_length", "__stack_chk_fail", "_exit", "_longjmp",
+        "__cxa_throw", "__cxa_throw_bad_array_new_length", "__libc_start_main", "__libdl_freeres",
+        "__libpthread_freeres", "__longjmp_chk", "__stack_chk_fail", "_exit", "_longjmp",
         "abort", "atexit", "err", "errx", "exit", "longjmp", "siglongjmp", "verr", "verrx",
         "_ZSt9terminatev", "_ZSt20__throw_length_errorPKc", "_ZSt17__throw_bad_allocv"};
     static const char *const often[] = {
