@@ -383,7 +383,7 @@ def distances(done):
     """Of the executable's other objects, from it; as the log says."""
     at = {name: int(place, 16) for name, place in re.findall(r"object: \S*?([^/ ]+) at ([0-9a-f]+)", done.stderr)
           if "vdso" not in name}
-    check(len(at) == 4, f"these are not its objects: {at}")
+    check(len(at.keys() - {"libdl.so.2"}) == 4, f"these are not its objects: {at}")  # before glibc 2.34
     return tuple(place - at["program"] for place in at.values())
 
 
