@@ -54,6 +54,15 @@ def thawed(program):
     check(f"none is written: {IN_FORCE}" in done.stderr, done.stderr)
 
 
+def drawn(program):
+    """Under a filter no image is written, but distances are drawn for one: they differ from start to start,
+    and ready code with calls to other objects fits none."""
+    program.configure("on-miss = build")
+    done = program.run(prefix=confined(program.folder))
+    check(IN_FORCE in done.stderr and "distances: none" in done.stderr, done.stderr)
+    check("distances: drawn" in program.run().stderr, "it was not to make an image")
+
+
 def late(program):
     """A filter that the program loads itself kills it at its next dlopen."""
     confined(program.folder)
