@@ -4,17 +4,18 @@
  *
  * That is its first passes, as long as each says that its work is patches alone
  * (MVLD_PASS_FREEZES), or has nothing to do.  Later ones run in each process, over the thawed code.
+ * Where none of these has anything to do, there is no work to hold.
  */
 #include "base.h"
 #include "pipeline_private.h"
 
 size_t pipeline_freezable(const struct pipeline *p)
 {
-    size_t n = 0;
+    size_t n = 0, idle = 0;
 
     while (n < p->n && (p->passes[n].flags & MVLD_PASS_FREEZES))
-        n++;
-    return n;
+        idle += p->passes[n++].status == PASS_IDLE;
+    return idle < n ? n : 0;
 }
 
 static uint64_t more(uint64_t so_far, const char *text, size_t length)
