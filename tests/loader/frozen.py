@@ -403,6 +403,8 @@ def drawn(program):
     seen = {distances(program.run(keys="on-miss = build\n")) for _ in range(6) if not shutil.rmtree(program.cache, True)}
     check(len(seen) == 6, f"with on-miss = build: {seen}")
     shutil.rmtree(program.cache)
+    done = program.run(keys="on-miss = build\n", LD_BIND_NOT=1)
+    check("distances: none" in done.stderr, "where calls are watched no image is made: " + done.stderr)
     fixed = {"prefix": ["setarch", "-R"]}
     if support.run(["setarch", "-R", "true"]).returncode:
         support.skip("personalities are not to be had")
