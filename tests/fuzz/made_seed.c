@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * made_seeds.c: writes the seeds of the fuzzers of our file formats.
+ * made_seed.c: writes a seed of the fuzzers of our file formats.
  *
- *     made_seeds FROZEN LATER READY READY-ALL SIDECAR
+ *     made_seed frozen|later|ready|ready_all|sidecar FILE
  *
- * They are the files with every kind of entry that tests/rimf sees taken, and spoils.  Kept as files, they would
+ * It is the file with every kind of entry that tests/rimf sees taken, and spoils.  Kept as a file, it would
  * be of an older version some day, and then no fuzzer would come further than to the version.
  */
 #include "rimf/made_frozen.h"
@@ -32,8 +32,15 @@ int main(int argc, char **argv)
     static struct made_later later;
     static struct made_ready own, all;
     static struct made_sidecar sidecar;
+    static const struct {
+        const char *kind;
+        const void *bytes;
+        size_t size;
+    } seeds[] = {{"frozen", &frozen, sizeof frozen}, {"later", &later, sizeof later},
+                 {"ready", &own, sizeof own}, {"ready_all", &all, sizeof all},
+                 {"sidecar", &sidecar, sizeof sidecar}};
 
-    if (argc != 6)
+    if (argc != 3)
         return 2;
     made_frozen_make(&frozen);
     made_later_make(&later);
@@ -44,7 +51,8 @@ int main(int argc, char **argv)
     all.slots[1].calls |= READY_LEFT;
     made_ready_seal(&all, sizeof all);
     made_sidecar(&sidecar);
-    return put(argv[1], &frozen, sizeof frozen) || put(argv[2], &later, sizeof later) ||
-           put(argv[3], &own, sizeof own) || put(argv[4], &all, sizeof all) ||
-           put(argv[5], &sidecar, sizeof sidecar);
+    for (size_t i = 0; i < sizeof seeds / sizeof *seeds; i++)
+        if (!strcmp(argv[1], seeds[i].kind))
+            return put(argv[2], seeds[i].bytes, seeds[i].size);
+    return 2;
 }
