@@ -54,4 +54,4 @@ def overlay(folder, number):
     mount("-t", "overlay", "overlay", "-o", f"lowerdir={below},upperdir={upper},workdir={work}",
           str(below))
     shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
+    folder.mkdir(parents=True, exist_ok=True) # what is mounted there stays, empty
