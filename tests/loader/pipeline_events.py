@@ -16,11 +16,12 @@ import tempfile
 
 loader, folder = map(os.path.abspath, sys.argv[1:])
 passes = pathlib.Path(folder)
+cache = tempfile.TemporaryDirectory(prefix="mvld-cache-")
 
 
 def run(tunables, times=0, debug=""):
     env = {"PATH": os.environ["PATH"], "MVLD_DEBUG": "passes,verify,statistics" + debug,
-           "MVLD_PASS_PATH": folder, "MVLD_TUNABLES": tunables}
+           "MVLD_PASS_PATH": folder, "MVLD_TUNABLES": tunables, "XDG_CACHE_HOME": cache.name}
     done = subprocess.run([loader, str(passes / "load"), str(passes / "bad_none.so"), str(times)],
                           env=env, capture_output=True, text=True, timeout=30)
     if done.returncode or done.stdout != "done\n":
