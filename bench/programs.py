@@ -175,7 +175,8 @@ class Programs:
         to = self.folder / ("changed" if changed else "plain") / name
         if name == "java":  # looks for what belongs to it from where it lies
             home = original.resolve().parent.parent
-            subprocess.run(["cp", "-as", home, f"{to}.home"], check=True, timeout=60)
+            if not Path(f"{to}.home").exists():  # of other work of the same program
+                subprocess.run(["cp", "-as", home, f"{to}.home"], check=True, timeout=60)
             to = Path(f"{to}.home/bin/java")
             to.unlink()
         return shutil.copy(original, to)
