@@ -47,8 +47,8 @@ struct rimf_source {
      * own are, which are taken; 0: it leads to its own. */
     uintptr_t tables, tables_home;
     size_t tables_size;
-    /* What its bias is more where no distances between objects are drawn (the loader's place_draw.c). */
-    uintptr_t packed;
+    /* How much more its bias is where no distances between objects are drawn (the loader's place_draw.c). */
+    uintptr_t closer;
 };
 
 /* The image lives in its own pages; `log` must outlive it.  0, -ENOMEM. */

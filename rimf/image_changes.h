@@ -62,7 +62,7 @@ static inline int64_t rimf_ready_distance(const struct mvld_image *image,
                                           const struct rimf_object *object, uintptr_t address)
 {
     const struct mvld_object *holder = image->drawn ? rimf_object_find(image, address) : NULL;
-    uintptr_t closer = holder ? rimf_object_of(holder)->packed - object->packed : 0;
+    uintptr_t closer = holder ? rimf_object_of(holder)->closer - object->closer : 0;
 
     return (int64_t)(address - object->view.bias + closer);
 }

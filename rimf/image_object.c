@@ -78,8 +78,8 @@ struct rimf_object *rimf_object_create(struct mvld_image *image, const struct ri
         .bias = source->bias,
         .link_map = source->link_map,
     };
-    object->packed = source->packed;
-    image->drawn |= source->packed != 0;
+    object->closer = source->closer;
+    image->drawn |= source->closer != 0;
     if (source->identity) {
         object->identity = *source->identity;
         object->identified = 1;

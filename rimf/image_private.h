@@ -50,7 +50,7 @@ struct rimf_object {
     uintptr_t frames;  /* unwind tables of these */
     size_t frames_size;
     int changed;    /* a pass said so (depends), while watched */
-    uintptr_t packed; /* struct rimf_source */
+    uintptr_t closer; /* struct rimf_source */
     int identified; /* `identity` is known */
     struct sidecar_identity identity;
     uint32_t number; /* later.h: its place in the frozen image, from 1; 0: it has none */
