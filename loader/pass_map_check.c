@@ -15,6 +15,7 @@
 #define TEXT_MAX 4096u
 #define OPTIONS_MAX 1024u
 #define LIST_MAX 256u
+#define PREFERENCES_MAX 15u /* mvld_setting_word */
 
 struct check {
     const struct pass_object *object;
@@ -74,9 +75,14 @@ static int check_option(const struct check *c, const struct mvld_option *o)
             return REFUSE(c, "the option '%s' has a minimum above its maximum", o->name);
         return 0;
     case MVLD_OPTION_WORD:
+    case MVLD_OPTION_WORDS:
         if (!o->words || !is_list(c, o->words, 0) || !o->words[0])
             return REFUSE(c, "the words of the option '%s' are missing, or lie outside the pass",
                           o->name);
+        for (size_t i = 0; o->type == MVLD_OPTION_WORDS && o->words[i]; i++)
+            if (i == PREFERENCES_MAX)
+                return REFUSE(c, "the option '%s' has more than %u words", o->name,
+                              PREFERENCES_MAX);
         return 0;
     case MVLD_OPTION_BOOL:
     case MVLD_OPTION_STRING:
@@ -132,7 +138,7 @@ int pass_check(const struct pass_object *object, const char *name, uint64_t symb
     if (!is_text_or_null(c, p->help) || !is_text_or_null(c, p->library))
         return REFUSE(c, "its help or its library lies outside the pass");
     if (!is_list(c, p->requires_passes, 1) || !is_list(c, p->after, 1) ||
-        !is_list(c, p->conflicts, 1))
+        !is_list(c, p->conflicts, 1) || (MVLD_PASS_HAS(p, behind) && !is_list(c, p->behind, 1)))
         return REFUSE(c, "a list of pass names in it is damaged, or lies outside the pass");
     if (!is_code(c, (uintptr_t)p->run) || !is_code(c, (uintptr_t)p->added) ||
         !is_code(c, (uintptr_t)p->removed) ||

@@ -4,7 +4,7 @@
  *
  *     environment, files   which [app] matches, what MVLD_TUNABLES lays over it
  *     passes               each is found, mapped, checked
- *     order                requires, after, conflicts, duplicates
+ *     order                behind; requires, after, conflicts, duplicates
  *     options              each against the declaration of its pass
  *     libraries            of passes that have something to do with these options
  *
@@ -53,6 +53,7 @@ static int map_passes(struct pipeline *p, const struct why *why)
                 return refuse_at(why, EINVAL, p->order->file, p->order->line,
                                  "the pass '%s' is in the pipeline twice", name);
         int error = pipeline_find_pass(p, name, &p->passes[p->n], why);
+        p->passes[p->n].said = p->n;
         p->n += p->passes[p->n].object.end != 0; /* mapped: pipeline_free unmaps it */
         if (error)
             return error;
@@ -172,7 +173,7 @@ static int map_all(struct pipeline *p, const struct why *why)
     int error = map_passes(p, why);
 
     if (!error)
-        error = pipeline_check_order(p, why);
+        error = pipeline_order(p, why);
     return error ? error : settle_all(p, why);
 }
 

@@ -30,16 +30,26 @@ static uint64_t more_name(uint64_t so_far, const char *name)
     return more(so_far, name, rimf_strlen(name));
 }
 
+/* The first n as the configuration names them: a start that looks for its image does not know yet in which
+ * order they run. */
+static const struct planned_pass *said_at(const struct pipeline *p, size_t n, size_t *said)
+{
+    for (; *said < p->n; ++*said)
+        for (size_t i = 0; i < n; i++)
+            if (p->passes[i].said == *said)
+                return &p->passes[i];
+    return NULL;
+}
+
 /* The files of these passes and what they are told, as it is written: what it means, only they
  * know.  Where that was said is no matter.  And who comes behind them, when one of them looks. */
 uint64_t pipeline_fingerprint(const struct pipeline *p, size_t n)
 {
+    const struct planned_pass *it;
     uint64_t hash = n;
     int ahead = 0;
 
-    for (size_t i = 0; i < n; i++) {
-        const struct planned_pass *it = &p->passes[i];
-
+    for (size_t said = 0; (it = said_at(p, n, &said)); said++) {
         hash = more_name(hash, it->name) ^ sidecar_file_key(&it->identity);
         for (const struct config_entry *e = p->config.entries; e; e = e->next)
             if (rimf_streq(e->section, it->name))

@@ -34,6 +34,7 @@ int pipeline_look(struct pipeline *p, const struct pipeline_query *q)
 
         if (!name || n == FROZEN_PASSES_MAX || !pipeline_look_for(p, name, &p->passes[n]))
             return 0;
+        p->passes[n].said = n;
         n++;
     }
     p->late = LOOKED_AT;
@@ -62,13 +63,30 @@ static int know(struct pipeline *p, struct planned_pass *it, const struct frozen
     return it->library && *library == '/' && pipeline_is_there(p, library);
 }
 
+/* In the image they stand in the order in which they run. */
+static void take_place(struct pipeline *p, size_t i, const char *name)
+{
+    for (size_t j = i; j < p->n; j++)
+        if (rimf_streq(p->passes[j].name, name)) {
+            struct planned_pass other = p->passes[i];
+
+            p->passes[i] = p->passes[j];
+            p->passes[j] = other;
+            return;
+        }
+}
+
 int pipeline_know(struct pipeline *p, const struct frozen *frozen)
 {
     if (p->late != LOOKED_AT || frozen->header->n_passes != p->n)
         return 0;
-    for (size_t i = 0; i < p->n; i++)
-        if (!know(p, &p->passes[i], &frozen->header->passes[i], frozen->names))
+    for (size_t i = 0; i < p->n; i++) {
+        const struct frozen_pass *pass = &frozen->header->passes[i];
+
+        take_place(p, i, frozen->names + pass->name);
+        if (!know(p, &p->passes[i], pass, frozen->names))
             return 0;
+    }
     p->late = KNOWN;
     return 1;
 }

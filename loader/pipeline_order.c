@@ -2,6 +2,10 @@
  *
  * loader/pipeline_order.c: what the passes of a pipeline declare about each other.  That holds
  * whatever their options are: also of passes that have nothing to do.
+ *
+ * A pass that runs `behind` another one is moved there, right behind it, so that what was said of all
+ * others stays true as far as it can.  What contradicts itself is refused, and so is what stands
+ * before a pass that it must come `after`.
  */
 #include "base.h"
 #include "pipeline_private.h"
@@ -54,12 +58,51 @@ static int check_pass(const struct pipeline *p, size_t i, const struct why *why)
     return 0;
 }
 
-int pipeline_check_order(const struct pipeline *p, const struct why *why)
+/* The last of those that it runs behind; or i. */
+static size_t place_behind(const struct pipeline *p, size_t i)
 {
-    for (size_t i = 0; i < p->n; i++) {
-        int error = check_pass(p, i, why);
-        if (error)
-            return error;
+    const struct mvld_pass *pass = p->passes[i].pass;
+    size_t last = i;
+
+    for (const char *const *n = MVLD_PASS_HAS(pass, behind) ? pass->behind : NULL; n && *n; n++) {
+        size_t other = place_of(p, *n);
+
+        last = other < p->n && other > last ? other : last;
+    }
+    return last;
+}
+
+/* What is moved more often than all could be by all others goes round in a circle. */
+static int move(struct pipeline *p, const struct why *why)
+{
+    size_t left = p->n * p->n;
+
+    for (size_t i = 0; i < p->n;) {
+        size_t last = place_behind(p, i);
+        struct planned_pass it = p->passes[i];
+
+        if (last == i) {
+            i++;
+            continue;
+        }
+        if (!left--)
+            return refuse_at(why, EINVAL, p->order->file, p->order->line,
+                             "the passes '%s' and '%s' each run behind the other", it.name,
+                             p->passes[last].name);
+        for (size_t j = i; j < last; j++)
+            p->passes[j] = p->passes[j + 1];
+        p->passes[last] = it;
+        rimf_log(&p->log, MVLD_LOG_PASSES, "the pass '%s' runs behind '%s'", it.name,
+                 p->passes[last - 1].name);
     }
     return 0;
+}
+
+int pipeline_order(struct pipeline *p, const struct why *why)
+{
+    int error = move(p, why);
+
+    for (size_t i = 0; i < p->n && !error; i++)
+        error = check_pass(p, i, why);
+    return error;
 }

@@ -19,6 +19,7 @@ enum pass_status {
 
 struct planned_pass {
     const char *name;
+    size_t said; /* its place in the configuration; they stand in the order in which they run */
     const struct mvld_pass *pass; /* object.pass; NULL: not mapped yet (pipeline_late.c) */
     struct pass_object object;
     char *path;
@@ -50,9 +51,9 @@ struct pipeline {
     int broken; /* the image is, as far as it was checked */
 };
 
-/* pipeline_order.c: do the declarations of all passes agree?  0, or -EINVAL and a
- * sentence that names both. */
-int pipeline_check_order(const struct pipeline *, const struct why *);
+/* pipeline_order.c: moves passes behind those that they run behind.  Do the declarations of all
+ * agree?  0, or -EINVAL and a sentence that names both. */
+int pipeline_order(struct pipeline *, const struct why *);
 
 /* pipeline_find.c: opens and maps the pass `name`. */
 int pipeline_find_pass(struct pipeline *, const char *name, struct planned_pass *out,

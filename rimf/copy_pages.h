@@ -30,6 +30,11 @@ static inline struct whole whole_of(uintptr_t start, uintptr_t end)
     return (struct whole){first, first < last ? (last - first) / HUGE : 0};
 }
 
+static inline int pages_want_pool(const struct rimf_copies *copies)
+{
+    return copies->pages == MVLD_PAGES_HUGETLB || copies->pages == MVLD_PAGES_POOL;
+}
+
 /* Nobody wants to pay for a huge page there. */
 static inline int pages_are_cold(const struct rimf_copies *copies, uintptr_t start)
 {

@@ -119,7 +119,8 @@ long copy_pages_of_file(struct mvld_image *image, uintptr_t start, uintptr_t end
     size_t of_file = 0, of_pool = 0, of_kernel = 0, wanted = 0;
     struct shared shared = {.fits = (start - offset) % HUGE == 0};
     const char *why = shared.fits ? NULL : "region and file do not fit each other, modulo 2 MiB";
-    long pool = image->copies->pages == MVLD_PAGES_HUGETLB ? 0 : -ENODATA, kernel = 0;
+    long pool = pages_want_pool(image->copies) ? 0 : -ENODATA;
+    long kernel = image->copies->pages == MVLD_PAGES_POOL ? -ENODATA : 0;
 
     if (!whole.n || image->copies->pages == MVLD_PAGES_SMALL)
         return 0;

@@ -54,7 +54,7 @@ static const char *check_region(const struct frozen *f)
     const struct frozen_piece *code = &r->pieces[FROZEN_CODE], *table = &r->pieces[FROZEN_TABLE],
                               *frames = &r->pieces[FROZEN_FRAMES];
 
-    if (r->pages > MVLD_PAGES_HUGETLB)
+    if (r->pages > MVLD_PAGES_POOL || r->pages == MVLD_PAGES_QUICK)
         return "the region has pages of an unknown kind";
     if (r->hot > r->code_size)
         return "hot copies lie outside the region";

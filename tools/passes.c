@@ -81,7 +81,7 @@ size_t passes_each(const char *folders, visitor *visit, void *cookie)
 
 static const char *type_name(enum mvld_option_type type)
 {
-    static const char *const names[] = {"?", "bool", "number", "word", "text", "prefix"};
+    static const char *const names[] = {"?", "bool", "number", "word", "text", "prefix", "words"};
     return names[type < sizeof names / sizeof *names ? type : 0];
 }
 
@@ -90,12 +90,17 @@ struct listing {
     int refused;
 };
 
+static int has_words(const struct mvld_option *o)
+{
+    return o->type == MVLD_OPTION_WORD || o->type == MVLD_OPTION_WORDS;
+}
+
 static void print_option(const struct mvld_option *o)
 {
     printf("    %s = ", o->name);
-    if (o->type == MVLD_OPTION_WORD)
+    if (has_words(o))
         for (size_t i = 0; o->words && o->words[i]; i++)
-            printf("%s%s", i ? " | " : "", o->words[i]);
+            printf("%s%s", !i ? "" : o->type == MVLD_OPTION_WORD ? " | " : ", ", o->words[i]);
     else if (o->type == MVLD_OPTION_INT)
         printf("%" PRId64 " to %" PRId64, o->min, o->max);
     else
@@ -123,10 +128,15 @@ static void json_option(struct json *j, const struct mvld_option *o)
         json_signed(j, "min", o->min);
         json_signed(j, "max", o->max);
     }
-    if (o->type == MVLD_OPTION_WORD)
+    if (has_words(o))
         json_names(j, "words", o->words);
     json_string(j, "help", o->help);
     json_end(j, '}');
+}
+
+static const char *const *behind_of(const struct mvld_pass *p)
+{
+    return MVLD_PASS_HAS(p, behind) ? p->behind : NULL;
 }
 
 static void json_pass(struct json *j, const char *file, const struct mvld_pass *p)
@@ -137,6 +147,7 @@ static void json_pass(struct json *j, const char *file, const struct mvld_pass *
     json_string(j, "file", file);
     json_names(j, "requires", p->requires_passes);
     json_names(j, "after", p->after);
+    json_names(j, "behind", behind_of(p));
     json_names(j, "conflicts", p->conflicts);
     json_begin(j, "options", '[');
     for (const struct mvld_option *o = p->options; o && o->name; o++)
@@ -167,6 +178,7 @@ static void list(void *cookie, const char *file, const struct mvld_pass *p, cons
         printf("%s: %s\n    %s\n", p->name, p->help ? p->help : "", file);
         print_names("requires", p->requires_passes);
         print_names("after", p->after);
+        print_names("behind", behind_of(p));
         print_names("conflicts with", p->conflicts);
         for (const struct mvld_option *o = p->options; o && o->name; o++)
             print_option(o);

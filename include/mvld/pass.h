@@ -214,8 +214,9 @@ enum mvld_pages {
     MVLD_PAGES_SMALL,
     MVLD_PAGES_THP,     /* put together by the kernel (transparent huge pages) */
     MVLD_PAGES_HUGETLB, /* of the machine's pool; what that lacks, as THP */
-    MVLD_PAGES_QUICK    /* what is there soonest: in the process the kernel's, where its setting
+    MVLD_PAGES_QUICK,   /* what is there soonest: in the process the kernel's, where its setting
                          * has them and copies fill half of one; in a frozen image small */
+    MVLD_PAGES_POOL     /* of the machine's pool; what that lacks, small */
 };
 
 /* Code that moves as a whole: some functions of an object that follow each other. */
@@ -448,8 +449,9 @@ enum mvld_option_type {
     MVLD_OPTION_INT,      /* int64_t, min <= value <= max; decimal or 0x */
     MVLD_OPTION_WORD,     /* one of `words` */
     MVLD_OPTION_STRING,
-    MVLD_OPTION_PREFIX    /* `name` is a prefix such as "set."; any number of keys,
+    MVLD_OPTION_PREFIX,   /* `name` is a prefix such as "set."; any number of keys,
                              each a string: they follow each other in the settings */
+    MVLD_OPTION_WORDS     /* some of `words` (at most 15), none twice, by preference: "thp, small" */
 };
 
 struct mvld_option {
@@ -457,7 +459,7 @@ struct mvld_option {
     enum mvld_option_type type;
     int64_t min, max;
     const char *initial;       /* default, as text; NULL: none, its setting's text is NULL */
-    const char *const *words;  /* MVLD_OPTION_WORD: NULL-terminated */
+    const char *const *words;  /* MVLD_OPTION_WORD, MVLD_OPTION_WORDS: NULL-terminated */
     const char *help;          /* one line */
 };
 
@@ -465,10 +467,16 @@ struct mvld_option {
 struct mvld_setting {
     const char *name; /* whole key, "set.config_smp" */
     const char *text; /* NULL: nothing was said and there is no default */
-    int64_t number;   /* BOOL, INT; index into words for WORD */
+    int64_t number;   /* BOOL, INT; index into words for WORD; WORDS: see below */
     const char *file; /* where it was said; "" for a default */
     unsigned line;
 };
+
+/* The i-th of the words that were said, as an index into `words`, or -1: there are no more. */
+static inline int mvld_setting_word(const struct mvld_setting *setting, unsigned i)
+{
+    return i < 15 ? (int)(setting->number >> 4 * i & 15) - 1 : -1;
+}
 
 /* ---- what a pass gets and gives ------------------------------------------ */
 
@@ -519,9 +527,12 @@ struct mvld_pass {
      * did its work for those that require it; its library is not brought, none of its functions is
      * called, pass_planned does not name it.  See MVLD_PASS_HAS. */
     const char *(*idle)(const struct mvld_setting *settings, size_t n);
+    /* NULL-terminated list of pass names, or NULL.  Where one of them is in the pipeline, this pass
+     * runs behind it, whichever is named first: either order means the same (`after` refuses). */
+    const char *const *behind;
 };
 
-/* Was the pass compiled with this field, the last one or one of those to come? */
+/* Was the pass compiled with this field, one of the last two or of those to come? */
 #define MVLD_PASS_HAS(pass, field) \
     ((pass)->size >= offsetof(struct mvld_pass, field) + sizeof((pass)->field))
 #define MVLD_PASS_LEAST offsetof(struct mvld_pass, idle) /* the size of the oldest that are taken */

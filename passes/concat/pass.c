@@ -31,9 +31,9 @@ static const struct mvld_option options[] = {
      .help = "debuggers find names and frames of the copies"},
     {.name = "perf-map", .type = MVLD_OPTION_BOOL, .initial = "no",
      .help = "perf finds names of the copies, in /tmp/perf-PID.map"},
-    {.name = "pages", .type = MVLD_OPTION_WORD, .words = pages, .initial = "quick",
-     .help = "huge pages for the code where it fills them: of the kernel (thp; quick: if it has "
-             "them at once), of its pool"},
+    {.name = "pages", .type = MVLD_OPTION_WORDS, .words = pages, .initial = "quick",
+     .help = "the first that there are, for code that fills huge pages: of the kernel's pool "
+             "(hugetlb), put together by the kernel (thp; quick: if it has them at once), small"},
     {.name = "profile", .type = MVLD_OPTION_STRING, .initial = "",
      .help = "a file that names the hot functions, for order = profile"},
     {.name = "copy", .type = MVLD_OPTION_WORD, .words = copies, .initial = "where-it-pays",
@@ -104,17 +104,29 @@ static int find_region(const struct mvld_context *ctx, struct mvld_region *regio
     return 1;
 }
 
+/* There are always small pages, so what stands behind them is never needed; of a pool there may be too
+ * little, and then it matters whether the kernel shall put some together.  "hugetlb" alone
+ * lets it. */
+static enum mvld_pages configured_pages(const struct mvld_setting *settings)
+{
+    const struct mvld_setting *said = &settings[CONCAT_PAGES];
+    int first = mvld_setting_word(said, 0), second = mvld_setting_word(said, 1);
+
+    return first == MVLD_PAGES_HUGETLB && second != -1 && second != MVLD_PAGES_THP
+               ? MVLD_PAGES_POOL : (enum mvld_pages)first;
+}
+
 /* A profile names so much that huge pages pay; for that part of the code. */
 static int is_large(const struct mvld_context *ctx, const struct concat_plan *plan)
 {
-    return ctx->settings[CONCAT_PAGES].number == MVLD_PAGES_QUICK && plan->hot >= MANY_HOT &&
+    return configured_pages(ctx->settings) == MVLD_PAGES_QUICK && plan->hot >= MANY_HOT &&
            MVLD_API_HAS(ctx->api, region_hot);
 }
 
 static enum mvld_pages wanted_pages(const struct mvld_context *ctx, const struct concat_plan *plan)
 {
     if (!is_large(ctx, plan))
-        return (enum mvld_pages)ctx->settings[CONCAT_PAGES].number;
+        return configured_pages(ctx->settings);
     ctx->api->log(ctx->image, MVLD_LOG_PASSES,
                   "concat: the hot functions take %zu KB: these in huge pages (as with pages = thp)",
                   plan->hot / 1024);
@@ -292,25 +304,24 @@ static void removed(const struct mvld_context *ctx, const struct mvld_object *co
  * costs less (README.md, "When it pays"). */
 static const char *idle(const struct mvld_setting *settings, size_t n)
 {
-    int64_t wanted = settings[CONCAT_PAGES].number;
+    enum mvld_pages wanted = configured_pages(settings);
 
     (void)n;
     if (settings[CONCAT_COPY].number == ALWAYS || settings[CONCAT_ORDER].number ||
-        wanted == MVLD_PAGES_THP || wanted == MVLD_PAGES_HUGETLB)
+        (wanted != MVLD_PAGES_SMALL && wanted != MVLD_PAGES_QUICK))
         return NULL;
     return "no code is copied: small pages without a profile run no faster than direct calls alone "
            "(copy = always copies)";
 }
 
 /* Copies lead where calls lead by then. */
-static const char *const after[] = {"direct-calls", NULL};
+static const char *const behind[] = {"direct-calls", NULL};
 
 __attribute__((visibility("default"))) const struct mvld_pass mvld_pass = {
     .abi = MVLD_PASS_ABI,
     .size = sizeof(struct mvld_pass),
     .name = "concat",
     .help = "the code of all objects lies together",
-    .after = after,
     .options = options,
     .library = "libconcat.so.1",
     .run = run,
@@ -318,4 +329,5 @@ __attribute__((visibility("default"))) const struct mvld_pass mvld_pass = {
     .removed = removed,
     .flags = MVLD_PASS_ANALYSIS | MVLD_PASS_FREEZES | MVLD_PASS_SPACIOUS | MVLD_PASS_LOOKS_AHEAD,
     .idle = idle,
+    .behind = behind,
 };

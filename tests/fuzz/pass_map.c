@@ -118,11 +118,13 @@ static void read_declarations(const struct pass_object *o)
     read_list(o->pass->requires_passes);
     read_list(o->pass->after);
     read_list(o->pass->conflicts);
+    if (MVLD_PASS_HAS(o->pass, behind))
+        read_list(o->pass->behind);
     for (const struct mvld_option *option = o->pass->options; option && option->name; option++) {
         read_text(option->name);
         read_text(option->help);
         read_text(option->initial);
-        if (option->type == MVLD_OPTION_WORD)
+        if (option->type == MVLD_OPTION_WORD || option->type == MVLD_OPTION_WORDS)
             read_list(option->words);
     }
     if (o->pass->run && !pass_holds(o, (uintptr_t)o->pass->run, 1, PROT_EXEC))

@@ -9,6 +9,7 @@ Arguments: ld-mvld.so, the folder of the probes.
 """
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -43,6 +44,8 @@ expect(log, "first.number = 7", "pass first: done", "the image is sound after fi
        "second.set.colour = red", "pass second: done", "time in second:",
        "first added 1 after 1", "second added 1 after 1", "second removed 1", "first removed 1",
        "first added 1 after 1", "second removed 1")
+for text, number in ("fast, slow", 0x12), ("slow", 1), ("slow,fast", 0x21):
+    expect(run(f"app.passes=first:first.speeds={text}"), f"first.speeds = {text} ({number})")
 expect(run("app.passes=failing,needs-failing,second", times=1),
        "the pass 'failing' failed (error 5): failing does not want to",
        "the pass 'needs-failing' is skipped", "pass second: done", "second added 1")
@@ -50,11 +53,30 @@ for tunables, sentence in {
         "app.passes=second,first": "the pass 'second' must come after 'first'",
         "app.passes=first:first.number=x": "first.number is a number, not 'x'",
         "app.passes=nowhere": "there is no pass 'nowhere'",
+        "app.passes=first:first.speeds=slow, warp": "first.speeds = slow, warp: it is some of slow, fast, each once",
+        "app.passes=first:first.speeds=slow,slow": "first.speeds = slow,slow: it is some of slow, fast, each once",
+        "app.passes=first:first.speeds=": "first.speeds = : it is some of slow, fast, each once",
         "nonsense": "'nonsense' is not pass.option=value"}.items():
     log = run(tunables, times=1)
     expect(log, f"mvld: MVLD_TUNABLES: {sentence}", "the program runs untransformed")
     if "added" in log:
         sys.exit(f"{tunables}: a pass ran\n{log}")
+
+# A pass that runs behind others is moved there, and no further; the rest stays as it was said.
+for said, runs in {
+        "first,behind-first": "first,behind-first",
+        "behind-first,first": "first,behind-first",
+        "behind-first,second": "behind-first,second",
+        "behind-first,idle,first,needs-idle": "first,behind-first,needs-idle",
+        "behind-first,first,second": "first,behind-first,second",
+        "behind-both,behind-first,first": "first,behind-first,behind-both",
+        "behind-both,first,second,behind-first": "first,second,behind-first,behind-both"}.items():
+    log = run(f"app.passes={said}", times=1)
+    done = re.findall(r"pass (\S+): done", log)
+    if done != runs.split(","):
+        sys.exit(f"app.passes={said}: {done}\n{log}")
+expect(run("app.passes=behind-first,first"), "the pass 'behind-first' runs behind 'first'")
+expect(run("app.passes=square,first,circle"), "each run behind the other", "the program runs untransformed")
 
 # A pass that has nothing to do with its options is as good as not there: its library is not looked for
 # (it has one that would be refused), it is never called, and who requires it is served.

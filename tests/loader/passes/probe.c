@@ -17,6 +17,7 @@ static const struct mvld_option options[] = {
     {.name = "flag", .type = MVLD_OPTION_BOOL, .initial = "yes"},
     {.name = "number", .type = MVLD_OPTION_INT, .min = -5, .max = 100, .initial = "7"},
     {.name = "speed", .type = MVLD_OPTION_WORD, .words = words, .initial = "fast"},
+    {.name = "speeds", .type = MVLD_OPTION_WORDS, .words = words, .initial = "fast, slow"},
     {.name = "text", .type = MVLD_OPTION_STRING},
     {.name = "set.", .type = MVLD_OPTION_PREFIX},
     {.name = NULL},
@@ -26,6 +27,9 @@ static const char *const requires_passes[] = {REQUIRES, NULL};
 #endif
 #ifdef AFTER
 static const char *const after[] = {AFTER, NULL};
+#endif
+#ifdef BEHIND
+static const char *const behind[] = {BEHIND, NULL};
 #endif
 #ifdef CONFLICTS
 static const char *const conflicts[] = {CONFLICTS, NULL};
@@ -91,5 +95,8 @@ __attribute__((visibility("default"))) const struct mvld_pass mvld_pass = {
     .removed = removed,
 #ifdef IDLE
     .idle = idle,
+#endif
+#ifdef BEHIND
+    .behind = behind,
 #endif
 };

@@ -4,7 +4,8 @@ ones as the log says, and the rest in small ones.
 
     thp      of the kernel; skipped where it has none
     quick    the default: of the kernel, where its setting has them; none in an image
-    empty    hugetlb where the pool is empty: the log says so, and the kernel's own are taken
+    empty    hugetlb where the pool is empty: the log says so, and the kernel's own are taken, unless
+             small ones are to be
     pool     hugetlb; skipped unless this is root's own machine, without a pool, of which it makes
              one for a moment
     frozen   from an image, thp
@@ -115,11 +116,17 @@ def quick(program, folder):
 def empty(program, folder):
     if (POOL / "free_hugepages").read_text() != "0\n" if POOL.exists() else False:
         support.skip("this machine has a pool of huge pages")
-    huge, log = run(program, folder, "hugetlb")
-    taken, wanted, said = pooled(log)
-    check(taken == 0 and wanted >= 2 and "no more are free" in said or not POOL.exists(), said)
-    made, left, said = joined(log)
-    check(left == wanted and huge == [2048 * made, 0, 0], f"{huge} KB of huge pages, but: {said}")
+    for pages in "hugetlb", "hugetlb, thp, small":
+        huge, log = run(program, folder, pages)
+        taken, wanted, said = pooled(log)
+        check(taken == 0 and wanted >= 2 and "no more are free" in said or not POOL.exists(), said)
+        made, left, said = joined(log)
+        check(left == wanted and huge == [2048 * made, 0, 0], f"{huge} KB of huge pages, but: {said}")
+    huge, log = run(program, folder, "hugetlb, small")
+    check(pooled(log)[0] == 0 and "put together" not in log and huge == [0, 0, 0], log)
+    freeze(program, folder, "hugetlb, small")
+    _, _, of_pool, of_kernel, said = thawed(program, folder, "hugetlb, small")
+    check(of_pool == of_kernel == 0, said)
 
 
 def frozen(program, folder):

@@ -159,6 +159,27 @@ def asked(program):
     check(len(list(folder.parent.iterdir())) == len(folders), "an image went")
 
 
+def order(program):
+    """`concat, direct-calls` is refused, or is something else than `direct-calls, concat`."""
+    program.analyze("--program", program.path)
+    told = set()
+    for passes in "direct-calls, concat", "concat, direct-calls":
+        for options in [], ["copy = always", "order = as-loaded"]:
+            program.passes_of = passes
+            program.configure(*options)
+            log, first = program.run().stderr, program.maps()
+            check(("the pass 'concat' runs behind 'direct-calls'" in log) == passes.startswith("concat"), log)
+            shutil.rmtree(program.cache / "mvld" / "ready", ignore_errors=True)
+            folder = program.freeze()
+            program.thawed()
+            program.thawed(MVLD_DEBUG="files")  # passes are not mapped
+            copied = [re.sub(r".*:\t", "", line) for line in log.splitlines() if re.search(COPIED, line)]
+            told.add((bool(options), str(first), str(program.maps()), str(copied)))
+            shutil.rmtree(folder)
+            shutil.rmtree(program.cache / "mvld" / "ready", ignore_errors=True)
+    check(len(told) == 2, "\n".join(map(str, told)))
+
+
 def unreadable(program):
     """With a profile that cannot be read code is copied, or nobody hears why not, or calls stay as they are."""
     plain = program.expected("no", program.later)
