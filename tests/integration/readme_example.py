@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""readme_example.py README BLOCK: the "Five minutes" of README.md, as printed there: the
-program of its own (`own`), or what is said of unmodified programs (`unmodified`).
+"""readme_example.py README BLOCK: the "Five minutes" of README.md, as printed there: a program that
+starts slowly (`slow`), what else is said of unmodified programs (`unmodified`), the program of
+its own (`own`).
 
 Takes program, commands and configuration out of the text and runs them in a folder
 with a `build` and an `include` as in the checkout.  A failure means that the first
@@ -45,7 +46,7 @@ class Shell:
 
     def run(self, command, config=None, **environment):
         here = f'cd "{self.folder}" && {command}'
-        done = support.run(["env", "-u", "MVLD_PASS_PATH", "-u", "XDG_CACHE_HOME", "sh", "-c", here], config=config, **environment)
+        done = support.run(["env", "-u", "MVLD_PASS_PATH", "-u", "XDG_CACHE_HOME", "bash", "-c", here], config=config, **environment)
         check(done.returncode == 0, f"$ {command}\nstatus {done.returncode}\n{done.stdout}{done.stderr}")
         return done
 
@@ -57,7 +58,7 @@ class Shell:
 
 def own(text, folder):
     support.need(support.PLUGIN, support.LIBRARY)
-    shell = Shell(folder)
+    text, shell = text[text.index("### Switches in"):], Shell(folder)
     (folder / "hello.c").write_text(block(text, "c"))
     printed = commands(re.search(r"^```\n(\$ gcc .*?)^```$", text, re.M | re.S)[1])
     said = {line.split()[0] + " " + line.split()[1]: shell(line) for line in printed}
@@ -94,6 +95,31 @@ def hide_roots_cache():
             support.skip("a mount of its own is not to be had")
         done = subprocess.run([*inside, sys.executable, *sys.argv], env={**os.environ, "MVLD_TEST_INSIDE": "1"})
         sys.exit(done.returncode)
+
+
+def slow(text, folder):
+    hide_roots_cache()
+    if not Path("/usr/bin/redis-server").exists():
+        support.skip("redis-server is not installed")
+    support.need(support.LOADER, support.BUILD / "passes/direct-calls/direct-calls.so")
+    text = text[text.index("### A program that starts slowly"):]
+    printed = commands(re.search(r"^```\n(\$ cp .*?)^```$", text, re.M | re.S)[1])
+    check(len(printed) == 8, f"README has other commands: {printed}")
+    check("--version" in printed[5] and all(line.startswith("time (for i in {1..100}") for line in printed[6:]),
+          f"README has other commands: {printed}")
+    shell = Shell(folder)
+    done = shell.run("\n".join(["set -e", *printed]).replace("1..100", "1..2"), HOME=folder)
+    check(": thawed, the code of " in done.stderr, f"no start from the image: {done.stdout}{done.stderr}")
+    check(done.stderr.count("real") == 2 and "ERROR" not in done.stderr, f"not measured: {done.stdout}{done.stderr}")
+
+    # The configuration leaves an image, by which the next start runs.
+    config = block(text, "ini")
+    check("match = /usr/bin/redis-server\n" in config, f"README's configuration names another program: {config}")
+    config = config.replace("/usr/bin/redis-server", f"{folder}/configured")
+    start = "MVLD_PASS_PATH=$PWD/build/passes/direct-calls MVLD_DEBUG=files ./configured --version"
+    shell.run("cp slow configured && build/tools/mvld analyze --program ./configured", HOME=folder)
+    said = [shell.run(start, config, HOME=folder).stderr for _ in range(2)]
+    check("thawed" not in said[0] and ": thawed, the code of " in said[1], "".join(said))
 
 
 def unmodified(text, folder):
