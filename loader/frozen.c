@@ -162,13 +162,14 @@ void frozen_find(struct loader *l)
 {
     size_t n;
 
-    l->frozen.told = frozen_told(&l->block);
+    l->frozen.told = frozen_told(l);
     if (!pipeline_is_late(l->pipeline) || !find_late(l)) {
         n = may_thaw(l) ? pipeline_freezable(l->pipeline) : 0;
         if (!n)
             return;
         if (!find(l, n)) {
             say_none(l);
+            l->frozen.unasked = frozen_preloads(l) && !l->knobs.freeze;
             return;
         }
     }
@@ -270,7 +271,7 @@ static int freeze(struct loader *l, const struct frozen_plan *plan, char *said, 
     }
     cache_make_folders(l->sys, place.folder); /* errors show later */
     rimf_format(new, sizeof new, "%s.%ld", place.folder, SYS3(l->sys, SYS_getpid, 0, 0, 0));
-    error = rimf_image_freeze(l->image, new, frozen_made_by(plan->pipeline), l->arena.drawn);
+    error = rimf_image_freeze(l->image, new, frozen_made_by(plan->pipeline), l->arena.drawn, l->frozen.told);
     if (error) {
         rimf_format(said, size, "%s", rimf_api()->last_error(l->image));
         return error;
@@ -335,7 +336,7 @@ static struct frozen_plan plan_images(struct loader *l, const char *miss)
     };
 }
 
-/* A program may be started in turn in ways that no one image fits (with LD_PRELOAD, and without):
+/* A program may be started in turn in ways that no one image fits (with LD_LIBRARY_PATH, and without):
  * then it does not write one each time.  And under a filter all that writes is refused: not even the
  * time is asked for. */
 static void wait_with(struct loader *l, struct frozen_plan *plan)
@@ -344,6 +345,8 @@ static void wait_with(struct loader *l, struct frozen_plan *plan)
 
     if (l->knobs.freeze || !(plan->build | plan->outdated))
         return;
+    if (!why && l->frozen.unasked)
+        why = "the first one with what is preloaded is made by `mvld build'";
     if (!why && frozen_is_young(l, plan->pipeline))
         why = "the one that is there is of this minute";
     if (!why)

@@ -3,8 +3,12 @@
  * loader/frozen_place.c: which frozen image is that of this start, and where it lies.
  *
  * A folder is named after the program and the plan, and after what else decides where words lead: a
- * program runs with LD_BIND_NOW one time and without it the next, or under RLIMIT_AS, where a library
- * of concat's is left out, and each time an image of the other would be refused and made anew.
+ * program runs with LD_BIND_NOW or LD_PRELOAD one time and without it the next, or under RLIMIT_AS, where
+ * a library of concat's is left out, and each time an image of the other would be refused and made anew.
+ * And who finds none lies where ready code fits, not at the distances of an image that does not.
+ *
+ * Nobody knows how many values LD_PRELOAD will have: there are tools that write a library for each process.  So
+ * of such starts `mvld build' makes an image, and on-miss renews it; but on-miss makes no first one.
  */
 #include "frozen_place.h"
 
@@ -12,19 +16,59 @@
 #include "frozen.h"
 #include "pipeline.h"
 
-uint64_t frozen_told(const struct block *block)
+/* Behind what is there, with a space between; `to` NULL: how much longer it gets. */
+static size_t say(char *to, size_t n, const char *name, const char *value)
 {
-    uint64_t key = 0;
+    size_t more = (n > 0) + rimf_strlen(name) + rimf_strlen(value);
 
-    for (char **e = block->envp; *e; e++) {
-        const char *now = rimf_after(*e, "LD_BIND_NOW="), *tunables = rimf_after(*e, "GLIBC_TUNABLES=");
+    if (to)
+        rimf_format(to + n, more + 1, "%s%s%s", n ? " " : "", name, value);
+    return more;
+}
 
-        if (now && *now) /* whatever it says */
-            key += sidecar_hash("LD_BIND_NOW", sizeof "LD_BIND_NOW");
-        if (tunables && *tunables)
-            key += sidecar_hash(tunables, rimf_strlen(tunables));
-    }
-    return key;
+static int has_preload(const struct loader *l)
+{
+    return l->knobs.preload && *rimf_after(l->knobs.preload, "LD_PRELOAD=");
+}
+
+static int has_option(const struct loader *l)
+{
+    return l->knobs.preload_option && *l->knobs.preload_option;
+}
+
+/* Always in this order: that of the environment is no matter.  Nor is what libraries we bring, which
+ * follows from the plan. */
+static size_t say_told(const struct loader *l, char *to)
+{
+    const char *value;
+    size_t n = 0;
+
+    for (char **e = l->block.envp; *e && !n; e++)
+        if ((value = rimf_after(*e, "LD_BIND_NOW=")) && *value)
+            n += say(to, n, "LD_BIND_NOW=1", ""); /* whatever it says */
+    for (char **e = l->block.envp; *e; e++)
+        if ((value = rimf_after(*e, "GLIBC_TUNABLES=")) && *value)
+            n += say(to, n, *e, "");
+    if (has_preload(l))
+        n += say(to, n, l->knobs.preload, "");
+    if (has_option(l))
+        n += say(to, n, "--preload ", l->knobs.preload_option);
+    return n;
+}
+
+const char *frozen_told(struct loader *l)
+{
+    size_t n = say_told(l, NULL);
+    char *text = n ? rimf_heap_alloc(&l->heap, n + 1) : NULL;
+
+    if (text)
+        say_told(l, text);
+    return text;
+}
+
+int frozen_preloads(const struct loader *l)
+{
+    return has_preload(l) || has_option(l);
 }
 
 int frozen_leaves_out(struct loader *l)
@@ -36,8 +80,10 @@ int frozen_leaves_out(struct loader *l)
 uint64_t frozen_fingerprint(struct loader *l, size_t n)
 {
     static const char left_out[] = "no library that takes much address space";
-    uint64_t key = pipeline_fingerprint(l->pipeline, n) ^ l->frozen.told;
+    uint64_t key = pipeline_fingerprint(l->pipeline, n);
 
+    if (l->frozen.told)
+        key ^= sidecar_hash(l->frozen.told, rimf_strlen(l->frozen.told));
     return frozen_leaves_out(l) ? key ^ sidecar_hash(left_out, sizeof left_out) : key;
 }
 

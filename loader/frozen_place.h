@@ -15,9 +15,12 @@ struct frozen_place {
     uint32_t user;                 /* besides root's, files of this user */
 };
 
-/* What the host loader is told that changes which words are bound, and to what.  Asked for at the start
- * only: run directly, the host loader moves the environment. */
-uint64_t frozen_told(const struct block *);
+/* What the host loader is told that changes which words are bound, and to what, as it would be written on
+ * a command line; NULL: nothing.  Asked for at the start only: run directly, the host loader moves the
+ * environment. */
+const char *frozen_told(struct loader *);
+/* 1: the user has objects preloaded. */
+int frozen_preloads(const struct loader *);
 /* Of the first n passes, as they are configured, of what the host loader is told, and of whether a
  * library is left out that takes much address space.  Where passes are only looked at, it is not
  * known yet whether one brings such a library: then that of a start in which none is left out. */

@@ -59,6 +59,7 @@ struct knobs {
     int trace;              /* the program will be listed, not run (ldd) */
     const char *host;       /* MVLD_HOST_LOADER */
     char *preload;          /* the user's "LD_PRELOAD=…", or NULL */
+    const char *preload_option; /* what --preload says, run directly; or NULL */
     const char *unknown;    /* MVLD=<what we do not know> */
     const char *watcher;    /* what of the host loader's watches calls through the PLT */
 };
@@ -114,12 +115,13 @@ struct files {
 struct found_image {
     char *folder; /* NULL: none was found */
     struct frozen_file file;
-    uint64_t told; /* frozen_place.h */
+    const char *told; /* frozen_place.h */
     uint64_t pipeline;
     int is_users;    /* or there is none of root's */
     size_t awaited;  /* so many files are mapped when the host loader relocates; 0: no matter */
     int relocated;   /* tables of relocations were replaced */
     int left;        /* and led words to copies, but the image did not fit */
+    int unasked;     /* there is none, and on-miss is to make none (frozen_place.c) */
 };
 
 /* ---- objects.c --------------------------------------------------------------- */

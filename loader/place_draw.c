@@ -83,13 +83,14 @@ static int is_images(struct loader *l, uint64_t *drawn)
            (!found->is_users && caches_own(l));
 }
 
-/* Under a filter of system calls none is written, unless it is asked for; nor where somebody watches calls. */
+/* As in frozen.c: under a filter of system calls none is written, unless it is asked for; nor where somebody
+ * watches calls, nor a first one with what is preloaded. */
 static int may_make(const struct loader *l)
 {
     const char *miss = pipeline_setting(l->pipeline, "on-miss");
 
     return pipeline_freezable(l->pipeline) && !l->block.secure && !l->filtered.on &&
-           !l->knobs.watcher &&
+           !l->knobs.watcher && !l->frozen.unasked &&
            (l->knobs.freeze || rimf_streq(miss, "build") || rimf_streq(miss, "learn"));
 }
 

@@ -34,6 +34,7 @@ static int one_of(const char *s, const char *const *list)
 /* As the kernel would have it: argv[0], and the path that led to the file. */
 struct call {
     const char *name, *path;
+    const char *preload; /* run directly: what --preload says */
 };
 
 /* Index of the program in argv, or 0.  argv[0] will be what the last --argv0 says.  `mvld run`
@@ -49,7 +50,9 @@ static size_t find_argument(const struct block *block, struct call *call)
 
     while (i + 1 < block->argc && rimf_after(block->argv[i], "--")) {
         if (rimf_streq(block->argv[i], "--argv0"))
-            *call = (struct call){.name = block->argv[i + 1], .path = call->name};
+            *call = (struct call){.name = block->argv[i + 1], .path = call->name, .preload = call->preload};
+        if (rimf_streq(block->argv[i], "--preload"))
+            call->preload = block->argv[i + 1];
         if (one_of(block->argv[i], with_value))
             i += 2;
         else if (one_of(block->argv[i], alone))
@@ -264,6 +267,7 @@ static __attribute__((noinline)) void plan_direct(struct loader *l)
 
     if (!at)
         return;
+    l->knobs.preload_option = call.preload;
     for (size_t i = 1; i < at; i++)
         if (rimf_streq(l->block.argv[i], "--audit"))
             l->knobs.watcher = analysis_watcher("LD_AUDIT=x");

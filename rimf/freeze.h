@@ -12,7 +12,8 @@ struct freeze {
     struct mvld_image *image;
     const struct rimf_table *table;
     uintptr_t base; /* bias of the first object that is not apart */
-    uint64_t pipeline, drawn; /* for the header */
+    uint64_t pipeline, drawn; /* for the header, */
+    const char *told;         /* and this, or NULL */
     int folder;
     uint8_t *bytes; /* of the file `image` */
     struct frozen_header *header;

@@ -109,7 +109,7 @@
 #else
 #define FROZEN_BYTES
 #endif
-#define FROZEN_VERSION 11u
+#define FROZEN_VERSION 12u
 #define FROZEN_SIZE_MAX (64ul << 20)
 #define FROZEN_OBJECTS_MAX 4096u
 #define FROZEN_SYSTEM_FOLDER "/var/cache/mvld/images"
@@ -139,7 +139,7 @@ struct frozen_header {
     uint32_t n_relocations, n_kept, n_homes, n_pointers;
     uint32_t n_passes;
     uint32_t n_addends, n_tabled; /* of the pointers, the first, and those that follow these */
-    uint32_t zero;
+    uint32_t told;     /* in names: what the host loader was told; "": nothing.  For people */
     struct frozen_pass passes[FROZEN_PASSES_MAX]; /* in their order */
     struct sidecar_identity relocations; /* the file of these; all 0: there is none */
 };
@@ -333,6 +333,7 @@ void rimf_image_watch(struct mvld_image *);
 /* Writes a frozen image of what was noted to `folder`, which must not be there yet;
  * it is complete when `image` is in it.  That ends the watch.  0, or negative errno with
  * a sentence that can be asked for (last_error). */
-int rimf_image_freeze(struct mvld_image *, const char *folder, uint64_t pipeline, uint64_t drawn);
+int rimf_image_freeze(struct mvld_image *, const char *folder, uint64_t pipeline, uint64_t drawn,
+                      const char *told);
 
 #endif

@@ -186,7 +186,7 @@ static void fill_passes(struct freeze *f)
 /* Room for everything, at most; the counts grow as it is filled. */
 static int make_room(struct freeze *f, const struct rimf_watch *watch)
 {
-    size_t texts = 0, names = 1, n = f->table->n_objects;
+    size_t texts = 0, names = 1 + name_size(f->told), n = f->table->n_objects;
     size_t copies = f->image->copies ? f->image->copies->n : 0, homes = 0;
 
     for (size_t i = 0; i < f->image->n_makers; i++)
@@ -230,6 +230,7 @@ static int make_room(struct freeze *f, const struct rimf_watch *watch)
         .names_size = 1, /* "", for those that have no name */
     };
     fill_passes(f);
+    f->header->told = f->told ? add_name(f, f->told) : 0;
     return 0;
 }
 
@@ -307,9 +308,9 @@ void rimf_image_set_makers(struct mvld_image *image, const struct rimf_maker *ma
 }
 
 static int freeze_watched(struct mvld_image *image, const char *folder, uint64_t pipeline,
-                          uint64_t drawn)
+                          uint64_t drawn, const char *told)
 {
-    struct freeze f = {.image = image, .pipeline = pipeline, .drawn = drawn};
+    struct freeze f = {.image = image, .pipeline = pipeline, .drawn = drawn, .told = told};
     int error;
 
     if (!image->watch)
@@ -332,9 +333,9 @@ static int freeze_watched(struct mvld_image *image, const char *folder, uint64_t
 }
 
 int rimf_image_freeze(struct mvld_image *image, const char *folder, uint64_t pipeline,
-                      uint64_t drawn)
+                      uint64_t drawn, const char *told)
 {
-    int error = freeze_watched(image, folder, pipeline, drawn);
+    int error = freeze_watched(image, folder, pipeline, drawn, told);
 
     rimf_watch_end(image);
     return error;

@@ -99,6 +99,10 @@ static void print_image(const struct frozen *f, const struct later_file *later,
                (double)f->region->pieces[FROZEN_CODE].size / (1 << 20), f->header->n_copies);
     if (later->map)
         print_later(&later->view);
+    if (f->names[f->header->told]) {
+        fputs(", of starts with ", stdout);
+        print_name(stdout, f->names + f->header->told);
+    }
     if (why) {
         fputs("; ", stdout);
         print_name(stdout, why);

@@ -19,7 +19,7 @@ static void look(const struct frozen *f)
 {
     const struct frozen_header *h = f->header;
 
-    must(h->n_passes <= FROZEN_PASSES_MAX);
+    must(h->n_passes <= FROZEN_PASSES_MAX && strlen(f->names + h->told) < h->names_size);
     for (uint32_t i = 0; i < h->n_passes; i++)
         must(h->passes[i].name < h->names_size && h->passes[i].library < h->names_size);
     for (uint32_t i = 0; i < h->n_objects; i++) {

@@ -181,10 +181,44 @@ def other_files(program):
     program.refused("libanswer.so: its file is another one")
     program.freeze()
     program.thawed()
-    support.compile_c(program.folder / "more.so", "-shared", "-fPIC", "-x", "c", "/dev/null",
-                      plugin=False)
-    program.refused("", LD_PRELOAD=program.folder / "more.so")
-    program.thawed()
+
+
+def none_found(program, images=None, **options):
+    """There is no image of such starts, and objects lie as they do where there is none of the program."""
+    done = program.run(**options)
+    check(done.stdout == "2 0\n" and "image: there is none: " in done.stderr and "thawed" not in done.stderr and
+          "distances: none but their lengths" in done.stderr, done.stdout + done.stderr)
+    if images is not None:
+        there = list((program.cache / "mvld" / "images").iterdir())
+        check("none is written: " in done.stderr and len(there) == images, f"images: {there}\n{done.stderr}")
+
+
+def preloaded(program):
+    """A start with LD_PRELOAD or --preload finds an image of other starts, which does not fit, or drives it
+    out; `mvld build` makes none for it; or each value leaves an image, though nobody asked for one."""
+    build, more = {"keys": "on-miss = build\n"}, [program.folder / f"more{i}.so" for i in range(3)]
+    for path in more:
+        support.compile_c(path, "-shared", "-fPIC", "-x", "c", "/dev/null", plugin=False)
+    directly = {"prefix": [support.LOADER]}
+    also = {"prefix": [support.LOADER, "--preload", more[0]]}
+    folders = {program.freeze(), program.freeze(**directly)}
+    for options in {"LD_PRELOAD": more[0]}, {"LD_PRELOAD": more[1]}, {"LD_PRELOAD": more[0], **directly}, also:
+        none_found(program, **options)
+        none_found(program, 2, **build, **options)
+    program.thawed(LD_PRELOAD="")  # says nothing
+    ways = {"LD_PRELOAD": more[0]}, {"LD_PRELOAD": f"{more[0]}:{more[1]}"}, also, {"LD_PRELOAD": more[1], **also}
+    folders |= {program.freeze(**way) for way in ways}
+    check(len(folders) == 6, f"these take each other's place: {folders}")
+    for _ in range(2):
+        for way in {}, directly, *ways:
+            check("not thawed" not in program.thawed(**way).stderr, f"{way} has another's image")
+        none_found(program, 6, **build, LD_PRELOAD=more[2])
+        # Asked for once, it is renewed as any.
+        program.make_library()
+        support.age_images(program.cache)
+        for way in {}, directly, *ways:
+            check("image: frozen: " in program.run(**build, **way).stderr, f"{way} does not renew its image")
+    check(all((folder / "image").is_file() for folder in folders), "images are gone")
 
 
 def other_words(program):
@@ -251,13 +285,12 @@ def on_miss(program):
 
 def in_turn(program):
     """A program that is started in turn in two ways, which no one image fits, writes one each time."""
-    more = program.folder / "more.so"
-    support.compile_c(more, "-shared", "-fPIC", "-x", "c", "/dev/null", plugin=False)
     frozen = 0
     for _ in range(4):
-        for environment in {}, {"LD_PRELOAD": more}:
-            done = program.run(keys="on-miss = build\n", **environment)
-            check(done.stdout == "2 0\n", done.stdout + done.stderr)
+        for flag in program.flag.touch, program.flag.unlink:
+            flag()
+            done = program.run(keys="on-miss = build\n")
+            check(done.stdout in ("2 0\n", "2 1\n"), done.stdout + done.stderr)
             frozen += "image: frozen: " in done.stderr
     check(frozen == 1, f"{frozen} images were written")
 
@@ -417,8 +450,6 @@ def drawn(program):
 def drawn_beside(program):
     """A user's image, tried when root's does not fit, has other distances than root's and never fits;
     or root makes a new one with distances of the old."""
-    more = program.folder / "more.so"
-    support.compile_c(more, "-shared", "-fPIC", "-x", "c", "/dev/null", plugin=False)
     inside = {"prefix": ["unshare", "--mount", "--propagation", "private", "--", "sh", "-c",
                          'mount -t tmpfs -o mode=755 none /var/cache && mkdir -p /var/cache/mvld/images && '
                          f'mount --bind {program.folder}/roots /var/cache/mvld/images && exec "$@"', "sh"]}
@@ -430,11 +461,13 @@ def drawn_beside(program):
     (program.folder / "roots").rmdir()
     (program.cache / "mvld" / "images").rename(program.folder / "roots")
     program.thawed(**inside)
-    program.refused("", LD_PRELOAD=more, **inside)
-    program.freeze(LD_PRELOAD=more, **inside)
+    program.flag.touch()
+    program.refused("a call leads elsewhere", expected="2 1\n", **inside)
+    program.freeze(**inside)
     for _ in range(4):
-        done = program.thawed(LD_PRELOAD=more, **inside)
+        done = program.thawed(expected="2 1\n", **inside)
         check("not thawed: " in done.stderr and str(program.cache) in done.stderr, done.stderr)
+    program.flag.unlink()
     check(distances(program.thawed(**inside)) == first, "root's has other distances")
 
 

@@ -62,6 +62,13 @@ with tempfile.TemporaryDirectory() as scratch:
     contains(run(mvld, "cache", "list", env=env)[1], f"good        {program} ", "the user's cache")
     contains(cache("verify"), "good ", "verify")
     equal(cache("prune"), cache("list"), "prune leaves what is good")
+    more = scratch / "more.so"
+    subprocess.run(["cc", "-shared", "-fPIC", "-x", "c", "/dev/null", "-o", more], check=True)
+    other = build(LD_PRELOAD=str(more), LD_BIND_NOW="yes")
+    equal(cache("list").count(f", of starts with LD_BIND_NOW=1 LD_PRELOAD={more}\n"), 1, "list: for which starts")
+    equal(cache("prune"), cache("list"), "prune leaves what is good for other starts")
+    more.unlink()
+    contains(cache("prune"), f"out of date {other} removed", "prune: what was preloaded is gone")
 
     # What is no image, or is being written, is not touched.
     other = images / "other"

@@ -103,17 +103,21 @@ def replaced(world):
 
 def misfit(world):
     """The program's image is found and does not fit, so objects lie at the distances that were drawn for it;
-    those of starts without an image are taken for theirs."""
+    those of starts without an image are taken for theirs.  Of starts with LD_PRELOAD there is none."""
     (world.folder / "front.c").write_text("int front;\n")
     front = world.folder / "libfront.so"
     support.compile_c(front, "-shared", "-fPIC", world.folder / "front.c", plugin=False)
+    other = {"LD_LIBRARY_PATH": world.folder / "others"}
+    other["LD_LIBRARY_PATH"].mkdir()
+    shutil.copy(world.folder / "libother.so", other["LD_LIBRARY_PATH"])
     for _ in range(3):
         check(world.start(MVLD_FREEZE=1).returncode == 0, "no image")
         check("image's" in world.run(MVLD_DEBUG="files"), "its distances are not those of the image")
-        log = world.run(LD_PRELOAD=front)
+        log = world.run(**other)
         check(laid(log, reach=OWN) and not laid(log, reach=ALL), log)
+        check(laid(world.run(LD_PRELOAD=front), reach=ALL), "with LD_PRELOAD")
     shutil.rmtree(world.cache / "mvld" / "images")
-    check(laid(world.run(LD_PRELOAD=front), reach=ALL), "not used")
+    check(laid(world.run(**other), reach=ALL), "not used")
 
 
 def executable(world, *link):
