@@ -8,10 +8,10 @@
  * Whatever is found must not be mvld itself, of this or another version: that
  * would load itself for ever, so every mvld carries a note by which it is known.
  *
- * The file is mapped once over its whole length, and its other segments over
- * that, also one that is there already.  Text is mapped read-execute from the
- * start, at its place in the file.  Profilers and valgrind take symbols from these
- * mappings: valgrind has none when one is missing.
+ * The file is mapped once over its whole length, which is cut off behind the first
+ * segment, and the others into the room that this leaves.  Text is mapped read-execute
+ * from the start, at its place in the file.  Profilers and valgrind take symbols from
+ * these mappings: valgrind has none when one is missing.
  */
 #include "loader.h"
 
@@ -146,7 +146,19 @@ static uintptr_t reserve(const struct rimf_sys *sys, const struct host *host,
     return start;
 }
 
-/* One segment over the reservation: file part, cleared rest of its last page,
+/* Of the reservation only what the first segment needs stays, as when the kernel maps a loader: to cut
+ * a mapping in two for each of the others costs more, and nothing shall lie between them. */
+static void leave_room(const struct rimf_sys *sys, const struct host *host,
+                       const Elf64_Phdr *first, uint64_t align)
+{
+    uintptr_t from = align > RIMF_PAGE ? host->start
+                                       : rimf_page_up(host->bias + first->p_vaddr + first->p_filesz);
+
+    if (from < host->end)
+        sys_munmap(sys, from, host->end - from);
+}
+
+/* One segment in its place: file part, cleared rest of its last page,
  * zero pages. */
 static int map_segment(const struct rimf_sys *sys, const struct host *host, const Elf64_Phdr *ph,
                        int mapped)
@@ -219,7 +231,7 @@ static void note_segments(struct host *host, const Elf64_Phdr *ph)
 int host_map(const struct rimf_sys *sys, struct host *host, struct arena *arena)
 {
     _Alignas(8) char head[HEAD];
-    const Elf64_Phdr *ph, *previous = NULL;
+    const Elf64_Phdr *ph, *first;
     uint64_t low, high, align;
     size_t span;
     long size = sys_pread(sys, host->fd, head, sizeof head, 0);
@@ -235,9 +247,9 @@ int host_map(const struct rimf_sys *sys, struct host *host, struct arena *arena)
     ph = head_phdrs(head, (size_t)size, &host->phnum);
     span = high - low;
     host->tail = find_tail(ph, host->phnum);
-    for (previous = ph; previous->p_type != PT_LOAD; previous++)
+    for (first = ph; first->p_type != PT_LOAD; first++)
         ;
-    host->start = reserve(sys, host, previous, span, align, arena);
+    host->start = reserve(sys, host, first, span, align, arena);
     if (!host->start)
         return -ENOMEM;
     host->end = host->start + span;
@@ -246,19 +258,10 @@ int host_map(const struct rimf_sys *sys, struct host *host, struct arena *arena)
         host->tail += host->bias;
     host->entry = host->bias + ((const Elf64_Ehdr *)head)->e_entry;
     host->phdr = (const void *)(host->bias + ((const Elf64_Ehdr *)head)->e_phoff);
-    for (const Elf64_Phdr *p = previous; !err && p < ph + host->phnum; p++) {
-        if (p->p_type != PT_LOAD)
-            continue;
-        if (p != previous) { /* nothing lies between segments */
-            uintptr_t gap = rimf_page_up(host->bias + previous->p_vaddr + previous->p_memsz);
-            uintptr_t start = rimf_page_down(host->bias + p->p_vaddr);
-
-            if (start > gap)
-                sys_munmap(sys, gap, start - gap);
-        }
-        err = map_segment(sys, host, p, p == previous && align == RIMF_PAGE);
-        previous = p;
-    }
+    leave_room(sys, host, first, align);
+    for (const Elf64_Phdr *p = first; !err && p < ph + host->phnum; p++)
+        if (p->p_type == PT_LOAD)
+            err = map_segment(sys, host, p, p == first && align == RIMF_PAGE);
     if (err) {
         sys_munmap(sys, host->start, span);
         return err;
