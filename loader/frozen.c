@@ -64,8 +64,15 @@ static int take(struct loader *l, const struct frozen_place *place)
     error = frozen_map(&found->file, l->sys, place->folder, place->user, &why);
     if (error && error != -ENOENT)
         say_not_thawed(l, place->folder, NULL, why);
+    found->there |= error != -ENOENT;
     if (error)
         return 0;
+    why = frozen_other_read(&found->file.view, l->sys);
+    if (why) {
+        rimf_log(&l->log, MVLD_LOG_FILES, "image %s: not thawed: %s: it is another file", place->folder, why);
+        frozen_unmap(&found->file, l->sys);
+        return 0;
+    }
     found->file.unfiltered = !l->filtered.on;
     path = rimf_heap_alloc(&l->heap, rimf_strlen(place->folder) + 1);
     if (!path) {
@@ -169,7 +176,7 @@ void frozen_find(struct loader *l)
             return;
         if (!find(l, n)) {
             say_none(l);
-            l->frozen.unasked = frozen_preloads(l) && !l->knobs.freeze;
+            l->frozen.unasked = frozen_preloads(l) && !l->knobs.freeze && !l->frozen.there;
             return;
         }
     }

@@ -95,6 +95,7 @@ static int check_value(const struct mvld_option *o, struct mvld_setting *s, cons
                          s->name, s->text, words);
     case MVLD_OPTION_STRING:
     case MVLD_OPTION_PREFIX:
+    case MVLD_OPTION_FILE:
         return 0;
     }
     return refuse_at(why, EINVAL, s->file, s->line, "%s.%s has an unknown type", pass, s->name);

@@ -85,7 +85,7 @@ void pipeline_leave(struct pipeline *, size_t n, const char *why);
 /* 1 when a pass of that name is in the struct pipeline, and has something to do. */
 int pipeline_has(const void *pipeline, const char *pass);
 size_t pipeline_count(const struct pipeline *);
-/* What an image is to say of the first n, for whoever starts from it. */
+/* What an image is to say of the first n, for whoever starts from it; before they run and read files. */
 void pipeline_makers(const struct pipeline *, struct mvld_image *, size_t n);
 /* The i-th pass, or NULL: there is none, or it is not mapped. */
 const struct mvld_pass *pipeline_pass(const struct pipeline *, size_t i);

@@ -7,6 +7,7 @@
  * Where none of these has anything to do, there is no work to hold.
  */
 #include "base.h"
+#include "frozen.h"
 #include "pipeline_private.h"
 
 size_t pipeline_freezable(const struct pipeline *p)
@@ -61,15 +62,35 @@ uint64_t pipeline_fingerprint(const struct pipeline *p, size_t n)
     return hash;
 }
 
+/* As its options say. */
+static void add_reads(const struct pipeline *p, const struct planned_pass *it, struct mvld_image *image)
+{
+    uint64_t key;
+
+    for (size_t i = 0; i < it->n_settings; i++) {
+        const struct mvld_setting *setting = &it->settings[i];
+        const struct mvld_option *o = it->pass->options;
+
+        while (o->name && !(o->type == MVLD_OPTION_FILE && rimf_streq(o->name, setting->name)))
+            o++;
+        /* Who may not look at a file cannot read it either: then the pass says so. */
+        if (o->name && setting->text && *setting->text && frozen_key_of(p->sys, setting->text, &key))
+            rimf_image_add_read(image, setting->text, key);
+    }
+}
+
 void pipeline_makers(const struct pipeline *p, struct mvld_image *image, size_t n)
 {
-    struct rimf_maker makers[FROZEN_PASSES_MAX];
+    struct rimf_maker makers[FROZEN_PASSES_MAX] = {{0}};
 
     for (size_t i = 0; i < n && n <= FROZEN_PASSES_MAX; i++)
         makers[i] = (struct rimf_maker){p->passes[i].name, p->passes[i].library,
                                         p->passes[i].flags,
                                         (uint32_t)sidecar_file_key(&p->passes[i].identity)};
     rimf_image_set_makers(image, makers, n);
+    for (size_t i = 0; i < n; i++)
+        if (p->passes[i].status != PASS_IDLE)
+            add_reads(p, &p->passes[i], image);
 }
 
 void pipeline_thawed(struct pipeline *p, struct mvld_image *image, size_t n)

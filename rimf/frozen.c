@@ -9,7 +9,7 @@
 
 #include <errno.h> /* numbers only */
 
-_Static_assert(sizeof(struct frozen_header) == 208, "a file format");
+_Static_assert(sizeof(struct frozen_header) == 280, "a file format");
 _Static_assert(sizeof(struct frozen_object) == 112, "a file format");
 _Static_assert(sizeof(struct frozen_text) == 40, "a file format");
 _Static_assert(sizeof(struct frozen_word) == 16, "a file format");
@@ -178,6 +178,11 @@ static const char *check_passes(const struct frozen *f)
     for (uint32_t i = 0; i < h->n_passes; i++)
         if (h->passes[i].name >= h->names_size || h->passes[i].library >= h->names_size)
             return "a pass's name lies outside the names";
+    if (h->n_reads > FROZEN_READS_MAX || h->zero)
+        return "its passes read too many files";
+    for (uint32_t i = 0; i < h->n_reads; i++)
+        if (h->reads[i].name >= h->names_size || h->reads[i].zero)
+            return "the name of a file that a pass read lies outside the names";
     return NULL;
 }
 

@@ -109,13 +109,14 @@
 #else
 #define FROZEN_BYTES
 #endif
-#define FROZEN_VERSION 12u
+#define FROZEN_VERSION 13u
 #define FROZEN_SIZE_MAX (64ul << 20)
 #define FROZEN_OBJECTS_MAX 4096u
 #define FROZEN_SYSTEM_FOLDER "/var/cache/mvld/images"
 #define FROZEN_NAME_MAX 255u
 #define FROZEN_KEPT_MAX 8u
 #define FROZEN_PASSES_MAX 4u
+#define FROZEN_READS_MAX 4u
 #define FROZEN_COPIES "concat.so"
 #define FROZEN_RELOCATIONS "relocations"
 
@@ -124,6 +125,12 @@ struct frozen_pass {
     uint32_t name, library; /* in names; "": it brings none */
     uint32_t flags;         /* MVLD_PASS_*, FROZEN_IDLE */
     uint32_t file;          /* of sidecar_file_key of its file; for people */
+};
+
+/* A file that a pass read: with another one there the image is out of date. */
+struct frozen_read {
+    uint32_t name, zero; /* path, in names */
+    uint64_t key;        /* sidecar_file_key; 0: there was none */
 };
 
 #define FROZEN_IDLE 0x80000000u /* the pass had nothing to do, as it is configured */
@@ -140,7 +147,9 @@ struct frozen_header {
     uint32_t n_passes;
     uint32_t n_addends, n_tabled; /* of the pointers, the first, and those that follow these */
     uint32_t told;     /* in names: what the host loader was told; "": nothing.  For people */
+    uint32_t n_reads, zero;
     struct frozen_pass passes[FROZEN_PASSES_MAX]; /* in their order */
+    struct frozen_read reads[FROZEN_READS_MAX];
     struct sidecar_identity relocations; /* the file of these; all 0: there is none */
 };
 
@@ -238,6 +247,10 @@ int frozen_is_name(const char *);
 uint64_t frozen_checksum(const void *bytes, size_t size);
 /* The file of the relocations: that of the copies, where there are any, so that a start opens one. */
 const char *frozen_tables_name(const struct frozen *);
+/* What `key` is of the file at that path; 0: there is none.  1 when this process may know that. */
+int frozen_key_of(const struct rimf_sys *, const char *path, uint64_t *key);
+/* The path of a file of `reads` that is another one now, or NULL. */
+const char *frozen_other_read(const struct frozen *, const struct rimf_sys *);
 /* 1: all 0. */
 int frozen_is_no_file(const struct sidecar_identity *);
 /* The copy whose code this is, as linked of the region's object, or NULL. */
@@ -328,6 +341,13 @@ struct rimf_maker {
     uint32_t flags, file;       /* as in struct frozen_pass */
 };
 void rimf_image_set_makers(struct mvld_image *, const struct rimf_maker *, size_t n);
+/* And a file that one of them will read, as it is now; the path stays.  Of more than FROZEN_READS_MAX no
+ * image is written. */
+struct rimf_read {
+    const char *path;
+    uint64_t key; /* frozen_key_of */
+};
+void rimf_image_add_read(struct mvld_image *, const char *path, uint64_t key);
 /* From here on the image notes what passes say of their changes (api->depends). */
 void rimf_image_watch(struct mvld_image *);
 /* Writes a frozen image of what was noted to `folder`, which must not be there yet;

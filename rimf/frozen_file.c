@@ -50,6 +50,33 @@ long frozen_open_part(const struct frozen_file *file, const struct rimf_sys *sys
     return -ESTALE;
 }
 
+int frozen_key_of(const struct rimf_sys *sys, const char *path, uint64_t *key)
+{
+    struct sidecar_identity identity;
+    struct stat st;
+    long error = SYS6(sys, SYS_newfstatat, AT_FDCWD, path, &st, 0, 0, 0);
+
+    *key = 0;
+    if (!error) {
+        cache_identity(&identity, &st);
+        *key = sidecar_file_key(&identity);
+    }
+    return !error || error == -ENOENT || error == -ENOTDIR;
+}
+
+const char *frozen_other_read(const struct frozen *f, const struct rimf_sys *sys)
+{
+    uint64_t now;
+
+    for (uint32_t i = 0; i < f->header->n_reads; i++) {
+        const struct frozen_read *read = &f->header->reads[i];
+
+        if (frozen_key_of(sys, f->names + read->name, &now) && now != read->key)
+            return f->names + read->name;
+    }
+    return NULL;
+}
+
 /* Files are written in large pieces of memory.  What the kernel had to let go of comes back in single pages
  * for good, at 150 us for each start of bash, unless the first to touch it wants huge ones: so it reads
  * 2 MiB at once.  Of much code only a part may be wanted. */

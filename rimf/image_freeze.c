@@ -183,6 +183,16 @@ static void fill_passes(struct freeze *f)
     }
 }
 
+static void fill_reads(struct freeze *f)
+{
+    for (size_t i = 0; i < f->image->n_reads; i++) {
+        const struct rimf_read *read = &f->image->reads[i];
+
+        f->header->reads[f->header->n_reads++] =
+            (struct frozen_read){.name = add_name(f, read->path), .key = read->key};
+    }
+}
+
 /* Room for everything, at most; the counts grow as it is filled. */
 static int make_room(struct freeze *f, const struct rimf_watch *watch)
 {
@@ -191,6 +201,8 @@ static int make_room(struct freeze *f, const struct rimf_watch *watch)
 
     for (size_t i = 0; i < f->image->n_makers; i++)
         names += name_size(f->image->makers[i].name) + name_size(f->image->makers[i].library);
+    for (size_t i = 0; i < f->image->n_reads; i++)
+        names += name_size(f->image->reads[i].path);
     for (size_t i = 0; i < copies; i++)
         homes += f->image->copies->list[i].n_homes;
     for (size_t i = 0; i < n; i++) {
@@ -230,6 +242,7 @@ static int make_room(struct freeze *f, const struct rimf_watch *watch)
         .names_size = 1, /* "", for those that have no name */
     };
     fill_passes(f);
+    fill_reads(f);
     f->header->told = f->told ? add_name(f, f->told) : 0;
     return 0;
 }
@@ -307,6 +320,13 @@ void rimf_image_set_makers(struct mvld_image *image, const struct rimf_maker *ma
         image->makers[i] = makers[i];
 }
 
+void rimf_image_add_read(struct mvld_image *image, const char *path, uint64_t key)
+{
+    if (image->n_reads < FROZEN_READS_MAX)
+        image->reads[image->n_reads] = (struct rimf_read){path, key};
+    image->n_reads++;
+}
+
 static int freeze_watched(struct mvld_image *image, const char *folder, uint64_t pipeline,
                           uint64_t drawn, const char *told)
 {
@@ -315,6 +335,8 @@ static int freeze_watched(struct mvld_image *image, const char *folder, uint64_t
 
     if (!image->watch)
         return rimf_fail(image, ENOMEM, "there was no memory to note what the passes did");
+    if (image->n_reads > FROZEN_READS_MAX)
+        return rimf_fail(image, E2BIG, "the passes read more than %u files", FROZEN_READS_MAX);
     if (rimf_image_is_traced(image))
         return rimf_fail(image, EBUSY, "a debugger may have breakpoints in the code");
     f.table = rimf_table_enter(image);

@@ -129,6 +129,8 @@ struct mvld_image {
     const struct thaw *thawing; /* while answers are asked for on its behalf */
     struct rimf_maker makers[FROZEN_PASSES_MAX]; /* frozen.h */
     size_t n_makers;
+    struct rimf_read reads[FROZEN_READS_MAX];
+    size_t n_reads; /* more: there were too many */
     int unentered; /* copies.h */
     int entered;   /* constructors of the program may have run */
     int untraced;  /* rimf_image_set_untraced */

@@ -124,6 +124,9 @@ enum image_state image_look(const char *folder, struct frozen_file *file, char *
         return is_of_other_version(folder) ? IMAGE_OF_OTHER_MVLD : IMAGE_DAMAGED;
     }
     *why = other_file(&file->view);
+    wrong = frozen_other_read(&file->view, &rimf_sys_kernel);
+    if (!*why && wrong)
+        *why = must_print("%s, which a pass read, is another file now", wrong);
     if (*why)
         return IMAGE_OF_OTHER_FILES;
     *why = other_maker(&file->view, folder);

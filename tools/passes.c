@@ -81,7 +81,7 @@ size_t passes_each(const char *folders, visitor *visit, void *cookie)
 
 static const char *type_name(enum mvld_option_type type)
 {
-    static const char *const names[] = {"?", "bool", "number", "word", "text", "prefix", "words"};
+    static const char *const names[] = {"?", "bool", "number", "word", "text", "prefix", "words", "file"};
     return names[type < sizeof names / sizeof *names ? type : 0];
 }
 
@@ -104,7 +104,7 @@ static void print_option(const struct mvld_option *o)
     else if (o->type == MVLD_OPTION_INT)
         printf("%" PRId64 " to %" PRId64, o->min, o->max);
     else
-        fputs(o->type == MVLD_OPTION_BOOL ? "yes | no" : "text", stdout);
+        fputs(o->type == MVLD_OPTION_BOOL ? "yes | no" : o->type == MVLD_OPTION_FILE ? "path" : "text", stdout);
     if (o->initial)
         printf("; default %s", *o->initial ? o->initial : "\"\"");
     printf("\n        %s\n", o->help ? o->help : "");

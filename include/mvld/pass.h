@@ -451,7 +451,9 @@ enum mvld_option_type {
     MVLD_OPTION_STRING,
     MVLD_OPTION_PREFIX,   /* `name` is a prefix such as "set."; any number of keys,
                              each a string: they follow each other in the settings */
-    MVLD_OPTION_WORDS     /* some of `words` (at most 15), none twice, by preference: "thp, small" */
+    MVLD_OPTION_WORDS,    /* some of `words` (at most 15), none twice, by preference: "thp, small" */
+    MVLD_OPTION_FILE      /* a string, the path of a file that the pass reads, or "": a frozen image is
+                             not taken when there is another file than when it was made */
 };
 
 struct mvld_option {

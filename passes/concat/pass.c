@@ -34,7 +34,7 @@ static const struct mvld_option options[] = {
     {.name = "pages", .type = MVLD_OPTION_WORDS, .words = pages, .initial = "quick",
      .help = "the first that there are, for code that fills huge pages: of the kernel's pool "
              "(hugetlb), put together by the kernel (thp; quick: if it has them at once), small"},
-    {.name = "profile", .type = MVLD_OPTION_STRING, .initial = "",
+    {.name = "profile", .type = MVLD_OPTION_FILE, .initial = "",
      .help = "a file that names the hot functions, for order = profile"},
     {.name = "copy", .type = MVLD_OPTION_WORD, .words = copies, .initial = "where-it-pays",
      .help = "code is copied where an order or pages are asked for that only copies have, or always"},

@@ -22,6 +22,9 @@ static void look(const struct frozen *f)
     must(h->n_passes <= FROZEN_PASSES_MAX && strlen(f->names + h->told) < h->names_size);
     for (uint32_t i = 0; i < h->n_passes; i++)
         must(h->passes[i].name < h->names_size && h->passes[i].library < h->names_size);
+    must(h->n_reads <= FROZEN_READS_MAX);
+    for (uint32_t i = 0; i < h->n_reads; i++)
+        must(strlen(f->names + h->reads[i].name) < h->names_size);
     for (uint32_t i = 0; i < h->n_objects; i++) {
         must(strlen(f->names + f->objects[i].name) < h->names_size);
         must(!strchr(f->names + f->objects[i].copy_name, '/'));

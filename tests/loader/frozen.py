@@ -221,6 +221,31 @@ def preloaded(program):
     check(all((folder / "image").is_file() for folder in folders), "images are gone")
 
 
+def reads(program):
+    """An image is used though a pass would read another file now; or it is not made anew, or somewhere else."""
+    file = program.folder / "file"
+    keys = f"[answer]\nnote.first = 1\nnote.second = 2\nfile = {file}\n"
+    build = {"keys": "on-miss = build\n" + keys}
+
+    def replace(text):
+        (program.folder / "new").write_text(text)
+        (program.folder / "new").rename(file)
+
+    file.write_text("one")
+    program.freeze(keys=keys)
+    program.thawed(keys=keys)
+    for change in lambda: replace("two"), file.unlink, lambda: file.write_text("three"):
+        change()
+        for quiet in {}, {"MVLD_DEBUG": "files"}: # passes are mapped at once, or only when needed
+            program.refused(f"{file}: it is another file", keys=keys, **quiet)
+        done = program.run(**build)
+        check("none is written: the one that is there is of this minute" in done.stderr, done.stderr)
+        support.age_images(program.cache)
+        check("image: frozen: " in program.run(**build).stderr, f"not renewed: {done.stderr}")
+        check("not thawed" not in program.thawed(**build).stderr, "another one was tried")
+    check(len(list((program.cache / "mvld" / "images").iterdir())) == 1, "old ones stay")
+
+
 def other_words(program):
     """A change that relied on where a call leads is used where it leads elsewhere."""
     program.freeze()

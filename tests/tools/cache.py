@@ -124,6 +124,18 @@ with tempfile.TemporaryDirectory() as scratch:
     contains(cache("prune", "--other-mvld"), f"other mvld  {image} removed", "prune: another pass")
     equal(len(list(images.glob("*-*/image"))), 1, "the good one stays")
 
+    # A file that the pass reads.
+    (scratch / "read").write_text("one")
+    before = config.read_text()
+    config.write_text(f"{before}[answer]\nfile = {scratch}/read\n")
+    image = build()
+    contains(cache("verify"), f"good        {program}", "a file is read")
+    (scratch / "read").unlink()
+    contains(cache("list"), f"{scratch}/read, which a pass read, is another file now", "list: a file that was read is gone")
+    contains(str(doctor()["images of user"]), "1 whose files were replaced", "doctor: the same")
+    contains(cache("prune"), f"out of date {image} removed", "prune: the same")
+    config.write_text(before)
+
     # The record of the CPU, where there is one.
     record = scratch / "cache/mvld/cpu"
     if record.exists():

@@ -46,11 +46,17 @@ static int added(const struct mvld_context *ctx, const struct mvld_object *const
     return error;
 }
 
+static const struct mvld_option options[] = {
+    {.name = "note.", .type = MVLD_OPTION_PREFIX},
+    {.name = "file", .type = MVLD_OPTION_FILE},
+    {.name = NULL}};
+
 __attribute__((visibility("default"))) const struct mvld_pass mvld_pass = {
     .abi = MVLD_PASS_ABI,
     .size = sizeof(struct mvld_pass),
     .name = "answer",
     .help = "changes an answer",
+    .options = options,
     .run = run,
     .added = added,
 #ifdef LIBRARY
