@@ -168,12 +168,13 @@ static int read_dynamic(struct elf_file *f)
             dynamic = &f->phdr[i];
     if (!dynamic)
         return 0; /* static */
-    for (uint64_t at = 0; at + sizeof(Elf64_Dyn) <= dynamic->p_filesz; at += sizeof(Elf64_Dyn)) {
+    for (uint64_t i = 0; i < dynamic->p_filesz / sizeof(Elf64_Dyn); i++) {
         Elf64_Dyn d;
-        if (elf_read(f, dynamic->p_vaddr + at, &d, sizeof d))
+        if (elf_read(f, dynamic->p_vaddr + i * sizeof d, &d, sizeof d))
             return elf_fail(f, "the dynamic section ends outside the file");
+        if (d.d_tag == DT_NULL)
+            break;
         switch (d.d_tag) {
-        case DT_NULL: at = dynamic->p_filesz - sizeof d; break;
         case DT_RELA: rela = d.d_un.d_ptr; break;
         case DT_RELASZ: rela_size = d.d_un.d_val; break;
         case DT_JMPREL: plt = d.d_un.d_ptr; break;

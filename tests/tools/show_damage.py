@@ -25,6 +25,13 @@ def section(image, name):
     raise KeyError(name)
 
 
+def program_header(image, kind):
+    """Where the header of a segment of this type lies."""
+    phoff, = struct.unpack_from("<Q", image, 0x20)
+    count, = struct.unpack_from("<H", image, 0x38)
+    return next(at for at in range(phoff, phoff + count * 56, 56) if struct.unpack_from("<I", image, at)[0] == kind)
+
+
 with scratch() as folder:
     folder = Path(folder)
     pie = compile_file(folder / "pie", "-pie", fixture)
@@ -69,6 +76,14 @@ with scratch() as folder:
     damage(functions + 24 + 32 + 4, "<B", 5, functions + 24 + 32 + 4, "a guard of 5 bytes")
     damage(sites, "<i", 1 << 30, sites, "5 bytes at address")
     damage(sites + 4, "<i", 1 << 30, sites + 4, "the slot at address")
+
+    # The dynamic section ends where it says so, whatever its size is said to be.
+    want = run(mvld, "show", pie)
+    for size in (1 << 64) - 1, (1 << 64) - 16, 1 << 63:
+        bad = bytearray(good)
+        struct.pack_into("<Q", bad, program_header(good, 2) + 32, size)
+        pie.write_bytes(bad)
+        equal(run(mvld, "show", pie), want, f"a dynamic section of {size} bytes")
 
     # Cut off anywhere, it is damaged or merely without names; it never crashes.
     for size in range(0, len(good), 397):
