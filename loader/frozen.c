@@ -239,11 +239,23 @@ static int thaw_found(struct loader *l, const struct frozen_plan *plan)
     return texts >= 0;
 }
 
+/* The user's, which was made before root's, lies as root's does not. */
+static int lies_elsewhere(struct loader *l)
+{
+    if (l->frozen.file.view.header->drawn == l->arena.drawn)
+        return 0;
+    say_not_thawed(l, l->frozen.folder, NULL,
+                   "root's is tried first and has other distances: `mvld build' makes this one anew");
+    frozen_forget(l);
+    return 1;
+}
+
 static int thaw(struct loader *l, const struct frozen_plan *plan)
 {
     if (l->frozen.folder && thaw_found(l, plan))
         return 1;
-    return !l->frozen.left && !l->frozen.is_users && take_users(l) && thaw_found(l, plan);
+    return !l->frozen.left && !l->frozen.is_users && take_users(l) && !lies_elsewhere(l) &&
+           thaw_found(l, plan);
 }
 
 /* ---- freezing ----------------------------------------------------------------------- */

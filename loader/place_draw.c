@@ -70,8 +70,8 @@ static int is_roots(struct loader *l, uint64_t *drawn)
 }
 
 /* A start tries root's image and then the user's, when all lies already where root's wants it.  So a
- * user's is made with the number of root's where there is one.  With what another mvld left,
- * nothing else is to fit. */
+ * user's is made with the number of root's where there is one; and of one that is older it is said
+ * (frozen.c, `mvld doctor') that it does not fit.  With what another mvld left, nothing else is to fit. */
 static int is_images(struct loader *l, uint64_t *drawn)
 {
     const struct found_image *found = &l->frozen;

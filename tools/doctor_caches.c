@@ -26,14 +26,32 @@
 struct kept {
     unsigned n, refused; /* entries of a folder, and those that no start takes */
     unsigned states[IMAGE_DAMAGED + 1]; /* images */
+    unsigned behind; /* of the user's, at other distances than root's for the same starts */
 };
+
+/* A start tries root's first, and lies as that wants it. */
+static int is_behind(const struct frozen *users, const char *name)
+{
+    char *folder = must_print(FROZEN_SYSTEM_FOLDER "/%s", name);
+    struct frozen_file roots;
+    const char *why;
+    int error = frozen_map(&roots, &rimf_sys_kernel, folder, geteuid(), &why);
+    int behind = !error && roots.view.header->drawn != users->header->drawn;
+
+    if (!error)
+        frozen_unmap(&roots, &rimf_sys_kernel);
+    free(folder);
+    return behind;
+}
 
 static void count_image(const char *path, const char *name, struct kept *kept)
 {
     char *folder = must_print("%s/%s", path, name), *why = NULL;
     struct frozen_file file;
+    enum image_state state = image_look(folder, &file, &why);
 
-    kept->states[image_look(folder, &file, &why)]++;
+    kept->states[state]++;
+    kept->behind += state == IMAGE_GOOD && is_behind(&file.view, name);
     frozen_unmap(&file, &rimf_sys_kernel);
     free(why);
     free(folder);
@@ -87,6 +105,10 @@ static void report_states(struct report *r, const char *name, const char *path, 
                        "%s: %u; no start takes %u that another mvld made, %u whose files were "
                        "replaced, %u damaged", path, kept->n, states[IMAGE_OF_OTHER_MVLD],
                        states[IMAGE_OF_OTHER_FILES], states[IMAGE_DAMAGED]);
+    else if (kept->behind)
+        report_finding(r, name, FINDING_ABSENT, "`mvld build PROGRAM' makes them anew, at the distances of root's",
+                       "%s: %u; no start takes %u that are older than root's for the same starts", path, kept->n,
+                       kept->behind);
     else
         report_finding(r, name, FINDING_OK, NULL, "%s: %u", path, kept->n);
 }

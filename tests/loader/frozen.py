@@ -488,7 +488,9 @@ def drawn_beside(program):
     program.thawed(**inside)
     program.flag.touch()
     program.refused("a call leads elsewhere", expected="2 1\n", **inside)
-    program.freeze(**inside)
+    older = program.freeze()  # by who has not seen root's
+    program.refused("root's is tried first and has other distances", expected="2 1\n", **inside)
+    check(older == program.freeze(**inside), "another start's")
     for _ in range(4):
         done = program.thawed(expected="2 1\n", **inside)
         check("not thawed: " in done.stderr and str(program.cache) in done.stderr, done.stderr)

@@ -44,8 +44,8 @@ with tempfile.TemporaryDirectory() as scratch:
         equal((found[0], found[2]), (code, ""), f"mvld cache {' '.join(map(str, words))}")
         return found[1]
 
-    def doctor():
-        found = json.loads(run(mvld, "doctor", "--json", env=dict(env, PATH=os.environ["PATH"]))[1])
+    def doctor(*before):
+        found = json.loads(run(*before, mvld, "doctor", "--json", env=dict(env, PATH=os.environ["PATH"]))[1])
         return {f["name"]: (f["state"], f["text"]) for f in found if f["part"] == "Caches"}
 
     def build(program=program, code=0, loader=loader, **more):
@@ -135,6 +135,23 @@ with tempfile.TemporaryDirectory() as scratch:
     contains(str(doctor()["images of user"]), "1 whose files were replaced", "doctor: the same")
     contains(cache("prune"), f"out of date {image} removed", "prune: the same")
     config.write_text(before)
+
+    # Root's for the same starts is tried before the user's, and has other distances.
+    image = build()
+    inside = ["unshare", "--mount", "--propagation", "private", "--", "sh", "-c",
+              f"mount -t tmpfs -o mode=755 none /var/cache && mkdir -p /var/cache/mvld/images && "
+              f"cp -r {scratch}/roots /var/cache/mvld/images/{image.name} && exec \"$@\"", "sh"]
+    shutil.copytree(image, scratch / "roots")
+    if not os.geteuid() and not run(*inside, "true")[0]:
+        def users():
+            return str(doctor(*inside)["images of user"])
+
+        equal(doctor(*inside)["images of user"][0], "ok", "doctor: a user's that lies as root's")
+        image = build()
+        contains(users(), "no start takes 1 that are older than root's", "doctor: a user's that does not")
+        found = run(*inside, mvld, "build", "--loader", loader, program, env=env)
+        equal((found[0], Path(found[1].strip())), (0, image), "built as root's lies")
+        check("older" not in users(), "doctor: a user's that lies as root's")
 
     # The record of the CPU, where there is one.
     record = scratch / "cache/mvld/cpu"
