@@ -32,11 +32,12 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "tests")]
 import support  # noqa: E402
-from programs import BASH, HOST, PERL, SQL, WAYS, Programs, python  # noqa: E402
+from programs import BASH, COMMIT, HOST, PERL, SQL, WAYS, Programs, python  # noqa: E402
 from report import progress, say, table  # noqa: E402
 from stock import REDIS, REQUESTS  # noqa: E402
 
 RATE = 999
+INPUT = "input"  # the file in its folder that a program reads, if its work leaves one
 SETTLE, SETTLES = 1.0, {"java": 6.0}  # seconds until start-up is over; a JVM has compiled by then
 JAVA = """import java.util.*;
 public class S {
@@ -91,6 +92,12 @@ def c_source():
         for i in range(20000))
 
 
+def write_commits(path):
+    """Those of mvld's own history, as often as takes git many minutes to show."""
+    listed = subprocess.run(["git", "-C", HERE.parent, "rev-list", COMMIT], capture_output=True, check=True)
+    path.write_bytes(listed.stdout * 500)
+
+
 # ---- work without end -----------------------------------------------------------------
 
 def work(name, folder):
@@ -104,8 +111,9 @@ def work(name, folder):
     if name == "perl":
         return ["-e", PERL.format(n=500_000_000)], None
     if name == "git":
-        return ["-C", str(HERE.parent), "--no-pager", "log", "-p", "--stat", "-B", "-M", "-C",
-                "--find-copies-harder", "-l0"], None
+        write_commits(folder / INPUT)
+        return ["-C", str(HERE.parent), "--no-pager", "diff-tree", "--stdin", "--pretty", "-p", "--stat", "-B",
+                "-M", "-C", "--find-copies-harder", "-l0"], None
     if name == "openssl":
         return ["speed", "-seconds", "100", "-bytes", "16", "-evp", "sha256"], None
     if name in ("clang", "cc1"):
@@ -236,11 +244,13 @@ def symbol(path, name):
 def running(programs, name, way, folder):
     """The process, while it works."""
     arguments, beside = work(name, folder)
-    log = folder / "log"
+    log, given = folder / "log", folder / INPUT
+    given.touch()
     more = {} if way == HOST else {"MVLD_DEBUG": "files,passes", "MVLD_DEBUG_OUTPUT": log}
-    process = subprocess.Popen(programs.command(name.split()[0], way, arguments), cwd=folder,
-                               env=programs.environment(name.split()[0], way, **more), stdin=subprocess.DEVNULL,
-                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    with given.open() as stdin:
+        process = subprocess.Popen(programs.command(name.split()[0], way, arguments), cwd=folder, stdin=stdin,
+                                   env=programs.environment(name.split()[0], way, **more),
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     stopped = threading.Event()
     load = threading.Thread(target=beside, args=[stopped], daemon=True) if beside else None
     try:
