@@ -33,7 +33,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "tests")]
 import support  # noqa: E402
-from programs import HOST, MVLD, WAYS, Programs  # noqa: E402
+from programs import HOST, MVLD, WAYS, Programs, option_ways  # noqa: E402
 from report import progress, spreads  # noqa: E402
 
 LIBRARIES = 8
@@ -211,10 +211,8 @@ def main():
     parser.add_argument("--option", action="append", default=[])
     arguments = parser.parse_args()
     for option in arguments.option:
-        for frozen in (False, True):
-            way = f"concat, {option}" + ", frozen" * frozen
-            WAYS[way] = ("direct-calls, concat", frozen, option)
-            OPTION_WAYS.append(way)
+        WAYS.update(option_ways(option))
+        OPTION_WAYS.extend(option_ways(option))
     for megabytes in map(int, arguments.sizes.split(",")):
         for kind in arguments.kinds.split(","):
             with support.scratch_folder() as folder:

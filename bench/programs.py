@@ -26,9 +26,20 @@ READY = "ready"  # an image was made and removed again: what is left is ready co
 WAYS = {"direct-calls": ("direct-calls", False), "direct-calls, frozen": ("direct-calls", True),
         "concat": ("direct-calls, concat", False), "concat, frozen": ("direct-calls, concat", True)}
 READY_WAYS = {"direct-calls, ready": ("direct-calls", READY)}
+# Ways with concat copy always, but for this one, where it does what it does unless told otherwise.
+IDLE = "concat.copy = where-it-pays"
+IDLE_WAYS = {"concat, idle, frozen": ("direct-calls, concat", True, IDLE)}
+
+
+def option_ways(option):
+    """Ways with concat and an option, PASS.OPTION=VALUE."""
+    return {f"concat, {option}" + ", frozen" * frozen: ("direct-calls, concat", frozen, option)
+            for frozen in (False, True)}
+
+
 # What the log says when each part was done; `files,passes` asks for it.
 SAID = {"direct-calls": r"\d+ objects, \d+ of \d+ sites made direct",
-        "concat": r"concat: [1-9]\d* objects, [1-9]\d* functions",
+        "concat": r"concat: [1-9]\d* objects, [1-9]\d* functions", IDLE: "no code is copied",
         "frozen": r"thawed, the code of [1-9]", READY: r"ready code of \S+: laid over"}
 
 PYTHON = """
@@ -132,7 +143,7 @@ class Programs:
             for option in options:  # PASS.OPTION=VALUE
                 name, value = option.split(".", 1)
                 lines += [f"[{name}]", value]
-            lines += [support.COPY] * ("concat" in passes)
+            lines += [support.COPY] * ("concat" in passes and IDLE not in options)
             self.file(way, "conf").write_text("\n".join(lines) + "\n")
             cache = self.file(way, "cache") / "mvld"
             cache.mkdir(parents=True, exist_ok=True)
@@ -194,13 +205,13 @@ class Programs:
 
     def impossible(self, name, way):
         """Why the program cannot run in this way, or None."""
-        passes, frozen = WAYS[way][:2]
+        passes, frozen, *options = WAYS[way]
         for part in passes.split(", "):
             if not any((folder / f"{part}.so").exists() for folder in PASS_FOLDERS):
                 return f"{part} is not built"
         log = self.quick(name, way, MVLD_DEBUG="files,passes,statistics").stderr
         for part in passes.split(", "):
-            if not re.search(SAID[part], log):
+            if not re.search(SAID[IDLE if part == "concat" and IDLE in options else part], log):
                 return f"{part}: nothing is done; MVLD_DEBUG=passes tells why"
         if frozen:
             done = self.quick(name, way, MVLD_FREEZE="1")

@@ -10,15 +10,12 @@
  * time in microseconds, page faults, how much slower than ever the processor was at worst just before
  * and after (1: not at all), and 1 if that counts as undisturbed.
  *
- * Why: what shares a core with a virtual CPU, mostly another tenant's machine, makes it slower by
- * anything up to a factor of two, for tenths of a second, and no clock of the guest shows it: that
- * is neither stolen time nor waiting.  A loop of known work shows it, if it wants all of the core's
- * width.  Commands that take 10 to 30 ms fit in between.
+ * Why: commands.h.  Commands that take 10 to 30 ms fit in between what disturbs.
  *
  * User and system time each come from samples, one a tick (4 ms), of which a short run has few; their sum
  * is exact.  Who compares takes the sum.
  */
-#include "measure.h"
+#include "commands.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -31,58 +28,6 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#define DISTURBED 1.04 /* what share of a core a neighbour takes who matters */
-
-struct command {
-    char **argv, **envp;
-    int undisturbed;
-};
-
-/* xorshift64: the same orders in each run. */
-static uint64_t drawn(uint64_t *state)
-{
-    *state ^= *state << 13;
-    *state ^= *state >> 7;
-    *state ^= *state << 17;
-    return *state;
-}
-
-static void shuffle(size_t *order, size_t n, uint64_t *state)
-{
-    for (size_t i = n; i > 1; i--) {
-        size_t j = drawn(state) % i, kept = order[j];
-        order[j] = order[i - 1];
-        order[i - 1] = kept;
-    }
-}
-
-/* 0 when out of memory. */
-static int parse(struct command *command, char **words)
-{
-    size_t own = 0;
-
-    while (words[own] && strchr(words[own], '='))
-        own++;
-    command->argv = words + own;
-    command->envp = calloc(own + 1, sizeof *command->envp);
-    if (command->envp)
-        memcpy(command->envp, words, own * sizeof *words);
-    return command->envp && *command->argv;
-}
-
-/* Microseconds of a fifth of a millisecond's work that keeps the core's adders busy. */
-static double probe(void)
-{
-    uint64_t a = 1, b = 2, c = 3, d = 4, e = 5, f = 6;
-    double start = now();
-
-    for (int i = 0; i < 400000; i++) {
-        a += 3, b ^= a, c += 5, d ^= c, e += 7, f ^= e;
-        __asm__ volatile("" : "+r"(a), "+r"(b), "+r"(c), "+r"(d), "+r"(e), "+r"(f));
-    }
-    return now() - start;
-}
 
 static double microseconds(struct timeval t)
 {
@@ -155,19 +100,11 @@ int main(int argc, char **argv)
         posix_spawn_file_actions_addopen(&silent, STDOUT_FILENO, "/dev/null", O_WRONLY, 0) ||
         posix_spawn_file_actions_addopen(&silent, STDERR_FILENO, "/dev/null", O_WRONLY, 0))
         return 1;
-    struct command *commands = calloc((size_t)argc, sizeof *commands);
-    size_t *order = calloc((size_t)argc, sizeof *order), n = 0;
-    char **words = argv + 3;
-    for (int i = 3; commands && order && i <= argc; i++) {
-        if (i < argc && strcmp(argv[i], "--"))
-            continue;
-        argv[i] = NULL;
-        if (!parse(&commands[n++], words))
-            return fprintf(stderr, "steady: no command, or no memory\n"), 1;
-        words = argv + i + 1;
-    }
-    if (!commands || !order)
-        return 1;
+    size_t n = 0;
+    struct command *commands = parse_all(argv + 3, &n);
+    size_t *order = commands ? calloc(n, sizeof *order) : NULL;
+    if (!order)
+        return fprintf(stderr, "steady: no command, or no memory\n"), 1;
     stay();
     for (size_t i = 0; i < n; i++) { /* files into the page cache */
         struct rusage usage;
