@@ -180,6 +180,8 @@ static const struct mvld_api api = {
     .references_change = rimf_references_change,
     .copy_in_line = rimf_copy_in_line,
     .region_hot = rimf_region_hot,
+    .slot_leads = rimf_slot_leads,
+    .slot_name = rimf_slot_name,
 };
 
 const struct mvld_api *rimf_api(void)

@@ -2,7 +2,8 @@
  *
  * rimf/image_changes.c: the calls of an object made direct together, where they stand.
  *
- *     ends         where calls through a slot end, asked once a slot; no page of code is read
+ *     ends         where calls through a slot end, asked once a slot, in the order in which slots lie; no
+ *                  page of code is read
  *     window       the pages with a call that becomes direct are writable, and the process's own, a
  *                  stretch of them after the other: each call is read, compared with what the
  *                  analysis says, and written
@@ -34,15 +35,11 @@ static uintptr_t slot_at(const struct changing *c, size_t way)
 /* ---- ends -------------------------------------------------------------------------- */
 
 /* Of each page the first, and those that go on into the next. */
-static void want(struct changing *c, const struct sidecar_call *call)
+static void want(struct changing *c, uint32_t at, uint32_t end)
 {
-    uint32_t at = call->address, end = at + sidecar_call_length(call) - 1;
     const struct mvld_word *last = c->n_words ? &c->words[c->n_words - 1] : NULL;
     uint32_t last_page = last ? (last->offset + last->length - 1) / RIMF_PAGE : 0;
-    int first = !last || at / RIMF_PAGE != last->offset / RIMF_PAGE;
 
-    if (!first && at / RIMF_PAGE == end / RIMF_PAGE)
-        return;
     c->words[c->n_words++] =
         (struct mvld_word){.offset = at, .length = (uint16_t)(end + 1 - at)};
     c->pages += (!last || at / RIMF_PAGE != last_page) + (at / RIMF_PAGE != end / RIMF_PAGE);
@@ -76,14 +73,26 @@ static void ask_of(struct changing *c, struct way *way, const struct mvld_ends *
 
 static void ask(struct changing *c, const struct mvld_ends *ends)
 {
+    for (size_t i = 0; i < c->n_calls; i++)
+        way_of(c, &c->calls[i])->calls++;
+    for (size_t i = 0; i < c->n_ways; i++)
+        if (c->ways[i].calls)
+            ask_of(c, &c->ways[i], ends);
+}
+
+/* A page that is wanted needs no other call of it, but for one at its end. */
+static void choose(struct changing *c)
+{
+    uint32_t wanted = UINT32_MAX; /* page in which the last one began */
+
     for (size_t i = 0; i < c->n_calls; i++) {
         const struct sidecar_call *call = &c->calls[i];
-        struct way *way = way_of(c, call);
+        uint32_t at = call->address, end = at + sidecar_call_length(call) - 1;
 
-        if (!way->calls++)
-            ask_of(c, way, ends);
-        if (way->target)
-            want(c, call);
+        if ((at / RIMF_PAGE == wanted && end / RIMF_PAGE == wanted) || !way_of(c, call)->target)
+            continue;
+        want(c, at, end);
+        wanted = at / RIMF_PAGE;
     }
 }
 
@@ -97,25 +106,30 @@ static void store(const struct site *site)
     memcpy((void *)(site->address + site->length - 4u), &rest, sizeof rest);
 }
 
-static void change(const struct changing *c, const struct sidecar_call *call, struct way *way)
+static void miss(struct changing *c, const struct way *way, int is_far)
+{
+    struct missed *missed = &c->missed[way - c->ways];
+
+    missed->far += is_far != 0;
+    missed->other += !is_far;
+    c->any_missed = 1;
+}
+
+static void change(struct changing *c, const struct sidecar_call *call, struct way *way)
 {
     enum mvld_reference_kind kind = (enum mvld_reference_kind)sidecar_call_kind(call);
     uintptr_t bias = c->object->view.bias;
     struct site site;
 
-    if (!site_read(&site, kind, bias + call->address, SITE_MAX))
-        return;
-    if (kind == MVLD_REFERENCE_CALL_SINGLE) {
-        if (!site_inline(&site, site_room(&c->object->public, site.leads)))
-            return;
-    } else if (!goes_through(c, &site, site.leads, way, bias + sidecar_slot(call))) {
-        return;
-    } else if (!site_make(&site, way->target)) {
-        way->far++;
-        return;
-    }
-    store(&site);
-    way->made++;
+    if (!site_read(&site, kind, bias + call->address, SITE_MAX) ||
+        !(kind == MVLD_REFERENCE_CALL_SINGLE
+              ? site_inline(&site, site_room(&c->object->public, site.leads))
+              : goes_through(c, &site, site.leads, way, bias + sidecar_slot(call))))
+        miss(c, way, 0);
+    else if (kind != MVLD_REFERENCE_CALL_SINGLE && !site_make(&site, way->target))
+        miss(c, way, 1);
+    else
+        store(&site);
 }
 
 /* Nothing that is called from here lies in the object (holds_us). */
@@ -186,18 +200,30 @@ static size_t most_words(const struct changing *c)
     return n < c->n_calls ? n : c->n_calls;
 }
 
+static void tell(const struct changing *c, const struct mvld_ends *ends)
+{
+    for (size_t i = 0; i < c->n_ways; i++) {
+        const struct way *way = &c->ways[i];
+        const struct missed missed = c->any_missed ? c->missed[i] : (struct missed){0, 0};
+        size_t made = way->target ? way->calls - missed.other - missed.far : 0;
+
+        if (way->calls)
+            ends->became(ends->cookie, slot_at(c, i), way->calls, made,
+                         way->all_far ? way->calls : missed.far);
+    }
+}
+
 static int change_calls(struct mvld_image *image, struct changing *c, const struct mvld_ends *ends)
 {
     int error;
 
     ask(c, ends);
+    choose(c);
     if (image->watch)
         rimf_ready_write(image, c, ends);
     error = c->n_words ? commit(image, c) : 0;
-    for (size_t i = 0; !error && i < c->n_ways; i++)
-        if (c->ways[i].calls)
-            ends->became(ends->cookie, slot_at(c, i), c->ways[i].calls, c->ways[i].made,
-                         c->ways[i].all_far ? c->ways[i].calls : c->ways[i].far);
+    if (!error)
+        tell(c, ends);
     return error;
 }
 
@@ -216,7 +242,8 @@ long rimf_references_change(struct mvld_image *image, const struct mvld_object *
     c.n_ways = count_places(&c);
     if (c.n_ways > PLACES_MOST)
         return -ENOTSUP;
-    c.ways = rimf_heap_alloc(&image->heap, c.n_ways * sizeof *c.ways);
+    c.ways = rimf_heap_alloc(&image->heap, c.n_ways * (sizeof *c.ways + sizeof *c.missed));
+    c.missed = (struct missed *)(c.ways + c.n_ways);
     c.words = rimf_heap_alloc(&image->heap, (most_words(&c) + 1) * sizeof *c.words);
     if (c.ways && c.words)
         result = change_calls(image, &c, ends);

@@ -10,13 +10,17 @@
 #include "ready.h"
 #include "slot_call.h"
 
-/* Of the calls through one slot. */
+/* Of the calls through one slot.  Each call looks at it, in no order: four of them in a line of the cache. */
 struct way {
-    uintptr_t target; /* 0: they stay */
-    uintptr_t entry;  /* of the PLT, known to jump through the slot */
-    uint32_t calls;   /* 0: nobody has asked yet */
-    uint32_t made, far;
-    uint32_t all_far;
+    uintptr_t target;      /* 0: they stay */
+    uint32_t entry;        /* of the PLT, as linked, known to jump through the slot; 0: none is */
+    uint32_t calls : 31;
+    uint32_t all_far : 1;
+};
+
+/* Of those that were to become direct: what did not.  Hardly any. */
+struct missed {
+    uint32_t other, far; /* not what the analysis says; does not reach */
 };
 
 struct changing {
@@ -27,6 +31,8 @@ struct changing {
     struct way *ways;    /* the first is that of functions of a single instruction */
     uint32_t first;      /* slot, as linked, of the second */
     size_t n_ways;
+    struct missed *missed; /* as many; memory that nobody touches while `any_missed` is 0 */
+    int any_missed;
     struct mvld_word *words; /* calls of all pages that are written */
     size_t n_words;
     long pages;
@@ -46,10 +52,10 @@ static inline int goes_through(const struct changing *c, const struct site *site
 {
     if (site->to_slot)
         return leads == slot;
-    if (leads != way->entry) {
+    if (leads != c->object->view.bias + way->entry || !way->entry) {
         if (rimf_plt_slot(&c->object->public, leads) != slot)
             return 0;
-        way->entry = leads;
+        way->entry = (uint32_t)(leads - c->object->view.bias);
     }
     return 1;
 }

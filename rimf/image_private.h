@@ -95,6 +95,13 @@ struct rimf_choice {
 };
 #define RIMF_CHOICES 64u
 
+/* Objects with no slot that leads into this one (image_slots_lazy.c). */
+struct rimf_shown {
+    const struct mvld_object *of;
+    uint64_t update; /* of the image, when they were looked through */
+    uint64_t none;   /* a bit each, of the first 64 */
+};
+
 struct mvld_image {
     const struct rimf_sys *sys;
     const struct rimf_log *log;
@@ -143,6 +150,7 @@ struct mvld_image {
     uintptr_t kept_home[8]; /* rimf_image_keep_home */
     size_t kept_sizes[8];
     struct rimf_choice choices[RIMF_CHOICES];
+    struct rimf_shown shown;
 };
 
 /* 1: what comes now, by dlopen, is added to the frozen image. */
@@ -222,6 +230,9 @@ int rimf_slot_at(struct mvld_image *, const struct mvld_object *, size_t index,
                  struct mvld_slot *out);
 int rimf_slot_find(struct mvld_image *, const struct mvld_object *, uintptr_t address,
                    struct mvld_slot *out);
+int rimf_slot_leads(struct mvld_image *, const struct mvld_object *, uintptr_t address,
+                    struct mvld_slot *out, const struct mvld_object **holder);
+const char *rimf_slot_name(struct mvld_image *, const struct mvld_object *, uintptr_t address);
 
 /* ---- image_calls.c ------------------------------------------------------------ */
 
@@ -264,8 +275,9 @@ const struct sidecar *rimf_analysis_whole(struct mvld_image *, struct rimf_objec
 /* With these.  What the other two returned before says the same from then on. */
 const struct sidecar *rimf_analysis_branches(struct mvld_image *, struct rimf_object *,
                                              const char **why);
-/* The same, or NULL, perhaps without other tables than those of units and calls. */
+/* The same, or NULL, perhaps without other tables than those of units and calls; or of calls. */
 const struct sidecar *rimf_analysis_units(struct mvld_image *, struct rimf_object *);
+const struct sidecar *rimf_analysis_calls(struct mvld_image *, struct rimf_object *);
 
 /* Where the analysis has names for debuggers (sidecar.h, SYMBOLS): pages of it, in memory. */
 struct analysis_names {

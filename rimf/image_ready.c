@@ -355,7 +355,7 @@ const struct sidecar_call *rimf_ready_calls(struct mvld_image *image, struct rim
         *n = object->ready->view.header->n_rest;
         return object->ready->view.rest;
     }
-    s = rimf_analysis_units(image, object);
+    s = rimf_analysis_calls(image, object);
     *n = s ? s->n_calls : 0;
     return s ? s->calls : NULL;
 }

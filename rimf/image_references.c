@@ -150,7 +150,7 @@ void rimf_image_close_analyses(struct mvld_image *image)
     rimf_table_leave(image);
 }
 
-const struct sidecar *rimf_analysis_units(struct mvld_image *image, struct rimf_object *object)
+const struct sidecar *rimf_analysis_calls(struct mvld_image *image, struct rimf_object *object)
 {
     struct rimf_analysis *analysis = analysis_of(image, object);
 
@@ -173,7 +173,7 @@ static const struct sidecar *open_more(struct mvld_image *image, struct rimf_obj
         *why = analysis->why;
         return NULL;
     }
-    if (!analysis->index) { /* without memory for it, it is slow */
+    if (wanted != SIDECAR_WANT(SIDECAR_UNITS) && !analysis->index) { /* without memory for it, it is slow */
         size_t n = sidecar_index_size(&analysis->file.view);
 
         analysis->index = n ? rimf_heap_alloc(&image->heap, n * sizeof *analysis->index) : NULL;
@@ -181,6 +181,13 @@ static const struct sidecar *open_more(struct mvld_image *image, struct rimf_obj
             sidecar_index(&analysis->file.view, analysis->index);
     }
     return &analysis->file.view;
+}
+
+const struct sidecar *rimf_analysis_units(struct mvld_image *image, struct rimf_object *object)
+{
+    const char *why;
+
+    return open_more(image, object, SIDECAR_WANT(SIDECAR_UNITS), &why);
 }
 
 const struct sidecar *rimf_analysis_whole(struct mvld_image *image, struct rimf_object *object,
@@ -260,7 +267,12 @@ int rimf_reference_each(struct mvld_image *image, const struct mvld_object *publ
         *why = analysis ? analysis->why : "out of memory";
         if (*why)
             return -ENODATA;
-        view = &analysis->file.view;
+        view = image->calls_home && object->copy ? rimf_analysis_units(image, object)
+                                                 : &analysis->file.view;
+        if (!view) {
+            *why = analysis->why;
+            return -ENODATA;
+        }
         calls = view->calls;
         n = view->n_calls;
     }

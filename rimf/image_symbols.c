@@ -30,6 +30,8 @@ static const char *version_of(const struct elf_view *view, size_t index)
     return elf_version_name(view, entry & ELF_VERSION_INDEX);
 }
 
+/* The version only for who asks by name, as dlsym and dlvsym do: who follows a reference knows which he
+ * asked for, and it is found by walking a chain. */
 static int find_in(const struct rimf_object *object, const struct elf_name *of,
                    struct mvld_symbol *out)
 {
@@ -40,7 +42,8 @@ static int find_in(const struct rimf_object *object, const struct elf_name *of,
         return -ENOENT;
     *out = (struct mvld_symbol){
         .name = elf_string(&object->view, symbol.st_name),
-        .version = version_of(&object->view, index),
+        .version = of->wanted == ELF_ANY_DEFAULT || of->wanted == ELF_EXACT
+                       ? version_of(&object->view, index) : NULL,
         .address = elf_symbol_address(&object->view, &symbol),
         .size = symbol.st_size,
         .type = ELF64_ST_TYPE(symbol.st_info),

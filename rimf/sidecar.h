@@ -304,7 +304,8 @@ struct sidecar {
 };
 
 /* Checks header, directory, segments, and the tables in `wanted` (SIDECAR_WANT, or-ed;
- * calls, references, frames and branches bring the units with them, frames their fixes, too).
+ * references, frames and branches bring the units with them, frames their fixes, too; calls are compared
+ * with units where both are opened, else with segments).
  * `bytes` is 8-aligned and outlives the view.  0, or -EINVAL with a sentence (static) in *why and an empty view. */
 int sidecar_open(struct sidecar *, const void *bytes, size_t size, uint32_t wanted,
                  const char **why);

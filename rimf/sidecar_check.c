@@ -84,24 +84,33 @@ static const char *check_units(const struct sidecar *s)
     return NULL;
 }
 
+static int in_decoded(const struct sidecar *s, size_t *at, uint64_t start, uint64_t end)
+{
+    const struct sidecar_unit *unit = in_unit(s, at, start, end);
+
+    return unit && unit->flags & SIDECAR_DECODED;
+}
+
+/* Who only changes calls where they stand has no need of the units, and reads half as much. */
 static const char *check_calls(const struct sidecar *s)
 {
+    int units = (s->opened & SIDECAR_WANT(SIDECAR_UNITS)) != 0;
     uint64_t last = 0;
     size_t at = 0;
 
     for (size_t i = 0; i < s->n_calls; i++) {
         const struct sidecar_call *call = &s->calls[i];
         uint64_t end = (uint64_t)call->address + sidecar_call_length(call);
-        const struct sidecar_unit *unit;
 
         if (!sidecar_call_kind(call) || sidecar_call_kind(call) >= SIDECAR_CALL_KINDS ||
             (sidecar_call_kind(call) == SIDECAR_CALL_SINGLE && sidecar_slot(call)))
             return "a call is of a kind that does not exist";
         if (call->address < last)
             return "its calls overlap, or are out of order";
-        unit = in_unit(s, &at, call->address, end);
-        if (!unit || !(unit->flags & SIDECAR_DECODED))
+        if (units && !in_decoded(s, &at, call->address, end))
             return "a call lies outside the decoded units";
+        if (!units && !in_segment(s, &at, call->address, end))
+            return "a call lies outside the executable segments";
         last = end;
     }
     return NULL;

@@ -180,6 +180,7 @@ static const char *open_tables(struct sidecar *s, const struct sidecar_table **f
             wrong = sidecar_check(s, tables[i].kind);
         if (wrong)
             return wrong;
+        s->opened |= SIDECAR_WANT(tables[i].kind);
     }
     return wanted == SIDECAR_WANT_WHOLE ? check_rest(s->header) : NULL;
 }
@@ -188,14 +189,18 @@ static const char *open_more(struct sidecar *s, const struct sidecar_table **fou
                              uint32_t wanted)
 {
     const char *wrong;
+    int checked; /* calls, before */
 
     wanted |= SIDECAR_WANT(SIDECAR_SEGMENTS);
     if (wanted & SIDECAR_WANT(SIDECAR_FRAMES))
         wanted |= SIDECAR_WANT(SIDECAR_UNITS) | SIDECAR_WANT(SIDECAR_FRAME_FIXES);
-    if (wanted & (SIDECAR_WANT(SIDECAR_CALLS) | SIDECAR_WANT(SIDECAR_REFERENCES) |
-                  SIDECAR_WANT(SIDECAR_BRANCHES)))
+    if (wanted & (SIDECAR_WANT(SIDECAR_REFERENCES) | SIDECAR_WANT(SIDECAR_BRANCHES)))
         wanted |= SIDECAR_WANT(SIDECAR_UNITS);
-    wrong = open_tables(s, found, wanted & ~s->opened);
+    wanted &= ~s->opened;
+    checked = s->opened & SIDECAR_WANT(SIDECAR_CALLS) && wanted & SIDECAR_WANT(SIDECAR_UNITS);
+    wrong = open_tables(s, found, wanted);
+    if (!wrong && checked) /* without units */
+        wrong = sidecar_check(s, SIDECAR_CALLS);
     s->opened |= wanted;
     return wrong;
 }

@@ -8,8 +8,8 @@
 #include "sidecar.h"
 
 /* Of the table of that kind, to which the view points: NULL, or a sentence (static).  Those
- * that it is compared with have been checked: segments before all, units before calls,
- * references, frames and branches. */
+ * that it is compared with have been checked: segments before all, units before
+ * references, frames and branches, and before calls, if they are opened at all. */
 const char *sidecar_check(const struct sidecar *, uint32_t kind);
 
 #endif

@@ -436,6 +436,14 @@ struct mvld_api {
      * huge pages, which are then only those that are there at once, or that an image's file has
      * anyway.  0, -ENODATA: there is no region; -EINVAL. */
     int (*region_hot)(struct mvld_image *, uintptr_t end);
+
+    /* slot_find in two steps, for who asks of all slots and wants the names of few: what a slot is called
+     * lies in other memory than where it leads.  The first leaves `name` NULL; *holder: the object
+     * that has the target, NULL when there is none.
+     * For the thread that loads, inside run and added. */
+    int (*slot_leads)(struct mvld_image *, const struct mvld_object *object, uintptr_t address,
+                      struct mvld_slot *out, const struct mvld_object **holder);
+    const char *(*slot_name)(struct mvld_image *, const struct mvld_object *, uintptr_t address);
 };
 
 /* Does this mvld have the function? */

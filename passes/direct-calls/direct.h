@@ -31,6 +31,13 @@ struct direct_lead {
     int seldom;      /* they are not worth a page at home */
 };
 
+/* What an object defines. */
+struct direct_holder {
+    const struct mvld_object *object; /* NULL: nothing is known here */
+    int has_seldom;
+};
+#define DIRECT_HOLDERS 64u
+
 #define DIRECT_BATCH 2048u
 
 /* What is too much for the stack. */
@@ -49,6 +56,7 @@ struct direct {
     struct direct_lead only;   /* when there is no memory for these */
     size_t n_known;            /* places: a power of two, or 0 */
     struct direct_counts counts;
+    struct direct_holder holders[DIRECT_HOLDERS]; /* seldom.c; by where they lie */
     /* of the object under way */
     const struct mvld_object *object;
     size_t sites, made, pages;
@@ -58,7 +66,7 @@ struct direct {
 };
 
 /* leads.c: of the object's calls through `slot`, as far as the slot tells. */
-void direct_judge(const struct direct *, uintptr_t slot, struct direct_lead *);
+void direct_judge(struct direct *, uintptr_t slot, struct direct_lead *);
 /* Why such calls stay as they are at home, or NULL. */
 const char *direct_left_for(const struct direct_lead *);
 /* The same, for who asks again and again. */
@@ -71,6 +79,8 @@ void direct_leads_forget(struct direct *);
 
 /* seldom.c: 1 when a function of this name is called once, or by what does not return. */
 int direct_is_seldom(const char *name);
+/* 0: the object defines no such function. */
+int direct_has_seldom(struct direct *, const struct mvld_object *);
 
 /* objects.c: makes the calls of one object direct.  0, or negative errno with a sentence. */
 int direct_object(struct direct *, const struct mvld_object *);

@@ -19,11 +19,10 @@
 #define LEADS_MOST 16384u
 #define STEPS 8 /* an entry may lead to another object's entry */
 
-/* Why no call must lead straight to `target`, or NULL. */
-static const char *unfit_target(const struct direct *d, uintptr_t target)
+/* Why no call must lead straight to `target`, in `holder`, or NULL. */
+static const char *unfit_target(const struct direct *d, const struct mvld_object *holder,
+                                uintptr_t target)
 {
-    const struct mvld_object *holder = d->ctx->api->object_find(d->ctx->image, target);
-
     if (!holder || !d->ctx->api->object_holds(holder, target, 1, PROT_EXEC))
         return "the target is not in an object's code";
     if (holder->flags & MVLD_OBJECT_VDSO)
@@ -39,8 +38,33 @@ static const char *unfit_target(const struct direct *d, uintptr_t target)
 struct way {
     uintptr_t target, shown[STEPS];
     size_t n;
-    const char *name; /* of the function, or NULL */
+    const struct mvld_object *holder; /* of the target, or NULL */
 };
+
+/* Of a mvld that cannot tell in two steps. */
+static int leads(const struct direct *d, const struct mvld_object *object, uintptr_t address,
+                 struct mvld_slot *slot, const struct mvld_object **holder)
+{
+    const struct mvld_api *api = d->ctx->api;
+    int error;
+
+    if (MVLD_API_HAS(api, slot_leads))
+        return api->slot_leads(d->ctx->image, object, address, slot, holder);
+    error = api->slot_find(d->ctx->image, object, address, slot);
+    *holder = !error && !slot->why ? api->object_find(d->ctx->image, slot->target) : NULL;
+    return error;
+}
+
+static const char *name_of(const struct direct *d, const struct mvld_object *object,
+                           uintptr_t address)
+{
+    const struct mvld_api *api = d->ctx->api;
+    struct mvld_slot slot = {.name = NULL};
+
+    if (MVLD_API_HAS(api, slot_name))
+        return api->slot_name(d->ctx->image, object, address);
+    return api->slot_find(d->ctx->image, object, address, &slot) ? NULL : slot.name;
+}
 
 /* Where the slot is certain to lead.  An executable at a fixed address has its own PLT
  * entries stand for functions whose address it takes, and the host loader binds other
@@ -50,35 +74,46 @@ struct way {
 static const char *follow(const struct direct *d, uintptr_t address, struct way *way)
 {
     const struct mvld_api *api = d->ctx->api;
-    const struct mvld_object *holder = d->object;
-    struct mvld_slot slot, first;
+    const struct mvld_object *at = d->object;
+    const char *first = NULL, *name;
+    struct mvld_slot slot;
 
-    if (api->slot_find(d->ctx->image, holder, address, &first))
+    if (leads(d, at, address, &slot, &way->holder))
         return "the host loader fills no such slot";
-    slot = first;
-    way->name = first.name;
     for (int steps = 0; !slot.why && steps < STEPS; steps++) {
         if (d->leave_rewritable && !(slot.flags & MVLD_SLOT_RELRO))
             return "the slot stays writable (rewritable = leave)";
         way->shown[way->n++] = slot.shown;
         way->target = slot.target;
-        holder = api->object_find(d->ctx->image, slot.target);
-        address = holder && holder->flags & MVLD_OBJECT_MAIN ? api->plt_slot(holder, slot.target)
-                                                             : 0;
-        if (!address || api->slot_find(d->ctx->image, holder, address, &slot) || !slot.name ||
-            !rimf_streq(slot.name, first.name))
+        if (!way->holder || !(way->holder->flags & MVLD_OBJECT_MAIN))
+            return NULL;
+        first = first ? first : name_of(d, at, address);
+        at = way->holder;
+        address = api->plt_slot(at, slot.target);
+        name = address ? name_of(d, at, address) : NULL;
+        if (!first || !name || !rimf_streq(name, first) ||
+            leads(d, at, address, &slot, &way->holder))
             return NULL;
     }
     return slot.why ? slot.why : "PLT entries lead to each other";
 }
 
-void direct_judge(const struct direct *d, uintptr_t slot, struct direct_lead *lead)
+/* A function that is called seldom has its name in the object that has it: where none of the names is
+ * defined, no slot's name need be looked at. */
+static int is_seldom(struct direct *d, uintptr_t slot, const struct mvld_object *holder)
+{
+    const char *name = holder && direct_has_seldom(d, holder) ? name_of(d, d->object, slot) : NULL;
+
+    return name && direct_is_seldom(name);
+}
+
+void direct_judge(struct direct *d, uintptr_t slot, struct direct_lead *lead)
 {
     struct way way = {.n = 0};
     const char *why = follow(d, slot, &way);
 
     if (!why)
-        why = unfit_target(d, way.target);
+        why = unfit_target(d, way.holder, way.target);
     for (size_t i = 0; !why && i < way.n; i++)
         if (d->ctx->api->depends(d->ctx->image, d->object, way.shown[i]))
             why = "memory is short";
@@ -86,7 +121,7 @@ void direct_judge(const struct direct *d, uintptr_t slot, struct direct_lead *le
         .slot = slot,
         .target = way.target,
         .why = why,
-        .seldom = !why && way.name && direct_is_seldom(way.name),
+        .seldom = !why && is_seldom(d, slot, way.holder),
     };
 }
 

@@ -92,3 +92,32 @@ int direct_is_seldom(const char *name)
     }
     return 0;
 }
+
+/* Whoever brings std::__throw_... along brings these. */
+static const char throwing[][32] = {"_ZSt17__throw_bad_allocv", "_ZSt20__throw_length_errorPKc"};
+
+static int defines(const struct direct *d, const struct mvld_object *object, const char *name)
+{
+    struct mvld_symbol symbol;
+
+    return d->ctx->api->symbol_find(object, name, NULL, &symbol) == 0;
+}
+
+static int has_seldom(const struct direct *d, const struct mvld_object *object)
+{
+    size_t i = 0;
+
+    while (i < RIMF_COUNT(names) && !defines(d, object, names[i]))
+        i++;
+    return i < RIMF_COUNT(names) || defines(d, object, throwing[0]) ||
+           defines(d, object, throwing[1]);
+}
+
+int direct_has_seldom(struct direct *d, const struct mvld_object *object)
+{
+    struct direct_holder *holder = &d->holders[(object->start >> 12) % DIRECT_HOLDERS];
+
+    if (holder->object != object)
+        *holder = (struct direct_holder){object, has_seldom(d, object)};
+    return holder->has_seldom;
+}

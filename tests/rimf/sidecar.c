@@ -78,7 +78,8 @@ static void parts(void)
     made_sidecar(&made);
     made.references[0].address = 0; /* a wrong checksum, too */
     CHECK(open_made(&s, SIDECAR_WANT(SIDECAR_CALLS)) == 0, "%s", why);
-    CHECK(s.n_calls == 5 && s.n_units == 5 && s.n_references == 0 && s.n_jump_tables == 0);
+    CHECK(s.n_calls == 5 && !s.n_units && s.n_references == 0 && s.n_jump_tables == 0);
+    CHECK(sidecar_open_more(&s, SIDECAR_WANT(SIDECAR_UNITS), &why) == 0 && s.n_units == 5, "%s", why);
     CHECK(open_made(&s, SIDECAR_WANT(SIDECAR_REFERENCES)) == -22 && !s.header);
     CHECK_STR(why, "a table has a wrong checksum");
 
@@ -90,6 +91,7 @@ static void parts(void)
     CHECK(s.n_branches == 4 && s.branches && s.n_units == 5 && !s.n_frames);
     made.calls[0].address = 0x1000;
     CHECK(open_made(&s, SIDECAR_WANT(SIDECAR_CALLS)) == 0 && s.n_calls == 5, "%s", why);
+    CHECK(sidecar_open_more(&s, SIDECAR_WANT(SIDECAR_UNITS), &why) == 0, "%s", why);
     made.calls[0].address = 0; /* it was checked, and is not again */
     CHECK(sidecar_open_more(&s, SIDECAR_WANT(SIDECAR_FRAMES) | SIDECAR_WANT(SIDECAR_CALLS), &why) ==
           0, "%s", why);
@@ -104,6 +106,29 @@ static void parts(void)
     made.tables[7].kind = 78; /* as older analysers leave it out */
     made_seal(&made, sizeof made);
     CHECK(open_made(&s, SIDECAR_WANT_ALL) == 0 && !s.branches, "%s", why);
+}
+
+/* Calls are compared with segments where nobody asked for units, and with these once somebody does. */
+static void calls_alone(void)
+{
+    struct sidecar s;
+
+    made_sidecar(&made);
+    made.calls[2].address = 0x1100;
+    made_seal(&made, sizeof made);
+    CHECK(open_made(&s, SIDECAR_WANT(SIDECAR_CALLS)) == 0 && s.n_calls == 5, "%s", why);
+    CHECK(sidecar_open_more(&s, SIDECAR_WANT(SIDECAR_FRAMES), &why) == -22 && !s.header);
+    CHECK_STR(why, "a call lies outside the decoded units");
+    made_sidecar(&made);
+    made.calls[4].address = 0xfffffffe;
+    made_seal(&made, sizeof made);
+    CHECK(open_made(&s, SIDECAR_WANT(SIDECAR_CALLS)) == -22 && !s.header);
+    CHECK_STR(why, "a call lies outside the executable segments");
+    made_sidecar(&made);
+    made.calls[1].address = 0x1004;
+    made_seal(&made, sizeof made);
+    CHECK(open_made(&s, SIDECAR_WANT(SIDECAR_CALLS)) == -22 && !s.header);
+    CHECK_STR(why, "its calls overlap, or are out of order");
 }
 
 static void every_bit_counts(void)
@@ -386,6 +411,7 @@ int main(void)
 
     reads();
     parts();
+    calls_alone();
     every_bit_counts();
     refuses_headers();
     refuses_entries();

@@ -89,7 +89,7 @@ def bytes_(world):
     n_tables, = struct.unpack_from("<I", original, 44)
     for at in range(header_size - 32 * n_tables, header_size, 32):
         kind, size, offset, count = struct.unpack_from("<IIQQ", original, at)
-        if kind <= 3:  # segments, units, calls
+        if kind in (1, 3):  # segments, calls
             read.append(range(offset, offset + size * count))
     every = [at for part in read for at in part]
     for at in every[::max(1, len(every) // 60)]:
