@@ -95,16 +95,20 @@ def manual(program):
                  config=MANUAL)
 
 
-def commit(program):
-    """Commit and revert through dlsym do not reach every object of a program that is
-    not linked with libmultiverse."""
-    program.says("""commit mode=1: 1 function
+# What the program says of commits by hand.
+COMMITS = """commit mode=1: 1 function
 switch 0: executable 1, library 11
 commit_refs: 1
 switch 2: executable 0, library 10
 revert: 1
 switch 2: executable 2, library 12
-""", "commit", config=MANUAL)
+"""
+
+
+def commit(program):
+    """Commit and revert through dlsym do not reach every object of a program that is
+    not linked with libmultiverse."""
+    program.says(COMMITS, "commit", config=MANUAL)
 
 
 def callsites(program):
@@ -215,13 +219,7 @@ def host_loader(program):
 
 def host_loader_with_library(program):
     """Under the plain ld.so, libmultiverse does not find the descriptors itself."""
-    program.says("""commit mode=1: 1 function
-switch 0: executable 1, library 11
-commit_refs: 1
-switch 2: executable 0, library 10
-revert: 1
-switch 2: executable 2, library 12
-""", "commit", prefix=[support.HOST_LOADER, "--preload", support.LIBRARY])
+    program.says(COMMITS, "commit", prefix=[support.HOST_LOADER, "--preload", support.LIBRARY])
 
 
 def near(program):

@@ -7,22 +7,10 @@
 
 #include <errno.h>
 #include <multiverse.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#define SKIP 77
-
-#define CHECK(condition, ...)                                                          \
-    do {                                                                               \
-        if (!(condition)) {                                                            \
-            fprintf(stderr, "%s:%d: not so: %s ", __FILE__, __LINE__, #condition);     \
-            fprintf(stderr, " " __VA_ARGS__);                                          \
-            fprintf(stderr, "\nerror: %s\nreport: %s\n", multiverse_error(),           \
-                    multiverse_report());                                              \
-            exit(1);                                                                   \
-        }                                                                              \
-    } while (0)
+#define CHECK_TELL() \
+    fprintf(stderr, "error: %s\nreport: %s\n", multiverse_error(), multiverse_report())
+#include "../check.h"
 
 /* The common fixture: part_switch.S, part_function.S, part_sites.S. */
 struct caller {

@@ -5,14 +5,13 @@
  * next one, with memory, does all of it; or every commit says that it could not.
  */
 #include <errno.h>
-#include <link.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "multiverse_check.h"
+#include "own_sources.h"
 
 #include "engine.h"
-#include "image.h"
 #include "log.h"
 
 #define MOST 200   /* allocations, far more than there are */
@@ -44,22 +43,6 @@ static struct mvld_batch *begin(struct mvld_image *image)
     return real->patch_begin(image);
 }
 
-static int list(struct dl_phdr_info *info, size_t size, void *cookie)
-{
-    struct rimf_source **at = cookie;
-    const void *dynamic = NULL;
-
-    for (int i = 0; i < info->dlpi_phnum; i++)
-        if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
-            dynamic = (const void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
-    *(*at)++ = (struct rimf_source){.name = *info->dlpi_name ? info->dlpi_name : "the test",
-                                    .bias = info->dlpi_addr,
-                                    .dynamic = dynamic,
-                                    .phdr = info->dlpi_phdr,
-                                    .phnum = info->dlpi_phnum};
-    return size == 0;
-}
-
 static void check_each(int generic, int variant)
 {
     for (const struct caller *c = callers; c->name; c++) {
@@ -72,16 +55,16 @@ static void check_each(int generic, int variant)
 /* 1 when the allocation was reached. */
 static int run(int which)
 {
-    struct rimf_source sources[64], *end = sources;
+    struct own_sources sources;
     struct rimf_change change;
     struct mvld_image *image;
     struct mv_engine *engine;
     struct mvld_api api;
     int added, done;
 
-    dl_iterate_phdr(list, &end);
+    own_sources_read(&sources);
     CHECK(rimf_image_create(&rimf_sys_kernel, &no_log, &image) == 0);
-    CHECK(rimf_image_update(image, sources, (size_t)(end - sources), &change) == 0);
+    CHECK(rimf_image_update(image, sources.at, sources.n, &change) == 0);
     real = rimf_api();
     api = *real;
     api.alloc = alloc;

@@ -6,14 +6,13 @@
  */
 #include <dlfcn.h>
 #include <errno.h>
-#include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "../check.h"
-#include "image.h"
 #include "interface.h"
+#include "own_sources.h"
 #include "log.h"
 #include "sys.h"
 
@@ -51,34 +50,21 @@ static void gives(const struct caller *c, const char *when, int want)
         CHECK(c->call() == want, "(%s: %s gives %d, want %d)", when, c->name, c->call(), want);
 }
 
-static int list(struct dl_phdr_info *info, size_t size, void *cookie)
-{
-    struct rimf_source **at = cookie;
-
-    (void)size;
-    if (strstr(info->dlpi_name, "multiverse.so") && !strstr(info->dlpi_name, "libmultiverse"))
-        return 0; /* the pass is no object of the program */
-    *(*at)++ = (struct rimf_source){
-        .name = *info->dlpi_name ? info->dlpi_name : "the test",
-        .bias = info->dlpi_addr,
-        .phdr = info->dlpi_phdr,
-        .phnum = info->dlpi_phnum,
-        .flags = *info->dlpi_name ? 0 : MVLD_OBJECT_MAIN,
-    };
-    return 0;
-}
-
 static struct rimf_change update(struct mvld_image *image, const char *without)
 {
-    struct rimf_source sources[64], *end = sources;
+    struct own_sources sources, kept = {.n = 0};
     struct rimf_change change;
-    size_t n = 0;
 
-    dl_iterate_phdr(list, &end);
-    for (struct rimf_source *s = sources; s < end; s++)
-        if (!without || strcmp(s->name, without))
-            sources[n++] = *s;
-    CHECK(rimf_image_update(image, sources, n, &change) == 0);
+    own_sources_read(&sources);
+    for (size_t i = 0; i < sources.n; i++) {
+        const char *name = sources.at[i].name;
+
+        if ((without && !strcmp(name, without)) ||
+            (strstr(name, "multiverse.so") && !strstr(name, "libmultiverse")))
+            continue; /* the pass is no object of the program */
+        kept.at[kept.n++] = sources.at[i];
+    }
+    CHECK(rimf_image_update(image, kept.at, kept.n, &change) == 0);
     return change;
 }
 

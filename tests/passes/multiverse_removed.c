@@ -4,36 +4,18 @@
  * they get back the linker's bytes, and its own memory is not touched.  (The object
  * stays mapped here; for the engine it is gone.)
  */
-#include <link.h>
 #include <sys/mman.h>
 
 #include "multiverse_check.h"
+#include "own_sources.h"
 
 #include "engine.h"
-#include "image.h"
 #include "log.h"
 
 static const struct rimf_log no_log = {.sys = &rimf_sys_kernel, .fd = -1};
 
 const char *multiverse_error(void) { return ""; }
 const char *multiverse_report(void) { return ""; }
-
-static int list(struct dl_phdr_info *info, size_t size, void *cookie)
-{
-    struct rimf_source **at = cookie;
-    const void *dynamic = NULL;
-
-    (void)size;
-    for (int i = 0; i < info->dlpi_phnum; i++)
-        if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
-            dynamic = (const void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
-    *(*at)++ = (struct rimf_source){.name = *info->dlpi_name ? info->dlpi_name : "the test",
-                                    .bias = info->dlpi_addr,
-                                    .dynamic = dynamic,
-                                    .phdr = info->dlpi_phdr,
-                                    .phnum = info->dlpi_phnum};
-    return 0;
-}
 
 static void save(unsigned char (*bytes)[8])
 {
@@ -44,17 +26,16 @@ static void save(unsigned char (*bytes)[8])
 int main(void)
 {
     unsigned char before[32][8], bound[32][8], after[32][8], entry[16];
-    struct rimf_source sources[64], *end = sources;
+    struct own_sources sources, rest = {.n = 0};
     struct rimf_change change;
     struct mvld_image *image;
     struct mv_engine *engine;
     const struct mv_ops *ops;
     int (*volatile function)(void) = decide;
-    size_t n = 0;
 
-    dl_iterate_phdr(list, &end);
+    own_sources_read(&sources);
     CHECK(rimf_image_create(&rimf_sys_kernel, &no_log, &image) == 0);
-    CHECK(rimf_image_update(image, sources, (size_t)(end - sources), &change) == 0);
+    CHECK(rimf_image_update(image, sources.at, sources.n, &change) == 0);
     CHECK(mv_create(image, rimf_api(), &rimf_sys_kernel, &engine) == 0);
     CHECK(mv_added(engine, change.added, change.n_added) == 0);
     ops = mv_ops_of(engine);
@@ -66,10 +47,10 @@ int main(void)
     CHECK(memcmp(before, bound, sizeof before[0]) != 0);
     memcpy(entry, (void *)function, sizeof entry);
 
-    for (struct rimf_source *s = sources; s < end; s++)
-        if (!strstr(s->name, "libpart_function"))
-            sources[n++] = *s;
-    CHECK(rimf_image_update(image, sources, n, &change) == 0);
+    for (size_t i = 0; i < sources.n; i++)
+        if (!strstr(sources.at[i].name, "libpart_function"))
+            rest.at[rest.n++] = sources.at[i];
+    CHECK(rimf_image_update(image, rest.at, rest.n, &change) == 0);
     CHECK(change.n_removed == 1);
     mv_removed(engine, change.removed, change.n_removed);
     save(after);

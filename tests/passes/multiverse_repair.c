@@ -5,7 +5,6 @@
  * must find out what its code really holds.  A failure means that a forked server runs
  * the wrong variant, or refuses every commit.
  */
-#include <link.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/syscall.h>
@@ -13,9 +12,9 @@
 #include <unistd.h>
 
 #include "multiverse_check.h"
+#include "own_sources.h"
 
 #include "engine.h"
-#include "image.h"
 #include "log.h"
 
 static const struct rimf_log no_log = {.sys = &rimf_sys_kernel, .fd = -1};
@@ -72,17 +71,6 @@ static long forking(const struct rimf_sys *sys, long nr, long a, long b, long c,
     return rimf_syscall(nr, a, b, c, d, e, f);
 }
 
-static int list(struct dl_phdr_info *info, size_t size, void *cookie)
-{
-    struct rimf_source **at = cookie;
-
-    *(*at)++ = (struct rimf_source){.name = *info->dlpi_name ? info->dlpi_name : "the test",
-                                    .bias = info->dlpi_addr,
-                                    .phdr = info->dlpi_phdr,
-                                    .phnum = info->dlpi_phnum};
-    return size == 0;
-}
-
 static void *park(void *unused)
 {
     for (;;)
@@ -103,14 +91,14 @@ static int copied(long after, enum mv_action action, enum mv_scope scope)
 int main(void)
 {
     static const struct rimf_sys sys = {forking};
-    struct rimf_source sources[64], *end = sources;
+    struct own_sources sources;
     struct rimf_change change;
     struct mvld_image *image;
     pthread_t thread;
 
-    dl_iterate_phdr(list, &end);
+    own_sources_read(&sources);
     CHECK(rimf_image_create(&sys, &no_log, &image) == 0);
-    CHECK(rimf_image_update(image, sources, (size_t)(end - sources), &change) == 0);
+    CHECK(rimf_image_update(image, sources.at, sources.n, &change) == 0);
     CHECK(mv_create(image, rimf_api(), &sys, &engine) == 0);
     CHECK(mv_added(engine, change.added, change.n_added) == 0);
     CHECK(pthread_create(&thread, NULL, park, NULL) == 0);
