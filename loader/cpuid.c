@@ -57,6 +57,32 @@ void loader_cpuid(struct loader *l, struct cpuid_call *call)
     call->rdx = answer->edx;
 }
 
+/* ---- which CPU it is --------------------------------------------------------------------- */
+
+struct known {
+    struct cpu cpu; /* stays first */
+    const struct answers_cpu *answers;
+};
+
+static void ask_known(const struct cpu *cpu, struct cpu_answer *a)
+{
+    const struct answers_cpu *known = ((const struct known *)cpu)->answers;
+    const struct cpu_answer *found =
+        cpu_answer_find(known->earlier, known->n_earlier, a->leaf, a->subleaf);
+
+    if (found)
+        *a = *found;
+    else
+        cpu_at_hand.ask(&cpu_at_hand, a);
+}
+
+uint64_t cpuid_identity(const struct loader *l)
+{
+    const struct known known = {{ask_known, cpu_at_hand.xcr0}, &l->cpuid};
+
+    return cpu_identity(&known.cpu);
+}
+
 /* ---- the record of an earlier process ---------------------------------------------------- */
 
 /* Where it would lie: beside `images`, the folder in which an image lies.  The length, or 0. */

@@ -115,6 +115,9 @@ void frozen_forget(struct loader *l)
             127);
     if (!l->frozen.folder)
         return;
+    if (relocations_take_texts_back(l))
+        end(l, "mvld: ", "code of an image that is not used lies over that of a file, and cannot be taken away",
+            127);
     l->frozen.left |= l->frozen.file.laid.led;
     if (frozen_take_back(&l->frozen.file, l->sys))
         end(l, "mvld: ", "words lead to copies of code that are not used, and cannot be led back",
@@ -227,6 +230,7 @@ static int thaw_found(struct loader *l, const struct frozen_plan *plan)
         say_not_thawed(l, l->frozen.folder, object, why);
     } else {
         file->laid.led = 0; /* they stay led */
+        file->laid.texts = 0;
         say_apart(l, &file->view);
         name_copies(l);
         rimf_log(&l->log, MVLD_LOG_FILES, "image %s: thawed, the code of %ld segments",

@@ -259,6 +259,8 @@ void log_guard(struct loader *);
 void loader_cpuid(struct loader *, struct cpuid_call *) RIMF_HIDDEN;
 /* Before the host loader's text is written: what an earlier process left. */
 void cpuid_find(struct loader *);
+/* cpu_identity; nothing is asked that a record that fits has made known. */
+uint64_t cpuid_identity(const struct loader *);
 /* For later ones, beside the image that was just written to that folder. */
 void cpuid_keep(struct loader *, const char *image, uint32_t user);
 /* The same beside that with which this process started, where what is there does not fit. */
@@ -307,6 +309,8 @@ void frozen_or_exit(struct loader *);
 /* relocations.c */
 void relocations_expect(struct loader *);
 void relocations_replace(struct loader *);
+/* Texts of the image that lie over those of files are these again; 0, or negative errno: some are not. */
+int relocations_take_texts_back(struct loader *);
 
 /* later.c */
 void later_start(struct loader *, const char *folder, uint32_t user, size_t passes, int learns);

@@ -12,6 +12,9 @@
  */
 #include "loader.h"
 
+#include <errno.h> /* numbers only */
+#include <fcntl.h> /* numbers only */
+
 static uint64_t count_files(const struct frozen *frozen)
 {
     uint64_t n = 0;
@@ -146,6 +149,46 @@ static int may_lay(const struct loader *l)
     return l->hooked && l->filtered.untraced;
 }
 
+/* Where there are copies, functions of the C library that answer for them come first. */
+static void lay_texts(struct loader *l, struct frozen_file *file)
+{
+    const struct frozen_header *h = file->view.header;
+
+    if (file->view.region || !h->cpu || h->cpu != cpuid_identity(l))
+        return;
+    frozen_lay_texts(file, l->sys);
+    rimf_log(&l->log, MVLD_LOG_FILES, "image: the code of %u segments lies there before relocation",
+             file->laid.texts);
+}
+
+/* The file of that object, as the host loader found it. */
+static const char *path_of(const struct loader *l, uint32_t object)
+{
+    uintptr_t bias = frozen_bias(&l->frozen.file, object);
+    const struct link_map *map = object && l->debug ? l->debug->r_map : NULL;
+
+    while (map && map->l_addr != bias)
+        map = map->l_next;
+    return map ? map->l_name : object ? NULL : "/proc/self/exe";
+}
+
+int relocations_take_texts_back(struct loader *l)
+{
+    struct frozen_file *file = &l->frozen.file;
+    long error = 0;
+
+    while (file->laid.texts && !error) {
+        const char *path = path_of(l, file->view.texts[file->laid.texts - 1].object);
+        long fd = path ? sys_openat(l->sys, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0)
+                       : -ENOENT;
+
+        error = sys_failed(fd) ? fd : frozen_take_text_back(file, l->sys, (int)fd);
+        if (!sys_failed(fd))
+            sys_close(l->sys, (int)fd);
+    }
+    return (int)error;
+}
+
 /* All but the host loader is mapped, and nothing is relocated. */
 void relocations_replace(struct loader *l)
 {
@@ -160,6 +203,8 @@ void relocations_replace(struct loader *l)
     }
     if (frozen_lay(file, l->sys, c.base, &why))
         rimf_log(&l->log, MVLD_LOG_FILES, "image: symbols are looked up: %s", why);
+    else
+        lay_texts(l, file);
     l->frozen.relocated = file->laid.entries || file->laid.led;
     if (l->frozen.relocated)
         rimf_log(&l->log, MVLD_LOG_FILES, "image: %u symbols are not looked up",

@@ -205,3 +205,17 @@ int cpu_record_fits(struct cpu_record *r, const struct cpu *cpu)
     return xcr0_of(cpu, features) == r->xcr0 && features->ecx & HYPERVISOR &&
            !(r->answers[BASIS_7].edx & HYBRID);
 }
+
+uint64_t cpu_identity(const struct cpu *cpu)
+{
+    struct {
+        struct cpu_answer basis[CPU_BASIS];
+        uint64_t xcr0;
+    } is;
+
+    for (size_t i = 0; i < CPU_BASIS; i++)
+        is.basis[i] = ask(cpu, basis_of[i].leaf, basis_of[i].subleaf);
+    is.basis[BASIS_1].ebx &= ~CPU_NUMBER;
+    is.xcr0 = xcr0_of(cpu, &is.basis[BASIS_1]);
+    return is.basis[BASIS_7].edx & HYBRID ? 0 : sidecar_hash(&is, sizeof is);
+}

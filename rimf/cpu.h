@@ -64,6 +64,10 @@ int cpu_record_check(const struct cpu_record *, size_t size, const char **why);
  * one's, and in the place of its basis stands what was answered now. */
 int cpu_record_fits(struct cpu_record *, const struct cpu *);
 
+/* A number for the basis: who is told the same by another process has a CPU between which and this one
+ * resolvers of IFUNCs see no difference.  0: there is none, because CPUs are of different kinds. */
+uint64_t cpu_identity(const struct cpu *);
+
 /* The answer to that question among `n`, or NULL.  Subleaves count where there are some. */
 const struct cpu_answer *cpu_answer_find(const struct cpu_answer *, size_t n, uint32_t leaf,
                                          uint32_t subleaf);

@@ -90,6 +90,14 @@
  * and all of it where an object is a filter.  The pages hold all of an object's tables, and what lies
  * beside them.
  *
+ * BEFORE RELOCATION.  When the tables are, texts are laid over as well: what resolvers of IFUNCs touch
+ * of a text would else be mapped twice.  No word can be compared then.  But files, order and distances
+ * have been, and so is the CPU (`cpu`, cpu_identity): what runs before the hook are resolvers, and calls
+ * in them lead to what resolvers choose on such a CPU.  Words are compared at the hook as ever, and where
+ * one is another, each text is that of its file again before anything else runs; if even that fails,
+ * the program ends.  Where there are copies texts wait for the hook, because functions of the C library
+ * that answer come first.
+ *
  * Checksums find damage, not malice: a frozen image is code, so it is taken only from
  * root or the user, as sidecars are.  The bytes of the copies are not read before they
  * run; `mvld cache verify` compares them with `hash`.
@@ -151,6 +159,7 @@ struct frozen_header {
     struct frozen_pass passes[FROZEN_PASSES_MAX]; /* in their order */
     struct frozen_read reads[FROZEN_READS_MAX];
     struct sidecar_identity relocations; /* the file of these; all 0: there is none */
+    uint64_t cpu; /* cpu_identity where it was made; 0: none */
 };
 
 #define FROZEN_APART 1u
@@ -269,6 +278,7 @@ struct frozen_laid {
     int led;          /* copies are mapped, and relocated words lead to them */
     int whole;        /* all tables are ours, so all words that one writes do */
     uintptr_t tables; /* where the first is mapped; 0: none is */
+    uint32_t texts;   /* so many, the first, lie over those of the files */
 };
 
 struct frozen_file {
@@ -314,6 +324,15 @@ const struct frozen_relocations *frozen_tables_of(const struct frozen_file *, ui
  * home again.  The copies stay, in case a resolver has kept an address.  0, or negative errno: some
  * do not. */
 int frozen_take_back(struct frozen_file *, const struct rimf_sys *);
+/* What is added to what is linked.  Of what lies apart: 0. */
+uintptr_t frozen_bias(const struct frozen_file *, uint32_t object);
+/* frozen_texts.c.  The same, and the CPU is that of the image: texts are laid over those of the files,
+ * as many as can be (laid.texts). */
+void frozen_lay_texts(struct frozen_file *, const struct rimf_sys *);
+/* And the last of these is that of its file again, which `fd` should be; 0, or negative errno. */
+int frozen_take_text_back(struct frozen_file *, const struct rimf_sys *, int fd);
+/* 1 when `text` is the pages of an executable segment that is not writable. */
+int frozen_is_text(const Elf64_Phdr *ph, size_t n, const struct frozen_text *);
 /* Copies of code, over the region of the object that has this bias; 0, or negative errno and
  * nothing is changed.  And as the host loader had mapped that. */
 int frozen_region_map(const struct frozen_file *, const struct rimf_sys *, uintptr_t bias,

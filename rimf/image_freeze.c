@@ -12,6 +12,7 @@
 #include "thaw.h"
 
 #include "base.h"
+#include "cpu.h"
 #include "copies.h"
 
 #include <errno.h> /* numbers only */
@@ -238,6 +239,7 @@ static int make_room(struct freeze *f, const struct rimf_watch *watch)
         .header_size = sizeof *f->header,
         .pipeline = f->pipeline,
         .drawn = f->drawn,
+        .cpu = cpu_identity(&cpu_at_hand),
         .n_objects = (uint32_t)n,
         .names_size = 1, /* "", for those that have no name */
     };

@@ -100,19 +100,6 @@ static int compare_words(struct thaw *t)
     return 0;
 }
 
-int thaw_is_text(const struct rimf_object *object, const struct frozen_text *text)
-{
-    const Elf64_Phdr *ph = object->public.phdr;
-
-    for (size_t i = 0; ph && i < object->public.phnum; i++)
-        if (ph[i].p_type == PT_LOAD && ph[i].p_flags == (PF_R | PF_X) &&
-            ph[i].p_filesz == ph[i].p_memsz && rimf_page_down(ph[i].p_vaddr) == text->linked &&
-            rimf_page_up(ph[i].p_vaddr + ph[i].p_memsz) == text->linked + text->size &&
-            rimf_page_down(ph[i].p_offset) == text->offset)
-            return 1;
-    return 0;
-}
-
 static int compare_texts(struct thaw *t)
 {
     for (uint32_t i = 0; i < t->frozen->header->n_texts; i++) {
@@ -143,6 +130,14 @@ static int compare(struct thaw *t, uint64_t pipeline)
 
 /* ---- mapping ------------------------------------------------------------------ */
 
+/* 1: nothing of that object's is left to be mapped. */
+static int is_laid(const struct thaw *t, uint32_t object)
+{
+    uint32_t next = t->file->laid.texts;
+
+    return next == t->frozen->header->n_texts || t->frozen->texts[next].object > object;
+}
+
 /* All that is needed is there before anything is mapped. */
 static int open_files(struct thaw *t)
 {
@@ -156,10 +151,11 @@ static int open_files(struct thaw *t)
     memset(t->files, 0xff, n * sizeof *t->files);
     for (uint32_t i = 0; i < n; i++) {
         const char *name = t->frozen->names + t->frozen->objects[i].copy_name;
-        long fd = *name ? frozen_open_part(t->file, t->image->sys, name,
-                                           &t->frozen->objects[i].copy, &t->why) : -1;
+        int wanted = *name && !is_laid(t, i);
+        long fd = wanted ? frozen_open_part(t->file, t->image->sys, name,
+                                            &t->frozen->objects[i].copy, &t->why) : -1;
 
-        if (*name && sys_failed(fd)) {
+        if (wanted && sys_failed(fd)) {
             t->object = object_at(t, i);
             return (int)fd;
         }
@@ -198,7 +194,7 @@ static long map_texts(struct thaw *t, uint32_t object)
     const struct frozen_text *text = t->frozen->texts;
     long error = 0;
 
-    for (uint32_t i = 0; i < t->frozen->header->n_texts && t->files[object] >= 0; i++)
+    for (uint32_t i = t->file->laid.texts; i < t->frozen->header->n_texts && t->files[object] >= 0; i++)
         if (text[i].object == object && !error)
             error = map_text(t, &text[i]);
     if (t->files[object] >= 0)
@@ -256,10 +252,18 @@ static void close_files(struct thaw *t)
     rimf_heap_release(&t->image->heap, t->files);
 }
 
+static void note_laid(struct thaw *t)
+{
+    for (uint32_t i = 0; i < t->file->laid.texts; i++)
+        t->table->objects[t->frozen->texts[i].object]->code_known = 1;
+    t->mapped = t->file->laid.texts;
+}
+
 static long lay_over(struct thaw *t)
 {
     long result = open_files(t);
 
+    note_laid(t);
     if (!result)
         result = thaw_open_pointers(t);
     if (!result)

@@ -25,8 +25,12 @@ struct thaw {
 
 /* -ESTALE, with the sentence and the object (or NULL) noted. */
 int thaw_refuse(struct thaw *, const struct rimf_object *, const char *why);
-/* 1 when `text` is the pages of an executable segment that is not writable. */
-int thaw_is_text(const struct rimf_object *, const struct frozen_text *);
+/* frozen_is_text of the object. */
+static inline int thaw_is_text(const struct rimf_object *object, const struct frozen_text *text)
+{
+    return object->public.phdr &&
+           frozen_is_text(object->public.phdr, object->public.phnum, text);
+}
 
 /* image_later.c: the objects of the table are those of the frozen image with this checksum,
  * the first that is not apart at `base`; what comes later is known by its distance. */

@@ -90,10 +90,13 @@ def build_frozen(folder):
 
 
 def frozen(driver, folder, options):
-    """A start from a frozen image: the pass's work is there, whole, or not at all."""
+    """A start from a frozen image: the pass's work is there, whole, or not at all.  And one that
+    finds at the hook that the image does not fit: then its code, which lies there, is taken away."""
     environment = support.clean_environment(**build_frozen(folder))
-    program = folder / "program"
-    for mode in [options] if options else [[], ["-l"]]:
+    program, flag = folder / "program", folder / "flag"
+    for refused, mode in [(refused, mode) for refused in (False, True)
+                          for mode in ([options] if options else [[], ["-l"]])]:
+        flag.touch() if refused else flag.unlink(missing_ok=True)
         done = subprocess.run([driver, "-j2", "-a", *mode, os.path.realpath(LOADER),
                                folder / "passes" / "answer.so", "--", program, "--",
                                os.path.realpath(HOST_LOADER), "--", os.path.realpath(HOST_LOADER), program],

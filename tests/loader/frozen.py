@@ -17,6 +17,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
+import image_table  # noqa: E402
 import support  # noqa: E402
 from support import check  # noqa: E402
 
@@ -252,6 +253,29 @@ def other_words(program):
     program.thawed()
     program.flag.touch()
     program.refused("libanswer.so: a call leads elsewhere", expected="2 1\n")
+
+
+def before_relocation(program):
+    """Code is laid before relocation for another CPU than that of the image, or stays there though
+    the image is refused."""
+    laid = "image: the code of 1 segments lies there before relocation"
+    folder = program.freeze()
+    check(laid in program.thawed("maps").stderr, "it is not laid before relocation")
+    program.flag.touch()  # a resolver chooses otherwise
+    done = program.run("maps")
+    code = [line for line in done.stdout.splitlines() if " r-xp " in line]
+    check(laid in done.stderr and "not thawed: libanswer.so: a call leads elsewhere" in
+          re.sub(r"/\S*/libanswer", "libanswer", done.stderr) and done.stdout.startswith("2 1\n") and
+          len(code) == 1 and str(program.library) in code[0],
+          f"the code is still the image's:\n{done.stdout}{done.stderr}")
+    program.flag.unlink()
+    image = bytearray((folder / "image").read_bytes())
+    end, = struct.unpack_from("<I", image, 12)
+    image[end - 8] ^= 1  # the CPU stands at the end of the header
+    image_table.seal(image)
+    (folder / "image").write_bytes(image)
+    done = program.thawed("maps")
+    check("before relocation" not in done.stderr, f"the CPU is another one:\n{done.stderr}")
 
 
 def damage(program):

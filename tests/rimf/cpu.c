@@ -146,6 +146,34 @@ static void is_of_another(void)
     CHECK(cpu_record_fits(&r, &made.cpu) && size);
 }
 
+/* Each bit by which resolvers of IFUNCs may choose otherwise. */
+static void is_told_apart(void)
+{
+    struct made made = make(), hybrid = with((struct cpu_answer){7, 0, 2, 0xf2bf27ab, 0x00c05fce, 0xbc008400});
+    const uint64_t number = cpu_identity(&made.cpu);
+    struct cpu_record r;
+
+    CHECK(number && record(&r, &made) && !cpu_identity(&hybrid.cpu));
+    for (size_t i = 0; i < CPU_BASIS; i++) {
+        for (unsigned bit = 0; bit < 128; bit++) {
+            struct cpu_answer answer = r.answers[i];
+            struct made other;
+
+            (&answer.eax)[bit / 32] ^= 1u << bit % 32;
+            other = with(answer);
+            other.number = 0;
+            CHECK((cpu_identity(&other.cpu) == number) == (answer.leaf == 1 && bit >= 56 && bit < 64),
+                  "%x.%x, bit %u", answer.leaf, answer.subleaf, bit);
+        }
+    }
+    for (unsigned bit = 0; bit < 64; bit++) {
+        struct made other = make();
+
+        other.xcr0 ^= 1ul << bit;
+        CHECK(cpu_identity(&other.cpu) != number, "XCR0, bit %u", bit);
+    }
+}
+
 static uint64_t checksum(struct cpu_record r, size_t size)
 {
     r.checksum = 0;
@@ -231,6 +259,7 @@ int main(void)
 {
     is_kept();
     is_of_another();
+    is_told_apart();
     is_damaged();
     is_none();
     is_at_hand();

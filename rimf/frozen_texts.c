@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rimf/frozen_texts.c: texts of a frozen image, laid over those of the files before anything is
+ * relocated (frozen.h, BEFORE RELOCATION).
+ */
+#include "frozen.h"
+
+#include "base.h"
+#include "cache.h"
+#include "sys.h"
+
+#include <errno.h>    /* numbers only */
+#include <sys/mman.h> /* numbers only */
+
+int frozen_is_text(const Elf64_Phdr *ph, size_t n, const struct frozen_text *text)
+{
+    for (size_t i = 0; i < n; i++)
+        if (ph[i].p_type == PT_LOAD && ph[i].p_flags == (PF_R | PF_X) &&
+            ph[i].p_filesz == ph[i].p_memsz && rimf_page_down(ph[i].p_vaddr) == text->linked &&
+            rimf_page_up(ph[i].p_vaddr + ph[i].p_memsz) == text->linked + text->size &&
+            rimf_page_down(ph[i].p_offset) == text->offset)
+            return 1;
+    return 0;
+}
+
+static long map(const struct frozen_file *file, const struct rimf_sys *sys,
+                const struct frozen_text *text, int fd)
+{
+    return sys_mmap(sys, frozen_bias(file, text->object) + text->linked, text->size,
+                    PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED, fd, text->offset);
+}
+
+static int fits(const struct frozen_file *file, const struct frozen_text *text)
+{
+    size_t n;
+    uintptr_t start = frozen_bias(file, text->object) + file->view.objects[text->object].first;
+    const Elf64_Phdr *ph = frozen_headers(start, &n);
+
+    return frozen_is_text(ph, n, text);
+}
+
+/* The next, and all of the same object behind it. */
+static void lay_object(struct frozen_file *file, const struct rimf_sys *sys)
+{
+    const struct frozen *f = &file->view;
+    const struct frozen_text *text = &f->texts[file->laid.texts], *end = f->texts + f->header->n_texts;
+    const uint32_t index = text->object;
+    const struct frozen_object *object = &f->objects[index];
+    const char *why;
+    long fd = frozen_open_part(file, sys, f->names + object->copy_name, &object->copy, &why);
+
+    if (sys_failed(fd))
+        return;
+    for (; text < end && text->object == index && fits(file, text); text++) {
+        long at = map(file, sys, text, (int)fd);
+
+        if (sys_failed(at))
+            break;
+        frozen_in_large_pieces(file, sys, (uintptr_t)at, text->size);
+        file->laid.texts++;
+    }
+    sys_close(sys, (int)fd);
+}
+
+/* The first that fails is tried once more at the hook, where it is said why. */
+void frozen_lay_texts(struct frozen_file *file, const struct rimf_sys *sys)
+{
+    uint32_t before;
+
+    do {
+        before = file->laid.texts;
+        if (before < file->view.header->n_texts)
+            lay_object(file, sys);
+    } while (file->laid.texts > before);
+}
+
+int frozen_take_text_back(struct frozen_file *file, const struct rimf_sys *sys, int fd)
+{
+    const struct frozen_text *text = &file->view.texts[file->laid.texts - 1];
+    struct sidecar_identity now;
+    struct stat st;
+    long error = SYS3(sys, SYS_fstat, fd, &st, 0);
+
+    if (error)
+        return (int)error;
+    cache_identity(&now, &st);
+    if (!sidecar_same_file(&now, &file->view.objects[text->object].file))
+        return -ESTALE;
+    error = map(file, sys, text, fd);
+    if (sys_failed(error))
+        return (int)error;
+    file->laid.texts--;
+    return 0;
+}
