@@ -7,86 +7,9 @@
  *
  * Argument: the folder of the probes and of the bad passes.
  */
-#include "world.h"
-
-static struct world world, *w = &world;
-static char why[512], last_error[256];
-static int image_is_broken_after; /* how many checks still succeed, -1: all */
-
-/* ---- the image, as far as the manager needs one ------------------------------ */
-
-static int fake_fail(struct mvld_image *image, int err, const char *format, ...)
-{
-    va_list arguments;
-
-    (void)image;
-    va_start(arguments, format);
-    rimf_vformat(last_error, sizeof(last_error), format, arguments);
-    va_end(arguments);
-    return -err;
-}
-
-static const char *fake_last_error(const struct mvld_image *image)
-{
-    (void)image;
-    return last_error;
-}
-
-static void fake_log(const struct mvld_image *image, uint32_t category, const char *format, ...)
-{
-    va_list arguments;
-
-    (void)image;
-    va_start(arguments, format);
-    rimf_vlog(&w->log, category, format, arguments);
-    va_end(arguments);
-}
-
-const struct mvld_api *rimf_api(void)
-{
-    static const struct mvld_api api = {
-        .size = sizeof(api), .fail = fake_fail, .last_error = fake_last_error, .log = fake_log};
-
-    return &api;
-}
-
-int rimf_image_check(struct mvld_image *image)
-{
-    if (image_is_broken_after < 0 || image_is_broken_after-- > 0)
-        return 0;
-    return fake_fail(image, EUCLEAN, "segment 3 overlaps segment 4");
-}
+#include "pipeline_support.h"
 
 /* ---- planning ------------------------------------------------------------------ */
-
-static struct pipeline *plan(const char *text)
-{
-    struct pipeline_query q = {.sys = &w->sys, .log = &w->log, .envp = w->env,
-                               .program = "/usr/bin/program", .name = "program"};
-    struct pipeline *p = NULL;
-
-    if (text)
-        world_text(w, MVLD_SYSCONF_DIR "/mvld.conf", text);
-    world_log(w);
-    int error = pipeline_plan(&q, &p, why, sizeof(why));
-    if (error) {
-        CHECK(!p && *why, "no plan and no reason");
-        CHECK(w->maps == 0, "%ld bytes stay mapped after '%s'", w->maps, why);
-        CHECK(strstr(world_log(w), why), "not in the log: %s", why);
-    }
-    return p;
-}
-
-static void refuses(const char *text, const char *sentence)
-{
-    struct pipeline *p = plan(text);
-
-    CHECK(!p && strstr(why, sentence), "got '%s', want '%s'", why, sentence);
-    pipeline_free(p);
-}
-
-#define APP "[app]\nmatch = program\n"
-#define CONF MVLD_SYSCONF_DIR "/mvld.conf:"
 
 static void refuses_wrong_pipelines(void)
 {
@@ -313,112 +236,10 @@ static void a_broken_image(void)
     image_is_broken_after = -1;
 }
 
-/* ---- where things lie ----------------------------------------------------------- */
-
-static void finds_libraries(void)
-{
-    struct pipeline *p = plan(APP "passes = second, needs-first, first\n");
-
-    CHECK(!p, "order");
-    p = plan(APP "passes = first, second\n");
-    CHECK(p && !pipeline_library(p, 0), "there is none");
-    pipeline_free(p);
-    refuses(APP "passes = relative-library\n",
-            "its library 'some/library.so' is neither a name nor an absolute path");
-    p = plan(APP "passes = absolute-library\n");
-    CHECK(p && !strcmp(pipeline_library(p, 0), "/bin/sh"), "absolute");
-    pipeline_free(p);
-    world_text(w, MVLD_LIB_DIR "/libfirst.so.1", "x");
-    p = plan(APP "passes = first, second\n");
-    CHECK(p && !strcmp(pipeline_library(p, 0), MVLD_LIB_DIR "/libfirst.so.1"), "libdir");
-    CHECK(p && !pipeline_library(p, 1), "only one");
-    pipeline_free(p);
-    world_text(w, "/more/libfirst.so.1", "x");
-    world_env(w, "MVLD_PASS_PATH=/nowhere:%s/more", w->root);
-    p = plan(APP "passes = first, second\n");
-    CHECK(p && strstr(pipeline_library(p, 0), "/more/libfirst.so.1"), "MVLD_PASS_PATH");
-    pipeline_free(p);
-    world_text(w, MVLD_PASS_DIR "/libfirst.so.1", "x");
-    p = plan(APP "passes = first, second\n");
-    CHECK(p && !strcmp(pipeline_library(p, 0), MVLD_PASS_DIR "/libfirst.so.1"), "beside");
-    pipeline_free(p);
-    world_clear_env(w);
-}
-
-static void secure_programs(void)
-{
-    struct pipeline_query q = {.sys = &w->sys, .log = &w->log, .envp = w->env, .secure = 1,
-                               .program = "/usr/bin/program"};
-    struct pipeline *p = NULL;
-
-    world_text(w, MVLD_SYSCONF_DIR "/mvld.conf", APP "passes = first\n");
-    world_env(w, "MVLD_PASS_PATH=%s/elsewhere", w->root);
-    world_text(w, "/elsewhere/first.so", "nonsense");
-    refuses(NULL, "/elsewhere/first.so: the file is truncated");
-    w->owner = 0;
-    CHECK(pipeline_plan(&q, &p, why, sizeof(why)) == 0 && p, "%s", why);
-    pipeline_free(p);
-    w->denied_mode = 002;
-    CHECK(pipeline_plan(&q, &p, why, sizeof(why)) == -EPERM && strstr(why, "AT_SECURE"), "%s",
-          why);
-    w->denied_mode = 0;
-    w->owner = -1;
-    world_clear_env(w);
-    world_env(w, "MVLD_PASS_PATH=here:%s/elsewhere", w->root);
-    refuses(NULL, "MVLD_PASS_PATH: 'here' is no absolute path");
-    world_clear_env(w);
-}
-
-/* Each system call fails in turn: an error or a plan, never a crash or a leak. */
-static void survives_failing_calls(void)
-{
-    static const int errors[] = {ENOMEM, EACCES, ENOENT, EINTR, EIO};
-    unsigned refused = 0;
-
-    world_text(w, MVLD_SYSCONF_DIR "/mvld.conf", APP "passes = first, second\n");
-    for (size_t e = 0; e < RIMF_COUNT(errors); e++)
-        for (w->fail_at = 1; w->fail_at < 200; w->fail_at++) {
-            struct pipeline_query q = {.sys = &w->sys, .envp = w->env,
-                                       .program = "/usr/bin/program"};
-            struct pipeline *p = NULL;
-            w->calls = 0;
-            w->fail_error = errors[e];
-            int error = pipeline_plan(&q, &p, why, sizeof(why));
-            refused += error < 0;
-            CHECK(error == 0 || (!p && *why), "no reason");
-            unsigned calls = w->calls;
-            pipeline_free(p);
-            if (calls < w->fail_at)
-                break;
-            CHECK(w->maps == 0, "%ld bytes stay mapped", w->maps);
-        }
-    w->fail_at = 0;
-    CHECK(refused > 40, "%u", refused);
-}
-
-static void install_probes(const char *folder)
-{
-    static const char *const names[] = {"first", "second", "needs-first", "needs-failing",
-                                        "needs-skipped", "hates-first", "failing",
-                                        "relative-library", "absolute-library"};
-    char from[PATH_MAX], to[PATH_MAX];
-
-    for (size_t i = 0; i < RIMF_COUNT(names); i++) {
-        snprintf(from, sizeof(from), "%s/%s.so", folder, names[i]);
-        snprintf(to, sizeof(to), MVLD_PASS_DIR "/%s.so", names[i]);
-        world_copy(w, to, from);
-    }
-    snprintf(from, sizeof(from), "%s/first.so", folder);
-    world_copy(w, MVLD_PASS_DIR "/renamed.so", from);
-    snprintf(from, sizeof(from), "%s/bad_option_default.so", folder);
-    world_copy(w, MVLD_PASS_DIR "/bad.so", from);
-}
-
 int main(int argc, char **argv)
 {
     if (argc != 2)
         return 2;
-    image_is_broken_after = -1;
     world_begin(w);
     install_probes(argv[1]);
     nothing_to_do();
@@ -430,9 +251,6 @@ int main(int argc, char **argv)
     runs_in_order();
     a_failing_pass();
     a_broken_image();
-    finds_libraries();
-    secure_programs();
-    survives_failing_calls();
     world_end(w);
     return failures != 0;
 }
