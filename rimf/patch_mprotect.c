@@ -71,10 +71,27 @@ static inline __attribute__((always_inline)) void write_words(const struct patch
     }
 }
 
+/* To have pages populated is a system call, which costs as much as it spares of a fault for each of
+ * so many (fewer are touched), measured with pages that follow each other: 1.5 us a page touched, 1.8 by
+ * calls for four, 1.4 by calls for sixteen; 2.1 and 2.6 of single ones. */
+#define FEW (8 * RIMF_PAGE)
+
+/* Written before it is read, so that it faults once. */
+static inline __attribute__((always_inline)) void make_own(const struct rimf_sys *sys,
+                                                           uintptr_t start, uintptr_t stop)
+{
+    if (stop - start >= FEW) {
+        SYS3(sys, SYS_madvise, start, stop - start, POPULATE_WRITE);
+        return;
+    }
+    for (; start < stop; start += RIMF_PAGE)
+        __asm__ volatile("lock orb $0, %0" : "+m"(*(uint8_t *)start) : : "cc");
+}
+
 /* So many bytes at once: what was populated is still in the nearer caches when it is changed. */
 #define STRETCH (64 * RIMF_PAGE)
 
-/* The pages become the process's own, those that follow each other by one call, and are changed. */
+/* The pages become the process's own, those that follow each other together, and are changed. */
 static inline __attribute__((always_inline)) void write_stretches(const struct rimf_sys *sys,
                                                                   const struct patch_words *group)
 {
@@ -88,7 +105,7 @@ static inline __attribute__((always_inline)) void write_stretches(const struct r
                 break;
             stop = (at + words.words[i].length + RIMF_PAGE - 1) & ~(RIMF_PAGE - 1);
         }
-        SYS3(sys, SYS_madvise, start, stop - start, POPULATE_WRITE);
+        make_own(sys, start, stop);
         words.write(words.cookie, i < words.n ? words.base + words.words[i].offset : UINTPTR_MAX);
     }
 }
