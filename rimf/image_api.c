@@ -182,6 +182,7 @@ static const struct mvld_api api = {
     .region_hot = rimf_region_hot,
     .slot_leads = rimf_slot_leads,
     .slot_name = rimf_slot_name,
+    .references_change_dense = rimf_references_change_dense,
 };
 
 const struct mvld_api *rimf_api(void)

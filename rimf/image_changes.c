@@ -80,6 +80,48 @@ static void ask(struct changing *c, const struct mvld_ends *ends)
             ask_of(c, &c->ways[i], ends);
 }
 
+static int is_sparse(const struct changing *c, uint32_t page)
+{
+    return c->sparse && c->sparse[page / 8] >> page % 8 & 1;
+}
+
+/* The calls from `i` on that begin in one page stay. */
+static void leave_page(struct changing *c, size_t i)
+{
+    uint32_t page = (uint32_t)(c->calls[i].address / RIMF_PAGE);
+
+    c->sparse[page / 8] |= (uint8_t)(1u << page % 8);
+    c->any_missed = 1;
+    for (; i < c->n_calls && c->calls[i].address / RIMF_PAGE == page; i++) {
+        struct way *way = way_of(c, &c->calls[i]);
+
+        if (!way->target)
+            continue;
+        c->missed[way - c->ways].few++;
+        c->n_few++;
+    }
+}
+
+/* Nothing stays where memory is short. */
+static void leave_sparse(struct changing *c)
+{
+    size_t first = 0, n = 0;
+
+    if (c->least > 1 && c->n_calls)
+        c->sparse = rimf_heap_alloc(&c->image->heap,
+                                    c->calls[c->n_calls - 1].address / RIMF_PAGE / 8 + 1);
+    for (size_t i = 0; c->sparse && i < c->n_calls; i++) {
+        n += way_of(c, &c->calls[i])->target != 0;
+        if (i + 1 < c->n_calls &&
+            c->calls[i + 1].address / RIMF_PAGE == c->calls[first].address / RIMF_PAGE)
+            continue;
+        if (n && n < c->least)
+            leave_page(c, first);
+        first = i + 1;
+        n = 0;
+    }
+}
+
 /* A page that is wanted needs no other call of it, but for one at its end. */
 static void choose(struct changing *c)
 {
@@ -89,7 +131,8 @@ static void choose(struct changing *c)
         const struct sidecar_call *call = &c->calls[i];
         uint32_t at = call->address, end = at + sidecar_call_length(call) - 1;
 
-        if ((at / RIMF_PAGE == wanted && end / RIMF_PAGE == wanted) || !way_of(c, call)->target)
+        if ((at / RIMF_PAGE == wanted && end / RIMF_PAGE == wanted) ||
+            is_sparse(c, at / RIMF_PAGE) || !way_of(c, call)->target)
             continue;
         want(c, at, end);
         wanted = at / RIMF_PAGE;
@@ -144,7 +187,7 @@ static void change_up_to(void *cookie, uintptr_t end)
 
         if (c->object->view.bias + call->address >= end)
             break;
-        if (way->target)
+        if (way->target && !is_sparse(c, call->address / RIMF_PAGE))
             change(c, call, way);
     }
     c->next = i;
@@ -204,12 +247,13 @@ static void tell(const struct changing *c, const struct mvld_ends *ends)
 {
     for (size_t i = 0; i < c->n_ways; i++) {
         const struct way *way = &c->ways[i];
-        const struct missed missed = c->any_missed ? c->missed[i] : (struct missed){0, 0};
-        size_t made = way->target ? way->calls - missed.other - missed.far : 0;
+        const struct missed missed = c->any_missed ? c->missed[i] : (struct missed){0, 0, 0};
+        size_t calls = way->calls - missed.few;
 
-        if (way->calls)
-            ends->became(ends->cookie, slot_at(c, i), way->calls, made,
-                         way->all_far ? way->calls : missed.far);
+        if (calls)
+            ends->became(ends->cookie, slot_at(c, i), calls,
+                         way->target ? calls - missed.other - missed.far : 0,
+                         way->all_far ? calls : missed.far);
     }
 }
 
@@ -218,6 +262,7 @@ static int change_calls(struct mvld_image *image, struct changing *c, const stru
     int error;
 
     ask(c, ends);
+    leave_sparse(c);
     choose(c);
     if (image->watch)
         rimf_ready_write(image, c, ends);
@@ -230,10 +275,20 @@ static int change_calls(struct mvld_image *image, struct changing *c, const stru
 long rimf_references_change(struct mvld_image *image, const struct mvld_object *public,
                             const struct mvld_ends *ends)
 {
+    size_t few;
+
+    return rimf_references_change_dense(image, public, ends, 0, &few);
+}
+
+/* What others will map has all calls direct, and costs them no page. */
+long rimf_references_change_dense(struct mvld_image *image, const struct mvld_object *public,
+                                  const struct mvld_ends *ends, size_t least, size_t *few)
+{
     struct rimf_object *object = (struct rimf_object *)rimf_object_of(public);
-    struct changing c = {.image = image, .object = object};
+    struct changing c = {.image = image, .object = object, .least = image->watch ? 0 : least};
     long result = -ENOMEM;
 
+    *few = 0;
     if ((image->calls_home && object->copy) || holds_us(public))
         return -ENOTSUP;
     c.calls = rimf_ready_calls(image, object, ends, &c.n_calls);
@@ -249,5 +304,7 @@ long rimf_references_change(struct mvld_image *image, const struct mvld_object *
         result = change_calls(image, &c, ends);
     rimf_heap_release(&image->heap, c.ways);
     rimf_heap_release(&image->heap, c.words);
+    rimf_heap_release(&image->heap, c.sparse);
+    *few = result ? 0 : c.n_few;
     return result ? result : c.pages;
 }

@@ -18,9 +18,10 @@ struct way {
     uint32_t all_far : 1;
 };
 
-/* Of those that were to become direct: what did not.  Hardly any. */
+/* Of those that were to become direct: what did not. */
 struct missed {
     uint32_t other, far; /* not what the analysis says; does not reach */
+    uint32_t few;        /* in a page with few of them */
 };
 
 struct changing {
@@ -33,6 +34,9 @@ struct changing {
     size_t n_ways;
     struct missed *missed; /* as many; memory that nobody touches while `any_missed` is 0 */
     int any_missed;
+    size_t least;    /* pages with fewer calls that would become direct stay as they are */
+    uint8_t *sparse; /* a bit for each page, as linked: one that stays; NULL: none does */
+    size_t n_few;    /* calls there */
     struct mvld_word *words; /* calls of all pages that are written */
     size_t n_words;
     long pages;

@@ -267,6 +267,8 @@ int rimf_reference_each(struct mvld_image *, const struct mvld_object *,
 
 long rimf_references_change(struct mvld_image *, const struct mvld_object *,
                             const struct mvld_ends *);
+long rimf_references_change_dense(struct mvld_image *, const struct mvld_object *,
+                                  const struct mvld_ends *, size_t least, size_t *few);
 
 /* All of the object's analysis but the branches between units, or NULL with a sentence in *why.
  * Good until the analyses are closed. */

@@ -444,6 +444,11 @@ struct mvld_api {
     int (*slot_leads)(struct mvld_image *, const struct mvld_object *object, uintptr_t address,
                       struct mvld_slot *out, const struct mvld_object **holder);
     const char *(*slot_name)(struct mvld_image *, const struct mvld_object *, uintptr_t address);
+
+    /* As references_change; a page with fewer than `least` calls that would become direct stays the
+     * file's, except where an image is made, and `became` is not told of these calls, which *few counts. */
+    long (*references_change_dense)(struct mvld_image *, const struct mvld_object *,
+                                    const struct mvld_ends *, size_t least, size_t *few);
 };
 
 /* Does this mvld have the function? */

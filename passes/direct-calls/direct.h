@@ -51,6 +51,7 @@ struct direct {
     const struct mvld_context *ctx;
     struct mvld_calls calls; /* later.c; objects NULL: everything is changed now */
     int leave_rewritable, inlines;
+    size_t least; /* calls-per-page */
     struct direct_work *work;
     struct direct_lead *known; /* leads.c */
     struct direct_lead only;   /* when there is no memory for these */

@@ -217,12 +217,17 @@ static int change_at_once(struct direct *d, const struct mvld_object *object)
 {
     const struct mvld_api *api = d->ctx->api;
     const struct mvld_ends ends = {d, end, became};
-    long pages = MVLD_API_HAS(api, references_change)
-                     ? api->references_change(d->ctx->image, object, &ends)
-                     : -ENOSYS;
+    size_t few = 0;
+    long pages = -ENOSYS;
 
+    if (MVLD_API_HAS(api, references_change_dense))
+        pages = api->references_change_dense(d->ctx->image, object, &ends, d->least, &few);
+    else if (MVLD_API_HAS(api, references_change))
+        pages = api->references_change(d->ctx->image, object, &ends);
     if (pages < 0)
         return 0;
+    d->sites += few;
+    direct_leave(d, "they stand in pages with fewer calls than calls-per-page", few);
     d->pages = (size_t)pages;
     return 1;
 }

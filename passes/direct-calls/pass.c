@@ -9,7 +9,7 @@
 
 #include <errno.h> /* numbers only */
 
-enum { REWRITABLE, INLINE }; /* order of the options */
+enum { REWRITABLE, INLINE, CALLS_PER_PAGE }; /* order of the options */
 
 static const char *const rewritable[] = {"direct", "leave", NULL};
 
@@ -18,6 +18,8 @@ static const struct mvld_option options[] = {
      .help = "calls through slots that stay writable, as those of lazy binding do"},
     {.name = "inline", .type = MVLD_OPTION_BOOL, .initial = "yes",
      .help = "functions of a single instruction stand where they are called"},
+    {.name = "calls-per-page", .type = MVLD_OPTION_INT, .min = 1, .max = 1024, .initial = "1",
+     .help = "pages with fewer such calls stay shared, in processes without an image"},
     {.name = NULL},
 };
 
@@ -59,6 +61,7 @@ static int change(const struct mvld_context *ctx, const struct mvld_object **obj
     d->ctx = ctx;
     d->leave_rewritable = rimf_streq(ctx->settings[REWRITABLE].text, "leave");
     d->inlines = ctx->settings[INLINE].number != 0;
+    d->least = (size_t)ctx->settings[CALLS_PER_PAGE].number;
     if (direct_later(d, objects, n))
         return 0;
     for (size_t i = 0; i < n && !err; i++)
