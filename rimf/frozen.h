@@ -296,7 +296,8 @@ struct frozen_file {
 int frozen_map(struct frozen_file *, const struct rimf_sys *, const char *folder, uint32_t user,
                const char **why);
 void frozen_unmap(struct frozen_file *, const struct rimf_sys *);
-/* Code of it was mapped there, and not touched. */
+/* Code of a file that was written in large pieces was mapped there, and not touched; then code of an image. */
+void frozen_want_large(const struct rimf_sys *, int filtered, uintptr_t at, size_t size);
 void frozen_in_large_pieces(const struct frozen_file *, const struct rimf_sys *, uintptr_t at,
                             size_t size);
 /* A file of the open folder, when it is the one that was written.  Descriptor, or negative errno

@@ -83,11 +83,16 @@ const char *frozen_other_read(const struct frozen *f, const struct rimf_sys *sys
 #define LARGE_MIN (64ul << 10)
 #define LARGE_MAX (8ul << 20)
 
+void frozen_want_large(const struct rimf_sys *sys, int filtered, uintptr_t at, size_t size)
+{
+    if (!filtered && size >= LARGE_MIN && size <= LARGE_MAX)
+        SYS3(sys, SYS_madvise, at, size, MADV_HUGEPAGE);
+}
+
 void frozen_in_large_pieces(const struct frozen_file *file, const struct rimf_sys *sys, uintptr_t at,
                             size_t size)
 {
-    if (file->unfiltered && size >= LARGE_MIN && size <= LARGE_MAX)
-        SYS3(sys, SYS_madvise, at, size, MADV_HUGEPAGE);
+    frozen_want_large(sys, !file->unfiltered, at, size);
 }
 
 void frozen_unmap(struct frozen_file *file, const struct rimf_sys *sys)

@@ -87,7 +87,7 @@ const struct rimf_object *rimf_ready_program(const struct mvld_image *);
 const struct sidecar_call *rimf_ready_calls(struct mvld_image *, struct rimf_object *,
                                             const struct mvld_ends *, size_t *n);
 /* Is there ready code of the object that agrees with `ends`? */
-int rimf_ready_exists(struct mvld_image *, struct rimf_object *, enum ready_reach,
+int rimf_ready_exists(struct mvld_image *, struct rimf_object *, enum ready_reach, uint64_t key,
                       const struct mvld_ends *);
 
 /* ---- image_ready_write.c ------------------------------------------------------------ */

@@ -221,6 +221,7 @@ static int map_texts(struct coming *c, int fd)
         if (sys_failed(at))
             return i && later_has_copy(c->entry) ? 0
                                                  : refuse(c, (int)at, "its copy cannot be mapped");
+        frozen_want_large(c->image->sys, c->image->filtered, (uintptr_t)at, c->texts[i].size);
         c->object->code_known = 1; /* it was when it was learnt */
     }
     return 0;

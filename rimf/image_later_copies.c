@@ -237,6 +237,8 @@ static long map_pages(struct mvld_image *image, const struct later_code *code, i
     if (!sys_failed(at))
         at = sys_mmap(image->sys, pages.code, pages.code_size, PROT_READ | PROT_EXEC,
                       MAP_PRIVATE | MAP_FIXED, fd, code->offset);
+    if (!sys_failed(at))
+        frozen_want_large(image->sys, image->filtered, pages.code, pages.code_size);
     return sys_failed(at) ? at : 0;
 }
 

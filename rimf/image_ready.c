@@ -196,7 +196,7 @@ static int find_at(struct mvld_image *image, const struct rimf_object *object, u
 
     if (key != READY_NO_KEY &&
         ready_path(path, sizeof path, place->folder, &object->identity, key, object->public.name))
-        error = ready_map(file, image->sys, path, place->user, object->identity.size, why);
+        error = ready_map(file, image->sys, path, place->user, object->identity.size, !image->filtered, why);
     if (error)
         return error;
     *why = file->view.header->reach == reach ? other_object(image, object, &file->view)
@@ -210,11 +210,9 @@ static int find_at(struct mvld_image *image, const struct rimf_object *object, u
 }
 
 /* The first that fits. */
-static int find(struct mvld_image *image, const struct rimf_object *object, enum ready_reach reach,
+static int find(struct mvld_image *image, const struct rimf_object *object, enum ready_reach reach, uint64_t key,
                 const struct mvld_ends *ends, struct ready_file *file)
 {
-    uint64_t key = image->ready.n ? rimf_ready_key(image, object, reach) : READY_NO_KEY;
-
     for (size_t i = 0; i < image->ready.n; i++) {
         const char *why;
         int error = find_at(image, object, key, reach, ends, &image->ready.places[i], file, &why);
@@ -233,16 +231,17 @@ static int find(struct mvld_image *image, const struct rimf_object *object, enum
 static int find_any(struct mvld_image *image, const struct rimf_object *object,
                     const struct mvld_ends *ends, struct ready_file *file)
 {
-    if (!image->calls_home && !image->drawn && !find(image, object, READY_ALL, ends, file))
+    if (!image->calls_home && !image->drawn &&
+        !find(image, object, READY_ALL, rimf_ready_key(image, object, READY_ALL), ends, file))
         return 0;
-    return find(image, object, READY_OWN, ends, file);
+    return find(image, object, READY_OWN, rimf_ready_key(image, object, READY_OWN), ends, file);
 }
 
 int rimf_ready_exists(struct mvld_image *image, struct rimf_object *object, enum ready_reach reach,
-                      const struct mvld_ends *ends)
+                      uint64_t key, const struct mvld_ends *ends)
 {
     struct ready_file file;
-    int exists = object->identified && !find(image, object, reach, ends, &file);
+    int exists = object->identified && !find(image, object, reach, key, ends, &file);
 
     if (exists)
         ready_unmap(&file, image->sys);
@@ -282,6 +281,8 @@ static int map_texts(struct mvld_image *image, struct rimf_object *object,
 
         if (sys_failed(at) && !i)
             return (int)at;
+        if (!sys_failed(at))
+            frozen_want_large(image->sys, image->filtered, (uintptr_t)at, text->size);
         object->code_known = 1;
     }
     return 0;

@@ -222,10 +222,9 @@ static int make_file(struct writing *w)
     return error ? error : write_all(w);
 }
 
-static void write_one(struct mvld_image *image, struct changing *c, enum ready_reach reach)
+static void write_one(struct mvld_image *image, struct changing *c, enum ready_reach reach, uint64_t key)
 {
-    uint64_t key = rimf_ready_key(image, c->object, reach);
-    struct writing *w = key == READY_NO_KEY ? NULL : rimf_heap_alloc(&image->heap, sizeof *w);
+    struct writing *w = rimf_heap_alloc(&image->heap, sizeof *w);
 
     if (!w)
         return;
@@ -247,7 +246,10 @@ void rimf_ready_write(struct mvld_image *image, struct changing *c, const struct
 {
     if (!image->ready.written.folder || rimf_image_is_traced(image))
         return;
-    for (unsigned reach = 0; reach < READY_REACHES; reach++)
-        if (!rimf_ready_exists(image, c->object, (enum ready_reach)reach, ends))
-            write_one(image, c, (enum ready_reach)reach);
+    for (unsigned reach = 0; reach < READY_REACHES; reach++) {
+        uint64_t key = rimf_ready_key(image, c->object, (enum ready_reach)reach);
+
+        if (key != READY_NO_KEY && !rimf_ready_exists(image, c->object, (enum ready_reach)reach, key, ends))
+            write_one(image, c, (enum ready_reach)reach, key);
+    }
 }

@@ -140,7 +140,7 @@ static const char *other_file(const struct ready_file *file, const struct stat *
 }
 
 static int map_tables(struct ready_file *file, const struct rimf_sys *sys, const struct stat *st,
-                      uint64_t original, const char **why)
+                      uint64_t original, int large, const char **why)
 {
     uint64_t at = rimf_page_up(original), size = (uint64_t)st->st_size;
     long got;
@@ -156,6 +156,10 @@ static int map_tables(struct ready_file *file, const struct rimf_sys *sys, const
     }
     file->map = (void *)got;
     file->size = size - at;
+    /* What is touched first decides how the kernel reads a file that it had let go of, the code in front
+     * of the tables, too (frozen_file.c). */
+    if (large)
+        SYS3(sys, SYS_madvise, got, size - at, MADV_HUGEPAGE);
     if (ready_open(&file->view, file->map, file->size, why))
         return -EINVAL;
     *why = file->view.header->file.size == original ? other_file(file, st)
@@ -164,7 +168,7 @@ static int map_tables(struct ready_file *file, const struct rimf_sys *sys, const
 }
 
 int ready_map(struct ready_file *file, const struct rimf_sys *sys, const char *path, uint32_t user,
-              uint64_t original, const char **why)
+              uint64_t original, int large, const char **why)
 {
     struct stat st;
     long fd = cache_open(sys, AT_FDCWD, path, S_IFREG, user, &st, why);
@@ -174,7 +178,7 @@ int ready_map(struct ready_file *file, const struct rimf_sys *sys, const char *p
     if (sys_failed(fd))
         return (int)fd;
     file->fd = (int)fd;
-    error = map_tables(file, sys, &st, original, why);
+    error = map_tables(file, sys, &st, original, large, why);
     if (error)
         ready_unmap(file, sys);
     return error;

@@ -126,9 +126,10 @@ struct ready_file {
 /* `bytes` is 8-aligned and outlives the view.  0, or -EINVAL with a sentence (static) in *why. */
 int ready_open(struct ready *, const void *bytes, size_t size, const char **why);
 /* The tables of the file at `path`, which stays open; of an original of `original` bytes.  0; -ENOENT:
- * there is none; other errors with a sentence (static) and nothing left open. */
+ * there is none; other errors with a sentence (static) and nothing left open.  `large`: its code will be
+ * mapped, and calls may be made that the host loader does not make. */
 int ready_map(struct ready_file *, const struct rimf_sys *, const char *path, uint32_t user,
-              uint64_t original, const char **why);
+              uint64_t original, int large, const char **why);
 void ready_close(struct ready_file *, const struct rimf_sys *); /* the tables stay */
 void ready_unmap(struct ready_file *, const struct rimf_sys *);
 /* FOLDER/0123456789abcdef-libc.so.6: where that of the object in this file lies whose slots have this

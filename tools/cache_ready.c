@@ -79,7 +79,7 @@ enum image_state ready_judge(struct ready_file *file, const char *path, int comp
 
     *file = (struct ready_file){.fd = -1};
     *why = NULL;
-    if (!original || ready_map(file, &rimf_sys_kernel, path, geteuid(), original, &wrong)) {
+    if (!original || ready_map(file, &rimf_sys_kernel, path, geteuid(), original, 0, &wrong)) {
         *why = must_print("%s", wrong);
         if (original && is_of_other_version((int)fd, original))
             state = IMAGE_OF_OTHER_MVLD;
