@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * loader/frozen.c: a program starts from a frozen image (rimf/frozen.h), or makes one.
+ * loader/frozen.c: a program starts from a frozen image (rimf/frozen.h), or makes one (frozen_make.c).
  *
  * Images lie in folders named after the program and the plan, so a new one takes the
  * place of the old: root's in /var/cache/mvld/images, a user's own in the user's cache.
@@ -13,24 +13,16 @@
  *                 in which something comes that is not in it (later.c)
  *
  * MVLD_FREEZE=1 (`mvld build`) writes and exits: no constructor of the program runs.
+ * MVLD_FREEZE=ready (`mvld build --ready`) does so with ready code alone, for starts without an image.
  * MVLD_FREEZE=run (`mvld build --run`) is `learn` for one run.
- *
- * A new image is written to a folder of its own and renamed into place whole.
  */
-#include "frozen_place.h"
+#include "frozen_plan.h"
 
-#include "cache.h"
 #include "frozen.h"
 #include "image.h"
 #include "pipeline.h"
 
-#include <errno.h>    /* numbers only */
-#include <fcntl.h>    /* numbers only */
-
-#ifndef RENAME_EXCHANGE
-#define RENAME_NOREPLACE 1
-#define RENAME_EXCHANGE 2
-#endif
+#include <errno.h> /* numbers only */
 
 /* ---- thawing ----------------------------------------------------------------------- */
 
@@ -94,33 +86,22 @@ static int take_users(struct loader *l)
 static int may_thaw(const struct loader *l)
 {
     return l->program && l->arena.end && !l->knobs.watcher &&
-           l->knobs.freeze != FREEZE_START;
-}
-
-static __attribute__((noreturn)) void end(struct loader *l, const char *before, const char *text,
-                                          int status)
-{
-    size_t size = rimf_strlen(before) + rimf_strlen(text) + 2;
-    char *line = rimf_heap_alloc(&l->heap, size);
-
-    if (line)
-        sys_write(l->sys, status ? 2 : 1, line, rimf_format(line, size, "%s%s\n", before, text));
-    sys_exit(l->sys, status);
+           l->knobs.freeze != FREEZE_START && l->knobs.freeze != FREEZE_READY;
 }
 
 void frozen_forget(struct loader *l)
 {
     if (answers_take_back(l))
-        end(l, "mvld: ", "the host loader's code holds jumps that lead nowhere, and cannot be written",
+        frozen_end(l, "mvld: ", "the host loader's code holds jumps that lead nowhere, and cannot be written",
             127);
     if (!l->frozen.folder)
         return;
     if (relocations_take_texts_back(l))
-        end(l, "mvld: ", "code of an image that is not used lies over that of a file, and cannot be taken away",
+        frozen_end(l, "mvld: ", "code of an image that is not used lies over that of a file, and cannot be taken away",
             127);
     l->frozen.left |= l->frozen.file.laid.led;
     if (frozen_take_back(&l->frozen.file, l->sys))
-        end(l, "mvld: ", "words lead to copies of code that are not used, and cannot be led back",
+        frozen_end(l, "mvld: ", "words lead to copies of code that are not used, and cannot be led back",
             127);
     rimf_heap_release(&l->heap, l->frozen.folder);
     l->frozen.folder = NULL;
@@ -191,14 +172,6 @@ void frozen_find(struct loader *l)
         relocations_expect(l);
 }
 
-/* What this start is to do with images. */
-struct frozen_plan {
-    size_t passes;     /* of so many an image may hold the work */
-    uint64_t pipeline; /* the fingerprint of these */
-    int build, learns;
-    int outdated; /* what does not fit is to make room for a new one */
-};
-
 /* Debuggers take the file of an object from the link map.  That of the library in which the
  * copies lie has no names for them; the image's has, at the addresses of that library. */
 static void name_copies(struct loader *l)
@@ -262,81 +235,6 @@ static int thaw(struct loader *l, const struct frozen_plan *plan)
            thaw_found(l, plan);
 }
 
-/* ---- freezing ----------------------------------------------------------------------- */
-
-/* Whole, in one step; the old one goes. */
-static int put_in_place(struct loader *l, const struct frozen_place *place, const char *new)
-{
-    const char *why;
-    long error = SYS6(l->sys, SYS_renameat2, AT_FDCWD, new, AT_FDCWD, place->folder,
-                      RENAME_NOREPLACE, 0);
-
-    if (error == -EEXIST) {
-        error = SYS6(l->sys, SYS_renameat2, AT_FDCWD, new, AT_FDCWD, place->folder,
-                     RENAME_EXCHANGE, 0);
-        if (!error && frozen_remove(l->sys, new, place->user, &why))
-            rimf_log(&l->log, MVLD_LOG_FILES, "image %s: the old one stays: %s", new, why);
-    }
-    return (int)error;
-}
-
-static int freeze(struct loader *l, const struct frozen_plan *plan, char *said, size_t size)
-{
-    struct frozen_place place;
-    char new[FROZEN_PLACE_MAX + 16];
-    const char *why;
-    int error;
-
-    frozen_new_place(l, &place, plan->pipeline);
-    if (!place.folder[0]) {
-        rimf_format(said, size, "this user has no folder for images (HOME, XDG_CACHE_HOME)");
-        return -ENOENT;
-    }
-    cache_make_folders(l->sys, place.folder); /* errors show later */
-    rimf_format(new, sizeof new, "%s.%ld", place.folder, SYS3(l->sys, SYS_getpid, 0, 0, 0));
-    error = rimf_image_freeze(l->image, new, frozen_made_by(plan->pipeline), l->arena.drawn, l->frozen.told);
-    if (error) {
-        rimf_format(said, size, "%s", rimf_api()->last_error(l->image));
-        return error;
-    }
-    error = put_in_place(l, &place, new);
-    if (error) {
-        frozen_remove(l->sys, new, place.user, &why);
-        rimf_format(said, size, "%s: it cannot be put there (error %d)", place.folder, -error);
-    } else {
-        rimf_format(said, size, "%s", place.folder);
-        cpuid_keep(l, place.folder, place.user);
-        if (plan->learns)
-            later_start(l, place.folder, place.user, plan->passes, 1);
-    }
-    return error;
-}
-
-static void keep(struct loader *l, const struct frozen_plan *plan)
-{
-    char *room = rimf_heap_alloc(&l->heap, 2 * FROZEN_PLACE_MAX); /* too large for a small stack */
-    const char *said = room ? room : "out of memory";
-    int error = room ? freeze(l, plan, room, 2 * FROZEN_PLACE_MAX) : -ENOMEM;
-
-    rimf_log(&l->log, MVLD_LOG_FILES, "image: %s%s", error ? "not frozen: " : "frozen: ", said);
-    if (l->knobs.freeze == FREEZE_START || (l->knobs.freeze && error))
-        end(l, error ? "mvld: not frozen: " : "", said, error ? 1 : 0);
-    rimf_heap_release(&l->heap, room);
-}
-
-/* For the next start, which finds none. */
-static void discard(struct loader *l, const struct frozen_plan *plan)
-{
-    struct frozen_place *place = rimf_heap_alloc(&l->heap, sizeof *place);
-    const char *why = "out of memory";
-
-    if (place)
-        frozen_new_place(l, place, plan->pipeline);
-    if (!place || (place->folder[0] && frozen_remove(l->sys, place->folder, place->user, &why)))
-        rimf_log(&l->log, MVLD_LOG_FILES, "image: the one that does not fit stays: %s", why);
-    rimf_heap_release(&l->heap, place);
-}
-
 /* ---- what the pipeline does with it ----------------------------------------------------- */
 
 /* Who watches calls would miss those that an image made direct. */
@@ -387,13 +285,13 @@ void frozen_run(struct loader *l)
     int thawed;
 
     if (l->knobs.freeze && n && !plan.build)
-        end(l, "mvld: not frozen: ", "libraries lie where the kernel puts them (placement)", 1);
+        frozen_end(l, frozen_refusal(l), "libraries lie where the kernel puts them (placement)", 1);
     thawed = n && may_thaw(l) && thaw(l, &plan);
     answers_settle(l);
     if (!thawed)
         wait_with(l, &plan);
     if (!thawed && plan.outdated)
-        discard(l, &plan);
+        frozen_make_room(l, &plan);
     if (!thawed && !l->frozen.left && !rimf_streq(miss, "plain")) {
         program_complete(l);
         n = pipeline_count(l->pipeline) ? n : 0;
@@ -411,7 +309,7 @@ void frozen_run(struct loader *l)
         pipeline_makers(l->pipeline, l->image, n);
     }
     if (!pipeline_run_first(l->pipeline, l->image, n) && plan.build)
-        keep(l, &plan);
+        frozen_keep(l, &plan);
 }
 
 /* Whoever asked for an image, and for nothing else, must not get a running program. */
@@ -420,9 +318,9 @@ void frozen_or_exit(struct loader *l)
     if (!l->knobs.freeze || l->later.folder)
         return;
     if (!l->pipeline)
-        end(l, "mvld: not frozen: ", *l->refusal ? l->refusal : "no pass is configured for this program", 1);
+        frozen_end(l, frozen_refusal(l), *l->refusal ? l->refusal : "no pass is configured for this program", 1);
     if (!l->hooked)
-        end(l, "mvld: not frozen: ", "the host loader could not be hooked", 1);
+        frozen_end(l, frozen_refusal(l), "the host loader could not be hooked", 1);
     if (l->started)
-        end(l, "mvld: not frozen: ", "no pass did what can be frozen", 1);
+        frozen_end(l, frozen_refusal(l), "no pass did what can be frozen", 1);
 }

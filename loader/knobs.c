@@ -191,9 +191,10 @@ void knobs_read(struct loader *l)
             } else if ((rest = rimf_after(s, "_DEBUG_OUTPUT="))) {
                 output = rest;
             } else if ((rest = rimf_after(s, "_FREEZE="))) {
-                knobs->freeze = rimf_streq(rest, "run") ? FREEZE_RUN
-                                : *rest                 ? FREEZE_START
-                                                        : FREEZE_NOT;
+                knobs->freeze = rimf_streq(rest, "run")     ? FREEZE_RUN
+                                : rimf_streq(rest, "ready") ? FREEZE_READY
+                                : *rest                     ? FREEZE_START
+                                                            : FREEZE_NOT;
             } else if ((rest = rimf_after(s, "_HOST_LOADER="))) {
                 knobs->host = rest;
             }

@@ -50,6 +50,7 @@ struct mvld_image;
 enum freeze {
     FREEZE_NOT,
     FREEZE_START, /* write a frozen image and exit */
+    FREEZE_READY, /* write ready code alone and exit */
     FREEZE_RUN    /* write one, or take the one that is there, run, and learn what comes */
 };
 

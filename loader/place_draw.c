@@ -90,7 +90,7 @@ static int may_make(const struct loader *l)
     const char *miss = pipeline_setting(l->pipeline, "on-miss");
 
     return pipeline_freezable(l->pipeline) && !l->block.secure && !l->filtered.on &&
-           !l->knobs.watcher && !l->frozen.unasked &&
+           !l->knobs.watcher && !l->frozen.unasked && l->knobs.freeze != FREEZE_READY &&
            (l->knobs.freeze || rimf_streq(miss, "build") || rimf_streq(miss, "learn"));
 }
 

@@ -144,6 +144,13 @@ struct rimf_ready_places {
     uint64_t made_by;
 };
 void rimf_image_set_ready(struct mvld_image *, const struct rimf_ready_places *);
+/* What was written so far, of an image that is watched, in files: new ones, those that were there and fit, and
+ * those that could not be. */
+struct rimf_ready_made {
+    const char *folder; /* or NULL */
+    uint32_t written, there, refused;
+};
+struct rimf_ready_made rimf_image_ready_made(const struct mvld_image *);
 /* Unmaps those that were read; asked again, they are read again. */
 void rimf_image_close_analyses(struct mvld_image *);
 

@@ -125,6 +125,7 @@ struct mvld_image {
     struct sidecar_place analyses[RIMF_ANALYSES_MAX];
     size_t n_analyses;
     struct rimf_ready_places ready;
+    struct rimf_ready_made ready_made; /* without the folder */
     int drawn; /* objects have other distances than in starts where none are drawn */
     struct rimf_copies *copies; /* NULL: there is no region for them */
     const struct mvld_calls *calls; /* NULL: no pass waits for copies (image_calls.c) */

@@ -235,6 +235,8 @@ static void write_one(struct mvld_image *image, struct changing *c, enum ready_r
 
         rimf_log(image->log, MVLD_LOG_PASSES, "ready code of %s: %swritten (%s): %s", c->object->public.name,
                  error ? "not " : "", ready_reach_name(reach), error ? w->why : w->path);
+        image->ready_made.written += !error;
+        image->ready_made.refused += error && error != -ENOTSUP && error != -ENODATA; /* not worth one */
     }
     ready_code_forget(w);
     rimf_heap_release(&image->heap, w->tables);
@@ -249,7 +251,19 @@ void rimf_ready_write(struct mvld_image *image, struct changing *c, const struct
     for (unsigned reach = 0; reach < READY_REACHES; reach++) {
         uint64_t key = rimf_ready_key(image, c->object, (enum ready_reach)reach);
 
-        if (key != READY_NO_KEY && !rimf_ready_exists(image, c->object, (enum ready_reach)reach, key, ends))
+        if (key == READY_NO_KEY)
+            continue;
+        if (rimf_ready_exists(image, c->object, (enum ready_reach)reach, key, ends))
+            image->ready_made.there++;
+        else
             write_one(image, c, (enum ready_reach)reach, key);
     }
+}
+
+struct rimf_ready_made rimf_image_ready_made(const struct mvld_image *image)
+{
+    struct rimf_ready_made made = image->ready_made;
+
+    made.folder = image->ready.written.folder;
+    return made;
 }

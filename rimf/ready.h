@@ -44,7 +44,7 @@
  * kept for an image; its code has not run, and no page of it was written.
  *
  * WHO WRITES IT (image_ready_write.c).  Who makes an image, or adds to one, because the calls are known then:
- * where there is none for these slots.
+ * where there is none for these slots.  `mvld build --ready` starts as if for an image, and writes none.
  *
  * Who can write such a file can change the code of all who map it: as with images (cache.h), only
  * files of root and of the user are taken, and under AT_SECURE only root's.  The file says

@@ -40,6 +40,7 @@ static const char run_usage[] =
 
 static const char build_usage[] =
     "Usage: mvld build [OPTION...] [--] PROGRAM\n"
+    "       mvld build --ready [OPTION...] [--] PROGRAM\n"
     "       mvld build --run [OPTION...] [--] PROGRAM [ARGUMENT...]\n"
     "\n"
     "Writes the frozen image of PROGRAM: its code, and that of the libraries that it\n"
@@ -50,6 +51,7 @@ static const char build_usage[] =
     "cache.  With direct-calls, ready code of its objects is left beside it, for processes\n"
     "without an image.\n"
     "\n"
+    "  --ready              write ready code alone; the folder in which it lies is printed\n"
     "  --run                run PROGRAM, and add what it loads later (dlopen) to its image,\n"
     "                       to the one that is there when it fits, else to a new one\n"
     REQUEST_USAGE
@@ -196,6 +198,7 @@ static int run(const struct command *blank, const char *usage, int argc, char **
                                      {"loader", required_argument, NULL, 'l'},
                                      {"help", no_argument, NULL, 'h'},
                                      {blank->freeze ? "run" : NULL, no_argument, NULL, 'r'},
+                                     {"ready", no_argument, NULL, 'y'},
                                      {0}};
     struct command command = *blank;
     struct request r = {0};
@@ -209,6 +212,7 @@ static int run(const struct command *blank, const char *usage, int argc, char **
         case 'l': loader = optarg; break;
         case 'h': fputs(usage, stdout); return TOOL_OK;
         case 'r': command.freeze = "run"; break;
+        case 'y': command.freeze = "ready"; break;
         default:
             if (request_option(&r, command.name, c, optarg))
                 return TOOL_USAGE;

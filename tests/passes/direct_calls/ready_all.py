@@ -214,5 +214,41 @@ def concat(world):
     check(not laid(world.run(**both), reach=ALL), "used beside copies")
 
 
+def alone(world):
+    """`mvld build --ready` writes an image, too, or code that starts without one have no use for, or says nothing."""
+    def build(*words):
+        return support.run([MVLD, "build", "--ready", *words, world.program], config=CONFIG, XDG_CACHE_HOME=world.cache,
+                           MVLD_PASS_PATH=support.BUILD / "passes" / "direct-calls")
+
+    log = world.run()
+    check(not laid(log), log)
+    folder = world.cache / "mvld" / "ready"
+    done = build()
+    said = re.fullmatch(rf"{folder}: (\d+) written, 0 there already\n", done.stdout)
+    check(done.returncode == 0 and said and not done.stderr, done.stdout + done.stderr)
+    check(int(said[1]) == len(world.files()) >= 2 and not (world.cache / "mvld" / "images").exists(), said[0])
+    check(laid(world.run(), reach=ALL), "it is not used")
+    check(build().stdout == f"{folder}: 0 written, {said[1]} there already\n", "written twice")
+    # Beside an image, whose distances are others.
+    check(world.start(MVLD_FREEZE=1).returncode == 0, "no image")
+    shutil.rmtree(folder)
+    check(build().stdout == said[0], "not beside an image")
+    shutil.rmtree(world.cache / "mvld" / "images")
+    check(laid(world.run(), reach=ALL), "it was written for the image's distances")
+    # What is refused.
+    shutil.rmtree(folder)
+    folder.write_text("")
+    done = build()
+    check(done.returncode == 1 and "mvld: no ready code: " in done.stderr and "could not be written" in done.stderr,
+          done.stdout + done.stderr)
+    folder.unlink()
+    done = support.run([MVLD, "build", "--ready", world.program], XDG_CACHE_HOME=world.cache)
+    check(done.returncode == 1 and "no pass" in done.stderr, done.stdout + done.stderr)
+    shutil.rmtree(world.cache / "mvld" / "analysis")
+    done = build()
+    check(done.returncode == 1 and "mvld: no ready code: of no object is it worth a file" in done.stderr,
+          done.stdout + done.stderr)
+
+
 with support.scratch_folder() as scratch:
     globals()[sys.argv[1]](World(scratch, other=True))
