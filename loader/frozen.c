@@ -203,7 +203,7 @@ static int thaw_found(struct loader *l, const struct frozen_plan *plan)
         say_not_thawed(l, l->frozen.folder, object, why);
     } else {
         file->laid.led = 0; /* they stay led */
-        file->laid.texts = 0;
+        file->laid.end_text = file->laid.first_text;
         say_apart(l, &file->view);
         name_copies(l);
         rimf_log(&l->log, MVLD_LOG_FILES, "image %s: thawed, the code of %ld segments",

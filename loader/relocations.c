@@ -158,18 +158,18 @@ static void lay_texts(struct loader *l, struct frozen_file *file)
         return;
     frozen_lay_texts(file, l->sys);
     rimf_log(&l->log, MVLD_LOG_FILES, "image: the code of %u segments lies there before relocation",
-             file->laid.texts);
+             file->laid.end_text - file->laid.first_text);
 }
 
-/* The file of that object, as the host loader found it. */
+/* The file of that library, as the host loader found it. */
 static const char *path_of(const struct loader *l, uint32_t object)
 {
     uintptr_t bias = frozen_bias(&l->frozen.file, object);
-    const struct link_map *map = object && l->debug ? l->debug->r_map : NULL;
+    const struct link_map *map = l->debug ? l->debug->r_map : NULL;
 
     while (map && map->l_addr != bias)
         map = map->l_next;
-    return map ? map->l_name : object ? NULL : "/proc/self/exe";
+    return map ? map->l_name : NULL;
 }
 
 int relocations_take_texts_back(struct loader *l)
@@ -177,8 +177,8 @@ int relocations_take_texts_back(struct loader *l)
     struct frozen_file *file = &l->frozen.file;
     long error = 0;
 
-    while (file->laid.texts && !error) {
-        const char *path = path_of(l, file->view.texts[file->laid.texts - 1].object);
+    while (file->laid.end_text > file->laid.first_text && !error) {
+        const char *path = path_of(l, file->view.texts[file->laid.end_text - 1].object);
         long fd = path ? sys_openat(l->sys, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0)
                        : -ENOENT;
 

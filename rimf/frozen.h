@@ -95,8 +95,9 @@
  * have been, and so is the CPU (`cpu`, cpu_identity): what runs before the hook are resolvers, and calls
  * in them lead to what resolvers choose on such a CPU.  Words are compared at the hook as ever, and where
  * one is another, each text is that of its file again before anything else runs; if even that fails,
- * the program ends.  Where there are copies texts wait for the hook, because functions of the C library
- * that answer come first.
+ * the program ends.  The executable's waits for the hook: its file may be one that nobody may read, so that
+ * it could not be mapped again; and hardly any has resolvers.  Where there are copies all texts wait, because
+ * functions of the C library that answer come first.
  *
  * Checksums find damage, not malice: a frozen image is code, so it is taken only from
  * root or the user, as sidecars are.  The bytes of the copies are not read before they
@@ -278,7 +279,7 @@ struct frozen_laid {
     int led;          /* copies are mapped, and relocated words lead to them */
     int whole;        /* all tables are ours, so all words that one writes do */
     uintptr_t tables; /* where the first is mapped; 0: none is */
-    uint32_t texts;   /* so many, the first, lie over those of the files */
+    uint32_t first_text, end_text; /* these lie over those of the files */
 };
 
 struct frozen_file {
@@ -327,8 +328,8 @@ const struct frozen_relocations *frozen_tables_of(const struct frozen_file *, ui
 int frozen_take_back(struct frozen_file *, const struct rimf_sys *);
 /* What is added to what is linked.  Of what lies apart: 0. */
 uintptr_t frozen_bias(const struct frozen_file *, uint32_t object);
-/* frozen_texts.c.  The same, and the CPU is that of the image: texts are laid over those of the files,
- * as many as can be (laid.texts). */
+/* frozen_texts.c.  The same, and the CPU is that of the image: texts of libraries are laid over those of
+ * the files, as many as can be. */
 void frozen_lay_texts(struct frozen_file *, const struct rimf_sys *);
 /* And the last of these is that of its file again, which `fd` should be; 0, or negative errno. */
 int frozen_take_text_back(struct frozen_file *, const struct rimf_sys *, int fd);

@@ -43,7 +43,7 @@ static int fits(const struct frozen_file *file, const struct frozen_text *text)
 static void lay_object(struct frozen_file *file, const struct rimf_sys *sys)
 {
     const struct frozen *f = &file->view;
-    const struct frozen_text *text = &f->texts[file->laid.texts], *end = f->texts + f->header->n_texts;
+    const struct frozen_text *text = &f->texts[file->laid.end_text], *end = f->texts + f->header->n_texts;
     const uint32_t index = text->object;
     const struct frozen_object *object = &f->objects[index];
     const char *why;
@@ -57,7 +57,7 @@ static void lay_object(struct frozen_file *file, const struct rimf_sys *sys)
         if (sys_failed(at))
             break;
         frozen_in_large_pieces(file, sys, (uintptr_t)at, text->size);
-        file->laid.texts++;
+        file->laid.end_text++;
     }
     sys_close(sys, (int)fd);
 }
@@ -65,18 +65,21 @@ static void lay_object(struct frozen_file *file, const struct rimf_sys *sys)
 /* The first that fails is tried once more at the hook, where it is said why. */
 void frozen_lay_texts(struct frozen_file *file, const struct rimf_sys *sys)
 {
-    uint32_t before;
+    uint32_t before = 0;
 
+    while (before < file->view.header->n_texts && file->view.texts[before].object == 0)
+        before++;
+    file->laid.first_text = file->laid.end_text = before;
     do {
-        before = file->laid.texts;
+        before = file->laid.end_text;
         if (before < file->view.header->n_texts)
             lay_object(file, sys);
-    } while (file->laid.texts > before);
+    } while (file->laid.end_text > before);
 }
 
 int frozen_take_text_back(struct frozen_file *file, const struct rimf_sys *sys, int fd)
 {
-    const struct frozen_text *text = &file->view.texts[file->laid.texts - 1];
+    const struct frozen_text *text = &file->view.texts[file->laid.end_text - 1];
     struct sidecar_identity now;
     struct stat st;
     long error = SYS3(sys, SYS_fstat, fd, &st, 0);
@@ -89,6 +92,6 @@ int frozen_take_text_back(struct frozen_file *file, const struct rimf_sys *sys, 
     error = map(file, sys, text, fd);
     if (sys_failed(error))
         return (int)error;
-    file->laid.texts--;
+    file->laid.end_text--;
     return 0;
 }

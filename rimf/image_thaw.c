@@ -133,9 +133,9 @@ static int compare(struct thaw *t, uint64_t pipeline)
 /* 1: nothing of that object's is left to be mapped. */
 static int is_laid(const struct thaw *t, uint32_t object)
 {
-    uint32_t next = t->file->laid.texts;
+    uint32_t next = t->file->laid.end_text;
 
-    return next == t->frozen->header->n_texts || t->frozen->texts[next].object > object;
+    return object && (next == t->frozen->header->n_texts || t->frozen->texts[next].object > object);
 }
 
 /* All that is needed is there before anything is mapped. */
@@ -194,8 +194,9 @@ static long map_texts(struct thaw *t, uint32_t object)
     const struct frozen_text *text = t->frozen->texts;
     long error = 0;
 
-    for (uint32_t i = t->file->laid.texts; i < t->frozen->header->n_texts && t->files[object] >= 0; i++)
-        if (text[i].object == object && !error)
+    for (uint32_t i = 0; i < t->frozen->header->n_texts && t->files[object] >= 0; i++)
+        if (text[i].object == object && !error &&
+            (i < t->file->laid.first_text || i >= t->file->laid.end_text))
             error = map_text(t, &text[i]);
     if (t->files[object] >= 0)
         t->table->objects[object]->code_known = 1; /* it was when the image was made */
@@ -254,9 +255,9 @@ static void close_files(struct thaw *t)
 
 static void note_laid(struct thaw *t)
 {
-    for (uint32_t i = 0; i < t->file->laid.texts; i++)
+    for (uint32_t i = t->file->laid.first_text; i < t->file->laid.end_text; i++)
         t->table->objects[t->frozen->texts[i].object]->code_known = 1;
-    t->mapped = t->file->laid.texts;
+    t->mapped = t->file->laid.end_text - t->file->laid.first_text;
 }
 
 static long lay_over(struct thaw *t)

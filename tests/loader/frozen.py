@@ -278,6 +278,25 @@ def before_relocation(program):
     check("before relocation" not in done.stderr, f"the CPU is another one:\n{done.stderr}")
 
 
+def unreadable(program):
+    """A program that may be executed and not read ends where its image does not fit, because its code
+    was laid before that was known."""
+    if os.getuid() or not shutil.which("setpriv"):
+        support.skip("needs root and setpriv(1)")
+    support.compile_c(program.path, SOURCES / "main.c", SOURCES / "library.c", f'-DFLAG="{program.flag}"',
+                      "-rdynamic", "-fPIE", "-pie", f"-Wl,-I,{support.LOADER}", plugin=False)
+    program.folder.chmod(0o755)
+    program.cache.mkdir()
+    os.chown(program.cache, 65534, 65534)
+    user = {"prefix": ["sh", "-c", 'chmod 755 "${MVLD_CONFIG%/*}" && '
+                       'exec setpriv --reuid=65534 --clear-groups "$@"', "sh"]}
+    program.freeze(**user)
+    program.path.chmod(0o711)
+    program.thawed(**user)
+    program.flag.touch()
+    program.refused("program: a call leads elsewhere", expected="2 1\n", **user)
+
+
 def damage(program):
     """A damaged image, or one of somebody else, is used."""
     folder = program.freeze()
