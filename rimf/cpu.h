@@ -65,7 +65,8 @@ int cpu_record_check(const struct cpu_record *, size_t size, const char **why);
 int cpu_record_fits(struct cpu_record *, const struct cpu *);
 
 /* A number for the basis: who is told the same by another process has a CPU between which and this one
- * resolvers of IFUNCs see no difference.  0: there is none, because CPUs are of different kinds. */
+ * resolvers of IFUNCs see no difference; not asked are leaves 7.1 and 0x80000001, whose features come with
+ * the model, unless a hypervisor hides some.  0: there is none, because CPUs are of different kinds. */
 uint64_t cpu_identity(const struct cpu *);
 
 /* The answer to that question among `n`, or NULL.  Subleaves count where there are some. */

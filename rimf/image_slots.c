@@ -183,9 +183,9 @@ static enum rimf_slot_state value_of(const struct mvld_image *image,
     enum rimf_slot_state state;
 
     if (!image->copies && slot % 8 == 0 && elf_room(&object->view, slot) >= sizeof *value) {
-        found = found_at(object->slots, __atomic_load_n((const uintptr_t *)slot, __ATOMIC_ACQUIRE));
+        *value = __atomic_load_n((const uintptr_t *)slot, __ATOMIC_ACQUIRE); /* once: it may change */
+        found = found_at(object->slots, *value);
         if (found && (object->view.now || found->holder != &object->public)) {
-            *value = __atomic_load_n((const uintptr_t *)slot, __ATOMIC_ACQUIRE);
             *holder = found->holder;
             return RIMF_SLOT_BOUND;
         }
