@@ -93,16 +93,16 @@ void frozen_forget(struct loader *l)
 {
     if (answers_take_back(l))
         frozen_end(l, "mvld: ", "the host loader's code holds jumps that lead nowhere, and cannot be written",
-            127);
+                   127);
     if (!l->frozen.folder)
         return;
     if (relocations_take_texts_back(l))
-        frozen_end(l, "mvld: ", "code of an image that is not used lies over that of a file, and cannot be taken away",
-            127);
+        frozen_end(l, "mvld: ",
+                   "code of an image that is not used lies over that of a file, and cannot be taken away", 127);
     l->frozen.left |= l->frozen.file.laid.led;
     if (frozen_take_back(&l->frozen.file, l->sys))
         frozen_end(l, "mvld: ", "words lead to copies of code that are not used, and cannot be led back",
-            127);
+                   127);
     rimf_heap_release(&l->heap, l->frozen.folder);
     l->frozen.folder = NULL;
     frozen_unmap(&l->frozen.file, l->sys);
