@@ -15,7 +15,6 @@
 #define TEXT_MAX 4096u
 #define OPTIONS_MAX 1024u
 #define LIST_MAX 256u
-#define PREFERENCES_MAX 15u /* mvld_setting_word */
 
 struct check {
     const struct pass_object *object;
@@ -80,9 +79,9 @@ static int check_option(const struct check *c, const struct mvld_option *o)
             return REFUSE(c, "the words of the option '%s' are missing, or lie outside the pass",
                           o->name);
         for (size_t i = 0; o->type == MVLD_OPTION_WORDS && o->words[i]; i++)
-            if (i == PREFERENCES_MAX)
+            if (i == MVLD_WORDS_MAX)
                 return REFUSE(c, "the option '%s' has more than %u words", o->name,
-                              PREFERENCES_MAX);
+                              MVLD_WORDS_MAX);
         return 0;
     case MVLD_OPTION_BOOL:
     case MVLD_OPTION_STRING:

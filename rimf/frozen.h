@@ -297,6 +297,8 @@ struct frozen_file {
 int frozen_map(struct frozen_file *, const struct rimf_sys *, const char *folder, uint32_t user,
                const char **why);
 void frozen_unmap(struct frozen_file *, const struct rimf_sys *);
+/* A text of the open file, in the place of that of the object with this bias: its address, or negative errno. */
+long frozen_map_text(const struct rimf_sys *, uintptr_t bias, const struct frozen_text *, int fd);
 /* Code of a file that was written in large pieces was mapped there, and not touched; then code of an image. */
 void frozen_want_large(const struct rimf_sys *, int filtered, uintptr_t at, size_t size);
 void frozen_in_large_pieces(const struct frozen_file *, const struct rimf_sys *, uintptr_t at,

@@ -77,6 +77,13 @@ const char *frozen_other_read(const struct frozen *f, const struct rimf_sys *sys
     return NULL;
 }
 
+long frozen_map_text(const struct rimf_sys *sys, uintptr_t bias, const struct frozen_text *text,
+                     int fd)
+{
+    return sys_mmap(sys, bias + text->linked, text->size, PROT_READ | PROT_EXEC,
+                    MAP_PRIVATE | MAP_FIXED, fd, text->offset);
+}
+
 /* Files are written in large pieces of memory.  What the kernel had to let go of comes back in single pages
  * for good, at 150 us for each start of bash, unless the first to touch it wants huge ones: so it reads
  * 2 MiB at once.  Of much code only a part may be wanted. */

@@ -9,8 +9,7 @@
 #include "cache.h"
 #include "sys.h"
 
-#include <errno.h>    /* numbers only */
-#include <sys/mman.h> /* numbers only */
+#include <errno.h> /* numbers only */
 
 int frozen_is_text(const Elf64_Phdr *ph, size_t n, const struct frozen_text *text)
 {
@@ -21,13 +20,6 @@ int frozen_is_text(const Elf64_Phdr *ph, size_t n, const struct frozen_text *tex
             rimf_page_down(ph[i].p_offset) == text->offset)
             return 1;
     return 0;
-}
-
-static long map(const struct frozen_file *file, const struct rimf_sys *sys,
-                const struct frozen_text *text, int fd)
-{
-    return sys_mmap(sys, frozen_bias(file, text->object) + text->linked, text->size,
-                    PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED, fd, text->offset);
 }
 
 static int fits(const struct frozen_file *file, const struct frozen_text *text)
@@ -52,7 +44,7 @@ static void lay_object(struct frozen_file *file, const struct rimf_sys *sys)
     if (sys_failed(fd))
         return;
     for (; text < end && text->object == index && fits(file, text); text++) {
-        long at = map(file, sys, text, (int)fd);
+        long at = frozen_map_text(sys, frozen_bias(file, index), text, (int)fd);
 
         if (sys_failed(at))
             break;
@@ -89,7 +81,7 @@ int frozen_take_text_back(struct frozen_file *file, const struct rimf_sys *sys, 
     cache_identity(&now, &st);
     if (!sidecar_same_file(&now, &file->view.objects[text->object].file))
         return -ESTALE;
-    error = map(file, sys, text, fd);
+    error = frozen_map_text(sys, frozen_bias(file, text->object), text, fd);
     if (sys_failed(error))
         return (int)error;
     file->laid.end_text--;

@@ -211,9 +211,7 @@ static int compare(struct coming *c)
 static int map_texts(struct coming *c, int fd)
 {
     for (uint32_t i = 0; i < c->entry->n_texts; i++) {
-        long at = sys_mmap(c->image->sys, c->object->public.bias + c->texts[i].linked,
-                           c->texts[i].size, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED, fd,
-                           c->texts[i].offset);
+        long at = frozen_map_text(c->image->sys, c->object->public.bias, &c->texts[i], fd);
 
         if (sys_failed(at) && i && later_has_copy(c->entry))
             rimf_log(c->image->log, MVLD_LOG_WARNING, "%s: its copy cannot be mapped: what runs "

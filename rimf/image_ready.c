@@ -275,9 +275,7 @@ static int map_texts(struct mvld_image *image, struct rimf_object *object,
 {
     for (uint32_t i = 0; i < file->view.header->n_texts; i++) {
         const struct frozen_text *text = &file->view.texts[i];
-        long at = sys_mmap(image->sys, object->view.bias + text->linked, text->size,
-                           PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED, file->fd,
-                           text->offset);
+        long at = frozen_map_text(image->sys, object->view.bias, text, file->fd);
 
         if (sys_failed(at) && !i)
             return (int)at;

@@ -166,9 +166,8 @@ static int open_files(struct thaw *t)
 
 static long map_text(struct thaw *t, const struct frozen_text *text)
 {
-    long at = sys_mmap(t->image->sys, object_at(t, text->object)->bias + text->linked, text->size,
-                       PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED, t->files[text->object],
-                       text->offset);
+    long at = frozen_map_text(t->image->sys, object_at(t, text->object)->bias, text,
+                              t->files[text->object]);
 
     if (sys_failed(at)) {
         t->object = object_at(t, text->object);

@@ -464,7 +464,7 @@ enum mvld_option_type {
     MVLD_OPTION_STRING,
     MVLD_OPTION_PREFIX,   /* `name` is a prefix such as "set."; any number of keys,
                              each a string: they follow each other in the settings */
-    MVLD_OPTION_WORDS,    /* some of `words` (at most 15), none twice, by preference: "thp, small" */
+    MVLD_OPTION_WORDS,    /* some of `words` (at most MVLD_WORDS_MAX), none twice, by preference: "thp, small" */
     MVLD_OPTION_FILE      /* a string, the path of a file that the pass reads, or "": a frozen image is
                              not taken when there is another file than when it was made */
 };
@@ -487,10 +487,12 @@ struct mvld_setting {
     unsigned line;
 };
 
+#define MVLD_WORDS_MAX 15u /* of MVLD_OPTION_WORDS: four bits of a number for each */
+
 /* The i-th of the words that were said, as an index into `words`, or -1: there are no more. */
 static inline int mvld_setting_word(const struct mvld_setting *setting, unsigned i)
 {
-    return i < 15 ? (int)(setting->number >> 4 * i & 15) - 1 : -1;
+    return i < MVLD_WORDS_MAX ? (int)(setting->number >> 4 * i & 15) - 1 : -1;
 }
 
 /* ---- what a pass gets and gives ------------------------------------------ */
