@@ -125,10 +125,8 @@ int pass_check(const struct pass_object *object, const char *name, uint64_t symb
     if (p->abi != MVLD_PASS_ABI)
         return REFUSE(c, "it was built for version %u of the pass interface, this mvld has %u",
                       p->abi, MVLD_PASS_ABI);
-    if (p->size < MVLD_PASS_LEAST || symbol_size < p->size ||
-        !pass_holds(object, (uintptr_t)p, p->size, PROT_READ))
-        return REFUSE(c, "its 'mvld_pass' has %u bytes (its symbol %lu), at least %zu are needed",
-                      p->size, symbol_size, MVLD_PASS_LEAST);
+    if (symbol_size != sizeof *p || !pass_holds(object, (uintptr_t)p, sizeof *p, PROT_READ))
+        return REFUSE(c, "its 'mvld_pass' has %lu bytes, %zu are needed", symbol_size, sizeof *p);
     if (!is_name(c, p->name))
         return REFUSE(c, "its name lies outside the pass, or is not of a-z, 0-9 and '-'");
     if (rimf_streq(p->name, "app"))
@@ -138,11 +136,10 @@ int pass_check(const struct pass_object *object, const char *name, uint64_t symb
     if (!is_text_or_null(c, p->help) || !is_text_or_null(c, p->library))
         return REFUSE(c, "its help or its library lies outside the pass");
     if (!is_list(c, p->requires_passes, 1) || !is_list(c, p->after, 1) ||
-        !is_list(c, p->conflicts, 1) || (MVLD_PASS_HAS(p, behind) && !is_list(c, p->behind, 1)))
+        !is_list(c, p->conflicts, 1) || !is_list(c, p->behind, 1))
         return REFUSE(c, "a list of pass names in it is damaged, or lies outside the pass");
     if (!is_code(c, (uintptr_t)p->run) || !is_code(c, (uintptr_t)p->added) ||
-        !is_code(c, (uintptr_t)p->removed) ||
-        (MVLD_PASS_HAS(p, idle) && !is_code(c, (uintptr_t)p->idle)))
+        !is_code(c, (uintptr_t)p->removed) || !is_code(c, (uintptr_t)p->idle))
         return REFUSE(c, "one of its functions does not lie in its code");
     return check_options(c, p->options);
 }

@@ -70,7 +70,7 @@ static int settle(struct pipeline *p, struct planned_pass *it, const struct why 
 
     if (error)
         return error;
-    if (MVLD_PASS_HAS(it->pass, idle) && it->pass->idle)
+    if (it->pass->idle)
         it->idle = it->pass->idle(it->settings, it->n_settings);
     if (!it->idle)
         return pipeline_find_library(p, it, why);

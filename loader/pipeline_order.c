@@ -64,7 +64,7 @@ static size_t place_behind(const struct pipeline *p, size_t i)
     const struct mvld_pass *pass = p->passes[i].pass;
     size_t last = i;
 
-    for (const char *const *n = MVLD_PASS_HAS(pass, behind) ? pass->behind : NULL; n && *n; n++) {
+    for (const char *const *n = pass->behind; n && *n; n++) {
         size_t other = place_of(p, *n);
 
         last = other < p->n && other > last ? other : last;

@@ -29,7 +29,7 @@ static uint64_t now(const struct pipeline *p)
 void pipeline_set_context(struct pipeline *p, struct planned_pass *it, struct mvld_image *image)
 {
     it->context = (struct mvld_context){
-        .size = sizeof(it->context),
+        .pass = it->name,
         .api = rimf_api(),
         .image = image,
         .sys = p->sys,
@@ -59,6 +59,24 @@ static void skip(struct pipeline *p, size_t i, const char *why, const char *name
              p->passes[i].name, why, name);
 }
 
+/* A pass behind it moves code, and runs. */
+static int moves_later(const struct pipeline *p, size_t i)
+{
+    while (++i < p->n)
+        if (p->passes[i].flags & MVLD_PASS_MOVES &&
+            (p->passes[i].status == PASS_PLANNED || p->passes[i].status == PASS_RAN))
+            return 1;
+    return 0;
+}
+
+/* What it declared becomes memory. */
+static int realise(struct pipeline *p, size_t i, struct mvld_image *image, int error)
+{
+    int failed = image ? rimf_image_realise(image, moves_later(p, i)) : 0;
+
+    return error < 0 ? error : failed;
+}
+
 static void run_one(struct pipeline *p, size_t i, struct mvld_image *image)
 {
     struct planned_pass *it = &p->passes[i];
@@ -68,7 +86,7 @@ static void run_one(struct pipeline *p, size_t i, struct mvld_image *image)
 
     rimf_log(&p->log, MVLD_LOG_PASSES, "pass %s: runs", name);
     pipeline_set_context(p, it, image);
-    error = it->pass->run ? it->pass->run(&it->context) : 0;
+    error = realise(p, i, image, it->pass->run ? it->pass->run(&it->context) : 0);
     it->nanoseconds = now(p) - began;
     it->status = error < 0 ? PASS_FAILED : PASS_RAN;
     if (error < 0)
@@ -171,7 +189,7 @@ void pipeline_added_to(struct pipeline *p, struct mvld_image *image,
             continue;
         pipeline_set_context(p, it, image);
         uint64_t began = now(p);
-        int error = it->pass->added(&it->context, objects, n);
+        int error = realise(p, i, image, it->pass->added(&it->context, objects, n));
         uint64_t took = now(p) - began;
         rimf_log(&p->log, MVLD_LOG_STATISTICS, "time in %s for %zu added objects: %lu ns",
                  it->name, n, took);

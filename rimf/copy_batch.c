@@ -374,6 +374,6 @@ int rimf_copies_commit(struct mvld_image *image, struct mvld_copies_report *repo
 
     if (image->copies)
         copy_words_release(image);
-    rimf_calls_settle(image);
+    rimf_edits_settle(image);
     return error;
 }

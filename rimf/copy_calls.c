@@ -10,7 +10,7 @@
  *     e9 rel32 90                         was ff 25: jmp f; nop
  *     mov, xor                            was e8: what the function does (single.h)
  *
- * A pass may have left it to the copies where a call ends (image_calls.c): then it is asked, and
+ * A pass may have a rule for calls that is realised here (image_edits.c): it is asked, and
  * what goes through a slot becomes the instruction beside it above.  It leads to the copy of the
  * function, if there is one; what nobody knows more of leads where it led.
  *
@@ -21,7 +21,7 @@
 
 #include "base.h"
 #include "decode.h"
-#include "image_private.h"
+#include "image_edits.h"
 #include "single.h"
 
 #include <errno.h>    /* numbers only */
@@ -36,6 +36,7 @@ struct answer {
     uintptr_t names; /* 0: nothing is known here */
     uintptr_t slot;  /* | ENDS */
     uintptr_t leads; /* 0: no further */
+    const char *why; /* the rule leaves it, or NULL */
 };
 #define ENDS 1u /* somebody said where */
 
@@ -121,11 +122,15 @@ static uintptr_t copy_of(const struct calling *k, uintptr_t function)
 static struct answer ask(const struct calling *k, const struct call *call)
 {
     struct mvld_image *image = k->c->image;
-    const struct mvld_calls *calls = image->calls;
+    struct rimf_object *object = k->c->object;
     struct answer answer = {.names = call->names, .slot = call->slot};
-    uintptr_t end = calls ? calls->end(calls->cookie, &k->c->object->public, call->names,
-                                       call->slot)
-                          : 0;
+    uintptr_t end = 0;
+
+    if (object->edit && call->names != call->slot &&
+        rimf_plt_slot(&object->public, call->names) != call->slot)
+        answer.why = edit_other;
+    else if (object->edit)
+        answer.why = rimf_edit_lead(image, object, call->slot, &end);
 
     answer.slot |= end ? ENDS : 0;
     if (!end && !call->to_slot)
@@ -134,17 +139,16 @@ static struct answer ask(const struct calling *k, const struct call *call)
         answer.leads = copy_of(k, end);
     if (!answer.leads && answer.slot & ENDS)
         answer.leads = end;
+    answer.why = answer.slot & ENDS ? NULL : answer.why;
     return answer;
 }
 
-/* Who does not say where a call ends wants to be asked for each (struct mvld_calls). */
 static const struct answer *answer_of(const struct calling *k, const struct call *call)
 {
     size_t at = (call->names >> 3) * 0x9e3779b97f4a7c15u >> 32;
     struct answer *answer = &k->known->answers[at & k->known->mask];
 
-    if (answer->names != call->names || (answer->slot & ~(uintptr_t)ENDS) != call->slot ||
-        (!(answer->slot & ENDS) && k->c->image->calls))
+    if (answer->names != call->names || (answer->slot & ~(uintptr_t)ENDS) != call->slot)
         *answer = ask(k, call);
     return answer;
 }
@@ -175,6 +179,8 @@ static int copy_call(struct calling *k, const struct sidecar_call *listed)
     call.names = next - (uintptr_t)c->distance + (uintptr_t)distance_at(call.at + call.rel);
     answer = answer_of(k, &call);
     c->object->calls_copied++;
+    if (answer->why)
+        rimf_edit_left(c->object->edit, answer->why, 1);
     if (!answer->leads || (answer->slot & ENDS && !reaches(&call, answer->leads)))
         return copying_lead(c, call.at + call.rel, next, call.names);
     c->object->calls_made += answer->slot & ENDS;
@@ -187,7 +193,6 @@ static int copy_call(struct calling *k, const struct sidecar_call *listed)
 static int copy_single(struct calling *k, const struct sidecar_call *listed)
 {
     struct copying *c = k->c;
-    const struct mvld_calls *calls = c->image->calls;
     uint8_t *at = copying_byte(c, listed->address), made[SINGLE_CALL];
     uintptr_t next = (uintptr_t)at + SINGLE_CALL, leads, copy;
 
@@ -201,9 +206,9 @@ static int copy_single(struct calling *k, const struct sidecar_call *listed)
     if (at[0] != 0xe8)
         return copying_refuse(c, "a call is not what the analysis says, nor what a pass made of it");
     leads = next - (uintptr_t)c->distance + (uintptr_t)distance_at(at + 1);
-    if (calls && elf_holds(&c->object->view, leads, 1, PROT_READ | PROT_EXEC) &&
+    if (c->object->edit && elf_holds(&c->object->view, leads, 1, PROT_READ | PROT_EXEC) &&
         single_read((const uint8_t *)leads, elf_room(&c->object->view, leads), made) &&
-        calls->end(calls->cookie, &c->object->public, leads, 0)) {
+        rimf_edit_end(c->image, c->object, 0)) {
         memcpy(at, made, sizeof made);
         c->object->calls_made++;
         return 0;

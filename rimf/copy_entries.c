@@ -7,7 +7,7 @@
  *
  * A JUMP COSTS A PAGE: home's is written, and private from then on.  Where the function's address is
  * that of its copy, hardly anybody comes here any more (copies.h), and who does runs code that is
- * right.  So where the calls of all objects were led past the PLT (image_calls.c), such a
+ * right.  So where the calls of all objects were led past the PLT (image_edits.c), such a
  * function has none.  Else the first call through a slot that is bound lazily leads home, and all
  * later ones: then every function that may be entered has its jump; and so in what is frozen,
  * whose pages all processes share.
@@ -83,7 +83,7 @@ static int is_mostly_home(const struct rimf_copy *copy)
 }
 
 /* Each object's calls lead to copies then: its own are there, or they will be changed at home
- * (image_calls.c). */
+ * (image_edits.c). */
 static int calls_lead_to_copies(struct mvld_image *image)
 {
     const struct rimf_table *table = rimf_table_enter(image);
@@ -108,7 +108,7 @@ void copy_entries_begin(struct mvld_image *image)
 {
     const struct rimf_copies *copies = image->copies;
 
-    if (!image->calls || image->entered || !calls_lead_to_copies(image))
+    if (!image->edits || image->entered || !calls_lead_to_copies(image))
         return;
     for (size_t i = copies->n; i < copies->n_planned; i++) {
         struct rimf_object *object = (struct rimf_object *)copies->list[i].object;
@@ -181,7 +181,7 @@ static int add_units(struct entries *e)
 int copy_entries(struct copying *c, struct mvld_copies_report *report)
 {
     struct entries e = {.c = c, .report = report, .words = copy_words_begin(c),
-                        .few = c->image->calls != NULL, .held = c->object->held};
+                        .few = c->image->edits != NULL, .held = c->object->held};
     int error;
 
     if (!e.words)

@@ -345,7 +345,7 @@ void rimf_image_settle(struct mvld_image *image)
     const char *why = image->unentered ? NULL : "constructors may have run";
     struct copy_writing *writing = NULL;
 
-    rimf_calls_settle(image);
+    rimf_edits_settle(image);
     if (write && !why)
         why = open_words(image, table, &writing);
     if (writing)

@@ -158,6 +158,10 @@ void rimf_image_close_analyses(struct mvld_image *);
  * sentence must outlive the image. */
 void rimf_image_set_plt_watcher(struct mvld_image *, const char *why);
 
+/* A pass has run: what it declared (calls_retarget of mvld/pass.h) is realised; with `moves_later`
+ * what can is left to the pass behind it that moves code.  0, or negative errno with a sentence. */
+int rimf_image_realise(struct mvld_image *, int moves_later);
+
 /* Which passes are in the pipeline: pass_planned of mvld/pass.h.  NULL: none. */
 void rimf_image_set_planned(struct mvld_image *,
                             int (*planned)(const void *cookie, const char *pass),

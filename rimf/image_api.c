@@ -125,15 +125,7 @@ static int api_log_enabled(const struct mvld_image *image, uint32_t category)
     return rimf_log_enabled(image->log, category);
 }
 
-/* Its place in the struct stays taken: passes are built apart from mvld. */
-static void references_ahead(struct mvld_image *image, const struct mvld_object *object)
-{
-    (void)image;
-    (void)object;
-}
-
 static const struct mvld_api api = {
-    .size = sizeof(struct mvld_api),
     .object_count = object_count,
     .object_at = object_at,
     .object_find = rimf_object_find,
@@ -157,7 +149,6 @@ static const struct mvld_api api = {
     .vlog = api_vlog,
     .slot_at = rimf_slot_at,
     .slot_find = rimf_slot_find,
-    .plt_slot = rimf_plt_slot,
     .plt_watcher = rimf_plt_watcher,
     .reference_each = rimf_reference_each,
     .patch_often = rimf_patch_often,
@@ -175,14 +166,10 @@ static const struct mvld_api api = {
     .region_pages = rimf_region_pages,
     .copy_find = rimf_copy_find,
     .pass_planned = rimf_pass_planned,
-    .calls_leave = rimf_calls_leave,
-    .references_ahead = references_ahead,
-    .references_change = rimf_references_change,
     .copy_in_line = rimf_copy_in_line,
     .region_hot = rimf_region_hot,
-    .slot_leads = rimf_slot_leads,
     .slot_name = rimf_slot_name,
-    .references_change_dense = rimf_references_change_dense,
+    .calls_retarget = rimf_calls_retarget,
 };
 
 const struct mvld_api *rimf_api(void)

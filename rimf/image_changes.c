@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/image_changes.c: the calls of an object made direct together, where they stand.
+ * rimf/image_changes.c: the calls of an object made direct where they stand, as its edit says.
  *
  *     ends         where calls through a slot end, asked once a slot, in the order in which slots lie; no
  *                  page of code is read
@@ -9,9 +9,9 @@
  *                  analysis says, and written
  *
  * So a page of code is read once, just after the kernel has copied it, and its protection is changed
- * once each way.  Patches through a batch of their own (reference_each) read it to judge, read it
- * again to verify, and write it later; which is what remains when anything else runs in this
- * address space, when code may not be made writable, and while calls of copies are left out.
+ * once each way.  When anything else runs in this address space, or code may not be made writable,
+ * or some of the calls have moved, the same calls become patches, some thousands at a time
+ * (image_changes_patch.c): these are read to judge, read again to verify, and written later.
  *
  * Slots lie side by side, so what is known of them lies in an array by their place.
  *
@@ -25,7 +25,7 @@
 
 #include <errno.h>    /* numbers only */
 
-#define PLACES_MOST (1u << 18) /* of an object whose slots lie farther apart: no */
+#define PLACES_MOST (1u << 18) /* an object whose slots lie farther apart stays as it is */
 
 static uintptr_t slot_at(const struct changing *c, size_t way)
 {
@@ -53,7 +53,7 @@ static int is_far(const struct mvld_object *object, uintptr_t target)
     return (low > INT32_MAX && high > INT32_MAX) || (low < INT32_MIN && high < INT32_MIN);
 }
 
-/* Of what has no copy itself, when all copies are there (image_calls.c): it leads to them. */
+/* Of what has no copy itself, when all copies are there (image_edits.c): it leads to them. */
 static uintptr_t copy_of(const struct changing *c, uintptr_t target)
 {
     uintptr_t copy = target && c->image->calls_home ? rimf_copy_of(c->image, target) : 0;
@@ -61,65 +61,35 @@ static uintptr_t copy_of(const struct changing *c, uintptr_t target)
     return copy ? copy : target;
 }
 
-static void ask_of(struct changing *c, struct way *way, const struct mvld_ends *ends)
+/* Memory for reasons that nobody touches where there are none. */
+static void ask_of(struct changing *c, size_t i)
 {
-    way->target = ends->end(ends->cookie, slot_at(c, (size_t)(way - c->ways)));
-    if (way > c->ways)
-        way->target = copy_of(c, way->target);
-    way->all_far = way > c->ways && way->target && is_far(&c->object->public, way->target);
+    struct way *way = &c->ways[i];
+    const char *why;
+
+    if (!i) {
+        way->target = rimf_edit_end(c->image, c->object, 0);
+        return;
+    }
+    why = rimf_edit_lead(c->image, c->object, slot_at(c, i), &way->target);
+    if (why) {
+        way->target = 0;
+        c->whys[i] = why;
+        return;
+    }
+    way->target = copy_of(c, way->target);
+    way->all_far = way->target && is_far(&c->object->public, way->target);
     if (way->all_far)
         way->target = 0;
 }
 
-static void ask(struct changing *c, const struct mvld_ends *ends)
+static void ask(struct changing *c)
 {
     for (size_t i = 0; i < c->n_calls; i++)
         way_of(c, &c->calls[i])->calls++;
     for (size_t i = 0; i < c->n_ways; i++)
         if (c->ways[i].calls)
-            ask_of(c, &c->ways[i], ends);
-}
-
-static int is_sparse(const struct changing *c, uint32_t page)
-{
-    return c->sparse && c->sparse[page / 8] >> page % 8 & 1;
-}
-
-/* The calls from `i` on that begin in one page stay. */
-static void leave_page(struct changing *c, size_t i)
-{
-    uint32_t page = (uint32_t)(c->calls[i].address / RIMF_PAGE);
-
-    c->sparse[page / 8] |= (uint8_t)(1u << page % 8);
-    c->any_missed = 1;
-    for (; i < c->n_calls && c->calls[i].address / RIMF_PAGE == page; i++) {
-        struct way *way = way_of(c, &c->calls[i]);
-
-        if (!way->target)
-            continue;
-        c->missed[way - c->ways].few++;
-        c->n_few++;
-    }
-}
-
-/* Nothing stays where memory is short. */
-static void leave_sparse(struct changing *c)
-{
-    size_t first = 0, n = 0;
-
-    if (c->least > 1 && c->n_calls)
-        c->sparse = rimf_heap_alloc(&c->image->heap,
-                                    c->calls[c->n_calls - 1].address / RIMF_PAGE / 8 + 1);
-    for (size_t i = 0; c->sparse && i < c->n_calls; i++) {
-        n += way_of(c, &c->calls[i])->target != 0;
-        if (i + 1 < c->n_calls &&
-            c->calls[i + 1].address / RIMF_PAGE == c->calls[first].address / RIMF_PAGE)
-            continue;
-        if (n && n < c->least)
-            leave_page(c, first);
-        first = i + 1;
-        n = 0;
-    }
+            ask_of(c, i);
 }
 
 /* A page that is wanted needs no other call of it, but for one at its end. */
@@ -131,8 +101,7 @@ static void choose(struct changing *c)
         const struct sidecar_call *call = &c->calls[i];
         uint32_t at = call->address, end = at + sidecar_call_length(call) - 1;
 
-        if ((at / RIMF_PAGE == wanted && end / RIMF_PAGE == wanted) ||
-            is_sparse(c, at / RIMF_PAGE) || !way_of(c, call)->target)
+        if ((at / RIMF_PAGE == wanted && end / RIMF_PAGE == wanted) || !way_of(c, call)->target)
             continue;
         want(c, at, end);
         wanted = at / RIMF_PAGE;
@@ -158,19 +127,27 @@ static void miss(struct changing *c, const struct way *way, int is_far)
     c->any_missed = 1;
 }
 
-static void change(struct changing *c, const struct sidecar_call *call, struct way *way)
+const char *change_site(struct changing *c, const struct sidecar_call *call, struct way *way,
+                        size_t room, struct site *site)
 {
     enum mvld_reference_kind kind = (enum mvld_reference_kind)sidecar_call_kind(call);
     uintptr_t bias = c->object->view.bias;
-    struct site site;
 
-    if (!site_read(&site, kind, bias + call->address, SITE_MAX) ||
+    if (!site_read(site, kind, bias + call->address, room) ||
         !(kind == MVLD_REFERENCE_CALL_SINGLE
-              ? site_inline(&site, site_room(&c->object->public, site.leads))
-              : goes_through(c, &site, site.leads, way, bias + sidecar_slot(call))))
-        miss(c, way, 0);
-    else if (kind != MVLD_REFERENCE_CALL_SINGLE && !site_make(&site, way->target))
-        miss(c, way, 1);
+              ? site_inline(site, site_room(&c->object->public, site->leads))
+              : goes_through(c, site, site->leads, way, bias + sidecar_slot(call))))
+        return edit_other;
+    return kind != MVLD_REFERENCE_CALL_SINGLE && !site_make(site, way->target) ? edit_far : NULL;
+}
+
+static void change(struct changing *c, const struct sidecar_call *call, struct way *way)
+{
+    struct site site;
+    const char *why = change_site(c, call, way, SITE_MAX, &site);
+
+    if (why)
+        miss(c, way, why == edit_far);
     else
         store(&site);
 }
@@ -187,7 +164,7 @@ static void change_up_to(void *cookie, uintptr_t end)
 
         if (c->object->view.bias + call->address >= end)
             break;
-        if (way->target && !is_sparse(c, call->address / RIMF_PAGE))
+        if (way->target)
             change(c, call, way);
     }
     c->next = i;
@@ -243,68 +220,68 @@ static size_t most_words(const struct changing *c)
     return n < c->n_calls ? n : c->n_calls;
 }
 
-static void tell(const struct changing *c, const struct mvld_ends *ends)
+static void count(struct changing *c)
 {
+    struct rimf_edit *edit = c->object->edit;
+
     for (size_t i = 0; i < c->n_ways; i++) {
         const struct way *way = &c->ways[i];
-        const struct missed missed = c->any_missed ? c->missed[i] : (struct missed){0, 0, 0};
-        size_t calls = way->calls - missed.few;
+        const struct missed missed = c->any_missed ? c->missed[i] : (struct missed){0, 0};
+        size_t left = way->target ? missed.other : way->all_far ? 0 : way->calls;
+        size_t far = way->all_far ? way->calls : missed.far;
 
-        if (calls)
-            ends->became(ends->cookie, slot_at(c, i), calls,
-                         way->target ? calls - missed.other - missed.far : 0,
-                         way->all_far ? calls : missed.far);
+        if (!way->calls || (!i && !(edit->flags & MVLD_CALLS_SINGLES)))
+            continue;
+        edit->now.sites += way->calls;
+        edit->now.made += way->calls - left - far;
+        rimf_edit_left(edit, edit_far, far);
+        rimf_edit_left(edit, way->target || !i ? edit_other : c->whys[i], left);
     }
+    edit->now.pages = (size_t)c->pages;
 }
 
-static int change_calls(struct mvld_image *image, struct changing *c, const struct mvld_ends *ends)
+/* Together, where that can be. */
+static int change_calls(struct changing *c)
 {
-    int error;
+    struct mvld_image *image = c->image;
 
-    ask(c, ends);
-    leave_sparse(c);
+    ask(c);
     choose(c);
     if (image->watch)
-        rimf_ready_write(image, c, ends);
-    error = c->n_words ? commit(image, c) : 0;
-    if (!error)
-        tell(c, ends);
-    return error;
+        rimf_ready_write(image, c);
+    if ((image->calls_home && c->object->copy) || holds_us(&c->object->public) ||
+        (c->n_words && commit(image, c)))
+        return change_patches(c);
+    count(c);
+    return 0;
 }
 
-long rimf_references_change(struct mvld_image *image, const struct mvld_object *public,
-                            const struct mvld_ends *ends)
+static int no_memory(const struct changing *c)
 {
-    size_t few;
-
-    return rimf_references_change_dense(image, public, ends, 0, &few);
+    return rimf_fail(c->image, ENOMEM, "%s: out of memory for the calls of %s",
+                     c->object->edit->ctx->pass, c->object->public.name);
 }
 
-/* What others will map has all calls direct, and costs them no page. */
-long rimf_references_change_dense(struct mvld_image *image, const struct mvld_object *public,
-                                  const struct mvld_ends *ends, size_t least, size_t *few)
+int rimf_calls_change(struct mvld_image *image, struct rimf_object *object, const char **why)
 {
-    struct rimf_object *object = (struct rimf_object *)rimf_object_of(public);
-    struct changing c = {.image = image, .object = object, .least = image->watch ? 0 : least};
-    long result = -ENOMEM;
+    struct changing c = {.image = image, .object = object};
+    int result = -ENODATA;
 
-    *few = 0;
-    if ((image->calls_home && object->copy) || holds_us(public))
-        return -ENOTSUP;
-    c.calls = rimf_ready_calls(image, object, ends, &c.n_calls);
+    c.calls = rimf_ready_calls(image, object, &c.n_calls, why);
     if (!c.calls)
         return -ENODATA;
     c.n_ways = count_places(&c);
-    if (c.n_ways > PLACES_MOST)
-        return -ENOTSUP;
-    c.ways = rimf_heap_alloc(&image->heap, c.n_ways * (sizeof *c.ways + sizeof *c.missed));
+    if (c.n_ways > PLACES_MOST) {
+        *why = "its slots lie too far apart";
+        return -ENODATA;
+    }
+    c.ways = rimf_heap_alloc(&image->heap,
+                             c.n_ways * (sizeof *c.ways + sizeof *c.missed + sizeof *c.whys));
     c.missed = (struct missed *)(c.ways + c.n_ways);
+    c.whys = (const char **)(c.missed + c.n_ways);
     c.words = rimf_heap_alloc(&image->heap, (most_words(&c) + 1) * sizeof *c.words);
-    if (c.ways && c.words)
-        result = change_calls(image, &c, ends);
+    result = c.ways && c.words ? change_calls(&c) : no_memory(&c);
     rimf_heap_release(&image->heap, c.ways);
     rimf_heap_release(&image->heap, c.words);
-    rimf_heap_release(&image->heap, c.sparse);
-    *few = result ? 0 : c.n_few;
-    return result ? result : c.pages;
+    return result;
 }

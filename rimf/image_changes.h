@@ -6,7 +6,7 @@
 #ifndef RIMF_IMAGE_CHANGES_H
 #define RIMF_IMAGE_CHANGES_H
 
-#include "image_private.h"
+#include "image_edits.h"
 #include "ready.h"
 #include "slot_call.h"
 
@@ -21,7 +21,6 @@ struct way {
 /* Of those that were to become direct: what did not. */
 struct missed {
     uint32_t other, far; /* not what the analysis says; does not reach */
-    uint32_t few;        /* in a page with few of them */
 };
 
 struct changing {
@@ -33,10 +32,8 @@ struct changing {
     uint32_t first;      /* slot, as linked, of the second */
     size_t n_ways;
     struct missed *missed; /* as many; memory that nobody touches while `any_missed` is 0 */
+    const char **whys; /* likewise: why they stay, or NULL */
     int any_missed;
-    size_t least;    /* pages with fewer calls that would become direct stay as they are */
-    uint8_t *sparse; /* a bit for each page, as linked: one that stays; NULL: none does */
-    size_t n_few;    /* calls there */
     struct mvld_word *words; /* calls of all pages that are written */
     size_t n_words;
     long pages;
@@ -64,6 +61,15 @@ static inline int goes_through(const struct changing *c, const struct site *site
     return 1;
 }
 
+/* ---- image_changes.c, image_changes_patch.c -------------------------------------------- */
+
+/* What the call shall be, as its way says; NULL, or why it stays. */
+const char *change_site(struct changing *, const struct sidecar_call *, struct way *, size_t room,
+                        struct site *out);
+/* The calls as patches, which are judged each on its own; counted.  0, or negative errno with a
+ * sentence: nothing more can be changed. */
+int change_patches(struct changing *);
+
 /* ---- image_ready.c ---------------------------------------------------------------- */
 
 /* How far behind the object's bias the address is in starts in which no distances are drawn: such have no
@@ -83,16 +89,15 @@ uint64_t rimf_ready_key(const struct mvld_image *, const struct rimf_object *, e
 /* The executable, when its file is known, or NULL. */
 const struct rimf_object *rimf_ready_program(const struct mvld_image *);
 /* The object's calls, as far as they are not direct in ready code that was laid over the object by
- * now; then `became` was told of the others.  Or NULL: it has no analysis. */
+ * now; the others are counted then.  Or NULL, with a sentence in *why: it has no analysis. */
 const struct sidecar_call *rimf_ready_calls(struct mvld_image *, struct rimf_object *,
-                                            const struct mvld_ends *, size_t *n);
-/* Is there ready code of the object that agrees with `ends`? */
-int rimf_ready_exists(struct mvld_image *, struct rimf_object *, enum ready_reach, uint64_t key,
-                      const struct mvld_ends *);
+                                            size_t *n, const char **why);
+/* Is there ready code of the object that agrees with its edit? */
+int rimf_ready_exists(struct mvld_image *, struct rimf_object *, enum ready_reach, uint64_t key);
 
 /* ---- image_ready_write.c ------------------------------------------------------------ */
 
 /* Writes what there is not yet, of these calls; it says so, or why not. */
-void rimf_ready_write(struct mvld_image *, struct changing *, const struct mvld_ends *);
+void rimf_ready_write(struct mvld_image *, struct changing *);
 
 #endif

@@ -103,8 +103,8 @@ static int check_object(struct mvld_image *image, const struct rimf_object *obje
 
     if (!public->name || !*public->name)
         return BROKEN(image, "an object at %lx has no name", (unsigned long)public->bias);
-    if (public->size != sizeof *public || public->flags & ~known || object->gone)
-        return BROKEN(image, "%s has a wrong size or flags, or is gone", public->name);
+    if (public->flags & ~known || object->gone)
+        return BROKEN(image, "%s has wrong flags, or is gone", public->name);
     if (object->view.bias != public->bias)
         return BROKEN(image, "%s has two load biases", public->name);
     if (object->domain >= image->n_domains)

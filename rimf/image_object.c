@@ -72,7 +72,6 @@ struct rimf_object *rimf_object_create(struct mvld_image *image, const struct ri
     object->view = view;
     object->dynamic = source->dynamic;
     object->public = (struct mvld_object){
-        .size = sizeof(struct mvld_object),
         .flags = source->flags & ~MVLD_OBJECT_OPAQUE,
         .name = memcpy(object->sections + n_sections, name, name_size),
         .bias = source->bias,

@@ -36,6 +36,7 @@ struct rimf_object {
     uint64_t born; /* the first that did */
     int global;    /* there since the first update */
     int gone;      /* its memory must not be touched any more */
+    struct rimf_edit *edit;   /* image_edits.h: of its calls; NULL: there is none */
     struct rimf_slots *slots; /* image_slots.c; NULL until asked for */
     struct rimf_analysis *analysis; /* image_references.c; NULL until asked for */
     struct ready_file *ready; /* image_ready.c: of the code that was laid over it, or NULL */
@@ -128,8 +129,8 @@ struct mvld_image {
     struct rimf_ready_made ready_made; /* without the folder */
     int drawn; /* objects have other distances than in starts where none are drawn */
     struct rimf_copies *copies; /* NULL: there is no region for them */
-    const struct mvld_calls *calls; /* NULL: no pass waits for copies (image_calls.c) */
-    int calls_home; /* references of copies are not listed at the moment */
+    struct rimf_edit *edits; /* image_edits.h: not realised yet, in the order of their passes */
+    int calls_home; /* these are realised, where code has moved: of code that has not */
     int (*answers)(void *cookie, const char **why);
     void *answers_cookie;
     const struct rimf_described *described; /* rimf_image_describe */
@@ -235,11 +236,12 @@ int rimf_slot_leads(struct mvld_image *, const struct mvld_object *, uintptr_t a
                     struct mvld_slot *out, const struct mvld_object **holder);
 const char *rimf_slot_name(struct mvld_image *, const struct mvld_object *, uintptr_t address);
 
-/* ---- image_calls.c ------------------------------------------------------------ */
+/* ---- image_edits.c ------------------------------------------------------------ */
 
-int rimf_calls_leave(struct mvld_image *, const struct mvld_calls *);
-/* Nothing more is copied: what waits changes the calls that are not in copies. */
-void rimf_calls_settle(struct mvld_image *);
+int rimf_calls_retarget(const struct mvld_context *, const struct mvld_object *, mvld_calls_rule *,
+                        uint32_t flags);
+/* No more code moves: edits that waited for it are realised. */
+void rimf_edits_settle(struct mvld_image *);
 
 /* ---- image_watch.c ------------------------------------------------------------ */
 
@@ -266,11 +268,6 @@ int rimf_reference_each(struct mvld_image *, const struct mvld_object *,
                         int (*visit)(void *cookie, const struct mvld_reference *),
                         void *cookie, const char **why);
 
-long rimf_references_change(struct mvld_image *, const struct mvld_object *,
-                            const struct mvld_ends *);
-long rimf_references_change_dense(struct mvld_image *, const struct mvld_object *,
-                                  const struct mvld_ends *, size_t least, size_t *few);
-
 /* All of the object's analysis but the branches between units, or NULL with a sentence in *why.
  * Good until the analyses are closed. */
 const struct sidecar *rimf_analysis_whole(struct mvld_image *, struct rimf_object *,
@@ -278,9 +275,10 @@ const struct sidecar *rimf_analysis_whole(struct mvld_image *, struct rimf_objec
 /* With these.  What the other two returned before says the same from then on. */
 const struct sidecar *rimf_analysis_branches(struct mvld_image *, struct rimf_object *,
                                              const char **why);
-/* The same, or NULL, perhaps without other tables than those of units and calls; or of calls. */
+/* The same, perhaps without other tables than those of units and calls; or of calls. */
 const struct sidecar *rimf_analysis_units(struct mvld_image *, struct rimf_object *);
-const struct sidecar *rimf_analysis_calls(struct mvld_image *, struct rimf_object *);
+const struct sidecar *rimf_analysis_calls(struct mvld_image *, struct rimf_object *,
+                                          const char **why);
 
 /* Where the analysis has names for debuggers (sidecar.h, SYMBOLS): pages of it, in memory. */
 struct analysis_names {

@@ -3,7 +3,7 @@
  * rimf/image_ready.c: ready code laid over an object's; when that is right is told in ready.h.
  *
  * The object's slots are read, not asked for: a word that holds the address in question leads there,
- * whoever wrote it, if that is code of a library.  Asked for (`end`) are those that hold something else,
+ * whoever wrote it, if that is code of a library.  The rule is asked for those that hold something else,
  * because they wait for the first call, those that stay writable, which a pass may be told to leave, and those
  * that lead to the executable, whose PLT may stand for a function of somebody else.
  *
@@ -97,8 +97,8 @@ static const char *other_object(const struct mvld_image *image, const struct rim
 }
 
 /* Those that hold what they held, so that their calls stay as they are, need not be code. */
-static const char *other_slots(const struct mvld_image *image, const struct rimf_object *object,
-                               const struct ready *r, const struct mvld_ends *ends)
+static const char *other_slots(struct mvld_image *image, const struct rimf_object *object,
+                               const struct ready *r)
 {
     uintptr_t bias = object->view.bias, relro;
     size_t relro_size = copy_relro(object, &relro); /* slots there are read-only by now */
@@ -115,11 +115,11 @@ static const char *other_slots(const struct mvld_image *image, const struct rimf
         if (at - relro < relro_size && rimf_ready_distance(image, object, leads) == slot->leads &&
             (left || is_library(image, object, leads, &found)))
             continue;
-        leads = ends->end(ends->cookie, at);
+        leads = rimf_edit_end(image, object, at);
         if (left ? leads != 0 : !leads || rimf_ready_distance(image, object, leads) != slot->leads)
             return "a call leads elsewhere";
     }
-    return r->header->singles && !ends->end(ends->cookie, 0)
+    return r->header->singles && !rimf_edit_end(image, object, 0)
                ? "functions of a single instruction stay calls" : NULL;
 }
 
@@ -188,8 +188,8 @@ uint64_t rimf_ready_key(const struct mvld_image *image, const struct rimf_object
 }
 
 static int find_at(struct mvld_image *image, const struct rimf_object *object, uint64_t key,
-                   enum ready_reach reach, const struct mvld_ends *ends,
-                   const struct sidecar_place *place, struct ready_file *file, const char **why)
+                   enum ready_reach reach, const struct sidecar_place *place,
+                   struct ready_file *file, const char **why)
 {
     char path[PATH_SIZE];
     int error = -ENOENT;
@@ -202,7 +202,7 @@ static int find_at(struct mvld_image *image, const struct rimf_object *object, u
     *why = file->view.header->reach == reach ? other_object(image, object, &file->view)
                                              : "it has another file's name";
     if (!*why)
-        *why = other_slots(image, object, &file->view, ends);
+        *why = other_slots(image, object, &file->view);
     if (!*why)
         return 0;
     ready_unmap(file, image->sys);
@@ -210,12 +210,12 @@ static int find_at(struct mvld_image *image, const struct rimf_object *object, u
 }
 
 /* The first that fits. */
-static int find(struct mvld_image *image, const struct rimf_object *object, enum ready_reach reach, uint64_t key,
-                const struct mvld_ends *ends, struct ready_file *file)
+static int find(struct mvld_image *image, const struct rimf_object *object, enum ready_reach reach,
+                uint64_t key, struct ready_file *file)
 {
     for (size_t i = 0; i < image->ready.n; i++) {
         const char *why;
-        int error = find_at(image, object, key, reach, ends, &image->ready.places[i], file, &why);
+        int error = find_at(image, object, key, reach, &image->ready.places[i], file, &why);
 
         if (!error)
             return 0;
@@ -229,19 +229,19 @@ static int find(struct mvld_image *image, const struct rimf_object *object, enum
 /* While calls lead to copies of functions (concat), those to other objects are not what they were; and where
  * distances are drawn, code for those of a start without an image leads to nowhere. */
 static int find_any(struct mvld_image *image, const struct rimf_object *object,
-                    const struct mvld_ends *ends, struct ready_file *file)
+                    struct ready_file *file)
 {
     if (!image->calls_home && !image->drawn &&
-        !find(image, object, READY_ALL, rimf_ready_key(image, object, READY_ALL), ends, file))
+        !find(image, object, READY_ALL, rimf_ready_key(image, object, READY_ALL), file))
         return 0;
-    return find(image, object, READY_OWN, rimf_ready_key(image, object, READY_OWN), ends, file);
+    return find(image, object, READY_OWN, rimf_ready_key(image, object, READY_OWN), file);
 }
 
 int rimf_ready_exists(struct mvld_image *image, struct rimf_object *object, enum ready_reach reach,
-                      uint64_t key, const struct mvld_ends *ends)
+                      uint64_t key)
 {
     struct ready_file file;
-    int exists = object->identified && !find(image, object, reach, key, ends, &file);
+    int exists = object->identified && !find(image, object, reach, key, &file);
 
     if (exists)
         ready_unmap(&file, image->sys);
@@ -287,17 +287,16 @@ static int map_texts(struct mvld_image *image, struct rimf_object *object,
 }
 
 /* Calls that are direct now, and those that stay. */
-static void tell(const struct rimf_object *object, const struct ready *r,
-                 const struct mvld_ends *ends)
+static void count(struct mvld_image *image, const struct rimf_object *object, const struct ready *r)
 {
     for (uint32_t i = 0; i < r->header->n_slots; i++) {
         uint32_t calls = ready_calls(&r->slots[i]);
 
-        ends->became(ends->cookie, object->view.bias + r->slots[i].slot, calls,
-                     r->slots[i].calls & READY_LEFT ? 0 : calls, 0);
+        rimf_edit_made(image, object, object->view.bias + r->slots[i].slot, calls,
+                       r->slots[i].calls & READY_LEFT ? 0 : calls, 0);
     }
     if (r->header->singles)
-        ends->became(ends->cookie, 0, r->header->singles, r->header->singles, 0);
+        rimf_edit_made(image, object, 0, r->header->singles, r->header->singles, 0);
 }
 
 static int lay(struct mvld_image *image, struct rimf_object *object, struct ready_file *file)
@@ -313,11 +312,11 @@ static int lay(struct mvld_image *image, struct rimf_object *object, struct read
 }
 
 /* Its tables are the object's until analyses are closed. */
-static void use(struct mvld_image *image, struct rimf_object *object, const struct mvld_ends *ends)
+static void use(struct mvld_image *image, struct rimf_object *object)
 {
     struct ready_file file, *kept;
 
-    if (!may_lay(image, object) || find_any(image, object, ends, &file))
+    if (!may_lay(image, object) || find_any(image, object, &file))
         return;
     kept = rimf_heap_alloc(&image->heap, sizeof *kept);
     if (!kept || lay(image, object, &file)) {
@@ -332,7 +331,7 @@ static void use(struct mvld_image *image, struct rimf_object *object, const stru
              object->public.name,
              ready_reach_name((enum ready_reach)file.view.header->reach),
              file.view.header->n_slots);
-    tell(object, &file.view, ends);
+    count(image, object, &file.view);
 }
 
 void rimf_ready_forget(struct mvld_image *image, struct rimf_object *object)
@@ -344,17 +343,17 @@ void rimf_ready_forget(struct mvld_image *image, struct rimf_object *object)
 }
 
 const struct sidecar_call *rimf_ready_calls(struct mvld_image *image, struct rimf_object *object,
-                                            const struct mvld_ends *ends, size_t *n)
+                                            size_t *n, const char **why)
 {
     const struct sidecar *s;
 
     if (!object->ready)
-        use(image, object, ends);
+        use(image, object);
     if (object->ready) {
         *n = object->ready->view.header->n_rest;
         return object->ready->view.rest;
     }
-    s = rimf_analysis_calls(image, object);
+    s = rimf_analysis_calls(image, object, why);
     *n = s ? s->n_calls : 0;
     return s ? s->calls : NULL;
 }

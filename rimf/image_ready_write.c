@@ -244,7 +244,7 @@ static void write_one(struct mvld_image *image, struct changing *c, enum ready_r
     rimf_heap_release(&image->heap, w);
 }
 
-void rimf_ready_write(struct mvld_image *image, struct changing *c, const struct mvld_ends *ends)
+void rimf_ready_write(struct mvld_image *image, struct changing *c)
 {
     if (!image->ready.written.folder || rimf_image_is_traced(image))
         return;
@@ -253,7 +253,7 @@ void rimf_ready_write(struct mvld_image *image, struct changing *c, const struct
 
         if (key == READY_NO_KEY)
             continue;
-        if (rimf_ready_exists(image, c->object, (enum ready_reach)reach, key, ends))
+        if (rimf_ready_exists(image, c->object, (enum ready_reach)reach, key))
             image->ready_made.there++;
         else
             write_one(image, c, (enum ready_reach)reach, key);

@@ -26,8 +26,6 @@
 #include <errno.h>    /* numbers only */
 #include <sys/mman.h> /* numbers only */
 
-#define AHEAD 8u /* code that nobody runs yet lies in distant caches */
-
 struct rimf_analysis {
     struct sidecar_file file;
     uint32_t *index; /* of its units, or NULL */
@@ -150,11 +148,13 @@ void rimf_image_close_analyses(struct mvld_image *image)
     rimf_table_leave(image);
 }
 
-const struct sidecar *rimf_analysis_calls(struct mvld_image *image, struct rimf_object *object)
+const struct sidecar *rimf_analysis_calls(struct mvld_image *image, struct rimf_object *object,
+                                          const char **why)
 {
     struct rimf_analysis *analysis = analysis_of(image, object);
 
-    return analysis && !analysis->why ? &analysis->file.view : NULL;
+    *why = analysis ? analysis->why : "out of memory";
+    return *why ? NULL : &analysis->file.view;
 }
 
 /* The other tables of the same file.  Whose analysis it is was asked when it was opened,
@@ -234,61 +234,24 @@ void rimf_analysis_without_names(struct rimf_object *object)
         object->analysis->file.size = in.symbols;
 }
 
-/* 1 when the call was changed in its copy, and is none of home's (image_calls.c).  `*unit` goes
- * to that which it is in. */
-static int is_copied(const struct mvld_image *image, struct rimf_object *object,
-                     const struct sidecar *s, uint32_t address, size_t *unit)
-{
-    if (!image->calls_home || !object->copy || !s)
-        return 0;
-    while (address - s->units[*unit].start >= s->units[*unit].size)
-        ++*unit; /* the reader saw to it that there is one */
-    return s->units[*unit].reason == SIDECAR_PROVEN &&
-           copies_piece(image->copies, object, object->view.bias + address);
-}
-
 int rimf_reference_each(struct mvld_image *image, const struct mvld_object *public,
                         int (*visit)(void *cookie, const struct mvld_reference *),
                         void *cookie, const char **why)
 {
     struct rimf_object *object = (struct rimf_object *)rimf_object_of(public);
-    const struct sidecar_call *calls;
-    const struct sidecar *view = NULL;
-    size_t unit = 0, n;
-    int result = 0;
+    const struct sidecar *view = rimf_analysis_calls(image, object, why);
+    size_t n = view ? view->n_calls : 0;
+    int result = view ? 0 : -ENODATA;
 
-    *why = NULL;
-    if (object->ready) {
-        calls = object->ready->view.rest;
-        n = object->ready->view.header->n_rest;
-    } else {
-        struct rimf_analysis *analysis = analysis_of(image, object);
-
-        *why = analysis ? analysis->why : "out of memory";
-        if (*why)
-            return -ENODATA;
-        view = image->calls_home && object->copy ? rimf_analysis_units(image, object)
-                                                 : &analysis->file.view;
-        if (!view) {
-            *why = analysis->why;
-            return -ENODATA;
-        }
-        calls = view->calls;
-        n = view->n_calls;
-    }
     for (size_t i = 0; i < n && !result; i++) {
         struct mvld_reference reference = {
-            .site = object->view.bias + calls[i].address,
-            .slot = object->view.bias + sidecar_slot(&calls[i]),
-            .kind = (enum mvld_reference_kind)sidecar_call_kind(&calls[i]),
+            .site = object->view.bias + view->calls[i].address,
+            .slot = object->view.bias + sidecar_slot(&view->calls[i]),
+            .kind = (enum mvld_reference_kind)sidecar_call_kind(&view->calls[i]),
         };
 
         if (reference.kind == MVLD_REFERENCE_CALL_SINGLE)
             reference.slot = 0;
-        if (i + AHEAD < n)
-            __builtin_prefetch((const void *)(object->view.bias + calls[i + AHEAD].address));
-        if (is_copied(image, object, view, calls[i].address, &unit))
-            continue;
         result = visit(cookie, &reference);
     }
     return result;

@@ -134,11 +134,6 @@ static void json_option(struct json *j, const struct mvld_option *o)
     json_end(j, '}');
 }
 
-static const char *const *behind_of(const struct mvld_pass *p)
-{
-    return MVLD_PASS_HAS(p, behind) ? p->behind : NULL;
-}
-
 static void json_pass(struct json *j, const char *file, const struct mvld_pass *p)
 {
     json_begin(j, NULL, '{');
@@ -147,7 +142,7 @@ static void json_pass(struct json *j, const char *file, const struct mvld_pass *
     json_string(j, "file", file);
     json_names(j, "requires", p->requires_passes);
     json_names(j, "after", p->after);
-    json_names(j, "behind", behind_of(p));
+    json_names(j, "behind", p->behind);
     json_names(j, "conflicts", p->conflicts);
     json_begin(j, "options", '[');
     for (const struct mvld_option *o = p->options; o && o->name; o++)
@@ -178,7 +173,7 @@ static void list(void *cookie, const char *file, const struct mvld_pass *p, cons
         printf("%s: %s\n    %s\n", p->name, p->help ? p->help : "", file);
         print_names("requires", p->requires_passes);
         print_names("after", p->after);
-        print_names("behind", behind_of(p));
+        print_names("behind", p->behind);
         print_names("conflicts with", p->conflicts);
         for (const struct mvld_option *o = p->options; o && o->name; o++)
             print_option(o);

@@ -33,7 +33,7 @@
  *         return 0;
  *     }
  *     const struct mvld_pass mvld_pass = {
- *         .abi = MVLD_PASS_ABI, .size = sizeof(struct mvld_pass),
+ *         .abi = MVLD_PASS_ABI,
  *         .name = "count", .help = "counts the objects", .run = run,
  *     };
  *
@@ -55,7 +55,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define MVLD_PASS_ABI 1u
+#define MVLD_PASS_ABI 2u
 
 struct mvld_image;  /* opaque: the one description of all objects */
 struct mvld_batch;  /* opaque: patches that are applied together */
@@ -77,7 +77,6 @@ struct mvld_segment { /* one PT_LOAD, where it is now */
 
 /* One ELF file in the process.  Fields do not change while it is loaded. */
 struct mvld_object {
-    uint32_t size;           /* of this struct: newer mvld may add at the end */
     uint32_t flags;          /* MVLD_OBJECT_* */
     const char *name;        /* path; "" never: the executable has its own here */
     uintptr_t bias;          /* run-time address minus linked address */
@@ -167,37 +166,27 @@ struct mvld_reference {
     enum mvld_reference_kind kind;
 };
 
-/* How the references of an object are changed together (references_change). */
-struct mvld_ends {
-    void *cookie;
-    /* Where calls through `slot` are certain to end; 0: they stay.  Asked once, before any code is
-     * read: which pages are written depends on it.  Of functions of a single instruction (slot
-     * 0): 1 when these shall stand where they are called, else 0. */
-    uintptr_t (*end)(void *cookie, uintptr_t slot);
-    /* What became of them: of `calls` that the analysis lists, `made` are direct now, `far` do not
-     * reach; if that was wanted, the others are not what the analysis says. */
-    void (*became)(void *cookie, uintptr_t slot, size_t calls, size_t made, size_t far);
+/* Where a call through a slot is certain to end; an entry of the executable's PLT, which stands for a
+ * function whose address the executable takes, is followed. */
+struct mvld_binding {
+    uint32_t flags;    /* MVLD_SLOT_RELRO: each slot on the way; MVLD_SLOT_LAZY: one of them */
+    uintptr_t slot;    /* its address, now */
+    uintptr_t target;
+    const struct mvld_object *holder; /* that the target is in, or NULL */
 };
 
-/* Calls that are to lead elsewhere where code runs that is copied later in the pipeline: the
- * copies ask, and home stays as it is (calls_leave). */
-struct mvld_calls {
-    void *cookie;
-    const struct mvld_object *const *objects; /* whose calls, */
-    size_t n;                                 /* none of which has a copy yet */
-    /* Where a call of `object` through `slot` is certain to end, which names `leads`: the slot, or
-     * an entry of the PLT.  0: it stays as it is; then it is asked for each such call.
-     * Of one that goes through no slot (0), but to a function of a single instruction: 1 when that
-     * shall stand where it is called, else 0. */
-    uintptr_t (*end)(void *cookie, const struct mvld_object *object, uintptr_t leads,
-                     uintptr_t slot);
-    /* Of the copied calls of `object`, `made` end where `end` said. */
-    void (*copied)(void *cookie, const struct mvld_object *object, size_t calls, size_t made);
-    /* Calls of `object` run at home: reference_each lists these, and no others. */
-    void (*home)(void *cookie, const struct mvld_object *object);
-    /* That was all: the struct, and what is behind it, can go. */
-    void (*done)(void *cookie);
-};
+struct mvld_context;
+
+/* Where the calls of `object` through the slot of `bound` shall lead (calls_retarget).  NULL, and
+ * *target: there.  Or why they stay as they are (static); with *target, which is 0 before, code that
+ * is moved leads there all the same: they are not worth a page of memory, which to change code where
+ * it was mapped takes.  It is asked when somebody must know, once or more often, or never, and depends
+ * on nothing but its arguments, the settings, and what the api tells of `object` and `bound`. */
+typedef const char *mvld_calls_rule(const struct mvld_context *, const struct mvld_object *object,
+                                    const struct mvld_binding *bound, uintptr_t *target);
+
+#define MVLD_CALLS_SINGLES 1u /* also, a function of the object that is one instruction and a return
+                                 stands where it is called */
 
 /* ---- copies of code -------------------------------------------------------- */
 
@@ -247,8 +236,6 @@ enum mvld_log_category {
 /* ---- what mvld offers --------------------------------------------------- */
 
 struct mvld_api {
-    uint32_t size; /* of this struct */
-
     /* Objects.  Order is that of the link map; index < object_count.  The
      * pointers stay good until the object is removed.  [any thread] */
     size_t (*object_count)(const struct mvld_image *);
@@ -319,9 +306,6 @@ struct mvld_api {
                    struct mvld_slot *out);
     int (*slot_find)(struct mvld_image *, const struct mvld_object *, uintptr_t address,
                      struct mvld_slot *out);
-    /* The slot that the PLT entry at `entry` of `object` jumps through, as its bytes say,
-     * or 0.  Whether that is a slot, slot_find tells. */
-    uintptr_t (*plt_slot)(const struct mvld_object *, uintptr_t entry);
     /* Who watches calls on their way through PLT and GOT (auditing, profiling; a sentence),
      * so that they must keep going there; or NULL. */
     const char *(*plt_watcher)(const struct mvld_image *);
@@ -333,9 +317,7 @@ struct mvld_api {
                           int (*visit)(void *cookie, const struct mvld_reference *),
                           void *cookie, const char **why);
 
-    /* Patches once more, here because functions are only added at the end: see
-     * MVLD_API_HAS.
-     * often: commits will come often, at the program's own wish.  From now on mvld may
+    /* Commits will come often, at the program's own wish.  From now on mvld may
      * keep a descriptor open between them, as rimf/patch_maps.c describes; else it
      * never does.  [any thread] */
     void (*patch_often)(struct mvld_image *);
@@ -364,8 +346,8 @@ struct mvld_api {
      * at or behind `from` and behind those added before; *end: where that copy will end.
      * Negative errno with a sentence (static) in *why: it stays home.
      * copies_commit: makes all that were added, or none: 0, or negative errno with a sentence
-     * (last_error).  Each commit begins on a new page.  Who copies nothing after all commits that,
-     * for passes that wait (calls_leave). */
+     * (last_error).  Each commit begins on a new page.  Calls with a rule that is not
+     * realised (calls_retarget) lead in the moved code where the rule says. */
     int (*region_set)(struct mvld_image *, const struct mvld_region *);
     int (*copy_add)(struct mvld_image *, const struct mvld_object *, uintptr_t from,
                     uintptr_t *end, const char **why);
@@ -409,24 +391,6 @@ struct mvld_api {
      * MVLD_PASS_LOOKS_AHEAD. */
     int (*pass_planned)(const struct mvld_image *, const char *name);
 
-    /* For a pass with a pass behind it that copies code: the calls need no change at home, which
-     * would make pages private that hardly anybody runs.  `calls` stays as it is until `done`,
-     * which is called in the next copies_commit, and at the latest when all passes have run or
-     * had their `added`.  0; -ENOTSUP: they must be changed now, since a frozen image is made;
-     * -EBUSY: others wait.  For the thread that loads, inside run and added. */
-    int (*calls_leave)(struct mvld_image *, const struct mvld_calls *);
-
-    /* A hint of passes that are older than references_change; it does nothing any more. */
-    void (*references_ahead)(struct mvld_image *, const struct mvld_object *);
-
-    /* Those of reference_each made direct in place, together: the quick way, which can be taken
-     * while nothing else runs.  How many pages of code were written; or negative errno: then
-     * reference_each and patches do it, and say what is wrong.  `became` was called by then only of calls
-     * that code from a file has direct (rimf/ready.h), which reference_each does not name.
-     * For the thread that loads, inside run and added. */
-    long (*references_change)(struct mvld_image *, const struct mvld_object *,
-                              const struct mvld_ends *);
-
     /* Where in a line of the caches, which has 64 bytes, the copy of a hot piece had best begin, for
      * the `from` of copy_add_piece: 0 to 63. */
     unsigned (*copy_in_line)(const struct mvld_image *, const struct mvld_object *,
@@ -437,23 +401,20 @@ struct mvld_api {
      * anyway.  0, -ENODATA: there is no region; -EINVAL. */
     int (*region_hot)(struct mvld_image *, uintptr_t end);
 
-    /* slot_find in two steps, for who asks of all slots and wants the names of few: what a slot is called
-     * lies in other memory than where it leads.  The first leaves `name` NULL; *holder: the object
-     * that has the target, NULL when there is none.
-     * For the thread that loads, inside run and added. */
-    int (*slot_leads)(struct mvld_image *, const struct mvld_object *object, uintptr_t address,
-                      struct mvld_slot *out, const struct mvld_object **holder);
+    /* What a slot is called, as slot_find says, and nothing else: NULL when it has no name. */
     const char *(*slot_name)(struct mvld_image *, const struct mvld_object *, uintptr_t address);
 
-    /* As references_change; a page with fewer than `least` calls that would become direct stays the
-     * file's, except where an image is made, and `became` is not told of these calls, which *few counts. */
-    long (*references_change_dense)(struct mvld_image *, const struct mvld_object *,
-                                    const struct mvld_ends *, size_t least, size_t *few);
+    /* Declares a rule for the calls of `object` through PLT and GOT, as its analysis lists them.
+     * Nothing is changed yet: when the pass has run, or when code has been moved, each place is
+     * compared with what the analysis says, where it shall lead is verified (code of an object, within
+     * reach; not the vDSO's, nor the host loader's), and it becomes a direct call; and what the rule
+     * relied on is noted for images of the program.  What stays, and why, the log says, and counts
+     * (MVLD_LOG_PASSES).  Where calls are watched on their way (plt_watcher) they stay.
+     * For the thread that loads, inside run and added.
+     * 0; -EEXIST: another pass's rule is not realised yet, -EINVAL, -ENOMEM. */
+    int (*calls_retarget)(const struct mvld_context *, const struct mvld_object *,
+                          mvld_calls_rule *, uint32_t flags);
 };
-
-/* Does this mvld have the function? */
-#define MVLD_API_HAS(api, function) \
-    ((api)->size >= offsetof(struct mvld_api, function) + sizeof((api)->function))
 
 /* ---- options ------------------------------------------------------------ */
 
@@ -498,7 +459,7 @@ static inline int mvld_setting_word(const struct mvld_setting *setting, unsigned
 /* ---- what a pass gets and gives ------------------------------------------ */
 
 struct mvld_context {
-    uint32_t size;
+    const char *pass; /* its name */
     const struct mvld_api *api;
     struct mvld_image *image;
     const struct rimf_sys *sys;
@@ -517,10 +478,10 @@ struct mvld_context {
 #define MVLD_PASS_SPACIOUS 4u /* `library` takes much address space: it is left out where that is
                                  limited (RLIMIT_AS), and where calls are watched (LD_AUDIT) */
 #define MVLD_PASS_LOOKS_AHEAD 8u /* what it does depends on which passes come behind it */
+#define MVLD_PASS_MOVES 16u /* it moves code (copies_commit) */
 
 struct mvld_pass {
     uint32_t abi;  /* MVLD_PASS_ABI */
-    uint32_t size; /* sizeof(struct mvld_pass) as compiled */
     const char *name; /* [a-z0-9-], the file is <name>.so */
     const char *help; /* one line */
     /* NULL-terminated lists of pass names, or NULL. */
@@ -542,16 +503,11 @@ struct mvld_pass {
      * NULL: it has.  May be NULL itself.  Asked before anything else of the pass runs, also by
      * `mvld pipeline`: it looks at nothing but the settings.  A pass that says so counts as one that
      * did its work for those that require it; its library is not brought, none of its functions is
-     * called, pass_planned does not name it.  See MVLD_PASS_HAS. */
+     * called, pass_planned does not name it. */
     const char *(*idle)(const struct mvld_setting *settings, size_t n);
     /* NULL-terminated list of pass names, or NULL.  Where one of them is in the pipeline, this pass
      * runs behind it, whichever is named first: either order means the same (`after` refuses). */
     const char *const *behind;
 };
-
-/* Was the pass compiled with this field, one of the last two or of those to come? */
-#define MVLD_PASS_HAS(pass, field) \
-    ((pass)->size >= offsetof(struct mvld_pass, field) + sizeof((pass)->field))
-#define MVLD_PASS_LEAST offsetof(struct mvld_pass, idle) /* the size of the oldest that are taken */
 
 #endif

@@ -83,7 +83,7 @@ static int cut(struct planning *p, size_t i)
     const char *why;
     size_t n;
 
-    if (p->cuts[i].pieces || !MVLD_API_HAS(api, copy_add_piece))
+    if (p->cuts[i].pieces)
         return 0;
     n = api->copy_pieces(p->ctx->image, p->objects[i], NULL, 0, &why);
     if (n < 2)

@@ -119,8 +119,7 @@ static enum mvld_pages configured_pages(const struct mvld_setting *settings)
 /* A profile names so much that huge pages pay; for that part of the code. */
 static int is_large(const struct mvld_context *ctx, const struct concat_plan *plan)
 {
-    return configured_pages(ctx->settings) == MVLD_PAGES_QUICK && plan->hot >= MANY_HOT &&
-           MVLD_API_HAS(ctx->api, region_hot);
+    return configured_pages(ctx->settings) == MVLD_PAGES_QUICK && plan->hot >= MANY_HOT;
 }
 
 static enum mvld_pages wanted_pages(const struct mvld_context *ctx, const struct concat_plan *plan)
@@ -180,7 +179,7 @@ static uintptr_t place(const struct mvld_context *ctx, const struct concat_item 
 
     if (!from || !item->piece.size)
         return from;
-    if (is_hot && MVLD_API_HAS(ctx->api, copy_in_line))
+    if (is_hot)
         in_line = ctx->api->copy_in_line(ctx->image, item->object, &item->piece);
     return from + (in_line - from) % LINE;
 }
@@ -247,14 +246,6 @@ static int add(const struct mvld_context *ctx, const struct mvld_object *const *
     return error;
 }
 
-/* Who waits for copies hears that there are none. */
-static int copy_nothing(const struct mvld_context *ctx)
-{
-    struct mvld_copies_report r;
-
-    return ctx->api->copies_commit(ctx->image, &r);
-}
-
 static int run_all(const struct mvld_context *ctx, const struct mvld_region *region)
 {
     size_t n = ctx->api->object_count(ctx->image);
@@ -279,18 +270,16 @@ static int run(const struct mvld_context *ctx)
         watcher = "libconcat.so.1, where copies go, is not in the program";
     if (watcher) {
         ctx->api->log(ctx->image, MVLD_LOG_PASSES, "concat: no code is copied: %s", watcher);
-        return copy_nothing(ctx);
+        return 0;
     }
-    if (ctx->api->region_set(ctx->image, &region)) {
-        copy_nothing(ctx);
+    if (ctx->api->region_set(ctx->image, &region))
         return -EINVAL;
-    }
     return run_all(ctx, &region);
 }
 
 static int added(const struct mvld_context *ctx, const struct mvld_object *const *objects, size_t n)
 {
-    return ctx->settings[CONCAT_LATER].number ? add(ctx, objects, n, NULL) : copy_nothing(ctx);
+    return ctx->settings[CONCAT_LATER].number ? add(ctx, objects, n, NULL) : 0;
 }
 
 static void removed(const struct mvld_context *ctx, const struct mvld_object *const *objects,
@@ -319,7 +308,6 @@ static const char *const behind[] = {"direct-calls", NULL};
 
 __attribute__((visibility("default"))) const struct mvld_pass mvld_pass = {
     .abi = MVLD_PASS_ABI,
-    .size = sizeof(struct mvld_pass),
     .name = "concat",
     .help = "the code of all objects lies together",
     .options = options,
@@ -327,7 +315,8 @@ __attribute__((visibility("default"))) const struct mvld_pass mvld_pass = {
     .run = run,
     .added = added,
     .removed = removed,
-    .flags = MVLD_PASS_ANALYSIS | MVLD_PASS_FREEZES | MVLD_PASS_SPACIOUS | MVLD_PASS_LOOKS_AHEAD,
+    .flags = MVLD_PASS_ANALYSIS | MVLD_PASS_FREEZES | MVLD_PASS_SPACIOUS | MVLD_PASS_LOOKS_AHEAD |
+             MVLD_PASS_MOVES,
     .idle = idle,
     .behind = behind,
 };

@@ -1,15 +1,20 @@
 /* SPDX-License-Identifier: MIT
  *
- * pass.c: calls through PLT and GOT become direct ones before the first constructor runs,
- * and in objects that come later before theirs.  README.md has the picture.
+ * pass.c: calls through PLT and GOT become direct ones before the first constructor runs, and in
+ * objects that come later before theirs.  README.md has the picture.
+ *
+ * The pass says which calls may lead straight to where they end.  Where that is, what shows it, and
+ * how code is changed, here or where it has been moved, is the image's matter (calls_retarget).
  */
-#include "direct.h"
+#include "seldom.h"
 
 #include "base.h"
+#include "mvld/descriptor.h"
 
 #include <errno.h> /* numbers only */
 
-enum { REWRITABLE, INLINE, CALLS_PER_PAGE }; /* order of the options */
+enum { REWRITABLE, INLINE }; /* order of the options */
+enum { DIRECT, LEAVE };      /* words of the first */
 
 static const char *const rewritable[] = {"direct", "leave", NULL};
 
@@ -18,102 +23,68 @@ static const struct mvld_option options[] = {
      .help = "calls through slots that stay writable, as those of lazy binding do"},
     {.name = "inline", .type = MVLD_OPTION_BOOL, .initial = "yes",
      .help = "functions of a single instruction stand where they are called"},
-    {.name = "calls-per-page", .type = MVLD_OPTION_INT, .min = 1, .max = 1024, .initial = "1",
-     .help = "pages with fewer such calls stay shared, in processes without an image"},
     {.name = NULL},
 };
 
-static void report(const struct direct *d)
+static const char *rule(const struct mvld_context *ctx, const struct mvld_object *object,
+                        const struct mvld_binding *bound, uintptr_t *target)
 {
-    const struct direct_counts *c = &d->counts;
-    const struct mvld_api *api = d->ctx->api;
-    uint32_t category = MVLD_LOG_STATISTICS | MVLD_LOG_PASSES;
-
-    api->log(d->ctx->image, category,
-             "direct-calls: %zu objects, %zu of %zu sites made direct, %zu pages (%zu KB) made "
-             "private", c->objects, c->made, c->sites, c->pages, c->pages * (RIMF_PAGE / 1024));
-    for (size_t i = 0; i < c->n_left; i++)
-        api->log(d->ctx->image, category, "direct-calls: %zu sites left: %s", c->left[i].n,
-                 c->left[i].why);
+    if (ctx->settings[REWRITABLE].number == LEAVE && !(bound->flags & MVLD_SLOT_RELRO))
+        return "the slot stays writable (rewritable = leave)";
+    *target = bound->target;
+    return bound->holder && seldom_is(ctx, *ctx->state, object, bound)
+               ? "such calls run once, or when the program fails: not worth a page" : NULL;
 }
 
-void direct_end(struct direct *d)
+/* Of objects with descriptors of multiverse no function is put inline: any may be changed, and is to be
+ * called then. */
+static uint32_t singles(const struct mvld_context *ctx, const struct mvld_object *object)
 {
-    const struct mvld_context *ctx = d->ctx;
-
-    ctx->api->release(ctx->image, d->work);
-    ctx->api->release(ctx->image, d->known);
-    report(d);
-    ctx->api->release(ctx->image, d);
+    return ctx->settings[INLINE].number && !ctx->api->note_each(object, MULTIVERSE_NOTE_NAME,
+                                                                MULTIVERSE_NOTE_TABLES, NULL, NULL)
+               ? MVLD_CALLS_SINGLES : 0;
 }
 
-/* Of these objects, in an array that is given away. */
-static int change(const struct mvld_context *ctx, const struct mvld_object **objects, size_t n)
+static int added(const struct mvld_context *ctx, const struct mvld_object *const *objects, size_t n)
 {
-    const struct mvld_api *api = ctx->api;
-    struct direct *d = objects ? api->alloc(ctx->image, sizeof *d) : NULL;
-    int err = 0;
+    int error = 0;
 
-    if (!d) {
-        api->release(ctx->image, objects);
-        return api->fail(ctx->image, ENOMEM, "direct-calls: out of memory");
-    }
-    d->ctx = ctx;
-    d->leave_rewritable = rimf_streq(ctx->settings[REWRITABLE].text, "leave");
-    d->inlines = ctx->settings[INLINE].number != 0;
-    d->least = (size_t)ctx->settings[CALLS_PER_PAGE].number;
-    if (direct_later(d, objects, n))
-        return 0;
-    for (size_t i = 0; i < n && !err; i++)
-        err = direct_object(d, objects[i]);
-    api->release(ctx->image, objects);
-    direct_end(d);
-    return err;
-}
-
-/* Says so. */
-static int is_watched(const struct mvld_context *ctx)
-{
-    const char *watcher = ctx->api->plt_watcher(ctx->image);
-
-    if (watcher)
-        ctx->api->log(ctx->image, MVLD_LOG_PASSES, "direct-calls: no call is changed: %s", watcher);
-    return watcher != NULL;
+    if (!*ctx->state)
+        *ctx->state = ctx->api->alloc(ctx->image, SELDOM_HOLDERS * sizeof(struct seldom));
+    if (!*ctx->state)
+        return ctx->api->fail(ctx->image, ENOMEM, "direct-calls: out of memory");
+    for (size_t i = 0; i < n && !error; i++)
+        error = ctx->api->calls_retarget(ctx, objects[i], rule, singles(ctx, objects[i]));
+    return error;
 }
 
 static int run(const struct mvld_context *ctx)
 {
-    size_t n = ctx->api->object_count(ctx->image);
-    const struct mvld_object **objects;
+    int error = 0;
 
-    if (is_watched(ctx))
-        return 0;
-    objects = ctx->api->alloc(ctx->image, n * sizeof *objects);
-    for (size_t i = 0; objects && i < n; i++)
-        objects[i] = ctx->api->object_at(ctx->image, i);
-    return change(ctx, objects, n);
+    for (size_t i = 0; i < ctx->api->object_count(ctx->image) && !error; i++) {
+        const struct mvld_object *object = ctx->api->object_at(ctx->image, i);
+
+        error = added(ctx, &object, 1);
+    }
+    return error;
 }
 
-static int added(const struct mvld_context *ctx, const struct mvld_object *const *objects,
-                 size_t n)
+/* Another object may lie where it lay. */
+static void removed(const struct mvld_context *ctx, const struct mvld_object *const *objects, size_t n)
 {
-    const struct mvld_object **own;
-
-    if (is_watched(ctx))
-        return 0;
-    own = ctx->api->alloc(ctx->image, n * sizeof *own);
-    if (own)
-        memcpy(own, objects, n * sizeof *own);
-    return change(ctx, own, n);
+    (void)objects;
+    if (n && *ctx->state)
+        memset(*ctx->state, 0, SELDOM_HOLDERS * sizeof(struct seldom));
 }
 
 __attribute__((visibility("default"))) const struct mvld_pass mvld_pass = {
     .abi = MVLD_PASS_ABI,
-    .size = sizeof(struct mvld_pass),
     .name = "direct-calls",
     .help = "calls between objects go straight to their targets",
     .options = options,
     .run = run,
     .added = added,
+    .removed = removed,
     .flags = MVLD_PASS_ANALYSIS | MVLD_PASS_FREEZES,
 };

@@ -10,7 +10,7 @@
  *
  * What is not known to be such is taken to be called often.
  */
-#include "direct.h"
+#include "seldom.h"
 
 #include "base.h"
 
@@ -73,7 +73,7 @@ static int throws(const char *name)
     return !rimf_strncmp(name, "__throw_", 8);
 }
 
-int direct_is_seldom(const char *name)
+int seldom_name(const char *name)
 {
     size_t low = 0, high = RIMF_COUNT(names);
 
@@ -96,28 +96,32 @@ int direct_is_seldom(const char *name)
 /* Whoever brings std::__throw_... along brings these. */
 static const char throwing[][32] = {"_ZSt17__throw_bad_allocv", "_ZSt20__throw_length_errorPKc"};
 
-static int defines(const struct direct *d, const struct mvld_object *object, const char *name)
+static int defines(const struct mvld_context *ctx, const struct mvld_object *object,
+                   const char *name)
 {
     struct mvld_symbol symbol;
 
-    return d->ctx->api->symbol_find(object, name, NULL, &symbol) == 0;
+    return ctx->api->symbol_find(object, name, NULL, &symbol) == 0;
 }
 
-static int has_seldom(const struct direct *d, const struct mvld_object *object)
+static int defines_any(const struct mvld_context *ctx, const struct mvld_object *object)
 {
     size_t i = 0;
 
-    while (i < RIMF_COUNT(names) && !defines(d, object, names[i]))
+    while (i < RIMF_COUNT(names) && !defines(ctx, object, names[i]))
         i++;
-    return i < RIMF_COUNT(names) || defines(d, object, throwing[0]) ||
-           defines(d, object, throwing[1]);
+    return i < RIMF_COUNT(names) || defines(ctx, object, throwing[0]) ||
+           defines(ctx, object, throwing[1]);
 }
 
-int direct_has_seldom(struct direct *d, const struct mvld_object *object)
+int seldom_is(const struct mvld_context *ctx, struct seldom *known,
+              const struct mvld_object *object, const struct mvld_binding *bound)
 {
-    struct direct_holder *holder = &d->holders[(object->start >> 12) % DIRECT_HOLDERS];
+    struct seldom *holder = &known[(bound->holder->start >> 12) % SELDOM_HOLDERS];
+    const char *name;
 
-    if (holder->object != object)
-        *holder = (struct direct_holder){object, has_seldom(d, object)};
-    return holder->has_seldom;
+    if (holder->object != bound->holder)
+        *holder = (struct seldom){bound->holder, defines_any(ctx, bound->holder)};
+    name = holder->defines ? ctx->api->slot_name(ctx->image, object, bound->slot) : NULL;
+    return name && seldom_name(name);
 }

@@ -75,7 +75,6 @@ static void removed(const struct mvld_context *ctx, const struct mvld_object *co
 
 __attribute__((visibility("default"))) const struct mvld_pass mvld_pass = {
     .abi = MVLD_PASS_ABI,
-    .size = sizeof(struct mvld_pass),
     .name = "count",
     .help = "counts the objects and segments of the program",
     .options = options,

@@ -64,8 +64,7 @@ static void count_operation(struct mv_engine *engine)
 {
     if (engine->n_asked == MV_OFTEN || ++engine->n_asked < MV_OFTEN)
         return;
-    if (MVLD_API_HAS(engine->api, patch_often))
-        engine->api->patch_often(engine->image);
+    engine->api->patch_often(engine->image);
 }
 
 static int op_apply(struct mv_engine *engine, enum mv_action action, enum mv_scope scope,

@@ -122,7 +122,6 @@ static void removed(const struct mvld_context *ctx, const struct mvld_object *co
 
 __attribute__((visibility("default"))) const struct mvld_pass mvld_pass = {
     .abi = MVLD_PASS_ABI,
-    .size = sizeof(struct mvld_pass),
     .name = "multiverse",
     .help = "patches code for the values of rarely changing variables",
     .after = after,

@@ -20,9 +20,7 @@
 
 uintptr_t mv_home(const struct mv_engine *engine, uintptr_t address)
 {
-    uintptr_t home = MVLD_API_HAS(engine->api, copy_home)
-                         ? engine->api->copy_home(engine->image, address)
-                         : 0;
+    uintptr_t home = engine->api->copy_home(engine->image, address);
 
     return home ? home : address;
 }
@@ -30,9 +28,7 @@ uintptr_t mv_home(const struct mv_engine *engine, uintptr_t address)
 static int find(const struct mv_engine *engine, uintptr_t home, size_t length, uintptr_t *copy)
 {
     *copy = 0;
-    return MVLD_API_HAS(engine->api, copy_find)
-               ? engine->api->copy_find(engine->image, home, length, copy)
-               : 2;
+    return engine->api->copy_find(engine->image, home, length, copy);
 }
 
 uintptr_t mv_running(const struct mv_engine *engine, uintptr_t home)

@@ -77,15 +77,8 @@ static void add_stretch(struct batch *batch, const struct mv_stretch *stretch)
     const uint64_t *now = unit->bytes[unit->now], *wanted = unit->bytes[!unit->now];
     size_t first = stretch->first;
 
-    if (MVLD_API_HAS(api, patch_add_words)) {
-        batch->err = api->patch_add_words(batch->patches, unit->base, unit->places + first,
-                                          now + first, wanted + first, stretch->n);
-        return;
-    }
-    for (size_t i = first; i < first + stretch->n && !batch->err; i++)
-        if (now[i] != wanted[i])
-            batch->err = api->patch_add(batch->patches, mv_word_address(unit, i), &now[i],
-                                        &wanted[i], unit->places[i].length);
+    batch->err = api->patch_add_words(batch->patches, unit->base, unit->places + first, now + first,
+                                      wanted + first, stretch->n);
 }
 
 static void add_word(struct batch *batch, struct mv_unit *unit, size_t i)

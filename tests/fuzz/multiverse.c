@@ -145,7 +145,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
                                         PROT_READ | PROT_EXEC};
     segments[2] = (struct mvld_segment){(uintptr_t)at(SLOTS, 0), (uintptr_t)at(BEHIND, 0),
                                         PROT_READ | PROT_WRITE};
-    object = (struct mvld_object){.size = sizeof object, .name = "fuzzed",
+    object = (struct mvld_object){.name = "fuzzed",
                                   .bias = (uintptr_t)at(TABLES, 0),
                                   .start = (uintptr_t)at(TABLES, 0),
                                   .end = (uintptr_t)at(BEHIND, 0),
@@ -336,12 +336,17 @@ static int nothing_copied(const struct mvld_image *image, uintptr_t home, size_t
     return 2;
 }
 
+static void often(struct mvld_image *image)
+{
+    (void)image;
+}
+
 static const struct mvld_api api = {
-    .size = sizeof api, .object_find = find, .object_holds = holds, .note_each = note_each,
+    .object_find = find, .object_holds = holds, .note_each = note_each,
     .plt_target = plt_target, .patch_begin = begin, .patch_add = add, .patch_commit = commit,
     .patch_count = count, .patch_at = nth, .patch_end = end, .alloc = allocate,
     .release = release, .fail = fail, .last_error = last_error, .log = no_log,
-    .log_enabled = no_category, .patch_add_words = add_words, .copy_home = copied_from,
+    .log_enabled = no_category, .patch_add_words = add_words, .patch_often = often, .copy_home = copied_from,
     .copy_find = nothing_copied,
 };
 

@@ -118,8 +118,7 @@ static void read_declarations(const struct pass_object *o)
     read_list(o->pass->requires_passes);
     read_list(o->pass->after);
     read_list(o->pass->conflicts);
-    if (MVLD_PASS_HAS(o->pass, behind))
-        read_list(o->pass->behind);
+    read_list(o->pass->behind);
     for (const struct mvld_option *option = o->pass->options; option && option->name; option++) {
         read_text(option->name);
         read_text(option->help);

@@ -67,7 +67,7 @@ const char *concat_file_name(const struct mvld_object *object)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const struct mvld_api api = {.size = sizeof api, .alloc = alloc, .release = release,
+    static const struct mvld_api api = {.alloc = alloc, .release = release,
                                         .fail = fail, .log = say, .symbol_find = symbol_find};
     static const struct mvld_object object = {.name = "program", .bias = BIAS};
     static const struct mvld_object *const objects[] = {&object, &object};

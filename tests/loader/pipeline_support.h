@@ -44,9 +44,16 @@ static void fake_log(const struct mvld_image *image, uint32_t category, const ch
 const struct mvld_api *rimf_api(void)
 {
     static const struct mvld_api api = {
-        .size = sizeof(api), .fail = fake_fail, .last_error = fake_last_error, .log = fake_log};
+        .fail = fake_fail, .last_error = fake_last_error, .log = fake_log};
 
     return &api;
+}
+
+int rimf_image_realise(struct mvld_image *image, int moves_later)
+{
+    (void)image;
+    (void)moves_later;
+    return 0;
 }
 
 int rimf_image_check(struct mvld_image *image)

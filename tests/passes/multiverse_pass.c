@@ -71,7 +71,7 @@ static struct rimf_change update(struct mvld_image *image, const char *without)
 static struct mvld_context context(struct mvld_image *image, const struct mvld_setting *settings,
                                    size_t n)
 {
-    return (struct mvld_context){.size = sizeof(struct mvld_context),
+    return (struct mvld_context){.pass = "multiverse",
                                  .api = rimf_api(),
                                  .image = image,
                                  .sys = &rimf_sys_kernel,

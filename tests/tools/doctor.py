@@ -18,7 +18,7 @@ PR_SET_MDWE, REFUSE_EXEC_GAIN = 65, 1
 
 PASS = """
 #include <mvld/pass.h>
-const struct mvld_pass mvld_pass = { .abi = ABI, .size = sizeof(struct mvld_pass),
+const struct mvld_pass mvld_pass = { .abi = ABI,
                                      .name = "count", .help = "counts the objects" };
 """
 

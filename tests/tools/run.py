@@ -27,7 +27,7 @@ static int run(const struct mvld_context *c)
                     c->settings[i].text);
     return 0;
 }
-const struct mvld_pass mvld_pass = {.abi = MVLD_PASS_ABI, .size = sizeof(struct mvld_pass),
+const struct mvld_pass mvld_pass = {.abi = MVLD_PASS_ABI,
     .name = "multiverse", .help = "stands in", .options = options, .run = run};
 """
 PASS_OPTIONS = ["-shared", "-nostdlib", "-ffreestanding", "-fno-stack-protector",

@@ -53,7 +53,6 @@ static const struct mvld_option options[] = {
 
 __attribute__((visibility("default"))) const struct mvld_pass mvld_pass = {
     .abi = MVLD_PASS_ABI,
-    .size = sizeof(struct mvld_pass),
     .name = "answer",
     .help = "changes an answer",
     .options = options,

@@ -55,7 +55,6 @@ static void removed(const struct mvld_context *ctx, const struct mvld_object *co
 
 const struct mvld_pass mvld_pass = {
     .abi = MVLD_PASS_ABI,
-    .size = sizeof(struct mvld_pass),
     .name = "witness",
     .help = "marks objects",
     .run = run,

@@ -73,19 +73,17 @@ static const char *const bad_list[] = {"Not A Name", NULL};
 __asm__(".pushsection .evil,\"awx\",@progbits; ret; .popsection");
 #endif
 
-#ifndef FAULT_missing
+#if defined(FAULT_size)
+PUBLIC const struct {
+    uint32_t abi;
+    const char *name;
+} mvld_pass = {MVLD_PASS_ABI, "bad"};
+#elif !defined(FAULT_missing)
 PUBLIC const struct mvld_pass mvld_pass = {
 #ifdef FAULT_abi
     .abi = MVLD_PASS_ABI + 1,
 #else
     .abi = MVLD_PASS_ABI,
-#endif
-#ifdef FAULT_size
-    .size = MVLD_PASS_LEAST - 8,
-#elif defined(FAULT_large)
-    .size = sizeof(struct mvld_pass) + 8,
-#else
-    .size = sizeof(struct mvld_pass),
 #endif
 #ifdef FAULT_name
     .name = "Bad Name",

@@ -8,9 +8,6 @@
 #ifndef RESULT
 #define RESULT 0
 #endif
-#ifndef SIZE
-#define SIZE sizeof(struct mvld_pass)
-#endif
 
 static const char *const words[] = {"slow", "fast", NULL};
 static const struct mvld_option options[] = {
@@ -74,7 +71,6 @@ static const char *idle(const struct mvld_setting *settings, size_t n)
 
 __attribute__((visibility("default"))) const struct mvld_pass mvld_pass = {
     .abi = MVLD_PASS_ABI,
-    .size = SIZE,
     .name = NAME,
     .help = "a probe",
 #ifdef REQUIRES

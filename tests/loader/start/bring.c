@@ -16,7 +16,6 @@ static int run(const struct mvld_context *ctx)
 
 const struct mvld_pass mvld_pass = {
     .abi = MVLD_PASS_ABI,
-    .size = sizeof(struct mvld_pass),
     .name = "bring",
     .help = "brings a library",
     .library = LIBRARY,

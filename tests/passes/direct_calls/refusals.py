@@ -260,37 +260,6 @@ def copies(world):
         check(len(re.findall(said, log)) == 1, f"said twice: {log}")
 
 
-def dense(world):
-    """calls-per-page: a page with fewer calls stays the file's, and its calls are counted as left; of the
-    other pages all calls are direct.  Where an image is made, every page is changed."""
-    source = world.folder / "dense.c"
-    source.write_text("int answer(void), puts(const char *);\n"
-                      "__attribute__((aligned(4096), noinline)) int one(void) { return answer() + 1; }\n"
-                      "__attribute__((aligned(4096))) int main(void)\n"
-                      "{ puts(\"a\"); puts(\"b\"); puts(\"c\"); return one() + answer() - 85; }\n")
-    program = world.folder / "dense"
-    support.compile_c(program, source, "-L" + str(world.folder), "-lx", "-Wl,-rpath,$ORIGIN",
-                      "-Wl,-z,now", "-Wl,--build-id=0x789abcde",
-                      f"-Wl,--dynamic-linker={support.LOADER}", plugin=False)
-    support.run([MVLD, "analyze", "--output", world.cache / "mvld" / "analysis", program])
-
-    def counts(least, **more):
-        done = support.run([program], config=CONFIG, MVLD_DEBUG="passes", XDG_CACHE_HOME=world.cache,
-                           MVLD_PASS_PATH=support.BUILD / "passes" / "direct-calls",
-                           MVLD_TUNABLES=f"direct-calls.calls-per-page={least}", **more)
-        check(more or (done.returncode == 0 and done.stdout == "a\nb\nc\n"), done.stdout + done.stderr)
-        found = re.search(rf"{program}: (\d+) of (\d+) sites made direct, (\d+) pages", done.stderr)
-        few = re.search(r"(\d+) sites left: they stand in pages with fewer calls", done.stderr)
-        check(found, done.stderr)
-        return [int(n) for n in found.groups()] + [int(few[1]) if few else 0]
-
-    made, sites, pages, few = counts(1)
-    check(made >= 5 and pages == 2 and not few, (made, sites, pages, few))
-    check(counts(2) == [made - 1, sites, 1, 1], counts(2))
-    check(counts(1024) == [0, sites, 0, made], counts(1024))
-    check(counts(1024, MVLD_FREEZE="1")[:3] == [made, sites, 2], "an image has fewer calls")
-
-
 def seldom(world):
     """A page whose only call is one that a program makes at most once stays the file's; the same
     page with another call does not."""

@@ -51,6 +51,6 @@ static int run(const struct mvld_context *ctx)
 }
 
 __attribute__((visibility("default"))) const struct mvld_pass mvld_pass = {
-    .abi = MVLD_PASS_ABI, .size = sizeof(struct mvld_pass),
+    .abi = MVLD_PASS_ABI,
     .name = "slots", .help = "prints slots", .run = run,
 };
