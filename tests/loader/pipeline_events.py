@@ -98,8 +98,6 @@ expect(run("app.passes=idle,needs-idle:idle.flag=no"), "is neither a name nor an
        "the program runs untransformed")
 expect(run("app.passes=needs-idle,idle"), "must come after 'idle'", "the program runs untransformed")
 expect(run("app.passes=idle,hates-idle"), "cannot be in one pipeline with 'idle'", "the program runs untransformed")
-# One that was compiled before there was the question is not asked.
-expect(run("app.passes=older", times=1), "pass older: done", "older added 1 after 1", "older removed 1")
 
 # A program is known by its real path, by a link to it, and by a script that it runs.
 if not shutil.which("patchelf"):
