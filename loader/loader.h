@@ -140,6 +140,14 @@ struct main_object {
     size_t phnum;
 };
 
+/* ---- mapstage.c ---------------------------------------------------------------- */
+
+struct mapstage {
+    int wanted;        /* a pass looks at files before they are mapped */
+    int passed;        /* the file that was looked at last may be mapped, */
+    struct sidecar_identity last; /* which this is */
+};
+
 /* ---- later.c ------------------------------------------------------------------ */
 
 struct later_objects {
@@ -215,6 +223,7 @@ struct loader {
     struct init_hook init;
     struct answers answers;
     struct later_objects later;
+    struct mapstage mapstage;
     uintptr_t vdso_bias;
 
     uint64_t at[STAGES]; /* nanoseconds, under MVLD_DEBUG=statistics */
@@ -294,6 +303,13 @@ void files_note(struct loader *, uintptr_t start, size_t length, int fd);
 const struct sidecar_identity *files_identity(const struct loader *, uintptr_t address);
 uintptr_t files_closer(const struct loader *, uintptr_t address);
 
+/* mapstage.c: the program is known, and its passes; nothing is mapped yet. */
+void mapstage_start(struct loader *);
+/* So many places are known at which the host loader maps files. */
+void mapstage_require(struct loader *, size_t mmap_sites);
+/* It is about to map this one.  0, or -EACCES: a pass refused it. */
+int mapstage_file(struct loader *, int fd);
+
 /* filtered.c */
 void filtered_start(struct loader *); /* there is a pipeline */
 /* What comes by dlopen is looked at, and was.  `new`: something came. */
@@ -342,6 +358,7 @@ void init_forget(struct loader *, struct link_map *);
 uintptr_t loader_init(struct loader *, size_t index) RIMF_HIDDEN;
 
 /* objects.c */
+int objects_create_image(struct loader *); /* 0, or -ENOMEM */
 void objects_start(struct loader *);
 void objects_changed(struct loader *);
 void objects_relocated(struct loader *);

@@ -253,6 +253,17 @@ static void open_frames(struct loader *l)
 
 /* ---- from hook.c and init.c ----------------------------------------------------------- */
 
+/* Earlier for who looks at files before they are mapped. */
+int objects_create_image(struct loader *l)
+{
+    int error = l->image ? 0
+                         : rimf_image_create_in(l->sys, &l->log, l->image_memory,
+                                                sizeof l->image_memory, &l->image);
+
+    l->image = error ? NULL : l->image;
+    return error;
+}
+
 /* Everything is relocated and no constructor has run. */
 void objects_start(struct loader *l)
 {
@@ -266,9 +277,7 @@ void objects_start(struct loader *l)
         say_object(l, "object", l->maps.known[i]);
     if (!l->pipeline && !rimf_log_enabled(&l->log, MVLD_LOG_IMAGE | MVLD_LOG_VERIFY))
         return;
-    if (rimf_image_create_in(l->sys, &l->log, l->image_memory, sizeof l->image_memory,
-                             &l->image)) {
-        l->image = NULL;
+    if (objects_create_image(l)) {
         rimf_log(&l->log, MVLD_LOG_WARNING, "image: no memory; no pass runs");
         return;
     }

@@ -74,6 +74,11 @@ int pipeline_library_is_spacious(const struct pipeline *, size_t i);
 /* A key of the [app] section that is stage 0's own ("placement", "patch"), or NULL. */
 const char *pipeline_setting(const struct pipeline *, const char *key);
 
+/* A pass looks at files before they are mapped (`map` of mvld/pass.h). */
+int pipeline_wants_files(const struct pipeline *);
+/* Each such pass is asked.  0, or the first's negative errno, with a sentence. */
+int pipeline_map_file(struct pipeline *, struct mvld_image *, const struct mvld_file *);
+
 /* The MVLD_PASS_* flags of all passes, or-ed. */
 uint32_t pipeline_flags(const struct pipeline *);
 /* Frozen images: how many of the first passes one may hold, what tells their plan from

@@ -59,6 +59,37 @@ static void skip(struct pipeline *p, size_t i, const char *why, const char *name
              p->passes[i].name, why, name);
 }
 
+static int looks_at_files(const struct planned_pass *it)
+{
+    return it->pass && it->pass->map && (it->status == PASS_PLANNED || it->status == PASS_RAN);
+}
+
+int pipeline_wants_files(const struct pipeline *p)
+{
+    size_t i = 0;
+
+    while (i < p->n && !looks_at_files(&p->passes[i]))
+        i++;
+    return i < p->n;
+}
+
+int pipeline_map_file(struct pipeline *p, struct mvld_image *image, const struct mvld_file *file)
+{
+    int error = 0;
+
+    for (size_t i = 0; i < p->n && error >= 0; i++) {
+        struct planned_pass *it = &p->passes[i];
+
+        if (!looks_at_files(it))
+            continue;
+        pipeline_set_context(p, it, image);
+        error = it->pass->map(&it->context, file);
+        if (error < 0)
+            rimf_log(&p->log, MVLD_LOG_PASSES, "pass %s: refuses %s", it->name, file->name);
+    }
+    return error < 0 ? error : 0;
+}
+
 /* A pass behind it moves code, and runs. */
 static int moves_later(const struct pipeline *p, size_t i)
 {

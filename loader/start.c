@@ -203,6 +203,8 @@ struct start loader_start(struct loader *l, uintptr_t *sp)
             l->arena.end = 0;
         }
         place_draw(l);
+        if (l->pipeline)
+            mapstage_start(l); /* the executable may be refused */
     }
     stage_time(l, STAGE_PLANNED);
     if (host_open(l, errors))
@@ -210,6 +212,7 @@ struct start loader_start(struct loader *l, uintptr_t *sp)
     stage_time(l, STAGE_MAPPED);
     if (!l->knobs.off) {
         l->hooked = host_hook(l) == 0;
+        mapstage_require(l, l->hooked ? l->mmap_return[0] : 0);
         if (l->hooked)
             preload(l); /* only what the hook can take away again */
         else

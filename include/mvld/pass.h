@@ -11,6 +11,7 @@
  *   TLS, no constructors), checks the declarations of the whole pipeline, and
  *   calls the functions with a context:
  *
+ *     map      for each file, before it is mapped: it can be refused
  *     run      once, the whole image; everything is relocated and no
  *              constructor has run
  *     added    for the objects of one dlopen, relocated, before their
@@ -480,6 +481,14 @@ struct mvld_context {
 #define MVLD_PASS_LOOKS_AHEAD 8u /* what it does depends on which passes come behind it */
 #define MVLD_PASS_MOVES 16u /* it moves code (copies_commit) */
 
+/* A file of which an object is about to be mapped. */
+struct mvld_file {
+    const char *name;  /* its real path, where the kernel tells one */
+    uint32_t flags;    /* MVLD_OBJECT_MAIN: the executable, unless mvld was run as a program */
+    const void *bytes; /* all of it, readable while the pass is asked */
+    size_t size;
+};
+
 struct mvld_pass {
     uint32_t abi;  /* MVLD_PASS_ABI */
     const char *name; /* [a-z0-9-], the file is <name>.so */
@@ -493,6 +502,12 @@ struct mvld_pass {
      * in the pipeline ("libmultiverse.so.1"), or NULL.  A name is looked for beside
      * the pass, in MVLD_PASS_PATH, in mvld's libdir; else it is an absolute path. */
     const char *library;
+    /* May be NULL, as those that follow.  A file is about to be mapped, and nothing of it can have run:
+     * 0, or negative errno with a sentence (fail): it must not be.  Then the program does not start, or
+     * the dlopen fails, as for any file that cannot be mapped.  The image has no objects yet, at the start;
+     * asked are alloc, release, fail and log.  Also asked at starts from a frozen image: such a pass has not
+     * MVLD_PASS_FREEZES.  The host loader is not asked about. */
+    int (*map)(const struct mvld_context *, const struct mvld_file *);
     int (*run)(const struct mvld_context *);
     int (*added)(const struct mvld_context *, const struct mvld_object *const *objects,
                  size_t n);

@@ -1,0 +1,136 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""mapstage.py BEHAVIOUR: files that a pass refuses are not mapped (passes/example/verify.c).
+
+The pass is built as its author outside of the tree would.  Each function below is one test; its
+text says what a failure means.
+"""
+import hashlib
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+import support  # noqa: E402
+from support import check, LOADER  # noqa: E402
+
+PROGRAM = """
+#include <dlfcn.h>
+#include <stdio.h>
+int first(void);
+int main(int argc, char **argv)
+{
+    void *late = argc > 1 ? dlopen(argv[1], RTLD_NOW) : NULL;
+
+    printf("first %d\\n", first());
+    if (argc > 1)
+        puts(late ? "late" : dlerror());
+    return 0;
+}
+"""
+LIBRARY = """
+#include <stdio.h>
+__attribute__((constructor)) static void early(void) { puts("NAME runs"); }
+int NAME(void) { return 7; }
+"""
+
+
+def digest(path):
+    return hashlib.blake2b(Path(path).read_bytes(), digest_size=32).hexdigest()
+
+
+class World:
+    def __init__(self, folder):
+        self.folder = folder
+        self.build(["cc", "-shared", "-nostdlib", "-ffreestanding", "-fno-stack-protector",
+                    "-mgeneral-regs-only", "-fPIC", "-Wl,-Bsymbolic", "-I", support.SOURCE / "include",
+                    "-o", folder / "verify.so", support.SOURCE / "passes" / "example" / "verify.c"])
+        for name, option in (("first", "-g0"), ("late", "-g0"), ("aligned", "-Wl,-z,max-page-size=0x10000")):
+            source = folder / (name + ".c")
+            source.write_text(LIBRARY.replace("NAME", name))
+            support.compile_c(folder / f"lib{name}.so", "-shared", "-fPIC", option, source, plugin=False)
+        (folder / "main.c").write_text(PROGRAM)
+        self.program = folder / "main"
+        support.compile_c(self.program, folder / "main.c", "-L" + str(folder), "-lfirst",
+                          "-Wl,-rpath,$ORIGIN", f"-Wl,--dynamic-linker={LOADER}", plugin=False)
+        self.files = {name: folder / f"lib{name}.so" for name in ("first", "late", "aligned")}
+        self.files["main"] = self.program
+        for line in subprocess.run(["ldd", self.program], capture_output=True, text=True).stdout.splitlines():
+            if "libc.so" in line or "libdl" in line:
+                self.files[line.split()[0]] = line.split()[2]
+
+    def build(self, command):
+        done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
+        check(done.returncode == 0, done.stdout + done.stderr)
+
+    def run(self, *arguments, without=(), command=None, placement="near", **more):
+        listed = "".join(f"allow.{i} = {digest(path)}\n" for i, (name, path) in enumerate(self.files.items())
+                         if name not in without)
+        config = f"[app]\nmatch = main\npasses = verify\nplacement = {placement}\n[verify]\n{listed}"
+        return support.run([*(command or [self.program]), *arguments], config=config,
+                           MVLD_PASS_PATH=self.folder, **more)
+
+
+def good(done, *more):
+    check(done.returncode == 0 and done.stdout.splitlines() == ["first runs", *more] and not done.stderr,
+          f"status {done.returncode}\n{done.stdout}{done.stderr}")
+
+
+def refused(done, file):
+    check(done.returncode == 127 and not done.stdout and str(file) in done.stderr and
+          "its digest is not listed" in done.stderr, f"status {done.returncode}\n{done.stdout}{done.stderr}")
+
+
+def start(world):
+    """What is listed runs; a program of which one file is not does not start, and says which file."""
+    for placement in ("near", "as-is"):
+        good(world.run(placement=placement), "first 7")
+        refused(world.run(without=("main",), placement=placement), world.program)
+        refused(world.run(without=("first",), placement=placement), world.files["first"])
+        refused(world.run(without=("libc.so.6",), placement=placement), "libc.so.6")
+    good(world.run(without=("main", "first"), MVLD="off"), "first 7")
+
+
+def directly(world):
+    """The same when mvld is run as a program: the host loader maps the executable."""
+    command = [LOADER, world.program]
+    good(world.run(command=command), "first 7")
+    refused(world.run(command=command, without=("main",)), world.program)
+    refused(world.run(command=command, without=("first",)), world.files["first"])
+
+
+def opened(world):
+    """A dlopen of what is not listed fails, no constructor of it runs, and the program goes on."""
+    for name in ("late", "aligned"):
+        good(world.run(world.files[name]), f"{name} runs", "first 7", "late")
+        done = world.run(world.files[name], without=(name,))
+        lines = done.stdout.splitlines()
+        check(done.returncode == 0 and lines[:2] == ["first runs", "first 7"] and len(lines) == 3 and
+              f"lib{name}.so" in lines[2] and not done.stderr, done.stdout + done.stderr)
+
+
+def changed(world):
+    """A library that is replaced after it was listed is refused; so is one that was changed in place."""
+    library = world.files["first"]
+    before = {**world.files}
+    lists = {name: digest(path) for name, path in before.items()}
+    config = "[app]\nmatch = main\npasses = verify\n[verify]\n" + "".join(
+        f"allow.{i} = {hex}\n" for i, hex in enumerate(lists.values()))
+
+    def run():
+        return support.run([world.program], config=config, MVLD_PASS_PATH=world.folder)
+
+    good(run(), "first 7")
+    shutil.copy(library, world.folder / "kept")
+    with open(library, "ab") as file:
+        file.write(b"\0")
+    refused(run(), library)
+    shutil.copy(world.folder / "kept", library)
+    good(run(), "first 7")
+
+
+if __name__ == "__main__":
+    with support.scratch_folder() as scratch:
+        {"start": start, "directly": directly, "opened": opened, "changed": changed}[sys.argv[1]](World(scratch))
