@@ -326,7 +326,7 @@ size_t text_questions(struct loader *l, const struct question *questions, size_t
 static size_t add_jumps(struct loader *l, const struct question *questions, size_t n_questions,
                         struct text_patch *patch, size_t *mmaps, size_t *put)
 {
-    size_t n = l->arena.end || l->mapstage.wanted ? add_mmap_sites(l, patch, mmaps) : 0;
+    size_t n = l->arena.end || l->mapstage.wanted || l->relocatestage.wanted ? add_mmap_sites(l, patch, mmaps) : 0;
 
     return n + text_questions(l, questions, n_questions, patch + n, put);
 }

@@ -148,6 +148,21 @@ struct mapstage {
     struct sidecar_identity last; /* which this is */
 };
 
+/* ---- relocatestage.c ------------------------------------------------------------ */
+
+struct rimf_source;
+
+struct relocatestage {
+    int wanted;                  /* a pass changes symbols */
+    struct mvld_image *image;    /* of objects that may not be relocated */
+    struct rimf_source *sources; /* its objects */
+    size_t n, room;
+    uintptr_t bias;              /* of the object that is being mapped, */
+    const Elf64_Phdr *phdr;      /* which has these, */
+    size_t phnum;
+    size_t left;                 /* and mappings of its file to come */
+};
+
 /* ---- later.c ------------------------------------------------------------------ */
 
 struct later_objects {
@@ -224,6 +239,7 @@ struct loader {
     struct answers answers;
     struct later_objects later;
     struct mapstage mapstage;
+    struct relocatestage relocatestage;
     uintptr_t vdso_bias;
 
     uint64_t at[STAGES]; /* nanoseconds, under MVLD_DEBUG=statistics */
@@ -307,8 +323,15 @@ uintptr_t files_closer(const struct loader *, uintptr_t address);
 void mapstage_start(struct loader *);
 /* So many places are known at which the host loader maps files. */
 void mapstage_require(struct loader *, size_t mmap_sites);
+/* As the kernel knows it; memory of the heap, or NULL. */
+char *mapstage_name(struct loader *, int fd);
 /* It is about to map this one.  0, or -EACCES: a pass refused it. */
 int mapstage_file(struct loader *, int fd);
+
+/* relocatestage.c */
+void relocatestage_start(struct loader *); /* the executable is mapped, and nothing else */
+void relocatestage_event(struct loader *); /* the link map is what counts from now on */
+void relocatestage_mapped(struct loader *, uintptr_t at, size_t length, size_t offset, int fd, int first);
 
 /* filtered.c */
 void filtered_start(struct loader *); /* there is a pipeline */

@@ -24,8 +24,7 @@
 
 #define NAME_SIZE 4096u
 
-/* As the kernel knows it; zeroed memory of the heap, or NULL. */
-static char *name_of(struct loader *l, int fd)
+char *mapstage_name(struct loader *l, int fd)
 {
     char *name = rimf_heap_alloc(&l->heap, NAME_SIZE), link[40];
 
@@ -116,7 +115,7 @@ int mapstage_file(struct loader *l, int fd)
     cache_identity(&identity, &st);
     if (l->mapstage.passed && sidecar_same_file(&identity, &l->mapstage.last))
         return 0;
-    name = name_of(l, fd);
+    name = mapstage_name(l, fd);
     error = ask(l, fd, name ? name : "a file", 0, &st);
     rimf_heap_release(&l->heap, name);
     if (error && !l->started)

@@ -79,6 +79,11 @@ int pipeline_wants_files(const struct pipeline *);
 /* Each such pass is asked.  0, or the first's negative errno, with a sentence. */
 int pipeline_map_file(struct pipeline *, struct mvld_image *, const struct mvld_file *);
 
+/* The same of the stage `relocate`: symbols.  A pass that fails has changed none. */
+int pipeline_wants_symbols(const struct pipeline *);
+void pipeline_relocate(struct pipeline *, struct mvld_image *,
+                       const struct mvld_object *const *objects, size_t n);
+
 /* The MVLD_PASS_* flags of all passes, or-ed. */
 uint32_t pipeline_flags(const struct pipeline *);
 /* Frozen images: how many of the first passes one may hold, what tells their plan from

@@ -16,7 +16,8 @@ size_t pipeline_freezable(const struct pipeline *p)
 
     while (n < p->n && (p->passes[n].flags & MVLD_PASS_FREEZES))
         idle += p->passes[n++].status == PASS_IDLE;
-    return idle < n ? n : 0;
+    /* What symbols lead to would be the image's, not the pass's. */
+    return idle < n && !pipeline_wants_symbols(p) ? n : 0;
 }
 
 static uint64_t more(uint64_t so_far, const char *text, size_t length)

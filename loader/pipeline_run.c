@@ -90,6 +90,40 @@ int pipeline_map_file(struct pipeline *p, struct mvld_image *image, const struct
     return error < 0 ? error : 0;
 }
 
+static int changes_symbols(const struct planned_pass *it)
+{
+    return it->pass && it->pass->relocate && (it->status == PASS_PLANNED || it->status == PASS_RAN);
+}
+
+int pipeline_wants_symbols(const struct pipeline *p)
+{
+    size_t i = 0;
+
+    while (i < p->n && !changes_symbols(&p->passes[i]))
+        i++;
+    return i < p->n;
+}
+
+void pipeline_relocate(struct pipeline *p, struct mvld_image *image,
+                       const struct mvld_object *const *objects, size_t n)
+{
+    rimf_image_set_relocating(image, 1);
+    for (size_t i = 0; i < p->n; i++) {
+        struct planned_pass *it = &p->passes[i];
+        int error, failed;
+
+        if (!changes_symbols(it))
+            continue;
+        pipeline_set_context(p, it, image);
+        error = it->pass->relocate(&it->context, objects, n);
+        failed = rimf_image_realise_symbols(image, error < 0);
+        if (error < 0 || failed)
+            rimf_log(&p->log, MVLD_LOG_WARNING, "mvld: the pass '%s' changed no symbol (error %d): %s",
+                     it->name, error < 0 ? -error : -failed, rimf_api()->last_error(image));
+    }
+    rimf_image_set_relocating(image, 0);
+}
+
 /* A pass behind it moves code, and runs. */
 static int moves_later(const struct pipeline *p, size_t i)
 {

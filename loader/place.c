@@ -274,5 +274,7 @@ long loader_mmap(struct loader *l, const struct mmap_call *c)
                   c->flags | (is_data(c) ? MAP_POPULATE : 0), c->fd, c->offset);
     if (!sys_failed(at) && !l->host.musl)
         note_file(l, c, (uintptr_t)at);
+    if (!sys_failed(at) && l->relocatestage.wanted && (int)c->fd >= 0 && c->flags & MAP_DENYWRITE)
+        relocatestage_mapped(l, (uintptr_t)at, c->length, c->offset, (int)c->fd, is_object(l, c));
     return at;
 }

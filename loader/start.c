@@ -203,8 +203,10 @@ struct start loader_start(struct loader *l, uintptr_t *sp)
             l->arena.end = 0;
         }
         place_draw(l);
-        if (l->pipeline)
+        if (l->pipeline) {
             mapstage_start(l); /* the executable may be refused */
+            relocatestage_start(l);
+        }
     }
     stage_time(l, STAGE_PLANNED);
     if (host_open(l, errors))

@@ -158,6 +158,11 @@ void rimf_image_close_analyses(struct mvld_image *);
  * sentence must outlive the image. */
 void rimf_image_set_plt_watcher(struct mvld_image *, const char *why);
 
+/* The stage `relocate`: symbols can be changed by the api.  When a pass returned, its edits are made, all or
+ * none; with `failed` none.  0, or -EACCES with a sentence. */
+void rimf_image_set_relocating(struct mvld_image *, int relocating);
+int rimf_image_realise_symbols(struct mvld_image *, int failed);
+
 /* A pass has run: what it declared (calls_retarget of mvld/pass.h) is realised; with `moves_later`
  * what can is left to the pass behind it that moves code.  0, or negative errno with a sentence. */
 int rimf_image_realise(struct mvld_image *, int moves_later);

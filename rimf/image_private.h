@@ -129,6 +129,8 @@ struct mvld_image {
     struct rimf_ready_made ready_made; /* without the folder */
     int drawn; /* objects have other distances than in starts where none are drawn */
     struct rimf_copies *copies; /* NULL: there is no region for them */
+    int relocating; /* the stage relocate */
+    struct symbol_edit *symbol_edits; /* image_symbol_edits.c */
     struct rimf_edit *edits; /* image_edits.h: not realised yet, in the order of their passes */
     int calls_home; /* these are realised, where code has moved: of code that has not */
     int (*answers)(void *cookie, const char **why);
@@ -235,6 +237,11 @@ int rimf_slot_find(struct mvld_image *, const struct mvld_object *, uintptr_t ad
 int rimf_slot_leads(struct mvld_image *, const struct mvld_object *, uintptr_t address,
                     struct mvld_slot *out, const struct mvld_object **holder);
 const char *rimf_slot_name(struct mvld_image *, const struct mvld_object *, uintptr_t address);
+
+/* ---- image_symbol_edits.c ------------------------------------------------------ */
+
+int rimf_symbol_redirect(struct mvld_image *, const struct mvld_symbol *, const struct mvld_symbol *to);
+int rimf_symbol_hide(struct mvld_image *, const struct mvld_symbol *);
 
 /* ---- image_edits.c ------------------------------------------------------------ */
 

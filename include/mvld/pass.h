@@ -12,6 +12,8 @@
  *   calls the functions with a context:
  *
  *     map      for each file, before it is mapped: it can be refused
+ *     relocate for objects that are mapped, before anything is relocated: symbols
+ *              can be changed
  *     run      once, the whole image; everything is relocated and no
  *              constructor has run
  *     added    for the objects of one dlopen, relocated, before their
@@ -405,6 +407,16 @@ struct mvld_api {
     /* What a slot is called, as slot_find says, and nothing else: NULL when it has no name. */
     const char *(*slot_name)(struct mvld_image *, const struct mvld_object *, uintptr_t address);
 
+    /* For the stage relocate.  Every look-up of `symbol` in its object, by relocation or dlsym, finds the
+     * function `to` from now on; or nothing, as if the object did not define it.  Who has a definition from
+     * symbol_find names with its version that version alone, else the default one.  What was bound when an
+     * object was linked asks nobody, and stays.  Declared: made when the pass has returned 0, all or none.
+     * 0; -EPERM: it is another stage; -ENOENT; -EINVAL: not a function (bind), thread-local or unique
+     * (hide); -ENOTSUP: the object's symbols lie beside its code; -EEXIST, -ENOMEM. */
+    int (*symbol_bind)(struct mvld_image *, const struct mvld_symbol *symbol,
+                       const struct mvld_symbol *to);
+    int (*symbol_hide)(struct mvld_image *, const struct mvld_symbol *symbol);
+
     /* Declares a rule for the calls of `object` through PLT and GOT, as its analysis lists them.
      * Nothing is changed yet: when the pass has run, or when code has been moved, each place is
      * compared with what the analysis says, where it shall lead is verified (code of an object, within
@@ -508,6 +520,11 @@ struct mvld_pass {
      * asked are alloc, release, fail and log.  Also asked at starts from a frozen image: such a pass has not
      * MVLD_PASS_FREEZES.  The host loader is not asked about. */
     int (*map)(const struct mvld_context *, const struct mvld_file *);
+    /* Objects are mapped, each as soon as it is, and nothing of the start, or of the dlopen that they belong
+     * to, is relocated: symbols can be changed (symbol_bind, symbol_hide).  The image of this stage has all
+     * objects that are mapped so far; its objects are other ones than those of run and added, and memory from
+     * alloc stays.  No image of the program is made or used.  An error: none of the edits is made. */
+    int (*relocate)(const struct mvld_context *, const struct mvld_object *const *objects, size_t n);
     int (*run)(const struct mvld_context *);
     int (*added)(const struct mvld_context *, const struct mvld_object *const *objects,
                  size_t n);

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * hide.c: a definition that look-ups do not find; and, as `wrong` says, an edit that must be refused.
+ */
+#include <mvld/pass.h>
+
+enum { SYMBOL, LIBRARY, WRONG };
+enum { NOTHING, VARIABLE, TWICE, STAGE };
+
+static const char *const wrongs[] = {"nothing", "variable", "twice", "stage", NULL};
+
+static const struct mvld_option options[] = {
+    {.name = "symbol", .type = MVLD_OPTION_STRING, .initial = ""},
+    {.name = "library", .type = MVLD_OPTION_STRING, .initial = ""},
+    {.name = "wrong", .type = MVLD_OPTION_WORD, .words = wrongs, .initial = "nothing"},
+    {.name = NULL},
+};
+
+static int ends_with(const char *text, const char *end)
+{
+    const char *p = text;
+
+    for (; *p; p++) {
+        size_t i = 0;
+
+        while (p[i] && p[i] == end[i])
+            i++;
+        if (!p[i] && !end[i])
+            return 1;
+    }
+    return 0;
+}
+
+static int is_wrong(const struct mvld_context *ctx, const struct mvld_symbol *symbol)
+{
+    struct mvld_symbol variable;
+
+    switch (ctx->settings[WRONG].number) {
+    case VARIABLE:
+        variable = *symbol;
+        variable.type = 1; /* STT_OBJECT */
+        return ctx->api->symbol_bind(ctx->image, symbol, &variable);
+    case TWICE:
+        return ctx->api->symbol_hide(ctx->image, symbol);
+    default:
+        return 0;
+    }
+}
+
+static int relocate(const struct mvld_context *ctx, const struct mvld_object *const *objects, size_t n)
+{
+    struct mvld_symbol symbol;
+    int error = 0;
+
+    for (size_t i = 0; i < n && !error; i++) {
+        if (!ends_with(objects[i]->name, ctx->settings[LIBRARY].text) ||
+            ctx->api->symbol_find(objects[i], ctx->settings[SYMBOL].text, NULL, &symbol))
+            continue;
+        error = ctx->settings[WRONG].number == VARIABLE ? 0 : ctx->api->symbol_hide(ctx->image, &symbol);
+        error = error ? error : is_wrong(ctx, &symbol);
+    }
+    return error;
+}
+
+static int run(const struct mvld_context *ctx)
+{
+    struct mvld_symbol symbol;
+
+    if (ctx->settings[WRONG].number != STAGE ||
+        ctx->api->symbol_resolve(ctx->image, "puts", NULL, &symbol))
+        return 0;
+    return ctx->api->symbol_hide(ctx->image, &symbol);
+}
+
+__attribute__((visibility("default"))) const struct mvld_pass mvld_pass = {
+    .abi = MVLD_PASS_ABI, .name = "hide", .help = "a definition that nobody finds",
+    .options = options, .relocate = relocate, .run = run,
+};
