@@ -56,6 +56,19 @@ int rimf_image_realise(struct mvld_image *image, int moves_later)
     return 0;
 }
 
+void rimf_image_set_relocating(struct mvld_image *image, int relocating)
+{
+    (void)image;
+    (void)relocating;
+}
+
+int rimf_image_realise_symbols(struct mvld_image *image, int failed)
+{
+    (void)image;
+    (void)failed;
+    return 0;
+}
+
 int rimf_image_check(struct mvld_image *image)
 {
     if (image_is_broken_after < 0 || image_is_broken_after-- > 0)
