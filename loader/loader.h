@@ -298,6 +298,8 @@ void cpuid_renew(struct loader *, const char *image, uint32_t user);
 void place_plan(struct loader *);
 /* Tells the image which objects lie elsewhere in the arena each time. */
 void place_set_apart(const struct loader *);
+/* Memory within reach of what lies near the program, or negative errno; for the image. */
+long place_room(void *loader, size_t size);
 struct mmap_call {
     uintptr_t address, length, prot, flags, fd, offset;
 };

@@ -295,6 +295,7 @@ void objects_start(struct loader *l)
         if (method && rimf_image_set_patch_method(l->image, method))
             rimf_log(&l->log, MVLD_LOG_WARNING, "patch: method %s cannot be used here", method);
         rimf_image_set_planned(l->image, pipeline_has, l->pipeline);
+        rimf_image_set_room(l->image, place_room, l);
         analysis_start(l);
         has_region = prepare_answers(l);
         frozen_run(l);

@@ -134,12 +134,15 @@ static int moves_later(const struct pipeline *p, size_t i)
     return 0;
 }
 
-/* What it declared becomes memory. */
+/* What it declared becomes memory; of a pass that failed, nothing. */
 static int realise(struct pipeline *p, size_t i, struct mvld_image *image, int error)
 {
-    int failed = image ? rimf_image_realise(image, moves_later(p, i)) : 0;
+    const struct mvld_context *context = &p->passes[i].context;
 
-    return error < 0 ? error : failed;
+    if (error >= 0)
+        return rimf_image_realise(image, context, moves_later(p, i));
+    rimf_image_forget_edits(image, context);
+    return error;
 }
 
 static void run_one(struct pipeline *p, size_t i, struct mvld_image *image)

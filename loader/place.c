@@ -235,6 +235,26 @@ static long map_near(struct loader *l, const struct mmap_call *c)
     return -EEXIST;
 }
 
+long place_room(void *loader, size_t size)
+{
+    struct loader *l = loader;
+
+    for (int i = 0; i < TRIES; i++) {
+        uintptr_t wanted = place_take(&l->arena, size);
+        long at = wanted ? sys_mmap(l->sys, wanted, size, PROT_READ | PROT_WRITE,
+                                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0)
+                         : -ENOMEM;
+
+        if (!sys_failed(at) && at != (long)wanted) {
+            sys_munmap(l->sys, (uintptr_t)at, size);
+            return -ENOSYS;
+        }
+        if (at != -EEXIST)
+            return at;
+    }
+    return -EEXIST;
+}
+
 /* An object's first mapping is of its whole file, unless it got address space first:
  * then its segments follow one by one. */
 static void note_file(struct loader *l, const struct mmap_call *c, uintptr_t at)

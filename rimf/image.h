@@ -158,6 +158,10 @@ void rimf_image_close_analyses(struct mvld_image *);
  * sentence must outlive the image. */
 void rimf_image_set_plt_watcher(struct mvld_image *, const char *why);
 
+/* Where passes may add sections (section_add of mvld/pass.h): fresh memory that can be written, whole pages,
+ * within reach of the objects' calls; or negative errno. */
+void rimf_image_set_room(struct mvld_image *, long (*room)(void *cookie, size_t size), void *cookie);
+
 /* The stage `relocate`: symbols can be changed by the api.  When a pass returned, its edits are made, all or
  * none; with `failed` none.  0, or -EACCES with a sentence. */
 void rimf_image_set_relocating(struct mvld_image *, int relocating);
@@ -165,7 +169,9 @@ int rimf_image_realise_symbols(struct mvld_image *, int failed);
 
 /* A pass has run: what it declared (calls_retarget of mvld/pass.h) is realised; with `moves_later`
  * what can is left to the pass behind it that moves code.  0, or negative errno with a sentence. */
-int rimf_image_realise(struct mvld_image *, int moves_later);
+int rimf_image_realise(struct mvld_image *, const struct mvld_context *, int moves_later);
+/* It has failed: nothing of what it declared will be. */
+void rimf_image_forget_edits(struct mvld_image *, const struct mvld_context *);
 
 /* Which passes are in the pipeline: pass_planned of mvld/pass.h.  NULL: none. */
 void rimf_image_set_planned(struct mvld_image *,

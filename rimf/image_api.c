@@ -169,6 +169,7 @@ static const struct mvld_api api = {
     .copy_in_line = rimf_copy_in_line,
     .region_hot = rimf_region_hot,
     .slot_name = rimf_slot_name,
+    .section_add = rimf_section_add,
     .symbol_bind = rimf_symbol_redirect,
     .symbol_hide = rimf_symbol_hide,
     .calls_retarget = rimf_calls_retarget,

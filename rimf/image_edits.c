@@ -66,8 +66,11 @@ int rimf_calls_retarget(const struct mvld_context *ctx, const struct mvld_object
 /* ---- verifying ------------------------------------------------------------------------- */
 
 /* Why no call must lead straight to `target`, in `holder`, or NULL. */
-static const char *unfit_target(const struct mvld_object *holder, uintptr_t target)
+static const char *unfit_target(const struct mvld_image *image, const struct mvld_object *holder,
+                                uintptr_t target)
 {
+    if (!holder && rimf_new_code_holds(image, target))
+        return NULL;
     if (!holder || !elf_holds(&rimf_object_of(holder)->view, target, 1, PROT_EXEC))
         return "the target is not in an object's code";
     if (holder->flags & MVLD_OBJECT_VDSO)
@@ -91,8 +94,8 @@ const char *rimf_edit_lead(struct mvld_image *image, const struct rimf_object *o
         why = edit->rule(edit->ctx, &object->public, &bound.binding, target);
     if (why && !*target)
         return why;
-    unfit = unfit_target(*target == bound.binding.target ? bound.binding.holder
-                                                         : rimf_object_find(image, *target),
+    unfit = unfit_target(image, *target == bound.binding.target ? bound.binding.holder
+                                                                : rimf_object_find(image, *target),
                          *target);
     for (size_t i = 0; !unfit && i < bound.n; i++)
         if (rimf_depends(image, &object->public, bound.shown[i]))
@@ -233,24 +236,46 @@ static int realise(struct mvld_image *image, struct rimf_edit *edit)
 
 static int realise_all(struct mvld_image *image)
 {
-    struct rimf_edit *edit = image->edits;
     int error = 0;
 
-    image->edits = NULL;
-    while (edit) {
-        struct rimf_edit *next = edit->next;
+    while (image->edits) {
+        struct rimf_edit *edit = image->edits;
         int failed = realise(image, edit);
 
         error = error ? error : failed;
+        image->edits = edit->next;
         rimf_heap_release(&image->heap, edit);
-        edit = next;
     }
     return error;
 }
 
-int rimf_image_realise(struct mvld_image *image, int moves_later)
+void rimf_image_forget_edits(struct mvld_image *image, const struct mvld_context *ctx)
 {
-    return moves_later && !image->watch ? 0 : realise_all(image);
+    const struct rimf_table *table = rimf_table_enter(image);
+
+    for (size_t i = 0; i < table->n_objects; i++)
+        if (table->objects[i]->edit && table->objects[i]->edit->ctx == ctx)
+            table->objects[i]->edit = NULL;
+    rimf_table_leave(image);
+    for (struct rimf_edit **at = &image->edits; *at;) {
+        struct rimf_edit *edit = *at;
+
+        if (edit->ctx != ctx) {
+            at = &edit->next;
+            continue;
+        }
+        *at = edit->next;
+        rimf_heap_release(&image->heap, edit);
+    }
+}
+
+int rimf_image_realise(struct mvld_image *image, const struct mvld_context *ctx, int moves_later)
+{
+    int error = rimf_new_sections_seal(image);
+
+    if (error)
+        rimf_image_forget_edits(image, ctx); /* their new code is none */
+    return error || (moves_later && !image->watch) ? error : realise_all(image);
 }
 
 void rimf_edits_settle(struct mvld_image *image)

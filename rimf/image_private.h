@@ -129,6 +129,9 @@ struct mvld_image {
     struct rimf_ready_made ready_made; /* without the folder */
     int drawn; /* objects have other distances than in starts where none are drawn */
     struct rimf_copies *copies; /* NULL: there is no region for them */
+    long (*room)(void *cookie, size_t size); /* rimf_image_set_room; or NULL */
+    void *room_cookie;
+    struct new_section *new_sections; /* image_new_sections.c */
     int relocating; /* the stage relocate */
     struct symbol_edit *symbol_edits; /* image_symbol_edits.c */
     struct rimf_edit *edits; /* image_edits.h: not realised yet, in the order of their passes */
@@ -237,6 +240,13 @@ int rimf_slot_find(struct mvld_image *, const struct mvld_object *, uintptr_t ad
 int rimf_slot_leads(struct mvld_image *, const struct mvld_object *, uintptr_t address,
                     struct mvld_slot *out, const struct mvld_object **holder);
 const char *rimf_slot_name(struct mvld_image *, const struct mvld_object *, uintptr_t address);
+
+/* ---- image_new_sections.c ------------------------------------------------------ */
+
+void *rimf_section_add(const struct mvld_context *, enum mvld_section_kind, size_t size);
+int rimf_new_code_holds(const struct mvld_image *, uintptr_t address); /* that can be executed */
+/* New code is executed from here on.  0, or -EACCES with a sentence. */
+int rimf_new_sections_seal(struct mvld_image *);
 
 /* ---- image_symbol_edits.c ------------------------------------------------------ */
 

@@ -178,6 +178,9 @@ struct mvld_binding {
     const struct mvld_object *holder; /* that the target is in, or NULL */
 };
 
+enum mvld_section_kind { MVLD_SECTION_CODE = 1, MVLD_SECTION_DATA };
+#define MVLD_SECTION_MAX (64ul << 20)
+
 struct mvld_context;
 
 /* Where the calls of `object` through the slot of `bound` shall lead (calls_retarget).  NULL, and
@@ -406,6 +409,13 @@ struct mvld_api {
 
     /* What a slot is called, as slot_find says, and nothing else: NULL when it has no name. */
     const char *(*slot_name)(struct mvld_image *, const struct mvld_object *, uintptr_t address);
+
+    /* Memory for code or data of the pass, zeroed, in whole pages, within reach of the calls of all objects
+     * that lie near the program.  It can be written; code until the pass returns: it is executed from then
+     * on, and never written again, and calls may lead there (calls_retarget).  It is never given back.
+     * For the thread that loads, inside run and added.  NULL, with a sentence: there is no room near the
+     * program (`placement = as-is`), the size is 0 or above MVLD_SECTION_MAX, or an image is made. */
+    void *(*section_add)(const struct mvld_context *, enum mvld_section_kind, size_t size);
 
     /* For the stage relocate.  Every look-up of `symbol` in its object, by relocation or dlsym, finds the
      * function `to` from now on; or nothing, as if the object did not define it.  Who has a definition from

@@ -49,11 +49,18 @@ const struct mvld_api *rimf_api(void)
     return &api;
 }
 
-int rimf_image_realise(struct mvld_image *image, int moves_later)
+int rimf_image_realise(struct mvld_image *image, const struct mvld_context *ctx, int moves_later)
 {
     (void)image;
+    (void)ctx;
     (void)moves_later;
     return 0;
+}
+
+void rimf_image_forget_edits(struct mvld_image *image, const struct mvld_context *ctx)
+{
+    (void)image;
+    (void)ctx;
 }
 
 void rimf_image_set_relocating(struct mvld_image *image, int relocating)
