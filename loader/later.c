@@ -108,14 +108,14 @@ static const struct later *the_list(struct loader *l)
 uintptr_t later_place(struct loader *l, int fd, size_t length)
 {
     const struct later *list = l->started && fd >= 0 ? the_list(l) : NULL;
-    struct sidecar_identity identity;
+    struct file_id identity;
     struct stat st;
     uintptr_t at;
     long i;
 
     if (!list || SYS3(l->sys, SYS_fstat, fd, &st, 0))
         return 0;
-    cache_identity(&identity, &st);
+    file_id_of(&identity, &st);
     i = rimf_later_find(list, &identity);
     if (i < 0)
         return 0;

@@ -101,7 +101,7 @@ struct mapped_file {
     uintptr_t start, end;
     int known; /* the identity is */
     uintptr_t closer; /* struct arena */
-    struct sidecar_identity identity;
+    struct file_id identity;
 };
 
 struct files {
@@ -316,7 +316,7 @@ void place_keep(struct arena *, uintptr_t at, size_t length);
 /* files.c */
 void files_start(struct loader *);
 void files_note(struct loader *, uintptr_t start, size_t length, int fd);
-const struct sidecar_identity *files_identity(const struct loader *, uintptr_t address);
+const struct file_id *files_identity(const struct loader *, uintptr_t address);
 uintptr_t files_closer(const struct loader *, uintptr_t address);
 
 /* mapstage.c: the program is known, and its passes; nothing is mapped yet. */

@@ -5,7 +5,6 @@
 #include "cache.h"
 
 #include "base.h"
-#include "sidecar.h"
 #include "sys.h"
 
 #include <errno.h>    /* numbers only */
@@ -113,20 +112,4 @@ int cache_map(const struct rimf_sys *sys, int at, const char *path, uint32_t use
         return (int)got;
     *map = (void *)got;
     return 0;
-}
-
-static int64_t nanoseconds(const struct timespec *t)
-{
-    return (int64_t)t->tv_sec * 1000000000 + t->tv_nsec;
-}
-
-void cache_identity(struct sidecar_identity *out, const struct stat *st)
-{
-    *out = (struct sidecar_identity){
-        .device = st->st_dev,
-        .inode = st->st_ino,
-        .size = (uint64_t)st->st_size,
-        .modified = nanoseconds(&st->st_mtim),
-        .changed = nanoseconds(&st->st_ctim),
-    };
 }

@@ -19,7 +19,6 @@
 #include <sys/stat.h> /* struct stat, as the kernel has it */
 
 struct rimf_sys;
-struct sidecar_identity;
 
 /* $XDG_CACHE_HOME/mvld/WHAT, or $HOME/.cache/mvld/WHAT; `xdg` and `home` may be NULL.
  * The length, or 0 when there is none or it does not fit.  Never under AT_SECURE. */
@@ -41,8 +40,5 @@ long cache_open(const struct rimf_sys *, int at, const char *path, uint32_t kind
 /* The same, and maps all of it for reading when it has least..most bytes.  0 or errno. */
 int cache_map(const struct rimf_sys *, int at, const char *path, uint32_t user, size_t least,
               size_t most, void **map, size_t *size, const char **why);
-
-/* What tells one file, and one state of it, from all others. */
-void cache_identity(struct sidecar_identity *, const struct stat *);
 
 #endif

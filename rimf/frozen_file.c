@@ -34,44 +34,37 @@ int frozen_map(struct frozen_file *file, const struct rimf_sys *sys, const char 
 }
 
 long frozen_open_part(const struct frozen_file *file, const struct rimf_sys *sys, const char *name,
-                      const struct sidecar_identity *written, const char **why)
+                      const struct file_id *written, const char **why)
 {
-    struct sidecar_identity now;
     struct stat st;
     long fd = cache_open(sys, file->folder, name, S_IFREG, file->user, &st, why);
 
-    if (sys_failed(fd))
-        return fd;
-    cache_identity(&now, &st);
-    if (sidecar_same_file(&now, written))
+    if (sys_failed(fd) || file_id_is(written, &st))
         return fd;
     sys_close(sys, (int)fd);
     *why = "its copy was changed after it was written";
     return -ESTALE;
 }
 
-int frozen_key_of(const struct rimf_sys *sys, const char *path, uint64_t *key)
+int frozen_read_of(const struct rimf_sys *sys, const char *path, struct file_id *file)
 {
-    struct sidecar_identity identity;
     struct stat st;
     long error = SYS6(sys, SYS_newfstatat, AT_FDCWD, path, &st, 0, 0, 0);
 
-    *key = 0;
-    if (!error) {
-        cache_identity(&identity, &st);
-        *key = sidecar_file_key(&identity);
-    }
+    *file = (struct file_id){.inode = 0};
+    if (!error)
+        file_id_of(file, &st);
     return !error || error == -ENOENT || error == -ENOTDIR;
 }
 
 const char *frozen_other_read(const struct frozen *f, const struct rimf_sys *sys)
 {
-    uint64_t now;
+    struct file_id now;
 
     for (uint32_t i = 0; i < f->header->n_reads; i++) {
         const struct frozen_read *read = &f->header->reads[i];
 
-        if (frozen_key_of(sys, f->names + read->name, &now) && now != read->key)
+        if (frozen_read_of(sys, f->names + read->name, &now) && !file_id_same(&now, &read->file))
             return f->names + read->name;
     }
     return NULL;

@@ -42,7 +42,7 @@ struct rimf_source {
     uint32_t flags; /* MVLD_OBJECT_* */
     void *link_map;
     /* The file that it was mapped from, or NULL: unknown. */
-    const struct sidecar_identity *identity;
+    const struct file_id *identity;
     /* Tables of relocations of another's that the dynamic section leads to (frozen.h), and where its
      * own are, which are taken; 0: it leads to its own. */
     uintptr_t tables, tables_home;

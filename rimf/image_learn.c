@@ -42,11 +42,14 @@ static int is_known(const struct learn *l, const struct rimf_object *object)
 /* Why no process learns it, or NULL. */
 static const char *unlearnable(const struct learn *l, const struct rimf_object *object)
 {
+    const char *why;
+
     if (!object->identified)
         return "from which file it was mapped is not known";
     if (object->public.flags & (MVLD_OBJECT_APART | MVLD_OBJECT_OPAQUE))
         return "it lies where it will not lie again";
-    return object->copy ? learn_copy_unfit(l, object) : NULL;
+    why = file_id_unsettled(l->image->sys, &object->identity, object->public.name);
+    return why || !object->copy ? why : learn_copy_unfit(l, object);
 }
 
 static int is_among(const struct mvld_object *const *objects, size_t n, const struct mvld_object *it)

@@ -53,7 +53,7 @@ struct rimf_object {
     int changed;    /* a pass said so (depends), while watched */
     uintptr_t closer; /* struct rimf_source */
     int identified; /* `identity` is known */
-    struct sidecar_identity identity;
+    struct file_id identity;
     uint32_t number; /* later.h: its place in the frozen image, from 1; 0: it has none */
     int code_known; /* its code was the file's, byte for byte, before any pass changed it */
     int settled;    /* copies.h: the addresses that it holds are what they will be */

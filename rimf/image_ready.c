@@ -82,11 +82,11 @@ static const char *other_object(const struct mvld_image *image, const struct rim
 
     if (r->header->made_by != image->ready.made_by)
         return "it was made by another mvld";
-    if (!sidecar_same_file(&r->header->file, &object->identity) ||
+    if (!file_id_same(&r->header->file, &object->identity) ||
         r->header->build_id != frozen_build_id(&object->public))
         return "it is of another file";
     if (r->header->reach == READY_ALL &&
-        (!program || !sidecar_same_file(&r->header->program, &program->identity)))
+        (!program || !file_id_same(&r->header->program, &program->identity)))
         return "it is of another program";
     for (size_t i = 0; i < object->public.n_segments; i++)
         n += (object->public.segments[i].prot & PROT_EXEC) != 0;

@@ -80,7 +80,7 @@ static void fill_slots(struct writing *w, struct ready_slot *out)
 }
 
 /* Its file as it is written, with the texts' table; `self` is what it will be. */
-static void finish_tables(struct writing *w, const struct sidecar_identity *self)
+static void finish_tables(struct writing *w, const struct file_id *self)
 {
     struct ready_header *h = w->header;
     uint8_t *end = (uint8_t *)(w->texts + h->n_texts);
@@ -109,7 +109,7 @@ static const void *code_of(void *cookie, const Elf64_Phdr *ph)
 }
 
 /* The changed file, as if it were the only object of an image. */
-static int write_file(struct writing *w, int folder, struct sidecar_identity *self)
+static int write_file(struct writing *w, int folder, struct file_id *self)
 {
     struct rimf_object *object = w->c->object;
     struct rimf_table alone = {.n_objects = 1, .objects = &object};
@@ -136,6 +136,7 @@ static int write_tables(struct writing *w, int folder)
     const int64_t times[4] = {h->self.modified / second, h->self.modified % second,
                               h->self.modified / second, h->self.modified % second};
     long fd = SYS6(sys, SYS_openat, folder, w->name, O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0, 0, 0);
+    struct stat st;
     int error;
 
     if (sys_failed(fd))
@@ -145,7 +146,7 @@ static int write_tables(struct writing *w, int folder)
         error = (int)SYS3(sys, SYS_fsync, fd, 0, 0);
     if (!error)
         error = (int)SYS6(sys, SYS_utimensat, fd, 0, times, 0, 0, 0);
-    if (!error && !freeze_is_file(sys, (int)fd, &h->self))
+    if (!error && (SYS3(sys, SYS_fstat, fd, &st, 0) || !ready_is_itself(h, &st)))
         error = -EIO; /* times of this file system are too coarse */
     sys_close(sys, (int)fd);
     return error ? ready_refuse(w, error, "its tables cannot be written") : 0;
@@ -155,7 +156,7 @@ static int write_in(struct writing *w, int folder)
 {
     const struct rimf_sys *sys = w->image->sys;
     const char *name = rimf_strrchr(w->path, '/') + 1;
-    struct sidecar_identity self;
+    struct file_id self;
     int error;
 
     if (!freeze_may_run(sys, folder))
@@ -210,10 +211,16 @@ static int has_calls(const struct writing *w)
 
 static int make_file(struct writing *w)
 {
+    const char *why;
     int error;
 
     if (!w->object->identified || w->object->view.text_relocations || w->object->public.why)
         return ready_refuse(w, -ENOTSUP, "its code is not that of a file");
+    why = file_id_unsettled(w->image->sys, &w->object->identity, w->object->public.name);
+    if (!why && w->program)
+        why = file_id_unsettled(w->image->sys, &w->program->identity, w->program->public.name);
+    if (why)
+        return ready_refuse(w, -EAGAIN, why);
     error = make_room(w);
     if (!error)
         error = ready_code_read(w);

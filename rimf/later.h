@@ -74,7 +74,7 @@
 /* The table of all copies, and what of the region they take: offsets from where its code and
  * its frames begin. */
 struct later_table {
-    struct sidecar_identity file; /* all 0: there are no copies */
+    struct file_id file; /* all 0: there are no copies */
     uint64_t hash;                /* of its pages */
     uint64_t code, frames;         /* where those of the start end, */
     uint64_t code_end, frames_end; /* and where these do */
@@ -95,7 +95,7 @@ struct later_header {
 
 /* A copy of an object's code, and of its unwind tables (copies.h). */
 struct later_code {
-    struct sidecar_identity file; /* all 0: there is none */
+    struct file_id file; /* all 0: there is none */
     uint64_t hash;                /* of the pages of both */
     uint64_t at, frames;          /* offsets in the region, as above */
     uint64_t offset;              /* of the code's pages in the file; those of the frames follow */
@@ -107,8 +107,8 @@ struct later_code {
 };
 
 struct later_object {
-    struct sidecar_identity file;
-    struct sidecar_identity copy; /* all 0: its code was not changed */
+    struct file_id file;
+    struct file_id copy; /* all 0: its code was not changed */
     uint64_t build_id;            /* sidecar_hash of it; 0: none */
     int64_t distance;             /* its bias minus that of the first object of the start */
     uint64_t linked, length;      /* its memory, in whole pages, as linked */
@@ -154,7 +154,7 @@ int rimf_later_fits(const struct mvld_image *, const struct later *);
 /* Where the i-th object should be mapped. */
 uintptr_t rimf_later_place(const struct mvld_image *, const struct later *, uint32_t i);
 /* Its number, or -1. */
-long rimf_later_find(const struct later *, const struct sidecar_identity *);
+long rimf_later_find(const struct later *, const struct file_id *);
 
 /* Takes the places of all copies of code.  Once, before the first of them is wanted.  0, or
  * negative errno with a sentence (static) in *why: objects with copies are not thawed. */

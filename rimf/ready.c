@@ -118,7 +118,7 @@ int ready_open(struct ready *r, const void *bytes, size_t size, const char **why
 
 /* ---- files ------------------------------------------------------------------------- */
 
-size_t ready_path(char *to, size_t size, const char *folder, const struct sidecar_identity *file,
+size_t ready_path(char *to, size_t size, const char *folder, const struct file_id *file,
                   uint64_t key, const char *name)
 {
     const uint64_t which[] = {file->device, file->inode, key};
@@ -129,14 +129,13 @@ size_t ready_path(char *to, size_t size, const char *folder, const struct sideca
     return n < size ? n : 0;
 }
 
-/* It is the file that was written, all of it. */
-static const char *other_file(const struct ready_file *file, const struct stat *st)
+int ready_is_itself(const struct ready_header *header, const struct stat *st)
 {
-    struct sidecar_identity now;
+    struct file_id now;
 
-    cache_identity(&now, st);
-    return sidecar_same_file(&now, &file->view.header->self)
-               ? NULL : "it was changed after it was written";
+    file_id_of(&now, st);
+    now.changed = 0;
+    return file_id_same(&now, &header->self);
 }
 
 static int map_tables(struct ready_file *file, const struct rimf_sys *sys, const struct stat *st,
@@ -162,8 +161,8 @@ static int map_tables(struct ready_file *file, const struct rimf_sys *sys, const
         SYS3(sys, SYS_madvise, got, size - at, MADV_HUGEPAGE);
     if (ready_open(&file->view, file->map, file->size, why))
         return -EINVAL;
-    *why = file->view.header->file.size == original ? other_file(file, st)
-                                                    : "it is of another object";
+    *why = file->view.header->file.size != original            ? "it is of another object"
+           : !ready_is_itself(file->view.header, st) ? "it was changed after it was written" : NULL;
     return *why ? -ESTALE : 0;
 }
 

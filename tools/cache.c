@@ -65,15 +65,10 @@ static void print_later(const struct later *later)
 
     for (uint32_t i = 0; i < later->header->n_objects; i++) {
         const struct later_object *object = &later->objects[i];
-        struct sidecar_identity now;
         struct stat st;
 
         copies += object->n_texts > 0;
-        if (!stat(later->names + object->name, &st))
-            cache_identity(&now, &st);
-        else
-            now = (struct sidecar_identity){.inode = 0};
-        gone += !sidecar_same_file(&now, &object->file);
+        gone += stat(later->names + object->name, &st) || !file_id_is(&object->file, &st);
     }
     printf(", %u files of dlopen, code of %u", later->header->n_objects, copies);
     if (gone)

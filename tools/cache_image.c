@@ -19,15 +19,13 @@
 
 /* ---- whether a program would start from it ---------------------------------------- */
 
-char *image_other_file(const char *name, const struct sidecar_identity *file)
+char *image_other_file(const char *name, const struct file_id *file)
 {
-    struct sidecar_identity now;
     struct stat st;
 
     if (stat(name, &st))
         return must_print("%s is gone", name);
-    cache_identity(&now, &st);
-    return sidecar_same_file(&now, file) ? NULL : must_print("%s is another file now", name);
+    return file_id_is(file, &st) ? NULL : must_print("%s is another file now", name);
 }
 
 static char *other_file(const struct frozen *f)
@@ -85,14 +83,14 @@ static char *other_pass(const struct frozen *f)
 {
     for (uint32_t i = 0; i < f->header->n_passes; i++) {
         const struct frozen_pass *pass = &f->header->passes[i];
-        struct sidecar_identity now;
+        struct file_id now;
         struct stat st;
         char *why = NULL, *path = find_pass(f->names + pass->name, &st);
 
         if (!path)
             continue;
-        cache_identity(&now, &st);
-        if ((uint32_t)sidecar_file_key(&now) != pass->file)
+        file_id_of(&now, &st);
+        if ((uint32_t)file_id_key(&now) != pass->file)
             why = must_print("it was made by another pass than %s", path);
         free(path);
         if (why)
@@ -190,9 +188,8 @@ static char *compare_region(const struct frozen_region *region, int fd)
 
 /* The file of that name, when it is the one that was written; -1 with the reason. */
 static int open_written(const struct frozen_file *file, const char *name,
-                        const struct sidecar_identity *written, char **why)
+                        const struct file_id *written, char **why)
 {
-    struct sidecar_identity now;
     const char *wrong;
     struct stat st;
     long fd = cache_open(&rimf_sys_kernel, file->folder, name, S_IFREG, file->user, &st, &wrong);
@@ -201,8 +198,7 @@ static int open_written(const struct frozen_file *file, const char *name,
         *why = must_print("%s: %s", name, wrong);
         return -1;
     }
-    cache_identity(&now, &st);
-    if (sidecar_same_file(&now, written))
+    if (file_id_is(written, &st))
         return (int)fd;
     *why = must_print("%s was changed after it was written", name);
     close((int)fd);
@@ -295,7 +291,7 @@ static char *damaged_code(const struct frozen_file *file, const struct later *la
     for (uint32_t i = 0; i < later->header->n_objects && !why; i++) {
         const struct later_code *code = &later->objects[i].code;
 
-        if (frozen_is_no_file(&code->file))
+        if (file_id_is_none(&code->file))
             continue;
         fd = open_written(file, later->names + code->name, &code->file, &why);
         if (fd < 0)
@@ -303,7 +299,7 @@ static char *damaged_code(const struct frozen_file *file, const struct later *la
         why = compare_code(code, fd, later->names + code->name);
         close(fd);
     }
-    if (why || frozen_is_no_file(&table->file))
+    if (why || file_id_is_none(&table->file))
         return why;
     fd = open_written(file, name, &table->file, &why);
     if (fd < 0)

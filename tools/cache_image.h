@@ -27,7 +27,7 @@ int image_is_given_up(const char *pid);
 /* Each returns NULL, or a sentence to be freed. */
 
 /* Whether the file of that name is still this one; whether the mvld at hand made it. */
-char *image_other_file(const char *name, const struct sidecar_identity *);
+char *image_other_file(const char *name, const struct file_id *);
 char *image_other_maker(uint64_t made_by);
 /* Whether its code is what was written. */
 char *image_damaged(const struct frozen_file *);

@@ -185,9 +185,9 @@ static void each_rule(void)
         memcpy(spoilt[i].at, &spoilt[i].value, spoilt[i].size);
         refused(spoilt[i].sentence);
     }
-    made.header.relocations = (struct sidecar_identity){0};
+    made.header.relocations = (struct file_id){0};
     refused(no_file);
-    made.objects[2].file = (struct sidecar_identity){0};
+    made.objects[2].file = (struct file_id){0};
     refused("a copy is of no file");
 }
 
