@@ -390,6 +390,10 @@ void objects_relocated(struct loader *);
 uint32_t caches_user(const struct loader *);
 int caches_own(const struct loader *);
 size_t caches_folder(const struct loader *, const char *what, char *to, size_t size);
+/* FILE beside `images`, in which this image lies: of the same cache.  Its length, or 0 when it does not fit. */
+size_t caches_beside(const char *image, const char *file, char *to, size_t size);
+/* cache_lock of that cache. */
+long caches_lock(const struct loader *, const char *image, uint32_t user, int wait, const char **why);
 /* 1: there is such a file, and it was written less than a minute ago. */
 int caches_young(const struct loader *, const char *path);
 

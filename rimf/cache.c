@@ -9,6 +9,7 @@
 
 #include <errno.h>    /* numbers only */
 #include <fcntl.h>    /* numbers only */
+#include <sys/file.h> /* numbers only */
 #include <sys/mman.h> /* numbers only */
 
 /* As the XDG specification has it, a relative path counts as none. */
@@ -112,4 +113,60 @@ int cache_map(const struct rimf_sys *sys, int at, const char *path, uint32_t use
         return (int)got;
     *map = (void *)got;
     return 0;
+}
+
+long cache_lock(const struct rimf_sys *sys, int at, const char *path, uint32_t user, int wait,
+                const char **why)
+{
+    long fd = SYS6(sys, SYS_openat, at, path,
+                   O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0600, 0, 0);
+    struct stat st;
+    long failed;
+
+    if (sys_failed(fd)) {
+        *why = "the lock of the cache cannot be opened";
+        return fd;
+    }
+    failed = check_file(sys, (int)fd, S_IFREG, user, &st, why);
+    if (!failed) {
+        failed = SYS3(sys, SYS_flock, fd, wait ? LOCK_EX : LOCK_EX | LOCK_NB, 0);
+        if (failed)
+            *why = "another process writes to the cache";
+    }
+    if (failed)
+        sys_close(sys, (int)fd);
+    return failed ? failed : fd;
+}
+
+struct entry { /* struct linux_dirent64 */
+    uint64_t inode, next;
+    uint16_t size;
+    uint8_t type;
+    char name[];
+};
+
+/* 1 when one was removed: the folder may then have been read in part. */
+static int sweep_once(const struct rimf_sys *sys, int folder,
+                      int (*goes)(const void *cookie, const char *name), const void *cookie)
+{
+    _Alignas(struct entry) char some[1024];
+    int removed = 0;
+    long n;
+
+    SYS3(sys, SYS_lseek, folder, 0, 0 /* SEEK_SET */);
+    while ((n = SYS3(sys, SYS_getdents64, folder, some, sizeof some)) > 0)
+        for (long at = 0; at < n; at += ((struct entry *)(some + at))->size) {
+            const char *name = ((struct entry *)(some + at))->name;
+
+            if (goes(cookie, name) && !SYS3(sys, SYS_unlinkat, folder, name, 0))
+                removed = 1;
+        }
+    return removed;
+}
+
+void cache_sweep(const struct rimf_sys *sys, int folder,
+                 int (*goes)(const void *cookie, const char *name), const void *cookie)
+{
+    while (sweep_once(sys, folder, goes, cookie))
+        ;
 }

@@ -41,4 +41,15 @@ long cache_open(const struct rimf_sys *, int at, const char *path, uint32_t kind
 int cache_map(const struct rimf_sys *, int at, const char *path, uint32_t user, size_t least,
               size_t most, void **map, size_t *size, const char **why);
 
+/* Who writes to a cache holds its lock, a file beside its folders that only its owner can open, and writes
+ * to things of this name in them, which are renamed when they are whole.  So who holds the lock and finds one
+ * knows that its writer was killed.  The descriptor, to be closed; or negative errno with a sentence (static)
+ * in *why, unless it `wait`s -EAGAIN when somebody else has it. */
+#define CACHE_LOCK "lock"
+#define CACHE_UNFINISHED ".new"
+long cache_lock(const struct rimf_sys *, int at, const char *path, uint32_t user, int wait, const char **why);
+/* Removes those files of the open folder of which `goes` says so. */
+void cache_sweep(const struct rimf_sys *, int folder, int (*goes)(const void *cookie, const char *name),
+                 const void *cookie);
+
 #endif

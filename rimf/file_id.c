@@ -47,6 +47,15 @@ int file_id_is(const struct file_id *id, const struct stat *now)
     return file_id_same(id, &is);
 }
 
+int file_id_is_own(const struct file_id *id, const struct stat *now)
+{
+    struct file_id is;
+
+    file_id_of(&is, now);
+    is.changed = id->changed;
+    return file_id_same(id, &is);
+}
+
 int file_id_is_none(const struct file_id *id)
 {
     return !(id->device | id->inode | id->size | (uint64_t)id->modified | (uint64_t)id->changed);

@@ -37,6 +37,9 @@ void file_id_of(struct file_id *, const struct stat *);
 int file_id_same(const struct file_id *, const struct file_id *);
 /* The same, of a file that was looked at now. */
 int file_id_is(const struct file_id *, const struct stat *now);
+/* The same, of a file of a cache, written by us.  Its time of modification is the clock's, whatever is done with
+ * it; and perf links each file that it meets, so the time of the last change does not count. */
+int file_id_is_own(const struct file_id *, const struct stat *now);
 int file_id_is_none(const struct file_id *);
 /* A hash: the same for the same. */
 uint64_t file_id_key(const struct file_id *);

@@ -305,11 +305,8 @@ void frozen_in_large_pieces(const struct frozen_file *, const struct rimf_sys *,
  * with a sentence (static). */
 long frozen_open_part(const struct frozen_file *, const struct rimf_sys *, const char *name,
                       const struct file_id *, const char **why);
-/* Removes `image` and the copies from the open folder, and nothing outside of it. */
-void frozen_discard(const struct rimf_sys *, int folder, const struct frozen_object *, size_t n,
-                    const char *names);
-/* Removes the files that a frozen image names, and its folder.  Processes that run from
- * them go on. */
+/* Removes what is in the folder of a frozen image, whole or not, and the folder if nothing else is
+ * in it.  Processes that run from it go on.  Who does so holds the lock of the cache. */
 int frozen_remove(const struct rimf_sys *, const char *folder, uint32_t user, const char **why);
 
 /* ---- before the host loader relocates (frozen_lay.c) --------------------------- */
@@ -374,7 +371,7 @@ void rimf_image_add_read(struct mvld_image *, const char *path, const struct fil
 void rimf_image_watch(struct mvld_image *);
 /* Writes a frozen image of what was noted to `folder`, which must not be there yet;
  * it is complete when `image` is in it.  That ends the watch.  0, or negative errno with
- * a sentence that can be asked for (last_error). */
+ * a sentence that can be asked for (last_error), and what is in the folder is to be removed. */
 int rimf_image_freeze(struct mvld_image *, const char *folder, uint64_t pipeline, uint64_t drawn,
                       const char *told);
 

@@ -144,6 +144,8 @@ struct rimf_ready_places {
     uint64_t made_by;
 };
 void rimf_image_set_ready(struct mvld_image *, const struct rimf_ready_places *);
+/* This process holds the lock of the cache (cache.h), so it may write ready code. */
+void rimf_image_set_writes(struct mvld_image *, int writes);
 /* What was written so far, of an image that is watched, in files: new ones, those that were there and fit, and
  * those that could not be. */
 struct rimf_ready_made {

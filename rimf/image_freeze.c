@@ -288,7 +288,6 @@ static int make_folder(struct freeze *f, const char *folder)
     }
     if (!sys_failed(fd))
         sys_close(sys, (int)fd);
-    SYS3(sys, SYS_unlinkat, AT_FDCWD, folder, AT_REMOVEDIR);
     return (int)error;
 }
 
@@ -317,7 +316,6 @@ static int settle(const struct freeze *f)
 
 static int freeze(struct freeze *f, const struct rimf_watch *watch, const char *folder)
 {
-    const struct rimf_sys *sys = f->image->sys;
     int error;
 
     if (!count_changed(f->table))
@@ -332,11 +330,7 @@ static int freeze(struct freeze *f, const struct rimf_watch *watch, const char *
     error = fill(f, watch);
     if (!error)
         error = write_image(f);
-    if (error)
-        frozen_discard(sys, f->folder, f->objects, f->header->n_objects, f->names);
-    sys_close(sys, f->folder);
-    if (error)
-        SYS3(sys, SYS_unlinkat, AT_FDCWD, folder, AT_REMOVEDIR);
+    sys_close(f->image->sys, f->folder);
     return error;
 }
 

@@ -146,6 +146,7 @@ struct mvld_image {
     int entered;   /* constructors of the program may have run */
     int untraced;  /* rimf_image_set_untraced */
     int filtered;  /* rimf_image_set_filtered */
+    int writes;    /* rimf_image_set_writes */
     int (*planned)(const void *cookie, const char *pass); /* or NULL: rimf_image_set_planned */
     const void *planned_cookie;
     uintptr_t start_base; /* later.h: where the frozen image counts distances from, */

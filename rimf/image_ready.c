@@ -33,6 +33,11 @@ void rimf_image_set_ready(struct mvld_image *image, const struct rimf_ready_plac
     image->ready = *places;
 }
 
+void rimf_image_set_writes(struct mvld_image *image, int writes)
+{
+    image->writes = writes;
+}
+
 /* ---- where slots lead -------------------------------------------------------------- */
 
 static const struct mvld_segment *segment_at(const struct mvld_object *object, uintptr_t address,

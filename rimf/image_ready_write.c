@@ -146,7 +146,7 @@ static int write_tables(struct writing *w, int folder)
         error = (int)SYS3(sys, SYS_fsync, fd, 0, 0);
     if (!error)
         error = (int)SYS6(sys, SYS_utimensat, fd, 0, times, 0, 0, 0);
-    if (!error && (SYS3(sys, SYS_fstat, fd, &st, 0) || !ready_is_itself(h, &st)))
+    if (!error && (SYS3(sys, SYS_fstat, fd, &st, 0) || !file_id_is_own(&h->self, &st)))
         error = -EIO; /* times of this file system are too coarse */
     sys_close(sys, (int)fd);
     return error ? ready_refuse(w, error, "its tables cannot be written") : 0;
@@ -161,8 +161,7 @@ static int write_in(struct writing *w, int folder)
 
     if (!freeze_may_run(sys, folder))
         return ready_refuse(w, -EACCES, "no code may be mapped from there (noexec)");
-    rimf_format(w->name, sizeof w->name, ".%s.%ld", name, SYS3(sys, SYS_getpid, 0, 0, 0));
-    SYS3(sys, SYS_unlinkat, folder, w->name, 0); /* of one that stopped in between */
+    SYS3(sys, SYS_unlinkat, folder, w->name, 0); /* of one that was killed */
     error = write_file(w, folder, &self);
     if (!error) {
         finish_tables(w, &self);
@@ -235,7 +234,7 @@ static void write_one(struct mvld_image *image, struct changing *c, enum ready_r
 
     if (!w)
         return;
-    *w = (struct writing){.image = image, .c = c, .object = c->object, .reach = reach, .key = key,
+    *w = (struct writing){.name = CACHE_UNFINISHED, .image = image, .c = c, .object = c->object, .reach = reach, .key = key,
                           .program = reach == READY_ALL ? rimf_ready_program(image) : NULL};
     if (has_calls(w)) {
         int error = make_file(w);
@@ -253,7 +252,7 @@ static void write_one(struct mvld_image *image, struct changing *c, enum ready_r
 
 void rimf_ready_write(struct mvld_image *image, struct changing *c)
 {
-    if (!image->ready.written.folder || rimf_image_is_traced(image))
+    if (!image->writes || !image->ready.written.folder || rimf_image_is_traced(image))
         return;
     for (unsigned reach = 0; reach < READY_REACHES; reach++) {
         uint64_t key = rimf_ready_key(image, c->object, (enum ready_reach)reach);

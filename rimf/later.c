@@ -222,32 +222,3 @@ void later_unmap(struct later_file *file, const struct rimf_sys *sys)
         sys_munmap(sys, (uintptr_t)file->map, file->size);
     *file = (struct later_file){.map = NULL};
 }
-
-/* "" is none; others were checked to be plain ones. */
-static void discard(const struct rimf_sys *sys, int folder, const char *name)
-{
-    if (*name)
-        SYS3(sys, SYS_unlinkat, folder, name, 0);
-}
-
-void later_discard_object(const struct rimf_sys *sys, int folder,
-                          const struct later_object *object, const char *names)
-{
-    discard(sys, folder, names + object->copy_name);
-    discard(sys, folder, names + object->code.name);
-}
-
-void later_discard(const struct rimf_sys *sys, int folder, uint32_t user)
-{
-    struct later_file file;
-    const char *why;
-    int error = later_map(&file, sys, folder, user, &why);
-
-    SYS3(sys, SYS_unlinkat, folder, LATER_FILE, 0);
-    if (error)
-        return;
-    for (uint32_t i = 0; i < file.view.header->n_objects; i++)
-        later_discard_object(sys, folder, &file.view.objects[i], file.view.names);
-    discard(sys, folder, file.view.names + file.view.header->table.name);
-    later_unmap(&file, sys);
-}

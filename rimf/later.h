@@ -19,8 +19,8 @@
  *
  * HOW IT IS LEARNT.  A process that learns (`mvld build --run`, on-miss = learn) treats
  * what comes by dlopen itself; then it adds the whole batch to the file, before any of its
- * code runs.  The file is written aside and renamed; a lock on
- * the folder makes learners one at a time, and each reads anew what others have added.
+ * code runs.  The file is written aside and renamed; the lock of the cache (cache.h) makes learners
+ * one at a time, and each reads anew what others have added, and removes what a killed one has left.
  * Numbers stay what they are.  An object without changed code stands here too, because
  * words of others may lead to it.
  *
@@ -141,11 +141,6 @@ struct later_file {
 int later_map(struct later_file *, const struct rimf_sys *, int folder, uint32_t user,
               const char **why);
 void later_unmap(struct later_file *, const struct rimf_sys *);
-/* Removes the copies that an object of it names. */
-void later_discard_object(const struct rimf_sys *, int folder, const struct later_object *,
-                          const char *names);
-/* Removes it, and the files that it names. */
-void later_discard(const struct rimf_sys *, int folder, uint32_t user);
 
 /* ---- over an image (image_later.c, image_learn.c) -------------------------------- */
 
@@ -190,9 +185,9 @@ void rimf_later_forget(struct mvld_image *, const struct mvld_object *);
 /* The object does not lie where it would lie again: passes must leave it as it is. */
 void rimf_image_set_apart(const struct mvld_object *);
 /* Adds what passes did to these, while the image watched (rimf_image_watch), to `later` in the
- * open folder, and forgets what was noted.  How many objects were added, or negative errno with
- * a sentence (last_error). */
+ * open folder, and forgets what was noted.  Who asks holds the lock of the cache, or says in `refusal` why
+ * nothing can be added.  How many objects were added, or negative errno with a sentence (last_error). */
 long rimf_image_learn(struct mvld_image *, int folder, uint32_t user,
-                      const struct mvld_object *const *, size_t n);
+                      const struct mvld_object *const *, size_t n, const char *refusal);
 
 #endif

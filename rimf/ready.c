@@ -129,15 +129,6 @@ size_t ready_path(char *to, size_t size, const char *folder, const struct file_i
     return n < size ? n : 0;
 }
 
-int ready_is_itself(const struct ready_header *header, const struct stat *st)
-{
-    struct file_id now;
-
-    file_id_of(&now, st);
-    now.changed = 0;
-    return file_id_same(&now, &header->self);
-}
-
 static int map_tables(struct ready_file *file, const struct rimf_sys *sys, const struct stat *st,
                       uint64_t original, int large, const char **why)
 {
@@ -162,7 +153,7 @@ static int map_tables(struct ready_file *file, const struct rimf_sys *sys, const
     if (ready_open(&file->view, file->map, file->size, why))
         return -EINVAL;
     *why = file->view.header->file.size != original            ? "it is of another object"
-           : !ready_is_itself(file->view.header, st) ? "it was changed after it was written" : NULL;
+           : !file_id_is_own(&file->view.header->self, st) ? "it was changed after it was written" : NULL;
     return *why ? -ESTALE : 0;
 }
 

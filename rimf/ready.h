@@ -48,7 +48,7 @@
  *
  * Who can write such a file can change the code of all who map it: as with images (cache.h), only
  * files of root and of the user are taken, and under AT_SECURE only root's.  The file says
- * itself which file it is (all of its id but the time of the last change), so it is not used
+ * itself which file it is (file_id_is_own), so it is not used
  * when it was changed after it was written.  Checksums cover the tables; the code is not read before it
  * runs, and `mvld cache verify` compares it.
  */
@@ -78,7 +78,7 @@ struct ready_header {
     uint64_t made_by;  /* which mvld */
     uint64_t build_id; /* frozen_build_id */
     struct file_id file; /* the object's, */
-    struct file_id self; /* and this one; `changed` is 0: a file cannot hold when it was written */
+    struct file_id self; /* and this one; `changed` is 0 */
     uint32_t n_texts, n_slots, n_rest, name_size;
     uint32_t singles; /* calls of functions of a single instruction that are those instructions */
     uint32_t reach;   /* enum ready_reach */
@@ -123,8 +123,6 @@ struct ready_file {
 
 /* ---- ready.c ------------------------------------------------------------------ */
 
-/* 1: the file with these tables is the one that was written, all of it. */
-int ready_is_itself(const struct ready_header *, const struct stat *now);
 /* `bytes` is 8-aligned and outlives the view.  0, or -EINVAL with a sentence (static) in *why. */
 int ready_open(struct ready *, const void *bytes, size_t size, const char **why);
 /* The tables of the file at `path`, which stays open; of an original of `original` bytes.  0; -ENOENT:

@@ -12,7 +12,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -133,12 +132,27 @@ enum image_state image_look(const char *folder, struct frozen_file *file, char *
     return *why ? IMAGE_OF_OTHER_MVLD : IMAGE_GOOD;
 }
 
-int image_is_given_up(const char *pid)
+int cache_lock_of(const char *folder, int wait)
 {
-    return kill(atoi(pid), 0) && errno == ESRCH;
+    char *path = must_print("%s/../" CACHE_LOCK, folder);
+    const char *why;
+    int lock = access(path, F_OK) ? -1 : (int)cache_lock(&rimf_sys_kernel, AT_FDCWD, path, geteuid(), wait, &why);
+
+    free(path);
+    return lock < 0 ? -1 : lock;
 }
 
-/* KEY-KEY, KEY-KEY-direct, and with .PID behind it while it is written. */
+char *cache_left_over(const char *folder)
+{
+    char *path = must_print("%s/" CACHE_UNFINISHED, folder);
+
+    if (!faccessat(AT_FDCWD, path, F_OK, AT_SYMLINK_NOFOLLOW))
+        return path;
+    free(path);
+    return NULL;
+}
+
+/* KEY-KEY, KEY-KEY-direct. */
 int image_is_named(const char *name)
 {
     static const char hex[] = "0123456789abcdef";
@@ -148,7 +162,7 @@ int image_is_named(const char *name)
         return 0;
     if (!strncmp(rest, "-direct", 7))
         rest += 7;
-    return !*rest || (*rest == '.' && image_is_given_up(rest + 1));
+    return !*rest;
 }
 
 /* ---- what it holds ---------------------------------------------------------------- */
@@ -198,7 +212,7 @@ static int open_written(const struct frozen_file *file, const char *name,
         *why = must_print("%s: %s", name, wrong);
         return -1;
     }
-    if (file_id_is(written, &st))
+    if (file_id_is_own(written, &st))
         return (int)fd;
     *why = must_print("%s was changed after it was written", name);
     close((int)fd);

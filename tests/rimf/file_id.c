@@ -83,9 +83,11 @@ static void of_a_stat(void)
     file_id_of(&id, &st);
     CHECK(id.device == 1 && id.inode == 2 && id.size == 3 && id.modified == 4 * SECOND + 5 &&
           id.changed == 6 * SECOND + 7);
-    CHECK(file_id_is(&id, &st));
+    CHECK(file_id_is(&id, &st) && file_id_is_own(&id, &st));
     id.changed--;
-    CHECK(!file_id_is(&id, &st));
+    CHECK(!file_id_is(&id, &st) && file_id_is_own(&id, &st));
+    id.modified--;
+    CHECK(!file_id_is_own(&id, &st));
 }
 
 /* Within a step of the clock another change has the same time. */
