@@ -65,8 +65,10 @@ long caches_lock(const struct loader *l, const char *image, uint32_t user, int w
     char path[LOCK_PATH_MAX];
 
     *why = "the name of the cache is too long";
-    return caches_beside(image, CACHE_LOCK, path, sizeof path)
-               ? cache_lock(l->sys, AT_FDCWD, path, user, wait, why) : -ENAMETOOLONG;
+    if (!caches_beside(image, CACHE_LOCK, path, sizeof path))
+        return -ENAMETOOLONG;
+    cache_make_folders(l->sys, path, 2); /* errors show next */
+    return cache_lock(l->sys, AT_FDCWD, path, user, wait, why);
 }
 
 #define YOUNG 60 /* seconds */

@@ -18,7 +18,6 @@
  */
 #include "frozen_plan.h"
 
-#include "cache.h"
 #include "frozen.h"
 #include "image.h"
 #include "pipeline.h"
@@ -286,10 +285,8 @@ static void lock_with(struct loader *l, struct frozen_plan *plan)
 
     if (place)
         frozen_new_place(l, place, plan->pipeline);
-    if (place && place->folder[0]) {
-        cache_make_folders(l->sys, place->folder); /* errors show next */
+    if (place && place->folder[0])
         plan->lock = (int)caches_lock(l, place->folder, place->user, l->knobs.freeze != 0, &why);
-    }
     if (sys_failed(plan->lock) && (!place || place->folder[0])) {
         if (l->knobs.freeze)
             frozen_end(l, frozen_refusal(l), why, 1);

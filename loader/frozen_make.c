@@ -73,6 +73,7 @@ static int freeze(struct loader *l, const struct frozen_plan *plan, char *said, 
         rimf_format(said, size, "this user has no folder for images (HOME, XDG_CACHE_HOME)");
         return -ENOENT;
     }
+    cache_make_folders(l->sys, place.folder, 3); /* errors show later */
     frozen_remove(l->sys, unfinished(&place, new, sizeof new), place.user, &why); /* of one that was killed */
     error = rimf_image_freeze(l->image, new, frozen_made_by(plan->pipeline), l->arena.drawn, l->frozen.told);
     if (error) {

@@ -9,7 +9,6 @@
 
 #include <errno.h>    /* numbers only */
 #include <fcntl.h>    /* numbers only */
-#include <sys/file.h> /* numbers only */
 #include <sys/mman.h> /* numbers only */
 
 /* As the XDG specification has it, a relative path counts as none. */
@@ -37,13 +36,13 @@ size_t cache_user_folder(char *to, size_t size, const char *xdg, const char *hom
     return n < size ? n : 0;
 }
 
-int cache_make_folders(const struct rimf_sys *sys, char *path)
+int cache_make_folders(const struct rimf_sys *sys, char *path, size_t last)
 {
     char *slash[3];
     size_t n = 0;
     long error = 0;
 
-    for (char *at = path + rimf_strlen(path); at > path && n < RIMF_COUNT(slash);)
+    for (char *at = path + rimf_strlen(path); at > path && n < last && n < RIMF_COUNT(slash);)
         if (*--at == '/')
             slash[n++] = at;
     while (n-- > 0) {
@@ -120,6 +119,7 @@ long cache_lock(const struct rimf_sys *sys, int at, const char *path, uint32_t u
 {
     long fd = SYS6(sys, SYS_openat, at, path,
                    O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0600, 0, 0);
+    const struct flock all = {.l_type = F_WRLCK};
     struct stat st;
     long failed;
 
@@ -128,8 +128,8 @@ long cache_lock(const struct rimf_sys *sys, int at, const char *path, uint32_t u
         return fd;
     }
     failed = check_file(sys, (int)fd, S_IFREG, user, &st, why);
-    if (!failed) {
-        failed = SYS3(sys, SYS_flock, fd, wait ? LOCK_EX : LOCK_EX | LOCK_NB, 0);
+    if (!failed) { /* not flock, which would be a child's, too */
+        failed = SYS3(sys, SYS_fcntl, fd, wait ? F_SETLKW : F_SETLK, &all);
         if (failed)
             *why = "another process writes to the cache";
     }

@@ -187,7 +187,7 @@ static int write_all(struct writing *w)
     if (!ready_path(w->path, sizeof w->path, w->place->folder, &w->object->identity, w->key,
                     w->object->public.name))
         return ready_refuse(w, -ENAMETOOLONG, "the name of its file is too long");
-    if (cache_make_folders(sys, w->path))
+    if (cache_make_folders(sys, w->path, 3))
         return ready_refuse(w, -EACCES, "its folder cannot be made");
     folder = cache_open(sys, AT_FDCWD, w->place->folder, S_IFDIR, w->place->user, &st, &why);
     if (sys_failed(folder))

@@ -219,7 +219,7 @@ static void look_at_left_over(struct request_of *r, const char *folder)
 /* `named` on the command line: else it need not be there. */
 static void look_into(struct request_of *r, const char *path, int named)
 {
-    int lock = cache_lock_of(path, r->action == PRUNE);
+    int lock = cache_lock_of(path);
     DIR *folder = opendir(path);
     struct dirent *entry;
     char **images = NULL;

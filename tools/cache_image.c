@@ -132,11 +132,11 @@ enum image_state image_look(const char *folder, struct frozen_file *file, char *
     return *why ? IMAGE_OF_OTHER_MVLD : IMAGE_GOOD;
 }
 
-int cache_lock_of(const char *folder, int wait)
+int cache_lock_of(const char *folder)
 {
     char *path = must_print("%s/../" CACHE_LOCK, folder);
     const char *why;
-    int lock = access(path, F_OK) ? -1 : (int)cache_lock(&rimf_sys_kernel, AT_FDCWD, path, geteuid(), wait, &why);
+    int lock = access(path, F_OK) ? -1 : (int)cache_lock(&rimf_sys_kernel, AT_FDCWD, path, geteuid(), 0, &why);
 
     free(path);
     return lock < 0 ? -1 : lock;

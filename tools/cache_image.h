@@ -23,7 +23,7 @@ int image_is_named(const char *name);
 
 /* The lock of the cache of which this is a folder (cache.h), or -1: somebody writes there, or it was never
  * written to by this user. */
-int cache_lock_of(const char *folder, int wait);
+int cache_lock_of(const char *folder);
 /* With the lock: what a build that was killed has left there, to be freed, or NULL. */
 char *cache_left_over(const char *folder);
 

@@ -61,7 +61,7 @@ static void count_image(const char *path, const char *name, struct kept *kept)
 /* Nobody writes there now. */
 static void count_left_over(const char *path, struct kept *kept)
 {
-    int lock = cache_lock_of(path, 0);
+    int lock = cache_lock_of(path);
     char *left = lock < 0 ? NULL : cache_left_over(path);
 
     kept->left_over = left != NULL;

@@ -259,7 +259,7 @@ def contended(program):
     images = program.train().parent
     program.configure("on-miss = learn")
     lock = os.open(images.parent / "lock", os.O_RDWR)
-    fcntl.flock(lock, fcntl.LOCK_EX)
+    fcntl.lockf(lock, fcntl.LOCK_EX)
     running = subprocess.Popen([program.path, *program.words(["open:one.so", "open:gate", "open:two.so"])], text=True,
                                env=support.clean_environment(**program.environment()), stdout=subprocess.PIPE,
                                stderr=subprocess.PIPE)

@@ -78,7 +78,7 @@ with tempfile.TemporaryDirectory() as scratch:
     (images / ".new").mkdir()
     (images / ".new" / "0-half").write_text("")
     with open(images.parent / "lock", "r+") as lock:  # somebody writes
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        fcntl.lockf(lock, fcntl.LOCK_EX)
         check("unfinished" not in cache("list"), "list: what is being written")
         equal(doctor()["images of user"], ("ok", f"{images}: 2"), "doctor: what is being written")
     contains(cache("list"), f"unfinished  {images}/.new: ", "list: what was left")
@@ -192,8 +192,6 @@ with tempfile.TemporaryDirectory() as scratch:
     (image / "7-some.so").write_text("rest")
     contains(cache("prune"), f"damaged     {image} removed", "prune")
     check(not image.exists(), "the rest of an image is removed")
-    (images / f"{image.name}.999999999").mkdir()
-    contains(cache("prune"), "removed", "what a killed builder left")
 
     # What cannot be built does not run.
     shutil.copy("/bin/echo", program)
