@@ -19,7 +19,7 @@
 
 /* A kernel with a clock and one file system. */
 static struct {
-    int64_t now, slept;
+    int64_t now, slept, late;
     long type, flags;
     int no_clock, no_sleep;
 } world;
@@ -31,11 +31,12 @@ static long answer(const struct rimf_sys *sys, long nr, long a, long b, long c, 
     (void)sys, (void)c, (void)d, (void)e, (void)f;
     switch (nr) {
     case SYS_clock_gettime:
+        CHECK(a == CLOCK_REALTIME_COARSE);
         *time = (struct timespec){world.now / SECOND, world.now % SECOND};
         return world.no_clock ? -EPERM : 0;
     case SYS_nanosleep:
         world.slept += time->tv_sec * SECOND + time->tv_nsec;
-        world.now += time->tv_sec * SECOND + time->tv_nsec;
+        world.now += world.late-- > 0 ? 0 : time->tv_sec * SECOND + time->tv_nsec;
         return world.no_sleep ? -EINTR : 0;
     case SYS_statfs:
         *(struct statfs *)b = (struct statfs){.f_type = world.type, .f_flags = world.flags};
@@ -99,6 +100,11 @@ static void steps(void)
     CHECK(settled(t + SECOND, t, t) && !world.slept); /* as a compiler leaves it */
     CHECK(settled(t, 0, t) && world.slept >= SECOND / 100 && world.slept <= SECOND / 10);
     CHECK(settled(t + SECOND / 200, 0, t) && world.slept && world.now - t >= SECOND / 100);
+    world.late = 2; /* the clock that stamps files stands still */
+    CHECK(settled(t, 0, t) && world.now - t >= SECOND / 100);
+    world.late = 1000;
+    CHECK(!settled(t, 0, t));
+    world.late = 0;
     world.no_sleep = 1;
     CHECK(!settled(t, 0, t));
     world.no_sleep = 0;
