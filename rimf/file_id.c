@@ -86,14 +86,16 @@ const char *file_id_unsettled(const struct rimf_sys *sys, const struct file_id *
 
     if (whole && id->changed == id->modified && !keeps_changes(sys, path))
         return "its file system keeps no time of change";
-    for (int tries = 0; tries < TRIES; tries++) { /* the clock that files are stamped with may be late */
+    /* The clock that files are stamped with may be late; and where that was asked for, a stamp is finer, and so
+     * a step ahead of it. */
+    for (int tries = 0; tries < TRIES; tries++) {
         if (SYS3(sys, SYS_clock_gettime, CLOCK_REALTIME_COARSE, &now, 0))
             return "what time it is cannot be asked";
         left = id->changed + (whole ? COARSE : STEP) - nanoseconds(&now);
         if (left <= 0)
             return NULL;
         now = (struct timespec){.tv_nsec = left};
-        if (left > STEP || SYS3(sys, SYS_nanosleep, &now, 0, 0))
+        if (left > 2 * STEP || SYS3(sys, SYS_nanosleep, &now, 0, 0))
             break;
     }
     return "it was changed a moment ago";

@@ -251,7 +251,8 @@ def reads(program):
         done = program.run(**build)
         check("none is written: the one that is there is of this minute" in done.stderr, done.stderr)
         support.age_images(program.cache)
-        check("image: frozen: " in program.run(**build).stderr, f"not renewed: {done.stderr}")
+        done = program.run(**build)
+        check("image: frozen: " in done.stderr, f"not renewed: {done.stderr}")
         check("not thawed" not in program.thawed(**build).stderr, "another one was tried")
     check(len(list((program.cache / "mvld" / "images").iterdir())) == 1, "old ones stay")
 

@@ -99,6 +99,7 @@ static void steps(void)
     CHECK(settled(t + SECOND, 0, t) && !world.slept);
     CHECK(settled(t + SECOND, t, t) && !world.slept); /* as a compiler leaves it */
     CHECK(settled(t, 0, t) && world.slept >= SECOND / 100 && world.slept <= SECOND / 10);
+    CHECK(settled(t - SECOND / 100, 0, t) && world.now - t >= SECOND / 100); /* a finer stamp */
     CHECK(settled(t + SECOND / 200, 0, t) && world.slept && world.now - t >= SECOND / 100);
     world.late = 2; /* the clock that stamps files stands still */
     CHECK(settled(t, 0, t) && world.now - t >= SECOND / 100);
@@ -118,7 +119,7 @@ static void to_come(void)
 {
     int64_t t = 1000 * SECOND + 123456789;
 
-    CHECK(!settled(t - 1, 0, t) && !world.slept);
+    CHECK(!settled(t - SECOND / 10, 0, t) && !world.slept);
     CHECK(!settled(t - 3600 * SECOND, 0, t) && !world.slept);
 }
 
