@@ -145,7 +145,7 @@ struct main_object {
 struct mapstage {
     int wanted;        /* a pass looks at files before they are mapped */
     int passed;        /* the file that was looked at last may be mapped, */
-    struct sidecar_identity last; /* which this is */
+    struct file_id last; /* which this is */
 };
 
 /* ---- relocatestage.c ------------------------------------------------------------ */
