@@ -17,11 +17,11 @@
 /* The host loader's number in the image, when it is the file that is mapped here; or n_objects. */
 static uint32_t find_host(const struct loader *l, const struct frozen *frozen)
 {
-    const struct sidecar_identity *host = files_identity(l, l->host.start);
+    const struct file_id *host = files_identity(l, l->host.start);
     uint32_t n = frozen->header->n_objects, i = host ? 0 : n;
 
     while (i < n && (frozen->objects[i].flags & FROZEN_APART ||
-                     !sidecar_same_file(&frozen->objects[i].file, host)))
+                     !file_id_same(&frozen->objects[i].file, host)))
         i++;
     return i;
 }

@@ -7,8 +7,11 @@
 
 #include "cache.h"
 
+#include <errno.h> /* numbers only */
 #include <fcntl.h> /* numbers only */
 #include <time.h>  /* numbers only */
+
+#define LOCK_PATH_MAX 1024
 
 /* Of the environment as it is now: in direct mode the host loader has moved it. */
 static const char *variable(const struct loader *l, const char *name)
@@ -43,6 +46,29 @@ size_t caches_folder(const struct loader *l, const char *what, char *to, size_t 
     if (l->block.secure)
         return 0;
     return cache_user_folder(to, size, variable(l, "XDG_CACHE_HOME="), variable(l, "HOME="), what);
+}
+
+size_t caches_beside(const char *image, const char *file, char *to, size_t size)
+{
+    size_t n = rimf_strlen(image);
+
+    for (int slashes = 0; n && slashes < 2;)
+        slashes += image[--n] == '/';
+    if (!n || n + rimf_strlen(file) + sizeof "/" > size)
+        return 0;
+    memcpy(to, image, n);
+    return n + rimf_format(to + n, size - n, "/%s", file);
+}
+
+long caches_lock(const struct loader *l, const char *image, uint32_t user, int wait, const char **why)
+{
+    char path[LOCK_PATH_MAX];
+
+    *why = "the name of the cache is too long";
+    if (!caches_beside(image, CACHE_LOCK, path, sizeof path))
+        return -ENAMETOOLONG;
+    cache_make_folders(l->sys, path, 2); /* errors show next */
+    return cache_lock(l->sys, AT_FDCWD, path, user, wait, why);
 }
 
 #define YOUNG 60 /* seconds */

@@ -85,18 +85,9 @@ uint64_t cpuid_identity(const struct loader *l)
 
 /* ---- the record of an earlier process ---------------------------------------------------- */
 
-/* Where it would lie: beside `images`, the folder in which an image lies.  The length, or 0. */
 static size_t beside(const char *image, char *to)
 {
-    size_t n = rimf_strlen(image);
-
-    for (int slashes = 0; n && slashes < 2;)
-        slashes += image[--n] == '/';
-    if (!n || n + sizeof "/" CPU_FILE > FILE_MAX)
-        return 0;
-    memcpy(to, image, n);
-    memcpy(to + n, "/" CPU_FILE, sizeof "/" CPU_FILE);
-    return n + sizeof CPU_FILE;
+    return caches_beside(image, CPU_FILE, to, FILE_MAX);
 }
 
 /* Its size; or negative errno, and *why. */
@@ -167,14 +158,15 @@ void cpuid_find(struct loader *l)
         take_users(l);
 }
 
-/* Written aside and renamed, as every file of a cache. */
+/* Written aside and renamed, as every file of a cache, by who holds its lock. */
 static int write_record(const struct loader *l, const char *path, const struct cpu_record *record,
                         size_t size)
 {
     char new[FILE_MAX + 16];
     long fd, error;
 
-    rimf_format(new, sizeof new, "%s.%ld", path, SYS3(l->sys, SYS_getpid, 0, 0, 0));
+    rimf_format(new, sizeof new, "%s" CACHE_UNFINISHED, path);
+    SYS3(l->sys, SYS_unlinkat, AT_FDCWD, new, 0); /* of one that was killed */
     fd = sys_openat(l->sys, new, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
     if (sys_failed(fd))
         return (int)fd;
@@ -219,8 +211,15 @@ void cpuid_keep(struct loader *l, const char *image, uint32_t user)
 void cpuid_renew(struct loader *l, const char *image, uint32_t user)
 {
     char path[FILE_MAX];
+    const char *why;
+    long lock;
 
-    if (l->cpuid.outdated && !l->filtered.on && beside(image, path) && !caches_young(l, path) &&
-        !SYS6(l->sys, SYS_utimensat, AT_FDCWD, path, NULL, AT_SYMLINK_NOFOLLOW, 0, 0))
+    if (!l->cpuid.outdated || l->filtered.on || !beside(image, path) || caches_young(l, path))
+        return;
+    lock = caches_lock(l, image, user, 0, &why);
+    if (sys_failed(lock))
+        return;
+    if (!SYS6(l->sys, SYS_utimensat, AT_FDCWD, path, NULL, AT_SYMLINK_NOFOLLOW, 0, 0))
         cpuid_keep(l, image, user);
+    sys_close(l->sys, (int)lock);
 }

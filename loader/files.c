@@ -63,7 +63,7 @@ static void note(struct loader *l, uintptr_t start, size_t length, const struct 
     *file = (struct mapped_file){.start = start, .end = start + length, .known = !failed,
                                  .closer = l->arena.closer};
     if (!failed)
-        cache_identity(&file->identity, st);
+        file_id_of(&file->identity, st);
 }
 
 /* [start, start + length) was mapped from `fd`. */
@@ -121,7 +121,7 @@ static const struct mapped_file *find(const struct loader *l, uintptr_t address)
 }
 
 /* Of the file that was mapped at `address`, or NULL. */
-const struct sidecar_identity *files_identity(const struct loader *l, uintptr_t address)
+const struct file_id *files_identity(const struct loader *l, uintptr_t address)
 {
     const struct mapped_file *file = find(l, address);
 

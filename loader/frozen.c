@@ -254,6 +254,7 @@ static struct frozen_plan plan_images(struct loader *l, const char *miss)
         .build = wanted && !l->frozen.relocated,
         .outdated = wanted && l->frozen.relocated,
         .learns = may && learn,
+        .lock = -1,
     };
 }
 
@@ -276,6 +277,32 @@ static void wait_with(struct loader *l, struct frozen_plan *plan)
     rimf_log(&l->log, MVLD_LOG_FILES, "image: none is written: %s", why);
 }
 
+/* One process writes to a cache at a time.  Who was asked to waits; others leave it to the next start. */
+static void lock_with(struct loader *l, struct frozen_plan *plan)
+{
+    struct frozen_place *place = rimf_heap_alloc(&l->heap, sizeof *place);
+    const char *why = "out of memory";
+
+    if (place)
+        frozen_new_place(l, place, plan->pipeline);
+    if (place && place->folder[0])
+        plan->lock = (int)caches_lock(l, place->folder, place->user, l->knobs.freeze != 0, &why);
+    if (sys_failed(plan->lock) && (!place || place->folder[0])) {
+        if (l->knobs.freeze)
+            frozen_end(l, frozen_refusal(l), why, 1);
+        rimf_log(&l->log, MVLD_LOG_FILES, "image: none is written: %s", why);
+        plan->build = plan->outdated = 0;
+    }
+    rimf_heap_release(&l->heap, place);
+}
+
+static void unlock(struct loader *l, struct frozen_plan *plan)
+{
+    rimf_image_set_writes(l->image, 0);
+    if (!sys_failed(plan->lock))
+        sys_close(l->sys, plan->lock);
+}
+
 /* Runs those passes of which a frozen image may hold the work, or spares them. */
 void frozen_run(struct loader *l)
 {
@@ -290,6 +317,8 @@ void frozen_run(struct loader *l)
     answers_settle(l);
     if (!thawed)
         wait_with(l, &plan);
+    if (!thawed && plan.build | plan.outdated)
+        lock_with(l, &plan);
     if (!thawed && plan.outdated)
         frozen_make_room(l, &plan);
     if (!thawed && !l->frozen.left && !rimf_streq(miss, "plain")) {
@@ -305,11 +334,13 @@ void frozen_run(struct loader *l)
         pipeline_leave(l->pipeline, n, "there is no frozen image (on-miss = plain)");
     } else if (plan.build) {
         rimf_image_watch(l->image);
+        rimf_image_set_writes(l->image, 1);
         place_set_apart(l);
         pipeline_makers(l->pipeline, l->image, n);
     }
     if (!pipeline_run_first(l->pipeline, l->image, n) && plan.build)
         frozen_keep(l, &plan);
+    unlock(l, &plan);
 }
 
 /* Whoever asked for an image, and for nothing else, must not get a running program. */

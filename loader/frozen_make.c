@@ -35,6 +35,16 @@ const char *frozen_refusal(const struct loader *l)
     return l->knobs.freeze == FREEZE_READY ? "mvld: no ready code: " : "mvld: not frozen: ";
 }
 
+/* Beside all images: one process writes at a time. */
+static char *unfinished(const struct frozen_place *place, char *to, size_t size)
+{
+    size_t n = (size_t)(rimf_strrchr(place->folder, '/') + 1 - place->folder);
+
+    memcpy(to, place->folder, n);
+    rimf_format(to + n, size - n, CACHE_UNFINISHED);
+    return to;
+}
+
 /* Whole, in one step; the old one goes. */
 static int put_in_place(struct loader *l, const struct frozen_place *place, const char *new)
 {
@@ -54,7 +64,7 @@ static int put_in_place(struct loader *l, const struct frozen_place *place, cons
 static int freeze(struct loader *l, const struct frozen_plan *plan, char *said, size_t size)
 {
     struct frozen_place place;
-    char new[FROZEN_PLACE_MAX + 16];
+    char new[FROZEN_PLACE_MAX + sizeof CACHE_UNFINISHED];
     const char *why;
     int error;
 
@@ -63,11 +73,12 @@ static int freeze(struct loader *l, const struct frozen_plan *plan, char *said, 
         rimf_format(said, size, "this user has no folder for images (HOME, XDG_CACHE_HOME)");
         return -ENOENT;
     }
-    cache_make_folders(l->sys, place.folder); /* errors show later */
-    rimf_format(new, sizeof new, "%s.%ld", place.folder, SYS3(l->sys, SYS_getpid, 0, 0, 0));
+    cache_make_folders(l->sys, place.folder, 3); /* errors show later */
+    frozen_remove(l->sys, unfinished(&place, new, sizeof new), place.user, &why); /* of one that was killed */
     error = rimf_image_freeze(l->image, new, frozen_made_by(plan->pipeline), l->arena.drawn, l->frozen.told);
     if (error) {
         rimf_format(said, size, "%s", rimf_api()->last_error(l->image));
+        frozen_remove(l->sys, new, place.user, &why);
         return error;
     }
     error = put_in_place(l, &place, new);

@@ -12,6 +12,7 @@ struct frozen_plan {
     uint64_t pipeline; /* the fingerprint of these */
     int build, learns;
     int outdated; /* what does not fit is to make room for a new one */
+    int lock;     /* the cache's, of who builds or makes room; or -1 */
 };
 
 /* Writes what these passes did; who asked for nothing else ends here. */

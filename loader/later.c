@@ -108,14 +108,14 @@ static const struct later *the_list(struct loader *l)
 uintptr_t later_place(struct loader *l, int fd, size_t length)
 {
     const struct later *list = l->started && fd >= 0 ? the_list(l) : NULL;
-    struct sidecar_identity identity;
+    struct file_id identity;
     struct stat st;
     uintptr_t at;
     long i;
 
     if (!list || SYS3(l->sys, SYS_fstat, fd, &st, 0))
         return 0;
-    cache_identity(&identity, &st);
+    file_id_of(&identity, &st);
     i = rimf_later_find(list, &identity);
     if (i < 0)
         return 0;
@@ -169,13 +169,20 @@ static void thaw_all(struct loader *l, struct coming *c,
 
 static void learn(struct loader *l, struct coming *c)
 {
-    long n;
+    const char *refusal = "a filter of system calls is in force";
+    long n, lock = l->filtered.on ? -EPERM
+                                  : caches_lock(l, l->later.folder, l->later.user, 0, &refusal);
 
     for (size_t i = 0; i < c->n_rest; i++)
         if (!is_in_arena(l, c->rest[i]->start, c->rest[i]->end - c->rest[i]->start))
             rimf_image_set_apart(c->rest[i]);
+    rimf_image_set_writes(l->image, !sys_failed(lock));
     pipeline_added_to(l->pipeline, l->image, c->rest, c->n_rest, 0, l->later.passes);
-    n = rimf_image_learn(l->image, c->folder, l->later.user, c->rest, c->n_rest);
+    rimf_image_set_writes(l->image, 0);
+    n = rimf_image_learn(l->image, c->folder, l->later.user, c->rest, c->n_rest,
+                         sys_failed(lock) ? refusal : NULL);
+    if (!sys_failed(lock))
+        sys_close(l->sys, (int)lock);
     if (n < 0)
         rimf_log(&l->log, MVLD_LOG_FILES, "later: nothing learnt: %s",
                  rimf_api()->last_error(l->image));

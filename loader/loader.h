@@ -101,7 +101,7 @@ struct mapped_file {
     uintptr_t start, end;
     int known; /* the identity is */
     uintptr_t closer; /* struct arena */
-    struct sidecar_identity identity;
+    struct file_id identity;
 };
 
 struct files {
@@ -145,7 +145,7 @@ struct main_object {
 struct mapstage {
     int wanted;        /* a pass looks at files before they are mapped */
     int passed;        /* the file that was looked at last may be mapped, */
-    struct sidecar_identity last; /* which this is */
+    struct file_id last; /* which this is */
 };
 
 /* ---- relocatestage.c ------------------------------------------------------------ */
@@ -318,7 +318,7 @@ void place_keep(struct arena *, uintptr_t at, size_t length);
 /* files.c */
 void files_start(struct loader *);
 void files_note(struct loader *, uintptr_t start, size_t length, int fd);
-const struct sidecar_identity *files_identity(const struct loader *, uintptr_t address);
+const struct file_id *files_identity(const struct loader *, uintptr_t address);
 uintptr_t files_closer(const struct loader *, uintptr_t address);
 
 /* mapstage.c: the program is known, and its passes; nothing is mapped yet. */
@@ -392,6 +392,10 @@ void objects_relocated(struct loader *);
 uint32_t caches_user(const struct loader *);
 int caches_own(const struct loader *);
 size_t caches_folder(const struct loader *, const char *what, char *to, size_t size);
+/* FILE beside `images`, in which this image lies: of the same cache.  Its length, or 0 when it does not fit. */
+size_t caches_beside(const char *image, const char *file, char *to, size_t size);
+/* cache_lock of that cache. */
+long caches_lock(const struct loader *, const char *image, uint32_t user, int wait, const char **why);
 /* 1: there is such a file, and it was written less than a minute ago. */
 int caches_young(const struct loader *, const char *path);
 

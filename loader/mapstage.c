@@ -105,15 +105,15 @@ void mapstage_require(struct loader *l, size_t mmap_sites)
 /* Segments of one object follow each other, and are of one file. */
 int mapstage_file(struct loader *l, int fd)
 {
-    struct sidecar_identity identity;
+    struct file_id identity;
     struct stat st;
     char *name;
     int error;
 
     if (SYS3(l->sys, SYS_fstat, fd, &st, 0))
         return -EACCES;
-    cache_identity(&identity, &st);
-    if (l->mapstage.passed && sidecar_same_file(&identity, &l->mapstage.last))
+    file_id_of(&identity, &st);
+    if (l->mapstage.passed && file_id_same(&identity, &l->mapstage.last))
         return 0;
     name = mapstage_name(l, fd);
     error = ask(l, fd, name ? name : "a file", 0, &st);

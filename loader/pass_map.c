@@ -76,7 +76,7 @@ static int read_headers(struct mapping *m, int fd)
     if (!S_ISREG(st.st_mode))
         return REFUSE(m, "this is no regular file");
     m->file_size = (uint64_t)st.st_size;
-    cache_identity(&m->out->identity, &st);
+    file_id_of(&m->out->identity, &st);
     long got = sys_pread(m->sys, fd, h, sizeof(*h), 0);
     if (got < 0)
         return refuse_at(m->why, BY_KERNEL, m->path, 0, "it cannot be read (error %ld)", -got);

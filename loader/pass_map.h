@@ -18,7 +18,7 @@ struct pass_object {
     uintptr_t start, end;
     struct mvld_segment segments[PASS_SEGMENTS_MAX];
     size_t n_segments;
-    struct sidecar_identity identity; /* of its file */
+    struct file_id identity; /* of its file */
 };
 
 /* Maps the pass in `fd` (read from `path`, which is only a name here), relocates

@@ -227,7 +227,7 @@ static int look_in(struct pipeline *p, const char *folder, size_t length, const 
     if (error || !S_ISREG(st.st_mode))
         return -1;
     *out = (struct planned_pass){.name = name, .path = path};
-    cache_identity(&out->identity, &st);
+    file_id_of(&out->identity, &st);
     return 1;
 }
 

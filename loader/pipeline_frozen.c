@@ -52,7 +52,7 @@ uint64_t pipeline_fingerprint(const struct pipeline *p, size_t n)
     int ahead = 0;
 
     for (size_t said = 0; (it = said_at(p, n, &said)); said++) {
-        hash = more_name(hash, it->name) ^ sidecar_file_key(&it->identity);
+        hash = more_name(hash, it->name) ^ file_id_key(&it->identity);
         for (const struct config_entry *e = p->config.entries; e; e = e->next)
             if (rimf_streq(e->section, it->name))
                 hash = more(more_name(hash, e->key), e->raw.at, e->raw.length);
@@ -66,7 +66,7 @@ uint64_t pipeline_fingerprint(const struct pipeline *p, size_t n)
 /* As its options say. */
 static void add_reads(const struct pipeline *p, const struct planned_pass *it, struct mvld_image *image)
 {
-    uint64_t key;
+    struct file_id file;
 
     for (size_t i = 0; i < it->n_settings; i++) {
         const struct mvld_setting *setting = &it->settings[i];
@@ -75,8 +75,8 @@ static void add_reads(const struct pipeline *p, const struct planned_pass *it, s
         while (o->name && !(o->type == MVLD_OPTION_FILE && rimf_streq(o->name, setting->name)))
             o++;
         /* Who may not look at a file cannot read it either: then the pass says so. */
-        if (o->name && setting->text && *setting->text && frozen_key_of(p->sys, setting->text, &key))
-            rimf_image_add_read(image, setting->text, key);
+        if (o->name && setting->text && *setting->text && frozen_read_of(p->sys, setting->text, &file))
+            rimf_image_add_read(image, setting->text, &file);
     }
 }
 
@@ -85,9 +85,8 @@ void pipeline_makers(const struct pipeline *p, struct mvld_image *image, size_t 
     struct rimf_maker makers[FROZEN_PASSES_MAX] = {{0}};
 
     for (size_t i = 0; i < n && n <= FROZEN_PASSES_MAX; i++)
-        makers[i] = (struct rimf_maker){p->passes[i].name, p->passes[i].library,
-                                        p->passes[i].flags,
-                                        (uint32_t)sidecar_file_key(&p->passes[i].identity)};
+        makers[i] = (struct rimf_maker){p->passes[i].name, p->passes[i].path, p->passes[i].library,
+                                        p->passes[i].flags, p->passes[i].identity};
     rimf_image_set_makers(image, makers, n);
     for (size_t i = 0; i < n; i++)
         if (p->passes[i].status != PASS_IDLE)

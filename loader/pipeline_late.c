@@ -93,12 +93,12 @@ int pipeline_know(struct pipeline *p, const struct frozen *frozen)
 
 static int map_one(struct pipeline *p, struct planned_pass *it, const struct why *why)
 {
-    struct sidecar_identity before = it->identity;
+    struct file_id before = it->identity;
     int mapped = pipeline_map_pass(p, it, why);
 
     if (mapped < 0)
         return mapped;
-    if (!mapped || !sidecar_same_file(&before, &it->identity))
+    if (!mapped || !file_id_same(&before, &it->identity))
         return refuse_at(why, ESTALE, it->path, 0, "the pass is not the one of the start");
     return options_settle(&p->arena, it->pass, it->path, &p->config, &it->settings,
                           &it->n_settings, why);
@@ -108,7 +108,7 @@ int pipeline_map_late(struct pipeline *p)
 {
     char text[512];
     struct why why = {text, sizeof text};
-    struct sidecar_identity identity[FROZEN_PASSES_MAX];
+    struct file_id identity[FROZEN_PASSES_MAX];
     int error = 0;
 
     for (size_t i = 0; i < p->n; i++)

@@ -23,7 +23,7 @@ struct planned_pass {
     const struct mvld_pass *pass; /* object.pass; NULL: not mapped yet (pipeline_late.c) */
     struct pass_object object;
     char *path;
-    struct sidecar_identity identity; /* of the file there */
+    struct file_id identity; /* of the file there */
     uint32_t flags;                   /* MVLD_PASS_*, FROZEN_IDLE */
     const char *library; /* found, absolute; or NULL */
     struct mvld_setting *settings;

@@ -102,7 +102,7 @@ static const struct mapped_file *file_of(const struct comparison *c, uint32_t i)
 
     if (i == 0) /* the kernel mapped it, and we then the host loader */
         return &files->at[0];
-    if (sidecar_same_file(&object->file, &files->at[1].identity))
+    if (file_id_same(&object->file, &files->at[1].identity))
         return &files->at[1];
     return c->next < files->n ? &files->at[c->next] : NULL;
 }
@@ -115,7 +115,7 @@ static int compare(struct comparison *c, uint32_t i)
 
     if (!object->file.inode)
         return 1;
-    if (!file || !file->known || !sidecar_same_file(&object->file, &file->identity) ||
+    if (!file || !file->known || !file_id_same(&object->file, &file->identity) ||
         build_id_at(file->start) != object->build_id)
         return 0;
     c->next += file == &c->l->files.at[c->next];

@@ -5,7 +5,6 @@
 #include "cache.h"
 
 #include "base.h"
-#include "sidecar.h"
 #include "sys.h"
 
 #include <errno.h>    /* numbers only */
@@ -37,13 +36,13 @@ size_t cache_user_folder(char *to, size_t size, const char *xdg, const char *hom
     return n < size ? n : 0;
 }
 
-int cache_make_folders(const struct rimf_sys *sys, char *path)
+int cache_make_folders(const struct rimf_sys *sys, char *path, size_t last)
 {
     char *slash[3];
     size_t n = 0;
     long error = 0;
 
-    for (char *at = path + rimf_strlen(path); at > path && n < RIMF_COUNT(slash);)
+    for (char *at = path + rimf_strlen(path); at > path && n < last && n < RIMF_COUNT(slash);)
         if (*--at == '/')
             slash[n++] = at;
     while (n-- > 0) {
@@ -115,18 +114,59 @@ int cache_map(const struct rimf_sys *sys, int at, const char *path, uint32_t use
     return 0;
 }
 
-static int64_t nanoseconds(const struct timespec *t)
+long cache_lock(const struct rimf_sys *sys, int at, const char *path, uint32_t user, int wait,
+                const char **why)
 {
-    return (int64_t)t->tv_sec * 1000000000 + t->tv_nsec;
+    long fd = SYS6(sys, SYS_openat, at, path,
+                   O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0600, 0, 0);
+    const struct flock all = {.l_type = F_WRLCK};
+    struct stat st;
+    long failed;
+
+    if (sys_failed(fd)) {
+        *why = "the lock of the cache cannot be opened";
+        return fd;
+    }
+    failed = check_file(sys, (int)fd, S_IFREG, user, &st, why);
+    if (!failed) { /* not flock, which would be a child's, too */
+        failed = SYS3(sys, SYS_fcntl, fd, wait ? F_SETLKW : F_SETLK, &all);
+        if (failed)
+            *why = "another process writes to the cache";
+    }
+    if (failed)
+        sys_close(sys, (int)fd);
+    return failed ? failed : fd;
 }
 
-void cache_identity(struct sidecar_identity *out, const struct stat *st)
+struct entry { /* struct linux_dirent64 */
+    uint64_t inode, next;
+    uint16_t size;
+    uint8_t type;
+    char name[];
+};
+
+/* 1 when one was removed: the folder may then have been read in part. */
+static int sweep_once(const struct rimf_sys *sys, int folder,
+                      int (*goes)(const void *cookie, const char *name), const void *cookie)
 {
-    *out = (struct sidecar_identity){
-        .device = st->st_dev,
-        .inode = st->st_ino,
-        .size = (uint64_t)st->st_size,
-        .modified = nanoseconds(&st->st_mtim),
-        .changed = nanoseconds(&st->st_ctim),
-    };
+    _Alignas(struct entry) char some[1024];
+    int removed = 0;
+    long n;
+
+    SYS3(sys, SYS_lseek, folder, 0, 0 /* SEEK_SET */);
+    while ((n = SYS3(sys, SYS_getdents64, folder, some, sizeof some)) > 0)
+        for (long at = 0; at < n; at += ((struct entry *)(some + at))->size) {
+            const char *name = ((struct entry *)(some + at))->name;
+
+            if (goes(cookie, name) && !SYS3(sys, SYS_unlinkat, folder, name, 0))
+                removed = 1;
+        }
+    return removed;
+}
+
+void cache_sweep(const struct rimf_sys *sys, int folder,
+                 int (*goes)(const void *cookie, const char *name), const void *cookie)
+{
+    while (sweep_once(sys, folder, goes, cookie))
+        ;
 }

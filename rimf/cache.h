@@ -19,7 +19,6 @@
 #include <sys/stat.h> /* struct stat, as the kernel has it */
 
 struct rimf_sys;
-struct sidecar_identity;
 
 /* $XDG_CACHE_HOME/mvld/WHAT, or $HOME/.cache/mvld/WHAT; `xdg` and `home` may be NULL.
  * The length, or 0 when there is none or it does not fit.  Never under AT_SECURE. */
@@ -28,10 +27,10 @@ size_t cache_user_folder(char *to, size_t size, const char *xdg, const char *hom
 /* 1 when what `user` makes goes there; else it goes to root's. */
 int cache_is_own(uint32_t user, const char *xdg);
 
-/* Of the last three of the folders that the file at `path` lies in, those that are not there: CACHE,
+/* Of the `last` of the folders that the file at `path` lies in, at most three, those that are not there: CACHE,
  * mvld, WHAT.  What lies above is not ours to make, least of all in the bare root of a sandbox.  0, or
  * negative errno. */
-int cache_make_folders(const struct rimf_sys *, char *path);
+int cache_make_folders(const struct rimf_sys *, char *path, size_t last);
 
 /* Opens `path`, of the kind S_IFREG or S_IFDIR, from the folder `at` (or AT_FDCWD), never
  * through a symbolic link in its last component.  The descriptor; or negative errno with
@@ -42,7 +41,15 @@ long cache_open(const struct rimf_sys *, int at, const char *path, uint32_t kind
 int cache_map(const struct rimf_sys *, int at, const char *path, uint32_t user, size_t least,
               size_t most, void **map, size_t *size, const char **why);
 
-/* What tells one file, and one state of it, from all others. */
-void cache_identity(struct sidecar_identity *, const struct stat *);
+/* Who writes to a cache holds its lock, a file beside its folders that only its owner can open, and writes
+ * to things of this name in them, which are renamed when they are whole.  So who holds the lock and finds one
+ * knows that its writer was killed.  The descriptor, which gives it back when it is closed; or negative errno
+ * with a sentence (static) in *why.  Unless it is to `wait` for another process. */
+#define CACHE_LOCK "lock"
+#define CACHE_UNFINISHED ".new"
+long cache_lock(const struct rimf_sys *, int at, const char *path, uint32_t user, int wait, const char **why);
+/* Removes those files of the open folder of which `goes` says so. */
+void cache_sweep(const struct rimf_sys *, int folder, int (*goes)(const void *cookie, const char *name),
+                 const void *cookie);
 
 #endif

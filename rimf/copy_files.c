@@ -85,7 +85,6 @@ void file_symbols_read(struct mvld_image *image, const struct rimf_object *objec
     long fd = object->identified ? sys_openat(image->sys, object->public.name,
                                               O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0)
                                  : -ENOENT;
-    struct sidecar_identity now;
     struct stat st;
 
     *out = (struct file_symbols){0};
@@ -94,8 +93,7 @@ void file_symbols_read(struct mvld_image *image, const struct rimf_object *objec
     if (!SYS3(image->sys, SYS_fstat, fd, &st, 0)) {
         struct reading r = {image, (int)fd, (uint64_t)st.st_size};
 
-        cache_identity(&now, &st);
-        if (S_ISREG(st.st_mode) && sidecar_same_file(&now, &object->identity))
+        if (S_ISREG(st.st_mode) && file_id_is(&object->identity, &st))
             read_sections(&r, out);
     }
     sys_close(image->sys, (int)fd);

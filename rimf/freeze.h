@@ -46,11 +46,11 @@ int freeze_write(const struct rimf_sys *, int fd, const void *from, size_t size,
 int freeze_whole(const struct rimf_sys *, int folder, const char *name, const void *bytes,
                  size_t size);
 /* Synced, and what tells the file from others.  0, or negative errno. */
-int freeze_finish(const struct rimf_sys *, int fd, struct sidecar_identity *);
+int freeze_finish(const struct rimf_sys *, int fd, struct file_id *);
 
 /* image_freeze_files.c: the file of an object with its code as it is now. */
 int freeze_file(struct freeze *, uint32_t index);
-int freeze_is_file(const struct rimf_sys *, int fd, const struct sidecar_identity *);
+int freeze_is_file(const struct rimf_sys *, int fd, const struct file_id *);
 /* 1: code may be mapped from files of the open folder. */
 int freeze_may_run(const struct rimf_sys *, int folder);
 /* image_freeze_pointers.c: notes the words that depend on more than which files are loaded, when words were led to copies.

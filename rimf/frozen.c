@@ -9,7 +9,7 @@
 
 #include <errno.h> /* numbers only */
 
-_Static_assert(sizeof(struct frozen_header) == 288, "a file format");
+_Static_assert(sizeof(struct frozen_header) == 416, "a file format");
 _Static_assert(sizeof(struct frozen_object) == 112, "a file format");
 _Static_assert(sizeof(struct frozen_text) == 40, "a file format");
 _Static_assert(sizeof(struct frozen_word) == 16, "a file format");
@@ -53,12 +53,6 @@ const char *frozen_tables_name(const struct frozen *f)
     return f->region ? FROZEN_COPIES : FROZEN_RELOCATIONS;
 }
 
-int frozen_is_no_file(const struct sidecar_identity *identity)
-{
-    return !(identity->device | identity->inode | identity->size |
-             (uint64_t)identity->modified | (uint64_t)identity->changed);
-}
-
 int frozen_is_name(const char *name)
 {
     size_t length = rimf_strlen(name);
@@ -75,9 +69,9 @@ static const char *check_objects(const struct frozen *f)
 
         if (o->name >= names || o->copy_name >= names)
             return "an object's name lies outside the names";
-        if (frozen_is_no_file(&o->copy) ? f->names[o->copy_name] : !frozen_is_name(f->names + o->copy_name))
+        if (file_id_is_none(&o->copy) ? f->names[o->copy_name] : !frozen_is_name(f->names + o->copy_name))
             return "a copy has no proper name";
-        if (!frozen_is_no_file(&o->copy) && frozen_is_no_file(&o->file))
+        if (!file_id_is_none(&o->copy) && file_id_is_none(&o->file))
             return "a copy is of no file";
         if (o->copy.size > COPY_SIZE_MAX)
             return "a copy is too large";
@@ -87,15 +81,15 @@ static const char *check_objects(const struct frozen *f)
             return "an object begins at no page";
         if (o->flags & ~FROZEN_APART)
             return "an object has a property that is not known";
-        if (o->flags & FROZEN_APART ? o->distance || !frozen_is_no_file(&o->copy) : frozen_is_no_file(&o->file))
+        if (o->flags & FROZEN_APART ? o->distance || !file_id_is_none(&o->copy) : file_id_is_none(&o->file))
             return "an object that lies apart has a place, or another has none";
     }
     return NULL;
 }
 
-const char *frozen_check_text(const struct frozen_text *t, const struct sidecar_identity *copy)
+const char *frozen_check_text(const struct frozen_text *t, const struct file_id *copy)
 {
-    if (frozen_is_no_file(copy))
+    if (file_id_is_none(copy))
         return "a text is of an object without a copy";
     if (t->zero || !t->size || t->size > UINT32_MAX || t->linked > UINT32_MAX ||
         (t->linked | t->size | t->offset) % RIMF_PAGE)
@@ -145,9 +139,9 @@ static const char *check_words(const struct frozen *f)
 static const char *check_relocations(const struct frozen *f)
 {
     const struct frozen_header *h = f->header;
-    const struct sidecar_identity *file = &h->relocations;
+    const struct file_id *file = &h->relocations;
 
-    if ((h->n_relocations == 0) != frozen_is_no_file(file) || file->size > COPY_SIZE_MAX)
+    if ((h->n_relocations == 0) != file_id_is_none(file) || file->size > COPY_SIZE_MAX)
         return "there are relocations without a file, or a file without relocations";
     for (uint32_t i = 0; i < h->n_relocations; i++) {
         const struct frozen_relocations *r = &f->relocations[i];

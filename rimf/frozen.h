@@ -29,8 +29,8 @@
  *         +--------+-------+----------+------+-------+
  *
  * WHEN IT IS THAWED.  When all of this holds, and else not at all:
- *   - as many objects, in the same order, each mapped from the same file (device, inode,
- *     size, time of modification, build-id);
+ *   - as many objects, in the same order, each mapped from the same file (file_id.h, and
+ *     build-id);
  *   - at the same distances from each other, except those that are APART: an executable at
  *     a fixed address, which has other distances to its libraries in each process, a
  *     library that is aligned to more than the arena is, and the vDSO.  They have no copy,
@@ -40,7 +40,7 @@
  *     points to the same place of the same object.  So whatever decided where calls go
  *     (preloaded libraries, symbol versions, CPU features, tunables) need not be
  *     known: what it decided is compared;
- *   - the copies are the files that were written, by device, inode, size and time.
+ *   - the copies are the files that were written.
  * No object moves: a text is laid over the text of the same object, and if one of them
  * cannot be mapped, those that were are still right, because the direct calls in them
  * lead to places that are the same in either.
@@ -118,7 +118,7 @@
 #else
 #define FROZEN_BYTES
 #endif
-#define FROZEN_VERSION 13u
+#define FROZEN_VERSION 14u
 #define FROZEN_SIZE_MAX (64ul << 20)
 #define FROZEN_OBJECTS_MAX 4096u
 #define FROZEN_SYSTEM_FOLDER "/var/cache/mvld/images"
@@ -133,13 +133,13 @@
 struct frozen_pass {
     uint32_t name, library; /* in names; "": it brings none */
     uint32_t flags;         /* MVLD_PASS_*, FROZEN_IDLE */
-    uint32_t file;          /* of sidecar_file_key of its file; for people */
+    uint32_t file;          /* of file_id_key; for people */
 };
 
 /* A file that a pass read: with another one there the image is out of date. */
 struct frozen_read {
     uint32_t name, zero; /* path, in names */
-    uint64_t key;        /* sidecar_file_key; 0: there was none */
+    struct file_id file; /* all 0: there was none */
 };
 
 #define FROZEN_IDLE 0x80000000u /* the pass had nothing to do, as it is configured */
@@ -159,15 +159,15 @@ struct frozen_header {
     uint32_t n_reads, zero;
     struct frozen_pass passes[FROZEN_PASSES_MAX]; /* in their order */
     struct frozen_read reads[FROZEN_READS_MAX];
-    struct sidecar_identity relocations; /* the file of these; all 0: there is none */
+    struct file_id relocations; /* the file of these; all 0: there is none */
     uint64_t cpu; /* cpu_identity where it was made; 0: none */
 };
 
 #define FROZEN_APART 1u
 
 struct frozen_object { /* in the order of the link map; [0] is the executable */
-    struct sidecar_identity file; /* all 0: none (the vDSO) */
-    struct sidecar_identity copy; /* all 0: its code was not changed */
+    struct file_id file; /* all 0: none (the vDSO) */
+    struct file_id copy; /* all 0: its code was not changed */
     uint64_t build_id;            /* sidecar_hash of it; 0: none */
     int64_t distance;             /* its bias minus that of the first that is not apart */
     uint32_t name;                /* path, in names; for people */
@@ -200,7 +200,7 @@ struct frozen_piece {
 enum { FROZEN_CODE, FROZEN_TABLE, FROZEN_FRAMES, FROZEN_PIECES };
 
 struct frozen_region { /* one, when there are copies; addresses as linked, of `object` */
-    struct sidecar_identity file;
+    struct file_id file;
     uint64_t code, code_size, frames, frames_size; /* struct mvld_region */
     struct frozen_piece pieces[FROZEN_PIECES]; /* code; the sorted table; what it leads to */
     uint64_t hash;             /* sidecar_hash of these pages, one after the other */
@@ -257,18 +257,16 @@ int frozen_is_name(const char *);
 uint64_t frozen_checksum(const void *bytes, size_t size);
 /* The file of the relocations: that of the copies, where there are any, so that a start opens one. */
 const char *frozen_tables_name(const struct frozen *);
-/* What `key` is of the file at that path; 0: there is none.  1 when this process may know that. */
-int frozen_key_of(const struct rimf_sys *, const char *path, uint64_t *key);
+/* Which file is at that path; all 0: there is none.  1 when this process may know that. */
+int frozen_read_of(const struct rimf_sys *, const char *path, struct file_id *);
 /* The path of a file of `reads` that is another one now, or NULL. */
 const char *frozen_other_read(const struct frozen *, const struct rimf_sys *);
-/* 1: all 0. */
-int frozen_is_no_file(const struct sidecar_identity *);
 /* The copy whose code this is, as linked of the region's object, or NULL. */
 const struct frozen_copy *frozen_copy_at(const struct frozen *, uint64_t linked);
 /* Of the pointers from i to `end`, all of one list: the first of another object than i's, or `end`. */
 uint32_t frozen_next_object(const struct frozen *, uint32_t i, uint32_t end);
 /* What is wrong with a text, seen alone, or NULL. */
-const char *frozen_check_text(const struct frozen_text *, const struct sidecar_identity *copy);
+const char *frozen_check_text(const struct frozen_text *, const struct file_id *copy);
 
 /* ---- files (frozen_file.c) --------------------------------------------------- */
 
@@ -306,12 +304,9 @@ void frozen_in_large_pieces(const struct frozen_file *, const struct rimf_sys *,
 /* A file of the open folder, when it is the one that was written.  Descriptor, or negative errno
  * with a sentence (static). */
 long frozen_open_part(const struct frozen_file *, const struct rimf_sys *, const char *name,
-                      const struct sidecar_identity *, const char **why);
-/* Removes `image` and the copies from the open folder, and nothing outside of it. */
-void frozen_discard(const struct rimf_sys *, int folder, const struct frozen_object *, size_t n,
-                    const char *names);
-/* Removes the files that a frozen image names, and its folder.  Processes that run from
- * them go on. */
+                      const struct file_id *, const char **why);
+/* Removes what is in the folder of a frozen image, whole or not, and the folder if nothing else is
+ * in it.  Processes that run from it go on.  Who does so holds the lock of the cache. */
 int frozen_remove(const struct rimf_sys *, const char *folder, uint32_t user, const char **why);
 
 /* ---- before the host loader relocates (frozen_lay.c) --------------------------- */
@@ -360,22 +355,23 @@ long rimf_image_thaw(struct mvld_image *, const struct frozen_file *, uint64_t p
 /* The passes that make it, in their order, for the images that are written of it; the strings
  * stay.  More than FROZEN_PASSES_MAX are not written down. */
 struct rimf_maker {
-    const char *name, *library; /* NULL: it brings none */
-    uint32_t flags, file;       /* as in struct frozen_pass */
+    const char *name, *path, *library; /* NULL: it brings none */
+    uint32_t flags;                    /* as in struct frozen_pass */
+    struct file_id file;
 };
 void rimf_image_set_makers(struct mvld_image *, const struct rimf_maker *, size_t n);
 /* And a file that one of them will read, as it is now; the path stays.  Of more than FROZEN_READS_MAX no
  * image is written. */
 struct rimf_read {
     const char *path;
-    uint64_t key; /* frozen_key_of */
+    struct file_id file; /* frozen_read_of */
 };
-void rimf_image_add_read(struct mvld_image *, const char *path, uint64_t key);
+void rimf_image_add_read(struct mvld_image *, const char *path, const struct file_id *);
 /* From here on the image notes what passes say of their changes (api->depends). */
 void rimf_image_watch(struct mvld_image *);
 /* Writes a frozen image of what was noted to `folder`, which must not be there yet;
  * it is complete when `image` is in it.  That ends the watch.  0, or negative errno with
- * a sentence that can be asked for (last_error). */
+ * a sentence that can be asked for (last_error), and what is in the folder is to be removed. */
 int rimf_image_freeze(struct mvld_image *, const char *folder, uint64_t pipeline, uint64_t drawn,
                       const char *told);
 

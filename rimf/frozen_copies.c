@@ -60,9 +60,9 @@ static const char *check_region(const struct frozen *f)
         return "hot copies lie outside the region";
     if (r->object >= f->header->n_objects || f->objects[r->object].flags & FROZEN_APART)
         return "the region is of no object that has a place";
-    if (frozen_is_no_file(&r->file) || r->file.size > COPY_SIZE_MAX)
+    if (file_id_is_none(&r->file) || r->file.size > COPY_SIZE_MAX)
         return "the region has no file, or one that is too large";
-    if (f->header->n_relocations && !sidecar_same_file(&f->header->relocations, &r->file))
+    if (f->header->n_relocations && !file_id_same(&f->header->relocations, &r->file))
         return "relocations and copies of code are in two files";
     if (!is_pages(r->code, r->code_size) || !is_pages(r->frames, r->frames_size) ||
         (r->code < r->frames + r->frames_size && r->frames < r->code + r->code_size))

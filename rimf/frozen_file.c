@@ -34,44 +34,37 @@ int frozen_map(struct frozen_file *file, const struct rimf_sys *sys, const char 
 }
 
 long frozen_open_part(const struct frozen_file *file, const struct rimf_sys *sys, const char *name,
-                      const struct sidecar_identity *written, const char **why)
+                      const struct file_id *written, const char **why)
 {
-    struct sidecar_identity now;
     struct stat st;
     long fd = cache_open(sys, file->folder, name, S_IFREG, file->user, &st, why);
 
-    if (sys_failed(fd))
-        return fd;
-    cache_identity(&now, &st);
-    if (sidecar_same_file(&now, written))
+    if (sys_failed(fd) || file_id_is_own(written, &st))
         return fd;
     sys_close(sys, (int)fd);
     *why = "its copy was changed after it was written";
     return -ESTALE;
 }
 
-int frozen_key_of(const struct rimf_sys *sys, const char *path, uint64_t *key)
+int frozen_read_of(const struct rimf_sys *sys, const char *path, struct file_id *file)
 {
-    struct sidecar_identity identity;
     struct stat st;
     long error = SYS6(sys, SYS_newfstatat, AT_FDCWD, path, &st, 0, 0, 0);
 
-    *key = 0;
-    if (!error) {
-        cache_identity(&identity, &st);
-        *key = sidecar_file_key(&identity);
-    }
+    *file = (struct file_id){.inode = 0};
+    if (!error)
+        file_id_of(file, &st);
     return !error || error == -ENOENT || error == -ENOTDIR;
 }
 
 const char *frozen_other_read(const struct frozen *f, const struct rimf_sys *sys)
 {
-    uint64_t now;
+    struct file_id now;
 
     for (uint32_t i = 0; i < f->header->n_reads; i++) {
         const struct frozen_read *read = &f->header->reads[i];
 
-        if (frozen_key_of(sys, f->names + read->name, &now) && now != read->key)
+        if (frozen_read_of(sys, f->names + read->name, &now) && !file_id_same(&now, &read->file))
             return f->names + read->name;
     }
     return NULL;
@@ -111,30 +104,31 @@ void frozen_unmap(struct frozen_file *file, const struct rimf_sys *sys)
     *file = (struct frozen_file){.folder = -1};
 }
 
-void frozen_discard(const struct rimf_sys *sys, int folder, const struct frozen_object *objects,
-                    size_t n, const char *names)
+/* Of the files in an image's folder: one that we write there. */
+static int is_part(const void *unused, const char *name)
 {
-    SYS3(sys, SYS_unlinkat, folder, "image", 0); /* first: nobody takes the rest for whole */
-    SYS3(sys, SYS_unlinkat, folder, FROZEN_COPIES, 0);
-    SYS3(sys, SYS_unlinkat, folder, FROZEN_RELOCATIONS, 0);
-    for (size_t i = 0; i < n; i++) /* never a path: unlinkat would leave the folder */
-        if (frozen_is_name(names + objects[i].copy_name))
-            SYS3(sys, SYS_unlinkat, folder, names + objects[i].copy_name, 0);
+    const char *rest = name;
+
+    (void)unused;
+    while (*rest >= '0' && *rest <= '9')
+        rest++;
+    return (rest > name && *rest == '-') || rimf_after(name, LATER_FILE) ||
+           rimf_streq(name, FROZEN_COPIES) || rimf_streq(name, FROZEN_RELOCATIONS) ||
+           rimf_streq(name, "image");
 }
 
 int frozen_remove(const struct rimf_sys *sys, const char *folder, uint32_t user, const char **why)
 {
-    struct frozen_file file;
-    int error = frozen_map(&file, sys, folder, user, why);
+    struct stat st;
+    long fd = cache_open(sys, AT_FDCWD, folder, S_IFDIR, user, &st, why), error;
 
-    if (error)
-        return error;
-    later_discard(sys, file.folder, user);
-    frozen_discard(sys, file.folder, file.view.objects, file.view.header->n_objects,
-                   file.view.names);
-    frozen_unmap(&file, sys);
-    error = (int)SYS3(sys, SYS_unlinkat, AT_FDCWD, folder, AT_REMOVEDIR);
+    if (sys_failed(fd))
+        return (int)fd;
+    SYS3(sys, SYS_unlinkat, fd, "image", 0); /* first: nobody takes the rest for whole */
+    cache_sweep(sys, (int)fd, is_part, NULL);
+    sys_close(sys, (int)fd);
+    error = SYS3(sys, SYS_unlinkat, AT_FDCWD, folder, AT_REMOVEDIR);
     if (error)
         *why = "its folder cannot be removed";
-    return error;
+    return (int)error;
 }

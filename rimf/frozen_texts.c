@@ -72,14 +72,12 @@ void frozen_lay_texts(struct frozen_file *file, const struct rimf_sys *sys)
 int frozen_take_text_back(struct frozen_file *file, const struct rimf_sys *sys, int fd)
 {
     const struct frozen_text *text = &file->view.texts[file->laid.end_text - 1];
-    struct sidecar_identity now;
     struct stat st;
     long error = SYS3(sys, SYS_fstat, fd, &st, 0);
 
     if (error)
         return (int)error;
-    cache_identity(&now, &st);
-    if (!sidecar_same_file(&now, &file->view.objects[text->object].file))
+    if (!file_id_is(&file->view.objects[text->object].file, &st))
         return -ESTALE;
     error = frozen_map_text(sys, frozen_bias(file, text->object), text, fd);
     if (sys_failed(error))

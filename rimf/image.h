@@ -42,7 +42,7 @@ struct rimf_source {
     uint32_t flags; /* MVLD_OBJECT_* */
     void *link_map;
     /* The file that it was mapped from, or NULL: unknown. */
-    const struct sidecar_identity *identity;
+    const struct file_id *identity;
     /* Tables of relocations of another's that the dynamic section leads to (frozen.h), and where its
      * own are, which are taken; 0: it leads to its own. */
     uintptr_t tables, tables_home;
@@ -144,6 +144,8 @@ struct rimf_ready_places {
     uint64_t made_by;
 };
 void rimf_image_set_ready(struct mvld_image *, const struct rimf_ready_places *);
+/* This process holds the lock of the cache (cache.h), so it may write ready code. */
+void rimf_image_set_writes(struct mvld_image *, int writes);
 /* What was written so far, of an image that is watched, in files: new ones, those that were there and fit, and
  * those that could not be. */
 struct rimf_ready_made {

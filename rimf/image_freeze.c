@@ -179,7 +179,7 @@ static void fill_passes(struct freeze *f)
             .name = add_name(f, maker->name),
             .library = maker->library ? add_name(f, maker->library) : 0,
             .flags = maker->flags,
-            .file = maker->file,
+            .file = (uint32_t)file_id_key(&maker->file),
         };
     }
 }
@@ -190,7 +190,7 @@ static void fill_reads(struct freeze *f)
         const struct rimf_read *read = &f->image->reads[i];
 
         f->header->reads[f->header->n_reads++] =
-            (struct frozen_read){.name = add_name(f, read->path), .key = read->key};
+            (struct frozen_read){.name = add_name(f, read->path), .file = read->file};
     }
 }
 
@@ -288,18 +288,41 @@ static int make_folder(struct freeze *f, const char *folder)
     }
     if (!sys_failed(fd))
         sys_close(sys, (int)fd);
-    SYS3(sys, SYS_unlinkat, AT_FDCWD, folder, AT_REMOVEDIR);
     return (int)error;
+}
+
+/* What it says of files will be said of no others. */
+static int settle(const struct freeze *f)
+{
+    const struct mvld_image *image = f->image;
+    const char *name = NULL, *why = NULL;
+
+    for (uint32_t i = 0; i < f->table->n_objects && !why; i++) {
+        name = f->table->objects[i]->public.name;
+        if (f->table->objects[i]->identified)
+            why = file_id_unsettled(image->sys, &f->table->objects[i]->identity, name);
+    }
+    for (size_t i = 0; i < image->n_makers && !why; i++) {
+        name = image->makers[i].path;
+        why = file_id_unsettled(image->sys, &image->makers[i].file, name);
+    }
+    for (size_t i = 0; i < image->n_reads && !why; i++) {
+        name = image->reads[i].path;
+        if (!file_id_is_none(&image->reads[i].file))
+            why = file_id_unsettled(image->sys, &image->reads[i].file, name);
+    }
+    return why ? rimf_fail(f->image, EAGAIN, "%s: %s", name, why) : 0;
 }
 
 static int freeze(struct freeze *f, const struct rimf_watch *watch, const char *folder)
 {
-    const struct rimf_sys *sys = f->image->sys;
     int error;
 
     if (!count_changed(f->table))
         return rimf_fail(f->image, ENODATA, "no pass changed any code");
-    error = make_room(f, watch);
+    error = settle(f);
+    if (!error)
+        error = make_room(f, watch);
     if (!error)
         error = make_folder(f, folder);
     if (error)
@@ -307,11 +330,7 @@ static int freeze(struct freeze *f, const struct rimf_watch *watch, const char *
     error = fill(f, watch);
     if (!error)
         error = write_image(f);
-    if (error)
-        frozen_discard(sys, f->folder, f->objects, f->header->n_objects, f->names);
-    sys_close(sys, f->folder);
-    if (error)
-        SYS3(sys, SYS_unlinkat, AT_FDCWD, folder, AT_REMOVEDIR);
+    sys_close(f->image->sys, f->folder);
     return error;
 }
 
@@ -322,10 +341,10 @@ void rimf_image_set_makers(struct mvld_image *image, const struct rimf_maker *ma
         image->makers[i] = makers[i];
 }
 
-void rimf_image_add_read(struct mvld_image *image, const char *path, uint64_t key)
+void rimf_image_add_read(struct mvld_image *image, const char *path, const struct file_id *file)
 {
     if (image->n_reads < FROZEN_READS_MAX)
-        image->reads[image->n_reads] = (struct rimf_read){path, key};
+        image->reads[image->n_reads] = (struct rimf_read){path, *file};
     image->n_reads++;
 }
 

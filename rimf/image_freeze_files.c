@@ -55,7 +55,7 @@ int freeze_whole(const struct rimf_sys *sys, int folder, const char *name, const
     return error;
 }
 
-int freeze_finish(const struct rimf_sys *sys, int fd, struct sidecar_identity *out)
+int freeze_finish(const struct rimf_sys *sys, int fd, struct file_id *out)
 {
     struct stat st;
     int error = (int)SYS3(sys, SYS_fsync, fd, 0, 0);
@@ -63,7 +63,7 @@ int freeze_finish(const struct rimf_sys *sys, int fd, struct sidecar_identity *o
     if (!error)
         error = (int)SYS3(sys, SYS_fstat, fd, &st, 0);
     if (!error)
-        cache_identity(out, &st);
+        file_id_of(out, &st);
     return error;
 }
 
@@ -122,15 +122,11 @@ static int write_parts(struct freeze *f, uint32_t index, const char *original, i
     return error ? error : write_original(sys, fd, original, &written, whole);
 }
 
-int freeze_is_file(const struct rimf_sys *sys, int fd, const struct sidecar_identity *identity)
+int freeze_is_file(const struct rimf_sys *sys, int fd, const struct file_id *identity)
 {
-    struct sidecar_identity now;
     struct stat st;
 
-    if (SYS3(sys, SYS_fstat, fd, &st, 0))
-        return 0;
-    cache_identity(&now, &st);
-    return sidecar_same_file(&now, identity);
+    return !SYS3(sys, SYS_fstat, fd, &st, 0) && file_id_is(identity, &st);
 }
 
 static int fill_copy(struct freeze *f, uint32_t index, int from, int to)

@@ -50,10 +50,10 @@ uintptr_t rimf_later_place(const struct mvld_image *image, const struct later *l
     return rimf_later_bias(image, &later->objects[i]) + later->objects[i].linked;
 }
 
-long rimf_later_find(const struct later *later, const struct sidecar_identity *identity)
+long rimf_later_find(const struct later *later, const struct file_id *identity)
 {
     for (uint32_t i = 0; i < later->header->n_objects; i++)
-        if (sidecar_same_file(&later->objects[i].file, identity))
+        if (file_id_same(&later->objects[i].file, identity))
             return i;
     return -1;
 }

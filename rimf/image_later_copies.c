@@ -24,7 +24,7 @@
 
 int later_has_copy(const struct later_object *object)
 {
-    return !frozen_is_no_file(&object->code.file);
+    return !file_id_is_none(&object->code.file);
 }
 
 /* ---- joining ---------------------------------------------------------------------------- */
@@ -119,7 +119,7 @@ static int make_list(struct joining *j)
 }
 
 long later_open_file(struct mvld_image *image, int folder, uint32_t user, const char *name,
-                     const struct sidecar_identity *written, const char **why)
+                     const struct file_id *written, const char **why)
 {
     struct frozen_file file = {.folder = folder, .user = user};
 
@@ -165,7 +165,7 @@ int rimf_later_join(struct mvld_image *image, const struct later *later, int fol
                         .table = &later->header->table};
     int error;
 
-    if (frozen_is_no_file(&j.table->file))
+    if (file_id_is_none(&j.table->file))
         return 0;
     error = compare(&j);
     if (!error)

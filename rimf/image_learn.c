@@ -16,7 +16,6 @@
 
 #include <errno.h>    /* numbers only */
 #include <fcntl.h>    /* numbers only */
-#include <sys/file.h> /* numbers only */
 
 #define NEW_FILE LATER_FILE ".new"
 
@@ -42,11 +41,14 @@ static int is_known(const struct learn *l, const struct rimf_object *object)
 /* Why no process learns it, or NULL. */
 static const char *unlearnable(const struct learn *l, const struct rimf_object *object)
 {
+    const char *why;
+
     if (!object->identified)
         return "from which file it was mapped is not known";
     if (object->public.flags & (MVLD_OBJECT_APART | MVLD_OBJECT_OPAQUE))
         return "it lies where it will not lie again";
-    return object->copy ? learn_copy_unfit(l, object) : NULL;
+    why = file_id_unsettled(l->image->sys, &object->identity, object->public.name);
+    return why || !object->copy ? why : learn_copy_unfit(l, object);
 }
 
 static int is_among(const struct mvld_object *const *objects, size_t n, const struct mvld_object *it)
@@ -274,31 +276,40 @@ static int write_later(struct learn *l)
     const struct rimf_sys *sys = l->image->sys;
     int error;
 
-    SYS3(sys, SYS_unlinkat, l->folder, NEW_FILE, 0); /* of one that stopped in between */
     error = freeze_whole(sys, l->folder, NEW_FILE, l->bytes, close_gaps(l));
     if (!error)
         error = (int)SYS6(sys, SYS_renameat, l->folder, NEW_FILE, l->folder, LATER_FILE, 0, 0);
-    if (error)
-        SYS3(sys, SYS_unlinkat, l->folder, NEW_FILE, 0);
     return error ? rimf_fail(l->image, -error, "the list of later objects cannot be written "
                              "(error %d)", -error)
                  : 0;
 }
 
-/* That of the one list, when the other one has another. */
-static void discard_table(const struct learn *l, const struct later_header *header,
-                          const struct later_header *other, const char *names)
+/* Of a file in the folder: `later` does not list it, nor does the image. */
+static int is_unlisted(const void *cookie, const char *name)
 {
-    if (header->table.name && header->table.name != other->table.name)
-        SYS3(l->image->sys, SYS_unlinkat, l->folder, names + header->table.name, 0);
+    const struct later *later = cookie;
+    const struct later_header *header = later->header;
+    uint32_t number = 0;
+    const char *rest = name;
+
+    for (; *rest >= '0' && *rest <= '9' && number < FROZEN_OBJECTS_MAX + LATER_OBJECTS_MAX; rest++)
+        number = 10 * number + (uint32_t)(*rest - '0');
+    if (rest > name)
+        return *rest == '-' && number >= header->n_start + header->n_objects;
+    return rimf_streq(name, NEW_FILE) ||
+           (rimf_after(name, LATER_FILE "-table-") &&
+            !(header->table.name && rimf_streq(name, later->names + header->table.name)));
+}
+
+static void sweep(const struct learn *l, const struct later *later)
+{
+    cache_sweep(l->image->sys, l->folder, is_unlisted, later);
 }
 
 /* As if it had not been tried. */
 static void take_back(struct learn *l)
 {
-    for (uint32_t i = l->known->header->n_objects; i < l->header->n_objects; i++)
-        later_discard_object(l->image->sys, l->folder, &l->objects[i], l->names);
-    discard_table(l, l->header, l->known->header, l->names);
+    sweep(l, l->known);
     for (size_t i = 0; i < l->n; i++)
         l->learnt[i]->number = 0;
 }
@@ -343,6 +354,7 @@ static long learn(struct learn *l)
     choose(l);
     if (!l->n)
         return 0;
+    sweep(l, l->known); /* what one has left that was killed */
     error = make_room(l);
     for (size_t i = 0; i < l->n && !error; i++)
         error = add(l, l->learnt[i]);
@@ -353,13 +365,13 @@ static long learn(struct learn *l)
     if (error && l->bytes)
         take_back(l);
     else if (!error)
-        discard_table(l, l->known->header, l->header, l->known->names);
+        sweep(l, &(struct later){.header = l->header, .names = l->names}); /* the old table */
     rimf_heap_release(&l->image->heap, l->bytes);
     return error ? error : (long)l->n;
 }
 
 long rimf_image_learn(struct mvld_image *image, int folder, uint32_t user,
-                      const struct mvld_object *const *came, size_t n)
+                      const struct mvld_object *const *came, size_t n, const char *refusal)
 {
     struct later_header none;
     const struct later empty = {.header = &none, .names = ""};
@@ -369,8 +381,8 @@ long rimf_image_learn(struct mvld_image *image, int folder, uint32_t user,
     l.learnt = rimf_heap_alloc(&image->heap, n * sizeof *l.learnt);
     if (!l.learnt || !image->watch || image->watch->incomplete || !image->n_start)
         rimf_fail(image, ENOMEM, "there was no memory to note what the passes did");
-    else if (sys_failed(result = SYS3(image->sys, SYS_flock, folder, LOCK_EX | LOCK_NB, 0)))
-        rimf_fail(image, (int)-result, "another process learns");
+    else if (refusal)
+        result = rimf_fail(image, EAGAIN, "%s", refusal);
     else if (!(result = look_at_folder(&l, user, &none)))
         result = learn(&l);
     later_unmap(&l.old, image->sys);

@@ -170,7 +170,7 @@ static int read_table(struct learn *l, void *to)
     const char *why;
     long fd, got;
 
-    if (frozen_is_no_file(&old->file)) {
+    if (file_id_is_none(&old->file)) {
         copy_frames_read(copies, copies->n_start_frames, to);
         return 0;
     }
@@ -189,7 +189,7 @@ static void widen(struct learn *l)
     const struct rimf_copies *copies = l->image->copies;
     struct later_table *table = &l->header->table;
 
-    if (frozen_is_no_file(&table->file)) {
+    if (file_id_is_none(&table->file)) {
         table->code = table->code_end = copies->start_code - copies->region.code;
         table->frames = table->frames_end = copies->start_frames - copies->region.frames;
         table->n_start = table->n = (uint32_t)copies->n_start_frames;
@@ -200,7 +200,7 @@ static void widen(struct learn *l)
         uint64_t end = rimf_page_up(code->at + code->size);
         uint64_t frames = code->frames + rimf_page_up(code->frames_size);
 
-        if (frozen_is_no_file(&code->file))
+        if (file_id_is_none(&code->file))
             continue;
         table->code_end = end > table->code_end ? end : table->code_end;
         table->frames_end = frames > table->frames_end ? frames : table->frames_end;

@@ -53,7 +53,7 @@ struct rimf_object {
     int changed;    /* a pass said so (depends), while watched */
     uintptr_t closer; /* struct rimf_source */
     int identified; /* `identity` is known */
-    struct sidecar_identity identity;
+    struct file_id identity;
     uint32_t number; /* later.h: its place in the frozen image, from 1; 0: it has none */
     int code_known; /* its code was the file's, byte for byte, before any pass changed it */
     int settled;    /* copies.h: the addresses that it holds are what they will be */
@@ -149,6 +149,7 @@ struct mvld_image {
     int entered;   /* constructors of the program may have run */
     int untraced;  /* rimf_image_set_untraced */
     int filtered;  /* rimf_image_set_filtered */
+    int writes;    /* rimf_image_set_writes */
     int (*planned)(const void *cookie, const char *pass); /* or NULL: rimf_image_set_planned */
     const void *planned_cookie;
     uintptr_t start_base; /* later.h: where the frozen image counts distances from, */

@@ -33,6 +33,11 @@ void rimf_image_set_ready(struct mvld_image *image, const struct rimf_ready_plac
     image->ready = *places;
 }
 
+void rimf_image_set_writes(struct mvld_image *image, int writes)
+{
+    image->writes = writes;
+}
+
 /* ---- where slots lead -------------------------------------------------------------- */
 
 static const struct mvld_segment *segment_at(const struct mvld_object *object, uintptr_t address,
@@ -82,11 +87,11 @@ static const char *other_object(const struct mvld_image *image, const struct rim
 
     if (r->header->made_by != image->ready.made_by)
         return "it was made by another mvld";
-    if (!sidecar_same_file(&r->header->file, &object->identity) ||
+    if (!file_id_same(&r->header->file, &object->identity) ||
         r->header->build_id != frozen_build_id(&object->public))
         return "it is of another file";
     if (r->header->reach == READY_ALL &&
-        (!program || !sidecar_same_file(&r->header->program, &program->identity)))
+        (!program || !file_id_same(&r->header->program, &program->identity)))
         return "it is of another program";
     for (size_t i = 0; i < object->public.n_segments; i++)
         n += (object->public.segments[i].prot & PROT_EXEC) != 0;

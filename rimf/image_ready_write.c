@@ -80,7 +80,7 @@ static void fill_slots(struct writing *w, struct ready_slot *out)
 }
 
 /* Its file as it is written, with the texts' table; `self` is what it will be. */
-static void finish_tables(struct writing *w, const struct sidecar_identity *self)
+static void finish_tables(struct writing *w, const struct file_id *self)
 {
     struct ready_header *h = w->header;
     uint8_t *end = (uint8_t *)(w->texts + h->n_texts);
@@ -109,7 +109,7 @@ static const void *code_of(void *cookie, const Elf64_Phdr *ph)
 }
 
 /* The changed file, as if it were the only object of an image. */
-static int write_file(struct writing *w, int folder, struct sidecar_identity *self)
+static int write_file(struct writing *w, int folder, struct file_id *self)
 {
     struct rimf_object *object = w->c->object;
     struct rimf_table alone = {.n_objects = 1, .objects = &object};
@@ -136,6 +136,7 @@ static int write_tables(struct writing *w, int folder)
     const int64_t times[4] = {h->self.modified / second, h->self.modified % second,
                               h->self.modified / second, h->self.modified % second};
     long fd = SYS6(sys, SYS_openat, folder, w->name, O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0, 0, 0);
+    struct stat st;
     int error;
 
     if (sys_failed(fd))
@@ -145,7 +146,7 @@ static int write_tables(struct writing *w, int folder)
         error = (int)SYS3(sys, SYS_fsync, fd, 0, 0);
     if (!error)
         error = (int)SYS6(sys, SYS_utimensat, fd, 0, times, 0, 0, 0);
-    if (!error && !freeze_is_file(sys, (int)fd, &h->self))
+    if (!error && (SYS3(sys, SYS_fstat, fd, &st, 0) || !file_id_is_own(&h->self, &st)))
         error = -EIO; /* times of this file system are too coarse */
     sys_close(sys, (int)fd);
     return error ? ready_refuse(w, error, "its tables cannot be written") : 0;
@@ -155,13 +156,12 @@ static int write_in(struct writing *w, int folder)
 {
     const struct rimf_sys *sys = w->image->sys;
     const char *name = rimf_strrchr(w->path, '/') + 1;
-    struct sidecar_identity self;
+    struct file_id self;
     int error;
 
     if (!freeze_may_run(sys, folder))
         return ready_refuse(w, -EACCES, "no code may be mapped from there (noexec)");
-    rimf_format(w->name, sizeof w->name, ".%s.%ld", name, SYS3(sys, SYS_getpid, 0, 0, 0));
-    SYS3(sys, SYS_unlinkat, folder, w->name, 0); /* of one that stopped in between */
+    SYS3(sys, SYS_unlinkat, folder, w->name, 0); /* of one that was killed */
     error = write_file(w, folder, &self);
     if (!error) {
         finish_tables(w, &self);
@@ -187,7 +187,7 @@ static int write_all(struct writing *w)
     if (!ready_path(w->path, sizeof w->path, w->place->folder, &w->object->identity, w->key,
                     w->object->public.name))
         return ready_refuse(w, -ENAMETOOLONG, "the name of its file is too long");
-    if (cache_make_folders(sys, w->path))
+    if (cache_make_folders(sys, w->path, 3))
         return ready_refuse(w, -EACCES, "its folder cannot be made");
     folder = cache_open(sys, AT_FDCWD, w->place->folder, S_IFDIR, w->place->user, &st, &why);
     if (sys_failed(folder))
@@ -210,10 +210,16 @@ static int has_calls(const struct writing *w)
 
 static int make_file(struct writing *w)
 {
+    const char *why;
     int error;
 
     if (!w->object->identified || w->object->view.text_relocations || w->object->public.why)
         return ready_refuse(w, -ENOTSUP, "its code is not that of a file");
+    why = file_id_unsettled(w->image->sys, &w->object->identity, w->object->public.name);
+    if (!why && w->program)
+        why = file_id_unsettled(w->image->sys, &w->program->identity, w->program->public.name);
+    if (why)
+        return ready_refuse(w, -EAGAIN, why);
     error = make_room(w);
     if (!error)
         error = ready_code_read(w);
@@ -228,7 +234,7 @@ static void write_one(struct mvld_image *image, struct changing *c, enum ready_r
 
     if (!w)
         return;
-    *w = (struct writing){.image = image, .c = c, .object = c->object, .reach = reach, .key = key,
+    *w = (struct writing){.name = CACHE_UNFINISHED, .image = image, .c = c, .object = c->object, .reach = reach, .key = key,
                           .program = reach == READY_ALL ? rimf_ready_program(image) : NULL};
     if (has_calls(w)) {
         int error = make_file(w);
@@ -246,7 +252,7 @@ static void write_one(struct mvld_image *image, struct changing *c, enum ready_r
 
 void rimf_ready_write(struct mvld_image *image, struct changing *c)
 {
-    if (!image->ready.written.folder || rimf_image_is_traced(image))
+    if (!image->writes || !image->ready.written.folder || rimf_image_is_traced(image))
         return;
     for (unsigned reach = 0; reach < READY_REACHES; reach++) {
         uint64_t key = rimf_ready_key(image, c->object, (enum ready_reach)reach);

@@ -6,6 +6,7 @@
 #ifndef RIMF_IMAGE_READY_WRITE_H
 #define RIMF_IMAGE_READY_WRITE_H
 
+#include "cache.h"
 #include "image_changes.h"
 
 #include <sys/mman.h> /* numbers only */
@@ -28,7 +29,7 @@ struct writing {
     struct sidecar_call *rest;
     uint32_t *counts;    /* by way, of calls that are direct, or that nobody will go on with */
     const struct sidecar_place *place;
-    char path[READY_PATH_SIZE], name[READY_NAME_MAX + 1]; /* of the file, and until it is complete */
+    char path[READY_PATH_SIZE], name[sizeof CACHE_UNFINISHED]; /* of the file, and until it is complete */
     const char *why;
 };
 

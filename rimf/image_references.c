@@ -5,10 +5,11 @@
  *
  * An analysis is of one file, byte for byte.  Is it the file that is mapped?
  *
- *     the feeder saw from which file the object was mapped, and that file has not
- *     changed since it was analysed (device, inode, size, times)          yes; where code is
+ *     the feeder saw from which file the object was mapped, and that is the one
+ *     that was analysed (file_id.h)                                        yes; where code is
  *     to be copied only if none of its pages was written since
- *     else: the executable segments in memory, hashed, are those analysed  yes
+ *     else: the segments in memory that nobody writes, hashed, are those
+ *     analysed                                                             yes
  *     else                                                                 no
  *
  * The path plays no part: another file may stand there by now.  The hash is that of
@@ -59,6 +60,23 @@ static int same_segments(const struct rimf_object *object, const struct sidecar 
     return n == s->n_segments;
 }
 
+static int same_constants(const struct elf_view *view, uint64_t expected)
+{
+    uint64_t hash = 0;
+
+    for (size_t i = 0; i < view->phnum; i++) {
+        const Elf64_Phdr *ph = &view->phdr[i];
+        uintptr_t at = view->bias + ph->p_vaddr;
+
+        if (!sidecar_is_constants(ph))
+            continue;
+        if (!elf_holds(view, at, ph->p_filesz, PROT_READ))
+            return 0;
+        hash = sidecar_mix(hash, sidecar_hash((const void *)at, ph->p_filesz));
+    }
+    return hash == expected;
+}
+
 static int same_bytes(const struct rimf_object *object, const struct sidecar *s)
 {
     for (size_t i = 0; i < s->n_segments; i++) {
@@ -68,7 +86,7 @@ static int same_bytes(const struct rimf_object *object, const struct sidecar *s)
             sidecar_hash((const void *)at, s->segments[i].size) != s->segments[i].hash)
             return 0;
     }
-    return 1;
+    return same_constants(&object->view, s->header->constants_hash);
 }
 
 static int is_unwritten(const struct mvld_image *image, const struct rimf_object *object,
@@ -87,7 +105,7 @@ static int is_unwritten(const struct mvld_image *image, const struct rimf_object
 static int is_other_code(const struct mvld_image *image, struct rimf_object *object,
                          const struct sidecar *s)
 {
-    int same_file = object->identified && sidecar_is_unchanged(s, &object->identity);
+    int same_file = object->identified && file_id_same(&s->header->identity, &object->identity);
 
     if (same_file && (!image->answers || object->code_known))
         return 0;
@@ -114,7 +132,7 @@ static const char *open_analysis(struct mvld_image *image, struct rimf_object *o
     if (!same_segments(object, &file->view))
         why = "it is of an object with other segments";
     else if (is_other_code(image, object, &file->view))
-        why = "it is of an object with other code";
+        why = "it is of an object with other code or constants";
     if (why)
         sidecar_unmap(file, image->sys);
     return why;

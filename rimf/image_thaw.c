@@ -58,7 +58,7 @@ static int compare_objects(struct thaw *t)
         }
         if (!object->identified)
             return thaw_refuse(t, object, "its file is not known");
-        if (!sidecar_same_file(&object->identity, &frozen->file) ||
+        if (!file_id_same(&object->identity, &frozen->file) ||
             frozen_build_id(&object->public) != frozen->build_id)
             return thaw_refuse(t, object, "its file is another one");
         if (!is_in_place(t, i))

@@ -69,12 +69,12 @@ static const char *check_code(const struct later *l, const struct later_object *
 
     if (code->name >= l->header->names_size || code->zero || code->flags & ~FROZEN_MOVED)
         return "a copy of code is not understood";
-    if (frozen_is_no_file(&code->file))
+    if (file_id_is_none(&code->file))
         return l->names[code->name] || code->n_homes ? "a copy of code has no proper name" : NULL;
     if (!frozen_is_name(l->names + code->name))
         return "a copy of code has no proper name";
     if (!object->n_texts || !code->code || code->size <= code->code ||
-        code->at > table->code_end || frozen_is_no_file(&table->file))
+        code->at > table->code_end || file_id_is_none(&table->file))
         return "a copy of code is of no code";
     pages = rimf_page_up(code->at + code->size) - at;
     if (!is_within(at, pages, table->code, table->code_end) || code->frames % RIMF_PAGE ||
@@ -92,7 +92,7 @@ static const char *check_table(const struct later *l)
 
     if (table->name >= l->header->names_size || table->zero)
         return "the unwind table is not understood";
-    if (frozen_is_no_file(&table->file))
+    if (file_id_is_none(&table->file))
         return l->names[table->name] || table->n ? "the unwind table has no proper name" : NULL;
     if (!frozen_is_name(l->names + table->name))
         return "the unwind table has no proper name";
@@ -110,9 +110,9 @@ static const char *check_object(const struct later *l, uint32_t i)
 
     if (object->name >= l->header->names_size || object->copy_name >= l->header->names_size)
         return "an object's name lies outside the names";
-    if (frozen_is_no_file(&object->file))
+    if (file_id_is_none(&object->file))
         return "an object is of no file";
-    if (frozen_is_no_file(&object->copy) ? l->names[object->copy_name] || object->n_texts
+    if (file_id_is_none(&object->copy) ? l->names[object->copy_name] || object->n_texts
                                          : !frozen_is_name(l->names + object->copy_name))
         return "a copy has no proper name";
     if (object->distance % (int64_t)RIMF_PAGE || (object->linked | object->length) % RIMF_PAGE ||
@@ -221,33 +221,4 @@ void later_unmap(struct later_file *file, const struct rimf_sys *sys)
     if (file->map)
         sys_munmap(sys, (uintptr_t)file->map, file->size);
     *file = (struct later_file){.map = NULL};
-}
-
-/* "" is none; others were checked to be plain ones. */
-static void discard(const struct rimf_sys *sys, int folder, const char *name)
-{
-    if (*name)
-        SYS3(sys, SYS_unlinkat, folder, name, 0);
-}
-
-void later_discard_object(const struct rimf_sys *sys, int folder,
-                          const struct later_object *object, const char *names)
-{
-    discard(sys, folder, names + object->copy_name);
-    discard(sys, folder, names + object->code.name);
-}
-
-void later_discard(const struct rimf_sys *sys, int folder, uint32_t user)
-{
-    struct later_file file;
-    const char *why;
-    int error = later_map(&file, sys, folder, user, &why);
-
-    SYS3(sys, SYS_unlinkat, folder, LATER_FILE, 0);
-    if (error)
-        return;
-    for (uint32_t i = 0; i < file.view.header->n_objects; i++)
-        later_discard_object(sys, folder, &file.view.objects[i], file.view.names);
-    discard(sys, folder, file.view.names + file.view.header->table.name);
-    later_unmap(&file, sys);
 }

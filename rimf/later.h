@@ -19,8 +19,8 @@
  *
  * HOW IT IS LEARNT.  A process that learns (`mvld build --run`, on-miss = learn) treats
  * what comes by dlopen itself; then it adds the whole batch to the file, before any of its
- * code runs.  The file is written aside and renamed; a lock on
- * the folder makes learners one at a time, and each reads anew what others have added.
+ * code runs.  The file is written aside and renamed; the lock of the cache (cache.h) makes learners
+ * one at a time, and each reads anew what others have added, and removes what a killed one has left.
  * Numbers stay what they are.  An object without changed code stands here too, because
  * words of others may lead to it.
  *
@@ -74,7 +74,7 @@
 /* The table of all copies, and what of the region they take: offsets from where its code and
  * its frames begin. */
 struct later_table {
-    struct sidecar_identity file; /* all 0: there are no copies */
+    struct file_id file; /* all 0: there are no copies */
     uint64_t hash;                /* of its pages */
     uint64_t code, frames;         /* where those of the start end, */
     uint64_t code_end, frames_end; /* and where these do */
@@ -95,7 +95,7 @@ struct later_header {
 
 /* A copy of an object's code, and of its unwind tables (copies.h). */
 struct later_code {
-    struct sidecar_identity file; /* all 0: there is none */
+    struct file_id file; /* all 0: there is none */
     uint64_t hash;                /* of the pages of both */
     uint64_t at, frames;          /* offsets in the region, as above */
     uint64_t offset;              /* of the code's pages in the file; those of the frames follow */
@@ -107,8 +107,8 @@ struct later_code {
 };
 
 struct later_object {
-    struct sidecar_identity file;
-    struct sidecar_identity copy; /* all 0: its code was not changed */
+    struct file_id file;
+    struct file_id copy; /* all 0: its code was not changed */
     uint64_t build_id;            /* sidecar_hash of it; 0: none */
     int64_t distance;             /* its bias minus that of the first object of the start */
     uint64_t linked, length;      /* its memory, in whole pages, as linked */
@@ -141,11 +141,6 @@ struct later_file {
 int later_map(struct later_file *, const struct rimf_sys *, int folder, uint32_t user,
               const char **why);
 void later_unmap(struct later_file *, const struct rimf_sys *);
-/* Removes the copies that an object of it names. */
-void later_discard_object(const struct rimf_sys *, int folder, const struct later_object *,
-                          const char *names);
-/* Removes it, and the files that it names. */
-void later_discard(const struct rimf_sys *, int folder, uint32_t user);
 
 /* ---- over an image (image_later.c, image_learn.c) -------------------------------- */
 
@@ -154,7 +149,7 @@ int rimf_later_fits(const struct mvld_image *, const struct later *);
 /* Where the i-th object should be mapped. */
 uintptr_t rimf_later_place(const struct mvld_image *, const struct later *, uint32_t i);
 /* Its number, or -1. */
-long rimf_later_find(const struct later *, const struct sidecar_identity *);
+long rimf_later_find(const struct later *, const struct file_id *);
 
 /* Takes the places of all copies of code.  Once, before the first of them is wanted.  0, or
  * negative errno with a sentence (static) in *why: objects with copies are not thawed. */
@@ -190,9 +185,9 @@ void rimf_later_forget(struct mvld_image *, const struct mvld_object *);
 /* The object does not lie where it would lie again: passes must leave it as it is. */
 void rimf_image_set_apart(const struct mvld_object *);
 /* Adds what passes did to these, while the image watched (rimf_image_watch), to `later` in the
- * open folder, and forgets what was noted.  How many objects were added, or negative errno with
- * a sentence (last_error). */
+ * open folder, and forgets what was noted.  Who asks holds the lock of the cache, or says in `refusal` why
+ * nothing can be added.  How many objects were added, or negative errno with a sentence (last_error). */
 long rimf_image_learn(struct mvld_image *, int folder, uint32_t user,
-                      const struct mvld_object *const *, size_t n);
+                      const struct mvld_object *const *, size_t n, const char *refusal);
 
 #endif

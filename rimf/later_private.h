@@ -23,7 +23,7 @@ uintptr_t rimf_later_bias(const struct mvld_image *, const struct later_object *
 /* A file of the folder, when it is the one that was written.  Descriptor, or negative errno
  * with a sentence (static) in *why. */
 long later_open_file(struct mvld_image *, int folder, uint32_t user, const char *name,
-                     const struct sidecar_identity *written, const char **why);
+                     const struct file_id *written, const char **why);
 /* Its place in the list of copies, or NULL: it was not joined. */
 struct rimf_copy *later_copy_of(const struct mvld_image *, const struct later_object *);
 /* The copy is there, and has a home.  0, or negative errno with a sentence (static) in *why, and

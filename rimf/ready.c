@@ -118,7 +118,7 @@ int ready_open(struct ready *r, const void *bytes, size_t size, const char **why
 
 /* ---- files ------------------------------------------------------------------------- */
 
-size_t ready_path(char *to, size_t size, const char *folder, const struct sidecar_identity *file,
+size_t ready_path(char *to, size_t size, const char *folder, const struct file_id *file,
                   uint64_t key, const char *name)
 {
     const uint64_t which[] = {file->device, file->inode, key};
@@ -127,16 +127,6 @@ size_t ready_path(char *to, size_t size, const char *folder, const struct sideca
                            slash ? slash + 1 : name);
 
     return n < size ? n : 0;
-}
-
-/* It is the file that was written, all of it. */
-static const char *other_file(const struct ready_file *file, const struct stat *st)
-{
-    struct sidecar_identity now;
-
-    cache_identity(&now, st);
-    return sidecar_same_file(&now, &file->view.header->self)
-               ? NULL : "it was changed after it was written";
 }
 
 static int map_tables(struct ready_file *file, const struct rimf_sys *sys, const struct stat *st,
@@ -162,8 +152,8 @@ static int map_tables(struct ready_file *file, const struct rimf_sys *sys, const
         SYS3(sys, SYS_madvise, got, size - at, MADV_HUGEPAGE);
     if (ready_open(&file->view, file->map, file->size, why))
         return -EINVAL;
-    *why = file->view.header->file.size == original ? other_file(file, st)
-                                                    : "it is of another object";
+    *why = file->view.header->file.size != original            ? "it is of another object"
+           : !file_id_is_own(&file->view.header->self, st) ? "it was changed after it was written" : NULL;
     return *why ? -ESTALE : 0;
 }
 

@@ -48,7 +48,7 @@
  *
  * Who can write such a file can change the code of all who map it: as with images (cache.h), only
  * files of root and of the user are taken, and under AT_SECURE only root's.  The file says
- * itself which file it is (device, inode, size, time of modification), so it is not used
+ * itself which file it is (file_id_is_own), so it is not used
  * when it was changed after it was written.  Checksums cover the tables; the code is not read before it
  * runs, and `mvld cache verify` compares it.
  */
@@ -77,12 +77,12 @@ struct ready_header {
     uint64_t checksum; /* of these, with 0 in this place */
     uint64_t made_by;  /* which mvld */
     uint64_t build_id; /* frozen_build_id */
-    struct sidecar_identity file; /* the object's, */
-    struct sidecar_identity self; /* and this one; `changed` is 0 */
+    struct file_id file; /* the object's, */
+    struct file_id self; /* and this one; `changed` is 0 */
     uint32_t n_texts, n_slots, n_rest, name_size;
     uint32_t singles; /* calls of functions of a single instruction that are those instructions */
     uint32_t reach;   /* enum ready_reach */
-    struct sidecar_identity program; /* of all calls: the program's file */
+    struct file_id program; /* of all calls: the program's file */
 };
 
 #define READY_LEFT 0x80000000u
@@ -134,7 +134,7 @@ void ready_close(struct ready_file *, const struct rimf_sys *); /* the tables st
 void ready_unmap(struct ready_file *, const struct rimf_sys *);
 /* FOLDER/0123456789abcdef-libc.so.6: where that of the object in this file lies whose slots have this
  * key.  The length, or 0 when it does not fit. */
-size_t ready_path(char *to, size_t size, const char *folder, const struct sidecar_identity *,
+size_t ready_path(char *to, size_t size, const char *folder, const struct file_id *,
                   uint64_t key, const char *name);
 
 #endif

@@ -144,22 +144,3 @@ int sidecar_is_of(const struct sidecar *s, const void *build_id, size_t size)
     return size && size == s->header->build_id_size &&
            memcmp(build_id, s->header->build_id, size) == 0;
 }
-
-int sidecar_same_file(const struct sidecar_identity *a, const struct sidecar_identity *b)
-{
-    return a->device == b->device && a->inode == b->inode && a->size == b->size &&
-           a->modified == b->modified;
-}
-
-uint64_t sidecar_file_key(const struct sidecar_identity *file)
-{
-    struct sidecar_identity state = *file;
-
-    state.changed = 0;
-    return sidecar_hash(&state, sizeof state);
-}
-
-int sidecar_is_unchanged(const struct sidecar *s, const struct sidecar_identity *now)
-{
-    return sidecar_same_file(&s->header->identity, now);
-}

@@ -30,10 +30,11 @@
  * as for any patch.
  *
  * WHOSE IT IS.  Sidecars are found by build-id: ab/cdef….mvld for abcdef….  A build-id
- * says what was linked, not that the file is still that (set-interp, strip, prelink
- * keep it).  The quick identity is the file's: device, inode, size, times.  When it
- * differs (a copy in a container, a restored backup), the slow one decides: a hash of
- * each executable segment's bytes.
+ * says what was linked, not that the file is still that (set-interp, strip, prelink, an
+ * editor keep it).  Quickly told is the file that was analysed (file_id.h).  Of another one (in a
+ * container, from a backup, made where the analysis came from), or where an id does not tell files apart, all
+ * bytes decide that the analysis was made of: hashes of each executable segment, and of those that
+ * are only read, which hold relocations, symbols, jump tables and unwinding tables.
  *
  * WHAT A UNIT IS.  A range that .eh_frame describes; code without such a description
  * belongs to none.  Two things are said of it.  DECODED: where each of its instructions
@@ -71,13 +72,16 @@
 #ifndef RIMF_SIDECAR_H
 #define RIMF_SIDECAR_H
 
+#include "file_id.h"
+
+#include <elf.h>
 #include <stddef.h>
 #include <stdint.h>
 
 struct rimf_sys;
 
 #define SIDECAR_MAGIC "MVLDside"
-#define SIDECAR_VERSION 3u     /* of the format; another one is not read */
+#define SIDECAR_VERSION 4u     /* of the format; another one is not read */
 #define ANALYSER_VERSION 8u    /* of `mvld analyze`; counts up when results change */
 #define SIDECAR_COPIES_SINCE 5u /* of older analysers some operands lead to a jump table that mean an end */
 #define SIDECAR_BUILD_ID_MAX 64u
@@ -86,12 +90,6 @@ struct rimf_sys;
 #define SIDECAR_HEAD_SIZE 5u    /* e9 rel32: jmp to the copy */
 #define SIDECAR_SYMBOLS_IN 1u   /* st_shndx */
 #define SIDECAR_SYSTEM_FOLDER "/var/cache/mvld/analysis"
-
-/* Of the file that was analysed; times in nanoseconds. */
-struct sidecar_identity {
-    uint64_t device, inode, size;
-    int64_t modified, changed;
-};
 
 enum sidecar_kind { /* of a table */
     SIDECAR_SEGMENTS = 1,
@@ -137,9 +135,9 @@ struct sidecar_header {
     uint32_t flags;
     uint32_t build_id_size, n_tables;
     uint8_t build_id[SIDECAR_BUILD_ID_MAX]; /* zeros behind it */
-    struct sidecar_identity identity;
+    struct file_id identity;
     uint32_t frames_start, frames_size; /* .eh_frame, its end mark included; 0: none */
-    uint64_t frames_hash;               /* sidecar_hash of its bytes as linked */
+    uint64_t constants_hash; /* of the segments that are only read: sidecar_is_constants */
     /* the directory follows: n_tables of struct sidecar_table */
 };
 
@@ -338,13 +336,6 @@ struct sidecar_symbols {
 int sidecar_symbols(const struct sidecar *, struct sidecar_symbols *);
 /* 1 when the sidecar is of an object with this build-id. */
 int sidecar_is_of(const struct sidecar *, const void *build_id, size_t size);
-/* 1 when both are one state of one file.  When the inode changed does not count: perf,
- * backups and package managers link files without changing them. */
-int sidecar_same_file(const struct sidecar_identity *, const struct sidecar_identity *);
-/* A hash of that state: the same for the same. */
-uint64_t sidecar_file_key(const struct sidecar_identity *);
-/* 1 when the file has not changed since it was analysed. */
-int sidecar_is_unchanged(const struct sidecar *, const struct sidecar_identity *now);
 
 /* Eight bytes more of a hash: multiply and fold. */
 static inline uint64_t sidecar_mix(uint64_t hash, uint64_t word)
@@ -354,6 +345,11 @@ static inline uint64_t sidecar_mix(uint64_t hash, uint64_t word)
 }
 /* A 64-bit hash against accidents; `bytes` may have any alignment. */
 uint64_t sidecar_hash(const void *bytes, size_t size);
+/* 1: a segment of those in `constants_hash`, which is their hashes mixed, in their order. */
+static inline int sidecar_is_constants(const Elf64_Phdr *ph)
+{
+    return ph->p_type == PT_LOAD && !(ph->p_flags & (PF_W | PF_X)) && ph->p_filesz;
+}
 /* What belongs into `checksum`; the header has `header_size` bytes. */
 uint64_t sidecar_header_checksum(const struct sidecar_header *);
 

@@ -51,7 +51,7 @@ static const char *check_header(const struct sidecar_header *header, size_t size
     if (header->flags & ~(uint32_t)SIDECAR_FLAGS)
         return "it says of its object what cannot be";
     if ((uint64_t)header->frames_start + header->frames_size > UINT32_MAX ||
-        (!header->frames_size && (header->frames_start || header->frames_hash)))
+        (!header->frames_size && header->frames_start))
         return "its unwinding table lies nowhere";
     return NULL;
 }

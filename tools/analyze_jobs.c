@@ -50,7 +50,7 @@ static int is_up_to_date(const struct object *o, const char *folder)
                      SIDECAR_WANT_WHOLE, &why))
         return 0;
     same = file.view.header->analyser == ANALYSER_VERSION &&
-           sidecar_is_unchanged(&file.view, &o->identity);
+           !file_id_is_none(&o->identity) && file_id_same(&file.view.header->identity, &o->identity);
     sidecar_unmap(&file, &rimf_sys_kernel);
     return same;
 }

@@ -26,7 +26,7 @@ static const char usage[] =
     "\n"
     "  list     a line each: its state, its program or object, how much code\n"
     "  verify   the same, and compares every byte of code with what was written\n"
-    "  prune    removes those that are damaged or out of date\n"
+    "  prune    removes those that are damaged or out of date, and what builds left that were killed\n"
     "\n"
     "  --other-mvld  prune: also those that another mvld made, which may still be in use\n"
     "  --all         prune: removes all\n"
@@ -65,15 +65,10 @@ static void print_later(const struct later *later)
 
     for (uint32_t i = 0; i < later->header->n_objects; i++) {
         const struct later_object *object = &later->objects[i];
-        struct sidecar_identity now;
         struct stat st;
 
         copies += object->n_texts > 0;
-        if (!stat(later->names + object->name, &st))
-            cache_identity(&now, &st);
-        else
-            now = (struct sidecar_identity){.inode = 0};
-        gone += !sidecar_same_file(&now, &object->file);
+        gone += stat(later->names + object->name, &st) || !file_id_is(&object->file, &st);
     }
     printf(", %u files of dlopen, code of %u", later->header->n_objects, copies);
     if (gone)
@@ -110,33 +105,22 @@ static void print_image(const struct frozen *f, const struct later_file *later,
     putchar('\n');
 }
 
-/* A folder without a good image in it: what has a name that we give is removed, and the
- * folder, when nothing else is in it. */
-static int remove_rest(const char *path)
-{
-    DIR *folder = opendir(path);
-    struct dirent *entry;
-
-    if (!folder)
-        return -1;
-    while ((entry = readdir(folder))) {
-        const char *name = entry->d_name;
-
-        if (!strcmp(name, "image") || !strcmp(name, FROZEN_COPIES) ||
-            !strcmp(name, FROZEN_RELOCATIONS) || !strncmp(name, LATER_FILE, strlen(LATER_FILE)) ||
-            name[strspn(name, "0123456789")] == '-')
-            unlinkat(dirfd(folder), name, 0);
-    }
-    closedir(folder);
-    return rmdir(path);
-}
-
 static void prune(struct request_of *r, const char *path, const char *state)
 {
     const char *why;
 
-    if (frozen_remove(&rimf_sys_kernel, path, geteuid(), &why) && remove_rest(path)) {
-        complain("cache", "%s: cannot be removed", path);
+    if (frozen_remove(&rimf_sys_kernel, path, geteuid(), &why)) {
+        complain("cache", "%s: %s", path, why);
+        r->failed = 1;
+    } else {
+        printf("%-12s%s removed\n", state, path);
+    }
+}
+
+static void prune_file(struct request_of *r, const char *path, const char *state)
+{
+    if (unlink(path)) {
+        complain("cache", "%s: %s", path, strerror(errno));
         r->failed = 1;
     } else {
         printf("%-12s%s removed\n", state, path);
@@ -194,18 +178,12 @@ static void look_at_ready(struct request_of *r, const char *path)
     char *why;
     enum image_state state = ready_judge(&file, path, r->action != LIST, &why);
 
-    if (is_pruned(r, state)) {
-        if (unlink(path)) {
-            complain("cache", "%s: cannot be removed", path);
-            r->failed = 1;
-        } else {
-            printf("%-12s%s removed\n", states[state], path);
-        }
-    } else if (file.map) {
+    if (is_pruned(r, state))
+        prune_file(r, path, states[state]);
+    else if (file.map)
         print_ready(&file.view, states[state], why);
-    } else {
+    else
         printf("%-12s%s: %s\n", states[state], path, why);
-    }
     ready_unmap(&file, &rimf_sys_kernel);
     free(why);
 }
@@ -224,9 +202,24 @@ static int is_file(int at, const char *name)
     return !fstatat(at, name, &st, AT_SYMLINK_NOFOLLOW) && S_ISREG(st.st_mode);
 }
 
+/* Half an image, or half a file of ready code. */
+static void look_at_left_over(struct request_of *r, const char *folder)
+{
+    char *path = cache_left_over(folder);
+
+    if (path && r->action != PRUNE)
+        printf("%-12s%s: a build that was stopped has left it\n", "unfinished", path);
+    else if (path && is_file(AT_FDCWD, path))
+        prune_file(r, path, "unfinished");
+    else if (path)
+        prune(r, path, "unfinished");
+    free(path);
+}
+
 /* `named` on the command line: else it need not be there. */
 static void look_into(struct request_of *r, const char *path, int named)
 {
+    int lock = cache_lock_of(path);
     DIR *folder = opendir(path);
     struct dirent *entry;
     char **images = NULL;
@@ -237,8 +230,10 @@ static void look_into(struct request_of *r, const char *path, int named)
             complain("cache", "%s: %s", path, strerror(errno));
             r->failed = 1;
         }
-        return;
+        return; /* nor is there a lock */
     }
+    if (lock >= 0)
+        look_at_left_over(r, path);
     while ((entry = readdir(folder))) {
         if (!image_is_named(entry->d_name) &&
             !(ready_is_name(entry->d_name) && is_file(dirfd(folder), entry->d_name)))
@@ -256,6 +251,8 @@ static void look_into(struct request_of *r, const char *path, int named)
         free(images[i]);
     }
     free(images);
+    if (lock >= 0)
+        close(lock);
 }
 
 static void look_into_users(struct request_of *r, const char *what)

@@ -12,22 +12,19 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 /* ---- whether a program would start from it ---------------------------------------- */
 
-char *image_other_file(const char *name, const struct sidecar_identity *file)
+char *image_other_file(const char *name, const struct file_id *file)
 {
-    struct sidecar_identity now;
     struct stat st;
 
     if (stat(name, &st))
         return must_print("%s is gone", name);
-    cache_identity(&now, &st);
-    return sidecar_same_file(&now, file) ? NULL : must_print("%s is another file now", name);
+    return file_id_is(file, &st) ? NULL : must_print("%s is another file now", name);
 }
 
 static char *other_file(const struct frozen *f)
@@ -85,14 +82,14 @@ static char *other_pass(const struct frozen *f)
 {
     for (uint32_t i = 0; i < f->header->n_passes; i++) {
         const struct frozen_pass *pass = &f->header->passes[i];
-        struct sidecar_identity now;
+        struct file_id now;
         struct stat st;
         char *why = NULL, *path = find_pass(f->names + pass->name, &st);
 
         if (!path)
             continue;
-        cache_identity(&now, &st);
-        if ((uint32_t)sidecar_file_key(&now) != pass->file)
+        file_id_of(&now, &st);
+        if ((uint32_t)file_id_key(&now) != pass->file)
             why = must_print("it was made by another pass than %s", path);
         free(path);
         if (why)
@@ -135,12 +132,27 @@ enum image_state image_look(const char *folder, struct frozen_file *file, char *
     return *why ? IMAGE_OF_OTHER_MVLD : IMAGE_GOOD;
 }
 
-int image_is_given_up(const char *pid)
+int cache_lock_of(const char *folder)
 {
-    return kill(atoi(pid), 0) && errno == ESRCH;
+    char *path = must_print("%s/../" CACHE_LOCK, folder);
+    const char *why;
+    int lock = access(path, F_OK) ? -1 : (int)cache_lock(&rimf_sys_kernel, AT_FDCWD, path, geteuid(), 0, &why);
+
+    free(path);
+    return lock < 0 ? -1 : lock;
 }
 
-/* KEY-KEY, KEY-KEY-direct, and with .PID behind it while it is written. */
+char *cache_left_over(const char *folder)
+{
+    char *path = must_print("%s/" CACHE_UNFINISHED, folder);
+
+    if (!faccessat(AT_FDCWD, path, F_OK, AT_SYMLINK_NOFOLLOW))
+        return path;
+    free(path);
+    return NULL;
+}
+
+/* KEY-KEY, KEY-KEY-direct. */
 int image_is_named(const char *name)
 {
     static const char hex[] = "0123456789abcdef";
@@ -150,7 +162,7 @@ int image_is_named(const char *name)
         return 0;
     if (!strncmp(rest, "-direct", 7))
         rest += 7;
-    return !*rest || (*rest == '.' && image_is_given_up(rest + 1));
+    return !*rest;
 }
 
 /* ---- what it holds ---------------------------------------------------------------- */
@@ -190,9 +202,8 @@ static char *compare_region(const struct frozen_region *region, int fd)
 
 /* The file of that name, when it is the one that was written; -1 with the reason. */
 static int open_written(const struct frozen_file *file, const char *name,
-                        const struct sidecar_identity *written, char **why)
+                        const struct file_id *written, char **why)
 {
-    struct sidecar_identity now;
     const char *wrong;
     struct stat st;
     long fd = cache_open(&rimf_sys_kernel, file->folder, name, S_IFREG, file->user, &st, &wrong);
@@ -201,8 +212,7 @@ static int open_written(const struct frozen_file *file, const char *name,
         *why = must_print("%s: %s", name, wrong);
         return -1;
     }
-    cache_identity(&now, &st);
-    if (sidecar_same_file(&now, written))
+    if (file_id_is_own(written, &st))
         return (int)fd;
     *why = must_print("%s was changed after it was written", name);
     close((int)fd);
@@ -295,7 +305,7 @@ static char *damaged_code(const struct frozen_file *file, const struct later *la
     for (uint32_t i = 0; i < later->header->n_objects && !why; i++) {
         const struct later_code *code = &later->objects[i].code;
 
-        if (frozen_is_no_file(&code->file))
+        if (file_id_is_none(&code->file))
             continue;
         fd = open_written(file, later->names + code->name, &code->file, &why);
         if (fd < 0)
@@ -303,7 +313,7 @@ static char *damaged_code(const struct frozen_file *file, const struct later *la
         why = compare_code(code, fd, later->names + code->name);
         close(fd);
     }
-    if (why || frozen_is_no_file(&table->file))
+    if (why || file_id_is_none(&table->file))
         return why;
     fd = open_written(file, name, &table->file, &why);
     if (fd < 0)

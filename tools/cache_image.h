@@ -18,16 +18,19 @@ enum image_state {
 /* Whether a program would start from the image in this folder, code and dlopen's list apart; *why is a
  * sentence to be freed, or NULL.  The image is mapped where file->map is not NULL. */
 enum image_state image_look(const char *folder, struct frozen_file *, char **why);
-/* What an image's folder may be called; one that is being written counts when nobody writes it. */
+/* What an image's folder may be called. */
 int image_is_named(const char *name);
 
-/* The process that was writing it, by its number in the name, is gone. */
-int image_is_given_up(const char *pid);
+/* The lock of the cache of which this is a folder (cache.h), or -1: somebody writes there, or it was never
+ * written to by this user. */
+int cache_lock_of(const char *folder);
+/* With the lock: what a build that was killed has left there, to be freed, or NULL. */
+char *cache_left_over(const char *folder);
 
 /* Each returns NULL, or a sentence to be freed. */
 
 /* Whether the file of that name is still this one; whether the mvld at hand made it. */
-char *image_other_file(const char *name, const struct sidecar_identity *);
+char *image_other_file(const char *name, const struct file_id *);
 char *image_other_maker(uint64_t made_by);
 /* Whether its code is what was written. */
 char *image_damaged(const struct frozen_file *);

@@ -13,16 +13,10 @@
 #include <string.h>
 #include <unistd.h>
 
-/* KEY-NAME, and .KEY-NAME.PID while it is written. */
+/* KEY-NAME */
 int ready_is_name(const char *name)
 {
-    int written = *name == '.';
-    const char *pid = strrchr(name, '.');
-
-    name += written;
-    if (strspn(name, "0123456789abcdef") != 16 || name[16] != '-')
-        return 0;
-    return !written || (pid > name && image_is_given_up(pid + 1));
+    return strspn(name, "0123456789abcdef") == 16 && name[16] == '-';
 }
 
 /* The size of the file that was changed: its tables begin behind that, on a page.  0: there are none. */

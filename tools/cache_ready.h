@@ -8,7 +8,7 @@
 #include "cache_image.h"
 #include "ready.h"
 
-/* 1 for a name that such a file has, or one that nobody writes any more. */
+/* 1 for a name that such a file has. */
 int ready_is_name(const char *name);
 /* Opens the one at `path`, and compares its code when that is asked for; *why is a sentence to be freed, or
  * NULL.  file->map is NULL when nothing can be said of it. */

@@ -26,6 +26,7 @@
 struct kept {
     unsigned n, refused; /* entries of a folder, and those that no start takes */
     unsigned states[IMAGE_DAMAGED + 1]; /* images */
+    int left_over; /* by a build that was killed */
     unsigned behind; /* of the user's, at other distances than root's for the same starts */
 };
 
@@ -57,6 +58,18 @@ static void count_image(const char *path, const char *name, struct kept *kept)
     free(folder);
 }
 
+/* Nobody writes there now. */
+static void count_left_over(const char *path, struct kept *kept)
+{
+    int lock = cache_lock_of(path);
+    char *left = lock < 0 ? NULL : cache_left_over(path);
+
+    kept->left_over = left != NULL;
+    free(left);
+    if (lock >= 0)
+        close(lock);
+}
+
 /* Files on which a start decides by their owner and mode; and those that a start would take, where
  * they are images, by what they say. */
 static int count(const char *path, struct kept *kept, int images)
@@ -78,6 +91,7 @@ static int count(const char *path, struct kept *kept, int images)
             count_image(path, entry->d_name, kept);
     }
     closedir(folder);
+    count_left_over(path, kept);
     return 0;
 }
 
@@ -96,6 +110,7 @@ static int is_noexec(const char *path)
 
 static void report_states(struct report *r, const char *name, const char *path, const struct kept *kept)
 {
+    const char *left = kept->left_over ? "; a build that was stopped has left what it had written" : "";
     const unsigned *states = kept->states;
 
     if (states[IMAGE_OF_OTHER_MVLD] || states[IMAGE_OF_OTHER_FILES] || states[IMAGE_DAMAGED])
@@ -103,12 +118,15 @@ static void report_states(struct report *r, const char *name, const char *path, 
                        "`mvld build PROGRAM' makes them anew, `mvld cache prune' removes them (with "
                        "--other-mvld those of another mvld)",
                        "%s: %u; no start takes %u that another mvld made, %u whose files were "
-                       "replaced, %u damaged", path, kept->n, states[IMAGE_OF_OTHER_MVLD],
-                       states[IMAGE_OF_OTHER_FILES], states[IMAGE_DAMAGED]);
+                       "replaced, %u damaged%s", path, kept->n, states[IMAGE_OF_OTHER_MVLD],
+                       states[IMAGE_OF_OTHER_FILES], states[IMAGE_DAMAGED], left);
     else if (kept->behind)
         report_finding(r, name, FINDING_ABSENT, "`mvld build PROGRAM' makes them anew, at the distances of root's",
-                       "%s: %u; no start takes %u that are older than root's for the same starts", path, kept->n,
-                       kept->behind);
+                       "%s: %u; no start takes %u that are older than root's for the same starts%s", path, kept->n,
+                       kept->behind, left);
+    else if (kept->left_over)
+        report_finding(r, name, FINDING_ABSENT, "the next build removes it, or `mvld cache prune'", "%s: %u%s",
+                       path, kept->n, left);
     else
         report_finding(r, name, FINDING_OK, NULL, "%s: %u", path, kept->n);
 }

@@ -4,7 +4,7 @@
  */
 #include "object.h"
 
-#include "cache.h"
+#include "sys.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -248,9 +248,21 @@ int object_parse(struct object *o, const uint8_t *bytes, size_t size)
     return 0;
 }
 
+/* Before it is read.  Where that does not tell it from other files, whoever uses the analysis compares bytes. */
+static struct file_id identify(int fd, const char *path, struct stat *st)
+{
+    struct file_id id;
+
+    file_id_of(&id, st);
+    if (file_id_unsettled(&rimf_sys_kernel, &id, path) || fstat(fd, st) || !file_id_is(&id, st))
+        id = (struct file_id){.inode = 0};
+    return id;
+}
+
 int object_open(struct object *o, const char *path)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), failed;
+    struct file_id identity;
     struct stat st;
     void *map;
 
@@ -261,6 +273,7 @@ int object_open(struct object *o, const char *path)
             close(fd);
         return failed;
     }
+    identity = identify(fd, path, &st);
     map = !S_ISREG(st.st_mode) || st.st_size < (off_t)sizeof(Elf64_Ehdr)
               ? MAP_FAILED
               : mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
@@ -268,13 +281,14 @@ int object_open(struct object *o, const char *path)
     if (map == MAP_FAILED)
         return object_fail(o, "it is no ELF file");
     failed = object_parse(o, map, (size_t)st.st_size);
-    cache_identity(&o->identity, &st);
+    o->identity = identity;
+    o->mapped = 1;
     return failed;
 }
 
 void object_close(struct object *o)
 {
-    if (o->file && o->identity.size)
+    if (o->mapped)
         munmap((void *)o->file, o->size);
     free(o->segments);
     vector_free(&o->pointers);
@@ -286,6 +300,7 @@ void object_close(struct object *o)
     vector_free(&o->named);
     vector_free(&o->functions);
     o->file = NULL;
+    o->mapped = 0;
     o->segments = NULL;
     o->n_segments = 0;
 }

@@ -42,7 +42,8 @@ struct function {
 struct object {
     const uint8_t *file;
     size_t size;
-    struct sidecar_identity identity;
+    struct file_id identity; /* all 0: what it was does not tell it from other files */
+    int mapped;
     uint8_t build_id[SIDECAR_BUILD_ID_MAX];
     uint32_t build_id_size;
     uint32_t flags;       /* enum sidecar_flags */

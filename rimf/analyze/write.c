@@ -29,6 +29,17 @@ static int take_segments(const struct analysis *a, struct vector *to)
     return to->failed;
 }
 
+static uint64_t hash_constants(const struct object *o)
+{
+    const Elf64_Phdr *p;
+    uint64_t hash = 0;
+
+    for (size_t i = 0; (p = object_phdr(o, PT_LOAD, i)); i++)
+        if (sidecar_is_constants(p))
+            hash = sidecar_mix(hash, sidecar_hash(o->file + p->p_offset, p->p_filesz));
+    return hash;
+}
+
 static uint8_t flags_of(const struct unit *u)
 {
     return (uint8_t)((unit_is_decoded(u) ? SIDECAR_DECODED : 0) |
@@ -58,8 +69,6 @@ static void take_list(const struct analysis *a, struct sidecar_header *h)
         return;
     h->frames_start = a->list.start;
     h->frames_size = a->list.size;
-    h->frames_hash = sidecar_hash(object_at(&a->object, a->list.start, a->list.size),
-                                  a->list.size);
 }
 
 /* Words of it, up to a page. */
@@ -86,7 +95,8 @@ static void *assemble(const struct analysis *a, const struct part *parts, size_t
     *h = (struct sidecar_header){
         .version = SIDECAR_VERSION, .header_size = (uint32_t)at, .size = *size,
         .analyser = ANALYSER_VERSION, .flags = o->flags, .build_id_size = o->build_id_size,
-        .n_tables = (uint32_t)n_parts, .identity = o->identity};
+        .n_tables = (uint32_t)n_parts, .identity = o->identity,
+        .constants_hash = hash_constants(o)};
     memcpy(h->magic, SIDECAR_MAGIC, sizeof h->magic);
     memcpy(h->build_id, o->build_id, sizeof h->build_id);
     take_list(a, h);

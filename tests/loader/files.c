@@ -33,7 +33,7 @@ static int file_of_size(off_t size)
 
 static void is_the_file_of(uintptr_t at, int fd)
 {
-    const struct sidecar_identity *found = files_identity(&loader, at);
+    const struct file_id *found = files_identity(&loader, at);
     struct stat st;
 
     CHECK(found && !fstat(fd, &st));

@@ -91,9 +91,12 @@ def thaws(program):
     check(done.stdout.splitlines()[-1] == str(program.library), "dladdr names another file")
     check(subprocess.run(["nm", "-D", *folder.glob("*-libanswer.so")], capture_output=True,
                          text=True).stdout.count(" answer"), "the copy has no symbols")
-    for file in program.passes / "answer.so", program.library:  # perf record does so
-        os.link(file, program.folder / f"link-{file.name}")
-        program.thawed()
+    os.link(next(folder.glob("*-libanswer.so")), program.folder / "link")  # perf record does so
+    program.thawed()
+    os.link(program.library, program.folder / "another")  # as what replaces a file changes it
+    program.refused("libanswer.so: its file is another one")
+    program.freeze()
+    program.thawed()
 
 
 def unmapped(program):
@@ -158,7 +161,7 @@ def noexec(program):
         support.skip("only root can mount")
     program.cache.mkdir()
     done = program.run(keys="on-miss = build\n", prefix=[
-        "unshare", "-m", "sh", "-c", f'mount -t tmpfs -o noexec none {program.cache} && "$@"; find {program.cache} -type f', "sh"])
+        "unshare", "-m", "sh", "-c", f'mount -t tmpfs -o noexec none {program.cache} && "$@"; find {program.cache} -type f -size +0', "sh"])
     check(str(program.cache) not in done.stdout, f"it was written: {done.stdout}")
     check("not frozen: " in done.stderr and "(noexec)" in done.stderr, done.stderr)
 
@@ -232,17 +235,24 @@ def reads(program):
         (program.folder / "new").write_text(text)
         (program.folder / "new").rename(file)
 
+    def edit(text):
+        was = file.stat()
+        check(len(text) == was.st_size, "it has another size")
+        file.write_text(text)
+        os.utime(file, ns=(was.st_atime_ns, was.st_mtime_ns))
+
     file.write_text("one")
     program.freeze(keys=keys)
     program.thawed(keys=keys)
-    for change in lambda: replace("two"), file.unlink, lambda: file.write_text("three"):
+    for change in lambda: replace("two"), lambda: edit("six"), file.unlink, lambda: file.write_text("three"):
         change()
         for quiet in {}, {"MVLD_DEBUG": "files"}: # passes are mapped at once, or only when needed
             program.refused(f"{file}: it is another file", keys=keys, **quiet)
         done = program.run(**build)
         check("none is written: the one that is there is of this minute" in done.stderr, done.stderr)
         support.age_images(program.cache)
-        check("image: frozen: " in program.run(**build).stderr, f"not renewed: {done.stderr}")
+        done = program.run(**build)
+        check("image: frozen: " in done.stderr, f"not renewed: {done.stderr}")
         check("not thawed" not in program.thawed(**build).stderr, "another one was tried")
     check(len(list((program.cache / "mvld" / "images").iterdir())) == 1, "old ones stay")
 
@@ -290,8 +300,8 @@ def unreadable(program):
     os.chown(program.cache, 65534, 65534)
     user = {"prefix": ["sh", "-c", 'chmod 755 "${MVLD_CONFIG%/*}" && '
                        'exec setpriv --reuid=65534 --clear-groups "$@"', "sh"]}
-    program.freeze(**user)
     program.path.chmod(0o711)
+    program.freeze()
     program.thawed(**user)
     program.flag.touch()
     program.refused("program: a call leads elsewhere", expected="2 1\n", **user)

@@ -185,38 +185,46 @@ static void each_rule(void)
         memcpy(spoilt[i].at, &spoilt[i].value, spoilt[i].size);
         refused(spoilt[i].sentence);
     }
-    made.header.relocations = (struct sidecar_identity){0};
+    made.header.relocations = (struct file_id){0};
     refused(no_file);
-    made.objects[2].file = (struct sidecar_identity){0};
+    made.objects[2].file = (struct file_id){0};
     refused("a copy is of no file");
 }
 
-/* A name that leads out of the folder must lead nowhere. */
-static void discarding_stays_in_the_folder(void)
+static int there(const char *folder, const char *name)
 {
-    char folder[] = "/tmp/mvld-frozen-XXXXXX", file[64], names[256];
-    struct frozen_object objects[4] = {{.copy_name = 0}};
-    int fd, at = 1;
+    char path[96];
+
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    return faccessat(AT_FDCWD, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+/* Whole or in part; what is not ours stays, and the folder with it. */
+static void removes_what_is_ours(void)
+{
+    static const char *const ours[] = {"image", "0-program", "17-libx.so.code", FROZEN_COPIES,
+                                       FROZEN_RELOCATIONS, "later", "later.new", "later-table-3"};
+    static const char *const others[] = {"mine", "-", "17", ".hidden"};
+    char folder[] = "/tmp/mvld-frozen-XXXXXX", path[96];
+    const char *why;
+    int fd;
 
     CHECK(mkdtemp(folder));
-    snprintf(file, sizeof file, "%s/kept", folder);
-    CHECK((fd = open(file, O_WRONLY | O_CREAT, 0600)) >= 0 && !close(fd));
-    snprintf(file, sizeof file, "%s/sub", folder);
-    CHECK(!mkdir(file, 0700));
-    CHECK((fd = open(file, O_RDONLY | O_DIRECTORY)) >= 0);
-    for (int whole = 0; whole < 2; whole++) { /* the first name is a path, as an unfilled table's */
-        at = snprintf(names, sizeof names, "%s/kept", whole ? folder : "..") + 1;
-        objects[1].copy_name = (uint32_t)at;
-        at += snprintf(names + at, sizeof names - (size_t)at, "../kept") + 1;
-        objects[2].copy_name = (uint32_t)at;
-        at += snprintf(names + at, sizeof names - (size_t)at, "1-gone") + 1;
-        objects[3].copy_name = (uint32_t)at - 1; /* "" */
-        CHECK(close(openat(fd, "1-gone", O_WRONLY | O_CREAT, 0600)) == 0);
-        frozen_discard(&rimf_sys_kernel, fd, objects, 4, names);
-        CHECK(faccessat(fd, "../kept", F_OK, 0) == 0);
-        CHECK(faccessat(fd, "1-gone", F_OK, 0) != 0);
+    for (size_t i = 0; i < 300 + 8 + 4; i++) {
+        if (i < 300)
+            snprintf(path, sizeof path, "%s/%zu-a-long-name-so-that-all-are-not-read-at-once", folder, i);
+        else
+            snprintf(path, sizeof path, "%s/%s", folder, i < 308 ? ours[i - 300] : others[i - 308]);
+        CHECK((fd = open(path, O_WRONLY | O_CREAT | O_EXCL, 0600)) >= 0 && !close(fd), "%s", path);
     }
-    CHECK(!unlinkat(fd, "../kept", 0) && !close(fd) && !rmdir(file) && !rmdir(folder));
+    CHECK(frozen_remove(&rimf_sys_kernel, folder, geteuid(), &why) == -ENOTEMPTY);
+    for (size_t i = 0; i < 4; i++) {
+        CHECK(there(folder, others[i]), "%s", others[i]);
+        snprintf(path, sizeof path, "%s/%s", folder, others[i]);
+        CHECK(!unlink(path));
+    }
+    CHECK(frozen_remove(&rimf_sys_kernel, folder, geteuid(), &why) == 0); /* nothing else was left */
+    CHECK(frozen_remove(&rimf_sys_kernel, folder, geteuid(), &why) == -ENOENT);
 }
 
 /* What came back from the disk stays in single pages; or a call that kills is made under a filter; or all of
@@ -251,7 +259,7 @@ static void large_pieces(void)
 
 int main(void)
 {
-    discarding_stays_in_the_folder();
+    removes_what_is_ours();
     made_frozen_make(&made);
     CHECK(!open_made(sizeof made));
     each_byte_counts(&made, sizeof made, open_made);

@@ -117,7 +117,7 @@ static void each_rule(void)
               why ? why : "(taken)", spoilt[i].sentence);
         made_later_make(&made);
     }
-    made.objects[1].file = (struct sidecar_identity){0};
+    made.objects[1].file = (struct file_id){0};
     made_later_seal(&made, sizeof made);
     CHECK(open_made(sizeof made));
     /* Who removes the list takes the name of what is not there for "". */

@@ -40,7 +40,7 @@ static inline void made_frozen_make(struct made_frozen *m)
                    .n_objects = 3, .n_texts = 3, .n_words = 4, .n_regions = 1,
                    .n_copies = 3, .names_size = sizeof m->names, .n_relocations = 2,
                    .n_kept = 2, .n_homes = 3, .n_pointers = 3, .n_passes = 2,
-                   .n_reads = 1, .reads = {{.name = 1, .key = 3}},
+                   .n_reads = 1, .reads = {{.name = 1, .file = {.inode = 3}}},
                    .passes = {{.name = 10, .flags = FROZEN_IDLE}, {.name = 12, .library = 1}},
                    .relocations = {1, 11, 0xa000, 4, 5}},
         .objects = {{.file = {1, 2, 0x3000, 4, 5}, .copy = {1, 6, 0x3000, 7, 8},

@@ -70,7 +70,7 @@ static inline void made_sidecar(struct made_sidecar *made)
                    .header_size = sizeof made->header + sizeof made->tables,
                    .size = sizeof *made, .analyser = ANALYSER_VERSION, .build_id_size = 4,
                    .identity = {1, 2, 3, 4, 5}, .n_tables = MADE_TABLES,
-                   .frames_start = 0x6000, .frames_size = 0x90, .frames_hash = 9},
+                   .frames_start = 0x6000, .frames_size = 0x90, .constants_hash = 9},
         .segments = {{0x1000, 0x1000, 7}, {0x3000, 0x800, 8}},
         .units = {{0x1000, 0x100, SIDECAR_PROVEN,
                    SIDECAR_DECODED | SIDECAR_REACHED | SIDECAR_HEAD, 0},

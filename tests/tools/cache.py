@@ -5,6 +5,7 @@
 A failure means that an image is not made, or is listed, verified or removed for what
 it is not; or that something that is no image is removed.
 """
+import fcntl
 import json
 import os
 import shutil
@@ -70,17 +71,26 @@ with tempfile.TemporaryDirectory() as scratch:
     more.unlink()
     contains(cache("prune"), f"out of date {other} removed", "prune: what was preloaded is gone")
 
-    # What is no image, or is being written, is not touched.
+    # What is no image, or is being written, is not touched.  What a killed build left goes.
     other = images / "other"
     other.mkdir()
     (other / "image").write_text("mine")
-    busy = images / f"{image.name}.{os.getpid()}"
-    busy.mkdir()
+    (images / ".new").mkdir()
+    (images / ".new" / "0-half").write_text("")
+    with open(images.parent / "lock", "r+") as lock:  # somebody writes
+        fcntl.lockf(lock, fcntl.LOCK_EX)
+        check("unfinished" not in cache("list"), "list: what is being written")
+        equal(doctor()["images of user"], ("ok", f"{images}: 2"), "doctor: what is being written")
+    contains(cache("list"), f"unfinished  {images}/.new: ", "list: what was left")
+    equal(doctor()["images of user"], ("absent", f"{images}: 2; a build that was stopped has left what it had "
+                                       "written"), "doctor: what was left")
     (scratch / "folder").mkdir()
     (scratch / "folder" / "image").write_text("mine")
     equal(cache("prune", "--all", folder=scratch), "", "a folder that holds no images")
+    equal(cache("prune"), f"unfinished  {images}/.new removed\n" + cache("list"), "prune: what was left")
+    check(not (images / ".new").exists(), "it is still there")
     equal(cache("prune", "--all"), f"good        {image} removed\n", "prune --all")
-    check(not image.exists() and busy.exists() and (other / "image").exists() and
+    check(not image.exists() and (other / "image").exists() and
           (scratch / "folder" / "image").exists(), "only images are removed")
 
     # Made by another build of mvld: its loader has another build-id.
@@ -94,7 +104,7 @@ with tempfile.TemporaryDirectory() as scratch:
     image = build(loader=other_loader)
     contains(cache("list"), f"other mvld  {program} ", "list: another build's")
     contains(cache("list"), f"Another mvld than {loader} made 1 of 1: ", "list: what to do")
-    equal(doctor()["images of user"], ("absent", f"{images}: 3; no start takes 1 that another mvld made, 0 whose "
+    equal(doctor()["images of user"], ("absent", f"{images}: 2; no start takes 1 that another mvld made, 0 whose "
                                        "files were replaced, 0 damaged"), "doctor: another build's")
     contains(cache("verify"), "another build of mvld", "verify: another build's")
     contains(cache("prune"), f"other mvld  {program} ", "prune: that mvld may be in use")
@@ -107,7 +117,7 @@ with tempfile.TemporaryDirectory() as scratch:
     contains(cache("list"), "out of date ", "list: another build's, of a file that was replaced")
     equal(cache("prune"), f"out of date {image} removed\n", "prune: the same")
     image = build()
-    equal(doctor()["images of user"], ("ok", f"{images}: 3"), "doctor: a good one")
+    equal(doctor()["images of user"], ("ok", f"{images}: 2"), "doctor: a good one")
 
     # A pass that was built anew is another file: no start looks where this image lies.
     passes = scratch / "passes"
@@ -182,8 +192,6 @@ with tempfile.TemporaryDirectory() as scratch:
     (image / "7-some.so").write_text("rest")
     contains(cache("prune"), f"damaged     {image} removed", "prune")
     check(not image.exists(), "the rest of an image is removed")
-    (images / f"{image.name}.999999999").mkdir()
-    contains(cache("prune"), "removed", "what a killed builder left")
 
     # What cannot be built does not run.
     shutil.copy("/bin/echo", program)

@@ -25,7 +25,7 @@ static void change(struct ready_header *h, const char *field, const char *text)
     if (!strcmp(field, "slot0"))
         slots[0].leads += (int64_t)value;
     else if (!strcmp(field, "program") && !stat(text, &st))
-        cache_identity(&h->program, &st);
+        file_id_of(&h->program, &st);
     else if (!strcmp(field, "reach"))
         h->reach += (uint32_t)value;
     else if (!strcmp(field, "rest0"))
@@ -54,7 +54,8 @@ int main(int argc, char **argv)
     if (!h || pread(fd, h, size, (off_t)at) != (ssize_t)size)
         return 1;
     change(h, argv[3], argv[4]);
-    cache_identity(&h->self, &st);
+    file_id_of(&h->self, &st);
+    h->self.changed = 0;
     h->checksum = frozen_checksum(h, size);
     if (pwrite(fd, h, size, (off_t)at) != (ssize_t)size ||
         futimens(fd, (struct timespec[]){st.st_atim, st.st_mtim}))

@@ -2,7 +2,7 @@
 """A setuid program takes ready code and frozen images from root's cache alone, and leaves none.
 
 A program that is setuid root runs as nobody; what it has mapped says whose files it took.  The same
-program without the set-id bit takes nobody's own, so each refusal is one of AT_SECURE.  A failure means: a
+program where its set-id bit gives no rights (no_new_privs) takes nobody's own, so each refusal is one of AT_SECURE.  A failure means: a
 user can put code into programs that have more rights than he has, or have them write files.
 
 Works on overlays of /etc, the pass folder and /var/cache in a mount namespace of its own.
@@ -29,7 +29,7 @@ LISTS = re.sub(r"    return 0;\n}\n$", r"""    FILE *maps = fopen("/proc/self/ma
 }
 """, MAIN)
 SYSTEM = Path("/var/cache/mvld")
-SETUID, PLAIN = 0o4755, 0o755
+SETUID, PLAIN = [], ["setpriv", "--no-new-privs"]  # a chmod would make it another file
 
 alone()
 config, passes = map(Path, sys.argv[1:])
@@ -54,8 +54,7 @@ def configure(more=""):
 
 
 def start(mode, user=NOBODY, **more):
-    os.chmod(world.program, mode)
-    done = subprocess.run([*user, world.program], capture_output=True, text=True, timeout=30, check=False,
+    done = subprocess.run([*user, *mode, world.program], capture_output=True, text=True, timeout=30, check=False,
                           env={"PATH": os.environ["PATH"], "HOME": str(home), **more})
     check(done.returncode == 0 and done.stdout, f"{done.returncode} {done.stderr}")
     return done.stdout
@@ -87,6 +86,7 @@ configure()
 analysis = SYSTEM / "analysis"
 SYSTEM.joinpath("analysis").mkdir(exist_ok=True)
 world = World(work, main=LISTS)
+os.chmod(world.program, 0o4755)
 done = support.run([MVLD, "analyze", world.lib, world.program])
 check(done.returncode == 0 and list(analysis.rglob("*.mvld")), done.stdout + done.stderr)
 

@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: MIT
+"""A library is replaced by another one that has its name, size, time of modification and inode, and its
+build-id or none: what was kept of the old one is not used (rimf/file_id.h).
+
+A failure means: after an upgrade, programs run code of the old library in the new one.
+
+Arguments: what is kept, one of the functions below; how it is replaced: `tar`, `rm` (and then tar), or
+`edit` (in place, and the times are set back).
+"""
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import support
+from ready_world import World, laid, source
+from support import check
+
+TIME = 1_000_000_000  # as reproducible archives have it
+SWAPPED = """
+int order_a(void) { return 1; }
+#ifdef NEW
+int second(void) { return 2; }
+int first(void) { return 1; }
+#else
+int first(void) { return 1; }
+int second(void) { return 2; }
+#endif
+"""
+SWAPPED_MAIN = """#include <stdio.h>
+int first(void), second(void);
+int main(void) { printf("%d %d\\n", first(), second()); return 0; }
+"""
+
+
+def takes_inode(path, was, unpack):
+    """Until the new file has the inode of the old one, which is free."""
+    for attempt in range(200):
+        unpack()
+        if path.stat().st_ino == was.st_ino:
+            return
+        path.rename(path.with_name(f"taken{attempt}"))
+    support.skip("the file system does not use inodes again")
+
+
+def replace(path, new, how):
+    was = path.stat()
+    check(new.stat().st_size == was.st_size and new.read_bytes() != path.read_bytes(), "sizes differ")
+    os.utime(new, (TIME, TIME))
+    if how == "edit":
+        with open(path, "r+b") as file:
+            file.write(new.read_bytes())
+        os.utime(path, (TIME, TIME))
+    else:
+        archive = path.with_name("archive.tar")
+        inside = path.with_name("inside")
+        inside.mkdir()
+        shutil.copy2(new, inside / path.name)
+        subprocess.run(["tar", "-C", inside, "-cf", archive, path.name], check=True)
+        if how == "rm":
+            path.unlink()
+        takes_inode(path, was, lambda: subprocess.run(["tar", "-C", path.parent, "-xf", archive], check=True))
+    now = path.stat()
+    check((now.st_dev, now.st_ino, now.st_size, now.st_mtime_ns) ==
+          (was.st_dev, was.st_ino, was.st_size, TIME * 10 ** 9), f"{was}\n{now}")
+
+
+def upgrade(world, path, how, *link, text=None):
+    """What the program must say from now on."""
+    new = world.folder / "new.so"
+    (world.folder / "lib.c").write_text((text or source()).replace("return x + 1", "return x + 3"))
+    world.library(new, *link)
+    replace(path, new, how)
+
+
+def plain(world, *arguments):
+    return world.start(*arguments, MVLD="off").stdout
+
+
+def upgraded(world, how):
+    """With the build-id of the old one, and code that differs in one number."""
+    before = plain(world)
+    upgrade(world, world.lib, how)
+    says = plain(world)
+    check(says != before, "it is the same library")
+    return says
+
+
+def old(world, path):
+    os.utime(path, (TIME, TIME))
+    world.analyse(path)
+
+
+def freeze(world, *arguments, code=0, **more):
+    done = world.start(*arguments, **{"MVLD_FREEZE": "1", **more})
+    check(code in (None, done.returncode), done.stdout + done.stderr)
+    shutil.rmtree(world.cache / "mvld" / "ready", ignore_errors=True)
+
+
+def image(world, how):
+    old(world, world.lib)
+    freeze(world)
+    check("thawed" in world.run(MVLD_DEBUG="files"), "it is not used")
+    log = world.run(says=upgraded(world, how), MVLD_DEBUG="files")
+    check(", the code of" not in log, log)
+
+
+def unnamed(world, how):
+    """No build-id; calls of the program would lead to the other of two functions."""
+    folder = world.folder
+    (folder / "swapped.c").write_text(SWAPPED)
+    (folder / "swapped_main.c").write_text(SWAPPED_MAIN)
+    lib, new = folder / "libswapped.so", folder / "new.so"
+    for path, more in ((lib, []), (new, ["-DNEW"])):
+        support.compile_c(path, "-shared", "-fPIC", *more, folder / "swapped.c", "-Wl,--build-id=none", plugin=False)
+    world.program = world.compile("calls_swapped", "-Wl,--build-id", libraries=["-lswapped"], source="swapped_main.c")
+    os.utime(lib, (TIME, TIME))
+    world.analyse(world.program)
+    freeze(world)
+    log = world.run(says="1 2\n", MVLD_DEBUG="files")
+    check(", the code of" in log, log)
+    replace(lib, new, how)
+    log = world.run(says="1 2\n", MVLD_DEBUG="files")
+    check(", the code of" not in log, log)
+
+
+def ready(world, how):
+    old(world, world.lib)
+    world.build()
+    check(laid(world.run()), "it is not used")
+    check(not laid(world.run(says=upgraded(world, how))), "it is used")
+
+
+def learnt(world, how):
+    """An object of dlopen."""
+    module = world.folder / "module.so"
+    text = re.sub(r"\bf(\d+)\b", r"g\1", source()).replace("chosen", "picked")
+    (world.folder / "lib.c").write_text(text)
+    world.library(module, "-Wl,-z,now", "-Wl,-soname,module.so")
+    old(world, module)
+    check(world.start(module, MVLD_FREEZE="run").returncode == 0, "no image")
+    shutil.rmtree(world.cache / "mvld" / "ready", ignore_errors=True)
+    before = plain(world, module)
+    log = world.run(module, says=before, MVLD_DEBUG="files")
+    check("module.so: thawed" in log, log)
+    upgrade(world, module, how, "-Wl,-z,now", "-Wl,-soname,module.so", text=text)
+    says = plain(world, module)
+    check(says != before, "it is the same module")
+    log = world.run(module, says=says, MVLD_DEBUG="files")
+    check("module.so: thawed" not in log, log)
+
+
+def analysis(world, how):
+    old(world, world.lib)
+    log = world.run()
+    check("libown.so: it is" not in log and "libown.so: " in log, log)
+    log = world.run(says=upgraded(world, how))
+    check("libown.so: it is of an object with other code" in log, log)
+
+
+def constants(world, how):
+    """Code is the same, what is only read is not: calls may be entered elsewhere."""
+    (world.folder / "lib.c").write_text(source() + '\nconst char text[] = "some text";\n')
+    world.library(world.lib)
+    old(world, world.lib)
+    log = world.run()
+    check("libown.so: it is" not in log, log)
+    new = world.folder / "new.so"
+    new.write_bytes(world.lib.read_bytes().replace(b"some text", b"more text"))
+    replace(world.lib, new, how)
+    log = world.run()
+    check("libown.so: it is of an object with other code or constants" in log, log)
+
+
+def mounted(world, how):
+    """The library lies in an image of a file system, and another one is mounted in its place."""
+    if os.geteuid() or not shutil.which("mksquashfs") or "squashfs" not in Path("/proc/filesystems").read_text():
+        support.skip("needs root and squashfs")
+    where, ids = world.folder / "mounted", set()
+    where.mkdir()
+
+    def image(name):
+        inside = world.folder / name
+        inside.mkdir()
+        shutil.copy(world.lib, inside)
+        subprocess.run(["mksquashfs", inside, f"{inside}.sq", "-all-time", str(TIME), "-quiet", "-no-progress"],
+                       check=True, stdout=subprocess.DEVNULL)
+        there = {"prefix": ["unshare", "-m", "sh", "-c", f'mount -o loop "$0" {where} && exec "$@"', f"{inside}.sq"],
+                 "LD_LIBRARY_PATH": where}
+        ids.add(support.run([*there["prefix"], "stat", "-c", "%d %i %s %Y %Z", where / world.lib.name]).stdout)
+        return there
+
+    first = image("first")
+    freeze(world, **first, code=None)
+    upgraded(world, how)
+    second = image("second")
+    if len(ids) > 1:
+        support.skip("it is mounted as another device")
+    world.run(says=world.start(**second, MVLD="off").stdout, **second)
+
+
+if __name__ == "__main__":
+    kept, way = sys.argv[1:]
+    with support.scratch_folder() as scratch:
+        globals()[kept](World(Path(scratch)), way)
+    print(f"ok: {kept} {way}")
