@@ -26,7 +26,8 @@
  *
  *   mprotect  R-X to RW-, write, RW- to R-X.  The cheapest; only while nothing
  *             else runs in this address space, handlers of signals included,
- *             because the pages cannot be executed in between.
+ *             because the pages cannot be executed in between; or while nobody
+ *             has entered the code (rimf_patch_unentered).
  *   remap     changed pages are prepared aside and moved over the old ones.
  *             Threads may run.  The first choice when they do.
  *   selfmem   writes through /proc/self/mem, which needs no protection change;

@@ -8,10 +8,10 @@
  *   step 2            write                           write   cannot fail
  *   step 3            R-X                             R-X     must not fail
  *
- * Between steps 1 and 3 the pages cannot be executed.  So nothing else may run
- * in this address space, no handler either (commit blocks signals, but for the
- * synchronous ones: the program must have no handler of these, unless nobody has
- * entered the code), and the code of these steps must lie elsewhere:
+ * Between steps 1 and 3 the pages cannot be executed.  So nobody must have entered
+ * the code yet, or nothing else may run in this address space, no handler either
+ * (commit blocks signals, but for the synchronous ones: the program must have no
+ * handler of these).  And the code of these steps must lie elsewhere:
  * patch_window_hits refuses a batch that would pull the floor from under it.
  *
  * Step 3 can be refused by rules that the kernel applies only then (SELinux's
@@ -168,7 +168,7 @@ int patch_mprotect_runs(struct mvld_batch *b)
 
 static int apply(struct mvld_batch *b)
 {
-    int r = b->patcher->alone ? patch_runs(b, PATCH_GAP) : -EBUSY;
+    int r = b->patcher->alone || b->unentered ? patch_runs(b, PATCH_GAP) : -EBUSY;
 
     return r ? r : patch_mprotect_runs(b);
 }

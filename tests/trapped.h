@@ -49,15 +49,16 @@ static void trapped_answer(int signal, siginfo_t *info, void *context)
                         : trapped_make(info->si_syscall, a[0], a[1], a[2], a[3], a[4], a[5]);
 }
 
-/* Nonzero: there is no such filter here. */
-static inline int trapped_start(long (*decide)(long nr, const long *arguments))
+/* Nonzero: there is no such filter here.  `hosts`: what the host loader calls is trapped, too. */
+static inline int trapped_start(long (*decide)(long nr, const long *arguments), int hosts)
 {
     /* Which the C library does not make while it blocks all signals. */
-    static const unsigned calls[] = {
-        SYS_openat, SYS_readlinkat, SYS_newfstatat, SYS_faccessat, SYS_getdents64, SYS_ioctl,
-        SYS_unshare, SYS_prctl, SYS_membarrier, SYS_mprotect, SYS_mremap, SYS_pwrite64,
+    enum { HOSTS = 3, OTHERS = 9, N = HOSTS + OTHERS };
+    static const unsigned calls[N] = {
+        SYS_openat, SYS_newfstatat, SYS_mprotect,
+        SYS_readlinkat, SYS_faccessat, SYS_getdents64, SYS_ioctl, SYS_unshare, SYS_prctl,
+        SYS_membarrier, SYS_mremap, SYS_pwrite64,
     };
-    enum { N = sizeof calls / sizeof *calls };
     struct sock_filter code[N + 7] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, instruction_pointer)),
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)(uintptr_t)trapped_made, 0, 2),
@@ -68,8 +69,8 @@ static inline int trapped_start(long (*decide)(long nr, const long *arguments))
     struct sock_fprog program = {N + 7, code};
     struct sigaction action = {.sa_sigaction = trapped_answer, .sa_flags = SA_SIGINFO | SA_NODEFER};
 
-    for (unsigned i = 0; i < N; i++)
-        code[i + 5] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, calls[i],
+    for (unsigned i = 0; i < N; i++) /* not the host loader's: some other call, once more */
+        code[i + 5] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, calls[i < HOSTS && !hosts ? HOSTS : i],
                                                    (unsigned char)(N - i), 0);
     code[N + 5] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
     code[N + 6] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRAP);

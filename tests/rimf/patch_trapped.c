@@ -70,14 +70,14 @@ static void commits(const char *method, int threads)
 
 static void emulated(const char *method, int threads)
 {
-    if (trapped_start(allow))
+    if (trapped_start(allow, 1))
         exit(SKIP);
     commits(method, threads);
 }
 
 static void refused(const char *method, int threads)
 {
-    if (trapped_start(refuse_the_process))
+    if (trapped_start(refuse_the_process, 1))
         exit(SKIP);
     commits(method, threads);
 }
