@@ -250,7 +250,7 @@ struct loader {
     /* Most programs need no more, and each is touched only as far as it is used: a program
      * without a pipeline comes by with the first page of this struct.  All of it counts where data is
      * limited (RLIMIT_DATA), so what only programs with a pipeline need is asked for by them. */
-    _Alignas(16) char first_memory[11264]; /* of `heap` */
+    _Alignas(16) char first_memory[10752]; /* of `heap` */
     _Alignas(16) char plan_memory[6144];
 };
 
