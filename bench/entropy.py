@@ -78,13 +78,14 @@ def ways(folder):
                               f"-Wl,--dynamic-linker={loader}", plugin=False)
         yield f"{kind}, plain ld.so", programs["plain"], {}
         yield f"{kind}, mvld, nothing configured", programs["mvld"], {}
-        for placement in "near", "as-is":
-            config = folder / f"{kind}-{placement}.conf"
-            config.write_text(f"[app]\nmatch = {programs['mvld']}\npasses = count\n"
+        for placement, passes, where in (("near", "count", "example"), ("as-is", "count", "example"),
+                                         ("near", "concat", "concat")):
+            config = folder / f"{kind}-{placement}-{passes}.conf"
+            config.write_text(f"[app]\nmatch = {programs['mvld']}\npasses = {passes}\n"
                               f"placement = {placement}\n")
-            yield (f"{kind}, mvld, pipeline, {placement}", programs["mvld"],
-                   {"MVLD_CONFIG": config,
-                    "MVLD_PASS_PATH": support.BUILD / "passes" / "example"})
+            what = f"{kind}, mvld, {'concat' if passes == 'concat' else 'pipeline'}, {placement}"
+            yield (what, programs["mvld"],
+                   {"MVLD_CONFIG": config, "MVLD_PASS_PATH": support.BUILD / "passes" / where})
 
 
 def main():

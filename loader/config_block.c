@@ -100,14 +100,17 @@ static int names(const char *path, const char *text)
 static int program_is(const struct pipeline_query *q, const char *text)
 {
     const char *hex = rimf_after(text, "build-id:");
+    const uint8_t *build_id;
+    size_t size;
 
     if (rimf_streq(text, "*"))
         return 1;
     if (hex) {
-        if (!q->build_id || rimf_strlen(hex) != 2 * q->build_id_size)
+        build_id = pipeline_build_id(q, &size);
+        if (!build_id || rimf_strlen(hex) != 2 * size)
             return 0;
-        for (size_t i = 0; i < q->build_id_size; i++)
-            if (hex_digit(hex[2 * i]) * 16 + hex_digit(hex[2 * i + 1]) != q->build_id[i])
+        for (size_t i = 0; i < size; i++)
+            if (hex_digit(hex[2 * i]) * 16 + hex_digit(hex[2 * i + 1]) != build_id[i])
                 return 0;
         return 1;
     }

@@ -11,6 +11,10 @@
  * knows how to go on without it: whoever asks by unshare(2) whether there are other
  * threads counts them in /proc, and who would need membarrier(2) changes nothing.
  *
+ * A filter may also answer by a signal, SIGSYS, as browsers' sandboxes do: the program's handler
+ * makes the call in another way, or refuses it and says so.  Where there is one, what is done at a
+ * dlopen keeps to what the host loader calls.
+ *
  * Commits that the program asks for are its own calls, and are made.  So is what
  * MVLD_FREEZE asks for (`mvld build`).
  *
@@ -24,7 +28,8 @@
 
 #include <errno.h> /* numbers only */
 
-static int is_plain(long nr)
+/* The host loader's and malloc's; and of which thread this is, its locks and signals. */
+static int is_hosts(long nr)
 {
     switch (nr) {
     case SYS_openat:
@@ -39,22 +44,29 @@ static int is_plain(long nr)
     case SYS_mremap: /* realloc's; when a page cannot be made executable again, the last help */
     case SYS_brk:
     case SYS_write:
-    case SYS_exit_group: /* up to here the host loader's and malloc's */
-    case SYS_readlinkat:
-    case SYS_faccessat:
-    case SYS_getdents64:
-    case SYS_pwrite64: /* of code, where mprotect was refused */
-    case SYS_madvise:
+    case SYS_exit_group:
     case SYS_getpid:
     case SYS_gettid:
     case SYS_geteuid:
     case SYS_futex:
     case SYS_rt_sigaction:
-    case SYS_rt_sigprocmask:
+    case SYS_rt_sigprocmask: return 1;
+    default: return 0;
+    }
+}
+
+static int is_plain(long nr)
+{
+    switch (nr) {
+    case SYS_readlinkat:
+    case SYS_faccessat:
+    case SYS_getdents64:
+    case SYS_pwrite64: /* of code, where mprotect was refused */
+    case SYS_madvise:
     case SYS_prlimit64:
     case SYS_getrandom:
     case SYS_clock_gettime: return 1; /* for MVLD_DEBUG=statistics */
-    default: return 0;
+    default: return is_hosts(nr);
     }
 }
 
@@ -80,20 +92,40 @@ static long call(const struct rimf_sys *sys, long nr, long a, long b, long c, lo
 {
     const struct filtered *filtered = (const struct filtered *)sys;
 
-    if (filtered->on && !is_plain(nr) && is_unasked(filtered))
+    if (filtered->on && !(filtered->answered ? is_hosts : is_plain)(nr) && is_unasked(filtered))
         return -EPERM;
     return filtered->kernel->call(filtered->kernel, nr, a, b, c, d, e, f);
 }
 
-/* Where /proc is not there nobody knows of a filter. */
+#define SIGSYS_BIT (1ul << 30)
+
+/* The program answers calls that the filter stops, and may take note of each one that it does not
+ * expect; or it could, but blocks the signal in this thread: then the kernel ends the process. */
+static int is_answered(const struct loader *l)
+{
+    struct {
+        uintptr_t handler, flags, restorer;
+        uint64_t mask;
+    } action;
+    uint64_t blocked;
+
+    return SYS6(l->sys, SYS_rt_sigaction, 31 /* SIGSYS */, 0, &action, sizeof action.mask, 0, 0) ||
+           action.handler > 1 ||
+           SYS6(l->sys, SYS_rt_sigprocmask, 0 /* SIG_BLOCK */, 0, &blocked, sizeof blocked, 0, 0) ||
+           blocked & SIGSYS_BIT;
+}
+
+/* Where /proc is not there nobody knows of a filter; the program's own sandbox may be why. */
 static void look(struct loader *l)
 {
     struct filtered *filtered = &l->filtered;
     struct status status;
 
     filtered->untraced = 0;
-    if (status_read(l->sys, &status))
+    if (status_read(l->sys, &status)) {
+        filtered->on |= !filtered->starting && !l->knobs.freeze;
         return;
+    }
     filtered->untraced = !status.traced;
     if (!status.filtered || filtered->on || l->knobs.freeze)
         return;
@@ -114,6 +146,7 @@ void filtered_enter(struct loader *l, int new)
     if (!l->pipeline || !new)
         return;
     look(l);
+    l->filtered.answered = l->filtered.on && is_answered(l);
     rimf_image_set_untraced(l->image, l->filtered.untraced);
     rimf_image_set_filtered(l->image, l->filtered.on);
     __atomic_store_n(&l->filtered.event, own_thread(), __ATOMIC_RELAXED);

@@ -75,15 +75,17 @@ int host_parse(struct host *host, const void *head, size_t size, uint64_t *low, 
     size_t n;
     const Elf64_Phdr *ph = head_phdrs(head, size, &n);
     uint64_t last = 0, dynamic_end = 0;
-    int loads = 0, texts = 0;
+    int loads = 0, texts = 0, entered = 0;
 
     *low = 0;
     *align = RIMF_PAGE;
-    if (!ph || eh->e_type != ET_DYN)
+    if (!ph || eh->e_type != ET_DYN || !eh->e_entry)
         return -ENOEXEC;
     for (size_t i = 0; i < n; i++) {
         uint64_t end = ph[i].p_vaddr + ph[i].p_memsz;
 
+        if (ph[i].p_type == PT_INTERP) /* a program, or a library that can be run */
+            return -ENOEXEC;
         if (ph[i].p_type == PT_DYNAMIC)
             dynamic_end = end;
         if (ph[i].p_type != PT_LOAD)
@@ -96,12 +98,13 @@ int host_parse(struct host *host, const void *head, size_t size, uint64_t *low, 
         if (!loads++)
             *low = rimf_page_down(ph[i].p_vaddr);
         texts += (ph[i].p_flags & PF_X) != 0;
+        entered |= ph[i].p_flags & PF_X && eh->e_entry - ph[i].p_vaddr < ph[i].p_filesz;
         last = rimf_page_up(end);
         if (ph[i].p_align > *align && ph[i].p_align <= 1ul << 30 &&
             !(ph[i].p_align & (ph[i].p_align - 1)))
             *align = ph[i].p_align;
     }
-    if (!loads || texts != 1 || !dynamic_end || dynamic_end > last || eh->e_entry >= last ||
+    if (!loads || texts != 1 || !entered || !dynamic_end || dynamic_end > last ||
         eh->e_phoff + n * sizeof *ph > last)
         return -ENOEXEC;
     *high = last;
@@ -314,6 +317,11 @@ static int try_candidate(struct loader *l, const char *path)
     l->host.fd = (int)fd;
     l->host.path = path;
     err = host_map(l->sys, &l->host, &l->arena);
+    /* Whoever names one may name a static program, which can be entered like a loader. */
+    if (!err && path == l->knobs.host && !host_symbol(&l->host, "_r_debug")) {
+        sys_munmap(l->sys, l->host.start, l->host.end - l->host.start);
+        err = -ENOEXEC;
+    }
     if (err)
         sys_close(l->sys, (int)fd);
     else

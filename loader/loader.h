@@ -91,6 +91,7 @@ struct arena {
     uint64_t taken;       /* so many places were asked for */
     uintptr_t packed;     /* if nothing were drawn, the lowest object would begin here, */
     uintptr_t closer;     /* and the newest so much behind where it does */
+    int spacious;         /* it was planned for a pass that takes much space (place_near_low) */
 };
 
 /* ---- files.c --------------------------------------------------------------- */
@@ -193,6 +194,7 @@ struct filtered {
     struct rimf_sys sys;  /* stays first */
     const struct rimf_sys *kernel;
     int on;               /* a filter of system calls is in force */
+    int answered;         /* and the program answers what it stops (SIGSYS) */
     int starting;         /* no code of the program has run */
     int untraced;         /* no debugger was there when it was asked */
     uintptr_t event;      /* the thread in which a dlopen is answered, or 0 */
@@ -220,7 +222,7 @@ struct loader {
     struct pipeline *pipeline;
     struct mvld_image *image;
     char *program; /* real path, or NULL */
-    const char *interpreter; /* the program's PT_INTERP; NULL when run directly */
+    const char *interpreter; /* the program's PT_INTERP; NULL when run directly, or not known */
 
     struct arena arena;
     struct files files;
@@ -246,10 +248,10 @@ struct loader {
 
     char refusal[512]; /* why there is no pipeline */
     /* Most programs need no more, and each is touched only as far as it is used: a program
-     * without a pipeline comes by with the first page of this struct. */
-    _Alignas(16) char first_memory[12288]; /* of `heap` */
+     * without a pipeline comes by with the first page of this struct.  All of it counts where data is
+     * limited (RLIMIT_DATA), so what only programs with a pipeline need is asked for by them. */
+    _Alignas(16) char first_memory[10752]; /* of `heap` */
     _Alignas(16) char plan_memory[6144];
-    _Alignas(16) char image_memory[32768]; /* of the image's heap */
 };
 
 /* entry.S */
@@ -296,6 +298,8 @@ void cpuid_renew(struct loader *, const char *image, uint32_t user);
 
 /* place.c */
 void place_plan(struct loader *);
+void place_near_low(struct loader *, int spacious); /* of it, for tests */
+void place_settle(struct loader *); /* it is known which passes there are */
 /* Tells the image which objects lie elsewhere in the arena each time. */
 void place_set_apart(const struct loader *);
 /* Memory within reach of what lies near the program, or negative errno; for the image. */
@@ -369,6 +373,10 @@ struct identity {
 void program_plan(struct loader *);
 /* Maps passes that were not mapped yet; when one is refused, none is left. */
 void program_complete(struct loader *);
+/* program_memory.c: l->host.musl, l->injection.first, l->interpreter */
+void program_look(struct loader *);
+/* Unset where it has none.  Asks the kernel before it reads. */
+void program_build_id(const struct loader *, struct identity *out);
 /* Sets *out when the notes hold a build-id. */
 void find_build_id(const char *notes, uint64_t size, struct identity *out);
 

@@ -256,9 +256,7 @@ static void open_frames(struct loader *l)
 /* Earlier for who looks at files before they are mapped. */
 int objects_create_image(struct loader *l)
 {
-    int error = l->image ? 0
-                         : rimf_image_create_in(l->sys, &l->log, l->image_memory,
-                                                sizeof l->image_memory, &l->image);
+    int error = l->image ? 0 : rimf_image_create(l->sys, &l->log, &l->image);
 
     l->image = error ? NULL : l->image;
     return error;

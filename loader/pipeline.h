@@ -26,9 +26,10 @@ struct pipeline_query {
     const char *name;    /* as called, its folder included when there is one: argv[0] */
     const uint8_t *build_id;
     size_t build_id_size;
-    /* When `program` is NULL: asked for it when a configuration names programs.  Most
-     * execs find no configuration, and need not ask the kernel for the path. */
+    /* When `program` or `build_id` is NULL: asked for it when a configuration names programs that
+     * way.  Most execs find no configuration, and need not ask the kernel. */
     const char *(*find_program)(void *cookie);
+    const uint8_t *(*find_build_id)(void *cookie, size_t *size);
     void *cookie;
     const char *called; /* the path that led to it, of execve (AT_EXECFN) or of a command line; or NULL */
     int runs;           /* the plan will be run: what has nothing to do need not stay mapped */
@@ -44,6 +45,13 @@ static inline const char *pipeline_program(const struct pipeline_query *query)
 {
     return query->program || !query->find_program ? query->program
                                                   : query->find_program(query->cookie);
+}
+
+static inline const uint8_t *pipeline_build_id(const struct pipeline_query *query, size_t *size)
+{
+    *size = query->build_id_size;
+    return query->build_id || !query->find_build_id ? query->build_id
+                                                    : query->find_build_id(query->cookie, size);
 }
 
 /* Reads the configuration and maps the passes that it asks for.  0 with *out

@@ -77,13 +77,15 @@ static uintptr_t executable_end(const struct block *block)
     return rimf_page_up(end);
 }
 
-static void near_low(struct loader *l)
+/* Of the kernel's drawing half lead to either case; with more room a quarter and three quarters, into
+ * half as many places each (SECURITY.md). */
+void place_near_low(struct loader *l, int spacious)
 {
     uintptr_t end = executable_end(&l->block);
     uintptr_t heap = (uintptr_t)SYS3(l->sys, SYS_brk, 0, 0, 0), drawn;
-    int spacious = l->pipeline && pipeline_flags(l->pipeline) & MVLD_PASS_SPACIOUS;
     size_t room = spacious ? ROOM + SPACIOUS : ROOM;
 
+    l->arena.spacious = spacious;
     if (heap > end + room && heap < LOW_END) {
         l->arena.start = end + MIB;
         l->arena.end = rimf_page_down(heap - MIB);
@@ -168,7 +170,7 @@ void place_plan(struct loader *l)
             l->arena.start = l->arena.end - ARENA;
             l->arena.slack = SLACK;
         } else if (executable < LOW_END) {
-            near_low(l);
+            place_near_low(l, (pipeline_flags(l->pipeline) & MVLD_PASS_SPACIOUS) != 0);
         }
     }
     if (l->arena.end)
@@ -181,6 +183,16 @@ void place_plan(struct loader *l)
                  (unsigned long)l->arena.start, (unsigned long)l->arena.end);
     else
         rimf_log(&l->log, MVLD_LOG_WARNING, "placement: as-is: no room near the executable");
+}
+
+/* Passes that were not mapped when places were planned could have been any: now they are known, and
+ * without one that takes much space there are more places to draw from. */
+void place_settle(struct loader *l)
+{
+    if (!l->arena.spacious || pipeline_flags(l->pipeline) & MVLD_PASS_SPACIOUS)
+        return;
+    l->arena = (struct arena){0};
+    place_plan(l);
 }
 
 /* They are aligned to more than the arena (by glibc since 2.35). */

@@ -2,7 +2,7 @@
  *
  * loader/program.c: which program this is, and what is planned for it.
  *
- * As an interpreter, the program is /proc/self/exe and lies in memory.  Run
+ * As an interpreter, the program is /proc/self/exe and lies in memory (program_memory.c).  Run
  * directly, it is named on our command line behind the host loader's own
  * options; when those ask for anything but a run, or one is not known, there is
  * nothing to plan.
@@ -88,49 +88,6 @@ void find_build_id(const char *notes, uint64_t size, struct identity *out)
     }
 }
 
-/* AddressSanitizer ends a program in which a library comes before its runtime. */
-static int wants_to_be_first(const char *needed)
-{
-    return rimf_after(needed, "libasan.so") || rimf_after(needed, "libclang_rt.asan");
-}
-
-/* Both the kernel and the host loader take the same tables for granted. */
-static void look_at_dynamic(struct loader *l, uintptr_t bias, const Elf64_Dyn *dynamic)
-{
-    const char *strings = NULL;
-
-    for (const Elf64_Dyn *d = dynamic; d->d_tag != DT_NULL; d++)
-        if (d->d_tag == DT_STRTAB)
-            strings = (const char *)(bias + d->d_un.d_ptr);
-    for (const Elf64_Dyn *d = dynamic; strings && d->d_tag != DT_NULL; d++) {
-        if (d->d_tag != DT_NEEDED)
-            continue;
-        if (musl_is_needed(strings + d->d_un.d_val))
-            l->host.musl = 1;
-        else if (wants_to_be_first(strings + d->d_un.d_val))
-            l->injection.first = strings + d->d_un.d_val;
-    }
-}
-
-static void look_at_memory(struct loader *l, struct identity *identity)
-{
-    const Elf64_Phdr *ph = (const Elf64_Phdr *)l->block.phdr->a_un.a_val;
-    size_t n = l->block.phnum->a_un.a_val;
-    uintptr_t bias = 0;
-
-    for (size_t i = 0; i < n; i++)
-        if (ph[i].p_type == PT_PHDR)
-            bias = (uintptr_t)ph - ph[i].p_vaddr;
-    for (size_t i = 0; i < n; i++) {
-        if (ph[i].p_type == PT_DYNAMIC)
-            look_at_dynamic(l, bias, (const Elf64_Dyn *)(bias + ph[i].p_vaddr));
-        else if (ph[i].p_type == PT_INTERP) /* glibc reads it there, too */
-            l->interpreter = (const char *)(bias + ph[i].p_vaddr);
-        else if (ph[i].p_type == PT_NOTE && !identity->build_id && ph[i].p_align <= 4)
-            find_build_id((const char *)(bias + ph[i].p_vaddr), ph[i].p_filesz, identity);
-    }
-}
-
 /* Notes within the first bytes of the file, where every linker puts them. */
 static void look_at_file(struct loader *l, int fd, char *head, size_t room,
                          struct identity *identity)
@@ -157,6 +114,7 @@ static void look_at_file(struct loader *l, int fd, char *head, size_t room,
 struct where {
     struct loader *l;
     const char *link; /* what the kernel knows the program by */
+    struct identity identity;
 };
 
 /* l->program, looked up the first time that somebody asks. */
@@ -179,6 +137,18 @@ static const char *find_program(void *cookie)
             return NULL;
     }
     return l->program;
+}
+
+/* The notes of its file were read before, run directly. */
+static const uint8_t *find_own_build_id(void *cookie, size_t *size)
+{
+    struct where *where = cookie;
+    const struct loader *l = where->l;
+
+    if (!l->direct && l->block.phdr && l->block.phnum)
+        program_build_id(l, &where->identity);
+    *size = where->identity.size;
+    return where->identity.build_id;
 }
 
 /* As the host loader says what is wrong with LD_PRELOAD: the program runs, and who
@@ -216,18 +186,17 @@ static int wants_plan(struct loader *l)
 static void ask(struct loader *l, const char *link, const struct call *call,
                 const struct identity *identity)
 {
-    struct where where = {l, link};
+    struct where where = {l, link, *identity};
     struct pipeline_query query = {
         .sys = l->sys,
         .log = &l->log,
         .envp = l->block.envp,
         .secure = l->block.secure,
         .find_program = find_program,
+        .find_build_id = find_own_build_id,
         .cookie = &where,
         .name = call->name,
         .called = call->path,
-        .build_id = identity->build_id,
-        .build_id_size = identity->size,
         .musl = l->host.musl,
         .runs = 1,
         .late = !l->knobs.freeze,
@@ -290,7 +259,7 @@ void program_plan(struct loader *l)
     if (l->direct)
         plan_direct(l);
     else if (l->block.phdr && l->block.phnum)
-        look_at_memory(l, &identity);
+        program_look(l);
     if (l->host.musl)
         l->knobs.watcher = "musl looks symbols up by rules of its own";
     if (!l->direct && wants_plan(l)) {

@@ -201,6 +201,8 @@ struct start loader_start(struct loader *l, uintptr_t *sp)
         if (!pipeline_count(l->pipeline)) { /* a pass was refused */
             l->pipeline = NULL;
             l->arena.end = 0;
+        } else {
+            place_settle(l);
         }
         place_draw(l);
         if (l->pipeline) {

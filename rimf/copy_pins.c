@@ -45,7 +45,8 @@ static void look(void *cookie, uintptr_t slot)
 
 static void look_at(struct pinning *p, const struct rimf_object *object)
 {
-    const Elf64_Phdr *locals = elf_phdr(&object->view, PT_TLS, 0);
+    const Elf64_Phdr *locals = 
+        elf_phdr_last(object->view.phdr, object->view.phnum, PT_TLS);
 
     p->object = object;
     p->open = p->open_end = 0;

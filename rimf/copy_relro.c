@@ -14,7 +14,8 @@
 
 size_t copy_relro(const struct rimf_object *object, uintptr_t *start)
 {
-    const Elf64_Phdr *relro = elf_phdr(&object->view, PT_GNU_RELRO, 0);
+    const Elf64_Phdr *relro = 
+        elf_phdr_last(object->view.phdr, object->view.phnum, PT_GNU_RELRO);
     uintptr_t end;
 
     *start = 0;

@@ -51,6 +51,11 @@ static int readable(const struct rimf_sys *sys, uintptr_t at, size_t size, uintp
     return 1;
 }
 
+int elf_readable(const struct rimf_sys *sys, uintptr_t at, size_t size)
+{
+    return readable(sys, at, size, 0);
+}
+
 /* Does a table of the dynamic section lie in the page at the bias? */
 static int vouched_for(const struct rimf_source *source)
 {
@@ -96,7 +101,7 @@ static int take_header(struct elf_view *view, const struct rimf_sys *sys, uintpt
  * dynamic section is the one that the source names? */
 static int fits(const struct elf_view *view, uintptr_t at, const void *dynamic)
 {
-    const Elf64_Phdr *found = elf_phdr(view, PT_DYNAMIC, 0);
+    const Elf64_Phdr *found = elf_phdr_last(view->phdr, view->phnum, PT_DYNAMIC);
     const Elf64_Phdr *load = elf_phdr(view, PT_LOAD, 0);
 
     if (!load || view->bias + rimf_page_down(load->p_vaddr) != at)
@@ -314,7 +319,7 @@ static void take_tables(struct elf_view *view, const struct rimf_source *source)
 static int take_dynamic(struct elf_view *view, const struct rimf_source *source,
                         const char **why)
 {
-    const Elf64_Phdr *phdr = elf_phdr(view, PT_DYNAMIC, 0);
+    const Elf64_Phdr *phdr = elf_phdr_last(view->phdr, view->phnum, PT_DYNAMIC);
     uintptr_t at = phdr ? view->bias + phdr->p_vaddr : 0;
     size_t limit;
 

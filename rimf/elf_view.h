@@ -79,6 +79,18 @@ int elf_string_is(const struct elf_view *, size_t offset, const char *name);
 
 /* The program header of `type` number `index`, or NULL. */
 const Elf64_Phdr *elf_phdr(const struct elf_view *, uint32_t type, size_t index);
+/* The one that counts of a type that there should be once: the last, as host loaders take it; or
+ * NULL. */
+static inline const Elf64_Phdr *elf_phdr_last(const Elf64_Phdr *phdr, size_t n, uint32_t type)
+{
+    while (n-- > 0)
+        if (phdr[n].p_type == type)
+            return &phdr[n];
+    return NULL;
+}
+
+/* Asks the kernel whether these bytes can be read. */
+int elf_readable(const struct rimf_sys *, uintptr_t at, size_t size);
 
 /* ---- elf_notes.c --------------------------------------------------------- */
 

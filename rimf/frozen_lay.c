@@ -10,6 +10,7 @@
 #include "frozen.h"
 
 #include "base.h"
+#include "elf_view.h"
 #include "sys.h"
 
 #include <errno.h>    /* numbers only */
@@ -46,7 +47,8 @@ static const Elf64_Phdr *segment_at(const struct frozen_file *file, uint32_t obj
 
     for (const Elf64_Phdr *end = ph + n; ph < end; ph++)
         if (ph->p_type == kind && linked >= rimf_page_down(ph->p_vaddr) &&
-            linked + size <= rimf_page_up(ph->p_vaddr + ph->p_memsz))
+            linked < rimf_page_up(ph->p_vaddr + ph->p_memsz) &&
+            size <= rimf_page_up(ph->p_vaddr + ph->p_memsz) - linked)
             return ph;
     return NULL;
 }
@@ -227,10 +229,9 @@ static int protect(const struct frozen_file *file, const struct rimf_sys *sys, u
     size_t n;
     const Elf64_Phdr *ph = frozen_headers(bias + file->view.objects[object].first, &n);
 
-    while (n && ph->p_type != PT_GNU_RELRO)
-        ph++, n--;
-    start = n ? rimf_page_down(bias + ph->p_vaddr) : 0;
-    end = n ? rimf_page_down(bias + ph->p_vaddr + ph->p_memsz) : 0;
+    ph = elf_phdr_last(ph, n, PT_GNU_RELRO);
+    start = ph ? rimf_page_down(bias + ph->p_vaddr) : 0;
+    end = ph ? rimf_page_down(bias + ph->p_vaddr + ph->p_memsz) : 0;
     return end > start && sys_failed(sys_mprotect(sys, start, end - start, rights)) ? -EPERM : 0;
 }
 
@@ -289,10 +290,9 @@ static Elf64_Dyn *dynamic_of(const struct frozen_file *file, uint32_t object, si
     uintptr_t bias = frozen_bias(file, object);
     const Elf64_Phdr *ph = frozen_headers(bias + file->view.objects[object].first, &headers), *in;
 
-    while (headers && ph->p_type != PT_DYNAMIC)
-        ph++, headers--;
-    in = headers ? segment_at(file, object, PT_LOAD, ph->p_vaddr, ph->p_memsz) : NULL;
-    *n = headers ? ph->p_memsz / sizeof(Elf64_Dyn) : 0;
+    ph = elf_phdr_last(ph, headers, PT_DYNAMIC);
+    in = ph ? segment_at(file, object, PT_LOAD, ph->p_vaddr, ph->p_memsz) : NULL;
+    *n = ph ? ph->p_memsz / sizeof(Elf64_Dyn) : 0;
     return in && rights_of(in) == (PROT_READ | PROT_WRITE) ? (Elf64_Dyn *)(bias + ph->p_vaddr) : NULL;
 }
 

@@ -233,25 +233,18 @@ int rimf_image_update(struct mvld_image *image, const struct rimf_source *source
 
 /* ---- life ------------------------------------------------------------------------ */
 
-int rimf_image_create(const struct rimf_sys *sys, const struct rimf_log *log,
-                      struct mvld_image **out)
-{
-    return rimf_image_create_in(sys, log, NULL, 0, out);
-}
-
 void rimf_image_set_alone(struct mvld_image *image, int alone)
 {
     rimf_heap_set_alone(&image->heap, alone);
 }
 
-int rimf_image_create_in(const struct rimf_sys *sys, const struct rimf_log *log, void *memory,
-                         size_t size, struct mvld_image **out)
+int rimf_image_create(const struct rimf_sys *sys, const struct rimf_log *log,
+                      struct mvld_image **out)
 {
     struct rimf_heap heap;
     struct mvld_image *image;
 
     rimf_heap_init(&heap, sys); /* nobody else knows it: no need to enter */
-    rimf_heap_seed(&heap, memory, size);
     image = rimf_heap_take(&heap, sizeof *image);
     if (!image)
         return -ENOMEM;

@@ -53,9 +53,6 @@ struct rimf_source {
 
 /* The image lives in its own pages; `log` must outlive it.  0, -ENOMEM. */
 int rimf_image_create(const struct rimf_sys *, const struct rimf_log *, struct mvld_image **out);
-/* The same, with first memory for its heap (rimf_heap_seed). */
-int rimf_image_create_in(const struct rimf_sys *, const struct rimf_log *, void *memory,
-                         size_t size, struct mvld_image **out);
 void rimf_image_destroy(struct mvld_image *);
 
 /* Makes the image's objects those of `sources`, in that order.  Objects are the

@@ -181,6 +181,8 @@ static int commit(struct mvld_image *image, struct changing *c)
     struct mvld_batch *batch = rimf_patch_begin(image);
     int error = -ENOMEM;
 
+    if (batch && rimf_object_unentered(image, c->object))
+        rimf_patch_unentered(batch);
     if (batch)
         error = rimf_patch_add_writer(batch, c->object->view.bias, c->words, c->n_words,
                                       change_up_to, c);

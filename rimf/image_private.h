@@ -172,6 +172,13 @@ static inline const struct rimf_object *rimf_object_of(const struct mvld_object 
     return (const struct rimf_object *)public;
 }
 
+/* No code of it has run but that which the host loader calls to relocate it. */
+static inline int rimf_object_unentered(const struct mvld_image *image,
+                                        const struct rimf_object *object)
+{
+    return !image->entered || (image->unentered && object->born == image->updates);
+}
+
 /* ---- image_table.c -------------------------------------------------------- */
 
 const struct rimf_table *rimf_table_enter(const struct mvld_image *);

@@ -255,12 +255,12 @@ int rimf_ready_exists(struct mvld_image *image, struct rimf_object *object, enum
 
 /* ---- laying it over ------------------------------------------------------------------ */
 
-/* No code of it has run, nor is it anybody's in this process. */
+/* Nobody is in it, nor is it anybody's in this process. */
 static int may_lay(const struct mvld_image *image, const struct rimf_object *object)
 {
     return image->ready.n && !image->watch && object->identified && !object->copy &&
            !object->public.why &&
-           (!image->entered || (image->unentered && object->born == image->updates)) &&
+           rimf_object_unentered(image, object) &&
            !rimf_image_is_traced(image);
 }
 

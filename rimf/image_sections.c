@@ -31,7 +31,7 @@ static uintptr_t clamp(uintptr_t value, uintptr_t low, uintptr_t high)
 void rimf_sections_fill(struct rimf_object *object)
 {
     const struct elf_view *view = &object->view;
-    const Elf64_Phdr *relro = elf_phdr(view, PT_GNU_RELRO, 0);
+    const Elf64_Phdr *relro = elf_phdr_last(view->phdr, view->phnum, PT_GNU_RELRO);
     uintptr_t relro_start = relro ? view->bias + relro->p_vaddr : 0, relro_end = relro_start;
 
     if (relro && __builtin_add_overflow(relro_start, relro->p_memsz, &relro_end))

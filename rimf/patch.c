@@ -2,7 +2,7 @@
  *
  * rimf/patch.c: batches: gather, verify, apply.
  *
- *   add … add ──► commit: lock, signals off
+ *   add … add ──► commit: signals off, lock
  *                   order      by address
  *                   verify     segment, mapping, overlap, old bytes: refuse or keep
  *                   apply      the first method that can

@@ -25,8 +25,9 @@
  * Methods (report->method; may be forced by name)
  *
  *   mprotect  R-X to RW-, write, RW- to R-X.  The cheapest; only while nothing
- *             else runs in this address space, and with all signals blocked,
- *             because the pages cannot be executed in between.
+ *             else runs in this address space, handlers of signals included,
+ *             because the pages cannot be executed in between; or while nobody
+ *             has entered the code (rimf_patch_unentered).
  *   remap     changed pages are prepared aside and moved over the old ones.
  *             Threads may run.  The first choice when they do.
  *   selfmem   writes through /proc/self/mem, which needs no protection change;
@@ -40,11 +41,21 @@
  * without /proc every commit is (-EPERM).  Who commits often can have the descriptor
  * kept (rimf_patcher_often); patch_maps.c says what that means for an application.
  *
- * System calls of a batch: rt_sigprocmask, openat and ioctl or read on
+ * Signals
+ *
+ *   A commit blocks signals in its thread, but not SIGSYS, SIGSEGV, SIGBUS, SIGILL, SIGFPE
+ *   and SIGTRAP: the kernel ends a process that blocks one when an instruction raises it,
+ *   or a filter of system calls answers with it (SECCOMP_RET_TRAP, as browsers' sandboxes
+ *   do).  So a handler of these may run at any system call of a commit, in the thread that
+ *   commits, and call what is being patched.  It meets the old instruction or the new one;
+ *   a commit of its own fails (-EDEADLK).  Where the program has such a handler, `mprotect`
+ *   and breakpoints give way to `remap`, unless nobody has entered the code yet.
+ *
+ * System calls of a batch: rt_sigprocmask, rt_sigaction, openat and ioctl or read on
  * /proc/self/maps, unshare (which changes nothing: it tells whether threads run),
  * prctl, mprotect, close; when it is kept, fstat, and once fcntl, madvise, munmap;
  * under threads also mmap, mremap, munmap, membarrier, and
- * with selfmem pwrite64, rt_sigaction, getdents64, futex.  A filter that answers
+ * with selfmem pwrite64, getdents64, futex.  A filter that answers
  * any of them with an error is coped with.
  *
  * Fork: the child starts with its parent's patches.  A copy that is made in the middle of

@@ -50,13 +50,6 @@
 #define FLAG_NODEFER 0x40000000u
 #define FLAG_RESETHAND 0x80000000u
 
-struct action { /* struct sigaction as the kernel knows it */
-    void *handler;
-    uint64_t flags;
-    void *restorer;
-    uint64_t mask;
-};
-
 struct trap_info { /* the head of siginfo_t */
     int32_t signal, error, code;
 };
@@ -65,7 +58,7 @@ struct trap_info { /* the head of siginfo_t */
 static struct {
     struct mvld_batch *batch; /* NULL: none */
     const struct rimf_sys *sys;
-    struct action before; /* the application's */
+    struct patch_action before; /* the application's */
     int32_t writer;       /* the thread that commits */
     uint32_t done;        /* counts batches: who waits sleeps on it */
     uint32_t users;       /* threads inside the handler */
@@ -154,8 +147,8 @@ static int wait_for(uintptr_t site)
 static void hand_on(int signal, struct trap_info *info, ucontext_t *context)
 {
     const struct rimf_sys *sys = live.sys;
-    struct action theirs = live.before;
-    const struct action none = {0};
+    struct patch_action theirs = live.before;
+    const struct patch_action none = {0};
     uint64_t mask;
 
     if (theirs.handler == SIG_IGNORE && info->code != TRAP_BY_KERNEL)
@@ -177,11 +170,28 @@ static void hand_on(int signal, struct trap_info *info, ucontext_t *context)
     ((void (*)(int, void *, void *))theirs.handler)(signal, info, context);
 }
 
+/* Somebody sent a SIGTRAP to the thread that commits, and the application's handler could meet a
+ * breakpoint, which only that thread can take away: it is sent again, and stays blocked until the
+ * commit is over (patch_signals_back). */
+static int put_off(struct trap_info *info, ucontext_t *context)
+{
+    int32_t self = (int32_t)SYS3(live.sys, SYS_gettid, 0, 0, 0);
+
+    if (!__atomic_load_n(&live.batch, __ATOMIC_SEQ_CST) || self != live.writer)
+        return 0;
+    context->uc_sigmask.__val[0] |= PATCH_SIGTRAP;
+    SYS6(live.sys, SYS_rt_tgsigqueueinfo, SYS3(live.sys, SYS_getpid, 0, 0, 0), self, SIGTRAP, info,
+         0, 0);
+    return 1;
+}
+
 static void on_trap(int signal, struct trap_info *info, ucontext_t *context)
 {
     uintptr_t site = (uintptr_t)context->uc_mcontext.gregs[REG_RIP] - 1;
     int ours;
 
+    if (info->code != TRAP_BY_KERNEL && put_off(info, context))
+        return;
     __atomic_add_fetch(&live.users, 1, __ATOMIC_SEQ_CST);
     ours = info->code == TRAP_BY_KERNEL && wait_for(site);
     __atomic_sub_fetch(&live.users, 1, __ATOMIC_SEQ_CST);
@@ -202,7 +212,7 @@ void patch_adopt(void)
 }
 
 /* What was in place; when that is ours, it stayed there in the place of the default. */
-static void note_before(const struct action *was)
+static void note_before(const struct patch_action *was)
 {
     if (was->handler != (void *)on_trap)
         live.before = *was;
@@ -210,13 +220,13 @@ static void note_before(const struct action *was)
 
 static int install(struct mvld_batch *b)
 {
-    /* Everything is blocked in the handler: a handler of the application that ran
-     * on top of it could meet a breakpoint with SIGTRAP blocked. */
-    const struct action ours = {(void *)on_trap,
+    /* A handler of the application that ran on top of ours could meet a breakpoint with
+     * SIGTRAP blocked.  Of signals that are not blocked it has none (patch_int3). */
+    const struct patch_action ours = {(void *)on_trap,
                                 FLAG_SIGINFO | FLAG_RESTORER | FLAG_ONSTACK,
-                                (void *)restorer, ~0UL};
+                                (void *)restorer, ~PATCH_SYNCHRONOUS};
 
-    struct action was;
+    struct patch_action was;
     int r;
 
     live.sys = b->patcher->host.sys;
@@ -240,7 +250,7 @@ static void uninstall(struct rimf_patcher *p)
 {
     const int64_t moment[2] = {0, 100000}; /* seconds, nanoseconds */
     struct patch_threads threads;
-    struct action was = {0};
+    struct patch_action was = {0};
     int quiet = 0;
 
     __atomic_store_n(&live.batch, NULL, __ATOMIC_SEQ_CST);
@@ -337,6 +347,12 @@ int patch_int3(struct mvld_batch *b, int (*skip)(const struct mvld_patch *))
         patch_say(p, 0, "no breakpoints: %s", threads.traced ? "the process is traced"
                                                              : "a thread blocks SIGTRAP");
         return -EDEADLK;
+    }
+    if (!b->unentered &&
+        patch_handlers_may_run(p->host.sys, PATCH_SYNCHRONOUS & ~PATCH_SIGTRAP)) {
+        patch_say(p, 0, "no breakpoints: a handler of the program could run into one in the thread "
+                        "that commits");
+        return -EBUSY;
     }
     r = patch_sync_cores(p); /* first, to know that it works */
     if (r == 0)

@@ -8,10 +8,11 @@
  *   step 2            write                           write   cannot fail
  *   step 3            R-X                             R-X     must not fail
  *
- * Between steps 1 and 3 the pages cannot be executed.  So nothing else may run
- * in this address space, no signal may come (commit blocked them), and the code
- * of these steps must lie elsewhere: patch_window_hits refuses a batch that
- * would pull the floor from under it.
+ * Between steps 1 and 3 the pages cannot be executed.  So nobody must have entered
+ * the code yet, or nothing else may run in this address space, no handler either
+ * (commit blocks signals, but for the synchronous ones: the program must have no
+ * handler of these).  And the code of these steps must lie elsewhere:
+ * patch_window_hits refuses a batch that would pull the floor from under it.
  *
  * Step 3 can be refused by rules that the kernel applies only then (SELinux's
  * execmod, a filter that tells addresses apart): patch_remap_runs then moves an
@@ -154,7 +155,8 @@ int patch_mprotect_runs(struct mvld_batch *b)
 
     if (r)
         return (int)r;
-    if (patch_window_hits(b))
+    if (patch_window_hits(b) ||
+        (!b->unentered && patch_handlers_may_run(p->host.sys, PATCH_SYNCHRONOUS)))
         return -EBUSY;
     r = window(b, &open);
     /* r < 0: nothing was written, and the copies hold the old bytes. */
@@ -166,7 +168,7 @@ int patch_mprotect_runs(struct mvld_batch *b)
 
 static int apply(struct mvld_batch *b)
 {
-    int r = b->patcher->alone ? patch_runs(b, PATCH_GAP) : -EBUSY;
+    int r = b->patcher->alone || b->unentered ? patch_runs(b, PATCH_GAP) : -EBUSY;
 
     return r ? r : patch_mprotect_runs(b);
 }

@@ -235,9 +235,27 @@ void patch_say(const struct rimf_patcher *, int err, const char *format, ...)
 
 /* ---- what this process may do (patch_process.c) -------------------------- */
 
-/* All signals off for this thread, and back. */
+#define PATCH_SIGNAL(n) (1ul << ((n) - 1))
+#define PATCH_SIGTRAP PATCH_SIGNAL(5)
+/* Raised by an instruction, or by a filter in the place of a system call: ILL, TRAP, BUS, FPE,
+ * SEGV, SYS.  The kernel ends a process in which one is blocked when it comes. */
+#define PATCH_SYNCHRONOUS \
+    (PATCH_SIGNAL(4) | PATCH_SIGTRAP | PATCH_SIGNAL(7) | PATCH_SIGNAL(8) | PATCH_SIGNAL(11) | \
+     PATCH_SIGNAL(31))
+
+struct patch_action { /* struct sigaction as the kernel knows it */
+    void *handler;
+    uint64_t flags;
+    void *restorer;
+    uint64_t mask;
+};
+
+/* All other signals off for this thread, and back. */
 int patch_signals_off(const struct rimf_sys *, uint64_t *before);
 void patch_signals_back(const struct rimf_sys *, const uint64_t *before);
+/* 1: the program has a handler of one of these signals, which may run in this thread in the middle of a
+ * commit and call what is being patched. */
+int patch_handlers_may_run(const struct rimf_sys *, uint64_t signals);
 /* 1: no other thread, nor another process in the same address space. */
 int patch_alone(const struct rimf_sys *);
 /* 0: mprotect may take a page from RW- to R-X, as far as can be known. */

@@ -13,9 +13,9 @@
 
 int patch_signals_off(const struct rimf_sys *sys, uint64_t *before)
 {
-    const uint64_t all = ~0UL;
+    const uint64_t others = ~PATCH_SYNCHRONOUS;
 
-    return (int)SYS6(sys, SYS_rt_sigprocmask, 2 /* SIG_SETMASK */, &all, before, 8, 0, 0);
+    return (int)SYS6(sys, SYS_rt_sigprocmask, 0 /* SIG_BLOCK */, &others, before, 8, 0, 0);
 }
 
 void patch_signals_back(const struct rimf_sys *sys, const uint64_t *before)
@@ -24,6 +24,23 @@ void patch_signals_back(const struct rimf_sys *sys, const uint64_t *before)
         if (SYS6(sys, SYS_rt_sigprocmask, 2 /* SIG_SETMASK */, before, 0, 8, 0, 0) == 0)
             return;
     }
+}
+
+/* The default, or SIG_IGN, which the kernel does not heed where it raises such a signal itself. */
+static int is_handled(const struct rimf_sys *sys, int signal)
+{
+    struct patch_action action;
+
+    return SYS6(sys, SYS_rt_sigaction, signal, 0, &action, 8, 0, 0) ||
+           (uintptr_t)action.handler > 1;
+}
+
+int patch_handlers_may_run(const struct rimf_sys *sys, uint64_t of)
+{
+    for (int signal = 1; of >> (signal - 1); signal++)
+        if (of >> (signal - 1) & 1 && is_handled(sys, signal))
+            return 1;
+    return 0;
 }
 
 /* unshare(2) of memory, signal handlers and thread group does nothing in a

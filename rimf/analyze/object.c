@@ -4,6 +4,7 @@
  */
 #include "object.h"
 
+#include "elf_view.h"
 #include "sys.h"
 
 #include <errno.h>
@@ -61,6 +62,11 @@ const Elf64_Phdr *object_phdr(const struct object *o, uint32_t type, size_t inde
         if (phdr[i].p_type == type && index-- == 0)
             return &phdr[i];
     return NULL;
+}
+
+const Elf64_Phdr *object_phdr_last(const struct object *o, uint32_t type)
+{
+    return elf_phdr_last((const Elf64_Phdr *)(o->file + o->header.e_phoff), o->header.e_phnum, type);
 }
 
 uint64_t object_tag(const struct object *o, int64_t tag)
@@ -184,7 +190,7 @@ static int read_segments(struct object *o)
 
 static int read_dynamic(struct object *o)
 {
-    const Elf64_Phdr *p = object_phdr(o, PT_DYNAMIC, 0);
+    const Elf64_Phdr *p = object_phdr_last(o, PT_DYNAMIC);
     size_t n;
 
     if (!p)

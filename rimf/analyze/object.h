@@ -95,6 +95,7 @@ size_t object_room(const struct object *, uint64_t address);
 /* The value of a dynamic tag, or 0. */
 uint64_t object_tag(const struct object *, int64_t tag);
 const Elf64_Phdr *object_phdr(const struct object *, uint32_t type, size_t index);
+const Elf64_Phdr *object_phdr_last(const struct object *, uint32_t type); /* as elf_phdr_last */
 int object_is_slot(const struct object *, uint64_t address);
 
 /* Sorts and makes unique. */

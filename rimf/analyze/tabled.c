@@ -150,7 +150,7 @@ static void add_addressed(struct tables *t)
 
 void keep_untabled(struct analysis *a)
 {
-    const Elf64_Phdr *relro = object_phdr(&a->object, PT_GNU_RELRO, 0);
+    const Elf64_Phdr *relro = object_phdr_last(&a->object, PT_GNU_RELRO);
     struct tables t = {.a = a, .words = a->object.words.at, .n = a->object.words.n};
     const struct taken *taken = a->taken.at;
     const uint32_t *named = a->object.named.at;

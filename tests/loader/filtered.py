@@ -72,6 +72,22 @@ def late(program):
     check(IN_FORCE in done.stderr, done.stderr)
 
 
+def trapped(program):
+    """A sandbox that answers by SIGSYS: the process is killed at its next dlopen, its handler is asked for
+    what the host loader does not call, or the handler that was called does not let the pass work."""
+    library = program.folder / "libtrapped.so"
+    support.compile_c(library, "-shared", "-fPIC", HERE / "filtered" / "trapped.c", plugin=False)
+    words = "open:one.so", "threads:two.so", "deep:three.so"
+    for trained in False, True:
+        if trained:
+            program.train("open:one.so")
+        for how in "allow", "refuse", "blocked":
+            done = program.run(*words, LD_PRELOAD=library, TRAPPED=how)
+            direct = re.findall(r"([1-9]\d*) of \d+ sites made direct", done.stderr)
+            check(how == "refuse" or len(direct) > 40 or trained,
+                  f"{how}: {len(direct)} objects changed:\n{done.stderr}")
+
+
 def frozen(program):
     """An image that was asked for is not built under a filter that would let it be."""
     done = support.run([*confined(program.folder, "no-open"), program.path],

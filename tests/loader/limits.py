@@ -88,6 +88,21 @@ def address_space(programs):
     sweep(programs, resource.RLIMIT_AS, range(1 << 20, 14 << 20, 96 << 10))
 
 
+def data(programs):
+    """With little room for data a program crashes with nothing configured, that ends with a sentence
+    under the plain loader."""
+    for environment in {}, {"MVLD": "off"}:
+        crashes = []
+        for value in range(0, 256 << 10, 8 << 10):
+            limits = [(resource.RLIMIT_DATA, value)]
+            plain = programs.run(programs.plain, "threads", limits=limits)
+            got = programs.run(programs.mvld, "threads", limits=limits, environment=environment)
+            check(got == plain or is_sentence(got) or got[0] == -11, f"limit {value}: {got}, {plain}")
+            if got[0] != plain[0] == 127 and got[0] == -11:
+                crashes.append(value)
+        check(len(crashes) <= 1, f"crashes at {crashes}")  # glibc's own, as in sweep()
+
+
 def locked(programs):
     """Where no memory may be locked a program does something else."""
     results, plain = programs.both("threads", limits=[(resource.RLIMIT_MEMLOCK, 0)])

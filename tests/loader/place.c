@@ -231,6 +231,44 @@ static void data_is_filled(uintptr_t start)
     close(fd);
 }
 
+/* ---- beside an executable at fixed addresses ------------------------------------------ */
+
+#define STARTS 100000
+
+/* The kernel's own drawing: a heap up to 1 GiB behind the executable. */
+static long draw_heap(const struct rimf_sys *sys, long nr, long a, long b, long c, long d, long e,
+                      long f)
+{
+    uint32_t pages;
+
+    if (nr != SYS_brk)
+        return kernel_call(sys, nr, a, b, c, d, e, f);
+    CHECK(getrandom(&pages, sizeof pages, 0) == sizeof pages);
+    return (long)(0x500000 + pages % (1024 * MIB / 4096) * 4096ul);
+}
+
+/* SECURITY.md promises `bits`. */
+static void low_places_are_drawn(int spacious, double bits, int print)
+{
+    static long values[STARTS];
+    static const Elf64_Phdr text = {.p_type = PT_LOAD, .p_vaddr = 0x400000, .p_memsz = 0x100000};
+    Elf64_auxv_t phdr = {AT_PHDR, {(uintptr_t)&text}}, phnum = {AT_PHNUM, {1}};
+    struct kernel kernel = {.sys = {draw_heap}};
+    struct loader low = {.sys = &kernel.sys, .block = {.phdr = &phdr, .phnum = &phnum}};
+    double found;
+
+    for (size_t i = 0; i < STARTS; i++) {
+        place_near_low(&low, spacious);
+        CHECK(low.arena.end - low.arena.start >= (spacious ? 740 : 490) * MIB &&
+              low.arena.end < 2048 * MIB);
+        values[i] = (long)low.arena.end / 4096;
+    }
+    found = entropy(values, STARTS);
+    if (print)
+        printf("beside a non-PIE%s: %.2f bits\n", spacious ? ", spacious" : "", found);
+    CHECK(fabs(found - bits) < 0.1, "(%.2f)", found);
+}
+
 int main(int argc, char **argv)
 {
     struct kernel kernel = kernel_make(0);
@@ -238,12 +276,16 @@ int main(int argc, char **argv)
 
     if (argc > 1) {
         distances_are_drawn(strtoul(argv[1], NULL, 0), 1);
+        low_places_are_drawn(0, 18, 1);
+        low_places_are_drawn(1, 16.67, 1);
         return 0;
     }
     loader.sys = &kernel.sys;
     loader.log.fd = -1;
     arena_is_a_ring();
     distances_are_drawn(20000, 0);
+    low_places_are_drawn(0, 18, 0);
+    low_places_are_drawn(1, 16.67, 0);
     nothing_is_drawn();
     what_is_kept_is_free();
     drawn_places_do_not_end();

@@ -189,6 +189,42 @@ def refused(programs):
     check(done.returncode == 0, f"into a full file: {done.returncode}")
 
 
+def other_loaders(programs):
+    """What MVLD_HOST_LOADER names, and is no loader, is entered: the program crashes, or another one runs."""
+    static = programs.folder / "static"
+    source = programs.folder / "static.c"
+    source.write_text("int main(void) { return 9; }\n")
+    support.compile_c(static, source, "-static-pie", plugin=False, cc="gcc")
+    libc, = {line.split()[-1] for line in open("/proc/self/maps") if "libc.so.6" in line}
+    fixed = programs.build("fixed", HOST_LOADER, "-no-pie")
+    for file in ("/bin/true", libc, libc.replace("libc.so", "libm.so"), static, fixed, source, LOADER,
+                 programs.folder, "/nowhere", ""):
+        for command in [programs.mvld], [LOADER, programs.mvld]:
+            done = execute(command, env={"MVLD_HOST_LOADER": str(file)})
+            check((done.returncode, done.stderr) == (0, ""), f"{file}: {done.returncode} {done.stderr}")
+    copy = programs.folder / "copy"
+    shutil.copy(HOST_LOADER, copy)
+    done = execute([programs.mvld], env={"MVLD_HOST_LOADER": str(copy), "MVLD_DEBUG": "files"})
+    check(done.returncode == 0 and str(copy) in done.stderr, f"a loader is not taken:\n{done.stderr}")
+
+
+def low_places(programs):
+    """Libraries of an executable at fixed addresses are kept as far from its heap as only a pass that takes
+    much space wants it, so that there are fewer places to draw from."""
+    program = programs.folder / "where"
+    support.compile_c(program, support.SOURCE / "bench" / "entropy.c", "-no-pie",
+                      f"-Wl,--dynamic-linker={LOADER}", plugin=False)
+    config = programs.folder / "count.conf"
+    config.write_text("[app]\nmatch = *\npasses = count\n")
+    for _ in range(200):
+        done = execute([program], env={"MVLD_CONFIG": str(config)})
+        executable, libc, _, heap = (int(word, 16) >> 20 for word in done.stdout.split())
+        if executable + 530 < heap < executable + 760:
+            check(executable < libc < heap, f"heap at {heap} MiB, libc at {libc} MiB")
+            return
+    support.skip("the kernel does not draw the heap's place")
+
+
 def cpuid(programs):
     """A program sees another CPU than under the host loader, or its loader asks for what it
     knows already."""

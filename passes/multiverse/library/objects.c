@@ -20,6 +20,7 @@
 
 #include "library.h"
 
+#include "elf_view.h"
 #include "image.h"
 
 struct listing {
@@ -31,10 +32,9 @@ struct listing {
 
 const void *mv_library_dynamic(const struct dl_phdr_info *info)
 {
-    for (size_t i = 0; i < info->dlpi_phnum; i++)
-        if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
-            return (const void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
-    return NULL;
+    const ElfW(Phdr) *found = elf_phdr_last(info->dlpi_phdr, info->dlpi_phnum, PT_DYNAMIC);
+
+    return found ? (const void *)(info->dlpi_addr + found->p_vaddr) : NULL;
 }
 
 static uint32_t flags_of(const struct dl_phdr_info *info, int first)
