@@ -296,7 +296,8 @@ void cpuid_renew(struct loader *, const char *image, uint32_t user);
 
 /* place.c */
 void place_plan(struct loader *);
-/* Tells the image which objects lie elsewhere in the arena each time. */
+/* 1: the object lies elsewhere in the arena each time.  And tells the image of all that do. */
+int place_varies(const struct loader *, const struct mvld_object *);
 void place_set_apart(const struct loader *);
 struct mmap_call {
     uintptr_t address, length, prot, flags, fd, offset;

@@ -183,14 +183,20 @@ void place_plan(struct loader *l)
         rimf_log(&l->log, MVLD_LOG_WARNING, "placement: as-is: no room near the executable");
 }
 
-/* They are aligned to more than the arena (by glibc since 2.35). */
+/* It is aligned to more than the arena (by glibc since 2.35). */
+int place_varies(const struct loader *l, const struct mvld_object *object)
+{
+    uint64_t aligned = object->phdr ? alignment(object->phdr, object->phnum) : 0;
+
+    return aligned > l->arena.grain && object->bias % aligned == 0;
+}
+
 void place_set_apart(const struct loader *l)
 {
     for (size_t i = 0; i < rimf_api()->object_count(l->image); i++) {
         const struct mvld_object *object = rimf_api()->object_at(l->image, i);
-        uint64_t aligned = object->phdr ? alignment(object->phdr, object->phnum) : 0;
 
-        if (aligned > l->arena.grain && object->bias % aligned == 0)
+        if (place_varies(l, object))
             rimf_image_set_apart(object);
     }
 }

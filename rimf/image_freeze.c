@@ -349,7 +349,7 @@ static int freeze_watched(struct mvld_image *image, const char *folder, uint64_t
     if (!error)
         error = freeze(&f, image->watch, folder);
     if (!error)
-        rimf_later_start(image, f.table, f.base, f.header->checksum);
+        rimf_later_start(image, f.table, f.objects, f.base, f.header->checksum);
     rimf_table_leave(image);
     rimf_heap_release(&image->heap, f.bytes);
     rimf_heap_release(&image->heap, f.ways);

@@ -290,7 +290,7 @@ long rimf_image_thaw(struct mvld_image *image, const struct frozen_file *file, u
     if (!result)
         result = lay_over(&t);
     if (result >= 0)
-        rimf_later_start(image, t.table, t.base, file->view.header->checksum);
+        rimf_later_start(image, t.table, t.frozen->objects, t.base, file->view.header->checksum);
     rimf_table_leave(image);
     *why = t.why;
     *object = t.object;
