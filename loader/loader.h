@@ -105,8 +105,9 @@ struct mapped_file {
 };
 
 struct files {
-    int wanted;   /* a pass of the pipeline asks */
-    int reserved; /* the newest object got address space first, and no file */
+    int wanted;    /* a pass of the pipeline asks */
+    int reserved;  /* the newest object got address space, and no file yet */
+    int segmented; /* it comes segment by segment */
     struct mapped_file *at;
     size_t n, room;
 };
@@ -119,6 +120,7 @@ struct found_image {
     const char *told; /* frozen_place.h */
     uint64_t pipeline;
     int is_users;    /* or there is none of root's */
+    uintptr_t *biases; /* of its objects, when they were found mapped */
     size_t awaited;  /* so many files are mapped when the host loader relocates; 0: no matter */
     int relocated;   /* tables of relocations were replaced */
     int left;        /* and led words to copies, but the image did not fit */

@@ -241,14 +241,21 @@ static long map_near(struct loader *l, const struct mmap_call *c)
     return -EEXIST;
 }
 
-/* An object's first mapping is of its whole file, unless it got address space first:
- * then its segments follow one by one. */
+/* The first mapping of an object's file spans all of it, whether it got address space before or not. */
 static void note_file(struct loader *l, const struct mmap_call *c, uintptr_t at)
 {
-    if (is_object(l, c))
-        l->files.reserved = (int)c->fd < 0;
-    if ((int)c->fd >= 0 && (is_object(l, c) || (l->files.reserved && (c->flags & MAP_DENYWRITE))))
-        files_note(l, at, c->length, (int)c->fd);
+    struct files *files = &l->files;
+    int is_first = is_object(l, c);
+
+    if (is_first) {
+        files->segmented = 0;
+        files->reserved = (int)c->fd < 0;
+    }
+    if ((int)c->fd < 0 ||
+        !(is_first || ((files->reserved || files->segmented) && c->flags & MAP_DENYWRITE)))
+        return;
+    files->reserved = 0;
+    files_note(l, at, c->length, (int)c->fd);
 }
 
 /* Of the host loader's own; or of the program's, through musl. */

@@ -152,9 +152,9 @@ static const char *check_relocations(const struct frozen *f)
     for (uint32_t i = 0; i < h->n_relocations; i++) {
         const struct frozen_relocations *r = &f->relocations[i];
 
-        if (r->object >= h->n_objects || f->objects[r->object].flags & FROZEN_APART ||
+        if (r->object >= h->n_objects || !f->objects[r->object].file.inode ||
             (i && r->object <= r[-1].object))
-            return "relocations are of no object that has a place, or not in order";
+            return "relocations are of no object that has a file, or not in order";
         if (!r->size || r->linked > UINT32_MAX || r->size > UINT32_MAX ||
             (r->linked | r->size | r->offset) % RIMF_PAGE ||
             r->linked < f->objects[r->object].first)
@@ -162,7 +162,7 @@ static const char *check_relocations(const struct frozen *f)
         if (r->offset > file->size || r->size > file->size - r->offset)
             return "relocations lie outside their file";
         if (i && r->offset < r[-1].offset + r[-1].size)
-            return "relocations are of no object that has a place, or not in order";
+            return "relocations overlap in their file";
     }
     return NULL;
 }

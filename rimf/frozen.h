@@ -85,10 +85,10 @@
  * has made addresses by then, are led there; they stay so.  Where there are copies, RELATIVE and IRELATIVE
  * entries lead to them, and so the copies are mapped before the tables; nothing is, if that fails.
  * Else each entry gives the same word either way.  IFUNCs are changed only where there are copies,
- * because there each choice is compared.  Left as they are: what a TLS symbol, one of the kind
- * UNIQUE, or an object that lies apart defines, what nothing defines, slots that are bound lazily,
- * and all of it where an object is a filter.  The pages hold all of an object's tables, and what lies
- * beside them.
+ * because there each choice is compared.  Left as they are: what a TLS symbol or one of the kind
+ * UNIQUE defines, what nothing defines, slots that are bound lazily, and all of it where an object is a
+ * filter; and what leads to an object that lies apart, or from it to another one: only with itself is it
+ * at a constant distance.  The pages hold all of an object's tables, and what lies beside them.
  *
  * BEFORE RELOCATION.  When the tables are, texts are laid over as well: what resolvers of IFUNCs touch
  * of a text would else be mapped twice.  No word can be compared then.  But files, order and distances
@@ -118,7 +118,7 @@
 #else
 #define FROZEN_BYTES
 #endif
-#define FROZEN_VERSION 13u
+#define FROZEN_VERSION 14u
 #define FROZEN_SIZE_MAX (64ul << 20)
 #define FROZEN_OBJECTS_MAX 4096u
 #define FROZEN_SYSTEM_FOLDER "/var/cache/mvld/images"
@@ -274,7 +274,7 @@ const char *frozen_check_text(const struct frozen_text *, const struct sidecar_i
 
 /* What lies in the process before the image is thawed. */
 struct frozen_laid {
-    uintptr_t base;   /* bias of the first object that is not apart */
+    const uintptr_t *biases; /* of each object; NULL: nothing lies there */
     uint32_t entries; /* so many of tables ask for no symbol any more */
     int led;          /* copies are mapped, and relocated words lead to them */
     int whole;        /* all tables are ours, so all words that one writes do */
@@ -318,9 +318,10 @@ int frozen_remove(const struct rimf_sys *, const char *folder, uint32_t user, co
 
 /* Of a mapped file, as far as they are in its first page. */
 const Elf64_Phdr *frozen_headers(uintptr_t start, size_t *n);
-/* All of the image's objects are mapped, as it says, and none is relocated; the first that is not
- * apart lies at `base`.  0, or negative errno with a sentence (static) and nothing is changed. */
-int frozen_lay(struct frozen_file *, const struct rimf_sys *, uintptr_t base, const char **why);
+/* All of the image's objects are mapped, as it says, and none is relocated; what is added to what is
+ * linked of each (0 of the vDSO) is in `biases`, which stay.  0, or negative errno with a sentence
+ * (static) and nothing is changed. */
+int frozen_lay(struct frozen_file *, const struct rimf_sys *, const uintptr_t *biases, const char **why);
 /* Where they are mapped, of a file that is laid.  And those of the object with that bias, or NULL. */
 uintptr_t frozen_tables_at(const struct frozen_file *, const struct frozen_relocations *);
 const struct frozen_relocations *frozen_tables_of(const struct frozen_file *, uintptr_t bias);
@@ -328,8 +329,6 @@ const struct frozen_relocations *frozen_tables_of(const struct frozen_file *, ui
  * home again.  The copies stay, in case a resolver has kept an address.  0, or negative errno: some
  * do not. */
 int frozen_take_back(struct frozen_file *, const struct rimf_sys *);
-/* What is added to what is linked.  Of what lies apart: 0. */
-uintptr_t frozen_bias(const struct frozen_file *, uint32_t object);
 /* frozen_texts.c.  The same, and the CPU is that of the image: texts of libraries are laid over those of
  * the files, as many as can be. */
 void frozen_lay_texts(struct frozen_file *, const struct rimf_sys *);

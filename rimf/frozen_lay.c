@@ -28,21 +28,13 @@ const Elf64_Phdr *frozen_headers(uintptr_t start, size_t *n)
     return (const Elf64_Phdr *)(file + 1);
 }
 
-/* What lies apart is at a fixed address, or is the vDSO, which holds no words. */
-uintptr_t frozen_bias(const struct frozen_file *file, uint32_t object)
-{
-    const struct frozen_object *o = &file->view.objects[object];
-
-    return o->flags & FROZEN_APART ? 0 : file->laid.base + (uintptr_t)o->distance;
-}
-
 /* The segment of that kind that [linked, linked + size) is in, or NULL. */
 static const Elf64_Phdr *segment_at(const struct frozen_file *file, uint32_t object, uint32_t kind,
                                     uint64_t linked, uint64_t size)
 {
     size_t n;
     const Elf64_Phdr *ph =
-        frozen_headers(frozen_bias(file, object) + file->view.objects[object].first, &n);
+        frozen_headers(file->laid.biases[object] + file->view.objects[object].first, &n);
 
     for (const Elf64_Phdr *end = ph + n; ph < end; ph++)
         if (ph->p_type == kind && linked >= rimf_page_down(ph->p_vaddr) &&
@@ -133,12 +125,12 @@ static uintptr_t home_of(const struct frozen_file *file, const struct frozen_poi
 {
     const struct frozen_copy *copy = &file->view.copies[pointer->copy];
 
-    return frozen_bias(file, copy->object) + copy->home + pointer->offset;
+    return file->laid.biases[copy->object] + copy->home + pointer->offset;
 }
 
 static uintptr_t copy_of(const struct frozen_file *file, const struct frozen_pointer *pointer)
 {
-    return frozen_bias(file, file->view.region->object) + file->view.copies[pointer->copy].at +
+    return file->laid.biases[file->view.region->object] + file->view.copies[pointer->copy].at +
            pointer->offset;
 }
 
@@ -163,7 +155,7 @@ static int find_span(const struct frozen_file *file, const struct frozen_pointer
         return 0;
     *span = (struct span){
         .object = p->object,
-        .bias = frozen_bias(file, p->object),
+        .bias = file->laid.biases[p->object],
         .start = rimf_page_down(ph->p_vaddr),
         .end = rimf_page_up(ph->p_vaddr + ph->p_memsz),
     };
@@ -200,7 +192,7 @@ static int is_relocated(const struct frozen_file *file)
 
         if (!segment_at(file, p->object, PT_LOAD, p->linked, sizeof word))
             return 1;
-        memcpy(&word, (const void *)(frozen_bias(file, p->object) + p->linked), sizeof word);
+        memcpy(&word, (const void *)(file->laid.biases[p->object] + p->linked), sizeof word);
         if (word == home_of(file, p))
             return 1;
     }
@@ -211,7 +203,7 @@ static void write_addends(const struct frozen_file *file)
 {
     for (uint32_t i = 0; i < file->view.header->n_addends; i++) {
         const struct frozen_pointer *p = &file->view.pointers[i];
-        uintptr_t bias = frozen_bias(file, p->object), addend = copy_of(file, p) - bias;
+        uintptr_t bias = file->laid.biases[p->object], addend = copy_of(file, p) - bias;
 
         memcpy((void *)(bias + p->linked), &addend, sizeof addend);
     }
@@ -223,7 +215,7 @@ static void write_addends(const struct frozen_file *file)
 static int protect(const struct frozen_file *file, const struct rimf_sys *sys, uint32_t object,
                    int rights)
 {
-    uintptr_t bias = frozen_bias(file, object), start, end;
+    uintptr_t bias = file->laid.biases[object], start, end;
     size_t n;
     const Elf64_Phdr *ph = frozen_headers(bias + file->view.objects[object].first, &n);
 
@@ -236,15 +228,15 @@ static int protect(const struct frozen_file *file, const struct rimf_sys *sys, u
 
 static void lead_home(const struct frozen_file *file, uint32_t object, uint32_t linked)
 {
-    uintptr_t word = frozen_bias(file, object) + linked, value;
-    uintptr_t region = frozen_bias(file, file->view.region->object);
+    uintptr_t word = file->laid.biases[object] + linked, value;
+    uintptr_t region = file->laid.biases[file->view.region->object];
     const struct frozen_copy *copy;
 
     memcpy(&value, (const void *)word, sizeof value);
     copy = frozen_copy_at(&file->view, value - region);
     if (!copy)
         return;
-    value = frozen_bias(file, copy->object) + copy->home + (value - region - copy->at);
+    value = file->laid.biases[copy->object] + copy->home + (value - region - copy->at);
     memcpy((void *)word, &value, sizeof value);
 }
 
@@ -286,7 +278,7 @@ int frozen_take_back(struct frozen_file *file, const struct rimf_sys *sys)
 static Elf64_Dyn *dynamic_of(const struct frozen_file *file, uint32_t object, size_t *n)
 {
     size_t headers;
-    uintptr_t bias = frozen_bias(file, object);
+    uintptr_t bias = file->laid.biases[object];
     const Elf64_Phdr *ph = frozen_headers(bias + file->view.objects[object].first, &headers), *in;
 
     while (headers && ph->p_type != PT_DYNAMIC)
@@ -305,7 +297,7 @@ static int is_table(const Elf64_Dyn *d)
  * in those pages of ours; 0: it is as it was. */
 static int move_tables(const struct frozen_file *file, const struct frozen_relocations *r)
 {
-    uintptr_t home = frozen_bias(file, r->object) + r->linked;
+    uintptr_t home = file->laid.biases[r->object] + r->linked;
     size_t n;
     Elf64_Dyn *dynamic = dynamic_of(file, r->object, &n);
 
@@ -352,12 +344,12 @@ const struct frozen_relocations *frozen_tables_of(const struct frozen_file *file
     const struct frozen *f = &file->view;
 
     for (uint32_t i = 0; file->laid.tables && i < f->header->n_relocations; i++)
-        if (frozen_bias(file, f->relocations[i].object) == bias)
+        if (file->laid.biases[f->relocations[i].object] == bias)
             return &f->relocations[i];
     return NULL;
 }
 
-int frozen_lay(struct frozen_file *file, const struct rimf_sys *sys, uintptr_t base,
+int frozen_lay(struct frozen_file *file, const struct rimf_sys *sys, const uintptr_t *biases,
                const char **why)
 {
     const struct frozen *f = &file->view;
@@ -365,7 +357,7 @@ int frozen_lay(struct frozen_file *file, const struct rimf_sys *sys, uintptr_t b
     long fd;
 
     *why = "words do not hold what they should, or there is no room for copies of code";
-    file->laid = (struct frozen_laid){.base = base};
+    file->laid = (struct frozen_laid){.biases = biases};
     if (f->region && (!region_fits(file) || is_relocated(file) || !addends_fit(file)))
         return -ESTALE;
     fd = frozen_open_part(file, sys, frozen_tables_name(f),
@@ -373,7 +365,7 @@ int frozen_lay(struct frozen_file *file, const struct rimf_sys *sys, uintptr_t b
     if (sys_failed(fd))
         return (int)fd;
     if (f->region)
-        error = map_pieces(file, sys, frozen_bias(file, f->region->object), (int)fd, why);
+        error = map_pieces(file, sys, file->laid.biases[f->region->object], (int)fd, why);
     if (!error) {
         map_tables(file, sys, (int)fd); /* where it fails, symbols are looked up */
         write_addends(file);

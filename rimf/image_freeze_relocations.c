@@ -37,14 +37,19 @@ static int binds_at_start(const struct elf_view *view)
     return 0;
 }
 
-/* A plain definition, that stays where it is in every process. */
-static int is_plain(const struct mvld_symbol *definition)
+/* 1: they are at the same distance from each other in every process. */
+static int are_together(const struct mvld_object *a, const struct mvld_object *b)
+{
+    return a == b || !((a->flags | b->flags) & (MVLD_OBJECT_APART | MVLD_OBJECT_VDSO));
+}
+
+/* A plain definition, that lies where it does in every process, seen from the object. */
+static int is_plain(const struct rimf_object *object, const struct mvld_symbol *definition)
 {
     return (definition->type == STT_NOTYPE || definition->type == STT_OBJECT ||
             definition->type == STT_FUNC) &&
            definition->binding != STB_GNU_UNIQUE && definition->address &&
-           !(definition->object->flags & (MVLD_OBJECT_APART | MVLD_OBJECT_VDSO)) &&
-           rimf_object_of(definition->object)->global;
+           are_together(&object->public, definition->object) && rimf_object_of(definition->object)->global;
 }
 
 static int is_bound(const struct freeze *f, const struct rimf_object *object,
@@ -79,7 +84,7 @@ static uintptr_t resolver_of(const struct freeze *f, const struct rimf_object *o
         resolver = definition.address;
     }
     chosen = rimf_object_find(f->image, copies_word(f->image, word));
-    return chosen && !(chosen->flags & (MVLD_OBJECT_APART | MVLD_OBJECT_VDSO)) &&
+    return chosen && are_together(&object->public, chosen) &&
                    chosen == rimf_object_find(f->image, resolver)
                ? resolver : 0;
 }
@@ -95,7 +100,8 @@ static int replace(const struct freeze *f, const struct rimf_object *object,
     int asked = ELF64_R_SYM(entry->r_info) != 0;
 
     *to = *entry;
-    if (!elf_holds(&object->view, word, sizeof word, PROT_READ))
+    if (!elf_holds(&object->view, word, sizeof word, PROT_READ) ||
+        (object->public.flags & MVLD_OBJECT_APART && freeze_is_led(f, word)))
         return 0;
     memcpy(&holds, (const void *)word, sizeof holds);
     if (ELF64_R_TYPE(entry->r_info) == R_X86_64_RELATIVE) {
@@ -112,7 +118,7 @@ static int replace(const struct freeze *f, const struct rimf_object *object,
         to->r_addend = (int64_t)(rimf_identity(f->image, resolver) - bias);
         return asked ? 1 : rimf_identity(f->image, resolver) != resolver ? 2 : 0;
     }
-    if (!is_bound(f, object, entry, &definition) || !is_plain(&definition))
+    if (!is_bound(f, object, entry, &definition) || !is_plain(object, &definition))
         return 0;
     value = definition.address +
             (ELF64_R_TYPE(entry->r_info) == R_X86_64_64 ? (uintptr_t)entry->r_addend : 0);
@@ -209,7 +215,7 @@ static int write_file(struct freeze *f, int fd, uint64_t offset)
         struct settled s = {0, 0, 0, 0};
 
         if (object->public.why || !view->n_segments || /* the host loader relocated itself */
-            object->public.flags & (MVLD_OBJECT_APART | MVLD_OBJECT_LOADER))
+            object->public.flags & (MVLD_OBJECT_VDSO | MVLD_OBJECT_LOADER))
             continue;
         settle(f, object, view->relocations, view->n_relocations, &s);
         if (binds_at_start(view))

@@ -24,6 +24,8 @@ SPARED = re.compile(r"image: (\d+) symbols are not looked up")
 
 
 class Program:
+    libraries = ["-lsymbols"]
+
     def __init__(self, folder, *options):
         self.folder, self.path = folder, folder / "program"
         self.cache, self.passes = folder / "cache", folder / "passes"
@@ -33,13 +35,13 @@ class Program:
         self.library()
         self.executable(*options)
 
-    def library(self, *options):
+    def library(self, *options, name="libsymbols.so"):
         new = self.folder / "new.so"
-        support.compile_c(new, "-shared", "-fPIC", SOURCES / "library.c", *options, plugin=False)
-        new.rename(self.folder / "libsymbols.so")
+        support.compile_c(new, "-shared", "-fPIC", SOURCES / "library.c", f"-Wl,-soname,{name}", *options, plugin=False)
+        new.rename(self.folder / name)
 
     def executable(self, *options):
-        support.compile_c(self.path, SOURCES / "main.c", f"-L{self.folder}", "-lsymbols",
+        support.compile_c(self.path, SOURCES / "main.c", f"-L{self.folder}", *self.libraries,
                           f"-Wl,-rpath,{self.folder}", f"-Wl,-I,{support.LOADER}",
                           *(options or ["-fPIE", "-pie", "-Wl,-z,now"]), plugin=False)
 
@@ -111,6 +113,24 @@ def others(program):
     program.like_plain(False)
     program.freeze()
     program.like_plain(True)
+
+
+def aligned(program):
+    """Of a library that wants more than page alignment, and so lies at another distance each time, a reference
+    leads to where it lay once; or it has symbols looked up that have nothing to do with it."""
+    program.library("-Wl,-z,max-page-size=0x10000", "-DMUTE", name="libaligned.so")
+    # All references lead to the first: to the library that lies apart, or to the other.
+    for libraries in ["-lsymbols", "-laligned"], ["-laligned", "-lsymbols"]:
+        program.libraries = ["-Wl,--no-as-needed", *libraries]
+        for kind in ["-fPIE", "-pie", "-Wl,-z,now"], ["-no-pie", "-fno-pie"]:
+            program.executable(*kind)
+            program.freeze()
+            places = set()
+            for _ in range(6):
+                check(program.like_plain(True) > 50, "hardly any symbols")
+                at = dict(re.findall("object: .*/(libaligned.so|libsymbols.so) at ([0-9a-f]+)", program.run().stderr))
+                places.add(int(at["libaligned.so"], 16) - int(at["libsymbols.so"], 16))
+            check(len(places) > 1 or support.GLIBC < (2, 35), "it is not at another distance each time")
 
 
 def watched(program):

@@ -46,7 +46,7 @@ static void each_rule(void)
     static const char no_file[] =
         "there are relocations without a file, or a file without relocations";
     static const char no_owner[] =
-        "relocations are of no object that has a place, or not in order";
+        "relocations are of no object that has a file, or not in order";
     static const char no_pages[] = "relocations are no range of pages";
     static const char no_place[] = "the region is of no object that has a place";
     static const char ranges[] = "the region is no two ranges of pages";
@@ -115,7 +115,7 @@ static void each_rule(void)
         SPOIL(relocations[1].linked, 0, no_pages), /* below its object */
         SPOIL(relocations[1].linked, 1ul << 32, no_pages),
         SPOIL(relocations[0].offset, 0x10, no_pages),
-        SPOIL(relocations[1].offset, 0x6000, no_owner), /* those of another */
+        SPOIL(relocations[1].offset, 0x6000, "relocations overlap in their file"),
         SPOIL(relocations[0].offset, 0xa000, "relocations lie outside their file"),
         SPOIL(relocations[1].offset, ~0xffful, "relocations lie outside their file"),
         SPOIL(header.n_copies, 1, "it is cut short, or longer than it says"),

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * A library that defines symbols of every kind, and code that the pass `answer` changes.
+ * A library that defines symbols of every kind, and code that the pass `answer` changes (without
+ * MUTE).
  */
 #include "symbols.h"
 
+#ifndef MUTE
 __asm__(".globl answer\n.type answer, @function\n"
-        "answer: movl $1, %eax\nret\n.size answer, . - answer\n"
-        ".data\n.globl only\n.type only, @gnu_unique_object\n.size only, 4\nonly: .long 7\n.text\n");
+        "answer: movl $1, %eax\nret\n.size answer, . - answer\n");
+#endif
+__asm__(".data\n.globl only\n.type only, @gnu_unique_object\n.size only, 4\nonly: .long 7\n.text\n");
 
 #define DEFINE(n) int f##n(void) { return n; } int v##n = 100 + n;
 EACH(DEFINE)
