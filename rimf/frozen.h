@@ -21,9 +21,9 @@
  *     relocations       pages of tables of relocations, if any (see below); where there are copies
  *                       these pages lie behind them, in concat.so, and a start opens one file
  *
- *     +--------+---------+-------+-------+-------------+--------+
- *     | header | objects | texts | words | relocations | region |  …
- *     +--------+---------+-------+-------+-------------+--------+
+ *     +--------+---------+-------+-------+-------------+--------+--------+
+ *     | header | objects | texts | words | relocations | shifts | region |  …
+ *     +--------+---------+-------+-------+-------------+--------+--------+
  *         +--------+-------+----------+------+-------+
  *      …  | copies | homes | pointers | kept | names |
  *         +--------+-------+----------+------+-------+
@@ -79,7 +79,9 @@
  *     GLOB_DAT, JUMP_SLOT, 64: look S up, store S + A    becomes    RELATIVE: store B + C
  *     the same, and S is an IFUNC: call S, store         becomes    IRELATIVE: call B + C, store
  *
- * with the distance C from the object's own base B, which is the same each time.  When the host
+ * with the distance C from the object's own base B, which is the same each time.  Between two objects of which
+ * one lies apart it is not: then C counts from the base of the other one, and the difference of the two
+ * bases is added to it at each start (`shifts`), in private pages.  When the host
  * loader has mapped the last object and relocated none (the loader's relocations.c), all of them are
  * mapped at once, anywhere, and DT_RELA and DT_JMPREL in each dynamic section, which the host loader
  * has made addresses by then, are led there; they stay so.  Where there are copies, RELATIVE and IRELATIVE
@@ -87,8 +89,7 @@
  * Else each entry gives the same word either way.  IFUNCs are changed only where there are copies,
  * because there each choice is compared.  Left as they are: what a TLS symbol or one of the kind
  * UNIQUE defines, what nothing defines, slots that are bound lazily, and all of it where an object is a
- * filter; and what leads to an object that lies apart, or from it to another one: only with itself is it
- * at a constant distance.  The pages hold all of an object's tables, and what lies beside them.
+ * filter.  The pages hold all of an object's tables, and what lies beside them.
  *
  * BEFORE RELOCATION.  When the tables are, texts are laid over as well: what resolvers of IFUNCs touch
  * of a text would else be mapped twice.  No word can be compared then.  But files, order and distances
@@ -156,7 +157,7 @@ struct frozen_header {
     uint32_t n_passes;
     uint32_t n_addends, n_tabled; /* of the pointers, the first, and those that follow these */
     uint32_t told;     /* in names: what the host loader was told; "": nothing.  For people */
-    uint32_t n_reads, zero;
+    uint32_t n_reads, n_shifts;
     struct frozen_pass passes[FROZEN_PASSES_MAX]; /* in their order */
     struct frozen_read reads[FROZEN_READS_MAX];
     struct sidecar_identity relocations; /* the file of these; all 0: there is none */
@@ -191,6 +192,11 @@ struct frozen_relocations { /* ascending by object and offset, one of each; whol
     uint32_t object, n;            /* n entries ask for no symbol that did */
     uint64_t linked, size, offset; /* as linked, and in frozen_tables_name */
     uint64_t hash;                 /* sidecar_hash of the pages */
+};
+
+struct frozen_shift { /* by relocations, ascending */
+    uint32_t at;        /* of an entry's addend, behind where the first of these pages lie in their file; */
+    uint32_t to_object; /* it is linked, of this object */
 };
 
 /* Pages of the region, from the file FROZEN_COPIES. */
@@ -241,6 +247,7 @@ struct frozen {
     const struct frozen_text *texts;
     const struct frozen_word *words;
     const struct frozen_relocations *relocations;
+    const struct frozen_shift *shifts;
     const struct frozen_region *region; /* NULL: there are no copies */
     const struct frozen_copy *copies;
     const struct sidecar_home *homes;

@@ -310,21 +310,54 @@ static int move_tables(const struct frozen_file *file, const struct frozen_reloc
     return dynamic != NULL;
 }
 
+/* The addends that count from another object; in tables that may be written. */
+static void shift(const struct frozen_file *file)
+{
+    const struct frozen *f = &file->view;
+    const struct frozen_relocations *r = f->relocations;
+
+    for (uint32_t i = 0; i < f->header->n_shifts; i++) {
+        const struct frozen_shift *s = &f->shifts[i];
+        uintptr_t at = file->laid.tables + s->at, addend;
+
+        while (at - frozen_tables_at(file, r) >= r->size)
+            r++;
+        memcpy(&addend, (const void *)at, sizeof addend);
+        addend += file->laid.biases[s->to_object] - file->laid.biases[r->object];
+        memcpy((void *)at, &addend, sizeof addend);
+    }
+}
+
+/* 1: all tables are mapped, and lead where they should. */
+static int map_pages(struct frozen_file *file, const struct rimf_sys *sys, int fd)
+{
+    const struct frozen *f = &file->view;
+    const struct frozen_relocations *first = f->relocations, *last = first + f->header->n_relocations - 1;
+    size_t size = last->offset + last->size - first->offset;
+    int shifts = f->header->n_shifts != 0;
+    long at = sys_mmap(sys, 0, size, shifts ? PROT_READ | PROT_WRITE : PROT_READ, MAP_PRIVATE, fd, first->offset);
+
+    if (sys_failed(at))
+        return 0;
+    if (f->region) /* the file of the copies, of which these are read first */
+        frozen_in_large_pieces(file, sys, (uintptr_t)at, size);
+    file->laid.tables = (uintptr_t)at;
+    shift(file);
+    if (!shifts || !sys_failed(sys_mprotect(sys, (uintptr_t)at, size, PROT_READ)))
+        return 1;
+    file->laid.tables = 0;
+    sys_munmap(sys, (uintptr_t)at, size);
+    return 0;
+}
+
 /* They stay mapped: slots that are bound lazily have their entries in them. */
 static void map_tables(struct frozen_file *file, const struct rimf_sys *sys, int fd)
 {
     const struct frozen *f = &file->view;
     uint32_t n = f->header->n_relocations;
-    const struct frozen_relocations *first = f->relocations, *last = first + n - 1;
-    long at = n ? sys_mmap(sys, 0, last->offset + last->size - first->offset, PROT_READ, MAP_PRIVATE,
-                           fd, first->offset)
-                : -ENOENT;
 
-    if (sys_failed(at))
+    if (!n || !map_pages(file, sys, fd))
         return;
-    if (f->region) /* the file of the copies, of which these are read first */
-        frozen_in_large_pieces(file, sys, (uintptr_t)at, last->offset + last->size - first->offset);
-    file->laid.tables = (uintptr_t)at;
     file->laid.whole = 1;
     for (uint32_t i = 0; i < n; i++) {
         int moved = move_tables(file, &f->relocations[i]);
