@@ -65,16 +65,26 @@ void relocations_expect(struct loader *l)
 
 /* ---- comparing ---------------------------------------------------------------------- */
 
-static uint64_t build_id_at(uintptr_t start)
+/* In which segment they are is no matter: who edits files moves them. */
+static int is_readable(const Elf64_Phdr *ph, size_t n, const Elf64_Phdr *notes)
+{
+    for (size_t i = 0; i < n; i++)
+        if (ph[i].p_type == PT_LOAD && ph[i].p_flags & PF_R &&
+            notes->p_vaddr - ph[i].p_vaddr < ph[i].p_filesz &&
+            notes->p_filesz <= ph[i].p_filesz - (notes->p_vaddr - ph[i].p_vaddr))
+            return 1;
+    return 0;
+}
+
+static uint64_t build_id_at(uintptr_t start, uintptr_t bias)
 {
     struct identity own = {NULL, 0};
     size_t n;
     const Elf64_Phdr *ph = frozen_headers(start, &n);
 
     for (size_t i = 0; i < n && !own.build_id; i++)
-        if (ph[i].p_type == PT_NOTE && ph[i].p_offset % 4 == 0 && ph[i].p_offset < RIMF_PAGE &&
-            ph[i].p_filesz <= RIMF_PAGE - ph[i].p_offset)
-            find_build_id((const char *)(start + ph[i].p_offset), ph[i].p_filesz, &own);
+        if (ph[i].p_type == PT_NOTE && ph[i].p_vaddr % 4 == 0 && is_readable(ph, n, &ph[i]))
+            find_build_id((const char *)(bias + ph[i].p_vaddr), ph[i].p_filesz, &own);
     return own.build_id ? sidecar_hash(own.build_id, own.size) : 0;
 }
 
@@ -107,11 +117,12 @@ static int compare(struct comparison *c, uint32_t i)
     c->biases[i] = 0;
     if (!object->file.inode)
         return 1;
-    if (!file || !file->known || !sidecar_same_file(&object->file, &file->identity) ||
-        build_id_at(file->start) != object->build_id)
+    if (!file || !file->known || !sidecar_same_file(&object->file, &file->identity))
+        return 0;
+    c->biases[i] = bias = file->start - object->first;
+    if (build_id_at(file->start, bias) != object->build_id)
         return 0;
     c->next += file == &c->l->files.at[c->next];
-    c->biases[i] = bias = file->start - object->first;
     if (object->flags & FROZEN_APART)
         return 1;
     if (!c->based)

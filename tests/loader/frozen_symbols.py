@@ -82,6 +82,12 @@ def same(program):
     program.executable()
     program.freeze()
     check(program.like_plain(True) == spared, "fewer symbols where code lies beside the tables")
+    notes = program.folder / "notes.c"  # more than fit into the first page
+    notes.write_text('__asm__(".section .note.large,\\"a\\",@note\\n.balign 4\\n.long 4, 8192, 1\\n.asciz \\"one\\"\\n.zero 8192");\n')
+    program.library("-Wl,--build-id", notes)
+    program.executable()
+    program.freeze()
+    check(program.like_plain(True) == spared, "fewer symbols where the build-id stands elsewhere")
     program.library()
     for options in ["-fPIE", "-pie"], ["-fPIE", "-pie", "-rdynamic"], ["-no-pie", "-fno-pie"]:
         program.executable(*options)  # lazily; with copies of variables; apart
