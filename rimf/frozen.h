@@ -88,7 +88,7 @@
  * entries lead to them, and so the copies are mapped before the tables; nothing is, if that fails.
  * Else each entry gives the same word either way.  IFUNCs are changed only where there are copies,
  * because there each choice is compared.  Left as they are: what a TLS symbol or one of the kind
- * UNIQUE defines, what nothing defines, slots that are bound lazily, and all of it where an object is a
+ * UNIQUE defines, what is absolute, what nothing defines, slots that are bound lazily, and all of it where an object is a
  * filter.  The pages hold all of an object's tables, and what lies beside them.
  *
  * BEFORE RELOCATION.  When the tables are, texts are laid over as well: what resolvers of IFUNCs touch

@@ -50,12 +50,15 @@ static int are_together(const struct mvld_object *a, const struct mvld_object *b
     return a == b || !((a->flags | b->flags) & (MVLD_OBJECT_APART | MVLD_OBJECT_VDSO));
 }
 
+/* An absolute one (SHN_ABS) lies in no object: it is at a constant distance from none. */
 static int is_plain(const struct mvld_symbol *definition)
 {
+    const struct mvld_object *in = definition->object;
+
     return (definition->type == STT_NOTYPE || definition->type == STT_OBJECT ||
             definition->type == STT_FUNC) &&
-           definition->binding != STB_GNU_UNIQUE && definition->address &&
-           !(definition->object->flags & MVLD_OBJECT_VDSO) && rimf_object_of(definition->object)->global;
+           definition->binding != STB_GNU_UNIQUE && definition->address - in->start <= in->end - in->start &&
+           !(in->flags & MVLD_OBJECT_VDSO) && rimf_object_of(in)->global;
 }
 
 static int is_bound(const struct freeze *f, const struct rimf_object *object,

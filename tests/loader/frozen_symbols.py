@@ -37,7 +37,8 @@ class Program:
 
     def library(self, *options, name="libsymbols.so"):
         new = self.folder / "new.so"
-        support.compile_c(new, "-shared", "-fPIC", SOURCES / "library.c", f"-Wl,-soname,{name}", *options, plugin=False)
+        support.compile_c(new, "-shared", "-fPIC", SOURCES / "library.c", f"-Wl,-soname,{name}",
+                          "-Wl,--defsym,absolute=0x1234", *options, plugin=False)
         new.rename(self.folder / name)
 
     def executable(self, *options):

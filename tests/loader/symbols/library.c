@@ -18,6 +18,9 @@ EACH(DEFINE)
 int (*const own[])(void) = {EACH(POINT)};
 int (*const word)(void) = f0;
 
+extern char absolute[]; /* the linker's */
+char *where_absolute(void) { return absolute; }
+
 __thread int local = 3;
 int *where_local(void) { return &local; }
 static int chosen_here(void) { return 55; }
