@@ -119,8 +119,8 @@ struct found_image {
     struct frozen_file file;
     const char *told; /* frozen_place.h */
     uint64_t pipeline;
-    int is_users;    /* or there is none of root's */
     uintptr_t *biases; /* of its objects, when they were found mapped */
+    int is_users;    /* or there is none of root's */
     size_t awaited;  /* so many files are mapped when the host loader relocates; 0: no matter */
     int relocated;   /* tables of relocations were replaced */
     int left;        /* and led words to copies, but the image did not fit */

@@ -88,8 +88,8 @@
  * entries lead to them, and so the copies are mapped before the tables; nothing is, if that fails.
  * Else each entry gives the same word either way.  IFUNCs are changed only where there are copies,
  * because there each choice is compared.  Left as they are: what a TLS symbol or one of the kind
- * UNIQUE defines, what is absolute, what nothing defines, slots that are bound lazily, and all of it where an object is a
- * filter.  The pages hold all of an object's tables, and what lies beside them.
+ * UNIQUE defines, what is absolute, what nothing defines, slots that are bound lazily, and all of it
+ * where an object is a filter.  The pages hold all of an object's tables, and what lies beside them.
  *
  * BEFORE RELOCATION.  When the tables are, texts are laid over as well: what resolvers of IFUNCs touch
  * of a text would else be mapped twice.  No word can be compared then.  But files, order and distances
@@ -194,9 +194,9 @@ struct frozen_relocations { /* ascending by object and offset, one of each; whol
     uint64_t hash;                 /* sidecar_hash of the pages */
 };
 
-struct frozen_shift { /* by relocations, ascending */
-    uint32_t at;        /* of an entry's addend, behind where the first of these pages lie in their file; */
-    uint32_t to_object; /* it is linked, of this object */
+struct frozen_shift { /* in the order of the pages; an addend that counts from another object */
+    uint32_t at;        /* how far behind the first of these pages, in their file */
+    uint32_t to_object; /* the other one */
 };
 
 /* Pages of the region, from the file FROZEN_COPIES. */
@@ -329,7 +329,7 @@ const Elf64_Phdr *frozen_headers(uintptr_t start, size_t *n);
  * linked of each (0 of the vDSO) is in `biases`, which stay.  0, or negative errno with a sentence
  * (static) and nothing is changed. */
 int frozen_lay(struct frozen_file *, const struct rimf_sys *, const uintptr_t *biases, const char **why);
-/* Where they are mapped, of a file that is laid.  And those of the object with that bias, or NULL. */
+/* Where these pages are mapped, of a file that is laid.  And those of the object with that bias, or NULL. */
 uintptr_t frozen_tables_at(const struct frozen_file *, const struct frozen_relocations *);
 const struct frozen_relocations *frozen_tables_of(const struct frozen_file *, uintptr_t bias);
 /* All are relocated, no code has run but that of resolvers, and the image is not thawed: words lead
