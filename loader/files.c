@@ -102,8 +102,7 @@ static void note_executable(struct loader *l)
 void files_start(struct loader *l)
 {
     l->files.wanted = (pipeline_flags(l->pipeline) & MVLD_PASS_ANALYSIS) != 0;
-    /* Run directly, we see an executable at fixed addresses come segment by segment. */
-    l->files.reserved = l->direct;
+    l->files.segmented = l->direct; /* if the executable is at fixed addresses */
     if (l->files.wanted && !l->direct && l->block.phdr && l->block.phnum)
         note_executable(l);
 }

@@ -106,6 +106,8 @@ void frozen_forget(struct loader *l)
     rimf_heap_release(&l->heap, l->frozen.folder);
     l->frozen.folder = NULL;
     frozen_unmap(&l->frozen.file, l->sys);
+    rimf_heap_release(&l->heap, l->frozen.biases);
+    l->frozen.biases = NULL;
 }
 
 /* 1: there is one. */

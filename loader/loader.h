@@ -106,8 +106,9 @@ struct mapped_file {
 };
 
 struct files {
-    int wanted;   /* a pass of the pipeline asks */
-    int reserved; /* the newest object got address space first, and no file */
+    int wanted;    /* a pass of the pipeline asks */
+    int reserved;  /* the newest object got address space, and no file yet */
+    int segmented; /* it comes segment by segment */
     struct mapped_file *at;
     size_t n, room;
 };
@@ -119,6 +120,7 @@ struct found_image {
     struct frozen_file file;
     const char *told; /* frozen_place.h */
     uint64_t pipeline;
+    uintptr_t *biases; /* of its objects, when they were found mapped */
     int is_users;    /* or there is none of root's */
     size_t awaited;  /* so many files are mapped when the host loader relocates; 0: no matter */
     int relocated;   /* tables of relocations were replaced */
@@ -300,7 +302,8 @@ void cpuid_renew(struct loader *, const char *image, uint32_t user);
 void place_plan(struct loader *);
 void place_near_low(struct loader *, int spacious); /* of it, for tests */
 void place_settle(struct loader *); /* it is known which passes there are */
-/* Tells the image which objects lie elsewhere in the arena each time. */
+/* 1: the object lies elsewhere in the arena each time.  And tells the image of all that do. */
+int place_varies(const struct loader *, const struct mvld_object *);
 void place_set_apart(const struct loader *);
 /* Memory within reach of what lies near the program, or negative errno; for the image. */
 long place_room(void *loader, size_t size);

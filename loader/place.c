@@ -195,14 +195,20 @@ void place_settle(struct loader *l)
     place_plan(l);
 }
 
-/* They are aligned to more than the arena (by glibc since 2.35). */
+/* It is aligned to more than the arena (by glibc since 2.35). */
+int place_varies(const struct loader *l, const struct mvld_object *object)
+{
+    uint64_t aligned = object->phdr ? alignment(object->phdr, object->phnum) : 0;
+
+    return aligned > l->arena.grain && object->bias % aligned == 0;
+}
+
 void place_set_apart(const struct loader *l)
 {
     for (size_t i = 0; i < rimf_api()->object_count(l->image); i++) {
         const struct mvld_object *object = rimf_api()->object_at(l->image, i);
-        uint64_t aligned = object->phdr ? alignment(object->phdr, object->phnum) : 0;
 
-        if (aligned > l->arena.grain && object->bias % aligned == 0)
+        if (place_varies(l, object))
             rimf_image_set_apart(object);
     }
 }
@@ -267,14 +273,21 @@ long place_room(void *loader, size_t size)
     return -EEXIST;
 }
 
-/* An object's first mapping is of its whole file, unless it got address space first:
- * then its segments follow one by one. */
+/* The first mapping of an object's file spans all of it, whether it got address space before or not. */
 static void note_file(struct loader *l, const struct mmap_call *c, uintptr_t at)
 {
-    if (is_object(l, c))
-        l->files.reserved = (int)c->fd < 0;
-    if ((int)c->fd >= 0 && (is_object(l, c) || (l->files.reserved && (c->flags & MAP_DENYWRITE))))
-        files_note(l, at, c->length, (int)c->fd);
+    struct files *files = &l->files;
+    int is_first = is_object(l, c);
+
+    if (is_first) {
+        files->segmented = 0;
+        files->reserved = (int)c->fd < 0;
+    }
+    if ((int)c->fd < 0 ||
+        !(is_first || ((files->reserved || files->segmented) && c->flags & MAP_DENYWRITE)))
+        return;
+    files->reserved = 0;
+    files_note(l, at, c->length, (int)c->fd);
 }
 
 /* Of the host loader's own; or of the program's, through musl. */

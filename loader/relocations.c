@@ -33,15 +33,6 @@ static int is_listened_to(const struct block *block)
     return 0;
 }
 
-/* Where an object lies that is apart is known of what is at a fixed address: of the executable. */
-static int is_located(const struct frozen *frozen)
-{
-    for (uint32_t i = 1; i < frozen->header->n_objects; i++)
-        if (frozen->objects[i].flags & FROZEN_APART && frozen->objects[i].file.inode)
-            return 0;
-    return 1;
-}
-
 /* The kernel has mapped the executable: its data, which relocation will write, is filled by one call,
  * as that of libraries is (place.c).  Linux before 5.14 refuses that. */
 static void fill_executable(struct loader *l)
@@ -65,8 +56,7 @@ static void fill_executable(struct loader *l)
 
 void relocations_expect(struct loader *l)
 {
-    if (!is_located(&l->frozen.file.view) || !l->files.wanted || l->host.musl ||
-        is_listened_to(&l->block))
+    if (!l->files.wanted || l->host.musl || is_listened_to(&l->block))
         return;
     l->frozen.awaited = count_files(&l->frozen.file.view);
     if (!l->filtered.on) /* it may be a call that kills */
@@ -75,23 +65,34 @@ void relocations_expect(struct loader *l)
 
 /* ---- comparing ---------------------------------------------------------------------- */
 
-static uint64_t build_id_at(uintptr_t start)
+/* In which segment they are is no matter: who edits files moves them. */
+static int is_readable(const Elf64_Phdr *ph, size_t n, const Elf64_Phdr *notes)
+{
+    for (size_t i = 0; i < n; i++)
+        if (ph[i].p_type == PT_LOAD && ph[i].p_flags & PF_R &&
+            notes->p_vaddr - ph[i].p_vaddr < ph[i].p_filesz &&
+            notes->p_filesz <= ph[i].p_filesz - (notes->p_vaddr - ph[i].p_vaddr))
+            return 1;
+    return 0;
+}
+
+static uint64_t build_id_at(uintptr_t start, uintptr_t bias)
 {
     struct identity own = {NULL, 0};
     size_t n;
     const Elf64_Phdr *ph = frozen_headers(start, &n);
 
     for (size_t i = 0; i < n && !own.build_id; i++)
-        if (ph[i].p_type == PT_NOTE && ph[i].p_offset % 4 == 0 && ph[i].p_offset < RIMF_PAGE &&
-            ph[i].p_filesz <= RIMF_PAGE - ph[i].p_offset)
-            find_build_id((const char *)(start + ph[i].p_offset), ph[i].p_filesz, &own);
+        if (ph[i].p_type == PT_NOTE && ph[i].p_vaddr % 4 == 0 && is_readable(ph, n, &ph[i]))
+            find_build_id((const char *)(bias + ph[i].p_vaddr), ph[i].p_filesz, &own);
     return own.build_id ? sidecar_hash(own.build_id, own.size) : 0;
 }
 
 struct comparison {
     struct loader *l;
-    size_t next;    /* of the files */
-    uintptr_t base; /* of the first object that is not apart */
+    uintptr_t *biases; /* of each object */
+    size_t next;       /* of the files */
+    uintptr_t base;    /* bias of the first object that is not apart */
     int based;
 };
 
@@ -113,13 +114,15 @@ static int compare(struct comparison *c, uint32_t i)
     const struct mapped_file *file = file_of(c, i);
     uintptr_t bias;
 
+    c->biases[i] = 0;
     if (!object->file.inode)
         return 1;
-    if (!file || !file->known || !file_id_same(&object->file, &file->identity) ||
-        build_id_at(file->start) != object->build_id)
+    if (!file || !file->known || !file_id_same(&object->file, &file->identity))
+        return 0;
+    c->biases[i] = bias = file->start - object->first;
+    if (build_id_at(file->start, bias) != object->build_id)
         return 0;
     c->next += file == &c->l->files.at[c->next];
-    bias = file->start - object->first;
     if (object->flags & FROZEN_APART)
         return 1;
     if (!c->based)
@@ -164,7 +167,7 @@ static void lay_texts(struct loader *l, struct frozen_file *file)
 /* The file of that library, as the host loader found it. */
 static const char *path_of(const struct loader *l, uint32_t object)
 {
-    uintptr_t bias = frozen_bias(&l->frozen.file, object);
+    uintptr_t bias = l->frozen.biases[object];
     const struct link_map *map = l->debug ? l->debug->r_map : NULL;
 
     while (map && map->l_addr != bias)
@@ -192,16 +195,18 @@ int relocations_take_texts_back(struct loader *l)
 /* All but the host loader is mapped, and nothing is relocated. */
 void relocations_replace(struct loader *l)
 {
-    struct comparison c = {.l = l, .next = 2};
     struct frozen_file *file = &l->frozen.file;
+    struct comparison c = {.l = l, .next = 2};
     const char *why;
 
     l->frozen.awaited = 0;
-    if (!may_lay(l) || !all_the_same(&c)) {
+    l->frozen.biases = c.biases =
+        rimf_heap_alloc(&l->heap, file->view.header->n_objects * sizeof *c.biases);
+    if (!c.biases || !may_lay(l) || !all_the_same(&c)) {
         answers_take_back(l); /* if it fails now, it ends the program at the hook */
         return;
     }
-    if (frozen_lay(file, l->sys, c.base, &why))
+    if (frozen_lay(file, l->sys, c.biases, &why))
         rimf_log(&l->log, MVLD_LOG_FILES, "image: symbols are looked up: %s", why);
     else
         lay_texts(l, file);

@@ -21,6 +21,7 @@ struct freeze {
     struct frozen_text *texts;
     struct frozen_word *words;
     struct frozen_relocations *relocations;
+    struct frozen_shift *shifts;
     struct frozen_region *region;
     struct frozen_copy *copies;
     struct sidecar_home *homes;

@@ -14,6 +14,7 @@ _Static_assert(sizeof(struct frozen_object) == 112, "a file format");
 _Static_assert(sizeof(struct frozen_text) == 40, "a file format");
 _Static_assert(sizeof(struct frozen_word) == 16, "a file format");
 _Static_assert(sizeof(struct frozen_relocations) == 40, "a file format");
+_Static_assert(sizeof(struct frozen_shift) == 8, "a file format");
 _Static_assert(sizeof(struct frozen_region) == 176, "a file format");
 _Static_assert(sizeof(struct frozen_copy) == 40, "a file format");
 _Static_assert(sizeof(struct frozen_pointer) == 16, "a file format");
@@ -146,9 +147,9 @@ static const char *check_relocations(const struct frozen *f)
     for (uint32_t i = 0; i < h->n_relocations; i++) {
         const struct frozen_relocations *r = &f->relocations[i];
 
-        if (r->object >= h->n_objects || f->objects[r->object].flags & FROZEN_APART ||
+        if (r->object >= h->n_objects || !f->objects[r->object].file.inode ||
             (i && r->object <= r[-1].object))
-            return "relocations are of no object that has a place, or not in order";
+            return "relocations are of no object that has a file, or not in order";
         if (!r->size || r->linked > UINT32_MAX || r->size > UINT32_MAX ||
             (r->linked | r->size | r->offset) % RIMF_PAGE ||
             r->linked < f->objects[r->object].first)
@@ -156,7 +157,24 @@ static const char *check_relocations(const struct frozen *f)
         if (r->offset > file->size || r->size > file->size - r->offset)
             return "relocations lie outside their file";
         if (i && r->offset < r[-1].offset + r[-1].size)
-            return "relocations are of no object that has a place, or not in order";
+            return "relocations overlap in their file";
+    }
+    return NULL;
+}
+
+static const char *check_shifts(const struct frozen *f)
+{
+    const struct frozen_relocations *r = f->relocations, *end = r + f->header->n_relocations;
+
+    for (uint32_t i = 0; i < f->header->n_shifts; i++) {
+        const struct frozen_shift *s = &f->shifts[i];
+
+        while (r < end && f->relocations->offset + s->at >= r->offset + r->size)
+            r++;
+        if (r == end || f->relocations->offset + s->at < r->offset || s->at % sizeof(uint64_t))
+            return "an entry of relocations lies outside them, or they are not in order";
+        if (s->to_object >= f->header->n_objects || !f->objects[s->to_object].file.inode)
+            return "an entry of relocations leads to no object that has a file";
     }
     return NULL;
 }
@@ -172,7 +190,7 @@ static const char *check_passes(const struct frozen *f)
     for (uint32_t i = 0; i < h->n_passes; i++)
         if (h->passes[i].name >= h->names_size || h->passes[i].library >= h->names_size)
             return "a pass's name lies outside the names";
-    if (h->n_reads > FROZEN_READS_MAX || h->zero)
+    if (h->n_reads > FROZEN_READS_MAX)
         return "its passes read too many files";
     for (uint32_t i = 0; i < h->n_reads; i++)
         if (h->reads[i].name >= h->names_size || h->reads[i].zero)
@@ -184,7 +202,7 @@ static const char *check_tables(const struct frozen *f)
 {
     static const char *(*const checks[])(const struct frozen *) = {
         check_passes, check_objects,     check_texts,
-        check_words,  check_relocations, frozen_check_copies,
+        check_words,  check_relocations, check_shifts, frozen_check_copies,
     };
     const char *why = NULL;
 
@@ -205,6 +223,7 @@ static const char *check(struct frozen *f, const uint8_t *bytes, size_t size)
     whole = sizeof *h + (uint64_t)h->n_objects * sizeof *f->objects +
             (uint64_t)h->n_texts * sizeof *f->texts + (uint64_t)h->n_words * sizeof *f->words +
             (uint64_t)h->n_relocations * sizeof *f->relocations +
+            (uint64_t)h->n_shifts * sizeof *f->shifts +
             (uint64_t)h->n_regions * sizeof *f->region +
             (uint64_t)h->n_copies * sizeof *f->copies +
             (uint64_t)h->n_homes * sizeof *f->homes +
@@ -220,7 +239,8 @@ static const char *check(struct frozen *f, const uint8_t *bytes, size_t size)
     f->texts = (const void *)(f->objects + h->n_objects);
     f->words = (const void *)(f->texts + h->n_texts);
     f->relocations = (const void *)(f->words + h->n_words);
-    f->region = (const void *)(f->relocations + h->n_relocations);
+    f->shifts = (const void *)(f->relocations + h->n_relocations);
+    f->region = (const void *)(f->shifts + h->n_shifts);
     f->copies = (const void *)(f->region + h->n_regions);
     f->homes = (const void *)(f->copies + h->n_copies);
     f->pointers = (const void *)(f->homes + h->n_homes);

@@ -21,9 +21,9 @@
  *     relocations       pages of tables of relocations, if any (see below); where there are copies
  *                       these pages lie behind them, in concat.so, and a start opens one file
  *
- *     +--------+---------+-------+-------+-------------+--------+
- *     | header | objects | texts | words | relocations | region |  …
- *     +--------+---------+-------+-------+-------------+--------+
+ *     +--------+---------+-------+-------+-------------+--------+--------+
+ *     | header | objects | texts | words | relocations | shifts | region |  …
+ *     +--------+---------+-------+-------+-------------+--------+--------+
  *         +--------+-------+----------+------+-------+
  *      …  | copies | homes | pointers | kept | names |
  *         +--------+-------+----------+------+-------+
@@ -79,16 +79,17 @@
  *     GLOB_DAT, JUMP_SLOT, 64: look S up, store S + A    becomes    RELATIVE: store B + C
  *     the same, and S is an IFUNC: call S, store         becomes    IRELATIVE: call B + C, store
  *
- * with the distance C from the object's own base B, which is the same each time.  When the host
+ * with the distance C from the object's own base B, which is the same each time.  Between two objects of which
+ * one lies apart it is not: then C counts from the base of the other one, and the difference of the two
+ * bases is added to it at each start (`shifts`), in private pages.  When the host
  * loader has mapped the last object and relocated none (the loader's relocations.c), all of them are
  * mapped at once, anywhere, and DT_RELA and DT_JMPREL in each dynamic section, which the host loader
  * has made addresses by then, are led there; they stay so.  Where there are copies, RELATIVE and IRELATIVE
  * entries lead to them, and so the copies are mapped before the tables; nothing is, if that fails.
  * Else each entry gives the same word either way.  IFUNCs are changed only where there are copies,
- * because there each choice is compared.  Left as they are: what a TLS symbol, one of the kind
- * UNIQUE, or an object that lies apart defines, what nothing defines, slots that are bound lazily,
- * and all of it where an object is a filter.  The pages hold all of an object's tables, and what lies
- * beside them.
+ * because there each choice is compared.  Left as they are: what a TLS symbol or one of the kind
+ * UNIQUE defines, what is absolute, what nothing defines, slots that are bound lazily, and all of it
+ * where an object is a filter.  The pages hold all of an object's tables, and what lies beside them.
  *
  * BEFORE RELOCATION.  When the tables are, texts are laid over as well: what resolvers of IFUNCs touch
  * of a text would else be mapped twice.  No word can be compared then.  But files, order and distances
@@ -156,7 +157,7 @@ struct frozen_header {
     uint32_t n_passes;
     uint32_t n_addends, n_tabled; /* of the pointers, the first, and those that follow these */
     uint32_t told;     /* in names: what the host loader was told; "": nothing.  For people */
-    uint32_t n_reads, zero;
+    uint32_t n_reads, n_shifts;
     struct frozen_pass passes[FROZEN_PASSES_MAX]; /* in their order */
     struct frozen_read reads[FROZEN_READS_MAX];
     struct file_id relocations; /* the file of these; all 0: there is none */
@@ -191,6 +192,11 @@ struct frozen_relocations { /* ascending by object and offset, one of each; whol
     uint32_t object, n;            /* n entries ask for no symbol that did */
     uint64_t linked, size, offset; /* as linked, and in frozen_tables_name */
     uint64_t hash;                 /* sidecar_hash of the pages */
+};
+
+struct frozen_shift { /* in the order of the pages; an addend that counts from another object */
+    uint32_t at;        /* how far behind the first of these pages, in their file */
+    uint32_t to_object; /* the other one */
 };
 
 /* Pages of the region, from the file FROZEN_COPIES. */
@@ -241,6 +247,7 @@ struct frozen {
     const struct frozen_text *texts;
     const struct frozen_word *words;
     const struct frozen_relocations *relocations;
+    const struct frozen_shift *shifts;
     const struct frozen_region *region; /* NULL: there are no copies */
     const struct frozen_copy *copies;
     const struct sidecar_home *homes;
@@ -272,7 +279,7 @@ const char *frozen_check_text(const struct frozen_text *, const struct file_id *
 
 /* What lies in the process before the image is thawed. */
 struct frozen_laid {
-    uintptr_t base;   /* bias of the first object that is not apart */
+    const uintptr_t *biases; /* of each object; NULL: nothing lies there */
     uint32_t entries; /* so many of tables ask for no symbol any more */
     int led;          /* copies are mapped, and relocated words lead to them */
     int whole;        /* all tables are ours, so all words that one writes do */
@@ -313,18 +320,17 @@ int frozen_remove(const struct rimf_sys *, const char *folder, uint32_t user, co
 
 /* Of a mapped file, as far as they are in its first page. */
 const Elf64_Phdr *frozen_headers(uintptr_t start, size_t *n);
-/* All of the image's objects are mapped, as it says, and none is relocated; the first that is not
- * apart lies at `base`.  0, or negative errno with a sentence (static) and nothing is changed. */
-int frozen_lay(struct frozen_file *, const struct rimf_sys *, uintptr_t base, const char **why);
-/* Where they are mapped, of a file that is laid.  And those of the object with that bias, or NULL. */
+/* All of the image's objects are mapped, as it says, and none is relocated; what is added to what is
+ * linked of each (0 of the vDSO) is in `biases`, which stay.  0, or negative errno with a sentence
+ * (static) and nothing is changed. */
+int frozen_lay(struct frozen_file *, const struct rimf_sys *, const uintptr_t *biases, const char **why);
+/* Where these pages are mapped, of a file that is laid.  And those of the object with that bias, or NULL. */
 uintptr_t frozen_tables_at(const struct frozen_file *, const struct frozen_relocations *);
 const struct frozen_relocations *frozen_tables_of(const struct frozen_file *, uintptr_t bias);
 /* All are relocated, no code has run but that of resolvers, and the image is not thawed: words lead
  * home again.  The copies stay, in case a resolver has kept an address.  0, or negative errno: some
  * do not. */
 int frozen_take_back(struct frozen_file *, const struct rimf_sys *);
-/* What is added to what is linked.  Of what lies apart: 0. */
-uintptr_t frozen_bias(const struct frozen_file *, uint32_t object);
 /* frozen_texts.c.  The same, and the CPU is that of the image: texts of libraries are laid over those of
  * the files, as many as can be. */
 void frozen_lay_texts(struct frozen_file *, const struct rimf_sys *);

@@ -29,21 +29,13 @@ const Elf64_Phdr *frozen_headers(uintptr_t start, size_t *n)
     return (const Elf64_Phdr *)(file + 1);
 }
 
-/* What lies apart is at a fixed address, or is the vDSO, which holds no words. */
-uintptr_t frozen_bias(const struct frozen_file *file, uint32_t object)
-{
-    const struct frozen_object *o = &file->view.objects[object];
-
-    return o->flags & FROZEN_APART ? 0 : file->laid.base + (uintptr_t)o->distance;
-}
-
 /* The segment of that kind that [linked, linked + size) is in, or NULL. */
 static const Elf64_Phdr *segment_at(const struct frozen_file *file, uint32_t object, uint32_t kind,
                                     uint64_t linked, uint64_t size)
 {
     size_t n;
     const Elf64_Phdr *ph =
-        frozen_headers(frozen_bias(file, object) + file->view.objects[object].first, &n);
+        frozen_headers(file->laid.biases[object] + file->view.objects[object].first, &n);
 
     for (const Elf64_Phdr *end = ph + n; ph < end; ph++)
         if (ph->p_type == kind && linked >= rimf_page_down(ph->p_vaddr) &&
@@ -135,12 +127,12 @@ static uintptr_t home_of(const struct frozen_file *file, const struct frozen_poi
 {
     const struct frozen_copy *copy = &file->view.copies[pointer->copy];
 
-    return frozen_bias(file, copy->object) + copy->home + pointer->offset;
+    return file->laid.biases[copy->object] + copy->home + pointer->offset;
 }
 
 static uintptr_t copy_of(const struct frozen_file *file, const struct frozen_pointer *pointer)
 {
-    return frozen_bias(file, file->view.region->object) + file->view.copies[pointer->copy].at +
+    return file->laid.biases[file->view.region->object] + file->view.copies[pointer->copy].at +
            pointer->offset;
 }
 
@@ -165,7 +157,7 @@ static int find_span(const struct frozen_file *file, const struct frozen_pointer
         return 0;
     *span = (struct span){
         .object = p->object,
-        .bias = frozen_bias(file, p->object),
+        .bias = file->laid.biases[p->object],
         .start = rimf_page_down(ph->p_vaddr),
         .end = rimf_page_up(ph->p_vaddr + ph->p_memsz),
     };
@@ -202,7 +194,7 @@ static int is_relocated(const struct frozen_file *file)
 
         if (!segment_at(file, p->object, PT_LOAD, p->linked, sizeof word))
             return 1;
-        memcpy(&word, (const void *)(frozen_bias(file, p->object) + p->linked), sizeof word);
+        memcpy(&word, (const void *)(file->laid.biases[p->object] + p->linked), sizeof word);
         if (word == home_of(file, p))
             return 1;
     }
@@ -213,7 +205,7 @@ static void write_addends(const struct frozen_file *file)
 {
     for (uint32_t i = 0; i < file->view.header->n_addends; i++) {
         const struct frozen_pointer *p = &file->view.pointers[i];
-        uintptr_t bias = frozen_bias(file, p->object), addend = copy_of(file, p) - bias;
+        uintptr_t bias = file->laid.biases[p->object], addend = copy_of(file, p) - bias;
 
         memcpy((void *)(bias + p->linked), &addend, sizeof addend);
     }
@@ -225,7 +217,7 @@ static void write_addends(const struct frozen_file *file)
 static int protect(const struct frozen_file *file, const struct rimf_sys *sys, uint32_t object,
                    int rights)
 {
-    uintptr_t bias = frozen_bias(file, object), start, end;
+    uintptr_t bias = file->laid.biases[object], start, end;
     size_t n;
     const Elf64_Phdr *ph = frozen_headers(bias + file->view.objects[object].first, &n);
 
@@ -237,15 +229,15 @@ static int protect(const struct frozen_file *file, const struct rimf_sys *sys, u
 
 static void lead_home(const struct frozen_file *file, uint32_t object, uint32_t linked)
 {
-    uintptr_t word = frozen_bias(file, object) + linked, value;
-    uintptr_t region = frozen_bias(file, file->view.region->object);
+    uintptr_t word = file->laid.biases[object] + linked, value;
+    uintptr_t region = file->laid.biases[file->view.region->object];
     const struct frozen_copy *copy;
 
     memcpy(&value, (const void *)word, sizeof value);
     copy = frozen_copy_at(&file->view, value - region);
     if (!copy)
         return;
-    value = frozen_bias(file, copy->object) + copy->home + (value - region - copy->at);
+    value = file->laid.biases[copy->object] + copy->home + (value - region - copy->at);
     memcpy((void *)word, &value, sizeof value);
 }
 
@@ -287,7 +279,7 @@ int frozen_take_back(struct frozen_file *file, const struct rimf_sys *sys)
 static Elf64_Dyn *dynamic_of(const struct frozen_file *file, uint32_t object, size_t *n)
 {
     size_t headers;
-    uintptr_t bias = frozen_bias(file, object);
+    uintptr_t bias = file->laid.biases[object];
     const Elf64_Phdr *ph = frozen_headers(bias + file->view.objects[object].first, &headers), *in;
 
     ph = elf_phdr_last(ph, headers, PT_DYNAMIC);
@@ -305,7 +297,7 @@ static int is_table(const Elf64_Dyn *d)
  * in those pages of ours; 0: it is as it was. */
 static int move_tables(const struct frozen_file *file, const struct frozen_relocations *r)
 {
-    uintptr_t home = frozen_bias(file, r->object) + r->linked;
+    uintptr_t home = file->laid.biases[r->object] + r->linked;
     size_t n;
     Elf64_Dyn *dynamic = dynamic_of(file, r->object, &n);
 
@@ -318,21 +310,54 @@ static int move_tables(const struct frozen_file *file, const struct frozen_reloc
     return dynamic != NULL;
 }
 
+/* The addends that count from another object; in tables that may be written. */
+static void shift(const struct frozen_file *file)
+{
+    const struct frozen *f = &file->view;
+    const struct frozen_relocations *r = f->relocations;
+
+    for (uint32_t i = 0; i < f->header->n_shifts; i++) {
+        const struct frozen_shift *s = &f->shifts[i];
+        uintptr_t at = file->laid.tables + s->at, addend;
+
+        while (at - frozen_tables_at(file, r) >= r->size)
+            r++;
+        memcpy(&addend, (const void *)at, sizeof addend);
+        addend += file->laid.biases[s->to_object] - file->laid.biases[r->object];
+        memcpy((void *)at, &addend, sizeof addend);
+    }
+}
+
+/* 1: all tables are mapped, and lead where they should. */
+static int map_pages(struct frozen_file *file, const struct rimf_sys *sys, int fd)
+{
+    const struct frozen *f = &file->view;
+    const struct frozen_relocations *first = f->relocations, *last = first + f->header->n_relocations - 1;
+    size_t size = last->offset + last->size - first->offset;
+    int shifts = f->header->n_shifts != 0;
+    long at = sys_mmap(sys, 0, size, shifts ? PROT_READ | PROT_WRITE : PROT_READ, MAP_PRIVATE, fd, first->offset);
+
+    if (sys_failed(at))
+        return 0;
+    if (f->region) /* the file of the copies, of which these are read first */
+        frozen_in_large_pieces(file, sys, (uintptr_t)at, size);
+    file->laid.tables = (uintptr_t)at;
+    shift(file);
+    if (!shifts || !sys_failed(sys_mprotect(sys, (uintptr_t)at, size, PROT_READ)))
+        return 1;
+    file->laid.tables = 0;
+    sys_munmap(sys, (uintptr_t)at, size);
+    return 0;
+}
+
 /* They stay mapped: slots that are bound lazily have their entries in them. */
 static void map_tables(struct frozen_file *file, const struct rimf_sys *sys, int fd)
 {
     const struct frozen *f = &file->view;
     uint32_t n = f->header->n_relocations;
-    const struct frozen_relocations *first = f->relocations, *last = first + n - 1;
-    long at = n ? sys_mmap(sys, 0, last->offset + last->size - first->offset, PROT_READ, MAP_PRIVATE,
-                           fd, first->offset)
-                : -ENOENT;
 
-    if (sys_failed(at))
+    if (!n || !map_pages(file, sys, fd))
         return;
-    if (f->region) /* the file of the copies, of which these are read first */
-        frozen_in_large_pieces(file, sys, (uintptr_t)at, last->offset + last->size - first->offset);
-    file->laid.tables = (uintptr_t)at;
     file->laid.whole = 1;
     for (uint32_t i = 0; i < n; i++) {
         int moved = move_tables(file, &f->relocations[i]);
@@ -352,12 +377,12 @@ const struct frozen_relocations *frozen_tables_of(const struct frozen_file *file
     const struct frozen *f = &file->view;
 
     for (uint32_t i = 0; file->laid.tables && i < f->header->n_relocations; i++)
-        if (frozen_bias(file, f->relocations[i].object) == bias)
+        if (file->laid.biases[f->relocations[i].object] == bias)
             return &f->relocations[i];
     return NULL;
 }
 
-int frozen_lay(struct frozen_file *file, const struct rimf_sys *sys, uintptr_t base,
+int frozen_lay(struct frozen_file *file, const struct rimf_sys *sys, const uintptr_t *biases,
                const char **why)
 {
     const struct frozen *f = &file->view;
@@ -365,7 +390,7 @@ int frozen_lay(struct frozen_file *file, const struct rimf_sys *sys, uintptr_t b
     long fd;
 
     *why = "words do not hold what they should, or there is no room for copies of code";
-    file->laid = (struct frozen_laid){.base = base};
+    file->laid = (struct frozen_laid){.biases = biases};
     if (f->region && (!region_fits(file) || is_relocated(file) || !addends_fit(file)))
         return -ESTALE;
     fd = frozen_open_part(file, sys, frozen_tables_name(f),
@@ -373,7 +398,7 @@ int frozen_lay(struct frozen_file *file, const struct rimf_sys *sys, uintptr_t b
     if (sys_failed(fd))
         return (int)fd;
     if (f->region)
-        error = map_pieces(file, sys, frozen_bias(file, f->region->object), (int)fd, why);
+        error = map_pieces(file, sys, file->laid.biases[f->region->object], (int)fd, why);
     if (!error) {
         map_tables(file, sys, (int)fd); /* where it fails, symbols are looked up */
         write_addends(file);

@@ -25,7 +25,7 @@ int frozen_is_text(const Elf64_Phdr *ph, size_t n, const struct frozen_text *tex
 static int fits(const struct frozen_file *file, const struct frozen_text *text)
 {
     size_t n;
-    uintptr_t start = frozen_bias(file, text->object) + file->view.objects[text->object].first;
+    uintptr_t start = file->laid.biases[text->object] + file->view.objects[text->object].first;
     const Elf64_Phdr *ph = frozen_headers(start, &n);
 
     return frozen_is_text(ph, n, text);
@@ -44,7 +44,7 @@ static void lay_object(struct frozen_file *file, const struct rimf_sys *sys)
     if (sys_failed(fd))
         return;
     for (; text < end && text->object == index && fits(file, text); text++) {
-        long at = frozen_map_text(sys, frozen_bias(file, index), text, (int)fd);
+        long at = frozen_map_text(sys, file->laid.biases[index], text, (int)fd);
 
         if (sys_failed(at))
             break;
@@ -79,7 +79,7 @@ int frozen_take_text_back(struct frozen_file *file, const struct rimf_sys *sys, 
         return (int)error;
     if (!file_id_is(&file->view.objects[text->object].file, &st))
         return -ESTALE;
-    error = frozen_map_text(sys, frozen_bias(file, text->object), text, fd);
+    error = frozen_map_text(sys, file->laid.biases[text->object], text, fd);
     if (sys_failed(error))
         return (int)error;
     file->laid.end_text--;

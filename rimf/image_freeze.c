@@ -145,6 +145,7 @@ static size_t close_gaps(struct freeze *f)
 
     end = freeze_pack(end, f->words, h->n_words * sizeof *f->words);
     end = freeze_pack(end, f->relocations, h->n_relocations * sizeof *f->relocations);
+    end = freeze_pack(end, f->shifts, h->n_shifts * sizeof *f->shifts);
     end = freeze_pack(end, f->region, h->n_regions * sizeof *f->region);
     end = freeze_pack(end, f->copies, h->n_copies * sizeof *f->copies);
     end = freeze_pack(end, f->homes, h->n_homes * sizeof *f->homes);
@@ -198,7 +199,7 @@ static void fill_reads(struct freeze *f)
 static int make_room(struct freeze *f, const struct rimf_watch *watch)
 {
     size_t texts = 0, names = 1 + name_size(f->told), n = f->table->n_objects;
-    size_t copies = f->image->copies ? f->image->copies->n : 0, homes = 0;
+    size_t copies = f->image->copies ? f->image->copies->n : 0, homes = 0, shifts = 0;
 
     for (size_t i = 0; i < f->image->n_makers; i++)
         names += name_size(f->image->makers[i].name) + name_size(f->image->makers[i].library);
@@ -208,12 +209,14 @@ static int make_room(struct freeze *f, const struct rimf_watch *watch)
         homes += f->image->copies->list[i].n_homes;
     for (size_t i = 0; i < n; i++) {
         texts += f->table->objects[i]->public.phnum;
+        shifts += f->table->objects[i]->view.n_relocations + f->table->objects[i]->view.n_plt_relocations;
         names += rimf_strlen(f->table->objects[i]->public.name) + FROZEN_NAME_MAX + 2;
     }
     f->bytes = rimf_heap_alloc(&f->image->heap, sizeof *f->header + n * sizeof *f->objects +
                                                     texts * sizeof *f->texts +
                                                     watch->n * sizeof *f->words +
-                                                    n * sizeof *f->relocations + sizeof *f->region +
+                                                    n * sizeof *f->relocations +
+                                                    shifts * sizeof *f->shifts + sizeof *f->region +
                                                     copies * sizeof *f->copies +
                                                     homes * sizeof *f->homes +
                                                     watch->n_pointers * sizeof *f->pointers +
@@ -226,7 +229,8 @@ static int make_room(struct freeze *f, const struct rimf_watch *watch)
     f->texts = (struct frozen_text *)(f->objects + n);
     f->words = (struct frozen_word *)(f->texts + texts);
     f->relocations = (struct frozen_relocations *)(f->words + watch->n);
-    f->region = (struct frozen_region *)(f->relocations + n);
+    f->shifts = (struct frozen_shift *)(f->relocations + n);
+    f->region = (struct frozen_region *)(f->shifts + shifts);
     f->copies = (struct frozen_copy *)(f->region + 1);
     f->homes = (struct sidecar_home *)(f->copies + copies);
     f->pointers = (struct frozen_pointer *)(f->homes + homes);
@@ -368,7 +372,7 @@ static int freeze_watched(struct mvld_image *image, const char *folder, uint64_t
     if (!error)
         error = freeze(&f, image->watch, folder);
     if (!error)
-        rimf_later_start(image, f.table, f.base, f.header->checksum);
+        rimf_later_start(image, f.table, f.objects, f.base, f.header->checksum);
     rimf_table_leave(image);
     rimf_heap_release(&image->heap, f.bytes);
     rimf_heap_release(&image->heap, f.ways);

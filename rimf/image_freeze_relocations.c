@@ -23,6 +23,13 @@ struct settled {
     uint32_t n;   /* that asked for a symbol */
     uint32_t led; /* whose word leads to a copy */
     uintptr_t start, end;
+    uint64_t offset; /* of the pages, in the file */
+};
+
+/* What an entry becomes. */
+struct became {
+    Elf64_Rela entry;
+    const struct mvld_object *from; /* its addend is linked, of this one; NULL: of its own object */
 };
 
 static int binds_at_start(const struct elf_view *view)
@@ -37,14 +44,21 @@ static int binds_at_start(const struct elf_view *view)
     return 0;
 }
 
-/* A plain definition, that stays where it is in every process. */
+/* 1: they are at the same distance from each other in every process. */
+static int are_together(const struct mvld_object *a, const struct mvld_object *b)
+{
+    return a == b || !((a->flags | b->flags) & (MVLD_OBJECT_APART | MVLD_OBJECT_VDSO));
+}
+
+/* An absolute one (SHN_ABS) lies in no object: it is at a constant distance from none. */
 static int is_plain(const struct mvld_symbol *definition)
 {
+    const struct mvld_object *in = definition->object;
+
     return (definition->type == STT_NOTYPE || definition->type == STT_OBJECT ||
             definition->type == STT_FUNC) &&
-           definition->binding != STB_GNU_UNIQUE && definition->address &&
-           !(definition->object->flags & (MVLD_OBJECT_APART | MVLD_OBJECT_VDSO)) &&
-           rimf_object_of(definition->object)->global;
+           definition->binding != STB_GNU_UNIQUE && definition->address - in->start <= in->end - in->start &&
+           !(in->flags & MVLD_OBJECT_VDSO) && rimf_object_of(in)->global;
 }
 
 static int is_bound(const struct freeze *f, const struct rimf_object *object,
@@ -79,23 +93,25 @@ static uintptr_t resolver_of(const struct freeze *f, const struct rimf_object *o
         resolver = definition.address;
     }
     chosen = rimf_object_find(f->image, copies_word(f->image, word));
-    return chosen && !(chosen->flags & (MVLD_OBJECT_APART | MVLD_OBJECT_VDSO)) &&
+    return chosen && are_together(&object->public, chosen) &&
                    chosen == rimf_object_find(f->image, resolver)
                ? resolver : 0;
 }
 
-/* Makes `*to` of the entry, which does the same in every process and asks for no symbol; where
+/* Makes `*became` of the entry, which does the same in every process and asks for no symbol; where
  * words are led to copies, it leads this one there.  1: it asked for one; 2: it did not; 0: it
  * stays. */
 static int replace(const struct freeze *f, const struct rimf_object *object,
-                   const Elf64_Rela *entry, Elf64_Rela *to)
+                   const Elf64_Rela *entry, struct became *became)
 {
     uintptr_t bias = object->view.bias, word = bias + entry->r_offset, value, holds, resolver;
+    Elf64_Rela *to = &became->entry;
     struct mvld_symbol definition;
     int asked = ELF64_R_SYM(entry->r_info) != 0;
 
-    *to = *entry;
-    if (!elf_holds(&object->view, word, sizeof word, PROT_READ))
+    *became = (struct became){.entry = *entry};
+    if (!elf_holds(&object->view, word, sizeof word, PROT_READ) ||
+        (object->public.flags & MVLD_OBJECT_APART && freeze_is_led(f, word)))
         return 0;
     memcpy(&holds, (const void *)word, sizeof holds);
     if (ELF64_R_TYPE(entry->r_info) == R_X86_64_RELATIVE) {
@@ -114,20 +130,23 @@ static int replace(const struct freeze *f, const struct rimf_object *object,
     }
     if (!is_bound(f, object, entry, &definition) || !is_plain(&definition))
         return 0;
+    if (!are_together(&object->public, definition.object))
+        became->from = definition.object;
     value = definition.address +
             (ELF64_R_TYPE(entry->r_info) == R_X86_64_64 ? (uintptr_t)entry->r_addend : 0);
     to->r_info = ELF64_R_INFO(0, R_X86_64_RELATIVE);
-    to->r_addend = (int64_t)((freeze_is_led(f, word) ? holds : value) - bias);
+    to->r_addend = (int64_t)((freeze_is_led(f, word) ? holds : value) -
+                             (became->from ? became->from->bias : bias));
     return copies_word(f->image, word) == value;
 }
 
 static void settle(const struct freeze *f, const struct rimf_object *object,
                    const Elf64_Rela *entries, size_t n, struct settled *out)
 {
-    Elf64_Rela to;
+    struct became became;
 
     for (size_t i = 0; i < n; i++) {
-        int how = replace(f, object, &entries[i], &to);
+        int how = replace(f, object, &entries[i], &became);
 
         out->n += how == 1;
         out->led += how && freeze_is_led(f, object->view.bias + entries[i].r_offset);
@@ -144,18 +163,32 @@ static void cover(const Elf64_Rela *entries, size_t n, struct settled *out)
     out->end = out->end > end ? out->end : end;
 }
 
+/* The addend of the entry at that offset in the file counts from another object.  1: it can be said. */
+static int add_shift(struct freeze *f, uint64_t entry, const struct mvld_object *from)
+{
+    uint64_t at = entry + offsetof(Elf64_Rela, r_addend) - f->relocations->offset;
+
+    if (at > UINT32_MAX)
+        return 0;
+    f->shifts[f->header->n_shifts++] =
+        (struct frozen_shift){.at = (uint32_t)at, .to_object = freeze_index(f, from)};
+    return 1;
+}
+
 /* Those of the table that lie in `pages`, a copy of what lies at out->start. */
 static void rewrite(struct freeze *f, const struct rimf_object *object,
                     const Elf64_Rela *entries, size_t n, const struct settled *out,
                     uint8_t *pages)
 {
     for (size_t i = 0; i < n; i++) {
-        Elf64_Rela to;
+        uint64_t at = (uintptr_t)&entries[i] - out->start;
+        struct became became;
 
-        if (!replace(f, object, &entries[i], &to))
+        if (!replace(f, object, &entries[i], &became) ||
+            (became.from && !add_shift(f, out->offset + at, became.from)))
             continue;
-        memcpy(pages + ((uintptr_t)&entries[i] - out->start), &to, sizeof to);
-        if (ELF64_R_TYPE(to.r_info) == R_X86_64_RELATIVE)
+        memcpy(pages + at, &became.entry, sizeof became.entry);
+        if (ELF64_R_TYPE(became.entry.r_info) == R_X86_64_RELATIVE)
             freeze_set_way(f, object->view.bias + entries[i].r_offset, FREEZE_TABLE);
     }
 }
@@ -169,31 +202,30 @@ static int in_first_segment(const struct rimf_object *object, const struct settl
            s->end <= rimf_page_up(first->end);
 }
 
-static int write_pages(struct freeze *f, uint32_t index, const struct settled *s, int fd,
-                       uint64_t *offset)
+static int write_pages(struct freeze *f, uint32_t index, const struct settled *s, int fd)
 {
     const struct rimf_object *object = f->table->objects[index];
     const struct elf_view *view = &object->view;
+    struct frozen_relocations *out = &f->relocations[f->header->n_relocations++];
     size_t size = s->end - s->start;
     uint8_t *pages = rimf_heap_alloc(&f->image->heap, size);
     int error;
 
     if (!pages)
         return -ENOMEM;
-    memcpy(pages, (const void *)s->start, size);
-    rewrite(f, object, view->relocations, view->n_relocations, s, pages);
-    if (binds_at_start(view))
-        rewrite(f, object, view->plt_relocations, view->n_plt_relocations, s, pages);
-    f->relocations[f->header->n_relocations++] = (struct frozen_relocations){
+    *out = (struct frozen_relocations){
         .object = index,
         .n = s->n,
         .linked = s->start - view->bias,
         .size = size,
-        .offset = *offset,
-        .hash = sidecar_hash(pages, size),
+        .offset = s->offset,
     };
-    error = freeze_write(f->image->sys, fd, pages, size, *offset);
-    *offset += size;
+    memcpy(pages, (const void *)s->start, size);
+    rewrite(f, object, view->relocations, view->n_relocations, s, pages);
+    if (binds_at_start(view))
+        rewrite(f, object, view->plt_relocations, view->n_plt_relocations, s, pages);
+    out->hash = sidecar_hash(pages, size);
+    error = freeze_write(f->image->sys, fd, pages, size, s->offset);
     rimf_heap_release(&f->image->heap, pages);
     return error;
 }
@@ -206,18 +238,20 @@ static int write_file(struct freeze *f, int fd, uint64_t offset)
     for (uint32_t i = 0; i < f->table->n_objects && !error; i++) {
         const struct rimf_object *object = f->table->objects[i];
         const struct elf_view *view = &object->view;
-        struct settled s = {0, 0, 0, 0};
+        struct settled s = {.offset = offset};
 
         if (object->public.why || !view->n_segments || /* the host loader relocated itself */
-            object->public.flags & (MVLD_OBJECT_APART | MVLD_OBJECT_LOADER))
+            object->public.flags & (MVLD_OBJECT_VDSO | MVLD_OBJECT_LOADER))
             continue;
         settle(f, object, view->relocations, view->n_relocations, &s);
         if (binds_at_start(view))
             settle(f, object, view->plt_relocations, view->n_plt_relocations, &s);
         cover(view->relocations, view->n_relocations, &s);
         cover(view->plt_relocations, view->n_plt_relocations, &s);
-        if ((s.n || s.led) && s.end - s.start <= PAGES_MAX && in_first_segment(object, &s))
-            error = write_pages(f, i, &s, fd, &offset);
+        if ((s.n || s.led) && s.end - s.start <= PAGES_MAX && in_first_segment(object, &s)) {
+            error = write_pages(f, i, &s, fd);
+            offset += s.end - s.start;
+        }
     }
     if (!error && f->header->n_relocations)
         error = freeze_finish(f->image->sys, fd, &f->header->relocations);

@@ -17,11 +17,18 @@
 #include <errno.h>    /* numbers only */
 #include <sys/mman.h> /* numbers only */
 
-void rimf_later_start(struct mvld_image *image, const struct rimf_table *table, uintptr_t base,
-                      uint64_t checksum)
+/* What lies apart has a number only at a fixed address: of others nothing is learnt, since code that
+ * leads to them holds another distance in each process. */
+static int has_number(const struct rimf_object *object, const struct frozen_object *frozen)
 {
-    for (size_t i = 0; i < table->n_objects; i++)
-        table->objects[i]->number = (uint32_t)i + 1;
+    return !(frozen->flags & FROZEN_APART) || !object->public.bias;
+}
+
+void rimf_later_start(struct mvld_image *image, const struct rimf_table *table,
+                      const struct frozen_object *objects, uintptr_t base, uint64_t checksum)
+{
+    for (uint32_t i = 0; i < table->n_objects; i++)
+        table->objects[i]->number = has_number(table->objects[i], &objects[i]) ? i + 1 : 0;
     image->start_base = base;
     image->start_checksum = checksum;
     image->n_start = base ? (uint32_t)table->n_objects : 0;

@@ -126,7 +126,7 @@ static int add_word(struct learn *l, uintptr_t address)
     const struct mvld_object *to = rimf_object_find(l->image, value);
     const struct rimf_object *a = in ? rimf_object_of(in) : NULL, *b = to ? rimf_object_of(to) : NULL;
 
-    if (!a || !b || !a->number || !b->number || to->flags & MVLD_OBJECT_VDSO ||
+    if (!a || !b || !a->number || !b->number ||
         address - in->bias > UINT32_MAX || value - to->bias > UINT32_MAX)
         return -ENOTSUP;
     l->words[l->header->n_words++] = (struct frozen_word){

@@ -29,11 +29,15 @@ static const struct mvld_object *object_at(const struct thaw *t, uint32_t i)
 
 /* ---- comparing --------------------------------------------------------------- */
 
-/* 1 when the object lies where it lay, seen from the first that is not apart. */
+/* 1 when the object lies where it lay, seen from the first that is not apart; and where it did before
+ * relocation. */
 static int is_in_place(struct thaw *t, uint32_t i)
 {
+    const uintptr_t *biases = t->file->laid.biases;
     uintptr_t bias = object_at(t, i)->bias;
 
+    if (biases && biases[i] != bias)
+        return 0;
     if (t->frozen->objects[i].flags & FROZEN_APART)
         return 1;
     if (!t->based) {
@@ -64,10 +68,7 @@ static int compare_objects(struct thaw *t)
         if (!is_in_place(t, i))
             return thaw_refuse(t, object, "it lies elsewhere");
     }
-    if (t->table->n_objects != n)
-        return thaw_refuse(t, NULL, "more objects, or fewer, are loaded");
-    return t->file->laid.led && t->file->laid.base != t->base
-               ? thaw_refuse(t, NULL, "objects have moved") : 0;
+    return t->table->n_objects == n ? 0 : thaw_refuse(t, NULL, "more objects, or fewer, are loaded");
 }
 
 static const struct mvld_segment *segment_of(const struct mvld_object *object, uintptr_t address,
@@ -290,7 +291,7 @@ long rimf_image_thaw(struct mvld_image *image, const struct frozen_file *file, u
     if (!result)
         result = lay_over(&t);
     if (result >= 0)
-        rimf_later_start(image, t.table, t.base, file->view.header->checksum);
+        rimf_later_start(image, t.table, t.frozen->objects, t.base, file->view.header->checksum);
     rimf_table_leave(image);
     *why = t.why;
     *object = t.object;

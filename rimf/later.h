@@ -15,7 +15,8 @@
  *     +--------+---------+-------+-------+-------+-------+
  *
  * It belongs to one `image`, by that file's checksum, and counts on: the objects of the
- * image have the numbers 0 … n_start - 1, the i-th here has n_start + i.
+ * image have the numbers 0 … n_start - 1, the i-th here has n_start + i.  What lies apart has none
+ * (but for an executable at a fixed address), so that nothing is learnt that leads there.
  *
  * HOW IT IS LEARNT.  A process that learns (`mvld build --run`, on-miss = learn) treats
  * what comes by dlopen itself; then it adds the whole batch to the file, before any of its

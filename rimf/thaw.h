@@ -32,10 +32,10 @@ static inline int thaw_is_text(const struct rimf_object *object, const struct fr
            frozen_is_text(object->public.phdr, object->public.phnum, text);
 }
 
-/* image_later.c: the objects of the table are those of the frozen image with this checksum,
- * the first that is not apart at `base`; what comes later is known by its distance. */
-void rimf_later_start(struct mvld_image *, const struct rimf_table *, uintptr_t base,
-                      uint64_t checksum);
+/* image_later.c: the objects of the table are these, of the frozen image with this checksum, the
+ * first that is not apart at `base`; what comes later is known by its distance. */
+void rimf_later_start(struct mvld_image *, const struct rimf_table *, const struct frozen_object *,
+                      uintptr_t base, uint64_t checksum);
 
 /* image_thaw_copies.c: whether copies of code fit, before anything is changed; 0, or -ESTALE. */
 int thaw_compare_copies(struct thaw *);

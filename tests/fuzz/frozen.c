@@ -43,6 +43,9 @@ static void look(const struct frozen *f)
         must(r->object < h->n_objects && r->size && !((r->linked | r->size | r->offset) & 4095));
         must(r->offset + r->size <= h->relocations.size);
     }
+    for (uint32_t i = 0; i < h->n_shifts; i++)
+        must(h->n_relocations && f->shifts[i].to_object < h->n_objects && !(f->shifts[i].at & 7) &&
+             f->relocations->offset + f->shifts[i].at < h->relocations.size);
     must(!f->region == !h->n_copies);
     for (uint32_t i = 0; i < h->n_copies; i++)
         must(f->copies[i].sorted < h->n_copies);

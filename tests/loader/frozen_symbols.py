@@ -24,6 +24,8 @@ SPARED = re.compile(r"image: (\d+) symbols are not looked up")
 
 
 class Program:
+    libraries = ["-lsymbols"]
+
     def __init__(self, folder, *options):
         self.folder, self.path = folder, folder / "program"
         self.cache, self.passes = folder / "cache", folder / "passes"
@@ -33,13 +35,14 @@ class Program:
         self.library()
         self.executable(*options)
 
-    def library(self, *options):
+    def library(self, *options, name="libsymbols.so"):
         new = self.folder / "new.so"
-        support.compile_c(new, "-shared", "-fPIC", SOURCES / "library.c", *options, plugin=False)
-        new.rename(self.folder / "libsymbols.so")
+        support.compile_c(new, "-shared", "-fPIC", SOURCES / "library.c", f"-Wl,-soname,{name}",
+                          "-Wl,--defsym,absolute=0x1234", *options, plugin=False)
+        new.rename(self.folder / name)
 
     def executable(self, *options):
-        support.compile_c(self.path, SOURCES / "main.c", f"-L{self.folder}", "-lsymbols",
+        support.compile_c(self.path, SOURCES / "main.c", f"-L{self.folder}", *self.libraries,
                           f"-Wl,-rpath,{self.folder}", f"-Wl,-I,{support.LOADER}",
                           *(options or ["-fPIE", "-pie", "-Wl,-z,now"]), plugin=False)
 
@@ -80,6 +83,12 @@ def same(program):
     program.executable()
     program.freeze()
     check(program.like_plain(True) == spared, "fewer symbols where code lies beside the tables")
+    notes = program.folder / "notes.c"  # more than fit into the first page
+    notes.write_text('__asm__(".section .note.large,\\"a\\",@note\\n.balign 4\\n.long 4, 8192, 1\\n.asciz \\"one\\"\\n.zero 8192");\n')
+    program.library("-Wl,--build-id", notes)
+    program.executable()
+    program.freeze()
+    check(program.like_plain(True) == spared, "fewer symbols where the build-id stands elsewhere")
     program.library()
     for options in ["-fPIE", "-pie"], ["-fPIE", "-pie", "-rdynamic"], ["-no-pie", "-fno-pie"]:
         program.executable(*options)  # lazily; with copies of variables; apart
@@ -111,6 +120,27 @@ def others(program):
     program.like_plain(False)
     program.freeze()
     program.like_plain(True)
+
+
+def aligned(program):
+    """Of a library that wants more than page alignment, and so lies at another distance each time, a reference
+    leads to where it lay once; or symbols are looked up because of it."""
+    # All references lead to the first: to the library that lies apart, or to the other.
+    for libraries in ["-lsymbols", "-laligned"], ["-laligned", "-lsymbols"]:
+        program.libraries = ["-Wl,--no-as-needed", *libraries]
+        for kind in ["-fPIE", "-pie"], ["-no-pie", "-fno-pie"]:
+            counts, places = set(), set()
+            for alignment in 0x1000, 0x10000:
+                program.library(f"-Wl,-z,max-page-size={alignment}", "-DMUTE", name="libaligned.so")
+                program.executable(*kind, "-Wl,-z,now")
+                program.freeze()
+                for _ in range(6):
+                    counts.add(program.like_plain(True))
+                    at = {name: int(there, 16) for name, there in
+                          re.findall("object: .*/lib(aligned|symbols).so at ([0-9a-f]+)", program.run().stderr)}
+                    places.add(at["aligned"] - at["symbols"])
+            check(len(counts) == 1, f"of so many symbols, {libraries}, {kind}: {counts}")
+            check(len(places) > 2 or support.GLIBC < (2, 35), "it is not at another distance each time")
 
 
 def watched(program):

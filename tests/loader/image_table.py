@@ -35,8 +35,9 @@ def tables(image):
     """Where each begins, and how many entries it has."""
     names = "objects texts words regions copies names relocations kept homes pointers".split()
     counts = dict(zip(names, struct.unpack_from("<10I", image, 48)))
+    counts["shifts"], = struct.unpack_from("<I", image, 108)
     found, at = {}, struct.unpack_from("<I", image, 12)[0]
-    for name, size in {"objects": 112, "texts": 40, "words": 16, "relocations": 40, "regions": 176,
+    for name, size in {"objects": 112, "texts": 40, "words": 16, "relocations": 40, "shifts": 8, "regions": 176,
                        "copies": 40, "homes": 8, "pointers": 16, "kept": 16}.items():
         found[name] = at, counts[name]
         at += size * counts[name]

@@ -312,6 +312,24 @@ def fixed_address(program):
         fixed.thawed("open:one.so", names=["libwhere.so", "one.so"])
 
 
+def aligned(program):
+    """What leads to a library that wants more than page alignment, and so lies at another distance each time, is
+    thawed with the distance of the process that learnt it: of the one that made the image, or of a later one."""
+    more = "-Wl,-z,max-page-size=0x10000"
+    program.library("libhelper.so", "-DHELPER", more)
+    program.library("two.so", "-lhelper", "-lwhere", more)  # comes by dlopen
+    program.analyze()
+    for trained in ["one.so"], ["one.so", "two.so", "three.so"]:
+        program.train(*[f"open:{name}" for name in trained])
+        places = set()
+        for _ in range(8):
+            done = program.thawed("open:three.so", "open:two.so", "open:one.so",
+                                  names=["libwhere.so", *sorted(set(trained) - {"two.so"}, reverse=True)])
+            at = dict(re.findall("object: .*/(libhelper.so|libc.so.6) at ([0-9a-f]+)", done.stderr))
+            places.add(int(at["libhelper.so"], 16) - int(at["libc.so.6"], 16))
+        check(len(places) > 1 or support.GLIBC < (2, 35), "it is not at another distance each time")
+
+
 def together(program):
     """Programs that learn at once spoil each other's list."""
     program.configure("on-miss = learn")

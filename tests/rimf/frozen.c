@@ -46,7 +46,9 @@ static void each_rule(void)
     static const char no_file[] =
         "there are relocations without a file, or a file without relocations";
     static const char no_owner[] =
-        "relocations are of no object that has a place, or not in order";
+        "relocations are of no object that has a file, or not in order";
+    static const char no_shift[] = "an entry of relocations lies outside them, or they are not in order";
+    static const char no_shift_to[] = "an entry of relocations leads to no object that has a file";
     static const char no_pages[] = "relocations are no range of pages";
     static const char no_place[] = "the region is of no object that has a place";
     static const char ranges[] = "the region is no two ranges of pages";
@@ -64,13 +66,13 @@ static void each_rule(void)
 #define SPOIL(field, value, sentence) {&made.field, sizeof made.field, (uint64_t)(value), sentence}
         SPOIL(header.version, 5, "it is of another version of the format"),
         SPOIL(header.header_size, 64, "it is of another version of the format"),
+        SPOIL(header.n_shifts, 4, "it is cut short, or longer than it says"),
         SPOIL(header.n_words, 5, "it is cut short, or longer than it says"),
         SPOIL(header.names_size, 39, "it is cut short, or longer than it says"),
         SPOIL(names[39], 'x', "its names have no end"),
         SPOIL(header.n_passes, FROZEN_PASSES_MAX + 1, "it was made by too many passes"),
         SPOIL(header.told, 40, "what the host loader was told lies outside the names"),
         SPOIL(header.n_reads, FROZEN_READS_MAX + 1, "its passes read too many files"),
-        SPOIL(header.zero, 1, "its passes read too many files"),
         SPOIL(header.reads[0].name, 40, "the name of a file that a pass read lies outside the names"),
         SPOIL(header.reads[0].zero, 1, "the name of a file that a pass read lies outside the names"),
         SPOIL(header.passes[1].name, 40, "a pass's name lies outside the names"),
@@ -115,9 +117,14 @@ static void each_rule(void)
         SPOIL(relocations[1].linked, 0, no_pages), /* below its object */
         SPOIL(relocations[1].linked, 1ul << 32, no_pages),
         SPOIL(relocations[0].offset, 0x10, no_pages),
-        SPOIL(relocations[1].offset, 0x6000, no_owner), /* those of another */
+        SPOIL(relocations[1].offset, 0x6000, "relocations overlap in their file"),
         SPOIL(relocations[0].offset, 0xa000, "relocations lie outside their file"),
         SPOIL(relocations[1].offset, ~0xffful, "relocations lie outside their file"),
+        SPOIL(shifts[2].at, 0x40, no_shift),
+        SPOIL(shifts[1].at, 0x24, no_shift),
+        SPOIL(shifts[2].at, 0x4000, no_shift),
+        SPOIL(shifts[2].to_object, 1, no_shift_to), /* the vDSO */
+        SPOIL(shifts[2].to_object, 3, no_shift_to),
         SPOIL(header.n_copies, 1, "it is cut short, or longer than it says"),
         SPOIL(header.n_regions, 0, "it is cut short, or longer than it says"),
         SPOIL(region.hot, 0x10001, "hot copies lie outside the region"),

@@ -15,6 +15,7 @@ struct made_frozen {
     struct frozen_text texts[3];
     struct frozen_word words[4];
     struct frozen_relocations relocations[2];
+    struct frozen_shift shifts[3];
     struct frozen_region region;
     struct frozen_copy copies[3];
     struct sidecar_home homes[3];
@@ -40,7 +41,7 @@ static inline void made_frozen_make(struct made_frozen *m)
                    .n_objects = 3, .n_texts = 3, .n_words = 4, .n_regions = 1,
                    .n_copies = 3, .names_size = sizeof m->names, .n_relocations = 2,
                    .n_kept = 2, .n_homes = 3, .n_pointers = 3, .n_passes = 2,
-                   .n_reads = 1, .reads = {{.name = 1, .file = {.inode = 3}}},
+                   .n_reads = 1, .n_shifts = 3, .reads = {{.name = 1, .file = {.inode = 3}}},
                    .passes = {{.name = 10, .flags = FROZEN_IDLE}, {.name = 12, .library = 1}},
                    .relocations = {1, 11, 0xa000, 4, 5}},
         .objects = {{.file = {1, 2, 0x3000, 4, 5}, .copy = {1, 6, 0x3000, 7, 8},
@@ -57,6 +58,7 @@ static inline void made_frozen_make(struct made_frozen *m)
                          .hash = 4},
                         {.object = 2, .n = 50, .linked = 0x1000, .size = 0x3000,
                          .offset = 0x7000, .hash = 5}},
+        .shifts = {{.at = 0x40, .to_object = 2}, {.at = 0x1ff8, .to_object = 0}, {.at = 0x1010, .to_object = 0}},
         .region = {.file = {1, 11, 0xa000, 4, 5}, .code = 0x100000, .code_size = 0x10000,
                    .frames = 0x40000, .frames_size = 0x8000,
                    .pieces = {{0x100000, 0x2000, 0x1000}, {0x40000, 0x1000, 0x3000},

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * A library that defines symbols of every kind, and code that the pass `answer` changes.
+ * A library that defines symbols of every kind, and code that the pass `answer` changes (without
+ * MUTE).
  */
 #include "symbols.h"
 
+#ifndef MUTE
 __asm__(".globl answer\n.type answer, @function\n"
-        "answer: movl $1, %eax\nret\n.size answer, . - answer\n"
-        ".data\n.globl only\n.type only, @gnu_unique_object\n.size only, 4\nonly: .long 7\n.text\n");
+        "answer: movl $1, %eax\nret\n.size answer, . - answer\n");
+#endif
+__asm__(".data\n.globl only\n.type only, @gnu_unique_object\n.size only, 4\nonly: .long 7\n.text\n");
 
 #define DEFINE(n) int f##n(void) { return n; } int v##n = 100 + n;
 EACH(DEFINE)
@@ -14,6 +17,9 @@ EACH(DEFINE)
 /* Through the library's own GOT and data, too, these lead to who comes first. */
 int (*const own[])(void) = {EACH(POINT)};
 int (*const word)(void) = f0;
+
+extern char absolute[]; /* the linker's */
+char *where_absolute(void) { return absolute; }
 
 __thread int local = 3;
 int *where_local(void) { return &local; }

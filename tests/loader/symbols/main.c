@@ -18,6 +18,7 @@ static int *const variables[] = {EACH(VARIABLE)};
 #define CALL(n) + f##n()
 extern int (*const own[])(void);
 extern int only;
+char *where_absolute(void);
 extern __thread int local;
 int *where_local(void), answer(void), chosen(void), replaced(void), kept(void);
 __attribute__((weak)) int nobody(void);
@@ -49,6 +50,7 @@ int main(void)
     printf("%d %d %d %d %d %d %d %d %d\n", 0 EACH(CALL), only, *where_local(), chosen(),
            replaced(), kept(), there != 0, &only == dlsym(RTLD_DEFAULT, "only"),
            (void *)chosen == dlsym(RTLD_DEFAULT, "chosen"));
+    printf("absolute %p\n", (void *)where_absolute());
     printf("answer %d\n", answer());
     return 0;
 }
