@@ -22,7 +22,8 @@
  *
  * Tables may hold distances from their own place instead, which no relocation names, and at fixed addresses no
  * word is relocated.  Single ones look like any number; a table does not.  Of 64 words in a row that
- * lead into units if taken so, 24 lead behind calls at most in a Debian's objects that have no such table;
+ * lead into units if taken so, 26 lead behind calls at most in a Debian's objects that have no such
+ * table;
  * where 48 do, it is one.  LLVM's stack maps, distances from the starts of functions, have a section of their own.
  *
  * And functions in a section whose name is one in C: __start_NAME and __stop_NAME are its bounds, and
@@ -93,6 +94,7 @@ static int has_table(const struct analysis *a, uint32_t size,
     for (size_t i = 0; i < a->object.n_segments; i++) {
         const struct segment *s = &a->object.segments[i];
         uint64_t behind = 0; /* a bit for each of the last words that lead into a unit */
+        uint64_t last = 0;   /* jump tables repeat the place of their default */
 
         if (s->flags & PF_X)
             continue;
@@ -101,8 +103,9 @@ static int has_table(const struct analysis *a, uint32_t size,
             uint64_t target = target_of(s->bytes + (at - s->start), (uint32_t)at);
             const struct unit *u = unit_at(a, target);
 
-            if (!u)
+            if (!u || target == last)
                 continue;
+            last = target;
             behind = behind << 1 | (uint64_t)is_behind_call(a, u, (uint32_t)target);
             if (__builtin_popcountll(behind) >= MOST)
                 return 1;
