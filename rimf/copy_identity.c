@@ -148,7 +148,7 @@ static const char *stays(const struct rimf_object *object, const struct sidecar 
     if (!s)
         return why;
     if (!s->homes)
-        return "its analysis is of an older mvld";
+        return "its analysis does not say whose addresses stay";
     if (is_all_home(s))
         return "it computes with addresses of its code, or asks whose they are";
     noted = elf_note_each(&object->view, MULTIVERSE_NOTE_NAME, MULTIVERSE_NOTE_TABLES, NULL, NULL);

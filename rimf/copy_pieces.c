@@ -199,7 +199,7 @@ size_t rimf_copy_pieces(struct mvld_image *image, const struct mvld_object *publ
         return 0;
     *why = copies_stay(object, s);
     if (!*why && !s->branches)
-        *why = "its analysis is too old to say where it may be cut";
+        *why = "its analysis does not say where it may be cut";
     for (size_t first = *why ? s->n_units : movable_from(s, 0), end; first < s->n_units;
          first = movable_from(s, end)) {
         end = joined_end(s, first);

@@ -31,8 +31,6 @@ const char *copies_stay(const struct rimf_object *object, const struct sidecar *
         return "it is the host loader, or of the kernel";
     if (object->public.flags & MVLD_OBJECT_APART)
         return "it lies elsewhere each time, and is not for a frozen image";
-    if (s->header->analyser < SIDECAR_COPIES_SINCE)
-        return "its analysis is too old to copy its code: run mvld analyze";
     if (s->header->flags & SIDECAR_FIXED)
         return "it is linked at a fixed address";
     if (s->header->flags & SIDECAR_TEXTREL || object->view.text_relocations)
@@ -41,6 +39,8 @@ const char *copies_stay(const struct rimf_object *object, const struct sidecar *
         return "it has restartable sequences";
     if (s->header->flags & SIDECAR_PROFILED)
         return "it reports addresses of its code to a profiler or sanitizer";
+    if (s->header->flags & SIDECAR_LOOKED_UP)
+        return "tables hold return addresses of its code";
     return NULL;
 }
 

@@ -62,7 +62,7 @@
  * change it wherever it is held: in relocated words, and in the operands (SIDECAR_TO_CODE) of
  * movable code, in copies as at home.  HOMES lists the code of which others hold addresses, or
  * might, and what does not move anyway: its addresses must stay those at home.  HOMES must be right.
- * A sidecar without this table (of an older analyser) says it of everything.
+ * A sidecar without this table says it of everything.
  *
  * WHAT IT IS CALLED.  Symbols and names, where they are, are what debuggers are to find of a copy
  * (symfile.h): a symbol table as in an object file (ET_REL), which a process gives them as it stands,
@@ -81,9 +81,8 @@
 struct rimf_sys;
 
 #define SIDECAR_MAGIC "MVLDside"
-#define SIDECAR_VERSION 4u     /* of the format; another one is not read */
-#define ANALYSER_VERSION 8u    /* of `mvld analyze`; counts up when results change */
-#define SIDECAR_COPIES_SINCE 5u /* of older analysers some operands lead to a jump table that mean an end */
+#define SIDECAR_VERSION 5u     /* of the format; another one is not read */
+#define ANALYSER_VERSION 9u    /* of `mvld analyze`; counts up when results change */
 #define SIDECAR_BUILD_ID_MAX 64u
 #define SIDECAR_TABLES_MAX 32u
 #define SIDECAR_SIZE_MAX (1ul << 30)
@@ -123,7 +122,9 @@ enum sidecar_flags {          /* of an object: none of its units can be moved */
     SIDECAR_TEXTREL = 1 << 1, /* relocations change its code; changed units are not decoded */
     SIDECAR_RESTARTS = 1 << 2, /* it has restartable sequences (rseq), found by their address */
     SIDECAR_PROFILED = 1 << 3, /* a profiler or a sanitizer gets the addresses of its code */
-    SIDECAR_FLAGS = 0xf
+    SIDECAR_LOOKED_UP = 1 << 4, /* a run time looks up return addresses of its code in tables; no
+                                 * calls of it are listed, since it may read the code, too */
+    SIDECAR_FLAGS = 0x1f
 };
 
 struct sidecar_header {
@@ -165,6 +166,8 @@ enum sidecar_reason {
     SIDECAR_FALLS,         /* runs off its end into code that stays home, or nowhere */
     SIDECAR_SHORT_BRANCH,  /* a branch of one byte into code that stays home */
     SIDECAR_FRAME_ODD,     /* its unwinding description cannot be made one of a copy */
+    SIDECAR_KEPT,          /* data keeps a place inside it that is no label of its own jumps */
+    SIDECAR_BOUNDED,       /* code may ask where its section begins and ends */
     SIDECAR_REASONS
 };
 

@@ -107,6 +107,9 @@ static void print_all(const struct analysis *a, const struct elf_file *f, int di
         puts("  it has restartable sequences: nothing of it can move");
     if (a->object.flags & SIDECAR_PROFILED)
         puts("  a profiler or sanitizer knows its code by address: nothing of it can move");
+    if (a->object.flags & SIDECAR_LOOKED_UP)
+        puts("  tables hold return addresses of its code, which a run time looks up (a frame table of a "
+             "garbage collector): nothing of it can move or be changed");
     print_reasons(counts, bytes);
     for (size_t i = 0; i < a->units.n; i++)
         if (units[i].reason)

@@ -26,6 +26,7 @@ int analysis_finish(struct analysis *a)
     mark_units(a);
     /* Now every start is known: places can be compared with them. */
     check_units(a);
+    check_places(a);
     check_copies(a);
     settle_units(a);
     /* Now every reason is final. */

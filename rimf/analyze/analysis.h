@@ -10,6 +10,7 @@
  *     units_make               units from them, without PLTs          units.c
  *     mark_units               decode: where instructions start       mark.c
  *     check_units              who leads or points into the middle    check.c
+ *     check_places             whose places are kept as data          places.c
  *     check_copies             which units unwind elsewhere, too      copies.c
  *     settle_units             who depends on code that stays home    settle.c
  *     reach_units              who is entered by others               reach.c
@@ -36,6 +37,7 @@ struct unit {
     uint32_t where; /* the place that gave the reason */
     uint8_t reason; /* enum sidecar_reason */
     uint8_t falls;  /* control can run off its end */
+    uint8_t jumps;  /* it has an indirect jump */
     uint8_t called; /* its last instruction is a call; 2: of the system */
     uint8_t reached, head; /* as the flags of sidecar_unit */
     uint8_t followed;      /* what it calls from home is reached */
@@ -117,6 +119,9 @@ static inline void unit_stays(struct unit *u, enum sidecar_reason reason, uint64
 
 const struct code *code_at(const struct analysis *, uint64_t address);
 struct unit *unit_at(const struct analysis *, uint64_t address);
+/* The number of the first unit that ends behind an address in code; that of all units: none does,
+ * or it is no address in code. */
+size_t first_unit_behind(const struct analysis *, uint64_t address);
 int is_start(const struct analysis *, uint64_t address);
 /* 1 when `address` is in a unit and not where one may enter it.  *unit: that unit. */
 int enters_middle(const struct analysis *, uint64_t address, struct unit **unit);
@@ -141,6 +146,7 @@ void mark_units(struct analysis *);
 void check_units(struct analysis *);
 /* Something leads to the address, from wherever. */
 void note_entered(struct analysis *, uint64_t address);
+void check_places(struct analysis *);
 void check_copies(struct analysis *);
 void settle_units(struct analysis *);
 void reach_units(struct analysis *);

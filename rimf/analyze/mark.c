@@ -56,6 +56,7 @@ static void mark_unit(struct analysis *a, struct code *c, struct unit *u)
         if (on || !instruction_is_padding(&i))
             called = called_by(&i);
         on = goes_on(&i, on);
+        u->jumps |= instruction_flow(&i) == FLOW_JUMP_INDIRECT;
         at += i.length;
     }
     u->falls = (uint8_t)on;

@@ -117,6 +117,21 @@ const Elf64_Shdr *object_sections(const struct object *o, size_t *n)
     return (const Elf64_Shdr *)(o->file + h->e_shoff);
 }
 
+const char *object_section_names(const struct object *o, size_t *size)
+{
+    size_t n;
+    const Elf64_Shdr *names = object_sections(o, &n);
+
+    *size = 0;
+    if (o->header.e_shstrndx >= n)
+        return NULL;
+    names += o->header.e_shstrndx;
+    if (names->sh_offset > o->size || names->sh_size > o->size - names->sh_offset)
+        return NULL;
+    *size = names->sh_size;
+    return (const char *)o->file + names->sh_offset;
+}
+
 int object_is_slot(const struct object *o, uint64_t address)
 {
     return has_address(&o->slots, address);

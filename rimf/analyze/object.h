@@ -83,8 +83,9 @@ const struct pointer *object_word_at(const struct object *, uint32_t place);
 /* object_watched.c: sets the flags of objects whose code is known by its address. */
 void object_take_name(struct object *, const char *name, int imported);
 void object_find_restarts(struct object *);
-/* The section headers, or NULL with 0 in *n. */
+/* The section headers, or NULL with 0 in *n; their names, or NULL with 0 in *size. */
 const Elf64_Shdr *object_sections(const struct object *, size_t *n);
+const char *object_section_names(const struct object *, size_t *size);
 
 /* The segment that covers `address` in memory, or NULL. */
 const struct segment *object_segment(const struct object *, uint64_t address);

@@ -49,15 +49,10 @@ void object_take_name(struct object *o, const char *name, int imported)
 
 static int has_restart_section(const struct object *o)
 {
-    size_t n;
-    const Elf64_Shdr *sections = object_sections(o, &n), *names;
+    size_t size;
+    const char *names = object_section_names(o, &size);
 
-    if (!n || o->header.e_shstrndx >= n)
-        return 0;
-    names = &sections[o->header.e_shstrndx];
-    if (names->sh_offset > o->size || names->sh_size > o->size - names->sh_offset)
-        return 0;
-    return memmem(o->file + names->sh_offset, names->sh_size, "__rseq_cs", 9) != NULL;
+    return size && memmem(names, size, "__rseq_cs", 9);
 }
 
 void object_find_restarts(struct object *o)

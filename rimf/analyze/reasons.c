@@ -23,6 +23,8 @@ const char *reason_words(enum sidecar_reason reason)
         [SIDECAR_FALLS] = "it runs on into code that stays home",
         [SIDECAR_SHORT_BRANCH] = "a short branch into code that stays home",
         [SIDECAR_FRAME_ODD] = "its unwinding description cannot be made one of a copy",
+        [SIDECAR_KEPT] = "data keeps a place inside it, such as a return address",
+        [SIDECAR_BOUNDED] = "its section has bounds that code may ask for",
     };
 
     return reason < SIDECAR_REASONS ? words[reason] : "unknown";

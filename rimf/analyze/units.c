@@ -22,18 +22,18 @@ const struct code *code_at(const struct analysis *a, uint64_t address)
     return NULL;
 }
 
-struct unit *unit_at(const struct analysis *a, uint64_t address)
+size_t first_unit_behind(const struct analysis *a, uint64_t address)
 {
     const struct code *c = code_at(a, address);
-    struct unit *units = units_of(a);
+    const struct unit *units = units_of(a);
     size_t low, high;
 
     if (!c)
-        return NULL;
+        return a->units.n;
     low = c->first_unit[(address - c->start) / PAGE];
     high = c->first_unit[(address - c->start) / PAGE + 1];
     high = high < a->units.n ? high + 1 : high;
-    while (low < high) { /* the first that ends behind `address` */
+    while (low < high) {
         size_t middle = low + (high - low) / 2;
 
         if (units[middle].end <= address)
@@ -41,7 +41,14 @@ struct unit *unit_at(const struct analysis *a, uint64_t address)
         else
             high = middle;
     }
-    return low < a->units.n && units[low].start <= address ? &units[low] : NULL;
+    return low;
+}
+
+struct unit *unit_at(const struct analysis *a, uint64_t address)
+{
+    size_t i = first_unit_behind(a, address);
+
+    return i < a->units.n && units_of(a)[i].start <= address ? &units_of(a)[i] : NULL;
 }
 
 int is_start(const struct analysis *a, uint64_t address)

@@ -159,7 +159,7 @@ static void refuses_headers(void)
     REFUSED(made.header.header_size -= 8, "its header is damaged");
     REFUSED(made.header.build_id_size = 65, "its header is damaged");
     REFUSED(made.header.build_id_size = 3, "its build-id has no end");
-    REFUSED(made.header.flags = 16, "it says of its object what cannot be");
+    REFUSED(made.header.flags = SIDECAR_FLAGS + 1, "it says of its object what cannot be");
     REFUSED(made.header.frames_start = 0xffffffff, "its unwinding table lies nowhere");
     REFUSED(made.header.frames_size = 0, "its unwinding table lies nowhere");
     REFUSED(made.tables[1].offset += 8, "a table lies outside it");

@@ -17,7 +17,7 @@ import tempfile
 mvld = sys.argv[1]
 failures = []
 DECODED, REACHED, HEAD, JOINED = 1, 2, 4, 8
-FIXED, TEXTREL, RESTARTS, PROFILED = 1, 2, 4, 8
+FIXED, TEXTREL, RESTARTS, PROFILED, LOOKED_UP = 1, 2, 4, 8, 16
 SEGMENTS, UNITS, CALLS, REFERENCES, TABLES, FRAMES, FIXES, BRANCHES, HOMES = range(1, 10)
 TO_JUMP_TABLE, TO_CODE = 3, 6
 
@@ -67,7 +67,7 @@ CASES = [
      REACHED | JOINED),
     ("undescribed code leads in", ROOM, TAKER + "nop\n je victim+2\n ret\n", REACHED),
     ("... with one byte", ROOM, TAKER + "je victim+2\n ret\n", REACHED),
-    ("a pointer leads in", ROOM, TAKER + POINTER.format("+1"), REACHED),
+    ("a label leads in", ROOM + "\n jmp *%rax", TAKER + POINTER.format("+1"), REACHED),
     ("a symbol leads in", ROOM, TAKER + ".globl inner\n.set inner,victim+1\n", REACHED),
     ("a jump table leads in", ROOM,
      TAKER + DISPATCH.format("jmp *%rax") + TABLE.format("+2"), REACHED),
@@ -76,6 +76,9 @@ CASES = [
      REACHED | HEAD),
 ]
 
+RETURNS = function("user", "call external@PLT\n1: ret")
+DISTANCES = (".rept {0}\n.cfi_startproc\n call *%rax\n1: ret\n ret\n.cfi_endproc\n"
+             ".pushsection .rodata\n.long {1}1b-.\n.popsection\n.endr\n")
 # name, what else is there, the object's flags
 FLAGS = [
     ("nothing", "", 0),
@@ -85,6 +88,13 @@ FLAGS = [
     ("ftrace", function("user", "call __fentry__@PLT\n ret"), PROFILED),
     ("who defines it", function("mcount", "ret"), 0),
     ("a sanitizer", function("user", "call __asan_init@PLT\n ret"), PROFILED),
+    ("a return address", RETURNS + ".data\n.quad 1b\n.text\n", LOOKED_UP),
+    ("a label behind a call", RETURNS.replace("ret", "jmp *%rax") + ".data\n.quad 1b\n.text\n", 0),
+    ("distances to return addresses", DISTANCES.format(100, ""), LOOKED_UP),
+    ("... with other numbers", DISTANCES.format(100, "0, 0x120010, "), LOOKED_UP),
+    ("... a few", DISTANCES.format(40, ""), 0),
+    ("stack maps of LLVM", '.section .llvm_stackmaps,"a"\n .quad 3, 0\n .text\n', LOOKED_UP),
+    ("distances to other places", DISTANCES.format(100, "").replace("1b", "1b+1"), 0),
 ]
 
 # What else there is, whether the victim holds together with the next function and with the one
@@ -228,6 +238,8 @@ for name, rest, flags in FLAGS:
     def look(sidecar, victim):
         equal(name, sidecar.flags, flags)
         equal(name + ", copies", sidecar.tables[FRAMES] == [], flags != 0)
+        if "call external" in rest:
+            equal(name + ", calls", sidecar.tables[CALLS] == [], flags == LOOKED_UP)
         equal(name + ", HEAD", sidecar.unit(victim)[1],
               DECODED | (REACHED if flags else REACHED | HEAD))
     with_object(ROOM, TAKER + rest, look)

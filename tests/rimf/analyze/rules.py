@@ -59,6 +59,8 @@ RULES = {
         ("jmp 3f", function("other", "3: nop\n .byte 0x06\n ret")),
     "its unwinding description cannot be made one of a copy":  # DW_OP_addr
         (".cfi_escape 0x16,6,9,3,0,0,0,0,0,0,0,0\n ret", ""),
+    "data keeps a place inside it, such as a return address":
+        ("mov $1,%eax\n7: ret", ".data\n .quad 7b\n .text\n"),
 }
 
 FRAME_ODD = "its unwinding description cannot be made one of a copy"
@@ -94,6 +96,12 @@ CASES = [
     ("a signal handler's return", None, ".cfi_signal_frame\n ret", ""),  # makes no unit
     ("runs on into one that unwinds oddly", "it runs on into code that stays home", "nop",
      function("other", ".cfi_escape 0x3f\n ret")),
+    ("a label", None, "jmp *word(%rip)\n9: ret", ".data\n .quad 9b\n .text\n"),
+    ("a label behind a call", "data keeps a place inside it, such as a return address",
+     "call external@PLT\n9: jmp *word(%rip)", ".data\n .quad 9b\n .text\n"),
+    ("a return address", "data keeps a place inside it, such as a return address",
+     "call *(%rdi)\n9: ret", ".data\n .quad 9b\n .text\n"),
+    ("a function's start", None, "ret", ".data\n .quad victim\n .text\n"),
     ("far functions", None, "call *external@GOTPCREL(%rip)\n jmp *external@GOTPCREL(%rip)", ""),
 ]
 
@@ -112,7 +120,7 @@ def reasons(scratch, body, rest):
     return dict(re.findall(r"<(\w+)>, \d+ bytes: (.*?), at ", said))
 
 
-def expect(name, reason, body, rest):
+def expect(name, reason, body, rest=""):
     with tempfile.TemporaryDirectory() as scratch:
         found = reasons(scratch, body, rest)
     if found.get("victim") != reason or "good" in found:
@@ -129,5 +137,9 @@ for reason, (body, rest) in RULES.items():
     expect("rule", reason, body, rest)
 for name, reason, body, rest in CASES:
     expect(name, reason, body, rest)
+FUNCTION = '.section own,"ax",@progbits\n' + FUNCTION
+expect("section", "its section has bounds that code may ask for", "ret")
+FUNCTION = FUNCTION.replace("own", ".own")
+expect("no bounds", None, "ret")
 print("\n".join(failures) or "each rule keeps what breaks it at home")
 sys.exit(bool(failures))

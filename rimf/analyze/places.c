@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rimf/analyze/places.c: code whose places are kept as data (rule 4).
+ *
+ * A run time with stack maps looks up the return address of each frame that it walks:
+ *
+ *     caml_f:  …
+ *              call caml_call_gc
+ *     .L100:   mov (%rsp),%rax               .data
+ *              …                             .quad .L100       a relocated word
+ *                                            .value 16, 1, 8   frame size, what lives where
+ *
+ * In a copy `call` pushes the address in the copy, which no table has; and were the table changed, it
+ * would lack the one at home, where code runs, too.  So what data leads into stays, but for what may be
+ * labels that the unit itself jumps to (`goto *`): those are words to be changed like any other.  A unit
+ * without an indirect jump has none; nor, to be safe, is a place behind a call taken for one.
+ *
+ * Where such a place is certainly a return address, a run time knows the object's code, and may know
+ * more of it than these places: where all of it begins and ends, its functions as distances from there, a
+ * checksum (OCaml's closures are written to files in this way).  All of that object stays, and nothing in it
+ * is changed.
+ *
+ * Tables may hold distances from their own place instead, which no relocation names, and at fixed addresses no
+ * word is relocated.  Single ones look like any number; a table does not.  Of 64 words in a row that
+ * lead into units if taken so, 26 lead behind calls at most in a Debian's objects that have no such
+ * table;
+ * where 48 do, it is one.  LLVM's stack maps, distances from the starts of functions, have a section of their own.
+ *
+ * And functions in a section whose name is one in C: __start_NAME and __stop_NAME are its bounds, and
+ * whoever puts code there compares addresses with them: tcmalloc return addresses, libc++ those of
+ * functions.
+ */
+#include "analysis.h"
+
+#include <string.h>
+
+#define LONGEST 15u /* instruction */
+#define MOST 48     /* of 64 */
+
+static int is_behind_call(const struct analysis *a, const struct unit *u, uint32_t address)
+{
+    struct instruction i;
+    enum flow flow;
+
+    for (uint32_t at = address - 1; at >= u->start && address - at <= LONGEST; at--) {
+        if (!is_start(a, at))
+            continue;
+        if (!decode(unit_code(a, u, at), u->end - at, &i) || at + i.length != address)
+            return 0;
+        flow = instruction_flow(&i);
+        return flow == FLOW_CALL || flow == FLOW_CALL_INDIRECT;
+    }
+    return 0;
+}
+
+static void check_words(struct analysis *a)
+{
+    const struct pointer *pointers = a->object.pointers.at;
+
+    for (size_t i = 0; i < a->object.pointers.n; i++) {
+        uint32_t target = pointers[i].target, from = pointers[i].from;
+        struct unit *u = from != target ? unit_at(a, target) : NULL; /* else a symbol */
+        int behind;
+
+        if (!u || target == u->start)
+            continue;
+        behind = is_behind_call(a, u, target);
+        if (behind || !u->jumps)
+            unit_stays(u, SIDECAR_KEPT, from);
+        if (behind && !u->jumps)
+            a->object.flags |= SIDECAR_LOOKED_UP;
+    }
+}
+
+/* ---- words that are not relocated ------------------------------------------------------------ */
+
+static uint64_t by_distance(const uint8_t *word, uint32_t at)
+{
+    return at + (uint64_t)distance_at(word);
+}
+
+static uint64_t by_address(const uint8_t *word, uint32_t at)
+{
+    uint64_t target;
+
+    (void)at;
+    memcpy(&target, word, sizeof target);
+    return target;
+}
+
+static int has_table(const struct analysis *a, uint32_t size,
+                     uint64_t (*target_of)(const uint8_t *word, uint32_t at))
+{
+    for (size_t i = 0; i < a->object.n_segments; i++) {
+        const struct segment *s = &a->object.segments[i];
+        uint64_t behind = 0; /* a bit for each of the last words that lead into a unit */
+        uint64_t last = 0;   /* jump tables repeat the place of their default */
+
+        if (s->flags & PF_X)
+            continue;
+        for (uint64_t at = ((uint64_t)s->start + size - 1) / size * size; at + size <= s->file_end;
+             at += size) {
+            uint64_t target = target_of(s->bytes + (at - s->start), (uint32_t)at);
+            const struct unit *u = unit_at(a, target);
+
+            if (!u || target == last)
+                continue;
+            last = target;
+            behind = behind << 1 | (uint64_t)is_behind_call(a, u, (uint32_t)target);
+            if (__builtin_popcountll(behind) >= MOST)
+                return 1;
+        }
+    }
+    return 0;
+}
+
+/* ---- sections --------------------------------------------------------------------------------- */
+
+static int is_identifier(const char *name, size_t room)
+{
+    static const char letters[] = "_abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
+    size_t n = room ? strnlen(name, room) : 0;
+
+    return n && n < room && strspn(name, letters) == n && !(*name >= '0' && *name <= '9');
+}
+
+/* `budget` as in check_frames: sections may overlap a thousand times over. */
+static void keep_section(struct analysis *a, uint64_t start, uint64_t end, uint64_t *budget)
+{
+    struct unit *units = units_of(a);
+
+    for (size_t i = first_unit_behind(a, start); i < a->units.n && units[i].start < end && *budget;
+         i++, --*budget)
+        unit_stays(&units[i], SIDECAR_BOUNDED, start);
+}
+
+static void check_sections(struct analysis *a)
+{
+    const struct object *o = &a->object;
+    size_t n, size;
+    const Elf64_Shdr *sections = object_sections(o, &n);
+    const char *names = object_section_names(o, &size);
+    uint64_t budget = 4 * (uint64_t)o->size;
+    static const char stack_maps[] = ".llvm_stackmaps";
+
+    for (size_t i = 0; i < n; i++) {
+        const Elf64_Shdr *s = &sections[i];
+        size_t room = s->sh_name < size ? size - s->sh_name : 0;
+
+        if (s->sh_flags & SHF_EXECINSTR && is_identifier(names + s->sh_name, room))
+            keep_section(a, s->sh_addr, s->sh_addr + s->sh_size, &budget);
+        if (room >= sizeof stack_maps && !memcmp(names + s->sh_name, stack_maps, sizeof stack_maps))
+            a->object.flags |= SIDECAR_LOOKED_UP;
+    }
+}
+
+void check_places(struct analysis *a)
+{
+    check_words(a);
+    if (has_table(a, 4, by_distance) ||
+        (a->object.flags & SIDECAR_FIXED && has_table(a, 8, by_address)))
+        a->object.flags |= SIDECAR_LOOKED_UP;
+    check_sections(a);
+}
