@@ -94,6 +94,14 @@ static int wants_to_be_first(const char *needed)
     return rimf_after(needed, "libasan.so") || rimf_after(needed, "libclang_rt.asan");
 }
 
+static void take_needed(struct loader *l, const char *needed)
+{
+    if (musl_is_needed(needed))
+        l->host.musl = 1;
+    else if (wants_to_be_first(needed))
+        l->injection.first = needed;
+}
+
 /* Both the kernel and the host loader take the same tables for granted. */
 static void look_at_dynamic(struct loader *l, uintptr_t bias, const Elf64_Dyn *dynamic)
 {
@@ -102,14 +110,9 @@ static void look_at_dynamic(struct loader *l, uintptr_t bias, const Elf64_Dyn *d
     for (const Elf64_Dyn *d = dynamic; d->d_tag != DT_NULL; d++)
         if (d->d_tag == DT_STRTAB)
             strings = (const char *)(bias + d->d_un.d_ptr);
-    for (const Elf64_Dyn *d = dynamic; strings && d->d_tag != DT_NULL; d++) {
-        if (d->d_tag != DT_NEEDED)
-            continue;
-        if (musl_is_needed(strings + d->d_un.d_val))
-            l->host.musl = 1;
-        else if (wants_to_be_first(strings + d->d_un.d_val))
-            l->injection.first = strings + d->d_un.d_val;
-    }
+    for (const Elf64_Dyn *d = dynamic; strings && d->d_tag != DT_NULL; d++)
+        if (d->d_tag == DT_NEEDED)
+            take_needed(l, strings + d->d_un.d_val);
 }
 
 static void look_at_memory(struct loader *l, struct identity *identity)
@@ -131,6 +134,19 @@ static void look_at_memory(struct loader *l, struct identity *identity)
     }
 }
 
+/* Of a file: what is read next takes the name's place. */
+static void take_needed_of_file(void *cookie, const char *needed)
+{
+    struct loader *l = cookie;
+    size_t size = rimf_strlen(needed) + 1;
+    char *kept = rimf_heap_alloc(&l->heap, size);
+
+    if (!kept)
+        return;
+    memcpy(kept, needed, size);
+    take_needed(l, kept);
+}
+
 /* Notes within the first bytes of the file, where every linker puts them. */
 static void look_at_file(struct loader *l, int fd, char *head, size_t room,
                          struct identity *identity)
@@ -144,7 +160,7 @@ static void look_at_file(struct loader *l, int fd, char *head, size_t room,
         eh->e_phnum > ((size_t)size - eh->e_phoff) / sizeof *ph)
         return;
     ph = (const void *)(head + eh->e_phoff);
-    l->host.musl = musl_needed_by(l->sys, fd, ph, eh->e_phnum);
+    needed_each(l->sys, fd, ph, eh->e_phnum, take_needed_of_file, l);
     for (size_t i = 0; i < eh->e_phnum; i++)
         if (ph[i].p_type == PT_NOTE && ph[i].p_align <= 4 && ph[i].p_offset % 4 == 0 &&
             ph[i].p_offset <= (size_t)size && ph[i].p_filesz <= (size_t)size - ph[i].p_offset &&
