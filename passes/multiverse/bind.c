@@ -62,7 +62,7 @@ int mv_apply(struct mv_engine *engine, enum mv_action action, enum mv_scope scop
                 decide(engine, &u->points[i], action, 0);
             select_dirty(&u->points[i]);
         }
-    changed = mv_write(engine, scope == MV_ALL);
+    changed = mv_write(engine, 0);
     if (changed >= 0 && scope != MV_FUNCTION)
         mv_remember(engine, action, sw);
     return changed;
@@ -91,7 +91,7 @@ int mv_apply_fresh(struct mv_engine *engine)
         }
     }
     mv_settled(engine);
-    return mv_write(engine, 1);
+    return mv_write(engine, 0);
 }
 
 void mv_settled(struct mv_engine *engine)

@@ -149,6 +149,7 @@ struct mv_unit {
     uint8_t home_only; /* none of its code was copied */
     uint8_t closing; /* may go while the call lasts: touch none of its memory */
     uint8_t fresh; /* came with the gather under way */
+    uint8_t encoded; /* for the batch under way */
 };
 
 /* Open addressing; 0 is a free place. */
@@ -263,8 +264,9 @@ int mv_make_words(struct mv_engine *, struct mv_unit *);
 void mv_link_stretches(struct mv_engine *);
 
 /* ---- words.c */
-/* Fills what all words are to hold; counts, in each point, sites out of reach. */
-void mv_encode_words(struct mv_unit *);
+/* Fills what all words are to hold; counts, in each point, sites out of reach.  0: none is
+ * to change, and nothing was filled. */
+int mv_encode_words(struct mv_unit *);
 /* The same for one whose point needs work. */
 uint64_t mv_word_wanted(const struct mv_unit *, size_t index, int *far);
 /* Does every word hold what we left there? */
@@ -292,8 +294,8 @@ void mv_settled(struct mv_engine *);
 int mv_object_is_intact(struct mv_engine *, const struct mvld_object *);
 
 /* ---- write.c */
-/* Writes what the selected points want; number of changed functions.  `all`: most are
- * selected, so all words are looked at, in the order of their addresses. */
+/* Writes what the selected points want; number of changed functions.  `all`: also those of
+ * units that are no longer in the list. */
 int mv_write(struct mv_engine *, int all);
 
 /* ---- inline helpers */

@@ -10,10 +10,10 @@
  * Nothing is taken for done before the patch engine says so: what it refused keeps the
  * bytes it had, its point stays dirty, and the next operation tries again.
  *
- * An operation on everything gives the patch engine the arrays of whole units, which
- * it reads without a copy; one on few functions adds their words one by one.  Both leave
- * the same: for each word that differs a patch, in the order in which each_word() comes
- * to it.
+ * An operation on many sites gives the patch engine the arrays of whole units, which it
+ * reads without a copy; one on few adds their words one by one (fill).  Both leave the
+ * same: for each word that differs a patch, in the order in which each_word() comes to it.
+ * Where no point needs work there is no batch, and the kernel is asked nothing.
  *
  * A site out of reach gets its original bytes: it calls the generic, whose entry jumps to
  * the variant.  An entry out of reach leaves the whole point unbound, since half of the
@@ -24,7 +24,7 @@
 struct batch {
     struct mv_engine *engine;
     struct mvld_batch *patches;
-    int all;
+    int all; /* whole units */
     int err;
     size_t next; /* of the patches: the one of the word that comes next */
 };
@@ -123,11 +123,10 @@ static void fill(struct batch *batch)
     if (!batch->all)
         few(batch, add_word);
     for (struct mv_unit *u = batch->all ? batch->engine->units : NULL; u; u = u->next)
-        if (is_open(u))
-            mv_encode_words(u);
+        u->encoded = is_open(u) && mv_encode_words(u);
     for (struct mv_stretch *s = batch->all ? batch->engine->stretches : NULL; s && !batch->err;
          s = s->next)
-        if (is_open(s->unit))
+        if (s->unit->encoded)
             add_stretch(batch, s);
 }
 
@@ -206,7 +205,7 @@ static void accept(struct batch *batch)
     if (!batch->all)
         few(batch, accept_word);
     for (struct mv_unit *u = batch->all ? batch->engine->units : NULL; u; u = u->next)
-        if (is_open(u))
+        if (u->encoded)
             u->now = !u->now;
 }
 
@@ -260,23 +259,46 @@ static int commit(struct batch *batch)
     return 0;
 }
 
+/* One word by one costs as much as so many in arrays. */
+#define FEW 8
+
+/* 1: some point needs work.  `all`: points of units that are gone do. */
+static int prepare(struct batch *batch, int all)
+{
+    struct mv_engine *engine = batch->engine;
+    size_t needed = 0, words = 0;
+
+    for (struct mv_unit *u = engine->units; u; u = u->next) {
+        for (size_t i = 0; i < u->n_points; i++) {
+            if (!u->points[i].selected)
+                continue;
+            prepare_point(batch, &u->points[i]);
+            if (u->points[i].dirty)
+                needed += 1 + u->points[i].n_sites;
+        }
+        words += u->n_points + u->n_sites;
+    }
+    batch->all = all || engine->some_closing /* the way that knows a site's unit */ ||
+                 needed >= words / FEW;
+    return all || needed;
+}
+
 int mv_write(struct mv_engine *engine, int all)
 {
-    struct batch batch = {.engine = engine, .patches = engine->api->patch_begin(engine->image)};
-    int changed, err;
+    struct batch batch = {.engine = engine};
+    int changed, err = 0;
 
-    batch.all = all | engine->some_closing; /* the way that knows a site's unit */
-    if (!batch.patches)
-        return mv_fail(engine, ENOMEM, "out of memory for a batch of patches");
-    for (struct mv_unit *u = engine->units; u; u = u->next)
-        for (size_t i = 0; i < u->n_points; i++)
-            if (u->points[i].selected)
-                prepare_point(&batch, &u->points[i]);
-    fill(&batch);
-    report_far(engine);
-    err = batch.err ? mv_fail(engine, ENOMEM, "out of memory for a batch of patches")
-                    : commit(&batch);
+    if (prepare(&batch, all)) {
+        batch.patches = engine->api->patch_begin(engine->image);
+        if (!batch.patches)
+            return mv_fail(engine, ENOMEM, "out of memory for a batch of patches");
+        fill(&batch);
+        report_far(engine);
+        err = batch.err ? mv_fail(engine, ENOMEM, "out of memory for a batch of patches")
+                        : commit(&batch);
+    }
     changed = settle_points(&batch, err);
-    engine->api->patch_end(batch.patches);
+    if (batch.patches)
+        engine->api->patch_end(batch.patches);
     return err ? err : changed;
 }
