@@ -39,7 +39,41 @@ static int is_out_of_reach(const struct mv_point *point)
             mv_is_far(mv_word_address(unit, point->other) + MV_PAD_SIZE, point->goal));
 }
 
-/* Where calls should lead, and the body that sites may take over. */
+#define BODY_MAX 12u /* endbr64, an instruction as long as a site, rep ret */
+
+/* The unit whose code holds these bytes, or NULL. */
+static const struct mv_unit *unit_of(const struct mv_engine *engine, uintptr_t address, size_t size)
+{
+    for (const struct mv_unit *u = engine->units; u; u = u->next) {
+        const struct mvld_segment *code = NULL;
+
+        if (!u->closing && mv_holds(u->object, &code, address, size, PROT_READ | PROT_EXEC))
+            return u;
+    }
+    return NULL;
+}
+
+/* The body that sites may take over.  A function that a pointer leads to tells nobody its length,
+ * and may be a variation point itself, whose entry changes; only objects with descriptors are sure
+ * to be there while they are read. */
+static void read_body(struct mv_engine *engine, struct mv_point *point)
+{
+    const struct mv_unit *unit = point->unit;
+    uintptr_t body = point->wanted;
+    size_t size = BODY_MAX;
+
+    if (point->wanted_variant >= 0)
+        size = mv_variants(point)[point->wanted_variant].body_size;
+    else if (mv_table_get(&engine->points, body) || !(unit = unit_of(engine, body, size)))
+        return;
+    if (mv_has_sites(unit, body, size)) /* a call in it may be patched out at the moment */
+        return;
+    if (engine->some_copied)
+        body = mv_readable(engine, body, size);
+    mv_inline_read((const uint8_t *)body, size, &point->inlined);
+}
+
+/* Where calls should lead. */
 static void prepare_point(struct batch *batch, struct mv_point *point)
 {
     point->applied = point->refused = 0;
@@ -54,18 +88,8 @@ static void prepare_point(struct batch *batch, struct mv_point *point)
     }
     if (point->wanted != point->target)
         point->dirty = 1;
-    if (!point->dirty)
-        return;
-    if (point->wanted_variant >= 0) {
-        const struct multiverse_variant *v = &mv_variants(point)[point->wanted_variant];
-        uintptr_t body = batch->engine->some_copied
-                             ? mv_readable(batch->engine, point->wanted, v->body_size)
-                             : point->wanted;
-
-        /* A call in it may be patched out at the moment. */
-        if (!mv_has_sites(point->unit, point->wanted, v->body_size))
-            mv_inline_read((const uint8_t *)body, v->body_size, &point->inlined);
-    }
+    if (point->dirty && point->wanted)
+        read_body(batch->engine, point);
 }
 
 /* ---- the batch */
