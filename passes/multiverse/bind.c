@@ -19,6 +19,7 @@ static void select_dirty(struct mv_point *point)
     if (point->selected || !point->dirty || point->unit->closing)
         return;
     point->selected = 1;
+    mv_outcome_begin(point, 0);
     point->wanted = point->target;
     point->wanted_variant = point->variant;
 }
@@ -29,6 +30,7 @@ static void decide(struct mv_engine *engine, struct mv_point *point, enum mv_act
     if (point->unit->closing)
         return;
     point->selected = 1;
+    mv_outcome_begin(point, 1);
     if (action == MV_COMMIT) {
         mv_select(engine, point, in_force);
         return;

@@ -83,6 +83,7 @@ static void prepare_point(struct batch *batch, struct mv_point *point)
     if (point->wanted && is_out_of_reach(point)) {
         mv_report(batch->engine, "%s: %s: %p is out of reach: left as it is",
                   point->unit->object->name, mv_point_name(point), (void *)point->wanted);
+        mv_outcome(point, MULTIVERSE_REFUSED, ERANGE);
         point->wanted = 0;
         point->wanted_variant = -1;
     }
@@ -166,23 +167,6 @@ static void report_far(struct mv_engine *engine)
                           u->object->name, mv_point_name(&u->points[i]), u->points[i].n_far);
 }
 
-static const char *reason(int result)
-{
-    switch (-result) {
-    case ESTALE:
-        return "its bytes are not those that were written by the linker or by us";
-    case EFAULT:
-        return "it is not in executable memory of an object";
-    case EEXIST:
-        return "it overlaps another change";
-    case EDEADLK:
-        return "it cannot be changed safely while other threads run";
-    case EPERM: case EACCES:
-        return "this process may not change its code";
-    }
-    return "the system refused";
-}
-
 /* One word of a point that needs work, in a batch that was refused in part or whole. */
 static void settle_word(struct batch *batch, struct mv_unit *unit, size_t i)
 {
@@ -195,11 +179,11 @@ static void settle_word(struct batch *batch, struct mv_unit *unit, size_t i)
         return;
     patch = api->patch_at(batch->patches, batch->next++);
     if (!patch || patch->result) {
-        slot->point->refused = 1;
-        if (patch)
-            mv_report(batch->engine, "%s at %p: %s",
-                      slot->kind == MV_SITE_NONE ? "entry" : "call site",
-                      (void *)patch->address, reason(patch->result));
+        slot->point->refused = (uint8_t)(patch ? -patch->result : EIO);
+        if (!patch)
+            return;
+        mv_report(batch->engine, "%s at %p: %s", slot->kind == MV_SITE_NONE ? "entry" : "call site",
+                  (void *)patch->address, mv_why(-patch->result));
     } else {
         *now = wanted;
         slot->point->applied = 1;
@@ -243,10 +227,11 @@ static int settle_point(struct batch *batch, struct mv_point *point)
         point->target = point->wanted;
         point->variant = point->wanted_variant;
     }
-    point->dirty = point->refused;
-    /* The stubs of one function pointer are one function. */
-    return changed && (!point->variable || point->orphaned ||
-                       mv_table_get(&batch->engine->points, point->variable) == point);
+    point->dirty = point->refused != 0;
+    mv_outcome(point, point->target != point->wanted ? MULTIVERSE_REFUSED
+                      : changed                      ? MULTIVERSE_CHANGED
+                                                     : MULTIVERSE_UNCHANGED, point->refused);
+    return changed && mv_is_first(batch->engine, point);
 }
 
 static int settle_points(struct batch *batch, int failed)
@@ -255,11 +240,15 @@ static int settle_points(struct batch *batch, int failed)
 
     for (struct mv_unit *u = batch->engine->units; u; u = u->next)
         for (size_t i = 0; i < u->n_points; i++) {
-            u->points[i].refused |= failed != 0;
-            if (mv_needs_work(&u->points[i]))
-                changed += settle_point(batch, &u->points[i]);
-            u->points[i].selected = 0;
+            struct mv_point *point = &u->points[i];
+
+            if (failed)
+                point->refused = (uint8_t)-failed;
+            if (mv_needs_work(point))
+                changed += settle_point(batch, point);
+            point->selected = 0;
         }
+    mv_outcomes_settle(batch->engine);
     return changed;
 }
 
