@@ -54,7 +54,7 @@ static int make_engine(struct mv_engine **out)
 
     if (err)
         return err;
-    err = mv_create(image, rimf_api(), &rimf_sys_kernel, &engine);
+    err = mv_create(image, rimf_api_core(), &rimf_sys_kernel, &engine);
     if (err) {
         rimf_image_destroy(image);
         return err;
