@@ -220,6 +220,8 @@ static int op_missed(struct mv_engine *engine, uint64_t operation,
             if (!point->missed || point->missed > operation)
                 continue;
             point->missed = 0;
+            if (point->outcome < MULTIVERSE_GENERIC) /* another operation tried again */
+                continue;
             fill_fn(point);
             out[n++] = &point->info;
         }

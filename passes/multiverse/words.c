@@ -185,6 +185,6 @@ void mv_repair(struct mv_engine *engine)
                 p->target = p->wanted;
                 p->variant = p->wanted_variant;
             }
-            p->selected = 0;
+            p->selected = p->reached = 0;
         }
 }
