@@ -6,6 +6,8 @@
  *     init      gather: notes and tables of the objects, once they are listed
  *     first     the first commit: reads, decodes and patches every site
  *     steady    a commit after the switch changed: patches every site
+ *     refs      the same by commit_refs of the switch, which all functions have variants for
+ *     nothing   a commit after which all is as it was
  *     revert    back to the generic
  *     two       a batch of two patches at the ends of the range: what a commit pays
  *               before its sites
@@ -35,7 +37,9 @@
 #define PROCESSES 31
 #define STEADY 41
 
-enum figure { IMAGE, INIT, FIRST, STEADY_COMMIT, REVERT, TWO_PATCHES, FLOOR, FIGURES };
+enum figure {
+    IMAGE, INIT, FIRST, STEADY_COMMIT, REFS, NOTHING, REVERT, TWO_PATCHES, FLOOR, FIGURES
+};
 static const struct {
     const char *name, *what;
 } figures[FIGURES] = {
@@ -43,6 +47,8 @@ static const struct {
     {"init", "tables only; sites are read by the first commit"},
     {"first commit", "reads, decodes and patches all sites"},
     {"steady commit", "patches all sites, W^X"},
+    {"commit of a switch", "patches all sites, W^X"},
+    {"commit of nothing", "asks whether something changed"},
     {"revert", "patches all sites, W^X"},
     {"two patches", "at the ends of the range: a commit without its sites"},
     {"floor", "one protection change and back over the range"},
@@ -71,14 +77,17 @@ static void expect(int is, int want, const char *what)
     _exit(1);
 }
 
-static double commit(struct mv_engine *engine, enum mv_action action, int value)
+static double apply(struct mv_engine *engine, enum mv_action action, enum mv_scope scope,
+                    int value)
 {
     static struct mv_reply reply;
+    int changes = action == MV_REVERT || config != value ? 16 : 0;
     double start;
 
     config = value;
     start = now();
-    expect(mv_ops_of(engine)->apply(engine, action, MV_ALL, NULL, &reply), 16, reply.error);
+    expect(mv_ops_of(engine)->apply(engine, action, scope, scope == MV_ALL ? NULL : &config,
+                                    &reply), changes, reply.error);
     start = now() - start;
     expect(reply.report[0], 0, "report");
     return start;
@@ -110,7 +119,8 @@ static void measure(double *out)
     struct mvld_image *image;
     struct mv_engine *engine;
     size_t length = (size_t)(sites_end - sites_start);
-    double start = now(), steady[STEADY], revert[STEADY], floor[STEADY], two[STEADY];
+    double start = now(), steady[STEADY], refs[STEADY], nothing[STEADY],
+           revert[STEADY], floor[STEADY], two[STEADY];
 
     dl_iterate_phdr(list, &end);
     expect(rimf_image_create(&rimf_sys_kernel, &no_log, &image), 0, "image");
@@ -120,12 +130,16 @@ static void measure(double *out)
     expect(mv_create(image, rimf_api(), &rimf_sys_kernel, &engine), 0, "engine");
     expect(mv_added(engine, change.added, change.n_added), 0, "gather");
     out[INIT] = now() - start;
-    out[FIRST] = commit(engine, MV_COMMIT, 0);
-    for (int i = 0; i < STEADY; i++)
-        steady[i] = commit(engine, MV_COMMIT, !(i & 1));
+    config = 1; /* so that 0 is a change */
+    out[FIRST] = apply(engine, MV_COMMIT, MV_ALL, 0);
     for (int i = 0; i < STEADY; i++) {
-        revert[i] = commit(engine, MV_REVERT, 0);
-        commit(engine, MV_COMMIT, 0);
+        steady[i] = apply(engine, MV_COMMIT, MV_ALL, !config);
+        refs[i] = apply(engine, MV_COMMIT, MV_REFS, !config);
+        nothing[i] = apply(engine, MV_COMMIT, MV_ALL, config);
+    }
+    for (int i = 0; i < STEADY; i++) {
+        revert[i] = apply(engine, MV_REVERT, MV_ALL, 1);
+        apply(engine, MV_COMMIT, MV_ALL, 0);
     }
     for (int i = 0; i < STEADY; i++)
         two[i] = two_patches(image);
@@ -136,6 +150,8 @@ static void measure(double *out)
         floor[i] = now() - start;
     }
     out[STEADY_COMMIT] = median(steady, STEADY);
+    out[REFS] = median(refs, STEADY);
+    out[NOTHING] = median(nothing, STEADY);
     out[REVERT] = median(revert, STEADY);
     out[TWO_PATCHES] = median(two, STEADY);
     out[FLOOR] = median(floor, STEADY);

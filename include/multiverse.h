@@ -88,6 +88,26 @@ int multiverse_revert_fn(void *function);
 int multiverse_commit_func(void *function); /* the paper's spelling */
 int multiverse_revert_func(void *function);
 
+/* What became of a function, or function pointer, in the last commit or revert that reached it. */
+enum multiverse_outcome {
+    MULTIVERSE_UNCHANGED, /* its binding was as it should be, or nothing has reached it */
+    MULTIVERSE_CHANGED,   /* it is another now */
+    MULTIVERSE_GENERIC,   /* a commit left it to its generic: ENOENT, no variant fits the values;
+                             EINVAL, the function pointer is NULL */
+    MULTIVERSE_REFUSED    /* it could not be bound: ERANGE, what it should lead to is out of reach;
+                             ESTALE, its bytes are neither the linker's nor ours; EFAULT, it is not
+                             in executable memory of an object; EEXIST, it overlaps another; EDEADLK,
+                             not while other threads run; EPERM and others, the system refuses */
+};
+
+/* How many functions the calling thread's last commit or revert reached, by what became of
+ * them; all 0 when it failed before it looked.  Valid until the thread's next one.  (What they
+ * return counts bindings that changed, of those left to their generic also.) */
+struct multiverse_status {
+    size_t n_unchanged, n_changed, n_generic, n_refused;
+};
+const struct multiverse_status *multiverse_status(void);
+
 /* 1 when the function is bound to a variant, 0 when not, -1 when it is none. */
 int multiverse_is_committed(void *function);
 
@@ -114,6 +134,10 @@ struct multiverse_info_fn {
     size_t n_callsites;
     void *active;       /* the variant in force, or NULL */
     const char *active_name; /* or NULL */
+    enum multiverse_outcome outcome;
+    int error;       /* why it is generic or was refused; else why some of its call sites stayed
+                        as they were, and go through its entry; or 0 */
+    const char *why; /* the same as a phrase, or NULL */
 };
 const struct multiverse_info_var *multiverse_info_var(void *switch_location);
 const struct multiverse_info_fn *multiverse_info_fn(void *function);
@@ -121,6 +145,13 @@ int multiverse_commit_info_fn(const struct multiverse_info_fn *);
 int multiverse_revert_info_fn(const struct multiverse_info_fn *);
 int multiverse_commit_info_refs(const struct multiverse_info_var *);
 int multiverse_revert_info_refs(const struct multiverse_info_var *);
+
+/* From now on `told` is called for each function that a commit or revert has left generic or
+ * refused, by the thread that called it, before that returns: also for those of objects that came
+ * since, and of commits before, unless they were bound meanwhile.  It may call anything here; of
+ * what its own commits leave, the next one tells.  NULL: nobody is told. */
+void multiverse_on_miss(void (*told)(const struct multiverse_info_fn *, void *cookie),
+                        void *cookie);
 
 /* Writes what is known to standard error, one line a switch and a function. */
 void multiverse_dump_info(void);

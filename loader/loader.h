@@ -374,6 +374,8 @@ struct identity {
     size_t size;
 };
 void program_plan(struct loader *);
+/* A DT_NEEDED of the program; the name stays. */
+void program_needs(struct loader *, const char *needed);
 /* Maps passes that were not mapped yet; when one is refused, none is left. */
 void program_complete(struct loader *);
 /* program_memory.c: l->host.musl, l->injection.first, l->interpreter */

@@ -70,10 +70,11 @@ int pipeline_know(struct pipeline *, const struct frozen *);
  * no pass has anything to do. */
 int pipeline_complete(struct pipeline *, char *why, size_t why_size);
 
-/* Whether a DT_NEEDED of this name is musl's libc, and whether such an entry is in a file,
- * of which these are the program headers. */
+/* Whether a DT_NEEDED of this name is musl's libc. */
 int musl_is_needed(const char *name);
-int musl_needed_by(const struct rimf_sys *, int fd, const Elf64_Phdr *, size_t phnum);
+/* The names (their first 31 bytes) in DT_NEEDED of a file of which these are the program headers. */
+void needed_each(const struct rimf_sys *, int fd, const Elf64_Phdr *, size_t phnum,
+                 void (*visit)(void *cookie, const char *name), void *cookie);
 
 /* The i-th shared object to put into the global scope (absolute path), or NULL. */
 const char *pipeline_library(const struct pipeline *, size_t i);

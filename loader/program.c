@@ -88,6 +88,19 @@ void find_build_id(const char *notes, uint64_t size, struct identity *out)
     }
 }
 
+/* Of a file: what is read next takes the name's place. */
+static void take_needed_of_file(void *cookie, const char *needed)
+{
+    struct loader *l = cookie;
+    size_t size = rimf_strlen(needed) + 1;
+    char *kept = rimf_heap_alloc(&l->heap, size);
+
+    if (!kept)
+        return;
+    memcpy(kept, needed, size);
+    program_needs(l, kept);
+}
+
 /* Notes within the first bytes of the file, where every linker puts them. */
 static void look_at_file(struct loader *l, int fd, char *head, size_t room,
                          struct identity *identity)
@@ -101,7 +114,7 @@ static void look_at_file(struct loader *l, int fd, char *head, size_t room,
         eh->e_phnum > ((size_t)size - eh->e_phoff) / sizeof *ph)
         return;
     ph = (const void *)(head + eh->e_phoff);
-    l->host.musl = musl_needed_by(l->sys, fd, ph, eh->e_phnum);
+    needed_each(l->sys, fd, ph, eh->e_phnum, take_needed_of_file, l);
     for (size_t i = 0; i < eh->e_phnum; i++)
         if (ph[i].p_type == PT_NOTE && ph[i].p_align <= 4 && ph[i].p_offset % 4 == 0 &&
             ph[i].p_offset <= (size_t)size && ph[i].p_filesz <= (size_t)size - ph[i].p_offset &&

@@ -74,6 +74,14 @@ static int wants_to_be_first(const char *needed)
     return rimf_after(needed, "libasan.so") || rimf_after(needed, "libclang_rt.asan");
 }
 
+void program_needs(struct loader *l, const char *needed)
+{
+    if (musl_is_needed(needed))
+        l->host.musl = 1;
+    else if (wants_to_be_first(needed))
+        l->injection.first = needed;
+}
+
 static void look_at_dynamic(struct loader *l, const struct program *p, const Elf64_Phdr *at)
 {
     const Elf64_Dyn *d = (const Elf64_Dyn *)(p->bias + at->p_vaddr);
@@ -87,10 +95,8 @@ static void look_at_dynamic(struct loader *l, const struct program *p, const Elf
         const char *needed =
             d[i].d_tag == DT_NEEDED ? string_at(p, strings + d[i].d_un.d_val) : NULL;
 
-        if (needed && musl_is_needed(needed))
-            l->host.musl = 1;
-        else if (needed && wants_to_be_first(needed))
-            l->injection.first = needed;
+        if (needed)
+            program_needs(l, needed);
     }
 }
 

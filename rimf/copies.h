@@ -111,6 +111,8 @@ struct rimf_copies {
     uintptr_t hot_end;      /* rimf_region_hot; 0: nothing was said */
     int pool_moves;         /* pages of the pool could be moved once */
     uint64_t of_pool[4];    /* copy_pages.c: by 2 MiB of the region: a page of the pool */
+    /* Copies around this address, as a segment in which 4 KiB may be changed, or -ENOMEM. */
+    int (*code_at)(struct mvld_image *, uintptr_t address, struct mvld_segment *);
     struct copy_words *words; /* copy_words.c: free memory for the next, in a batch */
 };
 
@@ -302,8 +304,11 @@ void copy_identity_leave(struct mvld_image *, struct copy_writing *);
 
 /* Where code at `home` is copied to, or 0.  For the thread that loads. */
 uintptr_t rimf_copy_of(struct mvld_image *, uintptr_t home);
-/* Where the code came from, of an address in a copy, or 0.  [any thread, signal handler] */
+/* copy_home.c.  Where the code came from, of an address in a copy, or 0.  [any thread, signal
+ * handler] */
 uintptr_t rimf_copy_home(const struct mvld_image *, uintptr_t address);
+/* How many of the n begin at or before the address. */
+size_t copies_behind(const struct rimf_copy *list, size_t n, uintptr_t address);
 /* What the word holds; of an address in a copy, the one at home. */
 uintptr_t copies_word(const struct mvld_image *, uintptr_t word);
 /* What the program knows as the address of the code at home: that of its copy, or `home`.
@@ -312,8 +317,6 @@ uintptr_t rimf_identity(const struct mvld_image *, uintptr_t home);
 /* Passes have run, and constructors will: objects that hold addresses of code with copies hold
  * those of the copies, if nothing of them has run (rimf_image_set_unentered). */
 void rimf_image_settle(struct mvld_image *);
-/* Copies around this address, as a segment in which 4 KiB may be changed, or -ENOMEM. */
-int rimf_copies_code(struct mvld_image *, uintptr_t address, struct mvld_segment *);
 /* Where the code at [home, home + length), inside one function, runs: its copy, or 0, and
  * 1: at home, too; 0: not at home, where the image's jump to the copy stands in its place;
  * 2: no code of its object has a copy (copy_places.c).  [any thread] */

@@ -121,6 +121,9 @@ int rimf_section_set_pages(const struct mvld_object *, size_t index, enum rimf_p
 
 /* The functions that passes are given. */
 const struct mvld_api *rimf_api(void);
+/* Those of them that describe objects and patch them, the others NULL, for who has no copies,
+ * slots or analyses (image_core.c): what these need is not linked then. */
+const struct mvld_api *rimf_api_core(void);
 
 /* Walks the image; the first broken invariant becomes a sentence (rimf_api()->
  * last_error) and -EUCLEAN. */

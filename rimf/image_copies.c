@@ -77,6 +77,8 @@ static int is_reserved(const struct mvld_image *image, uintptr_t start, size_t s
     return 0;
 }
 
+static int code_at(struct mvld_image *, uintptr_t address, struct mvld_segment *out);
+
 int rimf_region_set(struct mvld_image *image, const struct mvld_region *region)
 {
     struct rimf_copies *copies;
@@ -93,6 +95,7 @@ int rimf_region_set(struct mvld_image *image, const struct mvld_region *region)
     if (!copies)
         return rimf_fail(image, ENOMEM, "there is no memory to note copies of code");
     copies->region = *region;
+    copies->code_at = code_at;
     copies->code_end = region->code;
     copies->frames_end = region->frames;
     copies->names = copies->frames_named = region->frames + copy_frames_table(region);
@@ -101,41 +104,6 @@ int rimf_region_set(struct mvld_image *image, const struct mvld_region *region)
 }
 
 /* ---- look-up ------------------------------------------------------------------------- */
-
-/* May run in the middle of everything below, on this thread (a signal handler) or another:
- *
- *   - the list is longer than what is counted, never shorter: count first, then list
- *   - an entry that was counted once stays as it is, but for its size, which becomes 0
- *   - a batch that failed is not counted any more; who still has the larger count finds in
- *     its entries places behind all that run, and looks for one before them
- */
-static size_t behind(const struct rimf_copy *list, size_t n, uintptr_t address)
-{
-    size_t low = 0, high = n;
-
-    while (low < high) { /* the last that begins at or before `address` */
-        size_t middle = low + (high - low) / 2;
-
-        if (list[middle].at <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-uintptr_t rimf_copy_home(const struct mvld_image *image, uintptr_t address)
-{
-    const struct rimf_copies *copies = __atomic_load_n(&image->copies, __ATOMIC_ACQUIRE);
-    size_t n = copies ? __atomic_load_n(&copies->n, __ATOMIC_ACQUIRE) : 0;
-    /* Behind the count: a longer list is published before it is counted. */
-    const struct rimf_copy *list = n ? __atomic_load_n(&copies->list, __ATOMIC_ACQUIRE) : NULL;
-    size_t low = behind(list, n, address);
-
-    if (!low || address - list[low - 1].at >= __atomic_load_n(&list[low - 1].size, __ATOMIC_RELAXED))
-        return 0;
-    return list[low - 1].home + (address - list[low - 1].at);
-}
 
 uintptr_t copies_word(const struct mvld_image *image, uintptr_t word)
 {
@@ -151,7 +119,7 @@ static uintptr_t end_of(const struct rimf_copies *copies, uintptr_t address)
 {
     size_t n = __atomic_load_n(&copies->n, __ATOMIC_ACQUIRE);
     const struct rimf_copy *list = __atomic_load_n(&copies->list, __ATOMIC_ACQUIRE), *last;
-    size_t low = behind(list, n, address);
+    size_t low = copies_behind(list, n, address);
 
     if (low <= copies->joined && copies->joined < n) /* so the list is the longer one */
         return rimf_page_down(list[copies->joined].at);
@@ -159,7 +127,7 @@ static uintptr_t end_of(const struct rimf_copies *copies, uintptr_t address)
     return rimf_page_up(last->at + last->size);
 }
 
-int rimf_copies_code(struct mvld_image *image, uintptr_t address, struct mvld_segment *out)
+static int code_at(struct mvld_image *image, uintptr_t address, struct mvld_segment *out)
 {
     const struct rimf_copies *copies = image->copies;
     int error = copy_pages_soften(image, address);

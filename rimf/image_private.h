@@ -324,9 +324,39 @@ void rimf_ready_forget(struct mvld_image *, struct rimf_object *);
 void rimf_patch_forget(struct mvld_image *);
 
 int rimf_pass_planned(const struct mvld_image *, const char *name);
+
+/* ---- image_core.c -------------------------------------------------------------- */
+
+size_t rimf_object_count(const struct mvld_image *);
+const struct mvld_object *rimf_object_at(const struct mvld_image *, size_t index);
 const struct mvld_object *rimf_object_find(const struct mvld_image *, uintptr_t address);
+int rimf_object_holds(const struct mvld_object *, uintptr_t address, size_t length, uint32_t prot);
+int rimf_note_each(const struct mvld_object *, const char *name, uint32_t type,
+                   int (*visit)(void *cookie, const void *desc, size_t size), void *cookie);
+void *rimf_api_alloc(struct mvld_image *, size_t size);
+void rimf_api_release(struct mvld_image *, void *memory);
+const char *rimf_last_error(const struct mvld_image *);
+void rimf_api_log(const struct mvld_image *, uint32_t category, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+void rimf_api_vlog(const struct mvld_image *, uint32_t category, const char *format, va_list);
+int rimf_api_log_enabled(const struct mvld_image *, uint32_t category);
 int rimf_vfail(struct mvld_image *, int err, const char *format, va_list);
 int rimf_fail(struct mvld_image *, int err, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+
+/* What both tables of struct mvld_api have. */
+#define RIMF_API_CORE \
+    .object_count = rimf_object_count, .object_at = rimf_object_at, \
+    .object_find = rimf_object_find, .object_holds = rimf_object_holds, \
+    .note_each = rimf_note_each, .symbol_find = rimf_symbol_find, \
+    .symbol_resolve = rimf_symbol_resolve, .plt_target = rimf_plt_target, \
+    .patch_begin = rimf_patch_begin, .patch_add = rimf_patch_add, \
+    .patch_commit = rimf_patch_commit, .patch_count = rimf_patch_count, \
+    .patch_at = rimf_patch_at, .patch_end = rimf_patch_end, \
+    .patch_often = rimf_patch_often, .patch_add_words = rimf_patch_add_words, \
+    .copy_home = rimf_copy_home, \
+    .alloc = rimf_api_alloc, .release = rimf_api_release, .fail = rimf_fail, \
+    .last_error = rimf_last_error, .log = rimf_api_log, \
+    .log_enabled = rimf_api_log_enabled, .vlog = rimf_api_vlog
 
 #endif

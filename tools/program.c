@@ -124,6 +124,11 @@ static void read_segment(struct program *p, int fd, const Elf64_Phdr *ph)
     }
 }
 
+static void take_needed(void *cookie, const char *needed)
+{
+    ((struct program *)cookie)->musl |= musl_is_needed(needed);
+}
+
 static void read_elf(struct program *p, int fd, const Elf64_Ehdr *h)
 {
     p->kind = PROGRAM_FOREIGN;
@@ -135,7 +140,7 @@ static void read_elf(struct program *p, int fd, const Elf64_Ehdr *h)
     size_t n = size > 0 ? (size_t)size / sizeof *ph : 0;
     for (size_t i = 0; i < n; i++)
         read_segment(p, fd, &ph[i]);
-    p->musl = musl_needed_by(&rimf_sys_kernel, fd, ph, n);
+    needed_each(&rimf_sys_kernel, fd, ph, n, take_needed, p);
     free(ph);
     if (!*p->interpreter)
         p->kind = PROGRAM_STATIC;

@@ -19,6 +19,7 @@ static void select_dirty(struct mv_point *point)
     if (point->selected || !point->dirty || point->unit->closing)
         return;
     point->selected = 1;
+    mv_outcome_begin(point, 0);
     point->wanted = point->target;
     point->wanted_variant = point->variant;
 }
@@ -29,6 +30,7 @@ static void decide(struct mv_engine *engine, struct mv_point *point, enum mv_act
     if (point->unit->closing)
         return;
     point->selected = 1;
+    mv_outcome_begin(point, 1);
     if (action == MV_COMMIT) {
         mv_select(engine, point, in_force);
         return;
@@ -62,7 +64,7 @@ int mv_apply(struct mv_engine *engine, enum mv_action action, enum mv_scope scop
                 decide(engine, &u->points[i], action, 0);
             select_dirty(&u->points[i]);
         }
-    changed = mv_write(engine, scope == MV_ALL);
+    changed = mv_write(engine, 0);
     if (changed >= 0 && scope != MV_FUNCTION)
         mv_remember(engine, action, sw);
     return changed;
@@ -91,7 +93,7 @@ int mv_apply_fresh(struct mv_engine *engine)
         }
     }
     mv_settled(engine);
-    return mv_write(engine, 1);
+    return mv_write(engine, 0);
 }
 
 void mv_settled(struct mv_engine *engine)

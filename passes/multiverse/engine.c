@@ -133,6 +133,7 @@ int mv_enter(struct mv_engine *engine, struct mv_reply *reply)
     err = mv_lock(engine, reply);
     if (err)
         return err;
+    engine->operation++;
     err = engine->refresh ? engine->refresh(engine) : 0;
     if (!err)
         err = mark_closing(engine);

@@ -16,6 +16,7 @@
  *   bind.c     what an operation wants of each point
  *   words.c    what entries and sites hold, and are to hold; write.c  the difference
  *              becomes one batch of patches
+ *   outcome.c  what became of each point
  *   layout.c   makes the arrays for it; places.c  where code runs that was copied
  *   site.c     instructions at call sites; inline.c  bodies that fit into one
  *   engine.c   the lock, the look-ups; operations.c  what interface.h offers
@@ -76,8 +77,12 @@ struct mv_point {
     uintptr_t goal;                   /* the code of `wanted` that runs: its copy, if any */
     uint8_t selected; /* by the operation under way */
     uint8_t dirty;    /* some site or the entry does not hold what it should */
-    uint8_t refused, applied; /* patches of the operation under way: any? */
+    uint8_t refused, applied; /* patches of the operation under way: why one, errno; any? */
     uint8_t orphaned; /* the pointer variable was closed with its object */
+    uint8_t reached;  /* by the operation under way */
+    uint8_t outcome;  /* enum multiverse_outcome, of the last that reached it, */
+    int error;        /* and why, as in struct multiverse_info_fn */
+    uint64_t missed;  /* the operation that left it generic or refused, until that is told; or 0 */
     uint32_t word, other;     /* of the entry, as in mv_site */
     struct mv_inline inlined; /* of `wanted` */
     uint32_t slots_of, slots[5]; /* while words are made: of the unit of that number */
@@ -149,6 +154,7 @@ struct mv_unit {
     uint8_t home_only; /* none of its code was copied */
     uint8_t closing; /* may go while the call lasts: touch none of its memory */
     uint8_t fresh; /* came with the gather under way */
+    uint8_t encoded; /* for the batch under way */
 };
 
 /* Open addressing; 0 is a free place. */
@@ -169,6 +175,7 @@ struct mv_engine {
     struct rimf_lock lock;
     uint8_t committed;     /* the last operation on everything was a commit */
     uint32_t stamp, clock; /* when; counts operations on everything and on switches */
+    uint64_t operation;    /* counts all */
     struct mv_unit *units;
     struct mv_stretch *stretches; /* of all units whose sites were read */
     uint8_t some_copied;          /* some of these are of copies */
@@ -263,8 +270,9 @@ int mv_make_words(struct mv_engine *, struct mv_unit *);
 void mv_link_stretches(struct mv_engine *);
 
 /* ---- words.c */
-/* Fills what all words are to hold; counts, in each point, sites out of reach. */
-void mv_encode_words(struct mv_unit *);
+/* Fills what all words are to hold; counts, in each point, sites out of reach.  0: none is
+ * to change, and nothing was filled. */
+int mv_encode_words(struct mv_unit *);
 /* The same for one whose point needs work. */
 uint64_t mv_word_wanted(const struct mv_unit *, size_t index, int *far);
 /* Does every word hold what we left there? */
@@ -291,9 +299,20 @@ void mv_settled(struct mv_engine *);
 /* Does every site and entry of the object hold what we left there? */
 int mv_object_is_intact(struct mv_engine *, const struct mvld_object *);
 
+/* ---- outcome.c */
+/* Before an operation decides on the point, or only tries again what was refused. */
+void mv_outcome_begin(struct mv_point *, int reached);
+/* It will be, or was, left so for this reason. */
+void mv_outcome(struct mv_point *, enum multiverse_outcome, int error);
+/* When all is written: a function pointer's stubs become one function, the reply gets its status. */
+void mv_outcomes_settle(struct mv_engine *);
+const char *mv_why(int error); /* a phrase */
+/* 0: a stub of a function pointer of which another one speaks for all. */
+int mv_is_first(const struct mv_engine *, const struct mv_point *);
+
 /* ---- write.c */
-/* Writes what the selected points want; number of changed functions.  `all`: most are
- * selected, so all words are looked at, in the order of their addresses. */
+/* Writes what the selected points want; number of changed functions.  `all`: also those of
+ * units that are no longer in the list. */
 int mv_write(struct mv_engine *, int all);
 
 /* ---- inline helpers */

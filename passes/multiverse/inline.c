@@ -62,6 +62,8 @@ static enum shape shape_of_one(uint8_t opcode, uint8_t reg)
     case 0xfe: case 0xff:
         return reg <= 1 ? MODRM : BAD; /* inc, dec; others are calls and jumps */
     case 0x98: case 0x99:              /* cltq, cltd */
+    case 0xf4: case 0xf5:              /* hlt, cmc */
+    case 0xf8 ... 0xfd:                /* clc, stc, cli, sti, cld, std */
         return PLAIN;
     }
     return BAD;
@@ -76,6 +78,7 @@ static enum shape shape_of_two(uint8_t opcode)
     case 0xb6 ... 0xb7: case 0xbe ... 0xbf: /* movzx, movsx */
         return MODRM;
     case 0xc8 ... 0xcf: /* bswap */
+    case 0x31: case 0xa2: /* rdtsc, cpuid */
         return PLAIN;
     }
     return BAD;
@@ -137,6 +140,8 @@ unsigned mv_inline_length(const uint8_t *code, size_t size)
     int narrow = 0, two = 0;
     uint8_t rex = 0;
 
+    if (size >= 2 && code[0] == 0xf3 && code[1] == 0x90) /* pause */
+        return 2;
     if (at < size && code[at] == 0x66) { /* 16-bit operands */
         narrow = 1;
         at++;
@@ -190,6 +195,12 @@ static unsigned nop_length(const uint8_t *code, size_t size)
     return modrm ? (unsigned)at + 2 + modrm : 0;
 }
 
+/* ret, or rep ret */
+static int is_return(const uint8_t *code, size_t size)
+{
+    return size && (code[0] == 0xc3 || (size >= 2 && code[0] == 0xf3 && code[1] == 0xc3));
+}
+
 void mv_inline_read(const uint8_t *body, size_t size, struct mv_inline *out)
 {
     static const uint8_t endbr64[4] = {0xf3, 0x0f, 0x1e, 0xfa};
@@ -204,18 +215,12 @@ void mv_inline_read(const uint8_t *body, size_t size, struct mv_inline *out)
         body += length;
         size -= length;
     }
-    if (!size)
-        return;
-    if (body[0] != 0xc3 && body[0] != 0xf3) {
+    if (!is_return(body, size)) {
         length = mv_inline_length(body, size);
-        if (!length || length > MV_SITE_MAX || length >= size)
+        if (!length || length > MV_SITE_MAX || !is_return(body + length, size - length))
             return;
         memcpy(&out->bytes, body, length);
     }
-    /* ret, or rep ret */
-    if (body[length] != 0xc3 &&
-        !(body[length] == 0xf3 && size - length >= 2 && body[length + 1] == 0xc3))
-        return;
     out->usable = 1;
     out->length = (uint8_t)length;
 }

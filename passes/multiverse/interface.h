@@ -24,7 +24,7 @@
 #include "multiverse.h"
 
 #define MV_NOTE_LIBRARY 2u /* n_type; the name is MULTIVERSE_NOTE_NAME */
-#define MV_LINK_ABI 1u
+#define MV_LINK_ABI 2u
 
 struct mv_engine;
 
@@ -55,6 +55,9 @@ struct mv_reply {
     struct mv_pin *pins;
     size_t n_pins;
     unsigned long long n_removed; /* objects closed so far, when they were listed */
+    uint64_t operation; /* which one it was, and whether there is something to tell: see `missed` */
+    uint8_t missed;
+    struct multiverse_status status;
     char error[512];
     size_t used, lost; /* bytes of `report`; lines that did not fit */
     char report[3584];
@@ -80,6 +83,10 @@ struct mv_ops {
                     struct mv_reply *);
     int (*info_fn)(struct mv_engine *, void *function, const struct multiverse_info_fn **,
                    struct mv_reply *);
+    /* Those that operations up to this one left generic or refused, up to `room` of them, and not
+     * again: how many? */
+    int (*missed)(struct mv_engine *, uint64_t operation, const struct multiverse_info_fn **,
+                  int room, struct mv_reply *);
     /* One line at a time, without its newline; the lock is held meanwhile. */
     int (*dump)(struct mv_engine *, void (*line)(void *cookie, const char *text), void *cookie,
                 struct mv_reply *);

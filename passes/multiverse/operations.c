@@ -75,6 +75,11 @@ static int op_apply(struct mv_engine *engine, enum mv_action action, enum mv_sco
     if (result)
         return result;
     count_operation(engine);
+    if (reply) {
+        reply->operation = engine->operation;
+        reply->missed = 0;
+        memset(&reply->status, 0, sizeof reply->status); /* without what came just now */
+    }
     result = mv_apply(engine, action, scope, (uintptr_t)what);
     if (scope == MV_ALL && action == MV_COMMIT)
         report_refusals(engine);
@@ -151,6 +156,9 @@ static void fill_fn(struct mv_point *point)
         .n_variants = point->record->n_variants,
         .n_callsites = sites,
         .active = (void *)point->target,
+        .outcome = point->outcome,
+        .error = point->error,
+        .why = point->error ? mv_why(point->error) : NULL,
     };
     if (point->variant >= 0) {
         uint16_t name = mv_variants(point)[point->variant].name;
@@ -196,6 +204,29 @@ static int op_info_fn(struct mv_engine *engine, void *function,
     }
     mv_unlock(engine);
     return result;
+}
+
+static int op_missed(struct mv_engine *engine, uint64_t operation,
+                     const struct multiverse_info_fn **out, int room, struct mv_reply *reply)
+{
+    int n = 0, result = mv_enter(engine, reply);
+
+    if (result)
+        return result;
+    for (struct mv_unit *u = engine->units; u; u = u->next)
+        for (size_t i = 0; !u->closing && i < u->n_points && n < room; i++) {
+            struct mv_point *point = &u->points[i];
+
+            if (!point->missed || point->missed > operation)
+                continue;
+            point->missed = 0;
+            if (point->outcome < MULTIVERSE_GENERIC) /* another operation tried again */
+                continue;
+            fill_fn(point);
+            out[n++] = &point->info;
+        }
+    mv_unlock(engine);
+    return n;
 }
 
 static void dump_switch(struct mv_switch *sw, void (*line)(void *, const char *), void *cookie)
@@ -282,6 +313,7 @@ const struct mv_ops mv_ops = {
     .bind = op_bind,
     .info_var = op_info_var,
     .info_fn = op_info_fn,
+    .missed = op_missed,
     .dump = op_dump,
     .fork_begin = op_fork_begin,
     .fork_end = op_fork_end,

@@ -54,7 +54,8 @@ static size_t count_sites(const struct mv_engine *engine, size_t *points)
 static int first_commit(const struct mvld_context *ctx, struct mv_engine *engine)
 {
     size_t points, sites;
-    int changed = is_manual(ctx) || !engine->units ? 0 : mv_apply(engine, MV_COMMIT, MV_ALL, 0);
+    /* Also where there is nothing yet: what comes later is then bound as well. */
+    int changed = is_manual(ctx) ? 0 : mv_apply(engine, MV_COMMIT, MV_ALL, 0);
 
     sites = count_sites(engine, &points);
     if (changed >= 0)

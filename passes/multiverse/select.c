@@ -91,9 +91,11 @@ static void select_pointer(struct mv_engine *engine, struct mv_point *point)
     point->wanted_variant = -1;
     point->wanted = point->orphaned ? 0 : *(const volatile uintptr_t *)point->variable;
     point->wanted = mv_home(engine, point->wanted);
-    if (!point->wanted)
-        mv_report(engine, "%s: function pointer %s is NULL: left as it is",
-                  point->unit->object->name, mv_point_name(point));
+    if (point->wanted)
+        return;
+    mv_outcome(point, MULTIVERSE_GENERIC, EINVAL);
+    mv_report(engine, "%s: function pointer %s is NULL: left as it is",
+              point->unit->object->name, mv_point_name(point));
 }
 
 void mv_select(struct mv_engine *engine, struct mv_point *point, int in_force)
@@ -117,9 +119,11 @@ void mv_select(struct mv_engine *engine, struct mv_point *point, int in_force)
     }
     point->wanted_variant = best;
     point->wanted = best < 0 ? 0 : mv_distance(&variants[best].body);
-    if (best < 0)
-        mv_report(engine, "%s: %s: no variant fits: the generic function runs",
-                  point->unit->object->name, mv_point_name(point));
+    if (best >= 0)
+        return;
+    mv_outcome(point, MULTIVERSE_GENERIC, ENOENT);
+    mv_report(engine, "%s: %s: no variant fits: the generic function runs",
+              point->unit->object->name, mv_point_name(point));
 }
 
 static void remember_switch(struct mv_switch *sw, enum mv_action action)

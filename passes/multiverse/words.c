@@ -107,15 +107,20 @@ static uint64_t special(struct mv_unit *unit, size_t i, const struct mv_slot *sl
     return wanted;
 }
 
-void mv_encode_words(struct mv_unit *unit)
+int mv_encode_words(struct mv_unit *unit)
 {
     uint64_t *wanted = unit->bytes[!unit->now];
     const struct mvld_word *places = unit->places;
     const uint32_t *slot_of = unit->slot_of;
     const struct mv_slot *slots = unit->slots;
+    int some = 0;
 
-    for (size_t i = 0; i < unit->n_slots; i++)
+    for (size_t i = 0; i < unit->n_slots; i++) {
         prepare_slot(unit, &unit->slots[i]);
+        some |= slots[i].way != MV_KEEP;
+    }
+    if (!some)
+        return 0;
     for (size_t i = 0, n = unit->n_words; i < n; i++) {
         const struct mv_slot *slot = &slots[slot_of[i]];
         uint64_t distance = (slot->to - places[i].offset) & slot->mask;
@@ -123,6 +128,7 @@ void mv_encode_words(struct mv_unit *unit)
         wanted[i] = slot->way == MV_RULE ? slot->lead | distance << slot->shift
                                          : special(unit, i, slot);
     }
+    return 1;
 }
 
 /* ---- what they do hold */
@@ -179,6 +185,6 @@ void mv_repair(struct mv_engine *engine)
                 p->target = p->wanted;
                 p->variant = p->wanted_variant;
             }
-            p->selected = 0;
+            p->selected = p->reached = 0;
         }
 }

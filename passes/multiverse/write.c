@@ -10,10 +10,10 @@
  * Nothing is taken for done before the patch engine says so: what it refused keeps the
  * bytes it had, its point stays dirty, and the next operation tries again.
  *
- * An operation on everything gives the patch engine the arrays of whole units, which
- * it reads without a copy; one on few functions adds their words one by one.  Both leave
- * the same: for each word that differs a patch, in the order in which each_word() comes
- * to it.
+ * An operation on many sites gives the patch engine the arrays of whole units, which it
+ * reads without a copy; one on few adds their words one by one (fill).  Both leave the
+ * same: for each word that differs a patch, in the order in which each_word() comes to it.
+ * Where no point needs work there is no batch, and the kernel is asked nothing.
  *
  * A site out of reach gets its original bytes: it calls the generic, whose entry jumps to
  * the variant.  An entry out of reach leaves the whole point unbound, since half of the
@@ -24,7 +24,7 @@
 struct batch {
     struct mv_engine *engine;
     struct mvld_batch *patches;
-    int all;
+    int all; /* whole units */
     int err;
     size_t next; /* of the patches: the one of the word that comes next */
 };
@@ -39,7 +39,41 @@ static int is_out_of_reach(const struct mv_point *point)
             mv_is_far(mv_word_address(unit, point->other) + MV_PAD_SIZE, point->goal));
 }
 
-/* Where calls should lead, and the body that sites may take over. */
+#define BODY_MAX 12u /* endbr64, an instruction as long as a site, rep ret */
+
+/* The unit whose code holds these bytes, or NULL. */
+static const struct mv_unit *unit_of(const struct mv_engine *engine, uintptr_t address, size_t size)
+{
+    for (const struct mv_unit *u = engine->units; u; u = u->next) {
+        const struct mvld_segment *code = NULL;
+
+        if (!u->closing && mv_holds(u->object, &code, address, size, PROT_READ | PROT_EXEC))
+            return u;
+    }
+    return NULL;
+}
+
+/* The body that sites may take over.  A function that a pointer leads to tells nobody its length,
+ * and may be a variation point itself, whose entry changes; only objects with descriptors are sure
+ * to be there while they are read. */
+static void read_body(struct mv_engine *engine, struct mv_point *point)
+{
+    const struct mv_unit *unit = point->unit;
+    uintptr_t body = point->wanted;
+    size_t size = BODY_MAX;
+
+    if (point->wanted_variant >= 0)
+        size = mv_variants(point)[point->wanted_variant].body_size;
+    else if (mv_table_get(&engine->points, body) || !(unit = unit_of(engine, body, size)))
+        return;
+    if (mv_has_sites(unit, body, size)) /* a call in it may be patched out at the moment */
+        return;
+    if (engine->some_copied)
+        body = mv_readable(engine, body, size);
+    mv_inline_read((const uint8_t *)body, size, &point->inlined);
+}
+
+/* Where calls should lead. */
 static void prepare_point(struct batch *batch, struct mv_point *point)
 {
     point->applied = point->refused = 0;
@@ -49,23 +83,14 @@ static void prepare_point(struct batch *batch, struct mv_point *point)
     if (point->wanted && is_out_of_reach(point)) {
         mv_report(batch->engine, "%s: %s: %p is out of reach: left as it is",
                   point->unit->object->name, mv_point_name(point), (void *)point->wanted);
+        mv_outcome(point, MULTIVERSE_REFUSED, ERANGE);
         point->wanted = 0;
         point->wanted_variant = -1;
     }
     if (point->wanted != point->target)
         point->dirty = 1;
-    if (!point->dirty)
-        return;
-    if (point->wanted_variant >= 0) {
-        const struct multiverse_variant *v = &mv_variants(point)[point->wanted_variant];
-        uintptr_t body = batch->engine->some_copied
-                             ? mv_readable(batch->engine, point->wanted, v->body_size)
-                             : point->wanted;
-
-        /* A call in it may be patched out at the moment. */
-        if (!mv_has_sites(point->unit, point->wanted, v->body_size))
-            mv_inline_read((const uint8_t *)body, v->body_size, &point->inlined);
-    }
+    if (point->dirty && point->wanted)
+        read_body(batch->engine, point);
 }
 
 /* ---- the batch */
@@ -123,11 +148,10 @@ static void fill(struct batch *batch)
     if (!batch->all)
         few(batch, add_word);
     for (struct mv_unit *u = batch->all ? batch->engine->units : NULL; u; u = u->next)
-        if (is_open(u))
-            mv_encode_words(u);
+        u->encoded = is_open(u) && mv_encode_words(u);
     for (struct mv_stretch *s = batch->all ? batch->engine->stretches : NULL; s && !batch->err;
          s = s->next)
-        if (is_open(s->unit))
+        if (s->unit->encoded)
             add_stretch(batch, s);
 }
 
@@ -143,23 +167,6 @@ static void report_far(struct mv_engine *engine)
                           u->object->name, mv_point_name(&u->points[i]), u->points[i].n_far);
 }
 
-static const char *reason(int result)
-{
-    switch (-result) {
-    case ESTALE:
-        return "its bytes are not those that were written by the linker or by us";
-    case EFAULT:
-        return "it is not in executable memory of an object";
-    case EEXIST:
-        return "it overlaps another change";
-    case EDEADLK:
-        return "it cannot be changed safely while other threads run";
-    case EPERM: case EACCES:
-        return "this process may not change its code";
-    }
-    return "the system refused";
-}
-
 /* One word of a point that needs work, in a batch that was refused in part or whole. */
 static void settle_word(struct batch *batch, struct mv_unit *unit, size_t i)
 {
@@ -172,11 +179,11 @@ static void settle_word(struct batch *batch, struct mv_unit *unit, size_t i)
         return;
     patch = api->patch_at(batch->patches, batch->next++);
     if (!patch || patch->result) {
-        slot->point->refused = 1;
-        if (patch)
-            mv_report(batch->engine, "%s at %p: %s",
-                      slot->kind == MV_SITE_NONE ? "entry" : "call site",
-                      (void *)patch->address, reason(patch->result));
+        slot->point->refused = (uint8_t)(patch ? -patch->result : EIO);
+        if (!patch)
+            return;
+        mv_report(batch->engine, "%s at %p: %s", slot->kind == MV_SITE_NONE ? "entry" : "call site",
+                  (void *)patch->address, mv_why(-patch->result));
     } else {
         *now = wanted;
         slot->point->applied = 1;
@@ -206,7 +213,7 @@ static void accept(struct batch *batch)
     if (!batch->all)
         few(batch, accept_word);
     for (struct mv_unit *u = batch->all ? batch->engine->units : NULL; u; u = u->next)
-        if (is_open(u))
+        if (u->encoded)
             u->now = !u->now;
 }
 
@@ -220,10 +227,11 @@ static int settle_point(struct batch *batch, struct mv_point *point)
         point->target = point->wanted;
         point->variant = point->wanted_variant;
     }
-    point->dirty = point->refused;
-    /* The stubs of one function pointer are one function. */
-    return changed && (!point->variable || point->orphaned ||
-                       mv_table_get(&batch->engine->points, point->variable) == point);
+    point->dirty = point->refused != 0;
+    mv_outcome(point, point->target != point->wanted ? MULTIVERSE_REFUSED
+                      : changed                      ? MULTIVERSE_CHANGED
+                                                     : MULTIVERSE_UNCHANGED, point->refused);
+    return changed && mv_is_first(batch->engine, point);
 }
 
 static int settle_points(struct batch *batch, int failed)
@@ -232,11 +240,15 @@ static int settle_points(struct batch *batch, int failed)
 
     for (struct mv_unit *u = batch->engine->units; u; u = u->next)
         for (size_t i = 0; i < u->n_points; i++) {
-            u->points[i].refused |= failed != 0;
-            if (mv_needs_work(&u->points[i]))
-                changed += settle_point(batch, &u->points[i]);
-            u->points[i].selected = 0;
+            struct mv_point *point = &u->points[i];
+
+            if (failed)
+                point->refused = (uint8_t)-failed;
+            if (mv_needs_work(point))
+                changed += settle_point(batch, point);
+            point->selected = 0;
         }
+    mv_outcomes_settle(batch->engine);
     return changed;
 }
 
@@ -260,23 +272,46 @@ static int commit(struct batch *batch)
     return 0;
 }
 
+/* One word by one costs as much as so many in arrays. */
+#define FEW 8
+
+/* 1: some point needs work.  `all`: points of units that are gone do. */
+static int prepare(struct batch *batch, int all)
+{
+    struct mv_engine *engine = batch->engine;
+    size_t needed = 0, words = 0;
+
+    for (struct mv_unit *u = engine->units; u; u = u->next) {
+        for (size_t i = 0; i < u->n_points; i++) {
+            if (!u->points[i].selected)
+                continue;
+            prepare_point(batch, &u->points[i]);
+            if (u->points[i].dirty)
+                needed += 1 + u->points[i].n_sites;
+        }
+        words += u->n_points + u->n_sites;
+    }
+    batch->all = all || engine->some_closing /* the way that knows a site's unit */ ||
+                 needed >= words / FEW;
+    return all || needed;
+}
+
 int mv_write(struct mv_engine *engine, int all)
 {
-    struct batch batch = {.engine = engine, .patches = engine->api->patch_begin(engine->image)};
-    int changed, err;
+    struct batch batch = {.engine = engine};
+    int changed, err = 0;
 
-    batch.all = all | engine->some_closing; /* the way that knows a site's unit */
-    if (!batch.patches)
-        return mv_fail(engine, ENOMEM, "out of memory for a batch of patches");
-    for (struct mv_unit *u = engine->units; u; u = u->next)
-        for (size_t i = 0; i < u->n_points; i++)
-            if (u->points[i].selected)
-                prepare_point(&batch, &u->points[i]);
-    fill(&batch);
-    report_far(engine);
-    err = batch.err ? mv_fail(engine, ENOMEM, "out of memory for a batch of patches")
-                    : commit(&batch);
+    if (prepare(&batch, all)) {
+        batch.patches = engine->api->patch_begin(engine->image);
+        if (!batch.patches)
+            return mv_fail(engine, ENOMEM, "out of memory for a batch of patches");
+        fill(&batch);
+        report_far(engine);
+        err = batch.err ? mv_fail(engine, ENOMEM, "out of memory for a batch of patches")
+                        : commit(&batch);
+    }
     changed = settle_points(&batch, err);
-    engine->api->patch_end(batch.patches);
+    if (batch.patches)
+        engine->api->patch_end(batch.patches);
     return err ? err : changed;
 }

@@ -141,6 +141,18 @@ def nested(program):
     check(done.stdout == "counted 1\n", done.stdout + done.stderr)
 
 
+def dlopen_first(program):
+    """What a program opens is not bound when nothing attributed was there before: its switch
+    is set, and nobody commits it."""
+    library, path = program.folder / "libwhole.so", program.folder / "opens"
+    support.compile_c(library, "-fPIC", "-shared", SOURCES / "whole.c")
+    support.compile_c(path, SOURCES / "opens.c", "-ldl", f"-Wl,--dynamic-linker={support.LOADER}",
+                      plugin=False)
+    for config, said in ((COMMITTED, "mode 1, seen 1\n"), (MANUAL, "mode 0, seen 2\n")):
+        done = support.run([path, library], config=config.format(program=path))
+        check(done.stdout == said, f"{config}: {done.stdout}{done.stderr}")
+
+
 def fork(program):
     """A child does not start with its parent's state, or changes it."""
     program.says("""commit mode=1: 1 function

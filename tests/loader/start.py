@@ -124,8 +124,11 @@ def sanitizer(programs):
     program = programs.build("echo-a", LOADER, "-fsanitize=address")
     config = programs.folder / "config"
     config.write_text(f"[app]\nmatch = {program}\npasses = bring\n")
-    done = execute([program, "sizes"], env={"MVLD_CONFIG": config, "MVLD_PASS_PATH": passes})
-    check(done.returncode == 0 and "LD_PRELOAD: (none)" in done.stdout, done.stdout + done.stderr)
+    for command in [program], [LOADER, program]:
+        done = execute([*command, "sizes"], env={"MVLD_CONFIG": config, "MVLD_PASS_PATH": passes,
+                                                 "MVLD_DEBUG": "files"})
+        check(done.returncode == 0 and "LD_PRELOAD: (none)" in done.stdout and
+              f"object: {library}" in done.stderr, f"{command}: {done.stdout}{done.stderr}")
 
 
 def musl(programs):

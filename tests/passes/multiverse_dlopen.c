@@ -100,6 +100,31 @@ static void functions_come(const char *path)
     CHECK(multiverse_revert() == 1);
 }
 
+static void count(const struct multiverse_info_fn *info, void *cookie)
+{
+    CHECK(info->outcome == MULTIVERSE_GENERIC && info->error == ENOENT && !info->active);
+    ++*(int *)cookie;
+}
+
+/* What came without a fitting variant is told with the next commit, whomever that reaches. */
+static void misses_come(const char *path)
+{
+    void *library;
+    int told = 0;
+
+    mode = 42;
+    CHECK(multiverse_commit() == 0);
+    multiverse_on_miss(count, &told);
+    library = open_library(path);
+    CHECK(multiverse_init() == 0 && told == 0);
+    CHECK(multiverse_commit_fn(decide) == 0 && told == 2, "(told of %d)", told);
+    CHECK(multiverse_status()->n_generic == 1);
+    CHECK(multiverse_commit_fn(decide) == 0 && told == 3, "(told of %d)", told);
+    multiverse_on_miss(NULL, NULL);
+    CHECK(dlclose(library) == 0);
+    CHECK(multiverse_revert() == 0);
+}
+
 /* A copy of the library, whose PT_GNU_RELRO has become an empty PT_LOAD behind the others. */
 static void with_empty_segment(const char *path, char *copy)
 {
@@ -151,6 +176,7 @@ int main(int argc, char **argv)
     CHECK(argc == 3);
     sites_come(argv[1]);
     functions_come(argv[2]);
+    misses_come(argv[2]);
     others_go(argv[2], argv[1]);
     return 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Function pointers as variation points: bound to where they point, over several
- * commits, NULL, out of reach, from two objects.
+ * commits, NULL, out of reach, from two objects; what is done by short functions.
  */
 #include <sys/mman.h>
 
@@ -9,6 +9,9 @@
 
 extern int (*pointer)(void);
 int call_one(void), jump_one(void), call_two(void), jump_two(void);
+extern int choose;
+extern unsigned char site_one[], site_two[];
+int nothing(void), five(void), point(void); /* nothing leaves eax: 77, by the callers */
 
 static int first(void) { return 1; }
 static int second(void) { return 2; }
@@ -32,6 +35,36 @@ static int (*far_function(void))(void)
     memcpy(at, code, sizeof code);
     CHECK(mprotect(at, 4096, PROT_READ | PROT_EXEC) == 0);
     return (int (*)(void))at;
+}
+
+/* The body stands where the call was; a revert, and another commit, take it away. */
+static void short_functions(void)
+{
+    static const unsigned char nop[] = {0x0f, 0x1f, 0x44, 0, 0};
+    static const unsigned char mov[] = {0xb8, 5, 0, 0, 0};
+
+    pointer = nothing;
+    CHECK(multiverse_commit() >= 1);
+    gives(77);
+    CHECK(!memcmp(site_one, nop, 5) && !memcmp(site_two, nop, 5), "an empty function is called");
+    pointer = five;
+    gives(77);
+    CHECK(multiverse_commit_fn(&pointer) == 1);
+    gives(5);
+    CHECK(!memcmp(site_one, mov, 5), "an instruction is called");
+    CHECK(multiverse_revert() >= 1);
+    gives(5);
+    CHECK(site_one[0] == 0xe8, "not reverted");
+
+    /* A variation point is called, since what it does is decided at its entry. */
+    pointer = point;
+    CHECK(multiverse_commit_fn(&pointer) == 1);
+    gives(77);
+    CHECK(site_one[0] == 0xe8, "the generic of a variation point was copied");
+    choose = 1;
+    CHECK(multiverse_commit_fn((void *)point) == 1);
+    gives(7);
+    CHECK(multiverse_revert() == 2);
 }
 
 int main(void)
@@ -72,5 +105,6 @@ int main(void)
     CHECK(multiverse_is_committed(&pointer) == 0);
     pointer = second;
     gives(2);
+    short_functions();
     return 0;
 }

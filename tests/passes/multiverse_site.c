@@ -72,6 +72,9 @@ static void encodes(void)
     CHECK(mv_site_encode(MV_CALL, 5, AT, AT, &load, &word));
     CHECK(!memcmp(out, "\x3e\x3e\x3e\x8b\x07", 5)); /* ds ds ds mov (%rdi),%eax */
 
+    CHECK(mv_site_encode(MV_CALL, 5, AT, AT, &(struct mv_inline){1, 1, 0xfa}, &word));
+    CHECK(!memcmp(out, "\x3e\x3e\x3e\x3e\xfa", 5)); /* ds ds ds ds cli */
+
     CHECK(mv_site_encode(MV_CALL, 5, AT, AT + 5 + 0x7fffffff, &call, &word));
     CHECK(!mv_site_encode(MV_CALL, 5, AT, AT + 5 + 0x80000000u, &call, &word));
     CHECK(mv_site_encode(MV_CALL, 5, AT, AT + 5 + 0x80000000u, &empty, &word));
@@ -109,6 +112,13 @@ static void accepts(void)
         BODY("\xc7\x07\x00\x00\x00\x00\xc3", 6),             /* movl $0,(%rdi) */
         BODY("\x66\xc7\x07\x01\x00\xc3", 5),                 /* movw $1,(%rdi) */
         BODY("\x41\x8b\x04\x24\xc3", 4),                     /* mov (%r12),%eax */
+        BODY("\xfa\xc3", 1),                                 /* cli */
+        BODY("\xf3\x0f\x1e\xfa\xfb\xf3\xc3", 1),             /* endbr64; sti; rep ret */
+        BODY("\xf4\xc3", 1),                                 /* hlt */
+        BODY("\xfc\xc3", 1),                                 /* cld */
+        BODY("\xf3\x90\xc3", 2),                             /* pause */
+        BODY("\x0f\x31\xc3", 2),                             /* rdtsc */
+        BODY("\x0f\xa2\xc3", 2),                             /* cpuid */
     };
     struct mv_inline out;
 
@@ -140,6 +150,8 @@ static void refuses(void)
         CALL("\xff\xe0"),                         /* jmp *%rax */
         CALL("\xff\x17"),                         /* call *(%rdi) */
         CALL("\x0f\x05"),                         /* syscall */
+        CALL("\x9c"),                             /* pushf */
+        CALL("\xf3\xa4"),                         /* rep movsb */
         CALL("\x31\xc0\x90"),                     /* two instructions */
         CALL("\x31\xc0\x40"),                     /* REX before ret */
         CALL("\x64\x8b\x07"),                     /* mov %fs:(%rdi),%eax */

@@ -15,6 +15,37 @@
 pointer:
     .quad 0
     .text
+    /* Where it may lead: short functions, one of which is a variation point with a variant. */
+    .balign 16
+function nothing
+    ret
+    .balign 16
+function five
+    endbr64
+    mov $5, %eax
+    ret
+    .balign 16
+function point
+    pad_nop
+    ret
+.Lseven:
+    mov $7, %eax
+    nop                          # two instructions: called, not copied
+    ret
+.Lseven_end:
+    .balign 16
+    record point, point, point, 1, 1
+    variant .Lseven, .Lseven_end, 0, 1
+    guard choose, 4, SIGNED, 1, 1
+    end_record point
+    .data
+    .globl choose
+    .type choose, @object
+    .size choose, 4
+    .balign 4
+choose:
+    .long 0
+    .text
 #endif
 #define JOIN(a, b) a##b
 #define NAME(a, b) JOIN(a, b)
@@ -30,7 +61,10 @@ stub:
     .balign 16
 function NAME(call_, PART)
     sub $8, %rsp
+    mov $77, %eax
     .balign 8
+    .globl NAME(site_, PART)
+NAME(site_, PART):
 .Lcall:
     call stub
     site .Lcall, stub
@@ -38,6 +72,7 @@ function NAME(call_, PART)
     ret
     .balign 16
 function NAME(jump_, PART)
+    mov $77, %eax
     .balign 8
 .Ljump:
     .byte 0xe9                   # jmp stub, not in its short form

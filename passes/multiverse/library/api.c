@@ -31,7 +31,7 @@ __asm__(".pushsection .note.multiverse.library,\"" NOTE_FLAGS "\",@note\n"
         ".long 2f - 1f, 4f - 3f, 2\n"
         "1: .asciz \"Multiverse\"\n"
         "2: .balign 4\n"
-        "3: .long 1\n"
+        "3: .long 2\n"
         ".long engine_link - .\n"
         "4: .balign 4\n"
         ".popsection\n");
@@ -54,7 +54,7 @@ static int make_engine(struct mv_engine **out)
 
     if (err)
         return err;
-    err = mv_create(image, rimf_api(), &rimf_sys_kernel, &engine);
+    err = mv_create(image, rimf_api_core(), &rimf_sys_kernel, &engine);
     if (err) {
         rimf_image_destroy(image);
         return err;
@@ -106,7 +106,9 @@ static struct mv_engine *engine_get(void)
     return engine;
 }
 
-enum operation { REFRESH, APPLY, IS_COMMITTED, BIND, INFO_VAR, INFO_FN, DUMP };
+#define MISSES 16 /* told of at once */
+
+enum operation { REFRESH, APPLY, IS_COMMITTED, BIND, INFO_VAR, INFO_FN, MISSED, DUMP };
 
 struct call {
     enum operation operation;
@@ -116,6 +118,8 @@ struct call {
     int state;
     const struct multiverse_info_var *var;
     const struct multiverse_info_fn *fn;
+    uint64_t until;
+    const struct multiverse_info_fn **missed; /* room for MISSES */
 };
 
 /* Straight to the kernel: write(2) would be a place to be cancelled at, with the
@@ -147,6 +151,8 @@ static int once(struct mv_engine *engine, struct call *c, struct mv_reply *reply
         return ops->info_var(engine, c->what, &c->var, reply);
     case INFO_FN:
         return ops->info_fn(engine, c->what, &c->fn, reply);
+    case MISSED:
+        return ops->missed(engine, c->until, c->missed, MISSES, reply);
     case DUMP:
         return ops->dump(engine, print_line, NULL, reply);
     }
@@ -201,16 +207,68 @@ static int call(struct call c, struct call *out)
     return answered(reply, result, before);
 }
 
+/* Who is told of what was missed, see multiverse.h. */
+static struct {
+    struct rimf_lock lock;
+    void (*told)(const struct multiverse_info_fn *, void *cookie);
+    void *cookie;
+} on_miss;
+
+void multiverse_on_miss(void (*told)(const struct multiverse_info_fn *, void *cookie),
+                        void *cookie)
+{
+    if (rimf_lock_acquire(&rimf_sys_kernel, &on_miss.lock) < 0)
+        return;
+    on_miss.cookie = cookie;
+    __atomic_store_n(&on_miss.told, told, __ATOMIC_RELAXED);
+    rimf_lock_release(&rimf_sys_kernel, &on_miss.lock);
+}
+
+/* What operations up to this one missed, once.  Whoever is told may call us; what that misses
+ * stays, or it could go on for ever. */
+static void tell(uint64_t until)
+{
+    const struct multiverse_info_fn *missed[MISSES];
+    void (*told)(const struct multiverse_info_fn *, void *cookie);
+    void *cookie;
+    int n;
+
+    if (!__atomic_load_n(&on_miss.told, __ATOMIC_RELAXED) ||
+        rimf_lock_acquire(&rimf_sys_kernel, &on_miss.lock) < 0)
+        return;
+    told = on_miss.told;
+    cookie = on_miss.cookie;
+    rimf_lock_release(&rimf_sys_kernel, &on_miss.lock);
+    if (!told || !mv_reply_begin())
+        return;
+    do {
+        n = call((struct call){.operation = MISSED, .until = until, .missed = missed}, NULL);
+        for (int i = 0; i < n; i++)
+            told(missed[i], cookie);
+    } while (n == MISSES);
+    mv_reply_end();
+}
+
 static int apply(enum mv_action action, enum mv_scope scope, void *what)
 {
     struct mv_reply *reply = mv_reply_mine();
+    int result, saved;
 
-    if (reply)
+    if (reply) {
         reply->report[0] = 0;
+        reply->missed = 0;
+        memset(&reply->status, 0, sizeof reply->status);
+    }
     if (scope != MV_ALL && !what)
         return failed(EINVAL, scope == MV_REFS ? "NULL is no switch" : "NULL is no function");
-    return call((struct call){.operation = APPLY, .action = action, .scope = scope, .what = what},
-                NULL);
+    result = call((struct call){.operation = APPLY, .action = action, .scope = scope, .what = what},
+                  NULL);
+    saved = errno;
+    reply = mv_reply_mine();
+    if (reply && reply->missed)
+        tell(reply->operation);
+    errno = saved;
+    return result;
 }
 
 int multiverse_init(void)
@@ -307,6 +365,14 @@ int multiverse_revert_info_refs(const struct multiverse_info_var *info)
 void multiverse_dump_info(void)
 {
     call((struct call){.operation = DUMP}, NULL);
+}
+
+const struct multiverse_status *multiverse_status(void)
+{
+    static const struct multiverse_status none;
+    struct mv_reply *reply = mv_reply_mine();
+
+    return reply ? &reply->status : &none;
 }
 
 const char *multiverse_error(void)

@@ -26,5 +26,9 @@ void mv_pins_after_fork(int in_child);
 struct mv_reply *mv_reply_mine(void);
 struct mv_reply *mv_reply_make(void);
 int mv_reply_missing(void);
+/* The thread's calls have another one, and what it has stays.  1, or 0: they have already, or
+ * there is no memory. */
+int mv_reply_begin(void);
+void mv_reply_end(void);
 
 #endif

@@ -13,6 +13,7 @@
 #include "library.h"
 
 static __thread struct mv_reply *mine;
+static __thread struct mv_reply *kept; /* meanwhile: mv_reply_begin */
 static __thread char missing; /* there was no memory for it */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t key; /* ends the reply with its thread */
@@ -46,6 +47,24 @@ struct mv_reply *mv_reply_mine(void)
 int mv_reply_missing(void)
 {
     return missing;
+}
+
+int mv_reply_begin(void)
+{
+    struct mv_reply *other = kept ? NULL : calloc(1, sizeof *other);
+
+    if (!other)
+        return 0;
+    kept = mine;
+    mine = other;
+    return 1;
+}
+
+void mv_reply_end(void)
+{
+    free(mine);
+    mine = kept;
+    kept = NULL;
 }
 
 struct mv_reply *mv_reply_make(void)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * loader/musl.c: which programs are musl's.  Their interpreter does not tell once it is
- * ld-mvld.so.1; what they need does.
+ * loader/needed.c: what a file says that it needs.  Which programs are musl's: their interpreter
+ * does not tell once it is ld-mvld.so.1; what they need does.
  */
 #include "pipeline.h"
 
@@ -16,7 +16,8 @@ int musl_is_needed(const char *name)
 #define DYNAMIC 64 /* entries of a dynamic section that are looked at */
 
 /* Of a wrong file nobody need say so: the host loader will. */
-int musl_needed_by(const struct rimf_sys *sys, int fd, const Elf64_Phdr *ph, size_t phnum)
+void needed_each(const struct rimf_sys *sys, int fd, const Elf64_Phdr *ph, size_t phnum,
+                 void (*visit)(void *cookie, const char *name), void *cookie)
 {
     Elf64_Dyn dynamic[DYNAMIC];
     uint64_t strings = 0, offset = 0;
@@ -36,9 +37,7 @@ int musl_needed_by(const struct rimf_sys *sys, int fd, const Elf64_Phdr *ph, siz
     for (size_t i = 0; offset && i < n && dynamic[i].d_tag != DT_NULL; i++) {
         memset(needed, 0, sizeof needed);
         if (dynamic[i].d_tag == DT_NEEDED &&
-            sys_pread(sys, fd, needed, sizeof needed - 1, offset + dynamic[i].d_un.d_val) > 0 &&
-            musl_is_needed(needed))
-            return 1;
+            sys_pread(sys, fd, needed, sizeof needed - 1, offset + dynamic[i].d_un.d_val) > 0)
+            visit(cookie, needed);
     }
-    return 0;
 }
