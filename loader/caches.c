@@ -6,6 +6,7 @@
 #include "loader.h"
 
 #include "cache.h"
+#include "trusted.h"
 
 #include <errno.h> /* numbers only */
 #include <fcntl.h> /* numbers only */
@@ -40,12 +41,25 @@ int caches_own(const struct loader *l)
     return cache_is_own(caches_user(l), l->block.secure ? NULL : variable(l, "XDG_CACHE_HOME="));
 }
 
-/* The user's folder for WHAT.  Its length, or 0 when there is none or it does not fit. */
+/* The user's folder for WHAT.  Its length, or 0 when there is none, it does not fit, or somebody
+ * else can change where its path leads. */
 size_t caches_folder(const struct loader *l, const char *what, char *to, size_t size)
 {
+    size_t length, wrong;
+    const char *why;
+    struct stat st;
+    int error;
+
     if (l->block.secure)
         return 0;
-    return cache_user_folder(to, size, variable(l, "XDG_CACHE_HOME="), variable(l, "HOME="), what);
+    length = cache_user_folder(to, size, variable(l, "XDG_CACHE_HOME="), variable(l, "HOME="), what);
+    if (!length)
+        return 0;
+    error = trusted_path(l->sys, to, caches_user(l), &st, &why, &wrong);
+    if (!error || error == -ENOENT)
+        return length;
+    rimf_log(&l->log, MVLD_LOG_FILES, "%s: not used, because of %.*s: %s", to, (int)wrong, to, why);
+    return 0;
 }
 
 size_t caches_beside(const char *image, const char *file, char *to, size_t size)

@@ -95,6 +95,13 @@ static int names(const char *path, const char *text)
     return path && rimf_streq(text, text[0] == '/' ? path : last_part(path));
 }
 
+/* 0: the file has another name than `text` ends in, whatever its folder is. */
+static int may_be_named(const struct pipeline_query *q, const char *text)
+{
+    return q->program || !q->called || !q->is_called ||
+           rimf_streq(last_part(q->called), last_part(text)) || !q->is_called(q->cookie, q->called);
+}
+
 /* How the program was called is the caller's choice, so that a program with more
  * rights than its caller goes by its real path alone. */
 static int program_is(const struct pipeline_query *q, const char *text)
@@ -113,7 +120,7 @@ static int program_is(const struct pipeline_query *q, const char *text)
     }
     if (!q->secure && (names(q->name, text) || names(q->called, text)))
         return 1;
-    return names(pipeline_program(q), text);
+    return may_be_named(q, text) && names(pipeline_program(q), text);
 }
 
 static int one_of(struct ini_slice key, struct ini_slice value, const char *const *words,

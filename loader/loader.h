@@ -248,7 +248,7 @@ struct loader {
     /* Most programs need no more, and each is touched only as far as it is used: a program
      * without a pipeline comes by with the first page of this struct. */
     _Alignas(16) char first_memory[12288]; /* of `heap` */
-    _Alignas(16) char plan_memory[6144];
+    _Alignas(16) char plan_memory[10240]; /* with room for a text of config_files.c */
     _Alignas(16) char image_memory[32768]; /* of the image's heap */
 };
 
@@ -371,6 +371,12 @@ void program_plan(struct loader *);
 void program_complete(struct loader *);
 /* Sets *out when the notes hold a build-id. */
 void find_build_id(const char *notes, uint64_t size, struct identity *out);
+
+/* program_path.c: on the heap; or NULL, when there is no file, or it is not known */
+char *path_mapped_at(struct loader *, uintptr_t address);
+char *path_of_file(struct loader *, int fd);
+/* 1: the last part of `path`, by which the program was called, is its file's own name. */
+int path_is_programs(struct loader *, const char *path);
 
 /* hook.c */
 void loader_event(struct loader *) RIMF_HIDDEN;

@@ -9,6 +9,7 @@
 #include "config.h"
 
 #define CONF MVLD_SYSCONF_DIR "/mvld.conf"
+#define MADE MVLD_SYSCONF_DIR "/" CONFIG_MADE
 
 static struct world world, *w = &world;
 static const char *called;
@@ -24,13 +25,13 @@ static const char *passes_of(const char *program, const char *name, int secure)
                                .secure = secure, .program = program, .name = name,
                                .build_id = id, .build_id_size = sizeof(id), .called = called};
     struct config_environment env;
-    static _Alignas(16) char memory[2048]; /* as stage 0 does */
+    static _Alignas(16) char memory[10240]; /* as stage 0 does */
     struct arena arena = {.sys = &w->sys, .lent = memory, .lent_size = sizeof(memory)};
     struct config config;
     struct why why = {why_text, sizeof(why_text)};
 
     why_text[0] = 0;
-    w->calls = 0;
+    w->calls = w->foreign = 0;
     config_environment(&q, &env);
     int found = config_read(&q, &env, &arena, &config, &why);
     const struct config_entry *e = found > 0 ? config_find(&config, "app", "passes") : NULL;
@@ -52,7 +53,7 @@ static const char *passes_of(const char *program, const char *name, int secure)
 
 static void system_file(const char *text)
 {
-    world_text(w, CONF, text);
+    world_system(w, text);
 }
 
 static void matching(void)
@@ -88,6 +89,16 @@ static void matching(void)
     EXPECT("matched", "/c", "", 0);
 }
 
+/* The user's, made of one file. */
+static void users_file(const char *folder, const char *pass)
+{
+    char path[PATH_MAX], text[512];
+
+    snprintf(path, sizeof(path), "%s/mvld/" CONFIG_MADE, folder);
+    snprintf(text, sizeof(text), "@ %s/mvld/apps.d/a.conf\n[app]\nmatch = a\npasses = %s\n", folder, pass);
+    world_text(w, path, text);
+}
+
 /* What is found, and not named by the user, must not be everybody's to write. */
 static void everybody_may_write(const char *path, unsigned mode)
 {
@@ -97,75 +108,125 @@ static void everybody_may_write(const char *path, unsigned mode)
     snprintf(want, sizeof(want), "%s: everybody may write it", path);
     CHECK(chmod(whole, mode | 02) == 0, "%s", whole);
     EXPECT(want, "/a", "a", 0);
+    EXPECT("tune", "/unconcerned", "unconcerned", 0);
     CHECK(chmod(whole, mode) == 0, "%s", whole);
     EXPECT("tune", "/a", "a", 0);
 }
 
-/* In a folder of our own. */
-static void others_file(const char *path)
+/* The user's files count for nothing while that is so, and the system's count. */
+static void somebody_may_write(const char *path, unsigned mode)
 {
     char whole[PATH_MAX];
 
+    snprintf(whole, sizeof(whole), "%s%s", w->root, path);
+    CHECK(chmod(whole, mode) == 0, "%s", whole);
+    EXPECT("twenty", "/a", "a", 0);
+    CHECK(chmod(whole, 0755) == 0, "%s", whole);
+    EXPECT("xdg", "/a", "a", 0);
     if (geteuid() != 0)
         return; /* nobody else can give files away */
-    snprintf(whole, sizeof(whole), "%s%s", w->root, path);
     CHECK(chown(whole, 4711, (gid_t)-1) == 0, "%s", whole);
-    CHECK(strstr(passes_of("/a", "a", 0), "it belongs to user 4711") != NULL, "%s", why_text);
+    EXPECT("twenty", "/a", "a", 0);
     CHECK(chown(whole, 0, (gid_t)-1) == 0, "%s", whole);
+}
+
+static void whom_to_believe(void)
+{
+    static const char *const parts[] = {"/xdg", "/xdg/mvld", "/xdg/mvld/" CONFIG_MADE};
+    static const char secure[] =
+        MADE ": it counts for nothing, because of /: others may write it";
+    char from[PATH_MAX], to[PATH_MAX];
+
+    /* AT_SECURE: neither the environment nor the home counts. */
+    w->owner = 0;
+    EXPECT("twenty", "/a", "a", 1);
+    w->denied_mode = 020; /* of the root folder, which is looked at first */
+    EXPECT(secure, "/a", "a", 1);
+    EXPECT(secure, "/unconcerned", "a", 1); /* not even read */
+    w->denied_mode = 0;
+    w->owner = 4711;
+    EXPECT(MADE ": it counts for nothing, because of /: another user owns it", "/a", "a", 1);
+    /* Another user's home, as after su without -: not ours to follow, as if it were not there. */
+    world_clear_env(w);
+    world_env(w, "XDG_CONFIG_HOME=/xdg");
+    EXPECT("twenty", "/a", "a", 0);
+    w->owner = -1;
+    for (size_t i = 0; i < RIMF_COUNT(parts); i++) {
+        somebody_may_write(parts[i], 0757);
+        somebody_may_write(parts[i], 0775); /* a group that is not the user's own */
+    }
+    /* A link counts as what it leads to. */
+    snprintf(from, sizeof(from), "%s/xdg/mvld", w->root);
+    snprintf(to, sizeof(to), "%s/xdg/other", w->root);
+    CHECK(rename(from, to) == 0 && symlink("other", from) == 0, "%s", from);
+    EXPECT("xdg", "/a", "a", 0);
+    CHECK(chmod(to, 0757) == 0, "%s", to);
+    EXPECT("twenty", "/a", "a", 0);
+    CHECK(chmod(to, 0755) == 0 && unlink(from) == 0 && rename(to, from) == 0, "%s", to);
+    /* But the file is none, for it could lead to a device, of whomever. */
+    snprintf(from, sizeof(from), "%s/xdg/mvld/" CONFIG_MADE, w->root);
+    CHECK(rename(from, to) == 0 && symlink(to, from) == 0, "%s", from);
+    EXPECT("twenty", "/a", "a", 0);
+    CHECK(rename(to, from) == 0, "%s", to);
+    /* What is wrong in a file that counts for nothing is not said either. */
+    world_text(w, "/xdg/mvld/" CONFIG_MADE, "nonsense");
+    EXPECT("/xdg/mvld/" CONFIG_MADE ": this was not made by `mvld config'", "/a", "a", 0);
+    CHECK(chmod(from, 0666) == 0, "%s", from);
+    EXPECT("twenty", "/a", "a", 0);
+    CHECK(chmod(from, 0644) == 0, "%s", from);
+    users_file("/xdg", "xdg");
+    world_env(w, "MVLD_TUNABLES=app.passes=tune");
+    everybody_may_write(MVLD_SYSCONF_DIR, 0755);
+    everybody_may_write(MADE, 0644);
+    world_clear_env(w);
 }
 
 static void order_of_files(void)
 {
     system_file("[app]\nmatch = *\npasses = main\n");
     EXPECT("main", "/a", "a", 0);
-    world_text(w, MVLD_SYSCONF_DIR "/apps.d/20.conf", "[app]\nmatch = a\npasses = twenty\n");
-    world_text(w, MVLD_SYSCONF_DIR "/apps.d/100.conf", "[app]\nmatch = a\npasses = hundred\n");
-    world_text(w, MVLD_SYSCONF_DIR "/apps.d/30.conf~", "nonsense");
-    world_text(w, MVLD_SYSCONF_DIR "/apps.d/.30.conf", "nonsense");
+    world_text(w, MADE, "@ " CONF "\n[app]\nmatch = a\npasses = hundred\n"
+                        "@ " MVLD_SYSCONF_DIR "/apps.d/b.conf\n\n"
+                        "@ " MVLD_SYSCONF_DIR "/apps.d/c.conf\n[app]\nmatch = a\npasses = twenty\n"
+                        "[app]\nmatch = wrong\n[q]\nk = 1\n\nk = 2\n");
     EXPECT("twenty", "/a", "a", 0);
-    world_text(w, "/home/.config/mvld/apps.d/a.conf", "[app]\nmatch = a\npasses = home\n");
-    world_env(w, "HOME=%s/home", w->root);
+    EXPECT(MVLD_SYSCONF_DIR "/apps.d/c.conf:9: 'k' of [q] is said twice, first in line 7", "/wrong", "", 0);
+    users_file("/home/.config", "home");
+    world_env(w, "HOME=/home");
     EXPECT("home", "/a", "a", 0);
-    world_text(w, "/xdg/mvld/apps.d/a.conf", "[app]\nmatch = a\npasses = xdg\n");
-    world_env(w, "XDG_CONFIG_HOME=%s/xdg", w->root);
+    users_file("/xdg", "xdg");
+    world_env(w, "XDG_CONFIG_HOME=/xdg");
     EXPECT("xdg", "/a", "a", 0);
     world_text(w, "/own.conf", "[app]\nmatch = a\npasses = own\n");
     world_env(w, "MVLD_CONFIG=%s/own.conf", w->root);
     EXPECT("own", "/a", "a", 0);
     world_env(w, "MVLD_TUNABLES=app.passes=tune:other.k=a\\:b\\\\c");
     EXPECT("tune", "/a", "a", 0);
-    /* AT_SECURE: neither the environment nor the home counts. */
-    w->owner = 0;
-    EXPECT("twenty", "/a", "a", 1);
-    w->denied_mode = 020; /* of the folder, which is looked at first */
-    EXPECT(MVLD_SYSCONF_DIR ": a program with special rights (AT_SECURE) takes only "
-           "files that root owns and nobody else can write", "/a", "a", 1);
-    EXPECT("tune", "/a", "a", 0);
-    w->denied_mode = 0;
-    w->owner = 4711;
-    EXPECT(MVLD_SYSCONF_DIR ": a program with special rights (AT_SECURE) takes only "
-           "files that root owns and nobody else can write", "/a", "a", 1);
-    /* Another user's home, as after su without -: not ours to follow, as if it were not there. */
+}
+
+/* Programs for which nothing is configured. */
+static void unconcerned(void)
+{
+    static char many[64 * 1024];
+    size_t used = (size_t)sprintf(many, "[app]\nmatch = first\npasses = p\n");
+
+    world_env(w, "HOME=/home");
+    EXPECT("", "/bin/true", "true", 0);
+    CHECK(w->calls == 2 && !w->foreign, "no configuration costs %u calls", w->calls);
+    users_file("/home/.config", "home");
+    system_file("[app]\nmatch = /other, name, build-id:00\n");
+    EXPECT("", "/bin/true", "true", 0);
+    CHECK(w->calls == 8 && !w->foreign, "one for others costs %u calls, %u of them others than the host loader's",
+          w->calls, w->foreign);
+    EXPECT("home", "/bin/a", "a", 0);
+    CHECK(w->foreign, "what is obeyed was not looked at");
+    for (int i = 0; i < 1000; i++)
+        used += (size_t)sprintf(many + used, "[app]\nmatch = /usr/bin/%d\npasses = p\n", i);
+    system_file(many);
+    EXPECT("", "/bin/true", "true", 0);
+    CHECK(!w->foreign, "much costs %u calls others than the host loader's", w->foreign);
+    EXPECT("p", "/usr/bin/999", "", 0);
     world_clear_env(w);
-    world_env(w, "XDG_CONFIG_HOME=%s/xdg", w->root);
-    EXPECT("twenty", "/a", "a", 0);
-    w->owner = -1;
-    EXPECT("xdg", "/a", "a", 0);
-    others_file("/xdg/mvld/apps.d/a.conf");
-    world_env(w, "MVLD_TUNABLES=app.passes=tune");
-    everybody_may_write(MVLD_SYSCONF_DIR, 0755);
-    everybody_may_write(MVLD_SYSCONF_DIR "/mvld.conf", 0644);
-    everybody_may_write(MVLD_SYSCONF_DIR "/apps.d", 0755);
-    everybody_may_write("/xdg/mvld/apps.d", 0755);
-    everybody_may_write("/xdg/mvld/apps.d/a.conf", 0644);
-    world_clear_env(w);
-    for (int i = 0; i < 300; i++) { /* more than one getdents buffer */
-        char path[128], text[64];
-        snprintf(path, sizeof(path), MVLD_SYSCONF_DIR "/apps.d/many-%03d.conf", i * 7 % 300);
-        snprintf(text, sizeof(text), "[app]\nmatch = a\npasses = p%03d\n", i * 7 % 300);
-        world_text(w, path, text);
-    }
-    EXPECT("p299", "/a", "a", 0);
 }
 
 /* The sentence that the text in mvld.conf yields for any program at all. */
@@ -239,55 +300,88 @@ static void what_is_allowed(void)
     EXPECT("p", "/a", "", 0);
 }
 
+/* For one run people name a file as they write it. */
+static const char *named(const char *path)
+{
+    world_clear_env(w);
+    world_env(w, "MVLD_CONFIG=%s%s", w->root, path);
+    return path;
+}
+
 static void no_text_files(void)
 {
     static char large[1024 * 1024 + 1];
     char path[PATH_MAX];
 
-    world_file(w, CONF, "[app]\nmatch\0= a\n", 17);
-    EXPECT(CONF ":2: the line has a control character, the file is not text", "/a", "", 0);
+    system_file("");
+    world_file(w, named("/conf"), "[app]\nmatch\0= a\n", 17);
+    EXPECT("/conf:2: the line has a control character, the file is not text", "/a", "", 0);
     memset(large, ' ', sizeof(large));
-    world_file(w, CONF, large, sizeof(large));
-    EXPECT(CONF ": the file is larger than 1 MiB", "/a", "", 0);
-    world_file(w, CONF, large, sizeof(large) - 1);
-    EXPECT(CONF ":1: the line is longer than 4096 bytes", "/a", "", 0);
+    world_file(w, "/conf", large, sizeof(large));
+    EXPECT("/conf: the file is larger than 1 MiB", "/a", "", 0);
+    world_file(w, "/conf", large, sizeof(large) - 1);
+    EXPECT("/conf:1: the line is longer than 4096 bytes", "/a", "", 0);
     for (size_t i = 99; i < sizeof(large); i += 100)
         large[i] = '\n';
     memcpy(large + sizeof(large) - 101, "[app]\nmatch=a\npasses=last\n", 26);
-    world_file(w, CONF, large, sizeof(large) - 1);
+    world_file(w, "/conf", large, sizeof(large) - 1);
     EXPECT("last", "/a", "", 0);
-    snprintf(path, sizeof(path), "%s" CONF, w->root);
+    snprintf(path, sizeof(path), "%s/conf", w->root);
     if (truncate(path, 100L << 20))
         exit(1);
-    EXPECT(CONF ": the file is larger than 1 MiB", "/a", "", 0);
+    EXPECT("/conf: the file is larger than 1 MiB", "/a", "", 0);
     unlink(path);
     mkdir(path, 0755);
-    EXPECT(CONF ": this is no regular file", "/a", "", 0);
+    EXPECT("/conf: this is no regular file", "/a", "", 0);
     rmdir(path);
     if (mkfifo(path, 0644))
         exit(1);
     alarm(5); /* a reader that waits for a writer dies here */
-    EXPECT(CONF ": this is no regular file", "/a", "", 0);
-    alarm(0);
+    EXPECT("/conf: this is no regular file", "/a", "", 0);
     unlink(path);
-    if (symlink("mvld.conf", path))
+    if (symlink("conf", path))
         exit(1);
-    EXPECT(CONF ": the file is a symbolic link to itself (error 40)", "/a", "", 0);
+    EXPECT("/conf: the file is a symbolic link to itself (error 40)", "/a", "", 0);
     unlink(path);
+    EXPECT("/conf: the file does not exist (error 2)", "/a", "a", 0);
+    world_clear_env(w);
     world_env(w, "MVLD_CONFIG=/dev/null");
     EXPECT("/dev/null: this is no regular file", "/a", "", 0);
-    world_clear_env(w);
-    world_env(w, "MVLD_CONFIG=/does/not/exist");
-    EXPECT("/does/not/exist: the file does not exist (error 2)", "/a", "", 0);
     world_clear_env(w);
     world_env(w, "HOME=/dev/null"); /* as many daemons have */
     EXPECT("", "/a", "", 0);
     world_clear_env(w);
+}
+
+/* The same of what is made, where nobody needs to have made it. */
+static void not_made_files(void)
+{
+    char path[PATH_MAX];
+
+    snprintf(path, sizeof(path), "%s" MADE, w->root);
+    world_text(w, MADE, "[app]\nmatch = *\npasses = p\n");
+    EXPECT(MADE ": this was not made by `mvld config'", "/a", "a", 0);
+    world_text(w, MADE, "@ /x");
+    EXPECT(MADE ": this was not made by `mvld config'", "/a", "a", 0);
+    world_text(w, MADE, "@ /x\n[app]\n");
+    EXPECT("/x:1: this [app] does not say which program: it has no 'match'", "/a", "a", 0);
+    world_text(w, MADE, "@ /x\n[app]\nmatch = a\npasses = p\n[p]\n@ y = 1\n");
+    EXPECT("p", "/a", "a", 0); /* such a line begins the next file: `mvld config' refuses it */
+    unlink(path);
+    mkdir(path, 0755);
+    EXPECT(MADE ": this is no regular file", "/a", "a", 0);
+    rmdir(path);
+    if (mkfifo(path, 0644))
+        exit(1);
+    alarm(5);
+    EXPECT("", "/a", "a", 0);
+    alarm(0);
+    unlink(path);
     /* May not be read: said so even where the test runs as root. */
-    world_text(w, CONF, "");
-    w->fail_at = 3; /* the folder is opened and looked at */
+    system_file("");
+    w->fail_at = 1;
     w->fail_error = EACCES;
-    EXPECT(CONF ": the file may not be read (error 13)", "/a", "", 0);
+    EXPECT(MADE ": the file may not be read (error 13)", "/a", "", 0);
     w->fail_at = 0;
 }
 
@@ -299,8 +393,9 @@ static void very_many_keys(void)
 
     for (unsigned i = 0; used < sizeof(text) - 64 && i < 20000; i++)
         used += (size_t)sprintf(text + used, "set.%u = %u\n", i, i);
-    world_file(w, CONF, text, used);
-    EXPECT(CONF ":10003: there are more than 10000 keys for one program", "/a", "", 0);
+    world_file(w, named("/conf"), text, used);
+    EXPECT("/conf:10003: there are more than 10000 keys for one program", "/a", "", 0);
+    world_clear_env(w);
 }
 
 static void wrong_tunables(void)
@@ -345,22 +440,16 @@ static void wrong_tunables(void)
 int main(void)
 {
     world_begin(w);
-    EXPECT("", "/bin/true", "true", 0);
-    CHECK(w->calls == 1, "no configuration costs %u calls", w->calls);
-    system_file("; comments only\n");
-    EXPECT("", "/bin/true", "true", 0);
-    CHECK(w->calls <= 8, "an empty configuration costs %u calls", w->calls);
-    world_text(w, MVLD_SYSCONF_DIR "/apps.d/none", "");
-    EXPECT("", "/bin/true", "true", 0);
-    CHECK(w->calls <= 12, "an installed configuration costs %u calls", w->calls);
+    unconcerned();
     matching();
     wrong_lines();
     what_is_allowed();
     no_text_files();
+    not_made_files();
     very_many_keys();
     wrong_tunables();
-    system_file("");
     order_of_files();
+    whom_to_believe();
     world_end(w);
     return failures != 0;
 }
