@@ -556,4 +556,5 @@ def main():
         globals()[sys.argv[1]](Program(folder))
 
 
-main()
+if __name__ == "__main__":
+    main()
