@@ -56,7 +56,9 @@ const struct config_entry *config_find(const struct config *, const char *sectio
                                        const char *key);
 
 #define CONFIG_MADE "config.cache"  /* in a folder of configuration: what `mvld config` makes of it */
-#define CONFIG_MARK "@ "             /* begins a line there: the name of a file, whose text follows */
+#define CONFIG_LIST "@/" /* begins its first line */
+#define CONFIG_MARK "@ " /* begins a line with the name of a file, whose text follows */
+#define CONFIG_BUILD_ID "build-id:"
 #define CONFIG_FILE_MAX (1024 * 1024UL)
 
 /* ---- between the files of the reader -------------------------------------- */
@@ -82,7 +84,9 @@ struct config_block {
  * `winner`, its text copied. */
 int config_scan(const struct pipeline_query *, struct arena *, const struct config_text *,
                 struct config_block *winner, const struct why *);
-/* config_made.c: the same, of what `mvld config` made. */
+/* config_made.c: 0 when the text, of which this is the beginning, names no program that this could be. */
+int config_made_concerns(const struct pipeline_query *, const char *text, size_t length);
+/* As config_scan, of what `mvld config` made. */
 int config_scan_made(const struct pipeline_query *, struct arena *, const struct config_text *,
                      struct config_block *winner, const struct why *);
 /* Checks a key of [app]; `value` may be a list. */

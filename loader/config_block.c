@@ -58,7 +58,7 @@ static int match_text(struct ini_slice element, char *text, const char *file, un
         return refuse_at(why, EINVAL, file, line, "an element of 'match' is empty");
     if (rimf_streq(text, "*"))
         return 0;
-    hex = rimf_after(text, "build-id:");
+    hex = rimf_after(text, CONFIG_BUILD_ID);
     if (hex) {
         size_t n = rimf_strlen(hex), i = 0;
         while (hex[i] && hex_digit(hex[i]) >= 0)
@@ -95,18 +95,11 @@ static int names(const char *path, const char *text)
     return path && rimf_streq(text, text[0] == '/' ? path : last_part(path));
 }
 
-/* 0: the file has another name than `text` ends in, whatever its folder is. */
-static int may_be_named(const struct pipeline_query *q, const char *text)
-{
-    return q->program || !q->called || !q->is_called ||
-           rimf_streq(last_part(q->called), last_part(text)) || !q->is_called(q->cookie, q->called);
-}
-
 /* How the program was called is the caller's choice, so that a program with more
  * rights than its caller goes by its real path alone. */
 static int program_is(const struct pipeline_query *q, const char *text)
 {
-    const char *hex = rimf_after(text, "build-id:");
+    const char *hex = rimf_after(text, CONFIG_BUILD_ID);
 
     if (rimf_streq(text, "*"))
         return 1;
@@ -120,7 +113,7 @@ static int program_is(const struct pipeline_query *q, const char *text)
     }
     if (!q->secure && (names(q->name, text) || names(q->called, text)))
         return 1;
-    return may_be_named(q, text) && names(pipeline_program(q), text);
+    return names(pipeline_program(q), text);
 }
 
 static int one_of(struct ini_slice key, struct ini_slice value, const char *const *words,

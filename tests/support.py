@@ -95,7 +95,7 @@ def run(command, config=None, timeout=30, **env):
 
 def configure(folder, text):
     """The system's configuration, which lies in this folder, as `mvld config` makes it of one file."""
-    (Path(folder) / "config.cache").write_text(f"@ {folder}/mvld.conf\n{text}")
+    (Path(folder) / "config.cache").write_text(f"@/*/\n@ {folder}/mvld.conf\n{text}")
 
 
 def age_images(cache):

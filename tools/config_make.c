@@ -10,6 +10,7 @@
 #include "log.h"
 #include "trusted.h"
 
+#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -56,6 +57,26 @@ static int unreadable(struct config_made *m, const char *path, int error)
 
 /* ---- one file ----------------------------------------------------------------------- */
 
+/* Of an element of `match`, what the loader compares first; what is listed already is not listed again. */
+static void list_element(struct config_made *m, struct ini_slice element)
+{
+    char *text = must_alloc(element.length + 1, 1);
+
+    ini_text(element, text);
+    if (!strncmp(text, CONFIG_BUILD_ID, strlen(CONFIG_BUILD_ID)))
+        for (char *c = text; *c; c++)
+            *c = (char)tolower((unsigned char)*c);
+    const char *slash = strrchr(text, '/');
+    char *listed = must_print("/%s/", slash ? slash + 1 : text);
+    if (!strstr(m->list, listed)) {
+        char *list = must_print("%s%s", m->list, listed + 1);
+        free(m->list);
+        m->list = list;
+    }
+    free(listed);
+    free(text);
+}
+
 /* What the loader finds only when it takes a block: keys that come twice. */
 static int check_blocks(struct config_made *m, struct arena *arena, const char *path,
                         const char *text, size_t length, const struct why *why)
@@ -64,12 +85,18 @@ static int check_blocks(struct config_made *m, struct arena *arena, const char *
     const char *phrase;
     struct ini_item item;
     struct ini ini;
-    int error = 0;
+    int error = 0, in_app = 0;
 
     ini_begin(&ini, text, length, 1);
     do {
         ini_next(&ini, &item, &phrase); /* config_scan has seen that there is nothing wrong */
-        if (item.kind == INI_KEY || (item.kind == INI_SECTION && !ini_is(item.name, "app")))
+        struct ini_slice element;
+        if (item.kind == INI_SECTION)
+            in_app = ini_is(item.name, "app");
+        if (item.kind == INI_KEY && in_app && ini_is(item.name, "match"))
+            while (ini_list_next(&item.value, &element))
+                list_element(m, element);
+        if (item.kind == INI_KEY || (item.kind == INI_SECTION && !in_app))
             continue;
         if (block.text) {
             struct config config = {0};
@@ -199,7 +226,7 @@ static char *find_folder(int users)
 
 static size_t total(const struct config_made *m)
 {
-    size_t n = 0;
+    size_t n = strlen(m->list) + 1;
 
     for (size_t i = 0; i < m->n; i++)
         n += m->sources[i].length;
@@ -208,7 +235,7 @@ static size_t total(const struct config_made *m)
 
 int config_make(struct config_made *m, int users)
 {
-    *m = (struct config_made){.folder = find_folder(users)};
+    *m = (struct config_made){.folder = find_folder(users), .list = must_print(CONFIG_LIST)};
     if (!m->folder)
         return wrong(m, "no folder", "neither HOME nor XDG_CONFIG_HOME is an absolute path");
     m->path = must_print("%s/" CONFIG_MADE, m->folder);
@@ -230,6 +257,7 @@ void config_made_free(struct config_made *m)
         free(m->sources[i].text);
     }
     free(m->sources);
+    free(m->list);
     free(m->folder);
     free(m->path);
 }
@@ -238,7 +266,7 @@ char *config_made_text(const struct config_made *m, size_t *length)
 {
     char *text = must_alloc(total(m) + 1, 1);
 
-    *length = 0;
+    *length = m->blocks ? (size_t)sprintf(text, "%s\n", m->list) : 0;
     for (size_t i = 0; m->blocks && i < m->n; i++) {
         memcpy(text + *length, m->sources[i].text, m->sources[i].length);
         *length += m->sources[i].length;

@@ -20,6 +20,7 @@ struct config_made {
     struct config_source *sources; /* in their order */
     size_t n;
     size_t blocks; /* [app] in all of them: with none, no file is made */
+    char *list;    /* the first line of what is made */
     char why[512]; /* what is wrong with them, with file and line; or "" */
     int hidden; /* that is that this user may not read them */
 };

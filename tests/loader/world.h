@@ -140,7 +140,7 @@ static inline void world_text(struct world *w, const char *path, const char *tex
 /* The system's configuration, as `mvld config` makes it of one file. */
 static inline void world_system(struct world *w, const char *text)
 {
-    static const char mark[] = "@ " MVLD_SYSCONF_DIR "/mvld.conf\n";
+    static const char mark[] = "@/*/\n@ " MVLD_SYSCONF_DIR "/mvld.conf\n";
     size_t length = strlen(text);
     char *whole = malloc(sizeof(mark) + length);
 
