@@ -83,7 +83,7 @@ check("folders as before", True)
 
 # A symbolic link counts as what it leads to.
 theirs = HERE / "theirs.cache"
-made.rename(theirs)
+shutil.move(made, theirs)
 made.symlink_to(theirs)
 check("a link to a file of root's", True)
 os.chown(theirs, 65534, 0)
