@@ -163,6 +163,13 @@ struct relocatestage {
     size_t left;                 /* and mappings of its file to come */
 };
 
+/* ---- caches.c ----------------------------------------------------------------- */
+
+struct caches { /* the user's folder that nobody else can lead elsewhere */
+    uint64_t around; /* hash of its path */
+    uint32_t user;
+};
+
 /* ---- later.c ------------------------------------------------------------------ */
 
 struct later_objects {
@@ -237,6 +244,7 @@ struct loader {
     struct main_object main;
     struct init_hook init;
     struct answers answers;
+    struct caches caches;
     struct later_objects later;
     struct mapstage mapstage;
     struct relocatestage relocatestage;
@@ -397,7 +405,7 @@ void objects_relocated(struct loader *);
 /* caches.c */
 uint32_t caches_user(const struct loader *);
 int caches_own(const struct loader *);
-size_t caches_folder(const struct loader *, const char *what, char *to, size_t size);
+size_t caches_folder(struct loader *, const char *what, char *to, size_t size);
 /* FILE beside `images`, in which this image lies: of the same cache.  Its length, or 0 when it does not fit. */
 size_t caches_beside(const char *image, const char *file, char *to, size_t size);
 /* cache_lock of that cache. */

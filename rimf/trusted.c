@@ -123,6 +123,8 @@ int trusted_path(const struct rimf_sys *sys, const char *path, uint32_t user, st
     size_t gone = 0;
     int error = *path == '/' ? go(&w, path, 0, &gone) : -EINVAL;
 
+    if (!error && others_may_write(&w, &w.at))
+        error = refuse(&w, -EPERM, "others may put files into it");
     if (w.fd >= 0)
         sys_close(sys, w.fd);
     if (!error)

@@ -7,9 +7,9 @@
  * So a path whose first part came from the environment (HOME is kept by su) is gone along
  * one component after the other, and each must be root's or the user's, and no one else's to write:
  *
- *   folders   also those with the sticky bit (/tmp), for what is in them is checked, too; but
- *             of what lies in such a one directly only folders count, because files and
- *             links of root's or the user's can be moved there by who has them in a folder of their own
+ *   folders   also those with the sticky bit (/tmp) on the way, for what is in them is checked, too;
+ *             but of what lies in such a one directly only folders count, because files and links
+ *             of root's or the user's can be moved there by who has them in a folder of their own
  *   links     followed, their target under the same rules; as /home -> /usr/home
  *   groups    none may write, but a group with the user's own number counts as the user
  *             (umask 002 is the rule where each user has one)

@@ -114,6 +114,7 @@ static void sticky(void)
     IS("s/mine/none", -ENOENT);
     REFUSED("s/file", "s/file");      /* who has a file of root's can move it there */
     REFUSED("s/link/file", "s/link"); /* or a link */
+    REFUSED("s", "s");                /* what is looked for in it could be anybody's */
     REFUSED("s/none", "s/none");      /* and anybody can make this */
     REFUSED("s/none/none", "s/none");
 }
