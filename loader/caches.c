@@ -68,11 +68,10 @@ static int is_steered(struct loader *l, char *path, size_t around)
         path[around] = '\0';
         error = look(l, path, user);
         path[around] = '/';
-        if (error && error != -ENOENT)
-            return 1;
-        l->caches.around = hash;
-        l->caches.user = user;
+        l->caches = (struct caches){hash, user, error && error != -ENOENT};
     }
+    if (l->caches.steered)
+        return 1;
     error = SYS6(l->sys, SYS_newfstatat, AT_FDCWD, path, &st, AT_SYMLINK_NOFOLLOW, 0, 0);
     if (error == -ENOENT || (!error && !S_ISLNK(st.st_mode) && (st.st_uid == 0 || st.st_uid == user) &&
                              !(st.st_mode & 022)))

@@ -165,9 +165,10 @@ struct relocatestage {
 
 /* ---- caches.c ----------------------------------------------------------------- */
 
-struct caches { /* the user's folder that nobody else can lead elsewhere */
+struct caches { /* the user's folder that was looked at */
     uint64_t around; /* hash of its path */
     uint32_t user;
+    int steered; /* somebody else can change where it leads */
 };
 
 /* ---- later.c ------------------------------------------------------------------ */

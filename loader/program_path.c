@@ -6,6 +6,7 @@
  * from /proc/self/maps, with calls that the host loader makes, and not asked by
  * readlink(2), for which a sandbox may kill; and, as the first question to /proc/self costs a
  * process 20 us, only where the name by which the program was called does not tell enough.
+ * (A newline in a path is written "\012" there.  No configuration can name such a path.)
  */
 #include "loader.h"
 
