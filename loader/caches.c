@@ -6,6 +6,8 @@
 #include "loader.h"
 
 #include "cache.h"
+#include "sidecar.h"
+#include "trusted.h"
 
 #include <errno.h> /* numbers only */
 #include <fcntl.h> /* numbers only */
@@ -40,12 +42,54 @@ int caches_own(const struct loader *l)
     return cache_is_own(caches_user(l), l->block.secure ? NULL : variable(l, "XDG_CACHE_HOME="));
 }
 
-/* The user's folder for WHAT.  Its length, or 0 when there is none or it does not fit. */
-size_t caches_folder(const struct loader *l, const char *what, char *to, size_t size)
+/* 0 or -ENOENT: nobody else can change where the path leads. */
+static int look(const struct loader *l, const char *path, uint32_t user)
 {
+    const char *why;
+    struct stat st;
+    size_t wrong;
+    int error = trusted_path(l->sys, path, user, &st, &why, &wrong);
+
+    if (error && error != -ENOENT)
+        rimf_log(&l->log, MVLD_LOG_FILES, "%s: not used, because of %.*s: %s", path, (int)wrong, path, why);
+    return error;
+}
+
+/* The path of the folder around WHAT is gone along once, and then WHAT alone is looked at: a start
+ * asks for some of them. */
+static int is_steered(struct loader *l, char *path, size_t around)
+{
+    uint32_t user = caches_user(l);
+    uint64_t hash = sidecar_hash(path, around);
+    struct stat st;
+    long error;
+
+    if (l->caches.around != hash || l->caches.user != user) {
+        path[around] = '\0';
+        error = look(l, path, user);
+        path[around] = '/';
+        l->caches = (struct caches){hash, user, error && error != -ENOENT};
+    }
+    if (l->caches.steered)
+        return 1;
+    error = SYS6(l->sys, SYS_newfstatat, AT_FDCWD, path, &st, AT_SYMLINK_NOFOLLOW, 0, 0);
+    if (error == -ENOENT || (!error && !S_ISLNK(st.st_mode) && (st.st_uid == 0 || st.st_uid == user) &&
+                             !(st.st_mode & 022)))
+        return 0;
+    error = look(l, path, user);
+    return error && error != -ENOENT;
+}
+
+/* The user's folder for WHAT.  Its length, or 0 when there is none, it does not fit, or somebody
+ * else can change where its path leads. */
+size_t caches_folder(struct loader *l, const char *what, char *to, size_t size)
+{
+    size_t length;
+
     if (l->block.secure)
         return 0;
-    return cache_user_folder(to, size, variable(l, "XDG_CACHE_HOME="), variable(l, "HOME="), what);
+    length = cache_user_folder(to, size, variable(l, "XDG_CACHE_HOME="), variable(l, "HOME="), what);
+    return length && !is_steered(l, to, length - rimf_strlen(what) - 1) ? length : 0;
 }
 
 size_t caches_beside(const char *image, const char *file, char *to, size_t size)

@@ -40,6 +40,17 @@ void config_environment(const struct pipeline_query *query, struct config_enviro
     out->xdg_config_home = absolute(out->xdg_config_home);
 }
 
+size_t config_user_folder(char *to, size_t size, const struct config_environment *env,
+                          const char *more)
+{
+    size_t n = env->xdg_config_home
+                   ? rimf_format(to, size, "%s/mvld%s", env->xdg_config_home, more)
+               : env->home ? rimf_format(to, size, "%s/.config/mvld%s", env->home, more)
+                           : 0;
+
+    return n < size ? n : 0;
+}
+
 int config_read(const struct pipeline_query *query, const struct config_environment *env,
                 struct arena *arena, struct config *out, const struct why *why)
 {

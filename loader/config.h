@@ -41,6 +41,10 @@ struct config_environment {
 };
 
 void config_environment(const struct pipeline_query *, struct config_environment *out);
+/* The user's folder of configuration, and `more` behind it.  The length; 0: there is none, or it does
+ * not fit. */
+size_t config_user_folder(char *to, size_t size, const struct config_environment *,
+                          const char *more);
 
 /* 1: `out` says something about the program.  0: nothing does; nothing was
  * allocated.  Else negative errno and the sentence. */
@@ -50,6 +54,12 @@ int config_read(const struct pipeline_query *, const struct config_environment *
 /* The value of section.key, or NULL. */
 const struct config_entry *config_find(const struct config *, const char *section,
                                        const char *key);
+
+#define CONFIG_MADE "config.cache"  /* in a folder of configuration: what `mvld config` makes of it */
+#define CONFIG_LIST "@/" /* begins its first line */
+#define CONFIG_MARK "@ " /* begins a line with the name of a file, whose text follows */
+#define CONFIG_BUILD_ID "build-id:"
+#define CONFIG_FILE_MAX (1024 * 1024UL)
 
 /* ---- between the files of the reader -------------------------------------- */
 
@@ -74,6 +84,11 @@ struct config_block {
  * `winner`, its text copied. */
 int config_scan(const struct pipeline_query *, struct arena *, const struct config_text *,
                 struct config_block *winner, const struct why *);
+/* config_made.c: 0 when the text, of which this is the beginning, names no program that this could be. */
+int config_made_concerns(const struct pipeline_query *, const char *text, size_t length);
+/* As config_scan, of what `mvld config` made. */
+int config_scan_made(const struct pipeline_query *, struct arena *, const struct config_text *,
+                     struct config_block *winner, const struct why *);
 /* Checks a key of [app]; `value` may be a list. */
 int config_check_app(struct arena *, struct ini_slice key, struct ini_slice value,
                      const char *file, unsigned line, const struct why *);

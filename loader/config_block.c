@@ -58,7 +58,7 @@ static int match_text(struct ini_slice element, char *text, const char *file, un
         return refuse_at(why, EINVAL, file, line, "an element of 'match' is empty");
     if (rimf_streq(text, "*"))
         return 0;
-    hex = rimf_after(text, "build-id:");
+    hex = rimf_after(text, CONFIG_BUILD_ID);
     if (hex) {
         size_t n = rimf_strlen(hex), i = 0;
         while (hex[i] && hex_digit(hex[i]) >= 0)
@@ -99,7 +99,7 @@ static int names(const char *path, const char *text)
  * rights than its caller goes by its real path alone. */
 static int program_is(const struct pipeline_query *q, const char *text)
 {
-    const char *hex = rimf_after(text, "build-id:");
+    const char *hex = rimf_after(text, CONFIG_BUILD_ID);
     const uint8_t *build_id;
     size_t size;
 

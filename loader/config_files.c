@@ -1,35 +1,29 @@
 /* SPDX-License-Identifier: MIT
  *
- * loader/config_files.c: finds and reads the configuration files, in order:
+ * loader/config_files.c: reads the configuration, in this order:
  *
- *     /etc/mvld/mvld.conf
- *     /etc/mvld/apps.d/ *.conf            sorted by name, byte by byte
- *     $XDG_CONFIG_HOME/mvld/apps.d/ *.conf  else $HOME/.config/mvld/apps.d
- *     $MVLD_CONFIG
+ *     /etc/mvld/config.cache              made by `mvld config`
+ *     $XDG_CONFIG_HOME/mvld/config.cache  else $HOME/.config/mvld; by `mvld config --user`
+ *     $MVLD_CONFIG                        a file as people write it
  *
- * This runs in every process, and most have no configuration: a missing folder
- * costs one failing openat, and no memory.  Whatever stands where
- * a file is expected (a FIFO, a device, a folder, 100 MB) ends in a sentence,
- * never in waiting.
+ * This runs in every process, and most are not meant: they make no call here that the
+ * host loader does not make, for nobody knows which ones a sandbox kills for.  Whether
+ * a file may be believed is asked when something in it is for this program, and under
+ * AT_SECURE before it is read.  Whatever stands where a file is expected (a FIFO, a
+ * device, 100 MB) ends in a sentence, never in waiting.
  */
 #include "base.h"
 #include "config.h"
+#include "log.h"
+#include "trusted.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#define FILE_MAX (1024 * 1024UL)
-#define SMALL 8192UL /* a block of such a file is kept where it was read to */
-#define PATH_SIZE 4096UL
-#define USER_FOLDER_SIZE 1024UL /* small: every exec pays for stack that is new to it */
-
-enum trust {
-    TRUST_ANY,    /* named by the environment of this very process */
-    TRUST_SYSTEM, /* found: not everybody may write it */
-    TRUST_OWNER,  /* found in a home: also, its owner must be us or root */
-    TRUST_ROOT    /* AT_SECURE */
-};
+#define FILE_MAX CONFIG_FILE_MAX
+#define SMALL 4096UL /* so much is read into memory that is there */
+#define USER_PATH_SIZE 1024UL /* small: every exec pays for stack that is new to it */
 
 struct reader {
     const struct pipeline_query *query;
@@ -38,10 +32,12 @@ struct reader {
     const struct why *why;
 };
 
-static long open_at(const struct reader *r, int folder, const char *name, int flags)
-{
-    return SYS6(r->query->sys, SYS_openat, folder, name, flags | O_CLOEXEC, 0, 0, 0);
-}
+struct file {
+    const char *path;
+    int fd;
+    int users; /* found by what the environment says of the user's folders */
+    int named; /* by MVLD_CONFIG */
+};
 
 static const char *error_words(long error)
 {
@@ -54,7 +50,9 @@ static const char *error_words(long error)
     case -ELOOP:
         return "is a symbolic link to itself";
     case -ENOTDIR:
-        return "is no folder";
+        return "lies in no folder";
+    case -EISDIR:
+        return "is a folder";
     default:
         return "cannot be read";
     }
@@ -63,34 +61,77 @@ static const char *error_words(long error)
 /* Who gave the name can correct it. */
 static int is_wrong_name(long error)
 {
-    return error == -ENOENT || error == -ENOTDIR || error == -ELOOP;
+    return error == -ENOENT || error == -ENOTDIR || error == -ELOOP || error == -EISDIR;
 }
 
-/* Of a file, and of a folder: who may write that can put a file there. */
-static int trusted(const struct reader *r, const char *path, const struct stat *st,
-                   enum trust trust)
+static int unreadable(const struct reader *r, const char *path, long error)
 {
-    if (trust == TRUST_ROOT && (st->st_uid != 0 || (st->st_mode & 022)))
-        return refuse_at(r->why, EPERM, path, 0,
-                         "a program with special rights (AT_SECURE) takes only files that root "
-                         "owns and nobody else can write");
-    if (trust != TRUST_ANY && (st->st_mode & 002))
-        return refuse_at(r->why, EPERM, path, 0, "everybody may write it");
-    if (trust == TRUST_OWNER && st->st_uid != 0) {
-        long self = SYS3(r->query->sys, SYS_geteuid, 0, 0, 0);
-        if (self != (long)st->st_uid)
-            return refuse_at(r->why, EPERM, path, 0,
-                             "it belongs to user %u, this process is of user %ld", st->st_uid,
-                             self);
+    return refuse_at(r->why, is_wrong_name(error) ? (int)-error : BY_KERNEL, path, 0,
+                     "the file %s (error %ld)", error_words(error), -error);
+}
+
+/* ---- whom to believe ----------------------------------------------------------- */
+
+/* What was opened is what lies at the end of a path that only root and `user` can change. */
+static int is_only_of(const struct reader *r, const struct file *f, const struct stat *st,
+                      uint32_t user)
+{
+    struct stat there;
+    const char *reason;
+    size_t length;
+    int error = trusted_path(r->query->sys, f->path, user, &there, &reason, &length);
+
+    if (!error && (there.st_dev != st->st_dev || there.st_ino != st->st_ino)) {
+        reason = "it is no longer the file that was opened";
+        error = -EPERM;
     }
-    return 0;
+    return error ? refuse_at(r->why, EPERM, f->path, 0, "it counts for nothing, because of %.*s: %s",
+                             (int)length, f->path, reason)
+                 : 0;
 }
 
-/* As much as the file had when it was looked at; length, or negative errno. */
-static long read_whole(const struct rimf_sys *sys, int fd, char *to, size_t size)
+static int everybody_writes(const struct reader *r, const char *path, const struct stat *st)
 {
-    size_t n = 0;
+    return st->st_mode & 002 ? refuse_at(r->why, EPERM, path, 0, "everybody may write it") : 0;
+}
 
+/* The system's, where the process has no more rights than its caller: who owns it is no matter
+ * (in a user namespace root is not to be told from others). */
+static int is_systems(const struct reader *r, const struct file *f, const struct stat *st)
+{
+    struct stat folder;
+    int error = everybody_writes(r, f->path, st);
+
+    if (error)
+        return error;
+    if (SYS6(r->query->sys, SYS_newfstatat, AT_FDCWD, MVLD_SYSCONF_DIR, &folder, 0, 0, 0))
+        return refuse_at(r->why, BY_KERNEL, MVLD_SYSCONF_DIR, 0, "the folder cannot be looked at");
+    return everybody_writes(r, MVLD_SYSCONF_DIR, &folder);
+}
+
+static int may_be_believed(const struct reader *r, const struct file *f)
+{
+    const struct rimf_sys *sys = r->query->sys;
+    struct stat st;
+
+    if (SYS3(sys, SYS_fstat, f->fd, &st, 0))
+        return refuse_at(r->why, BY_KERNEL, f->path, 0, "the file cannot be looked at");
+    if (!S_ISREG(st.st_mode))
+        return refuse_at(r->why, EINVAL, f->path, 0, "this is no regular file");
+    if (f->named)
+        return 0;
+    if (r->query->secure)
+        return is_only_of(r, f, &st, 0);
+    if (f->users)
+        return is_only_of(r, f, &st, (uint32_t)SYS3(sys, SYS_geteuid, 0, 0, 0));
+    return is_systems(r, f, &st);
+}
+
+/* ---- texts ------------------------------------------------------------------------ */
+
+/* Until the end, or until there is no more room; length, or negative errno. */
+static long read_until(const struct rimf_sys *sys, int fd, char *to, size_t size, size_t n)
+{
     while (n < size) {
         long got = sys_read(sys, fd, to + n, size - n);
         if (got == -EINTR)
@@ -102,271 +143,119 @@ static long read_whole(const struct rimf_sys *sys, int fd, char *to, size_t size
     return (long)n;
 }
 
-static int scan_from(const struct reader *r, const char *path, int fd, char *to, size_t size,
-                     int lasting)
+static int scan(const struct reader *r, const struct file *f, const struct config_text *text)
 {
-    long length = read_whole(r->query->sys, fd, to, size);
-
-    if (length < 0)
-        return refuse_at(r->why, BY_KERNEL, path, 0, "the file cannot be read (error %ld)",
-                         -length);
-    struct config_text text = {path, to, (size_t)length, lasting};
-    return config_scan(r->query, r->arena, &text, r->winner, r->why);
+    return f->named ? config_scan(r->query, r->arena, text, r->winner, r->why)
+                    : config_scan_made(r->query, r->arena, text, r->winner, r->why);
 }
 
-static int scan_small(const struct reader *r, const char *path, int fd, size_t size)
-{
-    const struct config_block before = *r->winner;
-    struct arena_mark mark = arena_mark(r->arena);
-    char *text = arena_alloc(r->arena, size);
-    int error = text ? scan_from(r, path, fd, text, size, 1)
-                     : refuse(r->why, ENOMEM, "there is no memory to read %s", path);
-
-    if (r->winner->text == before.text)
-        arena_release(r->arena, mark);
-    return error;
-}
-
-static int scan_large(const struct reader *r, const char *path, int fd, size_t size)
+static int read_large(const struct reader *r, const struct file *f, const char *first)
 {
     struct arena pages = {.sys = r->query->sys};
-    char *text = arena_alloc(&pages, size);
-    int error = text ? scan_from(r, path, fd, text, size, 0)
-                     : refuse(r->why, ENOMEM, "there is no memory to read %s", path);
+    char *text = arena_alloc(&pages, FILE_MAX + 1);
+    long n;
+    int error;
 
+    if (!text)
+        return refuse(r->why, ENOMEM, "there is no memory to read %s", f->path);
+    memcpy(text, first, SMALL);
+    n = read_until(r->query->sys, f->fd, text, FILE_MAX + 1, SMALL);
+    if (n < 0)
+        error = unreadable(r, f->path, n);
+    else if ((size_t)n > FILE_MAX)
+        error = refuse_at(r->why, EFBIG, f->path, 0, "the file is larger than 1 MiB");
+    else
+        error = scan(r, f, &(struct config_text){f->path, text, (size_t)n, 0});
     arena_free(&pages);
     return error;
 }
 
-/* `name` in `folder` is `path`. */
-static int read_file(const struct reader *r, int folder, const char *name, const char *path,
-                     enum trust trust, int may_be_absent)
+static int read_text(const struct reader *r, const struct file *f)
 {
-    const struct rimf_sys *sys = r->query->sys;
-    struct stat st;
+    const char *before = r->winner->text;
+    struct arena_mark mark = arena_mark(r->arena);
+    char *text = arena_alloc(r->arena, SMALL);
     int error;
 
-    /* O_NONBLOCK: a FIFO without a writer must not hold up the program. */
-    long fd = open_at(r, folder, name, O_RDONLY | O_NONBLOCK | O_NOCTTY);
-    if (fd == -ENOENT && may_be_absent)
-        return 0;
+    if (!text)
+        return refuse(r->why, ENOMEM, "there is no memory to read %s", f->path);
+    long n = read_until(r->query->sys, f->fd, text, SMALL, 0);
+    if (n < 0)
+        error = unreadable(r, f->path, n);
+    else if (!f->named && !config_made_concerns(r->query, text, (size_t)n))
+        error = 0;
+    else if (n == (long)SMALL)
+        error = read_large(r, f, text);
+    else
+        error = scan(r, f, &(struct config_text){f->path, text, (size_t)n, 1});
+    if (r->winner->text == before)
+        arena_release(r->arena, mark);
+    return error;
+}
+
+/* ---- files -------------------------------------------------------------------------- */
+
+/* Nothing of it counts, and it is as if it were not there. */
+static int leave(const struct reader *r, const struct config_block *before)
+{
+    rimf_log(r->query->log, MVLD_LOG_PASSES, "configuration: %s", r->why->text);
+    r->why->text[0] = '\0';
+    *r->winner = *before;
+    return 0;
+}
+
+static int read_open(const struct reader *r, const struct file *f)
+{
+    const struct config_block before = *r->winner;
+    int error = r->query->secure || f->named ? may_be_believed(r, f) : 0;
+
+    if (!error)
+        error = read_text(r, f);
+    if (r->query->secure || f->named || error == -ENOMEM || error == -BY_KERNEL ||
+        (!error && r->winner->text == before.text))
+        return error;
+    int refused = may_be_believed(r, f); /* what is wrong there is no matter then */
+    if (!refused)
+        return error;
+    return f->users ? leave(r, &before) : refused;
+}
+
+/* O_NONBLOCK: a FIFO without a writer must not hold up the program.  In a user's folder, which may be
+ * another's, no link to a device is opened either. */
+static int read_file(const struct reader *r, struct file *f)
+{
+    int flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | (f->users ? O_NOFOLLOW : 0);
+    long fd = SYS6(r->query->sys, SYS_openat, AT_FDCWD, f->path, flags, 0, 0, 0);
+
     if (sys_failed(fd))
-        return refuse_at(r->why, is_wrong_name(fd) ? (int)-fd : BY_KERNEL, path, 0,
-                         "the file %s (error %ld)", error_words(fd), -fd);
-    long failed = SYS3(sys, SYS_fstat, fd, &st, 0);
-    if (failed)
-        error = refuse_at(r->why, BY_KERNEL, path, 0, "the file cannot be looked at");
-    else if (!S_ISREG(st.st_mode))
-        error = refuse_at(r->why, EINVAL, path, 0, "this is no regular file");
-    else if ((uint64_t)st.st_size > FILE_MAX)
-        error = refuse_at(r->why, EFBIG, path, 0, "the file is larger than 1 MiB");
-    else if (!(error = trusted(r, path, &st, trust)))
-        error = ((uint64_t)st.st_size <= SMALL ? scan_small : scan_large)(
-            r, path, (int)fd, (size_t)st.st_size);
-    sys_close(sys, (int)fd);
+        return f->users || (fd == -ENOENT && !f->named) ? 0 : unreadable(r, f->path, fd);
+    f->fd = (int)fd;
+    int error = read_open(r, f);
+    sys_close(r->query->sys, f->fd);
     return error;
-}
-
-/* ---- folders ------------------------------------------------------------------ */
-
-struct name {
-    struct name *next;
-    char *text;
-};
-
-static int before(const char *a, const char *b)
-{
-    while (*a && *a == *b) {
-        a++;
-        b++;
-    }
-    return (unsigned char)*a < (unsigned char)*b;
-}
-
-static struct name *merge(struct name *a, struct name *b)
-{
-    struct name *first = NULL, **tail = &first;
-
-    while (a && b) {
-        struct name **least = before(b->text, a->text) ? &b : &a;
-        *tail = *least;
-        *least = (*least)->next;
-        tail = &(*tail)->next;
-    }
-    *tail = a ? a : b;
-    return first;
-}
-
-/* Merge sort, bottom up: stack[i] holds a sorted list of 2^i names or nothing. */
-static struct name *sort(struct name *list)
-{
-    struct name *stack[40] = {0}, *all = NULL;
-
-    while (list) {
-        struct name *run = list;
-        size_t i = 0;
-        list = list->next;
-        run->next = NULL;
-        for (; i < RIMF_COUNT(stack) - 1 && stack[i]; i++) {
-            run = merge(stack[i], run);
-            stack[i] = NULL;
-        }
-        stack[i] = merge(stack[i], run);
-    }
-    for (size_t i = 0; i < RIMF_COUNT(stack); i++)
-        all = merge(stack[i], all);
-    return all;
-}
-
-struct entry { /* as getdents64 gives it */
-    uint64_t inode;
-    int64_t offset;
-    uint16_t size;
-    uint8_t type;
-    char name[];
-};
-
-static int is_conf(const char *name)
-{
-    size_t n = rimf_strlen(name);
-
-    return name[0] != '.' && n > 5 && rimf_streq(name + n - 5, ".conf");
-}
-
-static int list_folder(const struct reader *r, int fd, const char *path, struct name **out)
-{
-    char buffer[1024] __attribute__((aligned(8)));
-
-    for (;;) {
-        long got = SYS3(r->query->sys, SYS_getdents64, fd, buffer, sizeof(buffer));
-        if (got < 0 || got > (long)sizeof(buffer))
-            return refuse_at(r->why, BY_KERNEL, path, 0, "the folder cannot be read (error %ld)", -got);
-        if (got == 0)
-            return 0;
-        for (long at = 0; at + (long)offsetof(struct entry, name) < got;) {
-            const struct entry *e = (const struct entry *)(buffer + at);
-            if (e->size <= offsetof(struct entry, name) || at + e->size > got)
-                break;
-            at += e->size;
-            if (!is_conf(e->name))
-                continue;
-            struct name *name = arena_alloc(r->arena, sizeof(*name));
-            char *text = arena_copy(r->arena, e->name, rimf_strlen(e->name));
-            if (!name || !text)
-                return refuse(r->why, ENOMEM, "there is no memory for the names in %s", path);
-            *name = (struct name){*out, text};
-            *out = name;
-        }
-    }
-}
-
-static int folder_trusted(const struct reader *r, int fd, const char *path, enum trust trust)
-{
-    struct stat st;
-    long failed = SYS3(r->query->sys, SYS_fstat, fd, &st, 0);
-
-    if (failed)
-        return refuse_at(r->why, BY_KERNEL, path, 0, "the folder cannot be looked at");
-    return trusted(r, path, &st, trust);
-}
-
-static int read_in_folder(const struct reader *r, int fd, const char *path, const char *name,
-                          enum trust trust)
-{
-    size_t size = rimf_strlen(path) + rimf_strlen(name) + 2;
-    char *file = size < PATH_SIZE ? arena_alloc(r->arena, size) : NULL;
-
-    if (!file)
-        return refuse_at(r->why, ENAMETOOLONG, path, 0, "a name in it is too long");
-    rimf_format(file, size, "%s/%s", path, name);
-    return read_file(r, fd, name, file, trust, 1);
-}
-
-static int read_open_folder(const struct reader *r, int fd, const char *path, enum trust trust)
-{
-    struct name *names = NULL;
-    int error = folder_trusted(r, fd, path, trust);
-
-    if (!error)
-        error = list_folder(r, fd, path, &names);
-    for (names = sort(names); names && !error; names = names->next)
-        error = read_in_folder(r, fd, path, names->text, trust);
-    return error;
-}
-
-static int read_system(const struct reader *r)
-{
-    const char *path = MVLD_SYSCONF_DIR;
-    enum trust trust = r->query->secure ? TRUST_ROOT : TRUST_SYSTEM;
-    long folder = open_at(r, AT_FDCWD, path, O_PATH | O_DIRECTORY), apps;
-    int error;
-
-    if (folder == -ENOENT)
-        return 0;
-    if (sys_failed(folder))
-        return refuse_at(r->why, is_wrong_name(folder) ? (int)-folder : BY_KERNEL, path, 0, "the folder %s (error %ld)",
-                         error_words(folder), -folder);
-    error = folder_trusted(r, (int)folder, path, trust);
-    if (!error)
-        error = read_file(r, (int)folder, "mvld.conf", MVLD_SYSCONF_DIR "/mvld.conf", trust, 1);
-    if (!error) {
-        apps = open_at(r, (int)folder, "apps.d", O_RDONLY | O_DIRECTORY);
-        if (!sys_failed(apps)) {
-            error = read_open_folder(r, (int)apps, MVLD_SYSCONF_DIR "/apps.d", trust);
-            sys_close(r->query->sys, (int)apps);
-        } else if (apps != -ENOENT) {
-            error = refuse_at(r->why, is_wrong_name(apps) ? (int)-apps : BY_KERNEL,
-                              MVLD_SYSCONF_DIR "/apps.d", 0,
-                              "the folder %s (error %ld)", error_words(apps), -apps);
-        }
-    }
-    sys_close(r->query->sys, (int)folder);
-    return error;
-}
-
-/* 0: the folder is another user's, as under sudo with the HOME of before. */
-static int is_own(const struct reader *r, int fd)
-{
-    struct stat st;
-
-    if (SYS3(r->query->sys, SYS_fstat, fd, &st, 0))
-        return 1; /* said when it is looked at again */
-    return st.st_uid == 0 || (long)st.st_uid == SYS3(r->query->sys, SYS_geteuid, 0, 0, 0);
 }
 
 /* A home may be /dev/null, /nonexistent, or another user's: no configuration, and
  * nothing to complain about. */
 static int read_user(const struct reader *r, const struct config_environment *env)
 {
-    char path[USER_FOLDER_SIZE];
-    size_t length;
+    char path[USER_PATH_SIZE];
 
-    if (env->xdg_config_home)
-        length = rimf_format(path, sizeof(path), "%s/mvld/apps.d", env->xdg_config_home);
-    else if (env->home)
-        length = rimf_format(path, sizeof(path), "%s/.config/mvld/apps.d", env->home);
-    else
+    if (!config_user_folder(path, sizeof(path), env, "/" CONFIG_MADE))
         return 0;
-    if (length >= sizeof(path))
-        return 0;
-    long fd = open_at(r, AT_FDCWD, path, O_RDONLY | O_DIRECTORY);
-    if (sys_failed(fd))
-        return 0;
-    int error = is_own(r, (int)fd) ? read_open_folder(r, (int)fd, path, TRUST_OWNER) : 0;
-    sys_close(r->query->sys, (int)fd);
-    return error;
+    return read_file(r, &(struct file){.path = path, .users = 1});
 }
 
 int config_each_file(const struct pipeline_query *query, const struct config_environment *env,
                      struct arena *arena, struct config_block *winner, const struct why *why)
 {
     struct reader r = {query, arena, winner, why};
-    int error = read_system(&r);
+    int error = read_file(&r, &(struct file){.path = MVLD_SYSCONF_DIR "/" CONFIG_MADE});
 
     if (error || query->secure)
         return error;
     error = read_user(&r, env);
     if (!error && env->config)
-        error = read_file(&r, AT_FDCWD, env->config, env->config, TRUST_ANY, 0);
+        error = read_file(&r, &(struct file){.path = env->config, .named = 1});
     return error;
 }

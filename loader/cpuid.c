@@ -14,10 +14,10 @@
  *     find that out is given, too.
  *
  * Everything else goes to the CPU.  A record is looked for beside the frozen image with which a program
- * starts; else in root's cache and, where there is a pipeline and no image, in the user's.  Where no
- * configuration names programs nobody looks, because there is none.  It is no part of the image,
- * because it is of the machine: all programs share it, also those that have no image, and an image
- * need not be made anew where the machine is another one.  The price is opening a file, 5 us.  Who
+ * starts; else in root's cache and, where there is no image, in the user's.  Programs without a pipeline
+ * do not look: whose a file is cannot be asked with calls that the host loader makes.  It is no part
+ * of the image, because it is of the machine: all programs share it, also those that have no
+ * image, and an image need not be made anew where the machine is another one.  The price is opening a file, 5 us.  Who
  * writes an image leaves a record where there is none that fits; and who may write one, but starts
  * from the one that is there, renews a record that does not fit.
  */
@@ -150,11 +150,11 @@ void cpuid_find(struct loader *l)
 {
     const char *image = l->frozen.folder;
 
-    if (!l->program || (image && take_beside(l, image)))
+    if (!l->pipeline || (image && take_beside(l, image)))
         return;
     if ((image && !l->frozen.is_users) || take(l, CPU_SYSTEM_FILE, 0))
         return;
-    if (l->pipeline && !image)
+    if (!image)
         take_users(l);
 }
 

@@ -140,7 +140,7 @@ static int find_late(struct loader *l)
 }
 
 /* Where it would lie says for which program, pipeline and way to start. */
-static void say_none(const struct loader *l)
+static void say_none(struct loader *l)
 {
     struct frozen_place place;
 

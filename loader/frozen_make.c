@@ -70,7 +70,7 @@ static int freeze(struct loader *l, const struct frozen_plan *plan, char *said, 
 
     frozen_new_place(l, &place, plan->pipeline);
     if (!place.folder[0]) {
-        rimf_format(said, size, "this user has no folder for images (HOME, XDG_CACHE_HOME)");
+        rimf_format(said, size, "this user has no folder for images (HOME, XDG_CACHE_HOME; MVLD_DEBUG=files says why)");
         return -ENOENT;
     }
     cache_make_folders(l->sys, place.folder, 3); /* errors show later */

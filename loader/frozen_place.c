@@ -106,7 +106,7 @@ void frozen_system_place(const struct loader *l, struct frozen_place *place, uin
     add_key(l, place, pipeline);
 }
 
-void frozen_user_place(const struct loader *l, struct frozen_place *place, uint64_t pipeline)
+void frozen_user_place(struct loader *l, struct frozen_place *place, uint64_t pipeline)
 {
     *place = (struct frozen_place){.user = caches_user(l)};
     if (caches_folder(l, "images", place->folder, FROZEN_PLACE_MAX))
@@ -115,7 +115,7 @@ void frozen_user_place(const struct loader *l, struct frozen_place *place, uint6
         place->folder[0] = '\0';
 }
 
-void frozen_new_place(const struct loader *l, struct frozen_place *place, uint64_t pipeline)
+void frozen_new_place(struct loader *l, struct frozen_place *place, uint64_t pipeline)
 {
     if (caches_own(l))
         frozen_user_place(l, place, pipeline);

@@ -32,9 +32,9 @@ int frozen_leaves_out(struct loader *);
 uint64_t frozen_made_by(uint64_t fingerprint);
 
 void frozen_system_place(const struct loader *, struct frozen_place *, uint64_t fingerprint);
-void frozen_user_place(const struct loader *, struct frozen_place *, uint64_t fingerprint);
+void frozen_user_place(struct loader *, struct frozen_place *, uint64_t fingerprint);
 /* Where a new one goes.  Root writes for everybody, but where told otherwise. */
-void frozen_new_place(const struct loader *, struct frozen_place *, uint64_t fingerprint);
+void frozen_new_place(struct loader *, struct frozen_place *, uint64_t fingerprint);
 /* 1: what is there was written less than a minute ago. */
 int frozen_is_young(struct loader *, uint64_t fingerprint);
 

@@ -230,14 +230,14 @@ static void note_segments(struct host *host, const Elf64_Phdr *ph)
     }
 }
 
-/* host->fd is open.  On error nothing stays mapped. */
+/* host->fd was just opened.  On error nothing stays mapped. */
 int host_map(const struct rimf_sys *sys, struct host *host, struct arena *arena)
 {
     _Alignas(8) char head[HEAD];
     const Elf64_Phdr *ph, *first;
     uint64_t low, high, align;
     size_t span;
-    long size = sys_pread(sys, host->fd, head, sizeof head, 0);
+    long size = sys_read(sys, host->fd, head, sizeof head); /* not pread: not each host loader makes that */
     int err;
 
     if (size < 0)

@@ -166,6 +166,14 @@ struct relocatestage {
     size_t left;                 /* and mappings of its file to come */
 };
 
+/* ---- caches.c ----------------------------------------------------------------- */
+
+struct caches { /* the user's folder that was looked at */
+    uint64_t around; /* hash of its path */
+    uint32_t user;
+    int steered; /* somebody else can change where it leads */
+};
+
 /* ---- later.c ------------------------------------------------------------------ */
 
 struct later_objects {
@@ -241,6 +249,7 @@ struct loader {
     struct main_object main;
     struct init_hook init;
     struct answers answers;
+    struct caches caches;
     struct later_objects later;
     struct mapstage mapstage;
     struct relocatestage relocatestage;
@@ -253,7 +262,7 @@ struct loader {
      * without a pipeline comes by with the first page of this struct.  All of it counts where data is
      * limited (RLIMIT_DATA), so what only programs with a pipeline need is asked for by them. */
     _Alignas(16) char first_memory[10752]; /* of `heap` */
-    _Alignas(16) char plan_memory[6144];
+    _Alignas(16) char plan_memory[10240]; /* with room for a text of config_files.c */
 };
 
 /* entry.S */
@@ -385,6 +394,12 @@ void program_build_id(const struct loader *, struct identity *out);
 /* Sets *out when the notes hold a build-id. */
 void find_build_id(const char *notes, uint64_t size, struct identity *out);
 
+/* program_path.c: on the heap; or NULL, when there is no file, or it is not known */
+char *path_mapped_at(struct loader *, uintptr_t address);
+char *path_of_file(struct loader *, int fd);
+/* 1: the last part of `path`, by which the program was called, is its file's own name. */
+int path_is_programs(struct loader *, const char *path);
+
 /* hook.c */
 void loader_event(struct loader *) RIMF_HIDDEN;
 
@@ -404,7 +419,7 @@ void objects_relocated(struct loader *);
 /* caches.c */
 uint32_t caches_user(const struct loader *);
 int caches_own(const struct loader *);
-size_t caches_folder(const struct loader *, const char *what, char *to, size_t size);
+size_t caches_folder(struct loader *, const char *what, char *to, size_t size);
 /* FILE beside `images`, in which this image lies: of the same cache.  Its length, or 0 when it does not fit. */
 size_t caches_beside(const char *image, const char *file, char *to, size_t size);
 /* cache_lock of that cache. */

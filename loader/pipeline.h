@@ -30,6 +30,9 @@ struct pipeline_query {
      * way.  Most execs find no configuration, and need not ask the kernel. */
     const char *(*find_program)(void *cookie);
     const uint8_t *(*find_build_id)(void *cookie, size_t *size);
+    /* Before that: 1 when the last part of `called` is the file's own name, which leaves the path's
+     * other parts to be asked for.  NULL: that is not known. */
+    int (*is_called)(void *cookie, const char *called);
     void *cookie;
     const char *called; /* the path that led to it, of execve (AT_EXECFN) or of a command line; or NULL */
     int runs;           /* the plan will be run: what has nothing to do need not stay mapped */

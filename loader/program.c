@@ -2,7 +2,7 @@
  *
  * loader/program.c: which program this is, and what is planned for it.
  *
- * As an interpreter, the program is /proc/self/exe and lies in memory (program_memory.c).  Run
+ * As an interpreter, the program lies in memory (program_memory.c), and auxv tells where its code begins.  Run
  * directly, it is named on our command line behind the host loader's own
  * options; when those ask for anything but a run, or one is not known, there is
  * nothing to plan.
@@ -17,9 +17,6 @@
 #include <errno.h> /* numbers only */
 #include <fcntl.h> /* numbers only */
 #include <signal.h> /* numbers only */
-
-#define PATH 4096
-#define SHORT_PATH 256
 
 /* ---- run directly ---------------------------------------------------------------- */
 
@@ -126,29 +123,21 @@ static void look_at_file(struct loader *l, int fd, char *head, size_t room,
 
 struct where {
     struct loader *l;
-    const char *link; /* what the kernel knows the program by */
+    int fd; /* run directly: of the file, which is not mapped yet; else -1 */
+    int asked;
+    enum { NAME_UNKNOWN, NAME_CALLED, NAME_OTHER } name;
     struct identity identity;
 };
 
 /* l->program, looked up the first time that somebody asks. */
 static const char *find_program(void *cookie)
 {
-    const struct where *where = cookie;
+    struct where *where = cookie;
     struct loader *l = where->l;
 
-    for (size_t size = SHORT_PATH; !l->program; size = PATH) {
-        char *path = rimf_heap_alloc(&l->heap, size);
-        long n = path ? SYS6(l->sys, SYS_readlinkat, AT_FDCWD, where->link, path, size, 0, 0)
-                      : -ENOMEM;
-
-        if (n > 0 && n < (long)size && path[0] == '/') {
-            l->program = path;
-            break;
-        }
-        rimf_heap_release(&l->heap, path);
-        if (n != SHORT_PATH || size == PATH) /* it was not too long for the first try */
-            return NULL;
-    }
+    if (!where->asked++)
+        l->program = where->fd >= 0 ? path_of_file(l, where->fd)
+                                    : path_mapped_at(l, l->block.entry->a_un.a_val);
     return l->program;
 }
 
@@ -162,6 +151,18 @@ static const uint8_t *find_own_build_id(void *cookie, size_t *size)
         program_build_id(l, &where->identity);
     *size = where->identity.size;
     return where->identity.build_id;
+}
+
+/* pipeline_query.is_called: under AT_SECURE who called the program is not believed. */
+static int is_called(void *cookie, const char *path)
+{
+    struct where *where = cookie;
+
+    if (where->name == NAME_UNKNOWN)
+        where->name = where->fd < 0 && !where->l->block.secure && path_is_programs(where->l, path)
+                          ? NAME_CALLED
+                          : NAME_OTHER;
+    return where->name == NAME_CALLED;
 }
 
 /* As the host loader says what is wrong with LD_PRELOAD: the program runs, and who
@@ -196,10 +197,10 @@ static int wants_plan(struct loader *l)
     return !l->knobs.off && !l->knobs.trace;
 }
 
-static void ask(struct loader *l, const char *link, const struct call *call,
-                const struct identity *identity)
+/* `fd`: struct where. */
+static void ask(struct loader *l, int fd, const struct call *call, const struct identity *identity)
 {
-    struct where where = {l, link, *identity};
+    struct where where = {.l = l, .fd = fd, .identity = *identity};
     struct pipeline_query query = {
         .sys = l->sys,
         .log = &l->log,
@@ -207,6 +208,7 @@ static void ask(struct loader *l, const char *link, const struct call *call,
         .secure = l->block.secure,
         .find_program = find_program,
         .find_build_id = find_own_build_id,
+        .is_called = is_called,
         .cookie = &where,
         .name = call->name,
         .called = call->path,
@@ -243,7 +245,6 @@ static __attribute__((noinline)) void plan_direct(struct loader *l)
     struct identity identity = {0};
     struct call call = {0};
     _Alignas(8) char head[1024];
-    char link[40];
     size_t at = find_argument(&l->block, &call);
     long fd;
 
@@ -256,10 +257,9 @@ static __attribute__((noinline)) void plan_direct(struct loader *l)
     fd = sys_openat(l->sys, l->block.argv[at], O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0);
     if (sys_failed(fd))
         return; /* the host loader may find it elsewhere, or say why not */
-    rimf_format(link, sizeof link, "/proc/self/fd/%ld", fd);
     look_at_file(l, (int)fd, head, sizeof head, &identity);
     if (wants_plan(l))
-        ask(l, link, &call, &identity);
+        ask(l, (int)fd, &call, &identity);
     sys_close(l->sys, (int)fd);
 }
 
@@ -275,12 +275,12 @@ void program_plan(struct loader *l)
         program_look(l);
     if (l->host.musl)
         l->knobs.watcher = "musl looks symbols up by rules of its own";
-    if (!l->direct && wants_plan(l)) {
+    if (!l->direct && l->block.entry && l->block.phdr && wants_plan(l)) {
         struct call call = {
             .name = l->block.argc ? l->block.argv[0] : NULL,
             .path = l->block.execfn ? (const char *)l->block.execfn->a_un.a_val : NULL,
         };
 
-        ask(l, "/proc/self/exe", &call, &identity);
+        ask(l, -1, &call, &identity);
     }
 }

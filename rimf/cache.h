@@ -8,6 +8,9 @@
  * it.  Under AT_SECURE nothing of a user's is read: `user` is then root, 0, and the
  * user's folder is not asked for.
  *
+ * The path of a user's folder comes from the environment; whether somebody else can change where it
+ * leads is asked once (trusted.h), before it is used.
+ *
  * What a user makes goes to that user's folder.  What root makes is for everybody, unless root
  * has chosen a folder (XDG_CACHE_HOME): `mvld analyze', images, ready code, all by this one rule.
  */

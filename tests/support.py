@@ -93,6 +93,11 @@ def run(command, config=None, timeout=30, **env):
                               errors="replace", timeout=timeout)
 
 
+def configure(folder, text):
+    """The system's configuration, which lies in this folder, as `mvld config` makes it of one file."""
+    (Path(folder) / "config.cache").write_text(f"@/*/\n@ {folder}/mvld.conf\n{text}")
+
+
 def age_images(cache):
     """What is younger than a minute is not made anew by on-miss."""
     for image in Path(cache).glob("mvld/images/*/image"):

@@ -4,6 +4,7 @@
  */
 #include "analyze.h"
 #include "cache.h"
+#include "paths.h"
 #include "tools.h"
 
 #include <getopt.h>
@@ -123,11 +124,14 @@ static void print_tally(const struct tally *t, double seconds)
 static const char *default_folder(void)
 {
     static char folder[4096];
-    const char *xdg = getenv("XDG_CACHE_HOME");
+    const char *wrong;
 
-    if (!cache_is_own(geteuid(), xdg))
+    if (!cache_is_own(geteuid(), getenv("XDG_CACHE_HOME")))
         return SIDECAR_SYSTEM_FOLDER;
-    return cache_user_folder(folder, sizeof folder, xdg, getenv("HOME"), "analysis") ? folder : NULL;
+    if (path_users_cache(folder, sizeof folder, "analysis", &wrong))
+        return folder;
+    complain("analyze", "%s", wrong ? wrong : "there is no HOME");
+    return NULL;
 }
 
 static int parse_jobs(const char *text, unsigned *jobs)
@@ -219,16 +223,15 @@ static int analyse_all(const struct wish *wish)
 int tool_analyze(int argc, char **argv)
 {
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    struct wish wish = {.jobs = processors > 0 ? (unsigned)processors : 1,
-                        .folder = default_folder()};
+    struct wish wish = {.jobs = processors > 0 ? (unsigned)processors : 1};
     int status = parse(&wish, argc, argv);
 
     if (wish.help) {
         fputs(usage, stdout);
     } else if (status == TOOL_OK && wish.explain) {
         status = explain_all(&wish);
-    } else if (status == TOOL_OK && !wish.folder) {
-        complain("analyze", "there is no HOME: say where sidecars go, with --output");
+    } else if (status == TOOL_OK && !wish.folder && !(wish.folder = default_folder())) {
+        complain("analyze", "say where sidecars go, with --output");
         status = TOOL_FAILED;
     } else if (status == TOOL_OK) {
         status = analyse_all(&wish);

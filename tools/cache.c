@@ -258,9 +258,12 @@ static void look_into(struct request_of *r, const char *path, int named)
 static void look_into_users(struct request_of *r, const char *what)
 {
     char own[4096];
+    const char *wrong;
 
-    if (cache_user_folder(own, sizeof own, getenv("XDG_CACHE_HOME"), getenv("HOME"), what))
+    if (path_users_cache(own, sizeof own, what, &wrong))
         look_into(r, own, 0);
+    else if (wrong)
+        complain("cache", "%s", wrong);
 }
 
 static int read_action(const char *word, enum action *out)

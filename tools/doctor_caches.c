@@ -5,6 +5,7 @@
  */
 #include "cache_image.h"
 #include "doctor.h"
+#include "paths.h"
 
 #include "cache.h"
 #include "cpu.h"
@@ -154,9 +155,12 @@ static void report_cache(struct report *r, const char *name, const char *path, i
 static void report_users(struct report *r, const char *name, const char *what, int code)
 {
     char path[PATH_MAX];
+    const char *wrong;
 
-    if (cache_user_folder(path, sizeof path, getenv("XDG_CACHE_HOME"), getenv("HOME"), what))
+    if (path_users_cache(path, sizeof path, what, &wrong))
         report_cache(r, name, path, code);
+    else if (wrong)
+        report_finding(r, name, FINDING_PROBLEM, NULL, "%s", wrong);
     else
         report_finding(r, name, FINDING_ABSENT, "set HOME or XDG_CACHE_HOME", "no folder");
 }
@@ -193,6 +197,7 @@ static void report_record(struct report *r, const char *name, const char *path)
 void doctor_caches(struct report *r)
 {
     char path[PATH_MAX];
+    const char *wrong;
 
     report_heading(r, "Caches");
     report_cache(r, "analyses", SIDECAR_SYSTEM_FOLDER, 0);
@@ -202,6 +207,6 @@ void doctor_caches(struct report *r)
     report_cache(r, "ready code", READY_SYSTEM_FOLDER, 1);
     report_users(r, "ready code of user", READY_FOLDER, 1);
     report_record(r, "CPU", CPU_SYSTEM_FILE);
-    if (cache_user_folder(path, sizeof path, getenv("XDG_CACHE_HOME"), getenv("HOME"), CPU_FILE))
+    if (path_users_cache(path, sizeof path, CPU_FILE, &wrong))
         report_record(r, "CPU of user", path);
 }

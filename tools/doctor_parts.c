@@ -2,16 +2,17 @@
  *
  * doctor_parts.c: the host loader, configuration files, passes, the compiler.
  */
+#include "config_make.h"
 #include "doctor.h"
 #include "elf_file.h"
 #include "passes.h"
 
 #include "config.h"
 #include "log.h"
+#include "trusted.h"
 
 #include <dirent.h>
 #include <errno.h>
-#include <glob.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -136,44 +137,35 @@ void doctor_host_loader(struct report *r, const char *path)
 
 /* ---- configuration ------------------------------------------------------------------ */
 
-/* Who may write a file decides what runs in the programs of all who read it. */
-static void report_file(struct report *r, const char *path, const char *name, uid_t owner)
+/* The files that people write, what was made of them, and whether the loader would believe that. */
+static void report_place(struct report *r, const char *name, int users)
 {
+    const char *remedy = users ? "mvld config --user" : "mvld config", *why;
+    struct config_made m;
     struct stat st;
-    /* Debian's users have a group of their own, that often may write. */
-    unsigned others = owner == 0 ? 022 : 002;
+    size_t named;
+    int wrong = config_make(&m, users), error;
+    char *differs = config_made_differs(&m);
 
-    if (stat(path, &st))
-        report_finding(r, name, errno == ENOENT ? FINDING_ABSENT : FINDING_PROBLEM, NULL, "%s: %s",
-                       path, strerror(errno));
-    else if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
-        report_finding(r, name, FINDING_PROBLEM, "put a file there", "%s is no file", path);
-    else if (st.st_uid != 0 && st.st_uid != owner)
-        report_finding(r, name, FINDING_PROBLEM, "chown it", "%s belongs to user %u", path,
-                       st.st_uid);
-    else if (st.st_mode & others)
-        report_finding(r, name, FINDING_PROBLEM, "chmod go-w it",
-                       "%s has mode %04o: others can write", path, st.st_mode & 07777);
-    else if (S_ISREG(st.st_mode) && access(path, R_OK))
-        report_finding(r, name, FINDING_PROBLEM, "chmod a+r it", "%s: %s", path, strerror(errno));
+    for (size_t i = 0; i < m.n; i++)
+        report_finding(r, "configuration file", FINDING_OK, NULL, "%s", m.sources[i].path);
+    error = m.folder ? trusted_path(&rimf_sys_kernel, m.path, geteuid(), &st, &why, &named) : -ENOENT;
+    if (wrong)
+        report_finding(r, name, m.folder && !m.hidden ? FINDING_PROBLEM : FINDING_ABSENT, NULL, "%s", m.why);
+    else if (differs)
+        report_finding(r, name, FINDING_PROBLEM, remedy, "%s", differs);
+    else if (error == -ENOENT)
+        report_finding(r, name, FINDING_ABSENT, NULL, "%s: nothing is configured", m.folder);
+    else if (error)
+        report_finding(r, name, FINDING_PROBLEM, NULL, "%s: no start believes it, because of %.*s: %s",
+                       m.path, (int)named, m.path, why);
     else
-        report_finding(r, name, FINDING_OK, NULL, "%s", path);
+        report_finding(r, name, FINDING_OK, NULL, "%s: %zu [app] of %zu files", m.path, m.blocks, m.n);
+    free(differs);
+    config_made_free(&m);
 }
 
-static void report_folder(struct report *r, const char *folder, const char *name, uid_t owner)
-{
-    glob_t found = {0};
-    report_file(r, folder, name, owner);
-    char *pattern = must_print("%s/*.conf", folder);
-    if (!glob(pattern, 0, NULL, &found))
-        for (size_t i = 0; i < found.gl_pathc; i++)
-            report_file(r, found.gl_pathv[i], "configuration file", owner);
-    globfree(&found);
-    free(pattern);
-}
-
-/* The loader reads all files for every program, and so do we: for one that nothing
- * can match but `*'. */
+/* As the loader reads them, for a program that nothing can match but `*'. */
 static void report_syntax(struct report *r)
 {
     struct rimf_log log = {.sys = &rimf_sys_kernel, .fd = -1};
@@ -196,20 +188,11 @@ static void report_syntax(struct report *r)
 
 void doctor_configuration(struct report *r)
 {
-    const char *xdg = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
-    const char *named = getenv("MVLD_CONFIG"), *switched = getenv("MVLD");
+    const char *switched = getenv("MVLD");
 
     report_heading(r, "Configuration");
-    report_file(r, MVLD_SYSCONF_DIR "/mvld.conf", "system", 0);
-    report_folder(r, MVLD_SYSCONF_DIR "/apps.d", "applications", 0);
-    if ((xdg && *xdg) || (home && *home)) {
-        char *folder = xdg && *xdg ? must_print("%s/mvld/apps.d", xdg)
-                                   : must_print("%s/.config/mvld/apps.d", home);
-        report_folder(r, folder, "applications of user", geteuid());
-        free(folder);
-    }
-    if (named && *named)
-        report_file(r, named, "MVLD_CONFIG", geteuid());
+    report_place(r, "system", 0);
+    report_place(r, "user", 1);
     report_syntax(r);
     if (switched && !strcmp(switched, "off"))
         report_finding(r, "MVLD", FINDING_ABSENT, "unset MVLD",

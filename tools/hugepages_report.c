@@ -6,6 +6,7 @@
 #include "cache.h"
 #include "frozen.h"
 #include "hugepages.h"
+#include "paths.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -186,12 +187,12 @@ static void report_policy(struct report *r, const char *name, const char *why, c
 /* Where this user's frozen images go. */
 static void report_images(struct report *r)
 {
-    const char *xdg = getenv("XDG_CACHE_HOME"), *why;
     char folder[4096] = FROZEN_SYSTEM_FOLDER;
+    const char *why;
 
-    if ((geteuid() || xdg) &&
-        !cache_user_folder(folder, sizeof folder, xdg, getenv("HOME"), "images"))
-        return;
+    if (cache_is_own(geteuid(), getenv("XDG_CACHE_HOME")) &&
+        !path_users_cache(folder, sizeof folder, "images", &why))
+        return; /* `mvld doctor' says why */
     why = hugepages_try_folder(folder);
     if (why)
         report_finding(r, "frozen images", FINDING_ABSENT, NULL,

@@ -12,6 +12,7 @@ static const struct subcommand subcommands[] = {
     {"pipeline", tool_pipeline, "which passes would run in a program, and why"},
     {"passes", tool_passes, "which passes there are, and their options"},
     {"set-interp", tool_set_interp, "make programs start under mvld, or as before"},
+    {"config", tool_config, "make the configuration that programs read of its files"},
     {"doctor", tool_doctor, "what this machine and kernel allow"},
     {"hugepages", tool_hugepages, "the pool of huge pages: show it, reserve one"},
     {"analyze", tool_analyze, "prove code of programs and libraries, for passes that change it"},

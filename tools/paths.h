@@ -6,6 +6,8 @@
 #ifndef PATHS_H
 #define PATHS_H
 
+#include <stddef.h>
+
 const char *path_loader(void);      /* ld-mvld.so.1 */
 /* Where the loader looks for passes, colon-separated, the first one first. */
 const char *path_passes(void);
@@ -13,5 +15,9 @@ const char *path_passes(void);
  * NULL: the loader knows where they are installed. */
 const char *path_pass_folders(void);
 const char *path_host_loader(void); /* the real ld.so: the diverted one when it is there */
+
+/* This user's cache for WHAT.  Its length; or 0, and *wrong says why somebody else can change where it
+ * leads, or is NULL: there is none. */
+size_t path_users_cache(char *to, size_t size, const char *what, const char **wrong);
 
 #endif

@@ -2,6 +2,7 @@
  *
  * pipeline.c: `mvld pipeline`: what would run in a program, and why.
  */
+#include "config_make.h"
 #include "paths.h"
 #include "pipeline_private.h"
 #include "program.h"
@@ -120,6 +121,7 @@ static int explain(const struct request *r, const char *name, int as_json)
         complain("pipeline", "%s: the program would run untransformed", wrong);
         return TOOL_FAILED;
     }
+    config_remind("pipeline");
     if (as_json)
         print_json(&p, plan);
     else

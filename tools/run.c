@@ -4,6 +4,7 @@
  * as its first constructor, where the loader writes its frozen image and exits; with --run
  * it goes on, and the loader adds what comes by dlopen.
  */
+#include "config_make.h"
 #include "elf_file.h"
 #include "paths.h"
 #include "pipeline.h"
@@ -231,6 +232,7 @@ static int run(const struct command *blank, const char *usage, int argc, char **
         return status;
     if (argv0)
         command.argv[command.first] = (char *)argv0;
+    config_remind(command.name);
     status = program_objection(&p) ? 0 : check_plan(&r, &p, &command);
     if (!status)
         status = object(&p, &command);

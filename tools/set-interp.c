@@ -3,6 +3,7 @@
  * set-interp.c: `mvld set-interp`: makes programs start under ld-mvld.so.1, or as
  * they did before.
  */
+#include "config_make.h"
 #include "interp.h"
 #include "paths.h"
 #include "tools.h"
@@ -176,5 +177,7 @@ int tool_set_interp(int argc, char **argv)
     for (int i = optind; i < argc; i++)
         if (handle(&r, argv[i]))
             status = TOOL_FAILED;
+    if (r.action == SET)
+        config_remind("set-interp");
     return status;
 }

@@ -89,11 +89,11 @@ class Mvld:
     @contextlib.contextmanager
     def in_place(self, passes):
         """mvld is the loader of the built glibc, and every program gets these passes."""
-        config = self.etc / "mvld" / "mvld.conf"
-        config.parent.mkdir(parents=True, exist_ok=True)
-        config.unlink(missing_ok=True)
+        config = self.etc / "mvld"
+        config.mkdir(parents=True, exist_ok=True)
+        (config / "config.cache").unlink(missing_ok=True)
         if passes:
-            config.write_text(f"[app]\nmatch = *\npasses = {', '.join(passes)}\n"
+            support.configure(config, f"[app]\nmatch = *\npasses = {', '.join(passes)}\n"
                               + support.COPY * ("concat" in passes))
         self.glibc.exchange_loader(self.loader)
         try:

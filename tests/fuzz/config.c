@@ -28,6 +28,24 @@ static void reads_back(const char *text)
     free(again);
 }
 
+/* The bytes as what `mvld config` makes: ends, and with what is wrong in words. */
+static void made(const struct pipeline_query *query, const char *data, size_t size)
+{
+    char sentence[128] = "";
+    struct why why = {sentence, sizeof(sentence)};
+    struct arena arena = {0};
+    struct config_text text = {"FILE", data, size, size & 1};
+    struct config_block winner = {0};
+    struct config config = {0};
+    int error = config_scan_made(query, &arena, &text, &winner, &why);
+
+    if (!error && winner.text)
+        error = config_load(&arena, &winner, &config, &why);
+    if (error && !*sentence)
+        abort();
+    arena_free(&arena);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const uint8_t id[] = {0xde, 0xad};
@@ -54,5 +72,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!error)
         settle(&arena, &config, &why);
     arena_free(&arena);
+    made(&query, (const char *)data, size);
     return 0;
 }

@@ -117,6 +117,7 @@ def use(source, prefix, libdir, sysconfdir, plugin_dir, folder):
     # The first word of what set-interp, and what the configuration, make of it.
     Path(f"{sysconfdir}/mvld/apps.d/program.conf").write_text(
         CONFIGURATION.format(program=program))
+    equal(did([mvld, "config"]), f"{sysconfdir}/mvld/config.cache: 1 [app] of 2 files\n", "mvld config")
     check("set.mode = 1" in did([mvld, "pipeline", program]), "mvld pipeline")
     equal(did([program]), UNCOMMITTED, "another loader than ours")
     did([mvld, "set-interp", program])

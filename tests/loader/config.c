@@ -1,59 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * The configuration reader: which [app] wins for a program, and which sentence
- * each wrong file yields.  A failure means that a program gets another pipeline
+ * The configuration reader, texts: which [app] wins for a program, and which sentence
+ * each wrong line yields.  A failure means that a program gets another pipeline
  * than its configuration says, or that its user is not told why it got none.
  */
-#include "world.h"
-
-#include "config.h"
-
-#define CONF MVLD_SYSCONF_DIR "/mvld.conf"
-
-static struct world world, *w = &world;
-static const char *called;
-static char why_text[512];
-
-/* What the configuration says of app.passes for `program`, "" for nothing; the
- * sentence for an error. */
-static const char *passes_of(const char *program, const char *name, int secure)
-{
-    static char result[512];
-    static const uint8_t id[] = {0xde, 0xad, 0xbe, 0xef};
-    struct pipeline_query q = {.sys = &w->sys, .log = &w->log, .envp = w->env,
-                               .secure = secure, .program = program, .name = name,
-                               .build_id = id, .build_id_size = sizeof(id), .called = called};
-    struct config_environment env;
-    static _Alignas(16) char memory[2048]; /* as stage 0 does */
-    struct arena arena = {.sys = &w->sys, .lent = memory, .lent_size = sizeof(memory)};
-    struct config config;
-    struct why why = {why_text, sizeof(why_text)};
-
-    why_text[0] = 0;
-    w->calls = 0;
-    config_environment(&q, &env);
-    int found = config_read(&q, &env, &arena, &config, &why);
-    const struct config_entry *e = found > 0 ? config_find(&config, "app", "passes") : NULL;
-    snprintf(result, sizeof(result), "%s",
-             found < 0 ? why_text : e && e->text ? e->text : found ? "matched" : "");
-    arena_free(&arena);
-    CHECK(w->maps == 0, "%ld bytes stay mapped", w->maps);
-    return result;
-}
-
-#define EXPECT(want, program, name, secure)                                       \
-    do {                                                                          \
-        const char *got_ = passes_of(program, name, secure);                      \
-        const char *at_ = got_;                                                   \
-        if (strncmp(at_, w->root, strlen(w->root)) == 0)                          \
-            at_ += strlen(w->root);                                               \
-        CHECK(strcmp(at_, want) == 0, "got '%s', want '%s'", at_, want);          \
-    } while (0)
-
-static void system_file(const char *text)
-{
-    world_text(w, CONF, text);
-}
+#include "config_support.h"
 
 static void matching(void)
 {
@@ -86,86 +37,6 @@ static void matching(void)
     EXPECT("one", "/x", "x", 0);
     EXPECT("two", "/a b", "", 0);
     EXPECT("matched", "/c", "", 0);
-}
-
-/* What is found, and not named by the user, must not be everybody's to write. */
-static void everybody_may_write(const char *path, unsigned mode)
-{
-    char whole[PATH_MAX], want[PATH_MAX + 64];
-
-    snprintf(whole, sizeof(whole), "%s%s", w->root, path);
-    snprintf(want, sizeof(want), "%s: everybody may write it", path);
-    CHECK(chmod(whole, mode | 02) == 0, "%s", whole);
-    EXPECT(want, "/a", "a", 0);
-    CHECK(chmod(whole, mode) == 0, "%s", whole);
-    EXPECT("tune", "/a", "a", 0);
-}
-
-/* In a folder of our own. */
-static void others_file(const char *path)
-{
-    char whole[PATH_MAX];
-
-    if (geteuid() != 0)
-        return; /* nobody else can give files away */
-    snprintf(whole, sizeof(whole), "%s%s", w->root, path);
-    CHECK(chown(whole, 4711, (gid_t)-1) == 0, "%s", whole);
-    CHECK(strstr(passes_of("/a", "a", 0), "it belongs to user 4711") != NULL, "%s", why_text);
-    CHECK(chown(whole, 0, (gid_t)-1) == 0, "%s", whole);
-}
-
-static void order_of_files(void)
-{
-    system_file("[app]\nmatch = *\npasses = main\n");
-    EXPECT("main", "/a", "a", 0);
-    world_text(w, MVLD_SYSCONF_DIR "/apps.d/20.conf", "[app]\nmatch = a\npasses = twenty\n");
-    world_text(w, MVLD_SYSCONF_DIR "/apps.d/100.conf", "[app]\nmatch = a\npasses = hundred\n");
-    world_text(w, MVLD_SYSCONF_DIR "/apps.d/30.conf~", "nonsense");
-    world_text(w, MVLD_SYSCONF_DIR "/apps.d/.30.conf", "nonsense");
-    EXPECT("twenty", "/a", "a", 0);
-    world_text(w, "/home/.config/mvld/apps.d/a.conf", "[app]\nmatch = a\npasses = home\n");
-    world_env(w, "HOME=%s/home", w->root);
-    EXPECT("home", "/a", "a", 0);
-    world_text(w, "/xdg/mvld/apps.d/a.conf", "[app]\nmatch = a\npasses = xdg\n");
-    world_env(w, "XDG_CONFIG_HOME=%s/xdg", w->root);
-    EXPECT("xdg", "/a", "a", 0);
-    world_text(w, "/own.conf", "[app]\nmatch = a\npasses = own\n");
-    world_env(w, "MVLD_CONFIG=%s/own.conf", w->root);
-    EXPECT("own", "/a", "a", 0);
-    world_env(w, "MVLD_TUNABLES=app.passes=tune:other.k=a\\:b\\\\c");
-    EXPECT("tune", "/a", "a", 0);
-    /* AT_SECURE: neither the environment nor the home counts. */
-    w->owner = 0;
-    EXPECT("twenty", "/a", "a", 1);
-    w->denied_mode = 020; /* of the folder, which is looked at first */
-    EXPECT(MVLD_SYSCONF_DIR ": a program with special rights (AT_SECURE) takes only "
-           "files that root owns and nobody else can write", "/a", "a", 1);
-    EXPECT("tune", "/a", "a", 0);
-    w->denied_mode = 0;
-    w->owner = 4711;
-    EXPECT(MVLD_SYSCONF_DIR ": a program with special rights (AT_SECURE) takes only "
-           "files that root owns and nobody else can write", "/a", "a", 1);
-    /* Another user's home, as after su without -: not ours to follow, as if it were not there. */
-    world_clear_env(w);
-    world_env(w, "XDG_CONFIG_HOME=%s/xdg", w->root);
-    EXPECT("twenty", "/a", "a", 0);
-    w->owner = -1;
-    EXPECT("xdg", "/a", "a", 0);
-    others_file("/xdg/mvld/apps.d/a.conf");
-    world_env(w, "MVLD_TUNABLES=app.passes=tune");
-    everybody_may_write(MVLD_SYSCONF_DIR, 0755);
-    everybody_may_write(MVLD_SYSCONF_DIR "/mvld.conf", 0644);
-    everybody_may_write(MVLD_SYSCONF_DIR "/apps.d", 0755);
-    everybody_may_write("/xdg/mvld/apps.d", 0755);
-    everybody_may_write("/xdg/mvld/apps.d/a.conf", 0644);
-    world_clear_env(w);
-    for (int i = 0; i < 300; i++) { /* more than one getdents buffer */
-        char path[128], text[64];
-        snprintf(path, sizeof(path), MVLD_SYSCONF_DIR "/apps.d/many-%03d.conf", i * 7 % 300);
-        snprintf(text, sizeof(text), "[app]\nmatch = a\npasses = p%03d\n", i * 7 % 300);
-        world_text(w, path, text);
-    }
-    EXPECT("p299", "/a", "a", 0);
 }
 
 /* The sentence that the text in mvld.conf yields for any program at all. */
@@ -239,58 +110,6 @@ static void what_is_allowed(void)
     EXPECT("p", "/a", "", 0);
 }
 
-static void no_text_files(void)
-{
-    static char large[1024 * 1024 + 1];
-    char path[PATH_MAX];
-
-    world_file(w, CONF, "[app]\nmatch\0= a\n", 17);
-    EXPECT(CONF ":2: the line has a control character, the file is not text", "/a", "", 0);
-    memset(large, ' ', sizeof(large));
-    world_file(w, CONF, large, sizeof(large));
-    EXPECT(CONF ": the file is larger than 1 MiB", "/a", "", 0);
-    world_file(w, CONF, large, sizeof(large) - 1);
-    EXPECT(CONF ":1: the line is longer than 4096 bytes", "/a", "", 0);
-    for (size_t i = 99; i < sizeof(large); i += 100)
-        large[i] = '\n';
-    memcpy(large + sizeof(large) - 101, "[app]\nmatch=a\npasses=last\n", 26);
-    world_file(w, CONF, large, sizeof(large) - 1);
-    EXPECT("last", "/a", "", 0);
-    snprintf(path, sizeof(path), "%s" CONF, w->root);
-    if (truncate(path, 100L << 20))
-        exit(1);
-    EXPECT(CONF ": the file is larger than 1 MiB", "/a", "", 0);
-    unlink(path);
-    mkdir(path, 0755);
-    EXPECT(CONF ": this is no regular file", "/a", "", 0);
-    rmdir(path);
-    if (mkfifo(path, 0644))
-        exit(1);
-    alarm(5); /* a reader that waits for a writer dies here */
-    EXPECT(CONF ": this is no regular file", "/a", "", 0);
-    alarm(0);
-    unlink(path);
-    if (symlink("mvld.conf", path))
-        exit(1);
-    EXPECT(CONF ": the file is a symbolic link to itself (error 40)", "/a", "", 0);
-    unlink(path);
-    world_env(w, "MVLD_CONFIG=/dev/null");
-    EXPECT("/dev/null: this is no regular file", "/a", "", 0);
-    world_clear_env(w);
-    world_env(w, "MVLD_CONFIG=/does/not/exist");
-    EXPECT("/does/not/exist: the file does not exist (error 2)", "/a", "", 0);
-    world_clear_env(w);
-    world_env(w, "HOME=/dev/null"); /* as many daemons have */
-    EXPECT("", "/a", "", 0);
-    world_clear_env(w);
-    /* May not be read: said so even where the test runs as root. */
-    world_text(w, CONF, "");
-    w->fail_at = 3; /* the folder is opened and looked at */
-    w->fail_error = EACCES;
-    EXPECT(CONF ": the file may not be read (error 13)", "/a", "", 0);
-    w->fail_at = 0;
-}
-
 /* Many keys: refused in the end, and not after a minute. */
 static void very_many_keys(void)
 {
@@ -299,8 +118,9 @@ static void very_many_keys(void)
 
     for (unsigned i = 0; used < sizeof(text) - 64 && i < 20000; i++)
         used += (size_t)sprintf(text + used, "set.%u = %u\n", i, i);
-    world_file(w, CONF, text, used);
-    EXPECT(CONF ":10003: there are more than 10000 keys for one program", "/a", "", 0);
+    world_file(w, named("/conf"), text, used);
+    EXPECT("/conf:10003: there are more than 10000 keys for one program", "/a", "", 0);
+    world_clear_env(w);
 }
 
 static void wrong_tunables(void)
@@ -345,22 +165,11 @@ static void wrong_tunables(void)
 int main(void)
 {
     world_begin(w);
-    EXPECT("", "/bin/true", "true", 0);
-    CHECK(w->calls == 1, "no configuration costs %u calls", w->calls);
-    system_file("; comments only\n");
-    EXPECT("", "/bin/true", "true", 0);
-    CHECK(w->calls <= 8, "an empty configuration costs %u calls", w->calls);
-    world_text(w, MVLD_SYSCONF_DIR "/apps.d/none", "");
-    EXPECT("", "/bin/true", "true", 0);
-    CHECK(w->calls <= 12, "an installed configuration costs %u calls", w->calls);
     matching();
     wrong_lines();
     what_is_allowed();
-    no_text_files();
     very_many_keys();
     wrong_tunables();
-    system_file("");
-    order_of_files();
     world_end(w);
     return failures != 0;
 }

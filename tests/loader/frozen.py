@@ -161,7 +161,7 @@ def noexec(program):
         support.skip("only root can mount")
     program.cache.mkdir()
     done = program.run(keys="on-miss = build\n", prefix=[
-        "unshare", "-m", "sh", "-c", f'mount -t tmpfs -o noexec none {program.cache} && "$@"; find {program.cache} -type f -size +0', "sh"])
+        "unshare", "-m", "sh", "-c", f'mount -t tmpfs -o noexec,mode=755 none {program.cache} && "$@"; find {program.cache} -type f -size +0', "sh"])
     check(str(program.cache) not in done.stdout, f"it was written: {done.stdout}")
     check("not frozen: " in done.stderr and "(noexec)" in done.stderr, done.stderr)
 
@@ -556,4 +556,5 @@ def main():
         globals()[sys.argv[1]](Program(folder))
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -66,9 +66,9 @@ static void no_log_no_reason_asked(void)
     struct pipeline_query q = {.sys = &w->sys, .envp = w->env, .program = "/usr/bin/program"};
     struct pipeline *p;
 
-    world_text(w, MVLD_SYSCONF_DIR "/mvld.conf", APP "passes = nowhere\n");
+    world_system(w, APP "passes = nowhere\n");
     CHECK(pipeline_plan(&q, &p, NULL, 0) == -ENOENT && !p, "refused");
-    world_text(w, MVLD_SYSCONF_DIR "/mvld.conf", APP "passes = first\n");
+    world_system(w, APP "passes = first\n");
     CHECK(pipeline_plan(&q, &p, NULL, 0) == 0 && p, "planned");
     pipeline_free(p);
 }
@@ -146,7 +146,7 @@ static void tunables_alone(void)
 {
     static struct printed printed;
 
-    world_text(w, MVLD_SYSCONF_DIR "/mvld.conf", "");
+    world_system(w, "");
     world_env(w, "MVLD_TUNABLES=app.passes=first:first.text=a\\:b:app.placement=near");
     struct pipeline *p = plan(NULL);
     CHECK(p, "%s", why);

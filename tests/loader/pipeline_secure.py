@@ -8,7 +8,7 @@ holds when file capabilities or set-group-ID raise it.  A failure means: a user 
 put code into programs that have more rights than he has.
 
 Works on overlays of /etc and the pass folder in a mount namespace of its own.
-Arguments: ld-mvld.so, count.so, multiverse.so (its library beside it), the folder of the
+Arguments: ld-mvld.so, count.so, multiverse.so (its library beside it), mvld, the folder of the
 configuration, that of passes.
 """
 import os
@@ -21,7 +21,7 @@ from pathlib import Path
 from privileged import HERE, NOBODY, alone, own
 
 alone("patchelf")
-loader, count, multiverse, config, passes = map(Path, map(os.path.abspath, sys.argv[1:]))
+loader, count, multiverse, mvld, config, passes = map(Path, map(os.path.abspath, sys.argv[1:]))
 built = {name: path.read_bytes() for name, path in (
     ("loader", loader), ("count", count), ("multiverse.so", multiverse),
     ("libmultiverse.so.1", multiverse.parent / "libmultiverse.so.1"))}
@@ -34,8 +34,15 @@ cat = HERE / "cat"
 shutil.copy("/bin/cat", cat)
 subprocess.run(["patchelf", "--set-interpreter", HERE / "ld-mvld.so.1", cat], check=True)
 os.chmod(cat, 0o4755)
-conf = config / "mvld.conf"
-conf.write_text(f"[app]\nmatch = {cat}\npasses = count\n")
+conf, made = config / "mvld.conf", config / "config.cache"
+
+
+def configure(text):
+    conf.write_text(text)
+    subprocess.run([mvld, "config"], check=True, stdout=subprocess.DEVNULL, timeout=20)
+
+
+configure(f"[app]\nmatch = {cat}\npasses = count\n")
 
 
 def check(what, has_pass, *words, **env):
@@ -52,7 +59,7 @@ check("root's configuration", True)
 check("a wrong environment", True, MVLD_TUNABLES="nonsense", MVLD_CONFIG="/nowhere",
       MVLD_PASS_PATH="/tmp")
 check("switched off by the environment", True, MVLD_TUNABLES="app.passes=")
-for path in (conf, installed):
+for path in (made, installed):
     for mode in (0o664, 0o646):
         os.chmod(path, mode)
         check(f"{path} with mode {mode:o}", False)
@@ -63,10 +70,9 @@ for path in (conf, installed):
 check("all as before", True)
 
 # Whoever may write a folder can put another of root's files there.
-apps = config / "apps.d"
-apps.mkdir()
-for folder in (config, apps, passes):
-    for mode in (0o775, 0o1777):
+for folder in (config.parent, config, passes):
+    # With the sticky bit, a file can be put there, but no folder of root's in the place of another.
+    for mode in (0o775, 0o777 if folder == config.parent else 0o1777):
         os.chmod(folder, mode)
         check(f"{folder} with mode {mode:o}", False)
     os.chmod(folder, 0o755)
@@ -76,17 +82,19 @@ for folder in (config, apps, passes):
 check("folders as before", True)
 
 # A symbolic link counts as what it leads to.
-theirs = HERE / "theirs.conf"
-link = apps / "link.conf"
-theirs.write_text(f"[app]\nmatch = {cat}\npasses =\n")
-os.chmod(theirs, 0o644)
-link.symlink_to(theirs)
-check("a link to a file of root's", False)  # it is read: an empty pipeline
-theirs.write_text(f"[app]\nmatch = {cat}\npasses = count\n")
-check("the same with a pipeline", True)
+theirs = HERE / "theirs.cache"
+shutil.move(made, theirs)
+made.symlink_to(theirs)
+check("a link to a file of root's", True)
 os.chown(theirs, 65534, 0)
 check("a link to somebody's file", False)
-link.unlink()
+os.chown(theirs, 0, 0)
+os.chmod(HERE, 0o757)
+check("a link to where somebody can put a file", False)
+os.chmod(HERE, 0o755)
+check("a link to a file of root's, as before", True)
+made.unlink()
+configure(f"[app]\nmatch = {cat}\npasses = count\n")
 
 # Placement costs randomness: only when root says so.
 def near():
@@ -99,14 +107,14 @@ def near():
 
 if near():
     sys.exit("libraries were placed near a set-user-ID program that nobody asked it for")
-conf.write_text(f"[app]\nmatch = {cat}\npasses = count\nplacement = near\n")
+configure(f"[app]\nmatch = {cat}\npasses = count\nplacement = near\n")
 if not near():
     sys.exit("libraries were not placed near although root asked for it")
 
 # A library that a pass brings goes through LD_PRELOAD, and that is not for such programs.
 for name in "multiverse.so", "libmultiverse.so.1":
     (passes / name).write_bytes(built[name])
-conf.write_text(f"[app]\nmatch = {cat}\npasses = multiverse\n")
+configure(f"[app]\nmatch = {cat}\npasses = multiverse\n")
 for mode, brought in (0o755, True), (0o4755, False):
     os.chmod(cat, mode)
     done = subprocess.run([*NOBODY, str(cat), "/proc/self/maps"], capture_output=True, text=True,
@@ -114,7 +122,7 @@ for mode, brought in (0o755, True), (0o4755, False):
     if "/multiverse.so" not in done.stdout or ("/libmultiverse" in done.stdout) != brought:
         sys.exit(f"mode {mode:o}: the library is {'missing' if brought else 'there'}\n"
                  f"{done.stdout}{done.stderr}")
-conf.write_text(f"[app]\nmatch = {cat}\npasses = count\n")
+configure(f"[app]\nmatch = {cat}\npasses = count\n")
 
 # Other ways to more rights than the caller's.
 os.chmod(cat, 0o2755)
@@ -126,9 +134,9 @@ if shutil.which("setcap", path=os.environ["PATH"] + ":/sbin:/usr/sbin"):
     if subprocess.run([setcap, "cap_net_raw+ep", cat]).returncode == 0:
         check("file capabilities", True, MVLD_TUNABLES="app.passes=", MVLD="off",
               MVLD_HOST_LOADER="/nowhere")
-        os.chmod(conf, 0o646)
+        os.chmod(made, 0o646)
         check("file capabilities and a configuration that others can write", False)
-        os.chmod(conf, 0o644)
+        os.chmod(made, 0o644)
         subprocess.run([setcap, "-r", cat], check=True)
     else:
         print("file capabilities cannot be set on this file system: not tried")
@@ -136,7 +144,7 @@ else:
     print("setcap is missing: file capabilities were not tried")
 os.chmod(cat, 0o4755)
 
-conf.write_text("[app]\nmatch = other\npasses = count\n")
+configure("[app]\nmatch = other\npasses = count\n")
 check("called by another name", False, "bash", "-c", 'exec -a other "$@"', "bash")
 users = HERE / "own.conf"
 users.write_text(f"[app]\nmatch = {cat}\npasses = count\n")

@@ -95,7 +95,7 @@ static struct pipeline *plan(const char *text)
     struct pipeline *p = NULL;
 
     if (text)
-        world_text(w, MVLD_SYSCONF_DIR "/mvld.conf", text);
+        world_system(w, text);
     world_log(w);
     int error = pipeline_plan(&q, &p, why, sizeof(why));
     if (error) {

@@ -124,14 +124,16 @@ def known(program):
 
 
 def roots(program):
-    """Root's record is not for all programs, where a configuration names any; or is looked for where none
-    does."""
+    """Root's record is not for programs with passes; or is looked for by others, which would ask whose it
+    is: a call that the host loader does not make."""
     program.freeze()
     program.record.rename(program.folder / "record")
     stepper = program.folder / "cpuid"
     support.compile_c(stepper, SOURCES / "cpuid.c", plugin=False, cc="gcc")
-    config = program.folder / "other.conf"
-    config.write_text("[app]\nmatch = /nonexistent\npasses = answer\n")
+    config = {}
+    for way, match in ("configured", program.path), ("not", "/nonexistent"):
+        config[way] = program.folder / f"{way}.conf"
+        config[way].write_text(f"[app]\nmatch = {match}\npasses = answer\n")
     inside = ["unshare", "--mount", "--propagation", "private", "--", "sh", "-c",
               'mount -t tmpfs -o mode=755 none /var/cache && mkdir /var/cache/mvld && '
               f'cp {program.folder}/record /var/cache/mvld/cpu && chmod 644 /var/cache/mvld/cpu && exec "$@"', "sh"]
@@ -140,13 +142,13 @@ def roots(program):
     if not program.is_known(program.run()):
         support.skip("this host loader is not the one of the build, or there is no objdump")
     asked = {}
-    for way, environment in {"configured": {"MVLD_CONFIG": config}, "not": {}}.items():
-        done = support.run([*inside, stepper, program.path], **environment)
+    for way, path in config.items():
+        done = support.run([*inside, stepper, program.path], MVLD_CONFIG=path, MVLD_PASS_PATH=program.passes)
         check(done.returncode == 0, done.stdout + done.stderr)
         asked[way] = len(re.findall(r"^\w+ \w+:(?: \w+){4}$", done.stdout, re.M))
     check(asked["configured"] + 5 < asked["not"], f"asked: {asked}")
-    for passes in "answer", "":
-        program.same(r"cpuid: /var/cache/mvld/cpu: \d+ answers", prefix=inside, passes=passes)
+    program.same(r"cpuid: /var/cache/mvld/cpu: \d+ answers", prefix=inside)
+    check("cpuid: " not in program.same("hooked", prefix=inside, passes="").stderr, "without passes")
 
 
 def another(program):

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * tests/loader/world.h: a kernel for tests of the pass manager: the real one, with
- * the folders of mvld (compiled in) moved below a temporary folder, calls counted,
- * and the n-th call failing when a test asks for it.
+ * the root folder, that of mvld's folders (compiled in), of /home and /xdg, a temporary one, calls
+ * counted, and the n-th call failing when a test asks for it.
  */
 #ifndef TESTS_LOADER_WORLD_H
 #define TESTS_LOADER_WORLD_H
@@ -28,6 +28,7 @@ struct world {
     char log_path[80];
     struct rimf_log log;
     unsigned calls; /* since reset */
+    unsigned foreign; /* of these, such as the host loader may not make */
     unsigned fail_at; /* the n-th call fails with -fail_error; 0: none */
     int fail_error;
     long maps;        /* bytes mapped less bytes unmapped */
@@ -51,8 +52,12 @@ static unsigned failures;
 
 static int world_moves(const char *path)
 {
-    return strncmp(path, MVLD_SYSCONF_DIR, strlen(MVLD_SYSCONF_DIR)) == 0 ||
-           strncmp(path, MVLD_LIB_DIR, strlen(MVLD_LIB_DIR)) == 0;
+    static const char *const ours[] = {MVLD_SYSCONF_DIR, MVLD_LIB_DIR, "/home", "/xdg"};
+
+    for (size_t i = 0; i < RIMF_COUNT(ours); i++)
+        if (strncmp(path, ours[i], strlen(ours[i])) == 0)
+            return 1;
+    return strcmp(path, "/") == 0;
 }
 
 static long world_call(const struct rimf_sys *sys, long nr, long a, long b, long c, long d, long e,
@@ -64,7 +69,9 @@ static long world_call(const struct rimf_sys *sys, long nr, long a, long b, long
     /* Giving memory back does not fail in a way that anybody could handle. */
     if (++w->calls == w->fail_at && nr != SYS_munmap)
         return -w->fail_error;
-    if ((nr == SYS_openat || nr == SYS_faccessat) && world_moves((const char *)b)) {
+    w->foreign += nr != SYS_openat && nr != SYS_read && nr != SYS_close && nr != SYS_mmap && nr != SYS_munmap;
+    if ((nr == SYS_openat || nr == SYS_faccessat || nr == SYS_newfstatat) &&
+        world_moves((const char *)b)) {
         snprintf(path, sizeof(path), "%s%s", w->root, (const char *)b);
         b = (long)path;
     }
@@ -73,8 +80,8 @@ static long world_call(const struct rimf_sys *sys, long nr, long a, long b, long
         w->maps += (b + 4095) & ~4095L;
     if (nr == SYS_munmap && result == 0)
         w->maps -= (b + 4095) & ~4095L;
-    if (nr == SYS_fstat && result == 0) {
-        struct stat *st = (struct stat *)b;
+    if ((nr == SYS_fstat || nr == SYS_newfstatat) && result == 0) {
+        struct stat *st = (struct stat *)(nr == SYS_fstat ? b : c);
         if (w->owner >= 0)
             st->st_uid = (unsigned)w->owner;
         st->st_mode |= w->denied_mode;
@@ -128,6 +135,19 @@ static void world_file(struct world *w, const char *path, const char *text, size
 static inline void world_text(struct world *w, const char *path, const char *text)
 {
     world_file(w, path, text, strlen(text));
+}
+
+/* The system's configuration, as `mvld config` makes it of one file. */
+static inline void world_system(struct world *w, const char *text)
+{
+    static const char mark[] = "@/*/\n@ " MVLD_SYSCONF_DIR "/mvld.conf\n";
+    size_t length = strlen(text);
+    char *whole = malloc(sizeof(mark) + length);
+
+    memcpy(whole, mark, sizeof(mark) - 1);
+    memcpy(whole + sizeof(mark) - 1, text, length);
+    world_file(w, MVLD_SYSCONF_DIR "/config.cache", whole, sizeof(mark) - 1 + length);
+    free(whole);
 }
 
 static inline void world_copy(struct world *w, const char *path, const char *from)

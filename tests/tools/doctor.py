@@ -69,17 +69,34 @@ with scratch() as folder:
     apps = folder / "mvld" / "apps.d"
     apps.mkdir(parents=True)
     config = apps / "a.conf"
+    own = {**quiet, "XDG_CONFIG_HOME": str(folder)}
     config.write_text("[app]\n")
     config.chmod(0o644)
-    contains(findings(env={**quiet, "XDG_CONFIG_HOME": str(folder)})[1]["syntax"]["text"],
-             f"{config}:1: ", "a file with an error")
+    code, bad = findings(env=own)
+    equal((code, bad["user"]["state"]), (1, "problem"), "a file with an error")
+    contains(bad["user"]["text"], f"{config}:1: ", "a file with an error")
     config.write_text("[app]\nmatch = nothing\n")
-    code, good = findings(env={**quiet, "XDG_CONFIG_HOME": str(folder)})
+    code, bad = findings(env=own)
+    equal((code, bad["user"]["state"], bad["user"]["remedy"]), (1, "problem", "mvld config --user"), "nothing was made")
+    contains(bad["user"]["text"], f"{config} is not in ", "which file")
+    made = folder / "mvld" / "config.cache"
+    equal(run(mvld, "config", "--user", env=own)[0], 0, "mvld config")
+    good = findings(env=own)[1]
     equal((good["configuration file"]["state"], good["configuration file"]["text"]), ("ok", str(config)), "a good file")
+    equal((good["user"]["state"], good["user"]["text"]), ("ok", f"{made}: 1 [app] of 1 files"), "and what was made")
+    equal(good["syntax"]["state"], "ok", "as the loader reads it")
     config.chmod(0o666)
-    code, bad = findings(env={**quiet, "XDG_CONFIG_HOME": str(folder)})
-    equal((code, bad["configuration file"]["state"]), (1, "problem"), "a file that others can write")
-    contains(bad["configuration file"]["text"], f"{config} has mode 0666", "the file and its mode")
+    code, bad = findings(env=own)
+    equal((code, bad["user"]["state"]), (1, "problem"), "a file that others can write")
+    contains(bad["user"]["text"], f"because of {config}: others may write it", "which file")
+    config.chmod(0o644)
+    made.chmod(0o666)
+    code, bad = findings(env=own)
+    equal((code, bad["user"]["state"]), (1, "problem"), "others can write what was made")
+    contains(bad["user"]["text"], f"because of {made}: others may write it", "which file")
+    made.chmod(0o644)
+    equal(findings(env={**own, "MVLD_CONFIG": "/nonexistent"})[1]["syntax"]["text"],
+          "/nonexistent: the file does not exist (error 2)", "MVLD_CONFIG")
 
     # What other users may write, no start takes; nor an image where no code may be mapped.
     for what, name in ("analysis", "analyses of user"), ("images", "images of user"):
@@ -96,7 +113,7 @@ with scratch() as folder:
         (kept / "one").chmod(0o755)
     if os.getuid() == 0:
         for at in folder / "cache", folder / "cache/mvld":  # with a folder of images, and without
-            out = run("unshare", "-m", "sh", "-c", f'mount -t tmpfs -o noexec none {at} && "$@"', "sh",
+            out = run("unshare", "-m", "sh", "-c", f'mount -t tmpfs -o noexec,mode=755 none {at} && "$@"', "sh",
                       mvld, "doctor", "--json", env=quiet)[1]
             found = {f["name"]: f for f in json.loads(out)}
             equal(found["images of user"]["state"], "problem", "images on noexec")

@@ -28,14 +28,19 @@ with scratch() as folder:
     apps = folder / "mvld" / "apps.d"
     apps.mkdir(parents=True)
     config = apps / "true.conf"
-    config.write_text("[app]\nmatch = false, true\npasses = count\nplacement = as-is\n"
-                      "[count]\nprefix = here\n")
     env = {"XDG_CONFIG_HOME": str(folder)}
+
+    def configure(text):
+        config.write_text(text)
+        equal(run(mvld, "config", "--user", env=env)[0::2], (0, ""), "mvld config")
+
+    configure("[app]\nmatch = false, true\npasses = count\nplacement = as-is\n"
+              "; a comment\n[count]\nprefix = here\n")
     code, out, err = pipeline("true", env=env)
     equal((code, err), (0, ""), "configured")
     contains(out, f"the [app] of {config}:1 matches by 'true'", "who says so")
     contains(out, f"passes = count ; {config}:3\n", "the passes")
-    contains(out, f"prefix = here ; {config}:6\n", "an option")
+    contains(out, f"prefix = here ; {config}:7\n", "an option")
     contains(out, "at-most = 100000 ; default\n", "a default")
     contains(out, "its interpreter is ", "how it comes to run")
 
@@ -43,7 +48,7 @@ with scratch() as folder:
     equal((found["file"], found["line"], found["match"], found["placement"]),
           (str(config), 1, "true", "as-is"), "JSON: who says so")
     options = {o["name"]: o for o in found["passes"][0]["options"]}
-    equal(options["prefix"], {"name": "prefix", "value": "here", "file": str(config), "line": 6},
+    equal(options["prefix"], {"name": "prefix", "value": "here", "file": str(config), "line": 7},
           "JSON: an option")
     equal(options["names"]["file"], None, "JSON: a default")
 
@@ -65,17 +70,17 @@ with scratch() as folder:
     # By the path that it was called by, too: a symbolic link.
     link = folder / "link"
     link.symlink_to("/bin/true")
-    config.write_text(f"[app]\nmatch = {link}\npasses = count\n[count]\nprefix = linked\n")
+    configure(f"[app]\nmatch = {link}\npasses = count\n[count]\nprefix = linked\n")
     contains(pipeline(link, env=env)[1], f"matches by '{link}'", "through a link")
     contains(run(mvld, "run", "--debug", "passes", link, env=env)[2], "\tlinked ", "and it runs")
-    config.write_text("[app]\nmatch = true\npasses = count\n")
+    configure("[app]\nmatch = true\npasses = count\n")
 
     # The command line wins over the file.
     code, out, err = pipeline("--option", "count.prefix=there", "true", env=env)
     contains(out, "prefix = there ; MVLD_TUNABLES", "--option")
 
     # Refusals name file and line.
-    config.write_text("[app]\nmatch = true\npasses = count, absent\n")
+    configure("[app]\nmatch = true\npasses = count, absent\n")
     code, out, err = pipeline("true", env=env)
     equal((code, out), (1, ""), "a pass that is not there")
     contains(err, f"mvld pipeline: {config}:3: there is no pass 'absent'", "file and line")

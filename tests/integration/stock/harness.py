@@ -216,7 +216,7 @@ class Harness:
         self.copy_loader(self.folder / "lib64")
         copy_passes(self.folder / "passes", self.passes)
         if self.passes:
-            (self.folder / "etc" / "mvld.conf").write_text(
+            support.configure(self.folder / "etc",
                 f"[app]\nmatch = *\npasses = {', '.join(self.passes)}\n"
                 + "on-miss = build\n" * (FROZEN in passes) + support.COPY * ("concat" in passes))
         configuration, pass_folder = installed_places()

@@ -8,6 +8,7 @@
  *   no-memfile   seccomp: pwrite64 fails (so /proc/self/mem cannot be written)
  *   no-advice    seccomp: madvise kills
  *   expected     seccomp: every call kills but those of expected.h
+ *   only=N,N…    seccomp: every call kills but those of these numbers
  *   mdwe         PR_SET_MDWE
  *   closed       descriptors 0, 1 and 2 are closed
  *   stack=KiB    RLIMIT_STACK
@@ -76,6 +77,23 @@ static int deny_exec(void)
     return filter(code, sizeof code / sizeof *code);
 }
 
+static int allow(const char *numbers)
+{
+    enum { MOST = 200 };
+    struct sock_filter code[2 * MOST + 2] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, NUMBER)};
+    unsigned short n = 1;
+    char *end;
+
+    for (; n < 2 * MOST && *numbers; numbers = *end ? end + 1 : end) {
+        unsigned number = (unsigned)strtoul(numbers, &end, 10);
+
+        code[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, 1);
+        code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+    }
+    code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
+    return filter(code, n);
+}
+
 static int limit(int what, const char *number, unsigned long unit)
 {
     struct rlimit value;
@@ -96,6 +114,8 @@ static int confine(const char *how)
         return deny(SYS_madvise, SECCOMP_RET_KILL_PROCESS);
     if (!strcmp(how, "expected"))
         return expected_only();
+    if (!strncmp(how, "only=", 5))
+        return allow(how + 5);
     if (!strcmp(how, "mdwe"))
         return prctl(PR_SET_MDWE, 1, 0, 0, 0);
     if (!strcmp(how, "closed"))

@@ -51,6 +51,8 @@ conf = config / "mvld.conf"
 
 def configure(more=""):
     conf.write_text(f"[app]\nmatch = {work}/program\npasses = direct-calls\nplacement = near\n{more}")
+    done = support.run([MVLD, "config"])
+    check(done.returncode == 0, done.stdout + done.stderr)
 
 
 def start(mode, user=NOBODY, **more):
