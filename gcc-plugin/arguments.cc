@@ -59,8 +59,8 @@ bool mv_is_tracked(const_tree sw)
 
 int64_t mv_value_in_type(tree constant, const_tree type)
 {
-    tree t = fold_convert(const_cast<tree>(type), constant);
-    return wi::to_wide(t).to_shwi();
+    auto value = wi::to_wide(fold_convert(const_cast<tree>(type), constant));
+    return TYPE_UNSIGNED(type) ? (int64_t)value.to_uhwi() : value.to_shwi();
 }
 
 std::vector<int64_t> mv_values(const_tree sw)

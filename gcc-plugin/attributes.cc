@@ -246,7 +246,7 @@ static void remember_enumerators(tree sw)
         const char *label = IDENTIFIER_POINTER(TREE_PURPOSE(e));
         tree text = build_string(strlen(label) + 1, label);
         TREE_TYPE(text) = build_array_type_nelts(char_type_node, strlen(label) + 1);
-        list = tree_cons(text, build_int_cst(long_integer_type_node, mv_value_in_type(value, type)),
+        list = tree_cons(text, build_int_cst(long_long_integer_type_node, mv_value_in_type(value, type)),
                          list);
     }
     if (list)

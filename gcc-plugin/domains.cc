@@ -219,19 +219,18 @@ static void add_inlined(tree block, unsigned sw, constants &out)
     }
 }
 
-static mv_value numbered(int64_t value)
+static mv_value numbered(int64_t value, bool is_signed)
 {
-    char text[32];
-    snprintf(text, sizeof text, value < 0 ? "m%" PRIu64 : "%" PRIu64,
-             value < 0 ? 0 - (uint64_t)value : (uint64_t)value);
-    return {value, text};
+    bool minus = is_signed && value < 0;
+    uint64_t digits = minus ? 0 - (uint64_t)value : (uint64_t)value;
+    return {value, (minus ? "m" : "") + std::to_string(digits)};
 }
 
 std::vector<mv_value> mv_domain(tree sw, function *fun)
 {
     std::vector<mv_value> out;
     for (int64_t v : mv_values(sw))
-        out.push_back(numbered(v));
+        out.push_back(numbered(v, mv_is_signed(sw)));
     if (!out.empty())
         return out;
 
@@ -258,6 +257,6 @@ std::vector<mv_value> mv_domain(tree sw, function *fun)
     if (found.empty() || (*found.begin() >= 0 && *found.rbegin() <= 1))
         found = {0, 1};
     for (int64_t v : found)
-        out.push_back(numbered(v));
+        out.push_back(numbered(v, mv_is_signed(sw)));
     return out;
 }

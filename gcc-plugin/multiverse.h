@@ -68,7 +68,8 @@ bool mv_is_tracked(const_tree sw);
 std::vector<int64_t> mv_values(const_tree sw);
 /* The names of ("bind", …); false when the function has no such argument. */
 bool mv_bind_names(const_tree fn, std::vector<std::string> &names);
-/* An integer constant as a variable of that type holds it. */
+/* An integer constant as a variable of that type holds it, extended to 64 bits by the type's own
+ * sign, as the run time reads it.  All values of switches are kept so. */
 int64_t mv_value_in_type(tree constant, const_tree type);
 
 /* ---- domains.cc */

@@ -113,7 +113,8 @@ static cgraph_node *clone(cgraph_node *generic, const char *suffix)
 }
 
 /* At -O0 nothing propagates constants; a test of the switch shall go away all
- * the same, through the unnamed temporaries that hold it. */
+ * the same, through the unnamed temporaries that hold it, and these with it: they
+ * would tell apart bodies that do the same. */
 static void propagate(tree name, tree value)
 {
     if (TREE_CODE(name) != SSA_NAME || SSA_NAME_OCCURS_IN_ABNORMAL_PHI(name) ||
@@ -139,37 +140,54 @@ static void propagate(tree name, tree value)
         if (gimple_assign_single_p(stmt) && is_gimple_min_invariant(gimple_assign_rhs1(stmt)))
             propagate(gimple_assign_lhs(stmt), gimple_assign_rhs1(stmt));
     }
+    if (has_zero_uses(name)) {
+        gimple_stmt_iterator gsi = gsi_for_stmt(SSA_NAME_DEF_STMT(name));
+        gsi_remove(&gsi, true);
+        release_ssa_name(name);
+    }
+}
+
+/* The statement becomes `lhs = value`; the iterator follows it. */
+static void make_constant(gimple_stmt_iterator &gsi, tree value)
+{
+    gimple *stmt = gsi_stmt(gsi);
+    if (is_gimple_call(stmt)) {
+        gassign *assign = gimple_build_assign(gimple_call_lhs(stmt), value);
+        gimple_set_location(assign, gimple_location(stmt));
+        unlink_stmt_vdef(stmt);
+        if (gimple_vdef(stmt))
+            release_ssa_name(gimple_vdef(stmt));
+        gsi_replace(&gsi, assign, true);
+        return;
+    }
+    gimple_assign_set_rhs_from_tree(&gsi, value);
+    stmt = gsi_stmt(gsi);
+    update_stmt(stmt);
+    if (maybe_clean_eh_stmt(stmt))
+        gimple_purge_dead_eh_edges(gimple_bb(stmt));
+}
+
+static std::vector<gimple *> loads_of(function *fun, tree sw)
+{
+    std::vector<gimple *> out;
+    basic_block bb;
+    FOR_EACH_BB_FN(bb, fun)
+        for (gimple_stmt_iterator gsi = gsi_start_bb(bb); !gsi_end_p(gsi); gsi_next(&gsi))
+            if (mv_load_of_switch(gsi_stmt(gsi)) == sw)
+                out.push_back(gsi_stmt(gsi));
+    return out;
 }
 
 static void substitute(function *fun, tree sw, int64_t value)
 {
     tree constant = build_int_cst(TREE_TYPE(sw), value);
-    basic_block bb;
-    FOR_EACH_BB_FN(bb, fun)
-        for (gimple_stmt_iterator gsi = gsi_start_bb(bb); !gsi_end_p(gsi); gsi_next(&gsi)) {
-            gimple *stmt = gsi_stmt(gsi);
-            if (mv_load_of_switch(stmt) != sw)
-                continue;
-            tree lhs = gimple_get_lhs(stmt);
-            tree folded = fold_convert(TREE_TYPE(lhs), constant);
-            if (is_gimple_call(stmt)) {
-                gassign *assign = gimple_build_assign(lhs, folded);
-                gimple_set_location(assign, gimple_location(stmt));
-                unlink_stmt_vdef(stmt);
-                if (gimple_vdef(stmt))
-                    release_ssa_name(gimple_vdef(stmt));
-                gsi_replace(&gsi, assign, true);
-                stmt = assign;
-            } else {
-                gimple_assign_set_rhs_from_tree(&gsi, folded);
-                stmt = gsi_stmt(gsi);
-                update_stmt(stmt);
-                if (maybe_clean_eh_stmt(stmt))
-                    gimple_purge_dead_eh_edges(gimple_bb(stmt));
-            }
-            if (!optimize)
-                propagate(lhs, folded);
-        }
+    for (gimple *load : loads_of(fun, sw)) {
+        tree lhs = gimple_get_lhs(load), folded = fold_convert(TREE_TYPE(lhs), constant);
+        gimple_stmt_iterator gsi = gsi_for_stmt(load);
+        make_constant(gsi, folded);
+        if (!optimize)
+            propagate(lhs, folded);
+    }
 }
 
 /* What every function goes through between SSA construction and IPA. */
