@@ -6,9 +6,10 @@
  *   enumeration    its enumerators
  *   bool           0 and 1
  *   integer        the constants that the function compares the switch with, in
- *                  any comparison or `switch`; 0 and 1 when there are none or
- *                  none but these.  An order comparison gives the constants on
- *                  both sides of the border, whichever of them was written.
+ *                  any comparison or `switch`, and what lies between when that is
+ *                  little; 0 and 1 when there are none or none but these.  An order
+ *                  comparison gives the constants on both sides of the border,
+ *                  whichever of them was written.
  *
  * Constants are collected twice: right after SSA construction, when `switch`
  * statements still are what was written (early optimisation turns them into
@@ -77,121 +78,46 @@ tree mv_load_of_switch(gimple *stmt)
 
 /* ---- constants ------------------------------------------------------------ */
 
-/* Follows the value of a switch through casts, added constants and masks to the
- * places where it is compared. */
-struct follower {
-    tree sw;
-    constants &found;
-    bool orders; /* order comparisons count, too */
-    std::set<tree> seen;
+/* Values of which a piece has more than these are not all looked at. */
+static const unsigned few = 16;
 
-    /* The code asks whether the switch is v, computed as if integers had no end. */
-    void add_exact(const wide_int &v)
-    {
-        tree type = TREE_TYPE(sw);
-        unsigned precision = TYPE_PRECISION(type);
-        signop sign = TYPE_SIGN(type);
-        wide_int cut = wide_int::from(wide_int::from(v, precision, sign), 128, sign);
-        /* An unsigned switch compared in a signed type may look negative. */
-        if (cut == v || (sign == UNSIGNED && wi::neg_p(v) &&
-                         wi::eq_p(wide_int::from(v, precision, UNSIGNED),
-                                  wide_int::from(cut, precision, UNSIGNED))))
-            found.insert(cut.to_shwi());
+/* The values that one answer singles out: both sides of a border that stands alone, else what lies
+ * between borders; all of it when it is little, or its ends. */
+static void add_values(const mv_question &q, const mv_pieces &answer, constants &out)
+{
+    mv_piece all = mv_all_values(TREE_TYPE(q.sw));
+    mv_pieces parts;
+    mv_wide next = all.low;
+    for (const mv_piece &p : answer) {
+        if (next < p.low)
+            parts.push_back({next, p.low - 1});
+        parts.push_back(p);
+        next = p.high + 1;
     }
-
-    static wide_int wide(tree constant)
-    {
-        return wide_int::from(wi::to_wide(constant), 128, TYPE_SIGN(TREE_TYPE(constant)));
+    if (next <= all.high)
+        parts.push_back({next, all.high});
+    bool border = parts.size() == 2;
+    for (const mv_piece &p : parts) {
+        if (!border && (p.low == all.low || p.high == all.high))
+            continue;
+        for (mv_wide v = p.low; p.high - p.low < few && v <= p.high; v++)
+            out.insert((int64_t)v);
+        if (p.low != all.low)
+            out.insert((int64_t)p.low);
+        if (p.high != all.high)
+            out.insert((int64_t)p.high);
     }
+}
 
-    void compared(tree_code code, tree constant, const wide_int &added)
-    {
-        if (TREE_CODE(constant) != INTEGER_CST)
-            return;
-        if (!orders && code != EQ_EXPR && code != NE_EXPR)
-            return;
-        wide_int c = wi::sub(wide(constant), added);
-        add_exact(c);
-        if (code == LT_EXPR || code == GE_EXPR)
-            add_exact(wi::sub(c, 1));
-        else if (code == GT_EXPR || code == LE_EXPR)
-            add_exact(wi::add(c, 1));
-        /* (unsigned) x - 3 <= 2 is what a range test became: its start too. */
-        if ((code == LE_EXPR || code == GT_EXPR || code == LT_EXPR || code == GE_EXPR) &&
-            wi::ne_p(added, 0)) {
-            add_exact(wi::neg(added));
-            add_exact(wi::sub(wi::neg(added), 1));
-        }
-    }
-
-    void labels(gswitch *stmt, const wide_int &added)
-    {
-        for (unsigned i = 1; i < gimple_switch_num_labels(stmt); i++) {
-            tree label = gimple_switch_label(stmt, i);
-            wide_int low = wide(CASE_LOW(label));
-            wide_int high = CASE_HIGH(label) ? wide(CASE_HIGH(label)) : low;
-            for (unsigned n = 0; n < 16 && wi::les_p(low, high); n++, low = wi::add(low, 1))
-                add_exact(wi::sub(low, added));
-            add_exact(wi::sub(high, added));
-        }
-    }
-
-    void follow(tree name, wide_int added, unsigned depth)
-    {
-        if (depth > 12 || TREE_CODE(name) != SSA_NAME || !seen.insert(name).second)
-            return;
-        imm_use_iterator it;
-        use_operand_p use;
-        FOR_EACH_IMM_USE_FAST(use, it, name)
-            statement(USE_STMT(use), name, added, depth);
-    }
-
-    void assignment(gassign *stmt, tree name, const wide_int &added, unsigned depth)
-    {
-        tree_code code = gimple_assign_rhs_code(stmt);
-        tree lhs = gimple_assign_lhs(stmt), second = gimple_assign_rhs2(stmt);
-        if (gimple_assign_rhs1(stmt) != name)
-            return;
-        if (TREE_CODE_CLASS(code) == tcc_comparison)
-            compared(code, second, added);
-        else if (CONVERT_EXPR_CODE_P(code) || code == SSA_NAME)
-            follow(lhs, added, depth + 1);
-        else if (code == PLUS_EXPR && TREE_CODE(second) == INTEGER_CST)
-            follow(lhs, wi::add(added, wide_int::from(wi::to_wide(second), 128, SIGNED)),
-                   depth + 1);
-        else if (code == BIT_AND_EXPR && TREE_CODE(second) == INTEGER_CST) {
-            add_exact(wide(second)); /* all bits, none, and what they are compared with */
-            add_exact(wi::zero(128));
-            follow(lhs, added, depth + 1);
-        }
-    }
-
-    void statement(gimple *stmt, tree name, const wide_int &added, unsigned depth)
-    {
-        if (gcond *cond = dyn_cast<gcond *>(stmt)) {
-            if (gimple_cond_lhs(cond) == name)
-                compared(gimple_cond_code(cond), gimple_cond_rhs(cond), added);
-        } else if (gswitch *sw_stmt = dyn_cast<gswitch *>(stmt)) {
-            labels(sw_stmt, added);
-        } else if (gassign *assign = dyn_cast<gassign *>(stmt)) {
-            assignment(assign, name, added, depth);
-        } else if (gphi *phi = dyn_cast<gphi *>(stmt)) {
-            follow(gimple_phi_result(phi), added, depth + 1);
-        }
-    }
-};
-
+/* `orders`: questions of more than one value, too. */
 static void collect(function *fun, std::unordered_map<unsigned, constants> &out, bool orders)
 {
-    basic_block bb;
-    FOR_EACH_BB_FN(bb, fun)
-        for (gimple_stmt_iterator gsi = gsi_start_bb(bb); !gsi_end_p(gsi); gsi_next(&gsi)) {
-            gimple *stmt = gsi_stmt(gsi);
-            tree sw = mv_load_of_switch(stmt);
-            if (!sw)
-                continue;
-            follower f{sw, out[DECL_UID(sw)], orders, {}};
-            f.follow(gimple_get_lhs(stmt), wi::zero(128), 0);
+    for (const mv_question &q : mv_questions(fun))
+        for (const mv_pieces &answer : q.answers) {
+            constants values;
+            add_values(q, answer, values);
+            if (orders || values.size() == 1)
+                out[DECL_UID(q.sw)].insert(values.begin(), values.end());
         }
 }
 

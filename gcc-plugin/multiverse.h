@@ -9,7 +9,7 @@
  *   before IPA    attributes.cc   writes names and enumerators, which LTO would
  *                                 forget, into attributes of the declaration
  *   after SSA     domains.cc      remembers the constants that switches are
- *                                 compared with
+ *                                 compared with, which questions.cc finds
  *                 pointers.cc     puts the load of a function pointer next to
  *                                 its call
  *   small IPA     combination.cc  chooses switches and values
@@ -71,6 +71,21 @@ bool mv_bind_names(const_tree fn, std::vector<std::string> &names);
 /* An integer constant as a variable of that type holds it, extended to 64 bits by the type's own
  * sign, as the run time reads it.  All values of switches are kept so. */
 int64_t mv_value_in_type(tree constant, const_tree type);
+
+/* ---- questions.cc */
+typedef __int128 mv_wide; /* holds the values of all types of a switch, and one more */
+struct mv_piece {
+    mv_wide low, high;
+};
+typedef std::vector<mv_piece> mv_pieces; /* ascending, with something in between */
+struct mv_question {
+    tree sw;
+    gimple *stmt;                   /* a comparison, or a GIMPLE_SWITCH */
+    std::vector<mv_pieces> answers; /* for which values it holds; one a label but the default */
+    bool only_examples;             /* for other values it may hold, too */
+};
+std::vector<mv_question> mv_questions(function *fun);
+mv_piece mv_all_values(const_tree type);
 
 /* ---- domains.cc */
 struct mv_value {
