@@ -117,7 +117,7 @@ bool mv_check_switch_arguments(tree decl, tree args)
             some = false;
         } else if (s) {
             error_at(loc, "unknown argument %qs of attribute %<multiverse%> of switch %qD", s, decl);
-            inform(loc, "known are %<(\"values\", 1, 3, 5)%> and %<\"tracked\"%>");
+            inform(loc, "known are %<\"values\", 1, 3, 5%> and %<\"tracked\"%>");
             return false;
         } else if (!in_values) {
             error_at(loc, "argument of attribute %<multiverse%> of switch %qD must begin with "
@@ -153,7 +153,7 @@ bool mv_check_function_arguments(tree decl, tree args)
         const char *s = string_of(flat[i]);
         if (!s || (i == 0 && strcmp(s, "bind"))) {
             error_at(loc, "argument of attribute %<multiverse%> of function %qD must be "
-                     "%<(\"bind\", \"switch\", …)%>", decl);
+                     "%<\"bind\", \"switch\", …%>", decl);
             explain_parentheses(loc, "in C++ write multiverse(\"bind\", \"a\", \"b\"), without inner parentheses");
             return false;
         }

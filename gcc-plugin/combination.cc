@@ -166,8 +166,8 @@ void mv_apply_cap(tree fn, mv_combination &all)
     if (warning_at(loc, 0, "variation point %qD would have %s variants, more than %u; it is "
                    "specialised for %s only; for the rest it reads its switches at run time",
                    fn, std::to_string((unsigned long long)wanted).c_str(), mv_opts.max_variants, names.c_str()))
-        inform(loc, "name the switches that matter with %<multiverse((\"bind\", …))%>, give a "
-               "switch fewer values with %<multiverse((\"values\", …))%>, or raise "
+        inform(loc, "name the switches that matter with %<multiverse(\"bind\", …)%>, give a "
+               "switch fewer values with %<multiverse(\"values\", …)%>, or raise "
                "%<-fplugin-arg-multiverse-max-variants=%>");
     all = kept;
 }

@@ -2,7 +2,7 @@
  *
  * domains.cc: for which values of its switches a function is specialised.
  *
- *   ("values", …)  those
+ *   "values", …    those
  *   enumeration    its enumerators
  *   bool           0 and 1
  *   integer        the constants that the function compares the switch with, in

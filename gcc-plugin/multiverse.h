@@ -4,10 +4,10 @@
  *
  * The way of a variation point through the compiler
  *
- *   front end     attributes.cc   checks `multiverse` attributes, with arguments.cc;
- *                                 a variation point becomes `noipa`
- *   before IPA    attributes.cc   writes names and enumerators, which LTO would
- *                                 forget, into attributes of the declaration
+ *   front end     attributes.cc   checks `multiverse` attributes, with arguments.cc
+ *   before IPA    attributes.cc   makes variation points `noipa`; writes names and
+ *                                 enumerators, which LTO would forget, into
+ *                                 attributes of the declaration
  *   after SSA     domains.cc      remembers the constants that switches are
  *                                 compared with, which questions.cc finds
  *                 pointers.cc     puts the load of a function pointer next to
@@ -52,6 +52,7 @@ bool mv_is_function(const_tree decl);
 bool mv_is_pointer(const_tree decl);
 unsigned mv_width(const_tree sw);
 bool mv_is_signed(const_tree sw);
+bool mv_is_bool(const_tree sw);
 /* Makes a function one that no interprocedural fact may be derived of. */
 void mv_make_noipa(tree fndecl);
 /* The name for people: qualified, without parameters. */
@@ -64,9 +65,9 @@ std::string mv_symbol(tree decl);
 bool mv_check_switch_arguments(tree decl, tree args);
 bool mv_check_function_arguments(tree decl, tree args);
 bool mv_is_tracked(const_tree sw);
-/* The explicit values of ("values", …), in order; empty when there are none. */
+/* The explicit values of "values", …, in order; empty when there are none. */
 std::vector<int64_t> mv_values(const_tree sw);
-/* The names of ("bind", …); false when the function has no such argument. */
+/* The names of "bind", …; false when the function has no such argument. */
 bool mv_bind_names(const_tree fn, std::vector<std::string> &names);
 /* An integer constant as a variable of that type holds it, extended to 64 bits by the type's own
  * sign, as the run time reads it.  All values of switches are kept so. */

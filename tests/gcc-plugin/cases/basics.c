@@ -124,10 +124,10 @@ int main(void)
 
     unsigned width, flags;
     const char *name;
-    CHECK(find_switch(&flag, &width, &flags, &name) && width == 1 && flags == 4 && !strcmp(name, "flag"));
+    CHECK(find_switch(&flag, &width, &flags, &name) && width == 1 && flags == 12 && !strcmp(name, "flag"));
     CHECK(find_switch(&small, &width, &flags, &name) && width == 1 && flags == 5);
     CHECK(find_switch(&mode, &width, &flags, &name) && width == 4 && flags == 5);
     CHECK(find_switch(&hidden, &width, &flags, &name) && flags == 5 && !strcmp(name, "hidden"));
-    CHECK(find_switch(&tracked, &width, &flags, &name) && flags == 6);
+    CHECK(find_switch(&tracked, &width, &flags, &name) && flags == 14);
     return 0;
 }
