@@ -225,8 +225,8 @@ static void remember(tree decl, const char *attribute, tree value)
         DECL_ATTRIBUTES(decl) = tree_cons(get_identifier(attribute), value, DECL_ATTRIBUTES(decl));
 }
 
-/* Of a variable only the form with its type, "bool ns::on<int>", names template arguments. */
-static std::string variable_name(tree decl)
+/* Only the form with its type, "bool ns::on<int>", names template arguments. */
+static std::string switch_name(tree decl)
 {
     std::string text = lang_hooks.decl_printable_name(decl, 2);
     size_t start = 0;
@@ -241,7 +241,7 @@ static std::string variable_name(tree decl)
 
 static void remember_name(tree decl)
 {
-    std::string name = VAR_P(decl) ? variable_name(decl) : lang_hooks.decl_printable_name(decl, 1);
+    std::string name = mv_is_switch(decl) ? switch_name(decl) : lang_hooks.decl_printable_name(decl, 1);
     size_t paren = name.find('(');
     /* "operator()" and "(anonymous namespace)" have parentheses of their own. */
     while (paren != std::string::npos &&

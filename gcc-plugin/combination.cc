@@ -148,12 +148,23 @@ static bool is_allowed(double variants, size_t switches)
     return variants <= mv_opts.max_variants && fits_a_record(variants, switches);
 }
 
-void mv_apply_cap(tree fn, mv_combination &all)
+static double count_all(const mv_combination &all)
 {
     double wanted = 1;
     for (size_t i = 0; i < all.switches.size(); i++)
         wanted *= choices(all, i);
-    if (is_allowed(wanted, all.switches.size()))
+    return wanted;
+}
+
+bool mv_is_over_cap(const mv_combination &all)
+{
+    return !is_allowed(count_all(all), all.switches.size());
+}
+
+void mv_apply_cap(tree fn, mv_combination &all)
+{
+    double wanted = count_all(all);
+    if (!mv_is_over_cap(all))
         return;
     mv_combination kept;
     std::string names;

@@ -5,11 +5,11 @@
  *   "values", …    those
  *   enumeration    its enumerators
  *   bool           0 and 1
- *   integer        the constants that the function compares the switch with, in
- *                  any comparison or `switch`, and what lies between when that is
- *                  little; 0 and 1 when there are none or none but these.  An order
- *                  comparison gives the constants on both sides of the border,
- *                  whichever of them was written.
+ *   integer        all: the constants that the function compares the switch with,
+ *                  in any comparison or `switch`, cut its type into ranges, in each
+ *                  of which all answers are the same.  When the value is used
+ *                  otherwise, too, a range of few values is cut into these, and 0
+ *                  and 1 stand alone if no other constant was written.
  *
  * Constants are collected twice: right after SSA construction, when `switch`
  * statements still are what was written (early optimisation turns them into
@@ -19,10 +19,11 @@
  */
 #include "multiverse.h"
 
-typedef std::set<int64_t> constants;
+/* What the questions of a function answer alike, as pieces. */
+typedef std::vector<mv_piece> answers;
 
-/* Function (DECL_UID) -> switch (DECL_UID) -> constants. */
-static std::unordered_map<unsigned, std::unordered_map<unsigned, constants>> hints;
+/* Function (DECL_UID) -> switch (DECL_UID) -> answers. */
+static std::unordered_map<unsigned, std::unordered_map<unsigned, answers>> hints;
 
 /* ---- reads --------------------------------------------------------------- */
 
@@ -78,58 +79,25 @@ tree mv_load_of_switch(gimple *stmt)
 
 /* ---- constants ------------------------------------------------------------ */
 
-/* Values of which a piece has more than these are not all looked at. */
-static const unsigned few = 16;
-
-/* The values that one answer singles out: both sides of a border that stands alone, else what lies
- * between borders; all of it when it is little, or its ends. */
-static void add_values(const mv_question &q, const mv_pieces &answer, constants &out)
+/* The switches whose value fun uses for more than questions. */
+static std::set<tree> collect(function *fun, std::unordered_map<unsigned, answers> &out)
 {
-    mv_piece all = mv_all_values(TREE_TYPE(q.sw));
-    mv_pieces parts;
-    mv_wide next = all.low;
-    for (const mv_piece &p : answer) {
-        if (next < p.low)
-            parts.push_back({next, p.low - 1});
-        parts.push_back(p);
-        next = p.high + 1;
-    }
-    if (next <= all.high)
-        parts.push_back({next, all.high});
-    bool border = parts.size() == 2;
-    for (const mv_piece &p : parts) {
-        if (!border && (p.low == all.low || p.high == all.high))
-            continue;
-        for (mv_wide v = p.low; p.high - p.low < few && v <= p.high; v++)
-            out.insert((int64_t)v);
-        if (p.low != all.low)
-            out.insert((int64_t)p.low);
-        if (p.high != all.high)
-            out.insert((int64_t)p.high);
-    }
-}
-
-/* `orders`: questions of more than one value, too. */
-static void collect(function *fun, std::unordered_map<unsigned, constants> &out, bool orders)
-{
-    for (const mv_question &q : mv_questions(fun))
-        for (const mv_pieces &answer : q.answers) {
-            constants values;
-            add_values(q, answer, values);
-            if (orders || values.size() == 1)
-                out[DECL_UID(q.sw)].insert(values.begin(), values.end());
-        }
+    std::set<tree> otherwise;
+    for (const mv_question &q : mv_questions(fun, otherwise))
+        for (const mv_pieces &answer : q.answers)
+            out[DECL_UID(q.sw)].insert(out[DECL_UID(q.sw)].end(), answer.begin(), answer.end());
+    return otherwise;
 }
 
 void mv_collect_hints(function *fun)
 {
-    std::unordered_map<unsigned, constants> found;
-    collect(fun, found, true);
+    std::unordered_map<unsigned, answers> found;
+    collect(fun, found);
     if (!found.empty())
         hints[DECL_UID(fun->decl)] = found;
 }
 
-static void add_inlined(tree block, unsigned sw, constants &out)
+static void add_inlined(tree block, unsigned sw, answers &out)
 {
     for (; block; block = BLOCK_CHAIN(block)) {
         tree origin = BLOCK_ABSTRACT_ORIGIN(block);
@@ -139,50 +107,88 @@ static void add_inlined(tree block, unsigned sw, constants &out)
         if (origin && TREE_CODE(origin) == FUNCTION_DECL) {
             auto fn = hints.find(DECL_UID(origin));
             if (fn != hints.end() && fn->second.count(sw))
-                out.insert(fn->second[sw].begin(), fn->second[sw].end());
+                out.insert(out.end(), fn->second[sw].begin(), fn->second[sw].end());
         }
         add_inlined(BLOCK_SUBBLOCKS(block), sw, out);
     }
 }
 
-static mv_value numbered(int64_t value, bool is_signed)
+static std::string digits(mv_wide value)
 {
-    bool minus = is_signed && value < 0;
-    uint64_t digits = minus ? 0 - (uint64_t)value : (uint64_t)value;
-    return {value, (minus ? "m" : "") + std::to_string(digits)};
+    return (value < 0 ? "m" : "") + std::to_string((uint64_t)(value < 0 ? -value : value));
+}
+
+static mv_value value_of(mv_piece piece, const mv_piece &all)
+{
+    std::string label = digits(piece.low);
+    if (piece.low != piece.high)
+        label = (piece.low == all.low ? "min" : label) + "_to_" +
+                (piece.high == all.high ? "max" : digits(piece.high));
+    return {piece, piece, label};
+}
+
+static mv_value value_of(int64_t v, tree sw)
+{
+    mv_wide value = mv_is_signed(sw) ? (mv_wide)v : (mv_wide)(uint64_t)v;
+    return value_of({value, value}, {0, -1});
+}
+
+/* Where the pieces behind the first begin, into which the answers cut the type. */
+static std::set<mv_wide> borders(const answers &found, bool otherwise, const mv_piece &all)
+{
+    static const unsigned few = 16;
+    std::set<mv_wide> out;
+    bool is_plain = true; /* nothing but 0 and 1 was written */
+    for (const mv_piece &p : found) {
+        for (mv_wide v = p.low; otherwise && p.high - p.low < few && v <= p.high; v++)
+            out.insert(v);
+        out.insert(p.low);
+        out.insert(p.high + 1);
+    }
+    auto outside = [&](mv_wide v) { return v <= all.low || v > all.high; };
+    for (mv_wide v : out)
+        is_plain &= outside(v) || (v >= 0 && v <= 2);
+    if (otherwise && is_plain)
+        out.insert({0, 1, 2});
+    for (auto it = out.begin(); it != out.end();)
+        it = outside(*it) ? out.erase(it) : std::next(it);
+    return out;
 }
 
 std::vector<mv_value> mv_domain(tree sw, function *fun)
 {
     std::vector<mv_value> out;
     for (int64_t v : mv_values(sw))
-        out.push_back(numbered(v, mv_is_signed(sw)));
+        out.push_back(value_of(v, sw));
     if (!out.empty())
         return out;
 
     if (tree a = lookup_attribute(MV_ATTR_DOMAIN, DECL_ATTRIBUTES(sw))) {
         for (tree e = TREE_VALUE(a); e; e = TREE_CHAIN(e)) {
-            int64_t v = wi::to_wide(TREE_VALUE(e)).to_shwi();
-            if (std::none_of(out.begin(), out.end(), [v](mv_value &o) { return o.value == v; }))
-                out.push_back({v, TREE_STRING_POINTER(TREE_PURPOSE(e))});
+            mv_value v = value_of(wi::to_wide(TREE_VALUE(e)).to_shwi(), sw);
+            v.label = TREE_STRING_POINTER(TREE_PURPOSE(e));
+            if (std::none_of(out.begin(), out.end(),
+                             [&](mv_value &o) { return o.piece.low == v.piece.low; }))
+                out.push_back(v);
         }
         return out;
     }
-    constants found;
-    if (TREE_CODE(TREE_TYPE(sw)) != BOOLEAN_TYPE) {
-        auto early = hints.find(DECL_UID(fun->decl));
-        if (early != hints.end() && early->second.count(DECL_UID(sw)))
-            found = early->second[DECL_UID(sw)];
-        if (tree outer = DECL_INITIAL(fun->decl))
-            add_inlined(BLOCK_SUBBLOCKS(outer), DECL_UID(sw), found);
-        /* The border of a table that a `switch` became is no value of the author. */
-        std::unordered_map<unsigned, constants> now;
-        collect(fun, now, found.empty());
-        found.insert(now[DECL_UID(sw)].begin(), now[DECL_UID(sw)].end());
+    answers found;
+    auto early = hints.find(DECL_UID(fun->decl));
+    if (early != hints.end() && early->second.count(DECL_UID(sw)))
+        found = early->second[DECL_UID(sw)];
+    if (tree outer = DECL_INITIAL(fun->decl))
+        add_inlined(BLOCK_SUBBLOCKS(outer), DECL_UID(sw), found);
+    std::unordered_map<unsigned, answers> now;
+    bool otherwise = collect(fun, now).count(sw);
+    found.insert(found.end(), now[DECL_UID(sw)].begin(), now[DECL_UID(sw)].end());
+
+    mv_piece all = mv_all_values(TREE_TYPE(sw));
+    mv_wide low = all.low;
+    for (mv_wide border : borders(found, otherwise, all)) {
+        out.push_back(value_of({low, border - 1}, all));
+        low = border;
     }
-    if (found.empty() || (*found.begin() >= 0 && *found.rbegin() <= 1))
-        found = {0, 1};
-    for (int64_t v : found)
-        out.push_back(numbered(v, mv_is_signed(sw)));
+    out.push_back(value_of({low, all.high}, all));
     return out;
 }

@@ -79,19 +79,30 @@ struct mv_piece {
     mv_wide low, high;
 };
 typedef std::vector<mv_piece> mv_pieces; /* ascending, with something in between */
+/* What is done to a value on its way: its next type, and what is added in it. */
+struct mv_step {
+    tree type;
+    mv_wide added;
+};
 struct mv_question {
     tree sw;
     gimple *stmt;                   /* a comparison, or a GIMPLE_SWITCH */
     std::vector<mv_pieces> answers; /* for which values it holds; one a label but the default */
+    std::vector<mv_step> way;       /* of the switch's value to the one that is compared */
     bool only_examples;             /* for other values it may hold, too */
 };
-std::vector<mv_question> mv_questions(function *fun);
+/* `otherwise`: the switches whose value is used for more than questions. */
+std::vector<mv_question> mv_questions(function *fun, std::set<tree> &otherwise);
 mv_piece mv_all_values(const_tree type);
+/* What is compared when the switch has that value. */
+mv_wide mv_compared_value(const mv_question &q, mv_wide value);
 
 /* ---- domains.cc */
+/* Values for which there is one variant. */
 struct mv_value {
-    int64_t value;
-    std::string label; /* enumerator, or the number, as part of a symbol */
+    mv_piece piece;    /* all of them */
+    mv_piece example;  /* those that the variant is made for; the others have the same body */
+    std::string label; /* enumerator, number or range, as part of a symbol */
 };
 void mv_collect_hints(function *fun);
 /* The values that fun is specialised for; never empty. */
@@ -110,6 +121,7 @@ struct mv_combination {
 };
 /* Warns of what is bound, written or handed out in vain. */
 void mv_choose_switches(function *fun, mv_combination &out);
+bool mv_is_over_cap(const mv_combination &all);
 /* Keeps, in order, the switches that fit under the cap together; of a single
  * switch with too many values, the first ones.  Warns of the rest. */
 void mv_apply_cap(tree fn, mv_combination &all);

@@ -13,18 +13,13 @@
 
 namespace {
 
-/* What was done to the value on its way: its next type, and what was added in it. */
-struct step {
-    tree type;
-    mv_wide added;
-};
-
 struct follower {
     tree sw;
     const std::set<gimple *> &checks;
     std::vector<mv_question> &out;
+    std::set<tree> &otherwise;
     std::set<tree> seen;
-    std::vector<step> way;
+    std::vector<mv_step> way;
     bool masked = false; /* then an answer is only an example */
 
     void ask(gimple *stmt, std::vector<mv_pieces> answers);
@@ -59,7 +54,7 @@ static bool is_followed(const_tree type)
 }
 
 /* The values of `from` that are in `pieces` after `s`. */
-static mv_pieces before(const step &s, const_tree from, const mv_pieces &pieces)
+static mv_pieces before(const mv_step &s, const_tree from, const mv_pieces &pieces)
 {
     mv_piece all = mv_all_values(from);
     mv_wide round = (mv_wide)1 << TYPE_PRECISION(s.type);
@@ -111,12 +106,14 @@ void follower::ask(gimple *stmt, std::vector<mv_pieces> answers)
                 i++;
             }
     }
-    out.push_back({sw, stmt, answers, masked});
+    out.push_back({sw, stmt, answers, way, masked});
 }
 
 void follower::compared(gimple *stmt, tree_code code, tree constant)
 {
-    if (TREE_CODE(constant) == INTEGER_CST)
+    if (TREE_CODE(constant) != INTEGER_CST)
+        otherwise.insert(sw);
+    else
         ask(stmt, {answer(code, constant_value(constant), TREE_TYPE(constant))});
 }
 
@@ -133,7 +130,9 @@ void follower::labels(gswitch *stmt)
 
 void follower::follow(tree name, unsigned depth)
 {
-    if (depth > 12 || TREE_CODE(name) != SSA_NAME || !seen.insert(name).second)
+    if (depth > 12)
+        otherwise.insert(sw);
+    if (depth > 12 || !seen.insert(name).second)
         return;
     imm_use_iterator it;
     use_operand_p use;
@@ -145,20 +144,23 @@ void follower::assignment(gassign *stmt, tree name, unsigned depth)
 {
     tree_code code = gimple_assign_rhs_code(stmt);
     tree lhs = gimple_assign_lhs(stmt), second = gimple_assign_rhs2(stmt);
-    if (gimple_assign_rhs1(stmt) != name)
-        return;
-    if (TREE_CODE_CLASS(code) == tcc_comparison) {
+    tree type = TREE_TYPE(lhs);
+    bool is_first = gimple_assign_rhs1(stmt) == name && TREE_CODE(lhs) == SSA_NAME;
+    bool constant = second && TREE_CODE(second) == INTEGER_CST;
+    if (is_first && TREE_CODE_CLASS(code) == tcc_comparison) {
         compared(stmt, code, second);
         return;
     }
-    tree type = TREE_TYPE(lhs);
-    if (!is_followed(type))
+    if (!is_first || !is_followed(type)) {
+        otherwise.insert(sw);
         return;
-    bool constant = second && TREE_CODE(second) == INTEGER_CST;
+    }
     if (CONVERT_EXPR_CODE_P(code)) {
         /* What is cut off may have been anything. */
-        if (TYPE_PRECISION(type) + 2 < TYPE_PRECISION(TREE_TYPE(name)))
+        if (TYPE_PRECISION(type) + 2 < TYPE_PRECISION(TREE_TYPE(name))) {
+            otherwise.insert(sw);
             return;
+        }
         way.push_back({type, 0});
     } else if ((code == PLUS_EXPR || code == MINUS_EXPR) && constant) {
         mv_wide c = constant_value(second);
@@ -166,6 +168,7 @@ void follower::assignment(gassign *stmt, tree name, unsigned depth)
     } else if (code == BIT_AND_EXPR && constant) {
         bool before = masked;
         masked = true; /* all bits, none, and what they are compared with */
+        otherwise.insert(sw);
         ask(stmt, {{{0, 0}}, answer(EQ_EXPR, constant_value(second), type)});
         follow(lhs, depth + 1);
         masked = before;
@@ -173,6 +176,8 @@ void follower::assignment(gassign *stmt, tree name, unsigned depth)
     } else {
         if (code == SSA_NAME)
             follow(lhs, depth + 1);
+        else
+            otherwise.insert(sw);
         return;
     }
     follow(lhs, depth + 1);
@@ -181,11 +186,15 @@ void follower::assignment(gassign *stmt, tree name, unsigned depth)
 
 void follower::statement(gimple *stmt, tree name, unsigned depth)
 {
-    if (checks.count(stmt))
+    if (is_gimple_debug(stmt))
         return;
-    if (gcond *cond = dyn_cast<gcond *>(stmt)) {
+    if (checks.count(stmt)) {
+        otherwise.insert(sw);
+    } else if (gcond *cond = dyn_cast<gcond *>(stmt)) {
         if (gimple_cond_lhs(cond) == name)
             compared(cond, gimple_cond_code(cond), gimple_cond_rhs(cond));
+        else
+            otherwise.insert(sw);
     } else if (gswitch *sw_stmt = dyn_cast<gswitch *>(stmt)) {
         labels(sw_stmt);
     } else if (gassign *assign = dyn_cast<gassign *>(stmt)) {
@@ -193,9 +202,23 @@ void follower::statement(gimple *stmt, tree name, unsigned depth)
     } else if (gphi *phi = dyn_cast<gphi *>(stmt)) {
         bool before = masked;
         masked = true; /* another value may come, too */
+        otherwise.insert(sw);
         follow(gimple_phi_result(phi), depth + 1);
         masked = before;
+    } else {
+        otherwise.insert(sw);
     }
+}
+
+mv_wide mv_compared_value(const mv_question &q, mv_wide value)
+{
+    for (const mv_step &s : q.way) {
+        mv_piece all = mv_all_values(s.type);
+        mv_wide round = all.high - all.low + 1;
+        value = (value + s.added - all.low) % round;
+        value = (value < 0 ? value + round : value) + all.low;
+    }
+    return value;
 }
 
 /* ---- sanitizers -------------------------------------------------------------------- */
@@ -235,7 +258,7 @@ static std::set<gimple *> sanitizer_checks(function *fun)
     return out;
 }
 
-std::vector<mv_question> mv_questions(function *fun)
+std::vector<mv_question> mv_questions(function *fun, std::set<tree> &otherwise)
 {
     std::vector<mv_question> out;
     std::set<gimple *> checks = sanitizer_checks(fun);
@@ -246,7 +269,7 @@ std::vector<mv_question> mv_questions(function *fun)
             if (!sw)
                 continue;
             tree lhs = gimple_get_lhs(gsi_stmt(gsi));
-            follower f{sw, checks, out, {}, {}};
+            follower f{sw, checks, out, otherwise, {}, {}};
             f.way.push_back({TREE_TYPE(lhs), 0});
             f.follow(lhs, 0);
         }

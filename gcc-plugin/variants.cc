@@ -98,8 +98,7 @@ static cgraph_node *clone(cgraph_node *generic, const char *suffix)
 {
     tree decl = generic->decl, saved = DECL_ATTRIBUTES(decl);
     DECL_ATTRIBUTES(decl) = remove_attribute("noclone", copy_list(saved));
-    cgraph_node *node = generic->create_version_clone_with_body(vNULL, nullptr, nullptr, nullptr,
-                                                                nullptr, suffix, NULL_TREE, false);
+    cgraph_node *node = shim_clone(generic, suffix);
     DECL_ATTRIBUTES(decl) = saved;
     if (!node)
         return nullptr;
@@ -178,9 +177,9 @@ static std::vector<gimple *> loads_of(function *fun, tree sw)
     return out;
 }
 
-static void substitute(function *fun, tree sw, int64_t value)
+static void substitute(function *fun, tree sw, mv_wide value)
 {
-    tree constant = build_int_cst(TREE_TYPE(sw), value);
+    tree constant = build_int_cst(TREE_TYPE(sw), (int64_t)value);
     for (gimple *load : loads_of(fun, sw)) {
         tree lhs = gimple_get_lhs(load), folded = fold_convert(TREE_TYPE(lhs), constant);
         gimple_stmt_iterator gsi = gsi_for_stmt(load);
@@ -188,6 +187,88 @@ static void substitute(function *fun, tree sw, int64_t value)
         if (!optimize)
             propagate(lhs, folded);
     }
+}
+
+static bool is_inside(const mv_piece &p, const mv_pieces &pieces)
+{
+    return std::any_of(pieces.begin(), pieces.end(), [&](const mv_piece &o) {
+        return o.low <= p.low && p.high <= o.high;
+    });
+}
+
+static bool is_outside(const mv_piece &p, const mv_pieces &pieces)
+{
+    return std::none_of(pieces.begin(), pieces.end(), [&](const mv_piece &o) {
+        return o.low <= p.high && p.low <= o.high;
+    });
+}
+
+/* Answers what a function asks of the switch, when the answer is one for the whole range. */
+static void answer(function *fun, tree sw, const mv_piece &range)
+{
+    std::set<tree> otherwise;
+    for (const mv_question &q : mv_questions(fun, otherwise)) {
+        if (q.sw != sw || q.only_examples ||
+            !std::all_of(q.answers.begin(), q.answers.end(), [&](const mv_pieces &a) {
+                return is_inside(range, a) || is_outside(range, a);
+            }))
+            continue;
+        if (gswitch *stmt = dyn_cast<gswitch *>(q.stmt)) {
+            tree index = gimple_switch_index(stmt);
+            gimple_switch_set_index(stmt, build_int_cst(TREE_TYPE(index),
+                                                        (int64_t)mv_compared_value(q, range.low)));
+            update_stmt(stmt);
+            continue;
+        }
+        bool holds = is_inside(range, q.answers[0]);
+        if (gcond *cond = dyn_cast<gcond *>(q.stmt)) {
+            holds ? gimple_cond_make_true(cond) : gimple_cond_make_false(cond);
+            update_stmt(cond);
+            continue;
+        }
+        tree lhs = gimple_assign_lhs(q.stmt), value = build_int_cst(TREE_TYPE(lhs), holds);
+        gimple_stmt_iterator gsi = gsi_for_stmt(q.stmt);
+        make_constant(gsi, value);
+        if (!optimize)
+            propagate(lhs, value);
+    }
+}
+
+static gimple *user_of(tree name)
+{
+    imm_use_iterator it;
+    use_operand_p use;
+    FOR_EACH_IMM_USE_FAST(use, it, name)
+        if (!is_gimple_debug(USE_STMT(use)))
+            return USE_STMT(use);
+    return nullptr;
+}
+
+/* Removes what only computes the name, if nothing else uses it; says whether it is gone. */
+static bool drop(tree name, unsigned depth = 0)
+{
+    while (gimple *user = user_of(name)) {
+        gassign *assign = dyn_cast<gassign *>(user);
+        if (depth > 12 || !assign || gimple_vdef(assign) || stmt_could_throw_p(cfun, assign) ||
+            TREE_CODE(gimple_assign_lhs(assign)) != SSA_NAME ||
+            !drop(gimple_assign_lhs(assign), depth + 1))
+            return false;
+    }
+    gimple *stmt = SSA_NAME_DEF_STMT(name);
+    gimple_stmt_iterator gsi = gsi_for_stmt(stmt);
+    unlink_stmt_vdef(stmt);
+    gsi_remove(&gsi, true);
+    release_defs(stmt);
+    return true;
+}
+
+/* Whether the function still uses the value of the switch. */
+static bool uses_value(function *fun, tree sw)
+{
+    bool found = false;
+    for (gimple *load : loads_of(fun, sw))
+        found |= !drop(gimple_get_lhs(load));
+    return found;
 }
 
 /* What every function goes through between SSA construction and IPA. */
@@ -199,13 +280,21 @@ static opt_pass *local_optimisation()
     return nullptr;
 }
 
-static void specialise(cgraph_node *node, const mv_combination &c, const std::vector<int> &point)
+/* Which values a switch has in a variant: NULL leaves it to be read. */
+typedef std::vector<const mv_value *> values;
+
+/* Makes the switches constant, or answers what is asked of them.  A body that still uses the value
+ * of a switch of which only the range is known must not believe the range: the variable may have
+ * changed since the commit.  Such switches are returned. */
+static std::vector<size_t> specialise(cgraph_node *node, const mv_combination &c, const values &with)
 {
     function *fun = DECL_STRUCT_FUNCTION(node->decl);
     push_cfun(fun);
-    for (size_t i = 0; i < point.size(); i++)
-        if (point[i] >= 0)
-            substitute(fun, c.switches[i], c.domains[i][point[i]].value);
+    for (size_t i = 0; i < with.size(); i++)
+        if (with[i] && with[i]->example.low == with[i]->example.high)
+            substitute(fun, c.switches[i], with[i]->example.low);
+        else if (with[i])
+            answer(fun, c.switches[i], with[i]->example);
     cleanup_tree_cfg();
     update_ssa(TODO_update_ssa);
 
@@ -215,7 +304,32 @@ static void specialise(cgraph_node *node, const mv_combination &c, const std::ve
     execute_pass_list(fun, local_optimisation());
     current_pass = pass;
     shim_inhibit_warnings(quiet);
+
+    std::vector<size_t> still_used;
+    for (size_t i = 0; i < with.size(); i++)
+        if (with[i] && with[i]->example.low != with[i]->example.high &&
+            uses_value(fun, c.switches[i]))
+            still_used.push_back(i);
     pop_cfun();
+    return still_used;
+}
+
+/* A variant, or NULL when nothing of it would be fixed. */
+static cgraph_node *make(cgraph_node *generic, const mv_combination &c, values with,
+                         const std::string &suffix)
+{
+    while (std::any_of(with.begin(), with.end(), [](const mv_value *v) { return v; })) {
+        cgraph_node *node = clone(generic, suffix.c_str());
+        if (!node)
+            return nullptr;
+        std::vector<size_t> still_used = specialise(node, c, with);
+        if (still_used.empty())
+            return node;
+        node->remove();
+        for (size_t i : still_used)
+            with[i] = nullptr;
+    }
+    return nullptr;
 }
 
 /* ---- making all ---------------------------------------------------------------------- */
@@ -231,6 +345,17 @@ static bool next_point(const mv_combination &c, std::vector<int> &point)
     return false;
 }
 
+/* The node, or an earlier one with the same body in its place. */
+static cgraph_node *unique(cgraph_node *node, const std::vector<mv_variant> &earlier)
+{
+    for (const mv_variant &other : earlier)
+        if (mv_equal_bodies(other.node->decl, node->decl)) {
+            node->remove();
+            return other.node;
+        }
+    return node;
+}
+
 static void generate(cgraph_node *generic, const mv_combination &c, std::vector<mv_variant> &out)
 {
     if (c.switches.empty())
@@ -239,26 +364,43 @@ static void generate(cgraph_node *generic, const mv_combination &c, std::vector<
     for (tree sw : c.switches)
         point.push_back(mv_is_tracked(sw) ? -1 : 0);
     do {
-        if (std::all_of(point.begin(), point.end(), [](int p) { return p < 0; }))
-            continue; /* nothing bound: that is the generic */
-        cgraph_node *node = clone(generic, suffix_of(c, point).c_str());
-        if (!node)
-            return;
-        specialise(node, c, point);
+        values with;
         mv_variant v;
-        v.node = node;
         for (size_t i = 0; i < point.size(); i++) {
-            int64_t value = point[i] < 0 ? 0 : c.domains[i][point[i]].value;
-            v.ranges.push_back({value, value, point[i] < 0});
+            with.push_back(point[i] < 0 ? nullptr : &c.domains[i][point[i]]);
+            mv_piece piece = with[i] ? with[i]->piece : mv_piece{0, 0};
+            v.ranges.push_back({(int64_t)piece.low, (int64_t)piece.high, !with[i]});
         }
-        for (const mv_variant &other : out)
-            if (mv_equal_bodies(other.node->decl, node->decl)) {
-                v.node = other.node;
-                node->remove();
-                break;
-            }
+        v.node = make(generic, c, with, suffix_of(c, point));
+        if (!v.node)
+            continue; /* nothing fixed: that is the generic */
+        v.node = unique(v.node, out);
         out.push_back(v);
     } while (next_point(c, point));
+}
+
+/* Neighbouring ranges of a switch that give the same body when nothing else is fixed are one. */
+static void join_equal_ranges(cgraph_node *generic, mv_combination &c, size_t at)
+{
+    std::vector<mv_value> joined;
+    mv_combination alone;
+    cgraph_node *last = nullptr;
+    alone.switches.push_back(c.switches[at]);
+    for (const mv_value &v : c.domains[at]) {
+        cgraph_node *node = make(generic, alone, {&v}, "multiverse.trial");
+        bool same = node && last && joined.back().piece.high + 1 == v.piece.low &&
+                    mv_equal_bodies(last->decl, node->decl);
+        if (same)
+            joined.back().piece.high = v.piece.high;
+        else
+            joined.push_back(v);
+        if (last)
+            last->remove();
+        last = node;
+    }
+    if (last)
+        last->remove();
+    c.domains[at] = joined;
 }
 
 static void generate_for(cgraph_node *generic)
@@ -268,6 +410,9 @@ static void generate_for(cgraph_node *generic)
     std::vector<mv_variant> variants;
     mv_choose_switches(fun, c);
     if (!c.switches.empty() && may_copy(fun)) {
+        for (size_t i = 0; i < c.switches.size() && mv_is_over_cap(c); i++)
+            if (c.domains[i].size() > 2)
+                join_equal_ranges(generic, c, i);
         mv_apply_cap(generic->decl, c);
         generate(generic, c, variants);
         mv_merge_guards(variants, c.switches);

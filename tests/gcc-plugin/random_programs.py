@@ -89,12 +89,10 @@ class Switch:
         return text + ('__attribute__((multiverse("tracked"))) ' if self.tracked else "") + f"{self.type} {self.name}"
 
     def domain(self):
-        """The values that must bind; empty: all; None: not known."""
+        """The values that must bind; empty: all."""
         if self.values:
             return self.values
-        if self.type == "bool":
-            return []
-        return ENUMERATORS.get(self.type)
+        return ENUMERATORS.get(self.type, [])
 
 
 class Function:
@@ -104,6 +102,7 @@ class Function:
         self.draw, self.name, self.callees = draw, f"f{index}", callees
         self.switches = draw.sample(switches, min(len(switches), draw.randint(1, 3)))
         self.leaf, self.depth, self.number = True, 0, 0
+        self.used = set()  # switches whose value is used for more than comparisons
         self.bind = draw.random() < 0.1
         # A first question that no compiler answers: each switch is read.
         lines = [f"if ({s.name} == {literal(s.constant(draw))}) T({self.mark()});" for s in self.switches]
@@ -125,16 +124,21 @@ class Function:
             return name, s.low, s.high
         if draw < 0.75:
             cast = self.draw.choice([t for t in TYPES if t != "bool" and not t.startswith("enum")])
+            if TYPES[cast][1] < s.high // 2:
+                self.used.add(s)
             return f"({cast}){name}", *TYPES[cast]
         if draw < 0.9:
             width = "uint64_t" if s.high > 2**32 else "uint32_t"
             return f"(({width}){name} {self.draw.choice('+-')} {self.draw.randint(0, 9)}u)", *TYPES[width]
+        self.used.add(s)
         return f"({name} & {self.draw.choice([1, 3, 6, 8, 0x70])})", 0, 127
 
     def compare(self):
         s = self.draw.choice(self.switches)
         if self.draw.random() < 0.06 and len(self.switches) > 1:
-            return f"{s.name} {self.draw.choice(['<', '==', '>='])} {self.draw.choice(self.switches).name}"
+            other = self.draw.choice(self.switches)
+            self.used |= {s, other}
+            return f"{s.name} {self.draw.choice(['<', '==', '>='])} {other.name}"
         text, low, high = self.operand(s)
         constant = s.constant(self.draw)
         if not low <= constant <= high:
@@ -181,7 +185,9 @@ class Function:
         if draw < 0.55 and self.depth < 3:
             return self.cases()
         if draw < 0.62:
-            return [f"r += (uint64_t){self.draw.choice(self.switches).name} * {self.mark()};"]
+            s = self.draw.choice(self.switches)
+            self.used.add(s)
+            return [f"r += (uint64_t){s.name} * {self.mark()};"]
         if draw < 0.67 and self.depth < 2:
             return ["for (int i = 0; i < 3; i++) {", *self.block(1), f"T(i + {self.mark()});", "}"]
         if draw < 0.71:
@@ -249,7 +255,8 @@ def generate(seed, folder):
     text += "const struct a_switch switches[] = {\n" + ",\n".join(rows) + "};\n"
     rows = []
     for f in functions:
-        binds = not f.bind and all(s.domain() is not None and not s.tracked for s in f.switches)
+        known = all(s.values or s.type == "bool" or s.type in ENUMERATORS for s in f.used)
+        binds = known and not f.bind and not any(s.tracked for s in f.switches)
         rows.append(f'{{"{f.name}", call_{f.name}, {f.name}, {int(f.leaf)}, {int(binds)}, {len(f.switches)}, '
                     f"{{{', '.join(str(switches.index(s)) for s in f.switches)}}}}}")
     text += "const struct a_function functions[] = {\n" + ",\n".join(rows) + "};\n"
