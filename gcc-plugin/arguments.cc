@@ -122,7 +122,8 @@ bool mv_check_switch_arguments(tree decl, tree args)
         } else if (!in_values) {
             error_at(loc, "argument of attribute %<multiverse%> of switch %qD must begin with "
                      "a string", decl);
-            explain_parentheses(loc, "in C++ write multiverse(\"values\", 1, 3, 5), without inner parentheses");
+            explain_parentheses(loc, "in C++ write multiverse(\"values\", 1, 3, 5), without inner "
+                                     "parentheses");
             return false;
         } else if (TREE_CODE(t) != INTEGER_CST) {
             error_at(loc, "value in attribute %<multiverse%> of switch %qD is not an integer "
@@ -154,7 +155,8 @@ bool mv_check_function_arguments(tree decl, tree args)
         if (!s || (i == 0 && strcmp(s, "bind"))) {
             error_at(loc, "argument of attribute %<multiverse%> of function %qD must be "
                      "%<\"bind\", \"switch\", …%>", decl);
-            explain_parentheses(loc, "in C++ write multiverse(\"bind\", \"a\", \"b\"), without inner parentheses");
+            explain_parentheses(loc, "in C++ write multiverse(\"bind\", \"a\", \"b\"), without inner "
+                                     "parentheses");
             return false;
         }
     }

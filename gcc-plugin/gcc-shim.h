@@ -3,7 +3,7 @@
  * gcc-shim.h: the one place that knows GCC's headers, their order, and what
  * differs between versions.
  *
- * The plugin is written for GCC 12, works with GCC 14, and builds with 13 and 15.
+ * The plugin is written for GCC 12, and works with 11 to 16.
  * What another version renames or moves is to be wrapped here, under a name that
  * the other files use; they contain no #if on GCC's version.
  */

@@ -13,7 +13,7 @@
  *                 pointers.cc     puts the load of a function pointer next to
  *                                 its call
  *   small IPA     combination.cc  chooses switches and values
- *                 variants.cc     clones, substitutes, simplifies; compare.cc
+ *                 variants.cc     clones, substitutes (substitute.cc), simplifies; compare.cc
  *                                 and merge.cc fold equal ones; record.cc puts
  *                                 the result into a variable that the generic's
  *                                 body refers to
@@ -181,6 +181,12 @@ void mv_call_stubs(function *fun);
 
 /* ---- callsites.cc */
 void mv_record_sites(function *fun);
+
+/* ---- substitute.cc, in the function that cfun is */
+void mv_substitute(function *fun, tree sw, mv_wide value);
+void mv_answer(function *fun, tree sw, const mv_piece &range);
+/* Whether the function still uses the value of the switch; what only computes something of it goes. */
+bool mv_uses_value(function *fun, tree sw);
 
 /* ---- variants.cc */
 void mv_generate_variants();
