@@ -59,8 +59,8 @@ bool mv_is_tracked(const_tree sw)
 
 int64_t mv_value_in_type(tree constant, const_tree type)
 {
-    tree t = fold_convert(const_cast<tree>(type), constant);
-    return wi::to_wide(t).to_shwi();
+    auto value = wi::to_wide(fold_convert(const_cast<tree>(type), constant));
+    return TYPE_UNSIGNED(type) ? (int64_t)value.to_uhwi() : value.to_shwi();
 }
 
 std::vector<int64_t> mv_values(const_tree sw)
@@ -117,12 +117,13 @@ bool mv_check_switch_arguments(tree decl, tree args)
             some = false;
         } else if (s) {
             error_at(loc, "unknown argument %qs of attribute %<multiverse%> of switch %qD", s, decl);
-            inform(loc, "known are %<(\"values\", 1, 3, 5)%> and %<\"tracked\"%>");
+            inform(loc, "known are %<\"values\", 1, 3, 5%> and %<\"tracked\"%>");
             return false;
         } else if (!in_values) {
             error_at(loc, "argument of attribute %<multiverse%> of switch %qD must begin with "
                      "a string", decl);
-            explain_parentheses(loc, "in C++ write multiverse(\"values\", 1, 3, 5), without inner parentheses");
+            explain_parentheses(loc, "in C++ write multiverse(\"values\", 1, 3, 5), without inner "
+                                     "parentheses");
             return false;
         } else if (TREE_CODE(t) != INTEGER_CST) {
             error_at(loc, "value in attribute %<multiverse%> of switch %qD is not an integer "
@@ -153,8 +154,9 @@ bool mv_check_function_arguments(tree decl, tree args)
         const char *s = string_of(flat[i]);
         if (!s || (i == 0 && strcmp(s, "bind"))) {
             error_at(loc, "argument of attribute %<multiverse%> of function %qD must be "
-                     "%<(\"bind\", \"switch\", …)%>", decl);
-            explain_parentheses(loc, "in C++ write multiverse(\"bind\", \"a\", \"b\"), without inner parentheses");
+                     "%<\"bind\", \"switch\", …%>", decl);
+            explain_parentheses(loc, "in C++ write multiverse(\"bind\", \"a\", \"b\"), without inner "
+                                     "parentheses");
             return false;
         }
     }

@@ -5,10 +5,9 @@
  * front end's knowledge is gone.
  *
  *   __attribute__((multiverse))                          variable, function, pointer
- *   __attribute__((multiverse(("values", 1, 3, 5))))     switch
- *   __attribute__((multiverse("values", 1, 3, 5)))       the same
+ *   __attribute__((multiverse("values", 1, 3, 5)))       switch
  *   __attribute__((multiverse("tracked")))               switch
- *   __attribute__((multiverse(("bind", "a", "b"))))      function
+ *   __attribute__((multiverse("bind", "a", "b")))        function
  *
  * A storage class is known for certain only when the declaration is finished
  * (`extern __thread`, C++ static members), so the handler refuses what it can
@@ -51,6 +50,12 @@ unsigned mv_width(const_tree sw)
 bool mv_is_signed(const_tree sw)
 {
     return !TYPE_UNSIGNED(TREE_TYPE(sw));
+}
+
+/* An enumeration may have bool as its type, too. */
+bool mv_is_bool(const_tree sw)
+{
+    return TYPE_PRECISION(TREE_TYPE(sw)) == 1;
 }
 
 /* ---- the handler ---------------------------------------------------------- */
@@ -144,6 +149,12 @@ static bool check_variable(tree decl, tree args)
         error_at(loc, "variable %qD cannot be %<multiverse%>: a switch has 1 to 8 bytes", decl);
         return false;
     }
+    /* The ABI leaves the padding of a _BitInt undefined; that of the other types is 0. */
+    if (TREE_CODE(type) != BOOLEAN_TYPE && TREE_CODE(type) != ENUMERAL_TYPE &&
+        TYPE_PRECISION(type) != 8 * int_size_in_bytes(type)) {
+        error_at(loc, "variable %qD cannot be %<multiverse%>: its type has padding bits", decl);
+        return false;
+    }
     if (TYPE_VOLATILE(type)) {
         warning_at(loc, OPT_Wattributes, "attribute %<multiverse%> ignored: every read of the "
                    "volatile variable %qD must be made", decl);
@@ -161,8 +172,7 @@ static tree handle_multiverse(tree *node, tree, tree args, int, bool *no_add_att
     tree decl = *node;
     bool good = false;
     if (TREE_CODE(decl) == FUNCTION_DECL) {
-        if ((good = check_function(decl, args)))
-            mv_make_noipa(decl);
+        good = check_function(decl, args);
     } else if (VAR_P(decl)) {
         good = check_variable(decl, args);
         if (good)
@@ -215,9 +225,23 @@ static void remember(tree decl, const char *attribute, tree value)
         DECL_ATTRIBUTES(decl) = tree_cons(get_identifier(attribute), value, DECL_ATTRIBUTES(decl));
 }
 
+/* Only the form with its type, "bool ns::on<int>", names template arguments. */
+static std::string switch_name(tree decl)
+{
+    std::string text = lang_hooks.decl_printable_name(decl, 2);
+    size_t start = 0;
+    int depth = 0;
+    for (size_t i = 0; i < text.size(); i++) {
+        depth += strchr("<({[", text[i]) ? 1 : strchr(">)}]", text[i]) ? -1 : 0;
+        if (text[i] == ' ' && !depth)
+            start = i + 1;
+    }
+    return text.substr(start);
+}
+
 static void remember_name(tree decl)
 {
-    std::string name = lang_hooks.decl_printable_name(decl, 1);
+    std::string name = mv_is_switch(decl) ? switch_name(decl) : lang_hooks.decl_printable_name(decl, 1);
     size_t paren = name.find('(');
     /* "operator()" and "(anonymous namespace)" have parentheses of their own. */
     while (paren != std::string::npos &&
@@ -246,7 +270,7 @@ static void remember_enumerators(tree sw)
         const char *label = IDENTIFIER_POINTER(TREE_PURPOSE(e));
         tree text = build_string(strlen(label) + 1, label);
         TREE_TYPE(text) = build_array_type_nelts(char_type_node, strlen(label) + 1);
-        list = tree_cons(text, build_int_cst(long_integer_type_node, mv_value_in_type(value, type)),
+        list = tree_cons(text, build_int_cst(long_long_integer_type_node, mv_value_in_type(value, type)),
                          list);
     }
     if (list)
@@ -262,6 +286,9 @@ void mv_describe_declarations()
         tree decl = node->decl;
         if (mv_is_function(decl) && (has_conflict(decl) || is_idle_alias(node)))
             DECL_ATTRIBUTES(decl) = remove_attribute(MV_ATTR, DECL_ATTRIBUTES(decl));
+        /* Not before: front ends warn of `inline` together with `noinline`. */
+        if (mv_is_function(decl))
+            mv_make_noipa(decl);
         if (mv_is_switch(decl)) {
             remember_name(decl);
             remember_enumerators(decl);

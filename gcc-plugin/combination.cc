@@ -136,18 +136,41 @@ static size_t choices(const mv_combination &c, size_t i)
     return c.domains[i].size() + mv_is_tracked(c.switches[i]);
 }
 
-void mv_apply_cap(tree fn, mv_combination &all)
+/* Whether the names of a record with so many variants begin within its first 64 KB, as the offset in
+ * struct multiverse_function says it. */
+static bool fits_a_record(double variants, size_t switches)
+{
+    return 24 + variants * (16 + 24 * switches) <= 0xffff;
+}
+
+static bool is_allowed(double variants, size_t switches)
+{
+    return variants <= mv_opts.max_variants && fits_a_record(variants, switches);
+}
+
+static double count_all(const mv_combination &all)
 {
     double wanted = 1;
     for (size_t i = 0; i < all.switches.size(); i++)
         wanted *= choices(all, i);
-    if (wanted <= mv_opts.max_variants)
+    return wanted;
+}
+
+bool mv_is_over_cap(const mv_combination &all)
+{
+    return !is_allowed(count_all(all), all.switches.size());
+}
+
+void mv_apply_cap(tree fn, mv_combination &all)
+{
+    double wanted = count_all(all);
+    if (!mv_is_over_cap(all))
         return;
     mv_combination kept;
     std::string names;
     size_t product = 1;
     for (size_t i = 0; i < all.switches.size(); i++) {
-        if (product * choices(all, i) > mv_opts.max_variants)
+        if (!is_allowed((double)product * choices(all, i), kept.switches.size() + 1))
             continue;
         product *= choices(all, i);
         kept.switches.push_back(all.switches[i]);
@@ -163,11 +186,14 @@ void mv_apply_cap(tree fn, mv_combination &all)
                 mv_display_name(all.switches[0]);
     }
     location_t loc = DECL_SOURCE_LOCATION(fn);
-    if (warning_at(loc, 0, "variation point %qD would have %s variants, more than %u; it is "
+    bool many = wanted > mv_opts.max_variants;
+    std::string limit = many ? std::to_string(mv_opts.max_variants) : "a record of 64 KB holds";
+    if (warning_at(loc, 0, "variation point %qD would have %s variants, more than %s; it is "
                    "specialised for %s only; for the rest it reads its switches at run time",
-                   fn, std::to_string((unsigned long long)wanted).c_str(), mv_opts.max_variants, names.c_str()))
-        inform(loc, "name the switches that matter with %<multiverse((\"bind\", …))%>, give a "
-               "switch fewer values with %<multiverse((\"values\", …))%>, or raise "
-               "%<-fplugin-arg-multiverse-max-variants=%>");
+                   fn, std::to_string((unsigned long long)wanted).c_str(), limit.c_str(), names.c_str()))
+        inform(loc, many ? "name the switches that matter with %<multiverse(\"bind\", …)%>, give a "
+                           "switch fewer values with %<multiverse(\"values\", …)%>, or raise "
+                           "%<-fplugin-arg-multiverse-max-variants=%>"
+                         : "name the switches that matter with %<multiverse(\"bind\", …)%>");
     all = kept;
 }

@@ -53,6 +53,7 @@ private:
     }
 
     bool declarations(tree a, tree b);
+    bool tables(tree a, tree b);
     bool names(tree a, tree b);
     bool constructors(tree a, tree b);
     bool expressions(tree a, tree b);
@@ -77,10 +78,25 @@ bool comparison::types(tree a, tree b)
            get_alias_set(a) == get_alias_set(b);
 }
 
+/* What a `switch` became: each variant may have a table of its own, with equal contents. */
+static bool is_table(tree t)
+{
+    return VAR_P(t) && TREE_STATIC(t) && TREE_READONLY(t) && DECL_ARTIFICIAL(t) && !TREE_PUBLIC(t) &&
+           DECL_INITIAL(t) && TREE_CODE(DECL_INITIAL(t)) == CONSTRUCTOR;
+}
+
+bool comparison::tables(tree a, tree b)
+{
+    return bind(a, b) && types(TREE_TYPE(a), TREE_TYPE(b)) && DECL_ALIGN(a) == DECL_ALIGN(b) &&
+           constructors(DECL_INITIAL(a), DECL_INITIAL(b));
+}
+
 bool comparison::declarations(tree a, tree b)
 {
     if (a == b)
         return !local(a, da) || bind(a, b);
+    if (is_table(a) && is_table(b))
+        return tables(a, b);
     if (TREE_CODE(a) != TREE_CODE(b) || !local(a, da) || !local(b, db) || !bind(a, b))
         return false;
     if (TREE_CODE(a) == LABEL_DECL) {

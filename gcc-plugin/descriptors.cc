@@ -61,7 +61,7 @@ static std::string quoted(const std::string &s)
 
 static unsigned switch_flags(tree sw)
 {
-    return (mv_is_signed(sw) ? 1 : 0) | (mv_is_tracked(sw) ? 2 : 0);
+    return (mv_is_signed(sw) ? 1 : 0) | (mv_is_tracked(sw) ? 2 : 0) | (mv_is_bool(sw) ? 8 : 0);
 }
 
 /* A record is its size, then what `inner` says, padded to 8 bytes. */

@@ -2,13 +2,14 @@
  *
  * domains.cc: for which values of its switches a function is specialised.
  *
- *   ("values", …)  those
+ *   "values", …    those
  *   enumeration    its enumerators
  *   bool           0 and 1
- *   integer        the constants that the function compares the switch with, in
- *                  any comparison or `switch`; 0 and 1 when there are none or
- *                  none but these.  An order comparison gives the constants on
- *                  both sides of the border, whichever of them was written.
+ *   integer        all: the constants that the function compares the switch with,
+ *                  in any comparison or `switch`, cut its type into ranges, in each
+ *                  of which all answers are the same.  When the value is used
+ *                  otherwise, too, a range of few values is cut into these, and 0
+ *                  and 1 stand alone if no other constant was written.
  *
  * Constants are collected twice: right after SSA construction, when `switch`
  * statements still are what was written (early optimisation turns them into
@@ -18,10 +19,11 @@
  */
 #include "multiverse.h"
 
-typedef std::set<int64_t> constants;
+/* What the questions of a function answer alike, as pieces. */
+typedef std::vector<mv_piece> answers;
 
-/* Function (DECL_UID) -> switch (DECL_UID) -> constants. */
-static std::unordered_map<unsigned, std::unordered_map<unsigned, constants>> hints;
+/* Function (DECL_UID) -> switch (DECL_UID) -> answers. */
+static std::unordered_map<unsigned, std::unordered_map<unsigned, answers>> hints;
 
 /* ---- reads --------------------------------------------------------------- */
 
@@ -77,133 +79,25 @@ tree mv_load_of_switch(gimple *stmt)
 
 /* ---- constants ------------------------------------------------------------ */
 
-/* Follows the value of a switch through casts, added constants and masks to the
- * places where it is compared. */
-struct follower {
-    tree sw;
-    constants &found;
-    bool orders; /* order comparisons count, too */
-    std::set<tree> seen;
-
-    /* The code asks whether the switch is v, computed as if integers had no end. */
-    void add_exact(const wide_int &v)
-    {
-        tree type = TREE_TYPE(sw);
-        unsigned precision = TYPE_PRECISION(type);
-        signop sign = TYPE_SIGN(type);
-        wide_int cut = wide_int::from(wide_int::from(v, precision, sign), 128, sign);
-        /* An unsigned switch compared in a signed type may look negative. */
-        if (cut == v || (sign == UNSIGNED && wi::neg_p(v) &&
-                         wi::eq_p(wide_int::from(v, precision, UNSIGNED),
-                                  wide_int::from(cut, precision, UNSIGNED))))
-            found.insert(cut.to_shwi());
-    }
-
-    static wide_int wide(tree constant)
-    {
-        return wide_int::from(wi::to_wide(constant), 128, TYPE_SIGN(TREE_TYPE(constant)));
-    }
-
-    void compared(tree_code code, tree constant, const wide_int &added)
-    {
-        if (TREE_CODE(constant) != INTEGER_CST)
-            return;
-        if (!orders && code != EQ_EXPR && code != NE_EXPR)
-            return;
-        wide_int c = wi::sub(wide(constant), added);
-        add_exact(c);
-        if (code == LT_EXPR || code == GE_EXPR)
-            add_exact(wi::sub(c, 1));
-        else if (code == GT_EXPR || code == LE_EXPR)
-            add_exact(wi::add(c, 1));
-        /* (unsigned) x - 3 <= 2 is what a range test became: its start too. */
-        if ((code == LE_EXPR || code == GT_EXPR || code == LT_EXPR || code == GE_EXPR) &&
-            wi::ne_p(added, 0)) {
-            add_exact(wi::neg(added));
-            add_exact(wi::sub(wi::neg(added), 1));
-        }
-    }
-
-    void labels(gswitch *stmt, const wide_int &added)
-    {
-        for (unsigned i = 1; i < gimple_switch_num_labels(stmt); i++) {
-            tree label = gimple_switch_label(stmt, i);
-            wide_int low = wide(CASE_LOW(label));
-            wide_int high = CASE_HIGH(label) ? wide(CASE_HIGH(label)) : low;
-            for (unsigned n = 0; n < 16 && wi::les_p(low, high); n++, low = wi::add(low, 1))
-                add_exact(wi::sub(low, added));
-            add_exact(wi::sub(high, added));
-        }
-    }
-
-    void follow(tree name, wide_int added, unsigned depth)
-    {
-        if (depth > 12 || TREE_CODE(name) != SSA_NAME || !seen.insert(name).second)
-            return;
-        imm_use_iterator it;
-        use_operand_p use;
-        FOR_EACH_IMM_USE_FAST(use, it, name)
-            statement(USE_STMT(use), name, added, depth);
-    }
-
-    void assignment(gassign *stmt, tree name, const wide_int &added, unsigned depth)
-    {
-        tree_code code = gimple_assign_rhs_code(stmt);
-        tree lhs = gimple_assign_lhs(stmt), second = gimple_assign_rhs2(stmt);
-        if (gimple_assign_rhs1(stmt) != name)
-            return;
-        if (TREE_CODE_CLASS(code) == tcc_comparison)
-            compared(code, second, added);
-        else if (CONVERT_EXPR_CODE_P(code) || code == SSA_NAME)
-            follow(lhs, added, depth + 1);
-        else if (code == PLUS_EXPR && TREE_CODE(second) == INTEGER_CST)
-            follow(lhs, wi::add(added, wide_int::from(wi::to_wide(second), 128, SIGNED)),
-                   depth + 1);
-        else if (code == BIT_AND_EXPR && TREE_CODE(second) == INTEGER_CST) {
-            add_exact(wide(second)); /* all bits, none, and what they are compared with */
-            add_exact(wi::zero(128));
-            follow(lhs, added, depth + 1);
-        }
-    }
-
-    void statement(gimple *stmt, tree name, const wide_int &added, unsigned depth)
-    {
-        if (gcond *cond = dyn_cast<gcond *>(stmt)) {
-            if (gimple_cond_lhs(cond) == name)
-                compared(gimple_cond_code(cond), gimple_cond_rhs(cond), added);
-        } else if (gswitch *sw_stmt = dyn_cast<gswitch *>(stmt)) {
-            labels(sw_stmt, added);
-        } else if (gassign *assign = dyn_cast<gassign *>(stmt)) {
-            assignment(assign, name, added, depth);
-        } else if (gphi *phi = dyn_cast<gphi *>(stmt)) {
-            follow(gimple_phi_result(phi), added, depth + 1);
-        }
-    }
-};
-
-static void collect(function *fun, std::unordered_map<unsigned, constants> &out, bool orders)
+/* The switches whose value fun uses for more than questions. */
+static std::set<tree> collect(function *fun, std::unordered_map<unsigned, answers> &out)
 {
-    basic_block bb;
-    FOR_EACH_BB_FN(bb, fun)
-        for (gimple_stmt_iterator gsi = gsi_start_bb(bb); !gsi_end_p(gsi); gsi_next(&gsi)) {
-            gimple *stmt = gsi_stmt(gsi);
-            tree sw = mv_load_of_switch(stmt);
-            if (!sw)
-                continue;
-            follower f{sw, out[DECL_UID(sw)], orders, {}};
-            f.follow(gimple_get_lhs(stmt), wi::zero(128), 0);
-        }
+    std::set<tree> otherwise;
+    for (const mv_question &q : mv_questions(fun, otherwise))
+        for (const mv_pieces &answer : q.answers)
+            out[DECL_UID(q.sw)].insert(out[DECL_UID(q.sw)].end(), answer.begin(), answer.end());
+    return otherwise;
 }
 
 void mv_collect_hints(function *fun)
 {
-    std::unordered_map<unsigned, constants> found;
-    collect(fun, found, true);
+    std::unordered_map<unsigned, answers> found;
+    collect(fun, found);
     if (!found.empty())
         hints[DECL_UID(fun->decl)] = found;
 }
 
-static void add_inlined(tree block, unsigned sw, constants &out)
+static void add_inlined(tree block, unsigned sw, answers &out)
 {
     for (; block; block = BLOCK_CHAIN(block)) {
         tree origin = BLOCK_ABSTRACT_ORIGIN(block);
@@ -213,51 +107,88 @@ static void add_inlined(tree block, unsigned sw, constants &out)
         if (origin && TREE_CODE(origin) == FUNCTION_DECL) {
             auto fn = hints.find(DECL_UID(origin));
             if (fn != hints.end() && fn->second.count(sw))
-                out.insert(fn->second[sw].begin(), fn->second[sw].end());
+                out.insert(out.end(), fn->second[sw].begin(), fn->second[sw].end());
         }
         add_inlined(BLOCK_SUBBLOCKS(block), sw, out);
     }
 }
 
-static mv_value numbered(int64_t value)
+static std::string digits(mv_wide value)
 {
-    char text[32];
-    snprintf(text, sizeof text, value < 0 ? "m%" PRIu64 : "%" PRIu64,
-             value < 0 ? 0 - (uint64_t)value : (uint64_t)value);
-    return {value, text};
+    return (value < 0 ? "m" : "") + std::to_string((uint64_t)(value < 0 ? -value : value));
+}
+
+static mv_value value_of(mv_piece piece, const mv_piece &all)
+{
+    std::string label = digits(piece.low);
+    if (piece.low != piece.high)
+        label = (piece.low == all.low ? "min" : label) + "_to_" +
+                (piece.high == all.high ? "max" : digits(piece.high));
+    return {piece, piece, label};
+}
+
+static mv_value value_of(int64_t v, tree sw)
+{
+    mv_wide value = mv_is_signed(sw) ? (mv_wide)v : (mv_wide)(uint64_t)v;
+    return value_of({value, value}, {0, -1});
+}
+
+/* Where the pieces behind the first begin, into which the answers cut the type. */
+static std::set<mv_wide> borders(const answers &found, bool otherwise, const mv_piece &all)
+{
+    static const unsigned few = 16;
+    std::set<mv_wide> out;
+    bool is_plain = true; /* nothing but 0 and 1 was written */
+    for (const mv_piece &p : found) {
+        for (mv_wide v = p.low; otherwise && p.high - p.low < few && v <= p.high; v++)
+            out.insert(v);
+        out.insert(p.low);
+        out.insert(p.high + 1);
+    }
+    auto outside = [&](mv_wide v) { return v <= all.low || v > all.high; };
+    for (mv_wide v : out)
+        is_plain &= outside(v) || (v >= 0 && v <= 2);
+    if (otherwise && is_plain)
+        out.insert({0, 1, 2});
+    for (auto it = out.begin(); it != out.end();)
+        it = outside(*it) ? out.erase(it) : std::next(it);
+    return out;
 }
 
 std::vector<mv_value> mv_domain(tree sw, function *fun)
 {
     std::vector<mv_value> out;
     for (int64_t v : mv_values(sw))
-        out.push_back(numbered(v));
+        out.push_back(value_of(v, sw));
     if (!out.empty())
         return out;
 
     if (tree a = lookup_attribute(MV_ATTR_DOMAIN, DECL_ATTRIBUTES(sw))) {
         for (tree e = TREE_VALUE(a); e; e = TREE_CHAIN(e)) {
-            int64_t v = wi::to_wide(TREE_VALUE(e)).to_shwi();
-            if (std::none_of(out.begin(), out.end(), [v](mv_value &o) { return o.value == v; }))
-                out.push_back({v, TREE_STRING_POINTER(TREE_PURPOSE(e))});
+            mv_value v = value_of(wi::to_wide(TREE_VALUE(e)).to_shwi(), sw);
+            v.label = TREE_STRING_POINTER(TREE_PURPOSE(e));
+            if (std::none_of(out.begin(), out.end(),
+                             [&](mv_value &o) { return o.piece.low == v.piece.low; }))
+                out.push_back(v);
         }
         return out;
     }
-    constants found;
-    if (TREE_CODE(TREE_TYPE(sw)) != BOOLEAN_TYPE) {
-        auto early = hints.find(DECL_UID(fun->decl));
-        if (early != hints.end() && early->second.count(DECL_UID(sw)))
-            found = early->second[DECL_UID(sw)];
-        if (tree outer = DECL_INITIAL(fun->decl))
-            add_inlined(BLOCK_SUBBLOCKS(outer), DECL_UID(sw), found);
-        /* The border of a table that a `switch` became is no value of the author. */
-        std::unordered_map<unsigned, constants> now;
-        collect(fun, now, found.empty());
-        found.insert(now[DECL_UID(sw)].begin(), now[DECL_UID(sw)].end());
+    answers found;
+    auto early = hints.find(DECL_UID(fun->decl));
+    if (early != hints.end() && early->second.count(DECL_UID(sw)))
+        found = early->second[DECL_UID(sw)];
+    if (tree outer = DECL_INITIAL(fun->decl))
+        add_inlined(BLOCK_SUBBLOCKS(outer), DECL_UID(sw), found);
+    std::unordered_map<unsigned, answers> now;
+    bool otherwise = collect(fun, now).count(sw);
+    found.insert(found.end(), now[DECL_UID(sw)].begin(), now[DECL_UID(sw)].end());
+
+    mv_piece all = mv_all_values(TREE_TYPE(sw));
+    mv_wide low = all.low;
+    for (mv_wide border : borders(found, otherwise, all)) {
+        out.push_back(value_of({low, border - 1}, all));
+        low = border;
     }
-    if (found.empty() || (*found.begin() >= 0 && *found.rbegin() <= 1))
-        found = {0, 1};
-    for (int64_t v : found)
-        out.push_back(numbered(v));
+    out.push_back(value_of({low, all.high}, all));
     return out;
 }

@@ -3,7 +3,7 @@
  * gcc-shim.h: the one place that knows GCC's headers, their order, and what
  * differs between versions.
  *
- * The plugin is written for GCC 12, works with GCC 14, and builds with 13 and 15.
+ * The plugin is written for GCC 12, and works with 11 to 16.
  * What another version renames or moves is to be wrapped here, under a name that
  * the other files use; they contain no #if on GCC's version.
  */
@@ -59,7 +59,6 @@
 #include "stringpool.h"
 #include "attribs.h"
 #include "langhooks.h"
-#include "lto-streamer.h"
 #include "context.h"
 #include "pass_manager.h"
 #include "varasm.h"
@@ -73,8 +72,8 @@
 /* dwarf2out.h needs a header that is not installed. */
 extern bool dwarf2out_do_cfi_asm(void);
 
-#if GCCPLUGIN_VERSION_MAJOR < 12
-#error "the multiverse plugin needs GCC 12 or later"
+#if GCCPLUGIN_VERSION_MAJOR < 11
+#error "the multiverse plugin needs GCC 11 or later"
 #endif
 
 /* Turns warnings off or on; returns whether they were off. */
@@ -89,6 +88,21 @@ static inline bool shim_inhibit_warnings(bool off)
 
     inhibited = off;
     return before;
+}
+
+/* A copy of a function and its body, called "function.suffix". */
+static inline cgraph_node *shim_clone(cgraph_node *of, const char *suffix)
+{
+#if GCCPLUGIN_VERSION_MAJOR >= 12
+    return of->create_version_clone_with_body(vNULL, nullptr, nullptr, nullptr, nullptr, suffix,
+                                              NULL_TREE, false);
+#else
+    cgraph_node *node = of->create_version_clone_with_body(vNULL, nullptr, nullptr, nullptr,
+                                                           nullptr, suffix);
+    if (node) /* GCC 11 adds a number */
+        symtab->change_decl_assembler_name(node->decl, clone_function_name(of->decl, suffix));
+    return node;
+#endif
 }
 
 /* Whether it is an asm without operands. */

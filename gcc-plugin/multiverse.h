@@ -4,16 +4,16 @@
  *
  * The way of a variation point through the compiler
  *
- *   front end     attributes.cc   checks `multiverse` attributes, with arguments.cc;
- *                                 a variation point becomes `noipa`
- *   before IPA    attributes.cc   writes names and enumerators, which LTO would
- *                                 forget, into attributes of the declaration
+ *   front end     attributes.cc   checks `multiverse` attributes, with arguments.cc
+ *   before IPA    attributes.cc   makes variation points `noipa`; writes names and
+ *                                 enumerators, which LTO would forget, into
+ *                                 attributes of the declaration
  *   after SSA     domains.cc      remembers the constants that switches are
- *                                 compared with
+ *                                 compared with, which questions.cc finds
  *                 pointers.cc     puts the load of a function pointer next to
  *                                 its call
  *   small IPA     combination.cc  chooses switches and values
- *                 variants.cc     clones, substitutes, simplifies; compare.cc
+ *                 variants.cc     clones, substitutes (substitute.cc), simplifies; compare.cc
  *                                 and merge.cc fold equal ones; record.cc puts
  *                                 the result into a variable that the generic's
  *                                 body refers to
@@ -52,6 +52,7 @@ bool mv_is_function(const_tree decl);
 bool mv_is_pointer(const_tree decl);
 unsigned mv_width(const_tree sw);
 bool mv_is_signed(const_tree sw);
+bool mv_is_bool(const_tree sw);
 /* Makes a function one that no interprocedural fact may be derived of. */
 void mv_make_noipa(tree fndecl);
 /* The name for people: qualified, without parameters. */
@@ -64,17 +65,44 @@ std::string mv_symbol(tree decl);
 bool mv_check_switch_arguments(tree decl, tree args);
 bool mv_check_function_arguments(tree decl, tree args);
 bool mv_is_tracked(const_tree sw);
-/* The explicit values of ("values", …), in order; empty when there are none. */
+/* The explicit values of "values", …, in order; empty when there are none. */
 std::vector<int64_t> mv_values(const_tree sw);
-/* The names of ("bind", …); false when the function has no such argument. */
+/* The names of "bind", …; false when the function has no such argument. */
 bool mv_bind_names(const_tree fn, std::vector<std::string> &names);
-/* An integer constant as a variable of that type holds it. */
+/* An integer constant as a variable of that type holds it, extended to 64 bits by the type's own
+ * sign, as the run time reads it.  All values of switches are kept so. */
 int64_t mv_value_in_type(tree constant, const_tree type);
 
+/* ---- questions.cc */
+typedef __int128 mv_wide; /* holds the values of all types of a switch, and one more */
+struct mv_piece {
+    mv_wide low, high;
+};
+typedef std::vector<mv_piece> mv_pieces; /* ascending, with something in between */
+/* What is done to a value on its way: its next type, and what is added in it. */
+struct mv_step {
+    tree type;
+    mv_wide added;
+};
+struct mv_question {
+    tree sw;
+    gimple *stmt;                   /* a comparison, or a GIMPLE_SWITCH */
+    std::vector<mv_pieces> answers; /* for which values it holds; one a label but the default */
+    std::vector<mv_step> way;       /* of the switch's value to the one that is compared */
+    bool only_examples;             /* for other values it may hold, too */
+};
+/* `otherwise`: the switches whose value is used for more than questions. */
+std::vector<mv_question> mv_questions(function *fun, std::set<tree> &otherwise);
+mv_piece mv_all_values(const_tree type);
+/* What is compared when the switch has that value. */
+mv_wide mv_compared_value(const mv_question &q, mv_wide value);
+
 /* ---- domains.cc */
+/* Values for which there is one variant. */
 struct mv_value {
-    int64_t value;
-    std::string label; /* enumerator, or the number, as part of a symbol */
+    mv_piece piece;    /* all of them */
+    mv_piece example;  /* those that the variant is made for; the others have the same body */
+    std::string label; /* enumerator, number or range, as part of a symbol */
 };
 void mv_collect_hints(function *fun);
 /* The values that fun is specialised for; never empty. */
@@ -93,6 +121,7 @@ struct mv_combination {
 };
 /* Warns of what is bound, written or handed out in vain. */
 void mv_choose_switches(function *fun, mv_combination &out);
+bool mv_is_over_cap(const mv_combination &all);
 /* Keeps, in order, the switches that fit under the cap together; of a single
  * switch with too many values, the first ones.  Warns of the rest. */
 void mv_apply_cap(tree fn, mv_combination &all);
@@ -152,6 +181,12 @@ void mv_call_stubs(function *fun);
 
 /* ---- callsites.cc */
 void mv_record_sites(function *fun);
+
+/* ---- substitute.cc, in the function that cfun is */
+void mv_substitute(function *fun, tree sw, mv_wide value);
+void mv_answer(function *fun, tree sw, const mv_piece &range);
+/* Whether the function still uses the value of the switch; what only computes something of it goes. */
+bool mv_uses_value(function *fun, tree sw);
 
 /* ---- variants.cc */
 void mv_generate_variants();

@@ -27,7 +27,7 @@ static struct plugin_info info = {
     "0.1.0",
     "multiverse: variants of functions for the values of configuration switches\n"
     "  __attribute__((multiverse)) on integer, bool and enum globals, on functions, on global\n"
-    "  function pointers; arguments (\"values\", 1, 3), \"tracked\", (\"bind\", \"switch\")\n"
+    "  function pointers; arguments \"values\", 1, 3; \"tracked\"; \"bind\", \"switch\"\n"
     "  -fplugin-arg-multiverse-max-variants=N  at most N variants a function (64)\n"
     "  -fplugin-arg-multiverse-verbose         say what was generated\n",
 };

@@ -9,8 +9,9 @@
  * are recorded like those of any other (stub_text() in descriptors.cc).
  *
  * The stub reads the pointer when it is called.  That is the same only when the
- * program's own read came with nothing in between that could have changed it, so
- * a call is converted when its load and itself see the same state of memory.
+ * program's own read came with nothing in between that could have changed it: a
+ * call is converted when whatever writes memory between its load and itself
+ * (arguments are built there) writes elsewhere.
  * The load stands before the evaluation of the arguments, though; in C, which
  * leaves their order open, it is moved behind them first, while it is still
  * known that the value is not one the program has kept in a variable.
@@ -100,6 +101,20 @@ tree mv_stub_of(tree pointer)
     return stub;
 }
 
+/* Whether the pointer still has the value at the call that was loaded. */
+static bool is_current(gassign *load, gcall *call)
+{
+    tree state = gimple_vuse(call);
+    for (unsigned n = 0; state && state != gimple_vuse(load); n++) {
+        gimple *def = SSA_NAME_DEF_STMT(state);
+        if (n == 64 || gimple_nop_p(def) || gimple_code(def) == GIMPLE_PHI ||
+            stmt_may_clobber_ref_p(def, gimple_assign_rhs1(load)))
+            return false;
+        state = gimple_vuse(def);
+    }
+    return state != NULL_TREE;
+}
+
 void mv_call_stubs(function *fun)
 {
     basic_block bb;
@@ -109,7 +124,7 @@ void mv_call_stubs(function *fun)
         for (gimple_stmt_iterator gsi = gsi_start_bb(bb); !gsi_end_p(gsi); gsi_next(&gsi)) {
             gcall *call = dyn_cast<gcall *>(gsi_stmt(gsi));
             gassign *load = call ? load_of_pointer(call) : nullptr;
-            if (!load || gimple_vuse(load) != gimple_vuse(call) || !gimple_vuse(call))
+            if (!load || !is_current(load, call))
                 continue;
             tree fntype = gimple_call_fntype(call);
             gimple_call_set_fndecl(call, mv_stub_of(gimple_assign_rhs1(load)));

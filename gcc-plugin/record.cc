@@ -8,19 +8,21 @@
  * in what LTO understands: a read-only array of pointers,
  *
  *     n_switches, &switch...,
- *     n_variants, { &body, { any, low, high } a switch }...
+ *     n_variants, { any, low, high } a variant and switch...
  *
- * which an empty asm at the start of the generic's body refers to.  As long as
- * the generic lives the array does, and with it the variants; symbols are
- * renamed in it as everywhere; a constant's initialiser is available wherever it
- * is used.  When code is generated (of the generic, in whichever partition) the
- * asm is taken out again and the array is not written.  A compiler without the
- * plugin leaves both in: then there is an unused array, and the program is
- * right.
+ * and empty asms at the start of the generic's body, which refer to the array and
+ * to the bodies of the variants, some in each.  As long as the generic lives these
+ * do; symbols are renamed as everywhere; a constant's initialiser is available
+ * wherever it is used.  The bodies do not stand in the array: those of a COMDAT
+ * function are known to its group alone, and GCC expects no variables there.
+ * When code is generated (of the generic, in whichever partition) the asms are
+ * taken out again and the array is not written.  A compiler without the plugin
+ * leaves both in: then there is an unused array, and the program is right.
  */
 #include "multiverse.h"
 
-static const char marker[] = "# multiverse";
+static const char marker[] = "# multiverse ";
+static const unsigned bodies_of_asm = 16; /* GCC allows 30 operands */
 
 static std::unordered_map<unsigned, mv_record> records; /* by DECL_UID of the generic */
 
@@ -45,14 +47,12 @@ static tree build_array(cgraph_node *generic, const std::vector<tree> &switches,
     for (tree sw : switches)
         push(address(sw));
     push(number(variants.size()));
-    for (const mv_variant &v : variants) {
-        push(address(v.node->decl));
+    for (const mv_variant &v : variants)
         for (const mv_range &r : v.ranges) {
             push(number(r.any));
             push(number(r.low));
             push(number(r.high));
         }
-    }
     tree type = build_array_type_nelts(ptr_type_node, vec_safe_length(elements));
     type = build_qualified_type(type, TYPE_QUAL_CONST);
     tree var = build_decl(DECL_SOURCE_LOCATION(generic->decl), VAR_DECL,
@@ -71,20 +71,36 @@ static tree build_array(cgraph_node *generic, const std::vector<tree> &switches,
     return var;
 }
 
+/* The template holds the number of the first body, the first of all refers to the array, too. */
+static gasm *build_asm(tree array, size_t first, const std::vector<mv_variant> &variants)
+{
+    vec<tree, va_gc> *inputs = nullptr;
+    auto push = [&](tree decl) {
+        vec_safe_push(inputs, build_tree_list(build_tree_list(NULL_TREE, build_string(2, "i")),
+                                              build_fold_addr_expr(decl)));
+    };
+    if (!first)
+        push(array);
+    for (size_t i = first; i < variants.size() && i < first + bodies_of_asm; i++)
+        push(variants[i].node->decl);
+    std::string text = marker + std::to_string(first);
+    gasm *stmt = gimple_build_asm_vec(ggc_strdup(text.c_str()), inputs, nullptr, nullptr, nullptr);
+    gimple_asm_set_volatile(stmt, true);
+    return stmt;
+}
+
 void mv_attach_record(cgraph_node *generic, const std::vector<tree> &switches,
                       const std::vector<mv_variant> &variants)
 {
-    /* Never in the generic's COMDAT group: GCC expects functions only there. */
-    tree var = build_array(generic, switches, variants);
+    tree array = build_array(generic, switches, variants);
     push_cfun(DECL_STRUCT_FUNCTION(generic->decl));
-    vec<tree, va_gc> *inputs = nullptr;
-    vec_safe_push(inputs, build_tree_list(build_tree_list(NULL_TREE, build_string(2, "i")),
-                                          build_fold_addr_expr(var)));
-    gasm *stmt = gimple_build_asm_vec(marker, inputs, nullptr, nullptr, nullptr);
-    gimple_asm_set_volatile(stmt, true);
     basic_block entry = split_edge(single_succ_edge(ENTRY_BLOCK_PTR_FOR_FN(cfun)));
     gimple_stmt_iterator gsi = gsi_start_bb(entry);
-    gsi_insert_before(&gsi, stmt, GSI_NEW_STMT);
+    size_t first = 0;
+    do {
+        gsi_insert_before(&gsi, build_asm(array, first, variants), GSI_SAME_STMT);
+        first += bodies_of_asm;
+    } while (first < variants.size());
     cgraph_edge::rebuild_references();
     free_dominance_info(CDI_DOMINATORS);
     free_dominance_info(CDI_POST_DOMINATORS);
@@ -93,14 +109,22 @@ void mv_attach_record(cgraph_node *generic, const std::vector<tree> &switches,
 
 /* ---- reading ------------------------------------------------------------------ */
 
-static tree array_of_asm(gimple *stmt)
+/* Adds what an asm of ours refers to, at its place; false for other statements. */
+static bool read_asm(gimple *stmt, std::vector<tree> &out)
 {
     gasm *a = dyn_cast<gasm *>(stmt);
-    if (!a || gimple_asm_ninputs(a) != 1 || strcmp(gimple_asm_string(a), marker))
-        return NULL_TREE;
-    tree op = TREE_VALUE(gimple_asm_input_op(a, 0));
-    STRIP_NOPS(op);
-    return TREE_CODE(op) == ADDR_EXPR ? TREE_OPERAND(op, 0) : NULL_TREE;
+    if (!a || strncmp(gimple_asm_string(a), marker, strlen(marker)))
+        return false;
+    unsigned first = atoi(gimple_asm_string(a) + strlen(marker));
+    for (unsigned i = 0; i < gimple_asm_ninputs(a); i++) {
+        tree op = TREE_VALUE(gimple_asm_input_op(a, i));
+        STRIP_NOPS(op);
+        unsigned at = first + (first != 0) + i; /* the array is at 0 */
+        if (out.size() <= at)
+            out.resize(at + 1);
+        out[at] = TREE_CODE(op) == ADDR_EXPR ? TREE_OPERAND(op, 0) : NULL_TREE;
+    }
+    return true;
 }
 
 namespace {
@@ -138,18 +162,24 @@ struct reader {
 };
 } // namespace
 
-static bool read_array(tree var, mv_record &out)
+/* decls: the array, and the bodies. */
+static bool read_array(const std::vector<tree> &decls, mv_record &out)
 {
-    varpool_node *node = varpool_node::get(var);
-    tree ctor = node ? node->get_constructor() : DECL_INITIAL(var);
+    if (!decls[0] || !VAR_P(decls[0]))
+        return false;
+    varpool_node *node = varpool_node::get(decls[0]);
+    tree ctor = node ? node->get_constructor() : DECL_INITIAL(decls[0]);
     if (!ctor || TREE_CODE(ctor) != CONSTRUCTOR)
         return false;
     reader r{ctor};
     for (uint64_t n = r.number(); n > 0 && r.good; n--)
         out.switches.push_back(r.decl());
-    for (uint64_t n = r.number(); n > 0 && r.good; n--) {
+    uint64_t n = r.number();
+    r.good = r.good && decls.size() == n + 1;
+    for (uint64_t at = 1; at <= n && r.good; at++) {
         mv_record::variant v;
-        v.decl = r.decl();
+        v.decl = decls[at];
+        r.good = v.decl && TREE_CODE(v.decl) == FUNCTION_DECL;
         for (size_t i = 0; i < out.switches.size(); i++) {
             bool any = r.number();
             int64_t low = r.number(), high = r.number();
@@ -164,19 +194,17 @@ void mv_take_record(function *fun)
 {
     if (!mv_is_function(fun->decl))
         return;
+    std::vector<tree> decls;
     basic_block bb;
     FOR_EACH_BB_FN(bb, fun)
-        for (gimple_stmt_iterator gsi = gsi_start_bb(bb); !gsi_end_p(gsi);) {
-            tree var = array_of_asm(gsi_stmt(gsi));
-            if (!var) {
+        for (gimple_stmt_iterator gsi = gsi_start_bb(bb); !gsi_end_p(gsi);)
+            if (read_asm(gsi_stmt(gsi), decls))
+                gsi_remove(&gsi, true);
+            else
                 gsi_next(&gsi);
-                continue;
-            }
-            mv_record record;
-            if (read_array(var, record))
-                records[DECL_UID(fun->decl)] = record;
-            gsi_remove(&gsi, true);
-        }
+    mv_record record;
+    if (!decls.empty() && read_array(decls, record))
+        records[DECL_UID(fun->decl)] = record;
 }
 
 const mv_record *mv_find_record(tree fndecl)

@@ -6,11 +6,6 @@
  * SSA form, small helpers have been inlined (what they read of a switch counts),
  * no interprocedural analysis has run and LTO has not written anything yet.
  *
- * What may be a constant: a plain read of the whole switch.  A volatile read, an
- * atomic one that orders memory, an asm operand or a read of a part stays what
- * it is; that is always right, for the variant is only in force while the switch
- * has the value.  combination.cc says which switches, and for which functions.
- *
  * What a clone keeps: the ABI of its generic (`noipa` as the generic is), its
  * static variables, its calls of the generic.  It is local to the unit; that of
  * a COMDAT function lies in the same group.
@@ -98,8 +93,7 @@ static cgraph_node *clone(cgraph_node *generic, const char *suffix)
 {
     tree decl = generic->decl, saved = DECL_ATTRIBUTES(decl);
     DECL_ATTRIBUTES(decl) = remove_attribute("noclone", copy_list(saved));
-    cgraph_node *node = generic->create_version_clone_with_body(vNULL, nullptr, nullptr, nullptr,
-                                                                nullptr, suffix, NULL_TREE, false);
+    cgraph_node *node = shim_clone(generic, suffix);
     DECL_ATTRIBUTES(decl) = saved;
     if (!node)
         return nullptr;
@@ -112,66 +106,6 @@ static cgraph_node *clone(cgraph_node *generic, const char *suffix)
     return node;
 }
 
-/* At -O0 nothing propagates constants; a test of the switch shall go away all
- * the same, through the unnamed temporaries that hold it. */
-static void propagate(tree name, tree value)
-{
-    if (TREE_CODE(name) != SSA_NAME || SSA_NAME_OCCURS_IN_ABNORMAL_PHI(name) ||
-        (SSA_NAME_VAR(name) && !DECL_ARTIFICIAL(SSA_NAME_VAR(name))))
-        return;
-    std::vector<gimple *> users;
-    imm_use_iterator it;
-    gimple *user;
-    FOR_EACH_IMM_USE_STMT(user, it, name) {
-        use_operand_p use;
-        FOR_EACH_IMM_USE_ON_STMT(use, it)
-            SET_USE(use, value);
-        if (gimple_code(user) != GIMPLE_PHI && !is_gimple_debug(user))
-            users.push_back(user);
-        else
-            update_stmt(user);
-    }
-    for (gimple *stmt : users) {
-        gimple_stmt_iterator gsi = gsi_for_stmt(stmt);
-        fold_stmt(&gsi, follow_single_use_edges);
-        stmt = gsi_stmt(gsi);
-        update_stmt(stmt);
-        if (gimple_assign_single_p(stmt) && is_gimple_min_invariant(gimple_assign_rhs1(stmt)))
-            propagate(gimple_assign_lhs(stmt), gimple_assign_rhs1(stmt));
-    }
-}
-
-static void substitute(function *fun, tree sw, int64_t value)
-{
-    tree constant = build_int_cst(TREE_TYPE(sw), value);
-    basic_block bb;
-    FOR_EACH_BB_FN(bb, fun)
-        for (gimple_stmt_iterator gsi = gsi_start_bb(bb); !gsi_end_p(gsi); gsi_next(&gsi)) {
-            gimple *stmt = gsi_stmt(gsi);
-            if (mv_load_of_switch(stmt) != sw)
-                continue;
-            tree lhs = gimple_get_lhs(stmt);
-            tree folded = fold_convert(TREE_TYPE(lhs), constant);
-            if (is_gimple_call(stmt)) {
-                gassign *assign = gimple_build_assign(lhs, folded);
-                gimple_set_location(assign, gimple_location(stmt));
-                unlink_stmt_vdef(stmt);
-                if (gimple_vdef(stmt))
-                    release_ssa_name(gimple_vdef(stmt));
-                gsi_replace(&gsi, assign, true);
-                stmt = assign;
-            } else {
-                gimple_assign_set_rhs_from_tree(&gsi, folded);
-                stmt = gsi_stmt(gsi);
-                update_stmt(stmt);
-                if (maybe_clean_eh_stmt(stmt))
-                    gimple_purge_dead_eh_edges(gimple_bb(stmt));
-            }
-            if (!optimize)
-                propagate(lhs, folded);
-        }
-}
-
 /* What every function goes through between SSA construction and IPA. */
 static opt_pass *local_optimisation()
 {
@@ -181,13 +115,21 @@ static opt_pass *local_optimisation()
     return nullptr;
 }
 
-static void specialise(cgraph_node *node, const mv_combination &c, const std::vector<int> &point)
+/* Which values a switch has in a variant: NULL leaves it to be read. */
+typedef std::vector<const mv_value *> values;
+
+/* Makes the switches constant, or answers what is asked of them.  A body that still uses the value
+ * of a switch of which only the range is known must not believe the range: the variable may have
+ * changed since the commit.  Such switches are returned. */
+static std::vector<size_t> specialise(cgraph_node *node, const mv_combination &c, const values &with)
 {
     function *fun = DECL_STRUCT_FUNCTION(node->decl);
     push_cfun(fun);
-    for (size_t i = 0; i < point.size(); i++)
-        if (point[i] >= 0)
-            substitute(fun, c.switches[i], c.domains[i][point[i]].value);
+    for (size_t i = 0; i < with.size(); i++)
+        if (with[i] && with[i]->example.low == with[i]->example.high)
+            mv_substitute(fun, c.switches[i], with[i]->example.low);
+        else if (with[i])
+            mv_answer(fun, c.switches[i], with[i]->example);
     cleanup_tree_cfg();
     update_ssa(TODO_update_ssa);
 
@@ -197,7 +139,33 @@ static void specialise(cgraph_node *node, const mv_combination &c, const std::ve
     execute_pass_list(fun, local_optimisation());
     current_pass = pass;
     shim_inhibit_warnings(quiet);
+
+    std::vector<size_t> still_used;
+    for (size_t i = 0; i < with.size(); i++)
+        if (with[i] && with[i]->example.low != with[i]->example.high &&
+            mv_uses_value(fun, c.switches[i]))
+            still_used.push_back(i);
+    cgraph_edge::rebuild_edges(); /* loads that went may have been calls */
     pop_cfun();
+    return still_used;
+}
+
+/* A variant, or NULL when nothing of it would be fixed. */
+static cgraph_node *make(cgraph_node *generic, const mv_combination &c, values with,
+                         const std::string &suffix)
+{
+    while (std::any_of(with.begin(), with.end(), [](const mv_value *v) { return v; })) {
+        cgraph_node *node = clone(generic, suffix.c_str());
+        if (!node)
+            return nullptr;
+        std::vector<size_t> still_used = specialise(node, c, with);
+        if (still_used.empty())
+            return node;
+        node->remove();
+        for (size_t i : still_used)
+            with[i] = nullptr;
+    }
+    return nullptr;
 }
 
 /* ---- making all ---------------------------------------------------------------------- */
@@ -213,6 +181,17 @@ static bool next_point(const mv_combination &c, std::vector<int> &point)
     return false;
 }
 
+/* The node, or an earlier one with the same body in its place. */
+static cgraph_node *unique(cgraph_node *node, const std::vector<mv_variant> &earlier)
+{
+    for (const mv_variant &other : earlier)
+        if (mv_equal_bodies(other.node->decl, node->decl)) {
+            node->remove();
+            return other.node;
+        }
+    return node;
+}
+
 static void generate(cgraph_node *generic, const mv_combination &c, std::vector<mv_variant> &out)
 {
     if (c.switches.empty())
@@ -221,26 +200,43 @@ static void generate(cgraph_node *generic, const mv_combination &c, std::vector<
     for (tree sw : c.switches)
         point.push_back(mv_is_tracked(sw) ? -1 : 0);
     do {
-        if (std::all_of(point.begin(), point.end(), [](int p) { return p < 0; }))
-            continue; /* nothing bound: that is the generic */
-        cgraph_node *node = clone(generic, suffix_of(c, point).c_str());
-        if (!node)
-            return;
-        specialise(node, c, point);
+        values with;
         mv_variant v;
-        v.node = node;
         for (size_t i = 0; i < point.size(); i++) {
-            int64_t value = point[i] < 0 ? 0 : c.domains[i][point[i]].value;
-            v.ranges.push_back({value, value, point[i] < 0});
+            with.push_back(point[i] < 0 ? nullptr : &c.domains[i][point[i]]);
+            mv_piece piece = with[i] ? with[i]->piece : mv_piece{0, 0};
+            v.ranges.push_back({(int64_t)piece.low, (int64_t)piece.high, !with[i]});
         }
-        for (const mv_variant &other : out)
-            if (mv_equal_bodies(other.node->decl, node->decl)) {
-                v.node = other.node;
-                node->remove();
-                break;
-            }
+        v.node = make(generic, c, with, suffix_of(c, point));
+        if (!v.node)
+            continue; /* nothing fixed: that is the generic */
+        v.node = unique(v.node, out);
         out.push_back(v);
     } while (next_point(c, point));
+}
+
+/* Neighbouring ranges of a switch that give the same body when nothing else is fixed are one. */
+static void join_equal_ranges(cgraph_node *generic, mv_combination &c, size_t at)
+{
+    std::vector<mv_value> joined;
+    mv_combination alone;
+    cgraph_node *last = nullptr;
+    alone.switches.push_back(c.switches[at]);
+    for (const mv_value &v : c.domains[at]) {
+        cgraph_node *node = make(generic, alone, {&v}, "multiverse.trial");
+        bool same = node && last && joined.back().piece.high + 1 == v.piece.low &&
+                    mv_equal_bodies(last->decl, node->decl);
+        if (same)
+            joined.back().piece.high = v.piece.high;
+        else
+            joined.push_back(v);
+        if (last)
+            last->remove();
+        last = node;
+    }
+    if (last)
+        last->remove();
+    c.domains[at] = joined;
 }
 
 static void generate_for(cgraph_node *generic)
@@ -250,6 +246,9 @@ static void generate_for(cgraph_node *generic)
     std::vector<mv_variant> variants;
     mv_choose_switches(fun, c);
     if (!c.switches.empty() && may_copy(fun)) {
+        for (size_t i = 0; i < c.switches.size() && mv_is_over_cap(c); i++)
+            if (c.domains[i].size() > 2)
+                join_equal_ranges(generic, c, i);
         mv_apply_cap(generic->decl, c);
         generate(generic, c, variants);
         mv_merge_guards(variants, c.switches);

@@ -97,7 +97,9 @@ static void print_switch(const struct elf_file *f, const struct mv_switch *s)
     fputs("switch ", stdout);
     print_name(stdout, s->name);
     printf(": %u byte%s, %s%s, ", s->width, s->width == 1 ? "" : "s",
-           s->flags & MULTIVERSE_SWITCH_SIGNED ? "signed" : "unsigned",
+           s->flags & MULTIVERSE_SWITCH_BOOL     ? "bool"
+           : s->flags & MULTIVERSE_SWITCH_SIGNED ? "signed"
+                                                 : "unsigned",
            s->flags & MULTIVERSE_SWITCH_TRACKED ? ", tracked" : "");
     print_target(f, &s->target);
     putchar('\n');
@@ -225,6 +227,7 @@ static void json_switch(struct json *j, const struct mv_switch *s)
     json_string(j, "name", s->name);
     json_unsigned(j, "width", s->width);
     json_bool(j, "signed", s->flags & MULTIVERSE_SWITCH_SIGNED);
+    json_bool(j, "bool", s->flags & MULTIVERSE_SWITCH_BOOL);
     json_bool(j, "tracked", s->flags & MULTIVERSE_SWITCH_TRACKED);
     json_bool(j, "defined", s->flags & MULTIVERSE_SWITCH_DEFINED);
     json_target(j, "location", &s->target);

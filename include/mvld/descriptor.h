@@ -73,6 +73,7 @@ struct multiverse_switch {
 #define MULTIVERSE_SWITCH_SIGNED 1u  /* values are sign-extended before comparison */
 #define MULTIVERSE_SWITCH_TRACKED 2u /* starts unbound, see multiverse_bind() */
 #define MULTIVERSE_SWITCH_DEFINED 4u /* this unit defines it */
+#define MULTIVERSE_SWITCH_BOOL 8u    /* may hold 0 and 1 only */
 
 /* A variation point.  8-byte aligned.  Followed, inside `size`, by
  * n_variants struct multiverse_variant, n_guards struct multiverse_guard and

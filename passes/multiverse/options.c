@@ -30,7 +30,7 @@ static int parse_digits(const char *text, unsigned base, uint64_t *out)
     return 0;
 }
 
-int mv_parse_value(const char *text, unsigned width, int is_signed, uint64_t *out)
+int mv_parse_value(const char *text, unsigned width, unsigned flags, uint64_t *out)
 {
     int minus = *text == '-', err;
     unsigned bits = width * 8;
@@ -43,7 +43,12 @@ int mv_parse_value(const char *text, unsigned width, int is_signed, uint64_t *ou
         err = parse_digits(text, 10, &value);
     if (err)
         return err;
-    most = is_signed ? ((uint64_t)1 << (bits - 1)) - !minus : minus ? 0 : UINT64_MAX >> (64 - bits);
+    if (flags & MULTIVERSE_SWITCH_SIGNED)
+        most = ((uint64_t)1 << (bits - 1)) - !minus;
+    else if (minus)
+        most = 0;
+    else
+        most = flags & MULTIVERSE_SWITCH_BOOL ? 1 : UINT64_MAX >> (64 - bits);
     if (value > most)
         return -ERANGE;
     *out = minus ? -value : value;
@@ -73,14 +78,15 @@ static struct mv_switch *find_named(struct mv_engine *engine, const char *name, 
 static void set_one(struct mv_engine *engine, const struct mvld_setting *setting,
                     const char *name, struct mv_switch *sw)
 {
-    int is_signed = sw->flags & MULTIVERSE_SWITCH_SIGNED;
     uint64_t value;
-    int err = mv_parse_value(setting->text, sw->width, is_signed, &value);
+    int err = mv_parse_value(setting->text, sw->width, sw->flags, &value);
 
     if (err == -ERANGE)
         mv_refuse(engine, "%s:%u: set.%s = %s: out of range for %u bytes, %s", setting->file,
                   setting->line, name, setting->text, sw->width,
-                  is_signed ? "signed" : "unsigned");
+                  sw->flags & MULTIVERSE_SWITCH_SIGNED ? "signed"
+                  : sw->flags & MULTIVERSE_SWITCH_BOOL ? "bool"
+                                                       : "unsigned");
     else if (err)
         mv_refuse(engine, "%s:%u: set.%s = %s: not a number", setting->file, setting->line, name,
                   setting->text);
@@ -96,7 +102,7 @@ static void bind_one(struct mv_engine *engine, const struct mvld_setting *settin
     if (!(sw->flags & MULTIVERSE_SWITCH_TRACKED))
         mv_refuse(engine, "%s:%u: bind.%s: the switch is not tracked", setting->file,
                   setting->line, name);
-    else if (mv_parse_value(setting->text, 1, 0, &value) || value > 1)
+    else if (mv_parse_value(setting->text, 1, MULTIVERSE_SWITCH_BOOL, &value))
         mv_refuse(engine, "%s:%u: bind.%s = %s: 0 or 1 is expected", setting->file,
                   setting->line, name, setting->text);
     else

@@ -12,6 +12,6 @@
 void mv_configure(struct mv_engine *, const struct mvld_setting *settings, size_t n);
 
 /* The number in `text` as a value of `width` bytes: 0, -EINVAL, or -ERANGE. */
-int mv_parse_value(const char *text, unsigned width, int is_signed, uint64_t *out);
+int mv_parse_value(const char *text, unsigned width, unsigned flags, uint64_t *out);
 
 #endif

@@ -9,8 +9,8 @@
 
 static const struct {
     const char *text;
-    unsigned width;
-    int is_signed, err;
+    unsigned width, flags;
+    int err;
     uint64_t value;
 } cases[] = {
     {"0", 1, 0, 0, 0},
@@ -22,6 +22,10 @@ static const struct {
     {"128", 1, 1, -ERANGE, 0},
     {"-128", 1, 1, 0, (uint64_t)-128},
     {"-129", 1, 1, -ERANGE, 0},
+    {"0", 1, MULTIVERSE_SWITCH_BOOL, 0, 0},
+    {"1", 1, MULTIVERSE_SWITCH_BOOL, 0, 1},
+    {"2", 1, MULTIVERSE_SWITCH_BOOL, -ERANGE, 0},
+    {"-1", 1, MULTIVERSE_SWITCH_BOOL, -ERANGE, 0},
     {"0xffff", 2, 0, 0, 0xffff},
     {"0X10", 2, 1, 0, 16},
     {"-32768", 2, 1, 0, (uint64_t)-32768},
@@ -47,7 +51,7 @@ int main(void)
 {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         uint64_t value = 0;
-        int err = mv_parse_value(cases[i].text, cases[i].width, cases[i].is_signed, &value);
+        int err = mv_parse_value(cases[i].text, cases[i].width, cases[i].flags, &value);
 
         if (err != cases[i].err || (!err && value != cases[i].value)) {
             fprintf(stderr, "\"%s\", %u bytes: %d, %lx\n", cases[i].text, cases[i].width, err,

@@ -50,8 +50,8 @@ with scratch() as folder:
                       if shutil.which(f"ld.{linker}"))):
         found = build(folder / "program", gcc, source, *options)
         what = " ".join(options)
-        equal(sorted((s["name"], s["width"], s["signed"]) for s in found["switches"])[:2],
-              [("fast", 1, False), ("level", 4, True)], f"{what}: switches")
+        equal(sorted((s["name"], s["width"], s["signed"], s["bool"]) for s in found["switches"])[:2],
+              [("fast", 1, False, True), ("level", 4, True, False)], f"{what}: switches")
         check(all(s["defined"] for s in found["switches"]), f"{what}: they are defined here")
         functions = {f["name"]: f for f in found["functions"]}
         equal(sorted(functions), ["depth", "hook", "speed", "step"], f"{what}: variation points")

@@ -157,7 +157,7 @@ int main(void)
     }
     for (sw = -1; sw < 6; sw++) {
         CHECK(((int (*)(void))variant_of((void *)cases_to_table))() == cases_to_table());
-        CHECK((variant_of((void *)cases_to_table) != (void *)cases_to_table) == (sw >= 0 && sw <= 4));
+        CHECK(variant_of((void *)cases_to_table) != (void *)cases_to_table);
     }
     GENERIC_ONLY(goto_table); GENERIC_ONLY(asm_label); GENERIC_ONLY(nested_goto);
     GENERIC_ONLY(writes); GENERIC_ONLY(hands_out); GENERIC_ONLY(volatile_read); GENERIC_ONLY(acquire);

@@ -2,7 +2,9 @@
 //
 // C++: namespaces, methods, templates, inline functions, scoped enumerations,
 // static members, exceptions through variants.  A failure means that a C++
-// variation point has no record, or a variant that behaves differently.
+// variation point has no record, or a variant that behaves differently, or one in
+// a place where GCC's own checks do not expect it.
+// options: -fchecking
 #include "../descriptors.h"
 #include <cstring>
 #include <string>
@@ -40,6 +42,8 @@ template <typename T> struct Box {
 };
 inline MV int inlined(int x) { return flag ? x - 1 : x + 1; }
 inline MV int inline_switch;
+template <typename T, typename...> MV int instance;
+template <typename T> MV int reads_instance(int x) { return instance<T, Box<T> > == 3 ? x : -x; }
 MV int reads_inline_switch() { return inline_switch ? 5 : 6; }
 
 struct Guard { int *p; ~Guard() { *p += 1; } };
@@ -117,6 +121,11 @@ int main()
     CHECK(find_switch(&level, &w, &fl, &n) && w == 1 && (fl & 1));
     CHECK(find_switch(&Shape::mode, &w, &fl, &n) && !strcmp(n, "Shape::mode"));
     CHECK(find_switch(&inline_switch, &w, &fl, &n));
+    instance<char, Box<char> > = 3;
+    CHECK(reads_instance<char>(1) == 1 && reads_instance<long>(1) == -1);
+    same(reads_instance<char>, 4);
+    CHECK(find_switch(&instance<char, Box<char> >, &w, &fl, &n) && !strcmp(n, "instance<char, Box<char> >"));
+    CHECK(find_switch(&instance<long, Box<long> >, &w, &fl, &n) && !strcmp(n, "instance<long int, Box<long int> >"));
     CHECK(find_named("outer::named"));
     return 0;
 }

@@ -2,11 +2,10 @@
  *
  * Function pointers: calls in tail position, several calls after one load,
  * variadic calls, struct results, floating-point arguments, pointers of this
- * file alone; commit, recommit, revert, NULL.  A failure means a call that stays
- * indirect, or a stub that changes an argument.
- * (Value profiling puts its counters between a pointer's load and its call.)
+ * file alone, arguments that are built before the call; commit, recommit, revert,
+ * NULL.  A failure means a call that stays indirect, or a stub that changes an
+ * argument.
  * compilers: gcc g++
- * not for: -fprofile-generate
  */
 #include "../descriptors.h"
 #include <multiverse.h>
@@ -22,6 +21,8 @@ MV int (*variadic)(int, ...);
 MV struct big (*structs)(int);
 MV double (*many)(double, int, float, long, double, int, int, int, int, int);
 MV void (*nothing)(void);
+MV long (*taking)(struct big);
+MV long (*pointing)(const struct big *, int *);
 typedef int (*fn)(int);
 MV fn named;
 MV int (*never)(int); /* no call at all */
@@ -33,6 +34,10 @@ int sub(int a, int b) { return a - b; }
 int sum(int n, ...) { va_list ap; int s = 0; va_start(ap, n); while (n--) s += (int)va_arg(ap, double); va_end(ap); return s; }
 struct big make(int x) { struct big b; for (int i = 0; i < 6; i++) b.v[i] = x + i; return b; }
 double mix(double a, int b, float c, long d, double e, int f, int g, int h, int i, int j) { return a + b + c + d + e + f + g + h + i + j; }
+long last(struct big b) { return b.v[5]; }
+long first(struct big b) { return b.v[0]; }
+long last_of(const struct big *b, int *i) { return b->v[5] + *i; }
+long first_of(const struct big *b, int *i) { return b->v[0] + *i; }
 static int called;
 void bump(void) { called++; }
 
@@ -43,12 +48,17 @@ NOINLINE int nested(int x) { return plain(hidden(plain(x), 1)); }
 NOINLINE void drops(void) { nothing(); }
 NOINLINE int kept(int x) { fn f = plain; plain = two; int r = f(x); plain = one; return r; } /* the old value */
 NOINLINE int conditional(int x) { return (x ? plain : named)(x); }
+/* The argument is built, here, between the load of the pointer and the call. */
+NOINLINE long built(int x) { struct big b = {{x, 1, 2, 3, 4, x + 5}}; return taking(b) + 1; }
+NOINLINE long literal(int x) { return taking((struct big){{x, 1, 2, 3, 4, x + 5}}) + 1; }
+NOINLINE long addressed(int x) { struct big b = {{x, 1, 2, 3, 4, x + 5}}; int i = x; return pointing(&b, &i) + 1; }
 NOINLINE int changes(int x) { int a = plain(x); plain = two; a = a * 100 + plain(x); plain = one; return a; }
 
 int main(void)
 {
     descriptors_read();
     plain = one; hidden = add; variadic = sum; structs = make; many = mix; nothing = bump; named = two;
+    taking = last; pointing = last_of;
     for (int round = 0; round < 2; round++) {
         CHECK(tail(1) == 2 && twice(1) == 4 && nested(1) == 4);
         CHECK(loop(4) == 11);
@@ -67,6 +77,10 @@ int main(void)
     plain = one; CHECK(multiverse_commit_fn(&plain) == 1); CHECK(tail(1) == 2);
     plain = two; CHECK(multiverse_revert_fn(&plain) == 1); CHECK(tail(1) == 3);
     hidden = sub; CHECK(multiverse_commit_fn(&hidden) == 1); CHECK(loop(3) == -4);
+    taking = first; pointing = first_of; /* still last() */
+    CHECK(built(1) == 7 && literal(1) == 7 && addressed(1) == 8);
+    CHECK(multiverse_commit_fn(&taking) == 1 && multiverse_commit_fn(&pointing) == 1);
+    CHECK(built(1) == 2 && literal(1) == 2 && addressed(1) == 3);
     never = NULL; CHECK(multiverse_commit() >= 0);
     CHECK(multiverse_revert() > 0);
 

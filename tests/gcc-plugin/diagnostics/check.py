@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """check.py COMPILER PLUGIN SOURCE: the diagnostics of a compilation are those that
 SOURCE announces, `/* error: regex */` or `/* warning: regex */` on the line they
-are about, and no others.  A failure prints what is missing or not announced."""
+are about, and no others.  It may name more options in a line `options: ...`.  A failure prints what is missing or not announced."""
 import os
 import re
 import subprocess
@@ -15,9 +15,11 @@ for number, line in enumerate(open(source), 1):
     if match:
         expected.append((number, match[1], match[2]))
 failed = not expected
+more = re.search(r"^\W*options: (.*)$", open(source).read(), re.M)
+more = more[1].split() if more else []
 for options in ["-O0"], ["-O2"], ["-O2", "-flto", "-fPIC"]:
     run = subprocess.run([compiler, *options, "-Wno-all", "-c", "-o", "/dev/null",
-                          f"-fplugin={plugin}", source], capture_output=True, text=True,
+                          f"-fplugin={plugin}", *more, source], capture_output=True, text=True,
                          env={**os.environ, "LC_ALL": "C"}, timeout=60)
     found = [(int(m[1]), m[2], m[3]) for m in
              re.finditer(r":(\d+):\d+: (error|warning): (.*)", run.stderr)]

@@ -35,6 +35,8 @@ __attribute__((multiverse(("bind", "sw", "nothing")))) int binds(void) { return 
 __attribute__((multiverse(("values", 1, 2, 3, 4, 5, 6, 7, 8, 9)))) int nine;
 __attribute__((multiverse(("values", 1, 2, 3, 4, 5, 6, 7, 8, 9)))) int more;
 MV int many(int x) { return x * nine + more; } /* warning: would have 81 variants, more than 64 */
+static inline MV int inlined(void) { return sw; }
+MV int calls_inlined(void) { return inlined() + sw; }
 static int without(void) { return sw; }
 MV int named(void) __attribute__((alias("without")));  /* warning: 'named' is an alias of a function without it */
 static MV int refers(void) __attribute__((weakref("elsewhere"))); /* what `elsewhere' is, its own unit knows */

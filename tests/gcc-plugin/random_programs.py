@@ -1,0 +1,336 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""random_programs.py PLUGIN INCLUDE LIBRARY [--seed N] [--programs N] [--rounds N] [--keep FOLDER]:
+generates programs of several objects with switches of all types, compared in all ways,
+compiles each with the plugin at -O0 to -O3 and -Os and once without, and compares what
+they compute for random values of the switches, before, after and between commits.
+
+A failure means wrong code in a variant, a guard that holds for the wrong values or never, or a
+variant that believes a switch to have the value of a commit where it reads it anew.  It names
+the seed, which makes the same program again."""
+import argparse
+import random
+import shlex
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+LEVELS = ["-O0", "-O1", "-O2", "-O3", "-Os"]
+TYPES = {"bool": (0, 1), "char": (-128, 127), "int8_t": (-128, 127), "uint8_t": (0, 255),
+         "int16_t": (-2**15, 2**15 - 1), "uint16_t": (0, 2**16 - 1),
+         "int32_t": (-2**31, 2**31 - 1), "uint32_t": (0, 2**32 - 1),
+         "int64_t": (-2**63, 2**63 - 1), "uint64_t": (0, 2**64 - 1),
+         "enum signed_enum": (-2**31, 2**31 - 1), "enum unsigned_enum": (0, 2**32 - 1)}
+ENUMERATORS = {"enum signed_enum": [-7, 0, 3, 4, 2**31 - 1],
+               "enum unsigned_enum": [0, 1, 6, 2**31, 2**32 - 1]}
+HEADER = """
+#include <stdbool.h>
+#include <stdint.h>
+#define MAX_SWITCHES 32
+enum signed_enum { S_A = -7, S_B = 0, S_C = 3, S_D, S_E = 0x7fffffff };
+enum unsigned_enum { U_A, U_B, U_C = 6, U_D = 0x80000000u, U_E = 0xffffffffu };
+struct a_switch {
+    void *at;
+    unsigned width;
+    bool is_bool, is_tracked;
+    unsigned n_candidates, n_domain; /* n_domain 0: every value */
+    const int64_t *candidates, *domain;
+};
+struct a_function {
+    const char *name;
+    uint64_t (*call)(uint64_t), (*function)(uint64_t);
+    bool is_leaf, binds;
+    unsigned n_switches;
+    unsigned char switches[8];
+};
+extern const struct a_switch switches[];
+extern const struct a_function functions[];
+extern const unsigned n_switches, n_functions;
+extern uint64_t trace;
+#define MV __attribute__((multiverse))
+#define T(n) (trace = trace * 33 + (n))
+"""
+
+
+def literal(value):
+    if value > 2**63 - 1:
+        return f"{value}u"
+    return f"(-{-value - 1} - 1)" if value < 0 else str(value)
+
+
+class Switch:
+    def __init__(self, draw, index):
+        self.name = f"s{index}"
+        self.type = draw.choice(list(TYPES))
+        self.low, self.high = TYPES[self.type]
+        self.values = None
+        if draw.random() < 0.35:
+            self.values = sorted({self.pick(draw) for _ in range(draw.randint(1, 4))})
+        self.tracked = draw.random() < 0.1
+        self.constants = {self.low, self.high, min(self.high, 1), 0}
+
+    def pick(self, draw):
+        if self.type in ENUMERATORS and draw.random() < 0.7:
+            return draw.choice(ENUMERATORS[self.type])
+        value = draw.choice([draw.randint(-3, 12), draw.randint(self.low, self.high), self.low,
+                             self.high, self.high - 1, self.low + 1, draw.choice([100, 1000, 70000, 2**31])])
+        return min(max(value, self.low), self.high)
+
+    def constant(self, draw):
+        value = self.pick(draw)
+        self.constants |= {v for v in (value - 1, value, value + 1) if self.low <= v <= self.high}
+        return value
+
+    def declaration(self):
+        words = ["\"values\", " + ", ".join(literal(v) for v in self.values)] if self.values else []
+        text = "".join(f"__attribute__((multiverse({w}))) " for w in words) or "MV "
+        return text + ('__attribute__((multiverse("tracked"))) ' if self.tracked else "") + f"{self.type} {self.name}"
+
+    def domain(self):
+        """The values that must bind; empty: all."""
+        if self.values:
+            return self.values
+        return ENUMERATORS.get(self.type, [])
+
+
+class Function:
+    """A variation point: its text, the switches that it reads, and whether it calls others."""
+
+    def __init__(self, draw, index, switches, callees):
+        self.draw, self.name, self.callees = draw, f"f{index}", callees
+        self.switches = draw.sample(switches, min(len(switches), draw.randint(1, 3)))
+        self.leaf, self.depth, self.number = True, 0, 0
+        self.used = set()  # switches whose value is used for more than comparisons
+        self.bind = draw.random() < 0.1
+        # A first question that no compiler answers: each switch is read.
+        lines = [f"if ({s.name} == {literal(s.constant(draw))}) T({self.mark()});" for s in self.switches]
+        lines += self.block(draw.randint(2, 4))
+        body = "\n    ".join(lines)
+        self.text = f"{{\n    uint64_t r = x;\n    {body}\n    return r;\n}}\n"
+
+    def mark(self):
+        self.number += 1
+        return self.number
+
+    def operand(self, s):
+        """The switch in some dress: text, and the type in which it is compared."""
+        name = s.name
+        if s.type == "bool":
+            return name, s.low, s.high
+        draw = self.draw.random()
+        if draw < 0.6:
+            return name, s.low, s.high
+        if draw < 0.75:
+            cast = self.draw.choice([t for t in TYPES if t != "bool" and not t.startswith("enum")])
+            if TYPES[cast][1] < s.high // 2:
+                self.used.add(s)
+            return f"({cast}){name}", *TYPES[cast]
+        if draw < 0.9:
+            width = "uint64_t" if s.high > 2**32 else "uint32_t"
+            return f"(({width}){name} {self.draw.choice('+-')} {self.draw.randint(0, 9)}u)", *TYPES[width]
+        self.used.add(s)
+        return f"({name} & {self.draw.choice([1, 3, 6, 8, 0x70])})", 0, 127
+
+    def compare(self):
+        s = self.draw.choice(self.switches)
+        if self.draw.random() < 0.06 and len(self.switches) > 1:
+            other = self.draw.choice(self.switches)
+            self.used |= {s, other}
+            return f"{s.name} {self.draw.choice(['<', '==', '>='])} {other.name}"
+        text, low, high = self.operand(s)
+        constant = s.constant(self.draw)
+        if not low <= constant <= high:
+            constant = self.draw.randint(0, 9)
+        operator = self.draw.choice(["<", "<=", ">", ">=", "==", "!="])
+        if self.draw.random() < 0.2:
+            return f"{literal(constant)} {operator} {text}"
+        return f"{text} {operator} {literal(constant)}"
+
+    def condition(self):
+        draw = self.draw.random()
+        if draw < 0.6:
+            return self.compare()
+        if draw < 0.7:
+            return f"!({self.compare()})"
+        if draw < 0.75:
+            return self.draw.choice(self.switches).name
+        return f"({self.compare()}) {self.draw.choice(['&&', '||'])} ({self.compare()})"
+
+    def cases(self):
+        s = self.draw.choice(self.switches)
+        lines, used = [f"switch ({s.name}) {{"], []
+        for _ in range(self.draw.randint(1, 7)):
+            low = s.constant(self.draw)
+            high = min(s.high, low + self.draw.choice([0, 0, 0, 1, 3, 40]))
+            if any(low <= b and a <= high for a, b in used):
+                continue
+            used.append((low, high))
+            label = literal(low) if low == high else f"{literal(low)} ... {literal(high)}"
+            lines += [f"case {label}:", *self.block(1)]
+            if self.draw.random() < 0.8:
+                lines.append("break;")
+        if self.draw.random() < 0.6:
+            lines += ["default:", *self.block(1)]
+        return lines + [f"T({self.mark()});", "}"]
+
+    def statement(self):
+        draw = self.draw.random()
+        if draw < 0.4 and self.depth < 3:
+            lines = [f"if ({self.condition()}) {{", *self.block(self.draw.randint(1, 2)), "}"]
+            if self.draw.random() < 0.6:
+                lines += ["else {", *self.block(1), "}"]
+            return lines
+        if draw < 0.55 and self.depth < 3:
+            return self.cases()
+        if draw < 0.62:
+            s = self.draw.choice(self.switches)
+            self.used.add(s)
+            return [f"r += (uint64_t){s.name} * {self.mark()};"]
+        if draw < 0.67 and self.depth < 2:
+            return ["for (int i = 0; i < 3; i++) {", *self.block(1), f"T(i + {self.mark()});", "}"]
+        if draw < 0.71:
+            return [f"if (x > {self.draw.randint(50, 99)}) return r + {self.mark()};"]
+        if draw < 0.8 and self.callees:
+            self.leaf = False
+            return [f"r ^= {self.draw.choice(self.callees).name}(r % 100 + {self.mark()});"]
+        if draw < 0.85:
+            return [f"r += helper_{self.draw.choice(self.switches).name}(r);"]
+        return [self.draw.choice([f"r = r * 7 + {self.mark()};", f"T({self.mark()});", "r ^= r >> 3;"])]
+
+    def block(self, n):
+        self.depth += 1
+        lines = [line for _ in range(n) for line in self.statement()]
+        self.depth -= 1
+        return lines
+
+    def attribute(self):
+        if not self.bind:
+            return "MV"
+        return f'__attribute__((multiverse("bind", "{self.switches[0].name}")))'
+
+
+def table(name, values):
+    return f"static const int64_t {name}[] = {{{', '.join(f'(int64_t){literal(v)}' for v in values)}}};\n"
+
+
+def generate(seed, folder):
+    """Writes header, tables and three units (the last a library) of a program."""
+    draw = random.Random(seed)
+    switches = [Switch(draw, i) for i in range(draw.randint(2, 6))]
+    functions = []
+    for i in range(8):
+        functions.append(Function(draw, i, switches, functions[:]))
+    home = [draw.randrange(3) for _ in switches]
+    places = sorted(draw.randrange(3) for _ in functions) if draw.random() < 0.5 else [0] * 8
+    places = [2 - p for p in places]  # a library calls none of the program
+    for i, f in enumerate(functions):
+        if places[i] == 2:
+            for s in f.switches:
+                home[switches.index(s)] = 2
+    declarations = HEADER + "".join(f"extern {s.declaration()};\n" for s in switches)
+    declarations += "".join(f"{f.attribute()} uint64_t {f.name}(uint64_t);\nuint64_t call_{f.name}(uint64_t);\n"
+                            for f in functions)
+    for s in switches:
+        declarations += (f"static inline __attribute__((always_inline, unused)) uint64_t helper_{s.name}(uint64_t x)\n"
+                         f"{{\n    return {s.name} > {literal(s.constant(draw))} ? x + 1 : x * 3;\n}}\n")
+    (folder / "random_programs.h").write_text("#pragma once\n" + declarations)
+    for unit in range(3):
+        text = '#include "random_programs.h"\n' + ("uint64_t trace;\n" if unit == 2 else "")
+        text += "".join(f"{s.declaration()};\n" for i, s in enumerate(switches) if home[i] == unit)
+        for i, f in enumerate(functions):
+            if places[i] == unit:
+                text += f"{f.attribute()} uint64_t {f.name}(uint64_t x)\n{f.text}"
+                text += f"uint64_t call_{f.name}(uint64_t x) {{ return {f.name}(x) + 1; }}\n"
+        (folder / f"unit{unit}.c").write_text(text)
+    text = '#include "random_programs.h"\n'
+    rows = []
+    for s in switches:
+        domain = s.domain()
+        text += table(f"candidates_{s.name}", sorted(s.constants | set(s.values or ENUMERATORS.get(s.type, []))))
+        text += table(f"domain_{s.name}", domain or [0])
+        rows.append(f"{{&{s.name}, sizeof {s.name}, {int(s.type == 'bool')}, {int(s.tracked)}, "
+                    f"sizeof candidates_{s.name} / 8, {len(domain or [])}, candidates_{s.name}, domain_{s.name}}}")
+    text += "const struct a_switch switches[] = {\n" + ",\n".join(rows) + "};\n"
+    rows = []
+    for f in functions:
+        known = all(s.values or s.type == "bool" or s.type in ENUMERATORS for s in f.used)
+        binds = known and not f.bind and not any(s.tracked for s in f.switches)
+        rows.append(f'{{"{f.name}", call_{f.name}, {f.name}, {int(f.leaf)}, {int(binds)}, {len(f.switches)}, '
+                    f"{{{', '.join(str(switches.index(s)) for s in f.switches)}}}}}")
+    text += "const struct a_function functions[] = {\n" + ",\n".join(rows) + "};\n"
+    text += f"const unsigned n_switches = {len(switches)}, n_functions = {len(functions)};\n"
+    (folder / "tables.c").write_text(text)
+
+
+def run(command, folder):
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300)
+    if done.returncode:
+        raise RuntimeError(f"{shlex.join(command)}\nexit {done.returncode}\n{done.stdout[-500:]}{done.stderr[-2000:]}")
+    return done.stdout
+
+
+def build(folder, name, level, use, flags, libraries):
+    """Units and library at `level`; tables and driver without the plugin."""
+    common = ["gcc", "-w", "-I.", *flags]
+    run([*common, *use, level, "-fPIC", "-shared", "unit2.c", "-o", f"lib{name}.so"], folder)
+    run([*common, *use, level, "-fPIE", "-c", "unit0.c", "unit1.c"], folder)
+    run([*common, "-O1", "-fPIE", "-pie", str(HERE / "random_programs.c"), "tables.c", "unit0.o", "unit1.o",
+         f"-L{folder}", f"-l{name}", f"-Wl,-rpath,{folder}", *libraries, "-o", name], folder)
+
+
+def compare(expected, found):
+    """The number of good lines; raises at the first that is not allowed."""
+    lines = found.splitlines()
+    if len(lines) != len(expected):
+        raise RuntimeError(f"{len(lines)} results, {len(expected)} expected")
+    for number, (allowed, line) in enumerate(zip(expected, lines)):
+        words = line.split()
+        if words[:2] != allowed[:2] or words[2] not in allowed[2:] or len(words) > 3:
+            raise RuntimeError(f"result {number}: {line}: allowed is {' '.join(allowed)}")
+    return len(lines)
+
+
+def try_program(seed, rounds, folder, plugin, include, library):
+    generate(seed, folder)
+    build(folder, "plain", "-O1", [], ["-DMULTIVERSE=0"], [])
+    expected = [line.split() for line in run(["./plain", str(seed), str(rounds)], folder).splitlines()]
+    good = 0
+    for level in LEVELS:
+        try:
+            build(folder, "program", level, [f"-fplugin={plugin}"], ["-DMULTIVERSE=1", f"-I{include}"],
+                  [f"-L{library}", "-lmultiverse", f"-Wl,-rpath,{library}"])
+            good += compare(expected, run(["./program", str(seed), str(rounds)], folder))
+        except RuntimeError as problem:
+            raise RuntimeError(f"--seed {seed} --rounds {rounds}, {level}: {problem}") from None
+    return good
+
+
+def main():
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("plugin", type=Path)
+    options.add_argument("include", type=Path)
+    options.add_argument("library", type=Path)
+    options.add_argument("--seed", type=int, default=1, help="of the first program")
+    options.add_argument("--programs", type=int, default=4)
+    options.add_argument("--rounds", type=int, default=40, help="with new values, a program")
+    options.add_argument("--keep", type=Path, help="where the programs are left")
+    wanted = options.parse_args()
+    places = [p.resolve() for p in (wanted.plugin, wanted.include, wanted.library)]
+    good = failures = 0
+    for seed in range(wanted.seed, wanted.seed + wanted.programs):
+        with tempfile.TemporaryDirectory() as folder:
+            if wanted.keep:
+                folder = wanted.keep.resolve() / str(seed)
+                folder.mkdir(parents=True, exist_ok=True)
+            try:
+                good += try_program(seed, wanted.rounds, Path(folder), *places)
+            except RuntimeError as problem:
+                failures += 1
+                print(problem, file=sys.stderr)
+    print(f"{good} comparisons good, {failures} of {wanted.programs} programs wrong")
+    return failures != 0
+
+
+sys.exit(main())
