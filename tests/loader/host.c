@@ -150,7 +150,7 @@ static void wrong_files(const char *mvld)
     static const struct {
         const char *path;
         int err;
-    } files[] = {{"/etc/passwd", -ENOEXEC}, {"/bin/true", 0}, {"/dev/null", -ENOEXEC}};
+    } files[] = {{"/etc/passwd", -ENOEXEC}, {"/bin/true", -ENOEXEC}, {"/dev/null", -ENOEXEC}};
     struct kernel kernel = kernel_make(0);
     struct arena arena = {0};
     struct host host;
@@ -161,10 +161,6 @@ static void wrong_files(const char *mvld)
     for (size_t i = 0; i < RIMF_COUNT(files); i++) {
         open_host(&host, files[i].path);
         CHECK(host_map(&kernel.sys, &host, &arena) == files[i].err, "%s", files[i].path);
-        if (!files[i].err) { /* an ELF file, and no loader: no hook */
-            CHECK(host_symbol(&host, "_dl_debug_state") == NULL);
-            munmap((void *)host.start, host.end - host.start);
-        }
         close(host.fd);
     }
 }
