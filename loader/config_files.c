@@ -22,7 +22,7 @@
 #include <sys/stat.h>
 
 #define FILE_MAX CONFIG_FILE_MAX
-#define SMALL 4096UL /* so much is read into memory that is there */
+#define SMALL 2048UL /* so much is read onto the stack: the list of most machines, and most files */
 #define USER_PATH_SIZE 1024UL /* small: every exec pays for stack that is new to it */
 
 struct reader {
@@ -170,27 +170,18 @@ static int read_large(const struct reader *r, const struct file *f, const char *
     return error;
 }
 
-static int read_text(const struct reader *r, const struct file *f)
+static __attribute__((noinline)) int read_text(const struct reader *r, const struct file *f)
 {
-    const char *before = r->winner->text;
-    struct arena_mark mark = arena_mark(r->arena);
-    char *text = arena_alloc(r->arena, SMALL);
-    int error;
-
-    if (!text)
-        return refuse(r->why, ENOMEM, "there is no memory to read %s", f->path);
+    char text[SMALL];
     long n = read_until(r->query->sys, f->fd, text, SMALL, 0);
+
     if (n < 0)
-        error = unreadable(r, f->path, n);
-    else if (!f->named && !config_made_concerns(r->query, text, (size_t)n))
-        error = 0;
-    else if (n == (long)SMALL)
-        error = read_large(r, f, text);
-    else
-        error = scan(r, f, &(struct config_text){f->path, text, (size_t)n, 1});
-    if (r->winner->text == before)
-        arena_release(r->arena, mark);
-    return error;
+        return unreadable(r, f->path, n);
+    if (!f->named && !config_made_concerns(r->query, text, (size_t)n))
+        return 0;
+    if (n == (long)SMALL)
+        return read_large(r, f, text);
+    return scan(r, f, &(struct config_text){f->path, text, (size_t)n, 0});
 }
 
 /* ---- files -------------------------------------------------------------------------- */

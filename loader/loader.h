@@ -262,7 +262,7 @@ struct loader {
      * without a pipeline comes by with the first page of this struct.  All of it counts where data is
      * limited (RLIMIT_DATA), so what only programs with a pipeline need is asked for by them. */
     _Alignas(16) char first_memory[10752]; /* of `heap` */
-    _Alignas(16) char plan_memory[10240]; /* with room for a text of config_files.c */
+    _Alignas(16) char plan_memory[6144];
 };
 
 /* entry.S */

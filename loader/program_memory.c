@@ -121,6 +121,15 @@ void program_look(struct loader *l)
     l->interpreter = interp ? interpreter(&p, interp) : NULL;
 }
 
+/* The page with the program headers is there; linkers put the notes beside them. */
+static int is_readable(const struct loader *l, const struct program *p, const Elf64_Phdr *notes)
+{
+    uintptr_t at = p->bias + notes->p_vaddr, page = rimf_page_down((uintptr_t)p->ph);
+
+    return (at >= page && at + notes->p_filesz <= page + RIMF_PAGE) ||
+           elf_readable(l->sys, at, notes->p_filesz);
+}
+
 void program_build_id(const struct loader *l, struct identity *out)
 {
     struct program p = program_of(&l->block);
@@ -129,8 +138,7 @@ void program_build_id(const struct loader *l, struct identity *out)
         const Elf64_Phdr *ph = &p.ph[i];
 
         if (ph->p_type == PT_NOTE && ph->p_align <= 4 && ph->p_filesz <= NOTES_MOST &&
-            ph->p_filesz <= room_at(&p, ph->p_vaddr) &&
-            elf_readable(l->sys, p.bias + ph->p_vaddr, ph->p_filesz))
+            ph->p_filesz <= room_at(&p, ph->p_vaddr) && is_readable(l, &p, ph))
             find_build_id((const char *)(p.bias + ph->p_vaddr), ph->p_filesz, out);
     }
 }

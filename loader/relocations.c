@@ -12,6 +12,8 @@
  */
 #include "loader.h"
 
+#include "elf_view.h"
+
 #include <errno.h> /* numbers only */
 #include <fcntl.h> /* numbers only */
 
@@ -76,14 +78,21 @@ static int is_readable(const Elf64_Phdr *ph, size_t n, const Elf64_Phdr *notes)
     return 0;
 }
 
-static uint64_t build_id_at(uintptr_t start, uintptr_t bias)
+/* The page with the headers is there; the rest only if the object lies where its headers say. */
+static int is_there(const struct rimf_sys *sys, uintptr_t start, uintptr_t at, size_t size)
+{
+    return (at >= start && at + size <= start + RIMF_PAGE) || elf_readable(sys, at, size);
+}
+
+static uint64_t build_id_at(const struct rimf_sys *sys, uintptr_t start, uintptr_t bias)
 {
     struct identity own = {NULL, 0};
     size_t n;
     const Elf64_Phdr *ph = frozen_headers(start, &n);
 
     for (size_t i = 0; i < n && !own.build_id; i++)
-        if (ph[i].p_type == PT_NOTE && ph[i].p_vaddr % 4 == 0 && is_readable(ph, n, &ph[i]))
+        if (ph[i].p_type == PT_NOTE && ph[i].p_vaddr % 4 == 0 && is_readable(ph, n, &ph[i]) &&
+            is_there(sys, start, bias + ph[i].p_vaddr, ph[i].p_filesz))
             find_build_id((const char *)(bias + ph[i].p_vaddr), ph[i].p_filesz, &own);
     return own.build_id ? sidecar_hash(own.build_id, own.size) : 0;
 }
@@ -120,7 +129,7 @@ static int compare(struct comparison *c, uint32_t i)
     if (!file || !file->known || !file_id_same(&object->file, &file->identity))
         return 0;
     c->biases[i] = bias = file->start - object->first;
-    if (build_id_at(file->start, bias) != object->build_id)
+    if (build_id_at(c->l->sys, file->start, bias) != object->build_id)
         return 0;
     c->next += file == &c->l->files.at[c->next];
     if (object->flags & FROZEN_APART)

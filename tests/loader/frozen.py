@@ -297,11 +297,11 @@ def unreadable(program):
                       "-rdynamic", "-fPIE", "-pie", f"-Wl,-I,{support.LOADER}", plugin=False)
     program.folder.chmod(0o755)
     program.cache.mkdir()
-    os.chown(program.cache, 65534, 65534)
     user = {"prefix": ["sh", "-c", 'chmod 755 "${MVLD_CONFIG%/*}" && '
                        'exec setpriv --reuid=65534 --clear-groups "$@"', "sh"]}
     program.path.chmod(0o711)
     program.freeze()
+    os.chown(program.cache, 65534, 65534)
     program.thawed(**user)
     program.flag.touch()
     program.refused("program: a call leads elsewhere", expected="2 1\n", **user)
