@@ -15,6 +15,7 @@
 #include <sys/mman.h> /* numbers only */
 
 #define LINE (4096 + 128) /* a path, and the numbers before it */
+#define SHORT 1024        /* that of most; on the stack */
 #define STEP 512          /* the program stands in one of the first lines: the kernel need not write more */
 
 static uintptr_t hexadecimal(const char **p)
@@ -67,9 +68,9 @@ static size_t line_length(const char *line, size_t n)
     return i;
 }
 
-/* Reads on until `line` (of LINE bytes) begins with that for the address, without its end.  0, or
+/* Reads on until `line` (of `size` bytes) begins with that for the address, without its end.  0, or
  * negative errno. */
-static int find_line(const struct rimf_sys *sys, int fd, char *line, uintptr_t address)
+static int find_line(const struct rimf_sys *sys, int fd, char *line, size_t size, uintptr_t address)
 {
     size_t have = 0;
 
@@ -84,7 +85,7 @@ static int find_line(const struct rimf_sys *sys, int fd, char *line, uintptr_t a
             memmove(line, line + n + 1, have);
             continue;
         }
-        size_t room = LINE - have < STEP ? LINE - have : STEP;
+        size_t room = size - have < STEP ? size - have : STEP;
         long got = room ? sys_read(sys, fd, line + have, room) : -ENAMETOOLONG;
         if (got <= 0)
             return got < 0 ? (int)got : -ENOENT;
@@ -92,23 +93,34 @@ static int find_line(const struct rimf_sys *sys, int fd, char *line, uintptr_t a
     }
 }
 
-char *path_mapped_at(struct loader *l, uintptr_t address)
+/* 0, with what was found, or -ENAMETOOLONG: a line is longer than `size`. */
+static int path_in(struct loader *l, uintptr_t address, char *line, size_t size, char **path)
 {
-    char *line = rimf_heap_alloc(&l->heap, LINE), *path = NULL;
-    long fd = line ? sys_openat(l->sys, "/proc/self/maps", O_RDONLY | O_CLOEXEC, 0) : -ENOMEM;
+    long fd = sys_openat(l->sys, "/proc/self/maps", O_RDONLY | O_CLOEXEC, 0);
+    int error = sys_failed(fd) ? (int)fd : find_line(l->sys, (int)fd, line, size, address);
+    const char *name = error ? "" : line;
+    size_t n;
 
-    if (!sys_failed(fd) && !find_line(l->sys, (int)fd, line, address)) {
-        const char *name = line;
-
-        while (*name && *name != '/')
-            name++;
-        size_t n = rimf_strlen(name);
-        path = n ? rimf_heap_alloc(&l->heap, n + 1) : NULL;
-        if (path)
-            memcpy(path, name, n);
-    }
     if (!sys_failed(fd))
         sys_close(l->sys, (int)fd);
+    while (*name && *name != '/')
+        name++;
+    n = rimf_strlen(name);
+    *path = n ? rimf_heap_alloc(&l->heap, n + 1) : NULL;
+    if (*path)
+        memcpy(*path, name, n);
+    return error == -ENAMETOOLONG ? error : 0;
+}
+
+char *path_mapped_at(struct loader *l, uintptr_t address)
+{
+    char few[SHORT], *line, *path;
+
+    if (path_in(l, address, few, sizeof few, &path) == 0)
+        return path;
+    line = rimf_heap_alloc(&l->heap, LINE);
+    if (line)
+        path_in(l, address, line, LINE, &path);
     rimf_heap_release(&l->heap, line);
     return path;
 }
