@@ -12,7 +12,7 @@
 
 #define HUGE_SIZE 0x200000u
 #define LINE 64u /* of the caches */
-#define MANY_HOT (8u << 20) /* bytes of code: from there on huge pages pay (README.md) */
+#define MANY_HOT (8u << 20) /* bytes of code: from there on huge pages pay (DECISIONS.md) */
 
 static const char *const orders[] = {"as-loaded", "random", "random-functions", "profile",
                                      NULL}; /* order.c has a function for each */

@@ -4,7 +4,7 @@
  * objects and segments of the program and says so under MVLD_DEBUG=passes.
  *
  * It is written as a third party would write it: it includes nothing of mvld but
- * mvld/pass.h, and shows an option of each type.  passes/README.md goes through it.
+ * mvld/pass.h, and shows an option of each type.  passes/README.md says how to write one.
  */
 #include <mvld/pass.h>
 
