@@ -4,7 +4,7 @@ OpenSSL's EVP (evp.c), by digest and cipher, under the host loader and with pass
 
 Beside them stands the same program linked statically, of the libcrypto.a and libc.a of the same packages:
 nothing of it goes through a PLT, so it shows what direct calls can bring at most.  It is no upper bound
-to the per cent, because its code lies elsewhere (README.md).  With --profile there is one way more, concat
+to the per cent, because its code lies elsewhere (DECISIONS.md).  With --profile there is one way more, concat
 in the order of this profile, frozen.
 
 CPU time of the work as everywhere (steady.py); what is printed is the throughput.

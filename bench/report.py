@@ -40,6 +40,11 @@ def table(rows, headings=None):
     sys.stdout.flush()
 
 
+def markdown(rows, headings):
+    """The same as a table of a Markdown file."""
+    return "".join(f"| {' | '.join(map(str, row))} |\n" for row in [headings, ["---"] * len(headings), *rows])
+
+
 class Spread:
     """Values of the same thing, measured again and again."""
 

@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: MIT
 """./dev bench: runs all benchmarks of the build, one after the other, and prints one table.
 
-The figures, with the date, the machine and the versions that they belong to, go to
-BUILD/bench-results/DATE.txt too.  Where the machine has hardware counters, each
-benchmark runs under perf stat.
+Benchmarks with one suite in meson.build are a group, any other is one by itself.  What a group
+measured, with the machine and the versions that it belongs to, replaces bench/results/GROUP.md,
+unless one of the group failed.  Where the machine has hardware counters, each benchmark runs
+under perf stat.
 """
 import argparse
 import datetime
@@ -19,8 +20,9 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
-from report import heading, progress, say, table  # noqa: E402
+from report import heading, markdown, progress, say, table  # noqa: E402
 
+HEADINGS = ["benchmark", "what", "value", "unit", "note"]
 COUNTERS = "instructions:u,cycles:u,branch-misses:u,L1-icache-load-misses:u,iTLB-load-misses:u"
 
 
@@ -45,7 +47,7 @@ def machine(counters):
     model = re.search(r"model name\s*: (.*)", cpuinfo)
     return [
         ("date", datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC")),
-        ("mvld", first_line("git", "describe", "--always", "--dirty")),
+        ("commit", first_line("git", "describe", "--always", "--dirty")),
         ("CPU", f"{model[1] if model else 'unknown'}, {os.cpu_count()} usable"),
         ("kernel", platform.release()),
         ("libc", first_line("getconf", "GNU_LIBC_VERSION")),
@@ -54,6 +56,18 @@ def machine(counters):
         ("counters", "perf stat, user mode" if counters else
          "hardware counters are unavailable on this machine: times only"),
     ]
+
+
+def group(benchmark):
+    return benchmark["suite"][0].partition(":")[2] or benchmark["name"]
+
+
+def write_results(name, facts, rows):
+    """bench/results/NAME.md, of the lines (benchmark, what, value, unit, note)."""
+    output = HERE / "results" / f"{name}.md"
+    output.write_text(f"<!-- Written by `./dev bench {name}`; the next run replaces it. -->\n# {name}\n\n"
+                      + markdown(facts, ["", ""]) + "\n" + markdown(rows, HEADINGS))
+    say(f"    written to {output}")
 
 
 def run(benchmark, build, counters, figures):
@@ -83,15 +97,15 @@ def run(benchmark, build, counters, figures):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--build", default="build", help="the build folder")
-    parser.add_argument("only", nargs="*", help="run these benchmarks alone")
+    parser.add_argument("only", nargs="*", help="run these groups alone")
     arguments = parser.parse_args()
     build = Path(arguments.build).resolve()
     benchmarks = json.loads(subprocess.run(["meson", "introspect", "--benchmarks", str(build)],
                                            check=True, capture_output=True, text=True).stdout)
     if arguments.only:
-        benchmarks = [b for b in benchmarks if b["name"] in arguments.only]
+        benchmarks = [b for b in benchmarks if group(b) in arguments.only]
     if not benchmarks:
-        sys.exit("run.py: no such benchmark in this build")
+        sys.exit("run.py: no such group in this build")
 
     subprocess.run(["ninja", "-C", str(build), "meson-benchmark-prereq"], check=True,
                    stdout=subprocess.DEVNULL)
@@ -106,21 +120,17 @@ def main():
         if status == 77:
             say("    left out: see above")
         elif status != 0:
-            failed.append(benchmark["name"])
+            failed.append(benchmark)
             say(f"    failed, status {status}")
 
     heading("Figures")
-    headings = ["benchmark", "what", "value", "unit", "note"]
-    table(figures, headings)
-    results = build / "bench-results"
-    results.mkdir(exist_ok=True)
-    stamp = datetime.datetime.now(datetime.timezone.utc).strftime("%Y%m%d-%H%M%S")
-    output = results / f"{stamp}.txt"
-    lines = [f"{name}: {value}" for name, value in facts] + ["\t".join(headings)]
-    output.write_text("\n".join(lines + ["\t".join(row) for row in figures]) + "\n")
-    say(f"\n    written to {output}")
+    table(figures, HEADINGS)
+    groups = {benchmark["name"]: group(benchmark) for benchmark in benchmarks}
+    measured = {groups[row[0]] for row in figures} - {group(benchmark) for benchmark in failed}
+    for name in sorted(measured):
+        write_results(name, facts, [row for row in figures if groups[row[0]] == name])
     if failed:
-        sys.exit(f"run.py: failed: {', '.join(failed)}")
+        sys.exit(f"run.py: failed: {', '.join(b['name'] for b in failed)}")
 
 
 if __name__ == "__main__":
