@@ -15,7 +15,7 @@
 static const char *const app_keys[] = {"match", "passes", "placement", "patch", "on-miss"};
 static const char *const placements[] = {"near", "huge", "as-is", NULL};
 static const char *const misses[] = {"plain", "transform", "build", "learn", NULL};
-static const char *const patch_methods[] = {"auto", "mprotect", "remap", "selfmem", "word", NULL};
+static const char *const patch_methods[] = {"auto", "mprotect", "remap", "selfmem", NULL};
 
 /* A slice for a sentence: whole when it is short. */
 struct shown {

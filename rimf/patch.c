@@ -36,7 +36,6 @@ struct rimf_patcher *rimf_patcher_create(const struct rimf_patch_host *host)
         return NULL;
     p->host = *host;
     p->maps.fd = -1;
-    p->word_ok = patch_one_store();
     return p;
 }
 
@@ -87,8 +86,6 @@ static int allowed(struct rimf_patcher *p, const struct patch_method *method)
         return patch_mprotect_allowed(p);
     if (method == &patch_method_remap && patch_mprotect_allowed(p) == 0)
         return 0;
-    if (method == &patch_method_word && !p->word_ok)
-        return -EPERM;
     r = patch_mem_open(p);
     if (r == 0)
         patch_mem_close(p);
@@ -106,8 +103,6 @@ int rimf_patcher_set_method(struct rimf_patcher *p, const char *name)
         if (rimf_streq(methods[i]->name, name))
             found = methods[i];
     }
-    if (rimf_streq(name, "word"))
-        found = &patch_method_word;
     if (!found && !rimf_streq(name, "auto"))
         return -EINVAL;
     r = rimf_lock_acquire(p->host.sys, p->host.lock);

@@ -33,8 +33,6 @@
  *   selfmem   writes through /proc/self/mem, which needs no protection change;
  *             when threads run, behind breakpoints (patch_int3.c).  The only way
  *             on sealed mappings.
- *   word      selfmem, but a site inside one aligned 8-byte word is changed by
- *             one store.  Never chosen by default; patch_int3.c says why.
  *
  * The mappings are read from /proc/self/maps at every commit: code that is not
  * private, readable, executable and unwritable there is refused (-EFAULT), and
@@ -91,7 +89,7 @@ struct rimf_patcher; /* opaque: what the engine keeps for one image */
 
 struct rimf_patcher *rimf_patcher_create(const struct rimf_patch_host *); /* NULL: no memory */
 void rimf_patcher_destroy(struct rimf_patcher *);                         /* NULL is nothing */
-/* "auto", "mprotect", "remap", "selfmem", "word".  A forced method that cannot
+/* "auto", "mprotect", "remap", "selfmem".  A forced method that cannot
  * serve some batch (mprotect while threads run) gives way to one that can.
  * -EINVAL: no such name.  -EPERM: this process may not use it.  -EDEADLK. */
 int rimf_patcher_set_method(struct rimf_patcher *, const char *name);

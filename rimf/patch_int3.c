@@ -282,8 +282,7 @@ static void uninstall(struct rimf_patcher *p)
 enum step { BREAK, TAIL, FIRST };
 
 /* One step for all sites, then sync. */
-static int step(struct mvld_batch *b, int (*skip)(const struct mvld_patch *), enum step step,
-                int back)
+static int step(struct mvld_batch *b, enum step step, int back)
 {
     static const uint8_t int3 = 0xcc;
     struct rimf_patcher *p = b->patcher;
@@ -293,7 +292,7 @@ static int step(struct mvld_batch *b, int (*skip)(const struct mvld_patch *), en
         const struct mvld_patch *patch = patch_nth(b, i);
         const uint8_t *bytes = back ? patch->expect : patch->replace;
         size_t tail = step == TAIL, n = step == TAIL ? patch->length - 1u : 1u;
-        if (patch->result || n == 0 || (skip && skip(patch)))
+        if (patch->result || n == 0)
             continue;
         r = 1;
         for (int tries = 0; r && tries < 3; tries++)
@@ -306,30 +305,30 @@ static int step(struct mvld_batch *b, int (*skip)(const struct mvld_patch *), en
     return first ? first : r;
 }
 
-static int protocol(struct mvld_batch *b, int (*skip)(const struct mvld_patch *))
+static int protocol(struct mvld_batch *b)
 {
-    int reached = BREAK, r = step(b, skip, BREAK, 0);
+    int reached = BREAK, r = step(b, BREAK, 0);
 
     if (r == 0) {
         reached = TAIL;
-        r = step(b, skip, TAIL, 0);
+        r = step(b, TAIL, 0);
     }
     if (r == 0) {
         reached = FIRST;
-        r = step(b, skip, FIRST, 0);
+        r = step(b, FIRST, 0);
     }
     if (r == 0)
         return 0;
     /* Back the same way; if even that fails, by fresh pages. */
-    if ((reached == FIRST && step(b, skip, BREAK, 1)) ||
-        (reached >= TAIL && step(b, skip, TAIL, 1)) || step(b, skip, FIRST, 1)) {
+    if ((reached == FIRST && step(b, BREAK, 1)) ||
+        (reached >= TAIL && step(b, TAIL, 1)) || step(b, FIRST, 1)) {
         if (patch_runs(b, 0) || patch_remap_runs(b, b->n_runs, 1))
             return patch_settle(b, r);
     }
     return r;
 }
 
-int patch_int3(struct mvld_batch *b, int (*skip)(const struct mvld_patch *))
+int patch_int3(struct mvld_batch *b)
 {
     struct rimf_patcher *p = b->patcher;
     struct patch_threads threads;
@@ -361,7 +360,7 @@ int patch_int3(struct mvld_batch *b, int (*skip)(const struct mvld_patch *))
         __atomic_store_n(&live.batch, NULL, __ATOMIC_SEQ_CST);
         return r;
     }
-    r = protocol(b, skip);
+    r = protocol(b);
     uninstall(p);
     return r;
 }

@@ -113,8 +113,7 @@ struct patch_method {
      * changed.  1: done in part, `result` says which. */
     int (*apply)(struct mvld_batch *);
 };
-extern const struct patch_method patch_method_mprotect, patch_method_remap, patch_method_selfmem,
-    patch_method_word;
+extern const struct patch_method patch_method_mprotect, patch_method_remap, patch_method_selfmem;
 
 struct rimf_patcher {
     struct rimf_patch_host host;
@@ -125,7 +124,6 @@ struct rimf_patcher {
     struct mvld_batch *spare; /* the last batch: the next takes over its arrays */
     int alone; /* for the batch under way: nothing else runs in this address space */
     int mem;   /* /proc/self/mem, between patch_mem_open and _close */
-    int word_ok; /* an aligned word is written by one store: see patch_method_word */
     struct patch_maps maps;
     char name[4096]; /* of a mapping */
 };
@@ -271,9 +269,6 @@ void patch_mem_close(struct rimf_patcher *);
 /* Every CPU that runs this process executes a serialising instruction. */
 int patch_sync_cores(struct rimf_patcher *);
 
-/* 1: the kernel writes an aligned word with one store (patch_selfmem.c). */
-int patch_one_store(void);
-
 /* ---- for threads ----------------------------------------------------------- */
 
 /* Length of the first instruction, 0: unknown, or longer than `room`. */
@@ -290,8 +285,8 @@ struct patch_threads {
 int patch_threads_look(struct rimf_patcher *, struct patch_threads *);
 
 /* The breakpoint protocol for all patches of the batch, /proc/self/mem being
- * open (patch_int3.c).  Sites for which `skip` is 1 are done already. */
-int patch_int3(struct mvld_batch *, int (*skip)(const struct mvld_patch *));
+ * open (patch_int3.c). */
+int patch_int3(struct mvld_batch *);
 
 /* In a child of fork: ends a batch that the parent was writing. */
 void patch_adopt(void);

@@ -77,7 +77,7 @@ static void wrong_lines(void)
     refuses("[app]\nmatch = a\nplacement = far\n",
             ":3: 'far' is no placement; it is one of near, huge, as-is");
     refuses("[app]\nmatch = a\npatch = rwx\n",
-            ":3: 'rwx' is no patch; it is one of auto, mprotect, remap, selfmem, word");
+            ":3: 'rwx' is no patch; it is one of auto, mprotect, remap, selfmem");
     refuses("[app]\nmatch = a\ncolour = red\n",
             ":3: [app] has no key 'colour'; it has match, passes, placement, patch, on-miss");
     refuses("[app]\nmatch = a\nnonsense\n", ":3: the line is neither [section] nor key = value");
@@ -139,7 +139,7 @@ static void wrong_tunables(void)
         {"x.y=\n", "there is a control character"},
         {"app.match=*", "app.match cannot be set: the program is this one"},
         {"app.passes=a,B", "'B' is no name of a pass"},
-        {"app.patch=x", "'x' is no patch; it is one of auto, mprotect, remap, selfmem, word"},
+        {"app.patch=x", "'x' is no patch; it is one of auto, mprotect, remap, selfmem"},
         {"app.x=y", "[app] has no key 'x'; it has match, passes, placement, patch, on-miss"},
     };
 

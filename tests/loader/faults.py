@@ -44,7 +44,6 @@ CASES = {
     "pipeline": Case(short=False),
     "threads": Case(arguments=("late", "threads")),
     "selfmem": Case(more="patch = selfmem\n", arguments=("late", "threads")),
-    "word": Case(more="patch = word\n", arguments=("late", "threads")),
     "fixed": Case(link=["-no-pie"]),
     "direct": Case(loader=HOST_LOADER, direct=True),
     "filtered": Case(short=False),

@@ -107,12 +107,12 @@ static void prints_what_reads_back(void)
 {
     static struct printed one, two;
     struct pipeline *p = plan(
-        APP "passes = first, second\nplacement = as-is ; why\npatch = word\n"
+        APP "passes = first, second\nplacement = as-is ; why\npatch = remap\n"
         "[second]\ntext = \"  a ; \\\"b\\\" \\\\\"\nset.x = 1, 2\nset.a;b = c\\d\nflag = off\n"
         "[unused]\nk = v\n");
 
     CHECK(!p && strstr(why, "the key has a character"), "%s", why);
-    p = plan(APP "passes = first, second\nplacement = as-is ; why\npatch = word\n"
+    p = plan(APP "passes = first, second\nplacement = as-is ; why\npatch = remap\n"
              "[second]\ntext = \"  a ; \\\"b\\\" \\\\\"\nset.x = 1, 2\nset.a = c\\d\nflag = off\n"
              "[unused]\nk = v\n");
     CHECK(p, "%s", why);
@@ -121,7 +121,7 @@ static void prints_what_reads_back(void)
     if (!p)
         return;
     CHECK(!strcmp(pipeline_setting(p, "placement"), "as-is"), "placement");
-    CHECK(!strcmp(pipeline_setting(p, "patch"), "word"), "patch");
+    CHECK(!strcmp(pipeline_setting(p, "patch"), "remap"), "patch");
     CHECK(!pipeline_setting(p, "nothing"), "nothing");
     CHECK(!strcmp(pipeline_pass(p, 1)->name, "second") && !pipeline_pass(p, 2), "pass");
     pipeline_print(p, keep_line, &one);

@@ -14,7 +14,6 @@
 #include <sys/time.h>
 #include <sys/wait.h>
 
-#include "../../rimf/patch_private.h"
 #include "patch_sites.h"
 
 enum { CALLERS = 3 };
@@ -119,14 +118,6 @@ int main(int argc, char **argv)
     pid_t watcher = watch();
 
     patch_sites_open(&t);
-    if (!strcmp(method, "word") && rimf_patcher_set_method(t.patcher, method)) {
-        if (argc < 4) { /* a fourth argument tries it all the same */
-            printf("this CPU has FSRM: the kernel writes a word with rep movsb\n");
-            kill(watcher, SIGKILL);
-            return SKIP;
-        }
-        t.patcher->word_ok = 1;
-    }
     CHECK(rimf_patcher_set_method(t.patcher, method) == 0, "(%s)", t.sentence);
     if (alone) {
         signal(SIGALRM, on_alarm);
@@ -151,7 +142,7 @@ int main(int argc, char **argv)
     }
     /* A caller that is preempted inside the handler of a breakpoint blocks all signals: then
      * the engine waits a while and takes another method, rightly. */
-    CHECK(!strcmp(method, "auto") || !strcmp(method, "word") || others <= commits / 100,
+    CHECK(!strcmp(method, "auto") || others <= commits / 100,
           "(%ld of %ld commits by other methods)", others, commits);
     stop = 1;
     setitimer(ITIMER_REAL, &(struct itimerval){{0, 0}, {0, 0}}, NULL);
