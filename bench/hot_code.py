@@ -20,7 +20,7 @@ The figure is nanoseconds of CPU time a function, the first quartile of short ru
 only add.  --option adds ways: concat with this option, in
 process and from a frozen image, and the latter once more with an executable that is linked for
 2 MB, whose image can be mapped in huge pages.  What the loader says of huge pages stands before
-the figures: `hugetlb` needs a pool (`mvld hugepages reserve 64`).
+the figures: `hugetlb` needs a pool (`mvld doctor` says how).
 """
 import argparse
 import random

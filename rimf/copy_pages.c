@@ -120,7 +120,7 @@ long pages_take(struct mvld_image *image, size_t size, const char **why)
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB | HUGE_2MB, -1, 0), error;
 
     if (sys_failed(at)) {
-        *why = at == -ENOMEM ? "no more are free in the pool (mvld hugepages)"
+        *why = at == -ENOMEM ? "no more are free in the pool (mvld doctor)"
                              : "the kernel has no pool of huge pages";
         return at;
     }

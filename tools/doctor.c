@@ -90,7 +90,7 @@ int tool_doctor(int argc, char **argv)
                                             {"help", no_argument, NULL, 'h'},
                                             {0}};
     struct json j = {.to = stdout};
-    struct report r = {.root = ""};
+    struct report r = {0};
     const char *host = path_host_loader(), *passes = path_passes();
     int c;
 

@@ -16,7 +16,6 @@ enum finding_state {
 struct report {
     struct json *json; /* NULL: text */
     const char *heading;
-    const char *root; /* proc/ and sys/ are looked for there; "": this machine's */
     unsigned problems;
 };
 
@@ -34,6 +33,12 @@ void doctor_configuration(struct report *);
 void doctor_caches(struct report *);
 void doctor_passes(struct report *, const char *folders);
 void doctor_compiler(struct report *);
+
+/* doctor_hugepages.c: NULL, a process gets such pages here; else why not (static). */
+const char *hugepages_try_pool(void);
+const char *hugepages_try_thp(void);
+/* Of a file in this folder, shared by all processes. */
+const char *hugepages_try_folder(const char *folder);
 
 /* The first line of a file of /proc or /sys, without its newline.  0, or -1. */
 int read_line(const char *path, char *to, size_t size);

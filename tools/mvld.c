@@ -14,7 +14,6 @@ static const struct subcommand subcommands[] = {
     {"set-interp", tool_set_interp, "make programs start under mvld, or as before"},
     {"config", tool_config, "make the configuration that programs read of its files"},
     {"doctor", tool_doctor, "what this machine and kernel allow"},
-    {"hugepages", tool_hugepages, "the pool of huge pages: show it, reserve one"},
     {"analyze", tool_analyze, "prove code of programs and libraries, for passes that change it"},
     {"build", tool_build, "write the frozen image of a program"},
     {"cache", tool_cache, "list, verify and prune frozen images"},

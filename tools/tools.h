@@ -22,7 +22,6 @@ int tool_build(int argc, char **argv);
 int tool_cache(int argc, char **argv);
 int tool_config(int argc, char **argv);
 int tool_doctor(int argc, char **argv);
-int tool_hugepages(int argc, char **argv);
 int tool_run(int argc, char **argv);
 int tool_set_interp(int argc, char **argv);
 int tool_show(int argc, char **argv);

@@ -7,6 +7,7 @@ A failure means that it reports a machine that is not this one.
 import ctypes
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -29,6 +30,42 @@ def findings(*options, **more):
     return code, {f["name"]: f for f in json.loads(out)}
 
 
+def huge_pages(mm, env):
+    """What is said of a kernel whose /sys/kernel/mm is made up."""
+    pool = {"nr": 8, "free": 5, "resv": 2, "surplus": 1, "nr_overcommit": 4}
+    files = {f"hugepages/hugepages-2048kB/{k}_hugepages": f"{n}\n" for k, n in pool.items()}
+    files |= {"hugepages/hugepages-1048576kB/nr_hugepages": "0\n",
+              "transparent_hugepage/enabled": "always madvise [never]\n",
+              "transparent_hugepage/shmem_enabled": "always within_size [advise] never deny force\n",
+              "transparent_hugepage/khugepaged/pages_to_scan": "4096\n",
+              "transparent_hugepage/khugepaged/scan_sleep_millisecs": "10000\n"}
+    for name, text in files.items():
+        (mm / name).parent.mkdir(parents=True, exist_ok=True)
+        (mm / name).write_text(text)
+
+    def shown():
+        out = run("unshare", "-m", "sh", "-c", f'mount --bind {mm} /sys/kernel/mm && "$@"', "sh",
+                  mvld, "doctor", "--json", env=env)[1]
+        return {f["name"]: f for f in json.loads(out)}
+
+    found = shown()
+    equal([n for n in found if n.startswith("hugetlb ")], ["hugetlb 2048kB", "hugetlb 1048576kB"],
+          "by size")
+    equal((found["hugetlb 2048kB"]["state"], found["hugetlb 2048kB"]["text"]),
+          ("ok", "8 pages, 5 free, 2 reserved, 1 surplus, 4 more on demand"), "the pool")
+    equal((found["hugetlb 1048576kB"]["state"], found["hugetlb 1048576kB"]["text"][:16]),
+          ("absent", "0 pages, -1 free"), "a size that says less")
+    equal((found["THP: enabled"]["state"], found["THP: enabled"]["text"]), ("absent", "never"),
+          "a setting")
+    equal(found["THP: shmem_enabled"]["text"], "advise", "another")
+    equal(found["khugepaged"]["text"], "looks at 4096 pages every 10000 ms", "khugepaged")
+    shutil.rmtree(mm / "hugepages")
+    shutil.rmtree(mm / "transparent_hugepage")
+    found = shown()
+    for name in "hugetlb pools", "THP: enabled", "THP: shmem_enabled", "khugepaged":
+        equal(found[name]["state"], "absent", "a kernel without anything")
+
+
 with scratch() as folder:
     folder = Path(folder)
     quiet = {"XDG_CONFIG_HOME": str(folder / "none"), "XDG_CACHE_HOME": str(folder / "cache"),
@@ -36,13 +73,17 @@ with scratch() as folder:
     code, found = findings(env=quiet)
     for name in ("mprotect", "remap", "selfmem", "PR_SET_MDWE", "membarrier SYNC_CORE", "FSRM",
                  "hugetlb 2048kB", "THP: enabled", "concat.pages=hugetlb", "concat.pages=thp",
-                 "khugepaged", "vm.overcommit_memory", "_dl_debug_state",
+                 "khugepaged", "tmpfs with huge=", "vm.overcommit_memory", "_dl_debug_state",
                  "mmap sites", "system", "gcc"):
         check(name in found, f"{name} is reported")
     equal(code, int(any(f["state"] == "problem" for f in found.values())), "exit code")
     check(all(set(f) == {"part", "name", "state", "text", "remedy"} for f in found.values()), "fields")
     equal(found["vm.overcommit_memory"]["text"][0],
           Path("/proc/sys/vm/overcommit_memory").read_text()[0], "the kernel's value")
+    pool = Path("/sys/kernel/mm/hugepages/hugepages-2048kB")
+    if pool.exists():
+        total, free = ((pool / f"{what}_hugepages").read_text().strip() for what in ("nr", "free"))
+        contains(found["hugetlb 2048kB"]["text"], f"{total} pages, {free} free, ", "the pool's size")
     contains(run(mvld, "doctor", env=quiet)[1], "_dl_debug_state", "as text")
 
     # Under PR_SET_MDWE the methods that make pages executable stop working, and
@@ -106,11 +147,16 @@ with scratch() as folder:
         (kept / "one").mkdir()
         found = findings(env=quiet)[1][name]
         equal((found["state"], found["text"]), ("ok", f"{kept}: 1"), f"{what}: one")
+        equal([p.name for p in kept.iterdir()], ["one"], f"{what}: what was tried there is gone")
         (kept / "one").chmod(0o777)
         code, bad = findings(env=quiet)
         equal((code, bad[name]["state"]), (1, "problem"), f"{what}: others can write it")
         contains(bad[name]["text"], f"{kept}: 1 of 1 are not taken", f"{what}: how many")
         (kept / "one").chmod(0o755)
+    images = f"{folder / 'cache' / 'mvld' / 'images'}: "
+    equal((good["frozen images"]["state"], good["frozen images"]["text"][:len(images)]),
+          ("absent", images), "huge pages of images, without a folder")
+    contains(findings(env=quiet)[1]["frozen images"]["text"], images, "and with one")
     if os.getuid() == 0:
         for at in folder / "cache", folder / "cache/mvld":  # with a folder of images, and without
             out = run("unshare", "-m", "sh", "-c", f'mount -t tmpfs -o noexec,mode=755 none {at} && "$@"', "sh",
@@ -119,6 +165,7 @@ with scratch() as folder:
             equal(found["images of user"]["state"], "problem", "images on noexec")
             contains(found["images of user"]["text"], "(noexec)", "the reason")
             equal(found["analyses of user"]["state"], "absent", "analyses on noexec")
+        huge_pages(folder / "mm", quiet)
 
     passes = folder / "passes"
     passes.mkdir()

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * hugepages_try.c: does a process get huge pages here?  As rimf/copy_pages.c takes them.
+ * doctor_hugepages.c: does a process get huge pages here?  As rimf/copy_pages.c takes them.
  */
-#include "hugepages.h"
+#include "doctor.h"
 
 #include <errno.h>
 #include <fcntl.h>
