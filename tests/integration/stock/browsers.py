@@ -39,7 +39,7 @@ END
 CASES = [
     Case("chromium", "ten pictures of a page with scripts, canvas, SVG; its text after the scripts",
          ("chromium", "chromium-sandbox", "fonts-dejavu-core"), ("chromium", "setpriv"),
-         ("sandboxed", "picture 10: 0", "488037 d,l,m,v 1.234.567,89"), root=True, timeout=900,
+         ("sandboxed", "picture 10: 0", "488037 d,l,m,v 1.234.567,89"), root=True, other_user=True, timeout=900,
          under=("chromium",), script=PAGE + r"""
 python3 watch.py --type=renderer 2> seen & w=$!
 b() { u chromium --headless --disable-gpu --hide-scrollbars --window-size=640,480 "$@" file://$PWD/page.html 2> log; }
@@ -48,7 +48,7 @@ b --virtual-time-budget=5000 --dump-dom | grep '488037 d'; kill $w 2> /dev/null;
 """),
     Case("firefox", "ten pictures of a page with scripts, canvas, SVG",
          ("firefox-esr", "fonts-dejavu-core"), ("firefox-esr", "setpriv"), ("sandboxed", "picture 10: 0"),
-         root=True, timeout=900, under=("firefox-esr",), script=PAGE + r"""
+         root=True, other_user=True, timeout=900, under=("firefox-esr",), script=PAGE + r"""
 python3 watch.py tab 2> seen & w=$!
 for i in $(seq 10); do
     rm -f h/p.png; u firefox-esr --headless --window-size=640,480 --screenshot $PWD/h/p.png file://$PWD/page.html > log 2>&1

@@ -236,7 +236,7 @@ class Harness:
     def __init__(self, plain, passes=(), rounds=1):
         self.plain = plain
         self.passes = tuple(name for name in passes if name not in ON_MISS)
-        self.rounds = rounds
+        self.rounds, self.images = rounds, len(self.passes) < len(passes)
         self.folder = plain.scratch / ("mvld-" + ("+".join(passes) or "none"))
         for name in ("lib64", "etc", "passes", "cache/images", "cache/analysis"):
             (self.folder / name).mkdir(parents=True)
@@ -294,7 +294,7 @@ class Harness:
             answer, _ = self.plain.shell(f"/usr/bin/python3 -c '{ask}'", self.binds)
             support.check(answer == "0\n", f"python has no multiverse run time:\n{answer}")
 
-    def unseen(self, case, started, opened):
+    def unseen(self, case, number, started, opened):
         """What the witness misses: mvld was not there, and the comparison says nothing."""
         if not self.witness:
             return ""
@@ -307,6 +307,11 @@ class Harness:
                        if program not in having and program not in case.elsewhere]
             if missing:
                 return f"without the pass {name}: {' '.join(missing)}"
+        having = {program for file, program in opened if file == IMAGE}
+        missing = [program for program in case.must_be_seen()
+                   if program not in having and program not in case.elsewhere]
+        if self.images and number > 1 and missing and not case.other_user:
+            return f"no image was opened: {' '.join(missing)}"
         return ""
 
     def compare(self, case):
@@ -317,12 +322,12 @@ class Harness:
         if wrong:
             return Result("broken", wrong, plain_status=plain_status)
         for number in range(1, self.rounds + 1):
-            result = self.once(case, output, plain_status)
+            result = self.once(case, number, output, plain_status)
             if result.state != "equal":
                 return replace(result, detail=f"run {number} of {self.rounds}: {result.detail}")
         return result
 
-    def once(self, case, output, plain_status):
+    def once(self, case, number, output, plain_status):
         if self.witness:
             self.witness.forget()
         got, status = self.plain.run(case, self.binds)
@@ -330,7 +335,7 @@ class Harness:
         opened = list(self.witness.opened) if self.witness else []
         result = Result("equal", "", output.count("\n"), status, plain_status, started,
                         [program for _, program in opened])
-        unseen = self.unseen(case, started, opened)
+        unseen = self.unseen(case, number, started, opened)
         if (got, status) == (output, plain_status):
             return replace(result, state="different", detail=unseen) if unseen else result
         again = self.plain.run(case)

@@ -70,7 +70,7 @@ ocamlopt.opt -g -I +threads unix.cmxa threads.cmxa -o native t.ml
 """, script=r"""
 for i in 1 2 3; do $MADE/native; echo "status $?"; done
 """),
-    Case("ghc", "the compiler and its interpreter; programs at fixed addresses, threaded, PIE, with shared libraries",
+    Case("ghc", "the compiler and its interpreter; programs: threaded, with shared libraries, PIE",
          ("ghc",), ("ghc", "runghc"), ("255012750000", "divide by zero", "caught on purpose", "status 4"),
          under=("plain", "threaded", "shared", "pie", "ghc"), timeout=240, make=r"""
 cat > P.hs <<'END'
@@ -95,7 +95,7 @@ main = do
   exitWith (ExitFailure 4)
 END
 ghc -O -v0 -outputdir o1 -o plain P.hs; ghc -O -v0 -threaded -rtsopts -outputdir o2 -o threaded P.hs
-ghc -O -v0 -dynamic -outputdir o3 -o shared P.hs; ghc -O -v0 -fPIC -pie -outputdir o4 -o pie P.hs
+ghc -O -v0 -dynamic -outputdir o3 -o shared P.hs; ghc -O -v0 -dynamic -fPIC -pie -outputdir o4 -o pie P.hs
 """, script=r"""
 for p in plain "threaded +RTS -N2 -A1m" shared pie; do $MADE/$p; echo "status $?"; done
 runghc $MADE/P.hs; echo "status $?"; echo 'main = print (sum [1 .. 10 :: Int])' > Q.hs; ghc -O -v0 Q.hs; ./Q
