@@ -19,7 +19,7 @@ class Case:
     needs: tuple          # programs (or absolute paths) that must be there
     expect: tuple         # strings that the output must contain: nothing else shows that it worked
     script: str
-    make: str = ""       # a shell script, run in $MADE
+    make: str = ""        # a shell script, run in $MADE
     under: tuple = ()     # programs that must have been started with mvld; () means `needs`
     elsewhere: tuple = ()  # of these, those where the configuration cannot be read: another root
     other_user: bool = False  # its programs run as somebody else, whose images are not watched
