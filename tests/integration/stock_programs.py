@@ -22,8 +22,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import support  # noqa: E402
 from stock import table  # noqa: E402
-from stock.cases import CASES  # noqa: E402
-from stock.harness import FROZEN, Harness, Plain, known_passes  # noqa: E402
+from stock.cases import CASES, LARGE  # noqa: E402
+from stock.harness import FROZEN, LEARNT, ON_MISS, Harness, Plain, known_passes  # noqa: E402
 
 
 # multiverse comes last in a pipeline that holds more: it patches what the others leave.
@@ -31,24 +31,31 @@ PIPELINES = [("direct-calls",), ("multiverse",), ("direct-calls", "multiverse"),
              ("direct-calls", FROZEN), ("direct-calls", "multiverse", FROZEN),
              ("direct-calls", "concat"), ("direct-calls", "concat", FROZEN),
              ("direct-calls", "concat", "multiverse")]
+LARGE_PIPELINES = [("direct-calls",), ("direct-calls", "concat"),
+                   ("direct-calls", FROZEN), ("direct-calls", "concat", FROZEN),
+                   ("direct-calls", LEARNT), ("direct-calls", "concat", LEARNT)]
 
 
 def configurations(arguments):
     """The pipelines to try: those asked for, else none."""
     if not arguments.all_passes:
         return [tuple(filter(None, words.split(","))) for words in arguments.passes or [""]]
+    if arguments.large:
+        return LARGE_PIPELINES
     known = known_passes()
-    return [()] + [names for names in PIPELINES if set(names) <= {*known, FROZEN}] + [
+    return [()] + [names for names in PIPELINES if set(names) <= {*known, *ON_MISS}] + [
         (name,) for name in known if not any(name in names for names in PIPELINES)]
 
 
 class Worker:
     """Runs cases one after the other, in a folder and namespaces of its own."""
 
-    def __init__(self, scratch, pipelines):
+    def __init__(self, scratch, analysis, pipelines, rounds):
         scratch.mkdir(mode=0o755)
-        plain = Plain(scratch)
-        self.harnesses = {", ".join(passes) or "no pass": Harness(plain, passes)
+        plain = Plain(scratch, analysis)
+        # What one start has learnt the next ones use: the later ones are the test.
+        self.harnesses = {", ".join(passes) or "no pass":
+                          Harness(plain, passes, 2 * rounds if LEARNT in passes else rounds)
                           for passes in pipelines}
         for harness in self.harnesses.values():
             harness.check_in_place()
@@ -71,11 +78,13 @@ def report(number, total, case, results, seconds):
             print(f"{case.name}, {name}: {result.detail}", flush=True)
 
 
-def run_all(scratch, cases, pipelines, jobs):
+def run_all(scratch, cases, arguments):
     """Configuration -> case -> result."""
     workers = queue.SimpleQueue()
-    for number in range(jobs):
-        workers.put(Worker(scratch / str(number), pipelines))
+    analysis = Path(arguments.analysis or scratch / "analysis").resolve()
+    for number in range(arguments.jobs):
+        workers.put(Worker(scratch / str(number), analysis, configurations(arguments),
+                           arguments.rounds or (2 if arguments.large else 1)))
     worker = workers.get()
     results = {name: {} for name in worker.harnesses}
     print("configurations: " + "; ".join(results))
@@ -98,16 +107,18 @@ def run_all(scratch, cases, pipelines, jobs):
             report(next(done), len(cases), case, found, time.monotonic() - begin)
 
     lock = threading.Lock()
-    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+    with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
         list(pool.map(one, cases))
     return results
 
 
 def chosen(arguments):
     if arguments.case:
-        unknown = set(arguments.case) - {case.name for case in CASES}
+        unknown = set(arguments.case) - {case.name for case in CASES + LARGE}
         support.check(not unknown, f"there is no case {' '.join(unknown)}")
-        return [case for case in CASES if case.name in arguments.case]
+        return [case for case in CASES + LARGE if case.name in arguments.case]
+    if arguments.large:
+        return LARGE
     return CASES if arguments.full else [case for case in CASES if case.cheap]
 
 
@@ -119,26 +130,34 @@ def parse():
     parser.add_argument("--all-passes", action="store_true",
                         help="no pass, each pass of the build, what is used together, and frozen")
     parser.add_argument("--full", action="store_true", help="all cases, not only the cheap ones")
+    parser.add_argument("--large", action="store_true", help="the large programs: browsers, office, "
+                        "run times of languages, others' test suites; each twice")
+    parser.add_argument("--rounds", type=int, metavar="N",
+                        help="runs of a case in each configuration, twice as many where programs "
+                        "learn (default: 1; 2 with --large)")
+    parser.add_argument("--analysis", metavar="FOLDER",
+                        help="where the machine's analyses are, or shall be kept")
     parser.add_argument("--case", action="append", metavar="NAME", help="only this case")
     parser.add_argument("--table", metavar="FILE", help="write the table there, as Markdown")
     parser.add_argument("--jobs", type=int, default=min(4, os.cpu_count()), metavar="N",
                         help="cases at the same time (default: %(default)s)")
     parser.add_argument("--packages", action="store_true",
-                        help="only print the Debian packages that --full needs")
+                        help="only print the Debian packages that the cases need")
     return parser.parse_args()
 
 
 def main():
     arguments = parse()
     if arguments.packages:
-        print(*sorted({package for case in CASES for package in case.packages}), sep="\n")
+        print(*sorted({package for case in chosen(arguments)
+                      for package in case.packages}), sep="\n")
         return
     support.need(support.LOADER)
     before = os.lstat(support.HOST_LOADER)
     cases = chosen(arguments)
     with support.scratch_folder() as scratch:
         scratch.chmod(0o755)  # some cases become another user
-        results = run_all(scratch, cases, configurations(arguments), arguments.jobs)
+        results = run_all(scratch, cases, arguments)
     after = os.lstat(support.HOST_LOADER)
     if arguments.table:
         Path(arguments.table).write_text(table.markdown(cases, results))

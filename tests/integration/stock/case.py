@@ -4,7 +4,9 @@
 The script runs in an empty folder, with HOME and TMPDIR empty folders beside it,
 standard input closed to /dev/null, and its output must not depend on when and
 where it runs.  What does depend on it the case itself removes: in the script, or
-with `normalise`, which names exactly what may differ.
+with `normalise`, which names exactly what may differ.  What takes long to make, or comes
+from elsewhere, `make` makes, once and plainly, in the folder $MADE; its programs and
+libraries are analysed as those of packages are, and lie there for all runs.
 """
 from dataclasses import dataclass
 
@@ -17,8 +19,10 @@ class Case:
     needs: tuple          # programs (or absolute paths) that must be there
     expect: tuple         # strings that the output must contain: nothing else shows that it worked
     script: str
+    make: str = ""        # a shell script, run in $MADE
     under: tuple = ()     # programs that must have been started with mvld; () means `needs`
     elsewhere: tuple = ()  # of these, those where the configuration cannot be read: another root
+    other_user: bool = False  # its programs run as somebody else, whose images are not watched
     normalise: tuple = ()  # (regular expression, replacement) pairs for the output
     cheap: bool = False   # part of `./dev test`: its packages are installed for other tests, too
     root: bool = False    # needs root outside of user namespaces

@@ -98,8 +98,10 @@ def copy_passes(target, passes):
                 shutil.copy2(library, target)
 
 
-# What the word "frozen" in a pipeline adds: the first start of a program leaves an image.
-FROZEN = "frozen"
+# What these words in a pipeline add: the first start of a program leaves an image; with "learnt"
+# each start adds what it has loaded to it.
+FROZEN, LEARNT = "frozen", "learnt"
+ON_MISS = {FROZEN: "on-miss = build\n", LEARNT: "on-miss = learn\n"}
 CACHE = Path("/var/cache/mvld")
 
 
@@ -108,10 +110,19 @@ def analyses(folder):
     nothing without."""
     if not folder.exists():
         print("analysing the programs and libraries of this machine", flush=True)
-        done = subprocess.run([support.BUILD / "tools" / "mvld", "analyze", "--all", "--output",
-                               folder], capture_output=True, text=True, timeout=900)
+        done = analyse(folder, ["--all"])
         support.check(folder.exists(), f"mvld analyze --all: {done.stdout}{done.stderr}")
     return folder
+
+
+def analyse(folder, arguments):
+    return subprocess.run([support.BUILD / "tools" / "mvld", "analyze", "--output", folder,
+                           *arguments], capture_output=True, text=True, timeout=1800)
+
+
+def is_elf(path):
+    with open(path, "rb") as file:
+        return file.read(4) == b"\x7fELF"
 
 
 @dataclass
@@ -137,8 +148,8 @@ def difference(one, other, *names):
 class Plain:
     """The runs without mvld; their results serve every configuration."""
 
-    def __init__(self, scratch):
-        self.scratch = scratch
+    def __init__(self, scratch, analysis):
+        self.scratch, self.analysis = scratch, analysis
         for name in ("overlay", "home", "tmp", "work"):
             (scratch / name).mkdir(exist_ok=True)
         self.unshare, self.options, self.user_namespace = namespace()
@@ -146,20 +157,21 @@ class Plain:
         self.environment = {
             "HOME": str(scratch / "home"), "TMPDIR": str(scratch / "tmp"), "LC_ALL": "C.UTF-8",
             "TZ": "UTC", "PATH": PATH, "USER": "root", "LOGNAME": "root", "TERM": "vt100"}
-        self.done = {}
+        self.done, self.made = {}, {}
 
     def command(self, binds=()):
         pairs = [f"{where}={what}" for where, what in binds]
         return [*self.unshare, "sh", "-c", SETUP, "setup", str(self.scratch), self.options,
                 *pairs, "--"]
 
-    def shell(self, script, binds=(), timeout=60):
+    def shell(self, script, binds=(), timeout=60, made=None):
         """(output, status) of a shell script in fresh folders."""
         for name in ("home", "tmp", "work"):
             shutil.rmtree(self.scratch / name, ignore_errors=True)
             (self.scratch / name).mkdir()
         process = subprocess.Popen([*self.command(binds), "sh", "-c", script],
-                                   cwd=self.scratch / "work", env=self.environment,
+                                   cwd=self.scratch / "work",
+                                   env={**self.environment, "MADE": str(made or "")},
                                    stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                    stderr=subprocess.STDOUT, start_new_session=True)
         try:
@@ -172,10 +184,24 @@ class Plain:
         return output.decode(errors="replace"), status
 
     def run(self, case, binds=()):
-        output, status = self.shell("set -u\n" + case.script, binds, case.timeout)
+        output, status = self.shell("set -u\n" + case.script, binds, case.timeout,
+                                    self.scratch / "made" / case.name)
         for pattern, replacement in case.normalise:
             output = re.sub(pattern, replacement, output, flags=re.M)
         return output, status
+
+    def make(self, case):
+        """What the case wants made before its first run; the error, or ""."""
+        folder = self.scratch / "made" / case.name
+        folder.mkdir(parents=True)
+        output, status = self.shell("set -eu; cd $MADE\n" + case.make, (), 1800, folder)
+        if status != 0:
+            return f"what it needs cannot be made: {output.strip()[-300:]}"
+        files = [file for file in folder.rglob("*") if file.is_file() and not file.is_symlink()]
+        done = analyse(analyses(self.analysis), sorted(filter(is_elf, files)))
+        # Some of a wheel have no build-id, and are left plain.
+        support.check("proven" in done.stdout, f"mvld analyze: {done.stdout}{done.stderr}")
+        return ""
 
     def plain(self, case):
         """The plain run, once a case; its output, status, and what is wrong with it."""
@@ -201,15 +227,18 @@ class Plain:
             if status != 0:
                 lines = output.strip().splitlines() or ["the machine does not permit it"]
                 return lines[-1]
-        return ""
+        if case.make and case.name not in self.made:
+            self.made[case.name] = self.make(case)
+        return self.made.get(case.name, "")
 
 
 class Harness:
     """One configuration: a pipeline for every program, or none."""
 
-    def __init__(self, plain, passes=()):
+    def __init__(self, plain, passes=(), rounds=1):
         self.plain = plain
-        self.passes = tuple(name for name in passes if name != FROZEN)
+        self.passes = tuple(name for name in passes if name not in ON_MISS)
+        self.rounds, self.images = rounds, len(self.passes) < len(passes)
         self.folder = plain.scratch / ("mvld-" + ("+".join(passes) or "none"))
         for name in ("lib64", "etc", "passes", "cache/images", "cache/analysis"):
             (self.folder / name).mkdir(parents=True)
@@ -218,12 +247,13 @@ class Harness:
         if self.passes:
             support.configure(self.folder / "etc",
                 f"[app]\nmatch = *\npasses = {', '.join(self.passes)}\n"
-                + "on-miss = build\n" * (FROZEN in passes) + support.COPY * ("concat" in passes))
+                + "".join(ON_MISS.get(word, "") for word in passes)
+                + support.COPY * ("concat" in passes))
         configuration, pass_folder = installed_places()
         self.binds = [(configuration, self.folder / "etc"), (pass_folder, self.folder / "passes"),
                       (CACHE, self.folder / "cache")]
         if "direct-calls" in self.passes:
-            self.binds += [(CACHE / "analysis", analyses(plain.scratch.parent / "analysis"))]
+            self.binds += [(CACHE / "analysis", analyses(plain.analysis))]
         # Last: from here on the mount commands, too, run under mvld.
         self.binds += [(LOADER_FOLDER, self.folder / "lib64")]
         files = [self.folder / "passes" / f"{name}.so" for name in self.passes]
@@ -266,7 +296,7 @@ class Harness:
             answer, _ = self.plain.shell(f"/usr/bin/python3 -c '{ask}'", self.binds)
             support.check(answer == "0\n", f"python has no multiverse run time:\n{answer}")
 
-    def unseen(self, case, started, opened):
+    def unseen(self, case, number, started, opened):
         """What the witness misses: mvld was not there, and the comparison says nothing."""
         if not self.witness:
             return ""
@@ -279,6 +309,11 @@ class Harness:
                        if program not in having and program not in case.elsewhere]
             if missing:
                 return f"without the pass {name}: {' '.join(missing)}"
+        having = {program for file, program in opened if file == IMAGE}
+        missing = [program for program in case.must_be_seen()
+                   if program not in having and program not in case.elsewhere]
+        if self.images and number > 1 and missing and not case.other_user:
+            return f"no image was opened: {' '.join(missing)}"
         return ""
 
     def compare(self, case):
@@ -288,6 +323,13 @@ class Harness:
         output, plain_status, wrong = self.plain.plain(case)
         if wrong:
             return Result("broken", wrong, plain_status=plain_status)
+        for number in range(1, self.rounds + 1):
+            result = self.once(case, number, output, plain_status)
+            if result.state != "equal":
+                return replace(result, detail=f"run {number} of {self.rounds}: {result.detail}")
+        return result
+
+    def once(self, case, number, output, plain_status):
         if self.witness:
             self.witness.forget()
         got, status = self.plain.run(case, self.binds)
@@ -295,7 +337,7 @@ class Harness:
         opened = list(self.witness.opened) if self.witness else []
         result = Result("equal", "", output.count("\n"), status, plain_status, started,
                         [program for _, program in opened])
-        unseen = self.unseen(case, started, opened)
+        unseen = self.unseen(case, number, started, opened)
         if (got, status) == (output, plain_status):
             return replace(result, state="different", detail=unseen) if unseen else result
         again = self.plain.run(case)
