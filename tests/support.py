@@ -43,6 +43,16 @@ def need(*paths):
             skip(f"{path} was not built")
 
 
+PRIVATE_MOUNTS = ["unshare", "--mount", "--propagation", "private", "--"]
+
+
+def may_mount():
+    """What a command does behind PRIVATE_MOUNTS to mounts, nobody else sees.  Not so for users other than
+    root, nor in a chroot whose root is no mount point."""
+    return os.geteuid() == 0 and bool(shutil.which("unshare")) and not subprocess.run(
+        [*PRIVATE_MOUNTS, "true"], capture_output=True).returncode
+
+
 def clean_environment(**extra):
     """The caller's environment without anything that steers mvld."""
     env = {k: v for k, v in os.environ.items()

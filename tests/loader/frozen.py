@@ -147,9 +147,9 @@ def failure(program):
                                    "os.execv(sys.argv[1], sys.argv[1:])" % (size, size)])
         check("mvld: not frozen: " in done.stderr and not done.stdout, done.stdout + done.stderr)
         check(not list((program.cache / "mvld/images").iterdir()), "half an image stays")
-    if os.getuid() == 0:  # without /proc, who the program is is not known
+    if support.may_mount():  # without /proc, who the program is is not known
         done = program.run(MVLD_FREEZE=1, status=1, prefix=[
-            "unshare", "-m", "sh", "-c", 'mount -t tmpfs none /proc && exec "$@"', "sh"])
+            *support.PRIVATE_MOUNTS, "sh", "-c", 'mount -t tmpfs none /proc && exec "$@"', "sh"])
         check("mvld: not frozen: " in done.stderr, done.stderr)
     shutil.rmtree(program.cache)
     check(sorted(program.folder.rglob("*")) == there, "files are gone")
@@ -157,11 +157,11 @@ def failure(program):
 
 def noexec(program):
     """Where no code may be mapped from the cache, each start writes an image that none can use."""
-    if os.getuid():
-        support.skip("only root can mount")
+    if not support.may_mount():
+        support.skip("a mount of its own is not to be had")
     program.cache.mkdir()
     done = program.run(keys="on-miss = build\n", prefix=[
-        "unshare", "-m", "sh", "-c", f'mount -t tmpfs -o noexec,mode=755 none {program.cache} && "$@"; find {program.cache} -type f -size +0', "sh"])
+        *support.PRIVATE_MOUNTS, "sh", "-c", f'mount -t tmpfs -o noexec,mode=755 none {program.cache} && "$@"; find {program.cache} -type f -size +0', "sh"])
     check(str(program.cache) not in done.stdout, f"it was written: {done.stdout}")
     check("not frozen: " in done.stderr and "(noexec)" in done.stderr, done.stderr)
 
@@ -528,11 +528,11 @@ def drawn(program):
 def drawn_beside(program):
     """A user's image, tried when root's does not fit, has other distances than root's and never fits;
     or root makes a new one with distances of the old."""
-    inside = {"prefix": ["unshare", "--mount", "--propagation", "private", "--", "sh", "-c",
+    inside = {"prefix": [*support.PRIVATE_MOUNTS, "sh", "-c",
                          'mount -t tmpfs -o mode=755 none /var/cache && mkdir -p /var/cache/mvld/images && '
                          f'mount --bind {program.folder}/roots /var/cache/mvld/images && exec "$@"', "sh"]}
     (program.folder / "roots").mkdir()
-    if os.geteuid() or support.run([*inside["prefix"], "true"]).returncode:
+    if not support.may_mount() or support.run([*inside["prefix"], "true"]).returncode:
         support.skip("a mount of its own is not to be had")
     program.freeze()
     first = distances(program.thawed())
