@@ -312,9 +312,13 @@ const char *rimf_plt_watcher(const struct mvld_image *image)
     const struct rimf_table *table = rimf_table_enter(image);
     const char *why = image->plt_watcher;
 
-    for (size_t i = 0; i < table->n_objects && !why; i++)
-        if (table->objects[i]->public.flags & MVLD_OBJECT_MAIN && table->objects[i]->view.audit)
+    for (size_t i = 0; i < table->n_objects && !why; i++) {
+        if (!(table->objects[i]->public.flags & MVLD_OBJECT_MAIN))
+            continue;
+        if (table->objects[i]->view.audit)
             why = "the executable names an auditing library (DT_AUDIT)";
+        break; /* it is the first, and asked for each object */
+    }
     rimf_table_leave(image);
     return why;
 }

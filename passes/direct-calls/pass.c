@@ -8,8 +8,7 @@
  */
 #include "seldom.h"
 
-#include "base.h"
-#include "mvld/descriptor.h"
+#include <mvld/descriptor.h>
 
 #include <errno.h> /* numbers only */
 
@@ -73,9 +72,11 @@ static int run(const struct mvld_context *ctx)
 /* Another object may lie where it lay. */
 static void removed(const struct mvld_context *ctx, const struct mvld_object *const *objects, size_t n)
 {
+    struct seldom *known = *ctx->state;
+
     (void)objects;
-    if (n && *ctx->state)
-        memset(*ctx->state, 0, SELDOM_HOLDERS * sizeof(struct seldom));
+    for (size_t i = 0; n && known && i < SELDOM_HOLDERS; i++)
+        known[i].object = NULL;
 }
 
 __attribute__((visibility("default"))) const struct mvld_pass mvld_pass = {

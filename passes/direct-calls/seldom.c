@@ -12,8 +12,6 @@
  */
 #include "seldom.h"
 
-#include "base.h"
-
 /* Sorted.  No pointers, which would have to be relocated. */
 static const char names[][33] = {
     "_Exit",
@@ -62,26 +60,46 @@ static const char names[][33] = {
     "verrx",
 };
 
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+/* Behind the beginning, or NULL: it begins otherwise. */
+static const char *behind(const char *name, const char *beginning)
+{
+    while (*beginning && *name == *beginning) {
+        name++;
+        beginning++;
+    }
+    return *beginning ? NULL : name;
+}
+
+/* Below, at or above 0 as in the order of the list. */
+static int order_of(const char *a, const char *b)
+{
+    while (*a && *a == *b) {
+        a++;
+        b++;
+    }
+    return (unsigned char)*a - (unsigned char)*b;
+}
+
 /* std::__throw_...: _ZSt, how long the name is, the name. */
 static int throws(const char *name)
 {
-    if (rimf_strncmp(name, "_ZSt", 4))
-        return 0;
-    name += 4;
-    while (*name >= '0' && *name <= '9')
+    name = behind(name, "_ZSt");
+    while (name && *name >= '0' && *name <= '9')
         name++;
-    return !rimf_strncmp(name, "__throw_", 8);
+    return name && behind(name, "__throw_");
 }
 
 int seldom_name(const char *name)
 {
-    size_t low = 0, high = RIMF_COUNT(names);
+    size_t low = 0, high = COUNT(names);
 
     if (throws(name))
         return 1;
     while (low < high) {
         size_t at = (low + high) / 2;
-        int before = rimf_strncmp(name, names[at], sizeof names[at]);
+        int before = order_of(name, names[at]);
 
         if (!before)
             return 1;
@@ -108,9 +126,9 @@ static int defines_any(const struct mvld_context *ctx, const struct mvld_object 
 {
     size_t i = 0;
 
-    while (i < RIMF_COUNT(names) && !defines(ctx, object, names[i]))
+    while (i < COUNT(names) && !defines(ctx, object, names[i]))
         i++;
-    return i < RIMF_COUNT(names) || defines(ctx, object, throwing[0]) ||
+    return i < COUNT(names) || defines(ctx, object, throwing[0]) ||
            defines(ctx, object, throwing[1]);
 }
 
