@@ -14,7 +14,8 @@
 #include <time.h>        /* numbers only */
 
 #define SECOND 1000000000l
-#define STEP (SECOND / 50)   /* two ticks of the slowest kernel (HZ = 100) */
+#define TICK (SECOND / 100) /* of the slowest kernel (HZ = 100) */
+#define STEP (2 * TICK)
 #define COARSE (2 * SECOND) /* FAT */
 #define MOST (SECOND / 2)  /* that anybody waits at once */
 #define TRIES 8
@@ -95,7 +96,7 @@ const char *file_id_unsettled(const struct rimf_sys *sys, const struct file_id *
         left = id->changed + (whole ? COARSE : STEP) - nanoseconds(&now);
         if (left <= 0)
             return NULL;
-        now = (struct timespec){.tv_nsec = left};
+        now = (struct timespec){.tv_nsec = left < TICK ? TICK : left}; /* less, and the clock says the same */
         if (left > MOST || SYS3(sys, SYS_nanosleep, &now, 0, 0))
             break;
     }
