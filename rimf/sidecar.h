@@ -351,7 +351,7 @@ uint64_t sidecar_hash(const void *bytes, size_t size);
 /* 1: a segment of those in `constants_hash`, which is their hashes mixed, in their order. */
 static inline int sidecar_is_constants(const Elf64_Phdr *ph)
 {
-    return ph->p_type == PT_LOAD && !(ph->p_flags & (PF_W | PF_X)) && ph->p_filesz;
+    return ph->p_type == PT_LOAD && !(ph->p_flags & (PF_W | PF_X)) && ph->p_filesz && ph->p_memsz;
 }
 /* What belongs into `checksum`; the header has `header_size` bytes. */
 uint64_t sidecar_header_checksum(const struct sidecar_header *);
