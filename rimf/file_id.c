@@ -17,7 +17,6 @@
 #define TICK (SECOND / 100) /* of the slowest kernel (HZ = 100) */
 #define STEP (2 * TICK)
 #define COARSE (2 * SECOND) /* FAT */
-#define MOST (SECOND / 2)  /* that anybody waits at once */
 #define TRIES 8
 
 static int64_t nanoseconds(const struct timespec *t)
@@ -88,8 +87,8 @@ const char *file_id_unsettled(const struct rimf_sys *sys, const struct file_id *
 
     if (whole && id->changed == id->modified && !keeps_changes(sys, path))
         return "its file system keeps no time of change";
-    /* The clock that files are stamped with may be late, in a virtual machine by some tenths of a second; and
-     * where that was asked for, a stamp is finer, and so ahead of it. */
+    /* The clock that files are stamped with may be late; and where that was asked for, a stamp is finer, and so
+     * a step ahead of it. */
     for (int tries = 0; tries < TRIES; tries++) {
         if (SYS3(sys, SYS_clock_gettime, CLOCK_REALTIME_COARSE, &now, 0))
             return "what time it is cannot be asked";
@@ -97,7 +96,7 @@ const char *file_id_unsettled(const struct rimf_sys *sys, const struct file_id *
         if (left <= 0)
             return NULL;
         now = (struct timespec){.tv_nsec = left < TICK ? TICK : left}; /* less, and the clock says the same */
-        if (left > MOST || SYS3(sys, SYS_nanosleep, &now, 0, 0))
+        if (left > 2 * STEP || SYS3(sys, SYS_nanosleep, &now, 0, 0))
             break;
     }
     return "it was changed a moment ago";
