@@ -229,13 +229,11 @@ static int is_object(const struct loader *l, const struct mmap_call *c)
            (c->flags & ~(uintptr_t)MAP_DENYWRITE) == (MAP_PRIVATE | MAP_ANONYMOUS);
 }
 
-/* An object's first mapping at a place in the arena; or an error. */
-static long map_near(struct loader *l, const struct mmap_call *c)
+/* At a place in the arena, `first` (or 0) before any other; or an error. */
+static long map_in_arena(struct loader *l, const struct mmap_call *c, uintptr_t first)
 {
-    uintptr_t learnt = later_place(l, (int)c->fd, c->length);
-
     for (int i = 0; i < TRIES; i++) {
-        uintptr_t wanted = learnt ? learnt : place_take(&l->arena, c->length);
+        uintptr_t wanted = first ? first : place_take(&l->arena, c->length);
         long at = wanted ? sys_mmap(l->sys, wanted, c->length, (int)c->prot,
                                     (int)c->flags | MAP_FIXED_NOREPLACE, (int)c->fd, c->offset)
                          : -ENOMEM;
@@ -244,33 +242,30 @@ static long map_near(struct loader *l, const struct mmap_call *c)
             sys_munmap(l->sys, (uintptr_t)at, c->length);
             return -ENOSYS;
         }
-        if (!sys_failed(at))
-            place_taken(&l->arena, wanted, c->length);
         if (at != -EEXIST)
             return at;
-        learnt = 0;
+        first = 0;
     }
     return -EEXIST;
 }
 
+/* An object's first mapping. */
+static long map_near(struct loader *l, const struct mmap_call *c)
+{
+    long at = map_in_arena(l, c, later_place(l, (int)c->fd, c->length));
+
+    if (!sys_failed(at))
+        place_taken(&l->arena, (uintptr_t)at, c->length);
+    return at;
+}
+
+/* No object, and not counted as one (place_taken). */
 long place_room(void *loader, size_t size)
 {
-    struct loader *l = loader;
+    const struct mmap_call c = {.length = size, .prot = PROT_READ | PROT_WRITE,
+                                .flags = MAP_PRIVATE | MAP_ANONYMOUS, .fd = (uintptr_t)-1};
 
-    for (int i = 0; i < TRIES; i++) {
-        uintptr_t wanted = place_take(&l->arena, size);
-        long at = wanted ? sys_mmap(l->sys, wanted, size, PROT_READ | PROT_WRITE,
-                                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0)
-                         : -ENOMEM;
-
-        if (!sys_failed(at) && at != (long)wanted) {
-            sys_munmap(l->sys, (uintptr_t)at, size);
-            return -ENOSYS;
-        }
-        if (at != -EEXIST)
-            return at;
-    }
-    return -EEXIST;
+    return map_in_arena(loader, &c, 0);
 }
 
 /* The first mapping of an object's file spans all of it, whether it got address space before or not. */

@@ -15,6 +15,7 @@
  */
 #include "loader.h"
 
+#include "elf_view.h"
 #include "image.h"
 #include "pipeline.h"
 
@@ -47,24 +48,21 @@ static struct rimf_source *room_for_one(struct loader *l)
 
 static const void *dynamic_of(const Elf64_Phdr *ph, size_t n, uintptr_t bias)
 {
-    for (size_t i = 0; i < n; i++)
-        if (ph[i].p_type == PT_DYNAMIC)
-            return (const void *)(bias + ph[i].p_vaddr);
-    return NULL;
+    const Elf64_Phdr *dynamic = elf_phdr_last(ph, n, PT_DYNAMIC);
+
+    return dynamic ? (const void *)(bias + dynamic->p_vaddr) : NULL;
 }
 
 static void add_executable(struct loader *l)
 {
     const Elf64_Phdr *ph = (const Elf64_Phdr *)l->block.phdr->a_un.a_val;
     size_t n = l->block.phnum->a_un.a_val;
+    const Elf64_Phdr *own = elf_phdr_last(ph, n, PT_PHDR);
+    uintptr_t bias = own ? (uintptr_t)ph - own->p_vaddr : 0;
     struct rimf_source *source = room_for_one(l);
-    uintptr_t bias = 0;
 
     if (!source)
         return;
-    for (size_t i = 0; i < n; i++)
-        if (ph[i].p_type == PT_PHDR)
-            bias = (uintptr_t)ph - ph[i].p_vaddr;
     *source = (struct rimf_source){.name = l->program ? l->program : "main", .bias = bias,
                                    .dynamic = dynamic_of(ph, n, bias), .phdr = ph, .phnum = n,
                                    .flags = MVLD_OBJECT_MAIN};
