@@ -80,16 +80,6 @@ static void read_list(struct loader *l, int folder)
                  l->later.folder, why);
 }
 
-/* Nothing was copied yet but what the image has of the start. */
-static void join(struct loader *l, int folder)
-{
-    const char *why;
-
-    if (l->later.file.map &&
-        rimf_later_join(l->image, &l->later.file.view, folder, l->later.user, &why))
-        rimf_log(&l->log, MVLD_LOG_FILES, "later: copies of code not used: %s", why);
-}
-
 static const struct later *the_list(struct loader *l)
 {
     if (l->later.folder && !l->later.looked) {
@@ -98,7 +88,6 @@ static const struct later *the_list(struct loader *l)
         l->later.looked = 1;
         if (!sys_failed(folder)) {
             read_list(l, (int)folder);
-            join(l, (int)folder);
             sys_close(l->sys, (int)folder);
         }
     }
@@ -162,8 +151,6 @@ static void thaw_all(struct loader *l, struct coming *c,
     for (size_t i = n; i-- > 0;)
         if (!list || !thaw_one(l, &batch, objects[i]))
             c->rest[c->n_rest++] = objects[i];
-    if (list)
-        rimf_later_end(&batch);
 }
 
 /* ---- learning ------------------------------------------------------------------------- */
@@ -201,12 +188,6 @@ static int learns(const struct loader *l)
 }
 
 /* ---- from objects.c --------------------------------------------------------------------- */
-
-void later_removed(struct loader *l, const struct mvld_object *const *objects, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        rimf_later_forget(l->image, objects[i]);
-}
 
 /* These objects came; `unentered`: no code of them has run. */
 void later_added(struct loader *l, const struct mvld_object *const *objects, size_t n,

@@ -373,7 +373,6 @@ int relocations_take_texts_back(struct loader *);
 /* later.c */
 void later_start(struct loader *, const char *folder, uint32_t user, size_t passes, int learns);
 uintptr_t later_place(struct loader *, int fd, size_t length);
-void later_removed(struct loader *, const struct mvld_object *const *objects, size_t n);
 void later_added(struct loader *, const struct mvld_object *const *objects, size_t n,
                  int unentered);
 

@@ -135,7 +135,6 @@ static void pass_on(struct loader *l, int unentered)
     answers_changed(l, change.removed, change.n_removed);
     if (l->pipeline && change.n_removed)
         pipeline_removed(l->pipeline, l->image, change.removed, change.n_removed);
-    later_removed(l, change.removed, change.n_removed);
     if (l->pipeline && change.n_added) {
         later_added(l, change.added, change.n_added, unentered);
         rimf_image_settle(l->image);

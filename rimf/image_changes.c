@@ -53,10 +53,14 @@ static int is_far(const struct mvld_object *object, uintptr_t target)
     return (low > INT32_MAX && high > INT32_MAX) || (low < INT32_MIN && high < INT32_MIN);
 }
 
-/* Of what has no copy itself, when all copies are there (image_edits.c): it leads to them. */
+/* Of what has no copy itself, when all copies are there (image_edits.c): it leads to them.  What is learnt
+ * relies on those of the start alone; others are each process's own. */
 static uintptr_t copy_of(const struct changing *c, uintptr_t target)
 {
-    uintptr_t copy = target && c->image->calls_home ? rimf_copy_of(c->image, target) : 0;
+    const struct mvld_object *to = target && c->image->calls_home ? rimf_object_find(c->image, target) : NULL;
+    uint32_t number = to ? rimf_object_of(to)->number : 0;
+    int may = to && (!rimf_image_learns(c->image) || (number && number <= c->image->n_start));
+    uintptr_t copy = may ? rimf_copy_of(c->image, target) : 0;
 
     return copy ? copy : target;
 }

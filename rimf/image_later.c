@@ -3,8 +3,6 @@
  * rimf/image_later.c: objects that come by dlopen, where and as they came before; when
  * that is right is told in later.h.
  *
- * Where their code runs in copies, image_later_copies.c tells.
- *
  * Objects of the image carry their number in the frozen image and in its list of later
  * ones, so that a word's object is found again in whatever order they came.
  */
@@ -32,11 +30,6 @@ void rimf_later_start(struct mvld_image *image, const struct rimf_table *table,
     image->start_base = base;
     image->start_checksum = checksum;
     image->n_start = base ? (uint32_t)table->n_objects : 0;
-    if (image->copies) {
-        image->copies->start_code = image->copies->code_end;
-        image->copies->start_frames = image->copies->frames_end;
-        image->copies->n_start_frames = image->copies->n_frames;
-    }
 }
 
 int rimf_later_fits(const struct mvld_image *image, const struct later *later)
@@ -82,33 +75,19 @@ static const struct later_object *know(const struct later_batch *b, struct rimf_
 int rimf_later_begin(struct later_batch *b, const struct mvld_object *const *objects, size_t n,
                      const char **why)
 {
-    size_t texts = 0, copies = 0, unknown = 0;
+    size_t texts = 0;
 
     for (size_t i = 0; i < n; i++) {
         const struct later_object *entry =
             know(b, (struct rimf_object *)rimf_object_of(objects[i]));
 
-        unknown += !entry;
         texts += entry ? entry->n_texts : 0;
-        copies += entry && later_has_copy(entry);
     }
     if (texts && rimf_image_is_traced(b->image)) {
         *why = "a debugger may have breakpoints in the code";
         return -EBUSY;
     }
-    b->no_copies = "what comes with it is to be learnt";
-    if (copies && b->image->copies && !(unknown && rimf_image_learns(b->image)))
-        b->writing = copy_identity_begin(b->image, &b->pins, &b->no_copies);
     return 0;
-}
-
-void rimf_later_end(struct later_batch *b)
-{
-    copy_pins_release(&b->pins, b->image);
-    if (b->n_copies)
-        copy_identity_write(b->image, b->writing);
-    else if (b->writing)
-        copy_identity_leave(b->image, b->writing);
 }
 
 /* ---- comparing ---------------------------------------------------------------------------- */
@@ -162,33 +141,6 @@ static int compare_words(struct coming *c, struct rimf_object *const *numbered)
     return 0;
 }
 
-static int is_kept_home(const struct coming *c)
-{
-    for (unsigned i = 0; i < RIMF_KEPT_HOME; i++)
-        if (c->image->kept_home[i] - c->object->public.start <
-            c->object->public.end - c->object->public.start)
-            return 1;
-    return 0;
-}
-
-static int compare_code(struct coming *c)
-{
-    const struct rimf_copy *copy = later_copy_of(c->image, c->entry);
-
-    if (!c->batch->writing)
-        return refuse(c, -ESTALE, c->batch->no_copies);
-    if (!copy || copy->size || c->object->copy)
-        return refuse(c, -ESTALE, "the copy of its code has no place here");
-    if (!copies_fit_home(c->object, copy->home, copy->code) ||
-        (copy->home - copy->at) % RIMF_COPY_ALIGN)
-        return refuse(c, -ESTALE, "code that was copied lies outside it");
-    if (is_kept_home(c))
-        return refuse(c, -ESTALE, "it answers for addresses");
-    return copy_identity_hindered(copy, &c->batch->pins)
-               ? refuse(c, -ESTALE, "an address that would change is where none can")
-               : 0;
-}
-
 static int compare(struct coming *c)
 {
     size_t n = c->later->header->n_start + c->later->header->n_objects;
@@ -209,55 +161,37 @@ static int compare(struct coming *c)
     error = compare_words(c, numbered);
     rimf_table_leave(c->image);
     rimf_heap_release(&c->image->heap, numbered);
-    return error || !later_has_copy(c->entry) ? error : compare_code(c);
+    return error;
 }
 
 /* ---- mapping -------------------------------------------------------------------------------- */
 
-/* One that is mapped is right, whether the next one can be or not (frozen.h, IDENTITY). */
+/* One that is mapped is right, whether the next one can be or not. */
 static int map_texts(struct coming *c, int fd)
 {
     for (uint32_t i = 0; i < c->entry->n_texts; i++) {
         long at = frozen_map_text(c->image->sys, c->object->public.bias, &c->texts[i], fd);
 
-        if (sys_failed(at) && i && later_has_copy(c->entry))
-            rimf_log(c->image->log, MVLD_LOG_WARNING, "%s: its copy cannot be mapped: what runs "
-                     "of it at home takes addresses at home", c->object->public.name);
         if (sys_failed(at))
-            return i && later_has_copy(c->entry) ? 0
-                                                 : refuse(c, (int)at, "its copy cannot be mapped");
+            return refuse(c, (int)at, "its copy cannot be mapped");
         frozen_want_large(c->image->sys, c->image->filtered, (uintptr_t)at, c->texts[i].size);
         c->object->code_known = 1; /* it was when it was learnt */
     }
     return 0;
 }
 
-/* The copy of the code before what leads to it. */
 static int lay_over(struct coming *c)
 {
-    struct later_batch *b = c->batch;
-    long fd = later_open_file(c->image, b->folder, b->user,
-                              c->later->names + c->entry->copy_name, &c->entry->copy, &c->why);
+    const struct frozen_file file = {.folder = c->batch->folder, .user = c->batch->user};
+    long fd = frozen_open_part(&file, c->image->sys, c->later->names + c->entry->copy_name, &c->entry->copy,
+                               &c->why);
     int error;
 
     if (sys_failed(fd))
         return (int)fd;
-    error = later_has_copy(c->entry)
-                ? later_map_copy(c->image, c->later, c->entry, b->folder, b->user, c->object,
-                                 &c->why)
-                : 0;
-    if (!error) {
-        error = map_texts(c, (int)fd);
-        if (error && later_has_copy(c->entry))
-            later_unmap_copy(c->image, c->entry, c->object);
-    }
+    error = map_texts(c, (int)fd);
     sys_close(c->image->sys, (int)fd);
-    if (error || !later_has_copy(c->entry))
-        return error;
-    b->n_copies++;
-    if (rimf_log_enabled(c->image->log, MVLD_LOG_PASSES))
-        copies_tell(c->image, c->object);
-    return 0;
+    return error;
 }
 
 long rimf_later_thaw(struct later_batch *b, const struct mvld_object *public, const char **why)

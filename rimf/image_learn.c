@@ -41,14 +41,11 @@ static int is_known(const struct learn *l, const struct rimf_object *object)
 /* Why no process learns it, or NULL. */
 static const char *unlearnable(const struct learn *l, const struct rimf_object *object)
 {
-    const char *why;
-
     if (!object->identified)
         return "from which file it was mapped is not known";
     if (object->public.flags & (MVLD_OBJECT_APART | MVLD_OBJECT_OPAQUE))
         return "it lies where it will not lie again";
-    why = file_id_unsettled(l->image->sys, &object->identity, object->public.name);
-    return why || !object->copy ? why : learn_copy_unfit(l, object);
+    return file_id_unsettled(l->image->sys, &object->identity, object->public.name);
 }
 
 static int is_among(const struct mvld_object *const *objects, size_t n, const struct mvld_object *it)
@@ -91,8 +88,6 @@ static const char *unfit(const struct learn *l, const struct rimf_object *object
         return "it is known";
     if (overlaps(l->image, l->known, &object->public))
         return "another one has its place";
-    if (object->copy && learn_copy_overlaps(l, object))
-        return "another one has the place of its copy";
     return leads_to_unlearnt(l, object, index) ? "it calls one that was not learnt here" : NULL;
 }
 
@@ -174,7 +169,7 @@ static int add_copy(struct learn *l, struct later_object *entry, struct rimf_obj
     return 0;
 }
 
-uint32_t learn_name(struct learn *l, const char *name)
+static uint32_t add_name(struct learn *l, const char *name)
 {
     uint32_t at = l->header->names_size;
     size_t size = rimf_strlen(name) + 1;
@@ -196,17 +191,15 @@ static int add(struct learn *l, struct rimf_object *object)
         .build_id = frozen_build_id(&object->public),
         .distance = (int64_t)(object->public.bias - l->image->start_base),
         .linked = rimf_page_down(object->public.start - object->public.bias),
-        .name = learn_name(l, object->public.name),
+        .name = add_name(l, object->public.name),
     };
     entry->length = rimf_page_up(object->public.end - object->public.bias) - entry->linked;
-    if (object->changed && !add_words(l, object)) {
+    if (object->changed && !object->copy && !add_words(l, object)) {
         freeze_name(name, sizeof name, object->number - 1, object);
-        entry->copy_name = learn_name(l, name);
+        entry->copy_name = add_name(l, name);
         entry->n_words = l->header->n_words - words;
         error = add_copy(l, entry, object);
-        if (!error && object->copy)
-            error = learn_copy(l, entry, object);
-    } else { /* nothing to keep, or it cannot be told what that relies on */
+    } else { /* nothing to keep, its code moved, or it cannot be told what it relies on */
         l->header->n_words = words;
     }
     rimf_log(l->image->log, MVLD_LOG_FILES, "later: %s: %s", object->public.name,
@@ -223,35 +216,31 @@ static int make_room(struct learn *l)
 {
     const struct later_header *old = l->known->header;
     size_t objects = old->n_objects + l->n, texts = old->n_texts, words = old->n_words,
-           homes = old->n_homes, names = old->names_size + FROZEN_NAME_MAX + 1;
+           names = old->names_size;
 
     for (size_t i = 0; i < l->n; i++) {
         const struct mvld_object *object = &l->learnt[i]->public;
 
         texts += object->phnum;
         words += rimf_watch_words(l->image->watch, object, NULL);
-        names += rimf_strlen(object->name) + 2 * FROZEN_NAME_MAX + 3;
-        if (l->learnt[i]->copy)
-            homes += l->image->copies->list[l->learnt[i]->copy - 1].n_homes;
+        names += rimf_strlen(object->name) + FROZEN_NAME_MAX + 2;
     }
     l->bytes = rimf_heap_alloc(&l->image->heap,
                                sizeof *l->header + objects * sizeof *l->objects +
                                    texts * sizeof *l->texts + words * sizeof *l->words +
-                                   homes * sizeof *l->homes + names);
+                                   names);
     if (!l->bytes)
         return rimf_fail(l->image, ENOMEM, "there is no memory to learn objects");
     l->header = (struct later_header *)l->bytes;
     l->objects = (struct later_object *)(l->header + 1);
     l->texts = (struct frozen_text *)(l->objects + objects);
     l->words = (struct frozen_word *)(l->texts + texts);
-    l->homes = (struct sidecar_home *)(l->words + words);
-    l->names = (char *)(l->homes + homes);
+    l->names = (char *)(l->words + words);
     *l->header = *old;
     if (old->n_objects) {
         memcpy(l->objects, l->known->objects, old->n_objects * sizeof *l->objects);
         memcpy(l->texts, l->known->texts, old->n_texts * sizeof *l->texts);
         memcpy(l->words, l->known->words, old->n_words * sizeof *l->words);
-        memcpy(l->homes, l->known->homes, old->n_homes * sizeof *l->homes);
         memcpy(l->names, l->known->names, old->names_size);
     }
     return 0;
@@ -264,7 +253,6 @@ static size_t close_gaps(struct learn *l)
 
     end = freeze_pack(end, l->texts, h->n_texts * sizeof *l->texts);
     end = freeze_pack(end, l->words, h->n_words * sizeof *l->words);
-    end = freeze_pack(end, l->homes, h->n_homes * sizeof *l->homes);
     end = freeze_pack(end, l->names, h->names_size);
     h->size = (uint64_t)(end - l->bytes);
     h->checksum = frozen_checksum(l->bytes, h->size);
@@ -296,9 +284,7 @@ static int is_unlisted(const void *cookie, const char *name)
         number = 10 * number + (uint32_t)(*rest - '0');
     if (rest > name)
         return *rest == '-' && number >= header->n_start + header->n_objects;
-    return rimf_streq(name, NEW_FILE) ||
-           (rimf_after(name, LATER_FILE "-table-") &&
-            !(header->table.name && rimf_streq(name, later->names + header->table.name)));
+    return rimf_streq(name, NEW_FILE);
 }
 
 static void sweep(const struct learn *l, const struct later *later)
@@ -359,13 +345,9 @@ static long learn(struct learn *l)
     for (size_t i = 0; i < l->n && !error; i++)
         error = add(l, l->learnt[i]);
     if (!error)
-        error = learn_table(l);
-    if (!error)
         error = write_later(l);
     if (error && l->bytes)
         take_back(l);
-    else if (!error)
-        sweep(l, &(struct later){.header = l->header, .names = l->names}); /* the old table */
     rimf_heap_release(&l->image->heap, l->bytes);
     return error ? error : (long)l->n;
 }

@@ -11,8 +11,8 @@
 
 #include <errno.h> /* numbers only */
 
-_Static_assert(sizeof(struct later_header) == 160, "a file format");
-_Static_assert(sizeof(struct later_object) == 232, "a file format");
+_Static_assert(sizeof(struct later_header) == 64, "a file format");
+_Static_assert(sizeof(struct later_object) == 128, "a file format");
 _Static_assert(offsetof(struct later_header, checksum) == offsetof(struct frozen_header, checksum),
                "frozen_checksum");
 
@@ -37,73 +37,6 @@ static const char *check_texts(const struct later *l, uint32_t i, uint64_t first
     return NULL;
 }
 
-/* [from, from + size) of whole pages, up to `end`. */
-static int is_within(uint64_t from, uint64_t size, uint64_t start, uint64_t end)
-{
-    return from >= start && from <= end && size <= end - from;
-}
-
-static const char *check_homes(const struct later *l, const struct later_code *code,
-                               uint64_t first)
-{
-    uint64_t last = 0;
-
-    if (code->n_homes > l->header->n_homes - first)
-        return "addresses that stay are of no copy";
-    for (uint64_t i = first; i < first + code->n_homes; i++) {
-        const struct sidecar_home *home = &l->homes[i];
-
-        if (home->start < last || !is_within(home->start, home->size, 0, code->code))
-            return "addresses that stay lie outside the copy";
-        last = (uint64_t)home->start + home->size;
-    }
-    return NULL;
-}
-
-/* A call may be the last instruction, and what it returns to has a home, too. */
-static const char *check_code(const struct later *l, const struct later_object *object)
-{
-    const struct later_code *code = &object->code;
-    const struct later_table *table = &l->header->table;
-    uint64_t at = rimf_page_down(code->at), pages, frames = rimf_page_up(code->frames_size);
-
-    if (code->name >= l->header->names_size || code->zero || code->flags & ~FROZEN_MOVED)
-        return "a copy of code is not understood";
-    if (file_id_is_none(&code->file))
-        return l->names[code->name] || code->n_homes ? "a copy of code has no proper name" : NULL;
-    if (!frozen_is_name(l->names + code->name))
-        return "a copy of code has no proper name";
-    if (!object->n_texts || !code->code || code->size <= code->code ||
-        code->at > table->code_end || file_id_is_none(&table->file))
-        return "a copy of code is of no code";
-    pages = rimf_page_up(code->at + code->size) - at;
-    if (!is_within(at, pages, table->code, table->code_end) || code->frames % RIMF_PAGE ||
-        !is_within(code->frames, frames, table->frames, table->frames_end))
-        return "a copy of code lies outside the region";
-    if (code->offset % RIMF_PAGE ||
-        !is_within(code->offset, pages + frames, 0, rimf_page_up(code->file.size)))
-        return "a copy of code lies outside its file";
-    return NULL;
-}
-
-static const char *check_table(const struct later *l)
-{
-    const struct later_table *table = &l->header->table;
-
-    if (table->name >= l->header->names_size || table->zero)
-        return "the unwind table is not understood";
-    if (file_id_is_none(&table->file))
-        return l->names[table->name] || table->n ? "the unwind table has no proper name" : NULL;
-    if (!frozen_is_name(l->names + table->name))
-        return "the unwind table has no proper name";
-    if ((table->code | table->code_end | table->frames | table->frames_end) % RIMF_PAGE ||
-        table->code > table->code_end || table->frames > table->frames_end ||
-        table->code_end > UINT32_MAX || table->frames_end > UINT32_MAX ||
-        table->n_start > table->n || copy_frames_searched(table->n) > table->file.size)
-        return "the unwind table is of other places";
-    return NULL;
-}
-
 static const char *check_object(const struct later *l, uint32_t i)
 {
     const struct later_object *object = &l->objects[i];
@@ -118,28 +51,24 @@ static const char *check_object(const struct later *l, uint32_t i)
     if (object->distance % (int64_t)RIMF_PAGE || (object->linked | object->length) % RIMF_PAGE ||
         !object->length || object->length > UINT32_MAX || object->linked > UINT32_MAX)
         return "an object lies at no page";
-    return check_code(l, object);
+    return NULL;
 }
 
 static const char *check_objects(const struct later *l)
 {
-    uint64_t texts = 0, words = 0, homes = 0;
+    uint64_t texts = 0, words = 0;
 
     for (uint32_t i = 0; i < l->header->n_objects; i++) {
         const char *why = check_object(l, i);
 
         if (!why)
             why = check_texts(l, i, texts);
-        if (!why)
-            why = check_homes(l, &l->objects[i].code, homes);
         if (why)
             return why;
         texts += l->objects[i].n_texts;
         words += l->objects[i].n_words;
-        homes += l->objects[i].code.n_homes;
     }
-    return texts == l->header->n_texts && words == l->header->n_words &&
-                   homes == l->header->n_homes
+    return texts == l->header->n_texts && words == l->header->n_words
                ? NULL
                : "texts or words are of no object";
 }
@@ -171,7 +100,7 @@ static const char *check(struct later *l, const uint8_t *bytes, size_t size)
         return "it is of another version of the format";
     whole = sizeof *h + (uint64_t)h->n_objects * sizeof *l->objects +
             (uint64_t)h->n_texts * sizeof *l->texts + (uint64_t)h->n_words * sizeof *l->words +
-            (uint64_t)h->n_homes * sizeof *l->homes + h->names_size;
+            h->names_size;
     if (h->size != size || whole != size || size > FROZEN_SIZE_MAX)
         return "it is cut short, or longer than it says";
     if (h->checksum != frozen_checksum(bytes, size))
@@ -181,13 +110,10 @@ static const char *check(struct later *l, const uint8_t *bytes, size_t size)
     l->objects = (const void *)(h + 1);
     l->texts = (const void *)(l->objects + h->n_objects);
     l->words = (const void *)(l->texts + h->n_texts);
-    l->homes = (const void *)(l->words + h->n_words);
-    l->names = (const char *)(l->homes + h->n_homes);
+    l->names = (const char *)(l->words + h->n_words);
     if (!h->names_size || l->names[h->names_size - 1])
         return "its names have no end";
-    why = check_table(l);
-    if (!why)
-        why = check_objects(l);
+    why = check_objects(l);
     return why ? why : check_words(l);
 }
 
