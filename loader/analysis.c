@@ -8,10 +8,10 @@
  */
 #include "loader.h"
 
-#include "frozen_place.h"
+#include "store/folder.h"
 #include "image.h"
 #include "pipeline.h"
-#include "ready.h"
+#include "store/ready.h"
 
 #include <fcntl.h> /* numbers only */
 
@@ -83,7 +83,7 @@ static size_t find_places(struct loader *l, const char *system, const char *what
 static void ready_start(struct loader *l)
 {
     struct sidecar_place places[RIMF_ANALYSES_MAX];
-    struct rimf_ready_places ready = {.made_by = frozen_made_by(0)};
+    struct rimf_ready_places ready = {.made_by = store_made_by(0)};
     size_t n = find_places(l, READY_SYSTEM_FOLDER, READY_FOLDER, places);
     size_t written = (size_t)caches_own(l);
 

@@ -15,8 +15,8 @@
  *   place_draw.c  and at what distances from each other
  *   files.c     which file each of them came from
  *   hook.c      the events of the host loader
- *   frozen.c    code that the passes changed in an earlier process
- *   relocations.c  symbols that the host loader found in an earlier process
+ *   store/manifest.c    code that the passes changed in an earlier process
+ *   store/relocations.c  symbols that the host loader found in an earlier process
  *   init.c      control before the constructors of a dlopen
  *   caches.c    the folders of the user for these
  *   answers.c   which object an address in a copy of code belongs to
@@ -31,9 +31,9 @@
 #include "base.h"
 #include "block.h"
 #include "cpu.h"
-#include "frozen.h"
+#include "store/manifest.h"
 #include "host.h"
-#include "later.h"
+#include "store/later.h"
 #include "log.h"
 #include "mvld/pass.h"
 #include "sidecar.h"
@@ -113,12 +113,12 @@ struct files {
     size_t n, room;
 };
 
-/* ---- frozen.c --------------------------------------------------------------- */
+/* ---- store/manifest.c --------------------------------------------------------------- */
 
 struct found_image {
     char *folder; /* NULL: none was found */
-    struct frozen_file file;
-    const char *told; /* frozen_place.h */
+    struct manifest_file file;
+    const char *told; /* store/folder.h */
     uint64_t pipeline;
     uintptr_t *biases; /* of its objects, when they were found mapped */
     int is_users;    /* or there is none of root's */
@@ -126,7 +126,7 @@ struct found_image {
     int relocated;   /* tables of relocations were replaced */
     int left;        /* and led words to copies, but the image did not fit */
     int there;       /* there is one for such starts, as good or bad as it is */
-    int unasked;     /* there is none, and on-miss is to make none (frozen_place.c) */
+    int unasked;     /* there is none, and on-miss is to make none (store/folder.c) */
 };
 
 /* ---- objects.c --------------------------------------------------------------- */
@@ -357,14 +357,14 @@ void filtered_start(struct loader *); /* there is a pipeline */
 void filtered_enter(struct loader *, int new);
 void filtered_leave(struct loader *);
 
-/* frozen.c */
-void frozen_find(struct loader *); /* before the host loader runs */
-void frozen_run(struct loader *);
+/* store/manifest.c */
+void store_find(struct loader *); /* before the host loader runs */
+void store_run(struct loader *);
 /* What was laid over, if nothing came of it: words lead home again, or the program ends. */
-void frozen_forget(struct loader *);
-void frozen_or_exit(struct loader *);
+void store_forget(struct loader *);
+void store_or_exit(struct loader *);
 
-/* relocations.c */
+/* store/relocations.c */
 void relocations_expect(struct loader *);
 void relocations_replace(struct loader *);
 /* Texts of the image that lie over those of files are these again; 0, or negative errno: some are not. */

@@ -51,11 +51,11 @@ static const char *name_of(const struct loader *l, const struct link_map *map)
 /* A frozen image's tables may be in force. */
 static void describe_tables(const struct loader *l, struct rimf_source *source)
 {
-    const struct frozen_relocations *tables = frozen_tables_of(&l->frozen.file, source->bias);
+    const struct manifest_relocations *tables = manifest_tables_of(&l->frozen.file, source->bias);
 
     if (!tables)
         return;
-    source->tables = frozen_tables_at(&l->frozen.file, tables);
+    source->tables = manifest_tables_at(&l->frozen.file, tables);
     source->tables_home = source->bias + tables->linked;
     source->tables_size = tables->size;
 }
@@ -295,7 +295,7 @@ void objects_start(struct loader *l)
         rimf_image_set_room(l->image, place_room, l);
         analysis_start(l);
         has_region = prepare_answers(l);
-        frozen_run(l);
+        store_run(l);
         pipeline_run_rest(l->pipeline, l->image);
         if (has_region && !l->answers.installed)
             open_frames(l);

@@ -197,7 +197,7 @@ struct start loader_start(struct loader *l, uintptr_t *sp)
         place_plan(l); /* where objects will go */
         if (pipeline_flags(l->pipeline) & MVLD_PASS_ANALYSIS)
             analysis_watch(l);
-        frozen_find(l); /* what an earlier process left for this one */
+        store_find(l); /* what an earlier process left for this one */
         if (!pipeline_count(l->pipeline)) { /* a pass was refused */
             l->pipeline = NULL;
             l->arena.end = 0;
@@ -220,9 +220,9 @@ struct start loader_start(struct loader *l, uintptr_t *sp)
         if (l->hooked)
             preload(l); /* only what the hook can take away again */
         else
-            frozen_forget(l); /* nobody will thaw it */
+            store_forget(l); /* nobody will thaw it */
     }
-    frozen_or_exit(l);
+    store_or_exit(l);
     sys_close(l->sys, l->host.fd);
     stage_time(l, STAGE_PATCHED);
     hand_over(l);

@@ -12,8 +12,8 @@
  *     copy_identity_write     all slots, of all objects that hold any; RELRO is closed
  *     copy_identity_leave     instead of it: RELRO is closed, nothing was written
  *
- * From a frozen image it comes as it was decided when that was made (image_thaw_copies.c), and so do
- * the words (image_thaw_pointers.c).
+ * From a frozen image it comes as it was decided when that was made (store/apply_moved.c), and so do
+ * the words (store/apply_pointers.c).
  *
  * A function keeps its address at home when its object's analysis says so (sidecar.h, HOMES),
  * and when it is pinned (copy_pins.c).

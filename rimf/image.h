@@ -43,7 +43,7 @@ struct rimf_source {
     void *link_map;
     /* The file that it was mapped from, or NULL: unknown. */
     const struct file_id *identity;
-    /* Tables of relocations of another's that the dynamic section leads to (frozen.h), and where its
+    /* Tables of relocations of another's that the dynamic section leads to (store/manifest.h), and where its
      * own are, which are taken; 0: it leads to its own. */
     uintptr_t tables, tables_home;
     size_t tables_size;
@@ -135,7 +135,7 @@ void rimf_image_print(const struct mvld_image *);
  * The strings must outlive the image. */
 #define RIMF_ANALYSES_MAX 2
 void rimf_image_set_analyses(struct mvld_image *, const struct sidecar_place *, size_t n);
-/* Where ready code lies (rimf/ready.h), where new files go, and of which mvld it must be.  The strings must
+/* Where ready code lies (rimf/store/ready.h), where new files go, and of which mvld it must be.  The strings must
  * outlive the image. */
 struct rimf_ready_places {
     struct sidecar_place places[RIMF_ANALYSES_MAX];

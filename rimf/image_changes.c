@@ -15,7 +15,7 @@
  *
  * Slots lie side by side, so what is known of them lies in an array by their place.
  *
- * Calls may be direct in a file already (ready.h), which is laid over first.
+ * Calls may be direct in a file already (store/ready.h), which is laid over first.
  */
 #include "image_changes.h"
 

@@ -7,7 +7,7 @@
 #define RIMF_IMAGE_CHANGES_H
 
 #include "image_edits.h"
-#include "ready.h"
+#include "store/ready.h"
 #include "slot_call.h"
 
 /* Of the calls through one slot.  Each call looks at it, in no order: four of them in a line of the cache. */
@@ -70,7 +70,7 @@ const char *change_site(struct changing *, const struct sidecar_call *, struct w
  * sentence: nothing more can be changed. */
 int change_patches(struct changing *);
 
-/* ---- image_ready.c ---------------------------------------------------------------- */
+/* ---- store/apply_alone.c ---------------------------------------------------------------- */
 
 /* How far behind the object's bias the address is in starts in which no distances are drawn: such have no
  * image, and are those that ready code is for. */
@@ -95,7 +95,7 @@ const struct sidecar_call *rimf_ready_calls(struct mvld_image *, struct rimf_obj
 /* Is there ready code of the object that agrees with its edit? */
 int rimf_ready_exists(struct mvld_image *, struct rimf_object *, enum ready_reach, uint64_t key);
 
-/* ---- image_ready_write.c ------------------------------------------------------------ */
+/* ---- store/write_alone.c ------------------------------------------------------------ */
 
 /* Writes what there is not yet, of these calls; it says so, or why not. */
 void rimf_ready_write(struct mvld_image *, struct changing *);

@@ -6,7 +6,7 @@
 #include "copies.h"
 
 #include "base.h"
-#include "frozen.h"
+#include "store/manifest.h"
 #include "image_private.h"
 
 #include <errno.h>    /* numbers only */
@@ -14,7 +14,7 @@
 
 _Static_assert(sizeof((struct mvld_image *)0)->kept_home / sizeof(uintptr_t) == RIMF_KEPT_HOME,
                "a place for each number");
-_Static_assert(RIMF_KEPT_HOME == FROZEN_KEPT_MAX, "an image has room for them");
+_Static_assert(RIMF_KEPT_HOME == MANIFEST_KEPT_MAX, "an image has room for them");
 
 void rimf_image_set_answers(struct mvld_image *image, int (*answers)(void *cookie, const char **why),
                             void *cookie)

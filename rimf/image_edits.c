@@ -14,7 +14,7 @@
  * frozen image holds what became of home: while one is made, home is changed first.
  *
  * A rule is asked once for each slot, when it matters where that leads.  Where calls are direct in
- * a file already (ready.h) it is not asked at all, if the slots that they went through hold
+ * a file already (store/ready.h) it is not asked at all, if the slots that they went through hold
  * what they held for that file: the rule would say the same.
  */
 #include "image_edits.h"

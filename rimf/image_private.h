@@ -14,7 +14,7 @@
 
 #include "alloc.h"
 #include "elf_view.h"
-#include "frozen.h"
+#include "store/manifest.h"
 #include "image.h"
 #include "lock.h"
 #include "log.h"
@@ -39,7 +39,7 @@ struct rimf_object {
     struct rimf_edit *edit;   /* image_edits.h: of its calls; NULL: there is none */
     struct rimf_slots *slots; /* image_slots.c; NULL until asked for */
     struct rimf_analysis *analysis; /* image_references.c; NULL until asked for */
-    struct ready_file *ready; /* image_ready.c: of the code that was laid over it, or NULL */
+    struct ready_file *ready; /* store/apply_alone.c: of the code that was laid over it, or NULL */
     struct rimf_object *next_gone;
     uint8_t build_id[RIMF_BUILD_ID_MAX];
     size_t copy;    /* copies.h: the place in the list, from 1, of the first piece of its code;
@@ -58,7 +58,7 @@ struct rimf_object {
     int code_known; /* its code was the file's, byte for byte, before any pass changed it */
     int settled;    /* copies.h: the addresses that it holds are what they will be */
     int opened;     /* its RELRO can be written at the moment, */
-    int to_open;    /* and should be (image_thaw_pointers.c) */
+    int to_open;    /* and should be (store/apply_pointers.c) */
     size_t calls_copied, calls_made; /* copy_calls.c: in its copies; direct because a pass said so */
     size_t calls_at_home;            /* in none of its copies */
 };
@@ -140,10 +140,10 @@ struct mvld_image {
     void *answers_cookie;
     const struct rimf_described *described; /* rimf_image_describe */
     size_t n_described;
-    const struct thaw *thawing; /* while answers are asked for on its behalf */
-    struct rimf_maker makers[FROZEN_PASSES_MAX]; /* frozen.h */
+    const struct applying *thawing; /* while answers are asked for on its behalf */
+    struct rimf_maker makers[MANIFEST_PASSES_MAX]; /* store/manifest.h */
     size_t n_makers;
-    struct rimf_read reads[FROZEN_READS_MAX];
+    struct rimf_read reads[MANIFEST_READS_MAX];
     size_t n_reads; /* more: there were too many */
     int unentered; /* copies.h */
     int entered;   /* constructors of the program may have run */
@@ -317,7 +317,7 @@ int rimf_analysis_names(struct mvld_image *, struct rimf_object *, struct analys
 /* Their pages were: they are nobody's but the caller's. */
 void rimf_analysis_without_names(struct rimf_object *);
 
-/* image_ready.c: its tables are not needed any more. */
+/* store/apply_alone.c: its tables are not needed any more. */
 void rimf_ready_forget(struct mvld_image *, struct rimf_object *);
 
 /* Gives the patch engine's memory back. */

@@ -21,7 +21,7 @@
 #include "base.h"
 #include "copies.h"
 #include "patch.h"
-#include "ready.h"
+#include "store/ready.h"
 #include "status.h"
 
 #include <errno.h>    /* numbers only */

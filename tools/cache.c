@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * cache.c: `mvld cache`: the frozen images that there are (rimf/frozen.h) and the ready code
- * (rimf/ready.h), whether a program would still start from them, and away with what none would take.
+ * cache.c: `mvld cache`: the frozen images that there are (rimf/store/manifest.h) and the ready code
+ * (rimf/store/ready.h), whether a program would still start from them, and away with what none would take.
  */
 #include "cache.h"
 #include "cache_image.h"
@@ -75,7 +75,7 @@ static void print_later(const struct later *later)
         printf(", %u out of date", gone);
 }
 
-static void print_image(const struct frozen *f, const struct later_file *later,
+static void print_image(const struct manifest *f, const struct later_file *later,
                         const char *state, const char *why)
 {
     uint64_t bytes = 0;
@@ -91,7 +91,7 @@ static void print_image(const struct frozen *f, const struct later_file *later,
            copies, f->header->n_objects, f->header->n_words);
     if (f->region)
         printf(", %.1f MiB copied of %u files",
-               (double)f->region->pieces[FROZEN_CODE].size / (1 << 20), f->header->n_copies);
+               (double)f->region->pieces[MANIFEST_CODE].size / (1 << 20), f->header->n_copies);
     if (later->map)
         print_later(&later->view);
     if (f->names[f->header->told]) {
@@ -109,7 +109,7 @@ static void prune(struct request_of *r, const char *path, const char *state)
 {
     const char *why;
 
-    if (frozen_remove(&rimf_sys_kernel, path, geteuid(), &why)) {
+    if (manifest_remove(&rimf_sys_kernel, path, geteuid(), &why)) {
         complain("cache", "%s: %s", path, why);
         r->failed = 1;
     } else {
@@ -130,7 +130,7 @@ static void prune_file(struct request_of *r, const char *path, const char *state
 static void look_at(struct request_of *r, const char *path)
 {
     struct later_file later = {.map = NULL};
-    struct frozen_file file;
+    struct manifest_file file;
     char *why = NULL;
     enum image_state state = image_look(path, &file, &why);
 
@@ -146,7 +146,7 @@ static void look_at(struct request_of *r, const char *path)
     else
         print_image(&file.view, &later, states[state], why);
     later_unmap(&later, &rimf_sys_kernel);
-    frozen_unmap(&file, &rimf_sys_kernel);
+    manifest_unmap(&file, &rimf_sys_kernel);
     free(why);
 }
 
@@ -303,7 +303,7 @@ int tool_cache(int argc, char **argv)
     for (int i = optind + 1; i < argc; i++)
         look_into(&r, argv[i], 1);
     if (optind + 1 == argc) {
-        look_into(&r, FROZEN_SYSTEM_FOLDER, 0);
+        look_into(&r, MANIFEST_SYSTEM_FOLDER, 0);
         look_into(&r, READY_SYSTEM_FOLDER, 0);
         look_into_users(&r, "images");
         look_into_users(&r, READY_FOLDER);

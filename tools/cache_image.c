@@ -27,10 +27,10 @@ char *image_other_file(const char *name, const struct file_id *file)
     return file_id_is(file, &st) ? NULL : must_print("%s is another file now", name);
 }
 
-static char *other_file(const struct frozen *f)
+static char *other_file(const struct manifest *f)
 {
     for (uint32_t i = 0; i < f->header->n_objects; i++) {
-        const struct frozen_object *object = &f->objects[i];
+        const struct manifest_object *object = &f->objects[i];
         char *why = object->file.inode /* not the vDSO's */
                         ? image_other_file(f->names + object->name, &object->file) : NULL;
 
@@ -51,8 +51,8 @@ char *image_other_maker(uint64_t made_by)
 }
 
 /* The folder is named after the pipeline (KEY-KEY), and the header holds that together with
- * the build-id of the loader that made the image (loader/frozen.c). */
-static char *other_maker(const struct frozen *f, const char *folder)
+ * the build-id of the loader that made the image (loader/store/store.c). */
+static char *other_maker(const struct manifest *f, const char *folder)
 {
     const char *name = strrchr(folder, '/');
     const char *key = strchr(name ? name : folder, '-');
@@ -78,10 +78,10 @@ static char *find_pass(const char *name, struct stat *st)
 
 /* The name of the folder holds the files of the passes, too: with others no start looks there.  Of a
  * pass that is not found nothing is said: it may be in the MVLD_PASS_PATH of others. */
-static char *other_pass(const struct frozen *f)
+static char *other_pass(const struct manifest *f)
 {
     for (uint32_t i = 0; i < f->header->n_passes; i++) {
-        const struct frozen_pass *pass = &f->header->passes[i];
+        const struct manifest_pass *pass = &f->header->passes[i];
         struct file_id now;
         struct stat st;
         char *why = NULL, *path = find_pass(f->names + pass->name, &st);
@@ -101,27 +101,27 @@ static char *other_pass(const struct frozen *f)
 static int is_of_other_version(const char *folder)
 {
     char *path = must_print("%s/image", folder);
-    struct frozen_header header;
+    struct manifest_header header;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     ssize_t n = fd < 0 ? -1 : pread(fd, &header, sizeof header, 0);
 
     if (fd >= 0)
         close(fd);
     free(path);
-    return n == (ssize_t)sizeof header && header.version != FROZEN_VERSION &&
-           !memcmp(header.magic, FROZEN_MAGIC, sizeof header.magic);
+    return n == (ssize_t)sizeof header && header.version != MANIFEST_VERSION &&
+           !memcmp(header.magic, MANIFEST_MAGIC, sizeof header.magic);
 }
 
-enum image_state image_look(const char *folder, struct frozen_file *file, char **why)
+enum image_state image_look(const char *folder, struct manifest_file *file, char **why)
 {
     const char *wrong;
 
-    if (frozen_map(file, &rimf_sys_kernel, folder, geteuid(), &wrong)) {
+    if (manifest_map(file, &rimf_sys_kernel, folder, geteuid(), &wrong)) {
         *why = must_print("%s", wrong);
         return is_of_other_version(folder) ? IMAGE_OF_OTHER_MVLD : IMAGE_DAMAGED;
     }
     *why = other_file(&file->view);
-    wrong = frozen_other_read(&file->view, &rimf_sys_kernel);
+    wrong = manifest_other_read(&file->view, &rimf_sys_kernel);
     if (!*why && wrong)
         *why = must_print("%s, which a pass read, is another file now", wrong);
     if (*why)
@@ -181,27 +181,27 @@ char *image_compare_pages(int fd, uint64_t size, uint64_t offset, uint64_t hash,
 }
 
 /* Copies of code. */
-static char *compare_region(const struct frozen_region *region, int fd)
+static char *compare_region(const struct manifest_region *region, int fd)
 {
-    uint64_t hashes[FROZEN_PIECES];
+    uint64_t hashes[MANIFEST_PIECES];
 
-    for (int i = 0; i < FROZEN_PIECES; i++) {
-        const struct frozen_piece *piece = &region->pieces[i];
+    for (int i = 0; i < MANIFEST_PIECES; i++) {
+        const struct manifest_piece *piece = &region->pieces[i];
         char *bytes = must_alloc(piece->size, 1);
         ssize_t got = pread(fd, bytes, piece->size, (off_t)piece->offset);
 
         hashes[i] = sidecar_hash(bytes, piece->size);
         free(bytes);
         if (got != (ssize_t)piece->size)
-            return must_print(FROZEN_COPIES " cannot be read");
+            return must_print(MANIFEST_COPIES " cannot be read");
     }
     if (sidecar_hash(hashes, sizeof hashes) != region->hash)
-        return must_print(FROZEN_COPIES " is not what was written");
+        return must_print(MANIFEST_COPIES " is not what was written");
     return NULL;
 }
 
 /* The file of that name, when it is the one that was written; -1 with the reason. */
-static int open_written(const struct frozen_file *file, const char *name,
+static int open_written(const struct manifest_file *file, const char *name,
                         const struct file_id *written, char **why)
 {
     const char *wrong;
@@ -220,17 +220,17 @@ static int open_written(const struct frozen_file *file, const char *name,
 }
 
 /* Tables of relocations. */
-static char *compare_relocations(const struct frozen_file *file)
+static char *compare_relocations(const struct manifest_file *file)
 {
-    const struct frozen *f = &file->view;
-    const char *name = frozen_tables_name(f);
+    const struct manifest *f = &file->view;
+    const char *name = manifest_tables_name(f);
     char *why = NULL;
     int fd = open_written(file, name, &f->header->relocations, &why);
 
     if (fd < 0)
         return why;
     for (uint32_t i = 0; i < f->header->n_relocations && !why; i++) {
-        const struct frozen_relocations *r = &f->relocations[i];
+        const struct manifest_relocations *r = &f->relocations[i];
 
         why = image_compare_pages(fd, r->size, r->offset, r->hash, name);
     }
@@ -238,14 +238,14 @@ static char *compare_relocations(const struct frozen_file *file)
     return why;
 }
 
-char *image_damaged(const struct frozen_file *file)
+char *image_damaged(const struct manifest_file *file)
 {
-    const struct frozen *f = &file->view;
+    const struct manifest *f = &file->view;
     char *why = NULL;
     int fd;
 
     for (uint32_t i = 0; i < f->header->n_texts && !why; i++) {
-        const struct frozen_object *object = &f->objects[f->texts[i].object];
+        const struct manifest_object *object = &f->objects[f->texts[i].object];
         const char *name = f->names + object->copy_name;
 
         fd = open_written(file, name, &object->copy, &why);
@@ -258,7 +258,7 @@ char *image_damaged(const struct frozen_file *file)
         why = compare_relocations(file);
     if (why || !f->region)
         return why;
-    fd = open_written(file, FROZEN_COPIES, &f->region->file, &why);
+    fd = open_written(file, MANIFEST_COPIES, &f->region->file, &why);
     if (fd < 0)
         return why;
     why = compare_region(f->region, fd);
@@ -268,7 +268,7 @@ char *image_damaged(const struct frozen_file *file)
 
 /* ---- what came by dlopen --------------------------------------------------------- */
 
-char *image_open_later(const struct frozen_file *file, struct later_file *later)
+char *image_open_later(const struct manifest_file *file, struct later_file *later)
 {
     const char *wrong;
     int error = later_map(later, &rimf_sys_kernel, file->folder, file->user, &wrong);
@@ -278,10 +278,10 @@ char *image_open_later(const struct frozen_file *file, struct later_file *later)
     return NULL;
 }
 
-char *image_damaged_later(const struct frozen_file *file, const struct later *later)
+char *image_damaged_later(const struct manifest_file *file, const struct later *later)
 {
     for (uint32_t i = 0; i < later->header->n_texts; i++) {
-        const struct frozen_text *text = &later->texts[i];
+        const struct manifest_text *text = &later->texts[i];
         const struct later_object *object = &later->objects[text->object];
         const char *name = later->names + object->copy_name;
         char *why = NULL;

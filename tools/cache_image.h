@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * cache_image.h: what is wrong with a frozen image (rimf/frozen.h), for `mvld cache`.
+ * cache_image.h: what is wrong with a frozen image (rimf/store/manifest.h), for `mvld cache`.
  */
 #ifndef CACHE_IMAGE_H
 #define CACHE_IMAGE_H
 
-#include "frozen.h"
-#include "later.h"
+#include "store/manifest.h"
+#include "store/later.h"
 
 enum image_state {
     IMAGE_GOOD,
@@ -17,7 +17,7 @@ enum image_state {
 
 /* Whether a program would start from the image in this folder, code and dlopen's list apart; *why is a
  * sentence to be freed, or NULL.  The image is mapped where file->map is not NULL. */
-enum image_state image_look(const char *folder, struct frozen_file *, char **why);
+enum image_state image_look(const char *folder, struct manifest_file *, char **why);
 /* What an image's folder may be called. */
 int image_is_named(const char *name);
 
@@ -33,10 +33,10 @@ char *cache_left_over(const char *folder);
 char *image_other_file(const char *name, const struct file_id *);
 char *image_other_maker(uint64_t made_by);
 /* Whether its code is what was written. */
-char *image_damaged(const struct frozen_file *);
+char *image_damaged(const struct manifest_file *);
 /* The list of what came by dlopen, beside the image, if there is one. */
-char *image_open_later(const struct frozen_file *, struct later_file *);
-char *image_damaged_later(const struct frozen_file *, const struct later *);
+char *image_open_later(const struct manifest_file *, struct later_file *);
+char *image_damaged_later(const struct manifest_file *, const struct later *);
 
 /* These pages of a file of that name. */
 char *image_compare_pages(int fd, uint64_t size, uint64_t offset, uint64_t hash, const char *name);

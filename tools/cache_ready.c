@@ -56,7 +56,7 @@ static char *damaged(const struct ready *r, int fd)
     char *why = NULL;
 
     for (uint32_t i = 0; i < r->header->n_texts && !why; i++) {
-        const struct frozen_text *text = &r->texts[i];
+        const struct manifest_text *text = &r->texts[i];
 
         why = image_compare_pages(fd, text->size, text->offset, text->hash, "its code");
     }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * cache_ready.h: files of ready code (rimf/ready.h), for `mvld cache`.
+ * cache_ready.h: files of ready code (rimf/store/ready.h), for `mvld cache`.
  */
 #ifndef CACHE_READY_H
 #define CACHE_READY_H
 
 #include "cache_image.h"
-#include "ready.h"
+#include "store/ready.h"
 
 /* 1 for a name that such a file has. */
 int ready_is_name(const char *name);

@@ -9,8 +9,8 @@
 
 #include "cache.h"
 #include "cpu.h"
-#include "frozen.h"
-#include "ready.h"
+#include "store/manifest.h"
+#include "store/ready.h"
 #include "sidecar.h"
 #include "sys.h"
 
@@ -32,16 +32,16 @@ struct kept {
 };
 
 /* A start tries root's first, and lies as that wants it. */
-static int is_behind(const struct frozen *users, const char *name)
+static int is_behind(const struct manifest *users, const char *name)
 {
-    char *folder = must_print(FROZEN_SYSTEM_FOLDER "/%s", name);
-    struct frozen_file roots;
+    char *folder = must_print(MANIFEST_SYSTEM_FOLDER "/%s", name);
+    struct manifest_file roots;
     const char *why;
-    int error = frozen_map(&roots, &rimf_sys_kernel, folder, geteuid(), &why);
+    int error = manifest_map(&roots, &rimf_sys_kernel, folder, geteuid(), &why);
     int behind = !error && roots.view.header->drawn != users->header->drawn;
 
     if (!error)
-        frozen_unmap(&roots, &rimf_sys_kernel);
+        manifest_unmap(&roots, &rimf_sys_kernel);
     free(folder);
     return behind;
 }
@@ -49,12 +49,12 @@ static int is_behind(const struct frozen *users, const char *name)
 static void count_image(const char *path, const char *name, struct kept *kept)
 {
     char *folder = must_print("%s/%s", path, name), *why = NULL;
-    struct frozen_file file;
+    struct manifest_file file;
     enum image_state state = image_look(folder, &file, &why);
 
     kept->states[state]++;
     kept->behind += state == IMAGE_GOOD && is_behind(&file.view, name);
-    frozen_unmap(&file, &rimf_sys_kernel);
+    manifest_unmap(&file, &rimf_sys_kernel);
     free(why);
     free(folder);
 }
@@ -202,7 +202,7 @@ void doctor_caches(struct report *r)
     report_heading(r, "Caches");
     report_cache(r, "analyses", SIDECAR_SYSTEM_FOLDER, 0);
     report_users(r, "analyses of user", "analysis", 0);
-    report_cache(r, "images", FROZEN_SYSTEM_FOLDER, 1);
+    report_cache(r, "images", MANIFEST_SYSTEM_FOLDER, 1);
     report_users(r, "images of user", "images", 1);
     report_cache(r, "ready code", READY_SYSTEM_FOLDER, 1);
     report_users(r, "ready code of user", READY_FOLDER, 1);

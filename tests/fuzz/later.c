@@ -18,7 +18,7 @@ static void must(int so)
 static void look(const struct later *l)
 {
     const struct later_header *h = l->header;
-    const struct frozen_text *t = l->texts;
+    const struct manifest_text *t = l->texts;
 
     for (uint32_t i = 0; i < h->n_objects; i++) {
         const struct later_object *o = &l->objects[i];
@@ -27,7 +27,7 @@ static void look(const struct later *l)
         must(o->length && !((o->linked | o->length | (uint64_t)o->distance) & 4095));
         must(o->copy_name < h->names_size && !strchr(l->names + o->copy_name, '/'));
         must(!o->n_texts || l->names[o->copy_name]);
-        for (const struct frozen_text *last = t + o->n_texts; t < last; t++)
+        for (const struct manifest_text *last = t + o->n_texts; t < last; t++)
             must(t->object == i && t->size && !((t->linked | t->size | t->offset) & 4095) &&
                  t->offset + t->size < o->copy.size + 4096);
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Tables of ready code of any bytes, with a checksum that fits: refused with a sentence, or with
- * everything inside the bounds that ready.h promises.
+ * everything inside the bounds that store/ready.h promises.
  */
 #include "rimf/made_ready.h"
 
@@ -30,7 +30,7 @@ static void look(const struct ready *r)
 
     must(strlen(r->name) + strlen(r->program) + 2 <= h->name_size && h->reach < READY_REACHES);
     for (uint32_t i = 0; i < h->n_texts; i++) {
-        const struct frozen_text *t = &r->texts[i];
+        const struct manifest_text *t = &r->texts[i];
 
         must(t->size && !((t->linked | t->size | t->offset) & 4095));
         must(t->linked >= end && t->offset + t->size < h->file.size + 4096);

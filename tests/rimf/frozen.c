@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The format of frozen images (rimf/frozen.c).  A failure means that a damaged image
+ * The format of frozen images (rimf/store/manifest.c).  A failure means that a damaged image
  * is taken, or a whole one is not.
  */
 #include "../check.h"
@@ -20,9 +20,9 @@ static struct made_frozen made;
 
 static const char *open_made(size_t size)
 {
-    struct frozen f;
+    struct manifest f;
     const char *why = NULL;
-    int error = frozen_open(&f, &made, size, &why);
+    int error = manifest_open(&f, &made, size, &why);
 
     CHECK(!error == !why);
     CHECK(error || (f.header == &made.header && f.names == made.names));
@@ -70,9 +70,9 @@ static void each_rule(void)
         SPOIL(header.n_words, 5, "it is cut short, or longer than it says"),
         SPOIL(header.names_size, 39, "it is cut short, or longer than it says"),
         SPOIL(names[39], 'x', "its names have no end"),
-        SPOIL(header.n_passes, FROZEN_PASSES_MAX + 1, "it was made by too many passes"),
+        SPOIL(header.n_passes, MANIFEST_PASSES_MAX + 1, "it was made by too many passes"),
         SPOIL(header.told, 40, "what the host loader was told lies outside the names"),
-        SPOIL(header.n_reads, FROZEN_READS_MAX + 1, "its passes read too many files"),
+        SPOIL(header.n_reads, MANIFEST_READS_MAX + 1, "its passes read too many files"),
         SPOIL(header.reads[0].name, 40, "the name of a file that a pass read lies outside the names"),
         SPOIL(header.reads[0].zero, 1, "the name of a file that a pass read lies outside the names"),
         SPOIL(header.passes[1].name, 40, "a pass's name lies outside the names"),
@@ -209,8 +209,8 @@ static int there(const char *folder, const char *name)
 /* Whole or in part; what is not ours stays, and the folder with it. */
 static void removes_what_is_ours(void)
 {
-    static const char *const ours[] = {"image", "0-program", "17-libx.so.code", FROZEN_COPIES,
-                                       FROZEN_RELOCATIONS, "later", "later.new", "later-table-3"};
+    static const char *const ours[] = {"image", "0-program", "17-libx.so.code", MANIFEST_COPIES,
+                                       MANIFEST_RELOCATIONS, "later", "later.new", "later-table-3"};
     static const char *const others[] = {"mine", "-", "17", ".hidden"};
     char folder[] = "/tmp/mvld-frozen-XXXXXX", path[96];
     const char *why;
@@ -224,14 +224,14 @@ static void removes_what_is_ours(void)
             snprintf(path, sizeof path, "%s/%s", folder, i < 308 ? ours[i - 300] : others[i - 308]);
         CHECK((fd = open(path, O_WRONLY | O_CREAT | O_EXCL, 0600)) >= 0 && !close(fd), "%s", path);
     }
-    CHECK(frozen_remove(&rimf_sys_kernel, folder, geteuid(), &why) == -ENOTEMPTY);
+    CHECK(manifest_remove(&rimf_sys_kernel, folder, geteuid(), &why) == -ENOTEMPTY);
     for (size_t i = 0; i < 4; i++) {
         CHECK(there(folder, others[i]), "%s", others[i]);
         snprintf(path, sizeof path, "%s/%s", folder, others[i]);
         CHECK(!unlink(path));
     }
-    CHECK(frozen_remove(&rimf_sys_kernel, folder, geteuid(), &why) == 0); /* nothing else was left */
-    CHECK(frozen_remove(&rimf_sys_kernel, folder, geteuid(), &why) == -ENOENT);
+    CHECK(manifest_remove(&rimf_sys_kernel, folder, geteuid(), &why) == 0); /* nothing else was left */
+    CHECK(manifest_remove(&rimf_sys_kernel, folder, geteuid(), &why) == -ENOENT);
 }
 
 /* What came back from the disk stays in single pages; or a call that kills is made under a filter; or all of
@@ -250,16 +250,16 @@ static long note_call(const struct rimf_sys *sys, long nr, long a, long b, long 
 static void large_pieces(void)
 {
     const struct rimf_sys sys = {.call = note_call};
-    struct frozen_file file = {.unfiltered = 1};
+    struct manifest_file file = {.unfiltered = 1};
 
-    frozen_in_large_pieces(&file, &sys, 0x10000, 4096);
-    frozen_in_large_pieces(&file, &sys, 0x10000, 64ul << 20);
+    manifest_want_large(&file, &sys, 0x10000, 4096);
+    manifest_want_large(&file, &sys, 0x10000, 64ul << 20);
     CHECK(!asked[0]);
     file.unfiltered = 0;
-    frozen_in_large_pieces(&file, &sys, 0x10000, 1ul << 20);
+    manifest_want_large(&file, &sys, 0x10000, 1ul << 20);
     CHECK(!asked[0]);
     file.unfiltered = 1;
-    frozen_in_large_pieces(&file, &sys, 0x10000, 1ul << 20);
+    manifest_want_large(&file, &sys, 0x10000, 1ul << 20);
     CHECK(asked[0] == SYS_madvise && asked[1] == 0x10000 && asked[2] == 1l << 20 &&
           asked[3] == 14 /* MADV_HUGEPAGE */);
 }

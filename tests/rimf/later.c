@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The format of learnt objects (rimf/later.c).  A failure means that a damaged list is
+ * The format of learnt objects (rimf/store/later.c).  A failure means that a damaged list is
  * taken, or a whole one is not.
  */
 #include "../check.h"

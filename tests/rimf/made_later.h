@@ -5,15 +5,15 @@
 #ifndef MADE_LATER_H
 #define MADE_LATER_H
 
-#include "later.h"
+#include "store/later.h"
 
 #include <string.h>
 
 struct made_later {
     struct later_header header;
     struct later_object objects[3];
-    struct frozen_text texts[3];
-    struct frozen_word words[3];
+    struct manifest_text texts[3];
+    struct manifest_word words[3];
     char names[32];
 };
 
@@ -23,7 +23,7 @@ static inline void made_later_seal(void *bytes, size_t size)
     struct later_header *header = bytes;
 
     if (size >= sizeof *header)
-        header->checksum = frozen_checksum(bytes, size);
+        header->checksum = manifest_checksum(bytes, size);
 }
 
 static inline void made_later_make(struct made_later *m)

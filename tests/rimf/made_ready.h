@@ -5,13 +5,13 @@
 #ifndef MADE_READY_H
 #define MADE_READY_H
 
-#include "ready.h"
+#include "store/ready.h"
 
 #include <string.h>
 
 struct made_ready {
     struct ready_header header;
-    struct frozen_text texts[2];
+    struct manifest_text texts[2];
     struct sidecar_call rest[3];
     struct ready_slot slots[2];
     char name[24];
@@ -23,7 +23,7 @@ static inline void made_ready_seal(void *bytes, size_t size)
     struct ready_header *header = bytes;
 
     if (size >= sizeof *header)
-        header->checksum = frozen_checksum(bytes, size);
+        header->checksum = manifest_checksum(bytes, size);
 }
 
 static inline void made_ready_make(struct made_ready *m)

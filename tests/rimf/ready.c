@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The tables of ready code (rimf/ready.c).  A failure means that damaged ones are taken, or
+ * The tables of ready code (rimf/store/ready.c).  A failure means that damaged ones are taken, or
  * whole ones are not.
  */
 #include "../check.h"

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * reseal FILE ORIGINAL-SIZE FIELD VALUE: ready code (rimf/ready.h) with one field changed, whose checksum
+ * reseal FILE ORIGINAL-SIZE FIELD VALUE: ready code (rimf/store/ready.h) with one field changed, whose checksum
  * and identity fit all the same.  FIELD: slot0, reach, rest0, made_by, build_id, file_inode, text0;
  * program, whose VALUE is a path; or nothing.
  */
 #include "base.h"
 #include "cache.h"
-#include "ready.h"
+#include "store/ready.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@
 static void change(struct ready_header *h, const char *field, const char *text)
 {
     uint64_t value = strtoull(text, NULL, 0);
-    struct frozen_text *texts = (struct frozen_text *)(h + 1);
+    struct manifest_text *texts = (struct manifest_text *)(h + 1);
     struct sidecar_call *rest = (struct sidecar_call *)(texts + h->n_texts);
     struct stat st;
     struct ready_slot *slots = (struct ready_slot *)(rest + h->n_rest);
@@ -56,7 +56,7 @@ int main(int argc, char **argv)
     change(h, argv[3], argv[4]);
     file_id_of(&h->self, &st);
     h->self.changed = 0;
-    h->checksum = frozen_checksum(h, size);
+    h->checksum = manifest_checksum(h, size);
     if (pwrite(fd, h, size, (off_t)at) != (ssize_t)size ||
         futimens(fd, (struct timespec[]){st.st_atim, st.st_mtim}))
         return 1;
