@@ -15,7 +15,7 @@
  *   place_draw.c  and at what distances from each other
  *   files.c     which file each of them came from
  *   hook.c      the events of the host loader
- *   store/manifest.c    code that the passes changed in an earlier process
+ *   store/store.c       code that the passes changed in an earlier process
  *   store/relocations.c  symbols that the host loader found in an earlier process
  *   init.c      control before the constructors of a dlopen
  *   caches.c    the folders of the user for these
@@ -33,7 +33,7 @@
 #include "cpu.h"
 #include "store/manifest.h"
 #include "host.h"
-#include "store/later.h"
+#include "store/manifest.h"
 #include "log.h"
 #include "mvld/pass.h"
 #include "sidecar.h"
@@ -113,7 +113,7 @@ struct files {
     size_t n, room;
 };
 
-/* ---- store/manifest.c --------------------------------------------------------------- */
+/* ---- store/store.c --------------------------------------------------------------- */
 
 struct found_image {
     char *folder; /* NULL: none was found */
@@ -181,7 +181,7 @@ struct later_objects {
     uint32_t user;      /* besides root's, files of this user */
     size_t passes;      /* so many did what it holds */
     int looked;         /* for the list; `file` has it, if there is one */
-    struct later_file file;
+    struct manifest_file file;
     long learner;       /* this process adds to the list; 0: nobody */
 };
 
@@ -357,7 +357,7 @@ void filtered_start(struct loader *); /* there is a pipeline */
 void filtered_enter(struct loader *, int new);
 void filtered_leave(struct loader *);
 
-/* store/manifest.c */
+/* store/store.c */
 void store_find(struct loader *); /* before the host loader runs */
 void store_run(struct loader *);
 /* What was laid over, if nothing came of it: words lead home again, or the program ends. */

@@ -15,7 +15,7 @@
  * tells the number, and starts from it ask nobody.
  *
  * Only who may make an image draws, and who starts from one has its distances.  All others pack: their objects
- * lie side by side in the order of mapping, below the arena's end, because ready code (rimf/store/ready.h)
+ * lie side by side in the order of mapping, below the arena's end, because ready code (rimf/store/manifest.h)
  * fits where distances are the same for all.  It is written beside an image, and so of each object it is
  * known how much `closer` to the end it would lie if nothing were drawn.
  *
@@ -60,7 +60,7 @@ static int is_roots(struct loader *l, uint64_t *drawn)
     if (!place)
         return 0;
     store_system_place(l, place, store_fingerprint(l, n));
-    found = !manifest_map(&file, l->sys, place->folder, 0, &why);
+    found = !manifest_map_start(&file, l->sys, place->folder, 0, &why);
     if (found) {
         *drawn = file.view.header->drawn;
         manifest_unmap(&file, l->sys);
@@ -71,7 +71,7 @@ static int is_roots(struct loader *l, uint64_t *drawn)
 
 /* A start tries root's image and then the user's, when all lies already where root's wants it.  So a
  * user's is made with the number of root's where there is one; and of one that is older it is said
- * (store/manifest.c, `mvld doctor') that it does not fit.  With what another mvld left, nothing else is to fit. */
+ * (store/store.c, `mvld doctor') that it does not fit.  With what another mvld left, nothing else is to fit. */
 static int is_images(struct loader *l, uint64_t *drawn)
 {
     const struct found_image *found = &l->frozen;
@@ -79,11 +79,11 @@ static int is_images(struct loader *l, uint64_t *drawn)
     if (!found->folder)
         return l->knobs.freeze == FREEZE_START && is_roots(l, drawn);
     *drawn = found->file.view.header->drawn;
-    return found->file.view.header->pipeline == store_made_by(found->pipeline) ||
+    return found->file.view.header->made_by == store_made_by(found->pipeline) ||
            (!found->is_users && caches_own(l));
 }
 
-/* As in store/manifest.c: under a filter of system calls none is written, unless it is asked for; nor where somebody
+/* As in store/store.c: under a filter of system calls none is written, unless it is asked for; nor where somebody
  * watches calls, nor a first one with what is preloaded. */
 static int may_make(const struct loader *l)
 {

@@ -135,24 +135,24 @@ void rimf_image_print(const struct mvld_image *);
  * The strings must outlive the image. */
 #define RIMF_ANALYSES_MAX 2
 void rimf_image_set_analyses(struct mvld_image *, const struct sidecar_place *, size_t n);
-/* Where ready code lies (rimf/store/ready.h), where new files go, and of which mvld it must be.  The strings must
+/* Where overlays alone lie (rimf/store/manifest.h), where new files go, and of which mvld it must be.  The strings must
  * outlive the image. */
-struct rimf_ready_places {
+struct rimf_overlay_places {
     struct sidecar_place places[RIMF_ANALYSES_MAX];
     size_t n;
     struct sidecar_place written; /* its folder is NULL: none is */
     uint64_t made_by;
 };
-void rimf_image_set_ready(struct mvld_image *, const struct rimf_ready_places *);
-/* This process holds the lock of the cache (cache.h), so it may write ready code. */
+void rimf_image_set_overlays(struct mvld_image *, const struct rimf_overlay_places *);
+/* This process holds the lock of the cache (cache.h), so it may write overlays. */
 void rimf_image_set_writes(struct mvld_image *, int writes);
 /* What was written so far, of an image that is watched, in files: new ones, those that were there and fit, and
  * those that could not be. */
-struct rimf_ready_made {
+struct rimf_overlays_made {
     const char *folder; /* or NULL */
     uint32_t written, there, refused;
 };
-struct rimf_ready_made rimf_image_ready_made(const struct mvld_image *);
+struct rimf_overlays_made rimf_image_overlays_made(const struct mvld_image *);
 /* Unmaps those that were read; asked again, they are read again. */
 void rimf_image_close_analyses(struct mvld_image *);
 

@@ -15,7 +15,7 @@
  *
  * Slots lie side by side, so what is known of them lies in an array by their place.
  *
- * Calls may be direct in a file already (store/ready.h), which is laid over first.
+ * Calls may be direct in a file already (store/manifest.h), which is laid over first.
  */
 #include "image_changes.h"
 
@@ -254,7 +254,7 @@ static int change_calls(struct changing *c)
     ask(c);
     choose(c);
     if (image->watch)
-        rimf_ready_write(image, c);
+        rimf_alone_write(image, c);
     if ((image->calls_home && c->object->copy) || holds_us(&c->object->public) ||
         (c->n_words && commit(image, c)))
         return change_patches(c);
@@ -273,7 +273,7 @@ int rimf_calls_change(struct mvld_image *image, struct rimf_object *object, cons
     struct changing c = {.image = image, .object = object};
     int result = -ENODATA;
 
-    c.calls = rimf_ready_calls(image, object, &c.n_calls, why);
+    c.calls = rimf_alone_calls(image, object, &c.n_calls, why);
     if (!c.calls)
         return -ENODATA;
     c.n_ways = count_places(&c);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
  * rimf/image_changes.h: the calls of an object on their way to be direct; for image_changes.c and
- * image_ready*.c.
+ * store/…alone….c.
  */
 #ifndef RIMF_IMAGE_CHANGES_H
 #define RIMF_IMAGE_CHANGES_H
 
 #include "image_edits.h"
-#include "store/ready.h"
+#include "store/manifest.h"
 #include "slot_call.h"
 
 /* Of the calls through one slot.  Each call looks at it, in no order: four of them in a line of the cache. */
@@ -26,7 +26,7 @@ struct missed {
 struct changing {
     struct mvld_image *image;
     struct rimf_object *object;
-    const struct sidecar_call *calls; /* of its analysis, or of its ready code */
+    const struct sidecar_call *calls; /* of its analysis, or those that an overlay has left */
     size_t n_calls;
     struct way *ways;    /* the first is that of functions of a single instruction */
     uint32_t first;      /* slot, as linked, of the second */
@@ -70,11 +70,18 @@ const char *change_site(struct changing *, const struct sidecar_call *, struct w
  * sentence: nothing more can be changed. */
 int change_patches(struct changing *);
 
-/* ---- store/apply_alone.c ---------------------------------------------------------------- */
+/* ---- store/apply_alone.c, store/write_alone.c: overlays that need no manifest of the program ---- */
+
+enum alone_reach {
+    ALONE_OWN, /* calls that stay in the object */
+    ALONE_ALL, /* those to other objects, too */
+    ALONE_REACHES
+};
+#define ALONE_UNFIT (MVLD_OBJECT_VDSO | MVLD_OBJECT_LOADER | MVLD_OBJECT_APART) /* no call leads there */
 
 /* How far behind the object's bias the address is in starts in which no distances are drawn: such have no
- * image, and are those that ready code is for. */
-static inline int64_t rimf_ready_distance(const struct mvld_image *image,
+ * manifest, and are those that such overlays are for.  And the other object's bias. */
+static inline int64_t rimf_alone_distance(const struct mvld_image *image,
                                           const struct rimf_object *object, uintptr_t address)
 {
     const struct mvld_object *holder = image->drawn ? rimf_object_find(image, address) : NULL;
@@ -83,21 +90,24 @@ static inline int64_t rimf_ready_distance(const struct mvld_image *image,
     return (int64_t)(address - object->view.bias + closer);
 }
 
-/* For ready_path: of its slots, or of the program. */
-#define READY_NO_KEY (~0ul) /* there is none */
-uint64_t rimf_ready_key(const struct mvld_image *, const struct rimf_object *, enum ready_reach);
+static inline int64_t alone_distance(const struct mvld_image *image, const struct rimf_object *object,
+                                     const struct mvld_object *to)
+{
+    return rimf_alone_distance(image, object, to->start) - (int64_t)(to->start - to->bias);
+}
+
+/* For overlay_path: of its slots, or of the program. */
+#define ALONE_NO_KEY (~0ul) /* there is none */
+uint64_t rimf_alone_key(const struct mvld_image *, const struct rimf_object *, enum alone_reach);
 /* The executable, when its file is known, or NULL. */
-const struct rimf_object *rimf_ready_program(const struct mvld_image *);
-/* The object's calls, as far as they are not direct in ready code that was laid over the object by
+const struct rimf_object *rimf_alone_program(const struct mvld_image *);
+/* The object's calls, as far as they are not direct in an overlay that was laid over the object by
  * now; the others are counted then.  Or NULL, with a sentence in *why: it has no analysis. */
-const struct sidecar_call *rimf_ready_calls(struct mvld_image *, struct rimf_object *,
+const struct sidecar_call *rimf_alone_calls(struct mvld_image *, struct rimf_object *,
                                             size_t *n, const char **why);
-/* Is there ready code of the object that agrees with its edit? */
-int rimf_ready_exists(struct mvld_image *, struct rimf_object *, enum ready_reach, uint64_t key);
-
-/* ---- store/write_alone.c ------------------------------------------------------------ */
-
+/* Is there one of the object that agrees with its edit? */
+int rimf_alone_exists(struct mvld_image *, struct rimf_object *, uint64_t key);
 /* Writes what there is not yet, of these calls; it says so, or why not. */
-void rimf_ready_write(struct mvld_image *, struct changing *);
+void rimf_alone_write(struct mvld_image *, struct changing *);
 
 #endif

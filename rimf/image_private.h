@@ -39,7 +39,7 @@ struct rimf_object {
     struct rimf_edit *edit;   /* image_edits.h: of its calls; NULL: there is none */
     struct rimf_slots *slots; /* image_slots.c; NULL until asked for */
     struct rimf_analysis *analysis; /* image_references.c; NULL until asked for */
-    struct ready_file *ready; /* store/apply_alone.c: of the code that was laid over it, or NULL */
+    struct manifest_file *alone; /* store/apply_alone.c: of the overlay that was laid over it, or NULL */
     struct rimf_object *next_gone;
     uint8_t build_id[RIMF_BUILD_ID_MAX];
     size_t copy;    /* copies.h: the place in the list, from 1, of the first piece of its code;
@@ -54,7 +54,7 @@ struct rimf_object {
     uintptr_t closer; /* struct rimf_source */
     int identified; /* `identity` is known */
     struct file_id identity;
-    uint32_t number; /* later.h: its place in the frozen image, from 1; 0: it has none */
+    uint32_t number; /* store/manifest.h: the number, from 1; 0: it has none */
     int code_known; /* its code was the file's, byte for byte, before any pass changed it */
     int settled;    /* copies.h: the addresses that it holds are what they will be */
     int opened;     /* its RELRO can be written at the moment, */
@@ -125,8 +125,8 @@ struct mvld_image {
     struct rimf_watch *watch; /* NULL: nothing will be frozen */
     struct sidecar_place analyses[RIMF_ANALYSES_MAX];
     size_t n_analyses;
-    struct rimf_ready_places ready;
-    struct rimf_ready_made ready_made; /* without the folder */
+    struct rimf_overlay_places overlays;
+    struct rimf_overlays_made overlays_made; /* without the folder */
     int drawn; /* objects have other distances than in starts where none are drawn */
     struct rimf_copies *copies; /* NULL: there is no region for them */
     long (*room)(void *cookie, size_t size); /* rimf_image_set_room; or NULL */
@@ -140,7 +140,7 @@ struct mvld_image {
     void *answers_cookie;
     const struct rimf_described *described; /* rimf_image_describe */
     size_t n_described;
-    const struct applying *thawing; /* while answers are asked for on its behalf */
+    const struct applying *applying; /* while answers are asked for on its behalf */
     struct rimf_maker makers[MANIFEST_PASSES_MAX]; /* store/manifest.h */
     size_t n_makers;
     struct rimf_read reads[MANIFEST_READS_MAX];
@@ -152,7 +152,7 @@ struct mvld_image {
     int writes;    /* rimf_image_set_writes */
     int (*planned)(const void *cookie, const char *pass); /* or NULL: rimf_image_set_planned */
     const void *planned_cookie;
-    uintptr_t start_base; /* later.h: where the frozen image counts distances from, */
+    uintptr_t start_base; /* store/manifest.h: where the start counts distances from, */
     uint64_t start_checksum; /* which one it is, */
     uint32_t n_start; /* and how many objects it has; 0: there is none */
     uintptr_t kept_home[8]; /* rimf_image_keep_home */
@@ -318,7 +318,7 @@ int rimf_analysis_names(struct mvld_image *, struct rimf_object *, struct analys
 void rimf_analysis_without_names(struct rimf_object *);
 
 /* store/apply_alone.c: its tables are not needed any more. */
-void rimf_ready_forget(struct mvld_image *, struct rimf_object *);
+void rimf_alone_forget(struct mvld_image *, struct rimf_object *);
 
 /* Gives the patch engine's memory back. */
 void rimf_patch_forget(struct mvld_image *);

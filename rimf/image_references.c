@@ -21,7 +21,7 @@
 #include "base.h"
 #include "copies.h"
 #include "patch.h"
-#include "store/ready.h"
+#include "store/manifest.h"
 #include "status.h"
 
 #include <errno.h>    /* numbers only */
@@ -155,7 +155,7 @@ void rimf_image_close_analyses(struct mvld_image *image)
     for (size_t i = 0; i < table->n_objects; i++) {
         struct rimf_object *object = table->objects[i];
 
-        rimf_ready_forget(image, object);
+        rimf_alone_forget(image, object);
         if (!object->analysis)
             continue;
         sidecar_unmap(&object->analysis->file, image->sys);

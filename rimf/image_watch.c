@@ -8,7 +8,7 @@
  * fixed address, because the arena of the libraries is drawn anew, the vDSO, and what the
  * loader knows of (rimf_image_set_apart).
  */
-#include "store/later.h"
+#include "store/manifest.h"
 
 #include "base.h"
 #include "image_private.h"

@@ -133,7 +133,7 @@ int store_is_young(struct loader *l, uint64_t pipeline)
         return 0;
     store_new_place(l, place, pipeline);
     n = rimf_strlen(place->folder);
-    if (n && rimf_format(place->folder + n, STORE_PLACE_MAX - n, "/image") < STORE_PLACE_MAX - n)
+    if (n && rimf_format(place->folder + n, STORE_PLACE_MAX - n, "/" MANIFEST_FILE) < STORE_PLACE_MAX - n)
         young = caches_young(l, place->folder);
     rimf_heap_release(&l->heap, place);
     return young;

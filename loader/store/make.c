@@ -97,7 +97,7 @@ static int freeze(struct loader *l, const struct store_plan *plan, char *said, s
 /* Of each object there may be two files. */
 static int say_ready(struct loader *l, char *said, size_t size)
 {
-    struct rimf_ready_made made = rimf_image_ready_made(l->image);
+    struct rimf_overlays_made made = rimf_image_overlays_made(l->image);
 
     if (made.refused)
         rimf_format(said, size, "%u could not be written (MVLD_DEBUG=passes says why)", made.refused);

@@ -53,7 +53,7 @@ static int take(struct loader *l, const struct store_place *place)
 
     if (!place->folder[0])
         return 0;
-    error = manifest_map(&found->file, l->sys, place->folder, place->user, &why);
+    error = manifest_map_start(&found->file, l->sys, place->folder, place->user, &why);
     if (error && error != -ENOENT)
         say_not_thawed(l, place->folder, NULL, why);
     found->there |= error != -ENOENT;
@@ -65,7 +65,7 @@ static int take(struct loader *l, const struct store_place *place)
         manifest_unmap(&found->file, l->sys);
         return 0;
     }
-    found->file.unfiltered = !l->filtered.on;
+    found->file.filtered = l->filtered.on;
     path = rimf_heap_alloc(&l->heap, rimf_strlen(place->folder) + 1);
     if (!path) {
         manifest_unmap(&found->file, l->sys);
@@ -123,7 +123,7 @@ static int find(struct loader *l, size_t n)
 
 static int is_ours(const struct loader *l)
 {
-    return l->frozen.file.view.header->pipeline == store_made_by(l->frozen.pipeline);
+    return l->frozen.file.view.header->made_by == store_made_by(l->frozen.pipeline);
 }
 
 /* An image of all passes spares mapping them.  Only it says what libraries they bring, and so
@@ -179,7 +179,7 @@ void store_find(struct loader *l)
 static void name_copies(struct loader *l)
 {
     const char *folder = l->frozen.folder;
-    size_t size = rimf_strlen(folder) + sizeof "/" MANIFEST_COPIES;
+    size_t size = rimf_strlen(folder) + sizeof "/" MOVED_FILE;
     struct mvld_symbol symbol;
     char *name;
 
@@ -189,7 +189,7 @@ static void name_copies(struct loader *l)
     name = rimf_heap_alloc(&l->heap, size);
     if (!name)
         return;
-    rimf_format(name, size, "%s/" MANIFEST_COPIES, folder);
+    rimf_format(name, size, "%s/" MOVED_FILE, folder);
     ((struct link_map *)symbol.object->link_map)->l_name = name;
 }
 

@@ -1,25 +1,21 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/store/apply_later.c: objects that come by dlopen, where and as they came before; when
- * that is right is told in later.h.
+ * rimf/store/apply_later.c: objects that come by dlopen, where and as they came before; when that is right is
+ * told in manifest.h.
  *
- * Objects of the image carry their number in the frozen image and in its list of later
- * ones, so that a word's object is found again in whatever order they came.
+ * Objects of the image carry their number, so that a word's object is found again in whatever order they came.
  */
-#include "store/later_private.h"
-
-#include "base.h"
-#include "copies.h"
 #include "store/apply.h"
 
-#include <errno.h>    /* numbers only */
-#include <sys/mman.h> /* numbers only */
+#include "base.h"
 
-/* What lies apart has a number only at a fixed address: of others nothing is learnt, since code that
+#include <errno.h> /* numbers only */
+
+/* What is unplaced has a number only at a fixed address: of others nothing is learnt, since code that
  * leads to them holds another distance in each process. */
-static int has_number(const struct rimf_object *object, const struct manifest_object *frozen)
+static int has_number(const struct rimf_object *object, const struct manifest_object *entry)
 {
-    return !(frozen->flags & MANIFEST_UNPLACED) || !object->public.bias;
+    return !(entry->flags & MANIFEST_UNPLACED) || !object->public.bias;
 }
 
 void rimf_later_start(struct mvld_image *image, const struct rimf_table *table,
@@ -32,185 +28,107 @@ void rimf_later_start(struct mvld_image *image, const struct rimf_table *table,
     image->n_start = base ? (uint32_t)table->n_objects : 0;
 }
 
-int rimf_later_fits(const struct mvld_image *image, const struct later *later)
+int rimf_later_fits(const struct mvld_image *image, const struct manifest *m)
 {
-    return image->n_start && later->header->n_start == image->n_start &&
-           later->header->image == image->start_checksum;
+    return image->n_start && m->header->n_base == image->n_start && m->header->base == image->start_checksum;
 }
 
-/* ---- where ---------------------------------------------------------------------------- */
-
-uintptr_t rimf_later_bias(const struct mvld_image *image, const struct later_object *object)
+uintptr_t rimf_later_place(const struct mvld_image *image, const struct manifest *m, uint32_t number)
 {
-    return image->start_base + (uintptr_t)object->distance;
+    const struct manifest_object *entry = manifest_object(m, number);
+
+    return image->start_base + (uintptr_t)entry->distance + entry->first;
 }
 
-uintptr_t rimf_later_place(const struct mvld_image *image, const struct later *later, uint32_t i)
+/* The object has its number, if it is listed and lies where it should; 1: it has. */
+static int know(struct applying *a, struct rimf_object *object, struct rimf_object **numbered)
 {
-    return rimf_later_bias(image, &later->objects[i]) + later->objects[i].linked;
-}
+    long number = object->identified ? manifest_find(a->m, &object->identity) : -1;
 
-long rimf_later_find(const struct later *later, const struct file_id *identity)
-{
-    for (uint32_t i = 0; i < later->header->n_objects; i++)
-        if (file_id_same(&later->objects[i].file, identity))
-            return i;
-    return -1;
-}
-
-/* ---- which ------------------------------------------------------------------------------ */
-
-/* The object's entry, or NULL: it is not listed, or lies elsewhere. */
-static const struct later_object *know(const struct later_batch *b, struct rimf_object *object)
-{
-    long at = object->identified ? rimf_later_find(b->later, &object->identity) : -1;
-
-    if (at < 0 || object->public.bias != rimf_later_bias(b->image, &b->later->objects[at]) ||
-        manifest_build_id(&object->public) != b->later->objects[at].build_id)
-        return NULL;
-    object->number = b->image->n_start + (uint32_t)at + 1;
-    return &b->later->objects[at];
-}
-
-int rimf_later_begin(struct later_batch *b, const struct mvld_object *const *objects, size_t n,
-                     const char **why)
-{
-    size_t texts = 0;
-
-    for (size_t i = 0; i < n; i++) {
-        const struct later_object *entry =
-            know(b, (struct rimf_object *)rimf_object_of(objects[i]));
-
-        texts += entry ? entry->n_texts : 0;
+    if (number < 0 || object->public.bias + manifest_object(a->m, (uint32_t)number)->first !=
+                          rimf_later_place(a->image, a->m, (uint32_t)number))
+        return 0;
+    numbered[number] = object;
+    if (apply_compare_file(a, (uint32_t)number)) {
+        numbered[number] = NULL;
+        return 0;
     }
-    if (texts && rimf_image_is_traced(b->image)) {
-        *why = "a debugger may have breakpoints in the code";
-        return -EBUSY;
+    object->number = (uint32_t)number + 1;
+    return 1;
+}
+
+/* Words behind those of the objects before. */
+static const struct manifest_word *words_of(const struct applying *a, uint32_t number)
+{
+    const struct manifest_word *words = a->m->words;
+
+    for (uint32_t i = a->m->header->n_base; i < number; i++)
+        words += manifest_object(a->m, i)->n_words;
+    return words;
+}
+
+/* 1: its code is not that of its file any more. */
+static int apply(struct applying *a, struct rimf_object *object)
+{
+    uint32_t number = object->number - 1;
+    const struct manifest_object *entry;
+    long error;
+
+    if (object->number <= a->m->header->n_base)
+        return 0;
+    entry = manifest_object(a->m, number);
+    if (file_id_is_none(&entry->overlay))
+        return 0;
+    a->mapped = 0;
+    error = apply_compare_texts(a, number);
+    if (!error)
+        error = apply_compare_words(a, words_of(a, number), entry->n_words);
+    if (!error)
+        error = apply_open(a, number);
+    if (!sys_failed(error)) {
+        int fd = (int)error;
+
+        error = apply_texts(a, number, fd);
+        sys_close(a->image->sys, fd);
     }
-    return 0;
+    if (error && !a->mapped)
+        rimf_log(a->image->log, MVLD_LOG_FILES, "later: %s: not thawed: %s", object->public.name, a->why);
+    else
+        rimf_log(a->image->log, MVLD_LOG_FILES, "later: %s: thawed, the code of %ld segments",
+                 object->public.name, a->mapped);
+    return a->mapped > 0;
 }
 
-/* ---- comparing ---------------------------------------------------------------------------- */
-
-/* One object on its way. */
-struct coming {
-    struct later_batch *batch;
-    struct mvld_image *image;
-    const struct later *later;
-    const struct later_object *entry;
-    const struct manifest_text *texts;
-    const struct manifest_word *words;
-    struct rimf_object *object;
-    const char *why;
-};
-
-static int refuse(struct coming *c, int error, const char *why)
+/* Numbers and objects; NULL: no memory. */
+static struct rimf_object **number_all(struct mvld_image *image, const struct manifest *m)
 {
-    c->why = why;
-    return error;
-}
+    size_t n = m->header->n_base + m->header->n_objects;
+    struct rimf_object **numbered = rimf_heap_alloc(&image->heap, n * sizeof *numbered);
+    const struct rimf_table *table = rimf_table_enter(image);
 
-/* Its entry, and what of the tables belongs to it. */
-static void look_up(struct coming *c)
-{
-    uint32_t i = c->object->number - c->image->n_start - 1;
-
-    c->texts = c->later->texts;
-    c->words = c->later->words;
-    for (uint32_t k = 0; k < i; k++) {
-        c->texts += c->later->objects[k].n_texts;
-        c->words += c->later->objects[k].n_words;
-    }
-    c->entry = &c->later->objects[i];
-}
-
-static int compare_words(struct coming *c, struct rimf_object *const *numbered)
-{
-    for (uint32_t i = 0; i < c->entry->n_words; i++) {
-        const struct rimf_object *in = numbered[c->words[i].object];
-        const struct rimf_object *to = numbered[c->words[i].to_object];
-        uintptr_t address = in ? in->public.bias + c->words[i].linked : 0;
-
-        if (!in || !to)
-            return refuse(c, -ESTALE, "an object that its calls lead to is not there");
-        if (!elf_holds(&in->view, address, sizeof address, PROT_READ))
-            return refuse(c, -ESTALE, "a word lies outside its object");
-        if (copies_word(c->image, address) != to->public.bias + c->words[i].to_linked)
-            return refuse(c, -ESTALE, "a call leads elsewhere");
-    }
-    return 0;
-}
-
-static int compare(struct coming *c)
-{
-    size_t n = c->later->header->n_start + c->later->header->n_objects;
-    const struct rimf_table *table;
-    struct rimf_object **numbered;
-    int error;
-
-    for (uint32_t i = 0; i < c->entry->n_texts; i++)
-        if (c->object->public.why || !apply_is_text(c->object, &c->texts[i]))
-            return refuse(c, -ESTALE, "its code lies elsewhere");
-    numbered = rimf_heap_alloc(&c->image->heap, n * sizeof *numbered);
-    if (!numbered)
-        return refuse(c, -ENOMEM, "out of memory");
-    table = rimf_table_enter(c->image);
-    for (size_t i = 0; i < table->n_objects; i++)
+    for (size_t i = 0; numbered && i < table->n_objects; i++)
         if (table->objects[i]->number && table->objects[i]->number <= n)
             numbered[table->objects[i]->number - 1] = table->objects[i];
-    error = compare_words(c, numbered);
-    rimf_table_leave(c->image);
-    rimf_heap_release(&c->image->heap, numbered);
-    return error;
+    rimf_table_leave(image);
+    return numbered;
 }
 
-/* ---- mapping -------------------------------------------------------------------------------- */
-
-/* One that is mapped is right, whether the next one can be or not. */
-static int map_texts(struct coming *c, int fd)
+size_t rimf_later_apply(struct mvld_image *image, const struct manifest_file *file,
+                        const struct mvld_object *const *objects, size_t n, const struct mvld_object **rest)
 {
-    for (uint32_t i = 0; i < c->entry->n_texts; i++) {
-        long at = overlay_map_text(c->image->sys, c->object->public.bias, &c->texts[i], fd);
+    struct rimf_object **numbered = number_all(image, &file->view);
+    struct applying a = {.image = image, .file = file, .m = &file->view, .objects = numbered};
+    size_t n_rest = 0, known = 0;
 
-        if (sys_failed(at))
-            return refuse(c, (int)at, "its copy cannot be mapped");
-        overlay_want_large(c->image->sys, c->image->filtered, (uintptr_t)at, c->texts[i].size);
-        c->object->code_known = 1; /* it was when it was learnt */
+    for (size_t i = 0; i < n && numbered; i++)
+        known += (size_t)know(&a, (struct rimf_object *)rimf_object_of(objects[i]), numbered);
+    if (known && rimf_image_is_traced(image)) {
+        rimf_log(image->log, MVLD_LOG_FILES, "later: not thawed: a debugger may have breakpoints in the code");
+        known = 0;
     }
-    return 0;
-}
-
-static int lay_over(struct coming *c)
-{
-    const struct manifest_file file = {.folder = c->batch->folder, .user = c->batch->user};
-    long fd = manifest_open_part(&file, c->image->sys, c->later->names + c->entry->copy_name, &c->entry->copy,
-                               &c->why);
-    int error;
-
-    if (sys_failed(fd))
-        return (int)fd;
-    error = map_texts(c, (int)fd);
-    sys_close(c->image->sys, (int)fd);
-    return error;
-}
-
-long rimf_later_apply(struct later_batch *b, const struct mvld_object *public, const char **why)
-{
-    struct mvld_image *image = b->image;
-    const struct later *later = b->later;
-    struct coming c = {.batch = b, .image = image, .later = later,
-                       .object = (struct rimf_object *)rimf_object_of(public)};
-    int error;
-
-    if (c.object->number <= image->n_start ||
-        c.object->number - image->n_start > later->header->n_objects)
-        return 0;
-    look_up(&c);
-    if (!c.entry->n_texts)
-        return 0;
-    error = compare(&c);
-    if (!error)
-        error = lay_over(&c);
-    *why = c.why;
-    return error ? error : (long)c.entry->n_texts;
+    for (size_t i = n; i-- > 0;)
+        if (!known || !apply(&a, (struct rimf_object *)rimf_object_of(objects[i])))
+            rest[n_rest++] = objects[i];
+    rimf_heap_release(&image->heap, numbered);
+    return n_rest;
 }

@@ -15,18 +15,18 @@
 #include <errno.h>    /* numbers only */
 #include <sys/mman.h> /* numbers only */
 
-static const struct mvld_object *owner(const struct applying *t)
+static const struct mvld_object *owner(const struct applying *a)
 {
-    return &t->table->objects[t->frozen->region->object]->public;
+    return &a->objects[a->m->region->object]->public;
 }
 
-static struct mvld_region region_of(const struct applying *t)
+static struct mvld_region region_of(const struct applying *a)
 {
-    const struct manifest_region *r = t->frozen->region;
+    const struct manifest_region *r = a->m->region;
 
     return (struct mvld_region){
-        .code = owner(t)->bias + r->code,
-        .frames = owner(t)->bias + r->frames,
+        .code = owner(a)->bias + r->code,
+        .frames = owner(a)->bias + r->frames,
         .code_size = r->code_size,
         .frames_size = r->frames_size,
     };
@@ -34,69 +34,69 @@ static struct mvld_region region_of(const struct applying *t)
 
 /* ---- comparing --------------------------------------------------------------------- */
 
-static int compare_kept(struct applying *t)
+static int compare_kept(struct applying *a)
 {
-    for (uint32_t i = 0; i < t->frozen->header->n_kept; i++) {
-        const struct manifest_kept *kept = &t->frozen->kept[i];
-        const struct rimf_object *object = t->table->objects[kept->object];
+    for (uint32_t i = 0; i < a->m->header->n_kept; i++) {
+        const struct manifest_kept *kept = &a->m->kept[i];
+        const struct rimf_object *object = a->objects[kept->object];
 
         if (!elf_holds(&object->view, object->public.bias + kept->linked, kept->size,
                        PROT_READ | PROT_EXEC))
-            return apply_refuse(t, object, "a function that answers lies outside it");
+            return apply_refuse(a, object, "a function that answers lies outside it");
     }
     return 0;
 }
 
-int apply_compare_copies(struct applying *t)
+int apply_compare_moved(struct applying *a)
 {
-    const struct manifest_region *r = t->frozen->region;
+    const struct manifest_region *r = a->m->region;
     struct mvld_region region;
 
     if (!r)
         return 0;
-    region = region_of(t);
-    if (t->image->copies || !t->image->answers)
-        return apply_refuse(t, NULL, "nobody tells the C library of copies of code");
+    region = region_of(a);
+    if (a->image->copies || !a->image->answers)
+        return apply_refuse(a, NULL, "nobody tells the C library of copies of code");
     /* Later copies go on where these end. */
     if (r->pieces[MANIFEST_TABLE].size != copy_frames_searched(r->n_frames) ||
         r->pieces[MANIFEST_FRAMES].linked != r->frames + copy_frames_table(&region))
-        return apply_refuse(t, NULL, "its unwind tables lie elsewhere than they should");
-    for (uint32_t i = 0; i < t->frozen->header->n_copies; i++) {
-        const struct manifest_copy *copy = &t->frozen->copies[i];
-        const struct rimf_object *object = t->table->objects[copy->object];
+        return apply_refuse(a, NULL, "its unwind tables lie elsewhere than they should");
+    for (uint32_t i = 0; i < a->m->header->n_copies; i++) {
+        const struct manifest_copy *copy = &a->m->copies[i];
+        const struct rimf_object *object = a->objects[copy->object];
         uintptr_t home = object->public.bias + copy->home;
 
         if (object->public.why || !copies_fit_home(object, home, copy->code))
-            return apply_refuse(t, object, "code that was copied lies outside it");
-        if ((home - (owner(t)->bias + copy->at)) % RIMF_COPY_ALIGN)
-            return apply_refuse(t, object, "the copy of its code is at no fitting place");
+            return apply_refuse(a, object, "code that was copied lies outside it");
+        if ((home - (owner(a)->bias + copy->at)) % RIMF_COPY_ALIGN)
+            return apply_refuse(a, object, "the copy of its code is at no fitting place");
     }
-    return compare_kept(t);
+    return compare_kept(a);
 }
 
 /* ---- the image ------------------------------------------------------------------------- */
 
 /* Nobody else has seen them. */
-static void forget(struct applying *t)
+static void forget(struct applying *a)
 {
-    struct rimf_copies *copies = t->image->copies;
+    struct rimf_copies *copies = a->image->copies;
 
-    __atomic_store_n(&t->image->copies, NULL, __ATOMIC_RELEASE);
-    for (uint32_t i = 0; i < t->frozen->header->n_copies; i++)
-        copies_drop(t->image, t->table->objects[t->frozen->copies[i].object]);
+    __atomic_store_n(&a->image->copies, NULL, __ATOMIC_RELEASE);
+    for (uint32_t i = 0; i < a->m->header->n_copies; i++)
+        copies_drop(a->image, a->objects[a->m->copies[i].object]);
     if (copies)
-        rimf_heap_release(&t->image->heap, copies->list);
-    rimf_heap_release(&t->image->heap, copies);
+        rimf_heap_release(&a->image->heap, copies->list);
+    rimf_heap_release(&a->image->heap, copies);
 }
 
 /* Sorted, because other threads may look for them later. */
-static int note_pieces(struct applying *t)
+static int note_pieces(struct applying *a)
 {
-    for (uint32_t i = 0; i < t->frozen->header->n_copies; i++) {
-        uint32_t index = t->frozen->copies[i].sorted;
-        struct rimf_object *object = t->table->objects[t->frozen->copies[index].object];
+    for (uint32_t i = 0; i < a->m->header->n_copies; i++) {
+        uint32_t index = a->m->copies[i].sorted;
+        struct rimf_object *object = a->objects[a->m->copies[index].object];
 
-        if (copies_note(t->image, object, index))
+        if (copies_note(a->image, object, index))
             return -ENOMEM;
         object->copy = index + 1 < object->copy ? index + 1 : object->copy; /* the first in the list */
         object->pieces_sorted = 1;
@@ -104,25 +104,25 @@ static int note_pieces(struct applying *t)
     return 0;
 }
 
-static int fill_list(struct applying *t, struct rimf_copies *copies)
+static int fill_list(struct applying *a, struct rimf_copies *copies)
 {
-    size_t n = t->frozen->header->n_copies, n_homes = t->frozen->header->n_homes;
+    size_t n = a->m->header->n_copies, n_homes = a->m->header->n_homes;
     struct sidecar_home *homes;
 
-    copies->list = rimf_heap_alloc(&t->image->heap,
+    copies->list = rimf_heap_alloc(&a->image->heap,
                                    n * sizeof *copies->list + n_homes * sizeof *homes);
     if (!copies->list)
         return -ENOMEM;
     copies->room = n;
-    homes = memcpy(copies->list + n, t->frozen->homes, n_homes * sizeof *homes);
+    homes = memcpy(copies->list + n, a->m->homes, n_homes * sizeof *homes);
     for (size_t i = 0; i < n; i++) {
-        const struct manifest_copy *copy = &t->frozen->copies[i];
-        struct rimf_object *object = t->table->objects[copy->object];
+        const struct manifest_copy *copy = &a->m->copies[i];
+        struct rimf_object *object = a->objects[copy->object];
 
         copies->list[i] = (struct rimf_copy){
             .object = object,
             .home = object->public.bias + copy->home,
-            .at = owner(t)->bias + copy->at,
+            .at = owner(a)->bias + copy->at,
             .code = copy->code,
             .size = copy->size,
             .moved = copy->flags & MANIFEST_MOVED,
@@ -131,40 +131,40 @@ static int fill_list(struct applying *t, struct rimf_copies *copies)
         };
         homes += copy->n_homes;
     }
-    return note_pieces(t);
+    return note_pieces(a);
 }
 
-static int remember(struct applying *t)
+static int remember(struct applying *a)
 {
-    const struct manifest_piece *pieces = t->frozen->region->pieces;
-    struct mvld_region region = region_of(t);
+    const struct manifest_piece *pieces = a->m->region->pieces;
+    struct mvld_region region = region_of(a);
     struct rimf_copies *copies;
-    int error = rimf_region_set(t->image, &region);
+    int error = rimf_region_set(a->image, &region);
 
     if (error) {
-        t->why = "there is no room for copies of code";
+        a->why = "there is no room for copies of code";
         return error;
     }
-    for (uint32_t i = 0; i < t->frozen->header->n_kept; i++) {
-        const struct manifest_kept *kept = &t->frozen->kept[i];
+    for (uint32_t i = 0; i < a->m->header->n_kept; i++) {
+        const struct manifest_kept *kept = &a->m->kept[i];
 
-        rimf_image_keep_home(t->image, kept->number,
-                             t->table->objects[kept->object]->public.bias + kept->linked,
+        rimf_image_keep_home(a->image, kept->number,
+                             a->objects[kept->object]->public.bias + kept->linked,
                              kept->size);
     }
-    copies = t->image->copies;
-    error = fill_list(t, copies);
+    copies = a->image->copies;
+    error = fill_list(a, copies);
     if (error) {
-        t->why = t->why ? t->why : "out of memory";
-        forget(t);
+        a->why = a->why ? a->why : "out of memory";
+        forget(a);
         return error;
     }
-    copies->pages = t->frozen->region->pages;
-    copies->hot_end = t->frozen->region->hot ? region.code + t->frozen->region->hot : 0;
-    copies->n_frames = t->frozen->region->n_frames;
+    copies->pages = a->m->region->pages;
+    copies->hot_end = a->m->region->hot ? region.code + a->m->region->hot : 0;
+    copies->n_frames = a->m->region->n_frames;
     copies->code_end = region.code + pieces[MANIFEST_CODE].size;
     copies->frames_end =
-        owner(t)->bias + pieces[MANIFEST_FRAMES].linked + pieces[MANIFEST_FRAMES].size;
+        owner(a)->bias + pieces[MANIFEST_FRAMES].linked + pieces[MANIFEST_FRAMES].size;
     copies->n_named = copies->n_planned = copies->room; /* the file has their names (symfile.h) */
     copies->frames_named = copies->frames_end;
     __atomic_store_n(&copies->n, copies->room, __ATOMIC_RELEASE);
@@ -175,67 +175,67 @@ static int remember(struct applying *t)
 
 /* Words that lead there already are led home first, by who had them led (manifest_take_back), and
  * resolvers may have kept addresses. */
-static void take_away(struct applying *t)
+static void take_away(struct applying *a)
 {
-    if (!t->file->laid.led)
-        manifest_region_unmap(t->file, t->image->sys, owner(t)->bias);
+    if (!a->file->laid.led)
+        manifest_region_unmap(a->file, a->image->sys, owner(a)->bias);
 }
 
-static int enlarge(struct applying *t)
+static int enlarge(struct applying *a)
 {
-    const struct manifest_piece *code = &t->frozen->region->pieces[MANIFEST_CODE];
-    uintptr_t start = owner(t)->bias + code->linked;
-    long error = copy_pages_of_file(t->image, start, start + code->size, code->offset);
+    const struct manifest_piece *code = &a->m->region->pieces[MANIFEST_CODE];
+    uintptr_t start = owner(a)->bias + code->linked;
+    long error = copy_pages_of_file(a->image, start, start + code->size, code->offset);
 
     if (error) {
-        take_away(t);
-        t->why = "copies of code cannot be put into huge pages";
+        take_away(a);
+        a->why = "copies of code cannot be put into huge pages";
     }
     return (int)error;
 }
 
-static int map_file(struct applying *t)
+static int map_file(struct applying *a)
 {
-    int error = t->file->laid.led
-                    ? 0 : manifest_region_map(t->file, t->image->sys, owner(t)->bias, &t->why);
+    int error = a->file->laid.led
+                    ? 0 : manifest_region_map(a->file, a->image->sys, owner(a)->bias, &a->why);
 
-    return error ? error : enlarge(t);
+    return error ? error : enlarge(a);
 }
 
-static void tell(const struct applying *t)
+static void tell(const struct applying *a)
 {
-    const struct rimf_copies *copies = t->image->copies;
+    const struct rimf_copies *copies = a->image->copies;
 
-    for (size_t i = 0; i < copies->n && rimf_log_enabled(t->image->log, MVLD_LOG_PASSES); i++)
+    for (size_t i = 0; i < copies->n && rimf_log_enabled(a->image->log, MVLD_LOG_PASSES); i++)
         if (copies_is_first(copies, i))
-            copies_tell(t->image, copies->list[i].object);
+            copies_tell(a->image, copies->list[i].object);
 }
 
-int apply_copies(struct applying *t)
+int apply_moved(struct applying *a)
 {
     int error;
 
-    if (!t->frozen->region)
+    if (!a->m->region)
         return 0;
-    t->object = NULL;
-    t->why = NULL;
-    error = remember(t);
+    a->object = NULL;
+    a->why = NULL;
+    error = remember(a);
     if (error)
         return error;
-    error = map_file(t);
+    error = map_file(a);
     if (!error) {
-        t->why = "nobody tells the C library of copies of code";
-        t->image->thawing = t;
-        error = t->image->answers(t->image->answers_cookie, &t->why);
-        t->image->thawing = NULL;
-        if (!error && (error = apply_answers(t)))
-            t->image->answers = NULL; /* some of them may lack: then nothing is copied */
+        a->why = "nobody tells the C library of copies of code";
+        a->image->applying = a;
+        error = a->image->answers(a->image->answers_cookie, &a->why);
+        a->image->applying = NULL;
+        if (!error && (error = apply_answers(a)))
+            a->image->answers = NULL; /* some of them may lack: then nothing is copied */
         if (error)
-            take_away(t);
+            take_away(a);
     }
     if (error)
-        forget(t);
+        forget(a);
     else
-        tell(t);
+        tell(a);
     return error;
 }

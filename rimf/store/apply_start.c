@@ -1,299 +1,203 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/store/apply_start.c: lays a frozen image's code over the image's objects; when that
- * is right is told in store/manifest.h.
+ * rimf/store/apply_start.c: lays the overlays of a program's start over the image's objects, all or none.
  *
- * Everything is compared before anything is mapped.  A traced process is left alone:
- * the debugger's breakpoints are in the text that would be covered.
+ * Everything is compared before anything is mapped, and all files are open by then.
  */
 #include "store/apply.h"
 
 #include "base.h"
-#include "cache.h"
 
-#include <errno.h>    /* numbers only */
-#include <fcntl.h>    /* numbers only */
-#include <sys/mman.h> /* numbers only */
-
-int apply_refuse(struct applying *t, const struct rimf_object *object, const char *why)
-{
-    t->why = why;
-    t->object = object ? &object->public : NULL;
-    return -ESTALE;
-}
-
-static const struct mvld_object *object_at(const struct applying *t, uint32_t i)
-{
-    return &t->table->objects[i]->public;
-}
+#include <errno.h> /* numbers only */
 
 /* ---- comparing --------------------------------------------------------------- */
 
-/* 1 when the object lies where it lay, seen from the first that is not apart; and where it did before
+/* 1 when the object lies where it lay, seen from the first that has a place; and where it did before
  * relocation. */
-static int is_in_place(struct applying *t, uint32_t i)
+static int is_in_place(struct applying *a, uint32_t i)
 {
-    const uintptr_t *biases = t->file->laid.biases;
-    uintptr_t bias = object_at(t, i)->bias;
+    const uintptr_t *biases = a->file->laid.biases;
+    const struct manifest_object *entry = &a->m->objects[i];
+    uintptr_t bias = a->objects[i]->public.bias;
 
     if (biases && biases[i] != bias)
         return 0;
-    if (t->frozen->objects[i].flags & MANIFEST_UNPLACED)
+    if (entry->flags & MANIFEST_UNPLACED)
         return 1;
-    if (!t->based) {
-        t->base = bias;
-        t->based = 1;
-    }
-    return (int64_t)(bias - t->base) == t->frozen->objects[i].distance;
+    if (!a->base)
+        a->base = bias;
+    return (int64_t)(bias - a->base) == entry->distance;
 }
 
-static int compare_objects(struct applying *t)
+static int compare_objects(struct applying *a, uint32_t n_objects)
 {
-    uint32_t n = t->frozen->header->n_objects;
+    uint32_t n = a->m->header->n_objects;
 
-    for (uint32_t i = 0; i < n && i < t->table->n_objects; i++) {
-        const struct manifest_object *frozen = &t->frozen->objects[i];
-        const struct rimf_object *object = t->table->objects[i];
+    for (uint32_t i = 0; i < n && i < n_objects; i++) {
+        const struct rimf_object *object = a->objects[i];
 
         if (object->public.flags & MVLD_OBJECT_VDSO) {
-            if (frozen->file.inode)
-                return apply_refuse(t, object, "another object stood here");
-            continue;
+            if (a->m->objects[i].file.inode)
+                return apply_refuse(a, object, "another object stood here");
+        } else if (apply_compare_file(a, i)) {
+            return -ESTALE;
+        } else if (!is_in_place(a, i)) {
+            return apply_refuse(a, object, "it lies elsewhere");
         }
-        if (!object->identified)
-            return apply_refuse(t, object, "its file is not known");
-        if (!file_id_same(&object->identity, &frozen->file) ||
-            manifest_build_id(&object->public) != frozen->build_id)
-            return apply_refuse(t, object, "its file is another one");
-        if (!is_in_place(t, i))
-            return apply_refuse(t, object, "it lies elsewhere");
+        if (apply_compare_texts(a, i))
+            return -ESTALE;
     }
-    return t->table->n_objects == n ? 0 : apply_refuse(t, NULL, "more objects, or fewer, are loaded");
+    return n_objects == n ? 0 : apply_refuse(a, NULL, "more objects, or fewer, are loaded");
 }
 
-static const struct mvld_segment *segment_of(const struct mvld_object *object, uintptr_t address,
-                                             size_t length)
+static int compare(struct applying *a, uint32_t n_objects, uint64_t made_by)
 {
-    for (size_t i = 0; i < object->n_segments; i++)
-        if (address >= object->segments[i].start && address < object->segments[i].end &&
-            length <= object->segments[i].end - address)
-            return &object->segments[i];
-    return NULL;
-}
-
-static int compare_words(struct applying *t)
-{
-    const struct mvld_segment *in = NULL;
-
-    for (uint32_t i = 0; i < t->frozen->header->n_words; i++) {
-        const struct manifest_word *word = &t->frozen->words[i];
-        const struct mvld_object *object = object_at(t, word->object);
-        uintptr_t address = object->bias + word->linked;
-        uintptr_t expected = object_at(t, word->to_object)->bias + word->to_linked;
-
-        if (!in || address < in->start || address >= in->end || in->end - address < sizeof address)
-            in = segment_of(object, address, sizeof address);
-        if (!in || !(in->prot & PROT_READ))
-            return apply_refuse(t, t->table->objects[word->object], "a word lies outside it");
-        if (apply_home(t, *(const uintptr_t *)address) != expected)
-            return apply_refuse(t, t->table->objects[word->object], "a call leads elsewhere");
-    }
-    return 0;
-}
-
-static int compare_texts(struct applying *t)
-{
-    for (uint32_t i = 0; i < t->frozen->header->n_texts; i++) {
-        const struct manifest_text *text = &t->frozen->texts[i];
-        const struct rimf_object *object = t->table->objects[text->object];
-
-        if (object->public.why || !apply_is_text(object, text))
-            return apply_refuse(t, object, "its code lies elsewhere");
-    }
-    return 0;
-}
-
-static int compare(struct applying *t, uint64_t pipeline)
-{
+    const struct manifest_header *h = a->m->header;
     int error;
 
-    if (t->frozen->header->pipeline != pipeline)
-        return apply_refuse(t, NULL, "it was made by another pipeline, or another mvld");
-    error = compare_objects(t);
+    if (h->made_by != made_by || h->n_base)
+        return apply_refuse(a, NULL, "it was made by another pipeline, or another mvld");
+    error = compare_objects(a, n_objects);
     if (!error)
-        error = compare_texts(t);
+        error = apply_compare_moved(a);
     if (!error)
-        error = apply_compare_copies(t);
+        error = apply_compare_words(a, a->m->words, h->n_words);
     if (!error)
-        error = compare_words(t);
-    return error ? error : apply_compare_pointers(t);
+        error = apply_compare_pointers(a);
+    if (!error && rimf_image_is_traced(a->image))
+        error = apply_refuse(a, NULL, "a debugger may have breakpoints in the code");
+    return error;
 }
 
 /* ---- mapping ------------------------------------------------------------------ */
 
 /* 1: nothing of that object's is left to be mapped. */
-static int is_laid(const struct applying *t, uint32_t object)
+static int is_laid(const struct applying *a, uint32_t object)
 {
-    uint32_t next = t->file->laid.end_text;
+    uint32_t next = a->file->laid.end_text;
 
-    return object && (next == t->frozen->header->n_texts || t->frozen->texts[next].object > object);
+    return object && (next == a->m->header->n_texts || a->m->texts[next].object > object);
 }
 
-/* All that is needed is there before anything is mapped. */
-static int open_files(struct applying *t)
+static int open_files(struct applying *a)
 {
-    uint32_t n = t->frozen->header->n_objects;
+    uint32_t n = a->m->header->n_objects;
 
-    t->files = rimf_heap_alloc(&t->image->heap, n * sizeof *t->files);
-    if (!t->files) {
-        t->why = "out of memory";
+    a->files = rimf_heap_alloc(&a->image->heap, n * sizeof *a->files);
+    if (!a->files) {
+        a->why = "out of memory";
         return -ENOMEM;
     }
-    memset(t->files, 0xff, n * sizeof *t->files);
+    memset(a->files, 0xff, n * sizeof *a->files);
     for (uint32_t i = 0; i < n; i++) {
-        const char *name = t->frozen->names + t->frozen->objects[i].copy_name;
-        int wanted = *name && !is_laid(t, i);
-        long fd = wanted ? manifest_open_part(t->file, t->image->sys, name,
-                                            &t->frozen->objects[i].copy, &t->why) : -1;
+        int wanted = !file_id_is_none(&a->m->objects[i].overlay) && !is_laid(a, i);
+        long fd = wanted ? apply_open(a, i) : -1;
 
-        if (wanted && sys_failed(fd)) {
-            t->object = object_at(t, i);
+        if (wanted && sys_failed(fd))
             return (int)fd;
-        }
-        t->files[i] = (int)fd;
+        a->files[i] = (int)fd;
     }
     return 0;
 }
 
-static long map_text(struct applying *t, const struct manifest_text *text)
+static void close_file(struct applying *a, uint32_t object)
 {
-    long at = overlay_map_text(t->image->sys, object_at(t, text->object)->bias, text,
-                              t->files[text->object]);
-
-    if (sys_failed(at)) {
-        t->object = object_at(t, text->object);
-        t->why = "its copy cannot be mapped";
-        return at;
-    }
-    manifest_want_large(t->file, t->image->sys, (uintptr_t)at, text->size);
-    t->mapped++;
-    return 0;
+    if (a->files[object] >= 0)
+        sys_close(a->image->sys, a->files[object]);
+    a->files[object] = -1;
 }
 
-static void close_file(struct applying *t, uint32_t object)
+static int map_texts(struct applying *a, uint32_t object)
 {
-    if (t->files[object] >= 0)
-        sys_close(t->image->sys, t->files[object]);
-    t->files[object] = -1;
-}
+    int error = a->files[object] >= 0 ? apply_texts(a, object, a->files[object]) : 0;
 
-/* What may forbid it (no-exec mounts, security modules) the kernel looks at before it
- * takes the old mapping away. */
-static long map_texts(struct applying *t, uint32_t object)
-{
-    const struct manifest_text *text = t->frozen->texts;
-    long error = 0;
-
-    for (uint32_t i = 0; i < t->frozen->header->n_texts && t->files[object] >= 0; i++)
-        if (text[i].object == object && !error &&
-            (i < t->file->laid.first_text || i >= t->file->laid.end_text))
-            error = map_text(t, &text[i]);
-    if (t->files[object] >= 0)
-        t->table->objects[object]->code_known = 1; /* it was when the image was made */
-    if (error && t->mapped && t->frozen->region)
-        rimf_log(t->image->log, MVLD_LOG_WARNING, "%s: its copy cannot be mapped: what runs of it "
-                 "at home takes addresses at home", object_at(t, object)->name);
-    close_file(t, object);
+    if (error && a->mapped && a->m->region)
+        rimf_log(a->image->log, MVLD_LOG_WARNING, "%s: its copy cannot be mapped: what runs of it "
+                 "at home takes addresses at home", a->objects[object]->public.name);
+    close_file(a, object);
     return error;
 }
 
 /* Without the first of them, which is the C library's, nothing may lead to copies; without
  * others, some of the unwinder's answers tell of copies. */
-int apply_answers(struct applying *t)
+int apply_answers(struct applying *a)
 {
-    for (uint32_t i = 0; i < t->frozen->header->n_kept; i++) {
-        long error = map_texts(t, t->frozen->kept[i].object);
+    for (uint32_t i = 0; i < a->m->header->n_kept; i++) {
+        int error = map_texts(a, a->m->kept[i].object);
 
-        if (error && !t->mapped)
-            return (int)error;
+        if (error && !a->mapped)
+            return error;
     }
     return 0;
 }
 
 /* Once copies of code are in force, a text that cannot be mapped is one whose functions run in
  * them until something leads home. */
-static long map_all(struct applying *t)
+static long map_all(struct applying *a)
 {
-    for (uint32_t i = 0; i < t->frozen->header->n_objects; i++) {
-        long error = map_texts(t, i);
+    for (uint32_t i = 0; i < a->m->header->n_objects; i++) {
+        int error = map_texts(a, i);
 
-        if (error && !t->frozen->region)
+        if (error && !a->m->region)
             return error;
     }
-    return t->mapped;
+    return a->mapped;
 }
 
 int rimf_image_lays_over(const struct mvld_image *image, uintptr_t address)
 {
-    const struct applying *t = image->thawing;
+    const struct applying *a = image->applying;
 
-    for (uint32_t i = 0; t && i < t->frozen->header->n_texts; i++) {
-        const struct manifest_text *text = &t->frozen->texts[i];
+    for (uint32_t i = 0; a && i < a->m->header->n_texts; i++) {
+        const struct manifest_text *text = &a->m->texts[i];
 
-        if (address - (object_at(t, text->object)->bias + text->linked) < text->size)
+        if (address - (a->objects[text->object]->public.bias + text->linked) < text->size)
             return 1;
     }
     return 0;
 }
 
-static void close_files(struct applying *t)
+static void note_laid(struct applying *a)
 {
-    for (uint32_t i = 0; t->files && i < t->frozen->header->n_objects; i++)
-        close_file(t, i);
-    rimf_heap_release(&t->image->heap, t->files);
+    for (uint32_t i = a->file->laid.first_text; i < a->file->laid.end_text; i++)
+        a->objects[a->m->texts[i].object]->code_known = 1;
+    a->mapped = a->file->laid.end_text - a->file->laid.first_text;
 }
 
-static void note_laid(struct applying *t)
+static long lay_over(struct applying *a)
 {
-    for (uint32_t i = t->file->laid.first_text; i < t->file->laid.end_text; i++)
-        t->table->objects[t->frozen->texts[i].object]->code_known = 1;
-    t->mapped = t->file->laid.end_text - t->file->laid.first_text;
-}
+    long result = open_files(a);
 
-static long lay_over(struct applying *t)
-{
-    long result = open_files(t);
-
-    note_laid(t);
+    note_laid(a);
     if (!result)
-        result = apply_open_pointers(t);
+        result = apply_open_pointers(a);
     if (!result)
-        result = apply_copies(t);
+        result = apply_moved(a);
     if (!result)
-        result = map_all(t);
+        result = map_all(a);
     if (result >= 0)
-        apply_write_pointers(t);
-    apply_close_pointers(t);
-    close_files(t);
+        apply_write_pointers(a);
+    apply_close_pointers(a);
+    for (uint32_t i = 0; a->files && i < a->m->header->n_objects; i++)
+        close_file(a, i);
+    rimf_heap_release(&a->image->heap, a->files);
     return result;
 }
 
-long rimf_manifest_apply(struct mvld_image *image, const struct manifest_file *file, uint64_t pipeline,
-                     const char **why, const struct mvld_object **object)
+long rimf_manifest_apply(struct mvld_image *image, const struct manifest_file *file, uint64_t made_by,
+                         const char **why, const struct mvld_object **object)
 {
-    struct applying t = {.image = image, .file = file, .frozen = &file->view};
-    long result;
+    const struct rimf_table *table = rimf_table_enter(image);
+    struct applying a = {.image = image, .file = file, .m = &file->view, .objects = table->objects,
+                         .table = table};
+    long result = compare(&a, (uint32_t)table->n_objects, made_by);
 
-    t.table = rimf_table_enter(image);
-    result = compare(&t, pipeline);
-    if (!result && rimf_image_is_traced(image))
-        result = apply_refuse(&t, NULL, "a debugger may have breakpoints in the code");
     if (!result)
-        result = lay_over(&t);
+        result = lay_over(&a);
     if (result >= 0)
-        rimf_later_start(image, t.table, t.frozen->objects, t.base, file->view.header->checksum);
+        rimf_later_start(image, table, a.m->objects, a.base, a.m->header->checksum);
     rimf_table_leave(image);
-    *why = t.why;
-    *object = t.object;
+    *why = a.why;
+    *object = a.object;
     return result;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/store/lay.c: what of a frozen image lies in a process before anything is relocated
+ * rimf/store/lay.c: what of a manifest lies in a process before anything is relocated
  * (store/manifest.h, RELOCATIONS), and how words that lead to copies then lead home again.
  *
  * All that can fail comes first: the files are open and the copies mapped before a table is.
@@ -94,7 +94,7 @@ static int map_pieces(const struct manifest_file *file, const struct rimf_sys *s
             return (int)at;
         }
         if (i == MANIFEST_CODE)
-            manifest_want_large(file, sys, (uintptr_t)at, piece->size);
+            overlay_want_large(sys, file->filtered, (uintptr_t)at, piece->size);
     }
     return 0;
 }
@@ -102,7 +102,7 @@ static int map_pieces(const struct manifest_file *file, const struct rimf_sys *s
 int manifest_region_map(const struct manifest_file *file, const struct rimf_sys *sys, uintptr_t bias,
                       const char **why)
 {
-    long fd = manifest_open_part(file, sys, MANIFEST_COPIES, &file->view.region->file, why);
+    long fd = manifest_open_part(file, sys, MOVED_FILE, &file->view.region->file, why);
     int error;
 
     if (sys_failed(fd))
@@ -340,7 +340,7 @@ static int map_pages(struct manifest_file *file, const struct rimf_sys *sys, int
     if (sys_failed(at))
         return 0;
     if (f->region) /* the file of the copies, of which these are read first */
-        manifest_want_large(file, sys, (uintptr_t)at, size);
+        overlay_want_large(sys, file->filtered, (uintptr_t)at, size);
     file->laid.tables = (uintptr_t)at;
     shift(file);
     if (!shifts || !sys_failed(sys_mprotect(sys, (uintptr_t)at, size, PROT_READ)))

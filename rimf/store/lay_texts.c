@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/store/lay_texts.c: texts of a frozen image, laid over those of the files before anything is
- * relocated (store/manifest.h, BEFORE RELOCATION).
+ * rimf/store/lay_texts.c: texts of a manifest, laid over those of the files before anything is
+ * relocated (manifest.h, BEFORE RELOCATION).
  */
 #include "store/manifest.h"
 
@@ -39,7 +39,7 @@ static void lay_object(struct manifest_file *file, const struct rimf_sys *sys)
     const uint32_t index = text->object;
     const struct manifest_object *object = &f->objects[index];
     const char *why;
-    long fd = manifest_open_part(file, sys, f->names + object->copy_name, &object->copy, &why);
+    long fd = manifest_open_part(file, sys, f->names + object->overlay_name, &object->overlay, &why);
 
     if (sys_failed(fd))
         return;
@@ -48,7 +48,7 @@ static void lay_object(struct manifest_file *file, const struct rimf_sys *sys)
 
         if (sys_failed(at))
             break;
-        manifest_want_large(file, sys, (uintptr_t)at, text->size);
+        overlay_want_large(sys, file->filtered, (uintptr_t)at, text->size);
         file->laid.end_text++;
     }
     sys_close(sys, (int)fd);

@@ -1,134 +1,153 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/store/manifest.h: a frozen image: the code of one program as its passes left it, for
- * all later processes to map.
+ * rimf/store/manifest.h: what passes made of a program's code, for all later processes to map.
  *
- * A pass that changes thousands of call sites costs each process a private copy of
- * the pages and the time to write them.  But the loader decides where libraries go:
- * their distances follow from the order of the files, and from a number that is drawn for
- * each image, so they are the same in every process that loads the same files in the
- * same order and has the number.  Changed code holds distances and no addresses; so it is
- * the same bytes everywhere.  It is written once, to a folder:
+ * A pass that changes thousands of call sites costs each process a private copy of the pages and the time to
+ * write them.  But changed code holds distances and no addresses, so where distances are the same it is the same
+ * bytes everywhere.  It is written once:
  *
- *     image             this format: what was loaded, what changed, what it relied on
- *     0-bash, 3-libc.so.6 …   copies of the files whose code was changed, changed
+ *     overlay     a copy of an object's file, a whole ELF file, in which the code is changed.  A text segment is
+ *                 mapped from the same offset, so whoever meets the overlay's name in /proc/PID/maps or in a perf
+ *                 recording finds symbols, build-id and unwind tables there, all true
+ *     manifest    which objects there are, their overlays, their distances, the words that the changes
+ *                 relied on, and what is left to be done.  This format:
  *
- * The copies are whole ELF files, and a text segment is mapped from the same offset
- * of the copy: so whoever meets the copy's name in /proc/PID/maps or in a perf
- * recording finds symbols, build-id and unwinding tables there, all true.
- *
- *     concat.so         copies of code in a region of their own (copies.h), if any
- *     relocations       pages of tables of relocations, if any (see below); where there are copies
- *                       these pages lie behind them, in concat.so, and a start opens one file
- *
- *     +--------+---------+-------+-------+-------------+--------+--------+
- *     | header | objects | texts | words | relocations | shifts | region |  …
- *     +--------+---------+-------+-------+-------------+--------+--------+
+ *     +--------+---------+-------+-------+-------+-------------+--------+--------+
+ *     | header | objects | texts | words | calls | relocations | shifts | region |  …
+ *     +--------+---------+-------+-------+-------+-------------+--------+--------+
  *         +--------+-------+----------+------+-------+
  *      …  | copies | homes | pointers | kept | names |
  *         +--------+-------+----------+------+-------+
  *
- * WHEN IT IS THAWED.  When all of this holds, and else not at all:
- *   - as many objects, in the same order, each mapped from the same file (file_id.h, and
- *     build-id);
- *   - at the same distances from each other, except those that are APART: an executable at
- *     a fixed address, which has other distances to its libraries in each process, a
- *     library that is aligned to more than the arena is, and the vDSO.  They have no copy,
- *     and no copy holds a distance to them.  A word may well lie in one or lead to one: it
- *     is compared with where they are now;
- *   - every word that a change relied on (the GOT slot of a call that became direct)
- *     points to the same place of the same object.  So whatever decided where calls go
- *     (preloaded libraries, symbol versions, CPU features, tunables) need not be
- *     known: what it decided is compared;
- *   - the copies are the files that were written.
- * No object moves: a text is laid over the text of the same object, and if one of them
- * cannot be mapped, those that were are still right, because the direct calls in them
- * lead to places that are the same in either.
+ * There are three of them, for one reader, one writer and one check:
  *
- * Copies of code come first, while nothing leads to them, and the C library's questions
- * about them are answered; only then the texts, in which functions begin with jumps to
- * their copies, and first those with the functions that answer: jumps of the loader's are in
- * them too.  The functions that answer, which take longest to find, are those that were
- * found before (`kept`), as long as the files are the same.  When the copies or the answers fail,
- * the region is as it was, and no text is laid over.
+ *     OF A START   in a folder, beside its overlays: all objects of a program's start, in their order
  *
- * IDENTITY.  A function's address is that of its copy, here as in the process that made the
- * image (copies.h): the operands of frozen code that take it hold distances, and lead there by
- * themselves.  Relocated words hold addresses.  So the image lists each word that was led to a copy
- * then (`pointers`), in objects that lie apart, too, because what it leads to does not; and
- * `homes`, the code whose addresses stay.  Who leads it there now:
+ *                      manifest             0-bash, 3-libc.so.6 …   overlays
+ *                      concat.so            moved code in a region of its own, if any
+ *                      relocations          pages of tables of relocations, if any, where no code moved; else
+ *                                           they lie behind it in concat.so, and a start opens one file
  *
- *     relocation itself  by a table that holds the copy's address, or in DT_RELR's way, by an addend
- *                        that is changed just before (store/lay.c)
+ *     LATER        beside it (`later`), with overlays of its own: what came by dlopen to such a program.  It
+ *                  continues the other one (`base`, `n_base`): its objects have the numbers from n_base on
+ *     ALONE        behind the ELF file of an overlay, from the next page on: of one object, without a program.
+ *                  Object 0 is that one, the others are those that its calls lead to
+ *
+ * WHEN AN OVERLAY IS MAPPED.  When all of this holds, and else not at all:
+ *   - the object is mapped from the same file (file_id.h, and build-id);
+ *   - it lies at the same distances from the others, except those that are UNPLACED: an executable at a fixed
+ *     address, which has other distances to its libraries in each process, a library that is aligned to more
+ *     than the arena is, and the vDSO.  These have no overlay, and none holds a distance to them.  A word may
+ *     well lie in one or lead to one: it is compared with where they are now;
+ *   - every word that a change relied on (the GOT slot of a call that became direct) points to the same place of
+ *     the same object.  So whatever decided where calls go (preloaded libraries, symbol versions, CPU features,
+ *     tunables) need not be known: what it decided is compared;
+ *   - nobody traces the process: a debugger's breakpoints are in the text that would be covered;
+ *   - the overlay is the file that was written, of root or of the user (cache.h).
+ * A text is laid over the text of the same object, and no object moves.  So a text that is laid is right, whether
+ * the next one can be or not: its direct calls lead to places that are the same in either.
+ *
+ * THE START takes all or nothing: as many objects, in the same order.  Their distances follow from the order of
+ * the files and from a number that is drawn for each manifest (`drawn`).
+ *
+ * LATER takes each object by itself: in which order they come, and which do not, is no matter, as long as
+ * words agree.  The loader gives a file the place that it had, when that is free, and all other files others.
+ * A process that learns (`mvld build --run`, on-miss = learn) treats what comes itself; then it adds the batch,
+ * before any of its code runs.  The file is written aside and renamed; the lock of the cache makes such
+ * processes one at a time, and each reads anew what others have added, and removes what a killed one has
+ * left.  Numbers stay what they are.  An object without an overlay stands there too, because words of others
+ * lead to it: one whose code moved (each process does that itself), or whose changes cannot be told.  What is
+ * unplaced has no number, but for an executable at a fixed address, so that nothing is learnt that leads there.
+ *
+ * ALONE it serves starts without a manifest, and with one that does not fit.  Most calls of a library are to
+ * itself: because a symbol might be interposed, or because an IFUNC chooses.  Those need one overlay an object,
+ * for all programs; it is named after the file and a key, a hash of the object's slots as far as they lead into
+ * its own code, because an allocator that a program brings takes calls away.  Calls to other objects hold
+ * distances; without a manifest libraries lie side by side in their order, so these are the same in each start
+ * of one program.  Another overlay, named after the file and the program's, has these calls direct, too; the next one
+ * of the program takes its place.  What calls remain as they were is in `calls`, so that nobody
+ * needs the object's analysis to go on with them.  It is made from the bytes of the file, not from memory.
+ * It is written by who makes a manifest or adds to one, or by `mvld build --ready`.
+ *
+ * MOVED CODE (copies.h) comes first, while nothing leads to it, and the C library's questions about it are
+ * answered; only then the texts, in which functions begin with jumps to their copies, and first those with the
+ * functions that answer: jumps of the loader's are in them too.  The functions that answer, which take longest to find,
+ * are those that were found before (`kept`), as long as the files are the same.  When the copies or the
+ * answers fail, the region is as it was, and no text is laid over.
+ *
+ * ADDRESSES.  A function's address is that of its copy: operands that take it hold distances, and lead there
+ * by themselves.  Relocated words hold addresses.  So the manifest lists each word that was led to a copy
+ * (`pointers`), also in objects that are unplaced; and `homes`, the code whose addresses stay.  Who leads it there:
+ *
+ *     relocation itself  by a table that holds the copy's address, or in DT_RELR's way, by an addend that is changed
+ *                        just before (lay.c)
  *     a resolver         of an IFUNC; a table has its copy called, which returns copies
- *     rimf_manifest_apply    what is left, and all of them where tables are the file's
+ *     apply_pointers.c   what is left, and all of them where tables are the files'
  *
- * Before anything else is changed each word that no table wrote is seen to lead to the copy, or to
- * where it led then; RELRO is opened for those, and they are written when all else is done, because
- * that cannot fail.  What resolvers chose, by the CPU, the list does not foresee: so each word that
- * they decide is one that the image relies on.  If the image is refused then, all words that lead
- * to copies are led home (manifest_take_back), and no pass runs: the tables are not the files'.
+ * Before anything else is changed each word that no table wrote is seen to lead to the copy, or to where it led
+ * then; RELRO is opened for those, and they are written when all else is done, because that cannot fail.  What
+ * resolvers chose, by the CPU, the list does not foresee: so each word that they decide is one that the manifest
+ * relies on.  If it is refused then, all words that lead to copies are led home (manifest_take_back), and no pass
+ * runs: the tables are not the files'.
  *
- * A text behind the first that cannot be laid over (which no kernel is known to do) leaves an
- * object whose functions run in their copies, and what runs of it at home takes addresses at home.
- *
- * RELOCATIONS.  Half of what the host loader does at a start is to look symbols up, and
- * where the same files are loaded in the same order it finds the same.  So of its tables
- * there are pages in which an entry that asks for a symbol is one that asks for nothing:
+ * RELOCATIONS.  Half of what the host loader does at a start is to look symbols up, and where the same files are
+ * loaded in the same order it finds the same.  So of its tables there are pages in which an entry that asks for
+ * a symbol is one that asks for nothing:
  *
  *     GLOB_DAT, JUMP_SLOT, 64: look S up, store S + A    becomes    RELATIVE: store B + C
  *     the same, and S is an IFUNC: call S, store         becomes    IRELATIVE: call B + C, store
  *
- * with the distance C from the object's own base B, which is the same each time.  Between two objects of which
- * one lies apart it is not: then C counts from the base of the other one, and the difference of the two
- * bases is added to it at each start (`shifts`), in private pages.  When the host
- * loader has mapped the last object and relocated none (the loader's store/relocations.c), all of them are
- * mapped at once, anywhere, and DT_RELA and DT_JMPREL in each dynamic section, which the host loader
- * has made addresses by then, are led there; they stay so.  Where there are copies, RELATIVE and IRELATIVE
- * entries lead to them, and so the copies are mapped before the tables; nothing is, if that fails.
- * Else each entry gives the same word either way.  IFUNCs are changed only where there are copies,
- * because there each choice is compared.  Left as they are: what a TLS symbol or one of the kind
- * UNIQUE defines, what is absolute, what nothing defines, slots that are bound lazily, and all of it
- * where an object is a filter.  The pages hold all of an object's tables, and what lies beside them.
+ * with the distance C from the object's own base B.  Between two objects of which one is unplaced C counts from
+ * the base of the other one, and the difference of the two bases is added to it at each start (`shifts`), in
+ * private pages.  When the host loader has mapped the last object and relocated none (the loader's
+ * relocations.c), all of them are mapped at once, anywhere, and DT_RELA and DT_JMPREL in each dynamic section,
+ * which the host loader has made addresses by then, are led there; they stay so.  Where code moved, RELATIVE and
+ * IRELATIVE entries lead to copies, and so these are mapped before the tables; nothing is, if that fails.
+ * Else each entry gives the same word either way.  IFUNCs are changed only where code moved, because
+ * there each choice is compared.  Left as they are: what a TLS symbol or one of the kind UNIQUE defines, what is
+ * absolute, what nothing defines, slots that are bound lazily, and all of it where an object is a filter.
  *
- * BEFORE RELOCATION.  When the tables are, texts are laid over as well: what resolvers of IFUNCs touch
- * of a text would else be mapped twice.  No word can be compared then.  But files, order and distances
- * have been, and so is the CPU (`cpu`, cpu_identity): what runs before the hook are resolvers, and calls
- * in them lead to what resolvers choose on such a CPU.  Words are compared at the hook as ever, and where
- * one is another, each text is that of its file again before anything else runs; if even that fails,
- * the program ends.  The executable's waits for the hook: its file may be one that nobody may read, so that
- * it could not be mapped again; and hardly any has resolvers.  Where there are copies all texts wait, because
- * functions of the C library that answer come first.
+ * BEFORE RELOCATION.  When the tables are, texts are laid over as well: what resolvers of IFUNCs touch of a text
+ * would else be mapped twice.  No word can be compared then.  But files, order and distances have been, and so is
+ * the CPU (`cpu`): what runs before the hook are resolvers, and calls in them lead to what resolvers choose on
+ * such a CPU.  Words are compared at the hook as ever, and where one is another, each text is that of its file
+ * again before anything else runs; if even that fails, the program ends.  The executable's waits for the
+ * hook: its file may be one that nobody may read, so that it could not be mapped again.  Where code moved all texts
+ * wait, because functions of the C library that answer come first.
  *
- * Checksums find damage, not malice: a frozen image is code, so it is taken only from
- * root or the user, as sidecars are.  The bytes of the copies are not read before they
- * run; `mvld cache verify` compares them with `hash`.
+ * Checksums find damage, not malice: this is code, so it is taken only from root or the user, and under AT_SECURE
+ * only from root.  The bytes of overlays are not read before they run; `mvld cache verify` compares them
+ * with `hash`.
  */
-#ifndef RIMF_FROZEN_H
-#define RIMF_FROZEN_H
+#ifndef RIMF_STORE_MANIFEST_H
+#define RIMF_STORE_MANIFEST_H
 
 #include "mvld/pass.h"
 #include "sidecar.h"
 
 #include <elf.h>
 
-#define MANIFEST_MAGIC "MVLDfrzn"
+#define MANIFEST_MAGIC "MVLDmnfs"
 /* Eight bytes and no string: GCC 15 asks to be told. */
 #if __has_attribute(nonstring)
 #define MANIFEST_BYTES __attribute__((nonstring))
 #else
 #define MANIFEST_BYTES
 #endif
-#define MANIFEST_VERSION 14u
+#define MANIFEST_VERSION 1u
 #define MANIFEST_SIZE_MAX (64ul << 20)
 #define MANIFEST_OBJECTS_MAX 4096u
 #define MANIFEST_SYSTEM_FOLDER "/var/cache/mvld/images"
+#define OVERLAY_FOLDER "ready"
+#define OVERLAY_SYSTEM_FOLDER "/var/cache/mvld/" OVERLAY_FOLDER
 #define MANIFEST_NAME_MAX 255u
 #define MANIFEST_KEPT_MAX 8u
 #define MANIFEST_PASSES_MAX 4u
 #define MANIFEST_READS_MAX 4u
-#define MANIFEST_COPIES "concat.so"
-#define MANIFEST_RELOCATIONS "relocations"
+#define MANIFEST_FILE "manifest"
+#define MANIFEST_LATER "later"
+#define MOVED_FILE "concat.so"
+#define RELOCATIONS_FILE "relocations"
 
 /* What is to be known of a pass before it is mapped, so that a start need not map it. */
 struct manifest_pass {
@@ -137,7 +156,7 @@ struct manifest_pass {
     uint32_t file;          /* of file_id_key; for people */
 };
 
-/* A file that a pass read: with another one there the image is out of date. */
+/* A file that a pass read, or the program of an overlay alone: with another one there it is out of date. */
 struct manifest_read {
     uint32_t name, zero; /* path, in names */
     struct file_id file; /* all 0: there was none */
@@ -145,45 +164,62 @@ struct manifest_read {
 
 #define MANIFEST_IDLE 0x80000000u /* the pass had nothing to do, as it is configured */
 
+/* The tables, in their order.  Sizes are multiples of 8, but for the names. */
+enum {
+    MANIFEST_OBJECTS, MANIFEST_TEXTS, MANIFEST_WORDS, MANIFEST_CALLS, MANIFEST_RELOCATIONS, MANIFEST_SHIFTS,
+    MANIFEST_REGIONS, MANIFEST_COPIES, MANIFEST_HOMES, MANIFEST_POINTERS, MANIFEST_KEPT, MANIFEST_NAMES,
+    MANIFEST_TABLES
+};
+extern const uint32_t manifest_sizes[MANIFEST_TABLES]; /* of an entry */
+
 struct manifest_header {
     char magic[8] MANIFEST_BYTES;
     uint32_t version, header_size;
-    uint64_t size;     /* of the file */
-    uint64_t checksum; /* of the file, with 0 in this place */
-    uint64_t pipeline; /* which mvld, which passes, and their options */
+    uint64_t size;     /* of all of it */
+    uint64_t checksum; /* likewise, with 0 in this place */
+    uint64_t made_by;  /* which mvld; at the start also which passes, and their options */
+    uint64_t base;     /* the checksum of the one that this one continues; 0: none */
     uint64_t drawn;    /* the loader's number from which the distances follow */
-    uint32_t n_objects, n_texts, n_words, n_regions, n_copies, names_size;
-    uint32_t n_relocations, n_kept, n_homes, n_pointers;
-    uint32_t n_passes;
+    uint64_t cpu;      /* cpu_identity where it was made; 0: none */
+    struct file_id relocations; /* the file of these; all 0: there is none */
+    union {
+        uint32_t n[MANIFEST_TABLES];
+        struct {
+            uint32_t n_objects, n_texts, n_words, n_calls, n_relocations, n_shifts;
+            uint32_t n_regions, n_copies, n_homes, n_pointers, n_kept, names_size;
+        };
+    };
+    uint32_t n_base;              /* objects of the one that this one continues */
     uint32_t n_addends, n_tabled; /* of the pointers, the first, and those that follow these */
-    uint32_t told;     /* in names: what the host loader was told; "": nothing.  For people */
-    uint32_t n_reads, n_shifts;
+    uint32_t told; /* in names: what the host loader was told; "": nothing.  For people */
+    uint32_t n_passes, n_reads;
     struct manifest_pass passes[MANIFEST_PASSES_MAX]; /* in their order */
     struct manifest_read reads[MANIFEST_READS_MAX];
-    struct file_id relocations; /* the file of these; all 0: there is none */
-    uint64_t cpu; /* cpu_identity where it was made; 0: none */
 };
 
-#define MANIFEST_UNPLACED 1u
+#define MANIFEST_UNPLACED 1u /* without distance, without overlay */
+#define MANIFEST_SINGLES 2u  /* functions of a single instruction stand where they were called */
 
-struct manifest_object { /* in the order of the link map; [0] is the executable */
-    struct file_id file; /* all 0: none (the vDSO) */
-    struct file_id copy; /* all 0: its code was not changed */
-    uint64_t build_id;            /* sidecar_hash of it; 0: none */
-    int64_t distance;             /* its bias minus that of the first that is not apart */
-    uint32_t name;                /* path, in names; for people */
-    uint32_t copy_name;           /* in names: the file in the folder, "" when none */
-    uint32_t flags;               /* MANIFEST_UNPLACED: without distance, without copy */
-    uint32_t first;               /* its lowest page, as linked */
+struct manifest_object { /* at the start in the order of the link map; [0] is the executable then */
+    struct file_id file;    /* all 0: none (the vDSO) */
+    struct file_id overlay; /* all 0: its code was not changed.  `changed` counts nowhere */
+    uint64_t build_id;      /* sidecar_hash of it; 0: none */
+    int64_t distance;       /* its bias minus that of the start's first one that has a place; alone, of 0 */
+    uint32_t name;          /* path, in names; for people */
+    uint32_t overlay_name;  /* in names: the file in the folder, "" when none */
+    uint32_t flags;
+    uint32_t first, length; /* its memory, as linked; whole pages */
+    uint32_t n_words;       /* later: of the words those that it relies on, behind those of objects before */
+    uint32_t n_calls, zero; /* alone: so many are direct */
 };
 
 struct manifest_text { /* ascending */
     uint32_t object, zero;
-    uint64_t linked, size, offset; /* of whole pages: as linked, and in the copy */
+    uint64_t linked, size, offset; /* of whole pages: as linked, and in the overlay */
     uint64_t hash;                 /* sidecar_hash of the pages */
 };
 
-struct manifest_word { /* ascending; 8 bytes in `object` that hold an address */
+struct manifest_word { /* 8 bytes in `object` that hold an address */
     uint32_t object, linked;
     uint32_t to_object, to_linked; /* that address */
 };
@@ -199,13 +235,13 @@ struct manifest_shift { /* in the order of the pages; an addend that counts from
     uint32_t to_object; /* the other one */
 };
 
-/* Pages of the region, from the file MANIFEST_COPIES. */
+/* Pages of the region, from the file MOVED_FILE. */
 struct manifest_piece {
     uint64_t linked, size, offset;
 };
 enum { MANIFEST_CODE, MANIFEST_TABLE, MANIFEST_FRAMES, MANIFEST_PIECES };
 
-struct manifest_region { /* one, when there are copies; addresses as linked, of `object` */
+struct manifest_region { /* one, when code moved; addresses as linked, of `object` */
     struct file_id file;
     uint64_t code, code_size, frames, frames_size; /* struct mvld_region */
     struct manifest_piece pieces[MANIFEST_PIECES]; /* code; the sorted table; what it leads to */
@@ -243,41 +279,54 @@ struct manifest_kept { /* ascending by `number`: rimf_image_keep_home */
 /* A checked view into the bytes. */
 struct manifest {
     const struct manifest_header *header;
-    const struct manifest_object *objects;
-    const struct manifest_text *texts;
-    const struct manifest_word *words;
-    const struct manifest_relocations *relocations;
-    const struct manifest_shift *shifts;
-    const struct manifest_region *region; /* NULL: there are no copies */
-    const struct manifest_copy *copies;
-    const struct sidecar_home *homes;
-    const struct manifest_pointer *pointers;
-    const struct manifest_kept *kept;
-    const char *names;
+    union {
+        const void *at[MANIFEST_TABLES];
+        struct {
+            const struct manifest_object *objects;
+            const struct manifest_text *texts;
+            const struct manifest_word *words;
+            const struct sidecar_call *calls; /* ascending, each within a text */
+            const struct manifest_relocations *relocations;
+            const struct manifest_shift *shifts;
+            const struct manifest_region *region; /* NULL: no code moved */
+            const struct manifest_copy *copies;
+            const struct sidecar_home *homes;
+            const struct manifest_pointer *pointers;
+            const struct manifest_kept *kept;
+            const char *names;
+        };
+    };
 };
 
-/* `bytes` is 8-aligned and outlives the view.  0, or -EINVAL with a sentence (static)
- * in *why. */
+/* ---- manifest.c, manifest_moved.c ---------------------------------------------- */
+
+/* `bytes` is 8-aligned and outlives the view.  0, or -EINVAL with a sentence (static) in *why. */
 int manifest_open(struct manifest *, const void *bytes, size_t size, const char **why);
 /* 1: a file name, not empty, not hidden, of no folder. */
 int manifest_is_name(const char *);
 uint64_t manifest_checksum(const void *bytes, size_t size);
-/* The file of the relocations: that of the copies, where there are any, so that a start opens one. */
+/* The file of the relocations. */
 const char *manifest_tables_name(const struct manifest *);
-/* Which file is at that path; all 0: there is none.  1 when this process may know that. */
-int manifest_read_of(const struct rimf_sys *, const char *path, struct file_id *);
-/* The path of a file of `reads` that is another one now, or NULL. */
-const char *manifest_other_read(const struct manifest *, const struct rimf_sys *);
+/* What is wrong with the region, its copies, their homes and pointers, or NULL.  The objects were checked. */
+const char *manifest_check_moved(const struct manifest *);
+#define OVERLAY_SIZE_MAX (1ul << 40) /* of a file that is mapped over another one */
 /* The copy whose code this is, as linked of the region's object, or NULL. */
 const struct manifest_copy *manifest_copy_at(const struct manifest *, uint64_t linked);
 /* Of the pointers from i to `end`, all of one list: the first of another object than i's, or `end`. */
 uint32_t manifest_next_object(const struct manifest *, uint32_t i, uint32_t end);
-/* What is wrong with a text, seen alone, or NULL. */
-const char *manifest_check_text(const struct manifest_text *, const struct file_id *copy);
+/* The number of the object in this file, or -1. */
+long manifest_find(const struct manifest *, const struct file_id *);
+/* The texts of the object with that number. */
+const struct manifest_text *manifest_texts_of(const struct manifest *, uint32_t number, uint32_t *n);
+/* Of the object with that number, which the base does not have. */
+static inline const struct manifest_object *manifest_object(const struct manifest *m, uint32_t number)
+{
+    return &m->objects[number - m->header->n_base];
+}
 
-/* ---- files (store/manifest_file.c) --------------------------------------------------- */
+/* ---- files (manifest_file.c) --------------------------------------------------- */
 
-/* What lies in the process before the image is thawed. */
+/* What lies in the process before the manifest is applied. */
 struct manifest_laid {
     const uintptr_t *biases; /* of each object; NULL: nothing lies there */
     uint32_t entries; /* so many of tables ask for no symbol any more */
@@ -290,48 +339,68 @@ struct manifest_laid {
 struct manifest_file {
     struct manifest view;
     struct manifest_laid laid;
-    int folder; /* descriptor, for the copies; -1: none */
+    int folder;    /* descriptor, for the overlays; -1: none.  Alone: the overlay's */
     uint32_t user; /* besides root's, files of this user */
-    int unfiltered; /* calls may be made that the host loader does not make */
-    void *map;
+    int filtered;  /* only calls may be made that the host loader makes */
+    void *map;     /* NULL: there is none */
     size_t size;
 };
 
-/* Opens folder/image; files of root and of `user` are taken.  0; -ENOENT: there is
- * none; other errors with a sentence (static) in *why and nothing left open. */
-int manifest_map(struct manifest_file *, const struct rimf_sys *, const char *folder, uint32_t user,
-               const char **why);
+/* Maps the file of that name in the open folder, which becomes the manifest's; files of root and of `user` are
+ * taken.  0; -ENOENT: there is none; other errors with a sentence (static) in *why and nothing left mapped. */
+int manifest_map(struct manifest_file *, const struct rimf_sys *, int folder, const char *name, uint32_t user,
+                 const char **why);
+/* The same of MANIFEST_FILE in that folder, which is opened, and closed after an error. */
+int manifest_map_start(struct manifest_file *, const struct rimf_sys *, const char *folder, uint32_t user,
+                       const char **why);
+/* The same of what stands behind the overlay at `path`, of an original of `original` bytes.  `large`: its
+ * code will be mapped, and calls may be made that the host loader does not make. */
+int manifest_map_alone(struct manifest_file *, const struct rimf_sys *, const char *path, uint32_t user,
+                       uint64_t original, int large, const char **why);
+void manifest_close(struct manifest_file *, const struct rimf_sys *); /* the folder; the tables stay */
 void manifest_unmap(struct manifest_file *, const struct rimf_sys *);
+/* FOLDER/0123456789abcdef-libc.so.6: where an overlay alone of the object in this file lies that has this key.
+ * The length, or 0 when it does not fit. */
+size_t overlay_path(char *to, size_t size, const char *folder, const struct file_id *, uint64_t key,
+                    const char *name);
 /* A text of the open file, in the place of that of the object with this bias: its address, or negative errno. */
 long overlay_map_text(const struct rimf_sys *, uintptr_t bias, const struct manifest_text *, int fd);
-/* Code of a file that was written in large pieces was mapped there, and not touched; then code of an image. */
+/* Code of a file that was written in large pieces was mapped there, and not touched. */
 void overlay_want_large(const struct rimf_sys *, int filtered, uintptr_t at, size_t size);
-void manifest_want_large(const struct manifest_file *, const struct rimf_sys *, uintptr_t at,
-                            size_t size);
 /* A file of the open folder, when it is the one that was written.  Descriptor, or negative errno
  * with a sentence (static). */
 long manifest_open_part(const struct manifest_file *, const struct rimf_sys *, const char *name,
-                      const struct file_id *, const char **why);
-/* Removes what is in the folder of a frozen image, whole or not, and the folder if nothing else is
- * in it.  Processes that run from it go on.  Who does so holds the lock of the cache. */
+                        const struct file_id *, const char **why);
+/* Removes what is in the folder of a manifest, whole or not, and the folder if nothing else is in it.  Processes
+ * that run from it go on.  Who does so holds the lock of the cache. */
 int manifest_remove(const struct rimf_sys *, const char *folder, uint32_t user, const char **why);
+/* Which file is at that path; all 0: there is none.  1 when this process may know that. */
+int manifest_read_of(const struct rimf_sys *, const char *path, struct file_id *);
+/* The path of a file of `reads` that is another one now, or NULL. */
+const char *manifest_other_read(const struct manifest *, const struct rimf_sys *);
 
-/* ---- before the host loader relocates (store/lay.c) --------------------------- */
+/* What an overlay alone has direct; for people.  `all`: it is of a program, which is in `reads`. */
+static inline const char *overlay_reach_name(int all)
+{
+    return all ? "all calls" : "calls to itself";
+}
+
+/* ---- before the host loader relocates (lay.c) ------------------------------------ */
 
 /* Of a mapped file, as far as they are in its first page. */
 const Elf64_Phdr *manifest_headers(uintptr_t start, size_t *n);
-/* All of the image's objects are mapped, as it says, and none is relocated; what is added to what is
+/* All of the manifest's objects are mapped, as it says, and none is relocated; what is added to what is
  * linked of each (0 of the vDSO) is in `biases`, which stay.  0, or negative errno with a sentence
  * (static) and nothing is changed. */
 int manifest_lay(struct manifest_file *, const struct rimf_sys *, const uintptr_t *biases, const char **why);
 /* Where these pages are mapped, of a file that is laid.  And those of the object with that bias, or NULL. */
 uintptr_t manifest_tables_at(const struct manifest_file *, const struct manifest_relocations *);
 const struct manifest_relocations *manifest_tables_of(const struct manifest_file *, uintptr_t bias);
-/* All are relocated, no code has run but that of resolvers, and the image is not thawed: words lead
+/* All are relocated, no code has run but that of resolvers, and the manifest is not applied: words lead
  * home again.  The copies stay, in case a resolver has kept an address.  0, or negative errno: some
  * do not. */
 int manifest_take_back(struct manifest_file *, const struct rimf_sys *);
-/* store/lay_texts.c.  The same, and the CPU is that of the image: texts of libraries are laid over those of
+/* lay_texts.c.  The same, and the CPU is that of the manifest: texts of libraries are laid over those of
  * the files, as many as can be. */
 void manifest_lay_texts(struct manifest_file *, const struct rimf_sys *);
 /* And the last of these is that of its file again, which `fd` should be; 0, or negative errno. */
@@ -341,7 +410,7 @@ int overlay_is_text(const Elf64_Phdr *ph, size_t n, const struct manifest_text *
 /* Copies of code, over the region of the object that has this bias; 0, or negative errno and
  * nothing is changed.  And as the host loader had mapped that. */
 int manifest_region_map(const struct manifest_file *, const struct rimf_sys *, uintptr_t bias,
-                      const char **why);
+                        const char **why);
 void manifest_region_unmap(const struct manifest_file *, const struct rimf_sys *, uintptr_t bias);
 
 /* What `build_id` is of an object. */
@@ -350,15 +419,15 @@ static inline uint64_t manifest_build_id(const struct mvld_object *object)
     return object->build_id ? sidecar_hash(object->build_id, object->build_id_size) : 0;
 }
 
-/* ---- over an image (store/apply_start.c, image_watch.c, store/write_start.c) --------------- */
+/* ---- over an image (apply_start.c, write_start.c) --------------------------------- */
 
 /* Lays the texts over those of the image's objects.  The number of texts, or negative
  * errno with a sentence in *why (static) and `object` (the one that is different, or
  * NULL); -ESTALE: it is of other files or places. */
-long rimf_manifest_apply(struct mvld_image *, const struct manifest_file *, uint64_t pipeline,
-                     const char **why, const struct mvld_object **object);
+long rimf_manifest_apply(struct mvld_image *, const struct manifest_file *, uint64_t made_by,
+                         const char **why, const struct mvld_object **object);
 
-/* The passes that make it, in their order, for the images that are written of it; the strings
+/* The passes that make it, in their order, for the manifests that are written of it; the strings
  * stay.  More than MANIFEST_PASSES_MAX are not written down. */
 struct rimf_maker {
     const char *name, *path, *library; /* NULL: it brings none */
@@ -367,7 +436,7 @@ struct rimf_maker {
 };
 void rimf_image_set_makers(struct mvld_image *, const struct rimf_maker *, size_t n);
 /* And a file that one of them will read, as it is now; the path stays.  Of more than MANIFEST_READS_MAX no
- * image is written. */
+ * manifest is written. */
 struct rimf_read {
     const char *path;
     struct file_id file; /* manifest_read_of */
@@ -375,10 +444,29 @@ struct rimf_read {
 void rimf_image_add_read(struct mvld_image *, const char *path, const struct file_id *);
 /* From here on the image notes what passes say of their changes (api->depends). */
 void rimf_image_watch(struct mvld_image *);
-/* Writes a frozen image of what was noted to `folder`, which must not be there yet;
- * it is complete when `image` is in it.  That ends the watch.  0, or negative errno with
- * a sentence that can be asked for (last_error), and what is in the folder is to be removed. */
-int rimf_manifest_write(struct mvld_image *, const char *folder, uint64_t pipeline, uint64_t drawn,
-                      const char *told);
+/* Writes what was noted to `folder`, which must not be there yet; it is complete when MANIFEST_FILE is in it.
+ * That ends the watch.  0, or negative errno with a sentence that can be asked for (last_error), and what is in
+ * the folder is to be removed. */
+int rimf_manifest_write(struct mvld_image *, const char *folder, uint64_t made_by, uint64_t drawn,
+                        const char *told);
+
+/* ---- what comes by dlopen (apply_later.c, write_later.c) ---------------------------- */
+
+/* The manifest continues the one with which the image started: 1, else 0. */
+int rimf_later_fits(const struct mvld_image *, const struct manifest *);
+/* Where the object with that number should be mapped. */
+uintptr_t rimf_later_place(const struct mvld_image *, const struct manifest *, uint32_t number);
+/* These came by one dlopen, and none of their code has run.  Those that are listed and lie where they should
+ * get their texts, those that others depend on, which stand behind them, first.  The rest, whose code is as
+ * in their files, goes to `rest`, in that order; how many these are. */
+size_t rimf_later_apply(struct mvld_image *, const struct manifest_file *,
+                        const struct mvld_object *const *, size_t n, const struct mvld_object **rest);
+/* The object does not lie where it would lie again: passes must leave it as it is. */
+void rimf_image_set_apart(const struct mvld_object *);
+/* Adds what passes did to these, while the image watched, to MANIFEST_LATER in the open folder, and forgets
+ * what was noted.  Who asks holds the lock of the cache, or says in `refusal` why nothing can be added.  How
+ * many objects were added, or negative errno with a sentence (last_error). */
+long rimf_later_write(struct mvld_image *, int folder, uint32_t user, const struct mvld_object *const *, size_t n,
+                      const char *refusal);
 
 #endif

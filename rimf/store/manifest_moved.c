@@ -3,7 +3,7 @@
  * rimf/store/manifest_moved.c: checks what a frozen image says of copies of code: where they lie, whose they
  * are, who leads to them; and finds them.
  */
-#include "store/private.h"
+#include "store/manifest.h"
 
 #include "base.h"
 
@@ -60,7 +60,7 @@ static const char *check_region(const struct manifest *f)
         return "hot copies lie outside the region";
     if (r->object >= f->header->n_objects || f->objects[r->object].flags & MANIFEST_UNPLACED)
         return "the region is of no object that has a place";
-    if (file_id_is_none(&r->file) || r->file.size > COPY_SIZE_MAX)
+    if (file_id_is_none(&r->file) || r->file.size > OVERLAY_SIZE_MAX)
         return "the region has no file, or one that is too large";
     if (f->header->n_relocations && !file_id_same(&f->header->relocations, &r->file))
         return "relocations and copies of code are in two files";
@@ -205,7 +205,7 @@ static const char *check_kept(const struct manifest *f)
     return NULL;
 }
 
-const char *manifest_check_copies(const struct manifest *f)
+const char *manifest_check_moved(const struct manifest *f)
 {
     static const char *(*const checks[])(const struct manifest *) = {
         check_copies, check_sorted, check_homes, check_pointers, check_kept,

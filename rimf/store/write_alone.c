@@ -1,275 +1,267 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/store/write_alone.c: ready code of an object on its way into a file (store/ready.h).
+ * rimf/store/write_alone.c: an overlay that stands alone (manifest.h) on its way into a file.
  *
- * The segments of code are read from the object's file, its calls are made direct there
- * (store/write_alone_code.c), and the file is written with these in their places, as for a frozen image
- * (store/write_overlay.c); then the tables behind it.
- *
- * The file is complete before it gets its name.
+ * The segments of code are read from the object's file, its calls are made direct there (write_alone_code.c), and
+ * the file is written with these in their places; then the manifest behind it.  The file is
+ * complete before it gets its name.
  */
 #include "store/write_alone.h"
 
 #include "base.h"
 #include "cache.h"
-#include "store/writer.h"
 
 #include <errno.h>    /* numbers only */
 #include <fcntl.h>    /* numbers only */
 
-/* ---- the tables ------------------------------------------------------------------------ */
+#define PATH_SIZE 1024u
 
-static const char *program_name(const struct writing *w)
+/* ---- the manifest ------------------------------------------------------------------------ */
+
+static int is_inner(const struct alone *a, uintptr_t target)
 {
-    return w->program ? w->program->public.name : "";
+    return elf_holds(&a->object->view, target, 1, PROT_READ | PROT_EXEC);
 }
 
-static size_t names_size(const struct writing *w)
+int alone_may_hold(const struct alone *a, uintptr_t target)
 {
-    return rimf_strlen(w->object->public.name) + 1 + rimf_strlen(program_name(w)) + 1;
+    const struct mvld_object *to = NULL;
+
+    if (is_inner(a, target))
+        return 1;
+    if (a->reach == ALONE_ALL)
+        to = rimf_object_find(a->w.image, target);
+    return to && !(to->flags & ALONE_UNFIT) && rimf_object_of(to)->identified;
 }
 
 /* Room for all, at most. */
-static int make_room(struct writing *w)
+static int make_room(struct alone *a, const struct rimf_table *others, const struct rimf_object *program)
 {
-    size_t texts = w->object->public.phnum, name = names_size(w);
+    struct writer *w = &a->w;
 
-    w->tables = rimf_heap_alloc(&w->image->heap,
-                                sizeof *w->header + texts * sizeof *w->texts +
-                                    w->c->n_calls * sizeof *w->rest +
-                                    w->c->n_ways * sizeof(struct ready_slot) + name);
-    w->counts = rimf_heap_alloc(&w->image->heap, w->c->n_ways * sizeof *w->counts);
-    if (!w->tables || !w->counts)
-        return ready_refuse(w, -ENOMEM, "out of memory");
-    w->header = (struct ready_header *)w->tables;
-    w->texts = (struct manifest_text *)(w->header + 1);
-    w->rest = (struct sidecar_call *)(w->texts + texts);
-    *w->header = (struct ready_header){
-        .magic = READY_MAGIC,
-        .version = READY_VERSION,
-        .header_size = sizeof *w->header,
-        .made_by = w->image->ready.made_by,
-        .build_id = manifest_build_id(&w->object->public),
-        .file = w->object->identity,
-        .name_size = (uint32_t)name,
-        .reach = w->reach,
-    };
-    if (w->program)
-        w->header->program = w->program->identity;
+    w->room[MANIFEST_OBJECTS] = others->n_objects;
+    w->room[MANIFEST_TEXTS] = a->object->public.phnum;
+    w->room[MANIFEST_WORDS] = a->c->n_ways;
+    w->room[MANIFEST_CALLS] = a->c->n_calls;
+    w->room[MANIFEST_NAMES] = MANIFEST_NAME_MAX + 1;
+    if (program)
+        w->room[MANIFEST_NAMES] += rimf_strlen(program->public.name) + 1;
+    for (size_t i = 0; i < others->n_objects; i++)
+        w->room[MANIFEST_NAMES] += rimf_strlen(others->objects[i]->public.name) + 1;
+    a->counts = rimf_heap_alloc(&w->image->heap, a->c->n_ways * sizeof *a->counts);
+    if (!a->counts || writer_open(w))
+        return alone_refuse(a, -ENOMEM, "out of memory");
+    w->header->made_by = w->image->overlays.made_by;
+    if (program)
+        w->header->reads[w->header->n_reads++] =
+            (struct manifest_read){.name = writer_name(w, program->public.name), .file = program->identity};
     return 0;
 }
 
-static void fill_slots(struct writing *w, struct ready_slot *out)
+/* Where it lies in starts in which no distances are drawn. */
+static void add_object(struct alone *a, struct rimf_table *table, struct rimf_object *object)
 {
-    uintptr_t bias = w->object->view.bias;
+    struct manifest_object *entry = writer_object(&a->w, object);
 
-    for (size_t i = 1; i < w->c->n_ways; i++) {
-        uint32_t slot = w->c->first + 8 * (uint32_t)(i - 1);
-        uintptr_t target = w->c->ways[i].target;
-
-        if (!w->counts[i])
-            continue;
-        out[w->header->n_slots++] = (struct ready_slot){
-            .slot = slot,
-            .calls = target ? w->counts[i] : w->counts[i] | READY_LEFT,
-            .leads = rimf_ready_distance(w->image, w->object,
-                                         target ? target : *(const uintptr_t *)(bias + slot)),
-        };
-    }
-    w->header->singles = w->counts[0];
+    table->objects[table->n_objects++] = object;
+    entry->distance = alone_distance(a->w.image, a->object, &object->public);
 }
 
-/* Its file as it is written, with the texts' table; `self` is what it will be. */
-static void finish_tables(struct writing *w, const struct file_id *self)
+/* Where the slots lead whose calls are direct, and the objects that these lead to. */
+static int fill_words(struct alone *a, struct rimf_table *table)
 {
-    struct ready_header *h = w->header;
-    uint8_t *end = (uint8_t *)(w->texts + h->n_texts);
-    struct ready_slot *slots;
+    uintptr_t bias = a->object->view.bias;
 
-    end = writer_pack(end, w->rest, h->n_rest * sizeof *w->rest);
-    slots = (struct ready_slot *)end;
-    fill_slots(w, slots);
-    end = (uint8_t *)(slots + h->n_slots);
-    end = writer_pack(end, w->object->public.name, rimf_strlen(w->object->public.name) + 1);
-    end = writer_pack(end, program_name(w), rimf_strlen(program_name(w)) + 1);
-    h->size = (uint64_t)(end - w->tables);
-    h->self = *self;
-    h->self.size = rimf_page_up(h->file.size) + h->size;
-    h->self.changed = 0;
-    h->checksum = manifest_checksum(w->tables, h->size);
+    for (size_t i = 1; i < a->c->n_ways; i++) {
+        uintptr_t target = a->c->ways[i].target, slot = bias + a->c->first + 8 * (i - 1);
+        const struct mvld_object *to = a->counts[i] ? rimf_object_find(a->w.image, target) : NULL;
+
+        if (!a->counts[i])
+            continue;
+        if (to && writer_number(&a->w, to) == ~0u)
+            add_object(a, table, (struct rimf_object *)rimf_object_of(to));
+        if (writer_word(&a->w, slot, target))
+            return alone_refuse(a, -ENOTSUP, "a call leads to no object");
+    }
+    return 0;
+}
+
+static void finish(struct alone *a)
+{
+    struct manifest_object *self = a->w.objects;
+
+    for (size_t i = 0; i < a->c->n_ways; i++)
+        self->n_calls += a->counts[i];
+    self->flags |= a->counts[0] ? MANIFEST_SINGLES : 0;
+    self->overlay.changed = 0;
+    self->overlay.size = rimf_page_up(self->file.size) + writer_close(&a->w);
+    self = a->w.objects; /* it may have moved */
+    a->w.header->checksum = manifest_checksum(a->w.header, a->w.header->size);
 }
 
 /* ---- the file -------------------------------------------------------------------------- */
 
 static const void *code_of(void *cookie, const Elf64_Phdr *ph)
 {
-    const struct writing *w = cookie;
+    const struct alone *a = cookie;
 
-    return w->code + (rimf_page_down(ph->p_vaddr) - w->start);
+    return a->code + (rimf_page_down(ph->p_vaddr) - a->start);
 }
 
-/* The changed file, as if it were the only object of an image. */
-static int write_file(struct writing *w, int folder, struct file_id *self)
+/* Behind the changed file, and the time that it says it has. */
+static int write_tables(struct alone *a)
 {
-    struct rimf_object *object = w->c->object;
-    struct rimf_table alone = {.n_objects = 1, .objects = &object};
-    struct manifest_header header = {.n_texts = 0};
-    struct manifest_object as = {.copy_name = 0};
-    struct writer f = {.image = w->image, .table = &alone, .folder = folder, .header = &header,
-                       .objects = &as, .texts = w->texts, .names = w->name,
-                       .code_of = code_of, .cookie = w};
-    int error = write_overlay(&f, 0);
-
-    if (error)
-        return ready_refuse(w, error, "its file cannot be written");
-    w->header->n_texts = header.n_texts;
-    *self = as.copy;
-    return 0;
-}
-
-/* Behind it, and the time that they say it has. */
-static int write_tables(struct writing *w, int folder)
-{
-    const struct rimf_sys *sys = w->image->sys;
-    const struct ready_header *h = w->header;
+    const struct rimf_sys *sys = a->w.image->sys;
+    const struct file_id *own = &a->w.objects->overlay;
     int64_t second = 1000000000;
-    const int64_t times[4] = {h->self.modified / second, h->self.modified % second,
-                              h->self.modified / second, h->self.modified % second};
-    long fd = SYS6(sys, SYS_openat, folder, w->name, O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0, 0, 0);
+    const int64_t times[4] = {own->modified / second, own->modified % second,
+                              own->modified / second, own->modified % second};
+    long fd = SYS6(sys, SYS_openat, a->w.folder, CACHE_UNFINISHED, O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0, 0, 0);
     struct stat st;
     int error;
 
     if (sys_failed(fd))
-        return ready_refuse(w, (int)fd, "its file cannot be written");
-    error = write_bytes(sys, (int)fd, w->tables, h->size, rimf_page_up(h->file.size));
+        return alone_refuse(a, (int)fd, "its file cannot be written");
+    error = write_bytes(sys, (int)fd, a->w.header, a->w.header->size, rimf_page_up(a->w.objects->file.size));
     if (!error)
         error = (int)SYS3(sys, SYS_fsync, fd, 0, 0);
     if (!error)
         error = (int)SYS6(sys, SYS_utimensat, fd, 0, times, 0, 0, 0);
-    if (!error && (SYS3(sys, SYS_fstat, fd, &st, 0) || !file_id_is_own(&h->self, &st)))
+    if (!error && (SYS3(sys, SYS_fstat, fd, &st, 0) || !file_id_is_own(own, &st)))
         error = -EIO; /* times of this file system are too coarse */
     sys_close(sys, (int)fd);
-    return error ? ready_refuse(w, error, "its tables cannot be written") : 0;
+    return error ? alone_refuse(a, error, "its tables cannot be written") : 0;
 }
 
-static int write_in(struct writing *w, int folder)
+static int write_file(struct alone *a, const char *name)
 {
-    const struct rimf_sys *sys = w->image->sys;
-    const char *name = rimf_strrchr(w->path, '/') + 1;
-    struct file_id self;
+    const struct rimf_sys *sys = a->w.image->sys;
     int error;
 
-    if (!write_may_run(sys, folder))
-        return ready_refuse(w, -EACCES, "no code may be mapped from there (noexec)");
-    SYS3(sys, SYS_unlinkat, folder, w->name, 0); /* of one that was killed */
-    error = write_file(w, folder, &self);
-    if (!error) {
-        finish_tables(w, &self);
-        error = write_tables(w, folder);
-    }
-    if (!error && SYS6(sys, SYS_renameat, folder, w->name, folder, name, 0, 0))
-        error = ready_refuse(w, -EACCES, "its file cannot be put there");
+    if (!write_may_run(sys, a->w.folder))
+        return alone_refuse(a, -EACCES, "no code may be mapped from there (noexec)");
+    SYS3(sys, SYS_unlinkat, a->w.folder, CACHE_UNFINISHED, 0); /* of one that was killed */
+    error = write_overlay(&a->w, a->object, a->w.objects, 0, CACHE_UNFINISHED);
     if (error)
-        SYS3(sys, SYS_unlinkat, folder, w->name, 0);
+        a->why = "its file cannot be written";
+    if (!error) {
+        finish(a);
+        error = write_tables(a);
+    }
+    if (!error && SYS6(sys, SYS_renameat, a->w.folder, CACHE_UNFINISHED, a->w.folder, name, 0, 0))
+        error = alone_refuse(a, -EACCES, "its file cannot be put there");
+    if (error)
+        SYS3(sys, SYS_unlinkat, a->w.folder, CACHE_UNFINISHED, 0);
     return error;
 }
 
 /* Where folders may not be made, nothing is written (a filter of system calls). */
-static int write_all(struct writing *w)
+static int write_to(struct alone *a, char *path)
 {
-    const struct rimf_sys *sys = w->image->sys;
-    const char *why;
+    const struct rimf_sys *sys = a->w.image->sys;
+    const struct sidecar_place *place = &a->w.image->overlays.written;
     struct stat st;
     long folder;
     int error;
 
-    w->place = &w->image->ready.written;
-    if (!ready_path(w->path, sizeof w->path, w->place->folder, &w->object->identity, w->key,
-                    w->object->public.name))
-        return ready_refuse(w, -ENAMETOOLONG, "the name of its file is too long");
-    if (cache_make_folders(sys, w->path, 3))
-        return ready_refuse(w, -EACCES, "its folder cannot be made");
-    folder = cache_open(sys, AT_FDCWD, w->place->folder, S_IFDIR, w->place->user, &st, &why);
+    if (cache_make_folders(sys, path, 3))
+        return alone_refuse(a, -EACCES, "its folder cannot be made");
+    folder = cache_open(sys, AT_FDCWD, place->folder, S_IFDIR, place->user, &st, &a->why);
     if (sys_failed(folder))
-        return ready_refuse(w, (int)folder, why);
-    error = write_in(w, (int)folder);
+        return (int)folder;
+    a->w.folder = (int)folder;
+    error = write_file(a, rimf_strrchr(path, '/') + 1);
     sys_close(sys, (int)folder);
     return error;
 }
 
 /* One call, at least, may be direct. */
-static int has_calls(const struct writing *w)
+static int has_calls(const struct alone *a)
 {
-    const struct changing *c = w->c;
+    const struct changing *c = a->c;
 
     for (size_t i = 0; i < c->n_ways; i++)
-        if (c->ways[i].target && (!i || ready_may_hold(w, c->ways[i].target)))
+        if (c->ways[i].target && (!i || alone_may_hold(a, c->ways[i].target)))
             return 1;
     return 0;
 }
 
-static int make_file(struct writing *w)
+/* `table` has room for all objects of the image. */
+static int make(struct alone *a, struct rimf_table *table, const struct rimf_table *all,
+                const struct rimf_object *program, char *path)
 {
+    const struct rimf_sys *sys = a->w.image->sys;
     const char *why;
     int error;
 
-    if (!w->object->identified || w->object->view.text_relocations || w->object->public.why)
-        return ready_refuse(w, -ENOTSUP, "its code is not that of a file");
-    why = file_id_unsettled(w->image->sys, &w->object->identity, w->object->public.name);
-    if (!why && w->program)
-        why = file_id_unsettled(w->image->sys, &w->program->identity, w->program->public.name);
+    if (!a->object->identified || a->object->view.text_relocations || a->object->public.why)
+        return alone_refuse(a, -ENOTSUP, "its code is not that of a file");
+    why = file_id_unsettled(sys, &a->object->identity, a->object->public.name);
+    if (!why && program)
+        why = file_id_unsettled(sys, &program->identity, program->public.name);
     if (why)
-        return ready_refuse(w, -EAGAIN, why);
-    error = make_room(w);
+        return alone_refuse(a, -EAGAIN, why);
+    error = make_room(a, all, program);
+    if (error)
+        return error;
+    a->w.table = table;
+    a->w.base = a->object->public.bias;
+    add_object(a, table, a->c->object);
+    writer_name_overlay(&a->w, a->w.objects, 0, a->object);
+    error = alone_code_read(a);
     if (!error)
-        error = ready_code_read(w);
+        error = alone_code_make(a);
     if (!error)
-        error = ready_code_make(w);
-    return error ? error : write_all(w);
+        error = fill_words(a, table);
+    return error ? error : write_to(a, path);
 }
 
-static void write_one(struct mvld_image *image, struct changing *c, enum ready_reach reach, uint64_t key)
+static void write_one(struct mvld_image *image, struct changing *c, enum alone_reach reach, char *path)
 {
-    struct writing *w = rimf_heap_alloc(&image->heap, sizeof *w);
+    const struct rimf_table *all = rimf_table_enter(image);
+    struct alone a = {.w = {.image = image, .code_of = code_of}, .c = c, .object = c->object, .reach = reach};
+    struct rimf_object **objects = rimf_heap_alloc(&image->heap, all->n_objects * sizeof *objects);
+    struct rimf_table table = {.objects = objects};
 
-    if (!w)
-        return;
-    *w = (struct writing){.name = CACHE_UNFINISHED, .image = image, .c = c, .object = c->object, .reach = reach, .key = key,
-                          .program = reach == READY_ALL ? rimf_ready_program(image) : NULL};
-    if (has_calls(w)) {
-        int error = make_file(w);
+    a.w.cookie = &a;
+    if (objects && has_calls(&a)) {
+        int error = make(&a, &table, all, reach == ALONE_ALL ? rimf_alone_program(image) : NULL, path);
 
         rimf_log(image->log, MVLD_LOG_PASSES, "ready code of %s: %swritten (%s): %s", c->object->public.name,
-                 error ? "not " : "", ready_reach_name(reach), error ? w->why : w->path);
-        image->ready_made.written += !error;
-        image->ready_made.refused += error && error != -ENOTSUP && error != -ENODATA; /* not worth one */
+                 error ? "not " : "", overlay_reach_name(reach == ALONE_ALL), error ? a.why : path);
+        image->overlays_made.written += !error;
+        image->overlays_made.refused += error && error != -ENOTSUP && error != -ENODATA; /* not worth one */
     }
-    ready_code_forget(w);
-    rimf_heap_release(&image->heap, w->tables);
-    rimf_heap_release(&image->heap, w->counts);
-    rimf_heap_release(&image->heap, w);
+    rimf_table_leave(image);
+    alone_code_forget(&a);
+    writer_release(&a.w);
+    rimf_heap_release(&image->heap, a.counts);
+    rimf_heap_release(&image->heap, objects);
 }
 
-void rimf_ready_write(struct mvld_image *image, struct changing *c)
+void rimf_alone_write(struct mvld_image *image, struct changing *c)
 {
-    if (!image->writes || !image->ready.written.folder || rimf_image_is_traced(image))
+    const char *folder = image->overlays.written.folder, *name = c->object->public.name;
+    char path[PATH_SIZE];
+
+    if (!image->writes || !folder || rimf_image_is_traced(image))
         return;
-    for (unsigned reach = 0; reach < READY_REACHES; reach++) {
-        uint64_t key = rimf_ready_key(image, c->object, (enum ready_reach)reach);
+    for (unsigned reach = 0; reach < ALONE_REACHES; reach++) {
+        uint64_t key = rimf_alone_key(image, c->object, (enum alone_reach)reach);
 
-        if (key == READY_NO_KEY)
+        if (key == ALONE_NO_KEY || !overlay_path(path, sizeof path, folder, &c->object->identity, key, name))
             continue;
-        if (rimf_ready_exists(image, c->object, (enum ready_reach)reach, key))
-            image->ready_made.there++;
+        if (rimf_alone_exists(image, c->object, key))
+            image->overlays_made.there++;
         else
-            write_one(image, c, (enum ready_reach)reach, key);
+            write_one(image, c, (enum alone_reach)reach, path);
     }
 }
 
-struct rimf_ready_made rimf_image_ready_made(const struct mvld_image *image)
+struct rimf_overlays_made rimf_image_overlays_made(const struct mvld_image *image)
 {
-    struct rimf_ready_made made = image->ready_made;
+    struct rimf_overlays_made made = image->overlays_made;
 
-    made.folder = image->ready.written.folder;
+    made.folder = image->overlays.written.folder;
     return made;
 }

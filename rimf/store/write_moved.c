@@ -21,9 +21,9 @@
 #include <fcntl.h> /* numbers only */
 
 /* The pieces, from `offset` on, without holes in the file. */
-static void fill_region(struct writer *f, const struct mvld_object *object, uint64_t offset)
+static void fill_region(struct writer *w, const struct mvld_object *object, uint64_t offset)
 {
-    const struct rimf_copies *copies = f->image->copies;
+    const struct rimf_copies *copies = w->image->copies;
     const struct mvld_region *region = &copies->region;
     uintptr_t starts[MANIFEST_PIECES] = {region->code, region->frames,
                                        region->frames + copy_frames_table(region)};
@@ -31,8 +31,8 @@ static void fill_region(struct writer *f, const struct mvld_object *object, uint
                                      region->frames + copy_frames_searched(copies->n_frames),
                                      copies->frames_end};
 
-    *f->region = (struct manifest_region){
-        .object = writer_index(f, object),
+    *w->region = (struct manifest_region){
+        .object = writer_number(w, object),
         .n_frames = (uint32_t)copies->n_frames,
         .code = region->code - object->bias,
         .code_size = region->code_size,
@@ -40,45 +40,45 @@ static void fill_region(struct writer *f, const struct mvld_object *object, uint
         .frames_size = region->frames_size,
         .hot = copies->hot_end ? copies->hot_end - region->code : 0,
         .pages = copies->pages,
-        .described = f->image->n_described
-                         ? (uint32_t)(f->image->described->start - object->bias) : 0,
+        .described = w->image->n_described
+                         ? (uint32_t)(w->image->described->start - object->bias) : 0,
     };
     for (int i = 0; i < MANIFEST_PIECES; i++) {
-        f->region->pieces[i] = (struct manifest_piece){starts[i] - object->bias, ends[i] - starts[i],
+        w->region->pieces[i] = (struct manifest_piece){starts[i] - object->bias, ends[i] - starts[i],
                                                      offset};
         offset += ends[i] - starts[i];
     }
-    f->header->n_regions = 1;
+    w->header->n_regions = 1;
 }
 
 /* So that no start has to. */
-static int sort_copies(struct writer *f)
+static int sort_copies(struct writer *w)
 {
     size_t n = 0;
 
-    for (size_t i = 0; i < f->table->n_objects; i++) {
-        struct rimf_object *object = f->table->objects[i];
+    for (size_t i = 0; i < w->table->n_objects; i++) {
+        struct rimf_object *object = w->table->objects[i];
 
         if (object->n_pieces)
-            copies_sort(f->image->copies, object);
-        for (size_t k = 0; k < object->n_pieces && n < f->header->n_copies; k++)
-            f->copies[n++].sorted = object->pieces[k];
+            copies_sort(w->image->copies, object);
+        for (size_t k = 0; k < object->n_pieces && n < w->header->n_copies; k++)
+            w->copies[n++].sorted = object->pieces[k];
     }
-    return n == f->header->n_copies ? 0 : rimf_fail(f->image, ENOTSUP, "code of no object was copied");
+    return n == w->header->n_copies ? 0 : rimf_fail(w->image, ENOTSUP, "code of no object was copied");
 }
 
-static int fill_copies(struct writer *f, const struct mvld_object *object)
+static int fill_copies(struct writer *w, const struct mvld_object *object)
 {
-    const struct rimf_copies *copies = f->image->copies;
+    const struct rimf_copies *copies = w->image->copies;
 
     for (size_t i = 0; i < copies->n; i++) {
         const struct rimf_copy *copy = &copies->list[i];
 
         if (!copy->size || copy->object->public.flags & MVLD_OBJECT_APART)
-            return rimf_fail(f->image, ENOTSUP, "%s: its code was copied, and cannot be frozen",
+            return rimf_fail(w->image, ENOTSUP, "%s: its code was copied, and cannot be frozen",
                              copy->object->public.name);
-        f->copies[f->header->n_copies++] = (struct manifest_copy){
-            .object = writer_index(f, &copy->object->public),
+        w->copies[w->header->n_copies++] = (struct manifest_copy){
+            .object = writer_number(w, &copy->object->public),
             .flags = copy->moved ? MANIFEST_MOVED : 0,
             .home = (uint32_t)(copy->home - copy->object->public.bias),
             .n_homes = (uint32_t)copy->n_homes,
@@ -87,23 +87,23 @@ static int fill_copies(struct writer *f, const struct mvld_object *object)
             .size = (uint32_t)copy->size,
         };
         if (copy->n_homes)
-            memcpy(f->homes + f->header->n_homes, copy->homes,
+            memcpy(w->homes + w->header->n_homes, copy->homes,
                    copy->n_homes * sizeof *copy->homes);
-        f->header->n_homes += (uint32_t)copy->n_homes;
+        w->header->n_homes += (uint32_t)copy->n_homes;
     }
-    return sort_copies(f);
+    return sort_copies(w);
 }
 
-static void fill_kept(struct writer *f)
+static void fill_kept(struct writer *w)
 {
     for (unsigned i = 0; i < RIMF_KEPT_HOME; i++) {
         size_t size;
-        uintptr_t at = rimf_image_kept_home(f->image, i, &size);
-        const struct mvld_object *object = at ? rimf_object_find(f->image, at) : NULL;
+        uintptr_t at = rimf_image_kept_home(w->image, i, &size);
+        const struct mvld_object *object = at ? rimf_object_find(w->image, at) : NULL;
 
         if (object && !(object->flags & MVLD_OBJECT_APART))
-            f->kept[f->header->n_kept++] = (struct manifest_kept){
-                .object = writer_index(f, object),
+            w->kept[w->header->n_kept++] = (struct manifest_kept){
+                .object = writer_number(w, object),
                 .number = i,
                 .linked = (uint32_t)(at - object->bias),
                 .size = (uint32_t)size,
@@ -111,24 +111,24 @@ static void fill_kept(struct writer *f)
     }
 }
 
-static int write_pieces(struct writer *f, const struct mvld_object *object, int fd)
+static int write_pieces(struct writer *w, const struct mvld_object *object, int fd)
 {
-    const struct rimf_sys *sys = f->image->sys;
+    const struct rimf_sys *sys = w->image->sys;
     uint64_t hashes[MANIFEST_PIECES];
     int error = 0;
 
     for (int i = 0; i < MANIFEST_PIECES && !error; i++) {
-        const struct manifest_piece *piece = &f->region->pieces[i];
+        const struct manifest_piece *piece = &w->region->pieces[i];
         const void *pages = (const void *)(object->bias + piece->linked);
 
         hashes[i] = sidecar_hash(pages, piece->size);
         error = write_bytes(sys, fd, pages, piece->size, piece->offset);
     }
-    f->region->hash = sidecar_hash(hashes, sizeof hashes);
+    w->region->hash = sidecar_hash(hashes, sizeof hashes);
     return error;
 }
 
-int write_names(struct mvld_image *image, const struct symfile *names, int fd)
+static int write_names(struct mvld_image *image, const struct symfile *names, int fd)
 {
     size_t size = symfile_size(names);
     void *bytes = rimf_heap_alloc(&image->heap, size);
@@ -141,48 +141,48 @@ int write_names(struct mvld_image *image, const struct symfile *names, int fd)
 }
 
 /* The whole file. */
-static int write_file(struct writer *f, const struct mvld_object *object, int fd)
+static int write_file(struct writer *w, const struct mvld_object *object, int fd)
 {
-    const struct rimf_copies *copies = f->image->copies;
+    const struct rimf_copies *copies = w->image->copies;
     uintptr_t frames = copies->region.frames + copy_frames_table(&copies->region);
     struct symfile names = {.end = copies->n, .base = object->bias, .frames = frames,
                             .frames_size = copies->frames_end - frames};
-    int error = symfile_open(f->image, &names);
+    int error = symfile_open(w->image, &names);
 
     if (error)
         return error;
-    fill_region(f, object, copy_pages_offset(copies, rimf_page_up(symfile_size(&names))));
-    names.code_offset = f->region->pieces[MANIFEST_CODE].offset;
-    names.frames_offset = f->region->pieces[MANIFEST_FRAMES].offset;
-    error = write_names(f->image, &names, fd);
-    symfile_close(f->image, &names);
+    fill_region(w, object, copy_pages_offset(copies, rimf_page_up(symfile_size(&names))));
+    names.code_offset = w->region->pieces[MANIFEST_CODE].offset;
+    names.frames_offset = w->region->pieces[MANIFEST_FRAMES].offset;
+    error = write_names(w->image, &names, fd);
+    symfile_close(w->image, &names);
     if (!error)
-        error = fill_copies(f, object);
-    fill_kept(f);
+        error = fill_copies(w, object);
+    fill_kept(w);
     if (!error)
-        error = write_pieces(f, object, fd);
-    return error ? error : write_finish(f->image->sys, fd, &f->region->file);
+        error = write_pieces(w, object, fd);
+    return error ? error : write_finish(w->image->sys, fd, &w->region->file);
 }
 
-int write_moved(struct writer *f)
+int write_moved(struct writer *w)
 {
-    const struct rimf_copies *copies = f->image->copies;
-    const struct rimf_sys *sys = f->image->sys;
+    const struct rimf_copies *copies = w->image->copies;
+    const struct rimf_sys *sys = w->image->sys;
     const struct mvld_object *object;
     int error;
     long fd;
 
     if (!copies || !copies->n)
         return 0;
-    object = rimf_object_find(f->image, copies->region.code);
+    object = rimf_object_find(w->image, copies->region.code);
     if (!object || object->flags & MVLD_OBJECT_APART)
-        return rimf_fail(f->image, ENOTSUP, "copies of code lie where no object is");
-    fd = SYS6(sys, SYS_openat, f->folder, MANIFEST_COPIES, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
+        return rimf_fail(w->image, ENOTSUP, "copies of code lie where no object is");
+    fd = SYS6(sys, SYS_openat, w->folder, MOVED_FILE, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
               0644, 0, 0);
-    error = sys_failed(fd) ? (int)fd : write_file(f, object, (int)fd);
+    error = sys_failed(fd) ? (int)fd : write_file(w, object, (int)fd);
     if (!sys_failed(fd))
         sys_close(sys, (int)fd);
-    return error ? rimf_fail(f->image, -error, "copies of code cannot be written (error %d)",
+    return error ? rimf_fail(w->image, -error, "copies of code cannot be written (error %d)",
                              -error)
                  : 0;
 }

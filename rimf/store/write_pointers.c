@@ -84,19 +84,19 @@ int write_choices(struct mvld_image *image, const struct rimf_table *table)
 
 /* ---- pointers ---------------------------------------------------------------------------- */
 
-static int fill_pointer(struct writer *f, uint32_t index, uintptr_t word)
+static int fill_pointer(struct writer *w, uint32_t index, uintptr_t word)
 {
-    const struct rimf_copies *copies = f->image->copies;
-    const struct rimf_object *object = f->table->objects[index];
-    uintptr_t home = copies_word(f->image, word);
-    const struct mvld_object *to = rimf_object_find(f->image, home);
+    const struct rimf_copies *copies = w->image->copies;
+    const struct rimf_object *object = w->table->objects[index];
+    uintptr_t home = copies_word(w->image, word);
+    const struct mvld_object *to = rimf_object_find(w->image, home);
     const struct rimf_copy *copy = copies_piece_made(copies, to, home, 1);
-    struct manifest_pointer *out = &f->pointers[f->header->n_pointers];
+    struct manifest_pointer *out = &w->pointers[w->header->n_pointers];
     uintptr_t value;
 
     memcpy(&value, (const void *)word, sizeof value);
     if (!copy || value == home || copy_identity(copy, home) != value)
-        return rimf_fail(f->image, ENOTSUP, "%s: a word at %p does not lead to the copy that it was "
+        return rimf_fail(w->image, ENOTSUP, "%s: a word at %p does not lead to the copy that it was "
                          "led to", object->public.name, (void *)word);
     *out = (struct manifest_pointer){
         .object = index,
@@ -105,31 +105,31 @@ static int fill_pointer(struct writer *f, uint32_t index, uintptr_t word)
         .offset = (uint32_t)(home - copy->home),
     };
     if (object->public.bias + out->linked != word)
-        return rimf_fail(f->image, ENOTSUP, "%s: it is too large", object->public.name);
-    f->header->n_pointers++;
+        return rimf_fail(w->image, ENOTSUP, "%s: it is too large", object->public.name);
+    w->header->n_pointers++;
     return 0;
 }
 
 /* Its number, or that of all. */
-static size_t number_of(const struct writer *f, uintptr_t word)
+static size_t number_of(const struct writer *w, uintptr_t word)
 {
-    const struct rimf_watch *watch = f->image->watch;
+    const struct rimf_watch *watch = w->image->watch;
     size_t first = rimf_words_first(watch->pointers, watch->n_pointers, word);
 
     return first < watch->n_pointers && watch->pointers[first] == word ? first : watch->n_pointers;
 }
 
-int writer_is_led(const struct writer *f, uintptr_t word)
+int writer_is_led(const struct writer *w, uintptr_t word)
 {
-    return number_of(f, word) < f->image->watch->n_pointers;
+    return number_of(w, word) < w->image->watch->n_pointers;
 }
 
-void writer_set_way(struct writer *f, uintptr_t word, enum writer_way way)
+void writer_set_way(struct writer *w, uintptr_t word, enum writer_way way)
 {
-    size_t number = number_of(f, word);
+    size_t number = number_of(w, word);
 
-    if (number < f->image->watch->n_pointers)
-        f->ways[number] = (uint8_t)way;
+    if (number < w->image->watch->n_pointers)
+        w->ways[number] = (uint8_t)way;
 }
 
 static void note_addend(void *cookie, uintptr_t word)
@@ -138,32 +138,32 @@ static void note_addend(void *cookie, uintptr_t word)
 }
 
 /* By object, as words are (store/write_start.c). */
-static int fill_way(struct writer *f, const struct rimf_watch *watch, enum writer_way way)
+static int fill_way(struct writer *w, const struct rimf_watch *watch, enum writer_way way)
 {
     int error = 0;
 
-    for (uint32_t i = 0; i < f->table->n_objects; i++) {
-        const struct mvld_object *object = &f->table->objects[i]->public;
+    for (uint32_t i = 0; i < w->table->n_objects; i++) {
+        const struct mvld_object *object = &w->table->objects[i]->public;
 
         for (size_t k = 0; k < watch->n_pointers && !error; k++)
             if (watch->pointers[k] >= object->start && watch->pointers[k] < object->end &&
-                f->ways[k] == way)
-                error = fill_pointer(f, i, watch->pointers[k]);
+                w->ways[k] == way)
+                error = fill_pointer(w, i, watch->pointers[k]);
     }
     return error;
 }
 
-int write_pointers(struct writer *f, const struct rimf_watch *watch)
+int write_pointers(struct writer *w, const struct rimf_watch *watch)
 {
     int error;
 
-    for (size_t i = 0; i < f->table->n_objects; i++)
-        if (!(f->table->objects[i]->public.flags & MVLD_OBJECT_APART))
-            copy_slots_each_relr(f->table->objects[i], note_addend, f);
-    error = fill_way(f, watch, WRITER_ADDEND);
-    f->header->n_addends = f->header->n_pointers;
+    for (size_t i = 0; i < w->table->n_objects; i++)
+        if (!(w->table->objects[i]->public.flags & MVLD_OBJECT_APART))
+            copy_slots_each_relr(w->table->objects[i], note_addend, w);
+    error = fill_way(w, watch, WRITER_ADDEND);
+    w->header->n_addends = w->header->n_pointers;
     if (!error)
-        error = fill_way(f, watch, WRITER_TABLE);
-    f->header->n_tabled = f->header->n_pointers - f->header->n_addends;
-    return error ? error : fill_way(f, watch, WRITER_WORD);
+        error = fill_way(w, watch, WRITER_TABLE);
+    w->header->n_tabled = w->header->n_pointers - w->header->n_addends;
+    return error ? error : fill_way(w, watch, WRITER_WORD);
 }

@@ -1,257 +1,150 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/store/write_start.c: writes what passes did to the code of this process as a frozen
- * image (store/manifest.h).
+ * rimf/store/write_start.c: writes what passes did to the code of this process (manifest.h).
  *
  * Passes say which objects they changed and which words they relied on; everything
- * else is read off the image: the files, the distances, the text as it is now.  The
- * copies are written and synced before the file `image`, without which a folder is
- * no frozen image; so a machine that stops in between leaves nothing that is taken.
+ * else is read off the image: the files, the distances, the text as it is now.  Overlays
+ * are written and synced before the manifest, without which a folder is none; so a machine that
+ * stops in between leaves nothing that is taken.
  */
-#include "store/writer.h"
 #include "store/apply.h"
+#include "store/writer.h"
 
 #include "base.h"
-#include "cpu.h"
 #include "copies.h"
+#include "cpu.h"
 
 #include <errno.h> /* numbers only */
 #include <fcntl.h> /* numbers only */
 
-/* ---- the file `image` ------------------------------------------------------------- */
+/* What is said of a start besides its objects. */
+struct start {
+    struct writer w;
+    const char *folder, *told;
+    uint64_t made_by, drawn;
+};
 
-uint32_t writer_index(const struct writer *f, const struct mvld_object *object)
+static int fill_object(struct writer *w, uint32_t i)
 {
-    uint32_t i = 0;
+    const struct rimf_object *object = w->table->objects[i];
+    struct manifest_object *out;
 
-    while (i < f->table->n_objects && &f->table->objects[i]->public != object)
-        i++;
-    return i;
-}
-
-static uint32_t add_name(struct writer *f, const char *name)
-{
-    uint32_t at = f->header->names_size;
-    size_t size = rimf_strlen(name) + 1;
-
-    memcpy(f->names + at, name, size);
-    f->header->names_size += (uint32_t)size;
-    return at;
-}
-
-void overlay_name(char *to, size_t size, uint32_t index, const struct rimf_object *object)
-{
-    const char *name = object->public.name, *slash = rimf_strrchr(name, '/');
-
-    rimf_format(to, size, "%u-%.200s", index, slash ? slash + 1 : name);
-}
-
-static int fill_object(struct writer *f, uint32_t i)
-{
-    const struct rimf_object *object = f->table->objects[i];
-    struct manifest_object *out = &f->objects[i];
-    char name[MANIFEST_NAME_MAX + 1];
-
-    out->name = add_name(f, object->public.name);
-    if (object->changed) { /* else it is 0, where "" stands */
-        overlay_name(name, sizeof name, i, object);
-        out->copy_name = add_name(f, name);
-    }
-    if (object->public.flags & MVLD_OBJECT_APART)
-        out->flags = MANIFEST_UNPLACED;
-    if (object->public.flags & MVLD_OBJECT_VDSO)
-        return 0;
-    if (!object->identified)
-        return rimf_fail(f->image, ENOTSUP, "%s: from which file it was mapped is not known",
+    if (!object->identified && !(object->public.flags & MVLD_OBJECT_VDSO))
+        return rimf_fail(w->image, ENOTSUP, "%s: from which file it was mapped is not known",
                          object->public.name);
-    out->file = object->identity;
-    out->build_id = manifest_build_id(&object->public);
-    out->first = (uint32_t)(rimf_page_down(object->public.start) - object->public.bias);
-    if (!out->flags)
-        out->distance = (int64_t)(object->public.bias - f->base);
-    return 0;
-}
-
-static int fill_word(struct writer *f, uintptr_t address)
-{
-    uintptr_t value = copies_word(f->image, address);
-    const struct mvld_object *in = rimf_object_find(f->image, address);
-    const struct mvld_object *to = rimf_object_find(f->image, value);
-    struct manifest_word *out = &f->words[f->header->n_words];
-
-    if (!in || !to)
-        return rimf_fail(f->image, ENOTSUP, "a pass relies on a word at %p that leads to no object",
-                         (void *)address);
-    if (to->flags & MVLD_OBJECT_VDSO)
-        return rimf_fail(f->image, ENOTSUP, "a pass relies on the vDSO, which has no file");
-    *out = (struct manifest_word){
-        .object = writer_index(f, in),
-        .linked = (uint32_t)(address - in->bias),
-        .to_object = writer_index(f, to),
-        .to_linked = (uint32_t)(value - to->bias),
-    };
-    if (in->bias + out->linked != address || to->bias + out->to_linked != value)
-        return rimf_fail(f->image, ENOTSUP, "%s: it is too large", in->name);
-    f->header->n_words++;
+    out = writer_object(w, object);
+    if (object->changed) /* else it is 0, where "" stands */
+        writer_name_overlay(w, out, i, object);
     return 0;
 }
 
 /* By object, not by address: distances may be negative. */
-static int fill_words(struct writer *f, const struct rimf_watch *watch)
+static int fill_words(struct writer *w, const struct rimf_watch *watch)
+{
+    for (uint32_t i = 0; i < w->table->n_objects; i++) {
+        const struct mvld_object *object = &w->table->objects[i]->public;
+
+        for (size_t k = 0; k < watch->n; k++)
+            if (watch->words[k] >= object->start && watch->words[k] < object->end &&
+                writer_word(w, watch->words[k], copies_word(w->image, watch->words[k])))
+                return rimf_fail(w->image, ENOTSUP, "%s: a pass relies on a word at %p that leads to no object "
+                                 "of a file", object->name, (void *)watch->words[k]);
+    }
+    return 0;
+}
+
+static int fill(struct writer *w, const struct rimf_watch *watch)
 {
     int error = 0;
 
-    for (uint32_t i = 0; i < f->table->n_objects; i++) {
-        const struct mvld_object *object = &f->table->objects[i]->public;
-
-        for (size_t k = 0; !error && k < watch->n; k++)
-            if (watch->words[k] >= object->start && watch->words[k] < object->end)
-                error = fill_word(f, watch->words[k]);
-    }
+    for (uint32_t i = 0; !error && i < w->table->n_objects; i++)
+        error = fill_object(w, i);
+    if (!error)
+        error = fill_words(w, watch);
+    for (uint32_t i = 0; !error && i < w->table->n_objects; i++)
+        if (w->table->objects[i]->changed)
+            error = write_overlay(w, w->table->objects[i], &w->objects[i], i,
+                                  w->names + w->objects[i].overlay_name);
+    if (!error)
+        error = write_moved(w);
+    if (!error) /* into the same file */
+        error = write_relocations(w);
+    if (!error)
+        error = write_pointers(w, watch);
+    if (!error && (error = write_whole(w->image->sys, w->folder, MANIFEST_FILE, w->header, writer_close(w))))
+        error = rimf_fail(w->image, -error, "the manifest cannot be written (error %d)", -error);
     return error;
 }
 
-/* ---- all of it ------------------------------------------------------------------------ */
-
-static int fill(struct writer *f, const struct rimf_watch *watch)
-{
-    int error = 0;
-
-    for (uint32_t i = 0; !error && i < f->table->n_objects; i++)
-        error = fill_object(f, i);
-    if (!error)
-        error = fill_words(f, watch);
-    for (uint32_t i = 0; !error && i < f->table->n_objects; i++)
-        if (f->table->objects[i]->changed)
-            error = write_overlay(f, i);
-    if (!error)
-        error = write_moved(f);
-    if (!error) /* into the same file */
-        error = write_relocations(f);
-    return error ? error : write_pointers(f, watch);
-}
-
-uint8_t *writer_pack(uint8_t *to, const void *from, size_t size)
-{
-    memmove(to, from, size);
-    return to + size;
-}
-
-/* The tables were filled with room between them. */
-static size_t close_gaps(struct writer *f)
-{
-    struct manifest_header *h = f->header;
-    uint8_t *end = (uint8_t *)f->texts + h->n_texts * sizeof *f->texts;
-
-    end = writer_pack(end, f->words, h->n_words * sizeof *f->words);
-    end = writer_pack(end, f->relocations, h->n_relocations * sizeof *f->relocations);
-    end = writer_pack(end, f->shifts, h->n_shifts * sizeof *f->shifts);
-    end = writer_pack(end, f->region, h->n_regions * sizeof *f->region);
-    end = writer_pack(end, f->copies, h->n_copies * sizeof *f->copies);
-    end = writer_pack(end, f->homes, h->n_homes * sizeof *f->homes);
-    end = writer_pack(end, f->pointers, h->n_pointers * sizeof *f->pointers);
-    end = writer_pack(end, f->kept, h->n_kept * sizeof *f->kept);
-    end = writer_pack(end, f->names, h->names_size);
-    h->size = (uint64_t)(end - f->bytes);
-    h->checksum = manifest_checksum(f->bytes, h->size);
-    return h->size;
-}
-
-static int write_image(struct writer *f)
-{
-    const struct rimf_sys *sys = f->image->sys;
-    int error = write_whole(sys, f->folder, "image", f->bytes, close_gaps(f));
-
-    return error ? rimf_fail(f->image, -error, "the image cannot be written (error %d)", -error)
-                 : 0;
-}
+/* ---- room ------------------------------------------------------------------------- */
 
 static size_t name_size(const char *name)
 {
     return name ? rimf_strlen(name) + 1 : 0;
 }
 
-static void fill_passes(struct writer *f)
+static void fill_header(struct start *s)
 {
-    for (size_t i = 0; i < f->image->n_makers; i++) {
-        const struct rimf_maker *maker = &f->image->makers[i];
+    const struct mvld_image *image = s->w.image;
+    struct manifest_header *h = s->w.header;
 
-        f->header->passes[f->header->n_passes++] = (struct manifest_pass){
-            .name = add_name(f, maker->name),
-            .library = maker->library ? add_name(f, maker->library) : 0,
+    h->made_by = s->made_by;
+    h->drawn = s->drawn;
+    h->cpu = cpu_identity(&cpu_at_hand);
+    for (size_t i = 0; i < image->n_makers; i++) {
+        const struct rimf_maker *maker = &image->makers[i];
+
+        h->passes[h->n_passes++] = (struct manifest_pass){
+            .name = writer_name(&s->w, maker->name),
+            .library = maker->library ? writer_name(&s->w, maker->library) : 0,
             .flags = maker->flags,
             .file = (uint32_t)file_id_key(&maker->file),
         };
     }
+    for (size_t i = 0; i < image->n_reads; i++)
+        h->reads[h->n_reads++] = (struct manifest_read){.name = writer_name(&s->w, image->reads[i].path),
+                                                        .file = image->reads[i].file};
+    h->told = s->told ? writer_name(&s->w, s->told) : 0;
 }
 
-static void fill_reads(struct writer *f)
+/* For everything, at most. */
+static int make_room(struct start *s, const struct rimf_watch *watch)
 {
-    for (size_t i = 0; i < f->image->n_reads; i++) {
-        const struct rimf_read *read = &f->image->reads[i];
+    struct writer *w = &s->w;
+    struct mvld_image *image = w->image;
+    const struct rimf_copies *copies = image->copies;
+    size_t n = w->table->n_objects, *room = w->room;
 
-        f->header->reads[f->header->n_reads++] =
-            (struct manifest_read){.name = add_name(f, read->path), .file = read->file};
+    room[MANIFEST_OBJECTS] = room[MANIFEST_RELOCATIONS] = n;
+    room[MANIFEST_WORDS] = watch->n;
+    room[MANIFEST_REGIONS] = 1;
+    room[MANIFEST_POINTERS] = watch->n_pointers;
+    room[MANIFEST_KEPT] = MANIFEST_KEPT_MAX;
+    room[MANIFEST_NAMES] = name_size(s->told);
+    for (size_t i = 0; i < image->n_makers; i++)
+        room[MANIFEST_NAMES] += name_size(image->makers[i].name) + name_size(image->makers[i].library);
+    for (size_t i = 0; i < image->n_reads; i++)
+        room[MANIFEST_NAMES] += name_size(image->reads[i].path);
+    for (size_t i = 0; copies && i < copies->n; i++) {
+        room[MANIFEST_COPIES]++;
+        room[MANIFEST_HOMES] += copies->list[i].n_homes;
     }
-}
-
-/* Room for everything, at most; the counts grow as it is filled. */
-static int make_room(struct writer *f, const struct rimf_watch *watch)
-{
-    size_t texts = 0, names = 1 + name_size(f->told), n = f->table->n_objects;
-    size_t copies = f->image->copies ? f->image->copies->n : 0, homes = 0, shifts = 0;
-
-    for (size_t i = 0; i < f->image->n_makers; i++)
-        names += name_size(f->image->makers[i].name) + name_size(f->image->makers[i].library);
-    for (size_t i = 0; i < f->image->n_reads; i++)
-        names += name_size(f->image->reads[i].path);
-    for (size_t i = 0; i < copies; i++)
-        homes += f->image->copies->list[i].n_homes;
     for (size_t i = 0; i < n; i++) {
-        texts += f->table->objects[i]->public.phnum;
-        shifts += f->table->objects[i]->view.n_relocations + f->table->objects[i]->view.n_plt_relocations;
-        names += rimf_strlen(f->table->objects[i]->public.name) + MANIFEST_NAME_MAX + 2;
+        const struct rimf_object *object = w->table->objects[i];
+
+        room[MANIFEST_TEXTS] += object->public.phnum;
+        room[MANIFEST_SHIFTS] += object->view.n_relocations + object->view.n_plt_relocations;
+        room[MANIFEST_NAMES] += name_size(object->public.name) + MANIFEST_NAME_MAX + 1;
     }
-    f->bytes = rimf_heap_alloc(&f->image->heap, sizeof *f->header + n * sizeof *f->objects +
-                                                    texts * sizeof *f->texts +
-                                                    watch->n * sizeof *f->words +
-                                                    n * sizeof *f->relocations +
-                                                    shifts * sizeof *f->shifts + sizeof *f->region +
-                                                    copies * sizeof *f->copies +
-                                                    homes * sizeof *f->homes +
-                                                    watch->n_pointers * sizeof *f->pointers +
-                                                    MANIFEST_KEPT_MAX * sizeof *f->kept + names);
-    f->ways = rimf_heap_alloc(&f->image->heap, watch->n_pointers + 1);
-    if (!f->bytes || !f->ways)
-        return rimf_fail(f->image, ENOMEM, "there is no memory to freeze the image");
-    f->header = (struct manifest_header *)f->bytes;
-    f->objects = (struct manifest_object *)(f->header + 1);
-    f->texts = (struct manifest_text *)(f->objects + n);
-    f->words = (struct manifest_word *)(f->texts + texts);
-    f->relocations = (struct manifest_relocations *)(f->words + watch->n);
-    f->shifts = (struct manifest_shift *)(f->relocations + n);
-    f->region = (struct manifest_region *)(f->shifts + shifts);
-    f->copies = (struct manifest_copy *)(f->region + 1);
-    f->homes = (struct sidecar_home *)(f->copies + copies);
-    f->pointers = (struct manifest_pointer *)(f->homes + homes);
-    f->kept = (struct manifest_kept *)(f->pointers + watch->n_pointers);
-    f->names = (char *)(f->kept + MANIFEST_KEPT_MAX);
-    memset(f->ways, WRITER_WORD, watch->n_pointers);
-    *f->header = (struct manifest_header){
-        .magic = MANIFEST_MAGIC,
-        .version = MANIFEST_VERSION,
-        .header_size = sizeof *f->header,
-        .pipeline = f->pipeline,
-        .drawn = f->drawn,
-        .cpu = cpu_identity(&cpu_at_hand),
-        .n_objects = (uint32_t)n,
-        .names_size = 1, /* "", for those that have no name */
-    };
-    fill_passes(f);
-    fill_reads(f);
-    f->header->told = f->told ? add_name(f, f->told) : 0;
+    w->ways = rimf_heap_alloc(&image->heap, watch->n_pointers + 1);
+    if (!w->ways || writer_open(w))
+        return rimf_fail(w->image, ENOMEM, "there is no memory for a manifest");
+    memset(w->ways, WRITER_WORD, watch->n_pointers);
+    fill_header(s);
     return 0;
 }
+
+/* ---- all of it ------------------------------------------------------------------------ */
 
 static uintptr_t find_base(const struct rimf_table *table)
 {
@@ -261,50 +154,46 @@ static uintptr_t find_base(const struct rimf_table *table)
     return 0;
 }
 
-static size_t count_changed(const struct rimf_table *table)
+static int is_changed(const struct rimf_table *table)
 {
-    size_t n = 0;
+    size_t i = 0;
 
-    for (size_t i = 0; i < table->n_objects; i++)
-        n += table->objects[i]->changed != 0;
-    return n;
+    while (i < table->n_objects && !table->objects[i]->changed)
+        i++;
+    return i < table->n_objects;
 }
 
-/* Makes and opens f->folder, where code may be mapped from files: else no start could use the
- * image, and with on-miss = build each would write a new one. */
-static int make_folder(struct writer *f, const char *folder)
+/* Makes and opens the folder, where code may be mapped from files: else no start could use the
+ * manifest, and with on-miss = build each would write a new one. */
+static int make_folder(struct writer *w, const char *folder)
 {
-    const struct rimf_sys *sys = f->image->sys;
+    const struct rimf_sys *sys = w->image->sys;
     long error = SYS3(sys, SYS_mkdirat, AT_FDCWD, folder, 0755), fd;
 
     if (error)
-        return rimf_fail(f->image, (int)-error, "%s: the folder cannot be made (error %ld)",
+        return rimf_fail(w->image, (int)-error, "%s: the folder cannot be made (error %ld)",
                          folder, -error);
     fd = sys_openat(sys, folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW, 0);
     if (sys_failed(fd))
-        error = rimf_fail(f->image, (int)-fd, "%s: the folder cannot be opened (error %ld)",
-                          folder, -fd);
-    else if (!write_may_run(sys, (int)fd))
-        error = rimf_fail(f->image, EACCES, "%s: no code may be mapped from there (noexec)", folder);
-    if (!error) {
-        f->folder = (int)fd;
+        return rimf_fail(w->image, (int)-fd, "%s: the folder cannot be opened (error %ld)",
+                         folder, -fd);
+    w->folder = (int)fd;
+    if (write_may_run(sys, (int)fd))
         return 0;
-    }
-    if (!sys_failed(fd))
-        sys_close(sys, (int)fd);
-    return (int)error;
+    sys_close(sys, (int)fd);
+    return rimf_fail(w->image, EACCES, "%s: no code may be mapped from there (noexec)", folder);
 }
 
 /* What it says of files will be said of no others. */
-static int settle(const struct writer *f)
+static int settle(const struct writer *w)
 {
-    const struct mvld_image *image = f->image;
+    const struct mvld_image *image = w->image;
     const char *name = NULL, *why = NULL;
 
-    for (uint32_t i = 0; i < f->table->n_objects && !why; i++) {
-        name = f->table->objects[i]->public.name;
-        if (f->table->objects[i]->identified)
-            why = file_id_unsettled(image->sys, &f->table->objects[i]->identity, name);
+    for (uint32_t i = 0; i < w->table->n_objects && !why; i++) {
+        name = w->table->objects[i]->public.name;
+        if (w->table->objects[i]->identified)
+            why = file_id_unsettled(image->sys, &w->table->objects[i]->identity, name);
     }
     for (size_t i = 0; i < image->n_makers && !why; i++) {
         name = image->makers[i].path;
@@ -315,26 +204,25 @@ static int settle(const struct writer *f)
         if (!file_id_is_none(&image->reads[i].file))
             why = file_id_unsettled(image->sys, &image->reads[i].file, name);
     }
-    return why ? rimf_fail(f->image, EAGAIN, "%s: %s", name, why) : 0;
+    return why ? rimf_fail(w->image, EAGAIN, "%s: %s", name, why) : 0;
 }
 
-static int freeze(struct writer *f, const struct rimf_watch *watch, const char *folder)
+static int write_all(struct start *s, const struct rimf_watch *watch)
 {
+    struct writer *w = &s->w;
     int error;
 
-    if (!count_changed(f->table))
-        return rimf_fail(f->image, ENODATA, "no pass changed any code");
-    error = settle(f);
+    if (!is_changed(w->table))
+        return rimf_fail(w->image, ENODATA, "no pass changed any code");
+    error = settle(w);
     if (!error)
-        error = make_room(f, watch);
+        error = make_room(s, watch);
     if (!error)
-        error = make_folder(f, folder);
+        error = make_folder(w, s->folder);
     if (error)
         return error;
-    error = fill(f, watch);
-    if (!error)
-        error = write_image(f);
-    sys_close(f->image->sys, f->folder);
+    error = fill(w, watch);
+    sys_close(w->image->sys, w->folder);
     return error;
 }
 
@@ -352,10 +240,10 @@ void rimf_image_add_read(struct mvld_image *image, const char *path, const struc
     image->n_reads++;
 }
 
-static int freeze_watched(struct mvld_image *image, const char *folder, uint64_t pipeline,
-                          uint64_t drawn, const char *told)
+static int write_watched(struct start *s)
 {
-    struct writer f = {.image = image, .pipeline = pipeline, .drawn = drawn, .told = told};
+    struct writer *w = &s->w;
+    struct mvld_image *image = w->image;
     int error;
 
     if (!image->watch)
@@ -364,25 +252,25 @@ static int freeze_watched(struct mvld_image *image, const char *folder, uint64_t
         return rimf_fail(image, E2BIG, "the passes read more than %u files", MANIFEST_READS_MAX);
     if (rimf_image_is_traced(image))
         return rimf_fail(image, EBUSY, "a debugger may have breakpoints in the code");
-    f.table = rimf_table_enter(image);
-    f.base = find_base(f.table);
-    error = write_choices(image, f.table);
+    w->table = rimf_table_enter(image);
+    w->base = find_base(w->table);
+    error = write_choices(image, w->table);
     if (rimf_watch_settle(image))
         error = rimf_fail(image, ENOMEM, "there was no memory to note what the passes did");
     if (!error)
-        error = freeze(&f, image->watch, folder);
+        error = write_all(s, image->watch);
     if (!error)
-        rimf_later_start(image, f.table, f.objects, f.base, f.header->checksum);
+        rimf_later_start(image, w->table, w->objects, w->base, w->header->checksum);
     rimf_table_leave(image);
-    rimf_heap_release(&image->heap, f.bytes);
-    rimf_heap_release(&image->heap, f.ways);
+    writer_release(w);
     return error;
 }
 
-int rimf_manifest_write(struct mvld_image *image, const char *folder, uint64_t pipeline,
-                      uint64_t drawn, const char *told)
+int rimf_manifest_write(struct mvld_image *image, const char *folder, uint64_t made_by, uint64_t drawn,
+                        const char *told)
 {
-    int error = freeze_watched(image, folder, pipeline, drawn, told);
+    struct start s = {.w = {.image = image}, .folder = folder, .told = told, .made_by = made_by, .drawn = drawn};
+    int error = write_watched(&s);
 
     rimf_watch_end(image);
     return error;

@@ -184,8 +184,8 @@ def images(race, folder):
     image.rename(second)
     check(program.freeze() == image, "an image has another name")
     check(re.search(THAWED, race.start()), "an image is not used")
-    pools = [Pool(folder / name, image / name) for name in ("image", "concat.so")]
-    pools[0].add_files(second / "image")
+    pools = [Pool(folder / name, image / name) for name in ("manifest", "concat.so")]
+    pools[0].add_files(second / "manifest")
     os.link(pools[1].target, pools[1].good)  # a copy of this file would be another file
     for _ in range(6):
         os.link(pools[1].target, pools[1].new())
@@ -200,7 +200,7 @@ def folders(race, folder):
     pool = Pool(folder / "folders", program.freeze())
     for _ in range(5):
         program.freeze().rename(pool.new())
-    for damage in (lambda at: os.truncate(at / "image", 100),
+    for damage in (lambda at: os.truncate(at / "manifest", 100),
                    lambda at: (at / "concat.so").unlink(),
                    lambda at: next(at.glob("*-libplace.so")).unlink(),
                    lambda at: at.chmod(0o777)):

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Frozen images of any bytes, with a checksum that fits: refused with a sentence, or
+ * Manifests of any bytes, with a checksum that fits: refused with a sentence, or
  * with everything inside the bounds that store/manifest.h promises.
  */
-#include "rimf/made_frozen.h"
+#include "rimf/made_manifest.h"
 
 #include <stdlib.h>
 
@@ -13,6 +13,56 @@ static void must(int so)
 {
     if (!so)
         abort();
+}
+
+static void look_at_objects(const struct manifest *f)
+{
+    const struct manifest_header *h = f->header;
+    uint64_t words = 0;
+
+    for (uint32_t i = 0; i < h->n_objects; i++) {
+        const struct manifest_object *o = &f->objects[i];
+
+        must(strlen(f->names + o->name) < h->names_size);
+        must(o->overlay_name < h->names_size && !strchr(f->names + o->overlay_name, '/'));
+        must(!(o->flags & MANIFEST_UNPLACED) || !f->names[o->overlay_name]);
+        must(!((o->first | o->length | (uint64_t)o->distance) & 4095));
+        words += o->n_words;
+    }
+    must(words <= h->n_words && (!h->n_base || (!h->n_copies && !h->n_relocations && !h->n_kept && !h->n_calls)));
+}
+
+static int is_code(const struct manifest *f, uint64_t start, uint64_t end)
+{
+    for (uint32_t i = 0; i < f->header->n_texts; i++)
+        if (start >= f->texts[i].linked && end <= f->texts[i].linked + f->texts[i].size)
+            return 1;
+    return 0;
+}
+
+static void look_at_texts(const struct manifest *f)
+{
+    const struct manifest_header *h = f->header;
+    uint64_t end = 0, last = 0;
+    uint32_t n;
+
+    for (uint32_t i = 0; i < h->n_texts; i++) {
+        const struct manifest_text *t = &f->texts[i];
+        const struct manifest_object *o;
+
+        must(t->object >= h->n_base && t->object < h->n_base + h->n_objects);
+        o = manifest_object(f, t->object);
+        must(f->names[o->overlay_name] && t->size && !((t->linked | t->size | t->offset) & 4095));
+        must(t->offset + t->size < o->overlay.size + 4096);
+        must(((uint64_t)t->object << 40 | t->linked) >= end);
+        end = ((uint64_t)t->object << 40 | t->linked) + t->size;
+        must(manifest_texts_of(f, t->object, &n) <= t && manifest_texts_of(f, t->object, &n) + n > t);
+    }
+    for (uint32_t i = 0; i < h->n_calls; i++) {
+        must(f->calls[i].address >= last);
+        last = (uint64_t)f->calls[i].address + sidecar_call_length(&f->calls[i]);
+        must(is_code(f, f->calls[i].address, last));
+    }
 }
 
 static void look(const struct manifest *f)
@@ -25,18 +75,8 @@ static void look(const struct manifest *f)
     must(h->n_reads <= MANIFEST_READS_MAX);
     for (uint32_t i = 0; i < h->n_reads; i++)
         must(strlen(f->names + h->reads[i].name) < h->names_size);
-    for (uint32_t i = 0; i < h->n_objects; i++) {
-        must(strlen(f->names + f->objects[i].name) < h->names_size);
-        must(!strchr(f->names + f->objects[i].copy_name, '/'));
-        must(!(f->objects[i].flags & MANIFEST_UNPLACED) || !f->names[f->objects[i].copy_name]);
-    }
-    for (uint32_t i = 0; i < h->n_texts; i++) {
-        const struct manifest_text *t = &f->texts[i];
-
-        must(t->object < h->n_objects && f->names[f->objects[t->object].copy_name]);
-        must(t->size && !((t->linked | t->size | t->offset) & 4095));
-        must(t->offset + t->size < f->objects[t->object].copy.size + 4096);
-    }
+    look_at_objects(f);
+    look_at_texts(f);
     for (uint32_t i = 0; i < h->n_relocations; i++) {
         const struct manifest_relocations *r = &f->relocations[i];
 
@@ -71,7 +111,7 @@ static void look(const struct manifest *f)
         must(!((p->linked | p->size | p->offset) & 4095));
     }
     for (uint32_t i = 0; i < h->n_words; i++)
-        must(f->words[i].object < h->n_objects && f->words[i].to_object < h->n_objects &&
+        must(f->words[i].object < h->n_base + h->n_objects && f->words[i].to_object < h->n_base + h->n_objects &&
              !(f->words[i].linked & 7));
 }
 
@@ -82,7 +122,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct manifest f;
 
     memcpy(bytes, data, size);
-    made_frozen_seal(bytes, size);
+    made_manifest_seal(bytes, size);
     if (manifest_open(&f, bytes, size, &why))
         must(why != NULL);
     else

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * The format of frozen images (rimf/store/manifest.c).  A failure means that a damaged image
+ * The format of manifests (rimf/store/manifest.c).  A failure means that a damaged one
  * is taken, or a whole one is not.
  */
 #include "../check.h"
 #include "each_byte.h"
-#include "made_frozen.h"
+#include "made_manifest.h"
 
 #include "sys.h"
 
@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static struct made_frozen made;
+static struct made_manifest made;
 
 static const char *open_made(size_t size)
 {
@@ -34,10 +34,10 @@ static void refused(const char *sentence)
 {
     const char *why;
 
-    made_frozen_seal(&made, sizeof made);
+    made_manifest_seal(&made, sizeof made);
     why = open_made(sizeof made);
     CHECK(why && !strcmp(why, sentence), "'%s' instead of '%s'", why ? why : "(taken)", sentence);
-    made_frozen_make(&made);
+    made_manifest_make(&made);
 }
 
 static void each_rule(void)
@@ -54,7 +54,7 @@ static void each_rule(void)
     static const char ranges[] = "the region is no two ranges of pages";
     static const char no_piece[] = "a piece of the region is no range of pages of its file";
     static const char outside[] = "a piece of the region lies outside it";
-    static const char apart[] = "an object that lies apart has a place, or another has none";
+    static const char apart[] = "an object that is unplaced has a place, or another has none";
     static const char unknown[] = "addresses of a copy of code are of an unknown kind";
     static const char unsorted[] = "code whose addresses stay at home is not in order";
     static const char unplaced[] = "the copies of code are not sorted by their homes";
@@ -78,21 +78,21 @@ static void each_rule(void)
         SPOIL(header.passes[1].name, 40, "a pass's name lies outside the names"),
         SPOIL(header.passes[1].library, ~0, "a pass's name lies outside the names"),
         SPOIL(objects[1].name, 40, "an object's name lies outside the names"),
-        SPOIL(objects[2].copy_name, ~0, "an object's name lies outside the names"),
-        SPOIL(objects[0].copy_name, 1, "a copy has no proper name"),  /* /bin/one */
-        SPOIL(objects[0].copy_name, 0, "a copy has no proper name"),  /* "" */
-        SPOIL(objects[1].copy_name, 10, "a copy has no proper name"), /* of no copy */
-        SPOIL(names[10], '.', "a copy has no proper name"),
-        SPOIL(objects[1].copy.inode, 1, "a copy has no proper name"),
-        SPOIL(objects[2].copy.size, ~0, "a copy is too large"),
+        SPOIL(objects[2].overlay_name, ~0, "an object's name lies outside the names"),
+        SPOIL(objects[0].overlay_name, 1, "an overlay has no proper name"),  /* /bin/one */
+        SPOIL(objects[0].overlay_name, 0, "an overlay has no proper name"),  /* "" */
+        SPOIL(objects[1].overlay_name, 10, "an overlay has no proper name"), /* of no overlay */
+        SPOIL(names[10], '.', "an overlay has no proper name"),
+        SPOIL(objects[1].overlay.inode, 1, "an overlay has no proper name"),
+        SPOIL(objects[2].overlay.size, ~0, "an overlay is too large"),
         SPOIL(objects[2].distance, 1, "an object lies at no page"),
-        SPOIL(objects[0].flags, 2, "an object has a property that is not known"),
-        SPOIL(objects[2].first, 0x800, "an object begins at no page"),
+        SPOIL(objects[0].flags, 4, "an object has a property that is not known"),
+        SPOIL(objects[2].first, 0x800, "an object lies at no page"),
         SPOIL(objects[0].flags, 1, apart),
         SPOIL(objects[1].flags, 0, apart),
         SPOIL(objects[1].distance, 0x1000, apart),
-        SPOIL(texts[0].object, 3, "a text is of an object without a copy"),
-        SPOIL(texts[0].object, 1, "a text is of an object without a copy"),
+        SPOIL(texts[0].object, 3, "a text is of no object"),
+        SPOIL(texts[0].object, 1, "a text is of an object without an overlay"),
         SPOIL(texts[0].object, 2, "the texts are not in order"),
         SPOIL(texts[2].linked, 0x2000, "the texts are not in order"),
         SPOIL(texts[1].size, 0, "a text is no range of pages"),
@@ -100,13 +100,17 @@ static void each_rule(void)
         SPOIL(texts[1].size, 1ul << 33, "a text is no range of pages"),
         SPOIL(texts[1].linked, 0x1001, "a text is no range of pages"),
         SPOIL(texts[1].offset, 8, "a text is no range of pages"),
-        SPOIL(texts[2].offset, 0xa000, "a text lies outside its copy"),
-        SPOIL(texts[2].size, 0x7000, "a text lies outside its copy"),
+        SPOIL(texts[2].offset, 0xa000, "a text lies outside its overlay"),
+        SPOIL(texts[2].size, 0x7000, "a text lies outside its overlay"),
         SPOIL(words[0].object, 3, "a word is of no object"),
         SPOIL(words[0].to_object, 3, "a word is of no object"),
-        SPOIL(words[1].linked, 0x2008, "the words are not in order"),
-        SPOIL(words[1].linked, 0x2014, "the words are not in order"),
-        SPOIL(words[3].object, 0, "the words are not in order"),
+        SPOIL(words[1].linked, 0x2014, "a word lies at no word"),
+        SPOIL(objects[0].n_words, 5, "there are fewer words than the objects have"),
+        SPOIL(objects[0].length, 0, "an object lies at no page"),
+        SPOIL(objects[1].length, 0x1000, "an object lies at no page"),
+        SPOIL(objects[0].zero, 1, "an object has a property that is not known"),
+        SPOIL(header.n_base, 1, "what it continues is not understood"),
+        SPOIL(header.base, 1, "what it continues is not understood"),
         SPOIL(header.relocations.size, ~0, no_file),
         SPOIL(relocations[0].object, 1, no_owner), /* the vDSO */
         SPOIL(relocations[0].object, 2, no_pages), /* which begins higher */
@@ -195,7 +199,69 @@ static void each_rule(void)
     made.header.relocations = (struct file_id){0};
     refused(no_file);
     made.objects[2].file = (struct file_id){0};
-    refused("a copy is of no file");
+    refused("an overlay is of no file");
+}
+
+/* What came by dlopen, and overlays that stand alone: rules that are for them, or that they show. */
+static struct made_later later;
+static struct made_alone alone;
+
+static void one_kind(void *bytes, size_t size, void *at, size_t width, uint64_t value, const char *sentence)
+{
+    struct manifest f;
+    const char *why = NULL;
+
+    memcpy(at, &value, width);
+    made_manifest_seal(bytes, size);
+    manifest_open(&f, bytes, size, &why);
+    CHECK(sentence ? why && !strcmp(why, sentence) : !why, "'%s' instead of '%s'", why ? why : "(taken)",
+          sentence ? sentence : "(taken)");
+    made_later_make(&later);
+    made_alone_make(&alone);
+}
+
+static void other_kinds(void)
+{
+    static const char kind[] = "a call is of a kind that does not exist";
+    static const char calls[] = "the calls overlap, or lie outside the code";
+    static const char base[] = "what it continues is not understood";
+
+    made_later_make(&later);
+    made_alone_make(&alone);
+#define SPOIL(made, field, value, sentence) \
+    one_kind(&made, sizeof made, &made.field, sizeof made.field, (uint64_t)(value), sentence)
+    SPOIL(later, names[1], '/', NULL);
+    SPOIL(later, header.n_base, 0, base);
+    SPOIL(later, header.n_base, MANIFEST_OBJECTS_MAX + 1, base);
+    SPOIL(later, header.base, 0, base);
+    SPOIL(later, texts[0].object, 3, "a text is of no object"); /* of the start */
+    SPOIL(later, texts[0].object, 7, "a text is of no object");
+    SPOIL(later, texts[1].object, 5, "a text is of an object without an overlay");
+    SPOIL(later, texts[2].linked, 0x2000, "the texts are not in order");
+    SPOIL(later, words[0].object, 7, "a word is of no object");
+    SPOIL(later, words[2].to_object, 7, "a word is of no object");
+    SPOIL(later, objects[2].n_words, 2, "there are fewer words than the objects have");
+    SPOIL(later, objects[1].length, 0, "an object lies at no page");
+    SPOIL(later, objects[1].overlay_name, 7, NULL); /* "", too */
+    SPOIL(alone, names[1], '/', NULL);
+    SPOIL(alone, header.base, 1, base);
+    SPOIL(alone, texts[1].offset, 0x8000, "a text lies outside its overlay");
+    SPOIL(alone, calls[0].slot_and_kind, 0x8000, kind);
+    SPOIL(alone, calls[0].slot_and_kind, 0x8007, kind);
+    SPOIL(alone, calls[0].slot_and_kind, SIDECAR_CALL_PLT, kind);
+    SPOIL(alone, calls[1].slot_and_kind, 0x8000 | SIDECAR_CALL_SINGLE, kind);
+    SPOIL(alone, calls[1].address, 0x1004, calls);
+    SPOIL(alone, calls[1].address, 0x2ffc, calls);
+    SPOIL(alone, calls[2].address, 0x6ffb, calls);
+    SPOIL(alone, calls[2].address, ~0, calls);
+    SPOIL(alone, calls[0].address, 0xfff, calls);
+    SPOIL(alone, words[1].to_object, 2, "a word is of no object");
+#undef SPOIL
+    /* One that continues has nothing of a start: as many calls as there are bytes of names. */
+    later.header.n_calls = 4;
+    later.header.names_size = 0;
+    made_manifest_seal(&later, sizeof later);
+    CHECK(manifest_open(&(struct manifest){0}, &later, sizeof later, &(const char *){0}));
 }
 
 static int there(const char *folder, const char *name)
@@ -209,8 +275,8 @@ static int there(const char *folder, const char *name)
 /* Whole or in part; what is not ours stays, and the folder with it. */
 static void removes_what_is_ours(void)
 {
-    static const char *const ours[] = {"image", "0-program", "17-libx.so.code", MANIFEST_COPIES,
-                                       MANIFEST_RELOCATIONS, "later", "later.new", "later-table-3"};
+    static const char *const ours[] = {MANIFEST_FILE, "0-program", "17-libx.so.code", MOVED_FILE,
+                                       RELOCATIONS_FILE, "later", "later.new", "later-table-3"};
     static const char *const others[] = {"mine", "-", "17", ".hidden"};
     char folder[] = "/tmp/mvld-frozen-XXXXXX", path[96];
     const char *why;
@@ -250,16 +316,13 @@ static long note_call(const struct rimf_sys *sys, long nr, long a, long b, long 
 static void large_pieces(void)
 {
     const struct rimf_sys sys = {.call = note_call};
-    struct manifest_file file = {.unfiltered = 1};
-
-    manifest_want_large(&file, &sys, 0x10000, 4096);
-    manifest_want_large(&file, &sys, 0x10000, 64ul << 20);
+    
+    overlay_want_large(&sys, 0, 0x10000, 4096);
+    overlay_want_large(&sys, 0, 0x10000, 64ul << 20);
     CHECK(!asked[0]);
-    file.unfiltered = 0;
-    manifest_want_large(&file, &sys, 0x10000, 1ul << 20);
+    overlay_want_large(&sys, 1, 0x10000, 1ul << 20);
     CHECK(!asked[0]);
-    file.unfiltered = 1;
-    manifest_want_large(&file, &sys, 0x10000, 1ul << 20);
+    overlay_want_large(&sys, 0, 0x10000, 1ul << 20);
     CHECK(asked[0] == SYS_madvise && asked[1] == 0x10000 && asked[2] == 1l << 20 &&
           asked[3] == 14 /* MADV_HUGEPAGE */);
 }
@@ -267,10 +330,11 @@ static void large_pieces(void)
 int main(void)
 {
     removes_what_is_ours();
-    made_frozen_make(&made);
+    made_manifest_make(&made);
     CHECK(!open_made(sizeof made));
     each_byte_counts(&made, sizeof made, open_made);
     each_rule();
+    other_kinds();
     large_pieces();
     return 0;
 }
