@@ -10,11 +10,11 @@
  * Nobody knows how many values LD_PRELOAD will have: there are tools that write a library for each process.  So
  * of such starts `mvld build' makes an image, and on-miss renews it; but on-miss makes no first one.
  */
-#include "folder.h"
+#include "loader/store/folder.h"
 
-#include "cache.h"
-#include "store/manifest.h"
-#include "pipeline.h"
+#include "rimf/base/cache.h"
+#include "rimf/store/manifest.h"
+#include "loader/manager/pipeline.h"
 
 /* Behind what is there, with a space between; `to` NULL: how much longer it gets. */
 static size_t say(char *to, size_t n, const char *name, const char *value)

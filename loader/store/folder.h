@@ -6,7 +6,7 @@
 #ifndef LOADER_FROZEN_PLACE_H
 #define LOADER_FROZEN_PLACE_H
 
-#include "loader.h"
+#include "loader/loader.h"
 
 #define STORE_PLACE_MAX 1024
 

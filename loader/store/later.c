@@ -8,11 +8,11 @@
  * that it did not open.  Objects that are not listed, and those in whose place something
  * lies, go below or above the places of all that are.
  */
-#include "loader.h"
+#include "loader/loader.h"
 
-#include "cache.h"
-#include "image.h"
-#include "pipeline.h"
+#include "rimf/base/cache.h"
+#include "rimf/image/image.h"
+#include "loader/manager/pipeline.h"
 
 #include <errno.h> /* numbers only */
 #include <fcntl.h> /* numbers only */

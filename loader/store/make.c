@@ -5,12 +5,12 @@
  * A new image is written to a folder of its own and renamed into place whole.  Ready code is written by the
  * image while passes change calls (rimf/store/write_alone.c); here it is only said what came of it.
  */
-#include "plan.h"
+#include "loader/store/plan.h"
 
-#include "cache.h"
-#include "store/manifest.h"
-#include "image.h"
-#include "pipeline.h"
+#include "rimf/base/cache.h"
+#include "rimf/store/manifest.h"
+#include "rimf/image/image.h"
+#include "loader/manager/pipeline.h"
 
 #include <errno.h> /* numbers only */
 #include <fcntl.h> /* numbers only */

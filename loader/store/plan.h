@@ -5,7 +5,7 @@
 #ifndef LOADER_FROZEN_PLAN_H
 #define LOADER_FROZEN_PLAN_H
 
-#include "folder.h"
+#include "loader/store/folder.h"
 
 struct store_plan {
     size_t passes;     /* of so many an image may hold the work */

@@ -10,9 +10,9 @@
  * makes it another list.  When all is the same, the host loader is led to the image's tables
  * instead of those of the files; when it is not, or there is no such request, the host loader looks up as ever.
  */
-#include "loader.h"
+#include "loader/loader.h"
 
-#include "elf_view.h"
+#include "rimf/elf/view.h"
 
 #include <errno.h> /* numbers only */
 #include <fcntl.h> /* numbers only */

@@ -16,11 +16,11 @@
  * MVLD_FREEZE=ready (`mvld build --ready`) does so with ready code alone, for starts without an image.
  * MVLD_FREEZE=run (`mvld build --run`) is `learn` for one run.
  */
-#include "plan.h"
+#include "loader/store/plan.h"
 
-#include "store/manifest.h"
-#include "image.h"
-#include "pipeline.h"
+#include "rimf/store/manifest.h"
+#include "rimf/image/image.h"
+#include "loader/manager/pipeline.h"
 
 #include <errno.h> /* numbers only */
 

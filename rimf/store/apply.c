@@ -3,11 +3,11 @@
  * rimf/store/apply.c: whether what an overlay relied on holds in this process, and laying its texts over those
  * of the object; when that is right is told in manifest.h.
  */
-#include "store/apply.h"
+#include "rimf/store/apply.h"
 
-#include "base.h"
-#include "copies.h"
-#include "image_edits.h"
+#include "rimf/base/base.h"
+#include "rimf/moved/moved.h"
+#include "rimf/image/edits.h"
 
 #include <errno.h>    /* numbers only */
 #include <sys/mman.h> /* numbers only */

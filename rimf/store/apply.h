@@ -8,8 +8,8 @@
 #ifndef RIMF_STORE_APPLY_H
 #define RIMF_STORE_APPLY_H
 
-#include "image_private.h"
-#include "store/manifest.h"
+#include "rimf/image/private.h"
+#include "rimf/store/manifest.h"
 
 struct applying {
     struct mvld_image *image;

@@ -11,11 +11,11 @@
  * has changed it (a pass, the loader, a debugger, a probe) has made a page of it the process's own,
  * of which the kernel tells.
  */
-#include "image_changes.h"
-#include "store/apply.h"
+#include "rimf/realise/changes.h"
+#include "rimf/store/apply.h"
 
-#include "base.h"
-#include "status.h"
+#include "rimf/base/base.h"
+#include "rimf/base/status.h"
 
 #include <errno.h>    /* numbers only */
 #include <sys/mman.h> /* numbers only */

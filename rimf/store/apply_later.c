@@ -5,9 +5,9 @@
  *
  * Objects of the image carry their number, so that a word's object is found again in whatever order they came.
  */
-#include "store/apply.h"
+#include "rimf/store/apply.h"
 
-#include "base.h"
+#include "rimf/base/base.h"
 
 #include <errno.h> /* numbers only */
 

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/store/apply_moved.c: copies of code come back (copies.h, store/manifest.h).
+ * rimf/store/apply_moved.c: copies of code come back (moved/moved.h, store/manifest.h).
  *
  * The pages are mapped over the region that a library has reserved; the image learns which
  * code has a copy, as if it had been copied here; the C library's questions about addresses
  * in copies are answered.  Nothing leads to a copy yet: that is in the texts and words, which come
  * after.  So any failure takes the pages away again, and the image forgets.
  */
-#include "store/apply.h"
+#include "rimf/store/apply.h"
 
-#include "base.h"
-#include "copies.h"
+#include "rimf/base/base.h"
+#include "rimf/moved/moved.h"
 
 #include <errno.h>    /* numbers only */
 #include <sys/mman.h> /* numbers only */

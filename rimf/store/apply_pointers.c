@@ -8,10 +8,10 @@
  * of a copy, then nothing is left to do, or the one at home.  Each is a word that the host loader
  * has written, so its page is this process's own already.
  */
-#include "store/apply.h"
+#include "rimf/store/apply.h"
 
-#include "base.h"
-#include "copies.h"
+#include "rimf/base/base.h"
+#include "rimf/moved/moved.h"
 
 #include <errno.h> /* numbers only */
 

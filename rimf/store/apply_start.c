@@ -4,9 +4,9 @@
  *
  * Everything is compared before anything is mapped, and all files are open by then.
  */
-#include "store/apply.h"
+#include "rimf/store/apply.h"
 
-#include "base.h"
+#include "rimf/base/base.h"
 
 #include <errno.h> /* numbers only */
 

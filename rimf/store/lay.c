@@ -7,11 +7,11 @@
  * What fails then leaves some words that lead to copies, and others that lead home; both are
  * what rimf_manifest_apply expects.
  */
-#include "store/manifest.h"
+#include "rimf/store/manifest.h"
 
-#include "base.h"
-#include "elf_view.h"
-#include "sys.h"
+#include "rimf/base/base.h"
+#include "rimf/elf/view.h"
+#include "rimf/base/sys.h"
 
 #include <errno.h>    /* numbers only */
 #include <sys/mman.h> /* numbers only */

@@ -3,11 +3,11 @@
  * rimf/store/lay_texts.c: texts of a manifest, laid over those of the files before anything is
  * relocated (manifest.h, BEFORE RELOCATION).
  */
-#include "store/manifest.h"
+#include "rimf/store/manifest.h"
 
-#include "base.h"
-#include "cache.h"
-#include "sys.h"
+#include "rimf/base/base.h"
+#include "rimf/base/cache.h"
+#include "rimf/base/sys.h"
 
 #include <errno.h> /* numbers only */
 

@@ -3,9 +3,9 @@
  * rimf/store/manifest.c: checks the bytes of a manifest; the format is told in manifest.h.  What it says of
  * moved code, manifest_moved.c checks.
  */
-#include "store/manifest.h"
+#include "rimf/store/manifest.h"
 
-#include "base.h"
+#include "rimf/base/base.h"
 
 #include <errno.h> /* numbers only */
 

@@ -69,7 +69,7 @@
  * needs the object's analysis to go on with them.  It is made from the bytes of the file, not from memory.
  * It is written by who makes a manifest or adds to one, or by `mvld build --ready`.
  *
- * MOVED CODE (copies.h) comes first, while nothing leads to it, and the C library's questions about it are
+ * MOVED CODE (moved/moved.h) comes first, while nothing leads to it, and the C library's questions about it are
  * answered; only then the texts, in which functions begin with jumps to their copies, and first those with the
  * functions that answer: jumps of the loader's are in them too.  The functions that answer, which take longest to find,
  * are those that were found before (`kept`), as long as the files are the same.  When the copies or the
@@ -123,7 +123,7 @@
 #define RIMF_STORE_MANIFEST_H
 
 #include "mvld/pass.h"
-#include "sidecar.h"
+#include "rimf/analysis/analysis.h"
 
 #include <elf.h>
 

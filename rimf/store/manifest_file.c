@@ -2,11 +2,11 @@
  *
  * rimf/store/manifest_file.c: opening manifests and overlays, and removing those of a start.
  */
-#include "store/manifest.h"
+#include "rimf/store/manifest.h"
 
-#include "base.h"
-#include "cache.h"
-#include "sys.h"
+#include "rimf/base/base.h"
+#include "rimf/base/cache.h"
+#include "rimf/base/sys.h"
 
 #include <errno.h> /* numbers only */
 #include <fcntl.h> /* numbers only */

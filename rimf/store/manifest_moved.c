@@ -3,9 +3,9 @@
  * rimf/store/manifest_moved.c: checks what a frozen image says of copies of code: where they lie, whose they
  * are, who leads to them; and finds them.
  */
-#include "store/manifest.h"
+#include "rimf/store/manifest.h"
 
-#include "base.h"
+#include "rimf/base/base.h"
 
 /* ---- finding ------------------------------------------------------------------------ */
 

@@ -6,10 +6,10 @@
  * the file is written with these in their places; then the manifest behind it.  The file is
  * complete before it gets its name.
  */
-#include "store/write_alone.h"
+#include "rimf/store/write_alone.h"
 
-#include "base.h"
-#include "cache.h"
+#include "rimf/base/base.h"
+#include "rimf/base/cache.h"
 
 #include <errno.h>    /* numbers only */
 #include <fcntl.h>    /* numbers only */

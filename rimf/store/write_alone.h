@@ -5,8 +5,8 @@
 #ifndef RIMF_STORE_WRITE_ALONE_H
 #define RIMF_STORE_WRITE_ALONE_H
 
-#include "image_changes.h"
-#include "store/writer.h"
+#include "rimf/realise/changes.h"
+#include "rimf/store/writer.h"
 
 struct alone {
     struct writer w;

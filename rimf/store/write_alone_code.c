@@ -7,9 +7,9 @@
  * mapped where it happens to lie; what it calls lies as far from there as in a process that has no manifest.
  * Only what a PLT entry does is looked up in this process.
  */
-#include "store/write_alone.h"
+#include "rimf/store/write_alone.h"
 
-#include "base.h"
+#include "rimf/base/base.h"
 
 #include <errno.h>    /* numbers only */
 #include <fcntl.h>    /* numbers only */

@@ -7,11 +7,11 @@
  * number) leaves it without an overlay, and the others are added all the same; but where another
  * process may say it, the object is left to that one.  When a file cannot be written, none of them is.
  */
-#include "store/writer.h"
+#include "rimf/store/writer.h"
 
-#include "base.h"
-#include "cache.h"
-#include "copies.h"
+#include "rimf/base/base.h"
+#include "rimf/base/cache.h"
+#include "rimf/moved/moved.h"
 
 #include <errno.h> /* numbers only */
 

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/store/write_moved.c: copies of code (copies.h) and their unwind tables as they are
+ * rimf/store/write_moved.c: copies of code (moved/moved.h) and their unwind tables as they are
  * now, into one file.
  *
  *     names   header of an ELF file, symbols: whoever meets the file in /proc/PID/maps, or in
  *             a recording of perf, can tell which functions the addresses are in (symfile.h)
  *     code, then the sorted table, then the frames, in whole pages; code that is to lie in
- *     huge pages at an offset that fits them (copy_pages.c)
+ *     huge pages at an offset that fits them (moved/pages.c)
  *
  * Addresses are as linked of the object whose memory the region is.  Nothing in the pages
  * depends on where they are mapped: copies hold distances, as all code does.
  */
-#include "store/writer.h"
+#include "rimf/store/writer.h"
 
-#include "base.h"
-#include "copies.h"
-#include "symfile.h"
+#include "rimf/base/base.h"
+#include "rimf/moved/moved.h"
+#include "rimf/moved/symfile.h"
 
 #include <errno.h> /* numbers only */
 #include <fcntl.h> /* numbers only */

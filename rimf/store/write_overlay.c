@@ -7,9 +7,9 @@
  * one of them maps all of it: so a text has pieces of its own, and starts have fewer faults.
  * copy_file_range makes pieces of 64 KiB.  What is read from disk again comes in small ones.
  */
-#include "store/writer.h"
+#include "rimf/store/writer.h"
 
-#include "base.h"
+#include "rimf/base/base.h"
 
 #include <errno.h>    /* numbers only */
 #include <fcntl.h>    /* numbers only */

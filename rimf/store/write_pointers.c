@@ -7,10 +7,10 @@
  * leads into a copy yet: no code of the program has run, and what reserves the region has no
  * relocations.
  */
-#include "store/writer.h"
+#include "rimf/store/writer.h"
 
-#include "base.h"
-#include "copies.h"
+#include "rimf/base/base.h"
+#include "rimf/moved/moved.h"
 
 #include <errno.h>    /* numbers only */
 #include <sys/mman.h> /* numbers only */

@@ -7,10 +7,10 @@
  * entry is changed only when our own look-up finds the same.  What a resolver chose must be of
  * the object that the look-up leads to, and is compared at each start (write_choices).
  */
-#include "store/writer.h"
+#include "rimf/store/writer.h"
 
-#include "base.h"
-#include "copies.h"
+#include "rimf/base/base.h"
+#include "rimf/moved/moved.h"
 
 #include <errno.h>    /* numbers only */
 #include <fcntl.h>    /* numbers only */

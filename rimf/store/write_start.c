@@ -7,12 +7,12 @@
  * are written and synced before the manifest, without which a folder is none; so a machine that
  * stops in between leaves nothing that is taken.
  */
-#include "store/apply.h"
-#include "store/writer.h"
+#include "rimf/store/apply.h"
+#include "rimf/store/writer.h"
 
-#include "base.h"
-#include "copies.h"
-#include "cpu.h"
+#include "rimf/base/base.h"
+#include "rimf/moved/moved.h"
+#include "rimf/base/cpu.h"
 
 #include <errno.h> /* numbers only */
 #include <fcntl.h> /* numbers only */

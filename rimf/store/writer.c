@@ -2,11 +2,11 @@
  *
  * rimf/store/writer.c: what all manifests have: tables that are filled, then packed, and files that are synced.
  */
-#include "store/writer.h"
+#include "rimf/store/writer.h"
 
-#include "base.h"
-#include "copies.h"
-#include "cpu.h"
+#include "rimf/base/base.h"
+#include "rimf/moved/moved.h"
+#include "rimf/base/cpu.h"
 
 #include <errno.h> /* numbers only */
 #include <fcntl.h> /* numbers only */

@@ -5,8 +5,8 @@
 #ifndef RIMF_STORE_WRITER_H
 #define RIMF_STORE_WRITER_H
 
-#include "image_private.h"
-#include "store/manifest.h"
+#include "rimf/image/private.h"
+#include "rimf/store/manifest.h"
 
 struct writer {
     struct mvld_image *image;
@@ -85,7 +85,7 @@ int writer_is_led(const struct writer *, uintptr_t word);
 void writer_set_way(struct writer *, uintptr_t word, enum writer_way);
 /* The words that were. */
 int write_pointers(struct writer *, const struct rimf_watch *);
-/* write_moved.c: copies of code (copies.h), when there are any. */
+/* write_moved.c: copies of code (moved/moved.h), when there are any. */
 int write_moved(struct writer *);
 /* write_relocations.c: tables of relocations that need no symbols, behind the copies. */
 int write_relocations(struct writer *);

@@ -5,7 +5,7 @@
 #ifndef MADE_MANIFEST_H
 #define MADE_MANIFEST_H
 
-#include "store/manifest.h"
+#include "rimf/store/manifest.h"
 
 #include <string.h>
 

@@ -4,10 +4,10 @@
  * is taken, or a whole one is not.
  */
 #include "../check.h"
-#include "each_byte.h"
+#include "base/each_byte.h"
 #include "made_manifest.h"
 
-#include "sys.h"
+#include "rimf/base/sys.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * cache/image.c: see cache/image.h.
+ */
+#include "tools/cache/image.h"
+#include "rimf/base/base.h"
+#include "rimf/base/cache.h"
+#include "tools/common/paths.h"
+#include "tools/run/program.h"
+#include "rimf/base/sys.h"
+#include "tools/common/tools.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- whether a program would start from it ---------------------------------------- */
+
+char *cached_other_file(const char *name, const struct file_id *file)
+{
+    struct stat st;
+
+    if (stat(name, &st))
+        return must_print("%s is gone", name);
+    return file_id_is(file, &st) ? NULL : must_print("%s is another file now", name);
+}
+
+static char *other_file(const struct manifest *m, int alone)
+{
+    const char *read;
+
+    for (uint32_t i = 0; i < m->header->n_objects; i++) {
+        const struct manifest_object *object = &m->objects[i];
+        char *why = object->file.inode /* not the vDSO's */
+                        ? cached_other_file(m->names + object->name, &object->file) : NULL;
+
+        if (why)
+            return why;
+    }
+    read = manifest_other_read(m, &rimf_sys_kernel);
+    return read ? must_print("%s%s is another file now", read, alone ? "" : ", which a pass read,") : NULL;
+}
+
+/* The folder of a start is named after the pipeline (KEY-KEY), and the header holds that together with
+ * the build-id of the loader that made it (loader/store/folder.c). */
+static char *other_maker(const struct cached *c)
+{
+    const char *name = strrchr(c->path, '/');
+    const char *key = strchr(name ? name : c->path, '-');
+    uint64_t made_by = c->file.view.header->made_by;
+    struct program loader;
+
+    if (!c->alone && !key)
+        return NULL;
+    made_by ^= c->alone ? 0 : strtoull(key + 1, NULL, 16);
+    if (program_open(&loader, path_loader()) || !loader.build_id_size ||
+        made_by == sidecar_hash(loader.build_id, loader.build_id_size))
+        return NULL;
+    return must_print("it was made by another build of mvld than %s", loader.path);
+}
+
+/* The file that a start would take for a pass of that name, to be freed; or NULL. */
+static char *find_pass(const char *name, struct stat *st)
+{
+    const char *end, *folders = path_passes();
+
+    for (; *folders; folders = *end ? end + 1 : end) {
+        end = strchrnul(folders, ':');
+        char *path = must_print("%.*s/%s.so", (int)(end - folders), folders, name);
+
+        if (end > folders && !stat(path, st))
+            return path;
+        free(path);
+    }
+    return NULL;
+}
+
+/* The name of the folder holds the files of the passes, too: with others no start looks there.  Of a
+ * pass that is not found nothing is said: it may be in the MVLD_PASS_PATH of others. */
+static char *other_pass(const struct manifest *m)
+{
+    for (uint32_t i = 0; i < m->header->n_passes; i++) {
+        const struct manifest_pass *pass = &m->header->passes[i];
+        struct file_id now;
+        struct stat st;
+        char *why = NULL, *path = find_pass(m->names + pass->name, &st);
+
+        if (!path)
+            continue;
+        file_id_of(&now, &st);
+        if ((uint32_t)file_id_key(&now) != pass->file)
+            why = must_print("it was made by another pass than %s", path);
+        free(path);
+        if (why)
+            return why;
+    }
+    return NULL;
+}
+
+/* ---- names ------------------------------------------------------------------------ */
+
+int cache_lock_of(const char *folder)
+{
+    char *path = must_print("%s/../" CACHE_LOCK, folder);
+    const char *why;
+    int lock = access(path, F_OK) ? -1 : (int)cache_lock(&rimf_sys_kernel, AT_FDCWD, path, geteuid(), 0, &why);
+
+    free(path);
+    return lock < 0 ? -1 : lock;
+}
+
+char *cache_left_over(const char *folder)
+{
+    char *path = must_print("%s/" CACHE_UNFINISHED, folder);
+
+    if (!faccessat(AT_FDCWD, path, F_OK, AT_SYMLINK_NOFOLLOW))
+        return path;
+    free(path);
+    return NULL;
+}
+
+static int is_key(const char *name)
+{
+    return strspn(name, "0123456789abcdef") == 16;
+}
+
+/* KEY-KEY, KEY-KEY-direct. */
+int cached_is_folder(const char *name)
+{
+    return is_key(name) && name[16] == '-' && is_key(name + 17) && (!name[33] || !strcmp(name + 33, "-direct"));
+}
+
+/* KEY-NAME */
+int cached_is_overlay(const char *name)
+{
+    return is_key(name) && name[16] == '-';
+}
+
+/* ---- what it holds ---------------------------------------------------------------- */
+
+static char *compare_pages(int fd, uint64_t size, uint64_t offset, uint64_t hash, const char *name)
+{
+    char *bytes = must_alloc(size, 1), *why = NULL;
+
+    /* Behind the end of the file a mapping has zeros. */
+    if (pread(fd, bytes, size, (off_t)offset) < 0)
+        why = must_print("%s cannot be read", name);
+    else if (sidecar_hash(bytes, size) != hash)
+        why = must_print("%s is not what was written", name);
+    free(bytes);
+    return why;
+}
+
+/* Moved code. */
+static char *compare_region(const struct manifest_region *region, int fd)
+{
+    uint64_t hashes[MANIFEST_PIECES];
+
+    for (int i = 0; i < MANIFEST_PIECES; i++) {
+        const struct manifest_piece *piece = &region->pieces[i];
+        char *bytes = must_alloc(piece->size, 1);
+        ssize_t got = pread(fd, bytes, piece->size, (off_t)piece->offset);
+
+        hashes[i] = sidecar_hash(bytes, piece->size);
+        free(bytes);
+        if (got != (ssize_t)piece->size)
+            return must_print(MOVED_FILE " cannot be read");
+    }
+    if (sidecar_hash(hashes, sizeof hashes) != region->hash)
+        return must_print(MOVED_FILE " is not what was written");
+    return NULL;
+}
+
+/* The file of that name, when it is the one that was written; -1 with the reason. */
+static int open_written(const struct manifest_file *file, const char *name,
+                        const struct file_id *written, char **why)
+{
+    const char *wrong;
+    long fd = manifest_open_part(file, &rimf_sys_kernel, name, written, &wrong);
+
+    if (fd < 0)
+        *why = must_print("%s: %s", name, wrong);
+    return fd < 0 ? -1 : (int)fd;
+}
+
+static char *compare_overlay(const struct manifest_file *file, uint32_t number, int fd, const char *name)
+{
+    char *why = NULL;
+    uint32_t n;
+
+    for (const struct manifest_text *text = manifest_texts_of(&file->view, number, &n); n-- && !why; text++)
+        why = compare_pages(fd, text->size, text->offset, text->hash, name);
+    return why;
+}
+
+static char *compare_overlays(const struct manifest_file *file)
+{
+    const struct manifest_header *h = file->view.header;
+    char *why = NULL;
+
+    for (uint32_t i = h->n_base; i < h->n_base + h->n_objects && !why; i++) {
+        const struct manifest_object *object = manifest_object(&file->view, i);
+        const char *name = file->view.names + object->overlay_name;
+        int fd = *name ? open_written(file, name, &object->overlay, &why) : -1;
+
+        if (fd < 0)
+            continue;
+        why = compare_overlay(file, i, fd, name);
+        close(fd);
+    }
+    return why;
+}
+
+/* Moved code, and tables of relocations. */
+static char *compare_rest(const struct manifest_file *file)
+{
+    const struct manifest *m = &file->view;
+    const char *name = manifest_tables_name(m);
+    char *why = NULL;
+    int fd = open_written(file, name, m->region ? &m->region->file : &m->header->relocations, &why);
+
+    if (fd < 0)
+        return why;
+    for (uint32_t i = 0; i < m->header->n_relocations && !why; i++)
+        why = compare_pages(fd, m->relocations[i].size, m->relocations[i].offset, m->relocations[i].hash, name);
+    if (!why && m->region)
+        why = compare_region(m->region, fd);
+    close(fd);
+    return why;
+}
+
+static char *damage(const struct cached *c)
+{
+    char *why;
+
+    if (c->alone)
+        return compare_overlay(&c->file, 0, c->file.folder, "its code");
+    why = compare_overlays(&c->file);
+    if (!why && (c->file.view.region || c->file.view.header->n_relocations))
+        why = compare_rest(&c->file);
+    return why || !c->later.map ? why : compare_overlays(&c->later);
+}
+
+/* ---- opening ---------------------------------------------------------------------- */
+
+/* The size of the file that was changed: the manifest begins behind that, on a page.  0: there is none. */
+static uint64_t original_size(int fd)
+{
+    struct {
+        struct manifest_header header;
+        struct manifest_object self;
+    } head;
+    struct stat st;
+
+    if (fstat(fd, &st))
+        return 0;
+    for (uint64_t at = rimf_page_down((uint64_t)st.st_size); at; at -= RIMF_PAGE)
+        if (pread(fd, &head, sizeof head, (off_t)at) == (ssize_t)sizeof head &&
+            !memcmp(head.header.magic, MANIFEST_MAGIC, sizeof head.header.magic) &&
+            rimf_page_up(head.self.file.size) == at)
+            return head.self.file.size;
+    return 0;
+}
+
+static int is_of_other_version(const char *path, uint64_t at)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    struct manifest_header header;
+    ssize_t n = fd < 0 ? -1 : pread(fd, &header, sizeof header, (off_t)at);
+
+    if (fd >= 0)
+        close(fd);
+    return n == (ssize_t)sizeof header && header.version != MANIFEST_VERSION &&
+           !memcmp(header.magic, MANIFEST_MAGIC, sizeof header.magic);
+}
+
+/* NULL, or a sentence (static). */
+static const char *map_folder(struct cached *c)
+{
+    const char *wrong = NULL;
+    char *name = must_print("%s/" MANIFEST_FILE, c->path);
+
+    if (manifest_map_start(&c->file, &rimf_sys_kernel, c->path, geteuid(), &wrong))
+        c->state = is_of_other_version(name, 0) ? CACHE_OF_OTHER_MVLD : CACHE_DAMAGED;
+    else
+        wrong = NULL;
+    free(name);
+    return wrong;
+}
+
+static const char *map_alone(struct cached *c)
+{
+    const char *wrong = "it has no tables";
+    struct stat st;
+    long fd = cache_open(&rimf_sys_kernel, AT_FDCWD, c->path, S_IFREG, geteuid(), &st, &wrong);
+    uint64_t original = fd < 0 ? 0 : original_size((int)fd);
+
+    if (fd >= 0)
+        close((int)fd);
+    if (!original) {
+        c->state = CACHE_DAMAGED;
+        return wrong;
+    }
+    if (!manifest_map_alone(&c->file, &rimf_sys_kernel, c->path, geteuid(), original, 0, &wrong))
+        return NULL;
+    c->state = is_of_other_version(c->path, rimf_page_up(original)) ? CACHE_OF_OTHER_MVLD : CACHE_DAMAGED;
+    return wrong;
+}
+
+/* What came by dlopen, beside it, if there is anything. */
+static char *open_later(struct cached *c)
+{
+    const char *wrong;
+    int error = c->alone ? -ENOENT : manifest_map(&c->later, &rimf_sys_kernel, c->file.folder, MANIFEST_LATER,
+                                                  geteuid(), &wrong);
+
+    return error && error != -ENOENT ? must_print(MANIFEST_LATER ": %s", wrong) : NULL;
+}
+
+void cached_open(struct cached *c, const char *path, int alone, int compare)
+{
+    const char *wrong;
+
+    *c = (struct cached){.path = path, .alone = alone, .file.folder = -1, .later.folder = -1};
+    wrong = alone ? map_alone(c) : map_folder(c);
+    if (wrong) {
+        c->why = must_print("%s", wrong);
+        return;
+    }
+    c->state = CACHE_OF_OTHER_FILES;
+    if ((c->why = other_file(&c->file.view, alone)))
+        return;
+    c->state = CACHE_OF_OTHER_MVLD;
+    if ((c->why = other_maker(c)) || (c->why = other_pass(&c->file.view)))
+        return;
+    c->why = open_later(c);
+    if (!c->why && compare)
+        c->why = damage(c);
+    c->state = c->why ? CACHE_DAMAGED : CACHE_GOOD;
+}
+
+void cached_close(struct cached *c)
+{
+    c->later.folder = -1; /* it is the other one's */
+    manifest_unmap(&c->later, &rimf_sys_kernel);
+    manifest_unmap(&c->file, &rimf_sys_kernel);
+    free(c->why);
+}

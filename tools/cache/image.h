@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * cache/image.h: what is wrong with something of the store (rimf/store/manifest.h), for `mvld cache`.
+ */
+#ifndef CACHE_IMAGE_H
+#define CACHE_IMAGE_H
+
+#include "rimf/store/manifest.h"
+
+enum cache_state {
+    CACHE_GOOD,
+    CACHE_OF_OTHER_FILES, /* the program or a library was replaced: nobody starts from it */
+    CACHE_OF_OTHER_MVLD,  /* another build of mvld, or of a pass, made it: that one may be in use */
+    CACHE_DAMAGED
+};
+
+/* A folder with the manifest of a start, or an overlay alone. */
+struct cached {
+    const char *path;
+    int alone;
+    struct manifest_file file, later; /* mapped where `map` is not NULL; later: what came by dlopen */
+    enum cache_state state;
+    char *why; /* or NULL */
+};
+
+/* Whether a program would start from it; with `compare`, whether its code is what was written. */
+void cached_open(struct cached *, const char *path, int alone, int compare);
+void cached_close(struct cached *);
+/* What a manifest's folder, and an overlay alone, may be called. */
+int cached_is_folder(const char *name);
+int cached_is_overlay(const char *name);
+/* Whether the file of that name is still this one: NULL, or a sentence to be freed. */
+char *cached_other_file(const char *name, const struct file_id *);
+
+/* The lock of the cache of which this is a folder (cache.h), or -1: somebody writes there, or it was never
+ * written to by this user. */
+int cache_lock_of(const char *folder);
+/* With the lock: what a build that was killed has left there, to be freed, or NULL. */
+char *cache_left_over(const char *folder);
+
+#endif
