@@ -12,7 +12,7 @@
  *   program.c   which program this is, for the pipeline's configuration
  *   host.h      the host loader's file and its text
  *   place.c     where libraries go
- *   place_draw.c  and at what distances from each other
+ *   place/draw.c  and at what distances from each other
  *   files.c     which file each of them came from
  *   hook.c      the events of the host loader
  *   frozen.c    code that the passes changed in an earlier process
@@ -26,18 +26,18 @@
 #ifndef LOADER_LOADER_H
 #define LOADER_LOADER_H
 
-#include "alloc.h"
-#include "answers.h"
-#include "base.h"
-#include "block.h"
-#include "cpu.h"
-#include "frozen.h"
-#include "host.h"
-#include "later.h"
-#include "log.h"
+#include "rimf/base/alloc.h"
+#include "loader/caller/answers.h"
+#include "rimf/base/base.h"
+#include "loader/process/block.h"
+#include "rimf/base/cpu.h"
+#include "rimf/store/frozen.h"
+#include "loader/host/host.h"
+#include "rimf/store/later.h"
+#include "rimf/base/log.h"
 #include "mvld/pass.h"
-#include "sidecar.h"
-#include "sys.h"
+#include "rimf/analysis/analysis.h"
+#include "rimf/base/sys.h"
 
 #include <elf.h>
 #include <link.h>
@@ -79,7 +79,7 @@ struct cpuid_call { /* registers, as entry.S pushes them */
     uint64_t rax, rbx, rcx, rdx;
 };
 
-/* ---- place.c, place_draw.c --------------------------------------------------- */
+/* ---- place.c, place/draw.c --------------------------------------------------- */
 
 struct arena {
     uintptr_t start, end; /* end 0: objects stay where the kernel puts them */
@@ -321,7 +321,7 @@ struct mmap_call {
 };
 long loader_mmap(struct loader *, const struct mmap_call *) RIMF_HIDDEN;
 
-/* place_draw.c */
+/* place/draw.c */
 int place_is_random(const struct loader *); /* 1: the kernel draws addresses */
 int place_random(const struct loader *, uint64_t *out); /* 0: it gives nothing */
 void place_draw(struct loader *);
@@ -394,7 +394,7 @@ void program_build_id(const struct loader *, struct identity *out);
 /* Sets *out when the notes hold a build-id. */
 void find_build_id(const char *notes, uint64_t size, struct identity *out);
 
-/* program_path.c: on the heap; or NULL, when there is no file, or it is not known */
+/* process/paths.c: on the heap; or NULL, when there is no file, or it is not known */
 char *path_mapped_at(struct loader *, uintptr_t address);
 char *path_of_file(struct loader *, int fd);
 /* 1: the last part of `path`, by which the program was called, is its file's own name. */

@@ -324,7 +324,7 @@ struct mvld_api {
                           void *cookie, const char **why);
 
     /* Commits will come often, at the program's own wish.  From now on mvld may
-     * keep a descriptor open between them, as rimf/patch_maps.c describes; else it
+     * keep a descriptor open between them, as rimf/patch/maps.c describes; else it
      * never does.  [any thread] */
     void (*patch_often)(struct mvld_image *);
 
@@ -344,7 +344,7 @@ struct mvld_api {
     int (*patch_add_words)(struct mvld_batch *, uintptr_t base, const struct mvld_word *,
                            const uint64_t *expect, const uint64_t *replace, size_t n);
 
-    /* Copies of code, as rimf/copies.h describes: for the thread that loads, inside run and
+    /* Copies of code, as rimf/moved/moved.h describes: for the thread that loads, inside run and
      * added, of passes with MVLD_PASS_ANALYSIS.
      *
      * region_set: where copies may lie; once.  0, -EEXIST, -EINVAL, -ENOMEM.

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * pass.c: the code of all objects into one region.  How, rimf/copies.h tells; which, and
+ * pass.c: the code of all objects into one region.  How, rimf/moved/moved.h tells; which, and
  * in which order, is decided here.  README.md has the picture.
  */
 #include "concat.h"
 
-#include "base.h"
+#include "rimf/base/base.h"
 #include "mvld/descriptor.h"
 
 #include <errno.h> /* numbers only */

@@ -2,7 +2,7 @@
  *
  * tell.c: debuggers and profilers get the names of the copies.
  *
- * Debuggers by GDB's JIT interface, whose descriptor is in libconcat.so.1 (rimf/symfile.h).
+ * Debuggers by GDB's JIT interface, whose descriptor is in libconcat.so.1 (rimf/moved/symfile.h).
  * perf by a text that it looks for when samples lie in anonymous memory:
  *
  *     /tmp/perf-PID.map:     address size name       hexadecimal, a line a function
@@ -13,8 +13,8 @@
  */
 #include "concat.h"
 
-#include "base.h"
-#include "sys.h"
+#include "rimf/base/base.h"
+#include "rimf/base/sys.h"
 
 #include <errno.h>    /* numbers only */
 #include <fcntl.h>    /* numbers only */

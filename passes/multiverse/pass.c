@@ -3,7 +3,7 @@
  * pass.c: the engine as a pass: rarely changing variables become code before
  * the first constructor runs, and in objects that come later before theirs.
  */
-#include "options.h"
+#include "passes/multiverse/options.h"
 
 #include "mvld/pass.h"
 

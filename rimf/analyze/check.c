@@ -6,7 +6,7 @@
  *
  * The branches of units that stay home count as much as those of the others.
  */
-#include "analysis.h"
+#include "rimf/analyze/analyser.h"
 
 #include <string.h>
 

@@ -7,7 +7,7 @@
  * exactly its range: two would be two entries at one address of the table that unwinders
  * search.
  */
-#include "analysis.h"
+#include "rimf/analyze/analyser.h"
 
 static int fits(const struct analysis *a, const struct frame *f, const struct unit *u)
 {

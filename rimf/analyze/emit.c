@@ -3,9 +3,9 @@
  * rimf/analyze/emit.c: what passes need of units: calls through PLT and GOT, and of functions of
  * a single instruction, in those that are decoded, references in those that may move.
  */
-#include "analysis.h"
+#include "rimf/analyze/analyser.h"
 
-#include "single.h"
+#include "rimf/x86/single.h"
 
 static int may_move(const struct unit *u)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/analyze/homes.c: which code keeps its address at home (sidecar.h, HOMES).
+ * rimf/analyze/homes.c: which code keeps its address at home (analysis/analysis.h, HOMES).
  *
  * Whoever moves the identity of functions with their copies corrects relocated words, and lea
  * in movable code.  What other code there is may take addresses, too:
@@ -16,7 +16,7 @@
  * What does not move keeps its address of course.  Not so padding between functions: a
  * symbol there marks the end of what stands before it.
  */
-#include "analysis.h"
+#include "rimf/analyze/analyser.h"
 
 static void keep_taken(struct analysis *a)
 {

@@ -7,7 +7,7 @@
  * there may be wrong, and the unit stays home; but its branches may as well be right,
  * and then tell of other units where they are entered.
  */
-#include "analysis.h"
+#include "rimf/analyze/analyser.h"
 
 /* Behind what control does not go on with, NOPs are padding.  A call as the last
  * instruction does not return. */

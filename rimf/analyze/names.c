@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/analyze/names.c: what debuggers shall find of copies (sidecar.h, SYMBOLS): the functions
+ * rimf/analyze/names.c: what debuggers shall find of copies (analysis/analysis.h, SYMBOLS): the functions
  * that either symbol table of the file names, where they may move.
  */
-#include "analysis.h"
+#include "rimf/analyze/analyser.h"
 
 /* By place and name, so that what both tables say stands side by side. */
 static int by_start(const void *a, const void *b)

@@ -2,10 +2,10 @@
  *
  * rimf/analyze/object.c: file, segments, dynamic section, build-id.
  */
-#include "object.h"
+#include "rimf/analyze/object.h"
 
-#include "elf_view.h"
-#include "sys.h"
+#include "rimf/elf/view.h"
+#include "rimf/base/sys.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -11,10 +11,10 @@
 #ifndef ANALYZE_OBJECT_H
 #define ANALYZE_OBJECT_H
 
-#include "vector.h"
+#include "rimf/analyze/vector.h"
 
-#include "base.h"
-#include "sidecar.h"
+#include "rimf/base/base.h"
+#include "rimf/analysis/analysis.h"
 
 #include <elf.h>
 #include <stddef.h>

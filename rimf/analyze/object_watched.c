@@ -17,7 +17,7 @@
  * the JVM does to find its home.  Its code may run elsewhere, but addresses that it may ask for
  * must not (homes.c).
  */
-#include "object.h"
+#include "rimf/analyze/object.h"
 
 #include <string.h>
 

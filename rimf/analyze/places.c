@@ -30,7 +30,7 @@
  * whoever puts code there compares addresses with them: tcmalloc return addresses, libc++ those of
  * functions.
  */
-#include "analysis.h"
+#include "rimf/analyze/analyser.h"
 
 #include <string.h>
 

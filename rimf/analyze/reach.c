@@ -22,7 +22,7 @@
  *
  * Too many of these cost a head, or a jump that nobody needs.
  */
-#include "analysis.h"
+#include "rimf/analyze/analyser.h"
 
 static const uint8_t endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};
 

@@ -2,7 +2,7 @@
  *
  * rimf/analyze/reasons.c: reasons in words.
  */
-#include "analysis.h"
+#include "rimf/analyze/analyser.h"
 
 const char *reason_words(enum sidecar_reason reason)
 {

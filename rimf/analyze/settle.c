@@ -9,7 +9,7 @@
  *
  * And those that may move, move together, with what lies between them (JOINED).
  */
-#include "analysis.h"
+#include "rimf/analyze/analyser.h"
 
 static int by_to(const void *a, const void *b)
 {

@@ -17,7 +17,7 @@
  * names a word of theirs alone.  A function keeps its address when anything but such a table holds
  * it: another word, lea of whatever code, a symbol that others see.
  */
-#include "analysis.h"
+#include "rimf/analyze/analyser.h"
 
 #define PART_MOST (1 << 24) /* of an object; more is a number */
 

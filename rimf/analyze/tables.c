@@ -20,7 +20,7 @@
  * cannot happen), and until the next table starts.  An entry too many is never used.  A
  * table with an entry into code that stays home is not listed.
  */
-#include "analysis.h"
+#include "rimf/analyze/analyser.h"
 
 /* ---- candidates ------------------------------------------------------------------------ */
 

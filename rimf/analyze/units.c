@@ -6,7 +6,7 @@
  * of it (check.c).  A PLT has a frame, too, as a whole, but its entries are no
  * function: those frames are left out, and entries are decoded where they are called.
  */
-#include "analysis.h"
+#include "rimf/analyze/analyser.h"
 
 #include <string.h>
 

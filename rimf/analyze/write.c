@@ -2,7 +2,7 @@
  *
  * rimf/analyze/write.c: the sidecar of an analysis, in memory and as a file.
  */
-#include "analysis.h"
+#include "rimf/analyze/analyser.h"
 
 #include <errno.h>
 #include <fcntl.h>

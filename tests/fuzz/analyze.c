@@ -4,7 +4,7 @@
  * jump tables.  The analyser refuses them with a sentence, or leaves a sidecar that its
  * own reader takes, whose calls are what the bytes say.
  */
-#include "analysis.h"
+#include "rimf/analyze/analyser.h"
 
 #include <stdlib.h>
 

@@ -7,8 +7,8 @@
 #ifndef TESTS_FUZZ_CONFIG_SUPPORT_H
 #define TESTS_FUZZ_CONFIG_SUPPORT_H
 
-#include "config.h"
-#include "options.h"
+#include "loader/config/config.h"
+#include "loader/config/options.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,7 @@
  * Frozen images of any bytes, with a checksum that fits: refused with a sentence, or
  * with everything inside the bounds that frozen.h promises.
  */
-#include "rimf/made_frozen.h"
+#include "../rimf/store/made_frozen.h"
 
 #include <stdlib.h>
 

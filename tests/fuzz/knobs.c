@@ -8,7 +8,7 @@
  * The first byte of the input is AT_SECURE, the rest the environment, each entry
  * with its NUL.
  */
-#include "loader.h"
+#include "loader/loader.h"
 
 #include <errno.h>
 #include <fcntl.h>

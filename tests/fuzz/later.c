@@ -3,7 +3,7 @@
  * Lists of learnt objects of any bytes, with a checksum that fits: refused with a sentence, or with
  * everything inside the bounds that later.h promises.
  */
-#include "rimf/made_later.h"
+#include "../rimf/store/made_later.h"
 
 #include <stdlib.h>
 

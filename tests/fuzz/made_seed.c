@@ -7,10 +7,10 @@
  * It is the file with every kind of entry that tests/rimf sees taken, and spoils.  Kept as a file, it would
  * be of an older version some day, and then no fuzzer would come further than to the version.
  */
-#include "rimf/made_frozen.h"
-#include "rimf/made_later.h"
-#include "rimf/made_ready.h"
-#include "rimf/made_sidecar.h"
+#include "../rimf/store/made_frozen.h"
+#include "../rimf/store/made_later.h"
+#include "../rimf/store/made_ready.h"
+#include "../rimf/analysis/made_analysis.h"
 
 #include <stdio.h>
 

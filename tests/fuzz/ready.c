@@ -3,7 +3,7 @@
  * Tables of ready code of any bytes, with a checksum that fits: refused with a sentence, or with
  * everything inside the bounds that ready.h promises.
  */
-#include "rimf/made_ready.h"
+#include "../rimf/store/made_ready.h"
 
 #include <stdlib.h>
 

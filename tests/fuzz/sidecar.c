@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * Sidecars of any bytes, with checksums that fit: refused with a sentence, or with
- * everything inside the bounds that sidecar.h promises.
+ * everything inside the bounds that analysis/analysis.h promises.
  */
-#include "rimf/made_sidecar.h"
+#include "../rimf/analysis/made_analysis.h"
 
 #include <stdlib.h>
 

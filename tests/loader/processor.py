@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""processor.py BEHAVIOUR: what the CPU answered an earlier process (rimf/cpu.h), in programs whose
+"""processor.py BEHAVIOUR: what the CPU answered an earlier process (rimf/base/cpu.h), in programs whose
 pass does nothing that matters.
 
 A program must know of the CPU what it knows under the host loader, whatever the record says.

@@ -22,7 +22,7 @@ from support import check  # noqa: E402
 
 SOURCE = HERE / "names" / "part.c"
 STACK = ["local_wait", "in_plugin", "in_library", "local_main", "main"]  # outwards
-SYMBOLS, NAMES = 11, 12  # tables of an analysis (rimf/sidecar.h)
+SYMBOLS, NAMES = 11, 12  # tables of an analysis (rimf/analysis/analysis.h)
 PASSES = [support.BUILD / "passes" / name for name in ("concat", "direct-calls")]
 
 

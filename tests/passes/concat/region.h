@@ -6,10 +6,10 @@
 #ifndef TESTS_CONCAT_REGION_H
 #define TESTS_CONCAT_REGION_H
 
-#include "../../rimf/process.h"
+#include "../../rimf/image/process.h"
 
-#include "analysis.h"
-#include "copies.h"
+#include "rimf/analyze/analyser.h"
+#include "rimf/moved/moved.h"
 
 #include <sys/mman.h>
 

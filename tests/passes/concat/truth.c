@@ -5,7 +5,7 @@
  * to be copied.  A failure means that a copy does something else than the original, that
  * an address lost its identity, or that nobody can unwind through it.
  */
-#include "copied.h"
+#include "../../rimf/moved/copied.h"
 
 #include <unistd.h>
 

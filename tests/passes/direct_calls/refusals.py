@@ -83,7 +83,7 @@ def good(world):
 
 def bytes_(world):
     """A byte flipped, one after the other: the checksums find each.  (Tables that the pass does
-    not read are not looked at; tests/rimf/sidecar.c flips every byte of every table.)"""
+    not read are not looked at; tests/rimf/analysis/analysis.c flips every byte of every table.)"""
     original = world.sidecar.read_bytes()
     header_size, = struct.unpack_from("<I", original, 12)
     read = [range(header_size)]

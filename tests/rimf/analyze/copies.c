@@ -8,7 +8,7 @@
  */
 #include "../../check.h"
 
-#include "analysis.h"
+#include "rimf/analyze/analyser.h"
 
 #include <elfutils/libdw.h>
 

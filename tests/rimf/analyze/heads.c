@@ -11,7 +11,7 @@
  */
 #include "../../check.h"
 
-#include "analysis.h"
+#include "rimf/analyze/analyser.h"
 
 #include <Zydis/Zydis.h>
 

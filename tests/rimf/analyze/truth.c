@@ -12,7 +12,7 @@
  */
 #include "../../check.h"
 
-#include "analysis.h"
+#include "rimf/analyze/analyser.h"
 
 struct place { /* a relocation of four bytes, relative to where it stands */
     uint32_t address;
