@@ -15,7 +15,7 @@
  * User and system time each come from samples, one a tick (4 ms), of which a short run has few; their sum
  * is exact.  Who compares takes the sum.
  */
-#include "../commands.h"
+#include "commands.h"
 
 #include <errno.h>
 #include <fcntl.h>
