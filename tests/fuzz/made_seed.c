@@ -7,7 +7,7 @@
  * It is the file with every kind of entry that tests/rimf sees taken, and spoils.  Kept as a file, it would
  * be of an older version some day, and then no fuzzer would come further than to the version.
  */
-#include "../rimf/made_manifest.h"
+#include "../rimf/store/made_manifest.h"
 #include "../rimf/analysis/made_analysis.h"
 
 #include <stdio.h>

@@ -3,7 +3,7 @@
  * Manifests of any bytes, with a checksum that fits: refused with a sentence, or
  * with everything inside the bounds that store/manifest.h promises.
  */
-#include "../rimf/made_manifest.h"
+#include "../rimf/store/made_manifest.h"
 
 #include <stdlib.h>
 

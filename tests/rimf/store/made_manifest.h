@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * tests/rimf/made_manifest.h: manifests of the three kinds, together with every kind of entry, to be spoilt.
+ * tests/rimf/store/made_manifest.h: manifests of the three kinds, together with every kind of entry, to be spoilt.
  */
 #ifndef MADE_MANIFEST_H
 #define MADE_MANIFEST_H

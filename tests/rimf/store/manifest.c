@@ -3,8 +3,8 @@
  * The format of manifests (rimf/store/manifest.c).  A failure means that a damaged one
  * is taken, or a whole one is not.
  */
-#include "../check.h"
-#include "base/each_byte.h"
+#include "../../check.h"
+#include "../base/each_byte.h"
 #include "made_manifest.h"
 
 #include "rimf/base/sys.h"
