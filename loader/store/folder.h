@@ -28,7 +28,7 @@ uint64_t store_fingerprint(struct loader *, size_t n);
 /* 1: a pass is known to bring such a library, and this start leaves it out (start.c). */
 int store_leaves_out(struct loader *);
 /* The same with this build of mvld: frozen code leads to what another one would have put elsewhere
- * (the stubs of answers.c). */
+ * (the stubs of caller/hooks.c). */
 uint64_t store_made_by(uint64_t fingerprint);
 
 void store_system_place(const struct loader *, struct store_place *, uint64_t fingerprint);

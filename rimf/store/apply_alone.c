@@ -71,7 +71,7 @@ static uint64_t mix_slots(const struct rimf_object *object, const Elf64_Rela *ta
         value = *(const uintptr_t *)at;
         if (!is_in(code, value, 1))
             code = segment_at(&object->public, value, PROT_EXEC);
-        key = sidecar_mix(key, code ? value - object->view.bias : 0);
+        key = rimf_mix(key, code ? value - object->view.bias : 0);
     }
     return key;
 }
@@ -103,7 +103,7 @@ uint64_t rimf_alone_key(const struct mvld_image *image, const struct rimf_object
 
     if (reach == ALONE_OWN)
         return own_key(object);
-    return program ? sidecar_mix(sidecar_mix(ALONE_ALL, program->identity.device),
+    return program ? rimf_mix(rimf_mix(ALONE_ALL, program->identity.device),
                                  program->identity.inode)
                    : ALONE_NO_KEY;
 }
@@ -114,10 +114,10 @@ uint64_t rimf_alone_key(const struct mvld_image *image, const struct rimf_object
 static struct rimf_object *other_at(const struct applying *a, const struct manifest_object *entry)
 {
     uintptr_t bias = a->objects[0]->public.bias + (uintptr_t)entry->distance;
-    const struct mvld_object *to = a->image->drawn ? NULL : rimf_object_find(a->image, bias + entry->first);
+    const struct mvld_object *to = a->image->layout_seed ? NULL : rimf_object_find(a->image, bias + entry->first);
     const struct rimf_table *table = rimf_table_enter(a->image);
 
-    for (size_t i = 0; a->image->drawn && !to && i < table->n_objects; i++)
+    for (size_t i = 0; a->image->layout_seed && !to && i < table->n_objects; i++)
         if (file_id_same(&table->objects[i]->identity, &entry->file))
             to = &table->objects[i]->public;
     rimf_table_leave(a->image);
@@ -166,7 +166,7 @@ static int compare(struct mvld_image *image, const struct rimf_object *object,
 }
 
 static int find_at(struct mvld_image *image, const struct rimf_object *object, uint64_t key,
-                   const struct sidecar_place *place, struct manifest_file *file, const char **why)
+                   const struct analysis_place *place, struct manifest_file *file, const char **why)
 {
     char path[PATH_SIZE];
     int error = -ENOENT;
@@ -204,7 +204,7 @@ static int find(struct mvld_image *image, const struct rimf_object *object, uint
  * distances are drawn, code for those of a start without a manifest leads to nowhere. */
 static int find_any(struct mvld_image *image, const struct rimf_object *object, struct manifest_file *file)
 {
-    if (!image->calls_home && !image->drawn &&
+    if (!image->calls_home && !image->layout_seed &&
         !find(image, object, rimf_alone_key(image, object, ALONE_ALL), file))
         return 0;
     return find(image, object, rimf_alone_key(image, object, ALONE_OWN), file);
@@ -282,10 +282,10 @@ void rimf_alone_forget(struct mvld_image *image, struct rimf_object *object)
     object->alone = NULL;
 }
 
-const struct sidecar_call *rimf_alone_calls(struct mvld_image *image, struct rimf_object *object,
+const struct analysis_call *rimf_alone_calls(struct mvld_image *image, struct rimf_object *object,
                                             size_t *n, const char **why)
 {
-    const struct sidecar *s;
+    const struct analysis *s;
 
     if (!object->alone)
         use(image, object);

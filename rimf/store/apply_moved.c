@@ -90,7 +90,7 @@ static void forget(struct applying *a)
 }
 
 /* Sorted, because other threads may look for them later. */
-static int note_pieces(struct applying *a)
+static int note_fragments(struct applying *a)
 {
     for (uint32_t i = 0; i < a->m->header->n_copies; i++) {
         uint32_t index = a->m->copies[i].sorted;
@@ -99,7 +99,7 @@ static int note_pieces(struct applying *a)
         if (copies_note(a->image, object, index))
             return -ENOMEM;
         object->copy = index + 1 < object->copy ? index + 1 : object->copy; /* the first in the list */
-        object->pieces_sorted = 1;
+        object->fragments_sorted = 1;
     }
     return 0;
 }
@@ -107,7 +107,7 @@ static int note_pieces(struct applying *a)
 static int fill_list(struct applying *a, struct rimf_copies *copies)
 {
     size_t n = a->m->header->n_copies, n_homes = a->m->header->n_homes;
-    struct sidecar_home *homes;
+    struct analysis_home *homes;
 
     copies->list = rimf_heap_alloc(&a->image->heap,
                                    n * sizeof *copies->list + n_homes * sizeof *homes);
@@ -131,7 +131,7 @@ static int fill_list(struct applying *a, struct rimf_copies *copies)
         };
         homes += copy->n_homes;
     }
-    return note_pieces(a);
+    return note_fragments(a);
 }
 
 static int remember(struct applying *a)
@@ -208,7 +208,7 @@ static void tell(const struct applying *a)
 
     for (size_t i = 0; i < copies->n && rimf_log_enabled(a->image->log, MVLD_LOG_PASSES); i++)
         if (copies_is_first(copies, i))
-            copies_tell(a->image, copies->list[i].object);
+            copies_report(a->image, copies->list[i].object);
 }
 
 int apply_moved(struct applying *a)

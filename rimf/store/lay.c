@@ -254,7 +254,7 @@ static void lead_all_home(const struct manifest_file *file, uint32_t object)
             lead_home(file, object, f->words[i].linked);
 }
 
-/* Of what lies apart, too: R_X86_64_COPY has copied words into it that were led. */
+/* Of what is unplaced, too: R_X86_64_COPY has copied words into it that were led. */
 int manifest_take_back(struct manifest_file *file, const struct rimf_sys *sys)
 {
     const struct manifest *f = &file->view;

@@ -17,12 +17,12 @@ const uint32_t manifest_sizes[MANIFEST_TABLES] = {
     [MANIFEST_OBJECTS] = sizeof(struct manifest_object),
     [MANIFEST_TEXTS] = sizeof(struct manifest_text),
     [MANIFEST_WORDS] = sizeof(struct manifest_word),
-    [MANIFEST_CALLS] = sizeof(struct sidecar_call),
+    [MANIFEST_CALLS] = sizeof(struct analysis_call),
     [MANIFEST_RELOCATIONS] = sizeof(struct manifest_relocations),
     [MANIFEST_SHIFTS] = sizeof(struct manifest_shift),
     [MANIFEST_REGIONS] = sizeof(struct manifest_region),
     [MANIFEST_COPIES] = sizeof(struct manifest_copy),
-    [MANIFEST_HOMES] = sizeof(struct sidecar_home),
+    [MANIFEST_HOMES] = sizeof(struct analysis_home),
     [MANIFEST_POINTERS] = sizeof(struct manifest_pointer),
     [MANIFEST_KEPT] = sizeof(struct manifest_kept),
     [MANIFEST_NAMES] = 1,
@@ -42,19 +42,19 @@ static uint64_t hash_tables(const uint8_t *at, size_t size)
     uint64_t a = size, b = 1, c = 2, d = 3;
 
     for (; size >= 32; at += 32, size -= 32) {
-        a = sidecar_mix(a, word_at(at));
-        b = sidecar_mix(b, word_at(at + 8));
-        c = sidecar_mix(c, word_at(at + 16));
-        d = sidecar_mix(d, word_at(at + 24));
+        a = rimf_mix(a, word_at(at));
+        b = rimf_mix(b, word_at(at + 8));
+        c = rimf_mix(c, word_at(at + 16));
+        d = rimf_mix(d, word_at(at + 24));
     }
-    return sidecar_mix(sidecar_mix(a, b), sidecar_mix(c, d)) ^ sidecar_hash(at, size);
+    return rimf_mix(rimf_mix(a, b), rimf_mix(c, d)) ^ rimf_hash(at, size);
 }
 
 uint64_t manifest_checksum(const void *bytes, size_t size)
 {
     size_t before = offsetof(struct manifest_header, checksum), after = before + sizeof(uint64_t);
 
-    return sidecar_hash(bytes, before) ^ hash_tables((const uint8_t *)bytes + after, size - after) * 3;
+    return rimf_hash(bytes, before) ^ hash_tables((const uint8_t *)bytes + after, size - after) * 3;
 }
 
 const char *manifest_tables_name(const struct manifest *f)
@@ -197,11 +197,11 @@ static const char *check_calls(const struct manifest *m)
     uint64_t last = 0;
 
     for (uint32_t i = 0; i < m->header->n_calls; i++) {
-        const struct sidecar_call *call = &m->calls[i];
-        uint64_t end = (uint64_t)call->address + sidecar_call_length(call);
+        const struct analysis_call *call = &m->calls[i];
+        uint64_t end = (uint64_t)call->address + analysis_call_length(call);
 
-        if (!sidecar_call_kind(call) || sidecar_call_kind(call) >= SIDECAR_CALL_KINDS ||
-            (sidecar_call_kind(call) == SIDECAR_CALL_SINGLE) != !sidecar_slot(call))
+        if (!analysis_call_kind(call) || analysis_call_kind(call) >= ANALYSIS_CALL_KINDS ||
+            (analysis_call_kind(call) == ANALYSIS_CALL_SINGLE) != !analysis_slot(call))
             return "a call is of a kind that does not exist";
         if (call->address < last || !is_in_text(m, call->address, end))
             return "the calls overlap, or lie outside the code";

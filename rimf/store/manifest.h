@@ -179,7 +179,7 @@ struct manifest_header {
     uint64_t checksum; /* likewise, with 0 in this place */
     uint64_t made_by;  /* which mvld; at the start also which passes, and their options */
     uint64_t base;     /* the checksum of the one that this one continues; 0: none */
-    uint64_t drawn;    /* the loader's number from which the distances follow */
+    uint64_t layout_seed;    /* the loader's number from which the distances follow */
     uint64_t cpu;      /* cpu_identity where it was made; 0: none */
     struct file_id relocations; /* the file of these; all 0: there is none */
     union {
@@ -203,7 +203,7 @@ struct manifest_header {
 struct manifest_object { /* at the start in the order of the link map; [0] is the executable then */
     struct file_id file;    /* all 0: none (the vDSO) */
     struct file_id overlay; /* all 0: its code was not changed.  `changed` counts nowhere */
-    uint64_t build_id;      /* sidecar_hash of it; 0: none */
+    uint64_t build_id;      /* rimf_hash of it; 0: none */
     int64_t distance;       /* its bias minus that of the start's first one that has a place; alone, of 0 */
     uint32_t name;          /* path, in names; for people */
     uint32_t overlay_name;  /* in names: the file in the folder, "" when none */
@@ -216,7 +216,7 @@ struct manifest_object { /* at the start in the order of the link map; [0] is th
 struct manifest_text { /* ascending */
     uint32_t object, zero;
     uint64_t linked, size, offset; /* of whole pages: as linked, and in the overlay */
-    uint64_t hash;                 /* sidecar_hash of the pages */
+    uint64_t hash;                 /* rimf_hash of the pages */
 };
 
 struct manifest_word { /* 8 bytes in `object` that hold an address */
@@ -227,7 +227,7 @@ struct manifest_word { /* 8 bytes in `object` that hold an address */
 struct manifest_relocations { /* ascending by object and offset, one of each; whole pages */
     uint32_t object, n;            /* n entries ask for no symbol that did */
     uint64_t linked, size, offset; /* as linked, and in manifest_tables_name */
-    uint64_t hash;                 /* sidecar_hash of the pages */
+    uint64_t hash;                 /* rimf_hash of the pages */
 };
 
 struct manifest_shift { /* in the order of the pages; an addend that counts from another object */
@@ -245,7 +245,7 @@ struct manifest_region { /* one, when code moved; addresses as linked, of `objec
     struct file_id file;
     uint64_t code, code_size, frames, frames_size; /* struct mvld_region */
     struct manifest_piece pieces[MANIFEST_PIECES]; /* code; the sorted table; what it leads to */
-    uint64_t hash;             /* sidecar_hash of these pages, one after the other */
+    uint64_t hash;             /* rimf_hash of these pages, one after the other */
     uint64_t hot;              /* rimf_region_hot: how far from `code`; 0: nothing was said */
     uint32_t object, n_frames; /* n_frames: in the table */
     uint32_t pages;            /* enum mvld_pages */
@@ -285,12 +285,12 @@ struct manifest {
             const struct manifest_object *objects;
             const struct manifest_text *texts;
             const struct manifest_word *words;
-            const struct sidecar_call *calls; /* ascending, each within a text */
+            const struct analysis_call *calls; /* ascending, each within a text */
             const struct manifest_relocations *relocations;
             const struct manifest_shift *shifts;
             const struct manifest_region *region; /* NULL: no code moved */
             const struct manifest_copy *copies;
-            const struct sidecar_home *homes;
+            const struct analysis_home *homes;
             const struct manifest_pointer *pointers;
             const struct manifest_kept *kept;
             const char *names;
@@ -416,7 +416,7 @@ void manifest_region_unmap(const struct manifest_file *, const struct rimf_sys *
 /* What `build_id` is of an object. */
 static inline uint64_t manifest_build_id(const struct mvld_object *object)
 {
-    return object->build_id ? sidecar_hash(object->build_id, object->build_id_size) : 0;
+    return object->build_id ? rimf_hash(object->build_id, object->build_id_size) : 0;
 }
 
 /* ---- over an image (apply_start.c, write_start.c) --------------------------------- */
@@ -462,7 +462,7 @@ uintptr_t rimf_later_place(const struct mvld_image *, const struct manifest *, u
 size_t rimf_later_apply(struct mvld_image *, const struct manifest_file *,
                         const struct mvld_object *const *, size_t n, const struct mvld_object **rest);
 /* The object does not lie where it would lie again: passes must leave it as it is. */
-void rimf_image_set_apart(const struct mvld_object *);
+void rimf_image_set_unplaced(const struct mvld_object *);
 /* Adds what passes did to these, while the image watched, to MANIFEST_LATER in the open folder, and forgets
  * what was noted.  Who asks holds the lock of the cache, or says in `refusal` why nothing can be added.  How
  * many objects were added, or negative errno with a sentence (last_error). */

@@ -52,7 +52,7 @@ size_t overlay_path(char *to, size_t size, const char *folder, const struct file
 {
     const uint64_t which[] = {file->device, file->inode, key};
     const char *slash = rimf_strrchr(name, '/');
-    size_t n = rimf_format(to, size, "%s/%016lx-%.200s", folder, sidecar_hash(which, sizeof which),
+    size_t n = rimf_format(to, size, "%s/%016lx-%.200s", folder, rimf_hash(which, sizeof which),
                            slash ? slash + 1 : name);
 
     return n < size ? n : 0;

@@ -126,7 +126,7 @@ static const char *check_sorted(const struct manifest *f)
 
 static const char *check_homes(const struct manifest *f)
 {
-    const struct sidecar_home *home = f->homes;
+    const struct analysis_home *home = f->homes;
     uint64_t left = f->header->n_homes;
 
     for (uint32_t i = 0; i < f->header->n_copies; i++) {
@@ -136,7 +136,7 @@ static const char *check_homes(const struct manifest *f)
         if (c->flags & ~MANIFEST_MOVED || (c->n_homes && !c->flags) || c->n_homes > left)
             return "addresses of a copy of code are of an unknown kind";
         left -= c->n_homes;
-        for (const struct sidecar_home *last = home + c->n_homes; home < last; home++) {
+        for (const struct analysis_home *last = home + c->n_homes; home < last; home++) {
             if (!home->size || home->start < from || home->start >= c->code ||
                 home->size > c->code - home->start)
                 return "code whose addresses stay at home is not in order";
@@ -160,7 +160,7 @@ static const char *check_ascending(const struct manifest *f, uint32_t first, uin
             if (p->object >= f->header->n_objects || (last && p->object < last->object))
                 return "the pointers are not in order";
             if (!apart && f->objects[p->object].flags & MANIFEST_UNPLACED)
-                return "a pointer is relocated where it lies apart";
+                return "a pointer is relocated where it is unplaced";
             next = 0;
         }
         if (p->linked < next)

@@ -159,7 +159,7 @@ static int write_file(struct alone *a, const char *name)
 static int write_to(struct alone *a, char *path)
 {
     const struct rimf_sys *sys = a->w.image->sys;
-    const struct sidecar_place *place = &a->w.image->overlays.written;
+    const struct analysis_place *place = &a->w.image->overlays.written;
     struct stat st;
     long folder;
     int error;

@@ -114,9 +114,9 @@ static size_t room_at(const struct alone *a, uintptr_t address)
 }
 
 /* 1: it is direct now. */
-static int make(struct alone *a, const struct sidecar_call *call)
+static int make(struct alone *a, const struct analysis_call *call)
 {
-    enum mvld_reference_kind kind = (enum mvld_reference_kind)sidecar_call_kind(call);
+    enum mvld_reference_kind kind = (enum mvld_reference_kind)analysis_call_kind(call);
     uintptr_t home = a->object->view.bias, at = a->bias + call->address;
     struct way *way = way_of(a->c, call);
     struct site site;
@@ -129,7 +129,7 @@ static int make(struct alone *a, const struct sidecar_call *call)
         if (!site_inline(&site, room_at(a, site.leads)))
             return 0;
     } else if (!goes_through(a->c, &site, site.leads - a->bias + home, way,
-                             home + sidecar_slot(call)) ||
+                             home + analysis_slot(call)) ||
                !site_make(&site, a->bias + (uintptr_t)rimf_alone_distance(a->w.image, a->object,
                                                                           way->target))) {
         return 0;
@@ -162,7 +162,7 @@ int alone_code_make(struct alone *a)
     struct contents page = {0, 0, 0};
 
     for (size_t i = 0; i < a->c->n_calls; i++) {
-        const struct sidecar_call *call = &a->c->calls[i];
+        const struct analysis_call *call = &a->c->calls[i];
         struct way *way = way_of(a->c, call);
         int done = make(a, call);
 
@@ -171,7 +171,7 @@ int alone_code_make(struct alone *a)
             page = (struct contents){0, 0, 0};
             number = call->address / RIMF_PAGE;
         }
-        if (done && sidecar_slot(call) && !is_inner(a, way->target))
+        if (done && analysis_slot(call) && !is_inner(a, way->target))
             page.other = 1;
         page.own |= done;
         page.stays |= !done && way->target;

@@ -51,7 +51,7 @@ static const char *unlearnable(const struct learning *l, const struct rimf_objec
 {
     if (!object->identified)
         return "from which file it was mapped is not known";
-    if (object->public.flags & (MVLD_OBJECT_APART | MVLD_OBJECT_OPAQUE))
+    if (object->public.flags & (MVLD_OBJECT_UNPLACED | MVLD_OBJECT_OPAQUE))
         return "it lies where it will not lie again";
     return file_id_unsettled(l->w.image->sys, &object->identity, object->public.name);
 }
@@ -136,7 +136,7 @@ static int add_words(struct writer *w, const struct rimf_object *object)
     return error;
 }
 
-/* Code with jumps of the loader's is not to be laid over such code (the loader's answers.c). */
+/* Code with jumps of the loader's is not to be laid over such code (the loader's caller/hooks.c). */
 static int is_kept_home(const struct mvld_image *image, const struct mvld_object *object)
 {
     for (unsigned i = 0; i < RIMF_KEPT_HOME; i++)

@@ -59,9 +59,9 @@ static int sort_copies(struct writer *w)
     for (size_t i = 0; i < w->table->n_objects; i++) {
         struct rimf_object *object = w->table->objects[i];
 
-        if (object->n_pieces)
+        if (object->n_fragments)
             copies_sort(w->image->copies, object);
-        for (size_t k = 0; k < object->n_pieces && n < w->header->n_copies; k++)
+        for (size_t k = 0; k < object->n_fragments && n < w->header->n_copies; k++)
             w->copies[n++].sorted = object->pieces[k];
     }
     return n == w->header->n_copies ? 0 : rimf_fail(w->image, ENOTSUP, "code of no object was copied");
@@ -74,7 +74,7 @@ static int fill_copies(struct writer *w, const struct mvld_object *object)
     for (size_t i = 0; i < copies->n; i++) {
         const struct rimf_copy *copy = &copies->list[i];
 
-        if (!copy->size || copy->object->public.flags & MVLD_OBJECT_APART)
+        if (!copy->size || copy->object->public.flags & MVLD_OBJECT_UNPLACED)
             return rimf_fail(w->image, ENOTSUP, "%s: its code was copied, and cannot be frozen",
                              copy->object->public.name);
         w->copies[w->header->n_copies++] = (struct manifest_copy){
@@ -101,7 +101,7 @@ static void fill_kept(struct writer *w)
         uintptr_t at = rimf_image_kept_home(w->image, i, &size);
         const struct mvld_object *object = at ? rimf_object_find(w->image, at) : NULL;
 
-        if (object && !(object->flags & MVLD_OBJECT_APART))
+        if (object && !(object->flags & MVLD_OBJECT_UNPLACED))
             w->kept[w->header->n_kept++] = (struct manifest_kept){
                 .object = writer_number(w, object),
                 .number = i,
@@ -121,10 +121,10 @@ static int write_pieces(struct writer *w, const struct mvld_object *object, int 
         const struct manifest_piece *piece = &w->region->pieces[i];
         const void *pages = (const void *)(object->bias + piece->linked);
 
-        hashes[i] = sidecar_hash(pages, piece->size);
+        hashes[i] = rimf_hash(pages, piece->size);
         error = write_bytes(sys, fd, pages, piece->size, piece->offset);
     }
-    w->region->hash = sidecar_hash(hashes, sizeof hashes);
+    w->region->hash = rimf_hash(hashes, sizeof hashes);
     return error;
 }
 
@@ -175,7 +175,7 @@ int write_moved(struct writer *w)
     if (!copies || !copies->n)
         return 0;
     object = rimf_object_find(w->image, copies->region.code);
-    if (!object || object->flags & MVLD_OBJECT_APART)
+    if (!object || object->flags & MVLD_OBJECT_UNPLACED)
         return rimf_fail(w->image, ENOTSUP, "copies of code lie where no object is");
     fd = SYS6(sys, SYS_openat, w->folder, MOVED_FILE, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
               0644, 0, 0);

@@ -52,7 +52,7 @@ static int write_parts(struct writer *w, const struct rimf_object *object, uint3
             continue;
         if (text.offset >= whole)
             return -ENOEXEC;
-        text.hash = sidecar_hash(pages, text.size);
+        text.hash = rimf_hash(pages, text.size);
         error = write_original(sys, fd, original, &written, text.offset);
         end = text.size < whole - text.offset ? text.offset + text.size : whole;
         if (!error)

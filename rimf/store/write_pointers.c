@@ -90,7 +90,7 @@ static int fill_pointer(struct writer *w, uint32_t index, uintptr_t word)
     const struct rimf_object *object = w->table->objects[index];
     uintptr_t home = copies_word(w->image, word);
     const struct mvld_object *to = rimf_object_find(w->image, home);
-    const struct rimf_copy *copy = copies_piece_made(copies, to, home, 1);
+    const struct rimf_copy *copy = copies_fragment_made(copies, to, home, 1);
     struct manifest_pointer *out = &w->pointers[w->header->n_pointers];
     uintptr_t value;
 
@@ -158,7 +158,7 @@ int write_pointers(struct writer *w, const struct rimf_watch *watch)
     int error;
 
     for (size_t i = 0; i < w->table->n_objects; i++)
-        if (!(w->table->objects[i]->public.flags & MVLD_OBJECT_APART))
+        if (!(w->table->objects[i]->public.flags & MVLD_OBJECT_UNPLACED))
             copy_slots_each_relr(w->table->objects[i], note_addend, w);
     error = fill_way(w, watch, WRITER_ADDEND);
     w->header->n_addends = w->header->n_pointers;

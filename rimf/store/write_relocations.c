@@ -47,7 +47,7 @@ static int binds_at_start(const struct elf_view *view)
 /* 1: they are at the same distance from each other in every process. */
 static int are_together(const struct mvld_object *a, const struct mvld_object *b)
 {
-    return a == b || !((a->flags | b->flags) & (MVLD_OBJECT_APART | MVLD_OBJECT_VDSO));
+    return a == b || !((a->flags | b->flags) & (MVLD_OBJECT_UNPLACED | MVLD_OBJECT_VDSO));
 }
 
 /* An absolute one (SHN_ABS) lies in no object: it is at a constant distance from none. */
@@ -111,7 +111,7 @@ static int replace(const struct writer *w, const struct rimf_object *object,
 
     *became = (struct became){.entry = *entry};
     if (!elf_holds(&object->view, word, sizeof word, PROT_READ) ||
-        (object->public.flags & MVLD_OBJECT_APART && writer_is_led(w, word)))
+        (object->public.flags & MVLD_OBJECT_UNPLACED && writer_is_led(w, word)))
         return 0;
     memcpy(&holds, (const void *)word, sizeof holds);
     if (ELF64_R_TYPE(entry->r_info) == R_X86_64_RELATIVE) {
@@ -224,7 +224,7 @@ static int write_pages(struct writer *w, uint32_t index, const struct settled *s
     rewrite(w, object, view->relocations, view->n_relocations, s, pages);
     if (binds_at_start(view))
         rewrite(w, object, view->plt_relocations, view->n_plt_relocations, s, pages);
-    out->hash = sidecar_hash(pages, size);
+    out->hash = rimf_hash(pages, size);
     error = write_bytes(w->image->sys, fd, pages, size, s->offset);
     rimf_heap_release(&w->image->heap, pages);
     return error;

@@ -89,7 +89,7 @@ static void fill_header(struct start *s)
     struct manifest_header *h = s->w.header;
 
     h->made_by = s->made_by;
-    h->drawn = s->drawn;
+    h->layout_seed = s->layout_seed;
     h->cpu = cpu_identity(&cpu_at_hand);
     for (size_t i = 0; i < image->n_makers; i++) {
         const struct rimf_maker *maker = &image->makers[i];
@@ -149,7 +149,7 @@ static int make_room(struct start *s, const struct rimf_watch *watch)
 static uintptr_t find_base(const struct rimf_table *table)
 {
     for (size_t i = 0; i < table->n_objects; i++)
-        if (!(table->objects[i]->public.flags & MVLD_OBJECT_APART))
+        if (!(table->objects[i]->public.flags & MVLD_OBJECT_UNPLACED))
             return table->objects[i]->public.bias;
     return 0;
 }
@@ -255,7 +255,7 @@ static int write_watched(struct start *s)
     w->table = rimf_table_enter(image);
     w->base = find_base(w->table);
     error = write_choices(image, w->table);
-    if (rimf_watch_settle(image))
+    if (rimf_watch_finish(image))
         error = rimf_fail(image, ENOMEM, "there was no memory to note what the passes did");
     if (!error)
         error = write_all(s, image->watch);
@@ -269,7 +269,7 @@ static int write_watched(struct start *s)
 int rimf_manifest_write(struct mvld_image *image, const char *folder, uint64_t made_by, uint64_t drawn,
                         const char *told)
 {
-    struct start s = {.w = {.image = image}, .folder = folder, .told = told, .made_by = made_by, .drawn = drawn};
+    struct start s = {.w = {.image = image}, .folder = folder, .told = told, .made_by = made_by, .layout_seed = drawn};
     int error = write_watched(&s);
 
     rimf_watch_end(image);

@@ -79,7 +79,7 @@ struct manifest_object *writer_object(struct writer *w, const struct rimf_object
 
     *out = (struct manifest_object){
         .name = writer_name(w, object->public.name),
-        .flags = object->public.flags & MVLD_OBJECT_APART ? MANIFEST_UNPLACED : 0,
+        .flags = object->public.flags & MVLD_OBJECT_UNPLACED ? MANIFEST_UNPLACED : 0,
     };
     if (object->public.flags & MVLD_OBJECT_VDSO)
         return out;

@@ -21,12 +21,12 @@ struct writer {
             struct manifest_object *objects;
             struct manifest_text *texts;
             struct manifest_word *words;
-            struct sidecar_call *calls;
+            struct analysis_call *calls;
             struct manifest_relocations *relocations;
             struct manifest_shift *shifts;
             struct manifest_region *region;
             struct manifest_copy *copies;
-            struct sidecar_home *homes;
+            struct analysis_home *homes;
             struct manifest_pointer *pointers;
             struct manifest_kept *kept;
             char *names;

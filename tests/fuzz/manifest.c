@@ -60,7 +60,7 @@ static void look_at_texts(const struct manifest *f)
     }
     for (uint32_t i = 0; i < h->n_calls; i++) {
         must(f->calls[i].address >= last);
-        last = (uint64_t)f->calls[i].address + sidecar_call_length(&f->calls[i]);
+        last = (uint64_t)f->calls[i].address + analysis_call_length(&f->calls[i]);
         must(is_code(f, f->calls[i].address, last));
     }
 }

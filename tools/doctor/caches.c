@@ -38,7 +38,7 @@ static int is_behind(const struct manifest *users, const char *name)
     struct manifest_file roots;
     const char *why;
     int error = manifest_map_start(&roots, &rimf_sys_kernel, folder, geteuid(), &why);
-    int behind = !error && roots.view.header->drawn != users->header->drawn;
+    int behind = !error && roots.view.header->layout_seed != users->header->layout_seed;
 
     if (!error)
         manifest_unmap(&roots, &rimf_sys_kernel);
@@ -199,7 +199,7 @@ void doctor_caches(struct report *r)
     const char *wrong;
 
     report_heading(r, "Caches");
-    report_cache(r, "analyses", SIDECAR_SYSTEM_FOLDER, 0);
+    report_cache(r, "analyses", ANALYSIS_SYSTEM_FOLDER, 0);
     report_users(r, "analyses of user", "analysis", 0);
     report_cache(r, "images", MANIFEST_SYSTEM_FOLDER, 1);
     report_users(r, "images of user", "images", 1);

@@ -18,7 +18,7 @@ struct made_manifest {
     struct manifest_shift shifts[3];
     struct manifest_region region;
     struct manifest_copy copies[3];
-    struct sidecar_home homes[3];
+    struct analysis_home homes[3];
     struct manifest_pointer pointers[3];
     struct manifest_kept kept[2];
     char names[40];
@@ -119,7 +119,7 @@ struct made_alone {
     struct manifest_object objects[2];
     struct manifest_text texts[2];
     struct manifest_word words[2];
-    struct sidecar_call calls[3];
+    struct analysis_call calls[3];
     char names[32];
 };
 
@@ -136,8 +136,8 @@ static inline void made_alone_make(struct made_alone *m)
         .texts = {{.linked = 0x1000, .size = 0x2000, .offset = 0x1000, .hash = 1},
                   {.linked = 0x4000, .size = 0x3000, .offset = 0x6000, .hash = 2}},
         .words = {{0, 0x8000, 0, 0x1010}, {0, 0x8008, 1, 0x6fff}},
-        .calls = {{0x1000, 0x8000 | SIDECAR_CALL_PLT}, {0x1005, SIDECAR_CALL_SINGLE},
-                  {0x4ffe, 0x8010 | SIDECAR_JMP_SLOT}},
+        .calls = {{0x1000, 0x8000 | ANALYSIS_CALL_PLT}, {0x1005, ANALYSIS_CALL_SINGLE},
+                  {0x4ffe, 0x8010 | ANALYSIS_JMP_SLOT}},
         .names = "\0/lib/one\0" "0-one\0\0" "/bin/two",
     };
     made_manifest_seal(m, sizeof *m);

@@ -61,7 +61,7 @@ static void each_rule(void)
     static const char crossed[] = "the pointers are not in order";
     static const char nowhere[] = "a pointer leads to no copy";
     static const char fewer[] = "there are fewer pointers than of one kind";
-    static const char relocated[] = "a pointer is relocated where it lies apart";
+    static const char relocated[] = "a pointer is relocated where it is unplaced";
     struct { void *at; size_t size; uint64_t value; const char *sentence; } const spoilt[] = {
 #define SPOIL(field, value, sentence) {&made.field, sizeof made.field, (uint64_t)(value), sentence}
         SPOIL(header.version, 5, "it is of another version of the format"),
@@ -248,8 +248,8 @@ static void other_kinds(void)
     SPOIL(alone, texts[1].offset, 0x8000, "a text lies outside its overlay");
     SPOIL(alone, calls[0].slot_and_kind, 0x8000, kind);
     SPOIL(alone, calls[0].slot_and_kind, 0x8007, kind);
-    SPOIL(alone, calls[0].slot_and_kind, SIDECAR_CALL_PLT, kind);
-    SPOIL(alone, calls[1].slot_and_kind, 0x8000 | SIDECAR_CALL_SINGLE, kind);
+    SPOIL(alone, calls[0].slot_and_kind, ANALYSIS_CALL_PLT, kind);
+    SPOIL(alone, calls[1].slot_and_kind, 0x8000 | ANALYSIS_CALL_SINGLE, kind);
     SPOIL(alone, calls[1].address, 0x1004, calls);
     SPOIL(alone, calls[1].address, 0x2ffc, calls);
     SPOIL(alone, calls[2].address, 0x6ffb, calls);

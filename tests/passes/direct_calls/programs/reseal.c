@@ -18,7 +18,7 @@ static void change(struct manifest_header *h, const char *field, uint64_t value)
     struct manifest_object *self = (struct manifest_object *)(h + 1);
     struct manifest_text *texts = (struct manifest_text *)(self + h->n_objects);
     struct manifest_word *words = (struct manifest_word *)(texts + h->n_texts);
-    struct sidecar_call *calls = (struct sidecar_call *)(words + h->n_words);
+    struct analysis_call *calls = (struct analysis_call *)(words + h->n_words);
 
     if (!strcmp(field, "word0"))
         words[0].to_linked += (uint32_t)value;
