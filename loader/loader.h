@@ -19,7 +19,7 @@
  *   relocations.c  symbols that the host loader found in an earlier process
  *   init.c      control before the constructors of a dlopen
  *   caches.c    the folders of the user for these
- *   answers.c   which object an address in a copy of code belongs to
+ *   caller/hooks.c   which object an address in a copy of code belongs to
  *   analysis.c  where analyses of objects lie, and who forbids to use them
  *   objects.c   the link map, the image and the pipeline at an event
  */
@@ -27,7 +27,7 @@
 #define LOADER_LOADER_H
 
 #include "rimf/base/alloc.h"
-#include "loader/caller/answers.h"
+#include "loader/caller/hooks.h"
 #include "rimf/base/base.h"
 #include "loader/process/block.h"
 #include "rimf/base/cpu.h"
@@ -67,7 +67,7 @@ struct knobs {
 
 /* ---- cpuid.c --------------------------------------------------------------- */
 
-struct answers_cpu {
+struct cpu_answers {
     const struct cpu_answer *earlier; /* of a record that fits, with what was asked for that; or NULL */
     size_t n_earlier;
     struct cpu_answer first[6]; /* of this process, which are asked again */
@@ -87,10 +87,10 @@ struct arena {
     uintptr_t above;      /* and the highest ends here */
     uintptr_t grain;      /* `end` is a multiple of it in every process of the program */
     uintptr_t slack;      /* the first object ends less than this below `end` */
-    uint64_t drawn;       /* distances follow from it; 0: there are none between objects */
+    uint64_t layout_seed;       /* distances follow from it; 0: there are none between objects */
     uint64_t taken;       /* so many places were asked for */
     uintptr_t packed;     /* if nothing were drawn, the lowest object would begin here, */
-    uintptr_t closer;     /* and the newest so much behind where it does */
+    uintptr_t layout_shift;     /* and the newest so much behind where it does */
     int spacious;         /* it was planned for a pass that takes much space (place_near_low) */
 };
 
@@ -101,7 +101,7 @@ struct arena {
 struct mapped_file {
     uintptr_t start, end;
     int known; /* the identity is */
-    uintptr_t closer; /* struct arena */
+    uintptr_t layout_shift; /* struct arena */
     struct file_id identity;
 };
 
@@ -143,7 +143,7 @@ struct main_object {
     size_t phnum;
 };
 
-/* ---- mapstage.c ---------------------------------------------------------------- */
+/* ---- start/map_stage.c ---------------------------------------------------------------- */
 
 struct mapstage {
     int wanted;        /* a pass looks at files before they are mapped */
@@ -151,7 +151,7 @@ struct mapstage {
     struct file_id last; /* which this is */
 };
 
-/* ---- relocatestage.c ------------------------------------------------------------ */
+/* ---- start/relocate_stage.c ------------------------------------------------------------ */
 
 struct rimf_source;
 
@@ -237,7 +237,7 @@ struct loader {
     struct arena arena;
     struct files files;
     struct found_image frozen;
-    struct answers_cpu cpuid;
+    struct cpu_answers cpuid;
     struct injection injection;
     enum { SPACE_NOT_ASKED, SPACE_FREE, SPACE_LIMITED } space; /* RLIMIT_AS, at the start */
 
@@ -248,7 +248,7 @@ struct loader {
     struct maps maps;
     struct main_object main;
     struct init_hook init;
-    struct answers answers;
+    struct caller_hooks caller;
     struct caches caches;
     struct later_objects later;
     struct mapstage mapstage;
@@ -271,12 +271,12 @@ void loader_entry(void) RIMF_HIDDEN;      /* ELF entry point */
 void loader_hook_entry(void) RIMF_HIDDEN; /* stands in for _dl_debug_state */
 void loader_no_init(void) RIMF_HIDDEN;    /* endbr64; ret */
 void loader_init_common(void) RIMF_HIDDEN;
-void loader_answers_entry(void) RIMF_HIDDEN;
-void loader_answers_caller(void) RIMF_HIDDEN;
-void loader_answers_place(void) RIMF_HIDDEN;
-void loader_answers_result(void) RIMF_HIDDEN;
-void loader_answers_symbol(void) RIMF_HIDDEN;
-void loader_answers_named(void) RIMF_HIDDEN;
+void loader_caller_entry(void) RIMF_HIDDEN;
+void loader_caller_caller(void) RIMF_HIDDEN;
+void loader_caller_place(void) RIMF_HIDDEN;
+void loader_caller_result(void) RIMF_HIDDEN;
+void loader_caller_symbol(void) RIMF_HIDDEN;
+void loader_caller_named(void) RIMF_HIDDEN;
 extern const uint8_t loader_mmap_sites[] RIMF_HIDDEN; /* MMAP_SITES entries */
 extern const uint8_t loader_init_thunks[] RIMF_HIDDEN; /* INIT_CHUNK entries */
 extern const uint8_t loader_cpuid_stubs[] RIMF_HIDDEN; /* one for each question */
@@ -310,10 +310,10 @@ void cpuid_renew(struct loader *, const char *image, uint32_t user);
 /* place.c */
 void place_plan(struct loader *);
 void place_near_low(struct loader *, int spacious); /* of it, for tests */
-void place_settle(struct loader *); /* it is known which passes there are */
+void place_finish(struct loader *); /* it is known which passes there are */
 /* 1: the object lies elsewhere in the arena each time.  And tells the image of all that do. */
 int place_varies(const struct loader *, const struct mvld_object *);
-void place_set_apart(const struct loader *);
+void place_set_unplaced(const struct loader *);
 /* Memory within reach of what lies near the program, or negative errno; for the image. */
 long place_room(void *loader, size_t size);
 struct mmap_call {
@@ -335,9 +335,9 @@ void place_keep(struct arena *, uintptr_t at, size_t length);
 void files_start(struct loader *);
 void files_note(struct loader *, uintptr_t start, size_t length, int fd);
 const struct file_id *files_identity(const struct loader *, uintptr_t address);
-uintptr_t files_closer(const struct loader *, uintptr_t address);
+uintptr_t files_layout_shift(const struct loader *, uintptr_t address);
 
-/* mapstage.c: the program is known, and its passes; nothing is mapped yet. */
+/* start/map_stage.c: the program is known, and its passes; nothing is mapped yet. */
 void mapstage_start(struct loader *);
 /* So many places are known at which the host loader maps files. */
 void mapstage_require(struct loader *, size_t mmap_sites);
@@ -346,7 +346,7 @@ char *mapstage_name(struct loader *, int fd);
 /* It is about to map this one.  0, or -EACCES: a pass refused it. */
 int mapstage_file(struct loader *, int fd);
 
-/* relocatestage.c */
+/* start/relocate_stage.c */
 void relocatestage_start(struct loader *); /* the executable is mapped, and nothing else */
 void relocatestage_event(struct loader *); /* the link map is what counts from now on */
 void relocatestage_mapped(struct loader *, uintptr_t at, size_t length, size_t offset, int fd, int first);
@@ -406,7 +406,7 @@ void loader_event(struct loader *) RIMF_HIDDEN;
 /* init.c */
 int init_catch(struct loader *, struct link_map *);
 int init_is_pending(const struct loader *, const struct link_map *);
-void init_settle(struct loader *);
+void init_finish(struct loader *);
 void init_forget(struct loader *, struct link_map *);
 uintptr_t loader_init(struct loader *, size_t index) RIMF_HIDDEN;
 

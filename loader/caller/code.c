@@ -100,7 +100,7 @@ static int keeps(const struct instruction *i, unsigned reg)
 }
 
 /* Where the direct jumps out of the function all lead, or 0. */
-uintptr_t answers_tail(const struct answer *function)
+uintptr_t caller_tail(const struct answer *function)
 {
     uintptr_t at = function->at, end = at + function->size, tail = 0;
     struct instruction i;
@@ -147,7 +147,7 @@ static int leads_to(struct mvld_image *image, const struct mvld_object *object,
 }
 
 /* How the function calls `callee`; through 0: it does not. */
-struct answer_way answers_way(struct mvld_image *image, const struct mvld_object *object,
+struct answer_way caller_way(struct mvld_image *image, const struct mvld_object *object,
                            const struct answer *function, uintptr_t callee)
 {
     uintptr_t at = function->at, end = at + function->size;
@@ -195,7 +195,7 @@ static unsigned third_argument(const struct answer *function)
     return 0;
 }
 
-unsigned answers_asks(const struct answer *function, struct answer_way way)
+unsigned caller_asks(const struct answer *function, struct answer_way way)
 {
     uintptr_t at = function->at, end = at + function->size;
     unsigned kept = third_argument(function), asks = 0;
@@ -221,7 +221,7 @@ unsigned answers_asks(const struct answer *function, struct answer_way way)
     return asks;
 }
 
-int answers_compares(const struct answer *function, const uint8_t bytes[4])
+int caller_compares(const struct answer *function, const uint8_t bytes[4])
 {
     uintptr_t at = function->at, end = at + function->size;
     struct instruction i;

@@ -20,18 +20,18 @@ static uint32_t find_host(const struct loader *l, const struct frozen *frozen)
     const struct file_id *host = files_identity(l, l->host.start);
     uint32_t n = frozen->header->n_objects, i = host ? 0 : n;
 
-    while (i < n && (frozen->objects[i].flags & FROZEN_APART ||
+    while (i < n && (frozen->objects[i].flags & FROZEN_UNPLACED ||
                      !file_id_same(&frozen->objects[i].file, host)))
         i++;
     return i;
 }
 
-size_t answers_early(struct loader *l, struct text_patch *patch)
+size_t caller_early(struct loader *l, struct text_patch *patch)
 {
     const struct frozen *frozen = &l->frozen.file.view;
     const struct frozen_region *region = l->frozen.awaited ? frozen->region : NULL;
-    struct answers then = {.kept = 1};
-    struct answers *answers = &l->answers;
+    struct caller_hooks then = {.kept = 1};
+    struct caller_hooks *answers = &l->caller;
     struct hook hook;
     const char *why;
     uint32_t host;
@@ -47,12 +47,12 @@ size_t answers_early(struct loader *l, struct text_patch *patch)
         const struct frozen_kept *kept = &frozen->kept[i];
         struct answer_early *early = &answers->early[answers->n_early];
 
-        if (kept->object != host || kept->number >= ANSWERS_NEEDED)
+        if (kept->object != host || kept->number >= CALLER_NEEDED)
             continue;
         then.functions[kept->number] = (struct answer){l->host.bias + kept->linked, kept->size};
         if (then.functions[kept->number].at < l->host.text ||
             kept->linked + kept->size > l->host.text_end - l->host.bias ||
-            answers_hook(&then, kept->number, &hook, &why))
+            caller_hook(&then, kept->number, &hook, &why))
             continue;
         early->at = hook.at;
         memcpy(early->was, hook.was, sizeof early->was);
@@ -63,10 +63,10 @@ size_t answers_early(struct loader *l, struct text_patch *patch)
     return answers->n_early;
 }
 
-int answers_take_back(struct loader *l)
+int caller_take_back(struct loader *l)
 {
-    struct answers *answers = &l->answers;
-    struct text_patch patch[ANSWERS_NEEDED];
+    struct caller_hooks *answers = &l->caller;
+    struct text_patch patch[CALLER_NEEDED];
     int err;
 
     if (!answers->n_early)
@@ -81,7 +81,7 @@ int answers_take_back(struct loader *l)
     return err;
 }
 
-void answers_original(const struct answers *answers, uintptr_t at, uint8_t *to, size_t size)
+void caller_original(const struct caller_hooks *answers, uintptr_t at, uint8_t *to, size_t size)
 {
     memcpy(to, (const void *)at, size);
     for (size_t i = 0; i < answers->n_early; i++) {
@@ -93,7 +93,7 @@ void answers_original(const struct answers *answers, uintptr_t at, uint8_t *to, 
     }
 }
 
-int answers_is_early(const struct answers *answers, const struct hook *hook)
+int caller_is_early(const struct caller_hooks *answers, const struct hook *hook)
 {
     for (size_t i = 0; i < answers->n_early; i++)
         if (answers->early[i].at == hook->at &&

@@ -56,7 +56,7 @@ static const struct mvld_object *object_with(const struct mvld_image *image, con
     return NULL;
 }
 
-int answers_exported(const struct mvld_object *object, const char *name, const char *version,
+int caller_exported(const struct mvld_object *object, const char *name, const char *version,
                      struct answer *out)
 {
     struct mvld_symbol symbol;
@@ -160,7 +160,7 @@ static int find_caller(const struct mvld_object *object, const struct answer *fr
         if (described(object, at, &holder))
             return -ENOENT;
         if (holder.at == from->at || holder.at == found.at ||
-            (asks && answers_asks(&holder, way) < asks))
+            (asks && caller_asks(&holder, way) < asks))
             continue;
         if (found.at)
             return -ENOENT;
@@ -182,13 +182,13 @@ static int find_addr(const struct mvld_object *libc, struct answer *out)
 {
     struct answer dladdr, dladdr1;
 
-    if (answers_exported(libc, "_dl_addr", "GLIBC_PRIVATE", out) == 0)
+    if (caller_exported(libc, "_dl_addr", "GLIBC_PRIVATE", out) == 0)
         return 0;
-    if (answers_exported(libc, "dladdr", NULL, &dladdr) ||
-        answers_exported(libc, "dladdr1", NULL, &dladdr1) ||
-        answers_tail(&dladdr) != answers_tail(&dladdr1))
+    if (caller_exported(libc, "dladdr", NULL, &dladdr) ||
+        caller_exported(libc, "dladdr1", NULL, &dladdr1) ||
+        caller_tail(&dladdr) != caller_tail(&dladdr1))
         return -ENOENT;
-    return local(libc, answers_tail(&dladdr), out);
+    return local(libc, caller_tail(&dladdr), out);
 }
 
 static int find_in_libc(struct mvld_image *image, const struct mvld_object *libc,
@@ -201,11 +201,11 @@ static int find_in_libc(struct mvld_image *image, const struct mvld_object *libc
     *why = "the C library has no _dl_addr of the known form";
     if (find_addr(libc, addr))
         return -ENOTSUP;
-    way = answers_way(image, libc, addr, functions[ANSWER_OBJECT].at);
+    way = caller_way(image, libc, addr, functions[ANSWER_OBJECT].at);
     if (!way.through)
         return -ENOTSUP;
     *why = "the C library's dlsym is not of the known form";
-    return find_caller(libc, addr, way, 2, sym) || !answers_compares(sym, next) ? -ENOTSUP : 0;
+    return find_caller(libc, addr, way, 2, sym) || !caller_compares(sym, next) ? -ENOTSUP : 0;
 }
 
 /* ---- the host loader ---------------------------------------------------------------- */
@@ -220,7 +220,7 @@ static uintptr_t find_object(const struct mvld_object *host, const struct mvld_o
     const uint8_t *p;
     uintptr_t at;
 
-    if (answers_exported(libc, "_dl_find_object", "GLIBC_2.35", &function) || function.size < 13)
+    if (caller_exported(libc, "_dl_find_object", "GLIBC_2.35", &function) || function.size < 13)
         return 0;
     p = (const uint8_t *)function.at;
     if (memcmp(p, endbr64, sizeof endbr64) == 0 && function.size >= 17)
@@ -259,14 +259,14 @@ static int find_in_host(const struct loader *l, const struct mvld_object *libc,
 
     *why = "the host loader has no _dl_find_dso_for_object";
     if (!host || !(host->flags & MVLD_OBJECT_LOADER) ||
-        answers_exported(host, name, "GLIBC_PRIVATE", &functions[ANSWER_OBJECT]))
+        caller_exported(host, name, "GLIBC_PRIVATE", &functions[ANSWER_OBJECT]))
         return -ENOTSUP;
     *why = "the host loader's dlopen is not of the known form";
     return find_open(host, libc, &functions[ANSWER_OBJECT], &functions[ANSWER_OPEN]) ? -ENOTSUP
                                                                                      : 0;
 }
 
-int answers_find(const struct loader *l, struct answer *functions, const char **why)
+int caller_find(const struct loader *l, struct answer *functions, const char **why)
 {
     const struct mvld_object *libc = object_with(l->image, "gnu_get_libc_version", "GLIBC_2.2.5");
     int err;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * loader/caller/private.h: what the files of the answers share (answers.c).
+ * loader/caller/private.h: what the files of the answers share (caller/hooks.c).
  */
-#ifndef LOADER_ANSWERS_PRIVATE_H
-#define LOADER_ANSWERS_PRIVATE_H
+#ifndef LOADER_CALLER_PRIVATE_H
+#define LOADER_CALLER_PRIVATE_H
 
 #include "rimf/x86/displace.h"
 #include "loader/loader.h"
@@ -20,18 +20,18 @@ struct hooks {
     struct hook at[ANSWERS];
 };
 
-/* answers.c: the hooks of these functions, of what stands there now.  0, or -ENOTSUP with a
+/* caller/hooks.c: the hooks of these functions, of what stands there now.  0, or -ENOTSUP with a
  * sentence (static) in *why. */
-int answers_hooks(const struct answers *, size_t first, size_t end, struct hooks *,
+int caller_hooks(const struct caller_hooks *, size_t first, size_t end, struct hooks *,
                   const char **why);
 
 /* One of them. */
-int answers_hook(const struct answers *, size_t which, struct hook *, const char **why);
+int caller_hook(const struct caller_hooks *, size_t which, struct hook *, const char **why);
 
 /* caller/early.c: `size` bytes of the code at `at`, as they were before it was changed early. */
-void answers_original(const struct answers *, uintptr_t at, uint8_t *to, size_t size);
+void caller_original(const struct caller_hooks *, uintptr_t at, uint8_t *to, size_t size);
 /* 1: this jump was. */
-int answers_is_early(const struct answers *, const struct hook *);
+int caller_is_early(const struct caller_hooks *, const struct hook *);
 
 /* caller/stub.c */
 
@@ -39,19 +39,19 @@ int answers_is_early(const struct answers *, const struct hook *);
 #define ANSWER_PADDING 0xcc              /* int3 */
 
 /* What stands in a stub before the displaced instructions; returns how much. */
-size_t answers_begin_stub(uint8_t code[ANSWER_STUB], size_t which);
+size_t caller_begin_stub(uint8_t code[ANSWER_STUB], size_t which);
 /* Before code is copied: unwinders will know the stubs. */
-void answers_describe(struct loader *);
+void caller_describe(struct loader *);
 
 /* caller/thaw.c: writes what a frozen image does not bring.  0; else nothing leads to a stub,
- * and answers.c does it all. */
-int answers_thaw(struct loader *);
+ * and caller/hooks.c does it all. */
+int caller_thaw(struct loader *);
 
-/* caller/find.c: the first ANSWERS_NEEDED functions, proved to be what they are named.  0, or
+/* caller/find.c: the first CALLER_NEEDED functions, proved to be what they are named.  0, or
  * -ENOTSUP with a sentence (static) in *why. */
-int answers_find(const struct loader *, struct answer *functions, const char **why);
+int caller_find(const struct loader *, struct answer *functions, const char **why);
 /* A function that `object` exports and whose bytes can be read: 0 or -ENOENT. */
-int answers_exported(const struct mvld_object *, const char *name, const char *version,
+int caller_exported(const struct mvld_object *, const char *name, const char *version,
                      struct answer *out);
 
 /* caller/code.c */
@@ -64,17 +64,17 @@ struct answer_way {
 };
 
 /* Where the direct jumps out of the function all lead, its first argument as it was; or 0. */
-uintptr_t answers_tail(const struct answer *function);
+uintptr_t caller_tail(const struct answer *function);
 /* How the function calls `callee`; through 0: it does not. */
-struct answer_way answers_way(struct mvld_image *, const struct mvld_object *,
+struct answer_way caller_way(struct mvld_image *, const struct mvld_object *,
                               const struct answer *function, uintptr_t callee);
 /* How often the function calls that way: each time to ask for its third argument, else 0. */
-unsigned answers_asks(const struct answer *function, struct answer_way);
+unsigned caller_asks(const struct answer *function, struct answer_way);
 /* It has this instruction. */
-int answers_compares(const struct answer *function, const uint8_t bytes[4]);
+int caller_compares(const struct answer *function, const uint8_t bytes[4]);
 
 /* caller/unwind.c: the four of the unwinder that is in the program, and
- * l->answers.unwinder.  0; -ENOENT: there is none; -ENOTSUP: they are not as they are known. */
-int answers_find_unwinder(struct loader *);
+ * l->caller.unwinder.  0; -ENOENT: there is none; -ENOTSUP: they are not as they are known. */
+int caller_find_unwinder(struct loader *);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * loader/caller/stub.c: the stubs of the answers (answers.c), and how to unwind through them.
+ * loader/caller/stub.c: the stubs of the answers (caller/hooks.c), and how to unwind through them.
  *
  * ANSWER_STUB bytes each:
  *
@@ -50,26 +50,26 @@ _Static_assert(29 + DISPLACE_MAX + DISPLACE_JUMP <= ANSWER_SLOTS, "a stub holds 
 
 static const struct shape *shape_of(size_t which, uintptr_t slots[2])
 {
-    slots[0] = (uintptr_t)loader_answers_entry;
+    slots[0] = (uintptr_t)loader_caller_entry;
     slots[1] = 0;
     switch (which) {
     case ANSWER_ADDR:
-        slots[1] = (uintptr_t)loader_answers_named;
+        slots[1] = (uintptr_t)loader_caller_named;
         return &names;
     case ANSWER_SYM:
-        slots[0] = (uintptr_t)loader_answers_caller;
-        slots[1] = (uintptr_t)loader_answers_symbol;
+        slots[0] = (uintptr_t)loader_caller_caller;
+        slots[1] = (uintptr_t)loader_caller_symbol;
         return &finds;
     case ANSWER_OPEN:
-        slots[0] = (uintptr_t)loader_answers_caller;
+        slots[0] = (uintptr_t)loader_caller_caller;
         return &exchanges;
     case ANSWER_SET_IP:
-        slots[0] = (uintptr_t)loader_answers_place;
+        slots[0] = (uintptr_t)loader_caller_place;
         return &exchanges;
     case ANSWER_IP:
     case ANSWER_IP_INFO:
     case ANSWER_REGION:
-        slots[0] = (uintptr_t)loader_answers_result;
+        slots[0] = (uintptr_t)loader_caller_result;
         return &returns;
     default:
         return &exchanges;
@@ -85,7 +85,7 @@ static void lead(uint8_t *code, size_t at, size_t to)
         memcpy(code + at, &distance, sizeof distance);
 }
 
-size_t answers_begin_stub(uint8_t code[ANSWER_STUB], size_t which)
+size_t caller_begin_stub(uint8_t code[ANSWER_STUB], size_t which)
 {
     uintptr_t slots[2];
     const struct shape *shape = shape_of(which, slots);
@@ -99,7 +99,7 @@ size_t answers_begin_stub(uint8_t code[ANSWER_STUB], size_t which)
     return shape->size;
 }
 
-void answers_describe(struct loader *l)
+void caller_describe(struct loader *l)
 {
     struct rimf_described list[ANSWERS];
     uintptr_t slots[2];
@@ -108,7 +108,7 @@ void answers_describe(struct loader *l)
         const struct shape *shape = shape_of(i, slots);
 
         list[i] = (struct rimf_described){
-            .start = l->answers.stubs + ANSWER_STUB * i,
+            .start = l->caller.stubs + ANSWER_STUB * i,
             .size = shape->size,
             .frame_size = shape->frame_size,
             .frame = shape->frame,

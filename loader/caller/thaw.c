@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * loader/caller/thaw.c: what of the answers (answers.c) a frozen image does not bring.
+ * loader/caller/thaw.c: what of the answers (caller/hooks.c) a frozen image does not bring.
  *
  * The jumps in the C library, and in the unwinder, are in their frozen code, which is laid
  * over as soon as the answers are there.  Left are the stubs, because their slots lead to us,
@@ -33,8 +33,8 @@ static int is_brought(const struct loader *l, const struct hooks *hooks)
 /* When the second mprotect fails, the stubs cannot run, and nothing leads to them. */
 static int write_stubs(const struct loader *l, const struct hooks *hooks)
 {
-    uintptr_t start = rimf_page_down(l->answers.stubs);
-    size_t size = rimf_page_up(l->answers.stubs + ANSWERS * ANSWER_STUB) - start;
+    uintptr_t start = rimf_page_down(l->caller.stubs);
+    size_t size = rimf_page_up(l->caller.stubs + ANSWERS * ANSWER_STUB) - start;
     long err = sys_mprotect(l->sys, start, size, PROT_READ | PROT_WRITE);
 
     for (size_t i = 0; i < hooks->n && !err; i++)
@@ -52,26 +52,26 @@ static int write_hosts_jumps(struct loader *l, const struct hooks *hooks)
     for (size_t i = 0; i < hooks->n; i++) {
         if (!is_hosts(l, &hooks->at[i]))
             continue;
-        early += (size_t)answers_is_early(&l->answers, &hooks->at[i]);
+        early += (size_t)caller_is_early(&l->caller, &hooks->at[i]);
         patches[n] = (struct text_patch){.at = hooks->at[i].at, .length = DISPLACE_JUMP};
         memcpy(patches[n++].bytes, hooks->at[i].jump, DISPLACE_JUMP);
     }
-    if (n == early && n == l->answers.n_early) {
-        l->answers.n_early = 0; /* they stay */
+    if (n == early && n == l->caller.n_early) {
+        l->caller.n_early = 0; /* they stay */
         return 0;
     }
-    err = answers_take_back(l);
+    err = caller_take_back(l);
     return err ? err : text_write_again(l->sys, &l->host, patches, n);
 }
 
-int answers_thaw(struct loader *l)
+int caller_thaw(struct loader *l)
 {
     struct hooks hooks;
     const char *why;
-    int err = l->answers.kept && l->host.by_mprotect ? 0 : -ENOTSUP;
+    int err = l->caller.kept && l->host.by_mprotect ? 0 : -ENOTSUP;
 
     if (!err)
-        err = answers_hooks(&l->answers, 0, l->answers.unwinder ? ANSWERS : ANSWERS_NEEDED,
+        err = caller_hooks(&l->caller, 0, l->caller.unwinder ? ANSWERS : CALLER_NEEDED,
                             &hooks, &why);
     if (!err)
         err = is_brought(l, &hooks) ? write_stubs(l, &hooks) : -ENOTSUP;

@@ -53,7 +53,7 @@ static const struct shape shapes[] = {
     {"_Unwind_SetIP", "GCC_3.0", 8, {0x48, 0x89, 0xb7, 0, 0, 0, 0, 0xc3}, 3, 0},
 };
 
-_Static_assert(sizeof shapes / sizeof *shapes == ANSWERS - ANSWERS_NEEDED, "in their order");
+_Static_assert(sizeof shapes / sizeof *shapes == ANSWERS - CALLER_NEEDED, "in their order");
 
 /* It does what the shape says, with the same displacement as those before (0: none was). */
 static int has_shape(const struct answer *function, const struct shape *shape, uint32_t *pc)
@@ -82,21 +82,21 @@ static int has_shape(const struct answer *function, const struct shape *shape, u
     return memcmp(bytes, shape->bytes, size) == 0;
 }
 
-int answers_find_unwinder(struct loader *l)
+int caller_find_unwinder(struct loader *l)
 {
     const struct mvld_api *api = rimf_api();
-    struct answers *answers = &l->answers;
-    struct answer found[ANSWERS - ANSWERS_NEEDED];
+    struct caller_hooks *answers = &l->caller;
+    struct answer found[ANSWERS - CALLER_NEEDED];
     struct mvld_symbol symbol;
     uint32_t pc = 0;
 
     if (api->symbol_resolve(l->image, shapes[0].name, shapes[0].version, &symbol))
         return -ENOENT;
     for (size_t i = 0; i < RIMF_COUNT(shapes); i++)
-        if (answers_exported(symbol.object, shapes[i].name, shapes[i].version, &found[i]) ||
+        if (caller_exported(symbol.object, shapes[i].name, shapes[i].version, &found[i]) ||
             !has_shape(&found[i], &shapes[i], &pc))
             return -ENOTSUP;
-    memcpy(answers->functions + ANSWERS_NEEDED, found, sizeof found);
+    memcpy(answers->functions + CALLER_NEEDED, found, sizeof found);
     answers->context = pc;
     answers->unwinder = symbol.object;
     return 0;
@@ -105,7 +105,7 @@ int answers_find_unwinder(struct loader *l)
 /* A frame goes on at `address`: in the copy, if the frame is one's. */
 uintptr_t loader_answer_place(const struct loader *l, uintptr_t context, uintptr_t address)
 {
-    uintptr_t pc = *(const uintptr_t *)(context + l->answers.context);
+    uintptr_t pc = *(const uintptr_t *)(context + l->caller.context);
     uintptr_t home = rimf_copy_home(l->image, pc), copy = address + (pc - home);
 
     return home && rimf_copy_home(l->image, copy) == address ? copy : address;

@@ -157,7 +157,7 @@ static int check_keys(const struct mvld_pass *pass, const struct config *config,
     return 0;
 }
 
-int options_settle(struct arena *arena, const struct mvld_pass *pass, const char *pass_path,
+int options_finish(struct arena *arena, const struct mvld_pass *pass, const char *pass_path,
                    const struct config *config, struct mvld_setting **settings, size_t *n,
                    const struct why *why)
 {

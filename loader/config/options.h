@@ -12,7 +12,7 @@
  * with its default where nothing was said (text NULL when it has none); the keys
  * of a prefix option in the order of the file.  0, or negative errno with a
  * sentence that names file, line and pass. */
-int options_settle(struct arena *, const struct mvld_pass *, const char *pass_path,
+int options_finish(struct arena *, const struct mvld_pass *, const char *pass_path,
                    const struct config *, struct mvld_setting **settings, size_t *n,
                    const struct why *);
 

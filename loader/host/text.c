@@ -334,7 +334,7 @@ static size_t add_jumps(struct loader *l, const struct question *questions, size
 /* 0 when hooked; the reason went to the log otherwise. */
 int host_hook(struct loader *l)
 {
-    struct text_patch few[2 * TEXT_PATCHES + ANSWERS_NEEDED], *patch = NULL;
+    struct text_patch few[2 * TEXT_PATCHES + CALLER_NEEDED], *patch = NULL;
     const Elf64_Sym *state = host_symbol(&l->host, "_dl_debug_state");
     const Elf64_Sym *debug = host_symbol(&l->host, l->host.musl ? "_dl_debug_addr" : "_r_debug");
     uintptr_t place = state ? hook_place(&l->host, state) : 0;
@@ -365,13 +365,13 @@ int host_hook(struct loader *l)
         return n;
     }
     n += (int)add_jumps(l, questions, n_questions, patch + n, &mmaps, &put);
-    n += (int)answers_early(l, patch + n);
+    n += (int)caller_early(l, patch + n);
     err = text_write(l->sys, &l->host, patch, (size_t)n, &how);
     rimf_heap_release(&l->heap, patch == few ? NULL : patch);
     if (err == -ENOTRECOVERABLE)
         say_and_exit(l->sys, "mvld: the kernel does not let the host loader's code be mapped\n");
     if (err) {
-        l->answers.n_early = 0; /* the text is clean */
+        l->caller.n_early = 0; /* the text is clean */
         rimf_log(&l->log, MVLD_LOG_WARNING,
                  "not hooked: the host loader's code may not be written (error %d)", -err);
         return err;

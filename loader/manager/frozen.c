@@ -22,9 +22,9 @@ size_t pipeline_freezable(const struct pipeline *p)
 
 static uint64_t more(uint64_t so_far, const char *text, size_t length)
 {
-    uint64_t pair[2] = {so_far, sidecar_hash(text, length)};
+    uint64_t pair[2] = {so_far, rimf_hash(text, length)};
 
-    return sidecar_hash(pair, sizeof pair);
+    return rimf_hash(pair, sizeof pair);
 }
 
 static uint64_t more_name(uint64_t so_far, const char *name)

@@ -100,7 +100,7 @@ static int map_one(struct pipeline *p, struct planned_pass *it, const struct why
         return mapped;
     if (!mapped || !file_id_same(&before, &it->identity))
         return refuse_at(why, ESTALE, it->path, 0, "the pass is not the one of the start");
-    return options_settle(&p->arena, it->pass, it->path, &p->config, &it->settings,
+    return options_finish(&p->arena, it->pass, it->path, &p->config, &it->settings,
                           &it->n_settings, why);
 }
 

@@ -65,7 +65,7 @@ static int map_passes(struct pipeline *p, const struct why *why)
  * of it. */
 static int settle(struct pipeline *p, struct planned_pass *it, const struct why *why)
 {
-    int error = options_settle(&p->arena, it->pass, it->path, &p->config, &it->settings,
+    int error = options_finish(&p->arena, it->pass, it->path, &p->config, &it->settings,
                                &it->n_settings, why);
 
     if (error)

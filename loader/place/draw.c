@@ -62,7 +62,7 @@ static int is_roots(struct loader *l, uint64_t *drawn)
     frozen_system_place(l, place, frozen_fingerprint(l, n));
     found = !frozen_map(&file, l->sys, place->folder, 0, &why);
     if (found) {
-        *drawn = file.view.header->drawn;
+        *drawn = file.view.header->layout_seed;
         frozen_unmap(&file, l->sys);
     }
     rimf_heap_release(&l->heap, place);
@@ -78,7 +78,7 @@ static int is_images(struct loader *l, uint64_t *drawn)
 
     if (!found->folder)
         return l->knobs.freeze == FREEZE_START && is_roots(l, drawn);
-    *drawn = found->file.view.header->drawn;
+    *drawn = found->file.view.header->layout_seed;
     return found->file.view.header->pipeline == frozen_made_by(found->pipeline) ||
            (!found->is_users && caches_own(l));
 }
@@ -101,13 +101,13 @@ void place_draw(struct loader *l)
 
     if (!l->arena.end)
         return;
-    if (!is_images(l, &l->arena.drawn)) {
+    if (!is_images(l, &l->arena.layout_seed)) {
         from = "drawn for an image";
-        l->arena.drawn = 0;
+        l->arena.layout_seed = 0;
         if (may_make(l) && place_is_random(l))
-            place_random(l, &l->arena.drawn);
+            place_random(l, &l->arena.layout_seed);
     }
-    if (!l->arena.drawn)
+    if (!l->arena.layout_seed)
         from = "none but their lengths";
     else
         place_loosen(&l->arena);
@@ -119,7 +119,7 @@ void place_draw(struct loader *l)
 /* The same for each draw, and all bits of it depend on all of the number. */
 static uint64_t draw(const struct arena *arena, uint64_t n)
 {
-    uint64_t x = arena->drawn + n * 0x9e3779b97f4a7c15u; /* splitmix64 */
+    uint64_t x = arena->layout_seed + n * 0x9e3779b97f4a7c15u; /* splitmix64 */
 
     x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
     x = (x ^ x >> 27) * 0x94d049bb133111ebu;
@@ -129,9 +129,9 @@ static uint64_t draw(const struct arena *arena, uint64_t n)
 void place_loosen(struct arena *arena)
 {
     arena->taken = 0;
-    arena->closer = 0;
+    arena->layout_shift = 0;
     arena->packed = arena->end;
-    if (arena->drawn)
+    if (arena->layout_seed)
         arena->next = arena->end - draw(arena, 0) % (arena->slack / RIMF_PAGE) * RIMF_PAGE;
     else
         arena->next = arena->end;
@@ -142,7 +142,7 @@ void place_loosen(struct arena *arena)
  * were closed have left holes there. */
 uintptr_t place_take(struct arena *arena, size_t length)
 {
-    uint64_t drawn = arena->drawn ? draw(arena, ++arena->taken) : 0;
+    uint64_t drawn = arena->layout_seed ? draw(arena, ++arena->taken) : 0;
     size_t gap = (drawn >> 32) % GAPS * RIMF_PAGE;
 
     length = rimf_page_up(length);
@@ -164,7 +164,7 @@ uintptr_t place_take(struct arena *arena, size_t length)
 void place_taken(struct arena *arena, uintptr_t at, size_t length)
 {
     arena->packed -= rimf_page_up(length);
-    arena->closer = arena->drawn ? arena->packed - at : 0;
+    arena->layout_shift = arena->layout_seed ? arena->packed - at : 0;
 }
 
 void place_keep(struct arena *arena, uintptr_t at, size_t length)

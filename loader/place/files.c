@@ -61,7 +61,7 @@ static void note(struct loader *l, uintptr_t start, size_t length, const struct 
         return;
     }
     *file = (struct mapped_file){.start = start, .end = start + length, .known = !failed,
-                                 .closer = l->arena.closer};
+                                 .layout_shift = l->arena.layout_shift};
     if (!failed)
         file_id_of(&file->identity, st);
 }
@@ -128,9 +128,9 @@ const struct file_id *files_identity(const struct loader *l, uintptr_t address)
 }
 
 /* How much further behind it would lie if no distances were drawn. */
-uintptr_t files_closer(const struct loader *l, uintptr_t address)
+uintptr_t files_layout_shift(const struct loader *l, uintptr_t address)
 {
-    const struct mapped_file *file = l->arena.drawn ? find(l, address) : NULL;
+    const struct mapped_file *file = l->arena.layout_seed ? find(l, address) : NULL;
 
-    return file ? file->closer : 0;
+    return file ? file->layout_shift : 0;
 }

@@ -187,7 +187,7 @@ void place_plan(struct loader *l)
 
 /* Passes that were not mapped when places were planned could have been any: now they are known, and
  * without one that takes much space there are more places to draw from. */
-void place_settle(struct loader *l)
+void place_finish(struct loader *l)
 {
     if (!l->arena.spacious || pipeline_flags(l->pipeline) & MVLD_PASS_SPACIOUS)
         return;
@@ -203,13 +203,13 @@ int place_varies(const struct loader *l, const struct mvld_object *object)
     return aligned > l->arena.grain && object->bias % aligned == 0;
 }
 
-void place_set_apart(const struct loader *l)
+void place_set_unplaced(const struct loader *l)
 {
     for (size_t i = 0; i < rimf_api()->object_count(l->image); i++) {
         const struct mvld_object *object = rimf_api()->object_at(l->image, i);
 
         if (place_varies(l, object))
-            rimf_image_set_apart(object);
+            rimf_image_set_unplaced(object);
     }
 }
 

@@ -60,7 +60,7 @@ static int look(const struct loader *l, const char *path, uint32_t user)
 static int is_steered(struct loader *l, char *path, size_t around)
 {
     uint32_t user = caches_user(l);
-    uint64_t hash = sidecar_hash(path, around);
+    uint64_t hash = rimf_hash(path, around);
     struct stat st;
     long error;
 

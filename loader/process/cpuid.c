@@ -38,7 +38,7 @@ static int is_asked_again(uint32_t leaf)
 
 void loader_cpuid(struct loader *l, struct cpuid_call *call)
 {
-    struct answers_cpu *known = &l->cpuid;
+    struct cpu_answers *known = &l->cpuid;
     struct cpu_answer asked = {.leaf = (uint32_t)call->rax, .subleaf = (uint32_t)call->rcx};
     const struct cpu_answer *answer =
         cpu_answer_find(known->earlier, known->n_earlier, asked.leaf, asked.subleaf);
@@ -61,12 +61,12 @@ void loader_cpuid(struct loader *l, struct cpuid_call *call)
 
 struct known {
     struct cpu cpu; /* stays first */
-    const struct answers_cpu *answers;
+    const struct cpu_answers *answers;
 };
 
 static void ask_known(const struct cpu *cpu, struct cpu_answer *a)
 {
-    const struct answers_cpu *known = ((const struct known *)cpu)->answers;
+    const struct cpu_answers *known = ((const struct known *)cpu)->answers;
     const struct cpu_answer *found =
         cpu_answer_find(known->earlier, known->n_earlier, a->leaf, a->subleaf);
 
@@ -111,7 +111,7 @@ static long read_record(const struct loader *l, const char *path, uint32_t user,
 /* 1 when there is one, whether it fits or not. */
 static int take(struct loader *l, const char *path, uint32_t user)
 {
-    struct answers_cpu *known = &l->cpuid;
+    struct cpu_answers *known = &l->cpuid;
     struct cpu_record *record = rimf_heap_alloc(&l->heap, sizeof *record);
     const char *why = "out of memory";
     long size = record ? read_record(l, path, user, record, &why) : -ENOMEM;

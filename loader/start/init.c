@@ -221,7 +221,7 @@ void init_forget(struct loader *l, struct link_map *map)
 }
 
 /* An earlier dlopen is over: what of it could not be caught waits no longer. */
-void init_settle(struct loader *l)
+void init_finish(struct loader *l)
 {
     for (struct init_chunk *chunk = l->init.chunks; chunk && l->init.pending; chunk = chunk->next)
         for (size_t i = 0; i < INIT_CHUNK; i++)

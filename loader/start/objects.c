@@ -64,7 +64,7 @@ static void describe(const struct loader *l, struct link_map *map, struct rimf_s
 {
     memset(source, 0, sizeof *source);
     source->identity = files_identity(l, (uintptr_t)map->l_ld);
-    source->closer = files_closer(l, (uintptr_t)map->l_ld);
+    source->layout_shift = files_layout_shift(l, (uintptr_t)map->l_ld);
     source->name = name_of(l, map);
     source->bias = map->l_addr;
     source->dynamic = map->l_ld;
@@ -132,13 +132,13 @@ static void pass_on(struct loader *l, int unentered)
         return;
     filtered_enter(l, change.n_added != 0);
     rimf_image_set_unentered(l->image, unentered);
-    answers_changed(l, change.removed, change.n_removed);
+    caller_changed(l, change.removed, change.n_removed);
     if (l->pipeline && change.n_removed)
         pipeline_removed(l->pipeline, l->image, change.removed, change.n_removed);
     later_removed(l, change.removed, change.n_removed);
     if (l->pipeline && change.n_added) {
         later_added(l, change.added, change.n_added, unentered);
-        rimf_image_settle(l->image);
+        rimf_image_finish(l->image);
         rimf_image_close_analyses(l->image);
     }
     filtered_leave(l);
@@ -231,13 +231,13 @@ static int prepare_answers(struct loader *l)
 {
     struct mvld_symbol symbol;
 
-    if (rimf_api()->plt_watcher(l->image) ||
+    if (rimf_api()->auditor(l->image) ||
         rimf_api()->symbol_resolve(l->image, "concat_code", NULL, &symbol))
         return 0;
-    rimf_image_set_answers(l->image, answers_install, l);
-    l->answers.deferred = 1;
+    rimf_image_set_caller_hooks(l->image, caller_install, l);
+    l->caller.deferred = 1;
     if (!l->frozen.folder)
-        answers_settle(l);
+        caller_finish(l);
     return 1;
 }
 
@@ -298,9 +298,9 @@ void objects_start(struct loader *l)
         has_region = prepare_answers(l);
         frozen_run(l);
         pipeline_run_rest(l->pipeline, l->image);
-        if (has_region && !l->answers.installed)
+        if (has_region && !l->caller.installed)
             open_frames(l);
-        rimf_image_settle(l->image);
+        rimf_image_finish(l->image);
         rimf_image_close_analyses(l->image);
         filtered_leave(l);
     }
@@ -318,7 +318,7 @@ void objects_changed(struct loader *l)
 
     if (!l->maps.known)
         return;
-    init_settle(l);
+    init_finish(l);
     batch = rimf_heap_alloc(&l->heap, (count_maps(l) + 1) * sizeof *batch);
     if (!batch || make_room(l)) {
         rimf_heap_release(&l->heap, batch);

@@ -202,7 +202,7 @@ struct start loader_start(struct loader *l, uintptr_t *sp)
             l->pipeline = NULL;
             l->arena.end = 0;
         } else {
-            place_settle(l);
+            place_finish(l);
         }
         place_draw(l);
         if (l->pipeline) {

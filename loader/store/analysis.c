@@ -64,16 +64,16 @@ void analysis_watch(struct loader *l)
 
 /* Root's folder for WHAT, and the user's, if there is one; how many. */
 static size_t find_places(struct loader *l, const char *system, const char *what,
-                          struct sidecar_place *places)
+                          struct analysis_place *places)
 {
     char folder[FOLDER_SIZE], *copy;
     size_t length = caches_folder(l, what, folder, sizeof folder);
 
-    places[0] = (struct sidecar_place){.folder = system};
+    places[0] = (struct analysis_place){.folder = system};
     copy = length ? rimf_heap_alloc(&l->heap, length + 1) : NULL;
     if (!copy)
         return 1;
-    places[1] = (struct sidecar_place){.folder = memcpy(copy, folder, length + 1),
+    places[1] = (struct analysis_place){.folder = memcpy(copy, folder, length + 1),
                                        .user = caches_user(l)};
     return 2;
 }
@@ -82,7 +82,7 @@ static size_t find_places(struct loader *l, const char *system, const char *what
  * found, most starts look for nothing anyway, and are spared that question. */
 static void ready_start(struct loader *l)
 {
-    struct sidecar_place places[RIMF_ANALYSES_MAX];
+    struct analysis_place places[RIMF_ANALYSES_MAX];
     struct rimf_ready_places ready = {.made_by = frozen_made_by(0)};
     size_t n = find_places(l, READY_SYSTEM_FOLDER, READY_FOLDER, places);
     size_t written = (size_t)caches_own(l);
@@ -99,13 +99,13 @@ static void ready_start(struct loader *l)
 /* Before the pipeline runs: tells the image, which keeps the paths, as objects come later. */
 void analysis_start(struct loader *l)
 {
-    struct sidecar_place places[RIMF_ANALYSES_MAX];
+    struct analysis_place places[RIMF_ANALYSES_MAX];
     size_t n;
 
     if (!(pipeline_flags(l->pipeline) & MVLD_PASS_ANALYSIS))
         return;
-    n = find_places(l, SIDECAR_SYSTEM_FOLDER, "analysis", places);
+    n = find_places(l, ANALYSIS_SYSTEM_FOLDER, "analysis", places);
     rimf_image_set_analyses(l->image, places, n);
-    rimf_image_set_plt_watcher(l->image, l->knobs.watcher);
+    rimf_image_set_auditor(l->image, l->knobs.watcher);
     ready_start(l);
 }

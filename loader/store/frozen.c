@@ -26,10 +26,10 @@
 
 /* ---- thawing ----------------------------------------------------------------------- */
 
-static void say_apart(const struct loader *l, const struct frozen *frozen)
+static void say_unplaced(const struct loader *l, const struct frozen *frozen)
 {
     for (uint32_t i = 0; i < frozen->header->n_objects; i++)
-        if (frozen->objects[i].flags & FROZEN_APART && frozen->objects[i].file.inode)
+        if (frozen->objects[i].flags & FROZEN_UNPLACED && frozen->objects[i].file.inode)
             rimf_log(&l->log, MVLD_LOG_FILES, "image: %s: left plain: it lies elsewhere each time",
                      frozen->names + frozen->objects[i].name);
 }
@@ -91,7 +91,7 @@ static int may_thaw(const struct loader *l)
 
 void frozen_forget(struct loader *l)
 {
-    if (answers_take_back(l))
+    if (caller_take_back(l))
         frozen_end(l, "mvld: ", "the host loader's code holds jumps that lead nowhere, and cannot be written",
                    127);
     if (!l->frozen.folder)
@@ -155,7 +155,7 @@ void frozen_find(struct loader *l)
 {
     size_t n;
 
-    l->frozen.told = frozen_told(l);
+    l->frozen.told = launch_key(l);
     if (!pipeline_is_late(l->pipeline) || !find_late(l)) {
         n = may_thaw(l) ? pipeline_freezable(l->pipeline) : 0;
         if (!n)
@@ -206,7 +206,7 @@ static int thaw_found(struct loader *l, const struct frozen_plan *plan)
     } else {
         file->laid.led = 0; /* they stay led */
         file->laid.end_text = file->laid.first_text;
-        say_apart(l, &file->view);
+        say_unplaced(l, &file->view);
         name_copies(l);
         rimf_log(&l->log, MVLD_LOG_FILES, "image %s: thawed, the code of %ld segments",
                  l->frozen.folder, texts);
@@ -221,7 +221,7 @@ static int thaw_found(struct loader *l, const struct frozen_plan *plan)
 /* The user's, which was made before root's, lies as root's does not. */
 static int lies_elsewhere(struct loader *l)
 {
-    if (l->frozen.file.view.header->drawn == l->arena.drawn)
+    if (l->frozen.file.view.header->layout_seed == l->arena.layout_seed)
         return 0;
     say_not_thawed(l, l->frozen.folder, NULL,
                    "root's is tried first and has other distances: `mvld build' makes this one anew");
@@ -316,7 +316,7 @@ void frozen_run(struct loader *l)
     if (l->knobs.freeze && n && !plan.build)
         frozen_end(l, frozen_refusal(l), "libraries lie where the kernel puts them (placement)", 1);
     thawed = n && may_thaw(l) && thaw(l, &plan);
-    answers_settle(l);
+    caller_finish(l);
     if (!thawed)
         wait_with(l, &plan);
     if (!thawed && plan.build | plan.outdated)
@@ -337,7 +337,7 @@ void frozen_run(struct loader *l)
     } else if (plan.build) {
         rimf_image_watch(l->image);
         rimf_image_set_writes(l->image, 1);
-        place_set_apart(l);
+        place_set_unplaced(l);
         pipeline_makers(l->pipeline, l->image, n);
     }
     if (!pipeline_run_first(l->pipeline, l->image, n) && plan.build)

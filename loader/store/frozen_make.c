@@ -75,7 +75,7 @@ static int freeze(struct loader *l, const struct frozen_plan *plan, char *said, 
     }
     cache_make_folders(l->sys, place.folder, 3); /* errors show later */
     frozen_remove(l->sys, unfinished(&place, new, sizeof new), place.user, &why); /* of one that was killed */
-    error = rimf_image_freeze(l->image, new, frozen_made_by(plan->pipeline), l->arena.drawn, l->frozen.told);
+    error = rimf_image_freeze(l->image, new, frozen_made_by(plan->pipeline), l->arena.layout_seed, l->frozen.told);
     if (error) {
         rimf_format(said, size, "%s", rimf_api()->last_error(l->image));
         frozen_remove(l->sys, new, place.user, &why);

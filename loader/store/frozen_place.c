@@ -56,7 +56,7 @@ static size_t say_told(const struct loader *l, char *to)
     return n;
 }
 
-const char *frozen_told(struct loader *l)
+const char *launch_key(struct loader *l)
 {
     size_t n = say_told(l, NULL);
     char *text = n ? rimf_heap_alloc(&l->heap, n + 1) : NULL;
@@ -83,8 +83,8 @@ uint64_t frozen_fingerprint(struct loader *l, size_t n)
     uint64_t key = pipeline_fingerprint(l->pipeline, n);
 
     if (l->frozen.told)
-        key ^= sidecar_hash(l->frozen.told, rimf_strlen(l->frozen.told));
-    return frozen_leaves_out(l) ? key ^ sidecar_hash(left_out, sizeof left_out) : key;
+        key ^= rimf_hash(l->frozen.told, rimf_strlen(l->frozen.told));
+    return frozen_leaves_out(l) ? key ^ rimf_hash(left_out, sizeof left_out) : key;
 }
 
 /* The program, the plan, and the way it was started: run directly, the executable lies
@@ -94,7 +94,7 @@ static void add_key(const struct loader *l, struct frozen_place *place, uint64_t
     size_t n = rimf_strlen(place->folder);
 
     n += rimf_format(place->folder + n, FROZEN_PLACE_MAX - n, "/%016lx-%016lx%s",
-                     sidecar_hash(l->program, rimf_strlen(l->program)), pipeline,
+                     rimf_hash(l->program, rimf_strlen(l->program)), pipeline,
                      l->direct ? "-direct" : "");
     if (n >= FROZEN_PLACE_MAX)
         place->folder[0] = '\0';
@@ -150,5 +150,5 @@ uint64_t frozen_made_by(uint64_t pipeline)
     for (size_t i = 0; i < __ehdr_start.e_phnum; i++)
         if (ph[i].p_type == PT_NOTE)
             find_build_id(file + ph[i].p_vaddr, ph[i].p_memsz, &own);
-    return own.build_id ? pipeline ^ sidecar_hash(own.build_id, own.size) : pipeline;
+    return own.build_id ? pipeline ^ rimf_hash(own.build_id, own.size) : pipeline;
 }

@@ -18,7 +18,7 @@ struct frozen_place {
 /* What the host loader is told that changes which words are bound, and to what, as it would be written on
  * a command line; NULL: nothing.  Asked for at the start only: run directly, the host loader moves the
  * environment. */
-const char *frozen_told(struct loader *);
+const char *launch_key(struct loader *);
 /* 1: the user has objects preloaded. */
 int frozen_preloads(const struct loader *);
 /* Of the first n passes, as they are configured, of what the host loader is told, and of whether a
@@ -28,7 +28,7 @@ uint64_t frozen_fingerprint(struct loader *, size_t n);
 /* 1: a pass is known to bring such a library, and this start leaves it out (start.c). */
 int frozen_leaves_out(struct loader *);
 /* The same with this build of mvld: frozen code leads to what another one would have put elsewhere
- * (the stubs of answers.c). */
+ * (the stubs of caller/hooks.c). */
 uint64_t frozen_made_by(uint64_t fingerprint);
 
 void frozen_system_place(const struct loader *, struct frozen_place *, uint64_t fingerprint);

@@ -31,7 +31,7 @@ void later_start(struct loader *l, const char *folder, uint32_t user, size_t pas
     if (learns) {
         l->later.learner = SYS3(l->sys, SYS_getpid, 0, 0, 0);
         rimf_image_watch(l->image);
-        place_set_apart(l);
+        place_set_unplaced(l);
     }
 }
 
@@ -177,7 +177,7 @@ static void learn(struct loader *l, struct coming *c)
     for (size_t i = 0; i < c->n_rest; i++)
         if (!is_in_arena(l, c->rest[i]->start, c->rest[i]->end - c->rest[i]->start) ||
             place_varies(l, c->rest[i]))
-            rimf_image_set_apart(c->rest[i]);
+            rimf_image_set_unplaced(c->rest[i]);
     rimf_image_set_writes(l->image, !sys_failed(lock));
     pipeline_added_to(l->pipeline, l->image, c->rest, c->n_rest, 0, l->later.passes);
     rimf_image_set_writes(l->image, 0);

@@ -94,7 +94,7 @@ static uint64_t build_id_at(const struct rimf_sys *sys, uintptr_t start, uintptr
         if (ph[i].p_type == PT_NOTE && ph[i].p_vaddr % 4 == 0 && is_readable(ph, n, &ph[i]) &&
             is_there(sys, start, bias + ph[i].p_vaddr, ph[i].p_filesz))
             find_build_id((const char *)(bias + ph[i].p_vaddr), ph[i].p_filesz, &own);
-    return own.build_id ? sidecar_hash(own.build_id, own.size) : 0;
+    return own.build_id ? rimf_hash(own.build_id, own.size) : 0;
 }
 
 struct comparison {
@@ -132,7 +132,7 @@ static int compare(struct comparison *c, uint32_t i)
     if (build_id_at(c->l->sys, file->start, bias) != object->build_id)
         return 0;
     c->next += file == &c->l->files.at[c->next];
-    if (object->flags & FROZEN_APART)
+    if (object->flags & FROZEN_UNPLACED)
         return 1;
     if (!c->based)
         c->base = bias;
@@ -212,7 +212,7 @@ void relocations_replace(struct loader *l)
     l->frozen.biases = c.biases =
         rimf_heap_alloc(&l->heap, file->view.header->n_objects * sizeof *c.biases);
     if (!c.biases || !may_lay(l) || !all_the_same(&c)) {
-        answers_take_back(l); /* if it fails now, it ends the program at the hook */
+        caller_take_back(l); /* if it fails now, it ends the program at the hook */
         return;
     }
     if (frozen_lay(file, l->sys, c.biases, &why))

@@ -85,7 +85,7 @@ static int run(const struct mvld_context *ctx)
         err = take(ctx, engine, objects, n);
         if (!err)
             err = first_commit(ctx, engine);
-        mv_settled(engine);
+        mv_finished(engine);
         mv_unlock(engine);
     }
     ctx->api->release(ctx->image, objects);

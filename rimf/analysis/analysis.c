@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/analysis/analysis.c: hashes, and how things are found in a sidecar that analysis/open.c
+ * rimf/analysis/analysis.c: hashes, and how things are found in an analysis that analysis/open.c
  * has checked; the format is told in analysis/analysis.h.
  */
 #include "rimf/analysis/analysis.h"
@@ -15,32 +15,32 @@ static uint64_t hash_more(uint64_t hash, const void *bytes, size_t size)
 
     for (; size >= sizeof word; at += sizeof word, size -= sizeof word) {
         memcpy(&word, at, sizeof word);
-        hash = sidecar_mix(hash, word);
+        hash = rimf_mix(hash, word);
     }
     if (size) {
         word = 0;
         memcpy(&word, at, size);
-        hash = sidecar_mix(hash, word);
+        hash = rimf_mix(hash, word);
     }
     return hash;
 }
 
-uint64_t sidecar_hash(const void *bytes, size_t size)
+uint64_t rimf_hash(const void *bytes, size_t size)
 {
-    return hash_more(sidecar_mix(0, size), bytes, size);
+    return hash_more(rimf_mix(0, size), bytes, size);
 }
 
-uint64_t sidecar_header_checksum(const struct sidecar_header *header)
+uint64_t analysis_header_checksum(const struct analysis_header *header)
 {
-    size_t before = offsetof(struct sidecar_header, checksum), after = before + sizeof(uint64_t);
-    uint64_t hash = hash_more(sidecar_mix(0, header->header_size), header, before);
+    size_t before = offsetof(struct analysis_header, checksum), after = before + sizeof(uint64_t);
+    uint64_t hash = hash_more(rimf_mix(0, header->header_size), header, before);
 
     return hash_more(hash, (const uint8_t *)header + after, header->header_size - after);
 }
 
 /* ---- finding -------------------------------------------------------------------- */
 
-size_t sidecar_first_from(const void *entries, size_t n, size_t stride, uint32_t address)
+size_t analysis_first_from(const void *entries, size_t n, size_t stride, uint32_t address)
 {
     size_t low = 0;
 
@@ -55,11 +55,11 @@ size_t sidecar_first_from(const void *entries, size_t n, size_t stride, uint32_t
     return low;
 }
 
-uint32_t sidecar_first_movable(const struct sidecar *s)
+uint32_t analysis_first_movable(const struct analysis *s)
 {
     size_t i = 0;
 
-    while (i < s->n_units && s->units[i].reason != SIDECAR_PROVEN)
+    while (i < s->n_units && s->units[i].reason != ANALYSIS_PROVEN)
         i++;
     return i < s->n_units ? s->units[i].start : UINT32_MAX;
 }
@@ -68,19 +68,19 @@ uint32_t sidecar_first_movable(const struct sidecar *s)
  * it or behind it; and one more behind the last. */
 #define PART 1024u
 
-static size_t part_of(const struct sidecar *s, uint32_t address)
+static size_t part_of(const struct analysis *s, uint32_t address)
 {
     return (address - s->units[0].start) / PART;
 }
 
-size_t sidecar_index_size(const struct sidecar *s)
+size_t analysis_index_size(const struct analysis *s)
 {
     return s->n_units ? part_of(s, s->units[s->n_units - 1].start) + 2 : 0;
 }
 
-void sidecar_index(struct sidecar *s, uint32_t *words)
+void analysis_index(struct analysis *s, uint32_t *words)
 {
-    size_t n = sidecar_index_size(s), part = 0;
+    size_t n = analysis_index_size(s), part = 0;
 
     for (size_t i = 0; i < s->n_units; i++)
         for (size_t last = part_of(s, s->units[i].start); part <= last; part++)
@@ -92,20 +92,20 @@ void sidecar_index(struct sidecar *s, uint32_t *words)
 }
 
 /* The first unit that begins at or behind `address`. */
-static size_t unit_from(const struct sidecar *s, uint32_t address)
+static size_t unit_from(const struct analysis *s, uint32_t address)
 {
     size_t part, from;
 
     if (!s->n_near || address < s->units[0].start)
-        return sidecar_first_from(s->units, s->n_units, sizeof *s->units, address);
+        return analysis_first_from(s->units, s->n_units, sizeof *s->units, address);
     part = part_of(s, address);
     if (part + 1 >= s->n_near)
         return s->n_units;
     from = s->near[part];
-    return from + sidecar_first_from(s->units + from, s->near[part + 1] - from, sizeof *s->units, address);
+    return from + analysis_first_from(s->units + from, s->near[part + 1] - from, sizeof *s->units, address);
 }
 
-const struct sidecar_unit *sidecar_unit_at(const struct sidecar *s, uint32_t address)
+const struct analysis_unit *analysis_unit_at(const struct analysis *s, uint32_t address)
 {
     size_t i = unit_from(s, address);
 
@@ -114,32 +114,32 @@ const struct sidecar_unit *sidecar_unit_at(const struct sidecar *s, uint32_t add
     return i && address - s->units[i - 1].start < s->units[i - 1].size ? &s->units[i - 1] : NULL;
 }
 
-size_t sidecar_call_from(const struct sidecar *s, uint32_t address)
+size_t analysis_call_from(const struct analysis *s, uint32_t address)
 {
-    return sidecar_first_from(s->calls, s->n_calls, sizeof *s->calls, address);
+    return analysis_first_from(s->calls, s->n_calls, sizeof *s->calls, address);
 }
 
-size_t sidecar_reference_from(const struct sidecar *s, uint32_t address)
+size_t analysis_reference_from(const struct analysis *s, uint32_t address)
 {
-    return sidecar_first_from(s->references, s->n_references, sizeof *s->references, address);
+    return analysis_first_from(s->references, s->n_references, sizeof *s->references, address);
 }
 
-size_t sidecar_frame_from(const struct sidecar *s, uint32_t address)
+size_t analysis_frame_from(const struct analysis *s, uint32_t address)
 {
-    return sidecar_first_from(s->frames, s->n_frames, sizeof *s->frames, address);
+    return analysis_first_from(s->frames, s->n_frames, sizeof *s->frames, address);
 }
 
-size_t sidecar_frame_fix_from(const struct sidecar *s, uint32_t address)
+size_t analysis_frame_fix_from(const struct analysis *s, uint32_t address)
 {
-    return sidecar_first_from(s->frame_fixes, s->n_frame_fixes, sizeof *s->frame_fixes, address);
+    return analysis_first_from(s->frame_fixes, s->n_frame_fixes, sizeof *s->frame_fixes, address);
 }
 
-size_t sidecar_jump_table_from(const struct sidecar *s, uint32_t address)
+size_t analysis_jump_table_from(const struct analysis *s, uint32_t address)
 {
-    return sidecar_first_from(s->jump_tables, s->n_jump_tables, sizeof *s->jump_tables, address);
+    return analysis_first_from(s->jump_tables, s->n_jump_tables, sizeof *s->jump_tables, address);
 }
 
-int sidecar_is_of(const struct sidecar *s, const void *build_id, size_t size)
+int analysis_is_of(const struct analysis *s, const void *build_id, size_t size)
 {
     return size && size == s->header->build_id_size &&
            memcmp(build_id, s->header->build_id, size) == 0;

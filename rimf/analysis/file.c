@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/analysis/file.c: where sidecars lie, and which files are taken.
+ * rimf/analysis/file.c: where analyses lie, and which files are taken.
  *
  * cache.h tells whose files count.  Writers rename whole files into place, so what is
  * mapped does not change; who could cut it short is who could change it.
@@ -16,13 +16,13 @@
 
 #define PATH_SIZE 1024u
 
-size_t sidecar_path(char *to, size_t size, const char *folder, const void *build_id,
+size_t analysis_path(char *to, size_t size, const char *folder, const void *build_id,
                     size_t build_id_size)
 {
     const uint8_t *id = build_id;
     size_t n;
 
-    if (!build_id_size || build_id_size > SIDECAR_BUILD_ID_MAX)
+    if (!build_id_size || build_id_size > ANALYSIS_BUILD_ID_MAX)
         return 0;
     n = rimf_format(to, size, "%s/%02x/", folder, id[0]);
     for (size_t i = 1; i < build_id_size && n < size; i++)
@@ -32,22 +32,22 @@ size_t sidecar_path(char *to, size_t size, const char *folder, const void *build
     return n < size ? n : 0;
 }
 
-int sidecar_map(struct sidecar_file *file, const struct rimf_sys *sys, const char *path,
+int analysis_map(struct analysis_file *file, const struct rimf_sys *sys, const char *path,
                 uint32_t user, uint32_t wanted, const char **why)
 {
     int error;
 
     memset(file, 0, sizeof *file);
-    error = cache_map(sys, AT_FDCWD, path, user, sizeof(struct sidecar_header), SIDECAR_SIZE_MAX,
+    error = cache_map(sys, AT_FDCWD, path, user, sizeof(struct analysis_header), ANALYSIS_SIZE_MAX,
                       &file->map, &file->size, why);
     if (!error)
-        error = sidecar_open(&file->view, file->map, file->size, wanted, why);
+        error = analysis_open(&file->view, file->map, file->size, wanted, why);
     if (error)
-        sidecar_unmap(file, sys);
+        analysis_unmap(file, sys);
     return error;
 }
 
-void sidecar_unmap(struct sidecar_file *file, const struct rimf_sys *sys)
+void analysis_unmap(struct analysis_file *file, const struct rimf_sys *sys)
 {
     if (file->map)
         sys_munmap(sys, (uintptr_t)file->map, file->size);
@@ -55,25 +55,25 @@ void sidecar_unmap(struct sidecar_file *file, const struct rimf_sys *sys)
 }
 
 /* The one of that place, when it is of this object. */
-static int map_of(struct sidecar_file *file, const struct rimf_sys *sys,
-                  const struct sidecar_place *place, const void *build_id, size_t build_id_size,
+static int map_of(struct analysis_file *file, const struct rimf_sys *sys,
+                  const struct analysis_place *place, const void *build_id, size_t build_id_size,
                   uint32_t wanted, const char **why)
 {
     char path[PATH_SIZE];
     int error;
 
-    if (!sidecar_path(path, sizeof path, place->folder, build_id, build_id_size))
+    if (!analysis_path(path, sizeof path, place->folder, build_id, build_id_size))
         return -ENOENT;
-    error = sidecar_map(file, sys, path, place->user, wanted, why);
-    if (error || sidecar_is_of(&file->view, build_id, build_id_size))
+    error = analysis_map(file, sys, path, place->user, wanted, why);
+    if (error || analysis_is_of(&file->view, build_id, build_id_size))
         return error;
-    sidecar_unmap(file, sys);
+    analysis_unmap(file, sys);
     *why = "it is of an object with another build-id";
     return -EINVAL;
 }
 
-int sidecar_find(struct sidecar_file *file, const struct rimf_sys *sys,
-                 const struct sidecar_place *places, size_t n_places, const void *build_id,
+int analysis_find(struct analysis_file *file, const struct rimf_sys *sys,
+                 const struct analysis_place *places, size_t n_places, const void *build_id,
                  size_t build_id_size, uint32_t wanted, const char **why)
 {
     int first = -ENOENT;
@@ -82,7 +82,7 @@ int sidecar_find(struct sidecar_file *file, const struct rimf_sys *sys,
     *why = "there is none";
     for (size_t i = 0; i < n_places; i++) {
         const char *wrong = NULL;
-        struct sidecar_file next;
+        struct analysis_file next;
         int error = map_of(&next, sys, &places[i], build_id, build_id_size, wanted, &wrong);
 
         if (error && first == -ENOENT && error != -ENOENT) { /* of several that are wrong */
@@ -92,10 +92,10 @@ int sidecar_find(struct sidecar_file *file, const struct rimf_sys *sys,
         if (error)
             continue;
         if (file->map && file->view.header->analyser >= next.view.header->analyser) {
-            sidecar_unmap(&next, sys);
+            analysis_unmap(&next, sys);
             continue;
         }
-        sidecar_unmap(file, sys);
+        analysis_unmap(file, sys);
         *file = next;
         if (file->view.header->analyser >= ANALYSER_VERSION)
             break;

@@ -2,14 +2,14 @@
  *
  * rimf/analysis/private.h: what analysis/open.c and analysis/check.c share.
  */
-#ifndef RIMF_SIDECAR_PRIVATE_H
-#define RIMF_SIDECAR_PRIVATE_H
+#ifndef RIMF_ANALYSIS_PRIVATE_H
+#define RIMF_ANALYSIS_PRIVATE_H
 
 #include "rimf/analysis/analysis.h"
 
 /* Of the table of that kind, to which the view points: NULL, or a sentence (static).  Those
  * that it is compared with have been checked: segments before all, units before
  * references, frames and branches, and before calls, if they are opened at all. */
-const char *sidecar_check(const struct sidecar *, uint32_t kind);
+const char *analysis_check(const struct analysis *, uint32_t kind);
 
 #endif

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-static uint32_t last_fde(const struct analysis *a)
+static uint32_t last_fde(const struct analyser *a)
 {
     const struct frame *frames = a->frames.at;
     uint32_t last = 0;
@@ -16,7 +16,7 @@ static uint32_t last_fde(const struct analysis *a)
     return last;
 }
 
-int analysis_finish(struct analysis *a)
+int analyser_finish(struct analyser *a)
 {
     uint64_t list;
 
@@ -28,7 +28,7 @@ int analysis_finish(struct analysis *a)
     check_units(a);
     check_places(a);
     check_copies(a);
-    settle_units(a);
+    decide_units(a);
     /* Now every reason is final. */
     reach_units(a);
     emit_units(a);
@@ -44,19 +44,19 @@ int analysis_finish(struct analysis *a)
     return 0;
 }
 
-int analysis_run(struct analysis *a, const char *path)
+int analyser_run(struct analyser *a, const char *path)
 {
     memset(a, 0, sizeof *a);
-    return object_open(&a->object, path) || analysis_finish(a) ? -1 : 0;
+    return object_open(&a->object, path) || analyser_finish(a) ? -1 : 0;
 }
 
-int analysis_run_bytes(struct analysis *a, const uint8_t *bytes, size_t size)
+int analyser_run_bytes(struct analyser *a, const uint8_t *bytes, size_t size)
 {
     memset(a, 0, sizeof *a);
-    return object_parse(&a->object, bytes, size) || analysis_finish(a) ? -1 : 0;
+    return object_parse(&a->object, bytes, size) || analyser_finish(a) ? -1 : 0;
 }
 
-void analysis_free(struct analysis *a)
+void analyser_free(struct analyser *a)
 {
     for (size_t i = 0; i < a->n_code; i++) {
         free(a->code[i].starts);

@@ -2,7 +2,7 @@
  *
  * rimf/base/cache.h: files that steer code, and where they lie.
  *
- * Whoever can write a sidecar or a frozen image can steer the programs that read it.
+ * Whoever can write an analysis or a frozen image can steer the programs that read it.
  * So there are two places, root's for everybody and a user's own for that user, and in
  * either a file is taken only when root or that user owns it and nobody else may write
  * it.  Under AT_SECURE nothing of a user's is read: `user` is then root, 0, and the

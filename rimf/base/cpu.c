@@ -125,7 +125,7 @@ static uint64_t checksum_of(const struct cpu_record *record, size_t size)
 
     memcpy(&copy, record, size);
     copy.checksum = 0;
-    return sidecar_hash(&copy, size);
+    return rimf_hash(&copy, size);
 }
 
 size_t cpu_record(struct cpu_record *r, const struct cpu *cpu, const char **why)
@@ -217,5 +217,5 @@ uint64_t cpu_identity(const struct cpu *cpu)
         is.basis[i] = ask(cpu, basis_of[i].leaf, basis_of[i].subleaf);
     is.basis[BASIS_1].ebx &= ~CPU_NUMBER;
     is.xcr0 = xcr0_of(cpu, &is.basis[BASIS_1]);
-    return is.basis[BASIS_7].edx & HYBRID ? 0 : sidecar_hash(&is, sizeof is);
+    return is.basis[BASIS_7].edx & HYBRID ? 0 : rimf_hash(&is, sizeof is);
 }

@@ -44,7 +44,7 @@ struct cpu_record {
     char magic[8]; /* "mvldcpu" */
     uint32_t version;
     uint32_t n; /* answers */
-    uint64_t checksum; /* sidecar_hash of the file, with 0 in this place */
+    uint64_t checksum; /* rimf_hash of the file, with 0 in this place */
     uint64_t xcr0;
     struct cpu_answer answers[CPU_BASIS + CPU_KEPT]; /* the basis, and those that are kept */
 };

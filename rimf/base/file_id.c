@@ -65,7 +65,7 @@ int file_id_is_none(const struct file_id *id)
 
 uint64_t file_id_key(const struct file_id *id)
 {
-    return sidecar_hash(id, sizeof *id);
+    return rimf_hash(id, sizeof *id);
 }
 
 /* 1: the file there cannot change but by the kernel, which then notes the time. */

@@ -28,7 +28,7 @@ const char *rimf_bind_slot(struct mvld_image *image, const struct rimf_object *o
     struct mvld_slot slot;
 
     *out = (struct bound){.binding = {.slot = address, .flags = MVLD_SLOT_RELRO}};
-    if (rimf_slot_leads(image, at, address, &slot, &holder))
+    if (rimf_slot_target(image, at, address, &slot, &holder))
         return "the host loader fills no such slot";
     while (!slot.why && out->n < EDIT_STEPS) {
         note(out, &slot, holder);
@@ -39,7 +39,7 @@ const char *rimf_bind_slot(struct mvld_image *image, const struct rimf_object *o
         address = rimf_plt_slot(at, slot.target);
         name = address ? rimf_slot_name(image, at, address) : NULL;
         if (!first || !name || !rimf_streq(name, first) ||
-            rimf_slot_leads(image, at, address, &slot, &holder))
+            rimf_slot_target(image, at, address, &slot, &holder))
             return NULL;
     }
     return slot.why ? slot.why : "PLT entries lead to each other";

@@ -98,7 +98,7 @@ static int check_object(struct mvld_image *image, const struct rimf_object *obje
     const struct mvld_object *public = &object->public;
     const uint32_t known =
         MVLD_OBJECT_MAIN | MVLD_OBJECT_VDSO | MVLD_OBJECT_LOADER | MVLD_OBJECT_OPAQUE |
-        MVLD_OBJECT_APART;
+        MVLD_OBJECT_UNPLACED;
     int result;
 
     if (!public->name || !*public->name)

@@ -47,7 +47,7 @@ int rimf_calls_retarget(const struct mvld_context *ctx, const struct mvld_object
                         mvld_calls_rule *rule, uint32_t flags)
 {
     struct rimf_object *object = (struct rimf_object *)rimf_object_of(public);
-    const char *watcher = rimf_plt_watcher(ctx->image);
+    const char *watcher = rimf_auditor(ctx->image);
 
     if (!rule || flags & ~MVLD_CALLS_SINGLES)
         return rimf_fail(ctx->image, EINVAL, "%s: a rule for calls is wrong", ctx->pass);
@@ -77,7 +77,7 @@ static const char *unfit_target(const struct mvld_image *image, const struct mvl
         return "the target is in the vDSO";
     if (holder->flags & MVLD_OBJECT_LOADER)
         return "the target is in the host loader";
-    if (holder->flags & MVLD_OBJECT_APART)
+    if (holder->flags & MVLD_OBJECT_UNPLACED)
         return "the target lies elsewhere each time, and is not for a frozen image";
     return NULL;
 }
@@ -181,7 +181,7 @@ static int realise_in_place(struct mvld_image *image, struct rimf_object *object
     const char *why = object->public.why, *name = object->public.name;
     int error;
 
-    if (!why && object->public.flags & MVLD_OBJECT_APART)
+    if (!why && object->public.flags & MVLD_OBJECT_UNPLACED)
         why = "it lies elsewhere each time, and is not for a frozen image";
     if (why) {
         rimf_log(image->log, MVLD_LOG_PASSES, "%s: %s: left: %s", edit->ctx->pass, name, why);
@@ -278,7 +278,7 @@ int rimf_image_realise(struct mvld_image *image, const struct mvld_context *ctx,
     return error || (moves_later && !image->watch) ? error : realise_all(image);
 }
 
-void rimf_edits_settle(struct mvld_image *image)
+void rimf_edits_finish(struct mvld_image *image)
 {
     int error;
 

@@ -48,7 +48,7 @@ struct rimf_source {
     uintptr_t tables, tables_home;
     size_t tables_size;
     /* How much more its bias is where no distances between objects are drawn (the loader's place/draw.c). */
-    uintptr_t closer;
+    uintptr_t layout_shift;
 };
 
 /* The image lives in its own pages; `log` must outlive it.  0, -ENOMEM. */
@@ -134,13 +134,13 @@ void rimf_image_print(const struct mvld_image *);
 /* Where the analyses of objects lie (rimf/analysis/analysis.h), at most RIMF_ANALYSES_MAX places.
  * The strings must outlive the image. */
 #define RIMF_ANALYSES_MAX 2
-void rimf_image_set_analyses(struct mvld_image *, const struct sidecar_place *, size_t n);
+void rimf_image_set_analyses(struct mvld_image *, const struct analysis_place *, size_t n);
 /* Where ready code lies (rimf/store/ready.h), where new files go, and of which mvld it must be.  The strings must
  * outlive the image. */
 struct rimf_ready_places {
-    struct sidecar_place places[RIMF_ANALYSES_MAX];
+    struct analysis_place places[RIMF_ANALYSES_MAX];
     size_t n;
-    struct sidecar_place written; /* its folder is NULL: none is */
+    struct analysis_place written; /* its folder is NULL: none is */
     uint64_t made_by;
 };
 void rimf_image_set_ready(struct mvld_image *, const struct rimf_ready_places *);
@@ -156,9 +156,9 @@ struct rimf_ready_made rimf_image_ready_made(const struct mvld_image *);
 /* Unmaps those that were read; asked again, they are read again. */
 void rimf_image_close_analyses(struct mvld_image *);
 
-/* Why calls must keep their way through PLT and GOT: plt_watcher of mvld/pass.h.  The
+/* Why calls must keep their way through PLT and GOT: auditor of mvld/pass.h.  The
  * sentence must outlive the image. */
-void rimf_image_set_plt_watcher(struct mvld_image *, const char *why);
+void rimf_image_set_auditor(struct mvld_image *, const char *why);
 
 /* Where passes may add sections (section_add of mvld/pass.h): fresh memory that can be written, whole pages,
  * within reach of the objects' calls; or negative errno. */

@@ -38,20 +38,20 @@ struct rimf_object {
     int gone;      /* its memory must not be touched any more */
     struct rimf_edit *edit;   /* image/edits.h: of its calls; NULL: there is none */
     struct rimf_slots *slots; /* image/slots.c; NULL until asked for */
-    struct rimf_analysis *analysis; /* image/references.c; NULL until asked for */
+    struct opened_analysis *analysis; /* image/references.c; NULL until asked for */
     struct ready_file *ready; /* store/thaw_ready.c: of the code that was laid over it, or NULL */
     struct rimf_object *next_gone;
     uint8_t build_id[RIMF_BUILD_ID_MAX];
     size_t copy;    /* moved/moved.h: the place in the list, from 1, of the first piece of its code;
                      * 0: that has no copy */
-    uint32_t *pieces; /* moved/fragments.c: the places of all of them, from 0 */
-    size_t n_pieces, pieces_room;
-    int pieces_sorted; /* by home */
+    uint32_t *fragments; /* moved/fragments.c: the places of all of them, from 0 */
+    size_t n_fragments, fragments_room;
+    int fragments_sorted; /* by home */
     uint8_t *held;     /* moved/entries.c: of each unit, who holds its address at home; or NULL */
     uintptr_t frames;  /* unwind tables of these */
     size_t frames_size;
     int changed;    /* a pass said so (depends), while watched */
-    uintptr_t closer; /* struct rimf_source */
+    uintptr_t layout_shift; /* struct rimf_source */
     int identified; /* `identity` is known */
     struct file_id identity;
     uint32_t number; /* later.h: its place in the frozen image, from 1; 0: it has none */
@@ -121,13 +121,13 @@ struct mvld_image {
     struct rimf_domain **domains;
     size_t n_domains;
 
-    const char *plt_watcher; /* or NULL */
+    const char *auditor; /* or NULL */
     struct rimf_watch *watch; /* NULL: nothing will be frozen */
-    struct sidecar_place analyses[RIMF_ANALYSES_MAX];
+    struct analysis_place analyses[RIMF_ANALYSES_MAX];
     size_t n_analyses;
     struct rimf_ready_places ready;
     struct rimf_ready_made ready_made; /* without the folder */
-    int drawn; /* objects have other distances than in starts where none are drawn */
+    int layout_seed; /* objects have other distances than in starts where none are drawn */
     struct rimf_copies *copies; /* NULL: there is no region for them */
     long (*room)(void *cookie, size_t size); /* rimf_image_set_room; or NULL */
     void *room_cookie;
@@ -245,7 +245,7 @@ int rimf_slot_at(struct mvld_image *, const struct mvld_object *, size_t index,
                  struct mvld_slot *out);
 int rimf_slot_find(struct mvld_image *, const struct mvld_object *, uintptr_t address,
                    struct mvld_slot *out);
-int rimf_slot_leads(struct mvld_image *, const struct mvld_object *, uintptr_t address,
+int rimf_slot_target(struct mvld_image *, const struct mvld_object *, uintptr_t address,
                     struct mvld_slot *out, const struct mvld_object **holder);
 const char *rimf_slot_name(struct mvld_image *, const struct mvld_object *, uintptr_t address);
 
@@ -266,7 +266,7 @@ int rimf_symbol_hide(struct mvld_image *, const struct mvld_symbol *);
 int rimf_calls_retarget(const struct mvld_context *, const struct mvld_object *, mvld_calls_rule *,
                         uint32_t flags);
 /* No more code moves: edits that waited for it are realised. */
-void rimf_edits_settle(struct mvld_image *);
+void rimf_edits_finish(struct mvld_image *);
 
 /* ---- image/watch.c ------------------------------------------------------------ */
 
@@ -279,7 +279,7 @@ int rimf_watch_word(struct mvld_image *, uintptr_t word);
 /* This one was led to a copy, which is noted while watched. */
 void rimf_watch_pointer(struct mvld_image *, uintptr_t word);
 /* The words ascend, each once, and the pointers.  0, or -ENOMEM: something was not noted. */
-int rimf_watch_settle(struct mvld_image *);
+int rimf_watch_finish(struct mvld_image *);
 void rimf_watch_end(struct mvld_image *);
 /* Those that this object's code relies on, in the order in which they were noted, if there is
  * room; their number.  Once the start is frozen. */
@@ -288,21 +288,21 @@ size_t rimf_watch_words(const struct rimf_watch *, const struct mvld_object *, u
 size_t rimf_watch_sort(uintptr_t *words, size_t n);
 /* The index of the first of these, ascending, at or behind `start`. */
 size_t rimf_words_first(const uintptr_t *words, size_t n, uintptr_t start);
-const char *rimf_plt_watcher(const struct mvld_image *);
+const char *rimf_auditor(const struct mvld_image *);
 int rimf_reference_each(struct mvld_image *, const struct mvld_object *,
                         int (*visit)(void *cookie, const struct mvld_reference *),
                         void *cookie, const char **why);
 
 /* All of the object's analysis but the branches between units, or NULL with a sentence in *why.
  * Good until the analyses are closed. */
-const struct sidecar *rimf_analysis_whole(struct mvld_image *, struct rimf_object *,
+const struct analysis *rimf_analysis_whole(struct mvld_image *, struct rimf_object *,
                                           const char **why);
 /* With these.  What the other two returned before says the same from then on. */
-const struct sidecar *rimf_analysis_branches(struct mvld_image *, struct rimf_object *,
+const struct analysis *rimf_analysis_branches(struct mvld_image *, struct rimf_object *,
                                              const char **why);
 /* The same, perhaps without other tables than those of units and calls; or of calls. */
-const struct sidecar *rimf_analysis_units(struct mvld_image *, struct rimf_object *);
-const struct sidecar *rimf_analysis_calls(struct mvld_image *, struct rimf_object *,
+const struct analysis *rimf_analysis_units(struct mvld_image *, struct rimf_object *);
+const struct analysis *rimf_analysis_calls(struct mvld_image *, struct rimf_object *,
                                           const char **why);
 
 /* Where the analysis has names for debuggers (analysis/analysis.h, SYMBOLS): pages of it, in memory. */

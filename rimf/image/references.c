@@ -27,13 +27,13 @@
 #include <errno.h>    /* numbers only */
 #include <sys/mman.h> /* numbers only */
 
-struct rimf_analysis {
-    struct sidecar_file file;
+struct opened_analysis {
+    struct analysis_file file;
     uint32_t *index; /* of its units, or NULL */
     const char *why; /* why there is none, or NULL */
 };
 
-void rimf_image_set_analyses(struct mvld_image *image, const struct sidecar_place *places,
+void rimf_image_set_analyses(struct mvld_image *image, const struct analysis_place *places,
                              size_t n)
 {
     image->n_analyses = n < RIMF_ANALYSES_MAX ? n : RIMF_ANALYSES_MAX;
@@ -42,7 +42,7 @@ void rimf_image_set_analyses(struct mvld_image *image, const struct sidecar_plac
 
 /* Each executable segment that was analysed is one of the object's, and the object has
  * no other. */
-static int same_segments(const struct rimf_object *object, const struct sidecar *s)
+static int same_segments(const struct rimf_object *object, const struct analysis *s)
 {
     const struct elf_view *view = &object->view;
     size_t n = 0;
@@ -68,29 +68,29 @@ static int same_constants(const struct elf_view *view, uint64_t expected)
         const Elf64_Phdr *ph = &view->phdr[i];
         uintptr_t at = view->bias + ph->p_vaddr;
 
-        if (!sidecar_is_constants(ph))
+        if (!analysis_is_constants(ph))
             continue;
         if (!elf_holds(view, at, ph->p_filesz, PROT_READ))
             return 0;
-        hash = sidecar_mix(hash, sidecar_hash((const void *)at, ph->p_filesz));
+        hash = rimf_mix(hash, rimf_hash((const void *)at, ph->p_filesz));
     }
     return hash == expected;
 }
 
-static int same_bytes(const struct rimf_object *object, const struct sidecar *s)
+static int same_bytes(const struct rimf_object *object, const struct analysis *s)
 {
     for (size_t i = 0; i < s->n_segments; i++) {
         uintptr_t at = object->view.bias + s->segments[i].start;
 
         if (!elf_holds(&object->view, at, s->segments[i].size, PROT_READ | PROT_EXEC) ||
-            sidecar_hash((const void *)at, s->segments[i].size) != s->segments[i].hash)
+            rimf_hash((const void *)at, s->segments[i].size) != s->segments[i].hash)
             return 0;
     }
     return same_constants(&object->view, s->header->constants_hash);
 }
 
 static int is_unwritten(const struct mvld_image *image, const struct rimf_object *object,
-                        const struct sidecar *s)
+                        const struct analysis *s)
 {
     for (size_t i = 0; i < s->n_segments; i++)
         if (!status_is_unwritten(image->sys, object->view.bias + s->segments[i].start,
@@ -103,7 +103,7 @@ static int is_unwritten(const struct mvld_image *image, const struct rimf_object
  * of a debugger that has gone, would be copied with it.  The kernel knows of each page whether
  * it was written, which is known thirty times sooner than a hash of it. */
 static int is_other_code(const struct mvld_image *image, struct rimf_object *object,
-                         const struct sidecar *s)
+                         const struct analysis *s)
 {
     int same_file = object->identified && file_id_same(&s->header->identity, &object->identity);
 
@@ -116,7 +116,7 @@ static int is_other_code(const struct mvld_image *image, struct rimf_object *obj
 }
 
 static const char *open_analysis(struct mvld_image *image, struct rimf_object *object,
-                                 struct sidecar_file *file)
+                                 struct analysis_file *file)
 {
     const char *why = NULL;
 
@@ -124,9 +124,9 @@ static const char *open_analysis(struct mvld_image *image, struct rimf_object *o
         return object->public.why;
     if (!object->public.build_id)
         return "it has no build-id";
-    if (sidecar_find(file, image->sys, image->analyses, image->n_analyses,
+    if (analysis_find(file, image->sys, image->analyses, image->n_analyses,
                      object->public.build_id, object->public.build_id_size,
-                     SIDECAR_WANT(SIDECAR_CALLS), &why))
+                     ANALYSIS_WANT(ANALYSIS_CALLS), &why))
         return why;
     why = NULL;
     if (!same_segments(object, &file->view))
@@ -134,11 +134,11 @@ static const char *open_analysis(struct mvld_image *image, struct rimf_object *o
     else if (is_other_code(image, object, &file->view))
         why = "it is of an object with other code or constants";
     if (why)
-        sidecar_unmap(file, image->sys);
+        analysis_unmap(file, image->sys);
     return why;
 }
 
-static struct rimf_analysis *analysis_of(struct mvld_image *image, struct rimf_object *object)
+static struct opened_analysis *analysis_of(struct mvld_image *image, struct rimf_object *object)
 {
     if (object->analysis)
         return object->analysis;
@@ -158,7 +158,7 @@ void rimf_image_close_analyses(struct mvld_image *image)
         rimf_ready_forget(image, object);
         if (!object->analysis)
             continue;
-        sidecar_unmap(&object->analysis->file, image->sys);
+        analysis_unmap(&object->analysis->file, image->sys);
         rimf_heap_release(&image->heap, object->analysis->index);
         rimf_heap_release(&image->heap, object->analysis);
         object->analysis = NULL;
@@ -166,10 +166,10 @@ void rimf_image_close_analyses(struct mvld_image *image)
     rimf_table_leave(image);
 }
 
-const struct sidecar *rimf_analysis_calls(struct mvld_image *image, struct rimf_object *object,
+const struct analysis *rimf_analysis_calls(struct mvld_image *image, struct rimf_object *object,
                                           const char **why)
 {
-    struct rimf_analysis *analysis = analysis_of(image, object);
+    struct opened_analysis *analysis = analysis_of(image, object);
 
     *why = analysis ? analysis->why : "out of memory";
     return *why ? NULL : &analysis->file.view;
@@ -177,58 +177,58 @@ const struct sidecar *rimf_analysis_calls(struct mvld_image *image, struct rimf_
 
 /* The other tables of the same file.  Whose analysis it is was asked when it was opened,
  * and could not be asked again: passes may have changed the code since. */
-static const struct sidecar *open_more(struct mvld_image *image, struct rimf_object *object,
+static const struct analysis *open_more(struct mvld_image *image, struct rimf_object *object,
                                        uint32_t wanted, const char **why)
 {
-    struct rimf_analysis *analysis = analysis_of(image, object);
+    struct opened_analysis *analysis = analysis_of(image, object);
 
     *why = analysis ? analysis->why : "out of memory";
     if (*why)
         return NULL;
     if (wanted & ~analysis->file.view.opened &&
-        sidecar_open_more(&analysis->file.view, wanted, &analysis->why)) {
-        sidecar_unmap(&analysis->file, image->sys);
+        analysis_open_more(&analysis->file.view, wanted, &analysis->why)) {
+        analysis_unmap(&analysis->file, image->sys);
         *why = analysis->why;
         return NULL;
     }
-    if (wanted != SIDECAR_WANT(SIDECAR_UNITS) && !analysis->index) { /* without memory for it, it is slow */
-        size_t n = sidecar_index_size(&analysis->file.view);
+    if (wanted != ANALYSIS_WANT(ANALYSIS_UNITS) && !analysis->index) { /* without memory for it, it is slow */
+        size_t n = analysis_index_size(&analysis->file.view);
 
         analysis->index = n ? rimf_heap_alloc(&image->heap, n * sizeof *analysis->index) : NULL;
         if (analysis->index)
-            sidecar_index(&analysis->file.view, analysis->index);
+            analysis_index(&analysis->file.view, analysis->index);
     }
     return &analysis->file.view;
 }
 
-const struct sidecar *rimf_analysis_units(struct mvld_image *image, struct rimf_object *object)
+const struct analysis *rimf_analysis_units(struct mvld_image *image, struct rimf_object *object)
 {
     const char *why;
 
-    return open_more(image, object, SIDECAR_WANT(SIDECAR_UNITS), &why);
+    return open_more(image, object, ANALYSIS_WANT(ANALYSIS_UNITS), &why);
 }
 
-const struct sidecar *rimf_analysis_whole(struct mvld_image *image, struct rimf_object *object,
+const struct analysis *rimf_analysis_whole(struct mvld_image *image, struct rimf_object *object,
                                           const char **why)
 {
-    return open_more(image, object, SIDECAR_WANT_ALL & ~SIDECAR_WANT(SIDECAR_BRANCHES), why);
+    return open_more(image, object, ANALYSIS_WANT_ALL & ~ANALYSIS_WANT(ANALYSIS_BRANCHES), why);
 }
 
-const struct sidecar *rimf_analysis_branches(struct mvld_image *image, struct rimf_object *object,
+const struct analysis *rimf_analysis_branches(struct mvld_image *image, struct rimf_object *object,
                                              const char **why)
 {
-    return open_more(image, object, SIDECAR_WANT_ALL, why);
+    return open_more(image, object, ANALYSIS_WANT_ALL, why);
 }
 
 int rimf_analysis_names(struct mvld_image *image, struct rimf_object *object,
                         struct analysis_names *out)
 {
     const char *why;
-    const struct sidecar *s = rimf_analysis_whole(image, object, &why);
-    struct sidecar_symbols in;
+    const struct analysis *s = rimf_analysis_whole(image, object, &why);
+    struct analysis_symbols in;
     uint64_t end;
 
-    if (!s || !sidecar_symbols(s, &in))
+    if (!s || !analysis_symbols(s, &in))
         return 0;
     end = rimf_page_up(s->header->size);
     if (end != rimf_page_up(object->analysis->file.size))
@@ -239,16 +239,16 @@ int rimf_analysis_names(struct mvld_image *image, struct rimf_object *object,
         .symbols_size = in.symbols_size,
         .names = in.names - in.symbols,
         .names_size = in.names_size,
-        .first = sidecar_first_movable(s),
+        .first = analysis_first_movable(s),
     };
     return 1;
 }
 
 void rimf_analysis_without_names(struct rimf_object *object)
 {
-    struct sidecar_symbols in;
+    struct analysis_symbols in;
 
-    if (sidecar_symbols(&object->analysis->file.view, &in))
+    if (analysis_symbols(&object->analysis->file.view, &in))
         object->analysis->file.size = in.symbols;
 }
 
@@ -257,15 +257,15 @@ int rimf_reference_each(struct mvld_image *image, const struct mvld_object *publ
                         void *cookie, const char **why)
 {
     struct rimf_object *object = (struct rimf_object *)rimf_object_of(public);
-    const struct sidecar *view = rimf_analysis_calls(image, object, why);
+    const struct analysis *view = rimf_analysis_calls(image, object, why);
     size_t n = view ? view->n_calls : 0;
     int result = view ? 0 : -ENODATA;
 
     for (size_t i = 0; i < n && !result; i++) {
         struct mvld_reference reference = {
             .site = object->view.bias + view->calls[i].address,
-            .slot = object->view.bias + sidecar_slot(&view->calls[i]),
-            .kind = (enum mvld_reference_kind)sidecar_call_kind(&view->calls[i]),
+            .slot = object->view.bias + analysis_slot(&view->calls[i]),
+            .kind = (enum mvld_reference_kind)analysis_call_kind(&view->calls[i]),
         };
 
         if (reference.kind == MVLD_REFERENCE_CALL_SINGLE)
@@ -275,12 +275,12 @@ int rimf_reference_each(struct mvld_image *image, const struct mvld_object *publ
     return result;
 }
 
-_Static_assert((int)MVLD_REFERENCE_CALL_PLT == SIDECAR_CALL_PLT &&
-                   (int)MVLD_REFERENCE_JUMP_PLT == SIDECAR_JMP_PLT &&
-                   (int)MVLD_REFERENCE_JCC_PLT == SIDECAR_JCC_PLT &&
-                   (int)MVLD_REFERENCE_CALL_SLOT == SIDECAR_CALL_SLOT &&
-                   (int)MVLD_REFERENCE_JUMP_SLOT == SIDECAR_JMP_SLOT &&
-                   (int)MVLD_REFERENCE_CALL_SINGLE == SIDECAR_CALL_SINGLE,
+_Static_assert((int)MVLD_REFERENCE_CALL_PLT == ANALYSIS_CALL_PLT &&
+                   (int)MVLD_REFERENCE_JUMP_PLT == ANALYSIS_JMP_PLT &&
+                   (int)MVLD_REFERENCE_JCC_PLT == ANALYSIS_JCC_PLT &&
+                   (int)MVLD_REFERENCE_CALL_SLOT == ANALYSIS_CALL_SLOT &&
+                   (int)MVLD_REFERENCE_JUMP_SLOT == ANALYSIS_JMP_SLOT &&
+                   (int)MVLD_REFERENCE_CALL_SINGLE == ANALYSIS_CALL_SINGLE,
                "one numbering");
 
 /* ---- who watches ------------------------------------------------------------------- */
@@ -302,15 +302,15 @@ int rimf_image_is_traced(const struct mvld_image *image)
     return !image->untraced && (status_read(image->sys, &status) || status.traced);
 }
 
-void rimf_image_set_plt_watcher(struct mvld_image *image, const char *why)
+void rimf_image_set_auditor(struct mvld_image *image, const char *why)
 {
-    image->plt_watcher = why;
+    image->auditor = why;
 }
 
-const char *rimf_plt_watcher(const struct mvld_image *image)
+const char *rimf_auditor(const struct mvld_image *image)
 {
     const struct rimf_table *table = rimf_table_enter(image);
-    const char *why = image->plt_watcher;
+    const char *why = image->auditor;
 
     for (size_t i = 0; i < table->n_objects && !why; i++) {
         if (!(table->objects[i]->public.flags & MVLD_OBJECT_MAIN))

@@ -7,7 +7,7 @@
  * and may change at any time, has another one (64, RELATIVE), and is no slot.
  *
  * Bound: the memory tells, whatever rule led there.  All slots of an object that says so are
- * (DT_BIND_NOW), unless somebody watches calls (rimf_plt_watcher), which is asked before.
+ * (DT_BIND_NOW), unless somebody watches calls (rimf_auditor), which is asked before.
  *
  * Lazy: the host loader will look the symbol up at the first call.  What it will find is foreseen
  * in image/slots_lazy.c.
@@ -214,7 +214,7 @@ static void answer(struct mvld_image *image, const struct rimf_object *object, s
         if (slots->filtered < 0)
             slots->filtered = rimf_has_filter(image);
         if (!settled->known)
-            slot_settle(image, object, (uint32_t)ELF64_R_SYM(relocation->r_info), slots->filtered,
+            slot_finish(image, object, (uint32_t)ELF64_R_SYM(relocation->r_info), slots->filtered,
                         settled);
         out->flags |= MVLD_SLOT_LAZY;
         out->target = settled->target;
@@ -258,7 +258,7 @@ int rimf_slot_at(struct mvld_image *image, const struct mvld_object *public, siz
     return 0;
 }
 
-int rimf_slot_leads(struct mvld_image *image, const struct mvld_object *public, uintptr_t address,
+int rimf_slot_target(struct mvld_image *image, const struct mvld_object *public, uintptr_t address,
                     struct mvld_slot *out, const struct mvld_object **holder)
 {
     struct rimf_object *object = (struct rimf_object *)rimf_object_of(public);
@@ -288,7 +288,7 @@ int rimf_slot_find(struct mvld_image *image, const struct mvld_object *public, u
                    struct mvld_slot *out)
 {
     const struct mvld_object *holder;
-    int error = rimf_slot_leads(image, public, address, out, &holder);
+    int error = rimf_slot_target(image, public, address, out, &holder);
 
     if (!error)
         out->name = rimf_slot_name(image, public, address);

@@ -27,7 +27,7 @@ static inline int slot_is(const Elf64_Rela *relocation, int of_plt)
 /* The name of symbol `index`, or NULL. */
 const char *slot_symbol(const struct rimf_object *, uint32_t index, Elf64_Sym *);
 /* Where the slot whose symbol that is will lead.  `has_filter`: an object is one. */
-void slot_settle(struct mvld_image *, const struct rimf_object *, uint32_t index, int has_filter,
+void slot_finish(struct mvld_image *, const struct rimf_object *, uint32_t index, int has_filter,
                  struct settled *);
 
 #endif

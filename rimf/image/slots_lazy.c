@@ -184,7 +184,7 @@ static const char *definition_of(const struct mvld_image *image, const struct ri
     return out->binding == STB_GNU_UNIQUE ? unique : NULL;
 }
 
-void slot_settle(struct mvld_image *image, const struct rimf_object *object, uint32_t index,
+void slot_finish(struct mvld_image *image, const struct rimf_object *object, uint32_t index,
                  int has_filter, struct settled *entry)
 {
     struct mvld_symbol definition;

@@ -4,9 +4,9 @@
  * will be frozen: which objects they changed, which words they relied on.
  *
  * What is frozen holds distances, so an object whose distance to the others is not the
- * same each time is told to the passes (MVLD_OBJECT_APART) and stays out of it: one at a
+ * same each time is told to the passes (MVLD_OBJECT_UNPLACED) and stays out of it: one at a
  * fixed address, because the arena of the libraries is drawn anew, the vDSO, and what the
- * loader knows of (rimf_image_set_apart).
+ * loader knows of (rimf_image_set_unplaced).
  */
 #include "rimf/store/later.h"
 
@@ -28,7 +28,7 @@ void rimf_image_watch(struct mvld_image *image)
     table = rimf_table_enter(image);
     for (size_t i = 0; i < table->n_objects; i++)
         if (!table->objects[i]->public.bias || table->objects[i]->public.flags & MVLD_OBJECT_VDSO)
-            table->objects[i]->public.flags |= MVLD_OBJECT_APART;
+            table->objects[i]->public.flags |= MVLD_OBJECT_UNPLACED;
     rimf_table_leave(image);
 }
 
@@ -38,7 +38,7 @@ void rimf_watch_end(struct mvld_image *image)
     const struct rimf_table *table = rimf_table_enter(image);
 
     for (size_t i = 0; i < table->n_objects; i++)
-        table->objects[i]->public.flags &= ~MVLD_OBJECT_APART;
+        table->objects[i]->public.flags &= ~MVLD_OBJECT_UNPLACED;
     rimf_table_leave(image);
     if (image->watch) {
         rimf_heap_release(&image->heap, image->watch->words);
@@ -49,9 +49,9 @@ void rimf_watch_end(struct mvld_image *image)
     image->watch = NULL;
 }
 
-void rimf_image_set_apart(const struct mvld_object *object)
+void rimf_image_set_unplaced(const struct mvld_object *object)
 {
-    ((struct rimf_object *)rimf_object_of(object))->public.flags |= MVLD_OBJECT_APART;
+    ((struct rimf_object *)rimf_object_of(object))->public.flags |= MVLD_OBJECT_UNPLACED;
 }
 
 int rimf_words_add(struct mvld_image *image, uintptr_t **list, size_t *n, size_t *room,
@@ -124,7 +124,7 @@ int rimf_depends(struct mvld_image *image, const struct mvld_object *object, uin
         return 0;
     if (word % sizeof(uintptr_t))
         return -EINVAL;
-    if (object->flags & MVLD_OBJECT_APART)
+    if (object->flags & MVLD_OBJECT_UNPLACED)
         return -ENOTSUP;
     ((struct rimf_object *)object)->changed = 1;
     error = word ? rimf_watch_word(image, word) : 0;
@@ -180,7 +180,7 @@ size_t rimf_words_first(const uintptr_t *words, size_t n, uintptr_t start)
     return low;
 }
 
-int rimf_watch_settle(struct mvld_image *image)
+int rimf_watch_finish(struct mvld_image *image)
 {
     struct rimf_watch *watch = image->watch;
 

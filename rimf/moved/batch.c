@@ -21,7 +21,7 @@ struct making {
     size_t n_frames;              /* in the table before */
     size_t table_before, table;   /* its pages, in bytes */
     size_t n_calls;
-    uintptr_t *frames_of;         /* by the place of the first piece: where its object's are */
+    uintptr_t *frames_of;         /* by the place of the first fragment: where its object's are */
 };
 
 /* The object of the list's i-th copy, with that at hand. */
@@ -55,17 +55,17 @@ static int failed(struct making *m, const struct copying *c, int error)
                      c->object->public.name, c->why ? c->why : "its analysis is gone");
 }
 
-/* By home no piece overlaps the next one. */
+/* By home no fragment overlaps the next one. */
 static int settle(struct making *m, struct copying *c)
 {
     const struct rimf_copy *list = m->copies->list, *last = NULL;
 
     copies_sort(m->copies, c->object);
-    for (size_t i = 0; i < c->object->n_pieces; i++) {
-        const struct rimf_copy *copy = &list[c->object->pieces[i]];
+    for (size_t i = 0; i < c->object->n_fragments; i++) {
+        const struct rimf_copy *copy = &list[c->object->fragments[i]];
 
         if (last && copy->home - last->home < last->code) {
-            c->why = "two pieces of it overlap";
+            c->why = "two fragments of it overlap";
             return -EINVAL;
         }
         last = copy;
@@ -97,7 +97,7 @@ static int measure(struct making *m)
     m->n_frames = copies->n_frames;
     m->table_before = m->n_frames ? copy_frames_searched(m->n_frames) : 0;
     m->table = copy_frames_searched(n);
-    /* With what a pass left before the first of them: code is one piece, without holes. */
+    /* With what a pass left before the first of them: code is one fragment, without holes. */
     m->code = copies->code_end;
     m->code_end = copy_pages_end(copies, m->code, last->at + last->size);
     m->frames = copies->frames_end == copies->region.frames
@@ -203,7 +203,7 @@ static int fill_objects(struct making *m, struct copy_answers *answers, uintptr_
     return 0;
 }
 
-/* Of all pieces, in their order, what unwinders search. */
+/* Of all fragments, in their order, what unwinders search. */
 static int fill_table(struct making *m)
 {
     struct rimf_copies *copies = m->copies;
@@ -314,15 +314,15 @@ static void drop_plan(struct mvld_image *image)
         copies_drop(image, (struct rimf_object *)copies->list[--copies->n_planned].object);
 }
 
-void copies_tell(const struct mvld_image *image, const struct rimf_object *object)
+void copies_report(const struct mvld_image *image, const struct rimf_object *object)
 {
-    int one = object->n_pieces == 1;
+    int one = object->n_fragments == 1;
 
     if (!one)
-        rimf_log(image->log, MVLD_LOG_PASSES, "%s: %zu pieces of it are copied",
-                 object->public.name, object->n_pieces);
-    for (size_t i = 0; i < object->n_pieces; i++) {
-        const struct rimf_copy *copy = &image->copies->list[object->pieces[i]];
+        rimf_log(image->log, MVLD_LOG_PASSES, "%s: %zu fragments of it are copied",
+                 object->public.name, object->n_fragments);
+    for (size_t i = 0; i < object->n_fragments; i++) {
+        const struct rimf_copy *copy = &image->copies->list[object->fragments[i]];
 
         rimf_log(image->log, one ? MVLD_LOG_PASSES : MVLD_LOG_IMAGE,
                  "%s: %zu bytes at %p are copied to %p%s", object->public.name, copy->code,
@@ -362,7 +362,7 @@ static int commit(struct mvld_image *image, struct mvld_copies_report *report)
 
         if (!copies_is_first(m.copies, i))
             continue;
-        copies_tell(image, c.object);
+        copies_report(image, c.object);
         error = c.analysis ? copy_entries(&c, report) : -ENODATA;
     }
     return error;
@@ -374,6 +374,6 @@ int rimf_copies_commit(struct mvld_image *image, struct mvld_copies_report *repo
 
     if (image->copies)
         copy_words_release(image);
-    rimf_edits_settle(image);
+    rimf_edits_finish(image);
     return error;
 }

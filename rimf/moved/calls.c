@@ -27,8 +27,8 @@
 #include <errno.h>    /* numbers only */
 #include <sys/mman.h> /* numbers only */
 
-#define ANSWERS_LEAST 256u
-#define ANSWERS_MOST 4096u
+#define CALLER_LEAST 256u
+#define CALLER_MOST 4096u
 #define CALLS_AN_ANSWER 16u
 #define AHEAD 8u /* code was just copied, and lies in distant caches */
 
@@ -59,7 +59,7 @@ struct call {
 };
 
 /* 0: it is none that is known. */
-static int read_call(struct call *call, enum sidecar_call_kind kind)
+static int read_call(struct call *call, enum analysis_call_kind kind)
 {
     const uint8_t *at = call->at;
 
@@ -67,20 +67,20 @@ static int read_call(struct call *call, enum sidecar_call_kind kind)
     call->length = 5;
     call->to_slot = 0;
     switch (kind) {
-    case SIDECAR_CALL_PLT:
+    case ANALYSIS_CALL_PLT:
         return at[0] == 0xe8;
-    case SIDECAR_JMP_PLT:
+    case ANALYSIS_JMP_PLT:
         return at[0] == 0xe9;
-    case SIDECAR_JCC_PLT:
+    case ANALYSIS_JCC_PLT:
         call->rel = 2;
         call->length = 6;
         return at[0] == 0x0f && (at[1] & 0xf0) == 0x80;
-    case SIDECAR_CALL_SLOT:
+    case ANALYSIS_CALL_SLOT:
         call->rel = 2;
         call->length = 6;
         call->to_slot = at[0] == 0xff && at[1] == 0x15;
         return call->to_slot || (at[0] == 0x67 && at[1] == 0xe8);
-    case SIDECAR_JMP_SLOT:
+    case ANALYSIS_JMP_SLOT:
         if (at[0] == 0xe9 && at[5] == 0x90)
             return 1;
         call->rel = 2;
@@ -161,11 +161,11 @@ static int reaches(const struct call *call, uintptr_t to)
     return distance <= INT32_MAX && distance - (intptr_t)call->length >= INT32_MIN;
 }
 
-static int copy_call(struct calling *k, const struct sidecar_call *listed)
+static int copy_call(struct calling *k, const struct analysis_call *listed)
 {
     struct copying *c = k->c;
     struct call call = {.at = copying_byte(c, listed->address),
-                        .slot = c->bias + sidecar_slot(listed)};
+                        .slot = c->bias + analysis_slot(listed)};
     const struct answer *answer;
     uintptr_t next;
 
@@ -173,7 +173,7 @@ static int copy_call(struct calling *k, const struct sidecar_call *listed)
         c->object->calls_at_home++;
         return 0;
     }
-    if (!read_call(&call, sidecar_call_kind(listed)))
+    if (!read_call(&call, analysis_call_kind(listed)))
         return copying_refuse(c, "a call is not what the analysis says, nor what a pass made of it");
     next = (uintptr_t)call.at + call.length;
     call.names = next - (uintptr_t)c->distance + (uintptr_t)distance_at(call.at + call.rel);
@@ -190,7 +190,7 @@ static int copy_call(struct calling *k, const struct sidecar_call *listed)
 }
 
 /* A call of a function of a single instruction. */
-static int copy_single(struct calling *k, const struct sidecar_call *listed)
+static int copy_single(struct calling *k, const struct analysis_call *listed)
 {
     struct copying *c = k->c;
     uint8_t *at = copying_byte(c, listed->address), made[SINGLE_CALL];
@@ -220,19 +220,19 @@ static int copy_single(struct calling *k, const struct sidecar_call *listed)
 /* Calls are listed of units that stay home, too. */
 static int copy_all(struct calling *k)
 {
-    const struct sidecar *s = k->c->analysis;
+    const struct analysis *s = k->c->analysis;
     size_t unit = 0;
     int error = 0;
 
     for (size_t i = 0; i < s->n_calls && !error; i++) {
-        if (i + AHEAD < s->n_calls) /* a guess where there are pieces */
+        if (i + AHEAD < s->n_calls) /* a guess where there are fragments */
             __builtin_prefetch((const void *)(k->c->bias + s->calls[i + AHEAD].address +
                                               (uintptr_t)k->c->distance), 1);
         while (s->calls[i].address - s->units[unit].start >= s->units[unit].size)
             unit++; /* the reader saw to it that there is one */
-        if (s->units[unit].reason != SIDECAR_PROVEN)
+        if (s->units[unit].reason != ANALYSIS_PROVEN)
             k->c->object->calls_at_home++;
-        else if (sidecar_call_kind(&s->calls[i]) == SIDECAR_CALL_SINGLE)
+        else if (analysis_call_kind(&s->calls[i]) == ANALYSIS_CALL_SINGLE)
             error = copy_single(k, &s->calls[i]);
         else
             error = copy_call(k, &s->calls[i]);
@@ -243,9 +243,9 @@ static int copy_all(struct calling *k)
 struct copy_answers *copy_answers_create(struct mvld_image *image, size_t calls)
 {
     struct copy_answers *known;
-    size_t n = ANSWERS_LEAST;
+    size_t n = CALLER_LEAST;
 
-    while (n < ANSWERS_MOST && n * CALLS_AN_ANSWER < calls)
+    while (n < CALLER_MOST && n * CALLS_AN_ANSWER < calls)
         n *= 2;
     known = rimf_heap_alloc(&image->heap, sizeof *known + n * sizeof known->answers[0]);
     if (known)

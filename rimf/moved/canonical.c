@@ -60,7 +60,7 @@ uintptr_t copying_identity(const struct copying *c, uintptr_t home)
     const struct rimf_copy *copy = c->copy; /* most likely */
 
     if (!copy || home - copy->home >= copy->code)
-        copy = copies_piece(c->image->copies, c->object, home);
+        copy = copies_fragment(c->image->copies, c->object, home);
     return copy ? copy_identity(copy, home) : home;
 }
 
@@ -69,7 +69,7 @@ uintptr_t rimf_identity(const struct mvld_image *image, uintptr_t home)
 {
     const struct rimf_copies *copies = __atomic_load_n(&image->copies, __ATOMIC_ACQUIRE);
     const struct rimf_copy *copy =
-        copies ? copies_piece_made(copies, rimf_object_find(image, home), home, 1) : NULL;
+        copies ? copies_fragment_made(copies, rimf_object_find(image, home), home, 1) : NULL;
 
     return copy ? copy_identity(copy, home) : home;
 }
@@ -84,11 +84,11 @@ static void add_home(struct rimf_copy *copy, uint32_t start, uint32_t size)
     for (; copy->homes && at && copy->homes[at - 1].start > start; at--)
         copy->homes[at] = copy->homes[at - 1];
     if (copy->homes)
-        copy->homes[at] = (struct sidecar_home){start, size};
+        copy->homes[at] = (struct analysis_home){start, size};
 }
 
 /* The first that ends behind `start`. */
-static size_t first_home(const struct sidecar *s, uint64_t start)
+static size_t first_home(const struct analysis *s, uint64_t start)
 {
     size_t low = 0, high = s->n_homes;
 
@@ -103,7 +103,7 @@ static size_t first_home(const struct sidecar *s, uint64_t start)
     return low;
 }
 
-static void take_homes(struct rimf_copy *copy, const struct sidecar *s, uintptr_t bias)
+static void take_homes(struct rimf_copy *copy, const struct analysis *s, uintptr_t bias)
 {
     uint64_t first = copy->home - bias, end = first + copy->code;
 
@@ -117,12 +117,12 @@ static void take_homes(struct rimf_copy *copy, const struct sidecar *s, uintptr_
     }
 }
 
-static void take_pins(struct rimf_copy *copy, const struct sidecar *s, uintptr_t bias,
+static void take_pins(struct rimf_copy *copy, const struct analysis *s, uintptr_t bias,
                       const struct copy_pins *pins)
 {
     for (size_t i = rimf_words_first(pins->at, pins->n, copy->home);
          i < pins->n && pins->at[i] - copy->home < copy->code; i++) {
-        const struct sidecar_unit *unit = sidecar_unit_at(s, (uint32_t)(pins->at[i] - bias));
+        const struct analysis_unit *unit = analysis_unit_at(s, (uint32_t)(pins->at[i] - bias));
         uint32_t start = unit ? (uint32_t)(bias + unit->start - copy->home) : 0;
 
         if (unit && !(copy->homes && keeps_home(copy, start)))
@@ -130,7 +130,7 @@ static void take_pins(struct rimf_copy *copy, const struct sidecar *s, uintptr_t
     }
 }
 
-static int is_all_home(const struct sidecar *s)
+static int is_all_home(const struct analysis *s)
 {
     for (size_t i = 0; i < s->n_segments; i++)
         if (i >= s->n_homes || s->homes[i].start != s->segments[i].start ||
@@ -140,7 +140,7 @@ static int is_all_home(const struct sidecar *s)
 }
 
 /* Why addresses of the object's code stay at home, or NULL. */
-static const char *stays(const struct rimf_object *object, const struct sidecar *s,
+static const char *stays(const struct rimf_object *object, const struct analysis *s,
                          const char *why)
 {
     int noted;
@@ -164,7 +164,7 @@ static int plan(struct mvld_image *image, size_t index, const struct copy_pins *
     struct rimf_object *object = (struct rimf_object *)copy->object;
     uintptr_t bias = object->view.bias;
     const char *why;
-    const struct sidecar *s = rimf_analysis_whole(image, object, &why);
+    const struct analysis *s = rimf_analysis_whole(image, object, &why);
 
     why = stays(object, s, why);
     if (why) {
@@ -338,14 +338,14 @@ static int is_all_settled(const struct rimf_table *table)
     return i == table->n_objects;
 }
 
-void rimf_image_settle(struct mvld_image *image)
+void rimf_image_finish(struct mvld_image *image)
 {
     const struct rimf_table *table = rimf_table_enter(image);
     int write = image->copies && image->copies->n && image->entered && !is_all_settled(table);
     const char *why = image->unentered ? NULL : "constructors may have run";
     struct copy_writing *writing = NULL;
 
-    rimf_edits_settle(image);
+    rimf_edits_finish(image);
     if (write && !why)
         why = open_words(image, table, &writing);
     if (writing)

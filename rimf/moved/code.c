@@ -25,7 +25,7 @@ int copying_refuse(struct copying *c, const char *why)
     return -ENOEXEC;
 }
 
-/* Where the copy of the byte is; its piece is at hand then.  NULL: it has none. */
+/* Where the copy of the byte is; its fragment is at hand then.  NULL: it has none. */
 uint8_t *copying_byte(struct copying *c, uint32_t linked)
 {
     return copying_at(c, c->bias + linked)
@@ -50,7 +50,7 @@ int copying_lead(struct copying *c, uint8_t *at, uintptr_t next, uintptr_t targe
 /* Behind the code, in their order: where each begins, from the first one. */
 static int place_tables(struct copying *c)
 {
-    const struct sidecar *s = c->analysis;
+    const struct analysis *s = c->analysis;
     uint32_t at = 0;
 
     c->tables = rimf_heap_alloc(&c->image->heap, (s->n_jump_tables + 1) * sizeof *c->tables);
@@ -66,7 +66,7 @@ static int place_tables(struct copying *c)
 /* Behind the first code that moves; 0: that was left out, and the tables stay home. */
 static uintptr_t tables_of(const struct copying *c)
 {
-    const struct rimf_copy *first = &c->image->copies->list[c->object->pieces[0]];
+    const struct rimf_copy *first = &c->image->copies->list[c->object->fragments[0]];
 
     return first->at + first->size > copies_tables(first) ? copies_tables(first) : 0;
 }
@@ -74,7 +74,7 @@ static uintptr_t tables_of(const struct copying *c)
 /* The copy of the table at `address`, or 0. */
 static uintptr_t table_copy(const struct copying *c, uint32_t address)
 {
-    size_t i = sidecar_jump_table_from(c->analysis, address);
+    size_t i = analysis_jump_table_from(c->analysis, address);
 
     return i < c->analysis->n_jump_tables && c->analysis->jump_tables[i].address == address
                ? tables_of(c) + c->tables[i]
@@ -82,7 +82,7 @@ static uintptr_t table_copy(const struct copying *c, uint32_t address)
 }
 
 /* Where an entry leads, at home: its copy, or 0.  One for what cannot happen leads right
- * behind a function, perhaps behind a piece. */
+ * behind a function, perhaps behind a fragment. */
 static uintptr_t entry_copy(struct copying *c, uintptr_t target)
 {
     if (!copying_at(c, target) && !copying_at(c, target - 1))
@@ -90,7 +90,7 @@ static uintptr_t entry_copy(struct copying *c, uintptr_t target)
     return target + (uintptr_t)c->distance;
 }
 
-static int copy_table(struct copying *c, const struct sidecar_jump_table *table, uintptr_t to)
+static int copy_table(struct copying *c, const struct analysis_jump_table *table, uintptr_t to)
 {
     uintptr_t from = c->bias + table->address, target, copy;
     int error = 0;
@@ -109,7 +109,7 @@ static int copy_table(struct copying *c, const struct sidecar_jump_table *table,
 
 static int copy_tables(struct copying *c)
 {
-    const struct sidecar *s = c->analysis;
+    const struct analysis *s = c->analysis;
     int error = 0;
 
     for (size_t i = 0; i < s->n_jump_tables && tables_of(c) && !error; i++)
@@ -129,7 +129,7 @@ static uintptr_t address_taken(struct copying *c, uintptr_t home)
     return identity;
 }
 
-static int copy_reference(struct copying *c, const struct sidecar_reference *reference)
+static int copy_reference(struct copying *c, const struct analysis_reference *reference)
 {
     uint8_t *at = copying_byte(c, reference->address);
     uintptr_t next = (uintptr_t)at + 4 + reference->rest, target;
@@ -137,9 +137,9 @@ static int copy_reference(struct copying *c, const struct sidecar_reference *ref
     if (!at)
         return 0;
     target = next - (uintptr_t)c->distance + (uintptr_t)distance_at(at);
-    if (reference->kind == SIDECAR_TO_CODE)
+    if (reference->kind == ANALYSIS_TO_CODE)
         target = address_taken(c, target);
-    if (reference->kind == SIDECAR_TO_JUMP_TABLE && tables_of(c)) {
+    if (reference->kind == ANALYSIS_TO_JUMP_TABLE && tables_of(c)) {
         target = table_copy(c, (uint32_t)(target - c->bias));
         if (!target)
             return copying_refuse(c, "a reference leads to a jump table that is not there");
@@ -147,8 +147,8 @@ static int copy_reference(struct copying *c, const struct sidecar_reference *ref
     return copying_lead(c, at, next, target);
 }
 
-/* From one piece into another, or to one that was left out. */
-static int copy_branch(struct copying *c, const struct sidecar_branch *branch)
+/* From one fragment into another, or to one that was left out. */
+static int copy_branch(struct copying *c, const struct analysis_branch *branch)
 {
     uint8_t *at = copying_byte(c, branch->address);
     uintptr_t next = (uintptr_t)at + 4, target;
@@ -166,27 +166,27 @@ static int copy_branch(struct copying *c, const struct sidecar_branch *branch)
 /* Between units there is padding, which may be run through. */
 static void copy_bytes(const struct copying *c, const struct rimf_copy *copy)
 {
-    const struct sidecar *s = c->analysis;
+    const struct analysis *s = c->analysis;
     uint32_t first = (uint32_t)(copy->home - c->bias);
     size_t i = 0;
 
     memcpy((void *)copy->at, (const void *)copy->home, copy->code);
     *(uint8_t *)(copy->at + copy->code) = INT3;
-    if (c->object->n_pieces > 1)
-        i = (size_t)(sidecar_unit_at(s, first) - s->units); /* a piece begins with one */
+    if (c->object->n_fragments > 1)
+        i = (size_t)(analysis_unit_at(s, first) - s->units); /* a fragment begins with one */
     for (; i < s->n_units && (s->units[i].start < first ||
                               s->units[i].start - first < copy->code); i++)
-        if (s->units[i].reason != SIDECAR_PROVEN && s->units[i].start >= first)
+        if (s->units[i].reason != ANALYSIS_PROVEN && s->units[i].start >= first)
             memset((void *)(copy->at + (s->units[i].start - first)), INT3, s->units[i].size);
 }
 
 static int correct(struct copying *c)
 {
-    const struct sidecar *s = c->analysis;
+    const struct analysis *s = c->analysis;
     int error = 0;
 
     for (size_t i = 0; i < s->n_references && !error; i++) {
-        if (i + AHEAD < s->n_references) /* a guess where there are pieces */
+        if (i + AHEAD < s->n_references) /* a guess where there are fragments */
             __builtin_prefetch((const void *)(c->bias + s->references[i + AHEAD].address +
                                               (uintptr_t)c->distance), 1);
         error = copy_reference(c, &s->references[i]);
@@ -222,8 +222,8 @@ int copy_code(struct copying *c)
         c->why = "memory is short";
         return -ENOMEM;
     }
-    for (size_t i = 0; i < c->object->n_pieces; i++)
-        copy_bytes(c, &list[c->object->pieces[i]]);
+    for (size_t i = 0; i < c->object->n_fragments; i++)
+        copy_bytes(c, &list[c->object->fragments[i]]);
     error = correct(c);
     if (!error)
         error = jump_home(c);

@@ -10,7 +10,7 @@
  *
  *     concat_frames:   table →      ← heads | symbols, names | symbols, names | .eh_frame of copies →
  *
- * Ready are those of objects in one piece.  What has no room is without names.
+ * Ready are those of objects in one fragment.  What has no room is without names.
  */
 #include "rimf/moved/symfile.h"
 
@@ -106,7 +106,7 @@ static size_t count_ready(struct mvld_image *image)
 
         if (!object)
             continue;
-        if (object->n_pieces != 1 || !rimf_analysis_names(image, object, &names))
+        if (object->n_fragments != 1 || !rimf_analysis_names(image, object, &names))
             return 0;
         n++;
     }

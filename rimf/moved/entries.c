@@ -17,7 +17,7 @@
  * the others need no jump, and who asks dlsym for one of them runs it at home.
  *
  * The five bytes may cut an instruction in two: the analysis says that nobody enters them
- * but at the first (SIDECAR_HEAD).  A function for which it cannot say so runs at home
+ * but at the first (ANALYSIS_HEAD).  A function for which it cannot say so runs at home
  * when it is called by a pointer, and in the copy when copies call it.
  *
  * Nor may anybody stand between two instructions that the jump is written over.  At start
@@ -49,8 +49,8 @@ struct entries {
 
 static void note(struct mvld_image *image, struct rimf_object *object, uintptr_t home, uint8_t what)
 {
-    const struct sidecar *s = rimf_analysis_units(image, object);
-    const struct sidecar_unit *unit = s ? sidecar_unit_at(s, (uint32_t)(home - object->view.bias))
+    const struct analysis *s = rimf_analysis_units(image, object);
+    const struct analysis_unit *unit = s ? analysis_unit_at(s, (uint32_t)(home - object->view.bias))
                                         : NULL;
 
     if (unit && unit->start == home - object->view.bias)
@@ -112,7 +112,7 @@ void copy_entries_begin(struct mvld_image *image)
         return;
     for (size_t i = copies->n; i < copies->n_planned; i++) {
         struct rimf_object *object = (struct rimf_object *)copies->list[i].object;
-        const struct sidecar *s = rimf_analysis_units(image, object);
+        const struct analysis *s = rimf_analysis_units(image, object);
 
         if (!s || object->held || object->public.flags & MVLD_OBJECT_MAIN ||
             !is_mostly_home(&copies->list[i]))
@@ -131,7 +131,7 @@ static int add(struct entries *e, uintptr_t at)
 }
 
 /* Where the jump may stand, or 0. */
-static uintptr_t head(const struct copying *c, const struct sidecar_unit *unit)
+static uintptr_t head(const struct copying *c, const struct analysis_unit *unit)
 {
     uintptr_t at = c->bias + unit->start;
     size_t size = unit->size;
@@ -152,19 +152,19 @@ static int is_worth(const struct entries *e, size_t i)
 
 static int add_units(struct entries *e)
 {
-    const struct sidecar *s = e->c->analysis;
+    const struct analysis *s = e->c->analysis;
     int error = 0;
 
     for (size_t i = 0; i < s->n_units && !error; i++) {
-        const struct sidecar_unit *unit = &s->units[i];
+        const struct analysis_unit *unit = &s->units[i];
         uintptr_t at;
 
-        if (unit->reason != SIDECAR_PROVEN || !copying_at(e->c, e->c->bias + unit->start))
+        if (unit->reason != ANALYSIS_PROVEN || !copying_at(e->c, e->c->bias + unit->start))
             continue;
         e->report->units++;
-        if (!(unit->flags & SIDECAR_REACHED))
+        if (!(unit->flags & ANALYSIS_REACHED))
             continue;
-        at = unit->flags & SIDECAR_HEAD && is_worth(e, i) ? head(e->c, unit) : 0;
+        at = unit->flags & ANALYSIS_HEAD && is_worth(e, i) ? head(e->c, unit) : 0;
         if (at && rimf_is_kept_home(e->c->image, e->c->bias + unit->start))
             continue;
         if (at)

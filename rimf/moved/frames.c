@@ -71,13 +71,13 @@ static int add(uint8_t *at, int64_t more)
 
 int copy_frames_sorted(struct copying *c, uintptr_t to)
 {
-    const struct sidecar *s = c->analysis;
+    const struct analysis *s = c->analysis;
     struct rimf_copies *copies = c->image->copies;
     struct search *search = (struct search *)copies->region.frames;
     uintptr_t base = (uintptr_t)search;
     uint32_t start = (uint32_t)(c->copy->home - c->bias);
 
-    for (size_t i = sidecar_frame_from(s, start);
+    for (size_t i = analysis_frame_from(s, start);
          i < s->n_frames && s->frames[i].start - start < c->copy->code; i++) {
         int64_t code = (int64_t)(c->bias + s->frames[i].start + (uintptr_t)c->distance - base);
         int64_t fde = (int64_t)(to + s->frames[i].fde - s->header->frames_start - base);
@@ -90,12 +90,12 @@ int copy_frames_sorted(struct copying *c, uintptr_t to)
 }
 
 /* The distance at `at`, of bytes that came from `distance` before, is corrected. */
-static int fix(struct copying *c, const struct sidecar_frame_fix *fix, intptr_t distance)
+static int fix(struct copying *c, const struct analysis_frame_fix *fix, intptr_t distance)
 {
     uintptr_t from = c->bias + fix->address;
     intptr_t more = 0;
 
-    if (fix->kind == SIDECAR_FRAME_CODE &&
+    if (fix->kind == ANALYSIS_FRAME_CODE &&
         copying_at(c, from + (uintptr_t)distance_at((const void *)from)))
         more = c->distance;
     return add((uint8_t *)from + distance, more - distance);
@@ -103,7 +103,7 @@ static int fix(struct copying *c, const struct sidecar_frame_fix *fix, intptr_t 
 
 int copy_frames(struct copying *c, uintptr_t to)
 {
-    const struct sidecar *s = c->analysis;
+    const struct analysis *s = c->analysis;
     uintptr_t from = c->bias + s->header->frames_start;
     intptr_t distance = (intptr_t)(to - from);
     int error = 0;

@@ -55,13 +55,13 @@ unsigned copy_line(const uint8_t *code, size_t size)
 }
 
 unsigned rimf_copy_in_line(const struct mvld_image *image, const struct mvld_object *public,
-                           const struct mvld_piece *piece)
+                           const struct mvld_fragment *fragment)
 {
     const struct rimf_object *object = rimf_object_of(public);
 
     (void)image;
-    if (piece->home % RIMF_COPY_ALIGN ||
-        !elf_holds(&object->view, piece->home, piece->size, PROT_READ | PROT_EXEC))
-        return piece->home % RIMF_COPY_LINE;
-    return copy_line((const uint8_t *)piece->home, piece->size);
+    if (fragment->home % RIMF_COPY_ALIGN ||
+        !elf_holds(&object->view, fragment->home, fragment->size, PROT_READ | PROT_EXEC))
+        return fragment->home % RIMF_COPY_LINE;
+    return copy_line((const uint8_t *)fragment->home, fragment->size);
 }

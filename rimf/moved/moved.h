@@ -21,7 +21,7 @@
  *
  *     relocated words of all objects                      moved/slots.c
  *     lea in movable code, in copies and at home          moved/code.c, moved/operands.c
- *     the answers of dlsym and dladdr                     loader/caller/answers.c
+ *     the answers of dlsym and dladdr                     loader/caller/hooks.c
  *     code that stays home, or is not understood          nobody can change: what it takes the
  *                                                         address of keeps it (analysis/analysis.h, HOMES)
  *     words that cannot be written, thread-locals         likewise (moved/canonical.c)
@@ -37,14 +37,14 @@
  *
  * The copy of an object is one block, at one distance from home, so what leads from movable
  * code to movable code of the same object needs no change; or it is cut into PIECES, runs of
- * functions that each lie at a distance of their own, in any order, other objects' pieces
- * between them (moved/fragments.c says where it may be cut).  A piece may be left out: its
+ * functions that each lie at a distance of their own, in any order, other objects' fragments
+ * between them (moved/fragments.c says where it may be cut).  A fragment may be left out: its
  * functions run at home, like those that cannot move.  What changes:
  *
  *     operands that lead to data, to code that keeps its address  displacement - distance
  *     calls of other objects, made direct before or now           to the copy, if any
  *     the start of a jump table                                   to the table's copy
- *     branches to another piece                                   to that piece
+ *     branches to another fragment                                   to that fragment
  *     .eh_frame                                                   a copy of it (moved/frames.c)
  *
  * What sees copies: program counters, return addresses.  Unwinders look into one sorted
@@ -69,7 +69,7 @@
 struct rimf_object;
 struct rimf_table;
 
-/* Code of one object, all of it or a piece.  `home` and `at` are equal modulo
+/* Code of one object, all of it or a fragment.  `home` and `at` are equal modulo
  * RIMF_COPY_ALIGN, as far as functions are aligned; of all of it modulo RIMF_COPY_LINE, so that
  * what lay well in the lines of the cache does so again. */
 struct rimf_copy {
@@ -81,7 +81,7 @@ struct rimf_copy {
                          * tables, when the first of its functions that move is in it.  0: the
                          * object is gone */
     int moved;          /* addresses of it are those of the copy, */
-    struct sidecar_home *homes; /* but for this code; ascending, from `home` on */
+    struct analysis_home *homes; /* but for this code; ascending, from `home` on */
     size_t n_homes;
 };
 #define RIMF_COPY_ALIGN 16u
@@ -120,10 +120,10 @@ struct rimf_copies {
 struct copying {
     struct mvld_image *image;
     struct rimf_object *object;
-    const struct sidecar *analysis; /* with the branches, when there are several pieces */
+    const struct analysis *analysis; /* with the branches, when there are several fragments */
     uintptr_t bias;                 /* of the object */
-    const struct rimf_copy *copy;   /* the piece at hand (copying_at) */
-    intptr_t distance;              /* copy minus home, of that piece */
+    const struct rimf_copy *copy;   /* the fragment at hand (copying_at) */
+    intptr_t distance;              /* copy minus home, of that fragment */
     struct copy_answers *answers;   /* moved/calls.c: for copy_code */
     uint32_t *tables;               /* moved/code.c: where jump tables begin */
     const char *why;                /* the sentence for a failure (static) */
@@ -138,32 +138,32 @@ int copies_note(struct mvld_image *, struct rimf_object *, size_t index);
 void copies_drop(struct mvld_image *, struct rimf_object *); /* it has none */
 /* By home. */
 void copies_sort(const struct rimf_copies *, struct rimf_object *);
-/* The piece that the address at home is in, or NULL. */
-const struct rimf_copy *copies_piece(const struct rimf_copies *, struct rimf_object *,
+/* The fragment that the address at home is in, or NULL. */
+const struct rimf_copy *copies_fragment(const struct rimf_copies *, struct rimf_object *,
                                      uintptr_t home);
-/* The piece that [home, home + length) is in, if it was made and is still there. [any thread] */
-const struct rimf_copy *copies_piece_made(const struct rimf_copies *, const struct mvld_object *,
+/* The fragment that [home, home + length) is in, if it was made and is still there. [any thread] */
+const struct rimf_copy *copies_fragment_made(const struct rimf_copies *, const struct mvld_object *,
                                           uintptr_t home, size_t length);
 /* 1 when a copy that an image lists may be of that home, which is rounded down: to before the segment
  * if need be (lld's begin anywhere). */
 int copies_fit_home(const struct rimf_object *, uintptr_t home, size_t code);
-/* Makes that piece the one at hand; 0: there is none. */
+/* Makes that fragment the one at hand; 0: there is none. */
 int copying_at(struct copying *, uintptr_t home);
 /* 1 when the range, as linked, may lie elsewhere than its neighbours. */
-int copies_is_piece(const struct sidecar *, uint32_t start, size_t size);
+int copies_is_fragment(const struct analysis *, uint32_t start, size_t size);
 /* moved/plan.c: why an object that is so analysed has no copy, or NULL. */
-const char *copies_stay(const struct rimf_object *, const struct sidecar *);
+const char *copies_stay(const struct rimf_object *, const struct analysis *);
 /* 1 when the index-th of the list is the first of its object, which is still there. */
 int copies_is_first(const struct rimf_copies *, size_t index);
 
 /* moved/batch.c: says where its code is copied to. */
-void copies_tell(const struct mvld_image *, const struct rimf_object *);
+void copies_report(const struct mvld_image *, const struct rimf_object *);
 
 /* moved/code.c: the bytes, into memory that is mapped and writable.  0, or negative errno. */
 int copy_code(struct copying *);
 /* -ENOEXEC, for that reason. */
 int copying_refuse(struct copying *, const char *why);
-/* Where the copy of the byte is; its piece is at hand then.  NULL: it has none. */
+/* Where the copy of the byte is; its fragment is at hand then.  NULL: it has none. */
 uint8_t *copying_byte(struct copying *, uint32_t linked);
 /* The displacement at `at`, of an instruction that ends at `next`, leads to `target`.  0, or
  * negative errno: it is too far. */
@@ -178,7 +178,7 @@ size_t copy_frames_described(struct mvld_image *, uintptr_t to);
 /* Its .eh_frame, to `to`. */
 size_t copy_frames_size(const struct copying *);
 int copy_frames(struct copying *, uintptr_t to);
-/* Of the piece at hand, the part of the sorted table, once its .eh_frame is at `to`.  Pieces
+/* Of the fragment at hand, the part of the sorted table, once its .eh_frame is at `to`.  Pieces
  * ascend; nobody finds them before copy_frames_publish. */
 int copy_frames_sorted(struct copying *, uintptr_t to);
 void copy_frames_publish(struct rimf_copies *);
@@ -287,7 +287,7 @@ int copy_pins_find(struct copy_pins *, struct mvld_image *, const struct rimf_ta
 void copy_pins_release(struct copy_pins *, struct mvld_image *);
 
 /* moved/canonical.c.  The address of what is at `home`, inside or outside of this copy's code; of
- * any piece of the object. */
+ * any fragment of the object. */
 uintptr_t copy_identity(const struct rimf_copy *, uintptr_t home);
 uintptr_t copying_identity(const struct copying *, uintptr_t home);
 /* Of those that are planned: `moved` and `homes`, and RELRO can be written; or NULL, and all
@@ -316,7 +316,7 @@ uintptr_t copies_word(const struct mvld_image *, uintptr_t word);
 uintptr_t rimf_identity(const struct mvld_image *, uintptr_t home);
 /* Passes have run, and constructors will: objects that hold addresses of code with copies hold
  * those of the copies, if nothing of them has run (rimf_image_set_unentered). */
-void rimf_image_settle(struct mvld_image *);
+void rimf_image_finish(struct mvld_image *);
 /* Where the code at [home, home + length), inside one function, runs: its copy, or 0, and
  * 1: at home, too; 0: not at home, where the image's jump to the copy stands in its place;
  * 2: no code of its object has a copy (moved/places.c).  [any thread] */
@@ -326,7 +326,7 @@ void rimf_copies_forget(struct mvld_image *, const struct mvld_object *);
 
 /* Called when copies lie in place and nothing enters them yet; other than 0 (negative
  * errno, *why a static sentence): they are taken away again.  NULL: nothing is copied. */
-void rimf_image_set_answers(struct mvld_image *, int (*answers)(void *cookie, const char **why),
+void rimf_image_set_caller_hooks(struct mvld_image *, int (*answers)(void *cookie, const char **why),
                             void *cookie);
 
 /* Code of the library that the region is in which belongs to nobody's unwind table. */
@@ -365,12 +365,12 @@ int rimf_is_kept_home(const struct mvld_image *, uintptr_t function);
 int rimf_region_set(struct mvld_image *, const struct mvld_region *);
 int rimf_copy_add(struct mvld_image *, const struct mvld_object *, uintptr_t from, uintptr_t *end,
                   const char **why);
-size_t rimf_copy_pieces(struct mvld_image *, const struct mvld_object *, struct mvld_piece *,
+size_t rimf_copy_fragments(struct mvld_image *, const struct mvld_object *, struct mvld_fragment *,
                         size_t room, const char **why);
-int rimf_copy_add_piece(struct mvld_image *, const struct mvld_object *, const struct mvld_piece *,
+int rimf_copy_add_fragment(struct mvld_image *, const struct mvld_object *, const struct mvld_fragment *,
                         uintptr_t from, uintptr_t *end, const char **why);
 unsigned rimf_copy_in_line(const struct mvld_image *, const struct mvld_object *,
-                           const struct mvld_piece *);
+                           const struct mvld_fragment *);
 int rimf_copies_commit(struct mvld_image *, struct mvld_copies_report *);
 int rimf_region_pages(struct mvld_image *, enum mvld_pages);
 int rimf_region_hot(struct mvld_image *, uintptr_t end);

@@ -15,16 +15,16 @@
 struct naming {
     const struct rimf_copies *copies;
     struct rimf_object *object;
-    const struct sidecar *analysis;
+    const struct analysis *analysis;
     uint8_t *is_named; /* for each unit; or NULL */
     copy_names_visitor *visit;
     void *cookie;
 };
 
-/* What has no copy is not said, nor what a size says of other pieces. */
+/* What has no copy is not said, nor what a size says of other fragments. */
 static void say(const struct naming *n, const char *name, uintptr_t home, size_t size)
 {
-    const struct rimf_copy *copy = copies_piece(n->copies, n->object, home);
+    const struct rimf_copy *copy = copies_fragment(n->copies, n->object, home);
     size_t room = copy ? copy->code - (home - copy->home) : 0;
     struct mvld_symbol symbol = {
         .name = name,
@@ -51,12 +51,12 @@ static int is_function(const Elf64_Sym *symbol)
 static void name_symbol(const struct naming *n, const Elf64_Sym *symbol, const char *name)
 {
     uintptr_t home = n->object->view.bias + symbol->st_value;
-    const struct sidecar_unit *unit;
+    const struct analysis_unit *unit;
 
     if (!name || !*name || symbol->st_value > UINT32_MAX)
         return;
-    unit = sidecar_unit_at(n->analysis, (uint32_t)symbol->st_value);
-    if (!unit || unit->reason != SIDECAR_PROVEN)
+    unit = analysis_unit_at(n->analysis, (uint32_t)symbol->st_value);
+    if (!unit || unit->reason != ANALYSIS_PROVEN)
         return;
     say(n, name, home, symbol->st_size);
     if (n->is_named && symbol->st_value == unit->start)
@@ -97,10 +97,10 @@ static void name_others(const struct naming *n, const struct file_symbols *file)
 
 static void name_rest(const struct naming *n)
 {
-    const struct sidecar *s = n->analysis;
+    const struct analysis *s = n->analysis;
 
     for (size_t i = 0; i < s->n_units; i++)
-        if (s->units[i].reason == SIDECAR_PROVEN && !n->is_named[i])
+        if (s->units[i].reason == ANALYSIS_PROVEN && !n->is_named[i])
             say(n, NULL, n->object->view.bias + s->units[i].start, s->units[i].size);
 }
 

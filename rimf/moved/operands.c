@@ -28,7 +28,7 @@ static uintptr_t wanted(const struct copying *c, uintptr_t target, int back)
     return home && copying_identity(c, home) == target ? home : target;
 }
 
-static int add(struct copy_words *w, const struct sidecar_reference *reference, int back)
+static int add(struct copy_words *w, const struct analysis_reference *reference, int back)
 {
     const struct copying *c = w->c;
     uintptr_t at = c->bias + reference->address;
@@ -46,7 +46,7 @@ static int add(struct copy_words *w, const struct sidecar_reference *reference, 
 
 int copy_operands(struct copying *c, int back)
 {
-    const struct sidecar *s = c->analysis;
+    const struct analysis *s = c->analysis;
     struct copy_words *w;
     int error = 0;
 
@@ -54,7 +54,7 @@ int copy_operands(struct copying *c, int back)
     if (!w)
         return -ENOMEM;
     for (size_t i = 0; i < s->n_references && !error; i++)
-        if (s->references[i].kind == SIDECAR_TO_CODE)
+        if (s->references[i].kind == ANALYSIS_TO_CODE)
             error = add(w, &s->references[i], back);
     if (!error)
         error = copy_words_flush(w);

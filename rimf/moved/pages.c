@@ -222,7 +222,7 @@ const char *pages_reason(long error)
     case -ENOMEM:
     case -EAGAIN:
     case -EBUSY:
-        return "no memory for them is free in one piece";
+        return "no memory for them is free in one fragment";
     default:
         return "the kernel refuses";
     }

@@ -5,7 +5,7 @@
  * Code that was copied (moved/moved.h) may run at both places: copies call copies, but what was
  * not understood goes on at home.  So who changes it changes both.  Only the five bytes over
  * which the image wrote the jump to the copy belong to the image: behind the first of them
- * nobody enters (SIDECAR_HEAD), so what stood there runs in the copy alone.
+ * nobody enters (ANALYSIS_HEAD), so what stood there runs in the copy alone.
  *
  *     home                               region
  *     f:    endbr64                      f':   endbr64
@@ -37,22 +37,22 @@ int rimf_copy_find(const struct mvld_image *image, uintptr_t home, size_t length
 {
     const struct rimf_copies *copies = __atomic_load_n(&image->copies, __ATOMIC_ACQUIRE);
     const struct mvld_object *object = copies ? rimf_object_find(image, home) : NULL;
-    const struct rimf_copy *piece;
+    const struct rimf_copy *fragment;
     uintptr_t at, start;
     intptr_t distance;
 
     *copy = 0;
     if (!object || !rimf_object_of(object)->copy)
         return 2;
-    piece = copies_piece_made(copies, object, home, length);
-    if (!piece)
+    fragment = copies_fragment_made(copies, object, home, length);
+    if (!fragment)
         return 1;
-    distance = (intptr_t)(piece->at - piece->home);
+    distance = (intptr_t)(fragment->at - fragment->home);
     start = copy_frames_start(copies, home + (uintptr_t)distance, length);
     if (!start || rimf_is_kept_home(image, start - (uintptr_t)distance))
         return 1;
     *copy = home + (uintptr_t)distance;
-    at = home - piece->home < JUMP ? piece->home : home - (JUMP - 1);
+    at = home - fragment->home < JUMP ? fragment->home : home - (JUMP - 1);
     for (; at < home + length; at++)
         if (is_entry(at, distance))
             return 0;

@@ -13,33 +13,33 @@
 #define LIST_AT_FIRST 16u
 
 /* From the first movable unit to the end of the last one, as linked; 0: there is none. */
-static size_t movable_span(const struct sidecar *s, uint32_t *start)
+static size_t movable_span(const struct analysis *s, uint32_t *start)
 {
     size_t last = s->n_units;
 
-    while (last && s->units[last - 1].reason != SIDECAR_PROVEN)
+    while (last && s->units[last - 1].reason != ANALYSIS_PROVEN)
         last--;
     if (!last)
         return 0;
-    *start = sidecar_first_movable(s);
+    *start = analysis_first_movable(s);
     return s->units[last - 1].start + s->units[last - 1].size - *start;
 }
 
-const char *copies_stay(const struct rimf_object *object, const struct sidecar *s)
+const char *copies_stay(const struct rimf_object *object, const struct analysis *s)
 {
     if (object->public.flags & (MVLD_OBJECT_VDSO | MVLD_OBJECT_LOADER))
         return "it is the host loader, or of the kernel";
-    if (object->public.flags & MVLD_OBJECT_APART)
+    if (object->public.flags & MVLD_OBJECT_UNPLACED)
         return "it lies elsewhere each time, and is not for a frozen image";
-    if (s->header->flags & SIDECAR_FIXED)
+    if (s->header->flags & ANALYSIS_FIXED)
         return "it is linked at a fixed address";
-    if (s->header->flags & SIDECAR_TEXTREL || object->view.text_relocations)
+    if (s->header->flags & ANALYSIS_TEXTREL || object->view.text_relocations)
         return "relocations change its code";
-    if (s->header->flags & SIDECAR_RESTARTS)
+    if (s->header->flags & ANALYSIS_RESTARTS)
         return "it has restartable sequences";
-    if (s->header->flags & SIDECAR_PROFILED)
+    if (s->header->flags & ANALYSIS_PROFILED)
         return "it reports addresses of its code to a profiler or sanitizer";
-    if (s->header->flags & SIDECAR_LOOKED_UP)
+    if (s->header->flags & ANALYSIS_LOOKED_UP)
         return "tables hold return addresses of its code";
     return NULL;
 }
@@ -74,7 +74,7 @@ static int reaches(const struct rimf_copy *copy)
 }
 
 /* Behind the first movable code: the jump tables. */
-static size_t tables_size(const struct sidecar *s)
+static size_t tables_size(const struct analysis *s)
 {
     size_t size = 0;
 
@@ -123,10 +123,10 @@ static int plan(struct mvld_image *image, struct rimf_object *object, uint32_t s
 }
 
 /* What is asked of any object first: its analysis, or NULL with the sentence. */
-static const struct sidecar *movable(struct mvld_image *image, struct rimf_object *object,
+static const struct analysis *movable(struct mvld_image *image, struct rimf_object *object,
                                      int in_pieces, const char **why)
 {
-    const struct sidecar *s = NULL;
+    const struct analysis *s = NULL;
 
     *why = "there is no region for copies";
     if (image->copies)
@@ -141,7 +141,7 @@ int rimf_copy_add(struct mvld_image *image, const struct mvld_object *public, ui
                   uintptr_t *end, const char **why)
 {
     struct rimf_object *object = (struct rimf_object *)rimf_object_of(public);
-    const struct sidecar *s = movable(image, object, 0, why);
+    const struct analysis *s = movable(image, object, 0, why);
     uint32_t start = 0;
     size_t span;
 
@@ -162,13 +162,13 @@ int rimf_copy_add(struct mvld_image *image, const struct mvld_object *public, ui
     return plan(image, object, start, span, tables_size(s), RIMF_COPY_LINE, from, end, why);
 }
 
-int rimf_copy_add_piece(struct mvld_image *image, const struct mvld_object *public,
-                        const struct mvld_piece *piece, uintptr_t from, uintptr_t *end,
+int rimf_copy_add_fragment(struct mvld_image *image, const struct mvld_object *public,
+                        const struct mvld_fragment *fragment, uintptr_t from, uintptr_t *end,
                         const char **why)
 {
     struct rimf_object *object = (struct rimf_object *)rimf_object_of(public);
-    const struct sidecar *s = movable(image, object, 1, why);
-    uint32_t start = (uint32_t)(piece->home - object->view.bias), first = 0;
+    const struct analysis *s = movable(image, object, 1, why);
+    uint32_t start = (uint32_t)(fragment->home - object->view.bias), first = 0;
 
     if (!s)
         return -ENODATA;
@@ -176,15 +176,15 @@ int rimf_copy_add_piece(struct mvld_image *image, const struct mvld_object *publ
         *why = "it has a copy";
         return -ENOTSUP;
     }
-    if (start != piece->home - object->view.bias || !copies_is_piece(s, start, piece->size)) {
+    if (start != fragment->home - object->view.bias || !copies_is_fragment(s, start, fragment->size)) {
         *why = "it cannot be cut there";
         return -EINVAL;
     }
-    if (!elf_holds(&object->view, piece->home, piece->size, PROT_READ | PROT_EXEC)) {
+    if (!elf_holds(&object->view, fragment->home, fragment->size, PROT_READ | PROT_EXEC)) {
         *why = "its functions lie in several segments";
         return -ENOTSUP;
     }
     movable_span(s, &first);
-    return plan(image, object, start, piece->size, start == first ? tables_size(s) : 0,
+    return plan(image, object, start, fragment->size, start == first ? tables_size(s) : 0,
                 from ? RIMF_COPY_ALIGN : RIMF_COPY_LINE, from, end, why);
 }

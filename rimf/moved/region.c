@@ -16,7 +16,7 @@ _Static_assert(sizeof((struct mvld_image *)0)->kept_home / sizeof(uintptr_t) == 
                "a place for each number");
 _Static_assert(RIMF_KEPT_HOME == FROZEN_KEPT_MAX, "an image has room for them");
 
-void rimf_image_set_answers(struct mvld_image *image, int (*answers)(void *cookie, const char **why),
+void rimf_image_set_caller_hooks(struct mvld_image *image, int (*answers)(void *cookie, const char **why),
                             void *cookie)
 {
     image->answers = answers;
@@ -146,15 +146,15 @@ uintptr_t rimf_copy_of(struct mvld_image *image, uintptr_t home)
 {
     struct rimf_object *object = (struct rimf_object *)rimf_object_of(rimf_object_find(image, home));
     const struct rimf_copy *copy;
-    const struct sidecar_unit *unit;
-    const struct sidecar *analysis;
+    const struct analysis_unit *unit;
+    const struct analysis *analysis;
 
     if (!object || !object->copy)
         return 0;
-    copy = copies_piece(image->copies, object, home);
+    copy = copies_fragment(image->copies, object, home);
     analysis = copy ? rimf_analysis_units(image, object) : NULL;
-    unit = analysis ? sidecar_unit_at(analysis, (uint32_t)(home - object->view.bias)) : NULL;
-    return unit && unit->reason == SIDECAR_PROVEN ? copy->at + (home - copy->home) : 0;
+    unit = analysis ? analysis_unit_at(analysis, (uint32_t)(home - object->view.bias)) : NULL;
+    return unit && unit->reason == ANALYSIS_PROVEN ? copy->at + (home - copy->home) : 0;
 }
 
 /* Memory of places first to last in the list, which are of one object, but for pages that they
@@ -188,6 +188,6 @@ void rimf_copies_forget(struct mvld_image *image, const struct mvld_object *publ
         if (list[first].size && list[first].object == object)
             give_back(image, first, last);
     }
-    for (size_t i = 0; i < object->n_pieces; i++)
-        __atomic_store_n(&list[object->pieces[i]].size, 0, __ATOMIC_RELEASE);
+    for (size_t i = 0; i < object->n_fragments; i++)
+        __atomic_store_n(&list[object->fragments[i]].size, 0, __ATOMIC_RELEASE);
 }

@@ -183,7 +183,7 @@ static const struct rimf_copy *copy_at(struct copy_writing *w, uintptr_t value)
     }
     if (low == w->n_moved || value < w->moved[low].start)
         return NULL;
-    copy = copies_piece(w->copies, w->moved[low].object, value);
+    copy = copies_fragment(w->copies, w->moved[low].object, value);
     if (copy)
         w->last = copy;
     return copy;

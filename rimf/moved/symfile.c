@@ -23,7 +23,7 @@ struct head {
 };
 _Static_assert(sizeof(struct head) + SYMFILE_SECTIONS <= SYMFILE_HEAD &&
                    sizeof section_names <= SYMFILE_SECTIONS, "they have room");
-_Static_assert(TEXT == SIDECAR_SYMBOLS_IN, "a file format");
+_Static_assert(TEXT == ANALYSIS_SYMBOLS_IN, "a file format");
 
 /* ---- measuring --------------------------------------------------------------------- *
  *

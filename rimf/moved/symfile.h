@@ -73,7 +73,7 @@ void symfile_head(void *to, const struct symfile_parts *);
 struct rimf_object;
 
 typedef void copy_names_visitor(void *cookie, const struct mvld_symbol *);
-/* All pieces of the object's code. */
+/* All fragments of the object's code. */
 int copy_names_of(struct mvld_image *, const struct rimf_object *, const struct file_symbols *,
                   int unnamed, copy_names_visitor *, void *cookie);
 

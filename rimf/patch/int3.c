@@ -323,7 +323,7 @@ static int protocol(struct mvld_batch *b)
     if ((reached == FIRST && step(b, BREAK, 1)) ||
         (reached >= TAIL && step(b, TAIL, 1)) || step(b, FIRST, 1)) {
         if (patch_runs(b, 0) || patch_remap_runs(b, b->n_runs, 1))
-            return patch_settle(b, r);
+            return patch_finish(b, r);
     }
     return r;
 }

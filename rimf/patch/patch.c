@@ -214,7 +214,7 @@ static int fail_all(struct mvld_batch *b, int err)
     return err;
 }
 
-int patch_settle(struct mvld_batch *b, int err)
+int patch_finish(struct mvld_batch *b, int err)
 {
     for (size_t i = 0; i < b->n; i++) {
         struct mvld_patch *patch = &b->patches[i];

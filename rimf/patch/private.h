@@ -145,7 +145,7 @@ size_t patch_verify(struct mvld_batch *);
 int patch_holds(const struct mvld_patch *, const uint8_t *bytes);
 /* When undoing failed: sees which patches are in force, gives the others `err`.
  * Returns 1, for `apply`. */
-int patch_settle(struct mvld_batch *, int err);
+int patch_finish(struct mvld_batch *, int err);
 /* 0: the bytes [start, end) lie in code that may be changed; `known` is more such code
  * around them.  Addresses ascend; `segment` and `known` start as zeros. */
 int patch_place(struct mvld_batch *, uintptr_t start, uintptr_t end, struct mvld_segment *segment,

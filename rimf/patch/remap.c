@@ -296,7 +296,7 @@ static int apply(struct mvld_batch *b)
     r = move_all(b, b->n_runs, 0, &done);
     end = done ? b->runs[done - 1].end : 0;
     if (r && done && move_all(b, done, 1, &undone) && write_back(b, end))
-        return patch_settle(b, r);
+        return patch_finish(b, r);
     /* The moves have reached every CPU; this empties their pipelines as well. */
     if (!b->patcher->alone)
         patch_sync_cores(b->patcher);

@@ -27,7 +27,7 @@ static int write_all(struct mvld_batch *b, int back)
     }
     if (first && !back && write_all(b, 1) &&
         (patch_runs(b, 0) || patch_remap_runs(b, b->n_runs, 1)))
-        return patch_settle(b, first);
+        return patch_finish(b, first);
     return first;
 }
 

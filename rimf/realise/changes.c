@@ -98,8 +98,8 @@ static void choose(struct changing *c)
     uint32_t wanted = UINT32_MAX; /* page in which the last one began */
 
     for (size_t i = 0; i < c->n_calls; i++) {
-        const struct sidecar_call *call = &c->calls[i];
-        uint32_t at = call->address, end = at + sidecar_call_length(call) - 1;
+        const struct analysis_call *call = &c->calls[i];
+        uint32_t at = call->address, end = at + analysis_call_length(call) - 1;
 
         if ((at / RIMF_PAGE == wanted && end / RIMF_PAGE == wanted) || !way_of(c, call)->target)
             continue;
@@ -127,21 +127,21 @@ static void miss(struct changing *c, const struct way *way, int is_far)
     c->any_missed = 1;
 }
 
-const char *change_site(struct changing *c, const struct sidecar_call *call, struct way *way,
+const char *change_site(struct changing *c, const struct analysis_call *call, struct way *way,
                         size_t room, struct site *site)
 {
-    enum mvld_reference_kind kind = (enum mvld_reference_kind)sidecar_call_kind(call);
+    enum mvld_reference_kind kind = (enum mvld_reference_kind)analysis_call_kind(call);
     uintptr_t bias = c->object->view.bias;
 
     if (!site_read(site, kind, bias + call->address, room) ||
         !(kind == MVLD_REFERENCE_CALL_SINGLE
               ? site_inline(site, site_room(&c->object->public, site->leads))
-              : goes_through(c, site, site->leads, way, bias + sidecar_slot(call))))
+              : goes_through(c, site, site->leads, way, bias + analysis_slot(call))))
         return edit_other;
     return kind != MVLD_REFERENCE_CALL_SINGLE && !site_make(site, way->target) ? edit_far : NULL;
 }
 
-static void change(struct changing *c, const struct sidecar_call *call, struct way *way)
+static void change(struct changing *c, const struct analysis_call *call, struct way *way)
 {
     struct site site;
     const char *why = change_site(c, call, way, SITE_MAX, &site);
@@ -159,7 +159,7 @@ static void change_up_to(void *cookie, uintptr_t end)
     size_t i = c->next;
 
     for (; i < c->n_calls; i++) {
-        const struct sidecar_call *call = &c->calls[i];
+        const struct analysis_call *call = &c->calls[i];
         struct way *way = way_of(c, call);
 
         if (c->object->view.bias + call->address >= end)
@@ -201,7 +201,7 @@ static size_t count_places(struct changing *c)
     uint32_t low = UINT32_MAX, high = 0;
 
     for (size_t i = 0; i < c->n_calls; i++) {
-        uint32_t slot = sidecar_slot(&c->calls[i]);
+        uint32_t slot = analysis_slot(&c->calls[i]);
 
         low = slot && slot < low ? slot : low;
         high = slot > high ? slot : high;

@@ -26,7 +26,7 @@ struct missed {
 struct changing {
     struct mvld_image *image;
     struct rimf_object *object;
-    const struct sidecar_call *calls; /* of its analysis, or of its ready code */
+    const struct analysis_call *calls; /* of its analysis, or of its ready code */
     size_t n_calls;
     struct way *ways;    /* the first is that of functions of a single instruction */
     uint32_t first;      /* slot, as linked, of the second */
@@ -40,9 +40,9 @@ struct changing {
     size_t next; /* call to be changed */
 };
 
-static inline struct way *way_of(const struct changing *c, const struct sidecar_call *call)
+static inline struct way *way_of(const struct changing *c, const struct analysis_call *call)
 {
-    uint32_t slot = sidecar_slot(call);
+    uint32_t slot = analysis_slot(call);
 
     return &c->ways[slot ? (slot - c->first) / 8 + 1 : 0];
 }
@@ -64,7 +64,7 @@ static inline int goes_through(const struct changing *c, const struct site *site
 /* ---- realise/changes.c, realise/patches.c -------------------------------------------- */
 
 /* What the call shall be, as its way says; NULL, or why it stays. */
-const char *change_site(struct changing *, const struct sidecar_call *, struct way *, size_t room,
+const char *change_site(struct changing *, const struct analysis_call *, struct way *, size_t room,
                         struct site *out);
 /* The calls as patches, which are judged each on its own; counted.  0, or negative errno with a
  * sentence: nothing more can be changed. */
@@ -77,8 +77,8 @@ int change_patches(struct changing *);
 static inline int64_t rimf_ready_distance(const struct mvld_image *image,
                                           const struct rimf_object *object, uintptr_t address)
 {
-    const struct mvld_object *holder = image->drawn ? rimf_object_find(image, address) : NULL;
-    uintptr_t closer = holder ? rimf_object_of(holder)->closer - object->closer : 0;
+    const struct mvld_object *holder = image->layout_seed ? rimf_object_find(image, address) : NULL;
+    uintptr_t closer = holder ? rimf_object_of(holder)->layout_shift - object->layout_shift : 0;
 
     return (int64_t)(address - object->view.bias + closer);
 }
@@ -90,7 +90,7 @@ uint64_t rimf_ready_key(const struct mvld_image *, const struct rimf_object *, e
 const struct rimf_object *rimf_ready_program(const struct mvld_image *);
 /* The object's calls, as far as they are not direct in ready code that was laid over the object by
  * now; the others are counted then.  Or NULL, with a sentence in *why: it has no analysis. */
-const struct sidecar_call *rimf_ready_calls(struct mvld_image *, struct rimf_object *,
+const struct analysis_call *rimf_ready_calls(struct mvld_image *, struct rimf_object *,
                                             size_t *n, const char **why);
 /* Is there ready code of the object that agrees with its edit? */
 int rimf_ready_exists(struct mvld_image *, struct rimf_object *, enum ready_reach, uint64_t key);

@@ -110,7 +110,7 @@ static int add(struct changing *c, struct waiting *w, const struct site *site)
     return w->n == BATCH ? flush(c, w) : 0;
 }
 
-static int patch_call(struct changing *c, struct waiting *w, const struct sidecar_call *call)
+static int patch_call(struct changing *c, struct waiting *w, const struct analysis_call *call)
 {
     struct rimf_edit *edit = c->object->edit;
     struct way *way = way_of(c, call);
@@ -133,21 +133,21 @@ static int patch_call(struct changing *c, struct waiting *w, const struct sideca
 
 /* 1 when the call was changed where it was moved to, and is none of home's.  `*unit` goes to that
  * which it is in. */
-static int has_moved(const struct changing *c, const struct sidecar *s, uint32_t address,
+static int has_moved(const struct changing *c, const struct analysis *s, uint32_t address,
                      size_t *unit)
 {
     if (!s)
         return 0;
     while (address - s->units[*unit].start >= s->units[*unit].size)
         ++*unit; /* the reader saw to it that there is one */
-    return s->units[*unit].reason == SIDECAR_PROVEN &&
-           copies_piece(c->image->copies, c->object, c->object->view.bias + address);
+    return s->units[*unit].reason == ANALYSIS_PROVEN &&
+           copies_fragment(c->image->copies, c->object, c->object->view.bias + address);
 }
 
 int change_patches(struct changing *c)
 {
     int moved = c->image->calls_home && c->object->copy, error = 0;
-    const struct sidecar *s = moved ? rimf_analysis_units(c->image, c->object) : NULL;
+    const struct analysis *s = moved ? rimf_analysis_units(c->image, c->object) : NULL;
     struct waiting *w = rimf_heap_alloc(&c->image->heap, sizeof *w);
     size_t unit = 0;
 

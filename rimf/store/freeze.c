@@ -57,8 +57,8 @@ static int fill_object(struct freeze *f, uint32_t i)
         freeze_name(name, sizeof name, i, object);
         out->copy_name = add_name(f, name);
     }
-    if (object->public.flags & MVLD_OBJECT_APART)
-        out->flags = FROZEN_APART;
+    if (object->public.flags & MVLD_OBJECT_UNPLACED)
+        out->flags = FROZEN_UNPLACED;
     if (object->public.flags & MVLD_OBJECT_VDSO)
         return 0;
     if (!object->identified)
@@ -232,7 +232,7 @@ static int make_room(struct freeze *f, const struct rimf_watch *watch)
     f->shifts = (struct frozen_shift *)(f->relocations + n);
     f->region = (struct frozen_region *)(f->shifts + shifts);
     f->copies = (struct frozen_copy *)(f->region + 1);
-    f->homes = (struct sidecar_home *)(f->copies + copies);
+    f->homes = (struct analysis_home *)(f->copies + copies);
     f->pointers = (struct frozen_pointer *)(f->homes + homes);
     f->kept = (struct frozen_kept *)(f->pointers + watch->n_pointers);
     f->names = (char *)(f->kept + FROZEN_KEPT_MAX);
@@ -242,7 +242,7 @@ static int make_room(struct freeze *f, const struct rimf_watch *watch)
         .version = FROZEN_VERSION,
         .header_size = sizeof *f->header,
         .pipeline = f->pipeline,
-        .drawn = f->drawn,
+        .layout_seed = f->layout_seed,
         .cpu = cpu_identity(&cpu_at_hand),
         .n_objects = (uint32_t)n,
         .names_size = 1, /* "", for those that have no name */
@@ -256,7 +256,7 @@ static int make_room(struct freeze *f, const struct rimf_watch *watch)
 static uintptr_t find_base(const struct rimf_table *table)
 {
     for (size_t i = 0; i < table->n_objects; i++)
-        if (!(table->objects[i]->public.flags & MVLD_OBJECT_APART))
+        if (!(table->objects[i]->public.flags & MVLD_OBJECT_UNPLACED))
             return table->objects[i]->public.bias;
     return 0;
 }
@@ -355,7 +355,7 @@ void rimf_image_add_read(struct mvld_image *image, const char *path, const struc
 static int freeze_watched(struct mvld_image *image, const char *folder, uint64_t pipeline,
                           uint64_t drawn, const char *told)
 {
-    struct freeze f = {.image = image, .pipeline = pipeline, .drawn = drawn, .told = told};
+    struct freeze f = {.image = image, .pipeline = pipeline, .layout_seed = drawn, .told = told};
     int error;
 
     if (!image->watch)
@@ -367,7 +367,7 @@ static int freeze_watched(struct mvld_image *image, const char *folder, uint64_t
     f.table = rimf_table_enter(image);
     f.base = find_base(f.table);
     error = freeze_choices(image, f.table);
-    if (rimf_watch_settle(image))
+    if (rimf_watch_finish(image))
         error = rimf_fail(image, ENOMEM, "there was no memory to note what the passes did");
     if (!error)
         error = freeze(&f, image->watch, folder);

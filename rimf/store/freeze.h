@@ -12,7 +12,7 @@ struct freeze {
     struct mvld_image *image;
     const struct rimf_table *table;
     uintptr_t base; /* bias of the first object that is not apart */
-    uint64_t pipeline, drawn; /* for the header, */
+    uint64_t pipeline, layout_seed; /* for the header, */
     const char *told;         /* and this, or NULL */
     int folder;
     uint8_t *bytes; /* of the file `image` */
@@ -24,7 +24,7 @@ struct freeze {
     struct frozen_shift *shifts;
     struct frozen_region *region;
     struct frozen_copy *copies;
-    struct sidecar_home *homes;
+    struct analysis_home *homes;
     struct frozen_pointer *pointers;
     uint8_t *ways; /* enum freeze_way, of each of the watch's pointers */
     struct frozen_kept *kept;

@@ -59,10 +59,10 @@ static int sort_copies(struct freeze *f)
     for (size_t i = 0; i < f->table->n_objects; i++) {
         struct rimf_object *object = f->table->objects[i];
 
-        if (object->n_pieces)
+        if (object->n_fragments)
             copies_sort(f->image->copies, object);
-        for (size_t k = 0; k < object->n_pieces && n < f->header->n_copies; k++)
-            f->copies[n++].sorted = object->pieces[k];
+        for (size_t k = 0; k < object->n_fragments && n < f->header->n_copies; k++)
+            f->copies[n++].sorted = object->fragments[k];
     }
     return n == f->header->n_copies ? 0 : rimf_fail(f->image, ENOTSUP, "code of no object was copied");
 }
@@ -74,7 +74,7 @@ static int fill_copies(struct freeze *f, const struct mvld_object *object)
     for (size_t i = 0; i < copies->n; i++) {
         const struct rimf_copy *copy = &copies->list[i];
 
-        if (!copy->size || copy->object->public.flags & MVLD_OBJECT_APART)
+        if (!copy->size || copy->object->public.flags & MVLD_OBJECT_UNPLACED)
             return rimf_fail(f->image, ENOTSUP, "%s: its code was copied, and cannot be frozen",
                              copy->object->public.name);
         f->copies[f->header->n_copies++] = (struct frozen_copy){
@@ -101,7 +101,7 @@ static void fill_kept(struct freeze *f)
         uintptr_t at = rimf_image_kept_home(f->image, i, &size);
         const struct mvld_object *object = at ? rimf_object_find(f->image, at) : NULL;
 
-        if (object && !(object->flags & MVLD_OBJECT_APART))
+        if (object && !(object->flags & MVLD_OBJECT_UNPLACED))
             f->kept[f->header->n_kept++] = (struct frozen_kept){
                 .object = freeze_index(f, object),
                 .number = i,
@@ -121,10 +121,10 @@ static int write_pieces(struct freeze *f, const struct mvld_object *object, int 
         const struct frozen_piece *piece = &f->region->pieces[i];
         const void *pages = (const void *)(object->bias + piece->linked);
 
-        hashes[i] = sidecar_hash(pages, piece->size);
+        hashes[i] = rimf_hash(pages, piece->size);
         error = freeze_write(sys, fd, pages, piece->size, piece->offset);
     }
-    f->region->hash = sidecar_hash(hashes, sizeof hashes);
+    f->region->hash = rimf_hash(hashes, sizeof hashes);
     return error;
 }
 
@@ -175,7 +175,7 @@ int freeze_copies(struct freeze *f)
     if (!copies || !copies->n)
         return 0;
     object = rimf_object_find(f->image, copies->region.code);
-    if (!object || object->flags & MVLD_OBJECT_APART)
+    if (!object || object->flags & MVLD_OBJECT_UNPLACED)
         return rimf_fail(f->image, ENOTSUP, "copies of code lie where no object is");
     fd = SYS6(sys, SYS_openat, f->folder, FROZEN_COPIES, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
               0644, 0, 0);

@@ -111,7 +111,7 @@ static int write_parts(struct freeze *f, uint32_t index, const char *original, i
             continue;
         if (text.offset >= whole)
             return -ENOEXEC;
-        text.hash = sidecar_hash(pages, text.size);
+        text.hash = rimf_hash(pages, text.size);
         error = write_original(sys, fd, original, &written, text.offset);
         end = text.size < whole - text.offset ? text.offset + text.size : whole;
         if (!error)

@@ -90,7 +90,7 @@ static int fill_pointer(struct freeze *f, uint32_t index, uintptr_t word)
     const struct rimf_object *object = f->table->objects[index];
     uintptr_t home = copies_word(f->image, word);
     const struct mvld_object *to = rimf_object_find(f->image, home);
-    const struct rimf_copy *copy = copies_piece_made(copies, to, home, 1);
+    const struct rimf_copy *copy = copies_fragment_made(copies, to, home, 1);
     struct frozen_pointer *out = &f->pointers[f->header->n_pointers];
     uintptr_t value;
 
@@ -158,7 +158,7 @@ int freeze_pointers(struct freeze *f, const struct rimf_watch *watch)
     int error;
 
     for (size_t i = 0; i < f->table->n_objects; i++)
-        if (!(f->table->objects[i]->public.flags & MVLD_OBJECT_APART))
+        if (!(f->table->objects[i]->public.flags & MVLD_OBJECT_UNPLACED))
             copy_slots_each_relr(f->table->objects[i], note_addend, f);
     error = fill_way(f, watch, FREEZE_ADDEND);
     f->header->n_addends = f->header->n_pointers;

@@ -47,7 +47,7 @@ static int binds_at_start(const struct elf_view *view)
 /* 1: they are at the same distance from each other in every process. */
 static int are_together(const struct mvld_object *a, const struct mvld_object *b)
 {
-    return a == b || !((a->flags | b->flags) & (MVLD_OBJECT_APART | MVLD_OBJECT_VDSO));
+    return a == b || !((a->flags | b->flags) & (MVLD_OBJECT_UNPLACED | MVLD_OBJECT_VDSO));
 }
 
 /* An absolute one (SHN_ABS) lies in no object: it is at a constant distance from none. */
@@ -111,7 +111,7 @@ static int replace(const struct freeze *f, const struct rimf_object *object,
 
     *became = (struct became){.entry = *entry};
     if (!elf_holds(&object->view, word, sizeof word, PROT_READ) ||
-        (object->public.flags & MVLD_OBJECT_APART && freeze_is_led(f, word)))
+        (object->public.flags & MVLD_OBJECT_UNPLACED && freeze_is_led(f, word)))
         return 0;
     memcpy(&holds, (const void *)word, sizeof holds);
     if (ELF64_R_TYPE(entry->r_info) == R_X86_64_RELATIVE) {
@@ -224,7 +224,7 @@ static int write_pages(struct freeze *f, uint32_t index, const struct settled *s
     rewrite(f, object, view->relocations, view->n_relocations, s, pages);
     if (binds_at_start(view))
         rewrite(f, object, view->plt_relocations, view->n_plt_relocations, s, pages);
-    out->hash = sidecar_hash(pages, size);
+    out->hash = rimf_hash(pages, size);
     error = freeze_write(f->image->sys, fd, pages, size, s->offset);
     rimf_heap_release(&f->image->heap, pages);
     return error;

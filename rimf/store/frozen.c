@@ -34,19 +34,19 @@ static uint64_t hash_tables(const uint8_t *at, size_t size)
     uint64_t a = size, b = 1, c = 2, d = 3;
 
     for (; size >= 32; at += 32, size -= 32) {
-        a = sidecar_mix(a, word_at(at));
-        b = sidecar_mix(b, word_at(at + 8));
-        c = sidecar_mix(c, word_at(at + 16));
-        d = sidecar_mix(d, word_at(at + 24));
+        a = rimf_mix(a, word_at(at));
+        b = rimf_mix(b, word_at(at + 8));
+        c = rimf_mix(c, word_at(at + 16));
+        d = rimf_mix(d, word_at(at + 24));
     }
-    return sidecar_mix(sidecar_mix(a, b), sidecar_mix(c, d)) ^ sidecar_hash(at, size);
+    return rimf_mix(rimf_mix(a, b), rimf_mix(c, d)) ^ rimf_hash(at, size);
 }
 
 uint64_t frozen_checksum(const void *bytes, size_t size)
 {
     size_t before = offsetof(struct frozen_header, checksum), after = before + sizeof(uint64_t);
 
-    return sidecar_hash(bytes, before) ^ hash_tables((const uint8_t *)bytes + after, size - after) * 3;
+    return rimf_hash(bytes, before) ^ hash_tables((const uint8_t *)bytes + after, size - after) * 3;
 }
 
 const char *frozen_tables_name(const struct frozen *f)
@@ -80,10 +80,10 @@ static const char *check_objects(const struct frozen *f)
             return "an object lies at no page";
         if (o->first % RIMF_PAGE)
             return "an object begins at no page";
-        if (o->flags & ~FROZEN_APART)
+        if (o->flags & ~FROZEN_UNPLACED)
             return "an object has a property that is not known";
-        if (o->flags & FROZEN_APART ? o->distance || !file_id_is_none(&o->copy) : file_id_is_none(&o->file))
-            return "an object that lies apart has a place, or another has none";
+        if (o->flags & FROZEN_UNPLACED ? o->distance || !file_id_is_none(&o->copy) : file_id_is_none(&o->file))
+            return "an object that is unplaced has a place, or another has none";
     }
     return NULL;
 }

@@ -55,7 +55,7 @@
  * IDENTITY.  A function's address is that of its copy, here as in the process that made the
  * image (moved/moved.h): the operands of frozen code that take it hold distances, and lead there by
  * themselves.  Relocated words hold addresses.  So the image lists each word that was led to a copy
- * then (`pointers`), in objects that lie apart, too, because what it leads to does not; and
+ * then (`pointers`), in objects that are unplaced, too, because what it leads to does not; and
  * `homes`, the code whose addresses stay.  Who leads it there now:
  *
  *     relocation itself  by a table that holds the copy's address, or in DT_RELR's way, by an addend
@@ -80,7 +80,7 @@
  *     the same, and S is an IFUNC: call S, store         becomes    IRELATIVE: call B + C, store
  *
  * with the distance C from the object's own base B, which is the same each time.  Between two objects of which
- * one lies apart it is not: then C counts from the base of the other one, and the difference of the two
+ * one is unplaced it is not: then C counts from the base of the other one, and the difference of the two
  * bases is added to it at each start (`shifts`), in private pages.  When the host
  * loader has mapped the last object and relocated none (the loader's relocations.c), all of them are
  * mapped at once, anywhere, and DT_RELA and DT_JMPREL in each dynamic section, which the host loader
@@ -101,7 +101,7 @@
  * functions of the C library that answer come first.
  *
  * Checksums find damage, not malice: a frozen image is code, so it is taken only from
- * root or the user, as sidecars are.  The bytes of the copies are not read before they
+ * root or the user, as analyses are.  The bytes of the copies are not read before they
  * run; `mvld cache verify` compares them with `hash`.
  */
 #ifndef RIMF_FROZEN_H
@@ -151,7 +151,7 @@ struct frozen_header {
     uint64_t size;     /* of the file */
     uint64_t checksum; /* of the file, with 0 in this place */
     uint64_t pipeline; /* which mvld, which passes, and their options */
-    uint64_t drawn;    /* the loader's number from which the distances follow */
+    uint64_t layout_seed;    /* the loader's number from which the distances follow */
     uint32_t n_objects, n_texts, n_words, n_regions, n_copies, names_size;
     uint32_t n_relocations, n_kept, n_homes, n_pointers;
     uint32_t n_passes;
@@ -164,23 +164,23 @@ struct frozen_header {
     uint64_t cpu; /* cpu_identity where it was made; 0: none */
 };
 
-#define FROZEN_APART 1u
+#define FROZEN_UNPLACED 1u
 
 struct frozen_object { /* in the order of the link map; [0] is the executable */
     struct file_id file; /* all 0: none (the vDSO) */
     struct file_id copy; /* all 0: its code was not changed */
-    uint64_t build_id;            /* sidecar_hash of it; 0: none */
+    uint64_t build_id;            /* rimf_hash of it; 0: none */
     int64_t distance;             /* its bias minus that of the first that is not apart */
     uint32_t name;                /* path, in names; for people */
     uint32_t copy_name;           /* in names: the file in the folder, "" when none */
-    uint32_t flags;               /* FROZEN_APART: without distance, without copy */
+    uint32_t flags;               /* FROZEN_UNPLACED: without distance, without copy */
     uint32_t first;               /* its lowest page, as linked */
 };
 
 struct frozen_text { /* ascending */
     uint32_t object, zero;
     uint64_t linked, size, offset; /* of whole pages: as linked, and in the copy */
-    uint64_t hash;                 /* sidecar_hash of the pages */
+    uint64_t hash;                 /* rimf_hash of the pages */
 };
 
 struct frozen_word { /* ascending; 8 bytes in `object` that hold an address */
@@ -191,7 +191,7 @@ struct frozen_word { /* ascending; 8 bytes in `object` that hold an address */
 struct frozen_relocations { /* ascending by object and offset, one of each; whole pages */
     uint32_t object, n;            /* n entries ask for no symbol that did */
     uint64_t linked, size, offset; /* as linked, and in frozen_tables_name */
-    uint64_t hash;                 /* sidecar_hash of the pages */
+    uint64_t hash;                 /* rimf_hash of the pages */
 };
 
 struct frozen_shift { /* in the order of the pages; an addend that counts from another object */
@@ -209,7 +209,7 @@ struct frozen_region { /* one, when there are copies; addresses as linked, of `o
     struct file_id file;
     uint64_t code, code_size, frames, frames_size; /* struct mvld_region */
     struct frozen_piece pieces[FROZEN_PIECES]; /* code; the sorted table; what it leads to */
-    uint64_t hash;             /* sidecar_hash of these pages, one after the other */
+    uint64_t hash;             /* rimf_hash of these pages, one after the other */
     uint64_t hot;              /* rimf_region_hot: how far from `code`; 0: nothing was said */
     uint32_t object, n_frames; /* n_frames: in the table */
     uint32_t pages;            /* enum mvld_pages */
@@ -250,7 +250,7 @@ struct frozen {
     const struct frozen_shift *shifts;
     const struct frozen_region *region; /* NULL: there are no copies */
     const struct frozen_copy *copies;
-    const struct sidecar_home *homes;
+    const struct analysis_home *homes;
     const struct frozen_pointer *pointers;
     const struct frozen_kept *kept;
     const char *names;
@@ -347,7 +347,7 @@ void frozen_region_unmap(const struct frozen_file *, const struct rimf_sys *, ui
 /* What `build_id` is of an object. */
 static inline uint64_t frozen_build_id(const struct mvld_object *object)
 {
-    return object->build_id ? sidecar_hash(object->build_id, object->build_id_size) : 0;
+    return object->build_id ? rimf_hash(object->build_id, object->build_id_size) : 0;
 }
 
 /* ---- over an image (store/thaw.c, image/watch.c, store/freeze.c) --------------- */

@@ -58,7 +58,7 @@ static const char *check_region(const struct frozen *f)
         return "the region has pages of an unknown kind";
     if (r->hot > r->code_size)
         return "hot copies lie outside the region";
-    if (r->object >= f->header->n_objects || f->objects[r->object].flags & FROZEN_APART)
+    if (r->object >= f->header->n_objects || f->objects[r->object].flags & FROZEN_UNPLACED)
         return "the region is of no object that has a place";
     if (file_id_is_none(&r->file) || r->file.size > COPY_SIZE_MAX)
         return "the region has no file, or one that is too large";
@@ -96,7 +96,7 @@ static const char *check_copies(const struct frozen *f)
     for (uint32_t i = 0; i < f->header->n_copies; i++) {
         const struct frozen_copy *c = &f->copies[i];
 
-        if (c->object >= f->header->n_objects || f->objects[c->object].flags & FROZEN_APART)
+        if (c->object >= f->header->n_objects || f->objects[c->object].flags & FROZEN_UNPLACED)
             return "a copy of code is of no object that has a place";
         if (!c->code || c->code > c->size || c->code > UINT32_MAX - c->home)
             return "a copy of code is of an impossible size";
@@ -126,7 +126,7 @@ static const char *check_sorted(const struct frozen *f)
 
 static const char *check_homes(const struct frozen *f)
 {
-    const struct sidecar_home *home = f->homes;
+    const struct analysis_home *home = f->homes;
     uint64_t left = f->header->n_homes;
 
     for (uint32_t i = 0; i < f->header->n_copies; i++) {
@@ -136,7 +136,7 @@ static const char *check_homes(const struct frozen *f)
         if (c->flags & ~FROZEN_MOVED || (c->n_homes && !c->flags) || c->n_homes > left)
             return "addresses of a copy of code are of an unknown kind";
         left -= c->n_homes;
-        for (const struct sidecar_home *last = home + c->n_homes; home < last; home++) {
+        for (const struct analysis_home *last = home + c->n_homes; home < last; home++) {
             if (!home->size || home->start < from || home->start >= c->code ||
                 home->size > c->code - home->start)
                 return "code whose addresses stay at home is not in order";
@@ -159,8 +159,8 @@ static const char *check_ascending(const struct frozen *f, uint32_t first, uint3
         if (!last || p->object != last->object) {
             if (p->object >= f->header->n_objects || (last && p->object < last->object))
                 return "the pointers are not in order";
-            if (!apart && f->objects[p->object].flags & FROZEN_APART)
-                return "a pointer is relocated where it lies apart";
+            if (!apart && f->objects[p->object].flags & FROZEN_UNPLACED)
+                return "a pointer is relocated where it is unplaced";
             next = 0;
         }
         if (p->linked < next)

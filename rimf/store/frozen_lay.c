@@ -254,7 +254,7 @@ static void lead_all_home(const struct frozen_file *file, uint32_t object)
             lead_home(file, object, f->words[i].linked);
 }
 
-/* Of what lies apart, too: R_X86_64_COPY has copied words into it that were led. */
+/* Of what is unplaced, too: R_X86_64_COPY has copied words into it that were led. */
 int frozen_take_back(struct frozen_file *file, const struct rimf_sys *sys)
 {
     const struct frozen *f = &file->view;

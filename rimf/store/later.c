@@ -51,7 +51,7 @@ static const char *check_homes(const struct later *l, const struct later_code *c
     if (code->n_homes > l->header->n_homes - first)
         return "addresses that stay are of no copy";
     for (uint64_t i = first; i < first + code->n_homes; i++) {
-        const struct sidecar_home *home = &l->homes[i];
+        const struct analysis_home *home = &l->homes[i];
 
         if (home->start < last || !is_within(home->start, home->size, 0, code->code))
             return "addresses that stay lie outside the copy";

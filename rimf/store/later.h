@@ -15,7 +15,7 @@
  *     +--------+---------+-------+-------+-------+-------+
  *
  * It belongs to one `image`, by that file's checksum, and counts on: the objects of the
- * image have the numbers 0 … n_start - 1, the i-th here has n_start + i.  What lies apart has none
+ * image have the numbers 0 … n_start - 1, the i-th here has n_start + i.  What is unplaced has none
  * (but for an executable at a fixed address), so that nothing is learnt that leads there.
  *
  * HOW IT IS LEARNT.  A process that learns (`mvld build --run`, on-miss = learn) treats
@@ -55,7 +55,7 @@
  * them and is copied in the process keeps its addresses at home, because by then words were led.
  *
  * Not learnt are copies in several pieces, and those of objects with functions that answer for
- * addresses (the loader's answers.c), which are changed before anything is laid over.  A
+ * addresses (the loader's caller/hooks.c), which are changed before anything is laid over.  A
  * process that learns takes copies only of a batch that it knows all of.  Debuggers have no
  * names of them; perf has, from the file.
  */
@@ -110,7 +110,7 @@ struct later_code {
 struct later_object {
     struct file_id file;
     struct file_id copy; /* all 0: its code was not changed */
-    uint64_t build_id;            /* sidecar_hash of it; 0: none */
+    uint64_t build_id;            /* rimf_hash of it; 0: none */
     int64_t distance;             /* its bias minus that of the first object of the start */
     uint64_t linked, length;      /* its memory, in whole pages, as linked */
     uint32_t name;                /* path, in names; for people */
@@ -125,7 +125,7 @@ struct later {
     const struct later_object *objects;
     const struct frozen_text *texts; /* .object is a number in `objects` */
     const struct frozen_word *words; /* .object, .to_object count from the start's first */
-    const struct sidecar_home *homes;
+    const struct analysis_home *homes;
     const char *names;
 };
 
@@ -184,7 +184,7 @@ void rimf_later_end(struct later_batch *);
 void rimf_later_forget(struct mvld_image *, const struct mvld_object *);
 
 /* The object does not lie where it would lie again: passes must leave it as it is. */
-void rimf_image_set_apart(const struct mvld_object *);
+void rimf_image_set_unplaced(const struct mvld_object *);
 /* Adds what passes did to these, while the image watched (rimf_image_watch), to `later` in the
  * open folder, and forgets what was noted.  Who asks holds the lock of the cache, or says in `refusal` why
  * nothing can be added.  How many objects were added, or negative errno with a sentence (last_error). */

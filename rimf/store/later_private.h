@@ -49,7 +49,7 @@ struct learn {
     struct later_object *objects;
     struct frozen_text *texts;
     struct frozen_word *words;
-    struct sidecar_home *homes;
+    struct analysis_home *homes;
     char *names;
 };
 

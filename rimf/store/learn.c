@@ -45,7 +45,7 @@ static const char *unlearnable(const struct learn *l, const struct rimf_object *
 
     if (!object->identified)
         return "from which file it was mapped is not known";
-    if (object->public.flags & (MVLD_OBJECT_APART | MVLD_OBJECT_OPAQUE))
+    if (object->public.flags & (MVLD_OBJECT_UNPLACED | MVLD_OBJECT_OPAQUE))
         return "it lies where it will not lie again";
     why = file_id_unsettled(l->image->sys, &object->identity, object->public.name);
     return why || !object->copy ? why : learn_copy_unfit(l, object);
@@ -244,7 +244,7 @@ static int make_room(struct learn *l)
     l->objects = (struct later_object *)(l->header + 1);
     l->texts = (struct frozen_text *)(l->objects + objects);
     l->words = (struct frozen_word *)(l->texts + texts);
-    l->homes = (struct sidecar_home *)(l->words + words);
+    l->homes = (struct analysis_home *)(l->words + words);
     l->names = (char *)(l->homes + homes);
     *l->header = *old;
     if (old->n_objects) {

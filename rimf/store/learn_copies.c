@@ -48,7 +48,7 @@ const char *learn_copy_unfit(const struct learn *l, const struct rimf_object *ob
     const struct rimf_copies *copies = l->image->copies;
     const struct rimf_copy *copy = copy_of(l, object);
 
-    if (object->n_pieces != 1 || !copy->size)
+    if (object->n_fragments != 1 || !copy->size)
         return "its code was copied in pieces";
     if (copy->at < copies->start_code || object->frames < copies->start_frames ||
         object->frames % RIMF_PAGE)
@@ -73,7 +73,7 @@ static int write_pages(struct learn *l, const struct rimf_copy *copy,
 
     if (!error)
         error = freeze_write(sys, fd, frames, frames_size, code->offset + size);
-    code->hash = sidecar_mix(sidecar_hash(from, size), sidecar_hash(frames, frames_size));
+    code->hash = rimf_mix(rimf_hash(from, size), rimf_hash(frames, frames_size));
     return error;
 }
 
@@ -222,7 +222,7 @@ static int write_table(struct learn *l, void *bytes, size_t size)
     if (sys_failed(fd))
         return (int)fd;
     table->name = learn_name(l, name);
-    table->hash = sidecar_hash(bytes, size);
+    table->hash = rimf_hash(bytes, size);
     error = freeze_write(sys, (int)fd, bytes, size, 0);
     if (!error)
         error = freeze_finish(sys, (int)fd, &table->file);

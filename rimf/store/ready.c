@@ -63,11 +63,11 @@ static const char *check_rest(const struct ready *r)
     uint64_t last = 0;
 
     for (uint32_t i = 0; i < r->header->n_rest; i++) {
-        const struct sidecar_call *call = &r->rest[i];
-        uint64_t end = (uint64_t)call->address + sidecar_call_length(call);
+        const struct analysis_call *call = &r->rest[i];
+        uint64_t end = (uint64_t)call->address + analysis_call_length(call);
 
-        if (!sidecar_call_kind(call) || sidecar_call_kind(call) >= SIDECAR_CALL_KINDS ||
-            (sidecar_call_kind(call) == SIDECAR_CALL_SINGLE) != !sidecar_slot(call))
+        if (!analysis_call_kind(call) || analysis_call_kind(call) >= ANALYSIS_CALL_KINDS ||
+            (analysis_call_kind(call) == ANALYSIS_CALL_SINGLE) != !analysis_slot(call))
             return "a call is of a kind that does not exist";
         if (call->address < last || !is_in_text(r, call->address, end))
             return "the calls overlap, or lie outside the code";
@@ -123,7 +123,7 @@ size_t ready_path(char *to, size_t size, const char *folder, const struct file_i
 {
     const uint64_t which[] = {file->device, file->inode, key};
     const char *slash = rimf_strrchr(name, '/');
-    size_t n = rimf_format(to, size, "%s/%016lx-%.200s", folder, sidecar_hash(which, sizeof which),
+    size_t n = rimf_format(to, size, "%s/%016lx-%.200s", folder, rimf_hash(which, sizeof which),
                            slash ? slash + 1 : name);
 
     return n < size ? n : 0;

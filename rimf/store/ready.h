@@ -109,7 +109,7 @@ struct ready {
     const struct ready_header *header;
     const struct frozen_text *texts; /* their `object` is 0 */
     const struct ready_slot *slots;
-    const struct sidecar_call *rest; /* ascending, each within a text */
+    const struct analysis_call *rest; /* ascending, each within a text */
     const char *name;                /* the object's path; for people */
     const char *program;             /* and the program's, or "" */
 };

@@ -115,9 +115,9 @@ static size_t room_at(const struct writing *w, uintptr_t address)
 }
 
 /* 1: it is direct now. */
-static int make(struct writing *w, const struct sidecar_call *call)
+static int make(struct writing *w, const struct analysis_call *call)
 {
-    enum mvld_reference_kind kind = (enum mvld_reference_kind)sidecar_call_kind(call);
+    enum mvld_reference_kind kind = (enum mvld_reference_kind)analysis_call_kind(call);
     uintptr_t home = w->object->view.bias, at = w->bias + call->address;
     struct way *way = way_of(w->c, call);
     struct site site;
@@ -130,7 +130,7 @@ static int make(struct writing *w, const struct sidecar_call *call)
         if (!site_inline(&site, room_at(w, site.leads)))
             return 0;
     } else if (!goes_through(w->c, &site, site.leads - w->bias + home, way,
-                             home + sidecar_slot(call)) ||
+                             home + analysis_slot(call)) ||
                !site_make(&site, w->bias + (uintptr_t)rimf_ready_distance(w->image, w->object,
                                                                           way->target))) {
         return 0;
@@ -140,21 +140,21 @@ static int make(struct writing *w, const struct sidecar_call *call)
 }
 
 /* Such a call stays only because an image is made: the executable lies elsewhere each time. */
-static int is_apart(const struct writing *w, uintptr_t slot)
+static int is_unplaced(const struct writing *w, uintptr_t slot)
 {
     const struct mvld_object *to = rimf_object_find(w->image, *(const uintptr_t *)slot);
 
-    return to && (to->flags & (MVLD_OBJECT_APART | MVLD_OBJECT_VDSO)) == MVLD_OBJECT_APART;
+    return to && (to->flags & (MVLD_OBJECT_UNPLACED | MVLD_OBJECT_VDSO)) == MVLD_OBJECT_UNPLACED;
 }
 
 /* 1: whoever maps the code has nothing to do about such calls, which stay as they are. */
-static int is_left(const struct writing *w, const struct sidecar_call *call)
+static int is_left(const struct writing *w, const struct analysis_call *call)
 {
     const struct way *way = way_of(w->c, call);
-    uintptr_t slot = w->object->view.bias + sidecar_slot(call);
+    uintptr_t slot = w->object->view.bias + analysis_slot(call);
 
-    return w->reach == READY_ALL && sidecar_slot(call) && !way->target && !way->all_far &&
-           elf_holds(&w->object->view, slot, sizeof slot, PROT_READ) && !is_apart(w, slot);
+    return w->reach == READY_ALL && analysis_slot(call) && !way->target && !way->all_far &&
+           elf_holds(&w->object->view, slot, sizeof slot, PROT_READ) && !is_unplaced(w, slot);
 }
 
 /* Of a page: what is in it. */
@@ -181,7 +181,7 @@ int ready_code_make(struct writing *w)
     struct contents page = {0, 0, 0};
 
     for (size_t i = 0; i < w->c->n_calls; i++) {
-        const struct sidecar_call *call = &w->c->calls[i];
+        const struct analysis_call *call = &w->c->calls[i];
         struct way *way = way_of(w->c, call);
         int done = make(w, call);
 
@@ -190,7 +190,7 @@ int ready_code_make(struct writing *w)
             page = (struct contents){0, 0, 0};
             number = call->address / RIMF_PAGE;
         }
-        if (done && sidecar_slot(call) && !is_inner(w, way->target))
+        if (done && analysis_slot(call) && !is_inner(w, way->target))
             page.other = 1;
         page.own |= done;
         page.stays |= !done && way->target;

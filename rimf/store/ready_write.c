@@ -43,7 +43,7 @@ static int make_room(struct writing *w)
         return ready_refuse(w, -ENOMEM, "out of memory");
     w->header = (struct ready_header *)w->tables;
     w->texts = (struct frozen_text *)(w->header + 1);
-    w->rest = (struct sidecar_call *)(w->texts + texts);
+    w->rest = (struct analysis_call *)(w->texts + texts);
     *w->header = (struct ready_header){
         .magic = READY_MAGIC,
         .version = READY_VERSION,

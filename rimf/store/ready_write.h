@@ -26,9 +26,9 @@ struct writing {
     uint8_t *tables;
     struct ready_header *header;
     struct frozen_text *texts;
-    struct sidecar_call *rest;
+    struct analysis_call *rest;
     uint32_t *counts;    /* by way, of calls that are direct, or that nobody will go on with */
-    const struct sidecar_place *place;
+    const struct analysis_place *place;
     char path[READY_PATH_SIZE], name[sizeof CACHE_UNFINISHED]; /* of the file, and until it is complete */
     const char *why;
 };

@@ -38,7 +38,7 @@ static int is_in_place(struct thaw *t, uint32_t i)
 
     if (biases && biases[i] != bias)
         return 0;
-    if (t->frozen->objects[i].flags & FROZEN_APART)
+    if (t->frozen->objects[i].flags & FROZEN_UNPLACED)
         return 1;
     if (!t->based) {
         t->base = bias;

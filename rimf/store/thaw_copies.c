@@ -90,7 +90,7 @@ static void forget(struct thaw *t)
 }
 
 /* Sorted, because other threads may look for them later. */
-static int note_pieces(struct thaw *t)
+static int note_fragments(struct thaw *t)
 {
     for (uint32_t i = 0; i < t->frozen->header->n_copies; i++) {
         uint32_t index = t->frozen->copies[i].sorted;
@@ -99,7 +99,7 @@ static int note_pieces(struct thaw *t)
         if (copies_note(t->image, object, index))
             return -ENOMEM;
         object->copy = index + 1 < object->copy ? index + 1 : object->copy; /* the first in the list */
-        object->pieces_sorted = 1;
+        object->fragments_sorted = 1;
     }
     return 0;
 }
@@ -107,7 +107,7 @@ static int note_pieces(struct thaw *t)
 static int fill_list(struct thaw *t, struct rimf_copies *copies)
 {
     size_t n = t->frozen->header->n_copies, n_homes = t->frozen->header->n_homes;
-    struct sidecar_home *homes;
+    struct analysis_home *homes;
 
     copies->list = rimf_heap_alloc(&t->image->heap,
                                    n * sizeof *copies->list + n_homes * sizeof *homes);
@@ -131,7 +131,7 @@ static int fill_list(struct thaw *t, struct rimf_copies *copies)
         };
         homes += copy->n_homes;
     }
-    return note_pieces(t);
+    return note_fragments(t);
 }
 
 static int remember(struct thaw *t)
@@ -208,7 +208,7 @@ static void tell(const struct thaw *t)
 
     for (size_t i = 0; i < copies->n && rimf_log_enabled(t->image->log, MVLD_LOG_PASSES); i++)
         if (copies_is_first(copies, i))
-            copies_tell(t->image, copies->list[i].object);
+            copies_report(t->image, copies->list[i].object);
 }
 
 int thaw_copies(struct thaw *t)

@@ -17,11 +17,11 @@
 #include <errno.h>    /* numbers only */
 #include <sys/mman.h> /* numbers only */
 
-/* What lies apart has a number only at a fixed address: of others nothing is learnt, since code that
+/* What is unplaced has a number only at a fixed address: of others nothing is learnt, since code that
  * leads to them holds another distance in each process. */
 static int has_number(const struct rimf_object *object, const struct frozen_object *frozen)
 {
-    return !(frozen->flags & FROZEN_APART) || !object->public.bias;
+    return !(frozen->flags & FROZEN_UNPLACED) || !object->public.bias;
 }
 
 void rimf_later_start(struct mvld_image *image, const struct rimf_table *table,
@@ -256,7 +256,7 @@ static int lay_over(struct coming *c)
         return error;
     b->n_copies++;
     if (rimf_log_enabled(c->image->log, MVLD_LOG_PASSES))
-        copies_tell(c->image, c->object);
+        copies_report(c->image, c->object);
     return 0;
 }
 

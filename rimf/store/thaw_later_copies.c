@@ -65,7 +65,7 @@ static int compare(struct joining *j)
 }
 
 static void add_copy(struct joining *j, const struct later_object *object,
-                     struct sidecar_home *homes)
+                     struct analysis_home *homes)
 {
     const struct later_code *code = &object->code;
     uintptr_t at = j->copies->region.code + code->at;
@@ -97,7 +97,7 @@ static int make_list(struct joining *j)
 {
     const struct later_header *h = j->later->header;
     size_t n = j->copies->n, more = 0;
-    struct sidecar_home *homes;
+    struct analysis_home *homes;
 
     for (uint32_t i = 0; i < h->n_objects; i++)
         more += later_has_copy(&j->later->objects[i]);
@@ -106,7 +106,7 @@ static int make_list(struct joining *j)
     if (!j->list)
         return refuse(j, -ENOMEM, "out of memory");
     memcpy(j->list, j->copies->list, n * sizeof *j->list);
-    homes = (struct sidecar_home *)(j->list + n + more);
+    homes = (struct analysis_home *)(j->list + n + more);
     if (h->n_homes)
         memcpy(homes, j->later->homes, h->n_homes * sizeof *homes);
     j->n = n;

@@ -57,7 +57,7 @@ static const struct mvld_segment *segment_at(const struct mvld_object *object, u
 static int is_library(const struct mvld_image *image, const struct rimf_object *object,
                       uintptr_t address, struct found *found)
 {
-    const uint32_t others = MVLD_OBJECT_MAIN | MVLD_OBJECT_VDSO | MVLD_OBJECT_LOADER | MVLD_OBJECT_APART;
+    const uint32_t others = MVLD_OBJECT_MAIN | MVLD_OBJECT_VDSO | MVLD_OBJECT_LOADER | MVLD_OBJECT_UNPLACED;
     const struct mvld_object *holder;
     const struct mvld_segment *code;
 
@@ -154,7 +154,7 @@ static uint64_t mix_slots(const struct mvld_image *image, const struct rimf_obje
         if (!is_in(data, at, sizeof value))
             continue;
         value = *(const uintptr_t *)at;
-        key = sidecar_mix(key, is_own(object, value) && is_library(image, object, value, &found)
+        key = rimf_mix(key, is_own(object, value) && is_library(image, object, value, &found)
                                    ? value - object->view.bias : 0);
     }
     return key;
@@ -187,13 +187,13 @@ uint64_t rimf_ready_key(const struct mvld_image *image, const struct rimf_object
 
     if (reach == READY_OWN)
         return own_key(image, object);
-    return program ? sidecar_mix(sidecar_mix(READY_ALL, program->identity.device),
+    return program ? rimf_mix(rimf_mix(READY_ALL, program->identity.device),
                                  program->identity.inode)
                    : READY_NO_KEY;
 }
 
 static int find_at(struct mvld_image *image, const struct rimf_object *object, uint64_t key,
-                   enum ready_reach reach, const struct sidecar_place *place,
+                   enum ready_reach reach, const struct analysis_place *place,
                    struct ready_file *file, const char **why)
 {
     char path[PATH_SIZE];
@@ -236,7 +236,7 @@ static int find(struct mvld_image *image, const struct rimf_object *object, enum
 static int find_any(struct mvld_image *image, const struct rimf_object *object,
                     struct ready_file *file)
 {
-    if (!image->calls_home && !image->drawn &&
+    if (!image->calls_home && !image->layout_seed &&
         !find(image, object, READY_ALL, rimf_ready_key(image, object, READY_ALL), file))
         return 0;
     return find(image, object, READY_OWN, rimf_ready_key(image, object, READY_OWN), file);
@@ -347,10 +347,10 @@ void rimf_ready_forget(struct mvld_image *image, struct rimf_object *object)
     object->ready = NULL;
 }
 
-const struct sidecar_call *rimf_ready_calls(struct mvld_image *image, struct rimf_object *object,
+const struct analysis_call *rimf_ready_calls(struct mvld_image *image, struct rimf_object *object,
                                             size_t *n, const char **why)
 {
-    const struct sidecar *s;
+    const struct analysis *s;
 
     if (!object->ready)
         use(image, object);

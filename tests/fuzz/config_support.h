@@ -72,7 +72,7 @@ static void settle(struct arena *arena, const struct config *config, const struc
     size_t n;
 
     why->text[0] = 0;
-    if (options_settle(arena, &support_pass, "p.so", config, &s, &n, why)) {
+    if (options_finish(arena, &support_pass, "p.so", config, &s, &n, why)) {
         if (!*why->text)
             abort();
         return;

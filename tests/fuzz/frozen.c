@@ -28,7 +28,7 @@ static void look(const struct frozen *f)
     for (uint32_t i = 0; i < h->n_objects; i++) {
         must(strlen(f->names + f->objects[i].name) < h->names_size);
         must(!strchr(f->names + f->objects[i].copy_name, '/'));
-        must(!(f->objects[i].flags & FROZEN_APART) || !f->names[f->objects[i].copy_name]);
+        must(!(f->objects[i].flags & FROZEN_UNPLACED) || !f->names[f->objects[i].copy_name]);
     }
     for (uint32_t i = 0; i < h->n_texts; i++) {
         const struct frozen_text *t = &f->texts[i];

@@ -44,7 +44,7 @@ static void look(const struct ready *r)
     end = 0;
     for (uint32_t i = 0; i < h->n_rest; i++) {
         must(r->rest[i].address >= end);
-        end = (uint64_t)r->rest[i].address + sidecar_call_length(&r->rest[i]);
+        end = (uint64_t)r->rest[i].address + analysis_call_length(&r->rest[i]);
         must(is_code(r, r->rest[i].address, end));
     }
 }

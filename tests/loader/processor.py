@@ -84,7 +84,7 @@ def mix(value, word):
 
 
 def with_checksum(data):
-    """As sidecar_hash; a record is a multiple of 8 bytes long."""
+    """As rimf_hash; a record is a multiple of 8 bytes long."""
     data = data[:16] + bytes(8) + data[24:]
     value = mix(0, len(data))
     for word, in struct.iter_unpack("<Q", data):

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * analyze.c: `mvld analyze`: makes sidecars (rimf/analysis/analysis.h) of files.
+ * analyze.c: `mvld analyze`: makes analyses (rimf/analysis/analysis.h) of files.
  */
 #include "tools/analyze/analyze.h"
 #include "rimf/base/cache.h"
@@ -19,13 +19,13 @@ static const char usage[] =
     "       mvld analyze [OPTION...] --program PROGRAM | --all\n"
     "       mvld analyze --explain [--disassemble] FILE...\n"
     "\n"
-    "Analyses the code of ELF files and leaves what is proven in sidecar files, which\n"
+    "Analyses the code of ELF files and leaves what is proven in analysis files, which\n"
     "passes that change code read.  Files that have not changed since are passed over.\n"
     "\n"
     "  --program PROGRAM  PROGRAM, found as a shell finds it, and every library that it\n"
     "                     is linked with; not what it loads later (dlopen)\n"
     "  --all              every program and library in the folders of packages\n"
-    "  --output DIR       where sidecars go, DIR/ab/cdef….mvld for build-id abcdef…;\n"
+    "  --output DIR       where analyses go, DIR/ab/cdef….mvld for build-id abcdef…;\n"
     "                     else $XDG_CACHE_HOME/mvld/analysis; without XDG_CACHE_HOME for root\n"
     "                     /var/cache/mvld/analysis, for others ~/.cache/mvld/analysis\n"
     "  --again            also files that have not changed\n"
@@ -48,7 +48,7 @@ struct tally {
     int progress; /* a line that is overwritten, on the terminal */
     size_t done, outcomes[4];
     uint64_t code;
-    uint64_t units[SIDECAR_REASONS], bytes[SIDECAR_REASONS], calls, references, jump_tables, size;
+    uint64_t units[ANALYSIS_REASONS], bytes[ANALYSIS_REASONS], calls, references, jump_tables, size;
     struct entered entered;
 };
 
@@ -57,13 +57,13 @@ static void add(struct tally *t, const struct result *r)
     t->done++;
     t->outcomes[r->outcome]++;
     t->code += r->code;
-    t->size += r->sidecar;
+    t->size += r->analysis;
     t->calls += r->calls;
     t->references += r->references;
     t->jump_tables += r->jump_tables;
     t->entered.reached += r->entered.reached;
     t->entered.heads += r->entered.heads;
-    for (int i = 0; i < SIDECAR_REASONS; i++) {
+    for (int i = 0; i < ANALYSIS_REASONS; i++) {
         t->units[i] += r->units[i];
         t->bytes[i] += r->bytes[i];
     }
@@ -73,13 +73,13 @@ static void print_line(const struct result *r)
 {
     uint64_t units = 0, bytes = 0;
 
-    for (int i = 0; i < SIDECAR_REASONS; i++) {
+    for (int i = 0; i < ANALYSIS_REASONS; i++) {
         units += r->units[i];
         bytes += r->bytes[i];
     }
     printf("%" PRIu64 " functions, %" PRIu64 " home; %" PRIu64 " of %" PRIu64
            " bytes proven; %" PRIu64 " calls\n",
-           units, units - r->units[SIDECAR_PROVEN], r->bytes[SIDECAR_PROVEN], bytes, r->calls);
+           units, units - r->units[ANALYSIS_PROVEN], r->bytes[ANALYSIS_PROVEN], bytes, r->calls);
 }
 
 static void done(void *cookie, const struct result *r)
@@ -127,7 +127,7 @@ static const char *default_folder(void)
     const char *wrong;
 
     if (!cache_is_own(geteuid(), getenv("XDG_CACHE_HOME")))
-        return SIDECAR_SYSTEM_FOLDER;
+        return ANALYSIS_SYSTEM_FOLDER;
     if (path_users_cache(folder, sizeof folder, "analysis", &wrong))
         return folder;
     complain("analyze", "%s", wrong ? wrong : "there is no HOME");
@@ -231,7 +231,7 @@ int tool_analyze(int argc, char **argv)
     } else if (status == TOOL_OK && wish.explain) {
         status = explain_all(&wish);
     } else if (status == TOOL_OK && !wish.folder && !(wish.folder = default_folder())) {
-        complain("analyze", "say where sidecars go, with --output");
+        complain("analyze", "say where analyses go, with --output");
         status = TOOL_FAILED;
     } else if (status == TOOL_OK) {
         status = analyse_all(&wish);

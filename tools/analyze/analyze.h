@@ -38,17 +38,17 @@ enum outcome { OUTCOME_WRITTEN, OUTCOME_UP_TO_DATE, OUTCOME_REFUSED, OUTCOME_FAI
 struct result {
     uint32_t index; /* of the path */
     uint32_t outcome;
-    uint64_t code, sidecar; /* bytes */
-    uint64_t units[SIDECAR_REASONS], bytes[SIDECAR_REASONS];
+    uint64_t code, analysis; /* bytes */
+    uint64_t units[ANALYSIS_REASONS], bytes[ANALYSIS_REASONS];
     uint64_t calls, references, jump_tables;
     struct entered entered;
-    uint32_t flags; /* enum sidecar_flags */
+    uint32_t flags; /* enum analysis_flags */
     char why[256];
 };
 
 struct jobs {
     const struct paths *paths;
-    const char *folder; /* where sidecars go */
+    const char *folder; /* where analyses go */
     unsigned at_once;
     int again; /* also what is up to date */
     void (*done)(void *cookie, const struct result *);
@@ -63,9 +63,9 @@ void jobs_run(const struct jobs *);
 
 /* What stays home in the file, and why.  0, or -1 after a word to the user. */
 int explain(const char *path, int disassemble);
-struct analysis;
-struct entered count_entered(const struct analysis *);
+struct analyser;
+struct entered count_entered(const struct analyser *);
 void print_entered(const struct entered *);
-void print_reasons(const uint64_t units[SIDECAR_REASONS], const uint64_t bytes[SIDECAR_REASONS]);
+void print_reasons(const uint64_t units[ANALYSIS_REASONS], const uint64_t bytes[ANALYSIS_REASONS]);
 
 #endif

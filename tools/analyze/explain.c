@@ -12,20 +12,20 @@
 
 #define AROUND 32u /* bytes that are shown before and behind a place */
 
-void print_reasons(const uint64_t units[SIDECAR_REASONS], const uint64_t bytes[SIDECAR_REASONS])
+void print_reasons(const uint64_t units[ANALYSIS_REASONS], const uint64_t bytes[ANALYSIS_REASONS])
 {
     uint64_t all = 0;
 
-    for (int i = 0; i < SIDECAR_REASONS; i++)
+    for (int i = 0; i < ANALYSIS_REASONS; i++)
         all += bytes[i];
     printf("  %9s %12s\n", "functions", "bytes");
-    for (int i = 0; i < SIDECAR_REASONS; i++)
+    for (int i = 0; i < ANALYSIS_REASONS; i++)
         if (units[i])
             printf("  %9" PRIu64 " %12" PRIu64 " %8.4f %%  %s\n", units[i], bytes[i],
-                   100.0 * (double)bytes[i] / (double)all, reason_words((enum sidecar_reason)i));
+                   100.0 * (double)bytes[i] / (double)all, reason_words((enum analysis_reason)i));
 }
 
-struct entered count_entered(const struct analysis *a)
+struct entered count_entered(const struct analyser *a)
 {
     const struct unit *units = units_of(a);
     struct entered n = {0, 0};
@@ -59,7 +59,7 @@ static void print_place(const struct elf_file *f, uint64_t address)
 }
 
 /* The instructions of `u` around the place that gave the reason, if that is code. */
-static void print_code(const struct analysis *a, const struct elf_file *f, uint32_t where)
+static void print_code(const struct analyser *a, const struct elf_file *f, uint32_t where)
 {
     const struct unit *u = unit_at(a, where);
     uint32_t from, end;
@@ -73,7 +73,7 @@ static void print_code(const struct analysis *a, const struct elf_file *f, uint3
     disassemble_range(f, from, end - from);
 }
 
-static void print_unit(const struct analysis *a, const struct elf_file *f, const struct unit *u,
+static void print_unit(const struct analyser *a, const struct elf_file *f, const struct unit *u,
                        int disassemble)
 {
     print_place(f, u->start);
@@ -84,10 +84,10 @@ static void print_unit(const struct analysis *a, const struct elf_file *f, const
         print_code(a, f, u->where);
 }
 
-static void print_all(const struct analysis *a, const struct elf_file *f, int disassemble)
+static void print_all(const struct analyser *a, const struct elf_file *f, int disassemble)
 {
     const struct unit *units = units_of(a);
-    uint64_t counts[SIDECAR_REASONS] = {0}, bytes[SIDECAR_REASONS] = {0};
+    uint64_t counts[ANALYSIS_REASONS] = {0}, bytes[ANALYSIS_REASONS] = {0};
     struct entered entered = count_entered(a);
 
     for (size_t i = 0; i < a->units.n; i++) {
@@ -99,15 +99,15 @@ static void print_all(const struct analysis *a, const struct elf_file *f, int di
            a->references.n, a->jump_tables.n);
     if (!a->object.flags)
         print_entered(&entered);
-    if (a->object.flags & SIDECAR_FIXED)
+    if (a->object.flags & ANALYSIS_FIXED)
         puts("  linked at a fixed address: nothing of it can move");
-    if (a->object.flags & SIDECAR_TEXTREL)
+    if (a->object.flags & ANALYSIS_TEXTREL)
         puts("  relocations change its code: nothing of it can move");
-    if (a->object.flags & SIDECAR_RESTARTS)
+    if (a->object.flags & ANALYSIS_RESTARTS)
         puts("  it has restartable sequences: nothing of it can move");
-    if (a->object.flags & SIDECAR_PROFILED)
+    if (a->object.flags & ANALYSIS_PROFILED)
         puts("  a profiler or sanitizer knows its code by address: nothing of it can move");
-    if (a->object.flags & SIDECAR_LOOKED_UP)
+    if (a->object.flags & ANALYSIS_LOOKED_UP)
         puts("  tables hold return addresses of its code, which a run time looks up (a frame table of a "
              "garbage collector): nothing of it can move or be changed");
     print_reasons(counts, bytes);
@@ -118,9 +118,9 @@ static void print_all(const struct analysis *a, const struct elf_file *f, int di
 
 int explain(const char *path, int disassemble)
 {
-    struct analysis a;
+    struct analyser a;
     struct elf_file f = {0};
-    int failed = analysis_run(&a, path);
+    int failed = analyser_run(&a, path);
 
     if (failed)
         complain("analyze", "%s: %s", path, a.object.error);
@@ -131,6 +131,6 @@ int explain(const char *path, int disassemble)
     if (!failed)
         print_all(&a, &f, disassemble);
     elf_file_close(&f);
-    analysis_free(&a);
+    analyser_free(&a);
     return failed;
 }

@@ -38,24 +38,24 @@ static void limit(uint64_t size)
     setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
 }
 
-/* A sidecar of this very file, from this version of the analyser. */
+/* An analysis of this very file, from this version of the analyser. */
 static int is_up_to_date(const struct object *o, const char *folder)
 {
-    struct sidecar_place place = {folder, geteuid()};
-    struct sidecar_file file;
+    struct analysis_place place = {folder, geteuid()};
+    struct analysis_file file;
     const char *why;
     int same;
 
-    if (sidecar_find(&file, &rimf_sys_kernel, &place, 1, o->build_id, o->build_id_size,
-                     SIDECAR_WANT_WHOLE, &why))
+    if (analysis_find(&file, &rimf_sys_kernel, &place, 1, o->build_id, o->build_id_size,
+                     ANALYSIS_WANT_WHOLE, &why))
         return 0;
     same = file.view.header->analyser == ANALYSER_VERSION &&
            !file_id_is_none(&o->identity) && file_id_same(&file.view.header->identity, &o->identity);
-    sidecar_unmap(&file, &rimf_sys_kernel);
+    analysis_unmap(&file, &rimf_sys_kernel);
     return same;
 }
 
-static void count(const struct analysis *a, struct result *r)
+static void count(const struct analyser *a, struct result *r)
 {
     const struct unit *units = units_of(a);
 
@@ -74,7 +74,7 @@ static void count(const struct analysis *a, struct result *r)
 
 static void analyse(const struct jobs *jobs, const char *path, struct result *r)
 {
-    struct analysis a = {0};
+    struct analyser a = {0};
     int failed = object_open(&a.object, path);
 
     r->outcome = OUTCOME_REFUSED;
@@ -84,18 +84,18 @@ static void analyse(const struct jobs *jobs, const char *path, struct result *r)
         r->outcome = OUTCOME_UP_TO_DATE;
     } else if (!failed) {
         limit(a.object.size);
-        failed = analysis_finish(&a);
+        failed = analyser_finish(&a);
         if (!failed) {
             r->outcome = OUTCOME_WRITTEN;
             count(&a, r);
-            failed = sidecar_write(&a, jobs->folder);
+            failed = analysis_write(&a, jobs->folder);
             if (failed)
                 r->outcome = OUTCOME_FAILED;
         }
     }
     if (failed)
         memcpy(r->why, a.object.error, sizeof r->why);
-    analysis_free(&a);
+    analyser_free(&a);
 }
 
 /* ---- all of them -------------------------------------------------------------------------- */

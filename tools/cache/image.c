@@ -45,7 +45,7 @@ char *image_other_maker(uint64_t made_by)
     struct program loader;
 
     if (program_open(&loader, path_loader()) || !loader.build_id_size ||
-        made_by == sidecar_hash(loader.build_id, loader.build_id_size))
+        made_by == rimf_hash(loader.build_id, loader.build_id_size))
         return NULL;
     return must_print("it was made by another build of mvld than %s", loader.path);
 }
@@ -174,7 +174,7 @@ char *image_compare_pages(int fd, uint64_t size, uint64_t offset, uint64_t hash,
     /* Behind the end of the file a mapping has zeros. */
     if (pread(fd, bytes, size, (off_t)offset) < 0)
         why = must_print("%s cannot be read", name);
-    else if (sidecar_hash(bytes, size) != hash)
+    else if (rimf_hash(bytes, size) != hash)
         why = must_print("%s is not what was written", name);
     free(bytes);
     return why;
@@ -190,12 +190,12 @@ static char *compare_region(const struct frozen_region *region, int fd)
         char *bytes = must_alloc(piece->size, 1);
         ssize_t got = pread(fd, bytes, piece->size, (off_t)piece->offset);
 
-        hashes[i] = sidecar_hash(bytes, piece->size);
+        hashes[i] = rimf_hash(bytes, piece->size);
         free(bytes);
         if (got != (ssize_t)piece->size)
             return must_print(FROZEN_COPIES " cannot be read");
     }
-    if (sidecar_hash(hashes, sizeof hashes) != region->hash)
+    if (rimf_hash(hashes, sizeof hashes) != region->hash)
         return must_print(FROZEN_COPIES " is not what was written");
     return NULL;
 }
@@ -287,7 +287,7 @@ static char *compare_code(const struct later_code *code, int fd, const char *nam
 
     if (pread(fd, bytes, size + frames, (off_t)code->offset) != (ssize_t)(size + frames))
         why = must_print("%s cannot be read", name);
-    else if (sidecar_mix(sidecar_hash(bytes, size), sidecar_hash(bytes + size, frames)) !=
+    else if (rimf_mix(rimf_hash(bytes, size), rimf_hash(bytes + size, frames)) !=
              code->hash)
         why = must_print("%s is not what was written", name);
     free(bytes);

@@ -38,7 +38,7 @@ static int is_behind(const struct frozen *users, const char *name)
     struct frozen_file roots;
     const char *why;
     int error = frozen_map(&roots, &rimf_sys_kernel, folder, geteuid(), &why);
-    int behind = !error && roots.view.header->drawn != users->header->drawn;
+    int behind = !error && roots.view.header->layout_seed != users->header->layout_seed;
 
     if (!error)
         frozen_unmap(&roots, &rimf_sys_kernel);
@@ -200,7 +200,7 @@ void doctor_caches(struct report *r)
     const char *wrong;
 
     report_heading(r, "Caches");
-    report_cache(r, "analyses", SIDECAR_SYSTEM_FOLDER, 0);
+    report_cache(r, "analyses", ANALYSIS_SYSTEM_FOLDER, 0);
     report_users(r, "analyses of user", "analysis", 0);
     report_cache(r, "images", FROZEN_SYSTEM_FOLDER, 1);
     report_users(r, "images of user", "images", 1);

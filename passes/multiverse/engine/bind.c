@@ -78,7 +78,7 @@ int mv_apply_fresh(struct mv_engine *engine)
         for (size_t i = 0; i < u->n_points; i++)
             bound |= u->points[i].target || (u->fresh && mv_is_in_force(engine, &u->points[i]));
     if (!bound) { /* nothing is committed: sites can be read when something is */
-        mv_settled(engine);
+        mv_finished(engine);
         return 0;
     }
     err = mv_read_sites(engine);
@@ -92,11 +92,11 @@ int mv_apply_fresh(struct mv_engine *engine)
             select_dirty(&u->points[i]);
         }
     }
-    mv_settled(engine);
+    mv_finished(engine);
     return mv_write(engine, 0);
 }
 
-void mv_settled(struct mv_engine *engine)
+void mv_finished(struct mv_engine *engine)
 {
     for (struct mv_unit *u = engine->units; u; u = u->next)
         u->fresh = 0;

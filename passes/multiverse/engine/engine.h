@@ -295,7 +295,7 @@ int mv_apply(struct mv_engine *, enum mv_action, enum mv_scope, uintptr_t what);
 /* Binds what just came to the state in force. */
 int mv_apply_fresh(struct mv_engine *);
 /* What is there now counts as seen by the commits so far. */
-void mv_settled(struct mv_engine *);
+void mv_finished(struct mv_engine *);
 /* Does every site and entry of the object hold what we left there? */
 int mv_object_is_intact(struct mv_engine *, const struct mvld_object *);
 
@@ -305,7 +305,7 @@ void mv_outcome_begin(struct mv_point *, int reached);
 /* It will be, or was, left so for this reason. */
 void mv_outcome(struct mv_point *, enum multiverse_outcome, int error);
 /* When all is written: a function pointer's stubs become one function, the reply gets its status. */
-void mv_outcomes_settle(struct mv_engine *);
+void mv_outcomes_finish(struct mv_engine *);
 const char *mv_why(int error); /* a phrase */
 /* 0: a stub of a function pointer of which another one speaks for all. */
 int mv_is_first(const struct mv_engine *, const struct mv_point *);

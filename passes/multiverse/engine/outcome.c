@@ -46,7 +46,7 @@ static void settle(struct mv_engine *engine, struct mv_point *point)
     status->n_refused += point->outcome == MULTIVERSE_REFUSED;
 }
 
-void mv_outcomes_settle(struct mv_engine *engine)
+void mv_outcomes_finish(struct mv_engine *engine)
 {
     for (struct mv_unit *u = engine->units; u; u = u->next)
         for (size_t i = 0; i < u->n_points; i++) {

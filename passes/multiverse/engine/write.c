@@ -248,7 +248,7 @@ static int settle_points(struct batch *batch, int failed)
                 changed += settle_point(batch, point);
             point->selected = 0;
         }
-    mv_outcomes_settle(batch->engine);
+    mv_outcomes_finish(batch->engine);
     return changed;
 }
 

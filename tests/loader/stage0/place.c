@@ -48,7 +48,7 @@ static const size_t lengths[LIBRARIES] = {0x36000, 0x12c000, 0x1e1000, 0x33000, 
 static void drawing(uint64_t number, uintptr_t arena_size, long *pages)
 {
     struct arena arena = {.start = (1ul << 40) - arena_size, .end = 1ul << 40, .slack = 128 * MIB,
-                          .drawn = number};
+                          .layout_seed = number};
     uintptr_t at[LIBRARIES], packed = arena.end;
 
     place_loosen(&arena);
@@ -57,7 +57,7 @@ static void drawing(uint64_t number, uintptr_t arena_size, long *pages)
         place_taken(&arena, at[i], lengths[i]);
         CHECK(at[i] >= arena.start && at[i] % 4096 == 0 && lengths[i] <= arena.end - at[i]);
         packed -= lengths[i];
-        CHECK(at[i] + arena.closer == packed); /* side by side */
+        CHECK(at[i] + arena.layout_shift == packed); /* side by side */
         for (int k = 0; k < i; k++)
             CHECK(at[i] + lengths[i] <= at[k] || at[k] + lengths[k] <= at[i]);
         pages[i] = (long)(arena.end - at[i]) / 4096;
@@ -119,7 +119,7 @@ static void nothing_is_drawn(void)
     place_loosen(&arena);
     CHECK(place_take(&arena, 0x5000) == 128 * MIB - 0x5000);
     place_taken(&arena, 128 * MIB - 0x5000, 0x5000);
-    CHECK(arena.closer == 0);
+    CHECK(arena.layout_shift == 0);
     CHECK(place_take(&arena, 0x3000) == 128 * MIB - 0x8000);
 }
 
@@ -128,7 +128,7 @@ static void what_is_kept_is_free(void)
 {
     for (uint64_t number = 1; number < 1000; number++) {
         struct arena arena = {.start = 64 * MIB, .end = 128 * MIB, .slack = 32 * MIB,
-                              .drawn = number};
+                              .layout_seed = number};
         uintptr_t at;
 
         place_loosen(&arena);
@@ -142,7 +142,7 @@ static void what_is_kept_is_free(void)
 /* Round the ring for ever: a place each time. */
 static void drawn_places_do_not_end(void)
 {
-    struct arena arena = {.start = 64 * MIB, .end = 128 * MIB, .slack = 8 * MIB, .drawn = 7};
+    struct arena arena = {.start = 64 * MIB, .end = 128 * MIB, .slack = 8 * MIB, .layout_seed = 7};
 
     place_loosen(&arena);
     for (int i = 0; i < 10000; i++) {

@@ -187,8 +187,8 @@ def ready(program):
         check(len(moved) == 1, f"{path}: {[hex(by) for by in moved]}")
 
 
-def pieces(program):
-    """Where code is copied in pieces, for which no symbols are ready, gdb finds no names."""
+def fragments(program):
+    """Where code is copied in fragments, for which no symbols are ready, gdb finds no names."""
     program.analyse()
     process, _ = program.start(order="random-functions")
     text = gdb("-ex", "backtrace", "-p", process.pid)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * A sidecar is read as it was written, and one that is damaged, or says what cannot
+ * An analysis is read as it was written, and one that is damaged, or says what cannot
  * be, is refused.  A failure means that code would be changed at places that nobody
  * proved.
  */
@@ -14,152 +14,152 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static struct made_sidecar made;
+static struct made_analysis made;
 static const char *why;
 
-static int open_made(struct sidecar *s, uint32_t wanted)
+static int open_made(struct analysis *s, uint32_t wanted)
 {
     why = NULL;
-    return sidecar_open(s, &made, sizeof made, wanted, &why);
+    return analysis_open(s, &made, sizeof made, wanted, &why);
 }
 
 /* The index finds what is found without it. */
-static void check_index(struct sidecar *s)
+static void check_index(struct analysis *s)
 {
-    static const struct sidecar_unit *found[0x4000];
+    static const struct analysis_unit *found[0x4000];
     uint32_t words[64];
 
     for (uint32_t at = 0; at < 0x4000; at++)
-        found[at] = sidecar_unit_at(s, at);
-    CHECK(sidecar_index_size(s) <= 64, "%zu", sidecar_index_size(s));
-    sidecar_index(s, words);
+        found[at] = analysis_unit_at(s, at);
+    CHECK(analysis_index_size(s) <= 64, "%zu", analysis_index_size(s));
+    analysis_index(s, words);
     for (uint32_t at = 0; at < 0x4000; at++)
-        CHECK(sidecar_unit_at(s, at) == found[at], "0x%x", at);
-    CHECK(!sidecar_unit_at(s, UINT32_MAX));
+        CHECK(analysis_unit_at(s, at) == found[at], "0x%x", at);
+    CHECK(!analysis_unit_at(s, UINT32_MAX));
 }
 
 static void reads(void)
 {
-    struct sidecar s;
+    struct analysis s;
 
-    made_sidecar(&made);
-    CHECK(open_made(&s, SIDECAR_WANT_ALL) == 0, "%s", why);
+    made_analysis(&made);
+    CHECK(open_made(&s, ANALYSIS_WANT_ALL) == 0, "%s", why);
     CHECK(s.n_segments == 2 && s.n_units == 5 && s.n_calls == 5 && s.n_references == 3 &&
           s.n_jump_tables == 2 && s.n_frames == 3 && s.n_frame_fixes == 6 && s.n_branches == 4 &&
           s.n_homes == 2);
-    CHECK(sidecar_unit_at(&s, 0x0fff) == NULL && sidecar_unit_at(&s, 0x1130) == NULL);
-    CHECK(sidecar_unit_at(&s, 0x1000) == &s.units[0] && sidecar_unit_at(&s, 0x10ff) == s.units);
-    CHECK(sidecar_unit_at(&s, 0x1100) == &s.units[1] && sidecar_unit_at(&s, 0x37ff) == &s.units[4]);
-    CHECK(sidecar_unit_at(&s, 0x3800) == NULL && sidecar_unit_at(&s, UINT32_MAX) == NULL);
+    CHECK(analysis_unit_at(&s, 0x0fff) == NULL && analysis_unit_at(&s, 0x1130) == NULL);
+    CHECK(analysis_unit_at(&s, 0x1000) == &s.units[0] && analysis_unit_at(&s, 0x10ff) == s.units);
+    CHECK(analysis_unit_at(&s, 0x1100) == &s.units[1] && analysis_unit_at(&s, 0x37ff) == &s.units[4]);
+    CHECK(analysis_unit_at(&s, 0x3800) == NULL && analysis_unit_at(&s, UINT32_MAX) == NULL);
     check_index(&s);
-    CHECK(sidecar_call_from(&s, 0) == 0 && sidecar_call_from(&s, 0x1001) == 1);
-    CHECK(sidecar_call_from(&s, 0x37fa) == 4 && sidecar_call_from(&s, 0x37fb) == 5);
-    CHECK(sidecar_reference_from(&s, 0x1011) == 1);
-    CHECK(sidecar_frame_from(&s, 0x1001) == 1 && sidecar_frame_from(&s, 0x3001) == 3);
-    CHECK(sidecar_frame_fix_from(&s, 0x6031) == 2 && sidecar_frame_fix_from(&s, 0x6032) == 3);
-    CHECK(sidecar_slot(&s.calls[1]) == 0x5008);
-    CHECK(sidecar_call_kind(&s.calls[1]) == SIDECAR_CALL_SLOT);
-    CHECK(sidecar_is_of(&s, MADE_BUILD_ID, 4) && !sidecar_is_of(&s, MADE_BUILD_ID, 3));
-    CHECK(!sidecar_is_of(&s, "\xab\xcd\xef\x02", 4) && !sidecar_is_of(&s, "", 0));
+    CHECK(analysis_call_from(&s, 0) == 0 && analysis_call_from(&s, 0x1001) == 1);
+    CHECK(analysis_call_from(&s, 0x37fa) == 4 && analysis_call_from(&s, 0x37fb) == 5);
+    CHECK(analysis_reference_from(&s, 0x1011) == 1);
+    CHECK(analysis_frame_from(&s, 0x1001) == 1 && analysis_frame_from(&s, 0x3001) == 3);
+    CHECK(analysis_frame_fix_from(&s, 0x6031) == 2 && analysis_frame_fix_from(&s, 0x6032) == 3);
+    CHECK(analysis_slot(&s.calls[1]) == 0x5008);
+    CHECK(analysis_call_kind(&s.calls[1]) == ANALYSIS_CALL_SLOT);
+    CHECK(analysis_is_of(&s, MADE_BUILD_ID, 4) && !analysis_is_of(&s, MADE_BUILD_ID, 3));
+    CHECK(!analysis_is_of(&s, "\xab\xcd\xef\x02", 4) && !analysis_is_of(&s, "", 0));
 }
 
 /* Tables that nobody asked for cost nothing and are not looked at; an empty or absent
  * one is no error, nor is one of a kind that a later analyser may write. */
 static void parts(void)
 {
-    struct sidecar s;
+    struct analysis s;
 
-    made_sidecar(&made);
+    made_analysis(&made);
     made.references[0].address = 0; /* a wrong checksum, too */
-    CHECK(open_made(&s, SIDECAR_WANT(SIDECAR_CALLS)) == 0, "%s", why);
+    CHECK(open_made(&s, ANALYSIS_WANT(ANALYSIS_CALLS)) == 0, "%s", why);
     CHECK(s.n_calls == 5 && !s.n_units && s.n_references == 0 && s.n_jump_tables == 0);
-    CHECK(sidecar_open_more(&s, SIDECAR_WANT(SIDECAR_UNITS), &why) == 0 && s.n_units == 5, "%s", why);
-    CHECK(open_made(&s, SIDECAR_WANT(SIDECAR_REFERENCES)) == -22 && !s.header);
+    CHECK(analysis_open_more(&s, ANALYSIS_WANT(ANALYSIS_UNITS), &why) == 0 && s.n_units == 5, "%s", why);
+    CHECK(open_made(&s, ANALYSIS_WANT(ANALYSIS_REFERENCES)) == -22 && !s.header);
     CHECK_STR(why, "a table has a wrong checksum");
 
-    made_sidecar(&made);
+    made_analysis(&made);
     made.calls[0].address = 0; /* nor does anyone who asks for frames see the calls */
-    CHECK(open_made(&s, SIDECAR_WANT(SIDECAR_FRAMES)) == 0, "%s", why);
+    CHECK(open_made(&s, ANALYSIS_WANT(ANALYSIS_FRAMES)) == 0, "%s", why);
     CHECK(s.n_frames == 3 && s.n_frame_fixes == 6 && s.n_units == 5 && !s.n_calls && !s.branches);
-    CHECK(open_made(&s, SIDECAR_WANT(SIDECAR_BRANCHES)) == 0, "%s", why);
+    CHECK(open_made(&s, ANALYSIS_WANT(ANALYSIS_BRANCHES)) == 0, "%s", why);
     CHECK(s.n_branches == 4 && s.branches && s.n_units == 5 && !s.n_frames);
     made.calls[0].address = 0x1000;
-    CHECK(open_made(&s, SIDECAR_WANT(SIDECAR_CALLS)) == 0 && s.n_calls == 5, "%s", why);
-    CHECK(sidecar_open_more(&s, SIDECAR_WANT(SIDECAR_UNITS), &why) == 0, "%s", why);
+    CHECK(open_made(&s, ANALYSIS_WANT(ANALYSIS_CALLS)) == 0 && s.n_calls == 5, "%s", why);
+    CHECK(analysis_open_more(&s, ANALYSIS_WANT(ANALYSIS_UNITS), &why) == 0, "%s", why);
     made.calls[0].address = 0; /* it was checked, and is not again */
-    CHECK(sidecar_open_more(&s, SIDECAR_WANT(SIDECAR_FRAMES) | SIDECAR_WANT(SIDECAR_CALLS), &why) ==
+    CHECK(analysis_open_more(&s, ANALYSIS_WANT(ANALYSIS_FRAMES) | ANALYSIS_WANT(ANALYSIS_CALLS), &why) ==
           0, "%s", why);
     CHECK(s.n_calls == 5 && s.n_units == 5 && s.n_frames == 3 && !s.n_references);
     made.references[0].address = 0;
-    CHECK(sidecar_open_more(&s, SIDECAR_WANT(SIDECAR_REFERENCES), &why) == -22 && !s.header);
+    CHECK(analysis_open_more(&s, ANALYSIS_WANT(ANALYSIS_REFERENCES), &why) == -22 && !s.header);
     CHECK_STR(why, "a table has a wrong checksum");
-    made_sidecar(&made);
+    made_analysis(&made);
     made.tables[4].kind = 77;
     made_seal(&made, sizeof made);
-    CHECK(open_made(&s, SIDECAR_WANT_ALL) == 0 && s.n_jump_tables == 0, "%s", why);
+    CHECK(open_made(&s, ANALYSIS_WANT_ALL) == 0 && s.n_jump_tables == 0, "%s", why);
     made.tables[7].kind = 78; /* as older analysers leave it out */
     made_seal(&made, sizeof made);
-    CHECK(open_made(&s, SIDECAR_WANT_ALL) == 0 && !s.branches, "%s", why);
+    CHECK(open_made(&s, ANALYSIS_WANT_ALL) == 0 && !s.branches, "%s", why);
 }
 
 /* Calls are compared with segments where nobody asked for units, and with these once somebody does. */
 static void calls_alone(void)
 {
-    struct sidecar s;
+    struct analysis s;
 
-    made_sidecar(&made);
+    made_analysis(&made);
     made.calls[2].address = 0x1100;
     made_seal(&made, sizeof made);
-    CHECK(open_made(&s, SIDECAR_WANT(SIDECAR_CALLS)) == 0 && s.n_calls == 5, "%s", why);
-    CHECK(sidecar_open_more(&s, SIDECAR_WANT(SIDECAR_FRAMES), &why) == -22 && !s.header);
+    CHECK(open_made(&s, ANALYSIS_WANT(ANALYSIS_CALLS)) == 0 && s.n_calls == 5, "%s", why);
+    CHECK(analysis_open_more(&s, ANALYSIS_WANT(ANALYSIS_FRAMES), &why) == -22 && !s.header);
     CHECK_STR(why, "a call lies outside the decoded units");
-    made_sidecar(&made);
+    made_analysis(&made);
     made.calls[4].address = 0xfffffffe;
     made_seal(&made, sizeof made);
-    CHECK(open_made(&s, SIDECAR_WANT(SIDECAR_CALLS)) == -22 && !s.header);
+    CHECK(open_made(&s, ANALYSIS_WANT(ANALYSIS_CALLS)) == -22 && !s.header);
     CHECK_STR(why, "a call lies outside the executable segments");
-    made_sidecar(&made);
+    made_analysis(&made);
     made.calls[1].address = 0x1004;
     made_seal(&made, sizeof made);
-    CHECK(open_made(&s, SIDECAR_WANT(SIDECAR_CALLS)) == -22 && !s.header);
+    CHECK(open_made(&s, ANALYSIS_WANT(ANALYSIS_CALLS)) == -22 && !s.header);
     CHECK_STR(why, "its calls overlap, or are out of order");
 }
 
 static void every_bit_counts(void)
 {
-    struct sidecar s;
+    struct analysis s;
 
-    made_sidecar(&made);
+    made_analysis(&made);
     for (size_t i = 0; i < sizeof made * 8; i++) {
         ((uint8_t *)&made)[i / 8] ^= (uint8_t)(1u << i % 8);
-        CHECK(open_made(&s, SIDECAR_WANT_ALL) != 0, "(bit %zu)", i);
+        CHECK(open_made(&s, ANALYSIS_WANT_ALL) != 0, "(bit %zu)", i);
         ((uint8_t *)&made)[i / 8] ^= (uint8_t)(1u << i % 8);
     }
     for (size_t n = 0; n < sizeof made; n++)
-        CHECK(sidecar_open(&s, &made, n, SIDECAR_WANT_ALL, &why) != 0, "(%zu bytes)", n);
+        CHECK(analysis_open(&s, &made, n, ANALYSIS_WANT_ALL, &why) != 0, "(%zu bytes)", n);
 }
 
 /* Checksums right, content wrong. */
 #define REFUSED(change, sentence)                            \
     do {                                                     \
-        struct sidecar s_;                                   \
-        made_sidecar(&made);                                 \
+        struct analysis s_;                                   \
+        made_analysis(&made);                                 \
         change;                                              \
         made_seal(&made, sizeof made);                       \
-        CHECK(open_made(&s_, SIDECAR_WANT_ALL) == -22);      \
+        CHECK(open_made(&s_, ANALYSIS_WANT_ALL) == -22);      \
         CHECK_STR(why, sentence);                            \
     } while (0)
 
 static void refuses_headers(void)
 {
-    REFUSED(made.header.magic[0] = 'm', "it is no sidecar");
+    REFUSED(made.header.magic[0] = 'm', "it is no analysis");
     REFUSED(made.header.version = 1, "it is of another version of the format");
     REFUSED(made.header.size += 8, "it is cut short, or longer than it says");
     REFUSED(made.header.n_tables = 33, "its header is damaged");
     REFUSED(made.header.header_size -= 8, "its header is damaged");
     REFUSED(made.header.build_id_size = 65, "its header is damaged");
     REFUSED(made.header.build_id_size = 3, "its build-id has no end");
-    REFUSED(made.header.flags = SIDECAR_FLAGS + 1, "it says of its object what cannot be");
+    REFUSED(made.header.flags = ANALYSIS_FLAGS + 1, "it says of its object what cannot be");
     REFUSED(made.header.frames_start = 0xffffffff, "its unwinding table lies nowhere");
     REFUSED(made.header.frames_size = 0, "its unwinding table lies nowhere");
     REFUSED(made.tables[1].offset += 8, "a table lies outside it");
@@ -167,7 +167,7 @@ static void refuses_headers(void)
     REFUSED(made.tables[8].count = 3, "a table lies outside it");
     REFUSED(made.tables[8].count = 1, "bytes of it belong to no table");
     REFUSED(made.tables[8].entry_size = 0, "a table lies outside it");
-    REFUSED(made.tables[4].kind = SIDECAR_REFERENCES,
+    REFUSED(made.tables[4].kind = ANALYSIS_REFERENCES,
             "a table has entries of another size, or is there twice");
     REFUSED(made.tables[0].entry_size = 8; made.tables[0].count = 4,
             "a table has entries of another size, or is there twice");
@@ -189,13 +189,13 @@ static void refuses_entries(void)
     REFUSED(made.units[3].size = 0x101, "a unit lies outside the executable segments");
     REFUSED(made.units[4].size = 0xffffffff, "a unit lies outside the executable segments");
     REFUSED(made.units[0].start = 0xfff, "a unit lies outside the executable segments");
-    REFUSED(made.units[1].flags = SIDECAR_DECODED, "a unit is of a kind that does not exist");
+    REFUSED(made.units[1].flags = ANALYSIS_DECODED, "a unit is of a kind that does not exist");
     REFUSED(made.units[2].flags = 0, "a unit is of a kind that does not exist");
-    REFUSED(made.units[2].reason = SIDECAR_REASONS, "a unit is of a kind that does not exist");
+    REFUSED(made.units[2].reason = ANALYSIS_REASONS, "a unit is of a kind that does not exist");
     REFUSED(made.calls[1].address = 0x1004, calls);
     REFUSED(made.calls[0].slot_and_kind = 0x5000, "a call is of a kind that does not exist");
     REFUSED(made.calls[0].slot_and_kind = 0x5007, "a call is of a kind that does not exist");
-    REFUSED(made.calls[0].slot_and_kind = 0x5000 | SIDECAR_CALL_SINGLE,
+    REFUSED(made.calls[0].slot_and_kind = 0x5000 | ANALYSIS_CALL_SINGLE,
             "a call is of a kind that does not exist");
     REFUSED(made.calls[2].address = 0x1100, "a call lies outside the decoded units");
     REFUSED(made.calls[2].address = 0x112c, "a call lies outside the decoded units");
@@ -217,17 +217,17 @@ static void refuses_entries(void)
 static void refuses_unit_flags(void)
 {
     static const char kind[] = "a unit is of a kind that does not exist";
-    const uint8_t decoded = SIDECAR_DECODED, reached = SIDECAR_DECODED | SIDECAR_REACHED;
+    const uint8_t decoded = ANALYSIS_DECODED, reached = ANALYSIS_DECODED | ANALYSIS_REACHED;
 
-    REFUSED(made.units[0].flags = SIDECAR_REACHED | SIDECAR_HEAD, kind); /* not decoded */
-    REFUSED(made.units[0].flags = decoded | SIDECAR_HEAD, kind);         /* not reached */
+    REFUSED(made.units[0].flags = ANALYSIS_REACHED | ANALYSIS_HEAD, kind); /* not decoded */
+    REFUSED(made.units[0].flags = decoded | ANALYSIS_HEAD, kind);         /* not reached */
     REFUSED(made.units[0].flags |= 16, kind);
     REFUSED(made.units[2].flags = reached, kind); /* stays home */
-    REFUSED(made.units[2].flags = reached | SIDECAR_HEAD, kind);
-    REFUSED(made.units[1].flags = SIDECAR_REACHED, kind);
-    REFUSED(made.units[1].flags = SIDECAR_REACHED | SIDECAR_JOINED, kind);
+    REFUSED(made.units[2].flags = reached | ANALYSIS_HEAD, kind);
+    REFUSED(made.units[1].flags = ANALYSIS_REACHED, kind);
+    REFUSED(made.units[1].flags = ANALYSIS_REACHED | ANALYSIS_JOINED, kind);
     REFUSED(made.units[2].reason = 0; made.units[2].size = 4;
-            made.units[2].flags = reached | SIDECAR_HEAD, kind); /* no room for a jump */
+            made.units[2].flags = reached | ANALYSIS_HEAD, kind); /* no room for a jump */
 }
 
 static void refuses_frames(void)
@@ -242,15 +242,15 @@ static void refuses_frames(void)
     REFUSED(made.frames[1].start = 0x1000, "its frames are out of order");
     REFUSED(made.frames[0].start = 0x1120, unit); /* that stays home */
     REFUSED(made.frames[2].start = 0x3800, unit);
-    REFUSED(made.units[4].reason = SIDECAR_FRAME_ODD, unit);
+    REFUSED(made.units[4].reason = ANALYSIS_FRAME_ODD, unit);
     REFUSED(made.frames[0].fde = 0x5ff8, outside);
     REFUSED(made.frames[0].fde = 0x6081, outside);
     REFUSED(made.frames[0].fde = 0xffffffff, outside);
     REFUSED(made.frames[0].fde = 0x6068, start); /* nothing is at 0x6070 */
     REFUSED(made.frames[0].fde = 0x6029, start); /* something else is at 0x6031 */
-    REFUSED(made.frame_fixes[3].kind = SIDECAR_FRAME_OTHER, start);
+    REFUSED(made.frame_fixes[3].kind = ANALYSIS_FRAME_OTHER, start);
     REFUSED(made.frame_fixes[0].kind = 0, fix_kind);
-    REFUSED(made.frame_fixes[0].kind = SIDECAR_FRAME_FIX_KINDS, fix_kind);
+    REFUSED(made.frame_fixes[0].kind = ANALYSIS_FRAME_FIX_KINDS, fix_kind);
     REFUSED(made.frame_fixes[0].zero[2] = 1, fix_kind);
     REFUSED(made.frame_fixes[1].address = 0x6014, fixes);
     REFUSED(made.frame_fixes[2].address = 0x6028, fixes);
@@ -288,11 +288,11 @@ static void paths(void)
 {
     char path[64];
 
-    CHECK(sidecar_path(path, sizeof path, "/f", MADE_BUILD_ID, 4) == 17);
+    CHECK(analysis_path(path, sizeof path, "/f", MADE_BUILD_ID, 4) == 17);
     CHECK_STR(path, "/f/ab/cdef01.mvld");
-    CHECK(sidecar_path(path, 18, "/f", MADE_BUILD_ID, 4) == 17);
-    CHECK(sidecar_path(path, 17, "/f", MADE_BUILD_ID, 4) == 0);
-    CHECK(sidecar_path(path, sizeof path, "/f", MADE_BUILD_ID, 0) == 0);
+    CHECK(analysis_path(path, 18, "/f", MADE_BUILD_ID, 4) == 17);
+    CHECK(analysis_path(path, 17, "/f", MADE_BUILD_ID, 4) == 0);
+    CHECK(analysis_path(path, sizeof path, "/f", MADE_BUILD_ID, 0) == 0);
     CHECK(cache_user_folder(path, sizeof path, "/x", "/h", "analysis") == 16);
     CHECK_STR(path, "/x/mvld/analysis");
     CHECK(cache_user_folder(path, sizeof path, "x", "/h", "analysis") == 23);
@@ -305,11 +305,11 @@ static void paths(void)
 
 static int map_error(const char *path, uint32_t user)
 {
-    struct sidecar_file file;
-    int error = sidecar_map(&file, &rimf_sys_kernel, path, user, SIDECAR_WANT_ALL, &why);
+    struct analysis_file file;
+    int error = analysis_map(&file, &rimf_sys_kernel, path, user, ANALYSIS_WANT_ALL, &why);
 
     if (!error)
-        sidecar_unmap(&file, &rimf_sys_kernel);
+        analysis_unmap(&file, &rimf_sys_kernel);
     CHECK(!file.map && !file.view.header);
     return error;
 }
@@ -318,7 +318,7 @@ static void trusts(void)
 {
     uint32_t self = geteuid();
 
-    made_sidecar(&made);
+    made_analysis(&made);
     put_file("file.mvld", 0644);
     CHECK(map_error("file.mvld", self) == 0, "%s", why);
     CHECK(map_error("absent.mvld", self) == -2);
@@ -336,11 +336,11 @@ static void trusts(void)
     CHECK(truncate("file.mvld", 100) == 0 && map_error("file.mvld", self) == -22);
 }
 
-static struct sidecar_place places[] = {{"nothing", 0}, {"first", 0}, {"second", 0}};
+static struct analysis_place places[] = {{"nothing", 0}, {"first", 0}, {"second", 0}};
 
 #define FIND()                                                                                    \
-    sidecar_find(&file, &rimf_sys_kernel, places, 3, MADE_BUILD_ID, 4,                            \
-                 SIDECAR_WANT(SIDECAR_CALLS), &why)
+    analysis_find(&file, &rimf_sys_kernel, places, 3, MADE_BUILD_ID, 4,                            \
+                 ANALYSIS_WANT(ANALYSIS_CALLS), &why)
 
 static void put_of(const char *path, uint32_t analyser)
 {
@@ -352,14 +352,14 @@ static void put_of(const char *path, uint32_t analyser)
 /* Which analyser's is taken, when the two places have these. */
 static uint32_t found_of(uint32_t in_first, uint32_t in_second)
 {
-    struct sidecar_file file;
+    struct analysis_file file;
     uint32_t analyser;
 
     put_of("first/ab/cdef01.mvld", in_first);
     put_of("second/ab/cdef01.mvld", in_second);
     CHECK(FIND() == 0, "%s", why);
     analyser = file.view.header->analyser;
-    sidecar_unmap(&file, &rimf_sys_kernel);
+    analysis_unmap(&file, &rimf_sys_kernel);
     return analyser;
 }
 
@@ -376,31 +376,31 @@ static void finds_newest(void)
 /* A place that has a bad one does not hide the next. */
 static void finds(void)
 {
-    struct sidecar_file file;
+    struct analysis_file file;
 
     places[1].user = places[2].user = geteuid();
-    made_sidecar(&made);
+    made_analysis(&made);
     CHECK(!mkdir("first", 0700) && !mkdir("first/ab", 0700));
     CHECK(!mkdir("second", 0700) && !mkdir("second/ab", 0700));
     CHECK(FIND() == -2);
     put_file("second/ab/cdef01.mvld", 0600);
     CHECK(FIND() == 0 && file.view.n_calls == 5, "%s", why);
-    sidecar_unmap(&file, &rimf_sys_kernel);
+    analysis_unmap(&file, &rimf_sys_kernel);
     made.header.build_id[0] = 0xaa;
     made_seal(&made, sizeof made);
     put_file("first/ab/cdef01.mvld", 0600);
-    CHECK(FIND() == 0 && sidecar_is_of(&file.view, MADE_BUILD_ID, 4), "%s", why);
-    sidecar_unmap(&file, &rimf_sys_kernel);
+    CHECK(FIND() == 0 && analysis_is_of(&file.view, MADE_BUILD_ID, 4), "%s", why);
+    analysis_unmap(&file, &rimf_sys_kernel);
     CHECK(unlink("second/ab/cdef01.mvld") == 0);
     CHECK(FIND() == -22 && !file.map);
     CHECK_STR(why, "it is of an object with another build-id");
-    made_sidecar(&made);
+    made_analysis(&made);
     finds_newest();
 }
 
 int main(void)
 {
-    char folder[] = "/tmp/mvld-sidecar-XXXXXX", command[64];
+    char folder[] = "/tmp/mvld-analysis-XXXXXX", command[64];
 
     reads();
     parts();

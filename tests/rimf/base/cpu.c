@@ -177,7 +177,7 @@ static void is_told_apart(void)
 static uint64_t checksum(struct cpu_record r, size_t size)
 {
     r.checksum = 0;
-    return sidecar_hash(&r, size);
+    return rimf_hash(&r, size);
 }
 
 /* Bits, lengths, and what is whole and must not be there. */

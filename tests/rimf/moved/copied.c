@@ -39,35 +39,35 @@ struct copied *object_at_home(const struct process *p, uintptr_t address)
     return NULL;
 }
 
-static const struct copied_piece *piece_of(const struct copied *o, uintptr_t home)
+static const struct copied_piece *fragment_of(const struct copied *o, uintptr_t home)
 {
-    size_t low = 0, high = o->n_pieces;
+    size_t low = 0, high = o->n_fragments;
 
     while (low < high) {
         size_t middle = low + (high - low) / 2;
 
-        if (o->pieces[middle].home <= home)
+        if (o->fragments[middle].home <= home)
             low = middle + 1;
         else
             high = middle;
     }
-    return low && home - o->pieces[low - 1].home < o->pieces[low - 1].code ? &o->pieces[low - 1]
+    return low && home - o->fragments[low - 1].home < o->fragments[low - 1].code ? &o->fragments[low - 1]
                                                                            : NULL;
 }
 
 uintptr_t place_of(const struct copied *o, uintptr_t home)
 {
-    const struct copied_piece *piece = piece_of(o, home);
+    const struct copied_piece *fragment = fragment_of(o, home);
 
-    return piece ? piece->at + (home - piece->home) : 0;
+    return fragment ? fragment->at + (home - fragment->home) : 0;
 }
 
 const uint8_t *byte_of(const struct copied *o, uintptr_t home)
 {
-    const struct copied_piece *piece = piece_of(o, home);
+    const struct copied_piece *fragment = fragment_of(o, home);
 
-    CHECK(piece, "(%s: 0x%lx)", o->path, (unsigned long)home);
-    return piece->bytes + (home - piece->home);
+    CHECK(fragment, "(%s: 0x%lx)", o->path, (unsigned long)home);
+    return fragment->bytes + (home - fragment->home);
 }
 
 uintptr_t copy_of(const struct process *p, uintptr_t home)
@@ -112,7 +112,7 @@ static int by_place(const void *a, const void *b)
 }
 
 /* How far its code was moved when it was mapped: the first movable unit is where the first
- * piece begins, or at a multiple of 64 before it, where the only one does. */
+ * fragment begins, or at a multiple of 64 before it, where the only one does. */
 static void find_home(struct copied *o)
 {
     const struct unit *units = units_of(&o->analysis);
@@ -121,7 +121,7 @@ static void find_home(struct copied *o)
     while (first < o->analysis.units.n && units[first].reason)
         first++;
     CHECK(first < o->analysis.units.n, "(%s has nothing to copy)", o->path);
-    o->bias = o->pieces[0].home - (o->n_pieces == 1 ? units[first].start & ~63u
+    o->bias = o->fragments[0].home - (o->n_fragments == 1 ? units[first].start & ~63u
                                                     : units[first].start);
     CHECK(o->bias % 4096 == 0, "(%s lies at 0x%lx)", o->path, (unsigned long)o->bias);
     o->low = o->bias + o->analysis.object.low;
@@ -132,25 +132,25 @@ static void open_object(struct process *p, struct copied *o)
 {
     uint8_t magic[4];
 
-    CHECK(analysis_run(&o->analysis, o->path) == 0, "%s: %s", o->path, o->analysis.object.error);
-    qsort(o->pieces, o->n_pieces, sizeof *o->pieces, by_home);
+    CHECK(analyser_run(&o->analysis, o->path) == 0, "%s: %s", o->path, o->analysis.object.error);
+    qsort(o->fragments, o->n_fragments, sizeof *o->fragments, by_home);
     find_home(o);
     o->tables = calloc(o->analysis.jump_tables.n + 1, sizeof *o->tables);
     CHECK(o->tables);
     process_read(p, o->low, magic, sizeof magic);
     CHECK(memcmp(magic, ELFMAG, SELFMAG) == 0, "(%s is not at 0x%lx)", o->path,
           (unsigned long)o->low);
-    for (size_t i = 0; i < o->n_pieces; i++) {
-        struct copied_piece *piece = &o->pieces[i];
+    for (size_t i = 0; i < o->n_fragments; i++) {
+        struct copied_piece *fragment = &o->fragments[i];
 
-        CHECK((piece->at - piece->home) % (o->n_pieces > 1 ? 16 : 64) == 0, "(%s)", o->path);
-        CHECK(!i || piece->home >= piece[-1].home + piece[-1].code, "(%s)", o->path);
-        piece->bytes = malloc(piece->code);
-        CHECK(piece->bytes);
-        process_read(p, piece->at, piece->bytes, piece->code);
+        CHECK((fragment->at - fragment->home) % (o->n_fragments > 1 ? 16 : 64) == 0, "(%s)", o->path);
+        CHECK(!i || fragment->home >= fragment[-1].home + fragment[-1].code, "(%s)", o->path);
+        fragment->bytes = malloc(fragment->code);
+        CHECK(fragment->bytes);
+        process_read(p, fragment->at, fragment->bytes, fragment->code);
         p->places = realloc(p->places, (p->n_places + 1) * sizeof *p->places);
         CHECK(p->places);
-        p->places[p->n_places++] = piece;
+        p->places[p->n_places++] = fragment;
     }
 }
 
@@ -183,12 +183,12 @@ static struct copied *add_piece(struct process *p, const char *path, uintptr_t h
 {
     struct copied *o = object_of_path(p, path);
 
-    if (o->n_pieces == o->room) {
+    if (o->n_fragments == o->room) {
         o->room = o->room ? 2 * o->room : 1;
-        o->pieces = realloc(o->pieces, o->room * sizeof *o->pieces);
-        CHECK(o->pieces);
+        o->fragments = realloc(o->fragments, o->room * sizeof *o->fragments);
+        CHECK(o->fragments);
     }
-    o->pieces[o->n_pieces++] = (struct copied_piece){home, at, code, NULL};
+    o->fragments[o->n_fragments++] = (struct copied_piece){home, at, code, NULL};
     return o;
 }
 

@@ -30,10 +30,10 @@ struct copied_piece {
 
 struct copied {
     const char *path;
-    struct analysis analysis;
+    struct analyser analysis;
     uintptr_t bias, low, high;   /* all of its memory */
-    struct copied_piece *pieces; /* by home */
-    size_t n_pieces, room;
+    struct copied_piece *fragments; /* by home */
+    size_t n_fragments, room;
     int moved;                 /* addresses of its code are those of copies */
     int frozen;                /* it came from a frozen image, */
     int learnt;                /* by dlopen: copies of others that did may not be there */
@@ -82,7 +82,7 @@ int slot_leads(struct process *, const struct copied *, uint32_t slot, uintptr_t
 
 /* Where a call leads that was `was`, is now `is`, and lies at `at`; *direct: not through its
  * slot or PLT entry.  0: it is something else. */
-uintptr_t call_leads(const struct copied *, const struct sidecar_call *, const uint8_t *was,
+uintptr_t call_leads(const struct copied *, const struct analysis_call *, const uint8_t *was,
                      const uint8_t *is, uintptr_t at, int *direct);
 /* Of a call of a function of the object: is it the function's one instruction, as it is in the file,
  * in front of it nothing but prefixes without a meaning? */

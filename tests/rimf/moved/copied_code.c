@@ -23,39 +23,39 @@ static uintptr_t here(const struct copied *o, uint32_t linked)
 }
 
 /* The call through a slot whose opcode lies in [from, to), or NULL. */
-static const struct sidecar_call *call_in(const struct copied *o, uint32_t from, uint32_t to)
+static const struct analysis_call *call_in(const struct copied *o, uint32_t from, uint32_t to)
 {
-    const struct sidecar_call *calls = o->analysis.calls.at;
-    size_t i = sidecar_first_from(calls, o->analysis.calls.n, sizeof *calls, from);
+    const struct analysis_call *calls = o->analysis.calls.at;
+    size_t i = analysis_first_from(calls, o->analysis.calls.n, sizeof *calls, from);
 
     return i < o->analysis.calls.n && calls[i].address < to ? &calls[i] : NULL;
 }
 
 /* ---- calls of other objects ------------------------------------------------------------- */
 
-uintptr_t call_leads(const struct copied *o, const struct sidecar_call *call, const uint8_t *was,
+uintptr_t call_leads(const struct copied *o, const struct analysis_call *call, const uint8_t *was,
                      const uint8_t *is, uintptr_t at, int *direct)
 {
-    unsigned opcode = 1, length = sidecar_call_length(call);
+    unsigned opcode = 1, length = analysis_call_length(call);
     uintptr_t target, same;
 
-    switch (sidecar_call_kind(call)) {
-    case SIDECAR_CALL_SLOT:
-    case SIDECAR_JMP_SLOT:
+    switch (analysis_call_kind(call)) {
+    case ANALYSIS_CALL_SLOT:
+    case ANALYSIS_JMP_SLOT:
         *direct = memcmp(was, is, 2) != 0;
         if (!*direct)
             return at + 6 + (uintptr_t)(intptr_t)distance_at(is + 2) ==
-                           o->bias + sidecar_slot(call)
-                       ? o->bias + sidecar_slot(call)
+                           o->bias + analysis_slot(call)
+                       ? o->bias + analysis_slot(call)
                        : 0;
-        if (sidecar_call_kind(call) == SIDECAR_CALL_SLOT) /* 67 e8: addr32 call */
+        if (analysis_call_kind(call) == ANALYSIS_CALL_SLOT) /* 67 e8: addr32 call */
             return is[0] == 0x67 && is[1] == 0xe8
                        ? at + 6 + (uintptr_t)(intptr_t)distance_at(is + 2)
                        : 0;
         return is[0] == 0xe9 && is[5] == 0x90 /* jmp; nop */
                    ? at + 5 + (uintptr_t)(intptr_t)distance_at(is + 1)
                    : 0;
-    case SIDECAR_JCC_PLT:
+    case ANALYSIS_JCC_PLT:
         opcode = 2;
         break;
     default:
@@ -78,7 +78,7 @@ static uintptr_t wanted(const struct process *p, const struct copied *o, uintptr
     return !copy || (o->learnt && to && to->learnt && to != o) ? home : copy;
 }
 
-static void check_call(struct process *p, const struct site *s, const struct sidecar_call *call)
+static void check_call(struct process *p, const struct site *s, const struct analysis_call *call)
 {
     const struct copied *o = s->o;
     uint32_t prefixes = call->address - s->linked;
@@ -98,7 +98,7 @@ static void check_call(struct process *p, const struct site *s, const struct sid
     p->n_direct++;
     home = home_of(p, target);
     p->n_across += home != target;
-    if (!slot_leads(p, o, sidecar_slot(call), home))
+    if (!slot_leads(p, o, analysis_slot(call), home))
         wrong(p, o, s->linked, "a call leads to 0x%lx, its slot elsewhere", (unsigned long)home);
     if (target != wanted(p, o, home))
         wrong(p, o, s->linked, "a call leads to 0x%lx, whose copy is at 0x%lx",
@@ -139,7 +139,7 @@ static void check_branch(struct process *p, const struct site *s)
 /* The jump table that covers the address; their number: there is none. */
 static size_t table_at(const struct copied *o, uint64_t address)
 {
-    const struct sidecar_jump_table *tables = o->analysis.jump_tables.at;
+    const struct analysis_jump_table *tables = o->analysis.jump_tables.at;
     size_t low = 0, high = o->analysis.jump_tables.n;
 
     while (low < high) {
@@ -158,11 +158,11 @@ static size_t table_at(const struct copied *o, uint64_t address)
 /* The displacement is that of a lea by which a table is jumped through. */
 static int is_dispatch(const struct copied *o, uint64_t displacement)
 {
-    const struct sidecar_reference *r = o->analysis.references.at;
+    const struct analysis_reference *r = o->analysis.references.at;
 
     for (size_t i = 0; i < o->analysis.references.n; i++)
         if (r[i].address == displacement)
-            return r[i].kind == SIDECAR_TO_JUMP_TABLE;
+            return r[i].kind == ANALYSIS_TO_JUMP_TABLE;
     return 0;
 }
 
@@ -175,14 +175,14 @@ static void check_table_reference(struct process *p, const struct site *s, size_
                                   uint64_t target, uintptr_t is)
 {
     struct copied *o = s->o;
-    uint32_t start = ((struct sidecar_jump_table *)o->analysis.jump_tables.at)[table].address;
+    uint32_t start = ((struct analysis_jump_table *)o->analysis.jump_tables.at)[table].address;
 
     if (is == o->bias + target && s->z.mnemonic == ZYDIS_MNEMONIC_LEA &&
         (target != start || !is_dispatch(o, s->linked + s->z.raw.disp.offset)))
         return;
     if (!o->tables[table])
         o->tables[table] = is - (target - start);
-    if (is < o->pieces[0].at + o->pieces[0].code || home_of(p, is) != is || is - (target - start) != o->tables[table])
+    if (is < o->fragments[0].at + o->fragments[0].code || home_of(p, is) != is || is - (target - start) != o->tables[table])
         wrong(p, o, s->linked, "%s jump table leads to 0x%lx",
               target == start ? "the start of a" : "an entry of a", (unsigned long)is);
 }
@@ -239,12 +239,12 @@ static void check_single(struct process *p, const struct site *s)
 
 static void check_instruction(struct process *p, const struct site *s)
 {
-    const struct sidecar_call *call = call_in(s->o, s->linked, s->linked + s->z.length);
+    const struct analysis_call *call = call_in(s->o, s->linked, s->linked + s->z.length);
     int rip = s->z.attributes & ZYDIS_ATTRIB_HAS_MODRM && s->z.raw.modrm.mod == 0 &&
               s->z.raw.modrm.rm == 5;
 
     p->n_instructions++;
-    if (call && sidecar_call_kind(call) == SIDECAR_CALL_SINGLE)
+    if (call && analysis_call_kind(call) == ANALYSIS_CALL_SINGLE)
         check_single(p, s);
     else if (call)
         check_call(p, s, call);
@@ -260,7 +260,7 @@ static void check_instruction(struct process *p, const struct site *s)
 
 static void check_table(struct process *p, struct copied *o, size_t i)
 {
-    const struct sidecar_jump_table *table = (struct sidecar_jump_table *)o->analysis.jump_tables.at
+    const struct analysis_jump_table *table = (struct analysis_jump_table *)o->analysis.jump_tables.at
                                              + i;
     const uint8_t *was = object_at(&o->analysis.object, table->address, 4ul * table->count);
     uint8_t *is = malloc(4ul * table->count);
@@ -283,8 +283,8 @@ static void check_table(struct process *p, struct copied *o, size_t i)
 
 static void check_tables(struct process *p, struct copied *o)
 {
-    const struct sidecar_jump_table *tables = o->analysis.jump_tables.at;
-    uintptr_t free_from = o->pieces[0].at + o->pieces[0].code;
+    const struct analysis_jump_table *tables = o->analysis.jump_tables.at;
+    uintptr_t free_from = o->fragments[0].at + o->fragments[0].code;
 
     for (size_t i = 0; i < o->analysis.jump_tables.n; i++) {
         if (!o->tables[i])

@@ -135,7 +135,7 @@ static const struct searched *find(const struct searched *table, size_t n, int64
     return low ? &table[low - 1] : NULL;
 }
 
-static void check_frame(struct process *p, struct copied *o, const struct sidecar_frame *frame,
+static void check_frame(struct process *p, struct copied *o, const struct analysis_frame *frame,
                         const struct searched *table, size_t n)
 {
     static struct said was, is, was_cie, is_cie;
@@ -192,7 +192,7 @@ void check_unwinding(struct process *p)
     n = check_stubs(p, table, search.count);
     for (size_t i = 0; i < p->n; i++) {
         struct copied *o = &p->objects[i];
-        const struct sidecar_frame *frames = o->analysis.copies.at;
+        const struct analysis_frame *frames = o->analysis.copies.at;
         size_t proven = 0;
 
         for (size_t k = 0; k < o->analysis.units.n; k++)

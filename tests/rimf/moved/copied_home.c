@@ -26,10 +26,10 @@ static int is_in_head(const struct copied *o, uint32_t from, uint32_t to)
 static void want_calls(struct process *p, const struct copied *o, const struct segment *segment,
                        uint8_t *want, const uint8_t *is)
 {
-    const struct sidecar_call *calls = o->analysis.calls.at;
+    const struct analysis_call *calls = o->analysis.calls.at;
 
     for (size_t i = 0; i < o->analysis.calls.n; i++) {
-        uint32_t at = calls[i].address - segment->start, length = sidecar_call_length(&calls[i]);
+        uint32_t at = calls[i].address - segment->start, length = analysis_call_length(&calls[i]);
         uintptr_t target;
         int direct = 0;
 
@@ -41,7 +41,7 @@ static void want_calls(struct process *p, const struct copied *o, const struct s
             memcpy(want + at, is + at, length);
             continue;
         }
-        if (sidecar_call_kind(&calls[i]) == SIDECAR_CALL_SINGLE) {
+        if (analysis_call_kind(&calls[i]) == ANALYSIS_CALL_SINGLE) {
             if (!stands_for_call(o, calls[i].address, want + at, is + at))
                 wrong(p, o, calls[i].address, "a call at home became something else");
             memcpy(want + at, is + at, length);
@@ -49,7 +49,7 @@ static void want_calls(struct process *p, const struct copied *o, const struct s
         }
         target = call_leads(o, &calls[i], want + at, is + at, o->bias + calls[i].address, &direct);
         if (!target ||
-            (direct && !slot_leads(p, o, sidecar_slot(&calls[i]), home_of(p, target))))
+            (direct && !slot_leads(p, o, analysis_slot(&calls[i]), home_of(p, target))))
             wrong(p, o, calls[i].address, "a call at home leads to 0x%lx", (unsigned long)target);
         memcpy(want + at, is + at, length);
     }
@@ -59,14 +59,14 @@ static void want_calls(struct process *p, const struct copied *o, const struct s
 static void want_operands(struct process *p, const struct copied *o,
                           const struct segment *segment, uint8_t *want)
 {
-    const struct sidecar_reference *r = o->analysis.references.at;
+    const struct analysis_reference *r = o->analysis.references.at;
 
     for (size_t i = 0; i < o->analysis.references.n; i++) {
         uint8_t *at = want + (r[i].address - segment->start);
         int32_t distance;
         uintptr_t home;
 
-        if (r[i].kind != SIDECAR_TO_CODE || r[i].address < segment->start ||
+        if (r[i].kind != ANALYSIS_TO_CODE || r[i].address < segment->start ||
             r[i].address >= segment->file_end)
             continue;
         distance = distance_at(at);
@@ -88,7 +88,7 @@ static int is_named(const struct object *o, uint32_t start)
 {
     const struct function *functions = o->functions.at; /* ascending since emit_names */
     size_t n = o->functions.n;
-    size_t i = n ? sidecar_first_from(&functions->start, n, sizeof *functions, start) : 0;
+    size_t i = n ? analysis_first_from(&functions->start, n, sizeof *functions, start) : 0;
 
     return i < n && functions[i].start == start;
 }
@@ -97,13 +97,13 @@ static int is_named(const struct object *o, uint32_t start)
  * these are, is not asked here (entries.py does). */
 static int is_mostly_home(const struct copied *o)
 {
-    const struct sidecar_home *homes = o->analysis.homes.at;
+    const struct analysis_home *homes = o->analysis.homes.at;
     uint64_t home = 0, code = 0;
 
     for (size_t i = 0; i < o->analysis.homes.n; i++)
         home += homes[i].size;
-    for (size_t i = 0; i < o->n_pieces; i++)
-        code += o->pieces[i].code;
+    for (size_t i = 0; i < o->n_fragments; i++)
+        code += o->fragments[i].code;
     return !o->moved || home > code / 2;
 }
 

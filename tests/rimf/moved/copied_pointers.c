@@ -7,7 +7,7 @@
 
 static int keeps_home(const struct copied *o, uint64_t linked)
 {
-    const struct sidecar_home *homes = o->analysis.homes.at;
+    const struct analysis_home *homes = o->analysis.homes.at;
 
     for (size_t i = 0; i < o->analysis.homes.n; i++)
         if (linked - homes[i].start < homes[i].size)

@@ -54,14 +54,14 @@ static void each_rule(void)
     static const char ranges[] = "the region is no two ranges of pages";
     static const char no_piece[] = "a piece of the region is no range of pages of its file";
     static const char outside[] = "a piece of the region lies outside it";
-    static const char apart[] = "an object that lies apart has a place, or another has none";
+    static const char apart[] = "an object that is unplaced has a place, or another has none";
     static const char unknown[] = "addresses of a copy of code are of an unknown kind";
     static const char unsorted[] = "code whose addresses stay at home is not in order";
     static const char unplaced[] = "the copies of code are not sorted by their homes";
     static const char crossed[] = "the pointers are not in order";
     static const char nowhere[] = "a pointer leads to no copy";
     static const char fewer[] = "there are fewer pointers than of one kind";
-    static const char relocated[] = "a pointer is relocated where it lies apart";
+    static const char relocated[] = "a pointer is relocated where it is unplaced";
     struct { void *at; size_t size; uint64_t value; const char *sentence; } const spoilt[] = {
 #define SPOIL(field, value, sentence) {&made.field, sizeof made.field, (uint64_t)(value), sentence}
         SPOIL(header.version, 5, "it is of another version of the format"),

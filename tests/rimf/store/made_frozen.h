@@ -18,7 +18,7 @@ struct made_frozen {
     struct frozen_shift shifts[3];
     struct frozen_region region;
     struct frozen_copy copies[3];
-    struct sidecar_home homes[3];
+    struct analysis_home homes[3];
     struct frozen_pointer pointers[3];
     struct frozen_kept kept[2];
     char names[40];
@@ -46,7 +46,7 @@ static inline void made_frozen_make(struct made_frozen *m)
                    .relocations = {1, 11, 0xa000, 4, 5}},
         .objects = {{.file = {1, 2, 0x3000, 4, 5}, .copy = {1, 6, 0x3000, 7, 8},
                      .name = 1, .copy_name = 10},
-                    {.name = 0, .copy_name = 0, .flags = FROZEN_APART}, /* the vDSO */
+                    {.name = 0, .copy_name = 0, .flags = FROZEN_UNPLACED}, /* the vDSO */
                     {.file = {1, 9, 0x9000, 4, 5}, .copy = {1, 10, 0x9000, 7, 8},
                      .distance = -0x100000, .name = 17, .copy_name = 24, .first = 0x1000}},
         .texts = {{.object = 0, .linked = 0x1000, .size = 0x1000, .offset = 0x1000, .hash = 1},

@@ -14,7 +14,7 @@ struct made_later {
     struct later_object objects[3];
     struct frozen_text texts[3];
     struct frozen_word words[3];
-    struct sidecar_home homes[3];
+    struct analysis_home homes[3];
     char names[80];
 };
 

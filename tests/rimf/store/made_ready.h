@@ -12,7 +12,7 @@
 struct made_ready {
     struct ready_header header;
     struct frozen_text texts[2];
-    struct sidecar_call rest[3];
+    struct analysis_call rest[3];
     struct ready_slot slots[2];
     char name[24];
 };
@@ -36,8 +36,8 @@ static inline void made_ready_make(struct made_ready *m)
                    .singles = 3},
         .texts = {{.linked = 0x1000, .size = 0x2000, .offset = 0x1000, .hash = 1},
                   {.linked = 0x4000, .size = 0x3000, .offset = 0x6000, .hash = 2}},
-        .rest = {{0x1000, 0x8000 | SIDECAR_CALL_PLT}, {0x1005, SIDECAR_CALL_SINGLE},
-                 {0x4ffe, 0x8010 | SIDECAR_JMP_SLOT}},
+        .rest = {{0x1000, 0x8000 | ANALYSIS_CALL_PLT}, {0x1005, ANALYSIS_CALL_SINGLE},
+                 {0x4ffe, 0x8010 | ANALYSIS_JMP_SLOT}},
         .slots = {{0x8000, 4, 0x1010}, {0x8008, 1, 0x6fff}},
         .name = "/lib/one.so.6\0/bin/two",
     };

@@ -18,7 +18,7 @@ static void change(struct ready_header *h, const char *field, const char *text)
 {
     uint64_t value = strtoull(text, NULL, 0);
     struct frozen_text *texts = (struct frozen_text *)(h + 1);
-    struct sidecar_call *rest = (struct sidecar_call *)(texts + h->n_texts);
+    struct analysis_call *rest = (struct analysis_call *)(texts + h->n_texts);
     struct stat st;
     struct ready_slot *slots = (struct ready_slot *)(rest + h->n_rest);
 

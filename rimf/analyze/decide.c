@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/analyze/settle.c: rule 7, to the fixed point.
+ * rimf/analyze/decide.c: rule 7, to the fixed point.
  *
  * A unit that runs off its end into the next one, or that reaches another one with a
  * branch of one byte, can move only if that one does: nothing else fits between them.
@@ -19,7 +19,7 @@ static int by_to(const void *a, const void *b)
 }
 
 /* NOPs between functions are run through as well. */
-static uint32_t behind_padding(const struct analysis *a, const struct unit *u)
+static uint32_t behind_padding(const struct analyser *a, const struct unit *u)
 {
     const struct code *c = code_at(a, u->start);
     struct instruction i;
@@ -31,7 +31,7 @@ static uint32_t behind_padding(const struct analysis *a, const struct unit *u)
     return at;
 }
 
-static void add_falls(struct analysis *a)
+static void add_falls(struct analyser *a)
 {
     struct unit *units = units_of(a);
 
@@ -42,9 +42,9 @@ static void add_falls(struct analysis *a)
             continue;
         next = behind_padding(a, &units[i]);
         if (i + 1 < a->units.n && units[i + 1].start == next)
-            VECTOR_ADD(&a->edges, struct edge, i, i + 1, units[i].end, SIDECAR_FALLS);
+            VECTOR_ADD(&a->edges, struct edge, i, i + 1, units[i].end, ANALYSIS_FALLS);
         else
-            VECTOR_ADD(&a->edges, struct edge, i, UINT32_MAX, units[i].end, SIDECAR_FALLS);
+            VECTOR_ADD(&a->edges, struct edge, i, UINT32_MAX, units[i].end, ANALYSIS_FALLS);
     }
 }
 
@@ -64,7 +64,7 @@ static size_t first_to(const struct edge *edges, size_t n, uint32_t to)
 }
 
 /* Everything that leads to `to` stays; what is new at that goes onto the stack. */
-static void hold(struct analysis *a, uint32_t to, struct vector *stack)
+static void hold(struct analyser *a, uint32_t to, struct vector *stack)
 {
     const struct edge *edges = a->edges.at;
 
@@ -80,7 +80,7 @@ static void hold(struct analysis *a, uint32_t to, struct vector *stack)
 
 /* That a call as the last instruction does not return is believed of what compilers emit.  In
  * functions that somebody cut in two by hand it may; what follows then follows at once. */
-static void join_calls(struct analysis *a)
+static void join_calls(struct analyser *a)
 {
     struct unit *units = units_of(a);
 
@@ -91,7 +91,7 @@ static void join_calls(struct analysis *a)
             units[i].joined = 1;
 }
 
-static void join(struct analysis *a)
+static void join(struct analyser *a)
 {
     const struct edge *edges = a->edges.at;
     struct unit *units = units_of(a);
@@ -107,7 +107,7 @@ static void join(struct analysis *a)
     }
 }
 
-void settle_units(struct analysis *a)
+void decide_units(struct analyser *a)
 {
     struct vector stack = {0};
 

@@ -2,7 +2,7 @@
  *
  * What libgcc_s says of a copy: there from the start, opened later, closed again.
  */
-#include "answers_world.h"
+#include "world.h"
 
 #include <dlfcn.h>
 #include <execinfo.h>
@@ -22,12 +22,12 @@ static void update(struct loader *l)
 
     process_read(&again);
     CHECK(rimf_image_update(image, again.sources, again.n, &change) == 0);
-    answers_changed(l, change.removed, change.n_removed);
+    caller_changed(l, change.removed, change.n_removed);
 }
 
 void check_unwinder(int known)
 {
-    uintptr_t home = (uintptr_t)answers_call, in = (uintptr_t)copy, context[64] = {0}, is;
+    uintptr_t home = (uintptr_t)caller_call, in = (uintptr_t)copy, context[64] = {0}, is;
     void *library = dlopen("libgcc_s.so.1", RTLD_NOW | RTLD_NOLOAD), *frames[4] = {0};
     uintptr_t (*get)(void *), (*get_info)(void *, int *), (*start_of)(void *);
     void (*set)(void *, uintptr_t);
@@ -67,8 +67,8 @@ void unwinder(void)
     CHECK(copy != NULL);
     check_unwinder(0);
     prepare(l);
-    CHECK(l->answers.unwinder != NULL);
-    CHECK(answers_install(l, &why) == 0, "(%s)", why);
+    CHECK(l->caller.unwinder != NULL);
+    CHECK(caller_install(l, &why) == 0, "(%s)", why);
     check_unwinder(1);
     check_answers();
 }
@@ -79,19 +79,19 @@ void unwinder_later(void)
     const char *why = "";
 
     prepare(l);
-    CHECK(l->answers.unwinder == NULL && !dlopen("libgcc_s.so.1", RTLD_NOW | RTLD_NOLOAD));
-    CHECK(answers_install(l, &why) == 0, "(%s)", why);
+    CHECK(l->caller.unwinder == NULL && !dlopen("libgcc_s.so.1", RTLD_NOW | RTLD_NOLOAD));
+    CHECK(caller_install(l, &why) == 0, "(%s)", why);
     for (int i = 0; i < 3; i++) {
         void *library = dlopen("libgcc_s.so.1", RTLD_NOW);
 
         CHECK(library != NULL);
         update(l);
-        CHECK(l->answers.unwinder != NULL);
+        CHECK(l->caller.unwinder != NULL);
         if (i == 2)
             break;
         CHECK(dlclose(library) == 0);
         update(l);
-        CHECK(l->answers.unwinder == NULL && image->kept_home[ANSWER_IP] == 0);
+        CHECK(l->caller.unwinder == NULL && image->kept_home[ANSWER_IP] == 0);
     }
     check_unwinder(1);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * loader/start/mapstage.c: the stage `map`: each file, before a byte of it can run.
+ * loader/start/map_stage.c: the stage `map`: each file, before a byte of it can run.
  *
  *     the executable     the kernel has mapped it, and nothing of it has run: looked at before
  *                        the host loader starts

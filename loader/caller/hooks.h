@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * loader/caller/answers.h: whom the C library takes for its caller, and for the owner of an
- * address, where code runs in copies (answers.c).
+ * loader/caller/hooks.h: whom the C library takes for its caller, and for the owner of an
+ * address, where code runs in copies (caller/hooks.c).
  */
-#ifndef LOADER_ANSWERS_H
-#define LOADER_ANSWERS_H
+#ifndef LOADER_CALLER_H
+#define LOADER_CALLER_H
 
 #include "rimf/base/base.h"
 
@@ -20,8 +20,8 @@ enum {
     ANSWER_ADDR,   /* _dl_addr */
     ANSWER_SYM,    /* do_sym: of dlsym and dlvsym */
     ANSWER_OPEN,   /* _dl_open, where it does not ask ANSWER_OBJECT; else 0 */
-    ANSWERS_NEEDED,
-    ANSWER_IP = ANSWERS_NEEDED, /* _Unwind_GetIP */
+    CALLER_NEEDED,
+    ANSWER_IP = CALLER_NEEDED, /* _Unwind_GetIP */
     ANSWER_IP_INFO,             /* _Unwind_GetIPInfo */
     ANSWER_REGION,              /* _Unwind_GetRegionStart */
     ANSWER_SET_IP,              /* _Unwind_SetIP */
@@ -40,7 +40,7 @@ struct answer_early {
     uint8_t jump[5], was[5];
 };
 
-struct answers {
+struct caller_hooks {
     uintptr_t stubs; /* 0: not prepared, and `why` may say why */
     const char *why;
     struct answer functions[ANSWERS];
@@ -49,24 +49,24 @@ struct answers {
     int installed;
     int kept;     /* the C library's were proved in the process that froze the image */
     int deferred; /* not prepared yet: a frozen image may hold what is to be found */
-    struct answer_early early[ANSWERS_NEEDED];
+    struct answer_early early[CALLER_NEEDED];
     size_t n_early;
 };
 
 /* Proves everything that can be, and changes nothing.  0, or -ENOTSUP with a sentence
  * (static) in *why. */
-int answers_prepare(struct loader *, const char **why);
+int caller_prepare(struct loader *, const char **why);
 /* Prepares what was deferred. */
-void answers_settle(struct loader *);
-/* Of rimf_image_set_answers; the cookie is the loader. */
-int answers_install(void *loader, const char **why);
-/* Patches, at most ANSWERS_NEEDED, of the host loader's text, where an image is awaited that brings
+void caller_finish(struct loader *);
+/* Of rimf_image_set_caller_hooks; the cookie is the loader. */
+int caller_install(void *loader, const char **why);
+/* Patches, at most CALLER_NEEDED, of the host loader's text, where an image is awaited that brings
  * the rest (caller/early.c); how many.  And away with them: the image is not taken.  0, or negative
  * errno, and they are still there. */
-size_t answers_early(struct loader *, struct text_patch *);
-int answers_take_back(struct loader *);
+size_t caller_early(struct loader *, struct text_patch *);
+int caller_take_back(struct loader *);
 /* Objects went; others came, and the passes have not heard of them. */
-void answers_changed(struct loader *, const struct mvld_object *const *removed, size_t n);
+void caller_changed(struct loader *, const struct mvld_object *const *removed, size_t n);
 
 /* From the stubs, by way of entry.S: where an address is at home; the one that a function has for
  * everybody (dlsym); what dladdr found, which returned `found`, made to fit what was asked; where a

@@ -3,7 +3,7 @@
  * Names of functions whose calls do not pay are known, also the first and the last of the list, and
  * no others: neither what begins like them nor what they begin with.
  */
-#include "passes/direct-calls/seldom.h"
+#include "passes/direct-calls/cold.h"
 
 #include "../../../check.h"
 
@@ -21,8 +21,8 @@ int main(void)
         "_ZSt18_Rb_tree_decrementPSt18_Rb_tree_node_base", "__errno_location", "err_new"};
 
     for (size_t i = 0; i < sizeof seldom / sizeof *seldom; i++)
-        CHECK(seldom_name(seldom[i]), "%s", seldom[i]);
+        CHECK(cold_name(seldom[i]), "%s", seldom[i]);
     for (size_t i = 0; i < sizeof often / sizeof *often; i++)
-        CHECK(!seldom_name(often[i]), "%s", often[i]);
+        CHECK(!cold_name(often[i]), "%s", often[i]);
     return 0;
 }

@@ -140,7 +140,7 @@ static int tell_perf(const struct mvld_context *ctx, size_t *told)
 /* How many copies perf knows: one process has one pipeline. */
 static size_t told_perf;
 
-void concat_tell(const struct mvld_context *ctx)
+void concat_report(const struct mvld_context *ctx)
 {
     const struct mvld_api *api = ctx->api;
 

@@ -2,7 +2,7 @@
  *
  * Where the C library cannot be made to answer for copies, nothing of it is changed.
  */
-#include "answers_world.h"
+#include "world.h"
 #include "rimf/moved/moved.h"
 
 #include <sys/wait.h>
@@ -22,7 +22,7 @@ static void put(uintptr_t at, const void *bytes, size_t n)
 /* The first bytes of each. */
 static void save(const struct answer *functions, uint8_t (*bytes)[16])
 {
-    for (int i = 0; i < ANSWERS_NEEDED; i++)
+    for (int i = 0; i < CALLER_NEEDED; i++)
         if (functions[i].at)
             memcpy(bytes[i], (void *)functions[i].at, 16);
 }
@@ -30,29 +30,29 @@ static void save(const struct answer *functions, uint8_t (*bytes)[16])
 /* A debugger has stopped in one of them, before or after they were looked at. */
 void breakpoints(void)
 {
-    for (int which = 0; which < 2 * ANSWERS_NEEDED; which++) {
+    for (int which = 0; which < 2 * CALLER_NEEDED; which++) {
         struct loader *l = start();
-        uint8_t before[ANSWERS_NEEDED][16] = {{0}}, after[ANSWERS_NEEDED][16] = {{0}};
+        uint8_t before[CALLER_NEEDED][16] = {{0}}, after[CALLER_NEEDED][16] = {{0}};
         uint8_t trap = 0xcc, was;
         uintptr_t at;
         struct answer functions[ANSWERS];
         const char *why = "";
 
         prepare(l);
-        memcpy(functions, l->answers.functions, sizeof functions);
-        at = functions[which % ANSWERS_NEEDED].at;
+        memcpy(functions, l->caller.functions, sizeof functions);
+        at = functions[which % CALLER_NEEDED].at;
         if (!at)
             continue;
         was = *(uint8_t *)at;
         put(at, &trap, 1);
         save(functions, before);
-        if (which < ANSWERS_NEEDED) {
-            l->answers.stubs = 0;
-            for (unsigned i = 0; i < ANSWERS_NEEDED; i++) /* as if never found */
+        if (which < CALLER_NEEDED) {
+            l->caller.stubs = 0;
+            for (unsigned i = 0; i < CALLER_NEEDED; i++) /* as if never found */
                 rimf_image_keep_home(l->image, i, 0, 0);
-            CHECK(answers_prepare(l, &why) == -ENOTSUP && l->answers.stubs == 0);
+            CHECK(caller_prepare(l, &why) == -ENOTSUP && l->caller.stubs == 0);
         }
-        CHECK(answers_install(l, &why) < 0 && *why);
+        CHECK(caller_install(l, &why) < 0 && *why);
         save(functions, after);
         CHECK(memcmp(before, after, sizeof before) == 0);
         put(at, &was, 1);
@@ -66,9 +66,9 @@ void stubs_in_use(void)
     uint8_t nop = 0x90;
 
     prepare(l);
-    put(l->answers.stubs + 17, &nop, 1);
-    CHECK(answers_install(l, &why) < 0 && *why);
-    CHECK(answers_prepare(l, &why) == -ENOTSUP && *why);
+    put(l->caller.stubs + 17, &nop, 1);
+    CHECK(caller_install(l, &why) < 0 && *why);
+    CHECK(caller_prepare(l, &why) == -ENOTSUP && *why);
 }
 
 void not_prepared(void)
@@ -76,9 +76,9 @@ void not_prepared(void)
     struct loader *l = start();
     const char *why = "";
 
-    CHECK(answers_install(l, &why) < 0 && *why);
+    CHECK(caller_install(l, &why) < 0 && *why);
     l->host.musl = 1;
-    CHECK(answers_prepare(l, &why) == -ENOTSUP && strstr(why, "musl"));
+    CHECK(caller_prepare(l, &why) == -ENOTSUP && strstr(why, "musl"));
 }
 
 /* Whichever system call fails: all is there, or nothing. */
@@ -92,7 +92,7 @@ static void fail_each(int unwinder)
         if (child == 0) {
             struct loader *l;
             struct kernel kernel = kernel_make(n);
-            uint8_t before[ANSWERS_NEEDED][16] = {{0}}, after[ANSWERS_NEEDED][16] = {{0}};
+            uint8_t before[CALLER_NEEDED][16] = {{0}}, after[CALLER_NEEDED][16] = {{0}};
             const char *why = "";
             int err;
 
@@ -100,17 +100,17 @@ static void fail_each(int unwinder)
                 open_unwinder();
             l = start();
             prepare(l);
-            save(l->answers.functions, before);
+            save(l->caller.functions, before);
             image->sys = &kernel.sys;
-            err = answers_install(l, &why);
+            err = caller_install(l, &why);
             image->sys = &rimf_sys_kernel;
-            save(l->answers.functions, after);
+            save(l->caller.functions, after);
             if (err)
                 CHECK(memcmp(before, after, sizeof before) == 0, "(call %d: %s)", n, why);
             else
                 check_answers();
             if (!err && unwinder)
-                check_unwinder(l->answers.unwinder != NULL);
+                check_unwinder(l->caller.unwinder != NULL);
             _exit(err ? 3 : kernel.calls < n ? 4 : 0);
         }
         CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status), "(call %d: %x)", n,

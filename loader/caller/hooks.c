@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * loader/caller/answers.c: which object an address in a copy belongs to.
+ * loader/caller/hooks.c: which object an address in a copy belongs to.
  *
  * Where code runs in copies (rimf/moved/moved.h), its return addresses lie in the region of
  * the copies.  Some questions to the C library are answered for who asks, and who asks
@@ -35,8 +35,8 @@
  * functions: the one that brings the region of the copies (it defines `concat_code`), whose
  * executable segment ends with int3, as padding.
  *
- * Everything that can be looked at is looked at in answers_prepare, before anything is
- * changed; answers_install writes the stubs and then the jumps, through the patch engine.
+ * Everything that can be looked at is looked at in caller_prepare, before anything is
+ * changed; caller_install writes the stubs and then the jumps, through the patch engine.
  * When that fails for the C library no jump is there, and nothing may run in copies.  At a start
  * from a frozen image most of the jumps come with the code, see caller/thaw.c.
  */
@@ -84,23 +84,23 @@ uintptr_t loader_answer_named(const struct loader *l, uintptr_t address, struct 
 
 /* ---- one function -------------------------------------------------------------------- */
 
-static int displace_it(const struct answers *answers, size_t which, uintptr_t to,
+static int displace_it(const struct caller_hooks *answers, size_t which, uintptr_t to,
                        struct displaced *moved, const char **why)
 {
     const struct answer *function = &answers->functions[which];
     uint8_t first[4 + DISPLACE_MAX]; /* behind an endbr64 */
     size_t size = function->size < sizeof first ? function->size : sizeof first;
 
-    if (!answers->kept || which >= ANSWERS_NEEDED)
+    if (!answers->kept || which >= CALLER_NEEDED)
         return displace((const uint8_t *)function->at, function->size, function->at, to, moved, why);
-    answers_original(answers, function->at, first, size);
+    caller_original(answers, function->at, first, size);
     return displace_again(first, size, function->at, to, moved, why);
 }
 
-int answers_hook(const struct answers *answers, size_t which, struct hook *hook, const char **why)
+int caller_hook(const struct caller_hooks *answers, size_t which, struct hook *hook, const char **why)
 {
     uintptr_t stub = answers->stubs + ANSWER_STUB * which;
-    size_t end = answers_begin_stub(hook->code, which);
+    size_t end = caller_begin_stub(hook->code, which);
     struct displaced moved;
 
     if (displace_it(answers, which, stub + end, &moved, why))
@@ -109,7 +109,7 @@ int answers_hook(const struct answers *answers, size_t which, struct hook *hook,
     hook->at = answers->functions[which].at + moved.skip;
     memcpy(hook->code + end, moved.bytes, moved.length);
     end += moved.length;
-    answers_original(answers, hook->at, hook->was, sizeof hook->was);
+    caller_original(answers, hook->at, hook->was, sizeof hook->was);
     *why = "the functions that answer are too far away";
     if (displace_jump(hook->code + end, stub + end, hook->at + moved.length) ||
         displace_jump(hook->jump, hook->at, stub))
@@ -119,7 +119,7 @@ int answers_hook(const struct answers *answers, size_t which, struct hook *hook,
 
 /* ---- some functions: those of the C library, those of the unwinder, or both ------------- */
 
-int answers_hooks(const struct answers *answers, size_t first, size_t end, struct hooks *hooks,
+int caller_hooks(const struct caller_hooks *answers, size_t first, size_t end, struct hooks *hooks,
                   const char **why)
 {
     int err = 0;
@@ -127,7 +127,7 @@ int answers_hooks(const struct answers *answers, size_t first, size_t end, struc
     hooks->n = 0;
     for (size_t i = first; i < end && !err; i++)
         if (answers->functions[i].at)
-            err = answers_hook(answers, i, &hooks->at[hooks->n++], why);
+            err = caller_hook(answers, i, &hooks->at[hooks->n++], why);
     return err;
 }
 
@@ -183,7 +183,7 @@ static int write_jumps(struct loader *l, const struct hooks *hooks, int back)
 static int install(struct loader *l, size_t first, size_t end, const char **why)
 {
     struct hooks hooks;
-    int err = answers_hooks(&l->answers, first, end, &hooks, why); /* of what stands there now */
+    int err = caller_hooks(&l->caller, first, end, &hooks, why); /* of what stands there now */
 
     if (err)
         return err;
@@ -205,13 +205,13 @@ static int install(struct loader *l, size_t first, size_t end, const char **why)
 static void keep_home(struct loader *l, size_t first, size_t end)
 {
     for (size_t i = first; i < end; i++)
-        rimf_image_keep_home(l->image, (unsigned)i, l->answers.functions[i].at,
-                             l->answers.functions[i].size);
+        rimf_image_keep_home(l->image, (unsigned)i, l->caller.functions[i].at,
+                             l->caller.functions[i].size);
 }
 
 static void leave_unwinder(struct loader *l, const char *why)
 {
-    l->answers.unwinder = NULL;
+    l->caller.unwinder = NULL;
     rimf_log(&l->log, MVLD_LOG_FILES, "answers: backtraces will name copies: %s", why);
 }
 
@@ -220,24 +220,24 @@ static void prepare_unwinder(struct loader *l)
 {
     struct hooks hooks;
     const char *why = "its functions are not of the known form";
-    int err = answers_find_unwinder(l);
+    int err = caller_find_unwinder(l);
 
     if (!err)
-        err = answers_hooks(&l->answers, ANSWERS_NEEDED, ANSWERS, &hooks, &why);
+        err = caller_hooks(&l->caller, CALLER_NEEDED, ANSWERS, &hooks, &why);
     if (!err) {
-        keep_home(l, ANSWERS_NEEDED, ANSWERS);
+        keep_home(l, CALLER_NEEDED, ANSWERS);
         return;
     }
     if (err == -ENOENT)
-        l->answers.unwinder = NULL;
+        l->caller.unwinder = NULL;
     else
         leave_unwinder(l, why);
 }
 
 /* It may come by a dlopen: the C library opens it for the first backtrace. */
-void answers_changed(struct loader *l, const struct mvld_object *const *removed, size_t n)
+void caller_changed(struct loader *l, const struct mvld_object *const *removed, size_t n)
 {
-    struct answers *answers = &l->answers;
+    struct caller_hooks *answers = &l->caller;
     const char *why;
 
     if (!answers->stubs)
@@ -246,14 +246,14 @@ void answers_changed(struct loader *l, const struct mvld_object *const *removed,
         if (removed[i] != answers->unwinder)
             continue;
         answers->unwinder = NULL;
-        memset(answers->functions + ANSWERS_NEEDED, 0,
-               (ANSWERS - ANSWERS_NEEDED) * sizeof *answers->functions);
-        keep_home(l, ANSWERS_NEEDED, ANSWERS);
+        memset(answers->functions + CALLER_NEEDED, 0,
+               (ANSWERS - CALLER_NEEDED) * sizeof *answers->functions);
+        keep_home(l, CALLER_NEEDED, ANSWERS);
     }
     if (answers->unwinder)
         return;
     prepare_unwinder(l);
-    if (answers->installed && answers->unwinder && install(l, ANSWERS_NEEDED, ANSWERS, &why))
+    if (answers->installed && answers->unwinder && install(l, CALLER_NEEDED, ANSWERS, &why))
         leave_unwinder(l, why);
 }
 
@@ -284,23 +284,23 @@ static uintptr_t find_stubs(const struct mvld_image *image)
 /* They were proved in the process that froze the image, of these very files. */
 static int take_kept(struct loader *l, struct answer *functions)
 {
-    for (unsigned i = 0; i < ANSWERS_NEEDED; i++)
+    for (unsigned i = 0; i < CALLER_NEEDED; i++)
         functions[i].at = rimf_image_kept_home(l->image, i, &functions[i].size);
     return functions[ANSWER_OBJECT].at && functions[ANSWER_ADDR].at && functions[ANSWER_SYM].at;
 }
 
-void answers_settle(struct loader *l)
+void caller_finish(struct loader *l)
 {
-    if (!l->answers.deferred)
+    if (!l->caller.deferred)
         return;
-    l->answers.deferred = 0;
-    if (answers_prepare(l, &l->answers.why))
-        rimf_log(&l->log, MVLD_LOG_FILES, "answers: not for copies of code: %s", l->answers.why);
+    l->caller.deferred = 0;
+    if (caller_prepare(l, &l->caller.why))
+        rimf_log(&l->log, MVLD_LOG_FILES, "answers: not for copies of code: %s", l->caller.why);
 }
 
-int answers_prepare(struct loader *l, const char **why)
+int caller_prepare(struct loader *l, const char **why)
 {
-    struct answers *answers = &l->answers;
+    struct caller_hooks *answers = &l->caller;
     struct hooks hooks;
     int err;
 
@@ -313,42 +313,42 @@ int answers_prepare(struct loader *l, const char **why)
         return -ENOTSUP;
     answers->kept = take_kept(l, answers->functions);
     if (answers->kept) {
-        err = 0; /* and answers_install, which is next, makes the hooks */
+        err = 0; /* and caller_install, which is next, makes the hooks */
     } else {
-        err = answers_find(l, answers->functions, why);
+        err = caller_find(l, answers->functions, why);
         if (!err)
-            err = answers_hooks(answers, 0, ANSWERS_NEEDED, &hooks, why);
+            err = caller_hooks(answers, 0, CALLER_NEEDED, &hooks, why);
     }
     if (err) {
         answers->stubs = 0;
         return err;
     }
-    keep_home(l, 0, ANSWERS_NEEDED);
+    keep_home(l, 0, CALLER_NEEDED);
     prepare_unwinder(l);
-    answers_describe(l);
+    caller_describe(l);
     return 0;
 }
 
 /* ---- when copies lie in place and nothing enters them yet ------------------------------------ */
 
-int answers_install(void *loader, const char **why)
+int caller_install(void *loader, const char **why)
 {
     struct loader *l = loader;
     int err;
 
-    if (l->answers.installed)
+    if (l->caller.installed)
         return 0;
-    answers_settle(l);
-    *why = l->answers.why ? l->answers.why : "the C library's answers were not prepared";
-    if (!l->answers.stubs)
+    caller_finish(l);
+    *why = l->caller.why ? l->caller.why : "the C library's answers were not prepared";
+    if (!l->caller.stubs)
         return -ENOTSUP;
-    err = answers_thaw(l);
-    if (err && !answers_take_back(l))
-        err = install(l, 0, l->answers.unwinder ? ANSWERS : ANSWERS_NEEDED, why);
-    if (err && l->answers.unwinder) {
+    err = caller_thaw(l);
+    if (err && !caller_take_back(l))
+        err = install(l, 0, l->caller.unwinder ? ANSWERS : CALLER_NEEDED, why);
+    if (err && l->caller.unwinder) {
         leave_unwinder(l, *why);
-        err = install(l, 0, ANSWERS_NEEDED, why);
+        err = install(l, 0, CALLER_NEEDED, why);
     }
-    l->answers.installed = !err;
+    l->caller.installed = !err;
     return err;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the cases of answers.c share: a process with a copy of answers_call in it.
+ * What the cases of caller/hooks.c share: a process with a copy of caller_call in it.
  */
 #ifndef TESTS_LOADER_ANSWERS_WORLD_H
 #define TESTS_LOADER_ANSWERS_WORLD_H
@@ -10,10 +10,10 @@
 #include "../../rimf/image/process.h"
 #include "loader/loader.h"
 
-#define CODE 64 /* bytes of answers_call */
+#define CODE 64 /* bytes of caller_call */
 
 typedef void *call(void *function, const void *a, const void *b, const void *c, const void *d);
-call answers_call; /* in a library */
+call caller_call; /* in a library */
 extern call *copy;
 extern struct mvld_image *image;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * seldom.c: functions whose calls do not pay.
+ * cold.c: functions whose calls do not pay.
  *
  * A call that was made direct saves about a nanosecond each time.  A page in which it stands costs
  * each process two thousand of them, and 4 KB.  So calls that a program runs once, or while it ends or
@@ -10,7 +10,7 @@
  *
  * What is not known to be such is taken to be called often.
  */
-#include "seldom.h"
+#include "cold.h"
 
 /* Sorted.  No pointers, which would have to be relocated. */
 static const char names[][33] = {
@@ -91,7 +91,7 @@ static int throws(const char *name)
     return name && behind(name, "__throw_");
 }
 
-int seldom_name(const char *name)
+int cold_name(const char *name)
 {
     size_t low = 0, high = COUNT(names);
 
@@ -132,7 +132,7 @@ static int defines_any(const struct mvld_context *ctx, const struct mvld_object 
            defines(ctx, object, throwing[1]);
 }
 
-int seldom_is(const struct mvld_context *ctx, struct seldom *known,
+int cold_is(const struct mvld_context *ctx, struct seldom *known,
               const struct mvld_object *object, const struct mvld_binding *bound)
 {
     struct seldom *holder = &known[(bound->holder->start >> 12) % SELDOM_HOLDERS];
@@ -141,5 +141,5 @@ int seldom_is(const struct mvld_context *ctx, struct seldom *known,
     if (holder->object != bound->holder)
         *holder = (struct seldom){bound->holder, defines_any(ctx, bound->holder)};
     name = holder->defines ? ctx->api->slot_name(ctx->image, object, bound->slot) : NULL;
-    return name && seldom_name(name);
+    return name && cold_name(name);
 }

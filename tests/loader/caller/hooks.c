@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the C library answers to code in a copy (loader/caller/answers.c): the same as to that
+ * What the C library answers to code in a copy (loader/caller/hooks.c): the same as to that
  * code at home.  A failure means that a program which runs in copies finds other symbols
  * and libraries than without mvld, or crashes where a hook was written half.
  *
  * The copy is one function of a library, made by hand and noted in the image as a copy.
  * Each case runs in a process of its own.
  */
-#include "answers_world.h"
+#include "world.h"
 
 #include "rimf/moved/moved.h"
 #include "rimf/image/private.h"
@@ -21,7 +21,7 @@
 
 #define HIDDEN "libanswers_hidden.so"
 
-void answers_behind(void), answers_stubs(void);
+void caller_behind(void), caller_stubs(void);
 
 /* The same in the executable. */
 call main_call;
@@ -74,12 +74,12 @@ static void make_copy(void)
     void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
     CHECK(page != MAP_FAILED);
-    memcpy(page, (void *)answers_call, CODE);
+    memcpy(page, (void *)caller_call, CODE);
     memcpy((char *)page + 2048, (void *)main_call, CODE);
     CHECK(mprotect(page, 4096, PROT_READ | PROT_EXEC) == 0);
     copy = (call *)(uintptr_t)page;
     main_copy = (call *)((uintptr_t)page + 2048);
-    list[0] = (struct rimf_copy){.home = (uintptr_t)answers_call, .at = (uintptr_t)page,
+    list[0] = (struct rimf_copy){.home = (uintptr_t)caller_call, .at = (uintptr_t)page,
                                  .code = CODE, .size = CODE};
     list[1] = (struct rimf_copy){.home = (uintptr_t)main_call, .at = (uintptr_t)main_copy,
                                  .code = CODE, .size = CODE};
@@ -91,15 +91,15 @@ static void make_copy(void)
         list[i].object = (struct rimf_object *)rimf_object_find(image, list[i].home);
         CHECK(copies_note(image, (struct rimf_object *)list[i].object, i) == 0);
     }
-    CHECK(rimf_copy_home(image, (uintptr_t)page + 7) == (uintptr_t)answers_call + 7);
+    CHECK(rimf_copy_home(image, (uintptr_t)page + 7) == (uintptr_t)caller_call + 7);
 }
 
 struct loader *start(void)
 {
     struct loader *l = &loader_state;
 
-    answers_behind();
-    answers_stubs();
+    caller_behind();
+    caller_stubs();
     /* Stage 0 has an _r_debug of its own.  What the host loader keeps is its own, or, before
      * glibc 2.35, may be this one. */
     for (const Elf64_Dyn *d = _DYNAMIC; d->d_tag; d++)
@@ -163,16 +163,16 @@ static void ask(int which, call *from, char *out)
 
     switch (which) {
     case NEXT:
-        found = from((void *)dlsym, RTLD_NEXT, "answers_name", NULL, NULL);
+        found = from((void *)dlsym, RTLD_NEXT, "caller_name", NULL, NULL);
         snprintf(out, 512, "%s", found ? ((const char *(*)(void))(uintptr_t)found)() : "none");
         break;
     case NEXT_MAIN:
         from = from == copy ? main_copy : main_call;
-        found = from((void *)dlsym, RTLD_NEXT, "answers_name", NULL, NULL);
+        found = from((void *)dlsym, RTLD_NEXT, "caller_name", NULL, NULL);
         snprintf(out, 512, "%s", found ? ((const char *(*)(void))(uintptr_t)found)() : "none");
         break;
     case NEXT_VERSION:
-        found = from((void *)dlvsym, RTLD_NEXT, "answers_name", "ANSWERS_1", NULL);
+        found = from((void *)dlvsym, RTLD_NEXT, "caller_name", "CALLER_1", NULL);
         snprintf(out, 512, "%s", found ? ((const char *(*)(void))(uintptr_t)found)() : "none");
         break;
     case OPEN:
@@ -198,7 +198,7 @@ static void ask(int which, call *from, char *out)
 static void ask_all(int *same)
 {
     for (int i = 0; i < QUESTIONS; i++) {
-        ask(i, answers_call, text[i][0]);
+        ask(i, caller_call, text[i][0]);
         ask(i, copy, text[i][1]);
         same[i] = strcmp(text[i][0], text[i][1]) == 0;
     }
@@ -218,7 +218,7 @@ void check_answers(void)
     CHECK_STR(text[OPEN][0], "opened");
     CHECK_STR(text[OPEN_ORIGIN][0], "opened");
     CHECK_STR(text[OPEN_NAMESPACE][0], "opened");
-    CHECK(strstr(text[ADDRESS][0], " answers_call ") != NULL, "(%s)", text[ADDRESS][0]);
+    CHECK(strstr(text[ADDRESS][0], " caller_call ") != NULL, "(%s)", text[ADDRESS][0]);
 }
 
 /* ---- cases --------------------------------------------------------------------------------- */
@@ -227,8 +227,8 @@ void prepare(struct loader *l)
 {
     const char *why = "";
 
-    CHECK(answers_prepare(l, &why) == 0, "(%s)", why);
-    CHECK(image->kept_home[1] == l->answers.functions[1].at);
+    CHECK(caller_prepare(l, &why) == 0, "(%s)", why);
+    CHECK(image->kept_home[1] == l->caller.functions[1].at);
 }
 
 /* The questions tell who asks: without answers each is answered otherwise in the copy. */
@@ -242,9 +242,9 @@ static void answered(void)
     ask_all(same);
     for (int i = 0; i < QUESTIONS; i++)
         CHECK(!same[i], "(%s is no question: \"%s\")", names[i], text[i][0]);
-    CHECK(answers_install(l, &why) == 0, "(%s)", why);
+    CHECK(caller_install(l, &why) == 0, "(%s)", why);
     check_answers();
-    CHECK(answers_install(l, &why) == 0, "(%s)", why); /* once is enough */
+    CHECK(caller_install(l, &why) == 0, "(%s)", why); /* once is enough */
     check_answers();
 }
 
@@ -258,31 +258,31 @@ static void moved(void)
 
     ((struct rimf_copy *)image->copies->list)[0].moved = 1;
     prepare(l);
-    CHECK(dlsym(RTLD_DEFAULT, "answers_call") == (void *)answers_call);
-    CHECK(answers_install(l, &why) == 0, "(%s)", why);
-    CHECK(dlsym(RTLD_DEFAULT, "answers_call") == (void *)(uintptr_t)copy);
+    CHECK(dlsym(RTLD_DEFAULT, "caller_call") == (void *)caller_call);
+    CHECK(caller_install(l, &why) == 0, "(%s)", why);
+    CHECK(dlsym(RTLD_DEFAULT, "caller_call") == (void *)(uintptr_t)copy);
     CHECK(dlsym(RTLD_DEFAULT, "main_call") == (void *)main_call ||
           !dlsym(RTLD_DEFAULT, "main_call"));
-    CHECK(!dlsym(RTLD_DEFAULT, "answers_of_nobody") && strstr(dlerror(), "answers_of_nobody"));
-    CHECK(dladdr((char *)(uintptr_t)copy + 20, &info) && strstr(info.dli_sname, "answers_call") &&
+    CHECK(!dlsym(RTLD_DEFAULT, "caller_of_nobody") && strstr(dlerror(), "caller_of_nobody"));
+    CHECK(dladdr((char *)(uintptr_t)copy + 20, &info) && strstr(info.dli_sname, "caller_call") &&
           info.dli_saddr == (void *)(uintptr_t)copy);
-    CHECK(dladdr((char *)(uintptr_t)answers_call + 20, &info) &&
-          info.dli_saddr == (void *)answers_call);
+    CHECK(dladdr((char *)(uintptr_t)caller_call + 20, &info) &&
+          info.dli_saddr == (void *)caller_call);
     CHECK(dladdr((char *)(uintptr_t)main_copy + 20, &info) &&
           info.dli_saddr != (void *)(uintptr_t)main_copy);
     CHECK(!dladdr((void *)16, &info));
 }
 
-/* Calls loader_answers_entry with these in %rax, %rcx, %rdx, %rsi, %rdi, %r8 … %r11. */
-void answers_registers(const uint64_t *in, uint64_t *out);
+/* Calls loader_caller_entry with these in %rax, %rcx, %rdx, %rsi, %rdi, %r8 … %r11. */
+void caller_registers(const uint64_t *in, uint64_t *out);
 __asm__(".text\n"
-        "answers_registers:\n"
+        "caller_registers:\n"
         "  push %rbp\n  push %rbx\n"
         "  mov %rdi, %rbp\n  mov %rsi, %rbx\n"
         "  mov (%rbp), %rax\n  mov 8(%rbp), %rcx\n  mov 16(%rbp), %rdx\n"
         "  mov 24(%rbp), %rsi\n  mov 32(%rbp), %rdi\n  mov 40(%rbp), %r8\n"
         "  mov 48(%rbp), %r9\n  mov 56(%rbp), %r10\n  mov 64(%rbp), %r11\n"
-        "  call loader_answers_entry\n"
+        "  call loader_caller_entry\n"
         "  mov %rax, (%rbx)\n  mov %rcx, 8(%rbx)\n  mov %rdx, 16(%rbx)\n"
         "  mov %rsi, 24(%rbx)\n  mov %rdi, 32(%rbx)\n  mov %r8, 40(%rbx)\n"
         "  mov %r9, 48(%rbx)\n  mov %r10, 56(%rbx)\n  mov %r11, 64(%rbx)\n"
@@ -297,11 +297,11 @@ static void registers(void)
     start();
     for (int i = 0; i < N; i++)
         in[i] = 0x0101010101010101u * (uint64_t)(i + 1);
-    answers_registers(in, out);
+    caller_registers(in, out);
     CHECK(memcmp(in, out, sizeof in) == 0);
     in[FIRST] = (uintptr_t)copy + 9;
-    answers_registers(in, out);
-    CHECK(out[FIRST] == (uintptr_t)answers_call + 9);
+    caller_registers(in, out);
+    CHECK(out[FIRST] == (uintptr_t)caller_call + 9);
     out[FIRST] = in[FIRST];
     CHECK(memcmp(in, out, sizeof in) == 0);
 }
@@ -313,7 +313,7 @@ static volatile int over;
 /* dladdr itself takes a lock, which the thread may be about to take. */
 static void in_handler(int signal)
 {
-    struct link_map *(*find)(void *) = (void *)loader_state.answers.functions[0].at;
+    struct link_map *(*find)(void *) = (void *)loader_state.caller.functions[0].at;
     struct link_map *map = find((char *)(uintptr_t)copy + 3);
 
     if (signal != SIGALRM || !map || !strstr(map->l_name, "libanswers_caller.so"))
@@ -340,7 +340,7 @@ static void threads(void)
     const char *why = "";
 
     prepare(l);
-    CHECK(answers_install(l, &why) == 0, "(%s)", why);
+    CHECK(caller_install(l, &why) == 0, "(%s)", why);
     signal(SIGALRM, in_handler);
     for (int i = 0; i < 3; i++)
         CHECK(pthread_create(&thread[i], NULL, asks, NULL) == 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * loader/start/relocatestage.c: the stage `relocate`: objects are mapped, and nothing is relocated.
+ * loader/start/relocate_stage.c: the stage `relocate`: objects are mapped, and nothing is relocated.
  *
  * The host loader maps an object segment by segment, first those of a file (place.c answers these
  * calls).  When the last of them is there, passes hear of the object; the host loader relocates when
