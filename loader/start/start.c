@@ -13,7 +13,6 @@
 #include <errno.h>        /* numbers only */
 #include <fcntl.h>        /* numbers only */
 #include <sys/mman.h>     /* numbers only */
-#include <sys/resource.h> /* numbers only */
 #include <time.h>         /* numbers only */
 
 struct loader loader_state;
@@ -74,20 +73,6 @@ void stage_time(struct loader *l, int stage)
 }
 
 /* ---- LD_PRELOAD --------------------------------------------------------------------------- */
-
-/* Where the address space is limited, a library of hundreds of MB is refused, which the host
- * loader says on standard error, or leaves too little for the program. */
-int space_is_limited(struct loader *l)
-{
-    struct rlimit limit;
-
-    if (l->space == SPACE_NOT_ASKED)
-        l->space = SYS6(l->sys, SYS_prlimit64, 0, RLIMIT_AS, NULL, &limit, 0, 0) ||
-                           limit.rlim_cur != RLIM_INFINITY
-                       ? SPACE_LIMITED
-                       : SPACE_FREE;
-    return l->space == SPACE_LIMITED;
-}
 
 static int can_preload(struct loader *l, const char *library, int spacious)
 {
@@ -196,7 +181,7 @@ struct start loader_start(struct loader *l, uintptr_t *sp)
         files_start(l);
         place_plan(l); /* where objects will go */
         if (pipeline_flags(l->pipeline) & MVLD_PASS_ANALYSIS)
-            analysis_watch(l);
+            auditor_look(l);
         frozen_find(l); /* what an earlier process left for this one */
         if (!pipeline_count(l->pipeline)) { /* a pass was refused */
             l->pipeline = NULL;
@@ -204,7 +189,7 @@ struct start loader_start(struct loader *l, uintptr_t *sp)
         } else {
             place_finish(l);
         }
-        place_draw(l);
+        layout_choose(l);
         if (l->pipeline) {
             mapstage_start(l); /* the executable may be refused */
             relocatestage_start(l);
@@ -215,7 +200,7 @@ struct start loader_start(struct loader *l, uintptr_t *sp)
         give_up(l, errors);
     stage_time(l, STAGE_MAPPED);
     if (!l->knobs.off) {
-        l->hooked = host_hook(l) == 0;
+        l->hooked = host_hook(l, caller_early) == 0;
         mapstage_require(l, l->hooked ? l->mmap_return[0] : 0);
         if (l->hooked)
             preload(l); /* only what the hook can take away again */

@@ -265,8 +265,6 @@ int rimf_symbol_hide(struct mvld_image *, const struct mvld_symbol *);
 
 int rimf_calls_retarget(const struct mvld_context *, const struct mvld_object *, mvld_calls_rule *,
                         uint32_t flags);
-/* No more code moves: edits that waited for it are realised. */
-void rimf_edits_finish(struct mvld_image *);
 
 /* ---- image/watch.c ------------------------------------------------------------ */
 

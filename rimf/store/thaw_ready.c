@@ -106,7 +106,7 @@ static const char *other_slots(struct mvld_image *image, const struct rimf_objec
                                const struct ready *r)
 {
     uintptr_t bias = object->view.bias, relro;
-    size_t relro_size = copy_relro(object, &relro); /* slots there are read-only by now */
+    size_t relro_size = elf_relro(&object->view, &relro); /* slots there are read-only by now */
     struct found found = {0, 0};
 
     for (uint32_t i = 0; i < r->header->n_slots; i++) {
