@@ -19,7 +19,7 @@
 #include <sys/time.h>
 #include <sys/wait.h>
 
-#define HIDDEN "libanswers_hidden.so"
+#define HIDDEN "libcaller_hidden.so"
 
 void caller_behind(void), caller_stubs(void);
 
@@ -316,7 +316,7 @@ static void in_handler(int signal)
     struct link_map *(*find)(void *) = (void *)loader_state.caller.functions[0].at;
     struct link_map *map = find((char *)(uintptr_t)copy + 3);
 
-    if (signal != SIGALRM || !map || !strstr(map->l_name, "libanswers_caller.so"))
+    if (signal != SIGALRM || !map || !strstr(map->l_name, "libcaller_caller.so"))
         abort();
 }
 
