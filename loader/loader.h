@@ -271,12 +271,12 @@ void loader_entry(void) RIMF_HIDDEN;      /* ELF entry point */
 void loader_hook_entry(void) RIMF_HIDDEN; /* stands in for _dl_debug_state */
 void loader_no_init(void) RIMF_HIDDEN;    /* endbr64; ret */
 void loader_init_common(void) RIMF_HIDDEN;
-void loader_caller_entry(void) RIMF_HIDDEN;
-void loader_caller_caller(void) RIMF_HIDDEN;
-void loader_caller_place(void) RIMF_HIDDEN;
-void loader_caller_result(void) RIMF_HIDDEN;
-void loader_caller_symbol(void) RIMF_HIDDEN;
-void loader_caller_named(void) RIMF_HIDDEN;
+void caller_stub_entry(void) RIMF_HIDDEN;
+void caller_stub_caller(void) RIMF_HIDDEN;
+void caller_stub_place(void) RIMF_HIDDEN;
+void caller_stub_result(void) RIMF_HIDDEN;
+void caller_stub_symbol(void) RIMF_HIDDEN;
+void caller_stub_named(void) RIMF_HIDDEN;
 extern const uint8_t loader_mmap_sites[] RIMF_HIDDEN; /* MMAP_SITES entries */
 extern const uint8_t loader_init_thunks[] RIMF_HIDDEN; /* INIT_CHUNK entries */
 extern const uint8_t loader_cpuid_stubs[] RIMF_HIDDEN; /* one for each question */
@@ -293,6 +293,13 @@ void knobs_read(struct loader *);
 void say_and_exit(const struct rimf_sys *, const char *text) __attribute__((noreturn));
 /* Stops logging when the file behind the descriptor is not the one of the start. */
 void log_guard(struct loader *);
+
+/* process/auditor.c */
+const char *auditor_of(const char *setting);
+void auditor_look(struct loader *);
+
+/* process/limits.c */
+int space_is_limited(struct loader *);
 
 /* cpuid.c */
 void loader_cpuid(struct loader *, struct cpuid_call *) RIMF_HIDDEN;
@@ -316,6 +323,10 @@ int place_varies(const struct loader *, const struct mvld_object *);
 void place_set_unplaced(const struct loader *);
 /* Memory within reach of what lies near the program, or negative errno; for the image. */
 long place_room(void *loader, size_t size);
+/* Such a mapping, at a place in the arena, `first` (or 0) before any other; or an error. */
+struct mmap_call;
+long place_map(struct loader *, const struct mmap_call *, uintptr_t first);
+/* start/mapped.c */
 struct mmap_call {
     uintptr_t address, length, prot, flags, fd, offset;
 };
@@ -324,7 +335,6 @@ long loader_mmap(struct loader *, const struct mmap_call *) RIMF_HIDDEN;
 /* place/draw.c */
 int place_is_random(const struct loader *); /* 1: the kernel draws addresses */
 int place_random(const struct loader *, uint64_t *out); /* 0: it gives nothing */
-void place_draw(struct loader *);
 void place_loosen(struct arena *); /* nothing lies in it yet */
 uintptr_t place_take(struct arena *, size_t length);
 void place_taken(struct arena *, uintptr_t at, size_t length); /* something lies there now */
@@ -364,6 +374,9 @@ void store_run(struct loader *);
 void store_forget(struct loader *);
 void store_or_exit(struct loader *);
 
+/* store/layout.c: once it is known with which image this process starts, and before anything is mapped */
+void layout_choose(struct loader *);
+
 /* store/relocations.c */
 void relocations_expect(struct loader *);
 void relocations_replace(struct loader *);
@@ -376,6 +389,11 @@ uintptr_t later_place(struct loader *, int fd, size_t length);
 void later_added(struct loader *, const struct mvld_object *const *objects, size_t n,
                  int unentered);
 
+/* manager/refused.c: l->refusal, on standard error */
+void say_refused(struct loader *);
+/* Maps passes that were not mapped yet; when one is refused, none is left. */
+void program_complete(struct loader *);
+
 /* program.c */
 struct identity {
     const uint8_t *build_id;
@@ -384,8 +402,6 @@ struct identity {
 void program_plan(struct loader *);
 /* A DT_NEEDED of the program; the name stays. */
 void program_needs(struct loader *, const char *needed);
-/* Maps passes that were not mapped yet; when one is refused, none is left. */
-void program_complete(struct loader *);
 /* program_memory.c: l->host.musl, l->injection.first, l->interpreter */
 void program_look(struct loader *);
 /* Unset where it has none.  Asks the kernel before it reads. */
@@ -427,8 +443,6 @@ long caches_lock(const struct loader *, const char *image, uint32_t user, int wa
 int caches_young(const struct loader *, const char *path);
 
 /* analysis.c */
-const char *analysis_watcher(const char *setting);
-void analysis_watch(struct loader *);
 void analysis_start(struct loader *);
 
 /* start.c */
@@ -436,7 +450,6 @@ struct start {
     uintptr_t entry, sp;
 };
 struct start loader_start(struct loader *, uintptr_t *sp) RIMF_HIDDEN;
-int space_is_limited(struct loader *);
 void loader_relocate(void) RIMF_HIDDEN;
 void stage_time(struct loader *, int stage);
 

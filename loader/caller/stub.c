@@ -50,26 +50,26 @@ _Static_assert(29 + DISPLACE_MAX + DISPLACE_JUMP <= ANSWER_SLOTS, "a stub holds 
 
 static const struct shape *shape_of(size_t which, uintptr_t slots[2])
 {
-    slots[0] = (uintptr_t)loader_caller_entry;
+    slots[0] = (uintptr_t)caller_stub_entry;
     slots[1] = 0;
     switch (which) {
     case ANSWER_ADDR:
-        slots[1] = (uintptr_t)loader_caller_named;
+        slots[1] = (uintptr_t)caller_stub_named;
         return &names;
     case ANSWER_SYM:
-        slots[0] = (uintptr_t)loader_caller_caller;
-        slots[1] = (uintptr_t)loader_caller_symbol;
+        slots[0] = (uintptr_t)caller_stub_caller;
+        slots[1] = (uintptr_t)caller_stub_symbol;
         return &finds;
     case ANSWER_OPEN:
-        slots[0] = (uintptr_t)loader_caller_caller;
+        slots[0] = (uintptr_t)caller_stub_caller;
         return &exchanges;
     case ANSWER_SET_IP:
-        slots[0] = (uintptr_t)loader_caller_place;
+        slots[0] = (uintptr_t)caller_stub_place;
         return &exchanges;
     case ANSWER_IP:
     case ANSWER_IP_INFO:
     case ANSWER_REGION:
-        slots[0] = (uintptr_t)loader_caller_result;
+        slots[0] = (uintptr_t)caller_stub_result;
         return &returns;
     default:
         return &exchanges;

@@ -10,7 +10,7 @@
 #define LOADER_CONFIG_H
 
 #include "loader/config/ini.h"
-#include "loader/manager/pipeline.h"
+#include "loader/config/query.h"
 #include "loader/config/arena.h"
 #include "loader/config/why.h"
 
@@ -103,7 +103,7 @@ int config_load(struct arena *, const struct config_block *, struct config *, co
 int config_put(struct arena *, struct config *, const struct config_entry *, int replace,
                const struct config_entry **old);
 
-/* config_files.c: gives each configuration file in its order to config_scan. */
+/* config/files.c: gives each configuration file in its order to config_scan. */
 int config_each_file(const struct pipeline_query *, const struct config_environment *,
                      struct arena *, struct config_block *winner, const struct why *);
 

@@ -3,7 +3,7 @@
  * loader/config/needed.c: what a file says that it needs.  Which programs are musl's: their interpreter
  * does not tell once it is ld-mvld.so.1; what they need does.
  */
-#include "loader/manager/pipeline.h"
+#include "loader/config/needed.h"
 
 #include "rimf/base/base.h"
 #include "rimf/base/sys.h"

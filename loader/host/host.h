@@ -60,7 +60,7 @@ struct text_patch {
 };
 
 const Elf64_Sym *host_symbol(const struct host *, const char *name);
-int host_hook(struct loader *);
+int host_hook(struct loader *, size_t (*more)(struct loader *, struct text_patch *));
 int text_write(const struct rimf_sys *, struct host *, const struct text_patch *, size_t n,
                const char **how);
 /* Patches (at most two each) for those of `n` questions that are put; how many patches, and *put. */

@@ -332,7 +332,7 @@ static size_t add_jumps(struct loader *l, const struct question *questions, size
 }
 
 /* 0 when hooked; the reason went to the log otherwise. */
-int host_hook(struct loader *l)
+int host_hook(struct loader *l, size_t (*more)(struct loader *, struct text_patch *))
 {
     struct text_patch few[2 * TEXT_PATCHES + CALLER_NEEDED], *patch = NULL;
     const Elf64_Sym *state = host_symbol(&l->host, "_dl_debug_state");
@@ -365,7 +365,7 @@ int host_hook(struct loader *l)
         return n;
     }
     n += (int)add_jumps(l, questions, n_questions, patch + n, &mmaps, &put);
-    n += (int)caller_early(l, patch + n);
+    n += (int)more(l, patch + n);
     err = text_write(l->sys, &l->host, patch, (size_t)n, &how);
     rimf_heap_release(&l->heap, patch == few ? NULL : patch);
     if (err == -ENOTRECOVERABLE)

@@ -10,52 +10,13 @@
 #ifndef LOADER_PIPELINE_H
 #define LOADER_PIPELINE_H
 
+#include "loader/config/query.h"
 #include "rimf/store/manifest.h"
 #include "rimf/image/image.h"
 
 #include <elf.h> /* numbers and layouts */
 
 struct pipeline; /* opaque */
-
-struct pipeline_query {
-    const struct rimf_sys *sys;
-    const struct rimf_log *log;
-    char **envp;
-    int secure;          /* AT_SECURE: no environment, no file of a user */
-    const char *program; /* real path of the program, or NULL when unknown */
-    const char *name;    /* as called, its folder included when there is one: argv[0] */
-    const uint8_t *build_id;
-    size_t build_id_size;
-    /* When `program` or `build_id` is NULL: asked for it when a configuration names programs that
-     * way.  Most execs find no configuration, and need not ask the kernel. */
-    const char *(*find_program)(void *cookie);
-    const uint8_t *(*find_build_id)(void *cookie, size_t *size);
-    /* Before that: 1 when the last part of `called` is the file's own name, which leaves the path's
-     * other parts to be asked for.  NULL: that is not known. */
-    int (*is_called)(void *cookie, const char *called);
-    void *cookie;
-    const char *called; /* the path that led to it, of execve (AT_EXECFN) or of a command line; or NULL */
-    int runs;           /* the plan will be run: what has nothing to do need not stay mapped */
-    int late;           /* pipeline_complete will be called */
-    int musl;           /* a program of musl's takes other libraries, see manager/find.c */
-    /* Zeroed and 16-byte aligned, for the plan, as long as that lives; or NULL.  When it
-     * does not suffice, the kernel is asked for more. */
-    void *memory;
-    size_t memory_size;
-};
-
-static inline const char *pipeline_program(const struct pipeline_query *query)
-{
-    return query->program || !query->find_program ? query->program
-                                                  : query->find_program(query->cookie);
-}
-
-static inline const uint8_t *pipeline_build_id(const struct pipeline_query *query, size_t *size)
-{
-    *size = query->build_id_size;
-    return query->build_id || !query->find_build_id ? query->build_id
-                                                    : query->find_build_id(query->cookie, size);
-}
 
 /* Reads the configuration and maps the passes that it asks for.  0 with *out
  * NULL when nothing is configured for this program: that is the cheap, common
@@ -72,12 +33,6 @@ int pipeline_know(struct pipeline *, const struct manifest *);
 /* Or they are mapped now.  0, or as pipeline_plan, and the plan is empty; which it is, too, when
  * no pass has anything to do. */
 int pipeline_complete(struct pipeline *, char *why, size_t why_size);
-
-/* Whether a DT_NEEDED of this name is musl's libc. */
-int musl_is_needed(const char *name);
-/* The names (their first 31 bytes) in DT_NEEDED of a file of which these are the program headers. */
-void needed_each(const struct rimf_sys *, int fd, const Elf64_Phdr *, size_t phnum,
-                 void (*visit)(void *cookie, const char *name), void *cookie);
 
 /* The i-th shared object to put into the global scope (absolute path), or NULL. */
 const char *pipeline_library(const struct pipeline *, size_t i);

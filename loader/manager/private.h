@@ -6,6 +6,7 @@
 #define LOADER_PIPELINE_PRIVATE_H
 
 #include "loader/config/config.h"
+#include "loader/manager/pipeline.h"
 #include "rimf/base/log.h"
 #include "loader/manager/pass_map.h"
 

@@ -9,6 +9,7 @@
  */
 #include "rimf/base/base.h"
 #include "loader/manager/private.h"
+#include "rimf/realise/realise.h"
 
 #include <errno.h>
 

@@ -179,8 +179,8 @@ void knobs_read(struct loader *l)
                 knobs->preload = *e; /* the last one counts, as for the host loader */
             else if ((rest = rimf_after(s, "LD_TRACE_LOADED_OBJECTS=")))
                 knobs->trace = *rest != '\0';
-            else if (analysis_watcher(s))
-                watcher = analysis_watcher(s);
+            else if (auditor_of(s))
+                watcher = auditor_of(s);
         } else if (s[0] == 'M' && s[1] == 'V' && s[2] == 'L' && s[3] == 'D') {
             s += 4;
             if ((rest = rimf_after(s, "="))) {

@@ -11,6 +11,7 @@
 
 #include "rimf/moved/moved.h"
 #include "rimf/image/image.h"
+#include "rimf/realise/realise.h"
 #include "loader/manager/pipeline.h"
 
 #include <errno.h>    /* numbers only */
@@ -137,7 +138,7 @@ static void pass_on(struct loader *l, int unentered)
         pipeline_removed(l->pipeline, l->image, change.removed, change.n_removed);
     if (l->pipeline && change.n_added) {
         later_added(l, change.added, change.n_added, unentered);
-        rimf_image_finish(l->image);
+        rimf_realise_rest(l->image);
         rimf_image_close_analyses(l->image);
     }
     filtered_leave(l);
@@ -299,7 +300,7 @@ void objects_start(struct loader *l)
         pipeline_run_rest(l->pipeline, l->image);
         if (has_region && !l->caller.installed)
             open_frames(l);
-        rimf_image_finish(l->image);
+        rimf_realise_rest(l->image);
         rimf_image_close_analyses(l->image);
         filtered_leave(l);
     }

@@ -6,12 +6,10 @@
  * directly, it is named on our command line behind the host loader's own
  * options; when those ask for anything but a run, or one is not known, there is
  * nothing to plan.
- *
- * What is wrong with a configuration or a pipeline is said here, once: the planner
- * only returns the sentence, because mvld(1) asks it too.
  */
 #include "loader/loader.h"
 
+#include "loader/config/needed.h"
 #include "loader/manager/pipeline.h"
 
 #include <errno.h> /* numbers only */
@@ -64,26 +62,7 @@ static size_t find_argument(const struct block *block, struct call *call)
     return i;
 }
 
-/* ---- notes -------------------------------------------------------------------------- */
-
-void find_build_id(const char *notes, uint64_t size, struct identity *out)
-{
-    while (size >= sizeof(Elf64_Nhdr)) {
-        const Elf64_Nhdr *note = (const void *)notes;
-        uint64_t name = (note->n_namesz + 3ull) & ~3ull, desc = (note->n_descsz + 3ull) & ~3ull;
-
-        if (name + desc > size - sizeof *note)
-            return;
-        if (note->n_type == NT_GNU_BUILD_ID && note->n_namesz == 4 &&
-            memcmp(note + 1, "GNU", 4) == 0) {
-            out->build_id = (const uint8_t *)(note + 1) + name;
-            out->size = note->n_descsz;
-            return;
-        }
-        notes += sizeof *note + name + desc;
-        size -= sizeof *note + name + desc;
-    }
-}
+/* ---- its file ----------------------------------------------------------------------- */
 
 /* Of a file: what is read next takes the name's place. */
 static void take_needed_of_file(void *cookie, const char *needed)
@@ -165,33 +144,6 @@ static int is_called(void *cookie, const char *path)
     return where->name == NAME_CALLED;
 }
 
-/* As the host loader says what is wrong with LD_PRELOAD: the program runs, and who
- * configured it should know that it runs without what they asked for.  Neither a pipe that
- * nobody reads nor a file that is full (RLIMIT_FSIZE) ends a program for that.  What a
- * sandbox forbids, or memory is too short for, goes to MVLD_DEBUG alone: nobody wrote
- * anything wrong. */
-static __attribute__((noinline)) void say_refused(struct loader *l)
-{
-    static const struct {
-        uintptr_t handler, flags, restorer;
-        uint64_t mask;
-    } ignore = {1 /* SIG_IGN */, 0, 0, 0};
-    static const int signals[] = {SIGPIPE, SIGXFSZ};
-    uintptr_t before[RIMF_COUNT(signals)][4];
-    char line[sizeof l->refusal + 64];
-    size_t n;
-
-    if (rimf_log_enabled(&l->log, MVLD_LOG_WARNING))
-        return; /* it stands among the lines of MVLD_DEBUG */
-    n = rimf_format(line, sizeof line, "ERROR: mvld: %s: the program runs untransformed\n",
-                    l->refusal);
-    for (size_t i = 0; i < RIMF_COUNT(signals); i++)
-        SYS6(l->sys, SYS_rt_sigaction, signals[i], &ignore, before[i], sizeof(uint64_t), 0, 0);
-    sys_write(l->sys, 2, line, n);
-    for (size_t i = 0; i < RIMF_COUNT(signals); i++)
-        SYS6(l->sys, SYS_rt_sigaction, signals[i], before[i], NULL, sizeof(uint64_t), 0, 0);
-}
-
 static int wants_plan(struct loader *l)
 {
     return !l->knobs.off && !l->knobs.trace;
@@ -231,15 +183,6 @@ static void ask(struct loader *l, int fd, const struct call *call, const struct 
         find_program(&where); /* objects.c calls the executable by its path */
 }
 
-void program_complete(struct loader *l)
-{
-    int error = pipeline_complete(l->pipeline, l->refusal, sizeof l->refusal);
-
-    if (error && error != -EIO && error != -ENOMEM)
-        say_refused(l);
-    l->files.wanted = (pipeline_flags(l->pipeline) & MVLD_PASS_ANALYSIS) != 0;
-}
-
 static __attribute__((noinline)) void plan_direct(struct loader *l)
 {
     struct identity identity = {0};
@@ -253,7 +196,7 @@ static __attribute__((noinline)) void plan_direct(struct loader *l)
     l->knobs.preload_option = call.preload;
     for (size_t i = 1; i < at; i++)
         if (rimf_streq(l->block.argv[i], "--audit"))
-            l->knobs.watcher = analysis_watcher("LD_AUDIT=x");
+            l->knobs.watcher = auditor_of("LD_AUDIT=x");
     fd = sys_openat(l->sys, l->block.argv[at], O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0);
     if (sys_failed(fd))
         return; /* the host loader may find it elsewhere, or say why not */

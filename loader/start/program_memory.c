@@ -10,6 +10,8 @@
  */
 #include "loader/loader.h"
 
+#include "loader/config/needed.h"
+
 #include "rimf/elf/view.h"
 #include "loader/manager/pipeline.h"
 

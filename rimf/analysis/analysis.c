@@ -1,41 +1,18 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/analysis/analysis.c: hashes, and how things are found in an analysis that analysis/open.c
- * has checked; the format is told in analysis/analysis.h.
+ * rimf/analysis/analysis.c: how things are found in an analysis that analysis/open.c has
+ * checked; the format is told in analysis/analysis.h.
  */
 #include "rimf/analysis/analysis.h"
 
 #include "rimf/base/base.h"
 
-/* The length goes in first, so that zeros at the end count. */
-static uint64_t hash_more(uint64_t hash, const void *bytes, size_t size)
-{
-    const uint8_t *at = bytes;
-    uint64_t word;
-
-    for (; size >= sizeof word; at += sizeof word, size -= sizeof word) {
-        memcpy(&word, at, sizeof word);
-        hash = rimf_mix(hash, word);
-    }
-    if (size) {
-        word = 0;
-        memcpy(&word, at, size);
-        hash = rimf_mix(hash, word);
-    }
-    return hash;
-}
-
-uint64_t rimf_hash(const void *bytes, size_t size)
-{
-    return hash_more(rimf_mix(0, size), bytes, size);
-}
-
 uint64_t analysis_header_checksum(const struct analysis_header *header)
 {
     size_t before = offsetof(struct analysis_header, checksum), after = before + sizeof(uint64_t);
-    uint64_t hash = hash_more(rimf_mix(0, header->header_size), header, before);
+    uint64_t hash = rimf_hash_more(rimf_mix(0, header->header_size), header, before);
 
-    return hash_more(hash, (const uint8_t *)header + after, header->header_size - after);
+    return rimf_hash_more(hash, (const uint8_t *)header + after, header->header_size - after);
 }
 
 /* ---- finding -------------------------------------------------------------------- */

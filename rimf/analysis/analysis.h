@@ -72,6 +72,7 @@
 #ifndef RIMF_ANALYSIS_H
 #define RIMF_ANALYSIS_H
 
+#include "rimf/base/hash.h"
 #include "rimf/base/file_id.h"
 
 #include <elf.h>
@@ -340,14 +341,6 @@ int analysis_symbols(const struct analysis *, struct analysis_symbols *);
 /* 1 when the analysis is of an object with this build-id. */
 int analysis_is_of(const struct analysis *, const void *build_id, size_t size);
 
-/* Eight bytes more of a hash: multiply and fold. */
-static inline uint64_t rimf_mix(uint64_t hash, uint64_t word)
-{
-    hash = (hash ^ word) * 0x9e3779b97f4a7c15u; /* 2^64 divided by the golden ratio */
-    return hash ^ hash >> 29;
-}
-/* A 64-bit hash against accidents; `bytes` may have any alignment. */
-uint64_t rimf_hash(const void *bytes, size_t size);
 /* 1: a segment of those in `constants_hash`, which is their hashes mixed, in their order. */
 static inline int analysis_is_constants(const Elf64_Phdr *ph)
 {

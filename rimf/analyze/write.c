@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/analyze/write.c: the analysis of an analysis, in memory and as a file.
+ * rimf/analyze/write.c: what the analyser found, in memory and as a file.
  */
 #include "rimf/analyze/analyser.h"
 

@@ -5,7 +5,7 @@
 #include "rimf/base/file_id.h"
 
 #include "rimf/base/base.h"
-#include "rimf/analysis/analysis.h"
+#include "rimf/base/hash.h"
 #include "rimf/base/sys.h"
 
 #include <linux/magic.h>

@@ -357,3 +357,16 @@ const char *elf_string(const struct elf_view *view, size_t offset)
 {
     return offset < view->strings_size ? view->strings + offset : NULL;
 }
+
+size_t elf_relro(const struct elf_view *view, uintptr_t *start)
+{
+    const Elf64_Phdr *relro = elf_phdr_last(view->phdr, view->phnum, PT_GNU_RELRO);
+    uintptr_t end;
+
+    *start = 0;
+    if (!relro)
+        return 0;
+    *start = rimf_page_down(view->bias + relro->p_vaddr);
+    end = rimf_page_down(view->bias + relro->p_vaddr + relro->p_memsz);
+    return end > *start ? end - *start : 0;
+}

@@ -20,8 +20,9 @@
 #ifndef RIMF_ELF_VIEW_H
 #define RIMF_ELF_VIEW_H
 
-#include "rimf/image/image.h"
+#include "mvld/pass.h"
 #include "rimf/base/sys.h"
+#include "rimf/elf/source.h"
 
 #include <elf.h>
 
@@ -148,5 +149,9 @@ int elf_symbol_at(const struct elf_view *, size_t index, Elf64_Sym *out);
 /* The relocation that fills the GOT slot at `slot` with a function's address: a
  * JUMP_SLOT, a GLOB_DAT, or an IRELATIVE of the PLT.  0, or -ENOENT. */
 int elf_slot_relocation(const struct elf_view *, uintptr_t slot, Elf64_Rela *out);
+
+/* What the host loader protects when it has relocated the object (PT_GNU_RELRO): whole pages, their
+ * length; 0: there are none. */
+size_t elf_relro(const struct elf_view *, uintptr_t *start);
 
 #endif

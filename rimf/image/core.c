@@ -8,7 +8,7 @@
 #include "rimf/image/private.h"
 
 #include "rimf/base/base.h"
-#include "rimf/moved/moved.h"
+#include "rimf/image/original.h"
 #include "rimf/patch/patch.h"
 
 #include <errno.h> /* numbers only */

@@ -59,10 +59,4 @@ uintptr_t rimf_edit_end(struct mvld_image *, const struct rimf_object *, uintptr
 void rimf_edit_left(struct rimf_edit *, const char *why, size_t n);
 extern const char edit_far[], edit_other[]; /* two reasons */
 
-/* ---- realise/changes.c ---------------------------------------------------------------------- */
-
-/* Realises the object's edit where its code is, and counts in `now`.  0, or negative errno with
- * a sentence; -ENODATA, with the sentence in *why: it has no analysis. */
-int rimf_calls_change(struct mvld_image *, struct rimf_object *, const char **why);
-
 #endif

@@ -24,32 +24,10 @@
 
 #include "mvld/pass.h"
 #include "rimf/analysis/analysis.h"
+#include "rimf/elf/source.h"
 
 struct rimf_sys;
 struct rimf_log;
-
-/* What the feeder knows of one object.  `phdr` may be NULL: then the ELF header
- * is looked for at `bias`, if that page is mapped, and before the dynamic section.
- * `dynamic` (to DT_NULL) and `phdr`, where given, can be read: the host loader has
- * read them.
- * Strings are copied. */
-struct rimf_source {
-    const char *name;
-    uintptr_t bias;
-    const void *dynamic;
-    const void *phdr;
-    size_t phnum;
-    uint32_t flags; /* MVLD_OBJECT_* */
-    void *link_map;
-    /* The file that it was mapped from, or NULL: unknown. */
-    const struct file_id *identity;
-    /* Tables of relocations of another's that the dynamic section leads to (store/manifest.h), and where its
-     * own are, which are taken; 0: it leads to its own. */
-    uintptr_t tables, tables_home;
-    size_t tables_size;
-    /* How much more its bias is where no distances between objects are drawn (the loader's place/draw.c). */
-    uintptr_t layout_shift;
-};
 
 /* The image lives in its own pages; `log` must outlive it.  0, -ENOMEM. */
 int rimf_image_create(const struct rimf_sys *, const struct rimf_log *, struct mvld_image **out);
@@ -169,10 +147,7 @@ void rimf_image_set_room(struct mvld_image *, long (*room)(void *cookie, size_t 
 void rimf_image_set_relocating(struct mvld_image *, int relocating);
 int rimf_image_realise_symbols(struct mvld_image *, int failed);
 
-/* A pass has run: what it declared (calls_retarget of mvld/pass.h) is realised; with `moves_later`
- * what can is left to the pass behind it that moves code.  0, or negative errno with a sentence. */
-int rimf_image_realise(struct mvld_image *, const struct mvld_context *, int moves_later);
-/* It has failed: nothing of what it declared will be. */
+/* This pass has failed: nothing of what it declared will be. */
 void rimf_image_forget_edits(struct mvld_image *, const struct mvld_context *);
 
 /* Which passes are in the pipeline: pass_planned of mvld/pass.h.  NULL: none. */

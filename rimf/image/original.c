@@ -3,7 +3,7 @@
  * rimf/image/original.c: where code came from.  Whoever reads addresses asks, and most processes
  * have no copies: so this knows their list alone, and nothing of how they are made.
  */
-#include "rimf/moved/moved.h"
+#include "rimf/image/original.h"
 #include "rimf/image/private.h"
 
 /* May run in the middle of all that makes copies, on this thread (a signal handler) or another:

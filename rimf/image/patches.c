@@ -2,7 +2,7 @@
  *
  * rimf/image/patches.c: what the patch engine needs to know of the image.
  */
-#include "rimf/moved/moved.h"
+#include "rimf/image/original.h"
 #include "rimf/image/private.h"
 
 #include "rimf/patch/patch.h"

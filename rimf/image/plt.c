@@ -25,7 +25,7 @@
 #include "rimf/image/private.h"
 
 #include "rimf/base/base.h"
-#include "rimf/moved/moved.h"
+#include "rimf/image/original.h"
 
 #include <errno.h>    /* numbers only */
 #include <sys/mman.h> /* numbers only */

@@ -44,7 +44,7 @@ struct rimf_object {
     uint8_t build_id[RIMF_BUILD_ID_MAX];
     size_t copy;    /* moved/moved.h: the place in the list, from 1, of the first piece of its code;
                      * 0: that has no copy */
-    uint32_t *pieces; /* moved/fragments.c: the places of all of them, from 0 */
+    uint32_t *fragments; /* moved/fragments.c: the places of all of them, from 0 */
     size_t n_fragments, fragments_room;
     int fragments_sorted; /* by home */
     uint8_t *held;     /* moved/entries.c: of each unit, who holds its address at home; or NULL */
@@ -265,8 +265,6 @@ int rimf_symbol_hide(struct mvld_image *, const struct mvld_symbol *);
 
 int rimf_calls_retarget(const struct mvld_context *, const struct mvld_object *, mvld_calls_rule *,
                         uint32_t flags);
-/* No more code moves: edits that waited for it are realised. */
-void rimf_edits_finish(struct mvld_image *);
 
 /* ---- image/watch.c ------------------------------------------------------------ */
 

@@ -19,7 +19,7 @@
 #include "rimf/image/private.h"
 
 #include "rimf/base/base.h"
-#include "rimf/moved/moved.h"
+#include "rimf/image/original.h"
 #include "rimf/patch/patch.h"
 #include "rimf/store/manifest.h"
 #include "rimf/base/status.h"

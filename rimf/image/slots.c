@@ -20,7 +20,7 @@
 #include "rimf/image/slots.h"
 
 #include "rimf/base/base.h"
-#include "rimf/moved/moved.h"
+#include "rimf/image/original.h"
 
 #include <errno.h>    /* numbers only */
 #include <sys/mman.h> /* numbers only */
@@ -134,7 +134,7 @@ static struct rimf_slots *slots_of(struct mvld_image *image, struct rimf_object 
     slots->hash = slots->entries + n;
     slots->settled = (struct settled *)((uintptr_t)slots + places);
     gather(&object->view, slots, n);
-    slots->relro_size = copy_relro(object, &slots->relro);
+    slots->relro_size = elf_relro(&object->view, &slots->relro);
     object->slots = slots;
     return slots;
 }

@@ -19,7 +19,7 @@
 #include "rimf/image/slots.h"
 
 #include "rimf/base/base.h"
-#include "rimf/moved/moved.h"
+#include "rimf/image/original.h"
 
 #include <errno.h> /* numbers only */
 

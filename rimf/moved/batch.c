@@ -366,6 +366,5 @@ int rimf_copies_commit(struct mvld_image *image, struct mvld_copies_report *repo
 
     if (image->copies)
         copy_words_release(image);
-    rimf_edits_finish(image);
     return error;
 }

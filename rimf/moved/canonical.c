@@ -320,7 +320,6 @@ void rimf_image_finish(struct mvld_image *image)
     const char *why = image->unentered ? NULL : "constructors may have run";
     struct copy_writing *writing = NULL;
 
-    rimf_edits_finish(image);
     if (write && !why)
         why = open_words(image, table, &writing);
     if (writing)

@@ -8,6 +8,7 @@
 #include "rimf/moved/moved.h"
 #include "rimf/patch/patch.h"
 #include "rimf/moved/symfile.h"
+#include "rimf/realise/realise.h"
 
 void rimf_image_set_planned(struct mvld_image *image,
                             int (*planned)(const void *cookie, const char *pass),
@@ -31,7 +32,7 @@ static const struct mvld_api api = {
     .depends = rimf_depends,
     .region_set = rimf_region_set,
     .copy_add = rimf_copy_add,
-    .copies_commit = rimf_copies_commit,
+    .copies_commit = rimf_realise_moved,
     .copies_forget = rimf_copies_forget,
     .copy_names = rimf_copy_names,
     .copies_debug = rimf_copies_debug,

@@ -110,4 +110,8 @@ int rimf_alone_exists(struct mvld_image *, struct rimf_object *, uint64_t key);
 /* Writes what there is not yet, of these calls; it says so, or why not. */
 void rimf_alone_write(struct mvld_image *, struct changing *);
 
+/* Realises the object's edit where its code is, and counts in `now`.  0, or negative errno with
+ * a sentence; -ENODATA, with the sentence in *why: it has no analysis. */
+int rimf_calls_change(struct mvld_image *, struct rimf_object *, const char **why);
+
 #endif

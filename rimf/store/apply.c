@@ -76,7 +76,7 @@ int apply_compare_words(struct applying *a, const struct manifest_word *word, ui
 {
     const struct mvld_segment *in = NULL;
     uintptr_t relro = 0;
-    size_t sealed = a->alone ? copy_relro(a->objects[0], &relro) : ~0ul;
+    size_t sealed = a->alone ? elf_relro(&a->objects[0]->view, &relro) : ~0ul;
 
     for (; n--; word++) {
         const struct rimf_object *object = a->objects[word->object], *to = a->objects[word->to_object];

@@ -100,7 +100,7 @@ int apply_compare_pointers(struct applying *a)
 
         if (object != w.object) {
             w = (struct writable){.object = object};
-            w.relro_size = copy_relro(object, &w.relro);
+            w.relro_size = elf_relro(&object->view, &w.relro);
         }
         if (!may_write(&w, word))
             return apply_refuse(a, object, "a pointer lies where it cannot be written");

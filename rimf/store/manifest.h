@@ -48,7 +48,7 @@
  * the next one can be or not: its direct calls lead to places that are the same in either.
  *
  * THE START takes all or nothing: as many objects, in the same order.  Their distances follow from the order of
- * the files and from a number that is drawn for each manifest (`drawn`).
+ * the files and from a number that is drawn for each manifest (`layout_seed`).
  *
  * LATER takes each object by itself: in which order they come, and which do not, is no matter, as long as
  * words agree.  The loader gives a file the place that it had, when that is free, and all other files others.
@@ -447,7 +447,7 @@ void rimf_image_watch(struct mvld_image *);
 /* Writes what was noted to `folder`, which must not be there yet; it is complete when MANIFEST_FILE is in it.
  * That ends the watch.  0, or negative errno with a sentence that can be asked for (last_error), and what is in
  * the folder is to be removed. */
-int rimf_manifest_write(struct mvld_image *, const char *folder, uint64_t made_by, uint64_t drawn,
+int rimf_manifest_write(struct mvld_image *, const char *folder, uint64_t made_by, uint64_t layout_seed,
                         const char *told);
 
 /* ---- what comes by dlopen (apply_later.c, write_later.c) ---------------------------- */

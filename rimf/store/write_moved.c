@@ -62,7 +62,7 @@ static int sort_copies(struct writer *w)
         if (object->n_fragments)
             copies_sort(w->image->copies, object);
         for (size_t k = 0; k < object->n_fragments && n < w->header->n_copies; k++)
-            w->copies[n++].sorted = object->pieces[k];
+            w->copies[n++].sorted = object->fragments[k];
     }
     return n == w->header->n_copies ? 0 : rimf_fail(w->image, ENOTSUP, "code of no object was copied");
 }

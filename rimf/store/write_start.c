@@ -21,7 +21,7 @@
 struct start {
     struct writer w;
     const char *folder, *told;
-    uint64_t made_by, drawn;
+    uint64_t made_by, layout_seed;
 };
 
 static int fill_object(struct writer *w, uint32_t i)
@@ -266,10 +266,10 @@ static int write_watched(struct start *s)
     return error;
 }
 
-int rimf_manifest_write(struct mvld_image *image, const char *folder, uint64_t made_by, uint64_t drawn,
+int rimf_manifest_write(struct mvld_image *image, const char *folder, uint64_t made_by, uint64_t layout_seed,
                         const char *told)
 {
-    struct start s = {.w = {.image = image}, .folder = folder, .told = told, .made_by = made_by, .layout_seed = drawn};
+    struct start s = {.w = {.image = image}, .folder = folder, .told = told, .made_by = made_by, .layout_seed = layout_seed};
     int error = write_watched(&s);
 
     rimf_watch_end(image);

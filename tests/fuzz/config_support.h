@@ -8,6 +8,7 @@
 #define TESTS_FUZZ_CONFIG_SUPPORT_H
 
 #include "loader/config/config.h"
+#include "loader/manager/pipeline.h"
 #include "loader/config/options.h"
 
 #include <stdlib.h>

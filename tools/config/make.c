@@ -7,6 +7,7 @@
 #include "tools/common/tools.h"
 
 #include "loader/config/config.h"
+#include "loader/manager/pipeline.h"
 #include "rimf/base/log.h"
 #include "rimf/base/trusted.h"
 

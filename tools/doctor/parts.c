@@ -8,6 +8,7 @@
 #include "tools/config/passes.h"
 
 #include "loader/config/config.h"
+#include "loader/manager/pipeline.h"
 #include "rimf/base/log.h"
 #include "rimf/base/trusted.h"
 

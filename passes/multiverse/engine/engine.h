@@ -33,7 +33,7 @@
 #include <sys/mman.h>
 
 #include "rimf/base/base.h"
-#include "passes/multiverse/interface.h"
+#include "passes/multiverse/engine/interface.h"
 #include "rimf/base/lock.h"
 #include "passes/multiverse/site/site.h"
 

@@ -7,7 +7,7 @@
  * The copy is one function of a library, made by hand and noted in the image as a copy.
  * Each case runs in a process of its own.
  */
-#include "caller_world.h"
+#include "world.h"
 
 #include "rimf/moved/moved.h"
 #include "rimf/image/private.h"
@@ -19,7 +19,7 @@
 #include <sys/time.h>
 #include <sys/wait.h>
 
-#define HIDDEN "libanswers_hidden.so"
+#define HIDDEN "libcaller_hidden.so"
 
 void caller_behind(void), caller_stubs(void);
 
@@ -273,7 +273,7 @@ static void moved(void)
     CHECK(!dladdr((void *)16, &info));
 }
 
-/* Calls loader_caller_entry with these in %rax, %rcx, %rdx, %rsi, %rdi, %r8 … %r11. */
+/* Calls caller_stub_entry with these in %rax, %rcx, %rdx, %rsi, %rdi, %r8 … %r11. */
 void caller_registers(const uint64_t *in, uint64_t *out);
 __asm__(".text\n"
         "caller_registers:\n"
@@ -282,7 +282,7 @@ __asm__(".text\n"
         "  mov (%rbp), %rax\n  mov 8(%rbp), %rcx\n  mov 16(%rbp), %rdx\n"
         "  mov 24(%rbp), %rsi\n  mov 32(%rbp), %rdi\n  mov 40(%rbp), %r8\n"
         "  mov 48(%rbp), %r9\n  mov 56(%rbp), %r10\n  mov 64(%rbp), %r11\n"
-        "  call loader_caller_entry\n"
+        "  call caller_stub_entry\n"
         "  mov %rax, (%rbx)\n  mov %rcx, 8(%rbx)\n  mov %rdx, 16(%rbx)\n"
         "  mov %rsi, 24(%rbx)\n  mov %rdi, 32(%rbx)\n  mov %r8, 40(%rbx)\n"
         "  mov %r9, 48(%rbx)\n  mov %r10, 56(%rbx)\n  mov %r11, 64(%rbx)\n"
@@ -313,10 +313,10 @@ static volatile int over;
 /* dladdr itself takes a lock, which the thread may be about to take. */
 static void in_handler(int signal)
 {
-    struct link_map *(*find)(void *) = (void *)loader_state.answers.functions[0].at;
+    struct link_map *(*find)(void *) = (void *)loader_state.caller.functions[0].at;
     struct link_map *map = find((char *)(uintptr_t)copy + 3);
 
-    if (signal != SIGALRM || !map || !strstr(map->l_name, "libanswers_caller.so"))
+    if (signal != SIGALRM || !map || !strstr(map->l_name, "libcaller_caller.so"))
         abort();
 }
 

@@ -2,7 +2,7 @@
  *
  * Where the C library cannot be made to answer for copies, nothing of it is changed.
  */
-#include "caller_world.h"
+#include "world.h"
 #include "rimf/moved/moved.h"
 
 #include <sys/wait.h>

@@ -2,7 +2,7 @@
  *
  * What libgcc_s says of a copy: there from the start, opened later, closed again.
  */
-#include "caller_world.h"
+#include "world.h"
 
 #include <dlfcn.h>
 #include <execinfo.h>

@@ -9,6 +9,7 @@
 #include "../manager/world.h"
 
 #include "loader/config/config.h"
+#include "loader/manager/pipeline.h"
 
 #define CONF MVLD_SYSCONF_DIR "/mvld.conf"
 

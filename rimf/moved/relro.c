@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/image/relro.c: words that the host loader protected when it had relocated them (RELRO),
+ * rimf/moved/relro.c: words that the host loader protected when it had relocated them (RELRO),
  * made writable for a moment (moved/moved.h).
  */
 #include "rimf/moved/moved.h"
@@ -12,24 +12,10 @@
 #include <errno.h>    /* numbers only */
 #include <sys/mman.h> /* numbers only */
 
-size_t copy_relro(const struct rimf_object *object, uintptr_t *start)
-{
-    const Elf64_Phdr *relro = 
-        elf_phdr_last(object->view.phdr, object->view.phnum, PT_GNU_RELRO);
-    uintptr_t end;
-
-    *start = 0;
-    if (!relro)
-        return 0;
-    *start = rimf_page_down(object->view.bias + relro->p_vaddr);
-    end = rimf_page_down(object->view.bias + relro->p_vaddr + relro->p_memsz);
-    return end > *start ? end - *start : 0;
-}
-
 static int protect(const struct mvld_image *image, const struct rimf_object *object, int prot)
 {
     uintptr_t start;
-    size_t size = copy_relro(object, &start);
+    size_t size = elf_relro(&object->view, &start);
 
     return size && sys_failed(sys_mprotect(image->sys, start, size, prot)) ? -EPERM : 0;
 }
@@ -51,7 +37,7 @@ static int is_relocated(struct mvld_image *image, const struct rimf_object *obje
     struct patch_vma vma = {.prot = PROT_WRITE};
     uintptr_t start;
 
-    if (!copy_relro(object, &start))
+    if (!elf_relro(&object->view, &start))
         return 1;
     maps = rimf_heap_alloc(&image->heap, sizeof *maps);
     if (maps && !patch_maps_open(maps, image->sys)) {

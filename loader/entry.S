@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * loader/start/entry.S: where others enter us.
+ * loader/entry.S: where others enter us.
  *
  *   loader_entry        from the kernel, as PT_INTERP or as a program
  *   loader_hook_entry   from the host loader, in place of _dl_debug_state
@@ -260,21 +260,21 @@ loader_no_init:
 
 /* Stubs (caller/hooks.c) come here before a function runs, or when it has run.  One register is
  * exchanged; everything else that may hold an argument or a result is kept.
- *   loader_caller_entry    called: the first argument is an address
- *   loader_caller_caller   called: the third one is
- *   loader_caller_place    called: the second one is, for the context in the first
- *   loader_caller_result   jumped to: the result is an address
- *   loader_caller_symbol   jumped to: it is that of a symbol
- *   loader_caller_named    jumped to: the first argument was an address, the second one says
+ *   caller_stub_entry    called: the first argument is an address
+ *   caller_stub_caller   called: the third one is
+ *   caller_stub_place    called: the second one is, for the context in the first
+ *   caller_stub_result   jumped to: the result is an address
+ *   caller_stub_symbol   jumped to: it is that of a symbol
+ *   caller_stub_named    jumped to: the first argument was an address, the second one says
  *                           where the answer lies; the result stays as it is
  * `exchanged` is where keep has put the register, `above` what aligns the stack, `ask` what
  * gives `function` its arguments behind the state. */
     .macro answers name, function, exchanged, above, ask
-    .globl loader_caller_\name
-    .hidden loader_caller_\name
-    .type loader_caller_\name, @function
+    .globl caller_stub_\name
+    .hidden caller_stub_\name
+    .type caller_stub_\name, @function
     .p2align 4
-loader_caller_\name:
+caller_stub_\name:
     .cfi_startproc
     endbr64
     leaq -\above(%rsp), %rsp
@@ -289,7 +289,7 @@ loader_caller_\name:
     .cfi_adjust_cfa_offset -\above
     ret
     .cfi_endproc
-    .size loader_caller_\name, .-loader_caller_\name
+    .size caller_stub_\name, .-caller_stub_\name
     .endm
 
     answers entry, loader_answer, KEPT_RDI, 8, "movq %rdi, %rsi"
