@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * loader/manager/refused.h: what is wrong with a configuration or a pipeline.
+ */
+#ifndef LOADER_REFUSED_H
+#define LOADER_REFUSED_H
+
+
+struct loader;
+
+/* Says l->refusal on standard error. */
+void say_refused(struct loader *);
+/* Maps passes that were not mapped yet; when one is refused, none is left. */
+void program_complete(struct loader *);
+
+#endif

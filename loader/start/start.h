@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * loader/start/start.h: the order of a start, and the events of the host loader.
+ */
+#ifndef LOADER_START_H
+#define LOADER_START_H
+
+#include "loader/place/place.h"
+
+#include <elf.h>
+#include <link.h>
+
+struct mvld_image;
+struct loader;
+
+/* ---- start.c ----------------------------------------------------------------------------- */
+
+struct start {
+    uintptr_t entry, sp;
+};
+struct start loader_start(struct loader *, uintptr_t *sp) RIMF_HIDDEN;
+void loader_relocate(void) RIMF_HIDDEN;
+void stage_time(struct loader *, int stage);
+
+/* ---- program.c --------------------------------------------------------------------------- */
+
+void program_plan(struct loader *);
+/* A DT_NEEDED of the program; the name stays. */
+void program_needs(struct loader *, const char *needed);
+/* Of its memory: l->host.musl, l->injection.first, l->interpreter */
+void program_look(struct loader *);
+/* Unset where it has none.  Asks the kernel before it reads. */
+void program_build_id(const struct loader *, struct identity *out);
+
+/* ---- mapped.c ---------------------------------------------------------------------------- */
+
+#define POPULATE_MAX (64ul << 10) /* data of no more than this is filled when it is mapped */
+
+/* In place of an mmap of the host loader's. */
+long loader_mmap(struct loader *, const struct mmap_call *) RIMF_HIDDEN;
+
+/* ---- map_stage.c ------------------------------------------------------------------------- */
+
+struct mapstage {
+    int wanted;        /* a pass looks at files before they are mapped */
+    int passed;        /* the file that was looked at last may be mapped, */
+    struct file_id last; /* which this is */
+};
+
+/* The program is known, and its passes; nothing is mapped yet. */
+void mapstage_start(struct loader *);
+/* So many places are known at which the host loader maps files. */
+void mapstage_require(struct loader *, size_t mmap_sites);
+/* As the kernel knows it; memory of the heap, or NULL. */
+char *mapstage_name(struct loader *, int fd);
+/* It is about to map this one.  0, or -EACCES: a pass refused it. */
+int mapstage_file(struct loader *, int fd);
+
+/* ---- relocate_stage.c -------------------------------------------------------------------- */
+
+struct rimf_source;
+
+struct relocatestage {
+    int wanted;                  /* a pass changes symbols */
+    struct mvld_image *image;    /* of objects that may not be relocated */
+    struct rimf_source *sources; /* its objects */
+    size_t n, room;
+    uintptr_t bias;              /* of the object that is being mapped, */
+    const Elf64_Phdr *phdr;      /* which has these, */
+    size_t phnum;
+    size_t left;                 /* and mappings of its file to come */
+};
+
+void relocatestage_start(struct loader *); /* the executable is mapped, and nothing else */
+void relocatestage_event(struct loader *); /* the link map is what counts from now on */
+void relocatestage_mapped(struct loader *, uintptr_t at, size_t length, size_t offset, int fd, int first);
+
+/* ---- hook.c ------------------------------------------------------------------------------ */
+
+void loader_event(struct loader *) RIMF_HIDDEN;
+
+/* ---- objects.c --------------------------------------------------------------------------- */
+
+struct maps {
+    struct link_map **known; /* the link maps of the last event, in order */
+    size_t n, room;
+};
+
+/* The executable, as auxv describes it when no code of the program has run. */
+struct main_object {
+    const char *name;
+    const Elf64_Phdr *phdr;
+    size_t phnum;
+};
+
+int objects_create_image(struct loader *); /* 0, or -ENOMEM */
+void objects_start(struct loader *);
+void objects_changed(struct loader *);
+void objects_relocated(struct loader *);
+
+/* ---- init.c ------------------------------------------------------------------------------ */
+
+#define INIT_CHUNK 128 /* thunks in entry.S, and in each page made later */
+
+struct init_chunk;
+
+struct init_hook {
+    struct init_chunk *chunks;
+    size_t info;       /* where l_info lies in a link map, in words; 0: not yet known */
+    size_t pending;    /* slots in use */
+    int unentered;     /* the objects that were waited for have run no constructor yet */
+};
+
+int init_catch(struct loader *, struct link_map *);
+int init_is_pending(const struct loader *, const struct link_map *);
+void init_finish(struct loader *);
+void init_forget(struct loader *, struct link_map *);
+uintptr_t loader_init(struct loader *, size_t index) RIMF_HIDDEN;
+
+#endif
