@@ -131,7 +131,28 @@ struct rimf_overlays_made {
     uint32_t written, there, refused;
 };
 struct rimf_overlays_made rimf_image_overlays_made(const struct mvld_image *);
-/* Unmaps those that were read; asked again, they are read again. */
+/* The passes that change it, in their order, for the manifests (rimf/store/manifest.h) that
+ * are written of it; the strings stay.  More than RIMF_MAKERS_MAX are not written down. */
+#define RIMF_MAKERS_MAX 4u
+struct rimf_maker {
+    const char *name, *path, *library; /* NULL: it brings none */
+    uint32_t flags;                    /* MVLD_PASS_*, and what the store adds */
+    struct file_id file;
+};
+void rimf_image_set_makers(struct mvld_image *, const struct rimf_maker *, size_t n);
+/* And a file that one of them will read, as it is now; the path stays.  Of more than RIMF_READS_MAX no
+ * manifest is written. */
+#define RIMF_READS_MAX 4u
+struct rimf_read {
+    const char *path;
+    struct file_id file; /* manifest_read_of */
+};
+void rimf_image_add_read(struct mvld_image *, const char *path, const struct file_id *);
+/* From here on the image notes what passes say of their changes (api->depends). */
+void rimf_image_watch(struct mvld_image *);
+/* The object does not lie where it would lie again: passes must leave it as it is. */
+void rimf_image_set_unplaced(const struct mvld_object *);
+/* Unmaps analyses that were read; asked again, they are read again. */
 void rimf_image_close_analyses(struct mvld_image *);
 
 /* Why calls must keep their way through PLT and GOT: auditor of mvld/pass.h.  The

@@ -14,7 +14,6 @@
 
 #include "rimf/base/alloc.h"
 #include "rimf/elf/view.h"
-#include "rimf/store/manifest.h"
 #include "rimf/image/image.h"
 #include "rimf/base/lock.h"
 #include "rimf/base/log.h"
@@ -24,6 +23,14 @@
 
 struct rimf_patcher; /* rimf/patch/patch.c */
 struct rimf_copies;  /* rimf/moved/moved.h */
+
+/* Calls that an overlay which was laid over the object has left as they were (store/apply_alone.c). */
+struct left_calls {
+    const struct analysis_call *at;
+    size_t n;
+    void *map; /* where they are; NULL: there is none */
+    size_t size;
+};
 
 struct rimf_object {
     struct mvld_object public; /* first: passes hold pointers to it */
@@ -39,7 +46,7 @@ struct rimf_object {
     struct rimf_edit *edit;   /* image/edits.h: of its calls; NULL: there is none */
     struct rimf_slots *slots; /* image/slots.c; NULL until asked for */
     struct opened_analysis *analysis; /* image/references.c; NULL until asked for */
-    struct manifest_file *alone; /* store/apply_alone.c: of the overlay that was laid over it, or NULL */
+    struct left_calls left; /* until analyses are closed */
     struct rimf_object *next_gone;
     uint8_t build_id[RIMF_BUILD_ID_MAX];
     size_t copy;    /* moved/moved.h: the place in the list, from 1, of the first piece of its code;
@@ -141,9 +148,9 @@ struct mvld_image {
     const struct rimf_described *described; /* rimf_image_describe */
     size_t n_described;
     const struct applying *applying; /* while answers are asked for on its behalf */
-    struct rimf_maker makers[MANIFEST_PASSES_MAX]; /* store/manifest.h */
+    struct rimf_maker makers[RIMF_MAKERS_MAX];
     size_t n_makers;
-    struct rimf_read reads[MANIFEST_READS_MAX];
+    struct rimf_read reads[RIMF_READS_MAX];
     size_t n_reads; /* more: there were too many */
     int unentered; /* moved/moved.h */
     int entered;   /* constructors of the program may have run */
@@ -314,9 +321,6 @@ struct analysis_names {
 int rimf_analysis_names(struct mvld_image *, struct rimf_object *, struct analysis_names *);
 /* Their pages were: they are nobody's but the caller's. */
 void rimf_analysis_without_names(struct rimf_object *);
-
-/* store/apply_alone.c: its tables are not needed any more. */
-void rimf_alone_forget(struct mvld_image *, struct rimf_object *);
 
 /* Gives the patch engine's memory back. */
 void rimf_patch_forget(struct mvld_image *);

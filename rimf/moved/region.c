@@ -6,7 +6,6 @@
 #include "rimf/moved/moved.h"
 
 #include "rimf/base/base.h"
-#include "rimf/store/manifest.h"
 #include "rimf/image/private.h"
 
 #include <errno.h>    /* numbers only */
@@ -14,7 +13,6 @@
 
 _Static_assert(sizeof((struct mvld_image *)0)->kept_home / sizeof(uintptr_t) == RIMF_KEPT_HOME,
                "a place for each number");
-_Static_assert(RIMF_KEPT_HOME == MANIFEST_KEPT_MAX, "an image has room for them");
 
 void rimf_image_set_caller_hooks(struct mvld_image *image, int (*answers)(void *cookie, const char **why),
                             void *cookie)

@@ -11,11 +11,12 @@
  * has changed it (a pass, the loader, a debugger, a probe) has made a page of it the process's own,
  * of which the kernel tells.
  */
-#include "rimf/realise/changes.h"
+#include "rimf/store/alone.h"
 #include "rimf/store/apply.h"
 
 #include "rimf/base/base.h"
 #include "rimf/base/status.h"
+#include "rimf/image/edits.h"
 
 #include <errno.h>    /* numbers only */
 #include <sys/mman.h> /* numbers only */
@@ -243,55 +244,38 @@ static int lay(struct applying *a, const struct rimf_object *object)
     return a->mapped ? 0 : error;
 }
 
-static void count(const struct rimf_object *object, const struct manifest *m)
-{
-    object->edit->now.sites += m->objects[0].n_calls;
-    object->edit->now.made += m->objects[0].n_calls;
-}
-
-/* Its tables are the object's until analyses are closed. */
+/* Its calls are the object's until analyses are closed. */
 static void use(struct mvld_image *image, struct rimf_object *object)
 {
-    struct manifest_file file, *kept;
+    struct manifest_file file;
     struct applying a = {.image = image, .file = &file, .m = &file.view, .objects = &object};
 
     if (!may_lay(image, object) || find_any(image, object, &file))
         return;
-    kept = rimf_heap_alloc(&image->heap, sizeof *kept);
-    if (!kept || lay(&a, object)) {
-        rimf_log(image->log, MVLD_LOG_PASSES, "ready code of %s: not used: %s", object->public.name,
-                 kept ? a.why : "out of memory");
-        rimf_heap_release(&image->heap, kept);
+    if (lay(&a, object)) {
+        rimf_log(image->log, MVLD_LOG_PASSES, "ready code of %s: not used: %s", object->public.name, a.why);
         manifest_unmap(&file, image->sys);
         return;
     }
     manifest_close(&file, image->sys);
-    *kept = file;
-    object->alone = kept;
+    object->left = (struct left_calls){file.view.calls, file.view.header->n_calls, file.map, file.size};
+    object->edit->now.sites += file.view.objects[0].n_calls;
+    object->edit->now.made += file.view.objects[0].n_calls;
     rimf_log(image->log, MVLD_LOG_PASSES, "ready code of %s: laid over, %s through %u slots",
              object->public.name, overlay_reach_name(file.view.header->n_reads != 0),
              file.view.header->n_words);
-    count(object, &file.view);
-}
-
-void rimf_alone_forget(struct mvld_image *image, struct rimf_object *object)
-{
-    if (object->alone)
-        manifest_unmap(object->alone, image->sys);
-    rimf_heap_release(&image->heap, object->alone);
-    object->alone = NULL;
 }
 
 const struct analysis_call *rimf_alone_calls(struct mvld_image *image, struct rimf_object *object,
-                                            size_t *n, const char **why)
+                                             size_t *n, const char **why)
 {
     const struct analysis *s;
 
-    if (!object->alone)
+    if (!object->left.map)
         use(image, object);
-    if (object->alone) {
-        *n = object->alone->view.header->n_calls;
-        return object->alone->view.calls;
+    if (object->left.map) {
+        *n = object->left.n;
+        return object->left.at;
     }
     s = rimf_analysis_calls(image, object, why);
     *n = s ? s->n_calls : 0;

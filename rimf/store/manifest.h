@@ -124,6 +124,7 @@
 
 #include "mvld/pass.h"
 #include "rimf/analysis/analysis.h"
+#include "rimf/image/image.h"
 
 #include <elf.h>
 
@@ -142,8 +143,8 @@
 #define OVERLAY_SYSTEM_FOLDER "/var/cache/mvld/" OVERLAY_FOLDER
 #define MANIFEST_NAME_MAX 255u
 #define MANIFEST_KEPT_MAX 8u
-#define MANIFEST_PASSES_MAX 4u
-#define MANIFEST_READS_MAX 4u
+#define MANIFEST_PASSES_MAX RIMF_MAKERS_MAX
+#define MANIFEST_READS_MAX RIMF_READS_MAX
 #define MANIFEST_FILE "manifest"
 #define MANIFEST_LATER "later"
 #define MOVED_FILE "concat.so"
@@ -427,23 +428,6 @@ static inline uint64_t manifest_build_id(const struct mvld_object *object)
 long rimf_manifest_apply(struct mvld_image *, const struct manifest_file *, uint64_t made_by,
                          const char **why, const struct mvld_object **object);
 
-/* The passes that make it, in their order, for the manifests that are written of it; the strings
- * stay.  More than MANIFEST_PASSES_MAX are not written down. */
-struct rimf_maker {
-    const char *name, *path, *library; /* NULL: it brings none */
-    uint32_t flags;                    /* as in struct manifest_pass */
-    struct file_id file;
-};
-void rimf_image_set_makers(struct mvld_image *, const struct rimf_maker *, size_t n);
-/* And a file that one of them will read, as it is now; the path stays.  Of more than MANIFEST_READS_MAX no
- * manifest is written. */
-struct rimf_read {
-    const char *path;
-    struct file_id file; /* manifest_read_of */
-};
-void rimf_image_add_read(struct mvld_image *, const char *path, const struct file_id *);
-/* From here on the image notes what passes say of their changes (api->depends). */
-void rimf_image_watch(struct mvld_image *);
 /* Writes what was noted to `folder`, which must not be there yet; it is complete when MANIFEST_FILE is in it.
  * That ends the watch.  0, or negative errno with a sentence that can be asked for (last_error), and what is in
  * the folder is to be removed. */
@@ -461,8 +445,6 @@ uintptr_t rimf_later_place(const struct mvld_image *, const struct manifest *, u
  * in their files, goes to `rest`, in that order; how many these are. */
 size_t rimf_later_apply(struct mvld_image *, const struct manifest_file *,
                         const struct mvld_object *const *, size_t n, const struct mvld_object **rest);
-/* The object does not lie where it would lie again: passes must leave it as it is. */
-void rimf_image_set_unplaced(const struct mvld_object *);
 /* Adds what passes did to these, while the image watched, to MANIFEST_LATER in the open folder, and forgets
  * what was noted.  Who asks holds the lock of the cache, or says in `refusal` why nothing can be added.  How
  * many objects were added, or negative errno with a sentence (last_error). */

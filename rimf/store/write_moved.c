@@ -20,6 +20,8 @@
 #include <errno.h> /* numbers only */
 #include <fcntl.h> /* numbers only */
 
+_Static_assert(RIMF_KEPT_HOME == MANIFEST_KEPT_MAX, "a manifest has room for them");
+
 /* The pieces, from `offset` on, without holes in the file. */
 static void fill_region(struct writer *w, const struct mvld_object *object, uint64_t offset)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/store/write_alone.h: an overlay alone on its way into a file; for write_alone.c and write_alone_code.c.
+ * rimf/realise/overlay.h: an overlay alone on its way into a file; for overlay.c and overlay_code.c.
  */
-#ifndef RIMF_STORE_WRITE_ALONE_H
-#define RIMF_STORE_WRITE_ALONE_H
+#ifndef RIMF_REALISE_OVERLAY_H
+#define RIMF_REALISE_OVERLAY_H
 
 #include "rimf/realise/changes.h"
 #include "rimf/store/writer.h"
@@ -29,7 +29,7 @@ static inline int alone_refuse(struct alone *a, int error, const char *why)
 /* A call that leads there may be direct in the file. */
 int alone_may_hold(const struct alone *, uintptr_t target);
 
-/* ---- write_alone_code.c ---------------------------------------------------------------- */
+/* ---- overlay_code.c ---------------------------------------------------------------- */
 
 /* Reads the code from the object's file.  0, or negative errno with a sentence in `why`. */
 int alone_code_read(struct alone *);
