@@ -64,33 +64,33 @@ def includes(source, files):
             yield file, name if (source / name).exists() else local if (source / local).exists() else f"include/{name}"
 
 
-def symbols(file):
-    """Of an object: what it defines for others, and what it needs."""
-    lines = subprocess.run(["nm", "-g", file], capture_output=True, text=True, check=True).stdout.splitlines()
-    kinds = [line.split()[-2:] for line in lines]
-    return [name for kind, name in kinds if kind != "U"], [name for kind, name in kinds if kind == "U"]
+def objects(build, source):
+    """{source file: its object}, of what was built; tests compile some anew, which counts once."""
+    found = {}
+    for command in json.loads((build / "compile_commands.json").read_text()):
+        file, output = (build / command["file"]).resolve(), build / command["output"]
+        name = str(file.relative_to(source)) if file.is_relative_to(source) else ""
+        if room(name) and name not in NOBODYS and output.exists() and not command["output"].startswith("tests/"):
+            found.setdefault(name, output)
+    return found
 
 
 def calls(build, source):
-    """From the objects as they were built: who defines what somebody else needs."""
-    defines, needs = {}, {}
-    for command in json.loads((build / "compile_commands.json").read_text()):
-        file = (build / command["file"]).resolve()
-        output = build / command["output"]
-        if not file.is_relative_to(source) or not output.exists() or output.parts[len(build.parts)] == "tests":
-            continue
-        name = str(file.relative_to(source))
-        if name in needs or name in NOBODYS or room(name) is None:
-            continue
-        defined, needs[name] = symbols(output)
-        # Programs and passes have each their own; an arrow leads to what several link.
-        for symbol in defined:
-            defines.setdefault(symbol, set()).add(name)
-    for name, needed in needs.items():
-        for symbol in needed:
-            where = defines.get(symbol, set())
-            if len(where) == 1:
-                yield name, next(iter(where)), symbol
+    """Who needs what somebody else defines.  Programs and passes have each their own of some names; an
+    arrow leads to what one file alone defines."""
+    names = {str(output): name for name, output in objects(build, source).items()}
+    listed = subprocess.run(["nm", "-g", "-A", *names], capture_output=True, text=True, check=True).stdout
+    defines, needs = {}, []
+    for line in listed.splitlines():
+        file, _, rest = line.partition(":")
+        *_, kind, symbol = rest.split()
+        if kind == "U":
+            needs.append((names[file], symbol))
+        else:
+            defines.setdefault(symbol, set()).add(names[file])
+    for user, symbol in needs:
+        if len(defines.get(symbol, ())) == 1:
+            yield user, *defines[symbol], symbol
 
 
 def main():
