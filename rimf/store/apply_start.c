@@ -55,7 +55,7 @@ static int compare(struct applying *a, uint32_t n_objects, uint64_t made_by)
     const struct manifest_header *h = a->m->header;
     int error;
 
-    if (h->made_by != made_by || h->n_base)
+    if (h->made_by != made_by)
         return apply_refuse(a, NULL, "it was made by another pipeline, or another mvld");
     error = compare_objects(a, n_objects);
     if (!error)

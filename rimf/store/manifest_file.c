@@ -40,6 +40,11 @@ int manifest_map_start(struct manifest_file *file, const struct rimf_sys *sys, c
     if (sys_failed(fd))
         return (int)fd;
     error = manifest_map(file, sys, (int)fd, MANIFEST_FILE, user, why);
+    if (!error && file->view.header->n_base) {
+        *why = "it is of no start";
+        manifest_unmap(file, sys);
+        return -EINVAL;
+    }
     if (error)
         manifest_close(file, sys);
     return error;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Ready code: an object's own calls, made direct once for all processes (rimf/ready.h).
+"""Ready code: an object's own calls, made direct once for all processes (rimf/store/manifest.h).
 
 A failure means: a process runs code of somebody else's, or that is not what the pass would have
 made of its own; or it calls something else than under the host loader.
