@@ -7,6 +7,7 @@
  *   __attribute__((multiverse))                          variable, function, pointer
  *   __attribute__((multiverse("values", 1, 3, 5)))       switch
  *   __attribute__((multiverse("tracked")))               switch
+ *   __attribute__((multiverse("constant")))              switch, data or function pointer
  *   __attribute__((multiverse("bind", "a", "b")))        function
  *
  * A storage class is known for certain only when the declaration is finished
@@ -29,12 +30,14 @@ static bool is_function_pointer_type(const_tree type)
 
 bool mv_is_switch(const_tree decl)
 {
-    return decl && VAR_P(decl) && INTEGRAL_TYPE_P(TREE_TYPE(decl)) && attribute_of(decl);
+    return decl && VAR_P(decl) && attribute_of(decl) &&
+           (INTEGRAL_TYPE_P(TREE_TYPE(decl)) || mv_is_constant(decl));
 }
 
 bool mv_is_pointer(const_tree decl)
 {
-    return decl && VAR_P(decl) && is_function_pointer_type(TREE_TYPE(decl)) && attribute_of(decl);
+    return decl && VAR_P(decl) && is_function_pointer_type(TREE_TYPE(decl)) && attribute_of(decl) &&
+           !mv_is_constant(decl);
 }
 
 bool mv_is_function(const_tree decl)
@@ -119,6 +122,19 @@ static const char *storage_problem(tree decl)
     return nullptr;
 }
 
+/* A variable that a program changes, and may change unseen. */
+static bool is_changed_at_run_time(tree decl)
+{
+    location_t loc = DECL_SOURCE_LOCATION(decl);
+    tree type = TREE_TYPE(decl);
+    if (TYPE_VOLATILE(type))
+        warning_at(loc, OPT_Wattributes, "attribute %<multiverse%> ignored: every read of the "
+                   "volatile variable %qD must be made", decl);
+    else if (TYPE_READONLY(type))
+        warning_at(loc, OPT_Wattributes, "attribute %<multiverse%> ignored: %qD is constant", decl);
+    return !TYPE_VOLATILE(type) && !TYPE_READONLY(type);
+}
+
 static bool check_variable(tree decl, tree args)
 {
     location_t loc = DECL_SOURCE_LOCATION(decl);
@@ -132,10 +148,12 @@ static bool check_variable(tree decl, tree args)
         error_at(loc, "variable %qD cannot be %<multiverse%>: it is %<_Atomic%>", decl);
         return false;
     }
+    if (POINTER_TYPE_P(type) && mv_says_constant(args))
+        return is_changed_at_run_time(decl) && mv_check_switch_arguments(decl, args);
     if (is_function_pointer_type(type)) {
         if (args) {
-            error_at(loc, "attribute %<multiverse%> takes no argument on function pointer %qD",
-                     decl);
+            error_at(loc, "attribute %<multiverse%> takes no argument but %<\"constant\"%> on function "
+                     "pointer %qD", decl);
             return false;
         }
         return true;
@@ -143,6 +161,8 @@ static bool check_variable(tree decl, tree args)
     if (!INTEGRAL_TYPE_P(type)) {
         error_at(loc, "variable %qD cannot be %<multiverse%>: neither an integer, a Boolean, an "
                  "enumeration nor a pointer to a function", decl);
+        if (POINTER_TYPE_P(type))
+            inform(loc, "with %<multiverse(\"constant\")%> its value stands in the code that reads it");
         return false;
     }
     if (!COMPLETE_TYPE_P(type) || int_size_in_bytes(type) > 8) {
@@ -155,16 +175,7 @@ static bool check_variable(tree decl, tree args)
         error_at(loc, "variable %qD cannot be %<multiverse%>: its type has padding bits", decl);
         return false;
     }
-    if (TYPE_VOLATILE(type)) {
-        warning_at(loc, OPT_Wattributes, "attribute %<multiverse%> ignored: every read of the "
-                   "volatile variable %qD must be made", decl);
-        return false;
-    }
-    if (TYPE_READONLY(type)) {
-        warning_at(loc, OPT_Wattributes, "attribute %<multiverse%> ignored: %qD is constant", decl);
-        return false;
-    }
-    return mv_check_switch_arguments(decl, args);
+    return is_changed_at_run_time(decl) && mv_check_switch_arguments(decl, args);
 }
 
 static tree handle_multiverse(tree *node, tree, tree args, int, bool *no_add_attrs)

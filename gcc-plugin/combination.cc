@@ -56,10 +56,14 @@ static bool visit_address(gimple *stmt, tree base, tree, void *data)
     return false;
 }
 
+/* Or tells a sanitizer of a read. */
 static bool reads_only_by_atomic(gimple *stmt)
 {
     if (!gimple_call_builtin_p(stmt, BUILT_IN_NORMAL))
         return false;
+    const char *name = IDENTIFIER_POINTER(DECL_NAME(gimple_call_fndecl(stmt)));
+    if (strstr(name, "__tsan_read") || strstr(name, "__asan_load"))
+        return true;
     built_in_function f = DECL_FUNCTION_CODE(gimple_call_fndecl(stmt));
     return f == BUILT_IN_ATOMIC_LOAD_1 || f == BUILT_IN_ATOMIC_LOAD_2 ||
            f == BUILT_IN_ATOMIC_LOAD_4 || f == BUILT_IN_ATOMIC_LOAD_8;
@@ -77,10 +81,21 @@ static void find_uses(function *fun, uses &out)
                 continue;
             if (tree sw = mv_load_of_switch(stmt))
                 out.of(sw).reads++;
-            else if (!reads_only_by_atomic(stmt))
+            else if (!mv_load_of_constant(stmt) && !reads_only_by_atomic(stmt))
                 walk_stmt_load_store_addr_ops(stmt, &out, nullptr, visit_store, visit_address);
         }
     }
+}
+
+std::set<tree> mv_changed_switches(function *fun)
+{
+    std::set<tree> out;
+    uses found;
+    find_uses(fun, found);
+    for (const use &u : found.list)
+        if (u.write || u.address)
+            out.insert(u.sw);
+    return out;
 }
 
 /* ---- which of them the variants fix ----------------------------------------- */

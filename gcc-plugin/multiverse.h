@@ -20,7 +20,8 @@
  *   ---------     here LTO may write the unit out and another compiler read it
  *   late IPA      record.cc       reads that variable back
  *   all_passes    pointers.cc     calls through pointers become calls of stubs
- *   late RTL      callsites.cc    labels and pads calls and entries
+ *                 constants.cc    reads of constants become asms
+ *   late RTL      callsites.cc    labels and pads calls, entries and these reads
  *   end of unit   descriptors.cc  note, switches, stubs
  *
  * No state crosses the line but in trees that LTO writes out, so that -flto and
@@ -47,7 +48,7 @@ extern mv_options mv_opts;
 void mv_register_attributes();
 void mv_finish_decl(tree decl);
 void mv_describe_declarations();
-bool mv_is_switch(const_tree decl);
+bool mv_is_switch(const_tree decl); /* a constant is one, too */
 bool mv_is_function(const_tree decl);
 bool mv_is_pointer(const_tree decl);
 unsigned mv_width(const_tree sw);
@@ -65,6 +66,9 @@ std::string mv_symbol(tree decl);
 bool mv_check_switch_arguments(tree decl, tree args);
 bool mv_check_function_arguments(tree decl, tree args);
 bool mv_is_tracked(const_tree sw);
+/* `multiverse("constant")`: read as an immediate, never specialised for. */
+bool mv_is_constant(const_tree decl);
+bool mv_says_constant(tree args);
 /* The explicit values of "values", …, in order; empty when there are none. */
 std::vector<int64_t> mv_values(const_tree sw);
 /* The names of "bind", …; false when the function has no such argument. */
@@ -97,6 +101,12 @@ mv_piece mv_all_values(const_tree type);
 /* What is compared when the switch has that value. */
 mv_wide mv_compared_value(const mv_question &q, mv_wide value);
 
+/* ---- reads.cc */
+/* The switch whose value this statement loads (by a plain or a relaxed atomic load), or NULL_TREE;
+ * a constant, or one that is none. */
+tree mv_load_of_switch(gimple *stmt);
+tree mv_load_of_constant(gimple *stmt);
+
 /* ---- domains.cc */
 /* Values for which there is one variant. */
 struct mv_value {
@@ -107,18 +117,14 @@ struct mv_value {
 void mv_collect_hints(function *fun);
 /* The values that fun is specialised for; never empty. */
 std::vector<mv_value> mv_domain(tree sw, function *fun);
-/* The switch that a memory operand reads as a whole, or NULL_TREE. */
-tree mv_switch_of_ref(tree ref);
-/* The switch whose value this statement loads (by a plain or a relaxed atomic
- * load), or NULL_TREE. */
-tree mv_load_of_switch(gimple *stmt);
-
 /* ---- combination.cc */
 /* The switches that the variants of a function fix, and the values of each. */
 struct mv_combination {
     std::vector<tree> switches;
     std::vector<std::vector<mv_value>> domains;
 };
+/* The switches that a function writes, or whose address it hands out. */
+std::set<tree> mv_changed_switches(function *fun);
 /* Warns of what is bound, written or handed out in vain. */
 void mv_choose_switches(function *fun, mv_combination &out);
 bool mv_is_over_cap(const mv_combination &all);
@@ -162,9 +168,10 @@ const mv_record *mv_find_record(tree fndecl);
 /* Text of the record of a variation point, to stand inside its code. */
 std::string mv_function_text(tree fndecl, const mv_record *record, const std::string &pad,
                              const std::string &anchor);
-/* `anchor` is any label of the section that the code is in. */
-std::string mv_callsite_text(const std::string &label, const std::string &callee,
-                             const std::string &anchor);
+/* `anchor` is any label of the section that the code is in.  What is called there, or read. */
+std::string mv_callsite_text(const std::string &label, tree what, const std::string &anchor);
+/* The records of switches that code refers to. */
+std::string mv_switches_text(const std::vector<tree> &switches, const std::string &anchor);
 /* A local label of a declaration: `.Lmv_KIND` and a number that does not depend
  * on -g, as DECL_UID would. */
 std::string mv_label(const char *kind, tree decl);
@@ -181,6 +188,13 @@ void mv_call_stubs(function *fun);
 
 /* ---- callsites.cc */
 void mv_record_sites(function *fun);
+
+/* ---- constants.cc */
+/* Reads of constants become asms, */
+void mv_mark_reads(function *fun);
+/* and these sites, when no pass changes them any more: what is to stand before the instruction (its
+ * label, and bytes that make it longer); "" when it is none of ours, or stays a load. */
+std::string mv_read_text(rtx_insn *insn, const std::string &label, tree *sw);
 
 /* ---- substitute.cc, in the function that cfun is */
 void mv_substitute(function *fun, tree sw, mv_wide value);

@@ -138,6 +138,8 @@ struct multiverse_info_fn {
     int error;       /* why it is generic or was refused; else why some of its call sites stayed
                         as they were, and go through its entry; or 0 */
     const char *why; /* the same as a phrase, or NULL */
+    int is_constant; /* then: the variable as `function`, its reads as call sites, and the variable
+                        once more as `active` while its value stands in the code */
 };
 const struct multiverse_info_var *multiverse_info_var(void *switch_location);
 const struct multiverse_info_fn *multiverse_info_fn(void *function);

@@ -34,7 +34,7 @@ static void reset(void)
 
 static void put(struct batch *a, size_t offset, unsigned length, uint64_t before, uint64_t after)
 {
-    a->where[a->n] = (struct mvld_word){(uint32_t)offset, (uint16_t)length, 0xffff};
+    a->where[a->n] = (struct mvld_word){(uint32_t)offset, (uint16_t)length, 0};
     a->before[a->n] = before;
     a->after[a->n++] = after;
 }

@@ -6,8 +6,10 @@
  * while at home stands the jump to the copy.  A revert brings back every byte.  Functions
  * without unwinding descriptions (straddling.S) run at home; their sites have no copy.
  */
+#define _GNU_SOURCE
 #include "../stress/stress.h"
 
+#include <link.h>
 #include <mvld/descriptor.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -60,6 +62,27 @@ static int stays_home(const unsigned char *site)
     return 0;
 }
 
+static int holds_code(struct dl_phdr_info *info, size_t size, void *at)
+{
+    (void)size;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *p = &info->dlpi_phdr[i];
+
+        if (p->p_type == PT_LOAD && p->p_flags & PF_X &&
+            (uintptr_t)at - info->dlpi_addr - p->p_vaddr < p->p_memsz)
+            return 1;
+    }
+    return 0;
+}
+
+/* The field leads to the function, or to a slot that holds its address. */
+static void *named_by(const int32_t *field)
+{
+    char *at = (char *)field + *field;
+
+    return dl_iterate_phdr(holds_code, at) ? at : *(void **)(void *)at;
+}
+
 static void read_sites(void)
 {
     for (size_t i = 0; i < 3; i++) {
@@ -74,7 +97,7 @@ static void read_sites(void)
             site->object = &objects[i];
             site->home = (const unsigned char *)&s->site + s->site;
             site->copy = stays_home(site->home) ? NULL : site->home + distance;
-            site->callee = *(void **)(void *)((char *)&s->callee + s->callee);
+            site->callee = named_by(&s->callee);
             memcpy(site->home_was, site->home, 6);
             if (site->copy)
                 memcpy(site->copy_was, site->copy, 6);
