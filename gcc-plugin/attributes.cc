@@ -148,7 +148,7 @@ static bool check_variable(tree decl, tree args)
         error_at(loc, "variable %qD cannot be %<multiverse%>: it is %<_Atomic%>", decl);
         return false;
     }
-    if (POINTER_TYPE_P(type) && mv_says_constant(args))
+    if (TREE_CODE(type) == POINTER_TYPE && mv_says_constant(args))
         return is_changed_at_run_time(decl) && mv_check_switch_arguments(decl, args);
     if (is_function_pointer_type(type)) {
         if (args) {

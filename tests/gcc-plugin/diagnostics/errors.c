@@ -40,5 +40,9 @@ __attribute__((multiverse("tracked"))) void tracked_function(void) {} /* error: 
 __attribute__((multiverse("bind"))) void binds_nothing(void) {}       /* error: without a switch */
 __attribute__((multiverse(("bind", 3)))) void binds_number(void) {}   /* error: must be '"bind", "switch" */
 __attribute__((multiverse("tracked"))) int (*pointer)(void);          /* error: takes no argument */
+__attribute__((multiverse("constant"))) float real_constant;          /* error: neither an integer */
+__attribute__((multiverse("constant", "values", 1))) int valued;      /* error: nothing is specialised */
+__attribute__((multiverse("constant"))) void constant_function(void) {} /* error: must be '"bind", "switch" */
+__attribute__((multiverse("tracked"))) char *tracked_data;            /* error: neither an integer */
 static inline __attribute__((always_inline)) MV int forced(void) { return 1; } /* error: always_inline */
 __attribute__((naked)) MV void bare_function(void) { __asm__("ret"); }   /* error: naked */
