@@ -126,7 +126,7 @@ struct mvld_patch {
 struct mvld_word {
     uint32_t offset; /* from the base of its array */
     uint16_t length;
-    uint16_t joined; /* 1: the next word goes on with the same instruction */
+    uint16_t joined; /* 1: the next word, of the same array, goes on with the instruction */
 };
 
 struct mvld_patch_report {
