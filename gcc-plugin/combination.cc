@@ -35,23 +35,27 @@ struct uses {
 
 } // namespace
 
-static tree switch_at(tree t)
+static std::vector<tree> switches_at(tree ref)
 {
-    t = get_base_address(t);
-    return t && VAR_P(t) && mv_is_switch(t) ? t : NULL_TREE;
+    tree base = get_base_address(ref);
+    if (base && VAR_P(base) && mv_is_switch(base))
+        return {base};
+    return mv_members_touched(ref);
 }
 
-static bool visit_store(gimple *stmt, tree base, tree, void *data)
+static bool visit_store(gimple *stmt, tree, tree ref, void *data)
 {
-    if (tree sw = switch_at(base))
-        if (!gimple_clobber_p(stmt))
+    if (!gimple_clobber_p(stmt))
+        for (tree sw : switches_at(ref))
             ((uses *)data)->of(sw).write = stmt;
     return false;
 }
 
-static bool visit_address(gimple *stmt, tree base, tree, void *data)
+static bool visit_address(gimple *stmt, tree, tree ref, void *data)
 {
-    if (tree sw = switch_at(base))
+    if (TREE_CODE(ref) == ADDR_EXPR)
+        ref = TREE_OPERAND(ref, 0);
+    for (tree sw : switches_at(ref))
         ((uses *)data)->of(sw).address = stmt;
     return false;
 }

@@ -48,7 +48,7 @@ static void mark(gimple *load, tree sw)
     tree lhs = gimple_get_lhs(load);
     vec<tree, va_gc> *inputs = nullptr, *outputs = nullptr;
     vec_safe_push(outputs, operand("=r", lhs));
-    vec_safe_push(inputs, operand("m", sw));
+    vec_safe_push(inputs, operand("m", mv_operand_of(sw)));
     std::string text = marker + mv_symbol(sw) + "\n\t" + instruction(sw);
     gasm *stmt = gimple_build_asm_vec(ggc_strdup(text.c_str()), inputs, outputs, nullptr, nullptr);
     bool atomic = is_gimple_call(load);

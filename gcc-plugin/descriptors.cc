@@ -64,6 +64,8 @@ static std::string quoted(const std::string &s)
  * object so would give it a canonical PLT entry in this one. */
 static bool is_near(tree decl)
 {
+    HOST_WIDE_INT offset;
+    decl = mv_variable_of(decl, &offset);
     if (!targetm.binds_local_p(decl))
         return false;
     if (VAR_P(decl) || !TREE_PUBLIC(decl) || DECL_VISIBILITY(decl) != VISIBILITY_DEFAULT)
@@ -74,7 +76,18 @@ static bool is_near(tree decl)
 
 static std::string reference(tree decl)
 {
-    return mv_symbol(decl) + (is_near(decl) ? "-." : "@GOTPCREL");
+    HOST_WIDE_INT offset;
+    if (is_near(decl))
+        return mv_symbol(decl) + "-.";
+    return mv_symbol(mv_variable_of(decl, &offset)) + "@GOTPCREL";
+}
+
+/* Of a member from the address that the slot holds. */
+static std::string slot_offset(tree sw)
+{
+    HOST_WIDE_INT offset;
+    mv_variable_of(sw, &offset);
+    return std::to_string(is_near(sw) ? 0 : offset);
 }
 
 static unsigned switch_flags(tree sw)
@@ -96,7 +109,7 @@ static std::string switch_text(tree sw, unsigned extra_flags)
 {
     std::string s;
     s += format("\t.byte %u, %u\n\t.value 16\n", mv_width(sw), switch_flags(sw) | extra_flags);
-    s += "\t.long " + reference(sw) + "\n\t.long 0\n";
+    s += "\t.long " + reference(sw) + ", " + slot_offset(sw) + "\n";
     s += "\t.asciz " + quoted(mv_display_name(sw)) + "\n";
     return sized_record(s);
 }
@@ -123,7 +136,8 @@ static std::string guards_text(const mv_record &record)
             if (r.any)
                 continue;
             s += "\t.long " + reference(sw) + "\n";
-            s += format("\t.byte %u, %u\n\t.value 0\n", mv_width(sw), switch_flags(sw));
+            s += format("\t.byte %u, %u\n\t.value %s\n", mv_width(sw), switch_flags(sw),
+                        slot_offset(sw).c_str());
             s += format("\t.quad %" PRId64 ", %" PRId64 "\n", r.low, r.high);
         }
     return s;
@@ -259,7 +273,7 @@ static std::string note_text()
     return s;
 }
 
-static std::string defined_switch(varpool_node *node)
+static std::string defined_switch(varpool_node *node, tree sw)
 {
     std::string s = "\t.section multiverse_switches,\"a";
     tree group = node->get_comdat_group();
@@ -267,7 +281,7 @@ static std::string defined_switch(varpool_node *node)
         s += std::string("Go\",@progbits,.Lmv_note,") + IDENTIFIER_POINTER(group) + ",comdat\n";
     else
         s += "o\",@progbits,.Lmv_note\n";
-    return s + switch_text(node->decl, 4);
+    return s + switch_text(sw, 4);
 }
 
 void mv_finish_unit()
@@ -281,10 +295,12 @@ void mv_finish_unit()
         if (!node->definition || node->in_other_partition || node->alias ||
             DECL_EXTERNAL(node->decl) || !TREE_ASM_WRITTEN(node->decl))
             continue;
-        if (mv_is_switch(node->decl)) {
-            s += defined_switch(node);
-            note_needed = true;
-        }
+        std::vector<tree> switches = mv_members(node->decl);
+        if (mv_is_switch(node->decl))
+            switches.push_back(node->decl);
+        for (tree sw : switches)
+            s += defined_switch(node, sw);
+        note_needed |= !switches.empty();
     }
     FOR_EACH_VARIABLE(node)
         if (mv_is_pointer(node->decl) && node->definition && !node->in_other_partition &&

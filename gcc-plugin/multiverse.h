@@ -47,7 +47,10 @@ extern mv_options mv_opts;
 /* ---- attributes.cc */
 void mv_register_attributes();
 void mv_finish_decl(tree decl);
+void mv_finish_type(tree type);
 void mv_describe_declarations();
+/* Name and enumerators of a switch that the front end does not know. */
+void mv_describe_switch(tree sw, const std::string &name);
 bool mv_is_switch(const_tree decl); /* a constant is one, too */
 bool mv_is_function(const_tree decl);
 bool mv_is_pointer(const_tree decl);
@@ -76,6 +79,20 @@ bool mv_bind_names(const_tree fn, std::vector<std::string> &names);
 /* An integer constant as a variable of that type holds it, extended to 64 bits by the type's own
  * sign, as the run time reads it.  All values of switches are kept so. */
 int64_t mv_value_in_type(tree constant, const_tree type);
+
+/* ---- members.cc */
+const struct ggc_root_tab *mv_member_roots();
+/* The switches that are members of a variable. */
+std::vector<tree> mv_members(tree variable);
+/* The one that a reference covers exactly, or NULL_TREE; those that it touches. */
+tree mv_member_read(tree ref);
+std::vector<tree> mv_members_touched(tree ref);
+/* The variable that a switch is, or is a member of. */
+tree mv_variable_of(const_tree sw, HOST_WIDE_INT *offset);
+/* A switch as an operand in memory; the address of any declaration, and what is at one. */
+tree mv_operand_of(tree sw);
+tree mv_address_of(tree decl);
+tree mv_decl_at(tree address);
 
 /* ---- questions.cc */
 typedef __int128 mv_wide; /* holds the values of all types of a switch, and one more */

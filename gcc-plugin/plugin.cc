@@ -147,6 +147,9 @@ int plugin_init(struct plugin_name_args *args, struct plugin_gcc_version *versio
     register_callback(name, PLUGIN_INFO, nullptr, &info);
     register_callback(name, PLUGIN_ATTRIBUTES,
                       [](void *, void *) { mv_register_attributes(); }, nullptr);
+    register_callback(name, PLUGIN_REGISTER_GGC_ROOTS, nullptr, (void *)mv_member_roots());
+    register_callback(name, PLUGIN_FINISH_TYPE,
+                      [](void *type, void *) { mv_finish_type((tree)type); }, nullptr);
     register_callback(name, PLUGIN_FINISH_DECL,
                       [](void *decl, void *) { mv_finish_decl((tree)decl); }, nullptr);
     register_callback(name, PLUGIN_ALL_IPA_PASSES_START,

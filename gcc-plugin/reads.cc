@@ -14,6 +14,8 @@ static tree read_by_ref(tree ref)
     tree type = TREE_TYPE(ref);
     if (!INTEGRAL_TYPE_P(type) && !POINTER_TYPE_P(type))
         return NULL_TREE;
+    if (tree member = mv_member_read(ref))
+        return member;
     if (TREE_CODE(ref) == VIEW_CONVERT_EXPR)
         return read_by_ref(TREE_OPERAND(ref, 0));
     if (TREE_CODE(ref) != MEM_REF || TREE_CODE(TREE_OPERAND(ref, 0)) != ADDR_EXPR ||
@@ -43,7 +45,9 @@ static tree relaxed_atomic_load(gimple *stmt)
     if (TREE_CODE(address) != ADDR_EXPR || !integer_zerop(order))
         return NULL_TREE;
     tree decl = TREE_OPERAND(address, 0), type = TREE_TYPE(gimple_call_lhs(stmt));
-    if (!mv_is_switch(decl) || (!INTEGRAL_TYPE_P(type) && !POINTER_TYPE_P(type)) ||
+    if (!VAR_P(decl))
+        decl = mv_member_read(decl);
+    if (!decl || !mv_is_switch(decl) || (!INTEGRAL_TYPE_P(type) && !POINTER_TYPE_P(type)) ||
         int_size_in_bytes(type) != int_size_in_bytes(TREE_TYPE(decl)))
         return NULL_TREE;
     return decl;

@@ -50,10 +50,14 @@ static int follow_slot(struct elf_file *f, uint64_t field, int32_t distance,
 
 /* To a thing of this file, or to the slot that holds its address. */
 static int follow_either(struct elf_file *f, uint64_t field, int32_t distance, int direct,
-                         struct elf_target *out)
+                         uint64_t offset, struct elf_target *out)
 {
-    if (!direct)
-        return follow_slot(f, field, distance, out);
+    if (!direct) {
+        if (follow_slot(f, field, distance, out))
+            return -1;
+        out->address += offset; /* behind a symbol, when that is another object's */
+        return 0;
+    }
     *out = (struct elf_target){.address = follow(field, distance), .defined = 1};
     return 0;
 }
@@ -87,7 +91,7 @@ static int read_switch(struct elf_file *f, struct descriptors *d, uint64_t at, u
     if (!s.name)
         return damaged(f, at + 6, "the switch's name is not inside its record");
     if (follow_either(f, at + offsetof(struct multiverse_switch, slot), r.slot,
-                      r.flags & MULTIVERSE_SWITCH_DIRECT, &s.target))
+                      r.flags & MULTIVERSE_SWITCH_DIRECT, r.offset, &s.target))
         return -1;
     d->switches = must_grow(d->switches, d->n_switches + 1, sizeof s);
     d->switches[d->n_switches++] = s;
@@ -134,7 +138,8 @@ static int read_guards(struct elf_file *f, struct mv_function *fn, uint64_t at)
             return damaged(f, at + 4, "a guard of %u bytes: only 1, 2, 4, 8 can be", r.width);
         fn->guards[i] = (struct mv_guard){
             .width = r.width, .flags = r.flags, .low = r.low, .high = r.high};
-        if (follow_either(f, at, r.slot, r.flags & MULTIVERSE_SWITCH_DIRECT, &fn->guards[i].target))
+        if (follow_either(f, at, r.slot, r.flags & MULTIVERSE_SWITCH_DIRECT, r.offset,
+                          &fn->guards[i].target))
             return -1;
     }
     return 0;
@@ -176,7 +181,7 @@ static int read_body(struct elf_file *f, struct mv_function *fn,
         return -1;
     if (fn->is_pointer)
         return follow_either(f, at + offsetof(struct multiverse_function, pointer), r->pointer,
-                             r->flags & MULTIVERSE_FUNCTION_DIRECT, &fn->pointer);
+                             r->flags & MULTIVERSE_FUNCTION_DIRECT, 0, &fn->pointer);
     uint64_t field = at + offsetof(struct multiverse_function, pad);
     if (follow_code(f, field, r->pad, sizeof nop, &fn->pad))
         return -1;
@@ -298,7 +303,7 @@ static int read_callee(struct elf_file *f, struct descriptors *d, uint64_t field
     for (size_t i = 0; i < d->n_switches; i++)
         direct |= d->switches[i].flags & MULTIVERSE_SWITCH_CONSTANT &&
                   d->switches[i].target.defined && d->switches[i].target.address == to;
-    return follow_either(f, field, distance, direct, out);
+    return follow_either(f, field, distance, direct, 0, out);
 }
 
 static int read_site(struct elf_file *f, struct descriptors *d, uint64_t at)
@@ -409,7 +414,7 @@ int same_target(const struct elf_target *a, const struct elf_target *b)
 {
     if (a->defined && b->defined)
         return a->address == b->address;
-    return a->symbol && b->symbol && !strcmp(a->symbol, b->symbol);
+    return a->symbol && b->symbol && !strcmp(a->symbol, b->symbol) && a->address == b->address;
 }
 
 const char *switch_name(const struct descriptors *d, const struct elf_target *t)

@@ -65,7 +65,8 @@ struct multiverse_note {
     int32_t switches, switches_end;
 };
 
-/* A configuration switch: an integer, bool or enum global; a constant also a pointer.  Emitted by each
+/* A configuration switch: an integer, bool or enum, a global or a member of one; a constant also a
+ * pointer.  Emitted by each
  * unit that defines the switch or specialises a function for it; records of
  * the same address describe the same switch and must agree.  8-byte aligned. */
 struct multiverse_switch {
@@ -74,7 +75,7 @@ struct multiverse_switch {
     uint8_t flags;  /* MULTIVERSE_SWITCH_* */
     uint16_t name;  /* offset from the start of the record to a NUL-terminated name */
     int32_t slot;   /* to the 8-byte GOT slot that holds the switch's address, or _DIRECT */
-    uint32_t reserved; /* 0 */
+    uint32_t offset; /* of a member, from the address that the slot holds; else 0 */
 };
 #define MULTIVERSE_SWITCH_SIGNED 1u  /* values are sign-extended before comparison */
 #define MULTIVERSE_SWITCH_TRACKED 2u /* starts unbound, see multiverse_bind() */
@@ -120,7 +121,7 @@ struct multiverse_guard {
     int32_t slot; /* to the GOT slot that holds the switch's address, or _DIRECT */
     uint8_t width;
     uint8_t flags; /* MULTIVERSE_SWITCH_SIGNED, _TRACKED, _DIRECT */
-    uint16_t reserved; /* 0 */
+    uint16_t offset; /* as in multiverse_switch */
     uint64_t low, high;
 };
 

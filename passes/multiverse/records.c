@@ -21,7 +21,8 @@ static int name_is_good(const void *record, size_t size, size_t from, size_t nam
 
 /* The address that the distance leads to, or that is in the GOT slot there: 1, or 0 when the slot
  * lies outside. */
-static int read_slot(struct mv_unit *unit, const int32_t *field, int direct, uintptr_t *out)
+static int read_slot(struct mv_unit *unit, const int32_t *field, int direct, size_t offset,
+                     uintptr_t *out)
 {
     uintptr_t slot = mv_distance(field);
 
@@ -32,6 +33,7 @@ static int read_slot(struct mv_unit *unit, const int32_t *field, int direct, uin
     if (slot % 8 || !mv_holds(unit->object, &unit->data, slot, 8, PROT_READ))
         return 0;
     *out = *(const volatile uintptr_t *)slot;
+    *out += *out ? offset : 0; /* undefined and weak: there is none */
     return 1;
 }
 
@@ -133,7 +135,8 @@ static void gather_switch(struct mv_engine *engine, struct mv_unit *unit, size_t
         mv_refuse(engine, "%s: multiverse switch %s: %u bytes wide", object, name, record->width);
         return;
     }
-    if (!read_slot(unit, &record->slot, record->flags & MULTIVERSE_SWITCH_DIRECT, &address)) {
+    if (!read_slot(unit, &record->slot, record->flags & MULTIVERSE_SWITCH_DIRECT,
+                   record->offset, &address)) {
         mv_refuse(engine, "%s: multiverse switch %s: its slot lies outside", object, name);
         return;
     }
@@ -203,7 +206,7 @@ static int gather_guards(struct mv_engine *engine, struct mv_unit *unit, struct 
         uintptr_t address;
 
         if (!read_slot(unit, &guards[i].slot, guards[i].flags & MULTIVERSE_SWITCH_DIRECT,
-                       &address)) {
+                       guards[i].offset, &address)) {
             mv_refuse(engine, "%s: multiverse function %s: a guard's slot lies outside",
                       unit->object->name, name);
             return 0;
@@ -284,7 +287,7 @@ static int gather_function(struct mv_engine *engine, struct mv_unit *unit, size_
         return 0;
     }
     if (record->flags & MULTIVERSE_FUNCTION_POINTER) {
-        if (!read_slot(unit, &record->pointer, record->flags & MULTIVERSE_FUNCTION_DIRECT,
+        if (!read_slot(unit, &record->pointer, record->flags & MULTIVERSE_FUNCTION_DIRECT, 0,
                        &point->variable) ||
             !switch_is_readable(engine, point->variable, 8) || point->variable % 8) {
             mv_refuse(engine, "%s: multiverse function pointer %s: it is in no object's data",

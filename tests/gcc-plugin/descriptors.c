@@ -278,15 +278,15 @@ const struct found_function *find_named(const char *name)
 }
 
 /* As a slot or directly. */
-static const void *leads_to(const int32_t *field, unsigned flags)
+static const void *leads_to(const int32_t *field, unsigned flags, unsigned offset)
 {
     const char *at = (const char *)field + *field;
-    return flags & MULTIVERSE_SWITCH_DIRECT ? at : *(void *const *)at;
+    return flags & MULTIVERSE_SWITCH_DIRECT ? at : *(char *const *)at + offset;
 }
 
 static int holds(const struct multiverse_guard *g)
 {
-    const void *p = leads_to(&g->slot, g->flags);
+    const void *p = leads_to(&g->slot, g->flags, g->offset);
     uint64_t v = 0;
     memcpy(&v, p, g->width);
     if (!(g->flags & MULTIVERSE_SWITCH_SIGNED))
@@ -360,7 +360,7 @@ int find_switch(const void *address, unsigned *width, unsigned *flags, const cha
         for (const uint8_t *p = switch_tables[t][0]; p < switch_tables[t][1];
              p += ((const struct multiverse_switch *)p)->size) {
             const struct multiverse_switch *s = (const void *)p;
-            if (leads_to(&s->slot, s->flags) != address)
+            if (leads_to(&s->slot, s->flags, s->offset) != address)
                 continue;
             *width = s->width;
             *flags = n ? *flags | s->flags : s->flags;

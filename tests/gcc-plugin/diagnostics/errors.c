@@ -18,8 +18,16 @@ __thread MV int threaded2;                 /* error: thread-local */
 extern __thread int threaded3 MV;          /* error: thread-local */
 MV __thread int (*threaded_pointer)(void); /* error: thread-local */
 struct holder {
-    MV int member;                         /* error: member 'member' */
-    int bits : 3 MV;                       /* error: member 'bits' */
+    MV int member;
+    int bits : 3 MV;                       /* error: member 'bits' .* it is a bit-field */
+    MV float part;                         /* error: neither an integer */
+    MV int (*called)(void);                /* error: member 'called' .* a pointer to a function */
+    __attribute__((multiverse("tracked"))) char *data; /* error: neither an integer */
+    __attribute__((multiverse("constant"))) char *constant_data;
+};
+union either {
+    MV int number;                         /* error: member 'number' .* a member of a union */
+    float real;
 };
 int parameter(MV int p) { return p; }      /* error: parameter 'p' */
 void locals(void)
