@@ -7,7 +7,7 @@
  *   loader_mmap_sites   from the host loader, in place of an mmap system call
  *   loader_cpuid_stubs  from the host loader, in place of a cpuid
  *   loader_init_thunks  from the host loader, in place of an object's DT_INIT
- *   loader_answers_*    from stubs at functions of the C library and of the unwinder
+ *   loader_caller_*    from stubs at functions of the C library and of the unwinder
  *
  * Each keeps the registers that its caller expects to keep, and the frames are
  * described, so that a debugger stopped in a pass sees who called.
@@ -258,23 +258,23 @@ loader_no_init:
     .cfi_endproc
     .size loader_no_init, .-loader_no_init
 
-/* Stubs (answers.c) come here before a function runs, or when it has run.  One register is
+/* Stubs (caller/hooks.c) come here before a function runs, or when it has run.  One register is
  * exchanged; everything else that may hold an argument or a result is kept.
- *   loader_answers_entry    called: the first argument is an address
- *   loader_answers_caller   called: the third one is
- *   loader_answers_place    called: the second one is, for the context in the first
- *   loader_answers_result   jumped to: the result is an address
- *   loader_answers_symbol   jumped to: it is that of a symbol
- *   loader_answers_named    jumped to: the first argument was an address, the second one says
+ *   caller_stub_entry    called: the first argument is an address
+ *   caller_stub_caller   called: the third one is
+ *   caller_stub_place    called: the second one is, for the context in the first
+ *   caller_stub_result   jumped to: the result is an address
+ *   caller_stub_symbol   jumped to: it is that of a symbol
+ *   caller_stub_named    jumped to: the first argument was an address, the second one says
  *                           where the answer lies; the result stays as it is
  * `exchanged` is where keep has put the register, `above` what aligns the stack, `ask` what
  * gives `function` its arguments behind the state. */
     .macro answers name, function, exchanged, above, ask
-    .globl loader_answers_\name
-    .hidden loader_answers_\name
-    .type loader_answers_\name, @function
+    .globl caller_stub_\name
+    .hidden caller_stub_\name
+    .type caller_stub_\name, @function
     .p2align 4
-loader_answers_\name:
+caller_stub_\name:
     .cfi_startproc
     endbr64
     leaq -\above(%rsp), %rsp
@@ -289,7 +289,7 @@ loader_answers_\name:
     .cfi_adjust_cfa_offset -\above
     ret
     .cfi_endproc
-    .size loader_answers_\name, .-loader_answers_\name
+    .size caller_stub_\name, .-caller_stub_\name
     .endm
 
     answers entry, loader_answer, KEPT_RDI, 8, "movq %rdi, %rsi"

@@ -12,32 +12,32 @@
  *   program.c   which program this is, for the pipeline's configuration
  *   host.h      the host loader's file and its text
  *   place.c     where libraries go
- *   place_draw.c  and at what distances from each other
+ *   place/draw.c  and at what distances from each other
  *   files.c     which file each of them came from
  *   hook.c      the events of the host loader
  *   frozen.c    code that the passes changed in an earlier process
  *   relocations.c  symbols that the host loader found in an earlier process
  *   init.c      control before the constructors of a dlopen
  *   caches.c    the folders of the user for these
- *   answers.c   which object an address in a copy of code belongs to
+ *   caller/hooks.c   which object an address in a copy of code belongs to
  *   analysis.c  where analyses of objects lie, and who forbids to use them
  *   objects.c   the link map, the image and the pipeline at an event
  */
 #ifndef LOADER_LOADER_H
 #define LOADER_LOADER_H
 
-#include "alloc.h"
-#include "answers.h"
-#include "base.h"
-#include "block.h"
-#include "cpu.h"
-#include "frozen.h"
-#include "host.h"
-#include "later.h"
-#include "log.h"
+#include "rimf/base/alloc.h"
+#include "loader/caller/hooks.h"
+#include "rimf/base/base.h"
+#include "loader/process/block.h"
+#include "rimf/base/cpu.h"
+#include "rimf/store/frozen.h"
+#include "loader/host/host.h"
+#include "rimf/store/later.h"
+#include "rimf/base/log.h"
 #include "mvld/pass.h"
-#include "sidecar.h"
-#include "sys.h"
+#include "rimf/analysis/analysis.h"
+#include "rimf/base/sys.h"
 
 #include <elf.h>
 #include <link.h>
@@ -67,7 +67,7 @@ struct knobs {
 
 /* ---- cpuid.c --------------------------------------------------------------- */
 
-struct answers_cpu {
+struct cpu_answers {
     const struct cpu_answer *earlier; /* of a record that fits, with what was asked for that; or NULL */
     size_t n_earlier;
     struct cpu_answer first[6]; /* of this process, which are asked again */
@@ -79,7 +79,7 @@ struct cpuid_call { /* registers, as entry.S pushes them */
     uint64_t rax, rbx, rcx, rdx;
 };
 
-/* ---- place.c, place_draw.c --------------------------------------------------- */
+/* ---- place.c, place/draw.c --------------------------------------------------- */
 
 struct arena {
     uintptr_t start, end; /* end 0: objects stay where the kernel puts them */
@@ -87,10 +87,10 @@ struct arena {
     uintptr_t above;      /* and the highest ends here */
     uintptr_t grain;      /* `end` is a multiple of it in every process of the program */
     uintptr_t slack;      /* the first object ends less than this below `end` */
-    uint64_t drawn;       /* distances follow from it; 0: there are none between objects */
+    uint64_t layout_seed;       /* distances follow from it; 0: there are none between objects */
     uint64_t taken;       /* so many places were asked for */
     uintptr_t packed;     /* if nothing were drawn, the lowest object would begin here, */
-    uintptr_t closer;     /* and the newest so much behind where it does */
+    uintptr_t layout_shift;     /* and the newest so much behind where it does */
     int spacious;         /* it was planned for a pass that takes much space (place_near_low) */
 };
 
@@ -101,7 +101,7 @@ struct arena {
 struct mapped_file {
     uintptr_t start, end;
     int known; /* the identity is */
-    uintptr_t closer; /* struct arena */
+    uintptr_t layout_shift; /* struct arena */
     struct file_id identity;
 };
 
@@ -143,7 +143,7 @@ struct main_object {
     size_t phnum;
 };
 
-/* ---- mapstage.c ---------------------------------------------------------------- */
+/* ---- start/map_stage.c ---------------------------------------------------------------- */
 
 struct mapstage {
     int wanted;        /* a pass looks at files before they are mapped */
@@ -151,7 +151,7 @@ struct mapstage {
     struct file_id last; /* which this is */
 };
 
-/* ---- relocatestage.c ------------------------------------------------------------ */
+/* ---- start/relocate_stage.c ------------------------------------------------------------ */
 
 struct rimf_source;
 
@@ -237,7 +237,7 @@ struct loader {
     struct arena arena;
     struct files files;
     struct found_image frozen;
-    struct answers_cpu cpuid;
+    struct cpu_answers cpuid;
     struct injection injection;
     enum { SPACE_NOT_ASKED, SPACE_FREE, SPACE_LIMITED } space; /* RLIMIT_AS, at the start */
 
@@ -248,7 +248,7 @@ struct loader {
     struct maps maps;
     struct main_object main;
     struct init_hook init;
-    struct answers answers;
+    struct caller_hooks caller;
     struct caches caches;
     struct later_objects later;
     struct mapstage mapstage;
@@ -271,12 +271,12 @@ void loader_entry(void) RIMF_HIDDEN;      /* ELF entry point */
 void loader_hook_entry(void) RIMF_HIDDEN; /* stands in for _dl_debug_state */
 void loader_no_init(void) RIMF_HIDDEN;    /* endbr64; ret */
 void loader_init_common(void) RIMF_HIDDEN;
-void loader_answers_entry(void) RIMF_HIDDEN;
-void loader_answers_caller(void) RIMF_HIDDEN;
-void loader_answers_place(void) RIMF_HIDDEN;
-void loader_answers_result(void) RIMF_HIDDEN;
-void loader_answers_symbol(void) RIMF_HIDDEN;
-void loader_answers_named(void) RIMF_HIDDEN;
+void caller_stub_entry(void) RIMF_HIDDEN;
+void caller_stub_caller(void) RIMF_HIDDEN;
+void caller_stub_place(void) RIMF_HIDDEN;
+void caller_stub_result(void) RIMF_HIDDEN;
+void caller_stub_symbol(void) RIMF_HIDDEN;
+void caller_stub_named(void) RIMF_HIDDEN;
 extern const uint8_t loader_mmap_sites[] RIMF_HIDDEN; /* MMAP_SITES entries */
 extern const uint8_t loader_init_thunks[] RIMF_HIDDEN; /* INIT_CHUNK entries */
 extern const uint8_t loader_cpuid_stubs[] RIMF_HIDDEN; /* one for each question */
@@ -294,6 +294,13 @@ void say_and_exit(const struct rimf_sys *, const char *text) __attribute__((nore
 /* Stops logging when the file behind the descriptor is not the one of the start. */
 void log_guard(struct loader *);
 
+/* process/auditor.c */
+const char *auditor_of(const char *setting);
+void auditor_look(struct loader *);
+
+/* process/limits.c */
+int space_is_limited(struct loader *);
+
 /* cpuid.c */
 void loader_cpuid(struct loader *, struct cpuid_call *) RIMF_HIDDEN;
 /* Before the host loader's text is written: what an earlier process left. */
@@ -310,21 +317,24 @@ void cpuid_renew(struct loader *, const char *image, uint32_t user);
 /* place.c */
 void place_plan(struct loader *);
 void place_near_low(struct loader *, int spacious); /* of it, for tests */
-void place_settle(struct loader *); /* it is known which passes there are */
+void place_finish(struct loader *); /* it is known which passes there are */
 /* 1: the object lies elsewhere in the arena each time.  And tells the image of all that do. */
 int place_varies(const struct loader *, const struct mvld_object *);
-void place_set_apart(const struct loader *);
+void place_set_unplaced(const struct loader *);
 /* Memory within reach of what lies near the program, or negative errno; for the image. */
 long place_room(void *loader, size_t size);
+/* Such a mapping, at a place in the arena, `first` (or 0) before any other; or an error. */
+struct mmap_call;
+long place_map(struct loader *, const struct mmap_call *, uintptr_t first);
+/* start/mapped.c */
 struct mmap_call {
     uintptr_t address, length, prot, flags, fd, offset;
 };
 long loader_mmap(struct loader *, const struct mmap_call *) RIMF_HIDDEN;
 
-/* place_draw.c */
+/* place/draw.c */
 int place_is_random(const struct loader *); /* 1: the kernel draws addresses */
 int place_random(const struct loader *, uint64_t *out); /* 0: it gives nothing */
-void place_draw(struct loader *);
 void place_loosen(struct arena *); /* nothing lies in it yet */
 uintptr_t place_take(struct arena *, size_t length);
 void place_taken(struct arena *, uintptr_t at, size_t length); /* something lies there now */
@@ -335,9 +345,9 @@ void place_keep(struct arena *, uintptr_t at, size_t length);
 void files_start(struct loader *);
 void files_note(struct loader *, uintptr_t start, size_t length, int fd);
 const struct file_id *files_identity(const struct loader *, uintptr_t address);
-uintptr_t files_closer(const struct loader *, uintptr_t address);
+uintptr_t files_layout_shift(const struct loader *, uintptr_t address);
 
-/* mapstage.c: the program is known, and its passes; nothing is mapped yet. */
+/* start/map_stage.c: the program is known, and its passes; nothing is mapped yet. */
 void mapstage_start(struct loader *);
 /* So many places are known at which the host loader maps files. */
 void mapstage_require(struct loader *, size_t mmap_sites);
@@ -346,7 +356,7 @@ char *mapstage_name(struct loader *, int fd);
 /* It is about to map this one.  0, or -EACCES: a pass refused it. */
 int mapstage_file(struct loader *, int fd);
 
-/* relocatestage.c */
+/* start/relocate_stage.c */
 void relocatestage_start(struct loader *); /* the executable is mapped, and nothing else */
 void relocatestage_event(struct loader *); /* the link map is what counts from now on */
 void relocatestage_mapped(struct loader *, uintptr_t at, size_t length, size_t offset, int fd, int first);
@@ -364,6 +374,9 @@ void frozen_run(struct loader *);
 void frozen_forget(struct loader *);
 void frozen_or_exit(struct loader *);
 
+/* store/layout.c: once it is known with which image this process starts, and before anything is mapped */
+void layout_choose(struct loader *);
+
 /* relocations.c */
 void relocations_expect(struct loader *);
 void relocations_replace(struct loader *);
@@ -377,6 +390,11 @@ void later_removed(struct loader *, const struct mvld_object *const *objects, si
 void later_added(struct loader *, const struct mvld_object *const *objects, size_t n,
                  int unentered);
 
+/* manager/refused.c: l->refusal, on standard error */
+void say_refused(struct loader *);
+/* Maps passes that were not mapped yet; when one is refused, none is left. */
+void program_complete(struct loader *);
+
 /* program.c */
 struct identity {
     const uint8_t *build_id;
@@ -385,8 +403,6 @@ struct identity {
 void program_plan(struct loader *);
 /* A DT_NEEDED of the program; the name stays. */
 void program_needs(struct loader *, const char *needed);
-/* Maps passes that were not mapped yet; when one is refused, none is left. */
-void program_complete(struct loader *);
 /* program_memory.c: l->host.musl, l->injection.first, l->interpreter */
 void program_look(struct loader *);
 /* Unset where it has none.  Asks the kernel before it reads. */
@@ -394,7 +410,7 @@ void program_build_id(const struct loader *, struct identity *out);
 /* Sets *out when the notes hold a build-id. */
 void find_build_id(const char *notes, uint64_t size, struct identity *out);
 
-/* program_path.c: on the heap; or NULL, when there is no file, or it is not known */
+/* process/paths.c: on the heap; or NULL, when there is no file, or it is not known */
 char *path_mapped_at(struct loader *, uintptr_t address);
 char *path_of_file(struct loader *, int fd);
 /* 1: the last part of `path`, by which the program was called, is its file's own name. */
@@ -406,7 +422,7 @@ void loader_event(struct loader *) RIMF_HIDDEN;
 /* init.c */
 int init_catch(struct loader *, struct link_map *);
 int init_is_pending(const struct loader *, const struct link_map *);
-void init_settle(struct loader *);
+void init_finish(struct loader *);
 void init_forget(struct loader *, struct link_map *);
 uintptr_t loader_init(struct loader *, size_t index) RIMF_HIDDEN;
 
@@ -428,8 +444,6 @@ long caches_lock(const struct loader *, const char *image, uint32_t user, int wa
 int caches_young(const struct loader *, const char *path);
 
 /* analysis.c */
-const char *analysis_watcher(const char *setting);
-void analysis_watch(struct loader *);
 void analysis_start(struct loader *);
 
 /* start.c */
@@ -437,7 +451,6 @@ struct start {
     uintptr_t entry, sp;
 };
 struct start loader_start(struct loader *, uintptr_t *sp) RIMF_HIDDEN;
-int space_is_limited(struct loader *);
 void loader_relocate(void) RIMF_HIDDEN;
 void stage_time(struct loader *, int stage);
 

@@ -2,7 +2,7 @@
  *
  * mvld.c: the `mvld` command: one subcommand a file, this table names them.
  */
-#include "tools.h"
+#include "tools/common/tools.h"
 
 #include <errno.h>
 #include <string.h>

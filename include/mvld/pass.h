@@ -75,7 +75,7 @@ struct mvld_segment { /* one PT_LOAD, where it is now */
 #define MVLD_OBJECT_VDSO 2u
 #define MVLD_OBJECT_LOADER 4u /* the host loader */
 #define MVLD_OBJECT_OPAQUE 8u /* its headers could not be read: see `why` */
-#define MVLD_OBJECT_APART 16u /* a frozen image is being made, and the object lies elsewhere
+#define MVLD_OBJECT_UNPLACED 16u /* a frozen image is being made, and the object lies elsewhere
                                  each time: nobody's code may hold a distance from or to it */
 
 /* One ELF file in the process.  Fields do not change while it is loaded. */
@@ -215,7 +215,7 @@ enum mvld_pages {
 };
 
 /* Code that moves as a whole: some functions of an object that follow each other. */
-struct mvld_piece {
+struct mvld_fragment {
     uintptr_t home;
     size_t size;
 };
@@ -314,7 +314,7 @@ struct mvld_api {
                      struct mvld_slot *out);
     /* Who watches calls on their way through PLT and GOT (auditing, profiling; a sentence),
      * so that they must keep going there; or NULL. */
-    const char *(*plt_watcher)(const struct mvld_image *);
+    const char *(*auditor)(const struct mvld_image *);
     /* Each reference of `object`, by ascending site, as its analysis (`mvld analyze`)
      * lists them; a visitor's value other than 0 ends the walk and is returned.
      * -ENODATA, with a sentence in *why, good until the next call: there is no analysis of
@@ -324,7 +324,7 @@ struct mvld_api {
                           void *cookie, const char **why);
 
     /* Commits will come often, at the program's own wish.  From now on mvld may
-     * keep a descriptor open between them, as rimf/patch_maps.c describes; else it
+     * keep a descriptor open between them, as rimf/patch/maps.c describes; else it
      * never does.  [any thread] */
     void (*patch_often)(struct mvld_image *);
 
@@ -332,7 +332,7 @@ struct mvld_api {
      * is right as long as the same files lie at the same distances and the 8-aligned word
      * at `word`, in the memory of any object, points to the same place as now.  0 also
      * for no word: the change relies on nothing more.  Nearly free when nothing will be
-     * frozen.  0, -ENOMEM, -EINVAL; -ENOTSUP: the object is apart (MVLD_OBJECT_APART), and
+     * frozen.  0, -ENOMEM, -EINVAL; -ENOTSUP: the object is unplaced (MVLD_OBJECT_UNPLACED), and
      * must stay as it is.  That no distance leads to such an object the pass sees to. */
     int (*depends)(struct mvld_image *, const struct mvld_object *object, uintptr_t word);
 
@@ -344,7 +344,7 @@ struct mvld_api {
     int (*patch_add_words)(struct mvld_batch *, uintptr_t base, const struct mvld_word *,
                            const uint64_t *expect, const uint64_t *replace, size_t n);
 
-    /* Copies of code, as rimf/copies.h describes: for the thread that loads, inside run and
+    /* Copies of code, as rimf/moved/moved.h describes: for the thread that loads, inside run and
      * added, of passes with MVLD_PASS_ANALYSIS.
      *
      * region_set: where copies may lie; once.  0, -EEXIST, -EINVAL, -ENOMEM.
@@ -373,15 +373,15 @@ struct mvld_api {
      * `descriptor` is a __jit_debug_descriptor in memory that may be written, `changed`
      * the function in which debuggers have a breakpoint.  0, -ENODATA, -ENOMEM, -ENOSPC. */
     int (*copies_debug)(struct mvld_image *, void *descriptor, void (*changed)(void));
-    /* The smallest pieces into which the code of `object` can be cut, by address: how many, and
+    /* The smallest fragments into which the code of `object` can be cut, by address: how many, and
      * as many of them as there is room for.  0, with a sentence (static) in *why: it cannot. */
-    size_t (*copy_pieces)(struct mvld_image *, const struct mvld_object *, struct mvld_piece *,
+    size_t (*copy_fragments)(struct mvld_image *, const struct mvld_object *, struct mvld_fragment *,
                           size_t room, const char **why);
-    /* As copy_add, one such piece, or several neighbours as one; it fits where it is equal to its
+    /* As copy_add, one such fragment, or several neighbours as one; it fits where it is equal to its
      * place at home modulo 16 (with `from` 0, and what copy_add copies: modulo 64).  Those of an
      * object that are not added before the commit stay home. */
-    int (*copy_add_piece)(struct mvld_image *, const struct mvld_object *,
-                          const struct mvld_piece *, uintptr_t from, uintptr_t *end,
+    int (*copy_add_fragment)(struct mvld_image *, const struct mvld_object *,
+                          const struct mvld_fragment *, uintptr_t from, uintptr_t *end,
                           const char **why);
     /* Of all copies that are made from here on.  What there is too little of, and why, the log
      * says (MVLD_LOG_PASSES).  0, -ENODATA: there is no region. */
@@ -397,10 +397,10 @@ struct mvld_api {
      * MVLD_PASS_LOOKS_AHEAD. */
     int (*pass_planned)(const struct mvld_image *, const char *name);
 
-    /* Where in a line of the caches, which has 64 bytes, the copy of a hot piece had best begin, for
-     * the `from` of copy_add_piece: 0 to 63. */
+    /* Where in a line of the caches, which has 64 bytes, the copy of a hot fragment had best begin, for
+     * the `from` of copy_add_fragment: 0 to 63. */
     unsigned (*copy_in_line)(const struct mvld_image *, const struct mvld_object *,
-                             const struct mvld_piece *);
+                             const struct mvld_fragment *);
 
     /* The hot copies are those before `end`, an address in the region: behind it nothing is paid for
      * huge pages, which are then only those that are there at once, or that an image's file has
@@ -432,7 +432,7 @@ struct mvld_api {
      * compared with what the analysis says, where it shall lead is verified (code of an object, within
      * reach; not the vDSO's, nor the host loader's), and it becomes a direct call; and what the rule
      * relied on is noted for images of the program.  What stays, and why, the log says, and counts
-     * (MVLD_LOG_PASSES).  Where calls are watched on their way (plt_watcher) they stay.
+     * (MVLD_LOG_PASSES).  Where calls are watched on their way (auditor) they stay.
      * For the thread that loads, inside run and added.
      * 0; -EEXIST: another pass's rule is not realised yet, -EINVAL, -ENOMEM. */
     int (*calls_retarget)(const struct mvld_context *, const struct mvld_object *,

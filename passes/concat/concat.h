@@ -17,7 +17,7 @@ const char *concat_file_name(const struct mvld_object *);
 /* What is copied, in the order of the region. */
 struct concat_item {
     const struct mvld_object *object;
-    struct mvld_piece piece; /* of size 0: all of it, as one block */
+    struct mvld_fragment fragment; /* of size 0: all of it, as one block */
     size_t gap;              /* bytes that are left free before it */
 };
 struct concat_plan {
@@ -44,6 +44,6 @@ int concat_profile_read(const struct mvld_context *, const struct mvld_object *c
                         size_t n, struct concat_profile *);
 
 /* Those who look from outside hear of the copies that they do not know yet, as configured. */
-void concat_tell(const struct mvld_context *);
+void concat_report(const struct mvld_context *);
 
 #endif

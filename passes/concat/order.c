@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * order.c: whose code comes first in the region, and in which pieces.
+ * order.c: whose code comes first in the region, and in which fragments.
  *
  *     as-loaded          the link map's order: an object before those that it needs
  *     random             objects in an order that is drawn anew, with gaps between them, so that
@@ -15,8 +15,8 @@
  */
 #include "concat.h"
 
-#include "base.h"
-#include "sys.h"
+#include "rimf/base/base.h"
+#include "rimf/base/sys.h"
 
 #include <errno.h> /* numbers only */
 
@@ -57,8 +57,8 @@ static void shuffle(struct draws *d, struct concat_item *items, size_t n)
 
 /* An object that is cut. */
 struct cut {
-    struct mvld_piece *pieces; /* NULL: it is one block */
-    uint8_t *is_hot;           /* by piece */
+    struct mvld_fragment *fragments; /* NULL: it is one block */
+    uint8_t *is_hot;           /* by fragment */
     size_t n;
 };
 
@@ -83,20 +83,20 @@ static int cut(struct planning *p, size_t i)
     const char *why;
     size_t n;
 
-    if (p->cuts[i].pieces)
+    if (p->cuts[i].fragments)
         return 0;
-    n = api->copy_pieces(p->ctx->image, p->objects[i], NULL, 0, &why);
+    n = api->copy_fragments(p->ctx->image, p->objects[i], NULL, 0, &why);
     if (n < 2)
         return 0;
-    p->cuts[i].pieces = api->alloc(p->ctx->image, n * sizeof *p->cuts[i].pieces);
+    p->cuts[i].fragments = api->alloc(p->ctx->image, n * sizeof *p->cuts[i].fragments);
     p->cuts[i].is_hot = api->alloc(p->ctx->image, n);
-    if (!p->cuts[i].pieces || !p->cuts[i].is_hot)
+    if (!p->cuts[i].fragments || !p->cuts[i].is_hot)
         return out_of_memory(p);
-    p->cuts[i].n = api->copy_pieces(p->ctx->image, p->objects[i], p->cuts[i].pieces, n, &why);
+    p->cuts[i].n = api->copy_fragments(p->ctx->image, p->objects[i], p->cuts[i].fragments, n, &why);
     return 0;
 }
 
-/* Room for all pieces, and for the blocks. */
+/* Room for all fragments, and for the blocks. */
 static int make_room(struct planning *p)
 {
     size_t n = p->n;
@@ -107,10 +107,10 @@ static int make_room(struct planning *p)
     return p->plan->items ? 0 : out_of_memory(p);
 }
 
-static void add(struct planning *p, size_t object, struct mvld_piece piece)
+static void add(struct planning *p, size_t object, struct mvld_fragment fragment)
 {
     p->plan->items[p->plan->n++] =
-        (struct concat_item){.object = p->objects[object], .piece = piece};
+        (struct concat_item){.object = p->objects[object], .fragment = fragment};
 }
 
 /* ---- orders -------------------------------------------------------------------------------- */
@@ -120,7 +120,7 @@ static int as_loaded(struct planning *p)
     int error = make_room(p);
 
     for (size_t i = 0; i < p->n && !error; i++)
-        add(p, i, (struct mvld_piece){0, 0});
+        add(p, i, (struct mvld_fragment){0, 0});
     return error;
 }
 
@@ -160,9 +160,9 @@ static int functions_by_chance(struct planning *p)
         size_t object = index_of(p, blocks.items[i].object), first = p->plan->n;
 
         for (size_t k = 0; k < p->cuts[object].n; k++)
-            add(p, object, p->cuts[object].pieces[k]);
+            add(p, object, p->cuts[object].fragments[k]);
         if (!p->cuts[object].n)
-            add(p, object, (struct mvld_piece){0, 0});
+            add(p, object, (struct mvld_fragment){0, 0});
         shuffle(&p->draws, p->plan->items + first, p->plan->n - first);
         p->plan->items[first].gap = blocks.items[i].gap;
     }
@@ -170,37 +170,37 @@ static int functions_by_chance(struct planning *p)
     return error;
 }
 
-/* The piece that holds the address, or their number. */
-static size_t piece_at(const struct cut *c, uintptr_t home)
+/* The fragment that holds the address, or their number. */
+static size_t fragment_at(const struct cut *c, uintptr_t home)
 {
     size_t low = 0, high = c->n; /* the last that begins at or before it */
 
     while (low < high) {
         size_t middle = low + (high - low) / 2;
 
-        if (c->pieces[middle].home <= home)
+        if (c->fragments[middle].home <= home)
             low = middle + 1;
         else
             high = middle;
     }
-    return low && home - c->pieces[low - 1].home < c->pieces[low - 1].size ? low - 1 : c->n;
+    return low && home - c->fragments[low - 1].home < c->fragments[low - 1].size ? low - 1 : c->n;
 }
 
-/* Each run of pieces that are not hot, as one. */
+/* Each run of fragments that are not hot, as one. */
 static void add_rest(struct planning *p, size_t object)
 {
     const struct cut *c = &p->cuts[object];
 
     if (!c->n)
-        add(p, object, (struct mvld_piece){0, 0});
+        add(p, object, (struct mvld_fragment){0, 0});
     for (size_t i = 0, end; i < c->n; i = end) {
-        const struct mvld_piece *first = &c->pieces[i], *last;
+        const struct mvld_fragment *first = &c->fragments[i], *last;
 
         for (end = i + 1; end < c->n && c->is_hot[end] == c->is_hot[i];)
             end++;
-        last = &c->pieces[end - 1];
+        last = &c->fragments[end - 1];
         if (!c->is_hot[i])
-            add(p, object, (struct mvld_piece){first->home, last->home + last->size - first->home});
+            add(p, object, (struct mvld_fragment){first->home, last->home + last->size - first->home});
     }
 }
 
@@ -215,13 +215,13 @@ static int by_profile(struct planning *p)
         error = make_room(p);
     for (size_t i = 0; i < profile.n && !error; i++) {
         struct cut *c = &p->cuts[profile.hot[i].object];
-        size_t piece = piece_at(c, profile.hot[i].home);
+        size_t fragment = fragment_at(c, profile.hot[i].home);
 
-        if (piece == c->n || c->is_hot[piece])
+        if (fragment == c->n || c->is_hot[fragment])
             continue;
-        c->is_hot[piece] = 1;
-        p->plan->hot += c->pieces[piece].size;
-        add(p, profile.hot[i].object, c->pieces[piece]);
+        c->is_hot[fragment] = 1;
+        p->plan->hot += c->fragments[fragment].size;
+        add(p, profile.hot[i].object, c->fragments[fragment]);
     }
     p->plan->n_hot = p->plan->n;
     for (size_t i = 0; i < p->n && !error; i++)
@@ -245,7 +245,7 @@ int concat_plan(const struct mvld_context *ctx, const struct mvld_object *const 
     p.cuts = ctx->api->alloc(ctx->image, n * sizeof *p.cuts);
     error = p.cuts ? orders[ctx->settings[CONCAT_ORDER].number](&p) : out_of_memory(&p);
     for (size_t i = 0; p.cuts && i < n; i++) {
-        ctx->api->release(ctx->image, p.cuts[i].pieces);
+        ctx->api->release(ctx->image, p.cuts[i].fragments);
         ctx->api->release(ctx->image, p.cuts[i].is_hot);
     }
     ctx->api->release(ctx->image, p.cuts);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * pass.c: the code of all objects into one region.  How, rimf/copies.h tells; which, and
+ * pass.c: the code of all objects into one region.  How, rimf/moved/moved.h tells; which, and
  * in which order, is decided here.  README.md has the picture.
  */
 #include "concat.h"
 
-#include "base.h"
+#include "rimf/base/base.h"
 #include "mvld/descriptor.h"
 
 #include <errno.h> /* numbers only */
@@ -175,12 +175,12 @@ static const struct mvld_object **choose(const struct mvld_context *ctx,
 static uintptr_t place(const struct mvld_context *ctx, const struct concat_item *item, int is_hot,
                        uintptr_t end)
 {
-    uintptr_t from = end ? end + item->gap : 0, in_line = item->piece.home;
+    uintptr_t from = end ? end + item->gap : 0, in_line = item->fragment.home;
 
-    if (!from || !item->piece.size)
+    if (!from || !item->fragment.size)
         return from;
     if (is_hot)
-        in_line = ctx->api->copy_in_line(ctx->image, item->object, &item->piece);
+        in_line = ctx->api->copy_in_line(ctx->image, item->object, &item->fragment);
     return from + (in_line - from) % LINE;
 }
 
@@ -195,14 +195,14 @@ static uintptr_t add_items(const struct mvld_context *ctx, const struct concat_p
         const struct concat_item *item = &plan->items[i];
         uintptr_t from = place(ctx, item, i < plan->n_hot, *end);
         const char *why;
-        int error = item->piece.size
-                        ? ctx->api->copy_add_piece(ctx->image, item->object, &item->piece, from,
+        int error = item->fragment.size
+                        ? ctx->api->copy_add_fragment(ctx->image, item->object, &item->fragment, from,
                                                    end, &why)
                         : ctx->api->copy_add(ctx->image, item->object, from, end, &why);
 
         if (error && said != item->object)
             ctx->api->log(ctx->image, MVLD_LOG_PASSES, "concat: %s: %s: %s", item->object->name,
-                          item->piece.size ? "a part of it stays home" : "stays home", why);
+                          item->fragment.size ? "a part of it stays home" : "stays home", why);
         said = error ? item->object : said;
         hot_end = i < plan->n_hot ? *end : hot_end;
     }
@@ -241,7 +241,7 @@ static int add(const struct mvld_context *ctx, const struct mvld_object *const *
     error = ctx->api->copies_commit(ctx->image, &r);
     if (r.objects) {
         report(ctx, &r);
-        concat_tell(ctx);
+        concat_report(ctx);
     }
     return error;
 }
@@ -263,7 +263,7 @@ static int run_all(const struct mvld_context *ctx, const struct mvld_region *reg
 
 static int run(const struct mvld_context *ctx)
 {
-    const char *watcher = ctx->api->plt_watcher(ctx->image);
+    const char *watcher = ctx->api->auditor(ctx->image);
     struct mvld_region region;
 
     if (!watcher && !find_region(ctx, &region))

@@ -12,8 +12,8 @@
  */
 #include "concat.h"
 
-#include "base.h"
-#include "sys.h"
+#include "rimf/base/base.h"
+#include "rimf/base/sys.h"
 
 #include <errno.h>    /* numbers only */
 #include <fcntl.h>    /* numbers only */

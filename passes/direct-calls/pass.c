@@ -6,7 +6,7 @@
  * The pass says which calls may lead straight to where they end.  Where that is, what shows it, and
  * how code is changed, here or where it has been moved, is the image's matter (calls_retarget).
  */
-#include "seldom.h"
+#include "cold.h"
 
 #include <mvld/descriptor.h>
 
@@ -31,7 +31,7 @@ static const char *rule(const struct mvld_context *ctx, const struct mvld_object
     if (ctx->settings[REWRITABLE].number == LEAVE && !(bound->flags & MVLD_SLOT_RELRO))
         return "the slot stays writable (rewritable = leave)";
     *target = bound->target;
-    return bound->holder && seldom_is(ctx, *ctx->state, object, bound)
+    return bound->holder && cold_is(ctx, *ctx->state, object, bound)
                ? "such calls run once, or when the program fails: not worth a page" : NULL;
 }
 

@@ -5,7 +5,7 @@
  * A switch is named as in its source.  Static switches of several units may
  * share a name: then none of them is written, for which one was meant?
  */
-#include "options.h"
+#include "passes/multiverse/options.h"
 
 /* Digits to a number below 2^64: 0, -EINVAL, or -ERANGE. */
 static int parse_digits(const char *text, unsigned base, uint64_t *out)

@@ -5,7 +5,7 @@
 #ifndef MULTIVERSE_OPTIONS_H
 #define MULTIVERSE_OPTIONS_H
 
-#include "engine.h"
+#include "passes/multiverse/engine/engine.h"
 
 /* "set.NAME" and "bind.NAME" for the switches that have come since the last
  * time.  What cannot be done is reported and left out. */

@@ -3,7 +3,7 @@
  * pass.c: the engine as a pass: rarely changing variables become code before
  * the first constructor runs, and in objects that come later before theirs.
  */
-#include "options.h"
+#include "passes/multiverse/options.h"
 
 #include "mvld/pass.h"
 
@@ -85,7 +85,7 @@ static int run(const struct mvld_context *ctx)
         err = take(ctx, engine, objects, n);
         if (!err)
             err = first_commit(ctx, engine);
-        mv_settled(engine);
+        mv_finished(engine);
         mv_unlock(engine);
     }
     ctx->api->release(ctx->image, objects);

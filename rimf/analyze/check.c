@@ -6,7 +6,7 @@
  *
  * The branches of units that stay home count as much as those of the others.
  */
-#include "analysis.h"
+#include "rimf/analyze/analyser.h"
 
 #include <string.h>
 
@@ -18,7 +18,7 @@ struct own {
     int constants; /* it has 64-bit immediates */
 };
 
-static void check_entered(struct analysis *a, uint64_t target, enum sidecar_reason reason,
+static void check_entered(struct analyser *a, uint64_t target, enum analysis_reason reason,
                           uint64_t from)
 {
     struct unit *u;
@@ -28,18 +28,18 @@ static void check_entered(struct analysis *a, uint64_t target, enum sidecar_reas
         unit_stays(u, reason, from);
 }
 
-static void computes(struct analysis *a, struct unit *u, uint32_t at)
+static void computes(struct analyser *a, struct unit *u, uint32_t at)
 {
-    unit_stays(u, SIDECAR_BASE, at);
+    unit_stays(u, ANALYSIS_BASE, at);
     a->based = 1;
 }
 
-static void check_branch(struct analysis *a, uint32_t number, uint32_t at,
+static void check_branch(struct analyser *a, uint32_t number, uint32_t at,
                          const struct instruction *i, uint64_t target)
 {
     struct unit *u = &units_of(a)[number], *to;
 
-    check_entered(a, target, SIDECAR_ENTERED, at);
+    check_entered(a, target, ANALYSIS_ENTERED, at);
     if (instruction_flow(i) == FLOW_CALL && target == at + i->length && target < u->end)
         computes(a, u, at); /* call next; pop: the address as data */
     if (i->immediate_size != 1 || (target >= u->start && target < u->end))
@@ -47,14 +47,14 @@ static void check_branch(struct analysis *a, uint32_t number, uint32_t at,
     to = unit_at(a, target);
     if (to)
         VECTOR_ADD(&a->edges, struct edge, number, (uint32_t)(to - units_of(a)), at,
-                   SIDECAR_SHORT_BRANCH);
+                   ANALYSIS_SHORT_BRANCH);
     else
-        VECTOR_ADD(&a->edges, struct edge, number, UINT32_MAX, at, SIDECAR_SHORT_BRANCH);
+        VECTOR_ADD(&a->edges, struct edge, number, UINT32_MAX, at, ANALYSIS_SHORT_BRANCH);
 }
 
 /* lea of a place in a function: a label, so that its distance to others may be
  * computed with, or a table in the code.  A function's start is a pointer to it. */
-static void check_lea(struct analysis *a, struct unit *u, uint32_t at, uint64_t target,
+static void check_lea(struct analyser *a, struct unit *u, uint32_t at, uint64_t target,
                       struct own *own)
 {
     struct unit *to = unit_at(a, target);
@@ -67,28 +67,28 @@ static void check_lea(struct analysis *a, struct unit *u, uint32_t at, uint64_t 
         return;
     if (target == u->start)
         own->taken = 1;
-    check_entered(a, target, SIDECAR_POINTED, at);
+    check_entered(a, target, ANALYSIS_POINTED, at);
     if (target == to->start) {
         to->reached = 1;
         return;
     }
-    unit_stays(to, SIDECAR_LABEL_TAKEN, at);
-    unit_stays(u, SIDECAR_TAKES_LABEL, at);
+    unit_stays(to, ANALYSIS_LABEL_TAKEN, at);
+    unit_stays(u, ANALYSIS_TAKES_LABEL, at);
 }
 
-static void check_operand(struct analysis *a, struct unit *u, uint32_t at,
+static void check_operand(struct analyser *a, struct unit *u, uint32_t at,
                           const struct instruction *i, uint64_t target, struct own *own)
 {
     struct unit *to;
 
     if (target + SLACK < a->object.low || target > a->object.high + SLACK) {
-        unit_stays(u, SIDECAR_OUTSIDE, at);
+        unit_stays(u, ANALYSIS_OUTSIDE, at);
     } else if (is_lea(i)) {
         check_lea(a, u, at, target, own);
     } else {
         to = unit_at(a, target);
         if (to)
-            unit_stays(to, SIDECAR_READ, at);
+            unit_stays(to, ANALYSIS_READ, at);
         else if (a->object.locates)
             VECTOR_ADD(&a->read, uint32_t, (uint32_t)target);
     }
@@ -102,7 +102,7 @@ static int is_constant(const struct instruction *i)
 
 /* The large code model adds a 64-bit constant to an address in the code.  Of a function
  * that takes its own, no constant may lead into the object. */
-static void check_constants(struct analysis *a, struct unit *u)
+static void check_constants(struct analyser *a, struct unit *u)
 {
     const uint8_t *code = unit_code(a, u, u->start);
     struct instruction i;
@@ -120,7 +120,7 @@ static void check_constants(struct analysis *a, struct unit *u)
     }
 }
 
-static void check_unit(struct analysis *a, uint32_t number)
+static void check_unit(struct analyser *a, uint32_t number)
 {
     struct unit *u = &units_of(a)[number];
     const uint8_t *code = unit_code(a, u, u->start);
@@ -147,7 +147,7 @@ static void check_unit(struct analysis *a, uint32_t number)
 /* ---- from outside the code ---------------------------------------------------------- */
 
 struct pads {
-    struct analysis *a;
+    struct analyser *a;
     struct unit *u;
 };
 
@@ -156,13 +156,13 @@ static void check_pad(void *cookie, uint64_t pad)
     const struct pads *p = cookie;
     const struct unit *to = unit_at(p->a, pad);
 
-    check_entered(p->a, pad, SIDECAR_POINTED, p->u->start);
+    check_entered(p->a, pad, ANALYSIS_POINTED, p->u->start);
     if (to && to != p->u) /* a distance from the start of the function, which is not written */
         VECTOR_ADD(&p->a->edges, struct edge, (uint32_t)(p->u - units_of(p->a)),
-                   (uint32_t)(to - units_of(p->a)), p->u->start, SIDECAR_SHORT_BRANCH);
+                   (uint32_t)(to - units_of(p->a)), p->u->start, ANALYSIS_SHORT_BRANCH);
 }
 
-static void check_frames(struct analysis *a)
+static void check_frames(struct analyser *a)
 {
     const struct frame *frames = a->frames.at;
     uint64_t budget = 4 * (uint64_t)a->object.size;
@@ -174,24 +174,24 @@ static void check_frames(struct analysis *a)
         if (!u) /* a PLT */
             continue;
         if (f->start >= u->start)
-            check_entered(a, f->start, SIDECAR_POINTED, f->start);
+            check_entered(a, f->start, ANALYSIS_POINTED, f->start);
         if (f->unread || (f->lsda && frame_landing_pads(&a->object, f, &budget, check_pad,
                                                         &(struct pads){a, u})))
-            unit_stays(u, SIDECAR_POINTED, f->start);
+            unit_stays(u, ANALYSIS_POINTED, f->start);
     }
 }
 
-void check_units(struct analysis *a)
+void check_units(struct analyser *a)
 {
     const struct pointer *pointers = a->object.pointers.at, *data = a->object.data.at;
 
     for (size_t i = 0; i < a->object.pointers.n; i++)
-        check_entered(a, pointers[i].target, SIDECAR_POINTED, pointers[i].from);
+        check_entered(a, pointers[i].target, ANALYSIS_POINTED, pointers[i].from);
     for (size_t i = 0; i < a->object.data.n; i++) {
         struct unit *u = unit_at(a, data[i].target);
 
         if (u)
-            unit_stays(u, SIDECAR_READ, data[i].from);
+            unit_stays(u, ANALYSIS_READ, data[i].from);
     }
     check_frames(a);
     for (uint32_t i = 0; i < a->units.n; i++)

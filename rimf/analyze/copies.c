@@ -7,9 +7,9 @@
  * exactly its range: two would be two entries at one address of the table that unwinders
  * search.
  */
-#include "analysis.h"
+#include "rimf/analyze/analyser.h"
 
-static int fits(const struct analysis *a, const struct frame *f, const struct unit *u)
+static int fits(const struct analyser *a, const struct frame *f, const struct unit *u)
 {
     const struct record *record = frame_list_at(&a->list, f->fde);
 
@@ -19,7 +19,7 @@ static int fits(const struct analysis *a, const struct frame *f, const struct un
 
 /* Frames and units are sorted: *frame goes to the first one that ends behind the unit.
  * Returns its only frame, or NULL. */
-static const struct frame *frame_of(const struct analysis *a, const struct unit *u, size_t *frame)
+static const struct frame *frame_of(const struct analyser *a, const struct unit *u, size_t *frame)
 {
     const struct frame *frames = a->frames.at, *found = NULL;
     size_t n = 0;
@@ -31,7 +31,7 @@ static const struct frame *frame_of(const struct analysis *a, const struct unit 
     return n == 1 && fits(a, found, u) ? found : NULL;
 }
 
-void check_copies(struct analysis *a)
+void check_copies(struct analyser *a)
 {
     size_t frame = 0;
 
@@ -39,23 +39,23 @@ void check_copies(struct analysis *a)
         struct unit *u = &units_of(a)[i];
 
         if (!frame_of(a, u, &frame))
-            unit_stays(u, SIDECAR_FRAME_ODD, u->start);
+            unit_stays(u, ANALYSIS_FRAME_ODD, u->start);
     }
 }
 
-static void fix_record(struct analysis *a, const struct record *record)
+static void fix_record(struct analyser *a, const struct record *record)
 {
     const struct unit *u = unit_at(a, record->start);
 
     if (record->distances && !record->is_cie)
-        VECTOR_ADD(&a->frame_fixes, struct sidecar_frame_fix, .address = record->address + 8,
-                   .kind = u && !u->reason ? SIDECAR_FRAME_CODE : SIDECAR_FRAME_OTHER);
+        VECTOR_ADD(&a->frame_fixes, struct analysis_frame_fix, .address = record->address + 8,
+                   .kind = u && !u->reason ? ANALYSIS_FRAME_CODE : ANALYSIS_FRAME_OTHER);
     if (record->other_at)
-        VECTOR_ADD(&a->frame_fixes, struct sidecar_frame_fix, .address = record->other_at,
-                   .kind = SIDECAR_FRAME_OTHER);
+        VECTOR_ADD(&a->frame_fixes, struct analysis_frame_fix, .address = record->other_at,
+                   .kind = ANALYSIS_FRAME_OTHER);
 }
 
-void emit_copies(struct analysis *a)
+void emit_copies(struct analyser *a)
 {
     const struct record *records = a->list.records.at;
     const struct frame *f;
@@ -68,6 +68,6 @@ void emit_copies(struct analysis *a)
     for (size_t i = 0; i < a->units.n; i++) {
         f = frame_of(a, &units_of(a)[i], &frame);
         if (f && !units_of(a)[i].reason)
-            VECTOR_ADD(&a->copies, struct sidecar_frame, f->start, f->fde);
+            VECTOR_ADD(&a->copies, struct analysis_frame, f->start, f->fde);
     }
 }

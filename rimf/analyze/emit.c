@@ -3,48 +3,48 @@
  * rimf/analyze/emit.c: what passes need of units: calls through PLT and GOT, and of functions of
  * a single instruction, in those that are decoded, references in those that may move.
  */
-#include "analysis.h"
+#include "rimf/analyze/analyser.h"
 
-#include "single.h"
+#include "rimf/x86/single.h"
 
 static int may_move(const struct unit *u)
 {
     return u && !u->reason;
 }
 
-static void add_reference(struct analysis *a, const struct unit *u, uint32_t at,
+static void add_reference(struct analyser *a, const struct unit *u, uint32_t at,
                           const struct instruction *i, uint8_t operand_at,
-                          enum sidecar_reference_kind kind)
+                          enum analysis_reference_kind kind)
 {
     if (may_move(u))
-        VECTOR_ADD(&a->references, struct sidecar_reference, at + operand_at, (uint8_t)kind,
+        VECTOR_ADD(&a->references, struct analysis_reference, at + operand_at, (uint8_t)kind,
                    (uint8_t)(i->length - operand_at - 4), 0);
 }
 
-static void add_call(struct analysis *a, uint32_t at, const struct instruction *i, uint32_t slot,
-                     enum sidecar_call_kind kind)
+static void add_call(struct analyser *a, uint32_t at, const struct instruction *i, uint32_t slot,
+                     enum analysis_call_kind kind)
 {
-    VECTOR_ADD(&a->calls, struct sidecar_call, at + i->opcode_at, slot | kind);
+    VECTOR_ADD(&a->calls, struct analysis_call, at + i->opcode_at, slot | kind);
 }
 
 /* ---- branches --------------------------------------------------------------------------- */
 
-static enum sidecar_call_kind plt_kind(const struct instruction *i)
+static enum analysis_call_kind plt_kind(const struct instruction *i)
 {
     /* bnd, a hint, and 67, which linkers put before a call to fill a byte, do nothing;
      * 66 does nothing behind which REX.W stands, and others were refused as odd. */
     if (i->prefixes & (PREFIX_LOCK | PREFIX_REP))
         return 0;
     switch (instruction_flow(i)) {
-    case FLOW_CALL: return SIDECAR_CALL_PLT;
-    case FLOW_JUMP: return SIDECAR_JMP_PLT;
-    case FLOW_BRANCH: return i->map == 1 ? SIDECAR_JCC_PLT : 0; /* or xbegin */
+    case FLOW_CALL: return ANALYSIS_CALL_PLT;
+    case FLOW_JUMP: return ANALYSIS_JMP_PLT;
+    case FLOW_BRANCH: return i->map == 1 ? ANALYSIS_JCC_PLT : 0; /* or xbegin */
     default: return 0;
     }
 }
 
 /* A call of a function, the beginning of `to`, that may stand where it is called. */
-static int calls_single(const struct analysis *a, const struct instruction *i,
+static int calls_single(const struct analyser *a, const struct instruction *i,
                         const struct unit *to, uint64_t target)
 {
     uint8_t made[SINGLE_CALL];
@@ -54,7 +54,7 @@ static int calls_single(const struct analysis *a, const struct instruction *i,
            single_read(unit_code(a, to, to->start), to->end - to->start, made);
 }
 
-static void emit_branch(struct analysis *a, const struct unit *u, uint32_t at,
+static void emit_branch(struct analyser *a, const struct unit *u, uint32_t at,
                         const struct instruction *i, uint64_t target)
 {
     const struct unit *to;
@@ -67,37 +67,37 @@ static void emit_branch(struct analysis *a, const struct unit *u, uint32_t at,
     if (slot && plt_kind(i))
         add_call(a, at, i, slot, plt_kind(i));
     else if (calls_single(a, i, to, target))
-        add_call(a, at, i, 0, SIDECAR_CALL_SINGLE);
+        add_call(a, at, i, 0, ANALYSIS_CALL_SINGLE);
     else if (!may_move(to))
-        add_reference(a, u, at, i, i->immediate_at, SIDECAR_BRANCH_HOME);
+        add_reference(a, u, at, i, i->immediate_at, ANALYSIS_BRANCH_HOME);
     else if (may_move(u))
-        VECTOR_ADD(&a->branches, struct sidecar_branch, at + i->immediate_at);
+        VECTOR_ADD(&a->branches, struct analysis_branch, at + i->immediate_at);
 }
 
 /* ---- operands ----------------------------------------------------------------------------- */
 
 /* Behind 66 a call that is written over this one would mean something else. */
-static enum sidecar_call_kind slot_kind(const struct instruction *i)
+static enum analysis_call_kind slot_kind(const struct instruction *i)
 {
     if (!instruction_is(i, 0, 0xff) ||
         i->prefixes & (PREFIX_OPERAND | PREFIX_ADDRESS | PREFIX_LOCK | PREFIX_REP))
         return 0;
-    return modrm_reg(i) == 2 ? SIDECAR_CALL_SLOT : modrm_reg(i) == 4 ? SIDECAR_JMP_SLOT : 0;
+    return modrm_reg(i) == 2 ? ANALYSIS_CALL_SLOT : modrm_reg(i) == 4 ? ANALYSIS_JMP_SLOT : 0;
 }
 
-static enum sidecar_reference_kind kind_of(const struct analysis *a, uint64_t target)
+static enum analysis_reference_kind kind_of(const struct analyser *a, uint64_t target)
 {
     const struct segment *s = object_segment(&a->object, target);
 
     if (s && s->flags & PF_W)
-        return SIDECAR_TO_DATA;
-    return s && s->flags & PF_X ? SIDECAR_TO_HOME : SIDECAR_TO_RODATA;
+        return ANALYSIS_TO_DATA;
+    return s && s->flags & PF_X ? ANALYSIS_TO_HOME : ANALYSIS_TO_RODATA;
 }
 
-static void emit_operand(struct analysis *a, const struct unit *u, uint32_t at,
+static void emit_operand(struct analyser *a, const struct unit *u, uint32_t at,
                          const struct instruction *i, uint64_t target)
 {
-    enum sidecar_reference_kind kind;
+    enum analysis_reference_kind kind;
 
     if (slot_kind(i) && object_is_slot(&a->object, target)) {
         add_call(a, at, i, (uint32_t)target, slot_kind(i));
@@ -105,11 +105,11 @@ static void emit_operand(struct analysis *a, const struct unit *u, uint32_t at,
     }
     if (!may_move(u))
         return;
-    kind = may_move(unit_at(a, target)) ? SIDECAR_TO_CODE : kind_of(a, target);
+    kind = may_move(unit_at(a, target)) ? ANALYSIS_TO_CODE : kind_of(a, target);
     add_reference(a, u, at, i, i->displacement_at, kind);
 }
 
-static void emit_unit(struct analysis *a, const struct unit *u)
+static void emit_unit(struct analyser *a, const struct unit *u)
 {
     const uint8_t *code = unit_code(a, u, u->start);
     struct instruction i;
@@ -125,9 +125,9 @@ static void emit_unit(struct analysis *a, const struct unit *u)
 }
 
 /* Who looks its code up may also compare its bytes with those of another process: no calls. */
-void emit_units(struct analysis *a)
+void emit_units(struct analyser *a)
 {
-    if (a->object.flags & SIDECAR_LOOKED_UP)
+    if (a->object.flags & ANALYSIS_LOOKED_UP)
         return;
     for (size_t i = 0; i < a->units.n; i++)
         if (unit_is_decoded(&units_of(a)[i]))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/analyze/homes.c: which code keeps its address at home (sidecar.h, HOMES).
+ * rimf/analyze/homes.c: which code keeps its address at home (analysis/analysis.h, HOMES).
  *
  * Whoever moves the identity of functions with their copies corrects relocated words, and lea
  * in movable code.  What other code there is may take addresses, too:
@@ -16,9 +16,9 @@
  * What does not move keeps its address of course.  Not so padding between functions: a
  * symbol there marks the end of what stands before it.
  */
-#include "analysis.h"
+#include "rimf/analyze/analyser.h"
 
-static void keep_taken(struct analysis *a)
+static void keep_taken(struct analyser *a)
 {
     const struct taken *taken = a->taken.at;
     struct unit *units = units_of(a);
@@ -31,18 +31,18 @@ static void keep_taken(struct analysis *a)
     }
 }
 
-static void add(struct analysis *a, uint32_t start, uint32_t end)
+static void add(struct analyser *a, uint32_t start, uint32_t end)
 {
-    struct sidecar_home *last =
-        a->homes.n ? (struct sidecar_home *)a->homes.at + a->homes.n - 1 : NULL;
+    struct analysis_home *last =
+        a->homes.n ? (struct analysis_home *)a->homes.at + a->homes.n - 1 : NULL;
 
     if (last && last->start + last->size == start)
         last->size += end - start;
     else
-        VECTOR_ADD(&a->homes, struct sidecar_home, start, end - start);
+        VECTOR_ADD(&a->homes, struct analysis_home, start, end - start);
 }
 
-static void emit_segment(struct analysis *a, const struct code *c)
+static void emit_segment(struct analyser *a, const struct code *c)
 {
     const struct unit *units = units_of(a);
     uint32_t at = c->start;
@@ -58,7 +58,7 @@ static void emit_segment(struct analysis *a, const struct code *c)
         add(a, at, c->end);
 }
 
-void emit_homes(struct analysis *a)
+void emit_homes(struct analyser *a)
 {
     if (a->object.locates)
         keep_untabled(a);

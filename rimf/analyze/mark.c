@@ -7,7 +7,7 @@
  * there may be wrong, and the unit stays home; but its branches may as well be right,
  * and then tell of other units where they are entered.
  */
-#include "analysis.h"
+#include "rimf/analyze/analyser.h"
 
 /* Behind what control does not go on with, NOPs are padding.  A call as the last
  * instruction does not return. */
@@ -33,7 +33,7 @@ static void mark_start(struct code *c, uint32_t at)
     c->starts[bit / 64] |= 1ull << bit % 64;
 }
 
-static void mark_unit(struct analysis *a, struct code *c, struct unit *u)
+static void mark_unit(struct analyser *a, struct code *c, struct unit *u)
 {
     struct instruction i;
     int on = 1, called = 0;
@@ -42,7 +42,7 @@ static void mark_unit(struct analysis *a, struct code *c, struct unit *u)
         const uint8_t *code = c->bytes + (at - c->start);
 
         if (!decode(code, u->end - at, &i)) {
-            unit_stays(u, decode(code, c->end - at, &i) ? SIDECAR_OVERRUN : SIDECAR_UNDECODABLE,
+            unit_stays(u, decode(code, c->end - at, &i) ? ANALYSIS_OVERRUN : ANALYSIS_UNDECODABLE,
                        at);
             at++;
             continue;
@@ -50,9 +50,9 @@ static void mark_unit(struct analysis *a, struct code *c, struct unit *u)
         mark_start(c, at);
         a->n_instructions++;
         if (i.odd)
-            unit_stays(u, SIDECAR_IMPLAUSIBLE, at);
+            unit_stays(u, ANALYSIS_IMPLAUSIBLE, at);
         if (i.rip && i.prefixes & PREFIX_ADDRESS)
-            unit_stays(u, SIDECAR_ADDRESS_SIZE, at);
+            unit_stays(u, ANALYSIS_ADDRESS_SIZE, at);
         if (on || !instruction_is_padding(&i))
             called = called_by(&i);
         on = goes_on(&i, on);
@@ -63,7 +63,7 @@ static void mark_unit(struct analysis *a, struct code *c, struct unit *u)
     u->called = (uint8_t)called;
 }
 
-void mark_units(struct analysis *a)
+void mark_units(struct analyser *a)
 {
     struct unit *units = units_of(a);
     const uint32_t *relocated = a->object.relocated.at;
@@ -76,6 +76,6 @@ void mark_units(struct analysis *a)
         struct unit *u = unit_at(a, relocated[i]);
 
         if (u)
-            unit_stays(u, SIDECAR_RELOCATED, relocated[i]);
+            unit_stays(u, ANALYSIS_RELOCATED, relocated[i]);
     }
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/analyze/names.c: what debuggers shall find of copies (sidecar.h, SYMBOLS): the functions
+ * rimf/analyze/names.c: what debuggers shall find of copies (analysis/analysis.h, SYMBOLS): the functions
  * that either symbol table of the file names, where they may move.
  */
-#include "analysis.h"
+#include "rimf/analyze/analyser.h"
 
 /* By place and name, so that what both tables say stands side by side. */
 static int by_start(const void *a, const void *b)
@@ -13,12 +13,12 @@ static int by_start(const void *a, const void *b)
     return x->start != y->start ? (x->start < y->start ? -1 : 1) : strcmp(x->name, y->name);
 }
 
-static void add(struct analysis *a, const struct function *f, uint32_t first)
+static void add(struct analyser *a, const struct function *f, uint32_t first)
 {
     Elf64_Sym symbol = {
         .st_name = (Elf64_Word)a->names.n,
         .st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC),
-        .st_shndx = SIDECAR_SYMBOLS_IN,
+        .st_shndx = ANALYSIS_SYMBOLS_IN,
         .st_value = f->start - first,
         .st_size = f->size,
     };
@@ -31,7 +31,7 @@ static void add(struct analysis *a, const struct function *f, uint32_t first)
     }
 }
 
-void emit_names(struct analysis *a)
+void emit_names(struct analyser *a)
 {
     struct function *functions = a->object.functions.at, *last = NULL;
     const struct unit *units = units_of(a);

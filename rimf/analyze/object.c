@@ -2,10 +2,10 @@
  *
  * rimf/analyze/object.c: file, segments, dynamic section, build-id.
  */
-#include "object.h"
+#include "rimf/analyze/object.h"
 
-#include "elf_view.h"
-#include "sys.h"
+#include "rimf/elf/view.h"
+#include "rimf/base/sys.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -155,7 +155,7 @@ static int read_header(struct object *o)
         h->e_phnum > (o->size - h->e_phoff) / sizeof(Elf64_Phdr))
         return object_fail(o, "its program headers lie outside the file");
     if (h->e_type == ET_EXEC)
-        o->flags |= SIDECAR_FIXED;
+        o->flags |= ANALYSIS_FIXED;
     return 0;
 }
 
@@ -219,7 +219,7 @@ static int read_dynamic(struct object *o)
     for (size_t i = 0; i < o->n_dynamic; i++)
         if (o->dynamic[i].d_tag == DT_TEXTREL ||
             (o->dynamic[i].d_tag == DT_FLAGS && o->dynamic[i].d_un.d_val & DF_TEXTREL))
-            o->flags |= SIDECAR_TEXTREL;
+            o->flags |= ANALYSIS_TEXTREL;
     return 0;
 }
 

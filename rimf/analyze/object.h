@@ -6,15 +6,15 @@
  * headers give one thing more, the names and starts of local functions in .symtab,
  * and are ignored when they are absent or damaged.  Nothing in the file is trusted:
  * every access goes through object_at, which knows the bounds.  Addresses are as
- * linked and, as the sidecar has it, below 4 GiB.
+ * linked and, as the analysis has it, below 4 GiB.
  */
 #ifndef ANALYZE_OBJECT_H
 #define ANALYZE_OBJECT_H
 
-#include "vector.h"
+#include "rimf/analyze/vector.h"
 
-#include "base.h"
-#include "sidecar.h"
+#include "rimf/base/base.h"
+#include "rimf/analysis/analysis.h"
 
 #include <elf.h>
 #include <stddef.h>
@@ -44,9 +44,9 @@ struct object {
     size_t size;
     struct file_id identity; /* all 0: what it was does not tell it from other files */
     int mapped;
-    uint8_t build_id[SIDECAR_BUILD_ID_MAX];
+    uint8_t build_id[ANALYSIS_BUILD_ID_MAX];
     uint32_t build_id_size;
-    uint32_t flags;       /* enum sidecar_flags */
+    uint32_t flags;       /* enum analysis_flags */
     int locates;          /* it asks dl_iterate_phdr where addresses lie */
     uint32_t low, high;   /* of all segments */
     struct segment *segments; /* sorted */

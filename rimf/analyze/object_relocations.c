@@ -14,7 +14,7 @@
  * A file may name the same table a thousand times over in its headers, but reads it
  * once here; no count is larger than what its bytes hold.
  */
-#include "object.h"
+#include "rimf/analyze/object.h"
 
 #include <string.h>
 

@@ -17,7 +17,7 @@
  * the JVM does to find its home.  Its code may run elsewhere, but addresses that it may ask for
  * must not (homes.c).
  */
-#include "object.h"
+#include "rimf/analyze/object.h"
 
 #include <string.h>
 
@@ -36,15 +36,15 @@ void object_take_name(struct object *o, const char *name, int imported)
 
     for (size_t i = 0; imported && i < sizeof profilers / sizeof *profilers; i++)
         if (!strcmp(name, profilers[i]))
-            o->flags |= SIDECAR_PROFILED;
+            o->flags |= ANALYSIS_PROFILED;
     if (imported && !strcmp(name, "dl_iterate_phdr"))
         o->locates = 1;
     for (size_t i = 0; i < sizeof sanitizers / sizeof *sanitizers; i++)
         if (begins_with(name, sanitizers[i]))
-            o->flags |= SIDECAR_PROFILED;
+            o->flags |= ANALYSIS_PROFILED;
     for (size_t i = 0; i < sizeof restarts / sizeof *restarts; i++)
         if (begins_with(name, restarts[i]))
-            o->flags |= SIDECAR_RESTARTS;
+            o->flags |= ANALYSIS_RESTARTS;
 }
 
 static int has_restart_section(const struct object *o)
@@ -64,8 +64,8 @@ void object_find_restarts(struct object *o)
 
         if (s->flags & PF_X &&
             memmem(s->bytes, s->file_end - s->start, signature, sizeof signature - 1))
-            o->flags |= SIDECAR_RESTARTS;
+            o->flags |= ANALYSIS_RESTARTS;
     }
     if (has_restart_section(o))
-        o->flags |= SIDECAR_RESTARTS;
+        o->flags |= ANALYSIS_RESTARTS;
 }

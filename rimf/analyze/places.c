@@ -30,14 +30,14 @@
  * whoever puts code there compares addresses with them: tcmalloc return addresses, libc++ those of
  * functions.
  */
-#include "analysis.h"
+#include "rimf/analyze/analyser.h"
 
 #include <string.h>
 
 #define LONGEST 15u /* instruction */
 #define MOST 48     /* of 64 */
 
-static int is_behind_call(const struct analysis *a, const struct unit *u, uint32_t address)
+static int is_behind_call(const struct analyser *a, const struct unit *u, uint32_t address)
 {
     struct instruction i;
     enum flow flow;
@@ -53,7 +53,7 @@ static int is_behind_call(const struct analysis *a, const struct unit *u, uint32
     return 0;
 }
 
-static void check_words(struct analysis *a)
+static void check_words(struct analyser *a)
 {
     const struct pointer *pointers = a->object.pointers.at;
 
@@ -66,9 +66,9 @@ static void check_words(struct analysis *a)
             continue;
         behind = is_behind_call(a, u, target);
         if (behind || !u->jumps)
-            unit_stays(u, SIDECAR_KEPT, from);
+            unit_stays(u, ANALYSIS_KEPT, from);
         if (behind && !u->jumps)
-            a->object.flags |= SIDECAR_LOOKED_UP;
+            a->object.flags |= ANALYSIS_LOOKED_UP;
     }
 }
 
@@ -88,7 +88,7 @@ static uint64_t by_address(const uint8_t *word, uint32_t at)
     return target;
 }
 
-static int has_table(const struct analysis *a, uint32_t size,
+static int has_table(const struct analyser *a, uint32_t size,
                      uint64_t (*target_of)(const uint8_t *word, uint32_t at))
 {
     for (size_t i = 0; i < a->object.n_segments; i++) {
@@ -125,16 +125,16 @@ static int is_identifier(const char *name, size_t room)
 }
 
 /* `budget` as in check_frames: sections may overlap a thousand times over. */
-static void keep_section(struct analysis *a, uint64_t start, uint64_t end, uint64_t *budget)
+static void keep_section(struct analyser *a, uint64_t start, uint64_t end, uint64_t *budget)
 {
     struct unit *units = units_of(a);
 
     for (size_t i = first_unit_behind(a, start); i < a->units.n && units[i].start < end && *budget;
          i++, --*budget)
-        unit_stays(&units[i], SIDECAR_BOUNDED, start);
+        unit_stays(&units[i], ANALYSIS_BOUNDED, start);
 }
 
-static void check_sections(struct analysis *a)
+static void check_sections(struct analyser *a)
 {
     const struct object *o = &a->object;
     size_t n, size;
@@ -150,15 +150,15 @@ static void check_sections(struct analysis *a)
         if (s->sh_flags & SHF_EXECINSTR && is_identifier(names + s->sh_name, room))
             keep_section(a, s->sh_addr, s->sh_addr + s->sh_size, &budget);
         if (room >= sizeof stack_maps && !memcmp(names + s->sh_name, stack_maps, sizeof stack_maps))
-            a->object.flags |= SIDECAR_LOOKED_UP;
+            a->object.flags |= ANALYSIS_LOOKED_UP;
     }
 }
 
-void check_places(struct analysis *a)
+void check_places(struct analyser *a)
 {
     check_words(a);
     if (has_table(a, 4, by_distance) ||
-        (a->object.flags & SIDECAR_FIXED && has_table(a, 8, by_address)))
-        a->object.flags |= SIDECAR_LOOKED_UP;
+        (a->object.flags & ANALYSIS_FIXED && has_table(a, 8, by_address)))
+        a->object.flags |= ANALYSIS_LOOKED_UP;
     check_sections(a);
 }

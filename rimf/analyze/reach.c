@@ -22,11 +22,11 @@
  *
  * Too many of these cost a head, or a jump that nobody needs.
  */
-#include "analysis.h"
+#include "rimf/analyze/analyser.h"
 
 static const uint8_t endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};
 
-static uint32_t head_of(const struct analysis *a, const struct unit *u)
+static uint32_t head_of(const struct analyser *a, const struct unit *u)
 {
     return u->end - u->start >= sizeof endbr64 &&
                    !memcmp(unit_code(a, u, u->start), endbr64, sizeof endbr64)
@@ -34,7 +34,7 @@ static uint32_t head_of(const struct analysis *a, const struct unit *u)
                : u->start;
 }
 
-static int is_entered(const struct analysis *a, uint32_t address)
+static int is_entered(const struct analyser *a, uint32_t address)
 {
     const struct code *c = code_at(a, address);
     uint32_t bit = address - c->start;
@@ -42,7 +42,7 @@ static int is_entered(const struct analysis *a, uint32_t address)
     return c->entered[bit / 64] >> bit % 64 & 1;
 }
 
-void note_entered(struct analysis *a, uint64_t address)
+void note_entered(struct analyser *a, uint64_t address)
 {
     const struct code *c = code_at(a, address);
 
@@ -50,7 +50,7 @@ void note_entered(struct analysis *a, uint64_t address)
         c->entered[(address - c->start) / 64] |= 1ull << (address - c->start) % 64;
 }
 
-static void note_reached(struct analysis *a, uint64_t target)
+static void note_reached(struct analyser *a, uint64_t target)
 {
     struct unit *u = unit_at(a, target);
 
@@ -62,7 +62,7 @@ static void note_reached(struct analysis *a, uint64_t target)
 /* ---- code that is not understood ------------------------------------------------------------ */
 
 /* Every branch and lea that could begin at `at`, `room` bytes from the segment's end. */
-static void suspect(struct analysis *a, const uint8_t *at, uint64_t room, uint64_t address)
+static void suspect(struct analyser *a, const uint8_t *at, uint64_t room, uint64_t address)
 {
     int32_t distance;
     unsigned opcode = *at, size;
@@ -87,7 +87,7 @@ static void suspect(struct analysis *a, const uint8_t *at, uint64_t room, uint64
 
 /* `size` bytes that are an entry of a PLT, or its start, as all linkers write it:
  *     [endbr64]  jmp *slot(%rip)  or  push $n / push word(%rip), and a jump; padding */
-static int is_linkage(struct analysis *a, const struct code *c, uint32_t start, uint32_t size)
+static int is_linkage(struct analyser *a, const struct code *c, uint32_t start, uint32_t size)
 {
     const uint8_t *p = c->bytes + (start - c->start);
     int jumps = 0;
@@ -110,7 +110,7 @@ static int is_linkage(struct analysis *a, const struct code *c, uint32_t start, 
 
 /* In such an entry no instruction begins but those, and none leads into a unit: else distances
  * that look like branches cost heads of what lies behind a PLT, main above all. */
-static uint32_t linkage_at(struct analysis *a, const struct code *c, uint32_t at, uint32_t end)
+static uint32_t linkage_at(struct analyser *a, const struct code *c, uint32_t at, uint32_t end)
 {
     for (uint32_t size = 16; at % 8 == 0 && size >= 8; size -= 8)
         if (end - at >= size && is_linkage(a, c, at, size))
@@ -118,7 +118,7 @@ static uint32_t linkage_at(struct analysis *a, const struct code *c, uint32_t at
     return 0;
 }
 
-static void suspect_range(struct analysis *a, const struct code *c, uint32_t start, uint32_t end)
+static void suspect_range(struct analyser *a, const struct code *c, uint32_t start, uint32_t end)
 {
     for (uint32_t at = start, size; at < end; at += size ? size : 1) {
         size = linkage_at(a, c, at, end);
@@ -138,7 +138,7 @@ int is_padding(const struct code *c, uint32_t start, uint32_t end)
 }
 
 /* From the end of one unit to the start of the next.  Code there runs on into that. */
-static void suspect_gaps(struct analysis *a, const struct code *c)
+static void suspect_gaps(struct analyser *a, const struct code *c)
 {
     struct unit *units = units_of(a);
     uint32_t start = c->start;
@@ -157,7 +157,7 @@ static void suspect_gaps(struct analysis *a, const struct code *c)
 /* ---- jump tables ------------------------------------------------------------------------------ */
 
 /* Where the next table that is certainly one begins. */
-static uint64_t next_table(const struct analysis *a, uint32_t table)
+static uint64_t next_table(const struct analyser *a, uint32_t table)
 {
     const uint32_t *candidates = a->candidates.at;
     size_t low = 0, high = a->candidates.n;
@@ -173,7 +173,7 @@ static uint64_t next_table(const struct analysis *a, uint32_t table)
     return low < a->candidates.n ? candidates[low] : UINT64_MAX;
 }
 
-static void follow_table(struct analysis *a, uint32_t table, uint32_t base, uint64_t *budget)
+static void follow_table(struct analyser *a, uint32_t table, uint32_t base, uint64_t *budget)
 {
     uint64_t target, end = next_table(a, table);
     const uint8_t *at;
@@ -193,7 +193,7 @@ static void follow_table(struct analysis *a, uint32_t table, uint32_t base, uint
 }
 
 /* With each table that the unit addresses, from this base. */
-static void follow_from(struct analysis *a, const struct taken *first, const struct taken *end,
+static void follow_from(struct analyser *a, const struct taken *first, const struct taken *end,
                         uint32_t base, uint64_t *budget)
 {
     for (const struct taken *t = first; t < end && *budget; t++) {
@@ -204,7 +204,7 @@ static void follow_from(struct analysis *a, const struct taken *first, const str
 }
 
 /* Those from `first` to `end` are of one unit. */
-static void follow_unit(struct analysis *a, const struct taken *first, const struct taken *end,
+static void follow_unit(struct analyser *a, const struct taken *first, const struct taken *end,
                         uint64_t *budget)
 {
     for (const struct taken *t = first; t < end && *budget; t++) {
@@ -216,7 +216,7 @@ static void follow_unit(struct analysis *a, const struct taken *first, const str
 }
 
 /* 0, or -1: there was more than a file of this size can need. */
-static int follow_tables(struct analysis *a)
+static int follow_tables(struct analyser *a)
 {
     uint64_t budget = 4 * (uint64_t)a->object.size;
     const struct taken *first = a->taken.at, *end, *last = first + a->taken.n;
@@ -231,7 +231,7 @@ static int follow_tables(struct analysis *a)
 
 /* ---- code that stays -------------------------------------------------------------------------- */
 
-static void reach_from(struct analysis *a, const struct unit *u)
+static void reach_from(struct analyser *a, const struct unit *u)
 {
     const struct code *c = code_at(a, u->start);
     struct instruction i;
@@ -248,7 +248,7 @@ static void reach_from(struct analysis *a, const struct unit *u)
     }
 }
 
-static void reach_from_home(struct analysis *a)
+static void reach_from_home(struct analyser *a)
 {
     struct unit *units = units_of(a);
     const struct pointer *pointers = a->object.pointers.at;
@@ -272,29 +272,29 @@ static void reach_from_home(struct analysis *a)
 /* ---- heads -------------------------------------------------------------------------------------- */
 
 /* 1 when a call that a jump would cover returns to a covered byte. */
-static int returns_into(const struct analysis *a, const struct unit *u, uint32_t head)
+static int returns_into(const struct analyser *a, const struct unit *u, uint32_t head)
 {
     struct instruction i;
     enum flow flow;
 
-    for (uint32_t at = head; at < head + SIDECAR_HEAD_SIZE; at += i.length) {
+    for (uint32_t at = head; at < head + ANALYSIS_HEAD_SIZE; at += i.length) {
         if (!decode(unit_code(a, u, at), u->end - at, &i))
             return 1; /* cannot be: it is decoded */
         flow = instruction_flow(&i);
         if ((flow == FLOW_CALL || flow == FLOW_CALL_INDIRECT) &&
-            at + i.length < head + SIDECAR_HEAD_SIZE)
+            at + i.length < head + ANALYSIS_HEAD_SIZE)
             return 1;
     }
     return 0;
 }
 
-static int has_head(const struct analysis *a, const struct unit *u)
+static int has_head(const struct analyser *a, const struct unit *u)
 {
     uint32_t head = head_of(a, u);
 
-    if (u->end - head < SIDECAR_HEAD_SIZE)
+    if (u->end - head < ANALYSIS_HEAD_SIZE)
         return 0;
-    for (uint32_t at = head + 1; at < head + SIDECAR_HEAD_SIZE; at++)
+    for (uint32_t at = head + 1; at < head + ANALYSIS_HEAD_SIZE; at++)
         if (is_entered(a, at))
             return 0;
     return !returns_into(a, u, head);
@@ -302,7 +302,7 @@ static int has_head(const struct analysis *a, const struct unit *u)
 
 /* A function that is entered from elsewhere and has no head runs at home, and so would all that
  * it calls by a branch: those are reached, too. Their branches are entered already. */
-static void reach_from_headless(struct analysis *a)
+static void reach_from_headless(struct analyser *a)
 {
     struct unit *units = units_of(a);
 
@@ -324,7 +324,7 @@ static void reach_from_headless(struct analysis *a)
 
 /* Of an object at a fixed address, or with other pointers that are not known, nothing
  * moves: there all are reached, and none is written over. */
-void reach_units(struct analysis *a)
+void reach_units(struct analyser *a)
 {
     struct unit *units = units_of(a);
     int all = a->object.flags != 0, known = !all;

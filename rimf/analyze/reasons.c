@@ -2,30 +2,30 @@
  *
  * rimf/analyze/reasons.c: reasons in words.
  */
-#include "analysis.h"
+#include "rimf/analyze/analyser.h"
 
-const char *reason_words(enum sidecar_reason reason)
+const char *reason_words(enum analysis_reason reason)
 {
-    static const char *const words[SIDECAR_REASONS] = {
-        [SIDECAR_PROVEN] = "proven",
-        [SIDECAR_UNDECODABLE] = "bytes that are no instruction",
-        [SIDECAR_IMPLAUSIBLE] = "an instruction that no compiler emits",
-        [SIDECAR_OVERRUN] = "its last instruction ends behind its end",
-        [SIDECAR_ADDRESS_SIZE] = "an address of 32 bits relative to RIP",
-        [SIDECAR_RELOCATED] = "a relocation changes it",
-        [SIDECAR_ENTERED] = "a branch leads into the middle of an instruction",
-        [SIDECAR_POINTED] = "a pointer, symbol or landing pad into the middle of an instruction",
-        [SIDECAR_READ] = "it is read as data",
-        [SIDECAR_OUTSIDE] = "an operand outside the object",
-        [SIDECAR_BASE] = "it computes with its own address (large code model)",
-        [SIDECAR_LABEL_TAKEN] = "the address of a place inside it is taken",
-        [SIDECAR_TAKES_LABEL] = "it takes the address of a place inside a function",
-        [SIDECAR_FALLS] = "it runs on into code that stays home",
-        [SIDECAR_SHORT_BRANCH] = "a short branch into code that stays home",
-        [SIDECAR_FRAME_ODD] = "its unwinding description cannot be made one of a copy",
-        [SIDECAR_KEPT] = "data keeps a place inside it, such as a return address",
-        [SIDECAR_BOUNDED] = "its section has bounds that code may ask for",
+    static const char *const words[ANALYSIS_REASONS] = {
+        [ANALYSIS_PROVEN] = "proven",
+        [ANALYSIS_UNDECODABLE] = "bytes that are no instruction",
+        [ANALYSIS_IMPLAUSIBLE] = "an instruction that no compiler emits",
+        [ANALYSIS_OVERRUN] = "its last instruction ends behind its end",
+        [ANALYSIS_ADDRESS_SIZE] = "an address of 32 bits relative to RIP",
+        [ANALYSIS_RELOCATED] = "a relocation changes it",
+        [ANALYSIS_ENTERED] = "a branch leads into the middle of an instruction",
+        [ANALYSIS_POINTED] = "a pointer, symbol or landing pad into the middle of an instruction",
+        [ANALYSIS_READ] = "it is read as data",
+        [ANALYSIS_OUTSIDE] = "an operand outside the object",
+        [ANALYSIS_BASE] = "it computes with its own address (large code model)",
+        [ANALYSIS_LABEL_TAKEN] = "the address of a place inside it is taken",
+        [ANALYSIS_TAKES_LABEL] = "it takes the address of a place inside a function",
+        [ANALYSIS_FALLS] = "it runs on into code that stays home",
+        [ANALYSIS_SHORT_BRANCH] = "a short branch into code that stays home",
+        [ANALYSIS_FRAME_ODD] = "its unwinding description cannot be made one of a copy",
+        [ANALYSIS_KEPT] = "data keeps a place inside it, such as a return address",
+        [ANALYSIS_BOUNDED] = "its section has bounds that code may ask for",
     };
 
-    return reason < SIDECAR_REASONS ? words[reason] : "unknown";
+    return reason < ANALYSIS_REASONS ? words[reason] : "unknown";
 }

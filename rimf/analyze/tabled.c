@@ -17,12 +17,12 @@
  * names a word of theirs alone.  A function keeps its address when anything but such a table holds
  * it: another word, lea of whatever code, a symbol that others see.
  */
-#include "analysis.h"
+#include "rimf/analyze/analyser.h"
 
 #define PART_MOST (1 << 24) /* of an object; more is a number */
 
 struct tables {
-    struct analysis *a;
+    struct analyser *a;
     const struct pointer *words; /* all that are relocated */
     size_t n;
     struct vector addressed; /* uint32_t, sorted: code or a word leads there, or others may */
@@ -106,7 +106,7 @@ static uint32_t end_of(const struct tables *t, uint32_t place)
     return at;
 }
 
-static void keep_start(const struct analysis *a, uint32_t address)
+static void keep_start(const struct analyser *a, uint32_t address)
 {
     struct unit *u = unit_at(a, address);
 
@@ -148,7 +148,7 @@ static void add_addressed(struct tables *t)
     sort_addresses(&t->addressed);
 }
 
-void keep_untabled(struct analysis *a)
+void keep_untabled(struct analyser *a)
 {
     const Elf64_Phdr *relro = object_phdr_last(&a->object, PT_GNU_RELRO);
     struct tables t = {.a = a, .words = a->object.words.at, .n = a->object.words.n};

@@ -20,7 +20,7 @@
  * cannot happen), and until the next table starts.  An entry too many is never used.  A
  * table with an entry into code that stays home is not listed.
  */
-#include "analysis.h"
+#include "rimf/analyze/analyser.h"
 
 /* ---- candidates ------------------------------------------------------------------------ */
 
@@ -87,14 +87,14 @@ static unsigned sum_of(const struct dispatch *d, const struct instruction *i, co
     return is_sum(d, i, code) ? reg_of(i) : 16;
 }
 
-static int could_be_table(const struct analysis *a, uint64_t target)
+static int could_be_table(const struct analyser *a, uint64_t target)
 {
     const struct segment *s = object_segment(&a->object, target);
 
     return s && !(s->flags & PF_W) && target % 4 == 0 && !unit_at(a, target);
 }
 
-void watch_dispatch(struct analysis *a, struct dispatch *d, const uint8_t *code, uint32_t at,
+void watch_dispatch(struct analyser *a, struct dispatch *d, const uint8_t *code, uint32_t at,
                     const struct instruction *i)
 {
     unsigned sum = d->table ? sum_of(d, i, code) : 16;
@@ -127,7 +127,7 @@ void watch_dispatch(struct analysis *a, struct dispatch *d, const uint8_t *code,
 /* ---- entries --------------------------------------------------------------------------- */
 
 /* 1: an entry; 0: none; -1: an entry that leads to code that stays. */
-static int entry_leads(const struct analysis *a, uint32_t table, uint64_t at, struct unit **seen)
+static int entry_leads(const struct analyser *a, uint32_t table, uint64_t at, struct unit **seen)
 {
     const uint8_t *bytes = object_at(&a->object, at, 4);
     struct unit *u;
@@ -149,7 +149,7 @@ static int entry_leads(const struct analysis *a, uint32_t table, uint64_t at, st
 
 /* Tables are looked at from the last to the first, so that the start of the next one,
  * if it is one, is known: `next`. */
-static uint32_t count_entries(const struct analysis *a, uint32_t table, uint64_t next)
+static uint32_t count_entries(const struct analyser *a, uint32_t table, uint64_t next)
 {
     struct unit *seen = NULL;
     uint32_t n = 0;
@@ -167,10 +167,10 @@ static uint32_t count_entries(const struct analysis *a, uint32_t table, uint64_t
 
 static void reverse(struct vector *v)
 {
-    struct sidecar_jump_table *at = v->at;
+    struct analysis_jump_table *at = v->at;
 
     for (size_t i = 0; i < v->n / 2; i++) {
-        struct sidecar_jump_table other = at[i];
+        struct analysis_jump_table other = at[i];
 
         at[i] = at[v->n - 1 - i];
         at[v->n - 1 - i] = other;
@@ -179,35 +179,35 @@ static void reverse(struct vector *v)
 
 static int by_address(const void *a, const void *b)
 {
-    const struct sidecar_jump_table *x = a, *y = b;
+    const struct analysis_jump_table *x = a, *y = b;
 
     return x->address < y->address ? -1 : x->address > y->address;
 }
 
 /* References by which a table is jumped through are of that kind. */
-static void rename_references(struct analysis *a)
+static void rename_references(struct analyser *a)
 {
-    struct sidecar_reference *references = a->references.at;
+    struct analysis_reference *references = a->references.at;
 
     sort_addresses(&a->dispatched);
 
     for (size_t i = 0; i < a->references.n && a->jump_tables.n; i++) {
-        struct sidecar_reference *r = &references[i];
+        struct analysis_reference *r = &references[i];
         const uint8_t *at = object_at(&a->object, r->address, 4);
-        struct sidecar_jump_table key;
+        struct analysis_jump_table key;
         int32_t distance;
 
-        if ((r->kind != SIDECAR_TO_RODATA && r->kind != SIDECAR_TO_HOME) ||
+        if ((r->kind != ANALYSIS_TO_RODATA && r->kind != ANALYSIS_TO_HOME) ||
             (at[-2] == 0x8d && !has_address(&a->dispatched, r->address))) /* another lea */
             continue;
         memcpy(&distance, at, sizeof distance);
         key.address = r->address + 4 + r->rest + (uint32_t)distance;
         if (bsearch(&key, a->jump_tables.at, a->jump_tables.n, sizeof key, by_address))
-            r->kind = SIDECAR_TO_JUMP_TABLE;
+            r->kind = ANALYSIS_TO_JUMP_TABLE;
     }
 }
 
-void find_jump_tables(struct analysis *a)
+void find_jump_tables(struct analyser *a)
 {
     const uint32_t *candidates;
     uint64_t next = UINT32_MAX;
@@ -219,7 +219,7 @@ void find_jump_tables(struct analysis *a)
 
         if (!n)
             continue;
-        VECTOR_ADD(&a->jump_tables, struct sidecar_jump_table, candidates[i], n);
+        VECTOR_ADD(&a->jump_tables, struct analysis_jump_table, candidates[i], n);
         next = candidates[i];
     }
     reverse(&a->jump_tables);

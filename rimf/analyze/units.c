@@ -6,7 +6,7 @@
  * of it (check.c).  A PLT has a frame, too, as a whole, but its entries are no
  * function: those frames are left out, and entries are decoded where they are called.
  */
-#include "analysis.h"
+#include "rimf/analyze/analyser.h"
 
 #include <string.h>
 
@@ -14,7 +14,7 @@
 
 /* ---- look-up ------------------------------------------------------------------------ */
 
-const struct code *code_at(const struct analysis *a, uint64_t address)
+const struct code *code_at(const struct analyser *a, uint64_t address)
 {
     for (size_t i = 0; i < a->n_code; i++)
         if (address >= a->code[i].start && address < a->code[i].end)
@@ -22,7 +22,7 @@ const struct code *code_at(const struct analysis *a, uint64_t address)
     return NULL;
 }
 
-size_t first_unit_behind(const struct analysis *a, uint64_t address)
+size_t first_unit_behind(const struct analyser *a, uint64_t address)
 {
     const struct code *c = code_at(a, address);
     const struct unit *units = units_of(a);
@@ -44,14 +44,14 @@ size_t first_unit_behind(const struct analysis *a, uint64_t address)
     return low;
 }
 
-struct unit *unit_at(const struct analysis *a, uint64_t address)
+struct unit *unit_at(const struct analyser *a, uint64_t address)
 {
     size_t i = first_unit_behind(a, address);
 
     return i < a->units.n && units_of(a)[i].start <= address ? &units_of(a)[i] : NULL;
 }
 
-int is_start(const struct analysis *a, uint64_t address)
+int is_start(const struct analyser *a, uint64_t address)
 {
     const struct code *c = code_at(a, address);
     uint64_t bit = c ? address - c->start : 0;
@@ -60,7 +60,7 @@ int is_start(const struct analysis *a, uint64_t address)
 }
 
 /* Behind a lock prefix: the C library jumps over it when there is one thread. */
-int enters_middle(const struct analysis *a, uint64_t address, struct unit **unit)
+int enters_middle(const struct analyser *a, uint64_t address, struct unit **unit)
 {
     const struct code *c = code_at(a, address);
 
@@ -73,7 +73,7 @@ int enters_middle(const struct analysis *a, uint64_t address, struct unit **unit
              c->bytes[address - 1 - c->start] == 0xf0);
 }
 
-const uint8_t *unit_code(const struct analysis *a, const struct unit *u, uint32_t at)
+const uint8_t *unit_code(const struct analyser *a, const struct unit *u, uint32_t at)
 {
     const struct code *c = code_at(a, u->start);
 
@@ -98,7 +98,7 @@ int rip_is_idle(const struct instruction *i)
  * what binds lazily, and padding.  In front of .plt.sec stands a .plt whose entries
  * nobody calls.  That the slot is one of the GOT, a relocation says.
  */
-uint32_t plt_slot(const struct analysis *a, uint64_t address)
+uint32_t plt_slot(const struct analyser *a, uint64_t address)
 {
     const struct code *c = code_at(a, address);
     const uint8_t *at, *end;
@@ -136,7 +136,7 @@ static int belongs_to_plt(const struct instruction *i)
 
 /* GNU ld leaves a hole of zeros where the entry of a weak symbol would be that nobody
  * defines. */
-int is_plt(const struct analysis *a, uint32_t start, uint32_t end)
+int is_plt(const struct analyser *a, uint32_t start, uint32_t end)
 {
     const struct code *c = code_at(a, start);
     struct instruction i;
@@ -158,7 +158,7 @@ int is_plt(const struct analysis *a, uint32_t start, uint32_t end)
 
 /* ---- making -------------------------------------------------------------------------------- */
 
-static int make_code(struct analysis *a)
+static int make_code(struct analyser *a)
 {
     const struct object *o = &a->object;
 
@@ -182,7 +182,7 @@ static int make_code(struct analysis *a)
     return 0;
 }
 
-static void make_index(struct analysis *a)
+static void make_index(struct analyser *a)
 {
     const struct unit *units = units_of(a);
     uint32_t unit = 0;
@@ -205,7 +205,7 @@ static void make_index(struct analysis *a)
  *     48 c7 c0 0f 00 00 00 0f 05     mov $15,%rax; syscall
  *
  * 0: this frame is of something else, and makes no unit. */
-static uint32_t unit_start(const struct analysis *a, const struct frame *f)
+static uint32_t unit_start(const struct analyser *a, const struct frame *f)
 {
     static const char restore[] = "\x48\xc7\xc0\x0f\x00\x00\x00\x0f\x05";
     const uint8_t *code;
@@ -218,7 +218,7 @@ static uint32_t unit_start(const struct analysis *a, const struct frame *f)
                : 0;
 }
 
-int units_make(struct analysis *a)
+int units_make(struct analyser *a)
 {
     const struct frame *frames = a->frames.at;
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/analyze/write.c: the sidecar of an analysis, in memory and as a file.
+ * rimf/analyze/write.c: what the analyser found, in memory and as a file.
  */
-#include "analysis.h"
+#include "rimf/analyze/analyser.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,13 +18,13 @@ struct part {
     size_t n;
 };
 
-static int take_segments(const struct analysis *a, struct vector *to)
+static int take_segments(const struct analyser *a, struct vector *to)
 {
     for (size_t i = 0; i < a->n_code; i++) {
         const struct code *c = &a->code[i];
 
-        VECTOR_ADD(to, struct sidecar_segment, c->start, c->end - c->start,
-                   sidecar_hash(c->bytes, c->end - c->start));
+        VECTOR_ADD(to, struct analysis_segment, c->start, c->end - c->start,
+                   rimf_hash(c->bytes, c->end - c->start));
     }
     return to->failed;
 }
@@ -35,24 +35,24 @@ static uint64_t hash_constants(const struct object *o)
     uint64_t hash = 0;
 
     for (size_t i = 0; (p = object_phdr(o, PT_LOAD, i)); i++)
-        if (sidecar_is_constants(p))
-            hash = sidecar_mix(hash, sidecar_hash(o->file + p->p_offset, p->p_filesz));
+        if (analysis_is_constants(p))
+            hash = rimf_mix(hash, rimf_hash(o->file + p->p_offset, p->p_filesz));
     return hash;
 }
 
 static uint8_t flags_of(const struct unit *u)
 {
-    return (uint8_t)((unit_is_decoded(u) ? SIDECAR_DECODED : 0) |
-                     (u->reached ? SIDECAR_REACHED : 0) | (u->head ? SIDECAR_HEAD : 0) |
-                     (u->joined ? SIDECAR_JOINED : 0));
+    return (uint8_t)((unit_is_decoded(u) ? ANALYSIS_DECODED : 0) |
+                     (u->reached ? ANALYSIS_REACHED : 0) | (u->head ? ANALYSIS_HEAD : 0) |
+                     (u->joined ? ANALYSIS_JOINED : 0));
 }
 
-static int take_units(const struct analysis *a, struct vector *to)
+static int take_units(const struct analyser *a, struct vector *to)
 {
     const struct unit *units = units_of(a);
 
     for (size_t i = 0; i < a->units.n; i++)
-        VECTOR_ADD(to, struct sidecar_unit, units[i].start, units[i].end - units[i].start,
+        VECTOR_ADD(to, struct analysis_unit, units[i].start, units[i].end - units[i].start,
                    units[i].reason, flags_of(&units[i]), 0);
     return to->failed;
 }
@@ -63,7 +63,7 @@ static size_t padded(size_t size)
 }
 
 /* The bytes that copies of units are described with; nothing, when none moves. */
-static void take_list(const struct analysis *a, struct sidecar_header *h)
+static void take_list(const struct analyser *a, struct analysis_header *h)
 {
     if (a->object.flags || !a->list.size)
         return;
@@ -77,47 +77,47 @@ static size_t gap(size_t at)
     return (rimf_page_up(at) - at) / sizeof(uint64_t);
 }
 
-static void *assemble(const struct analysis *a, const struct part *parts, size_t n_parts,
+static void *assemble(const struct analyser *a, const struct part *parts, size_t n_parts,
                       size_t *size)
 {
-    size_t at = sizeof(struct sidecar_header) + n_parts * sizeof(struct sidecar_table);
+    size_t at = sizeof(struct analysis_header) + n_parts * sizeof(struct analysis_table);
     const struct object *o = &a->object;
-    struct sidecar_table *tables;
-    struct sidecar_header *h;
+    struct analysis_table *tables;
+    struct analysis_header *h;
 
     *size = at;
     for (size_t i = 0; i < n_parts; i++)
-        *size += padded((parts[i].kind == SIDECAR_GAP ? gap(*size) : parts[i].n) *
+        *size += padded((parts[i].kind == ANALYSIS_GAP ? gap(*size) : parts[i].n) *
                         parts[i].entry_size);
     h = calloc(1, *size);
     if (!h)
         return NULL;
-    *h = (struct sidecar_header){
-        .version = SIDECAR_VERSION, .header_size = (uint32_t)at, .size = *size,
+    *h = (struct analysis_header){
+        .version = ANALYSIS_VERSION, .header_size = (uint32_t)at, .size = *size,
         .analyser = ANALYSER_VERSION, .flags = o->flags, .build_id_size = o->build_id_size,
         .n_tables = (uint32_t)n_parts, .identity = o->identity,
         .constants_hash = hash_constants(o)};
-    memcpy(h->magic, SIDECAR_MAGIC, sizeof h->magic);
+    memcpy(h->magic, ANALYSIS_MAGIC, sizeof h->magic);
     memcpy(h->build_id, o->build_id, sizeof h->build_id);
     take_list(a, h);
-    tables = (struct sidecar_table *)(h + 1);
+    tables = (struct analysis_table *)(h + 1);
     for (size_t i = 0; i < n_parts; i++) {
         const struct part *p = &parts[i];
-        size_t n = p->kind == SIDECAR_GAP ? gap(at) : p->n;
+        size_t n = p->kind == ANALYSIS_GAP ? gap(at) : p->n;
         size_t bytes = padded(n * p->entry_size);
         uint8_t *to = (uint8_t *)h + at;
 
         if (p->n)
             memcpy(to, p->entries, p->n * p->entry_size);
-        tables[i] = (struct sidecar_table){p->kind, p->entry_size, at, n,
-                                           sidecar_hash(to, bytes)};
+        tables[i] = (struct analysis_table){p->kind, p->entry_size, at, n,
+                                           rimf_hash(to, bytes)};
         at += bytes;
     }
-    h->checksum = sidecar_header_checksum(h);
+    h->checksum = analysis_header_checksum(h);
     return h;
 }
 
-void *sidecar_make(struct analysis *a, size_t *size)
+void *analysis_make(struct analyser *a, size_t *size)
 {
     struct vector segments = {0}, units = {0};
     void *bytes = NULL;
@@ -128,28 +128,28 @@ void *sidecar_make(struct analysis *a, size_t *size)
     }
     if (!take_segments(a, &segments) && !take_units(a, &units)) {
         const struct part parts[] = {
-            {SIDECAR_SEGMENTS, sizeof(struct sidecar_segment), segments.at, segments.n},
-            {SIDECAR_UNITS, sizeof(struct sidecar_unit), units.at, units.n},
-            {SIDECAR_CALLS, sizeof(struct sidecar_call), a->calls.at, a->calls.n},
-            {SIDECAR_REFERENCES, sizeof(struct sidecar_reference), a->references.at,
+            {ANALYSIS_SEGMENTS, sizeof(struct analysis_segment), segments.at, segments.n},
+            {ANALYSIS_UNITS, sizeof(struct analysis_unit), units.at, units.n},
+            {ANALYSIS_CALLS, sizeof(struct analysis_call), a->calls.at, a->calls.n},
+            {ANALYSIS_REFERENCES, sizeof(struct analysis_reference), a->references.at,
              a->references.n},
-            {SIDECAR_JUMP_TABLES, sizeof(struct sidecar_jump_table), a->jump_tables.at,
+            {ANALYSIS_JUMP_TABLES, sizeof(struct analysis_jump_table), a->jump_tables.at,
              a->jump_tables.n},
-            {SIDECAR_FRAMES, sizeof(struct sidecar_frame), a->copies.at, a->copies.n},
-            {SIDECAR_FRAME_FIXES, sizeof(struct sidecar_frame_fix), a->frame_fixes.at,
+            {ANALYSIS_FRAMES, sizeof(struct analysis_frame), a->copies.at, a->copies.n},
+            {ANALYSIS_FRAME_FIXES, sizeof(struct analysis_frame_fix), a->frame_fixes.at,
              a->frame_fixes.n},
-            {SIDECAR_BRANCHES, sizeof(struct sidecar_branch), a->branches.at, a->branches.n},
-            {SIDECAR_HOMES, sizeof(struct sidecar_home), a->homes.at, a->homes.n},
-            {SIDECAR_GAP, sizeof(uint64_t), NULL, 0},
-            {SIDECAR_SYMBOLS, sizeof(Elf64_Sym), a->symbols.at, a->symbols.n},
-            {SIDECAR_NAMES, 1, a->names.at, a->names.n},
+            {ANALYSIS_BRANCHES, sizeof(struct analysis_branch), a->branches.at, a->branches.n},
+            {ANALYSIS_HOMES, sizeof(struct analysis_home), a->homes.at, a->homes.n},
+            {ANALYSIS_GAP, sizeof(uint64_t), NULL, 0},
+            {ANALYSIS_SYMBOLS, sizeof(Elf64_Sym), a->symbols.at, a->symbols.n},
+            {ANALYSIS_NAMES, 1, a->names.at, a->names.n},
         };
         bytes = assemble(a, parts, RIMF_COUNT(parts) - (a->symbols.n ? 0 : 3), size);
     }
     vector_free(&segments);
     vector_free(&units);
     if (!bytes)
-        object_fail(&a->object, "there is no memory for its sidecar");
+        object_fail(&a->object, "there is no memory for its analysis");
     return bytes;
 }
 
@@ -202,16 +202,16 @@ static int put_file(const char *path, const void *bytes, size_t size)
     return failed ? -1 : 0;
 }
 
-int sidecar_write(struct analysis *a, const char *folder)
+int analysis_write(struct analyser *a, const char *folder)
 {
     char path[PATH_MAX];
     size_t size;
-    void *bytes = sidecar_make(a, &size);
+    void *bytes = analysis_make(a, &size);
     int failed;
 
     if (!bytes)
         return -1;
-    if (!sidecar_path(path, sizeof path, folder, a->object.build_id, a->object.build_id_size)) {
+    if (!analysis_path(path, sizeof path, folder, a->object.build_id, a->object.build_id_size)) {
         free(bytes);
         return object_fail(&a->object, "%s: the name is too long", folder);
     }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
  * Damaged objects: headers, relocations, symbols, .eh_frame, exception tables, code, PLT,
- * jump tables.  The analyser refuses them with a sentence, or leaves a sidecar that its
+ * jump tables.  The analyser refuses them with a sentence, or leaves an analysis that its
  * own reader takes, whose calls are what the bytes say.
  */
-#include "analysis.h"
+#include "rimf/analyze/analyser.h"
 
 #include <stdlib.h>
 
@@ -16,31 +16,31 @@ static void must(int so)
         abort();
 }
 
-static void check_calls(const struct analysis *a)
+static void check_calls(const struct analyser *a)
 {
-    const struct sidecar_call *calls = a->calls.at;
+    const struct analysis_call *calls = a->calls.at;
 
     for (size_t i = 0; i < a->calls.n; i++) {
         const uint8_t *at = object_at(&a->object, calls[i].address,
-                                      sidecar_call_length(&calls[i]));
-        static const uint8_t first[SIDECAR_CALL_KINDS] = {0, 0xe8, 0xe9, 0x0f, 0xff, 0xff, 0xe8};
+                                      analysis_call_length(&calls[i]));
+        static const uint8_t first[ANALYSIS_CALL_KINDS] = {0, 0xe8, 0xe9, 0x0f, 0xff, 0xff, 0xe8};
 
-        must(at && *at == first[sidecar_call_kind(&calls[i])]);
-        if (sidecar_call_kind(&calls[i]) == SIDECAR_CALL_SINGLE)
-            must(!sidecar_slot(&calls[i]));
+        must(at && *at == first[analysis_call_kind(&calls[i])]);
+        if (analysis_call_kind(&calls[i]) == ANALYSIS_CALL_SINGLE)
+            must(!analysis_slot(&calls[i]));
         else
-            must(object_is_slot(&a->object, sidecar_slot(&calls[i])));
+            must(object_is_slot(&a->object, analysis_slot(&calls[i])));
     }
 }
 
 /* Of an object that may move, each movable unit unwinds as a copy; the bytes that do so
  * are there. */
-static void check_movable(const struct analysis *a, const struct sidecar *s)
+static void check_movable(const struct analyser *a, const struct analysis *s)
 {
     size_t movable = 0;
 
     for (size_t i = 0; i < s->n_units; i++)
-        movable += s->units[i].reason == SIDECAR_PROVEN;
+        movable += s->units[i].reason == ANALYSIS_PROVEN;
     must(s->n_frames == (s->header->flags ? 0 : movable));
     must(!s->header->frames_size ||
          object_at(&a->object, s->header->frames_start, s->header->frames_size));
@@ -48,9 +48,9 @@ static void check_movable(const struct analysis *a, const struct sidecar *s)
         must(object_at(&a->object, s->frames[i].fde, 16) != NULL);
 }
 
-static void check_sidecar(struct analysis *a)
+static void check_analysis(struct analyser *a)
 {
-    struct sidecar s;
+    struct analysis s;
     const char *why = NULL;
     size_t size;
     void *bytes;
@@ -59,8 +59,8 @@ static void check_sidecar(struct analysis *a)
         a->object.build_id_size = 1;
         a->object.build_id[0] = 1;
     }
-    bytes = sidecar_make(a, &size);
-    must(bytes && sidecar_open(&s, bytes, size, SIDECAR_WANT_ALL, &why) == 0);
+    bytes = analysis_make(a, &size);
+    must(bytes && analysis_open(&s, bytes, size, ANALYSIS_WANT_ALL, &why) == 0);
     must(s.n_units == a->units.n && s.n_calls == a->calls.n &&
          s.n_references == a->references.n && s.n_jump_tables == a->jump_tables.n);
     must(s.n_frames == a->copies.n && s.n_frame_fixes == a->frame_fixes.n);
@@ -72,16 +72,16 @@ static void check_sidecar(struct analysis *a)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     uint8_t *bytes = aligned_alloc(16, (size + 16) & ~15ul);
-    struct analysis a;
+    struct analyser a;
 
     memcpy(bytes, data, size);
-    if (analysis_run_bytes(&a, bytes, size) == 0) {
+    if (analyser_run_bytes(&a, bytes, size) == 0) {
         check_calls(&a);
-        check_sidecar(&a);
+        check_analysis(&a);
     } else {
         must(a.object.error[0] != 0);
     }
-    analysis_free(&a);
+    analyser_free(&a);
     free(bytes);
     return 0;
 }

@@ -9,8 +9,8 @@
  *
  * The input is the code.
  */
-#include "patch_private.h"
-#include "site.h"
+#include "rimf/patch/private.h"
+#include "passes/multiverse/site/site.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -6,7 +6,7 @@
  */
 #include "config_support.h"
 
-#include "base.h"
+#include "rimf/base/base.h"
 
 static void reads_back(const char *text)
 {

@@ -7,8 +7,9 @@
 #ifndef TESTS_FUZZ_CONFIG_SUPPORT_H
 #define TESTS_FUZZ_CONFIG_SUPPORT_H
 
-#include "config.h"
-#include "options.h"
+#include "loader/config/config.h"
+#include "loader/manager/pipeline.h"
+#include "loader/config/options.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -72,7 +73,7 @@ static void settle(struct arena *arena, const struct config *config, const struc
     size_t n;
 
     why->text[0] = 0;
-    if (options_settle(arena, &support_pass, "p.so", config, &s, &n, why)) {
+    if (options_finish(arena, &support_pass, "p.so", config, &s, &n, why)) {
         if (!*why->text)
             abort();
         return;

@@ -3,8 +3,8 @@
  * elf_file.c: fuzzes what the tools do with files of others: reading descriptors,
  * showing them, changing the interpreter, restoring a file from its record.
  */
-#include "interp.h"
-#include "show.h"
+#include "tools/interp/interp.h"
+#include "tools/show/show.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -8,8 +8,8 @@
  * Then everything that the image answers is asked of it.  Inputs whose PT_LOADs a
  * loader would refuse still go through the reading of the headers.
  */
-#include "base.h"
-#include "image_private.h"
+#include "rimf/base/base.h"
+#include "rimf/image/private.h"
 
 #include <stdlib.h>
 #include <string.h>

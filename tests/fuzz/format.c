@@ -5,7 +5,7 @@
  * Formats get four pointers to one string, which every conversion may read as it
  * likes.
  */
-#include "base.h"
+#include "rimf/base/base.h"
 
 #include <stdlib.h>
 #include <string.h>

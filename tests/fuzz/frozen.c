@@ -3,7 +3,7 @@
  * Frozen images of any bytes, with a checksum that fits: refused with a sentence, or
  * with everything inside the bounds that frozen.h promises.
  */
-#include "rimf/made_frozen.h"
+#include "../rimf/store/made_frozen.h"
 
 #include <stdlib.h>
 
@@ -28,7 +28,7 @@ static void look(const struct frozen *f)
     for (uint32_t i = 0; i < h->n_objects; i++) {
         must(strlen(f->names + f->objects[i].name) < h->names_size);
         must(!strchr(f->names + f->objects[i].copy_name, '/'));
-        must(!(f->objects[i].flags & FROZEN_APART) || !f->names[f->objects[i].copy_name]);
+        must(!(f->objects[i].flags & FROZEN_UNPLACED) || !f->names[f->objects[i].copy_name]);
     }
     for (uint32_t i = 0; i < h->n_texts; i++) {
         const struct frozen_text *t = &f->texts[i];

@@ -8,7 +8,7 @@
  * The first byte of the input is AT_SECURE, the rest the environment, each entry
  * with its NUL.
  */
-#include "loader.h"
+#include "loader/loader.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -27,7 +27,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static jmp_buf ended;
 
 /* Which tools watch a program is decided elsewhere (analysis.c). */
-const char *analysis_watcher(const char *setting)
+const char *auditor_of(const char *setting)
 {
     return strlen(setting) % 2 ? "watched" : NULL;
 }

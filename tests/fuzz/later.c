@@ -3,7 +3,7 @@
  * Lists of learnt objects of any bytes, with a checksum that fits: refused with a sentence, or with
  * everything inside the bounds that later.h promises.
  */
-#include "rimf/made_later.h"
+#include "../rimf/store/made_later.h"
 
 #include <stdlib.h>
 
@@ -34,7 +34,7 @@ static void look(const struct later *l)
 {
     const struct later_header *h = l->header;
     const struct frozen_text *t = l->texts;
-    const struct sidecar_home *home = l->homes;
+    const struct analysis_home *home = l->homes;
 
     must(strlen(l->names + h->table.name) < h->names_size && h->table.n_start <= h->table.n);
     for (uint32_t i = 0; i < h->n_objects; i++) {
@@ -48,7 +48,7 @@ static void look(const struct later *l)
         for (const struct frozen_text *last = t + o->n_texts; t < last; t++)
             must(t->object == i && t->size && !((t->linked | t->size | t->offset) & 4095) &&
                  t->offset + t->size < o->copy.size + 4096);
-        for (const struct sidecar_home *last = home + o->code.n_homes; home < last; home++)
+        for (const struct analysis_home *last = home + o->code.n_homes; home < last; home++)
             must((uint64_t)home->start + home->size <= o->code.code);
     }
     must(t == l->texts + h->n_texts && home == l->homes + h->n_homes);

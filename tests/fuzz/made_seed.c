@@ -2,15 +2,15 @@
  *
  * made_seed.c: writes a seed of the fuzzers of our file formats.
  *
- *     made_seed frozen|later|ready|ready_all|sidecar FILE
+ *     made_seed frozen|later|ready|ready_all|analysis FILE
  *
  * It is the file with every kind of entry that tests/rimf sees taken, and spoils.  Kept as a file, it would
  * be of an older version some day, and then no fuzzer would come further than to the version.
  */
-#include "rimf/made_frozen.h"
-#include "rimf/made_later.h"
-#include "rimf/made_ready.h"
-#include "rimf/made_sidecar.h"
+#include "../rimf/store/made_frozen.h"
+#include "../rimf/store/made_later.h"
+#include "../rimf/store/made_ready.h"
+#include "../rimf/analysis/made_analysis.h"
 
 #include <stdio.h>
 
@@ -31,14 +31,14 @@ int main(int argc, char **argv)
     static struct made_frozen frozen;
     static struct made_later later;
     static struct made_ready own, all;
-    static struct made_sidecar sidecar;
+    static struct made_analysis analysis;
     static const struct {
         const char *kind;
         const void *bytes;
         size_t size;
     } seeds[] = {{"frozen", &frozen, sizeof frozen}, {"later", &later, sizeof later},
                  {"ready", &own, sizeof own}, {"ready_all", &all, sizeof all},
-                 {"sidecar", &sidecar, sizeof sidecar}};
+                 {"analysis", &analysis, sizeof analysis}};
 
     if (argc != 3)
         return 2;
@@ -50,7 +50,7 @@ int main(int argc, char **argv)
     all.slots[0].leads = -0x1000; /* in another object */
     all.slots[1].calls |= READY_LEFT;
     made_ready_seal(&all, sizeof all);
-    made_sidecar(&sidecar);
+    made_analysis(&analysis);
     for (size_t i = 0; i < sizeof seeds / sizeof *seeds; i++)
         if (!strcmp(argv[1], seeds[i].kind))
             return put(argv[2], seeds[i].bytes, seeds[i].size);

@@ -14,9 +14,9 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "../../passes/multiverse/engine.h"
+#include "passes/multiverse/engine/engine.h"
 
-#include "sys.h"
+#include "rimf/base/sys.h"
 
 #define PAGE 4096u
 /* The object: note and tables, code, slots, data; guards before and behind. */

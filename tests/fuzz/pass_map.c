@@ -5,10 +5,10 @@
  * list of changes to one of the first two seeds, which reach its tables more often
  * than random bytes do: 4 bytes where, 8 bytes what.
  */
-#include "pass_map.h"
+#include "loader/manager/pass_map.h"
 
-#include "base.h"
-#include "sys.h"
+#include "rimf/base/base.h"
+#include "rimf/base/sys.h"
 
 #include <elf.h>
 #include <fcntl.h>

@@ -6,7 +6,7 @@
  *
  * The first byte of the input is how much one read gives.
  */
-#include "patch_private.h"
+#include "rimf/patch/private.h"
 
 #include <errno.h>
 #include <stdlib.h>

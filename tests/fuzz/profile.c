@@ -3,10 +3,10 @@
  * A profile for concat (profile.c) of any bytes: places in objects that are loaded, or a sentence
  * that names file and line.
  */
-#include "concat.h"
+#include "passes/concat/concat.h"
 
-#include "base.h"
-#include "sys.h"
+#include "rimf/base/base.h"
+#include "rimf/base/sys.h"
 
 #include <errno.h>
 #include <stdarg.h>

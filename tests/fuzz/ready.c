@@ -3,7 +3,7 @@
  * Tables of ready code of any bytes, with a checksum that fits: refused with a sentence, or with
  * everything inside the bounds that ready.h promises.
  */
-#include "rimf/made_ready.h"
+#include "../rimf/store/made_ready.h"
 
 #include <stdlib.h>
 
@@ -44,7 +44,7 @@ static void look(const struct ready *r)
     end = 0;
     for (uint32_t i = 0; i < h->n_rest; i++) {
         must(r->rest[i].address >= end);
-        end = (uint64_t)r->rest[i].address + sidecar_call_length(&r->rest[i]);
+        end = (uint64_t)r->rest[i].address + analysis_call_length(&r->rest[i]);
         must(is_code(r, r->rest[i].address, end));
     }
 }

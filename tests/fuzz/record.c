@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * The record that `mvld set-interp` leaves behind a file (interp_record.c), with steps
+ * The record that `mvld set-interp` leaves behind a file (interp/record.c), with steps
  * and numbers of any kind in it and right sums around them, which a fuzzer would not hit
  * upon: nothing outside the file is read, and what comes back is as long as was said.
  *
  * The input: how long the file was (4 bytes), how long it is (2), and its bytes with
  * the steps behind them.
  */
-#include "interp_record.c"
+#include "tools/interp/record.c"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

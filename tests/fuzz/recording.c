@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * What `mvld profile` reads of a recording (tools/profile_read.c), of any bytes: whatever is said of
+ * What `mvld profile` reads of a recording (tools/profile/read.c), of any bytes: whatever is said of
  * mappings and samples, what is counted is what lies in functions of files.
  */
-#include "profile.h"
+#include "tools/profile/profile.h"
 
 #include <stdlib.h>
 

@@ -4,7 +4,7 @@
  */
 #include "config_support.h"
 
-#include "base.h"
+#include "rimf/base/base.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

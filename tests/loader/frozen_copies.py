@@ -150,7 +150,7 @@ def damage(program):
     environment = support.clean_environment(**program.environment())
     for at in range(len(whole)):
         (folder / "image").write_bytes(whole[:at] + bytes([whole[at] ^ 1 << at % 8]) + whole[at + 1:])
-        if at % 16:  # one program in 16 bytes: frozen_open sees each (tests/rimf/frozen.c)
+        if at % 16:  # one program in 16 bytes: frozen_open sees each (tests/rimf/store/frozen.c)
             continue
         done = subprocess.run([program.path], env=environment, capture_output=True, text=True, timeout=30)
         check((done.returncode, done.stdout) == (0, plain) and "not thawed" in done.stderr,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The table of a frozen image (rimf/frozen.h), for tests that change a field of it: found, and
+"""The table of a frozen image (rimf/store/frozen.h), for tests that change a field of it: found, and
 sealed again, so that what is refused is the field and not the checksum.
 """
 import struct
@@ -22,7 +22,7 @@ def hashed(text):
 
 
 def seal(image):
-    """frozen_checksum (rimf/frozen.c)."""
+    """frozen_checksum (rimf/store/frozen.c)."""
     rest = image[32:]
     four = [len(rest), 1, 2, 3]
     for words in struct.iter_unpack("<4Q", rest[:len(rest) // 32 * 32]):

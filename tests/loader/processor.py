@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""processor.py BEHAVIOUR: what the CPU answered an earlier process (rimf/cpu.h), in programs whose
+"""processor.py BEHAVIOUR: what the CPU answered an earlier process (rimf/base/cpu.h), in programs whose
 pass does nothing that matters.
 
 A program must know of the CPU what it knows under the host loader, whatever the record says.
@@ -84,7 +84,7 @@ def mix(value, word):
 
 
 def with_checksum(data):
-    """As sidecar_hash; a record is a multiple of 8 bytes long."""
+    """As rimf_hash; a record is a multiple of 8 bytes long."""
     data = data[:16] + bytes(8) + data[24:]
     value = mix(0, len(data))
     for word, in struct.iter_unpack("<Q", data):

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""`mvld analyze` leaves a sidecar for what it is asked for, once, where it is looked for;
+"""`mvld analyze` leaves an analysis for what it is asked for, once, where it is looked for;
 says what it cannot analyse; and explains what stays home.
 
-A failure means that passes find no sidecar, a stale one, or that of another file.
+A failure means that passes find no analysis, a stale one, or that of another file.
 """
 import os
 import re
@@ -26,7 +26,7 @@ def analyze(*arguments, **more):
     return run(mvld, "analyze", *arguments, **more)
 
 
-def sidecars(folder):
+def analyses(folder):
     return sorted(str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file())
 
 
@@ -47,7 +47,7 @@ with scratch() as folder:
     equal((code, err), (0, ""), "a library")
     check(re.fullmatch(rf"{library}: \d+ functions, 1 home; \d+ of \d+ bytes proven; \d+ calls\n",
                        said), said)
-    equal(sidecars(out), [name], "the place of the sidecar")
+    equal(analyses(out), [name], "the place of the analysis")
     equal(stat.S_IMODE((out / name).stat().st_mode), 0o644, "its mode")
     before = (out / name).stat()
 
@@ -57,19 +57,19 @@ with scratch() as folder:
     analyze("--output", out, "--again", library)
     check((out / name).stat().st_ino != before.st_ino, "--again writes it again, aside")
 
-    # Another file with the same build-id, and a damaged sidecar, are analysed anew.
+    # Another file with the same build-id, and a damaged analysis, are analysed anew.
     os.utime(library, (1, 1))
     code, said, err = analyze("--output", out, library)
     contains(said, "bytes proven", "a file that has changed")
     data = bytearray((out / name).read_bytes())
     data[-1] ^= 1
     (out / name).write_bytes(data)
-    contains(analyze("--output", out, library)[1], "bytes proven", "a damaged sidecar")
+    contains(analyze("--output", out, library)[1], "bytes proven", "a damaged analysis")
     equal(analyze("--output", out, library)[1], f"{library}: up to date\n", "and then it is right")
 
     # The folder that a user has chosen, root too, when there is no --output.
     analyze(library, env={"XDG_CACHE_HOME": str(folder / "cache")})
-    equal(sidecars(folder / "cache"), [f"mvld/analysis/{name}"], "XDG_CACHE_HOME")
+    equal(analyses(folder / "cache"), [f"mvld/analysis/{name}"], "XDG_CACHE_HOME")
 
     # A program and what it is linked with; scripts mean their interpreter.
     (folder / "main.c").write_text("int main(void) { return 0; }\n")

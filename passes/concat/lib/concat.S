@@ -22,7 +22,7 @@
  * No linker writes such a file: each puts segments around sections.  And sections around
  * the room are what may not be: gdb takes the object of an address from its section, and
  * would look for the names of copies here (they are in files of their own, see
- * rimf/symfile.h).  So the bytes of the whole file stand here, headers and all, and the
+ * rimf/moved/symfile.h).  So the bytes of the whole file stand here, headers and all, and the
  * linker writes them out as they are (--oformat binary).
  *
  * What may not happen: a name of ours answering somebody else's look-up, because this

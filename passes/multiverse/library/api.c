@@ -14,10 +14,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "library.h"
+#include "passes/multiverse/library/library.h"
 
-#include "image.h"
-#include "log.h"
+#include "rimf/image/image.h"
+#include "rimf/base/log.h"
 
 __attribute__((used)) static struct mv_link engine_link = {.size = sizeof(struct mv_link),
                                                            .abi = MV_LINK_ABI};

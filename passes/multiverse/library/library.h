@@ -5,7 +5,7 @@
 #ifndef MULTIVERSE_LIBRARY_H
 #define MULTIVERSE_LIBRARY_H
 
-#include "engine.h"
+#include "passes/multiverse/engine/engine.h"
 
 struct dl_phdr_info;
 

@@ -18,10 +18,10 @@
 #include <sys/auxv.h>
 #include <unistd.h>
 
-#include "library.h"
+#include "passes/multiverse/library/library.h"
 
-#include "elf_view.h"
-#include "image.h"
+#include "rimf/elf/view.h"
+#include "rimf/image/image.h"
 
 struct listing {
     struct mv_engine *engine;

@@ -27,7 +27,7 @@
 #include <string.h>
 #include <sys/auxv.h>
 
-#include "library.h"
+#include "passes/multiverse/library/library.h"
 
 /* Static programs have none of these, and nothing that could be closed.  dlopen is
  * looked up: the linker warns of a reference to it in them. */

@@ -10,7 +10,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "library.h"
+#include "passes/multiverse/library/library.h"
 
 static __thread struct mv_reply *mine;
 static __thread struct mv_reply *kept; /* meanwhile: mv_reply_begin */

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT
  *
  * A library that asks the C library about itself, from home and from a copy of its code
- * that the test makes: answers_call runs anywhere.  It finds answers_dlopened by its own
- * RUNPATH alone, and answers_name in the library behind it.
+ * that the test makes: caller_call runs anywhere.  It finds caller_dlopened by its own
+ * RUNPATH alone, and caller_name in the library behind it.
  */
-const char *answers_name(void);
+const char *caller_name(void);
 
 /* Calls function(a, b, c, d); the return address is in here. */
 __asm__(".text\n"
         ".p2align 6\n"
-        ".globl answers_call\n"
-        ".type answers_call, @function\n"
-        "answers_call:\n"
+        ".globl caller_call\n"
+        ".type caller_call, @function\n"
+        "caller_call:\n"
         "  .cfi_startproc\n"
         "  sub $8, %rsp\n"
         "  .cfi_adjust_cfa_offset 8\n"
@@ -25,10 +25,10 @@ __asm__(".text\n"
         "  .cfi_adjust_cfa_offset -8\n"
         "  ret\n"
         "  .cfi_endproc\n"
-        ".size answers_call, . - answers_call\n"
+        ".size caller_call, . - caller_call\n"
         "  .p2align 6\n");
 
-const char *answers_name(void)
+const char *caller_name(void)
 {
     return "the caller's";
 }

@@ -2,15 +2,15 @@
  *
  * The library behind the one that asks, and the one that it opens (caller.c).
  */
-const char *answers_name(void);
-void answers_behind(void);
+const char *caller_name(void);
+void caller_behind(void);
 
-const char *answers_name(void)
+const char *caller_name(void)
 {
     return NAME;
 }
 
 /* So that the linker thinks that the library is needed. */
-void answers_behind(void)
+void caller_behind(void)
 {
 }

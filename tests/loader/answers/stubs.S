@@ -3,11 +3,11 @@
  * Room for stubs behind its code, as in the library that brings the region of the copies.
  */
     .text
-    .globl answers_stubs /* so that the linker thinks that the library is needed */
-    .type answers_stubs, @function
-answers_stubs:
+    .globl caller_stubs /* so that the linker thinks that the library is needed */
+    .type caller_stubs, @function
+caller_stubs:
     ret
-    .size answers_stubs, .-answers_stubs
+    .size caller_stubs, .-caller_stubs
     .globl concat_code
     .type concat_code, @object
 concat_code:

@@ -22,7 +22,7 @@
  * line: ours, or the host loader's ("error while loading shared libraries").
  *
  * Some of the mmap calls that we make are the host loader's own, which it makes through
- * us (loader/place.c).  When one of these fails, the expectation is what the plain
+ * us (loader/place/place.c).  When one of these fails, the expectation is what the plain
  * command does when the same call of the host loader fails; where faults last, when the
  * next of these does.
  */

@@ -6,9 +6,9 @@
  * others in the process stay as they are, and nothing in it is changed for the test.
  *
  * A seccomp filter asks us about each system call (seccomp_unotify(2)): it goes on, or
- * it has no effect and returns the error.  In /proc/self/status (loader/filtered.c) it stands
+ * it has no effect and returns the error.  In /proc/self/status (loader/process/filtered.c) it stands
  * only for programs that it is `shown`.  ptrace could do the same, but a process that
- * is traced is patched in other ways (rimf/patch_int3.c).  Addresses are not randomised,
+ * is traced is patched in other ways (rimf/patch/int3.c).  Addresses are not randomised,
  * so that the runs are alike.
  */
 #ifndef TRACE_H

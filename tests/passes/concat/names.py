@@ -22,7 +22,7 @@ from support import check  # noqa: E402
 
 SOURCE = HERE / "names" / "part.c"
 STACK = ["local_wait", "in_plugin", "in_library", "local_main", "main"]  # outwards
-SYMBOLS, NAMES = 11, 12  # tables of an analysis (rimf/sidecar.h)
+SYMBOLS, NAMES = 11, 12  # tables of an analysis (rimf/analysis/analysis.h)
 PASSES = [support.BUILD / "passes" / name for name in ("concat", "direct-calls")]
 
 
@@ -187,8 +187,8 @@ def ready(program):
         check(len(moved) == 1, f"{path}: {[hex(by) for by in moved]}")
 
 
-def pieces(program):
-    """Where code is copied in pieces, for which no symbols are ready, gdb finds no names."""
+def fragments(program):
+    """Where code is copied in fragments, for which no symbols are ready, gdb finds no names."""
     program.analyse()
     process, _ = program.start(order="random-functions")
     text = gdb("-ex", "backtrace", "-p", process.pid)

@@ -44,8 +44,8 @@ class Program:
         check((done.returncode, done.stdout) == (0, "96\n"), done.stdout + done.stderr)
         return done.stderr
 
-    def pieces(self, log):
-        """Where each of its pieces was and is, by place."""
+    def fragments(self, log):
+        """Where each of its fragments was and is, by place."""
         found = re.findall(re.escape(str(self.path)) +
                            r": (\d+) bytes at 0x(\w+) are copied to 0x(\w+)", log)
         base = min(int(home, 16) for _, home, _ in found) & ~0xfff
@@ -61,12 +61,12 @@ def hot(program):
         f"program +0x{program.at['local'] + 1:X}\r\nprogram alpha\nprogram +0xffff0\n"
         "program gamma\n")
     log = program.run()
-    homes = [home for _, home, _ in program.pieces(log)]
+    homes = [home for _, home, _ in program.fragments(log)]
     check(homes[:3] == [program.at[name] for name in ("gamma", "local", "alpha")], log)
-    lines = [at % 64 if home % 16 == 0 else (at - home) % 64 for at, home, _ in program.pieces(log)]
+    lines = [at % 64 if home % 16 == 0 else (at - home) % 64 for at, home, _ in program.fragments(log)]
     check(lines[:3] == [0, 0, 0], log)
-    check(all((at - home) % 64 == 0 for at, home, _ in program.pieces(log)[3:]), log)
-    check(any(home <= program.at["beta"] < home + size for _, home, size in program.pieces(log)),
+    check(all((at - home) % 64 == 0 for at, home, _ in program.fragments(log)[3:]), log)
+    check(any(home <= program.at["beta"] < home + size for _, home, size in program.fragments(log)),
           log)
     check("2 of 9 lines name nothing" in log and "3 hot functions" in log, log)
 
@@ -74,7 +74,7 @@ def hot(program):
 def empty(program):
     """A profile that names nothing of the program keeps it from being copied."""
     program.profile.write_text("# nothing")
-    check(len(program.pieces(program.run())) == 1, "it was cut")
+    check(len(program.fragments(program.run())) == 1, "it was cut")
 
 
 def wrong(program):

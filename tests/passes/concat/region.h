@@ -6,20 +6,20 @@
 #ifndef TESTS_CONCAT_REGION_H
 #define TESTS_CONCAT_REGION_H
 
-#include "../../rimf/process.h"
+#include "../../rimf/image/process.h"
 
-#include "analysis.h"
-#include "copies.h"
+#include "rimf/analyze/analyser.h"
+#include "rimf/moved/moved.h"
 
 #include <sys/mman.h>
 
 static inline void region_analyse(const char *path, const char *folder)
 {
-    struct analysis a = {0};
+    struct analyser a = {0};
 
-    CHECK(analysis_run(&a, path) == 0 && sidecar_write(&a, folder) == 0, "%s: %s", path,
+    CHECK(analyser_run(&a, path) == 0 && analysis_write(&a, folder) == 0, "%s: %s", path,
           a.object.error);
-    analysis_free(&a);
+    analyser_free(&a);
 }
 
 static inline struct mvld_symbol region_symbol(struct mvld_image *image, const char *name)
@@ -36,17 +36,17 @@ static inline struct mvld_image *region_image(const struct rimf_sys *kernel, con
                                               struct mvld_region *region)
 {
     static struct process process;
-    static struct sidecar_place place;
+    static struct analysis_place place;
     struct mvld_symbol code, frames;
     struct mvld_image *image;
     struct rimf_change change;
 
-    place = (struct sidecar_place){folder, getuid()};
+    place = (struct analysis_place){folder, getuid()};
     process_read(&process);
     CHECK(rimf_image_create(kernel, &process_log, &image) == 0);
     CHECK(rimf_image_update(image, process.sources, process.n, &change) == 0);
     rimf_image_set_analyses(image, &place, 1);
-    rimf_image_set_answers(image, answers, NULL);
+    rimf_image_set_caller_hooks(image, answers, NULL);
     code = region_symbol(image, "concat_code");
     frames = region_symbol(image, "concat_frames");
     *region = (struct mvld_region){code.address, frames.address, code.size, frames.size};

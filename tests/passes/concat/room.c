@@ -5,7 +5,7 @@
  * LOADER is that.  A failure means: it costs memory or a promise of memory, cannot be found by
  * address, faults when asked about a stray address, or answers a look-up that is not its own.
  */
-#include "check.h"
+#include "../../check.h"
 #include "room.h"
 
 #include <dlfcn.h>

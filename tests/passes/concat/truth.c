@@ -5,7 +5,7 @@
  * to be copied.  A failure means that a copy does something else than the original, that
  * an address lost its identity, or that nobody can unwind through it.
  */
-#include "copied.h"
+#include "../../rimf/moved/copied.h"
 
 #include <unistd.h>
 
@@ -21,7 +21,7 @@ int main(int argc, char **argv)
         check_pointers(&p, &p.objects[i]);
     }
     check_unwinding(&p);
-    printf("%zu objects in %zu pieces, %zu instructions: %zu operands, %zu branches, %zu calls through slots, "
+    printf("%zu objects in %zu fragments, %zu instructions: %zu operands, %zu branches, %zu calls through slots, "
            "%zu direct ones, %zu of them to copies; %zu jump tables, %zu entries at home, "
            "%zu frames; %zu functions have the address of the copy, %zu pointers; of unbound slots "
            "%zu, %zu to objects without copy; %zu fall through; %zu wrong\n",
@@ -30,7 +30,7 @@ int main(int argc, char **argv)
            p.n_elsewhere, p.n_falls, p.n_wrong);
     for (size_t i = 0; i < p.n; i++) /* a system may have analyses of an older mvld */
         CHECK(p.objects[i].moved || getenv("MVLD_TEST_ANALYSES") ||
-                  access(SIDECAR_SYSTEM_FOLDER, F_OK) == 0,
+                  access(ANALYSIS_SYSTEM_FOLDER, F_OK) == 0,
               "(%s: addresses lead home)", p.objects[i].path);
     return p.n_wrong != 0;
 }

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """A library is replaced by another one that has its name, size, time of modification and inode, and its
-build-id or none: what was kept of the old one is not used (rimf/file_id.h).
+build-id or none: what was kept of the old one is not used (rimf/base/file_id.h).
 
 A failure means: after an upgrade, programs run code of the old library in the new one.
 

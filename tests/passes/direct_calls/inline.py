@@ -44,8 +44,8 @@ def sites(library):
 with support.scratch_folder() as folder:
     library, program, cache = folder / "libinline.so", folder / "program", folder / "cache"
     support.compile_c(library, "-shared", "-fPIC", *(["-DDESCRIBED"] if way == "described" else []),
-                      HERE / "inline.S", plugin=False)
-    support.compile_c(program, HERE / "inline.c", "-L" + str(folder), "-linline",
+                      HERE / "programs" / "inline.S", plugin=False)
+    support.compile_c(program, HERE / "programs" / "inline.c", "-L" + str(folder), "-linline",
                       "-Wl,-rpath,$ORIGIN", f"-Wl,--dynamic-linker={support.LOADER}", plugin=False)
     done = support.run([MVLD, "analyze", "--output", cache / "mvld" / "analysis", "--program", program])
     check(done.returncode == 0, done.stderr)

@@ -56,14 +56,14 @@ def build(folder, way):
     use = [f"-fuse-ld={linker}"]
     rpath = ["-Wl,-rpath,$ORIGIN", "-L."]
     tool(cc, *fast, *pic, "-fPIC", "-shared", *use, *link[-1:], "-Wl,--version-script",
-         HERE / "library.map", "-o", "liblibrary.so", HERE / "library.c", cwd=folder)
+         HERE / "programs" / "library.map", "-o", "liblibrary.so", HERE / "programs" / "library.c", cwd=folder)
     tool(cc, *fast, *pic, "-fPIC", "-shared", *use, "-DPLUGIN", "-o", "libplugin.so",
-         HERE / "library.c", *rpath, "-llibrary", cwd=folder)
-    tool(cc, *fast, "-fPIC", "-shared", "-o", "interposer.so", HERE / "interposer.c", cwd=folder)
-    tool(cc, *fast, "-fPIC", "-shared", "-o", "dump.so", HERE / "dump.c", cwd=folder)
+         HERE / "programs" / "library.c", *rpath, "-llibrary", cwd=folder)
+    tool(cc, *fast, "-fPIC", "-shared", "-o", "interposer.so", HERE / "programs" / "interposer.c", cwd=folder)
+    tool(cc, *fast, "-fPIC", "-shared", "-o", "dump.so", HERE / "programs" / "dump.c", cwd=folder)
     tool(cxx, *fast, *c, *(link if "-no-pie" in link else ["-fPIE", "-pie", *link]), *use,
          *(["-DNO_UNIQUE"] if linker == "mold" else []), "-rdynamic", "-o", "main",
-         HERE / "main.cc", HERE / "tails.S", *rpath, "-llibrary", "-pthread", *support.LIBC, "-Wl,--dynamic-linker=" + str(support.LOADER), cwd=folder)
+         HERE / "programs" / "main.cc", HERE / "programs" / "tails.S", *rpath, "-llibrary", "-pthread", *support.LIBC, "-Wl,--dynamic-linker=" + str(support.LOADER), cwd=folder)
     return folder / "main"
 
 

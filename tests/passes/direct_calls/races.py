@@ -152,15 +152,15 @@ def analyses(race, folder):
     paths = {path: program.cache / "mvld" / "analysis" / build_id(path) for path in raced}
     check(len(set(paths.values())) == len(paths), "two pools for one file")
     others = dict(zip(raced, raced[1:] + raced[:1]))
-    pools = [Pool(folder / path.name, sidecar) for path, sidecar in paths.items()]
+    pools = [Pool(folder / path.name, analysis) for path, analysis in paths.items()]
     outcomes = []
     for path in (*raced, program.later):
         outcomes += [rf"{re.escape(str(path))}: \d+ of \d+ sites made direct",
                      rf"no analysis of [^\n]*{re.escape(str(path))}[^\n]*: "]
     contents = folder / "contents"
     contents.mkdir()
-    for path, sidecar in paths.items():
-        shutil.copy2(sidecar, contents / path.name)
+    for path, analysis in paths.items():
+        shutil.copy2(analysis, contents / path.name)
     for pool, path in zip(pools, paths):
         pool.add_files(contents / others[path].name)
     whole = program.config.read_text()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Ready code: an object's own calls, made direct once for all processes (rimf/ready.h).
+"""Ready code: an object's own calls, made direct once for all processes (rimf/store/ready.h).
 
 A failure means: a process runs code of somebody else's, or that is not what the pass would have
 made of its own; or it calls something else than under the host loader.
@@ -294,7 +294,7 @@ def writing(world):
     driver = support.BUILD / "tests" / "loader" / "faults_driver"
     fresh, kept = world.folder / "fresh", world.folder / "kept"
     # Without a loader, so that the driver takes none of its calls for ours.
-    support.compile_c(fresh, HERE / "fresh.c", "-static", "-no-pie", plugin=False)
+    support.compile_c(fresh, HERE / "programs" / "fresh.c", "-static", "-no-pie", plugin=False)
     config = world.folder / "mvld.conf"
     config.write_text(CONFIG + "on-miss = build\n")
     ours = [os.path.realpath(support.LOADER), support.BUILD / "passes" / "direct-calls" / "direct-calls.so"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Ready code with all calls direct, also those to other objects (rimf/ready.h).
+"""Ready code with all calls direct, also those to other objects (rimf/store/ready.h).
 
 A failure means: a process runs code whose calls lead where nothing is, or to somebody else; or it has
 not the code that the pass would have made of its own.

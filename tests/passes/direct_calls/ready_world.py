@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A program and its library for tests of ready code (rimf/ready.h), in a folder of their own."""
+"""A program and its library for tests of ready code (rimf/store/ready.h), in a folder of their own."""
 import ctypes
 import re
 import shutil
@@ -146,7 +146,7 @@ def same_in_memory(world, reach, *names):
     """Memory is what it is without ready code, byte for byte; and nothing of what has it is the
     process's own."""
     dump = world.folder / "dump.so"
-    support.compile_c(dump, "-shared", "-fPIC", HERE / "dump.c", plugin=False)
+    support.compile_c(dump, "-shared", "-fPIC", HERE / "programs" / "dump.c", plugin=False)
     if ctypes.CDLL(None).personality(0x40000) < 0:  # ADDR_NO_RANDOMIZE, for what is started from here
         support.skip("addresses cannot be fixed")
     libc = next(Path(line.split()[2]) for line in subprocess.run(

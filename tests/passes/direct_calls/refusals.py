@@ -54,8 +54,8 @@ class World:
         done = support.run([MVLD, "analyze", "--output", self.cache / "mvld" / "analysis",
                             self.program, self.folder / "libx.so"])
         check(done.returncode == 0, done.stdout + done.stderr)
-        self.sidecar = self.cache / "mvld" / "analysis" / "12" / "345678.mvld"
-        check(self.sidecar.exists(), "no sidecar was written")
+        self.analysis = self.cache / "mvld" / "analysis" / "12" / "345678.mvld"
+        check(self.analysis.exists(), "no analysis was written")
 
     def run(self, prefix=(), program=None, **more):
         program = program or self.program
@@ -83,8 +83,8 @@ def good(world):
 
 def bytes_(world):
     """A byte flipped, one after the other: the checksums find each.  (Tables that the pass does
-    not read are not looked at; tests/rimf/sidecar.c flips every byte of every table.)"""
-    original = world.sidecar.read_bytes()
+    not read are not looked at; tests/rimf/analysis/analysis.c flips every byte of every table.)"""
+    original = world.analysis.read_bytes()
     header_size, = struct.unpack_from("<I", original, 12)
     read = [range(header_size)]
     n_tables, = struct.unpack_from("<I", original, 44)
@@ -96,24 +96,24 @@ def bytes_(world):
     for at in every[::max(1, len(every) // 60)]:
         damaged = bytearray(original)
         damaged[at] ^= 0x41
-        world.sidecar.write_bytes(damaged)
+        world.analysis.write_bytes(damaged)
         world.refused("")
 
 
 def truncated(world):
     """Cut short, or empty, or longer."""
-    original = world.sidecar.read_bytes()
+    original = world.analysis.read_bytes()
     for n in (0, 1, 100, 151, 152, len(original) // 2, len(original) - 1):
-        world.sidecar.write_bytes(original[:n])
+        world.analysis.write_bytes(original[:n])
         world.refused("it is")
-    world.sidecar.write_bytes(original + b"\0" * 8)
+    world.analysis.write_bytes(original + b"\0" * 8)
     world.refused("cut short, or longer")
 
 
 def other(world):
     """Of another object; of another object that has the same build-id."""
-    shutil.copy(world.sidecar, world.folder / "own")
-    shutil.copy(world.cache / "mvld/analysis/ab/cdef01.mvld", world.sidecar)
+    shutil.copy(world.analysis, world.folder / "own")
+    shutil.copy(world.cache / "mvld/analysis/ab/cdef01.mvld", world.analysis)
     world.refused("another build-id")
     elsewhere = world.folder / "elsewhere.c"
     elsewhere.write_text(SOURCE + "int more(int x) { return x + answer(); }\n"
@@ -128,26 +128,26 @@ def other(world):
 
 def owner(world):
     """Owned by somebody else, or writable by others, or a link, or no file."""
-    os.chmod(world.sidecar, 0o666)
+    os.chmod(world.analysis, 0o666)
     world.refused("may write it")
-    os.chmod(world.sidecar, 0o620)
+    os.chmod(world.analysis, 0o620)
     world.refused("may write it")
-    os.chmod(world.sidecar, 0o644)
+    os.chmod(world.analysis, 0o644)
     check(world.made(world.run()), "a good one is refused")
-    aside = world.sidecar.with_suffix(".aside")
-    world.sidecar.rename(aside)
-    world.sidecar.symlink_to(aside)
+    aside = world.analysis.with_suffix(".aside")
+    world.analysis.rename(aside)
+    world.analysis.symlink_to(aside)
     world.refused("")
-    world.sidecar.unlink()
-    os.mkfifo(world.sidecar)
+    world.analysis.unlink()
+    os.mkfifo(world.analysis)
     world.refused("no regular file|kind")
-    world.sidecar.unlink()
-    world.sidecar.mkdir()
+    world.analysis.unlink()
+    world.analysis.mkdir()
     world.refused("")
-    world.sidecar.rmdir()
-    aside.rename(world.sidecar)
+    world.analysis.rmdir()
+    aside.rename(world.analysis)
     if os.geteuid() == 0:
-        os.chown(world.sidecar, 12345, 12345)
+        os.chown(world.analysis, 12345, 12345)
         world.refused("own")
 
 

@@ -66,7 +66,7 @@ with support.scratch_folder() as folder:
     check(made >= least, f"only {made} sites\n{log}")
     dump = folder / "dump.so"
     subprocess.run([support.CC, "-shared", "-fPIC", "-o", dump,
-                    Path(__file__).with_name("dump.c")], check=True)
+                    Path(__file__).parent / "programs" / "dump.c"], check=True)
     own["LD_BIND_NOW"] = "1"
     objects, _ = memory.take(program, config=CONFIG, dump=dump, folder=folder, **own)
     checked = memory.check_targets(objects)

@@ -8,12 +8,12 @@
  */
 #include "../../check.h"
 
-#include "analysis.h"
+#include "rimf/analyze/analyser.h"
 
 #include <elfutils/libdw.h>
 
 struct seen {
-    struct analysis a;
+    struct analyser a;
     Elf_Data *data;
     uint32_t start;       /* of the section */
     const uint8_t *bytes; /* of its data */
@@ -60,18 +60,18 @@ static void take_cie(struct seen *s, const Dwarf_CIE *cie)
         VECTOR_ADD(&s->places, uint32_t, address_of(s, at));
 }
 
-static const struct sidecar_frame_fix *fix_at(const struct seen *s, uint32_t address)
+static const struct analysis_frame_fix *fix_at(const struct seen *s, uint32_t address)
 {
-    const struct sidecar_frame_fix *fixes = s->a.frame_fixes.at;
-    size_t i = sidecar_first_from(fixes, s->a.frame_fixes.n, sizeof *fixes, address);
+    const struct analysis_frame_fix *fixes = s->a.frame_fixes.at;
+    size_t i = analysis_first_from(fixes, s->a.frame_fixes.n, sizeof *fixes, address);
 
     return i < s->a.frame_fixes.n && fixes[i].address == address ? &fixes[i] : NULL;
 }
 
 static int is_copied(const struct seen *s, uint32_t start, uint32_t fde)
 {
-    const struct sidecar_frame *frames = s->a.copies.at;
-    size_t i = sidecar_first_from(frames, s->a.copies.n, sizeof *frames, start);
+    const struct analysis_frame *frames = s->a.copies.at;
+    size_t i = analysis_first_from(frames, s->a.copies.n, sizeof *frames, start);
 
     return i < s->a.copies.n && frames[i].start == start && frames[i].fde == fde;
 }
@@ -96,12 +96,12 @@ static void take_fde(struct seen *s, Dwarf_Off offset, const Dwarf_FDE *fde)
         VECTOR_ADD(&s->places, uint32_t, at + 9);
     u = unit_at(&s->a, start);
     if (!u || u->reason) {
-        CHECK(fix_at(s, at) && fix_at(s, at)->kind == SIDECAR_FRAME_OTHER, "(FDE 0x%x)", at - 8);
+        CHECK(fix_at(s, at) && fix_at(s, at)->kind == ANALYSIS_FRAME_OTHER, "(FDE 0x%x)", at - 8);
         return;
     }
     s->n_movable++;
     CHECK(start == u->start && is_copied(s, start, at - 8), "(FDE 0x%x of 0x%x)", at - 8, start);
-    CHECK(fix_at(s, at) && fix_at(s, at)->kind == SIDECAR_FRAME_CODE, "(FDE 0x%x)", at - 8);
+    CHECK(fix_at(s, at) && fix_at(s, at)->kind == ANALYSIS_FRAME_CODE, "(FDE 0x%x)", at - 8);
 }
 
 static void take_records(struct seen *s)
@@ -148,11 +148,11 @@ static void compare_file(const char *path)
     const uint32_t *places;
     Elf *elf;
 
-    CHECK(analysis_run(&s.a, path) == 0, "%s: %s", path, s.a.object.error);
+    CHECK(analyser_run(&s.a, path) == 0, "%s: %s", path, s.a.object.error);
     if (s.a.object.flags || !s.a.list.size) { /* some were linked without an end mark */
         CHECK(!s.a.copies.n && !s.a.frame_fixes.n);
         printf("%s: it does not move\n", path);
-        analysis_free(&s.a);
+        analyser_free(&s.a);
         return;
     }
     elf = elf_memory((char *)s.a.object.file, s.a.object.size);
@@ -168,7 +168,7 @@ static void compare_file(const char *path)
            s.places.n);
     vector_free(&s.places);
     elf_end(elf);
-    analysis_free(&s.a);
+    analyser_free(&s.a);
 }
 
 int main(int argc, char **argv)

@@ -10,8 +10,8 @@
  */
 #include "../../check.h"
 
-#include "decode.h"
-#include "object.h"
+#include "rimf/x86/decode.h"
+#include "rimf/analyze/object.h"
 
 #include <Zydis/Zydis.h>
 

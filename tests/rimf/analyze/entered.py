@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """entered.py MVLD: who comes in, where a jump may be written, what may not move, what is a
-jump table, what keeps its address: small objects, and what their sidecars say.
+jump table, what keeps its address: small objects, and what their analyses say.
 
 Every object has `victim`, hidden, and its symbols are stripped.  A failure means that a jump
 is written over a place that is entered, that code is copied that is known by its address, that an
@@ -163,7 +163,7 @@ LOCATES = [
 ]
 
 
-class Sidecar:
+class Analysis:
     def __init__(self, path):
         self.bytes = open(path, "rb").read()
         size, self.flags = struct.unpack_from("<I", self.bytes, 12)[0], self.word(36)
@@ -193,7 +193,7 @@ class Sidecar:
 
 
 def analyse(scratch, body, rest):
-    """The sidecar, and where victim is."""
+    """The analysis, and where victim is."""
     source, full, output = (os.path.join(scratch, name) for name in ("a.S", "full.so", "a.so"))
     with open(source, "w") as f:
         f.write(".text\n" + function("first", "ret") + ".hidden victim\n" +
@@ -207,7 +207,7 @@ def analyse(scratch, body, rest):
                    capture_output=True)
     found = [os.path.join(folder, name) for folder, _, files in os.walk(scratch)
              for name in files if name.endswith(".mvld")]
-    return Sidecar(found[0]), int(re.search(r"(\w+) t victim", names)[1], 16)
+    return Analysis(found[0]), int(re.search(r"(\w+) t victim", names)[1], 16)
 
 
 def equal(name, is_so, want):
@@ -229,43 +229,43 @@ def with_object(body, rest, look):
 
 
 for name, body, rest, flags in CASES:
-    def look(sidecar, victim):
-        equal(name, sidecar.unit(victim), (0, DECODED | flags))
+    def look(analysis, victim):
+        equal(name, analysis.unit(victim), (0, DECODED | flags))
         if rest == TAKER:
-            equal(name + ", references", sidecar.kinds(), [TO_CODE])
+            equal(name + ", references", analysis.kinds(), [TO_CODE])
     with_object(body, rest, look)
 for name, rest, flags in FLAGS:
-    def look(sidecar, victim):
-        equal(name, sidecar.flags, flags)
-        equal(name + ", copies", sidecar.tables[FRAMES] == [], flags != 0)
+    def look(analysis, victim):
+        equal(name, analysis.flags, flags)
+        equal(name + ", copies", analysis.tables[FRAMES] == [], flags != 0)
         if "call external" in rest:
-            equal(name + ", calls", sidecar.tables[CALLS] == [], flags == LOOKED_UP)
-        equal(name + ", HEAD", sidecar.unit(victim)[1],
+            equal(name + ", calls", analysis.tables[CALLS] == [], flags == LOOKED_UP)
+        equal(name + ", HEAD", analysis.unit(victim)[1],
               DECODED | (REACHED if flags else REACHED | HEAD))
     with_object(ROOM, TAKER + rest, look)
 for name, rest, code, keeps in LOCATES:
-    def look(sidecar, victim):
-        equal("addresses, " + name, sidecar.keeps(victim), bool(keeps))
+    def look(analysis, victim):
+        equal("addresses, " + name, analysis.keeps(victim), bool(keeps))
     with_object(ROOM, rest + function("user", code + "call dl_iterate_phdr@PLT\n ret"), look)
     if rest:  # who does not ask
-        with_object(ROOM, rest, lambda sidecar, victim:
-                    equal("addresses, not asked for, " + name, sidecar.keeps(victim), False))
+        with_object(ROOM, rest, lambda analysis, victim:
+                    equal("addresses, not asked for, " + name, analysis.keeps(victim), False))
 for name, end, n in TABLES_OF:
-    def look(sidecar, victim):
-        equal("tables, " + name, len(sidecar.tables[TABLES]), n)
-        equal("references, " + name, sidecar.kinds().count(TO_JUMP_TABLE), n)
+    def look(analysis, victim):
+        equal("tables, " + name, len(analysis.tables[TABLES]), n)
+        equal("references, " + name, analysis.kinds().count(TO_JUMP_TABLE), n)
     with_object(ROOM, DISPATCH.format(end) + ENDS + TABLE.format(""), look)
-def look(sidecar, victim):
-    equal("spilled", (len(sidecar.tables[TABLES]), sidecar.kinds().count(TO_JUMP_TABLE)), (1, 0))
+def look(analysis, victim):
+    equal("spilled", (len(analysis.tables[TABLES]), analysis.kinds().count(TO_JUMP_TABLE)), (1, 0))
 
 
 with_object(ROOM, SPILLED + TABLE.format(""), look)
 for name, body, rest, behind, before, branches in APART:
-    def look(sidecar, victim):
-        first = struct.unpack_from("<I", sidecar.tables[UNITS][0])[0]
-        equal("apart, " + name, [sidecar.unit(at)[1] & JOINED != 0 for at in (victim, first)],
+    def look(analysis, victim):
+        first = struct.unpack_from("<I", analysis.tables[UNITS][0])[0]
+        equal("apart, " + name, [analysis.unit(at)[1] & JOINED != 0 for at in (victim, first)],
               [bool(behind), bool(before)])
-        equal("branches, " + name, len(sidecar.tables[BRANCHES]), branches)
+        equal("branches, " + name, len(analysis.tables[BRANCHES]), branches)
     with_object(body, rest, look)
 print("\n".join(failures) or "as it should be")
 sys.exit(bool(failures))

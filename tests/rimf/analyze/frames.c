@@ -5,7 +5,7 @@
  */
 #include "../../check.h"
 
-#include "frames.h"
+#include "rimf/analyze/frames/frames.h"
 
 #include <elfutils/libdw.h>
 

@@ -11,12 +11,12 @@
  */
 #include "../../check.h"
 
-#include "analysis.h"
+#include "rimf/analyze/analyser.h"
 
 #include <Zydis/Zydis.h>
 
 struct seen {
-    struct analysis a;
+    struct analyser a;
     uint8_t *led;     /* by address: something leads here */
     uint8_t *outside; /* … and that is not a branch of movable code */
     struct vector starts; /* uint32_t: where decoding begins anew */
@@ -182,7 +182,7 @@ static int compare_file(const char *path)
     size_t n;
     int failed;
 
-    CHECK(analysis_run(&s.a, path) == 0, "%s: %s", path, s.a.object.error);
+    CHECK(analyser_run(&s.a, path) == 0, "%s: %s", path, s.a.object.error);
     ZydisDecoderInit(&s.decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
     s.led = calloc(2, s.a.object.high);
     CHECK(s.led, "no memory");
@@ -200,7 +200,7 @@ static int compare_file(const char *path)
     free(s.led);
     vector_free(&s.starts);
     vector_free(&s.taken);
-    analysis_free(&s.a);
+    analyser_free(&s.a);
     return failed;
 }
 

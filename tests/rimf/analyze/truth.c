@@ -12,7 +12,7 @@
  */
 #include "../../check.h"
 
-#include "analysis.h"
+#include "rimf/analyze/analyser.h"
 
 struct place { /* a relocation of four bytes, relative to where it stands */
     uint32_t address;
@@ -22,7 +22,7 @@ struct place { /* a relocation of four bytes, relative to where it stands */
 };
 
 struct truth {
-    struct analysis a;
+    struct analyser a;
     struct vector places; /* struct place, sorted */
     size_t missed, invented, other, home, checked, calls;
 };
@@ -176,7 +176,7 @@ static void pass_over_immediate(const struct truth *t, uint32_t at, const struct
 {
     struct place *p = i->immediate_size == 4 ? place_at(t, at + i->immediate_at) : NULL;
 
-    if (p && p->type >= R_X86_64_GOTPCREL && t->a.object.flags & SIDECAR_FIXED)
+    if (p && p->type >= R_X86_64_GOTPCREL && t->a.object.flags & ANALYSIS_FIXED)
         p->decoded = p->used = 1;
 }
 
@@ -204,7 +204,7 @@ static void mark_decoded(struct truth *t, const struct unit *u)
 }
 
 /* The assembler itself resolves calls inside a section. */
-static void compare_single(struct truth *t, const struct sidecar_call *call, struct place *p)
+static void compare_single(struct truth *t, const struct analysis_call *call, struct place *p)
 {
     const uint8_t *code = object_at(&t->a.object, call->address, 5);
     const struct unit *to = code ? unit_at(&t->a, call->address + 5 + (uint64_t)distance_at(code + 1))
@@ -212,21 +212,21 @@ static void compare_single(struct truth *t, const struct sidecar_call *call, str
 
     if (p)
         p->used = 1;
-    if (!code || code[0] != 0xe8 || sidecar_slot(call) || !to || !unit_is_decoded(to) ||
+    if (!code || code[0] != 0xe8 || analysis_slot(call) || !to || !unit_is_decoded(to) ||
         call->address + 5 + (uint64_t)distance_at(code + 1) != to->start)
         complain(&t->other, "a call of no function of one instruction", call->address, p);
 }
 
 static void compare_calls(struct truth *t)
 {
-    const struct sidecar_call *calls = t->a.calls.at;
+    const struct analysis_call *calls = t->a.calls.at;
 
     for (size_t i = 0; i < t->a.calls.n; i++) {
-        uint32_t at = calls[i].address + (sidecar_call_length(&calls[i]) == 5 ? 1 : 2);
+        uint32_t at = calls[i].address + (analysis_call_length(&calls[i]) == 5 ? 1 : 2);
         struct place *p = place_at(t, at);
 
         t->calls++;
-        if (sidecar_call_kind(&calls[i]) == SIDECAR_CALL_SINGLE) {
+        if (analysis_call_kind(&calls[i]) == ANALYSIS_CALL_SINGLE) {
             compare_single(t, &calls[i], p);
             continue;
         }
@@ -236,7 +236,7 @@ static void compare_calls(struct truth *t)
             continue;
         }
         p->used = 1;
-        if (!is_right_slot(&t->a.object, sidecar_slot(&calls[i]), p))
+        if (!is_right_slot(&t->a.object, analysis_slot(&calls[i]), p))
             complain(&t->other, "a call to another function", at, p);
     }
 }
@@ -256,7 +256,7 @@ static int in_plt(const struct object *o, uint32_t address)
 
 static void compare_references(struct truth *t)
 {
-    const struct sidecar_reference *references = t->a.references.at;
+    const struct analysis_reference *references = t->a.references.at;
 
     for (size_t i = 0; i < t->a.references.n; i++) {
         struct place *p = place_at(t, references[i].address);
@@ -264,9 +264,9 @@ static void compare_references(struct truth *t)
         if (p)
             p->used = 1;
         /* The assembler itself resolves distances inside a section. */
-        else if (references[i].kind != SIDECAR_BRANCH_HOME &&
-                 references[i].kind != SIDECAR_TO_HOME &&
-                 references[i].kind != SIDECAR_TO_CODE &&
+        else if (references[i].kind != ANALYSIS_BRANCH_HOME &&
+                 references[i].kind != ANALYSIS_TO_HOME &&
+                 references[i].kind != ANALYSIS_TO_CODE &&
                  !in_plt(&t->a.object, references[i].address))
             complain(&t->invented, "a reference that is none", references[i].address, NULL);
     }
@@ -309,7 +309,7 @@ static int compare_file(const char *path, size_t *checked)
     struct truth t = {0};
     int failed;
 
-    CHECK(analysis_run(&t.a, path) == 0, "%s: %s", path, t.a.object.error);
+    CHECK(analyser_run(&t.a, path) == 0, "%s: %s", path, t.a.object.error);
     take_places(&t);
     for (size_t i = 0; i < t.a.units.n; i++)
         if (unit_is_decoded(&units_of(&t.a)[i]))
@@ -323,7 +323,7 @@ static int compare_file(const char *path, size_t *checked)
     failed = t.missed || t.invented || t.other;
     *checked += t.checked;
     vector_free(&t.places);
-    analysis_free(&t.a);
+    analyser_free(&t.a);
     return failed;
 }
 

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * loader/caller/early.c: the answers' jumps in the host loader, written with our other changes to it.
+ *
+ * An image says where the functions are that answer (`kept`), and where the stubs will be: all of it
+ * lies at constant distances from the host loader.  So these jumps need not wait until the image is
+ * compared, and its text is opened once.  Nobody calls these functions before constructors do.
+ *
+ * Where the image is not taken, or these are not the jumps that it needs (caller/thaw.c), what stood
+ * there is put back: when other files are mapped than it expects, before anything is relocated, else
+ * before any constructor.
+ */
+#include "loader/caller/private.h"
+
+#include <errno.h> /* numbers only */
+
+/* The host loader's number in the image, when it is the file that is mapped here; or n_objects. */
+static uint32_t find_host(const struct loader *l, const struct frozen *frozen)
+{
+    const struct file_id *host = files_identity(l, l->host.start);
+    uint32_t n = frozen->header->n_objects, i = host ? 0 : n;
+
+    while (i < n && (frozen->objects[i].flags & FROZEN_UNPLACED ||
+                     !file_id_same(&frozen->objects[i].file, host)))
+        i++;
+    return i;
+}
+
+size_t caller_early(struct loader *l, struct text_patch *patch)
+{
+    const struct frozen *frozen = &l->frozen.file.view;
+    const struct frozen_region *region = l->frozen.awaited ? frozen->region : NULL;
+    struct caller_hooks then = {.kept = 1};
+    struct caller_hooks *answers = &l->caller;
+    struct hook hook;
+    const char *why;
+    uint32_t host;
+
+    if (!region || !region->described || !l->filtered.untraced)
+        return 0;
+    host = find_host(l, frozen);
+    if (host == frozen->header->n_objects)
+        return 0;
+    then.stubs = l->host.bias + region->described +
+                 (uintptr_t)(frozen->objects[region->object].distance - frozen->objects[host].distance);
+    for (uint32_t i = 0; i < frozen->header->n_kept; i++) {
+        const struct frozen_kept *kept = &frozen->kept[i];
+        struct answer_early *early = &answers->early[answers->n_early];
+
+        if (kept->object != host || kept->number >= CALLER_NEEDED)
+            continue;
+        then.functions[kept->number] = (struct answer){l->host.bias + kept->linked, kept->size};
+        if (then.functions[kept->number].at < l->host.text ||
+            kept->linked + kept->size > l->host.text_end - l->host.bias ||
+            caller_hook(&then, kept->number, &hook, &why))
+            continue;
+        early->at = hook.at;
+        memcpy(early->was, hook.was, sizeof early->was);
+        memcpy(early->jump, hook.jump, sizeof early->jump);
+        patch[answers->n_early] = (struct text_patch){.at = hook.at, .length = DISPLACE_JUMP};
+        memcpy(patch[answers->n_early++].bytes, hook.jump, DISPLACE_JUMP);
+    }
+    return answers->n_early;
+}
+
+int caller_take_back(struct loader *l)
+{
+    struct caller_hooks *answers = &l->caller;
+    struct text_patch patch[CALLER_NEEDED];
+    int err;
+
+    if (!answers->n_early)
+        return 0;
+    for (size_t i = 0; i < answers->n_early; i++) {
+        patch[i] = (struct text_patch){.at = answers->early[i].at, .length = DISPLACE_JUMP};
+        memcpy(patch[i].bytes, answers->early[i].was, DISPLACE_JUMP);
+    }
+    err = text_write_again(l->sys, &l->host, patch, answers->n_early);
+    if (!err)
+        answers->n_early = 0;
+    return err;
+}
+
+void caller_original(const struct caller_hooks *answers, uintptr_t at, uint8_t *to, size_t size)
+{
+    memcpy(to, (const void *)at, size);
+    for (size_t i = 0; i < answers->n_early; i++) {
+        const struct answer_early *early = &answers->early[i];
+
+        for (size_t k = 0; k < sizeof early->was; k++)
+            if (early->at + k - at < size)
+                to[early->at + k - at] = early->was[k];
+    }
+}
+
+int caller_is_early(const struct caller_hooks *answers, const struct hook *hook)
+{
+    for (size_t i = 0; i < answers->n_early; i++)
+        if (answers->early[i].at == hook->at &&
+            memcmp(answers->early[i].jump, hook->jump, sizeof hook->jump) == 0)
+            return 1;
+    return 0;
+}

@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * loader/caller/find.c: where the C library looks from an address to an object.
+ *
+ *   _dl_find_dso_for_object   the host loader's; the library calls it, so every glibc
+ *                             exports it (GLIBC_PRIVATE)
+ *   _dl_addr                  the C library's; exported by glibc before 2.34, where
+ *                             libdl calls it; a local function since then
+ *   do_sym                    the C library's; local.  It compares the caller of
+ *                             dlsym(RTLD_NEXT) with the bounds of the executable
+ *   _dl_open                  the host loader's; local.  That of glibc 2.43 asks
+ *                             _dl_find_object for the caller of dlopen.  That one answers
+ *                             unwinders, and must go on telling of copies
+ *
+ * _dl_addr, where it is local, is what dladdr and dladdr1 both end in:
+ *
+ *     dladdr:   …                               dladdr1:  …
+ *               xor %ecx,%ecx                             …
+ *               xor %edx,%edx                             …
+ *               jmp _dl_addr                              jmp _dl_addr
+ *
+ * It is taken for that when nothing before these jumps changes the first argument, when
+ * they lead nowhere else, when unwind tables say that a function begins there, and when it
+ * calls _dl_find_dso_for_object.
+ *
+ * do_sym is the only other function near _dl_addr that calls it, each time with its third
+ * argument (caller/code.c), and knows RTLD_NEXT.  _dl_open is known by a call near
+ * _dl_find_dso_for_object: of that function, and nothing more is to be done; or of
+ * _dl_find_object, with its third argument.
+ *
+ * What is not so is not known: then nobody is hooked, and nothing may run in copies.
+ */
+#include "loader/caller/private.h"
+
+#include "rimf/x86/decode.h"
+#include "rimf/image/image.h"
+
+#include <errno.h>    /* numbers only */
+#include <sys/mman.h> /* numbers only */
+
+#define RX (PROT_READ | PROT_EXEC)
+#define NEAR 8192u /* functions of one source file lie together */
+
+static const struct mvld_object *object_with(const struct mvld_image *image, const char *name,
+                                             const char *version)
+{
+    const struct mvld_api *api = rimf_api();
+    struct mvld_symbol symbol;
+
+    for (size_t i = 0, n = api->object_count(image); i < n; i++) {
+        const struct mvld_object *object = api->object_at(image, i);
+
+        if (object && api->symbol_find(object, name, version, &symbol) == 0)
+            return object;
+    }
+    return NULL;
+}
+
+int caller_exported(const struct mvld_object *object, const char *name, const char *version,
+                     struct answer *out)
+{
+    struct mvld_symbol symbol;
+
+    if (rimf_api()->symbol_find(object, name, version, &symbol) || symbol.type != STT_FUNC ||
+        !symbol.size || !rimf_api()->object_holds(object, symbol.address, symbol.size, RX))
+        return -ENOENT;
+    *out = (struct answer){symbol.address, symbol.size};
+    return 0;
+}
+
+/* ---- unwind tables ---------------------------------------------------------------- */
+
+static int readable(const struct mvld_object *object, uintptr_t at, size_t size)
+{
+    return rimf_api()->object_holds(object, at, size, PROT_READ);
+}
+
+/* The header that linkers write: version 1; pcrel|sdata4, udata4, datarel|sdata4. */
+static uintptr_t frame_table(const struct mvld_object *object, uint32_t *n)
+{
+    static const uint8_t form[] = {1, 0x1b, 0x03, 0x3b};
+    const Elf64_Phdr *ph = object->phdr;
+
+    for (size_t i = 0; ph && i < object->phnum; i++) {
+        uintptr_t header = object->bias + ph[i].p_vaddr;
+
+        if (ph[i].p_type != PT_GNU_EH_FRAME || !readable(object, header, 12) ||
+            memcmp((const void *)header, form, sizeof form) != 0)
+            continue;
+        *n = (uint32_t)distance_at((const uint8_t *)header + 8);
+        return readable(object, header + 12, 8ul * *n) ? header : 0;
+    }
+    return 0;
+}
+
+/* The function that holds `address`: 0, or -ENOENT: none is described there.
+ *     table   … { start - header, FDE - header } …       ascending by start
+ *     FDE     length, distance to CIE, start - here, size, … */
+static int described(const struct mvld_object *object, uintptr_t address, struct answer *out)
+{
+    uint32_t n = 0, low = 0, high;
+    uintptr_t header = frame_table(object, &n), fde;
+    const uint8_t *table = (const uint8_t *)header + 12;
+
+    for (high = header ? n : 0; low < high;) { /* the last that begins at or before it */
+        uint32_t middle = low + (high - low) / 2;
+
+        if (header + (uintptr_t)distance_at(table + 8ul * middle) <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (!low)
+        return -ENOENT;
+    out->at = header + (uintptr_t)distance_at(table + 8ul * (low - 1));
+    fde = header + (uintptr_t)distance_at(table + 8ul * (low - 1) + 4);
+    if (!readable(object, fde, 16) ||
+        fde + 8 + (uintptr_t)distance_at((const uint8_t *)fde + 8) != out->at)
+        return -ENOENT;
+    out->size = (uint32_t)distance_at((const uint8_t *)fde + 12);
+    return address - out->at < out->size &&
+                   rimf_api()->object_holds(object, out->at, out->size, RX)
+               ? 0
+               : -ENOENT;
+}
+
+/* ---- callers ---------------------------------------------------------------------------- */
+
+/* What lies near the address in its segment. */
+static struct mvld_segment near_segment(const struct mvld_object *object, uintptr_t address)
+{
+    struct mvld_segment near = {0, 0, 0};
+
+    for (size_t i = 0; i < object->n_segments; i++) {
+        const struct mvld_segment *s = &object->segments[i];
+
+        if (address < s->start || address >= s->end || (s->prot & RX) != RX)
+            continue;
+        near.start = address - s->start > NEAR ? address - NEAR : s->start;
+        near.end = s->end - address > NEAR ? address + NEAR : s->end;
+    }
+    return near;
+}
+
+/* The only function near `from`, besides it, that calls that way; with `asks`, to ask for
+ * its third argument, and so often at least. */
+static int find_caller(const struct mvld_object *object, const struct answer *from,
+                       struct answer_way way, unsigned asks, struct answer *out)
+{
+    struct mvld_segment near = near_segment(object, from->at);
+    struct answer found = {0, 0}, holder;
+    unsigned length = way.slot ? 6 : 5;
+
+    for (uintptr_t at = near.start; at + length <= near.end; at++) {
+        const uint8_t *p = (const uint8_t *)at;
+
+        if ((way.slot ? p[0] != 0xff || p[1] != 0x15 : p[0] != 0xe8) ||
+            at + length + (uintptr_t)distance_at(p + length - 4) != way.through)
+            continue;
+        if (described(object, at, &holder))
+            return -ENOENT;
+        if (holder.at == from->at || holder.at == found.at ||
+            (asks && caller_asks(&holder, way) < asks))
+            continue;
+        if (found.at)
+            return -ENOENT;
+        found = holder;
+    }
+    *out = found;
+    return found.at ? 0 : -ENOENT;
+}
+
+/* ---- the C library --------------------------------------------------------------------- */
+
+/* The function at `at` begins there. */
+static int local(const struct mvld_object *object, uintptr_t at, struct answer *out)
+{
+    return at && described(object, at, out) == 0 && out->at == at ? 0 : -ENOENT;
+}
+
+static int find_addr(const struct mvld_object *libc, struct answer *out)
+{
+    struct answer dladdr, dladdr1;
+
+    if (caller_exported(libc, "_dl_addr", "GLIBC_PRIVATE", out) == 0)
+        return 0;
+    if (caller_exported(libc, "dladdr", NULL, &dladdr) ||
+        caller_exported(libc, "dladdr1", NULL, &dladdr1) ||
+        caller_tail(&dladdr) != caller_tail(&dladdr1))
+        return -ENOENT;
+    return local(libc, caller_tail(&dladdr), out);
+}
+
+static int find_in_libc(struct mvld_image *image, const struct mvld_object *libc,
+                        struct answer *functions, const char **why)
+{
+    static const uint8_t next[4] = {0x48, 0x83, 0xff, 0xff}; /* cmp $-1, %rdi: RTLD_NEXT */
+    struct answer *addr = &functions[ANSWER_ADDR], *sym = &functions[ANSWER_SYM];
+    struct answer_way way;
+
+    *why = "the C library has no _dl_addr of the known form";
+    if (find_addr(libc, addr))
+        return -ENOTSUP;
+    way = caller_way(image, libc, addr, functions[ANSWER_OBJECT].at);
+    if (!way.through)
+        return -ENOTSUP;
+    *why = "the C library's dlsym is not of the known form";
+    return find_caller(libc, addr, way, 2, sym) || !caller_compares(sym, next) ? -ENOTSUP : 0;
+}
+
+/* ---- the host loader ---------------------------------------------------------------- */
+
+/* The host loader's _dl_find_object, which the C library exports:
+ *     48 8b 05 <rel32>      mov slot(%rip), %rax      _rtld_global_ro
+ *     ff a0 <disp32>        jmp *disp(%rax) */
+static uintptr_t find_object(const struct mvld_object *host, const struct mvld_object *libc)
+{
+    static const uint8_t endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa}, load[] = {0x48, 0x8b, 0x05};
+    struct answer function;
+    const uint8_t *p;
+    uintptr_t at;
+
+    if (caller_exported(libc, "_dl_find_object", "GLIBC_2.35", &function) || function.size < 13)
+        return 0;
+    p = (const uint8_t *)function.at;
+    if (memcmp(p, endbr64, sizeof endbr64) == 0 && function.size >= 17)
+        p += sizeof endbr64;
+    if (memcmp(p, load, sizeof load) != 0 || p[7] != 0xff || p[8] != 0xa0)
+        return 0;
+    at = (uintptr_t)p + 7 + (uintptr_t)distance_at(p + 3);
+    if (at % 8 || !readable(libc, at, 8))
+        return 0;
+    at = *(const uintptr_t *)at + (uintptr_t)distance_at(p + 9);
+    return at % 8 == 0 && readable(host, at, 8) ? *(const uintptr_t *)at : 0;
+}
+
+/* Who called dlopen: it asks _dl_find_dso_for_object, or it asks _dl_find_object itself. */
+static int find_open(const struct mvld_object *host, const struct mvld_object *libc,
+                     const struct answer *asked, struct answer *out)
+{
+    struct answer_way way = {asked->at, 0};
+    struct answer open;
+
+    *out = (struct answer){0, 0};
+    if (find_caller(host, asked, way, 0, &open) == 0)
+        return 0;
+    way.through = find_object(host, libc);
+    if (!way.through || find_caller(host, asked, way, 1, &open))
+        return -ENOENT;
+    *out = open;
+    return 0;
+}
+
+static int find_in_host(const struct loader *l, const struct mvld_object *libc,
+                        struct answer *functions, const char **why)
+{
+    static const char name[] = "_dl_find_dso_for_object";
+    const struct mvld_object *host = object_with(l->image, name, "GLIBC_PRIVATE");
+
+    *why = "the host loader has no _dl_find_dso_for_object";
+    if (!host || !(host->flags & MVLD_OBJECT_LOADER) ||
+        caller_exported(host, name, "GLIBC_PRIVATE", &functions[ANSWER_OBJECT]))
+        return -ENOTSUP;
+    *why = "the host loader's dlopen is not of the known form";
+    return find_open(host, libc, &functions[ANSWER_OBJECT], &functions[ANSWER_OPEN]) ? -ENOTSUP
+                                                                                     : 0;
+}
+
+int caller_find(const struct loader *l, struct answer *functions, const char **why)
+{
+    const struct mvld_object *libc = object_with(l->image, "gnu_get_libc_version", "GLIBC_2.2.5");
+    int err;
+
+    *why = "the program has no C library that is known";
+    if (!libc)
+        return -ENOTSUP;
+    err = find_in_host(l, libc, functions, why);
+    return err ? err : find_in_libc(l->image, libc, functions, why);
+}

@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * loader/caller/hooks.c: which object an address in a copy belongs to.
+ *
+ * Where code runs in copies (rimf/moved/moved.h), its return addresses lie in the region of
+ * the copies.  Some questions to the C library are answered for who asks, and who asks
+ * is told by the return address: dlsym(RTLD_NEXT), dlopen (RUNPATH, $ORIGIN, namespace),
+ * dlvsym, dlmopen.  Others name an address that came from a backtrace: dladdr,
+ * backtrace_symbols.  All of them end in two functions, whose first argument is that
+ * address; and dlsym goes through one whose third argument is (caller/find.c).
+ * These are hooked:
+ *
+ *     home                           stub, near it                   stage 0
+ *     f:      jmp stub   ──────►     call *entry  ───────────►       %rdi = home of %rdi
+ *     f+n:    …                      what stood at f     ◄───
+ *                        ◄──────     jmp f+n
+ *
+ * Nothing else is changed: all other registers and the stack are as they were, nothing is
+ * kept anywhere, so threads and signal handlers may be in there at any time.  Addresses
+ * that are in no copy stay as they are.
+ *
+ * What dlsym finds is the address at home, from symbol tables; where a function's address is
+ * that of its copy, it is exchanged behind do_sym.  (An error leaves do_sym by longjmp: the
+ * stub holds nothing.)  So is dli_saddr, of dladdr, where an address in a copy was asked for:
+ * dladdr(f) says f, and what lies between the two is the place in the function.  Asked for an
+ * address at home, which came from a backtrace, it says where the function begins at home.
+ *
+ * backtrace() and whoever else walks the stack gets addresses at home in the first place,
+ * where the unwinder of the program is one that is known (caller/unwind.c): its results
+ * are exchanged behind it.
+ *
+ * f runs at home whoever calls it: rimf_image_keep_home makes its copy a jump to it.
+ *
+ * The stubs (caller/stub.c) lie in a library that lies among the others, so near all these
+ * functions: the one that brings the region of the copies (it defines `concat_code`), whose
+ * executable segment ends with int3, as padding.
+ *
+ * Everything that can be looked at is looked at in caller_prepare, before anything is
+ * changed; caller_install writes the stubs and then the jumps, through the patch engine.
+ * When that fails for the C library no jump is there, and nothing may run in copies.  At a start
+ * from a frozen image most of the jumps come with the code, see caller/thaw.c.
+ */
+#include "loader/caller/private.h"
+
+#include "rimf/moved/moved.h"
+#include "rimf/image/image.h"
+
+#include <errno.h>    /* numbers only */
+#include <sys/mman.h> /* numbers only */
+
+_Static_assert(ANSWER_STUB % MVLD_PATCH_MAX == 0, "it is written in pieces of this size");
+_Static_assert(ANSWERS <= RIMF_KEPT_HOME, "each runs at home");
+
+/* From the stubs, by way of entry.S. */
+uintptr_t loader_answer(const struct loader *l, uintptr_t address)
+{
+    uintptr_t home = rimf_copy_home(l->image, address);
+
+    return home ? home : address;
+}
+
+uintptr_t loader_answer_symbol(const struct loader *l, uintptr_t address)
+{
+    return rimf_identity(l->image, address);
+}
+
+struct named { /* Dl_info */
+    const char *file;
+    void *base;
+    const char *name;
+    uintptr_t address;
+};
+
+/* Asked for an address in a copy, dladdr names the function, and says where it is for who
+ * knows such addresses: what is left between the two is the place in the function.  Likewise of
+ * an address at home, which came from a backtrace. */
+uintptr_t loader_answer_named(const struct loader *l, uintptr_t address, struct named *answer,
+                              uintptr_t found)
+{
+    if ((int)found && answer->address && rimf_copy_home(l->image, address))
+        answer->address = rimf_identity(l->image, answer->address);
+    return found;
+}
+
+/* ---- one function -------------------------------------------------------------------- */
+
+static int displace_it(const struct caller_hooks *answers, size_t which, uintptr_t to,
+                       struct displaced *moved, const char **why)
+{
+    const struct answer *function = &answers->functions[which];
+    uint8_t first[4 + DISPLACE_MAX]; /* behind an endbr64 */
+    size_t size = function->size < sizeof first ? function->size : sizeof first;
+
+    if (!answers->kept || which >= CALLER_NEEDED)
+        return displace((const uint8_t *)function->at, function->size, function->at, to, moved, why);
+    caller_original(answers, function->at, first, size);
+    return displace_again(first, size, function->at, to, moved, why);
+}
+
+int caller_hook(const struct caller_hooks *answers, size_t which, struct hook *hook, const char **why)
+{
+    uintptr_t stub = answers->stubs + ANSWER_STUB * which;
+    size_t end = caller_begin_stub(hook->code, which);
+    struct displaced moved;
+
+    if (displace_it(answers, which, stub + end, &moved, why))
+        return -ENOTSUP;
+    hook->stub = stub;
+    hook->at = answers->functions[which].at + moved.skip;
+    memcpy(hook->code + end, moved.bytes, moved.length);
+    end += moved.length;
+    caller_original(answers, hook->at, hook->was, sizeof hook->was);
+    *why = "the functions that answer are too far away";
+    if (displace_jump(hook->code + end, stub + end, hook->at + moved.length) ||
+        displace_jump(hook->jump, hook->at, stub))
+        return -ENOTSUP;
+    return 0;
+}
+
+/* ---- some functions: those of the C library, those of the unwinder, or both ------------- */
+
+int caller_hooks(const struct caller_hooks *answers, size_t first, size_t end, struct hooks *hooks,
+                  const char **why)
+{
+    int err = 0;
+
+    hooks->n = 0;
+    for (size_t i = first; i < end && !err; i++)
+        if (answers->functions[i].at)
+            err = caller_hook(answers, i, &hooks->at[hooks->n++], why);
+    return err;
+}
+
+/* 0; -ESTALE: some were refused, others were not. */
+static int commit(struct mvld_batch *batch, int err)
+{
+    struct mvld_patch_report report = {0};
+
+    if (batch && !err)
+        err = rimf_api()->patch_commit(batch, &report);
+    if (batch)
+        rimf_api()->patch_end(batch);
+    return !batch ? -ENOMEM : err ? err : report.refused ? -ESTALE : 0;
+}
+
+/* Over padding, or over the stub of a function that is gone. */
+static int write_stubs(struct loader *l, const struct hooks *hooks)
+{
+    const struct mvld_api *api = rimf_api();
+    struct mvld_batch *batch = api->patch_begin(l->image);
+    uint8_t padding[ANSWER_STUB];
+    int err = 0;
+
+    memset(padding, ANSWER_PADDING, sizeof padding);
+    for (size_t i = 0; batch && i < hooks->n; i++) {
+        const uint8_t *stub = (const uint8_t *)hooks->at[i].stub, *code = hooks->at[i].code;
+        int old = memcmp(stub + ANSWER_SLOTS, code + ANSWER_SLOTS, ANSWER_STUB - ANSWER_SLOTS) == 0;
+
+        for (size_t at = 0; at < ANSWER_STUB && !err; at += MVLD_PATCH_MAX)
+            err = api->patch_add(batch, (uintptr_t)stub + at, old ? stub + at : padding + at,
+                                 code + at, MVLD_PATCH_MAX);
+    }
+    return commit(batch, err);
+}
+
+/* All jumps, or, with `back`, what was there: those that are there. */
+static int write_jumps(struct loader *l, const struct hooks *hooks, int back)
+{
+    const struct mvld_api *api = rimf_api();
+    struct mvld_batch *batch = api->patch_begin(l->image);
+    int err = 0;
+
+    for (size_t i = 0; batch && i < hooks->n && !err; i++) {
+        const struct hook *hook = &hooks->at[i];
+
+        err = api->patch_add(batch, hook->at, back ? hook->jump : hook->was,
+                             back ? hook->was : hook->jump, DISPLACE_JUMP);
+    }
+    return commit(batch, err);
+}
+
+/* All of them, or none. */
+static int install(struct loader *l, size_t first, size_t end, const char **why)
+{
+    struct hooks hooks;
+    int err = caller_hooks(&l->caller, first, end, &hooks, why); /* of what stands there now */
+
+    if (err)
+        return err;
+    *why = "the functions that answer for addresses could not be changed";
+    err = write_stubs(l, &hooks);
+    if (err)
+        return err;
+    err = write_jumps(l, &hooks, 0);
+    if (err == -ESTALE)
+        write_jumps(l, &hooks, 1);
+    for (size_t i = 0; i < hooks.n && !err; i++)
+        rimf_log(&l->log, MVLD_LOG_FILES, "answers: hooked at %lx, stub at %lx",
+                 (unsigned long)hooks.at[i].at, (unsigned long)hooks.at[i].stub);
+    return err;
+}
+
+/* ---- the unwinder ------------------------------------------------------------------------ */
+
+static void keep_home(struct loader *l, size_t first, size_t end)
+{
+    for (size_t i = first; i < end; i++)
+        rimf_image_keep_home(l->image, (unsigned)i, l->caller.functions[i].at,
+                             l->caller.functions[i].size);
+}
+
+static void leave_unwinder(struct loader *l, const char *why)
+{
+    l->caller.unwinder = NULL;
+    rimf_log(&l->log, MVLD_LOG_FILES, "answers: backtraces will name copies: %s", why);
+}
+
+/* Before its code is copied. */
+static void prepare_unwinder(struct loader *l)
+{
+    struct hooks hooks;
+    const char *why = "its functions are not of the known form";
+    int err = caller_find_unwinder(l);
+
+    if (!err)
+        err = caller_hooks(&l->caller, CALLER_NEEDED, ANSWERS, &hooks, &why);
+    if (!err) {
+        keep_home(l, CALLER_NEEDED, ANSWERS);
+        return;
+    }
+    if (err == -ENOENT)
+        l->caller.unwinder = NULL;
+    else
+        leave_unwinder(l, why);
+}
+
+/* It may come by a dlopen: the C library opens it for the first backtrace. */
+void caller_changed(struct loader *l, const struct mvld_object *const *removed, size_t n)
+{
+    struct caller_hooks *answers = &l->caller;
+    const char *why;
+
+    if (!answers->stubs)
+        return;
+    for (size_t i = 0; i < n && answers->unwinder; i++) {
+        if (removed[i] != answers->unwinder)
+            continue;
+        answers->unwinder = NULL;
+        memset(answers->functions + CALLER_NEEDED, 0,
+               (ANSWERS - CALLER_NEEDED) * sizeof *answers->functions);
+        keep_home(l, CALLER_NEEDED, ANSWERS);
+    }
+    if (answers->unwinder)
+        return;
+    prepare_unwinder(l);
+    if (answers->installed && answers->unwinder && install(l, CALLER_NEEDED, ANSWERS, &why))
+        leave_unwinder(l, why);
+}
+
+/* ---- before the passes run ------------------------------------------------------------- */
+
+/* The end of the executable segment of the library that brings the region, or 0. */
+static uintptr_t find_stubs(const struct mvld_image *image)
+{
+    const struct mvld_object *object;
+    struct mvld_symbol symbol;
+    uintptr_t stubs = 0;
+
+    if (rimf_api()->symbol_resolve(image, "concat_code", NULL, &symbol))
+        return 0;
+    object = symbol.object;
+    for (size_t i = 0; i < object->n_segments; i++)
+        if (object->segments[i].prot == (PROT_READ | PROT_EXEC))
+            stubs = (object->segments[i].end & ~(ANSWER_STUB - 1ul)) - ANSWERS * ANSWER_STUB;
+    if (!stubs || !rimf_api()->object_holds(object, stubs, ANSWERS * ANSWER_STUB,
+                                            PROT_READ | PROT_EXEC))
+        return 0;
+    for (size_t i = 0; i < ANSWERS * ANSWER_STUB; i++)
+        if (((const uint8_t *)stubs)[i] != ANSWER_PADDING)
+            return 0;
+    return stubs;
+}
+
+/* They were proved in the process that froze the image, of these very files. */
+static int take_kept(struct loader *l, struct answer *functions)
+{
+    for (unsigned i = 0; i < CALLER_NEEDED; i++)
+        functions[i].at = rimf_image_kept_home(l->image, i, &functions[i].size);
+    return functions[ANSWER_OBJECT].at && functions[ANSWER_ADDR].at && functions[ANSWER_SYM].at;
+}
+
+void caller_finish(struct loader *l)
+{
+    if (!l->caller.deferred)
+        return;
+    l->caller.deferred = 0;
+    if (caller_prepare(l, &l->caller.why))
+        rimf_log(&l->log, MVLD_LOG_FILES, "answers: not for copies of code: %s", l->caller.why);
+}
+
+int caller_prepare(struct loader *l, const char **why)
+{
+    struct caller_hooks *answers = &l->caller;
+    struct hooks hooks;
+    int err;
+
+    *why = "musl has other functions that answer for addresses";
+    if (l->host.musl)
+        return -ENOTSUP;
+    *why = "there is no room for stubs";
+    answers->stubs = find_stubs(l->image);
+    if (!answers->stubs)
+        return -ENOTSUP;
+    answers->kept = take_kept(l, answers->functions);
+    if (answers->kept) {
+        err = 0; /* and caller_install, which is next, makes the hooks */
+    } else {
+        err = caller_find(l, answers->functions, why);
+        if (!err)
+            err = caller_hooks(answers, 0, CALLER_NEEDED, &hooks, why);
+    }
+    if (err) {
+        answers->stubs = 0;
+        return err;
+    }
+    keep_home(l, 0, CALLER_NEEDED);
+    prepare_unwinder(l);
+    caller_describe(l);
+    return 0;
+}
+
+/* ---- when copies lie in place and nothing enters them yet ------------------------------------ */
+
+int caller_install(void *loader, const char **why)
+{
+    struct loader *l = loader;
+    int err;
+
+    if (l->caller.installed)
+        return 0;
+    caller_finish(l);
+    *why = l->caller.why ? l->caller.why : "the C library's answers were not prepared";
+    if (!l->caller.stubs)
+        return -ENOTSUP;
+    err = caller_thaw(l);
+    if (err && !caller_take_back(l))
+        err = install(l, 0, l->caller.unwinder ? ANSWERS : CALLER_NEEDED, why);
+    if (err && l->caller.unwinder) {
+        leave_unwinder(l, *why);
+        err = install(l, 0, CALLER_NEEDED, why);
+    }
+    l->caller.installed = !err;
+    return err;
+}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * loader/caller/stub.c: the stubs of the answers (caller/hooks.c), and how to unwind through them.
+ *
+ * ANSWER_STUB bytes each:
+ *
+ *     an argument                         the result                     both (do_sym)
+ *     ff 15 <rel32>  call *slot1(%rip)    e8 <rel32>     call T          call *slot1(%rip)
+ *                                         ff 25 <rel32>  jmp *slot1(%rip) sub $8, %rsp
+ *                                                                        call T
+ *                                                                        add $8, %rsp
+ *                                                                        jmp *slot2(%rip)
+ *     T:  displaced instructions; e9 <rel32>  jmp f+n
+ *
+ * and of _dl_addr the same as the last, between push %rdi, push %rsi and pop %rsi, pop %rdi:
+ * what was asked, and where the answer lies.  The slots, at the end, lead to entry.S.
+ *
+ * Where a stub calls T it is a frame of its own, behind which the program's code may run: an
+ * IFUNC's resolver that dlsym calls, an allocator for its error.  So `frame` says how the stack
+ * is up to T; rimf puts that among the frames of the copies.  From T on nobody knows: the
+ * function describes its first instructions where they stood.
+ */
+#include "loader/caller/private.h"
+
+#include "rimf/moved/moved.h"
+
+/* What stands before the displaced instructions. */
+struct shape {
+    uint8_t size, first, second; /* where the distances to the slots stand; 0: there is none */
+    uint8_t call;                /* where the distance to the displaced instructions stands */
+    uint8_t code[32];
+    uint8_t frame_size, frame[20];
+};
+
+/* DWARF: so many bytes on, the stack pointer is so far from the frame's end (CFA). */
+#define ON(bytes, offset) 0x40 | (bytes), 0x0e, offset
+
+static const struct shape exchanges = {6, 2, 0, 0, {0xff, 0x15}, 0, {0}};
+static const struct shape returns = {11, 7, 0, 1, {0xe8, 0, 0, 0, 0, 0xff, 0x25}, 0, {0}};
+static const struct shape finds = {
+    25, 2, 21, 11, {0xff, 0x15, 0, 0, 0, 0, 0x48, 0x83, 0xec, 0x08, 0xe8, 0, 0, 0, 0,
+                    0x48, 0x83, 0xc4, 0x08, 0xff, 0x25},
+    6, {ON(10, 16), ON(9, 8)}};
+static const struct shape names = {
+    29, 4, 25, 13, {0x57, 0x56, 0xff, 0x15, 0, 0, 0, 0, 0x48, 0x83, 0xec, 0x08, 0xe8, 0, 0, 0, 0,
+                    0x48, 0x83, 0xc4, 0x08, 0x5e, 0x5f, 0xff, 0x25},
+    18, {ON(1, 16), ON(1, 24), ON(10, 32), ON(9, 24), ON(1, 16), ON(1, 8)}};
+
+_Static_assert(29 + DISPLACE_MAX + DISPLACE_JUMP <= ANSWER_SLOTS, "a stub holds it all");
+
+static const struct shape *shape_of(size_t which, uintptr_t slots[2])
+{
+    slots[0] = (uintptr_t)caller_stub_entry;
+    slots[1] = 0;
+    switch (which) {
+    case ANSWER_ADDR:
+        slots[1] = (uintptr_t)caller_stub_named;
+        return &names;
+    case ANSWER_SYM:
+        slots[0] = (uintptr_t)caller_stub_caller;
+        slots[1] = (uintptr_t)caller_stub_symbol;
+        return &finds;
+    case ANSWER_OPEN:
+        slots[0] = (uintptr_t)caller_stub_caller;
+        return &exchanges;
+    case ANSWER_SET_IP:
+        slots[0] = (uintptr_t)caller_stub_place;
+        return &exchanges;
+    case ANSWER_IP:
+    case ANSWER_IP_INFO:
+    case ANSWER_REGION:
+        slots[0] = (uintptr_t)caller_stub_result;
+        return &returns;
+    default:
+        return &exchanges;
+    }
+}
+
+/* The distance at `at`, which the instruction ends with, to `to`: both in the stub. */
+static void lead(uint8_t *code, size_t at, size_t to)
+{
+    int32_t distance = (int32_t)(to - (at + sizeof distance));
+
+    if (at)
+        memcpy(code + at, &distance, sizeof distance);
+}
+
+size_t caller_begin_stub(uint8_t code[ANSWER_STUB], size_t which)
+{
+    uintptr_t slots[2];
+    const struct shape *shape = shape_of(which, slots);
+
+    memset(code, ANSWER_PADDING, ANSWER_STUB);
+    memcpy(code + ANSWER_SLOTS, slots, sizeof slots);
+    memcpy(code, shape->code, shape->size);
+    lead(code, shape->first, ANSWER_SLOTS);
+    lead(code, shape->second, ANSWER_SLOTS + 8);
+    lead(code, shape->call, shape->size);
+    return shape->size;
+}
+
+void caller_describe(struct loader *l)
+{
+    struct rimf_described list[ANSWERS];
+    uintptr_t slots[2];
+
+    for (size_t i = 0; i < ANSWERS; i++) {
+        const struct shape *shape = shape_of(i, slots);
+
+        list[i] = (struct rimf_described){
+            .start = l->caller.stubs + ANSWER_STUB * i,
+            .size = shape->size,
+            .frame_size = shape->frame_size,
+            .frame = shape->frame,
+        };
+    }
+    rimf_image_describe(l->image, list, ANSWERS);
+}

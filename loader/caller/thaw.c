@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * loader/caller/thaw.c: what of the answers (caller/hooks.c) a frozen image does not bring.
+ *
+ * The jumps in the C library, and in the unwinder, are in their frozen code, which is laid
+ * over as soon as the answers are there.  Left are the stubs, because their slots lead to us,
+ * and the jumps in the host loader, whose code holds our hook and is in no image; where the image
+ * was expected, they stand there already (caller/early.c).  Both lie each in one mapping that was
+ * written before or never will be again, and no code of the program has run: so two mprotects each
+ * do what for the patch engine are many questions.
+ */
+#include "loader/caller/private.h"
+
+#include "rimf/moved/moved.h"
+
+#include <errno.h>    /* numbers only */
+#include <sys/mman.h> /* numbers only */
+
+static int is_hosts(const struct loader *l, const struct hook *hook)
+{
+    return hook->at >= l->host.text && hook->at < l->host.text_end;
+}
+
+/* Every jump comes with the image, or goes into the host loader. */
+static int is_brought(const struct loader *l, const struct hooks *hooks)
+{
+    for (size_t i = 0; i < hooks->n; i++)
+        if (!is_hosts(l, &hooks->at[i]) && !rimf_image_lays_over(l->image, hooks->at[i].at))
+            return 0;
+    return 1;
+}
+
+/* When the second mprotect fails, the stubs cannot run, and nothing leads to them. */
+static int write_stubs(const struct loader *l, const struct hooks *hooks)
+{
+    uintptr_t start = rimf_page_down(l->caller.stubs);
+    size_t size = rimf_page_up(l->caller.stubs + ANSWERS * ANSWER_STUB) - start;
+    long err = sys_mprotect(l->sys, start, size, PROT_READ | PROT_WRITE);
+
+    for (size_t i = 0; i < hooks->n && !err; i++)
+        memcpy((void *)hooks->at[i].stub, hooks->at[i].code, ANSWER_STUB);
+    return (int)(err ? err : sys_mprotect(l->sys, start, size, PROT_READ | PROT_EXEC));
+}
+
+/* Those that do not stand there already (caller/early.c). */
+static int write_hosts_jumps(struct loader *l, const struct hooks *hooks)
+{
+    struct text_patch patches[ANSWERS];
+    size_t n = 0, early = 0;
+    int err;
+
+    for (size_t i = 0; i < hooks->n; i++) {
+        if (!is_hosts(l, &hooks->at[i]))
+            continue;
+        early += (size_t)caller_is_early(&l->caller, &hooks->at[i]);
+        patches[n] = (struct text_patch){.at = hooks->at[i].at, .length = DISPLACE_JUMP};
+        memcpy(patches[n++].bytes, hooks->at[i].jump, DISPLACE_JUMP);
+    }
+    if (n == early && n == l->caller.n_early) {
+        l->caller.n_early = 0; /* they stay */
+        return 0;
+    }
+    err = caller_take_back(l);
+    return err ? err : text_write_again(l->sys, &l->host, patches, n);
+}
+
+int caller_thaw(struct loader *l)
+{
+    struct hooks hooks;
+    const char *why;
+    int err = l->caller.kept && l->host.by_mprotect ? 0 : -ENOTSUP;
+
+    if (!err)
+        err = caller_hooks(&l->caller, 0, l->caller.unwinder ? ANSWERS : CALLER_NEEDED,
+                            &hooks, &why);
+    if (!err)
+        err = is_brought(l, &hooks) ? write_stubs(l, &hooks) : -ENOTSUP;
+    if (!err)
+        err = write_hosts_jumps(l, &hooks);
+    if (!err)
+        rimf_log(&l->log, MVLD_LOG_FILES, "answers: %zu hooked, as frozen", hooks.n);
+    return err;
+}

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * loader/caller/unwind.c: what the unwinder tells of frames in copies.
+ *
+ * backtrace() and everybody who walks the stack asks libgcc_s for the program counter of
+ * each frame, and looks for names with it: subtracts the object's start, or the function's,
+ * and reads symbols and line tables by the result.  So they get addresses at home.  So do
+ * language runtimes that look for landing pads; the place where they let the program go on
+ * is then one at home, and becomes the copy's again:
+ *
+ *     _Unwind_GetIP            48 8b 87 <pc>       mov pc(%rdi), %rax
+ *                              c3                  ret
+ *     _Unwind_GetIPInfo        48 8b 87 <flags>    mov flags(%rdi), %rax
+ *                              48 c1 f8 3f         sar $63, %rax
+ *                              83 e0 01            and $1, %eax
+ *                              89 06               mov %eax, (%rsi)
+ *                              48 8b 87 <pc>       mov pc(%rdi), %rax
+ *                              c3                  ret
+ *     _Unwind_GetRegionStart   48 8b 87 <start>    mov start(%rdi), %rax
+ *                              c3                  ret
+ *     _Unwind_SetIP            48 89 b7 <pc>       mov %rsi, pc(%rdi)
+ *                              c3                  ret
+ *
+ * each with or without endbr64 in front.  All four or none: who gets a program counter at
+ * home must get the start of its function at home.  None, and nobody is wrong: then
+ * landing pads are found in copies, and backtraces hold the addresses of copies.
+ *
+ * The unwinder's own work does not go through these functions.
+ */
+#include "loader/caller/private.h"
+
+#include "rimf/moved/moved.h"
+#include "rimf/image/image.h"
+
+#include <errno.h> /* numbers only */
+
+static const uint8_t endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};
+
+struct shape {
+    const char *name, *version;
+    size_t size;
+    uint8_t bytes[24];
+    uint8_t pc; /* where the displacement of the program counter is; 0: there is none */
+    uint8_t any; /* where another displacement is; 0: there is none */
+};
+
+static const struct shape shapes[] = {
+    {"_Unwind_GetIP", "GCC_3.0", 8, {0x48, 0x8b, 0x87, 0, 0, 0, 0, 0xc3}, 3, 0},
+    {"_Unwind_GetIPInfo", "GCC_4.2.0", 24,
+     {0x48, 0x8b, 0x87, 0, 0, 0, 0, 0x48, 0xc1, 0xf8, 0x3f, 0x83, 0xe0, 0x01, 0x89, 0x06,
+      0x48, 0x8b, 0x87, 0, 0, 0, 0, 0xc3}, 19, 3},
+    {"_Unwind_GetRegionStart", "GCC_3.0", 8, {0x48, 0x8b, 0x87, 0, 0, 0, 0, 0xc3}, 0, 3},
+    {"_Unwind_SetIP", "GCC_3.0", 8, {0x48, 0x89, 0xb7, 0, 0, 0, 0, 0xc3}, 3, 0},
+};
+
+_Static_assert(sizeof shapes / sizeof *shapes == ANSWERS - CALLER_NEEDED, "in their order");
+
+/* It does what the shape says, with the same displacement as those before (0: none was). */
+static int has_shape(const struct answer *function, const struct shape *shape, uint32_t *pc)
+{
+    const uint8_t *code = (const uint8_t *)function->at;
+    size_t size = function->size;
+    uint8_t bytes[sizeof shape->bytes];
+    uint32_t displacement;
+
+    if (size >= sizeof endbr64 && memcmp(code, endbr64, sizeof endbr64) == 0) {
+        code += sizeof endbr64;
+        size -= sizeof endbr64;
+    }
+    if (size != shape->size)
+        return 0;
+    memcpy(bytes, code, size);
+    if (shape->pc) {
+        memcpy(&displacement, bytes + shape->pc, sizeof displacement);
+        memset(bytes + shape->pc, 0, sizeof displacement);
+        if (*pc && *pc != displacement)
+            return 0;
+        *pc = displacement;
+    }
+    if (shape->any)
+        memset(bytes + shape->any, 0, sizeof displacement);
+    return memcmp(bytes, shape->bytes, size) == 0;
+}
+
+int caller_find_unwinder(struct loader *l)
+{
+    const struct mvld_api *api = rimf_api();
+    struct caller_hooks *answers = &l->caller;
+    struct answer found[ANSWERS - CALLER_NEEDED];
+    struct mvld_symbol symbol;
+    uint32_t pc = 0;
+
+    if (api->symbol_resolve(l->image, shapes[0].name, shapes[0].version, &symbol))
+        return -ENOENT;
+    for (size_t i = 0; i < RIMF_COUNT(shapes); i++)
+        if (caller_exported(symbol.object, shapes[i].name, shapes[i].version, &found[i]) ||
+            !has_shape(&found[i], &shapes[i], &pc))
+            return -ENOTSUP;
+    memcpy(answers->functions + CALLER_NEEDED, found, sizeof found);
+    answers->context = pc;
+    answers->unwinder = symbol.object;
+    return 0;
+}
+
+/* A frame goes on at `address`: in the copy, if the frame is one's. */
+uintptr_t loader_answer_place(const struct loader *l, uintptr_t context, uintptr_t address)
+{
+    uintptr_t pc = *(const uintptr_t *)(context + l->caller.context);
+    uintptr_t home = rimf_copy_home(l->image, pc), copy = address + (pc - home);
+
+    return home && rimf_copy_home(l->image, copy) == address ? copy : address;
+}

@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * loader/config/block.c: [app] blocks.
+ *
+ * A file is walked once, to check its syntax and to see which of its [app] blocks
+ * match.  Only the text of a block that matches is kept; the text of the last one is
+ * then walked again into entries.
+ */
+#include "rimf/base/base.h"
+#include "loader/config/config.h"
+
+#include <errno.h>
+
+/* What [app] knows.  The order is that of `seen` below; match comes first. */
+static const char *const app_keys[] = {"match", "passes", "placement", "patch", "on-miss"};
+static const char *const placements[] = {"near", "huge", "as-is", NULL};
+static const char *const misses[] = {"plain", "transform", "build", "learn", NULL};
+static const char *const patch_methods[] = {"auto", "mprotect", "remap", "selfmem", NULL};
+
+/* A slice for a sentence: whole when it is short. */
+struct shown {
+    char text[48];
+};
+
+static const char *show(struct ini_slice s, struct shown *to)
+{
+    size_t room = sizeof(to->text) - 1, n = s.length < room ? s.length : room;
+
+    memcpy(to->text, s.at, n);
+    to->text[n] = 0;
+    if (n < s.length)
+        memcpy(to->text + n - 3, "...", 3);
+    return to->text;
+}
+
+static int hex_digit(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    if (c >= 'a' && c <= 'f')
+        return c - 'a' + 10;
+    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+static int no_memory(const struct why *why)
+{
+    return refuse(why, ENOMEM, "there is no memory for the configuration");
+}
+
+/* Element of `match` as text.  0 or -EINVAL with the sentence. */
+static int match_text(struct ini_slice element, char *text, const char *file, unsigned line,
+                      const struct why *why)
+{
+    struct shown shown;
+    const char *hex;
+
+    if (ini_text(element, text) <= 0)
+        return refuse_at(why, EINVAL, file, line, "an element of 'match' is empty");
+    if (rimf_streq(text, "*"))
+        return 0;
+    hex = rimf_after(text, CONFIG_BUILD_ID);
+    if (hex) {
+        size_t n = rimf_strlen(hex), i = 0;
+        while (hex[i] && hex_digit(hex[i]) >= 0)
+            i++;
+        if (!n || i < n || n % 2)
+            return refuse_at(why, EINVAL, file, line,
+                             "'%s' is no build-id: an even number of hexadecimal digits",
+                             show(element, &shown));
+        return 0;
+    }
+    if (element.at[0] != '"')
+        for (size_t i = 0; text[i]; i++)
+            if (text[i] == '*')
+                return refuse_at(why, EINVAL, file, line,
+                                 "'%s': there are no patterns, '*' alone means every program",
+                                 show(element, &shown));
+    if (text[0] != '/' && rimf_strrchr(text, '/'))
+        return refuse_at(why, EINVAL, file, line,
+                         "'%s' is neither an absolute path nor a name without '/'",
+                         show(element, &shown));
+    return 0;
+}
+
+static const char *last_part(const char *path)
+{
+    const char *slash = rimf_strrchr(path, '/');
+
+    return slash ? slash + 1 : path;
+}
+
+/* 1 when `text`, a path or a name without folder, means the file at `path`. */
+static int names(const char *path, const char *text)
+{
+    return path && rimf_streq(text, text[0] == '/' ? path : last_part(path));
+}
+
+/* How the program was called is the caller's choice, so that a program with more
+ * rights than its caller goes by its real path alone. */
+static int program_is(const struct pipeline_query *q, const char *text)
+{
+    const char *hex = rimf_after(text, CONFIG_BUILD_ID);
+    const uint8_t *build_id;
+    size_t size;
+
+    if (rimf_streq(text, "*"))
+        return 1;
+    if (hex) {
+        build_id = pipeline_build_id(q, &size);
+        if (!build_id || rimf_strlen(hex) != 2 * size)
+            return 0;
+        for (size_t i = 0; i < size; i++)
+            if (hex_digit(hex[2 * i]) * 16 + hex_digit(hex[2 * i + 1]) != build_id[i])
+                return 0;
+        return 1;
+    }
+    if (!q->secure && (names(q->name, text) || names(q->called, text)))
+        return 1;
+    return names(pipeline_program(q), text);
+}
+
+static int one_of(struct ini_slice key, struct ini_slice value, const char *const *words,
+                  const char *file, unsigned line, const struct why *why)
+{
+    struct shown a, b;
+    char list[64];
+    size_t used = 0;
+
+    list[0] = 0;
+    for (size_t i = 0; words[i]; i++) {
+        if (ini_is(value, words[i]))
+            return 0;
+        if (used < sizeof(list))
+            used += rimf_format(list + used, sizeof(list) - used, "%s%s", i ? ", " : "", words[i]);
+    }
+    return refuse_at(why, EINVAL, file, line, "'%s' is no %s; it is one of %s", show(value, &b),
+                     show(key, &a), list);
+}
+
+static int check_passes(struct ini_slice list, const char *file, unsigned line,
+                        const struct why *why)
+{
+    struct ini_slice element;
+    struct shown shown;
+
+    while (ini_list_next(&list, &element))
+        if (!ini_is_name(element) || ini_is(element, "app"))
+            return refuse_at(why, EINVAL, file, line, "'%s' is no name of a pass",
+                             show(element, &shown));
+    return 0;
+}
+
+static int check_match(struct arena *arena, struct ini_slice list, const char *file,
+                       unsigned line, const struct why *why)
+{
+    struct ini_slice element;
+
+    if (!list.length)
+        return refuse_at(why, EINVAL, file, line, "'match' is empty");
+    while (ini_list_next(&list, &element)) {
+        struct arena_mark mark = arena_mark(arena);
+        char *text = arena_alloc(arena, element.length + 1);
+        int error = text ? match_text(element, text, file, line, why) : no_memory(why);
+        arena_release(arena, mark);
+        if (error)
+            return error;
+    }
+    return 0;
+}
+
+static size_t app_key(struct ini_slice key)
+{
+    size_t i = 0;
+
+    while (i < RIMF_COUNT(app_keys) && !ini_is(key, app_keys[i]))
+        i++;
+    return i;
+}
+
+int config_check_app(struct arena *arena, struct ini_slice key, struct ini_slice value,
+                     const char *file, unsigned line, const struct why *why)
+{
+    struct shown shown;
+
+    switch (app_key(key)) {
+    case 0:
+        return check_match(arena, value, file, line, why);
+    case 1:
+        return check_passes(value, file, line, why);
+    case 2:
+        return one_of(key, value, placements, file, line, why);
+    case 3:
+        return one_of(key, value, patch_methods, file, line, why);
+    case 4:
+        return one_of(key, value, misses, file, line, why);
+    default:
+        return refuse_at(why, EINVAL, file, line,
+                         "[app] has no key '%s'; it has match, passes, placement, patch, on-miss",
+                         show(key, &shown));
+    }
+}
+
+/* ---- the walk over a file --------------------------------------------------- */
+
+struct scan {
+    const struct pipeline_query *query;
+    struct arena *arena;
+    const struct config_text *text;
+    struct config_block *winner;
+    const struct why *why;
+    const char *start; /* of the block we are in, or NULL before the first */
+    unsigned line;     /* where it starts */
+    int in_app;        /* in [app] itself, not in a section of a pass */
+    unsigned seen;     /* bit i: app_keys[i] was said */
+    struct ini_slice matched;
+};
+
+static int end_block(struct scan *s, const char *end)
+{
+    if (!s->start)
+        return 0;
+    if (!(s->seen & 1))
+        return refuse_at(s->why, EINVAL, s->text->file, s->line,
+                         "this [app] does not say which program: it has no 'match'");
+    if (!s->matched.at)
+        return 0;
+    size_t length = (size_t)(end - s->start);
+    struct config_block block = {
+        .file = arena_copy(s->arena, s->text->file, rimf_strlen(s->text->file)),
+        .text = s->text->lasting ? s->start : arena_copy(s->arena, s->start, length),
+        .length = length,
+        .line = s->line,
+        .match = arena_copy(s->arena, s->matched.at, s->matched.length),
+    };
+    if (!block.file || !block.text || !block.match)
+        return no_memory(s->why);
+    *s->winner = block;
+    return 0;
+}
+
+static int on_section(struct scan *s, const struct ini_item *item)
+{
+    struct shown shown;
+
+    if (!ini_is(item->name, "app")) {
+        s->in_app = 0;
+        if (s->start)
+            return 0;
+        return refuse_at(s->why, EINVAL, s->text->file, item->line,
+                         "[%s] belongs to no program: an [app] must come before it",
+                         show(item->name, &shown));
+    }
+    int error = end_block(s, item->start);
+    s->start = item->start;
+    s->line = item->line;
+    s->in_app = 1;
+    s->seen = 0;
+    s->matched = (struct ini_slice){0};
+    return error;
+}
+
+static int try_match(struct scan *s, struct ini_slice list)
+{
+    struct ini_slice element;
+
+    while (!s->matched.at && ini_list_next(&list, &element)) {
+        struct arena_mark mark = arena_mark(s->arena);
+        char *text = arena_alloc(s->arena, element.length + 1);
+        if (!text)
+            return no_memory(s->why);
+        if (ini_text(element, text) > 0 && program_is(s->query, text))
+            s->matched = element;
+        arena_release(s->arena, mark);
+    }
+    return 0;
+}
+
+static int on_key(struct scan *s, const struct ini_item *item)
+{
+    const char *file = s->text->file;
+    struct shown shown;
+    size_t index;
+
+    if (!s->start)
+        return refuse_at(s->why, EINVAL, file, item->line,
+                         "'%s' stands before the first [app]", show(item->name, &shown));
+    if (!s->in_app)
+        return 0; /* the pass knows its keys, this reader does not */
+    int error = config_check_app(s->arena, item->name, item->value, file, item->line, s->why);
+    if (error)
+        return error;
+    index = app_key(item->name);
+    if (s->seen & (1u << index))
+        return refuse_at(s->why, EINVAL, file, item->line, "'%s' is said twice in this [app]",
+                         app_keys[index]);
+    s->seen |= 1u << index;
+    return index == 0 ? try_match(s, item->value) : 0;
+}
+
+int config_scan(const struct pipeline_query *query, struct arena *arena,
+                const struct config_text *text, struct config_block *winner, const struct why *why)
+{
+    struct scan s = {.query = query, .arena = arena, .text = text, .winner = winner, .why = why};
+    struct ini_item item;
+    struct ini ini;
+    const char *phrase;
+
+    ini_begin(&ini, text->text, text->length, 1);
+    for (;;) {
+        if (ini_next(&ini, &item, &phrase))
+            return refuse_at(why, EINVAL, text->file, item.line, "%s", phrase);
+        int error = 0;
+        if (item.kind == INI_END)
+            return end_block(&s, item.start);
+        error = item.kind == INI_SECTION ? on_section(&s, &item) : on_key(&s, &item);
+        if (error)
+            return error;
+    }
+}

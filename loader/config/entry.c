@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * loader/config/entry.c: the keys and values of the block that won.
+ */
+#include "rimf/base/base.h"
+#include "loader/config/config.h"
+
+#include <errno.h>
+
+#define KEYS_MAX 10000u /* of one program: beyond it, the file is no configuration */
+
+static uint32_t hash_of(const char *section, const char *key)
+{
+    uint32_t hash = 2166136261u;
+
+    for (; *section; section++)
+        hash = (hash ^ (unsigned char)*section) * 16777619u;
+    for (hash = (hash ^ '.') * 16777619u; *key; key++)
+        hash = (hash ^ (unsigned char)*key) * 16777619u;
+    return hash;
+}
+
+const struct config_entry *config_find(const struct config *config, const char *section,
+                                       const char *key)
+{
+    uint32_t hash = hash_of(section, key);
+    const struct config_entry *e = config->entries;
+
+    while (e && !(e->hash == hash && rimf_streq(e->section, section) && rimf_streq(e->key, key)))
+        e = e->next;
+    return e;
+}
+
+int config_put(struct arena *arena, struct config *config, const struct config_entry *entry,
+               int replace, const struct config_entry **old)
+{
+    struct config_entry *there =
+        (struct config_entry *)config_find(config, entry->section, entry->key);
+
+    if (there && !replace) {
+        *old = there;
+        return -EEXIST;
+    }
+    if (!there) {
+        if (config->n_entries == KEYS_MAX)
+            return -E2BIG;
+        there = arena_alloc(arena, sizeof(*there));
+        if (!there)
+            return -ENOMEM;
+        if (!config->tail)
+            config->tail = &config->entries;
+        *config->tail = there;
+        config->tail = &there->next;
+        config->n_entries++;
+    }
+    struct config_entry *next = there->next;
+    *there = *entry;
+    there->next = next;
+    there->hash = hash_of(entry->section, entry->key);
+    return 0;
+}
+
+static int load_key(struct arena *arena, const struct config_block *block, const char *section,
+                    const struct ini_item *item, struct config *config, const struct why *why)
+{
+    const struct config_entry *old = NULL;
+    char *text = arena_alloc(arena, item->value.length + 1);
+    struct config_entry entry = {
+        .section = section,
+        .key = arena_copy(arena, item->name.at, item->name.length),
+        .raw = item->value,
+        .text = text,
+        .file = block->file,
+        .line = item->line,
+    };
+
+    if (!text || !entry.key)
+        return refuse(why, ENOMEM, "there is no memory for the configuration");
+    if (ini_text(item->value, text) < 0)
+        entry.text = NULL;
+    switch (config_put(arena, config, &entry, 0, &old)) {
+    case 0:
+        return 0;
+    case -EEXIST:
+        return refuse_at(why, EINVAL, block->file, item->line,
+                         "'%s' of [%s] is said twice, first in line %u", entry.key, section,
+                         old->line);
+    case -E2BIG:
+        return refuse_at(why, E2BIG, block->file, item->line,
+                         "there are more than %u keys for one program", KEYS_MAX);
+    default:
+        return refuse(why, ENOMEM, "there is no memory for the configuration");
+    }
+}
+
+int config_load(struct arena *arena, const struct config_block *block, struct config *config,
+                const struct why *why)
+{
+    const char *section = "app", *phrase;
+    struct ini_item item;
+    struct ini ini;
+
+    ini_begin(&ini, block->text, block->length, block->line);
+    for (;;) {
+        if (ini_next(&ini, &item, &phrase)) /* it passed once: cannot be */
+            return refuse_at(why, EINVAL, block->file, item.line, "%s", phrase);
+        if (item.kind == INI_END)
+            return 0;
+        if (item.kind == INI_SECTION) {
+            section = arena_copy(arena, item.name.at, item.name.length);
+            if (!section)
+                return refuse(why, ENOMEM, "there is no memory for the configuration");
+            continue;
+        }
+        int error = load_key(arena, block, section, &item, config, why);
+        if (error)
+            return error;
+    }
+}

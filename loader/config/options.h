@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * loader/config/options.h: what was configured for a pass, checked against what the pass
+ * declares.
+ */
+#ifndef LOADER_OPTIONS_H
+#define LOADER_OPTIONS_H
+
+#include "loader/config/config.h"
+
+/* The settings of `pass`: every declared option in the order of its declaration,
+ * with its default where nothing was said (text NULL when it has none); the keys
+ * of a prefix option in the order of the file.  0, or negative errno with a
+ * sentence that names file, line and pass. */
+int options_finish(struct arena *, const struct mvld_pass *, const char *pass_path,
+                   const struct config *, struct mvld_setting **settings, size_t *n,
+                   const struct why *);
+
+#endif

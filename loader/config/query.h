@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * loader/config/query.h: for which program configuration is looked up.
+ */
+#ifndef LOADER_QUERY_H
+#define LOADER_QUERY_H
+
+#include "mvld/pass.h"
+#include "rimf/base/log.h"
+#include "rimf/base/sys.h"
+
+struct pipeline_query {
+    const struct rimf_sys *sys;
+    const struct rimf_log *log;
+    char **envp;
+    int secure;          /* AT_SECURE: no environment, no file of a user */
+    const char *program; /* real path of the program, or NULL when unknown */
+    const char *name;    /* as called, its folder included when there is one: argv[0] */
+    const uint8_t *build_id;
+    size_t build_id_size;
+    /* When `program` or `build_id` is NULL: asked for it when a configuration names programs that
+     * way.  Most execs find no configuration, and need not ask the kernel. */
+    const char *(*find_program)(void *cookie);
+    const uint8_t *(*find_build_id)(void *cookie, size_t *size);
+    /* Before that: 1 when the last part of `called` is the file's own name, which leaves the path's
+     * other parts to be asked for.  NULL: that is not known. */
+    int (*is_called)(void *cookie, const char *called);
+    void *cookie;
+    const char *called; /* the path that led to it, of execve (AT_EXECFN) or of a command line; or NULL */
+    int runs;           /* the plan will be run: what has nothing to do need not stay mapped */
+    int late;           /* pipeline_complete will be called */
+    int musl;           /* a program of musl's takes other libraries, see manager/find.c */
+    /* Zeroed and 16-byte aligned, for the plan, as long as that lives; or NULL.  When it
+     * does not suffice, the kernel is asked for more. */
+    void *memory;
+    size_t memory_size;
+};
+
+static inline const char *pipeline_program(const struct pipeline_query *query)
+{
+    return query->program || !query->find_program ? query->program
+                                                  : query->find_program(query->cookie);
+}
+
+static inline const uint8_t *pipeline_build_id(const struct pipeline_query *query, size_t *size)
+{
+    *size = query->build_id_size;
+    return query->build_id || !query->find_build_id ? query->build_id
+                                                    : query->find_build_id(query->cookie, size);
+}
+
+#endif

@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * loader/host/host.c: finding the host loader and mapping it as the kernel would.
+ *
+ * Once mvld is installed in the place of ld.so, the host loader lies beside it
+ * under a diverted name, which is therefore looked at first; last by a program
+ * that names another loader than the usual one, because then mvld is that one.
+ * Whatever is found must not be mvld itself, of this or another version: that
+ * would load itself for ever, so every mvld carries a note by which it is known.
+ *
+ * The file is mapped once over its whole length, which is cut off behind the first
+ * segment, and the others into the room that this leaves.  Text is mapped read-execute
+ * from the start, at its place in the file.  Profilers and valgrind take symbols from
+ * these mappings: valgrind has none when one is missing.
+ */
+#include "loader/loader.h"
+
+#include <errno.h>    /* numbers only */
+#include <fcntl.h>    /* numbers only */
+#include <sys/mman.h> /* numbers only */
+
+#define HEAD 1536 /* ELF header, program headers and notes lie within it */
+
+static int prot_of(uint32_t flags)
+{
+    return (flags & PF_R ? PROT_READ : 0) | (flags & PF_W ? PROT_WRITE : 0) |
+           (flags & PF_X ? PROT_EXEC : 0);
+}
+
+static const Elf64_Phdr *head_phdrs(const void *head, size_t size, size_t *n)
+{
+    const Elf64_Ehdr *eh = head;
+
+    if (size < sizeof *eh || memcmp(eh->e_ident, ELFMAG, SELFMAG) != 0 ||
+        eh->e_ident[EI_CLASS] != ELFCLASS64 || eh->e_machine != EM_X86_64 ||
+        eh->e_phentsize != sizeof(Elf64_Phdr) || eh->e_phoff > size || eh->e_phoff % 8 ||
+        eh->e_phnum > (size - eh->e_phoff) / sizeof(Elf64_Phdr))
+        return NULL;
+    *n = eh->e_phnum;
+    return (const Elf64_Phdr *)((const char *)head + eh->e_phoff);
+}
+
+/* The note of entry.S, within what was read of the file. */
+int host_is_ours(const void *head, size_t size)
+{
+    size_t n;
+    const Elf64_Phdr *ph = head_phdrs(head, size, &n);
+
+    for (size_t i = 0; ph && i < n; i++) {
+        uint64_t at = ph[i].p_offset, end;
+
+        if (ph[i].p_type != PT_NOTE || at > size || at % 4)
+            continue;
+        end = ph[i].p_filesz > size - at ? size : at + ph[i].p_filesz;
+        while (end - at >= sizeof(Elf64_Nhdr)) {
+            const Elf64_Nhdr *note = (const void *)((const char *)head + at);
+            uint64_t length = sizeof *note + ((note->n_namesz + 3ull) & ~3ull) +
+                              ((note->n_descsz + 3ull) & ~3ull);
+
+            if (length > end - at)
+                break;
+            if (note->n_namesz == 5 && memcmp(note + 1, "mvld", 5) == 0)
+                return 1;
+            at += length;
+        }
+    }
+    return 0;
+}
+
+/* Checks everything that host_map and the rest rely on. */
+int host_parse(struct host *host, const void *head, size_t size, uint64_t *low, uint64_t *high,
+               uint64_t *align)
+{
+    const Elf64_Ehdr *eh = head;
+    size_t n;
+    const Elf64_Phdr *ph = head_phdrs(head, size, &n);
+    uint64_t last = 0, dynamic_end = 0;
+    int loads = 0, texts = 0, entered = 0;
+
+    *low = 0;
+    *align = RIMF_PAGE;
+    if (!ph || eh->e_type != ET_DYN || !eh->e_entry)
+        return -ENOEXEC;
+    for (size_t i = 0; i < n; i++) {
+        uint64_t end = ph[i].p_vaddr + ph[i].p_memsz;
+
+        if (ph[i].p_type == PT_INTERP) /* a program, or a library that can be run */
+            return -ENOEXEC;
+        if (ph[i].p_type == PT_DYNAMIC)
+            dynamic_end = end;
+        if (ph[i].p_type != PT_LOAD)
+            continue;
+        if (ph[i].p_filesz > ph[i].p_memsz || end < ph[i].p_vaddr || end > 1ul << 40 ||
+            ph[i].p_offset > 1ul << 40 || (ph[i].p_vaddr - ph[i].p_offset) % RIMF_PAGE ||
+            (loads && rimf_page_down(ph[i].p_vaddr) < last) ||
+            ((ph[i].p_flags & PF_X) && (ph[i].p_flags & PF_W)) || (!loads && ph[i].p_offset))
+            return -ENOEXEC;
+        if (!loads++)
+            *low = rimf_page_down(ph[i].p_vaddr);
+        texts += (ph[i].p_flags & PF_X) != 0;
+        entered |= ph[i].p_flags & PF_X && eh->e_entry - ph[i].p_vaddr < ph[i].p_filesz;
+        last = rimf_page_up(end);
+        if (ph[i].p_align > *align && ph[i].p_align <= 1ul << 30 &&
+            !(ph[i].p_align & (ph[i].p_align - 1)))
+            *align = ph[i].p_align;
+    }
+    if (!loads || texts != 1 || !entered || !dynamic_end || dynamic_end > last ||
+        eh->e_phoff + n * sizeof *ph > last)
+        return -ENOEXEC;
+    *high = last;
+    host->phnum = n;
+    return 0;
+}
+
+/* Address space for [low, high); 0 when there is none.  With the usual alignment this
+ * is the mapping of the first segment.  In the arena its text is far from ours: it goes
+ * there only when it has room for the far jumps. */
+static uintptr_t reserve(const struct rimf_sys *sys, const struct host *host,
+                         const Elf64_Phdr *first, size_t span, uint64_t align,
+                         struct arena *arena)
+{
+    int near = arena->end && align == RIMF_PAGE && host->tail;
+    size_t length = span + (align > RIMF_PAGE ? align : 0);
+    long at = -ENOMEM;
+    uintptr_t start, wanted = near ? place_take(arena, span) : 0;
+    int prot = align > RIMF_PAGE ? PROT_NONE : prot_of(first->p_flags);
+    int flags = MAP_PRIVATE | (align > RIMF_PAGE ? MAP_ANONYMOUS : 0);
+    int fd = align > RIMF_PAGE ? -1 : host->fd;
+    uint64_t offset = align > RIMF_PAGE ? 0 : rimf_page_down(first->p_offset);
+
+    if (wanted) {
+        at = sys_mmap(sys, wanted, length, prot, flags | MAP_FIXED_NOREPLACE, fd, offset);
+        if (!sys_failed(at) && (uintptr_t)at != wanted) { /* a kernel before 4.17 */
+            sys_munmap(sys, (uintptr_t)at, length);
+            at = -EEXIST;
+        }
+        if (!sys_failed(at))
+            place_taken(arena, wanted, span);
+    }
+    if (sys_failed(at))
+        at = sys_mmap(sys, 0, length, prot, flags, fd, offset);
+    if (sys_failed(at))
+        return 0;
+    start = ((uintptr_t)at + align - 1) & ~(align - 1);
+    if (start > (uintptr_t)at)
+        sys_munmap(sys, (uintptr_t)at, start - (uintptr_t)at);
+    if ((uintptr_t)at + length > start + span)
+        sys_munmap(sys, start + span, (uintptr_t)at + length - (start + span));
+    return start;
+}
+
+/* Of the reservation only what the first segment needs stays, as when the kernel maps a loader: to cut
+ * a mapping in two for each of the others costs more, and nothing shall lie between them. */
+static void leave_room(const struct rimf_sys *sys, const struct host *host,
+                       const Elf64_Phdr *first, uint64_t align)
+{
+    uintptr_t from = align > RIMF_PAGE ? host->start
+                                       : rimf_page_up(host->bias + first->p_vaddr + first->p_filesz);
+
+    if (from < host->end)
+        sys_munmap(sys, from, host->end - from);
+}
+
+/* One segment in its place: file part, cleared rest of its last page,
+ * zero pages. */
+static int map_segment(const struct rimf_sys *sys, const struct host *host, const Elf64_Phdr *ph,
+                       int mapped)
+{
+    uintptr_t start = rimf_page_down(host->bias + ph->p_vaddr);
+    uintptr_t file_end = host->bias + ph->p_vaddr + ph->p_filesz;
+    uintptr_t zero = ph->p_filesz ? rimf_page_up(file_end) : start;
+    uintptr_t end = rimf_page_up(host->bias + ph->p_vaddr + ph->p_memsz);
+    int flags = MAP_PRIVATE | MAP_FIXED;
+    long got;
+
+    /* The host loader writes to all of its data: rather filled now than by two faults a page. */
+    if ((ph->p_flags & PF_W) && ph->p_filesz <= POPULATE_MAX)
+        flags |= MAP_POPULATE;
+    if (!mapped && zero > start) {
+        got = sys_mmap(sys, start, zero - start, prot_of(ph->p_flags), flags, host->fd,
+                       rimf_page_down(ph->p_offset));
+        if (sys_failed(got))
+            return (int)got;
+    }
+    if ((ph->p_flags & PF_W) && ph->p_filesz && ph->p_memsz > ph->p_filesz)
+        memset((void *)file_end, 0, zero - file_end);
+    if (end > zero) {
+        got = sys_mmap(sys, zero, end - zero, prot_of(ph->p_flags),
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+        if (sys_failed(got))
+            return (int)got;
+    }
+    return 0;
+}
+
+/* As linked: room for far jumps behind the text, in its last page, which is nobody's;
+ * or 0. */
+static uintptr_t find_tail(const Elf64_Phdr *ph, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        uintptr_t tail = (ph[i].p_vaddr + ph[i].p_memsz + 15) & ~15ul;
+
+        if (ph[i].p_type == PT_LOAD && (ph[i].p_flags & PF_X))
+            return ph[i].p_memsz == ph[i].p_filesz && tail % RIMF_PAGE &&
+                           RIMF_PAGE - tail % RIMF_PAGE >= FAR_JUMP * TEXT_PATCHES
+                       ? tail
+                       : 0;
+    }
+    return 0;
+}
+
+static void note_segments(struct host *host, const Elf64_Phdr *ph)
+{
+    for (size_t i = 0; i < host->phnum; i++) {
+        uintptr_t start = host->bias + ph[i].p_vaddr, end = start + ph[i].p_memsz;
+
+        if (ph[i].p_type == PT_DYNAMIC) {
+            host->dynamic = (const void *)start;
+        } else if (ph[i].p_type == PT_GNU_RELRO) {
+            host->relro = start;
+            host->relro_end = end;
+        } else if (ph[i].p_type == PT_LOAD && (ph[i].p_flags & PF_X)) {
+            host->text = rimf_page_down(start);
+            host->text_end = rimf_page_up(start + ph[i].p_filesz);
+            host->text_offset = rimf_page_down(ph[i].p_offset);
+        } else if (ph[i].p_type == PT_LOAD && (ph[i].p_flags & PF_W)) {
+            host->writable = start;
+            host->writable_end = end;
+        }
+    }
+}
+
+/* host->fd was just opened.  On error nothing stays mapped. */
+int host_map(const struct rimf_sys *sys, struct host *host, struct arena *arena)
+{
+    _Alignas(8) char head[HEAD];
+    const Elf64_Phdr *ph, *first;
+    uint64_t low, high, align;
+    size_t span;
+    long size = sys_read(sys, host->fd, head, sizeof head); /* not pread: not each host loader makes that */
+    int err;
+
+    if (size < 0)
+        return (int)size;
+    if (host_is_ours(head, (size_t)size))
+        return -ELOOP;
+    err = host_parse(host, head, (size_t)size, &low, &high, &align);
+    if (err)
+        return err;
+    ph = head_phdrs(head, (size_t)size, &host->phnum);
+    span = high - low;
+    host->tail = find_tail(ph, host->phnum);
+    for (first = ph; first->p_type != PT_LOAD; first++)
+        ;
+    host->start = reserve(sys, host, first, span, align, arena);
+    if (!host->start)
+        return -ENOMEM;
+    host->end = host->start + span;
+    host->bias = host->start - low;
+    if (host->tail)
+        host->tail += host->bias;
+    host->entry = host->bias + ((const Elf64_Ehdr *)head)->e_entry;
+    host->phdr = (const void *)(host->bias + ((const Elf64_Ehdr *)head)->e_phoff);
+    leave_room(sys, host, first, align);
+    for (const Elf64_Phdr *p = first; !err && p < ph + host->phnum; p++)
+        if (p->p_type == PT_LOAD)
+            err = map_segment(sys, host, p, p == first && align == RIMF_PAGE);
+    if (err) {
+        sys_munmap(sys, host->start, span);
+        return err;
+    }
+    note_segments(host, ph);
+    return 0;
+}
+
+static size_t list_candidates(const struct loader *l, const char **candidates)
+{
+    size_t n = 0;
+
+    if (l->host.musl) {
+        candidates[n++] = HOST_LOADER_MUSL;
+        return n;
+    }
+    if (l->knobs.host)
+        candidates[n++] = l->knobs.host;
+    if (l->interpreter && !rimf_streq(l->interpreter, HOST_LOADER)) {
+        candidates[n++] = HOST_LOADER;
+        candidates[n++] = HOST_LOADER_DIVERTED;
+    } else {
+        candidates[n++] = HOST_LOADER_DIVERTED;
+        candidates[n++] = HOST_LOADER;
+    }
+    return n;
+}
+
+static const char *reason(int err)
+{
+    switch (err) {
+    case -ENOENT: return "does not exist";
+    case -ELOOP: return "is mvld itself";
+    case -ENOEXEC: return "is not an ELF loader";
+    case -EACCES: return "may not be read";
+    case -EMFILE:
+    case -ENFILE: return "cannot be opened: too many open files";
+    case -ENOMEM: return "cannot be mapped: out of memory";
+    default: return "cannot be mapped";
+    }
+}
+
+static int try_candidate(struct loader *l, const char *path)
+{
+    long fd = sys_openat(l->sys, path, O_RDONLY | O_CLOEXEC, 0);
+    int err;
+
+    if (sys_failed(fd))
+        return (int)fd;
+    l->host.fd = (int)fd;
+    l->host.path = path;
+    err = host_map(l->sys, &l->host, &l->arena);
+    /* Whoever names one may name a static program, which can be entered like a loader. */
+    if (!err && path == l->knobs.host && !host_symbol(&l->host, "_r_debug")) {
+        sys_munmap(l->sys, l->host.start, l->host.end - l->host.start);
+        err = -ENOEXEC;
+    }
+    if (err)
+        sys_close(l->sys, (int)fd);
+    else
+        files_note(l, l->host.start, l->host.end - l->host.start, (int)fd);
+    return err;
+}
+
+/* Maps the first candidate that is a host loader; host->fd stays open. */
+int host_open(struct loader *l, int *errors)
+{
+    const char *candidates[HOST_CANDIDATES];
+    size_t n = list_candidates(l, candidates);
+
+    for (size_t i = 0; i < n; i++) {
+        errors[i] = try_candidate(l, candidates[i]);
+        if (!errors[i])
+            return 0;
+        rimf_log(&l->log, MVLD_LOG_FILES, "host loader: not %s: it %s", candidates[i],
+                 reason(errors[i]));
+    }
+    return -ENOENT;
+}
+
+/* One sentence that says why for each candidate. */
+void host_explain(const struct loader *l, const int *errors, char *why, size_t size)
+{
+    const char *candidates[HOST_CANDIDATES];
+    size_t n = list_candidates(l, candidates);
+    size_t said = rimf_format(why, size, "mvld: found no host loader:");
+
+    for (size_t i = 0; i < n && said < size; i++)
+        said += rimf_format(why + said, size - said, " %s %s%s", candidates[i],
+                            reason(errors[i]), i + 1 < n ? "," : "\n");
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * loader/host/host.h: the host loader, as a file that we map and whose text we change before it runs.
+ */
+#ifndef LOADER_HOST_H
+#define LOADER_HOST_H
+
+#include <elf.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct arena;
+struct loader;
+struct rimf_sys;
+
+/* ---- host.c ---------------------------------------------------------------- */
+
+struct host {
+    const char *path;
+    int fd; /* open until its text is written: the way back to clean text */
+    int musl;
+    uintptr_t bias, start, end, entry;
+    uintptr_t text, text_end; /* whole pages */
+    uint64_t text_offset;     /* in the file */
+    uintptr_t writable, writable_end;
+    uintptr_t relro, relro_end;
+    int by_mprotect; /* that is how it was written */
+    uintptr_t tail; /* behind its text: room for TEXT_PATCHES far jumps, or 0 */
+    const Elf64_Phdr *phdr;
+    size_t phnum;
+    const Elf64_Dyn *dynamic;
+};
+
+int host_is_ours(const void *head, size_t size);
+int host_parse(struct host *, const void *head, size_t size, uint64_t *low, uint64_t *high,
+               uint64_t *align);
+int host_map(const struct rimf_sys *, struct host *, struct arena *);
+#define HOST_CANDIDATES 3
+int host_open(struct loader *, int *errors);
+void host_explain(const struct loader *, const int *errors, char *why, size_t size);
+
+/* ---- host/text.c ------------------------------------------------------------ */
+
+#define MMAP_SITES 4
+#define TEXT_PATCHES (1 + MMAP_SITES)
+#define FAR_JUMP 16 /* bytes */
+#define CPUID_SITES 64 /* beyond these the host loader asks as ever */
+
+/* A cpuid of the host loader's, with the instructions before it that its stub begins with. */
+struct question {
+    uint32_t at;   /* of the first of these, as linked */
+    uint8_t size;  /* of these */
+    uint8_t again; /* it is executed again and again */
+};
+
+struct text_patch {
+    uintptr_t at;
+    uint8_t length;
+    uint8_t bytes[15];
+};
+
+const Elf64_Sym *host_symbol(const struct host *, const char *name);
+int host_hook(struct loader *, size_t (*more)(struct loader *, struct text_patch *));
+int text_write(const struct rimf_sys *, struct host *, const struct text_patch *, size_t n,
+               const char **how);
+/* Patches (at most two each) for those of `n` questions that are put; how many patches, and *put. */
+size_t text_questions(struct loader *, const struct question *, size_t n, struct text_patch *,
+                      size_t *put);
+
+/* The same once more, while no code of the program has run.  0, or negative errno and nothing is
+ * changed. */
+int text_write_again(const struct rimf_sys *, const struct host *, const struct text_patch *,
+                     size_t n);
+
+/* ---- host/sites.c ----------------------------------------------------------- */
+
+size_t host_mmap_sites(const struct host *, uintptr_t *sites);
+size_t host_mmap_musl(const struct host *, uintptr_t *place);
+size_t host_questions(const struct host *, const struct question **);
+/* Where the host loader goes on behind question `i` of these; 0 when its code is not that. */
+uintptr_t host_question_end(const struct host *, const struct question *, size_t i);
+
+#endif

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * loader/host/sites.c: where the host loader calls mmap, and where it asks cpuid.
+ *
+ *     b8 09 00 00 00    movl $9, %eax       ; SYS_mmap
+ *     0f 05             syscall
+ *
+ * To look for these bytes in all of its code takes longer than everything else that
+ * is done for placement.  Of the host loader that mvld was built beside, the build
+ * has looked already (known_sites.py); it is known again by its build-id, and still
+ * each place must hold those bytes.
+ *
+ * musl maps everything, also for the program, through its function mmap.  The same bytes
+ * are in it, or, before 1.2.6:
+ *
+ *     b8 09 00 00 00    movl $9, %eax
+ *     4c 89 e7          movq %r12, %rdi
+ *     0f 05             syscall
+ *
+ * Where it asks cpuid the build knows, too (cpuid.c has the answers).
+ */
+#include "loader/loader.h"
+
+#include "known_sites.h"
+
+static const uint8_t site[7] = {0xb8, 0x09, 0x00, 0x00, 0x00, 0x0f, 0x05};
+
+static int is_known(const struct host *host)
+{
+    struct identity identity = {0};
+
+    for (size_t i = 0; i < host->phnum; i++) {
+        const Elf64_Phdr *ph = &host->phdr[i];
+
+        if (ph->p_type == PT_NOTE && ph->p_align <= 4 && ph->p_vaddr % 4 == 0 &&
+            ph->p_vaddr < host->end - host->bias &&
+            ph->p_filesz <= host->end - host->bias - ph->p_vaddr)
+            find_build_id((const char *)(host->bias + ph->p_vaddr), ph->p_filesz, &identity);
+    }
+    return identity.size == sizeof known_build_id &&
+           memcmp(identity.build_id, known_build_id, sizeof known_build_id) == 0;
+}
+
+static size_t take_known(const struct host *host, uintptr_t *sites)
+{
+    size_t n = RIMF_COUNT(known_sites);
+
+    if (n > MMAP_SITES || !is_known(host))
+        return 0;
+    for (size_t i = 0; i < n; i++) {
+        sites[i] = host->bias + known_sites[i];
+        if (sites[i] < host->text || sites[i] > host->text_end - sizeof site ||
+            memcmp((const void *)sites[i], site, sizeof site) != 0)
+            return 0;
+    }
+    return n;
+}
+
+/* The next call at or after `p`.  Its last byte, 05, is looked for in eight bytes at a
+ * time: the term with `high` is nonzero exactly when one of them
+ * is 05, and its lowest bit then belongs to the first.  20 µs for 150 KB. */
+static const uint8_t *next_mmap(const uint8_t *p, const uint8_t *end)
+{
+    const uint64_t low = 0x0101010101010101u, high = 0x8080808080808080u;
+    const size_t last = sizeof site - 1;
+
+    for (p += last; p < end && end - p >= 8; p += 8) {
+        uint64_t word, found;
+
+        __builtin_memcpy(&word, p, sizeof word); /* one load */
+        word ^= 0x05 * low;
+        for (found = (word - low) & ~word & high; found; found &= found - 1) {
+            const uint8_t *at = p + __builtin_ctzll(found) / 8 - last;
+
+            if (memcmp(at, site, sizeof site) == 0)
+                return at;
+        }
+    }
+    return NULL;
+}
+
+/* The length of the code at *place: that of `site`, or MMAP_MUSL_SIZE.  0: there is none. */
+size_t host_mmap_musl(const struct host *host, uintptr_t *place)
+{
+    static const uint8_t older[MMAP_MUSL_SIZE] = {0xb8, 0x09, 0x00, 0x00, 0x00,
+                                                  0x4c, 0x89, 0xe7, 0x0f, 0x05};
+    const Elf64_Sym *symbol = host_symbol(host, "mmap");
+    uintptr_t at = symbol ? host->bias + symbol->st_value : 0;
+
+    if (!symbol || at < host->text || at > host->text_end ||
+        symbol->st_size > host->text_end - at)
+        return 0;
+    for (uintptr_t end = at + symbol->st_size; end - at >= sizeof older; at++) {
+        *place = at;
+        if (memcmp((const void *)at, site, sizeof site) == 0)
+            return sizeof site;
+        if (memcmp((const void *)at, older, sizeof older) == 0)
+            return sizeof older;
+    }
+    return 0;
+}
+
+/* At most MMAP_SITES; 0: there is none, or there are more. */
+size_t host_mmap_sites(const struct host *host, uintptr_t *sites)
+{
+    const uint8_t *p = (const uint8_t *)host->text, *end = (const uint8_t *)host->text_end;
+    size_t n = take_known(host, sites);
+
+    if (n)
+        return n;
+    for (p = next_mmap(p, end); p; p = next_mmap(p + sizeof site, end)) {
+        if (n == MMAP_SITES)
+            return 0;
+        sites[n++] = (uintptr_t)p;
+    }
+    return n;
+}
+
+/* Its stub begins with the same instructions. */
+uintptr_t host_question_end(const struct host *host, const struct question *questions, size_t i)
+{
+    static const uint8_t cpuid[] = {0x0f, 0xa2};
+    const uint8_t *stub = loader_cpuid_stubs + CPUID_STUB_SIZE * i + CPUID_STUB_CODE;
+    const size_t size = questions[i].size;
+    const uintptr_t at = host->bias + questions[i].at, end = at + size + sizeof cpuid;
+
+    return at >= host->text && end > at && end <= host->text_end &&
+                   memcmp((const void *)at, stub, size) == 0 &&
+                   memcmp((const void *)(at + size), cpuid, sizeof cpuid) == 0
+               ? end
+               : 0;
+}
+
+/* Only of a host loader that the build has disassembled; 0 of others. */
+size_t host_questions(const struct host *host, const struct question **questions)
+{
+    *questions = known_questions;
+    return known_questions[0].size && is_known(host) ? RIMF_COUNT(known_questions) : 0;
+}

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * loader/manager/find.c: where passes and their libraries lie.
+ *
+ * A pass is <folder>/<name>.so, in the folders of MVLD_PASS_PATH first and then in
+ * the one that was compiled in; a library beside the pass, in the folders of
+ * MVLD_PASS_PATH, or in the libdir.  What is linked with glibc cannot be loaded into a
+ * program of musl's: such a program gets the library of that name from the folder musl/
+ * in each of these (mvld/musl/ in the libdir), or none.
+ */
+#include "rimf/base/base.h"
+#include "rimf/base/cache.h"
+#include "loader/manager/private.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#define PATH_SIZE 4096u
+
+/* FOLDER/NAMEEND of our own, or NULL: too long, or no memory. */
+static char *join(struct pipeline *p, const char *folder, size_t length, const char *name,
+                  const char *end)
+{
+    size_t size = length + rimf_strlen(name) + rimf_strlen(end) + 2;
+    char *path = size <= PATH_SIZE ? arena_alloc(&p->arena, size) : NULL;
+
+    if (path) {
+        memcpy(path, folder, length);
+        rimf_format(path + length, size - length, "/%s%s", name, end);
+    }
+    return path;
+}
+
+/* AT_SECURE: nobody but root may have a hand in it. */
+static int root_owns(const struct pipeline *p, long fd)
+{
+    struct stat st;
+
+    return !SYS3(p->sys, SYS_fstat, fd, &st, 0) && st.st_uid == 0 && !(st.st_mode & 022);
+}
+
+static long open_file(const struct pipeline *p, const char *path, int flags)
+{
+    return sys_openat(p->sys, path, flags | O_CLOEXEC, 0);
+}
+
+/* Who may write the folder can put another root's file in the place of the pass. */
+static int root_owns_folder(struct pipeline *p, const char *path)
+{
+    struct arena_mark mark = arena_mark(&p->arena);
+    char *folder = arena_copy(&p->arena, path, (size_t)(rimf_strrchr(path, '/') - path));
+    long fd = folder ? open_file(p, folder, O_PATH | O_DIRECTORY) : -ENOMEM;
+    int good = !sys_failed(fd) && root_owns(p, fd);
+
+    arena_release(&p->arena, mark);
+    if (!sys_failed(fd))
+        sys_close(p->sys, (int)fd);
+    return good;
+}
+
+int pipeline_map_pass(struct pipeline *p, struct planned_pass *it, const struct why *why)
+{
+    long fd = open_file(p, it->path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+    int error = 0;
+
+    if (fd == -ENOENT || fd == -ENOTDIR)
+        return 0;
+    if (sys_failed(fd))
+        return refuse_at(why, BY_KERNEL, it->path, 0, "the pass cannot be opened (error %ld)",
+                         -fd);
+    if (p->secure && !(root_owns(p, fd) && root_owns_folder(p, it->path)))
+        error = refuse_at(why, EPERM, it->path, 0,
+                          "a program with special rights (AT_SECURE) takes only passes that root "
+                          "owns and nobody else can write, in a folder of that kind");
+    if (!error)
+        error = pass_map(p->sys, (int)fd, it->path, it->name, &it->object, why);
+    sys_close(p->sys, (int)fd);
+    if (error)
+        return error;
+    it->pass = it->object.pass;
+    it->flags = it->pass->flags;
+    it->identity = it->object.identity;
+    rimf_log(&p->log, MVLD_LOG_FILES, "pass %s: %s at 0x%lx; in gdb: add-symbol-file %s -o 0x%lx",
+             it->name, it->path, it->object.base, it->path, it->object.base);
+    return 1;
+}
+
+/* 1: opened and mapped.  0: not in this folder. */
+static int try_folder(struct pipeline *p, const char *folder, size_t length, const char *name,
+                      struct planned_pass *out, const struct why *why)
+{
+    struct arena_mark mark = arena_mark(&p->arena);
+    char *path = join(p, folder, length, name, ".so");
+    int found;
+
+    if (folder[0] != '/')
+        return refuse_at(why, EINVAL, "MVLD_PASS_PATH", 0, "'%s' is no absolute path",
+                         path ? (path[length] = 0, path) : "");
+    if (!path)
+        return 0;
+    *out = (struct planned_pass){.name = name, .path = path};
+    found = pipeline_map_pass(p, out, why);
+    if (!found)
+        arena_release(&p->arena, mark);
+    return found;
+}
+
+/* The first folder of a list that may be NULL, and goes on behind it; NULL: there is none. */
+static const char *next_folder(const char **list, size_t *length)
+{
+    while (*list && **list) {
+        const char *folder = *list, *end = folder;
+
+        while (*end && *end != ':')
+            end++;
+        *length = (size_t)(end - folder);
+        *list = *end ? end + 1 : end;
+        if (*length)
+            return folder;
+    }
+    return NULL;
+}
+
+int pipeline_find_pass(struct pipeline *p, const char *name, struct planned_pass *out,
+                       const struct why *why)
+{
+    const char *list = p->pass_path, *folder;
+    size_t length;
+    int found;
+
+    while ((folder = next_folder(&list, &length))) {
+        found = try_folder(p, folder, length, name, out, why);
+        if (found)
+            return found < 0 ? found : 0;
+    }
+    found = try_folder(p, MVLD_PASS_DIR, sizeof(MVLD_PASS_DIR) - 1, name, out, why);
+    if (found)
+        return found < 0 ? found : 0;
+    return refuse_at(why, ENOENT, p->order->file, p->order->line,
+                     "there is no pass '%s': no %s.so in %s%s" MVLD_PASS_DIR, name, name,
+                     p->pass_path ? p->pass_path : "", p->pass_path ? " or " : "");
+}
+
+int pipeline_is_there(const struct pipeline *p, const char *path)
+{
+    if (!p->secure)
+        return !SYS6(p->sys, SYS_faccessat, AT_FDCWD, path, 4 /* R_OK */, 0, 0, 0);
+    long fd = open_file(p, path, O_PATH);
+    int good = !sys_failed(fd) && root_owns(p, fd);
+    if (!sys_failed(fd))
+        sys_close(p->sys, (int)fd);
+    return good;
+}
+
+/* `name` in a folder: a copy of the path in *out when there is such a file. */
+static int library_in(struct pipeline *p, const char *folder, size_t length, const char *name,
+                      const char **out)
+{
+    struct arena_mark mark = arena_mark(&p->arena);
+    char *path = length && folder[0] == '/' ? join(p, folder, length, name, "") : NULL;
+
+    if (path && pipeline_is_there(p, path)) {
+        *out = path;
+        return 1;
+    }
+    arena_release(&p->arena, mark);
+    return 0;
+}
+
+/* Beside the pass, in the folders of MVLD_PASS_PATH, in the libdir. */
+static void search_library(struct pipeline *p, struct planned_pass *pass, const char *name,
+                           const char *libdir)
+{
+    const char *list = p->pass_path, *folder;
+    size_t length, beside = (size_t)(rimf_strrchr(pass->path, '/') - pass->path);
+
+    if (library_in(p, pass->path, beside, name, &pass->library))
+        return;
+    while ((folder = next_folder(&list, &length)))
+        if (library_in(p, folder, length, name, &pass->library))
+            return;
+    library_in(p, libdir, rimf_strlen(libdir), name, &pass->library);
+}
+
+/* A library that is not there is no reason to refuse the pipeline: the program can
+ * run without it, only its calls into the library will not be found. */
+int pipeline_find_library(struct pipeline *p, struct planned_pass *pass, const struct why *why)
+{
+    const char *name = pass->pass->library;
+    const char *libdir = p->musl ? MVLD_LIB_DIR "/mvld" : MVLD_LIB_DIR;
+
+    if (!name)
+        return 0;
+    if (!rimf_strrchr(name, '/')) {
+        if (p->musl && !(name = join(p, "musl", sizeof "musl" - 1, name, "")))
+            return refuse_at(why, ENOMEM, pass->path, 0, "out of memory");
+        search_library(p, pass, name, libdir);
+    } else if (name[0] != '/') {
+        return refuse_at(why, EINVAL, pass->path, 0,
+                         "its library '%s' is neither a name nor an absolute path", name);
+    } else if (!p->musl && pipeline_is_there(p, name)) {
+        pass->library = name;
+    }
+    if (!pass->library)
+        rimf_log(&p->log, MVLD_LOG_WARNING,
+                 "mvld: %s: the library '%s' of this pass is neither beside it nor in %s: "
+                 "the program runs without it", pass->path, name, libdir);
+    return 0;
+}
+
+/* ---- looking only ------------------------------------------------------------------ */
+
+/* 1: it is there; 0: it is not; -1: who maps it may say what is wrong. */
+static int look_in(struct pipeline *p, const char *folder, size_t length, const char *name,
+                   struct planned_pass *out)
+{
+    struct arena_mark mark = arena_mark(&p->arena);
+    char *path = folder[0] == '/' ? join(p, folder, length, name, ".so") : NULL;
+    struct stat st;
+    long error = path ? SYS6(p->sys, SYS_newfstatat, AT_FDCWD, path, &st, 0, 0, 0) : -EINVAL;
+
+    if (error)
+        arena_release(&p->arena, mark);
+    if (error == -ENOENT || error == -ENOTDIR)
+        return 0;
+    if (error || !S_ISREG(st.st_mode))
+        return -1;
+    *out = (struct planned_pass){.name = name, .path = path};
+    file_id_of(&out->identity, &st);
+    return 1;
+}
+
+int pipeline_look_for(struct pipeline *p, const char *name, struct planned_pass *out)
+{
+    const char *list = p->pass_path, *folder;
+    size_t length;
+    int found = 0;
+
+    while (!found && (folder = next_folder(&list, &length)))
+        found = look_in(p, folder, length, name, out);
+    if (!found)
+        found = look_in(p, MVLD_PASS_DIR, sizeof(MVLD_PASS_DIR) - 1, name, out);
+    return found > 0;
+}

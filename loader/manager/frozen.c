@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * loader/manager/frozen.c: the part of a plan whose work a frozen image holds.
+ *
+ * That is its first passes, as long as each says that its work is patches alone
+ * (MVLD_PASS_FREEZES), or has nothing to do.  Later ones run in each process, over the thawed code.
+ * Where none of these has anything to do, there is no work to hold.
+ */
+#include "rimf/base/base.h"
+#include "rimf/store/frozen.h"
+#include "loader/manager/private.h"
+
+size_t pipeline_freezable(const struct pipeline *p)
+{
+    size_t n = 0, idle = 0;
+
+    while (n < p->n && (p->passes[n].flags & MVLD_PASS_FREEZES))
+        idle += p->passes[n++].status == PASS_IDLE;
+    /* What symbols lead to would be the image's, not the pass's. */
+    return idle < n && !pipeline_wants_symbols(p) ? n : 0;
+}
+
+static uint64_t more(uint64_t so_far, const char *text, size_t length)
+{
+    uint64_t pair[2] = {so_far, rimf_hash(text, length)};
+
+    return rimf_hash(pair, sizeof pair);
+}
+
+static uint64_t more_name(uint64_t so_far, const char *name)
+{
+    return more(so_far, name, rimf_strlen(name));
+}
+
+/* The first n as the configuration names them: a start that looks for its image does not know yet in which
+ * order they run. */
+static const struct planned_pass *said_at(const struct pipeline *p, size_t n, size_t *said)
+{
+    for (; *said < p->n; ++*said)
+        for (size_t i = 0; i < n; i++)
+            if (p->passes[i].said == *said)
+                return &p->passes[i];
+    return NULL;
+}
+
+/* The files of these passes and what they are told, as it is written: what it means, only they
+ * know.  Where that was said is no matter.  And who comes behind them, when one of them looks. */
+uint64_t pipeline_fingerprint(const struct pipeline *p, size_t n)
+{
+    const struct planned_pass *it;
+    uint64_t hash = n;
+    int ahead = 0;
+
+    for (size_t said = 0; (it = said_at(p, n, &said)); said++) {
+        hash = more_name(hash, it->name) ^ file_id_key(&it->identity);
+        for (const struct config_entry *e = p->config.entries; e; e = e->next)
+            if (rimf_streq(e->section, it->name))
+                hash = more(more_name(hash, e->key), e->raw.at, e->raw.length);
+        ahead |= (it->flags & MVLD_PASS_LOOKS_AHEAD) != 0;
+    }
+    for (size_t i = n; ahead && i < p->n; i++)
+        hash = more_name(hash, p->passes[i].name);
+    return hash;
+}
+
+/* As its options say. */
+static void add_reads(const struct pipeline *p, const struct planned_pass *it, struct mvld_image *image)
+{
+    struct file_id file;
+
+    for (size_t i = 0; i < it->n_settings; i++) {
+        const struct mvld_setting *setting = &it->settings[i];
+        const struct mvld_option *o = it->pass->options;
+
+        while (o->name && !(o->type == MVLD_OPTION_FILE && rimf_streq(o->name, setting->name)))
+            o++;
+        /* Who may not look at a file cannot read it either: then the pass says so. */
+        if (o->name && setting->text && *setting->text && frozen_read_of(p->sys, setting->text, &file))
+            rimf_image_add_read(image, setting->text, &file);
+    }
+}
+
+void pipeline_makers(const struct pipeline *p, struct mvld_image *image, size_t n)
+{
+    struct rimf_maker makers[FROZEN_PASSES_MAX] = {{0}};
+
+    for (size_t i = 0; i < n && n <= FROZEN_PASSES_MAX; i++)
+        makers[i] = (struct rimf_maker){p->passes[i].name, p->passes[i].path, p->passes[i].library,
+                                        p->passes[i].flags, p->passes[i].identity};
+    rimf_image_set_makers(image, makers, n);
+    for (size_t i = 0; i < n; i++)
+        if (p->passes[i].status != PASS_IDLE)
+            add_reads(p, &p->passes[i], image);
+}
+
+void pipeline_thawed(struct pipeline *p, struct mvld_image *image, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (p->passes[i].status == PASS_IDLE)
+            continue;
+        pipeline_set_context(p, &p->passes[i], image);
+        p->passes[i].status = PASS_RAN;
+        rimf_log(&p->log, MVLD_LOG_PASSES, "pass %s: its work was thawed", p->passes[i].name);
+    }
+}
+
+void pipeline_leave(struct pipeline *p, size_t n, const char *why)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (p->passes[i].status == PASS_IDLE)
+            continue;
+        p->passes[i].status = PASS_SKIPPED;
+        rimf_log(&p->log, MVLD_LOG_PASSES, "pass %s: skipped: %s", p->passes[i].name, why);
+    }
+}

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * loader/manager/order.c: what the passes of a pipeline declare about each other.  That holds
+ * whatever their options are: also of passes that have nothing to do.
+ *
+ * A pass that runs `behind` another one is moved there, right behind it, so that what was said of all
+ * others stays true as far as it can.  What contradicts itself is refused, and so is what stands
+ * before a pass that it must come `after`.
+ */
+#include "rimf/base/base.h"
+#include "loader/manager/private.h"
+
+#include <errno.h>
+
+/* Where `name` stands, or p->n. */
+static size_t place_of(const struct pipeline *p, const char *name)
+{
+    size_t i = 0;
+
+    while (i < p->n && !rimf_streq(p->passes[i].name, name))
+        i++;
+    return i;
+}
+
+int pipeline_has(const void *pipeline, const char *pass)
+{
+    const struct pipeline *p = pipeline;
+    size_t i = place_of(p, pass);
+
+    return i < p->n && p->passes[i].status != PASS_IDLE;
+}
+
+static int check_pass(const struct pipeline *p, size_t i, const struct why *why)
+{
+    const struct mvld_pass *pass = p->passes[i].pass;
+    const char *file = p->order->file;
+    unsigned line = p->order->line;
+
+    if (place_of(p, pass->name) < i)
+        return refuse_at(why, EINVAL, file, line, "the pass '%s' is in the pipeline twice",
+                         pass->name);
+    for (const char *const *n = pass->requires_passes; n && *n; n++)
+        if (place_of(p, *n) == p->n)
+            return refuse_at(why, EINVAL, file, line,
+                             "the pass '%s' requires '%s', which is not in the pipeline",
+                             pass->name, *n);
+    for (const char *const *n = pass->conflicts; n && *n; n++)
+        if (place_of(p, *n) < p->n)
+            return refuse_at(why, EINVAL, file, line,
+                             "the pass '%s' cannot be in one pipeline with '%s'", pass->name, *n);
+    for (const char *const *n = pass->after; n && *n; n++) {
+        size_t other = place_of(p, *n);
+        if (other < p->n && other > i)
+            return refuse_at(why, EINVAL, file, line,
+                             "the pass '%s' must come after '%s', but stands before it",
+                             pass->name, *n);
+    }
+    return 0;
+}
+
+/* The last of those that it runs behind; or i. */
+static size_t place_behind(const struct pipeline *p, size_t i)
+{
+    const struct mvld_pass *pass = p->passes[i].pass;
+    size_t last = i;
+
+    for (const char *const *n = pass->behind; n && *n; n++) {
+        size_t other = place_of(p, *n);
+
+        last = other < p->n && other > last ? other : last;
+    }
+    return last;
+}
+
+/* What is moved more often than all could be by all others goes round in a circle. */
+static int move(struct pipeline *p, const struct why *why)
+{
+    size_t left = p->n * p->n;
+
+    for (size_t i = 0; i < p->n;) {
+        size_t last = place_behind(p, i);
+        struct planned_pass it = p->passes[i];
+
+        if (last == i) {
+            i++;
+            continue;
+        }
+        if (!left--)
+            return refuse_at(why, EINVAL, p->order->file, p->order->line,
+                             "the passes '%s' and '%s' each run behind the other", it.name,
+                             p->passes[last].name);
+        for (size_t j = i; j < last; j++)
+            p->passes[j] = p->passes[j + 1];
+        p->passes[last] = it;
+        rimf_log(&p->log, MVLD_LOG_PASSES, "the pass '%s' runs behind '%s'", it.name,
+                 p->passes[last - 1].name);
+    }
+    return 0;
+}
+
+int pipeline_order(struct pipeline *p, const struct why *why)
+{
+    int error = move(p, why);
+
+    for (size_t i = 0; i < p->n && !error; i++)
+        error = check_pass(p, i, why);
+    return error;
+}

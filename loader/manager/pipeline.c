@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * loader/manager/pipeline.c: plans what is done to one program.
+ *
+ *     environment, files   which [app] matches, what MVLD_TUNABLES lays over it
+ *     passes               each is found, mapped, checked
+ *     order                behind; requires, after, conflicts, duplicates
+ *     options              each against the declaration of its pass
+ *     libraries            of passes that have something to do with these options
+ *
+ * A pass that has nothing to do stays in the plan, which an image is made for and `mvld pipeline`
+ * prints; it is unmapped, brings no library and is never called.  Where that holds for all passes,
+ * there is no pipeline.
+ *
+ * Where a frozen image may hold all that the passes would do, they are looked at first, and
+ * mapped when it does not, or when something comes later (manager/late.c).
+ *
+ * Nothing of the program is touched and no code of a pass runs here but its `idle`, so that a
+ * refusal at any step leaves the program as it was.
+ */
+#include "rimf/base/base.h"
+#include "loader/config/options.h"
+#include "loader/manager/private.h"
+
+#include <errno.h>
+
+static int no_memory(const struct why *why)
+{
+    return refuse(why, ENOMEM, "there is no memory for the pipeline");
+}
+
+static size_t count_names(struct ini_slice list)
+{
+    struct ini_slice element;
+    size_t n = 0;
+
+    while (ini_list_next(&list, &element))
+        n++;
+    return n;
+}
+
+static int map_passes(struct pipeline *p, const struct why *why)
+{
+    struct ini_slice list = p->order->raw, element;
+
+    while (ini_list_next(&list, &element)) {
+        char *name = arena_copy(&p->arena, element.at, element.length);
+        if (!name)
+            return no_memory(why);
+        /* Found out before the same object is mapped twice. */
+        for (size_t i = 0; i < p->n; i++)
+            if (rimf_streq(p->passes[i].name, name))
+                return refuse_at(why, EINVAL, p->order->file, p->order->line,
+                                 "the pass '%s' is in the pipeline twice", name);
+        int error = pipeline_find_pass(p, name, &p->passes[p->n], why);
+        p->passes[p->n].said = p->n;
+        p->n += p->passes[p->n].object.end != 0; /* mapped: pipeline_free unmaps it */
+        if (error)
+            return error;
+    }
+    return 0;
+}
+
+/* Its options; and its library, or that it has nothing to do, which is all that an image need hold
+ * of it. */
+static int settle(struct pipeline *p, struct planned_pass *it, const struct why *why)
+{
+    int error = options_finish(&p->arena, it->pass, it->path, &p->config, &it->settings,
+                               &it->n_settings, why);
+
+    if (error)
+        return error;
+    if (it->pass->idle)
+        it->idle = it->pass->idle(it->settings, it->n_settings);
+    if (!it->idle)
+        return pipeline_find_library(p, it, why);
+    it->status = PASS_IDLE;
+    it->flags = MVLD_PASS_FREEZES | FROZEN_IDLE;
+    return 0;
+}
+
+static int settle_all(struct pipeline *p, const struct why *why)
+{
+    int error = 0;
+
+    for (size_t i = 0; i < p->n && !error; i++)
+        error = settle(p, &p->passes[i], why);
+    return error;
+}
+
+/* Unmaps passes that have nothing to do.  How many have. */
+static size_t unmap_idle(struct pipeline *p)
+{
+    size_t left = 0;
+
+    for (size_t i = 0; i < p->n; i++) {
+        struct planned_pass *it = &p->passes[i];
+
+        if (it->status != PASS_IDLE) {
+            left++;
+            continue;
+        }
+        pass_unmap(p->sys, &it->object);
+        it->pass = NULL;
+        it->idle = NULL;
+        it->n_settings = 0;
+    }
+    return left;
+}
+
+/* The last one is why there is no pipeline, when there is none. */
+static void say_idle(const struct pipeline *p, const struct why *why)
+{
+    for (size_t i = 0; i < p->n; i++)
+        if (p->passes[i].idle) {
+            rimf_format(why->text, why->size, "%s: %s", p->passes[i].name, p->passes[i].idle);
+            rimf_log(&p->log, MVLD_LOG_PASSES, "%s", why->text);
+        }
+}
+
+static int is_planned(const struct pipeline *p, const char *name)
+{
+    for (size_t i = 0; i < p->n; i++)
+        if (rimf_streq(p->passes[i].name, name))
+            return 1;
+    return 0;
+}
+
+/* Sections of passes that are not in the pipeline are allowed, so that a pass can
+ * be taken out for one run; but a misspelt section should not go unseen. */
+static void note_unused(const struct pipeline *p)
+{
+    const char *noted = NULL;
+
+    for (const struct config_entry *e = p->config.entries; e; e = e->next) {
+        if (rimf_streq(e->section, "app") || is_planned(p, e->section) ||
+            (noted && rimf_streq(noted, e->section)))
+            continue;
+        noted = e->section;
+        rimf_log(&p->log, MVLD_LOG_PASSES, "%s:%u: not used: the pass '%s' is not in the pipeline",
+                 e->file, e->line, e->section);
+    }
+}
+
+static void log_line(void *cookie, const char *text)
+{
+    const struct pipeline *p = cookie;
+
+    rimf_log(&p->log, MVLD_LOG_PASSES, "%s", text);
+}
+
+static struct pipeline *new_pipeline(const struct pipeline_query *q, struct arena *arena)
+{
+    const char *program = pipeline_program(q);
+
+    if (!program)
+        program = q->name ? q->name : "";
+    struct pipeline *p = arena_alloc(arena, sizeof(*p));
+
+    if (!p)
+        return NULL;
+    p->sys = q->sys;
+    p->log = q->log ? *q->log : (struct rimf_log){.sys = q->sys, .fd = -1};
+    p->secure = q->secure;
+    p->musl = q->musl;
+    p->program = arena_copy(arena, program, rimf_strlen(program));
+    return p->program ? p : NULL;
+}
+
+/* Maps all, and checks everything.  0, or negative errno and the sentence. */
+static int map_all(struct pipeline *p, const struct why *why)
+{
+    int error = map_passes(p, why);
+
+    if (!error)
+        error = pipeline_order(p, why);
+    return error ? error : settle_all(p, why);
+}
+
+/* 1: there is a pipeline.  0: none is asked for. */
+static int plan(const struct pipeline_query *q, struct arena *arena, struct pipeline **out,
+                const struct why *why)
+{
+    struct config_environment env;
+    struct config config;
+    struct pipeline *p;
+
+    config_environment(q, &env);
+    int found = config_read(q, &env, arena, &config, why);
+    if (found <= 0)
+        return found;
+    const struct config_entry *order = config_find(&config, "app", "passes");
+    if (!order || !count_names(order->raw))
+        return 0;
+    p = new_pipeline(q, arena);
+    if (!p)
+        return no_memory(why);
+    *out = p;
+    p->config = config;
+    p->order = order;
+    p->passes = arena_alloc(arena, count_names(order->raw) * sizeof(*p->passes));
+    if (!p->passes)
+        return no_memory(why);
+    p->arena = *arena; /* from here on the plan owns its memory */
+    p->pass_path = env.pass_path;
+    int error = pipeline_look(p, q) ? 0 : map_all(p, why);
+    *arena = p->arena;
+    return error ? error : 1;
+}
+
+static void unmap(struct pipeline *p)
+{
+    for (size_t i = 0; i < p->n; i++)
+        pass_unmap(p->sys, &p->passes[i].object);
+    p->n = 0;
+}
+
+static void say_untransformed(const struct rimf_log *log, const struct why *why)
+{
+    rimf_log(log, MVLD_LOG_WARNING, "mvld: %s: the program runs untransformed", why->text);
+}
+
+int pipeline_complete(struct pipeline *p, char *text, size_t size)
+{
+    struct why why = {text, size};
+    int error;
+
+    if (p->late == MAPPED)
+        return 0;
+    p->late = MAPPED;
+    p->n = 0;
+    error = map_all(p, &why);
+    if (error) {
+        unmap(p);
+        say_untransformed(&p->log, &why);
+    } else if (!unmap_idle(p)) {
+        p->n = 0;
+    }
+    return error;
+}
+
+int pipeline_plan(const struct pipeline_query *q, struct pipeline **out, char *text, size_t size)
+{
+    char own[512];
+    struct why why = text && size ? (struct why){text, size} : (struct why){own, sizeof(own)};
+    struct arena arena = {.sys = q->sys, .lent = q->memory, .lent_size = q->memory_size};
+    struct pipeline *p = NULL;
+
+    *out = NULL;
+    why.text[0] = 0;
+    int planned = plan(q, &arena, &p, &why);
+    if (planned > 0) {
+        note_unused(p);
+        if (rimf_log_enabled(&p->log, MVLD_LOG_PASSES))
+            pipeline_print(p, log_line, p);
+        say_idle(p, &why);
+        if (!q->runs || p->late || unmap_idle(p))
+            *out = p;
+        else
+            pipeline_free(p);
+        return 0;
+    }
+    if (p)
+        unmap(p);
+    arena_free(&arena);
+    if (planned < 0)
+        say_untransformed(q->log, &why);
+    else if (rimf_log_enabled(q->log, MVLD_LOG_PASSES))
+        rimf_log(q->log, MVLD_LOG_PASSES, "no pipeline is configured for %s",
+                 pipeline_program(q) ? pipeline_program(q) : q->name ? q->name : "this program");
+    return planned;
+}
+
+void pipeline_free(struct pipeline *p)
+{
+    if (!p)
+        return;
+    unmap(p);
+    struct arena arena = p->arena; /* it holds *p */
+    arena_free(&arena);
+}
+
+/* The i-th pass that brings a library. */
+static const struct planned_pass *brings(const struct pipeline *p, size_t i)
+{
+    for (size_t at = 0; at < p->n; at++)
+        if (p->passes[at].library && i-- == 0)
+            return &p->passes[at];
+    return NULL;
+}
+
+const char *pipeline_library(const struct pipeline *p, size_t i)
+{
+    const struct planned_pass *pass = brings(p, i);
+
+    return pass ? pass->library : NULL;
+}
+
+int pipeline_library_is_spacious(const struct pipeline *p, size_t i)
+{
+    const struct planned_pass *pass = brings(p, i);
+
+    return pass && (pass->flags & MVLD_PASS_SPACIOUS);
+}
+
+const char *pipeline_setting(const struct pipeline *p, const char *key)
+{
+    const struct config_entry *e = config_find(&p->config, "app", key);
+
+    return e ? e->text : NULL;
+}
+
+uint32_t pipeline_flags(const struct pipeline *p)
+{
+    uint32_t flags = p->late == LOOKED_AT ? ~0u : 0; /* anything is possible */
+
+    for (size_t i = 0; i < p->n; i++)
+        flags |= p->passes[i].flags;
+    return flags;
+}
+
+const struct mvld_pass *pipeline_pass(const struct pipeline *p, size_t i)
+{
+    return i < p->n ? p->passes[i].pass : NULL;
+}
+
+size_t pipeline_count(const struct pipeline *p)
+{
+    return p->n;
+}

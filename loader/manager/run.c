@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * loader/manager/run.c: runs a plan.
+ *
+ * A pass that fails is reported, passes that require it are skipped with that
+ * reason, the others and the program go on.  Only a broken image (found under
+ * MVLD_DEBUG=verify) ends the pipeline: what later passes would read is not true.
+ * Passes that ran still hear of objects that go, to forget them.
+ */
+#include "rimf/base/base.h"
+#include "loader/manager/private.h"
+#include "rimf/realise/realise.h"
+
+#include <errno.h>
+
+struct timespec64 {
+    int64_t seconds, nanoseconds;
+};
+
+static uint64_t now(const struct pipeline *p)
+{
+    struct timespec64 t = {0, 0};
+
+    if (!rimf_log_enabled(&p->log, MVLD_LOG_STATISTICS))
+        return 0;
+    SYS3(p->sys, SYS_clock_gettime, 1 /* CLOCK_MONOTONIC */, &t, 0);
+    return (uint64_t)t.seconds * 1000000000u + (uint64_t)t.nanoseconds;
+}
+
+void pipeline_set_context(struct pipeline *p, struct planned_pass *it, struct mvld_image *image)
+{
+    it->context = (struct mvld_context){
+        .pass = it->name,
+        .api = rimf_api(),
+        .image = image,
+        .sys = p->sys,
+        .state = &it->state,
+        .settings = it->settings,
+        .n_settings = it->n_settings,
+    };
+}
+
+/* The required pass that did not run, or NULL. */
+static const char *missing_need(const struct pipeline *p, size_t i)
+{
+    const struct mvld_pass *pass = p->passes[i].pass;
+
+    for (const char *const *n = pass ? pass->requires_passes : NULL; n && *n; n++)
+        for (size_t j = 0; j < p->n; j++)
+            if (rimf_streq(p->passes[j].name, *n) && j != i &&
+                (p->passes[j].status == PASS_FAILED || p->passes[j].status == PASS_SKIPPED))
+                return *n;
+    return NULL;
+}
+
+static void skip(struct pipeline *p, size_t i, const char *why, const char *name)
+{
+    p->passes[i].status = PASS_SKIPPED;
+    rimf_log(&p->log, MVLD_LOG_WARNING, "mvld: the pass '%s' is skipped: %s%s",
+             p->passes[i].name, why, name);
+}
+
+/* Whatever became of its other functions, or of passes that it requires. */
+static int looks_at_files(const struct planned_pass *it)
+{
+    return it->pass && it->pass->map && it->status != PASS_IDLE;
+}
+
+int pipeline_wants_files(const struct pipeline *p)
+{
+    size_t i = 0;
+
+    while (i < p->n && !looks_at_files(&p->passes[i]))
+        i++;
+    return i < p->n;
+}
+
+int pipeline_map_file(struct pipeline *p, struct mvld_image *image, const struct mvld_file *file)
+{
+    int error = 0;
+
+    for (size_t i = 0; i < p->n && error >= 0; i++) {
+        struct planned_pass *it = &p->passes[i];
+
+        if (!looks_at_files(it))
+            continue;
+        pipeline_set_context(p, it, image);
+        error = it->pass->map(&it->context, file);
+        if (error < 0)
+            rimf_log(&p->log, MVLD_LOG_PASSES, "pass %s: refuses %s", it->name, file->name);
+    }
+    return error < 0 ? error : 0;
+}
+
+static int changes_symbols(const struct planned_pass *it)
+{
+    return it->pass && it->pass->relocate && (it->status == PASS_PLANNED || it->status == PASS_RAN);
+}
+
+int pipeline_wants_symbols(const struct pipeline *p)
+{
+    size_t i = 0;
+
+    while (i < p->n && !changes_symbols(&p->passes[i]))
+        i++;
+    return i < p->n;
+}
+
+void pipeline_relocate(struct pipeline *p, struct mvld_image *image,
+                       const struct mvld_object *const *objects, size_t n)
+{
+    rimf_image_set_relocating(image, 1);
+    for (size_t i = 0; i < p->n; i++) {
+        struct planned_pass *it = &p->passes[i];
+        int error, failed;
+
+        if (!changes_symbols(it))
+            continue;
+        pipeline_set_context(p, it, image);
+        error = it->pass->relocate(&it->context, objects, n);
+        failed = rimf_image_realise_symbols(image, error < 0);
+        if (error < 0 || failed)
+            rimf_log(&p->log, MVLD_LOG_WARNING, "mvld: the pass '%s' changed no symbol (error %d): %s",
+                     it->name, error < 0 ? -error : -failed, rimf_api()->last_error(image));
+    }
+    rimf_image_set_relocating(image, 0);
+}
+
+/* A pass behind it moves code, and runs. */
+static int moves_later(const struct pipeline *p, size_t i)
+{
+    while (++i < p->n)
+        if (p->passes[i].flags & MVLD_PASS_MOVES &&
+            (p->passes[i].status == PASS_PLANNED || p->passes[i].status == PASS_RAN))
+            return 1;
+    return 0;
+}
+
+/* What it declared becomes memory; of a pass that failed, nothing. */
+static int realise(struct pipeline *p, size_t i, struct mvld_image *image, int error)
+{
+    const struct mvld_context *context = &p->passes[i].context;
+
+    if (error >= 0)
+        return rimf_image_realise(image, context, moves_later(p, i));
+    rimf_image_forget_edits(image, context);
+    return error;
+}
+
+static void run_one(struct pipeline *p, size_t i, struct mvld_image *image)
+{
+    struct planned_pass *it = &p->passes[i];
+    const char *name = it->name;
+    uint64_t began = now(p);
+    int error;
+
+    rimf_log(&p->log, MVLD_LOG_PASSES, "pass %s: runs", name);
+    pipeline_set_context(p, it, image);
+    error = realise(p, i, image, it->pass->run ? it->pass->run(&it->context) : 0);
+    it->nanoseconds = now(p) - began;
+    it->status = error < 0 ? PASS_FAILED : PASS_RAN;
+    if (error < 0)
+        rimf_log(&p->log, MVLD_LOG_WARNING, "mvld: the pass '%s' failed (error %d): %s", name,
+                 -error, rimf_api()->last_error(image));
+    else
+        rimf_log(&p->log, MVLD_LOG_PASSES, "pass %s: done", name);
+}
+
+/* 1 when the image is still what passes may rely on. */
+static int verify(struct pipeline *p, struct mvld_image *image, const char *after)
+{
+    if (!rimf_log_enabled(&p->log, MVLD_LOG_VERIFY))
+        return 1;
+    if (rimf_image_check(image) == 0) {
+        rimf_log(&p->log, MVLD_LOG_VERIFY, "the image is sound after %s", after);
+        return 1;
+    }
+    rimf_log(&p->log, MVLD_LOG_WARNING, "mvld: the image is broken after %s: %s", after,
+             rimf_api()->last_error(image));
+    return 0;
+}
+
+static void print_statistics(const struct pipeline *p)
+{
+    uint64_t total = 0;
+
+    if (!rimf_log_enabled(&p->log, MVLD_LOG_STATISTICS))
+        return;
+    for (size_t i = 0; i < p->n; i++)
+        total += p->passes[i].nanoseconds;
+    rimf_log(&p->log, MVLD_LOG_STATISTICS, "pass statistics:");
+    rimf_log(&p->log, MVLD_LOG_STATISTICS, "  total time in passes: %lu ns", total);
+    for (size_t i = 0; i < p->n; i++) {
+        const struct planned_pass *it = &p->passes[i];
+        uint64_t mille = total ? it->nanoseconds * 1000 / total : 0;
+        if (it->status == PASS_SKIPPED || it->status == PASS_IDLE)
+            rimf_log(&p->log, MVLD_LOG_STATISTICS, "  time in %s: %s", it->name,
+                     it->status == PASS_IDLE ? "nothing to do" : "skipped");
+        else
+            rimf_log(&p->log, MVLD_LOG_STATISTICS, "  time in %s: %lu ns (%lu.%lu%%)%s",
+                     it->name, it->nanoseconds, mille / 10, mille % 10,
+                     it->status == PASS_FAILED ? ", failed" : "");
+    }
+}
+
+/* The passes before `end` that nobody has treated yet. */
+static int run_until(struct pipeline *p, struct mvld_image *image, size_t end)
+{
+    int result = 0;
+
+    for (size_t i = 0; i < end; i++) {
+        const char *need = missing_need(p, i);
+
+        if (p->passes[i].status != PASS_PLANNED)
+            continue;
+        if (p->broken)
+            skip(p, i, "the image is broken", "");
+        else if (need)
+            skip(p, i, "it requires a pass that did not run: ", need);
+        else {
+            run_one(p, i, image);
+            p->broken = !verify(p, image, p->passes[i].name);
+        }
+        if (p->passes[i].status != PASS_RAN)
+            result = -ECANCELED;
+    }
+    return p->broken ? -EUCLEAN : result;
+}
+
+int pipeline_run_first(struct pipeline *p, struct mvld_image *image, size_t n)
+{
+    p->broken = !verify(p, image, "the host loader");
+    return run_until(p, image, n);
+}
+
+int pipeline_run_rest(struct pipeline *p, struct mvld_image *image)
+{
+    int result = run_until(p, image, p->n);
+
+    print_statistics(p);
+    return result;
+}
+
+void pipeline_added(struct pipeline *p, struct mvld_image *image,
+                    const struct mvld_object *const *objects, size_t n)
+{
+    pipeline_added_to(p, image, objects, n, 0, p->n);
+}
+
+void pipeline_added_to(struct pipeline *p, struct mvld_image *image,
+                       const struct mvld_object *const *objects, size_t n, size_t first,
+                       size_t end)
+{
+    if (p->late && first < p->n && pipeline_map_late(p))
+        return; /* these objects stay as they are */
+    for (size_t i = first; i < end && i < p->n && !p->broken; i++) {
+        struct planned_pass *it = &p->passes[i];
+        if (it->status != PASS_RAN || !it->pass->added)
+            continue;
+        pipeline_set_context(p, it, image);
+        uint64_t began = now(p);
+        int error = realise(p, i, image, it->pass->added(&it->context, objects, n));
+        uint64_t took = now(p) - began;
+        rimf_log(&p->log, MVLD_LOG_STATISTICS, "time in %s for %zu added objects: %lu ns",
+                 it->name, n, took);
+        if (error < 0)
+            rimf_log(&p->log, MVLD_LOG_WARNING,
+                     "mvld: the pass '%s' failed for added objects (error %d): %s",
+                     it->name, -error, rimf_api()->last_error(image));
+        p->broken = !verify(p, image, it->name);
+    }
+}
+
+void pipeline_removed(struct pipeline *p, struct mvld_image *image,
+                      const struct mvld_object *const *objects, size_t n)
+{
+    for (size_t i = p->n; i-- > 0;) { /* the last that came to know them forgets first */
+        struct planned_pass *it = &p->passes[i];
+        if (it->status != PASS_RAN || !it->pass || !it->pass->removed)
+            continue;
+        pipeline_set_context(p, it, image);
+        it->pass->removed(&it->context, objects, n);
+        verify(p, image, it->name);
+    }
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * loader/place/draw.c: distances between the objects in the arena, which are drawn.
+ *
+ * Near means that one leaked address tells the others, unless their distances are a secret.
+ * So the first object (the host loader) lies some way below the arena's end, and each that
+ * follows above or below all that are there, some pages from them:
+ *
+ *     start  …      libm   gap   ld.so   gap   libc      slack      end
+ *                   third        first         second
+ *
+ * All of it follows from one number, `drawn`, and from the lengths in the order of mapping, and
+ * nothing from how large the arena is, which may differ from start to start: so who has the number
+ * comes to the same distances.  A frozen image holds those of the process that made it, so it
+ * tells the number, and starts from it ask nobody.
+ *
+ * Only who may make an image draws, and who starts from one has its distances.  All others pack: their objects
+ * lie side by side in the order of mapping, below the arena's end, because ready code (rimf/store/ready.h)
+ * fits where distances are the same for all.  It is written beside an image, and so of each object it is
+ * known how much `closer` to the end it would lie if nothing were drawn.
+ *
+ * Gaps cost page tables, one each 2 MiB that something lies in: hence no more than 128 pages.  The slack
+ * costs nothing, there is nothing around it.
+ *
+ * Where the kernel draws no addresses (setarch -R, gdb), we draw none either.
+ */
+#include "loader/loader.h"
+
+#define GAPS 128u /* 0 to 127 pages */
+
+/* The path of the program is what the kernel puts on the stack first, at its very top. */
+#define STACK_TOP 0x7ffffffff000ul
+
+int place_is_random(const struct loader *l)
+{
+    const char *first = l->block.execfn ? (const char *)l->block.execfn->a_un.a_val : NULL;
+
+    return !first || (uintptr_t)first + rimf_strlen(first) + 1 != STACK_TOP - sizeof(uint64_t);
+}
+
+int place_random(const struct loader *l, uint64_t *out)
+{
+    return SYS3(l->sys, SYS_getrandom, out, sizeof *out, 1 /* GRND_NONBLOCK */) ==
+           (long)sizeof *out;
+}
+
+/* ---- where ------------------------------------------------------------------------------- */
+
+/* The same for each draw, and all bits of it depend on all of the number. */
+static uint64_t draw(const struct arena *arena, uint64_t n)
+{
+    uint64_t x = arena->layout_seed + n * 0x9e3779b97f4a7c15u; /* splitmix64 */
+
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
+    return x ^ x >> 31;
+}
+
+void place_loosen(struct arena *arena)
+{
+    arena->taken = 0;
+    arena->layout_shift = 0;
+    arena->packed = arena->end;
+    if (arena->layout_seed)
+        arena->next = arena->end - draw(arena, 0) % (arena->slack / RIMF_PAGE) * RIMF_PAGE;
+    else
+        arena->next = arena->end;
+    arena->above = arena->next;
+}
+
+/* The place for the next object, or 0.  At the bottom it starts again at the top: objects that
+ * were closed have left holes there. */
+uintptr_t place_take(struct arena *arena, size_t length)
+{
+    uint64_t drawn = arena->layout_seed ? draw(arena, ++arena->taken) : 0;
+    size_t gap = (drawn >> 32) % GAPS * RIMF_PAGE;
+
+    length = rimf_page_up(length);
+    if (!arena->end || !length || length > arena->end - arena->start)
+        return 0;
+    if (drawn & 1 && gap < arena->end - arena->above &&
+        length <= arena->end - arena->above - gap) {
+        arena->above += gap + length;
+        return arena->above - length;
+    }
+    if (arena->next - arena->start < length)
+        arena->next = arena->end;
+    if (gap <= arena->next - arena->start - length)
+        arena->next -= gap;
+    arena->next -= length;
+    return arena->next;
+}
+
+void place_taken(struct arena *arena, uintptr_t at, size_t length)
+{
+    arena->packed -= rimf_page_up(length);
+    arena->layout_shift = arena->layout_seed ? arena->packed - at : 0;
+}
+
+void place_keep(struct arena *arena, uintptr_t at, size_t length)
+{
+    if (at < arena->next)
+        arena->next = at;
+    if (at + length > arena->above)
+        arena->above = rimf_page_up(at + length);
+}

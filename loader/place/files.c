@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * loader/place/files.c: which file each object was mapped from.
+ *
+ * What is known of a file ahead of time (its analysis, its frozen code) holds for
+ * that very file, and a path does not tell: a library may be replaced between its
+ * mapping and our question.  The descriptor that it is mapped from does tell, and
+ * place.c sees it go by.  The kernel mapped the executable: /proc/self/exe is that
+ * file whatever its path says by now.
+ */
+#include "loader/loader.h"
+
+#include "rimf/base/cache.h"
+#include "loader/manager/pipeline.h"
+
+#include <fcntl.h> /* numbers only */
+
+static struct mapped_file *room_for_one(struct loader *l)
+{
+    struct files *files = &l->files;
+
+    if (files->n == files->room) {
+        size_t room = files->room ? 2 * files->room : FILES_AT_FIRST;
+        struct mapped_file *more = rimf_heap_alloc(&l->heap, room * sizeof *more);
+
+        if (!more)
+            return NULL;
+        if (files->n)
+            memcpy(more, files->at, files->n * sizeof *more);
+        rimf_heap_release(&l->heap, files->at);
+        files->at = more;
+        files->room = room;
+    }
+    return &files->at[files->n++];
+}
+
+/* What lies in [start, end), where something else was mapped now, is gone.  So a program that
+ * opens and closes libraries for ever has as many notes as places for them. */
+static void forget_covered(struct files *files, uintptr_t start, uintptr_t end)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < files->n; i++)
+        if (files->at[i].start < start || files->at[i].end > end)
+            files->at[kept++] = files->at[i];
+    files->n = kept;
+}
+
+/* `failed`: the kernel did not tell.  That is noted as well, because the address may
+ * have been another object's. */
+static void note(struct loader *l, uintptr_t start, size_t length, const struct stat *st,
+                 long failed)
+{
+    struct mapped_file *file;
+
+    forget_covered(&l->files, start, start + length);
+    file = room_for_one(l);
+    if (!file) { /* rather nothing than what is out of date */
+        l->files.wanted = 0;
+        l->files.n = 0;
+        return;
+    }
+    *file = (struct mapped_file){.start = start, .end = start + length, .known = !failed,
+                                 .layout_shift = l->arena.layout_shift};
+    if (!failed)
+        file_id_of(&file->identity, st);
+}
+
+/* [start, start + length) was mapped from `fd`. */
+void files_note(struct loader *l, uintptr_t start, size_t length, int fd)
+{
+    struct stat st;
+
+    if (l->files.wanted)
+        note(l, start, length, &st, SYS3(l->sys, SYS_fstat, fd, &st, 0));
+}
+
+/* The kernel mapped the executable, and PT_PHDR says where. */
+static void note_executable(struct loader *l)
+{
+    const Elf64_Phdr *ph = (const Elf64_Phdr *)l->block.phdr->a_un.a_val;
+    uintptr_t start = 0, end = 0, bias = 0;
+    struct stat st;
+    int located = 0;
+
+    for (size_t i = 0; i < l->block.phnum->a_un.a_val; i++) {
+        if (ph[i].p_type == PT_PHDR) {
+            bias = (uintptr_t)ph - ph[i].p_vaddr;
+            located = 1;
+        } else if (ph[i].p_type == PT_LOAD) { /* ascending */
+            if (!end)
+                start = rimf_page_down(ph[i].p_vaddr);
+            end = ph[i].p_vaddr + ph[i].p_memsz;
+        }
+    }
+    if (located && end > start)
+        note(l, bias + start, end - start, &st,
+             SYS6(l->sys, SYS_newfstatat, AT_FDCWD, "/proc/self/exe", &st, 0, 0, 0));
+}
+
+/* Before anything is mapped. */
+void files_start(struct loader *l)
+{
+    l->files.wanted = (pipeline_flags(l->pipeline) & MVLD_PASS_ANALYSIS) != 0;
+    l->files.segmented = l->direct; /* if the executable is at fixed addresses */
+    if (l->files.wanted && !l->direct && l->block.phdr && l->block.phnum)
+        note_executable(l);
+}
+
+/* The newest mapping counts. */
+static const struct mapped_file *find(const struct loader *l, uintptr_t address)
+{
+    for (size_t i = l->files.n; i-- > 0;) {
+        const struct mapped_file *file = &l->files.at[i];
+
+        if (address >= file->start && address < file->end)
+            return file;
+    }
+    return NULL;
+}
+
+/* Of the file that was mapped at `address`, or NULL. */
+const struct file_id *files_identity(const struct loader *l, uintptr_t address)
+{
+    const struct mapped_file *file = find(l, address);
+
+    return file && file->known ? &file->identity : NULL;
+}
+
+/* How much further behind it would lie if no distances were drawn. */
+uintptr_t files_layout_shift(const struct loader *l, uintptr_t address)
+{
+    const struct mapped_file *file = l->arena.layout_seed ? find(l, address) : NULL;
+
+    return file ? file->layout_shift : 0;
+}

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * loader/place/place.c: libraries near the executable.
+ *
+ * A direct call reaches 2 GiB, and the kernel puts a PIE and its libraries
+ * further apart than that.  The executable stays (a debugger has set its
+ * breakpoints there); libraries come to it, side by side in an arena (place/draw.c tells
+ * where in it):
+ *
+ *   PIE        … | arena, 1 GiB |  16 MiB  | executable | heap → …
+ *   non-PIE    executable | arena | heap → …      when the gap is large enough
+ *              executable | heap → … | arena at about 1.5 GiB
+ *   direct     wherever the kernel finds 1 GiB with 64 above it: the host loader
+ *              maps the executable itself, into the same arena; what the kernel
+ *              places comes as high as it fits, and shall not come into the arena
+ *
+ * The arena reserves nothing: each object is asked for with MAP_FIXED_NOREPLACE,
+ * and when its place is taken or refused the kernel chooses as ever.  The arena
+ * moves with the executable, whose address the kernel draws; at 1.5 GiB we draw, and inside it.
+ */
+#include "loader/loader.h"
+
+#include "rimf/image/image.h"
+#include "loader/manager/pipeline.h"
+
+#include <errno.h>    /* numbers only */
+#include <sys/mman.h> /* numbers only */
+
+#define MIB (1ul << 20)
+#define ARENA (1024 * MIB)
+#define BESIDE_PIE (16 * MIB)     /* what lies between the arena and a PIE */
+#define ABOVE_DIRECT (65536 * MIB) /* stacks of 8000 threads; address space alone, and only for a moment */
+#define LOW_END (2048 * MIB)      /* absolute addresses of non-PIE code end here */
+#define ROOM (512 * MIB)          /* at least; what is left of 1 GiB is drawn */
+#define SPACIOUS (256 * MIB)      /* more for libconcat.so.1, which takes 320; clang's take 180 */
+#define SLACK (ARENA / 8)         /* of this the first object's distance to the end is drawn */
+#define SLACK_LOW (ROOM / 8)
+#define TRIES 64
+
+/* dl-map-segments.h maps an object with this flag and nothing else with it. */
+#ifndef MAP_DENYWRITE
+#define MAP_DENYWRITE 0x800
+#endif
+
+/* 0: the kernel gives nothing, and a place that everybody knows is worse than none; but where it
+ * draws none either (setarch -R), that is wanted. */
+static int draw(struct loader *l, size_t pages, uintptr_t *out)
+{
+    uint64_t random = 0;
+
+    if (place_is_random(l) && !place_random(l, &random))
+        return 0;
+    *out = random % pages * RIMF_PAGE;
+    return 1;
+}
+
+/* What the segments are to be aligned to. */
+static uint64_t alignment(const Elf64_Phdr *ph, size_t n)
+{
+    uint64_t most = RIMF_PAGE;
+
+    for (size_t i = 0; i < n; i++)
+        if (ph[i].p_type == PT_LOAD && ph[i].p_align > most)
+            most = ph[i].p_align;
+    return most;
+}
+
+/* As linked. */
+static uintptr_t executable_end(const struct block *block)
+{
+    const Elf64_Phdr *ph = (const Elf64_Phdr *)block->phdr->a_un.a_val;
+    uintptr_t end = 0;
+
+    for (size_t i = 0; i < block->phnum->a_un.a_val; i++)
+        if (ph[i].p_type == PT_LOAD && ph[i].p_vaddr + ph[i].p_memsz > end)
+            end = ph[i].p_vaddr + ph[i].p_memsz;
+    return rimf_page_up(end);
+}
+
+/* Of the kernel's drawing half lead to either case; with more room a quarter and three quarters, into
+ * half as many places each (SECURITY.md). */
+void place_near_low(struct loader *l, int spacious)
+{
+    uintptr_t end = executable_end(&l->block);
+    uintptr_t heap = (uintptr_t)SYS3(l->sys, SYS_brk, 0, 0, 0), drawn;
+    size_t room = spacious ? ROOM + SPACIOUS : ROOM;
+
+    l->arena.spacious = spacious;
+    if (heap > end + room && heap < LOW_END) {
+        l->arena.start = end + MIB;
+        l->arena.end = rimf_page_down(heap - MIB);
+        l->arena.slack = SLACK_LOW;
+    } else if (end < 1024 * MIB && heap < 1024 * MIB &&
+               draw(l, (1024 * MIB - room) / RIMF_PAGE, &drawn)) {
+        l->arena.start = 1024 * MIB;
+        l->arena.end = LOW_END - 16 * MIB - drawn;
+        l->arena.slack = SLACK_LOW;
+    }
+}
+
+/* Each library is at the same place modulo 2 MiB in all processes, so that the huge pages of a
+ * frozen image can be mapped.  Below a PIE it is where the kernel puts that, or the distance
+ * between the two would be another one each time. */
+static void on_huge_page(struct loader *l)
+{
+    uintptr_t end = l->arena.end & -(2 * MIB);
+
+    if (l->direct || l->arena.end <= LOW_END) {
+        l->arena.end = end;
+        l->arena.grain = 2 * MIB;
+    } else if (l->arena.end != end) {
+        rimf_log(&l->log, MVLD_LOG_FILES,
+                 "placement: the executable is not linked for 2 MiB (-z max-page-size=0x200000)");
+    }
+}
+
+/* A PIE's alignment is the kernel's since Linux 5.10; so is that of a large room since 6.7. */
+static uintptr_t grain_of(const struct loader *l)
+{
+    uintptr_t grain = RIMF_PAGE;
+
+    if (l->direct)
+        grain = 2 * MIB;
+    else if (l->arena.end > LOW_END)
+        grain = alignment((const Elf64_Phdr *)l->block.phdr->a_un.a_val,
+                          l->block.phnum->a_un.a_val);
+    return l->arena.end % grain ? RIMF_PAGE : grain;
+}
+
+/* Where nothing is and the kernel, which goes downwards, does not come soon.  Where the program may
+ * not have so much address space (RLIMIT_AS), some room above. */
+static void near_direct(struct loader *l)
+{
+    static const size_t above[] = {ABOVE_DIRECT, BESIDE_PIE};
+
+    for (size_t i = 0; i < sizeof above / sizeof *above && !l->arena.end; i++) {
+        long at = sys_mmap(l->sys, 0, ARENA + above[i], PROT_NONE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+        if (sys_failed(at))
+            continue;
+        sys_munmap(l->sys, (uintptr_t)at, ARENA + above[i]);
+        l->arena.start = (uintptr_t)at;
+        l->arena.end = (uintptr_t)at + ARENA;
+        l->arena.slack = SLACK;
+    }
+}
+
+/* Sets l->arena, or leaves it empty. */
+void place_plan(struct loader *l)
+{
+    const char *wanted = l->pipeline ? pipeline_setting(l->pipeline, "placement") : "as-is";
+
+    /* Near costs randomness (SECURITY.md); with raised rights only root may spend it. */
+    if (!wanted && l->block.secure)
+        wanted = "as-is";
+    if (wanted && !rimf_streq(wanted, "near") && !rimf_streq(wanted, "huge")) {
+        if (!rimf_streq(wanted, "as-is"))
+            rimf_log(&l->log, MVLD_LOG_WARNING, "placement: %s is none of near, huge, as-is",
+                     wanted);
+        return;
+    }
+    if (l->direct) {
+        near_direct(l);
+    } else if (l->block.phdr && l->block.phnum) {
+        uintptr_t executable = rimf_page_down(l->block.phdr->a_un.a_val);
+
+        if (executable >= LOW_END + ARENA) {
+            l->arena.end = executable - BESIDE_PIE;
+            l->arena.start = l->arena.end - ARENA;
+            l->arena.slack = SLACK;
+        } else if (executable < LOW_END) {
+            place_near_low(l, (pipeline_flags(l->pipeline) & MVLD_PASS_SPACIOUS) != 0);
+        }
+    }
+    if (l->arena.end)
+        l->arena.grain = grain_of(l);
+    if (l->arena.end && wanted && rimf_streq(wanted, "huge"))
+        on_huge_page(l);
+    place_loosen(&l->arena);
+    if (l->arena.end)
+        rimf_log(&l->log, MVLD_LOG_FILES, "placement: near, %lx-%lx",
+                 (unsigned long)l->arena.start, (unsigned long)l->arena.end);
+    else
+        rimf_log(&l->log, MVLD_LOG_WARNING, "placement: as-is: no room near the executable");
+}
+
+/* Passes that were not mapped when places were planned could have been any: now they are known, and
+ * without one that takes much space there are more places to draw from. */
+void place_finish(struct loader *l)
+{
+    if (!l->arena.spacious || pipeline_flags(l->pipeline) & MVLD_PASS_SPACIOUS)
+        return;
+    l->arena = (struct arena){0};
+    place_plan(l);
+}
+
+/* It is aligned to more than the arena (by glibc since 2.35). */
+int place_varies(const struct loader *l, const struct mvld_object *object)
+{
+    uint64_t aligned = object->phdr ? alignment(object->phdr, object->phnum) : 0;
+
+    return aligned > l->arena.grain && object->bias % aligned == 0;
+}
+
+void place_set_unplaced(const struct loader *l)
+{
+    for (size_t i = 0; i < rimf_api()->object_count(l->image); i++) {
+        const struct mvld_object *object = rimf_api()->object_at(l->image, i);
+
+        if (place_varies(l, object))
+            rimf_image_set_unplaced(object);
+    }
+}
+
+long place_map(struct loader *l, const struct mmap_call *c, uintptr_t first)
+{
+    for (int i = 0; i < TRIES; i++) {
+        uintptr_t wanted = first ? first : place_take(&l->arena, c->length);
+        long at = wanted ? sys_mmap(l->sys, wanted, c->length, (int)c->prot,
+                                    (int)c->flags | MAP_FIXED_NOREPLACE, (int)c->fd, c->offset)
+                         : -ENOMEM;
+
+        if (!sys_failed(at) && at != (long)wanted) { /* a kernel before 4.17 takes it as a hint */
+            sys_munmap(l->sys, (uintptr_t)at, c->length);
+            return -ENOSYS;
+        }
+        if (at != -EEXIST)
+            return at;
+        first = 0;
+    }
+    return -EEXIST;
+}
+
+/* No object, and not counted as one (place_taken). */
+long place_room(void *loader, size_t size)
+{
+    const struct mmap_call c = {.length = size, .prot = PROT_READ | PROT_WRITE,
+                                .flags = MAP_PRIVATE | MAP_ANONYMOUS, .fd = (uintptr_t)-1};
+
+    return place_map(loader, &c, 0);
+}

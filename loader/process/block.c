@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * loader/process/block.c: argc, argv, envp and auxv as the kernel left them, and an
+ * LD_PRELOAD entry that comes and goes without a trace.
+ *
+ * Programs walk from envp over its NULL to auxv, and both libc and the host
+ * loader have remembered the addresses of both by the time that our entry goes.
+ * So auxv never moves, and an auxv seen from either side must be a good one:
+ *
+ *   before      argc argv NULL  A B NULL                  auxv
+ *   injected    argc argv NULL  A B LD_PRELOAD= ""  NULL  auxv   (sp 16 lower)
+ *   restored    argc argv NULL  A B NULL  AT_IGNORE 0     auxv
+ *
+ * Two words keep the stack's alignment, and after the restoration they are one
+ * auxv entry that says "ignore me".  When the user has an LD_PRELOAD of his own,
+ * ours (which contains his, first) takes its place and nothing moves.  The
+ * strings that /proc/self/environ shows are the kernel's and stay untouched.
+ */
+#include "loader/loader.h"
+
+void block_read(struct block *block, uintptr_t *sp)
+{
+    char **end;
+
+    memset(block, 0, sizeof *block);
+    block->sp = sp;
+    block->argc = *sp;
+    block->argv = (char **)(sp + 1);
+    block->envp = block->argv + block->argc + 1;
+    for (end = block->envp; *end; end++)
+        ;
+    block->envc = (size_t)(end - block->envp);
+    block->auxv = (Elf64_auxv_t *)(end + 1);
+    for (Elf64_auxv_t *a = block->auxv; a->a_type != AT_NULL; a++) {
+        switch (a->a_type) {
+        case AT_PHDR: block->phdr = a; break;
+        case AT_PHNUM: block->phnum = a; break;
+        case AT_ENTRY: block->entry = a; break;
+        case AT_BASE: block->base = a; break;
+        case AT_EXECFN: block->execfn = a; break;
+        case AT_SYSINFO_EHDR: block->vdso = a; break;
+        case AT_RANDOM: block->random = a; break;
+        case AT_SECURE: block->secure = a->a_un.a_val != 0; break;
+        default: break;
+        }
+    }
+}
+
+static char nothing[1];
+
+void block_inject(struct block *block, struct injection *injection, char *preload)
+{
+    uintptr_t *from = block->sp, *to = from - BLOCK_MOVES;
+    size_t words = 1 + block->argc + 1 + block->envc;
+
+    injection->ours = preload;
+    if (injection->users) {
+        for (size_t i = 0; i < block->envc; i++)
+            if (block->envp[i] == injection->users)
+                block->envp[i] = preload;
+        return;
+    }
+    memmove(to, from, words * sizeof *to);
+    to[words] = (uintptr_t)preload;
+    to[words + 1] = (uintptr_t)nothing;
+    block->sp = to;
+    block->argv -= BLOCK_MOVES;
+    block->envp -= BLOCK_MOVES;
+    block->envc += BLOCK_MOVES;
+}
+
+/* In direct mode the host loader has moved argv, envp and auxv down over its own
+ * options and corrected argc (glibc 2.35 and later), or will move argc up later
+ * (earlier ones): argc at the old place leads to envp in both cases. */
+int block_restore(const struct block *block, struct injection *injection)
+{
+    char **envp = (char **)(block->sp + 1 + *block->sp + 1);
+    int found = 0;
+
+    for (char **e = envp; *e; e++) {
+        if (*e != injection->ours)
+            continue;
+        found = 1;
+        if (injection->users) {
+            *e = injection->users;
+        } else if (e[1] == nothing && !e[2]) {
+            e[0] = NULL;
+            ((Elf64_auxv_t *)(e + 1))->a_type = AT_IGNORE;
+            ((Elf64_auxv_t *)(e + 1))->a_un.a_val = 0;
+        } else { /* somebody added to the environment: close the gap as unsetenv does */
+            char **to = e;
+
+            for (char **from = e + 1; *from; from++)
+                if (*from != nothing)
+                    *to++ = *from;
+            while (*to)
+                *to++ = NULL;
+        }
+        break;
+    }
+    injection->ours = NULL;
+    return found;
+}
+
+/* Takes out the variables NAME and NAME_*.  A program with raised rights must not hand
+ * ours to a child that no longer looks raised: glibc does the same with its own.  Nobody
+ * has looked at the block yet, so auxv simply follows. */
+void block_scrub(struct block *block, const char *name)
+{
+    char **to = block->envp;
+    Elf64_auxv_t *end = block->auxv;
+
+    for (char **from = to; *from; from++) {
+        const char *rest = rimf_after(*from, name);
+
+        if (!rest || (*rest != '=' && *rest != '_'))
+            *to++ = *from;
+    }
+    *to++ = NULL;
+    while (end->a_type != AT_NULL)
+        end++;
+    memmove(to, block->auxv, (size_t)((char *)(end + 1) - (char *)block->auxv));
+    block_read(block, block->sp);
+}

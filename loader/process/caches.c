@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * loader/process/caches.c: the caches of the user whose process this is (rimf/base/cache.h has the
+ * rules).  Under AT_SECURE there is no user, only root.
+ */
+#include "loader/loader.h"
+
+#include "rimf/base/cache.h"
+#include "rimf/analysis/analysis.h"
+#include "rimf/base/trusted.h"
+
+#include <errno.h> /* numbers only */
+#include <fcntl.h> /* numbers only */
+#include <time.h>  /* numbers only */
+
+#define LOCK_PATH_MAX 1024
+
+/* Of the environment as it is now: in direct mode the host loader has moved it. */
+static const char *variable(const struct loader *l, const char *name)
+{
+    const char *value = NULL, *rest;
+    struct block now;
+
+    block_read(&now, l->block.sp);
+    for (char **e = now.envp; *e; e++)
+        if ((rest = rimf_after(*e, name)))
+            value = rest;
+    return value;
+}
+
+/* Whose files are taken, besides root's. */
+uint32_t caches_user(const struct loader *l)
+{
+    long user = l->block.secure ? 0 : SYS3(l->sys, SYS_geteuid, 0, 0, 0);
+
+    return sys_failed(user) ? 0 : (uint32_t)user;
+}
+
+/* 1 when what this process leaves goes to the user's folder, else it goes to root's. */
+int caches_own(const struct loader *l)
+{
+    return cache_is_own(caches_user(l), l->block.secure ? NULL : variable(l, "XDG_CACHE_HOME="));
+}
+
+/* 0 or -ENOENT: nobody else can change where the path leads. */
+static int look(const struct loader *l, const char *path, uint32_t user)
+{
+    const char *why;
+    struct stat st;
+    size_t wrong;
+    int error = trusted_path(l->sys, path, user, &st, &why, &wrong);
+
+    if (error && error != -ENOENT)
+        rimf_log(&l->log, MVLD_LOG_FILES, "%s: not used, because of %.*s: %s", path, (int)wrong, path, why);
+    return error;
+}
+
+/* The path of the folder around WHAT is gone along once, and then WHAT alone is looked at: a start
+ * asks for some of them. */
+static int is_steered(struct loader *l, char *path, size_t around)
+{
+    uint32_t user = caches_user(l);
+    uint64_t hash = rimf_hash(path, around);
+    struct stat st;
+    long error;
+
+    if (l->caches.around != hash || l->caches.user != user) {
+        path[around] = '\0';
+        error = look(l, path, user);
+        path[around] = '/';
+        l->caches = (struct caches){hash, user, error && error != -ENOENT};
+    }
+    if (l->caches.steered)
+        return 1;
+    error = SYS6(l->sys, SYS_newfstatat, AT_FDCWD, path, &st, AT_SYMLINK_NOFOLLOW, 0, 0);
+    if (error == -ENOENT || (!error && !S_ISLNK(st.st_mode) && (st.st_uid == 0 || st.st_uid == user) &&
+                             !(st.st_mode & 022)))
+        return 0;
+    error = look(l, path, user);
+    return error && error != -ENOENT;
+}
+
+/* The user's folder for WHAT.  Its length, or 0 when there is none, it does not fit, or somebody
+ * else can change where its path leads. */
+size_t caches_folder(struct loader *l, const char *what, char *to, size_t size)
+{
+    size_t length;
+
+    if (l->block.secure)
+        return 0;
+    length = cache_user_folder(to, size, variable(l, "XDG_CACHE_HOME="), variable(l, "HOME="), what);
+    return length && !is_steered(l, to, length - rimf_strlen(what) - 1) ? length : 0;
+}
+
+size_t caches_beside(const char *image, const char *file, char *to, size_t size)
+{
+    size_t n = rimf_strlen(image);
+
+    for (int slashes = 0; n && slashes < 2;)
+        slashes += image[--n] == '/';
+    if (!n || n + rimf_strlen(file) + sizeof "/" > size)
+        return 0;
+    memcpy(to, image, n);
+    return n + rimf_format(to + n, size - n, "/%s", file);
+}
+
+long caches_lock(const struct loader *l, const char *image, uint32_t user, int wait, const char **why)
+{
+    char path[LOCK_PATH_MAX];
+
+    *why = "the name of the cache is too long";
+    if (!caches_beside(image, CACHE_LOCK, path, sizeof path))
+        return -ENAMETOOLONG;
+    cache_make_folders(l->sys, path, 2); /* errors show next */
+    return cache_lock(l->sys, AT_FDCWD, path, user, wait, why);
+}
+
+#define YOUNG 60 /* seconds */
+
+int caches_young(const struct loader *l, const char *path)
+{
+    struct timespec now;
+    struct stat st;
+
+    return !SYS6(l->sys, SYS_newfstatat, AT_FDCWD, path, &st, AT_SYMLINK_NOFOLLOW, 0, 0) &&
+           !SYS3(l->sys, SYS_clock_gettime, CLOCK_REALTIME, &now, 0) &&
+           now.tv_sec >= st.st_mtim.tv_sec && now.tv_sec - st.st_mtim.tv_sec < YOUNG;
+}

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * loader/process/knobs.c: what a user can say about one run in the environment.
+ *
+ *   MVLD=off                     go to the host loader at once, change nothing
+ *   MVLD_DEBUG=word,…            say what happens, in the manner of LD_DEBUG
+ *   MVLD_DEBUG_OUTPUT=file       say it in file.PID
+ *   MVLD_HOST_LOADER=path        the host loader
+ *   MVLD_FREEZE=1                write the frozen image of the program (`mvld build`), exit
+ *   MVLD_FREEZE=run              write it, run, and learn what comes by dlopen
+ *
+ * Under AT_SECURE none of them counts, and all are taken out of the environment.
+ */
+#include "loader/loader.h"
+
+#include <errno.h> /* numbers only */
+#include <fcntl.h> /* numbers only */
+#include <sys/stat.h>
+
+static const struct {
+    const char *word;
+    uint32_t category;
+    const char *help;
+} words[] = {
+    {"files", MVLD_LOG_FILES, "display the host loader, objects and where they lie"},
+    {"passes", MVLD_LOG_PASSES, "display the pipeline and what its passes do"},
+    {"patch", MVLD_LOG_PATCH, "display changes of code, and refused ones"},
+    {"image", MVLD_LOG_IMAGE, "display the image: domains, objects, segments"},
+    {"statistics", MVLD_LOG_STATISTICS, "display how long each stage and pass took"},
+    {"verify", MVLD_LOG_VERIFY, "check the image between passes"},
+};
+
+/* The lowest descriptor that the log takes: programs expect the low ones. */
+#define LOG_FD 200
+
+static void say(const struct rimf_sys *sys, int fd, const char *text)
+{
+    sys_write(sys, fd, text, rimf_strlen(text));
+}
+
+void say_and_exit(const struct rimf_sys *sys, const char *text)
+{
+    say(sys, 2, text);
+    sys_exit(sys, 127);
+}
+
+static void help(const struct rimf_sys *sys)
+{
+    static const char column[] = "             ";
+    char line[128];
+
+    say(sys, 1, "Valid options for the MVLD_DEBUG environment variable are:\n\n");
+    for (size_t i = 0; i < RIMF_COUNT(words); i++) {
+        const size_t n = rimf_strlen(words[i].word);
+
+        rimf_format(line, sizeof line, "  %s%s %s\n", words[i].word, &column[n], words[i].help);
+        say(sys, 1, line);
+    }
+    say(sys, 1, "  all           all previous options combined\n"
+                "  help          display this help message and exit\n\n"
+                "To direct the debugging output into a file instead of standard error\n"
+                "a filename can be specified using the MVLD_DEBUG_OUTPUT environment variable.\n");
+    sys_exit(sys, 0);
+}
+
+static int same_word(const char *text, size_t n, const char *word)
+{
+    return rimf_strlen(word) == n && rimf_strncmp(text, word, n) == 0;
+}
+
+static uint32_t debug_word(const struct rimf_sys *sys, const char *text, size_t n)
+{
+    uint32_t all = 0;
+    char line[128], name[64];
+
+    for (size_t i = 0; i < RIMF_COUNT(words); i++) {
+        if (same_word(text, n, words[i].word))
+            return words[i].category;
+        all |= words[i].category;
+    }
+    if (same_word(text, n, "all"))
+        return all;
+    if (same_word(text, n, "help"))
+        help(sys);
+    if (n >= sizeof name)
+        n = sizeof name - 1;
+    memcpy(name, text, n);
+    name[n] = '\0';
+    rimf_format(line, sizeof line,
+                "warning: debug option `%s' unknown; try MVLD_DEBUG=help\n", name);
+    say(sys, 2, line);
+    return 0;
+}
+
+static uint32_t debug_words(const struct rimf_sys *sys, const char *text)
+{
+    uint32_t categories = 0;
+
+    while (*text) {
+        size_t n = 0;
+
+        while (text[n] && text[n] != ',' && text[n] != ':' && text[n] != ' ')
+            n++;
+        if (n)
+            categories |= debug_word(sys, text, n);
+        text += n + (text[n] != '\0');
+    }
+    return categories;
+}
+
+static void remember_log(struct loader *l)
+{
+    struct stat status;
+
+    if (sys_failed(SYS3(l->sys, SYS_fstat, l->log.fd, &status, 0))) {
+        l->log.fd = -1;
+        return;
+    }
+    l->log_device = status.st_dev;
+    l->log_inode = status.st_ino;
+}
+
+static void open_log(struct loader *l, const char *output)
+{
+    long fd = 2, high;
+
+    if (output && *output) {
+        size_t size = rimf_strlen(output) + sizeof ".-9223372036854775808";
+        char *name = rimf_heap_alloc(&l->heap, size);
+
+        if (name)
+            rimf_format(name, size, "%s.%ld", output, SYS3(l->sys, SYS_getpid, 0, 0, 0));
+        /* In /tmp somebody else may have left a link there, or a FIFO without a reader.
+         * The lines hold addresses, which are nobody else's business. */
+        fd = name ? sys_openat(l->sys, name,
+                               O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY |
+                                   O_NOFOLLOW | O_NONBLOCK,
+                               0600)
+                  : -ENOMEM;
+        rimf_heap_release(&l->heap, name);
+        if (sys_failed(fd)) {
+            say(l->sys, 2, "mvld: cannot open the file of MVLD_DEBUG_OUTPUT\n");
+            return;
+        }
+    }
+    high = SYS3(l->sys, SYS_fcntl, fd, F_DUPFD_CLOEXEC, LOG_FD);
+    if (high == -EINVAL) /* RLIMIT_NOFILE is lower */
+        high = SYS3(l->sys, SYS_fcntl, fd, F_DUPFD_CLOEXEC, 3);
+    if (fd != 2)
+        sys_close(l->sys, (int)fd);
+    if (sys_failed(high))
+        return; /* standard error is closed, or descriptors are short */
+    l->log.fd = (int)high;
+    remember_log(l);
+}
+
+/* The path becomes a name in the link map, and a program may write over its
+ * environment (setproctitle). */
+static void keep_host(struct loader *l)
+{
+    const char *path = l->knobs.host;
+    char *copy = path && *path ? rimf_heap_alloc(&l->heap, rimf_strlen(path) + 1) : NULL;
+
+    if (copy)
+        memcpy(copy, path, rimf_strlen(path));
+    l->knobs.host = copy;
+}
+
+void knobs_read(struct loader *l)
+{
+    const char *debug = NULL, *output = NULL, *rest, *watcher = NULL;
+    struct knobs *knobs = &l->knobs;
+
+    for (char **e = l->block.envp; *e; e++) {
+        const char *s = *e;
+
+        if (s[0] == 'L' && s[1] == 'D' && s[2] == '_') {
+            if (rimf_after(s, "LD_PRELOAD="))
+                knobs->preload = *e; /* the last one counts, as for the host loader */
+            else if ((rest = rimf_after(s, "LD_TRACE_LOADED_OBJECTS=")))
+                knobs->trace = *rest != '\0';
+            else if (auditor_of(s))
+                watcher = auditor_of(s);
+        } else if (s[0] == 'M' && s[1] == 'V' && s[2] == 'L' && s[3] == 'D') {
+            s += 4;
+            if ((rest = rimf_after(s, "="))) {
+                knobs->off = rimf_streq(rest, "off");
+                knobs->unknown = knobs->off || rimf_streq(rest, "on") || !*rest ? NULL : rest;
+            } else if ((rest = rimf_after(s, "_DEBUG="))) {
+                debug = rest;
+            } else if ((rest = rimf_after(s, "_DEBUG_OUTPUT="))) {
+                output = rest;
+            } else if ((rest = rimf_after(s, "_FREEZE="))) {
+                knobs->freeze = rimf_streq(rest, "run")     ? FREEZE_RUN
+                                : rimf_streq(rest, "ready") ? FREEZE_READY
+                                : *rest                     ? FREEZE_START
+                                                            : FREEZE_NOT;
+            } else if ((rest = rimf_after(s, "_HOST_LOADER="))) {
+                knobs->host = rest;
+            }
+        }
+    }
+    if (l->block.secure) {
+        block_scrub(&l->block, "MVLD");
+        memset(knobs, 0, sizeof *knobs);
+        knobs->watcher = watcher;
+        return;
+    }
+    knobs->watcher = watcher;
+    if (knobs->freeze == FREEZE_RUN) /* its children only run */
+        block_scrub(&l->block, "MVLD_FREEZE");
+    keep_host(l);
+    if (knobs->off || !debug)
+        return;
+    l->log.categories = debug_words(l->sys, debug);
+    if (l->log.categories)
+        open_log(l, output);
+    if (knobs->unknown)
+        rimf_log(&l->log, MVLD_LOG_WARNING, "MVLD=%s means nothing; try MVLD=off",
+                 knobs->unknown);
+}
+
+/* The program may close all descriptors and open its own: a line of ours must
+ * not land in one of its files. */
+void log_guard(struct loader *l)
+{
+    struct stat status;
+
+    if (l->log.fd < 0)
+        return;
+    if (sys_failed(SYS3(l->sys, SYS_fstat, l->log.fd, &status, 0)) ||
+        status.st_dev != l->log_device || status.st_ino != l->log_inode)
+        l->log.fd = -1;
+}

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * loader/process/paths.c: the real path of the file that is mapped at an address.
+ *
+ * Where something is configured by path or name, every program is asked for it.  So it is read
+ * from /proc/self/maps, with calls that the host loader makes, and not asked by
+ * readlink(2), for which a sandbox may kill; and, as the first question to /proc/self costs a
+ * process 20 us, only where the name by which the program was called does not tell enough.
+ * (A newline in a path is written "\012" there.  No configuration can name such a path.)
+ */
+#include "loader/loader.h"
+
+#include <errno.h>    /* numbers only */
+#include <fcntl.h>    /* numbers only */
+#include <sys/mman.h> /* numbers only */
+
+#define LINE (4096 + 128) /* a path, and the numbers before it */
+#define SHORT 1024        /* that of most; on the stack */
+#define STEP 512          /* the program stands in one of the first lines: the kernel need not write more */
+
+static uintptr_t hexadecimal(const char **p)
+{
+    uintptr_t value = 0;
+
+    for (;; ++*p) {
+        if (**p >= '0' && **p <= '9')
+            value = value * 16 + (uintptr_t)(**p - '0');
+        else if (**p >= 'a' && **p <= 'f')
+            value = value * 16 + (uintptr_t)(**p - 'a' + 10);
+        else
+            return value;
+    }
+}
+
+/* 1: `path`, by which the program was called, is no link and no script: it begins as the
+ * program does in memory. */
+int path_is_programs(struct loader *l, const char *path)
+{
+    const char *header = (const char *)l->block.phdr->a_un.a_val - sizeof(Elf64_Ehdr);
+    Elf64_Ehdr first;
+    long fd, n;
+
+    if ((uintptr_t)header % RIMF_PAGE) /* it is somewhere else: not to be told */
+        return 0;
+    fd = sys_openat(l->sys, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0);
+    if (sys_failed(fd))
+        return 0;
+    n = sys_read(l->sys, (int)fd, &first, sizeof first);
+    sys_close(l->sys, (int)fd);
+    return n == (long)sizeof first && memcmp(&first, header, sizeof first) == 0;
+}
+
+/* "START-END PERMISSIONS OFFSET DEVICE INODE   PATH" */
+static int holds(const char *line, uintptr_t address)
+{
+    uintptr_t start = hexadecimal(&line);
+
+    line += *line == '-';
+    return start <= address && address < hexadecimal(&line);
+}
+
+static size_t line_length(const char *line, size_t n)
+{
+    size_t i = 0;
+
+    while (i < n && line[i] != '\n')
+        i++;
+    return i;
+}
+
+/* Reads on until `line` (of `size` bytes) begins with that for the address, without its end.  0, or
+ * negative errno. */
+static int find_line(const struct rimf_sys *sys, int fd, char *line, size_t size, uintptr_t address)
+{
+    size_t have = 0;
+
+    for (;;) {
+        size_t n = line_length(line, have);
+
+        if (n < have) {
+            line[n] = '\0';
+            if (holds(line, address))
+                return 0;
+            have -= n + 1;
+            memmove(line, line + n + 1, have);
+            continue;
+        }
+        size_t room = size - have < STEP ? size - have : STEP;
+        long got = room ? sys_read(sys, fd, line + have, room) : -ENAMETOOLONG;
+        if (got <= 0)
+            return got < 0 ? (int)got : -ENOENT;
+        have += (size_t)got;
+    }
+}
+
+/* 0, with what was found, or -ENAMETOOLONG: a line is longer than `size`. */
+static int path_in(struct loader *l, uintptr_t address, char *line, size_t size, char **path)
+{
+    long fd = sys_openat(l->sys, "/proc/self/maps", O_RDONLY | O_CLOEXEC, 0);
+    int error = sys_failed(fd) ? (int)fd : find_line(l->sys, (int)fd, line, size, address);
+    const char *name = error ? "" : line;
+    size_t n;
+
+    if (!sys_failed(fd))
+        sys_close(l->sys, (int)fd);
+    while (*name && *name != '/')
+        name++;
+    n = rimf_strlen(name);
+    *path = n ? rimf_heap_alloc(&l->heap, n + 1) : NULL;
+    if (*path)
+        memcpy(*path, name, n);
+    return error == -ENAMETOOLONG ? error : 0;
+}
+
+char *path_mapped_at(struct loader *l, uintptr_t address)
+{
+    char few[SHORT], *line, *path;
+
+    if (path_in(l, address, few, sizeof few, &path) == 0)
+        return path;
+    line = rimf_heap_alloc(&l->heap, LINE);
+    if (line)
+        path_in(l, address, line, LINE, &path);
+    rimf_heap_release(&l->heap, line);
+    return path;
+}
+
+char *path_of_file(struct loader *l, int fd)
+{
+    long at = sys_mmap(l->sys, 0, RIMF_PAGE, PROT_READ, MAP_PRIVATE, fd, 0);
+    char *path = sys_failed(at) ? NULL : path_mapped_at(l, (uintptr_t)at);
+
+    if (!sys_failed(at))
+        sys_munmap(l->sys, (uintptr_t)at, RIMF_PAGE);
+    return path;
+}

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * loader/start/map_stage.c: the stage `map`: each file, before a byte of it can run.
+ *
+ *     the executable     the kernel has mapped it, and nothing of it has run: looked at before
+ *                        the host loader starts
+ *     every other file   the host loader asks for its first mapping, which place.c answers: at the
+ *                        start, and in each dlopen
+ *
+ * A pass that refuses a file has that mapping fail.  The host loader then says that the object cannot be
+ * mapped, and ends with 127 or fails the dlopen, as for any file that cannot be mapped.  Where files
+ * cannot be seen before they are mapped, a program with such a pass does not start.
+ *
+ * The host loader itself is not looked at: it is trusted as the kernel trusts PT_INTERP.
+ */
+#include "loader/loader.h"
+
+#include "rimf/base/cache.h"
+#include "loader/manager/pipeline.h"
+
+#include <errno.h>    /* numbers only */
+#include <fcntl.h>    /* numbers only */
+#include <sys/mman.h> /* numbers only */
+
+#define NAME_SIZE 4096u
+
+char *mapstage_name(struct loader *l, int fd)
+{
+    char *name = rimf_heap_alloc(&l->heap, NAME_SIZE), link[40];
+
+    rimf_format(link, sizeof link, "/proc/self/fd/%d", fd);
+    if (name && SYS6(l->sys, SYS_readlinkat, AT_FDCWD, link, name, NAME_SIZE - 1, 0, 0) <= 0)
+        rimf_format(name, NAME_SIZE, "a file without a name");
+    return name;
+}
+
+static int ask(struct loader *l, int fd, const char *name, uint32_t flags, const struct stat *st)
+{
+    size_t size = (size_t)st->st_size;
+    long bytes = size ? sys_mmap(l->sys, 0, size, PROT_READ, MAP_PRIVATE, fd, 0) : 0;
+    struct mvld_file file = {.name = name, .flags = flags, .bytes = (const void *)bytes, .size = size};
+    int error;
+
+    if (sys_failed(bytes))
+        return rimf_api()->fail(l->image, EACCES, "%s: the file cannot be read", name);
+    error = pipeline_map_file(l->pipeline, l->image, &file);
+    if (size)
+        sys_munmap(l->sys, (uintptr_t)bytes, size);
+    return error;
+}
+
+/* A program that is refused must not start without a reason that somebody can read. */
+static void say(struct loader *l)
+{
+    char line[600];
+
+    if (rimf_log_enabled(&l->log, MVLD_LOG_WARNING))
+        return; /* it stands among the lines of MVLD_DEBUG */
+    sys_write(l->sys, 2, line,
+              rimf_format(line, sizeof line, "ERROR: mvld: %s\n", rimf_api()->last_error(l->image)));
+}
+
+static __attribute__((noreturn)) void refuse_start(struct loader *l, const char *why)
+{
+    char line[600];
+
+    rimf_format(line, sizeof line, "ERROR: mvld: %s: the program is not started\n", why);
+    say_and_exit(l->sys, line);
+}
+
+static void ask_executable(struct loader *l)
+{
+    long fd = sys_openat(l->sys, "/proc/self/exe", O_RDONLY | O_CLOEXEC, 0);
+    struct stat st;
+    int error = sys_failed(fd) ? (int)fd : (int)SYS3(l->sys, SYS_fstat, fd, &st, 0);
+
+    if (error)
+        refuse_start(l, "the executable cannot be read, which a pass must look at");
+    error = ask(l, (int)fd, l->program ? l->program : "the executable", MVLD_OBJECT_MAIN, &st);
+    sys_close(l->sys, (int)fd);
+    if (error)
+        refuse_start(l, rimf_api()->last_error(l->image));
+}
+
+void mapstage_start(struct loader *l)
+{
+    if (!pipeline_wants_files(l->pipeline))
+        return;
+    if (l->host.musl)
+        refuse_start(l, "files of a program of musl's cannot be seen before they are mapped, "
+                        "which a pass must");
+    if (objects_create_image(l))
+        refuse_start(l, "there is no memory for the passes that look at files");
+    l->mapstage.wanted = 1;
+    if (!l->direct) /* else it is mapped as any other */
+        ask_executable(l);
+}
+
+void mapstage_require(struct loader *l, size_t mmap_sites)
+{
+    if (l->mapstage.wanted && !mmap_sites)
+        refuse_start(l, "the host loader's mappings cannot be seen, which a pass must");
+}
+
+/* Segments of one object follow each other, and are of one file. */
+int mapstage_file(struct loader *l, int fd)
+{
+    struct file_id identity;
+    struct stat st;
+    char *name;
+    int error;
+
+    if (SYS3(l->sys, SYS_fstat, fd, &st, 0))
+        return -EACCES;
+    file_id_of(&identity, &st);
+    if (l->mapstage.passed && file_id_same(&identity, &l->mapstage.last))
+        return 0;
+    name = mapstage_name(l, fd);
+    error = ask(l, fd, name ? name : "a file", 0, &st);
+    rimf_heap_release(&l->heap, name);
+    if (error && !l->started)
+        say(l);
+    l->mapstage.last = identity;
+    l->mapstage.passed = !error;
+    return error ? -EACCES : 0;
+}

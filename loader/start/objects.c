@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * loader/start/objects.c: the host loader's link map becomes the image, and the image
+ * goes to the pipeline.
+ *
+ * Nothing of this happens when there is neither a pipeline nor a wish to see the
+ * image.  A new object enters the image when init.c is called: then it is
+ * relocated, and its dlopen has not failed.
+ */
+#include "loader/loader.h"
+
+#include "rimf/moved/moved.h"
+#include "rimf/image/image.h"
+#include "rimf/realise/realise.h"
+#include "loader/manager/pipeline.h"
+
+#include <errno.h>    /* numbers only */
+#include <sys/mman.h> /* numbers only */
+
+static int wants_objects(const struct loader *l)
+{
+    return l->pipeline || rimf_log_enabled(&l->log, MVLD_LOG_IMAGE | MVLD_LOG_VERIFY | MVLD_LOG_FILES);
+}
+
+static size_t count_maps(const struct loader *l)
+{
+    size_t n = 0;
+
+    for (const struct link_map *map = l->debug->r_map; map; map = map->l_next)
+        n++;
+    return n;
+}
+
+/* ---- the image ------------------------------------------------------------------- */
+
+static int is_vdso(const struct loader *l, const struct link_map *map)
+{
+    return l->block.vdso && map->l_addr == l->vdso_bias;
+}
+
+/* glibc has none for the executable, musl that which execve was given, and none for the
+ * vDSO. */
+static const char *name_of(const struct loader *l, const struct link_map *map)
+{
+    if (map == l->debug->r_map && l->main.name && (l->debug_musl || !map->l_name || !*map->l_name))
+        return l->main.name;
+    if (map->l_name && *map->l_name)
+        return map->l_name;
+    return is_vdso(l, map) ? "linux-vdso.so.1" : "";
+}
+
+/* A frozen image's tables may be in force. */
+static void describe_tables(const struct loader *l, struct rimf_source *source)
+{
+    const struct frozen_relocations *tables = frozen_tables_of(&l->frozen.file, source->bias);
+
+    if (!tables)
+        return;
+    source->tables = frozen_tables_at(&l->frozen.file, tables);
+    source->tables_home = source->bias + tables->linked;
+    source->tables_size = tables->size;
+}
+
+static void describe(const struct loader *l, struct link_map *map, struct rimf_source *source)
+{
+    memset(source, 0, sizeof *source);
+    source->identity = files_identity(l, (uintptr_t)map->l_ld);
+    source->layout_shift = files_layout_shift(l, (uintptr_t)map->l_ld);
+    source->name = name_of(l, map);
+    source->bias = map->l_addr;
+    source->dynamic = map->l_ld;
+    source->link_map = map;
+    describe_tables(l, source);
+    if (map == l->debug->r_map) {
+        source->flags |= MVLD_OBJECT_MAIN;
+        source->phdr = l->main.phdr;
+        source->phnum = l->main.phnum;
+    } else if (map->l_addr == l->host.bias) {
+        source->flags |= MVLD_OBJECT_LOADER;
+        source->phdr = l->host.phdr;
+        source->phnum = l->host.phnum;
+    } else if (is_vdso(l, map)) {
+        source->flags |= MVLD_OBJECT_VDSO;
+    }
+}
+
+/* Later the block may be the program's to write to, or (in direct mode, before glibc
+ * 2.35) lie below its stack. */
+static void describe_main(struct loader *l)
+{
+    struct block now; /* in direct mode the host loader has moved and changed it */
+
+    block_read(&now, l->block.sp);
+    l->main.name = l->program ? l->program : now.argc ? now.argv[0] : "main";
+    l->main.phdr = now.phdr ? (const void *)now.phdr->a_un.a_val : NULL;
+    l->main.phnum = now.phnum ? now.phnum->a_un.a_val : 0;
+    if (l->direct && l->debug_musl) /* its auxv still says musl's own */
+        l->main.phdr = NULL;
+}
+
+/* All relocated objects of the link map become the image's. */
+static int update(struct loader *l, struct rimf_change *change)
+{
+    size_t n = count_maps(l), used = 0;
+    struct rimf_source *sources = rimf_heap_alloc(&l->heap, n * sizeof *sources);
+    int err = -ENOMEM;
+
+    if (sources) {
+        for (struct link_map *map = l->debug->r_map; map; map = map->l_next)
+            if (!init_is_pending(l, map))
+                describe(l, map, &sources[used++]);
+        err = rimf_image_update(l->image, sources, used, change);
+        rimf_heap_release(&l->heap, sources);
+    }
+    if (err)
+        rimf_log(&l->log, MVLD_LOG_WARNING, "image: not brought up to date (error %d)", -err);
+    return err;
+}
+
+static void check(struct loader *l, const char *when)
+{
+    if (rimf_log_enabled(&l->log, MVLD_LOG_VERIFY))
+        rimf_log(&l->log, MVLD_LOG_VERIFY, "image %s: %s", when,
+                 rimf_image_check(l->image) ? rimf_api()->last_error(l->image) : "consistent");
+}
+
+/* `unentered`: no code of what is new has run. */
+static void pass_on(struct loader *l, int unentered)
+{
+    struct rimf_change change;
+
+    if (!l->image || update(l, &change))
+        return;
+    filtered_enter(l, change.n_added != 0);
+    rimf_image_set_unentered(l->image, unentered);
+    caller_changed(l, change.removed, change.n_removed);
+    if (l->pipeline && change.n_removed)
+        pipeline_removed(l->pipeline, l->image, change.removed, change.n_removed);
+    later_removed(l, change.removed, change.n_removed);
+    if (l->pipeline && change.n_added) {
+        later_added(l, change.added, change.n_added, unentered);
+        rimf_realise_rest(l->image);
+        rimf_image_close_analyses(l->image);
+    }
+    filtered_leave(l);
+    if (change.n_removed || change.n_added) {
+        check(l, "after an event");
+        if (rimf_log_enabled(&l->log, MVLD_LOG_IMAGE))
+            rimf_image_print(l->image);
+    }
+}
+
+/* ---- the link map ------------------------------------------------------------------ */
+
+/* What is known stays so.  Before anything is done for what is new: what cannot be remembered
+ * would be new again at the next event. */
+static int make_room(struct loader *l)
+{
+    size_t n = count_maps(l);
+    struct link_map **room;
+
+    if (n <= l->maps.room)
+        return 0;
+    room = rimf_heap_alloc(&l->heap, 2 * n * sizeof *room);
+    if (!room)
+        return -ENOMEM;
+    if (l->maps.n)
+        memcpy(room, l->maps.known, l->maps.n * sizeof *room);
+    rimf_heap_release(&l->heap, l->maps.known);
+    l->maps.known = room;
+    l->maps.room = 2 * n;
+    return 0;
+}
+
+static void remember(struct loader *l)
+{
+    l->maps.n = 0;
+    for (struct link_map *map = l->debug->r_map; map; map = map->l_next)
+        l->maps.known[l->maps.n++] = map;
+}
+
+static void say_object(const struct loader *l, const char *what, const struct link_map *map)
+{
+    const char *name = name_of(l, map);
+
+    if (map == l->debug->r_map && !*name)
+        name = l->program ? l->program : "(main)"; /* l->main is not yet there */
+    rimf_log(&l->log, MVLD_LOG_FILES, "%s: %s at %lx", what, name, (unsigned long)map->l_addr);
+}
+
+static int is_listed(const struct loader *l, const struct link_map *wanted)
+{
+    for (const struct link_map *map = l->debug->r_map; map; map = map->l_next)
+        if (map == wanted)
+            return 1;
+    return 0;
+}
+
+/* Begins where the last one was found: the list nearly always keeps its order. */
+static int is_known(const struct loader *l, const struct link_map *map, size_t *from)
+{
+    for (size_t n = 0; n < l->maps.n; n++) {
+        size_t k = *from + n < l->maps.n ? *from + n : *from + n - l->maps.n;
+
+        if (l->maps.known[k] == map) {
+            *from = k + 1 < l->maps.n ? k + 1 : 0;
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* New objects of the link map, in order, into `batch`; slots of vanished ones are
+ * released.  glibc moves an object to the end when a later one is a filter of it. */
+static size_t compare(struct loader *l, struct link_map **batch)
+{
+    size_t from = 0, n = 0;
+
+    for (struct link_map *map = l->debug->r_map; map; map = map->l_next)
+        if (!is_known(l, map, &from))
+            batch[n++] = map;
+    for (size_t i = 0; i < l->maps.n && l->init.pending; i++)
+        if (!is_listed(l, l->maps.known[i]))
+            init_forget(l, l->maps.known[i]);
+    return n;
+}
+
+/* Code may run in copies only where the C library can be told of them.  Nothing of this is
+ * done when no library brings a region for copies, or somebody watches calls: then nothing
+ * is copied.  1: there is such a library. */
+static int prepare_answers(struct loader *l)
+{
+    struct mvld_symbol symbol;
+
+    if (rimf_api()->auditor(l->image) ||
+        rimf_api()->symbol_resolve(l->image, "concat_code", NULL, &symbol))
+        return 0;
+    rimf_image_set_caller_hooks(l->image, caller_install, l);
+    l->caller.deferred = 1;
+    if (!l->frozen.folder)
+        caller_finish(l);
+    return 1;
+}
+
+/* Nothing was copied: unwinders that are asked about a stray address in the region find zeros for
+ * a table, and do not fault (concat.S).  If that fails, who asks nothing misses nothing. */
+static void open_frames(struct loader *l)
+{
+    struct mvld_symbol frames;
+
+    if (!rimf_api()->symbol_resolve(l->image, "concat_frames", NULL, &frames))
+        sys_mprotect(l->sys, frames.address, RIMF_PAGE, PROT_READ);
+}
+
+/* ---- from hook.c and init.c ----------------------------------------------------------- */
+
+/* Earlier for who looks at files before they are mapped. */
+int objects_create_image(struct loader *l)
+{
+    int error = l->image ? 0 : rimf_image_create(l->sys, &l->log, &l->image);
+
+    l->image = error ? NULL : l->image;
+    return error;
+}
+
+/* Everything is relocated and no constructor has run. */
+void objects_start(struct loader *l)
+{
+    struct rimf_change change;
+    int has_region;
+
+    if (!wants_objects(l) || make_room(l))
+        return;
+    remember(l);
+    for (size_t i = 0; i < l->maps.n; i++)
+        say_object(l, "object", l->maps.known[i]);
+    if (!l->pipeline && !rimf_log_enabled(&l->log, MVLD_LOG_IMAGE | MVLD_LOG_VERIFY))
+        return;
+    if (objects_create_image(l)) {
+        rimf_log(&l->log, MVLD_LOG_WARNING, "image: no memory; no pass runs");
+        return;
+    }
+    rimf_image_set_alone(l->image, l->heap.alone);
+    describe_main(l);
+    if (update(l, &change))
+        return;
+    if (!l->pipeline)
+        check(l, "at start"); /* the pipeline does so itself */
+    if (l->pipeline) {
+        const char *method = pipeline_setting(l->pipeline, "patch");
+
+        rimf_image_set_untraced(l->image, l->filtered.untraced);
+        rimf_image_set_filtered(l->image, l->filtered.on);
+        if (method && rimf_image_set_patch_method(l->image, method))
+            rimf_log(&l->log, MVLD_LOG_WARNING, "patch: method %s cannot be used here", method);
+        rimf_image_set_planned(l->image, pipeline_has, l->pipeline);
+        rimf_image_set_room(l->image, place_room, l);
+        analysis_start(l);
+        has_region = prepare_answers(l);
+        frozen_run(l);
+        pipeline_run_rest(l->pipeline, l->image);
+        if (has_region && !l->caller.installed)
+            open_frames(l);
+        rimf_realise_rest(l->image);
+        rimf_image_close_analyses(l->image);
+        filtered_leave(l);
+    }
+    if (rimf_log_enabled(&l->log, MVLD_LOG_IMAGE))
+        rimf_image_print(l->image);
+    stage_time(l, STAGE_RUN);
+}
+
+/* The link map may have changed; what is new may not be relocated, and may go again. */
+void objects_changed(struct loader *l)
+{
+    struct link_map **batch;
+    size_t n;
+    int err = 0;
+
+    if (!l->maps.known)
+        return;
+    init_finish(l);
+    batch = rimf_heap_alloc(&l->heap, (count_maps(l) + 1) * sizeof *batch);
+    if (!batch || make_room(l)) {
+        rimf_heap_release(&l->heap, batch);
+        return;
+    }
+    n = compare(l, batch);
+    for (size_t i = 0; i < n; i++)
+        say_object(l, "new object", batch[i]);
+    /* musl says so when they are relocated, and of none that failed */
+    for (size_t i = 0; !l->debug_musl && l->image && i < n && err != -ENOMEM; i++) {
+        err = init_catch(l, batch[i]);
+        if (err)
+            say_object(l, "not called before its constructors", batch[i]);
+    }
+    rimf_heap_release(&l->heap, batch);
+    remember(l);
+    if (err != -ENOMEM)
+        pass_on(l, 0);
+}
+
+/* What init.c waited for is relocated. */
+void objects_relocated(struct loader *l)
+{
+    pass_on(l, l->init.unentered);
+}

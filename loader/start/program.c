@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * loader/start/program.c: which program this is, and what is planned for it.
+ *
+ * As an interpreter, the program lies in memory (program_memory.c), and auxv tells where its code begins.  Run
+ * directly, it is named on our command line behind the host loader's own
+ * options; when those ask for anything but a run, or one is not known, there is
+ * nothing to plan.
+ */
+#include "loader/loader.h"
+
+#include "loader/config/needed.h"
+#include "loader/manager/pipeline.h"
+
+#include <errno.h> /* numbers only */
+#include <fcntl.h> /* numbers only */
+#include <signal.h> /* numbers only */
+
+/* ---- run directly ---------------------------------------------------------------- */
+
+static int one_of(const char *s, const char *const *list)
+{
+    for (; *list; list++)
+        if (rimf_streq(s, *list))
+            return 1;
+    return 0;
+}
+
+/* As the kernel would have it: argv[0], and the path that led to the file. */
+struct call {
+    const char *name, *path;
+    const char *preload; /* run directly: what --preload says */
+};
+
+/* Index of the program in argv, or 0.  argv[0] will be what the last --argv0 says.  `mvld run`
+ * follows links before it names the program, and says in an --argv0 before that one which
+ * path it had. */
+static size_t find_argument(const struct block *block, struct call *call)
+{
+    static const char *const with_value[] = {
+        "--library-path", "--glibc-hwcaps-prepend", "--glibc-hwcaps-mask", "--inhibit-rpath",
+        "--audit", "--preload", "--argv0", NULL};
+    static const char *const alone[] = {"--inhibit-cache", NULL};
+    size_t i = 1;
+
+    while (i + 1 < block->argc && rimf_after(block->argv[i], "--")) {
+        if (rimf_streq(block->argv[i], "--argv0"))
+            *call = (struct call){.name = block->argv[i + 1], .path = call->name, .preload = call->preload};
+        if (rimf_streq(block->argv[i], "--preload"))
+            call->preload = block->argv[i + 1];
+        if (one_of(block->argv[i], with_value))
+            i += 2;
+        else if (one_of(block->argv[i], alone))
+            i++;
+        else
+            return 0;
+    }
+    if (i >= block->argc || rimf_after(block->argv[i], "--"))
+        return 0;
+    call->path = call->path ? call->path : block->argv[i];
+    call->name = call->name ? call->name : block->argv[i];
+    return i;
+}
+
+/* ---- its file ----------------------------------------------------------------------- */
+
+/* Of a file: what is read next takes the name's place. */
+static void take_needed_of_file(void *cookie, const char *needed)
+{
+    struct loader *l = cookie;
+    size_t size = rimf_strlen(needed) + 1;
+    char *kept = rimf_heap_alloc(&l->heap, size);
+
+    if (!kept)
+        return;
+    memcpy(kept, needed, size);
+    program_needs(l, kept);
+}
+
+/* Notes within the first bytes of the file, where every linker puts them. */
+static void look_at_file(struct loader *l, int fd, char *head, size_t room,
+                         struct identity *identity)
+{
+    long size = sys_pread(l->sys, fd, head, room, 0);
+    const Elf64_Ehdr *eh = (const void *)head;
+    const Elf64_Phdr *ph;
+
+    if (size < (long)sizeof *eh || memcmp(eh->e_ident, ELFMAG, SELFMAG) != 0 ||
+        eh->e_phoff % 8 || eh->e_phoff > (size_t)size ||
+        eh->e_phnum > ((size_t)size - eh->e_phoff) / sizeof *ph)
+        return;
+    ph = (const void *)(head + eh->e_phoff);
+    needed_each(l->sys, fd, ph, eh->e_phnum, take_needed_of_file, l);
+    for (size_t i = 0; i < eh->e_phnum; i++)
+        if (ph[i].p_type == PT_NOTE && ph[i].p_align <= 4 && ph[i].p_offset % 4 == 0 &&
+            ph[i].p_offset <= (size_t)size && ph[i].p_filesz <= (size_t)size - ph[i].p_offset &&
+            !identity->build_id)
+            find_build_id(head + ph[i].p_offset, ph[i].p_filesz, identity);
+}
+
+/* ---- the plan ------------------------------------------------------------------------- */
+
+struct where {
+    struct loader *l;
+    int fd; /* run directly: of the file, which is not mapped yet; else -1 */
+    int asked;
+    enum { NAME_UNKNOWN, NAME_CALLED, NAME_OTHER } name;
+    struct identity identity;
+};
+
+/* l->program, looked up the first time that somebody asks. */
+static const char *find_program(void *cookie)
+{
+    struct where *where = cookie;
+    struct loader *l = where->l;
+
+    if (!where->asked++)
+        l->program = where->fd >= 0 ? path_of_file(l, where->fd)
+                                    : path_mapped_at(l, l->block.entry->a_un.a_val);
+    return l->program;
+}
+
+/* The notes of its file were read before, run directly. */
+static const uint8_t *find_own_build_id(void *cookie, size_t *size)
+{
+    struct where *where = cookie;
+    const struct loader *l = where->l;
+
+    if (!l->direct && l->block.phdr && l->block.phnum)
+        program_build_id(l, &where->identity);
+    *size = where->identity.size;
+    return where->identity.build_id;
+}
+
+/* pipeline_query.is_called: under AT_SECURE who called the program is not believed. */
+static int is_called(void *cookie, const char *path)
+{
+    struct where *where = cookie;
+
+    if (where->name == NAME_UNKNOWN)
+        where->name = where->fd < 0 && !where->l->block.secure && path_is_programs(where->l, path)
+                          ? NAME_CALLED
+                          : NAME_OTHER;
+    return where->name == NAME_CALLED;
+}
+
+static int wants_plan(struct loader *l)
+{
+    return !l->knobs.off && !l->knobs.trace;
+}
+
+/* `fd`: struct where. */
+static void ask(struct loader *l, int fd, const struct call *call, const struct identity *identity)
+{
+    struct where where = {.l = l, .fd = fd, .identity = *identity};
+    struct pipeline_query query = {
+        .sys = l->sys,
+        .log = &l->log,
+        .envp = l->block.envp,
+        .secure = l->block.secure,
+        .find_program = find_program,
+        .find_build_id = find_own_build_id,
+        .is_called = is_called,
+        .cookie = &where,
+        .name = call->name,
+        .called = call->path,
+        .musl = l->host.musl,
+        .runs = 1,
+        .late = !l->knobs.freeze,
+        .memory = l->plan_memory,
+        .memory_size = sizeof l->plan_memory,
+    };
+    int error;
+
+    error = pipeline_plan(&query, &l->pipeline, l->refusal, sizeof l->refusal);
+    if (error)
+        l->pipeline = NULL;
+    if (error && error != -EIO && error != -ENOMEM)
+        say_refused(l);
+    if (l->pipeline)
+        filtered_start(l);
+    if (l->pipeline || l->log.fd >= 0)
+        find_program(&where); /* objects.c calls the executable by its path */
+}
+
+static __attribute__((noinline)) void plan_direct(struct loader *l)
+{
+    struct identity identity = {0};
+    struct call call = {0};
+    _Alignas(8) char head[1024];
+    size_t at = find_argument(&l->block, &call);
+    long fd;
+
+    if (!at)
+        return;
+    l->knobs.preload_option = call.preload;
+    for (size_t i = 1; i < at; i++)
+        if (rimf_streq(l->block.argv[i], "--audit"))
+            l->knobs.watcher = auditor_of("LD_AUDIT=x");
+    fd = sys_openat(l->sys, l->block.argv[at], O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0);
+    if (sys_failed(fd))
+        return; /* the host loader may find it elsewhere, or say why not */
+    look_at_file(l, (int)fd, head, sizeof head, &identity);
+    if (wants_plan(l))
+        ask(l, (int)fd, &call, &identity);
+    sys_close(l->sys, (int)fd);
+}
+
+/* l->host.musl always, for it says which host loader this is; l->program and l->pipeline
+ * when passes are wanted. */
+void program_plan(struct loader *l)
+{
+    struct identity identity = {0};
+
+    if (l->direct)
+        plan_direct(l);
+    else if (l->block.phdr && l->block.phnum)
+        program_look(l);
+    if (l->host.musl)
+        l->knobs.watcher = "musl looks symbols up by rules of its own";
+    if (!l->direct && l->block.entry && l->block.phdr && wants_plan(l)) {
+        struct call call = {
+            .name = l->block.argc ? l->block.argv[0] : NULL,
+            .path = l->block.execfn ? (const char *)l->block.execfn->a_un.a_val : NULL,
+        };
+
+        ask(l, -1, &call, &identity);
+    }
+}

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * loader/start/program_memory.c: what is read of the program where the kernel has mapped it.
+ *
+ * Its program headers are as whoever made the file left them, and neither the kernel nor the host loader looks at
+ * all of them.  So nothing is read that is not in a PT_LOAD; of a type that there should be
+ * once the last one counts, as for the host loaders.  Every start reads what the host loader
+ * reads as well (the dynamic section, the names in it), or the kernel (the interpreter).  Notes
+ * need not even be in the file, however long their segment is: they are read for who asks for a build-id.
+ */
+#include "loader/loader.h"
+
+#include "loader/config/needed.h"
+
+#include "rimf/elf/view.h"
+#include "loader/manager/pipeline.h"
+
+#define NOTES_MOST 65536 /* bytes of a PT_NOTE in which a build-id is looked for */
+
+struct program {
+    const Elf64_Phdr *ph;
+    size_t n;
+    uintptr_t bias;
+};
+
+static struct program program_of(const struct block *block)
+{
+    struct program p = {(const Elf64_Phdr *)block->phdr->a_un.a_val, block->phnum->a_un.a_val, 0};
+    const Elf64_Phdr *own = elf_phdr_last(p.ph, p.n, PT_PHDR);
+
+    p.bias = own ? (uintptr_t)p.ph - own->p_vaddr : 0;
+    return p;
+}
+
+/* The segment that the kernel mapped last at this address (as linked), if it can be read. */
+static const Elf64_Phdr *segment_at(const struct program *p, uint64_t linked)
+{
+    const Elf64_Phdr *found = NULL;
+
+    for (size_t i = 0; i < p->n; i++)
+        if (p->ph[i].p_type == PT_LOAD &&
+            linked - rimf_page_down(p->ph[i].p_vaddr) <
+                rimf_page_up(p->ph[i].p_vaddr + p->ph[i].p_memsz) -
+                    rimf_page_down(p->ph[i].p_vaddr))
+            found = &p->ph[i];
+    return found && found->p_flags & PF_R ? found : NULL;
+}
+
+/* As many bytes from there on are in the same segment. */
+static size_t room_at(const struct program *p, uint64_t linked)
+{
+    const Elf64_Phdr *in = segment_at(p, linked);
+    uint64_t end = in ? in->p_vaddr + in->p_memsz : 0;
+
+    for (size_t i = 0; in && i < p->n; i++) /* what overlaps it */
+        if (p->ph[i].p_type == PT_LOAD && p->ph[i].p_vaddr > linked &&
+            rimf_page_down(p->ph[i].p_vaddr) < end)
+            end = rimf_page_down(p->ph[i].p_vaddr);
+    return in && linked >= in->p_vaddr && linked < end ? end - linked : 0;
+}
+
+/* The string there, or NULL when it does not end. */
+static const char *string_at(const struct program *p, uint64_t linked)
+{
+    const char *string = (const char *)(p->bias + linked);
+
+    for (size_t i = 0, room = room_at(p, linked); i < room; i++)
+        if (!string[i])
+            return string;
+    return NULL;
+}
+
+/* AddressSanitizer ends a program in which a library comes before its runtime. */
+static int wants_to_be_first(const char *needed)
+{
+    return rimf_after(needed, "libasan.so") || rimf_after(needed, "libclang_rt.asan");
+}
+
+void program_needs(struct loader *l, const char *needed)
+{
+    if (musl_is_needed(needed))
+        l->host.musl = 1;
+    else if (wants_to_be_first(needed))
+        l->injection.first = needed;
+}
+
+static void look_at_dynamic(struct loader *l, const struct program *p, const Elf64_Phdr *at)
+{
+    const Elf64_Dyn *d = (const Elf64_Dyn *)(p->bias + at->p_vaddr);
+    size_t n = room_at(p, at->p_vaddr) / sizeof *d;
+    uint64_t strings = 0;
+
+    for (size_t i = 0; i < n && d[i].d_tag != DT_NULL; i++)
+        if (d[i].d_tag == DT_STRTAB)
+            strings = d[i].d_un.d_ptr;
+    for (size_t i = 0; i < n && d[i].d_tag != DT_NULL; i++) {
+        const char *needed =
+            d[i].d_tag == DT_NEEDED ? string_at(p, strings + d[i].d_un.d_val) : NULL;
+
+        if (needed)
+            program_needs(l, needed);
+    }
+}
+
+/* The kernel has read it in the file; this is the same place. */
+static const char *interpreter(const struct program *p, const Elf64_Phdr *at)
+{
+    const Elf64_Phdr *in = segment_at(p, at->p_vaddr);
+
+    return in && at->p_vaddr - in->p_vaddr == at->p_offset - in->p_offset
+               ? string_at(p, at->p_vaddr)
+               : NULL;
+}
+
+void program_look(struct loader *l)
+{
+    struct program p = program_of(&l->block);
+    const Elf64_Phdr *dynamic = elf_phdr_last(p.ph, p.n, PT_DYNAMIC);
+    const Elf64_Phdr *interp = elf_phdr_last(p.ph, p.n, PT_INTERP);
+
+    if (dynamic)
+        look_at_dynamic(l, &p, dynamic);
+    l->interpreter = interp ? interpreter(&p, interp) : NULL;
+}
+
+/* The page with the program headers is there; linkers put the notes beside them. */
+static int is_readable(const struct loader *l, const struct program *p, const Elf64_Phdr *notes)
+{
+    uintptr_t at = p->bias + notes->p_vaddr, page = rimf_page_down((uintptr_t)p->ph);
+
+    return (at >= page && at + notes->p_filesz <= page + RIMF_PAGE) ||
+           elf_readable(l->sys, at, notes->p_filesz);
+}
+
+void program_build_id(const struct loader *l, struct identity *out)
+{
+    struct program p = program_of(&l->block);
+
+    for (size_t i = 0; i < p.n && !out->build_id; i++) {
+        const Elf64_Phdr *ph = &p.ph[i];
+
+        if (ph->p_type == PT_NOTE && ph->p_align <= 4 && ph->p_filesz <= NOTES_MOST &&
+            ph->p_filesz <= room_at(&p, ph->p_vaddr) && is_readable(l, &p, ph))
+            find_build_id((const char *)(p.bias + ph->p_vaddr), ph->p_filesz, out);
+    }
+}

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * loader/start/relocate_stage.c: the stage `relocate`: objects are mapped, and nothing is relocated.
+ *
+ * The host loader maps an object segment by segment, first those of a file (place.c answers these
+ * calls).  When the last of them is there, passes hear of the object; the host loader relocates when
+ * it has mapped all that belongs to the start, or to a dlopen.
+ *
+ *     first mapping     the program headers are read from it: how many mappings are to come
+ *     last mapping      the objects so far are told to an image of this stage; passes are asked
+ *     RT_ADD, later     a dlopen begins: that image is brought up to the link map, since an earlier dlopen may
+ *                       have failed half-way, or objects may have gone
+ *
+ * The image of the other stages has relocated objects alone; this one also has those that are not.
+ */
+#include "loader/loader.h"
+
+#include "rimf/elf/view.h"
+#include "rimf/image/image.h"
+#include "loader/manager/pipeline.h"
+
+#include <errno.h>    /* numbers only */
+#include <sys/mman.h> /* numbers only */
+
+#define PHDRS_MOST 64u
+
+/* ---- objects -------------------------------------------------------------------------- */
+
+static struct rimf_source *room_for_one(struct loader *l)
+{
+    struct relocatestage *r = &l->relocatestage;
+
+    if (r->n == r->room) {
+        size_t room = r->room ? 2 * r->room : 32;
+        struct rimf_source *more = rimf_heap_alloc(&l->heap, room * sizeof *more);
+
+        if (!more)
+            return NULL;
+        if (r->n)
+            memcpy(more, r->sources, r->n * sizeof *more);
+        rimf_heap_release(&l->heap, r->sources);
+        r->sources = more;
+        r->room = room;
+    }
+    memset(&r->sources[r->n], 0, sizeof *r->sources);
+    return &r->sources[r->n++];
+}
+
+static const void *dynamic_of(const Elf64_Phdr *ph, size_t n, uintptr_t bias)
+{
+    const Elf64_Phdr *dynamic = elf_phdr_last(ph, n, PT_DYNAMIC);
+
+    return dynamic ? (const void *)(bias + dynamic->p_vaddr) : NULL;
+}
+
+static void add_executable(struct loader *l)
+{
+    const Elf64_Phdr *ph = (const Elf64_Phdr *)l->block.phdr->a_un.a_val;
+    size_t n = l->block.phnum->a_un.a_val;
+    const Elf64_Phdr *own = elf_phdr_last(ph, n, PT_PHDR);
+    uintptr_t bias = own ? (uintptr_t)ph - own->p_vaddr : 0;
+    struct rimf_source *source = room_for_one(l);
+
+    if (!source)
+        return;
+    *source = (struct rimf_source){.name = l->program ? l->program : "main", .bias = bias,
+                                   .dynamic = dynamic_of(ph, n, bias), .phdr = ph, .phnum = n,
+                                   .flags = MVLD_OBJECT_MAIN};
+}
+
+static int update(struct loader *l, struct rimf_change *change)
+{
+    struct relocatestage *r = &l->relocatestage;
+
+    return rimf_image_update(r->image, r->sources, r->n, change);
+}
+
+/* ---- the start, and a dlopen --------------------------------------------------------------- */
+
+void relocatestage_start(struct loader *l)
+{
+    struct relocatestage *r = &l->relocatestage;
+    struct rimf_change change;
+
+    if (!pipeline_wants_symbols(l->pipeline))
+        return;
+    if (l->host.musl || rimf_image_create(l->sys, &l->log, &r->image)) {
+        rimf_log(&l->log, MVLD_LOG_WARNING, "mvld: no symbol is changed: %s",
+                 l->host.musl ? "of musl's objects nobody knows when they are mapped" : "out of memory");
+        return;
+    }
+    r->wanted = 1;
+    if (l->direct || !l->block.phdr || !l->block.phnum)
+        return;
+    add_executable(l);
+    if (!update(l, &change) && change.n_added)
+        pipeline_relocate(l->pipeline, r->image, change.added, change.n_added);
+}
+
+void relocatestage_event(struct loader *l)
+{
+    struct relocatestage *r = &l->relocatestage;
+    struct rimf_change change;
+
+    if (!r->wanted || !l->started)
+        return;
+    r->n = r->left = 0;
+    for (const struct link_map *map = l->debug->r_map; map; map = map->l_next) {
+        struct rimf_source *source = map->l_addr == l->vdso_bias && map->l_addr ? NULL : room_for_one(l);
+
+        if (!source)
+            continue;
+        *source = (struct rimf_source){
+            .name = map->l_name && *map->l_name ? map->l_name : "main",
+            .bias = map->l_addr,
+            .dynamic = map->l_ld,
+            .flags = map == l->debug->r_map          ? MVLD_OBJECT_MAIN
+                     : map->l_addr == l->host.bias ? MVLD_OBJECT_LOADER : 0,
+        };
+        if (map == l->debug->r_map) {
+            source->phdr = l->main.phdr;
+            source->phnum = l->main.phnum;
+        }
+    }
+    update(l, &change);
+}
+
+/* ---- mappings ---------------------------------------------------------------------------------- */
+
+/* The headers at the start of its first segment, or NULL. */
+static const Elf64_Ehdr *header_at(uintptr_t at, size_t length, size_t offset)
+{
+    const Elf64_Ehdr *eh = (const Elf64_Ehdr *)at;
+
+    if (offset || length < sizeof *eh || memcmp(eh->e_ident, ELFMAG, SELFMAG) != 0 ||
+        eh->e_phoff % 8 || eh->e_phnum > PHDRS_MOST || eh->e_phoff > RIMF_PAGE - sizeof *eh ||
+        eh->e_phnum * sizeof(Elf64_Phdr) > RIMF_PAGE - eh->e_phoff)
+        return NULL;
+    return eh;
+}
+
+static int has_mapping(const Elf64_Phdr *ph)
+{
+    return ph->p_type == PT_LOAD &&
+           rimf_page_up(ph->p_vaddr + ph->p_filesz) > rimf_page_down(ph->p_vaddr);
+}
+
+static void begin(struct loader *l, uintptr_t at, size_t length, size_t offset)
+{
+    struct relocatestage *r = &l->relocatestage;
+    const Elf64_Ehdr *eh = header_at(at, length, offset);
+    const Elf64_Phdr *ph = eh ? (const void *)(at + eh->e_phoff) : NULL;
+    const Elf64_Phdr *first = NULL;
+
+    r->left = 0;
+    for (size_t i = 0; ph && i < eh->e_phnum; i++) {
+        first = !first && ph[i].p_type == PT_LOAD ? &ph[i] : first;
+        r->left += has_mapping(&ph[i]);
+    }
+    if (!first || !r->left)
+        return;
+    r->bias = at - rimf_page_down(first->p_vaddr);
+    r->phdr = ph;
+    r->phnum = eh->e_phnum;
+}
+
+/* A segment of an object's file lies at `at`; with `first`, its first. */
+void relocatestage_mapped(struct loader *l, uintptr_t at, size_t length, size_t offset, int fd, int first)
+{
+    struct relocatestage *r = &l->relocatestage;
+    struct rimf_source *source;
+    struct rimf_change change;
+    char *name;
+
+    if (first || !r->left)
+        begin(l, at, length, offset);
+    if (!r->left || --r->left)
+        return;
+    name = mapstage_name(l, fd);
+    source = name ? room_for_one(l) : NULL;
+    if (!source)
+        return;
+    *source = (struct rimf_source){.name = name, .bias = r->bias, .phdr = r->phdr, .phnum = r->phnum,
+                                   .dynamic = dynamic_of(r->phdr, r->phnum, r->bias),
+                                   .flags = r->n == 1 ? MVLD_OBJECT_MAIN : 0};
+    if (update(l, &change) || change.n_added != 1) {
+        r->n--;
+    } else {
+        source->name = change.added[0]->name; /* the image's, as long as it has the object */
+        pipeline_relocate(l->pipeline, r->image, change.added, 1);
+    }
+    rimf_heap_release(&l->heap, name);
+}

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * loader/start/start.c: everything between the kernel and the host loader, in order.
+ *
+ * After the jump at the end the host loader believes that the kernel started it:
+ * as interpreter of the same program, or, when we were run as a program, as a
+ * program with our arguments.  It calls us again at its events (hook.c).
+ */
+#include "loader/loader.h"
+
+#include "loader/manager/pipeline.h"
+
+#include <errno.h>        /* numbers only */
+#include <fcntl.h>        /* numbers only */
+#include <sys/mman.h>     /* numbers only */
+#include <time.h>         /* numbers only */
+
+struct loader loader_state;
+_Static_assert(offsetof(struct loader, mmap_return) == 0, "entry.S jumps back through it");
+_Static_assert(offsetof(struct loader, cpuid_return) == 32, "and through these");
+
+extern const Elf64_Ehdr own_header __asm__("__ehdr_start") RIMF_HIDDEN;
+
+/* We are linked with RELATIVE relocations only.  Nothing here may need one. */
+void loader_relocate(void)
+{
+    uintptr_t base = (uintptr_t)&own_header, rela = 0, relro = 0, relro_end = 0;
+    const Elf64_Phdr *ph = (const Elf64_Phdr *)(base + own_header.e_phoff);
+    size_t size = 0;
+
+    for (size_t i = 0; i < own_header.e_phnum; i++) {
+        if (ph[i].p_type == PT_DYNAMIC) {
+            for (const Elf64_Dyn *d = (const Elf64_Dyn *)(base + ph[i].p_vaddr); d->d_tag; d++) {
+                if (d->d_tag == DT_RELA)
+                    rela = base + d->d_un.d_ptr;
+                else if (d->d_tag == DT_RELASZ)
+                    size = d->d_un.d_val;
+            }
+        } else if (ph[i].p_type == PT_GNU_RELRO) {
+            relro = rimf_page_down(base + ph[i].p_vaddr);
+            relro_end = rimf_page_down(base + ph[i].p_vaddr + ph[i].p_memsz);
+        }
+    }
+    for (const Elf64_Rela *r = (const Elf64_Rela *)rela; size >= sizeof *r;
+         r++, size -= sizeof *r)
+        *(uintptr_t *)(base + r->r_offset) = base + (uintptr_t)r->r_addend;
+    if (relro_end > relro)
+        rimf_syscall(SYS_mprotect, (long)relro, (long)(relro_end - relro), PROT_READ, 0, 0, 0);
+}
+
+/* ---- statistics ------------------------------------------------------------------------ */
+
+void stage_time(struct loader *l, int stage)
+{
+    static const char *const names[STAGES] = {
+        [STAGE_PLANNED] = "configuration and pipeline",
+        [STAGE_MAPPED] = "host loader mapped",
+        [STAGE_PATCHED] = "host loader hooked",
+        [STAGE_HOOK] = "host loader's own work",
+        [STAGE_RUN] = "image and passes",
+    };
+    struct timespec now = {0};
+
+    if (!rimf_log_enabled(&l->log, MVLD_LOG_STATISTICS))
+        return;
+    SYS3(l->sys, SYS_clock_gettime, CLOCK_MONOTONIC, &now, 0);
+    l->at[stage] = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+    if (stage)
+        rimf_log(&l->log, MVLD_LOG_STATISTICS, "start-up: %s: %lu ns", names[stage],
+                 l->at[stage] - l->at[stage - 1]);
+    SYS3(l->sys, SYS_clock_gettime, CLOCK_MONOTONIC, &now, 0); /* without the line itself */
+    l->at[stage] = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* ---- LD_PRELOAD --------------------------------------------------------------------------- */
+
+static int can_preload(struct loader *l, const char *library, int spacious)
+{
+    if (spacious && l->knobs.watcher) { /* and whoever audits would see one library more */
+        rimf_log(&l->log, MVLD_LOG_FILES, "%s: not preloaded: %s", library, l->knobs.watcher);
+        return 0;
+    }
+    if (spacious && space_is_limited(l)) {
+        rimf_log(&l->log, MVLD_LOG_WARNING,
+                 "%s: not preloaded: address space is limited (RLIMIT_AS)", library);
+        return 0;
+    }
+    for (const char *p = library; *p; p++) {
+        if (*p == ':' || *p == ' ' || *p == '$') {
+            rimf_log(&l->log, MVLD_LOG_WARNING, "%s: not preloaded: LD_PRELOAD cannot say its name",
+                     library);
+            return 0;
+        }
+    }
+    return 1;
+}
+
+static void add_preload(char *text, size_t size, const char *library)
+{
+    size_t n = rimf_strlen(text);
+
+    rimf_format(text + n, size - n, "%s%s", n == sizeof "LD_PRELOAD=" - 1 ? "" : ":",
+                library);
+}
+
+static void preload(struct loader *l)
+{
+    const char *library, *users = l->knobs.preload ? l->knobs.preload : "LD_PRELOAD=";
+    const char *first = l->injection.first;
+    size_t size = rimf_strlen(users) + 2 + (first ? rimf_strlen(first) + 1 : 0), good = 0;
+    char *text;
+
+    if (!l->pipeline || l->block.secure || !pipeline_library(l->pipeline, 0))
+        return;
+    for (size_t i = 0; (library = pipeline_library(l->pipeline, i)); i++)
+        size += rimf_strlen(library) + 1;
+    text = rimf_heap_alloc(&l->heap, size);
+    if (!text)
+        return;
+    rimf_format(text, size, "%s", users);
+    if (first)
+        add_preload(text, size, first);
+    for (size_t i = 0; (library = pipeline_library(l->pipeline, i)); i++) {
+        if (!can_preload(l, library, pipeline_library_is_spacious(l->pipeline, i)))
+            continue;
+        add_preload(text, size, library);
+        good++;
+    }
+    if (!good)
+        return;
+    l->injection.users = l->knobs.preload;
+    block_inject(&l->block, &l->injection, text);
+    rimf_log(&l->log, MVLD_LOG_FILES, "preload: %s", text);
+}
+
+/* ---- steps ------------------------------------------------------------------------------------ */
+
+static void look_around(struct loader *l, uintptr_t *sp)
+{
+    l->sys = &rimf_sys_kernel;
+    l->log.sys = l->sys;
+    l->log.fd = -1;
+    rimf_heap_init(&l->heap, l->sys);
+    rimf_heap_seed(&l->heap, l->first_memory, sizeof l->first_memory);
+    block_read(&l->block, sp);
+    l->direct = l->block.entry && l->block.entry->a_un.a_val == (uintptr_t)loader_entry;
+    l->vdso_bias = l->block.vdso ? l->block.vdso->a_un.a_val : 0;
+    knobs_read(l);
+    rimf_heap_set_alone(&l->heap, !l->knobs.watcher); /* modules of LD_AUDIT may start threads */
+    stage_time(l, STAGE_START);
+}
+
+static void prepare(struct loader *l)
+{
+    files_start(l);
+    place_plan(l);
+    if (pipeline_flags(l->pipeline) & MVLD_PASS_ANALYSIS)
+        auditor_look(l);
+    frozen_find(l);
+    if (!pipeline_count(l->pipeline)) { /* a pass was refused */
+        l->pipeline = NULL;
+        l->arena.end = 0;
+        return;
+    }
+    place_finish(l);
+    layout_choose(l);
+    mapstage_start(l);
+    relocatestage_start(l);
+}
+
+static void hook(struct loader *l)
+{
+    l->hooked = host_hook(l, caller_early) == 0;
+    mapstage_require(l, l->hooked ? l->mmap_return[0] : 0);
+    if (l->hooked)
+        preload(l); /* only what the hook can take away again */
+    else
+        frozen_forget(l); /* nobody will thaw it */
+}
+
+/* What the host loader reads of auxv.  The kernel's own copy (/proc/self/auxv)
+ * keeps naming us: a debugger finds our _dl_debug_state through it. */
+static void hand_over(struct loader *l)
+{
+    const struct host *host = &l->host;
+
+    if (l->direct) { /* "you are the program": then it works in its direct mode */
+        if (l->block.entry)
+            l->block.entry->a_un.a_val = host->entry;
+        if (l->block.phdr)
+            l->block.phdr->a_un.a_val = (uintptr_t)host->phdr;
+        if (l->block.phnum)
+            l->block.phnum->a_un.a_val = host->phnum;
+    } else if (l->block.base) {
+        l->block.base->a_un.a_val = host->bias;
+    }
+}
+
+static __attribute__((noinline, noreturn)) void give_up(struct loader *l, const int *errors)
+{
+    char why[512];
+
+    host_explain(l, errors, why, sizeof why);
+    say_and_exit(l->sys, why);
+}
+
+/* ---- the order ------------------------------------------------------------------------------ */
+
+/* A start, and between the lines what is true there.  Its second half is the host loader's, which
+ * calls us back: the list goes on where those functions stand that it calls. */
+struct start loader_start(struct loader *l, uintptr_t *sp)
+{
+    int errors[HOST_CANDIDATES];
+
+    /* The kernel has mapped the program and us, and we are relocated.  No system call was made. */
+    look_around(l, sp);
+    /* Known: arguments, environment, auxv, and what MVLD and its kin say. */
+    program_plan(l);
+    /* Known: which program this is, and its pipeline, which most have not: then no call was made that
+     * the host loader would not make, and all that follows is to map it and to jump there. */
+    if (l->pipeline)
+        prepare(l);
+    /* Known: where objects will go, and what an earlier process left for this one.  The stage `map` has
+     * let the executable pass. */
+    stage_time(l, STAGE_PLANNED);
+    if (host_open(l, errors))
+        give_up(l, errors);
+    /* The host loader is mapped, and nothing of it has run.  Its text can still be changed. */
+    stage_time(l, STAGE_MAPPED);
+    if (!l->knobs.off)
+        hook(l);
+    /* Its calls of mmap, its questions to the CPU and its _dl_debug_state lead to us (entry.S); LD_PRELOAD
+     * names the libraries that passes bring. */
+    frozen_or_exit(l);
+    sys_close(l->sys, l->host.fd);
+    stage_time(l, STAGE_PATCHED);
+    hand_over(l);
+    return (struct start){l->host.entry, (uintptr_t)l->block.sp};
+    /* The host loader runs, and calls
+     *
+     *   loader_mmap        for each mapping (mapped.c).  An object's file passes the stage `map`, gets its
+     *                      place, and when all of it is there goes through the stage `relocate`.  When the
+     *                      last is mapped, none is relocated: tables of an earlier process are laid before
+     *                      the host loader's eyes (relocations_replace).
+     *   loader_event       at the end (hook.c, first_event): all objects are relocated, and no constructor has
+     *                      run.  objects_start makes the image; then either what an earlier process made
+     *                      of the code is mapped (frozen_run), or passes run, and what they declared is
+     *                      realised.  LD_PRELOAD is again what the user said.
+     *
+     * Constructors run, and main.  In each dlopen loader_mmap is called as above, then
+     *
+     *   loader_event       the link map has changed (objects_changed): what went, passes hear of; in front of
+     *                      what came, whose constructors are still to run, init.c waits:
+     *   loader_init        it is relocated, and its first constructor would run now (objects_relocated): what
+     *                      was learnt of it is mapped, or passes run. */
+}

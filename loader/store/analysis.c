@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * loader/store/analysis.c: where the analyses of objects lie (`mvld analyze` writes them).
+ *
+ * Root's folder is for everybody, the user's own for that user; rimf/base/cache.h says which
+ * files are taken.  Under AT_SECURE there is only root's.
+ */
+#include "loader/loader.h"
+
+#include "loader/store/frozen_place.h"
+#include "rimf/image/image.h"
+#include "loader/manager/pipeline.h"
+#include "rimf/store/ready.h"
+
+#include <fcntl.h> /* numbers only */
+
+#define FOLDER_SIZE 1024
+
+/* Root's folder for WHAT, and the user's, if there is one; how many. */
+static size_t find_places(struct loader *l, const char *system, const char *what,
+                          struct analysis_place *places)
+{
+    char folder[FOLDER_SIZE], *copy;
+    size_t length = caches_folder(l, what, folder, sizeof folder);
+
+    places[0] = (struct analysis_place){.folder = system};
+    copy = length ? rimf_heap_alloc(&l->heap, length + 1) : NULL;
+    if (!copy)
+        return 1;
+    places[1] = (struct analysis_place){.folder = memcpy(copy, folder, length + 1),
+                                       .user = caches_user(l)};
+    return 2;
+}
+
+/* Written is where images are.  Where nothing was, nothing is looked for; where an image has been
+ * found, most starts look for nothing anyway, and are spared that question. */
+static void ready_start(struct loader *l)
+{
+    struct analysis_place places[RIMF_ANALYSES_MAX];
+    struct rimf_ready_places ready = {.made_by = frozen_made_by(0)};
+    size_t n = find_places(l, READY_SYSTEM_FOLDER, READY_FOLDER, places);
+    size_t written = (size_t)caches_own(l);
+
+    if (written < n)
+        ready.written = places[written];
+    for (size_t i = 0; i < n; i++)
+        if (l->frozen.folder ||
+            !SYS6(l->sys, SYS_faccessat, AT_FDCWD, places[i].folder, 0 /* F_OK */, 0, 0, 0))
+            ready.places[ready.n++] = places[i];
+    rimf_image_set_ready(l->image, &ready);
+}
+
+/* Before the pipeline runs: tells the image, which keeps the paths, as objects come later. */
+void analysis_start(struct loader *l)
+{
+    struct analysis_place places[RIMF_ANALYSES_MAX];
+    size_t n;
+
+    if (!(pipeline_flags(l->pipeline) & MVLD_PASS_ANALYSIS))
+        return;
+    n = find_places(l, ANALYSIS_SYSTEM_FOLDER, "analysis", places);
+    rimf_image_set_analyses(l->image, places, n);
+    rimf_image_set_auditor(l->image, l->knobs.watcher);
+    ready_start(l);
+}

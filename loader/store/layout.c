@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * loader/store/layout.c: from which number the distances between objects follow (place/draw.c): that of
+ * the image with which this process starts, or one for the image that it will make.
+ */
+#include "loader/store/frozen_place.h"
+
+#include "loader/manager/pipeline.h"
+
+/* The image of root's that stands before the one that this process is to write. */
+static int is_roots(struct loader *l, uint64_t *drawn)
+{
+    size_t n = l->program ? pipeline_freezable(l->pipeline) : 0;
+    struct frozen_place *place = n && caches_own(l) ? rimf_heap_alloc(&l->heap, sizeof *place) : NULL;
+    struct frozen_file file;
+    const char *why;
+    int found;
+
+    if (!place)
+        return 0;
+    frozen_system_place(l, place, frozen_fingerprint(l, n));
+    found = !frozen_map(&file, l->sys, place->folder, 0, &why);
+    if (found) {
+        *drawn = file.view.header->layout_seed;
+        frozen_unmap(&file, l->sys);
+    }
+    rimf_heap_release(&l->heap, place);
+    return found;
+}
+
+/* A start tries root's image and then the user's, when all lies already where root's wants it.  So a
+ * user's is made with the number of root's where there is one; and of one that is older it is said
+ * (frozen.c, `mvld doctor') that it does not fit.  With what another mvld left, nothing else is to fit. */
+static int is_images(struct loader *l, uint64_t *drawn)
+{
+    const struct found_image *found = &l->frozen;
+
+    if (!found->folder)
+        return l->knobs.freeze == FREEZE_START && is_roots(l, drawn);
+    *drawn = found->file.view.header->layout_seed;
+    return found->file.view.header->pipeline == frozen_made_by(found->pipeline) ||
+           (!found->is_users && caches_own(l));
+}
+
+/* As in frozen.c: under a filter of system calls none is written, unless it is asked for; nor where somebody
+ * watches calls, nor a first one with what is preloaded. */
+static int may_make(const struct loader *l)
+{
+    const char *miss = pipeline_setting(l->pipeline, "on-miss");
+
+    return pipeline_freezable(l->pipeline) && !l->block.secure && !l->filtered.on &&
+           !l->knobs.watcher && !l->frozen.unasked && l->knobs.freeze != FREEZE_READY &&
+           (l->knobs.freeze || rimf_streq(miss, "build") || rimf_streq(miss, "learn"));
+}
+
+/* Once it is known with which image this process starts, and before anything is mapped. */
+void layout_choose(struct loader *l)
+{
+    const char *from = "the image's";
+
+    if (!l->arena.end)
+        return;
+    if (!is_images(l, &l->arena.layout_seed)) {
+        from = "drawn for an image";
+        l->arena.layout_seed = 0;
+        if (may_make(l) && place_is_random(l))
+            place_random(l, &l->arena.layout_seed);
+    }
+    if (!l->arena.layout_seed)
+        from = "none but their lengths";
+    else
+        place_loosen(&l->arena);
+    rimf_log(&l->log, MVLD_LOG_FILES, "placement: distances: %s", from);
+}

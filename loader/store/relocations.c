@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * loader/store/relocations.c: symbols that the host loader need not look up again
+ * (rimf/store/frozen.h tells why, and of which tables).
+ *
+ * The host loader maps all objects, takes memory for thread-local storage, and then
+ * relocates.  At that request for memory, when as many files are mapped as the image
+ * has, they are compared: the same files in the same order, at the same distances, with
+ * the same build-id in memory.  Who comes in between (LD_PRELOAD, another search path)
+ * makes it another list.  When all is the same, the host loader is led to the image's tables
+ * instead of those of the files; when it is not, or there is no such request, the host loader looks up as ever.
+ */
+#include "loader/loader.h"
+
+#include "rimf/elf/view.h"
+
+#include <errno.h> /* numbers only */
+#include <fcntl.h> /* numbers only */
+
+static uint64_t count_files(const struct frozen *frozen)
+{
+    uint64_t n = 0;
+
+    for (uint32_t i = 0; i < frozen->header->n_objects; i++)
+        n += frozen->objects[i].file.inode != 0; /* the vDSO has none */
+    return n;
+}
+
+/* Who wants to see symbols being looked up. */
+static int is_listened_to(const struct block *block)
+{
+    for (char **e = block->envp; *e; e++)
+        if (rimf_after(*e, "LD_DEBUG="))
+            return 1;
+    return 0;
+}
+
+/* The kernel has mapped the executable: its data, which relocation will write, is filled by one call,
+ * as that of libraries is (place.c).  Linux before 5.14 refuses that. */
+static void fill_executable(struct loader *l)
+{
+    const Elf64_Phdr *ph = (const Elf64_Phdr *)l->block.phdr->a_un.a_val;
+    const Elf64_Phdr *end = ph + l->block.phnum->a_un.a_val;
+    uintptr_t bias;
+
+    while (ph < end && ph->p_type != PT_PHDR) /* it stands before the segments */
+        ph++;
+    bias = ph < end ? (uintptr_t)l->block.phdr->a_un.a_val - ph->p_vaddr : 0;
+    for (; ph < end; ph++) {
+        uintptr_t start = bias + ph->p_vaddr;
+
+        if (ph->p_type == PT_LOAD && ph->p_flags == (PF_R | PF_W) && ph->p_filesz &&
+            ph->p_filesz <= POPULATE_MAX)
+            SYS3(l->sys, SYS_madvise, rimf_page_down(start),
+                 rimf_page_up(start + ph->p_filesz) - rimf_page_down(start), POPULATE_WRITE);
+    }
+}
+
+void relocations_expect(struct loader *l)
+{
+    if (!l->files.wanted || l->host.musl || is_listened_to(&l->block))
+        return;
+    l->frozen.awaited = count_files(&l->frozen.file.view);
+    if (!l->filtered.on) /* it may be a call that kills */
+        fill_executable(l);
+}
+
+/* ---- comparing ---------------------------------------------------------------------- */
+
+/* In which segment they are is no matter: who edits files moves them. */
+static int is_readable(const Elf64_Phdr *ph, size_t n, const Elf64_Phdr *notes)
+{
+    for (size_t i = 0; i < n; i++)
+        if (ph[i].p_type == PT_LOAD && ph[i].p_flags & PF_R &&
+            notes->p_vaddr - ph[i].p_vaddr < ph[i].p_filesz &&
+            notes->p_filesz <= ph[i].p_filesz - (notes->p_vaddr - ph[i].p_vaddr))
+            return 1;
+    return 0;
+}
+
+/* The page with the headers is there; the rest only if the object lies where its headers say. */
+static int is_there(const struct rimf_sys *sys, uintptr_t start, uintptr_t at, size_t size)
+{
+    return (at >= start && at + size <= start + RIMF_PAGE) || elf_readable(sys, at, size);
+}
+
+static uint64_t build_id_at(const struct rimf_sys *sys, uintptr_t start, uintptr_t bias)
+{
+    struct identity own = {NULL, 0};
+    size_t n;
+    const Elf64_Phdr *ph = frozen_headers(start, &n);
+
+    for (size_t i = 0; i < n && !own.build_id; i++)
+        if (ph[i].p_type == PT_NOTE && ph[i].p_vaddr % 4 == 0 && is_readable(ph, n, &ph[i]) &&
+            is_there(sys, start, bias + ph[i].p_vaddr, ph[i].p_filesz))
+            find_build_id((const char *)(bias + ph[i].p_vaddr), ph[i].p_filesz, &own);
+    return own.build_id ? rimf_hash(own.build_id, own.size) : 0;
+}
+
+struct comparison {
+    struct loader *l;
+    uintptr_t *biases; /* of each object */
+    size_t next;       /* of the files */
+    uintptr_t base;    /* bias of the first object that is not apart */
+    int based;
+};
+
+static const struct mapped_file *file_of(const struct comparison *c, uint32_t i)
+{
+    const struct files *files = &c->l->files;
+    const struct frozen_object *object = &c->l->frozen.file.view.objects[i];
+
+    if (i == 0) /* the kernel mapped it, and we then the host loader */
+        return &files->at[0];
+    if (file_id_same(&object->file, &files->at[1].identity))
+        return &files->at[1];
+    return c->next < files->n ? &files->at[c->next] : NULL;
+}
+
+static int compare(struct comparison *c, uint32_t i)
+{
+    const struct frozen_object *object = &c->l->frozen.file.view.objects[i];
+    const struct mapped_file *file = file_of(c, i);
+    uintptr_t bias;
+
+    c->biases[i] = 0;
+    if (!object->file.inode)
+        return 1;
+    if (!file || !file->known || !file_id_same(&object->file, &file->identity))
+        return 0;
+    c->biases[i] = bias = file->start - object->first;
+    if (build_id_at(c->l->sys, file->start, bias) != object->build_id)
+        return 0;
+    c->next += file == &c->l->files.at[c->next];
+    if (object->flags & FROZEN_UNPLACED)
+        return 1;
+    if (!c->based)
+        c->base = bias;
+    c->based = 1;
+    return (int64_t)(bias - c->base) == object->distance;
+}
+
+static int all_the_same(struct comparison *c)
+{
+    const struct frozen_header *header = c->l->frozen.file.view.header;
+
+    if (c->l->files.n < 2 || !c->l->files.at[1].known)
+        return 0;
+    for (uint32_t i = 0; i < header->n_objects; i++)
+        if (!compare(c, i))
+            return 0;
+    return c->next == c->l->files.n;
+}
+
+/* ---- leading it there ---------------------------------------------------------------- */
+
+/* Where a debugger is, or nobody knows, the image will be refused, and passes will look for the
+ * slots of whose tables nothing would be left. */
+static int may_lay(const struct loader *l)
+{
+    return l->hooked && l->filtered.untraced;
+}
+
+/* Where there are copies, functions of the C library that answer for them come first. */
+static void lay_texts(struct loader *l, struct frozen_file *file)
+{
+    const struct frozen_header *h = file->view.header;
+
+    if (file->view.region || !h->cpu || h->cpu != cpuid_identity(l))
+        return;
+    frozen_lay_texts(file, l->sys);
+    rimf_log(&l->log, MVLD_LOG_FILES, "image: the code of %u segments lies there before relocation",
+             file->laid.end_text - file->laid.first_text);
+}
+
+/* The file of that library, as the host loader found it. */
+static const char *path_of(const struct loader *l, uint32_t object)
+{
+    uintptr_t bias = l->frozen.biases[object];
+    const struct link_map *map = l->debug ? l->debug->r_map : NULL;
+
+    while (map && map->l_addr != bias)
+        map = map->l_next;
+    return map ? map->l_name : NULL;
+}
+
+int relocations_take_texts_back(struct loader *l)
+{
+    struct frozen_file *file = &l->frozen.file;
+    long error = 0;
+
+    while (file->laid.end_text > file->laid.first_text && !error) {
+        const char *path = path_of(l, file->view.texts[file->laid.end_text - 1].object);
+        long fd = path ? sys_openat(l->sys, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0)
+                       : -ENOENT;
+
+        error = sys_failed(fd) ? fd : frozen_take_text_back(file, l->sys, (int)fd);
+        if (!sys_failed(fd))
+            sys_close(l->sys, (int)fd);
+    }
+    return (int)error;
+}
+
+/* All but the host loader is mapped, and nothing is relocated. */
+void relocations_replace(struct loader *l)
+{
+    struct frozen_file *file = &l->frozen.file;
+    struct comparison c = {.l = l, .next = 2};
+    const char *why;
+
+    l->frozen.awaited = 0;
+    l->frozen.biases = c.biases =
+        rimf_heap_alloc(&l->heap, file->view.header->n_objects * sizeof *c.biases);
+    if (!c.biases || !may_lay(l) || !all_the_same(&c)) {
+        caller_take_back(l); /* if it fails now, it ends the program at the hook */
+        return;
+    }
+    if (frozen_lay(file, l->sys, c.biases, &why))
+        rimf_log(&l->log, MVLD_LOG_FILES, "image: symbols are looked up: %s", why);
+    else
+        lay_texts(l, file);
+    l->frozen.relocated = file->laid.entries || file->laid.led;
+    if (l->frozen.relocated)
+        rimf_log(&l->log, MVLD_LOG_FILES, "image: %u symbols are not looked up",
+                 file->laid.entries);
+}

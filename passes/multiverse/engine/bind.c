@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * bind.c: which points an operation reaches, and what it wants of each: a variant, or 0
+ * for the generic; of a constant its value, or a load.  write.c then makes it so.
+ */
+#include "passes/multiverse/engine/engine.h"
+
+static int has_guard_on(const struct mv_point *point, const struct mv_switch *sw)
+{
+    for (size_t i = 0; i < point->n_guards; i++)
+        if (point->guards[i] == sw)
+            return 1;
+    return 0;
+}
+
+/* Points that something new calls, or that could not be written: once more. */
+static void select_dirty(struct mv_point *point)
+{
+    if (point->selected || !point->dirty || point->unit->closing)
+        return;
+    point->selected = 1;
+    mv_outcome_begin(point, 0);
+    point->wanted = point->target;
+    point->wanted_variant = point->variant;
+    point->wanted_value = point->value;
+}
+
+static void decide(struct mv_engine *engine, struct mv_point *point, enum mv_action action,
+                   int in_force)
+{
+    if (point->unit->closing)
+        return;
+    point->selected = 1;
+    mv_outcome_begin(point, 1);
+    if (action == MV_COMMIT) {
+        mv_select(engine, point, in_force);
+        return;
+    }
+    point->wanted = 0;
+    point->wanted_variant = -1;
+    point->wanted_value = point->value;
+}
+
+int mv_apply(struct mv_engine *engine, enum mv_action action, enum mv_scope scope, uintptr_t what)
+{
+    struct mv_point *point = NULL;
+    struct mv_switch *sw = NULL;
+    int changed = mv_read_sites(engine);
+
+    if (changed)
+        return changed;
+    if (action == MV_COMMIT && engine->incomplete)
+        return mv_fail(engine, ENOMEM, "memory was short when an object came: what a commit would have "
+                       "to change there is not known");
+    if (scope == MV_REFS && !(sw = mv_find_switch(engine, what)))
+        return mv_fail(engine, EINVAL, "%p is no switch", (void *)what);
+    if (scope == MV_FUNCTION && !(point = mv_find_point(engine, what)))
+        return mv_fail(engine, EINVAL, "%p is no variation point", (void *)what);
+    if (action == MV_COMMIT)
+        mv_read_switches(engine);
+    for (struct mv_point *p = point; p; p = p->peer)
+        decide(engine, p, action, 0);
+    for (struct mv_unit *u = engine->units; u; u = u->next)
+        for (size_t i = 0; i < u->n_points; i++) {
+            if (scope == MV_ALL || (sw && has_guard_on(&u->points[i], sw)))
+                decide(engine, &u->points[i], action, 0);
+            select_dirty(&u->points[i]);
+        }
+    changed = mv_write(engine, 0);
+    if (changed >= 0 && scope != MV_FUNCTION)
+        mv_remember(engine, action, sw);
+    return changed;
+}
+
+int mv_apply_fresh(struct mv_engine *engine)
+{
+    int bound = 0, err;
+
+    for (struct mv_unit *u = engine->units; u; u = u->next)
+        for (size_t i = 0; i < u->n_points; i++)
+            bound |= u->points[i].target || (u->fresh && mv_is_in_force(engine, &u->points[i]));
+    if (!bound) { /* nothing is committed: sites can be read when something is */
+        mv_finished(engine);
+        return 0;
+    }
+    err = mv_read_sites(engine);
+    if (err)
+        return err;
+    mv_read_switches(engine);
+    for (struct mv_unit *u = engine->units; u; u = u->next) {
+        for (size_t i = 0; i < u->n_points; i++) {
+            if (u->fresh && mv_is_in_force(engine, &u->points[i]))
+                decide(engine, &u->points[i], MV_COMMIT, 1);
+            select_dirty(&u->points[i]);
+        }
+    }
+    mv_finished(engine);
+    return mv_write(engine, 0);
+}
+
+void mv_finished(struct mv_engine *engine)
+{
+    for (struct mv_unit *u = engine->units; u; u = u->next)
+        u->fresh = 0;
+}
+
+int mv_object_is_intact(struct mv_engine *engine, const struct mvld_object *object)
+{
+    for (const struct mv_unit *u = engine->units; u; u = u->next)
+        if (u->object == object)
+            return mv_words_are_intact(engine, u);
+    return 0; /* nothing was changed there: it can as well be found anew */
+}

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * engine.c: the engine's lock, look-ups, sentences, and its links to libmultiverse.
+ */
+#include "passes/multiverse/engine/engine.h"
+
+/* ---- sentences */
+
+static void add_line(char *text, size_t size, size_t *used, size_t *lost, const char *line)
+{
+    size_t length = rimf_strlen(line);
+
+    if (length + 2 > size - *used) {
+        ++*lost;
+        return;
+    }
+    memcpy(text + *used, line, length);
+    *used += length;
+    text[(*used)++] = '\n';
+    text[*used] = 0;
+}
+
+int mv_fail(struct mv_engine *engine, int err, const char *format, ...)
+{
+    char text[sizeof engine->reply->error];
+    va_list args;
+
+    va_start(args, format);
+    rimf_vformat(text, sizeof text, format, args);
+    va_end(args);
+    if (engine->reply)
+        memcpy(engine->reply->error, text, sizeof text);
+    return engine->api->fail(engine->image, err, "%s", text);
+}
+
+static void report_line(struct mv_engine *engine, const char *line)
+{
+    struct mv_reply *reply = engine->reply;
+
+    if (reply)
+        add_line(reply->report, sizeof reply->report, &reply->used, &reply->lost, line);
+    engine->api->log(engine->image, MVLD_LOG_PASSES, "multiverse: %s", line);
+}
+
+void mv_report(struct mv_engine *engine, const char *format, ...)
+{
+    char text[512];
+    va_list args;
+
+    if (!engine->reply && !engine->api->log_enabled(engine->image, MVLD_LOG_PASSES))
+        return;
+    va_start(args, format);
+    rimf_vformat(text, sizeof text, format, args);
+    va_end(args);
+    report_line(engine, text);
+}
+
+void mv_refuse(struct mv_engine *engine, const char *format, ...)
+{
+    char text[512];
+    va_list args;
+
+    va_start(args, format);
+    rimf_vformat(text, sizeof text, format, args);
+    va_end(args);
+    engine->api->fail(engine->image, ENOEXEC, "%s", text);
+    engine->api->log(engine->image, MVLD_LOG_PASSES, "multiverse: %s", text);
+    add_line(engine->refusals, sizeof engine->refusals, &engine->refusals_used,
+             &engine->n_refusals_lost, text);
+}
+
+/* ---- lock */
+
+int mv_lock(struct mv_engine *engine, struct mv_reply *reply)
+{
+    int err = rimf_lock_acquire(engine->sys, &engine->lock);
+
+    if (err < 0) {
+        static const char text[] = "called while this thread changes code: from a signal handler";
+
+        if (reply)
+            memcpy(reply->error, text, sizeof text);
+        return err;
+    }
+    engine->reply = reply;
+    engine->some_closing = 0;
+    for (struct mv_unit *u = engine->units; u; u = u->next)
+        u->closing = 0;
+    if (err == RIMF_LOCK_INHERITED)
+        mv_repair(engine);
+    return 0;
+}
+
+void mv_unlock(struct mv_engine *engine)
+{
+    engine->reply = NULL;
+    rimf_lock_release(engine->sys, &engine->lock);
+}
+
+struct mv_pin *mv_find_pin(struct mv_reply *reply, uintptr_t bias, const void *dynamic)
+{
+    for (size_t i = 0; i < reply->n_pins; i++)
+        if (reply->pins[i].bias == bias && reply->pins[i].dynamic == dynamic)
+            return &reply->pins[i];
+    return NULL;
+}
+
+/* Units whose object is being closed by another thread are left out of the call.
+ * -EAGAIN: one came after the pins were taken. */
+static int mark_closing(struct mv_engine *engine)
+{
+    struct mv_reply *reply = engine->reply;
+
+    for (struct mv_unit *u = engine->units; reply && reply->pins && u; u = u->next) {
+        struct mv_pin *pin = mv_find_pin(reply, u->object->bias, u->object->dynamic);
+        if (!pin || !(pin->fixed || pin->needed))
+            return -EAGAIN;
+        u->closing = !pin->fixed && !pin->handle;
+        engine->some_closing |= u->closing;
+    }
+    return 0;
+}
+
+/* Lock, and the objects as they are now. */
+int mv_enter(struct mv_engine *engine, struct mv_reply *reply)
+{
+    int err;
+
+    if (reply) {
+        reply->report[0] = 0;
+        reply->used = reply->lost = 0;
+    }
+    err = mv_lock(engine, reply);
+    if (err)
+        return err;
+    engine->operation++;
+    err = engine->refresh ? engine->refresh(engine) : 0;
+    if (!err)
+        err = mark_closing(engine);
+    if (err) {
+        if (err != -EAGAIN)
+            mv_fail(engine, -err, "the objects of the process could not be listed: %s",
+                    engine->api->last_error(engine->image));
+        mv_unlock(engine);
+    }
+    return err;
+}
+
+/* ---- look-ups */
+
+struct mv_point *mv_find_point(struct mv_engine *engine, uintptr_t address)
+{
+    struct mv_point *point;
+
+    address = mv_home(engine, address);
+    point = mv_table_get(&engine->points, address);
+    if (point && point->unit->closing)
+        return NULL;
+    /* A non-PIE's own PLT entry is what &function yields there. */
+    if (!point && address && engine->api->object_find(engine->image, address))
+        point = mv_table_get(&engine->points, engine->api->plt_target(engine->image, address));
+    return point;
+}
+
+struct mv_switch *mv_find_switch(struct mv_engine *engine, uintptr_t address)
+{
+    return mv_table_get(&engine->by_switch, address);
+}
+
+int mv_create(struct mvld_image *image, const struct mvld_api *api, const struct rimf_sys *sys,
+              struct mv_engine **out)
+{
+    struct mv_engine *engine = api->alloc(image, sizeof *engine);
+
+    if (!engine)
+        return api->fail(image, ENOMEM, "multiverse: out of memory");
+    engine->ops = &mv_ops;
+    engine->api = api;
+    engine->image = image;
+    engine->sys = sys;
+    *out = engine;
+    return 0;
+}
+
+/* ---- copies of libmultiverse */
+
+struct attaching {
+    struct mv_engine *engine;
+    const struct mvld_object *object;
+    struct mv_engine *other; /* one that a link holds already */
+    int look_only;
+};
+
+static int attach(void *cookie, const void *desc, size_t size)
+{
+    struct attaching *a = cookie;
+    const struct mv_library_note *note = desc;
+    struct mv_engine *there;
+    struct mv_link *link;
+
+    if (size < sizeof *note || note->abi != MV_LINK_ABI)
+        return 0;
+    link = (struct mv_link *)mv_distance(&note->link);
+    if ((uintptr_t)link % 8 ||
+        a->engine->api->object_holds(a->object, (uintptr_t)link, sizeof *link,
+                                     PROT_READ | PROT_WRITE) != 1 ||
+        link->size != sizeof *link || link->abi != MV_LINK_ABI)
+        return 0;
+    there = __atomic_load_n(&link->engine, __ATOMIC_ACQUIRE);
+    if (there && there != a->engine)
+        a->other = there;
+    else if (!a->look_only)
+        __atomic_store_n(&link->engine, a->engine, __ATOMIC_RELEASE);
+    return 0;
+}
+
+struct mv_engine *mv_attach(struct mv_engine *engine, const struct mvld_object *const *objects,
+                            size_t n)
+{
+    struct attaching a = {.engine = engine};
+
+    for (a.look_only = 1; a.look_only >= 0 && !a.other; a.look_only--)
+        for (size_t i = 0; i < n; i++) {
+            a.object = objects[i];
+            engine->api->note_each(objects[i], MULTIVERSE_NOTE_NAME, MV_NOTE_LIBRARY, attach, &a);
+        }
+    return a.other;
+}

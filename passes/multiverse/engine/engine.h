@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * engine.h: what the files of the multiverse engine know of each other.
+ *
+ * Picture
+ *
+ *     mv_engine ─► mv_unit (an object with descriptors) ─► mv_point[]  mv_site[]
+ *         │                                                 │  ▲        │
+ *         └─► mv_switch list ◄──────── guards ──────────────┘  └────────┘
+ *
+ *   gather.c   notes and tables become units, all checked
+ *   records.c  records become points and switches
+ *   forget.c   objects that are closed
+ *   sites.c    recorded calls become sites: decoded, sorted, given to points
+ *   select.c   which variant fits the values
+ *   bind.c     what an operation wants of each point
+ *   words.c    what entries and sites hold, and are to hold; write.c  the difference
+ *              becomes one batch of patches
+ *   outcome.c  what became of each point
+ *   layout.c   makes the arrays for it; places.c  where code runs that was copied
+ *   site.c     instructions at call sites; inline.c  bodies that fit into one; read.c  reads
+ *              of constants
+ *   engine.c   the lock, the look-ups; operations.c  what interface.h offers
+ *
+ *   A constant (multiverse("constant")) is a point without an entry, one in each unit that reads it;
+ *   its sites are these reads.
+ *
+ *   Sites are read lazily, at the first commit: an initialisation that commits
+ *   nothing touches no code page.  A unit's arrays are one allocation each; no
+ *   site is allocated alone.
+ */
+#ifndef MULTIVERSE_ENGINE_H
+#define MULTIVERSE_ENGINE_H
+
+#include <errno.h>
+#include <stdarg.h>
+#include <sys/mman.h>
+
+#include "rimf/base/base.h"
+#include "passes/multiverse/engine/interface.h"
+#include "rimf/base/lock.h"
+#include "rimf/base/sort.h"
+#include "passes/multiverse/site/site.h"
+
+#include "mvld/descriptor.h"
+#include "mvld/pass.h"
+
+/* A program that has committed or reverted so often will do so again. */
+#define MV_OFTEN 8
+#define MV_UNIT_MAX (UINT32_MAX - 8u) /* how far into its object a word may lie */
+#define MV_NO_WORD UINT32_MAX
+
+struct mv_switch {
+    struct mv_switch *next;
+    uintptr_t address; /* 0: the object that held it was closed */
+    char *name;        /* our copy; "" when no record names it */
+    uint64_t value;    /* as read by the commit under way, extended to 64 bits */
+    uint64_t in_force; /* as read by the last commit of all, or of this switch */
+    uint8_t width, flags; /* MULTIVERSE_SWITCH_* */
+    uint8_t bound;        /* variants may fix it; see multiverse_bind() */
+    uint8_t has_value;    /* in_force, bound_in_force are set */
+    uint8_t bound_in_force;
+    uint8_t configured;   /* set. and bind. were looked at */
+    uint8_t committed;    /* what the last commit_refs or revert_refs of it was */
+    uint32_t stamp;       /* and when: see mv_engine.clock */
+    uint32_t n_functions; /* points that have variants for it */
+    struct multiverse_info_var info;
+};
+
+struct mv_point {
+    const struct multiverse_function *record; /* NULL: a constant */
+    const char *name;         /* in the record, or that of the constant's switch */
+    struct mv_unit *unit;     /* NULL: a free place in the array */
+    uintptr_t body, pad;      /* of a constant 0 */
+    uintptr_t variable;       /* of a function pointer or constant, else 0 */
+    struct mv_point *peer;    /* the next stub of the same function pointer, or the same constant
+                                 in another unit */
+    struct mv_switch **guards; /* one a guard of the record; NULL: never holds */
+    uint32_t n_guards;         /* the record's, which cannot be read once unmapped */
+    uint32_t n_sites, n_far;   /* of them, out of reach of `wanted` */
+    struct mv_site *sites;
+    int32_t variant, wanted_variant;  /* index; -1: none */
+    uintptr_t target, wanted;         /* where calls lead; 0: the generic.  Of a constant its
+                                         variable; 0: a load */
+    uint64_t value, wanted_value;     /* of a constant */
+    uintptr_t goal;                   /* the code of `wanted` that runs: its copy, if any */
+    uint8_t selected; /* by the operation under way */
+    uint8_t dirty;    /* some site or the entry does not hold what it should */
+    uint8_t refused, applied; /* patches of the operation under way: why one, errno; any? */
+    uint8_t orphaned; /* the pointer variable was closed with its object */
+    uint8_t reached;  /* by the operation under way */
+    uint8_t outcome;  /* enum multiverse_outcome, of the last that reached it, */
+    int error;        /* and why, as in struct multiverse_info_fn */
+    uint64_t missed;  /* the operation that left it generic or refused, until that is told; or 0 */
+    uint32_t word, other;     /* of the entry, as in mv_site; of a constant MV_NO_WORD */
+    struct mv_inline inlined; /* of `wanted` */
+    uint32_t slots_of, slots[5]; /* while words are made: of the unit of that number */
+    struct multiverse_info_fn info;
+};
+
+struct mv_site {
+    uintptr_t address; /* first: see rimf_sort */
+    struct mv_point *point;
+    struct mv_site *next; /* of the same point */
+    struct mv_unit *unit;
+    uint32_t word, other; /* indices into the unit's words, the first of two that are joined;
+                             other: of its copy, when it runs at home and there, else MV_NO_WORD */
+    int32_t distance;     /* to its copy, or 0 */
+    uint8_t kind, length; /* enum mv_site_kind */
+    uint8_t at_home;      /* it runs there, see places.c */
+};
+
+/* See words.c. */
+enum mv_way { MV_RULE, MV_KEEP, MV_ORIGINAL, MV_EACH };
+struct mv_slot {
+    uint64_t lead;
+    uint32_t to, mask; /* the target's distance from the unit's base */
+    uint8_t way, shift;
+    uint8_t kind, length; /* MV_SITE_NONE: entries */
+    uint32_t n;           /* words */
+    struct mv_point *point; /* NULL: forgotten */
+};
+
+struct mv_entry {
+    uintptr_t key; /* an address */
+    void *value;
+};
+
+/* One distinct note: three ranges inside the object. */
+struct mv_tables {
+    struct mv_tables *next;
+    uintptr_t functions, functions_end, callsites, callsites_end, switches, switches_end;
+};
+
+/* Words of a unit that follow each other in memory: those at home, those of copies. */
+struct mv_stretch {
+    struct mv_stretch *next; /* of all units, by address */
+    struct mv_unit *unit;
+    uint32_t first, n;
+};
+
+struct mv_unit {
+    struct mv_unit *next; /* by address */
+    const struct mvld_object *object;
+    const struct mvld_segment *code, *data; /* that held the last address: see mv_holds */
+    struct mv_tables *tables;
+    struct mv_point *points;
+    struct mv_entry *by_pad; /* points that have one, by the address of their pad */
+    struct mv_switch **guards;
+    struct mv_site *sites;
+    size_t n_points, n_pads, n_guards, n_sites;
+    /* words.c, layout.c: arrays by address, in one block of memory */
+    void *words;
+    uintptr_t base;           /* the object's start, or that of its copies before it */
+    struct mvld_word *places; /* from the base */
+    uint32_t *slot_of;
+    uint64_t *bytes[2], *original; /* as in site.h */
+    struct mv_slot *slots;
+    size_t n_words, n_slots;
+    struct mv_stretch stretches[2];
+    uint8_t now; /* which of `bytes` says what the words hold */
+    uint8_t sites_read;
+    uint8_t home_only; /* none of its code was copied */
+    uint8_t closing; /* may go while the call lasts: touch none of its memory */
+    uint8_t fresh; /* came with the gather under way */
+    uint8_t encoded; /* for the batch under way */
+};
+
+/* Open addressing; 0 is a free place. */
+struct mv_table {
+    struct mv_entry *entries;
+    size_t capacity, used; /* capacity is 0 or a power of two */
+};
+
+struct mv_engine {
+    const struct mv_ops *ops; /* first: see interface.h */
+    const struct mvld_api *api;
+    struct mvld_image *image;
+    const struct rimf_sys *sys;
+    /* Brings the image up to date under a plain ld.so; NULL under mvld. */
+    int (*refresh)(struct mv_engine *);
+    unsigned long long n_added, n_removed; /* refresh's own: as of its last list */
+    uint8_t listed;
+    struct rimf_lock lock;
+    uint8_t committed;     /* the last operation on everything was a commit */
+    uint32_t stamp, clock; /* when; counts operations on everything and on switches */
+    uint64_t operation;    /* counts all */
+    struct mv_unit *units;
+    struct mv_stretch *stretches; /* of all units whose sites were read */
+    uint8_t some_copied;          /* some of these are of copies */
+    struct mv_switch *switches;
+    struct mv_table points;    /* body or pointer variable -> mv_point */
+    struct mv_table by_switch; /* address -> mv_switch */
+    struct mv_reply *reply;    /* of the call under way, or NULL */
+    uint8_t some_closing;      /* a unit is */
+    uint8_t incomplete;        /* memory was short for descriptors: a commit would miss them */
+    uint32_t n_slotted;        /* units whose words were made, so far */
+    uint8_t n_asked;           /* operations that the program asked for, up to MV_OFTEN */
+    struct mv_engine *other;   /* this one came too late: use that */
+    uint8_t forking;           /* between fork_begin and fork_end */
+    size_t n_refusals_lost;    /* lines that did not fit */
+    size_t refusals_used;
+    char refusals[2048];       /* what gather left out, for every report */
+};
+
+/* ---- operations.c */
+RIMF_HIDDEN extern const struct mv_ops mv_ops;
+
+/* ---- engine.c */
+int mv_create(struct mvld_image *, const struct mvld_api *, const struct rimf_sys *,
+              struct mv_engine **out);
+int mv_lock(struct mv_engine *, struct mv_reply *);
+/* Lock, and the objects as they are now: 0, or negative errno without the lock. */
+int mv_enter(struct mv_engine *, struct mv_reply *);
+void mv_unlock(struct mv_engine *);
+struct mv_point *mv_find_point(struct mv_engine *, uintptr_t address);
+struct mv_switch *mv_find_switch(struct mv_engine *, uintptr_t address);
+/* Records the sentence of an error, in the image and in the reply: -err. */
+int mv_fail(struct mv_engine *, int err, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* Adds a line to the report of the call under way, and to the log. */
+void mv_report(struct mv_engine *, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* The same, kept for the reports of later commits too. */
+void mv_refuse(struct mv_engine *, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* The pin of this object, or NULL. */
+struct mv_pin *mv_find_pin(struct mv_reply *, uintptr_t bias, const void *dynamic);
+
+/* ---- table.c */
+/* Room for `n` more: that many puts cannot fail.  0 or -ENOMEM. */
+int mv_table_room(struct mv_engine *, struct mv_table *, size_t n);
+int mv_table_put(struct mv_engine *, struct mv_table *, uintptr_t key, void *value);
+void *mv_table_get(const struct mv_table *, uintptr_t key);
+void mv_table_clear(struct mv_table *);
+
+/* ---- gather.c: lock held, or before anybody else may call */
+/* 0, -ENOMEM; -EALREADY when the process has an engine already: see `other`. */
+int mv_added(struct mv_engine *, const struct mvld_object *const *objects, size_t n);
+void mv_removed(struct mv_engine *, const struct mvld_object *const *objects, size_t n);
+void mv_release_tables(struct mv_engine *, struct mv_tables *);
+
+/* ---- records.c */
+void mv_gather_records(struct mv_engine *, struct mv_unit *);
+/* Makes the point findable; a pointer's further stubs become peers.  1, or 0. */
+int mv_enter_point(struct mv_engine *, struct mv_point *);
+/* The unit's point for a constant, or NULL. */
+struct mv_point *mv_constant_of(struct mv_engine *, const struct mv_unit *, uintptr_t variable);
+/* Each switch counts the functions that have variants for it: `by` is 1 or -1. */
+void mv_count_functions(struct mv_point *, int by);
+/* Gives this engine to every copy of libmultiverse among the objects.  When one has
+ * another engine, that is returned, and nothing was given. */
+struct mv_engine *mv_attach(struct mv_engine *, const struct mvld_object *const *objects,
+                            size_t n);
+
+/* ---- sites.c */
+/* Reads the sites of units that have not been read yet.  0 or -ENOMEM. */
+int mv_read_sites(struct mv_engine *);
+/* 1 when a site begins in [start, start + size), at home. */
+int mv_has_sites(const struct mv_unit *, uintptr_t start, size_t size);
+/* Makes the points' lists of sites anew. */
+void mv_link_sites(struct mv_engine *);
+
+/* ---- places.c */
+/* The address at home of code that may be a copy's. */
+uintptr_t mv_home(const struct mv_engine *, uintptr_t address);
+/* Its copy, when it has one: what runs of a function.  The address at home leads there too,
+ * and is taken as long as no site is known to run in a copy. */
+uintptr_t mv_running(const struct mv_engine *, uintptr_t home);
+/* Where the bytes can be read as the linker left them, at home or in their copy. */
+uintptr_t mv_readable(const struct mv_engine *, uintptr_t home, size_t length);
+/* *copy: it runs there, or 0.  1: and at home; 2: at home, as all of its object. */
+int mv_places(const struct mv_engine *, uintptr_t home, uintptr_t *copy);
+
+/* ---- layout.c */
+/* Makes the words of a unit's sites and entries: 0, -ENOMEM. */
+int mv_make_words(struct mv_engine *, struct mv_unit *);
+/* The stretches of all units that are there now. */
+void mv_link_stretches(struct mv_engine *);
+
+/* ---- words.c */
+/* The number of words of the instruction that begins with this one: 1, or 2. */
+static inline size_t mv_words_of(const struct mv_unit *unit, size_t i)
+{
+    return unit->places[i].joined ? 2 : 1;
+}
+/* Fills what all words are to hold; counts, in each point, sites out of reach.  0: none is
+ * to change, and nothing was filled. */
+int mv_encode_words(struct mv_unit *);
+/* The same for one whose point needs work. */
+uint64_t mv_word_wanted(const struct mv_unit *, size_t index, int *far);
+/* Does every word hold what we left there? */
+int mv_words_are_intact(const struct mv_engine *, const struct mv_unit *);
+/* After a fork out of a commit: what do the words really hold? */
+void mv_repair(struct mv_engine *);
+
+/* ---- select.c */
+void mv_read_switches(struct mv_engine *);
+/* Sets what the point wants.  `in_force`: by the values that were committed. */
+void mv_select(struct mv_engine *, struct mv_point *, int in_force);
+/* The state in force, see README.md: an operation on everything, or on one switch. */
+void mv_remember(struct mv_engine *, enum mv_action, struct mv_switch *only);
+/* Would the last operation that reached such a function have committed it? */
+int mv_is_in_force(const struct mv_engine *, const struct mv_point *);
+uint64_t mv_switch_read(const struct mv_switch *);
+
+/* ---- bind.c */
+int mv_apply(struct mv_engine *, enum mv_action, enum mv_scope, uintptr_t what);
+/* Binds what just came to the state in force. */
+int mv_apply_fresh(struct mv_engine *);
+/* What is there now counts as seen by the commits so far. */
+void mv_finished(struct mv_engine *);
+/* Does every site and entry of the object hold what we left there? */
+int mv_object_is_intact(struct mv_engine *, const struct mvld_object *);
+
+/* ---- outcome.c */
+/* Before an operation decides on the point, or only tries again what was refused. */
+void mv_outcome_begin(struct mv_point *, int reached);
+/* It will be, or was, left so for this reason. */
+void mv_outcome(struct mv_point *, enum multiverse_outcome, int error);
+/* When all is written: a function pointer's stubs become one function, the reply gets its status. */
+void mv_outcomes_finish(struct mv_engine *);
+const char *mv_why(int error); /* a phrase */
+/* 0: a stub of a function pointer of which another one speaks for all. */
+int mv_is_first(const struct mv_engine *, const struct mv_point *);
+
+/* ---- write.c */
+/* Writes what the selected points want; number of changed functions.  `all`: also those of
+ * units that are no longer in the list. */
+int mv_write(struct mv_engine *, int all);
+
+/* ---- inline helpers */
+
+/* 1 when [address, address + length) lies inside one segment of the object that
+ * has `prot`.  `last` remembers the segment, as most questions hit the same. */
+static inline int mv_holds(const struct mvld_object *object, const struct mvld_segment **last,
+                           uintptr_t address, size_t length, uint32_t prot)
+{
+    const struct mvld_segment *segment = *last;
+
+    if (segment && address >= segment->start && address <= segment->end &&
+        length <= segment->end - address)
+        return 1;
+    for (size_t i = 0; i < object->n_segments; i++) {
+        segment = &object->segments[i];
+        if ((segment->prot & prot) == prot && address >= segment->start &&
+            address <= segment->end && length <= segment->end - address) {
+            *last = segment;
+            return 1;
+        }
+    }
+    return 0;
+}
+
+static inline int mv_needs_work(const struct mv_point *point)
+{
+    return point && point->selected && point->dirty;
+}
+
+static inline uintptr_t mv_word_address(const struct mv_unit *unit, size_t i)
+{
+    return unit->base + unit->places[i].offset;
+}
+
+static inline int mv_is_far(uintptr_t from, uintptr_t to) /* for rel32 */
+{
+    intptr_t distance = (intptr_t)(to - from);
+
+    return distance != (int32_t)distance;
+}
+
+static inline const struct multiverse_variant *mv_variants(const struct mv_point *point)
+{
+    return (const struct multiverse_variant *)(const void *)(point->record + 1);
+}
+
+static inline const struct multiverse_guard *mv_guards(const struct mv_point *point)
+{
+    return (const struct multiverse_guard *)(const void *)(mv_variants(point) +
+                                                           point->record->n_variants);
+}
+
+static inline int mv_is_constant(const struct mv_point *point)
+{
+    return !point->record;
+}
+
+static inline uintptr_t mv_distance(const int32_t *field)
+{
+    return (uintptr_t)field + (uintptr_t)(intptr_t)*field;
+}
+
+#endif

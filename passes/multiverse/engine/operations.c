@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * operations.c: what libmultiverse calls, through interface.h.
+ */
+#include "passes/multiverse/engine/engine.h"
+
+/* An object that is known and has no descriptors will not be looked at, unless the
+ * list must be made anew because something was closed. */
+static int is_needed(struct mv_engine *engine, const struct mv_pin *pin, int anew)
+{
+    size_t n = engine->api->object_count(engine->image);
+
+    for (struct mv_unit *u = engine->units; u; u = u->next)
+        if (u->object->bias == pin->bias && u->object->dynamic == pin->dynamic)
+            return 1;
+    for (size_t i = 0; !anew && i < n; i++) {
+        const struct mvld_object *o = engine->api->object_at(engine->image, i);
+
+        if (o && o->bias == pin->bias && o->dynamic == pin->dynamic)
+            return 0;
+    }
+    return 1;
+}
+
+static int op_want_pins(struct mv_engine *engine, struct mv_reply *reply)
+{
+    int err = mv_lock(engine, reply);
+
+    if (err)
+        return err;
+    for (size_t i = 0; i < reply->n_pins; i++)
+        reply->pins[i].needed =
+            !reply->pins[i].fixed &&
+            is_needed(engine, &reply->pins[i],
+                      engine->refresh && engine->n_removed != reply->n_removed);
+    mv_unlock(engine);
+    return 0;
+}
+
+static void report_refusals(struct mv_engine *engine)
+{
+    struct mv_reply *reply = engine->reply;
+
+    if (!reply)
+        return;
+    if (engine->refusals_used && engine->refusals_used < sizeof reply->report - reply->used) {
+        memcpy(reply->report + reply->used, engine->refusals, engine->refusals_used + 1);
+        reply->used += engine->refusals_used;
+    }
+    reply->lost += engine->n_refusals_lost;
+    if (reply->lost) {
+        size_t room = sizeof reply->report - reply->used;
+
+        reply->used += rimf_format(reply->report + reply->used, room, "and %zu more\n",
+                                   reply->lost);
+        if (reply->used >= sizeof reply->report)
+            reply->used = sizeof reply->report - 1;
+    }
+}
+
+/* From here on the patch engine may keep what it else asks for every time.  Objects that
+ * come and go do not count: that is no wish of the program. */
+static void count_operation(struct mv_engine *engine)
+{
+    if (engine->n_asked == MV_OFTEN || ++engine->n_asked < MV_OFTEN)
+        return;
+    engine->api->patch_often(engine->image);
+}
+
+static int op_apply(struct mv_engine *engine, enum mv_action action, enum mv_scope scope,
+                    void *what, struct mv_reply *reply)
+{
+    int result = mv_enter(engine, reply);
+
+    if (result)
+        return result;
+    count_operation(engine);
+    if (reply) {
+        reply->operation = engine->operation;
+        reply->missed = 0;
+        memset(&reply->status, 0, sizeof reply->status); /* without what came just now */
+    }
+    result = mv_apply(engine, action, scope, (uintptr_t)what);
+    if (scope == MV_ALL && action == MV_COMMIT)
+        report_refusals(engine);
+    mv_unlock(engine);
+    return result;
+}
+
+static int op_refresh(struct mv_engine *engine, struct mv_reply *reply)
+{
+    int result = mv_enter(engine, reply);
+
+    if (!result)
+        mv_unlock(engine);
+    return result;
+}
+
+static int op_is_committed(struct mv_engine *engine, void *function, struct mv_reply *reply)
+{
+    int result = mv_enter(engine, reply);
+    struct mv_point *point;
+
+    if (result)
+        return result;
+    point = mv_find_point(engine, (uintptr_t)function);
+    result = point ? point->target != 0
+                   : mv_fail(engine, EINVAL, "%p is no variation point", function);
+    mv_unlock(engine);
+    return result;
+}
+
+static int op_bind(struct mv_engine *engine, void *location, int state, struct mv_reply *reply)
+{
+    int result = mv_enter(engine, reply);
+    struct mv_switch *sw;
+
+    if (result)
+        return result;
+    sw = mv_find_switch(engine, (uintptr_t)location);
+    if (!sw)
+        result = mv_fail(engine, EINVAL, "%p is no switch", location);
+    else if (!(sw->flags & MULTIVERSE_SWITCH_TRACKED))
+        result = mv_fail(engine, EINVAL, "switch %s is not tracked", sw->name ? sw->name : "");
+    else if (state < -1 || state > 1)
+        result = mv_fail(engine, EINVAL, "a switch's state is 0, 1, or -1 to ask");
+    else
+        result = state < 0 ? sw->bound : (sw->bound = (uint8_t)state);
+    mv_unlock(engine);
+    return result;
+}
+
+static void fill_var(struct mv_switch *sw)
+{
+    sw->info = (struct multiverse_info_var){
+        .name = sw->name ? sw->name : "",
+        .location = (void *)sw->address,
+        .width = sw->width,
+        .is_signed = !!(sw->flags & MULTIVERSE_SWITCH_SIGNED),
+        .is_tracked = !!(sw->flags & MULTIVERSE_SWITCH_TRACKED),
+        .is_bound = sw->bound,
+        .n_functions = sw->n_functions,
+    };
+}
+
+static void fill_fn(struct mv_point *point)
+{
+    size_t sites = 0;
+
+    for (const struct mv_point *p = point; p; p = p->peer)
+        sites += p->n_sites;
+    point->info = (struct multiverse_info_fn){
+        .name = point->name,
+        .function = (void *)(point->variable ? point->variable : point->body),
+        .is_pointer = point->variable && !mv_is_constant(point),
+        .is_constant = mv_is_constant(point),
+        .n_variants = mv_is_constant(point) ? 0 : point->record->n_variants,
+        .n_callsites = sites,
+        .active = (void *)point->target,
+        .outcome = point->outcome,
+        .error = point->error,
+        .why = point->error ? mv_why(point->error) : NULL,
+    };
+    if (point->variant >= 0) {
+        uint16_t name = mv_variants(point)[point->variant].name;
+
+        point->info.active_name = name ? (const char *)point->record + name : NULL;
+    }
+}
+
+static int op_info_var(struct mv_engine *engine, void *location,
+                       const struct multiverse_info_var **out, struct mv_reply *reply)
+{
+    int result = mv_enter(engine, reply);
+    struct mv_switch *sw;
+
+    if (result)
+        return result;
+    sw = mv_find_switch(engine, (uintptr_t)location);
+    if (sw) {
+        fill_var(sw);
+        *out = &sw->info;
+    } else {
+        result = mv_fail(engine, EINVAL, "%p is no switch", location);
+    }
+    mv_unlock(engine);
+    return result;
+}
+
+static int op_info_fn(struct mv_engine *engine, void *function,
+                      const struct multiverse_info_fn **out, struct mv_reply *reply)
+{
+    int result = mv_enter(engine, reply);
+    struct mv_point *point;
+
+    if (result)
+        return result;
+    result = mv_read_sites(engine);
+    point = mv_find_point(engine, (uintptr_t)function);
+    if (!result && !point)
+        result = mv_fail(engine, EINVAL, "%p is no variation point", function);
+    if (!result) {
+        fill_fn(point);
+        *out = &point->info;
+    }
+    mv_unlock(engine);
+    return result;
+}
+
+static int op_missed(struct mv_engine *engine, uint64_t operation,
+                     const struct multiverse_info_fn **out, int room, struct mv_reply *reply)
+{
+    int n = 0, result = mv_enter(engine, reply);
+
+    if (result)
+        return result;
+    for (struct mv_unit *u = engine->units; u; u = u->next)
+        for (size_t i = 0; !u->closing && i < u->n_points && n < room; i++) {
+            struct mv_point *point = &u->points[i];
+
+            if (!point->missed || point->missed > operation)
+                continue;
+            point->missed = 0;
+            if (point->outcome < MULTIVERSE_GENERIC) /* another operation tried again */
+                continue;
+            fill_fn(point);
+            out[n++] = &point->info;
+        }
+    mv_unlock(engine);
+    return n;
+}
+
+static void dump_switch(struct mv_switch *sw, void (*line)(void *, const char *), void *cookie)
+{
+    char text[512];
+    uint64_t value;
+
+    if (!sw->address)
+        return;
+    value = mv_switch_read(sw);
+    fill_var(sw);
+    if (sw->info.is_signed)
+        rimf_format(text, sizeof text, "switch %s at %p: %u bytes, value %ld, %zu functions%s",
+                    sw->info.name, sw->info.location, sw->info.width, (long)value,
+                    sw->info.n_functions, sw->bound ? "" : ", unbound");
+    else
+        rimf_format(text, sizeof text, "switch %s at %p: %u bytes, value %lu, %zu functions%s",
+                    sw->info.name, sw->info.location, sw->info.width, (unsigned long)value,
+                    sw->info.n_functions, sw->bound ? "" : ", unbound");
+    line(cookie, text);
+}
+
+static void dump_point(struct mv_point *point, void (*line)(void *, const char *), void *cookie)
+{
+    char text[512];
+
+    fill_fn(point);
+    if (point->info.is_constant) {
+        rimf_format(text, sizeof text, "constant %s at %p: %zu reads, %s", point->info.name,
+                    point->info.function, point->info.n_callsites,
+                    point->target ? "in the code" : "loaded");
+        line(cookie, text);
+        return;
+    }
+    rimf_format(text, sizeof text, "function %s%s at %p: %zu variants, %zu call sites, %s %s",
+                point->info.name, point->info.is_pointer ? " (pointer)" : "",
+                point->info.function, point->info.n_variants, point->info.n_callsites,
+                point->target ? "bound to" : "not bound",
+                point->info.active_name ? point->info.active_name
+                : point->target         ? "a function"
+                                        : "");
+    line(cookie, text);
+}
+
+static int op_dump(struct mv_engine *engine, void (*line)(void *, const char *), void *cookie,
+                   struct mv_reply *reply)
+{
+    int result = mv_enter(engine, reply);
+
+    if (result)
+        return result;
+    result = mv_read_sites(engine);
+    for (struct mv_switch *sw = engine->switches; !result && sw; sw = sw->next)
+        dump_switch(sw, line, cookie);
+    for (struct mv_unit *u = engine->units; !result && u; u = u->next)
+        for (size_t i = 0; !u->closing && i < u->n_points; i++) {
+            struct mv_point *p = &u->points[i];
+
+            if (!p->variable || mv_table_get(&engine->points, p->variable) == p)
+                dump_point(p, line, cookie);
+        }
+    mv_unlock(engine);
+    return result;
+}
+
+static void op_fork_begin(struct mv_engine *engine)
+{
+    /* -EDEADLK: fork from a handler inside an operation; the child repairs. */
+    engine->forking = mv_lock(engine, NULL) == 0;
+}
+
+static void op_fork_end(struct mv_engine *engine, int in_child)
+{
+    if (!engine->forking)
+        return;
+    engine->forking = 0;
+    engine->reply = NULL;
+    if (in_child)
+        engine->lock.word = 0; /* its owner's number is the parent's */
+    else
+        mv_unlock(engine);
+}
+
+const struct mv_ops mv_ops = {
+    .size = sizeof mv_ops,
+    .abi = MV_LINK_ABI,
+    .apply = op_apply,
+    .refresh = op_refresh,
+    .want_pins = op_want_pins,
+    .is_committed = op_is_committed,
+    .bind = op_bind,
+    .info_var = op_info_var,
+    .info_fn = op_info_fn,
+    .missed = op_missed,
+    .dump = op_dump,
+    .fork_begin = op_fork_begin,
+    .fork_end = op_fork_end,
+};

@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * sites.c: from recorded calls to sites that belong to points.
+ *
+ * Whom does a site call?  Two answers that must not contradict each other:
+ *
+ *   the instruction    call f           its target is a body
+ *                      call f@PLT       its target is a PLT entry, which ends at a body
+ *                      call *f@GOT      its slot holds a body, or a PLT entry
+ *   the descriptor     f itself, or the slot that the dynamic linker filled for f
+ *
+ * An instruction that leads straight to a body is right whatever the slot says
+ * (-Bsymbolic, protected).  Otherwise both must name one body.  When neither is
+ * a variation point (f is interposed by something without descriptors), the
+ * site is left alone, and nothing need be said.
+ *
+ * A read of a constant likewise: `mov c(%rip)` and the descriptor must name one, of the width that is
+ * read; `mov (%rax)` says nothing itself.
+ *
+ * Where code was copied, an address that was read may be a copy's: a function is known by
+ * its address at home.  A site's copy must be such a call of the same function.
+ *
+ * Afterwards a unit's sites are sorted by address, each once, none overlapping
+ * another or the pad of an entry.
+ */
+#include "passes/multiverse/engine/engine.h"
+
+/* The point that a code address leads to, through a PLT entry or not.  A PLT
+ * entry is remembered in the table: many calls go through one. */
+static struct mv_point *lead(struct mv_engine *engine, uintptr_t address)
+{
+    struct mv_point *point = mv_table_get(&engine->points, address);
+    uintptr_t end;
+
+    if (point || !address)
+        return point;
+    end = mv_home(engine, engine->api->plt_target(engine->image, mv_home(engine, address)));
+    point = end == address ? NULL : mv_table_get(&engine->points, end);
+    if (point)
+        mv_table_put(engine, &engine->points, address, point); /* no memory: only slower */
+    return point;
+}
+
+static void refuse_site(struct mv_engine *engine, const struct mv_unit *unit, uintptr_t address,
+                        const char *why)
+{
+    mv_refuse(engine, "%s: call site at %p (%p as linked): %s", unit->object->name,
+              (void *)address, (void *)(address - unit->object->bias), why);
+}
+
+/* The point of the constant that a load reads, or NULL.  Its address is in the load, in the
+ * descriptor, or in both. */
+static struct mv_point *constant_of(struct mv_engine *engine, struct mv_unit *unit,
+                                    uintptr_t address, const struct mv_decoded *site,
+                                    uintptr_t named)
+{
+    struct mv_point *point = mv_constant_of(engine, unit, named);
+
+    if (!point && named % 8 == 0 && mv_holds(unit->object, &unit->data, named, 8, PROT_READ))
+        point = mv_constant_of(engine, unit, *(const volatile uintptr_t *)named);
+    if (!point || (site->target && site->target != point->variable) ||
+        site->width != point->guards[0]->width) {
+        refuse_site(engine, unit, address, "it is no read of the constant that is named");
+        return NULL;
+    }
+    return point;
+}
+
+/* The point that a decoded site calls, or NULL. */
+static struct mv_point *callee_of(struct mv_engine *engine, struct mv_unit *unit,
+                                  uintptr_t address, const struct mv_decoded *site,
+                                  uintptr_t named)
+{
+    struct mv_point *direct, *described;
+    uintptr_t target = site->target;
+
+    if (mv_site_is_slot(site->kind)) {
+        if (!mv_holds(unit->object, &unit->data, target, 8, PROT_READ)) {
+            refuse_site(engine, unit, address, "its slot lies outside");
+            return NULL;
+        }
+        target = *(const volatile uintptr_t *)target;
+    } else if ((direct = mv_table_get(&engine->points, target)) && direct->body == target) {
+        return direct;
+    }
+    direct = lead(engine, target);
+    described = lead(engine, named);
+    if (direct == described)
+        return direct;
+    refuse_site(engine, unit, address, "its instruction and its descriptor name different "
+                "functions");
+    return NULL;
+}
+
+/* Whom the descriptor names: the field leads to the function, or to a slot that holds its address.
+ * 0: to neither. */
+static uintptr_t named_by(struct mv_unit *unit, uintptr_t at)
+{
+    if (mv_holds(unit->object, &unit->code, at, 1, PROT_READ | PROT_EXEC))
+        return at;
+    if (at % 8 || !mv_holds(unit->object, &unit->data, at, 8, PROT_READ))
+        return 0;
+    return *(const volatile uintptr_t *)at;
+}
+
+/* How much of a copy may be read. */
+static size_t room_at(const struct mv_engine *engine, uintptr_t copy)
+{
+    size_t room = MV_SITE_MAX;
+
+    while (room && mv_home(engine, copy + room - 1) == copy + room - 1)
+        room--;
+    return room;
+}
+
+/* The instruction at `at`, which is at home or a copy. */
+static int decode(const struct mv_engine *engine, const struct mv_unit *unit, uintptr_t at,
+                  size_t room, struct mv_decoded *out)
+{
+    if (!mv_site_decode((const uint8_t *)at, room, at, out))
+        return 0;
+    if (!unit->home_only && out->kind != MV_READ && !mv_site_is_slot(out->kind))
+        out->target = mv_home(engine, out->target);
+    return 1;
+}
+
+/* Where the site runs.  What it is, is decoded: 1, or 0 when it is no call. */
+static int place_site(struct mv_engine *engine, const struct mv_unit *unit, size_t room,
+                      struct mv_site *site, struct mv_decoded *decoded)
+{
+    struct mv_decoded copied;
+    uintptr_t copy = 0;
+
+    site->word = site->other = MV_NO_WORD;
+    site->at_home = unit->home_only || mv_places(engine, site->address, &copy);
+    site->distance = (int32_t)(copy ? copy - site->address : 0);
+    if (!site->at_home)
+        return decode(engine, unit, copy, room_at(engine, copy), decoded);
+    if (!decode(engine, unit, site->address, room, decoded))
+        return 0;
+    if (copy && (!decode(engine, unit, copy, room_at(engine, copy), &copied) ||
+                 copied.kind != decoded->kind || copied.length != decoded->length ||
+                 copied.width != decoded->width || (copied.target != decoded->target &&
+                  (copied.width || lead(engine, copied.target) != lead(engine, decoded->target))))) {
+        refuse_site(engine, unit, site->address, "its copy is another call");
+        site->distance = 0;
+    }
+    return 1;
+}
+
+/* 1 when `site` was filled. */
+static int read_site(struct mv_engine *engine, struct mv_unit *unit,
+                     const struct multiverse_callsite *record, struct mv_site *site)
+{
+    uintptr_t address = mv_distance(&record->site), field = mv_distance(&record->callee), named;
+    struct mv_decoded decoded;
+    size_t room = MV_SITE_MAX;
+
+    while (!mv_holds(unit->object, &unit->code, address, room, PROT_READ | PROT_EXEC))
+        if (--room < MV_SITE_MIN) {
+            refuse_site(engine, unit, address, "it lies outside the object's code");
+            return 0;
+        }
+    if (address - unit->object->start > MV_UNIT_MAX) {
+        refuse_site(engine, unit, address, "it lies more than 4 GiB into the object");
+        return 0;
+    }
+    named = named_by(unit, field);
+    site->address = address;
+    if (!place_site(engine, unit, room, site, &decoded)) {
+        if (!named || lead(engine, named))
+            refuse_site(engine, unit, address, "no call or jump that could be changed");
+        return 0;
+    }
+    if (!named && decoded.kind != MV_READ) {
+        refuse_site(engine, unit, address, "its callee's slot lies outside");
+        return 0;
+    }
+    site->point = decoded.kind == MV_READ ? constant_of(engine, unit, address, &decoded, field)
+                                          : callee_of(engine, unit, address, &decoded, named);
+    if (!site->point)
+        return 0;
+    site->unit = unit;
+    site->kind = (uint8_t)decoded.kind;
+    site->length = decoded.length;
+    return 1;
+}
+
+/* Two records of one site are one; of two that overlap neither may be changed. */
+static void refuse_overlaps(struct mv_engine *engine, struct mv_unit *unit)
+{
+    uintptr_t end = 0;
+    struct mv_site *last = NULL;
+
+    for (size_t i = 0; i < unit->n_sites; i++) {
+        struct mv_site *site = &unit->sites[i];
+
+        if (last && site->address < end) {
+            int twice = site->address == last->address && site->point == last->point;
+
+            if (!twice) {
+                refuse_site(engine, unit, site->address, "it overlaps another");
+                last->kind = MV_SITE_NONE;
+            }
+            site->kind = MV_SITE_NONE;
+        }
+        if (site->address + site->length > end) {
+            end = site->address + site->length;
+            last = site;
+        }
+    }
+}
+
+/* The first site of the unit that ends behind `address`. */
+static size_t first_behind(const struct mv_unit *unit, uintptr_t address)
+{
+    size_t low = 0, high = unit->n_sites;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+
+        if (unit->sites[middle].address + unit->sites[middle].length > address)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low;
+}
+
+int mv_has_sites(const struct mv_unit *unit, uintptr_t start, size_t size)
+{
+    size_t i = unit->sites_read ? first_behind(unit, start) : 0;
+
+    return unit->sites_read && i < unit->n_sites && unit->sites[i].address < start + size;
+}
+
+static void refuse_on_pads(struct mv_engine *engine, struct mv_unit *unit)
+{
+    for (size_t i = 0; i < unit->n_points; i++) {
+        uintptr_t pad = unit->points[i].pad;
+
+        for (size_t at = first_behind(unit, pad);
+             at < unit->n_sites && unit->sites[at].address < pad + MV_PAD_SIZE; at++) {
+            refuse_site(engine, unit, unit->sites[at].address, "it overlaps an entry");
+            unit->sites[at].kind = MV_SITE_NONE;
+        }
+    }
+}
+
+static void compact(struct mv_unit *unit)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < unit->n_sites; i++)
+        if (unit->sites[i].kind != MV_SITE_NONE) {
+            if (kept != i)
+                unit->sites[kept] = unit->sites[i];
+            kept++;
+        }
+    unit->n_sites = kept;
+}
+
+/* `fresh`: calls of a point that is bound are not yet. */
+static void link_unit(struct mv_unit *unit, int fresh)
+{
+    /* From the last to the first: the lists then run forwards. */
+    for (size_t i = unit->n_sites; i-- > 0;) {
+        struct mv_site *site = &unit->sites[i];
+
+        if (!site->point)
+            continue;
+        site->next = site->point->sites;
+        site->point->sites = site;
+        site->point->n_sites++;
+        site->point->dirty |= fresh && site->point->target;
+    }
+}
+
+static int read_unit(struct mv_engine *engine, struct mv_unit *unit)
+{
+    size_t n = 0, most = unit->n_sites;
+    uintptr_t copy;
+
+    unit->home_only = mv_places(engine, unit->object->start, &copy) == 2;
+    unit->sites = engine->api->alloc(engine->image, most * sizeof *unit->sites + 1);
+    if (!unit->sites)
+        return mv_fail(engine, ENOMEM, "%s: out of memory for its %zu call sites",
+                       unit->object->name, most);
+    for (struct mv_tables *t = unit->tables; t; t = t->next)
+        for (uintptr_t at = t->callsites; at < t->callsites_end;
+             at += sizeof(struct multiverse_callsite))
+            n += (size_t)read_site(engine, unit, (const void *)at, &unit->sites[n]);
+    unit->n_sites = n;
+    rimf_sort(unit->sites, n, sizeof *unit->sites); /* linkers keep sections in order */
+    refuse_overlaps(engine, unit);
+    compact(unit);
+    refuse_on_pads(engine, unit);
+    compact(unit);
+    if (mv_make_words(engine, unit)) {
+        engine->api->release(engine->image, unit->sites);
+        unit->sites = NULL;
+        unit->n_sites = most;
+        return mv_fail(engine, ENOMEM, "%s: out of memory for its %zu call sites",
+                       unit->object->name, most);
+    }
+    unit->sites_read = 1;
+    link_unit(unit, 1);
+    return 0;
+}
+
+int mv_read_sites(struct mv_engine *engine)
+{
+    int read = 0, err = 0;
+
+    for (struct mv_unit *unit = engine->units; unit && !err; unit = unit->next) {
+        if (unit->sites_read || unit->closing)
+            continue;
+        err = read_unit(engine, unit);
+        read = 1;
+    }
+    if (read)
+        mv_link_stretches(engine);
+    return err;
+}
+
+void mv_link_sites(struct mv_engine *engine)
+{
+    for (struct mv_unit *u = engine->units; u; u = u->next)
+        for (size_t i = 0; i < u->n_points; i++) {
+            u->points[i].sites = NULL;
+            u->points[i].n_sites = 0;
+        }
+    for (struct mv_unit *u = engine->units; u; u = u->next)
+        if (u->sites_read)
+            link_unit(u, 0);
+}

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rimf/analysis/analysis.c: how things are found in an analysis that analysis/open.c has
+ * checked; the format is told in analysis/analysis.h.
+ */
+#include "rimf/analysis/analysis.h"
+
+#include "rimf/base/base.h"
+
+uint64_t analysis_header_checksum(const struct analysis_header *header)
+{
+    size_t before = offsetof(struct analysis_header, checksum), after = before + sizeof(uint64_t);
+    uint64_t hash = rimf_hash_more(rimf_mix(0, header->header_size), header, before);
+
+    return rimf_hash_more(hash, (const uint8_t *)header + after, header->header_size - after);
+}
+
+/* ---- finding -------------------------------------------------------------------- */
+
+size_t analysis_first_from(const void *entries, size_t n, size_t stride, uint32_t address)
+{
+    size_t low = 0;
+
+    while (low < n) {
+        size_t middle = low + (n - low) / 2;
+
+        if (*(const uint32_t *)((const uint8_t *)entries + middle * stride) < address)
+            low = middle + 1;
+        else
+            n = middle;
+    }
+    return low;
+}
+
+uint32_t analysis_first_movable(const struct analysis *s)
+{
+    size_t i = 0;
+
+    while (i < s->n_units && s->units[i].reason != ANALYSIS_PROVEN)
+        i++;
+    return i < s->n_units ? s->units[i].start : UINT32_MAX;
+}
+
+/* The code from the first unit on is cut into parts: of each, which is the first unit that begins in
+ * it or behind it; and one more behind the last. */
+#define PART 1024u
+
+static size_t part_of(const struct analysis *s, uint32_t address)
+{
+    return (address - s->units[0].start) / PART;
+}
+
+size_t analysis_index_size(const struct analysis *s)
+{
+    return s->n_units ? part_of(s, s->units[s->n_units - 1].start) + 2 : 0;
+}
+
+void analysis_index(struct analysis *s, uint32_t *words)
+{
+    size_t n = analysis_index_size(s), part = 0;
+
+    for (size_t i = 0; i < s->n_units; i++)
+        for (size_t last = part_of(s, s->units[i].start); part <= last; part++)
+            words[part] = (uint32_t)i;
+    for (; part < n; part++)
+        words[part] = (uint32_t)s->n_units;
+    s->near = words;
+    s->n_near = n;
+}
+
+/* The first unit that begins at or behind `address`. */
+static size_t unit_from(const struct analysis *s, uint32_t address)
+{
+    size_t part, from;
+
+    if (!s->n_near || address < s->units[0].start)
+        return analysis_first_from(s->units, s->n_units, sizeof *s->units, address);
+    part = part_of(s, address);
+    if (part + 1 >= s->n_near)
+        return s->n_units;
+    from = s->near[part];
+    return from + analysis_first_from(s->units + from, s->near[part + 1] - from, sizeof *s->units, address);
+}
+
+const struct analysis_unit *analysis_unit_at(const struct analysis *s, uint32_t address)
+{
+    size_t i = unit_from(s, address);
+
+    if (i < s->n_units && s->units[i].start == address)
+        return &s->units[i];
+    return i && address - s->units[i - 1].start < s->units[i - 1].size ? &s->units[i - 1] : NULL;
+}
+
+size_t analysis_call_from(const struct analysis *s, uint32_t address)
+{
+    return analysis_first_from(s->calls, s->n_calls, sizeof *s->calls, address);
+}
+
+size_t analysis_reference_from(const struct analysis *s, uint32_t address)
+{
+    return analysis_first_from(s->references, s->n_references, sizeof *s->references, address);
+}
+
+size_t analysis_frame_from(const struct analysis *s, uint32_t address)
+{
+    return analysis_first_from(s->frames, s->n_frames, sizeof *s->frames, address);
+}
+
+size_t analysis_frame_fix_from(const struct analysis *s, uint32_t address)
+{
+    return analysis_first_from(s->frame_fixes, s->n_frame_fixes, sizeof *s->frame_fixes, address);
+}
+
+size_t analysis_jump_table_from(const struct analysis *s, uint32_t address)
+{
+    return analysis_first_from(s->jump_tables, s->n_jump_tables, sizeof *s->jump_tables, address);
+}
+
+int analysis_is_of(const struct analysis *s, const void *build_id, size_t size)
+{
+    return size && size == s->header->build_id_size &&
+           memcmp(build_id, s->header->build_id, size) == 0;
+}

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rimf/analyze/analyser.h: what is proven of one object's code.  README.md tells the
+ * rules and why they suffice.
+ *
+ *     object_open              file, segments, build-id               object.c
+ *     object_read_references   relocations, symbols                   object_relocations.c
+ *     frames_read              ranges of .eh_frame                    frames.c
+ *     frame_list_read          all its records                        frames/list.c, cfa.c
+ *     units_make               units from them, without PLTs          units.c
+ *     mark_units               decode: where instructions start       mark.c
+ *     check_units              who leads or points into the middle    check.c
+ *     check_places             whose places are kept as data          places.c
+ *     check_copies             which units unwind elsewhere, too      copies.c
+ *     decide_units             who depends on code that stays home    settle.c
+ *     reach_units              who is entered by others               reach.c
+ *     emit_units               calls, references, jump tables         emit.c, tables.c
+ *     emit_copies              unwinding of copies                    copies.c
+ *     emit_homes               what keeps its address                 homes.c, tabled.c
+ *     emit_names               what debuggers shall find of copies    names.c
+ *     analysis_make             the file                               write.c
+ *
+ * Each step reads what the ones before it left, and changes it no more, but for a
+ * unit's reason: the first one that is found stays.
+ */
+#ifndef ANALYZE_ANALYSIS_H
+#define ANALYZE_ANALYSIS_H
+
+#include "rimf/x86/decode.h"
+#include "rimf/analyze/frames/frames.h"
+#include "rimf/analyze/object.h"
+
+#include "rimf/analysis/analysis.h"
+
+struct unit {
+    uint32_t start, end;
+    uint32_t where; /* the place that gave the reason */
+    uint8_t reason; /* enum analysis_reason */
+    uint8_t falls;  /* control can run off its end */
+    uint8_t jumps;  /* it has an indirect jump */
+    uint8_t called; /* its last instruction is a call; 2: of the system */
+    uint8_t reached, head; /* as the flags of analysis_unit */
+    uint8_t followed;      /* what it calls from home is reached */
+    uint8_t joined;        /* it lies as far from home as the next unit */
+    uint8_t kept;          /* its address stays that at home, though it may move */
+};
+
+/* The code of one executable segment. */
+struct code {
+    uint32_t start, end;
+    const uint8_t *bytes;
+    uint64_t *starts;     /* a bit a byte: an instruction begins */
+    uint64_t *entered;    /* a bit a byte: something leads here, as far as is known */
+    uint32_t *first_unit; /* of each page, and of the one behind the last: the first unit
+                           * that ends behind the page's start */
+};
+
+struct edge { /* `from` may move only if `to` does */
+    uint32_t from, to;
+    uint32_t where;
+    uint8_t reason;
+};
+
+/* lea of a place, in a unit; UINT32_MAX: in what is not understood.  A label: a place in a
+ * unit, not its start. */
+struct taken {
+    uint32_t target, unit;
+    uint8_t is_label;
+};
+
+struct analyser {
+    struct object object;
+    struct vector frames;      /* struct frame */
+    struct frame_list list;
+    struct vector units;       /* struct unit, sorted, disjoint */
+    struct vector edges;       /* struct edge */
+    struct vector calls;       /* struct analysis_call */
+    struct vector references;  /* struct analysis_reference */
+    struct vector candidates;  /* uint32_t: what may be a jump table */
+    struct vector dispatched;  /* uint32_t: displacements of lea that lead to such */
+    struct vector jump_tables; /* struct analysis_jump_table */
+    struct vector taken;       /* struct taken, sorted by unit */
+    struct vector read;        /* uint32_t: data that instructions name; only where the object locates */
+    struct vector copies;      /* struct analysis_frame */
+    struct vector frame_fixes; /* struct analysis_frame_fix */
+    struct vector branches;    /* struct analysis_branch */
+    struct vector homes;       /* struct analysis_home */
+    struct vector symbols;     /* Elf64_Sym */
+    struct vector names;       /* char: their strings */
+    struct code *code;
+    size_t n_code;
+    uint64_t n_instructions;
+    int based; /* some code computes with its own address, and so perhaps those of others */
+};
+
+/* The whole of it.  0, or -1 with object.error set; analyser_free in both cases. */
+int analyser_run(struct analyser *, const char *path);
+/* The same once `object` is open, the rest of the struct zero. */
+int analyser_finish(struct analyser *);
+/* The same for bytes in memory. */
+int analyser_run_bytes(struct analyser *, const uint8_t *bytes, size_t size);
+void analyser_free(struct analyser *);
+
+static inline struct unit *units_of(const struct analyser *a)
+{
+    return a->units.at;
+}
+static inline int unit_is_decoded(const struct unit *u)
+{
+    return !u->reason || u->reason > ANALYSIS_LAST_UNDECODED;
+}
+static inline void unit_stays(struct unit *u, enum analysis_reason reason, uint64_t where)
+{
+    if (!u->reason) {
+        u->reason = (uint8_t)reason;
+        u->where = (uint32_t)where;
+    }
+}
+
+const struct code *code_at(const struct analyser *, uint64_t address);
+struct unit *unit_at(const struct analyser *, uint64_t address);
+/* The number of the first unit that ends behind an address in code; that of all units: none does,
+ * or it is no address in code. */
+size_t first_unit_behind(const struct analyser *, uint64_t address);
+int is_start(const struct analyser *, uint64_t address);
+/* 1 when `address` is in a unit and not where one may enter it.  *unit: that unit. */
+int enters_middle(const struct analyser *, uint64_t address, struct unit **unit);
+
+/* The bytes from `at` to the end of the unit. */
+const uint8_t *unit_code(const struct analyser *, const struct unit *, uint32_t at);
+
+/* A RIP operand that is not looked at: long NOPs, hints, undefined instructions. */
+int rip_is_idle(const struct instruction *);
+static inline int is_lea(const struct instruction *i)
+{
+    return instruction_is(i, 0, 0x8d);
+}
+
+/* The GOT slot that a PLT entry at `address` jumps through, or 0. */
+uint32_t plt_slot(const struct analyser *, uint64_t address);
+/* 1 when the range is nothing but a PLT. */
+int is_plt(const struct analyser *, uint32_t start, uint32_t end);
+
+int units_make(struct analyser *);
+void mark_units(struct analyser *);
+void check_units(struct analyser *);
+/* Something leads to the address, from wherever. */
+void note_entered(struct analyser *, uint64_t address);
+void check_places(struct analyser *);
+void check_copies(struct analyser *);
+void decide_units(struct analyser *);
+void reach_units(struct analyser *);
+void emit_units(struct analyser *);
+void find_jump_tables(struct analyser *);
+
+/* tables.c: what a unit was seen to do on the way to a jump through a table.  Starts as
+ * zeros, and is shown each instruction in order. */
+struct dispatch {
+    uint32_t leas[16];         /* by register: the last address that lea put there */
+    uint32_t places[16];       /* and the place of its displacement, or 0 */
+    uint32_t table, place;     /* 0: none is read */
+    uint8_t base, offset, sum; /* registers; sum: 16 before the addition */
+};
+void watch_dispatch(struct analyser *, struct dispatch *, const uint8_t *code, uint32_t at,
+                    const struct instruction *);
+void emit_copies(struct analyser *);
+void emit_homes(struct analyser *);
+void emit_names(struct analyser *);
+/* Of an object that locates: all keep their addresses but what only tables hold. */
+void keep_untabled(struct analyser *);
+/* 1 when the range is nothing but padding. */
+int is_padding(const struct code *, uint32_t start, uint32_t end);
+
+/* ---- for people (reasons.c) ----------------------------------------------------- */
+
+const char *reason_words(enum analysis_reason);
+
+/* ---- the file (write.c) ------------------------------------------------------------ */
+
+/* The analysis's bytes, to be freed; NULL: no memory, or no build-id (error is set). */
+void *analysis_make(struct analyser *, size_t *size);
+/* Writes it to folder/ab/cdef….mvld, aside and renamed; missing folders are made.
+ * 0, or -1 with object.error set. */
+int analysis_write(struct analyser *, const char *folder);
+
+#endif

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rimf/analyze/decide.c: rule 7, to the fixed point.
+ *
+ * A unit that runs off its end into the next one, or that reaches another one with a
+ * branch of one byte, can move only if that one does: nothing else fits between them.
+ * So whatever stays home keeps those that depend on it at home, and these in turn
+ * others.  Edges are sorted by what they lead to, and each is followed once.
+ *
+ * And those that may move, move together, with what lies between them (JOINED).
+ */
+#include "rimf/analyze/analyser.h"
+
+static int by_to(const void *a, const void *b)
+{
+    const struct edge *x = a, *y = b;
+
+    return x->to < y->to ? -1 : x->to > y->to;
+}
+
+/* NOPs between functions are run through as well. */
+static uint32_t behind_padding(const struct analyser *a, const struct unit *u)
+{
+    const struct code *c = code_at(a, u->start);
+    struct instruction i;
+    uint32_t at = u->end;
+
+    while (at < c->end && !unit_at(a, at) && decode(c->bytes + (at - c->start), c->end - at, &i) &&
+           instruction_is_padding(&i) && i.opcode != 0xcc)
+        at += i.length;
+    return at;
+}
+
+static void add_falls(struct analyser *a)
+{
+    struct unit *units = units_of(a);
+
+    for (uint32_t i = 0; i < a->units.n; i++) {
+        uint32_t next;
+
+        if (units[i].reason || !units[i].falls)
+            continue;
+        next = behind_padding(a, &units[i]);
+        if (i + 1 < a->units.n && units[i + 1].start == next)
+            VECTOR_ADD(&a->edges, struct edge, i, i + 1, units[i].end, ANALYSIS_FALLS);
+        else
+            VECTOR_ADD(&a->edges, struct edge, i, UINT32_MAX, units[i].end, ANALYSIS_FALLS);
+    }
+}
+
+static size_t first_to(const struct edge *edges, size_t n, uint32_t to)
+{
+    size_t low = 0;
+
+    while (low < n) {
+        size_t middle = low + (n - low) / 2;
+
+        if (edges[middle].to < to)
+            low = middle + 1;
+        else
+            n = middle;
+    }
+    return low;
+}
+
+/* Everything that leads to `to` stays; what is new at that goes onto the stack. */
+static void hold(struct analyser *a, uint32_t to, struct vector *stack)
+{
+    const struct edge *edges = a->edges.at;
+
+    for (size_t i = first_to(edges, a->edges.n, to); i < a->edges.n && edges[i].to == to; i++) {
+        struct unit *u = &units_of(a)[edges[i].from];
+
+        if (u->reason)
+            continue;
+        unit_stays(u, edges[i].reason, edges[i].where);
+        VECTOR_ADD(stack, uint32_t, edges[i].from);
+    }
+}
+
+/* That a call as the last instruction does not return is believed of what compilers emit.  In
+ * functions that somebody cut in two by hand it may; what follows then follows at once. */
+static void join_calls(struct analyser *a)
+{
+    struct unit *units = units_of(a);
+
+    for (size_t i = 0; i + 1 < a->units.n; i++)
+        if (!units[i].reason && !units[i + 1].reason && units[i].called &&
+            units[i + 1].start == (units[i].called > 1 ? behind_padding(a, &units[i])
+                                                       : units[i].end))
+            units[i].joined = 1;
+}
+
+static void join(struct analyser *a)
+{
+    const struct edge *edges = a->edges.at;
+    struct unit *units = units_of(a);
+
+    join_calls(a);
+    for (size_t i = 0; i < a->edges.n; i++) {
+        uint32_t from = edges[i].from, to = edges[i].to;
+
+        if (to == UINT32_MAX || units[from].reason || units[to].reason)
+            continue;
+        for (uint32_t u = from < to ? from : to; u < (from < to ? to : from); u++)
+            units[u].joined = 1;
+    }
+}
+
+void decide_units(struct analyser *a)
+{
+    struct vector stack = {0};
+
+    add_falls(a);
+    if (a->edges.n)
+        qsort(a->edges.at, a->edges.n, sizeof(struct edge), by_to);
+    hold(a, UINT32_MAX, &stack); /* into code that is no unit */
+    for (uint32_t i = 0; i < a->units.n; i++) {
+        if (units_of(a)[i].reason)
+            hold(a, i, &stack);
+        while (stack.n)
+            hold(a, ((uint32_t *)stack.at)[--stack.n], &stack);
+    }
+    a->edges.failed |= stack.failed;
+    vector_free(&stack);
+    join(a);
+}

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rimf/analyze/frames/frames.c: see frames.h.
+ *
+ * .eh_frame is a list of records: a length, the distance back to the record's CIE (0:
+ * it is a CIE itself), the content.  An FDE gives the range of a function; its CIE
+ * says how addresses are encoded.  PT_GNU_EH_FRAME leads there: to the start of the
+ * list, and to a sorted table of all FDEs, which is what unwinders use.  The list may
+ * have a zero length, its end, before its last record (from a crtend.o that was linked
+ * early), so the table is read when it is there in the one form that linkers write,
+ * else the list.
+ *
+ * Records that cannot be read describe nothing: their code belongs to no unit and
+ * stays home.
+ */
+#include "rimf/analyze/frames/frames.h"
+
+#include "rimf/analyze/frames/reader.h"
+
+#include <string.h>
+
+#define AUGMENTATION_MAX 8 /* letters: "zPLRSB" */
+
+struct cie {
+    uint64_t address; /* of which record, 0: none yet */
+    uint8_t fde_encoding, lsda_encoding, signal, sized;
+};
+
+/* ---- records ------------------------------------------------------------------------ */
+
+static void take_augmentation(struct reader *r, const char *letters, struct cie *cie)
+{
+    uint8_t how;
+
+    for (; *letters; letters++) {
+        switch (*letters) {
+        case 'z': take_uleb(r); cie->sized = 1; break;
+        case 'R': cie->fde_encoding = (uint8_t)take(r, 1); break;
+        case 'L': cie->lsda_encoding = (uint8_t)take(r, 1); break;
+        case 'P': /* the personality's place does not matter here, nor through what */
+            how = (uint8_t)take(r, 1);
+            take_encoded(r, how & 0x7f, 0);
+            break;
+        case 'S': cie->signal = 1; break;
+        case 'B': break; /* pointer authentication, elsewhere */
+        default: r->bad = 1;
+        }
+    }
+}
+
+static int read_cie(const struct object *o, uint64_t address, struct cie *cie)
+{
+    char letters[AUGMENTATION_MAX + 1];
+    size_t n = 0;
+    uint64_t id;
+    struct reader r;
+
+    if (cie->address == address)
+        return 0;
+    r = reader_of_record(o, address, &id);
+    memset(cie, 0, sizeof *cie);
+    cie->lsda_encoding = ENCODING_OMIT;
+    if (r.bad || id != 0)
+        return -1;
+    take(&r, 1); /* version */
+    do {
+        letters[n] = (char)take(&r, 1);
+    } while (letters[n] && ++n <= AUGMENTATION_MAX);
+    if (n > AUGMENTATION_MAX)
+        return -1;
+    take_uleb(&r); /* alignment of code, of data, the return address */
+    take_sleb(&r);
+    take_uleb(&r);
+    take_augmentation(&r, letters, cie);
+    if (r.bad)
+        return -1;
+    cie->address = address;
+    return 0;
+}
+
+static void take_fde(const struct object *o, uint64_t address, struct cie *cie,
+                     struct vector *frames)
+{
+    uint64_t id, start, size, lsda = 0;
+    struct reader r = reader_of_record(o, address, &id);
+    const struct segment *s;
+    int unread = 0;
+
+    if (r.bad || id == 0 || id > address + 4 || read_cie(o, address + 4 - id, cie))
+        return;
+    start = take_encoded(&r, cie->fde_encoding, 0);
+    size = take_encoded(&r, cie->fde_encoding & 0x0f, 0);
+    s = object_segment(o, start);
+    if (r.bad || !size || !s || !(s->flags & PF_X) || start >= s->file_end ||
+        size > s->file_end - start)
+        return;
+    if (cie->sized && cie->lsda_encoding != ENCODING_OMIT) {
+        take_uleb(&r);
+        lsda = take_encoded(&r, cie->lsda_encoding, 0);
+        unread = r.bad || lsda > UINT32_MAX;
+    }
+    VECTOR_ADD(frames, struct frame, (uint32_t)start, (uint32_t)(start + size),
+               unread ? 0 : (uint32_t)lsda, (uint32_t)address, cie->signal, (uint8_t)unread);
+}
+
+static void read_list(const struct object *o, uint64_t address, struct vector *frames)
+{
+    struct cie cie = {0};
+
+    for (;;) {
+        struct reader r = reader_at(o, address, 4);
+        uint64_t length = take(&r, 4), id;
+
+        if (r.bad || !length)
+            return;
+        r = reader_of_record(o, address, &id);
+        if (r.bad)
+            return;
+        if (id)
+            take_fde(o, address, &cie, frames);
+        address += 4 + length;
+    }
+}
+
+static int by_start(const void *a, const void *b)
+{
+    const struct frame *x = a, *y = b;
+
+    if (x->start != y->start)
+        return x->start < y->start ? -1 : 1;
+    return x->end < y->end ? -1 : x->end > y->end;
+}
+
+/* The header: version, three encodings, where the list is, how many FDEs there are;
+ * then pairs (start of the function, its FDE), relative to the header. */
+int frames_read(struct object *o, struct vector *frames, uint64_t *list_start)
+{
+    const Elf64_Phdr *p = object_phdr(o, PT_GNU_EH_FRAME, 0);
+    struct reader r;
+    uint8_t version, list_how, count_how, table_how;
+    uint64_t list, count;
+    struct cie cie = {0};
+
+    *list_start = 0;
+    if (!p)
+        return 0;
+    r = reader_at(o, p->p_vaddr, p->p_filesz);
+    version = (uint8_t)take(&r, 1);
+    list_how = (uint8_t)take(&r, 1);
+    count_how = (uint8_t)take(&r, 1);
+    table_how = (uint8_t)take(&r, 1);
+    list = take_encoded(&r, list_how, p->p_vaddr);
+    if (r.bad || version != 1)
+        return object_fail(o, "its .eh_frame_hdr cannot be read");
+    *list_start = list;
+    if (table_how == ENCODING_DATAREL_SDATA4 && count_how != ENCODING_OMIT) {
+        count = take_encoded(&r, count_how, p->p_vaddr);
+        for (; count && !r.bad; count--) {
+            take(&r, 4);
+            take_fde(o, p->p_vaddr + (uint64_t)(int64_t)(int32_t)take(&r, 4), &cie, frames);
+        }
+    } else {
+        read_list(o, list, frames);
+    }
+    if (frames->failed)
+        return object_fail(o, "there is no memory for its unwinding tables");
+    if (frames->n)
+        qsort(frames->at, frames->n, sizeof(struct frame), by_start);
+    return 0;
+}
+
+/* ---- landing pads ---------------------------------------------------------------------- */
+
+int frame_landing_pads(const struct object *o, const struct frame *f, uint64_t *budget,
+                       void (*visit)(void *cookie, uint64_t pad), void *cookie)
+{
+    struct reader r = reader_at(o, f->lsda, *budget);
+    /* A signal frame's range begins a byte early, but it has no landing pads. */
+    uint64_t base = f->start, length, pad;
+    uint8_t how = (uint8_t)take(&r, 1), site_how;
+
+    if (how != ENCODING_OMIT)
+        base = take_encoded(&r, how, 0);
+    if ((uint8_t)take(&r, 1) != ENCODING_OMIT)
+        take_uleb(&r); /* where its table of types is */
+    site_how = (uint8_t)take(&r, 1);
+    length = take_uleb(&r);
+    if (r.bad || length > (uint64_t)(r.end - r.at))
+        return -1;
+    r.end = r.at + length;
+    *budget -= length;
+    while (r.at < r.end && !r.bad) {
+        take_encoded(&r, site_how & 0x0f, 0);
+        take_encoded(&r, site_how & 0x0f, 0);
+        pad = take_encoded(&r, site_how & 0x0f, 0);
+        take_uleb(&r);
+        if (pad && !r.bad)
+            visit(cookie, base + pad);
+    }
+    return r.bad ? -1 : 0;
+}

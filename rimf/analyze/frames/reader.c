@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rimf/analyze/frames/reader.c: see frames/reader.h.  Nothing is read past the end of a
+ * segment, nor of a record.
+ */
+#include "rimf/analyze/frames/reader.h"
+
+#include <string.h>
+
+struct reader reader_at(const struct object *o, uint64_t address, uint64_t most)
+{
+    struct reader r = {.address = address};
+    size_t room = object_room(o, address);
+
+    r.at = object_at(o, address, 0);
+    r.end = r.at + (room < most ? room : most);
+    r.bad = !room;
+    return r;
+}
+
+uint64_t take(struct reader *r, size_t size)
+{
+    uint64_t value = 0;
+
+    if (r->bad || (size_t)(r->end - r->at) < size) {
+        r->bad = 1;
+        return 0;
+    }
+    memcpy(&value, r->at, size);
+    r->at += size;
+    r->address += size;
+    return value;
+}
+
+uint64_t take_uleb(struct reader *r)
+{
+    uint64_t value = 0;
+    unsigned shift = 0;
+    uint8_t byte;
+
+    do {
+        byte = (uint8_t)take(r, 1);
+        if (shift < 64)
+            value |= (uint64_t)(byte & 0x7f) << shift;
+        shift += 7;
+        if (shift > 70) /* more than 64 bits: or a file could make each of these long */
+            r->bad = 1;
+    } while (byte & 0x80 && !r->bad);
+    return value;
+}
+
+uint64_t take_sleb(struct reader *r)
+{
+    const uint8_t *start = r->at;
+    uint64_t value = take_uleb(r);
+    size_t bits = 7 * (size_t)(r->at - start);
+
+    if (!r->bad && bits < 64 && r->at[-1] & 0x40)
+        value |= ~0ull << bits;
+    return value;
+}
+
+uint64_t take_encoded(struct reader *r, uint8_t how, uint64_t data)
+{
+    uint64_t base = r->address, value;
+
+    switch (how & 0x0f) {
+    case 0x0:
+    case 0x4:
+    case 0xc: value = take(r, 8); break;
+    case 0x1: value = take_uleb(r); break;
+    case 0x2: value = take(r, 2); break;
+    case 0x3: value = take(r, 4); break;
+    case 0x9: value = take_sleb(r); break;
+    case 0xa: value = (uint64_t)(int64_t)(int16_t)take(r, 2); break;
+    case 0xb: value = (uint64_t)(int64_t)(int32_t)take(r, 4); break;
+    default: r->bad = 1; return 0;
+    }
+    if (!value)
+        return 0;
+    switch (how & 0xf0) {
+    case 0x00: return value;
+    case 0x10: return value + base;
+    case 0x30: return value + data;
+    }
+    r->bad = 1; /* through a pointer, or relative to what is not known here */
+    return 0;
+}
+
+struct reader reader_of_record(const struct object *o, uint64_t address, uint64_t *id)
+{
+    struct reader r = reader_at(o, address, 4);
+    uint64_t length = take(&r, 4);
+
+    *id = 0;
+    if (r.bad || length < 4 || length >= 0xfffffff0) {
+        r.bad = 1;
+        return r;
+    }
+    r = reader_at(o, address + 4, length);
+    if ((uint64_t)(r.end - r.at) != length)
+        r.bad = 1;
+    *id = take(&r, 4);
+    return r;
+}

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rimf/base/base.c: strings, numbers, formatting.
+ */
+#include "rimf/base/base.h"
+
+#include <errno.h> /* numbers only */
+
+size_t rimf_strlen(const char *s)
+{
+    size_t n = 0;
+
+    while (s[n])
+        n++;
+    return n;
+}
+
+int rimf_streq(const char *a, const char *b)
+{
+    if (!a || !b)
+        return a == b;
+    while (*a && *a == *b) {
+        a++;
+        b++;
+    }
+    return *a == *b;
+}
+
+int rimf_strncmp(const char *a, const char *b, size_t n)
+{
+    for (; n; n--, a++, b++) {
+        if (*a != *b)
+            return (unsigned char)*a < (unsigned char)*b ? -1 : 1;
+        if (!*a)
+            break;
+    }
+    return 0;
+}
+
+const char *rimf_after(const char *s, const char *prefix)
+{
+    for (; *prefix; prefix++, s++)
+        if (*s != *prefix)
+            return NULL;
+    return s;
+}
+
+const char *rimf_strrchr(const char *s, char c)
+{
+    const char *last = NULL;
+
+    for (;; s++) {
+        if (*s == c)
+            last = s;
+        if (!*s)
+            return last;
+    }
+}
+
+static int digit_of(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    if (c >= 'a' && c <= 'f')
+        return c - 'a' + 10;
+    if (c >= 'A' && c <= 'F')
+        return c - 'A' + 10;
+    return 16;
+}
+
+int rimf_parse_int(const char *s, int64_t *out)
+{
+    int negative = *s == '-';
+    uint64_t limit = (uint64_t)INT64_MAX + (uint64_t)negative, value = 0;
+    int base = 10;
+
+    s += negative;
+    if (s[0] == '0' && (s[1] == 'x' || s[1] == 'X')) {
+        base = 16;
+        s += 2;
+    }
+    if (!*s)
+        return -EINVAL;
+    for (const char *at = s; *at; at++)
+        if (digit_of(*at) >= base)
+            return -EINVAL;
+    for (; *s; s++) {
+        uint64_t digit = (uint64_t)digit_of(*s);
+
+        if (value > (limit - digit) / (uint64_t)base)
+            return -ERANGE;
+        value = value * (uint64_t)base + digit;
+    }
+    *out = (int64_t)(negative ? 0 - value : value);
+    return 0;
+}
+
+/* ---- formatting ---------------------------------------------------------- */
+
+struct sink {
+    char *to;
+    size_t size, length;
+};
+
+static void put(struct sink *sink, char c)
+{
+    if (sink->length + 1 < sink->size)
+        sink->to[sink->length] = c;
+    sink->length++;
+}
+
+static void put_padded(struct sink *sink, const char *text, size_t n, size_t width, char pad)
+{
+    size_t missing = width > n ? width - n : 0;
+
+    if (missing && pad == '0' && n && *text == '-') { /* the sign stands before the zeros */
+        put(sink, '-');
+        text++;
+        n--;
+    }
+    for (; missing; missing--)
+        put(sink, pad);
+    for (; n; n--)
+        put(sink, *text++);
+}
+
+static void put_number(struct sink *sink, uint64_t value, int negative, unsigned base,
+                       size_t width, char pad)
+{
+    char digits[24], *at = digits + sizeof digits;
+
+    do {
+        *--at = "0123456789abcdef"[value % base];
+        value /= base;
+    } while (value);
+    if (negative)
+        *--at = '-';
+    put_padded(sink, at, (size_t)(digits + sizeof digits - at), width, pad);
+}
+
+static void put_string(struct sink *sink, const char *s, size_t limit, size_t width)
+{
+    size_t n = 0;
+
+    if (!s)
+        s = "(null)";
+    while (n < limit && s[n])
+        n++;
+    put_padded(sink, s, n, width, ' ');
+}
+
+static void put_pointer(struct sink *sink, uintptr_t value, size_t width)
+{
+    char text[2 + 16 + 1] = "0x";
+    struct sink inner = {text, sizeof text, 2};
+
+    put_number(&inner, value, 0, 16, 0, ' ');
+    put_padded(sink, text, inner.length, width, ' ');
+}
+
+/* A width or precision: decimal digits or `*`. */
+static const char *parse_count(const char *format, size_t *out, int star)
+{
+    *out = 0;
+    if (*format == '*') {
+        *out = star > 0 ? (size_t)star : 0;
+        return format + 1;
+    }
+    while (*format >= '0' && *format <= '9')
+        *out = *out * 10 + (size_t)(*format++ - '0');
+    return format;
+}
+
+size_t rimf_vformat(char *to, size_t size, const char *format, va_list args)
+{
+    struct sink sink = {to, size, 0};
+
+    while (*format) {
+        size_t width, limit = SIZE_MAX;
+        unsigned longs = 0;
+        char pad = ' ';
+
+        if (*format != '%') {
+            put(&sink, *format++);
+            continue;
+        }
+        if (*++format == '0') {
+            pad = '0';
+            format++;
+        }
+        format = parse_count(format, &width, *format == '*' ? va_arg(args, int) : 0);
+        if (*format == '.') {
+            format++;
+            format = parse_count(format, &limit, *format == '*' ? va_arg(args, int) : 0);
+        }
+        for (; *format == 'l' || *format == 'z'; format++)
+            longs++;
+        switch (*format) {
+        case 'd': {
+            int64_t value = longs ? va_arg(args, int64_t) : va_arg(args, int);
+            uint64_t magnitude = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
+
+            put_number(&sink, magnitude, value < 0, 10, width, pad);
+            break;
+        }
+        case 'u':
+        case 'x': {
+            uint64_t value = longs ? va_arg(args, uint64_t) : va_arg(args, unsigned);
+
+            put_number(&sink, value, 0, *format == 'u' ? 10 : 16, width, pad);
+            break;
+        }
+        case 'p':
+            put_pointer(&sink, (uintptr_t)va_arg(args, void *), width);
+            break;
+        case 's':
+            put_string(&sink, va_arg(args, const char *), limit, width);
+            break;
+        case 'c': {
+            char c = (char)va_arg(args, int);
+
+            put_padded(&sink, &c, 1, width, ' ');
+            break;
+        }
+        case '\0': /* a lone % at the end */
+            put(&sink, '%');
+            continue;
+        default: /* %% and what is unknown stand for themselves */
+            put(&sink, *format);
+        }
+        format++;
+    }
+    if (size)
+        to[sink.length < size ? sink.length : size - 1] = '\0';
+    return sink.length;
+}
+
+size_t rimf_format(char *to, size_t size, const char *format, ...)
+{
+    va_list args;
+    size_t length;
+
+    va_start(args, format);
+    length = rimf_vformat(to, size, format, args);
+    va_end(args);
+    return length;
+}

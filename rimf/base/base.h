@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rimf/base/base.h: what C code without libc needs everywhere: bytes, strings,
+ * rounding, formatting.  Nothing here allocates or makes a system call.
+ */
+#ifndef RIMF_BASE_H
+#define RIMF_BASE_H
+
+#include <elf.h> /* numbers only */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifndef DT_RELR /* elf.h knows it since glibc 2.36 */
+#define DT_RELRSZ 35
+#define DT_RELR 36
+#define DT_RELRENT 37
+#endif
+
+#define RIMF_PAGE 4096UL
+#define RIMF_HIDDEN __attribute__((visibility("hidden")))
+#define RIMF_COUNT(a) (sizeof(a) / sizeof(*(a)))
+
+static inline uintptr_t rimf_page_down(uintptr_t a) { return a & ~(RIMF_PAGE - 1); }
+static inline uintptr_t rimf_page_up(uintptr_t a) { return rimf_page_down(a + RIMF_PAGE - 1); }
+
+/* The four that the compiler calls on its own (hosted programs get libc's). */
+void *memcpy(void *restrict to, const void *restrict from, size_t n);
+void *memmove(void *to, const void *from, size_t n);
+void *memset(void *to, int byte, size_t n);
+int memcmp(const void *a, const void *b, size_t n);
+#if !__STDC_HOSTED__ && !defined RIMF_DEFINES_STRING
+/* Freestanding, these are functions like any other to the compiler, and four bytes are a
+ * call, unless they are named so. */
+#define memcpy __builtin_memcpy
+#define memmove __builtin_memmove
+#define memset __builtin_memset
+#define memcmp __builtin_memcmp
+#endif
+
+size_t rimf_strlen(const char *s);
+int rimf_streq(const char *a, const char *b);               /* 1 equal, 0 not; NULL equals NULL */
+int rimf_strncmp(const char *a, const char *b, size_t n);
+const char *rimf_after(const char *s, const char *prefix);  /* the rest, or NULL */
+const char *rimf_strrchr(const char *s, char c);            /* last c, or NULL */
+
+/* Decimal, or hexadecimal after 0x, with an optional minus sign; the whole
+ * string must be the number.  0, -EINVAL, or -ERANGE. */
+int rimf_parse_int(const char *s, int64_t *out);
+
+/* Like vsnprintf for %s %d %u %x %p %c %%, with l, ll, z, a minimum width (zero-
+ * padded for numbers on request) and, for %s, a precision; either may be `*`.
+ * Always terminates when size > 0; returns the length that the whole text would
+ * have.  A NULL pointer prints as 0x0, a NULL string as (null). */
+size_t rimf_vformat(char *to, size_t size, const char *format, va_list);
+size_t rimf_format(char *to, size_t size, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+#endif

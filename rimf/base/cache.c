@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rimf/base/cache.c: which files of a cache are taken; the rules are told in cache.h.
+ */
+#include "rimf/base/cache.h"
+
+#include "rimf/base/base.h"
+#include "rimf/base/sys.h"
+
+#include <errno.h>    /* numbers only */
+#include <fcntl.h>    /* numbers only */
+#include <sys/mman.h> /* numbers only */
+
+/* As the XDG specification has it, a relative path counts as none. */
+static int is_chosen(const char *xdg)
+{
+    return xdg && *xdg == '/';
+}
+
+int cache_is_own(uint32_t user, const char *xdg)
+{
+    return user != 0 || is_chosen(xdg);
+}
+
+size_t cache_user_folder(char *to, size_t size, const char *xdg, const char *home,
+                         const char *what)
+{
+    size_t n;
+
+    if (is_chosen(xdg))
+        n = rimf_format(to, size, "%s/mvld/%s", xdg, what);
+    else if (home && *home == '/')
+        n = rimf_format(to, size, "%s/.cache/mvld/%s", home, what);
+    else
+        return 0;
+    return n < size ? n : 0;
+}
+
+int cache_make_folders(const struct rimf_sys *sys, char *path, size_t last)
+{
+    char *slash[3];
+    size_t n = 0;
+    long error = 0;
+
+    for (char *at = path + rimf_strlen(path); at > path && n < last && n < RIMF_COUNT(slash);)
+        if (*--at == '/')
+            slash[n++] = at;
+    while (n-- > 0) {
+        *slash[n] = '\0';
+        error = SYS3(sys, SYS_mkdirat, AT_FDCWD, path, 0755);
+        *slash[n] = '/';
+    }
+    return error == -EEXIST ? 0 : (int)error;
+}
+
+static long check_file(const struct rimf_sys *sys, int fd, uint32_t kind, uint32_t user,
+                       struct stat *st, const char **why)
+{
+    long failed = SYS3(sys, SYS_fstat, fd, st, 0);
+
+    if (failed) {
+        *why = "it cannot be looked at";
+        return failed;
+    }
+    if ((st->st_mode & S_IFMT) != kind) {
+        *why = kind == S_IFDIR ? "it is no folder" : "it is no regular file";
+        return -EINVAL;
+    }
+    if ((st->st_uid != 0 && st->st_uid != user) || (st->st_mode & 022)) {
+        *why = "others than root and the user own it or may write it";
+        return -EPERM;
+    }
+    return 0;
+}
+
+long cache_open(const struct rimf_sys *sys, int at, const char *path, uint32_t kind,
+                uint32_t user, struct stat *st, const char **why)
+{
+    /* O_NONBLOCK: a FIFO must not hold up the program. */
+    long fd = SYS6(sys, SYS_openat, at, path,
+                   O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0, 0, 0);
+    long failed;
+
+    if (sys_failed(fd)) {
+        *why = fd == -ENOENT ? "there is none" : "it cannot be opened";
+        return fd;
+    }
+    failed = check_file(sys, (int)fd, kind, user, st, why);
+    if (failed)
+        sys_close(sys, (int)fd);
+    return failed ? failed : fd;
+}
+
+int cache_map(const struct rimf_sys *sys, int at, const char *path, uint32_t user, size_t least,
+              size_t most, void **map, size_t *size, const char **why)
+{
+    struct stat st;
+    long fd = cache_open(sys, at, path, S_IFREG, user, &st, why), got = -EINVAL;
+
+    if (sys_failed(fd))
+        return (int)fd;
+    *size = (size_t)st.st_size;
+    if (*size < least || *size > most) {
+        *why = "it is too small or too large for what it should be";
+    } else {
+        got = sys_mmap(sys, 0, *size, PROT_READ, MAP_PRIVATE, (int)fd, 0);
+        if (sys_failed(got))
+            *why = "it cannot be mapped";
+    }
+    sys_close(sys, (int)fd);
+    if (sys_failed(got))
+        return (int)got;
+    *map = (void *)got;
+    return 0;
+}
+
+long cache_lock(const struct rimf_sys *sys, int at, const char *path, uint32_t user, int wait,
+                const char **why)
+{
+    long fd = SYS6(sys, SYS_openat, at, path,
+                   O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0600, 0, 0);
+    const struct flock all = {.l_type = F_WRLCK};
+    struct stat st;
+    long failed;
+
+    if (sys_failed(fd)) {
+        *why = "the lock of the cache cannot be opened";
+        return fd;
+    }
+    failed = check_file(sys, (int)fd, S_IFREG, user, &st, why);
+    if (!failed) { /* not flock, which would be a child's, too */
+        failed = SYS3(sys, SYS_fcntl, fd, wait ? F_SETLKW : F_SETLK, &all);
+        if (failed)
+            *why = "another process writes to the cache";
+    }
+    if (failed)
+        sys_close(sys, (int)fd);
+    return failed ? failed : fd;
+}
+
+struct entry { /* struct linux_dirent64 */
+    uint64_t inode, next;
+    uint16_t size;
+    uint8_t type;
+    char name[];
+};
+
+/* 1 when one was removed: the folder may then have been read in part. */
+static int sweep_once(const struct rimf_sys *sys, int folder,
+                      int (*goes)(const void *cookie, const char *name), const void *cookie)
+{
+    _Alignas(struct entry) char some[1024];
+    int removed = 0;
+    long n;
+
+    SYS3(sys, SYS_lseek, folder, 0, 0 /* SEEK_SET */);
+    while ((n = SYS3(sys, SYS_getdents64, folder, some, sizeof some)) > 0)
+        for (long at = 0; at < n; at += ((struct entry *)(some + at))->size) {
+            const char *name = ((struct entry *)(some + at))->name;
+
+            if (goes(cookie, name) && !SYS3(sys, SYS_unlinkat, folder, name, 0))
+                removed = 1;
+        }
+    return removed;
+}
+
+void cache_sweep(const struct rimf_sys *sys, int folder,
+                 int (*goes)(const void *cookie, const char *name), const void *cookie)
+{
+    while (sweep_once(sys, folder, goes, cookie))
+        ;
+}

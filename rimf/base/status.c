@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rimf/base/status.c: what /proc/PID/status says, and /proc/PID/pagemap.
+ */
+#include "rimf/base/status.h"
+
+#include "rimf/base/base.h"
+#include "rimf/base/sys.h"
+
+#include <errno.h> /* numbers only */
+#include <fcntl.h> /* numbers only */
+
+uint64_t status_hex(const char *value)
+{
+    uint64_t number = 0;
+
+    while (*value == ' ' || *value == '\t')
+        value++;
+    for (;; value++) {
+        unsigned digit = *value >= '0' && *value <= '9'   ? (unsigned)(*value - '0')
+                         : *value >= 'a' && *value <= 'f' ? (unsigned)(*value - 'a') + 10
+                                                          : 16;
+        if (digit == 16)
+            return number;
+        number = number * 16 + digit;
+    }
+}
+
+const char *status_field(const char *status, const char *name)
+{
+    while (status && *status) {
+        const char *value = rimf_after(status, name);
+        if (value)
+            return value;
+        while (*status && *status != '\n')
+            status++;
+        status += *status == '\n';
+    }
+    return NULL;
+}
+
+/* What the lines say that lie whole in `text`, of `n` bytes: how many bytes these are.  A line
+ * that fills it (of groups, there may be thousands) is none of ours, and counts as whole. */
+static size_t look_at_lines(char *text, size_t n, size_t room, struct status *status, unsigned *seen)
+{
+    size_t whole = n;
+    const char *value;
+
+    while (whole && text[whole - 1] != '\n')
+        whole--;
+    if (!whole)
+        return n == room ? n : 0;
+    text[whole - 1] = '\0';
+    if ((value = status_field(text, "TracerPid:"))) {
+        status->traced = status_hex(value) != 0;
+        *seen |= 1;
+    }
+    if ((value = status_field(text, "Seccomp:"))) {
+        status->filtered = status_hex(value) != 0;
+        *seen |= 2;
+    }
+    return whole;
+}
+
+int status_read(const struct rimf_sys *sys, struct status *status)
+{
+    char text[1024];
+    size_t n = 0, whole;
+    unsigned seen = 0;
+    long fd = sys_openat(sys, "/proc/self/status", O_RDONLY | O_CLOEXEC, 0), got = 0;
+
+    *status = (struct status){0, 0};
+    if (sys_failed(fd))
+        return (int)fd;
+    while (seen != 3) {
+        got = sys_read(sys, (int)fd, text + n, sizeof text - 1 - n);
+        if (got == -EINTR)
+            continue;
+        if (got <= 0)
+            break;
+        n += (size_t)got;
+        whole = look_at_lines(text, n, sizeof text - 1, status, &seen);
+        n -= whole;
+        memmove(text, text + whole, n);
+    }
+    sys_close(sys, (int)fd);
+    /* A kernel without filters has no such line. */
+    return seen & 1 ? 0 : got < 0 ? (int)got : -EIO;
+}
+
+/* ---- pages ------------------------------------------------------------------------- *
+ *
+ * A word for each page (admin-guide/mm/pagemap.rst).  Who writes to a page of a private
+ * mapping gets a copy that is the process's own, whichever way he writes: by a store, by
+ * ptrace, by a uprobe.  Own pages are not of a file, or swapped out.  A page that is not
+ * there will come from the file.
+ */
+#define PAGE_OF_FILE (1ul << 61)
+#define PAGE_SWAPPED (1ul << 62)
+#define PAGE_PRESENT (1ul << 63)
+#define PAGES 128u /* at a time */
+
+static int is_own(uint64_t page)
+{
+    return page & PAGE_SWAPPED || (page & PAGE_PRESENT && !(page & PAGE_OF_FILE));
+}
+
+static int has_no_own(const struct rimf_sys *sys, int fd, uintptr_t page, uintptr_t end)
+{
+    uint64_t pages[PAGES];
+
+    while (page < end) {
+        size_t n = end - page < PAGES ? end - page : PAGES;
+        long got = sys_pread(sys, fd, pages, n * sizeof *pages, page * sizeof *pages);
+
+        if (got == -EINTR)
+            continue;
+        if (got < (long)sizeof *pages)
+            return 0;
+        n = (size_t)got / sizeof *pages;
+        for (size_t i = 0; i < n; i++)
+            if (is_own(pages[i]))
+                return 0;
+        page += n;
+    }
+    return 1;
+}
+
+int status_is_unwritten(const struct rimf_sys *sys, uintptr_t start, size_t size)
+{
+    long fd = sys_openat(sys, "/proc/self/pagemap", O_RDONLY | O_CLOEXEC, 0);
+    int unwritten;
+
+    if (sys_failed(fd))
+        return 0;
+    unwritten = has_no_own(sys, (int)fd, start / RIMF_PAGE, rimf_page_up(start + size) / RIMF_PAGE);
+    sys_close(sys, (int)fd);
+    return unwritten;
+}

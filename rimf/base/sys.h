@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rimf/base/sys.h: the only door to the kernel.
+ *
+ * Loader, rimf and passes make every system call through a `struct rimf_sys`
+ * that they were given, so that a test can stand in for the kernel: count
+ * calls, or let the n-th one fail.  Wrappers return what the kernel returns:
+ * a value, or negative errno in [-4095, -1].  errno is never touched.
+ */
+#ifndef RIMF_SYS_H
+#define RIMF_SYS_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/syscall.h> /* numbers only */
+
+struct rimf_sys {
+    long (*call)(const struct rimf_sys *sys, long nr, long a, long b, long c, long d, long e,
+                 long f);
+};
+
+/* The kernel itself. */
+extern const struct rimf_sys rimf_sys_kernel;
+
+static inline long rimf_syscall(long nr, long a, long b, long c, long d, long e, long f)
+{
+    long result;
+    register long r10 __asm__("r10") = d;
+    register long r8 __asm__("r8") = e;
+    register long r9 __asm__("r9") = f;
+    __asm__ volatile("syscall"
+                     : "=a"(result)
+                     : "a"(nr), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+                     : "rcx", "r11", "memory");
+    return result;
+}
+
+static inline int sys_failed(long result)
+{
+    return (unsigned long)result >= (unsigned long)-4095;
+}
+
+/* MADV_, Linux 5.14: headers of older kernels lack them. */
+#define POPULATE_READ 22
+#define POPULATE_WRITE 23
+
+#define SYS6(sys, nr, a, b, c, d, e, f) \
+    ((sys)->call((sys), (nr), (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f)))
+#define SYS3(sys, nr, a, b, c) SYS6(sys, nr, a, b, c, 0, 0, 0)
+
+static inline long sys_openat(const struct rimf_sys *s, const char *path, int flags, int mode)
+{
+    return SYS6(s, SYS_openat, -100 /* AT_FDCWD */, path, flags, mode, 0, 0);
+}
+static inline long sys_close(const struct rimf_sys *s, int fd)
+{
+    return SYS3(s, SYS_close, fd, 0, 0);
+}
+static inline long sys_read(const struct rimf_sys *s, int fd, void *to, size_t n)
+{
+    return SYS3(s, SYS_read, fd, to, n);
+}
+static inline long sys_write(const struct rimf_sys *s, int fd, const void *from, size_t n)
+{
+    return SYS3(s, SYS_write, fd, from, n);
+}
+static inline long sys_pread(const struct rimf_sys *s, int fd, void *to, size_t n, uint64_t at)
+{
+    return SYS6(s, SYS_pread64, fd, to, n, at, 0, 0);
+}
+static inline long sys_pwrite(const struct rimf_sys *s, int fd, const void *from, size_t n,
+                              uint64_t at)
+{
+    return SYS6(s, SYS_pwrite64, fd, from, n, at, 0, 0);
+}
+static inline long sys_mmap(const struct rimf_sys *s, uintptr_t at, size_t n, int prot, int flags,
+                            int fd, uint64_t offset)
+{
+    return SYS6(s, SYS_mmap, at, n, prot, flags, fd, offset);
+}
+static inline long sys_munmap(const struct rimf_sys *s, uintptr_t at, size_t n)
+{
+    return SYS3(s, SYS_munmap, at, n, 0);
+}
+static inline long sys_mprotect(const struct rimf_sys *s, uintptr_t at, size_t n, int prot)
+{
+    return SYS3(s, SYS_mprotect, at, n, prot);
+}
+
+/* Whether a regular file may become so long.  A write beyond RLIMIT_FSIZE ends the process
+ * (SIGXFSZ), so whoever writes a file unasked asks first; no answer means no. */
+static inline int sys_file_may_reach(const struct rimf_sys *s, uint64_t size)
+{
+    uint64_t limit[2]; /* struct rlimit */
+
+    return SYS6(s, SYS_prlimit64, 0, 1 /* RLIMIT_FSIZE */, 0, limit, 0, 0) == 0 &&
+           size <= limit[0];
+}
+
+/* Where even that is refused (a filter whose supervisor died answers ENOSYS), the process
+ * ends by a signal, as after _exit(2), rather than going round for ever. */
+__attribute__((noreturn)) static inline void sys_exit(const struct rimf_sys *s, int status)
+{
+    SYS3(s, SYS_exit_group, status, 0, 0);
+    for (;;)
+        __builtin_trap();
+}
+
+#endif

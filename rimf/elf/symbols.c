@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rimf/elf/symbols.c: one object's dynamic symbols, by DT_GNU_HASH or DT_HASH.
+ *
+ * What counts as a definition, and which of several versions is meant, follows
+ * the host loader (glibc's elf/dl-lookup.c decides; musl knows no versions on
+ * look-up and agrees where there is one).
+ */
+#include "rimf/elf/view.h"
+
+#include "rimf/base/base.h"
+
+#include <errno.h> /* numbers only */
+
+struct lookup {
+    const struct elf_view *view;
+    const struct elf_name *of;
+    size_t n_versioned, versioned; /* symbols with a default version, and the first of them */
+};
+
+int elf_symbol_at(const struct elf_view *view, size_t index, Elf64_Sym *out)
+{
+    if (!view->symbols || index >= view->symbols_limit)
+        return -ENOENT;
+    *out = view->symbols[index];
+    return 0;
+}
+
+uintptr_t elf_symbol_address(const struct elf_view *view, const Elf64_Sym *symbol)
+{
+    if (ELF64_ST_TYPE(symbol->st_info) == STT_TLS)
+        return 0;
+    return symbol->st_shndx == SHN_ABS ? symbol->st_value : view->bias + symbol->st_value;
+}
+
+int elf_string_is(const struct elf_view *view, size_t offset, const char *name)
+{
+    for (; offset < view->strings_size; offset++, name++) {
+        if (view->strings[offset] != *name)
+            return 0;
+        if (!*name)
+            return 1;
+    }
+    return 0;
+}
+
+static int is_definition(const Elf64_Sym *symbol)
+{
+    unsigned type = ELF64_ST_TYPE(symbol->st_info), binding = ELF64_ST_BIND(symbol->st_info);
+    unsigned visibility = ELF64_ST_VISIBILITY(symbol->st_other);
+
+    if (symbol->st_shndx == SHN_UNDEF || visibility == STV_HIDDEN || visibility == STV_INTERNAL)
+        return 0;
+    if (binding != STB_GLOBAL && binding != STB_WEAK && binding != STB_GNU_UNIQUE)
+        return 0;
+    if (symbol->st_value == 0 && symbol->st_shndx != SHN_ABS && type != STT_TLS)
+        return 0;
+    return type == STT_NOTYPE || type == STT_OBJECT || type == STT_FUNC || type == STT_COMMON ||
+           type == STT_TLS || type == STT_GNU_IFUNC;
+}
+
+/* Is symbol `index`, whose name is right, of the wanted version?  Without a wanted
+ * version a default one is only noted: it counts when it stays the only one. */
+static int version_fits(struct lookup *lookup, size_t index)
+{
+    unsigned first_versioned = lookup->of->wanted == ELF_ANY_DEFAULT ? 2 : 3, number;
+    const char *name;
+    uint16_t entry;
+
+    if (elf_versym(lookup->view, index, &entry))
+        return 1;
+    number = entry & ELF_VERSION_INDEX;
+    if (lookup->of->wanted == ELF_ANY_DEFAULT || lookup->of->wanted == ELF_ANY_BASE) {
+        if (number < first_versioned)
+            return 1;
+        if (!(entry & ELF_VERSION_HIDDEN) && lookup->n_versioned++ == 0)
+            lookup->versioned = index;
+        return 0;
+    }
+    name = elf_version_name(lookup->view, number);
+    if (name)
+        return rimf_streq(name, lookup->of->version);
+    return lookup->of->wanted == ELF_EXACT_OR_NONE && !(entry & ELF_VERSION_HIDDEN);
+}
+
+static int matches(struct lookup *lookup, size_t index)
+{
+    Elf64_Sym symbol;
+
+    return elf_symbol_at(lookup->view, index, &symbol) == 0 && is_definition(&symbol) &&
+           elf_string_is(lookup->view, symbol.st_name, lookup->of->name) && version_fits(lookup, index);
+}
+
+/* ---- DT_GNU_HASH ---------------------------------------------------------- *
+ *
+ *   n_buckets, first symbol, n_bloom, bloom shift    4 words
+ *   bloom filter                                     n_bloom 8-byte words
+ *   buckets: index of the first symbol of a chain    n_buckets words
+ *   a symbol's hash, bit 0: last of its chain        one word from `first` on
+ */
+struct gnu_hash {
+    uint32_t n_buckets, first, n_bloom, shift;
+};
+
+static uint32_t gnu_hash_of(const char *name)
+{
+    uint32_t hash = 5381;
+
+    for (; *name; name++)
+        hash = hash * 33 + (unsigned char)*name;
+    return hash;
+}
+
+static size_t find_gnu(struct lookup *lookup)
+{
+    const struct gnu_hash *head = (const struct gnu_hash *)lookup->view->gnu_hash;
+    const uint64_t *bloom = (const uint64_t *)(head + 1);
+    size_t room = elf_room(lookup->view, (uintptr_t)bloom);
+    size_t tables = (size_t)head->n_bloom * 8 + (size_t)head->n_buckets * 4;
+    uint32_t hash = lookup->of->gnu_hash, n_bloom = head->n_bloom;
+    const uint32_t *buckets, *chain;
+    size_t n_chain, index;
+    uint64_t word;
+
+    if (!head->n_buckets || !n_bloom || n_bloom & (n_bloom - 1) || tables > room)
+        return 0;
+    word = bloom[(hash / 64) & (n_bloom - 1)];
+    if (!(word >> (hash % 64) & word >> ((hash >> (head->shift & 31)) % 64) & 1))
+        return 0;
+    buckets = (const uint32_t *)(bloom + n_bloom);
+    chain = buckets + head->n_buckets;
+    n_chain = (room - tables) / 4;
+    index = buckets[hash % head->n_buckets];
+    if (index < head->first)
+        return 0;
+    for (; index - head->first < n_chain; index++) {
+        uint32_t seen = chain[index - head->first];
+
+        if ((seen | 1) == (hash | 1) && matches(lookup, index))
+            return index;
+        if (seen & 1)
+            break;
+    }
+    return 0;
+}
+
+/* ---- DT_HASH --------------------------------------------------------------- *
+ *
+ *   n_buckets, n_chain                                  2 words
+ *   buckets: index of the first symbol of a chain       n_buckets words
+ *   chain: index of the symbol that follows, 0: none    n_chain words
+ */
+static uint32_t sysv_hash_of(const char *name)
+{
+    uint32_t hash = 0;
+
+    for (; *name; name++) {
+        hash = (hash << 4) + (unsigned char)*name;
+        hash ^= (hash & 0xf0000000u) >> 24;
+        hash &= 0x0fffffffu;
+    }
+    return hash;
+}
+
+static size_t find_sysv(struct lookup *lookup)
+{
+    const uint32_t *table = lookup->view->hash;
+    size_t n_buckets = table[0], n_chain = table[1], index;
+    size_t room = elf_room(lookup->view, (uintptr_t)table) / 4 - 2;
+
+    if (!n_buckets || n_buckets > room || n_chain > room - n_buckets)
+        return 0;
+    index = table[2 + sysv_hash_of(lookup->of->name) % n_buckets];
+    for (size_t steps = 0; index && index < n_chain && steps < n_chain; steps++) {
+        if (matches(lookup, index))
+            return index;
+        index = table[2 + n_buckets + index];
+    }
+    return 0;
+}
+
+/* ---- counting --------------------------------------------------------------- *
+ *
+ * No entry says how many symbols there are.  DT_HASH has a chain entry for each; in
+ * DT_GNU_HASH the last symbol ends the chain of the bucket with the highest start.
+ */
+static size_t count_gnu(const struct elf_view *view)
+{
+    const struct gnu_hash *head = (const struct gnu_hash *)view->gnu_hash;
+    size_t room = elf_room(view, (uintptr_t)(head + 1));
+    size_t tables = (size_t)head->n_bloom * 8 + (size_t)head->n_buckets * 4, last = 0;
+    const uint32_t *buckets = (const uint32_t *)((uintptr_t)(head + 1) + head->n_bloom * 8ul);
+    const uint32_t *chain = buckets + head->n_buckets;
+
+    if (tables > room)
+        return 0;
+    for (size_t i = 0; i < head->n_buckets; i++)
+        if (buckets[i] > last)
+            last = buckets[i];
+    if (last < head->first || !last)
+        return head->first;
+    while (last - head->first < (room - tables) / 4 && !(chain[last - head->first] & 1))
+        last++;
+    return last + 1;
+}
+
+size_t elf_symbol_count(const struct elf_view *view)
+{
+    size_t n = 0, room;
+
+    if (view->gnu_hash) {
+        n = count_gnu(view);
+    } else if (view->hash) {
+        room = elf_room(view, (uintptr_t)view->hash) / 4 - 2;
+        n = view->hash[1] <= room ? view->hash[1] : 0;
+    }
+    return n < view->symbols_limit ? n : view->symbols_limit;
+}
+
+struct elf_name elf_name(const char *name, const char *version, enum elf_wanted wanted)
+{
+    return (struct elf_name){name, version, wanted, gnu_hash_of(name)};
+}
+
+size_t elf_symbol_find(const struct elf_view *view, const struct elf_name *of)
+{
+    struct lookup lookup = {.view = view, .of = of};
+    size_t index = 0;
+
+    if (view->gnu_hash)
+        index = find_gnu(&lookup);
+    else if (view->hash)
+        index = find_sysv(&lookup);
+    if (!index && lookup.n_versioned == 1)
+        index = lookup.versioned;
+    return index;
+}

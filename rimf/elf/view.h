@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rimf/elf/view.h: reading a mapped ELF object without trusting it.
+ *
+ * A view is made once from what the feeder knows (struct rimf_source) and never
+ * changes.  It holds the object's segments and the addresses of its tables.
+ * Whatever is read later (a note, a symbol, a version, a relocation) is read
+ * from the object's memory through elf_holds(): inside one segment that is
+ * readable as linked.  Loops are bounded by the size of what they walk, so
+ * wrong tables give a wrong or no answer, never a fault or an endless loop.
+ *
+ * Addresses in the dynamic section: glibc adds the load bias to them in place,
+ * where the section is writable; musl does not, and nobody does in the vDSO.  So
+ * a value that lies in a segment as it is, is taken as it is, and otherwise the
+ * bias is added.
+ *
+ * The memory itself must be what the program headers say: a mapped file that was
+ * truncated afterwards faults here as it does in the program.
+ */
+#ifndef RIMF_ELF_VIEW_H
+#define RIMF_ELF_VIEW_H
+
+#include "mvld/pass.h"
+#include "rimf/base/sys.h"
+#include "rimf/elf/source.h"
+
+#include <elf.h>
+
+struct elf_view {
+    uintptr_t bias;
+    const Elf64_Phdr *phdr;
+    size_t phnum;
+    const Elf64_Dyn *dynamic;
+    size_t n_dynamic; /* DT_NULL not counted */
+    struct mvld_segment *segments;
+    size_t n_segments;
+
+    /* From the dynamic section; NULL or 0 when absent or out of bounds. */
+    const char *strings;
+    size_t strings_size; /* up to the last that is terminated */
+    const Elf64_Sym *symbols;
+    size_t symbols_limit; /* as many fit into the segment */
+    const uint32_t *gnu_hash;
+    const uint32_t *hash;
+    const uint16_t *versym;
+    uintptr_t verdef, verneed;
+    size_t n_verdef, n_verneed;
+    const Elf64_Rela *plt_relocations, *relocations;
+    size_t n_plt_relocations, n_relocations, n_relative; /* RELATIVE ones come first */
+    const uint64_t *relr; /* DT_RELR: addresses and bitmaps of words that are RELATIVE */
+    size_t n_relr;
+    int symbolic; /* DT_SYMBOLIC, DF_SYMBOLIC: its own definitions come first */
+    int filter;   /* DT_FILTER, DT_AUXILIARY: look-ups that hit it go elsewhere */
+    int audit;    /* DT_AUDIT, DT_DEPAUDIT */
+    int text_relocations;
+    int now;      /* DT_BIND_NOW, DF_BIND_NOW, DF_1_NOW: no slot waits for the first call */
+};
+
+/* ---- elf_view.c ---------------------------------------------------------- */
+
+/* Finds the program headers; returns how many PT_LOADs there are, at least 1.
+ * Negative errno and a sentence (static) in *why when they cannot be read. */
+long elf_view_probe(struct elf_view *, const struct rimf_sys *, const struct rimf_source *,
+                    const char **why);
+/* The rest, after elf_view_probe.  `segments` holds `room` entries and outlives the
+ * view.  0, or -ENOEXEC with a sentence in *why. */
+int elf_view_open(struct elf_view *, const struct rimf_source *, struct mvld_segment *segments,
+                  size_t room, const char **why);
+
+/* 1 when [address, address + length) lies inside one segment that has at least
+ * `prot`. */
+int elf_holds(const struct elf_view *, uintptr_t address, size_t length, uint32_t prot);
+/* As many bytes from `address` on lie in its segment, if that is readable. */
+size_t elf_room(const struct elf_view *, uintptr_t address);
+
+/* The string at `offset` of the dynamic string table, or NULL when there is none. */
+const char *elf_string(const struct elf_view *, size_t offset);
+/* 1 when that string is `name`. */
+int elf_string_is(const struct elf_view *, size_t offset, const char *name);
+
+/* The program header of `type` number `index`, or NULL. */
+const Elf64_Phdr *elf_phdr(const struct elf_view *, uint32_t type, size_t index);
+/* The one that counts of a type that there should be once: the last, as host loaders take it; or
+ * NULL. */
+static inline const Elf64_Phdr *elf_phdr_last(const Elf64_Phdr *phdr, size_t n, uint32_t type)
+{
+    while (n-- > 0)
+        if (phdr[n].p_type == type)
+            return &phdr[n];
+    return NULL;
+}
+
+/* Asks the kernel whether these bytes can be read. */
+int elf_readable(const struct rimf_sys *, uintptr_t at, size_t size);
+
+/* ---- elf_notes.c --------------------------------------------------------- */
+
+/* As note_each of mvld/pass.h. */
+int elf_note_each(const struct elf_view *, const char *name, uint32_t type,
+                  int (*visit)(void *cookie, const void *desc, size_t size), void *cookie);
+/* NULL when there is none. */
+const uint8_t *elf_build_id(const struct elf_view *, size_t *size);
+
+/* ---- elf/versions.c ------------------------------------------------------ */
+
+#define ELF_VERSION_HIDDEN 0x8000u
+#define ELF_VERSION_INDEX 0x7fffu
+
+/* The entry of DT_VERSYM for symbol `index`: 0, or -ENOENT without versions. */
+int elf_versym(const struct elf_view *, size_t index, uint16_t *out);
+/* The name of version `number` among those that the object defines (the base
+ * version, which is the object's own name, is none), or among those that it
+ * needs of others; or NULL. */
+const char *elf_version_defined(const struct elf_view *, unsigned number);
+const char *elf_version_needed(const struct elf_view *, unsigned number);
+/* Either.  An executable's copy of a library's variable is a definition there, and
+ * has the version that the executable needs. */
+const char *elf_version_name(const struct elf_view *, unsigned number);
+
+/* ---- elf/symbols.c ------------------------------------------------------- */
+
+/* What a look-up asks for; the host loader distinguishes these. */
+enum elf_wanted {
+    ELF_ANY_DEFAULT,   /* dlsym: the default version */
+    ELF_ANY_BASE,      /* a reference without version: the oldest is fine */
+    ELF_EXACT,         /* dlvsym: this version */
+    ELF_EXACT_OR_NONE, /* a reference with version: this, or a symbol without any */
+};
+
+/* What is looked for, in one object after the other. */
+struct elf_name {
+    const char *name, *version;
+    enum elf_wanted wanted;
+    uint32_t gnu_hash;
+};
+struct elf_name elf_name(const char *name, const char *version, enum elf_wanted);
+/* The index of its definition, or 0. */
+size_t elf_symbol_find(const struct elf_view *, const struct elf_name *);
+/* As many symbols there are, those without definition included; bounded, whatever the
+ * tables say. */
+size_t elf_symbol_count(const struct elf_view *);
+/* Where it is now; 0 for STT_TLS, which has no one address. */
+uintptr_t elf_symbol_address(const struct elf_view *, const Elf64_Sym *);
+/* A copy of symbol `index`: 0, or -ENOENT when it is out of bounds. */
+int elf_symbol_at(const struct elf_view *, size_t index, Elf64_Sym *out);
+
+/* ---- elf/relocations.c --------------------------------------------------- */
+
+/* The relocation that fills the GOT slot at `slot` with a function's address: a
+ * JUMP_SLOT, a GLOB_DAT, or an IRELATIVE of the PLT.  0, or -ENOENT. */
+int elf_slot_relocation(const struct elf_view *, uintptr_t slot, Elf64_Rela *out);
+
+/* What the host loader protects when it has relocated the object (PT_GNU_RELRO): whole pages, their
+ * length; 0: there are none. */
+size_t elf_relro(const struct elf_view *, uintptr_t *start);
+
+#endif

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rimf/image/core.c: what is asked of an image that describes objects and patches them, no
+ * more: all that the engine in libmultiverse has, and the first part of what passes are given
+ * (realise/api.c).  Nothing here, and nothing that this needs, knows copies of code, analyses or
+ * files: rimf/meson.build links it without them.
+ */
+#include "rimf/image/private.h"
+
+#include "rimf/base/base.h"
+#include "rimf/image/original.h"
+#include "rimf/patch/patch.h"
+
+#include <errno.h> /* numbers only */
+
+size_t rimf_object_count(const struct mvld_image *image)
+{
+    size_t n = rimf_table_enter(image)->n_objects;
+
+    rimf_table_leave(image);
+    return n;
+}
+
+const struct mvld_object *rimf_object_at(const struct mvld_image *image, size_t index)
+{
+    const struct rimf_table *table = rimf_table_enter(image);
+    const struct mvld_object *object = NULL;
+
+    if (index < table->n_objects)
+        object = &table->objects[index]->public;
+    rimf_table_leave(image);
+    return object;
+}
+
+const struct mvld_object *rimf_object_find(const struct mvld_image *image, uintptr_t address)
+{
+    const struct rimf_place *place = rimf_table_find(rimf_table_enter(image), address);
+    const struct mvld_object *object = place ? &place->object->public : NULL;
+
+    rimf_table_leave(image);
+    return object;
+}
+
+int rimf_object_holds(const struct mvld_object *object, uintptr_t address, size_t length,
+                      uint32_t prot)
+{
+    return elf_holds(&rimf_object_of(object)->view, address, length, prot);
+}
+
+int rimf_note_each(const struct mvld_object *public, const char *name, uint32_t type,
+                   int (*visit)(void *cookie, const void *desc, size_t size), void *cookie)
+{
+    const struct rimf_object *object = rimf_object_of(public);
+
+    if (__atomic_load_n(&object->gone, __ATOMIC_ACQUIRE))
+        return 0;
+    return elf_note_each(&object->view, name, type, visit, cookie);
+}
+
+void *rimf_api_alloc(struct mvld_image *image, size_t size)
+{
+    return rimf_heap_alloc(&image->heap, size);
+}
+
+void rimf_api_release(struct mvld_image *image, void *memory)
+{
+    rimf_heap_release(&image->heap, memory);
+}
+
+/* Written aside first: who reads it meanwhile finds a terminated text. */
+int rimf_vfail(struct mvld_image *image, int err, const char *format, va_list args)
+{
+    char sentence[sizeof image->error];
+
+    rimf_vformat(sentence, sizeof sentence, format, args);
+    memcpy(image->error, sentence, rimf_strlen(sentence) + 1);
+    rimf_log(image->log, MVLD_LOG_WARNING, "%s", sentence);
+    return err < 0 ? err : -err;
+}
+
+int rimf_fail(struct mvld_image *image, int err, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    err = rimf_vfail(image, err, format, args);
+    va_end(args);
+    return err;
+}
+
+const char *rimf_last_error(const struct mvld_image *image)
+{
+    return image->error;
+}
+
+void rimf_api_vlog(const struct mvld_image *image, uint32_t category, const char *format,
+                   va_list args)
+{
+    rimf_vlog(image->log, category, format, args);
+}
+
+void rimf_api_log(const struct mvld_image *image, uint32_t category, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    rimf_vlog(image->log, category, format, args);
+    va_end(args);
+}
+
+int rimf_api_log_enabled(const struct mvld_image *image, uint32_t category)
+{
+    return rimf_log_enabled(image->log, category);
+}
+
+/* There are no copies. */
+static int copy_find(const struct mvld_image *image, uintptr_t home, size_t length,
+                     uintptr_t *copy)
+{
+    (void)image;
+    (void)home;
+    (void)length;
+    *copy = 0;
+    return 2;
+}
+
+/* The rest is not there, and must not be asked for: see image.h. */
+static const struct mvld_api api = {RIMF_API_CORE, .copy_find = copy_find};
+
+const struct mvld_api *rimf_api_core(void)
+{
+    return &api;
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rimf/image/domains.c: isolation domains.
+ */
+#include "rimf/image/private.h"
+
+#include "rimf/base/base.h"
+
+#include <errno.h> /* numbers only */
+
+size_t rimf_domain_count(const struct mvld_image *image)
+{
+    return image->n_domains;
+}
+
+const struct rimf_domain *rimf_domain_at(const struct mvld_image *image, size_t index)
+{
+    return index < image->n_domains ? image->domains[index] : NULL;
+}
+
+static long add(struct mvld_image *image, const char *name)
+{
+    size_t name_size = rimf_strlen(name) + 1, n = image->n_domains;
+    struct rimf_domain *domain = rimf_heap_take(&image->heap, sizeof *domain + name_size);
+    struct rimf_domain **grown = rimf_heap_take(&image->heap, (n + 1) * sizeof *grown);
+
+    if (!domain || !grown) {
+        rimf_heap_give(&image->heap, domain);
+        rimf_heap_give(&image->heap, grown);
+        return -ENOMEM;
+    }
+    domain->name = memcpy(domain + 1, name, name_size);
+    for (size_t i = 0; i < n; i++)
+        grown[i] = image->domains[i];
+    grown[n] = domain;
+    rimf_heap_give(&image->heap, image->domains);
+    image->domains = grown;
+    image->n_domains = n + 1;
+    return (long)n;
+}
+
+int rimf_domains_create(struct mvld_image *image)
+{
+    long result = add(image, "process");
+
+    return result < 0 ? (int)result : 0;
+}
+
+long rimf_domain_add(struct mvld_image *image, const char *name)
+{
+    long result = rimf_heap_enter(&image->heap);
+
+    if (result)
+        return result;
+    result = add(image, name);
+    rimf_heap_leave(&image->heap);
+    return result;
+}
+
+size_t rimf_domain_of(const struct mvld_object *object)
+{
+    return rimf_object_of(object)->domain;
+}
+
+int rimf_domain_move(struct mvld_image *image, const struct mvld_object *object, size_t domain)
+{
+    struct rimf_object *private = (struct rimf_object *)rimf_object_of(object);
+
+    if (domain >= image->n_domains)
+        return -EINVAL;
+    if (private->gone)
+        return -ENOENT;
+    image->domains[private->domain]->n_objects--;
+    image->domains[domain]->n_objects++;
+    private->domain = domain;
+    return 0;
+}

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rimf/image/image.c: the image is created, follows the link map, and is destroyed.
+ *
+ * An update compares what the feeder found with the objects there.  Nearly always
+ * nothing changed (the host loader announces more than it does), or objects were
+ * appended: both are seen by walking the two lists side by side.  Only when they
+ * part, or something is new, is a hash of the known ones built.  Everything new is
+ * made before anything is published, so that a failure changes nothing.
+ *
+ * The heap's lock is held throughout: it makes updates one at a time, and costs one
+ * system call.  A fork in the middle leaves the child the old table or the new one,
+ * either whole.
+ */
+#include "rimf/image/private.h"
+
+#include "rimf/base/base.h"
+
+#include <errno.h> /* numbers only */
+
+/* What an update works on. */
+struct update {
+    struct mvld_image *image;
+    const struct rimf_table *old;
+    const struct rimf_source *sources;
+    size_t n;
+    struct rimf_object **objects, **added; /* n each */
+    size_t n_objects, n_added, n_same;     /* n_same: the lists agree so far */
+    struct rimf_object **hash;             /* open addressing; NULL until needed */
+    size_t hash_mask;
+    void *memory;
+};
+
+static int same(const struct rimf_object *object, const struct rimf_source *source)
+{
+    return object->public.link_map == source->link_map && object->public.bias == source->bias &&
+           object->dynamic == source->dynamic;
+}
+
+/* ---- the hash of known objects --------------------------------------------- */
+
+static size_t hash_of(const void *link_map, uintptr_t bias, const void *dynamic)
+{
+    uint64_t mixed = (uintptr_t)link_map ^ bias * 3 ^ (uintptr_t)dynamic * 5;
+
+    return (size_t)(mixed * 0x9e3779b97f4a7c15u >> 20);
+}
+
+static void hash_insert(struct update *u, struct rimf_object *object)
+{
+    size_t at = hash_of(object->public.link_map, object->public.bias, object->dynamic);
+
+    while (u->hash[at & u->hash_mask])
+        at++;
+    u->hash[at & u->hash_mask] = object;
+}
+
+static struct rimf_object *hash_find(const struct update *u, const struct rimf_source *source)
+{
+    size_t at = hash_of(source->link_map, source->bias, source->dynamic);
+
+    for (; u->hash[at & u->hash_mask]; at++)
+        if (same(u->hash[at & u->hash_mask], source))
+            return u->hash[at & u->hash_mask];
+    return NULL;
+}
+
+static int hash_create(struct update *u)
+{
+    size_t size = 16;
+
+    while (size < 2 * (u->old->n_objects + u->n + 1))
+        size *= 2;
+    u->hash = rimf_heap_take(&u->image->heap, size * sizeof *u->hash);
+    if (!u->hash)
+        return -ENOMEM;
+    u->hash_mask = size - 1;
+    for (size_t i = 0; i < u->old->n_objects; i++)
+        hash_insert(u, u->old->objects[i]);
+    return 0;
+}
+
+/* ---- comparing ---------------------------------------------------------------- */
+
+/* The object of a source that is not at its old place. */
+static int take_moved(struct update *u, const struct rimf_source *source)
+{
+    struct rimf_object *object = hash_find(u, source);
+
+    if (object && object->seen == u->image->updates)
+        return 0; /* named twice */
+    if (!object) {
+        object = rimf_object_create(u->image, source);
+        if (!object)
+            return -ENOMEM;
+        object->born = u->image->updates;
+        object->global = u->image->updates == 1;
+        hash_insert(u, object);
+        u->added[u->n_added++] = object;
+    }
+    object->seen = u->image->updates;
+    u->objects[u->n_objects++] = object;
+    return 0;
+}
+
+static int compare(struct update *u)
+{
+    for (; u->n_same < u->n && u->n_same < u->old->n_objects; u->n_same++) {
+        struct rimf_object *object = u->old->objects[u->n_same];
+
+        if (!same(object, &u->sources[u->n_same]))
+            break;
+        object->seen = u->image->updates;
+    }
+    if (u->n_same == u->n && u->n_same == u->old->n_objects)
+        return 0;
+
+    u->memory = rimf_heap_take(&u->image->heap, 2 * u->n * sizeof *u->objects);
+    if (!u->memory || hash_create(u))
+        return -ENOMEM;
+    u->objects = u->memory;
+    u->added = u->objects + u->n;
+    memcpy(u->objects, u->old->objects, u->n_same * sizeof *u->objects);
+    u->n_objects = u->n_same;
+    for (size_t i = u->n_same; i < u->n; i++)
+        if (take_moved(u, &u->sources[i]))
+            return -ENOMEM;
+    return 1;
+}
+
+/* ---- publishing ---------------------------------------------------------------- */
+
+static size_t count_places(const struct update *u)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < u->n_objects; i++)
+        n += u->objects[i]->view.n_segments;
+    return n;
+}
+
+static void count_in_domains(struct update *u, struct rimf_object *const *removed,
+                             size_t n_removed)
+{
+    u->image->domains[0]->n_objects += u->n_added;
+    for (size_t i = 0; i < n_removed; i++)
+        u->image->domains[removed[i]->domain]->n_objects--;
+}
+
+/* All memory that is needed is taken first; after that nothing can fail. */
+static int apply(struct update *u, struct rimf_change *out)
+{
+    struct mvld_image *image = u->image;
+    size_t n_removed = u->old->n_objects - (u->n_objects - u->n_added), k = 0;
+    struct rimf_table *table = rimf_table_create(image, u->n_objects, count_places(u));
+    struct rimf_object **change =
+        rimf_heap_take(&image->heap, (u->n_added + n_removed) * sizeof *change);
+
+    if (!table || !change) {
+        rimf_heap_give(&image->heap, table);
+        rimf_heap_give(&image->heap, change);
+        return -ENOMEM;
+    }
+    table->n_objects = u->n_objects;
+    memcpy(table->objects, u->objects, u->n_objects * sizeof *u->objects);
+    rimf_table_index(table, u->old, image->updates, u->added, u->n_added);
+    memcpy(change, u->added, u->n_added * sizeof *change);
+    for (size_t i = 0; i < u->old->n_objects; i++)
+        if (u->old->objects[i]->seen != image->updates)
+            change[u->n_added + k++] = u->old->objects[i];
+    *out = (struct rimf_change){
+        .added = (const struct mvld_object *const *)change,
+        .n_added = u->n_added,
+        .removed = (const struct mvld_object *const *)(change + u->n_added),
+        .n_removed = n_removed,
+    };
+    image->change = change;
+    count_in_domains(u, change + u->n_added, n_removed);
+    for (size_t i = 0; i < n_removed; i++) {
+        struct rimf_object *object = change[u->n_added + i];
+
+        __atomic_store_n(&object->gone, 1, __ATOMIC_RELEASE);
+        object->next_gone = image->gone;
+        image->gone = object;
+    }
+    rimf_table_publish(image, table);
+    return 0;
+}
+
+/* What the update before last removed, once no reader can be in the middle of it. */
+static void forget_gone(struct mvld_image *image)
+{
+    rimf_heap_give(&image->heap, image->change);
+    image->change = NULL;
+    if (__atomic_load_n(&image->readers, __ATOMIC_SEQ_CST))
+        return;
+    while (image->gone) {
+        struct rimf_object *next = image->gone->next_gone;
+
+        rimf_heap_give(&image->heap, image->gone->slots);
+        rimf_heap_give(&image->heap, image->gone->fragments);
+        rimf_heap_give(&image->heap, image->gone);
+        image->gone = next;
+    }
+}
+
+int rimf_image_update(struct mvld_image *image, const struct rimf_source *sources, size_t n,
+                      struct rimf_change *out)
+{
+    struct update u = {.image = image, .sources = sources, .n = n};
+    int result = rimf_heap_enter(&image->heap);
+
+    memset(out, 0, sizeof *out);
+    if (result)
+        return result;
+    forget_gone(image);
+    image->updates++;
+    u.old = image->table;
+    result = compare(&u);
+    if (result > 0)
+        result = apply(&u, out);
+    if (result < 0) {
+        for (size_t i = 0; i < u.n_added; i++)
+            rimf_heap_give(&image->heap, u.added[i]);
+        if (!u.old->n_objects)
+            image->updates--; /* the next one still is the first */
+    }
+    rimf_heap_give(&image->heap, u.hash);
+    rimf_heap_give(&image->heap, u.memory);
+    rimf_heap_leave(&image->heap);
+    return result;
+}
+
+/* ---- life ------------------------------------------------------------------------ */
+
+void rimf_image_set_alone(struct mvld_image *image, int alone)
+{
+    rimf_heap_set_alone(&image->heap, alone);
+}
+
+int rimf_image_create(const struct rimf_sys *sys, const struct rimf_log *log,
+                      struct mvld_image **out)
+{
+    struct rimf_heap heap;
+    struct mvld_image *image;
+
+    rimf_heap_init(&heap, sys); /* nobody else knows it: no need to enter */
+    image = rimf_heap_take(&heap, sizeof *image);
+    if (!image)
+        return -ENOMEM;
+    image->heap = heap; /* from here on the heap lies in its own first chunk */
+    image->sys = sys;
+    image->log = log;
+    image->table = rimf_table_create(image, 0, 0);
+    if (!image->table || rimf_domains_create(image)) {
+        rimf_heap_destroy(&image->heap);
+        return -ENOMEM;
+    }
+    *out = image;
+    return 0;
+}
+
+void rimf_image_destroy(struct mvld_image *image)
+{
+    if (!image)
+        return;
+    rimf_patch_forget(image);
+    rimf_heap_destroy(&image->heap);
+}

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rimf/image/image.h: the image (RiMF), the one description of all objects in the
+ * process.
+ *
+ * The loader (or libmultiverse under a plain ld.so) feeds it with sources; it
+ * reads program headers, notes and symbol tables from memory, checks every
+ * bound, and answers passes through `struct mvld_api`.  An object whose headers
+ * cannot be read safely is kept as opaque, with the reason.
+ *
+ * Tables: domains (image/domains.c), objects (image.c, image/table.c), sections
+ * (image/sections.c), symbols (image/symbols.c: answered from the objects' own
+ * tables, nothing is copied), PLT entries (image/plt.c), GOT slots (image/slots.c), references (image/references.c:
+ * from the objects' analyses).  Code of the process is
+ * changed by batches of patches (image_patch.c, patch.h), the image's commit, and may
+ * be given a second place (moved/region.c, moved/moved.h).
+ *
+ * Which objects the global scope holds, the public link map does not tell.  The
+ * image takes it for: those of the first update, in order, the vDSO excepted.
+ * Objects that came later are looked at after them.
+ */
+#ifndef RIMF_IMAGE_H
+#define RIMF_IMAGE_H
+
+#include "mvld/pass.h"
+#include "rimf/analysis/analysis.h"
+#include "rimf/elf/source.h"
+
+struct rimf_sys;
+struct rimf_log;
+
+/* The image lives in its own pages; `log` must outlive it.  0, -ENOMEM. */
+int rimf_image_create(const struct rimf_sys *, const struct rimf_log *, struct mvld_image **out);
+void rimf_image_destroy(struct mvld_image *);
+
+/* Makes the image's objects those of `sources`, in that order.  Objects are the
+ * same when link_map, bias and dynamic are the same; a source that repeats
+ * another is left out.  The batch of new ones and
+ * of gone ones is returned in arrays that stay valid until the next call; a
+ * gone object's description (not its memory) stays readable until then.
+ * 0; -ENOMEM, or -EDEADLK from a signal handler that
+ * interrupted an update (nothing changed). */
+struct rimf_change {
+    const struct mvld_object *const *added;
+    size_t n_added;
+    const struct mvld_object *const *removed;
+    size_t n_removed;
+};
+int rimf_image_update(struct mvld_image *, const struct rimf_source *sources, size_t n,
+                      struct rimf_change *out);
+
+/* ---- domains and sections ------------------------------------------------- *
+ *
+ * Changed only by the thread that loads; they describe, and change no memory.
+ */
+
+/* An isolation domain: objects inside one protection boundary.  Number 0,
+ * "process", is there from the start and gets every new object. */
+struct rimf_domain {
+    const char *name;
+    size_t n_objects;
+};
+
+size_t rimf_domain_count(const struct mvld_image *);
+const struct rimf_domain *rimf_domain_at(const struct mvld_image *, size_t index); /* or NULL */
+/* The new domain's number, or -ENOMEM, -EDEADLK.  The name is copied. */
+long rimf_domain_add(struct mvld_image *, const char *name);
+size_t rimf_domain_of(const struct mvld_object *);
+/* 0, -EINVAL: no such domain, -ENOENT: the object is gone. */
+int rimf_domain_move(struct mvld_image *, const struct mvld_object *, size_t domain);
+
+enum rimf_section_kind {
+    RIMF_SECTION_CODE = 1,
+    RIMF_SECTION_RODATA,
+    RIMF_SECTION_DATA,
+    RIMF_SECTION_RELRO /* data that is read-only once relocated */
+};
+
+enum rimf_pages { RIMF_PAGES_AS_MAPPED = 0, RIMF_PAGES_SMALL, RIMF_PAGES_THP, RIMF_PAGES_HUGETLB };
+
+/* A part of an object of one kind.  What is mapped has no section headers, so
+ * these are its segments, with PT_GNU_RELRO cut out of the one that it covers. */
+struct rimf_section {
+    enum rimf_section_kind kind;
+    enum rimf_pages pages; /* what its pages should be */
+    uintptr_t linked;      /* address as linked */
+    uintptr_t address;     /* address now */
+    size_t size;
+    uint32_t prot; /* PROT_*, once relocated */
+};
+
+/* In the order of their addresses. */
+size_t rimf_section_count(const struct mvld_object *);
+const struct rimf_section *rimf_section_at(const struct mvld_object *, size_t index); /* or NULL */
+const struct rimf_section *rimf_section_find(const struct mvld_image *, uintptr_t address);
+int rimf_section_set_pages(const struct mvld_object *, size_t index, enum rimf_pages);
+
+/* ---------------------------------------------------------------------------- */
+
+/* The functions that passes are given. */
+const struct mvld_api *rimf_api(void);
+/* Those of them that describe objects and patch them, the others NULL, for who has no copies,
+ * slots or analyses (image/core.c): what these need is not linked then. */
+const struct mvld_api *rimf_api_core(void);
+
+/* Walks the image; the first broken invariant becomes a sentence (rimf_api()->
+ * last_error) and -EUCLEAN. */
+int rimf_image_check(struct mvld_image *);
+/* MVLD_DEBUG=image: a line a domain, object, segment. */
+void rimf_image_print(const struct mvld_image *);
+
+/* Where the analyses of objects lie (rimf/analysis/analysis.h), at most RIMF_ANALYSES_MAX places.
+ * The strings must outlive the image. */
+#define RIMF_ANALYSES_MAX 2
+void rimf_image_set_analyses(struct mvld_image *, const struct analysis_place *, size_t n);
+/* Where ready code lies (rimf/store/ready.h), where new files go, and of which mvld it must be.  The strings must
+ * outlive the image. */
+struct rimf_ready_places {
+    struct analysis_place places[RIMF_ANALYSES_MAX];
+    size_t n;
+    struct analysis_place written; /* its folder is NULL: none is */
+    uint64_t made_by;
+};
+void rimf_image_set_ready(struct mvld_image *, const struct rimf_ready_places *);
+/* This process holds the lock of the cache (cache.h), so it may write ready code. */
+void rimf_image_set_writes(struct mvld_image *, int writes);
+/* What was written so far, of an image that is watched, in files: new ones, those that were there and fit, and
+ * those that could not be. */
+struct rimf_ready_made {
+    const char *folder; /* or NULL */
+    uint32_t written, there, refused;
+};
+struct rimf_ready_made rimf_image_ready_made(const struct mvld_image *);
+/* Unmaps those that were read; asked again, they are read again. */
+void rimf_image_close_analyses(struct mvld_image *);
+
+/* Why calls must keep their way through PLT and GOT: auditor of mvld/pass.h.  The
+ * sentence must outlive the image. */
+void rimf_image_set_auditor(struct mvld_image *, const char *why);
+
+/* Where passes may add sections (section_add of mvld/pass.h): fresh memory that can be written, whole pages,
+ * within reach of the objects' calls; or negative errno. */
+void rimf_image_set_room(struct mvld_image *, long (*room)(void *cookie, size_t size), void *cookie);
+
+/* The stage `relocate`: symbols can be changed by the api.  When a pass returned, its edits are made, all or
+ * none; with `failed` none.  0, or -EACCES with a sentence. */
+void rimf_image_set_relocating(struct mvld_image *, int relocating);
+int rimf_image_realise_symbols(struct mvld_image *, int failed);
+
+/* This pass has failed: nothing of what it declared will be. */
+void rimf_image_forget_edits(struct mvld_image *, const struct mvld_context *);
+
+/* Which passes are in the pipeline: pass_planned of mvld/pass.h.  NULL: none. */
+void rimf_image_set_planned(struct mvld_image *,
+                            int (*planned)(const void *cookie, const char *pass),
+                            const void *cookie);
+
+/* 1: no debugger is there, as was asked a moment ago; 0: ask, when it matters. */
+void rimf_image_set_untraced(struct mvld_image *, int untraced);
+
+/* 1: a filter of system calls is in force: what can be done without mremap is. */
+void rimf_image_set_filtered(struct mvld_image *, int filtered);
+
+/* 1: this thread is the only one, until 0 is said. */
+void rimf_image_set_alone(struct mvld_image *, int alone);
+
+/* How patches are written (rimf/patch/patch.h); by default the engine chooses. */
+int rimf_image_set_patch_method(struct mvld_image *, const char *name); /* 0, -EINVAL, -EPERM */
+
+#endif

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rimf/image/original.c: where code came from.  Whoever reads addresses asks, and most processes
+ * have no copies: so this knows their list alone, and nothing of how they are made.
+ */
+#include "rimf/image/original.h"
+#include "rimf/image/private.h"
+
+/* May run in the middle of all that makes copies, on this thread (a signal handler) or another:
+ *
+ *   - the list is longer than what is counted, never shorter: count first, then list
+ *   - an entry that was counted once stays as it is, but for its size, which becomes 0
+ *   - a batch that failed is not counted any more; who still has the larger count finds in
+ *     its entries places behind all that run, and looks for one before them
+ */
+size_t copies_behind(const struct rimf_copy *list, size_t n, uintptr_t address)
+{
+    size_t low = 0, high = n;
+
+    while (low < high) { /* the last that begins at or before `address` */
+        size_t middle = low + (high - low) / 2;
+
+        if (list[middle].at <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+uintptr_t rimf_copy_home(const struct mvld_image *image, uintptr_t address)
+{
+    const struct rimf_copies *copies = __atomic_load_n(&image->copies, __ATOMIC_ACQUIRE);
+    size_t n = copies ? __atomic_load_n(&copies->n, __ATOMIC_ACQUIRE) : 0;
+    /* Behind the count: a longer list is published before it is counted. */
+    const struct rimf_copy *list = n ? __atomic_load_n(&copies->list, __ATOMIC_ACQUIRE) : NULL;
+    size_t low = copies_behind(list, n, address);
+
+    if (!low || address - list[low - 1].at >= __atomic_load_n(&list[low - 1].size, __ATOMIC_RELAXED))
+        return 0;
+    return list[low - 1].home + (address - list[low - 1].at);
+}

@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rimf/image/private.h: the image as the files of rimf/ see it.
+ *
+ * Readers of any thread and the one thread that updates.  A reader finds all
+ * objects through one pointer, `table`, to an array that is never changed once
+ * published; rimf_table_enter() counts it in, rimf_table_leave() out.  An update
+ * builds a new table, publishes it, and frees old ones only at a moment when no
+ * reader is counted; until then they wait in `retired`.  Gone objects wait one
+ * update longer, because the update that removes them hands them out.
+ */
+#ifndef RIMF_IMAGE_PRIVATE_H
+#define RIMF_IMAGE_PRIVATE_H
+
+#include "rimf/base/alloc.h"
+#include "rimf/elf/view.h"
+#include "rimf/store/frozen.h"
+#include "rimf/image/image.h"
+#include "rimf/base/lock.h"
+#include "rimf/base/log.h"
+#include "rimf/base/sys.h"
+
+#define RIMF_BUILD_ID_MAX 64
+
+struct rimf_patcher; /* rimf/patch/patch.c */
+struct rimf_copies;  /* rimf/moved/moved.h */
+
+struct rimf_object {
+    struct mvld_object public; /* first: passes hold pointers to it */
+    struct elf_view view;      /* empty when opaque */
+    const void *dynamic;       /* as the feeder gave it: part of what the object is known by */
+    struct rimf_section *sections;
+    size_t n_sections;
+    size_t domain;
+    uint64_t seen; /* the last update that named it */
+    uint64_t born; /* the first that did */
+    int global;    /* there since the first update */
+    int gone;      /* its memory must not be touched any more */
+    struct rimf_edit *edit;   /* image/edits.h: of its calls; NULL: there is none */
+    struct rimf_slots *slots; /* image/slots.c; NULL until asked for */
+    struct opened_analysis *analysis; /* image/references.c; NULL until asked for */
+    struct ready_file *ready; /* store/thaw_ready.c: of the code that was laid over it, or NULL */
+    struct rimf_object *next_gone;
+    uint8_t build_id[RIMF_BUILD_ID_MAX];
+    size_t copy;    /* moved/moved.h: the place in the list, from 1, of the first piece of its code;
+                     * 0: that has no copy */
+    uint32_t *fragments; /* moved/fragments.c: the places of all of them, from 0 */
+    size_t n_fragments, fragments_room;
+    int fragments_sorted; /* by home */
+    uint8_t *held;     /* moved/entries.c: of each unit, who holds its address at home; or NULL */
+    uintptr_t frames;  /* unwind tables of these */
+    size_t frames_size;
+    int changed;    /* a pass said so (depends), while watched */
+    uintptr_t layout_shift; /* struct rimf_source */
+    int identified; /* `identity` is known */
+    struct file_id identity;
+    uint32_t number; /* later.h: its place in the frozen image, from 1; 0: it has none */
+    int code_known; /* its code was the file's, byte for byte, before any pass changed it */
+    int settled;    /* moved/moved.h: the addresses that it holds are what they will be */
+    int opened;     /* its RELRO can be written at the moment, */
+    int to_open;    /* and should be (store/thaw_pointers.c) */
+    size_t calls_copied, calls_made; /* moved/calls.c: in its copies; direct because a pass said so */
+    size_t calls_at_home;            /* in none of its copies */
+};
+
+/* One segment of one object; ordered by address (rimf_sort). */
+struct rimf_place {
+    uintptr_t start, end;
+    struct rimf_object *object;
+};
+
+struct rimf_table {
+    size_t n_objects, n_places;
+    struct rimf_object **objects; /* in the order of the link map */
+    struct rimf_place *places;
+    struct rimf_table *next_retired;
+};
+
+/* What passes said of their changes. */
+struct rimf_watch {
+    uintptr_t *words; /* that they relied on */
+    size_t n, room;
+    uintptr_t *owners; /* of each, once the start is frozen: the object whose code relies on it */
+    size_t n_owners, owners_room;
+    uintptr_t *pointers; /* that the image led to copies, before any code of the program ran */
+    size_t n_pointers, pointers_room;
+    int incomplete; /* memory was short: nothing can be frozen */
+};
+
+/* What the resolver of an IFUNC chose, as slots tell (image/slots.c). */
+struct rimf_choice {
+    uintptr_t ifunc; /* the resolver; 0: nothing is known here */
+    uintptr_t shown; /* the slot that tells; 0: none does */
+    uintptr_t target;
+    uint64_t update; /* of the image, when it was asked */
+};
+#define RIMF_CHOICES 64u
+
+/* Objects with no slot that leads into this one (image/slots_lazy.c). */
+struct rimf_shown {
+    const struct mvld_object *of;
+    uint64_t update; /* of the image, when they were looked through */
+    uint64_t none;   /* a bit each, of the first 64 */
+};
+
+struct mvld_image {
+    const struct rimf_sys *sys;
+    const struct rimf_log *log;
+    struct rimf_heap heap;        /* its lock is the innermost, and that of updates */
+    struct rimf_lock patch_lock;  /* patches are committed by one thread at a time */
+    struct rimf_patcher *patcher; /* NULL until the first patch */
+    char error[512];              /* the last recorded sentence */
+
+    struct rimf_table *table; /* never NULL */
+    unsigned readers;
+    struct rimf_table *retired;
+    struct rimf_object *gone; /* removed by the last update */
+    uint64_t updates;
+    void *change; /* arrays of the last struct rimf_change */
+
+    struct rimf_domain **domains;
+    size_t n_domains;
+
+    const char *auditor; /* or NULL */
+    struct rimf_watch *watch; /* NULL: nothing will be frozen */
+    struct analysis_place analyses[RIMF_ANALYSES_MAX];
+    size_t n_analyses;
+    struct rimf_ready_places ready;
+    struct rimf_ready_made ready_made; /* without the folder */
+    int layout_seed; /* objects have other distances than in starts where none are drawn */
+    struct rimf_copies *copies; /* NULL: there is no region for them */
+    long (*room)(void *cookie, size_t size); /* rimf_image_set_room; or NULL */
+    void *room_cookie;
+    struct new_section *new_sections; /* image/new_sections.c */
+    int relocating; /* the stage relocate */
+    struct symbol_edit *symbol_edits; /* image/symbol_edits.c */
+    struct rimf_edit *edits; /* image/edits.h: not realised yet, in the order of their passes */
+    int calls_home; /* these are realised, where code has moved: of code that has not */
+    int (*answers)(void *cookie, const char **why);
+    void *answers_cookie;
+    const struct rimf_described *described; /* rimf_image_describe */
+    size_t n_described;
+    const struct thaw *thawing; /* while answers are asked for on its behalf */
+    struct rimf_maker makers[FROZEN_PASSES_MAX]; /* frozen.h */
+    size_t n_makers;
+    struct rimf_read reads[FROZEN_READS_MAX];
+    size_t n_reads; /* more: there were too many */
+    int unentered; /* moved/moved.h */
+    int entered;   /* constructors of the program may have run */
+    int untraced;  /* rimf_image_set_untraced */
+    int filtered;  /* rimf_image_set_filtered */
+    int writes;    /* rimf_image_set_writes */
+    int (*planned)(const void *cookie, const char *pass); /* or NULL: rimf_image_set_planned */
+    const void *planned_cookie;
+    uintptr_t start_base; /* later.h: where the frozen image counts distances from, */
+    uint64_t start_checksum; /* which one it is, */
+    uint32_t n_start; /* and how many objects it has; 0: there is none */
+    uintptr_t kept_home[8]; /* rimf_image_keep_home */
+    size_t kept_sizes[8];
+    struct rimf_choice choices[RIMF_CHOICES];
+    struct rimf_shown shown;
+};
+
+/* 1: what comes now, by dlopen, is added to the frozen image. */
+static inline int rimf_image_learns(const struct mvld_image *image)
+{
+    return image->watch && image->n_start;
+}
+
+static inline const struct rimf_object *rimf_object_of(const struct mvld_object *public)
+{
+    return (const struct rimf_object *)public;
+}
+
+/* No code of it has run but that which the host loader calls to relocate it. */
+static inline int rimf_object_unentered(const struct mvld_image *image,
+                                        const struct rimf_object *object)
+{
+    return !image->entered || (image->unentered && object->born == image->updates);
+}
+
+/* ---- image/table.c -------------------------------------------------------- */
+
+const struct rimf_table *rimf_table_enter(const struct mvld_image *);
+void rimf_table_leave(const struct mvld_image *);
+/* A table of `n` objects with room for `places`; NULL: no memory. */
+struct rimf_table *rimf_table_create(struct mvld_image *, size_t n, size_t places);
+/* Fills the places: those of `old` that are not gone, merged with the new objects'. */
+void rimf_table_index(struct rimf_table *, const struct rimf_table *old, uint64_t update,
+                      struct rimf_object *const *added, size_t n_added);
+const struct rimf_place *rimf_table_find(const struct rimf_table *, uintptr_t address);
+/* Publishes; frees what no reader can hold any more. */
+void rimf_table_publish(struct mvld_image *, struct rimf_table *);
+
+/* ---- image/references.c ---------------------------------------------------- */
+
+/* 1: a debugger may have breakpoints in the code. */
+int rimf_image_is_traced(const struct mvld_image *);
+
+/* ---- image/object.c ------------------------------------------------------- */
+
+struct rimf_object *rimf_object_create(struct mvld_image *, const struct rimf_source *);
+
+/* ---- image/sections.c ------------------------------------------------------ */
+
+/* Fills sections, at most n_segments + 2 of them. */
+void rimf_sections_fill(struct rimf_object *);
+
+/* ---- image/domains.c ------------------------------------------------------- */
+
+int rimf_domains_create(struct mvld_image *);
+
+/* ---- image/symbols.c, image/plt.c, image_patch.c: behind rimf_api() ---------- */
+
+int rimf_symbol_find(const struct mvld_object *, const char *name, const char *version,
+                     struct mvld_symbol *out);
+int rimf_symbol_resolve(const struct mvld_image *, const char *name, const char *version,
+                        struct mvld_symbol *out);
+/* What a reference of `from` would be bound to.  -ENOENT, or -EAGAIN when objects
+ * outside the global scope define it and only the host loader knows which of them
+ * is meant. */
+int rimf_symbol_bind(const struct mvld_image *, const struct rimf_object *from, size_t index,
+                     struct mvld_symbol *out);
+/* What the executable's copy of a library's variable (R_X86_64_COPY) was copied from. */
+int rimf_symbol_copied(const struct mvld_image *, const struct rimf_object *from, size_t index,
+                       struct mvld_symbol *out);
+uintptr_t rimf_plt_target(const struct mvld_image *, uintptr_t address);
+
+enum rimf_slot_state {
+    RIMF_SLOT_ODD, /* it holds no function of an object */
+    RIMF_SLOT_LAZY,
+    RIMF_SLOT_BOUND
+};
+/* What is in the slot now; of an address in a copy of code, the one at home.  Whether it waits for
+ * the first call, the code there shows, which need not be read where it cannot (`lazy` 0). */
+enum rimf_slot_state rimf_slot_value(const struct mvld_image *, const struct rimf_object *,
+                                     uintptr_t slot, int lazy, uintptr_t *value);
+uintptr_t rimf_plt_slot(const struct mvld_object *, uintptr_t entry);
+
+/* ---- image/slots.c, image/references.c -------------------------------------- */
+
+/* Of the objects that were there at start, one is a filter. */
+int rimf_has_filter(const struct mvld_image *);
+int rimf_slot_at(struct mvld_image *, const struct mvld_object *, size_t index,
+                 struct mvld_slot *out);
+int rimf_slot_find(struct mvld_image *, const struct mvld_object *, uintptr_t address,
+                   struct mvld_slot *out);
+int rimf_slot_target(struct mvld_image *, const struct mvld_object *, uintptr_t address,
+                    struct mvld_slot *out, const struct mvld_object **holder);
+const char *rimf_slot_name(struct mvld_image *, const struct mvld_object *, uintptr_t address);
+
+/* ---- image/new_sections.c ------------------------------------------------------ */
+
+void *rimf_section_add(const struct mvld_context *, enum mvld_section_kind, size_t size);
+int rimf_new_code_holds(const struct mvld_image *, uintptr_t address); /* that can be executed */
+/* New code is executed from here on.  0, or -EACCES with a sentence. */
+int rimf_new_sections_seal(struct mvld_image *);
+
+/* ---- image/symbol_edits.c ------------------------------------------------------ */
+
+int rimf_symbol_redirect(struct mvld_image *, const struct mvld_symbol *, const struct mvld_symbol *to);
+int rimf_symbol_hide(struct mvld_image *, const struct mvld_symbol *);
+
+/* ---- image/edits.c ------------------------------------------------------------ */
+
+int rimf_calls_retarget(const struct mvld_context *, const struct mvld_object *, mvld_calls_rule *,
+                        uint32_t flags);
+
+/* ---- image/watch.c ------------------------------------------------------------ */
+
+int rimf_depends(struct mvld_image *, const struct mvld_object *, uintptr_t word);
+/* Adds to a list that grows, of the image's heap.  0, or -ENOMEM. */
+int rimf_words_add(struct mvld_image *, uintptr_t **list, size_t *n, size_t *room,
+                   uintptr_t word);
+/* The image relies on this word, too.  0, or -ENOMEM. */
+int rimf_watch_word(struct mvld_image *, uintptr_t word);
+/* This one was led to a copy, which is noted while watched. */
+void rimf_watch_pointer(struct mvld_image *, uintptr_t word);
+/* The words ascend, each once, and the pointers.  0, or -ENOMEM: something was not noted. */
+int rimf_watch_finish(struct mvld_image *);
+void rimf_watch_end(struct mvld_image *);
+/* Those that this object's code relies on, in the order in which they were noted, if there is
+ * room; their number.  Once the start is frozen. */
+size_t rimf_watch_words(const struct rimf_watch *, const struct mvld_object *, uintptr_t *words);
+/* Ascending, each once: how many are left. */
+size_t rimf_watch_sort(uintptr_t *words, size_t n);
+/* The index of the first of these, ascending, at or behind `start`. */
+size_t rimf_words_first(const uintptr_t *words, size_t n, uintptr_t start);
+const char *rimf_auditor(const struct mvld_image *);
+int rimf_reference_each(struct mvld_image *, const struct mvld_object *,
+                        int (*visit)(void *cookie, const struct mvld_reference *),
+                        void *cookie, const char **why);
+
+/* All of the object's analysis but the branches between units, or NULL with a sentence in *why.
+ * Good until the analyses are closed. */
+const struct analysis *rimf_analysis_whole(struct mvld_image *, struct rimf_object *,
+                                          const char **why);
+/* With these.  What the other two returned before says the same from then on. */
+const struct analysis *rimf_analysis_branches(struct mvld_image *, struct rimf_object *,
+                                             const char **why);
+/* The same, perhaps without other tables than those of units and calls; or of calls. */
+const struct analysis *rimf_analysis_units(struct mvld_image *, struct rimf_object *);
+const struct analysis *rimf_analysis_calls(struct mvld_image *, struct rimf_object *,
+                                          const char **why);
+
+/* Where the analysis has names for debuggers (analysis/analysis.h, SYMBOLS): pages of it, in memory. */
+struct analysis_names {
+    uintptr_t pages;
+    size_t size; /* whole pages */
+    size_t symbols_size, names, names_size; /* symbols are the first, names stand there */
+    uint32_t first; /* where symbols count from, as linked */
+};
+/* 0: it has none, or they were taken. */
+int rimf_analysis_names(struct mvld_image *, struct rimf_object *, struct analysis_names *);
+/* Their pages were: they are nobody's but the caller's. */
+void rimf_analysis_without_names(struct rimf_object *);
+
+/* store/thaw_ready.c: its tables are not needed any more. */
+void rimf_ready_forget(struct mvld_image *, struct rimf_object *);
+
+/* Gives the patch engine's memory back. */
+void rimf_patch_forget(struct mvld_image *);
+
+int rimf_pass_planned(const struct mvld_image *, const char *name);
+
+/* ---- image/core.c -------------------------------------------------------------- */
+
+size_t rimf_object_count(const struct mvld_image *);
+const struct mvld_object *rimf_object_at(const struct mvld_image *, size_t index);
+const struct mvld_object *rimf_object_find(const struct mvld_image *, uintptr_t address);
+int rimf_object_holds(const struct mvld_object *, uintptr_t address, size_t length, uint32_t prot);
+int rimf_note_each(const struct mvld_object *, const char *name, uint32_t type,
+                   int (*visit)(void *cookie, const void *desc, size_t size), void *cookie);
+void *rimf_api_alloc(struct mvld_image *, size_t size);
+void rimf_api_release(struct mvld_image *, void *memory);
+const char *rimf_last_error(const struct mvld_image *);
+void rimf_api_log(const struct mvld_image *, uint32_t category, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+void rimf_api_vlog(const struct mvld_image *, uint32_t category, const char *format, va_list);
+int rimf_api_log_enabled(const struct mvld_image *, uint32_t category);
+int rimf_vfail(struct mvld_image *, int err, const char *format, va_list);
+int rimf_fail(struct mvld_image *, int err, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* What both tables of struct mvld_api have. */
+#define RIMF_API_CORE \
+    .object_count = rimf_object_count, .object_at = rimf_object_at, \
+    .object_find = rimf_object_find, .object_holds = rimf_object_holds, \
+    .note_each = rimf_note_each, .symbol_find = rimf_symbol_find, \
+    .symbol_resolve = rimf_symbol_resolve, .plt_target = rimf_plt_target, \
+    .patch_begin = rimf_patch_begin, .patch_add = rimf_patch_add, \
+    .patch_commit = rimf_patch_commit, .patch_count = rimf_patch_count, \
+    .patch_at = rimf_patch_at, .patch_end = rimf_patch_end, \
+    .patch_often = rimf_patch_often, .patch_add_words = rimf_patch_add_words, \
+    .copy_home = rimf_copy_home, \
+    .alloc = rimf_api_alloc, .release = rimf_api_release, .fail = rimf_fail, \
+    .last_error = rimf_last_error, .log = rimf_api_log, \
+    .log_enabled = rimf_api_log_enabled, .vlog = rimf_api_vlog
+
+#endif

@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rimf/image/references.c: places in an object's code that lead elsewhere, as its
+ * analysis lists them.
+ *
+ * An analysis is of one file, byte for byte.  Is it the file that is mapped?
+ *
+ *     the feeder saw from which file the object was mapped, and that is the one
+ *     that was analysed (file_id.h)                                        yes; where code is
+ *     to be copied only if none of its pages was written since
+ *     else: the segments in memory that nobody writes, hashed, are those
+ *     analysed                                                             yes
+ *     else                                                                 no
+ *
+ * The path plays no part: another file may stand there by now.  The hash is that of
+ * memory before any patch, so who asks first should ask for all: a pass that changed
+ * code (or a debugger) before makes a copied file look like another one.
+ */
+#include "rimf/image/private.h"
+
+#include "rimf/base/base.h"
+#include "rimf/image/original.h"
+#include "rimf/patch/patch.h"
+#include "rimf/store/ready.h"
+#include "rimf/base/status.h"
+
+#include <errno.h>    /* numbers only */
+#include <sys/mman.h> /* numbers only */
+
+struct opened_analysis {
+    struct analysis_file file;
+    uint32_t *index; /* of its units, or NULL */
+    const char *why; /* why there is none, or NULL */
+};
+
+void rimf_image_set_analyses(struct mvld_image *image, const struct analysis_place *places,
+                             size_t n)
+{
+    image->n_analyses = n < RIMF_ANALYSES_MAX ? n : RIMF_ANALYSES_MAX;
+    memcpy(image->analyses, places, image->n_analyses * sizeof *places);
+}
+
+/* Each executable segment that was analysed is one of the object's, and the object has
+ * no other. */
+static int same_segments(const struct rimf_object *object, const struct analysis *s)
+{
+    const struct elf_view *view = &object->view;
+    size_t n = 0;
+
+    for (size_t i = 0; i < view->phnum; i++) {
+        const Elf64_Phdr *phdr = &view->phdr[i];
+
+        if (phdr->p_type != PT_LOAD || !(phdr->p_flags & PF_X) || !phdr->p_filesz)
+            continue;
+        if (n >= s->n_segments || s->segments[n].start != phdr->p_vaddr ||
+            s->segments[n].size != phdr->p_filesz)
+            return 0;
+        n++;
+    }
+    return n == s->n_segments;
+}
+
+static int same_constants(const struct elf_view *view, uint64_t expected)
+{
+    uint64_t hash = 0;
+
+    for (size_t i = 0; i < view->phnum; i++) {
+        const Elf64_Phdr *ph = &view->phdr[i];
+        uintptr_t at = view->bias + ph->p_vaddr;
+
+        if (!analysis_is_constants(ph))
+            continue;
+        if (!elf_holds(view, at, ph->p_filesz, PROT_READ))
+            return 0;
+        hash = rimf_mix(hash, rimf_hash((const void *)at, ph->p_filesz));
+    }
+    return hash == expected;
+}
+
+static int same_bytes(const struct rimf_object *object, const struct analysis *s)
+{
+    for (size_t i = 0; i < s->n_segments; i++) {
+        uintptr_t at = object->view.bias + s->segments[i].start;
+
+        if (!elf_holds(&object->view, at, s->segments[i].size, PROT_READ | PROT_EXEC) ||
+            rimf_hash((const void *)at, s->segments[i].size) != s->segments[i].hash)
+            return 0;
+    }
+    return same_constants(&object->view, s->header->constants_hash);
+}
+
+static int is_unwritten(const struct mvld_image *image, const struct rimf_object *object,
+                        const struct analysis *s)
+{
+    for (size_t i = 0; i < s->n_segments; i++)
+        if (!status_is_unwritten(image->sys, object->view.bias + s->segments[i].start,
+                                 s->segments[i].size))
+            return 0;
+    return 1;
+}
+
+/* Where code may be copied, it is not enough to know the file: a probe of the kernel's, or
+ * of a debugger that has gone, would be copied with it.  The kernel knows of each page whether
+ * it was written, which is known thirty times sooner than a hash of it. */
+static int is_other_code(const struct mvld_image *image, struct rimf_object *object,
+                         const struct analysis *s)
+{
+    int same_file = object->identified && file_id_same(&s->header->identity, &object->identity);
+
+    if (same_file && (!image->answers || object->code_known))
+        return 0;
+    if (!(same_file && is_unwritten(image, object, s)) && !same_bytes(object, s))
+        return 1;
+    object->code_known = 1;
+    return 0;
+}
+
+static const char *open_analysis(struct mvld_image *image, struct rimf_object *object,
+                                 struct analysis_file *file)
+{
+    const char *why = NULL;
+
+    if (object->public.flags & MVLD_OBJECT_OPAQUE)
+        return object->public.why;
+    if (!object->public.build_id)
+        return "it has no build-id";
+    if (analysis_find(file, image->sys, image->analyses, image->n_analyses,
+                     object->public.build_id, object->public.build_id_size,
+                     ANALYSIS_WANT(ANALYSIS_CALLS), &why))
+        return why;
+    why = NULL;
+    if (!same_segments(object, &file->view))
+        why = "it is of an object with other segments";
+    else if (is_other_code(image, object, &file->view))
+        why = "it is of an object with other code or constants";
+    if (why)
+        analysis_unmap(file, image->sys);
+    return why;
+}
+
+static struct opened_analysis *analysis_of(struct mvld_image *image, struct rimf_object *object)
+{
+    if (object->analysis)
+        return object->analysis;
+    object->analysis = rimf_heap_alloc(&image->heap, sizeof *object->analysis);
+    if (object->analysis)
+        object->analysis->why = open_analysis(image, object, &object->analysis->file);
+    return object->analysis;
+}
+
+void rimf_image_close_analyses(struct mvld_image *image)
+{
+    const struct rimf_table *table = rimf_table_enter(image);
+
+    for (size_t i = 0; i < table->n_objects; i++) {
+        struct rimf_object *object = table->objects[i];
+
+        rimf_ready_forget(image, object);
+        if (!object->analysis)
+            continue;
+        analysis_unmap(&object->analysis->file, image->sys);
+        rimf_heap_release(&image->heap, object->analysis->index);
+        rimf_heap_release(&image->heap, object->analysis);
+        object->analysis = NULL;
+    }
+    rimf_table_leave(image);
+}
+
+const struct analysis *rimf_analysis_calls(struct mvld_image *image, struct rimf_object *object,
+                                          const char **why)
+{
+    struct opened_analysis *analysis = analysis_of(image, object);
+
+    *why = analysis ? analysis->why : "out of memory";
+    return *why ? NULL : &analysis->file.view;
+}
+
+/* The other tables of the same file.  Whose analysis it is was asked when it was opened,
+ * and could not be asked again: passes may have changed the code since. */
+static const struct analysis *open_more(struct mvld_image *image, struct rimf_object *object,
+                                       uint32_t wanted, const char **why)
+{
+    struct opened_analysis *analysis = analysis_of(image, object);
+
+    *why = analysis ? analysis->why : "out of memory";
+    if (*why)
+        return NULL;
+    if (wanted & ~analysis->file.view.opened &&
+        analysis_open_more(&analysis->file.view, wanted, &analysis->why)) {
+        analysis_unmap(&analysis->file, image->sys);
+        *why = analysis->why;
+        return NULL;
+    }
+    if (wanted != ANALYSIS_WANT(ANALYSIS_UNITS) && !analysis->index) { /* without memory for it, it is slow */
+        size_t n = analysis_index_size(&analysis->file.view);
+
+        analysis->index = n ? rimf_heap_alloc(&image->heap, n * sizeof *analysis->index) : NULL;
+        if (analysis->index)
+            analysis_index(&analysis->file.view, analysis->index);
+    }
+    return &analysis->file.view;
+}
+
+const struct analysis *rimf_analysis_units(struct mvld_image *image, struct rimf_object *object)
+{
+    const char *why;
+
+    return open_more(image, object, ANALYSIS_WANT(ANALYSIS_UNITS), &why);
+}
+
+const struct analysis *rimf_analysis_whole(struct mvld_image *image, struct rimf_object *object,
+                                          const char **why)
+{
+    return open_more(image, object, ANALYSIS_WANT_ALL & ~ANALYSIS_WANT(ANALYSIS_BRANCHES), why);
+}
+
+const struct analysis *rimf_analysis_branches(struct mvld_image *image, struct rimf_object *object,
+                                             const char **why)
+{
+    return open_more(image, object, ANALYSIS_WANT_ALL, why);
+}
+
+int rimf_analysis_names(struct mvld_image *image, struct rimf_object *object,
+                        struct analysis_names *out)
+{
+    const char *why;
+    const struct analysis *s = rimf_analysis_whole(image, object, &why);
+    struct analysis_symbols in;
+    uint64_t end;
+
+    if (!s || !analysis_symbols(s, &in))
+        return 0;
+    end = rimf_page_up(s->header->size);
+    if (end != rimf_page_up(object->analysis->file.size))
+        return 0;
+    *out = (struct analysis_names){
+        .pages = (uintptr_t)object->analysis->file.map + in.symbols,
+        .size = end - in.symbols,
+        .symbols_size = in.symbols_size,
+        .names = in.names - in.symbols,
+        .names_size = in.names_size,
+        .first = analysis_first_movable(s),
+    };
+    return 1;
+}
+
+void rimf_analysis_without_names(struct rimf_object *object)
+{
+    struct analysis_symbols in;
+
+    if (analysis_symbols(&object->analysis->file.view, &in))
+        object->analysis->file.size = in.symbols;
+}
+
+int rimf_reference_each(struct mvld_image *image, const struct mvld_object *public,
+                        int (*visit)(void *cookie, const struct mvld_reference *),
+                        void *cookie, const char **why)
+{
+    struct rimf_object *object = (struct rimf_object *)rimf_object_of(public);
+    const struct analysis *view = rimf_analysis_calls(image, object, why);
+    size_t n = view ? view->n_calls : 0;
+    int result = view ? 0 : -ENODATA;
+
+    for (size_t i = 0; i < n && !result; i++) {
+        struct mvld_reference reference = {
+            .site = object->view.bias + view->calls[i].address,
+            .slot = object->view.bias + analysis_slot(&view->calls[i]),
+            .kind = (enum mvld_reference_kind)analysis_call_kind(&view->calls[i]),
+        };
+
+        if (reference.kind == MVLD_REFERENCE_CALL_SINGLE)
+            reference.slot = 0;
+        result = visit(cookie, &reference);
+    }
+    return result;
+}
+
+_Static_assert((int)MVLD_REFERENCE_CALL_PLT == ANALYSIS_CALL_PLT &&
+                   (int)MVLD_REFERENCE_JUMP_PLT == ANALYSIS_JMP_PLT &&
+                   (int)MVLD_REFERENCE_JCC_PLT == ANALYSIS_JCC_PLT &&
+                   (int)MVLD_REFERENCE_CALL_SLOT == ANALYSIS_CALL_SLOT &&
+                   (int)MVLD_REFERENCE_JUMP_SLOT == ANALYSIS_JMP_SLOT &&
+                   (int)MVLD_REFERENCE_CALL_SINGLE == ANALYSIS_CALL_SINGLE,
+               "one numbering");
+
+/* ---- who watches ------------------------------------------------------------------- */
+
+void rimf_image_set_untraced(struct mvld_image *image, int untraced)
+{
+    image->untraced = untraced;
+}
+
+void rimf_image_set_filtered(struct mvld_image *image, int filtered)
+{
+    image->filtered = filtered;
+}
+
+int rimf_image_is_traced(const struct mvld_image *image)
+{
+    struct status status;
+
+    return !image->untraced && (status_read(image->sys, &status) || status.traced);
+}
+
+void rimf_image_set_auditor(struct mvld_image *image, const char *why)
+{
+    image->auditor = why;
+}
+
+const char *rimf_auditor(const struct mvld_image *image)
+{
+    const struct rimf_table *table = rimf_table_enter(image);
+    const char *why = image->auditor;
+
+    for (size_t i = 0; i < table->n_objects && !why; i++) {
+        if (!(table->objects[i]->public.flags & MVLD_OBJECT_MAIN))
+            continue;
+        if (table->objects[i]->view.audit)
+            why = "the executable names an auditing library (DT_AUDIT)";
+        break; /* it is the first, and asked for each object */
+    }
+    rimf_table_leave(image);
+    return why;
+}

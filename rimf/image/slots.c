@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rimf/image/slots.c: where a call through a GOT slot ends.
+ *
+ * A slot is known by its relocation: JUMP_SLOT (of the PLT), GLOB_DAT, or an IRELATIVE
+ * of the PLT.  A pointer in a program's data, which looks the same to a `call *mem`
+ * and may change at any time, has another one (64, RELATIVE), and is no slot.
+ *
+ * Bound: the memory tells, whatever rule led there.  All slots of an object that says so are
+ * (DT_BIND_NOW), unless somebody watches calls (rimf_auditor), which is asked before.
+ *
+ * Lazy: the host loader will look the symbol up at the first call.  What it will find is foreseen
+ * in image/slots_lazy.c.
+ *
+ * Of a pass that asks for all slots of an object most of the time goes into memory that it has to look
+ * at.  So the index holds four bytes a slot, the relocation's number; the symbol, which is another line of the
+ * cache, and its name, which is a third, are looked at for who wants a name; and code that a slot
+ * led to is remembered with whose it is.
+ */
+#include "rimf/image/slots.h"
+
+#include "rimf/base/base.h"
+#include "rimf/image/original.h"
+
+#include <errno.h>    /* numbers only */
+#include <sys/mman.h> /* numbers only */
+
+/* Code that slots led to, and whose it is. */
+struct found {
+    uintptr_t start, end;
+    const struct mvld_object *holder;
+};
+
+#define FOUND 8u
+#define TWICE (1u << 31) /* two relocations fill it */
+
+struct rimf_slots {
+    size_t n, mask;
+    uint32_t *hash; /* open addressing: index + 1, 0: free */
+    struct settled *settled; /* of each; memory that nobody touches while no slot is lazy */
+    uintptr_t relro; /* copy_relro */
+    size_t relro_size;
+    uint64_t update;           /* of the image, as what follows was learnt */
+    struct found found[FOUND]; /* by where it lies, a MiB each */
+    int filtered;              /* an object is a filter: 1, 0; -1: nobody has asked */
+    uint32_t entries[];        /* numbers of relocations, those of the PLT first; TWICE */
+};
+
+/* ---- the index ---------------------------------------------------------------- */
+
+/* Slots lie side by side, and so do their places. */
+static size_t hash_of(uint64_t offset)
+{
+    return (size_t)(offset >> 3);
+}
+
+static const Elf64_Rela *relocation_of(const struct elf_view *view, uint32_t entry)
+{
+    uint32_t number = entry & ~TWICE;
+
+    return number < view->n_plt_relocations ? &view->plt_relocations[number]
+                                            : &view->relocations[number - view->n_plt_relocations];
+}
+
+#define NOWHERE ((size_t)-1)
+
+/* Its index, or NOWHERE. */
+static size_t lookup(const struct elf_view *view, const struct rimf_slots *slots, uint64_t offset)
+{
+    for (size_t at = hash_of(offset);; at++) {
+        uint32_t index = slots->hash[at & slots->mask];
+
+        if (!index)
+            return NOWHERE;
+        if (relocation_of(view, slots->entries[index - 1])->r_offset == offset)
+            return index - 1;
+    }
+}
+
+static void insert(const struct elf_view *view, struct rimf_slots *slots, uint32_t number)
+{
+    uint64_t offset = relocation_of(view, number)->r_offset;
+    size_t known = lookup(view, slots, offset), at = hash_of(offset);
+
+    if (known != NOWHERE) {
+        slots->entries[known] |= TWICE;
+        return;
+    }
+    while (slots->hash[at & slots->mask])
+        at++;
+    slots->entries[slots->n++] = number;
+    slots->hash[at & slots->mask] = (uint32_t)slots->n;
+}
+
+/* The tables say the same at each reading: the host loader made them read-only, or
+ * the program would have to write them this very moment. */
+static size_t gather(const struct elf_view *view, struct rimf_slots *slots, size_t room)
+{
+    size_t n = 0;
+
+    for (int of_plt = 0; of_plt < 2; of_plt++) {
+        const Elf64_Rela *table = of_plt ? view->plt_relocations : view->relocations;
+        size_t end = of_plt ? view->n_plt_relocations : view->n_relocations;
+
+        for (size_t i = of_plt ? 0 : view->n_relative; i < end; i++) {
+            if (!slot_is(&table[i], of_plt))
+                continue;
+            if (slots && n < room)
+                insert(view, slots,
+                       (uint32_t)(of_plt ? i : view->n_plt_relocations + i));
+            n++;
+        }
+    }
+    return n;
+}
+
+static struct rimf_slots *slots_of(struct mvld_image *image, struct rimf_object *object)
+{
+    size_t n, size = 16, places;
+    struct rimf_slots *slots;
+
+    if (object->slots)
+        return object->slots;
+    if (object->view.n_plt_relocations + object->view.n_relocations >= TWICE)
+        return NULL;
+    n = gather(&object->view, NULL, 0);
+    while (size < 2 * n)
+        size *= 2;
+    places = sizeof *slots + ((n + size) * sizeof(uint32_t) + 7) / 8 * 8;
+    slots = rimf_heap_alloc(&image->heap, places + n * sizeof *slots->settled);
+    if (!slots)
+        return NULL;
+    slots->mask = size - 1;
+    slots->hash = slots->entries + n;
+    slots->settled = (struct settled *)((uintptr_t)slots + places);
+    gather(&object->view, slots, n);
+    slots->relro_size = elf_relro(&object->view, &slots->relro);
+    object->slots = slots;
+    return slots;
+}
+
+/* What was learnt when there were other objects is forgotten. */
+static void refresh(const struct mvld_image *image, struct rimf_slots *slots)
+{
+    if (slots->update == image->updates)
+        return;
+    slots->update = image->updates;
+    slots->filtered = -1;
+    memset(slots->found, 0, sizeof slots->found);
+}
+
+/* ---- answers ---------------------------------------------------------------------- */
+
+/* Most slots lead to code to which another one has led. */
+static const struct found *found_at(const struct rimf_slots *slots, uintptr_t value)
+{
+    const struct found *found = &slots->found[(value >> 20) % FOUND];
+
+    return value - found->start < found->end - found->start ? found : NULL;
+}
+
+static const struct mvld_object *find(const struct mvld_image *image, struct rimf_slots *slots,
+                                      uintptr_t value)
+{
+    const struct mvld_object *holder = rimf_object_find(image, value);
+
+    for (size_t i = 0; holder && i < holder->n_segments; i++) {
+        const struct mvld_segment *segment = &holder->segments[i];
+
+        if (value >= segment->start && value < segment->end && segment->prot & PROT_EXEC)
+            slots->found[(value >> 20) % FOUND] =
+                (struct found){segment->start, segment->end, holder};
+    }
+    return holder;
+}
+
+/* As rimf_slot_value, of a slot that is asked for again and again. */
+static enum rimf_slot_state value_of(const struct mvld_image *image,
+                                     const struct rimf_object *object, uintptr_t slot,
+                                     uintptr_t *value, const struct mvld_object **holder)
+{
+    const struct found *found;
+    enum rimf_slot_state state;
+
+    if (!image->copies && slot % 8 == 0 && elf_room(&object->view, slot) >= sizeof *value) {
+        *value = __atomic_load_n((const uintptr_t *)slot, __ATOMIC_ACQUIRE); /* once: it may change */
+        found = found_at(object->slots, *value);
+        if (found && (object->view.now || found->holder != &object->public)) {
+            *holder = found->holder;
+            return RIMF_SLOT_BOUND;
+        }
+    }
+    state = rimf_slot_value(image, object, slot, !object->view.now, value);
+    *holder = state == RIMF_SLOT_BOUND ? find(image, object->slots, *value) : NULL;
+    return state;
+}
+
+static void answer(struct mvld_image *image, const struct rimf_object *object, size_t at,
+                   struct mvld_slot *out, const struct mvld_object **holder)
+{
+    struct rimf_slots *slots = object->slots;
+    const Elf64_Rela *relocation = relocation_of(&object->view, slots->entries[at]);
+    struct settled *settled = &slots->settled[at];
+
+    refresh(image, slots);
+    *out = (struct mvld_slot){.address = object->view.bias + relocation->r_offset};
+    out->shown = out->address;
+    if (out->address - slots->relro < slots->relro_size)
+        out->flags |= MVLD_SLOT_RELRO;
+    switch (value_of(image, object, out->address, &out->target, holder)) {
+    case RIMF_SLOT_BOUND:
+        break;
+    case RIMF_SLOT_LAZY:
+        if (slots->filtered < 0)
+            slots->filtered = rimf_has_filter(image);
+        if (!settled->known)
+            slot_finish(image, object, (uint32_t)ELF64_R_SYM(relocation->r_info), slots->filtered,
+                        settled);
+        out->flags |= MVLD_SLOT_LAZY;
+        out->target = settled->target;
+        out->why = settled->why;
+        if (settled->shown)
+            out->shown = settled->shown;
+        *holder = out->why ? NULL : find(image, slots, out->target);
+        break;
+    case RIMF_SLOT_ODD:
+        out->why = "it does not hold the address of code";
+    }
+    if (slots->entries[at] & TWICE)
+        out->why = "two relocations fill it";
+    if (out->why) {
+        out->target = out->shown = 0;
+        *holder = NULL;
+    }
+}
+
+static const char *name_at(const struct rimf_object *object, size_t at)
+{
+    const Elf64_Rela *relocation = relocation_of(&object->view, object->slots->entries[at]);
+    Elf64_Sym symbol;
+
+    return slot_symbol(object, (uint32_t)ELF64_R_SYM(relocation->r_info), &symbol);
+}
+
+int rimf_slot_at(struct mvld_image *image, const struct mvld_object *public, size_t index,
+                 struct mvld_slot *out)
+{
+    struct rimf_object *object = (struct rimf_object *)rimf_object_of(public);
+    struct rimf_slots *slots = slots_of(image, object);
+    const struct mvld_object *holder;
+
+    if (!slots)
+        return -ENOMEM;
+    if (index >= slots->n)
+        return -ENOENT;
+    answer(image, object, index, out, &holder);
+    out->name = name_at(object, index);
+    return 0;
+}
+
+int rimf_slot_target(struct mvld_image *image, const struct mvld_object *public, uintptr_t address,
+                    struct mvld_slot *out, const struct mvld_object **holder)
+{
+    struct rimf_object *object = (struct rimf_object *)rimf_object_of(public);
+    struct rimf_slots *slots = slots_of(image, object);
+    size_t at;
+
+    if (!slots)
+        return -ENOMEM;
+    at = lookup(&object->view, slots, address - object->view.bias);
+    if (at == NOWHERE)
+        return -ENOENT;
+    answer(image, object, at, out, holder);
+    return 0;
+}
+
+const char *rimf_slot_name(struct mvld_image *image, const struct mvld_object *public,
+                           uintptr_t address)
+{
+    struct rimf_object *object = (struct rimf_object *)rimf_object_of(public);
+    struct rimf_slots *slots = slots_of(image, object);
+    size_t at = slots ? lookup(&object->view, slots, address - object->view.bias) : NOWHERE;
+
+    return at == NOWHERE ? NULL : name_at(object, at);
+}
+
+int rimf_slot_find(struct mvld_image *image, const struct mvld_object *public, uintptr_t address,
+                   struct mvld_slot *out)
+{
+    const struct mvld_object *holder;
+    int error = rimf_slot_target(image, public, address, out, &holder);
+
+    if (!error)
+        out->name = rimf_slot_name(image, public, address);
+    return error;
+}

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rimf/image/slots_lazy.c: where a slot will lead that waits for the first call.
+ *
+ * The host loader will look its symbol up.  What it will find is certain only when all of these hold,
+ * and then it is what rimf_symbol_bind finds:
+ *
+ *     the object was there at start     its scope begins with the global one, which only
+ *                                       grows at the end
+ *     the definition was, too           so nothing that comes later precedes it
+ *     it is not STB_GNU_UNIQUE          one that was bound elsewhere before would win
+ *     no object is a filter             filters answer for others
+ *
+ * A symbol with another visibility than default is its object's own.  Of an IFUNC, the
+ * resolver decides; it is not ours to call.  What it answered before is in the slots
+ * that are bound already: its own object's IRELATIVE ones name the resolver, others
+ * the symbol.
+ */
+#include "rimf/image/slots.h"
+
+#include "rimf/base/base.h"
+#include "rimf/image/original.h"
+
+#include <errno.h> /* numbers only */
+
+static const char *const came_later = "bound at the first call: its object came by dlopen";
+static const char *const no_definition = "bound at the first call: nothing defines its symbol";
+static const char *const later_definition =
+    "bound at the first call: objects that came by dlopen define its symbol";
+static const char *const unique = "bound at the first call: its symbol is unique in the process";
+static const char *const unknown_choice =
+    "bound at the first call: an IFUNC, whose choice no other slot shows";
+static const char *const filtered = "bound at the first call: an object is a filter";
+
+int rimf_has_filter(const struct mvld_image *image)
+{
+    const struct rimf_table *table = rimf_table_enter(image);
+    int found = 0;
+
+    for (size_t i = 0; i < table->n_objects && !found; i++)
+        found = table->objects[i]->global && table->objects[i]->view.filter;
+    rimf_table_leave(image);
+    return found;
+}
+
+/* The slot holds what the resolver chose: inside the object that has the resolver.  (An
+ * executable's PLT entry may stand for the function in other slots.) */
+static int shows_choice(const struct mvld_image *image, const struct rimf_object *object,
+                        uint64_t offset, const struct mvld_symbol *ifunc, struct settled *entry)
+{
+    entry->shown = object->view.bias + offset;
+    return rimf_slot_value(image, object, entry->shown, 1, &entry->target) == RIMF_SLOT_BOUND &&
+           rimf_object_find(image, entry->target) == ifunc->object;
+}
+
+/* Most slots lead to other objects, which is seen sooner than what they are called. */
+static int may_show(const struct mvld_image *image, const struct rimf_object *object,
+                    uint64_t offset, const struct mvld_symbol *ifunc)
+{
+    uintptr_t slot = object->view.bias + offset, value, home;
+
+    if (slot % 8 != 0 || elf_room(&object->view, slot) < sizeof value)
+        return 0;
+    value = __atomic_load_n((const uintptr_t *)slot, __ATOMIC_RELAXED);
+    home = rimf_copy_home(image, value);
+    value = home ? home : value;
+    return value - ifunc->object->start < ifunc->object->end - ifunc->object->start;
+}
+
+/* Does an IRELATIVE of the object itself name the resolver? */
+static int choice_at_home(const struct mvld_image *image, const struct mvld_symbol *ifunc,
+                          struct settled *entry)
+{
+    const struct rimf_object *home = rimf_object_of(ifunc->object);
+    const Elf64_Rela *table = home->view.plt_relocations;
+
+    for (size_t i = 0; i < home->view.n_plt_relocations; i++)
+        if (ELF64_R_TYPE(table[i].r_info) == R_X86_64_IRELATIVE &&
+            home->view.bias + (uint64_t)table[i].r_addend == ifunc->address &&
+            shows_choice(image, home, table[i].r_offset, ifunc, entry))
+            return 1;
+    return 0;
+}
+
+const char *slot_symbol(const struct rimf_object *object, uint32_t index, Elf64_Sym *symbol)
+{
+    if (!index || elf_symbol_at(&object->view, index, symbol))
+        return NULL;
+    return elf_string(&object->view, symbol->st_name);
+}
+
+/* Is another object's slot for the same definition bound?  *leads: one of its slots leads into the object
+ * that has the definition, be it for another one. */
+static int choice_elsewhere(const struct mvld_image *image, const struct rimf_object *object,
+                            const struct mvld_symbol *ifunc, struct settled *entry, int *leads)
+{
+    *leads = 0;
+    for (size_t i = 0; i < object->view.n_plt_relocations; i++) {
+        const Elf64_Rela *relocation = &object->view.plt_relocations[i];
+        uint32_t index = (uint32_t)ELF64_R_SYM(relocation->r_info);
+        struct mvld_symbol definition;
+        Elf64_Sym symbol;
+
+        if (!index || !slot_is(relocation, 1) ||
+            !may_show(image, object, relocation->r_offset, ifunc))
+            continue;
+        *leads = 1;
+        if (elf_symbol_at(&object->view, index, &symbol) ||
+            !elf_string_is(&object->view, symbol.st_name, ifunc->name) ||
+            rimf_symbol_bind(image, object, index, &definition) ||
+            definition.address != ifunc->address)
+            continue;
+        if (shows_choice(image, object, relocation->r_offset, ifunc, entry))
+            return 1;
+    }
+    return 0;
+}
+
+/* Libraries have IFUNCs by the dozen, and most objects lead to none of them: each is looked through for
+ * the first of them only. */
+static int choice_anywhere(struct mvld_image *image, const struct mvld_symbol *ifunc,
+                           struct settled *entry)
+{
+    const struct rimf_table *table = rimf_table_enter(image);
+    struct rimf_shown *shown = &image->shown;
+    int found = 0, leads;
+
+    if (shown->of != ifunc->object || shown->update != image->updates)
+        *shown = (struct rimf_shown){ifunc->object, image->updates, 0};
+    for (size_t i = 0; i < table->n_objects && !found; i++) {
+        uint64_t bit = i < 64 ? 1ul << i : 0;
+
+        if (!table->objects[i]->global || shown->none & bit)
+            continue;
+        found = choice_elsewhere(image, table->objects[i], ifunc, entry, &leads);
+        shown->none |= leads ? 0 : bit;
+    }
+    rimf_table_leave(image);
+    return found;
+}
+
+/* Fills the target.  All relocations of all objects may be looked through for it, and most
+ * objects ask for the same few functions: the answer is kept, also that there is none. */
+static int ifunc_choice(struct mvld_image *image, const struct mvld_symbol *ifunc,
+                        struct settled *entry)
+{
+    struct rimf_choice *known = &image->choices[(ifunc->address >> 4) % RIMF_CHOICES];
+    int found;
+
+    if (known->ifunc == ifunc->address && known->update == image->updates) {
+        entry->shown = known->shown;
+        entry->target = known->target;
+        return known->shown != 0;
+    }
+    found = choice_at_home(image, ifunc, entry) || choice_anywhere(image, ifunc, entry);
+    *known = (struct rimf_choice){ifunc->address, found ? entry->shown : 0,
+                                  found ? entry->target : 0, image->updates};
+    return found;
+}
+
+/* The definition that the reference is bound to: 0, or why it is not certain. */
+static const char *definition_of(const struct mvld_image *image, const struct rimf_object *object,
+                                 const Elf64_Sym *symbol, uint32_t index, int has_filter,
+                                 struct mvld_symbol *out)
+{
+    int result;
+
+    if (ELF64_ST_VISIBILITY(symbol->st_other) != STV_DEFAULT) {
+        *out = (struct mvld_symbol){
+            .name = elf_string(&object->view, symbol->st_name),
+            .address = elf_symbol_address(&object->view, symbol),
+            .type = ELF64_ST_TYPE(symbol->st_info),
+            .object = &object->public,
+        };
+        return symbol->st_shndx == SHN_UNDEF ? no_definition : NULL;
+    }
+    if (has_filter)
+        return filtered;
+    result = rimf_symbol_bind(image, object, index, out);
+    if (result)
+        return result == -EAGAIN ? later_definition : no_definition;
+    if (!rimf_object_of(out->object)->global)
+        return later_definition;
+    return out->binding == STB_GNU_UNIQUE ? unique : NULL;
+}
+
+void slot_finish(struct mvld_image *image, const struct rimf_object *object, uint32_t index,
+                 int has_filter, struct settled *entry)
+{
+    struct mvld_symbol definition;
+    Elf64_Sym symbol;
+
+    entry->known = 1;
+    entry->target = 0;
+    if (!object->global) {
+        entry->why = came_later;
+        return;
+    }
+    if (!slot_symbol(object, index, &symbol)) {
+        entry->why = no_definition;
+        return;
+    }
+    entry->why = definition_of(image, object, &symbol, index, has_filter, &definition);
+    if (entry->why)
+        return;
+    entry->target = definition.address;
+    if (definition.type == STT_GNU_IFUNC && !ifunc_choice(image, &definition, entry))
+        entry->why = unknown_choice;
+    else if (definition.type == STT_TLS || !entry->target)
+        entry->why = no_definition;
+}

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rimf/image/symbols.c: symbols, answered from the objects' own tables.
+ *
+ * The image does not know the scopes of the host loader; it knows the objects in
+ * the order of the link map.  What was there at start-up is the global scope.  An
+ * object that came by dlopen sees that first and then its own dependencies, or
+ * everything that was opened RTLD_GLOBAL: which of the later objects these are
+ * cannot be told from outside.  So a reference is bound to a later object only
+ * when no other later one defines the name.
+ *
+ * A definition is meant, always: where the host loader would give the PLT entry of an
+ * executable at a fixed address for the address of a function, this gives the function.
+ *
+ * Limits: STB_GNU_UNIQUE symbols are found in scope order (the host loader keeps
+ * the one that was used first); dlmopen's namespaces are not in the image.
+ */
+#include "rimf/image/private.h"
+
+#include "rimf/base/base.h"
+
+#include <errno.h> /* numbers only */
+
+static const char *version_of(const struct elf_view *view, size_t index)
+{
+    uint16_t entry;
+
+    if (elf_versym(view, index, &entry))
+        return NULL;
+    return elf_version_name(view, entry & ELF_VERSION_INDEX);
+}
+
+/* The version only for who asks by name, as dlsym and dlvsym do: who follows a reference knows which he
+ * asked for, and it is found by walking a chain. */
+static int find_in(const struct rimf_object *object, const struct elf_name *of,
+                   struct mvld_symbol *out)
+{
+    size_t index = elf_symbol_find(&object->view, of);
+    Elf64_Sym symbol;
+
+    if (!index || elf_symbol_at(&object->view, index, &symbol))
+        return -ENOENT;
+    *out = (struct mvld_symbol){
+        .name = elf_string(&object->view, symbol.st_name),
+        .version = of->wanted == ELF_ANY_DEFAULT || of->wanted == ELF_EXACT
+                       ? version_of(&object->view, index) : NULL,
+        .address = elf_symbol_address(&object->view, &symbol),
+        .size = symbol.st_size,
+        .type = ELF64_ST_TYPE(symbol.st_info),
+        .binding = ELF64_ST_BIND(symbol.st_info),
+        .visibility = ELF64_ST_VISIBILITY(symbol.st_other),
+        .object = &object->public,
+    };
+    return out->name ? 0 : -ENOENT;
+}
+
+static int is_gone(const struct rimf_object *object)
+{
+    return __atomic_load_n(&object->gone, __ATOMIC_ACQUIRE);
+}
+
+/* The n-th definition in the part of the table that is the global scope (or in the
+ * rest); *n counts down. */
+static int find_nth(const struct rimf_table *table, int global, const struct elf_name *of,
+                    size_t *n, struct mvld_symbol *out)
+{
+    for (size_t i = 0; i < table->n_objects; i++) {
+        const struct rimf_object *object = table->objects[i];
+
+        if (object->global != global || object->public.flags & MVLD_OBJECT_VDSO)
+            continue;
+        if (find_in(object, of, out) == 0 && (*n)-- == 0)
+            return 0;
+    }
+    return -ENOENT;
+}
+
+static int find_first(const struct rimf_table *table, int global, const struct elf_name *of,
+                      struct mvld_symbol *out)
+{
+    size_t n = 0;
+
+    return find_nth(table, global, of, &n, out);
+}
+
+int rimf_symbol_find(const struct mvld_object *public, const char *name, const char *version,
+                     struct mvld_symbol *out)
+{
+    const struct rimf_object *object = rimf_object_of(public);
+    struct elf_name of;
+
+    if (is_gone(object))
+        return -ENOENT;
+    of = elf_name(name, version, version ? ELF_EXACT : ELF_ANY_DEFAULT);
+    return find_in(object, &of, out);
+}
+
+int rimf_symbol_resolve(const struct mvld_image *image, const char *name, const char *version,
+                        struct mvld_symbol *out)
+{
+    struct elf_name of = elf_name(name, version, version ? ELF_EXACT : ELF_ANY_DEFAULT);
+    const struct rimf_table *table = rimf_table_enter(image);
+    int result = find_first(table, 1, &of, out);
+
+    if (result)
+        result = find_first(table, 0, &of, out);
+    rimf_table_leave(image);
+    return result;
+}
+
+static int bind(const struct rimf_table *table, const struct rimf_object *from,
+                const struct elf_name *of, struct mvld_symbol *out)
+{
+    struct mvld_symbol other;
+    size_t second = 1;
+
+    if (from->view.symbolic && find_in(from, of, out) == 0)
+        return 0;
+    if (find_first(table, 1, of, out) == 0)
+        return 0;
+    if (find_first(table, 0, of, out))
+        return -ENOENT;
+    return find_nth(table, 0, of, &second, &other) ? 0 : -EAGAIN;
+}
+
+/* What reference `index` of the object asks for.  0; -ENOENT: it is none. */
+static int reference(const struct elf_view *view, size_t index, struct elf_name *of)
+{
+    const char *name, *version = NULL;
+    Elf64_Sym symbol;
+    uint16_t entry;
+
+    if (elf_symbol_at(view, index, &symbol))
+        return -ENOENT;
+    name = elf_string(view, symbol.st_name);
+    if (!name || !*name)
+        return -ENOENT;
+    if (elf_versym(view, index, &entry) == 0)
+        version = elf_version_name(view, entry & ELF_VERSION_INDEX);
+    *of = elf_name(name, version, !version                     ? ELF_ANY_BASE
+                                  : entry & ELF_VERSION_HIDDEN ? ELF_EXACT
+                                                               : ELF_EXACT_OR_NONE);
+    return 0;
+}
+
+int rimf_symbol_copied(const struct mvld_image *image, const struct rimf_object *from,
+                       size_t index, struct mvld_symbol *out)
+{
+    const struct rimf_table *table;
+    struct elf_name of;
+    int result = -ENOENT;
+
+    if (reference(&from->view, index, &of))
+        return -ENOENT;
+    table = rimf_table_enter(image);
+    for (size_t i = 0; i < table->n_objects && result; i++)
+        if (table->objects[i] != from && !(table->objects[i]->public.flags & MVLD_OBJECT_VDSO))
+            result = find_in(table->objects[i], &of, out);
+    rimf_table_leave(image);
+    return result;
+}
+
+int rimf_symbol_bind(const struct mvld_image *image, const struct rimf_object *from, size_t index,
+                     struct mvld_symbol *out)
+{
+    const struct rimf_table *table;
+    struct elf_name of;
+    int result;
+
+    if (reference(&from->view, index, &of))
+        return -ENOENT;
+    table = rimf_table_enter(image);
+    result = bind(table, from, &of, out);
+    rimf_table_leave(image);
+    return result;
+}

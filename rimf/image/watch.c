@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rimf/image/watch.c: what passes say of their changes (depends), for an image that
+ * will be frozen: which objects they changed, which words they relied on.
+ *
+ * What is frozen holds distances, so an object whose distance to the others is not the
+ * same each time is told to the passes (MVLD_OBJECT_UNPLACED) and stays out of it: one at a
+ * fixed address, because the arena of the libraries is drawn anew, the vDSO, and what the
+ * loader knows of (rimf_image_set_unplaced).
+ */
+#include "rimf/store/later.h"
+
+#include "rimf/base/base.h"
+#include "rimf/base/sort.h"
+#include "rimf/image/private.h"
+
+#include <errno.h> /* numbers only */
+
+#define WORDS_AT_FIRST 1024u
+
+void rimf_image_watch(struct mvld_image *image)
+{
+    const struct rimf_table *table;
+
+    if (!image->watch)
+        image->watch = rimf_heap_alloc(&image->heap, sizeof *image->watch);
+    if (!image->watch)
+        return;
+    table = rimf_table_enter(image);
+    for (size_t i = 0; i < table->n_objects; i++)
+        if (!table->objects[i]->public.bias || table->objects[i]->public.flags & MVLD_OBJECT_VDSO)
+            table->objects[i]->public.flags |= MVLD_OBJECT_UNPLACED;
+    rimf_table_leave(image);
+}
+
+/* Nothing more will be frozen: what comes now may rely on anything in this process. */
+void rimf_watch_end(struct mvld_image *image)
+{
+    const struct rimf_table *table = rimf_table_enter(image);
+
+    for (size_t i = 0; i < table->n_objects; i++)
+        table->objects[i]->public.flags &= ~MVLD_OBJECT_UNPLACED;
+    rimf_table_leave(image);
+    if (image->watch) {
+        rimf_heap_release(&image->heap, image->watch->words);
+        rimf_heap_release(&image->heap, image->watch->owners);
+        rimf_heap_release(&image->heap, image->watch->pointers);
+    }
+    rimf_heap_release(&image->heap, image->watch);
+    image->watch = NULL;
+}
+
+void rimf_image_set_unplaced(const struct mvld_object *object)
+{
+    ((struct rimf_object *)rimf_object_of(object))->public.flags |= MVLD_OBJECT_UNPLACED;
+}
+
+int rimf_words_add(struct mvld_image *image, uintptr_t **list, size_t *n, size_t *room,
+                   uintptr_t word)
+{
+    if (*n == *room) {
+        size_t larger = *room ? 2 * *room : WORDS_AT_FIRST;
+        uintptr_t *more = rimf_heap_alloc(&image->heap, larger * sizeof *more);
+
+        if (!more)
+            return -ENOMEM;
+        if (*n)
+            memcpy(more, *list, *n * sizeof *more);
+        rimf_heap_release(&image->heap, *list);
+        *list = more;
+        *room = larger;
+    }
+    (*list)[(*n)++] = word;
+    return 0;
+}
+
+int rimf_watch_word(struct mvld_image *image, uintptr_t word)
+{
+    struct rimf_watch *watch = image->watch;
+    int error = rimf_words_add(image, &watch->words, &watch->n, &watch->room, word);
+
+    watch->incomplete |= error != 0;
+    return error;
+}
+
+void rimf_watch_pointer(struct mvld_image *image, uintptr_t word)
+{
+    struct rimf_watch *watch = image->watch;
+
+    if (watch && !image->entered &&
+        rimf_words_add(image, &watch->pointers, &watch->n_pointers, &watch->pointers_room, word))
+        watch->incomplete = 1;
+}
+
+static int note_owner(struct mvld_image *image, const struct mvld_object *object)
+{
+    struct rimf_watch *watch = image->watch;
+    int error = rimf_words_add(image, &watch->owners, &watch->n_owners, &watch->owners_room,
+                               (uintptr_t)object);
+
+    watch->incomplete |= error != 0;
+    return error;
+}
+
+size_t rimf_watch_words(const struct rimf_watch *watch, const struct mvld_object *object,
+                        uintptr_t *words)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < watch->n_owners; i++) {
+        if (watch->owners[i] != (uintptr_t)object)
+            continue;
+        if (words)
+            words[n] = watch->words[i];
+        n++;
+    }
+    return n;
+}
+
+int rimf_depends(struct mvld_image *image, const struct mvld_object *object, uintptr_t word)
+{
+    int error;
+
+    if (!image->watch)
+        return 0;
+    if (word % sizeof(uintptr_t))
+        return -EINVAL;
+    if (object->flags & MVLD_OBJECT_UNPLACED)
+        return -ENOTSUP;
+    ((struct rimf_object *)object)->changed = 1;
+    error = word ? rimf_watch_word(image, word) : 0;
+    return word && !error && image->n_start ? note_owner(image, object) : error;
+}
+
+size_t rimf_watch_sort(uintptr_t *a, size_t n)
+{
+    size_t kept = 0;
+
+    rimf_sort(a, n, sizeof *a);
+    for (size_t i = 0; i < n; i++)
+        if (!kept || a[kept - 1] != a[i])
+            a[kept++] = a[i];
+    return kept;
+}
+
+size_t rimf_words_first(const uintptr_t *words, size_t n, uintptr_t start)
+{
+    size_t low = 0, high = n;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+
+        if (words[middle] < start)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+int rimf_watch_finish(struct mvld_image *image)
+{
+    struct rimf_watch *watch = image->watch;
+
+    if (!watch || watch->incomplete)
+        return -ENOMEM;
+    watch->n = rimf_watch_sort(watch->words, watch->n);
+    watch->n_pointers = rimf_watch_sort(watch->pointers, watch->n_pointers);
+    return 0;
+}

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rimf/moved/debug.c: debuggers hear of copies, by GDB's JIT interface: a list of ELF files in memory
+ * (symfile.h).
+ *
+ *     names ready         each object's analysis has its symbol table: a file for each, of which only
+ *                         the head is written here.  The analysis' pages with the table are moved
+ *                         behind it, and never touched unless somebody looks.
+ *     else                one file for all objects of the batch, made here
+ *
+ *     concat_frames:   table →      ← heads | symbols, names | symbols, names | .eh_frame of copies →
+ *
+ * Ready are those of objects in one fragment.  What has no room is without names.
+ */
+#include "rimf/moved/symfile.h"
+
+#include "rimf/base/base.h"
+#include "rimf/moved/moved.h"
+#include "rimf/image/private.h"
+
+#include <errno.h>    /* numbers only */
+#include <sys/mman.h> /* numbers only */
+
+struct jit_entry {
+    struct jit_entry *next, *before;
+    const void *file;
+    uint64_t size;
+};
+
+struct jit_descriptor {
+    uint32_t version, action; /* 1; 1: an entry was added */
+    struct jit_entry *at_hand, *first;
+};
+
+/* A debugger that attaches walks the list; one that is there already has a breakpoint in a
+ * function that we call after each change. */
+struct debugger {
+    struct mvld_image *image;
+    struct jit_descriptor *descriptor;
+    void (*changed)(void);
+};
+
+static void announce(const struct debugger *d, struct jit_entry *entry, uintptr_t file)
+{
+    struct jit_descriptor *descriptor = d->descriptor;
+
+    *entry = (struct jit_entry){.next = descriptor->first, .file = (const void *)file,
+                                .size = d->image->copies->frames_end - file};
+    if (entry->next)
+        entry->next->before = entry;
+    descriptor->first = descriptor->at_hand = entry;
+    descriptor->action = 1;
+    d->changed();
+}
+
+/* How low files may begin.  A half stays for the table that unwinders search: code may be without
+ * names, but not without that. */
+static uintptr_t lowest(const struct rimf_copies *copies)
+{
+    size_t table = copy_frames_searched(copies->n_frames);
+    size_t half = rimf_page_up(copy_frames_table(&copies->region) / 2);
+
+    return copies->region.frames + (table > half ? table : half);
+}
+
+/* Memory from there to the files before.  0, or negative errno. */
+static int open_room(struct mvld_image *image, uintptr_t at, uintptr_t end)
+{
+    long error = sys_mmap(image->sys, at, end - at, PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+
+    return sys_failed(error)
+               ? rimf_fail(image, (int)-error, "there is no memory for the names of copies")
+               : 0;
+}
+
+static int no_room(struct mvld_image *image)
+{
+    return rimf_fail(image, ENOSPC, "the region has no room for the names of copies");
+}
+
+/* ---- ready --------------------------------------------------------------------------- */
+
+/* Of the first copy that has no names yet and those behind it. */
+struct ready {
+    const struct debugger *d;
+    struct jit_entry *entries;
+    uintptr_t at, names, end; /* the next head; its symbols; the end of all */
+    size_t n, without;
+};
+
+static const struct rimf_object *object_at(const struct rimf_copies *copies, size_t i)
+{
+    return copies_is_first(copies, i) ? copies->list[i].object : NULL;
+}
+
+/* How many objects there are; 0: one has no symbols ready. */
+static size_t count_ready(struct mvld_image *image)
+{
+    const struct rimf_copies *copies = image->copies;
+    struct analysis_names names;
+    size_t n = 0;
+
+    for (size_t i = copies->n_named; i < copies->n; i++) {
+        struct rimf_object *object = (struct rimf_object *)object_at(copies, i);
+
+        if (!object)
+            continue;
+        if (object->n_fragments != 1 || !rimf_analysis_names(image, object, &names))
+            return 0;
+        n++;
+    }
+    return n;
+}
+
+/* Bytes of pages that have room, of all. */
+static size_t measure(struct mvld_image *image, size_t room)
+{
+    const struct rimf_copies *copies = image->copies;
+    struct analysis_names names;
+    size_t size = 0;
+
+    for (size_t i = copies->n_named; i < copies->n; i++) {
+        struct rimf_object *object = (struct rimf_object *)object_at(copies, i);
+
+        if (object && rimf_analysis_names(image, object, &names) && names.size <= room - size)
+            size += names.size;
+    }
+    return size;
+}
+
+/* Its symbols stand at `names` now. */
+static void write_head(const struct ready *r, const struct rimf_object *object,
+                       const struct analysis_names *names)
+{
+    const struct rimf_copies *copies = r->d->image->copies;
+    const struct rimf_copy *copy = &copies->list[object->copy - 1];
+    uintptr_t code = object->view.bias + names->first + (copy->at - copy->home);
+    /* With what no object describes, which stands before the first one's. */
+    uintptr_t frames = object->copy - 1 == copies->n_named ? copies->frames_named : object->frames;
+
+    symfile_head((void *)r->at, &(struct symfile_parts){
+        .type = ET_REL,
+        .code = code,
+        .code_size = copy->at + copy->code - code,
+        .frames = frames,
+        .frames_size = object->frames + object->frames_size - frames,
+        .frames_offset = frames - r->at,
+        .symbols_offset = r->names - r->at,
+        .symbols_size = names->symbols_size,
+        .names_offset = r->names + names->names - r->at,
+        .names_size = names->names_size,
+        .sections_offset = SYMFILE_HEAD - SYMFILE_SECTIONS,
+    });
+}
+
+static void add_ready(struct ready *r, struct rimf_object *object)
+{
+    struct mvld_image *image = r->d->image;
+    struct analysis_names names;
+    long error;
+
+    if (!rimf_analysis_names(image, object, &names) || names.size > r->end - r->names) {
+        r->without++;
+        return;
+    }
+    error = SYS6(image->sys, SYS_mremap, names.pages, names.size, names.size,
+                 MREMAP_MAYMOVE | MREMAP_FIXED, r->names, 0);
+    if (sys_failed(error)) { /* the place is the region's, whatever is there now */
+        sys_mmap(image->sys, r->names, names.size, PROT_READ,
+                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
+        r->without++;
+        return;
+    }
+    rimf_analysis_without_names(object);
+    write_head(r, object, &names);
+    announce(r->d, r->entries++, r->at);
+    r->at += SYMFILE_HEAD;
+    r->names += names.size;
+}
+
+/* 1: done, or it failed, with the error in *error; 0: they are not ready. */
+static int tell_ready(const struct debugger *d, int *error)
+{
+    struct mvld_image *image = d->image;
+    struct rimf_copies *copies = image->copies;
+    size_t n = count_ready(image), heads = rimf_page_up(n * SYMFILE_HEAD), room, size;
+    struct ready r = {.d = d, .end = copies->names};
+
+    if (!n)
+        return 0;
+    room = r.end > lowest(copies) + heads ? r.end - lowest(copies) - heads : 0;
+    size = measure(image, room);
+    *error = size ? 0 : no_room(image);
+    r.entries = size ? rimf_heap_alloc(&image->heap, n * sizeof *r.entries) : NULL;
+    if (size && !r.entries)
+        *error = rimf_fail(image, ENOMEM, "there is no memory for the names of copies");
+    r.names = r.end - size;
+    r.at = r.names - heads;
+    if (!*error)
+        *error = open_room(image, r.at, r.names);
+    if (*error)
+        return 1;
+    copies->names = r.at;
+    for (size_t i = copies->n_named; i < copies->n; i++)
+        if (object_at(copies, i))
+            add_ready(&r, (struct rimf_object *)object_at(copies, i));
+    sys_mprotect(image->sys, copies->names, heads, PROT_READ);
+    if (r.without)
+        rimf_log(image->log, MVLD_LOG_PASSES, "the copies of %zu objects have no names: the region "
+                 "has no room for them", r.without);
+    return 1;
+}
+
+/* ---- made here ------------------------------------------------------------------------ */
+
+/* 0, or negative errno. */
+static int make(struct mvld_image *image, struct symfile *file, uintptr_t *at)
+{
+    struct rimf_copies *copies = image->copies;
+    uintptr_t end = copies->names;
+    int error;
+
+    if (end < lowest(copies) || symfile_size(file) > end - lowest(copies))
+        return no_room(image);
+    *at = rimf_page_down(end - symfile_size(file));
+    file->frames_offset = file->frames - *at;
+    error = open_room(image, *at, end);
+    if (error)
+        return error;
+    error = symfile_write(image, file, (void *)*at);
+    sys_mprotect(image->sys, *at, end - *at, PROT_READ);
+    return error;
+}
+
+static int tell_made(const struct debugger *d)
+{
+    struct mvld_image *image = d->image;
+    struct rimf_copies *copies = image->copies;
+    struct jit_entry *entry = rimf_heap_alloc(&image->heap, sizeof *entry);
+    struct symfile file = {.first = copies->n_named, .end = copies->n,
+                           .frames = copies->frames_named,
+                           .frames_size = copies->frames_end - copies->frames_named};
+    uintptr_t at = 0;
+    int error = entry ? symfile_open(image, &file)
+                      : rimf_fail(image, ENOMEM, "there is no memory for the names of copies");
+
+    if (!error)
+        error = make(image, &file, &at);
+    symfile_close(image, &file);
+    if (error) {
+        rimf_heap_release(&image->heap, entry);
+        return error;
+    }
+    copies->names = at;
+    announce(d, entry, at);
+    return 0;
+}
+
+int rimf_copies_debug(struct mvld_image *image, void *descriptor, void (*changed)(void))
+{
+    const struct debugger d = {image, descriptor, changed};
+    struct rimf_copies *copies = image->copies;
+    int error = 0;
+
+    if (!copies || copies->n == copies->n_named)
+        return 0;
+    if (image->filtered || !tell_ready(&d, &error)) /* which asks for mremap */
+        error = tell_made(&d);
+    if (error)
+        return error;
+    copies->n_named = copies->n;
+    copies->frames_named = copies->frames_end;
+    return 0;
+}

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rimf/moved/entries.c: at home, functions that can be reached by a pointer begin with a
+ * jump to their copies (moved/moved.h).
+ *
+ *     [f3 0f 1e fa]  e9 rel32        [endbr64]  jmp copy
+ *
+ * A JUMP COSTS A PAGE: home's is written, and private from then on.  Where the function's address is
+ * that of its copy, hardly anybody comes here any more (moved/moved.h), and who does runs code that is
+ * right.  So where the calls of all objects were led past the PLT (image/edits.c), such a
+ * function has none.  Else the first call through a slot that is bound lazily leads home, and all
+ * later ones: then every function that may be entered has its jump; and so in what is frozen,
+ * whose pages all processes share.
+ *
+ * Where addresses stay at home, they are often those of functions that others only know by name, and call:
+ * those calls lead to copies.  At a start it is noted which are held by a word, or taken by an operand;
+ * the others need no jump, and who asks dlsym for one of them runs it at home.
+ *
+ * The five bytes may cut an instruction in two: the analysis says that nobody enters them
+ * but at the first (ANALYSIS_HEAD).  A function for which it cannot say so runs at home
+ * when it is called by a pointer, and in the copy when copies call it.
+ *
+ * Nor may anybody stand between two instructions that the jump is written over.  At start
+ * nothing runs; what comes by dlopen has not run yet, while other threads run elsewhere
+ * (rimf_image_set_unentered).  Where that is not certain, the patch engine refuses.
+ */
+#include "rimf/moved/moved.h"
+
+#include "rimf/base/base.h"
+#include "rimf/image/private.h"
+
+#include <errno.h> /* numbers only */
+
+#define JUMP 5u
+
+static const uint8_t endbr64[4] = {0xf3, 0x0f, 0x1e, 0xfa};
+
+struct entries {
+    struct copying *c;
+    struct mvld_copies_report *report;
+    struct copy_words *words;
+    int few; /* only those that addresses lead to */
+    uint8_t *held;
+};
+
+/* Of a unit, in rimf_object.held. */
+#define HELD 1u  /* a word or an operand holds its address */
+#define NAMED 2u /* a dynamic symbol has it */
+
+static void note(struct mvld_image *image, struct rimf_object *object, uintptr_t home, uint8_t what)
+{
+    const struct analysis *s = rimf_analysis_units(image, object);
+    const struct analysis_unit *unit = s ? analysis_unit_at(s, (uint32_t)(home - object->view.bias))
+                                        : NULL;
+
+    if (unit && unit->start == home - object->view.bias)
+        object->held[unit - s->units] |= what;
+}
+
+void copy_entries_held(struct mvld_image *image, struct rimf_object *object, uintptr_t home)
+{
+    note(image, object, home, HELD);
+}
+
+static void note_named(struct mvld_image *image, struct rimf_object *object)
+{
+    size_t n = elf_symbol_count(&object->view);
+    Elf64_Sym symbol;
+
+    for (size_t i = 1; i < n && !elf_symbol_at(&object->view, i, &symbol); i++)
+        if (symbol.st_shndx != SHN_UNDEF && ELF64_ST_TYPE(symbol.st_info) == STT_FUNC)
+            note(image, object, object->view.bias + symbol.st_value, NAMED);
+}
+
+/* Most of its code keeps its address at home: few functions that do hardly have a jump anyway. */
+static int is_mostly_home(const struct rimf_copy *copy)
+{
+    size_t home = 0;
+
+    for (size_t i = 0; i < copy->n_homes; i++)
+        home += copy->homes[i].size;
+    return !copy->moved || home > copy->code / 2;
+}
+
+/* Each object's calls lead to copies then: its own are there, or they will be changed at home
+ * (image/edits.c). */
+static int calls_lead_to_copies(struct mvld_image *image)
+{
+    const struct rimf_table *table = rimf_table_enter(image);
+    uintptr_t region = image->copies->region.code;
+    size_t i = 0;
+
+    for (; i < table->n_objects; i++) {
+        struct rimf_object *object = table->objects[i];
+
+        if (!object->copy && !(object->public.flags & (MVLD_OBJECT_VDSO | MVLD_OBJECT_LOADER)) &&
+            region - object->public.start >= object->public.end - object->public.start &&
+            !rimf_analysis_units(image, object))
+            break;
+    }
+    rimf_table_leave(image);
+    return i == table->n_objects;
+}
+
+/* Of what is there at a start, but for the program's own: what comes later is opened by who will ask
+ * dlsym, and main may be known by the code alone that calls it. */
+void copy_entries_begin(struct mvld_image *image)
+{
+    const struct rimf_copies *copies = image->copies;
+
+    if (!image->edits || image->entered || !calls_lead_to_copies(image))
+        return;
+    for (size_t i = copies->n; i < copies->n_planned; i++) {
+        struct rimf_object *object = (struct rimf_object *)copies->list[i].object;
+        const struct analysis *s = rimf_analysis_units(image, object);
+
+        if (!s || object->held || object->public.flags & MVLD_OBJECT_MAIN ||
+            !is_mostly_home(&copies->list[i]))
+            continue;
+        object->held = rimf_heap_alloc(&image->heap, s->n_units);
+    }
+}
+
+static int add(struct entries *e, uintptr_t at)
+{
+    int32_t distance = (int32_t)(e->c->distance - (intptr_t)JUMP);
+    uint8_t jump[JUMP] = {0xe9};
+
+    memcpy(jump + 1, &distance, sizeof distance);
+    return copy_words_add(e->words, at, jump, sizeof jump);
+}
+
+/* Where the jump may stand, or 0. */
+static uintptr_t head(const struct copying *c, const struct analysis_unit *unit)
+{
+    uintptr_t at = c->bias + unit->start;
+    size_t size = unit->size;
+
+    if (size >= sizeof endbr64 && memcmp((const void *)at, endbr64, sizeof endbr64) == 0) {
+        at += sizeof endbr64;
+        size -= sizeof endbr64;
+    }
+    return size >= JUMP ? at : 0;
+}
+
+static int is_worth(const struct entries *e, size_t i)
+{
+    uintptr_t unit = e->c->bias + e->c->analysis->units[i].start;
+
+    return !e->few || (copying_identity(e->c, unit) == unit && (!e->held || e->held[i] != NAMED));
+}
+
+static int add_units(struct entries *e)
+{
+    const struct analysis *s = e->c->analysis;
+    int error = 0;
+
+    for (size_t i = 0; i < s->n_units && !error; i++) {
+        const struct analysis_unit *unit = &s->units[i];
+        uintptr_t at;
+
+        if (unit->reason != ANALYSIS_PROVEN || !copying_at(e->c, e->c->bias + unit->start))
+            continue;
+        e->report->units++;
+        if (!(unit->flags & ANALYSIS_REACHED))
+            continue;
+        at = unit->flags & ANALYSIS_HEAD && is_worth(e, i) ? head(e->c, unit) : 0;
+        if (at && rimf_is_kept_home(e->c->image, e->c->bias + unit->start))
+            continue;
+        if (at)
+            error = add(e, at);
+        else
+            e->report->at_home++;
+        error = error == -EDEADLK ? 0 : error; /* others may run there: they go on doing so */
+    }
+    if (!error)
+        error = copy_words_flush(e->words);
+    return error == -EDEADLK ? 0 : error;
+}
+
+int copy_entries(struct copying *c, struct mvld_copies_report *report)
+{
+    struct entries e = {.c = c, .report = report, .words = copy_words_begin(c),
+                        .few = c->image->edits != NULL, .held = c->object->held};
+    int error;
+
+    if (!e.words)
+        return -ENOMEM;
+    if (e.held)
+        note_named(c->image, c->object);
+    error = rimf_depends(c->image, &c->object->public, 0);
+    if (!error)
+        error = add_units(&e);
+    report->entries += e.words->applied;
+    report->at_home += e.words->refused;
+    copy_words_end(e.words);
+    rimf_heap_release(&c->image->heap, c->object->held);
+    c->object->held = NULL;
+    return error;
+}

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rimf/moved/fragments.c: where code of an object may be cut, and which fragment of it has an address
+ * (moved/moved.h).
+ *
+ * The analysis says which units hold together (ANALYSIS_JOINED); between others nothing falls
+ * through and no branch of one byte leads across, so there the object may be cut.  What is
+ * between two fragments is padding, or stays home.
+ *
+ * An object lists its fragments as places in the list of all copies.  They come in the order of
+ * the region; the first who looks for an address at home has them sorted, and that is before
+ * other threads may look.
+ */
+#include "rimf/moved/moved.h"
+
+#include "rimf/base/base.h"
+#include "rimf/image/private.h"
+
+#include <errno.h>    /* numbers only */
+#include <sys/mman.h> /* numbers only */
+
+#define PIECES_AT_FIRST 4u
+
+/* ---- an object's list ---------------------------------------------------------------- */
+
+int copies_note(struct mvld_image *image, struct rimf_object *object, size_t index)
+{
+    if (object->n_fragments == object->fragments_room) {
+        size_t room = object->n_fragments ? 4 * object->n_fragments : PIECES_AT_FIRST;
+        uint32_t *fragments = rimf_heap_alloc(&image->heap, room * sizeof *fragments);
+
+        if (!fragments)
+            return -ENOMEM;
+        if (object->n_fragments)
+            memcpy(fragments, object->fragments, object->n_fragments * sizeof *fragments);
+        rimf_heap_release(&image->heap, object->fragments);
+        object->fragments = fragments;
+        object->fragments_room = room;
+    }
+    if (!object->n_fragments)
+        object->copy = index + 1;
+    object->fragments[object->n_fragments++] = (uint32_t)index;
+    object->fragments_sorted = object->n_fragments == 1;
+    return 0;
+}
+
+void copies_drop(struct mvld_image *image, struct rimf_object *object)
+{
+    rimf_heap_release(&image->heap, object->fragments);
+    rimf_heap_release(&image->heap, object->held);
+    object->fragments = NULL;
+    object->held = NULL;
+    object->copy = object->n_fragments = object->fragments_room = 0;
+}
+
+int copies_is_first(const struct rimf_copies *copies, size_t index)
+{
+    const struct rimf_copy *copy = &copies->list[index];
+
+    return copy->size && copy->object->copy == index + 1;
+}
+
+/* Heap sort: it needs no memory and no recursion. */
+static void sift(const struct rimf_copy *list, uint32_t *a, size_t root, size_t n)
+{
+    for (size_t child; (child = 2 * root + 1) < n; root = child) {
+        uint32_t up;
+
+        child += child + 1 < n && list[a[child + 1]].home > list[a[child]].home;
+        if (list[a[root]].home >= list[a[child]].home)
+            return;
+        up = a[child];
+        a[child] = a[root];
+        a[root] = up;
+    }
+}
+
+void copies_sort(const struct rimf_copies *copies, struct rimf_object *object)
+{
+    uint32_t *a = object->fragments;
+
+    if (object->fragments_sorted)
+        return;
+    for (size_t i = object->n_fragments / 2; i-- > 0;)
+        sift(copies->list, a, i, object->n_fragments);
+    for (size_t last = object->n_fragments; last-- > 1;) {
+        uint32_t top = a[0];
+
+        a[0] = a[last];
+        a[last] = top;
+        sift(copies->list, a, 0, last);
+    }
+    object->fragments_sorted = 1;
+}
+
+/* In a list, which may be older than the one that is in force. */
+static const struct rimf_copy *find(const struct rimf_copy *list, const struct rimf_object *object,
+                                    uintptr_t home)
+{
+    size_t low = 0, high = object->n_fragments;
+
+    while (low < high) { /* the last that begins at or before `home` */
+        size_t middle = low + (high - low) / 2;
+
+        if (list[object->fragments[middle]].home <= home)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (!low || home - list[object->fragments[low - 1]].home >= list[object->fragments[low - 1]].code)
+        return NULL;
+    return &list[object->fragments[low - 1]];
+}
+
+const struct rimf_copy *copies_fragment(const struct rimf_copies *copies, struct rimf_object *object,
+                                     uintptr_t home)
+{
+    copies_sort(copies, object);
+    return find(copies->list, object, home);
+}
+
+/* One that is being made is no fragment yet, and those of an object that is there for longer do not
+ * change; and were sorted when they were made. */
+const struct rimf_copy *copies_fragment_made(const struct rimf_copies *copies,
+                                          const struct mvld_object *public, uintptr_t home,
+                                          size_t length)
+{
+    const struct rimf_object *object = rimf_object_of(public);
+    size_t n = __atomic_load_n(&copies->n, __ATOMIC_ACQUIRE);
+    const struct rimf_copy *list = __atomic_load_n(&copies->list, __ATOMIC_ACQUIRE);
+    const struct rimf_copy *fragment =
+        n && object && object->copy && object->copy <= n ? find(list, object, home) : NULL;
+
+    return fragment && (size_t)(fragment - list) < n &&
+                   __atomic_load_n(&fragment->size, __ATOMIC_RELAXED) &&
+                   length <= fragment->code - (home - fragment->home)
+               ? fragment
+               : NULL;
+}
+
+int copies_fit_home(const struct rimf_object *object, uintptr_t home, size_t code)
+{
+    size_t before = code < RIMF_COPY_LINE ? 0 : RIMF_COPY_LINE - 1;
+
+    return elf_holds(&object->view, home + before, code - before, PROT_READ | PROT_EXEC);
+}
+
+int copying_at(struct copying *c, uintptr_t home)
+{
+    const struct rimf_copy *copy = c->copy;
+
+    if (!copy || home - copy->home >= copy->code)
+        copy = copies_fragment(c->image->copies, c->object, home);
+    if (!copy)
+        return 0;
+    c->copy = copy;
+    c->distance = (intptr_t)(copy->at - copy->home);
+    return 1;
+}
+
+/* ---- where to cut ---------------------------------------------------------------------- */
+
+/* The first movable unit from `i` on. */
+static size_t movable_from(const struct analysis *s, size_t i)
+{
+    while (i < s->n_units && s->units[i].reason != ANALYSIS_PROVEN)
+        i++;
+    return i;
+}
+
+/* Behind the last unit that moves together with `i`. */
+static size_t joined_end(const struct analysis *s, size_t i)
+{
+    while (i < s->n_units && s->units[i].flags & ANALYSIS_JOINED)
+        i++;
+    return i < s->n_units ? i + 1 : i;
+}
+
+/* Units first to end - 1, as linked, but for those behind the last that moves. */
+static struct mvld_fragment fragment_of(const struct analysis *s, size_t first, size_t end)
+{
+    const struct analysis_unit *last;
+
+    while (s->units[end - 1].reason != ANALYSIS_PROVEN)
+        end--;
+    last = &s->units[end - 1];
+    return (struct mvld_fragment){s->units[first].start,
+                               last->start + last->size - s->units[first].start};
+}
+
+size_t rimf_copy_fragments(struct mvld_image *image, const struct mvld_object *public,
+                        struct mvld_fragment *fragments, size_t room, const char **why)
+{
+    struct rimf_object *object = (struct rimf_object *)rimf_object_of(public);
+    const struct analysis *s = rimf_analysis_branches(image, object, why);
+    size_t n = 0;
+
+    if (!s)
+        return 0;
+    *why = copies_stay(object, s);
+    if (!*why && !s->branches)
+        *why = "its analysis does not say where it may be cut";
+    for (size_t first = *why ? s->n_units : movable_from(s, 0), end; first < s->n_units;
+         first = movable_from(s, end)) {
+        end = joined_end(s, first);
+        if (n < room) {
+            fragments[n] = fragment_of(s, first, end);
+            fragments[n].home += object->view.bias;
+        }
+        n++;
+    }
+    if (!n && !*why)
+        *why = "no function of it can be moved";
+    return n;
+}
+
+int copies_is_fragment(const struct analysis *s, uint32_t start, size_t size)
+{
+    const struct analysis_unit *first = analysis_unit_at(s, start), *last;
+
+    if (!s->branches || !size || size > UINT32_MAX - start || !first || first->start != start ||
+        first->reason != ANALYSIS_PROVEN ||
+        (first > s->units && first[-1].flags & ANALYSIS_JOINED))
+        return 0;
+    last = analysis_unit_at(s, start + (uint32_t)size - 1);
+    return last && last->start + last->size == start + size && last->reason == ANALYSIS_PROVEN &&
+           !(last->flags & ANALYSIS_JOINED);
+}

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rimf/moved/frames.c: unwind tables of copies (moved/moved.h).
+ *
+ * An .eh_frame says everything by distances from where it is said:
+ *
+ *     FDE   length, distance to its CIE, distance to the code, size of the code,
+ *           distance to the language's own data (LSDA), instructions
+ *     CIE   length, 0, version, augmentation, distance to the personality or to a word
+ *           that holds it, instructions
+ *
+ * So its copy is right once the distances to code lead to the copy of that code and all others
+ * lead home; where they stand the analysis says.  The language's own data needs no copy: it
+ * counts from the start of the function that the FDE names.
+ *
+ * The region has one .eh_frame_hdr, the table that unwinders search:
+ *
+ *     01 1b 03 3b                 version; distance to an .eh_frame; how many; the table:
+ *     distance to the first .eh_frame, four bytes from here
+ *     how many
+ *     { code - here, FDE - here } ascending by code
+ *
+ * It grows at its end, behind what the count says, and the count last: other threads may
+ * be searching it.
+ */
+#include "rimf/moved/moved.h"
+
+#include "rimf/base/base.h"
+#include "rimf/x86/decode.h"
+#include "rimf/image/private.h"
+
+#include <errno.h>    /* numbers only */
+#include <sys/mman.h> /* numbers only */
+
+#define SEARCHED_SHARE 4 /* of the frames, so much is room for the table */
+
+struct searched {
+    int32_t code, fde;
+};
+
+struct search {
+    uint8_t version, frames_encoding, count_encoding, table_encoding;
+    int32_t frames;
+    uint32_t count;
+    struct searched table[];
+};
+_Static_assert(sizeof(struct search) == COPY_FRAMES_HEAD &&
+               sizeof(struct searched) == COPY_FRAMES_ENTRY, "LSB, Eh Frame Header");
+
+size_t copy_frames_table(const struct mvld_region *region)
+{
+    return rimf_page_down(region->frames_size / SEARCHED_SHARE);
+}
+
+size_t copy_frames_size(const struct copying *c)
+{
+    return (c->analysis->header->frames_size + 7u) & ~(size_t)7;
+}
+
+static int add(uint8_t *at, int64_t more)
+{
+    int32_t value;
+    int64_t sum;
+
+    memcpy(&value, at, sizeof value);
+    sum = value + more;
+    value = (int32_t)sum;
+    memcpy(at, &value, sizeof value);
+    return value == sum ? 0 : -ERANGE;
+}
+
+int copy_frames_sorted(struct copying *c, uintptr_t to)
+{
+    const struct analysis *s = c->analysis;
+    struct rimf_copies *copies = c->image->copies;
+    struct search *search = (struct search *)copies->region.frames;
+    uintptr_t base = (uintptr_t)search;
+    uint32_t start = (uint32_t)(c->copy->home - c->bias);
+
+    for (size_t i = analysis_frame_from(s, start);
+         i < s->n_frames && s->frames[i].start - start < c->copy->code; i++) {
+        int64_t code = (int64_t)(c->bias + s->frames[i].start + (uintptr_t)c->distance - base);
+        int64_t fde = (int64_t)(to + s->frames[i].fde - s->header->frames_start - base);
+
+        if (code != (int32_t)code || fde != (int32_t)fde)
+            return -ERANGE;
+        search->table[copies->n_frames++] = (struct searched){(int32_t)code, (int32_t)fde};
+    }
+    return 0;
+}
+
+/* The distance at `at`, of bytes that came from `distance` before, is corrected. */
+static int fix(struct copying *c, const struct analysis_frame_fix *fix, intptr_t distance)
+{
+    uintptr_t from = c->bias + fix->address;
+    intptr_t more = 0;
+
+    if (fix->kind == ANALYSIS_FRAME_CODE &&
+        copying_at(c, from + (uintptr_t)distance_at((const void *)from)))
+        more = c->distance;
+    return add((uint8_t *)from + distance, more - distance);
+}
+
+int copy_frames(struct copying *c, uintptr_t to)
+{
+    const struct analysis *s = c->analysis;
+    uintptr_t from = c->bias + s->header->frames_start;
+    intptr_t distance = (intptr_t)(to - from);
+    int error = 0;
+
+    if (!s->header->frames_size)
+        return 0;
+    if (!elf_holds(&c->object->view, from, s->header->frames_size, PROT_READ)) {
+        c->why = "its unwind table lies outside it";
+        return -ENOEXEC;
+    }
+    memcpy((void *)to, (const void *)from, s->header->frames_size);
+    for (size_t i = 0; i < s->n_frame_fixes && !error; i++)
+        error = fix(c, &s->frame_fixes[i], distance);
+    if (error)
+        c->why = "its unwind table is farther than 2 GiB from the region";
+    return error;
+}
+
+/* ---- what no object describes ------------------------------------------------------- */
+
+/* "zR": distances of four bytes; a function begins with the CFA 8 bytes above %rsp and the
+ * return address just below it. */
+static const uint8_t cie[24] = {20, 0, 0, 0, 0, 0, 0, 0, 1, 'z', 'R', 0, 1, 0x78, 16, 1, 0x1b,
+                                0x0c, 7, 8, 0x90, 1};
+
+struct fde {
+    uint32_t length, cie;
+    int32_t code;
+    uint32_t size;
+    uint8_t data_size, frame[]; /* zeros, which do nothing, to the end */
+};
+
+static size_t fde_size(const struct rimf_described *described)
+{
+    return (offsetof(struct fde, frame) + described->frame_size + 7u) & ~(size_t)7;
+}
+
+size_t copy_frames_described_size(const struct mvld_image *image)
+{
+    size_t size = image->n_described ? sizeof cie : 0;
+
+    for (size_t i = 0; i < image->n_described; i++)
+        size += fde_size(&image->described[i]);
+    return size;
+}
+
+/* All of it lies in one library, so distances fit. */
+size_t copy_frames_described(struct mvld_image *image, uintptr_t to)
+{
+    struct rimf_copies *copies = image->copies;
+    struct search *search = (struct search *)copies->region.frames;
+    uintptr_t at = to + sizeof cie, base = (uintptr_t)search;
+
+    if (image->n_described)
+        memcpy((void *)to, cie, sizeof cie);
+    for (size_t i = 0; i < image->n_described; i++) {
+        const struct rimf_described *described = &image->described[i];
+        struct fde *fde = (struct fde *)at;
+
+        fde->length = (uint32_t)(fde_size(described) - sizeof fde->length);
+        fde->cie = (uint32_t)((uintptr_t)&fde->cie - to);
+        fde->code = (int32_t)(described->start - (uintptr_t)&fde->code);
+        fde->size = described->size;
+        memcpy(fde->frame, described->frame, described->frame_size);
+        search->table[copies->n_frames++] =
+            (struct searched){(int32_t)(described->start - base), (int32_t)(at - base)};
+        at += fde_size(described);
+    }
+    return copy_frames_described_size(image);
+}
+
+/* ---- searching ------------------------------------------------------------------------ */
+
+/* The end of the code that the FDE describes: where it begins is said at fde + 8, in four
+ * bytes that count from there, how long it is behind them. */
+static uintptr_t end_of(uintptr_t base, const struct searched *entry)
+{
+    return base + (uintptr_t)(intptr_t)entry->code +
+           *(const uint32_t *)(base + (uintptr_t)(intptr_t)entry->fde + 12);
+}
+
+uintptr_t copy_frames_start(const struct rimf_copies *copies, uintptr_t at, size_t length)
+{
+    const struct search *search = (const struct search *)copies->region.frames;
+    uintptr_t base = (uintptr_t)search;
+    intptr_t wanted = (intptr_t)(at - base);
+    size_t low = 0, high = __atomic_load_n(&search->count, __ATOMIC_ACQUIRE);
+
+    while (low < high) { /* the last that begins at or before `at` */
+        size_t middle = low + (high - low) / 2;
+
+        if (search->table[middle].code <= wanted)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (!low || end_of(base, &search->table[low - 1]) < at + length)
+        return 0;
+    return base + (uintptr_t)(intptr_t)search->table[low - 1].code;
+}
+
+/* ---- for files ------------------------------------------------------------------------- */
+
+size_t copy_frames_read(const struct rimf_copies *copies, size_t n, void *to)
+{
+    struct search *search = to;
+    size_t size = sizeof *search + n * sizeof *search->table;
+
+    memcpy(search, (const void *)copies->region.frames, size);
+    search->count = (uint32_t)n;
+    return size;
+}
+
+/* The first entry at or behind `code`. */
+static size_t entry_from(const struct search *search, size_t n, intptr_t code)
+{
+    size_t low = 0, high = n;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+
+        if (search->table[middle].code < code)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+size_t copy_frames_merge(const struct rimf_copies *copies, uintptr_t at, size_t size, void *to,
+                         size_t n)
+{
+    const struct search *from = (const struct search *)copies->region.frames;
+    struct search *search = to;
+    intptr_t start = (intptr_t)(at - (uintptr_t)from);
+    size_t first = entry_from(from, copies->n_frames, start), i;
+    size_t more = entry_from(from, copies->n_frames, start + (intptr_t)size) - first;
+
+    if (!search)
+        return more;
+    i = entry_from(search, n, start);
+    memmove(search->table + i + more, search->table + i, (n - i) * sizeof *search->table);
+    memcpy(search->table + i, from->table + first, more * sizeof *search->table);
+    search->count = (uint32_t)(n + more);
+    return n + more;
+}
+
+void copy_frames_publish(struct rimf_copies *copies)
+{
+    static const uint8_t encodings[4] = {1, 0x1b, 0x03, 0x3b};
+    struct search *search = (struct search *)copies->region.frames;
+
+    if (!search->version) {
+        search->frames = (int32_t)(copy_frames_table(&copies->region) - 4);
+        memcpy(search, encodings, sizeof encodings);
+    }
+    __atomic_store_n(&search->count, (uint32_t)copies->n_frames, __ATOMIC_RELEASE);
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rimf/moved/operands.c: operands of movable code that take a function's address, at home
+ * (moved/moved.h).
+ *
+ *     home      lea f(%rip), %rdi      leads to f's copy, as the same instruction in a copy does
+ *
+ * Code at home may still run: what a table leads to that the analysis did not recognise, what
+ * was called before its function got a jump.  It must take the same address for the same
+ * function.
+ */
+#include "rimf/moved/moved.h"
+
+#include "rimf/base/base.h"
+#include "rimf/x86/decode.h"
+#include "rimf/image/private.h"
+
+#include <errno.h> /* numbers only */
+
+/* Where the displacement should lead, seen from where it leads now. */
+static uintptr_t wanted(const struct copying *c, uintptr_t target, int back)
+{
+    uintptr_t home;
+
+    if (!back)
+        return copying_identity(c, target);
+    home = rimf_copy_home(c->image, target);
+    return home && copying_identity(c, home) == target ? home : target;
+}
+
+static int add(struct copy_words *w, const struct analysis_reference *reference, int back)
+{
+    const struct copying *c = w->c;
+    uintptr_t at = c->bias + reference->address;
+    uintptr_t next = at + sizeof(int32_t) + reference->rest;
+    uintptr_t target = next + (uintptr_t)distance_at((const uint8_t *)at);
+    uintptr_t to = wanted(c, target, back);
+    int32_t distance = (int32_t)(to - next);
+
+    if (to == target)
+        return 0;
+    if (distance != (intptr_t)(to - next))
+        return -ERANGE;
+    return copy_words_add(w, at, &distance, sizeof distance);
+}
+
+int copy_operands(struct copying *c, int back)
+{
+    const struct analysis *s = c->analysis;
+    struct copy_words *w;
+    int error = 0;
+
+    w = copy_words_begin(c);
+    if (!w)
+        return -ENOMEM;
+    for (size_t i = 0; i < s->n_references && !error; i++)
+        if (s->references[i].kind == ANALYSIS_TO_CODE)
+            error = add(w, &s->references[i], back);
+    if (!error)
+        error = copy_words_flush(w);
+    if (!error && w->refused)
+        error = -ESTALE;
+    copy_words_end(w);
+    return error;
+}

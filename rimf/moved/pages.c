@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rimf/moved/pages.c: in what pages copies of code lie (enum mvld_pages).
+ *
+ * Only 2 MiB that copies fill wholly are asked for in one page; what is left before and
+ * behind them lies in small ones.  Three ways, each falls back on the next one, and the log
+ * says why:
+ *
+ *     hugetlb   pages of the machine's pool.  Memory is mapped aside, which reserves them;
+ *               then all of them are taken (MADV_POPULATE_WRITE, Linux 5.14): a limit of a
+ *               cgroup, or a policy that forbids the node where they are, shows here as an
+ *               error, and not as SIGBUS when code runs.  Then they are moved into place.
+ *     thp       small memory, of which the kernel is told to make large pages at the first
+ *               touch (MADV_HUGEPAGE), where the machine's setting lets it; what did not
+ *               come about so is joined when it is filled (MADV_COLLAPSE, Linux 6.1), which
+ *               asks for no setting.
+ *     small
+ *
+ * POOL goes from the first to the last of these.
+ *
+ * QUICK is what a start costs least with: memory that the kernel gives in one large page takes a
+ * fifth of the time of small ones (0.4 against 2.1 us for each 4 KiB, measured).  So it is thp at
+ * the first touch alone, also for a last page that is half filled; what did not come about so
+ * stays small.
+ *
+ * What is done for frozen images, moved/pages_file.c tells.
+ *
+ * A PAGE OF THE POOL IS NEVER WRITTEN AGAIN once its code runs.  After a fork a write would
+ * need another one, and the kernel, when the pool is empty, takes it from the child, which
+ * then dies of SIGBUS.  Nor can 4 KiB of it get other rights.  So who wants to change code
+ * there softens the page first: its 2 MiB are copied to small pages, which are moved over
+ * it in one step, under running threads.
+ */
+#include "rimf/moved/pages.h"
+
+#define HUGE_2MB (21 << 26) /* MAP_HUGE_2MB: whatever the machine's default is */
+
+int rimf_region_pages(struct mvld_image *image, enum mvld_pages pages)
+{
+    if (!image->copies)
+        return rimf_fail(image, ENODATA, "there is no region for copies of code");
+    if (pages == MVLD_PAGES_QUICK && image->watch)
+        pages = MVLD_PAGES_SMALL; /* a file does without zeros before its code */
+    image->copies->pages = pages;
+    if (pages == MVLD_PAGES_QUICK && !image->copies->n_planned &&
+        image->copies->region.code_size >= 2 * HUGE)
+        image->copies->code_end = (image->copies->region.code + HUGE - 1) & -HUGE;
+    return 0;
+}
+
+int rimf_region_hot(struct mvld_image *image, uintptr_t end)
+{
+    struct rimf_copies *copies = image->copies;
+
+    if (!copies)
+        return rimf_fail(image, ENODATA, "there is no region for copies of code");
+    if (end <= copies->region.code || end - copies->region.code > copies->region.code_size)
+        return rimf_fail(image, EINVAL, "hot copies lie outside the region");
+    copies->hot_end = end;
+    return 0;
+}
+
+long pages_small(const struct mvld_image *image, uintptr_t start, uintptr_t end, int prot)
+{
+    return start == end ? 0
+                        : sys_mmap(image->sys, start, end - start, prot,
+                                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED |
+                                       (prot & PROT_WRITE ? 0 : MAP_NORESERVE),
+                                   -1, 0);
+}
+
+/* ---- which are of the pool ------------------------------------------------------------- */
+
+/* Threads that patch ask, while the one that loads adds. */
+static uint64_t *word_of(struct rimf_copies *copies, uintptr_t address, uint64_t *bit)
+{
+    size_t i = (address - (copies->region.code & -HUGE)) / HUGE;
+
+    if (address < copies->region.code || i >= 64 * RIMF_COUNT(copies->of_pool))
+        return NULL;
+    *bit = 1ul << i % 64;
+    return &copies->of_pool[i / 64];
+}
+
+static int is_of_pool(const struct rimf_copies *copies, uintptr_t address)
+{
+    uint64_t bit;
+    const uint64_t *word = word_of((struct rimf_copies *)copies, address, &bit);
+
+    return word && __atomic_load_n(word, __ATOMIC_ACQUIRE) & bit;
+}
+
+void pages_note(struct rimf_copies *copies, uintptr_t start, size_t n, int of_pool)
+{
+    uint64_t bit;
+
+    for (size_t i = 0; i < n; i++) {
+        uint64_t *word = word_of(copies, start + i * HUGE, &bit);
+
+        if (word && of_pool)
+            __atomic_or_fetch(word, bit, __ATOMIC_RELEASE);
+        else if (word)
+            __atomic_and_fetch(word, ~bit, __ATOMIC_RELEASE);
+    }
+}
+
+uintptr_t copy_pages_next(const struct rimf_copies *copies, uintptr_t address, uintptr_t end)
+{
+    for (uintptr_t at = (address & -HUGE) + HUGE; at < end; at += HUGE)
+        if (is_of_pool(copies, at))
+            return at;
+    return end;
+}
+
+/* ---- the pool ----------------------------------------------------------------------------- */
+
+long pages_take(struct mvld_image *image, size_t size, const char **why)
+{
+    long at = sys_mmap(image->sys, 0, size, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB | HUGE_2MB, -1, 0), error;
+
+    if (sys_failed(at)) {
+        *why = at == -ENOMEM ? "no more are free in the pool (mvld doctor)"
+                             : "the kernel has no pool of huge pages";
+        return at;
+    }
+    error = SYS3(image->sys, SYS_madvise, at, size, POPULATE_WRITE);
+    if (sys_failed(error)) {
+        *why = error == -EINVAL ? "the kernel cannot promise them (before Linux 5.14)"
+                                : "the pool has them, and this process may not take them (cgroup, "
+                                  "memory policy)";
+        sys_munmap(image->sys, (uintptr_t)at, size);
+        return error;
+    }
+    return at;
+}
+
+/* Into the place of what is there.  Where the kernel cannot move them, nothing is left there:
+ * so this is tried for the first time before the program has a thread that could map something
+ * in between. */
+static long put(struct mvld_image *image, uintptr_t start, size_t n, const char **why)
+{
+    long at = pages_take(image, n * HUGE, why), moved;
+
+    if (sys_failed(at))
+        return at;
+    moved = SYS6(image->sys, SYS_mremap, at, n * HUGE, n * HUGE, MREMAP_MAYMOVE | MREMAP_FIXED,
+                 start, 0);
+    if (!sys_failed(moved)) {
+        image->copies->pool_moves = 1;
+        pages_note(image->copies, start, n, 1);
+        return 0;
+    }
+    *why = "the kernel cannot move them (before Linux 5.16)";
+    sys_munmap(image->sys, (uintptr_t)at, n * HUGE);
+    at = pages_small(image, start, start + n * HUGE, PROT_READ | PROT_WRITE);
+    return sys_failed(at) ? -ENOBUFS : moved; /* what was mapped there is gone */
+}
+
+/* All at once, or as many as there are. */
+static long put_all(struct mvld_image *image, struct whole whole)
+{
+    const char *why = "nothing has shown that the kernel can move them";
+    size_t done = 0;
+    long error = -ENOSYS;
+
+    if (image->copies->pool_moves || !image->copies->n)
+        error = put(image, whole.start, whole.n, &why);
+    if (!error)
+        done = whole.n;
+    while ((error == -ENOMEM || error == -EFAULT) && done + 1 < whole.n) {
+        error = put(image, whole.start + done * HUGE, 1, &why);
+        if (error)
+            break;
+        error = -ENOMEM; /* for all */
+        done++;
+    }
+    rimf_log(image->log, MVLD_LOG_PASSES, "huge pages: %zu of %zu from the pool%s%s", done, whole.n,
+             done < whole.n ? ": " : "", done < whole.n ? why : "");
+    return error == -ENOBUFS ? -ENOMEM : 0;
+}
+
+long pages_replace(struct mvld_image *image, uintptr_t start, uintptr_t aside)
+{
+    long error;
+
+    memcpy((void *)aside, (const void *)start, HUGE);
+    error = sys_mprotect(image->sys, aside, HUGE, PROT_READ | PROT_EXEC);
+    if (!sys_failed(error))
+        error = SYS6(image->sys, SYS_mremap, aside, HUGE, HUGE, MREMAP_MAYMOVE | MREMAP_FIXED,
+                     start, 0);
+    return sys_failed(error) ? error : 0;
+}
+
+int copy_pages_soften(struct mvld_image *image, uintptr_t address)
+{
+    uintptr_t start = address & -HUGE;
+    long aside, error;
+
+    if (!is_of_pool(image->copies, start))
+        return 0;
+    aside = sys_mmap(image->sys, 0, HUGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+                     0);
+    if (sys_failed(aside))
+        return (int)aside;
+    error = pages_replace(image, start, (uintptr_t)aside);
+    if (error)
+        sys_munmap(image->sys, (uintptr_t)aside, HUGE);
+    else
+        pages_note(image->copies, start, 1, 0);
+    return (int)error;
+}
+
+/* ---- transparent huge pages ------------------------------------------------------------------ */
+
+const char *pages_reason(long error)
+{
+    switch (error) {
+    case -EINVAL:
+        return "the kernel cannot make them of these (before Linux 6.1; without transparent huge "
+               "pages)";
+    case -ENOMEM:
+    case -EAGAIN:
+    case -EBUSY:
+        return "no memory for them is free in one fragment";
+    default:
+        return "the kernel refuses";
+    }
+}
+
+void copy_pages_join(struct mvld_image *image, uintptr_t start, uintptr_t end)
+{
+    struct whole whole = whole_of(start, end);
+    size_t made = 0, wanted = 0;
+    long error = 0;
+
+    if (image->copies->pages != MVLD_PAGES_THP && image->copies->pages != MVLD_PAGES_HUGETLB)
+        return;
+    for (size_t i = 0; i < whole.n; i++) {
+        uintptr_t at = whole.start + i * HUGE;
+        long r = is_of_pool(image->copies, at) || pages_are_cold(image->copies, at)
+                     ? 1
+                     : SYS3(image->sys, SYS_madvise, at, HUGE, COLLAPSE);
+
+        wanted += r != 1;
+        made += r == 0;
+        error = sys_failed(r) ? r : error;
+    }
+    if (wanted || image->copies->pages == MVLD_PAGES_THP)
+        rimf_log(image->log, MVLD_LOG_PASSES, "huge pages: %zu of %zu put together by the kernel%s%s",
+                 made, wanted, made < wanted ? ": " : "", made < wanted ? pages_reason(error) : "");
+}
+
+/* ---- unwind tables --------------------------------------------------------------------------- */
+
+long copy_pages_fill(struct mvld_image *image, uintptr_t start, uintptr_t end)
+{
+    int huge = image->copies->pages == MVLD_PAGES_QUICK && end - start >= 2 * HUGE;
+    long error = start == end ? 0
+                              : sys_mmap(image->sys, start, end - start, PROT_READ | PROT_WRITE,
+                                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED |
+                                             (huge ? 0 : MAP_POPULATE),
+                                         -1, 0);
+
+    if (huge && !sys_failed(error))
+        SYS3(image->sys, SYS_madvise, start, end - start, MADV_HUGEPAGE);
+    return error;
+}
+
+/* ---- memory ------------------------------------------------------------------------------------ */
+
+uintptr_t copy_pages_end(const struct rimf_copies *copies, uintptr_t start, uintptr_t end)
+{
+    uintptr_t last = (end - 1) & -HUGE;
+
+    return copies->pages == MVLD_PAGES_QUICK && last >= start && end - last >= HUGE / 2 &&
+                   last + HUGE <= copies->region.code + copies->region.code_size
+               ? last + HUGE
+               : rimf_page_up(end);
+}
+
+long copy_pages_open(struct mvld_image *image, uintptr_t start, uintptr_t end)
+{
+    struct whole whole = whole_of(start, end);
+    long error = pages_small(image, start, end, PROT_READ | PROT_WRITE);
+
+    if (sys_failed(error) || !whole.n || image->copies->pages == MVLD_PAGES_SMALL)
+        return error;
+    if (pages_want_pool(image->copies))
+        error = put_all(image, whole);
+    for (; whole.n && is_of_pool(image->copies, whole.start); whole.n--)
+        whole.start += HUGE;
+    /* Where the machine's setting forbids it, they are joined later. */
+    if (whole.n && !sys_failed(error) && image->copies->pages != MVLD_PAGES_POOL)
+        SYS3(image->sys, SYS_madvise, whole.start, whole.n * HUGE, MADV_HUGEPAGE);
+    return sys_failed(error) ? error : 0;
+}
+
+/* What the region reserved is there again.  Of a page of the pool no part can be. */
+void copy_pages_give_back(struct mvld_image *image, uintptr_t start, uintptr_t end)
+{
+    if (is_of_pool(image->copies, start & -HUGE))
+        start = (start + HUGE - 1) & -HUGE;
+    if (is_of_pool(image->copies, end & -HUGE))
+        end &= -HUGE;
+    if (start >= end || sys_failed(pages_small(image, start, end, PROT_NONE)))
+        return;
+    for (struct whole whole = whole_of(start, end); whole.n; whole.n--)
+        pages_note(image->copies, whole.start + (whole.n - 1) * HUGE, 1, 0);
+}

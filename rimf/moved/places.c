@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rimf/moved/places.c: where code runs, for who changes it while the program runs.
+ *
+ * Code that was copied (moved/moved.h) may run at both places: copies call copies, but what was
+ * not understood goes on at home.  So who changes it changes both.  Only the five bytes over
+ * which the image wrote the jump to the copy belong to the image: behind the first of them
+ * nobody enters (ANALYSIS_HEAD), so what stood there runs in the copy alone.
+ *
+ *     home                               region
+ *     f:    endbr64                      f':   endbr64
+ *           jmp f'+4     the image's           nopl         to be changed here only
+ *           …
+ *           call g       here              …   call g       and here
+ *
+ * Asked at any time by any thread, when analyses are closed: that a place of a copy is code
+ * that moved, and not padding or a hole, is seen in the unwind table of the copies.
+ */
+#include "rimf/moved/moved.h"
+
+#include "rimf/base/base.h"
+#include "rimf/x86/decode.h"
+#include "rimf/image/private.h"
+
+#define JUMP 5u /* e9 rel32 */
+
+/* 1 when a jump to its own copy, `distance` away, begins at `home`. */
+static int is_entry(uintptr_t home, intptr_t distance)
+{
+    const uint8_t *at = (const uint8_t *)home;
+
+    return *at == 0xe9 && distance_at(at + 1) == distance - (intptr_t)JUMP;
+}
+
+int rimf_copy_find(const struct mvld_image *image, uintptr_t home, size_t length,
+                   uintptr_t *copy)
+{
+    const struct rimf_copies *copies = __atomic_load_n(&image->copies, __ATOMIC_ACQUIRE);
+    const struct mvld_object *object = copies ? rimf_object_find(image, home) : NULL;
+    const struct rimf_copy *fragment;
+    uintptr_t at, start;
+    intptr_t distance;
+
+    *copy = 0;
+    if (!object || !rimf_object_of(object)->copy)
+        return 2;
+    fragment = copies_fragment_made(copies, object, home, length);
+    if (!fragment)
+        return 1;
+    distance = (intptr_t)(fragment->at - fragment->home);
+    start = copy_frames_start(copies, home + (uintptr_t)distance, length);
+    if (!start || rimf_is_kept_home(image, start - (uintptr_t)distance))
+        return 1;
+    *copy = home + (uintptr_t)distance;
+    at = home - fragment->home < JUMP ? fragment->home : home - (JUMP - 1);
+    for (; at < home + length; at++)
+        if (is_entry(at, distance))
+            return 0;
+    return 1;
+}

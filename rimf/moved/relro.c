@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rimf/moved/relro.c: words that the host loader protected when it had relocated them (RELRO),
+ * made writable for a moment (moved/moved.h).
+ */
+#include "rimf/moved/moved.h"
+
+#include "rimf/base/base.h"
+#include "rimf/image/private.h"
+#include "rimf/patch/private.h"
+
+#include <errno.h>    /* numbers only */
+#include <sys/mman.h> /* numbers only */
+
+static int protect(const struct mvld_image *image, const struct rimf_object *object, int prot)
+{
+    uintptr_t start;
+    size_t size = elf_relro(&object->view, &start);
+
+    return size && sys_failed(sys_mprotect(image->sys, start, size, prot)) ? -EPERM : 0;
+}
+
+int copy_relro_open_one(const struct mvld_image *image, struct rimf_object *object)
+{
+    int error = object->opened ? 0 : protect(image, object, PROT_READ | PROT_WRITE);
+
+    object->opened = !error;
+    return error;
+}
+
+/* The host loader protects RELRO when it has relocated an object.  It has not yet, when a program's
+ * malloc, called for one dlopen, calls another: that one's objects are announced while the first
+ * one's are still to be written. */
+static int is_relocated(struct mvld_image *image, const struct rimf_object *object)
+{
+    struct patch_maps *maps;
+    struct patch_vma vma = {.prot = PROT_WRITE};
+    uintptr_t start;
+
+    if (!elf_relro(&object->view, &start))
+        return 1;
+    maps = rimf_heap_alloc(&image->heap, sizeof *maps);
+    if (maps && !patch_maps_open(maps, image->sys)) {
+        if (patch_maps_find(maps, start, &vma, NULL, 0))
+            vma.prot = PROT_WRITE;
+        patch_maps_close(maps);
+    }
+    rimf_heap_release(&image->heap, maps);
+    return !(vma.prot & PROT_WRITE);
+}
+
+void copy_relro_close(struct mvld_image *image, const struct rimf_table *table)
+{
+    for (size_t i = 0; i < table->n_objects; i++) {
+        struct rimf_object *object = table->objects[i];
+
+        if (object->opened && protect(image, object, PROT_READ))
+            rimf_log(image->log, MVLD_LOG_WARNING, "%s: its RELRO stays writable",
+                     object->public.name);
+        object->opened = 0;
+    }
+}
+
+const char *copy_relro_open(struct mvld_image *image, const struct rimf_table *table)
+{
+    const char *why = NULL;
+
+    for (size_t i = 0; i < table->n_objects && !why; i++) {
+        struct rimf_object *object = table->objects[i];
+
+        if (!copy_slots_held(object))
+            continue;
+        if (image->entered && !is_relocated(image, object))
+            why = "an object is not relocated yet";
+        else if (copy_relro_open_one(image, object))
+            why = "RELRO cannot be written";
+    }
+    if (why)
+        copy_relro_close(image, table);
+    return why;
+}

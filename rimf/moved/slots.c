@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rimf/moved/slots.c: the relocated words of objects, which hold addresses of functions, get
+ * those of the copies (moved/moved.h).
+ *
+ * What is written is known by its relocation: RELATIVE (of DT_RELA and DT_RELR), 64, GLOB_DAT,
+ * JUMP_SLOT, IRELATIVE.  What is in the word decides, whatever rule led there: when it is an
+ * address of code whose identity is its copy's, it becomes that.  An entry of a PLT that stands
+ * for a function is none, nor is the unbound slot's way to the resolver.
+ *
+ * A variable of a library that the executable has a copy of (R_X86_64_COPY) holds what the
+ * library's own holds, at the same distance from its start.
+ *
+ * No code of these objects has run.
+ */
+#include "rimf/moved/moved.h"
+
+#include "rimf/base/base.h"
+#include "rimf/image/private.h"
+
+#include <errno.h>    /* numbers only */
+#include <sys/mman.h> /* numbers only */
+
+int copy_slots_held(const struct rimf_object *object)
+{
+    return !object->settled &&
+           !(object->public.flags & (MVLD_OBJECT_OPAQUE | MVLD_OBJECT_VDSO | MVLD_OBJECT_LOADER));
+}
+
+/* ---- which ------------------------------------------------------------------------- */
+
+static int holds_address(const Elf64_Rela *relocation)
+{
+    switch (ELF64_R_TYPE(relocation->r_info)) {
+    case R_X86_64_64:
+    case R_X86_64_GLOB_DAT:
+    case R_X86_64_JUMP_SLOT:
+    case R_X86_64_RELATIVE:
+    case R_X86_64_IRELATIVE: return 1;
+    default: return 0;
+    }
+}
+
+void copy_slots_each_relr(const struct rimf_object *object,
+                          void (*visit)(void *cookie, uintptr_t slot), void *cookie)
+{
+    const struct elf_view *view = &object->view;
+    uintptr_t at = view->bias;
+
+    for (size_t i = 0; i < view->n_relr; i++) {
+        uint64_t entry = view->relr[i];
+
+        if (!(entry & 1)) {
+            visit(cookie, view->bias + entry);
+            at = view->bias + entry + sizeof entry;
+            continue;
+        }
+        for (unsigned bit = 1; bit < 64; bit++)
+            if (entry >> bit & 1)
+                visit(cookie, at + (bit - 1) * sizeof entry);
+        at += 63 * sizeof entry;
+    }
+}
+
+static void each_relocated(const struct elf_view *view, const Elf64_Rela *relocations, size_t n,
+                           void (*visit)(void *cookie, uintptr_t slot), void *cookie)
+{
+    for (size_t i = 0; i < n; i++)
+        if (holds_address(&relocations[i]))
+            visit(cookie, view->bias + relocations[i].r_offset);
+}
+
+void copy_slots_each(const struct rimf_object *object,
+                     void (*visit)(void *cookie, uintptr_t slot), void *cookie)
+{
+    const struct elf_view *view = &object->view;
+
+    each_relocated(view, view->relocations, view->n_relocations, visit, cookie);
+    each_relocated(view, view->plt_relocations, view->n_plt_relocations, visit, cookie);
+    copy_slots_each_relr(object, visit, cookie);
+}
+
+void copy_slots_writable(const struct rimf_object *object, uintptr_t slot, uintptr_t *start,
+                         uintptr_t *end)
+{
+    *start = *end = 0;
+    for (size_t i = 0; i < object->view.n_segments; i++) {
+        const struct mvld_segment *s = &object->view.segments[i];
+
+        if ((s->prot & (PROT_READ | PROT_WRITE | PROT_EXEC)) == (PROT_READ | PROT_WRITE) &&
+            slot >= s->start && slot < s->end && s->end - slot >= sizeof slot) {
+            *start = s->start;
+            *end = s->end - sizeof slot + 1; /* behind the last word's first byte */
+        }
+    }
+}
+
+/* ---- variables that were copied -------------------------------------------------------- */
+
+/* The definition, and how much of it was copied.  0, or -ENOENT. */
+static int copied_from(const struct mvld_image *image, const struct rimf_object *object,
+                       const Elf64_Rela *relocation, struct copied_variable *out)
+{
+    size_t index = ELF64_R_SYM(relocation->r_info);
+    struct mvld_symbol symbol;
+    Elf64_Sym own;
+
+    if (elf_symbol_at(&object->view, index, &own) ||
+        rimf_symbol_copied(image, object, index, &symbol))
+        return -ENOENT;
+    *out = (struct copied_variable){
+        .from = symbol.address,
+        .to = object->view.bias + relocation->r_offset,
+        .size = own.st_size < symbol.size ? own.st_size : symbol.size,
+    };
+    return elf_holds(&object->view, out->to, out->size, PROT_READ | PROT_WRITE) &&
+                   elf_holds(&rimf_object_of(symbol.object)->view, out->from, out->size, PROT_READ)
+               ? 0
+               : -ENOENT;
+}
+
+long copy_slots_copied(const struct mvld_image *image, const struct rimf_table *table,
+                       void (*found)(void *cookie, const struct copied_variable *), void *cookie)
+{
+    long n = 0;
+
+    for (size_t i = 0; i < table->n_objects; i++) {
+        const struct rimf_object *object = table->objects[i];
+
+        for (size_t k = object->view.n_relative;
+             copy_slots_held(object) && k < object->view.n_relocations; k++) {
+            struct copied_variable variable;
+
+            if (ELF64_R_TYPE(object->view.relocations[k].r_info) != R_X86_64_COPY)
+                continue;
+            if (copied_from(image, object, &object->view.relocations[k], &variable))
+                return -ENOENT;
+            if (found && variable.size)
+                found(cookie, &variable);
+            n += variable.size != 0;
+        }
+    }
+    return n;
+}
+
+/* ---- writing --------------------------------------------------------------------------------- */
+
+/* An object whose code has copies. */
+struct moved {
+    uintptr_t start, end;
+    struct rimf_object *object;
+};
+
+struct copy_writing {
+    struct mvld_image *image;
+    const struct rimf_copies *copies;
+    const struct rimf_object *object; /* whose words are written */
+    int calls; /* these are the words of its PLT, which nothing but calls reads */
+    uintptr_t open, open_end; /* a writable segment */
+    struct moved *moved; /* ascending */
+    size_t n_moved;
+    const struct rimf_copy *last; /* that was found */
+    struct copied_variable *copied; /* ascending by `from` */
+    size_t n_copied;
+    size_t n; /* words that were written */
+};
+
+/* The code that has a copy, by its address at home. */
+static const struct rimf_copy *copy_at(struct copy_writing *w, uintptr_t value)
+{
+    const struct rimf_copy *copy;
+    size_t low = 0, high = w->n_moved;
+
+    if (w->last && value - w->last->home < w->last->code)
+        return w->last;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+
+        if (w->moved[middle].end <= value)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low == w->n_moved || value < w->moved[low].start)
+        return NULL;
+    copy = copies_fragment(w->copies, w->moved[low].object, value);
+    if (copy)
+        w->last = copy;
+    return copy;
+}
+
+/* The executable's copies of this word.  More than one symbol may have been copied from the
+ * same place. */
+static void write_copied(struct copy_writing *w, uintptr_t slot, uintptr_t value, uintptr_t identity)
+{
+    uintptr_t now;
+
+    for (size_t i = 0; i < w->n_copied && w->copied[i].from <= slot; i++) {
+        const struct copied_variable *v = &w->copied[i];
+        uint8_t *to = (uint8_t *)v->to + (slot - v->from);
+
+        if (slot - v->from >= v->size || v->size - (slot - v->from) < sizeof now)
+            continue;
+        memcpy(&now, to, sizeof now);
+        if (now != value)
+            continue;
+        memcpy(to, &identity, sizeof identity);
+        rimf_watch_pointer(w->image, (uintptr_t)to);
+        w->n++;
+    }
+}
+
+static void write_slot(void *cookie, uintptr_t slot)
+{
+    struct copy_writing *w = cookie;
+    const struct rimf_copy *copy;
+    uintptr_t value, identity;
+
+    if (slot - w->open >= w->open_end - w->open)
+        copy_slots_writable(w->object, slot, &w->open, &w->open_end);
+    if (slot - w->open >= w->open_end - w->open)
+        return;
+    memcpy(&value, (const void *)slot, sizeof value);
+    copy = copy_at(w, value);
+    identity = copy ? copy_identity(copy, value) : value;
+    if (identity == value) {
+        if (copy && copy->object->held && !w->calls)
+            copy_entries_held(w->image, (struct rimf_object *)copy->object, value);
+        return;
+    }
+    if (w->n_copied)
+        write_copied(w, slot, value, identity);
+    memcpy((void *)slot, &identity, sizeof identity);
+    rimf_watch_pointer(w->image, slot);
+    w->n++;
+}
+
+static void note_copied(void *cookie, const struct copied_variable *variable)
+{
+    struct copy_writing *w = cookie;
+    size_t at = w->n_copied++;
+
+    for (; at && w->copied[at - 1].from > variable->from; at--)
+        w->copied[at] = w->copied[at - 1];
+    w->copied[at] = *variable;
+}
+
+static void note_moved(struct copy_writing *w)
+{
+    for (size_t i = 0; i < w->copies->n; i++) {
+        const struct rimf_copy *copy = &w->copies->list[i];
+        size_t at = w->n_moved;
+
+        if (!copies_is_first(w->copies, i))
+            continue;
+        for (; at && w->moved[at - 1].start > copy->object->public.start; at--)
+            w->moved[at] = w->moved[at - 1];
+        w->moved[at] = (struct moved){copy->object->public.start, copy->object->public.end,
+                                      (struct rimf_object *)copy->object};
+        w->n_moved++;
+    }
+}
+
+struct copy_writing *copy_slots_prepare(struct mvld_image *image, const struct rimf_table *table)
+{
+    long n = copy_slots_copied(image, table, NULL, NULL);
+    size_t n_copied = n > 0 ? (size_t)n : 0, n_moved = table->n_objects;
+    struct copy_writing *w;
+
+    w = rimf_heap_alloc(&image->heap, sizeof *w + n_copied * sizeof *w->copied +
+                                          n_moved * sizeof *w->moved);
+    if (!w)
+        return NULL;
+    w->image = image;
+    w->copies = image->copies;
+    w->copied = (struct copied_variable *)(w + 1);
+    w->moved = (struct moved *)(w->copied + n_copied);
+    if (n_copied)
+        copy_slots_copied(image, table, note_copied, w);
+    return w;
+}
+
+static void write_slots(struct copy_writing *w, const struct elf_view *view)
+{
+    each_relocated(view, view->relocations, view->n_relocations, write_slot, w);
+    copy_slots_each_relr(w->object, write_slot, w);
+    w->calls = w->object->copy != 0; /* others' need not become direct */
+    each_relocated(view, view->plt_relocations, view->n_plt_relocations, write_slot, w);
+    w->calls = 0;
+}
+
+size_t copy_slots_write(struct copy_writing *w, const struct rimf_table *table)
+{
+    note_moved(w);
+    for (size_t i = 0; i < table->n_objects && w->n_moved; i++) {
+        if (!copy_slots_held(table->objects[i]))
+            continue;
+        w->object = table->objects[i];
+        w->open = w->open_end = 0;
+        write_slots(w, &w->object->view);
+    }
+    return w->n;
+}

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rimf/patch/private.h: shared by the files of the patch engine.
+ */
+#ifndef RIMF_PATCH_PRIVATE_H
+#define RIMF_PATCH_PRIVATE_H
+
+#include <errno.h>
+#include <sys/mman.h>
+
+#include "rimf/base/base.h"
+#include "rimf/base/lock.h"
+#include "rimf/patch/patch.h"
+
+#define PATCH_RX (PROT_READ | PROT_EXEC)
+#define PATCH_RW (PROT_READ | PROT_WRITE)
+
+/* Code that runs while other code of its segment cannot: it must not lie in a
+ * page that it makes unexecutable, so it is gathered in a section of its own
+ * (patch_window_hits). */
+#define PATCH_WINDOW __attribute__((section("mvld_patch_text"), noinline))
+
+/* ---- what is mapped (patch/maps.c) ------------------------------------- */
+
+struct patch_vma {
+    uintptr_t start, end;
+    uint32_t prot;
+    int shared;
+    uint64_t page_size; /* 0: unknown, ordinary */
+    uint64_t offset, device, inode;
+};
+
+struct patch_maps {
+    const struct rimf_sys *sys;
+    int fd;
+    int text;          /* the kernel knows no PROCMAP_QUERY: read lines */
+    int answered;      /* it does: an ioctl on this descriptor was answered */
+    int kept;          /* the descriptor stays open between batches, and is this file: */
+    uint64_t kept_device, kept_inode;
+    struct patch_vma last; /* the line read last */
+    size_t fill, next;     /* of buffer */
+    int ended, unread;     /* the last line is read; or an earlier one cannot be */
+    char buffer[4096];
+};
+
+int patch_maps_open(struct patch_maps *, const struct rimf_sys *);
+void patch_maps_close(struct patch_maps *);
+/* Around the only opening of a batch, when nothing else runs: the descriptor of the
+ * last batch, if it still is ours, and left open for the next.  `own`: 0 after a fork,
+ * when the descriptor speaks of the parent's memory. */
+int patch_maps_reopen(struct patch_maps *, const struct rimf_sys *, int own);
+void patch_maps_keep(struct patch_maps *);
+void patch_maps_forget(struct patch_maps *);
+/* The mapping that holds `address`: 0, or -ENOENT.  Addresses of successive
+ * queries must ascend, and a query for a name (else NULL) be the first. */
+int patch_maps_find(struct patch_maps *, uintptr_t address, struct patch_vma *out, char *name,
+                    size_t name_size);
+
+/* ---- a batch ------------------------------------------------------------ */
+
+/* Executable memory without a hole: one or more mappings that follow each other
+ * and are all private and R-X. */
+struct patch_region {
+    uintptr_t start, end;
+    uint64_t offset, device, inode; /* of start; inode 0: no file, or several */
+    uint64_t page_size;
+    /* patch/remap.c: a copy, and the address that its first byte stands for */
+    uintptr_t aside, aside_home;
+    size_t aside_size;
+};
+
+/* Pages that are changed together: [start, stop) of one region, for the patches
+ * [first, end) by address. */
+struct patch_run {
+    uintptr_t start, stop;
+    size_t first, end;
+    size_t region;
+};
+
+/* One call of rimf_patch_add_words, or, without `expect`, of rimf_patch_add_writer. */
+struct patch_words {
+    uintptr_t base;
+    const struct mvld_word *words;
+    const uint64_t *expect, *replace;
+    size_t n;
+    void (*write)(void *cookie, uintptr_t end);
+    void *cookie;
+};
+
+struct patch_span {
+    uintptr_t start, end;
+};
+
+struct mvld_batch {
+    struct rimf_patcher *patcher;
+    struct mvld_patch *patches; /* as added */
+    size_t n, capacity;
+    int ascending;    /* as added is by address */
+    int unentered;    /* rimf_patch_unentered */
+    uintptr_t last;   /* the address added last */
+    uint32_t *order;  /* else: indices by address, made by commit */
+    struct patch_region *regions; /* by address, made by commit */
+    size_t n_regions, regions_capacity;
+    struct patch_run *runs; /* by address, made by a method */
+    size_t n_runs, runs_capacity;
+    struct patch_words *words;
+    size_t n_words, words_capacity;
+};
+
+struct patch_method {
+    const char *name;
+    /* Applies every patch with result 0.  0: done.  Negative errno: nothing has
+     * changed.  1: done in part, `result` says which. */
+    int (*apply)(struct mvld_batch *);
+};
+extern const struct patch_method patch_method_mprotect, patch_method_remap, patch_method_selfmem;
+
+struct rimf_patcher {
+    struct rimf_patch_host host;
+    const struct patch_method *forced;
+    uintptr_t scratch; /* one page, R-X: what may this process do? */
+    int often;         /* batches come often: rimf_patcher_often */
+    int wiped;         /* the kernel clears a child's copy of the scratch page */
+    struct mvld_batch *spare; /* the last batch: the next takes over its arrays */
+    int alone; /* for the batch under way: nothing else runs in this address space */
+    int mem;   /* /proc/self/mem, between patch_mem_open and _close */
+    struct patch_maps maps;
+    char name[4096]; /* of a mapping */
+};
+
+/* The i-th by address. */
+static inline __attribute__((always_inline)) struct mvld_patch *patch_nth(const struct mvld_batch *b, size_t i)
+{
+    return &b->patches[b->order ? b->order[i] : i];
+}
+
+/* A longer array with the same head, or NULL.  The old one is released. */
+void *patch_longer(const struct rimf_patch_host *, void *old, size_t n, size_t size,
+                   size_t *capacity);
+/* Sorts: 0, -ENOMEM. */
+int patch_order(struct mvld_batch *);
+/* Gives those that may not be applied their `result`; how many? */
+size_t patch_verify(struct mvld_batch *);
+/* Does the memory at the patch hold these bytes? */
+int patch_holds(const struct mvld_patch *, const uint8_t *bytes);
+/* When undoing failed: sees which patches are in force, gives the others `err`.
+ * Returns 1, for `apply`. */
+int patch_finish(struct mvld_batch *, int err);
+/* 0: the bytes [start, end) lie in code that may be changed; `known` is more such code
+ * around them.  Addresses ascend; `segment` and `known` start as zeros. */
+int patch_place(struct mvld_batch *, uintptr_t start, uintptr_t end, struct mvld_segment *segment,
+                struct patch_span *known);
+/* One more run, unset, or NULL. */
+struct patch_run *patch_run_add(struct mvld_batch *);
+/* The words become patches: 0, or why one does not. */
+int patch_words_expand(struct mvld_batch *);
+/* 0: all words can be written at once, their runs are made, and *n is how many change
+ * something.  Negative: patch_words_expand is to be tried.  (patch_words.c) */
+int patch_words_verify(struct mvld_batch *, size_t *n);
+/* Writes patches and words, whose runs were made: as `apply` of struct patch_method. */
+int patch_mprotect_runs(struct mvld_batch *);
+/* One mprotect over a hole costs by the page, a pair of calls around it by the call:
+ * this is where both cost the same, 0.15 us a page and 4 us a pair on the machine that
+ * was measured (`bench/patch gaps`). */
+#define PATCH_GAP (32 * RIMF_PAGE)
+/* Fills `runs`: patches whose pages are at most `gap` bytes apart and in one region
+ * are in one run.  0, -ENOMEM. */
+int patch_runs(struct mvld_batch *, uintptr_t gap);
+/* The bytes of one patch: 1 to 16.  Inline, for a call of memcpy may lead
+ * anywhere; as two overlapping loads and stores where it can. */
+static inline __attribute__((always_inline)) void patch_copy(void *to, const void *from, size_t n)
+{
+    uint64_t head8, tail8;
+    uint32_t head4, tail4;
+
+    if (n >= 8) {
+        __builtin_memcpy(&head8, from, 8);
+        __builtin_memcpy(&tail8, (const char *)from + n - 8, 8);
+        __builtin_memcpy(to, &head8, 8);
+        __builtin_memcpy((char *)to + n - 8, &tail8, 8);
+    } else if (n >= 4) {
+        __builtin_memcpy(&head4, from, 4);
+        __builtin_memcpy(&tail4, (const char *)from + n - 4, 4);
+        __builtin_memcpy(to, &head4, 4);
+        __builtin_memcpy((char *)to + n - 4, &tail4, 4);
+    } else {
+        for (size_t i = 0; i < n; i++)
+            ((volatile char *)to)[i] = ((const char *)from)[i];
+    }
+}
+
+static inline __attribute__((always_inline)) uint32_t patch_load4(uintptr_t at)
+{
+    uint32_t value;
+
+    __builtin_memcpy(&value, (const void *)at, 4);
+    return value;
+}
+
+static inline __attribute__((always_inline)) void patch_store4(uintptr_t at, uint32_t value)
+{
+    __builtin_memcpy((void *)at, &value, 4);
+}
+
+static inline __attribute__((always_inline)) int patch_same(const void *a, const void *b, size_t n)
+{
+    uint64_t a8[2], b8[2];
+    uint32_t a4[2], b4[2];
+
+    if (n >= 8) {
+        __builtin_memcpy(&a8[0], a, 8);
+        __builtin_memcpy(&a8[1], (const char *)a + n - 8, 8);
+        __builtin_memcpy(&b8[0], b, 8);
+        __builtin_memcpy(&b8[1], (const char *)b + n - 8, 8);
+        return a8[0] == b8[0] && a8[1] == b8[1];
+    }
+    if (n >= 4) {
+        __builtin_memcpy(&a4[0], a, 4);
+        __builtin_memcpy(&a4[1], (const char *)a + n - 4, 4);
+        __builtin_memcpy(&b4[0], b, 4);
+        __builtin_memcpy(&b4[1], (const char *)b + n - 4, 4);
+        return a4[0] == b4[0] && a4[1] == b4[1];
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (((const volatile char *)a)[i] != ((const char *)b)[i])
+            return 0;
+    }
+    return 1;
+}
+
+void patch_say(const struct rimf_patcher *, int err, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* ---- what this process may do (patch/process.c) -------------------------- */
+
+#define PATCH_SIGNAL(n) (1ul << ((n) - 1))
+#define PATCH_SIGTRAP PATCH_SIGNAL(5)
+/* Raised by an instruction, or by a filter in the place of a system call: ILL, TRAP, BUS, FPE,
+ * SEGV, SYS.  The kernel ends a process in which one is blocked when it comes. */
+#define PATCH_SYNCHRONOUS \
+    (PATCH_SIGNAL(4) | PATCH_SIGTRAP | PATCH_SIGNAL(7) | PATCH_SIGNAL(8) | PATCH_SIGNAL(11) | \
+     PATCH_SIGNAL(31))
+
+struct patch_action { /* struct sigaction as the kernel knows it */
+    void *handler;
+    uint64_t flags;
+    void *restorer;
+    uint64_t mask;
+};
+
+/* All other signals off for this thread, and back. */
+int patch_signals_off(const struct rimf_sys *, uint64_t *before);
+void patch_signals_back(const struct rimf_sys *, const uint64_t *before);
+/* 1: the program has a handler of one of these signals, which may run in this thread in the middle of a
+ * commit and call what is being patched. */
+int patch_handlers_may_run(const struct rimf_sys *, uint64_t signals);
+/* 1: no other thread, nor another process in the same address space. */
+int patch_alone(const struct rimf_sys *);
+/* 0: mprotect may take a page from RW- to R-X, as far as can be known. */
+int patch_mprotect_allowed(struct rimf_patcher *);
+/* 1: this is a child of fork that has not committed yet. */
+int patch_is_child(struct rimf_patcher *);
+/* Makes patch_is_child know.  0, or negative errno. */
+int patch_mark_parent(struct rimf_patcher *);
+/* Writes through /proc/self/mem, whatever the protections. */
+int patch_mem_open(struct rimf_patcher *);
+int patch_mem_write(struct rimf_patcher *, uintptr_t at, const void *bytes, size_t n);
+void patch_mem_close(struct rimf_patcher *);
+/* Every CPU that runs this process executes a serialising instruction. */
+int patch_sync_cores(struct rimf_patcher *);
+
+/* ---- for threads ----------------------------------------------------------- */
+
+/* Length of the first instruction, 0: unknown, or longer than `room`. */
+size_t patch_instruction(const uint8_t *code, size_t room);
+/* 1: nobody can stand between these bytes (patch_insn.c). */
+int patch_one_instruction(const uint8_t *code, size_t length);
+
+/* What /proc says of the threads: (patch/threads.c) */
+struct patch_threads {
+    int traced;  /* a debugger would take SIGTRAP for itself */
+    int blocked; /* somebody blocks SIGTRAP */
+    int pending; /* somebody has one coming */
+};
+int patch_threads_look(struct rimf_patcher *, struct patch_threads *);
+
+/* The breakpoint protocol for all patches of the batch, /proc/self/mem being
+ * open (patch/int3.c). */
+int patch_int3(struct mvld_batch *);
+
+/* In a child of fork: ends a batch that the parent was writing. */
+void patch_adopt(void);
+
+/* Moves copies over the first n runs, with new bytes or (back) old ones. */
+int patch_remap_runs(struct mvld_batch *, size_t n, int back);
+
+#endif

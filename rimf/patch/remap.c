@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rimf/patch/remap.c: changed pages are made aside and moved over the old ones.
+ *
+ *   home    |---A---B---C---D---|  R-X, executed by other threads
+ *   aside       A'  .   C'         same file and offset (or anonymous), never
+ *                                  writable and executable, then R-X
+ *   mremap      A' ──► A           one system call a run of pages
+ *
+ * Why a running thread sees the old instruction or the new one and nothing else.
+ * mremap(MREMAP_FIXED) holds mmap_lock for writing from before the old page goes
+ * until the new one is there.  A thread that fetches in between finds no page,
+ * faults, and waits for that lock (with per-VMA locks too: the old VMA is gone
+ * from the tree and the new one is write-locked until mmap_lock is dropped), then
+ * runs the same instruction again.  For an instruction across two pages both
+ * translations are removed, and removed on every CPU, before the first new page
+ * appears; so no fetch can join an old half to a new one.  Pages of one run go in
+ * one call.  patch_stress proves it on the machine at hand.
+ *
+ * No signal is involved: threads may block SIGTRAP, have tiny stacks, be traced,
+ * or be created meanwhile.  That is why this is the first choice under threads.
+ *
+ * Copies aside are made from the same file, so that perf, gdb and pmap go on
+ * seeing the object; only if that file cannot be opened any more (replaced,
+ * another root), or may not be mapped, the new pages are anonymous.  Every run
+ * is a mapping of its own afterwards (see stretches).  Pages locked by mlockall(MCL_CURRENT) and
+ * protection keys of the text are lost where they are replaced.
+ *
+ * On hugetlbfs whole huge pages are copied and moved.
+ *
+ * Making the copy needs either the right to turn a page from RW- to R-X, or a
+ * writable /proc/self/mem (PR_SET_MDWE, filters against mprotect).
+ *
+ * Everything that can fail for want of memory is done before the first move, but
+ * for the mappings that a move adds: a process may have 65530.  A move that fails
+ * is undone by moving old bytes back the same way, or, where no move works any more,
+ * by writing them into the pages that are there now, as patch/selfmem.c does it.
+ */
+#include <fcntl.h>
+#include <linux/futex.h>
+
+#include "rimf/patch/private.h"
+
+static void copy_pages(uintptr_t to, uintptr_t from, size_t n)
+{
+    __asm__ volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(n) : : "memory");
+}
+
+/* The object's file, when it is still what is mapped at home.  Negative: no. */
+static int map_file(struct rimf_patcher *p, const struct patch_region *region, uintptr_t start,
+                    size_t size, int prot, uintptr_t *out)
+{
+    const struct rimf_sys *sys = p->host.sys;
+    uint64_t offset = region->offset + (start - region->start);
+    struct patch_vma v;
+    long fd, r;
+    int same = 0;
+
+    if (!region->inode || patch_maps_open(&p->maps, sys))
+        return -ENOENT;
+    r = patch_maps_find(&p->maps, region->start, &v, p->name, sizeof(p->name));
+    patch_maps_close(&p->maps);
+    if (r || p->name[0] != '/')
+        return -ENOENT;
+    fd = sys_openat(sys, p->name, O_RDONLY | O_CLOEXEC, 0);
+    if (fd < 0)
+        return (int)fd;
+    r = sys_mmap(sys, 0, size, prot, MAP_PRIVATE, (int)fd, offset);
+    sys_close(sys, (int)fd);
+    if (sys_failed(r))
+        return (int)r;
+    if (patch_maps_open(&p->maps, sys) == 0) {
+        same = patch_maps_find(&p->maps, (uintptr_t)r, &v, NULL, 0) == 0 &&
+               v.inode == region->inode && v.device == region->device &&
+               v.offset + ((uintptr_t)r - v.start) == offset;
+        patch_maps_close(&p->maps);
+    }
+    if (!same) {
+        sys_munmap(sys, (uintptr_t)r, size);
+        return -ESTALE;
+    }
+    *out = (uintptr_t)r;
+    return 0;
+}
+
+static int map_aside(struct rimf_patcher *p, struct patch_region *region, uintptr_t start,
+                     size_t size, int prot)
+{
+    long r = map_file(p, region, start, size, prot, &region->aside);
+
+    if (r) {
+        r = sys_mmap(p->host.sys, 0, size, prot, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (sys_failed(r))
+            return (int)r;
+        region->aside = (uintptr_t)r;
+    }
+    region->aside_home = start;
+    region->aside_size = size;
+    return 0;
+}
+
+/* Gives back what is left aside.  The runs [0, moved) are gone from there, and other
+ * threads may have mapped something in their place since: it is not ours to unmap. */
+static void drop_asides(struct mvld_batch *b, size_t moved)
+{
+    const struct rimf_sys *sys = b->patcher->host.sys;
+
+    for (size_t i = 0; i < b->n_regions; i++) {
+        struct patch_region *region = &b->regions[i];
+        uintptr_t rest = region->aside, end = region->aside + region->aside_size;
+
+        if (!region->aside)
+            continue;
+        for (size_t j = 0; j < moved; j++) {
+            const struct patch_run *run = &b->runs[j];
+            uintptr_t from = run->start + (region->aside - region->aside_home);
+
+            if (run->region != i)
+                continue;
+            if (from > rest)
+                sys_munmap(sys, rest, from - rest);
+            rest = from + (run->stop - run->start);
+        }
+        if (end > rest)
+            sys_munmap(sys, rest, end - rest);
+        region->aside = 0;
+    }
+}
+
+/* Fills the copy of one run: what is at home, and in the place of each patch its
+ * new bytes (or the old ones, to go back). */
+static int fill(struct mvld_batch *b, const struct patch_run *run, int by_mem, int back)
+{
+    const struct patch_region *region = &b->regions[run->region];
+    uintptr_t shift = region->aside - region->aside_home;
+    int r = 0;
+
+    if (by_mem)
+        r = patch_mem_write(b->patcher, run->start + shift, (const void *)run->start,
+                            run->stop - run->start);
+    else
+        copy_pages(run->start + shift, run->start, run->stop - run->start);
+    for (size_t i = run->first; r == 0 && i < run->end; i++) {
+        const struct mvld_patch *patch = patch_nth(b, i);
+        const uint8_t *bytes = back ? patch->expect : patch->replace;
+        if (patch->result)
+            continue;
+        if (by_mem)
+            r = patch_mem_write(b->patcher, patch->address + shift, bytes, patch->length);
+        else
+            patch_copy((void *)(patch->address + shift), bytes, patch->length);
+    }
+    return r;
+}
+
+static int prepare_by(struct mvld_batch *b, size_t n, int back, int by_mem)
+{
+    struct rimf_patcher *p = b->patcher;
+    int r = by_mem ? patch_mem_open(p) : 0;
+
+    for (size_t i = 0, next; r == 0 && i < n; i = next) {
+        struct patch_region *region = &b->regions[b->runs[i].region];
+        uintptr_t start = b->runs[i].start;
+        for (next = i + 1; next < n && b->runs[next].region == b->runs[i].region;)
+            next++;
+        r = map_aside(p, region, start, b->runs[next - 1].stop - start,
+                      by_mem ? PATCH_RX : PATCH_RW);
+        for (size_t j = i; r == 0 && j < next; j++)
+            r = fill(b, &b->runs[j], by_mem, back);
+        while (r == 0 && !by_mem &&
+               (r = (int)sys_mprotect(p->host.sys, region->aside, region->aside_size,
+                                      PATCH_RX)) == -EINTR)
+            r = 0;
+    }
+    if (by_mem)
+        patch_mem_close(p);
+    if (r)
+        drop_asides(b, 0);
+    return r;
+}
+
+/* Copies of the runs [0, n), R-X, ready to be moved. */
+static int prepare(struct mvld_batch *b, size_t n, int back)
+{
+    int r = patch_mprotect_allowed(b->patcher);
+
+    if (r == 0)
+        r = prepare_by(b, n, back, 0);
+    return r ? prepare_by(b, n, back, 1) : 0;
+}
+
+static int move(const struct mvld_batch *b, const struct patch_run *run)
+{
+    const struct patch_region *region = &b->regions[run->region];
+    uintptr_t from = run->start + (region->aside - region->aside_home);
+    size_t size = run->stop - run->start;
+    long r;
+    int tries = 0;
+
+    do {
+        r = SYS6(b->patcher->host.sys, SYS_mremap, from, size, size,
+                 MREMAP_MAYMOVE | MREMAP_FIXED, run->start, 0);
+    } while (sys_failed(r) && ++tries < 3);
+    return sys_failed(r) ? (int)r : 0;
+}
+
+/* The runs [0, n), all or none; *done is how many are moved. */
+static int move_all(struct mvld_batch *b, size_t n, int back, size_t *done)
+{
+    int r = prepare(b, n, back);
+
+    *done = 0;
+    while (r == 0 && *done < n) {
+        r = move(b, &b->runs[*done]);
+        *done += r == 0;
+    }
+    drop_asides(b, *done);
+    return r;
+}
+
+/* A run costs two mappings for good, of which a process may have 65530, and two
+ * rounds of interrupts to other CPUs; a page between two runs, when it is copied
+ * along, costs its memory.  So few runs are kept apart, many are joined. */
+static int stretches(struct mvld_batch *b)
+{
+    static const struct {
+        size_t gap, most;
+    } tries[] = {{0, 64}, {16 * RIMF_PAGE, 2048}, {128 * RIMF_PAGE, 8192}};
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < RIMF_COUNT(tries); i++) {
+        r = patch_runs(b, tries[i].gap);
+        if (r || b->n_runs <= tries[i].most)
+            return r;
+    }
+    return r ? r : -ENOMEM;
+}
+
+/* Exchanges old and new bytes of the patches [0, end) by address, and takes the others
+ * out of the batch or back into it. */
+static void turn_round(struct mvld_batch *b, size_t end, int from, int to)
+{
+    uint8_t bytes[MVLD_PATCH_MAX];
+
+    for (size_t i = 0; i < b->n; i++) {
+        struct mvld_patch *patch = patch_nth(b, i);
+        if (i >= end) {
+            if (patch->result == from)
+                patch->result = to;
+            continue;
+        }
+        patch_copy(bytes, patch->expect, patch->length);
+        patch_copy(patch->expect, patch->replace, patch->length);
+        patch_copy(patch->replace, bytes, patch->length);
+    }
+}
+
+static void wait_a_moment(const struct rimf_sys *sys)
+{
+    const int64_t millisecond[2] = {0, 1000 * 1000};
+    uint32_t nobody = 0;
+
+    SYS6(sys, SYS_futex, &nobody, FUTEX_WAIT_PRIVATE, nobody, millisecond, 0, 0);
+}
+
+/* The old bytes of the patches [0, end) by address, written over the new ones.  0: they
+ * are all back.  -EDEADLK is a thread that blocks SIGTRAP, and one that starts or ends
+ * does so for a moment only. */
+static int write_back(struct mvld_batch *b, size_t end)
+{
+    const int later = 1; /* no result of verification */
+    int r;
+
+    turn_round(b, end, 0, later);
+    r = patch_method_selfmem.apply(b);
+    for (int tries = 0; r == -EDEADLK && tries < 100; tries++) {
+        wait_a_moment(b->patcher->host.sys);
+        r = patch_method_selfmem.apply(b);
+    }
+    turn_round(b, end, later, 0);
+    for (size_t i = 0; r > 0 && i < end; i++) { /* settled the wrong way round */
+        struct mvld_patch *patch = patch_nth(b, i);
+        if (patch_holds(patch, patch->replace))
+            patch->result = 0;
+    }
+    return r;
+}
+
+static int apply(struct mvld_batch *b)
+{
+    size_t done, undone, end;
+    int r = stretches(b);
+
+    if (r)
+        return r;
+    r = move_all(b, b->n_runs, 0, &done);
+    end = done ? b->runs[done - 1].end : 0;
+    if (r && done && move_all(b, done, 1, &undone) && write_back(b, end))
+        return patch_finish(b, r);
+    /* The moves have reached every CPU; this empties their pipelines as well. */
+    if (!b->patcher->alone)
+        patch_sync_cores(b->patcher);
+    return r;
+}
+
+int patch_remap_runs(struct mvld_batch *b, size_t n, int back)
+{
+    size_t done;
+
+    return move_all(b, n, back, &done);
+}
+
+const struct patch_method patch_method_remap = {"remap", apply};

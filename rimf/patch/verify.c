@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rimf/patch/verify.c: which patches of a batch may be applied, and which pages
+ * they touch.
+ *
+ * By address, so that overlaps are neighbours, and so that mappings are asked for
+ * once, in one sweep.  The mapping is looked at before the code is read.
+ */
+#include "rimf/patch/private.h"
+
+void *patch_longer(const struct rimf_patch_host *host, void *old, size_t n, size_t size,
+                   size_t *capacity)
+{
+    size_t more = *capacity ? *capacity * 4 : 64;
+    void *array;
+
+    if (more > SIZE_MAX / 4 / size)
+        return NULL;
+    array = host->alloc(host->cookie, more * size);
+    if (!array)
+        return NULL;
+    if (n)
+        memcpy(array, old, n * size);
+    host->release(host->cookie, old);
+    *capacity = more;
+    return array;
+}
+
+/* ---- order ---- */
+
+/* Merge sort, stable: equal addresses stay as added. */
+static void sort(const struct mvld_patch *patches, uint32_t *a, uint32_t *b, size_t n)
+{
+    for (size_t width = 1; width < n; width *= 2) {
+        for (size_t low = 0; low < n; low += 2 * width) {
+            size_t middle = low + width < n ? low + width : n;
+            size_t high = low + 2 * width < n ? low + 2 * width : n;
+            size_t i = low, j = middle;
+            for (size_t k = low; k < high; k++) {
+                int left = i < middle &&
+                           (j == high || patches[a[i]].address <= patches[a[j]].address);
+                b[k] = left ? a[i++] : a[j++];
+            }
+        }
+        memcpy(a, b, n * sizeof(*a));
+    }
+}
+
+int patch_order(struct mvld_batch *b)
+{
+    const struct rimf_patch_host *host = &b->patcher->host;
+
+    if (b->order)
+        host->release(host->cookie, b->order);
+    b->order = NULL;
+    if (b->ascending)
+        return 0;
+    b->order = host->alloc(host->cookie, 2 * b->n * sizeof(*b->order));
+    if (!b->order)
+        return -ENOMEM;
+    for (size_t i = 0; i < b->n; i++)
+        b->order[i] = (uint32_t)i;
+    sort(b->patches, b->order, b->order + b->n, b->n);
+    return 0;
+}
+
+/* ---- verify ---- */
+
+static int changeable(const struct patch_vma *v)
+{
+    return v->prot == PATCH_RX && !v->shared;
+}
+
+/* Lets the last region grow up to `until` over the mappings that follow it, or
+ * stops at the first that may not be changed. */
+static void grow(struct mvld_batch *b, uintptr_t until)
+{
+    struct patch_region *region = &b->regions[b->n_regions - 1];
+    struct patch_vma v;
+
+    while (region->end < until &&
+           patch_maps_find(&b->patcher->maps, region->end, &v, NULL, 0) == 0 && changeable(&v)) {
+        if (v.device != region->device || v.inode != region->inode ||
+            v.offset != region->offset + (region->end - region->start))
+            region->inode = 0;
+        if (v.page_size > region->page_size)
+            region->page_size = v.page_size;
+        region->end = v.end;
+    }
+}
+
+/* Makes the last region one that holds [start, end), if that may be changed. */
+static int map(struct mvld_batch *b, uintptr_t start, uintptr_t end)
+{
+    struct patch_region *region;
+    struct patch_vma v;
+    int r;
+
+    if (b->n_regions) {
+        region = &b->regions[b->n_regions - 1];
+        if (end > region->end)
+            grow(b, end);
+        if (start < region->end)
+            return end <= region->end ? 0 : -EFAULT;
+    }
+    r = patch_maps_find(&b->patcher->maps, start, &v, NULL, 0);
+    if (r || !changeable(&v))
+        return -EFAULT;
+    if (b->n_regions == b->regions_capacity) {
+        void *array = patch_longer(&b->patcher->host, b->regions, b->n_regions,
+                                   sizeof(*region), &b->regions_capacity);
+        if (!array)
+            return -ENOMEM;
+        b->regions = array;
+    }
+    region = &b->regions[b->n_regions++];
+    *region = (struct patch_region){.start = v.start, .end = v.end, .offset = v.offset,
+                                    .device = v.device, .inode = v.inode,
+                                    .page_size = v.page_size};
+    grow(b, end);
+    return end <= region->end ? 0 : -EFAULT;
+}
+
+int patch_holds(const struct mvld_patch *patch, const uint8_t *bytes)
+{
+    __asm__ volatile("" : : : "memory"); /* methods write behind the compiler's back */
+    return patch_same((const void *)patch->address, bytes, patch->length);
+}
+
+/* What the last answers say of patches to come: [start, end) is executable code of
+ * one segment and may be changed. */
+static void remember(const struct mvld_batch *b, const struct mvld_segment *segment,
+                     struct patch_span *known)
+{
+    const struct patch_region *region = b->n_regions ? &b->regions[b->n_regions - 1] : NULL;
+
+    *known = (struct patch_span){0, 0};
+    if (!region || (segment->prot & (PROT_WRITE | PROT_EXEC)) != PROT_EXEC)
+        return;
+    known->start = segment->start > region->start ? segment->start : region->start;
+    known->end = segment->end < region->end ? segment->end : region->end;
+}
+
+static int place(struct mvld_batch *b, uintptr_t start, uintptr_t end,
+                 struct mvld_segment *segment)
+{
+    const struct rimf_patch_host *host = &b->patcher->host;
+
+    if (start < segment->start || start >= segment->end) {
+        if (host->segment(host->cookie, start, segment)) {
+            segment->start = segment->end = 0;
+            return -EFAULT;
+        }
+    }
+    if (end > segment->end || (segment->prot & (PROT_WRITE | PROT_EXEC)) != PROT_EXEC)
+        return -EFAULT;
+    if (!b->n_regions || end > b->regions[b->n_regions - 1].end ||
+        start < b->regions[b->n_regions - 1].start)
+        return map(b, start, end);
+    return 0;
+}
+
+int patch_place(struct mvld_batch *b, uintptr_t start, uintptr_t end,
+                struct mvld_segment *segment, struct patch_span *known)
+{
+    int r = place(b, start, end, segment);
+
+    remember(b, segment, known);
+    return r;
+}
+
+/* Want of memory, or of answers from the kernel, says nothing about the patch that it
+ * met: then none may be applied, or half of a change would be.  0: nothing of that. */
+static int undecided(struct mvld_batch *b)
+{
+    int err = b->patcher->maps.unread ? -EPERM : 0;
+
+    for (size_t i = 0; !err && i < b->n; i++)
+        err = b->patches[i].result == -ENOMEM ? -ENOMEM : 0;
+    for (size_t i = 0; err && i < b->n; i++)
+        b->patches[i].result = err;
+    if (err)
+        patch_say(b->patcher, err, err == -ENOMEM ? "out of memory: no code is changed"
+                                                  : "cannot read /proc/self/maps: no code is changed");
+    return err;
+}
+
+size_t patch_verify(struct mvld_batch *b)
+{
+    struct mvld_segment segment = {0, 0, 0};
+    struct patch_span known = {0, 0};
+    struct mvld_patch *furthest = NULL; /* of those before, the one that ends last */
+    uintptr_t taken = 0;                /* its end */
+    size_t refused = 0;
+    int any = 0;
+
+    b->n_regions = 0;
+    for (size_t i = 0; i < b->n; i++) {
+        struct mvld_patch *patch = patch_nth(b, i);
+        if (patch->address >= known.start && patch->address + patch->length <= known.end) {
+            patch->result = patch_same((const void *)patch->address, patch->expect,
+                                       patch->length) ? 0 : -ESTALE;
+        } else {
+            patch->result = patch_place(b, patch->address, patch->address + patch->length,
+                                        &segment, &known);
+            if (patch->result == 0 && !patch_holds(patch, patch->expect))
+                patch->result = -ESTALE;
+        }
+        if (taken > patch->address) {
+            furthest->result = furthest->result ? furthest->result : -EEXIST;
+            patch->result = patch->result ? patch->result : -EEXIST;
+        }
+        any |= patch->result;
+        if (taken < patch->address + patch->length) {
+            furthest = patch;
+            taken = patch->address + patch->length;
+        }
+    }
+    if (any && undecided(b))
+        return b->n;
+    for (size_t i = 0; any && i < b->n; i++) {
+        const struct mvld_patch *patch = patch_nth(b, i);
+        if (patch->result == 0)
+            continue;
+        patch_say(b->patcher, 0, "%u bytes at %lx refused: %s", patch->length, patch->address,
+                  patch->result == -ESTALE   ? "other bytes than expected"
+                  : patch->result == -EEXIST ? "overlaps another patch of the batch"
+                                             : "not private executable memory of an object");
+        refused++;
+    }
+    return refused;
+}
+
+/* The pages of a patch.  Mappings of hugetlbfs can only be changed by whole pages
+ * of theirs. */
+static void pages_of(const struct patch_region *region, const struct mvld_patch *patch,
+                     uintptr_t *start, uintptr_t *stop)
+{
+    uintptr_t page = region->page_size > RIMF_PAGE ? region->page_size : RIMF_PAGE;
+
+    *start = patch->address & ~(page - 1);
+    *stop = (patch->address + patch->length + page - 1) & ~(page - 1);
+    *start = *start < region->start ? region->start : *start;
+    *stop = *stop > region->end ? region->end : *stop;
+}
+
+/* Of the i-th and those that follow it, the last before the first that is not wholly
+ * before `stop`.  Most patches share their pages with the one before. */
+static size_t last_before(const struct mvld_batch *b, size_t i, uintptr_t stop)
+{
+    while (i + 1 < b->n) {
+        const struct mvld_patch *next = patch_nth(b, i + 1);
+        if (next->address + next->length > stop)
+            break;
+        i++;
+    }
+    return i;
+}
+
+struct patch_run *patch_run_add(struct mvld_batch *b)
+{
+    if (b->n_runs == b->runs_capacity) {
+        void *array = patch_longer(&b->patcher->host, b->runs, b->n_runs, sizeof(*b->runs),
+                                   &b->runs_capacity);
+        if (!array)
+            return NULL;
+        b->runs = array;
+    }
+    return &b->runs[b->n_runs++];
+}
+
+int patch_runs(struct mvld_batch *b, uintptr_t gap)
+{
+    struct patch_run *run = NULL;
+    size_t region = 0;
+
+    b->n_runs = 0;
+    for (size_t i = 0; i < b->n; i++) {
+        const struct mvld_patch *patch = patch_nth(b, i);
+        uintptr_t start, stop;
+        if (patch->result)
+            continue;
+        while (b->regions[region].end <= patch->address)
+            region++;
+        pages_of(&b->regions[region], patch, &start, &stop);
+        if (run && run->region == region && start <= run->stop + gap) {
+            run->stop = stop;
+            i = last_before(b, i, stop);
+            run->end = i + 1;
+            continue;
+        }
+        run = patch_run_add(b);
+        if (!run)
+            return -ENOMEM;
+        *run = (struct patch_run){start, stop, i, i + 1, region};
+        i = last_before(b, i, stop);
+        run->end = i + 1;
+    }
+    return 0;
+}

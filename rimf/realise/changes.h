@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rimf/realise/changes.h: the calls of an object on their way to be direct; for realise/changes.c and
+ * image_ready*.c.
+ */
+#ifndef RIMF_IMAGE_CHANGES_H
+#define RIMF_IMAGE_CHANGES_H
+
+#include "rimf/image/edits.h"
+#include "rimf/store/ready.h"
+#include "rimf/x86/slot_call.h"
+
+/* Of the calls through one slot.  Each call looks at it, in no order: four of them in a line of the cache. */
+struct way {
+    uintptr_t target;      /* 0: they stay */
+    uint32_t entry;        /* of the PLT, as linked, known to jump through the slot; 0: none is */
+    uint32_t calls : 31;
+    uint32_t all_far : 1;
+};
+
+/* Of those that were to become direct: what did not. */
+struct missed {
+    uint32_t other, far; /* not what the analysis says; does not reach */
+};
+
+struct changing {
+    struct mvld_image *image;
+    struct rimf_object *object;
+    const struct analysis_call *calls; /* of its analysis, or of its ready code */
+    size_t n_calls;
+    struct way *ways;    /* the first is that of functions of a single instruction */
+    uint32_t first;      /* slot, as linked, of the second */
+    size_t n_ways;
+    struct missed *missed; /* as many; memory that nobody touches while `any_missed` is 0 */
+    const char **whys; /* likewise: why they stay, or NULL */
+    int any_missed;
+    struct mvld_word *words; /* calls of all pages that are written */
+    size_t n_words;
+    long pages;
+    size_t next; /* call to be changed */
+};
+
+static inline struct way *way_of(const struct changing *c, const struct analysis_call *call)
+{
+    uint32_t slot = analysis_slot(call);
+
+    return &c->ways[slot ? (slot - c->first) / 8 + 1 : 0];
+}
+
+/* The call at `site` goes through the slot, by an entry of the PLT at `leads` or without one. */
+static inline int goes_through(const struct changing *c, const struct site *site, uintptr_t leads,
+                               struct way *way, uintptr_t slot)
+{
+    if (site->to_slot)
+        return leads == slot;
+    if (leads != c->object->view.bias + way->entry || !way->entry) {
+        if (rimf_plt_slot(&c->object->public, leads) != slot)
+            return 0;
+        way->entry = (uint32_t)(leads - c->object->view.bias);
+    }
+    return 1;
+}
+
+/* ---- realise/changes.c, realise/patches.c -------------------------------------------- */
+
+/* What the call shall be, as its way says; NULL, or why it stays. */
+const char *change_site(struct changing *, const struct analysis_call *, struct way *, size_t room,
+                        struct site *out);
+/* The calls as patches, which are judged each on its own; counted.  0, or negative errno with a
+ * sentence: nothing more can be changed. */
+int change_patches(struct changing *);
+
+/* ---- store/thaw_ready.c ---------------------------------------------------------------- */
+
+/* How far behind the object's bias the address is in starts in which no distances are drawn: such have no
+ * image, and are those that ready code is for. */
+static inline int64_t rimf_ready_distance(const struct mvld_image *image,
+                                          const struct rimf_object *object, uintptr_t address)
+{
+    const struct mvld_object *holder = image->layout_seed ? rimf_object_find(image, address) : NULL;
+    uintptr_t closer = holder ? rimf_object_of(holder)->layout_shift - object->layout_shift : 0;
+
+    return (int64_t)(address - object->view.bias + closer);
+}
+
+/* For ready_path: of its slots, or of the program. */
+#define READY_NO_KEY (~0ul) /* there is none */
+uint64_t rimf_ready_key(const struct mvld_image *, const struct rimf_object *, enum ready_reach);
+/* The executable, when its file is known, or NULL. */
+const struct rimf_object *rimf_ready_program(const struct mvld_image *);
+/* The object's calls, as far as they are not direct in ready code that was laid over the object by
+ * now; the others are counted then.  Or NULL, with a sentence in *why: it has no analysis. */
+const struct analysis_call *rimf_ready_calls(struct mvld_image *, struct rimf_object *,
+                                            size_t *n, const char **why);
+/* Is there ready code of the object that agrees with its edit? */
+int rimf_ready_exists(struct mvld_image *, struct rimf_object *, enum ready_reach, uint64_t key);
+
+/* ---- store/ready_write.c ------------------------------------------------------------ */
+
+/* Writes what there is not yet, of these calls; it says so, or why not. */
+void rimf_ready_write(struct mvld_image *, struct changing *);
+
+/* Realises the object's edit where its code is, and counts in `now`.  0, or negative errno with
+ * a sentence; -ENODATA, with the sentence in *why: it has no analysis. */
+int rimf_calls_change(struct mvld_image *, struct rimf_object *, const char **why);
+
+#endif

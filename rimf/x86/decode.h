@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rimf/x86/decode.h: where one x86-64 instruction ends, and where its operands are that
+ * depend on its address.
+ *
+ * A length decoder, for the analyser and for those who move code: it knows prefixes,
+ * opcode maps, ModRM and immediates, not what instructions do, apart from how control
+ * leaves them.  It follows what processors of Intel and AMD agree on; where they do not
+ * (66 before a near branch), and where no compiler would go (ports, far returns,
+ * privileged instructions), the instruction is marked `odd`.
+ */
+#ifndef RIMF_DECODE_H
+#define RIMF_DECODE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "rimf/base/base.h"
+
+enum encoding { ENCODING_LEGACY, ENCODING_VEX, ENCODING_EVEX, ENCODING_XOP };
+
+enum prefix { /* that were seen, whether they mean something or not */
+    PREFIX_OPERAND = 1 << 0, /* 66 */
+    PREFIX_ADDRESS = 1 << 1, /* 67 */
+    PREFIX_REPNE = 1 << 2,   /* f2; bnd before branches */
+    PREFIX_REP = 1 << 3,     /* f3 */
+    PREFIX_LOCK = 1 << 4,
+    PREFIX_SEGMENT = 1 << 5  /* 26 2e 36 3e 64 65; notrack before branches */
+};
+
+struct instruction {
+    uint8_t length, encoding;
+    uint8_t map; /* 0: one byte, 1: 0f, 2: 0f 38, 3: 0f 3a; others with VEX, EVEX, XOP */
+    uint8_t opcode, opcode_at;
+    uint8_t prefixes, rex; /* rex: 0, or the byte */
+    uint8_t has_modrm, modrm;
+    uint8_t rip; /* the operand is displacement(%rip) */
+    uint8_t displacement_at, displacement_size;
+    uint8_t immediate_at, immediate_size;
+    uint8_t odd;
+};
+
+/* How control goes on behind an instruction. */
+enum flow {
+    FLOW_NEXT,
+    FLOW_CALL,          /* e8; system calls are calls, too: some do not return */
+    FLOW_CALL_INDIRECT, /* and syscall, int 80 */
+    FLOW_JUMP,          /* e9, eb */
+    FLOW_BRANCH,        /* jcc, loop, jrcxz, xbegin */
+    FLOW_JUMP_INDIRECT,
+    FLOW_END            /* ret, ud2, hlt, int3 */
+};
+
+/* The length of the first instruction of `room` bytes, or 0: there is none. */
+unsigned decode(const uint8_t *code, size_t room, struct instruction *);
+
+enum flow instruction_flow(const struct instruction *);
+/* 1 for FLOW_CALL, FLOW_JUMP and FLOW_BRANCH: the operand is a distance. */
+static inline int flow_is_relative(enum flow flow)
+{
+    return flow == FLOW_CALL || flow == FLOW_JUMP || flow == FLOW_BRANCH;
+}
+/* NOPs of any length, and int3, as they pad functions. */
+int instruction_is_padding(const struct instruction *);
+
+static inline int instruction_is(const struct instruction *i, uint8_t map, uint8_t opcode)
+{
+    return i->encoding == ENCODING_LEGACY && i->map == map && i->opcode == opcode;
+}
+static inline unsigned modrm_reg(const struct instruction *i)
+{
+    return i->modrm >> 3 & 7u;
+}
+
+/* Four bytes, at any place, that say how far something is. */
+static inline int64_t distance_at(const void *bytes)
+{
+    int32_t distance;
+
+    memcpy(&distance, bytes, sizeof distance);
+    return distance;
+}
+
+/* Where a relative branch, or a RIP operand, leads from the instruction, whose bytes are
+ * `code`, at the address `at`. */
+static inline uint64_t branch_target(const uint8_t *code, uint64_t at, const struct instruction *i)
+{
+    const uint8_t *distance = code + i->immediate_at;
+
+    return at + i->length +
+           (uint64_t)(i->immediate_size == 1 ? (int8_t)*distance : distance_at(distance));
+}
+static inline uint64_t rip_target(const uint8_t *code, uint64_t at, const struct instruction *i)
+{
+    return at + i->length + (uint64_t)distance_at(code + i->displacement_at);
+}
+
+#endif

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rimf/x86/displace.c: see displace.h.
+ */
+#include "rimf/x86/displace.h"
+
+#include "rimf/base/base.h"
+#include "rimf/x86/decode.h"
+
+#include <errno.h> /* numbers only */
+
+static const uint8_t endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};
+
+struct function {
+    const uint8_t *code;
+    size_t size;
+    uintptr_t start;
+    size_t first, end; /* what is displaced, from `code` on */
+    const char *why;
+};
+
+static int refuse(struct function *f, const char *why)
+{
+    f->why = why;
+    return -ENOTSUP;
+}
+
+/* Does [at, at + length) of the process meet what is displaced? */
+static int meets(const struct function *f, uintptr_t at, size_t length)
+{
+    return at + length > f->start + f->first && at < f->start + f->end;
+}
+
+/* One instruction at `at`, to the same place in `to`. */
+static int move(struct function *f, size_t at, const struct instruction *i, uintptr_t to,
+                uint8_t *bytes)
+{
+    uintptr_t target;
+    intptr_t distance;
+    int32_t narrow;
+
+    if (instruction_flow(i) != FLOW_NEXT || i->odd)
+        return refuse(f, "it does not begin with instructions that may run elsewhere");
+    memcpy(bytes, f->code + at, i->length);
+    if (!i->rip)
+        return 0;
+    if (i->prefixes & PREFIX_ADDRESS)
+        return refuse(f, "it begins with an operand of 32 bits");
+    target = rip_target(f->code + at, f->start + at, i);
+    distance = (intptr_t)(target - (to + i->length));
+    narrow = (int32_t)distance;
+    if (narrow != distance)
+        return refuse(f, "what it begins with is too far from its other place");
+    memcpy(bytes + i->displacement_at, &narrow, sizeof narrow);
+    return 0;
+}
+
+static int move_all(struct function *f, uintptr_t to, uint8_t *bytes)
+{
+    struct instruction i;
+    int err = 0;
+
+    for (f->end = f->first; !err && f->end < f->first + DISPLACE_JUMP; f->end += i.length) {
+        size_t done = f->end - f->first;
+
+        if (f->end == f->size)
+            return refuse(f, "it is shorter than a jump");
+        if (!decode(f->code + f->end, f->size - f->end, &i))
+            return refuse(f, "its first instructions are not understood");
+        err = move(f, f->end, &i, to + done, bytes + done);
+    }
+    return err;
+}
+
+/* lea f(%rip): what is at f, nobody asks. */
+static int is_own_address(const struct function *f, size_t at, const struct instruction *i)
+{
+    return instruction_is(i, 0, 0x8d) &&
+           rip_target(f->code + at, f->start + at, i) == f->start + f->first;
+}
+
+/* Nothing of the function may lead behind the first byte of what is displaced, or mean
+ * its bytes.  To its first byte is fine: there the jump is. */
+static int check_rest(struct function *f)
+{
+    struct instruction i;
+
+    for (size_t at = f->first; at < f->size; at += i.length) {
+        if (!decode(f->code + at, f->size - at, &i))
+            return refuse(f, "it is not understood");
+        if (flow_is_relative(instruction_flow(&i))) {
+            uintptr_t target = branch_target(f->code + at, f->start + at, &i);
+
+            if (target != f->start + f->first && meets(f, target, 1))
+                return refuse(f, "it goes back to its first instructions");
+        }
+        if (i.rip && !is_own_address(f, at, &i) &&
+            meets(f, rip_target(f->code + at, f->start + at, &i), 1))
+            return refuse(f, "it looks at its own first instructions");
+    }
+    return 0;
+}
+
+static int displace_from(struct function *f, uintptr_t to, struct displaced *out,
+                         int (*check)(struct function *), const char **why)
+{
+    int err;
+
+    memset(out, 0, sizeof *out);
+    if (f->size >= sizeof endbr64 && memcmp(f->code, endbr64, sizeof endbr64) == 0)
+        f->first = sizeof endbr64;
+    err = move_all(f, to, out->bytes);
+    if (!err && check)
+        err = check(f);
+    if (err) {
+        *why = f->why;
+        return err;
+    }
+    out->skip = (uint8_t)f->first;
+    out->length = (uint8_t)(f->end - f->first);
+    return 0;
+}
+
+int displace(const uint8_t *code, size_t size, uintptr_t start, uintptr_t to,
+             struct displaced *out, const char **why)
+{
+    struct function f = {.code = code, .size = size, .start = start};
+
+    return displace_from(&f, to, out, check_rest, why);
+}
+
+int displace_again(const uint8_t *code, size_t size, uintptr_t start, uintptr_t to,
+                   struct displaced *out, const char **why)
+{
+    struct function f = {.code = code, .size = size, .start = start};
+
+    return displace_from(&f, to, out, NULL, why);
+}
+
+int displace_jump(uint8_t jump[DISPLACE_JUMP], uintptr_t from, uintptr_t to)
+{
+    intptr_t distance = (intptr_t)(to - (from + DISPLACE_JUMP));
+    int32_t narrow = (int32_t)distance;
+
+    if (narrow != distance)
+        return -ERANGE;
+    jump[0] = 0xe9;
+    memcpy(jump + 1, &narrow, sizeof narrow);
+    return 0;
+}

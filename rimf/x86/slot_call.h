@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rimf/x86/slot_call.h: calls through the PLT and the GOT, before and after they are direct.
+ *
+ *     e8 rel32         call entry           e8 rel32         call target
+ *     e9 rel32         jmp  entry           e9 rel32         jmp  target
+ *     0f 8x rel32      jcc  entry           0f 8x rel32      jcc  target
+ *     ff 15 rel32      call *slot(%rip)     67 e8 rel32      addr32 call target
+ *     ff 25 rel32      jmp  *slot(%rip)     e9 rel32 90      jmp  target; (nop)
+ *     e8 rel32         call f               what f does, when that is a single instruction
+ *                                           (single.h)
+ *
+ * Each is one instruction before and after, so that a thread may stand before it or
+ * behind it while it is changed.  67 means nothing to a call and is what linkers write
+ * there.  The nop is never reached.  Prefixes in front (bnd, notrack) mean to the new
+ * instruction what they meant to the old one; the analyser lists no site behind 66 that
+ * would change its meaning.
+ *
+ * Here, and not in a file of its own, because it is done some hundred thousand times at a start.
+ */
+#ifndef RIMF_SLOT_CALL_H
+#define RIMF_SLOT_CALL_H
+
+#include "rimf/base/base.h"
+#include "mvld/pass.h"
+#include "rimf/x86/single.h"
+
+#include <sys/mman.h> /* numbers only */
+
+#define SITE_MAX 6u
+
+struct site {
+    uintptr_t address;
+    uint8_t length;
+    uint64_t old, made; /* the bytes, the first in the lowest byte; zeros behind them */
+    uintptr_t leads;    /* to an entry of the PLT, to a slot, or to f */
+    int to_slot;     /* the latter */
+};
+
+static inline int site_is(uint64_t code, enum mvld_reference_kind kind)
+{
+    switch (kind) {
+    case MVLD_REFERENCE_CALL_PLT:
+    case MVLD_REFERENCE_CALL_SINGLE:
+        return (code & 0xff) == 0xe8;
+    case MVLD_REFERENCE_JUMP_PLT:
+        return (code & 0xff) == 0xe9;
+    case MVLD_REFERENCE_JCC_PLT:
+        return (code & 0xf0ff) == 0x800f;
+    case MVLD_REFERENCE_CALL_SLOT:
+        return (code & 0xffff) == 0x15ff;
+    case MVLD_REFERENCE_JUMP_SLOT:
+        return (code & 0xffff) == 0x25ff;
+    }
+    return 0;
+}
+
+/* So many bytes of the object's code can be read there. */
+static inline size_t site_room(const struct mvld_object *object, uintptr_t address)
+{
+    for (size_t i = 0; i < object->n_segments; i++)
+        if (address >= object->segments[i].start && address < object->segments[i].end)
+            return (~object->segments[i].prot & (PROT_READ | PROT_EXEC)) == 0
+                       ? object->segments[i].end - address : 0;
+    return 0;
+}
+
+/* Reads the instruction at `address`, of which `room` bytes can be read.  0 when it is
+ * not of this kind. */
+static inline int site_read(struct site *site, enum mvld_reference_kind kind, uintptr_t address,
+                            size_t room)
+{
+    const uint8_t *code = (const uint8_t *)address;
+    unsigned at; /* of the distance */
+    uint32_t head, distance;
+
+    site->address = address;
+    site->length = kind == MVLD_REFERENCE_CALL_PLT || kind == MVLD_REFERENCE_JUMP_PLT ||
+                           kind == MVLD_REFERENCE_CALL_SINGLE
+                       ? 5
+                       : 6;
+    site->to_slot = kind == MVLD_REFERENCE_CALL_SLOT || kind == MVLD_REFERENCE_JUMP_SLOT;
+    if (room < site->length)
+        return 0;
+    at = site->length - 4u;
+    memcpy(&head, code, sizeof head);
+    memcpy(&distance, code + at, sizeof distance);
+    site->old = (head & ((1u << 8 * at) - 1)) | (uint64_t)distance << 8 * at;
+    site->leads = address + site->length + (uintptr_t)(intptr_t)(int32_t)distance;
+    return site_is(site->old, kind);
+}
+
+/* Makes the instruction that leads to `target`.  0 when that is out of reach. */
+static inline int site_make(struct site *site, uintptr_t target)
+{
+    unsigned at = site->length - 4u; /* of the distance */
+    uint64_t opcode = site->old & ((1u << 8 * at) - 1), behind = 0;
+    intptr_t distance;
+
+    if (site->to_slot && opcode == 0x15ff) { /* call *slot */
+        opcode = 0xe867;
+    } else if (site->to_slot) { /* jmp *slot */
+        opcode = 0xe9;
+        at = 1;
+        behind = 0x90;
+    }
+    distance = (intptr_t)(target - (site->address + at + 4));
+    site->made = opcode | (uint64_t)(uint32_t)distance << 8 * at | behind << 40;
+    return (int32_t)distance == distance;
+}
+
+/* Makes it the instruction of the function that it calls, of which `room` bytes can be read.  0
+ * when that is none that may stand here. */
+static inline int site_inline(struct site *site, size_t room)
+{
+    uint8_t made[sizeof site->made] = {0};
+
+    if (!single_read((const uint8_t *)site->leads, room, made))
+        return 0;
+    memcpy(&site->made, made, sizeof made);
+    return 1;
+}
+
+#endif

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What libgcc_s says of a copy: there from the start, opened later, closed again.
+ */
+#include "world.h"
+
+#include <dlfcn.h>
+#include <execinfo.h>
+
+static struct process again;
+
+void open_unwinder(void)
+{
+    void *none[1];
+
+    CHECK(backtrace(none, 1) == 1);
+}
+
+static void update(struct loader *l)
+{
+    struct rimf_change change;
+
+    process_read(&again);
+    CHECK(rimf_image_update(image, again.sources, again.n, &change) == 0);
+    caller_changed(l, change.removed, change.n_removed);
+}
+
+void check_unwinder(int known)
+{
+    uintptr_t home = (uintptr_t)caller_call, in = (uintptr_t)copy, context[64] = {0}, is;
+    void *library = dlopen("libgcc_s.so.1", RTLD_NOW | RTLD_NOLOAD), *frames[4] = {0};
+    uintptr_t (*get)(void *), (*get_info)(void *, int *), (*start_of)(void *);
+    void (*set)(void *, uintptr_t);
+    int before = 7;
+
+    CHECK(library != NULL);
+    get = (void *)dlsym(library, "_Unwind_GetIP");
+    get_info = (void *)dlsym(library, "_Unwind_GetIPInfo");
+    start_of = (void *)dlsym(library, "_Unwind_GetRegionStart");
+    set = (void *)dlsym(library, "_Unwind_SetIP");
+    CHECK(copy((void *)backtrace, frames, (void *)4, NULL, NULL) != NULL);
+    is = (uintptr_t)frames[0];
+    CHECK(is > (known ? home : in) && is < (known ? home : in) + CODE, "(%p)", frames[0]);
+    for (size_t i = 0; i < 64; i++)
+        context[i] = in + i; /* whichever words they are */
+    is = get(context);
+    CHECK(is - (known ? home : in) < 64, "(%lx)", (unsigned long)is);
+    CHECK(get_info(context, &before) == is && (before == 0 || before == 1));
+    CHECK(start_of(context) - (known ? home : in) < 64 && start_of(context) != is);
+    set(context, home + 9);
+    CHECK(get(context) == home + 9);
+    CHECK(context[is - (known ? home : in)] == (known ? in : home) + 9);
+    set(context, home + 5000); /* of that there is no copy */
+    CHECK(context[is - (known ? home : in)] == home + 5000);
+    set(context, home + 9); /* the frame is none of a copy any more */
+    CHECK(context[is - (known ? home : in)] == home + 9);
+}
+
+/* Its functions speak of home: there from the start, or opened later, or gone and back. */
+void unwinder(void)
+{
+    struct loader *l;
+    const char *why = "";
+
+    open_unwinder();
+    l = start();
+    CHECK(copy != NULL);
+    check_unwinder(0);
+    prepare(l);
+    CHECK(l->caller.unwinder != NULL);
+    CHECK(caller_install(l, &why) == 0, "(%s)", why);
+    check_unwinder(1);
+    check_answers();
+}
+
+void unwinder_later(void)
+{
+    struct loader *l = start();
+    const char *why = "";
+
+    prepare(l);
+    CHECK(l->caller.unwinder == NULL && !dlopen("libgcc_s.so.1", RTLD_NOW | RTLD_NOLOAD));
+    CHECK(caller_install(l, &why) == 0, "(%s)", why);
+    for (int i = 0; i < 3; i++) {
+        void *library = dlopen("libgcc_s.so.1", RTLD_NOW);
+
+        CHECK(library != NULL);
+        update(l);
+        CHECK(l->caller.unwinder != NULL);
+        if (i == 2)
+            break;
+        CHECK(dlclose(library) == 0);
+        update(l);
+        CHECK(l->caller.unwinder == NULL && image->kept_home[ANSWER_IP] == 0);
+    }
+    check_unwinder(1);
+}

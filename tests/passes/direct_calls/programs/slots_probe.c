@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * slots_probe.c: a pass for slots.py: prints every slot of the program with what the
+ * image says of it, and ends the process before any of the program's code runs.
+ */
+#include <mvld/pass.h>
+
+#include "rimf/base/sys.h"
+
+static const char *print_target(const struct mvld_context *ctx, uintptr_t target,
+                                uintptr_t *offset)
+{
+    const struct mvld_object *object = ctx->api->object_find(ctx->image, target);
+
+    *offset = object ? target - object->bias : target;
+    return object ? object->name : "-";
+}
+
+static void print_slot(const struct mvld_context *ctx, const struct mvld_object *object,
+                       const struct mvld_slot *slot)
+{
+    uintptr_t offset;
+    const char *home = print_target(ctx, slot->target, &offset);
+
+    ctx->api->log(ctx->image, MVLD_LOG_PASSES, "slot|%s|%lx|%s|%s|%s|%s|%lx|%s", object->name,
+                  slot->address - object->bias, slot->name ? slot->name : "",
+                  slot->flags & MVLD_SLOT_LAZY ? "lazy" : "bound",
+                  slot->flags & MVLD_SLOT_RELRO ? "relro" : "writable", home, offset,
+                  slot->why ? slot->why : "");
+}
+
+static int run(const struct mvld_context *ctx)
+{
+    const struct mvld_api *api = ctx->api;
+
+    for (size_t i = 0; i < api->object_count(ctx->image); i++) {
+        const struct mvld_object *object = api->object_at(ctx->image, i);
+        struct mvld_slot slot;
+
+        for (size_t k = 0; api->slot_at(ctx->image, object, k, &slot) == 0; k++) {
+            struct mvld_slot same;
+
+            print_slot(ctx, object, &slot);
+            if (api->slot_find(ctx->image, object, slot.address, &same) ||
+                same.target != slot.target || same.why != slot.why)
+                SYS3(ctx->sys, SYS_exit_group, 3, 0, 0);
+        }
+    }
+    SYS3(ctx->sys, SYS_exit_group, 0, 0, 0);
+    return 0;
+}
+
+__attribute__((visibility("default"))) const struct mvld_pass mvld_pass = {
+    .abi = MVLD_PASS_ABI,
+    .name = "slots", .help = "prints slots", .run = run,
+};

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * copied.c: which objects of a process were copied, and from where to where (copied.h).
+ */
+#include "copied.h"
+
+#include <fcntl.h>
+#include <stdarg.h>
+#include <unistd.h>
+
+void wrong(struct process *p, const struct copied *o, uint64_t linked, const char *format, ...)
+{
+    va_list args;
+
+    if (p->n_wrong++ >= REPORTED_MAX)
+        return;
+    fprintf(stderr, "%s: 0x%lx: ", o->path, (unsigned long)linked);
+    va_start(args, format);
+    vfprintf(stderr, format, args);
+    va_end(args);
+    fputc('\n', stderr);
+}
+
+void process_read(const struct process *p, uintptr_t at, void *to, size_t size)
+{
+    for (size_t done = 0; done < size;) {
+        ssize_t n = pread(p->memory, (char *)to + done, size - done, (off_t)(at + done));
+
+        CHECK(n > 0, "(%zu bytes at 0x%lx of the process)", size, (unsigned long)at);
+        done += (size_t)n;
+    }
+}
+
+struct copied *object_at_home(const struct process *p, uintptr_t address)
+{
+    for (size_t i = 0; i < p->n; i++)
+        if (address >= p->objects[i].low && address < p->objects[i].high)
+            return &p->objects[i];
+    return NULL;
+}
+
+static const struct copied_piece *fragment_of(const struct copied *o, uintptr_t home)
+{
+    size_t low = 0, high = o->n_fragments;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+
+        if (o->fragments[middle].home <= home)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low && home - o->fragments[low - 1].home < o->fragments[low - 1].code ? &o->fragments[low - 1]
+                                                                           : NULL;
+}
+
+uintptr_t place_of(const struct copied *o, uintptr_t home)
+{
+    const struct copied_piece *fragment = fragment_of(o, home);
+
+    return fragment ? fragment->at + (home - fragment->home) : 0;
+}
+
+const uint8_t *byte_of(const struct copied *o, uintptr_t home)
+{
+    const struct copied_piece *fragment = fragment_of(o, home);
+
+    CHECK(fragment, "(%s: 0x%lx)", o->path, (unsigned long)home);
+    return fragment->bytes + (home - fragment->home);
+}
+
+uintptr_t copy_of(const struct process *p, uintptr_t home)
+{
+    const struct copied *o = object_at_home(p, home);
+    const struct unit *u = o ? unit_at(&o->analysis, home - o->bias) : NULL;
+
+    return u && !u->reason ? place_of(o, home) : 0;
+}
+
+uintptr_t home_of(const struct process *p, uintptr_t address)
+{
+    size_t low = 0, high = p->n_places;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+
+        if (p->places[middle]->at <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (!low || address - p->places[low - 1]->at >= p->places[low - 1]->code)
+        return address;
+    return p->places[low - 1]->home + (address - p->places[low - 1]->at);
+}
+
+/* ---- the log ------------------------------------------------------------------------ */
+
+static int by_home(const void *a, const void *b)
+{
+    const struct copied_piece *x = a, *y = b;
+
+    return x->home < y->home ? -1 : x->home > y->home;
+}
+
+static int by_place(const void *a, const void *b)
+{
+    const struct copied_piece *const *x = a, *const *y = b;
+
+    return (*x)->at < (*y)->at ? -1 : (*x)->at > (*y)->at;
+}
+
+/* How far its code was moved when it was mapped: the first movable unit is where the first
+ * fragment begins, or at a multiple of 64 before it, where the only one does. */
+static void find_home(struct copied *o)
+{
+    const struct unit *units = units_of(&o->analysis);
+    size_t first = 0;
+
+    while (first < o->analysis.units.n && units[first].reason)
+        first++;
+    CHECK(first < o->analysis.units.n, "(%s has nothing to copy)", o->path);
+    o->bias = o->fragments[0].home - (o->n_fragments == 1 ? units[first].start & ~63u
+                                                    : units[first].start);
+    CHECK(o->bias % 4096 == 0, "(%s lies at 0x%lx)", o->path, (unsigned long)o->bias);
+    o->low = o->bias + o->analysis.object.low;
+    o->high = o->bias + o->analysis.object.high;
+}
+
+static void open_object(struct process *p, struct copied *o)
+{
+    uint8_t magic[4];
+
+    CHECK(analyser_run(&o->analysis, o->path) == 0, "%s: %s", o->path, o->analysis.object.error);
+    qsort(o->fragments, o->n_fragments, sizeof *o->fragments, by_home);
+    find_home(o);
+    o->tables = calloc(o->analysis.jump_tables.n + 1, sizeof *o->tables);
+    CHECK(o->tables);
+    process_read(p, o->low, magic, sizeof magic);
+    CHECK(memcmp(magic, ELFMAG, SELFMAG) == 0, "(%s is not at 0x%lx)", o->path,
+          (unsigned long)o->low);
+    for (size_t i = 0; i < o->n_fragments; i++) {
+        struct copied_piece *fragment = &o->fragments[i];
+
+        CHECK((fragment->at - fragment->home) % (o->n_fragments > 1 ? 16 : 64) == 0, "(%s)", o->path);
+        CHECK(!i || fragment->home >= fragment[-1].home + fragment[-1].code, "(%s)", o->path);
+        fragment->bytes = malloc(fragment->code);
+        CHECK(fragment->bytes);
+        process_read(p, fragment->at, fragment->bytes, fragment->code);
+        p->places = realloc(p->places, (p->n_places + 1) * sizeof *p->places);
+        CHECK(p->places);
+        p->places[p->n_places++] = fragment;
+    }
+}
+
+static void open_objects(struct process *p)
+{
+    for (size_t i = 0; i < p->n; i++)
+        open_object(p, &p->objects[i]);
+    qsort(p->places, p->n_places, sizeof *p->places, by_place);
+    for (size_t i = 1; i < p->n_places; i++)
+        CHECK(p->places[i]->at >= p->places[i - 1]->at + p->places[i - 1]->code,
+              "(copies overlap at 0x%lx)", (unsigned long)p->places[i]->at);
+}
+
+static struct copied *object_of_path(struct process *p, const char *path)
+{
+    for (size_t i = 0; i < p->n; i++)
+        if (strcmp(p->objects[i].path, path) == 0)
+            return &p->objects[i];
+    if (p->n == p->room) {
+        p->room = p->room ? 2 * p->room : 64;
+        p->objects = realloc(p->objects, p->room * sizeof *p->objects);
+        CHECK(p->objects);
+    }
+    p->objects[p->n] = (struct copied){.path = strdup(path)};
+    return &p->objects[p->n++];
+}
+
+static struct copied *add_piece(struct process *p, const char *path, uintptr_t home, uintptr_t at,
+                                size_t code)
+{
+    struct copied *o = object_of_path(p, path);
+
+    if (o->n_fragments == o->room) {
+        o->room = o->room ? 2 * o->room : 1;
+        o->fragments = realloc(o->fragments, o->room * sizeof *o->fragments);
+        CHECK(o->fragments);
+    }
+    o->fragments[o->n_fragments++] = (struct copied_piece){home, at, code, NULL};
+    return o;
+}
+
+/* "PID:\tlater: NAME: thawed, the code of N segments" */
+static void note_learnt(struct process *p, char *line)
+{
+    char *name = strstr(line, "\tlater: "), *end = strstr(line, ": thawed, the code of");
+    struct copied *o;
+
+    if (!name || !end)
+        return;
+    *end = '\0';
+    o = object_of_path(p, name + strlen("\tlater: "));
+    o->frozen = o->learnt = 1;
+}
+
+/* "PID:\tNAME: N bytes at 0xHOME are copied to 0xAT" */
+static void read_log(struct process *p, const char *log)
+{
+    FILE *file = fopen(log, "r");
+    char line[8192];
+
+    CHECK(file, "(%s)", log);
+    while (fgets(line, sizeof line, file)) {
+        char *name = strchr(line, '\t'), *colon = strstr(line, ": ");
+        unsigned long home, at;
+        size_t code;
+
+        note_learnt(p, line);
+        if (strstr(line, "pass concat: its work was thawed"))
+            for (size_t i = 0; i < p->n; i++)
+                p->objects[i].frozen = 1;
+        while (name && colon && colon < name)
+            colon = strstr(colon + 2, ": ");
+        if (!name || !colon ||
+            sscanf(colon, ": %zu bytes at %lx are copied to %lx", &code, &home, &at) != 3)
+            continue;
+        *colon = '\0';
+        add_piece(p, name + 1, home, at, code)->moved =
+            strstr(colon + 1, ", where their addresses lead") != NULL;
+    }
+    fclose(file);
+}
+
+/* ---- the region ------------------------------------------------------------------------- */
+
+static void find_frames(struct process *p, const char *pid)
+{
+    char path[64], line[4096];
+    unsigned long start = 0;
+    Elf64_Ehdr header;
+    FILE *maps;
+
+    snprintf(path, sizeof path, "/proc/%s/maps", pid);
+    maps = fopen(path, "r");
+    CHECK(maps, "(%s)", path);
+    while (!start && fgets(line, sizeof line, maps))
+        if (strstr(line, "/libconcat.so.1"))
+            start = strtoul(line, NULL, 16);
+    fclose(maps);
+    p->library = start;
+    CHECK(start, "(the process has no libconcat.so.1)");
+    process_read(p, start, &header, sizeof header);
+    for (size_t i = 0; i < header.e_phnum; i++) {
+        Elf64_Phdr phdr;
+
+        process_read(p, start + header.e_phoff + i * sizeof phdr, &phdr, sizeof phdr);
+        if (phdr.p_type == PT_GNU_EH_FRAME)
+            p->frames = start + phdr.p_vaddr;
+    }
+    CHECK(p->frames, "(libconcat.so.1 has no PT_GNU_EH_FRAME)");
+}
+
+void process_open(struct process *p, const char *pid, const char *log)
+{
+    char path[64];
+
+    *p = (struct process){0};
+    snprintf(path, sizeof path, "/proc/%s/mem", pid);
+    p->memory = open(path, O_RDONLY | O_CLOEXEC);
+    CHECK(p->memory >= 0, "(%s)", path);
+    read_log(p, log);
+    CHECK(p->n, "(%s names no object that is copied)", log);
+    open_objects(p);
+    find_frames(p, pid);
+}

@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * copied_code.c: instructions of copies against those of the file, and the bytes at home
+ * (copied.h).  Zydis says where instructions begin and what of them is a distance; the
+ * analysis, where functions are and which calls go through slots.
+ */
+#include "copied.h"
+
+#include <Zydis/Zydis.h>
+
+/* An instruction of a movable unit. */
+struct site {
+    struct copied *o;
+    uint32_t linked;
+    const uint8_t *was, *is; /* in the file, in the copy */
+    uintptr_t address;       /* of the copy */
+    ZydisDecodedInstruction z;
+};
+
+static uintptr_t here(const struct copied *o, uint32_t linked)
+{
+    return place_of(o, o->bias + linked);
+}
+
+/* The call through a slot whose opcode lies in [from, to), or NULL. */
+static const struct analysis_call *call_in(const struct copied *o, uint32_t from, uint32_t to)
+{
+    const struct analysis_call *calls = o->analysis.calls.at;
+    size_t i = analysis_first_from(calls, o->analysis.calls.n, sizeof *calls, from);
+
+    return i < o->analysis.calls.n && calls[i].address < to ? &calls[i] : NULL;
+}
+
+/* ---- calls of other objects ------------------------------------------------------------- */
+
+uintptr_t call_leads(const struct copied *o, const struct analysis_call *call, const uint8_t *was,
+                     const uint8_t *is, uintptr_t at, int *direct)
+{
+    unsigned opcode = 1, length = analysis_call_length(call);
+    uintptr_t target, same;
+
+    switch (analysis_call_kind(call)) {
+    case ANALYSIS_CALL_SLOT:
+    case ANALYSIS_JMP_SLOT:
+        *direct = memcmp(was, is, 2) != 0;
+        if (!*direct)
+            return at + 6 + (uintptr_t)(intptr_t)distance_at(is + 2) ==
+                           o->bias + analysis_slot(call)
+                       ? o->bias + analysis_slot(call)
+                       : 0;
+        if (analysis_call_kind(call) == ANALYSIS_CALL_SLOT) /* 67 e8: addr32 call */
+            return is[0] == 0x67 && is[1] == 0xe8
+                       ? at + 6 + (uintptr_t)(intptr_t)distance_at(is + 2)
+                       : 0;
+        return is[0] == 0xe9 && is[5] == 0x90 /* jmp; nop */
+                   ? at + 5 + (uintptr_t)(intptr_t)distance_at(is + 1)
+                   : 0;
+    case ANALYSIS_JCC_PLT:
+        opcode = 2;
+        break;
+    default:
+        break;
+    }
+    if (memcmp(was, is, opcode) != 0)
+        return 0;
+    same = o->bias + call->address + length + (uintptr_t)(intptr_t)distance_at(was + opcode);
+    target = at + length + (uintptr_t)(intptr_t)distance_at(is + opcode);
+    *direct = target != same;
+    return target;
+}
+
+/* Where the call should lead: to the copy, if that is there whenever this one is. */
+static uintptr_t wanted(const struct process *p, const struct copied *o, uintptr_t home)
+{
+    const struct copied *to = object_at_home(p, home);
+    uintptr_t copy = copy_of(p, home);
+
+    return !copy || (o->learnt && to && to->learnt && to != o) ? home : copy;
+}
+
+static void check_call(struct process *p, const struct site *s, const struct analysis_call *call)
+{
+    const struct copied *o = s->o;
+    uint32_t prefixes = call->address - s->linked;
+    uintptr_t target, home;
+    int direct = 0;
+
+    target = call_leads(o, call, s->was + prefixes, s->is + prefixes, s->address + prefixes,
+                        &direct);
+    if (!target || memcmp(s->was, s->is, prefixes) != 0) {
+        wrong(p, o, s->linked, "a call is no call through its slot, nor one made direct");
+        return;
+    }
+    if (!direct) {
+        p->n_through++;
+        return;
+    }
+    p->n_direct++;
+    home = home_of(p, target);
+    p->n_across += home != target;
+    if (!slot_leads(p, o, analysis_slot(call), home))
+        wrong(p, o, s->linked, "a call leads to 0x%lx, its slot elsewhere", (unsigned long)home);
+    if (target != wanted(p, o, home))
+        wrong(p, o, s->linked, "a call leads to 0x%lx, whose copy is at 0x%lx",
+              (unsigned long)target, (unsigned long)copy_of(p, home));
+}
+
+/* ---- branches and operands ----------------------------------------------------------------- */
+
+static int same_but(const struct site *s, unsigned at, unsigned size)
+{
+    unsigned behind = at + size;
+
+    return memcmp(s->was, s->is, at) == 0 &&
+           memcmp(s->was + behind, s->is + behind, s->z.length - behind) == 0;
+}
+
+static void check_branch(struct process *p, const struct site *s)
+{
+    const struct copied *o = s->o;
+    unsigned at = s->z.raw.imm[0].offset;
+    uint64_t target = s->linked + s->z.length + (uint64_t)s->z.raw.imm[0].value.s;
+    uintptr_t copy = copy_of(p, o->bias + target), is;
+
+    p->n_branches++;
+    if (s->z.raw.imm[0].size == 8) {
+        if (memcmp(s->was, s->is, s->z.length) != 0 || !copy)
+            wrong(p, o, s->linked, "a branch of one byte changed, or leads to no copy");
+        return;
+    }
+    is = s->address + s->z.length + (uintptr_t)(intptr_t)distance_at(s->is + at);
+    if (!same_but(s, at, 4))
+        wrong(p, o, s->linked, "a branch became something else");
+    else if (is != (copy ? copy : o->bias + target))
+        wrong(p, o, s->linked, "a branch leads to 0x%lx instead of 0x%lx", (unsigned long)is,
+              (unsigned long)(copy ? copy : o->bias + target));
+}
+
+/* The jump table that covers the address; their number: there is none. */
+static size_t table_at(const struct copied *o, uint64_t address)
+{
+    const struct analysis_jump_table *tables = o->analysis.jump_tables.at;
+    size_t low = 0, high = o->analysis.jump_tables.n;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+
+        if (tables[middle].address <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low && address - tables[low - 1].address < 4ul * tables[low - 1].count
+               ? low - 1
+               : o->analysis.jump_tables.n;
+}
+
+/* The displacement is that of a lea by which a table is jumped through. */
+static int is_dispatch(const struct copied *o, uint64_t displacement)
+{
+    const struct analysis_reference *r = o->analysis.references.at;
+
+    for (size_t i = 0; i < o->analysis.references.n; i++)
+        if (r[i].address == displacement)
+            return r[i].kind == ANALYSIS_TO_JUMP_TABLE;
+    return 0;
+}
+
+/* The operand is the start of a jump table, or reads an entry.  Copies all stand behind the
+ * first code of their object; who adds up a table's start and one of its entries must find both
+ * in the copy.  (What is taken for a table's last entries may be something else, which is
+ * at home, too: its address is never that of an entry that is read; and an array may end where a
+ * table begins.) */
+static void check_table_reference(struct process *p, const struct site *s, size_t table,
+                                  uint64_t target, uintptr_t is)
+{
+    struct copied *o = s->o;
+    uint32_t start = ((struct analysis_jump_table *)o->analysis.jump_tables.at)[table].address;
+
+    if (is == o->bias + target && s->z.mnemonic == ZYDIS_MNEMONIC_LEA &&
+        (target != start || !is_dispatch(o, s->linked + s->z.raw.disp.offset)))
+        return;
+    if (!o->tables[table])
+        o->tables[table] = is - (target - start);
+    if (is < o->fragments[0].at + o->fragments[0].code || home_of(p, is) != is || is - (target - start) != o->tables[table])
+        wrong(p, o, s->linked, "%s jump table leads to 0x%lx",
+              target == start ? "the start of a" : "an entry of a", (unsigned long)is);
+}
+
+static void check_operand(struct process *p, const struct site *s)
+{
+    struct copied *o = s->o;
+    unsigned at = s->z.raw.disp.offset;
+    uint64_t target = s->linked + s->z.length + (uint64_t)s->z.raw.disp.value;
+    uintptr_t is = s->address + s->z.length + (uintptr_t)(intptr_t)distance_at(s->is + at);
+    uintptr_t home = o->bias + target;
+    size_t table;
+
+    p->n_operands++;
+    if (!same_but(s, at, 4)) {
+        wrong(p, o, s->linked, "an instruction with an operand became another one");
+        return;
+    }
+    table = table_at(o, target);
+    if (table < o->analysis.jump_tables.n)
+        check_table_reference(p, s, table, target, is);
+    else if (is != identity_of(p, home) && s->z.mnemonic != ZYDIS_MNEMONIC_NOP &&
+             s->z.mnemonic != ZYDIS_MNEMONIC_UD1)
+        wrong(p, o, s->linked, "an operand leads to 0x%lx instead of 0x%lx", (unsigned long)is,
+              (unsigned long)identity_of(p, home));
+}
+
+int stands_for_call(const struct copied *o, uint32_t linked, const uint8_t *was, const uint8_t *is)
+{
+    uint64_t target = linked + 5 + (uint64_t)distance_at(was + 1);
+    const uint8_t *function = object_at(&o->analysis.object, target, 3);
+    unsigned fill = 0;
+
+    if (function && memcmp(function, endbr64, 3) == 0)
+        function += sizeof endbr64;
+    while (fill < 5 && is[fill] == 0x2e)
+        fill++;
+    return function && was[0] == 0xe8 && fill < 5 && memcmp(function, is + fill, 5 - fill) == 0 &&
+           function[5 - fill] == 0xc3;
+}
+
+/* A call of a function of a single instruction, or what stands for it. */
+static void check_single(struct process *p, const struct site *s)
+{
+    if (s->was[0] != 0xe8 || s->z.length != 5)
+        wrong(p, s->o, s->linked, "it is listed as a call that it is not");
+    else if (s->is[0] == 0xe8)
+        check_branch(p, s);
+    else if (stands_for_call(s->o, s->linked, s->was, s->is))
+        p->n_direct++;
+    else
+        wrong(p, s->o, s->linked, "a call became something else than what it calls");
+}
+
+static void check_instruction(struct process *p, const struct site *s)
+{
+    const struct analysis_call *call = call_in(s->o, s->linked, s->linked + s->z.length);
+    int rip = s->z.attributes & ZYDIS_ATTRIB_HAS_MODRM && s->z.raw.modrm.mod == 0 &&
+              s->z.raw.modrm.rm == 5;
+
+    p->n_instructions++;
+    if (call && analysis_call_kind(call) == ANALYSIS_CALL_SINGLE)
+        check_single(p, s);
+    else if (call)
+        check_call(p, s, call);
+    else if (s->z.raw.imm[0].is_relative)
+        check_branch(p, s);
+    else if (rip)
+        check_operand(p, s);
+    else if (memcmp(s->was, s->is, s->z.length) != 0)
+        wrong(p, s->o, s->linked, "an instruction changed");
+}
+
+/* ---- jump tables ------------------------------------------------------------------------------ */
+
+static void check_table(struct process *p, struct copied *o, size_t i)
+{
+    const struct analysis_jump_table *table = (struct analysis_jump_table *)o->analysis.jump_tables.at
+                                             + i;
+    const uint8_t *was = object_at(&o->analysis.object, table->address, 4ul * table->count);
+    uint8_t *is = malloc(4ul * table->count);
+
+    CHECK(was && is);
+    process_read(p, o->tables[i], is, 4ul * table->count);
+    p->n_tables++;
+    for (uint32_t k = 0; k < table->count; k++) {
+        uintptr_t home = o->bias + table->address +
+                         (uintptr_t)(intptr_t)distance_at(was + 4 * k);
+        uintptr_t leads = o->tables[i] + (uintptr_t)(intptr_t)distance_at(is + 4 * k);
+
+        /* An entry for what cannot happen leads right behind a function. */
+        if (leads != (copy_of(p, home) ? copy_of(p, home) : copy_of(p, home - 1) + 1))
+            wrong(p, o, table->address, "entry %u of a jump table leads to 0x%lx", k,
+                  (unsigned long)leads);
+    }
+    free(is);
+}
+
+static void check_tables(struct process *p, struct copied *o)
+{
+    const struct analysis_jump_table *tables = o->analysis.jump_tables.at;
+    uintptr_t free_from = o->fragments[0].at + o->fragments[0].code;
+
+    for (size_t i = 0; i < o->analysis.jump_tables.n; i++) {
+        if (!o->tables[i])
+            continue;
+        if (o->tables[i] < free_from)
+            wrong(p, o, tables[i].address, "the copies of two jump tables overlap");
+        free_from = o->tables[i] + 4ul * tables[i].count;
+        check_table(p, o, i);
+    }
+}
+
+/* ---- copies --------------------------------------------------------------------------------- */
+
+/* A few functions that are asked for addresses run at home, in front of them the loader: a
+ * copy is a jump to home, and there is one to a stub. */
+static int is_kept(struct process *p, struct copied *o, const struct unit *u)
+{
+    uintptr_t home = o->bias + u->start;
+    const uint8_t *is = byte_of(o, home);
+    uint8_t at_home[JUMP];
+
+    if (u->end - u->start < JUMP || is[0] != 0xe9 ||
+        here(o, u->start) + JUMP + (uintptr_t)(intptr_t)distance_at(is + 1) != home)
+        return 0;
+    if (memcmp(unit_code(&o->analysis, u, u->start), endbr64, sizeof endbr64) == 0)
+        home += sizeof endbr64;
+    process_read(p, home, at_home, sizeof at_home);
+    if (p->n_kept == KEPT_MAX || at_home[0] != 0xe9 ||
+        home + JUMP + (uintptr_t)(intptr_t)distance_at(at_home + 1) - p->library >= 4096)
+        wrong(p, o, u->start, "its copy is a jump home");
+    else
+        p->kept[p->n_kept++] = home;
+    return 1;
+}
+
+/* Behind its last instruction, what runs on there finds what it would at home. */
+static void check_end(struct process *p, const struct site *s, const struct unit *u)
+{
+    const struct unit *units = units_of(&s->o->analysis), *next = u + 1;
+
+    if (s->z.meta.category == ZYDIS_CATEGORY_UNCOND_BR || s->z.meta.category == ZYDIS_CATEGORY_RET ||
+        (s->z.meta.category == ZYDIS_CATEGORY_CALL && next->start != u->end) ||
+        s->z.mnemonic == ZYDIS_MNEMONIC_UD2 ||
+        s->z.mnemonic == ZYDIS_MNEMONIC_HLT || s->z.mnemonic == ZYDIS_MNEMONIC_INT3 ||
+        s->z.mnemonic == ZYDIS_MNEMONIC_NOP || next == units + s->o->analysis.units.n)
+        return;
+    p->n_falls++;
+    if (next->reason || here(s->o, next->start) - here(s->o, u->start) != next->start - u->start)
+        wrong(p, s->o, u->end, "it runs on into something else");
+}
+
+static void check_unit(struct process *p, const ZydisDecoder *decoder, struct copied *o,
+                       const struct unit *u)
+{
+    const uint8_t *code = unit_code(&o->analysis, u, u->start);
+    ZydisDecoderContext context;
+    struct site s = {.o = o};
+
+    if (!here(o, u->start) || here(o, u->end - 1) - here(o, u->start) != u->end - 1 - u->start) {
+        wrong(p, o, u->start, "a movable function was not copied");
+        return;
+    }
+    if (is_kept(p, o, u))
+        return;
+    for (uint32_t at = u->start; at < u->end; at += s.z.length) {
+        s.linked = at;
+        s.address = here(o, at);
+        s.was = code + (at - u->start);
+        s.is = byte_of(o, o->bias + at);
+        if (ZYAN_FAILED(ZydisDecoderDecodeInstruction(decoder, &context, s.was, u->end - at,
+                                                      &s.z))) {
+            wrong(p, o, at, "no instruction that is known");
+            return;
+        }
+        check_instruction(p, &s);
+    }
+    check_end(p, &s, u);
+}
+
+/* What stays home must not seem to be here. */
+static void check_empty(struct process *p, const struct copied *o, const struct unit *u)
+{
+    for (uint32_t at = u->start; at < u->end; at++)
+        if (here(o, at) && *byte_of(o, o->bias + at) != 0xcc) {
+            wrong(p, o, at, "a function that stays home has a copy");
+            return;
+        }
+}
+
+void check_code(struct process *p, struct copied *o)
+{
+    const struct unit *units = units_of(&o->analysis);
+    ZydisDecoder decoder;
+
+    ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
+    for (size_t i = 0; i < o->analysis.units.n; i++) {
+        if (units[i].reason)
+            check_empty(p, o, &units[i]);
+        else
+            check_unit(p, &decoder, o, &units[i]);
+    }
+    check_tables(p, o);
+}

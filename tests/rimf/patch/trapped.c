@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Code of the program that runs in the middle of a commit: the handler of SIGSYS, by which a
+ * sandbox answers system calls (trapped.h), and handlers of signals that only faults raise, sent
+ * by somebody.  They call what is being patched.  A failure means that a browser's
+ * processes are killed, crash or hang when code is changed behind their sandbox.
+ */
+#include <pthread.h>
+#include <sys/wait.h>
+
+#include "../../trapped.h"
+#include "sites.h"
+
+static struct patch_text t;
+static int state = 1;
+static unsigned long interrupted;
+
+static void call_sites(void)
+{
+    for (size_t i = 0; i < PATCH_SITES; i++) {
+        int value = patch_sites_table[i].caller();
+        CHECK(value >= 1 && value <= PATCH_STATES);
+    }
+    interrupted++;
+}
+
+static int commit_next(struct mvld_patch_report *report)
+{
+    int next = state % PATCH_STATES + 1;
+    struct mvld_batch *b = patch_sites_batch(t.patcher, state, next);
+    int r = rimf_patch_commit(b, report);
+
+    rimf_patch_end(b);
+    state = r == 0 ? next : state;
+    for (size_t i = 0; i < PATCH_SITES; i++)
+        CHECK(patch_sites_table[i].caller() == state, "(after %d)", r);
+    return r;
+}
+
+static long allow(long nr, const long *arguments)
+{
+    (void)nr, (void)arguments;
+    call_sites();
+    return 0;
+}
+
+static long refuse_the_process(long nr, const long *arguments)
+{
+    call_sites();
+    if (nr == SYS_openat)
+        return strncmp((const char *)arguments[1], "/proc", 5) ? 0 : -EACCES;
+    return nr == SYS_mprotect || nr == SYS_mremap ? 0 : -EPERM;
+}
+
+static void commits(const char *method, int threads)
+{
+    struct mvld_patch_report report;
+
+    if (threads)
+        patch_park_thread();
+    for (int i = 0; i < 12; i++) {
+        int r = commit_next(&report);
+        if (trapped_decide == refuse_the_process)
+            CHECK(r == -EPERM && report.applied == 0, "(%d)", r);
+        else
+            CHECK(r == 0 && report.refused == 0, "(%s: %d, %s)", method, r, t.sentence);
+    }
+    CHECK(interrupted >= 12, "(%lu)", interrupted);
+}
+
+static void emulated(const char *method, int threads)
+{
+    if (trapped_start(allow, 1))
+        exit(SKIP);
+    commits(method, threads);
+}
+
+static void refused(const char *method, int threads)
+{
+    if (trapped_start(refuse_the_process, 1))
+        exit(SKIP);
+    commits(method, threads);
+}
+
+/* ---- signals of faults, sent ---- */
+
+static const int faults[] = {SIGTRAP, SIGILL, SIGBUS, SIGFPE, SIGSEGV, SIGSYS};
+static size_t n_faults;
+
+static void on_signal(int signal)
+{
+    (void)signal;
+    call_sites();
+}
+
+static void send_before(struct patch_kernel *k, long nr)
+{
+    (void)nr;
+    CHECK(rimf_syscall(SYS_tgkill, getpid(), gettid(), faults[(size_t)k->calls % n_faults], 0, 0,
+                       0) == 0);
+}
+
+static void send(size_t n, const char *method, int threads)
+{
+    struct sigaction action = {.sa_handler = on_signal};
+
+    n_faults = n;
+    for (size_t i = 0; i < n; i++)
+        CHECK(sigaction(faults[i], &action, NULL) == 0);
+    t.kernel.before = send_before;
+    commits(method, threads);
+}
+
+static void sent(const char *method, int threads)
+{
+    send(sizeof faults / sizeof *faults, method, threads);
+}
+
+/* Which does not keep the engine from breakpoints, as handlers of the others do. */
+static void sent_traps(const char *method, int threads)
+{
+    send(1, method, threads);
+}
+
+/* ---- */
+
+static int in_child(void (*test)(const char *method, int threads), const char *method, int threads)
+{
+    pid_t child = fork();
+    int status;
+
+    CHECK(child >= 0);
+    if (child == 0) {
+        alarm(30);
+        patch_sites_open(&t);
+        CHECK(rimf_patcher_set_method(t.patcher, method) == 0, "(%s)", t.sentence);
+        test(method, threads);
+        exit(0);
+    }
+    CHECK(waitpid(child, &status, 0) == child);
+    return status;
+}
+
+int main(void)
+{
+    static const struct {
+        const char *name;
+        void (*test)(const char *method, int threads);
+    } tests[] = {{"emulated", emulated}, {"refused", refused}, {"sent", sent}, {"sent traps", sent_traps}};
+    static const char *const methods[] = {"auto", "mprotect", "remap", "selfmem"};
+    int wrong = 0;
+
+    for (size_t i = 0; i < sizeof tests / sizeof *tests; i++)
+        for (size_t j = 0; j < 2 * sizeof methods / sizeof *methods; j++) {
+            int status = in_child(tests[i].test, methods[j / 2], j % 2);
+
+            if (status == SKIP << 8)
+                return SKIP;
+            if (status)
+                fprintf(stderr, "%s, %s%s: status %x\n", tests[i].name, methods[j / 2],
+                        j % 2 ? ", threads" : "", (unsigned)status);
+            wrong += status != 0;
+        }
+    return wrong != 0;
+}

@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * cache.c: `mvld cache`: the frozen images that there are (rimf/store/frozen.h) and the ready code
+ * (rimf/store/ready.h), whether a program would still start from them, and away with what none would take.
+ */
+#include "rimf/base/cache.h"
+#include "tools/cache/image.h"
+#include "tools/cache/ready.h"
+#include "tools/common/paths.h"
+#include "rimf/base/sys.h"
+#include "tools/common/tools.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char usage[] =
+    "Usage: mvld cache list|verify|prune [OPTION...] [FOLDER...]\n"
+    "\n"
+    "Frozen images in /var/cache/mvld/images, ready code of objects in /var/cache/mvld/ready, and\n"
+    "the same in the user's cache; or in each FOLDER.\n"
+    "\n"
+    "  list     a line each: its state, its program or object, how much code\n"
+    "  verify   the same, and compares every byte of code with what was written\n"
+    "  prune    removes those that are damaged or out of date, and what builds left that were killed\n"
+    "\n"
+    "  --other-mvld  prune: also those that another mvld made, which may still be in use\n"
+    "  --all         prune: removes all\n"
+    "  --help        this text\n"
+    "\n"
+    "Exit code: 0; 1 when verify found damage, prune could not remove, or a folder cannot\n"
+    "be read; 2 for wrong usage.\n";
+
+enum action { LIST, VERIFY, PRUNE };
+
+struct request_of {
+    enum action action;
+    int others, all, failed;
+    unsigned n, of_other_mvld;
+};
+
+static const char *const states[] = {"good", "out of date", "other mvld", "damaged"};
+
+/* Whether to remove what is in this state.  To the mvld of a build tree what the installed one made is
+ * of another mvld, and the other way round: so these go only when that is said. */
+static int is_pruned(struct request_of *r, enum image_state state)
+{
+    r->failed |= r->action == VERIFY && state == IMAGE_DAMAGED;
+    r->n++;
+    r->of_other_mvld += state == IMAGE_OF_OTHER_MVLD;
+    if (r->action != PRUNE || state == IMAGE_GOOD)
+        return r->action == PRUNE && r->all;
+    return state != IMAGE_OF_OTHER_MVLD || r->others || r->all;
+}
+
+/* ---- a line an image -------------------------------------------------------------- */
+
+static void print_later(const struct later *later)
+{
+    uint32_t copies = 0, gone = 0;
+
+    for (uint32_t i = 0; i < later->header->n_objects; i++) {
+        const struct later_object *object = &later->objects[i];
+        struct stat st;
+
+        copies += object->n_texts > 0;
+        gone += stat(later->names + object->name, &st) || !file_id_is(&object->file, &st);
+    }
+    printf(", %u files of dlopen, code of %u", later->header->n_objects, copies);
+    if (gone)
+        printf(", %u out of date", gone);
+}
+
+static void print_image(const struct frozen *f, const struct later_file *later,
+                        const char *state, const char *why)
+{
+    uint64_t bytes = 0;
+    uint32_t copies = 0;
+
+    for (uint32_t i = 0; i < f->header->n_texts; i++)
+        bytes += f->texts[i].size;
+    for (uint32_t i = 0; i < f->header->n_objects; i++)
+        copies += f->names[f->objects[i].copy_name] != '\0';
+    printf("%-12s", state);
+    print_name(stdout, f->names + f->objects[0].name);
+    printf("  %.1f MiB of code of %u of %u files, %u calls relied on", (double)bytes / (1 << 20),
+           copies, f->header->n_objects, f->header->n_words);
+    if (f->region)
+        printf(", %.1f MiB copied of %u files",
+               (double)f->region->pieces[FROZEN_CODE].size / (1 << 20), f->header->n_copies);
+    if (later->map)
+        print_later(&later->view);
+    if (f->names[f->header->told]) {
+        fputs(", of starts with ", stdout);
+        print_name(stdout, f->names + f->header->told);
+    }
+    if (why) {
+        fputs("; ", stdout);
+        print_name(stdout, why);
+    }
+    putchar('\n');
+}
+
+static void prune(struct request_of *r, const char *path, const char *state)
+{
+    const char *why;
+
+    if (frozen_remove(&rimf_sys_kernel, path, geteuid(), &why)) {
+        complain("cache", "%s: %s", path, why);
+        r->failed = 1;
+    } else {
+        printf("%-12s%s removed\n", state, path);
+    }
+}
+
+static void prune_file(struct request_of *r, const char *path, const char *state)
+{
+    if (unlink(path)) {
+        complain("cache", "%s: %s", path, strerror(errno));
+        r->failed = 1;
+    } else {
+        printf("%-12s%s removed\n", state, path);
+    }
+}
+
+static void look_at(struct request_of *r, const char *path)
+{
+    struct later_file later = {.map = NULL};
+    struct frozen_file file;
+    char *why = NULL;
+    enum image_state state = image_look(path, &file, &why);
+
+    if (state == IMAGE_GOOD &&
+        ((why = image_open_later(&file, &later)) ||
+         (r->action != LIST && ((why = image_damaged(&file)) ||
+                                (later.map && (why = image_damaged_later(&file, &later.view)))))))
+        state = IMAGE_DAMAGED;
+    if (is_pruned(r, state))
+        prune(r, path, states[state]);
+    else if (!file.map)
+        printf("%-12s%s: %s\n", states[state], path, why);
+    else
+        print_image(&file.view, &later, states[state], why);
+    later_unmap(&later, &rimf_sys_kernel);
+    frozen_unmap(&file, &rimf_sys_kernel);
+    free(why);
+}
+
+/* ---- a line a file of ready code ------------------------------------------------------ */
+
+static void print_ready(const struct ready *r, const char *state, const char *why)
+{
+    uint64_t bytes = 0, calls = r->header->singles;
+
+    for (uint32_t i = 0; i < r->header->n_texts; i++)
+        bytes += r->texts[i].size;
+    for (uint32_t i = 0; i < r->header->n_slots; i++)
+        calls += r->slots[i].calls & READY_LEFT ? 0 : r->slots[i].calls;
+    printf("%-12s", state);
+    print_name(stdout, r->name);
+    printf("  ready code, %s, %.1f MiB, %lu calls through %u slots",
+           ready_reach_name((enum ready_reach)r->header->reach), (double)bytes / (1 << 20), calls,
+           r->header->n_slots);
+    if (why) {
+        fputs("; ", stdout);
+        print_name(stdout, why);
+    }
+    putchar('\n');
+}
+
+static void look_at_ready(struct request_of *r, const char *path)
+{
+    struct ready_file file;
+    char *why;
+    enum image_state state = ready_judge(&file, path, r->action != LIST, &why);
+
+    if (is_pruned(r, state))
+        prune_file(r, path, states[state]);
+    else if (file.map)
+        print_ready(&file.view, states[state], why);
+    else
+        printf("%-12s%s: %s\n", states[state], path, why);
+    ready_unmap(&file, &rimf_sys_kernel);
+    free(why);
+}
+
+/* ---- a folder of images ------------------------------------------------------------- */
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static int is_file(int at, const char *name)
+{
+    struct stat st;
+
+    return !fstatat(at, name, &st, AT_SYMLINK_NOFOLLOW) && S_ISREG(st.st_mode);
+}
+
+/* Half an image, or half a file of ready code. */
+static void look_at_left_over(struct request_of *r, const char *folder)
+{
+    char *path = cache_left_over(folder);
+
+    if (path && r->action != PRUNE)
+        printf("%-12s%s: a build that was stopped has left it\n", "unfinished", path);
+    else if (path && is_file(AT_FDCWD, path))
+        prune_file(r, path, "unfinished");
+    else if (path)
+        prune(r, path, "unfinished");
+    free(path);
+}
+
+/* `named` on the command line: else it need not be there. */
+static void look_into(struct request_of *r, const char *path, int named)
+{
+    int lock = cache_lock_of(path);
+    DIR *folder = opendir(path);
+    struct dirent *entry;
+    char **images = NULL;
+    size_t n = 0;
+
+    if (!folder) {
+        if (named || errno != ENOENT) {
+            complain("cache", "%s: %s", path, strerror(errno));
+            r->failed = 1;
+        }
+        return; /* nor is there a lock */
+    }
+    if (lock >= 0)
+        look_at_left_over(r, path);
+    while ((entry = readdir(folder))) {
+        if (!image_is_named(entry->d_name) &&
+            !(ready_is_name(entry->d_name) && is_file(dirfd(folder), entry->d_name)))
+            continue;
+        images = must_grow(images, n + 1, sizeof *images);
+        images[n++] = must_print("%s/%s", path, entry->d_name);
+    }
+    closedir(folder);
+    qsort(images, n, sizeof *images, by_name);
+    for (size_t i = 0; i < n; i++) {
+        if (is_file(AT_FDCWD, images[i]))
+            look_at_ready(r, images[i]);
+        else
+            look_at(r, images[i]);
+        free(images[i]);
+    }
+    free(images);
+    if (lock >= 0)
+        close(lock);
+}
+
+static void look_into_users(struct request_of *r, const char *what)
+{
+    char own[4096];
+    const char *wrong;
+
+    if (path_users_cache(own, sizeof own, what, &wrong))
+        look_into(r, own, 0);
+    else if (wrong)
+        complain("cache", "%s", wrong);
+}
+
+static int read_action(const char *word, enum action *out)
+{
+    static const char *const words[] = {"list", "verify", "prune"};
+
+    for (size_t i = 0; word && i < sizeof words / sizeof *words; i++) {
+        if (!strcmp(word, words[i])) {
+            *out = (enum action)i;
+            return 0;
+        }
+    }
+    return -1;
+}
+
+int tool_cache(int argc, char **argv)
+{
+    static const struct option options[] = {{"all", no_argument, NULL, 'a'},
+                                            {"other-mvld", no_argument, NULL, 'o'},
+                                            {"help", no_argument, NULL, 'h'},
+                                            {0}};
+    struct request_of r = {0};
+    int c;
+
+    while ((c = getopt_long(argc, argv, "h", options, NULL)) != -1) {
+        switch (c) {
+        case 'a': r.all = 1; break;
+        case 'o': r.others = 1; break;
+        case 'h': fputs(usage, stdout); return TOOL_OK;
+        default: return TOOL_USAGE;
+        }
+    }
+    if (read_action(argv[optind], &r.action) || ((r.all || r.others) && r.action != PRUNE)) {
+        fputs(usage, stderr);
+        return TOOL_USAGE;
+    }
+    for (int i = optind + 1; i < argc; i++)
+        look_into(&r, argv[i], 1);
+    if (optind + 1 == argc) {
+        look_into(&r, FROZEN_SYSTEM_FOLDER, 0);
+        look_into(&r, READY_SYSTEM_FOLDER, 0);
+        look_into_users(&r, "images");
+        look_into_users(&r, READY_FOLDER);
+    }
+    if (r.of_other_mvld && !r.others && !r.all)
+        printf("Another mvld than %s made %u of %u: programs do not start from these with this one.\n"
+               "`mvld build PROGRAM' makes them anew, `mvld cache prune --other-mvld' removes them.\n",
+               path_loader(), r.of_other_mvld, r.n);
+    return r.failed ? TOOL_FAILED : TOOL_OK;
+}

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * config.c: `mvld config` makes the one file that starts of programs read.
+ */
+#include "tools/config/make.h"
+#include "tools/common/tools.h"
+
+#include "rimf/base/sys.h"
+#include "rimf/base/trusted.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const char usage[] =
+    "Usage: mvld config [--user] [--check]\n"
+    "\n"
+    "Reads " MVLD_SYSCONF_DIR "/mvld.conf and " MVLD_SYSCONF_DIR "/apps.d/*.conf, checks them, and makes\n"
+    "of them " MVLD_SYSCONF_DIR "/config.cache, which is what programs read when they start: a change\n"
+    "of a file counts from then on.  When something is wrong, what was made before stays.\n"
+    "\n"
+    "  --user   the same in $XDG_CONFIG_HOME/mvld, or else ~/.config/mvld\n"
+    "  --check  make nothing, only say whether the files are right and what was made is of\n"
+    "           them as they are\n"
+    "  --help   this text\n"
+    "\n"
+    "Exit code: 0; 1 when a file is wrong or nothing could be made, or with --check, when what\n"
+    "was made is of other files; 2 for wrong usage.\n";
+
+/* In one step, and whole after a crash. */
+static int put(const struct config_made *m)
+{
+    char *aside = must_print("%s.XXXXXX", m->path);
+    size_t length;
+    char *text = config_made_text(m, &length);
+    int fd = mkostemp(aside, 0), failed = fd < 0;
+
+    for (size_t done = 0; !failed && done < length;) {
+        ssize_t n = write(fd, text + done, length - done);
+        failed = n <= 0;
+        done += n > 0 ? (size_t)n : 0;
+    }
+    failed = failed || fchmod(fd, 0644) || fsync(fd) || rename(aside, m->path);
+    int error = errno;
+    if (fd >= 0) {
+        close(fd);
+        if (failed)
+            unlink(aside);
+    }
+    free(text);
+    free(aside);
+    errno = error;
+    return failed ? -1 : 0;
+}
+
+/* Where nothing is configured, starts need not read anything. */
+static int change(const struct config_made *m)
+{
+    struct stat st;
+    const char *why;
+    size_t named;
+    int error = trusted_path(&rimf_sys_kernel, m->folder, geteuid(), &st, &why, &named);
+
+    if (error && error != -ENOENT) {
+        complain("config", "%s: no start would believe it, because of %.*s: %s", m->folder,
+                 (int)named, m->folder, why);
+        return TOOL_FAILED;
+    }
+    if (m->blocks ? put(m) : unlink(m->path) && errno != ENOENT && errno != ENOTDIR) {
+        complain("config", "%s: %s", m->path, strerror(errno));
+        return TOOL_FAILED;
+    }
+    if (m->blocks)
+        printf("%s: %zu [app] of %zu files\n", m->path, m->blocks, m->n);
+    else
+        printf("%s: nothing is configured\n", m->folder);
+    return TOOL_OK;
+}
+
+static int compare(const struct config_made *m)
+{
+    char *said = config_made_differs(m);
+    int status = said ? TOOL_FAILED : TOOL_OK;
+
+    if (said)
+        complain("config", "%s", said);
+    free(said);
+    return status;
+}
+
+int tool_config(int argc, char **argv)
+{
+    static const struct option options[] = {{"user", no_argument, NULL, 'u'},
+                                            {"check", no_argument, NULL, 'c'},
+                                            {"help", no_argument, NULL, 'h'},
+                                            {0}};
+    struct config_made m;
+    int users = 0, check = 0, c, status = TOOL_FAILED;
+
+    while ((c = getopt_long(argc, argv, "h", options, NULL)) != -1) {
+        switch (c) {
+        case 'u': users = 1; break;
+        case 'c': check = 1; break;
+        case 'h': fputs(usage, stdout); return TOOL_OK;
+        default: return TOOL_USAGE;
+        }
+    }
+    if (optind < argc) {
+        fputs(usage, stderr);
+        return TOOL_USAGE;
+    }
+    if (config_make(&m, users))
+        complain("config", "%s%s", m.why, check ? "" : ": nothing was changed");
+    else
+        status = check ? compare(&m) : change(&m);
+    config_made_free(&m);
+    return status;
+}

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * pipeline.c: `mvld pipeline`: what would run in a program, and why.
+ */
+#include "tools/config/make.h"
+#include "tools/common/paths.h"
+#include "loader/manager/private.h"
+#include "tools/run/program.h"
+#include "tools/run/request.h"
+#include "tools/common/tools.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char usage[] =
+    "Usage: mvld pipeline [OPTION...] PROGRAM\n"
+    "\n"
+    "Says which passes the loader would run in PROGRAM, in which order, with which\n"
+    "options, and which line of which file says so.  The text is a configuration: it\n"
+    "can be read back.\n"
+    "\n" REQUEST_USAGE
+    "  --json               as JSON\n"
+    "  --help               this text\n"
+    "\n"
+    "Exit code: 0, also when nothing is configured; 1 when the configuration or the\n"
+    "pipeline is refused; 2 for wrong usage.\n";
+
+static void print_line(void *cookie, const char *text)
+{
+    (void)cookie;
+    print_name(stdout, text);
+    putchar('\n');
+}
+
+/* How the program comes to its loader, as comments. */
+static void print_way(const struct program *p, int planned)
+{
+    const char *objection = program_objection(p);
+    if (p->kind == PROGRAM_SCRIPT)
+        printf("; %s is a script: ask for its interpreter, %s\n", p->path, p->interpreter);
+    else if (p->kind == PROGRAM_SECURE)
+        puts("; it has special rights: only files of root count, and only when its interpreter "
+             "is ld-mvld.so.1");
+    else if (objection)
+        printf("; passes cannot run in it: %s\n", objection);
+    else if (planned && p->kind == PROGRAM_PLAIN)
+        printf("; its interpreter is %s: this happens under `mvld run', or after `mvld "
+               "set-interp'\n", p->interpreter);
+}
+
+static void print_text(const struct program *p, const struct pipeline *plan)
+{
+    print_way(p, plan != NULL);
+    if (plan)
+        pipeline_print(plan, print_line, NULL);
+    else
+        printf("; no pipeline is configured for %s\n", p->path);
+}
+
+static void json_setting(struct json *j, const struct mvld_setting *s)
+{
+    json_begin(j, NULL, '{');
+    json_string(j, "name", s->name);
+    json_string(j, "value", s->text);
+    json_string(j, "file", s->file && *s->file ? s->file : NULL);
+    json_unsigned(j, "line", s->line);
+    json_end(j, '}');
+}
+
+static void json_pass(struct json *j, const struct planned_pass *it)
+{
+    json_begin(j, NULL, '{');
+    json_string(j, "name", it->pass->name);
+    json_string(j, "help", it->pass->help);
+    json_string(j, "file", it->path);
+    json_string(j, "library", it->library);
+    json_string(j, "nothing-to-do", it->idle);
+    json_begin(j, "options", '[');
+    for (size_t i = 0; i < it->n_settings; i++)
+        json_setting(j, &it->settings[i]);
+    json_end(j, ']');
+    json_end(j, '}');
+}
+
+static void print_json(const struct program *p, const struct pipeline *plan)
+{
+    struct json j = {.to = stdout};
+    const struct config *c = plan ? &plan->config : NULL;
+    json_begin(&j, NULL, '{');
+    json_string(&j, "program", p->path);
+    json_string(&j, "interpreter", *p->interpreter ? p->interpreter : NULL);
+    json_string(&j, "objection", program_objection(p));
+    json_string(&j, "file", c ? c->file : NULL);
+    json_unsigned(&j, "line", c ? c->line : 0);
+    json_string(&j, "match", c ? c->match : NULL);
+    json_string(&j, "placement", plan ? pipeline_setting(plan, "placement") : NULL);
+    json_string(&j, "patch", plan ? pipeline_setting(plan, "patch") : NULL);
+    json_begin(&j, "passes", '[');
+    for (size_t i = 0; plan && i < plan->n; i++)
+        json_pass(&j, &plan->passes[i]);
+    json_end(&j, ']');
+    json_end(&j, '}');
+}
+
+static int explain(const struct request *r, const char *name, int as_json)
+{
+    struct program p;
+    struct pipeline *plan = NULL;
+    char why[512];
+    char *path = program_find(name);
+
+    if (!path || program_open(&p, path)) {
+        complain("pipeline", "%s: %s", name, strerror(errno));
+        return TOOL_FAILED;
+    }
+    const char *wrong = request_apply(r, &p);
+    if (!wrong && request_plan(&p, &plan, why, sizeof why))
+        wrong = why;
+    if (wrong) {
+        complain("pipeline", "%s: the program would run untransformed", wrong);
+        return TOOL_FAILED;
+    }
+    config_remind("pipeline");
+    if (as_json)
+        print_json(&p, plan);
+    else
+        print_text(&p, plan);
+    pipeline_free(plan);
+    free(path);
+    free(p.path);
+    return TOOL_OK;
+}
+
+int tool_pipeline(int argc, char **argv)
+{
+    static const struct option options[] = {REQUEST_OPTIONS,
+                                            {"json", no_argument, NULL, 'j'},
+                                            {"help", no_argument, NULL, 'h'},
+                                            {0}};
+    struct request r = {0};
+    int as_json = 0, c;
+
+    while ((c = getopt_long(argc, argv, "h", options, NULL)) != -1) {
+        switch (c) {
+        case 'j': as_json = 1; break;
+        case 'h': fputs(usage, stdout); return TOOL_OK;
+        default:
+            if (request_option(&r, "pipeline", c, optarg))
+                return TOOL_USAGE;
+        }
+    }
+    if (optind + 1 != argc) {
+        fputs(usage, stderr);
+        return TOOL_USAGE;
+    }
+    return explain(&r, argv[optind], as_json);
+}

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * doctor/caches.c: where analyses, frozen images and the record of the CPU lie (rimf/base/cache.h has the
+ * rules), and what there keeps a start from taking them.
+ */
+#include "tools/cache/image.h"
+#include "tools/doctor/doctor.h"
+#include "tools/common/paths.h"
+
+#include "rimf/base/cache.h"
+#include "rimf/base/cpu.h"
+#include "rimf/store/frozen.h"
+#include "rimf/store/ready.h"
+#include "rimf/analysis/analysis.h"
+#include "rimf/base/sys.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+struct kept {
+    unsigned n, refused; /* entries of a folder, and those that no start takes */
+    unsigned states[IMAGE_DAMAGED + 1]; /* images */
+    int left_over; /* by a build that was killed */
+    unsigned behind; /* of the user's, at other distances than root's for the same starts */
+};
+
+/* A start tries root's first, and lies as that wants it. */
+static int is_behind(const struct frozen *users, const char *name)
+{
+    char *folder = must_print(FROZEN_SYSTEM_FOLDER "/%s", name);
+    struct frozen_file roots;
+    const char *why;
+    int error = frozen_map(&roots, &rimf_sys_kernel, folder, geteuid(), &why);
+    int behind = !error && roots.view.header->layout_seed != users->header->layout_seed;
+
+    if (!error)
+        frozen_unmap(&roots, &rimf_sys_kernel);
+    free(folder);
+    return behind;
+}
+
+static void count_image(const char *path, const char *name, struct kept *kept)
+{
+    char *folder = must_print("%s/%s", path, name), *why = NULL;
+    struct frozen_file file;
+    enum image_state state = image_look(folder, &file, &why);
+
+    kept->states[state]++;
+    kept->behind += state == IMAGE_GOOD && is_behind(&file.view, name);
+    frozen_unmap(&file, &rimf_sys_kernel);
+    free(why);
+    free(folder);
+}
+
+/* Nobody writes there now. */
+static void count_left_over(const char *path, struct kept *kept)
+{
+    int lock = cache_lock_of(path);
+    char *left = lock < 0 ? NULL : cache_left_over(path);
+
+    kept->left_over = left != NULL;
+    free(left);
+    if (lock >= 0)
+        close(lock);
+}
+
+/* Files on which a start decides by their owner and mode; and those that a start would take, where
+ * they are images, by what they say. */
+static int count(const char *path, struct kept *kept, int images)
+{
+    DIR *folder = opendir(path);
+    struct dirent *entry;
+    struct stat st;
+
+    *kept = (struct kept){0};
+    if (!folder)
+        return -1;
+    while ((entry = readdir(folder))) {
+        if (entry->d_name[0] == '.' || fstatat(dirfd(folder), entry->d_name, &st, AT_SYMLINK_NOFOLLOW))
+            continue;
+        kept->n++;
+        if ((st.st_uid != 0 && st.st_uid != geteuid()) || st.st_mode & 022)
+            kept->refused++;
+        else if (images && image_is_named(entry->d_name))
+            count_image(path, entry->d_name, kept);
+    }
+    closedir(folder);
+    count_left_over(path, kept);
+    return 0;
+}
+
+/* Of the folder, or of that in which it would be made. */
+static int is_noexec(const char *path)
+{
+    char *at = must_print("%s", path), *slash;
+    struct statvfs fs;
+    int error;
+
+    while ((error = statvfs(at, &fs)) && errno == ENOENT && (slash = strrchr(at, '/')) && slash > at)
+        *slash = 0;
+    free(at);
+    return !error && fs.f_flag & ST_NOEXEC;
+}
+
+static void report_states(struct report *r, const char *name, const char *path, const struct kept *kept)
+{
+    const char *left = kept->left_over ? "; a build that was stopped has left what it had written" : "";
+    const unsigned *states = kept->states;
+
+    if (states[IMAGE_OF_OTHER_MVLD] || states[IMAGE_OF_OTHER_FILES] || states[IMAGE_DAMAGED])
+        report_finding(r, name, FINDING_ABSENT,
+                       "`mvld build PROGRAM' makes them anew, `mvld cache prune' removes them (with "
+                       "--other-mvld those of another mvld)",
+                       "%s: %u; no start takes %u that another mvld made, %u whose files were "
+                       "replaced, %u damaged%s", path, kept->n, states[IMAGE_OF_OTHER_MVLD],
+                       states[IMAGE_OF_OTHER_FILES], states[IMAGE_DAMAGED], left);
+    else if (kept->behind)
+        report_finding(r, name, FINDING_ABSENT, "`mvld build PROGRAM' makes them anew, at the distances of root's",
+                       "%s: %u; no start takes %u that are older than root's for the same starts%s", path, kept->n,
+                       kept->behind, left);
+    else if (kept->left_over)
+        report_finding(r, name, FINDING_ABSENT, "the next build removes it, or `mvld cache prune'", "%s: %u%s",
+                       path, kept->n, left);
+    else
+        report_finding(r, name, FINDING_OK, NULL, "%s: %u", path, kept->n);
+}
+
+/* `code`: what lies there are images, which are mapped to be run. */
+static void report_cache(struct report *r, const char *name, const char *path, int code)
+{
+    struct kept kept;
+
+    if (code && is_noexec(path))
+        report_finding(r, name, FINDING_PROBLEM,
+                       "mount it without noexec, or set XDG_CACHE_HOME to another folder",
+                       "%s: no code may be mapped from there (noexec)", path);
+    else if (count(path, &kept, code))
+        report_finding(r, name, errno == ENOENT ? FINDING_ABSENT : FINDING_PROBLEM, NULL, "%s: %s",
+                       path, errno == ENOENT ? "none yet" : strerror(errno));
+    else if (kept.refused)
+        report_finding(r, name, FINDING_PROBLEM, "remove them, or chown and chmod go-w them",
+                       "%s: %u of %u are not taken: others than root and you own them or may write "
+                       "them", path, kept.refused, kept.n);
+    else
+        report_states(r, name, path, &kept);
+}
+
+static void report_users(struct report *r, const char *name, const char *what, int code)
+{
+    char path[PATH_MAX];
+    const char *wrong;
+
+    if (path_users_cache(path, sizeof path, what, &wrong))
+        report_cache(r, name, path, code);
+    else if (wrong)
+        report_finding(r, name, FINDING_PROBLEM, NULL, "%s", wrong);
+    else
+        report_finding(r, name, FINDING_ABSENT, "set HOME or XDG_CACHE_HOME", "no folder");
+}
+
+/* In a virtual machine, what the CPU answered when it was written. */
+static void report_record(struct report *r, const char *name, const char *path)
+{
+    struct cpu_record record;
+    const char *why;
+    void *map;
+    size_t size;
+    int error = cache_map(&rimf_sys_kernel, AT_FDCWD, path, geteuid(), 1, sizeof record, &map, &size, &why);
+
+    if (error == -ENOENT) {
+        report_finding(r, name, FINDING_ABSENT, NULL, "%s: none yet", path);
+        return;
+    }
+    if (!error) {
+        memcpy(&record, map, size);
+        sys_munmap(&rimf_sys_kernel, (uintptr_t)map, size);
+        error = cpu_record_check(&record, size, &why);
+        if (!error && !cpu_record_fits(&record, &cpu_at_hand)) {
+            why = "it is of another CPU or hypervisor";
+            error = -ESTALE;
+        }
+    }
+    if (error)
+        report_finding(r, name, FINDING_ABSENT, "`mvld build PROGRAM' makes it anew",
+                       "%s: %s: each start asks the CPU", path, why);
+    else
+        report_finding(r, name, FINDING_OK, NULL, "%s: %u answers", path, record.n);
+}
+
+void doctor_caches(struct report *r)
+{
+    char path[PATH_MAX];
+    const char *wrong;
+
+    report_heading(r, "Caches");
+    report_cache(r, "analyses", ANALYSIS_SYSTEM_FOLDER, 0);
+    report_users(r, "analyses of user", "analysis", 0);
+    report_cache(r, "images", FROZEN_SYSTEM_FOLDER, 1);
+    report_users(r, "images of user", "images", 1);
+    report_cache(r, "ready code", READY_SYSTEM_FOLDER, 1);
+    report_users(r, "ready code of user", READY_FOLDER, 1);
+    report_record(r, "CPU", CPU_SYSTEM_FILE);
+    if (path_users_cache(path, sizeof path, CPU_FILE, &wrong))
+        report_record(r, "CPU of user", path);
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * doctor.h: findings of `mvld doctor`.
+ */
+#ifndef DOCTOR_H
+#define DOCTOR_H
+
+#include "tools/common/tools.h"
+
+enum finding_state {
+    FINDING_OK,      /* it is there */
+    FINDING_ABSENT,  /* it is not, and mvld works without it */
+    FINDING_PROBLEM  /* mvld cannot do something that it should */
+};
+
+struct report {
+    struct json *json; /* NULL: text */
+    const char *heading;
+    unsigned problems;
+};
+
+/* Findings stand under a heading; `remedy` says how to get what is missing, or
+ * is NULL. */
+void report_heading(struct report *, const char *title);
+void report_finding(struct report *, const char *name, enum finding_state, const char *remedy,
+                    const char *format, ...) __attribute__((format(printf, 5, 6)));
+
+void doctor_patching(struct report *);
+void doctor_processor(struct report *);
+void doctor_memory(struct report *);
+void doctor_host_loader(struct report *, const char *path);
+void doctor_configuration(struct report *);
+void doctor_caches(struct report *);
+void doctor_passes(struct report *, const char *folders);
+void doctor_compiler(struct report *);
+
+/* doctor/hugepages.c: NULL, a process gets such pages here; else why not (static). */
+const char *hugepages_try_pool(void);
+const char *hugepages_try_thp(void);
+/* Of a file in this folder, shared by all processes. */
+const char *hugepages_try_folder(const char *folder);
+
+/* The first line of a file of /proc or /sys, without its newline.  0, or -1. */
+int read_line(const char *path, char *to, size_t size);
+
+#endif

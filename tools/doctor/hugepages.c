@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * doctor/hugepages.c: does a process get huge pages here?  As rimf/moved/pages.c takes them.
+ */
+#include "tools/doctor/doctor.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/mman.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define HUGE (2ul << 20)
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+#ifndef MADV_COLLAPSE
+#define MADV_COLLAPSE 25
+#endif
+
+/* 2 MiB of address space on 2 MiB, inside of *room, twice as large. */
+static char *reserve(char **room)
+{
+    *room = mmap(NULL, 2 * HUGE, PROT_READ | PROT_WRITE,
+                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return *room == MAP_FAILED ? NULL : (char *)(((uintptr_t)*room + HUGE - 1) & -HUGE);
+}
+
+static const char *try_page(char *page, char *place)
+{
+    if (madvise(page, HUGE, MADV_POPULATE_WRITE))
+        return errno == EINVAL ? "the kernel cannot promise them (before Linux 5.14)"
+                               : "the pool has pages, and this process may not take one (cgroup, "
+                                 "memory policy)";
+    if (mremap(page, HUGE, HUGE, MREMAP_MAYMOVE | MREMAP_FIXED, place) != place)
+        return "the kernel cannot move them (before Linux 5.16)";
+    return NULL;
+}
+
+const char *hugepages_try_pool(void)
+{
+    char *room, *place = reserve(&room);
+    char *page = mmap(NULL, HUGE, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB | MAP_HUGE_2MB, -1, 0);
+    const char *why;
+
+    if (page == MAP_FAILED)
+        return errno == ENOMEM ? "no page is free in the pool"
+                               : "the kernel has no pool of huge pages";
+    why = place ? try_page(page, place) : "memory is short";
+    munmap(page, HUGE);
+    if (place) {
+        munmap(place, HUGE);
+        munmap(room, 2 * HUGE);
+    }
+    return why;
+}
+
+/* KB of huge pages around `address`, as the kernel says: of memory, or of a file. */
+static long huge_at(const char *address, int of_file)
+{
+    FILE *f = fopen("/proc/self/smaps", "r");
+    unsigned long start, end;
+    int here = 0;
+    long kb = 0;
+    char line[4096];
+
+    while (f && fgets(line, sizeof line, f)) {
+        if (sscanf(line, "%lx-%lx ", &start, &end) == 2)
+            here = (uintptr_t)address >= start && (uintptr_t)address < end;
+        else if (here && sscanf(line, of_file ? "FilePmdMapped: %ld kB" : "AnonHugePages: %ld kB",
+                                &kb) == 1 && kb)
+            break;
+        else if (here && of_file && sscanf(line, "ShmemPmdMapped: %ld kB", &kb) == 1 && kb)
+            break;
+    }
+    if (f)
+        fclose(f);
+    return kb;
+}
+
+const char *hugepages_try_thp(void)
+{
+    char *room, *page = reserve(&room);
+    const char *why = NULL;
+    int error;
+
+    if (!page)
+        return "memory is short";
+    madvise(page, HUGE, MADV_HUGEPAGE);
+    memset(page, 1, HUGE);
+    error = madvise(page, HUGE, MADV_COLLAPSE) ? errno : 0;
+    if (error == EINVAL && !huge_at(page, 0))
+        why = "the kernel cannot make them of small ones (before Linux 6.1; without transparent "
+              "huge pages)";
+    else if (error && error != EINVAL)
+        why = "no memory for one is free in one piece";
+    munmap(room, 2 * HUGE);
+    return why;
+}
+
+/* As rimf/moved/pages_file.c does it with an image, that rimf/store/freeze_copies.c wrote. */
+static const char *try_mapped(int fd, char *bytes, char *place)
+{
+    memset(bytes, 0xcc, HUGE);
+    if (pwrite(fd, bytes, HUGE, 0) != (ssize_t)HUGE)
+        return "no room for 2 MB";
+    if (mmap(place, HUGE, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED, fd, 0) != place)
+        return "files there cannot be mapped as code (noexec)";
+    madvise(place, HUGE, MADV_HUGEPAGE);
+    (void)*(volatile char *)place;
+    if (!huge_at(place, 1) && madvise(place, HUGE, MADV_COLLAPSE))
+        return "its filesystem keeps files in small pages";
+    return NULL;
+}
+
+const char *hugepages_try_folder(const char *folder)
+{
+    int fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    char *room, *place = reserve(&room), *bytes = fd < 0 ? NULL : malloc(HUGE);
+    const char *why = fd < 0 ? strerror(errno) : "memory is short";
+
+    if (place && bytes)
+        why = try_mapped(fd, bytes, place);
+    free(bytes);
+    if (place)
+        munmap(room, 2 * HUGE);
+    if (fd >= 0)
+        close(fd);
+    return why;
+}

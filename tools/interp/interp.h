@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * interp.h: changes the program interpreter (PT_INTERP) of an ELF file, and takes
+ * the change back.
+ */
+#ifndef INTERP_H
+#define INTERP_H
+
+#include "tools/common/elf_file.h"
+
+struct bytes {
+    unsigned char *at;
+    size_t size;
+};
+
+/* The file's interpreter, or NULL (static, or a shared object). */
+const char *interp_of(const struct elf_file *);
+
+/* interp/edit.c: a copy of the file whose interpreter is `path`.  0, or -1 with
+ * the file's `error` set. */
+int interp_edit(struct elf_file *, const char *path, struct bytes *out);
+
+/* Its first two ways, in `to`, a copy of the file's bytes.  0, or -1: there is no
+ * room, and nothing was changed. */
+int interp_place(const struct elf_file *, const char *path, unsigned char *to);
+
+/* Bytes behind the last one that the ELF headers know. */
+uint64_t interp_payload(const struct elf_file *);
+
+/* interp/record.c: `now` with a record behind it, from which `before` can be made
+ * again byte by byte. */
+void record_append(const struct elf_file *before, struct bytes *now);
+/* What was before.  0; 1 when there is no record; -1: `why` says why it cannot be. */
+int record_restore(const struct elf_file *now, struct bytes *before, const char **why);
+
+/* replace_file.c: puts `content` in the place of the file at `path` (no symbolic
+ * link), which keeps mode, owner, extended attributes and times; anybody sees the
+ * old file or the new one.  NULL, or what went wrong. */
+const char *replace_file(const char *path, const struct bytes *content);
+
+#endif

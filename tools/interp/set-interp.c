@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * set-interp.c: `mvld set-interp`: makes programs start under ld-mvld.so.1, or as
+ * they did before.
+ */
+#include "tools/config/make.h"
+#include "tools/interp/interp.h"
+#include "tools/common/paths.h"
+#include "tools/common/tools.h"
+
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+static const char usage[] =
+    "Usage: mvld set-interp [--force] [--loader FILE] PROGRAM...\n"
+    "       mvld set-interp --restore PROGRAM...\n"
+    "       mvld set-interp --print PROGRAM...\n"
+    "\n"
+    "Makes programs start under ld-mvld.so.1 instead of the machine's ld.so, by\n"
+    "changing their interpreter (PT_INTERP).  The file is replaced at once, and\n"
+    "keeps mode, owner, extended attributes and times.\n"
+    "\n"
+    "  --restore      make the file again, byte for byte, what it was\n"
+    "  --print        only say which interpreter a program has\n"
+    "  --loader FILE  use this loader\n"
+    "  --force        also programs with set-id bits or capabilities, with another\n"
+    "                 interpreter than the machine's, or with data behind the ELF\n"
+    "                 file; and a loader that does not exist\n"
+    "  --help         this text\n"
+    "\n"
+    "Exit code: 0, 1 when a file could not be changed (it is as it was), 2 for wrong\n"
+    "usage.\n";
+
+struct request {
+    enum { SET, RESTORE, PRINT } action;
+    const char *loader;
+    int force;
+};
+
+static int refuse(const char *file, const char *why)
+{
+    complain("set-interp", "%s: %s", file, why);
+    return TOOL_FAILED;
+}
+
+/* Whether the interpreter is the machine's, by any of its names. */
+static int is_host_loader(const char *interp)
+{
+    char *a = realpath(interp, NULL), *b = realpath(path_host_loader(), NULL);
+    char *musl = realpath(MVLD_HOST_LOADER_MUSL, NULL);
+    int same = !strcmp(interp, MVLD_HOST_LOADER) || (a && b && !strcmp(a, b)) ||
+               (a && musl && !strcmp(a, musl));
+    free(a);
+    free(b);
+    free(musl);
+    return same;
+}
+
+/* Why the program should be left alone, or NULL. */
+static const char *objection(const struct elf_file *f, const char *path)
+{
+    struct stat st;
+    if (stat(path, &st))
+        return "it cannot be looked at";
+    if (st.st_mode & (S_ISUID | S_ISGID))
+        return "it has set-id bits (--force changes it nevertheless)";
+    if (getxattr(path, "security.capability", NULL, 0) > 0)
+        return "it has file capabilities (--force changes it nevertheless)";
+    if (!is_host_loader(interp_of(f)))
+        return "its interpreter is not the machine's (--force changes it nevertheless)";
+    if (interp_payload(f))
+        return "data follows the ELF file, as in a self-extracting program "
+               "(--force changes it nevertheless)";
+    return NULL;
+}
+
+static int set(const struct request *r, struct elf_file *f, const char *file, const char *path)
+{
+    struct bytes now = {0};
+    const char *interp = interp_of(f), *why = NULL;
+
+    if (interp && !strcmp(interp, r->loader))
+        return TOOL_OK;
+    if (interp && !r->force)
+        why = objection(f, path);
+    if (why)
+        return refuse(file, why);
+    if (interp_edit(f, r->loader, &now))
+        return refuse(file, f->error);
+    record_append(f, &now);
+    why = replace_file(path, &now);
+    free(now.at);
+    return why ? refuse(file, why) : TOOL_OK;
+}
+
+static int restore(const struct elf_file *f, const char *file, const char *path)
+{
+    struct bytes before;
+    const char *why = NULL;
+    int result = record_restore(f, &before, &why);
+
+    if (result > 0)
+        why = "set-interp left no record in it: nothing to restore";
+    if (result)
+        return refuse(file, why);
+    why = replace_file(path, &before);
+    free(before.at);
+    return why ? refuse(file, why) : TOOL_OK;
+}
+
+static int print(const struct elf_file *f, const char *file)
+{
+    const char *interp = interp_of(f);
+    print_name(stdout, file);
+    fputs(": ", stdout);
+    print_name(stdout, interp ? interp : "none");
+    putchar('\n');
+    return TOOL_OK;
+}
+
+static int handle(const struct request *r, const char *file)
+{
+    struct elf_file f;
+    char *path = realpath(file, NULL); /* a symbolic link stays one */
+    int status;
+
+    if (elf_file_open(&f, path ? path : file))
+        status = refuse(file, f.error);
+    else if (r->action == PRINT)
+        status = print(&f, file);
+    else if (r->action == RESTORE)
+        status = restore(&f, file, path);
+    else
+        status = set(r, &f, file, path);
+    elf_file_close(&f);
+    free(path);
+    return status;
+}
+
+int tool_set_interp(int argc, char **argv)
+{
+    static const struct option options[] = {{"restore", no_argument, NULL, 'r'},
+                                            {"print", no_argument, NULL, 'p'},
+                                            {"loader", required_argument, NULL, 'l'},
+                                            {"force", no_argument, NULL, 'f'},
+                                            {"help", no_argument, NULL, 'h'},
+                                            {0}};
+    struct request r = {.action = SET, .loader = path_loader()};
+    int status = TOOL_OK, asked = 0, c;
+
+    while ((c = getopt_long(argc, argv, "h", options, NULL)) != -1) {
+        switch (c) {
+        case 'r': r.action = RESTORE; asked |= 1; break;
+        case 'p': r.action = PRINT; asked |= 2; break;
+        case 'l': r.loader = optarg; break;
+        case 'f': r.force = 1; break;
+        case 'h': fputs(usage, stdout); return TOOL_OK;
+        default: return TOOL_USAGE;
+        }
+    }
+    if (optind == argc || asked == 3) {
+        fputs(usage, stderr);
+        return TOOL_USAGE;
+    }
+    if (r.action == SET && (*r.loader != '/' || strlen(r.loader) >= 4096)) {
+        complain("set-interp", "%s: the loader must be an absolute path", r.loader);
+        return TOOL_USAGE;
+    }
+    if (r.action == SET && !r.force && access(r.loader, X_OK)) {
+        complain("set-interp", "%s: no such loader: programs would not start", r.loader);
+        return TOOL_FAILED;
+    }
+    for (int i = optind; i < argc; i++)
+        if (handle(&r, argv[i]))
+            status = TOOL_FAILED;
+    if (r.action == SET)
+        config_remind("set-interp");
+    return status;
+}

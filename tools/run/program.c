@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * program.c: see program.h.  Only headers are read: a program may be large, and
+ * it is about to be started.
+ */
+#include "tools/run/program.h"
+#include "tools/common/paths.h"
+#include "tools/common/tools.h"
+
+#include "loader/config/needed.h"
+#include "loader/manager/pipeline.h"
+#include "rimf/base/sys.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#define MOST_HEADERS 1024u
+#define MOST_NOTES 65536u
+
+/* 0, or the reason why it cannot be executed. */
+static int try_file(const char *path)
+{
+    struct stat st;
+    if (stat(path, &st))
+        return errno;
+    if (!S_ISREG(st.st_mode))
+        return EACCES;
+    return access(path, X_OK) ? errno : 0;
+}
+
+char *program_find(const char *name)
+{
+    const char *path = getenv("PATH");
+    int worst = ENOENT; /* one that may not be executed is worth more of a word */
+
+    if (strchr(name, '/')) {
+        errno = try_file(name);
+        /* The host loader must not take it for one of its options. */
+        return errno ? NULL : must_print("%s%s", *name == '-' ? "./" : "", name);
+    }
+    path = path ? path : "/bin:/usr/bin";
+    for (const char *end; *name; path = end + 1) {
+        end = strchrnul(path, ':');
+        int length = (int)(end - path);
+        char *file = must_print("%.*s%s%s", length, path, length ? "/" : "./", name);
+        int error = try_file(file);
+        if (!error)
+            return file;
+        free(file);
+        worst = error == EACCES ? error : worst;
+        if (!*end)
+            break;
+    }
+    errno = worst;
+    return NULL;
+}
+
+/* "#! interpreter argument", as the kernel reads it. */
+static void read_script(struct program *p, const char *head, size_t size)
+{
+    char line[256];
+    size = size < sizeof line - 1 ? size : sizeof line - 1;
+    memcpy(line, head, size);
+    line[size] = 0;
+    line[strcspn(line, "\n")] = 0;
+
+    char *at = line + 2 + strspn(line + 2, " \t");
+    size_t n = strcspn(at, " \t");
+    char *rest = at + n + strspn(at + n, " \t");
+    size_t length = strlen(rest);
+    while (length && strchr(" \t", rest[length - 1]))
+        length--;
+    snprintf(p->interpreter, sizeof p->interpreter, "%.*s", (int)n, at);
+    snprintf(p->argument, sizeof p->argument, "%.*s", (int)length, rest);
+    p->kind = n ? PROGRAM_SCRIPT : PROGRAM_UNKNOWN;
+}
+
+static void find_build_id(struct program *p, const unsigned char *notes, size_t size)
+{
+    Elf64_Nhdr note;
+    for (size_t at = 0; size - at >= sizeof note;) {
+        memcpy(&note, notes + at, sizeof note);
+        uint64_t desc = at + sizeof note + ((note.n_namesz + 3ull) & ~3ull);
+        uint64_t next = desc + ((note.n_descsz + 3ull) & ~3ull);
+        if (next > size)
+            return;
+        if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 &&
+            !memcmp(notes + at + sizeof note, "GNU", 4) && note.n_descsz <= sizeof p->build_id) {
+            memcpy(p->build_id, notes + desc, note.n_descsz);
+            p->build_id_size = note.n_descsz;
+            return;
+        }
+        at = next;
+    }
+}
+
+static int same_file(const char *a, const char *b)
+{
+    struct stat x, y;
+    return !stat(a, &x) && !stat(b, &y) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+static int is_machine_loader(const char *interpreter)
+{
+    return !strcmp(interpreter, MVLD_HOST_LOADER) || same_file(interpreter, path_host_loader()) ||
+           same_file(interpreter, MVLD_HOST_LOADER_MUSL);
+}
+
+static void read_segment(struct program *p, int fd, const Elf64_Phdr *ph)
+{
+    if (ph->p_type == PT_INTERP && ph->p_filesz < sizeof p->interpreter) {
+        ssize_t n = pread(fd, p->interpreter, ph->p_filesz, (off_t)ph->p_offset);
+        p->interpreter[n > 0 ? n : 0] = 0;
+    } else if (ph->p_type == PT_NOTE && ph->p_filesz <= MOST_NOTES && !p->build_id_size) {
+        unsigned char *notes = must_alloc(ph->p_filesz, 1);
+        ssize_t n = pread(fd, notes, ph->p_filesz, (off_t)ph->p_offset);
+        find_build_id(p, notes, n > 0 ? (size_t)n : 0);
+        free(notes);
+    }
+}
+
+static void take_needed(void *cookie, const char *needed)
+{
+    ((struct program *)cookie)->musl |= musl_is_needed(needed);
+}
+
+static void read_elf(struct program *p, int fd, const Elf64_Ehdr *h)
+{
+    p->kind = PROGRAM_FOREIGN;
+    if (h->e_ident[EI_CLASS] != ELFCLASS64 || h->e_machine != EM_X86_64 ||
+        h->e_phentsize != sizeof(Elf64_Phdr) || h->e_phnum > MOST_HEADERS)
+        return;
+    Elf64_Phdr *ph = must_alloc(h->e_phnum, sizeof *ph);
+    ssize_t size = pread(fd, ph, h->e_phnum * sizeof *ph, (off_t)h->e_phoff);
+    size_t n = size > 0 ? (size_t)size / sizeof *ph : 0;
+    for (size_t i = 0; i < n; i++)
+        read_segment(p, fd, &ph[i]);
+    needed_each(&rimf_sys_kernel, fd, ph, n, take_needed, p);
+    free(ph);
+    if (!*p->interpreter)
+        p->kind = PROGRAM_STATIC;
+    else if (same_file(p->interpreter, path_loader()))
+        p->kind = PROGRAM_OURS;
+    else if (is_machine_loader(p->interpreter))
+        p->kind = PROGRAM_PLAIN;
+}
+
+int program_open(struct program *p, const char *path)
+{
+    union {
+        Elf64_Ehdr elf;
+        char text[256];
+    } head = {.text = ""};
+    struct stat st;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+
+    memset(p, 0, sizeof *p);
+    if (fd < 0)
+        return -1;
+    p->path = must_print("%s", path);
+    ssize_t n = pread(fd, &head, sizeof head, 0);
+    p->kind = PROGRAM_UNKNOWN;
+    if (n >= (ssize_t)sizeof head.elf && !memcmp(head.text, ELFMAG, SELFMAG))
+        read_elf(p, fd, &head.elf);
+    else if (n > 2 && !memcmp(head.text, "#!", 2))
+        read_script(p, head.text, (size_t)n);
+    if ((p->kind == PROGRAM_PLAIN || p->kind == PROGRAM_OURS) && !fstat(fd, &st) &&
+        ((st.st_mode & (S_ISUID | S_ISGID)) ||
+         fgetxattr(fd, "security.capability", NULL, 0) > 0))
+        p->kind = PROGRAM_SECURE;
+    close(fd);
+    return 0;
+}
+
+int program_open_to_run(struct program *p, const char *path)
+{
+    int error = program_open(p, path) ? errno : 0;
+
+    if (error != EACCES || eaccess(path, X_OK)) {
+        errno = error;
+        return error ? -1 : 0;
+    }
+    p->path = must_print("%s", path);
+    p->kind = PROGRAM_UNREADABLE;
+    return 0;
+}
+
+void program_follow(struct program *p)
+{
+    char *path = realpath(p->path, NULL);
+
+    if (!path)
+        return;
+    free(p->path);
+    p->path = path;
+}
+
+const char *program_objection(const struct program *p)
+{
+    switch (p->kind) {
+    case PROGRAM_STATIC: return "a static executable has no loader";
+    case PROGRAM_FOREIGN: return "its interpreter is not this machine's";
+    case PROGRAM_SECURE: return "set-id bits and capabilities only work when it is started itself";
+    case PROGRAM_UNREADABLE: return "it may be executed, and not read";
+    default: return NULL;
+    }
+}

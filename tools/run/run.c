@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * run.c: `mvld run` starts one program under mvld, once; `mvld build` starts it as far
+ * as its first constructor, where the loader writes its frozen image and exits; with --run
+ * it goes on, and the loader adds what comes by dlopen.
+ */
+#include "tools/config/make.h"
+#include "tools/common/elf_file.h"
+#include "tools/common/paths.h"
+#include "loader/manager/pipeline.h"
+#include "tools/run/program.h"
+#include "tools/run/request.h"
+#include "tools/common/tools.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* As a shell says it. */
+enum { CANNOT_EXECUTE = 126, NOT_FOUND = 127 };
+
+#define MOST_SCRIPTS 5 /* script of a script of …: the kernel's own limit */
+
+static const char run_usage[] =
+    "Usage: mvld run [OPTION...] [--] PROGRAM [ARGUMENT...]\n"
+    "\n"
+    "Runs PROGRAM, found as a shell finds it, under ld-mvld.so.1.  Of a script the\n"
+    "interpreter (#!) runs under mvld.  Static executables, programs with set-id bits\n"
+    "or capabilities, those that may not be read, and programs for another loader are\n"
+    "started plainly, which is said on standard error.\n"
+    "\n" REQUEST_USAGE
+    "  --argv0 NAME         the program's argv[0]\n"
+    "  --loader FILE        instead of the installed ld-mvld.so.1\n"
+    "  --help               this text\n"
+    "\n"
+    "The options reach the program as MVLD_TUNABLES, MVLD_CONFIG and MVLD_DEBUG, and\n"
+    "its children inherit these.\n"
+    "Exit code: that of PROGRAM; 1 when the options are refused, 2 for wrong usage, 126\n"
+    "when PROGRAM cannot be executed, 127 when it is not found.\n";
+
+static const char build_usage[] =
+    "Usage: mvld build [OPTION...] [--] PROGRAM\n"
+    "       mvld build --ready [OPTION...] [--] PROGRAM\n"
+    "       mvld build --run [OPTION...] [--] PROGRAM [ARGUMENT...]\n"
+    "\n"
+    "Writes the frozen image of PROGRAM: its code, and that of the libraries that it\n"
+    "starts with, as the passes of its pipeline leave it.  Later starts map it instead of\n"
+    "running these passes.  Nothing of PROGRAM runs.  The image lies in\n"
+    "$XDG_CACHE_HOME/mvld/images; without XDG_CACHE_HOME in /var/cache/mvld/images when root\n"
+    "builds it, for everybody, else in ~/.cache/mvld/images.  Its folder is printed; see mvld\n"
+    "cache.  With direct-calls, ready code of its objects is left beside it, for processes\n"
+    "without an image.\n"
+    "\n"
+    "  --ready              write ready code alone; the folder in which it lies is printed\n"
+    "  --run                run PROGRAM, and add what it loads later (dlopen) to its image,\n"
+    "                       to the one that is there when it fits, else to a new one\n"
+    REQUEST_USAGE
+    "  --argv0 NAME         the program's argv[0]\n"
+    "  --loader FILE        instead of the installed ld-mvld.so.1\n"
+    "  --help               this text\n"
+    "\n"
+    "Exit code: 0, with --run that of PROGRAM; 1 when there is no image, with the reason on\n"
+    "standard error; 2 for wrong usage.\n";
+
+/* Room in front for what an interpreter, or the loader, wants there. */
+struct command {
+    const char *name; /* of the subcommand */
+    const char *freeze; /* of `mvld build`: MVLD_FREEZE */
+    char **argv; /* argv[first] is argv[0] of the program */
+    size_t first;
+};
+
+static void put_in_front(struct command *c, const char *argument)
+{
+    c->argv[--c->first] = (char *)argument;
+}
+
+/* Follows #! lines: the command becomes that of the interpreter. */
+static int resolve(struct program *p, struct command *c, const char *name)
+{
+    char *path = program_find(name);
+    int error = errno;
+
+    if (!path) {
+        complain(c->name, "%s: %s", name, strerror(error));
+        return error == ENOENT ? NOT_FOUND : CANNOT_EXECUTE;
+    }
+    for (int depth = 0;; depth++) {
+        if (program_open_to_run(p, path)) {
+            complain(c->name, "%s: %s", path, strerror(errno));
+            return CANNOT_EXECUTE;
+        }
+        if (p->kind != PROGRAM_SCRIPT || depth == MOST_SCRIPTS)
+            break;
+        c->argv[c->first] = p->path; /* the script's name takes the place of argv[0] */
+        if (*p->argument)
+            put_in_front(c, must_print("%s", p->argument));
+        put_in_front(c, path = must_print("%s", p->interpreter));
+    }
+    if (p->kind == PROGRAM_UNKNOWN || p->kind == PROGRAM_SCRIPT) {
+        complain(c->name, "%s: neither an ELF file nor a script with #!", path);
+        return CANNOT_EXECUTE;
+    }
+    return 0;
+}
+
+/* Options that cannot hold are an error of the caller; a wrong configuration alone
+ * is not: then the program runs untransformed, as it would by itself, and the loader
+ * says so. */
+static int check_plan(const struct request *r, const struct program *p, const struct command *c)
+{
+    struct pipeline *plan = NULL;
+    char why[512];
+    const char *wrong = request_apply(r, p);
+
+    if (!wrong && request_plan(p, &plan, why, sizeof why))
+        wrong = why;
+    pipeline_free(plan);
+    if (!wrong || (request_is_empty(r) && !c->freeze))
+        return 0;
+    complain(c->name, "%s", wrong);
+    return TOOL_FAILED;
+}
+
+/* Whether the host loader lets argv[0] be chosen: glibc's does since 2.33. */
+static int takes_argv0(const struct program *p)
+{
+    if (p->musl) /* since 1.2.2 */
+        return 1;
+
+    const char *named = getenv("MVLD_HOST_LOADER");
+    struct elf_file f;
+    int takes = !elf_file_open(&f, named && *named ? named : path_host_loader()) &&
+                memmem(f.bytes, f.size, "--argv0", sizeof "--argv0");
+
+    elf_file_close(&f);
+    return takes;
+}
+
+/* 0 when the program may be started, or an exit code. */
+static int object(const struct program *p, const struct command *c)
+{
+    const char *objection = program_objection(p), *off = getenv("MVLD");
+
+    if (!objection && !(off && !strcmp(off, "off")))
+        return 0;
+    if (c->freeze) /* plainly it would not stop */
+        complain(c->name, "%s: %s", p->path, objection ? objection : "MVLD=off");
+    else if (objection)
+        complain(c->name, "%s: started without mvld: %s", p->path, objection);
+    else
+        complain(c->name, "MVLD=off: no pass runs");
+    return c->freeze ? TOOL_FAILED : 0;
+}
+
+/* LOADER [--argv0 CALLED] [--argv0 NAME] PATH ARGUMENT...
+ * As when the kernel starts it: $ORIGIN is where the file lies, argv[0] is what it was; and
+ * configurations match by either, and by the path that led to it (loader/start/program.c).  Where
+ * argv[0] cannot be chosen, it is the path, which must then be the one that led there. */
+static void put_loader(const struct program *p, struct command *c, const char *loader)
+{
+    const char *argv0 = c->argv[c->first];
+    char *path = takes_argv0(p) ? realpath(p->path, NULL) : NULL;
+    int followed = path && strcmp(path, p->path);
+
+    c->argv[c->first] = path ? path : p->path;
+    if (path && (followed || strcmp(argv0, path))) {
+        put_in_front(c, argv0);
+        put_in_front(c, "--argv0");
+    }
+    if (followed) {
+        put_in_front(c, p->path);
+        put_in_front(c, "--argv0");
+    }
+    put_in_front(c, loader);
+}
+
+static int start(const struct program *p, struct command *c, const char *loader)
+{
+    const char *file = p->path;
+
+    if (c->freeze)
+        setenv("MVLD_FREEZE", c->freeze, 1);
+    if (p->kind == PROGRAM_PLAIN) {
+        put_loader(p, c, loader);
+        file = loader;
+    }
+    fflush(stdout);
+    execv(file, c->argv + c->first);
+    complain(c->name, "%s: %s", file, strerror(errno));
+    return CANNOT_EXECUTE;
+}
+
+static int run(const struct command *blank, const char *usage, int argc, char **argv)
+{
+    const struct option options[] = {REQUEST_OPTIONS,
+                                     {"argv0", required_argument, NULL, '0'},
+                                     {"loader", required_argument, NULL, 'l'},
+                                     {"help", no_argument, NULL, 'h'},
+                                     {blank->freeze ? "run" : NULL, no_argument, NULL, 'r'},
+                                     {"ready", no_argument, NULL, 'y'},
+                                     {0}};
+    struct command command = *blank;
+    struct request r = {0};
+    struct program p;
+    const char *argv0 = NULL, *loader = path_loader();
+    int c, status;
+
+    while ((c = getopt_long(argc, argv, "+h", options, NULL)) != -1) { /* +: up to PROGRAM */
+        switch (c) {
+        case '0': argv0 = optarg; break;
+        case 'l': loader = optarg; break;
+        case 'h': fputs(usage, stdout); return TOOL_OK;
+        case 'r': command.freeze = "run"; break;
+        case 'y': command.freeze = "ready"; break;
+        default:
+            if (request_option(&r, command.name, c, optarg))
+                return TOOL_USAGE;
+        }
+    }
+    if (optind == argc) {
+        fputs(usage, stderr);
+        return TOOL_USAGE;
+    }
+    size_t n = (size_t)(argc - optind);
+    command.first = 2 * MOST_SCRIPTS + 5;
+    command.argv = must_alloc(command.first + n + 1, sizeof(char *));
+    memcpy(command.argv + command.first, argv + optind, n * sizeof(char *));
+    status = resolve(&p, &command, argv[optind]);
+    if (status)
+        return status;
+    if (argv0)
+        command.argv[command.first] = (char *)argv0;
+    config_remind(command.name);
+    status = program_objection(&p) ? 0 : check_plan(&r, &p, &command);
+    if (!status)
+        status = object(&p, &command);
+    return status ? status : start(&p, &command, loader);
+}
+
+int tool_run(int argc, char **argv)
+{
+    return run(&(struct command){.name = "run"}, run_usage, argc, argv);
+}
+
+int tool_build(int argc, char **argv)
+{
+    return run(&(struct command){.name = "build", .freeze = "1"}, build_usage, argc, argv);
+}
