@@ -49,12 +49,26 @@ static std::vector<tree> all_arguments(const_tree decl)
     return out;
 }
 
+static bool says(const std::vector<tree> &arguments, const char *word)
+{
+    return std::any_of(arguments.begin(), arguments.end(), [&](tree t) {
+        return string_of(t) && !strcmp(string_of(t), word);
+    });
+}
+
 bool mv_is_tracked(const_tree sw)
 {
-    for (tree t : all_arguments(sw))
-        if (string_of(t) && !strcmp(string_of(t), "tracked"))
-            return true;
-    return false;
+    return says(all_arguments(sw), "tracked");
+}
+
+bool mv_is_constant(const_tree decl)
+{
+    return VAR_P(decl) && says(all_arguments(decl), "constant");
+}
+
+bool mv_says_constant(tree args)
+{
+    return says(flat_arguments(args), "constant");
 }
 
 int64_t mv_value_in_type(tree constant, const_tree type)
@@ -110,14 +124,14 @@ bool mv_check_switch_arguments(tree decl, tree args)
         const char *s = string_of(t);
         if (s && !some)
             break;
-        if (s && !strcmp(s, "tracked")) {
+        if (s && (!strcmp(s, "tracked") || !strcmp(s, "constant"))) {
             in_values = false;
         } else if (s && !strcmp(s, "values")) {
             in_values = true;
             some = false;
         } else if (s) {
             error_at(loc, "unknown argument %qs of attribute %<multiverse%> of switch %qD", s, decl);
-            inform(loc, "known are %<\"values\", 1, 3, 5%> and %<\"tracked\"%>");
+            inform(loc, "known are %<\"values\", 1, 3, 5%>, %<\"tracked\"%> and %<\"constant\"%>");
             return false;
         } else if (!in_values) {
             error_at(loc, "argument of attribute %<multiverse%> of switch %qD must begin with "
@@ -141,6 +155,12 @@ bool mv_check_switch_arguments(tree decl, tree args)
     if (!some)
         error_at(loc, "%<\"values\"%> in attribute %<multiverse%> of switch %qD without a value",
                  decl);
+    if (some && says(flat_arguments(args), "values") &&
+        (mv_is_constant(decl) || says(flat_arguments(args), "constant"))) {
+        error_at(loc, "%<\"values\"%> in attribute %<multiverse%> of %qD, which is %<\"constant\"%>: "
+                 "nothing is specialised for it", decl);
+        return false;
+    }
     return some;
 }
 

@@ -7,7 +7,10 @@
  *   __attribute__((multiverse))                          variable, function, pointer
  *   __attribute__((multiverse("values", 1, 3, 5)))       switch
  *   __attribute__((multiverse("tracked")))               switch
+ *   __attribute__((multiverse("constant")))              switch, data or function pointer
  *   __attribute__((multiverse("bind", "a", "b")))        function
+ *
+ * A switch, and a constant, may also be a member of a structure (members.cc).
  *
  * A storage class is known for certain only when the declaration is finished
  * (`extern __thread`, C++ static members), so the handler refuses what it can
@@ -29,12 +32,14 @@ static bool is_function_pointer_type(const_tree type)
 
 bool mv_is_switch(const_tree decl)
 {
-    return decl && VAR_P(decl) && INTEGRAL_TYPE_P(TREE_TYPE(decl)) && attribute_of(decl);
+    return decl && VAR_P(decl) && attribute_of(decl) &&
+           (INTEGRAL_TYPE_P(TREE_TYPE(decl)) || mv_is_constant(decl));
 }
 
 bool mv_is_pointer(const_tree decl)
 {
-    return decl && VAR_P(decl) && is_function_pointer_type(TREE_TYPE(decl)) && attribute_of(decl);
+    return decl && VAR_P(decl) && is_function_pointer_type(TREE_TYPE(decl)) && attribute_of(decl) &&
+           !mv_is_constant(decl);
 }
 
 bool mv_is_function(const_tree decl)
@@ -119,23 +124,33 @@ static const char *storage_problem(tree decl)
     return nullptr;
 }
 
-static bool check_variable(tree decl, tree args)
+/* A variable that a program changes, and may change unseen. */
+static bool is_changed_at_run_time(tree decl)
 {
     location_t loc = DECL_SOURCE_LOCATION(decl);
     tree type = TREE_TYPE(decl);
-    if (const char *problem = storage_problem(decl)) {
-        error_at(loc, "variable %qD cannot be %<multiverse%>: it %s", decl, problem);
-        inform(loc, "a switch or a function pointer is one global variable of the process");
-        return false;
-    }
+    if (TYPE_VOLATILE(type))
+        warning_at(loc, OPT_Wattributes, "attribute %<multiverse%> ignored: every read of the "
+                   "volatile variable %qD must be made", decl);
+    else if (TYPE_READONLY(type))
+        warning_at(loc, OPT_Wattributes, "attribute %<multiverse%> ignored: %qD is constant", decl);
+    return !TYPE_VOLATILE(type) && !TYPE_READONLY(type);
+}
+
+static bool check_type(tree decl, tree args)
+{
+    location_t loc = DECL_SOURCE_LOCATION(decl);
+    tree type = TREE_TYPE(decl);
     if (TYPE_ATOMIC(type)) {
         error_at(loc, "variable %qD cannot be %<multiverse%>: it is %<_Atomic%>", decl);
         return false;
     }
-    if (is_function_pointer_type(type)) {
+    if (TREE_CODE(type) == POINTER_TYPE && mv_says_constant(args))
+        return is_changed_at_run_time(decl) && mv_check_switch_arguments(decl, args);
+    if (is_function_pointer_type(type) && VAR_P(decl)) {
         if (args) {
-            error_at(loc, "attribute %<multiverse%> takes no argument on function pointer %qD",
-                     decl);
+            error_at(loc, "attribute %<multiverse%> takes no argument but %<\"constant\"%> on function "
+                     "pointer %qD", decl);
             return false;
         }
         return true;
@@ -143,6 +158,8 @@ static bool check_variable(tree decl, tree args)
     if (!INTEGRAL_TYPE_P(type)) {
         error_at(loc, "variable %qD cannot be %<multiverse%>: neither an integer, a Boolean, an "
                  "enumeration nor a pointer to a function", decl);
+        if (POINTER_TYPE_P(type))
+            inform(loc, "with %<multiverse(\"constant\")%> its value stands in the code that reads it");
         return false;
     }
     if (!COMPLETE_TYPE_P(type) || int_size_in_bytes(type) > 8) {
@@ -155,16 +172,48 @@ static bool check_variable(tree decl, tree args)
         error_at(loc, "variable %qD cannot be %<multiverse%>: its type has padding bits", decl);
         return false;
     }
-    if (TYPE_VOLATILE(type)) {
-        warning_at(loc, OPT_Wattributes, "attribute %<multiverse%> ignored: every read of the "
-                   "volatile variable %qD must be made", decl);
+    return is_changed_at_run_time(decl) && mv_check_switch_arguments(decl, args);
+}
+
+static bool check_variable(tree decl, tree args)
+{
+    location_t loc = DECL_SOURCE_LOCATION(decl);
+    if (const char *problem = storage_problem(decl)) {
+        error_at(loc, "variable %qD cannot be %<multiverse%>: it %s", decl, problem);
+        inform(loc, "a switch or a function pointer is one global variable of the process");
         return false;
     }
-    if (TYPE_READONLY(type)) {
-        warning_at(loc, OPT_Wattributes, "attribute %<multiverse%> ignored: %qD is constant", decl);
-        return false;
+    return check_type(decl, args);
+}
+
+/* What the place of a member forbids. */
+static bool refuse_member(tree field, const char *why)
+{
+    error_at(DECL_SOURCE_LOCATION(field), "member %qD cannot be %<multiverse%>: it is %s", field, why);
+    return false;
+}
+
+static bool check_member(tree field, tree args)
+{
+    if (shim_is_bit_field(field))
+        return refuse_member(field, "a bit-field");
+    if (is_function_pointer_type(TREE_TYPE(field)) && !mv_says_constant(args))
+        return refuse_member(field, "a pointer to a function; with \"constant\" its value stands in the code");
+    return check_type(field, args);
+}
+
+void mv_finish_type(tree type)
+{
+    if (type == error_mark_node || !RECORD_OR_UNION_TYPE_P(type))
+        return;
+    for (tree field = TYPE_FIELDS(type); field; field = DECL_CHAIN(field)) {
+        if (TREE_CODE(field) != FIELD_DECL || !attribute_of(field))
+            continue;
+        if (TREE_CODE(type) == RECORD_TYPE && !shim_is_bit_field(field))
+            continue;
+        refuse_member(field, shim_is_bit_field(field) ? "a bit-field" : "a member of a union");
+        DECL_ATTRIBUTES(field) = remove_attribute(MV_ATTR, DECL_ATTRIBUTES(field));
     }
-    return mv_check_switch_arguments(decl, args);
 }
 
 static tree handle_multiverse(tree *node, tree, tree args, int, bool *no_add_attrs)
@@ -178,8 +227,7 @@ static tree handle_multiverse(tree *node, tree, tree args, int, bool *no_add_att
         if (good)
             DECL_PRESERVE_P(decl) = 1; /* others write it: the loader, a debugger */
     } else if (TREE_CODE(decl) == FIELD_DECL) {
-        error_at(DECL_SOURCE_LOCATION(decl),
-                 "member %qD cannot be %<multiverse%>: a switch is a global variable", decl);
+        good = check_member(decl, args);
     } else if (TREE_CODE(decl) == PARM_DECL) {
         error_at(DECL_SOURCE_LOCATION(decl),
                  "parameter %qD cannot be %<multiverse%>: a switch is a global variable", decl);
@@ -277,6 +325,34 @@ static void remember_enumerators(tree sw)
         remember(sw, MV_ATTR_DOMAIN, nreverse(list));
 }
 
+void mv_describe_switch(tree sw, const std::string &name)
+{
+    tree text = build_string(name.size() + 1, name.c_str());
+    TREE_TYPE(text) = build_array_type_nelts(char_type_node, name.size() + 1);
+    remember(sw, MV_ATTR_NAME, build_tree_list(NULL_TREE, text));
+    if (!in_lto_p)
+        remember_enumerators(sw);
+}
+
+/* A variable with switches in it: others write them. */
+static void describe_members(symtab_node *node)
+{
+    if (!VAR_P(node->decl) || mv_is_switch(node->decl) || TREE_CODE(TREE_TYPE(node->decl)) != RECORD_TYPE ||
+        !DECL_NAME(node->decl))
+        return;
+    std::string name = switch_name(node->decl);
+    tree text = build_string(name.size() + 1, name.c_str());
+    TREE_TYPE(text) = build_array_type_nelts(char_type_node, name.size() + 1);
+    tree attributes = DECL_ATTRIBUTES(node->decl);
+    remember(node->decl, MV_ATTR_NAME, build_tree_list(NULL_TREE, text));
+    if (mv_members(node->decl).empty()) {
+        DECL_ATTRIBUTES(node->decl) = attributes;
+        return;
+    }
+    DECL_PRESERVE_P(node->decl) = 1;
+    node->force_output = node->definition;
+}
+
 void mv_describe_declarations()
 {
     if (in_lto_p)
@@ -289,6 +365,7 @@ void mv_describe_declarations()
         /* Not before: front ends warn of `inline` together with `noinline`. */
         if (mv_is_function(decl))
             mv_make_noipa(decl);
+        describe_members(node);
         if (mv_is_switch(decl)) {
             remember_name(decl);
             remember_enumerators(decl);
@@ -308,6 +385,7 @@ std::string mv_display_name(const_tree decl)
 
 std::string mv_symbol(tree decl)
 {
-    const char *name = IDENTIFIER_POINTER(DECL_ASSEMBLER_NAME(decl));
-    return name[0] == '*' ? name + 1 : name;
+    HOST_WIDE_INT offset;
+    const char *name = IDENTIFIER_POINTER(DECL_ASSEMBLER_NAME(mv_variable_of(decl, &offset)));
+    return std::string(name[0] == '*' ? name + 1 : name) + (offset ? "+" + std::to_string(offset) : "");
 }

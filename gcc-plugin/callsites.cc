@@ -114,9 +114,25 @@ static void record_call(rtx_insn *insn)
         return;
     std::string label = ".Lmv_site" + std::to_string(count++);
     std::string align = t.through_got ? ".p2align 3,,5\n" : ".p2align 3,,4\n";
-    raw_before(align + label + ":\n" + mv_callsite_text(label, mv_symbol(decl), anchor(label)), insn);
+    raw_before(align + label + ":\n" + mv_callsite_text(label, decl, anchor(label)), insn);
     if (SIBLING_CALL_P(insn) && !t.through_got)
         raw_after("\t.org " + label + "+5, 0xcc", insn);
+}
+
+/* ---- reads of constants ---------------------------------------------------------------- */
+
+static void record_read(rtx_insn *insn, std::set<tree> &seen)
+{
+    static unsigned count;
+    tree sw;
+    std::string label = ".Lmv_read" + std::to_string(count), text = mv_read_text(insn, label, &sw);
+    if (text.empty())
+        return;
+    count++;
+    std::string records = mv_callsite_text(label, sw, anchor(label));
+    if (seen.insert(sw).second)
+        records += mv_switches_text({sw}, anchor(label));
+    raw_before(records + text, insn);
 }
 
 /* ---- entries ----------------------------------------------------------------------- */
@@ -171,10 +187,13 @@ void mv_record_sites(function *fun)
 {
     if (mv_is_large_model())
         return;
+    std::set<tree> seen;
     for (rtx_insn *insn = get_insns(), *next; insn; insn = next) {
         next = NEXT_INSN(insn);
         if (CALL_P(insn))
             record_call(insn);
+        else
+            record_read(insn, seen);
     }
     if (mv_is_function(fun->decl))
         pad_entry(fun->decl);

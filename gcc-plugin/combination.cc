@@ -35,31 +35,39 @@ struct uses {
 
 } // namespace
 
-static tree switch_at(tree t)
+static std::vector<tree> switches_at(tree ref)
 {
-    t = get_base_address(t);
-    return t && VAR_P(t) && mv_is_switch(t) ? t : NULL_TREE;
+    tree base = get_base_address(ref);
+    if (base && VAR_P(base) && mv_is_switch(base))
+        return {base};
+    return mv_members_touched(ref);
 }
 
-static bool visit_store(gimple *stmt, tree base, tree, void *data)
+static bool visit_store(gimple *stmt, tree, tree ref, void *data)
 {
-    if (tree sw = switch_at(base))
-        if (!gimple_clobber_p(stmt))
+    if (!gimple_clobber_p(stmt))
+        for (tree sw : switches_at(ref))
             ((uses *)data)->of(sw).write = stmt;
     return false;
 }
 
-static bool visit_address(gimple *stmt, tree base, tree, void *data)
+static bool visit_address(gimple *stmt, tree, tree ref, void *data)
 {
-    if (tree sw = switch_at(base))
+    if (TREE_CODE(ref) == ADDR_EXPR)
+        ref = TREE_OPERAND(ref, 0);
+    for (tree sw : switches_at(ref))
         ((uses *)data)->of(sw).address = stmt;
     return false;
 }
 
+/* Or tells a sanitizer of a read. */
 static bool reads_only_by_atomic(gimple *stmt)
 {
     if (!gimple_call_builtin_p(stmt, BUILT_IN_NORMAL))
         return false;
+    const char *name = IDENTIFIER_POINTER(DECL_NAME(gimple_call_fndecl(stmt)));
+    if (strstr(name, "__tsan_read") || strstr(name, "__asan_load"))
+        return true;
     built_in_function f = DECL_FUNCTION_CODE(gimple_call_fndecl(stmt));
     return f == BUILT_IN_ATOMIC_LOAD_1 || f == BUILT_IN_ATOMIC_LOAD_2 ||
            f == BUILT_IN_ATOMIC_LOAD_4 || f == BUILT_IN_ATOMIC_LOAD_8;
@@ -77,10 +85,21 @@ static void find_uses(function *fun, uses &out)
                 continue;
             if (tree sw = mv_load_of_switch(stmt))
                 out.of(sw).reads++;
-            else if (!reads_only_by_atomic(stmt))
+            else if (!mv_load_of_constant(stmt) && !reads_only_by_atomic(stmt))
                 walk_stmt_load_store_addr_ops(stmt, &out, nullptr, visit_store, visit_address);
         }
     }
+}
+
+std::set<tree> mv_changed_switches(function *fun)
+{
+    std::set<tree> out;
+    uses found;
+    find_uses(fun, found);
+    for (const use &u : found.list)
+        if (u.write || u.address)
+            out.insert(u.sw);
+    return out;
 }
 
 /* ---- which of them the variants fix ----------------------------------------- */

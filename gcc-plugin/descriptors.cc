@@ -59,9 +59,41 @@ static std::string quoted(const std::string &s)
     return out + "\"";
 }
 
+/* Whether the unit may refer to it by its distance, as its code does; another object's is in a slot
+ * of the GOT.  For a function that is only certain where it is: to name the function of another
+ * object so would give it a canonical PLT entry in this one. */
+static bool is_near(tree decl)
+{
+    HOST_WIDE_INT offset;
+    decl = mv_variable_of(decl, &offset);
+    if (!targetm.binds_local_p(decl))
+        return false;
+    if (VAR_P(decl) || !TREE_PUBLIC(decl) || DECL_VISIBILITY(decl) != VISIBILITY_DEFAULT)
+        return true;
+    cgraph_node *node = cgraph_node::get(decl);
+    return node && node->definition;
+}
+
+static std::string reference(tree decl)
+{
+    HOST_WIDE_INT offset;
+    if (is_near(decl))
+        return mv_symbol(decl) + "-.";
+    return mv_symbol(mv_variable_of(decl, &offset)) + "@GOTPCREL";
+}
+
+/* Of a member from the address that the slot holds. */
+static std::string slot_offset(tree sw)
+{
+    HOST_WIDE_INT offset;
+    mv_variable_of(sw, &offset);
+    return std::to_string(is_near(sw) ? 0 : offset);
+}
+
 static unsigned switch_flags(tree sw)
 {
-    return (mv_is_signed(sw) ? 1 : 0) | (mv_is_tracked(sw) ? 2 : 0) | (mv_is_bool(sw) ? 8 : 0);
+    return (mv_is_signed(sw) ? 1 : 0) | (mv_is_tracked(sw) ? 2 : 0) | (mv_is_bool(sw) ? 8 : 0) |
+           (mv_is_constant(sw) ? 16 : 0) | (is_near(sw) ? 32 : 0);
 }
 
 /* A record is its size, then what `inner` says, padded to 8 bytes. */
@@ -77,7 +109,7 @@ static std::string switch_text(tree sw, unsigned extra_flags)
 {
     std::string s;
     s += format("\t.byte %u, %u\n\t.value 16\n", mv_width(sw), switch_flags(sw) | extra_flags);
-    s += "\t.long " + mv_symbol(sw) + "@GOTPCREL\n\t.long 0\n";
+    s += "\t.long " + reference(sw) + ", " + slot_offset(sw) + "\n";
     s += "\t.asciz " + quoted(mv_display_name(sw)) + "\n";
     return sized_record(s);
 }
@@ -103,16 +135,16 @@ static std::string guards_text(const mv_record &record)
             tree sw = record.switches[i];
             if (r.any)
                 continue;
-            s += "\t.long " + mv_symbol(sw) + "@GOTPCREL\n";
-            s += format("\t.byte %u, %u\n\t.value 0\n", mv_width(sw), switch_flags(sw));
+            s += "\t.long " + reference(sw) + "\n";
+            s += format("\t.byte %u, %u\n\t.value %s\n", mv_width(sw), switch_flags(sw),
+                        slot_offset(sw).c_str());
             s += format("\t.quad %" PRId64 ", %" PRId64 "\n", r.low, r.high);
         }
     return s;
 }
 
 static std::string record_text(const std::string &name, const std::string &body,
-                               const std::string &pad, const std::string &pointer,
-                               const mv_record *record)
+                               const std::string &pad, tree pointer, const mv_record *record)
 {
     static const mv_record none;
     if (!record)
@@ -123,9 +155,10 @@ static std::string record_text(const std::string &name, const std::string &body,
     unsigned at = 24 + 16 * variants + 24 * guards; /* of the names */
 
     std::string s;
-    s += format("\t.value %u, %u, %u, %u\n", pointer.empty() ? 0 : 1, at, variants, guards);
+    unsigned flags = !pointer ? 0 : is_near(pointer) ? 3 : 1;
+    s += format("\t.value %u, %u, %u, %u\n", flags, at, variants, guards);
     s += "\t.long " + body + "-., " + pad + "-.\n";
-    s += "\t.long " + (pointer.empty() ? "0" : pointer + "@GOTPCREL") + "\n";
+    s += "\t.long " + (pointer ? reference(pointer) : "0") + "\n";
     unsigned name_at = at + name.size() + 1, first = 0;
     for (const auto &v : record->variants) {
         std::string symbol = mv_symbol(v.decl);
@@ -151,26 +184,30 @@ std::string mv_function_text(tree fndecl, const mv_record *record, const std::st
     std::string body = mv_label("body", fndecl);
     std::string s = "\t.set " + body + ", " + mv_symbol(fndecl) + "\n";
     s += "\t.pushsection multiverse_functions,\"ao?\",@progbits," + anchor + "\n";
-    s += record_text(mv_display_name(fndecl), body, pad, "", record);
+    s += record_text(mv_display_name(fndecl), body, pad, NULL_TREE, record);
     s += "\t.popsection\n";
-    if (record && !record->switches.empty()) {
-        s += "\t.pushsection multiverse_switches,\"ao?\",@progbits," + anchor + "\n";
-        for (tree sw : record->switches)
-            s += switch_text(sw, 0);
-        s += "\t.popsection\n";
-    }
+    if (record)
+        s += mv_switches_text(record->switches, anchor);
     mv_note_needed();
     return s;
 }
 
+std::string mv_switches_text(const std::vector<tree> &switches, const std::string &anchor)
+{
+    std::string s;
+    for (tree sw : switches)
+        s += switch_text(sw, 0);
+    return s.empty() ? s : "\t.pushsection multiverse_switches,\"ao?\",@progbits," + anchor + "\n" + s +
+                               "\t.popsection\n";
+}
+
 /* ---- call sites -------------------------------------------------------------------- */
 
-std::string mv_callsite_text(const std::string &label, const std::string &callee,
-                             const std::string &anchor)
+std::string mv_callsite_text(const std::string &label, tree what, const std::string &anchor)
 {
     mv_note_needed();
     return "\t.pushsection multiverse_callsites,\"ao?\",@progbits," + anchor +
-           "\n\t.balign 4\n\t.long " + label + "-., " + callee + "@GOTPCREL\n\t.popsection\n";
+           "\n\t.balign 4\n\t.long " + label + "-., " + reference(what) + "\n\t.popsection\n";
 }
 
 /* ---- stubs of function pointers ------------------------------------------------------ */
@@ -210,7 +247,7 @@ static std::string stub_text(tree stub, tree pointer)
         s += "\t.cfi_endproc\n";
     s += "\t.size " + name + ", .-" + name + "\n";
     s += "\t.pushsection multiverse_functions,\"ao?\",@progbits," + pad + "\n";
-    s += record_text(mv_display_name(pointer), pad, pad, variable, nullptr);
+    s += record_text(mv_display_name(pointer), pad, pad, pointer, nullptr);
     s += "\t.popsection\n";
     return s;
 }
@@ -236,7 +273,7 @@ static std::string note_text()
     return s;
 }
 
-static std::string defined_switch(varpool_node *node)
+static std::string defined_switch(varpool_node *node, tree sw)
 {
     std::string s = "\t.section multiverse_switches,\"a";
     tree group = node->get_comdat_group();
@@ -244,7 +281,7 @@ static std::string defined_switch(varpool_node *node)
         s += std::string("Go\",@progbits,.Lmv_note,") + IDENTIFIER_POINTER(group) + ",comdat\n";
     else
         s += "o\",@progbits,.Lmv_note\n";
-    return s + switch_text(node->decl, 4);
+    return s + switch_text(sw, 4);
 }
 
 void mv_finish_unit()
@@ -258,10 +295,12 @@ void mv_finish_unit()
         if (!node->definition || node->in_other_partition || node->alias ||
             DECL_EXTERNAL(node->decl) || !TREE_ASM_WRITTEN(node->decl))
             continue;
-        if (mv_is_switch(node->decl)) {
-            s += defined_switch(node);
-            note_needed = true;
-        }
+        std::vector<tree> switches = mv_members(node->decl);
+        if (mv_is_switch(node->decl))
+            switches.push_back(node->decl);
+        for (tree sw : switches)
+            s += defined_switch(node, sw);
+        note_needed |= !switches.empty();
     }
     FOR_EACH_VARIABLE(node)
         if (mv_is_pointer(node->decl) && node->definition && !node->in_other_partition &&

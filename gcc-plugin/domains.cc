@@ -25,58 +25,6 @@ typedef std::vector<mv_piece> answers;
 /* Function (DECL_UID) -> switch (DECL_UID) -> answers. */
 static std::unordered_map<unsigned, std::unordered_map<unsigned, answers>> hints;
 
-/* ---- reads --------------------------------------------------------------- */
-
-tree mv_switch_of_ref(tree ref)
-{
-    if (!ref || TREE_THIS_VOLATILE(ref))
-        return NULL_TREE;
-    if (VAR_P(ref))
-        return mv_is_switch(ref) ? ref : NULL_TREE;
-    if (TREE_CODE(ref) == VIEW_CONVERT_EXPR)
-        return INTEGRAL_TYPE_P(TREE_TYPE(ref)) ? mv_switch_of_ref(TREE_OPERAND(ref, 0)) : NULL_TREE;
-    if (TREE_CODE(ref) != MEM_REF || TREE_CODE(TREE_OPERAND(ref, 0)) != ADDR_EXPR ||
-        !integer_zerop(TREE_OPERAND(ref, 1)))
-        return NULL_TREE;
-    tree decl = TREE_OPERAND(TREE_OPERAND(ref, 0), 0);
-    if (!VAR_P(decl) || !mv_is_switch(decl) || !INTEGRAL_TYPE_P(TREE_TYPE(ref)) ||
-        int_size_in_bytes(TREE_TYPE(ref)) != int_size_in_bytes(TREE_TYPE(decl)))
-        return NULL_TREE;
-    return decl;
-}
-
-static tree relaxed_atomic_load(gimple *stmt)
-{
-    if (!gimple_call_builtin_p(stmt, BUILT_IN_NORMAL) || !gimple_call_lhs(stmt))
-        return NULL_TREE;
-    switch (DECL_FUNCTION_CODE(gimple_call_fndecl(stmt))) {
-    case BUILT_IN_ATOMIC_LOAD_1:
-    case BUILT_IN_ATOMIC_LOAD_2:
-    case BUILT_IN_ATOMIC_LOAD_4:
-    case BUILT_IN_ATOMIC_LOAD_8:
-        break;
-    default:
-        return NULL_TREE;
-    }
-    tree address = gimple_call_arg(stmt, 0), order = gimple_call_arg(stmt, 1);
-    if (TREE_CODE(address) != ADDR_EXPR || !integer_zerop(order))
-        return NULL_TREE;
-    tree decl = TREE_OPERAND(address, 0), type = TREE_TYPE(gimple_call_lhs(stmt));
-    if (!mv_is_switch(decl) || !INTEGRAL_TYPE_P(type) ||
-        int_size_in_bytes(type) != int_size_in_bytes(TREE_TYPE(decl)))
-        return NULL_TREE;
-    return decl;
-}
-
-tree mv_load_of_switch(gimple *stmt)
-{
-    if (gimple_assign_single_p(stmt) && TREE_CODE(gimple_assign_lhs(stmt)) == SSA_NAME)
-        return mv_switch_of_ref(gimple_assign_rhs1(stmt));
-    if (is_gimple_call(stmt))
-        return relaxed_atomic_load(stmt);
-    return NULL_TREE;
-}
-
 /* ---- constants ------------------------------------------------------------ */
 
 /* The switches whose value fun uses for more than questions. */

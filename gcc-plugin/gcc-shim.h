@@ -105,6 +105,12 @@ static inline cgraph_node *shim_clone(cgraph_node *of, const char *suffix)
 #endif
 }
 
+/* Front ends keep it in a flag of theirs until the structure is laid out (c-common.h). */
+static inline bool shim_is_bit_field(const_tree field)
+{
+    return DECL_BIT_FIELD(field) || DECL_LANG_FLAG_4(field);
+}
+
 /* Whether it is an asm without operands. */
 static inline bool shim_asm_basic_p(const gasm *statement)
 {

@@ -20,7 +20,8 @@
  *   ---------     here LTO may write the unit out and another compiler read it
  *   late IPA      record.cc       reads that variable back
  *   all_passes    pointers.cc     calls through pointers become calls of stubs
- *   late RTL      callsites.cc    labels and pads calls and entries
+ *                 constants.cc    reads of constants become asms
+ *   late RTL      callsites.cc    labels and pads calls, entries and these reads
  *   end of unit   descriptors.cc  note, switches, stubs
  *
  * No state crosses the line but in trees that LTO writes out, so that -flto and
@@ -46,8 +47,11 @@ extern mv_options mv_opts;
 /* ---- attributes.cc */
 void mv_register_attributes();
 void mv_finish_decl(tree decl);
+void mv_finish_type(tree type);
 void mv_describe_declarations();
-bool mv_is_switch(const_tree decl);
+/* Name and enumerators of a switch that the front end does not know. */
+void mv_describe_switch(tree sw, const std::string &name);
+bool mv_is_switch(const_tree decl); /* a constant is one, too */
 bool mv_is_function(const_tree decl);
 bool mv_is_pointer(const_tree decl);
 unsigned mv_width(const_tree sw);
@@ -65,6 +69,9 @@ std::string mv_symbol(tree decl);
 bool mv_check_switch_arguments(tree decl, tree args);
 bool mv_check_function_arguments(tree decl, tree args);
 bool mv_is_tracked(const_tree sw);
+/* `multiverse("constant")`: read as an immediate, never specialised for. */
+bool mv_is_constant(const_tree decl);
+bool mv_says_constant(tree args);
 /* The explicit values of "values", …, in order; empty when there are none. */
 std::vector<int64_t> mv_values(const_tree sw);
 /* The names of "bind", …; false when the function has no such argument. */
@@ -72,6 +79,20 @@ bool mv_bind_names(const_tree fn, std::vector<std::string> &names);
 /* An integer constant as a variable of that type holds it, extended to 64 bits by the type's own
  * sign, as the run time reads it.  All values of switches are kept so. */
 int64_t mv_value_in_type(tree constant, const_tree type);
+
+/* ---- members.cc */
+const struct ggc_root_tab *mv_member_roots();
+/* The switches that are members of a variable. */
+std::vector<tree> mv_members(tree variable);
+/* The one that a reference covers exactly, or NULL_TREE; those that it touches. */
+tree mv_member_read(tree ref);
+std::vector<tree> mv_members_touched(tree ref);
+/* The variable that a switch is, or is a member of. */
+tree mv_variable_of(const_tree sw, HOST_WIDE_INT *offset);
+/* A switch as an operand in memory; the address of any declaration, and what is at one. */
+tree mv_operand_of(tree sw);
+tree mv_address_of(tree decl);
+tree mv_decl_at(tree address);
 
 /* ---- questions.cc */
 typedef __int128 mv_wide; /* holds the values of all types of a switch, and one more */
@@ -97,6 +118,12 @@ mv_piece mv_all_values(const_tree type);
 /* What is compared when the switch has that value. */
 mv_wide mv_compared_value(const mv_question &q, mv_wide value);
 
+/* ---- reads.cc */
+/* The switch whose value this statement loads (by a plain or a relaxed atomic load), or NULL_TREE;
+ * a constant, or one that is none. */
+tree mv_load_of_switch(gimple *stmt);
+tree mv_load_of_constant(gimple *stmt);
+
 /* ---- domains.cc */
 /* Values for which there is one variant. */
 struct mv_value {
@@ -107,18 +134,14 @@ struct mv_value {
 void mv_collect_hints(function *fun);
 /* The values that fun is specialised for; never empty. */
 std::vector<mv_value> mv_domain(tree sw, function *fun);
-/* The switch that a memory operand reads as a whole, or NULL_TREE. */
-tree mv_switch_of_ref(tree ref);
-/* The switch whose value this statement loads (by a plain or a relaxed atomic
- * load), or NULL_TREE. */
-tree mv_load_of_switch(gimple *stmt);
-
 /* ---- combination.cc */
 /* The switches that the variants of a function fix, and the values of each. */
 struct mv_combination {
     std::vector<tree> switches;
     std::vector<std::vector<mv_value>> domains;
 };
+/* The switches that a function writes, or whose address it hands out. */
+std::set<tree> mv_changed_switches(function *fun);
 /* Warns of what is bound, written or handed out in vain. */
 void mv_choose_switches(function *fun, mv_combination &out);
 bool mv_is_over_cap(const mv_combination &all);
@@ -162,9 +185,10 @@ const mv_record *mv_find_record(tree fndecl);
 /* Text of the record of a variation point, to stand inside its code. */
 std::string mv_function_text(tree fndecl, const mv_record *record, const std::string &pad,
                              const std::string &anchor);
-/* `anchor` is any label of the section that the code is in. */
-std::string mv_callsite_text(const std::string &label, const std::string &callee,
-                             const std::string &anchor);
+/* `anchor` is any label of the section that the code is in.  What is called there, or read. */
+std::string mv_callsite_text(const std::string &label, tree what, const std::string &anchor);
+/* The records of switches that code refers to. */
+std::string mv_switches_text(const std::vector<tree> &switches, const std::string &anchor);
 /* A local label of a declaration: `.Lmv_KIND` and a number that does not depend
  * on -g, as DECL_UID would. */
 std::string mv_label(const char *kind, tree decl);
@@ -181,6 +205,13 @@ void mv_call_stubs(function *fun);
 
 /* ---- callsites.cc */
 void mv_record_sites(function *fun);
+
+/* ---- constants.cc */
+/* Reads of constants become asms, */
+void mv_mark_reads(function *fun);
+/* and these sites, when no pass changes them any more: what is to stand before the instruction (its
+ * label, and bytes that make it longer); "" when it is none of ours, or stays a load. */
+std::string mv_read_text(rtx_insn *insn, const std::string &label, tree *sw);
 
 /* ---- substitute.cc, in the function that cfun is */
 void mv_substitute(function *fun, tree sw, mv_wide value);

@@ -5,7 +5,7 @@
  *   after  ssa                hints      domains.cc, pointers.cc
  *   after  opt_local_passes   variants   variants.cc
  *   before simdclone          records    record.cc    (late IPA: also in ltrans)
- *   before adjust_alignment   lower      record.cc, pointers.cc
+ *   before adjust_alignment   lower      record.cc, pointers.cc, constants.cc
  *   before shorten            callsites  callsites.cc
  *
  * To debug: -fplugin-arg-multiverse-verbose says what was generated,
@@ -27,7 +27,7 @@ static struct plugin_info info = {
     "0.1.0",
     "multiverse: variants of functions for the values of configuration switches\n"
     "  __attribute__((multiverse)) on integer, bool and enum globals, on functions, on global\n"
-    "  function pointers; arguments \"values\", 1, 3; \"tracked\"; \"bind\", \"switch\"\n"
+    "  function pointers; arguments \"values\", 1, 3; \"tracked\"; \"constant\"; \"bind\", \"switch\"\n"
     "  -fplugin-arg-multiverse-max-variants=N  at most N variants a function (64)\n"
     "  -fplugin-arg-multiverse-verbose         say what was generated\n",
 };
@@ -57,6 +57,7 @@ public:
     {
         mv_take_record(fun);
         mv_call_stubs(fun);
+        mv_mark_reads(fun);
         return 0;
     }
 };
@@ -146,6 +147,9 @@ int plugin_init(struct plugin_name_args *args, struct plugin_gcc_version *versio
     register_callback(name, PLUGIN_INFO, nullptr, &info);
     register_callback(name, PLUGIN_ATTRIBUTES,
                       [](void *, void *) { mv_register_attributes(); }, nullptr);
+    register_callback(name, PLUGIN_REGISTER_GGC_ROOTS, nullptr, (void *)mv_member_roots());
+    register_callback(name, PLUGIN_FINISH_TYPE,
+                      [](void *type, void *) { mv_finish_type((tree)type); }, nullptr);
     register_callback(name, PLUGIN_FINISH_DECL,
                       [](void *decl, void *) { mv_finish_decl((tree)decl); }, nullptr);
     register_callback(name, PLUGIN_ALL_IPA_PASSES_START,

@@ -33,11 +33,6 @@ static tree number(uint64_t n)
     return build_int_cst(ptr_type_node, n);
 }
 
-static tree address(tree decl)
-{
-    return fold_convert(ptr_type_node, build_fold_addr_expr(decl));
-}
-
 static tree build_array(cgraph_node *generic, const std::vector<tree> &switches,
                         const std::vector<mv_variant> &variants)
 {
@@ -45,7 +40,7 @@ static tree build_array(cgraph_node *generic, const std::vector<tree> &switches,
     auto push = [&](tree t) { CONSTRUCTOR_APPEND_ELT(elements, size_int(vec_safe_length(elements)), t); };
     push(number(switches.size()));
     for (tree sw : switches)
-        push(address(sw));
+        push(mv_address_of(sw));
     push(number(variants.size()));
     for (const mv_variant &v : variants)
         for (const mv_range &r : v.ranges) {
@@ -155,9 +150,9 @@ struct reader {
 
     tree decl()
     {
-        tree t = next();
-        good = good && TREE_CODE(t) == ADDR_EXPR;
-        return good ? TREE_OPERAND(t, 0) : NULL_TREE;
+        tree t = next(), found = good ? mv_decl_at(t) : NULL_TREE;
+        good = found != NULL_TREE;
+        return found;
     }
 };
 } // namespace

@@ -36,8 +36,8 @@
  *
  * Counts and errors
  *
- *   Commit and revert return the number of functions whose binding changed, or
- *   -1 with errno set and a sentence in multiverse_error():
+ *   Commit and revert return the number of functions whose binding changed, a
+ *   constant as one, or -1 with errno set and a sentence in multiverse_error():
  *     EINVAL  the pointer is NULL or names no switch or variation point
  *     EDEADLK called from a signal handler that interrupted a commit of the
  *             same thread
@@ -81,8 +81,8 @@ int multiverse_revert(void);
 int multiverse_commit_refs(void *switch_location);
 int multiverse_revert_refs(void *switch_location);
 
-/* The same for one function, named by its address, or for one function pointer,
- * named by the address of the pointer.  1 changed, 0 not, or -1. */
+/* The same for one function, named by its address, or for one function pointer or constant,
+ * named by the address of the variable.  1 changed, 0 not, or -1. */
 int multiverse_commit_fn(void *function);
 int multiverse_revert_fn(void *function);
 int multiverse_commit_func(void *function); /* the paper's spelling */
@@ -138,6 +138,8 @@ struct multiverse_info_fn {
     int error;       /* why it is generic or was refused; else why some of its call sites stayed
                         as they were, and go through its entry; or 0 */
     const char *why; /* the same as a phrase, or NULL */
+    int is_constant; /* then: the variable as `function`, its reads as call sites, and the variable
+                        once more as `active` while its value stands in the code */
 };
 const struct multiverse_info_var *multiverse_info_var(void *switch_location);
 const struct multiverse_info_fn *multiverse_info_fn(void *function);

@@ -32,6 +32,12 @@
  *   size in front, so a linker may drop, merge or reorder records (COMDAT,
  *   --gc-sections) without a dangling reference.
  *
+ *   What cannot be another object's (a static or hidden symbol; in an executable whatever
+ *   it defines) is named by its own distance instead, `.long symbol - .`, and needs no GOT
+ *   slot and no relocation: a static program, or one without a dynamic linker, has none.  A
+ *   symbol that can be preempted has an address that only the dynamic linker knows, so that
+ *   the slot is the only thing in the object that leads to it.
+ *
  * Example (one switch, one function with two variants, one call site)
  *
  *       .section multiverse_callsites,"ao",@progbits,.text
@@ -59,7 +65,8 @@ struct multiverse_note {
     int32_t switches, switches_end;
 };
 
-/* A configuration switch: an integer, bool or enum global.  Emitted by each
+/* A configuration switch: an integer, bool or enum, a global or a member of one; a constant also a
+ * pointer.  Emitted by each
  * unit that defines the switch or specialises a function for it; records of
  * the same address describe the same switch and must agree.  8-byte aligned. */
 struct multiverse_switch {
@@ -67,13 +74,15 @@ struct multiverse_switch {
     uint8_t width;  /* 1, 2, 4 or 8 bytes */
     uint8_t flags;  /* MULTIVERSE_SWITCH_* */
     uint16_t name;  /* offset from the start of the record to a NUL-terminated name */
-    int32_t slot;   /* to the 8-byte GOT slot that holds the switch's address */
-    uint32_t reserved; /* 0 */
+    int32_t slot;   /* to the 8-byte GOT slot that holds the switch's address, or _DIRECT */
+    uint32_t offset; /* of a member, from the address that the slot holds; else 0 */
 };
 #define MULTIVERSE_SWITCH_SIGNED 1u  /* values are sign-extended before comparison */
 #define MULTIVERSE_SWITCH_TRACKED 2u /* starts unbound, see multiverse_bind() */
 #define MULTIVERSE_SWITCH_DEFINED 4u /* this unit defines it */
 #define MULTIVERSE_SWITCH_BOOL 8u    /* may hold 0 and 1 only */
+#define MULTIVERSE_SWITCH_CONSTANT 16u /* a commit puts its value into the code that reads it */
+#define MULTIVERSE_SWITCH_DIRECT 32u /* `slot` leads to the switch itself */
 
 /* A variation point.  8-byte aligned.  Followed, inside `size`, by
  * n_variants struct multiverse_variant, n_guards struct multiverse_guard and
@@ -88,12 +97,13 @@ struct multiverse_function {
     int32_t pad;         /* to the 5-byte NOP (0f 1f 44 00 00) at its entry, inside
                             one aligned 8-byte word, that may become a jump */
     int32_t pointer;     /* MULTIVERSE_FUNCTION_POINTER: to the GOT slot that holds the
-                            address of the pointer variable; else 0 */
+                            address of the pointer variable, or _DIRECT; else 0 */
 };
 /* The variation point is a function pointer.  `body` is a hidden stub,
  * `jmp *pointer`, through which all recorded calls go; there are no variants:
  * a commit binds the call sites and the stub to where the pointer points. */
 #define MULTIVERSE_FUNCTION_POINTER 1u
+#define MULTIVERSE_FUNCTION_DIRECT 2u /* `pointer` leads to the variable itself */
 
 /* Variants are ordered as emitted; the most specific match wins, the first one
  * among equals.  Several variants may share one body. */
@@ -108,15 +118,15 @@ struct multiverse_variant {
 
 /* low <= value <= high, as int64_t when the switch is signed, else as uint64_t. */
 struct multiverse_guard {
-    int32_t slot; /* to the GOT slot that holds the switch's address */
+    int32_t slot; /* to the GOT slot that holds the switch's address, or _DIRECT */
     uint8_t width;
-    uint8_t flags; /* MULTIVERSE_SWITCH_SIGNED, _TRACKED */
-    uint16_t reserved; /* 0 */
+    uint8_t flags; /* MULTIVERSE_SWITCH_SIGNED, _TRACKED, _DIRECT */
+    uint16_t offset; /* as in multiverse_switch */
     uint64_t low, high;
 };
 
-/* One recorded call.  4-byte aligned.  The instruction lies inside one aligned
- * 8-byte word where the assembler could arrange it, and is one of
+/* One recorded call, or read of a constant.  4-byte aligned.  A call's instruction lies inside
+ * one aligned 8-byte word where the assembler could arrange it, and is one of
  *
  *     e8 rel32                 call f           (or f@PLT)
  *     e9 rel32                 jmp f            tail call
@@ -126,10 +136,21 @@ struct multiverse_guard {
  *     67 e8 rel32              call f           relaxed by the linker
  *     40 e8 rel32              call f           relaxed by newer mold (2.37)
  *     e9 rel32 90              jmp f; nop       relaxed by the linker
+ *
+ * A read is one of these loads of a 32- or 64-bit register, r, from the constant's address: `m`
+ * is `rel32(%rip)`, or `(register)`.  So many bytes 3e stand before it that a `mov` of an
+ * immediate to r, of 4 or 8 bytes, is not longer; the whole has up to 8 bytes, or 11.
+ *
+ *     3e… 0f b6 m   3e… 0f be m     movzbl, movsbl     width 1
+ *     3e… 0f b7 m   3e… 0f bf m     movzwl, movswl     width 2
+ *     3e… 8b m                      movl               width 4
+ *     3e… REX.W 8b m                movq               width 8
  */
 struct multiverse_callsite {
     int32_t site;   /* to the first byte of the instruction */
-    int32_t callee; /* to the GOT slot that holds the callee's address */
+    int32_t callee; /* to the GOT slot that holds the callee's address, or to the callee
+                       (which is in executable memory, where no slot is); of a read, to the
+                       constant or the slot that holds its address */
 };
 
 #ifndef __cplusplus

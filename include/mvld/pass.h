@@ -121,12 +121,12 @@ struct mvld_patch {
     int result;     /* out: 0, or why it was refused */
 };
 
-/* One of many patches, of 4 to 8 bytes.  Its bytes lie in words of their own, the first
+/* One of many patches, of 4 to 8 bytes, or half of one of up to 16.  Its bytes lie in words of their own, the first
  * in the lowest byte: see patch_add_words. */
 struct mvld_word {
     uint32_t offset; /* from the base of its array */
     uint16_t length;
-    uint16_t own;    /* the caller's: never looked at */
+    uint16_t joined; /* 1: the next word, of the same array, goes on with the instruction */
 };
 
 struct mvld_patch_report {
@@ -338,8 +338,8 @@ struct mvld_api {
 
     /* n patches at base + offset, by ascending address; one whose word of `expect` equals
      * that of `replace` is left out.  The arrays are not copied: they stay as they are
-     * until patch_end.  patch_count and patch_at list these patches too, in the same
-     * order behind those of patch_add, but only after a commit that refused some, or
+     * until patch_end.  patch_count and patch_at list these patches too (two words
+     * that are joined as one), in the same order behind those of patch_add, but only after a commit that refused some, or
      * failed.  [any thread] -EINVAL, -ENOMEM. */
     int (*patch_add_words)(struct mvld_batch *, uintptr_t base, const struct mvld_word *,
                            const uint64_t *expect, const uint64_t *replace, size_t n);

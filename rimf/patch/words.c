@@ -59,19 +59,35 @@ int rimf_patch_add_writer(struct mvld_batch *b, uintptr_t base, const struct mvl
     return write ? add_group(b, &group) : -EINVAL;
 }
 
+/* The i-th word, or it and the one that it is joined with, as a patch. */
+static int expand(struct mvld_batch *b, const struct patch_words *group, size_t i, size_t n)
+{
+    uint8_t expect[MVLD_PATCH_MAX], replace[MVLD_PATCH_MAX];
+    size_t length = 0, end = i + n;
+    uintptr_t at = group->base + group->words[i].offset;
+    int differs = 0;
+
+    for (; i < end; i++) {
+        const struct mvld_word *word = &group->words[i];
+
+        if (word->length < 4 || word->length > 8 || group->base + word->offset != at + length)
+            return -EINVAL;
+        memcpy(expect + length, &group->expect[i], word->length);
+        memcpy(replace + length, &group->replace[i], word->length);
+        length += word->length;
+        differs |= group->expect[i] != group->replace[i];
+    }
+    return differs ? rimf_patch_add(b, at, expect, replace, length) : 0;
+}
+
 int patch_words_expand(struct mvld_batch *b)
 {
     for (size_t g = 0; g < b->n_words; g++) {
         const struct patch_words *group = &b->words[g];
-        for (size_t i = 0; group->expect && i < group->n; i++) {
-            const struct mvld_word *word = &group->words[i];
+        for (size_t i = 0, n; group->expect && i < group->n; i += n) {
             int r;
-            if (group->expect[i] == group->replace[i])
-                continue;
-            r = word->length < 4 || word->length > 8
-                    ? -EINVAL
-                    : rimf_patch_add(b, group->base + word->offset, &group->expect[i],
-                                     &group->replace[i], word->length);
+            n = group->words[i].joined && i + 1 < group->n ? 2 : 1;
+            r = expand(b, group, i, n);
             if (r)
                 return r;
         }

@@ -64,6 +64,19 @@ static void one_site(uint64_t word, unsigned length, int must_be_known)
                        : !first || first == length || bytes[0] == 0xc3);
 }
 
+/* The load of a constant, and the `mov` of any value that takes its place. */
+static void one_read(const uint8_t *load, unsigned length)
+{
+    static const uint64_t values[] = {0, 1, 0x80, 0x8000, 0xdeadbeef, 0x0123456789abcdef, UINT64_MAX};
+    uint8_t made[MV_SITE_MAX];
+
+    must(patch_one_instruction(load, length));
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+        mv_read_encode(load, length, values[i], made);
+        must(patch_instruction(made, length) == length);
+    }
+}
+
 static void site(const uint8_t *code, size_t size)
 {
     static const struct mv_inline none;
@@ -76,6 +89,10 @@ static void site(const uint8_t *code, size_t size)
         return;
     must(decoded.kind != MV_SITE_NONE && decoded.length >= MV_SITE_MIN &&
          decoded.length <= MV_SITE_MAX && decoded.length <= size);
+    if (decoded.kind == MV_READ) {
+        one_read(code, decoded.length);
+        return;
+    }
     if (!mv_site_encode(decoded.kind, decoded.length, address, decoded.target, &none, &word))
         return; /* the slot's distance counts from elsewhere: a few bytes too far */
     one_site(word, decoded.length, 1);
@@ -92,10 +109,10 @@ static void body(const uint8_t *code, size_t size)
     mv_inline_read(code, size, &found);
     if (!found.usable)
         return;
-    must(found.length <= MV_SITE_MAX && found.length < size);
+    must(found.length <= MV_CALL_MAX && found.length < size);
     must(!found.length ||
          mv_inline_length((const uint8_t *)&found.bytes, found.length) == found.length);
-    for (unsigned length = MV_SITE_MIN; length <= MV_SITE_MAX; length++)
+    for (unsigned length = MV_SITE_MIN; length <= MV_CALL_MAX; length++)
         for (int jump = 0; jump < 2; jump++)
             if (mv_body_encode(jump, length, &found, &word))
                 one_site(word, length, 0);

@@ -11,7 +11,7 @@
 #define MAX_FUNCTIONS 4096
 
 static struct found_function functions[MAX_FUNCTIONS];
-static unsigned n_functions, n_sites;
+static unsigned n_functions, n_sites, n_reads;
 static const uint8_t *switch_tables[64][2];
 static unsigned n_switch_tables;
 
@@ -54,6 +54,12 @@ static void *slot(const struct object *o, const int32_t *field)
     return *(void *const *)to(o, field, PF_R);
 }
 
+/* The thing itself, or what the slot says. */
+static void *named(const struct object *o, const int32_t *field, int direct)
+{
+    return direct ? (void *)to(o, field, PF_R) : slot(o, field);
+}
+
 static void need_word(const struct object *o, const uint8_t *p, size_t n, const char *what)
 {
     if (((uintptr_t)p & 7) + n > 8)
@@ -89,7 +95,7 @@ static void add_function(const struct object *o, const struct multiverse_functio
     need_word(o, out->pad, 5, "pad across words");
     if ((uintptr_t)out->pad - (uintptr_t)out->body > 64)
         bad(o, "pad is not at the entry", out->pad);
-    out->pointer = f->flags & MULTIVERSE_FUNCTION_POINTER ? slot(o, &f->pointer) : NULL;
+    out->pointer = f->flags & MULTIVERSE_FUNCTION_POINTER ? named(o, &f->pointer, f->flags & MULTIVERSE_FUNCTION_DIRECT) : NULL;
     out->n_variants = f->n_variants;
     for (unsigned i = 0; i < f->n_variants; i++) {
         to(o, &v[i].body, PF_X);
@@ -101,7 +107,7 @@ static void add_function(const struct object *o, const struct multiverse_functio
             bad(o, "variant of strange size", &v[i]);
     }
     for (unsigned i = 0; i < f->n_guards; i++)
-        if (!slot(o, &g[i].slot) || !g[i].width || g[i].width > 8 || (g[i].width & (g[i].width - 1)))
+        if (!named(o, &g[i].slot, g[i].flags & MULTIVERSE_SWITCH_DIRECT) || !g[i].width || g[i].width > 8 || (g[i].width & (g[i].width - 1)))
             bad(o, "guard with a strange switch", &g[i]);
 }
 
@@ -149,10 +155,25 @@ static const uint8_t *through_plt(const uint8_t *p)
     return *(const uint8_t *const *)(q + 6 + rel);
 }
 
+/* One of the loads that descriptor.h lists. */
+static int is_read(const uint8_t *p)
+{
+    while (*p == 0x3e)
+        p++;
+    p += (*p & 0xf0) == 0x40;
+    return *p == 0x8b || (*p == 0x0f && (p[1] & 0xf6) == 0xb6);
+}
+
 static void add_site(const struct object *o, const struct multiverse_callsite *c)
 {
-    const uint8_t *p = to(o, &c->site, PF_X), *callee = slot(o, &c->callee), *goal;
+    const uint8_t *p = to(o, &c->site, PF_X), *callee, *goal;
+    if (is_read(p)) {
+        n_reads++;
+        return;
+    }
     n_sites++;
+    callee = inside(o, (const char *)&c->callee + c->callee, 1, PF_X) ? to(o, &c->callee, PF_X)
+                                                                      : slot(o, &c->callee);
     goal = destination(o, p);
     /* A PLT entry may still be unbound; then only its being one can be seen. */
     if (goal != callee && through_plt(goal) != callee && through_plt(goal) == goal)
@@ -194,7 +215,7 @@ static void read_tables(const struct object *o, const struct multiverse_note *no
         if (!inside(o, p, sizeof *s, PF_R) || (uintptr_t)p & 7 || s->size % 8 || s->size < sizeof *s)
             bad(o, "switch record outside its object", p);
         check_name(o, (const char *)p, s->size, s->name);
-        if (!slot(o, &s->slot))
+        if (!named(o, &s->slot, s->flags & MULTIVERSE_SWITCH_DIRECT))
             bad(o, "switch without an address", p);
     }
     if (p != end)
@@ -234,7 +255,7 @@ static int read_object(struct dl_phdr_info *info, size_t size, void *sites)
 void descriptors_read(void)
 {
     int sites = 0;
-    n_functions = n_sites = n_switch_tables = 0;
+    n_functions = n_sites = n_reads = n_switch_tables = 0;
     dl_iterate_phdr(read_object, &sites);
     sites = 1;
     dl_iterate_phdr(read_object, &sites);
@@ -256,9 +277,16 @@ const struct found_function *find_named(const char *name)
     return NULL;
 }
 
+/* As a slot or directly. */
+static const void *leads_to(const int32_t *field, unsigned flags, unsigned offset)
+{
+    const char *at = (const char *)field + *field;
+    return flags & MULTIVERSE_SWITCH_DIRECT ? at : *(char *const *)at + offset;
+}
+
 static int holds(const struct multiverse_guard *g)
 {
-    const void *p = *(void *const *)((const char *)&g->slot + g->slot);
+    const void *p = leads_to(&g->slot, g->flags, g->offset);
     uint64_t v = 0;
     memcpy(&v, p, g->width);
     if (!(g->flags & MULTIVERSE_SWITCH_SIGNED))
@@ -323,6 +351,7 @@ unsigned count_bodies(const struct found_function *f)
 
 unsigned count_records(void) { return n_functions; }
 unsigned count_sites(void) { return n_sites; }
+unsigned count_reads(void) { return n_reads; }
 
 int find_switch(const void *address, unsigned *width, unsigned *flags, const char **name)
 {
@@ -331,7 +360,7 @@ int find_switch(const void *address, unsigned *width, unsigned *flags, const cha
         for (const uint8_t *p = switch_tables[t][0]; p < switch_tables[t][1];
              p += ((const struct multiverse_switch *)p)->size) {
             const struct multiverse_switch *s = (const void *)p;
-            if (*(void *const *)((const char *)&s->slot + s->slot) != address)
+            if (leads_to(&s->slot, s->flags, s->offset) != address)
                 continue;
             *width = s->width;
             *flags = n ? *flags | s->flags : s->flags;

@@ -48,6 +48,7 @@ struct found_variant variant_at(const struct found_function *, unsigned index);
 unsigned count_bodies(const struct found_function *);
 unsigned count_records(void);
 unsigned count_sites(void);
+unsigned count_reads(void); /* of constants */
 /* The switch's records: 0 when there is none. */
 int find_switch(const void *address, unsigned *width, unsigned *flags, const char **name);
 

@@ -36,7 +36,7 @@ struct elf_file {
 
 /* What a pointer-sized slot will hold at run time. */
 struct elf_target {
-    uint64_t address;   /* as linked; 0 when another object decides */
+    uint64_t address;   /* as linked; behind the symbol when another object decides */
     const char *symbol; /* when a symbol decides, else NULL */
     int defined;        /* `address` is meaningful */
 };

@@ -48,6 +48,20 @@ static int follow_slot(struct elf_file *f, uint64_t field, int32_t distance,
     return 0;
 }
 
+/* To a thing of this file, or to the slot that holds its address. */
+static int follow_either(struct elf_file *f, uint64_t field, int32_t distance, int direct,
+                         uint64_t offset, struct elf_target *out)
+{
+    if (!direct) {
+        if (follow_slot(f, field, distance, out))
+            return -1;
+        out->address += offset; /* behind a symbol, when that is another object's */
+        return 0;
+    }
+    *out = (struct elf_target){.address = follow(field, distance), .defined = 1};
+    return 0;
+}
+
 static int follow_code(struct elf_file *f, uint64_t field, int32_t distance, uint64_t size,
                        uint64_t *out)
 {
@@ -76,7 +90,8 @@ static int read_switch(struct elf_file *f, struct descriptors *d, uint64_t at, u
     s.name = r.name < sizeof r ? NULL : elf_string(f, at + r.name, at + size);
     if (!s.name)
         return damaged(f, at + 6, "the switch's name is not inside its record");
-    if (follow_slot(f, at + offsetof(struct multiverse_switch, slot), r.slot, &s.target))
+    if (follow_either(f, at + offsetof(struct multiverse_switch, slot), r.slot,
+                      r.flags & MULTIVERSE_SWITCH_DIRECT, r.offset, &s.target))
         return -1;
     d->switches = must_grow(d->switches, d->n_switches + 1, sizeof s);
     d->switches[d->n_switches++] = s;
@@ -123,7 +138,8 @@ static int read_guards(struct elf_file *f, struct mv_function *fn, uint64_t at)
             return damaged(f, at + 4, "a guard of %u bytes: only 1, 2, 4, 8 can be", r.width);
         fn->guards[i] = (struct mv_guard){
             .width = r.width, .flags = r.flags, .low = r.low, .high = r.high};
-        if (follow_slot(f, at, r.slot, &fn->guards[i].target))
+        if (follow_either(f, at, r.slot, r.flags & MULTIVERSE_SWITCH_DIRECT, r.offset,
+                          &fn->guards[i].target))
             return -1;
     }
     return 0;
@@ -164,8 +180,8 @@ static int read_body(struct elf_file *f, struct mv_function *fn,
     if (follow_code(f, at + offsetof(struct multiverse_function, body), r->body, 1, &fn->body))
         return -1;
     if (fn->is_pointer)
-        return follow_slot(f, at + offsetof(struct multiverse_function, pointer), r->pointer,
-                           &fn->pointer);
+        return follow_either(f, at + offsetof(struct multiverse_function, pointer), r->pointer,
+                             r->flags & MULTIVERSE_FUNCTION_DIRECT, 0, &fn->pointer);
     uint64_t field = at + offsetof(struct multiverse_function, pad);
     if (follow_code(f, field, r->pad, sizeof nop, &fn->pad))
         return -1;
@@ -221,8 +237,31 @@ static int each_record(struct elf_file *f, struct descriptors *d, const char *wh
 
 /* ---- call sites ------------------------------------------------------------------ */
 
+/* The length of a load as descriptor.h lists them, or 0. */
+static unsigned read_length(const uint8_t *b, size_t n)
+{
+    size_t at = 0;
+    while (at < n && b[at] == 0x3e)
+        at++;
+    if (at < n && (b[at] & 0xf0) == 0x40) /* REX */
+        at++;
+    if (at + 1 < n && b[at] == 0x0f && (b[at + 1] & 0xf6) == 0xb6)
+        at++;
+    else if (at >= n || b[at] != 0x8b)
+        return 0;
+    at += 2; /* opcode, ModRM */
+    if (at > n)
+        return 0;
+    unsigned mode = b[at - 1] >> 6, base = b[at - 1] & 7;
+    at += mode == 0 && base == 5 ? 4 : (base == 4) + (mode == 1);
+    return mode > 1 || at > n ? 0 : at;
+}
+
 static enum mv_instruction decode(const uint8_t *b, size_t n, unsigned *length)
 {
+    *length = read_length(b, n);
+    if (*length)
+        return MV_READ;
     *length = 6;
     if (n >= 6) {
         if (b[0] == 0xff && b[1] == 0x15) /* ff 15 rel32   call *rel32(%rip) */
@@ -251,21 +290,33 @@ const char *instruction_name(enum mv_instruction i)
 {
     static const char *const names[] = {
         "call", "jmp", "jmp short", "call *GOT", "jmp *GOT", "call (relaxed)", "jmp (relaxed)",
-        "not a call"};
+        "read", "not a call"};
     return names[i];
+}
+
+/* Whom it names: a function or switch of this file is named by its distance. */
+static int read_callee(struct elf_file *f, struct descriptors *d, uint64_t field, int32_t distance,
+                       struct elf_target *out)
+{
+    uint64_t to = follow(field, distance);
+    int direct = elf_holds(f, to, 1, PF_X);
+    for (size_t i = 0; i < d->n_switches; i++)
+        direct |= d->switches[i].flags & MULTIVERSE_SWITCH_CONSTANT &&
+                  d->switches[i].target.defined && d->switches[i].target.address == to;
+    return follow_either(f, field, distance, direct, 0, out);
 }
 
 static int read_site(struct elf_file *f, struct descriptors *d, uint64_t at)
 {
     struct multiverse_callsite r;
     struct mv_site s = {.record = at};
-    uint8_t bytes[6];
+    uint8_t bytes[11];
     size_t n = sizeof bytes;
 
     if (elf_read(f, at, &r, sizeof r))
         return damaged(f, at, "a call site record is not in the file");
     if (follow_code(f, at, r.site, 5, &s.address) ||
-        follow_slot(f, at + offsetof(struct multiverse_callsite, callee), r.callee, &s.callee))
+        read_callee(f, d, at + offsetof(struct multiverse_callsite, callee), r.callee, &s.callee))
         return -1;
     while (n && elf_read(f, s.address, bytes, n))
         n--;
@@ -363,7 +414,7 @@ int same_target(const struct elf_target *a, const struct elf_target *b)
 {
     if (a->defined && b->defined)
         return a->address == b->address;
-    return a->symbol && b->symbol && !strcmp(a->symbol, b->symbol);
+    return a->symbol && b->symbol && !strcmp(a->symbol, b->symbol) && a->address == b->address;
 }
 
 const char *switch_name(const struct descriptors *d, const struct elf_target *t)

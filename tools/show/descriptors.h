@@ -42,7 +42,7 @@ struct mv_function {
 /* What stands at a call site; the order is that of descriptor.h. */
 enum mv_instruction {
     MV_CALL, MV_JMP, MV_JMP_SHORT, MV_CALL_GOT, MV_JMP_GOT, MV_CALL_RELAXED, MV_JMP_RELAXED,
-    MV_UNKNOWN
+    MV_READ, MV_UNKNOWN
 };
 
 struct mv_site {

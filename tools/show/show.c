@@ -96,11 +96,12 @@ static void print_switch(const struct elf_file *f, const struct mv_switch *s)
 {
     fputs("switch ", stdout);
     print_name(stdout, s->name);
-    printf(": %u byte%s, %s%s, ", s->width, s->width == 1 ? "" : "s",
+    printf(": %u byte%s, %s%s%s, ", s->width, s->width == 1 ? "" : "s",
            s->flags & MULTIVERSE_SWITCH_BOOL     ? "bool"
            : s->flags & MULTIVERSE_SWITCH_SIGNED ? "signed"
                                                  : "unsigned",
-           s->flags & MULTIVERSE_SWITCH_TRACKED ? ", tracked" : "");
+           s->flags & MULTIVERSE_SWITCH_TRACKED ? ", tracked" : "",
+           s->flags & MULTIVERSE_SWITCH_CONSTANT ? ", constant" : "");
     print_target(f, &s->target);
     putchar('\n');
 }
@@ -110,7 +111,7 @@ static void print_site(const struct view *view, const struct mv_site *s)
     const struct elf_symbol *caller = elf_function_at(view->f, s->address);
     char line[256];
 
-    printf("    call site 0x%" PRIx64, s->address);
+    printf("    %s 0x%" PRIx64, s->instruction == MV_READ ? "read" : "call site", s->address);
     if (caller) {
         fputs(" in ", stdout);
         print_name(stdout, caller->name);
@@ -121,8 +122,11 @@ static void print_site(const struct view *view, const struct mv_site *s)
         fputs(" at ", stdout);
         print_name(stdout, line);
     }
-    printf(": %s%s\n", instruction_name(s->instruction),
-           s->instruction != MV_UNKNOWN && !s->one_word ? ", across two words" : "");
+    if (s->instruction == MV_READ)
+        printf(": %u bytes\n", s->length);
+    else
+        printf(": %s%s\n", instruction_name(s->instruction),
+               s->instruction != MV_UNKNOWN && !s->one_word ? ", across two words" : "");
     if (view->code)
         disassemble_range(view->f, s->address, s->length);
 }
@@ -193,8 +197,13 @@ static void print_text(const struct view *view)
     for (size_t i = 0; i < d->n_sites; i++) {
         if (callee_of(d, &d->sites[i]))
             continue;
-        fputs("calls to ", stdout);
-        print_target(f, &d->sites[i].callee);
+        int is_read = d->sites[i].instruction == MV_READ;
+        const char *constant = is_read ? switch_name(d, &d->sites[i].callee) : NULL;
+        fputs(is_read ? "reads of " : "calls to ", stdout);
+        if (constant)
+            print_name(stdout, constant);
+        else
+            print_target(f, &d->sites[i].callee);
         putchar('\n');
         print_site(view, &d->sites[i]);
     }
@@ -229,6 +238,7 @@ static void json_switch(struct json *j, const struct mv_switch *s)
     json_bool(j, "signed", s->flags & MULTIVERSE_SWITCH_SIGNED);
     json_bool(j, "bool", s->flags & MULTIVERSE_SWITCH_BOOL);
     json_bool(j, "tracked", s->flags & MULTIVERSE_SWITCH_TRACKED);
+    json_bool(j, "constant", s->flags & MULTIVERSE_SWITCH_CONSTANT);
     json_bool(j, "defined", s->flags & MULTIVERSE_SWITCH_DEFINED);
     json_target(j, "location", &s->target);
     json_end(j, '}');
@@ -286,7 +296,8 @@ static void json_site(struct json *j, const struct view *view, const struct mv_s
     json_hex(j, "address", s->address);
     json_string(j, "caller", caller ? caller->name : NULL);
     json_string(j, "line", *line ? line : NULL);
-    json_string(j, "callee", callee ? callee->name : s->callee.symbol);
+    const char *constant = switch_name(view->d, &s->callee);
+    json_string(j, "callee", callee ? callee->name : constant ? constant : s->callee.symbol);
     json_string(j, "instruction", instruction_name(s->instruction));
     json_unsigned(j, "length", s->length);
     json_bool(j, "one_word", s->one_word);

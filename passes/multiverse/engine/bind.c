@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * bind.c: which points an operation reaches, and what it wants of each: a variant, or 0
- * for the generic.  write.c then makes it so.
+ * for the generic; of a constant its value, or a load.  write.c then makes it so.
  */
 #include "passes/multiverse/engine/engine.h"
 
@@ -22,6 +22,7 @@ static void select_dirty(struct mv_point *point)
     mv_outcome_begin(point, 0);
     point->wanted = point->target;
     point->wanted_variant = point->variant;
+    point->wanted_value = point->value;
 }
 
 static void decide(struct mv_engine *engine, struct mv_point *point, enum mv_action action,
@@ -37,6 +38,7 @@ static void decide(struct mv_engine *engine, struct mv_point *point, enum mv_act
     }
     point->wanted = 0;
     point->wanted_variant = -1;
+    point->wanted_value = point->value;
 }
 
 int mv_apply(struct mv_engine *engine, enum mv_action action, enum mv_scope scope, uintptr_t what)

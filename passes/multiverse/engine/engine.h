@@ -18,8 +18,12 @@
  *              becomes one batch of patches
  *   outcome.c  what became of each point
  *   layout.c   makes the arrays for it; places.c  where code runs that was copied
- *   site.c     instructions at call sites; inline.c  bodies that fit into one
+ *   site.c     instructions at call sites; inline.c  bodies that fit into one; read.c  reads
+ *              of constants
  *   engine.c   the lock, the look-ups; operations.c  what interface.h offers
+ *
+ *   A constant (multiverse("constant")) is a point without an entry, one in each unit that reads it;
+ *   its sites are these reads.
  *
  *   Sites are read lazily, at the first commit: an initialisation that commits
  *   nothing touches no code page.  A unit's arrays are one allocation each; no
@@ -64,17 +68,21 @@ struct mv_switch {
 };
 
 struct mv_point {
-    const struct multiverse_function *record;
+    const struct multiverse_function *record; /* NULL: a constant */
+    const char *name;         /* in the record, or that of the constant's switch */
     struct mv_unit *unit;     /* NULL: a free place in the array */
-    uintptr_t body, pad;
-    uintptr_t variable;       /* of a function pointer, else 0 */
-    struct mv_point *peer;    /* the next stub of the same function pointer */
+    uintptr_t body, pad;      /* of a constant 0 */
+    uintptr_t variable;       /* of a function pointer or constant, else 0 */
+    struct mv_point *peer;    /* the next stub of the same function pointer, or the same constant
+                                 in another unit */
     struct mv_switch **guards; /* one a guard of the record; NULL: never holds */
     uint32_t n_guards;         /* the record's, which cannot be read once unmapped */
     uint32_t n_sites, n_far;   /* of them, out of reach of `wanted` */
     struct mv_site *sites;
     int32_t variant, wanted_variant;  /* index; -1: none */
-    uintptr_t target, wanted;         /* where calls lead; 0: the generic */
+    uintptr_t target, wanted;         /* where calls lead; 0: the generic.  Of a constant its
+                                         variable; 0: a load */
+    uint64_t value, wanted_value;     /* of a constant */
     uintptr_t goal;                   /* the code of `wanted` that runs: its copy, if any */
     uint8_t selected; /* by the operation under way */
     uint8_t dirty;    /* some site or the entry does not hold what it should */
@@ -84,7 +92,7 @@ struct mv_point {
     uint8_t outcome;  /* enum multiverse_outcome, of the last that reached it, */
     int error;        /* and why, as in struct multiverse_info_fn */
     uint64_t missed;  /* the operation that left it generic or refused, until that is told; or 0 */
-    uint32_t word, other;     /* of the entry, as in mv_site */
+    uint32_t word, other;     /* of the entry, as in mv_site; of a constant MV_NO_WORD */
     struct mv_inline inlined; /* of `wanted` */
     uint32_t slots_of, slots[5]; /* while words are made: of the unit of that number */
     struct multiverse_info_fn info;
@@ -95,8 +103,8 @@ struct mv_site {
     struct mv_point *point;
     struct mv_site *next; /* of the same point */
     struct mv_unit *unit;
-    uint32_t word, other; /* indices into the unit's words; other: of its copy, when it runs
-                             at home and there, else MV_NO_WORD */
+    uint32_t word, other; /* indices into the unit's words, the first of two that are joined;
+                             other: of its copy, when it runs at home and there, else MV_NO_WORD */
     int32_t distance;     /* to its copy, or 0 */
     uint8_t kind, length; /* enum mv_site_kind */
     uint8_t at_home;      /* it runs there, see places.c */
@@ -137,10 +145,10 @@ struct mv_unit {
     const struct mvld_segment *code, *data; /* that held the last address: see mv_holds */
     struct mv_tables *tables;
     struct mv_point *points;
-    struct mv_entry *by_pad; /* points, by the address of their pad */
+    struct mv_entry *by_pad; /* points that have one, by the address of their pad */
     struct mv_switch **guards;
     struct mv_site *sites;
-    size_t n_points, n_guards, n_sites;
+    size_t n_points, n_pads, n_guards, n_sites;
     /* words.c, layout.c: arrays by address, in one block of memory */
     void *words;
     uintptr_t base;           /* the object's start, or that of its copies before it */
@@ -235,6 +243,8 @@ void mv_release_tables(struct mv_engine *, struct mv_tables *);
 void mv_gather_records(struct mv_engine *, struct mv_unit *);
 /* Makes the point findable; a pointer's further stubs become peers.  1, or 0. */
 int mv_enter_point(struct mv_engine *, struct mv_point *);
+/* The unit's point for a constant, or NULL. */
+struct mv_point *mv_constant_of(struct mv_engine *, const struct mv_unit *, uintptr_t variable);
 /* Each switch counts the functions that have variants for it: `by` is 1 or -1. */
 void mv_count_functions(struct mv_point *, int by);
 /* Gives this engine to every copy of libmultiverse among the objects.  When one has
@@ -268,6 +278,11 @@ int mv_make_words(struct mv_engine *, struct mv_unit *);
 void mv_link_stretches(struct mv_engine *);
 
 /* ---- words.c */
+/* The number of words of the instruction that begins with this one: 1, or 2. */
+static inline size_t mv_words_of(const struct mv_unit *unit, size_t i)
+{
+    return unit->places[i].joined ? 2 : 1;
+}
 /* Fills what all words are to hold; counts, in each point, sites out of reach.  0: none is
  * to change, and nothing was filled. */
 int mv_encode_words(struct mv_unit *);
@@ -364,14 +379,14 @@ static inline const struct multiverse_guard *mv_guards(const struct mv_point *po
                                                            point->record->n_variants);
 }
 
+static inline int mv_is_constant(const struct mv_point *point)
+{
+    return !point->record;
+}
+
 static inline uintptr_t mv_distance(const int32_t *field)
 {
     return (uintptr_t)field + (uintptr_t)(intptr_t)*field;
-}
-
-static inline const char *mv_point_name(const struct mv_point *point)
-{
-    return (const char *)point->record + point->record->name;
 }
 
 #endif

@@ -81,6 +81,7 @@ static void want_generic(struct mv_point *point)
 {
     point->wanted = 0;
     point->wanted_variant = -1;
+    point->wanted_value = point->value;
     point->selected = point->dirty = 1;
 }
 

@@ -123,6 +123,10 @@ static int measure(struct mv_engine *engine, struct mv_unit *unit)
             if (!size)
                 return mv_fail(engine, ENOEXEC, "%s: multiverse switch %zu: record is truncated",
                                name, index);
+            if (((const struct multiverse_switch *)at)->flags & MULTIVERSE_SWITCH_CONSTANT) {
+                unit->n_points++;
+                unit->n_guards++;
+            }
         }
         if ((t->callsites_end - t->callsites) % sizeof(struct multiverse_callsite))
             return mv_fail(engine, ENOEXEC, "%s: multiverse call sites: the last is truncated",

@@ -29,7 +29,9 @@ static int lay_out(struct mv_engine *engine, struct mv_unit *unit, size_t n)
 static uint32_t slot_for(struct mv_engine *engine, struct mv_unit *unit, struct mv_point *point,
                          enum mv_site_kind kind, unsigned length)
 {
-    unsigned way = kind == MV_SITE_NONE ? 4 : (unsigned)mv_site_is_jump(kind) * 2 + (length == 6);
+    /* A constant's words are each made alone. */
+    unsigned way = kind == MV_SITE_NONE ? 4 : kind == MV_READ ? 0
+                   : (unsigned)mv_site_is_jump(kind) * 2 + (length == 6);
 
     if (point->slots_of != engine->n_slotted) {
         point->slots_of = engine->n_slotted;
@@ -46,8 +48,12 @@ static uint32_t add_word(struct mv_engine *engine, struct mv_unit *unit, struct 
 {
     size_t i = unit->n_words++;
 
+    if (length > 8) {
+        add_word(engine, unit, point, address + MV_HEAD, kind, length - MV_HEAD);
+        length = MV_HEAD;
+    }
     unit->places[i] = (struct mvld_word){(uint32_t)(address - unit->base),
-                                         (uint16_t)length, 0};
+                                         (uint16_t)length, length == MV_HEAD};
     unit->bytes[0][i] = unit->original[i] =
         kind == MV_SITE_NONE ? MV_PAD_NOP : mv_bytes_at(address, length);
     unit->slot_of[i] = slot_for(engine, unit, point, kind, length);
@@ -96,7 +102,7 @@ static void add_entry(struct mv_engine *engine, struct mv_unit *unit, struct mv_
 static void add_home(struct mv_engine *engine, struct mv_unit *unit, struct mv_stretch *stretch)
 {
     struct mv_site *site = unit->sites, *end = site + unit->n_sites;
-    struct mv_entry *pad = unit->by_pad, *last = pad + unit->n_points;
+    struct mv_entry *pad = unit->by_pad, *last = pad + unit->n_pads;
     uintptr_t copy;
 
     stretch->first = (uint32_t)unit->n_words;
@@ -134,12 +140,12 @@ static size_t list_copies(struct mv_engine *engine, struct mv_unit *unit, struct
                                       site->point, site};
         n++;
     }
-    for (size_t i = 0; i < unit->n_points; i++) {
-        mv_places(engine, unit->points[i].pad, &copy);
+    for (size_t i = 0; i < unit->n_pads; i++) {
+        mv_places(engine, unit->by_pad[i].key, &copy);
         if (!copy)
             continue;
         if (list)
-            list[n] = (struct coming){copy, &unit->points[i], NULL};
+            list[n] = (struct coming){copy, unit->by_pad[i].value, NULL};
         n++;
     }
     return n;
@@ -155,7 +161,7 @@ static void add_copies(struct mv_engine *engine, struct mv_unit *unit,
         else
             add_entry(engine, unit, list[i].point, list[i].address);
     }
-    stretch->n = (uint32_t)n;
+    stretch->n = (uint32_t)unit->n_words - stretch->first;
 }
 
 static void add_words(struct mv_engine *engine, struct mv_unit *unit, struct coming *list,
@@ -182,17 +188,30 @@ static int fill_slots(struct mv_engine *engine, struct mv_unit *unit)
         return -ENOMEM;
     for (size_t i = 0; i < unit->n_sites; i++)
         fill_slot(unit, unit->sites[i].word, unit->sites[i].point, unit->sites[i].kind);
-    for (size_t i = 0; i < unit->n_points; i++)
-        fill_slot(unit, unit->points[i].word, &unit->points[i], MV_SITE_NONE);
+    for (size_t i = 0; i < unit->n_pads; i++) {
+        struct mv_point *point = unit->by_pad[i].value;
+
+        fill_slot(unit, point->word, point, MV_SITE_NONE);
+    }
     return 0;
+}
+
+/* Words that sites need beyond one each, at home and in copies. */
+static size_t count_rests(const struct mv_unit *unit)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < unit->n_sites; i++)
+        n += 2 * (unit->sites[i].length > 8);
+    return n;
 }
 
 int mv_make_words(struct mv_engine *engine, struct mv_unit *unit)
 {
     size_t n = list_copies(engine, unit, NULL);
     struct coming *list = n ? engine->api->alloc(engine->image, n * sizeof *list) : NULL;
-    int err = (n && !list) ||
-              lay_out(engine, unit, unit->n_sites + unit->n_points + n) ? -ENOMEM : 0;
+    int err = (n && !list) || lay_out(engine, unit, unit->n_sites + unit->n_pads + n +
+                                                        count_rests(unit)) ? -ENOMEM : 0;
 
     if (!err) {
         if (n)

@@ -150,10 +150,11 @@ static void fill_fn(struct mv_point *point)
     for (const struct mv_point *p = point; p; p = p->peer)
         sites += p->n_sites;
     point->info = (struct multiverse_info_fn){
-        .name = mv_point_name(point),
+        .name = point->name,
         .function = (void *)(point->variable ? point->variable : point->body),
-        .is_pointer = point->variable != 0,
-        .n_variants = point->record->n_variants,
+        .is_pointer = point->variable && !mv_is_constant(point),
+        .is_constant = mv_is_constant(point),
+        .n_variants = mv_is_constant(point) ? 0 : point->record->n_variants,
         .n_callsites = sites,
         .active = (void *)point->target,
         .outcome = point->outcome,
@@ -254,6 +255,13 @@ static void dump_point(struct mv_point *point, void (*line)(void *, const char *
     char text[512];
 
     fill_fn(point);
+    if (point->info.is_constant) {
+        rimf_format(text, sizeof text, "constant %s at %p: %zu reads, %s", point->info.name,
+                    point->info.function, point->info.n_callsites,
+                    point->target ? "in the code" : "loaded");
+        line(cookie, text);
+        return;
+    }
     rimf_format(text, sizeof text, "function %s%s at %p: %zu variants, %zu call sites, %s %s",
                 point->info.name, point->info.is_pointer ? " (pointer)" : "",
                 point->info.function, point->info.n_variants, point->info.n_callsites,

@@ -19,15 +19,21 @@ static int name_is_good(const void *record, size_t size, size_t from, size_t nam
     return 0;
 }
 
-/* The address in the GOT slot that the distance leads to: 1, or 0 when the slot
+/* The address that the distance leads to, or that is in the GOT slot there: 1, or 0 when the slot
  * lies outside. */
-static int read_slot(struct mv_unit *unit, const int32_t *field, uintptr_t *out)
+static int read_slot(struct mv_unit *unit, const int32_t *field, int direct, size_t offset,
+                     uintptr_t *out)
 {
     uintptr_t slot = mv_distance(field);
 
+    if (direct) { /* whoever takes it asks whether it is data */
+        *out = slot;
+        return 1;
+    }
     if (slot % 8 || !mv_holds(unit->object, &unit->data, slot, 8, PROT_READ))
         return 0;
     *out = *(const volatile uintptr_t *)slot;
+    *out += *out ? offset : 0; /* undefined and weak: there is none */
     return 1;
 }
 
@@ -92,6 +98,28 @@ static int width_is_good(unsigned width)
     return width == 1 || width == 2 || width == 4 || width == 8;
 }
 
+/* A function that the unit has for the constant already is the same. */
+static void gather_constant(struct mv_engine *engine, struct mv_unit *unit, struct mv_switch *sw,
+                            const char *name)
+{
+    struct mv_point *point = &unit->points[unit->n_points];
+
+    if (mv_constant_of(engine, unit, sw->address))
+        return;
+    *point = (struct mv_point){.name = name, .variable = sw->address, .n_guards = 1,
+                               .guards = unit->guards + unit->n_points, .variant = -1,
+                               .wanted_variant = -1, .word = MV_NO_WORD, .other = MV_NO_WORD};
+    point->guards[0] = sw;
+    if (!mv_enter_point(engine, point)) {
+        mv_refuse(engine, "%s: multiverse constant %s: out of memory", unit->object->name, name);
+        memset(point, 0, sizeof *point);
+        return;
+    }
+    point->unit = unit;
+    unit->n_points++;
+    mv_count_functions(point, 1);
+}
+
 static void gather_switch(struct mv_engine *engine, struct mv_unit *unit, size_t index,
                           const struct multiverse_switch *record)
 {
@@ -107,7 +135,8 @@ static void gather_switch(struct mv_engine *engine, struct mv_unit *unit, size_t
         mv_refuse(engine, "%s: multiverse switch %s: %u bytes wide", object, name, record->width);
         return;
     }
-    if (!read_slot(unit, &record->slot, &address)) {
+    if (!read_slot(unit, &record->slot, record->flags & MULTIVERSE_SWITCH_DIRECT,
+                   record->offset, &address)) {
         mv_refuse(engine, "%s: multiverse switch %s: its slot lies outside", object, name);
         return;
     }
@@ -120,6 +149,8 @@ static void gather_switch(struct mv_engine *engine, struct mv_unit *unit, size_t
         sw->bound = 0;
     sw->flags |= record->flags;
     name_switch(engine, sw, name);
+    if (record->flags & MULTIVERSE_SWITCH_CONSTANT)
+        gather_constant(engine, unit, sw, name);
 }
 
 /* What is wrong with a function's record, or NULL. */
@@ -169,12 +200,13 @@ static const char *function_fault(struct mv_unit *unit, const struct multiverse_
 static int gather_guards(struct mv_engine *engine, struct mv_unit *unit, struct mv_point *point)
 {
     const struct multiverse_guard *guards = mv_guards(point);
-    const char *name = mv_point_name(point);
+    const char *name = point->name;
 
     for (size_t i = 0; i < point->n_guards; i++) {
         uintptr_t address;
 
-        if (!read_slot(unit, &guards[i].slot, &address)) {
+        if (!read_slot(unit, &guards[i].slot, guards[i].flags & MULTIVERSE_SWITCH_DIRECT,
+                       guards[i].offset, &address)) {
             mv_refuse(engine, "%s: multiverse function %s: a guard's slot lies outside",
                       unit->object->name, name);
             return 0;
@@ -187,6 +219,16 @@ static int gather_guards(struct mv_engine *engine, struct mv_unit *unit, struct 
             return 0;
     }
     return 1;
+}
+
+struct mv_point *mv_constant_of(struct mv_engine *engine, const struct mv_unit *unit,
+                                uintptr_t variable)
+{
+    struct mv_point *point = mv_table_get(&engine->points, variable);
+
+    while (point && (!mv_is_constant(point) || point->unit != unit))
+        point = point->peer;
+    return point;
 }
 
 /* Each switch counts the functions that have variants for it. */
@@ -211,7 +253,8 @@ int mv_enter_point(struct mv_engine *engine, struct mv_point *point)
     /* All or nothing: the caller uses the place of a refused point for the next. */
     if (mv_table_room(engine, &engine->points, 1 + is_first))
         return 0;
-    mv_table_put(engine, &engine->points, point->body, point);
+    if (point->body)
+        mv_table_put(engine, &engine->points, point->body, point);
     if (is_first) {
         mv_table_put(engine, &engine->points, point->variable, point);
     } else if (first && !point->orphaned) {
@@ -232,11 +275,11 @@ static int gather_function(struct mv_engine *engine, struct mv_unit *unit, size_
         return 0;
     }
     point->record = record;
+    point->name = name = (const char *)record + record->name;
     point->n_guards = record->n_guards;
     point->body = mv_distance(&record->body);
     point->pad = mv_distance(&record->pad);
     point->variant = point->wanted_variant = -1;
-    name = mv_point_name(point);
     if (mv_table_get(&engine->points, point->body))
         return 0; /* the same function once more */
     if (mv_bytes_at(mv_readable(engine, point->pad, MV_PAD_SIZE), MV_PAD_SIZE) != MV_PAD_NOP) {
@@ -244,7 +287,8 @@ static int gather_function(struct mv_engine *engine, struct mv_unit *unit, size_
         return 0;
     }
     if (record->flags & MULTIVERSE_FUNCTION_POINTER) {
-        if (!read_slot(unit, &record->pointer, &point->variable) ||
+        if (!read_slot(unit, &record->pointer, record->flags & MULTIVERSE_FUNCTION_DIRECT, 0,
+                       &point->variable) ||
             !switch_is_readable(engine, point->variable, 8) || point->variable % 8) {
             mv_refuse(engine, "%s: multiverse function pointer %s: it is in no object's data",
                       object, name);
@@ -264,11 +308,13 @@ static int gather_function(struct mv_engine *engine, struct mv_unit *unit, size_
 
 void mv_gather_records(struct mv_engine *engine, struct mv_unit *unit)
 {
-    size_t n = 0, n_guards = 0, index = 0;
+    size_t n, n_guards, n_pads = 0, index = 0;
 
+    unit->n_points = 0;
     for (struct mv_tables *t = unit->tables; t; t = t->next)
         for (uintptr_t at = t->switches; at < t->switches_end; at += *(const uint32_t *)at)
             gather_switch(engine, unit, index++, (const void *)at);
+    n = n_guards = unit->n_points; /* constants have one each */
     index = 0;
     for (struct mv_tables *t = unit->tables; t; t = t->next)
         for (uintptr_t at = t->functions; at < t->functions_end; at += *(const uint32_t *)at) {
@@ -285,6 +331,8 @@ void mv_gather_records(struct mv_engine *engine, struct mv_unit *unit)
         }
     unit->n_points = n;
     for (size_t i = 0; i < n; i++)
-        unit->by_pad[i] = (struct mv_entry){unit->points[i].pad, &unit->points[i]};
-    rimf_sort(unit->by_pad, n, sizeof *unit->by_pad);
+        if (unit->points[i].pad)
+            unit->by_pad[n_pads++] = (struct mv_entry){unit->points[i].pad, &unit->points[i]};
+    unit->n_pads = n_pads;
+    rimf_sort(unit->by_pad, n_pads, sizeof *unit->by_pad);
 }

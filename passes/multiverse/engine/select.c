@@ -55,6 +55,14 @@ void mv_read_switches(struct mv_engine *engine)
             sw->value = mv_switch_read(sw);
 }
 
+/* The value that counts; 0 when the switch is unbound. */
+static int value_of(const struct mv_switch *sw, int in_force, uint64_t *value)
+{
+    in_force = in_force && sw->has_value;
+    *value = in_force ? sw->in_force : sw->value;
+    return in_force ? sw->bound_in_force : sw->bound;
+}
+
 static int guard_holds(const struct multiverse_guard *guard, const struct mv_switch *sw,
                        int in_force)
 {
@@ -62,10 +70,8 @@ static int guard_holds(const struct multiverse_guard *guard, const struct mv_swi
 
     if (!sw || !sw->address)
         return 0;
-    in_force = in_force && sw->has_value;
-    if (!(in_force ? sw->bound_in_force : sw->bound))
+    if (!value_of(sw, in_force, &value))
         return 0;
-    value = in_force ? sw->in_force : sw->value;
     if (guard->flags & MULTIVERSE_SWITCH_SIGNED)
         return (int64_t)guard->low <= (int64_t)value && (int64_t)value <= (int64_t)guard->high;
     return guard->low <= value && value <= guard->high;
@@ -95,19 +101,31 @@ static void select_pointer(struct mv_engine *engine, struct mv_point *point)
         return;
     mv_outcome(point, MULTIVERSE_GENERIC, EINVAL);
     mv_report(engine, "%s: function pointer %s is NULL: left as it is",
-              point->unit->object->name, mv_point_name(point));
+              point->unit->object->name, point->name);
+}
+
+static void select_constant(struct mv_point *point, int in_force)
+{
+    int bound = !point->orphaned && value_of(point->guards[0], in_force, &point->wanted_value);
+
+    point->wanted = bound ? point->variable : 0;
 }
 
 void mv_select(struct mv_engine *engine, struct mv_point *point, int in_force)
 {
-    const struct multiverse_variant *variants = mv_variants(point);
+    const struct multiverse_variant *variants;
     unsigned __int128 width, best_width = 0;
     int best = -1;
 
+    if (mv_is_constant(point)) {
+        select_constant(point, in_force);
+        return;
+    }
     if (point->record->flags & MULTIVERSE_FUNCTION_POINTER) {
         select_pointer(engine, point);
         return;
     }
+    variants = mv_variants(point);
     for (int i = 0; i < point->record->n_variants; i++) {
         if (!variant_fits(point, &variants[i], in_force, &width))
             continue;
@@ -123,7 +141,7 @@ void mv_select(struct mv_engine *engine, struct mv_point *point, int in_force)
         return;
     mv_outcome(point, MULTIVERSE_GENERIC, ENOENT);
     mv_report(engine, "%s: %s: no variant fits: the generic function runs",
-              point->unit->object->name, mv_point_name(point));
+              point->unit->object->name, point->name);
 }
 
 static void remember_switch(struct mv_switch *sw, enum mv_action action)

@@ -7,12 +7,15 @@
  *   the instruction    call f           its target is a body
  *                      call f@PLT       its target is a PLT entry, which ends at a body
  *                      call *f@GOT      its slot holds a body, or a PLT entry
- *   the descriptor     the slot that the dynamic linker filled for f
+ *   the descriptor     f itself, or the slot that the dynamic linker filled for f
  *
  * An instruction that leads straight to a body is right whatever the slot says
  * (-Bsymbolic, protected).  Otherwise both must name one body.  When neither is
  * a variation point (f is interposed by something without descriptors), the
  * site is left alone, and nothing need be said.
+ *
+ * A read of a constant likewise: `mov c(%rip)` and the descriptor must name one, of the width that is
+ * read; `mov (%rax)` says nothing itself.
  *
  * Where code was copied, an address that was read may be a copy's: a function is known by
  * its address at home.  A site's copy must be such a call of the same function.
@@ -45,6 +48,24 @@ static void refuse_site(struct mv_engine *engine, const struct mv_unit *unit, ui
               (void *)address, (void *)(address - unit->object->bias), why);
 }
 
+/* The point of the constant that a load reads, or NULL.  Its address is in the load, in the
+ * descriptor, or in both. */
+static struct mv_point *constant_of(struct mv_engine *engine, struct mv_unit *unit,
+                                    uintptr_t address, const struct mv_decoded *site,
+                                    uintptr_t named)
+{
+    struct mv_point *point = mv_constant_of(engine, unit, named);
+
+    if (!point && named % 8 == 0 && mv_holds(unit->object, &unit->data, named, 8, PROT_READ))
+        point = mv_constant_of(engine, unit, *(const volatile uintptr_t *)named);
+    if (!point || (site->target && site->target != point->variable) ||
+        site->width != point->guards[0]->width) {
+        refuse_site(engine, unit, address, "it is no read of the constant that is named");
+        return NULL;
+    }
+    return point;
+}
+
 /* The point that a decoded site calls, or NULL. */
 static struct mv_point *callee_of(struct mv_engine *engine, struct mv_unit *unit,
                                   uintptr_t address, const struct mv_decoded *site,
@@ -71,6 +92,17 @@ static struct mv_point *callee_of(struct mv_engine *engine, struct mv_unit *unit
     return NULL;
 }
 
+/* Whom the descriptor names: the field leads to the function, or to a slot that holds its address.
+ * 0: to neither. */
+static uintptr_t named_by(struct mv_unit *unit, uintptr_t at)
+{
+    if (mv_holds(unit->object, &unit->code, at, 1, PROT_READ | PROT_EXEC))
+        return at;
+    if (at % 8 || !mv_holds(unit->object, &unit->data, at, 8, PROT_READ))
+        return 0;
+    return *(const volatile uintptr_t *)at;
+}
+
 /* How much of a copy may be read. */
 static size_t room_at(const struct mv_engine *engine, uintptr_t copy)
 {
@@ -87,7 +119,7 @@ static int decode(const struct mv_engine *engine, const struct mv_unit *unit, ui
 {
     if (!mv_site_decode((const uint8_t *)at, room, at, out))
         return 0;
-    if (!unit->home_only && !mv_site_is_slot(out->kind))
+    if (!unit->home_only && out->kind != MV_READ && !mv_site_is_slot(out->kind))
         out->target = mv_home(engine, out->target);
     return 1;
 }
@@ -108,8 +140,8 @@ static int place_site(struct mv_engine *engine, const struct mv_unit *unit, size
         return 0;
     if (copy && (!decode(engine, unit, copy, room_at(engine, copy), &copied) ||
                  copied.kind != decoded->kind || copied.length != decoded->length ||
-                 (copied.target != decoded->target &&
-                  lead(engine, copied.target) != lead(engine, decoded->target)))) {
+                 copied.width != decoded->width || (copied.target != decoded->target &&
+                  (copied.width || lead(engine, copied.target) != lead(engine, decoded->target))))) {
         refuse_site(engine, unit, site->address, "its copy is another call");
         site->distance = 0;
     }
@@ -120,32 +152,32 @@ static int place_site(struct mv_engine *engine, const struct mv_unit *unit, size
 static int read_site(struct mv_engine *engine, struct mv_unit *unit,
                      const struct multiverse_callsite *record, struct mv_site *site)
 {
-    uintptr_t address = mv_distance(&record->site), slot = mv_distance(&record->callee);
+    uintptr_t address = mv_distance(&record->site), field = mv_distance(&record->callee), named;
     struct mv_decoded decoded;
     size_t room = MV_SITE_MAX;
 
-    if (!mv_holds(unit->object, &unit->code, address, room, PROT_READ | PROT_EXEC)) {
-        room = MV_SITE_MIN;
-        if (!mv_holds(unit->object, &unit->code, address, room, PROT_READ | PROT_EXEC)) {
+    while (!mv_holds(unit->object, &unit->code, address, room, PROT_READ | PROT_EXEC))
+        if (--room < MV_SITE_MIN) {
             refuse_site(engine, unit, address, "it lies outside the object's code");
             return 0;
         }
-    }
     if (address - unit->object->start > MV_UNIT_MAX) {
         refuse_site(engine, unit, address, "it lies more than 4 GiB into the object");
         return 0;
     }
-    if (slot % 8 || !mv_holds(unit->object, &unit->data, slot, 8, PROT_READ)) {
-        refuse_site(engine, unit, address, "its callee's slot lies outside");
-        return 0;
-    }
+    named = named_by(unit, field);
     site->address = address;
     if (!place_site(engine, unit, room, site, &decoded)) {
-        if (lead(engine, *(const volatile uintptr_t *)slot))
+        if (!named || lead(engine, named))
             refuse_site(engine, unit, address, "no call or jump that could be changed");
         return 0;
     }
-    site->point = callee_of(engine, unit, address, &decoded, *(const volatile uintptr_t *)slot);
+    if (!named && decoded.kind != MV_READ) {
+        refuse_site(engine, unit, address, "its callee's slot lies outside");
+        return 0;
+    }
+    site->point = decoded.kind == MV_READ ? constant_of(engine, unit, address, &decoded, field)
+                                          : callee_of(engine, unit, address, &decoded, named);
     if (!site->point)
         return 0;
     site->unit = unit;

@@ -17,7 +17,9 @@
  *               is copied or an entry gets its NOP back
  *     KEEP      the point does not change
  *     ORIGINAL  revert, or the whole unit is out of the target's reach
- *     EACH      part of the unit is: word by word
+ *     EACH      part of the unit is, or it is a constant's read: word by word
+ *
+ * A read of 8 bytes is longer than a word: it is two, joined.
  *
  * When a batch was applied whole, `now` becomes the other array.  layout.c makes them.
  */
@@ -55,6 +57,10 @@ static void prepare_slot(const struct mv_unit *unit, struct mv_slot *slot)
         set_rule(slot, 0xe9, UINT32_MAX);
         return;
     }
+    if (slot->kind == MV_READ) {
+        slot->way = MV_EACH;
+        return;
+    }
     if (point->inlined.usable &&
         mv_body_encode(mv_site_is_jump(slot->kind), slot->length, &point->inlined, &body)) {
         set_rule(slot, body, 0);
@@ -74,6 +80,24 @@ static void prepare_slot(const struct mv_unit *unit, struct mv_slot *slot)
         slot->way = MV_EACH;
 }
 
+/* The word of a read that holds the constant's value. */
+static uint64_t read_wanted(const struct mv_unit *unit, size_t i, uint64_t value)
+{
+    size_t first = i - (i > 0 && unit->places[i - 1].joined), end = first + mv_words_of(unit, first);
+    uint8_t load[MVLD_PATCH_MAX], made[MVLD_PATCH_MAX + 8] = {0};
+    unsigned length = 0, at = 0;
+    uint64_t word;
+
+    for (size_t k = first; k < end; k++) {
+        at = k == i ? length : at;
+        memcpy(load + length, &unit->original[k], 8);
+        length += unit->places[k].length;
+    }
+    mv_read_encode(load, length, value, made);
+    memcpy(&word, made + at, 8);
+    return word & UINT64_MAX >> (64 - 8 * unit->places[i].length);
+}
+
 uint64_t mv_word_wanted(const struct mv_unit *unit, size_t i, int *far)
 {
     const struct mv_slot *slot = &unit->slots[unit->slot_of[i]];
@@ -82,6 +106,8 @@ uint64_t mv_word_wanted(const struct mv_unit *unit, size_t i, int *far)
 
     if (!point->wanted)
         return unit->original[i];
+    if (slot->kind == MV_READ)
+        return read_wanted(unit, i, point->wanted_value);
     if (slot->kind == MV_SITE_NONE) {
         mv_pad_encode(mv_word_address(unit, i), point->goal, &wanted);
         return wanted;
@@ -140,8 +166,8 @@ static uint64_t held(const struct mv_unit *unit, size_t i)
 
 int mv_words_are_intact(const struct mv_engine *engine, const struct mv_unit *unit)
 {
-    for (size_t i = 0; !unit->sites_read && i < unit->n_points; i++)
-        if (mv_bytes_at(mv_readable(engine, unit->points[i].pad, MV_PAD_SIZE), MV_PAD_SIZE) !=
+    for (size_t i = 0; !unit->sites_read && i < unit->n_pads; i++)
+        if (mv_bytes_at(mv_readable(engine, unit->by_pad[i].key, MV_PAD_SIZE), MV_PAD_SIZE) !=
             MV_PAD_NOP)
             return 0;
     for (size_t i = 0; i < unit->n_words; i++)
@@ -166,7 +192,7 @@ static void repair_words(struct mv_unit *unit)
 
 /* The operation may have stopped before it had prepared its points, so what they were
  * to get is worked out anew; it counts where memory holds it.  The entry tells where a
- * function is bound. */
+ * function is bound, and the first read what a constant is. */
 void mv_repair(struct mv_engine *engine)
 {
     for (struct mv_unit *u = engine->units; u; u = u->next)
@@ -178,12 +204,14 @@ void mv_repair(struct mv_engine *engine)
     for (struct mv_unit *u = engine->units; u; u = u->next)
         for (size_t i = 0; i < u->n_points; i++) {
             struct mv_point *p = &u->points[i];
+            uint32_t word = !mv_is_constant(p) ? p->word : p->sites ? p->sites->word : MV_NO_WORD;
             int far = 0;
 
-            if (p->selected && u->sites_read &&
-                u->bytes[u->now][p->word] == mv_word_wanted(u, p->word, &far)) {
+            if (p->selected && u->sites_read && word != MV_NO_WORD &&
+                u->bytes[u->now][word] == mv_word_wanted(u, word, &far)) {
                 p->target = p->wanted;
                 p->variant = p->wanted_variant;
+                p->value = p->wanted_value;
             }
             p->selected = p->reached = 0;
         }

@@ -15,6 +15,8 @@
  * same: for each word that differs a patch, in the order in which each_word() comes to it.
  * Where no point needs work there is no batch, and the kernel is asked nothing.
  *
+ * A constant has no entry, and its value is always in reach.
+ *
  * A site out of reach gets its original bytes: it calls the generic, whose entry jumps to
  * the variant.  An entry out of reach leaves the whole point unbound, since half of the
  * calls would go one way and half the other.
@@ -79,10 +81,15 @@ static void prepare_point(struct batch *batch, struct mv_point *point)
     point->applied = point->refused = 0;
     point->n_far = 0;
     point->inlined = (struct mv_inline){0};
+    if (mv_is_constant(point)) {
+        point->dirty |= point->wanted != point->target ||
+                        (point->wanted && point->wanted_value != point->value);
+        return;
+    }
     point->goal = point->wanted ? mv_running(batch->engine, point->wanted) : 0;
     if (point->wanted && is_out_of_reach(point)) {
         mv_report(batch->engine, "%s: %s: %p is out of reach: left as it is",
-                  point->unit->object->name, mv_point_name(point), (void *)point->wanted);
+                  point->unit->object->name, point->name, (void *)point->wanted);
         mv_outcome(point, MULTIVERSE_REFUSED, ERANGE);
         point->wanted = 0;
         point->wanted_variant = -1;
@@ -106,18 +113,26 @@ static void add_stretch(struct batch *batch, const struct mv_stretch *stretch)
                                       wanted + first, stretch->n);
 }
 
+/* A word, or two that are joined. */
 static void add_word(struct batch *batch, struct mv_unit *unit, size_t i)
 {
     const struct mvld_api *api = batch->engine->api;
     uint64_t *now = &unit->bytes[unit->now][i], *wanted = &unit->bytes[!unit->now][i];
     struct mv_point *point = unit->slots[unit->slot_of[i]].point;
+    uint8_t expect[MVLD_PATCH_MAX], replace[MVLD_PATCH_MAX];
+    size_t n = mv_words_of(unit, i), length = 0;
     int far = 0;
 
-    *wanted = mv_word_wanted(unit, i, &far);
+    for (size_t k = 0; k < n; k++) {
+        wanted[k] = mv_word_wanted(unit, i + k, &far);
+        memcpy(expect + length, &now[k], 8);
+        memcpy(replace + length, &wanted[k], 8);
+        length += unit->places[i + k].length;
+    }
     point->n_far += (uint32_t)far;
-    if (*now != *wanted)
-        batch->err = api->patch_add(batch->patches, mv_word_address(unit, i), now, wanted,
-                                    unit->places[i].length);
+    if (memcmp(now, wanted, n * sizeof *now))
+        batch->err = api->patch_add(batch->patches, mv_word_address(unit, i), expect, replace,
+                                    length);
 }
 
 /* The words of the points that need work, point by point. */
@@ -127,7 +142,8 @@ static void few(struct batch *batch, void (*visit)(struct batch *, struct mv_uni
         for (size_t i = 0; i < u->n_points && !batch->err; i++) {
             if (!mv_needs_work(&u->points[i]))
                 continue;
-            visit(batch, u, u->points[i].word);
+            if (u->points[i].word != MV_NO_WORD)
+                visit(batch, u, u->points[i].word);
             if (u->points[i].other != MV_NO_WORD && !batch->err)
                 visit(batch, u, u->points[i].other);
             for (struct mv_site *s = u->points[i].sites; s && !batch->err; s = s->next) {
@@ -164,28 +180,31 @@ static void report_far(struct mv_engine *engine)
         for (size_t i = 0; i < u->n_points; i++)
             if (u->points[i].selected && u->points[i].n_far)
                 mv_report(engine, "%s: %s: out of reach of %u call sites, which call its entry",
-                          u->object->name, mv_point_name(&u->points[i]), u->points[i].n_far);
+                          u->object->name, u->points[i].name, u->points[i].n_far);
 }
 
 /* One word of a point that needs work, in a batch that was refused in part or whole. */
 static void settle_word(struct batch *batch, struct mv_unit *unit, size_t i)
 {
     const struct mvld_api *api = batch->engine->api;
-    uint64_t *now = &unit->bytes[unit->now][i], wanted = unit->bytes[!unit->now][i];
+    uint64_t *now = &unit->bytes[unit->now][i], *wanted = &unit->bytes[!unit->now][i];
     const struct mv_slot *slot = &unit->slots[unit->slot_of[i]];
+    size_t size = mv_words_of(unit, i) * sizeof *now;
     const struct mvld_patch *patch;
 
-    if (*now == wanted)
+    if (!memcmp(now, wanted, size))
         return;
     patch = api->patch_at(batch->patches, batch->next++);
     if (!patch || patch->result) {
         slot->point->refused = (uint8_t)(patch ? -patch->result : EIO);
         if (!patch)
             return;
-        mv_report(batch->engine, "%s at %p: %s", slot->kind == MV_SITE_NONE ? "entry" : "call site",
+        mv_report(batch->engine, "%s at %p: %s", slot->kind == MV_SITE_NONE ? "entry"
+                                                 : slot->kind == MV_READ    ? "read"
+                                                                            : "call site",
                   (void *)patch->address, mv_why(-patch->result));
     } else {
-        *now = wanted;
+        memcpy(now, wanted, size);
         slot->point->applied = 1;
     }
 }
@@ -196,7 +215,8 @@ static void each_word(struct batch *batch,
     if (!batch->all)
         few(batch, visit);
     for (struct mv_stretch *s = batch->all ? batch->engine->stretches : NULL; s; s = s->next)
-        for (size_t i = s->first; is_open(s->unit) && i < s->first + s->n; i++)
+        for (size_t i = s->first; is_open(s->unit) && i < s->first + s->n;
+             i += mv_words_of(s->unit, i))
             if (mv_needs_work(s->unit->slots[s->unit->slot_of[i]].point))
                 visit(batch, s->unit, i);
 }
@@ -204,7 +224,8 @@ static void each_word(struct batch *batch,
 static void accept_word(struct batch *batch, struct mv_unit *unit, size_t i)
 {
     (void)batch;
-    unit->bytes[unit->now][i] = unit->bytes[!unit->now][i];
+    memcpy(&unit->bytes[unit->now][i], &unit->bytes[!unit->now][i],
+           mv_words_of(unit, i) * sizeof(uint64_t));
 }
 
 /* Everything was applied. */
@@ -223,9 +244,11 @@ static int settle_point(struct batch *batch, struct mv_point *point)
     int changed = 0;
 
     if (point->applied || !point->refused) {
-        changed = point->target != point->wanted;
+        changed = point->target != point->wanted ||
+                  (mv_is_constant(point) && point->value != point->wanted_value);
         point->target = point->wanted;
         point->variant = point->wanted_variant;
+        point->value = point->wanted_value;
     }
     point->dirty = point->refused != 0;
     mv_outcome(point, point->target != point->wanted ? MULTIVERSE_REFUSED

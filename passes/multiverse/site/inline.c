@@ -217,7 +217,7 @@ void mv_inline_read(const uint8_t *body, size_t size, struct mv_inline *out)
     }
     if (!is_return(body, size)) {
         length = mv_inline_length(body, size);
-        if (!length || length > MV_SITE_MAX || !is_return(body + length, size - length))
+        if (!length || length > MV_CALL_MAX || !is_return(body + length, size - length))
             return;
         memcpy(&out->bytes, body, length);
     }

@@ -20,6 +20,7 @@ static int found(struct mv_decoded *out, enum mv_site_kind kind, unsigned length
 {
     out->kind = kind;
     out->length = (uint8_t)length;
+    out->width = 0;
     out->target = target;
     return 1;
 }
@@ -38,7 +39,9 @@ int mv_site_decode(const uint8_t *code, size_t room, uintptr_t address, struct m
             return 0;
         return found(out, MV_JUMP_SHORT, 5, address + 2 + (uintptr_t)(intptr_t)(int8_t)code[1]);
     }
-    if (room < MV_SITE_MAX)
+    if (mv_read_decode(code, room, address, out))
+        return 1;
+    if (room < 6)
         return 0;
     if ((code[0] == 0x67 || code[0] == 0x40) && code[1] == 0xe8) /* addr32 or rex call rel32 */
         return found(out, MV_CALL_RELAXED, 6, relative(code + 2, address + 6));

@@ -14,7 +14,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define MV_SITE_MAX 6u /* bytes of the longest site */
+#define MV_SITE_MAX 11u /* bytes of the longest site */
+#define MV_CALL_MAX 6u
 #define MV_SITE_MIN 5u
 #define MV_PAD_SIZE 5u
 
@@ -26,12 +27,15 @@ enum mv_site_kind {
     MV_CALL_SLOT,     /* ff 15 rel32 */
     MV_JUMP_SLOT,     /* ff 25 rel32 */
     MV_CALL_RELAXED,  /* 67 e8 rel32, 40 e8 rel32 */
+    MV_READ,          /* of a constant: see mvld/descriptor.h */
 };
 
 struct mv_decoded {
     enum mv_site_kind kind;
     uint8_t length;
-    uintptr_t target; /* of a direct call or jump; of the others, the slot */
+    uint8_t width;    /* of a read: bytes that are loaded, else 0 */
+    uintptr_t target; /* of a direct call or jump; of a read, the variable, 0 where a register
+                         says it; of the others, the slot */
 };
 
 /* A variant's body as one instruction, without its `ret`. */
@@ -44,16 +48,17 @@ struct mv_inline {
 /* The bytes of a site or pad, up to 8, are kept as one little-endian word whose
  * upper bytes are 0: with ten thousand sites, copying and comparing them one by
  * one is what a commit would spend its time on. */
-typedef uint16_t mv_word_16 __attribute__((may_alias, aligned(1)));
 typedef uint32_t mv_word_32 __attribute__((may_alias, aligned(1)));
 
-static inline uint64_t mv_bytes_at(uintptr_t address, unsigned length) /* 5 or 6 */
+static inline uint64_t mv_bytes_at(uintptr_t address, unsigned length) /* 4 to 8 */
 {
-    uint64_t low = *(const mv_word_32 *)address;
+    unsigned tail = length - 4;
 
-    return low | (length == 6 ? (uint64_t)*(const mv_word_16 *)(address + 4)
-                              : (uint64_t)*(const uint8_t *)(address + 4)) << 32;
+    return *(const mv_word_32 *)address | (uint64_t)*(const mv_word_32 *)(address + tail) << 8 * tail;
 }
+
+/* A site of more than 8 bytes is two words: 4 bytes, and the rest. */
+#define MV_HEAD 4u
 
 static inline int mv_site_is_jump(enum mv_site_kind kind)
 {
@@ -101,6 +106,12 @@ int mv_body_encode(int jump, unsigned length, const struct mv_inline *body, uint
  * or hold the body.  1, or 0 when the target is out of reach. */
 int mv_site_encode(enum mv_site_kind kind, unsigned length, uintptr_t address, uintptr_t target,
                    const struct mv_inline *body, uint64_t *out);
+
+/* The same for a read alone. */
+int mv_read_decode(const uint8_t *code, size_t room, uintptr_t address, struct mv_decoded *out);
+
+/* What the load of a read, `length` bytes, becomes when the constant has that value: as many bytes. */
+void mv_read_encode(const uint8_t *load, unsigned length, uint64_t value, uint8_t *out);
 
 /* The entry of a generic: its NOP, and a jump.  0 when out of reach. */
 #define MV_PAD_NOP 0x0000441f0fu /* 0f 1f 44 00 00  nopl 0(%rax,%rax,1) */

@@ -18,8 +18,16 @@ __thread MV int threaded2;                 /* error: thread-local */
 extern __thread int threaded3 MV;          /* error: thread-local */
 MV __thread int (*threaded_pointer)(void); /* error: thread-local */
 struct holder {
-    MV int member;                         /* error: member 'member' */
-    int bits : 3 MV;                       /* error: member 'bits' */
+    MV int member;
+    int bits : 3 MV;                       /* error: member 'bits' .* it is a bit-field */
+    MV float part;                         /* error: neither an integer */
+    MV int (*called)(void);                /* error: member 'called' .* a pointer to a function */
+    __attribute__((multiverse("tracked"))) char *data; /* error: neither an integer */
+    __attribute__((multiverse("constant"))) char *constant_data;
+};
+union either {
+    MV int number;                         /* error: member 'number' .* a member of a union */
+    float real;
 };
 int parameter(MV int p) { return p; }      /* error: parameter 'p' */
 void locals(void)
@@ -40,5 +48,9 @@ __attribute__((multiverse("tracked"))) void tracked_function(void) {} /* error: 
 __attribute__((multiverse("bind"))) void binds_nothing(void) {}       /* error: without a switch */
 __attribute__((multiverse(("bind", 3)))) void binds_number(void) {}   /* error: must be '"bind", "switch" */
 __attribute__((multiverse("tracked"))) int (*pointer)(void);          /* error: takes no argument */
+__attribute__((multiverse("constant"))) float real_constant;          /* error: neither an integer */
+__attribute__((multiverse("constant", "values", 1))) int valued;      /* error: nothing is specialised */
+__attribute__((multiverse("constant"))) void constant_function(void) {} /* error: must be '"bind", "switch" */
+__attribute__((multiverse("tracked"))) char *tracked_data;            /* error: neither an integer */
 static inline __attribute__((always_inline)) MV int forced(void) { return 1; } /* error: always_inline */
 __attribute__((naked)) MV void bare_function(void) { __asm__("ret"); }   /* error: naked */

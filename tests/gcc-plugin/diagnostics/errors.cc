@@ -3,7 +3,9 @@
 // The same in C++: members, references, templates, thread_local.
 #define MV __attribute__((multiverse))
 struct Holder {
-    MV int member;                         // error: member 'member'
+    MV int member;
+    MV int bits : 3;                       // error: member 'bits' .* it is a bit-field
+    MV int &reference;                     // error: neither an integer
     static MV int shared;
     static thread_local MV int threaded;   // error: thread-local
     MV Holder(int);                        // error: a constructor or destructor

@@ -6,8 +6,10 @@
  * while at home stands the jump to the copy.  A revert brings back every byte.  Functions
  * without unwinding descriptions (straddling.S) run at home; their sites have no copy.
  */
+#define _GNU_SOURCE
 #include "../stress/stress.h"
 
+#include <link.h>
 #include <mvld/descriptor.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -37,11 +39,11 @@ static const struct object {
 static struct site {
     const struct object *object;
     const unsigned char *home, *copy;
-    unsigned char home_was[6], copy_was[6];
-    void *callee;
+    unsigned char home_was[10], copy_was[10];
+    void *callee; /* or the constant that is read */
 } sites[SITES];
 static size_t n_sites;
-static unsigned direct, bodies, shadowed;
+static unsigned direct, bodies, reads, shadowed;
 
 static void fail(const struct site *site, const char *what)
 {
@@ -60,6 +62,27 @@ static int stays_home(const unsigned char *site)
     return 0;
 }
 
+static int holds_code(struct dl_phdr_info *info, size_t size, void *at)
+{
+    (void)size;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *p = &info->dlpi_phdr[i];
+
+        if (p->p_type == PT_LOAD && p->p_flags & PF_X &&
+            (uintptr_t)at - info->dlpi_addr - p->p_vaddr < p->p_memsz)
+            return 1;
+    }
+    return 0;
+}
+
+/* The field leads to the function, or to a slot that holds its address. */
+static void *named_by(const int32_t *field)
+{
+    char *at = (char *)field + *field;
+
+    return dl_iterate_phdr(holds_code, at) ? at : *(void **)(void *)at;
+}
+
 static void read_sites(void)
 {
     for (size_t i = 0; i < 3; i++) {
@@ -74,10 +97,10 @@ static void read_sites(void)
             site->object = &objects[i];
             site->home = (const unsigned char *)&s->site + s->site;
             site->copy = stays_home(site->home) ? NULL : site->home + distance;
-            site->callee = *(void **)(void *)((char *)&s->callee + s->callee);
-            memcpy(site->home_was, site->home, 6);
+            site->callee = named_by(&s->callee);
+            memcpy(site->home_was, site->home, 10);
             if (site->copy)
-                memcpy(site->copy_was, site->copy, 6);
+                memcpy(site->copy_was, site->copy, 10);
             if (n_sites == SITES)
                 return;
         }
@@ -121,8 +144,29 @@ static int is_shadowed(const struct site *site)
     return 0;
 }
 
+/* The value of the mode, which is every byte of it + 1, at the end of a mov. */
+static int is_immediate(const unsigned char *at, size_t width)
+{
+    static const unsigned char value[8] = {1, 1, 1, 1, 1, 1, 1, 1};
+    unsigned char held[8];
+    size_t prefixes = 0;
+
+    while (at[prefixes] == 0x3e)
+        prefixes++;
+    prefixes += (at[prefixes] & 0xf0) == 0x40;
+    for (size_t i = 0; i < width; i++)
+        held[i] = (unsigned char)(at[prefixes + 1 + i] - mode);
+    return (at[prefixes] & 0xf8) == 0xb8 && !memcmp(held, value, width);
+}
+
 static void look_at(const struct site *site, const unsigned char *at, const unsigned char *active)
 {
+    if (site->callee == &wide || site->callee == &narrow) {
+        if (!is_immediate(at, site->callee == &wide ? 8 : 4))
+            fail(site, "the constant is not in the code");
+        reads++;
+        return;
+    }
     if (target(at) == active)
         direct++;
     else if (is_body(at, site->callee))
@@ -167,8 +211,15 @@ static void look_at_entry(int (*function)(void), int is_bound)
 static void look_at_bytes(void)
 {
     for (const struct site *s = sites; s < sites + n_sites; s++)
-        if ((s->copy && memcmp(s->copy, s->copy_was, 6)) || memcmp(s->home, s->home_was, 6))
+        if ((s->copy && memcmp(s->copy, s->copy_was, 10)) || memcmp(s->home, s->home_was, 10))
             fail(s, "a revert left something");
+}
+
+static __attribute__((noinline)) void set(int to)
+{
+    mode = to;
+    wide = 0x0101010101010101 * (unsigned)(to + 1);
+    narrow = 0x01010101 * (unsigned)(to + 1);
 }
 
 int main(void)
@@ -181,24 +232,26 @@ int main(void)
         fail(NULL, multiverse_error());
     read_sites();
     for (int i = 0; i < 6; i++) {
-        mode = now = i % MODES;
+        set(now = i % MODES);
         hook = hooks[mode];
-        if (multiverse_commit() != 4 || *multiverse_report())
+        if (multiverse_commit() != 6 || *multiverse_report())
             fail(NULL, multiverse_report());
         look_at_sites();
         look_at_entry(value, 1);
-        mode = (now + 1) % MODES;
+        set((now + 1) % MODES);
         if (pointer() != 10 + now || other_value() != now || oneof_mixed() != now ||
             program_bump() != (now == 1) || other_hook() != now ||
+            other_wide() != now || oneof_narrow() != now || program_wide() != now ||
             stress_straddling()->call() != 10 + now)
             fail(NULL, "a call ran with another mode");
-        if (multiverse_revert() != 4)
+        if (multiverse_revert() != 6)
             fail(NULL, multiverse_error());
         look_at_bytes();
         look_at_entry(value, 0);
-        if (pointer() != 10 + mode || other_value() != mode)
+        if (pointer() != 10 + mode || other_value() != mode || program_wide() != mode ||
+            other_narrow() != mode)
             fail(NULL, "a call after a revert ran with another mode");
     }
-    printf("%zu sites, %u direct, %u bodies, %u shadowed\n", n_sites, direct, bodies, shadowed);
-    return n_sites < 15 || !direct || !bodies;
+    printf("%zu sites, %u direct, %u bodies, %u reads, %u shadowed\n", n_sites, direct, bodies, reads, shadowed);
+    return n_sites < 21 || !direct || !bodies || !reads;
 }

@@ -39,13 +39,15 @@ static const struct caller {
     int offset;  /* of what it gives */
     int is_bump; /* gives 1 for mode 1, else 0 */
     int is_hook;
-} fixed[3][5] = {
+} fixed[3][7] = {
 #define ALL(object)                                                                               \
     {{#object " value", object##_value, 0, 0, 0},                                                 \
      {#object " tail", object##_tail, 10, 0, 0},                                                  \
      {#object " mixed", object##_mixed, 0, 0, 0},                                                 \
      {#object " bump", object##_bump, 0, 1, 0},                                                   \
-     {#object " hook", object##_hook, 0, 0, 1}}
+     {#object " hook", object##_hook, 0, 0, 1},                                                   \
+     {#object " wide", object##_wide, 0, 0, 0},                                                   \
+     {#object " narrow", object##_narrow, 0, 0, 0}}
     ALL(program), ALL(oneof), ALL(other)};
 
 static unsigned stage;
@@ -81,7 +83,7 @@ static void try(const struct caller *caller, unsigned long count[2])
 
 static void call_from(size_t object, unsigned long count[2])
 {
-    for (size_t i = 0; i < 5; i++)
+    for (size_t i = 0; i < 7; i++)
         try(&fixed[object][i], count);
     if (object == 2)
         for (const struct stress_straddling *s = stress_straddling(); s->call; s++)
@@ -136,6 +138,8 @@ static void set(int to)
 
     __atomic_store_n(&hook, hooks[to], __ATOMIC_SEQ_CST);
     __atomic_store_n(&mode, to, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&wide, 0x0101010101010101 * (unsigned)(to + 1), __ATOMIC_SEQ_CST);
+    __atomic_store_n(&narrow, 0x01010101 * (unsigned)(to + 1), __ATOMIC_SEQ_CST);
 }
 
 /* Every recorded site is direct now, those by hand hold the body itself. */
@@ -165,8 +169,8 @@ static void look_at_sites(int now)
 
 static void changed(int n, const char *what)
 {
-    if (n != 4 - far) {
-        printf("%s: %d functions, %d expected: %s%s\n", what, n, 4 - far, multiverse_error(),
+    if (n != 6 - far) {
+        printf("%s: %d functions, %d expected: %s%s\n", what, n, 6 - far, multiverse_error(),
                multiverse_report());
         exit(7);
     }

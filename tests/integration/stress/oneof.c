@@ -25,6 +25,9 @@ __attribute__((multiverse)) void bump(int *p)
         ++*p;
 }
 
+unsigned long wide = 0x0101010101010101;
+unsigned narrow = 0x01010101;
+
 int hook_0(void)
 {
     return 20;

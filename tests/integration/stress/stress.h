@@ -12,6 +12,8 @@
  *     mixed(x)         x * (mode + 3)  called
  *     bump(p)          mode == 1: ++*p empty, or called
  *     (*hook)()        a pointer       direct to where it pointed
+ *
+ * and of a constant every byte is mode + 1: one that was read in halves is none.
  */
 #ifndef STRESS_H
 #define STRESS_H
@@ -25,6 +27,8 @@ extern __attribute__((multiverse)) int (*hook)(void);           /* the executabl
 __attribute__((multiverse)) int value(void);                    /* liboneof.so */
 __attribute__((multiverse)) unsigned mixed(unsigned x);
 __attribute__((multiverse)) void bump(int *p);
+extern __attribute__((multiverse("constant"))) unsigned long wide; /* liboneof.so */
+extern __attribute__((multiverse("constant"))) unsigned narrow;
 int hook_0(void), hook_1(void), hook_2(void); /* 20, 21, 22 */
 
 /* What one call says about the mode that it ran with: 0 … 2, or -1. */
@@ -51,9 +55,20 @@ typedef int stress_caller(void);
     int object##_hook(void)                                                                       \
     {                                                                                             \
         return hook() - 20;                                                                       \
+    }                                                                                             \
+    int object##_wide(void)                                                                       \
+    {                                                                                             \
+        unsigned long read = wide;                                                                \
+        return read == (read & 0xff) * 0x0101010101010101 ? (int)(read & 0xff) - 1 : -1;          \
+    }                                                                                             \
+    int object##_narrow(void)                                                                     \
+    {                                                                                             \
+        unsigned read = narrow;                                                                   \
+        return read == (read & 0xff) * 0x01010101 ? (int)(read & 0xff) - 1 : -1;                  \
     }
 #define DECLARE(object)                                                                           \
-    stress_caller object##_value, object##_tail, object##_mixed, object##_bump, object##_hook;
+    stress_caller object##_value, object##_tail, object##_mixed, object##_bump, object##_hook,    \
+        object##_wide, object##_narrow;
 DECLARE(program)
 DECLARE(oneof)
 DECLARE(other)

@@ -49,6 +49,65 @@ static void decodes(void)
         CHECK(!mv_site_decode(none[i], 6, AT, &out), "none %zu", i);
 }
 
+/* Loads of constants, and what a value makes of them. */
+static void reads(void)
+{
+    static const struct {
+        const char *load, *made;
+        unsigned length, width;
+        uintptr_t target;
+        uint64_t value;
+    } cases[] = {
+        {"\x8b\x05\x04\0\0\0", "\x3e\xb8\x44\x33\x22\x11", 6, 4, AT + 10, 0x11223344},
+        {"\x44\x8b\x3d\x04\0\0\0", "\x3e\x41\xbf\xff\xff\xff\xff", 7, 4, AT + 11, UINT64_MAX},
+        {"\x3e\x3e\x3e\x48\x8b\x05\x04\0\0\0", "\x48\xb8\x88\x77\x66\x55\x44\x33\x22\x11", 10, 8,
+         AT + 14, 0x1122334455667788},
+        {"\x3e\x3e\x3e\x4c\x8b\x1d\x04\0\0\0", "\x49\xbb\x01\0\0\0\0\0\0\0", 10, 8, AT + 14, 1},
+        {"\x0f\xb6\x0d\x04\0\0\0", "\x3e\x3e\xb9\xfe\0\0\0", 7, 1, AT + 11, (uint64_t)-2},
+        {"\x0f\xbe\x0d\x04\0\0\0", "\x3e\x3e\xb9\xfe\xff\xff\xff", 7, 1, AT + 11, (uint64_t)-2},
+        {"\x0f\xb7\x15\x04\0\0\0", "\x3e\x3e\xba\x01\x80\0\0", 7, 2, AT + 11, 0x8001},
+        {"\x44\x0f\xbf\x05\x04\0\0\0", "\x3e\x3e\x41\xb8\x01\x80\xff\xff", 8, 2, AT + 12,
+         (uint64_t)(int16_t)0x8001},
+        /* (%rax), (%r12), 0(%r13), 0(%rbp) */
+        {"\x3e\x3e\x3e\x3e\x8b\x18", "\x3e\xbb\x07\0\0\0", 6, 4, 0, 7},
+        {"\x3e\x3e\x3e\x3e\x41\x8b\x04\x24", "\x3e\x3e\x3e\xb8\x07\0\0\0", 8, 4, 0, 7},
+        {"\x3e\x3e\x3e\x3e\x3e\x3e\x3e\x49\x8b\x45\0", "\x3e\x48\xb8\x07\0\0\0\0\0\0\0", 11, 8, 0, 7},
+        {"\x3e\x3e\x3e\x0f\xb6\x45\0", "\x3e\x3e\xb8\x07\0\0\0", 7, 1, 0, 7},
+    };
+    static const struct {
+        const char *code;
+        unsigned length;
+    } none[] = {
+        {"\x8b\x00\x90\x90\x90", 5},                /* shorter than the immediate */
+        {"\x48\x8b\x05\x04\0\0\0", 7},              /* the same */
+        {"\x3e\x3e\x3e\x3e\x8b\x40\x08", 7},         /* 8(%rax) */
+        {"\x3e\x3e\x3e\x3e\x8b\x04\x08", 7},         /* (%rax,%rcx) */
+        {"\x3e\x3e\x3e\x3e\x8b\x80\0\0\0\0", 10},     /* 0(%rax), 32 bits */
+        {"\x3e\x3e\x3e\x3e\x8b\xc0", 6},             /* a register */
+        {"\x3e\x3e\x3e\x3e\x42\x8b\x04\x20", 8},     /* (%rax,%r12) */
+        {"\x48\x0f\xb6\x05\x04\0\0\0\x90\x90", 10},  /* to 64 bits */
+        {"\x3e\x3e\x3e\x8a\x05\x04\0\0\0", 9},       /* movb */
+        {"\x3e\x3e\x3e\x89\x05\x04\0\0\0", 9},       /* a store */
+        {"\x3e\x3e\x3e\x3e\x3e\x3e\x3e\x3e\x3e\x3e\x3e", 11},
+    };
+    struct mv_decoded out;
+    uint8_t made[MV_SITE_MAX];
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const uint8_t *load = (const uint8_t *)cases[i].load;
+
+        CHECK(mv_site_decode(load, cases[i].length, AT, &out), "case %zu", i);
+        CHECK(out.kind == MV_READ && out.length == cases[i].length && out.width == cases[i].width,
+              "case %zu", i);
+        CHECK(out.target == cases[i].target, "case %zu: %lx", i, (unsigned long)out.target);
+        CHECK(!mv_site_decode(load, cases[i].length - 1, AT, &out), "case %zu", i);
+        mv_read_encode(load, cases[i].length, cases[i].value, made);
+        CHECK(!memcmp(made, cases[i].made, cases[i].length), "case %zu", i);
+    }
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++)
+        CHECK(!mv_read_decode((const uint8_t *)none[i].code, none[i].length, AT, &out), "none %zu", i);
+}
+
 static void encodes(void)
 {
     struct mv_inline call = {0}, empty = {.usable = 1}, load = {1, 2, 0x078b};
@@ -178,6 +237,7 @@ static void refuses(void)
 int main(void)
 {
     decodes();
+    reads();
     encodes();
     accepts();
     refuses();

@@ -34,7 +34,7 @@ static void reset(void)
 
 static void put(struct batch *a, size_t offset, unsigned length, uint64_t before, uint64_t after)
 {
-    a->where[a->n] = (struct mvld_word){(uint32_t)offset, (uint16_t)length, 0xffff};
+    a->where[a->n] = (struct mvld_word){(uint32_t)offset, (uint16_t)length, 0};
     a->before[a->n] = before;
     a->after[a->n++] = after;
 }
@@ -104,6 +104,40 @@ static void nothing_to_do(void)
     CHECK(commit(&a, &b, &report) == 0 && report.applied == 0 && report.refused == 0);
     CHECK(protects == 0 && !memcmp(t.code, image, t.size));
     rimf_patch_end(b);
+}
+
+/* Two words of one instruction, of which one, the other or both change: as one patch where each is
+ * judged alone. */
+static void joined(void)
+{
+    struct mvld_patch_report report;
+    struct mvld_batch *b;
+    struct batch a = {.n = 0};
+    uint64_t before = 0;
+
+    put_good(&a, 16, 5, 1); /* two more, or commit() would part two that are joined */
+    put_good(&a, 32, 5, 1);
+    for (size_t i = 0; i < 3; i++) {
+        memcpy(&before, image + 64 + 3 * PAGE * i, 4);
+        put(&a, 64 + 3 * PAGE * i, 4, before, before ^ (i != 1));
+        a.where[a.n - 1].joined = 1;
+        before = 0;
+        memcpy(&before, image + 68 + 3 * PAGE * i, 6);
+        put(&a, 68 + 3 * PAGE * i, 6, before, before ^ (i != 2 ? 0x1000u : 0));
+    }
+    CHECK(commit(&a, &b, &report) == 0 && report.refused == 0 && !strcmp(report.method, "mprotect"));
+    check_bytes(&a);
+    rimf_patch_end(b);
+    reset();
+    put_good(&a, 20 * PAGE, 5, 1);
+    a.before[a.n - 1] ^= 1; /* not what is there: each is judged alone */
+    CHECK(commit(&a, &b, &report) == 0 && report.applied == 5 && report.refused == 1);
+    CHECK(rimf_patch_count(b) == 6 && rimf_patch_at(b, 3)->length == 10);
+    CHECK(rimf_patch_at(b, 5)->result == -ESTALE);
+    a.n--;
+    check_bytes(&a);
+    rimf_patch_end(b);
+    reset();
 }
 
 /* Pages between are not opened. */
@@ -317,6 +351,7 @@ int main(void)
     memset(image + ZEROS, 0, PAGE);
     reset();
     t.kernel.before = count;
+    joined();
     far_apart();
     end_of_segment();
     all_lengths();
