@@ -14,10 +14,8 @@
  *     map      for each file, before it is mapped: it can be refused
  *     relocate for objects that are mapped, before anything is relocated: symbols
  *              can be changed
- *     run      once, the whole image; everything is relocated and no
- *              constructor has run
- *     added    for the objects of one dlopen, relocated, before their
- *              constructors
+ *     run      for the objects of the start, and then for those of each dlopen:
+ *              they are relocated, and none of their constructors has run
  *     removed  for the objects of one dlclose, already unmapped: forget them,
  *              touch none of their memory
  *
@@ -30,8 +28,8 @@
  *
  *     #include <mvld/pass.h>
  *
- *     static int run(const struct mvld_context *ctx) {
- *         size_t n = ctx->api->object_count(ctx->image);
+ *     static int run(const struct mvld_context *ctx,
+ *                    const struct mvld_object *const *objects, size_t n) {
  *         ctx->api->log(ctx->image, MVLD_LOG_PASSES, "%zu objects", n);
  *         return 0;
  *     }
@@ -47,7 +45,7 @@
  * `fail` and shown by MVLD_DEBUG.  A pass whose `run` fails is reported and the
  * program runs on with what earlier passes did.
  *
- * Thread-safety: `run`, `added` and `removed` are called one at a time, by the
+ * Thread-safety: the functions of a pass are called one at a time, by the
  * thread that loads.  Of the api, functions marked [any thread] may be called
  * later from other threads; a pass that does so guards its own state.
  */
@@ -58,7 +56,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define MVLD_PASS_ABI 2u
+#define MVLD_PASS_ABI 3u
 
 struct mvld_image;  /* opaque: the one description of all objects */
 struct mvld_batch;  /* opaque: patches that are applied together */
@@ -302,7 +300,7 @@ struct mvld_api {
     int (*log_enabled)(const struct mvld_image *, uint32_t category); /* 1 or 0 */
     void (*vlog)(const struct mvld_image *, uint32_t category, const char *format, va_list);
 
-    /* Slots and references: for the thread that loads, inside run and added.
+    /* Slots and references: for the thread that loads, inside run.
      *
      * The i-th slot of `object`, or the one at `address`.  Its answer is exact: what the
      * memory holds, or, of a lazy one, what the host loader is certain to find.  A slot
@@ -344,8 +342,8 @@ struct mvld_api {
     int (*patch_add_words)(struct mvld_batch *, uintptr_t base, const struct mvld_word *,
                            const uint64_t *expect, const uint64_t *replace, size_t n);
 
-    /* Copies of code, as rimf/moved/moved.h describes: for the thread that loads, inside run and
-     * added, of passes with MVLD_PASS_ANALYSIS.
+    /* Copies of code, as rimf/moved/moved.h describes: for the thread that loads, inside run,
+     * of passes with MVLD_PASS_ANALYSIS.
      *
      * region_set: where copies may lie; once.  0, -EEXIST, -EINVAL, -ENOMEM.
      * copy_add: the movable code of `object` shall have a copy, at the first fitting place
@@ -413,7 +411,7 @@ struct mvld_api {
     /* Memory for code or data of the pass, zeroed, in whole pages, within reach of the calls of all objects
      * that lie near the program.  It can be written; code until the pass returns: it is executed from then
      * on, and never written again, and calls may lead there (calls_retarget).  It is never given back.
-     * For the thread that loads, inside run and added.  NULL, with a sentence: there is no room near the
+     * For the thread that loads, inside run.  NULL, with a sentence: there is no room near the
      * program (`placement = as-is`), the size is 0 or above MVLD_SECTION_MAX, or an image is made. */
     void *(*section_add)(const struct mvld_context *, enum mvld_section_kind, size_t size);
 
@@ -433,7 +431,7 @@ struct mvld_api {
      * reach; not the vDSO's, nor the host loader's), and it becomes a direct call; and what the rule
      * relied on is noted for images of the program.  What stays, and why, the log says, and counts
      * (MVLD_LOG_PASSES).  Where calls are watched on their way (auditor) they stay.
-     * For the thread that loads, inside run and added.
+     * For the thread that loads, inside run.
      * 0; -EEXIST: another pass's rule is not realised yet, -EINVAL, -ENOMEM. */
     int (*calls_retarget)(const struct mvld_context *, const struct mvld_object *,
                           mvld_calls_rule *, uint32_t flags);
@@ -487,6 +485,7 @@ struct mvld_context {
     struct mvld_image *image;
     const struct rimf_sys *sys;
     void **state;                          /* the pass's own, kept between calls */
+    int later;                             /* run: 1: the objects are of a dlopen, 0: of the start */
     const struct mvld_setting *settings;   /* every option in its order, defaults included */
     size_t n_settings;
 };
@@ -497,7 +496,7 @@ struct mvld_context {
 #define MVLD_PASS_FREEZES 2u  /* what `run` does is nothing but patches, said by `depends`, and
                                  copies of code: it
                                  may be kept and mapped by later processes, in which `run` is
-                                 then not called (`added` and `removed` are, with a NULL state) */
+                                 then not called for the start (for dlopen it is, with a NULL state) */
 #define MVLD_PASS_SPACIOUS 4u /* `library` takes much address space: it is left out where that is
                                  limited (RLIMIT_AS), and where calls are watched (LD_AUDIT) */
 #define MVLD_PASS_LOOKS_AHEAD 8u /* what it does depends on which passes come behind it */
@@ -532,12 +531,12 @@ struct mvld_pass {
     int (*map)(const struct mvld_context *, const struct mvld_file *);
     /* Objects are mapped, each as soon as it is, and nothing of the start, or of the dlopen that they belong
      * to, is relocated: symbols can be changed (symbol_bind, symbol_hide).  The image of this stage has all
-     * objects that are mapped so far; its objects are other ones than those of run and added, and memory from
+     * objects that are mapped so far; its objects are other ones than those of run, and memory from
      * alloc stays.  No image of the program is made or used.  An error: none of the edits is made. */
     int (*relocate)(const struct mvld_context *, const struct mvld_object *const *objects, size_t n);
-    int (*run)(const struct mvld_context *);
-    int (*added)(const struct mvld_context *, const struct mvld_object *const *objects,
-                 size_t n);
+    /* The objects of the start, all of them, in the order of the link map; or those of one dlopen, with
+     * `later` in the context.  A pass that failed at the start is not called again. */
+    int (*run)(const struct mvld_context *, const struct mvld_object *const *objects, size_t n);
     void (*removed)(const struct mvld_context *, const struct mvld_object *const *objects,
                     size_t n);
     uint32_t flags; /* MVLD_PASS_*, or-ed */

@@ -147,16 +147,27 @@ static int realise(struct pipeline *p, size_t i, struct mvld_image *image, int e
     return error;
 }
 
+/* For the objects of the start, or of a dlopen. */
+static int run_for(struct pipeline *p, size_t i, struct mvld_image *image,
+                   const struct mvld_object *const *objects, size_t n, int later)
+{
+    struct planned_pass *it = &p->passes[i];
+
+    pipeline_set_context(p, it, image);
+    it->context.later = later;
+    return realise(p, i, image, it->pass->run ? it->pass->run(&it->context, objects, n) : 0);
+}
+
 static void run_one(struct pipeline *p, size_t i, struct mvld_image *image)
 {
     struct planned_pass *it = &p->passes[i];
     const char *name = it->name;
     uint64_t began = now(p);
+    size_t n;
     int error;
 
     rimf_log(&p->log, MVLD_LOG_PASSES, "pass %s: runs", name);
-    pipeline_set_context(p, it, image);
-    error = realise(p, i, image, it->pass->run ? it->pass->run(&it->context) : 0);
+    error = run_for(p, i, image, rimf_image_objects(image, &n), n, 0);
     it->nanoseconds = now(p) - began;
     it->status = error < 0 ? PASS_FAILED : PASS_RAN;
     if (error < 0)
@@ -255,11 +266,10 @@ void pipeline_added_to(struct pipeline *p, struct mvld_image *image,
         return; /* these objects stay as they are */
     for (size_t i = first; i < end && i < p->n && !p->broken; i++) {
         struct planned_pass *it = &p->passes[i];
-        if (it->status != PASS_RAN || !it->pass->added)
+        if (it->status != PASS_RAN || !it->pass->run)
             continue;
-        pipeline_set_context(p, it, image);
         uint64_t began = now(p);
-        int error = realise(p, i, image, it->pass->added(&it->context, objects, n));
+        int error = run_for(p, i, image, objects, n, 1);
         uint64_t took = now(p) - began;
         rimf_log(&p->log, MVLD_LOG_STATISTICS, "time in %s for %zu added objects: %lu ns",
                  it->name, n, took);

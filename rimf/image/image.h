@@ -49,6 +49,9 @@ struct rimf_change {
 int rimf_image_update(struct mvld_image *, const struct rimf_source *sources, size_t n,
                       struct rimf_change *out);
 
+/* All of them, in that order, until the next update. */
+const struct mvld_object *const *rimf_image_objects(const struct mvld_image *, size_t *n);
+
 /* ---- domains and sections ------------------------------------------------- *
  *
  * Changed only by the thread that loads; they describe, and change no memory.

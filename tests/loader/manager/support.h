@@ -49,6 +49,13 @@ const struct mvld_api *rimf_api(void)
     return &api;
 }
 
+const struct mvld_object *const *rimf_image_objects(const struct mvld_image *image, size_t *n)
+{
+    (void)image;
+    *n = 0;
+    return NULL;
+}
+
 int rimf_image_realise(struct mvld_image *image, const struct mvld_context *ctx, int moves_later)
 {
     (void)image;

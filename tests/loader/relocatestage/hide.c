@@ -62,10 +62,12 @@ static int relocate(const struct mvld_context *ctx, const struct mvld_object *co
     return error;
 }
 
-static int run(const struct mvld_context *ctx)
+static int run(const struct mvld_context *ctx, const struct mvld_object *const *objects, size_t n)
 {
     struct mvld_symbol symbol;
 
+    (void)objects;
+    (void)n;
     if (ctx->settings[WRONG].number != STAGE ||
         ctx->api->symbol_resolve(ctx->image, "puts", NULL, &symbol))
         return 0;
