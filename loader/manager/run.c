@@ -163,11 +163,13 @@ static void run_one(struct pipeline *p, size_t i, struct mvld_image *image)
     struct planned_pass *it = &p->passes[i];
     const char *name = it->name;
     uint64_t began = now(p);
+    const struct mvld_object *const *objects;
     size_t n;
     int error;
 
     rimf_log(&p->log, MVLD_LOG_PASSES, "pass %s: runs", name);
-    error = run_for(p, i, image, rimf_image_objects(image, &n), n, 0);
+    objects = rimf_image_objects(image, &n);
+    error = run_for(p, i, image, objects, n, 0);
     it->nanoseconds = now(p) - began;
     it->status = error < 0 ? PASS_FAILED : PASS_RAN;
     if (error < 0)
