@@ -79,6 +79,7 @@ int pipeline_map_file(struct pipeline *p, struct mvld_image *image, const struct
 {
     int error = 0;
 
+    rimf_image_set_stage(image, RIMF_STAGE_MAP);
     for (size_t i = 0; i < p->n && error >= 0; i++) {
         struct planned_pass *it = &p->passes[i];
 
@@ -89,6 +90,7 @@ int pipeline_map_file(struct pipeline *p, struct mvld_image *image, const struct
         if (error < 0)
             rimf_log(&p->log, MVLD_LOG_PASSES, "pass %s: refuses %s", it->name, file->name);
     }
+    rimf_image_set_stage(image, RIMF_STAGE_NONE);
     return error < 0 ? error : 0;
 }
 
@@ -109,7 +111,7 @@ int pipeline_wants_symbols(const struct pipeline *p)
 void pipeline_relocate(struct pipeline *p, struct mvld_image *image,
                        const struct mvld_object *const *objects, size_t n)
 {
-    rimf_image_set_relocating(image, 1);
+    rimf_image_set_stage(image, RIMF_STAGE_RELOCATE);
     for (size_t i = 0; i < p->n; i++) {
         struct planned_pass *it = &p->passes[i];
         int error, failed;
@@ -123,7 +125,7 @@ void pipeline_relocate(struct pipeline *p, struct mvld_image *image,
             rimf_log(&p->log, MVLD_LOG_WARNING, "mvld: the pass '%s' changed no symbol (error %d): %s",
                      it->name, error < 0 ? -error : -failed, rimf_api()->last_error(image));
     }
-    rimf_image_set_relocating(image, 0);
+    rimf_image_set_stage(image, RIMF_STAGE_NONE);
 }
 
 /* A pass behind it moves code, and runs. */
@@ -153,9 +155,15 @@ static int run_for(struct pipeline *p, size_t i, struct mvld_image *image,
 {
     struct planned_pass *it = &p->passes[i];
 
+    int error = 0;
+
     pipeline_set_context(p, it, image);
     it->context.later = later;
-    return realise(p, i, image, it->pass->run ? it->pass->run(&it->context, objects, n) : 0);
+    rimf_image_set_stage(image, RIMF_STAGE_RUN);
+    if (it->pass->run)
+        error = it->pass->run(&it->context, objects, n);
+    rimf_image_set_stage(image, RIMF_STAGE_NONE);
+    return realise(p, i, image, error);
 }
 
 static void run_one(struct pipeline *p, size_t i, struct mvld_image *image)

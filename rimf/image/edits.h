@@ -40,7 +40,7 @@ struct bound {
     size_t n;
 };
 
-/* ---- image/binding.c ----------------------------------------------------------------- */
+/* ---- image/edits.c: where a call ends -------------------------------------------------- */
 
 /* NULL, or why it is not certain where a call through the slot ends (static). */
 const char *rimf_bind_slot(struct mvld_image *, const struct rimf_object *, uintptr_t slot,
@@ -60,6 +60,10 @@ void rimf_edit_left(struct rimf_edit *, const char *why, size_t n);
 /* Of `calls` through the slot `made` are direct now, `far` do not reach. */
 void rimf_edit_made(struct mvld_image *, const struct rimf_object *, uintptr_t slot, size_t calls,
                     size_t made, size_t far);
+
+/* Why no reference must lead to `target`, in `holder`, or NULL (static). */
+const char *rimf_unfit_target(const struct mvld_context *, const struct mvld_object *holder,
+                              uintptr_t target);
 
 extern const char edit_far[], edit_other[]; /* two reasons */
 
