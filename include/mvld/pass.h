@@ -24,6 +24,17 @@
  *   It calls mvld through `ctx->api` alone, and never another pass: passes meet
  *   in the image.
  *
+ *   The image is tables: objects, symbols, domains, sections (pass/objects.h), slots and
+ *   references (pass/references.h).  Edits of them are declared: an edit says at once whether it
+ *   can be, and is made when the pass's function has returned 0, all of them or none.  Each
+ *   belongs to one stage; in another it is refused (-EPERM).  Patches of code (pass/patches.h)
+ *   are made when they are committed.
+ *
+ *     map       none
+ *     relocate  symbol_bind, symbol_hide
+ *     run       section_add, section_set_pages, domain_add, domain_move, calls_retarget,
+ *               reference_retarget; code moves (copy_add, copies_commit)
+ *
  * Example
  *
  *     #include <mvld/pass.h>
@@ -338,6 +349,8 @@ struct mvld_api {
      * the beginning of a function.  `target` is code of an object (not the vDSO's, nor the host loader's),
      * or of a section that the pass added, and within 2 GiB where the reference is one of code.
      * Declared: verified now, made when the pass has returned 0, all or none.  An image holds those of code.
+     * Where a CALL leads must leave alone what the function that was called leaves alone, all registers that
+     * it does not change included: compilers look into functions of the same object.
      * Slots and words are changed as long as no code of their object has run; a call that an earlier pass
      * made direct does not look at its slot any more.  For the thread that loads, inside run.
      * 0, or with a sentence that names object and place: -EPERM: another stage; -EINVAL: no such kind or

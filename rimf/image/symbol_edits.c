@@ -43,7 +43,8 @@ static Elf64_Sym *entry_of(struct mvld_image *image, const struct mvld_symbol *s
     if (image->stage != RIMF_STAGE_RELOCATE)
         refuse(image, EPERM, symbol, "symbols are changed in the stage relocate alone");
     else if (!index || !elf_holds(&object->view, at, sizeof(Elf64_Sym), PROT_READ))
-        refuse(image, ENOENT, symbol, "the object does not define it");
+        refuse(image, ENOENT, symbol, "the object does not define it, and none is added: a library of the pass can"
+               " define it");
     else if (elf_holds(&object->view, at, sizeof(Elf64_Sym), PROT_EXEC))
         refuse(image, ENOTSUP, symbol, "its entry lies in a segment of code");
     else

@@ -214,9 +214,10 @@ def behind(world):
 
 def stage(world):
     """Edits of the stage run are refused before it."""
+    world.build("edit", "-DMAPS")
     done = world.run(kinds="word", **{"from": "first"}, to="second", wrong="stage")
-    check("edit: all were refused" in done[1] and "an edit of the stage run, in the stage relocate" in done[1],
-          done[1])
+    check("edit: all were refused" in done[1] and "an edit of the stage run, in the stage relocate" in done[1] and
+          "an edit of the stage run, in the stage map" in done[1], done[1])
 
 
 def many(world):

@@ -166,8 +166,23 @@ static int relocate(const struct mvld_context *ctx, const struct mvld_object *co
     return ctx->api->fail(ctx->image, 1, "edit: all were refused");
 }
 
+#ifdef MAPS
+/* Nor do they belong here: what is not refused keeps the program from starting. */
+static int map(const struct mvld_context *ctx, const struct mvld_file *file)
+{
+    struct mvld_reference reference = {.site = (uintptr_t)file->bytes, .kind = MVLD_REFERENCE_LEA};
+
+    return ctx->api->section_add(ctx, MVLD_SECTION_DATA, 1) || ctx->api->domain_add(ctx->image, "x") != -1 ||
+                   retarget(ctx, reference, (uintptr_t)file->bytes) != -1
+               ? -1 : 0;
+}
+#endif
+
 __attribute__((visibility("default"))) const struct mvld_pass mvld_pass = {
     .abi = MVLD_PASS_ABI, .name = "edit", .help = "references lead elsewhere", .options = options, .run = run,
+#ifdef MAPS
+    .map = map,
+#endif
 #ifdef FREEZES
     .flags = MVLD_PASS_ANALYSIS | MVLD_PASS_FREEZES,
 #else
