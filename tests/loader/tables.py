@@ -126,6 +126,47 @@ def retargets(world):
         is_plain_but(world.run(kinds="lea", **{"from": "first"}, to=to), lea=value)
         is_plain_but(world.run(kinds="word", **{"from": "first"}, to=to), word=value, relro=value)
         is_plain_but(world.run(kinds="slot", **{"from": "called"}, to=to), slot=value)
+    if "pack-relative-relocs" in subprocess.run(["ld", "--help"], capture_output=True, text=True).stdout:
+        world.compile("-Wl,-z,pack-relative-relocs")
+        is_plain_but(world.run(kinds="word", **{"from": "first"}, to="other"), word=300, relro=300)
+
+
+CALL, JUMP, LEA, SLOT, WORD, JUMP_TABLE = range(7, 13)
+
+
+def listed(world):
+    """A reference is missing, or is none: as objdump and readelf tell them."""
+    world.compile("-Wl,-z,now")
+    _, log = world.run(list="yes")
+    found = {(int(kind), int(site, 16)): (holder, int(target, 16)) for kind, site, holder, target in re.findall(
+        rf"reference (\d+) {re.escape(str(world.program))} (\w+) (\S+) (\w+)", log)}
+    code = subprocess.run(["objdump", "-d", "--no-show-raw-insn", world.program], capture_output=True,
+                          text=True).stdout
+    said = {int(at, 16): (word, int(target, 16)) for at, word, target in re.findall(
+        r"^ +(\w+):\t(?:bnd |notrack )?(\w+) +(?:-?0x[0-9a-f]+\(%rip\),%\w+ +# )?([0-9a-f]+) <", code, re.M)}
+    names = {name: int(at, 16) for at, name in re.findall(r"^(\w+) <(\w+)>:$", code, re.M)}
+    sites = {kind: {site for k, site in found if k == kind} for kind in range(1, 13)}
+    main = str(world.program)
+
+    def instruction(site):  # which begins there, or a prefix before
+        return said.get(site) or said.get(site - 1) or ("none", 0)
+
+    for kind, word in ((CALL, "call"), (JUMP, "j"), (LEA, "lea")):
+        for site in sites[kind]:
+            check(instruction(site)[0].startswith(word) and found[kind, site] == (main, instruction(site)[1]),
+                  f"no {word} at {site:x}: {instruction(site)}, {found[kind, site]}")
+    check(any(found[CALL, site][1] == names["first"] for site in sites[CALL]), f"no call of first: {found}")
+    check(any(found[LEA, site][1] == names["first"] for site in sites[LEA]), f"no lea of first: {found}")
+    words = [target for (kind, _), (_, target) in found.items() if kind == WORD]
+    check(words.count(names["first"]) == 2 and words.count(names["second"]) == 1, f"words: {found}\n{log}")
+    relocations = subprocess.run(["readelf", "-rW", world.program], capture_output=True, text=True).stdout
+    slots = {int(at, 16) for at in re.findall(r"^(\w+) .*R_X86_64_(?:JUMP_SLO|GLOB_DAT)", relocations, re.M)}
+    check(sites[SLOT] == slots, f"slots: {sites[SLOT]} instead of {slots}")
+    if re.search(r"jmp +\*%r", code):
+        entries = [found[JUMP_TABLE, site] for site in sites[JUMP_TABLE]]
+        later = min((at for at in names.values() if at > names["choose"]), default=1 << 40)
+        check(len(entries) >= 5 and all(holder == main and names["choose"] <= target < later
+                                        for holder, target in entries), f"entries: {entries}\n{code}")
 
 
 def protected(world):

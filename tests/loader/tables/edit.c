@@ -5,7 +5,7 @@
  */
 #include <mvld/pass.h>
 
-enum { KINDS, FROM, TO, MOST, WRONG };
+enum { KINDS, FROM, TO, MOST, WRONG, LIST };
 enum { NOTHING, TWICE, UNPROVEN, UNRELOCATED, DATA, STALE, BEHIND, JUMP, STAGE, SECTIONS, DOMAINS };
 
 static const char *const kinds[] = {"call", "jump", "lea", "slot", "word", "jump-table", "all", NULL};
@@ -18,6 +18,7 @@ static const struct mvld_option options[] = {
     {.name = "to", .type = MVLD_OPTION_STRING, .initial = "", .help = "a symbol; new: code that adds 100"},
     {.name = "most", .type = MVLD_OPTION_INT, .min = 0, .max = 10000000, .initial = "10000000"},
     {.name = "wrong", .type = MVLD_OPTION_WORD, .words = wrongs, .initial = "nothing"},
+    {.name = "list", .type = MVLD_OPTION_BOOL, .initial = "no", .help = "says which there are, and changes none"},
     {.name = NULL},
 };
 
@@ -50,6 +51,18 @@ static int wrong(struct work *w, const struct mvld_reference *reference)
     case JUMP: other.kind = MVLD_REFERENCE_JUMP; return retarget(ctx, other, w->to);
     default: return 0;
     }
+}
+
+static int list(void *cookie, const struct mvld_reference *reference)
+{
+    const struct mvld_context *ctx = ((struct work *)cookie)->ctx;
+    const struct mvld_object *object = ctx->api->object_find(ctx->image, reference->site);
+    const struct mvld_object *holder = ctx->api->object_find(ctx->image, reference->target);
+
+    ctx->api->log(ctx->image, MVLD_LOG_PASSES, "reference %d %s %lx %s %lx", (int)reference->kind,
+                  object->name, reference->site - object->bias, holder ? holder->name : "none",
+                  holder ? reference->target - holder->bias : 0);
+    return 0;
 }
 
 static int visit(void *cookie, const struct mvld_reference *reference)
@@ -127,6 +140,11 @@ static int run(const struct mvld_context *ctx, const struct mvld_object *const *
 
     if (ctx->settings[WRONG].number >= SECTIONS)
         return too_many(ctx);
+    for (size_t i = 0; i < n && ctx->settings[LIST].number && !error; i++)
+        if (objects[i]->flags & MVLD_OBJECT_MAIN)
+            error = ctx->api->reference_each(ctx->image, objects[i], MVLD_REFERENCES_ALL, list, &w, &why);
+    if (ctx->settings[LIST].number)
+        return error;
     if (ctx->api->symbol_resolve(ctx->image, ctx->settings[FROM].text, NULL, &from))
         return ctx->api->fail(ctx->image, 2, "edit: there is no %s", ctx->settings[FROM].text);
     w.from = from.address;
