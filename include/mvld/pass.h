@@ -14,10 +14,8 @@
  *     map      for each file, before it is mapped: it can be refused
  *     relocate for objects that are mapped, before anything is relocated: symbols
  *              can be changed
- *     run      once, the whole image; everything is relocated and no
- *              constructor has run
- *     added    for the objects of one dlopen, relocated, before their
- *              constructors
+ *     run      for the objects of the start, and then for those of each dlopen:
+ *              they are relocated, and none of their constructors has run
  *     removed  for the objects of one dlclose, already unmapped: forget them,
  *              touch none of their memory
  *
@@ -26,12 +24,23 @@
  *   It calls mvld through `ctx->api` alone, and never another pass: passes meet
  *   in the image.
  *
+ *   The image is tables: objects, symbols, domains, sections (pass/objects.h), slots and
+ *   references (pass/references.h).  Edits of them are declared: an edit says at once whether it
+ *   can be, and is made when the pass's function has returned 0, all of them or none.  Each
+ *   belongs to one stage; in another it is refused (-EPERM).  Patches of code (pass/patches.h)
+ *   are made when they are committed.
+ *
+ *     map       none
+ *     relocate  symbol_bind, symbol_hide
+ *     run       section_add, section_set_pages, domain_add, domain_move, calls_retarget,
+ *               reference_retarget; code moves (copy_add, copies_commit)
+ *
  * Example
  *
  *     #include <mvld/pass.h>
  *
- *     static int run(const struct mvld_context *ctx) {
- *         size_t n = ctx->api->object_count(ctx->image);
+ *     static int run(const struct mvld_context *ctx,
+ *                    const struct mvld_object *const *objects, size_t n) {
  *         ctx->api->log(ctx->image, MVLD_LOG_PASSES, "%zu objects", n);
  *         return 0;
  *     }
@@ -47,7 +56,7 @@
  * `fail` and shown by MVLD_DEBUG.  A pass whose `run` fails is reported and the
  * program runs on with what earlier passes did.
  *
- * Thread-safety: `run`, `added` and `removed` are called one at a time, by the
+ * Thread-safety: the functions of a pass are called one at a time, by the
  * thread that loads.  Of the api, functions marked [any thread] may be called
  * later from other threads; a pass that does so guards its own state.
  */
@@ -58,141 +67,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define MVLD_PASS_ABI 2u
+#include <mvld/pass/objects.h>
+#include <mvld/pass/options.h>
+#include <mvld/pass/patches.h>
+#include <mvld/pass/references.h>
+
+#define MVLD_PASS_ABI 3u
 
 struct mvld_image;  /* opaque: the one description of all objects */
 struct mvld_batch;  /* opaque: patches that are applied together */
 struct rimf_sys;    /* opaque here: how system calls are made */
-
-/* ---- objects ---------------------------------------------------------- */
-
-struct mvld_segment { /* one PT_LOAD, where it is now */
-    uintptr_t start, end; /* [start, end), not rounded to pages */
-    uint32_t prot;        /* PROT_READ | PROT_WRITE | PROT_EXEC as linked */
-};
-
-#define MVLD_OBJECT_MAIN 1u   /* the executable */
-#define MVLD_OBJECT_VDSO 2u
-#define MVLD_OBJECT_LOADER 4u /* the host loader */
-#define MVLD_OBJECT_OPAQUE 8u /* its headers could not be read: see `why` */
-#define MVLD_OBJECT_UNPLACED 16u /* a frozen image is being made, and the object lies elsewhere
-                                 each time: nobody's code may hold a distance from or to it */
-
-/* One ELF file in the process.  Fields do not change while it is loaded. */
-struct mvld_object {
-    uint32_t flags;          /* MVLD_OBJECT_* */
-    const char *name;        /* path; "" never: the executable has its own here */
-    uintptr_t bias;          /* run-time address minus linked address */
-    uintptr_t start, end;    /* what its segments span */
-    const struct mvld_segment *segments;
-    size_t n_segments;
-    const void *dynamic;     /* Elf64_Dyn[], or NULL */
-    const void *phdr;        /* Elf64_Phdr[], or NULL */
-    size_t phnum;
-    const uint8_t *build_id; /* or NULL */
-    size_t build_id_size;
-    const char *why;         /* why it must not be transformed, or NULL */
-    void *link_map;          /* struct link_map *, or NULL (the vDSO) */
-};
-
-struct mvld_symbol {
-    const char *name;
-    const char *version; /* or NULL */
-    uintptr_t address;   /* where it is now; 0 for a thread-local, which has no one address */
-    uint64_t size;
-    uint8_t type, binding, visibility; /* STT_, STB_, STV_ */
-    const struct mvld_object *object;
-};
-
-/* ---- patches ----------------------------------------------------------- */
-
-#define MVLD_PATCH_MAX 16u
-
-/* One patch: `length` bytes at `address` must be `expect`, and become
- * `replace`.  Refused with -ESTALE when they are not, -EFAULT when the range is
- * not executable memory of an object in the image, -EEXIST when it overlaps
- * another patch of the batch, -EDEADLK when other threads run and the bytes
- * cannot be changed safely under them. */
-struct mvld_patch {
-    uintptr_t address;
-    uint8_t length; /* 1 .. MVLD_PATCH_MAX */
-    uint8_t expect[MVLD_PATCH_MAX];
-    uint8_t replace[MVLD_PATCH_MAX];
-    int result;     /* out: 0, or why it was refused */
-};
-
-/* One of many patches, of 4 to 8 bytes, or half of one of up to 16.  Its bytes lie in words of their own, the first
- * in the lowest byte: see patch_add_words. */
-struct mvld_word {
-    uint32_t offset; /* from the base of its array */
-    uint16_t length;
-    uint16_t joined; /* 1: the next word, of the same array, goes on with the instruction */
-};
-
-struct mvld_patch_report {
-    size_t applied, refused;
-    const char *method; /* "mprotect", "remap", "selfmem", … */
-};
-
-/* ---- slots and references ------------------------------------------------ */
-
-#define MVLD_SLOT_LAZY 1u  /* not bound yet: the host loader will at the first call */
-#define MVLD_SLOT_RELRO 2u /* read-only since it was relocated */
-
-/* A GOT slot that the host loader fills with the address of a function. */
-struct mvld_slot {
-    uint32_t flags;
-    uintptr_t address; /* of the slot, now */
-    uintptr_t target;  /* what it holds, or will hold once bound, at home if that is in a copy;
-                          0 when not certain */
-    const char *why;   /* why it is not certain (static), or NULL */
-    const char *name;  /* the symbol, or NULL when it has none */
-    uintptr_t shown;   /* the word that shows `target` (see depends): the slot itself, or
-                          another one that shows what an IFUNC chose; 0 without target */
-};
-
-enum mvld_reference_kind {
-    MVLD_REFERENCE_CALL_PLT = 1, /* e8 rel32     call entry of the PLT */
-    MVLD_REFERENCE_JUMP_PLT,     /* e9 rel32     jmp  entry */
-    MVLD_REFERENCE_JCC_PLT,      /* 0f 8x rel32  jcc  entry */
-    MVLD_REFERENCE_CALL_SLOT,    /* ff 15 rel32  call *slot(%rip) */
-    MVLD_REFERENCE_JUMP_SLOT,    /* ff 25 rel32  jmp  *slot(%rip) */
-    MVLD_REFERENCE_CALL_SINGLE   /* e8 rel32     call of a function of the same object that is one
-                                                 instruction and a return; its slot is 0 */
-};
-
-/* A place in proven code that leads somewhere.  The analysis that found it was made of
- * the file: the bytes at `site` are still to be compared. */
-struct mvld_reference {
-    uintptr_t site; /* its opcode, now; prefixes stand before it */
-    uintptr_t slot; /* the GOT slot that it goes through, now */
-    enum mvld_reference_kind kind;
-};
-
-/* Where a call through a slot is certain to end; an entry of the executable's PLT, which stands for a
- * function whose address the executable takes, is followed. */
-struct mvld_binding {
-    uint32_t flags;    /* MVLD_SLOT_RELRO: each slot on the way; MVLD_SLOT_LAZY: one of them */
-    uintptr_t slot;    /* its address, now */
-    uintptr_t target;
-    const struct mvld_object *holder; /* that the target is in, or NULL */
-};
-
-enum mvld_section_kind { MVLD_SECTION_CODE = 1, MVLD_SECTION_DATA };
-#define MVLD_SECTION_MAX (64ul << 20)
-
-struct mvld_context;
-
-/* Where the calls of `object` through the slot of `bound` shall lead (calls_retarget).  NULL, and
- * *target: there.  Or why they stay as they are (static); with *target, which is 0 before, code that
- * is moved leads there all the same: they are not worth a page of memory, which to change code where
- * it was mapped takes.  It is asked when somebody must know, once or more often, or never, and depends
- * on nothing but its arguments, the settings, and what the api tells of `object` and `bound`. */
-typedef const char *mvld_calls_rule(const struct mvld_context *, const struct mvld_object *object,
-                                    const struct mvld_binding *bound, uintptr_t *target);
-
-#define MVLD_CALLS_SINGLES 1u /* also, a function of the object that is one instruction and a return
-                                 stands where it is called */
 
 /* ---- copies of code -------------------------------------------------------- */
 
@@ -264,6 +148,10 @@ struct mvld_api {
      * alone.  -ENOENT when it has none. */
     int (*symbol_find)(const struct mvld_object *, const char *name, const char *version,
                        struct mvld_symbol *out);
+    /* Each definition of `object` that look-ups may find, in the order of its table.  A visitor's value
+     * other than 0 ends the walk and is returned. */
+    int (*symbol_each)(const struct mvld_object *,
+                       int (*visit)(void *cookie, const struct mvld_symbol *), void *cookie);
     /* The definition that the global scope finds first.  -ENOENT. */
     int (*symbol_resolve)(const struct mvld_image *, const char *name, const char *version,
                           struct mvld_symbol *out);
@@ -302,7 +190,7 @@ struct mvld_api {
     int (*log_enabled)(const struct mvld_image *, uint32_t category); /* 1 or 0 */
     void (*vlog)(const struct mvld_image *, uint32_t category, const char *format, va_list);
 
-    /* Slots and references: for the thread that loads, inside run and added.
+    /* Slots and references: for the thread that loads, inside run.
      *
      * The i-th slot of `object`, or the one at `address`.  Its answer is exact: what the
      * memory holds, or, of a lazy one, what the host loader is certain to find.  A slot
@@ -315,11 +203,11 @@ struct mvld_api {
     /* Who watches calls on their way through PLT and GOT (auditing, profiling; a sentence),
      * so that they must keep going there; or NULL. */
     const char *(*auditor)(const struct mvld_image *);
-    /* Each reference of `object`, by ascending site, as its analysis (`mvld analyze`)
-     * lists them; a visitor's value other than 0 ends the walk and is returned.
-     * -ENODATA, with a sentence in *why, good until the next call: there is no analysis of
-     * exactly this object. */
-    int (*reference_each)(struct mvld_image *, const struct mvld_object *,
+    /* Each reference of `object` of these kinds (MVLD_REFERENCES), kind after kind; those through slots
+     * by ascending site.  A visitor's value other than 0 ends the walk and is returned.
+     * -ENODATA, with a sentence in *why, good until the next call: a kind of code is wanted, and there is
+     * no analysis (`mvld analyze`) of exactly this object; or one inside of it, and its code was moved. */
+    int (*reference_each)(struct mvld_image *, const struct mvld_object *, uint32_t kinds,
                           int (*visit)(void *cookie, const struct mvld_reference *),
                           void *cookie, const char **why);
 
@@ -344,8 +232,8 @@ struct mvld_api {
     int (*patch_add_words)(struct mvld_batch *, uintptr_t base, const struct mvld_word *,
                            const uint64_t *expect, const uint64_t *replace, size_t n);
 
-    /* Copies of code, as rimf/moved/moved.h describes: for the thread that loads, inside run and
-     * added, of passes with MVLD_PASS_ANALYSIS.
+    /* Copies of code, as rimf/moved/moved.h describes: for the thread that loads, inside run,
+     * of passes with MVLD_PASS_ANALYSIS.
      *
      * region_set: where copies may lie; once.  0, -EEXIST, -EINVAL, -ENOMEM.
      * copy_add: the movable code of `object` shall have a copy, at the first fitting place
@@ -410,11 +298,30 @@ struct mvld_api {
     /* What a slot is called, as slot_find says, and nothing else: NULL when it has no name. */
     const char *(*slot_name)(struct mvld_image *, const struct mvld_object *, uintptr_t address);
 
+    /* Domains.  NULL: no such index.  Changed in the stage run, by the thread that loads: add: its number,
+     * the name is copied; -E2BIG, -ENOMEM.  move: -EINVAL: no such domain; -ENOENT: the object is gone.
+     * Both: -EPERM: another stage. */
+    size_t (*domain_count)(const struct mvld_image *);
+    const struct mvld_domain *(*domain_at)(const struct mvld_image *, size_t index);
+    long (*domain_add)(struct mvld_image *, const char *name);
+    size_t (*domain_of)(const struct mvld_object *);
+    int (*domain_move)(struct mvld_image *, const struct mvld_object *, size_t domain);
+
+    /* Sections of an object, by address; with NULL those that passes added, the last first.  NULL: no such
+     * index, or address.  Good as long as the object. */
+    const struct mvld_section *(*section_at)(const struct mvld_image *, const struct mvld_object *,
+                                             size_t index);
+    const struct mvld_section *(*section_find)(const struct mvld_image *, uintptr_t address);
+    /* Asks the kernel for such pages, at once: nothing that the program computes changes.  In the stage run
+     * (-EPERM).  -EINVAL: no section, or AS_MAPPED; -ENOTSUP: an image is made; or what the kernel says. */
+    int (*section_set_pages)(struct mvld_image *, const struct mvld_section *, enum mvld_section_pages);
+
     /* Memory for code or data of the pass, zeroed, in whole pages, within reach of the calls of all objects
      * that lie near the program.  It can be written; code until the pass returns: it is executed from then
      * on, and never written again, and calls may lead there (calls_retarget).  It is never given back.
-     * For the thread that loads, inside run and added.  NULL, with a sentence: there is no room near the
-     * program (`placement = as-is`), the size is 0 or above MVLD_SECTION_MAX, or an image is made. */
+     * For the thread that loads, inside run.  NULL, with a sentence: there is no room near the
+     * program (`placement = as-is`), the size is 0 or above MVLD_SECTION_MAX, there are MVLD_SECTIONS_MAX,
+     * it is another stage, or an image is made. */
     void *(*section_add)(const struct mvld_context *, enum mvld_section_kind, size_t size);
 
     /* For the stage relocate.  Every look-up of `symbol` in its object, by relocation or dlsym, finds the
@@ -433,51 +340,28 @@ struct mvld_api {
      * reach; not the vDSO's, nor the host loader's), and it becomes a direct call; and what the rule
      * relied on is noted for images of the program.  What stays, and why, the log says, and counts
      * (MVLD_LOG_PASSES).  Where calls are watched on their way (auditor) they stay.
-     * For the thread that loads, inside run and added.
+     * For the thread that loads, inside run.
      * 0; -EEXIST: another pass's rule is not realised yet, -EINVAL, -ENOMEM. */
     int (*calls_retarget)(const struct mvld_context *, const struct mvld_object *,
                           mvld_calls_rule *, uint32_t flags);
+
+    /* Leads one reference elsewhere, as reference_each told it: a CALL, LEA, SLOT or WORD that leads to
+     * the beginning of a function.  `target` is code of an object (not the vDSO's, nor the host loader's),
+     * or of a section that the pass added, and within 2 GiB where the reference is one of code.
+     * Declared: verified now, made when the pass has returned 0, all or none.  An image holds those of code.
+     * Where a CALL leads must leave alone what the function that was called leaves alone, all registers that
+     * it does not change included: compilers look into functions of the same object.
+     * Slots and words are changed as long as no code of their object has run; a call that an earlier pass
+     * made direct does not look at its slot any more.  For the thread that loads, inside run.
+     * 0, or with a sentence that names object and place: -EPERM: another stage; -EINVAL: no such kind or
+     * object; -ENOTSUP: a kind that cannot be led elsewhere by itself, code that was moved, an object that
+     * must not be changed, or an image that could not hold it; -ENODATA: no analysis; -ENOENT: not proven;
+     * -ESTALE: it leads elsewhere by now; -EBUSY: it may have been read, or calls are watched; -EFAULT: the
+     * target is no such code; -ERANGE: it is out of reach; -EEXIST: twice; -E2BIG: more than
+     * MVLD_RETARGETS_MAX; -ENOMEM. */
+    int (*reference_retarget)(const struct mvld_context *, const struct mvld_reference *,
+                              uintptr_t target);
 };
-
-/* ---- options ------------------------------------------------------------ */
-
-enum mvld_option_type {
-    MVLD_OPTION_BOOL = 1, /* 0 or 1; yes, no, on, off, true, false, 1, 0 */
-    MVLD_OPTION_INT,      /* int64_t, min <= value <= max; decimal or 0x */
-    MVLD_OPTION_WORD,     /* one of `words` */
-    MVLD_OPTION_STRING,
-    MVLD_OPTION_PREFIX,   /* `name` is a prefix such as "set."; any number of keys,
-                             each a string: they follow each other in the settings */
-    MVLD_OPTION_WORDS,    /* some of `words` (at most MVLD_WORDS_MAX), none twice, by preference: "thp, small" */
-    MVLD_OPTION_FILE      /* a string, the path of a file that the pass reads, or "": a frozen image is
-                             not taken when there is another file than when it was made */
-};
-
-struct mvld_option {
-    const char *name;
-    enum mvld_option_type type;
-    int64_t min, max;
-    const char *initial;       /* default, as text; NULL: none, its setting's text is NULL */
-    const char *const *words;  /* MVLD_OPTION_WORD, MVLD_OPTION_WORDS: NULL-terminated */
-    const char *help;          /* one line */
-};
-
-/* One configured value, checked against the declaration. */
-struct mvld_setting {
-    const char *name; /* whole key, "set.config_smp" */
-    const char *text; /* NULL: nothing was said and there is no default */
-    int64_t number;   /* BOOL, INT; index into words for WORD; WORDS: see below */
-    const char *file; /* where it was said; "" for a default */
-    unsigned line;
-};
-
-#define MVLD_WORDS_MAX 15u /* of MVLD_OPTION_WORDS: four bits of a number for each */
-
-/* The i-th of the words that were said, as an index into `words`, or -1: there are no more. */
-static inline int mvld_setting_word(const struct mvld_setting *setting, unsigned i)
-{
-    return i < MVLD_WORDS_MAX ? (int)(setting->number >> 4 * i & 15) - 1 : -1;
-}
 
 /* ---- what a pass gets and gives ------------------------------------------ */
 
@@ -487,6 +371,7 @@ struct mvld_context {
     struct mvld_image *image;
     const struct rimf_sys *sys;
     void **state;                          /* the pass's own, kept between calls */
+    int later;                             /* run: 1: the objects are of a dlopen, 0: of the start */
     const struct mvld_setting *settings;   /* every option in its order, defaults included */
     size_t n_settings;
 };
@@ -497,7 +382,7 @@ struct mvld_context {
 #define MVLD_PASS_FREEZES 2u  /* what `run` does is nothing but patches, said by `depends`, and
                                  copies of code: it
                                  may be kept and mapped by later processes, in which `run` is
-                                 then not called (`added` and `removed` are, with a NULL state) */
+                                 then not called for the start (for dlopen it is, with a NULL state) */
 #define MVLD_PASS_SPACIOUS 4u /* `library` takes much address space: it is left out where that is
                                  limited (RLIMIT_AS), and where calls are watched (LD_AUDIT) */
 #define MVLD_PASS_LOOKS_AHEAD 8u /* what it does depends on which passes come behind it */
@@ -532,12 +417,12 @@ struct mvld_pass {
     int (*map)(const struct mvld_context *, const struct mvld_file *);
     /* Objects are mapped, each as soon as it is, and nothing of the start, or of the dlopen that they belong
      * to, is relocated: symbols can be changed (symbol_bind, symbol_hide).  The image of this stage has all
-     * objects that are mapped so far; its objects are other ones than those of run and added, and memory from
+     * objects that are mapped so far; its objects are other ones than those of run, and memory from
      * alloc stays.  No image of the program is made or used.  An error: none of the edits is made. */
     int (*relocate)(const struct mvld_context *, const struct mvld_object *const *objects, size_t n);
-    int (*run)(const struct mvld_context *);
-    int (*added)(const struct mvld_context *, const struct mvld_object *const *objects,
-                 size_t n);
+    /* The objects of the start, all of them, in the order of the link map; or those of one dlopen, with
+     * `later` in the context.  A pass that failed at the start is not called again. */
+    int (*run)(const struct mvld_context *, const struct mvld_object *const *objects, size_t n);
     void (*removed)(const struct mvld_context *, const struct mvld_object *const *objects,
                     size_t n);
     uint32_t flags; /* MVLD_PASS_*, or-ed */

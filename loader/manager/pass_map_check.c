@@ -138,7 +138,7 @@ int pass_check(const struct pass_object *object, const char *name, uint64_t symb
     if (!is_list(c, p->requires_passes, 1) || !is_list(c, p->after, 1) ||
         !is_list(c, p->conflicts, 1) || !is_list(c, p->behind, 1))
         return REFUSE(c, "a list of pass names in it is damaged, or lies outside the pass");
-    if (!is_code(c, (uintptr_t)p->map) || !is_code(c, (uintptr_t)p->relocate) || !is_code(c, (uintptr_t)p->run) || !is_code(c, (uintptr_t)p->added) ||
+    if (!is_code(c, (uintptr_t)p->map) || !is_code(c, (uintptr_t)p->relocate) || !is_code(c, (uintptr_t)p->run) ||
         !is_code(c, (uintptr_t)p->removed) || !is_code(c, (uintptr_t)p->idle))
         return REFUSE(c, "one of its functions does not lie in its code");
     if ((p->map || p->relocate) && p->flags & MVLD_PASS_FREEZES)

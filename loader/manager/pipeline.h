@@ -73,7 +73,7 @@ void pipeline_print(const struct pipeline *, void (*line)(void *cookie, const ch
 /* Unmaps the passes and gives back the plan; only when none of them ran. */
 void pipeline_free(struct pipeline *);
 
-/* At RT_CONSISTENT, and for each dlopen and dlclose later.  Its first n passes, then
+/* At RT_CONSISTENT, and (added, removed) for each dlopen and dlclose later.  Its first n passes, then
  * those that nobody has treated yet.  0; -ECANCELED when a pass failed or was skipped,
  * -EUCLEAN when the image is broken: both are in the log, and the program goes on. */
 int pipeline_run_first(struct pipeline *, struct mvld_image *, size_t n);

@@ -79,6 +79,7 @@ int pipeline_map_file(struct pipeline *p, struct mvld_image *image, const struct
 {
     int error = 0;
 
+    rimf_image_set_stage(image, RIMF_STAGE_MAP);
     for (size_t i = 0; i < p->n && error >= 0; i++) {
         struct planned_pass *it = &p->passes[i];
 
@@ -89,6 +90,7 @@ int pipeline_map_file(struct pipeline *p, struct mvld_image *image, const struct
         if (error < 0)
             rimf_log(&p->log, MVLD_LOG_PASSES, "pass %s: refuses %s", it->name, file->name);
     }
+    rimf_image_set_stage(image, RIMF_STAGE_NONE);
     return error < 0 ? error : 0;
 }
 
@@ -109,7 +111,7 @@ int pipeline_wants_symbols(const struct pipeline *p)
 void pipeline_relocate(struct pipeline *p, struct mvld_image *image,
                        const struct mvld_object *const *objects, size_t n)
 {
-    rimf_image_set_relocating(image, 1);
+    rimf_image_set_stage(image, RIMF_STAGE_RELOCATE);
     for (size_t i = 0; i < p->n; i++) {
         struct planned_pass *it = &p->passes[i];
         int error, failed;
@@ -123,7 +125,7 @@ void pipeline_relocate(struct pipeline *p, struct mvld_image *image,
             rimf_log(&p->log, MVLD_LOG_WARNING, "mvld: the pass '%s' changed no symbol (error %d): %s",
                      it->name, error < 0 ? -error : -failed, rimf_api()->last_error(image));
     }
-    rimf_image_set_relocating(image, 0);
+    rimf_image_set_stage(image, RIMF_STAGE_NONE);
 }
 
 /* A pass behind it moves code, and runs. */
@@ -147,16 +149,35 @@ static int realise(struct pipeline *p, size_t i, struct mvld_image *image, int e
     return error;
 }
 
+/* For the objects of the start, or of a dlopen. */
+static int run_for(struct pipeline *p, size_t i, struct mvld_image *image,
+                   const struct mvld_object *const *objects, size_t n, int later)
+{
+    struct planned_pass *it = &p->passes[i];
+
+    int error = 0;
+
+    pipeline_set_context(p, it, image);
+    it->context.later = later;
+    rimf_image_set_stage(image, RIMF_STAGE_RUN);
+    if (it->pass->run)
+        error = it->pass->run(&it->context, objects, n);
+    rimf_image_set_stage(image, RIMF_STAGE_NONE);
+    return realise(p, i, image, error);
+}
+
 static void run_one(struct pipeline *p, size_t i, struct mvld_image *image)
 {
     struct planned_pass *it = &p->passes[i];
     const char *name = it->name;
     uint64_t began = now(p);
+    const struct mvld_object *const *objects;
+    size_t n;
     int error;
 
     rimf_log(&p->log, MVLD_LOG_PASSES, "pass %s: runs", name);
-    pipeline_set_context(p, it, image);
-    error = realise(p, i, image, it->pass->run ? it->pass->run(&it->context) : 0);
+    objects = rimf_image_objects(image, &n);
+    error = run_for(p, i, image, objects, n, 0);
     it->nanoseconds = now(p) - began;
     it->status = error < 0 ? PASS_FAILED : PASS_RAN;
     if (error < 0)
@@ -255,11 +276,10 @@ void pipeline_added_to(struct pipeline *p, struct mvld_image *image,
         return; /* these objects stay as they are */
     for (size_t i = first; i < end && i < p->n && !p->broken; i++) {
         struct planned_pass *it = &p->passes[i];
-        if (it->status != PASS_RAN || !it->pass->added)
+        if (it->status != PASS_RAN || !it->pass->run)
             continue;
-        pipeline_set_context(p, it, image);
         uint64_t began = now(p);
-        int error = realise(p, i, image, it->pass->added(&it->context, objects, n));
+        int error = run_for(p, i, image, objects, n, 1);
         uint64_t took = now(p) - began;
         rimf_log(&p->log, MVLD_LOG_STATISTICS, "time in %s for %zu added objects: %lu ns",
                  it->name, n, took);

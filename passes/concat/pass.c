@@ -246,26 +246,13 @@ static int add(const struct mvld_context *ctx, const struct mvld_object *const *
     return error;
 }
 
-static int run_all(const struct mvld_context *ctx, const struct mvld_region *region)
+static int run(const struct mvld_context *ctx, const struct mvld_object *const *objects, size_t n)
 {
-    size_t n = ctx->api->object_count(ctx->image);
-    const struct mvld_object **objects = ctx->api->alloc(ctx->image, n * sizeof *objects);
-    int error;
-
-    if (!objects)
-        return ctx->api->fail(ctx->image, ENOMEM, "concat: out of memory");
-    for (size_t i = 0; i < n; i++)
-        objects[i] = ctx->api->object_at(ctx->image, i);
-    error = add(ctx, objects, n, region);
-    ctx->api->release(ctx->image, objects);
-    return error;
-}
-
-static int run(const struct mvld_context *ctx)
-{
-    const char *watcher = ctx->api->auditor(ctx->image);
+    const char *watcher = ctx->later ? NULL : ctx->api->auditor(ctx->image);
     struct mvld_region region;
 
+    if (ctx->later)
+        return ctx->settings[CONCAT_LATER].number ? add(ctx, objects, n, NULL) : 0;
     if (!watcher && !find_region(ctx, &region))
         watcher = "libconcat.so.1, where copies go, is not in the program";
     if (watcher) {
@@ -274,12 +261,7 @@ static int run(const struct mvld_context *ctx)
     }
     if (ctx->api->region_set(ctx->image, &region))
         return -EINVAL;
-    return run_all(ctx, &region);
-}
-
-static int added(const struct mvld_context *ctx, const struct mvld_object *const *objects, size_t n)
-{
-    return ctx->settings[CONCAT_LATER].number ? add(ctx, objects, n, NULL) : 0;
+    return add(ctx, objects, n, &region);
 }
 
 static void removed(const struct mvld_context *ctx, const struct mvld_object *const *objects,
@@ -313,7 +295,6 @@ __attribute__((visibility("default"))) const struct mvld_pass mvld_pass = {
     .options = options,
     .library = "libconcat.so.1",
     .run = run,
-    .added = added,
     .removed = removed,
     .flags = MVLD_PASS_ANALYSIS | MVLD_PASS_FREEZES | MVLD_PASS_SPACIOUS | MVLD_PASS_LOOKS_AHEAD |
              MVLD_PASS_MOVES,

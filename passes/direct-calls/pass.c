@@ -44,7 +44,7 @@ static uint32_t singles(const struct mvld_context *ctx, const struct mvld_object
                ? MVLD_CALLS_SINGLES : 0;
 }
 
-static int added(const struct mvld_context *ctx, const struct mvld_object *const *objects, size_t n)
+static int run(const struct mvld_context *ctx, const struct mvld_object *const *objects, size_t n)
 {
     int error = 0;
 
@@ -54,18 +54,6 @@ static int added(const struct mvld_context *ctx, const struct mvld_object *const
         return ctx->api->fail(ctx->image, ENOMEM, "direct-calls: out of memory");
     for (size_t i = 0; i < n && !error; i++)
         error = ctx->api->calls_retarget(ctx, objects[i], rule, singles(ctx, objects[i]));
-    return error;
-}
-
-static int run(const struct mvld_context *ctx)
-{
-    int error = 0;
-
-    for (size_t i = 0; i < ctx->api->object_count(ctx->image) && !error; i++) {
-        const struct mvld_object *object = ctx->api->object_at(ctx->image, i);
-
-        error = added(ctx, &object, 1);
-    }
     return error;
 }
 
@@ -85,7 +73,6 @@ __attribute__((visibility("default"))) const struct mvld_pass mvld_pass = {
     .help = "calls between objects go straight to their targets",
     .options = options,
     .run = run,
-    .added = added,
     .removed = removed,
     .flags = MVLD_PASS_ANALYSIS | MVLD_PASS_FREEZES,
 };

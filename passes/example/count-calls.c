@@ -10,7 +10,7 @@
 #include <mvld/pass.h>
 
 struct stub { uint8_t lock_incq[4]; int32_t counter; uint8_t jmp; int32_t target; uint8_t pad[3]; } __attribute__((packed));
-struct table { struct table *next; const struct mvld_object *object; uintptr_t first; size_t n; struct stub *stubs; uint64_t *counters; };
+struct table { struct table *next; const struct mvld_object *object; uintptr_t first, end; struct stub *stubs; uint64_t *counters; };
 
 /* By where the slot lies: slots lie side by side. */
 static const char *rule(const struct mvld_context *ctx, const struct mvld_object *object,
@@ -19,53 +19,41 @@ static const char *rule(const struct mvld_context *ctx, const struct mvld_object
     struct table *t = *ctx->state;
     while (t && t->object != object)
         t = t->next;
-    if (!t || (bound->slot - t->first) / 8 >= t->n || !t->stubs[(bound->slot - t->first) / 8].jmp)
+    if (!t || bound->slot - t->first >= t->end - t->first || !t->stubs[(bound->slot - t->first) / 8].jmp)
         return "no counter was made for the slot";
     *target = (uintptr_t)&t->stubs[(bound->slot - t->first) / 8];
     return NULL;
 }
-
-static int count(const struct mvld_context *ctx, const struct mvld_object *object)
+static int count(const struct mvld_context *ctx, const struct mvld_object *object, struct table *t)
 {
     const struct mvld_api *api = ctx->api;
     struct mvld_slot slot;
-    struct table *t = api->alloc(ctx->image, sizeof *t);
-    uintptr_t end = 0;
-    if (!t)
-        return -12; /* ENOMEM */
     for (size_t i = 0; !api->slot_at(ctx->image, object, i, &slot); i++) {
-        t->first = end && t->first < slot.address ? t->first : slot.address;
-        end = slot.address >= end ? slot.address + 8 : end;
+        t->first = i && t->first < slot.address ? t->first : slot.address;
+        t->end = slot.address >= t->end ? slot.address + 8 : t->end;
     }
-    t->n = (end - t->first) / 8;
-    t->stubs = t->n ? api->section_add(ctx, MVLD_SECTION_CODE, t->n * sizeof *t->stubs) : NULL;
-    t->counters = t->stubs ? api->section_add(ctx, MVLD_SECTION_DATA, t->n * sizeof *t->counters) : NULL;
-    if (!t->counters)
-        return t->n ? -12 : 0;
-    for (size_t i = 0; !api->slot_at(ctx->image, object, i, &slot); i++) {
+    size_t n = (t->end - t->first) / 8;
+    t->stubs = n ? api->section_add(ctx, MVLD_SECTION_CODE, n * sizeof *t->stubs) : NULL;
+    t->counters = t->stubs ? api->section_add(ctx, MVLD_SECTION_DATA, n * sizeof *t->counters) : NULL;
+    for (size_t i = 0; t->counters && !api->slot_at(ctx->image, object, i, &slot); i++) {
         struct stub *stub = &t->stubs[(slot.address - t->first) / 8];
-        intptr_t away = (intptr_t)(slot.target - (uintptr_t)&stub->pad);
+        intptr_t counter = (intptr_t)&t->counters[stub - t->stubs] - (intptr_t)&stub->jmp, away = (intptr_t)slot.target - (intptr_t)stub->pad;
         if (!slot.why && (int32_t)away == away)
-            *stub = (struct stub){{0xf0, 0x48, 0xff, 0x05}, (int32_t)((uintptr_t)&t->counters[(slot.address - t->first) / 8] -
-                                  (uintptr_t)&stub->jmp), 0xe9, (int32_t)away, {0}};
+            *stub = (struct stub){{0xf0, 0x48, 0xff, 0x05}, (int32_t)counter, 0xe9, (int32_t)away, {0}};
     }
     t->object = object, t->next = *ctx->state, *ctx->state = t;
-    api->log(ctx->image, MVLD_LOG_PASSES, "count-calls: %s: slots from %lx on, %zu counters at %p", object->name, t->first, t->n, (void *)t->counters);
-    return api->calls_retarget(ctx, object, rule, 0);
+    api->log(ctx->image, MVLD_LOG_PASSES, "count-calls: %s: slots from %lx on, %zu counters at %p", object->name, t->first, n, (void *)t->counters);
+    return t->counters ? api->calls_retarget(ctx, object, rule, 0) : n ? -12 /* ENOMEM */ : 0;
 }
-static int added(const struct mvld_context *ctx, const struct mvld_object *const *objects, size_t n)
+static int run(const struct mvld_context *ctx, const struct mvld_object *const *objects, size_t n)
 {
     int error = 0;
     for (size_t i = 0; i < n && !error; i++)
-        error = objects[i]->why || objects[i]->flags & (MVLD_OBJECT_VDSO | MVLD_OBJECT_LOADER) ? 0 : count(ctx, objects[i]);
+        if (!objects[i]->why) { /* neither the vDSO nor the host loader */
+            struct table *t = ctx->api->alloc(ctx->image, sizeof *t);
+            error = t ? count(ctx, objects[i], t) : -12;
+        }
     return error;
 }
-static int run(const struct mvld_context *ctx)
-{
-    int error = 0;
-    for (size_t i = 0; i < ctx->api->object_count(ctx->image) && !error; i++)
-        error = added(ctx, (const struct mvld_object *[]){ctx->api->object_at(ctx->image, i)}, 1);
-    return error;
-}
-__attribute__((visibility("default"))) const struct mvld_pass mvld_pass = {
-    .abi = MVLD_PASS_ABI, .name = "count-calls", .help = "counts calls between objects", .run = run, .added = added, .flags = MVLD_PASS_ANALYSIS};
+__attribute__((visibility("default"))) const struct mvld_pass mvld_pass = {.abi = MVLD_PASS_ABI,
+    .name = "count-calls", .help = "counts calls between objects", .run = run, .flags = MVLD_PASS_ANALYSIS};

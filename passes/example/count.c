@@ -27,42 +27,37 @@ static const struct mvld_option options[] = {
 
 enum { NAMES, AT_MOST, WHAT, PREFIX, NOTES }; /* order of the options above */
 
-static size_t count_segments(const struct mvld_context *ctx, size_t n)
+static size_t count_segments(const struct mvld_object *const *objects, size_t n)
 {
     size_t segments = 0;
 
     for (size_t i = 0; i < n; i++)
-        segments += ctx->api->object_at(ctx->image, i)->n_segments;
+        segments += objects[i]->n_segments;
     return segments;
 }
 
-static int run(const struct mvld_context *ctx)
+static int run(const struct mvld_context *ctx, const struct mvld_object *const *objects, size_t n)
 {
     const struct mvld_api *api = ctx->api;
     const struct mvld_setting *set = ctx->settings;
     const char *prefix = set[PREFIX].text;
-    size_t n = api->object_count(ctx->image);
 
+    if (ctx->later) {
+        api->log(ctx->image, MVLD_LOG_PASSES, "%s %zu added, the first is %s", prefix, n,
+                 n ? objects[0]->name : "none");
+        return 0;
+    }
     if ((int64_t)n > set[AT_MOST].number)
         return api->fail(ctx->image, E2BIG, "%zu objects are more than at-most = %s", n,
                          set[AT_MOST].text);
     if (set[WHAT].number != 1)
         api->log(ctx->image, MVLD_LOG_PASSES, "%s %zu objects", prefix, n);
     if (set[WHAT].number != 0)
-        api->log(ctx->image, MVLD_LOG_PASSES, "%s %zu segments", prefix, count_segments(ctx, n));
+        api->log(ctx->image, MVLD_LOG_PASSES, "%s %zu segments", prefix, count_segments(objects, n));
     for (size_t i = 0; set[NAMES].number && i < n; i++)
-        api->log(ctx->image, MVLD_LOG_PASSES, "%s %s", prefix,
-                 api->object_at(ctx->image, i)->name);
+        api->log(ctx->image, MVLD_LOG_PASSES, "%s %s", prefix, objects[i]->name);
     for (size_t i = NOTES; i < ctx->n_settings; i++)
         api->log(ctx->image, MVLD_LOG_PASSES, "%s %s: %s", prefix, set[i].name, set[i].text);
-    return 0;
-}
-
-static int added(const struct mvld_context *ctx, const struct mvld_object *const *objects,
-                 size_t n)
-{
-    ctx->api->log(ctx->image, MVLD_LOG_PASSES, "%s %zu added, the first is %s",
-                  ctx->settings[PREFIX].text, n, n ? objects[0]->name : "none");
     return 0;
 }
 
@@ -79,6 +74,5 @@ __attribute__((visibility("default"))) const struct mvld_pass mvld_pass = {
     .help = "counts the objects and segments of the program",
     .options = options,
     .run = run,
-    .added = added,
     .removed = removed,
 };

@@ -65,20 +65,13 @@ static int first_commit(const struct mvld_context *ctx, struct mv_engine *engine
     return changed < 0 ? changed : 0;
 }
 
-static int run(const struct mvld_context *ctx)
+static int start(const struct mvld_context *ctx, const struct mvld_object *const *objects, size_t n)
 {
-    size_t n = ctx->api->object_count(ctx->image);
-    const struct mvld_object **objects;
     struct mv_engine *engine;
     int err = mv_create(ctx->image, ctx->api, ctx->sys, &engine);
 
     if (err)
         return err;
-    objects = ctx->api->alloc(ctx->image, (n + 1) * sizeof *objects);
-    if (!objects)
-        return ctx->api->fail(ctx->image, ENOMEM, "multiverse: out of memory");
-    for (size_t i = 0; i < n; i++)
-        objects[i] = ctx->api->object_at(ctx->image, i);
     *ctx->state = engine;
     err = mv_lock(engine, NULL);
     if (!err) {
@@ -88,18 +81,16 @@ static int run(const struct mvld_context *ctx)
         mv_finished(engine);
         mv_unlock(engine);
     }
-    ctx->api->release(ctx->image, objects);
     return err;
 }
 
-static int added(const struct mvld_context *ctx, const struct mvld_object *const *objects,
-                 size_t n)
+static int run(const struct mvld_context *ctx, const struct mvld_object *const *objects, size_t n)
 {
     struct mv_engine *engine = *ctx->state;
     int err;
 
-    if (!engine)
-        return 0;
+    if (!ctx->later)
+        return start(ctx, objects, n);
     err = mv_lock(engine, NULL);
     if (err)
         return ctx->api->fail(ctx->image, -err, "multiverse: dlopen inside of a commit");
@@ -129,6 +120,5 @@ __attribute__((visibility("default"))) const struct mvld_pass mvld_pass = {
     .options = options,
     .library = "libmultiverse.so.1",
     .run = run,
-    .added = added,
     .removed = removed,
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/elf/relocations.c: which relocation fills a GOT slot.
+ * rimf/elf/relocations.c: which relocation fills a GOT slot, and which words are addresses.
  */
 #include "rimf/elf/view.h"
 
@@ -44,4 +44,39 @@ int elf_slot_relocation(const struct elf_view *view, uintptr_t slot, Elf64_Rela 
         return ELF64_R_TYPE(out->r_info) == R_X86_64_GLOB_DAT ? 0 : -ENOENT;
     }
     return -ENOENT;
+}
+
+static int relr_each(const struct elf_view *view, int (*visit)(void *cookie, uintptr_t word), void *cookie)
+{
+    uintptr_t at = view->bias;
+    int result = 0;
+
+    for (size_t i = 0; i < view->n_relr && !result; i++) {
+        uint64_t entry = view->relr[i];
+
+        if (!(entry & 1)) {
+            at = view->bias + entry;
+            result = visit(cookie, at);
+            at += sizeof entry;
+            continue;
+        }
+        for (unsigned bit = 1; bit < 64 && !result; bit++)
+            if (entry >> bit & 1)
+                result = visit(cookie, at + (bit - 1) * sizeof entry);
+        at += 63 * sizeof entry;
+    }
+    return result;
+}
+
+int elf_pointer_each(const struct elf_view *view, int (*visit)(void *cookie, uintptr_t word), void *cookie)
+{
+    int result = 0;
+
+    for (size_t i = 0; i < view->n_relocations && !result; i++) {
+        uint32_t type = ELF64_R_TYPE(view->relocations[i].r_info);
+
+        if (type == R_X86_64_RELATIVE || type == R_X86_64_64 || type == R_X86_64_IRELATIVE)
+            result = visit(cookie, view->bias + view->relocations[i].r_offset);
+    }
+    return result ? result : relr_each(view, visit, cookie);
 }

@@ -77,10 +77,10 @@ static int check_sections(struct mvld_image *image, const struct rimf_object *ob
     uintptr_t last = 0;
 
     for (size_t i = 0; i < object->n_sections; i++) {
-        const struct rimf_section *section = &object->sections[i];
+        const struct mvld_section *section = &object->sections[i];
 
-        if (section->kind < RIMF_SECTION_CODE || section->kind > RIMF_SECTION_RELRO ||
-            (unsigned)section->pages > RIMF_PAGES_HUGETLB)
+        if (section->kind < MVLD_SECTION_CODE || section->kind > MVLD_SECTION_RELRO ||
+            (unsigned)section->pages > MVLD_SECTION_PAGES_THP)
             return BROKEN(image, "section %zu of %s is of no kind", i, public->name);
         if (section->address < last || !section->size ||
             !elf_holds(&object->view, section->address, section->size, section->prot))

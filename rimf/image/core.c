@@ -88,6 +88,20 @@ int rimf_fail(struct mvld_image *image, int err, const char *format, ...)
     return err;
 }
 
+static const char *const stages[] = {"none", "map", "relocate", "run"};
+
+void rimf_image_set_stage(struct mvld_image *image, enum rimf_stage stage)
+{
+    image->stage = stage;
+}
+
+int rimf_only_in(struct mvld_image *image, enum rimf_stage stage, const char *who)
+{
+    return image->stage == stage ? 0
+                                 : rimf_fail(image, EPERM, "%s: an edit of the stage %s, in the stage %s", who,
+                                             stages[stage], stages[image->stage]);
+}
+
 const char *rimf_last_error(const struct mvld_image *image)
 {
     return image->error;

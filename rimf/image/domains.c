@@ -13,7 +13,7 @@ size_t rimf_domain_count(const struct mvld_image *image)
     return image->n_domains;
 }
 
-const struct rimf_domain *rimf_domain_at(const struct mvld_image *image, size_t index)
+const struct mvld_domain *rimf_domain_at(const struct mvld_image *image, size_t index)
 {
     return index < image->n_domains ? image->domains[index] : NULL;
 }
@@ -21,8 +21,8 @@ const struct rimf_domain *rimf_domain_at(const struct mvld_image *image, size_t 
 static long add(struct mvld_image *image, const char *name)
 {
     size_t name_size = rimf_strlen(name) + 1, n = image->n_domains;
-    struct rimf_domain *domain = rimf_heap_take(&image->heap, sizeof *domain + name_size);
-    struct rimf_domain **grown = rimf_heap_take(&image->heap, (n + 1) * sizeof *grown);
+    struct mvld_domain *domain = rimf_heap_take(&image->heap, sizeof *domain + name_size);
+    struct mvld_domain **grown = rimf_heap_take(&image->heap, (n + 1) * sizeof *grown);
 
     if (!domain || !grown) {
         rimf_heap_give(&image->heap, domain);
@@ -48,8 +48,13 @@ int rimf_domains_create(struct mvld_image *image)
 
 long rimf_domain_add(struct mvld_image *image, const char *name)
 {
-    long result = rimf_heap_enter(&image->heap);
+    long result;
 
+    if (rimf_only_in(image, RIMF_STAGE_RUN, "domain_add"))
+        return -EPERM;
+    if (image->n_domains == MVLD_DOMAINS_MAX)
+        return rimf_fail(image, E2BIG, "the domain %s: there are %u already", name, MVLD_DOMAINS_MAX);
+    result = rimf_heap_enter(&image->heap);
     if (result)
         return result;
     result = add(image, name);
@@ -66,8 +71,10 @@ int rimf_domain_move(struct mvld_image *image, const struct mvld_object *object,
 {
     struct rimf_object *private = (struct rimf_object *)rimf_object_of(object);
 
+    if (rimf_only_in(image, RIMF_STAGE_RUN, "domain_move"))
+        return -EPERM;
     if (domain >= image->n_domains)
-        return -EINVAL;
+        return rimf_fail(image, EINVAL, "%s: there is no domain %zu", object->name, domain);
     if (private->gone)
         return -ENOENT;
     image->domains[private->domain]->n_objects--;

@@ -49,6 +49,8 @@ int rimf_calls_retarget(const struct mvld_context *ctx, const struct mvld_object
     struct rimf_object *object = (struct rimf_object *)rimf_object_of(public);
     const char *watcher = rimf_auditor(ctx->image);
 
+    if (rimf_only_in(ctx->image, RIMF_STAGE_RUN, ctx->pass))
+        return -EPERM;
     if (!rule || flags & ~MVLD_CALLS_SINGLES)
         return rimf_fail(ctx->image, EINVAL, "%s: a rule for calls is wrong", ctx->pass);
     if (object->edit)
@@ -63,13 +65,52 @@ int rimf_calls_retarget(const struct mvld_context *ctx, const struct mvld_object
     return object->edit ? 0 : rimf_fail(ctx->image, ENOMEM, "%s: out of memory", ctx->pass);
 }
 
+/* ---- where a call ends ----------------------------------------------------------------- */
+
+/* An executable at a fixed address has its own PLT entries stand for functions whose address it
+ * takes, and the host loader binds other objects' slots to them: such an entry jumps through a
+ * slot for the same symbol, and the way goes on there.  (A function that only jumps to another
+ * one looks alike, but that one has another name.) */
+static void note(struct bound *b, const struct mvld_slot *slot, const struct mvld_object *holder)
+{
+    b->shown[b->n++] = slot->shown;
+    b->binding.target = slot->target;
+    b->binding.holder = holder;
+    b->binding.flags = (b->binding.flags & slot->flags & MVLD_SLOT_RELRO) |
+                       ((b->binding.flags | slot->flags) & MVLD_SLOT_LAZY);
+}
+
+const char *rimf_bind_slot(struct mvld_image *image, const struct rimf_object *object,
+                           uintptr_t address, struct bound *out)
+{
+    const struct mvld_object *at = &object->public, *holder;
+    const char *first = NULL, *name;
+    struct mvld_slot slot;
+
+    *out = (struct bound){.binding = {.slot = address, .flags = MVLD_SLOT_RELRO}};
+    if (rimf_slot_target(image, at, address, &slot, &holder))
+        return "the host loader fills no such slot";
+    while (!slot.why && out->n < EDIT_STEPS) {
+        note(out, &slot, holder);
+        if (!holder || !(holder->flags & MVLD_OBJECT_MAIN))
+            return NULL;
+        first = first ? first : rimf_slot_name(image, at, address);
+        at = holder;
+        address = rimf_plt_slot(at, slot.target);
+        name = address ? rimf_slot_name(image, at, address) : NULL;
+        if (!first || !name || !rimf_streq(name, first) ||
+            rimf_slot_target(image, at, address, &slot, &holder))
+            return NULL;
+    }
+    return slot.why ? slot.why : "PLT entries lead to each other";
+}
+
 /* ---- verifying ------------------------------------------------------------------------- */
 
-/* Why no call must lead straight to `target`, in `holder`, or NULL. */
-static const char *unfit_target(const struct mvld_image *image, const struct mvld_object *holder,
-                                uintptr_t target)
+const char *rimf_unfit_target(const struct mvld_context *ctx, const struct mvld_object *holder,
+                              uintptr_t target)
 {
-    if (!holder && rimf_new_code_holds(image, target))
+    if (!holder && rimf_new_code_holds(ctx, target))
         return NULL;
     if (!holder || !elf_holds(&rimf_object_of(holder)->view, target, 1, PROT_EXEC))
         return "the target is not in an object's code";
@@ -94,7 +135,7 @@ const char *rimf_edit_lead(struct mvld_image *image, const struct rimf_object *o
         why = edit->rule(edit->ctx, &object->public, &bound.binding, target);
     if (why && !*target)
         return why;
-    unfit = unfit_target(image, *target == bound.binding.target ? bound.binding.holder
+    unfit = rimf_unfit_target(edit->ctx, *target == bound.binding.target ? bound.binding.holder
                                                                 : rimf_object_find(image, *target),
                          *target);
     for (size_t i = 0; !unfit && i < bound.n; i++)
@@ -136,6 +177,7 @@ void rimf_image_forget_edits(struct mvld_image *image, const struct mvld_context
 {
     const struct rimf_table *table = rimf_table_enter(image);
 
+    rimf_retargets_forget(image);
     for (size_t i = 0; i < table->n_objects; i++)
         if (table->objects[i]->edit && table->objects[i]->edit->ctx == ctx)
             table->objects[i]->edit = NULL;

@@ -40,7 +40,7 @@ struct bound {
     size_t n;
 };
 
-/* ---- image/binding.c ----------------------------------------------------------------- */
+/* ---- image/edits.c: where a call ends -------------------------------------------------- */
 
 /* NULL, or why it is not certain where a call through the slot ends (static). */
 const char *rimf_bind_slot(struct mvld_image *, const struct rimf_object *, uintptr_t slot,
@@ -57,6 +57,10 @@ const char *rimf_edit_lead(struct mvld_image *, const struct rimf_object *, uint
 uintptr_t rimf_edit_end(struct mvld_image *, const struct rimf_object *, uintptr_t slot);
 /* So many more calls were left. */
 void rimf_edit_left(struct rimf_edit *, const char *why, size_t n);
+/* Why no reference must lead to `target`, in `holder`, or NULL (static). */
+const char *rimf_unfit_target(const struct mvld_context *, const struct mvld_object *holder,
+                              uintptr_t target);
+
 extern const char edit_far[], edit_other[]; /* two reasons */
 
 #endif

@@ -198,6 +198,7 @@ static void forget_gone(struct mvld_image *image)
         struct rimf_object *next = image->gone->next_gone;
 
         rimf_heap_give(&image->heap, image->gone->slots);
+        rimf_heap_give(&image->heap, image->gone->words);
         rimf_heap_give(&image->heap, image->gone->fragments);
         rimf_heap_give(&image->heap, image->gone);
         image->gone = next;

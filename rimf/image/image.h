@@ -10,8 +10,8 @@
  *
  * Tables: domains (image/domains.c), objects (image.c, image/table.c), sections
  * (image/sections.c), symbols (image/symbols.c: answered from the objects' own
- * tables, nothing is copied), PLT entries (image/plt.c), GOT slots (image/slots.c), references (image/references.c:
- * from the objects' analyses).  Code of the process is
+ * tables, nothing is copied), PLT entries (image/plt.c), GOT slots (image/slots.c), references
+ * (image/reference_tables.c: from the objects' analyses and relocations).  Code of the process is
  * changed by batches of patches (image_patch.c, patch.h), the image's commit, and may
  * be given a second place (moved/region.c, moved/moved.h).
  *
@@ -49,51 +49,14 @@ struct rimf_change {
 int rimf_image_update(struct mvld_image *, const struct rimf_source *sources, size_t n,
                       struct rimf_change *out);
 
-/* ---- domains and sections ------------------------------------------------- *
- *
- * Changed only by the thread that loads; they describe, and change no memory.
- */
+/* All of them, in that order, until the next update. */
+const struct mvld_object *const *rimf_image_objects(const struct mvld_image *, size_t *n);
 
-/* An isolation domain: objects inside one protection boundary.  Number 0,
- * "process", is there from the start and gets every new object. */
-struct rimf_domain {
-    const char *name;
-    size_t n_objects;
-};
+/* ---- stages ----------------------------------------------------------------- */
 
-size_t rimf_domain_count(const struct mvld_image *);
-const struct rimf_domain *rimf_domain_at(const struct mvld_image *, size_t index); /* or NULL */
-/* The new domain's number, or -ENOMEM, -EDEADLK.  The name is copied. */
-long rimf_domain_add(struct mvld_image *, const char *name);
-size_t rimf_domain_of(const struct mvld_object *);
-/* 0, -EINVAL: no such domain, -ENOENT: the object is gone. */
-int rimf_domain_move(struct mvld_image *, const struct mvld_object *, size_t domain);
-
-enum rimf_section_kind {
-    RIMF_SECTION_CODE = 1,
-    RIMF_SECTION_RODATA,
-    RIMF_SECTION_DATA,
-    RIMF_SECTION_RELRO /* data that is read-only once relocated */
-};
-
-enum rimf_pages { RIMF_PAGES_AS_MAPPED = 0, RIMF_PAGES_SMALL, RIMF_PAGES_THP, RIMF_PAGES_HUGETLB };
-
-/* A part of an object of one kind.  What is mapped has no section headers, so
- * these are its segments, with PT_GNU_RELRO cut out of the one that it covers. */
-struct rimf_section {
-    enum rimf_section_kind kind;
-    enum rimf_pages pages; /* what its pages should be */
-    uintptr_t linked;      /* address as linked */
-    uintptr_t address;     /* address now */
-    size_t size;
-    uint32_t prot; /* PROT_*, once relocated */
-};
-
-/* In the order of their addresses. */
-size_t rimf_section_count(const struct mvld_object *);
-const struct rimf_section *rimf_section_at(const struct mvld_object *, size_t index); /* or NULL */
-const struct rimf_section *rimf_section_find(const struct mvld_image *, uintptr_t address);
-int rimf_section_set_pages(const struct mvld_object *, size_t index, enum rimf_pages);
+/* What passes are called for at the moment: each edit is of one stage. */
+enum rimf_stage { RIMF_STAGE_NONE, RIMF_STAGE_MAP, RIMF_STAGE_RELOCATE, RIMF_STAGE_RUN };
+void rimf_image_set_stage(struct mvld_image *, enum rimf_stage);
 
 /* ---------------------------------------------------------------------------- */
 
@@ -163,9 +126,8 @@ void rimf_image_set_auditor(struct mvld_image *, const char *why);
  * within reach of the objects' calls; or negative errno. */
 void rimf_image_set_room(struct mvld_image *, long (*room)(void *cookie, size_t size), void *cookie);
 
-/* The stage `relocate`: symbols can be changed by the api.  When a pass returned, its edits are made, all or
- * none; with `failed` none.  0, or -EACCES with a sentence. */
-void rimf_image_set_relocating(struct mvld_image *, int relocating);
+/* When a pass returned from the stage `relocate`, its edits of symbols are made, all or none; with `failed`
+ * none.  0, or -EACCES with a sentence. */
 int rimf_image_realise_symbols(struct mvld_image *, int failed);
 
 /* This pass has failed: nothing of what it declared will be. */

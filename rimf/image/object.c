@@ -63,12 +63,12 @@ struct rimf_object *rimf_object_create(struct mvld_image *image, const struct ri
     struct mvld_segment *segments;
     struct rimf_object *object =
         rimf_heap_take(&image->heap, sizeof *object + n_segments * sizeof *segments +
-                                          n_sections * sizeof(struct rimf_section) + name_size);
+                                          n_sections * sizeof(struct mvld_section) + name_size);
 
     if (!object)
         return NULL;
     segments = (struct mvld_segment *)(object + 1);
-    object->sections = (struct rimf_section *)(segments + n_segments);
+    object->sections = (struct mvld_section *)(segments + n_segments);
     object->view = view;
     object->dynamic = source->dynamic;
     object->public = (struct mvld_object){

@@ -9,8 +9,7 @@
 #include <sys/mman.h> /* numbers only */
 
 static const char *const kinds[] = {"?", "code", "rodata", "data", "relro"};
-static const char *const pages[] = {"", ", small pages", ", transparent huge pages",
-                                    ", hugetlb pages"};
+static const char *const pages[] = {"", ", small pages", ", transparent huge pages"};
 
 static void print_build_id(const struct rimf_log *log, const struct mvld_object *object)
 {
@@ -38,7 +37,7 @@ static void print_object(const struct rimf_log *log, const struct rimf_object *o
         rimf_log(log, MVLD_LOG_IMAGE, "    not transformed: %s", public->why);
     print_build_id(log, public);
     for (size_t i = 0; i < object->n_sections; i++) {
-        const struct rimf_section *section = &object->sections[i];
+        const struct mvld_section *section = &object->sections[i];
 
         rimf_log(log, MVLD_LOG_IMAGE, "    %016lx-%016lx %c%c%c %s%s",
                  (unsigned long)section->address,

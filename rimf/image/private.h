@@ -12,6 +12,7 @@
 #ifndef RIMF_IMAGE_PRIVATE_H
 #define RIMF_IMAGE_PRIVATE_H
 
+#include "rimf/base/address_set.h"
 #include "rimf/base/alloc.h"
 #include "rimf/elf/view.h"
 #include "rimf/image/image.h"
@@ -36,7 +37,7 @@ struct rimf_object {
     struct mvld_object public; /* first: passes hold pointers to it */
     struct elf_view view;      /* empty when opaque */
     const void *dynamic;       /* as the feeder gave it: part of what the object is known by */
-    struct rimf_section *sections;
+    struct mvld_section *sections;
     size_t n_sections;
     size_t domain;
     uint64_t seen; /* the last update that named it */
@@ -45,6 +46,7 @@ struct rimf_object {
     int gone;      /* its memory must not be touched any more */
     struct rimf_edit *edit;   /* image/edits.h: of its calls; NULL: there is none */
     struct rimf_slots *slots; /* image/slots.c; NULL until asked for */
+    struct rimf_words *words; /* image/reference_tables.c; likewise */
     struct opened_analysis *analysis; /* image/references.c; NULL until asked for */
     struct left_calls left; /* until analyses are closed */
     struct rimf_object *next_gone;
@@ -110,6 +112,21 @@ struct rimf_shown {
     uint64_t none;   /* a bit each, of the first 64 */
 };
 
+/* A reference that leads elsewhere when the pass has returned (image/retarget.c). */
+struct rimf_retarget {
+    struct rimf_object *object;
+    uintptr_t at;   /* its word, or the displacement of its instruction */
+    uintptr_t next; /* from where that counts; 0: it is a word */
+    uintptr_t target;
+    uint64_t old; /* what is there */
+};
+
+struct rimf_retargets {
+    struct rimf_retarget *list;
+    size_t n, room;
+    struct rimf_address_set places;
+};
+
 struct mvld_image {
     const struct rimf_sys *sys;
     const struct rimf_log *log;
@@ -125,7 +142,7 @@ struct mvld_image {
     uint64_t updates;
     void *change; /* arrays of the last struct rimf_change */
 
-    struct rimf_domain **domains;
+    struct mvld_domain **domains;
     size_t n_domains;
 
     const char *auditor; /* or NULL */
@@ -138,9 +155,12 @@ struct mvld_image {
     struct rimf_copies *copies; /* NULL: there is no region for them */
     long (*room)(void *cookie, size_t size); /* rimf_image_set_room; or NULL */
     void *room_cookie;
-    struct new_section *new_sections; /* image/new_sections.c */
-    int relocating; /* the stage relocate */
+    struct new_section *new_sections; /* image/sections.c */
+    size_t n_new_sections;
+    enum rimf_stage stage;
     struct symbol_edit *symbol_edits; /* image/symbol_edits.c */
+    struct rimf_address_set symbols_edited;
+    struct rimf_retargets retargets;
     struct rimf_edit *edits; /* image/edits.h: not realised yet, in the order of their passes */
     int calls_home; /* these are realised, where code has moved: of code that has not */
     int (*answers)(void *cookie, const char **why);
@@ -216,11 +236,18 @@ void rimf_sections_fill(struct rimf_object *);
 /* ---- image/domains.c ------------------------------------------------------- */
 
 int rimf_domains_create(struct mvld_image *);
+size_t rimf_domain_count(const struct mvld_image *);
+const struct mvld_domain *rimf_domain_at(const struct mvld_image *, size_t index);
+long rimf_domain_add(struct mvld_image *, const char *name);
+size_t rimf_domain_of(const struct mvld_object *);
+int rimf_domain_move(struct mvld_image *, const struct mvld_object *, size_t domain);
 
 /* ---- image/symbols.c, image/plt.c, image_patch.c: behind rimf_api() ---------- */
 
 int rimf_symbol_find(const struct mvld_object *, const char *name, const char *version,
                      struct mvld_symbol *out);
+int rimf_symbol_each(const struct mvld_object *, int (*visit)(void *cookie, const struct mvld_symbol *),
+                     void *cookie);
 int rimf_symbol_resolve(const struct mvld_image *, const char *name, const char *version,
                         struct mvld_symbol *out);
 /* What a reference of `from` would be bound to.  -ENOENT, or -EAGAIN when objects
@@ -256,10 +283,15 @@ int rimf_slot_target(struct mvld_image *, const struct mvld_object *, uintptr_t 
                     struct mvld_slot *out, const struct mvld_object **holder);
 const char *rimf_slot_name(struct mvld_image *, const struct mvld_object *, uintptr_t address);
 
-/* ---- image/new_sections.c ------------------------------------------------------ */
+/* ---- image/sections.c ---------------------------------------------------------- */
+
+const struct mvld_section *rimf_section_at(const struct mvld_image *, const struct mvld_object *, size_t index);
+const struct mvld_section *rimf_section_find(const struct mvld_image *, uintptr_t address);
+int rimf_section_set_pages(struct mvld_image *, const struct mvld_section *, enum mvld_section_pages);
 
 void *rimf_section_add(const struct mvld_context *, enum mvld_section_kind, size_t size);
-int rimf_new_code_holds(const struct mvld_image *, uintptr_t address); /* that can be executed */
+/* That can be executed, or will when this pass has returned. */
+int rimf_new_code_holds(const struct mvld_context *, uintptr_t address);
 /* New code is executed from here on.  0, or -EACCES with a sentence. */
 int rimf_new_sections_seal(struct mvld_image *);
 
@@ -294,9 +326,21 @@ size_t rimf_watch_sort(uintptr_t *words, size_t n);
 /* The index of the first of these, ascending, at or behind `start`. */
 size_t rimf_words_first(const uintptr_t *words, size_t n, uintptr_t start);
 const char *rimf_auditor(const struct mvld_image *);
-int rimf_reference_each(struct mvld_image *, const struct mvld_object *,
-                        int (*visit)(void *cookie, const struct mvld_reference *),
-                        void *cookie, const char **why);
+
+/* ---- image/reference_tables.c, image/retarget.c --------------------------------- */
+
+int rimf_reference_each(struct mvld_image *, const struct mvld_object *, uint32_t kinds,
+                        int (*visit)(void *cookie, const struct mvld_reference *), void *cookie,
+                        const char **why);
+/* Of the instruction with a displacement at this place; 0: of another kind. */
+enum mvld_reference_kind rimf_operand_kind(const uint8_t *at);
+/* 1: a relocation makes this word of the object an address. */
+int rimf_word_is_pointer(struct mvld_image *, struct rimf_object *, uintptr_t word);
+int rimf_reference_retarget(const struct mvld_context *, const struct mvld_reference *, uintptr_t target);
+void rimf_retargets_forget(struct mvld_image *);
+
+/* ---- image/references.c: analyses ------------------------------------------------ */
+
 
 /* All of the object's analysis but the branches between units, or NULL with a sentence in *why.
  * Good until the analyses are closed. */
@@ -333,6 +377,8 @@ size_t rimf_object_count(const struct mvld_image *);
 const struct mvld_object *rimf_object_at(const struct mvld_image *, size_t index);
 const struct mvld_object *rimf_object_find(const struct mvld_image *, uintptr_t address);
 int rimf_object_holds(const struct mvld_object *, uintptr_t address, size_t length, uint32_t prot);
+/* 0, or -EPERM with a sentence: it is another stage than that of the edit. */
+int rimf_only_in(struct mvld_image *, enum rimf_stage, const char *who);
 int rimf_note_each(const struct mvld_object *, const char *name, uint32_t type,
                    int (*visit)(void *cookie, const void *desc, size_t size), void *cookie);
 void *rimf_api_alloc(struct mvld_image *, size_t size);

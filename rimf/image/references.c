@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/image/references.c: places in an object's code that lead elsewhere, as its
- * analysis lists them.
+ * rimf/image/references.c: the analyses of objects, in which their references are
+ * (image/reference_tables.c).
  *
  * An analysis is of one file, byte for byte.  Is it the file that is mapped?
  *
@@ -157,6 +157,8 @@ void rimf_image_close_analyses(struct mvld_image *image)
         if (object->left.map)
             sys_munmap(image->sys, (uintptr_t)object->left.map, object->left.size);
         object->left.map = NULL;
+        rimf_heap_release(&image->heap, object->words);
+        object->words = NULL;
         if (!object->analysis)
             continue;
         analysis_unmap(&object->analysis->file, image->sys);
@@ -252,37 +254,6 @@ void rimf_analysis_without_names(struct rimf_object *object)
     if (analysis_symbols(&object->analysis->file.view, &in))
         object->analysis->file.size = in.symbols;
 }
-
-int rimf_reference_each(struct mvld_image *image, const struct mvld_object *public,
-                        int (*visit)(void *cookie, const struct mvld_reference *),
-                        void *cookie, const char **why)
-{
-    struct rimf_object *object = (struct rimf_object *)rimf_object_of(public);
-    const struct analysis *view = rimf_analysis_calls(image, object, why);
-    size_t n = view ? view->n_calls : 0;
-    int result = view ? 0 : -ENODATA;
-
-    for (size_t i = 0; i < n && !result; i++) {
-        struct mvld_reference reference = {
-            .site = object->view.bias + view->calls[i].address,
-            .slot = object->view.bias + analysis_slot(&view->calls[i]),
-            .kind = (enum mvld_reference_kind)analysis_call_kind(&view->calls[i]),
-        };
-
-        if (reference.kind == MVLD_REFERENCE_CALL_SINGLE)
-            reference.slot = 0;
-        result = visit(cookie, &reference);
-    }
-    return result;
-}
-
-_Static_assert((int)MVLD_REFERENCE_CALL_PLT == ANALYSIS_CALL_PLT &&
-                   (int)MVLD_REFERENCE_JUMP_PLT == ANALYSIS_JMP_PLT &&
-                   (int)MVLD_REFERENCE_JCC_PLT == ANALYSIS_JCC_PLT &&
-                   (int)MVLD_REFERENCE_CALL_SLOT == ANALYSIS_CALL_SLOT &&
-                   (int)MVLD_REFERENCE_JUMP_SLOT == ANALYSIS_JMP_SLOT &&
-                   (int)MVLD_REFERENCE_CALL_SINGLE == ANALYSIS_CALL_SINGLE,
-               "one numbering");
 
 /* ---- who watches ------------------------------------------------------------------- */
 

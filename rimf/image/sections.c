@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/image/sections.c: an object's parts by kind.
+ * rimf/image/sections.c: an object's parts by kind; and code and data that passes add, near the
+ * program, where the feeder knows room within reach of the objects' calls.
+ *
+ * A section of code can be written, and not executed, until the pass has returned; then it is
+ * executed, and never written again.
  */
 #include "rimf/image/private.h"
 
@@ -9,12 +13,12 @@
 #include <errno.h>    /* numbers only */
 #include <sys/mman.h> /* numbers only */
 
-static void append(struct rimf_object *object, enum rimf_section_kind kind, uintptr_t start,
+static void append(struct rimf_object *object, enum mvld_section_kind kind, uintptr_t start,
                    uintptr_t end, uint32_t prot)
 {
     if (start >= end)
         return;
-    object->sections[object->n_sections++] = (struct rimf_section){
+    object->sections[object->n_sections++] = (struct mvld_section){
         .kind = kind,
         .linked = start - object->view.bias,
         .address = start,
@@ -42,49 +46,149 @@ void rimf_sections_fill(struct rimf_object *object)
         uintptr_t cut_end = clamp(relro_end, segment->start, segment->end);
 
         if (segment->prot & PROT_EXEC) {
-            append(object, RIMF_SECTION_CODE, segment->start, segment->end, segment->prot);
+            append(object, MVLD_SECTION_CODE, segment->start, segment->end, segment->prot);
         } else if (!(segment->prot & PROT_WRITE)) {
-            append(object, RIMF_SECTION_RODATA, segment->start, segment->end, segment->prot);
+            append(object, MVLD_SECTION_RODATA, segment->start, segment->end, segment->prot);
         } else if (relro_start >= segment->start && relro_start < segment->end) {
-            append(object, RIMF_SECTION_DATA, segment->start, cut_start, segment->prot);
-            append(object, RIMF_SECTION_RELRO, cut_start, cut_end,
+            append(object, MVLD_SECTION_DATA, segment->start, cut_start, segment->prot);
+            append(object, MVLD_SECTION_RELRO, cut_start, cut_end,
                    segment->prot & ~(uint32_t)PROT_WRITE);
-            append(object, RIMF_SECTION_DATA, cut_end, segment->end, segment->prot);
+            append(object, MVLD_SECTION_DATA, cut_end, segment->end, segment->prot);
         } else {
-            append(object, RIMF_SECTION_DATA, segment->start, segment->end, segment->prot);
+            append(object, MVLD_SECTION_DATA, segment->start, segment->end, segment->prot);
         }
     }
 }
 
-size_t rimf_section_count(const struct mvld_object *object)
+/* ---- those that passes add ------------------------------------------------------------- */
+
+struct new_section {
+    struct new_section *next;
+    const struct mvld_context *owner;
+    struct mvld_section public;
+};
+
+void rimf_image_set_room(struct mvld_image *image, long (*room)(void *cookie, size_t size), void *cookie)
 {
-    return rimf_object_of(object)->n_sections;
+    image->room = room;
+    image->room_cookie = cookie;
 }
 
-const struct rimf_section *rimf_section_at(const struct mvld_object *object, size_t index)
+static int may_add(const struct mvld_context *ctx, enum mvld_section_kind kind, size_t size)
+{
+    struct mvld_image *image = ctx->image;
+
+    if (rimf_only_in(image, RIMF_STAGE_RUN, ctx->pass))
+        return 0;
+    if (kind != MVLD_SECTION_CODE && kind != MVLD_SECTION_DATA)
+        return rimf_fail(image, EINVAL, "%s: a new section is of code or of data", ctx->pass), 0;
+    if (!size || size > MVLD_SECTION_MAX)
+        return rimf_fail(image, EINVAL, "%s: a section of %zu bytes", ctx->pass, size), 0;
+    if (image->n_new_sections == MVLD_SECTIONS_MAX)
+        return rimf_fail(image, E2BIG, "%s: more than %u sections were added", ctx->pass, MVLD_SECTIONS_MAX), 0;
+    if (image->watch)
+        return rimf_fail(image, ENOTSUP, "%s: no frozen image holds sections that passes add", ctx->pass), 0;
+    return 1;
+}
+
+void *rimf_section_add(const struct mvld_context *ctx, enum mvld_section_kind kind, size_t size)
+{
+    struct mvld_image *image = ctx->image;
+    struct new_section *section;
+    long at;
+
+    if (!may_add(ctx, kind, size))
+        return NULL;
+    section = rimf_heap_alloc(&image->heap, sizeof *section);
+    size = rimf_page_up(size);
+    at = section && image->room ? image->room(image->room_cookie, size) : -ENOMEM;
+    if (sys_failed(at)) {
+        rimf_heap_release(&image->heap, section);
+        rimf_fail(image, ENOMEM, "%s: there is no room near the program", ctx->pass);
+        return NULL;
+    }
+    *section = (struct new_section){image->new_sections, ctx,
+                                    {.kind = kind, .address = (uintptr_t)at, .size = size,
+                                     .prot = PROT_READ | PROT_WRITE}};
+    image->new_sections = section;
+    image->n_new_sections++;
+    return (void *)at;
+}
+
+static int holds(const struct mvld_section *section, uintptr_t address)
+{
+    return address - section->address < section->size;
+}
+
+int rimf_new_code_holds(const struct mvld_context *ctx, uintptr_t address)
+{
+    const struct new_section *section = ctx->image->new_sections;
+
+    while (section && !(section->public.kind == MVLD_SECTION_CODE && holds(&section->public, address) &&
+                        (section->public.prot & PROT_EXEC || section->owner == ctx)))
+        section = section->next;
+    return section != NULL;
+}
+
+int rimf_new_sections_seal(struct mvld_image *image)
+{
+    for (struct new_section *section = image->new_sections; section; section = section->next) {
+        struct mvld_section *public = &section->public;
+
+        if (public->prot & PROT_EXEC || public->kind != MVLD_SECTION_CODE)
+            continue;
+        if (sys_mprotect(image->sys, public->address, public->size, PROT_READ | PROT_EXEC))
+            return rimf_fail(image, EACCES, "%s: new code may not be executed here", section->owner->pass);
+        public->prot = PROT_READ | PROT_EXEC;
+    }
+    return 0;
+}
+
+/* ---- asking ---------------------------------------------------------------------------- */
+
+const struct mvld_section *rimf_section_at(const struct mvld_image *image, const struct mvld_object *object,
+                                           size_t index)
 {
     const struct rimf_object *private = rimf_object_of(object);
+    const struct new_section *section = image->new_sections;
 
-    return index < private->n_sections ? &private->sections[index] : NULL;
+    if (object)
+        return index < private->n_sections ? &private->sections[index] : NULL;
+    while (section && index--)
+        section = section->next;
+    return section ? &section->public : NULL;
 }
 
-const struct rimf_section *rimf_section_find(const struct mvld_image *image, uintptr_t address)
+const struct mvld_section *rimf_section_find(const struct mvld_image *image, uintptr_t address)
 {
     const struct mvld_object *object = rimf_object_find(image, address);
-    const struct rimf_section *section = NULL;
+    const struct mvld_section *section = NULL;
 
-    for (size_t i = 0; object && (section = rimf_section_at(object, i)); i++)
-        if (address >= section->address && address - section->address < section->size)
+    for (size_t i = 0; (section = rimf_section_at(image, object, i)); i++)
+        if (holds(section, address))
             return section;
     return NULL;
 }
 
-int rimf_section_set_pages(const struct mvld_object *object, size_t index, enum rimf_pages pages)
+int rimf_section_set_pages(struct mvld_image *image, const struct mvld_section *of, enum mvld_section_pages pages)
 {
-    struct rimf_section *section = (struct rimf_section *)rimf_section_at(object, index);
+    struct mvld_section *section = (struct mvld_section *)rimf_section_find(image, of->address);
+    uintptr_t start = rimf_page_down(of->address), end = rimf_page_up(of->address + of->size);
+    long error;
 
-    if (!section || (unsigned)pages > RIMF_PAGES_HUGETLB)
-        return -EINVAL;
+    if (rimf_only_in(image, RIMF_STAGE_RUN, "section_set_pages"))
+        return -EPERM;
+    if (section != of || (pages != MVLD_SECTION_PAGES_SMALL && pages != MVLD_SECTION_PAGES_THP))
+        return rimf_fail(image, EINVAL, "the section at %lx: it is none, or its pages are of an unknown kind",
+                         (unsigned long)of->address);
+    if (image->watch)
+        return rimf_fail(image, ENOTSUP, "the section at %lx: no image holds what pages it has",
+                         (unsigned long)of->address);
+    error = SYS3(image->sys, SYS_madvise, start, end - start,
+                 pages == MVLD_SECTION_PAGES_THP ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
+    if (error)
+        return rimf_fail(image, (int)-error, "the section at %lx: the kernel gives it no such pages",
+                         (unsigned long)of->address);
     section->pages = pages;
     return 0;
 }

@@ -40,10 +40,11 @@ static Elf64_Sym *entry_of(struct mvld_image *image, const struct mvld_symbol *s
     size_t index = elf_symbol_find(&object->view, &of);
     uintptr_t at = (uintptr_t)(object->view.symbols + index);
 
-    if (!image->relocating)
+    if (image->stage != RIMF_STAGE_RELOCATE)
         refuse(image, EPERM, symbol, "symbols are changed in the stage relocate alone");
     else if (!index || !elf_holds(&object->view, at, sizeof(Elf64_Sym), PROT_READ))
-        refuse(image, ENOENT, symbol, "the object does not define it");
+        refuse(image, ENOENT, symbol, "the object does not define it, and none is added: a library of the pass can"
+               " define it");
     else if (elf_holds(&object->view, at, sizeof(Elf64_Sym), PROT_EXEC))
         refuse(image, ENOTSUP, symbol, "its entry lies in a segment of code");
     else
@@ -60,11 +61,11 @@ static int add(struct mvld_image *image, const struct mvld_symbol *symbol, Elf64
                const Elf64_Sym *made)
 {
     struct symbol_edit *edit;
+    int error = rimf_address_set_add(&image->symbols_edited, &image->heap, (uintptr_t)at);
 
-    for (edit = image->symbol_edits; edit; edit = edit->next)
-        if (edit->at == at)
-            return refuse(image, EEXIST, symbol, "the pass has changed it already");
-    edit = rimf_heap_alloc(&image->heap, sizeof *edit);
+    if (error == -EEXIST)
+        return refuse(image, EEXIST, symbol, "the pass has changed it already");
+    edit = error ? NULL : rimf_heap_alloc(&image->heap, sizeof *edit);
     if (!edit)
         return refuse(image, ENOMEM, symbol, "out of memory");
     *edit = (struct symbol_edit){image->symbol_edits, rimf_object_of(symbol->object), at, *made};
@@ -78,7 +79,7 @@ int rimf_symbol_redirect(struct mvld_image *image, const struct mvld_symbol *sym
     Elf64_Sym *at = entry_of(image, symbol), made;
 
     if (!at)
-        return image->relocating ? -ENOENT : -EPERM;
+        return image->stage == RIMF_STAGE_RELOCATE ? -ENOENT : -EPERM;
     if (!is_function(symbol->type) || !is_function(to->type) || !to->address)
         return refuse(image, EINVAL, symbol, "only functions lead to functions");
     made = *at;
@@ -93,7 +94,7 @@ int rimf_symbol_hide(struct mvld_image *image, const struct mvld_symbol *symbol)
     Elf64_Sym *at = entry_of(image, symbol), made;
 
     if (!at)
-        return image->relocating ? -ENOENT : -EPERM;
+        return image->stage == RIMF_STAGE_RELOCATE ? -ENOENT : -EPERM;
     if (symbol->type == STT_TLS || symbol->binding == STB_GNU_UNIQUE)
         return refuse(image, EINVAL, symbol, "thread-local and unique ones are not hidden");
     made = *at;
@@ -119,6 +120,7 @@ static int protect(struct mvld_image *image, const struct symbol_edit *edit, uin
 
 static void drop(struct mvld_image *image)
 {
+    rimf_address_set_clear(&image->symbols_edited, &image->heap);
     while (image->symbol_edits) {
         struct symbol_edit *edit = image->symbol_edits;
 
@@ -144,9 +146,4 @@ int rimf_image_realise_symbols(struct mvld_image *image, int failed)
         error = rimf_fail(image, EACCES, "tables of symbols may not be written");
     drop(image);
     return error;
-}
-
-void rimf_image_set_relocating(struct mvld_image *image, int relocating)
-{
-    image->relocating = relocating;
 }

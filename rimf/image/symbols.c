@@ -32,18 +32,15 @@ static const char *version_of(const struct elf_view *view, size_t index)
 
 /* The version only for who asks by name, as dlsym and dlvsym do: who follows a reference knows which he
  * asked for, and it is found by walking a chain. */
-static int find_in(const struct rimf_object *object, const struct elf_name *of,
-                   struct mvld_symbol *out)
+static int describe(const struct rimf_object *object, size_t index, int version, struct mvld_symbol *out)
 {
-    size_t index = elf_symbol_find(&object->view, of);
     Elf64_Sym symbol;
 
-    if (!index || elf_symbol_at(&object->view, index, &symbol))
+    if (!index || elf_symbol_at(&object->view, index, &symbol) || symbol.st_shndx == SHN_UNDEF)
         return -ENOENT;
     *out = (struct mvld_symbol){
         .name = elf_string(&object->view, symbol.st_name),
-        .version = of->wanted == ELF_ANY_DEFAULT || of->wanted == ELF_EXACT
-                       ? version_of(&object->view, index) : NULL,
+        .version = version ? version_of(&object->view, index) : NULL,
         .address = elf_symbol_address(&object->view, &symbol),
         .size = symbol.st_size,
         .type = ELF64_ST_TYPE(symbol.st_info),
@@ -52,6 +49,13 @@ static int find_in(const struct rimf_object *object, const struct elf_name *of,
         .object = &object->public,
     };
     return out->name ? 0 : -ENOENT;
+}
+
+static int find_in(const struct rimf_object *object, const struct elf_name *of,
+                   struct mvld_symbol *out)
+{
+    return describe(object, elf_symbol_find(&object->view, of),
+                    of->wanted == ELF_ANY_DEFAULT || of->wanted == ELF_EXACT, out);
 }
 
 static int is_gone(const struct rimf_object *object)
@@ -93,6 +97,20 @@ int rimf_symbol_find(const struct mvld_object *public, const char *name, const c
         return -ENOENT;
     of = elf_name(name, version, version ? ELF_EXACT : ELF_ANY_DEFAULT);
     return find_in(object, &of, out);
+}
+
+int rimf_symbol_each(const struct mvld_object *public,
+                     int (*visit)(void *cookie, const struct mvld_symbol *), void *cookie)
+{
+    const struct rimf_object *object = rimf_object_of(public);
+    size_t n = is_gone(object) ? 0 : elf_symbol_count(&object->view);
+    struct mvld_symbol symbol;
+    int result = 0;
+
+    for (size_t i = 1; i < n && !result; i++)
+        if (!describe(object, i, 1, &symbol))
+            result = visit(cookie, &symbol);
+    return result;
 }
 
 int rimf_symbol_resolve(const struct mvld_image *image, const char *name, const char *version,

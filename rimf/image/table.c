@@ -86,6 +86,16 @@ const struct rimf_place *rimf_table_find(const struct rimf_table *table, uintptr
     return low && address < table->places[low - 1].end ? &table->places[low - 1] : NULL;
 }
 
+const struct mvld_object *const *rimf_image_objects(const struct mvld_image *image, size_t *n)
+{
+    const struct rimf_table *table = rimf_table_enter(image);
+    const struct mvld_object *const *objects = (const struct mvld_object *const *)table->objects;
+
+    *n = table->n_objects;
+    rimf_table_leave(image); /* who updates it is who asks */
+    return objects;
+}
+
 void rimf_table_publish(struct mvld_image *image, struct rimf_table *table)
 {
     struct rimf_table *old = image->table;

@@ -217,6 +217,8 @@ size_t copy_slots_write(struct copy_writing *, const struct rimf_table *table);
 
 /* moved/relro.c: RELRO is opened of one object; 0, or negative errno. */
 int copy_relro_open_one(const struct mvld_image *, struct rimf_object *);
+/* 1: the host loader has protected it by now. */
+int copy_relro_is_relocated(struct mvld_image *, const struct rimf_object *);
 /* Of all that hold words; NULL, or a sentence, and none is open. */
 const char *copy_relro_open(struct mvld_image *, const struct rimf_table *);
 /* Of all that are open. */

@@ -31,7 +31,7 @@ int copy_relro_open_one(const struct mvld_image *image, struct rimf_object *obje
 /* The host loader protects RELRO when it has relocated an object.  It has not yet, when a program's
  * malloc, called for one dlopen, calls another: that one's objects are announced while the first
  * one's are still to be written. */
-static int is_relocated(struct mvld_image *image, const struct rimf_object *object)
+int copy_relro_is_relocated(struct mvld_image *image, const struct rimf_object *object)
 {
     struct patch_maps *maps;
     struct patch_vma vma = {.prot = PROT_WRITE};
@@ -70,7 +70,7 @@ const char *copy_relro_open(struct mvld_image *image, const struct rimf_table *t
 
         if (!copy_slots_held(object))
             continue;
-        if (image->entered && !is_relocated(image, object))
+        if (image->entered && !copy_relro_is_relocated(image, object))
             why = "an object is not relocated yet";
         else if (copy_relro_open_one(image, object))
             why = "RELRO cannot be written";

@@ -44,10 +44,20 @@ static const struct mvld_api api = {
     .copy_in_line = rimf_copy_in_line,
     .region_hot = rimf_region_hot,
     .slot_name = rimf_slot_name,
+    .symbol_each = rimf_symbol_each,
+    .domain_count = rimf_domain_count,
+    .domain_at = rimf_domain_at,
+    .domain_add = rimf_domain_add,
+    .domain_of = rimf_domain_of,
+    .domain_move = rimf_domain_move,
+    .section_at = rimf_section_at,
+    .section_find = rimf_section_find,
+    .section_set_pages = rimf_section_set_pages,
     .section_add = rimf_section_add,
     .symbol_bind = rimf_symbol_redirect,
     .symbol_hide = rimf_symbol_hide,
     .calls_retarget = rimf_calls_retarget,
+    .reference_retarget = rimf_reference_retarget,
 };
 
 const struct mvld_api *rimf_api(void)

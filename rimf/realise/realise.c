@@ -112,8 +112,9 @@ int rimf_image_realise(struct mvld_image *image, const struct mvld_context *ctx,
 {
     int error = rimf_new_sections_seal(image);
 
+    error = error ? error : rimf_retargets_realise(image, ctx);
     if (error)
-        rimf_image_forget_edits(image, ctx); /* their new code is none */
+        rimf_image_forget_edits(image, ctx); /* all of the pass, or none */
     return error || (moves_later && !image->watch) ? error : realise_all(image);
 }
 

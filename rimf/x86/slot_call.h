@@ -51,8 +51,9 @@ static inline int site_is(uint64_t code, enum mvld_reference_kind kind)
         return (code & 0xffff) == 0x15ff;
     case MVLD_REFERENCE_JUMP_SLOT:
         return (code & 0xffff) == 0x25ff;
+    default: /* through no slot */
+        return 0;
     }
-    return 0;
 }
 
 /* So many bytes of the object's code can be read there. */

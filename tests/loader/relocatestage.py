@@ -6,6 +6,7 @@
 The passes are built as their authors outside of the tree would.  Each function below is one test;
 its text says what a failure means.
 """
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -112,7 +113,8 @@ def hidden(world):
 def wrong(world):
     """Wrong edits change nothing, all of the same pass included, and say which symbol is meant."""
     program = world.program("-Wl,-z,now", "-Wl,--no-as-needed,-lmine")
-    for kind, words in (("variable", "only functions"), ("twice", "already"), ("stage", "relocate alone")):
+    for kind, words in (("variable", "only functions"), ("twice", "already"), ("stage", "relocate alone"),
+                        ("missing", "nobody_defines_this: the object does not define it")):
         done = world.run(program, passes="hide", MVLD_DEBUG="passes", MVLD_DEBUG_OUTPUT=world.folder / "log",
                          more=f"[hide]\nsymbol = answer\nlibrary = libfirst.so\nwrong = {kind}\n")
         log = "".join(path.read_text() for path in world.folder.glob("log.*"))
@@ -122,6 +124,24 @@ def wrong(world):
         check(words in log and ("libfirst.so" in log or "libc.so" in log), log)
 
 
+def many(world):
+    """A hundred thousand definitions are hidden in seconds, and all of them."""
+    lines = "".join(f".globl f{i}\n.type f{i},@function\nf{i}:\n" for i in range(100000))
+    (world.folder / "mine.s").write_text(".text\n" + lines + ".globl answer\n.type answer,@function\nanswer:\n"
+                                         "mov $3, %eax\nret\n.section .note.GNU-stack\n")
+    support.compile_c(world.folder / "libfirst.so", "-shared", world.folder / "mine.s", "-nostdlib", plugin=False)
+    (world.folder / "main.c").write_text(PROGRAM.replace("through()", "0"))
+    program = world.program("-Wl,-z,now", "-Wl,--no-as-needed,-lmine", "-Wl,--allow-shlib-undefined")
+    (world.folder / "mine.c").write_text("int answer(void) { return 5; }\n")
+    support.compile_c(world.folder / "libmine.so", "-shared", "-fPIC", world.folder / "mine.c", plugin=False)
+    says(world.run(program, passes="hide", more="[hide]\nlibrary = libmine.so\nwrong = all\n"), "3 0 3 3 2")
+    done = world.run(program, passes="hide", MVLD_DEBUG="passes", MVLD_DEBUG_OUTPUT=world.folder / "log",
+                     more="[hide]\nlibrary = libfirst.so\nwrong = all\n")
+    log = "".join(path.read_text() for path in world.folder.glob("log.*"))
+    says(done, "5 0 5 5 2")
+    check(re.search(r"hide: 10000[1-9] symbols", log), log)
+
+
 if __name__ == "__main__":
     with support.scratch_folder() as scratch:
-        {"bound": bound, "later": later, "hidden": hidden, "wrong": wrong}[sys.argv[1]](World(scratch))
+        {"bound": bound, "later": later, "hidden": hidden, "wrong": wrong, "many": many}[sys.argv[1]](World(scratch))

@@ -20,12 +20,12 @@ MULTIVERSE = """
 #include <mvld/pass.h>
 static const struct mvld_option options[] = {
     {.name = "set.", .type = MVLD_OPTION_PREFIX, .help = "a switch"}, {.name = NULL}};
-static int run(const struct mvld_context *c)
+static int run(const struct mvld_context *c, const struct mvld_object *const *o, size_t n)
 {
     for (size_t i = 0; i < c->n_settings; i++)
         c->api->log(c->image, MVLD_LOG_PASSES, "said: %s is %s", c->settings[i].name,
                     c->settings[i].text);
-    return 0;
+    return o && n ? 0 : -22;
 }
 const struct mvld_pass mvld_pass = {.abi = MVLD_PASS_ABI,
     .name = "multiverse", .help = "stands in", .options = options, .run = run};

@@ -27,17 +27,7 @@ static int change(const struct mvld_context *ctx, const struct mvld_object *obje
     return error ? error : ctx->api->depends(ctx->image, object, word.address);
 }
 
-static int run(const struct mvld_context *ctx)
-{
-    int error = 0;
-
-    for (size_t i = 0; !error && i < ctx->api->object_count(ctx->image); i++)
-        error = change(ctx, ctx->api->object_at(ctx->image, i));
-    return error;
-}
-
-static int added(const struct mvld_context *ctx, const struct mvld_object *const *objects,
-                 size_t n)
+static int run(const struct mvld_context *ctx, const struct mvld_object *const *objects, size_t n)
 {
     int error = 0;
 
@@ -57,7 +47,6 @@ __attribute__((visibility("default"))) const struct mvld_pass mvld_pass = {
     .help = "changes an answer",
     .options = options,
     .run = run,
-    .added = added,
 #ifdef LIBRARY
     .library = LIBRARY,
     .flags = MVLD_PASS_ANALYSIS | MVLD_PASS_FREEZES | MVLD_PASS_SPACIOUS,

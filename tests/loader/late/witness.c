@@ -28,15 +28,7 @@ static void mark(const struct mvld_context *ctx, const struct mvld_object *objec
         *mark += (ran && *ran) || (pointer && *pointer != mark) ? WRONG : 1;
 }
 
-static int run(const struct mvld_context *ctx)
-{
-    for (size_t i = 0; i < ctx->api->object_count(ctx->image); i++)
-        mark(ctx, ctx->api->object_at(ctx->image, i));
-    return 0;
-}
-
-static int added(const struct mvld_context *ctx, const struct mvld_object *const *objects,
-                 size_t n)
+static int run(const struct mvld_context *ctx, const struct mvld_object *const *objects, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         mark(ctx, objects[i]);
@@ -58,6 +50,5 @@ const struct mvld_pass mvld_pass = {
     .name = "witness",
     .help = "marks objects",
     .run = run,
-    .added = added,
     .removed = removed,
 };

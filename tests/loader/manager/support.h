@@ -49,6 +49,13 @@ const struct mvld_api *rimf_api(void)
     return &api;
 }
 
+const struct mvld_object *const *rimf_image_objects(const struct mvld_image *image, size_t *n)
+{
+    (void)image;
+    *n = 0;
+    return NULL;
+}
+
 int rimf_image_realise(struct mvld_image *image, const struct mvld_context *ctx, int moves_later)
 {
     (void)image;
@@ -63,10 +70,10 @@ void rimf_image_forget_edits(struct mvld_image *image, const struct mvld_context
     (void)ctx;
 }
 
-void rimf_image_set_relocating(struct mvld_image *image, int relocating)
+void rimf_image_set_stage(struct mvld_image *image, enum rimf_stage stage)
 {
     (void)image;
-    (void)relocating;
+    (void)stage;
 }
 
 int rimf_image_realise_symbols(struct mvld_image *image, int failed)

@@ -6,9 +6,11 @@
 
 #define PUBLIC __attribute__((visibility("default")))
 
-__attribute__((unused)) static int run(const struct mvld_context *ctx)
+__attribute__((unused)) static int run(const struct mvld_context *ctx, const struct mvld_object *const *objects, size_t n)
 {
     (void)ctx;
+    (void)objects;
+    (void)n;
     return 0;
 }
 
@@ -97,7 +99,8 @@ PUBLIC const struct mvld_pass mvld_pass = {
     .name = "bad",
 #endif
 #ifdef FAULT_function
-    .run = (int (*)(const struct mvld_context *))(const void *)&mvld_pass,
+    .run = (int (*)(const struct mvld_context *, const struct mvld_object *const *, size_t))(
+        const void *)&mvld_pass,
 #else
     .run = run,
 #endif
@@ -108,8 +111,8 @@ PUBLIC const struct mvld_pass mvld_pass = {
     .idle = (const char *(*)(const struct mvld_setting *, size_t))0xdeadbeef,
 #endif
 #ifdef FAULT_function_pointer
-    .added = (int (*)(const struct mvld_context *, const struct mvld_object *const *,
-                      size_t))0xdeadbeef,
+    .removed = (void (*)(const struct mvld_context *, const struct mvld_object *const *,
+                         size_t))0xdeadbeef,
 #endif
     .options = bad_options,
     .after = bad_list,
@@ -118,5 +121,5 @@ PUBLIC const struct mvld_pass mvld_pass = {
 #endif
 };
 #else
-PUBLIC int (*const something)(const struct mvld_context *) = run;
+PUBLIC int (*const something)(const struct mvld_context *, const struct mvld_object *const *, size_t) = run;
 #endif

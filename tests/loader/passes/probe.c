@@ -32,10 +32,15 @@ static const char *const behind[] = {BEHIND, NULL};
 static const char *const conflicts[] = {CONFLICTS, NULL};
 #endif
 
-static int run(const struct mvld_context *ctx)
+static int run(const struct mvld_context *ctx, const struct mvld_object *const *objects, size_t n)
 {
     static int calls; /* in .bss: proves that it is mapped, zeroed and writable */
 
+    (void)objects;
+    if (ctx->later) {
+        ctx->api->log(ctx->image, MVLD_LOG_PASSES, NAME " added %zu after %d", n, *(int *)*ctx->state);
+        return 0;
+    }
     *ctx->state = &calls;
     calls++;
     for (size_t i = 0; i < ctx->n_settings; i++)
@@ -45,14 +50,6 @@ static int run(const struct mvld_context *ctx)
     if (RESULT < 0)
         return ctx->api->fail(ctx->image, -RESULT, "%s does not want to", NAME);
     return RESULT;
-}
-
-static int added(const struct mvld_context *ctx, const struct mvld_object *const *objects,
-                 size_t n)
-{
-    (void)objects;
-    ctx->api->log(ctx->image, MVLD_LOG_PASSES, NAME " added %zu after %d", n, *(int *)*ctx->state);
-    return 0;
 }
 
 static void removed(const struct mvld_context *ctx, const struct mvld_object *const *objects,
@@ -87,7 +84,6 @@ __attribute__((visibility("default"))) const struct mvld_pass mvld_pass = {
 #endif
     .options = options,
     .run = run,
-    .added = added,
     .removed = removed,
 #ifdef IDLE
     .idle = idle,

@@ -8,17 +8,10 @@
 #define FLAGS 0
 #endif
 
-static int run(const struct mvld_context *ctx)
-{
-    (void)ctx;
-    return 0;
-}
-
 const struct mvld_pass mvld_pass = {
     .abi = MVLD_PASS_ABI,
     .name = "bring",
     .help = "brings a library",
     .library = LIBRARY,
-    .run = run,
     .flags = FLAGS,
 };

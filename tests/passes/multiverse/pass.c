@@ -80,6 +80,14 @@ static struct mvld_context context(struct mvld_image *image, const struct mvld_s
                                  .n_settings = n};
 }
 
+static int start(const struct mvld_pass *pass, const struct mvld_context *ctx)
+{
+    size_t n;
+    const struct mvld_object *const *objects = rimf_image_objects(ctx->image, &n);
+
+    return pass->run(ctx, objects, n);
+}
+
 int main(int argc, char **argv)
 {
     static const struct mvld_setting settings[] = {
@@ -107,7 +115,7 @@ int main(int argc, char **argv)
     /* manual: nothing is bound */
     update(image, NULL);
     ctx = context(image, manual, 1);
-    CHECK(pass->run(&ctx) == 0);
+    CHECK(start(pass, &ctx) == 0);
     gives(callers, "manual", 100);
     first = engine_link.engine;
     CHECK(first && first == state, "libmultiverse was not given the engine");
@@ -117,13 +125,13 @@ int main(int argc, char **argv)
     CHECK(!other_link.engine);
     state = NULL;
     ctx = context(image, settings, sizeof settings / sizeof *settings);
-    CHECK(pass->run(&ctx) == -EALREADY, "two engines in one process");
+    CHECK(start(pass, &ctx) == -EALREADY, "two engines in one process");
     state = NULL;
     engine_link.engine = NULL;
 
     /* set., then the first commit, by a second instance as of another process */
     ctx = context(image, settings, sizeof settings / sizeof *settings);
-    CHECK(pass->run(&ctx) == 0, "(%s)", rimf_api()->last_error(image));
+    CHECK(start(pass, &ctx) == 0, "(%s)", rimf_api()->last_error(image));
     CHECK(mode == 1);
     gives(callers, "committed before the constructors", 1001);
 
@@ -133,7 +141,8 @@ int main(int argc, char **argv)
     CHECK(library, "(%s)", dlerror());
     change = update(image, NULL);
     CHECK(change.n_added == 1 && change.n_removed == 0);
-    CHECK(pass->added(&ctx, change.added, change.n_added) == 0);
+    ctx.later = 1;
+    CHECK(pass->run(&ctx, change.added, change.n_added) == 0);
     gives(dlsym(library, "callers"), "added", 1001);
     CHECK(dlclose(library) == 0);
     change = update(image, NULL);

@@ -29,12 +29,12 @@ static void print_slot(const struct mvld_context *ctx, const struct mvld_object 
                   slot->why ? slot->why : "");
 }
 
-static int run(const struct mvld_context *ctx)
+static int run(const struct mvld_context *ctx, const struct mvld_object *const *objects, size_t n)
 {
     const struct mvld_api *api = ctx->api;
 
-    for (size_t i = 0; i < api->object_count(ctx->image); i++) {
-        const struct mvld_object *object = api->object_at(ctx->image, i);
+    for (size_t i = 0; i < n; i++) {
+        const struct mvld_object *object = objects[i];
         struct mvld_slot slot;
 
         for (size_t k = 0; api->slot_at(ctx->image, object, k, &slot) == 0; k++) {

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * mvld/pass/patches.h: changes of code, byte by byte.  Included by mvld/pass.h.
+ */
+#ifndef MVLD_PASS_PATCHES_H
+#define MVLD_PASS_PATCHES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define MVLD_PATCH_MAX 16u
+
+/* One patch: `length` bytes at `address` must be `expect`, and become
+ * `replace`.  Refused with -ESTALE when they are not, -EFAULT when the range is
+ * not executable memory of an object in the image, -EEXIST when it overlaps
+ * another patch of the batch, -EDEADLK when other threads run and the bytes
+ * cannot be changed safely under them. */
+struct mvld_patch {
+    uintptr_t address;
+    uint8_t length; /* 1 .. MVLD_PATCH_MAX */
+    uint8_t expect[MVLD_PATCH_MAX];
+    uint8_t replace[MVLD_PATCH_MAX];
+    int result;     /* out: 0, or why it was refused */
+};
+
+/* One of many patches, of 4 to 8 bytes, or half of one of up to 16.  Its bytes lie in words of their own, the first
+ * in the lowest byte: see patch_add_words. */
+struct mvld_word {
+    uint32_t offset; /* from the base of its array */
+    uint16_t length;
+    uint16_t joined; /* 1: the next word, of the same array, goes on with the instruction */
+};
+
+struct mvld_patch_report {
+    size_t applied, refused;
+    const char *method; /* "mprotect", "remap", "selfmem", … */
+};
+
+#endif

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rimf/base/address_set.h: places that were taken, each once.
+ */
+#ifndef RIMF_ADDRESS_SET_H
+#define RIMF_ADDRESS_SET_H
+
+#include "rimf/base/alloc.h"
+
+#include <errno.h> /* numbers only */
+
+struct rimf_address_set { /* zeros: it is empty */
+    uintptr_t *at; /* open addressing; 0: free */
+    size_t n, room;
+};
+
+#define RIMF_ADDRESS_SET_FIRST 64u
+
+/* Where it is, or where it goes. */
+static inline uintptr_t *rimf_address_set_place(uintptr_t *at, size_t room, uintptr_t address)
+{
+    size_t i = (size_t)(address * 0x9e3779b97f4a7c15u >> 32);
+
+    while (at[i & (room - 1)] && at[i & (room - 1)] != address)
+        i++;
+    return &at[i & (room - 1)];
+}
+
+static inline int rimf_address_set_grow(struct rimf_address_set *set, struct rimf_heap *heap)
+{
+    size_t room = set->room ? 2 * set->room : RIMF_ADDRESS_SET_FIRST;
+    uintptr_t *at = rimf_heap_alloc(heap, room * sizeof *at);
+
+    if (!at)
+        return -ENOMEM;
+    for (size_t i = 0; i < set->room; i++)
+        if (set->at[i])
+            *rimf_address_set_place(at, room, set->at[i]) = set->at[i];
+    rimf_heap_release(heap, set->at);
+    set->at = at;
+    set->room = room;
+    return 0;
+}
+
+/* 0; -EEXIST: it is in there; -ENOMEM: as before.  Not for 0. */
+static inline int rimf_address_set_add(struct rimf_address_set *set, struct rimf_heap *heap, uintptr_t address)
+{
+    uintptr_t *at;
+
+    if (2 * set->n >= set->room && rimf_address_set_grow(set, heap))
+        return -ENOMEM;
+    at = rimf_address_set_place(set->at, set->room, address);
+    if (*at)
+        return -EEXIST;
+    *at = address;
+    set->n++;
+    return 0;
+}
+
+static inline void rimf_address_set_clear(struct rimf_address_set *set, struct rimf_heap *heap)
+{
+    rimf_heap_release(heap, set->at);
+    *set = (struct rimf_address_set){NULL, 0, 0};
+}
+
+#endif

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rimf/image/reference_tables.c: every reference of an object that is known, one kind after the other
+ * (reference_each of mvld/pass.h).
+ *
+ *     calls through PLT and GOT    the analysis lists them
+ *     calls, jumps, lea            so it does: their displacements.  Which instruction it is, its bytes say
+ *     entries of jump tables       the analysis knows the tables
+ *     slots, words                 the relocations are the tables; what they hold decides
+ */
+#include "rimf/image/private.h"
+
+#include "rimf/base/base.h"
+#include "rimf/image/original.h"
+
+#include <errno.h>    /* numbers only */
+#include <sys/mman.h> /* numbers only */
+
+struct walk {
+    struct mvld_image *image;
+    struct rimf_object *object;
+    uint32_t kinds;
+    int (*visit)(void *cookie, const struct mvld_reference *);
+    void *cookie;
+};
+
+static int tell(const struct walk *w, enum mvld_reference_kind kind, uintptr_t site, uintptr_t slot,
+                uintptr_t target)
+{
+    struct mvld_reference reference = {.site = site, .slot = slot, .target = target, .kind = kind};
+
+    return w->kinds & MVLD_REFERENCES(kind) ? w->visit(w->cookie, &reference) : 0;
+}
+
+/* ---- code ------------------------------------------------------------------------------------ */
+
+static int walk_slot_calls(const struct walk *w, const struct analysis *s)
+{
+    uintptr_t bias = w->object->view.bias;
+    int result = 0;
+
+    for (size_t i = 0; i < s->n_calls && !result; i++) {
+        enum mvld_reference_kind kind = (enum mvld_reference_kind)analysis_call_kind(&s->calls[i]);
+
+        result = tell(w, kind, bias + s->calls[i].address,
+                      kind == MVLD_REFERENCE_CALL_SINGLE ? 0 : bias + analysis_slot(&s->calls[i]), 0);
+    }
+    return result;
+}
+
+/* Of the instruction with this displacement; 0: another one. */
+enum mvld_reference_kind rimf_operand_kind(const uint8_t *at)
+{
+    if (at[-2] == 0x8d && (at[-1] & 0xc7) == 5 && (at[-3] & 0xfb) == 0x48)
+        return MVLD_REFERENCE_LEA;
+    if (at[-1] == 0xe8)
+        return MVLD_REFERENCE_CALL;
+    return at[-1] == 0xe9 || (at[-2] == 0x0f && (at[-1] & 0xf0) == 0x80) ? MVLD_REFERENCE_JUMP : 0;
+}
+
+/* A displacement, four bytes, proven to be of an operand, or of a branch. */
+static int tell_operand(const struct walk *w, uint32_t address, int is_branch)
+{
+    const uint8_t *at = (const uint8_t *)(w->object->view.bias + address);
+    enum mvld_reference_kind kind;
+    uintptr_t target, home;
+    int32_t distance;
+
+    if (!elf_holds(&w->object->view, (uintptr_t)at - 3, 7, PROT_READ | PROT_EXEC))
+        return 0;
+    kind = rimf_operand_kind(at);
+    if (!kind || (kind == MVLD_REFERENCE_LEA) == is_branch)
+        return 0;
+    memcpy(&distance, at, sizeof distance);
+    target = (uintptr_t)at + sizeof distance + (uintptr_t)(intptr_t)distance;
+    home = rimf_copy_home(w->image, target);
+    return tell(w, kind, (uintptr_t)at - (at[-1] == 0xe8 || at[-1] == 0xe9 ? 1 : 2), 0,
+                home ? home : target);
+}
+
+static int walk_operands(const struct walk *w, const struct analysis *s)
+{
+    int result = 0;
+
+    for (size_t i = 0; i < s->n_references && !result; i++) {
+        const struct analysis_reference *r = &s->references[i];
+
+        if (r->kind == ANALYSIS_BRANCH_HOME ||
+            (!r->rest && (r->kind == ANALYSIS_TO_CODE || r->kind == ANALYSIS_TO_HOME)))
+            result = tell_operand(w, r->address, r->kind == ANALYSIS_BRANCH_HOME);
+    }
+    for (size_t i = 0; i < s->n_branches && !result; i++)
+        result = tell_operand(w, s->branches[i].address, 1);
+    return result;
+}
+
+static int walk_jump_tables(const struct walk *w, const struct analysis *s)
+{
+    int result = 0;
+
+    for (size_t i = 0; i < s->n_jump_tables && !result; i++) {
+        uintptr_t table = w->object->view.bias + s->jump_tables[i].address;
+
+        for (uint32_t k = 0; k < s->jump_tables[i].count && !result; k++) {
+            const int32_t *entry = (const int32_t *)table + k;
+
+            if (elf_holds(&w->object->view, (uintptr_t)entry, sizeof *entry, PROT_READ))
+                result = tell(w, MVLD_REFERENCE_JUMP_TABLE, (uintptr_t)entry, 0,
+                              table + (uintptr_t)(intptr_t)*entry);
+        }
+    }
+    return result;
+}
+
+/* ---- data -------------------------------------------------------------------------------------- */
+
+static int walk_slots(const struct walk *w)
+{
+    struct mvld_slot slot;
+    int result = 0;
+
+    for (size_t i = 0; !result && !rimf_slot_at(w->image, &w->object->public, i, &slot); i++)
+        result = tell(w, MVLD_REFERENCE_SLOT, slot.address, slot.address, slot.target);
+    return result;
+}
+
+/* Whose value is the address of code. */
+static int tell_word(void *cookie, uintptr_t word)
+{
+    const struct walk *w = cookie;
+    const struct mvld_object *holder;
+    uintptr_t value, home;
+
+    if (word % sizeof value || !elf_holds(&w->object->view, word, sizeof value, PROT_READ | PROT_WRITE))
+        return 0;
+    value = *(const uintptr_t *)word;
+    home = rimf_copy_home(w->image, value);
+    value = home ? home : value;
+    holder = rimf_object_find(w->image, value);
+    return holder && elf_holds(&rimf_object_of(holder)->view, value, 1, PROT_EXEC)
+               ? tell(w, MVLD_REFERENCE_WORD, word, 0, value) : 0;
+}
+
+/* ---- which words ------------------------------------------------------------------------------- */
+
+/* A bit for each 8 bytes of the object. */
+struct rimf_words {
+    uint64_t bits[1];
+};
+
+static int mark(void *cookie, uintptr_t word)
+{
+    struct rimf_object *object = cookie;
+    size_t i = (word - object->public.start) / 8;
+
+    if (word % 8 == 0 && word >= object->public.start && word < object->public.end)
+        object->words->bits[i / 64] |= 1ul << i % 64;
+    return 0;
+}
+
+int rimf_word_is_pointer(struct mvld_image *image, struct rimf_object *object, uintptr_t word)
+{
+    size_t i = (word - object->public.start) / 8;
+
+    if (!object->words) {
+        object->words = rimf_heap_alloc(&image->heap, (object->public.end - object->public.start) / 64 + 16);
+        if (object->words)
+            elf_pointer_each(&object->view, mark, object);
+    }
+    return object->words && word % 8 == 0 && word >= object->public.start && word < object->public.end &&
+           object->words->bits[i / 64] >> i % 64 & 1;
+}
+
+/* ---- all of them ------------------------------------------------------------------------------- */
+
+static const char moved[] = "its code was moved before";
+
+#define THROUGH_SLOTS 0x7eu
+#define OF_ANALYSIS (MVLD_REFERENCES(MVLD_REFERENCE_CALL) | MVLD_REFERENCES(MVLD_REFERENCE_JUMP) | \
+                     MVLD_REFERENCES(MVLD_REFERENCE_LEA) | MVLD_REFERENCES(MVLD_REFERENCE_JUMP_TABLE))
+
+int rimf_reference_each(struct mvld_image *image, const struct mvld_object *public, uint32_t kinds,
+                        int (*visit)(void *cookie, const struct mvld_reference *), void *cookie,
+                        const char **why)
+{
+    struct walk w = {image, (struct rimf_object *)rimf_object_of(public), kinds, visit, cookie};
+    const struct analysis *s = NULL;
+    const char *reason = moved; /* over some of it stands a jump */
+    int result = 0;
+
+    if (kinds & OF_ANALYSIS && !w.object->copy)
+        s = rimf_analysis_branches(image, w.object, &reason);
+    else if (!(kinds & OF_ANALYSIS) && kinds & THROUGH_SLOTS)
+        s = rimf_analysis_calls(image, w.object, &reason);
+    if (kinds & (OF_ANALYSIS | THROUGH_SLOTS) && !s) {
+        *why = reason;
+        return -ENODATA;
+    }
+    if (kinds & THROUGH_SLOTS)
+        result = walk_slot_calls(&w, s);
+    if (!result && kinds & OF_ANALYSIS)
+        result = walk_operands(&w, s);
+    if (!result && kinds & MVLD_REFERENCES(MVLD_REFERENCE_JUMP_TABLE))
+        result = walk_jump_tables(&w, s);
+    if (!result && kinds & MVLD_REFERENCES(MVLD_REFERENCE_SLOT))
+        result = walk_slots(&w);
+    if (!result && kinds & MVLD_REFERENCES(MVLD_REFERENCE_WORD))
+        result = elf_pointer_each(&w.object->view, tell_word, &w);
+    return result;
+}
+
+_Static_assert((int)MVLD_REFERENCE_CALL_PLT == ANALYSIS_CALL_PLT &&
+                   (int)MVLD_REFERENCE_JUMP_PLT == ANALYSIS_JMP_PLT &&
+                   (int)MVLD_REFERENCE_JCC_PLT == ANALYSIS_JCC_PLT &&
+                   (int)MVLD_REFERENCE_CALL_SLOT == ANALYSIS_CALL_SLOT &&
+                   (int)MVLD_REFERENCE_JUMP_SLOT == ANALYSIS_JMP_SLOT &&
+                   (int)MVLD_REFERENCE_CALL_SINGLE == ANALYSIS_CALL_SINGLE,
+               "one numbering");

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rimf/image/retarget.c: references that passes lead elsewhere, each by itself
+ * (reference_retarget of mvld/pass.h): declared here, made by realise/retarget.c.
+ *
+ * Everything that can be known is verified when it is declared, so that a pass can leave out what
+ * cannot be done:
+ *
+ *     call, lea    its displacement is in the analysis of the object, its bytes are such an instruction,
+ *                  and it leads to the beginning of a function
+ *     slot         the host loader fills it, and it is certain where it leads
+ *     word         a relocation fills it, and it holds the address of the beginning of a function
+ *
+ * Words are those of objects of which no code has run: who has read one keeps what he read.
+ */
+#include "rimf/image/edits.h"
+
+#include "rimf/base/base.h"
+#include "rimf/image/original.h"
+
+#include <errno.h>    /* numbers only */
+#include <sys/mman.h> /* numbers only */
+
+static const char *const names[] = {
+    "reference", "call through the PLT", "jump through the PLT", "jump through the PLT",
+    "call through a slot", "jump through a slot", "call", "call", "jump", "lea", "slot", "word",
+    "entry of a jump table"};
+
+struct asked {
+    struct mvld_image *image;
+    const struct mvld_context *ctx;
+    const struct mvld_reference *reference;
+    struct rimf_object *object;
+};
+
+static int refuse(const struct asked *a, int error, const char *why)
+{
+    uintptr_t site = a->reference->site;
+
+    return rimf_fail(a->image, error, "%s: %s: the %s at %lx: %s", a->ctx->pass,
+                     a->object ? a->object->public.name : "nowhere",
+                     names[a->reference->kind < RIMF_COUNT(names) ? a->reference->kind : 0],
+                     (unsigned long)(site - (a->object ? a->object->view.bias : 0)), why);
+}
+
+/* ---- what it is ---------------------------------------------------------------------------- */
+
+/* A function begins there, as the analysis of its object says. */
+static int is_function(struct mvld_image *image, uintptr_t address)
+{
+    struct rimf_object *holder =
+        (struct rimf_object *)rimf_object_of(rimf_object_find(image, address));
+    const struct analysis *s = holder ? rimf_analysis_units(image, holder) : NULL;
+    const struct analysis_unit *unit =
+        s ? analysis_unit_at(s, (uint32_t)(address - holder->view.bias)) : NULL;
+
+    return unit && unit->start == address - holder->view.bias;
+}
+
+static int is_listed(const struct analysis *s, uint32_t at, enum mvld_reference_kind kind)
+{
+    size_t i = analysis_reference_from(s, at);
+
+    if (i < s->n_references && s->references[i].address == at) {
+        uint8_t of = s->references[i].kind;
+
+        return kind == MVLD_REFERENCE_LEA
+                   ? (of == ANALYSIS_TO_CODE || of == ANALYSIS_TO_HOME) && !s->references[i].rest
+                   : of == ANALYSIS_BRANCH_HOME;
+    }
+    i = analysis_first_from(s->branches, s->n_branches, sizeof *s->branches, at);
+    return kind == MVLD_REFERENCE_CALL && i < s->n_branches && s->branches[i].address == at;
+}
+
+static int find_operand(const struct asked *a, struct rimf_retarget *out)
+{
+    enum mvld_reference_kind kind = a->reference->kind;
+    const char *why;
+    const struct analysis *s = rimf_analysis_branches(a->image, a->object, &why);
+    uintptr_t site = a->reference->site, at = site + (kind == MVLD_REFERENCE_LEA ? 2 : 1);
+    int32_t distance;
+
+    if (!s)
+        return refuse(a, ENODATA, why);
+    if (a->object->copy)
+        return refuse(a, ENOTSUP, "its code was moved before");
+    if (!elf_holds(&a->object->view, site - 1, 7, PROT_READ | PROT_EXEC) ||
+        at - a->object->view.bias > UINT32_MAX ||
+        !is_listed(s, (uint32_t)(at - a->object->view.bias), kind) ||
+        rimf_operand_kind((const uint8_t *)at) != kind)
+        return refuse(a, ENOENT, "no such reference is proven");
+    out->at = at;
+    out->next = at + sizeof distance;
+    memcpy(&distance, (const void *)at, sizeof distance);
+    out->old = (uint32_t)distance;
+    if (a->reference->target != out->next + (uintptr_t)(intptr_t)distance)
+        return refuse(a, ESTALE, "it leads elsewhere by now");
+    if (!is_function(a->image, a->reference->target))
+        return refuse(a, ENOENT, "it is not proven to lead to a function");
+    if (rimf_depends(a->image, &a->object->public, 0))
+        return refuse(a, ENOTSUP, "its object lies elsewhere each time, and no image holds it");
+    return 0;
+}
+
+/* What is said of words and slots alike. */
+static int take_word(const struct asked *a, struct rimf_retarget *out)
+{
+    const char *watcher = rimf_auditor(a->image);
+
+    if (watcher)
+        return refuse(a, EBUSY, watcher);
+    if (a->image->watch)
+        return refuse(a, ENOTSUP, "no image holds words that passes change");
+    if (!rimf_object_unentered(a->image, a->object))
+        return refuse(a, EBUSY, "code of the object has run, and may have read it");
+    out->at = a->reference->site;
+    out->old = *(const uint64_t *)out->at;
+    return 0;
+}
+
+static int find_slot(const struct asked *a, struct rimf_retarget *out)
+{
+    const struct mvld_object *holder;
+    struct mvld_slot slot;
+
+    if (rimf_slot_target(a->image, &a->object->public, a->reference->site, &slot, &holder))
+        return refuse(a, ENOENT, "the host loader fills no such slot");
+    if (slot.why)
+        return refuse(a, ENOENT, slot.why);
+    if (slot.target != a->reference->target)
+        return refuse(a, ESTALE, "it leads elsewhere by now");
+    return take_word(a, out);
+}
+
+static int find_word(const struct asked *a, struct rimf_retarget *out)
+{
+    uintptr_t site = a->reference->site, value, home;
+
+    if (site % sizeof value || !elf_holds(&a->object->view, site, sizeof value, PROT_READ | PROT_WRITE) ||
+        !rimf_word_is_pointer(a->image, a->object, site))
+        return refuse(a, ENOENT, "no relocation makes it an address");
+    value = *(const uintptr_t *)site;
+    home = rimf_copy_home(a->image, value);
+    if ((home ? home : value) != a->reference->target)
+        return refuse(a, ESTALE, "it leads elsewhere by now");
+    if (!is_function(a->image, a->reference->target))
+        return refuse(a, ENOENT, "it is not proven to lead to a function");
+    return take_word(a, out);
+}
+
+static int find(const struct asked *a, struct rimf_retarget *out)
+{
+    switch (a->reference->kind) {
+    case MVLD_REFERENCE_CALL:
+    case MVLD_REFERENCE_LEA: return find_operand(a, out);
+    case MVLD_REFERENCE_SLOT: return find_slot(a, out);
+    case MVLD_REFERENCE_WORD: return find_word(a, out);
+    case MVLD_REFERENCE_JUMP: return refuse(a, ENOTSUP, "a jump may lead on inside of a function");
+    case MVLD_REFERENCE_JUMP_TABLE: return refuse(a, ENOTSUP, "it leads to a place inside of its function");
+    case MVLD_REFERENCE_CALL_PLT:
+    case MVLD_REFERENCE_JUMP_PLT:
+    case MVLD_REFERENCE_JCC_PLT:
+    case MVLD_REFERENCE_CALL_SLOT:
+    case MVLD_REFERENCE_JUMP_SLOT:
+    case MVLD_REFERENCE_CALL_SINGLE: return refuse(a, ENOTSUP, "calls_retarget leads it elsewhere, by its slot");
+    }
+    return refuse(a, EINVAL, "of no kind");
+}
+
+/* ---- declaring ------------------------------------------------------------------------------- */
+
+static int grow(struct mvld_image *image)
+{
+    struct rimf_retargets *all = &image->retargets;
+    size_t room = all->room ? 2 * all->room : 64;
+    struct rimf_retarget *list = rimf_heap_alloc(&image->heap, room * sizeof *list);
+
+    if (!list)
+        return -ENOMEM;
+    if (all->n)
+        memcpy(list, all->list, all->n * sizeof *list);
+    rimf_heap_release(&image->heap, all->list);
+    all->list = list;
+    all->room = room;
+    return 0;
+}
+
+static int add(const struct asked *a, const struct rimf_retarget *made)
+{
+    struct rimf_retargets *all = &a->image->retargets;
+    int error;
+
+    if (all->n == MVLD_RETARGETS_MAX)
+        return refuse(a, E2BIG, "the pass leads too many references elsewhere");
+    error = all->n == all->room ? grow(a->image) : 0;
+    error = error ? error : rimf_address_set_add(&all->places, &a->image->heap, made->at);
+    if (error)
+        return refuse(a, -error, error == -EEXIST ? "the pass has led it elsewhere already" : "out of memory");
+    all->list[all->n++] = *made;
+    return 0;
+}
+
+int rimf_reference_retarget(const struct mvld_context *ctx, const struct mvld_reference *reference,
+                            uintptr_t target)
+{
+    struct mvld_image *image = ctx->image;
+    const struct mvld_object *public = rimf_object_find(image, reference->site);
+    struct asked a = {image, ctx, reference, (struct rimf_object *)rimf_object_of(public)};
+    struct rimf_retarget made = {.object = a.object, .target = target};
+    const char *unfit;
+    int error;
+
+    if (image->stage != RIMF_STAGE_RUN)
+        return refuse(&a, EPERM, "references are changed in the stage run alone");
+    if (!public)
+        return refuse(&a, EINVAL, "no object lies there");
+    if (public->why)
+        return refuse(&a, ENOTSUP, public->why);
+    error = find(&a, &made);
+    if (error)
+        return error;
+    unfit = rimf_unfit_target(ctx, rimf_object_find(image, target), target);
+    if (unfit)
+        return refuse(&a, EFAULT, unfit);
+    if (made.next && (intptr_t)(int32_t)(target - made.next) != (intptr_t)(target - made.next))
+        return refuse(&a, ERANGE, edit_far);
+    return add(&a, &made);
+}
+
+void rimf_retargets_forget(struct mvld_image *image)
+{
+    rimf_address_set_clear(&image->retargets.places, &image->heap);
+    rimf_heap_release(&image->heap, image->retargets.list);
+    image->retargets = (struct rimf_retargets){.n = 0};
+}

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rimf/realise/retarget.c: references that a pass led elsewhere (image/retarget.c) become memory, all of
+ * them or none:
+ *
+ *     RELRO is opened where a word lies in it, and each word is compared with what it held
+ *     the displacements of code are changed as one batch of patches; when one is refused, those
+ *     that were not are changed back
+ *     the words are written, which cannot fail any more, and RELRO is closed
+ *
+ * A function of which code was moved has the address that the program knows (rimf_identity).
+ */
+#include "rimf/realise/realise.h"
+
+#include "rimf/base/base.h"
+#include "rimf/image/private.h"
+#include "rimf/moved/moved.h"
+#include "rimf/patch/patch.h"
+
+#include <errno.h> /* numbers only */
+
+static int refuse(struct mvld_image *image, int error, const struct rimf_retarget *r, const char *why)
+{
+    return rimf_fail(image, error, "%s: the reference at %lx: %s: no reference of the pass is changed",
+                     r->object->public.name, (unsigned long)(r->at - r->object->view.bias), why);
+}
+
+/* ---- words ----------------------------------------------------------------------------------- */
+
+static int open_words(struct mvld_image *image)
+{
+    const struct rimf_retargets *all = &image->retargets;
+
+    for (size_t i = 0; i < all->n; i++) {
+        const struct rimf_retarget *r = &all->list[i];
+
+        if (r->next)
+            continue;
+        if (!r->object->opened && image->entered && !copy_relro_is_relocated(image, r->object))
+            return refuse(image, EBUSY, r, "its object is not relocated yet");
+        if (copy_relro_open_one(image, r->object))
+            return refuse(image, EACCES, r, "RELRO cannot be written");
+        if (*(const uint64_t *)r->at != r->old)
+            return refuse(image, ESTALE, r, "it was changed meanwhile");
+    }
+    return 0;
+}
+
+static void write_words(struct mvld_image *image)
+{
+    const struct rimf_retargets *all = &image->retargets;
+
+    for (size_t i = 0; i < all->n; i++)
+        if (!all->list[i].next)
+            __atomic_store_n((uint64_t *)all->list[i].at, rimf_identity(image, all->list[i].target),
+                             __ATOMIC_RELEASE);
+}
+
+/* ---- code ------------------------------------------------------------------------------------ */
+
+/* What was changed becomes what it was. */
+static void take_back(struct mvld_image *image, const struct mvld_batch *made)
+{
+    struct mvld_batch *batch = rimf_patch_begin(image);
+    struct mvld_patch_report report = {.refused = 1};
+
+    for (size_t i = 0; batch && i < rimf_patch_count(made); i++) {
+        const struct mvld_patch *patch = rimf_patch_at(made, i);
+
+        if (!patch->result && rimf_patch_add(batch, patch->address, patch->replace, patch->expect, patch->length))
+            break;
+    }
+    if (!batch || rimf_patch_commit(batch, &report) || report.refused)
+        rimf_log(image->log, MVLD_LOG_WARNING, "mvld: references that a pass changed could not be changed back");
+    rimf_patch_end(batch);
+}
+
+static const struct rimf_retarget *first_refused(const struct mvld_image *image, const struct mvld_batch *batch)
+{
+    for (size_t i = 0; i < rimf_patch_count(batch); i++)
+        for (size_t k = 0; rimf_patch_at(batch, i)->result && k < image->retargets.n; k++)
+            if (image->retargets.list[k].at == rimf_patch_at(batch, i)->address)
+                return &image->retargets.list[k];
+    return &image->retargets.list[0];
+}
+
+static int fill(struct mvld_image *image, struct mvld_batch *batch)
+{
+    const struct rimf_retargets *all = &image->retargets;
+    int error = 0;
+
+    for (size_t i = 0; i < all->n && !error; i++) {
+        const struct rimf_retarget *r = &all->list[i];
+        intptr_t away = (intptr_t)(rimf_identity(image, r->target) - r->next);
+        int32_t distance = (int32_t)away;
+
+        if (!r->next)
+            continue;
+        if (distance != away)
+            return refuse(image, ERANGE, r, "the target is farther than 2 GiB");
+        error = rimf_patch_add(batch, r->at, &r->old, &distance, sizeof distance);
+    }
+    return error ? rimf_fail(image, -error, "out of memory for patches") : 0;
+}
+
+static int change_code(struct mvld_image *image)
+{
+    struct mvld_batch *batch = rimf_patch_begin(image);
+    struct mvld_patch_report report = {.refused = 0};
+    int error = batch ? fill(image, batch) : -ENOMEM;
+
+    if (!error && rimf_patch_count(batch)) {
+        error = rimf_patch_commit(batch, &report);
+        if (!error && report.refused) {
+            take_back(image, batch);
+            error = refuse(image, EBUSY, first_refused(image, batch), "its bytes cannot be changed now");
+        }
+    }
+    rimf_patch_end(batch);
+    return error;
+}
+
+int rimf_retargets_realise(struct mvld_image *image, const struct mvld_context *ctx)
+{
+    size_t n = image->retargets.n;
+    int error;
+
+    if (!n)
+        return 0;
+    error = open_words(image);
+    error = error ? error : change_code(image);
+    if (!error)
+        write_words(image);
+    copy_relro_close(image, rimf_table_enter(image));
+    rimf_table_leave(image);
+    if (!error)
+        rimf_log(image->log, MVLD_LOG_PASSES | MVLD_LOG_STATISTICS, "%s: %zu references lead elsewhere",
+                 ctx->pass, n);
+    rimf_retargets_forget(image);
+    return error;
+}
