@@ -12,9 +12,9 @@
  *     manifest    which objects there are, their overlays, their distances, the words that the changes
  *                 relied on, and what is left to be done.  This format:
  *
- *     +--------+---------+-------+-------+-------+-------------+--------+--------+
- *     | header | objects | texts | words | calls | relocations | shifts | region |  …
- *     +--------+---------+-------+-------+-------+-------------+--------+--------+
+ *     +--------+---------+-------+-------+-------+------+-------------+--------+--------+
+ *     | header | objects | texts | words | calls | left | relocations | shifts | region |  …
+ *     +--------+---------+-------+-------+-------+------+-------------+--------+--------+
  *         +--------+-------+----------+------+-------+
  *      …  | copies | homes | pointers | kept | names |
  *         +--------+-------+----------+------+-------+
@@ -66,7 +66,8 @@
  * distances; without a manifest libraries lie side by side in their order, so these are the same in each start
  * of one program.  Another overlay, named after the file and the program's, has these calls direct, too; the next one
  * of the program takes its place.  What calls remain as they were is in `calls`, so that nobody
- * needs the object's analysis to go on with them.  It is made from the bytes of the file, not from memory.
+ * needs the object's analysis to go on with them; where all calls are direct, those that a pass leaves are counted by
+ * slot (`left`), and it is asked again whether it does.  It is made from the bytes of the file, not from memory.
  * It is written by who makes a manifest or adds to one, or by `mvld build --ready`.
  *
  * MOVED CODE (moved/moved.h) comes first, while nothing leads to it, and the C library's questions about it are
@@ -167,7 +168,7 @@ struct manifest_read {
 
 /* The tables, in their order.  Sizes are multiples of 8, but for the names. */
 enum {
-    MANIFEST_OBJECTS, MANIFEST_TEXTS, MANIFEST_WORDS, MANIFEST_CALLS, MANIFEST_RELOCATIONS, MANIFEST_SHIFTS,
+    MANIFEST_OBJECTS, MANIFEST_TEXTS, MANIFEST_WORDS, MANIFEST_CALLS, MANIFEST_LEFT, MANIFEST_RELOCATIONS, MANIFEST_SHIFTS,
     MANIFEST_REGIONS, MANIFEST_COPIES, MANIFEST_HOMES, MANIFEST_POINTERS, MANIFEST_KEPT, MANIFEST_NAMES,
     MANIFEST_TABLES
 };
@@ -186,7 +187,7 @@ struct manifest_header {
     union {
         uint32_t n[MANIFEST_TABLES];
         struct {
-            uint32_t n_objects, n_texts, n_words, n_calls, n_relocations, n_shifts;
+            uint32_t n_objects, n_texts, n_words, n_calls, n_left, n_relocations, n_shifts;
             uint32_t n_regions, n_copies, n_homes, n_pointers, n_kept, names_size;
         };
     };
@@ -223,6 +224,10 @@ struct manifest_text { /* ascending */
 struct manifest_word { /* 8 bytes in `object` that hold an address */
     uint32_t object, linked;
     uint32_t to_object, to_linked; /* that address */
+};
+
+struct manifest_left { /* alone: calls through this slot stay, and nobody will go on with them */
+    uint32_t slot, calls;
 };
 
 struct manifest_relocations { /* ascending by object and offset, one of each; whole pages */
@@ -287,6 +292,7 @@ struct manifest {
             const struct manifest_text *texts;
             const struct manifest_word *words;
             const struct analysis_call *calls; /* ascending, each within a text */
+            const struct manifest_left *left;
             const struct manifest_relocations *relocations;
             const struct manifest_shift *shifts;
             const struct manifest_region *region; /* NULL: no code moved */

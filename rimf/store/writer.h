@@ -22,6 +22,7 @@ struct writer {
             struct manifest_text *texts;
             struct manifest_word *words;
             struct analysis_call *calls;
+            struct manifest_left *left;
             struct manifest_relocations *relocations;
             struct manifest_shift *shifts;
             struct manifest_region *region;
