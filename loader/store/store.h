@@ -5,7 +5,7 @@
 #ifndef LOADER_STORE_H
 #define LOADER_STORE_H
 
-#include "rimf/store/manifest.h"
+#include "rimf/store/store.h"
 
 struct loader;
 

@@ -41,7 +41,7 @@ static int make_room(struct alone *a, const struct rimf_table *others, const str
 
     w->room[MANIFEST_OBJECTS] = others->n_objects;
     w->room[MANIFEST_TEXTS] = a->object->public.phnum;
-    w->room[MANIFEST_WORDS] = a->c->n_ways;
+    w->room[MANIFEST_WORDS] = w->room[MANIFEST_LEFT] = a->c->n_ways;
     w->room[MANIFEST_CALLS] = a->c->n_calls;
     w->room[MANIFEST_NAMES] = MANIFEST_NAME_MAX + 1;
     if (program)
@@ -67,7 +67,7 @@ static void add_object(struct alone *a, struct rimf_table *table, struct rimf_ob
     entry->distance = alone_distance(a->w.image, a->object, &object->public);
 }
 
-/* Where the slots lead whose calls are direct, and the objects that these lead to. */
+/* Where the slots lead whose calls are direct, and the objects that these lead to; and those that are left. */
 static int fill_words(struct alone *a, struct rimf_table *table)
 {
     uintptr_t bias = a->object->view.bias;
@@ -76,7 +76,10 @@ static int fill_words(struct alone *a, struct rimf_table *table)
         uintptr_t target = a->c->ways[i].target, slot = bias + a->c->first + 8 * (i - 1);
         const struct mvld_object *to = a->counts[i] ? rimf_object_find(a->w.image, target) : NULL;
 
-        if (!a->counts[i])
+        if (a->counts[i] && !target)
+            a->w.left[a->w.header->n_left++] =
+                (struct manifest_left){.slot = (uint32_t)(slot - bias), .calls = a->counts[i]};
+        if (!a->counts[i] || !target)
             continue;
         if (to && writer_number(&a->w, to) == ~0u)
             add_object(a, table, (struct rimf_object *)rimf_object_of(to));
@@ -91,7 +94,7 @@ static void finish(struct alone *a)
     struct manifest_object *self = a->w.objects;
 
     for (size_t i = 0; i < a->c->n_ways; i++)
-        self->n_calls += a->counts[i];
+        self->n_calls += a->c->ways[i].target ? a->counts[i] : 0;
     self->flags |= a->counts[0] ? MANIFEST_SINGLES : 0;
     self->overlay.changed = 0;
     self->overlay.size = rimf_page_up(self->file.size) + writer_close(&a->w);

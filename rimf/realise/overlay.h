@@ -16,7 +16,7 @@ struct alone {
     uint32_t start, end; /* of the code, as linked; whole pages */
     uint8_t *code;
     uintptr_t bias;      /* of an object whose code lies there */
-    uint32_t *counts;    /* by way, of calls that are direct */
+    uint32_t *counts;    /* by way, of calls that are direct, or left */
     const char *why;
 };
 

@@ -138,6 +138,24 @@ static int make(struct alone *a, const struct analysis_call *call)
     return 1;
 }
 
+/* Such a call stays only because a manifest is made: the executable lies elsewhere each time. */
+static int is_unplaced(const struct alone *a, uintptr_t slot)
+{
+    const struct mvld_object *to = rimf_object_find(a->w.image, *(const uintptr_t *)slot);
+
+    return to && (to->flags & (MVLD_OBJECT_UNPLACED | MVLD_OBJECT_VDSO)) == MVLD_OBJECT_UNPLACED;
+}
+
+/* 1: whoever maps the code has nothing to do about such calls, which stay as they are. */
+static int is_left(const struct alone *a, const struct analysis_call *call)
+{
+    const struct way *way = way_of(a->c, call);
+    uintptr_t slot = a->object->view.bias + analysis_slot(call);
+
+    return a->reach == ALONE_ALL && analysis_slot(call) && !way->target && !way->all_far &&
+           elf_holds(&a->object->view, slot, sizeof slot, PROT_READ) && !is_unplaced(a, slot);
+}
+
 /* Of a page: what is in it. */
 struct contents {
     int own, other, stays; /* direct calls, and such that whoever maps the code makes direct */
@@ -176,7 +194,7 @@ int alone_code_make(struct alone *a)
         page.own |= done;
         page.stays |= !done && way->target;
         made += (uint32_t)done;
-        if (done)
+        if (done || is_left(a, call))
             a->counts[way - a->c->ways]++;
         else
             a->w.calls[a->w.header->n_calls++] = *call;

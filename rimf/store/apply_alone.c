@@ -139,8 +139,27 @@ static int find_others(struct applying *a, struct rimf_object **objects)
     return 0;
 }
 
+/* Calls that are left stay, as the rule has it here; counted where that is wanted. */
+static int compare_left(struct applying *a, int counted)
+{
+    struct rimf_object *object = a->objects[0];
+
+    for (uint32_t i = 0; i < a->m->header->n_left; i++) {
+        const struct manifest_left *left = &a->m->left[i];
+        uintptr_t target;
+        const char *why = rimf_edit_lead(a->image, object, object->public.bias + left->slot, &target);
+
+        if (!why)
+            return apply_refuse(a, object, "a call leads elsewhere");
+        if (counted)
+            rimf_edit_left(object->edit, why, left->calls);
+        object->edit->now.sites += counted ? left->calls : 0;
+    }
+    return 0;
+}
+
 static int compare(struct mvld_image *image, const struct rimf_object *object,
-                   const struct manifest_file *file, const char **why)
+                   const struct manifest_file *file, int counted, const char **why)
 {
     const struct manifest_header *h = file->view.header;
     struct rimf_object **objects = rimf_heap_alloc(&image->heap, h->n_objects * sizeof *objects);
@@ -161,13 +180,15 @@ static int compare(struct mvld_image *image, const struct rimf_object *object,
         error = apply_compare_words(&a, a.m->words, h->n_words);
     if (!error && a.m->objects[0].flags & MANIFEST_SINGLES && !rimf_edit_end(image, object, 0))
         error = apply_refuse(&a, object, "functions of a single instruction stay calls");
+    if (!error)
+        error = compare_left(&a, counted);
     rimf_heap_release(&image->heap, objects);
     *why = a.why;
     return error;
 }
 
 static int find_at(struct mvld_image *image, const struct rimf_object *object, uint64_t key,
-                   const struct analysis_place *place, struct manifest_file *file, const char **why)
+                   const struct analysis_place *place, struct manifest_file *file, int counted, const char **why)
 {
     char path[PATH_SIZE];
     int error = -ENOENT;
@@ -178,7 +199,7 @@ static int find_at(struct mvld_image *image, const struct rimf_object *object, u
                                    !image->filtered, why);
     if (error)
         return error;
-    error = compare(image, object, file, why);
+    error = compare(image, object, file, counted, why);
     if (error)
         manifest_unmap(file, image->sys);
     return error;
@@ -186,11 +207,11 @@ static int find_at(struct mvld_image *image, const struct rimf_object *object, u
 
 /* The first that fits. */
 static int find(struct mvld_image *image, const struct rimf_object *object, uint64_t key,
-                struct manifest_file *file)
+                struct manifest_file *file, int counted)
 {
     for (size_t i = 0; i < image->overlays.n; i++) {
         const char *why;
-        int error = find_at(image, object, key, &image->overlays.places[i], file, &why);
+        int error = find_at(image, object, key, &image->overlays.places[i], file, counted, &why);
 
         if (!error)
             return 0;
@@ -206,15 +227,15 @@ static int find(struct mvld_image *image, const struct rimf_object *object, uint
 static int find_any(struct mvld_image *image, const struct rimf_object *object, struct manifest_file *file)
 {
     if (!image->calls_home && !image->layout_seed &&
-        !find(image, object, rimf_alone_key(image, object, ALONE_ALL), file))
+        !find(image, object, rimf_alone_key(image, object, ALONE_ALL), file, 1))
         return 0;
-    return find(image, object, rimf_alone_key(image, object, ALONE_OWN), file);
+    return find(image, object, rimf_alone_key(image, object, ALONE_OWN), file, 1);
 }
 
 int rimf_alone_exists(struct mvld_image *image, struct rimf_object *object, uint64_t key)
 {
     struct manifest_file file;
-    int exists = object->identified && !find(image, object, key, &file);
+    int exists = object->identified && !find(image, object, key, &file, 0);
 
     if (exists)
         manifest_unmap(&file, image->sys);

@@ -9,7 +9,7 @@
 
 #include <errno.h> /* numbers only */
 
-_Static_assert(sizeof(struct manifest_header) == 432, "a file format");
+_Static_assert(sizeof(struct manifest_header) == 440, "a file format");
 _Static_assert(sizeof(struct manifest_object) == 128, "a file format");
 _Static_assert(sizeof(struct manifest_region) == 176, "a file format");
 
@@ -18,6 +18,7 @@ const uint32_t manifest_sizes[MANIFEST_TABLES] = {
     [MANIFEST_TEXTS] = sizeof(struct manifest_text),
     [MANIFEST_WORDS] = sizeof(struct manifest_word),
     [MANIFEST_CALLS] = sizeof(struct analysis_call),
+    [MANIFEST_LEFT] = sizeof(struct manifest_left),
     [MANIFEST_RELOCATIONS] = sizeof(struct manifest_relocations),
     [MANIFEST_SHIFTS] = sizeof(struct manifest_shift),
     [MANIFEST_REGIONS] = sizeof(struct manifest_region),
@@ -207,6 +208,9 @@ static const char *check_calls(const struct manifest *m)
             return "the calls overlap, or lie outside the code";
         last = end;
     }
+    for (uint32_t i = 0; i < m->header->n_left; i++)
+        if (!m->left[i].slot || m->left[i].slot % sizeof(uint64_t) || !m->left[i].calls)
+            return "calls that are left go through no slot";
     return NULL;
 }
 

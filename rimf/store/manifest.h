@@ -12,9 +12,9 @@
  *     manifest    which objects there are, their overlays, their distances, the words that the changes
  *                 relied on, and what is left to be done.  This format:
  *
- *     +--------+---------+-------+-------+-------+-------------+--------+--------+
- *     | header | objects | texts | words | calls | relocations | shifts | region |  …
- *     +--------+---------+-------+-------+-------+-------------+--------+--------+
+ *     +--------+---------+-------+-------+-------+------+-------------+--------+--------+
+ *     | header | objects | texts | words | calls | left | relocations | shifts | region |  …
+ *     +--------+---------+-------+-------+-------+------+-------------+--------+--------+
  *         +--------+-------+----------+------+-------+
  *      …  | copies | homes | pointers | kept | names |
  *         +--------+-------+----------+------+-------+
@@ -66,7 +66,8 @@
  * distances; without a manifest libraries lie side by side in their order, so these are the same in each start
  * of one program.  Another overlay, named after the file and the program's, has these calls direct, too; the next one
  * of the program takes its place.  What calls remain as they were is in `calls`, so that nobody
- * needs the object's analysis to go on with them.  It is made from the bytes of the file, not from memory.
+ * needs the object's analysis to go on with them; where all calls are direct, those that a pass leaves are counted by
+ * slot (`left`), and it is asked again whether it does.  It is made from the bytes of the file, not from memory.
  * It is written by who makes a manifest or adds to one, or by `mvld build --ready`.
  *
  * MOVED CODE (moved/moved.h) comes first, while nothing leads to it, and the C library's questions about it are
@@ -122,7 +123,6 @@
 #ifndef RIMF_STORE_MANIFEST_H
 #define RIMF_STORE_MANIFEST_H
 
-#include "mvld/pass.h"
 #include "rimf/analysis/analysis.h"
 #include "rimf/image/image.h"
 
@@ -167,7 +167,7 @@ struct manifest_read {
 
 /* The tables, in their order.  Sizes are multiples of 8, but for the names. */
 enum {
-    MANIFEST_OBJECTS, MANIFEST_TEXTS, MANIFEST_WORDS, MANIFEST_CALLS, MANIFEST_RELOCATIONS, MANIFEST_SHIFTS,
+    MANIFEST_OBJECTS, MANIFEST_TEXTS, MANIFEST_WORDS, MANIFEST_CALLS, MANIFEST_LEFT, MANIFEST_RELOCATIONS, MANIFEST_SHIFTS,
     MANIFEST_REGIONS, MANIFEST_COPIES, MANIFEST_HOMES, MANIFEST_POINTERS, MANIFEST_KEPT, MANIFEST_NAMES,
     MANIFEST_TABLES
 };
@@ -186,7 +186,7 @@ struct manifest_header {
     union {
         uint32_t n[MANIFEST_TABLES];
         struct {
-            uint32_t n_objects, n_texts, n_words, n_calls, n_relocations, n_shifts;
+            uint32_t n_objects, n_texts, n_words, n_calls, n_left, n_relocations, n_shifts;
             uint32_t n_regions, n_copies, n_homes, n_pointers, n_kept, names_size;
         };
     };
@@ -223,6 +223,10 @@ struct manifest_text { /* ascending */
 struct manifest_word { /* 8 bytes in `object` that hold an address */
     uint32_t object, linked;
     uint32_t to_object, to_linked; /* that address */
+};
+
+struct manifest_left { /* alone: calls through this slot stay, and nobody will go on with them */
+    uint32_t slot, calls;
 };
 
 struct manifest_relocations { /* ascending by object and offset, one of each; whole pages */
@@ -287,6 +291,7 @@ struct manifest {
             const struct manifest_text *texts;
             const struct manifest_word *words;
             const struct analysis_call *calls; /* ascending, each within a text */
+            const struct manifest_left *left;
             const struct manifest_relocations *relocations;
             const struct manifest_shift *shifts;
             const struct manifest_region *region; /* NULL: no code moved */
@@ -419,36 +424,5 @@ static inline uint64_t manifest_build_id(const struct mvld_object *object)
 {
     return object->build_id ? rimf_hash(object->build_id, object->build_id_size) : 0;
 }
-
-/* ---- over an image (apply_start.c, write_start.c) --------------------------------- */
-
-/* Lays the texts over those of the image's objects.  The number of texts, or negative
- * errno with a sentence in *why (static) and `object` (the one that is different, or
- * NULL); -ESTALE: it is of other files or places. */
-long rimf_manifest_apply(struct mvld_image *, const struct manifest_file *, uint64_t made_by,
-                         const char **why, const struct mvld_object **object);
-
-/* Writes what was noted to `folder`, which must not be there yet; it is complete when MANIFEST_FILE is in it.
- * That ends the watch.  0, or negative errno with a sentence that can be asked for (last_error), and what is in
- * the folder is to be removed. */
-int rimf_manifest_write(struct mvld_image *, const char *folder, uint64_t made_by, uint64_t layout_seed,
-                        const char *told);
-
-/* ---- what comes by dlopen (apply_later.c, write_later.c) ---------------------------- */
-
-/* The manifest continues the one with which the image started: 1, else 0. */
-int rimf_later_fits(const struct mvld_image *, const struct manifest *);
-/* Where the object with that number should be mapped. */
-uintptr_t rimf_later_place(const struct mvld_image *, const struct manifest *, uint32_t number);
-/* These came by one dlopen, and none of their code has run.  Those that are listed and lie where they should
- * get their texts, those that others depend on, which stand behind them, first.  The rest, whose code is as
- * in their files, goes to `rest`, in that order; how many these are. */
-size_t rimf_later_apply(struct mvld_image *, const struct manifest_file *,
-                        const struct mvld_object *const *, size_t n, const struct mvld_object **rest);
-/* Adds what passes did to these, while the image watched, to MANIFEST_LATER in the open folder, and forgets
- * what was noted.  Who asks holds the lock of the cache, or says in `refusal` why nothing can be added.  How
- * many objects were added, or negative errno with a sentence (last_error). */
-long rimf_later_write(struct mvld_image *, int folder, uint32_t user, const struct mvld_object *const *, size_t n,
-                      const char *refusal);
 
 #endif

@@ -6,7 +6,7 @@
 #define RIMF_STORE_WRITER_H
 
 #include "rimf/image/private.h"
-#include "rimf/store/manifest.h"
+#include "rimf/store/store.h"
 
 struct writer {
     struct mvld_image *image;
@@ -22,6 +22,7 @@ struct writer {
             struct manifest_text *texts;
             struct manifest_word *words;
             struct analysis_call *calls;
+            struct manifest_left *left;
             struct manifest_relocations *relocations;
             struct manifest_shift *shifts;
             struct manifest_region *region;

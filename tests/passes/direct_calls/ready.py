@@ -64,7 +64,7 @@ def damage(world):
     for at in range(begin, len(whole), max(1, (len(whole) - begin) // 60)):
         put(whole[:at] + bytes([whole[at] ^ 0x41]) + whole[at + 1:])
         refused(world.run(), "")
-    for n in (0, 1, begin - 1, begin, begin + 8, begin + 431, begin + 432, len(whole) - 1):
+    for n in (0, 1, begin - 1, begin, begin + 8, begin + 439, begin + 440, len(whole) - 1):
         put(whole[:n])
         refused(world.run(), "it is")
     put(whole + bytes(8))

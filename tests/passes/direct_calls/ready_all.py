@@ -43,7 +43,7 @@ def all_files(world):
     said = subprocess.run([MVLD, "cache", "list", world.cache / "mvld" / "ready"], capture_output=True, text=True,
                           check=False).stdout
     size = world.lib.stat().st_size
-    at = -(-size // 4096) * 4096 + 172  # header.n_reads: the program
+    at = -(-size // 4096) * 4096 + 176  # header.n_reads: the program
     found = [file for file in world.files() if file.read_bytes()[at] == 1]
     check(len(found) == len(re.findall(f"libown.so  ready code, {ALL}", said)), said)
     return found

@@ -120,6 +120,7 @@ struct made_alone {
     struct manifest_text texts[2];
     struct manifest_word words[2];
     struct analysis_call calls[3];
+    struct manifest_left left[2];
     char names[32];
 };
 
@@ -128,7 +129,7 @@ static inline void made_alone_make(struct made_alone *m)
     *m = (struct made_alone){
         .header = {.magic = MANIFEST_MAGIC, .version = MANIFEST_VERSION,
                    .header_size = sizeof m->header, .size = sizeof *m, .made_by = 7,
-                   .n_objects = 2, .n_texts = 2, .n_words = 2, .n_calls = 3,
+                   .n_objects = 2, .n_texts = 2, .n_words = 2, .n_calls = 3, .n_left = 2,
                    .names_size = sizeof m->names, .n_reads = 1, .reads = {{.name = 17, .file = {.inode = 3}}}},
         .objects = {{.file = {1, 2, 0x9000, 4, 5}, .overlay = {1, 6, 0xa000, 4, 0}, .build_id = 8, .name = 1,
                      .overlay_name = 10, .flags = MANIFEST_SINGLES, .length = 0x9000, .n_calls = 5},
@@ -138,6 +139,7 @@ static inline void made_alone_make(struct made_alone *m)
         .words = {{0, 0x8000, 0, 0x1010}, {0, 0x8008, 1, 0x6fff}},
         .calls = {{0x1000, 0x8000 | ANALYSIS_CALL_PLT}, {0x1005, ANALYSIS_CALL_SINGLE},
                   {0x4ffe, 0x8010 | ANALYSIS_JMP_SLOT}},
+        .left = {{0x8018, 4}, {0x8020, 1}},
         .names = "\0/lib/one\0" "0-one\0\0" "/bin/two",
     };
     made_manifest_seal(m, sizeof *m);

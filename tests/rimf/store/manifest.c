@@ -256,6 +256,9 @@ static void other_kinds(void)
     SPOIL(alone, calls[2].address, ~0, calls);
     SPOIL(alone, calls[0].address, 0xfff, calls);
     SPOIL(alone, words[1].to_object, 2, "a word is of no object");
+    SPOIL(alone, left[0].slot, 0, "calls that are left go through no slot");
+    SPOIL(alone, left[1].slot, 0x8024, "calls that are left go through no slot");
+    SPOIL(alone, left[1].calls, 0, "calls that are left go through no slot");
 #undef SPOIL
     /* One that continues has nothing of a start: as many calls as there are bytes of names. */
     later.header.n_calls = 4;
