@@ -41,8 +41,7 @@
  *
  * Signals
  *
- *   A commit blocks signals in its thread, but not SIGSYS, SIGSEGV, SIGBUS, SIGILL, SIGFPE
- *   and SIGTRAP: the kernel ends a process that blocks one when an instruction raises it,
+ *   A commit blocks signals in its thread, but not SIGSYS, SIGSEGV, SIGBUS and SIGTRAP: the kernel ends a process that blocks one when an instruction raises it,
  *   or a filter of system calls answers with it (SECCOMP_RET_TRAP, as browsers' sandboxes
  *   do).  So a handler of these may run at any system call of a commit, in the thread that
  *   commits, and call what is being patched.  It meets the old instruction or the new one;

@@ -235,11 +235,11 @@ void patch_say(const struct rimf_patcher *, int err, const char *format, ...)
 
 #define PATCH_SIGNAL(n) (1ul << ((n) - 1))
 #define PATCH_SIGTRAP PATCH_SIGNAL(5)
-/* Raised by an instruction, or by a filter in the place of a system call: ILL, TRAP, BUS, FPE,
- * SEGV, SYS.  The kernel ends a process in which one is blocked when it comes. */
+/* What an instruction of a commit may raise, or a filter in the place of a system call: TRAP, BUS,
+ * SEGV, SYS.  The kernel ends a process in which one is blocked when it comes.  (ILL and FPE nothing
+ * here raises; who sends one waits until the commit is over.) */
 #define PATCH_SYNCHRONOUS \
-    (PATCH_SIGNAL(4) | PATCH_SIGTRAP | PATCH_SIGNAL(7) | PATCH_SIGNAL(8) | PATCH_SIGNAL(11) | \
-     PATCH_SIGNAL(31))
+    (PATCH_SIGTRAP | PATCH_SIGNAL(7) | PATCH_SIGNAL(11) | PATCH_SIGNAL(31))
 
 struct patch_action { /* struct sigaction as the kernel knows it */
     void *handler;

@@ -6,8 +6,8 @@ compiles each with the plugin at -O0 to -O3 and -Os and once without, and compar
 they compute for random values of the switches, before, after and between commits.
 
 A failure means wrong code in a variant, a guard that holds for the wrong values or never, or a
-variant that believes a switch to have the value of a commit where it reads it anew.  It names
-the seed, which makes the same program again."""
+variant that believes a switch to have the value of a commit where it reads it anew; or a constant
+whose reads differ.  It names the seed, which makes the same program again."""
 import argparse
 import random
 import shlex
@@ -66,7 +66,8 @@ class Switch:
         self.type = draw.choice(list(TYPES))
         self.low, self.high = TYPES[self.type]
         self.values = None
-        if draw.random() < 0.35:
+        self.is_constant = draw.random() < 0.2  # of the run time: read as an immediate, without variants
+        if draw.random() < 0.35 and not self.is_constant:
             self.values = sorted({self.pick(draw) for _ in range(draw.randint(1, 4))})
         self.tracked = draw.random() < 0.1
         self.constants = {self.low, self.high, min(self.high, 1), 0}
@@ -84,12 +85,17 @@ class Switch:
         return value
 
     def declaration(self):
+        if self.is_constant:
+            tracked = ', "tracked"' if self.tracked else ""
+            return f'__attribute__((multiverse("constant"{tracked}))) {self.type} {self.name}'
         words = ["\"values\", " + ", ".join(literal(v) for v in self.values)] if self.values else []
         text = "".join(f"__attribute__((multiverse({w}))) " for w in words) or "MV "
         return text + ('__attribute__((multiverse("tracked"))) ' if self.tracked else "") + f"{self.type} {self.name}"
 
     def domain(self):
         """The values that must bind; empty: all."""
+        if self.is_constant:
+            return []
         if self.values:
             return self.values
         return ENUMERATORS.get(self.type, [])
@@ -255,8 +261,8 @@ def generate(seed, folder):
     text += "const struct a_switch switches[] = {\n" + ",\n".join(rows) + "};\n"
     rows = []
     for f in functions:
-        known = all(s.values or s.type == "bool" or s.type in ENUMERATORS for s in f.used)
-        binds = known and not f.bind and not any(s.tracked for s in f.switches)
+        known = all(s.values or s.is_constant or s.type == "bool" or s.type in ENUMERATORS for s in f.used)
+        binds = known and not all(s.is_constant for s in f.switches) and not f.bind and not any(s.tracked for s in f.switches)
         rows.append(f'{{"{f.name}", call_{f.name}, {f.name}, {int(f.leaf)}, {int(binds)}, {len(f.switches)}, '
                     f"{{{', '.join(str(switches.index(s)) for s in f.switches)}}}}}")
     text += "const struct a_function functions[] = {\n" + ",\n".join(rows) + "};\n"

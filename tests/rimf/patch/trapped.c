@@ -122,6 +122,31 @@ static void sent_traps(const char *method, int threads)
     send(1, method, threads);
 }
 
+/* Of signals that nothing in a commit raises: sent in the middle they wait for its end, and a handler
+ * of theirs changes nothing about the way. */
+static void send_computed(struct patch_kernel *k, long nr)
+{
+    CHECK(interrupted == 0);
+    if (nr == SYS_mprotect || nr == SYS_mremap || nr == SYS_pwrite64)
+        CHECK(rimf_syscall(SYS_tgkill, getpid(), gettid(), k->calls % 2 ? SIGILL : SIGFPE, 0, 0,
+                           0) == 0);
+}
+
+static void waits(const char *method, int threads)
+{
+    struct sigaction action = {.sa_handler = on_signal};
+    struct mvld_patch_report report;
+
+    CHECK(sigaction(SIGILL, &action, NULL) == 0 && sigaction(SIGFPE, &action, NULL) == 0);
+    if (threads)
+        patch_park_thread();
+    t.kernel.before = send_computed;
+    CHECK(commit_next(&report) == 0);
+    CHECK(interrupted > 0);
+    CHECK(strcmp(method, "auto") || !strcmp(report.method, threads ? "remap" : "mprotect"), "(%s)",
+          report.method);
+}
+
 /* ---- */
 
 static int in_child(void (*test)(const char *method, int threads), const char *method, int threads)
@@ -146,7 +171,8 @@ int main(void)
     static const struct {
         const char *name;
         void (*test)(const char *method, int threads);
-    } tests[] = {{"emulated", emulated}, {"refused", refused}, {"sent", sent}, {"sent traps", sent_traps}};
+    } tests[] = {{"emulated", emulated}, {"refused", refused}, {"sent", sent}, {"sent traps", sent_traps},
+                 {"waits", waits}};
     static const char *const methods[] = {"auto", "mprotect", "remap", "selfmem"};
     int wrong = 0;
 
