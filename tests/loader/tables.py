@@ -35,6 +35,9 @@ function *const relro[] = {first, second};
 #ifdef MANY
 function *many[MANY] = {[0 ... MANY - 1] = first};
 #endif
+__asm__(".globl disguised\\n.type disguised,@function\\ndisguised: .cfi_startproc\\n"
+        ".byte 0x48,0xb8,0x48,0x8d,0x05\\n.long first - . - 4\\n.byte 0\\nret\\n"
+        ".cfi_endproc\\n.size disguised, .-disguised\\n");
 KEPT function *taken(void) { return first; }
 KEPT int call(int n) { return first(n) + 1; }
 int main(int argc, char **argv)
@@ -228,6 +231,7 @@ def wrong(world):
     """A wrong edit changes nothing, nor do the others of its pass; a sentence names object and place."""
     place = rf"{world.program}: the \S+( \S+)* at [0-9a-f]+: "
     for kind, words in (("twice", "led it elsewhere already"), ("unproven", "no such reference is proven"),
+                        ("disguised", "no such reference is proven"),
                         ("unrelocated", "no relocation makes it an address"),
                         ("data", "the target is not in an object's code"), ("stale", "leads elsewhere by now"),
                         ("jump", "a jump may lead on")):

@@ -6,11 +6,11 @@
 #include <mvld/pass.h>
 
 enum { KINDS, FROM, TO, MOST, WRONG, LIST };
-enum { NOTHING, TWICE, UNPROVEN, UNRELOCATED, DATA, STALE, BEHIND, JUMP, STAGE, SECTIONS, DOMAINS };
+enum { NOTHING, TWICE, UNPROVEN, UNRELOCATED, DATA, STALE, BEHIND, JUMP, STAGE, DISGUISED, SECTIONS, DOMAINS };
 
 static const char *const kinds[] = {"call", "jump", "lea", "slot", "word", "jump-table", "all", NULL};
 static const char *const wrongs[] = {"nothing", "twice", "unproven", "unrelocated", "data", "stale",
-                                     "behind", "jump", "stage", "sections", "domains", NULL};
+                                     "behind", "jump", "stage", "disguised", "sections", "domains", NULL};
 
 static const struct mvld_option options[] = {
     {.name = "kinds", .type = MVLD_OPTION_WORD, .words = kinds, .initial = "all"},
@@ -38,10 +38,15 @@ static int wrong(struct work *w, const struct mvld_reference *reference)
 {
     const struct mvld_context *ctx = w->ctx;
     struct mvld_reference other = *reference;
+    struct mvld_symbol disguised;
 
     switch (ctx->settings[WRONG].number) {
     case TWICE: return retarget(ctx, other, w->to);
     case UNPROVEN: other.site++; return retarget(ctx, other, w->to);
+    case DISGUISED: /* bytes of a lea, in the middle of an instruction */
+        if (!ctx->api->symbol_resolve(ctx->image, "disguised", NULL, &disguised))
+            other.site = disguised.address + 3;
+        return retarget(ctx, other, w->to);
     case UNRELOCATED:
         other.kind = MVLD_REFERENCE_WORD;
         other.site = ctx->api->object_find(ctx->image, reference->site)->end - 8 & ~7ul; /* .bss */
