@@ -7,6 +7,7 @@
 #include "tools/common/paths.h"
 #include "tools/common/tools.h"
 
+#include "loader/config/needed.h"
 #include "loader/manager/pipeline.h"
 #include "rimf/base/sys.h"
 
