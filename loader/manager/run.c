@@ -27,13 +27,12 @@ static uint64_t now(const struct pipeline *p)
     return (uint64_t)t.seconds * 1000000000u + (uint64_t)t.nanoseconds;
 }
 
-void pipeline_set_context(struct pipeline *p, struct planned_pass *it, struct mvld_image *image)
+void pipeline_set_context(struct planned_pass *it, struct mvld_image *image)
 {
     it->context = (struct mvld_context){
         .pass = it->name,
         .api = rimf_api(),
         .image = image,
-        .sys = p->sys,
         .state = &it->state,
         .settings = it->settings,
         .n_settings = it->n_settings,
@@ -84,7 +83,7 @@ int pipeline_map_file(struct pipeline *p, struct mvld_image *image, const struct
 
         if (!looks_at_files(it))
             continue;
-        pipeline_set_context(p, it, image);
+        pipeline_set_context(it, image);
         error = it->pass->map(&it->context, file);
         if (error < 0)
             rimf_log(&p->log, MVLD_LOG_PASSES, "pass %s: refuses %s", it->name, file->name);
@@ -116,7 +115,7 @@ void pipeline_relocate(struct pipeline *p, struct mvld_image *image,
 
         if (!changes_symbols(it))
             continue;
-        pipeline_set_context(p, it, image);
+        pipeline_set_context(it, image);
         error = it->pass->relocate(&it->context, objects, n);
         failed = rimf_image_realise_symbols(image, error < 0);
         if (error < 0 || failed)
@@ -143,7 +142,7 @@ static int realise(struct pipeline *p, size_t i, struct mvld_image *image, int e
 
     if (error >= 0)
         return rimf_image_realise(image, context, moves_later(p, i));
-    rimf_image_forget_edits(image, context);
+    rimf_image_forget(image, context);
     return error;
 }
 
@@ -155,7 +154,7 @@ static void run_one(struct pipeline *p, size_t i, struct mvld_image *image)
     int error;
 
     rimf_log(&p->log, MVLD_LOG_PASSES, "pass %s: runs", name);
-    pipeline_set_context(p, it, image);
+    pipeline_set_context(it, image);
     error = realise(p, i, image, it->pass->run ? it->pass->run(&it->context) : 0);
     it->nanoseconds = now(p) - began;
     it->status = error < 0 ? PASS_FAILED : PASS_RAN;
@@ -257,7 +256,7 @@ void pipeline_added_to(struct pipeline *p, struct mvld_image *image,
         struct planned_pass *it = &p->passes[i];
         if (it->status != PASS_RAN || !it->pass->added)
             continue;
-        pipeline_set_context(p, it, image);
+        pipeline_set_context(it, image);
         uint64_t began = now(p);
         int error = realise(p, i, image, it->pass->added(&it->context, objects, n));
         uint64_t took = now(p) - began;
@@ -278,7 +277,7 @@ void pipeline_removed(struct pipeline *p, struct mvld_image *image,
         struct planned_pass *it = &p->passes[i];
         if (it->status != PASS_RAN || !it->pass || !it->pass->removed)
             continue;
-        pipeline_set_context(p, it, image);
+        pipeline_set_context(it, image);
         it->pass->removed(&it->context, objects, n);
         verify(p, image, it->name);
     }

@@ -70,7 +70,7 @@ static int run(const struct mvld_context *ctx)
     size_t n = ctx->api->object_count(ctx->image);
     const struct mvld_object **objects;
     struct mv_engine *engine;
-    int err = mv_create(ctx->image, ctx->api, ctx->sys, &engine);
+    int err = mv_create(ctx->image, ctx->api, &rimf_sys_kernel, &engine);
 
     if (err)
         return err;
