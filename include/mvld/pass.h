@@ -76,40 +76,32 @@
 
 struct mvld_image;  /* opaque: the one description of all objects */
 struct mvld_batch;  /* opaque: patches that are applied together */
-struct rimf_sys;    /* opaque here: how system calls are made */
 
-/* ---- copies of code -------------------------------------------------------- */
+/* ---- moved code ------------------------------------------------------------ */
 
-/* Address space that a library of the pass reserved, which nobody may write or run: for code,
- * and for the unwind tables of that code.  The library's PT_GNU_EH_FRAME leads to the start of
- * `frames`.  All in whole pages. */
-struct mvld_region {
-    uintptr_t code, frames;
-    size_t code_size, frames_size;
-};
-
-/* In what pages copies lie: 2 MiB each where copies fill them, and had; others are small. */
+/* In what pages moved code lies: 2 MiB each where the code fills them, and they are there; others are
+ * small. */
 enum mvld_pages {
     MVLD_PAGES_SMALL,
     MVLD_PAGES_THP,     /* put together by the kernel (transparent huge pages) */
     MVLD_PAGES_HUGETLB, /* of the machine's pool; what that lacks, as THP */
     MVLD_PAGES_QUICK,   /* what is there soonest: in the process the kernel's, where its setting
-                         * has them and copies fill half of one; in a frozen image small */
-    MVLD_PAGES_POOL     /* of the machine's pool; what that lacks, small */
+                         * has them and code fills half of one; in a frozen image small */
+    MVLD_PAGES_POOL,    /* of the machine's pool; what that lacks, small */
+    MVLD_PAGES_HOT      /* as THP, but nothing is paid for huge pages behind the last MVLD_MOVE_HOT */
 };
+
+/* Who gets the names of moved code, or-ed. */
+#define MVLD_NAMES_DEBUGGERS 1u /* GDB and LLDB, by the JIT interface of GDB */
+#define MVLD_NAMES_PERF 2u      /* perf, by /tmp/perf-PID.map */
 
 /* Code that moves as a whole: some functions of an object that follow each other. */
 struct mvld_fragment {
-    uintptr_t home;
+    uintptr_t original; /* where it was mapped */
     size_t size;
 };
 
-struct mvld_copies_report {
-    size_t objects, units;
-    size_t code, frames; /* bytes */
-    size_t entries;      /* functions that begin at home with a jump to their copies */
-    size_t at_home;      /* that others may enter, and have none: these run at home then */
-};
+#define MVLD_MOVE_HOT 1u /* it begins where it lies best in the lines of the caches */
 
 /* ---- log categories: the words of MVLD_DEBUG --------------------------- */
 
@@ -232,68 +224,42 @@ struct mvld_api {
     int (*patch_add_words)(struct mvld_batch *, uintptr_t base, const struct mvld_word *,
                            const uint64_t *expect, const uint64_t *replace, size_t n);
 
-    /* Copies of code, as rimf/moved/moved.h describes: for the thread that loads, inside run,
-     * of passes with MVLD_PASS_ANALYSIS.
+    /* Moved code, as rimf/moved/moved.h describes: for the thread that loads, inside run, of
+     * passes with MVLD_PASS_MOVES.
      *
-     * region_set: where copies may lie; once.  0, -EEXIST, -EINVAL, -ENOMEM.
-     * copy_add: the movable code of `object` shall have a copy, at the first fitting place
-     * at or behind `from` and behind those added before; *end: where that copy will end.
-     * Negative errno with a sentence (static) in *why: it stays home.
-     * copies_commit: makes all that were added, or none: 0, or negative errno with a sentence
-     * (last_error).  Each commit begins on a new page.  Calls with a rule that is not
-     * realised (calls_retarget) lead in the moved code where the rule says. */
-    int (*region_set)(struct mvld_image *, const struct mvld_region *);
-    int (*copy_add)(struct mvld_image *, const struct mvld_object *, uintptr_t from,
-                    uintptr_t *end, const char **why);
-    int (*copies_commit)(struct mvld_image *, struct mvld_copies_report *);
-    /* Where the code came from, of an address in a copy, or 0.  [any thread, also from a
+     * region_open: code can move, to the addresses that libconcat.so.1 reserves.  Of `pages` the first call's
+     * hold in a process, and those of the one that made its image; `names` (MVLD_NAMES_*) of what moves
+     * from here on.  Negative errno with a sentence (static) in *why: no code can move.
+     * fragments: the smallest fragments into which the code of `object` can be cut, by address: how many,
+     * and as many of them as there is room for.  0, with a sentence (static) in *why: it cannot.
+     * fragment_move: declares that a fragment moves, or several neighbours as one, or, with NULL, all code
+     * of `object` that can, as one block: `gap` bytes behind what was declared before.  What leads to it
+     * follows.  Fragments of an object that are not declared together with its others stay.  Moved when
+     * the pass has returned 0, all or none.  Negative errno with a sentence (static) in *why: it stays. */
+    int (*region_open)(const struct mvld_context *, enum mvld_pages pages, uint32_t names,
+                       const char **why);
+    size_t (*fragments)(struct mvld_image *, const struct mvld_object *, struct mvld_fragment *,
+                        size_t room, const char **why);
+    int (*fragment_move)(struct mvld_image *, const struct mvld_object *,
+                         const struct mvld_fragment *, size_t gap, uint32_t flags,
+                         const char **why);
+    /* Where the code was mapped that an address in moved code is of, or 0.  [any thread, also from a
      * signal handler] */
-    uintptr_t (*copy_home)(const struct mvld_image *, uintptr_t address);
-    /* The object was removed: its copies are never entered again. */
-    void (*copies_forget)(struct mvld_image *, const struct mvld_object *);
-    /* Each copied function that the symbols of its object name, where its copy is;
-     * with `unnamed` also the others, whose `name` is NULL.  Of the copies in the order in
-     * which they were made, from number *next (0: the first) on, which is counted up.
-     * 0, -ENODATA, -ENOMEM. */
-    int (*copy_names)(struct mvld_image *, size_t *next, int unnamed,
-                      void (*visit)(void *cookie, const struct mvld_symbol *), void *cookie);
-    /* Tells debuggers of the copies that they do not know yet, by GDB's JIT interface:
-     * `descriptor` is a __jit_debug_descriptor in memory that may be written, `changed`
-     * the function in which debuggers have a breakpoint.  0, -ENODATA, -ENOMEM, -ENOSPC. */
-    int (*copies_debug)(struct mvld_image *, void *descriptor, void (*changed)(void));
-    /* The smallest fragments into which the code of `object` can be cut, by address: how many, and
-     * as many of them as there is room for.  0, with a sentence (static) in *why: it cannot. */
-    size_t (*copy_fragments)(struct mvld_image *, const struct mvld_object *, struct mvld_fragment *,
-                          size_t room, const char **why);
-    /* As copy_add, one such fragment, or several neighbours as one; it fits where it is equal to its
-     * place at home modulo 16 (with `from` 0, and what copy_add copies: modulo 64).  Those of an
-     * object that are not added before the commit stay home. */
-    int (*copy_add_fragment)(struct mvld_image *, const struct mvld_object *,
-                          const struct mvld_fragment *, uintptr_t from, uintptr_t *end,
-                          const char **why);
-    /* Of all copies that are made from here on.  What there is too little of, and why, the log
-     * says (MVLD_LOG_PASSES).  0, -ENODATA: there is no region. */
-    int (*region_pages)(struct mvld_image *, enum mvld_pages);
-
-    /* Where the code at [home, home + length), inside one function, runs, for who changes it
-     * while the program runs: *copy is where it was copied to, or 0.  1: it runs at home,
-     * too, and must be changed at both places; 0: only in the copy, for a jump to it stands
-     * over those bytes, and belongs to mvld; 2: at home, as all code of its object.
+    uintptr_t (*original_of)(const struct mvld_image *, uintptr_t address);
+    /* Where the code at [original, original + length), inside one function, runs, for who changes it
+     * while the program runs: *moved is where it moved to, or 0.  1: it runs where it was mapped,
+     * too, and must be changed at both places; 0: only where it moved to, for a jump there stands
+     * over those bytes, and belongs to mvld; 2: where it was mapped, as all code of its object.
      * [any thread] */
-    int (*copy_find)(const struct mvld_image *, uintptr_t home, size_t length, uintptr_t *copy);
-    /* 1 when a pass of this name is in the pipeline of this process, else 0: for passes with
-     * MVLD_PASS_LOOKS_AHEAD. */
-    int (*pass_planned)(const struct mvld_image *, const char *name);
+    int (*moved_find)(const struct mvld_image *, uintptr_t original, size_t length, uintptr_t *moved);
 
-    /* Where in a line of the caches, which has 64 bytes, the copy of a hot fragment had best begin, for
-     * the `from` of copy_add_fragment: 0 to 63. */
-    unsigned (*copy_in_line)(const struct mvld_image *, const struct mvld_object *,
-                             const struct mvld_fragment *);
-
-    /* The hot copies are those before `end`, an address in the region: behind it nothing is paid for
-     * huge pages, which are then only those that are there at once, or that an image's file has
-     * anyway.  0, -ENODATA: there is no region; -EINVAL. */
-    int (*region_hot)(struct mvld_image *, uintptr_t end);
+    /* What a file holds that the user named for one of the pass's options (MVLD_OPTION_FILE), ended with
+     * NUL; to be released.  NULL, with a sentence: it cannot be read, is no regular file, or is larger than
+     * MVLD_FILE_MAX.  For the thread that loads. */
+    char *(*file_read)(const struct mvld_context *, const struct mvld_setting *, size_t *size);
+    /* Fills [to, to + size), of at most 256 bytes, with numbers by chance, of the kernel's.  0, -EAGAIN: it
+     * has none yet, -EINVAL. */
+    int (*random)(const struct mvld_image *, void *to, size_t size);
 
     /* What a slot is called, as slot_find says, and nothing else: NULL when it has no name. */
     const char *(*slot_name)(struct mvld_image *, const struct mvld_object *, uintptr_t address);
@@ -369,7 +335,6 @@ struct mvld_context {
     const char *pass; /* its name */
     const struct mvld_api *api;
     struct mvld_image *image;
-    const struct rimf_sys *sys;
     void **state;                          /* the pass's own, kept between calls */
     int later;                             /* run: 1: the objects are of a dlopen, 0: of the start */
     const struct mvld_setting *settings;   /* every option in its order, defaults included */
@@ -380,13 +345,12 @@ struct mvld_context {
 #define MVLD_PASS_ANALYSIS 1u /* reads what `mvld analyze` found: the loader notes from which
                                  file each object comes */
 #define MVLD_PASS_FREEZES 2u  /* what `run` does is nothing but patches, said by `depends`, and
-                                 copies of code: it
+                                 moved code: it
                                  may be kept and mapped by later processes, in which `run` is
                                  then not called for the start (for dlopen it is, with a NULL state) */
-#define MVLD_PASS_SPACIOUS 4u /* `library` takes much address space: it is left out where that is
-                                 limited (RLIMIT_AS), and where calls are watched (LD_AUDIT) */
-#define MVLD_PASS_LOOKS_AHEAD 8u /* what it does depends on which passes come behind it */
-#define MVLD_PASS_MOVES 16u /* it moves code (copies_commit) */
+#define MVLD_PASS_MOVES 4u /* it moves code (fragment_move): what passes before it declared waits for it.
+                              Its `library` reserves the addresses: it is left out where address space is
+                              limited (RLIMIT_AS), and where calls are watched (LD_AUDIT) */
 
 /* A file of which an object is about to be mapped. */
 struct mvld_file {
@@ -430,7 +394,7 @@ struct mvld_pass {
      * NULL: it has.  May be NULL itself.  Asked before anything else of the pass runs, also by
      * `mvld pipeline`: it looks at nothing but the settings.  A pass that says so counts as one that
      * did its work for those that require it; its library is not brought, none of its functions is
-     * called, pass_planned does not name it. */
+     * called. */
     const char *(*idle)(const struct mvld_setting *settings, size_t n);
     /* NULL-terminated list of pass names, or NULL.  Where one of them is in the pipeline, this pass
      * runs behind it, whichever is named first: either order means the same (`after` refuses). */

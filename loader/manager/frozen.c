@@ -56,7 +56,7 @@ uint64_t pipeline_fingerprint(const struct pipeline *p, size_t n)
         for (const struct config_entry *e = p->config.entries; e; e = e->next)
             if (rimf_streq(e->section, it->name))
                 hash = more(more_name(hash, e->key), e->raw.at, e->raw.length);
-        ahead |= (it->flags & MVLD_PASS_LOOKS_AHEAD) != 0;
+        ahead |= (it->flags & MVLD_PASS_MOVES) != 0;
     }
     for (size_t i = n; ahead && i < p->n; i++)
         hash = more_name(hash, p->passes[i].name);
@@ -98,7 +98,7 @@ void pipeline_thawed(struct pipeline *p, struct mvld_image *image, size_t n)
     for (size_t i = 0; i < n; i++) {
         if (p->passes[i].status == PASS_IDLE)
             continue;
-        pipeline_set_context(p, &p->passes[i], image);
+        pipeline_set_context(&p->passes[i], image);
         p->passes[i].status = PASS_RAN;
         rimf_log(&p->log, MVLD_LOG_PASSES, "pass %s: its work was thawed", p->passes[i].name);
     }

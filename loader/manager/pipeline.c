@@ -300,7 +300,7 @@ int pipeline_library_is_spacious(const struct pipeline *p, size_t i)
 {
     const struct planned_pass *pass = brings(p, i);
 
-    return pass && (pass->flags & MVLD_PASS_SPACIOUS);
+    return pass && (pass->flags & MVLD_PASS_MOVES);
 }
 
 const char *pipeline_setting(const struct pipeline *p, const char *key)

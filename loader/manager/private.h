@@ -76,6 +76,6 @@ int pipeline_look(struct pipeline *, const struct pipeline_query *);
 int pipeline_map_late(struct pipeline *);
 
 /* manager/run.c */
-void pipeline_set_context(struct pipeline *, struct planned_pass *, struct mvld_image *);
+void pipeline_set_context(struct planned_pass *, struct mvld_image *);
 
 #endif

@@ -27,13 +27,12 @@ static uint64_t now(const struct pipeline *p)
     return (uint64_t)t.seconds * 1000000000u + (uint64_t)t.nanoseconds;
 }
 
-void pipeline_set_context(struct pipeline *p, struct planned_pass *it, struct mvld_image *image)
+void pipeline_set_context(struct planned_pass *it, struct mvld_image *image)
 {
     it->context = (struct mvld_context){
         .pass = it->name,
         .api = rimf_api(),
         .image = image,
-        .sys = p->sys,
         .state = &it->state,
         .settings = it->settings,
         .n_settings = it->n_settings,
@@ -85,7 +84,7 @@ int pipeline_map_file(struct pipeline *p, struct mvld_image *image, const struct
 
         if (!looks_at_files(it))
             continue;
-        pipeline_set_context(p, it, image);
+        pipeline_set_context(it, image);
         error = it->pass->map(&it->context, file);
         if (error < 0)
             rimf_log(&p->log, MVLD_LOG_PASSES, "pass %s: refuses %s", it->name, file->name);
@@ -118,7 +117,7 @@ void pipeline_relocate(struct pipeline *p, struct mvld_image *image,
 
         if (!changes_symbols(it))
             continue;
-        pipeline_set_context(p, it, image);
+        pipeline_set_context(it, image);
         error = it->pass->relocate(&it->context, objects, n);
         failed = rimf_image_realise_symbols(image, error < 0);
         if (error < 0 || failed)
@@ -145,7 +144,7 @@ static int realise(struct pipeline *p, size_t i, struct mvld_image *image, int e
 
     if (error >= 0)
         return rimf_image_realise(image, context, moves_later(p, i));
-    rimf_image_forget_edits(image, context);
+    rimf_image_forget(image, context);
     return error;
 }
 
@@ -157,7 +156,7 @@ static int run_for(struct pipeline *p, size_t i, struct mvld_image *image,
 
     int error = 0;
 
-    pipeline_set_context(p, it, image);
+    pipeline_set_context(it, image);
     it->context.later = later;
     rimf_image_set_stage(image, RIMF_STAGE_RUN);
     if (it->pass->run)
@@ -298,7 +297,7 @@ void pipeline_removed(struct pipeline *p, struct mvld_image *image,
         struct planned_pass *it = &p->passes[i];
         if (it->status != PASS_RAN || !it->pass || !it->pass->removed)
             continue;
-        pipeline_set_context(p, it, image);
+        pipeline_set_context(it, image);
         it->pass->removed(&it->context, objects, n);
         verify(p, image, it->name);
     }

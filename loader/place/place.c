@@ -170,7 +170,7 @@ void place_plan(struct loader *l)
             l->arena.start = l->arena.end - ARENA;
             l->arena.slack = SLACK;
         } else if (executable < LOW_END) {
-            place_near_low(l, (pipeline_flags(l->pipeline) & MVLD_PASS_SPACIOUS) != 0);
+            place_near_low(l, (pipeline_flags(l->pipeline) & MVLD_PASS_MOVES) != 0);
         }
     }
     if (l->arena.end)
@@ -189,7 +189,7 @@ void place_plan(struct loader *l)
  * without one that takes much space there are more places to draw from. */
 void place_finish(struct loader *l)
 {
-    if (!l->arena.spacious || pipeline_flags(l->pipeline) & MVLD_PASS_SPACIOUS)
+    if (!l->arena.spacious || pipeline_flags(l->pipeline) & MVLD_PASS_MOVES)
         return;
     l->arena = (struct arena){0};
     place_plan(l);

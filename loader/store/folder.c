@@ -73,7 +73,7 @@ int store_preloads(const struct loader *l)
 
 int store_leaves_out(struct loader *l)
 {
-    return pipeline_flags(l->pipeline) & MVLD_PASS_SPACIOUS &&
+    return pipeline_flags(l->pipeline) & MVLD_PASS_MOVES &&
            (l->block.secure || space_is_limited(l));
 }
 

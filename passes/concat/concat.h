@@ -5,14 +5,13 @@
 #ifndef CONCAT_CONCAT_H
 #define CONCAT_CONCAT_H
 
-#include "mvld/pass.h"
+#include <mvld/freestanding.h>
+#include <mvld/pass.h>
 
 enum { /* order of the options */
     CONCAT_ORDER, CONCAT_LATER, CONCAT_LEAVE, CONCAT_DEBUGGER, CONCAT_PERF_MAP, CONCAT_PAGES,
     CONCAT_PROFILE, CONCAT_COPY
 };
-
-const char *concat_file_name(const struct mvld_object *);
 
 /* What is copied, in the order of the region. */
 struct concat_item {
@@ -31,10 +30,10 @@ int concat_plan(const struct mvld_context *, const struct mvld_object *const *ob
                 struct concat_plan *);
 void concat_plan_release(const struct mvld_context *, struct concat_plan *);
 
-/* Functions that a profile names, by address at home, hottest first; to be released. */
+/* Functions that a profile names, where they were mapped, hottest first; to be released. */
 struct concat_hot {
     size_t object; /* its place among the objects */
-    uintptr_t home;
+    uintptr_t original;
 };
 struct concat_profile {
     struct concat_hot *hot;
@@ -42,8 +41,5 @@ struct concat_profile {
 };
 int concat_profile_read(const struct mvld_context *, const struct mvld_object *const *objects,
                         size_t n, struct concat_profile *);
-
-/* Those who look from outside hear of the copies that they do not know yet, as configured. */
-void concat_report(const struct mvld_context *);
 
 #endif

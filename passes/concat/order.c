@@ -15,18 +15,16 @@
  */
 #include "concat.h"
 
-#include "rimf/base/base.h"
-#include "rimf/base/sys.h"
-
 #include <errno.h> /* numbers only */
 
+#define PAGE 4096u
 #define GAP_PAGES_MAX 15u
 
 /* ---- randomness ------------------------------------------------------------------------ */
 
 struct draws {
     const struct mvld_context *ctx;
-    uint64_t pool[32]; /* 256 bytes: getrandom gives all of them or none */
+    uint64_t pool[32];
     size_t left;
 };
 
@@ -34,10 +32,9 @@ struct draws {
 static uint64_t draw(struct draws *d, uint64_t below)
 {
     if (!d->left) {
-        if (SYS3(d->ctx->sys, SYS_getrandom, d->pool, sizeof d->pool, 1 /* GRND_NONBLOCK */) !=
-            (long)sizeof d->pool)
+        if (d->ctx->api->random(d->ctx->image, d->pool, sizeof d->pool))
             return below - 1;
-        d->left = RIMF_COUNT(d->pool);
+        d->left = sizeof d->pool / sizeof d->pool[0];
     }
     return d->pool[--d->left] % below;
 }
@@ -85,14 +82,14 @@ static int cut(struct planning *p, size_t i)
 
     if (p->cuts[i].fragments)
         return 0;
-    n = api->copy_fragments(p->ctx->image, p->objects[i], NULL, 0, &why);
+    n = api->fragments(p->ctx->image, p->objects[i], NULL, 0, &why);
     if (n < 2)
         return 0;
     p->cuts[i].fragments = api->alloc(p->ctx->image, n * sizeof *p->cuts[i].fragments);
     p->cuts[i].is_hot = api->alloc(p->ctx->image, n);
     if (!p->cuts[i].fragments || !p->cuts[i].is_hot)
         return out_of_memory(p);
-    p->cuts[i].n = api->copy_fragments(p->ctx->image, p->objects[i], p->cuts[i].fragments, n, &why);
+    p->cuts[i].n = api->fragments(p->ctx->image, p->objects[i], p->cuts[i].fragments, n, &why);
     return 0;
 }
 
@@ -132,7 +129,7 @@ static int by_chance(struct planning *p)
         return error;
     shuffle(&p->draws, p->plan->items, p->plan->n);
     for (size_t i = 0; i < p->plan->n; i++)
-        p->plan->items[i].gap = draw(&p->draws, GAP_PAGES_MAX + 1) * RIMF_PAGE;
+        p->plan->items[i].gap = draw(&p->draws, GAP_PAGES_MAX + 1) * PAGE;
     return 0;
 }
 
@@ -171,19 +168,20 @@ static int functions_by_chance(struct planning *p)
 }
 
 /* The fragment that holds the address, or their number. */
-static size_t fragment_at(const struct cut *c, uintptr_t home)
+static size_t fragment_at(const struct cut *c, uintptr_t address)
 {
     size_t low = 0, high = c->n; /* the last that begins at or before it */
 
     while (low < high) {
         size_t middle = low + (high - low) / 2;
 
-        if (c->fragments[middle].home <= home)
+        if (c->fragments[middle].original <= address)
             low = middle + 1;
         else
             high = middle;
     }
-    return low && home - c->fragments[low - 1].home < c->fragments[low - 1].size ? low - 1 : c->n;
+    return low && address - c->fragments[low - 1].original < c->fragments[low - 1].size ? low - 1
+                                                                                        : c->n;
 }
 
 /* Each run of fragments that are not hot, as one. */
@@ -200,7 +198,8 @@ static void add_rest(struct planning *p, size_t object)
             end++;
         last = &c->fragments[end - 1];
         if (!c->is_hot[i])
-            add(p, object, (struct mvld_fragment){first->home, last->home + last->size - first->home});
+            add(p, object, (struct mvld_fragment){first->original,
+                                                  last->original + last->size - first->original});
     }
 }
 
@@ -215,7 +214,7 @@ static int by_profile(struct planning *p)
         error = make_room(p);
     for (size_t i = 0; i < profile.n && !error; i++) {
         struct cut *c = &p->cuts[profile.hot[i].object];
-        size_t fragment = fragment_at(c, profile.hot[i].home);
+        size_t fragment = fragment_at(c, profile.hot[i].original);
 
         if (fragment == c->n || c->is_hot[fragment])
             continue;

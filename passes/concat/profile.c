@@ -12,14 +12,8 @@
  */
 #include "concat.h"
 
-#include "rimf/base/base.h"
-#include "rimf/base/sys.h"
+#include <errno.h> /* numbers only */
 
-#include <errno.h>    /* numbers only */
-#include <fcntl.h>    /* numbers only */
-#include <sys/stat.h> /* numbers only */
-
-#define PROFILE_MAX (16u << 20)
 #define HOT_AT_FIRST 256u
 
 struct reading {
@@ -31,45 +25,6 @@ struct reading {
     size_t room;
     unsigned line, unknown;
 };
-
-/* ---- the file -------------------------------------------------------------------------- */
-
-static int read_all(const struct mvld_context *ctx, int fd, char *to, size_t size)
-{
-    for (size_t done = 0; done < size;) {
-        long n = SYS3(ctx->sys, SYS_read, fd, to + done, size - done);
-
-        if (n <= 0 && n != -EINTR)
-            return n ? (int)n : -EIO;
-        done += n > 0 ? (size_t)n : 0;
-    }
-    return 0;
-}
-
-/* Its text, ending with NUL, to be released; NULL: *error. */
-static char *read_text(const struct mvld_context *ctx, const char *path, int *error)
-{
-    long fd = sys_openat(ctx->sys, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0);
-    struct stat st;
-    char *text = NULL;
-
-    *error = sys_failed(fd) ? (int)fd : (int)SYS3(ctx->sys, SYS_fstat, fd, &st, 0);
-    if (!*error && !S_ISREG(st.st_mode))
-        *error = -EINVAL;
-    if (!*error && st.st_size > PROFILE_MAX)
-        *error = -EFBIG;
-    if (!*error) {
-        text = ctx->api->alloc(ctx->image, (size_t)st.st_size + 1);
-        *error = text ? read_all(ctx, (int)fd, text, (size_t)st.st_size) : -ENOMEM;
-    }
-    if (!sys_failed(fd))
-        sys_close(ctx->sys, (int)fd);
-    if (*error) {
-        ctx->api->release(ctx->image, text);
-        return NULL;
-    }
-    return text;
-}
 
 /* ---- lines ------------------------------------------------------------------------------- */
 
@@ -101,10 +56,10 @@ static int wrong(const struct reading *r, const char *what, const char *word)
 /* "+0x1f": 0, or -EINVAL. */
 static int read_offset(const char *word, uint64_t *offset)
 {
-    const char *digits = rimf_after(word, "+0x");
+    const char *digits = mvld_after(word, "+0x");
 
     *offset = 0;
-    if (!digits || !*digits || rimf_strlen(digits) > 8)
+    if (!digits || !*digits || mvld_strlen(digits) > 8)
         return -EINVAL;
     for (; *digits; digits++) {
         unsigned value = *digits >= '0' && *digits <= '9'   ? (unsigned)(*digits - '0')
@@ -119,7 +74,7 @@ static int read_offset(const char *word, uint64_t *offset)
     return 0;
 }
 
-static int add_hot(struct reading *r, size_t object, uintptr_t home)
+static int add_hot(struct reading *r, size_t object, uintptr_t original)
 {
     struct concat_profile *p = r->profile;
 
@@ -135,7 +90,7 @@ static int add_hot(struct reading *r, size_t object, uintptr_t home)
         p->hot = hot;
         r->room = room;
     }
-    p->hot[p->n++] = (struct concat_hot){object, home};
+    p->hot[p->n++] = (struct concat_hot){object, original};
     return 0;
 }
 
@@ -170,7 +125,7 @@ static int take_line(struct reading *r, char *line)
     if (*place == '+' && read_offset(place, &offset))
         return wrong(r, "no offset like +0x1f: ", place);
     for (size_t i = 0; i < r->n_objects && !error; i++)
-        if (rimf_streq(concat_file_name(r->objects[i]), name)) {
+        if (!mvld_strcmp(mvld_file_name(r->objects[i]->name), name)) {
             error = take_place(r, i, place);
             found = 1;
         }
@@ -196,24 +151,24 @@ static int take_text(struct reading *r, char *text)
 int concat_profile_read(const struct mvld_context *ctx, const struct mvld_object *const *objects,
                         size_t n, struct concat_profile *profile)
 {
-    const char *path = ctx->settings[CONCAT_PROFILE].text;
-    struct reading r = {.ctx = ctx, .path = path, .objects = objects, .n_objects = n,
+    const struct mvld_setting *said = &ctx->settings[CONCAT_PROFILE];
+    struct reading r = {.ctx = ctx, .path = said->text, .objects = objects, .n_objects = n,
                         .profile = profile};
+    size_t size;
     char *text;
     int error;
 
     *profile = (struct concat_profile){0};
-    if (!*path)
+    if (!*said->text)
         return ctx->api->fail(ctx->image, EINVAL,
                               "concat: order = profile needs a file: profile = PATH");
-    text = read_text(ctx, path, &error);
+    text = ctx->api->file_read(ctx, said, &size);
     if (!text)
-        return ctx->api->fail(ctx->image, -error, "concat: the profile %s cannot be read (error %d)",
-                              path, -error);
+        return -EIO;
     error = take_text(&r, text);
     ctx->api->release(ctx->image, text);
     if (!error && r.unknown)
         ctx->api->log(ctx->image, MVLD_LOG_PASSES, "concat: %s: %u of %u lines name nothing here",
-                      path, r.unknown, r.line);
+                      said->text, r.unknown, r.line);
     return error;
 }

@@ -68,7 +68,7 @@ static int first_commit(const struct mvld_context *ctx, struct mv_engine *engine
 static int start(const struct mvld_context *ctx, const struct mvld_object *const *objects, size_t n)
 {
     struct mv_engine *engine;
-    int err = mv_create(ctx->image, ctx->api, ctx->sys, &engine);
+    int err = mv_create(ctx->image, ctx->api, &rimf_sys_kernel, &engine);
 
     if (err)
         return err;

@@ -139,7 +139,7 @@ static int copy_find(const struct mvld_image *image, uintptr_t home, size_t leng
 }
 
 /* The rest is not there, and must not be asked for: see image.h. */
-static const struct mvld_api api = {RIMF_API_CORE, .copy_find = copy_find};
+static const struct mvld_api api = {RIMF_API_CORE, .moved_find = copy_find};
 
 const struct mvld_api *rimf_api_core(void)
 {

@@ -5,7 +5,7 @@
  *     calls_retarget      a rule for the calls of an object; nothing is changed
  *     the pass ends       they are changed where they stand (realise/realise.c), unless a pass
  *                         behind it moves code: then
- *     copies_commit       moved code asks where its calls lead (moved/calls.c); what did not move is
+ *     code moves          it asks where its calls lead (moved/calls.c); what did not move is
  *                         changed where it stands
  *
  * So the calls of code that was moved stay at home what they were: through the PLT, like all of

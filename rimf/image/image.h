@@ -133,7 +133,7 @@ int rimf_image_realise_symbols(struct mvld_image *, int failed);
 /* This pass has failed: nothing of what it declared will be. */
 void rimf_image_forget_edits(struct mvld_image *, const struct mvld_context *);
 
-/* Which passes are in the pipeline: pass_planned of mvld/pass.h.  NULL: none. */
+/* Is a pass of this name in the pipeline, and has it something to do?  NULL: none is. */
 void rimf_image_set_planned(struct mvld_image *,
                             int (*planned)(const void *cookie, const char *pass),
                             const void *cookie);

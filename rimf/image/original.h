@@ -36,6 +36,14 @@ static inline uintptr_t copies_tables(const struct rimf_copy *copy)
     return (copy->at + copy->code + 1 + 7) & ~(uintptr_t)7;
 }
 
+/* Address space that a library reserved, which nobody may write or run: for code, and for the unwind
+ * tables of that code.  The library's PT_GNU_EH_FRAME leads to the start of `frames`.  All in whole
+ * pages. */
+struct mvld_region {
+    uintptr_t code, frames;
+    size_t code_size, frames_size;
+};
+
 struct rimf_copies {
     struct mvld_region region;
     struct rimf_copy *list; /* ascending */
@@ -47,8 +55,13 @@ struct rimf_copies {
     size_t n_named;         /* symfile.h: the rest has no names for debuggers yet, */
     uintptr_t names;        /* which lie from here on */
     uintptr_t frames_named; /* frames behind this are without */
-    enum mvld_pages pages;  /* wanted, of what comes next */
-    uintptr_t hot_end;      /* rimf_region_hot; 0: nothing was said */
+    enum mvld_pages pages;  /* wanted, of what comes next; never MVLD_PAGES_HOT: */
+    uintptr_t hot_end;      /* behind it nothing is paid for huge pages; 0: nothing was said */
+    int hot_wanted;         /* it is where what is hot of the next batch ends */
+    uintptr_t first;        /* where code begins when there is none yet */
+    const struct mvld_context *mover; /* the pass that moves code at the moment, or NULL */
+    uint32_t names_for;     /* MVLD_NAMES_* */
+    size_t n_perf;          /* moved/perf.c: the rest has no names for perf yet */
     int pool_moves;         /* pages of the pool could be moved once */
     uint64_t of_pool[4];    /* moved/pages.c: by 2 MiB of the region: a page of the pool */
     /* Copies around this address, as a segment in which 4 KiB may be changed, or -ENOMEM. */

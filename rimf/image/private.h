@@ -295,6 +295,11 @@ int rimf_new_code_holds(const struct mvld_context *, uintptr_t address);
 /* New code is executed from here on.  0, or -EACCES with a sentence. */
 int rimf_new_sections_seal(struct mvld_image *);
 
+/* ---- image/system.c --------------------------------------------------------------- */
+
+char *rimf_file_read(const struct mvld_context *, const struct mvld_setting *, size_t *size);
+int rimf_random(const struct mvld_image *, void *to, size_t size);
+
 /* ---- image/symbol_edits.c ------------------------------------------------------ */
 
 int rimf_symbol_redirect(struct mvld_image *, const struct mvld_symbol *, const struct mvld_symbol *to);
@@ -402,7 +407,7 @@ int rimf_fail(struct mvld_image *, int err, const char *format, ...)
     .patch_commit = rimf_patch_commit, .patch_count = rimf_patch_count, \
     .patch_at = rimf_patch_at, .patch_end = rimf_patch_end, \
     .patch_often = rimf_patch_often, .patch_add_words = rimf_patch_add_words, \
-    .copy_home = rimf_copy_home, \
+    .original_of = rimf_copy_home, \
     .alloc = rimf_api_alloc, .release = rimf_api_release, .fail = rimf_fail, \
     .last_error = rimf_last_error, .log = rimf_api_log, \
     .log_enabled = rimf_api_log_enabled, .vlog = rimf_api_vlog

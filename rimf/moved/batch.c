@@ -15,7 +15,7 @@
 struct making {
     struct mvld_image *image;
     struct rimf_copies *copies;
-    struct mvld_copies_report *report;
+    struct rimf_moved_report *report;
     uintptr_t code, code_end;     /* new pages */
     uintptr_t frames, frames_end; /* new pages; `table` bytes before them change too */
     size_t n_frames;              /* in the table before */
@@ -298,11 +298,11 @@ static int make(struct making *m)
     return 0;
 }
 
-static void drop_plan(struct mvld_image *image)
+void copies_drop_plan(struct mvld_image *image)
 {
     struct rimf_copies *copies = image->copies;
 
-    while (copies->n_planned > copies->n)
+    while (copies && copies->n_planned > copies->n)
         copies_drop(image, (struct rimf_object *)copies->list[--copies->n_planned].object);
 }
 
@@ -323,7 +323,7 @@ void copies_report(const struct mvld_image *image, const struct rimf_object *obj
     }
 }
 
-static int commit(struct mvld_image *image, struct mvld_copies_report *report)
+static int commit(struct mvld_image *image, struct rimf_moved_report *report)
 {
     struct making m = {.image = image, .copies = image->copies, .report = report};
     struct copy_writing *writing = NULL;
@@ -344,7 +344,7 @@ static int commit(struct mvld_image *image, struct mvld_copies_report *report)
     }
     if (error) {
         copy_identity_leave(image, writing);
-        drop_plan(image);
+        copies_drop_plan(image);
         memset(report, 0, sizeof *report);
         return error;
     }
@@ -360,7 +360,7 @@ static int commit(struct mvld_image *image, struct mvld_copies_report *report)
     return error;
 }
 
-int rimf_copies_commit(struct mvld_image *image, struct mvld_copies_report *report)
+int rimf_copies_commit(struct mvld_image *image, struct rimf_moved_report *report)
 {
     int error = commit(image, report);
 

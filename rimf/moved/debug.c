@@ -257,15 +257,32 @@ static int tell_made(const struct debugger *d)
     return 0;
 }
 
-int rimf_copies_debug(struct mvld_image *image, void *descriptor, void (*changed)(void))
+/* The library whose memory the region is has the descriptor. */
+static int find_descriptor(struct mvld_image *image, struct debugger *d)
 {
-    const struct debugger d = {image, descriptor, changed};
-    struct rimf_copies *copies = image->copies;
-    int error = 0;
+    const struct mvld_object *owner = rimf_object_find(image, image->copies->region.code);
+    struct mvld_symbol descriptor, changed;
 
-    if (!copies || copies->n == copies->n_named)
+    if (!owner || rimf_symbol_find(owner, "concat_jit", NULL, &descriptor) ||
+        rimf_symbol_find(owner, "concat_jit_changed", NULL, &changed) ||
+        !rimf_object_holds(owner, descriptor.address, sizeof *d->descriptor, PROT_READ | PROT_WRITE) ||
+        !rimf_object_holds(owner, changed.address, 1, PROT_READ | PROT_EXEC))
+        return rimf_fail(image, ENOENT, "libconcat.so.1 has no descriptor for debuggers");
+    d->descriptor = (struct jit_descriptor *)descriptor.address;
+    d->changed = (void (*)(void))changed.address;
+    return 0;
+}
+
+int copy_names_debug(struct mvld_image *image)
+{
+    struct rimf_copies *copies = image->copies;
+    struct debugger d = {.image = image};
+    int error;
+
+    if (copies->n == copies->n_named)
         return 0;
-    if (image->filtered || !tell_ready(&d, &error)) /* which asks for mremap */
+    error = find_descriptor(image, &d);
+    if (!error && (image->filtered || !tell_ready(&d, &error))) /* which asks for mremap */
         error = tell_made(&d);
     if (error)
         return error;

@@ -37,7 +37,7 @@ static const uint8_t endbr64[4] = {0xf3, 0x0f, 0x1e, 0xfa};
 
 struct entries {
     struct copying *c;
-    struct mvld_copies_report *report;
+    struct rimf_moved_report *report;
     struct copy_words *words;
     int few; /* only those that addresses lead to */
     uint8_t *held;
@@ -178,7 +178,7 @@ static int add_units(struct entries *e)
     return error == -EDEADLK ? 0 : error;
 }
 
-int copy_entries(struct copying *c, struct mvld_copies_report *report)
+int copy_entries(struct copying *c, struct rimf_moved_report *report)
 {
     struct entries e = {.c = c, .report = report, .words = copy_words_begin(c),
                         .few = c->image->edits != NULL, .held = c->object->held};

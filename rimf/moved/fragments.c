@@ -188,24 +188,18 @@ static struct mvld_fragment fragment_of(const struct analysis *s, size_t first, 
                                last->start + last->size - s->units[first].start};
 }
 
-size_t rimf_copy_fragments(struct mvld_image *image, const struct mvld_object *public,
-                        struct mvld_fragment *fragments, size_t room, const char **why)
+size_t copies_cut(const struct rimf_object *object, const struct analysis *s,
+                  struct mvld_fragment *fragments, size_t room, const char **why)
 {
-    struct rimf_object *object = (struct rimf_object *)rimf_object_of(public);
-    const struct analysis *s = rimf_analysis_branches(image, object, why);
     size_t n = 0;
 
-    if (!s)
-        return 0;
-    *why = copies_stay(object, s);
-    if (!*why && !s->branches)
-        *why = "its analysis does not say where it may be cut";
+    *why = s->branches ? NULL : "its analysis does not say where it may be cut";
     for (size_t first = *why ? s->n_units : movable_from(s, 0), end; first < s->n_units;
          first = movable_from(s, end)) {
         end = joined_end(s, first);
         if (n < room) {
             fragments[n] = fragment_of(s, first, end);
-            fragments[n].home += object->view.bias;
+            fragments[n].original += object->view.bias;
         }
         n++;
     }

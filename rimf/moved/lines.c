@@ -54,14 +54,9 @@ unsigned copy_line(const uint8_t *code, size_t size)
     return (unsigned)best * RIMF_COPY_ALIGN;
 }
 
-unsigned rimf_copy_in_line(const struct mvld_image *image, const struct mvld_object *public,
-                           const struct mvld_fragment *fragment)
+unsigned copy_in_line(const struct rimf_object *object, uintptr_t home, size_t size)
 {
-    const struct rimf_object *object = rimf_object_of(public);
-
-    (void)image;
-    if (fragment->home % RIMF_COPY_ALIGN ||
-        !elf_holds(&object->view, fragment->home, fragment->size, PROT_READ | PROT_EXEC))
-        return fragment->home % RIMF_COPY_LINE;
-    return copy_line((const uint8_t *)fragment->home, fragment->size);
+    if (home % RIMF_COPY_ALIGN || !elf_holds(&object->view, home, size, PROT_READ | PROT_EXEC))
+        return home % RIMF_COPY_LINE;
+    return copy_line((const uint8_t *)home, size);
 }

@@ -67,6 +67,13 @@
 #include "rimf/analysis/analysis.h"
 #include "rimf/image/original.h"
 
+struct rimf_moved_report {
+    size_t objects, units;
+    size_t code, frames; /* bytes */
+    size_t entries;      /* functions that begin at home with a jump to their copies */
+    size_t at_home;      /* that others may enter, and have none: these run at home then */
+};
+
 /* What is being made of one object, for the files of rimf/. */
 struct copying {
     struct mvld_image *image;
@@ -83,6 +90,8 @@ struct copying {
 /* copy_lines.c: how far behind the beginning of a line this code had best begin, a multiple of
  * RIMF_COPY_ALIGN, as which it is aligned. */
 unsigned copy_line(const uint8_t *code, size_t size);
+/* Where in a line code of the object had best begin; as at home, where that says more. */
+unsigned copy_in_line(const struct rimf_object *, uintptr_t home, size_t size);
 
 /* moved/fragments.c.  The list's index-th copy is one of the object's; 0, or -ENOMEM. */
 int copies_note(struct mvld_image *, struct rimf_object *, size_t index);
@@ -102,6 +111,15 @@ int copies_fit_home(const struct rimf_object *, uintptr_t home, size_t code);
 int copying_at(struct copying *, uintptr_t home);
 /* 1 when the range, as linked, may lie elsewhere than its neighbours. */
 int copies_is_fragment(const struct analysis *, uint32_t start, size_t size);
+/* The smallest of the object's fragments: mvld/pass.h, fragments. */
+size_t copies_cut(const struct rimf_object *, const struct analysis *, struct mvld_fragment *,
+                  size_t room, const char **why);
+/* moved/region.c: where moved code goes.  0, or negative errno with a sentence. */
+int rimf_region_set(struct mvld_image *, const struct mvld_region *);
+/* moved/pages.c: a new region shall have these. */
+void copy_pages_wanted(struct mvld_image *, enum mvld_pages);
+/* moved/batch.c: nothing moves of what was declared. */
+void copies_drop_plan(struct mvld_image *);
 /* moved/plan.c: why an object that is so analysed has no copy, or NULL. */
 const char *copies_stay(const struct rimf_object *, const struct analysis *);
 /* 1 when the index-th of the list is the first of its object, which is still there. */
@@ -166,7 +184,7 @@ int copy_pages_soften(struct mvld_image *, uintptr_t address);
 /* The first place behind `address` where a page of the pool begins; else `end`. */
 uintptr_t copy_pages_next(const struct rimf_copies *, uintptr_t address, uintptr_t end);
 /* moved/entries.c: the jumps at home.  What is refused runs at home. */
-int copy_entries(struct copying *, struct mvld_copies_report *);
+int copy_entries(struct copying *, struct rimf_moved_report *);
 /* From here on it is noted who holds addresses at home of what is planned; */
 void copy_entries_begin(struct mvld_image *);
 /* and that a word or an operand holds this one. */
@@ -295,19 +313,15 @@ void rimf_image_keep_home(struct mvld_image *, unsigned number, uintptr_t functi
 uintptr_t rimf_image_kept_home(const struct mvld_image *, unsigned number, size_t *size);
 int rimf_is_kept_home(const struct mvld_image *, uintptr_t function);
 
+/* moved/batch.c: what was declared moves, all or nothing; and what came of it. */
+int rimf_copies_commit(struct mvld_image *, struct rimf_moved_report *);
+
 /* ---- behind rimf_api() ------------------------------------------------------------ */
 
-int rimf_region_set(struct mvld_image *, const struct mvld_region *);
-int rimf_copy_add(struct mvld_image *, const struct mvld_object *, uintptr_t from, uintptr_t *end,
-                  const char **why);
-size_t rimf_copy_fragments(struct mvld_image *, const struct mvld_object *, struct mvld_fragment *,
-                        size_t room, const char **why);
-int rimf_copy_add_fragment(struct mvld_image *, const struct mvld_object *, const struct mvld_fragment *,
-                        uintptr_t from, uintptr_t *end, const char **why);
-unsigned rimf_copy_in_line(const struct mvld_image *, const struct mvld_object *,
-                           const struct mvld_fragment *);
-int rimf_copies_commit(struct mvld_image *, struct mvld_copies_report *);
-int rimf_region_pages(struct mvld_image *, enum mvld_pages);
-int rimf_region_hot(struct mvld_image *, uintptr_t end);
+int rimf_region_open(const struct mvld_context *, enum mvld_pages, uint32_t names, const char **why);
+size_t rimf_fragments(struct mvld_image *, const struct mvld_object *, struct mvld_fragment *,
+                      size_t room, const char **why);
+int rimf_fragment_move(struct mvld_image *, const struct mvld_object *, const struct mvld_fragment *,
+                       size_t gap, uint32_t flags, const char **why);
 
 #endif

@@ -126,7 +126,7 @@ int copy_names_of(struct mvld_image *image, const struct rimf_object *object,
     return 0;
 }
 
-int rimf_copy_names(struct mvld_image *image, size_t *next, int unnamed,
+int copy_names_each(struct mvld_image *image, size_t *next, int unnamed,
                     copy_names_visitor *visit, void *cookie)
 {
     struct rimf_copies *copies = image->copies;

@@ -35,29 +35,23 @@
 
 #define HUGE_2MB (21 << 26) /* MAP_HUGE_2MB: whatever the machine's default is */
 
-int rimf_region_pages(struct mvld_image *image, enum mvld_pages pages)
-{
-    if (!image->copies)
-        return rimf_fail(image, ENODATA, "there is no region for copies of code");
-    if (pages == MVLD_PAGES_QUICK && image->watch)
-        pages = MVLD_PAGES_SMALL; /* a file does without zeros before its code */
-    image->copies->pages = pages;
-    if (pages == MVLD_PAGES_QUICK && !image->copies->n_planned &&
-        image->copies->region.code_size >= 2 * HUGE)
-        image->copies->code_end = (image->copies->region.code + HUGE - 1) & -HUGE;
-    return 0;
-}
-
-int rimf_region_hot(struct mvld_image *image, uintptr_t end)
+/* Where pages of 2 MiB are paid for, code begins with one. */
+void copy_pages_wanted(struct mvld_image *image, enum mvld_pages pages)
 {
     struct rimf_copies *copies = image->copies;
+    uintptr_t first = (copies->region.code + HUGE - 1) & -HUGE;
 
-    if (!copies)
-        return rimf_fail(image, ENODATA, "there is no region for copies of code");
-    if (end <= copies->region.code || end - copies->region.code > copies->region.code_size)
-        return rimf_fail(image, EINVAL, "hot copies lie outside the region");
-    copies->hot_end = end;
-    return 0;
+    copies->hot_wanted = pages == MVLD_PAGES_HOT;
+    if (pages == MVLD_PAGES_HOT)
+        pages = MVLD_PAGES_THP;
+    if (pages == MVLD_PAGES_QUICK && image->watch)
+        pages = MVLD_PAGES_SMALL; /* a file does without zeros before its code */
+    copies->pages = pages;
+    if (pages == MVLD_PAGES_SMALL || copies->region.code_size < 2 * HUGE)
+        return;
+    copies->first = first;
+    if (pages == MVLD_PAGES_QUICK)
+        copies->code_end = first;
 }
 
 long pages_small(const struct mvld_image *image, uintptr_t start, uintptr_t end, int prot)

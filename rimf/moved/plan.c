@@ -7,6 +7,8 @@
 #include "rimf/base/base.h"
 #include "rimf/image/private.h"
 
+#include "mvld/descriptor.h"
+
 #include <errno.h>    /* numbers only */
 #include <sys/mman.h> /* numbers only */
 
@@ -83,106 +85,168 @@ static size_t tables_size(const struct analysis *s)
     return size;
 }
 
-/* The code of `object` from `start` on, as linked, at a place equal modulo `align`; `tables`: bytes
- * behind it. */
-static int plan(struct mvld_image *image, struct rimf_object *object, uint32_t start, size_t code,
-                size_t tables, uintptr_t align, uintptr_t from, uintptr_t *end, const char **why)
-{
-    struct rimf_copies *copies = image->copies;
-    uintptr_t home = object->view.bias + start, last;
-    struct rimf_copy *copy = next_copy(image);
+/* What shall be planned: code of an object, all that can move or a fragment. */
+struct wanted {
+    struct mvld_image *image;
+    struct rimf_object *object;
+    uint32_t start;  /* as linked */
+    size_t code, tables; /* bytes; of jump tables, behind it */
+    uintptr_t gap;   /* from what was planned before */
+    unsigned in_line; /* where in a line of the caches it begins */
+    int is_hot;
+    const char *why;
+};
 
-    *why = copy ? NULL : "memory is short";
+/* Behind what is there, and what was planned. */
+static uintptr_t place(const struct wanted *w)
+{
+    const struct rimf_copies *copies = w->image->copies;
+    const struct rimf_copy *last = copies->n_planned ? &copies->list[copies->n_planned - 1] : NULL;
+    uintptr_t at = copies->code_end > copies->first ? copies->code_end : copies->first;
+
+    at = (copies->n_planned > copies->n ? last->at + last->size : at) + w->gap;
+    if (rimf_image_learns(w->image) && !w->object->copy)
+        at = rimf_page_up(at); /* nobody else's page */
+    return at + (w->in_line - at) % RIMF_COPY_LINE;
+}
+
+static int refuse(struct wanted *w, int error, const char *why)
+{
+    w->why = why;
+    return error;
+}
+
+static int plan(struct wanted *w)
+{
+    struct rimf_copies *copies = w->image->copies;
+    struct rimf_copy *copy = next_copy(w->image);
+    uintptr_t at = copy ? place(w) : 0;
+
     if (!copy)
-        return -ENOMEM;
-    last = copies->n_planned > copies->n ? copy[-1].at + copy[-1].size : copies->code_end;
-    from = from > last ? from : last;
-    from += (home - from) % align;
-    *copy = (struct rimf_copy){.object = object, .home = home, .at = from, .code = code,
-                               .size = code + 1};
-    if (tables)
-        copy->size = copies_tables(copy) - copy->at + tables;
-    if (from < copies->region.code || from - copies->region.code > copies->region.code_size ||
-        copy->size > copies->region.code_size - (from - copies->region.code)) {
-        *why = "the region is full";
-        return -ENOSPC;
-    }
-    if (!reaches(copy)) {
-        *why = "it is farther than 2 GiB from the region";
-        return -ERANGE;
-    }
-    if (copies_note(image, object, copies->n_planned)) {
-        *why = "memory is short";
-        return -ENOMEM;
-    }
+        return refuse(w, -ENOMEM, "memory is short");
+    *copy = (struct rimf_copy){.object = w->object, .home = w->object->view.bias + w->start,
+                               .at = at, .code = w->code, .size = w->code + 1};
+    if (w->tables)
+        copy->size = copies_tables(copy) - copy->at + w->tables;
+    if (at < copies->region.code || at - copies->region.code > copies->region.code_size ||
+        copy->size > copies->region.code_size - (at - copies->region.code))
+        return refuse(w, -ENOSPC, "the region is full");
+    if (!reaches(copy))
+        return refuse(w, -ERANGE, "it is farther than 2 GiB from the region");
+    if (copies_note(w->image, w->object, copies->n_planned))
+        return refuse(w, -ENOMEM, "memory is short");
     copies->n_planned++;
-    *end = from + copy->size;
+    if (w->is_hot && copies->hot_wanted)
+        copies->hot_end = at + copy->size;
     return 0;
 }
 
-/* What is asked of any object first: its analysis, or NULL with the sentence. */
+/* Without the pass, which knows of moved code, it is libmultiverse that patches: at home. */
+static const char *is_patched(struct mvld_image *image, const struct rimf_object *object)
+{
+    int noted;
+
+    if (rimf_pass_planned(image, "multiverse"))
+        return NULL;
+    noted = rimf_note_each(&object->public, MULTIVERSE_NOTE_NAME, MULTIVERSE_NOTE_TABLES, NULL, NULL);
+    return noted > 0   ? "its code is patched at run time, by no pass (multiverse)"
+           : noted < 0 ? "its notes do not say whether its code is patched at run time (multiverse)"
+                       : NULL;
+}
+
+static const char *stays(struct mvld_image *image, const struct rimf_object *object)
+{
+    const struct rimf_copies *copies = image->copies;
+
+    if (object->public.why)
+        return object->public.why;
+    if (copies && rimf_object_find(image, copies->region.code) == &object->public)
+        return "it is where copies go";
+    return is_patched(image, object);
+}
+
+/* What is asked of any object first, of the first fragment alone what takes longer: its analysis, or NULL with the sentence. */
 static const struct analysis *movable(struct mvld_image *image, struct rimf_object *object,
-                                     int in_pieces, const char **why)
+                                     int in_fragments, const char **why)
 {
     const struct analysis *s = NULL;
 
-    *why = "there is no region for copies";
-    if (image->copies)
-        s = in_pieces ? rimf_analysis_branches(image, object, why)
-                      : rimf_analysis_whole(image, object, why);
+    *why = object->copy ? NULL : stays(image, object);
+    if (!*why)
+        s = in_fragments ? rimf_analysis_branches(image, object, why)
+                         : rimf_analysis_whole(image, object, why);
     if (s)
         *why = copies_stay(object, s);
     return *why ? NULL : s;
 }
 
-int rimf_copy_add(struct mvld_image *image, const struct mvld_object *public, uintptr_t from,
-                  uintptr_t *end, const char **why)
+/* One fragment, or neighbours. */
+static int want_fragment(struct wanted *w, const struct mvld_fragment *fragment, uint32_t flags)
 {
-    struct rimf_object *object = (struct rimf_object *)rimf_object_of(public);
-    const struct analysis *s = movable(image, object, 0, why);
-    uint32_t start = 0;
-    size_t span;
+    const struct analysis *s = movable(w->image, w->object, 1, &w->why);
+    uint32_t first = 0;
+
+    w->start = (uint32_t)(fragment->original - w->object->view.bias);
+    w->code = fragment->size;
+    w->is_hot = flags & MVLD_MOVE_HOT;
+    if (!s)
+        return -ENODATA;
+    if (w->object->copy && w->object->copy <= w->image->copies->n)
+        return refuse(w, -ENOTSUP, "it has a copy");
+    if (w->start != fragment->original - w->object->view.bias ||
+        !copies_is_fragment(s, w->start, fragment->size))
+        return refuse(w, -EINVAL, "it cannot be cut there");
+    if (!elf_holds(&w->object->view, fragment->original, fragment->size, PROT_READ | PROT_EXEC))
+        return refuse(w, -ENOTSUP, "its functions lie in several segments");
+    movable_span(s, &first);
+    w->tables = w->start == first ? tables_size(s) : 0;
+    w->in_line = w->is_hot ? copy_in_line(w->object, fragment->original, fragment->size)
+                           : fragment->original % RIMF_COPY_LINE;
+    return 0;
+}
+
+/* All that can move, as one block. */
+static int want_all(struct wanted *w)
+{
+    const struct analysis *s = movable(w->image, w->object, 0, &w->why);
 
     if (!s)
         return -ENODATA;
-    span = movable_span(s, &start);
-    if (!span || object->copy) {
-        *why = span ? "it has a copy" : "no function of it can be moved";
-        return -ENOTSUP;
-    }
-    if (!elf_holds(&object->view, object->view.bias + start, span, PROT_READ | PROT_EXEC)) {
-        *why = "its functions lie in several segments";
-        return -ENOTSUP;
-    }
+    w->code = movable_span(s, &w->start);
+    if (!w->code || w->object->copy)
+        return refuse(w, -ENOTSUP, w->code ? "it has a copy" : "no function of it can be moved");
+    if (!elf_holds(&w->object->view, w->object->view.bias + w->start, w->code, PROT_READ | PROT_EXEC))
+        return refuse(w, -ENOTSUP, "its functions lie in several segments");
     /* Rounded down it may lie before the segment (lld's begin anywhere), in the same page. */
-    span += start % RIMF_COPY_LINE;
-    start -= start % RIMF_COPY_LINE;
-    return plan(image, object, start, span, tables_size(s), RIMF_COPY_LINE, from, end, why);
+    w->code += w->start % RIMF_COPY_LINE;
+    w->start -= w->start % RIMF_COPY_LINE;
+    w->tables = tables_size(s);
+    w->in_line = (w->object->view.bias + w->start) % RIMF_COPY_LINE;
+    return 0;
 }
 
-int rimf_copy_add_fragment(struct mvld_image *image, const struct mvld_object *public,
-                        const struct mvld_fragment *fragment, uintptr_t from, uintptr_t *end,
-                        const char **why)
+int rimf_fragment_move(struct mvld_image *image, const struct mvld_object *public,
+                       const struct mvld_fragment *fragment, size_t gap, uint32_t flags,
+                       const char **why)
+{
+    struct wanted w = {.image = image, .object = (struct rimf_object *)rimf_object_of(public),
+                       .gap = gap};
+    int error = -EINVAL;
+
+    if (!image->copies || !image->copies->mover || flags & ~MVLD_MOVE_HOT || gap > MVLD_SECTION_MAX)
+        w.why = "no region is open for it";
+    else
+        error = fragment ? want_fragment(&w, fragment, flags) : want_all(&w);
+    error = error ? error : plan(&w);
+    *why = w.why;
+    return error;
+}
+
+size_t rimf_fragments(struct mvld_image *image, const struct mvld_object *public,
+                      struct mvld_fragment *fragments, size_t room, const char **why)
 {
     struct rimf_object *object = (struct rimf_object *)rimf_object_of(public);
     const struct analysis *s = movable(image, object, 1, why);
-    uint32_t start = (uint32_t)(fragment->home - object->view.bias), first = 0;
 
-    if (!s)
-        return -ENODATA;
-    if (object->copy && object->copy <= image->copies->n) {
-        *why = "it has a copy";
-        return -ENOTSUP;
-    }
-    if (start != fragment->home - object->view.bias || !copies_is_fragment(s, start, fragment->size)) {
-        *why = "it cannot be cut there";
-        return -EINVAL;
-    }
-    if (!elf_holds(&object->view, fragment->home, fragment->size, PROT_READ | PROT_EXEC)) {
-        *why = "its functions lie in several segments";
-        return -ENOTSUP;
-    }
-    movable_span(s, &first);
-    return plan(image, object, start, fragment->size, start == first ? tables_size(s) : 0,
-                from ? RIMF_COPY_ALIGN : RIMF_COPY_LINE, from, end, why);
+    return s ? copies_cut(object, s, fragments, room, why) : 0;
 }

@@ -94,10 +94,41 @@ int rimf_region_set(struct mvld_image *image, const struct mvld_region *region)
         return rimf_fail(image, ENOMEM, "there is no memory to note copies of code");
     copies->region = *region;
     copies->code_at = code_at;
-    copies->code_end = region->code;
+    copies->code_end = copies->first = region->code;
     copies->frames_end = region->frames;
     copies->names = copies->frames_named = region->frames + copy_frames_table(region);
     __atomic_store_n(&image->copies, copies, __ATOMIC_RELEASE);
+    return 0;
+}
+
+/* The library is in the global scope, unless the program may not have it. */
+static const char *find_region(struct mvld_image *image)
+{
+    struct mvld_symbol code, frames;
+
+    if (image->entered || rimf_symbol_resolve(image, "concat_code", NULL, &code) ||
+        rimf_symbol_find(code.object, "concat_frames", NULL, &frames))
+        return "libconcat.so.1, where copies go, is not in the program";
+    return rimf_region_set(image, &(struct mvld_region){code.address, frames.address, code.size,
+                                                        frames.size})
+               ? "libconcat.so.1 is not what it should be" : NULL;
+}
+
+int rimf_region_open(const struct mvld_context *ctx, enum mvld_pages pages, uint32_t names,
+                     const char **why)
+{
+    struct mvld_image *image = ctx->image;
+    int is_new = !image->copies;
+
+    *why = rimf_auditor(image);
+    if (!*why && is_new)
+        *why = find_region(image);
+    if (*why)
+        return -ENODATA;
+    if (is_new)
+        copy_pages_wanted(image, pages);
+    image->copies->mover = ctx;
+    image->copies->names_for = names;
     return 0;
 }
 

@@ -90,10 +90,17 @@ void file_symbols_read(struct mvld_image *, const struct rimf_object *, struct f
 const char *file_symbols_name(const struct file_symbols *, size_t i);
 void file_symbols_release(struct mvld_image *, struct file_symbols *);
 
-/* ---- behind rimf_api() ---------------------------------------------------------------- */
+/* Each copied function that the symbols of its object name, where its copy is; with `unnamed` also
+ * the others, whose `name` is NULL.  Of the copies in the order in which they were made, from number
+ * *next (0: the first) on, which is counted up.  0, -ENODATA, -ENOMEM. */
+int copy_names_each(struct mvld_image *, size_t *next, int unnamed, copy_names_visitor *,
+                    void *cookie);
 
-int rimf_copy_names(struct mvld_image *, size_t *next, int unnamed,
-                    copy_names_visitor *, void *cookie);
-int rimf_copies_debug(struct mvld_image *, void *descriptor, void (*changed)(void));
+/* ---- moved/debug.c, moved/perf.c ------------------------------------------------------------- */
+
+/* Who looks from outside hears of the copies that it does not know yet.  0, or negative errno with a
+ * sentence. */
+int copy_names_debug(struct mvld_image *);
+int copy_names_perf(struct mvld_image *);
 
 #endif

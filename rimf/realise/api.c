@@ -7,7 +7,6 @@
 
 #include "rimf/moved/moved.h"
 #include "rimf/patch/patch.h"
-#include "rimf/moved/symfile.h"
 #include "rimf/realise/realise.h"
 
 void rimf_image_set_planned(struct mvld_image *image,
@@ -30,19 +29,12 @@ static const struct mvld_api api = {
     .auditor = rimf_auditor,
     .reference_each = rimf_reference_each,
     .depends = rimf_depends,
-    .region_set = rimf_region_set,
-    .copy_add = rimf_copy_add,
-    .copies_commit = rimf_realise_moved,
-    .copies_forget = rimf_copies_forget,
-    .copy_names = rimf_copy_names,
-    .copies_debug = rimf_copies_debug,
-    .copy_fragments = rimf_copy_fragments,
-    .copy_add_fragment = rimf_copy_add_fragment,
-    .region_pages = rimf_region_pages,
-    .copy_find = rimf_copy_find,
-    .pass_planned = rimf_pass_planned,
-    .copy_in_line = rimf_copy_in_line,
-    .region_hot = rimf_region_hot,
+    .region_open = rimf_region_open,
+    .fragments = rimf_fragments,
+    .fragment_move = rimf_fragment_move,
+    .moved_find = rimf_copy_find,
+    .file_read = rimf_file_read,
+    .random = rimf_random,
     .slot_name = rimf_slot_name,
     .symbol_each = rimf_symbol_each,
     .domain_count = rimf_domain_count,

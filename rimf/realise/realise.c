@@ -8,6 +8,7 @@
 #include "rimf/base/base.h"
 #include "rimf/image/edits.h"
 #include "rimf/moved/moved.h"
+#include "rimf/moved/symfile.h"
 #include "rimf/realise/changes.h"
 
 #include <errno.h> /* numbers only */
@@ -108,18 +109,8 @@ static int realise_all(struct mvld_image *image)
     return error;
 }
 
-int rimf_image_realise(struct mvld_image *image, const struct mvld_context *ctx, int moves_later)
-{
-    int error = rimf_new_sections_seal(image);
-
-    error = error ? error : rimf_retargets_realise(image, ctx);
-    if (error)
-        rimf_image_forget_edits(image, ctx); /* all of the pass, or none */
-    return error || (moves_later && !image->watch) ? error : realise_all(image);
-}
-
 /* No more code moves: edits that waited for it are realised. */
-static void finish_edits(struct mvld_image *image)
+static void realise_left(struct mvld_image *image)
 {
     int error;
 
@@ -131,16 +122,65 @@ static void finish_edits(struct mvld_image *image)
                  image->error);
 }
 
-int rimf_realise_moved(struct mvld_image *image, struct mvld_copies_report *report)
+static void report_moved(struct mvld_image *image, const struct mvld_context *ctx,
+                         const struct rimf_moved_report *r)
 {
-    int error = rimf_copies_commit(image, report);
+    uint32_t names = image->copies->names_for;
 
-    finish_edits(image);
+    rimf_log(image->log, MVLD_LOG_STATISTICS | MVLD_LOG_PASSES,
+             "%s: %zu objects, %zu functions, %zu KB of code, %zu KB of unwind tables; "
+             "%zu begin at home with a jump to the copy, %zu that may be entered run there",
+             ctx->pass, r->objects, r->units, r->code / 1024, r->frames / 1024, r->entries, r->at_home);
+    if (names & MVLD_NAMES_DEBUGGERS && copy_names_debug(image))
+        rimf_log(image->log, MVLD_LOG_WARNING, "%s: debuggers find no names: %s", ctx->pass,
+                 image->error);
+    if (names & MVLD_NAMES_PERF && copy_names_perf(image))
+        rimf_log(image->log, MVLD_LOG_WARNING, "%s: %s", ctx->pass, image->error);
+}
+
+/* 1: the pass moves code, and what it declared has moved, or *error. */
+static int realise_moved(struct mvld_image *image, const struct mvld_context *ctx, int *error)
+{
+    struct rimf_moved_report report;
+
+    if (!image->copies || image->copies->mover != ctx)
+        return 0;
+    *error = rimf_copies_commit(image, &report);
+    if (report.objects)
+        report_moved(image, ctx, &report);
+    image->copies->mover = NULL;
+    return 1;
+}
+
+int rimf_image_realise(struct mvld_image *image, const struct mvld_context *ctx, int moves_later)
+{
+    int error = rimf_new_sections_seal(image), moved;
+
+    error = error ? error : rimf_retargets_realise(image, ctx);
+    if (error) {
+        rimf_image_forget(image, ctx); /* all of the pass, or none */
+        return error;
+    }
+    moved = realise_moved(image, ctx, &error);
+    if (moves_later && !image->watch)
+        return error;
+    if (!moved)
+        return realise_all(image);
+    realise_left(image);
     return error;
+}
+
+void rimf_image_forget(struct mvld_image *image, const struct mvld_context *ctx)
+{
+    rimf_image_forget_edits(image, ctx);
+    if (image->copies && image->copies->mover == ctx) {
+        copies_drop_plan(image);
+        image->copies->mover = NULL;
+    }
 }
 
 void rimf_realise_rest(struct mvld_image *image)
 {
-    finish_edits(image);
+    realise_left(image);
     rimf_image_finish(image);
 }

@@ -346,8 +346,8 @@ static const struct mvld_api api = {
     .plt_target = plt_target, .patch_begin = begin, .patch_add = add, .patch_commit = commit,
     .patch_count = count, .patch_at = nth, .patch_end = end, .alloc = allocate,
     .release = release, .fail = fail, .last_error = last_error, .log = no_log,
-    .log_enabled = no_category, .patch_add_words = add_words, .patch_often = often, .copy_home = copied_from,
-    .copy_find = nothing_copied,
+    .log_enabled = no_category, .patch_add_words = add_words, .patch_often = often, .original_of = copied_from,
+    .moved_find = nothing_copied,
 };
 
 /* ---- one input ------------------------------------------------------------------ */

@@ -79,6 +79,7 @@ struct mvld_section {
     uint32_t prot;                 /* PROT_*, once relocated */
 };
 #define MVLD_SECTION_MAX (64ul << 20) /* bytes of an added one */
+#define MVLD_FILE_MAX (16ul << 20)    /* bytes of a file that a pass reads (file_read) */
 #define MVLD_SECTIONS_MAX 1024u       /* that all passes add */
 
 #endif

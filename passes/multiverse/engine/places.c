@@ -20,7 +20,7 @@
 
 uintptr_t mv_home(const struct mv_engine *engine, uintptr_t address)
 {
-    uintptr_t home = engine->api->copy_home(engine->image, address);
+    uintptr_t home = engine->api->original_of(engine->image, address);
 
     return home ? home : address;
 }
@@ -28,7 +28,7 @@ uintptr_t mv_home(const struct mv_engine *engine, uintptr_t address)
 static int find(const struct mv_engine *engine, uintptr_t home, size_t length, uintptr_t *copy)
 {
     *copy = 0;
-    return engine->api->copy_find(engine->image, home, length, copy);
+    return engine->api->moved_find(engine->image, home, length, copy);
 }
 
 uintptr_t mv_running(const struct mv_engine *engine, uintptr_t home)

@@ -49,7 +49,7 @@ __attribute__((visibility("default"))) const struct mvld_pass mvld_pass = {
     .run = run,
 #ifdef LIBRARY
     .library = LIBRARY,
-    .flags = MVLD_PASS_ANALYSIS | MVLD_PASS_FREEZES | MVLD_PASS_SPACIOUS,
+    .flags = MVLD_PASS_ANALYSIS | MVLD_PASS_FREEZES | MVLD_PASS_MOVES,
 #else
     .flags = MVLD_PASS_ANALYSIS | MVLD_PASS_FREEZES,
 #endif

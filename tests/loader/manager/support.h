@@ -64,7 +64,7 @@ int rimf_image_realise(struct mvld_image *image, const struct mvld_context *ctx,
     return 0;
 }
 
-void rimf_image_forget_edits(struct mvld_image *image, const struct mvld_context *ctx)
+void rimf_image_forget(struct mvld_image *image, const struct mvld_context *ctx)
 {
     (void)image;
     (void)ctx;

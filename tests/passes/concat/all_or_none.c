@@ -190,15 +190,14 @@ static void take_state(struct state *s)
 /* The call that `fails` counts from here fails in the commit; 0: none. */
 static int commit(const struct library *l, long fails)
 {
-    struct mvld_copies_report report;
-    uintptr_t end = 0;
+    struct rimf_moved_report report;
     const char *why = "";
     int error;
 
-    CHECK(rimf_api()->copy_add(image, l->object, 0, &end, &why) == 0, "(%s)", why);
+    CHECK(region_move(l->object, NULL, 0, &why) == 0, "(%s)", why);
     calls = 0;
     fails_at = fails;
-    error = rimf_api()->copies_commit(image, &report);
+    error = rimf_copies_commit(image, &report);
     fails_at = 0;
     return error;
 }
@@ -282,7 +281,8 @@ int main(int argc, char **argv)
     CHECK(dlopen(argv[1], RTLD_NOW), "(%s)", dlerror());
     load(&first, argv[2]);
     load(&second, argv[3]);
-    image = region_image(&faulty_kernel, folder, answers, &region);
+    image = region_image(&faulty_kernel, folder, answers, MVLD_PAGES_SMALL);
+    region = image->copies->region;
     /* As stage 0 does for unwinders, and here for take_state. */
     CHECK(mprotect((void *)region.frames, region.frames_size, PROT_READ) == 0);
     remember(&first);

@@ -134,30 +134,26 @@ static char folder[] = "/tmp/pool-XXXXXX";
 
 static void load(const char *room, const char *library)
 {
-    struct mvld_region region;
     void *handle;
 
     CHECK(dlopen(room, RTLD_NOW) && (handle = dlopen(library, RTLD_NOW)), "(%s)", dlerror());
     first = (int (*)(int))dlsym(handle, "pool_first");
     CHECK(first && mkdtemp(folder));
     region_analyse(library, folder);
-    image = region_image(&kernel_with_pool, folder, answers, &region);
-    CHECK(rimf_api()->region_pages(image, MVLD_PAGES_HUGETLB) == 0);
+    image = region_image(&kernel_with_pool, folder, answers, MVLD_PAGES_HUGETLB);
     object = process_object(image, strrchr(library, '/') + 1);
 }
 
 static int commit(long fails)
 {
-    struct mvld_copies_report report;
-    uintptr_t end = 0;
+    struct rimf_moved_report report;
     const char *why = "";
     int error;
 
-    CHECK(rimf_api()->copy_add(image, object, (image->copies->region.code + HUGE - 1) & -HUGE, &end,
-                               &why) == 0, "(%s)", why);
+    CHECK(region_move(object, NULL, 0, &why) == 0, "(%s)", why);
     calls = 0;
     fails_at = fails;
-    error = rimf_api()->copies_commit(image, &report);
+    error = rimf_copies_commit(image, &report);
     fails_at = 0;
     return error;
 }

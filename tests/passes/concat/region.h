@@ -31,13 +31,30 @@ static inline struct mvld_symbol region_symbol(struct mvld_image *image, const c
     return symbol;
 }
 
+static struct mvld_context region_context = {.pass = "test"};
+
+/* As the pass says at each of its runs. */
+static inline void region_open(enum mvld_pages pages)
+{
+    const char *why = "";
+
+    CHECK(rimf_api()->region_open(&region_context, pages, 0, &why) == 0, "(%s)", why);
+}
+
+/* All that can move of an object, or a fragment of it. */
+static inline int region_move(const struct mvld_object *object, const struct mvld_fragment *fragment,
+                              size_t gap, const char **why)
+{
+    return rimf_api()->fragment_move(region_context.image, object, fragment, gap, 0, why);
+}
+
 static inline struct mvld_image *region_image(const struct rimf_sys *kernel, const char *folder,
                                               int (*answers)(void *cookie, const char **why),
-                                              struct mvld_region *region)
+                                              enum mvld_pages pages)
 {
     static struct process process;
     static struct analysis_place place;
-    struct mvld_symbol code, frames;
+    const struct mvld_region *region;
     struct mvld_image *image;
     struct rimf_change change;
 
@@ -47,10 +64,12 @@ static inline struct mvld_image *region_image(const struct rimf_sys *kernel, con
     CHECK(rimf_image_update(image, process.sources, process.n, &change) == 0);
     rimf_image_set_analyses(image, &place, 1);
     rimf_image_set_caller_hooks(image, answers, NULL);
-    code = region_symbol(image, "concat_code");
-    frames = region_symbol(image, "concat_frames");
-    *region = (struct mvld_region){code.address, frames.address, code.size, frames.size};
-    CHECK(rimf_region_set(image, region) == 0);
+    region_context.image = image;
+    region_context.api = rimf_api();
+    region_open(pages);
+    region = &image->copies->region;
+    CHECK(region->code == region_symbol(image, "concat_code").address &&
+          region->frames == region_symbol(image, "concat_frames").address);
     /* What a failed batch takes away can be read from then on; so rights can be compared. */
     CHECK(!mprotect((void *)region->frames, region->frames_size, PROT_READ));
     return image;

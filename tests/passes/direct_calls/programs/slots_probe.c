@@ -5,7 +5,12 @@
  */
 #include <mvld/pass.h>
 
-#include "rimf/base/sys.h"
+#include <sys/syscall.h> /* numbers only */
+
+static void leave(long status)
+{
+    __asm__ volatile("syscall" : : "a"(SYS_exit_group), "D"(status) : "rcx", "r11", "memory");
+}
 
 static const char *print_target(const struct mvld_context *ctx, uintptr_t target,
                                 uintptr_t *offset)
@@ -43,10 +48,10 @@ static int run(const struct mvld_context *ctx, const struct mvld_object *const *
             print_slot(ctx, object, &slot);
             if (api->slot_find(ctx->image, object, slot.address, &same) ||
                 same.target != slot.target || same.why != slot.why)
-                SYS3(ctx->sys, SYS_exit_group, 3, 0, 0);
+                leave(3);
         }
     }
-    SYS3(ctx->sys, SYS_exit_group, 0, 0, 0);
+    leave(0);
     return 0;
 }
 
