@@ -73,7 +73,7 @@ static int tell_operand(const struct walk *w, uint32_t address, int is_branch)
         return 0;
     memcpy(&distance, at, sizeof distance);
     target = (uintptr_t)at + sizeof distance + (uintptr_t)(intptr_t)distance;
-    home = rimf_copy_home(w->image, target);
+    home = rimf_original_of(w->image, target);
     return tell(w, kind, (uintptr_t)at - (at[-1] == 0xe8 || at[-1] == 0xe9 ? 1 : 2), 0,
                 home ? home : target);
 }
@@ -134,7 +134,7 @@ static int tell_word(void *cookie, uintptr_t word)
     if (word % sizeof value || !elf_holds(&w->object->view, word, sizeof value, PROT_READ | PROT_WRITE))
         return 0;
     value = *(const uintptr_t *)word;
-    home = rimf_copy_home(w->image, value);
+    home = rimf_original_of(w->image, value);
     value = home ? home : value;
     holder = rimf_object_find(w->image, value);
     return holder && elf_holds(&rimf_object_of(holder)->view, value, 1, PROT_EXEC)
@@ -188,7 +188,7 @@ int rimf_reference_each(struct mvld_image *image, const struct mvld_object *publ
     const char *reason = moved; /* over some of it stands a jump */
     int result = 0;
 
-    if (kinds & OF_ANALYSIS && !w.object->copy)
+    if (kinds & OF_ANALYSIS && !w.object->moved)
         s = rimf_analysis_branches(image, w.object, &reason);
     else if (!(kinds & OF_ANALYSIS) && kinds & THROUGH_SLOTS)
         s = rimf_analysis_calls(image, w.object, &reason);

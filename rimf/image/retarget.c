@@ -82,7 +82,7 @@ static int find_operand(const struct asked *a, struct rimf_retarget *out)
 
     if (!s)
         return refuse(a, ENODATA, why);
-    if (a->object->copy)
+    if (a->object->moved)
         return refuse(a, ENOTSUP, "its code was moved before");
     if (!elf_holds(&a->object->view, site - 1, 7, PROT_READ | PROT_EXEC) ||
         at - a->object->view.bias > UINT32_MAX ||
@@ -140,7 +140,7 @@ static int find_word(const struct asked *a, struct rimf_retarget *out)
         !rimf_word_is_pointer(a->image, a->object, site))
         return refuse(a, ENOENT, "no relocation makes it an address");
     value = *(const uintptr_t *)site;
-    home = rimf_copy_home(a->image, value);
+    home = rimf_original_of(a->image, value);
     if ((home ? home : value) != a->reference->target)
         return refuse(a, ESTALE, "it leads elsewhere by now");
     if (!is_function(a->image, a->reference->target))

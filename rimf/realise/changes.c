@@ -57,10 +57,10 @@ static int is_far(const struct mvld_object *object, uintptr_t target)
  * relies on those of the start alone; others are each process's own. */
 static uintptr_t copy_of(const struct changing *c, uintptr_t target)
 {
-    const struct mvld_object *to = target && c->image->calls_home ? rimf_object_find(c->image, target) : NULL;
+    const struct mvld_object *to = target && c->image->has_moved ? rimf_object_find(c->image, target) : NULL;
     uint32_t number = to ? rimf_object_of(to)->number : 0;
     int may = to && (!rimf_image_learns(c->image) || (number && number <= c->image->n_start));
-    uintptr_t copy = may ? rimf_copy_of(c->image, target) : 0;
+    uintptr_t copy = may ? rimf_moved_to(c->image, target) : 0;
 
     return copy ? copy : target;
 }
@@ -255,7 +255,7 @@ static int change_calls(struct changing *c)
     choose(c);
     if (image->watch)
         rimf_alone_write(image, c);
-    if ((image->calls_home && c->object->copy) || holds_us(&c->object->public) ||
+    if ((image->has_moved && c->object->moved) || holds_us(&c->object->public) ||
         (c->n_words && commit(image, c)))
         return change_patches(c);
     count(c);

@@ -8,7 +8,7 @@
  *     that were not are changed back
  *     the words are written, which cannot fail any more, and RELRO is closed
  *
- * A function of which code was moved has the address that the program knows (rimf_identity).
+ * A function of which code was moved has the address that the program knows (rimf_canonical_address).
  */
 #include "rimf/realise/realise.h"
 
@@ -36,9 +36,9 @@ static int open_words(struct mvld_image *image)
 
         if (r->next)
             continue;
-        if (!r->object->opened && image->entered && !copy_relro_is_relocated(image, r->object))
+        if (!r->object->opened && image->entered && !moved_relro_is_relocated(image, r->object))
             return refuse(image, EBUSY, r, "its object is not relocated yet");
-        if (copy_relro_open_one(image, r->object))
+        if (moved_relro_open_one(image, r->object))
             return refuse(image, EACCES, r, "RELRO cannot be written");
         if (*(const uint64_t *)r->at != r->old)
             return refuse(image, ESTALE, r, "it was changed meanwhile");
@@ -52,7 +52,7 @@ static void write_words(struct mvld_image *image)
 
     for (size_t i = 0; i < all->n; i++)
         if (!all->list[i].next)
-            __atomic_store_n((uint64_t *)all->list[i].at, rimf_identity(image, all->list[i].target),
+            __atomic_store_n((uint64_t *)all->list[i].at, rimf_canonical_address(image, all->list[i].target),
                              __ATOMIC_RELEASE);
 }
 
@@ -91,7 +91,7 @@ static int fill(struct mvld_image *image, struct mvld_batch *batch)
 
     for (size_t i = 0; i < all->n && !error; i++) {
         const struct rimf_retarget *r = &all->list[i];
-        intptr_t away = (intptr_t)(rimf_identity(image, r->target) - r->next);
+        intptr_t away = (intptr_t)(rimf_canonical_address(image, r->target) - r->next);
         int32_t distance = (int32_t)away;
 
         if (!r->next)
@@ -131,7 +131,7 @@ int rimf_retargets_realise(struct mvld_image *image, const struct mvld_context *
     error = error ? error : change_code(image);
     if (!error)
         write_words(image);
-    copy_relro_close(image, rimf_table_enter(image));
+    moved_relro_close(image, rimf_table_enter(image));
     rimf_table_leave(image);
     if (!error)
         rimf_log(image->log, MVLD_LOG_PASSES | MVLD_LOG_STATISTICS, "%s: %zu references lead elsewhere",

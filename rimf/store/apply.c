@@ -57,8 +57,8 @@ static const struct mvld_segment *segment_of(const struct mvld_object *object, u
 
 static uintptr_t word_at(struct applying *a, uintptr_t address)
 {
-    if (a->image->copies)
-        return copies_word(a->image, address);
+    if (a->image->moved)
+        return moved_word(a->image, address);
     return apply_home(a, *(const uintptr_t *)address);
 }
 

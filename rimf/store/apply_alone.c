@@ -226,7 +226,7 @@ static int find(struct mvld_image *image, const struct rimf_object *object, uint
  * distances are drawn, code for those of a start without a manifest leads to nowhere. */
 static int find_any(struct mvld_image *image, const struct rimf_object *object, struct manifest_file *file)
 {
-    if (!image->calls_home && !image->layout_seed &&
+    if (!image->has_moved && !image->layout_seed &&
         !find(image, object, rimf_alone_key(image, object, ALONE_ALL), file, 1))
         return 0;
     return find(image, object, rimf_alone_key(image, object, ALONE_OWN), file, 1);
@@ -247,7 +247,7 @@ int rimf_alone_exists(struct mvld_image *image, struct rimf_object *object, uint
 /* Nobody is in it, nor is it anybody's in this process. */
 static int may_lay(const struct mvld_image *image, const struct rimf_object *object)
 {
-    return image->overlays.n && !image->watch && object->identified && !object->copy &&
+    return image->overlays.n && !image->watch && object->identified && !object->moved &&
            !object->public.why &&
            rimf_object_unentered(image, object) &&
            !rimf_image_is_traced(image);

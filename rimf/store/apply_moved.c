@@ -20,11 +20,11 @@ static const struct mvld_object *owner(const struct applying *a)
     return &a->objects[a->m->region->object]->public;
 }
 
-static struct mvld_region region_of(const struct applying *a)
+static struct rimf_region region_of(const struct applying *a)
 {
     const struct manifest_region *r = a->m->region;
 
-    return (struct mvld_region){
+    return (struct rimf_region){
         .code = owner(a)->bias + r->code,
         .frames = owner(a)->bias + r->frames,
         .code_size = r->code_size,
@@ -50,25 +50,25 @@ static int compare_kept(struct applying *a)
 int apply_compare_moved(struct applying *a)
 {
     const struct manifest_region *r = a->m->region;
-    struct mvld_region region;
+    struct rimf_region region;
 
     if (!r)
         return 0;
     region = region_of(a);
-    if (a->image->copies || !a->image->answers)
+    if (a->image->moved || !a->image->answers)
         return apply_refuse(a, NULL, "nobody tells the C library of copies of code");
     /* Later copies go on where these end. */
-    if (r->pieces[MANIFEST_TABLE].size != copy_frames_searched(r->n_frames) ||
-        r->pieces[MANIFEST_FRAMES].linked != r->frames + copy_frames_table(&region))
+    if (r->pieces[MANIFEST_TABLE].size != moved_frames_searched(r->n_frames) ||
+        r->pieces[MANIFEST_FRAMES].linked != r->frames + moved_frames_table(&region))
         return apply_refuse(a, NULL, "its unwind tables lie elsewhere than they should");
     for (uint32_t i = 0; i < a->m->header->n_copies; i++) {
         const struct manifest_copy *copy = &a->m->copies[i];
         const struct rimf_object *object = a->objects[copy->object];
-        uintptr_t home = object->public.bias + copy->home;
+        uintptr_t home = object->public.bias + copy->original;
 
-        if (object->public.why || !copies_fit_home(object, home, copy->code))
+        if (object->public.why || !moved_fits(object, home, copy->code))
             return apply_refuse(a, object, "code that was copied lies outside it");
-        if ((home - (owner(a)->bias + copy->at)) % RIMF_COPY_ALIGN)
+        if ((home - (owner(a)->bias + copy->at)) % RIMF_MOVED_ALIGN)
             return apply_refuse(a, object, "the copy of its code is at no fitting place");
     }
     return compare_kept(a);
@@ -79,11 +79,11 @@ int apply_compare_moved(struct applying *a)
 /* Nobody else has seen them. */
 static void forget(struct applying *a)
 {
-    struct rimf_copies *copies = a->image->copies;
+    struct moved_code *copies = a->image->moved;
 
-    __atomic_store_n(&a->image->copies, NULL, __ATOMIC_RELEASE);
+    __atomic_store_n(&a->image->moved, NULL, __ATOMIC_RELEASE);
     for (uint32_t i = 0; i < a->m->header->n_copies; i++)
-        copies_drop(a->image, a->objects[a->m->copies[i].object]);
+        moved_drop(a->image, a->objects[a->m->copies[i].object]);
     if (copies)
         rimf_heap_release(&a->image->heap, copies->list);
     rimf_heap_release(&a->image->heap, copies);
@@ -96,15 +96,15 @@ static int note_fragments(struct applying *a)
         uint32_t index = a->m->copies[i].sorted;
         struct rimf_object *object = a->objects[a->m->copies[index].object];
 
-        if (copies_note(a->image, object, index))
+        if (moved_note(a->image, object, index))
             return -ENOMEM;
-        object->copy = index + 1 < object->copy ? index + 1 : object->copy; /* the first in the list */
+        object->moved = index + 1 < object->moved ? index + 1 : object->moved; /* the first in the list */
         object->fragments_sorted = 1;
     }
     return 0;
 }
 
-static int fill_list(struct applying *a, struct rimf_copies *copies)
+static int fill_list(struct applying *a, struct moved_code *copies)
 {
     size_t n = a->m->header->n_copies, n_homes = a->m->header->n_homes;
     struct analysis_home *homes;
@@ -119,13 +119,13 @@ static int fill_list(struct applying *a, struct rimf_copies *copies)
         const struct manifest_copy *copy = &a->m->copies[i];
         struct rimf_object *object = a->objects[copy->object];
 
-        copies->list[i] = (struct rimf_copy){
+        copies->list[i] = (struct moved_fragment){
             .object = object,
-            .home = object->public.bias + copy->home,
+            .original = object->public.bias + copy->original,
             .at = owner(a)->bias + copy->at,
             .code = copy->code,
             .size = copy->size,
-            .moved = copy->flags & MANIFEST_MOVED,
+            .is_canonical = copy->flags & MANIFEST_MOVED,
             .homes = homes,
             .n_homes = copy->n_homes,
         };
@@ -137,8 +137,8 @@ static int fill_list(struct applying *a, struct rimf_copies *copies)
 static int remember(struct applying *a)
 {
     const struct manifest_piece *pieces = a->m->region->pieces;
-    struct mvld_region region = region_of(a);
-    struct rimf_copies *copies;
+    struct rimf_region region = region_of(a);
+    struct moved_code *copies;
     int error = rimf_region_set(a->image, &region);
 
     if (error) {
@@ -148,11 +148,11 @@ static int remember(struct applying *a)
     for (uint32_t i = 0; i < a->m->header->n_kept; i++) {
         const struct manifest_kept *kept = &a->m->kept[i];
 
-        rimf_image_keep_home(a->image, kept->number,
+        rimf_image_keep_original(a->image, kept->number,
                              a->objects[kept->object]->public.bias + kept->linked,
                              kept->size);
     }
-    copies = a->image->copies;
+    copies = a->image->moved;
     error = fill_list(a, copies);
     if (error) {
         a->why = a->why ? a->why : "out of memory";
@@ -185,7 +185,7 @@ static int enlarge(struct applying *a)
 {
     const struct manifest_piece *code = &a->m->region->pieces[MANIFEST_CODE];
     uintptr_t start = owner(a)->bias + code->linked;
-    long error = copy_pages_of_file(a->image, start, start + code->size, code->offset);
+    long error = moved_pages_of_file(a->image, start, start + code->size, code->offset);
 
     if (error) {
         take_away(a);
@@ -204,11 +204,11 @@ static int map_file(struct applying *a)
 
 static void tell(const struct applying *a)
 {
-    const struct rimf_copies *copies = a->image->copies;
+    const struct moved_code *copies = a->image->moved;
 
     for (size_t i = 0; i < copies->n && rimf_log_enabled(a->image->log, MVLD_LOG_PASSES); i++)
-        if (copies_is_first(copies, i))
-            copies_report(a->image, copies->list[i].object);
+        if (moved_is_first(copies, i))
+            moved_report(a->image, copies->list[i].object);
 }
 
 int apply_moved(struct applying *a)

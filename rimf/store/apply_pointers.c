@@ -26,7 +26,7 @@ struct writable {
 static int may_write(struct writable *w, uintptr_t word)
 {
     if (word - w->start >= w->end - w->start)
-        copy_slots_writable(w->object, word, &w->start, &w->end);
+        moved_slots_writable(w->object, word, &w->start, &w->end);
     return word - w->start < w->end - w->start;
 }
 
@@ -47,7 +47,7 @@ uintptr_t apply_home(struct applying *a, uintptr_t word)
 {
     const struct manifest_copy *copy = a->file->laid.led ? copy_at(a, word - region_bias(a)) : NULL;
 
-    return copy ? a->objects[copy->object]->public.bias + copy->home +
+    return copy ? a->objects[copy->object]->public.bias + copy->original +
                       (word - region_bias(a) - copy->at)
                 : word;
 }
@@ -107,7 +107,7 @@ int apply_compare_pointers(struct applying *a)
         memcpy(&value, (const void *)word, sizeof value);
         if (value == copy_of(a, p))
             continue;
-        if (value != a->objects[copy->object]->public.bias + copy->home + p->offset)
+        if (value != a->objects[copy->object]->public.bias + copy->original + p->offset)
             return apply_refuse(a, object, "a pointer leads elsewhere");
         /* It may begin before. */
         object->to_open |= word + sizeof value - 1 - w.relro < w.relro_size ||
@@ -123,7 +123,7 @@ int apply_open_pointers(struct applying *a)
     for (size_t i = 0; i < a->table->n_objects && !error; i++) {
         struct rimf_object *object = a->objects[i];
 
-        error = object->to_open ? copy_relro_open_one(a->image, object) : 0;
+        error = object->to_open ? moved_relro_open_one(a->image, object) : 0;
         if (!error)
             continue;
         a->why = "RELRO cannot be written";
@@ -134,7 +134,7 @@ int apply_open_pointers(struct applying *a)
 
 void apply_close_pointers(struct applying *a)
 {
-    copy_relro_close(a->image, a->table);
+    moved_relro_close(a->image, a->table);
 }
 
 void apply_write_pointers(struct applying *a)

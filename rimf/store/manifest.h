@@ -248,7 +248,7 @@ enum { MANIFEST_CODE, MANIFEST_TABLE, MANIFEST_FRAMES, MANIFEST_PIECES };
 
 struct manifest_region { /* one, when code moved; addresses as linked, of `object` */
     struct file_id file;
-    uint64_t code, code_size, frames, frames_size; /* struct mvld_region */
+    uint64_t code, code_size, frames, frames_size; /* struct rimf_region */
     struct manifest_piece pieces[MANIFEST_PIECES]; /* code; the sorted table; what it leads to */
     uint64_t hash;             /* rimf_hash of these pages, one after the other */
     uint64_t hot;              /* rimf_region_hot: how far from `code`; 0: nothing was said */
@@ -261,10 +261,10 @@ struct manifest_region { /* one, when code moved; addresses as linked, of `objec
 
 struct manifest_copy { /* ascending by `at` */
     uint32_t object, flags; /* MANIFEST_MOVED: addresses of it are those of the copy, */
-    uint32_t home;          /* as linked, of its object */
+    uint32_t original;          /* as linked, of its object */
     uint32_t n_homes;       /* but for these; behind those of the copies before */
     uint64_t at;            /* as linked, of the region's */
-    uint32_t code, size;    /* struct rimf_copy */
+    uint32_t code, size;    /* struct moved_fragment */
     uint32_t sorted;        /* of the i-th: which copy is the i-th by object and home */
     uint32_t zero;
 };
@@ -276,7 +276,7 @@ struct manifest_pointer {
     uint32_t copy, offset; /* which one, and how far behind its start */
 };
 
-struct manifest_kept { /* ascending by `number`: rimf_image_keep_home */
+struct manifest_kept { /* ascending by `number`: rimf_image_keep_original */
     uint32_t object, number;
     uint32_t linked, size;
 };

@@ -73,7 +73,7 @@ static int leads_to_unlearnt(const struct learning *l, const struct rimf_object 
 
     for (size_t i = 0; i < image->watch->n_owners; i++) {
         const struct mvld_object *to = image->watch->owners[i] == (uintptr_t)object
-            ? rimf_object_find(image, copies_word(image, image->watch->words[i])) : NULL;
+            ? rimf_object_find(image, moved_word(image, image->watch->words[i])) : NULL;
         const struct rimf_object *it = to ? rimf_object_of(to) : NULL;
 
         if (it && !it->number && !is_among(l->came + index, l->n_came - index, to) &&
@@ -131,7 +131,7 @@ static int add_words(struct writer *w, const struct rimf_object *object)
     if (words)
         n = rimf_watch_sort(words, rimf_watch_words(image->watch, &object->public, words));
     for (size_t i = 0; i < n && !error; i++)
-        error = writer_word(w, words[i], copies_word(image, words[i]));
+        error = writer_word(w, words[i], moved_word(image, words[i]));
     rimf_heap_release(&image->heap, words);
     return error;
 }
@@ -139,8 +139,8 @@ static int add_words(struct writer *w, const struct rimf_object *object)
 /* Code with jumps of the loader's is not to be laid over such code (the loader's caller/hooks.c). */
 static int is_kept_home(const struct mvld_image *image, const struct mvld_object *object)
 {
-    for (unsigned i = 0; i < RIMF_KEPT_HOME; i++)
-        if (image->kept_home[i] - object->start < object->end - object->start)
+    for (unsigned i = 0; i < RIMF_KEPT_ORIGINALS; i++)
+        if (image->kept[i] - object->start < object->end - object->start)
             return 1;
     return 0;
 }
@@ -152,7 +152,7 @@ static int add(struct learning *l, struct rimf_object *object)
     uint32_t words = w->header->n_words;
     int error = 0;
 
-    if (object->changed && !object->copy && !is_kept_home(w->image, &object->public) && !add_words(w, object)) {
+    if (object->changed && !object->moved && !is_kept_home(w->image, &object->public) && !add_words(w, object)) {
         entry->n_words = w->header->n_words - words;
         writer_name_overlay(w, entry, object->number - 1, object);
         error = write_overlay(w, object, entry, object->number - 1, w->names + entry->overlay_name);

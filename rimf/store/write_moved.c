@@ -20,17 +20,17 @@
 #include <errno.h> /* numbers only */
 #include <fcntl.h> /* numbers only */
 
-_Static_assert(RIMF_KEPT_HOME == MANIFEST_KEPT_MAX, "a manifest has room for them");
+_Static_assert(RIMF_KEPT_ORIGINALS == MANIFEST_KEPT_MAX, "a manifest has room for them");
 
 /* The pieces, from `offset` on, without holes in the file. */
 static void fill_region(struct writer *w, const struct mvld_object *object, uint64_t offset)
 {
-    const struct rimf_copies *copies = w->image->copies;
-    const struct mvld_region *region = &copies->region;
+    const struct moved_code *copies = w->image->moved;
+    const struct rimf_region *region = &copies->region;
     uintptr_t starts[MANIFEST_PIECES] = {region->code, region->frames,
-                                       region->frames + copy_frames_table(region)};
+                                       region->frames + moved_frames_table(region)};
     uintptr_t ends[MANIFEST_PIECES] = {copies->code_end,
-                                     region->frames + copy_frames_searched(copies->n_frames),
+                                     region->frames + moved_frames_searched(copies->n_frames),
                                      copies->frames_end};
 
     *w->region = (struct manifest_region){
@@ -62,7 +62,7 @@ static int sort_copies(struct writer *w)
         struct rimf_object *object = w->table->objects[i];
 
         if (object->n_fragments)
-            copies_sort(w->image->copies, object);
+            moved_sort(w->image->moved, object);
         for (size_t k = 0; k < object->n_fragments && n < w->header->n_copies; k++)
             w->copies[n++].sorted = object->fragments[k];
     }
@@ -71,18 +71,18 @@ static int sort_copies(struct writer *w)
 
 static int fill_copies(struct writer *w, const struct mvld_object *object)
 {
-    const struct rimf_copies *copies = w->image->copies;
+    const struct moved_code *copies = w->image->moved;
 
     for (size_t i = 0; i < copies->n; i++) {
-        const struct rimf_copy *copy = &copies->list[i];
+        const struct moved_fragment *copy = &copies->list[i];
 
         if (!copy->size || copy->object->public.flags & MVLD_OBJECT_UNPLACED)
             return rimf_fail(w->image, ENOTSUP, "%s: its code was copied, and cannot be frozen",
                              copy->object->public.name);
         w->copies[w->header->n_copies++] = (struct manifest_copy){
             .object = writer_number(w, &copy->object->public),
-            .flags = copy->moved ? MANIFEST_MOVED : 0,
-            .home = (uint32_t)(copy->home - copy->object->public.bias),
+            .flags = copy->is_canonical ? MANIFEST_MOVED : 0,
+            .original = (uint32_t)(copy->original - copy->object->public.bias),
             .n_homes = (uint32_t)copy->n_homes,
             .at = copy->at - object->bias,
             .code = (uint32_t)copy->code,
@@ -98,9 +98,9 @@ static int fill_copies(struct writer *w, const struct mvld_object *object)
 
 static void fill_kept(struct writer *w)
 {
-    for (unsigned i = 0; i < RIMF_KEPT_HOME; i++) {
+    for (unsigned i = 0; i < RIMF_KEPT_ORIGINALS; i++) {
         size_t size;
-        uintptr_t at = rimf_image_kept_home(w->image, i, &size);
+        uintptr_t at = rimf_image_kept_original(w->image, i, &size);
         const struct mvld_object *object = at ? rimf_object_find(w->image, at) : NULL;
 
         if (object && !(object->flags & MVLD_OBJECT_UNPLACED))
@@ -145,15 +145,15 @@ static int write_names(struct mvld_image *image, const struct symfile *names, in
 /* The whole file. */
 static int write_file(struct writer *w, const struct mvld_object *object, int fd)
 {
-    const struct rimf_copies *copies = w->image->copies;
-    uintptr_t frames = copies->region.frames + copy_frames_table(&copies->region);
+    const struct moved_code *copies = w->image->moved;
+    uintptr_t frames = copies->region.frames + moved_frames_table(&copies->region);
     struct symfile names = {.end = copies->n, .base = object->bias, .frames = frames,
                             .frames_size = copies->frames_end - frames};
     int error = symfile_open(w->image, &names);
 
     if (error)
         return error;
-    fill_region(w, object, copy_pages_offset(copies, rimf_page_up(symfile_size(&names))));
+    fill_region(w, object, moved_pages_offset(copies, rimf_page_up(symfile_size(&names))));
     names.code_offset = w->region->pieces[MANIFEST_CODE].offset;
     names.frames_offset = w->region->pieces[MANIFEST_FRAMES].offset;
     error = write_names(w->image, &names, fd);
@@ -168,7 +168,7 @@ static int write_file(struct writer *w, const struct mvld_object *object, int fd
 
 int write_moved(struct writer *w)
 {
-    const struct rimf_copies *copies = w->image->copies;
+    const struct moved_code *copies = w->image->moved;
     const struct rimf_sys *sys = w->image->sys;
     const struct mvld_object *object;
     int error;

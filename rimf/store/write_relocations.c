@@ -92,7 +92,7 @@ static uintptr_t resolver_of(const struct writer *w, const struct rimf_object *o
             return 0;
         resolver = definition.address;
     }
-    chosen = rimf_object_find(w->image, copies_word(w->image, word));
+    chosen = rimf_object_find(w->image, moved_word(w->image, word));
     return chosen && are_together(&object->public, chosen) &&
                    chosen == rimf_object_find(w->image, resolver)
                ? resolver : 0;
@@ -117,7 +117,7 @@ static int replace(const struct writer *w, const struct rimf_object *object,
     if (ELF64_R_TYPE(entry->r_info) == R_X86_64_RELATIVE) {
         to->r_addend = (int64_t)(holds - bias);
         return writer_is_led(w, word) &&
-                       copies_word(w->image, word) == bias + (uintptr_t)entry->r_addend
+                       moved_word(w->image, word) == bias + (uintptr_t)entry->r_addend
                    ? 2 : 0;
     }
     if (word % sizeof word)
@@ -125,8 +125,8 @@ static int replace(const struct writer *w, const struct rimf_object *object,
     resolver = w->image->watch->n_pointers ? resolver_of(w, object, entry) : 0;
     if (resolver) {
         to->r_info = ELF64_R_INFO(0, R_X86_64_IRELATIVE);
-        to->r_addend = (int64_t)(rimf_identity(w->image, resolver) - bias);
-        return asked ? 1 : rimf_identity(w->image, resolver) != resolver ? 2 : 0;
+        to->r_addend = (int64_t)(rimf_canonical_address(w->image, resolver) - bias);
+        return asked ? 1 : rimf_canonical_address(w->image, resolver) != resolver ? 2 : 0;
     }
     if (!is_bound(w, object, entry, &definition) || !is_plain(&definition))
         return 0;
@@ -137,7 +137,7 @@ static int replace(const struct writer *w, const struct rimf_object *object,
     to->r_info = ELF64_R_INFO(0, R_X86_64_RELATIVE);
     to->r_addend = (int64_t)((writer_is_led(w, word) ? holds : value) -
                              (became->from ? became->from->bias : bias));
-    return copies_word(w->image, word) == value;
+    return moved_word(w->image, word) == value;
 }
 
 static void settle(const struct writer *w, const struct rimf_object *object,

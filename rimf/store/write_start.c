@@ -46,7 +46,7 @@ static int fill_words(struct writer *w, const struct rimf_watch *watch)
 
         for (size_t k = 0; k < watch->n; k++)
             if (watch->words[k] >= object->start && watch->words[k] < object->end &&
-                writer_word(w, watch->words[k], copies_word(w->image, watch->words[k])))
+                writer_word(w, watch->words[k], moved_word(w->image, watch->words[k])))
                 return rimf_fail(w->image, ENOTSUP, "%s: a pass relies on a word at %p that leads to no object "
                                  "of a file", object->name, (void *)watch->words[k]);
     }
@@ -112,7 +112,7 @@ static int make_room(struct start *s, const struct rimf_watch *watch)
 {
     struct writer *w = &s->w;
     struct mvld_image *image = w->image;
-    const struct rimf_copies *copies = image->copies;
+    const struct moved_code *copies = image->moved;
     size_t n = w->table->n_objects, *room = w->room;
 
     room[MANIFEST_OBJECTS] = room[MANIFEST_RELOCATIONS] = n;
