@@ -29,7 +29,7 @@
  * where the unwinder of the program is one that is known (caller/unwind.c): its results
  * are exchanged behind it.
  *
- * f runs at home whoever calls it: rimf_image_keep_home makes its copy a jump to it.
+ * f runs at home whoever calls it: rimf_image_keep_original makes its copy a jump to it.
  *
  * The stubs (caller/stub.c) lie in a library that lies among the others, so near all these
  * functions: the one that brings the region of the copies (it defines `concat_code`), whose
@@ -49,19 +49,19 @@
 #include <sys/mman.h> /* numbers only */
 
 _Static_assert(ANSWER_STUB % MVLD_PATCH_MAX == 0, "it is written in pieces of this size");
-_Static_assert(ANSWERS <= RIMF_KEPT_HOME, "each runs at home");
+_Static_assert(ANSWERS <= RIMF_KEPT_ORIGINALS, "each runs at home");
 
 /* From the stubs, by way of entry.S. */
 uintptr_t loader_answer(const struct loader *l, uintptr_t address)
 {
-    uintptr_t home = rimf_copy_home(l->image, address);
+    uintptr_t home = rimf_original_of(l->image, address);
 
     return home ? home : address;
 }
 
 uintptr_t loader_answer_symbol(const struct loader *l, uintptr_t address)
 {
-    return rimf_identity(l->image, address);
+    return rimf_canonical_address(l->image, address);
 }
 
 struct named { /* Dl_info */
@@ -77,8 +77,8 @@ struct named { /* Dl_info */
 uintptr_t loader_answer_named(const struct loader *l, uintptr_t address, struct named *answer,
                               uintptr_t found)
 {
-    if ((int)found && answer->address && rimf_copy_home(l->image, address))
-        answer->address = rimf_identity(l->image, answer->address);
+    if ((int)found && answer->address && rimf_original_of(l->image, address))
+        answer->address = rimf_canonical_address(l->image, answer->address);
     return found;
 }
 
@@ -205,7 +205,7 @@ static int install(struct loader *l, size_t first, size_t end, const char **why)
 static void keep_home(struct loader *l, size_t first, size_t end)
 {
     for (size_t i = first; i < end; i++)
-        rimf_image_keep_home(l->image, (unsigned)i, l->caller.functions[i].at,
+        rimf_image_keep_original(l->image, (unsigned)i, l->caller.functions[i].at,
                              l->caller.functions[i].size);
 }
 
@@ -285,7 +285,7 @@ static uintptr_t find_stubs(const struct mvld_image *image)
 static int take_kept(struct loader *l, struct answer *functions)
 {
     for (unsigned i = 0; i < CALLER_NEEDED; i++)
-        functions[i].at = rimf_image_kept_home(l->image, i, &functions[i].size);
+        functions[i].at = rimf_image_kept_original(l->image, i, &functions[i].size);
     return functions[ANSWER_OBJECT].at && functions[ANSWER_ADDR].at && functions[ANSWER_SYM].at;
 }
 

@@ -106,7 +106,7 @@ int caller_find_unwinder(struct loader *l)
 uintptr_t loader_answer_place(const struct loader *l, uintptr_t context, uintptr_t address)
 {
     uintptr_t pc = *(const uintptr_t *)(context + l->caller.context);
-    uintptr_t home = rimf_copy_home(l->image, pc), copy = address + (pc - home);
+    uintptr_t home = rimf_original_of(l->image, pc), copy = address + (pc - home);
 
-    return home && rimf_copy_home(l->image, copy) == address ? copy : address;
+    return home && rimf_original_of(l->image, copy) == address ? copy : address;
 }

@@ -137,7 +137,7 @@ static void pass_on(struct loader *l, int unentered)
     if (l->pipeline && change.n_removed)
         pipeline_removed(l->pipeline, l->image, change.removed, change.n_removed);
     for (size_t i = 0; i < change.n_removed; i++)
-        rimf_copies_forget(l->image, change.removed[i]);
+        rimf_moved_forget(l->image, change.removed[i]);
     later_removed(l, change.removed, change.n_removed);
     if (l->pipeline && change.n_added) {
         later_added(l, change.added, change.n_added, unentered);

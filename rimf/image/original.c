@@ -13,7 +13,7 @@
  *   - a batch that failed is not counted any more; who still has the larger count finds in
  *     its entries places behind all that run, and looks for one before them
  */
-size_t copies_behind(const struct rimf_copy *list, size_t n, uintptr_t address)
+size_t moved_behind(const struct moved_fragment *list, size_t n, uintptr_t address)
 {
     size_t low = 0, high = n;
 
@@ -28,15 +28,15 @@ size_t copies_behind(const struct rimf_copy *list, size_t n, uintptr_t address)
     return low;
 }
 
-uintptr_t rimf_copy_home(const struct mvld_image *image, uintptr_t address)
+uintptr_t rimf_original_of(const struct mvld_image *image, uintptr_t address)
 {
-    const struct rimf_copies *copies = __atomic_load_n(&image->copies, __ATOMIC_ACQUIRE);
-    size_t n = copies ? __atomic_load_n(&copies->n, __ATOMIC_ACQUIRE) : 0;
+    const struct moved_code *moved = __atomic_load_n(&image->moved, __ATOMIC_ACQUIRE);
+    size_t n = moved ? __atomic_load_n(&moved->n, __ATOMIC_ACQUIRE) : 0;
     /* Behind the count: a longer list is published before it is counted. */
-    const struct rimf_copy *list = n ? __atomic_load_n(&copies->list, __ATOMIC_ACQUIRE) : NULL;
-    size_t low = copies_behind(list, n, address);
+    const struct moved_fragment *list = n ? __atomic_load_n(&moved->list, __ATOMIC_ACQUIRE) : NULL;
+    size_t low = moved_behind(list, n, address);
 
     if (!low || address - list[low - 1].at >= __atomic_load_n(&list[low - 1].size, __ATOMIC_RELAXED))
         return 0;
-    return list[low - 1].home + (address - list[low - 1].at);
+    return list[low - 1].original + (address - list[low - 1].at);
 }

@@ -9,16 +9,16 @@
 #include "mvld/pass.h"
 
 struct analysis_home;
-struct copy_words; /* rimf/moved/moved.h */
+struct moved_words; /* rimf/moved/moved.h */
 struct rimf_object;
 struct rimf_table;
 
 /* Code of one object, all of it or a fragment.  `home` and `at` are equal modulo
- * RIMF_COPY_ALIGN, as far as functions are aligned; of all of it modulo RIMF_COPY_LINE, so that
+ * RIMF_MOVED_ALIGN, as far as functions are aligned; of all of it modulo RIMF_MOVED_LINE, so that
  * what lay well in the lines of the cache does so again. */
-struct rimf_copy {
+struct moved_fragment {
     const struct rimf_object *object;
-    uintptr_t home, at; /* where its movable code begins, and the copy of that place */
+    uintptr_t original, at; /* where its movable code begins, and the copy of that place */
     size_t code;        /* bytes of code */
     size_t size;        /* with what lies behind it: a byte, because a call may be the last
                          * instruction, and return addresses have a home, too; the object's jump
@@ -28,25 +28,25 @@ struct rimf_copy {
     struct analysis_home *homes; /* but for this code; ascending, from `home` on */
     size_t n_homes;
 };
-#define RIMF_COPY_ALIGN 16u
-#define RIMF_COPY_LINE 64u
+#define RIMF_MOVED_ALIGN 16u
+#define RIMF_MOVED_LINE 64u
 /* Where jump tables lie behind it, if they do. */
-static inline uintptr_t copies_tables(const struct rimf_copy *copy)
+static inline uintptr_t moved_tables_at(const struct moved_fragment *fragment)
 {
-    return (copy->at + copy->code + 1 + 7) & ~(uintptr_t)7;
+    return (fragment->at + fragment->code + 1 + 7) & ~(uintptr_t)7;
 }
 
 /* Address space that a library reserved, which nobody may write or run: for code, and for the unwind
  * tables of that code.  The library's PT_GNU_EH_FRAME leads to the start of `frames`.  All in whole
  * pages. */
-struct mvld_region {
+struct rimf_region {
     uintptr_t code, frames;
     size_t code_size, frames_size;
 };
 
-struct rimf_copies {
-    struct mvld_region region;
-    struct rimf_copy *list; /* ascending */
+struct moved_code {
+    struct rimf_region region;
+    struct moved_fragment *list; /* ascending */
     size_t n, room;         /* n: those that may run */
     size_t n_planned;       /* n <= n_planned: the rest waits for the commit */
     size_t joined, joined_end; /* later.h: from this one to that one they come and go, each in
@@ -70,13 +70,13 @@ struct rimf_copies {
     uint64_t of_pool[4];    /* moved/pages.c: by 2 MiB of the region: a page of the pool */
     /* Copies around this address, as a segment in which 4 KiB may be changed, or -ENOMEM. */
     int (*code_at)(struct mvld_image *, uintptr_t address, struct mvld_segment *);
-    struct copy_words *words; /* moved/words.c: free memory for the next, in a batch */
+    struct moved_words *words; /* moved/words.c: free memory for the next, in a batch */
 };
 
 /* Where the code came from, of an address in a copy, or 0.  [any thread, signal
  * handler] */
-uintptr_t rimf_copy_home(const struct mvld_image *, uintptr_t address);
+uintptr_t rimf_original_of(const struct mvld_image *, uintptr_t address);
 /* How many of the n begin at or before the address. */
-size_t copies_behind(const struct rimf_copy *list, size_t n, uintptr_t address);
+size_t moved_behind(const struct moved_fragment *list, size_t n, uintptr_t address);
 
 #endif

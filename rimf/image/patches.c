@@ -25,8 +25,8 @@ static int host_segment(void *cookie, uintptr_t address, struct mvld_segment *ou
 
     if (!object || object->flags & MVLD_OBJECT_VDSO)
         return -ENOENT;
-    if (rimf_copy_home(cookie, address))
-        return ((struct mvld_image *)cookie)->copies->code_at(cookie, address, out);
+    if (rimf_original_of(cookie, address))
+        return ((struct mvld_image *)cookie)->moved->code_at(cookie, address, out);
     for (size_t i = 0; i < object->n_segments; i++) {
         if (address >= object->segments[i].start && address < object->segments[i].end) {
             *out = object->segments[i];

@@ -117,7 +117,7 @@ enum rimf_slot_state rimf_slot_value(const struct mvld_image *image,
     if (slot % 8 != 0 || elf_room(&object->view, slot) < sizeof *value)
         return RIMF_SLOT_ODD;
     *value = __atomic_load_n((const uintptr_t *)slot, __ATOMIC_ACQUIRE);
-    home = rimf_copy_home(image, *value);
+    home = rimf_original_of(image, *value);
     if (home)
         *value = home;
     holder = rimf_object_find(image, *value);
@@ -156,7 +156,7 @@ static uintptr_t step(const struct mvld_image *image, uintptr_t address)
 
 uintptr_t rimf_plt_target(const struct mvld_image *image, uintptr_t address)
 {
-    uintptr_t home = rimf_copy_home(image, address), at;
+    uintptr_t home = rimf_original_of(image, address), at;
 
     address = home ? home : address;
     at = address;

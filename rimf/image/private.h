@@ -23,7 +23,7 @@
 #define RIMF_BUILD_ID_MAX 64
 
 struct rimf_patcher; /* rimf/patch/patch.c */
-struct rimf_copies;  /* rimf/moved/moved.h */
+struct moved_code;  /* rimf/moved/moved.h */
 
 struct rimf_object {
     struct mvld_object public; /* first: passes hold pointers to it */
@@ -42,7 +42,7 @@ struct rimf_object {
     struct ready_file *ready; /* store/thaw_ready.c: of the code that was laid over it, or NULL */
     struct rimf_object *next_gone;
     uint8_t build_id[RIMF_BUILD_ID_MAX];
-    size_t copy;    /* moved/moved.h: the place in the list, from 1, of the first piece of its code;
+    size_t moved;    /* moved/moved.h: the place in the list, from 1, of the first piece of its code;
                      * 0: that has no copy */
     uint32_t *fragments; /* moved/fragments.c: the places of all of them, from 0 */
     size_t n_fragments, fragments_room;
@@ -59,8 +59,8 @@ struct rimf_object {
     int settled;    /* moved/moved.h: the addresses that it holds are what they will be */
     int opened;     /* its RELRO can be written at the moment, */
     int to_open;    /* and should be (store/thaw_pointers.c) */
-    size_t calls_copied, calls_made; /* moved/calls.c: in its copies; direct because a pass said so */
-    size_t calls_at_home;            /* in none of its copies */
+    size_t calls_moved, calls_made; /* moved/calls.c: in its copies; direct because a pass said so */
+    size_t calls_unmoved;            /* in none of its copies */
 };
 
 /* One segment of one object; ordered by address. */
@@ -128,14 +128,14 @@ struct mvld_image {
     struct rimf_ready_places ready;
     struct rimf_ready_made ready_made; /* without the folder */
     int layout_seed; /* objects have other distances than in starts where none are drawn */
-    struct rimf_copies *copies; /* NULL: there is no region for them */
+    struct moved_code *moved; /* NULL: there is no region for them */
     long (*room)(void *cookie, size_t size); /* rimf_image_set_room; or NULL */
     void *room_cookie;
     struct new_section *new_sections; /* image/new_sections.c */
     int relocating; /* the stage relocate */
     struct symbol_edit *symbol_edits; /* image/symbol_edits.c */
     struct rimf_edit *edits; /* image/edits.h: not realised yet, in the order of their passes */
-    int calls_home; /* these are realised, where code has moved: of code that has not */
+    int has_moved; /* these are realised, where code has moved: of code that has not */
     int (*answers)(void *cookie, const char **why);
     void *answers_cookie;
     const struct rimf_described *described; /* rimf_image_describe */
@@ -155,7 +155,7 @@ struct mvld_image {
     uintptr_t start_base; /* later.h: where the frozen image counts distances from, */
     uint64_t start_checksum; /* which one it is, */
     uint32_t n_start; /* and how many objects it has; 0: there is none */
-    uintptr_t kept_home[8]; /* rimf_image_keep_home */
+    uintptr_t kept[8]; /* rimf_image_keep_original */
     size_t kept_sizes[8];
     struct rimf_choice choices[RIMF_CHOICES];
     struct rimf_shown shown;
@@ -357,7 +357,7 @@ int rimf_fail(struct mvld_image *, int err, const char *format, ...)
     .patch_commit = rimf_patch_commit, .patch_count = rimf_patch_count, \
     .patch_at = rimf_patch_at, .patch_end = rimf_patch_end, \
     .patch_often = rimf_patch_often, .patch_add_words = rimf_patch_add_words, \
-    .original_of = rimf_copy_home, \
+    .original_of = rimf_original_of, \
     .alloc = rimf_api_alloc, .release = rimf_api_release, .fail = rimf_fail, \
     .last_error = rimf_last_error, .log = rimf_api_log, \
     .log_enabled = rimf_api_log_enabled, .vlog = rimf_api_vlog

@@ -38,7 +38,7 @@ struct rimf_slots {
     size_t n, mask;
     uint32_t *hash; /* open addressing: index + 1, 0: free */
     struct settled *settled; /* of each; memory that nobody touches while no slot is lazy */
-    uintptr_t relro; /* copy_relro */
+    uintptr_t relro; /* moved_relro */
     size_t relro_size;
     uint64_t update;           /* of the image, as what follows was learnt */
     struct found found[FOUND]; /* by where it lies, a MiB each */
@@ -182,7 +182,7 @@ static enum rimf_slot_state value_of(const struct mvld_image *image,
     const struct found *found;
     enum rimf_slot_state state;
 
-    if (!image->copies && slot % 8 == 0 && elf_room(&object->view, slot) >= sizeof *value) {
+    if (!image->moved && slot % 8 == 0 && elf_room(&object->view, slot) >= sizeof *value) {
         *value = __atomic_load_n((const uintptr_t *)slot, __ATOMIC_ACQUIRE); /* once: it may change */
         found = found_at(object->slots, *value);
         if (found && (object->view.now || found->holder != &object->public)) {

@@ -62,7 +62,7 @@ static int may_show(const struct mvld_image *image, const struct rimf_object *ob
     if (slot % 8 != 0 || elf_room(&object->view, slot) < sizeof value)
         return 0;
     value = __atomic_load_n((const uintptr_t *)slot, __ATOMIC_RELAXED);
-    home = rimf_copy_home(image, value);
+    home = rimf_original_of(image, value);
     value = home ? home : value;
     return value - ifunc->object->start < ifunc->object->end - ifunc->object->start;
 }

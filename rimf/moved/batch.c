@@ -14,7 +14,7 @@
 /* A batch on its way. */
 struct making {
     struct mvld_image *image;
-    struct rimf_copies *copies;
+    struct moved_code *moved;
     struct rimf_moved_report *report;
     uintptr_t code, code_end;     /* new pages */
     uintptr_t frames, frames_end; /* new pages; `table` bytes before them change too */
@@ -25,50 +25,50 @@ struct making {
 };
 
 /* The object of the list's i-th copy, with that at hand. */
-static struct copying copying_of(const struct making *m, size_t i)
+static struct moving moving_of(const struct making *m, size_t i)
 {
-    const struct rimf_copy *copy = &m->copies->list[i];
-    struct rimf_object *object = (struct rimf_object *)copy->object;
+    const struct moved_fragment *fragment = &m->moved->list[i];
+    struct rimf_object *object = (struct rimf_object *)fragment->object;
     const char *why;
 
-    return (struct copying){
+    return (struct moving){
         .image = m->image,
         .object = object,
-        .copy = copy,
+        .fragment = fragment,
         .bias = object->view.bias,
-        .distance = (intptr_t)(copy->at - copy->home),
+        .distance = (intptr_t)(fragment->at - fragment->original),
         .analysis = rimf_analysis_whole(m->image, object, &why),
     };
 }
 
 /* Unwind tables of an object; in pages of their own, if that is to be learnt. */
-static size_t frames_size(const struct copying *c)
+static size_t frames_size(const struct moving *c)
 {
-    size_t size = copy_frames_size(c);
+    size_t size = moved_frames_size(c);
 
     return rimf_image_learns(c->image) ? rimf_page_up(size) : size;
 }
 
-static int failed(struct making *m, const struct copying *c, int error)
+static int failed(struct making *m, const struct moving *c, int error)
 {
     return rimf_fail(m->image, -error, "%s: its code cannot be copied: %s",
                      c->object->public.name, c->why ? c->why : "its analysis is gone");
 }
 
 /* By home no fragment overlaps the next one. */
-static int settle(struct making *m, struct copying *c)
+static int finish(struct making *m, struct moving *c)
 {
-    const struct rimf_copy *list = m->copies->list, *last = NULL;
+    const struct moved_fragment *list = m->moved->list, *last = NULL;
 
-    copies_sort(m->copies, c->object);
+    moved_sort(m->moved, c->object);
     for (size_t i = 0; i < c->object->n_fragments; i++) {
-        const struct rimf_copy *copy = &list[c->object->fragments[i]];
+        const struct moved_fragment *fragment = &list[c->object->fragments[i]];
 
-        if (last && copy->home - last->home < last->code) {
+        if (last && fragment->original - last->original < last->code) {
             c->why = "two fragments of it overlap";
             return -EINVAL;
         }
-        last = copy;
+        last = fragment;
     }
     return 0;
 }
@@ -76,36 +76,36 @@ static int settle(struct making *m, struct copying *c)
 /* Where the frames of each copy will lie, and how much there is of everything. */
 static int measure(struct making *m)
 {
-    struct rimf_copies *copies = m->copies;
-    const struct rimf_copy *last = &copies->list[copies->n_planned - 1];
-    size_t size = copies->n_frames ? 0 : copy_frames_described_size(m->image);
-    size_t n = copies->n_frames ? copies->n_frames : m->image->n_described;
+    struct moved_code *moved = m->moved;
+    const struct moved_fragment *last = &moved->list[moved->n_planned - 1];
+    size_t size = moved->n_frames ? 0 : moved_frames_described_size(m->image);
+    size_t n = moved->n_frames ? moved->n_frames : m->image->n_described;
 
-    for (size_t i = copies->n; i < copies->n_planned; i++) {
-        struct copying c = copying_of(m, i);
+    for (size_t i = moved->n; i < moved->n_planned; i++) {
+        struct moving c = moving_of(m, i);
         int error;
 
-        if (!copies_is_first(copies, i))
+        if (!moved_is_first(moved, i))
             continue;
-        error = c.analysis ? settle(m, &c) : -ENODATA;
+        error = c.analysis ? finish(m, &c) : -ENODATA;
         if (error)
             return failed(m, &c, error);
         size += frames_size(&c);
         n += c.analysis->n_frames;
         m->n_calls += c.analysis->n_calls;
     }
-    m->n_frames = copies->n_frames;
-    m->table_before = m->n_frames ? copy_frames_searched(m->n_frames) : 0;
-    m->table = copy_frames_searched(n);
+    m->n_frames = moved->n_frames;
+    m->table_before = m->n_frames ? moved_frames_searched(m->n_frames) : 0;
+    m->table = moved_frames_searched(n);
     /* With what a pass left before the first of them: code is one fragment, without holes. */
-    m->code = copies->code_end;
-    m->code_end = copy_pages_end(copies, m->code, last->at + last->size);
-    m->frames = copies->frames_end == copies->region.frames
-                    ? copies->region.frames + copy_frames_table(&copies->region)
-                    : copies->frames_end;
+    m->code = moved->code_end;
+    m->code_end = moved_pages_end(moved, m->code, last->at + last->size);
+    m->frames = moved->frames_end == moved->region.frames
+                    ? moved->region.frames + moved_frames_table(&moved->region)
+                    : moved->frames_end;
     m->frames_end = rimf_page_up(m->frames + size);
-    if (m->table > copies->names - copies->region.frames ||
-        m->frames_end > copies->region.frames + copies->region.frames_size)
+    if (m->table > moved->names - moved->region.frames ||
+        m->frames_end > moved->region.frames + moved->region.frames_size)
         return rimf_fail(m->image, ENOSPC, "the region has no room for the unwind tables");
     return 0;
 }
@@ -114,19 +114,19 @@ static int measure(struct making *m)
  * others may read it. */
 static long open_table(const struct making *m)
 {
-    uintptr_t start = m->copies->region.frames;
+    uintptr_t start = m->moved->region.frames;
     long error = sys_mprotect(m->image->sys, start, m->table_before, PROT_READ | PROT_WRITE);
 
     return sys_failed(error) ? error
-                             : copy_pages_fill(m->image, start + m->table_before, start + m->table);
+                             : moved_pages_fill(m->image, start + m->table_before, start + m->table);
 }
 
 static int open_pages(const struct making *m)
 {
-    long error = copy_pages_open(m->image, m->code, m->code_end);
+    long error = moved_pages_open(m->image, m->code, m->code_end);
 
     if (!sys_failed(error))
-        error = copy_pages_fill(m->image, m->frames, m->frames_end);
+        error = moved_pages_fill(m->image, m->frames, m->frames_end);
     if (!sys_failed(error))
         error = open_table(m);
     return sys_failed(error)
@@ -151,8 +151,8 @@ static int close_pages(const struct making *m)
  * them from here on for good: so this is the last step, behind which nothing fails. */
 static void publish_frames(const struct making *m)
 {
-    copy_frames_publish(m->copies);
-    if (sys_failed(sys_mprotect(m->image->sys, m->copies->region.frames, m->table, PROT_READ)))
+    moved_frames_publish(m->moved);
+    if (sys_failed(sys_mprotect(m->image->sys, m->moved->region.frames, m->table, PROT_READ)))
         rimf_log(m->image->log, MVLD_LOG_WARNING,
                  "the unwind tables of copies of code stay writable");
 }
@@ -168,35 +168,35 @@ static void reserve(const struct making *m, uintptr_t start, uintptr_t end)
  * code that cannot be touched, and frames that read as zeros. */
 static void take_away(const struct making *m)
 {
-    struct rimf_copies *copies = m->copies;
-    uintptr_t table = copies->region.frames;
+    struct moved_code *moved = m->moved;
+    uintptr_t table = moved->region.frames;
 
-    copies->n_frames = m->n_frames;
-    copy_pages_give_back(m->image, m->code, m->code_end);
+    moved->n_frames = m->n_frames;
+    moved_pages_give_back(m->image, m->code, m->code_end);
     reserve(m, m->frames, m->frames_end);
     reserve(m, table + m->table_before, table + m->table);
     sys_mprotect(m->image->sys, table, m->table_before, PROT_READ);
 }
 
 /* Of all objects, their code and frames. */
-static int fill_objects(struct making *m, struct copy_answers *answers, uintptr_t *frames)
+static int fill_objects(struct making *m, struct moved_targets *answers, uintptr_t *frames)
 {
-    struct rimf_copies *copies = m->copies;
+    struct moved_code *moved = m->moved;
     int error = 0;
 
-    for (size_t i = copies->n; i < copies->n_planned && !error; i++) {
-        struct copying c = copying_of(m, i);
+    for (size_t i = moved->n; i < moved->n_planned && !error; i++) {
+        struct moving c = moving_of(m, i);
 
-        if (!copies_is_first(copies, i))
+        if (!moved_is_first(moved, i))
             continue;
         c.answers = answers;
-        error = c.analysis ? copy_code(&c) : -ENODATA;
+        error = c.analysis ? move_code(&c) : -ENODATA;
         if (!error)
-            error = copy_frames(&c, *frames);
+            error = moved_frames(&c, *frames);
         if (error)
             return failed(m, &c, error);
-        m->frames_of[i - copies->n] = c.object->frames = *frames;
-        c.object->frames_size = copy_frames_size(&c);
+        m->frames_of[i - moved->n] = c.object->frames = *frames;
+        c.object->frames_size = moved_frames_size(&c);
         *frames += frames_size(&c);
         m->report->objects++;
     }
@@ -206,31 +206,31 @@ static int fill_objects(struct making *m, struct copy_answers *answers, uintptr_
 /* Of all fragments, in their order, what unwinders search. */
 static int fill_table(struct making *m)
 {
-    struct rimf_copies *copies = m->copies;
+    struct moved_code *moved = m->moved;
 
-    for (size_t i = copies->n; i < copies->n_planned; i++) {
-        struct copying c = copying_of(m, i);
+    for (size_t i = moved->n; i < moved->n_planned; i++) {
+        struct moving c = moving_of(m, i);
         int error = c.analysis
-                        ? copy_frames_sorted(&c, m->frames_of[c.object->copy - 1 - copies->n])
+                        ? moved_frames_sorted(&c, m->frames_of[c.object->moved - 1 - moved->n])
                         : -ENODATA;
 
         if (error)
             return failed(m, &c, error);
-        m->report->code += c.copy->size;
+        m->report->code += c.fragment->size;
     }
     return 0;
 }
 
 static int fill(struct making *m)
 {
-    size_t n = m->copies->n_planned - m->copies->n;
-    struct copy_answers *answers = copy_answers_create(m->image, m->n_calls);
+    size_t n = m->moved->n_planned - m->moved->n;
+    struct moved_targets *answers = moved_targets_create(m->image, m->n_calls);
     uintptr_t frames = m->frames;
     int error = -ENOMEM;
 
     m->frames_of = rimf_heap_alloc(&m->image->heap, n * sizeof *m->frames_of);
     if (!m->n_frames)
-        frames += copy_frames_described(m->image, frames);
+        frames += moved_frames_described(m->image, frames);
     if (answers && m->frames_of)
         error = fill_objects(m, answers, &frames);
     else
@@ -258,27 +258,27 @@ static int lead_operands(struct making *m, size_t first)
     size_t i = first;
     int error = 0;
 
-    while (i < m->copies->n && !error) {
-        struct copying c = copying_of(m, i);
+    while (i < m->moved->n && !error) {
+        struct moving c = moving_of(m, i);
 
-        if (copies_is_first(m->copies, i++))
-            error = c.analysis ? copy_operands(&c, 0) : -ENODATA;
+        if (moved_is_first(m->moved, i++))
+            error = c.analysis ? move_operands(&c, 0) : -ENODATA;
     }
     if (!error)
         return 0;
     while (i-- > first) {
-        struct copying c = copying_of(m, i);
+        struct moving c = moving_of(m, i);
 
-        if (c.analysis && copies_is_first(m->copies, i))
-            copy_operands(&c, 1);
+        if (c.analysis && moved_is_first(m->moved, i))
+            move_operands(&c, 1);
     }
     return rimf_fail(m->image, -error, "operands that take addresses cannot be changed");
 }
 
 static int make(struct making *m)
 {
-    struct rimf_copies *copies = m->copies;
-    size_t n = copies->n;
+    struct moved_code *moved = m->moved;
+    size_t n = moved->n;
     int error = measure(m);
 
     if (error)
@@ -289,32 +289,32 @@ static int make(struct making *m)
     if (!error)
         error = close_pages(m);
     if (!error) { /* from here on addresses in them have a home */
-        __atomic_store_n(&copies->n, copies->n_planned, __ATOMIC_RELEASE);
+        __atomic_store_n(&moved->n, moved->n_planned, __ATOMIC_RELEASE);
         error = answer(m);
     }
     if (!error)
         error = lead_operands(m, n);
     if (error) {
-        __atomic_store_n(&copies->n, n, __ATOMIC_RELEASE);
+        __atomic_store_n(&moved->n, n, __ATOMIC_RELEASE);
         take_away(m);
         return error;
     }
     publish_frames(m);
-    copy_pages_join(m->image, m->code, m->code_end);
-    copies->code_end = m->code_end;
-    copies->frames_end = m->frames_end;
+    moved_pages_join(m->image, m->code, m->code_end);
+    moved->code_end = m->code_end;
+    moved->frames_end = m->frames_end;
     return 0;
 }
 
-void copies_drop_plan(struct mvld_image *image)
+void moved_drop_plan(struct mvld_image *image)
 {
-    struct rimf_copies *copies = image->copies;
+    struct moved_code *moved = image->moved;
 
-    while (copies && copies->n_planned > copies->n)
-        copies_drop(image, (struct rimf_object *)copies->list[--copies->n_planned].object);
+    while (moved && moved->n_planned > moved->n)
+        moved_drop(image, (struct rimf_object *)moved->list[--moved->n_planned].object);
 }
 
-void copies_report(const struct mvld_image *image, const struct rimf_object *object)
+void moved_report(const struct mvld_image *image, const struct rimf_object *object)
 {
     int one = object->n_fragments == 1;
 
@@ -322,57 +322,57 @@ void copies_report(const struct mvld_image *image, const struct rimf_object *obj
         rimf_log(image->log, MVLD_LOG_PASSES, "%s: %zu fragments of it are copied",
                  object->public.name, object->n_fragments);
     for (size_t i = 0; i < object->n_fragments; i++) {
-        const struct rimf_copy *copy = &image->copies->list[object->fragments[i]];
+        const struct moved_fragment *fragment = &image->moved->list[object->fragments[i]];
 
         rimf_log(image->log, one ? MVLD_LOG_PASSES : MVLD_LOG_IMAGE,
-                 "%s: %zu bytes at %p are copied to %p%s", object->public.name, copy->code,
-                 (void *)copy->home, (void *)copy->at,
-                 copy->moved ? ", where their addresses lead" : "");
+                 "%s: %zu bytes at %p are copied to %p%s", object->public.name, fragment->code,
+                 (void *)fragment->original, (void *)fragment->at,
+                 fragment->is_canonical ? ", where their addresses lead" : "");
     }
 }
 
 static int commit(struct mvld_image *image, struct rimf_moved_report *report)
 {
-    struct making m = {.image = image, .copies = image->copies, .report = report};
-    struct copy_writing *writing = NULL;
+    struct making m = {.image = image, .moved = image->moved, .report = report};
+    struct moved_writing *writing = NULL;
     int error = 0;
     size_t first;
 
     memset(report, 0, sizeof *report);
-    if (!m.copies || m.copies->n_planned == m.copies->n)
+    if (!m.moved || m.moved->n_planned == m.moved->n)
         return 0;
     if (rimf_image_is_traced(image))
         error = rimf_fail(image, EBUSY, "a debugger may have breakpoints in the code");
-    first = m.copies->n;
+    first = m.moved->n;
     if (!error) {
-        writing = copy_identity_plan(image);
+        writing = canonical_plan(image);
         if (writing)
-            copy_entries_begin(image);
+            move_entries_begin(image);
         error = make(&m);
     }
     if (error) {
-        copy_identity_leave(image, writing);
-        copies_drop_plan(image);
+        canonical_leave(image, writing);
+        moved_drop_plan(image);
         memset(report, 0, sizeof *report);
         return error;
     }
-    copy_identity_write(image, writing);
-    for (size_t i = first; i < m.copies->n && !error; i++) {
-        struct copying c = copying_of(&m, i);
+    canonical_write(image, writing);
+    for (size_t i = first; i < m.moved->n && !error; i++) {
+        struct moving c = moving_of(&m, i);
 
-        if (!copies_is_first(m.copies, i))
+        if (!moved_is_first(m.moved, i))
             continue;
-        copies_report(image, c.object);
-        error = c.analysis ? copy_entries(&c, report) : -ENODATA;
+        moved_report(image, c.object);
+        error = c.analysis ? move_entries(&c, report) : -ENODATA;
     }
     return error;
 }
 
-int rimf_copies_commit(struct mvld_image *image, struct rimf_moved_report *report)
+int rimf_moved_commit(struct mvld_image *image, struct rimf_moved_report *report)
 {
     int error = commit(image, report);
 
-    if (image->copies)
-        copy_words_release(image);
+    if (image->moved)
+        moved_words_release(image);
     return error;
 }

@@ -40,15 +40,15 @@ struct answer {
 };
 #define ENDS 1u /* somebody said where */
 
-struct copy_answers {
+struct moved_targets {
     size_t mask;
     struct answer answers[];
 };
 
 /* Of one object. */
 struct calling {
-    struct copying *c;
-    struct copy_answers *known;
+    struct moving *c;
+    struct moved_targets *known;
 };
 
 struct call {
@@ -116,7 +116,7 @@ static uintptr_t copy_of(const struct calling *k, uintptr_t function)
     if (rimf_image_learns(image) && object != k->c->object &&
         (!object || !object->number || object->number > image->n_start))
         return 0;
-    return rimf_copy_of(image, function);
+    return rimf_moved_to(image, function);
 }
 
 static struct answer ask(const struct calling *k, const struct call *call)
@@ -161,50 +161,50 @@ static int reaches(const struct call *call, uintptr_t to)
     return distance <= INT32_MAX && distance - (intptr_t)call->length >= INT32_MIN;
 }
 
-static int copy_call(struct calling *k, const struct analysis_call *listed)
+static int move_call(struct calling *k, const struct analysis_call *listed)
 {
-    struct copying *c = k->c;
-    struct call call = {.at = copying_byte(c, listed->address),
+    struct moving *c = k->c;
+    struct call call = {.at = moving_byte(c, listed->address),
                         .slot = c->bias + analysis_slot(listed)};
     const struct answer *answer;
     uintptr_t next;
 
     if (!call.at) {
-        c->object->calls_at_home++;
+        c->object->calls_unmoved++;
         return 0;
     }
     if (!read_call(&call, analysis_call_kind(listed)))
-        return copying_refuse(c, "a call is not what the analysis says, nor what a pass made of it");
+        return moving_refuse(c, "a call is not what the analysis says, nor what a pass made of it");
     next = (uintptr_t)call.at + call.length;
     call.names = next - (uintptr_t)c->distance + (uintptr_t)distance_at(call.at + call.rel);
     answer = answer_of(k, &call);
-    c->object->calls_copied++;
+    c->object->calls_moved++;
     if (answer->why)
         rimf_edit_left(c->object->edit, answer->why, 1);
     if (!answer->leads || (answer->slot & ENDS && !reaches(&call, answer->leads)))
-        return copying_lead(c, call.at + call.rel, next, call.names);
+        return moving_target(c, call.at + call.rel, next, call.names);
     c->object->calls_made += answer->slot & ENDS;
     if (call.to_slot)
         make_direct(&call);
-    return copying_lead(c, call.at + call.rel, (uintptr_t)call.at + call.length, answer->leads);
+    return moving_target(c, call.at + call.rel, (uintptr_t)call.at + call.length, answer->leads);
 }
 
 /* A call of a function of a single instruction. */
-static int copy_single(struct calling *k, const struct analysis_call *listed)
+static int move_single(struct calling *k, const struct analysis_call *listed)
 {
-    struct copying *c = k->c;
-    uint8_t *at = copying_byte(c, listed->address), made[SINGLE_CALL];
-    uintptr_t next = (uintptr_t)at + SINGLE_CALL, leads, copy;
+    struct moving *c = k->c;
+    uint8_t *at = moving_byte(c, listed->address), made[SINGLE_CALL];
+    uintptr_t next = (uintptr_t)at + SINGLE_CALL, leads, fragment;
 
     if (!at) {
-        c->object->calls_at_home++;
+        c->object->calls_unmoved++;
         return 0;
     }
-    c->object->calls_copied++;
+    c->object->calls_moved++;
     if (single_stands(at)) /* a pass put it there */
         return 0;
     if (at[0] != 0xe8)
-        return copying_refuse(c, "a call is not what the analysis says, nor what a pass made of it");
+        return moving_refuse(c, "a call is not what the analysis says, nor what a pass made of it");
     leads = next - (uintptr_t)c->distance + (uintptr_t)distance_at(at + 1);
     if (c->object->edit && elf_holds(&c->object->view, leads, 1, PROT_READ | PROT_EXEC) &&
         single_read((const uint8_t *)leads, elf_room(&c->object->view, leads), made) &&
@@ -213,12 +213,12 @@ static int copy_single(struct calling *k, const struct analysis_call *listed)
         c->object->calls_made++;
         return 0;
     }
-    copy = copying_at(c, leads) ? leads + (uintptr_t)c->distance : leads;
-    return copying_lead(c, at + 1, next, copy);
+    fragment = moving_at(c, leads) ? leads + (uintptr_t)c->distance : leads;
+    return moving_target(c, at + 1, next, fragment);
 }
 
 /* Calls are listed of units that stay home, too. */
-static int copy_all(struct calling *k)
+static int move_all(struct calling *k)
 {
     const struct analysis *s = k->c->analysis;
     size_t unit = 0;
@@ -231,18 +231,18 @@ static int copy_all(struct calling *k)
         while (s->calls[i].address - s->units[unit].start >= s->units[unit].size)
             unit++; /* the reader saw to it that there is one */
         if (s->units[unit].reason != ANALYSIS_PROVEN)
-            k->c->object->calls_at_home++;
+            k->c->object->calls_unmoved++;
         else if (analysis_call_kind(&s->calls[i]) == ANALYSIS_CALL_SINGLE)
-            error = copy_single(k, &s->calls[i]);
+            error = move_single(k, &s->calls[i]);
         else
-            error = copy_call(k, &s->calls[i]);
+            error = move_call(k, &s->calls[i]);
     }
     return error;
 }
 
-struct copy_answers *copy_answers_create(struct mvld_image *image, size_t calls)
+struct moved_targets *moved_targets_create(struct mvld_image *image, size_t calls)
 {
-    struct copy_answers *known;
+    struct moved_targets *known;
     size_t n = CALLER_LEAST;
 
     while (n < CALLER_MOST && n * CALLS_AN_ANSWER < calls)
@@ -253,10 +253,10 @@ struct copy_answers *copy_answers_create(struct mvld_image *image, size_t calls)
     return known;
 }
 
-int copy_calls(struct copying *c)
+int move_calls(struct moving *c)
 {
     struct calling k = {.c = c, .known = c->answers};
 
-    c->object->calls_copied = c->object->calls_made = c->object->calls_at_home = 0;
-    return copy_all(&k);
+    c->object->calls_moved = c->object->calls_made = c->object->calls_unmoved = 0;
+    return move_all(&k);
 }

@@ -6,18 +6,18 @@
  * It is decided before the first byte of a batch is copied, because operands of copies lead
  * accordingly:
  *
- *     copy_identity_plan      no code of the objects has run; what holds addresses can be
+ *     canonical_plan      no code of the objects has run; what holds addresses can be
  *                             read, and is writable now (RELRO is opened)
  *     …                       copies, answers, operands at home
- *     copy_identity_write     all slots, of all objects that hold any; RELRO is closed
- *     copy_identity_leave     instead of it: RELRO is closed, nothing was written
+ *     canonical_write     all slots, of all objects that hold any; RELRO is closed
+ *     canonical_leave     instead of it: RELRO is closed, nothing was written
  *
  * From a frozen image it comes as it was decided when that was made (store/thaw_copies.c), and so do
  * the words (store/thaw_pointers.c).  Of what comes by dlopen only the decision does
- * (copy_identity_begin): words are found as here.
+ * (canonical_begin): words are found as here.
  *
  * A function keeps its address at home when its object's analysis says so (analysis/analysis.h, HOMES),
- * and when it is pinned (moved/pins.c).
+ * and when it is pinned (moved/fixed.c).
  */
 #include "rimf/moved/moved.h"
 
@@ -29,66 +29,66 @@
 
 /* ---- the function ------------------------------------------------------------------ */
 
-static int keeps_home(const struct rimf_copy *copy, uintptr_t offset)
+static int keeps_address(const struct moved_fragment *fragment, uintptr_t offset)
 {
-    size_t low = 0, high = copy->n_homes;
+    size_t low = 0, high = fragment->n_homes;
 
     while (low < high) { /* the last that begins at or before it */
         size_t middle = low + (high - low) / 2;
 
-        if (copy->homes[middle].start <= offset)
+        if (fragment->homes[middle].start <= offset)
             low = middle + 1;
         else
             high = middle;
     }
-    return low && offset - copy->homes[low - 1].start < copy->homes[low - 1].size;
+    return low && offset - fragment->homes[low - 1].start < fragment->homes[low - 1].size;
 }
 
-uintptr_t copy_identity(const struct rimf_copy *copy, uintptr_t home)
+uintptr_t canonical_address(const struct moved_fragment *fragment, uintptr_t original)
 {
-    uintptr_t offset = home - copy->home;
+    uintptr_t offset = original - fragment->original;
 
-    return copy->moved && offset < copy->code &&
-                   __atomic_load_n(&copy->size, __ATOMIC_RELAXED) &&
-                   !keeps_home(copy, offset)
-               ? copy->at + offset
-               : home;
+    return fragment->is_canonical && offset < fragment->code &&
+                   __atomic_load_n(&fragment->size, __ATOMIC_RELAXED) &&
+                   !keeps_address(fragment, offset)
+               ? fragment->at + offset
+               : original;
 }
 
-uintptr_t copying_identity(const struct copying *c, uintptr_t home)
+uintptr_t moving_canonical(const struct moving *c, uintptr_t original)
 {
-    const struct rimf_copy *copy = c->copy; /* most likely */
+    const struct moved_fragment *fragment = c->fragment; /* most likely */
 
-    if (!copy || home - copy->home >= copy->code)
-        copy = copies_fragment(c->image->copies, c->object, home);
-    return copy ? copy_identity(copy, home) : home;
+    if (!fragment || original - fragment->original >= fragment->code)
+        fragment = moved_fragment_at(c->image->moved, c->object, original);
+    return fragment ? canonical_address(fragment, original) : original;
 }
 
-/* As rimf_copy_find, in any thread. */
-uintptr_t rimf_identity(const struct mvld_image *image, uintptr_t home)
+/* As rimf_moved_find, in any thread. */
+uintptr_t rimf_canonical_address(const struct mvld_image *image, uintptr_t original)
 {
-    const struct rimf_copies *copies = __atomic_load_n(&image->copies, __ATOMIC_ACQUIRE);
-    const struct rimf_copy *copy =
-        copies ? copies_fragment_made(copies, rimf_object_find(image, home), home, 1) : NULL;
+    const struct moved_code *moved = __atomic_load_n(&image->moved, __ATOMIC_ACQUIRE);
+    const struct moved_fragment *fragment =
+        moved ? moved_fragment_made(moved, rimf_object_find(image, original), original, 1) : NULL;
 
-    return copy ? copy_identity(copy, home) : home;
+    return fragment ? canonical_address(fragment, original) : original;
 }
 
 /* ---- the plan of one copy ------------------------------------------------------------------ */
 
 /* Sorted.  Without room, counts. */
-static void add_home(struct rimf_copy *copy, uint32_t start, uint32_t size)
+static void add_fixed(struct moved_fragment *fragment, uint32_t start, uint32_t size)
 {
-    size_t at = copy->n_homes++;
+    size_t at = fragment->n_homes++;
 
-    for (; copy->homes && at && copy->homes[at - 1].start > start; at--)
-        copy->homes[at] = copy->homes[at - 1];
-    if (copy->homes)
-        copy->homes[at] = (struct analysis_home){start, size};
+    for (; fragment->homes && at && fragment->homes[at - 1].start > start; at--)
+        fragment->homes[at] = fragment->homes[at - 1];
+    if (fragment->homes)
+        fragment->homes[at] = (struct analysis_home){start, size};
 }
 
 /* The first that ends behind `start`. */
-static size_t first_home(const struct analysis *s, uint64_t start)
+static size_t first_fixed(const struct analysis *s, uint64_t start)
 {
     size_t low = 0, high = s->n_homes;
 
@@ -103,34 +103,34 @@ static size_t first_home(const struct analysis *s, uint64_t start)
     return low;
 }
 
-static void take_homes(struct rimf_copy *copy, const struct analysis *s, uintptr_t bias)
+static void take_homes(struct moved_fragment *fragment, const struct analysis *s, uintptr_t bias)
 {
-    uint64_t first = copy->home - bias, end = first + copy->code;
+    uint64_t first = fragment->original - bias, end = first + fragment->code;
 
-    for (size_t i = first_home(s, first); i < s->n_homes && s->homes[i].start < end; i++) {
+    for (size_t i = first_fixed(s, first); i < s->n_homes && s->homes[i].start < end; i++) {
         uint64_t from = s->homes[i].start, to = from + s->homes[i].size;
 
         from = from < first ? first : from;
         to = to > end ? end : to;
         if (from < to)
-            add_home(copy, (uint32_t)(from - first), (uint32_t)(to - from));
+            add_fixed(fragment, (uint32_t)(from - first), (uint32_t)(to - from));
     }
 }
 
-static void take_pins(struct rimf_copy *copy, const struct analysis *s, uintptr_t bias,
-                      const struct copy_pins *pins)
+static void take_fixed(struct moved_fragment *fragment, const struct analysis *s, uintptr_t bias,
+                      const struct fixed_addresses *fixed)
 {
-    for (size_t i = rimf_words_first(pins->at, pins->n, copy->home);
-         i < pins->n && pins->at[i] - copy->home < copy->code; i++) {
-        const struct analysis_unit *unit = analysis_unit_at(s, (uint32_t)(pins->at[i] - bias));
-        uint32_t start = unit ? (uint32_t)(bias + unit->start - copy->home) : 0;
+    for (size_t i = rimf_words_first(fixed->at, fixed->n, fragment->original);
+         i < fixed->n && fixed->at[i] - fragment->original < fragment->code; i++) {
+        const struct analysis_unit *unit = analysis_unit_at(s, (uint32_t)(fixed->at[i] - bias));
+        uint32_t start = unit ? (uint32_t)(bias + unit->start - fragment->original) : 0;
 
-        if (unit && !(copy->homes && keeps_home(copy, start)))
-            add_home(copy, start, unit->size);
+        if (unit && !(fragment->homes && keeps_address(fragment, start)))
+            add_fixed(fragment, start, unit->size);
     }
 }
 
-static int is_all_home(const struct analysis *s)
+static int is_all_fixed(const struct analysis *s)
 {
     for (size_t i = 0; i < s->n_segments; i++)
         if (i >= s->n_homes || s->homes[i].start != s->segments[i].start ||
@@ -149,7 +149,7 @@ static const char *stays(const struct rimf_object *object, const struct analysis
         return why;
     if (!s->homes)
         return "its analysis does not say whose addresses stay";
-    if (is_all_home(s))
+    if (is_all_fixed(s))
         return "it computes with addresses of its code, or asks whose they are";
     noted = elf_note_each(&object->view, MULTIVERSE_NOTE_NAME, MULTIVERSE_NOTE_TABLES, NULL, NULL);
     return noted > 0   ? "multiverse knows its functions by their addresses"
@@ -158,54 +158,54 @@ static const char *stays(const struct rimf_object *object, const struct analysis
 }
 
 /* Of the list's index-th.  0, or -ENOMEM. */
-static int plan(struct mvld_image *image, size_t index, const struct copy_pins *pins)
+static int plan(struct mvld_image *image, size_t index, const struct fixed_addresses *fixed)
 {
-    struct rimf_copy *copy = &image->copies->list[index];
-    struct rimf_object *object = (struct rimf_object *)copy->object;
+    struct moved_fragment *fragment = &image->moved->list[index];
+    struct rimf_object *object = (struct rimf_object *)fragment->object;
     uintptr_t bias = object->view.bias;
     const char *why;
     const struct analysis *s = rimf_analysis_whole(image, object, &why);
 
     why = stays(object, s, why);
     if (why) {
-        if (copies_is_first(image->copies, index))
+        if (moved_is_first(image->moved, index))
             rimf_log(image->log, MVLD_LOG_PASSES, "%s: addresses stay at home: %s",
                      object->public.name, why);
         return 0;
     }
-    take_homes(copy, s, bias);
-    take_pins(copy, s, bias, pins);
-    if (copy->n_homes) {
-        copy->homes = rimf_heap_alloc(&image->heap, copy->n_homes * sizeof *copy->homes);
-        if (!copy->homes)
+    take_homes(fragment, s, bias);
+    take_fixed(fragment, s, bias, fixed);
+    if (fragment->n_homes) {
+        fragment->homes = rimf_heap_alloc(&image->heap, fragment->n_homes * sizeof *fragment->homes);
+        if (!fragment->homes)
             return -ENOMEM;
     }
-    copy->n_homes = 0;
-    take_homes(copy, s, bias);
-    take_pins(copy, s, bias, pins);
-    copy->moved = 1;
+    fragment->n_homes = 0;
+    take_homes(fragment, s, bias);
+    take_fixed(fragment, s, bias, fixed);
+    fragment->is_canonical = 1;
     return 0;
 }
 
 static void forget_plans(struct mvld_image *image)
 {
-    struct rimf_copies *copies = image->copies;
+    struct moved_code *moved = image->moved;
 
-    for (size_t i = copies->n; i < copies->n_planned; i++) {
-        struct rimf_copy *copy = &copies->list[i];
+    for (size_t i = moved->n; i < moved->n_planned; i++) {
+        struct moved_fragment *fragment = &moved->list[i];
 
-        rimf_heap_release(&image->heap, copy->homes);
-        copy->homes = NULL;
-        copy->n_homes = 0;
-        copy->moved = 0;
+        rimf_heap_release(&image->heap, fragment->homes);
+        fragment->homes = NULL;
+        fragment->n_homes = 0;
+        fragment->is_canonical = 0;
     }
 }
 
 /* The words of one whose code is to be copied were led to where they stay. */
-static int is_settled(const struct rimf_copies *copies)
+static int is_finished(const struct moved_code *moved)
 {
-    for (size_t i = copies->n; i < copies->n_planned; i++)
-        if (copies->list[i].object->settled)
+    for (size_t i = moved->n; i < moved->n_planned; i++)
+        if (moved->list[i].object->settled)
             return 1;
     return 0;
 }
@@ -213,7 +213,7 @@ static int is_settled(const struct rimf_copies *copies)
 /* Why addresses stay at home, all of them, or NULL. */
 static const char *stay(const struct mvld_image *image, const struct rimf_table *table)
 {
-    if (image->entered && is_settled(image->copies))
+    if (image->entered && is_finished(image->moved))
         return "what came with them is from an image";
     if (image->entered)
         return image->unentered ? NULL : "constructors may have run";
@@ -221,20 +221,20 @@ static const char *stay(const struct mvld_image *image, const struct rimf_table 
         if (table->objects[i]->public.flags & MVLD_OBJECT_OPAQUE &&
             !(table->objects[i]->public.flags & (MVLD_OBJECT_VDSO | MVLD_OBJECT_LOADER)))
             return "what an object holds cannot be read";
-    return copy_slots_copied(image, table, NULL, NULL) < 0
+    return moved_slots_copied(image, table, NULL, NULL) < 0
                ? "a variable that was copied to the executable is not found"
                : NULL;
 }
 
 static const char *plan_all(struct mvld_image *image, const struct rimf_table *table)
 {
-    struct rimf_copies *copies = image->copies;
-    struct copy_pins pins;
-    int error = copy_pins_find(&pins, image, table);
+    struct moved_code *moved = image->moved;
+    struct fixed_addresses fixed;
+    int error = fixed_addresses_find(&fixed, image, table);
 
-    for (size_t i = copies->n; i < copies->n_planned && !error; i++)
-        error = plan(image, i, &pins);
-    copy_pins_release(&pins, image);
+    for (size_t i = moved->n; i < moved->n_planned && !error; i++)
+        error = plan(image, i, &fixed);
+    fixed_addresses_release(&fixed, image);
     return error ? "memory is short" : NULL;
 }
 
@@ -242,12 +242,12 @@ static const char *plan_all(struct mvld_image *image, const struct rimf_table *t
 
 /* NULL, or a sentence, and nothing is open. */
 static const char *open_words(struct mvld_image *image, const struct rimf_table *table,
-                              struct copy_writing **writing)
+                              struct moved_writing **writing)
 {
     const char *why;
 
-    *writing = copy_slots_prepare(image, table);
-    why = *writing ? copy_relro_open(image, table) : "memory is short";
+    *writing = moved_slots_prepare(image, table);
+    why = *writing ? moved_relro_open(image, table) : "memory is short";
     if (!why)
         return NULL;
     rimf_heap_release(&image->heap, *writing);
@@ -255,11 +255,11 @@ static const char *open_words(struct mvld_image *image, const struct rimf_table 
     return why;
 }
 
-struct copy_writing *copy_identity_plan(struct mvld_image *image)
+struct moved_writing *canonical_plan(struct mvld_image *image)
 {
     const struct rimf_table *table = rimf_table_enter(image);
     const char *why = stay(image, table);
-    struct copy_writing *writing = NULL;
+    struct moved_writing *writing = NULL;
 
     if (!why)
         why = plan_all(image, table);
@@ -273,14 +273,14 @@ struct copy_writing *copy_identity_plan(struct mvld_image *image)
     return NULL;
 }
 
-struct copy_writing *copy_identity_begin(struct mvld_image *image, struct copy_pins *pins,
+struct moved_writing *canonical_begin(struct mvld_image *image, struct fixed_addresses *fixed,
                                          const char **why)
 {
     const struct rimf_table *table = rimf_table_enter(image);
-    struct copy_writing *writing = NULL;
+    struct moved_writing *writing = NULL;
 
     *why = image->unentered ? NULL : "constructors may have run";
-    if (!*why && copy_pins_find(pins, image, table))
+    if (!*why && fixed_addresses_find(fixed, image, table))
         *why = "memory is short";
     if (!*why)
         *why = open_words(image, table, &writing);
@@ -288,48 +288,48 @@ struct copy_writing *copy_identity_begin(struct mvld_image *image, struct copy_p
     return writing;
 }
 
-int copy_identity_hindered(const struct rimf_copy *copy, const struct copy_pins *pins)
+int canonical_hindered(const struct moved_fragment *fragment, const struct fixed_addresses *fixed)
 {
-    for (size_t i = rimf_words_first(pins->at, pins->n, copy->home);
-         copy->moved && i < pins->n && pins->at[i] - copy->home < copy->code; i++)
-        if (!keeps_home(copy, pins->at[i] - copy->home))
+    for (size_t i = rimf_words_first(fixed->at, fixed->n, fragment->original);
+         fragment->is_canonical && i < fixed->n && fixed->at[i] - fragment->original < fragment->code; i++)
+        if (!keeps_address(fragment, fixed->at[i] - fragment->original))
             return 1;
     return 0;
 }
 
-static void settle(const struct rimf_table *table)
+static void finish(const struct rimf_table *table)
 {
     for (size_t i = 0; i < table->n_objects; i++)
         table->objects[i]->settled = 1;
 }
 
-void copy_identity_leave(struct mvld_image *image, struct copy_writing *writing)
+void canonical_leave(struct mvld_image *image, struct moved_writing *writing)
 {
     const struct rimf_table *table = rimf_table_enter(image);
 
-    copy_relro_close(image, table);
+    moved_relro_close(image, table);
     rimf_table_leave(image);
     forget_plans(image);
     rimf_heap_release(&image->heap, writing);
 }
 
-void copy_identity_write(struct mvld_image *image, struct copy_writing *writing)
+void canonical_write(struct mvld_image *image, struct moved_writing *writing)
 {
     const struct rimf_table *table = rimf_table_enter(image);
 
     if (writing) {
         rimf_log(image->log, MVLD_LOG_PASSES, "copies: %zu pointers lead to them",
-                 copy_slots_write(writing, table));
-        settle(table);
+                 moved_slots_write(writing, table));
+        finish(table);
     }
-    copy_relro_close(image, table);
+    moved_relro_close(image, table);
     rimf_table_leave(image);
     rimf_heap_release(&image->heap, writing);
 }
 
 /* ---- objects without a batch -------------------------------------------------------------------- */
 
-static int is_all_settled(const struct rimf_table *table)
+static int is_all_finished(const struct rimf_table *table)
 {
     size_t i = 0;
 
@@ -341,16 +341,16 @@ static int is_all_settled(const struct rimf_table *table)
 void rimf_image_finish(struct mvld_image *image)
 {
     const struct rimf_table *table = rimf_table_enter(image);
-    int write = image->copies && image->copies->n && image->entered && !is_all_settled(table);
+    int write = image->moved && image->moved->n && image->entered && !is_all_finished(table);
     const char *why = image->unentered ? NULL : "constructors may have run";
-    struct copy_writing *writing = NULL;
+    struct moved_writing *writing = NULL;
 
     if (write && !why)
         why = open_words(image, table, &writing);
     if (writing)
-        copy_identity_write(image, writing);
+        canonical_write(image, writing);
     else
-        settle(table);
+        finish(table);
     if (write && why)
         rimf_log(image->log, MVLD_LOG_PASSES, "copies: pointers of what came lead home: %s", why);
     rimf_table_leave(image);

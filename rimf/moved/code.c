@@ -19,28 +19,28 @@
 #define INT3 0xcc
 #define AHEAD 16u /* what was just copied lies in distant caches */
 
-int copying_refuse(struct copying *c, const char *why)
+int moving_refuse(struct moving *c, const char *why)
 {
     c->why = why;
     return -ENOEXEC;
 }
 
 /* Where the copy of the byte is; its fragment is at hand then.  NULL: it has none. */
-uint8_t *copying_byte(struct copying *c, uint32_t linked)
+uint8_t *moving_byte(struct moving *c, uint32_t linked)
 {
-    return copying_at(c, c->bias + linked)
+    return moving_at(c, c->bias + linked)
                ? (uint8_t *)(c->bias + linked + (uintptr_t)c->distance)
                : NULL;
 }
 
 /* The displacement at `at`, of an instruction that ends at `next`, leads to `target`. */
-int copying_lead(struct copying *c, uint8_t *at, uintptr_t next, uintptr_t target)
+int moving_target(struct moving *c, uint8_t *at, uintptr_t next, uintptr_t target)
 {
     int64_t distance = (int64_t)(target - next);
     int32_t value = (int32_t)distance;
 
     if (value != distance)
-        return copying_refuse(c, "something that it uses is farther than 2 GiB from the region");
+        return moving_refuse(c, "something that it uses is farther than 2 GiB from the region");
     memcpy(at, &value, sizeof value);
     return 0;
 }
@@ -48,7 +48,7 @@ int copying_lead(struct copying *c, uint8_t *at, uintptr_t next, uintptr_t targe
 /* ---- jump tables -------------------------------------------------------------------- */
 
 /* Behind the code, in their order: where each begins, from the first one. */
-static int place_tables(struct copying *c)
+static int place_tables(struct moving *c)
 {
     const struct analysis *s = c->analysis;
     uint32_t at = 0;
@@ -64,15 +64,15 @@ static int place_tables(struct copying *c)
 }
 
 /* Behind the first code that moves; 0: that was left out, and the tables stay home. */
-static uintptr_t tables_of(const struct copying *c)
+static uintptr_t tables_of(const struct moving *c)
 {
-    const struct rimf_copy *first = &c->image->copies->list[c->object->fragments[0]];
+    const struct moved_fragment *first = &c->image->moved->list[c->object->fragments[0]];
 
-    return first->at + first->size > copies_tables(first) ? copies_tables(first) : 0;
+    return first->at + first->size > moved_tables_at(first) ? moved_tables_at(first) : 0;
 }
 
 /* The copy of the table at `address`, or 0. */
-static uintptr_t table_copy(const struct copying *c, uint32_t address)
+static uintptr_t table_moved(const struct moving *c, uint32_t address)
 {
     size_t i = analysis_jump_table_from(c->analysis, address);
 
@@ -83,55 +83,55 @@ static uintptr_t table_copy(const struct copying *c, uint32_t address)
 
 /* Where an entry leads, at home: its copy, or 0.  One for what cannot happen leads right
  * behind a function, perhaps behind a fragment. */
-static uintptr_t entry_copy(struct copying *c, uintptr_t target)
+static uintptr_t entry_moved(struct moving *c, uintptr_t target)
 {
-    if (!copying_at(c, target) && !copying_at(c, target - 1))
+    if (!moving_at(c, target) && !moving_at(c, target - 1))
         return 0;
     return target + (uintptr_t)c->distance;
 }
 
-static int copy_table(struct copying *c, const struct analysis_jump_table *table, uintptr_t to)
+static int move_table(struct moving *c, const struct analysis_jump_table *table, uintptr_t to)
 {
-    uintptr_t from = c->bias + table->address, target, copy;
+    uintptr_t from = c->bias + table->address, target, fragment;
     int error = 0;
 
     if (!elf_holds(&c->object->view, from, table->count * sizeof(int32_t), PROT_READ))
-        return copying_refuse(c, "a jump table lies outside it");
+        return moving_refuse(c, "a jump table lies outside it");
     for (uint32_t i = 0; i < table->count && !error; i++) {
         target = from + (uintptr_t)distance_at((const uint8_t *)from + 4 * i);
-        copy = entry_copy(c, target);
-        if (!copy && !elf_holds(&c->object->view, target, 1, PROT_READ | PROT_EXEC))
-            return copying_refuse(c, "a jump table leads outside its functions");
-        error = copying_lead(c, (uint8_t *)to + 4 * i, to, copy ? copy : target);
+        fragment = entry_moved(c, target);
+        if (!fragment && !elf_holds(&c->object->view, target, 1, PROT_READ | PROT_EXEC))
+            return moving_refuse(c, "a jump table leads outside its functions");
+        error = moving_target(c, (uint8_t *)to + 4 * i, to, fragment ? fragment : target);
     }
     return error;
 }
 
-static int copy_tables(struct copying *c)
+static int move_tables(struct moving *c)
 {
     const struct analysis *s = c->analysis;
     int error = 0;
 
     for (size_t i = 0; i < s->n_jump_tables && tables_of(c) && !error; i++)
-        error = copy_table(c, &s->jump_tables[i], tables_of(c) + c->tables[i]);
+        error = move_table(c, &s->jump_tables[i], tables_of(c) + c->tables[i]);
     return error;
 }
 
 /* ---- references ----------------------------------------------------------------------- */
 
 /* Of a function, which has that address at home. */
-static uintptr_t address_taken(struct copying *c, uintptr_t home)
+static uintptr_t address_taken(struct moving *c, uintptr_t original)
 {
-    uintptr_t identity = copying_identity(c, home);
+    uintptr_t canonical = moving_canonical(c, original);
 
-    if (identity == home && c->object->held)
-        copy_entries_held(c->image, c->object, home);
-    return identity;
+    if (canonical == original && c->object->held)
+        move_entries_held(c->image, c->object, original);
+    return canonical;
 }
 
-static int copy_reference(struct copying *c, const struct analysis_reference *reference)
+static int move_reference(struct moving *c, const struct analysis_reference *reference)
 {
-    uint8_t *at = copying_byte(c, reference->address);
+    uint8_t *at = moving_byte(c, reference->address);
     uintptr_t next = (uintptr_t)at + 4 + reference->rest, target;
 
     if (!at)
@@ -140,47 +140,47 @@ static int copy_reference(struct copying *c, const struct analysis_reference *re
     if (reference->kind == ANALYSIS_TO_CODE)
         target = address_taken(c, target);
     if (reference->kind == ANALYSIS_TO_JUMP_TABLE && tables_of(c)) {
-        target = table_copy(c, (uint32_t)(target - c->bias));
+        target = table_moved(c, (uint32_t)(target - c->bias));
         if (!target)
-            return copying_refuse(c, "a reference leads to a jump table that is not there");
+            return moving_refuse(c, "a reference leads to a jump table that is not there");
     }
-    return copying_lead(c, at, next, target);
+    return moving_target(c, at, next, target);
 }
 
 /* From one fragment into another, or to one that was left out. */
-static int copy_branch(struct copying *c, const struct analysis_branch *branch)
+static int move_branch(struct moving *c, const struct analysis_branch *branch)
 {
-    uint8_t *at = copying_byte(c, branch->address);
+    uint8_t *at = moving_byte(c, branch->address);
     uintptr_t next = (uintptr_t)at + 4, target;
 
     if (!at)
         return 0;
     target = next - (uintptr_t)c->distance + (uintptr_t)distance_at(at);
-    if (copying_at(c, target))
+    if (moving_at(c, target))
         target += (uintptr_t)c->distance;
-    return copying_lead(c, at, next, target);
+    return moving_target(c, at, next, target);
 }
 
 /* ---- all of it --------------------------------------------------------------------------- */
 
 /* Between units there is padding, which may be run through. */
-static void copy_bytes(const struct copying *c, const struct rimf_copy *copy)
+static void move_bytes(const struct moving *c, const struct moved_fragment *fragment)
 {
     const struct analysis *s = c->analysis;
-    uint32_t first = (uint32_t)(copy->home - c->bias);
+    uint32_t first = (uint32_t)(fragment->original - c->bias);
     size_t i = 0;
 
-    memcpy((void *)copy->at, (const void *)copy->home, copy->code);
-    *(uint8_t *)(copy->at + copy->code) = INT3;
+    memcpy((void *)fragment->at, (const void *)fragment->original, fragment->code);
+    *(uint8_t *)(fragment->at + fragment->code) = INT3;
     if (c->object->n_fragments > 1)
         i = (size_t)(analysis_unit_at(s, first) - s->units); /* a fragment begins with one */
     for (; i < s->n_units && (s->units[i].start < first ||
-                              s->units[i].start - first < copy->code); i++)
+                              s->units[i].start - first < fragment->code); i++)
         if (s->units[i].reason != ANALYSIS_PROVEN && s->units[i].start >= first)
-            memset((void *)(copy->at + (s->units[i].start - first)), INT3, s->units[i].size);
+            memset((void *)(fragment->at + (s->units[i].start - first)), INT3, s->units[i].size);
 }
 
-static int correct(struct copying *c)
+static int correct(struct moving *c)
 {
     const struct analysis *s = c->analysis;
     int error = 0;
@@ -189,33 +189,33 @@ static int correct(struct copying *c)
         if (i + AHEAD < s->n_references) /* a guess where there are fragments */
             __builtin_prefetch((const void *)(c->bias + s->references[i + AHEAD].address +
                                               (uintptr_t)c->distance), 1);
-        error = copy_reference(c, &s->references[i]);
+        error = move_reference(c, &s->references[i]);
     }
     if (!error)
-        error = copy_calls(c);
+        error = move_calls(c);
     for (size_t i = 0; i < s->n_branches && !error; i++)
-        error = copy_branch(c, &s->branches[i]);
-    return error ? error : copy_tables(c);
+        error = move_branch(c, &s->branches[i]);
+    return error ? error : move_tables(c);
 }
 
-/* Functions that must run at home (rimf_image_keep_home). */
-static int jump_home(struct copying *c)
+/* Functions that must run at home (rimf_image_keep_original). */
+static int jump_back(struct moving *c)
 {
-    for (size_t i = 0; i < RIMF_KEPT_HOME; i++) {
-        uintptr_t home = c->image->kept_home[i], at;
+    for (size_t i = 0; i < RIMF_KEPT_ORIGINALS; i++) {
+        uintptr_t original = c->image->kept[i], at;
 
-        if (!copying_at(c, home))
+        if (!moving_at(c, original))
             continue;
-        at = home + (uintptr_t)c->distance;
-        if (displace_jump((uint8_t *)at, at, home))
-            return copying_refuse(c, "it is farther than 2 GiB from the region");
+        at = original + (uintptr_t)c->distance;
+        if (displace_jump((uint8_t *)at, at, original))
+            return moving_refuse(c, "it is farther than 2 GiB from the region");
     }
     return 0;
 }
 
-int copy_code(struct copying *c)
+int move_code(struct moving *c)
 {
-    const struct rimf_copy *list = c->image->copies->list;
+    const struct moved_fragment *list = c->image->moved->list;
     int error;
 
     if (place_tables(c)) {
@@ -223,10 +223,10 @@ int copy_code(struct copying *c)
         return -ENOMEM;
     }
     for (size_t i = 0; i < c->object->n_fragments; i++)
-        copy_bytes(c, &list[c->object->fragments[i]]);
+        move_bytes(c, &list[c->object->fragments[i]]);
     error = correct(c);
     if (!error)
-        error = jump_home(c);
+        error = jump_back(c);
     rimf_heap_release(&c->image->heap, c->tables);
     return error;
 }

@@ -45,7 +45,7 @@ static void announce(const struct debugger *d, struct jit_entry *entry, uintptr_
     struct jit_descriptor *descriptor = d->descriptor;
 
     *entry = (struct jit_entry){.next = descriptor->first, .file = (const void *)file,
-                                .size = d->image->copies->frames_end - file};
+                                .size = d->image->moved->frames_end - file};
     if (entry->next)
         entry->next->before = entry;
     descriptor->first = descriptor->at_hand = entry;
@@ -55,12 +55,12 @@ static void announce(const struct debugger *d, struct jit_entry *entry, uintptr_
 
 /* How low files may begin.  A half stays for the table that unwinders search: code may be without
  * names, but not without that. */
-static uintptr_t lowest(const struct rimf_copies *copies)
+static uintptr_t lowest(const struct moved_code *moved)
 {
-    size_t table = copy_frames_searched(copies->n_frames);
-    size_t half = rimf_page_up(copy_frames_table(&copies->region) / 2);
+    size_t table = moved_frames_searched(moved->n_frames);
+    size_t half = rimf_page_up(moved_frames_table(&moved->region) / 2);
 
-    return copies->region.frames + (table > half ? table : half);
+    return moved->region.frames + (table > half ? table : half);
 }
 
 /* Memory from there to the files before.  0, or negative errno. */
@@ -89,20 +89,20 @@ struct ready {
     size_t n, without;
 };
 
-static const struct rimf_object *object_at(const struct rimf_copies *copies, size_t i)
+static const struct rimf_object *object_at(const struct moved_code *moved, size_t i)
 {
-    return copies_is_first(copies, i) ? copies->list[i].object : NULL;
+    return moved_is_first(moved, i) ? moved->list[i].object : NULL;
 }
 
 /* How many objects there are; 0: one has no symbols ready. */
 static size_t count_ready(struct mvld_image *image)
 {
-    const struct rimf_copies *copies = image->copies;
+    const struct moved_code *moved = image->moved;
     struct analysis_names names;
     size_t n = 0;
 
-    for (size_t i = copies->n_named; i < copies->n; i++) {
-        struct rimf_object *object = (struct rimf_object *)object_at(copies, i);
+    for (size_t i = moved->n_named; i < moved->n; i++) {
+        struct rimf_object *object = (struct rimf_object *)object_at(moved, i);
 
         if (!object)
             continue;
@@ -116,12 +116,12 @@ static size_t count_ready(struct mvld_image *image)
 /* Bytes of pages that have room, of all. */
 static size_t measure(struct mvld_image *image, size_t room)
 {
-    const struct rimf_copies *copies = image->copies;
+    const struct moved_code *moved = image->moved;
     struct analysis_names names;
     size_t size = 0;
 
-    for (size_t i = copies->n_named; i < copies->n; i++) {
-        struct rimf_object *object = (struct rimf_object *)object_at(copies, i);
+    for (size_t i = moved->n_named; i < moved->n; i++) {
+        struct rimf_object *object = (struct rimf_object *)object_at(moved, i);
 
         if (object && rimf_analysis_names(image, object, &names) && names.size <= room - size)
             size += names.size;
@@ -133,16 +133,16 @@ static size_t measure(struct mvld_image *image, size_t room)
 static void write_head(const struct ready *r, const struct rimf_object *object,
                        const struct analysis_names *names)
 {
-    const struct rimf_copies *copies = r->d->image->copies;
-    const struct rimf_copy *copy = &copies->list[object->copy - 1];
-    uintptr_t code = object->view.bias + names->first + (copy->at - copy->home);
+    const struct moved_code *moved = r->d->image->moved;
+    const struct moved_fragment *fragment = &moved->list[object->moved - 1];
+    uintptr_t code = object->view.bias + names->first + (fragment->at - fragment->original);
     /* With what no object describes, which stands before the first one's. */
-    uintptr_t frames = object->copy - 1 == copies->n_named ? copies->frames_named : object->frames;
+    uintptr_t frames = object->moved - 1 == moved->n_named ? moved->frames_named : object->frames;
 
     symfile_head((void *)r->at, &(struct symfile_parts){
         .type = ET_REL,
         .code = code,
-        .code_size = copy->at + copy->code - code,
+        .code_size = fragment->at + fragment->code - code,
         .frames = frames,
         .frames_size = object->frames + object->frames_size - frames,
         .frames_offset = frames - r->at,
@@ -180,16 +180,16 @@ static void add_ready(struct ready *r, struct rimf_object *object)
 }
 
 /* 1: done, or it failed, with the error in *error; 0: they are not ready. */
-static int tell_ready(const struct debugger *d, int *error)
+static int report_ready(const struct debugger *d, int *error)
 {
     struct mvld_image *image = d->image;
-    struct rimf_copies *copies = image->copies;
+    struct moved_code *moved = image->moved;
     size_t n = count_ready(image), heads = rimf_page_up(n * SYMFILE_HEAD), room, size;
-    struct ready r = {.d = d, .end = copies->names};
+    struct ready r = {.d = d, .end = moved->names};
 
     if (!n)
         return 0;
-    room = r.end > lowest(copies) + heads ? r.end - lowest(copies) - heads : 0;
+    room = r.end > lowest(moved) + heads ? r.end - lowest(moved) - heads : 0;
     size = measure(image, room);
     *error = size ? 0 : no_room(image);
     r.entries = size ? rimf_heap_alloc(&image->heap, n * sizeof *r.entries) : NULL;
@@ -201,11 +201,11 @@ static int tell_ready(const struct debugger *d, int *error)
         *error = open_room(image, r.at, r.names);
     if (*error)
         return 1;
-    copies->names = r.at;
-    for (size_t i = copies->n_named; i < copies->n; i++)
-        if (object_at(copies, i))
-            add_ready(&r, (struct rimf_object *)object_at(copies, i));
-    sys_mprotect(image->sys, copies->names, heads, PROT_READ);
+    moved->names = r.at;
+    for (size_t i = moved->n_named; i < moved->n; i++)
+        if (object_at(moved, i))
+            add_ready(&r, (struct rimf_object *)object_at(moved, i));
+    sys_mprotect(image->sys, moved->names, heads, PROT_READ);
     if (r.without)
         rimf_log(image->log, MVLD_LOG_PASSES, "the copies of %zu objects have no names: the region "
                  "has no room for them", r.without);
@@ -217,11 +217,11 @@ static int tell_ready(const struct debugger *d, int *error)
 /* 0, or negative errno. */
 static int make(struct mvld_image *image, struct symfile *file, uintptr_t *at)
 {
-    struct rimf_copies *copies = image->copies;
-    uintptr_t end = copies->names;
+    struct moved_code *moved = image->moved;
+    uintptr_t end = moved->names;
     int error;
 
-    if (end < lowest(copies) || symfile_size(file) > end - lowest(copies))
+    if (end < lowest(moved) || symfile_size(file) > end - lowest(moved))
         return no_room(image);
     *at = rimf_page_down(end - symfile_size(file));
     file->frames_offset = file->frames - *at;
@@ -233,14 +233,14 @@ static int make(struct mvld_image *image, struct symfile *file, uintptr_t *at)
     return error;
 }
 
-static int tell_made(const struct debugger *d)
+static int report_made(const struct debugger *d)
 {
     struct mvld_image *image = d->image;
-    struct rimf_copies *copies = image->copies;
+    struct moved_code *moved = image->moved;
     struct jit_entry *entry = rimf_heap_alloc(&image->heap, sizeof *entry);
-    struct symfile file = {.first = copies->n_named, .end = copies->n,
-                           .frames = copies->frames_named,
-                           .frames_size = copies->frames_end - copies->frames_named};
+    struct symfile file = {.first = moved->n_named, .end = moved->n,
+                           .frames = moved->frames_named,
+                           .frames_size = moved->frames_end - moved->frames_named};
     uintptr_t at = 0;
     int error = entry ? symfile_open(image, &file)
                       : rimf_fail(image, ENOMEM, "there is no memory for the names of copies");
@@ -252,7 +252,7 @@ static int tell_made(const struct debugger *d)
         rimf_heap_release(&image->heap, entry);
         return error;
     }
-    copies->names = at;
+    moved->names = at;
     announce(d, entry, at);
     return 0;
 }
@@ -260,7 +260,7 @@ static int tell_made(const struct debugger *d)
 /* The library whose memory the region is has the descriptor. */
 static int find_descriptor(struct mvld_image *image, struct debugger *d)
 {
-    const struct mvld_object *owner = rimf_object_find(image, image->copies->region.code);
+    const struct mvld_object *owner = rimf_object_find(image, image->moved->region.code);
     struct mvld_symbol descriptor, changed;
 
     if (!owner || rimf_symbol_find(owner, "concat_jit", NULL, &descriptor) ||
@@ -273,20 +273,20 @@ static int find_descriptor(struct mvld_image *image, struct debugger *d)
     return 0;
 }
 
-int copy_names_debug(struct mvld_image *image)
+int moved_names_debug(struct mvld_image *image)
 {
-    struct rimf_copies *copies = image->copies;
+    struct moved_code *moved = image->moved;
     struct debugger d = {.image = image};
     int error;
 
-    if (copies->n == copies->n_named)
+    if (moved->n == moved->n_named)
         return 0;
     error = find_descriptor(image, &d);
-    if (!error && (image->filtered || !tell_ready(&d, &error))) /* which asks for mremap */
-        error = tell_made(&d);
+    if (!error && (image->filtered || !report_ready(&d, &error))) /* which asks for mremap */
+        error = report_made(&d);
     if (error)
         return error;
-    copies->n_named = copies->n;
-    copies->frames_named = copies->frames_end;
+    moved->n_named = moved->n;
+    moved->frames_named = moved->frames_end;
     return 0;
 }

@@ -36,9 +36,9 @@
 static const uint8_t endbr64[4] = {0xf3, 0x0f, 0x1e, 0xfa};
 
 struct entries {
-    struct copying *c;
+    struct moving *c;
     struct rimf_moved_report *report;
-    struct copy_words *words;
+    struct moved_words *words;
     int few; /* only those that addresses lead to */
     uint8_t *held;
 };
@@ -47,19 +47,19 @@ struct entries {
 #define HELD 1u  /* a word or an operand holds its address */
 #define NAMED 2u /* a dynamic symbol has it */
 
-static void note(struct mvld_image *image, struct rimf_object *object, uintptr_t home, uint8_t what)
+static void note(struct mvld_image *image, struct rimf_object *object, uintptr_t original, uint8_t what)
 {
     const struct analysis *s = rimf_analysis_units(image, object);
-    const struct analysis_unit *unit = s ? analysis_unit_at(s, (uint32_t)(home - object->view.bias))
+    const struct analysis_unit *unit = s ? analysis_unit_at(s, (uint32_t)(original - object->view.bias))
                                         : NULL;
 
-    if (unit && unit->start == home - object->view.bias)
+    if (unit && unit->start == original - object->view.bias)
         object->held[unit - s->units] |= what;
 }
 
-void copy_entries_held(struct mvld_image *image, struct rimf_object *object, uintptr_t home)
+void move_entries_held(struct mvld_image *image, struct rimf_object *object, uintptr_t original)
 {
-    note(image, object, home, HELD);
+    note(image, object, original, HELD);
 }
 
 static void note_named(struct mvld_image *image, struct rimf_object *object)
@@ -73,27 +73,27 @@ static void note_named(struct mvld_image *image, struct rimf_object *object)
 }
 
 /* Most of its code keeps its address at home: few functions that do hardly have a jump anyway. */
-static int is_mostly_home(const struct rimf_copy *copy)
+static int is_mostly_fixed(const struct moved_fragment *fragment)
 {
-    size_t home = 0;
+    size_t original = 0;
 
-    for (size_t i = 0; i < copy->n_homes; i++)
-        home += copy->homes[i].size;
-    return !copy->moved || home > copy->code / 2;
+    for (size_t i = 0; i < fragment->n_homes; i++)
+        original += fragment->homes[i].size;
+    return !fragment->is_canonical || original > fragment->code / 2;
 }
 
 /* Each object's calls lead to copies then: its own are there, or they will be changed at home
  * (image/edits.c). */
-static int calls_lead_to_copies(struct mvld_image *image)
+static int calls_lead_to_moved(struct mvld_image *image)
 {
     const struct rimf_table *table = rimf_table_enter(image);
-    uintptr_t region = image->copies->region.code;
+    uintptr_t region = image->moved->region.code;
     size_t i = 0;
 
     for (; i < table->n_objects; i++) {
         struct rimf_object *object = table->objects[i];
 
-        if (!object->copy && !(object->public.flags & (MVLD_OBJECT_VDSO | MVLD_OBJECT_LOADER)) &&
+        if (!object->moved && !(object->public.flags & (MVLD_OBJECT_VDSO | MVLD_OBJECT_LOADER)) &&
             region - object->public.start >= object->public.end - object->public.start &&
             !rimf_analysis_units(image, object))
             break;
@@ -104,18 +104,18 @@ static int calls_lead_to_copies(struct mvld_image *image)
 
 /* Of what is there at a start, but for the program's own: what comes later is opened by who will ask
  * dlsym, and main may be known by the code alone that calls it. */
-void copy_entries_begin(struct mvld_image *image)
+void move_entries_begin(struct mvld_image *image)
 {
-    const struct rimf_copies *copies = image->copies;
+    const struct moved_code *moved = image->moved;
 
-    if (!image->edits || image->entered || !calls_lead_to_copies(image))
+    if (!image->edits || image->entered || !calls_lead_to_moved(image))
         return;
-    for (size_t i = copies->n; i < copies->n_planned; i++) {
-        struct rimf_object *object = (struct rimf_object *)copies->list[i].object;
+    for (size_t i = moved->n; i < moved->n_planned; i++) {
+        struct rimf_object *object = (struct rimf_object *)moved->list[i].object;
         const struct analysis *s = rimf_analysis_units(image, object);
 
         if (!s || object->held || object->public.flags & MVLD_OBJECT_MAIN ||
-            !is_mostly_home(&copies->list[i]))
+            !is_mostly_fixed(&moved->list[i]))
             continue;
         object->held = rimf_heap_alloc(&image->heap, s->n_units);
     }
@@ -127,11 +127,11 @@ static int add(struct entries *e, uintptr_t at)
     uint8_t jump[JUMP] = {0xe9};
 
     memcpy(jump + 1, &distance, sizeof distance);
-    return copy_words_add(e->words, at, jump, sizeof jump);
+    return moved_words_add(e->words, at, jump, sizeof jump);
 }
 
 /* Where the jump may stand, or 0. */
-static uintptr_t head(const struct copying *c, const struct analysis_unit *unit)
+static uintptr_t head(const struct moving *c, const struct analysis_unit *unit)
 {
     uintptr_t at = c->bias + unit->start;
     size_t size = unit->size;
@@ -147,7 +147,7 @@ static int is_worth(const struct entries *e, size_t i)
 {
     uintptr_t unit = e->c->bias + e->c->analysis->units[i].start;
 
-    return !e->few || (copying_identity(e->c, unit) == unit && (!e->held || e->held[i] != NAMED));
+    return !e->few || (moving_canonical(e->c, unit) == unit && (!e->held || e->held[i] != NAMED));
 }
 
 static int add_units(struct entries *e)
@@ -159,28 +159,28 @@ static int add_units(struct entries *e)
         const struct analysis_unit *unit = &s->units[i];
         uintptr_t at;
 
-        if (unit->reason != ANALYSIS_PROVEN || !copying_at(e->c, e->c->bias + unit->start))
+        if (unit->reason != ANALYSIS_PROVEN || !moving_at(e->c, e->c->bias + unit->start))
             continue;
         e->report->units++;
         if (!(unit->flags & ANALYSIS_REACHED))
             continue;
         at = unit->flags & ANALYSIS_HEAD && is_worth(e, i) ? head(e->c, unit) : 0;
-        if (at && rimf_is_kept_home(e->c->image, e->c->bias + unit->start))
+        if (at && rimf_is_kept_original(e->c->image, e->c->bias + unit->start))
             continue;
         if (at)
             error = add(e, at);
         else
-            e->report->at_home++;
+            e->report->in_place++;
         error = error == -EDEADLK ? 0 : error; /* others may run there: they go on doing so */
     }
     if (!error)
-        error = copy_words_flush(e->words);
+        error = moved_words_flush(e->words);
     return error == -EDEADLK ? 0 : error;
 }
 
-int copy_entries(struct copying *c, struct rimf_moved_report *report)
+int move_entries(struct moving *c, struct rimf_moved_report *report)
 {
-    struct entries e = {.c = c, .report = report, .words = copy_words_begin(c),
+    struct entries e = {.c = c, .report = report, .words = moved_words_begin(c),
                         .few = c->image->edits != NULL, .held = c->object->held};
     int error;
 
@@ -192,8 +192,8 @@ int copy_entries(struct copying *c, struct rimf_moved_report *report)
     if (!error)
         error = add_units(&e);
     report->entries += e.words->applied;
-    report->at_home += e.words->refused;
-    copy_words_end(e.words);
+    report->in_place += e.words->refused;
+    moved_words_end(e.words);
     rimf_heap_release(&c->image->heap, c->object->held);
     c->object->held = NULL;
     return error;

@@ -23,7 +23,7 @@
 
 /* ---- an object's list ---------------------------------------------------------------- */
 
-int copies_note(struct mvld_image *image, struct rimf_object *object, size_t index)
+int moved_note(struct mvld_image *image, struct rimf_object *object, size_t index)
 {
     if (object->n_fragments == object->fragments_room) {
         size_t room = object->n_fragments ? 4 * object->n_fragments : PIECES_AT_FIRST;
@@ -38,36 +38,36 @@ int copies_note(struct mvld_image *image, struct rimf_object *object, size_t ind
         object->fragments_room = room;
     }
     if (!object->n_fragments)
-        object->copy = index + 1;
+        object->moved = index + 1;
     object->fragments[object->n_fragments++] = (uint32_t)index;
     object->fragments_sorted = object->n_fragments == 1;
     return 0;
 }
 
-void copies_drop(struct mvld_image *image, struct rimf_object *object)
+void moved_drop(struct mvld_image *image, struct rimf_object *object)
 {
     rimf_heap_release(&image->heap, object->fragments);
     rimf_heap_release(&image->heap, object->held);
     object->fragments = NULL;
     object->held = NULL;
-    object->copy = object->n_fragments = object->fragments_room = 0;
+    object->moved = object->n_fragments = object->fragments_room = 0;
 }
 
-int copies_is_first(const struct rimf_copies *copies, size_t index)
+int moved_is_first(const struct moved_code *moved, size_t index)
 {
-    const struct rimf_copy *copy = &copies->list[index];
+    const struct moved_fragment *fragment = &moved->list[index];
 
-    return copy->size && copy->object->copy == index + 1;
+    return fragment->size && fragment->object->moved == index + 1;
 }
 
 /* Heap sort: it needs no memory and no recursion. */
-static void sift(const struct rimf_copy *list, uint32_t *a, size_t root, size_t n)
+static void sift(const struct moved_fragment *list, uint32_t *a, size_t root, size_t n)
 {
     for (size_t child; (child = 2 * root + 1) < n; root = child) {
         uint32_t up;
 
-        child += child + 1 < n && list[a[child + 1]].home > list[a[child]].home;
-        if (list[a[root]].home >= list[a[child]].home)
+        child += child + 1 < n && list[a[child + 1]].original > list[a[child]].original;
+        if (list[a[root]].original >= list[a[child]].original)
             return;
         up = a[child];
         a[child] = a[root];
@@ -75,86 +75,86 @@ static void sift(const struct rimf_copy *list, uint32_t *a, size_t root, size_t 
     }
 }
 
-void copies_sort(const struct rimf_copies *copies, struct rimf_object *object)
+void moved_sort(const struct moved_code *moved, struct rimf_object *object)
 {
     uint32_t *a = object->fragments;
 
     if (object->fragments_sorted)
         return;
     for (size_t i = object->n_fragments / 2; i-- > 0;)
-        sift(copies->list, a, i, object->n_fragments);
+        sift(moved->list, a, i, object->n_fragments);
     for (size_t last = object->n_fragments; last-- > 1;) {
         uint32_t top = a[0];
 
         a[0] = a[last];
         a[last] = top;
-        sift(copies->list, a, 0, last);
+        sift(moved->list, a, 0, last);
     }
     object->fragments_sorted = 1;
 }
 
 /* In a list, which may be older than the one that is in force. */
-static const struct rimf_copy *find(const struct rimf_copy *list, const struct rimf_object *object,
-                                    uintptr_t home)
+static const struct moved_fragment *find(const struct moved_fragment *list, const struct rimf_object *object,
+                                    uintptr_t original)
 {
     size_t low = 0, high = object->n_fragments;
 
     while (low < high) { /* the last that begins at or before `home` */
         size_t middle = low + (high - low) / 2;
 
-        if (list[object->fragments[middle]].home <= home)
+        if (list[object->fragments[middle]].original <= original)
             low = middle + 1;
         else
             high = middle;
     }
-    if (!low || home - list[object->fragments[low - 1]].home >= list[object->fragments[low - 1]].code)
+    if (!low || original - list[object->fragments[low - 1]].original >= list[object->fragments[low - 1]].code)
         return NULL;
     return &list[object->fragments[low - 1]];
 }
 
-const struct rimf_copy *copies_fragment(const struct rimf_copies *copies, struct rimf_object *object,
-                                     uintptr_t home)
+const struct moved_fragment *moved_fragment_at(const struct moved_code *moved, struct rimf_object *object,
+                                     uintptr_t original)
 {
-    copies_sort(copies, object);
-    return find(copies->list, object, home);
+    moved_sort(moved, object);
+    return find(moved->list, object, original);
 }
 
 /* One that is being made is no fragment yet, and those of an object that is there for longer do not
  * change; and were sorted when they were made. */
-const struct rimf_copy *copies_fragment_made(const struct rimf_copies *copies,
-                                          const struct mvld_object *public, uintptr_t home,
+const struct moved_fragment *moved_fragment_made(const struct moved_code *moved,
+                                          const struct mvld_object *public, uintptr_t original,
                                           size_t length)
 {
     const struct rimf_object *object = rimf_object_of(public);
-    size_t n = __atomic_load_n(&copies->n, __ATOMIC_ACQUIRE);
-    const struct rimf_copy *list = __atomic_load_n(&copies->list, __ATOMIC_ACQUIRE);
-    const struct rimf_copy *fragment =
-        n && object && object->copy && object->copy <= n ? find(list, object, home) : NULL;
+    size_t n = __atomic_load_n(&moved->n, __ATOMIC_ACQUIRE);
+    const struct moved_fragment *list = __atomic_load_n(&moved->list, __ATOMIC_ACQUIRE);
+    const struct moved_fragment *fragment =
+        n && object && object->moved && object->moved <= n ? find(list, object, original) : NULL;
 
     return fragment && (size_t)(fragment - list) < n &&
                    __atomic_load_n(&fragment->size, __ATOMIC_RELAXED) &&
-                   length <= fragment->code - (home - fragment->home)
+                   length <= fragment->code - (original - fragment->original)
                ? fragment
                : NULL;
 }
 
-int copies_fit_home(const struct rimf_object *object, uintptr_t home, size_t code)
+int moved_fits(const struct rimf_object *object, uintptr_t original, size_t code)
 {
-    size_t before = code < RIMF_COPY_LINE ? 0 : RIMF_COPY_LINE - 1;
+    size_t before = code < RIMF_MOVED_LINE ? 0 : RIMF_MOVED_LINE - 1;
 
-    return elf_holds(&object->view, home + before, code - before, PROT_READ | PROT_EXEC);
+    return elf_holds(&object->view, original + before, code - before, PROT_READ | PROT_EXEC);
 }
 
-int copying_at(struct copying *c, uintptr_t home)
+int moving_at(struct moving *c, uintptr_t original)
 {
-    const struct rimf_copy *copy = c->copy;
+    const struct moved_fragment *fragment = c->fragment;
 
-    if (!copy || home - copy->home >= copy->code)
-        copy = copies_fragment(c->image->copies, c->object, home);
-    if (!copy)
+    if (!fragment || original - fragment->original >= fragment->code)
+        fragment = moved_fragment_at(c->image->moved, c->object, original);
+    if (!fragment)
         return 0;
-    c->copy = copy;
-    c->distance = (intptr_t)(copy->at - copy->home);
+    c->fragment = fragment;
+    c->distance = (intptr_t)(fragment->at - fragment->original);
     return 1;
 }
 
@@ -188,7 +188,7 @@ static struct mvld_fragment fragment_of(const struct analysis *s, size_t first, 
                                last->start + last->size - s->units[first].start};
 }
 
-size_t copies_cut(const struct rimf_object *object, const struct analysis *s,
+size_t moved_cut(const struct rimf_object *object, const struct analysis *s,
                   struct mvld_fragment *fragments, size_t room, const char **why)
 {
     size_t n = 0;
@@ -208,7 +208,7 @@ size_t copies_cut(const struct rimf_object *object, const struct analysis *s,
     return n;
 }
 
-int copies_is_fragment(const struct analysis *s, uint32_t start, size_t size)
+int moved_is_fragment(const struct analysis *s, uint32_t start, size_t size)
 {
     const struct analysis_unit *first = analysis_unit_at(s, start), *last;
 

@@ -44,15 +44,15 @@ struct search {
     uint32_t count;
     struct searched table[];
 };
-_Static_assert(sizeof(struct search) == COPY_FRAMES_HEAD &&
-               sizeof(struct searched) == COPY_FRAMES_ENTRY, "LSB, Eh Frame Header");
+_Static_assert(sizeof(struct search) == MOVED_FRAMES_HEAD &&
+               sizeof(struct searched) == MOVED_FRAMES_ENTRY, "LSB, Eh Frame Header");
 
-size_t copy_frames_table(const struct mvld_region *region)
+size_t moved_frames_table(const struct rimf_region *region)
 {
     return rimf_page_down(region->frames_size / SEARCHED_SHARE);
 }
 
-size_t copy_frames_size(const struct copying *c)
+size_t moved_frames_size(const struct moving *c)
 {
     return (c->analysis->header->frames_size + 7u) & ~(size_t)7;
 }
@@ -69,39 +69,39 @@ static int add(uint8_t *at, int64_t more)
     return value == sum ? 0 : -ERANGE;
 }
 
-int copy_frames_sorted(struct copying *c, uintptr_t to)
+int moved_frames_sorted(struct moving *c, uintptr_t to)
 {
     const struct analysis *s = c->analysis;
-    struct rimf_copies *copies = c->image->copies;
-    struct search *search = (struct search *)copies->region.frames;
+    struct moved_code *moved = c->image->moved;
+    struct search *search = (struct search *)moved->region.frames;
     uintptr_t base = (uintptr_t)search;
-    uint32_t start = (uint32_t)(c->copy->home - c->bias);
+    uint32_t start = (uint32_t)(c->fragment->original - c->bias);
 
     for (size_t i = analysis_frame_from(s, start);
-         i < s->n_frames && s->frames[i].start - start < c->copy->code; i++) {
+         i < s->n_frames && s->frames[i].start - start < c->fragment->code; i++) {
         int64_t code = (int64_t)(c->bias + s->frames[i].start + (uintptr_t)c->distance - base);
         int64_t fde = (int64_t)(to + s->frames[i].fde - s->header->frames_start - base);
 
         if (code != (int32_t)code || fde != (int32_t)fde)
             return -ERANGE;
-        search->table[copies->n_frames++] = (struct searched){(int32_t)code, (int32_t)fde};
+        search->table[moved->n_frames++] = (struct searched){(int32_t)code, (int32_t)fde};
     }
     return 0;
 }
 
 /* The distance at `at`, of bytes that came from `distance` before, is corrected. */
-static int fix(struct copying *c, const struct analysis_frame_fix *fix, intptr_t distance)
+static int fix(struct moving *c, const struct analysis_frame_fix *fix, intptr_t distance)
 {
     uintptr_t from = c->bias + fix->address;
     intptr_t more = 0;
 
     if (fix->kind == ANALYSIS_FRAME_CODE &&
-        copying_at(c, from + (uintptr_t)distance_at((const void *)from)))
+        moving_at(c, from + (uintptr_t)distance_at((const void *)from)))
         more = c->distance;
     return add((uint8_t *)from + distance, more - distance);
 }
 
-int copy_frames(struct copying *c, uintptr_t to)
+int moved_frames(struct moving *c, uintptr_t to)
 {
     const struct analysis *s = c->analysis;
     uintptr_t from = c->bias + s->header->frames_start;
@@ -141,7 +141,7 @@ static size_t fde_size(const struct rimf_described *described)
     return (offsetof(struct fde, frame) + described->frame_size + 7u) & ~(size_t)7;
 }
 
-size_t copy_frames_described_size(const struct mvld_image *image)
+size_t moved_frames_described_size(const struct mvld_image *image)
 {
     size_t size = image->n_described ? sizeof cie : 0;
 
@@ -151,10 +151,10 @@ size_t copy_frames_described_size(const struct mvld_image *image)
 }
 
 /* All of it lies in one library, so distances fit. */
-size_t copy_frames_described(struct mvld_image *image, uintptr_t to)
+size_t moved_frames_described(struct mvld_image *image, uintptr_t to)
 {
-    struct rimf_copies *copies = image->copies;
-    struct search *search = (struct search *)copies->region.frames;
+    struct moved_code *moved = image->moved;
+    struct search *search = (struct search *)moved->region.frames;
     uintptr_t at = to + sizeof cie, base = (uintptr_t)search;
 
     if (image->n_described)
@@ -168,11 +168,11 @@ size_t copy_frames_described(struct mvld_image *image, uintptr_t to)
         fde->code = (int32_t)(described->start - (uintptr_t)&fde->code);
         fde->size = described->size;
         memcpy(fde->frame, described->frame, described->frame_size);
-        search->table[copies->n_frames++] =
+        search->table[moved->n_frames++] =
             (struct searched){(int32_t)(described->start - base), (int32_t)(at - base)};
         at += fde_size(described);
     }
-    return copy_frames_described_size(image);
+    return moved_frames_described_size(image);
 }
 
 /* ---- searching ------------------------------------------------------------------------ */
@@ -185,9 +185,9 @@ static uintptr_t end_of(uintptr_t base, const struct searched *entry)
            *(const uint32_t *)(base + (uintptr_t)(intptr_t)entry->fde + 12);
 }
 
-uintptr_t copy_frames_start(const struct rimf_copies *copies, uintptr_t at, size_t length)
+uintptr_t moved_frames_start(const struct moved_code *moved, uintptr_t at, size_t length)
 {
-    const struct search *search = (const struct search *)copies->region.frames;
+    const struct search *search = (const struct search *)moved->region.frames;
     uintptr_t base = (uintptr_t)search;
     intptr_t wanted = (intptr_t)(at - base);
     size_t low = 0, high = __atomic_load_n(&search->count, __ATOMIC_ACQUIRE);
@@ -207,12 +207,12 @@ uintptr_t copy_frames_start(const struct rimf_copies *copies, uintptr_t at, size
 
 /* ---- for files ------------------------------------------------------------------------- */
 
-size_t copy_frames_read(const struct rimf_copies *copies, size_t n, void *to)
+size_t moved_frames_read(const struct moved_code *moved, size_t n, void *to)
 {
     struct search *search = to;
     size_t size = sizeof *search + n * sizeof *search->table;
 
-    memcpy(search, (const void *)copies->region.frames, size);
+    memcpy(search, (const void *)moved->region.frames, size);
     search->count = (uint32_t)n;
     return size;
 }
@@ -233,14 +233,14 @@ static size_t entry_from(const struct search *search, size_t n, intptr_t code)
     return low;
 }
 
-size_t copy_frames_merge(const struct rimf_copies *copies, uintptr_t at, size_t size, void *to,
+size_t moved_frames_merge(const struct moved_code *moved, uintptr_t at, size_t size, void *to,
                          size_t n)
 {
-    const struct search *from = (const struct search *)copies->region.frames;
+    const struct search *from = (const struct search *)moved->region.frames;
     struct search *search = to;
     intptr_t start = (intptr_t)(at - (uintptr_t)from);
-    size_t first = entry_from(from, copies->n_frames, start), i;
-    size_t more = entry_from(from, copies->n_frames, start + (intptr_t)size) - first;
+    size_t first = entry_from(from, moved->n_frames, start), i;
+    size_t more = entry_from(from, moved->n_frames, start + (intptr_t)size) - first;
 
     if (!search)
         return more;
@@ -251,14 +251,14 @@ size_t copy_frames_merge(const struct rimf_copies *copies, uintptr_t at, size_t 
     return n + more;
 }
 
-void copy_frames_publish(struct rimf_copies *copies)
+void moved_frames_publish(struct moved_code *moved)
 {
     static const uint8_t encodings[4] = {1, 0x1b, 0x03, 0x3b};
-    struct search *search = (struct search *)copies->region.frames;
+    struct search *search = (struct search *)moved->region.frames;
 
     if (!search->version) {
-        search->frames = (int32_t)(copy_frames_table(&copies->region) - 4);
+        search->frames = (int32_t)(moved_frames_table(&moved->region) - 4);
         memcpy(search, encodings, sizeof encodings);
     }
-    __atomic_store_n(&search->count, (uint32_t)copies->n_frames, __ATOMIC_RELEASE);
+    __atomic_store_n(&search->count, (uint32_t)moved->n_frames, __ATOMIC_RELEASE);
 }

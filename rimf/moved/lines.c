@@ -18,21 +18,21 @@
 
 #include <sys/mman.h> /* numbers only */
 
-#define PLACES (RIMF_COPY_LINE / RIMF_COPY_ALIGN)
+#define PLACES (RIMF_MOVED_LINE / RIMF_MOVED_ALIGN)
 
 /* A loop from `first` to before `end`, by distance from the beginning of the code: at which places
  * of the latter would it lie across? */
 static void count_loop(size_t first, size_t end, size_t *across)
 {
     for (size_t i = 0; i < PLACES; i++) {
-        size_t place = i * RIMF_COPY_ALIGN;
+        size_t place = i * RIMF_MOVED_ALIGN;
 
-        across[i] += (place + first) / RIMF_COPY_LINE != (place + end - 1) / RIMF_COPY_LINE;
+        across[i] += (place + first) / RIMF_MOVED_LINE != (place + end - 1) / RIMF_MOVED_LINE;
     }
 }
 
 /* What is no instruction (a table between two functions) is passed over: nothing depends on it. */
-unsigned copy_line(const uint8_t *code, size_t size)
+unsigned moved_line_of(const uint8_t *code, size_t size)
 {
     size_t across[PLACES] = {0}, best = 0;
 
@@ -46,17 +46,17 @@ unsigned copy_line(const uint8_t *code, size_t size)
         if (flow != FLOW_BRANCH && flow != FLOW_JUMP)
             continue;
         target = branch_target(code + at, at, &i);
-        if (target <= at && end - target <= RIMF_COPY_LINE)
+        if (target <= at && end - target <= RIMF_MOVED_LINE)
             count_loop(target, end, across);
     }
     for (size_t i = 1; i < PLACES; i++)
         best = across[i] < across[best] ? i : best;
-    return (unsigned)best * RIMF_COPY_ALIGN;
+    return (unsigned)best * RIMF_MOVED_ALIGN;
 }
 
-unsigned copy_in_line(const struct rimf_object *object, uintptr_t home, size_t size)
+unsigned moved_in_line(const struct rimf_object *object, uintptr_t original, size_t size)
 {
-    if (home % RIMF_COPY_ALIGN || !elf_holds(&object->view, home, size, PROT_READ | PROT_EXEC))
-        return home % RIMF_COPY_LINE;
-    return copy_line((const uint8_t *)home, size);
+    if (original % RIMF_MOVED_ALIGN || !elf_holds(&object->view, original, size, PROT_READ | PROT_EXEC))
+        return original % RIMF_MOVED_LINE;
+    return moved_line_of((const uint8_t *)original, size);
 }

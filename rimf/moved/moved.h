@@ -27,7 +27,7 @@
  *     words that cannot be written, thread-locals         likewise (moved/canonical.c)
  *
  * What comes by dlopen is treated before its constructors; its words lead to old copies and to
- * new ones.  Functions that are kept at home (rimf_image_keep_home) keep their addresses, as
+ * new ones.  Functions that are kept at home (rimf_image_keep_original) keep their addresses, as
  * does all of an object whose analysis or whose moment does not allow it.
  *
  * Home stays whole but for these operands and the jumps: whatever is not understood (a table of
@@ -50,7 +50,7 @@
  * What sees copies: program counters, return addresses.  Unwinders look into one sorted
  * table for all copies, the .eh_frame_hdr of the library whose memory the region is.
  * Who asks for the object of a return address is told the one at home
- * (rimf_copy_home; the loader sees to it that the C library asks).
+ * (rimf_original_of; the loader sees to it that the C library asks).
  *
  * THE ORDER.  What can be written is made writable, and it is decided whose addresses are the
  * copies'.  Copies are made aside, not executable; frames; then code becomes executable; then
@@ -59,8 +59,8 @@
  * written, which cannot fail; then the jumps.  A jump that cannot be written: who computes that
  * function's address by a way that was not seen runs it at home.
  */
-#ifndef RIMF_COPIES_H
-#define RIMF_COPIES_H
+#ifndef RIMF_MOVED_H
+#define RIMF_MOVED_H
 
 #include "rimf/base/base.h"
 #include "mvld/pass.h"
@@ -71,220 +71,220 @@ struct rimf_moved_report {
     size_t objects, units;
     size_t code, frames; /* bytes */
     size_t entries;      /* functions that begin at home with a jump to their copies */
-    size_t at_home;      /* that others may enter, and have none: these run at home then */
+    size_t in_place;      /* that others may enter, and have none: these run at home then */
 };
 
 /* What is being made of one object, for the files of rimf/. */
-struct copying {
+struct moving {
     struct mvld_image *image;
     struct rimf_object *object;
     const struct analysis *analysis; /* with the branches, when there are several fragments */
     uintptr_t bias;                 /* of the object */
-    const struct rimf_copy *copy;   /* the fragment at hand (copying_at) */
+    const struct moved_fragment *fragment;   /* the fragment at hand (moving_at) */
     intptr_t distance;              /* copy minus home, of that fragment */
-    struct copy_answers *answers;   /* moved/calls.c: for copy_code */
+    struct moved_targets *answers;   /* moved/calls.c: for move_code */
     uint32_t *tables;               /* moved/code.c: where jump tables begin */
     const char *why;                /* the sentence for a failure (static) */
 };
 
 /* copy_lines.c: how far behind the beginning of a line this code had best begin, a multiple of
- * RIMF_COPY_ALIGN, as which it is aligned. */
-unsigned copy_line(const uint8_t *code, size_t size);
+ * RIMF_MOVED_ALIGN, as which it is aligned. */
+unsigned moved_line_of(const uint8_t *code, size_t size);
 /* Where in a line code of the object had best begin; as at home, where that says more. */
-unsigned copy_in_line(const struct rimf_object *, uintptr_t home, size_t size);
+unsigned moved_in_line(const struct rimf_object *, uintptr_t original, size_t size);
 
 /* moved/fragments.c.  The list's index-th copy is one of the object's; 0, or -ENOMEM. */
-int copies_note(struct mvld_image *, struct rimf_object *, size_t index);
-void copies_drop(struct mvld_image *, struct rimf_object *); /* it has none */
+int moved_note(struct mvld_image *, struct rimf_object *, size_t index);
+void moved_drop(struct mvld_image *, struct rimf_object *); /* it has none */
 /* By home. */
-void copies_sort(const struct rimf_copies *, struct rimf_object *);
+void moved_sort(const struct moved_code *, struct rimf_object *);
 /* The fragment that the address at home is in, or NULL. */
-const struct rimf_copy *copies_fragment(const struct rimf_copies *, struct rimf_object *,
-                                     uintptr_t home);
+const struct moved_fragment *moved_fragment_at(const struct moved_code *, struct rimf_object *,
+                                     uintptr_t original);
 /* The fragment that [home, home + length) is in, if it was made and is still there. [any thread] */
-const struct rimf_copy *copies_fragment_made(const struct rimf_copies *, const struct mvld_object *,
-                                          uintptr_t home, size_t length);
+const struct moved_fragment *moved_fragment_made(const struct moved_code *, const struct mvld_object *,
+                                          uintptr_t original, size_t length);
 /* 1 when a copy that an image lists may be of that home, which is rounded down: to before the segment
  * if need be (lld's begin anywhere). */
-int copies_fit_home(const struct rimf_object *, uintptr_t home, size_t code);
+int moved_fits(const struct rimf_object *, uintptr_t original, size_t code);
 /* Makes that fragment the one at hand; 0: there is none. */
-int copying_at(struct copying *, uintptr_t home);
+int moving_at(struct moving *, uintptr_t original);
 /* 1 when the range, as linked, may lie elsewhere than its neighbours. */
-int copies_is_fragment(const struct analysis *, uint32_t start, size_t size);
+int moved_is_fragment(const struct analysis *, uint32_t start, size_t size);
 /* The smallest of the object's fragments: mvld/pass.h, fragments. */
-size_t copies_cut(const struct rimf_object *, const struct analysis *, struct mvld_fragment *,
+size_t moved_cut(const struct rimf_object *, const struct analysis *, struct mvld_fragment *,
                   size_t room, const char **why);
 /* moved/region.c: where moved code goes.  0, or negative errno with a sentence. */
-int rimf_region_set(struct mvld_image *, const struct mvld_region *);
+int rimf_region_set(struct mvld_image *, const struct rimf_region *);
 /* moved/pages.c: a new region shall have these. */
-void copy_pages_wanted(struct mvld_image *, enum mvld_pages);
+void moved_pages_wanted(struct mvld_image *, enum mvld_pages);
 /* moved/batch.c: nothing moves of what was declared. */
-void copies_drop_plan(struct mvld_image *);
+void moved_drop_plan(struct mvld_image *);
 /* moved/plan.c: why an object that is so analysed has no copy, or NULL. */
-const char *copies_stay(const struct rimf_object *, const struct analysis *);
+const char *moved_stays(const struct rimf_object *, const struct analysis *);
 /* 1 when the index-th of the list is the first of its object, which is still there. */
-int copies_is_first(const struct rimf_copies *, size_t index);
+int moved_is_first(const struct moved_code *, size_t index);
 
 /* moved/batch.c: says where its code is copied to. */
-void copies_report(const struct mvld_image *, const struct rimf_object *);
+void moved_report(const struct mvld_image *, const struct rimf_object *);
 
 /* moved/code.c: the bytes, into memory that is mapped and writable.  0, or negative errno. */
-int copy_code(struct copying *);
+int move_code(struct moving *);
 /* -ENOEXEC, for that reason. */
-int copying_refuse(struct copying *, const char *why);
+int moving_refuse(struct moving *, const char *why);
 /* Where the copy of the byte is; its fragment is at hand then.  NULL: it has none. */
-uint8_t *copying_byte(struct copying *, uint32_t linked);
+uint8_t *moving_byte(struct moving *, uint32_t linked);
 /* The displacement at `at`, of an instruction that ends at `next`, leads to `target`.  0, or
  * negative errno: it is too far. */
-int copying_lead(struct copying *, uint8_t *at, uintptr_t next, uintptr_t target);
+int moving_target(struct moving *, uint8_t *at, uintptr_t next, uintptr_t target);
 /* moved/calls.c: once the bytes are there, calls of other objects.  The same. */
-int copy_calls(struct copying *);
+int move_calls(struct moving *);
 /* What is known of calls, of a batch of so many; released by who asked.  NULL: no memory. */
-struct copy_answers *copy_answers_create(struct mvld_image *, size_t calls);
+struct moved_targets *moved_targets_create(struct mvld_image *, size_t calls);
 /* moved/frames.c: of what rimf_image_describe told, to `to`; before all others.  Returns its size. */
-size_t copy_frames_described_size(const struct mvld_image *);
-size_t copy_frames_described(struct mvld_image *, uintptr_t to);
+size_t moved_frames_described_size(const struct mvld_image *);
+size_t moved_frames_described(struct mvld_image *, uintptr_t to);
 /* Its .eh_frame, to `to`. */
-size_t copy_frames_size(const struct copying *);
-int copy_frames(struct copying *, uintptr_t to);
+size_t moved_frames_size(const struct moving *);
+int moved_frames(struct moving *, uintptr_t to);
 /* Of the fragment at hand, the part of the sorted table, once its .eh_frame is at `to`.  Pieces
- * ascend; nobody finds them before copy_frames_publish. */
-int copy_frames_sorted(struct copying *, uintptr_t to);
-void copy_frames_publish(struct rimf_copies *);
+ * ascend; nobody finds them before moved_frames_publish. */
+int moved_frames_sorted(struct moving *, uintptr_t to);
+void moved_frames_publish(struct moved_code *);
 /* Where the code begins that one record describes and that [at, at + length) of a copy is
  * in, or 0.  [any thread] */
-uintptr_t copy_frames_start(const struct rimf_copies *, uintptr_t at, size_t length);
+uintptr_t moved_frames_start(const struct moved_code *, uintptr_t at, size_t length);
 /* What the table holds, its head and the first `n` entries, to `to`; returns their size. */
-size_t copy_frames_read(const struct rimf_copies *, size_t n, void *to);
+size_t moved_frames_read(const struct moved_code *, size_t n, void *to);
 /* Adds the entries of [at, at + size) to such a table of `n`, which has room.  Returns how many there
  * are now; with `to` NULL, how many would come. */
-size_t copy_frames_merge(const struct rimf_copies *, uintptr_t at, size_t size, void *to, size_t n);
+size_t moved_frames_merge(const struct moved_code *, uintptr_t at, size_t size, void *to, size_t n);
 /* Bytes at the start of `frames` that belong to the table. */
-size_t copy_frames_table(const struct mvld_region *);
+size_t moved_frames_table(const struct rimf_region *);
 /* Of these, the pages of `n` entries, in bytes. */
-#define COPY_FRAMES_HEAD 12u /* bytes */
-#define COPY_FRAMES_ENTRY 8u
-static inline size_t copy_frames_searched(size_t n)
+#define MOVED_FRAMES_HEAD 12u /* bytes */
+#define MOVED_FRAMES_ENTRY 8u
+static inline size_t moved_frames_searched(size_t n)
 {
-    return rimf_page_up(COPY_FRAMES_HEAD + n * COPY_FRAMES_ENTRY);
+    return rimf_page_up(MOVED_FRAMES_HEAD + n * MOVED_FRAMES_ENTRY);
 }
 /* moved/pages.c: zeroed memory that may be written, in the place of what the region reserved;
  * of as large pages as wanted and had.  0, or negative errno. */
-long copy_pages_open(struct mvld_image *, uintptr_t start, uintptr_t end);
+long moved_pages_open(struct mvld_image *, uintptr_t start, uintptr_t end);
 /* Zeroed memory, of which every byte will be written.  0, or negative errno. */
-long copy_pages_fill(struct mvld_image *image, uintptr_t start, uintptr_t end);
+long moved_pages_fill(struct mvld_image *image, uintptr_t start, uintptr_t end);
 /* Where pages end that hold copies up to `end`. */
-uintptr_t copy_pages_end(const struct rimf_copies *, uintptr_t start, uintptr_t end);
+uintptr_t moved_pages_end(const struct moved_code *, uintptr_t start, uintptr_t end);
 /* Once they are executable: the kernel joins small ones, if wanted. */
-void copy_pages_join(struct mvld_image *, uintptr_t start, uintptr_t end);
+void moved_pages_join(struct mvld_image *, uintptr_t start, uintptr_t end);
 /* Code of a frozen image is mapped here, small, from `offset` of its file on: makes pages as
  * wanted.  0, or negative errno: what was there may be gone. */
-long copy_pages_of_file(struct mvld_image *, uintptr_t start, uintptr_t end, uint64_t offset);
+long moved_pages_of_file(struct mvld_image *, uintptr_t start, uintptr_t end, uint64_t offset);
 /* Where in a file, from `least` on, the code of the region can have huge pages. */
-uint64_t copy_pages_offset(const struct rimf_copies *, uint64_t least);
+uint64_t moved_pages_offset(const struct moved_code *, uint64_t least);
 /* Nobody runs there any more, and nobody will. */
-void copy_pages_give_back(struct mvld_image *, uintptr_t start, uintptr_t end);
+void moved_pages_give_back(struct mvld_image *, uintptr_t start, uintptr_t end);
 /* The page in which this address lies is about to be changed.  0, or negative errno. */
-int copy_pages_soften(struct mvld_image *, uintptr_t address);
+int moved_pages_soften(struct mvld_image *, uintptr_t address);
 /* The first place behind `address` where a page of the pool begins; else `end`. */
-uintptr_t copy_pages_next(const struct rimf_copies *, uintptr_t address, uintptr_t end);
+uintptr_t moved_pages_next(const struct moved_code *, uintptr_t address, uintptr_t end);
 /* moved/entries.c: the jumps at home.  What is refused runs at home. */
-int copy_entries(struct copying *, struct rimf_moved_report *);
+int move_entries(struct moving *, struct rimf_moved_report *);
 /* From here on it is noted who holds addresses at home of what is planned; */
-void copy_entries_begin(struct mvld_image *);
+void move_entries_begin(struct mvld_image *);
 /* and that a word or an operand holds this one. */
-void copy_entries_held(struct mvld_image *, struct rimf_object *, uintptr_t home);
+void move_entries_held(struct mvld_image *, struct rimf_object *, uintptr_t original);
 
 /* moved/words.c: changes of an object's code at home, of eight bytes or less each. */
-#define COPY_WORDS 2048u
-struct copy_words {
-    struct copying *c;
-    struct mvld_word words[COPY_WORDS];
-    uint64_t expect[COPY_WORDS], replace[COPY_WORDS];
+#define MOVED_WORDS 2048u
+struct moved_words {
+    struct moving *c;
+    struct mvld_word words[MOVED_WORDS];
+    uint64_t expect[MOVED_WORDS], replace[MOVED_WORDS];
     size_t n, applied, refused;
 };
 /* NULL: no memory (said). */
-struct copy_words *copy_words_begin(struct copying *);
+struct moved_words *moved_words_begin(struct moving *);
 /* What is there now becomes `bytes`.  When there is no room more, flushes. */
-int copy_words_add(struct copy_words *, uintptr_t at, const void *bytes, uint16_t length);
+int moved_words_add(struct moved_words *, uintptr_t at, const void *bytes, uint16_t length);
 /* 0, or negative errno; -EDEADLK: other threads may run there, and none was written. */
-int copy_words_flush(struct copy_words *);
-void copy_words_end(struct copy_words *);
+int moved_words_flush(struct moved_words *);
+void moved_words_end(struct moved_words *);
 /* The memory of it, which the next one would have had. */
-void copy_words_release(struct mvld_image *);
+void moved_words_release(struct mvld_image *);
 
 /* moved/operands.c: at home, operands lead to copies, or with `back` home again.  0, or negative
  * errno: some do not. */
-int copy_operands(struct copying *, int back);
+int move_operands(struct moving *, int back);
 
 /* moved/slots.c: relocated words.  `table` is that of the image. */
-struct copy_writing; /* what writing needs: memory, and which variables were copied */
+struct moved_writing; /* what writing needs: memory, and which variables were copied */
 struct copied_variable { /* R_X86_64_COPY */
     uintptr_t from, to;
     size_t size;
 };
 /* 1: it may hold addresses that are not what they will be. */
-int copy_slots_held(const struct rimf_object *);
-void copy_slots_each(const struct rimf_object *, void (*visit)(void *cookie, uintptr_t slot),
+int moved_slots_held(const struct rimf_object *);
+void moved_slots_each(const struct rimf_object *, void (*visit)(void *cookie, uintptr_t slot),
                      void *cookie);
-void copy_slots_each_relr(const struct rimf_object *, void (*visit)(void *cookie, uintptr_t slot),
+void moved_slots_each_relr(const struct rimf_object *, void (*visit)(void *cookie, uintptr_t slot),
                           void *cookie); /* those of DT_RELR alone */
 /* The places of words in the writable segment that holds this one; *start == *end: none does. */
-void copy_slots_writable(const struct rimf_object *, uintptr_t slot, uintptr_t *start,
+void moved_slots_writable(const struct rimf_object *, uintptr_t slot, uintptr_t *start,
                          uintptr_t *end);
 /* How many there are, or -ENOENT: one was not found. */
-long copy_slots_copied(const struct mvld_image *, const struct rimf_table *table,
+long moved_slots_copied(const struct mvld_image *, const struct rimf_table *table,
                        void (*found)(void *cookie, const struct copied_variable *), void *cookie);
-struct copy_writing *copy_slots_prepare(struct mvld_image *, const struct rimf_table *table);
-size_t copy_slots_write(struct copy_writing *, const struct rimf_table *table);
+struct moved_writing *moved_slots_prepare(struct mvld_image *, const struct rimf_table *table);
+size_t moved_slots_write(struct moved_writing *, const struct rimf_table *table);
 
 /* moved/relro.c: RELRO is opened of one object; 0, or negative errno. */
-int copy_relro_open_one(const struct mvld_image *, struct rimf_object *);
+int moved_relro_open_one(const struct mvld_image *, struct rimf_object *);
 /* Of all that hold words; NULL, or a sentence, and none is open. */
-const char *copy_relro_open(struct mvld_image *, const struct rimf_table *);
+const char *moved_relro_open(struct mvld_image *, const struct rimf_table *);
 /* Of all that are open. */
-void copy_relro_close(struct mvld_image *, const struct rimf_table *);
+void moved_relro_close(struct mvld_image *, const struct rimf_table *);
 
-/* moved/pins.c: addresses that must stay at home.  0, or -ENOMEM; release them either way. */
-struct copy_pins {
+/* moved/fixed.c: addresses that must stay at home.  0, or -ENOMEM; release them either way. */
+struct fixed_addresses {
     uintptr_t *at; /* ascending */
     size_t n, room;
 };
-int copy_pins_find(struct copy_pins *, struct mvld_image *, const struct rimf_table *);
-void copy_pins_release(struct copy_pins *, struct mvld_image *);
+int fixed_addresses_find(struct fixed_addresses *, struct mvld_image *, const struct rimf_table *);
+void fixed_addresses_release(struct fixed_addresses *, struct mvld_image *);
 
 /* moved/canonical.c.  The address of what is at `home`, inside or outside of this copy's code; of
  * any fragment of the object. */
-uintptr_t copy_identity(const struct rimf_copy *, uintptr_t home);
-uintptr_t copying_identity(const struct copying *, uintptr_t home);
+uintptr_t canonical_address(const struct moved_fragment *, uintptr_t original);
+uintptr_t moving_canonical(const struct moving *, uintptr_t original);
 /* Of those that are planned: `moved` and `homes`, and RELRO can be written; or NULL, and all
  * addresses stay at home.  Then one of the two below. */
-struct copy_writing *copy_identity_plan(struct mvld_image *);
+struct moved_writing *canonical_plan(struct mvld_image *);
 /* Likewise for copies that are there soon, as they were decided before: those for which the pins
  * are no hindrance.  NULL, with a sentence (static) in *why. */
-struct copy_writing *copy_identity_begin(struct mvld_image *, struct copy_pins *,
+struct moved_writing *canonical_begin(struct mvld_image *, struct fixed_addresses *,
                                          const char **why);
 /* 1: what would have to stay has the address of this copy. */
-int copy_identity_hindered(const struct rimf_copy *, const struct copy_pins *);
-void copy_identity_write(struct mvld_image *, struct copy_writing *);
-void copy_identity_leave(struct mvld_image *, struct copy_writing *);
+int canonical_hindered(const struct moved_fragment *, const struct fixed_addresses *);
+void canonical_write(struct mvld_image *, struct moved_writing *);
+void canonical_leave(struct mvld_image *, struct moved_writing *);
 
 /* Where code at `home` is copied to, or 0.  For the thread that loads. */
-uintptr_t rimf_copy_of(struct mvld_image *, uintptr_t home);
+uintptr_t rimf_moved_to(struct mvld_image *, uintptr_t original);
 /* What the word holds; of an address in a copy, the one at home. */
-uintptr_t copies_word(const struct mvld_image *, uintptr_t word);
+uintptr_t moved_word(const struct mvld_image *, uintptr_t word);
 /* What the program knows as the address of the code at home: that of its copy, or `home`.
  * [any thread, signal handler] */
-uintptr_t rimf_identity(const struct mvld_image *, uintptr_t home);
+uintptr_t rimf_canonical_address(const struct mvld_image *, uintptr_t original);
 /* Passes have run, and constructors will: objects that hold addresses of code with copies hold
  * those of the copies, if nothing of them has run (rimf_image_set_unentered). */
 void rimf_image_finish(struct mvld_image *);
 /* Where the code at [home, home + length), inside one function, runs: its copy, or 0, and
  * 1: at home, too; 0: not at home, where the image's jump to the copy stands in its place;
  * 2: no code of its object has a copy (moved/places.c).  [any thread] */
-int rimf_copy_find(const struct mvld_image *, uintptr_t home, size_t length, uintptr_t *copy);
+int rimf_moved_find(const struct mvld_image *, uintptr_t original, size_t length, uintptr_t *fragment);
 /* The object is gone; its copies are never entered again. */
-void rimf_copies_forget(struct mvld_image *, const struct mvld_object *);
+void rimf_moved_forget(struct mvld_image *, const struct mvld_object *);
 
 /* Called when copies lie in place and nothing enters them yet; other than 0 (negative
  * errno, *why a static sentence): they are taken away again.  NULL: nothing is copied. */
@@ -314,16 +314,16 @@ void rimf_image_set_unentered(struct mvld_image *, int unentered);
 
 /* This function runs at home, whoever calls it, because somebody wants to be asked first:
  * its copy is a jump to it, and home gets none to the copy.  It has five bytes or more, and
- * nothing leads into them.  Before its object's copy is made.  There are RIMF_KEPT_HOME
+ * nothing leads into them.  Before its object's copy is made.  There are RIMF_KEPT_ORIGINALS
  * numbers for such functions; 0: none any more. */
-#define RIMF_KEPT_HOME 8u
-void rimf_image_keep_home(struct mvld_image *, unsigned number, uintptr_t function, size_t size);
+#define RIMF_KEPT_ORIGINALS 8u
+void rimf_image_keep_original(struct mvld_image *, unsigned number, uintptr_t function, size_t size);
 /* What was said of that number, here or in the process that froze the image: 0: nothing. */
-uintptr_t rimf_image_kept_home(const struct mvld_image *, unsigned number, size_t *size);
-int rimf_is_kept_home(const struct mvld_image *, uintptr_t function);
+uintptr_t rimf_image_kept_original(const struct mvld_image *, unsigned number, size_t *size);
+int rimf_is_kept_original(const struct mvld_image *, uintptr_t function);
 
 /* moved/batch.c: what was declared moves, all or nothing; and what came of it. */
-int rimf_copies_commit(struct mvld_image *, struct rimf_moved_report *);
+int rimf_moved_commit(struct mvld_image *, struct rimf_moved_report *);
 
 /* ---- behind rimf_api() ------------------------------------------------------------ */
 

@@ -13,19 +13,19 @@
 
 /* One object's. */
 struct naming {
-    const struct rimf_copies *copies;
+    const struct moved_code *moved;
     struct rimf_object *object;
     const struct analysis *analysis;
     uint8_t *is_named; /* for each unit; or NULL */
-    copy_names_visitor *visit;
+    moved_names_visitor *visit;
     void *cookie;
 };
 
 /* What has no copy is not said, nor what a size says of other fragments. */
-static void say(const struct naming *n, const char *name, uintptr_t home, size_t size)
+static void say(const struct naming *n, const char *name, uintptr_t original, size_t size)
 {
-    const struct rimf_copy *copy = copies_fragment(n->copies, n->object, home);
-    size_t room = copy ? copy->code - (home - copy->home) : 0;
+    const struct moved_fragment *fragment = moved_fragment_at(n->moved, n->object, original);
+    size_t room = fragment ? fragment->code - (original - fragment->original) : 0;
     struct mvld_symbol symbol = {
         .name = name,
         .size = size < room ? size : room,
@@ -34,9 +34,9 @@ static void say(const struct naming *n, const char *name, uintptr_t home, size_t
         .object = &n->object->public,
     };
 
-    if (!copy)
+    if (!fragment)
         return;
-    symbol.address = copy->at + (home - copy->home);
+    symbol.address = fragment->at + (original - fragment->original);
     n->visit(n->cookie, &symbol);
 }
 
@@ -50,7 +50,7 @@ static int is_function(const Elf64_Sym *symbol)
 /* One symbol of either table, where the object defines it. */
 static void name_symbol(const struct naming *n, const Elf64_Sym *symbol, const char *name)
 {
-    uintptr_t home = n->object->view.bias + symbol->st_value;
+    uintptr_t original = n->object->view.bias + symbol->st_value;
     const struct analysis_unit *unit;
 
     if (!name || !*name || symbol->st_value > UINT32_MAX)
@@ -58,7 +58,7 @@ static void name_symbol(const struct naming *n, const Elf64_Sym *symbol, const c
     unit = analysis_unit_at(n->analysis, (uint32_t)symbol->st_value);
     if (!unit || unit->reason != ANALYSIS_PROVEN)
         return;
-    say(n, name, home, symbol->st_size);
+    say(n, name, original, symbol->st_size);
     if (n->is_named && symbol->st_value == unit->start)
         n->is_named[unit - n->analysis->units] = 1;
 }
@@ -104,11 +104,11 @@ static void name_rest(const struct naming *n)
             say(n, NULL, n->object->view.bias + s->units[i].start, s->units[i].size);
 }
 
-int copy_names_of(struct mvld_image *image, const struct rimf_object *object,
-                  const struct file_symbols *file, int unnamed, copy_names_visitor *visit,
+int moved_names_of(struct mvld_image *image, const struct rimf_object *object,
+                  const struct file_symbols *file, int unnamed, moved_names_visitor *visit,
                   void *cookie)
 {
-    struct naming n = {.copies = image->copies, .object = (struct rimf_object *)object,
+    struct naming n = {.moved = image->moved, .object = (struct rimf_object *)object,
                        .visit = visit, .cookie = cookie};
     const char *why;
 
@@ -126,20 +126,20 @@ int copy_names_of(struct mvld_image *image, const struct rimf_object *object,
     return 0;
 }
 
-int copy_names_each(struct mvld_image *image, size_t *next, int unnamed,
-                    copy_names_visitor *visit, void *cookie)
+int moved_names_each(struct mvld_image *image, size_t *next, int unnamed,
+                    moved_names_visitor *visit, void *cookie)
 {
-    struct rimf_copies *copies = image->copies;
+    struct moved_code *moved = image->moved;
     int error = 0;
 
-    for (; copies && *next < copies->n && !error; ++*next) {
-        const struct rimf_object *object = copies->list[*next].object;
+    for (; moved && *next < moved->n && !error; ++*next) {
+        const struct rimf_object *object = moved->list[*next].object;
         struct file_symbols file = {0};
 
-        if (!copies_is_first(copies, *next))
+        if (!moved_is_first(moved, *next))
             continue;
         file_symbols_read(image, object, &file);
-        error = copy_names_of(image, object, &file, unnamed, visit, cookie);
+        error = moved_names_of(image, object, &file, unnamed, visit, cookie);
         file_symbols_release(image, &file);
     }
     return error;

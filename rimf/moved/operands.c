@@ -18,19 +18,19 @@
 #include <errno.h> /* numbers only */
 
 /* Where the displacement should lead, seen from where it leads now. */
-static uintptr_t wanted(const struct copying *c, uintptr_t target, int back)
+static uintptr_t wanted(const struct moving *c, uintptr_t target, int back)
 {
-    uintptr_t home;
+    uintptr_t original;
 
     if (!back)
-        return copying_identity(c, target);
-    home = rimf_copy_home(c->image, target);
-    return home && copying_identity(c, home) == target ? home : target;
+        return moving_canonical(c, target);
+    original = rimf_original_of(c->image, target);
+    return original && moving_canonical(c, original) == target ? original : target;
 }
 
-static int add(struct copy_words *w, const struct analysis_reference *reference, int back)
+static int add(struct moved_words *w, const struct analysis_reference *reference, int back)
 {
-    const struct copying *c = w->c;
+    const struct moving *c = w->c;
     uintptr_t at = c->bias + reference->address;
     uintptr_t next = at + sizeof(int32_t) + reference->rest;
     uintptr_t target = next + (uintptr_t)distance_at((const uint8_t *)at);
@@ -41,25 +41,25 @@ static int add(struct copy_words *w, const struct analysis_reference *reference,
         return 0;
     if (distance != (intptr_t)(to - next))
         return -ERANGE;
-    return copy_words_add(w, at, &distance, sizeof distance);
+    return moved_words_add(w, at, &distance, sizeof distance);
 }
 
-int copy_operands(struct copying *c, int back)
+int move_operands(struct moving *c, int back)
 {
     const struct analysis *s = c->analysis;
-    struct copy_words *w;
+    struct moved_words *w;
     int error = 0;
 
-    w = copy_words_begin(c);
+    w = moved_words_begin(c);
     if (!w)
         return -ENOMEM;
     for (size_t i = 0; i < s->n_references && !error; i++)
         if (s->references[i].kind == ANALYSIS_TO_CODE)
             error = add(w, &s->references[i], back);
     if (!error)
-        error = copy_words_flush(w);
+        error = moved_words_flush(w);
     if (!error && w->refused)
         error = -ESTALE;
-    copy_words_end(w);
+    moved_words_end(w);
     return error;
 }

@@ -36,22 +36,22 @@
 #define HUGE_2MB (21 << 26) /* MAP_HUGE_2MB: whatever the machine's default is */
 
 /* Where pages of 2 MiB are paid for, code begins with one. */
-void copy_pages_wanted(struct mvld_image *image, enum mvld_pages pages)
+void moved_pages_wanted(struct mvld_image *image, enum mvld_pages pages)
 {
-    struct rimf_copies *copies = image->copies;
-    uintptr_t first = (copies->region.code + HUGE - 1) & -HUGE;
+    struct moved_code *moved = image->moved;
+    uintptr_t first = (moved->region.code + HUGE - 1) & -HUGE;
 
-    copies->hot_wanted = pages == MVLD_PAGES_HOT;
+    moved->hot_wanted = pages == MVLD_PAGES_HOT;
     if (pages == MVLD_PAGES_HOT)
         pages = MVLD_PAGES_THP;
     if (pages == MVLD_PAGES_QUICK && image->watch)
         pages = MVLD_PAGES_SMALL; /* a file does without zeros before its code */
-    copies->pages = pages;
-    if (pages == MVLD_PAGES_SMALL || copies->region.code_size < 2 * HUGE)
+    moved->pages = pages;
+    if (pages == MVLD_PAGES_SMALL || moved->region.code_size < 2 * HUGE)
         return;
-    copies->first = first;
+    moved->first = first;
     if (pages == MVLD_PAGES_QUICK)
-        copies->code_end = first;
+        moved->code_end = first;
 }
 
 long pages_small(const struct mvld_image *image, uintptr_t start, uintptr_t end, int prot)
@@ -66,30 +66,30 @@ long pages_small(const struct mvld_image *image, uintptr_t start, uintptr_t end,
 /* ---- which are of the pool ------------------------------------------------------------- */
 
 /* Threads that patch ask, while the one that loads adds. */
-static uint64_t *word_of(struct rimf_copies *copies, uintptr_t address, uint64_t *bit)
+static uint64_t *word_of(struct moved_code *moved, uintptr_t address, uint64_t *bit)
 {
-    size_t i = (address - (copies->region.code & -HUGE)) / HUGE;
+    size_t i = (address - (moved->region.code & -HUGE)) / HUGE;
 
-    if (address < copies->region.code || i >= 64 * RIMF_COUNT(copies->of_pool))
+    if (address < moved->region.code || i >= 64 * RIMF_COUNT(moved->of_pool))
         return NULL;
     *bit = 1ul << i % 64;
-    return &copies->of_pool[i / 64];
+    return &moved->of_pool[i / 64];
 }
 
-static int is_of_pool(const struct rimf_copies *copies, uintptr_t address)
+static int is_of_pool(const struct moved_code *moved, uintptr_t address)
 {
     uint64_t bit;
-    const uint64_t *word = word_of((struct rimf_copies *)copies, address, &bit);
+    const uint64_t *word = word_of((struct moved_code *)moved, address, &bit);
 
     return word && __atomic_load_n(word, __ATOMIC_ACQUIRE) & bit;
 }
 
-void pages_note(struct rimf_copies *copies, uintptr_t start, size_t n, int of_pool)
+void pages_note(struct moved_code *moved, uintptr_t start, size_t n, int of_pool)
 {
     uint64_t bit;
 
     for (size_t i = 0; i < n; i++) {
-        uint64_t *word = word_of(copies, start + i * HUGE, &bit);
+        uint64_t *word = word_of(moved, start + i * HUGE, &bit);
 
         if (word && of_pool)
             __atomic_or_fetch(word, bit, __ATOMIC_RELEASE);
@@ -98,10 +98,10 @@ void pages_note(struct rimf_copies *copies, uintptr_t start, size_t n, int of_po
     }
 }
 
-uintptr_t copy_pages_next(const struct rimf_copies *copies, uintptr_t address, uintptr_t end)
+uintptr_t moved_pages_next(const struct moved_code *moved, uintptr_t address, uintptr_t end)
 {
     for (uintptr_t at = (address & -HUGE) + HUGE; at < end; at += HUGE)
-        if (is_of_pool(copies, at))
+        if (is_of_pool(moved, at))
             return at;
     return end;
 }
@@ -141,8 +141,8 @@ static long put(struct mvld_image *image, uintptr_t start, size_t n, const char 
     moved = SYS6(image->sys, SYS_mremap, at, n * HUGE, n * HUGE, MREMAP_MAYMOVE | MREMAP_FIXED,
                  start, 0);
     if (!sys_failed(moved)) {
-        image->copies->pool_moves = 1;
-        pages_note(image->copies, start, n, 1);
+        image->moved->pool_moves = 1;
+        pages_note(image->moved, start, n, 1);
         return 0;
     }
     *why = "the kernel cannot move them (before Linux 5.16)";
@@ -158,7 +158,7 @@ static long put_all(struct mvld_image *image, struct whole whole)
     size_t done = 0;
     long error = -ENOSYS;
 
-    if (image->copies->pool_moves || !image->copies->n)
+    if (image->moved->pool_moves || !image->moved->n)
         error = put(image, whole.start, whole.n, &why);
     if (!error)
         done = whole.n;
@@ -186,12 +186,12 @@ long pages_replace(struct mvld_image *image, uintptr_t start, uintptr_t aside)
     return sys_failed(error) ? error : 0;
 }
 
-int copy_pages_soften(struct mvld_image *image, uintptr_t address)
+int moved_pages_soften(struct mvld_image *image, uintptr_t address)
 {
     uintptr_t start = address & -HUGE;
     long aside, error;
 
-    if (!is_of_pool(image->copies, start))
+    if (!is_of_pool(image->moved, start))
         return 0;
     aside = sys_mmap(image->sys, 0, HUGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
                      0);
@@ -201,7 +201,7 @@ int copy_pages_soften(struct mvld_image *image, uintptr_t address)
     if (error)
         sys_munmap(image->sys, (uintptr_t)aside, HUGE);
     else
-        pages_note(image->copies, start, 1, 0);
+        pages_note(image->moved, start, 1, 0);
     return (int)error;
 }
 
@@ -222,17 +222,17 @@ const char *pages_reason(long error)
     }
 }
 
-void copy_pages_join(struct mvld_image *image, uintptr_t start, uintptr_t end)
+void moved_pages_join(struct mvld_image *image, uintptr_t start, uintptr_t end)
 {
     struct whole whole = whole_of(start, end);
     size_t made = 0, wanted = 0;
     long error = 0;
 
-    if (image->copies->pages != MVLD_PAGES_THP && image->copies->pages != MVLD_PAGES_HUGETLB)
+    if (image->moved->pages != MVLD_PAGES_THP && image->moved->pages != MVLD_PAGES_HUGETLB)
         return;
     for (size_t i = 0; i < whole.n; i++) {
         uintptr_t at = whole.start + i * HUGE;
-        long r = is_of_pool(image->copies, at) || pages_are_cold(image->copies, at)
+        long r = is_of_pool(image->moved, at) || pages_are_cold(image->moved, at)
                      ? 1
                      : SYS3(image->sys, SYS_madvise, at, HUGE, COLLAPSE);
 
@@ -240,16 +240,16 @@ void copy_pages_join(struct mvld_image *image, uintptr_t start, uintptr_t end)
         made += r == 0;
         error = sys_failed(r) ? r : error;
     }
-    if (wanted || image->copies->pages == MVLD_PAGES_THP)
+    if (wanted || image->moved->pages == MVLD_PAGES_THP)
         rimf_log(image->log, MVLD_LOG_PASSES, "huge pages: %zu of %zu put together by the kernel%s%s",
                  made, wanted, made < wanted ? ": " : "", made < wanted ? pages_reason(error) : "");
 }
 
 /* ---- unwind tables --------------------------------------------------------------------------- */
 
-long copy_pages_fill(struct mvld_image *image, uintptr_t start, uintptr_t end)
+long moved_pages_fill(struct mvld_image *image, uintptr_t start, uintptr_t end)
 {
-    int huge = image->copies->pages == MVLD_PAGES_QUICK && end - start >= 2 * HUGE;
+    int huge = image->moved->pages == MVLD_PAGES_QUICK && end - start >= 2 * HUGE;
     long error = start == end ? 0
                               : sys_mmap(image->sys, start, end - start, PROT_READ | PROT_WRITE,
                                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED |
@@ -263,42 +263,42 @@ long copy_pages_fill(struct mvld_image *image, uintptr_t start, uintptr_t end)
 
 /* ---- memory ------------------------------------------------------------------------------------ */
 
-uintptr_t copy_pages_end(const struct rimf_copies *copies, uintptr_t start, uintptr_t end)
+uintptr_t moved_pages_end(const struct moved_code *moved, uintptr_t start, uintptr_t end)
 {
     uintptr_t last = (end - 1) & -HUGE;
 
-    return copies->pages == MVLD_PAGES_QUICK && last >= start && end - last >= HUGE / 2 &&
-                   last + HUGE <= copies->region.code + copies->region.code_size
+    return moved->pages == MVLD_PAGES_QUICK && last >= start && end - last >= HUGE / 2 &&
+                   last + HUGE <= moved->region.code + moved->region.code_size
                ? last + HUGE
                : rimf_page_up(end);
 }
 
-long copy_pages_open(struct mvld_image *image, uintptr_t start, uintptr_t end)
+long moved_pages_open(struct mvld_image *image, uintptr_t start, uintptr_t end)
 {
     struct whole whole = whole_of(start, end);
     long error = pages_small(image, start, end, PROT_READ | PROT_WRITE);
 
-    if (sys_failed(error) || !whole.n || image->copies->pages == MVLD_PAGES_SMALL)
+    if (sys_failed(error) || !whole.n || image->moved->pages == MVLD_PAGES_SMALL)
         return error;
-    if (pages_want_pool(image->copies))
+    if (pages_want_pool(image->moved))
         error = put_all(image, whole);
-    for (; whole.n && is_of_pool(image->copies, whole.start); whole.n--)
+    for (; whole.n && is_of_pool(image->moved, whole.start); whole.n--)
         whole.start += HUGE;
     /* Where the machine's setting forbids it, they are joined later. */
-    if (whole.n && !sys_failed(error) && image->copies->pages != MVLD_PAGES_POOL)
+    if (whole.n && !sys_failed(error) && image->moved->pages != MVLD_PAGES_POOL)
         SYS3(image->sys, SYS_madvise, whole.start, whole.n * HUGE, MADV_HUGEPAGE);
     return sys_failed(error) ? error : 0;
 }
 
 /* What the region reserved is there again.  Of a page of the pool no part can be. */
-void copy_pages_give_back(struct mvld_image *image, uintptr_t start, uintptr_t end)
+void moved_pages_give_back(struct mvld_image *image, uintptr_t start, uintptr_t end)
 {
-    if (is_of_pool(image->copies, start & -HUGE))
+    if (is_of_pool(image->moved, start & -HUGE))
         start = (start + HUGE - 1) & -HUGE;
-    if (is_of_pool(image->copies, end & -HUGE))
+    if (is_of_pool(image->moved, end & -HUGE))
         end &= -HUGE;
     if (start >= end || sys_failed(pages_small(image, start, end, PROT_NONE)))
         return;
     for (struct whole whole = whole_of(start, end); whole.n; whole.n--)
-        pages_note(image->copies, whole.start + (whole.n - 1) * HUGE, 1, 0);
+        pages_note(image->moved, whole.start + (whole.n - 1) * HUGE, 1, 0);
 }

@@ -2,8 +2,8 @@
  *
  * rimf/moved/pages.h: what moved/pages.c and moved/pages_file.c share.
  */
-#ifndef RIMF_COPY_PAGES_H
-#define RIMF_COPY_PAGES_H
+#ifndef RIMF_MOVED_PAGES_H
+#define RIMF_MOVED_PAGES_H
 
 #include "rimf/moved/moved.h"
 
@@ -30,15 +30,15 @@ static inline struct whole whole_of(uintptr_t start, uintptr_t end)
     return (struct whole){first, first < last ? (last - first) / HUGE : 0};
 }
 
-static inline int pages_want_pool(const struct rimf_copies *copies)
+static inline int pages_want_pool(const struct moved_code *moved)
 {
-    return copies->pages == MVLD_PAGES_HUGETLB || copies->pages == MVLD_PAGES_POOL;
+    return moved->pages == MVLD_PAGES_HUGETLB || moved->pages == MVLD_PAGES_POOL;
 }
 
 /* Nobody wants to pay for a huge page there. */
-static inline int pages_are_cold(const struct rimf_copies *copies, uintptr_t start)
+static inline int pages_are_cold(const struct moved_code *moved, uintptr_t start)
 {
-    return copies->hot_end && start >= copies->hot_end;
+    return moved->hot_end && start >= moved->hot_end;
 }
 
 /* Anonymous small pages in the place of what is there. */
@@ -46,7 +46,7 @@ long pages_small(const struct mvld_image *, uintptr_t start, uintptr_t end, int 
 /* Pages of the pool that are there for certain, aside; or why not. */
 long pages_take(struct mvld_image *, size_t size, const char **why);
 /* Notes that these are of the pool, or are not. */
-void pages_note(struct rimf_copies *, uintptr_t start, size_t n, int of_pool);
+void pages_note(struct moved_code *, uintptr_t start, size_t n, int of_pool);
 /* 2 MiB aside that can be written get what is at `start`, and take its place.  0, or negative
  * errno: they are still there. */
 long pages_replace(struct mvld_image *, uintptr_t start, uintptr_t aside);

@@ -69,8 +69,8 @@ static long own_of_pool(struct mvld_image *image, uintptr_t start, const char **
         return aside;
     error = pages_replace(image, start, (uintptr_t)aside);
     if (!error) {
-        image->copies->pool_moves = 1;
-        pages_note(image->copies, start, 1, 1);
+        image->moved->pool_moves = 1;
+        pages_note(image->moved, start, 1, 1);
         return 0;
     }
     *why = "the kernel cannot move them (before Linux 5.16)";
@@ -113,16 +113,16 @@ static long own_of_kernel(struct mvld_image *image, uintptr_t start, const char 
     return 0;
 }
 
-long copy_pages_of_file(struct mvld_image *image, uintptr_t start, uintptr_t end, uint64_t offset)
+long moved_pages_of_file(struct mvld_image *image, uintptr_t start, uintptr_t end, uint64_t offset)
 {
     struct whole whole = whole_of(start, end);
     size_t of_file = 0, of_pool = 0, of_kernel = 0, wanted = 0;
     struct shared shared = {.fits = (start - offset) % HUGE == 0};
     const char *why = shared.fits ? NULL : "region and file do not fit each other, modulo 2 MiB";
-    long pool = pages_want_pool(image->copies) ? 0 : -ENODATA;
-    long kernel = image->copies->pages == MVLD_PAGES_POOL ? -ENODATA : 0;
+    long pool = pages_want_pool(image->moved) ? 0 : -ENODATA;
+    long kernel = image->moved->pages == MVLD_PAGES_POOL ? -ENODATA : 0;
 
-    if (!whole.n || image->copies->pages == MVLD_PAGES_SMALL)
+    if (!whole.n || image->moved->pages == MVLD_PAGES_SMALL)
         return 0;
     if (shared.fits)
         find_shared(image, whole, &shared);
@@ -133,7 +133,7 @@ long copy_pages_of_file(struct mvld_image *image, uintptr_t start, uintptr_t end
             of_file++;
             continue;
         }
-        if (pages_are_cold(image->copies, at))
+        if (pages_are_cold(image->moved, at))
             continue;
         wanted++;
         if (!pool)
@@ -149,8 +149,8 @@ long copy_pages_of_file(struct mvld_image *image, uintptr_t start, uintptr_t end
     return pool == -ENOBUFS ? -ENOMEM : 0;
 }
 
-uint64_t copy_pages_offset(const struct rimf_copies *copies, uint64_t least)
+uint64_t moved_pages_offset(const struct moved_code *moved, uint64_t least)
 {
-    return copies->pages == MVLD_PAGES_SMALL ? least
-                                             : least + (copies->region.code - least) % HUGE;
+    return moved->pages == MVLD_PAGES_SMALL ? least
+                                             : least + (moved->region.code - least) % HUGE;
 }

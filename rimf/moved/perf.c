@@ -58,7 +58,7 @@ static void add_line(void *cookie, const struct mvld_symbol *s)
                           s->size, name);
     if (!s->name) /* as tools that know no symbols say it */
         map->n += rimf_format(map->text + map->n, sizeof map->text - map->n, "+0x%lx",
-                              rimf_copy_home(map->image, s->address) - s->object->bias);
+                              rimf_original_of(map->image, s->address) - s->object->bias);
     map->text[map->n++] = '\n';
 }
 
@@ -86,9 +86,9 @@ static long open_map(const struct rimf_sys *sys, int is_first)
     return fd;
 }
 
-int copy_names_perf(struct mvld_image *image)
+int moved_names_perf(struct mvld_image *image)
 {
-    size_t *next = &image->copies->n_perf;
+    size_t *next = &image->moved->n_perf;
     struct map *map = rimf_heap_alloc(&image->heap, sizeof *map);
     long fd = map ? open_map(image->sys, *next == 0) : -ENOMEM;
     int error;
@@ -100,7 +100,7 @@ int copy_names_perf(struct mvld_image *image)
     }
     map->image = image;
     map->fd = (int)fd;
-    error = copy_names_each(image, next, 1, add_line, map);
+    error = moved_names_each(image, next, 1, add_line, map);
     flush(map);
     if (!error && map->error)
         error = rimf_fail(image, -map->error,

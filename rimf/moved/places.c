@@ -32,27 +32,27 @@ static int is_entry(uintptr_t home, intptr_t distance)
     return *at == 0xe9 && distance_at(at + 1) == distance - (intptr_t)JUMP;
 }
 
-int rimf_copy_find(const struct mvld_image *image, uintptr_t home, size_t length,
+int rimf_moved_find(const struct mvld_image *image, uintptr_t home, size_t length,
                    uintptr_t *copy)
 {
-    const struct rimf_copies *copies = __atomic_load_n(&image->copies, __ATOMIC_ACQUIRE);
+    const struct moved_code *copies = __atomic_load_n(&image->moved, __ATOMIC_ACQUIRE);
     const struct mvld_object *object = copies ? rimf_object_find(image, home) : NULL;
-    const struct rimf_copy *fragment;
+    const struct moved_fragment *fragment;
     uintptr_t at, start;
     intptr_t distance;
 
     *copy = 0;
-    if (!object || !rimf_object_of(object)->copy)
+    if (!object || !rimf_object_of(object)->moved)
         return 2;
-    fragment = copies_fragment_made(copies, object, home, length);
+    fragment = moved_fragment_made(copies, object, home, length);
     if (!fragment)
         return 1;
-    distance = (intptr_t)(fragment->at - fragment->home);
-    start = copy_frames_start(copies, home + (uintptr_t)distance, length);
-    if (!start || rimf_is_kept_home(image, start - (uintptr_t)distance))
+    distance = (intptr_t)(fragment->at - fragment->original);
+    start = moved_frames_start(copies, home + (uintptr_t)distance, length);
+    if (!start || rimf_is_kept_original(image, start - (uintptr_t)distance))
         return 1;
     *copy = home + (uintptr_t)distance;
-    at = home - fragment->home < JUMP ? fragment->home : home - (JUMP - 1);
+    at = home - fragment->original < JUMP ? fragment->original : home - (JUMP - 1);
     for (; at < home + length; at++)
         if (is_entry(at, distance))
             return 0;

@@ -27,7 +27,7 @@ static size_t movable_span(const struct analysis *s, uint32_t *start)
     return s->units[last - 1].start + s->units[last - 1].size - *start;
 }
 
-const char *copies_stay(const struct rimf_object *object, const struct analysis *s)
+const char *moved_stays(const struct rimf_object *object, const struct analysis *s)
 {
     if (object->public.flags & (MVLD_OBJECT_VDSO | MVLD_OBJECT_LOADER))
         return "it is the host loader, or of the kernel";
@@ -46,33 +46,33 @@ const char *copies_stay(const struct rimf_object *object, const struct analysis 
     return NULL;
 }
 
-static struct rimf_copy *next_copy(struct mvld_image *image)
+static struct moved_fragment *next_fragment(struct mvld_image *image)
 {
-    struct rimf_copies *copies = image->copies;
+    struct moved_code *moved = image->moved;
 
-    if (copies->n_planned == copies->room) {
-        size_t room = copies->room ? 2 * copies->room : LIST_AT_FIRST;
-        struct rimf_copy *list = rimf_heap_alloc(&image->heap, room * sizeof *list);
+    if (moved->n_planned == moved->room) {
+        size_t room = moved->room ? 2 * moved->room : LIST_AT_FIRST;
+        struct moved_fragment *list = rimf_heap_alloc(&image->heap, room * sizeof *list);
 
         if (!list)
             return NULL;
         /* The old list is not released: a signal handler may stand in it.  All of them
          * together are smaller than the new one. */
-        if (copies->n_planned)
-            memcpy(list, copies->list, copies->n_planned * sizeof *list);
-        __atomic_store_n(&copies->list, list, __ATOMIC_RELEASE);
-        copies->room = room;
+        if (moved->n_planned)
+            memcpy(list, moved->list, moved->n_planned * sizeof *list);
+        __atomic_store_n(&moved->list, list, __ATOMIC_RELEASE);
+        moved->room = room;
     }
-    return &copies->list[copies->n_planned];
+    return &moved->list[moved->n_planned];
 }
 
 /* 1 when four bytes hold every distance between the copy and what the object has at home. */
-static int reaches(const struct rimf_copy *copy)
+static int reaches(const struct moved_fragment *fragment)
 {
-    const struct mvld_object *public = &copy->object->public;
+    const struct mvld_object *public = &fragment->object->public;
 
-    return copy->at < public->start ? public->end - copy->at <= INT32_MAX
-                                    : copy->at + copy->size - public->start <= INT32_MAX;
+    return fragment->at < public->start ? public->end - fragment->at <= INT32_MAX
+                                    : fragment->at + fragment->size - public->start <= INT32_MAX;
 }
 
 /* Behind the first movable code: the jump tables. */
@@ -100,14 +100,14 @@ struct wanted {
 /* Behind what is there, and what was planned. */
 static uintptr_t place(const struct wanted *w)
 {
-    const struct rimf_copies *copies = w->image->copies;
-    const struct rimf_copy *last = copies->n_planned ? &copies->list[copies->n_planned - 1] : NULL;
-    uintptr_t at = copies->code_end > copies->first ? copies->code_end : copies->first;
+    const struct moved_code *moved = w->image->moved;
+    const struct moved_fragment *last = moved->n_planned ? &moved->list[moved->n_planned - 1] : NULL;
+    uintptr_t at = moved->code_end > moved->first ? moved->code_end : moved->first;
 
-    at = (copies->n_planned > copies->n ? last->at + last->size : at) + w->gap;
-    if (rimf_image_learns(w->image) && !w->object->copy)
+    at = (moved->n_planned > moved->n ? last->at + last->size : at) + w->gap;
+    if (rimf_image_learns(w->image) && !w->object->moved)
         at = rimf_page_up(at); /* nobody else's page */
-    return at + (w->in_line - at) % RIMF_COPY_LINE;
+    return at + (w->in_line - at) % RIMF_MOVED_LINE;
 }
 
 static int refuse(struct wanted *w, int error, const char *why)
@@ -118,26 +118,26 @@ static int refuse(struct wanted *w, int error, const char *why)
 
 static int plan(struct wanted *w)
 {
-    struct rimf_copies *copies = w->image->copies;
-    struct rimf_copy *copy = next_copy(w->image);
-    uintptr_t at = copy ? place(w) : 0;
+    struct moved_code *moved = w->image->moved;
+    struct moved_fragment *fragment = next_fragment(w->image);
+    uintptr_t at = fragment ? place(w) : 0;
 
-    if (!copy)
+    if (!fragment)
         return refuse(w, -ENOMEM, "memory is short");
-    *copy = (struct rimf_copy){.object = w->object, .home = w->object->view.bias + w->start,
+    *fragment = (struct moved_fragment){.object = w->object, .original = w->object->view.bias + w->start,
                                .at = at, .code = w->code, .size = w->code + 1};
     if (w->tables)
-        copy->size = copies_tables(copy) - copy->at + w->tables;
-    if (at < copies->region.code || at - copies->region.code > copies->region.code_size ||
-        copy->size > copies->region.code_size - (at - copies->region.code))
+        fragment->size = moved_tables_at(fragment) - fragment->at + w->tables;
+    if (at < moved->region.code || at - moved->region.code > moved->region.code_size ||
+        fragment->size > moved->region.code_size - (at - moved->region.code))
         return refuse(w, -ENOSPC, "the region is full");
-    if (!reaches(copy))
+    if (!reaches(fragment))
         return refuse(w, -ERANGE, "it is farther than 2 GiB from the region");
-    if (copies_note(w->image, w->object, copies->n_planned))
+    if (moved_note(w->image, w->object, moved->n_planned))
         return refuse(w, -ENOMEM, "memory is short");
-    copies->n_planned++;
-    if (w->is_hot && copies->hot_wanted)
-        copies->hot_end = at + copy->size;
+    moved->n_planned++;
+    if (w->is_hot && moved->hot_wanted)
+        moved->hot_end = at + fragment->size;
     return 0;
 }
 
@@ -156,11 +156,11 @@ static const char *is_patched(struct mvld_image *image, const struct rimf_object
 
 static const char *stays(struct mvld_image *image, const struct rimf_object *object)
 {
-    const struct rimf_copies *copies = image->copies;
+    const struct moved_code *moved = image->moved;
 
     if (object->public.why)
         return object->public.why;
-    if (copies && rimf_object_find(image, copies->region.code) == &object->public)
+    if (moved && rimf_object_find(image, moved->region.code) == &object->public)
         return "it is where copies go";
     return is_patched(image, object);
 }
@@ -171,12 +171,12 @@ static const struct analysis *movable(struct mvld_image *image, struct rimf_obje
 {
     const struct analysis *s = NULL;
 
-    *why = object->copy ? NULL : stays(image, object);
+    *why = object->moved ? NULL : stays(image, object);
     if (!*why)
         s = in_fragments ? rimf_analysis_branches(image, object, why)
                          : rimf_analysis_whole(image, object, why);
     if (s)
-        *why = copies_stay(object, s);
+        *why = moved_stays(object, s);
     return *why ? NULL : s;
 }
 
@@ -191,17 +191,17 @@ static int want_fragment(struct wanted *w, const struct mvld_fragment *fragment,
     w->is_hot = flags & MVLD_MOVE_HOT;
     if (!s)
         return -ENODATA;
-    if (w->object->copy && w->object->copy <= w->image->copies->n)
+    if (w->object->moved && w->object->moved <= w->image->moved->n)
         return refuse(w, -ENOTSUP, "it has a copy");
     if (w->start != fragment->original - w->object->view.bias ||
-        !copies_is_fragment(s, w->start, fragment->size))
+        !moved_is_fragment(s, w->start, fragment->size))
         return refuse(w, -EINVAL, "it cannot be cut there");
     if (!elf_holds(&w->object->view, fragment->original, fragment->size, PROT_READ | PROT_EXEC))
         return refuse(w, -ENOTSUP, "its functions lie in several segments");
     movable_span(s, &first);
     w->tables = w->start == first ? tables_size(s) : 0;
-    w->in_line = w->is_hot ? copy_in_line(w->object, fragment->original, fragment->size)
-                           : fragment->original % RIMF_COPY_LINE;
+    w->in_line = w->is_hot ? moved_in_line(w->object, fragment->original, fragment->size)
+                           : fragment->original % RIMF_MOVED_LINE;
     return 0;
 }
 
@@ -213,15 +213,15 @@ static int want_all(struct wanted *w)
     if (!s)
         return -ENODATA;
     w->code = movable_span(s, &w->start);
-    if (!w->code || w->object->copy)
+    if (!w->code || w->object->moved)
         return refuse(w, -ENOTSUP, w->code ? "it has a copy" : "no function of it can be moved");
     if (!elf_holds(&w->object->view, w->object->view.bias + w->start, w->code, PROT_READ | PROT_EXEC))
         return refuse(w, -ENOTSUP, "its functions lie in several segments");
     /* Rounded down it may lie before the segment (lld's begin anywhere), in the same page. */
-    w->code += w->start % RIMF_COPY_LINE;
-    w->start -= w->start % RIMF_COPY_LINE;
+    w->code += w->start % RIMF_MOVED_LINE;
+    w->start -= w->start % RIMF_MOVED_LINE;
     w->tables = tables_size(s);
-    w->in_line = (w->object->view.bias + w->start) % RIMF_COPY_LINE;
+    w->in_line = (w->object->view.bias + w->start) % RIMF_MOVED_LINE;
     return 0;
 }
 
@@ -233,7 +233,7 @@ int rimf_fragment_move(struct mvld_image *image, const struct mvld_object *publi
                        .gap = gap};
     int error = -EINVAL;
 
-    if (!image->copies || !image->copies->mover || flags & ~MVLD_MOVE_HOT || gap > MVLD_SECTION_MAX)
+    if (!image->moved || !image->moved->mover || flags & ~MVLD_MOVE_HOT || gap > MVLD_SECTION_MAX)
         w.why = "no region is open for it";
     else
         error = fragment ? want_fragment(&w, fragment, flags) : want_all(&w);
@@ -248,5 +248,5 @@ size_t rimf_fragments(struct mvld_image *image, const struct mvld_object *public
     struct rimf_object *object = (struct rimf_object *)rimf_object_of(public);
     const struct analysis *s = movable(image, object, 1, why);
 
-    return s ? copies_cut(object, s, fragments, room, why) : 0;
+    return s ? moved_cut(object, s, fragments, room, why) : 0;
 }

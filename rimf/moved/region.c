@@ -12,9 +12,9 @@
 #include <errno.h>    /* numbers only */
 #include <sys/mman.h> /* numbers only */
 
-_Static_assert(sizeof((struct mvld_image *)0)->kept_home / sizeof(uintptr_t) == RIMF_KEPT_HOME,
+_Static_assert(sizeof((struct mvld_image *)0)->kept / sizeof(uintptr_t) == RIMF_KEPT_ORIGINALS,
                "a place for each number");
-_Static_assert(RIMF_KEPT_HOME == FROZEN_KEPT_MAX, "an image has room for them");
+_Static_assert(RIMF_KEPT_ORIGINALS == FROZEN_KEPT_MAX, "an image has room for them");
 
 void rimf_image_set_caller_hooks(struct mvld_image *image, int (*answers)(void *cookie, const char **why),
                             void *cookie)
@@ -38,25 +38,25 @@ void rimf_image_set_unentered(struct mvld_image *image, int unentered)
     image->unentered = unentered;
 }
 
-int rimf_is_kept_home(const struct mvld_image *image, uintptr_t function)
+int rimf_is_kept_original(const struct mvld_image *image, uintptr_t function)
 {
-    for (size_t i = 0; i < RIMF_KEPT_HOME; i++)
-        if (image->kept_home[i] == function)
+    for (size_t i = 0; i < RIMF_KEPT_ORIGINALS; i++)
+        if (image->kept[i] == function)
             return 1;
     return 0;
 }
 
-void rimf_image_keep_home(struct mvld_image *image, unsigned number, uintptr_t function,
+void rimf_image_keep_original(struct mvld_image *image, unsigned number, uintptr_t function,
                           size_t size)
 {
-    image->kept_home[number] = function;
+    image->kept[number] = function;
     image->kept_sizes[number] = size;
 }
 
-uintptr_t rimf_image_kept_home(const struct mvld_image *image, unsigned number, size_t *size)
+uintptr_t rimf_image_kept_original(const struct mvld_image *image, unsigned number, size_t *size)
 {
     *size = image->kept_sizes[number];
-    return image->kept_home[number];
+    return image->kept[number];
 }
 
 /* ---- the region -------------------------------------------------------------------- */
@@ -79,11 +79,11 @@ static int is_reserved(const struct mvld_image *image, uintptr_t start, size_t s
 
 static int code_at(struct mvld_image *, uintptr_t address, struct mvld_segment *out);
 
-int rimf_region_set(struct mvld_image *image, const struct mvld_region *region)
+int rimf_region_set(struct mvld_image *image, const struct rimf_region *region)
 {
-    struct rimf_copies *copies;
+    struct moved_code *moved;
 
-    if (image->copies)
+    if (image->moved)
         return rimf_fail(image, EEXIST, "there is a region for copies of code already");
     if ((region->code | region->frames | region->code_size | region->frames_size) % RIMF_PAGE ||
         !region->code_size || !region->frames_size ||
@@ -91,15 +91,15 @@ int rimf_region_set(struct mvld_image *image, const struct mvld_region *region)
         !is_reserved(image, region->frames, region->frames_size))
         return rimf_fail(image, EINVAL, "the region at %p is no reserved memory of an object",
                          (void *)region->code);
-    copies = rimf_heap_alloc(&image->heap, sizeof *copies);
-    if (!copies)
+    moved = rimf_heap_alloc(&image->heap, sizeof *moved);
+    if (!moved)
         return rimf_fail(image, ENOMEM, "there is no memory to note copies of code");
-    copies->region = *region;
-    copies->code_at = code_at;
-    copies->code_end = copies->first = region->code;
-    copies->frames_end = region->frames;
-    copies->names = copies->frames_named = region->frames + copy_frames_table(region);
-    __atomic_store_n(&image->copies, copies, __ATOMIC_RELEASE);
+    moved->region = *region;
+    moved->code_at = code_at;
+    moved->code_end = moved->first = region->code;
+    moved->frames_end = region->frames;
+    moved->names = moved->frames_named = region->frames + moved_frames_table(region);
+    __atomic_store_n(&image->moved, moved, __ATOMIC_RELEASE);
     return 0;
 }
 
@@ -111,7 +111,7 @@ static const char *find_region(struct mvld_image *image)
     if (image->entered || rimf_symbol_resolve(image, "concat_code", NULL, &code) ||
         rimf_symbol_find(code.object, "concat_frames", NULL, &frames))
         return "libconcat.so.1, where copies go, is not in the program";
-    return rimf_region_set(image, &(struct mvld_region){code.address, frames.address, code.size,
+    return rimf_region_set(image, &(struct rimf_region){code.address, frames.address, code.size,
                                                         frames.size})
                ? "libconcat.so.1 is not what it should be" : NULL;
 }
@@ -120,7 +120,7 @@ int rimf_region_open(const struct mvld_context *ctx, enum mvld_pages pages, uint
                      const char **why)
 {
     struct mvld_image *image = ctx->image;
-    int is_new = !image->copies;
+    int is_new = !image->moved;
 
     *why = rimf_auditor(image);
     if (!*why && is_new)
@@ -128,64 +128,64 @@ int rimf_region_open(const struct mvld_context *ctx, enum mvld_pages pages, uint
     if (*why)
         return -ENODATA;
     if (is_new)
-        copy_pages_wanted(image, pages);
-    image->copies->mover = ctx;
-    image->copies->names_for = names;
+        moved_pages_wanted(image, pages);
+    image->moved->mover = ctx;
+    image->moved->names_for = names;
     return 0;
 }
 
 /* ---- look-up ------------------------------------------------------------------------- */
 
-uintptr_t copies_word(const struct mvld_image *image, uintptr_t word)
+uintptr_t moved_word(const struct mvld_image *image, uintptr_t word)
 {
-    uintptr_t value, home;
+    uintptr_t value, original;
 
     memcpy(&value, (const void *)word, sizeof value);
-    home = rimf_copy_home(image, value);
-    return home ? home : value;
+    original = rimf_original_of(image, value);
+    return original ? original : value;
 }
 
 /* How far memory reaches that is there for as long as the copy at `address`. */
-static uintptr_t end_of(const struct rimf_copies *copies, uintptr_t address)
+static uintptr_t end_of(const struct moved_code *moved, uintptr_t address)
 {
-    size_t n = __atomic_load_n(&copies->n, __ATOMIC_ACQUIRE);
-    const struct rimf_copy *list = __atomic_load_n(&copies->list, __ATOMIC_ACQUIRE), *last;
-    size_t low = copies_behind(list, n, address);
+    size_t n = __atomic_load_n(&moved->n, __ATOMIC_ACQUIRE);
+    const struct moved_fragment *list = __atomic_load_n(&moved->list, __ATOMIC_ACQUIRE), *last;
+    size_t low = moved_behind(list, n, address);
 
-    if (low <= copies->joined && copies->joined < n) /* so the list is the longer one */
-        return rimf_page_down(list[copies->joined].at);
-    last = &list[low <= copies->joined_end ? low - 1 : n - 1];
+    if (low <= moved->joined && moved->joined < n) /* so the list is the longer one */
+        return rimf_page_down(list[moved->joined].at);
+    last = &list[low <= moved->joined_end ? low - 1 : n - 1];
     return rimf_page_up(last->at + last->size);
 }
 
 static int code_at(struct mvld_image *image, uintptr_t address, struct mvld_segment *out)
 {
-    const struct rimf_copies *copies = image->copies;
-    int error = copy_pages_soften(image, address);
+    const struct moved_code *moved = image->moved;
+    int error = moved_pages_soften(image, address);
 
     if (!error) /* a patch may reach into the next page */
-        error = copy_pages_soften(image, address + MVLD_PATCH_MAX);
+        error = moved_pages_soften(image, address + MVLD_PATCH_MAX);
     *out = (struct mvld_segment){
         .start = rimf_page_down(address),
-        .end = copy_pages_next(copies, address, end_of(copies, address)),
+        .end = moved_pages_next(moved, address, end_of(moved, address)),
         .prot = PROT_READ | PROT_EXEC,
     };
     return error;
 }
 
-uintptr_t rimf_copy_of(struct mvld_image *image, uintptr_t home)
+uintptr_t rimf_moved_to(struct mvld_image *image, uintptr_t original)
 {
-    struct rimf_object *object = (struct rimf_object *)rimf_object_of(rimf_object_find(image, home));
-    const struct rimf_copy *copy;
+    struct rimf_object *object = (struct rimf_object *)rimf_object_of(rimf_object_find(image, original));
+    const struct moved_fragment *fragment;
     const struct analysis_unit *unit;
     const struct analysis *analysis;
 
-    if (!object || !object->copy)
+    if (!object || !object->moved)
         return 0;
-    copy = copies_fragment(image->copies, object, home);
-    analysis = copy ? rimf_analysis_units(image, object) : NULL;
-    unit = analysis ? analysis_unit_at(analysis, (uint32_t)(home - object->view.bias)) : NULL;
-    return unit && unit->reason == ANALYSIS_PROVEN ? copy->at + (home - copy->home) : 0;
+    fragment = moved_fragment_at(image->moved, object, original);
+    analysis = fragment ? rimf_analysis_units(image, object) : NULL;
+    unit = analysis ? analysis_unit_at(analysis, (uint32_t)(original - object->view.bias)) : NULL;
+    return unit && unit->reason == ANALYSIS_PROVEN ? fragment->at + (original - fragment->original) : 0;
 }
 
 /* Memory of places first to last in the list, which are of one object, but for pages that they
@@ -193,26 +193,26 @@ uintptr_t rimf_copy_of(struct mvld_image *image, uintptr_t home)
  * read it. */
 static void give_back(struct mvld_image *image, size_t first, size_t last)
 {
-    const struct rimf_copies *copies = image->copies;
-    uintptr_t start = copies->list[first].at, end = copies->list[last].at + copies->list[last].size;
+    const struct moved_code *moved = image->moved;
+    uintptr_t start = moved->list[first].at, end = moved->list[last].at + moved->list[last].size;
 
-    if (first >= copies->joined && first < copies->joined_end)
-        copy_pages_give_back(image, rimf_page_down(start), rimf_page_up(end));
+    if (first >= moved->joined && first < moved->joined_end)
+        moved_pages_give_back(image, rimf_page_down(start), rimf_page_up(end));
     else
-        copy_pages_give_back(image, rimf_page_up(start), rimf_page_down(end));
+        moved_pages_give_back(image, rimf_page_up(start), rimf_page_down(end));
 }
 
-void rimf_copies_forget(struct mvld_image *image, const struct mvld_object *public)
+void rimf_moved_forget(struct mvld_image *image, const struct mvld_object *public)
 {
     const struct rimf_object *object = rimf_object_of(public);
-    struct rimf_copy *list;
+    struct moved_fragment *list;
     size_t n;
 
-    if (!object->copy)
+    if (!object->moved)
         return;
-    list = image->copies->list;
-    n = image->copies->n;
-    for (size_t first = object->copy - 1, last; first < n; first = last + 1) {
+    list = image->moved->list;
+    n = image->moved->n;
+    for (size_t first = object->moved - 1, last; first < n; first = last + 1) {
         for (last = first; last + 1 < n && list[first].size && list[first].object == object &&
                            list[last + 1].size && list[last + 1].object == object;)
             last++;

@@ -20,7 +20,7 @@ static int protect(const struct mvld_image *image, const struct rimf_object *obj
     return size && sys_failed(sys_mprotect(image->sys, start, size, prot)) ? -EPERM : 0;
 }
 
-int copy_relro_open_one(const struct mvld_image *image, struct rimf_object *object)
+int moved_relro_open_one(const struct mvld_image *image, struct rimf_object *object)
 {
     int error = object->opened ? 0 : protect(image, object, PROT_READ | PROT_WRITE);
 
@@ -49,7 +49,7 @@ static int is_relocated(struct mvld_image *image, const struct rimf_object *obje
     return !(vma.prot & PROT_WRITE);
 }
 
-void copy_relro_close(struct mvld_image *image, const struct rimf_table *table)
+void moved_relro_close(struct mvld_image *image, const struct rimf_table *table)
 {
     for (size_t i = 0; i < table->n_objects; i++) {
         struct rimf_object *object = table->objects[i];
@@ -61,21 +61,21 @@ void copy_relro_close(struct mvld_image *image, const struct rimf_table *table)
     }
 }
 
-const char *copy_relro_open(struct mvld_image *image, const struct rimf_table *table)
+const char *moved_relro_open(struct mvld_image *image, const struct rimf_table *table)
 {
     const char *why = NULL;
 
     for (size_t i = 0; i < table->n_objects && !why; i++) {
         struct rimf_object *object = table->objects[i];
 
-        if (!copy_slots_held(object))
+        if (!moved_slots_held(object))
             continue;
         if (image->entered && !is_relocated(image, object))
             why = "an object is not relocated yet";
-        else if (copy_relro_open_one(image, object))
+        else if (moved_relro_open_one(image, object))
             why = "RELRO cannot be written";
     }
     if (why)
-        copy_relro_close(image, table);
+        moved_relro_close(image, table);
     return why;
 }

@@ -21,7 +21,7 @@
 #include <errno.h>    /* numbers only */
 #include <sys/mman.h> /* numbers only */
 
-int copy_slots_held(const struct rimf_object *object)
+int moved_slots_held(const struct rimf_object *object)
 {
     return !object->settled &&
            !(object->public.flags & (MVLD_OBJECT_OPAQUE | MVLD_OBJECT_VDSO | MVLD_OBJECT_LOADER));
@@ -41,7 +41,7 @@ static int holds_address(const Elf64_Rela *relocation)
     }
 }
 
-void copy_slots_each_relr(const struct rimf_object *object,
+void moved_slots_each_relr(const struct rimf_object *object,
                           void (*visit)(void *cookie, uintptr_t slot), void *cookie)
 {
     const struct elf_view *view = &object->view;
@@ -70,17 +70,17 @@ static void each_relocated(const struct elf_view *view, const Elf64_Rela *reloca
             visit(cookie, view->bias + relocations[i].r_offset);
 }
 
-void copy_slots_each(const struct rimf_object *object,
+void moved_slots_each(const struct rimf_object *object,
                      void (*visit)(void *cookie, uintptr_t slot), void *cookie)
 {
     const struct elf_view *view = &object->view;
 
     each_relocated(view, view->relocations, view->n_relocations, visit, cookie);
     each_relocated(view, view->plt_relocations, view->n_plt_relocations, visit, cookie);
-    copy_slots_each_relr(object, visit, cookie);
+    moved_slots_each_relr(object, visit, cookie);
 }
 
-void copy_slots_writable(const struct rimf_object *object, uintptr_t slot, uintptr_t *start,
+void moved_slots_writable(const struct rimf_object *object, uintptr_t slot, uintptr_t *start,
                          uintptr_t *end)
 {
     *start = *end = 0;
@@ -119,7 +119,7 @@ static int copied_from(const struct mvld_image *image, const struct rimf_object 
                : -ENOENT;
 }
 
-long copy_slots_copied(const struct mvld_image *image, const struct rimf_table *table,
+long moved_slots_copied(const struct mvld_image *image, const struct rimf_table *table,
                        void (*found)(void *cookie, const struct copied_variable *), void *cookie)
 {
     long n = 0;
@@ -128,7 +128,7 @@ long copy_slots_copied(const struct mvld_image *image, const struct rimf_table *
         const struct rimf_object *object = table->objects[i];
 
         for (size_t k = object->view.n_relative;
-             copy_slots_held(object) && k < object->view.n_relocations; k++) {
+             moved_slots_held(object) && k < object->view.n_relocations; k++) {
             struct copied_variable variable;
 
             if (ELF64_R_TYPE(object->view.relocations[k].r_info) != R_X86_64_COPY)
@@ -151,27 +151,27 @@ struct moved {
     struct rimf_object *object;
 };
 
-struct copy_writing {
+struct moved_writing {
     struct mvld_image *image;
-    const struct rimf_copies *copies;
+    const struct moved_code *copies;
     const struct rimf_object *object; /* whose words are written */
     int calls; /* these are the words of its PLT, which nothing but calls reads */
     uintptr_t open, open_end; /* a writable segment */
     struct moved *moved; /* ascending */
     size_t n_moved;
-    const struct rimf_copy *last; /* that was found */
+    const struct moved_fragment *last; /* that was found */
     struct copied_variable *copied; /* ascending by `from` */
     size_t n_copied;
     size_t n; /* words that were written */
 };
 
 /* The code that has a copy, by its address at home. */
-static const struct rimf_copy *copy_at(struct copy_writing *w, uintptr_t value)
+static const struct moved_fragment *copy_at(struct moved_writing *w, uintptr_t value)
 {
-    const struct rimf_copy *copy;
+    const struct moved_fragment *copy;
     size_t low = 0, high = w->n_moved;
 
-    if (w->last && value - w->last->home < w->last->code)
+    if (w->last && value - w->last->original < w->last->code)
         return w->last;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
@@ -183,7 +183,7 @@ static const struct rimf_copy *copy_at(struct copy_writing *w, uintptr_t value)
     }
     if (low == w->n_moved || value < w->moved[low].start)
         return NULL;
-    copy = copies_fragment(w->copies, w->moved[low].object, value);
+    copy = moved_fragment_at(w->copies, w->moved[low].object, value);
     if (copy)
         w->last = copy;
     return copy;
@@ -191,7 +191,7 @@ static const struct rimf_copy *copy_at(struct copy_writing *w, uintptr_t value)
 
 /* The executable's copies of this word.  More than one symbol may have been copied from the
  * same place. */
-static void write_copied(struct copy_writing *w, uintptr_t slot, uintptr_t value, uintptr_t identity)
+static void write_copied(struct moved_writing *w, uintptr_t slot, uintptr_t value, uintptr_t identity)
 {
     uintptr_t now;
 
@@ -212,20 +212,20 @@ static void write_copied(struct copy_writing *w, uintptr_t slot, uintptr_t value
 
 static void write_slot(void *cookie, uintptr_t slot)
 {
-    struct copy_writing *w = cookie;
-    const struct rimf_copy *copy;
+    struct moved_writing *w = cookie;
+    const struct moved_fragment *copy;
     uintptr_t value, identity;
 
     if (slot - w->open >= w->open_end - w->open)
-        copy_slots_writable(w->object, slot, &w->open, &w->open_end);
+        moved_slots_writable(w->object, slot, &w->open, &w->open_end);
     if (slot - w->open >= w->open_end - w->open)
         return;
     memcpy(&value, (const void *)slot, sizeof value);
     copy = copy_at(w, value);
-    identity = copy ? copy_identity(copy, value) : value;
+    identity = copy ? canonical_address(copy, value) : value;
     if (identity == value) {
         if (copy && copy->object->held && !w->calls)
-            copy_entries_held(w->image, (struct rimf_object *)copy->object, value);
+            move_entries_held(w->image, (struct rimf_object *)copy->object, value);
         return;
     }
     if (w->n_copied)
@@ -237,7 +237,7 @@ static void write_slot(void *cookie, uintptr_t slot)
 
 static void note_copied(void *cookie, const struct copied_variable *variable)
 {
-    struct copy_writing *w = cookie;
+    struct moved_writing *w = cookie;
     size_t at = w->n_copied++;
 
     for (; at && w->copied[at - 1].from > variable->from; at--)
@@ -245,13 +245,13 @@ static void note_copied(void *cookie, const struct copied_variable *variable)
     w->copied[at] = *variable;
 }
 
-static void note_moved(struct copy_writing *w)
+static void note_moved(struct moved_writing *w)
 {
     for (size_t i = 0; i < w->copies->n; i++) {
-        const struct rimf_copy *copy = &w->copies->list[i];
+        const struct moved_fragment *copy = &w->copies->list[i];
         size_t at = w->n_moved;
 
-        if (!copies_is_first(w->copies, i))
+        if (!moved_is_first(w->copies, i))
             continue;
         for (; at && w->moved[at - 1].start > copy->object->public.start; at--)
             w->moved[at] = w->moved[at - 1];
@@ -261,39 +261,39 @@ static void note_moved(struct copy_writing *w)
     }
 }
 
-struct copy_writing *copy_slots_prepare(struct mvld_image *image, const struct rimf_table *table)
+struct moved_writing *moved_slots_prepare(struct mvld_image *image, const struct rimf_table *table)
 {
-    long n = copy_slots_copied(image, table, NULL, NULL);
+    long n = moved_slots_copied(image, table, NULL, NULL);
     size_t n_copied = n > 0 ? (size_t)n : 0, n_moved = table->n_objects;
-    struct copy_writing *w;
+    struct moved_writing *w;
 
     w = rimf_heap_alloc(&image->heap, sizeof *w + n_copied * sizeof *w->copied +
                                           n_moved * sizeof *w->moved);
     if (!w)
         return NULL;
     w->image = image;
-    w->copies = image->copies;
+    w->copies = image->moved;
     w->copied = (struct copied_variable *)(w + 1);
     w->moved = (struct moved *)(w->copied + n_copied);
     if (n_copied)
-        copy_slots_copied(image, table, note_copied, w);
+        moved_slots_copied(image, table, note_copied, w);
     return w;
 }
 
-static void write_slots(struct copy_writing *w, const struct elf_view *view)
+static void write_slots(struct moved_writing *w, const struct elf_view *view)
 {
     each_relocated(view, view->relocations, view->n_relocations, write_slot, w);
-    copy_slots_each_relr(w->object, write_slot, w);
-    w->calls = w->object->copy != 0; /* others' need not become direct */
+    moved_slots_each_relr(w->object, write_slot, w);
+    w->calls = w->object->moved != 0; /* others' need not become direct */
     each_relocated(view, view->plt_relocations, view->n_plt_relocations, write_slot, w);
     w->calls = 0;
 }
 
-size_t copy_slots_write(struct copy_writing *w, const struct rimf_table *table)
+size_t moved_slots_write(struct moved_writing *w, const struct rimf_table *table)
 {
     note_moved(w);
     for (size_t i = 0; i < table->n_objects && w->n_moved; i++) {
-        if (!copy_slots_held(table->objects[i]))
+        if (!moved_slots_held(table->objects[i]))
             continue;
         w->object = table->objects[i];
         w->open = w->open_end = 0;

@@ -43,7 +43,7 @@ static const struct {
 
 int symfile_open(struct mvld_image *image, struct symfile *f)
 {
-    if (!image->copies || f->first >= f->end || f->end > image->copies->n)
+    if (!image->moved || f->first >= f->end || f->end > image->moved->n)
         return rimf_fail(image, EINVAL, "there are no such copies of code");
     f->files = rimf_heap_alloc(&image->heap, (f->end - f->first) * sizeof *f->files);
     if (!f->files)
@@ -54,10 +54,10 @@ int symfile_open(struct mvld_image *image, struct symfile *f)
         f->names_room += rimf_strlen(interface[i].name) + 1;
     }
     for (size_t i = f->first; i < f->end; i++) {
-        const struct rimf_object *object = image->copies->list[i].object;
+        const struct rimf_object *object = image->moved->list[i].object;
         struct file_symbols *file = &f->files[i - f->first];
 
-        if (!copies_is_first(image->copies, i))
+        if (!moved_is_first(image->moved, i))
             continue;
         file_symbols_read(image, object, file);
         f->symbols_room += elf_symbol_count(&object->view) + file->n;
@@ -117,7 +117,7 @@ static void write_symbol(void *cookie, const struct mvld_symbol *symbol)
 /* gdb 16 (Debian 13) takes for the descriptor only what lies in a section of data. */
 static void write_interface(const struct mvld_image *image, struct writing *w)
 {
-    const struct mvld_object *owner = rimf_object_find(image, image->copies->region.code);
+    const struct mvld_object *owner = rimf_object_find(image, image->moved->region.code);
     struct mvld_symbol symbol;
 
     for (size_t i = 0; i < RIMF_COUNT(interface); i++) {
@@ -182,7 +182,7 @@ void symfile_head(void *to, const struct symfile_parts *p)
 
 int symfile_write(struct mvld_image *image, const struct symfile *file, void *to)
 {
-    const struct rimf_copy *list = image->copies->list, *last = &list[file->end - 1];
+    const struct moved_fragment *list = image->moved->list, *last = &list[file->end - 1];
     uintptr_t code = rimf_page_down(list[file->first].at);
     struct writing w = {.file = file, .symbol = (Elf64_Sym *)((struct head *)to + 1),
                         .section = TEXT};
@@ -197,8 +197,8 @@ int symfile_write(struct mvld_image *image, const struct symfile *file, void *to
     if (file->base)
         write_interface(image, &w);
     for (size_t i = file->first; i < file->end && !error; i++)
-        if (copies_is_first(image->copies, i))
-            error = copy_names_of(image, list[i].object, &file->files[i - file->first], 0,
+        if (moved_is_first(image->moved, i))
+            error = moved_names_of(image, list[i].object, &file->files[i - file->first], 0,
                                   write_symbol, &w);
     symfile_head(to, &(struct symfile_parts){
         .type = file->base ? ET_DYN : ET_EXEC,

@@ -72,10 +72,10 @@ void symfile_head(void *to, const struct symfile_parts *);
 
 struct rimf_object;
 
-typedef void copy_names_visitor(void *cookie, const struct mvld_symbol *);
+typedef void moved_names_visitor(void *cookie, const struct mvld_symbol *);
 /* All fragments of the object's code. */
-int copy_names_of(struct mvld_image *, const struct rimf_object *, const struct file_symbols *,
-                  int unnamed, copy_names_visitor *, void *cookie);
+int moved_names_of(struct mvld_image *, const struct rimf_object *, const struct file_symbols *,
+                  int unnamed, moved_names_visitor *, void *cookie);
 
 /* ---- moved/files.c ---------------------------------------------------------------------- */
 
@@ -93,14 +93,14 @@ void file_symbols_release(struct mvld_image *, struct file_symbols *);
 /* Each copied function that the symbols of its object name, where its copy is; with `unnamed` also
  * the others, whose `name` is NULL.  Of the copies in the order in which they were made, from number
  * *next (0: the first) on, which is counted up.  0, -ENODATA, -ENOMEM. */
-int copy_names_each(struct mvld_image *, size_t *next, int unnamed, copy_names_visitor *,
+int moved_names_each(struct mvld_image *, size_t *next, int unnamed, moved_names_visitor *,
                     void *cookie);
 
 /* ---- moved/debug.c, moved/perf.c ------------------------------------------------------------- */
 
 /* Who looks from outside hears of the copies that it does not know yet.  0, or negative errno with a
  * sentence. */
-int copy_names_debug(struct mvld_image *);
-int copy_names_perf(struct mvld_image *);
+int moved_names_debug(struct mvld_image *);
+int moved_names_perf(struct mvld_image *);
 
 #endif

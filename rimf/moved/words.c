@@ -15,11 +15,11 @@
 
 #include <errno.h> /* numbers only */
 
-struct copy_words *copy_words_begin(struct copying *c)
+struct moved_words *moved_words_begin(struct moving *c)
 {
-    struct copy_words *w = c->image->copies->words;
+    struct moved_words *w = c->image->moved->words;
 
-    c->image->copies->words = NULL;
+    c->image->moved->words = NULL;
     if (!w)
         w = rimf_heap_alloc(&c->image->heap, sizeof *w);
     if (w)
@@ -30,7 +30,7 @@ struct copy_words *copy_words_begin(struct copying *c)
     return w;
 }
 
-int copy_words_flush(struct copy_words *w)
+int moved_words_flush(struct moved_words *w)
 {
     struct mvld_image *image = w->c->image;
     struct mvld_patch_report patched = {0};
@@ -54,7 +54,7 @@ int copy_words_flush(struct copy_words *w)
     return error;
 }
 
-int copy_words_add(struct copy_words *w, uintptr_t at, const void *bytes, uint16_t length)
+int moved_words_add(struct moved_words *w, uintptr_t at, const void *bytes, uint16_t length)
 {
     size_t i = w->n++;
 
@@ -63,20 +63,20 @@ int copy_words_add(struct copy_words *w, uintptr_t at, const void *bytes, uint16
     w->replace[i] = 0;
     memcpy(&w->expect[i], (const void *)at, length);
     memcpy(&w->replace[i], bytes, length);
-    return w->n == COPY_WORDS ? copy_words_flush(w) : 0;
+    return w->n == MOVED_WORDS ? moved_words_flush(w) : 0;
 }
 
-void copy_words_end(struct copy_words *w)
+void moved_words_end(struct moved_words *w)
 {
-    struct rimf_copies *copies = w->c->image->copies;
+    struct moved_code *moved = w->c->image->moved;
 
-    rimf_heap_release(&w->c->image->heap, copies->words);
+    rimf_heap_release(&w->c->image->heap, moved->words);
     w->n = w->applied = w->refused = 0;
-    copies->words = w;
+    moved->words = w;
 }
 
-void copy_words_release(struct mvld_image *image)
+void moved_words_release(struct mvld_image *image)
 {
-    rimf_heap_release(&image->heap, image->copies->words);
-    image->copies->words = NULL;
+    rimf_heap_release(&image->heap, image->moved->words);
+    image->moved->words = NULL;
 }

@@ -56,7 +56,7 @@ static int is_far(const struct mvld_object *object, uintptr_t target)
 /* Of what has no copy itself, when all copies are there (image/edits.c): it leads to them. */
 static uintptr_t copy_of(const struct changing *c, uintptr_t target)
 {
-    uintptr_t copy = target && c->image->calls_home ? rimf_copy_of(c->image, target) : 0;
+    uintptr_t copy = target && c->image->has_moved ? rimf_moved_to(c->image, target) : 0;
 
     return copy ? copy : target;
 }
@@ -251,7 +251,7 @@ static int change_calls(struct changing *c)
     choose(c);
     if (image->watch)
         rimf_ready_write(image, c);
-    if ((image->calls_home && c->object->copy) || holds_us(&c->object->public) ||
+    if ((image->has_moved && c->object->moved) || holds_us(&c->object->public) ||
         (c->n_words && commit(image, c)))
         return change_patches(c);
     count(c);

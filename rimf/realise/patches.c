@@ -141,12 +141,12 @@ static int has_moved(const struct changing *c, const struct analysis *s, uint32_
     while (address - s->units[*unit].start >= s->units[*unit].size)
         ++*unit; /* the reader saw to it that there is one */
     return s->units[*unit].reason == ANALYSIS_PROVEN &&
-           copies_fragment(c->image->copies, c->object, c->object->view.bias + address);
+           moved_fragment_at(c->image->moved, c->object, c->object->view.bias + address);
 }
 
 int change_patches(struct changing *c)
 {
-    int moved = c->image->calls_home && c->object->copy, error = 0;
+    int moved = c->image->has_moved && c->object->moved, error = 0;
     const struct analysis *s = moved ? rimf_analysis_units(c->image, c->object) : NULL;
     struct waiting *w = rimf_heap_alloc(&c->image->heap, sizeof *w);
     size_t unit = 0;

@@ -64,7 +64,7 @@ static void add_moved(struct mvld_image *image, const struct rimf_object *object
 {
     struct rimf_edit *edit = object->edit;
 
-    edit->now = (struct edit_counts){.sites = object->calls_copied, .made = object->calls_made};
+    edit->now = (struct edit_counts){.sites = object->calls_moved, .made = object->calls_made};
     add_up(edit);
     rimf_log(image->log, MVLD_LOG_PASSES, "%s: %s: %zu of %zu sites made direct, in its copy",
              edit->ctx->pass, object->public.name, edit->now.made, edit->now.sites);
@@ -79,13 +79,13 @@ static int realise(struct mvld_image *image, struct rimf_edit *edit)
     for (size_t i = 0; i < table->n_objects; i++) {
         struct rimf_object *object = table->objects[i];
 
-        int moved = image->calls_home && object->copy;
+        int moved = image->has_moved && object->moved;
 
         if (object->edit != edit)
             continue;
         if (moved)
             add_moved(image, object);
-        if (!error && (!moved || object->calls_at_home))
+        if (!error && (!moved || object->calls_unmoved))
             error = realise_in_place(image, object);
         object->edit = NULL;
     }
@@ -114,9 +114,9 @@ static void realise_left(struct mvld_image *image)
 {
     int error;
 
-    image->calls_home = 1;
+    image->has_moved = 1;
     error = realise_all(image);
-    image->calls_home = 0;
+    image->has_moved = 0;
     if (error)
         rimf_log(image->log, MVLD_LOG_WARNING, "mvld: calls are left as they are (error %d): %s", -error,
                  image->error);
@@ -125,16 +125,16 @@ static void realise_left(struct mvld_image *image)
 static void report_moved(struct mvld_image *image, const struct mvld_context *ctx,
                          const struct rimf_moved_report *r)
 {
-    uint32_t names = image->copies->names_for;
+    uint32_t names = image->moved->names_for;
 
     rimf_log(image->log, MVLD_LOG_STATISTICS | MVLD_LOG_PASSES,
              "%s: %zu objects, %zu functions, %zu KB of code, %zu KB of unwind tables; "
              "%zu begin at home with a jump to the copy, %zu that may be entered run there",
              ctx->pass, r->objects, r->units, r->code / 1024, r->frames / 1024, r->entries, r->at_home);
-    if (names & MVLD_NAMES_DEBUGGERS && copy_names_debug(image))
+    if (names & MVLD_NAMES_DEBUGGERS && moved_names_debug(image))
         rimf_log(image->log, MVLD_LOG_WARNING, "%s: debuggers find no names: %s", ctx->pass,
                  image->error);
-    if (names & MVLD_NAMES_PERF && copy_names_perf(image))
+    if (names & MVLD_NAMES_PERF && moved_names_perf(image))
         rimf_log(image->log, MVLD_LOG_WARNING, "%s: %s", ctx->pass, image->error);
 }
 
@@ -143,12 +143,12 @@ static int realise_moved(struct mvld_image *image, const struct mvld_context *ct
 {
     struct rimf_moved_report report;
 
-    if (!image->copies || image->copies->mover != ctx)
+    if (!image->moved || image->moved->mover != ctx)
         return 0;
-    *error = rimf_copies_commit(image, &report);
+    *error = rimf_moved_commit(image, &report);
     if (report.objects)
         report_moved(image, ctx, &report);
-    image->copies->mover = NULL;
+    image->moved->mover = NULL;
     return 1;
 }
 
@@ -172,9 +172,9 @@ int rimf_image_realise(struct mvld_image *image, const struct mvld_context *ctx,
 void rimf_image_forget(struct mvld_image *image, const struct mvld_context *ctx)
 {
     rimf_image_forget_edits(image, ctx);
-    if (image->copies && image->copies->mover == ctx) {
-        copies_drop_plan(image);
-        image->copies->mover = NULL;
+    if (image->moved && image->moved->mover == ctx) {
+        moved_drop_plan(image);
+        image->moved->mover = NULL;
     }
 }
 

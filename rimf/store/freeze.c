@@ -74,7 +74,7 @@ static int fill_object(struct freeze *f, uint32_t i)
 
 static int fill_word(struct freeze *f, uintptr_t address)
 {
-    uintptr_t value = copies_word(f->image, address);
+    uintptr_t value = moved_word(f->image, address);
     const struct mvld_object *in = rimf_object_find(f->image, address);
     const struct mvld_object *to = rimf_object_find(f->image, value);
     struct frozen_word *out = &f->words[f->header->n_words];
@@ -199,14 +199,14 @@ static void fill_reads(struct freeze *f)
 static int make_room(struct freeze *f, const struct rimf_watch *watch)
 {
     size_t texts = 0, names = 1 + name_size(f->told), n = f->table->n_objects;
-    size_t copies = f->image->copies ? f->image->copies->n : 0, homes = 0, shifts = 0;
+    size_t copies = f->image->moved ? f->image->moved->n : 0, homes = 0, shifts = 0;
 
     for (size_t i = 0; i < f->image->n_makers; i++)
         names += name_size(f->image->makers[i].name) + name_size(f->image->makers[i].library);
     for (size_t i = 0; i < f->image->n_reads; i++)
         names += name_size(f->image->reads[i].path);
     for (size_t i = 0; i < copies; i++)
-        homes += f->image->copies->list[i].n_homes;
+        homes += f->image->moved->list[i].n_homes;
     for (size_t i = 0; i < n; i++) {
         texts += f->table->objects[i]->public.phnum;
         shifts += f->table->objects[i]->view.n_relocations + f->table->objects[i]->view.n_plt_relocations;

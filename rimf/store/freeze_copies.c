@@ -23,12 +23,12 @@
 /* The pieces, from `offset` on, without holes in the file. */
 static void fill_region(struct freeze *f, const struct mvld_object *object, uint64_t offset)
 {
-    const struct rimf_copies *copies = f->image->copies;
-    const struct mvld_region *region = &copies->region;
+    const struct moved_code *copies = f->image->moved;
+    const struct rimf_region *region = &copies->region;
     uintptr_t starts[FROZEN_PIECES] = {region->code, region->frames,
-                                       region->frames + copy_frames_table(region)};
+                                       region->frames + moved_frames_table(region)};
     uintptr_t ends[FROZEN_PIECES] = {copies->code_end,
-                                     region->frames + copy_frames_searched(copies->n_frames),
+                                     region->frames + moved_frames_searched(copies->n_frames),
                                      copies->frames_end};
 
     *f->region = (struct frozen_region){
@@ -60,7 +60,7 @@ static int sort_copies(struct freeze *f)
         struct rimf_object *object = f->table->objects[i];
 
         if (object->n_fragments)
-            copies_sort(f->image->copies, object);
+            moved_sort(f->image->moved, object);
         for (size_t k = 0; k < object->n_fragments && n < f->header->n_copies; k++)
             f->copies[n++].sorted = object->fragments[k];
     }
@@ -69,18 +69,18 @@ static int sort_copies(struct freeze *f)
 
 static int fill_copies(struct freeze *f, const struct mvld_object *object)
 {
-    const struct rimf_copies *copies = f->image->copies;
+    const struct moved_code *copies = f->image->moved;
 
     for (size_t i = 0; i < copies->n; i++) {
-        const struct rimf_copy *copy = &copies->list[i];
+        const struct moved_fragment *copy = &copies->list[i];
 
         if (!copy->size || copy->object->public.flags & MVLD_OBJECT_UNPLACED)
             return rimf_fail(f->image, ENOTSUP, "%s: its code was copied, and cannot be frozen",
                              copy->object->public.name);
         f->copies[f->header->n_copies++] = (struct frozen_copy){
             .object = freeze_index(f, &copy->object->public),
-            .flags = copy->moved ? FROZEN_MOVED : 0,
-            .home = (uint32_t)(copy->home - copy->object->public.bias),
+            .flags = copy->is_canonical ? FROZEN_MOVED : 0,
+            .original = (uint32_t)(copy->original - copy->object->public.bias),
             .n_homes = (uint32_t)copy->n_homes,
             .at = copy->at - object->bias,
             .code = (uint32_t)copy->code,
@@ -96,9 +96,9 @@ static int fill_copies(struct freeze *f, const struct mvld_object *object)
 
 static void fill_kept(struct freeze *f)
 {
-    for (unsigned i = 0; i < RIMF_KEPT_HOME; i++) {
+    for (unsigned i = 0; i < RIMF_KEPT_ORIGINALS; i++) {
         size_t size;
-        uintptr_t at = rimf_image_kept_home(f->image, i, &size);
+        uintptr_t at = rimf_image_kept_original(f->image, i, &size);
         const struct mvld_object *object = at ? rimf_object_find(f->image, at) : NULL;
 
         if (object && !(object->flags & MVLD_OBJECT_UNPLACED))
@@ -143,15 +143,15 @@ int freeze_names(struct mvld_image *image, const struct symfile *names, int fd)
 /* The whole file. */
 static int write_file(struct freeze *f, const struct mvld_object *object, int fd)
 {
-    const struct rimf_copies *copies = f->image->copies;
-    uintptr_t frames = copies->region.frames + copy_frames_table(&copies->region);
+    const struct moved_code *copies = f->image->moved;
+    uintptr_t frames = copies->region.frames + moved_frames_table(&copies->region);
     struct symfile names = {.end = copies->n, .base = object->bias, .frames = frames,
                             .frames_size = copies->frames_end - frames};
     int error = symfile_open(f->image, &names);
 
     if (error)
         return error;
-    fill_region(f, object, copy_pages_offset(copies, rimf_page_up(symfile_size(&names))));
+    fill_region(f, object, moved_pages_offset(copies, rimf_page_up(symfile_size(&names))));
     names.code_offset = f->region->pieces[FROZEN_CODE].offset;
     names.frames_offset = f->region->pieces[FROZEN_FRAMES].offset;
     error = freeze_names(f->image, &names, fd);
@@ -166,7 +166,7 @@ static int write_file(struct freeze *f, const struct mvld_object *object, int fd
 
 int freeze_copies(struct freeze *f)
 {
-    const struct rimf_copies *copies = f->image->copies;
+    const struct moved_code *copies = f->image->moved;
     const struct rimf_sys *sys = f->image->sys;
     const struct mvld_object *object;
     int error;

@@ -41,7 +41,7 @@ static int note_choice(struct mvld_image *image, const struct rimf_object *objec
 
     if (!elf_holds(&object->view, word, sizeof value, PROT_READ))
         return 0;
-    to = rimf_object_find(image, copies_word(image, word));
+    to = rimf_object_find(image, moved_word(image, word));
     if (!to || to->flags & MVLD_OBJECT_VDSO)
         return 0;
     if (word % sizeof value)
@@ -86,23 +86,23 @@ int freeze_choices(struct mvld_image *image, const struct rimf_table *table)
 
 static int fill_pointer(struct freeze *f, uint32_t index, uintptr_t word)
 {
-    const struct rimf_copies *copies = f->image->copies;
+    const struct moved_code *copies = f->image->moved;
     const struct rimf_object *object = f->table->objects[index];
-    uintptr_t home = copies_word(f->image, word);
+    uintptr_t home = moved_word(f->image, word);
     const struct mvld_object *to = rimf_object_find(f->image, home);
-    const struct rimf_copy *copy = copies_fragment_made(copies, to, home, 1);
+    const struct moved_fragment *copy = moved_fragment_made(copies, to, home, 1);
     struct frozen_pointer *out = &f->pointers[f->header->n_pointers];
     uintptr_t value;
 
     memcpy(&value, (const void *)word, sizeof value);
-    if (!copy || value == home || copy_identity(copy, home) != value)
+    if (!copy || value == home || canonical_address(copy, home) != value)
         return rimf_fail(f->image, ENOTSUP, "%s: a word at %p does not lead to the copy that it was "
                          "led to", object->public.name, (void *)word);
     *out = (struct frozen_pointer){
         .object = index,
         .linked = (uint32_t)(word - object->public.bias),
         .copy = (uint32_t)(copy - copies->list),
-        .offset = (uint32_t)(home - copy->home),
+        .offset = (uint32_t)(home - copy->original),
     };
     if (object->public.bias + out->linked != word)
         return rimf_fail(f->image, ENOTSUP, "%s: it is too large", object->public.name);
@@ -159,7 +159,7 @@ int freeze_pointers(struct freeze *f, const struct rimf_watch *watch)
 
     for (size_t i = 0; i < f->table->n_objects; i++)
         if (!(f->table->objects[i]->public.flags & MVLD_OBJECT_UNPLACED))
-            copy_slots_each_relr(f->table->objects[i], note_addend, f);
+            moved_slots_each_relr(f->table->objects[i], note_addend, f);
     error = fill_way(f, watch, FREEZE_ADDEND);
     f->header->n_addends = f->header->n_pointers;
     if (!error)

@@ -92,7 +92,7 @@ static uintptr_t resolver_of(const struct freeze *f, const struct rimf_object *o
             return 0;
         resolver = definition.address;
     }
-    chosen = rimf_object_find(f->image, copies_word(f->image, word));
+    chosen = rimf_object_find(f->image, moved_word(f->image, word));
     return chosen && are_together(&object->public, chosen) &&
                    chosen == rimf_object_find(f->image, resolver)
                ? resolver : 0;
@@ -117,7 +117,7 @@ static int replace(const struct freeze *f, const struct rimf_object *object,
     if (ELF64_R_TYPE(entry->r_info) == R_X86_64_RELATIVE) {
         to->r_addend = (int64_t)(holds - bias);
         return freeze_is_led(f, word) &&
-                       copies_word(f->image, word) == bias + (uintptr_t)entry->r_addend
+                       moved_word(f->image, word) == bias + (uintptr_t)entry->r_addend
                    ? 2 : 0;
     }
     if (word % sizeof word)
@@ -125,8 +125,8 @@ static int replace(const struct freeze *f, const struct rimf_object *object,
     resolver = f->image->watch->n_pointers ? resolver_of(f, object, entry) : 0;
     if (resolver) {
         to->r_info = ELF64_R_INFO(0, R_X86_64_IRELATIVE);
-        to->r_addend = (int64_t)(rimf_identity(f->image, resolver) - bias);
-        return asked ? 1 : rimf_identity(f->image, resolver) != resolver ? 2 : 0;
+        to->r_addend = (int64_t)(rimf_canonical_address(f->image, resolver) - bias);
+        return asked ? 1 : rimf_canonical_address(f->image, resolver) != resolver ? 2 : 0;
     }
     if (!is_bound(f, object, entry, &definition) || !is_plain(&definition))
         return 0;
@@ -137,7 +137,7 @@ static int replace(const struct freeze *f, const struct rimf_object *object,
     to->r_info = ELF64_R_INFO(0, R_X86_64_RELATIVE);
     to->r_addend = (int64_t)((freeze_is_led(f, word) ? holds : value) -
                              (became->from ? became->from->bias : bias));
-    return copies_word(f->image, word) == value;
+    return moved_word(f->image, word) == value;
 }
 
 static void settle(const struct freeze *f, const struct rimf_object *object,

@@ -207,7 +207,7 @@ enum { FROZEN_CODE, FROZEN_TABLE, FROZEN_FRAMES, FROZEN_PIECES };
 
 struct frozen_region { /* one, when there are copies; addresses as linked, of `object` */
     struct file_id file;
-    uint64_t code, code_size, frames, frames_size; /* struct mvld_region */
+    uint64_t code, code_size, frames, frames_size; /* struct rimf_region */
     struct frozen_piece pieces[FROZEN_PIECES]; /* code; the sorted table; what it leads to */
     uint64_t hash;             /* rimf_hash of these pages, one after the other */
     uint64_t hot;              /* rimf_region_hot: how far from `code`; 0: nothing was said */
@@ -220,10 +220,10 @@ struct frozen_region { /* one, when there are copies; addresses as linked, of `o
 
 struct frozen_copy { /* ascending by `at` */
     uint32_t object, flags; /* FROZEN_MOVED: addresses of it are those of the copy, */
-    uint32_t home;          /* as linked, of its object */
+    uint32_t original;          /* as linked, of its object */
     uint32_t n_homes;       /* but for these; behind those of the copies before */
     uint64_t at;            /* as linked, of the region's */
-    uint32_t code, size;    /* struct rimf_copy */
+    uint32_t code, size;    /* struct moved_fragment */
     uint32_t sorted;        /* of the i-th: which copy is the i-th by object and home */
     uint32_t zero;
 };
@@ -235,7 +235,7 @@ struct frozen_pointer {
     uint32_t copy, offset; /* which one, and how far behind its start */
 };
 
-struct frozen_kept { /* ascending by `number`: rimf_image_keep_home */
+struct frozen_kept { /* ascending by `number`: rimf_image_keep_original */
     uint32_t object, number;
     uint32_t linked, size;
 };

@@ -98,7 +98,7 @@ static const char *check_copies(const struct frozen *f)
 
         if (c->object >= f->header->n_objects || f->objects[c->object].flags & FROZEN_UNPLACED)
             return "a copy of code is of no object that has a place";
-        if (!c->code || c->code > c->size || c->code > UINT32_MAX - c->home)
+        if (!c->code || c->code > c->size || c->code > UINT32_MAX - c->original)
             return "a copy of code is of an impossible size";
         if (c->at < last || c->at > end || c->size > end - c->at)
             return "the copies of code are not in order";
@@ -115,7 +115,7 @@ static const char *check_sorted(const struct frozen *f)
     for (uint32_t i = 0; i < f->header->n_copies; i++) {
         uint32_t sorted = f->copies[i].sorted;
         uint64_t place = sorted < f->header->n_copies
-                             ? (uint64_t)f->copies[sorted].object << 32 | f->copies[sorted].home : 0;
+                             ? (uint64_t)f->copies[sorted].object << 32 | f->copies[sorted].original : 0;
 
         if (sorted >= f->header->n_copies || f->copies[i].zero || (i && place <= last))
             return "the copies of code are not sorted by their homes";

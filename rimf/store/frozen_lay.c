@@ -127,7 +127,7 @@ static uintptr_t home_of(const struct frozen_file *file, const struct frozen_poi
 {
     const struct frozen_copy *copy = &file->view.copies[pointer->copy];
 
-    return file->laid.biases[copy->object] + copy->home + pointer->offset;
+    return file->laid.biases[copy->object] + copy->original + pointer->offset;
 }
 
 static uintptr_t copy_of(const struct frozen_file *file, const struct frozen_pointer *pointer)
@@ -237,7 +237,7 @@ static void lead_home(const struct frozen_file *file, uint32_t object, uint32_t 
     copy = frozen_copy_at(&file->view, value - region);
     if (!copy)
         return;
-    value = file->laid.biases[copy->object] + copy->home + (value - region - copy->at);
+    value = file->laid.biases[copy->object] + copy->original + (value - region - copy->at);
     memcpy((void *)word, &value, sizeof value);
 }
 

@@ -99,7 +99,7 @@ static const char *check_table(const struct later *l)
     if ((table->code | table->code_end | table->frames | table->frames_end) % RIMF_PAGE ||
         table->code > table->code_end || table->frames > table->frames_end ||
         table->code_end > UINT32_MAX || table->frames_end > UINT32_MAX ||
-        table->n_start > table->n || copy_frames_searched(table->n) > table->file.size)
+        table->n_start > table->n || moved_frames_searched(table->n) > table->file.size)
         return "the unwind table is of other places";
     return NULL;
 }

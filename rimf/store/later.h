@@ -50,7 +50,7 @@
  *
  * IDENTITY.  Frozen code takes the addresses of its own functions as was decided when it was
  * learnt (`moved`, `homes`).  So that must hold again: words that cannot be written must not hold
- * other ones (moved/pins.c).  The words themselves are not listed: with all copies of one dlopen in
+ * other ones (moved/fixed.c).  The words themselves are not listed: with all copies of one dlopen in
  * place each relocated word of its objects is looked at, as in the process.  What came with
  * them and is copied in the process keeps its addresses at home, because by then words were led.
  *
@@ -100,8 +100,8 @@ struct later_code {
     uint64_t hash;                /* of the pages of both */
     uint64_t at, frames;          /* offsets in the region, as above */
     uint64_t offset;              /* of the code's pages in the file; those of the frames follow */
-    uint32_t home;                /* as linked, */
-    uint32_t code, size;          /* struct rimf_copy, */
+    uint32_t original;                /* as linked, */
+    uint32_t code, size;          /* struct moved_fragment, */
     uint32_t frames_size;
     uint32_t flags, n_homes; /* and its homes, behind those of the objects before */
     uint32_t name, zero;     /* in names */
@@ -164,9 +164,9 @@ struct later_batch {
     int folder;
     uint32_t user;
     /* Of these files: */
-    struct copy_writing *writing; /* words can be led to copies; NULL: */
+    struct moved_writing *writing; /* words can be led to copies; NULL: */
     const char *no_copies;        /* why not */
-    struct copy_pins pins;
+    struct fixed_addresses pins;
     size_t n_copies; /* that came */
 };
 

@@ -9,7 +9,7 @@
 #include "rimf/image/private.h"
 #include "rimf/store/later.h"
 
-struct rimf_copy;
+struct moved_fragment;
 
 /* 1: copies of its code are in the image. */
 int later_has_copy(const struct later_object *);
@@ -25,7 +25,7 @@ uintptr_t rimf_later_bias(const struct mvld_image *, const struct later_object *
 long later_open_file(struct mvld_image *, int folder, uint32_t user, const char *name,
                      const struct file_id *written, const char **why);
 /* Its place in the list of copies, or NULL: it was not joined. */
-struct rimf_copy *later_copy_of(const struct mvld_image *, const struct later_object *);
+struct moved_fragment *later_copy_of(const struct mvld_image *, const struct later_object *);
 /* The copy is there, and has a home.  0, or negative errno with a sentence (static) in *why, and
  * it is not. */
 int later_map_copy(struct mvld_image *, const struct later *, const struct later_object *,

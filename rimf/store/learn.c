@@ -48,7 +48,7 @@ static const char *unlearnable(const struct learn *l, const struct rimf_object *
     if (object->public.flags & (MVLD_OBJECT_UNPLACED | MVLD_OBJECT_OPAQUE))
         return "it lies where it will not lie again";
     why = file_id_unsettled(l->image->sys, &object->identity, object->public.name);
-    return why || !object->copy ? why : learn_copy_unfit(l, object);
+    return why || !object->moved ? why : learn_copy_unfit(l, object);
 }
 
 static int is_among(const struct mvld_object *const *objects, size_t n, const struct mvld_object *it)
@@ -70,7 +70,7 @@ static int leads_to_unlearnt(const struct learn *l, const struct rimf_object *ob
 
     n = words ? rimf_watch_words(l->image->watch, &object->public, words) : 0;
     for (size_t i = 0; i < n && !found; i++) {
-        const struct mvld_object *to = rimf_object_find(l->image, copies_word(l->image, words[i]));
+        const struct mvld_object *to = rimf_object_find(l->image, moved_word(l->image, words[i]));
         const struct rimf_object *it = to ? rimf_object_of(to) : NULL;
 
         found = it && !it->number && !is_among(l->came + index, l->n_came - index, to) &&
@@ -91,7 +91,7 @@ static const char *unfit(const struct learn *l, const struct rimf_object *object
         return "it is known";
     if (overlaps(l->image, l->known, &object->public))
         return "another one has its place";
-    if (object->copy && learn_copy_overlaps(l, object))
+    if (object->moved && learn_copy_overlaps(l, object))
         return "another one has the place of its copy";
     return leads_to_unlearnt(l, object, index) ? "it calls one that was not learnt here" : NULL;
 }
@@ -121,7 +121,7 @@ static void choose(struct learn *l)
 
 static int add_word(struct learn *l, uintptr_t address)
 {
-    uintptr_t value = copies_word(l->image, address);
+    uintptr_t value = moved_word(l->image, address);
     const struct mvld_object *in = rimf_object_find(l->image, address);
     const struct mvld_object *to = rimf_object_find(l->image, value);
     const struct rimf_object *a = in ? rimf_object_of(in) : NULL, *b = to ? rimf_object_of(to) : NULL;
@@ -204,7 +204,7 @@ static int add(struct learn *l, struct rimf_object *object)
         entry->copy_name = learn_name(l, name);
         entry->n_words = l->header->n_words - words;
         error = add_copy(l, entry, object);
-        if (!error && object->copy)
+        if (!error && object->moved)
             error = learn_copy(l, entry, object);
     } else { /* nothing to keep, or it cannot be told what that relies on */
         l->header->n_words = words;
@@ -231,8 +231,8 @@ static int make_room(struct learn *l)
         texts += object->phnum;
         words += rimf_watch_words(l->image->watch, object, NULL);
         names += rimf_strlen(object->name) + 2 * FROZEN_NAME_MAX + 3;
-        if (l->learnt[i]->copy)
-            homes += l->image->copies->list[l->learnt[i]->copy - 1].n_homes;
+        if (l->learnt[i]->moved)
+            homes += l->image->moved->list[l->learnt[i]->moved - 1].n_homes;
     }
     l->bytes = rimf_heap_alloc(&l->image->heap,
                                sizeof *l->header + objects * sizeof *l->objects +

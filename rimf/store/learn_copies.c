@@ -17,17 +17,17 @@
 #include <errno.h> /* numbers only */
 #include <fcntl.h> /* numbers only */
 
-static const struct rimf_copy *copy_of(const struct learn *l, const struct rimf_object *object)
+static const struct moved_fragment *copy_of(const struct learn *l, const struct rimf_object *object)
 {
-    return &l->image->copies->list[object->copy - 1];
+    return &l->image->moved->list[object->moved - 1];
 }
 
 /* ---- which --------------------------------------------------------------------------- */
 
 int learn_copy_overlaps(const struct learn *l, const struct rimf_object *object)
 {
-    const struct mvld_region *region = &l->image->copies->region;
-    const struct rimf_copy *copy = copy_of(l, object);
+    const struct rimf_region *region = &l->image->moved->region;
+    const struct moved_fragment *copy = copy_of(l, object);
     uint64_t at = rimf_page_down(copy->at) - region->code, frames = object->frames - region->frames;
 
     for (uint32_t i = 0; i < l->known->header->n_objects; i++) {
@@ -45,16 +45,16 @@ int learn_copy_overlaps(const struct learn *l, const struct rimf_object *object)
 
 const char *learn_copy_unfit(const struct learn *l, const struct rimf_object *object)
 {
-    const struct rimf_copies *copies = l->image->copies;
-    const struct rimf_copy *copy = copy_of(l, object);
+    const struct moved_code *copies = l->image->moved;
+    const struct moved_fragment *copy = copy_of(l, object);
 
     if (object->n_fragments != 1 || !copy->size)
         return "its code was copied in pieces";
     if (copy->at < copies->start_code || object->frames < copies->start_frames ||
         object->frames % RIMF_PAGE)
         return "the copy of its code shares pages with others";
-    for (unsigned i = 0; i < RIMF_KEPT_HOME; i++)
-        if (l->image->kept_home[i] - object->public.start <
+    for (unsigned i = 0; i < RIMF_KEPT_ORIGINALS; i++)
+        if (l->image->kept[i] - object->public.start <
             object->public.end - object->public.start)
             return "it answers for addresses";
     return NULL;
@@ -62,7 +62,7 @@ const char *learn_copy_unfit(const struct learn *l, const struct rimf_object *ob
 
 /* ---- one copy ------------------------------------------------------------------------------ */
 
-static int write_pages(struct learn *l, const struct rimf_copy *copy,
+static int write_pages(struct learn *l, const struct moved_fragment *copy,
                        const struct rimf_object *object, struct later_code *code, int fd)
 {
     const struct rimf_sys *sys = l->image->sys;
@@ -81,9 +81,9 @@ static int write_pages(struct learn *l, const struct rimf_copy *copy,
 static int write_file(struct learn *l, const struct rimf_object *object, struct later_code *code,
                       int fd)
 {
-    const struct rimf_copy *copy = copy_of(l, object);
+    const struct moved_fragment *copy = copy_of(l, object);
     const struct mvld_object *owner = rimf_object_find(l->image, copy->at);
-    struct symfile names = {.first = object->copy - 1, .end = object->copy,
+    struct symfile names = {.first = object->moved - 1, .end = object->moved,
                             .base = owner ? owner->bias : 0, .frames = object->frames,
                             .frames_size = object->frames_size};
     int error = symfile_open(l->image, &names);
@@ -102,16 +102,16 @@ static int write_file(struct learn *l, const struct rimf_object *object, struct 
 
 static void describe(struct learn *l, const struct rimf_object *object, struct later_code *code)
 {
-    const struct mvld_region *region = &l->image->copies->region;
-    const struct rimf_copy *copy = copy_of(l, object);
+    const struct rimf_region *region = &l->image->moved->region;
+    const struct moved_fragment *copy = copy_of(l, object);
 
     code->at = copy->at - region->code;
     code->frames = object->frames - region->frames;
-    code->home = (uint32_t)(copy->home - object->public.bias);
+    code->original = (uint32_t)(copy->original - object->public.bias);
     code->code = (uint32_t)copy->code;
     code->size = (uint32_t)copy->size;
     code->frames_size = (uint32_t)object->frames_size;
-    code->flags = copy->moved ? FROZEN_MOVED : 0;
+    code->flags = copy->is_canonical ? FROZEN_MOVED : 0;
     code->n_homes = (uint32_t)copy->n_homes;
     if (copy->n_homes)
         memcpy(l->homes + l->header->n_homes, copy->homes, copy->n_homes * sizeof *copy->homes);
@@ -152,10 +152,10 @@ static size_t new_entries(const struct learn *l, void *to, size_t n)
         if (!later_has_copy(entry))
             continue;
         if (to)
-            n = copy_frames_merge(l->image->copies, copy_of(l, object)->at, entry->code.size, to,
+            n = moved_frames_merge(l->image->moved, copy_of(l, object)->at, entry->code.size, to,
                                   n);
         else
-            more += copy_frames_merge(l->image->copies, copy_of(l, object)->at, entry->code.size,
+            more += moved_frames_merge(l->image->moved, copy_of(l, object)->at, entry->code.size,
                                       NULL, 0);
     }
     return to ? n : more;
@@ -165,13 +165,13 @@ static size_t new_entries(const struct learn *l, void *to, size_t n)
 static int read_table(struct learn *l, void *to)
 {
     const struct later_table *old = &l->known->header->table;
-    const struct rimf_copies *copies = l->image->copies;
-    size_t size = copy_frames_searched(old->n);
+    const struct moved_code *copies = l->image->moved;
+    size_t size = moved_frames_searched(old->n);
     const char *why;
     long fd, got;
 
     if (file_id_is_none(&old->file)) {
-        copy_frames_read(copies, copies->n_start_frames, to);
+        moved_frames_read(copies, copies->n_start_frames, to);
         return 0;
     }
     fd = later_open_file(l->image, l->folder, l->user, l->known->names + old->name, &old->file,
@@ -186,7 +186,7 @@ static int read_table(struct learn *l, void *to)
 /* What they take of the region, all together. */
 static void widen(struct learn *l)
 {
-    const struct rimf_copies *copies = l->image->copies;
+    const struct moved_code *copies = l->image->moved;
     struct later_table *table = &l->header->table;
 
     if (file_id_is_none(&table->file)) {
@@ -233,7 +233,7 @@ static int write_table(struct learn *l, void *bytes, size_t size)
 int learn_table(struct learn *l)
 {
     size_t more = new_entries(l, NULL, 0), n, size;
-    struct rimf_copies *copies = l->image->copies;
+    struct moved_code *copies = l->image->moved;
     void *bytes;
     int error;
 
@@ -241,8 +241,8 @@ int learn_table(struct learn *l)
         return 0;
     widen(l);
     n = l->header->table.n + more;
-    size = copy_frames_searched(n);
-    if (size > copy_frames_table(&copies->region))
+    size = moved_frames_searched(n);
+    if (size > moved_frames_table(&copies->region))
         return -ENOSPC;
     bytes = rimf_heap_alloc(&l->image->heap, size);
     error = bytes ? read_table(l, bytes) : -ENOMEM;

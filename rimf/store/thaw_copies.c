@@ -20,11 +20,11 @@ static const struct mvld_object *owner(const struct thaw *t)
     return &t->table->objects[t->frozen->region->object]->public;
 }
 
-static struct mvld_region region_of(const struct thaw *t)
+static struct rimf_region region_of(const struct thaw *t)
 {
     const struct frozen_region *r = t->frozen->region;
 
-    return (struct mvld_region){
+    return (struct rimf_region){
         .code = owner(t)->bias + r->code,
         .frames = owner(t)->bias + r->frames,
         .code_size = r->code_size,
@@ -50,25 +50,25 @@ static int compare_kept(struct thaw *t)
 int thaw_compare_copies(struct thaw *t)
 {
     const struct frozen_region *r = t->frozen->region;
-    struct mvld_region region;
+    struct rimf_region region;
 
     if (!r)
         return 0;
     region = region_of(t);
-    if (t->image->copies || !t->image->answers)
+    if (t->image->moved || !t->image->answers)
         return thaw_refuse(t, NULL, "nobody tells the C library of copies of code");
     /* Later copies go on where these end. */
-    if (r->pieces[FROZEN_TABLE].size != copy_frames_searched(r->n_frames) ||
-        r->pieces[FROZEN_FRAMES].linked != r->frames + copy_frames_table(&region))
+    if (r->pieces[FROZEN_TABLE].size != moved_frames_searched(r->n_frames) ||
+        r->pieces[FROZEN_FRAMES].linked != r->frames + moved_frames_table(&region))
         return thaw_refuse(t, NULL, "its unwind tables lie elsewhere than they should");
     for (uint32_t i = 0; i < t->frozen->header->n_copies; i++) {
         const struct frozen_copy *copy = &t->frozen->copies[i];
         const struct rimf_object *object = t->table->objects[copy->object];
-        uintptr_t home = object->public.bias + copy->home;
+        uintptr_t home = object->public.bias + copy->original;
 
-        if (object->public.why || !copies_fit_home(object, home, copy->code))
+        if (object->public.why || !moved_fits(object, home, copy->code))
             return thaw_refuse(t, object, "code that was copied lies outside it");
-        if ((home - (owner(t)->bias + copy->at)) % RIMF_COPY_ALIGN)
+        if ((home - (owner(t)->bias + copy->at)) % RIMF_MOVED_ALIGN)
             return thaw_refuse(t, object, "the copy of its code is at no fitting place");
     }
     return compare_kept(t);
@@ -79,11 +79,11 @@ int thaw_compare_copies(struct thaw *t)
 /* Nobody else has seen them. */
 static void forget(struct thaw *t)
 {
-    struct rimf_copies *copies = t->image->copies;
+    struct moved_code *copies = t->image->moved;
 
-    __atomic_store_n(&t->image->copies, NULL, __ATOMIC_RELEASE);
+    __atomic_store_n(&t->image->moved, NULL, __ATOMIC_RELEASE);
     for (uint32_t i = 0; i < t->frozen->header->n_copies; i++)
-        copies_drop(t->image, t->table->objects[t->frozen->copies[i].object]);
+        moved_drop(t->image, t->table->objects[t->frozen->copies[i].object]);
     if (copies)
         rimf_heap_release(&t->image->heap, copies->list);
     rimf_heap_release(&t->image->heap, copies);
@@ -96,15 +96,15 @@ static int note_fragments(struct thaw *t)
         uint32_t index = t->frozen->copies[i].sorted;
         struct rimf_object *object = t->table->objects[t->frozen->copies[index].object];
 
-        if (copies_note(t->image, object, index))
+        if (moved_note(t->image, object, index))
             return -ENOMEM;
-        object->copy = index + 1 < object->copy ? index + 1 : object->copy; /* the first in the list */
+        object->moved = index + 1 < object->moved ? index + 1 : object->moved; /* the first in the list */
         object->fragments_sorted = 1;
     }
     return 0;
 }
 
-static int fill_list(struct thaw *t, struct rimf_copies *copies)
+static int fill_list(struct thaw *t, struct moved_code *copies)
 {
     size_t n = t->frozen->header->n_copies, n_homes = t->frozen->header->n_homes;
     struct analysis_home *homes;
@@ -119,13 +119,13 @@ static int fill_list(struct thaw *t, struct rimf_copies *copies)
         const struct frozen_copy *copy = &t->frozen->copies[i];
         struct rimf_object *object = t->table->objects[copy->object];
 
-        copies->list[i] = (struct rimf_copy){
+        copies->list[i] = (struct moved_fragment){
             .object = object,
-            .home = object->public.bias + copy->home,
+            .original = object->public.bias + copy->original,
             .at = owner(t)->bias + copy->at,
             .code = copy->code,
             .size = copy->size,
-            .moved = copy->flags & FROZEN_MOVED,
+            .is_canonical = copy->flags & FROZEN_MOVED,
             .homes = homes,
             .n_homes = copy->n_homes,
         };
@@ -137,8 +137,8 @@ static int fill_list(struct thaw *t, struct rimf_copies *copies)
 static int remember(struct thaw *t)
 {
     const struct frozen_piece *pieces = t->frozen->region->pieces;
-    struct mvld_region region = region_of(t);
-    struct rimf_copies *copies;
+    struct rimf_region region = region_of(t);
+    struct moved_code *copies;
     int error = rimf_region_set(t->image, &region);
 
     if (error) {
@@ -148,11 +148,11 @@ static int remember(struct thaw *t)
     for (uint32_t i = 0; i < t->frozen->header->n_kept; i++) {
         const struct frozen_kept *kept = &t->frozen->kept[i];
 
-        rimf_image_keep_home(t->image, kept->number,
+        rimf_image_keep_original(t->image, kept->number,
                              t->table->objects[kept->object]->public.bias + kept->linked,
                              kept->size);
     }
-    copies = t->image->copies;
+    copies = t->image->moved;
     error = fill_list(t, copies);
     if (error) {
         t->why = t->why ? t->why : "out of memory";
@@ -185,7 +185,7 @@ static int enlarge(struct thaw *t)
 {
     const struct frozen_piece *code = &t->frozen->region->pieces[FROZEN_CODE];
     uintptr_t start = owner(t)->bias + code->linked;
-    long error = copy_pages_of_file(t->image, start, start + code->size, code->offset);
+    long error = moved_pages_of_file(t->image, start, start + code->size, code->offset);
 
     if (error) {
         take_away(t);
@@ -204,11 +204,11 @@ static int map_file(struct thaw *t)
 
 static void tell(const struct thaw *t)
 {
-    const struct rimf_copies *copies = t->image->copies;
+    const struct moved_code *copies = t->image->moved;
 
     for (size_t i = 0; i < copies->n && rimf_log_enabled(t->image->log, MVLD_LOG_PASSES); i++)
-        if (copies_is_first(copies, i))
-            copies_report(t->image, copies->list[i].object);
+        if (moved_is_first(copies, i))
+            moved_report(t->image, copies->list[i].object);
 }
 
 int thaw_copies(struct thaw *t)

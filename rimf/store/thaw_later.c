@@ -32,10 +32,10 @@ void rimf_later_start(struct mvld_image *image, const struct rimf_table *table,
     image->start_base = base;
     image->start_checksum = checksum;
     image->n_start = base ? (uint32_t)table->n_objects : 0;
-    if (image->copies) {
-        image->copies->start_code = image->copies->code_end;
-        image->copies->start_frames = image->copies->frames_end;
-        image->copies->n_start_frames = image->copies->n_frames;
+    if (image->moved) {
+        image->moved->start_code = image->moved->code_end;
+        image->moved->start_frames = image->moved->frames_end;
+        image->moved->n_start_frames = image->moved->n_frames;
     }
 }
 
@@ -97,18 +97,18 @@ int rimf_later_begin(struct later_batch *b, const struct mvld_object *const *obj
         return -EBUSY;
     }
     b->no_copies = "what comes with it is to be learnt";
-    if (copies && b->image->copies && !(unknown && rimf_image_learns(b->image)))
-        b->writing = copy_identity_begin(b->image, &b->pins, &b->no_copies);
+    if (copies && b->image->moved && !(unknown && rimf_image_learns(b->image)))
+        b->writing = canonical_begin(b->image, &b->pins, &b->no_copies);
     return 0;
 }
 
 void rimf_later_end(struct later_batch *b)
 {
-    copy_pins_release(&b->pins, b->image);
+    fixed_addresses_release(&b->pins, b->image);
     if (b->n_copies)
-        copy_identity_write(b->image, b->writing);
+        canonical_write(b->image, b->writing);
     else if (b->writing)
-        copy_identity_leave(b->image, b->writing);
+        canonical_leave(b->image, b->writing);
 }
 
 /* ---- comparing ---------------------------------------------------------------------------- */
@@ -156,7 +156,7 @@ static int compare_words(struct coming *c, struct rimf_object *const *numbered)
             return refuse(c, -ESTALE, "an object that its calls lead to is not there");
         if (!elf_holds(&in->view, address, sizeof address, PROT_READ))
             return refuse(c, -ESTALE, "a word lies outside its object");
-        if (copies_word(c->image, address) != to->public.bias + c->words[i].to_linked)
+        if (moved_word(c->image, address) != to->public.bias + c->words[i].to_linked)
             return refuse(c, -ESTALE, "a call leads elsewhere");
     }
     return 0;
@@ -164,8 +164,8 @@ static int compare_words(struct coming *c, struct rimf_object *const *numbered)
 
 static int is_kept_home(const struct coming *c)
 {
-    for (unsigned i = 0; i < RIMF_KEPT_HOME; i++)
-        if (c->image->kept_home[i] - c->object->public.start <
+    for (unsigned i = 0; i < RIMF_KEPT_ORIGINALS; i++)
+        if (c->image->kept[i] - c->object->public.start <
             c->object->public.end - c->object->public.start)
             return 1;
     return 0;
@@ -173,18 +173,18 @@ static int is_kept_home(const struct coming *c)
 
 static int compare_code(struct coming *c)
 {
-    const struct rimf_copy *copy = later_copy_of(c->image, c->entry);
+    const struct moved_fragment *copy = later_copy_of(c->image, c->entry);
 
     if (!c->batch->writing)
         return refuse(c, -ESTALE, c->batch->no_copies);
-    if (!copy || copy->size || c->object->copy)
+    if (!copy || copy->size || c->object->moved)
         return refuse(c, -ESTALE, "the copy of its code has no place here");
-    if (!copies_fit_home(c->object, copy->home, copy->code) ||
-        (copy->home - copy->at) % RIMF_COPY_ALIGN)
+    if (!moved_fits(c->object, copy->original, copy->code) ||
+        (copy->original - copy->at) % RIMF_MOVED_ALIGN)
         return refuse(c, -ESTALE, "code that was copied lies outside it");
     if (is_kept_home(c))
         return refuse(c, -ESTALE, "it answers for addresses");
-    return copy_identity_hindered(copy, &c->batch->pins)
+    return canonical_hindered(copy, &c->batch->pins)
                ? refuse(c, -ESTALE, "an address that would change is where none can")
                : 0;
 }
@@ -256,7 +256,7 @@ static int lay_over(struct coming *c)
         return error;
     b->n_copies++;
     if (rimf_log_enabled(c->image->log, MVLD_LOG_PASSES))
-        copies_report(c->image, c->object);
+        moved_report(c->image, c->object);
     return 0;
 }
 

@@ -31,10 +31,10 @@ int later_has_copy(const struct later_object *object)
 
 struct joining {
     struct mvld_image *image;
-    struct rimf_copies *copies;
+    struct moved_code *copies;
     const struct later *later;
     const struct later_table *table;
-    struct rimf_copy *list; /* the new one */
+    struct moved_fragment *list; /* the new one */
     size_t n;               /* in it */
     const char *why;
 };
@@ -48,8 +48,8 @@ static int refuse(struct joining *j, int error, const char *why)
 /* Nothing was copied since the start, and all of it has room. */
 static int compare(struct joining *j)
 {
-    const struct rimf_copies *copies = j->copies;
-    const struct mvld_region *region;
+    const struct moved_code *copies = j->copies;
+    const struct rimf_region *region;
 
     if (!copies || copies->n_planned != copies->n)
         return refuse(j, -ESTALE, "there is no region for copies of code");
@@ -59,7 +59,7 @@ static int compare(struct joining *j)
         copies->n_frames != j->table->n_start)
         return refuse(j, -ESTALE, "other copies of code lie where they would");
     if (j->table->code_end > region->code_size || j->table->frames_end > region->frames_size ||
-        copy_frames_searched(j->table->n) > copies->names - region->frames)
+        moved_frames_searched(j->table->n) > copies->names - region->frames)
         return refuse(j, -ENOSPC, "the region has no room for copies of code");
     return 0;
 }
@@ -73,12 +73,12 @@ static void add_copy(struct joining *j, const struct later_object *object,
 
     for (; i > j->copies->n && j->list[i - 1].at > at; i--)
         j->list[i] = j->list[i - 1];
-    j->list[i] = (struct rimf_copy){
-        .home = rimf_later_bias(j->image, object) + code->home,
+    j->list[i] = (struct moved_fragment){
+        .original = rimf_later_bias(j->image, object) + code->original,
         .at = at,
         .code = code->code,
         .size = code->size,
-        .moved = code->flags & FROZEN_MOVED,
+        .is_canonical = code->flags & FROZEN_MOVED,
         .homes = homes,
         .n_homes = code->n_homes,
     };
@@ -135,7 +135,7 @@ static int map_table(struct joining *j, int folder, uint32_t user)
 
     if (sys_failed(fd))
         return (int)fd;
-    at = sys_mmap(sys, j->copies->region.frames, copy_frames_searched(j->table->n), PROT_READ,
+    at = sys_mmap(sys, j->copies->region.frames, moved_frames_searched(j->table->n), PROT_READ,
                   MAP_PRIVATE | MAP_FIXED, (int)fd, 0);
     sys_close(sys, (int)fd);
     return sys_failed(at) ? refuse(j, (int)at, "the unwind table cannot be mapped") : 0;
@@ -144,7 +144,7 @@ static int map_table(struct joining *j, int folder, uint32_t user)
 /* The old list is not released: a signal handler may stand in it. */
 static void publish(struct joining *j)
 {
-    struct rimf_copies *copies = j->copies;
+    struct moved_code *copies = j->copies;
 
     for (size_t i = copies->n; i < j->n; i++)
         j->list[i].size = 0; /* nothing is there yet */
@@ -161,7 +161,7 @@ static void publish(struct joining *j)
 int rimf_later_join(struct mvld_image *image, const struct later *later, int folder,
                     uint32_t user, const char **why)
 {
-    struct joining j = {.image = image, .copies = image->copies, .later = later,
+    struct joining j = {.image = image, .copies = image->moved, .later = later,
                         .table = &later->header->table};
     int error;
 
@@ -182,16 +182,16 @@ int rimf_later_join(struct mvld_image *image, const struct later *later, int fol
 
 /* ---- one copy ------------------------------------------------------------------------------ */
 
-struct rimf_copy *later_copy_of(const struct mvld_image *image, const struct later_object *object)
+struct moved_fragment *later_copy_of(const struct mvld_image *image, const struct later_object *object)
 {
-    struct rimf_copies *copies = image->copies;
+    struct moved_code *copies = image->moved;
     uintptr_t at = copies ? copies->region.code + object->code.at : 0;
 
     for (size_t i = copies ? copies->joined : 0; copies && i < copies->joined_end; i++) {
-        struct rimf_copy *copy = &copies->list[i];
+        struct moved_fragment *copy = &copies->list[i];
 
         if (copy->at == at)
-            return copy->home == rimf_later_bias(image, object) + object->code.home &&
+            return copy->original == rimf_later_bias(image, object) + object->code.original &&
                            copy->code == object->code.code
                        ? copy
                        : NULL;
@@ -207,7 +207,7 @@ struct pages {
 
 static struct pages pages_of(const struct mvld_image *image, const struct later_code *code)
 {
-    const struct mvld_region *region = &image->copies->region;
+    const struct rimf_region *region = &image->moved->region;
     uintptr_t at = region->code + code->at;
 
     return (struct pages){
@@ -223,7 +223,7 @@ static void take_away(struct mvld_image *image, const struct later_object *objec
 {
     struct pages pages = pages_of(image, &object->code);
 
-    copy_pages_give_back(image, pages.code, pages.code + pages.code_size);
+    moved_pages_give_back(image, pages.code, pages.code + pages.code_size);
 }
 
 static long map_pages(struct mvld_image *image, const struct later_code *code, int fd)
@@ -246,11 +246,11 @@ int later_map_copy(struct mvld_image *image, const struct later *later,
                    const struct later_object *entry, int folder, uint32_t user,
                    struct rimf_object *object, const char **why)
 {
-    struct rimf_copy *copy = later_copy_of(image, entry);
+    struct moved_fragment *copy = later_copy_of(image, entry);
     long fd, error;
 
     *why = "out of memory";
-    if (copies_note(image, object, (size_t)(copy - image->copies->list)))
+    if (moved_note(image, object, (size_t)(copy - image->moved->list)))
         return -ENOMEM;
     fd = later_open_file(image, folder, user, later->names + entry->code.name, &entry->code.file,
                          why);
@@ -260,7 +260,7 @@ int later_map_copy(struct mvld_image *image, const struct later *later,
         *why = "copies of its code cannot be mapped";
     }
     if (error) {
-        copies_drop(image, object);
+        moved_drop(image, object);
         return (int)error;
     }
     copy->object = object;
@@ -271,10 +271,10 @@ int later_map_copy(struct mvld_image *image, const struct later *later,
 void later_unmap_copy(struct mvld_image *image, const struct later_object *entry,
                       struct rimf_object *object)
 {
-    struct rimf_copy *copy = later_copy_of(image, entry);
+    struct moved_fragment *copy = later_copy_of(image, entry);
 
     __atomic_store_n(&copy->size, 0, __ATOMIC_RELEASE);
-    copies_drop(image, object);
+    moved_drop(image, object);
     take_away(image, entry);
 }
 
@@ -282,7 +282,7 @@ void rimf_later_forget(struct mvld_image *image, const struct mvld_object *publi
 {
     const struct rimf_object *object = rimf_object_of(public);
 
-    if (object->copy && object->copy - 1 >= image->copies->joined &&
-        object->copy - 1 < image->copies->joined_end)
-        rimf_copies_forget(image, public);
+    if (object->moved && object->moved - 1 >= image->moved->joined &&
+        object->moved - 1 < image->moved->joined_end)
+        rimf_moved_forget(image, public);
 }

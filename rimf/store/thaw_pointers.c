@@ -26,7 +26,7 @@ struct writable {
 static int may_write(struct writable *w, uintptr_t word)
 {
     if (word - w->start >= w->end - w->start)
-        copy_slots_writable(w->object, word, &w->start, &w->end);
+        moved_slots_writable(w->object, word, &w->start, &w->end);
     return word - w->start < w->end - w->start;
 }
 
@@ -47,7 +47,7 @@ uintptr_t thaw_home(struct thaw *t, uintptr_t word)
 {
     const struct frozen_copy *copy = t->file->laid.led ? copy_at(t, word - region_bias(t)) : NULL;
 
-    return copy ? t->table->objects[copy->object]->public.bias + copy->home +
+    return copy ? t->table->objects[copy->object]->public.bias + copy->original +
                       (word - region_bias(t) - copy->at)
                 : word;
 }
@@ -107,7 +107,7 @@ int thaw_compare_pointers(struct thaw *t)
         memcpy(&value, (const void *)word, sizeof value);
         if (value == copy_of(t, p))
             continue;
-        if (value != t->table->objects[copy->object]->public.bias + copy->home + p->offset)
+        if (value != t->table->objects[copy->object]->public.bias + copy->original + p->offset)
             return thaw_refuse(t, object, "a pointer leads elsewhere");
         /* It may begin before. */
         object->to_open |= word + sizeof value - 1 - w.relro < w.relro_size ||
@@ -123,7 +123,7 @@ int thaw_open_pointers(struct thaw *t)
     for (size_t i = 0; i < t->table->n_objects && !error; i++) {
         struct rimf_object *object = t->table->objects[i];
 
-        error = object->to_open ? copy_relro_open_one(t->image, object) : 0;
+        error = object->to_open ? moved_relro_open_one(t->image, object) : 0;
         if (!error)
             continue;
         t->why = "RELRO cannot be written";
@@ -134,7 +134,7 @@ int thaw_open_pointers(struct thaw *t)
 
 void thaw_close_pointers(struct thaw *t)
 {
-    copy_relro_close(t->image, t->table);
+    moved_relro_close(t->image, t->table);
 }
 
 void thaw_write_pointers(struct thaw *t)

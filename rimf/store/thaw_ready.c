@@ -236,7 +236,7 @@ static int find(struct mvld_image *image, const struct rimf_object *object, enum
 static int find_any(struct mvld_image *image, const struct rimf_object *object,
                     struct ready_file *file)
 {
-    if (!image->calls_home && !image->layout_seed &&
+    if (!image->has_moved && !image->layout_seed &&
         !find(image, object, READY_ALL, rimf_ready_key(image, object, READY_ALL), file))
         return 0;
     return find(image, object, READY_OWN, rimf_ready_key(image, object, READY_OWN), file);
@@ -258,7 +258,7 @@ int rimf_ready_exists(struct mvld_image *image, struct rimf_object *object, enum
 /* Nobody is in it, nor is it anybody's in this process. */
 static int may_lay(const struct mvld_image *image, const struct rimf_object *object)
 {
-    return image->ready.n && !image->watch && object->identified && !object->copy &&
+    return image->ready.n && !image->watch && object->identified && !object->moved &&
            !object->public.why &&
            rimf_object_unentered(image, object) &&
            !rimf_image_is_traced(image);

@@ -56,21 +56,21 @@ static const struct mvld_object *find_object(uint32_t flag)
     return NULL;
 }
 
-static void note(struct rimf_copies *copies, size_t index)
+static void note(struct moved_code *copies, size_t index)
 {
-    struct rimf_copy *copy_of = &copies->list[index];
+    struct moved_fragment *copy_of = &copies->list[index];
     struct rimf_object *object = (struct rimf_object *)rimf_object_of(
-        rimf_object_find(image, copy_of->home));
+        rimf_object_find(image, copy_of->original));
 
     copy_of->object = object;
-    copies_drop(image, object);
-    CHECK(copies_note(image, object, index) == 0);
+    moved_drop(image, object);
+    CHECK(moved_note(image, object, index) == 0);
 }
 
 static void make_copy(void)
 {
-    static struct rimf_copies copies;
-    static struct rimf_copy list[2];
+    static struct moved_code copies;
+    static struct moved_fragment list[2];
     void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
     CHECK(page != MAP_FAILED);
@@ -79,19 +79,19 @@ static void make_copy(void)
     CHECK(mprotect(page, 4096, PROT_READ | PROT_EXEC) == 0);
     copy = (call *)(uintptr_t)page;
     main_copy = (call *)((uintptr_t)page + 2048);
-    list[0] = (struct rimf_copy){.home = (uintptr_t)caller_call, .at = (uintptr_t)page,
+    list[0] = (struct moved_fragment){.original = (uintptr_t)caller_call, .at = (uintptr_t)page,
                                  .code = CODE, .size = CODE};
-    list[1] = (struct rimf_copy){.home = (uintptr_t)main_call, .at = (uintptr_t)main_copy,
+    list[1] = (struct moved_fragment){.original = (uintptr_t)main_call, .at = (uintptr_t)main_copy,
                                  .code = CODE, .size = CODE};
-    copies = (struct rimf_copies){.list = list, .n = 2, .n_planned = 2};
+    copies = (struct moved_code){.list = list, .n = 2, .n_planned = 2};
     note(&copies, 0);
     note(&copies, 1);
-    image->copies = &copies;
+    image->moved = &copies;
     for (size_t i = 0; i < 2; i++) {
-        list[i].object = (struct rimf_object *)rimf_object_find(image, list[i].home);
-        CHECK(copies_note(image, (struct rimf_object *)list[i].object, i) == 0);
+        list[i].object = (struct rimf_object *)rimf_object_find(image, list[i].original);
+        CHECK(moved_note(image, (struct rimf_object *)list[i].object, i) == 0);
     }
-    CHECK(rimf_copy_home(image, (uintptr_t)page + 7) == (uintptr_t)caller_call + 7);
+    CHECK(rimf_original_of(image, (uintptr_t)page + 7) == (uintptr_t)caller_call + 7);
 }
 
 struct loader *start(void)
@@ -228,7 +228,7 @@ void prepare(struct loader *l)
     const char *why = "";
 
     CHECK(caller_prepare(l, &why) == 0, "(%s)", why);
-    CHECK(image->kept_home[1] == l->caller.functions[1].at);
+    CHECK(image->kept[1] == l->caller.functions[1].at);
 }
 
 /* The questions tell who asks: without answers each is answered otherwise in the copy. */
@@ -256,7 +256,7 @@ static void moved(void)
     const char *why = "";
     Dl_info info;
 
-    ((struct rimf_copy *)image->copies->list)[0].moved = 1;
+    ((struct moved_fragment *)image->moved->list)[0].is_canonical = 1;
     prepare(l);
     CHECK(dlsym(RTLD_DEFAULT, "caller_call") == (void *)caller_call);
     CHECK(caller_install(l, &why) == 0, "(%s)", why);

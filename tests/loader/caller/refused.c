@@ -49,7 +49,7 @@ void breakpoints(void)
         if (which < CALLER_NEEDED) {
             l->caller.stubs = 0;
             for (unsigned i = 0; i < CALLER_NEEDED; i++) /* as if never found */
-                rimf_image_keep_home(l->image, i, 0, 0);
+                rimf_image_keep_original(l->image, i, 0, 0);
             CHECK(caller_prepare(l, &why) == -ENOTSUP && l->caller.stubs == 0);
         }
         CHECK(caller_install(l, &why) < 0 && *why);

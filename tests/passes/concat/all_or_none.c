@@ -52,7 +52,7 @@ struct library {
 };
 
 static struct mvld_image *image;
-static struct mvld_region region;
+static struct rimf_region region;
 static char folder[] = "/tmp/all-or-none-XXXXXX";
 
 static void load(struct library *l, const char *path)
@@ -126,7 +126,7 @@ static int runs(const struct library *l)
     _Unwind_Backtrace(frame, &here);
     CHECK(l->call(look, &seen) == 42);
     CHECK(seen.frames == here.frames + 2, "(%d frames, here %d)", seen.frames, here.frames);
-    home = rimf_copy_home(image, seen.caller);
+    home = rimf_original_of(image, seen.caller);
     CHECK((home != 0) == (seen.caller - region.code < region.code_size));
     home = home ? home : seen.caller;
     CHECK(home >= l->object->start && home < l->object->end);
@@ -197,7 +197,7 @@ static int commit(const struct library *l, long fails)
     CHECK(region_move(l->object, NULL, 0, &why) == 0, "(%s)", why);
     calls = 0;
     fails_at = fails;
-    error = rimf_copies_commit(image, &report);
+    error = rimf_moved_commit(image, &report);
     fails_at = 0;
     return error;
 }
@@ -232,7 +232,7 @@ static int with_failure(const struct library *l, const struct library *before, l
     nobody_answers = 0;
     copied = runs(l);
     CHECK(!before || runs(before));
-    if (failed && !rimf_copy_of(image, (uintptr_t)l->sum)) {
+    if (failed && !rimf_moved_to(image, (uintptr_t)l->sum)) {
         check_nothing(l, before, &was);
         CHECK(commit(l, 0) == 0, "(%s)", rimf_api()->last_error(image));
         CHECK(runs(l) && (!before || runs(before)));
@@ -282,7 +282,7 @@ int main(int argc, char **argv)
     load(&first, argv[2]);
     load(&second, argv[3]);
     image = region_image(&faulty_kernel, folder, answers, MVLD_PAGES_SMALL);
-    region = image->copies->region;
+    region = image->moved->region;
     /* As stage 0 does for unwinders, and here for take_state. */
     CHECK(mprotect((void *)region.frames, region.frames_size, PROT_READ) == 0);
     remember(&first);

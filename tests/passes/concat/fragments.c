@@ -84,11 +84,11 @@ static void refuses(void)
     refused(-EINVAL, cut, add(&(struct mvld_fragment){p.original, 0}));
     refused(-EINVAL, cut, add(&(struct mvld_fragment){p.original + (1ul << 32), p.size}));
     CHECK(add(&p) == 0 && add(&fragments[0]) == 0 && add(&p) == 0);
-    CHECK(rimf_copies_commit(image, &report) == -EINVAL && !report.objects);
+    CHECK(rimf_moved_commit(image, &report) == -EINVAL && !report.objects);
     CHECK(strstr(rimf_api()->last_error(image), "two fragments of it overlap"));
-    CHECK(rimf_copy_of(image, p.original) == 0);
+    CHECK(rimf_moved_to(image, p.original) == 0);
     CHECK(region_move(library, NULL, 0, &why) == 0);
-    CHECK(rimf_copies_commit(image, &report) == 0 && rimf_copy_of(image, p.original));
+    CHECK(rimf_moved_commit(image, &report) == 0 && rimf_moved_to(image, p.original));
     refused(-ENOTSUP, "it has a copy", add(&p));
 }
 
@@ -102,17 +102,17 @@ static void reversed(void)
     for (size_t i = n; i-- > 2;)
         CHECK(add(&fragments[i]) == 0, "%s", why);
     CHECK(add(&two) == 0, "%s", why);
-    CHECK(rimf_copies_commit(image, &report) == 0 && report.objects == 1);
+    CHECK(rimf_moved_commit(image, &report) == 0 && report.objects == 1);
     for (size_t i = n; i-- > 2;) {
-        uintptr_t at = rimf_copy_of(image, fragments[i].original), behind = at + fragments[i].size;
+        uintptr_t at = rimf_moved_to(image, fragments[i].original), behind = at + fragments[i].size;
 
-        CHECK(at > last && (at - fragments[i].original) % RIMF_COPY_LINE == 0);
-        CHECK(rimf_copy_home(image, at + 1) == fragments[i].original + 1);
+        CHECK(at > last && (at - fragments[i].original) % RIMF_MOVED_LINE == 0);
+        CHECK(rimf_original_of(image, at + 1) == fragments[i].original + 1);
         /* a return address */
-        CHECK(rimf_copy_home(image, behind) == fragments[i].original + fragments[i].size);
+        CHECK(rimf_original_of(image, behind) == fragments[i].original + fragments[i].size);
         last = at;
     }
-    CHECK(rimf_copy_of(image, fragments[1].original) - rimf_copy_of(image, fragments[0].original) ==
+    CHECK(rimf_moved_to(image, fragments[1].original) - rimf_moved_to(image, fragments[0].original) ==
           fragments[1].original - fragments[0].original);
 }
 
@@ -125,7 +125,7 @@ static int is_jump(const uint8_t *at)
 
 static uintptr_t behind(size_t i)
 {
-    return rimf_copy_of(image, fragments[i].original) + fragments[i].size + 1;
+    return rimf_moved_to(image, fragments[i].original) + fragments[i].size + 1;
 }
 
 /* A fragment comes to the first place that fits, so many bytes behind the last. */
@@ -133,11 +133,11 @@ static void gaps(void)
 {
     for (size_t i = n; i-- > 1;)
         CHECK(region_move(library, &fragments[i], i % 4 * 100, &why) == 0, "%s", why);
-    CHECK(rimf_copies_commit(image, &report) == 0 && report.objects == 1);
+    CHECK(rimf_moved_commit(image, &report) == 0 && report.objects == 1);
     for (size_t i = n - 1; i-- > 1;) {
         uintptr_t from = behind(i + 1) + i % 4 * 100;
 
-        CHECK(rimf_copy_of(image, fragments[i].original) == from + (fragments[i].original - from) % RIMF_COPY_LINE);
+        CHECK(rimf_moved_to(image, fragments[i].original) == from + (fragments[i].original - from) % RIMF_MOVED_LINE);
     }
 }
 
@@ -146,9 +146,9 @@ static void hot(void)
 {
     CHECK(region_move(library, &fragments[1], 0, &why) == 0, "%s", why);
     CHECK(rimf_fragment_move(image, library, &fragments[2], 0, MVLD_MOVE_HOT, &why) == 0, "%s", why);
-    CHECK(rimf_copies_commit(image, &report) == 0 && report.objects == 1);
-    CHECK(rimf_copy_of(image, fragments[2].original) % RIMF_COPY_LINE ==
-          copy_in_line(rimf_object_of(library), fragments[2].original, fragments[2].size));
+    CHECK(rimf_moved_commit(image, &report) == 0 && report.objects == 1);
+    CHECK(rimf_moved_to(image, fragments[2].original) % RIMF_MOVED_LINE ==
+          moved_in_line(rimf_object_of(library), fragments[2].original, fragments[2].size));
 }
 
 /* Only while the pass runs whose region it is; by 64 MiB at most; no flag that nobody knows. */
@@ -161,26 +161,26 @@ static void closed(void)
     refused(-EINVAL, none, rimf_fragment_move(image, library, NULL, 0, 2, &why));
     CHECK(region_move(library, NULL, 0, &why) == 0, "%s", why);
     rimf_image_forget(image, &other);
-    CHECK(image->copies->n_planned == 1);
+    CHECK(image->moved->n_planned == 1);
     rimf_image_forget(image, &region_context);
-    CHECK(image->copies->n_planned == 0);
+    CHECK(image->moved->n_planned == 0);
     refused(-EINVAL, none, region_move(library, NULL, 0, &why));
-    CHECK(rimf_image_realise(image, &region_context, 0) == 0 && !rimf_copy_of(image, fragments[0].original));
+    CHECK(rimf_image_realise(image, &region_context, 0) == 0 && !rimf_moved_to(image, fragments[0].original));
     region_open(MVLD_PAGES_SMALL);
     CHECK(region_move(library, NULL, 0, &why) == 0, "%s", why);
-    CHECK(rimf_image_realise(image, &region_context, 0) == 0 && rimf_copy_of(image, fragments[0].original));
+    CHECK(rimf_image_realise(image, &region_context, 0) == 0 && rimf_moved_to(image, fragments[0].original));
     refused(-EINVAL, none, region_move(library, NULL, 0, &why));
 }
 
 /* All of it only where it lies in the lines as at home. */
 static void whole(void)
 {
-    uintptr_t from = region_symbol(image, "concat_code").address + RIMF_COPY_ALIGN, at;
+    uintptr_t from = region_symbol(image, "concat_code").address + RIMF_MOVED_ALIGN, at;
 
-    CHECK(region_move(library, NULL, RIMF_COPY_ALIGN, &why) == 0, "%s", why);
-    CHECK(rimf_copies_commit(image, &report) == 0 && report.objects == 1);
-    at = rimf_copy_of(image, fragments[0].original);
-    CHECK(at >= from && (at - fragments[0].original) % RIMF_COPY_LINE == 0);
+    CHECK(region_move(library, NULL, RIMF_MOVED_ALIGN, &why) == 0, "%s", why);
+    CHECK(rimf_moved_commit(image, &report) == 0 && report.objects == 1);
+    at = rimf_moved_to(image, fragments[0].original);
+    CHECK(at >= from && (at - fragments[0].original) % RIMF_MOVED_LINE == 0);
 }
 
 /* What is left out runs at home, and is found there. */
@@ -189,18 +189,18 @@ static void some(void)
     size_t kept = fragment_of((uintptr_t)sum);
 
     CHECK(add(&fragments[kept]) == 0, "%s", why);
-    CHECK(rimf_copies_commit(image, &report) == 0 && report.objects == 1);
+    CHECK(rimf_moved_commit(image, &report) == 0 && report.objects == 1);
     for (size_t i = 0; i < n; i++)
-        CHECK(!rimf_copy_of(image, fragments[i].original) == (i != kept));
+        CHECK(!rimf_moved_to(image, fragments[i].original) == (i != kept));
     CHECK(report.entries == 1 && is_jump((const uint8_t *)(uintptr_t)sum));
 }
 
 static void forgets(void)
 {
     reversed();
-    rimf_copies_forget(image, library);
+    rimf_moved_forget(image, library);
     for (size_t i = 0; i < n; i++)
-        CHECK(rimf_copy_home(image, fragments[i].original) == 0);
+        CHECK(rimf_original_of(image, fragments[i].original) == 0);
 }
 
 static void run(void (*behaviour)(void), int runs_after)

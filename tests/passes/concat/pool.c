@@ -153,7 +153,7 @@ static int commit(long fails)
     CHECK(region_move(object, NULL, 0, &why) == 0, "(%s)", why);
     calls = 0;
     fails_at = fails;
-    error = rimf_copies_commit(image, &report);
+    error = rimf_moved_commit(image, &report);
     fails_at = 0;
     return error;
 }
@@ -162,10 +162,10 @@ static int commit(long fails)
 static size_t count(void)
 {
     size_t n = 0;
-    uintptr_t start = image->copies->region.code;
+    uintptr_t start = image->moved->region.code;
 
     for (size_t i = 0; i < 64; i++)
-        n += pooled[i].at >= start && pooled[i].at < start + image->copies->region.code_size
+        n += pooled[i].at >= start && pooled[i].at < start + image->moved->region.code_size
                  ? pooled[i].n
                  : 0;
     return n;
@@ -175,7 +175,7 @@ static size_t count(void)
 static void change(void)
 {
     static const uint8_t body[] = {0x8d, 0x87, 1, 1, 1, 1, 0xc3}; /* lea 0x1010101(%rdi),%eax; ret */
-    uintptr_t copy = rimf_copy_of(image, (uintptr_t)first);
+    uintptr_t copy = rimf_moved_to(image, (uintptr_t)first);
     struct mvld_batch *batch = rimf_api()->patch_begin(image);
     struct mvld_patch_report report;
 
@@ -190,9 +190,9 @@ static void change(void)
 /* Whole 2 MiB of the code that was copied. */
 static size_t filled(void)
 {
-    uintptr_t start = (image->copies->region.code + HUGE - 1) & -HUGE;
+    uintptr_t start = (image->moved->region.code + HUGE - 1) & -HUGE;
 
-    return (image->copies->code_end - start) / HUGE;
+    return (image->moved->code_end - start) / HUGE;
 }
 
 /* With so many pages in the pool, the code has what there is; and it can be changed. */
@@ -202,8 +202,8 @@ static void check_made(long pages, long usable)
 
     pool_left = (size_t)pages;
     CHECK(commit(0) == 0, "(%s)", rimf_api()->last_error(image));
-    CHECK(filled() >= 2, "(%zu, %p to %p)", filled(), (void *)image->copies->region.code,
-          (void *)image->copies->code_end);
+    CHECK(filled() >= 2, "(%zu, %p to %p)", filled(), (void *)image->moved->region.code,
+          (void *)image->moved->code_end);
     was = count();
     expected = (size_t)usable < filled() ? (size_t)usable : filled();
     CHECK(was == expected, "(%zu of the pool, not %zu)", was, expected);
@@ -222,7 +222,7 @@ static void check_failure(long at, long error)
     failed = commit(at);
     n_calls = calls;
     CHECK(first(7) == (21 ^ 0x1234567));
-    if (failed && !rimf_copy_of(image, (uintptr_t)first)) {
+    if (failed && !rimf_moved_to(image, (uintptr_t)first)) {
         CHECK(pool_left == 64 && !count());
         CHECK(commit(0) == 0 && first(7) == (21 ^ 0x1234567));
     }

@@ -54,7 +54,7 @@ static inline struct mvld_image *region_image(const struct rimf_sys *kernel, con
 {
     static struct process process;
     static struct analysis_place place;
-    const struct mvld_region *region;
+    const struct rimf_region *region;
     struct mvld_image *image;
     struct rimf_change change;
 
@@ -67,7 +67,7 @@ static inline struct mvld_image *region_image(const struct rimf_sys *kernel, con
     region_context.image = image;
     region_context.api = rimf_api();
     region_open(pages);
-    region = &image->copies->region;
+    region = &image->moved->region;
     CHECK(region->code == region_symbol(image, "concat_code").address &&
           region->frames == region_symbol(image, "concat_frames").address);
     /* What a failed batch takes away can be read from then on; so rights can be compared. */

@@ -46,12 +46,12 @@ static const struct copied_piece *fragment_of(const struct copied *o, uintptr_t 
     while (low < high) {
         size_t middle = low + (high - low) / 2;
 
-        if (o->fragments[middle].home <= home)
+        if (o->fragments[middle].original <= home)
             low = middle + 1;
         else
             high = middle;
     }
-    return low && home - o->fragments[low - 1].home < o->fragments[low - 1].code ? &o->fragments[low - 1]
+    return low && home - o->fragments[low - 1].original < o->fragments[low - 1].code ? &o->fragments[low - 1]
                                                                            : NULL;
 }
 
@@ -59,7 +59,7 @@ uintptr_t place_of(const struct copied *o, uintptr_t home)
 {
     const struct copied_piece *fragment = fragment_of(o, home);
 
-    return fragment ? fragment->at + (home - fragment->home) : 0;
+    return fragment ? fragment->at + (home - fragment->original) : 0;
 }
 
 const uint8_t *byte_of(const struct copied *o, uintptr_t home)
@@ -67,7 +67,7 @@ const uint8_t *byte_of(const struct copied *o, uintptr_t home)
     const struct copied_piece *fragment = fragment_of(o, home);
 
     CHECK(fragment, "(%s: 0x%lx)", o->path, (unsigned long)home);
-    return fragment->bytes + (home - fragment->home);
+    return fragment->bytes + (home - fragment->original);
 }
 
 uintptr_t copy_of(const struct process *p, uintptr_t home)
@@ -92,7 +92,7 @@ uintptr_t home_of(const struct process *p, uintptr_t address)
     }
     if (!low || address - p->places[low - 1]->at >= p->places[low - 1]->code)
         return address;
-    return p->places[low - 1]->home + (address - p->places[low - 1]->at);
+    return p->places[low - 1]->original + (address - p->places[low - 1]->at);
 }
 
 /* ---- the log ------------------------------------------------------------------------ */
@@ -101,7 +101,7 @@ static int by_home(const void *a, const void *b)
 {
     const struct copied_piece *x = a, *y = b;
 
-    return x->home < y->home ? -1 : x->home > y->home;
+    return x->original < y->original ? -1 : x->original > y->original;
 }
 
 static int by_place(const void *a, const void *b)
@@ -121,7 +121,7 @@ static void find_home(struct copied *o)
     while (first < o->analysis.units.n && units[first].reason)
         first++;
     CHECK(first < o->analysis.units.n, "(%s has nothing to copy)", o->path);
-    o->bias = o->fragments[0].home - (o->n_fragments == 1 ? units[first].start & ~63u
+    o->bias = o->fragments[0].original - (o->n_fragments == 1 ? units[first].start & ~63u
                                                     : units[first].start);
     CHECK(o->bias % 4096 == 0, "(%s lies at 0x%lx)", o->path, (unsigned long)o->bias);
     o->low = o->bias + o->analysis.object.low;
@@ -143,8 +143,8 @@ static void open_object(struct process *p, struct copied *o)
     for (size_t i = 0; i < o->n_fragments; i++) {
         struct copied_piece *fragment = &o->fragments[i];
 
-        CHECK((fragment->at - fragment->home) % (o->n_fragments > 1 ? 16 : 64) == 0, "(%s)", o->path);
-        CHECK(!i || fragment->home >= fragment[-1].home + fragment[-1].code, "(%s)", o->path);
+        CHECK((fragment->at - fragment->original) % (o->n_fragments > 1 ? 16 : 64) == 0, "(%s)", o->path);
+        CHECK(!i || fragment->original >= fragment[-1].original + fragment[-1].code, "(%s)", o->path);
         fragment->bytes = malloc(fragment->code);
         CHECK(fragment->bytes);
         process_read(p, fragment->at, fragment->bytes, fragment->code);

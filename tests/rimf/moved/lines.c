@@ -35,22 +35,22 @@ static void jump(size_t at, int32_t distance)
 static void places(void)
 {
     clear();
-    CHECK(copy_line(code, sizeof code) == 0);
-    CHECK(copy_line(code, 0) == 0);
+    CHECK(moved_line_of(code, sizeof code) == 0);
+    CHECK(moved_line_of(code, 0) == 0);
     loop(0, 64);
-    CHECK(copy_line(code, sizeof code) == 0);
+    CHECK(moved_line_of(code, sizeof code) == 0);
     clear();
     loop(20, 44); /* ends with the line */
-    CHECK(copy_line(code, sizeof code) == 0);
+    CHECK(moved_line_of(code, sizeof code) == 0);
     clear();
     loop(21, 44); /* one byte farther; and 16, 32 farther it is across as well, 48 not */
-    CHECK(copy_line(code, sizeof code) == 48);
+    CHECK(moved_line_of(code, sizeof code) == 48);
     clear();
     loop(60, 10);
-    CHECK(copy_line(code, sizeof code) == 16);
+    CHECK(moved_line_of(code, sizeof code) == 16);
     jump(120, -10); /* across at 0 alone, where the first one is across, too */
     code[119] = 0x90;
-    CHECK(copy_line(code, sizeof code) == 16);
+    CHECK(moved_line_of(code, sizeof code) == 16);
 }
 
 /* As few as can be: at 0 three lie across, at 16 two, at 32 one, at 48 none but the new one. */
@@ -58,34 +58,34 @@ static void fewest(void)
 {
     clear();
     loop(60, 8);
-    CHECK(copy_line(code, sizeof code) == 16);
+    CHECK(moved_line_of(code, sizeof code) == 16);
     loop(108, 8);  /* across at 16 */
-    CHECK(copy_line(code, sizeof code) == 32);
+    CHECK(moved_line_of(code, sizeof code) == 32);
     loop(156, 8);  /* across at 32 */
-    CHECK(copy_line(code, sizeof code) == 48);
+    CHECK(moved_line_of(code, sizeof code) == 48);
     loop(204, 8);  /* across at 48: the same everywhere, so it begins with a line */
-    CHECK(copy_line(code, sizeof code) == 0);
+    CHECK(moved_line_of(code, sizeof code) == 0);
     loop(252, 8);  /* across at 0 again */
-    CHECK(copy_line(code, sizeof code) == 16);
+    CHECK(moved_line_of(code, sizeof code) == 16);
 }
 
 static void no_loops(void)
 {
     clear();
     loop(60, 65); /* longer than a line */
-    CHECK(copy_line(code, sizeof code) == 0);
+    CHECK(moved_line_of(code, sizeof code) == 0);
     clear();
     jump(60, 3); /* forward */
     jump(124, -200); /* before the code */
-    CHECK(copy_line(code, sizeof code) == 0);
+    CHECK(moved_line_of(code, sizeof code) == 0);
     jump(124, INT32_MIN);
-    CHECK(copy_line(code, sizeof code) == 0);
+    CHECK(moved_line_of(code, sizeof code) == 0);
     clear();
     memcpy(code + 60, "\xe8\xf6\xff\xff\xff", 5); /* a call backward */
-    CHECK(copy_line(code, sizeof code) == 0);
+    CHECK(moved_line_of(code, sizeof code) == 0);
     clear();
     jump(60, -10); /* the code ends inside it */
-    CHECK(copy_line(code, 64) == 0 && copy_line(code, 65) == 16);
+    CHECK(moved_line_of(code, 64) == 0 && moved_line_of(code, 65) == 16);
 }
 
 /* Bytes that are no instructions are passed over, and end. */
@@ -94,10 +94,10 @@ static void tables(void)
     clear();
     memset(code, 0x06, 59); /* none in 64-bit mode */
     loop(60, 8);
-    CHECK(copy_line(code, sizeof code) == 16);
+    CHECK(moved_line_of(code, sizeof code) == 16);
     for (unsigned i = 0; i < 256; i++) {
         memset(code, (int)i, sizeof code);
-        CHECK(copy_line(code, sizeof code) % RIMF_COPY_ALIGN == 0);
+        CHECK(moved_line_of(code, sizeof code) % RIMF_MOVED_ALIGN == 0);
     }
 }
 

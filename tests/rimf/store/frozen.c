@@ -150,7 +150,7 @@ static void each_rule(void)
         SPOIL(copies[0].object, 1, "a copy of code is of no object that has a place"),
         SPOIL(copies[2].code, 0, "a copy of code is of an impossible size"),
         SPOIL(copies[2].code, 0x1001, "a copy of code is of an impossible size"),
-        SPOIL(copies[2].home, UINT32_MAX - 0xfff + 1, "a copy of code is of an impossible size"),
+        SPOIL(copies[2].original, UINT32_MAX - 0xfff + 1, "a copy of code is of an impossible size"),
         SPOIL(copies[0].at, 0xff000, "the copies of code are not in order"),
         SPOIL(copies[1].at, 0x100080, "the copies of code are not in order"),
         SPOIL(copies[2].size, 0x1008, "the copies of code are not in order"),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/moved/pins.c: addresses that must stay those at home, whoever decides where a function's
+ * rimf/moved/fixed.c: addresses that must stay those at home, whoever decides where a function's
  * address leads (moved/canonical.c).
  *
  * A function is pinned when it must run at home, and when a slot holds it that cannot be changed
@@ -14,27 +14,27 @@
 
 #include <errno.h> /* numbers only */
 
-struct pinning {
+struct fixing {
     struct mvld_image *image;
-    struct copy_pins *pins;
+    struct fixed_addresses *fixed;
     const struct rimf_object *object;
     uintptr_t locals, locals_end; /* PT_TLS */
     uintptr_t open, open_end;     /* a writable segment */
     int failed;
 };
 
-static void add(struct pinning *p, uintptr_t address)
+static void add(struct fixing *p, uintptr_t address)
 {
-    p->failed |= rimf_words_add(p->image, &p->pins->at, &p->pins->n, &p->pins->room, address) != 0;
+    p->failed |= rimf_words_add(p->image, &p->fixed->at, &p->fixed->n, &p->fixed->room, address) != 0;
 }
 
 static void look(void *cookie, uintptr_t slot)
 {
-    struct pinning *p = cookie;
+    struct fixing *p = cookie;
     uintptr_t value;
 
     if (slot - p->open >= p->open_end - p->open)
-        copy_slots_writable(p->object, slot, &p->open, &p->open_end);
+        moved_slots_writable(p->object, slot, &p->open, &p->open_end);
     if (slot - p->open < p->open_end - p->open && slot - p->locals >= p->locals_end - p->locals)
         return;
     if (elf_room(&p->object->view, slot) < sizeof value)
@@ -43,7 +43,7 @@ static void look(void *cookie, uintptr_t slot)
     add(p, value);
 }
 
-static void look_at(struct pinning *p, const struct rimf_object *object)
+static void look_at(struct fixing *p, const struct rimf_object *object)
 {
     const Elf64_Phdr *locals = 
         elf_phdr_last(object->view.phdr, object->view.phnum, PT_TLS);
@@ -52,27 +52,27 @@ static void look_at(struct pinning *p, const struct rimf_object *object)
     p->open = p->open_end = 0;
     p->locals = locals ? object->view.bias + locals->p_vaddr : 0;
     p->locals_end = locals ? p->locals + locals->p_filesz : 0;
-    copy_slots_each(object, look, p);
+    moved_slots_each(object, look, p);
 }
 
-int copy_pins_find(struct copy_pins *pins, struct mvld_image *image,
+int fixed_addresses_find(struct fixed_addresses *fixed, struct mvld_image *image,
                    const struct rimf_table *table)
 {
-    struct pinning p = {.image = image, .pins = pins};
+    struct fixing p = {.image = image, .fixed = fixed};
 
-    *pins = (struct copy_pins){.at = NULL};
+    *fixed = (struct fixed_addresses){.at = NULL};
     for (size_t i = 0; i < table->n_objects; i++)
-        if (copy_slots_held(table->objects[i]))
+        if (moved_slots_held(table->objects[i]))
             look_at(&p, table->objects[i]);
-    for (size_t i = 0; i < RIMF_KEPT_HOME; i++)
-        if (image->kept_home[i])
-            add(&p, image->kept_home[i]);
-    pins->n = rimf_watch_sort(pins->at, pins->n);
+    for (size_t i = 0; i < RIMF_KEPT_ORIGINALS; i++)
+        if (image->kept[i])
+            add(&p, image->kept[i]);
+    fixed->n = rimf_watch_sort(fixed->at, fixed->n);
     return p.failed ? -ENOMEM : 0;
 }
 
-void copy_pins_release(struct copy_pins *pins, struct mvld_image *image)
+void fixed_addresses_release(struct fixed_addresses *fixed, struct mvld_image *image)
 {
-    rimf_heap_release(&image->heap, pins->at);
-    *pins = (struct copy_pins){.at = NULL};
+    rimf_heap_release(&image->heap, fixed->at);
+    *fixed = (struct fixed_addresses){.at = NULL};
 }
