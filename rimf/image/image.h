@@ -99,7 +99,7 @@ int rimf_section_set_pages(const struct mvld_object *, size_t index, enum rimf_p
 
 /* The functions that passes are given. */
 const struct mvld_api *rimf_api(void);
-/* Those of them that describe objects and patch them, the others NULL, for who has no copies,
+/* Those of them that describe objects and patch them, the others NULL, for who moves no code,
  * slots or analyses (image/core.c): what these need is not linked then. */
 const struct mvld_api *rimf_api_core(void);
 

@@ -53,12 +53,12 @@ static int is_far(const struct mvld_object *object, uintptr_t target)
     return (low > INT32_MAX && high > INT32_MAX) || (low < INT32_MIN && high < INT32_MIN);
 }
 
-/* Of what has no copy itself, when all copies are there (image/edits.c): it leads to them. */
+/* Of what has not moved itself, when all code has that moves (image/edits.c): it leads there. */
 static uintptr_t copy_of(const struct changing *c, uintptr_t target)
 {
-    uintptr_t copy = target && c->image->has_moved ? rimf_moved_to(c->image, target) : 0;
+    uintptr_t moved = target && c->image->has_moved ? rimf_moved_to(c->image, target) : 0;
 
-    return copy ? copy : target;
+    return moved ? moved : target;
 }
 
 /* Memory for reasons that nobody touches where there are none. */

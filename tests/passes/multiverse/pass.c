@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "../../check.h"
-#include "passes/multiverse/interface.h"
+#include "passes/multiverse/engine/interface.h"
 #include "own_sources.h"
 #include "rimf/base/log.h"
 #include "rimf/base/sys.h"
@@ -74,7 +74,6 @@ static struct mvld_context context(struct mvld_image *image, const struct mvld_s
     return (struct mvld_context){.pass = "multiverse",
                                  .api = rimf_api(),
                                  .image = image,
-                                 .sys = &rimf_sys_kernel,
                                  .state = &state,
                                  .settings = settings,
                                  .n_settings = n};
