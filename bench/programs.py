@@ -39,7 +39,7 @@ def option_ways(option):
 
 # What the log says when each part was done; `files,passes` asks for it.
 SAID = {"direct-calls": r"\d+ objects, \d+ of \d+ sites made direct",
-        "concat": r"concat: [1-9]\d* objects, [1-9]\d* functions", IDLE: "no code is copied",
+        "concat": r"concat: [1-9]\d* objects, [1-9]\d* functions", IDLE: "no code moves",
         "frozen": r"thawed, the code of [1-9]", READY: r"ready code of \S+: laid over"}
 
 PYTHON = """

@@ -278,7 +278,7 @@ class Treated:
     def read(self, log, way):
         self.concat = "concat" in WAYS.get(way, [""])[0]
         text = log.read_text(errors="replace") if log.exists() else ""
-        for names, said in ((self.left, r"concat: (\S+): stays home: "),
+        for names, said in ((self.left, r"concat: (\S+): stays where it is: "),
                             (self.changed, r"direct-calls: (\S+): [1-9]\d* of \d+ sites")):
             names |= {Path(path).name for path in re.findall(said, text)}
 

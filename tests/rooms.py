@@ -25,8 +25,11 @@ ONLY = {
     "rimf/analyze": {"include", "rimf/base", "rimf/elf", "rimf/x86", "rimf/analysis"},
     "passes/direct-calls": {"include"},
     "passes/example": {"include"},
-    "passes/concat": {"include", "rimf/base"},
+    "passes/concat": {"include"},
     "passes/multiverse/site": {"include", "rimf/base"},
+    "passes/multiverse": {"include", "rimf/base", "passes/multiverse/site", "passes/multiverse/engine"},
+    "passes/multiverse/library": {"include", "rimf/base", "rimf/elf", "rimf/image", "passes/multiverse/site",
+                                  "passes/multiverse/engine"},
     "passes/multiverse/engine": {"include", "rimf/base", "passes/multiverse/site"},
 }
 SHARED = {"loader/loader.h", "loader/entry.h", "loader/entry.S"}

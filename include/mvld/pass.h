@@ -227,9 +227,9 @@ struct mvld_api {
     /* Moved code, as rimf/moved/moved.h describes: for the thread that loads, inside run, of
      * passes with MVLD_PASS_MOVES.
      *
-     * region_open: code can move, to the addresses that libconcat.so.1 reserves.  Of `pages` the first call's
-     * hold in a process, and those of the one that made its image; `names` (MVLD_NAMES_*) of what moves
-     * from here on.  Negative errno with a sentence (static) in *why: no code can move.
+     * region_open: code can move, to the addresses that libconcat.so.1 reserves.  `pages` counts in the first
+     * call of a process (not where it started from an image, which has its own); `names` (MVLD_NAMES_*) holds
+     * for what moves in this call of the pass.  Negative errno with a sentence (static) in *why: none can.
      * fragments: the smallest fragments into which the code of `object` can be cut, by address: how many,
      * and as many of them as there is room for.  0, with a sentence (static) in *why: it cannot.
      * fragment_move: declares that a fragment moves, or several neighbours as one, or, with NULL, all code

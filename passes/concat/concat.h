@@ -13,7 +13,7 @@ enum { /* order of the options */
     CONCAT_PROFILE, CONCAT_COPY
 };
 
-/* What is copied, in the order of the region. */
+/* What moves, in the order of the region. */
 struct concat_item {
     const struct mvld_object *object;
     struct mvld_fragment fragment; /* of size 0: all of it, as one block */

@@ -11,7 +11,7 @@
 
 static const char *const orders[] = {"as-loaded", "random", "random-functions", "profile",
                                      NULL}; /* order.c has a function for each */
-static const char *const copies[] = {"where-it-pays", "always", NULL};
+static const char *const moves[] = {"where-it-pays", "always", NULL};
 enum { WHERE_IT_PAYS, ALWAYS };
 static const char *const pages[] = {"small", "thp", "hugetlb", "quick", NULL}; /* enum mvld_pages */
 
@@ -21,18 +21,18 @@ static const struct mvld_option options[] = {
     {.name = "later", .type = MVLD_OPTION_BOOL, .initial = "yes",
      .help = "also what comes by dlopen"},
     {.name = "leave", .type = MVLD_OPTION_STRING, .initial = "",
-     .help = "objects that stay home: file names, separated by commas"},
+     .help = "objects that stay where they are: file names, separated by commas"},
     {.name = "debugger", .type = MVLD_OPTION_BOOL, .initial = "yes",
-     .help = "debuggers find names and frames of the copies"},
+     .help = "debuggers find names and frames of moved code"},
     {.name = "perf-map", .type = MVLD_OPTION_BOOL, .initial = "no",
-     .help = "perf finds names of the copies, in /tmp/perf-PID.map"},
+     .help = "perf finds names of moved code, in /tmp/perf-PID.map"},
     {.name = "pages", .type = MVLD_OPTION_WORDS, .words = pages, .initial = "quick",
      .help = "the first that there are, for code that fills huge pages: of the kernel's pool "
              "(hugetlb), put together by the kernel (thp; quick: if it has them at once), small"},
     {.name = "profile", .type = MVLD_OPTION_FILE, .initial = "",
      .help = "a file that names the hot functions, for order = profile"},
-    {.name = "copy", .type = MVLD_OPTION_WORD, .words = copies, .initial = "where-it-pays",
-     .help = "code is copied where an order or pages are asked for that only copies have, or always"},
+    {.name = "copy", .type = MVLD_OPTION_WORD, .words = moves, .initial = "where-it-pays",
+     .help = "code moves where an order or pages are asked for that only moved code has, or always"},
     {.name = NULL},
 };
 
@@ -61,10 +61,10 @@ static void report_stay(const struct mvld_context *ctx, const struct mvld_object
                         const char *why)
 {
     ctx->api->log(ctx->image, MVLD_LOG_PASSES, "concat: %s: %s: %s", object->name,
-                  whole ? "stays home" : "a part of it stays home", why);
+                  whole ? "stays where it is" : "a part of it stays where it is", why);
 }
 
-/* Those of the objects that may be copied. */
+/* Those of the objects that may move. */
 static const struct mvld_object **choose(const struct mvld_context *ctx,
                                          const struct mvld_object *const *objects, size_t *n)
 {
@@ -112,7 +112,7 @@ static enum mvld_pages wanted_pages(const struct mvld_context *ctx, const struct
 
 /* ---- the pass ------------------------------------------------------------------------ */
 
-/* What has no room runs at home. */
+/* What has no room stays. */
 static void move(const struct mvld_context *ctx, const struct concat_plan *plan)
 {
     const struct mvld_object *said = NULL;
@@ -152,7 +152,7 @@ static int concat(const struct mvld_context *ctx, const struct mvld_object *cons
     if (!ctx->api->region_open(ctx, wanted_pages(ctx, &plan), names, &why))
         move(ctx, &plan);
     else
-        ctx->api->log(ctx->image, MVLD_LOG_PASSES, "concat: no code is copied: %s", why);
+        ctx->api->log(ctx->image, MVLD_LOG_PASSES, "concat: no code moves: %s", why);
     concat_plan_release(ctx, &plan);
     return 0;
 }
@@ -162,7 +162,7 @@ static int run(const struct mvld_context *ctx, const struct mvld_object *const *
     return !ctx->later || ctx->settings[CONCAT_LATER].number ? concat(ctx, objects, n) : 0;
 }
 
-/* Who asked for nothing that only copies have is served as well by direct calls alone, and a start
+/* Who asked for nothing that only moved code has is served as well by direct calls alone, and a start
  * costs less (README.md, "When it pays"). */
 static const char *idle(const struct mvld_setting *settings, size_t n)
 {
@@ -172,11 +172,11 @@ static const char *idle(const struct mvld_setting *settings, size_t n)
     if (settings[CONCAT_COPY].number == ALWAYS || settings[CONCAT_ORDER].number ||
         (wanted != MVLD_PAGES_SMALL && wanted != MVLD_PAGES_QUICK))
         return NULL;
-    return "no code is copied: small pages without a profile run no faster than direct calls alone "
-           "(copy = always copies)";
+    return "no code moves: small pages without a profile run no faster than direct calls alone "
+           "(copy = always moves it)";
 }
 
-/* Copies lead where calls lead by then. */
+/* Moved code leads where calls lead by then. */
 static const char *const behind[] = {"direct-calls", NULL};
 
 __attribute__((visibility("default"))) const struct mvld_pass mvld_pass = {

@@ -8,7 +8,7 @@
  *
  * An object is named by its file's name.  Objects that are not loaded, and what they do not
  * have, are passed over: one file may serve several programs, and outlive an upgrade.  What
- * cannot be read as such lines is an error, and then no code is copied.
+ * cannot be read as such lines is an error, and then no code moves.
  */
 #include "concat.h"
 

@@ -2,7 +2,7 @@
  *
  * rimf/image/core.c: what is asked of an image that describes objects and patches them, no
  * more: all that the engine in libmultiverse has, and the first part of what passes are given
- * (realise/api.c).  Nothing here, and nothing that this needs, knows copies of code, analyses or
+ * (realise/api.c).  Nothing here, and nothing that this needs, knows moved code, analyses or
  * files: rimf/meson.build links it without them.
  */
 #include "rimf/image/private.h"
@@ -127,19 +127,19 @@ int rimf_api_log_enabled(const struct mvld_image *image, uint32_t category)
     return rimf_log_enabled(image->log, category);
 }
 
-/* There are no copies. */
-static int copy_find(const struct mvld_image *image, uintptr_t home, size_t length,
-                     uintptr_t *copy)
+/* Nothing has moved. */
+static int moved_find(const struct mvld_image *image, uintptr_t original, size_t length,
+                      uintptr_t *to)
 {
     (void)image;
-    (void)home;
+    (void)original;
     (void)length;
-    *copy = 0;
+    *to = 0;
     return 2;
 }
 
 /* The rest is not there, and must not be asked for: see image.h. */
-static const struct mvld_api api = {RIMF_API_CORE, .moved_find = copy_find};
+static const struct mvld_api api = {RIMF_API_CORE, .moved_find = moved_find};
 
 const struct mvld_api *rimf_api_core(void)
 {

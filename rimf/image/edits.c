@@ -8,10 +8,10 @@
  *     code moves          it asks where its calls lead (moved/calls.c); what did not move is
  *                         changed where it stands
  *
- * So the calls of code that was moved stay at home what they were: through the PLT, like all of
- * home that the copies leave alone.  A page of home that is written is a private copy of it, a
+ * So the calls of code that moved stay in the original what they were: through the PLT, like all of it
+ * that moved code leaves alone.  A page of it that is written is a private copy of it, a
  * page fault and some microseconds, and of most pages with calls nothing else is written.  A
- * frozen image holds what became of home: while one is made, home is changed first.
+ * frozen image holds what became of originals: while one is made, they are changed first.
  *
  * A rule is asked once for each slot, when it matters where that leads.  Where calls are direct in
  * a file already (store/manifest.h) it is not asked at all, if the slots that they went through hold

@@ -62,7 +62,7 @@ void rimf_image_set_stage(struct mvld_image *, enum rimf_stage);
 
 /* The functions that passes are given. */
 const struct mvld_api *rimf_api(void);
-/* Those of them that describe objects and patch them, the others NULL, for who has no copies,
+/* Those of them that describe objects and patch them, the others NULL, for who moves no code,
  * slots or analyses (image/core.c): what these need is not linked then. */
 const struct mvld_api *rimf_api_core(void);
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
  * rimf/image/original.c: where code came from.  Whoever reads addresses asks, and most processes
- * have no copies: so this knows their list alone, and nothing of how they are made.
+ * have no moved code: so this knows its list alone, and nothing of how it is made.
  */
 #include "rimf/image/original.h"
 #include "rimf/image/private.h"
 
-/* May run in the middle of all that makes copies, on this thread (a signal handler) or another:
+/* May run in the middle of all that moves code, on this thread (a signal handler) or another:
  *
  *   - the list is longer than what is counted, never shorter: count first, then list
  *   - an entry that was counted once stays as it is, but for its size, which becomes 0

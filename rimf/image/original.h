@@ -13,19 +13,19 @@ struct moved_words; /* rimf/moved/moved.h */
 struct rimf_object;
 struct rimf_table;
 
-/* Code of one object, all of it or a fragment.  `home` and `at` are equal modulo
+/* Code of one object, all of it or a fragment.  `original` and `at` are equal modulo
  * RIMF_MOVED_ALIGN, as far as functions are aligned; of all of it modulo RIMF_MOVED_LINE, so that
  * what lay well in the lines of the cache does so again. */
 struct moved_fragment {
     const struct rimf_object *object;
-    uintptr_t original, at; /* where its movable code begins, and the copy of that place */
+    uintptr_t original, at; /* where its movable code begins, and where that moved to */
     size_t code;        /* bytes of code */
     size_t size;        /* with what lies behind it: a byte, because a call may be the last
-                         * instruction, and return addresses have a home, too; the object's jump
+                         * instruction, and return addresses have an original, too; the object's jump
                          * tables, when the first of its functions that move is in it.  0: the
                          * object is gone */
-    int moved;          /* addresses of it are those of the copy, */
-    struct analysis_home *homes; /* but for this code; ascending, from `home` on */
+    int is_canonical;   /* canonical addresses of it are those here, */
+    struct analysis_home *homes; /* but for this code; ascending, from `original` on */
     size_t n_homes;
 };
 #define RIMF_MOVED_ALIGN 16u
@@ -61,7 +61,7 @@ struct moved_code {
     uintptr_t first;        /* where code begins when there is none yet */
     const struct mvld_context *mover; /* the pass that moves code at the moment, or NULL */
     uint32_t names_for;     /* MVLD_NAMES_* */
-    size_t n_perf;          /* moved/perf.c: the rest has no names for perf yet */
+    size_t n_perf;          /* moved/names.c: the rest has no names for perf yet */
     int pool_moves;         /* pages of the pool could be moved once */
     uint64_t of_pool[4];    /* moved/pages.c: by 2 MiB of the region: a page of the pool */
     /* Copies around this address, as a segment in which 4 KiB may be changed, or -ENOMEM. */
@@ -69,7 +69,7 @@ struct moved_code {
     struct moved_words *words; /* moved/words.c: free memory for the next, in a batch */
 };
 
-/* Where the code came from, of an address in a copy, or 0.  [any thread, signal
+/* Where the code was mapped, of an address in moved code, or 0.  [any thread, signal
  * handler] */
 uintptr_t rimf_original_of(const struct mvld_image *, uintptr_t address);
 /* How many of the n begin at or before the address. */

@@ -52,11 +52,11 @@ struct rimf_object {
     struct rimf_object *next_gone;
     uint8_t build_id[RIMF_BUILD_ID_MAX];
     size_t moved;    /* moved/moved.h: the place in the list, from 1, of the first piece of its code;
-                     * 0: that has no copy */
+                     * 0: none of it moved */
     uint32_t *fragments; /* moved/fragments.c: the places of all of them, from 0 */
     size_t n_fragments, fragments_room;
-    int fragments_sorted; /* by home */
-    uint8_t *held;     /* moved/entries.c: of each unit, who holds its address at home; or NULL */
+    int fragments_sorted; /* by original */
+    uint8_t *held;     /* moved/entries.c: of each unit, who holds its original address; or NULL */
     uintptr_t frames;  /* unwind tables of these */
     size_t frames_size;
     int changed;    /* a pass said so (depends), while watched */
@@ -68,8 +68,8 @@ struct rimf_object {
     int settled;    /* moved/moved.h: the addresses that it holds are what they will be */
     int opened;     /* its RELRO can be written at the moment, */
     int to_open;    /* and should be (store/apply_pointers.c) */
-    size_t calls_moved, calls_made; /* moved/calls.c: in its copies; direct because a pass said so */
-    size_t calls_unmoved;            /* in none of its copies */
+    size_t calls_moved, calls_made; /* moved/calls.c: in its moved code; direct because a pass said so */
+    size_t calls_unmoved;            /* in none of that */
 };
 
 /* One segment of one object; ordered by address (rimf_sort). */
@@ -91,7 +91,7 @@ struct rimf_watch {
     size_t n, room;
     uintptr_t *owners; /* of each, once the start is frozen: the object whose code relies on it */
     size_t n_owners, owners_room;
-    uintptr_t *pointers; /* that the image led to copies, before any code of the program ran */
+    uintptr_t *pointers; /* that the image led to moved code, before any code of the program ran */
     size_t n_pointers, pointers_room;
     int incomplete; /* memory was short: nothing can be frozen */
 };
@@ -265,7 +265,7 @@ enum rimf_slot_state {
     RIMF_SLOT_LAZY,
     RIMF_SLOT_BOUND
 };
-/* What is in the slot now; of an address in a copy of code, the one at home.  Whether it waits for
+/* What is in the slot now; of an address in moved code, the original.  Whether it waits for
  * the first call, the code there shows, which need not be read where it cannot (`lazy` 0). */
 enum rimf_slot_state rimf_slot_value(const struct mvld_image *, const struct rimf_object *,
                                      uintptr_t slot, int lazy, uintptr_t *value);
@@ -295,11 +295,6 @@ int rimf_new_code_holds(const struct mvld_context *, uintptr_t address);
 /* New code is executed from here on.  0, or -EACCES with a sentence. */
 int rimf_new_sections_seal(struct mvld_image *);
 
-/* ---- image/system.c --------------------------------------------------------------- */
-
-char *rimf_file_read(const struct mvld_context *, const struct mvld_setting *, size_t *size);
-int rimf_random(const struct mvld_image *, void *to, size_t size);
-
 /* ---- image/symbol_edits.c ------------------------------------------------------ */
 
 int rimf_symbol_redirect(struct mvld_image *, const struct mvld_symbol *, const struct mvld_symbol *to);
@@ -318,7 +313,7 @@ int rimf_words_add(struct mvld_image *, uintptr_t **list, size_t *n, size_t *roo
                    uintptr_t word);
 /* The image relies on this word, too.  0, or -ENOMEM. */
 int rimf_watch_word(struct mvld_image *, uintptr_t word);
-/* This one was led to a copy, which is noted while watched. */
+/* This one was led to moved code, which is noted while watched. */
 void rimf_watch_pointer(struct mvld_image *, uintptr_t word);
 /* The words ascend, each once, and the pointers.  0, or -ENOMEM: something was not noted. */
 int rimf_watch_finish(struct mvld_image *);

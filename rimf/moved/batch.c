@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/moved/batch.c: the copies that were asked for come to be, all of them or none, in
- * the order that moved/moved.h tells.
+ * rimf/moved/batch.c: the code that was declared moves, all of it or none, in the order that
+ * moved/moved.h gives.
  */
 #include "rimf/moved/moved.h"
 
@@ -24,7 +24,7 @@ struct making {
     uintptr_t *frames_of;         /* by the place of the first fragment: where its object's are */
 };
 
-/* The object of the list's i-th copy, with that at hand. */
+/* The object of the list's i-th fragment, with that at hand. */
 static struct moving moving_of(const struct making *m, size_t i)
 {
     const struct moved_fragment *fragment = &m->moved->list[i];
@@ -43,11 +43,11 @@ static struct moving moving_of(const struct making *m, size_t i)
 
 static int failed(struct making *m, const struct moving *c, int error)
 {
-    return rimf_fail(m->image, -error, "%s: its code cannot be copied: %s",
+    return rimf_fail(m->image, -error, "%s: its code cannot be moved: %s",
                      c->object->public.name, c->why ? c->why : "its analysis is gone");
 }
 
-/* By home no fragment overlaps the next one. */
+/* By originals no fragment overlaps the next one. */
 static int finish(struct making *m, struct moving *c)
 {
     const struct moved_fragment *list = m->moved->list, *last = NULL;
@@ -65,7 +65,7 @@ static int finish(struct making *m, struct moving *c)
     return 0;
 }
 
-/* Where the frames of each copy will lie, and how much there is of everything. */
+/* Where the frames of each fragment will lie, and how much there is of everything. */
 static int measure(struct making *m)
 {
     struct moved_code *moved = m->moved;
@@ -122,7 +122,7 @@ static int open_pages(const struct making *m)
     if (!sys_failed(error))
         error = open_table(m);
     return sys_failed(error)
-               ? rimf_fail(m->image, (int)-error, "there is no memory for copies of code")
+               ? rimf_fail(m->image, (int)-error, "there is no memory for moved code")
                : 0;
 }
 
@@ -134,7 +134,7 @@ static int close_pages(const struct making *m)
     if (!sys_failed(error))
         error = sys_mprotect(sys, m->frames, m->frames_end - m->frames, PROT_READ);
     return sys_failed(error) ? rimf_fail(m->image, (int)-error,
-                                         "copies of code cannot be made executable (error %ld)",
+                                         "moved code cannot be made executable (error %ld)",
                                          -error)
                              : 0;
 }
@@ -146,7 +146,7 @@ static void publish_frames(const struct making *m)
     moved_frames_publish(m->moved);
     if (sys_failed(sys_mprotect(m->image->sys, m->moved->region.frames, m->table, PROT_READ)))
         rimf_log(m->image->log, MVLD_LOG_WARNING,
-                 "the unwind tables of copies of code stay writable");
+                 "the unwind tables of moved code stay writable");
 }
 
 static void reserve(const struct making *m, uintptr_t start, uintptr_t end)
@@ -226,7 +226,7 @@ static int fill(struct making *m)
     if (answers && m->frames_of)
         error = fill_objects(m, answers, &frames);
     else
-        rimf_fail(m->image, ENOMEM, "there is no memory to copy code");
+        rimf_fail(m->image, ENOMEM, "there is no memory to move code");
     if (!error)
         error = fill_table(m);
     rimf_heap_release(&m->image->heap, m->frames_of);
@@ -237,14 +237,14 @@ static int fill(struct making *m)
 
 static int answer(struct making *m)
 {
-    const char *why = "nobody tells the C library of copies";
+    const char *why = "the C library does not know of moved code";
 
     if (m->image->answers && !m->image->answers(m->image->answers_cookie, &why))
         return 0;
-    return rimf_fail(m->image, ENOTSUP, "code cannot be copied: %s", why);
+    return rimf_fail(m->image, ENOTSUP, "code cannot be moved: %s", why);
 }
 
-/* At home, operands lead to copies: all of them, or none, from number `first` on. */
+/* In the originals operands lead to moved code: all of them, or none, from number `first` on. */
 static int lead_operands(struct making *m, size_t first)
 {
     size_t i = first;
@@ -280,7 +280,7 @@ static int make(struct making *m)
         error = fill(m);
     if (!error)
         error = close_pages(m);
-    if (!error) { /* from here on addresses in them have a home */
+    if (!error) { /* from here on addresses in them have originals */
         __atomic_store_n(&moved->n, moved->n_planned, __ATOMIC_RELEASE);
         error = answer(m);
     }
@@ -311,13 +311,13 @@ void moved_report(const struct mvld_image *image, const struct rimf_object *obje
     int one = object->n_fragments == 1;
 
     if (!one)
-        rimf_log(image->log, MVLD_LOG_PASSES, "%s: %zu fragments of it are copied",
+        rimf_log(image->log, MVLD_LOG_PASSES, "%s: %zu fragments of it moved",
                  object->public.name, object->n_fragments);
     for (size_t i = 0; i < object->n_fragments; i++) {
         const struct moved_fragment *fragment = &image->moved->list[object->fragments[i]];
 
         rimf_log(image->log, one ? MVLD_LOG_PASSES : MVLD_LOG_IMAGE,
-                 "%s: %zu bytes at %p are copied to %p%s", object->public.name, fragment->code,
+                 "%s: %zu bytes at %p moved to %p%s", object->public.name, fragment->code,
                  (void *)fragment->original, (void *)fragment->at,
                  fragment->is_canonical ? ", where their addresses lead" : "");
     }

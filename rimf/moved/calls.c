@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/moved/calls.c: where calls of copies lead that go, or went, through slots (moved/moved.h).
+ * rimf/moved/calls.c: where calls of moved code lead that go, or went, through slots (moved/moved.h).
  *
  * The bytes of a call say what it is by now:
  *
@@ -11,7 +11,7 @@
  *     mov, xor                            was e8: what the function does (single.h)
  *
  * A pass may have a rule for calls that is realised here (image/edits.c): it is asked, and
- * what goes through a slot becomes the instruction beside it above.  It leads to the copy of the
+ * what goes through a slot becomes the instruction beside it above.  It leads to the moved code of the
  * function, if there is one; what nobody knows more of leads where it led.
  *
  * Of the calls of an object dozens name the same: the answers are kept in a table, one for all
@@ -30,7 +30,7 @@
 #define CALLER_LEAST 256u
 #define CALLER_MOST 4096u
 #define CALLS_AN_ANSWER 16u
-#define AHEAD 8u /* code was just copied, and lies in distant caches */
+#define AHEAD 8u /* code that just moved lies in distant caches */
 
 struct answer {
     uintptr_t names; /* 0: nothing is known here */
@@ -52,10 +52,10 @@ struct calling {
 };
 
 struct call {
-    uint8_t *at;           /* in the copy */
+    uint8_t *at;           /* in the moved code */
     unsigned length, rel;  /* of the instruction; where its distance is */
     int to_slot;           /* it goes through it */
-    uintptr_t names, slot; /* what the distance leads to, at home; what the analysis says */
+    uintptr_t names, slot; /* what the distance leads to, an original; what the analysis says */
 };
 
 /* 0: it is none that is known. */
@@ -204,7 +204,7 @@ static int move_single(struct calling *k, const struct analysis_call *listed)
     return moving_target(c, at + 1, next, fragment);
 }
 
-/* Calls are listed of units that stay home, too. */
+/* Calls are listed of units that stay, too. */
 static int move_all(struct calling *k)
 {
     const struct analysis *s = k->c->analysis;

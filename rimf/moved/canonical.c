@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/moved/canonical.c: which functions have the address of their copy (moved/moved.h), and when
+ * rimf/moved/canonical.c: which functions have the address that they moved to for their canonical one,
+ * as the psABI calls the address by which all objects know a function (moved/moved.h), and when
  * that becomes true.
  *
- * It is decided before the first byte of a batch is copied, because operands of copies lead
+ * It is decided before the first byte of a batch moves, because operands of moved code lead
  * accordingly:
  *
  *     canonical_plan      no code of the objects has run; what holds addresses can be
  *                             read, and is writable now (RELRO is opened)
- *     …                       copies, answers, operands at home
+ *     …                       moved code, caller hooks, operands of originals
  *     canonical_write     all slots, of all objects that hold any; RELRO is closed
  *     canonical_leave     instead of it: RELRO is closed, nothing was written
  *
  * From a frozen image it comes as it was decided when that was made (store/apply_moved.c), and so do
  * the words (store/apply_pointers.c).
  *
- * A function keeps its address at home when its object's analysis says so (analysis/analysis.h, HOMES),
- * and when it is pinned (moved/fixed.c).
+ * The canonical address is the original when its object's analysis says so (analysis/analysis.h, HOMES),
+ * and when something holds that for good (moved/fixed.c).
  */
 #include "rimf/moved/moved.h"
 
@@ -73,7 +74,7 @@ uintptr_t rimf_canonical_address(const struct mvld_image *image, uintptr_t origi
     return fragment ? canonical_address(fragment, original) : original;
 }
 
-/* ---- the plan of one copy ------------------------------------------------------------------ */
+/* ---- the plan of one fragment ------------------------------------------------------------------ */
 
 /* Sorted.  Without room, counts. */
 static void add_fixed(struct moved_fragment *fragment, uint32_t start, uint32_t size)
@@ -138,7 +139,7 @@ static int is_all_fixed(const struct analysis *s)
     return 1;
 }
 
-/* Why addresses of the object's code stay at home, or NULL. */
+/* Why canonical addresses of the object's code stay the originals, or NULL. */
 static const char *stays(const struct rimf_object *object, const struct analysis *s,
                          const char *why)
 {
@@ -168,7 +169,7 @@ static int plan(struct mvld_image *image, size_t index, const struct fixed_addre
     why = stays(object, s, why);
     if (why) {
         if (moved_is_first(image->moved, index))
-            rimf_log(image->log, MVLD_LOG_PASSES, "%s: addresses stay at home: %s",
+            rimf_log(image->log, MVLD_LOG_PASSES, "%s: its addresses stay: %s",
                      object->public.name, why);
         return 0;
     }
@@ -200,7 +201,7 @@ static void forget_plans(struct mvld_image *image)
     }
 }
 
-/* The words of one whose code is to be copied were led to where they stay. */
+/* The words of one whose code is to move were led to where they stay. */
 static int is_finished(const struct moved_code *moved)
 {
     for (size_t i = moved->n; i < moved->n_planned; i++)
@@ -209,7 +210,7 @@ static int is_finished(const struct moved_code *moved)
     return 0;
 }
 
-/* Why addresses stay at home, all of them, or NULL. */
+/* Why all addresses stay the originals, or NULL. */
 static const char *stay(const struct mvld_image *image, const struct rimf_table *table)
 {
     if (image->entered && is_finished(image->moved))
@@ -268,7 +269,7 @@ struct moved_writing *canonical_plan(struct mvld_image *image)
     if (!why)
         return writing;
     forget_plans(image);
-    rimf_log(image->log, MVLD_LOG_PASSES, "copies: addresses stay at home: %s", why);
+    rimf_log(image->log, MVLD_LOG_PASSES, "moved code: all addresses stay: %s", why);
     return NULL;
 }
 
@@ -293,7 +294,7 @@ void canonical_write(struct mvld_image *image, struct moved_writing *writing)
     const struct rimf_table *table = rimf_table_enter(image);
 
     if (writing) {
-        rimf_log(image->log, MVLD_LOG_PASSES, "copies: %zu pointers lead to them",
+        rimf_log(image->log, MVLD_LOG_PASSES, "moved code: %zu pointers lead to it",
                  moved_slots_write(writing, table));
         finish(table);
     }
@@ -327,7 +328,7 @@ void rimf_image_finish(struct mvld_image *image)
     else
         finish(table);
     if (write && why)
-        rimf_log(image->log, MVLD_LOG_PASSES, "copies: pointers of what came lead home: %s", why);
+        rimf_log(image->log, MVLD_LOG_PASSES, "moved code: pointers of what came lead to the originals: %s", why);
     rimf_table_leave(image);
     image->entered = 1;
 }

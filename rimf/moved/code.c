@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/moved/code.c: the bytes of a copy (moved/moved.h).
+ * rimf/moved/code.c: the bytes of moved code (moved/moved.h).
  *
  * They are those in memory, not those of the file: what earlier passes made of them
- * counts.  What leads to a function that has a copy is led there (moved/calls.c); everything
+ * counts.  What leads to a function that moved is led there (moved/calls.c); everything
  * else goes where it went, at another distance.
  */
 #include "rimf/moved/moved.h"
@@ -17,7 +17,7 @@
 #include <sys/mman.h> /* numbers only */
 
 #define INT3 0xcc
-#define AHEAD 16u /* what was just copied lies in distant caches */
+#define AHEAD 16u /* what just moved lies in distant caches */
 
 int moving_refuse(struct moving *c, const char *why)
 {
@@ -25,7 +25,7 @@ int moving_refuse(struct moving *c, const char *why)
     return -ENOEXEC;
 }
 
-/* Where the copy of the byte is; its fragment is at hand then.  NULL: it has none. */
+/* Where the byte moved to; its fragment is at hand then.  NULL: it stays. */
 uint8_t *moving_byte(struct moving *c, uint32_t linked)
 {
     return moving_at(c, c->bias + linked)
@@ -63,7 +63,7 @@ static int place_tables(struct moving *c)
     return 0;
 }
 
-/* Behind the first code that moves; 0: that was left out, and the tables stay home. */
+/* Behind the first code that moves; 0: that was left out, and the tables stay. */
 static uintptr_t tables_of(const struct moving *c)
 {
     const struct moved_fragment *first = &c->image->moved->list[c->object->fragments[0]];
@@ -71,7 +71,7 @@ static uintptr_t tables_of(const struct moving *c)
     return first->at + first->size > moved_tables_at(first) ? moved_tables_at(first) : 0;
 }
 
-/* The copy of the table at `address`, or 0. */
+/* Where the table moved to that is at `address`, or 0. */
 static uintptr_t table_moved(const struct moving *c, uint32_t address)
 {
     size_t i = analysis_jump_table_from(c->analysis, address);
@@ -81,7 +81,7 @@ static uintptr_t table_moved(const struct moving *c, uint32_t address)
                : 0;
 }
 
-/* Where an entry leads, at home: its copy, or 0.  One for what cannot happen leads right
+/* Where an entry leads, an original: where that moved to, or 0.  One for what cannot happen leads right
  * behind a function, perhaps behind a fragment. */
 static uintptr_t entry_moved(struct moving *c, uintptr_t target)
 {
@@ -119,7 +119,7 @@ static int move_tables(struct moving *c)
 
 /* ---- references ----------------------------------------------------------------------- */
 
-/* Of a function, which has that address at home. */
+/* Of a function, whose original is there. */
 static uintptr_t address_taken(struct moving *c, uintptr_t original)
 {
     uintptr_t canonical = moving_canonical(c, original);
@@ -198,7 +198,7 @@ static int correct(struct moving *c)
     return error ? error : move_tables(c);
 }
 
-/* Functions that must run at home (rimf_image_keep_original). */
+/* Functions whose originals must run (rimf_image_keep_original). */
 static int jump_back(struct moving *c)
 {
     for (size_t i = 0; i < RIMF_KEPT_ORIGINALS; i++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/moved/debug.c: debuggers hear of copies, by GDB's JIT interface: a list of ELF files in memory
+ * rimf/moved/debug.c: debuggers hear of moved code, by GDB's JIT interface: a list of ELF files in memory
  * (symfile.h).
  *
  *     names ready         each object's analysis has its symbol table: a file for each, of which only
@@ -8,7 +8,7 @@
  *                         behind it, and never touched unless somebody looks.
  *     else                one file for all objects of the batch, made here
  *
- *     concat_frames:   table →      ← heads | symbols, names | symbols, names | .eh_frame of copies →
+ *     concat_frames:   table →      ← heads | symbols, names | symbols, names | .eh_frame of moved code →
  *
  * Ready are those of objects in one fragment.  What has no room is without names.
  */
@@ -70,18 +70,18 @@ static int open_room(struct mvld_image *image, uintptr_t at, uintptr_t end)
                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 
     return sys_failed(error)
-               ? rimf_fail(image, (int)-error, "there is no memory for the names of copies")
+               ? rimf_fail(image, (int)-error, "there is no memory for the names of moved code")
                : 0;
 }
 
 static int no_room(struct mvld_image *image)
 {
-    return rimf_fail(image, ENOSPC, "the region has no room for the names of copies");
+    return rimf_fail(image, ENOSPC, "the region has no room for the names of moved code");
 }
 
 /* ---- ready --------------------------------------------------------------------------- */
 
-/* Of the first copy that has no names yet and those behind it. */
+/* Of the first fragment that has no names yet and those behind it. */
 struct ready {
     const struct debugger *d;
     struct jit_entry *entries;
@@ -194,7 +194,7 @@ static int report_ready(const struct debugger *d, int *error)
     *error = size ? 0 : no_room(image);
     r.entries = size ? rimf_heap_alloc(&image->heap, n * sizeof *r.entries) : NULL;
     if (size && !r.entries)
-        *error = rimf_fail(image, ENOMEM, "there is no memory for the names of copies");
+        *error = rimf_fail(image, ENOMEM, "there is no memory for the names of moved code");
     r.names = r.end - size;
     r.at = r.names - heads;
     if (!*error)
@@ -207,7 +207,7 @@ static int report_ready(const struct debugger *d, int *error)
             add_ready(&r, (struct rimf_object *)object_at(moved, i));
     sys_mprotect(image->sys, moved->names, heads, PROT_READ);
     if (r.without)
-        rimf_log(image->log, MVLD_LOG_PASSES, "the copies of %zu objects have no names: the region "
+        rimf_log(image->log, MVLD_LOG_PASSES, "the moved code of %zu objects has no names: the region "
                  "has no room for them", r.without);
     return 1;
 }
@@ -243,7 +243,7 @@ static int report_made(const struct debugger *d)
                            .frames_size = moved->frames_end - moved->frames_named};
     uintptr_t at = 0;
     int error = entry ? symfile_open(image, &file)
-                      : rimf_fail(image, ENOMEM, "there is no memory for the names of copies");
+                      : rimf_fail(image, ENOMEM, "there is no memory for the names of moved code");
 
     if (!error)
         error = make(image, &file, &at);

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/moved/entries.c: at home, functions that can be reached by a pointer begin with a
- * jump to their copies (moved/moved.h).
+ * rimf/moved/entries.c: originals of functions that can be reached by a pointer begin with a
+ * jump to where they moved (moved/moved.h).
  *
- *     [f3 0f 1e fa]  e9 rel32        [endbr64]  jmp copy
+ *     [f3 0f 1e fa]  e9 rel32        [endbr64]  jmp moved
  *
- * A JUMP COSTS A PAGE: home's is written, and private from then on.  Where the function's address is
- * that of its copy, hardly anybody comes here any more (moved/moved.h), and who does runs code that is
+ * A JUMP COSTS A PAGE: the original's is written, and private from then on.  Where the function's
+ * canonical address is the one that it moved to, hardly anybody comes here any more (moved/moved.h), and who does runs code that is
  * right.  So where the calls of all objects were led past the PLT (image/edits.c), such a
- * function has none.  Else the first call through a slot that is bound lazily leads home, and all
+ * function has none.  Else the first call through a slot that is bound lazily leads to the original, and all
  * later ones: then every function that may be entered has its jump; and so in what is frozen,
  * whose pages all processes share.
  *
- * Where addresses stay at home, they are often those of functions that others only know by name, and call:
- * those calls lead to copies.  At a start it is noted which are held by a word, or taken by an operand;
- * the others need no jump, and who asks dlsym for one of them runs it at home.
+ * Where addresses stay the originals, they are often those of functions that others only know by name, and call:
+ * those calls lead to moved code.  At a start it is noted which are held by a word, or taken by an operand;
+ * the others need no jump, and who asks dlsym for one of them runs the original.
  *
  * The five bytes may cut an instruction in two: the analysis says that nobody enters them
- * but at the first (ANALYSIS_HEAD).  A function for which it cannot say so runs at home
- * when it is called by a pointer, and in the copy when copies call it.
+ * but at the first (ANALYSIS_HEAD).  A function for which it cannot say so runs where
+ * it was mapped when it is called by a pointer, and where it moved to when moved code calls it.
  *
  * Nor may anybody stand between two instructions that the jump is written over.  At start
  * nothing runs; what comes by dlopen has not run yet, while other threads run elsewhere
@@ -72,7 +72,7 @@ static void note_named(struct mvld_image *image, struct rimf_object *object)
             note(image, object, object->view.bias + symbol.st_value, NAMED);
 }
 
-/* Most of its code keeps its address at home: few functions that do hardly have a jump anyway. */
+/* Most of its code keeps its original address: few functions that do hardly have a jump anyway. */
 static int is_mostly_fixed(const struct moved_fragment *fragment)
 {
     size_t original = 0;
@@ -82,7 +82,7 @@ static int is_mostly_fixed(const struct moved_fragment *fragment)
     return !fragment->is_canonical || original > fragment->code / 2;
 }
 
-/* Each object's calls lead to copies then: its own are there, or they will be changed at home
+/* Each object's calls lead to moved code then: its own are there, or they will be changed in place
  * (image/edits.c). */
 static int calls_lead_to_moved(struct mvld_image *image)
 {

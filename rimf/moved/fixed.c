@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/moved/fixed.c: addresses that must stay those at home, whoever decides where a function's
+ * rimf/moved/fixed.c: addresses that must stay the originals, whoever decides where a function's
  * address leads (moved/canonical.c).
  *
- * A function is pinned when it must run at home, and when a slot holds it that cannot be changed
+ * A function's address is fixed when its original must run, and when a slot holds it that cannot be changed
  * for certain: in memory that is not writable as linked, or in the initial image of thread-local
  * variables, which the first thread has a copy of by now.
  */

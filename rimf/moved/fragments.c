@@ -5,10 +5,10 @@
  *
  * The analysis says which units hold together (ANALYSIS_JOINED); between others nothing falls
  * through and no branch of one byte leads across, so there the object may be cut.  What is
- * between two fragments is padding, or stays home.
+ * between two fragments is padding, or stays.
  *
- * An object lists its fragments as places in the list of all copies.  They come in the order of
- * the region; the first who looks for an address at home has them sorted, and that is before
+ * An object lists its fragments as places in the list of all that moved.  They come in the order of
+ * the region; the first who looks for an original has them sorted, and that is before
  * other threads may look.
  */
 #include "rimf/moved/moved.h"
@@ -99,7 +99,7 @@ static const struct moved_fragment *find(const struct moved_fragment *list, cons
 {
     size_t low = 0, high = object->n_fragments;
 
-    while (low < high) { /* the last that begins at or before `home` */
+    while (low < high) { /* the last that begins at or before `original` */
         size_t middle = low + (high - low) / 2;
 
         if (list[object->fragments[middle]].original <= original)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/moved/frames.c: unwind tables of copies (moved/moved.h).
+ * rimf/moved/frames.c: unwind tables of moved code (moved/moved.h).
  *
  * An .eh_frame says everything by distances from where it is said:
  *
@@ -9,8 +9,8 @@
  *     CIE   length, 0, version, augmentation, distance to the personality or to a word
  *           that holds it, instructions
  *
- * So its copy is right once the distances to code lead to the copy of that code and all others
- * lead home; where they stand the analysis says.  The language's own data needs no copy: it
+ * So its copy is right once the distances to code lead to where that moved and all others
+ * to the originals; where they stand the analysis says.  The language's own data needs no copy: it
  * counts from the start of the function that the FDE names.
  *
  * The region has one .eh_frame_hdr, the table that unwinders search:

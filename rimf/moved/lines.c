@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/moved/lines.c: where in a line of the caches the copy of a hot function begins.
+ * rimf/moved/lines.c: where in a line of the caches a hot function that moves begins.
  *
  * A processor reads code line by line, one a cycle; where a run of instructions begins at the end
  * of a line, that one brings little.  A function is entered at its beginning, so that is best at the
  * beginning of a line.  But a short loop that lies across two lines is read at half the speed, each
  * time around: rather than that, the function begins 16, 32 or 48 bytes behind, where fewest of
- * its loops do so.  What lies as at home is among these, so no copy has more of them than home.
+ * its loops do so.  What lies as the original is among these, so none has more of them than that.
  *
- * Functions that are aligned to less than 16 were placed for size or by hand, and lie as at home.
+ * Functions that are aligned to less than 16 were placed for size or by hand, and lie as the originals.
  */
 #include "rimf/moved/moved.h"
 

@@ -1,63 +1,62 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/moved/moved.h: code of objects at a second place.
+ * rimf/moved/moved.h: code of objects that runs elsewhere than where its file was mapped.
  *
- * All code of a program in one region, where huge pages and caches serve it best:
- * that means to run code elsewhere than where its file was mapped.  What moves is
- * decided by the analysis of each object (analysis/analysis.h: movable units); how, by one rule:
+ * All code of a program in one region, where huge pages and caches serve it best.  What may move
+ * is decided by the analysis of each object (analysis/analysis.h: movable units); how, by one rule:
  *
- *     A FUNCTION HAS ONE ADDRESS, the same for everybody who can compare: that of its copy.
- *     Where that is not certain, the one at home.
+ *     A FUNCTION HAS ONE CANONICAL ADDRESS, the same for everybody who can compare: the one that it
+ *     moved to.  Where that is not certain, the original, where it was mapped.
  *
- *         home                              region
+ *         original                          region
  *         f:  [endbr64]                     f':  [endbr64]
  *             jmp f'     ───────────────►        push %rbp …
- *             (rest of f)                        call g'      (another object's copy)
- *                                                lea  table(%rip)  → home
+ *             (rest of f)                        call g'      (of another object, moved too)
+ *                                                lea  table(%rip)  → original
  *         slot: f'       ───────────────►        lea  h(%rip)      → h'
  *
- * So pointers, vtables, tables of labels lead to copies, and who calls through them stays
+ * So pointers, vtables, tables of labels lead to moved code, and who calls through them stays
  * there.  Who holds addresses, before any code of the program has run:
  *
  *     relocated words of all objects                      moved/slots.c
- *     lea in movable code, in copies and at home          moved/code.c, moved/operands.c
+ *     lea in movable code, moved and original             moved/code.c, moved/operands.c
  *     the answers of dlsym and dladdr                     loader/caller/hooks.c
- *     code that stays home, or is not understood          nobody can change: what it takes the
+ *     code that stays, or is not understood               nobody can change: what it takes the
  *                                                         address of keeps it (analysis/analysis.h, HOMES)
- *     words that cannot be written, thread-locals         likewise (moved/canonical.c)
+ *     words that cannot be written, thread-locals         likewise (moved/fixed.c)
  *
- * What comes by dlopen is treated before its constructors; its words lead to old copies and to
- * new ones.  Functions that are kept at home (rimf_image_keep_original) keep their addresses, as
+ * What comes by dlopen is treated before its constructors; its words lead to what moved before and
+ * with it.  Functions whose originals run (rimf_image_keep_original) keep their addresses, as
  * does all of an object whose analysis or whose moment does not allow it.
  *
- * Home stays whole but for these operands and the jumps: whatever is not understood (a table of
- * offsets that was not recognised, an address that was computed in another way) leads home,
- * and enters the copy there, or runs at home as ever.  Which functions have a jump, where most
- * need none, moved/entries.c tells.
+ * The original stays whole but for these operands and the jumps: whatever is not understood (a table
+ * of offsets that was not recognised, an address that was computed in another way) leads to it,
+ * and enters the moved code there, or runs it as ever.  Which functions have a jump, where most
+ * need none, moved/entries.c says.
  *
- * The copy of an object is one block, at one distance from home, so what leads from movable
- * code to movable code of the same object needs no change; or it is cut into PIECES, runs of
+ * The code of an object moves as one block, at one distance from the originals, so what leads from
+ * movable code to movable code of the same object needs no change; or it is cut into FRAGMENTS, runs of
  * functions that each lie at a distance of their own, in any order, other objects' fragments
  * between them (moved/fragments.c says where it may be cut).  A fragment may be left out: its
- * functions run at home, like those that cannot move.  What changes:
+ * functions run where they were mapped, like those that cannot move.  What changes:
  *
  *     operands that lead to data, to code that keeps its address  displacement - distance
- *     calls of other objects, made direct before or now           to the copy, if any
- *     the start of a jump table                                   to the table's copy
- *     branches to another fragment                                   to that fragment
+ *     calls of other objects, made direct before or now           to the moved code, if any
+ *     the start of a jump table                                   to where the table moved
+ *     branches to another fragment                                to that fragment
  *     .eh_frame                                                   a copy of it (moved/frames.c)
  *
- * What sees copies: program counters, return addresses.  Unwinders look into one sorted
- * table for all copies, the .eh_frame_hdr of the library whose memory the region is.
- * Who asks for the object of a return address is told the one at home
+ * What sees moved code: program counters, return addresses.  Unwinders look into one sorted
+ * table for all of it, the .eh_frame_hdr of the library whose memory the region is.
+ * Who asks for the object of a return address gets that of the original
  * (rimf_original_of; the loader sees to it that the C library asks).
  *
- * THE ORDER.  What can be written is made writable, and it is decided whose addresses are the
- * copies'.  Copies are made aside, not executable; frames; then code becomes executable; then
- * the C library's questions are answered; then operands at home lead to copies, all of them.
- * Any failure so far: the region is empty again, as if nothing had been.  Then words are
- * written, which cannot fail; then the jumps.  A jump that cannot be written: who computes that
- * function's address by a way that was not seen runs it at home.
+ * THE ORDER.  What can be written is made writable, and canonical addresses are decided.  Code is
+ * moved aside, not executable; frames; then it becomes executable; then the C library's questions are
+ * answered; then operands of originals lead to it, all of them.  Any failure so far: the region is
+ * empty again, as if nothing had been.  Then words are written, which cannot fail; then the jumps.  A
+ * jump that cannot be written: who computes that function's address by a way that was not seen runs
+ * the original.
  */
 #ifndef RIMF_MOVED_H
 #define RIMF_MOVED_H
@@ -70,8 +69,8 @@
 struct rimf_moved_report {
     size_t objects, units;
     size_t code, frames; /* bytes */
-    size_t entries;      /* functions that begin at home with a jump to their copies */
-    size_t in_place;      /* that others may enter, and have none: these run at home then */
+    size_t entries;      /* originals that begin with a jump to where they moved */
+    size_t in_place;      /* that others may enter, and have none: these run where they were mapped */
 };
 
 /* What is being made of one object, for the files of rimf/. */
@@ -81,30 +80,30 @@ struct moving {
     const struct analysis *analysis; /* with the branches, when there are several fragments */
     uintptr_t bias;                 /* of the object */
     const struct moved_fragment *fragment;   /* the fragment at hand (moving_at) */
-    intptr_t distance;              /* copy minus home, of that fragment */
+    intptr_t distance;              /* where it moved to minus its original, of that fragment */
     struct moved_targets *answers;   /* moved/calls.c: for move_code */
     uint32_t *tables;               /* moved/code.c: where jump tables begin */
     const char *why;                /* the sentence for a failure (static) */
 };
 
-/* copy_lines.c: how far behind the beginning of a line this code had best begin, a multiple of
+/* moved/lines.c: how far behind the beginning of a line this code had best begin, a multiple of
  * RIMF_MOVED_ALIGN, as which it is aligned. */
 unsigned moved_line_of(const uint8_t *code, size_t size);
-/* Where in a line code of the object had best begin; as at home, where that says more. */
+/* Where in a line code of the object had best begin; as the original, where that says more. */
 unsigned moved_in_line(const struct rimf_object *, uintptr_t original, size_t size);
 
-/* moved/fragments.c.  The list's index-th copy is one of the object's; 0, or -ENOMEM. */
+/* moved/fragments.c.  The list's index-th fragment is one of the object's; 0, or -ENOMEM. */
 int moved_note(struct mvld_image *, struct rimf_object *, size_t index);
 void moved_drop(struct mvld_image *, struct rimf_object *); /* it has none */
-/* By home. */
+/* By original. */
 void moved_sort(const struct moved_code *, struct rimf_object *);
-/* The fragment that the address at home is in, or NULL. */
+/* The fragment that the original address is in, or NULL. */
 const struct moved_fragment *moved_fragment_at(const struct moved_code *, struct rimf_object *,
                                      uintptr_t original);
-/* The fragment that [home, home + length) is in, if it was made and is still there. [any thread] */
+/* The fragment that [original, original + length) is in, if it was made and is still there. [any thread] */
 const struct moved_fragment *moved_fragment_made(const struct moved_code *, const struct mvld_object *,
                                           uintptr_t original, size_t length);
-/* 1 when a copy that an image lists may be of that home, which is rounded down: to before the segment
+/* 1 when a fragment that an image lists may be of that original, which is rounded down: to before the segment
  * if need be (lld's begin anywhere). */
 int moved_fits(const struct rimf_object *, uintptr_t original, size_t code);
 /* Makes that fragment the one at hand; 0: there is none. */
@@ -120,19 +119,19 @@ int rimf_region_set(struct mvld_image *, const struct rimf_region *);
 void moved_pages_wanted(struct mvld_image *, enum mvld_pages);
 /* moved/batch.c: nothing moves of what was declared. */
 void moved_drop_plan(struct mvld_image *);
-/* moved/plan.c: why an object that is so analysed has no copy, or NULL. */
+/* moved/plan.c: why an object that is so analysed stays, or NULL. */
 const char *moved_stays(const struct rimf_object *, const struct analysis *);
 /* 1 when the index-th of the list is the first of its object, which is still there. */
 int moved_is_first(const struct moved_code *, size_t index);
 
-/* moved/batch.c: says where its code is copied to. */
+/* moved/batch.c: says where its code moved to. */
 void moved_report(const struct mvld_image *, const struct rimf_object *);
 
 /* moved/code.c: the bytes, into memory that is mapped and writable.  0, or negative errno. */
 int move_code(struct moving *);
 /* -ENOEXEC, for that reason. */
 int moving_refuse(struct moving *, const char *why);
-/* Where the copy of the byte is; its fragment is at hand then.  NULL: it has none. */
+/* Where the byte moved to; its fragment is at hand then.  NULL: it stays. */
 uint8_t *moving_byte(struct moving *, uint32_t linked);
 /* The displacement at `at`, of an instruction that ends at `next`, leads to `target`.  0, or
  * negative errno: it is too far. */
@@ -141,7 +140,7 @@ int moving_target(struct moving *, uint8_t *at, uintptr_t next, uintptr_t target
 int move_calls(struct moving *);
 /* What is known of calls, of a batch of so many; released by who asked.  NULL: no memory. */
 struct moved_targets *moved_targets_create(struct mvld_image *, size_t calls);
-/* moved/frames.c: of what rimf_image_describe told, to `to`; before all others.  Returns its size. */
+/* moved/frames.c: of what rimf_image_describe got, to `to`; before all others.  Returns its size. */
 size_t moved_frames_described_size(const struct mvld_image *);
 size_t moved_frames_described(struct mvld_image *, uintptr_t to);
 /* Its .eh_frame, to `to`. */
@@ -151,7 +150,7 @@ int moved_frames(struct moving *, uintptr_t to);
  * ascend; nobody finds them before moved_frames_publish. */
 int moved_frames_sorted(struct moving *, uintptr_t to);
 void moved_frames_publish(struct moved_code *);
-/* Where the code begins that one record describes and that [at, at + length) of a copy is
+/* Where the code begins that one record describes and that [at, at + length) of moved code is
  * in, or 0.  [any thread] */
 uintptr_t moved_frames_start(const struct moved_code *, uintptr_t at, size_t length);
 /* Bytes at the start of `frames` that belong to the table. */
@@ -168,7 +167,7 @@ static inline size_t moved_frames_searched(size_t n)
 long moved_pages_open(struct mvld_image *, uintptr_t start, uintptr_t end);
 /* Zeroed memory, of which every byte will be written.  0, or negative errno. */
 long moved_pages_fill(struct mvld_image *image, uintptr_t start, uintptr_t end);
-/* Where pages end that hold copies up to `end`. */
+/* Where pages end that hold code up to `end`. */
 uintptr_t moved_pages_end(const struct moved_code *, uintptr_t start, uintptr_t end);
 /* Once they are executable: the kernel joins small ones, if wanted. */
 void moved_pages_join(struct mvld_image *, uintptr_t start, uintptr_t end);
@@ -183,14 +182,14 @@ void moved_pages_give_back(struct mvld_image *, uintptr_t start, uintptr_t end);
 int moved_pages_soften(struct mvld_image *, uintptr_t address);
 /* The first place behind `address` where a page of the pool begins; else `end`. */
 uintptr_t moved_pages_next(const struct moved_code *, uintptr_t address, uintptr_t end);
-/* moved/entries.c: the jumps at home.  What is refused runs at home. */
+/* moved/entries.c: the jumps that originals begin with.  What is refused has none. */
 int move_entries(struct moving *, struct rimf_moved_report *);
-/* From here on it is noted who holds addresses at home of what is planned; */
+/* From here on it is noted who holds original addresses of what is planned; */
 void move_entries_begin(struct mvld_image *);
 /* and that a word or an operand holds this one. */
 void move_entries_held(struct mvld_image *, struct rimf_object *, uintptr_t original);
 
-/* moved/words.c: changes of an object's code at home, of eight bytes or less each. */
+/* moved/words.c: changes of an object's code where it was mapped, of eight bytes or less each. */
 #define MOVED_WORDS 2048u
 struct moved_words {
     struct moving *c;
@@ -208,7 +207,7 @@ void moved_words_end(struct moved_words *);
 /* The memory of it, which the next one would have had. */
 void moved_words_release(struct mvld_image *);
 
-/* moved/operands.c: at home, operands lead to copies, or with `back` home again.  0, or negative
+/* moved/operands.c: operands of originals lead to moved code, or with `back` as they did.  0, or negative
  * errno: some do not. */
 int move_operands(struct moving *, int back);
 
@@ -242,7 +241,7 @@ const char *moved_relro_open(struct mvld_image *, const struct rimf_table *);
 /* Of all that are open. */
 void moved_relro_close(struct mvld_image *, const struct rimf_table *);
 
-/* moved/fixed.c: addresses that must stay at home.  0, or -ENOMEM; release them either way. */
+/* moved/fixed.c: addresses that must stay the originals.  0, or -ENOMEM; release them either way. */
 struct fixed_addresses {
     uintptr_t *at; /* ascending */
     size_t n, room;
@@ -250,35 +249,33 @@ struct fixed_addresses {
 int fixed_addresses_find(struct fixed_addresses *, struct mvld_image *, const struct rimf_table *);
 void fixed_addresses_release(struct fixed_addresses *, struct mvld_image *);
 
-/* moved/canonical.c.  The address of what is at `home`, inside or outside of this copy's code; of
+/* moved/canonical.c.  The canonical address of what was mapped at `original`, inside or outside of this fragment; of
  * any fragment of the object. */
 uintptr_t canonical_address(const struct moved_fragment *, uintptr_t original);
 uintptr_t moving_canonical(const struct moving *, uintptr_t original);
-/* Of those that are planned: `moved` and `homes`, and RELRO can be written; or NULL, and all
- * addresses stay at home.  Then one of the two below. */
+/* Of those that are planned: `is_canonical` and `homes`, and RELRO can be written; or NULL, and all
+ * addresses stay the originals.  Then one of the two below. */
 struct moved_writing *canonical_plan(struct mvld_image *);
 void canonical_write(struct mvld_image *, struct moved_writing *);
 void canonical_leave(struct mvld_image *, struct moved_writing *);
 
-/* Where code at `home` is copied to, or 0.  For the thread that loads. */
+/* Where code at `original` moved to, or 0.  For the thread that loads. */
 uintptr_t rimf_moved_to(struct mvld_image *, uintptr_t original);
-/* What the word holds; of an address in a copy, the one at home. */
+/* What the word holds; of an address in moved code, the original. */
 uintptr_t moved_word(const struct mvld_image *, uintptr_t word);
-/* What the program knows as the address of the code at home: that of its copy, or `home`.
+/* What the program knows as the address of the code: where it moved to, or `original`.
  * [any thread, signal handler] */
 uintptr_t rimf_canonical_address(const struct mvld_image *, uintptr_t original);
-/* Passes have run, and constructors will: objects that hold addresses of code with copies hold
- * those of the copies, if nothing of them has run (rimf_image_set_unentered). */
+/* Passes have run, and constructors will: objects that hold addresses of moved code hold
+ * the canonical ones, if nothing of them has run (rimf_image_set_unentered). */
 void rimf_image_finish(struct mvld_image *);
-/* Where the code at [home, home + length), inside one function, runs: its copy, or 0, and
- * 1: at home, too; 0: not at home, where the image's jump to the copy stands in its place;
- * 2: no code of its object has a copy (moved/places.c).  [any thread] */
+/* moved_find of mvld/pass.h (moved/places.c).  [any thread] */
 int rimf_moved_find(const struct mvld_image *, uintptr_t original, size_t length, uintptr_t *fragment);
-/* The object is gone; its copies are never entered again. */
+/* The object is gone; its moved code is never entered again. */
 void rimf_moved_forget(struct mvld_image *, const struct mvld_object *);
 
-/* Called when copies lie in place and nothing enters them yet; other than 0 (negative
- * errno, *why a static sentence): they are taken away again.  NULL: nothing is copied. */
+/* Called when moved code lies in place and nothing enters it yet; other than 0 (negative
+ * errno, *why a static sentence): it is taken away again.  NULL: nothing moves. */
 void rimf_image_set_caller_hooks(struct mvld_image *, int (*answers)(void *cookie, const char **why),
                             void *cookie);
 
@@ -290,7 +287,7 @@ struct rimf_described {
     const uint8_t *frame; /* instructions of DWARF, from where a function begins on */
 };
 
-/* It comes among the frames of the first copies.  Ascending, before the region; `frame` outlives
+/* It comes among the frames of the first that move.  Ascending, before the region; `frame` outlives
  * the image. */
 void rimf_image_describe(struct mvld_image *, const struct rimf_described *, size_t n);
 
@@ -303,9 +300,9 @@ int rimf_image_lays_over(const struct mvld_image *, uintptr_t address);
  * relocate them: 1, 0 when that is not certain. */
 void rimf_image_set_unentered(struct mvld_image *, int unentered);
 
-/* This function runs at home, whoever calls it, because somebody wants to be asked first:
- * its copy is a jump to it, and home gets none to the copy.  It has five bytes or more, and
- * nothing leads into them.  Before its object's copy is made.  There are RIMF_KEPT_ORIGINALS
+/* This function's original runs, whoever calls it, because somebody wants to be asked first:
+ * what moved is a jump to it, and it gets none.  It has five bytes or more, and
+ * nothing leads into them.  Before its object moves.  There are RIMF_KEPT_ORIGINALS
  * numbers for such functions; 0: none any more. */
 #define RIMF_KEPT_ORIGINALS 8u
 void rimf_image_keep_original(struct mvld_image *, unsigned number, uintptr_t function, size_t size);

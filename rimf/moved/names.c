@@ -1,7 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/moved/names.c: which functions the copies are of, as far as the symbols of their
- * objects tell: the dynamic ones, and those that are only in the file, if any are.
+ * rimf/moved/names.c: which functions have moved where, as far as the symbols of their
+ * objects say: the dynamic ones, and those that are only in the file, if any are.
+ *
+ * perf gets these names by a text that it looks for when samples lie in anonymous memory:
+ *
+ *     /tmp/perf-PID.map:     address size name       hexadecimal, a line a function
+ *
+ * Whoever can write /tmp can have put another file, or a link, under that name: it is only
+ * taken when it is made here, and later when it is still ours.  With raised rights no code moves, so
+ * there is no file either.
  */
 #include "rimf/moved/moved.h"
 #include "rimf/moved/symfile.h"
@@ -9,7 +17,13 @@
 #include "rimf/base/base.h"
 #include "rimf/image/private.h"
 
-#include <errno.h> /* numbers only */
+#include <errno.h>    /* numbers only */
+#include <fcntl.h>    /* numbers only */
+#include <sys/stat.h> /* numbers only */
+
+#define MAP_BUFFER 8192u
+#define MAP_NAME_MAX 1024u
+#define MAP_SIZE_MAX (1ul << 30) /* clang's has 20 MB */
 
 /* One object's. */
 struct naming {
@@ -21,7 +35,7 @@ struct naming {
     void *cookie;
 };
 
-/* What has no copy is not said, nor what a size says of other fragments. */
+/* What has not moved is not said, nor what a size says of other fragments. */
 static void say(const struct naming *n, const char *name, uintptr_t original, size_t size)
 {
     const struct moved_fragment *fragment = moved_fragment_at(n->moved, n->object, original);
@@ -114,10 +128,10 @@ int moved_names_of(struct mvld_image *image, const struct rimf_object *object,
 
     n.analysis = rimf_analysis_whole(image, n.object, &why);
     if (!n.analysis)
-        return rimf_fail(image, ENODATA, "%s: its copy has no names: %s", object->public.name, why);
+        return rimf_fail(image, ENODATA, "%s: its moved code has no names: %s", object->public.name, why);
     n.is_named = unnamed ? rimf_heap_alloc(&image->heap, n.analysis->n_units) : NULL;
     if (unnamed && !n.is_named)
-        return rimf_fail(image, ENOMEM, "there is no memory to name copies of code");
+        return rimf_fail(image, ENOMEM, "there is no memory to name moved code");
     name_dynamic(&n);
     name_others(&n, file);
     if (unnamed)
@@ -126,8 +140,9 @@ int moved_names_of(struct mvld_image *image, const struct rimf_object *object,
     return 0;
 }
 
-int moved_names_each(struct mvld_image *image, size_t *next, int unnamed,
-                    moved_names_visitor *visit, void *cookie)
+/* Of each fragment from number *next on, which is counted up. */
+static int each(struct mvld_image *image, size_t *next, int unnamed, moved_names_visitor *visit,
+                void *cookie)
 {
     struct moved_code *moved = image->moved;
     int error = 0;
@@ -142,5 +157,94 @@ int moved_names_each(struct mvld_image *image, size_t *next, int unnamed,
         error = moved_names_of(image, object, &file, unnamed, visit, cookie);
         file_symbols_release(image, &file);
     }
+    return error;
+}
+
+/* ---- perf -------------------------------------------------------------------------------- */
+
+struct map {
+    const struct mvld_image *image;
+    int fd, error;
+    size_t n;
+    char text[MAP_BUFFER];
+};
+
+static void flush(struct map *map)
+{
+    for (size_t done = 0; done < map->n && !map->error;) {
+        long n = sys_write(map->image->sys, map->fd, map->text + done, map->n - done);
+
+        if (n > 0)
+            done += (size_t)n;
+        else if (n != -EINTR)
+            map->error = n ? (int)n : -EIO;
+    }
+    map->n = 0;
+}
+
+static void add_line(void *cookie, const struct mvld_symbol *s)
+{
+    struct map *map = cookie;
+    const char *slash = rimf_strrchr(s->object->name, '/'), *name = s->name;
+
+    if (!name)
+        name = slash ? slash + 1 : s->object->name;
+    if (map->error || rimf_strlen(name) > MAP_NAME_MAX)
+        return;
+    if (map->n + MAP_NAME_MAX + 64 > sizeof map->text)
+        flush(map);
+    map->n += rimf_format(map->text + map->n, sizeof map->text - map->n, "%lx %lx %s", s->address,
+                          s->size, name);
+    if (!s->name) /* as tools that know no symbols say it */
+        map->n += rimf_format(map->text + map->n, sizeof map->text - map->n, "+0x%lx",
+                              rimf_original_of(map->image, s->address) - s->object->bias);
+    map->text[map->n++] = '\n';
+}
+
+/* A file that is made now, or that we made before. */
+static long open_map(const struct rimf_sys *sys, int is_first)
+{
+    char path[40];
+    struct stat st;
+    long fd;
+
+    if (!sys_file_may_reach(sys, MAP_SIZE_MAX))
+        return -EFBIG;
+    rimf_format(path, sizeof path, "/tmp/perf-%ld.map", SYS3(sys, SYS_getpid, 0, 0, 0));
+    fd = sys_openat(sys, path,
+                    O_WRONLY | O_APPEND | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY |
+                        (is_first ? O_CREAT | O_EXCL : 0),
+                    0600);
+    if (sys_failed(fd) || is_first)
+        return fd;
+    if (SYS3(sys, SYS_fstat, fd, &st, 0) || !S_ISREG(st.st_mode) || st.st_nlink != 1 ||
+        (long)st.st_uid != SYS3(sys, SYS_geteuid, 0, 0, 0)) {
+        sys_close(sys, (int)fd);
+        return -EPERM;
+    }
+    return fd;
+}
+
+int moved_names_perf(struct mvld_image *image)
+{
+    size_t *next = &image->moved->n_perf;
+    struct map *map = rimf_heap_alloc(&image->heap, sizeof *map);
+    long fd = map ? open_map(image->sys, *next == 0) : -ENOMEM;
+    int error;
+
+    if (sys_failed(fd)) {
+        rimf_heap_release(&image->heap, map);
+        return rimf_fail(image, (int)-fd,
+                         "the map of moved code for perf cannot be made in /tmp (error %ld)", -fd);
+    }
+    map->image = image;
+    map->fd = (int)fd;
+    error = each(image, next, 1, add_line, map);
+    flush(map);
+    if (!error && map->error)
+        error = rimf_fail(image, -map->error,
+                          "the map of moved code for perf cannot be written (error %d)", -map->error);
+    sys_close(image->sys, map->fd);
+    rimf_heap_release(&image->heap, map);
     return error;
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/moved/operands.c: operands of movable code that take a function's address, at home
+ * rimf/moved/operands.c: operands of movable code that take a function's address, in originals
  * (moved/moved.h).
  *
- *     home      lea f(%rip), %rdi      leads to f's copy, as the same instruction in a copy does
+ *     original  lea f(%rip), %rdi      leads to where f moved, as the same instruction that moved does
  *
- * Code at home may still run: what a table leads to that the analysis did not recognise, what
+ * Originals may still run: what a table leads to that the analysis did not recognise, what
  * was called before its function got a jump.  It must take the same address for the same
  * function.
  */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/moved/pages.c: in what pages copies of code lie (enum mvld_pages).
+ * rimf/moved/pages.c: in what pages moved code lies (enum mvld_pages).
  *
- * Only 2 MiB that copies fill wholly are asked for in one page; what is left before and
+ * Only 2 MiB that code fills wholly are asked for in one page; what is left before and
  * behind them lies in small ones.  Three ways, each falls back on the next one, and the log
  * says why:
  *
@@ -10,7 +10,7 @@
  *               then all of them are taken (MADV_POPULATE_WRITE, Linux 5.14): a limit of a
  *               cgroup, or a policy that forbids the node where they are, shows here as an
  *               error, and not as SIGBUS when code runs.  Then they are moved into place.
- *     thp       small memory, of which the kernel is told to make large pages at the first
+ *     thp       small memory, of which the kernel is asked to make large pages at the first
  *               touch (MADV_HUGEPAGE), where the machine's setting lets it; what did not
  *               come about so is joined when it is filled (MADV_COLLAPSE, Linux 6.1), which
  *               asks for no setting.
@@ -23,7 +23,7 @@
  * the first touch alone, also for a last page that is half filled; what did not come about so
  * stays small.
  *
- * What is done for frozen images, moved/pages_file.c tells.
+ * What is done for frozen images, moved/pages_file.c says.
  *
  * A PAGE OF THE POOL IS NEVER WRITTEN AGAIN once its code runs.  After a fork a write would
  * need another one, and the kernel, when the pool is empty, takes it from the child, which

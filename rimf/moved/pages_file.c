@@ -60,7 +60,7 @@ static int is_shared(struct mvld_image *image, const struct shared *shared, uint
 }
 
 /* 2 MiB of its own, of the pool.  Where a page cannot be moved what it should replace is gone:
- * the copy is there in small pages. */
+ * the code is there in small pages. */
 static long own_of_pool(struct mvld_image *image, uintptr_t start, const char **why)
 {
     long aside = pages_take(image, HUGE, why), error;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/moved/plan.c: which code shall have a copy, and where that goes (moved/moved.h has the picture).
+ * rimf/moved/plan.c: which code moves, and where to (moved/moved.h has the picture).
  */
 #include "rimf/moved/moved.h"
 
@@ -66,7 +66,7 @@ static struct moved_fragment *next_fragment(struct mvld_image *image)
     return &moved->list[moved->n_planned];
 }
 
-/* 1 when four bytes hold every distance between the copy and what the object has at home. */
+/* 1 when four bytes hold every distance between the fragment and what the object has where it was mapped. */
 static int reaches(const struct moved_fragment *fragment)
 {
     const struct mvld_object *public = &fragment->object->public;
@@ -141,7 +141,7 @@ static int plan(struct wanted *w)
     return 0;
 }
 
-/* Without the pass, which knows of moved code, it is libmultiverse that patches: at home. */
+/* Without the pass, which knows of moved code, it is libmultiverse that patches: the originals alone. */
 static const char *is_patched(struct mvld_image *image, const struct rimf_object *object)
 {
     int noted;
@@ -161,7 +161,7 @@ static const char *stays(struct mvld_image *image, const struct rimf_object *obj
     if (object->public.why)
         return object->public.why;
     if (moved && rimf_object_find(image, moved->region.code) == &object->public)
-        return "it is where copies go";
+        return "it is where moved code goes";
     return is_patched(image, object);
 }
 
@@ -192,7 +192,7 @@ static int want_fragment(struct wanted *w, const struct mvld_fragment *fragment,
     if (!s)
         return -ENODATA;
     if (w->object->moved && w->object->moved <= w->image->moved->n)
-        return refuse(w, -ENOTSUP, "it has a copy");
+        return refuse(w, -ENOTSUP, "it has moved");
     if (w->start != fragment->original - w->object->view.bias ||
         !moved_is_fragment(s, w->start, fragment->size))
         return refuse(w, -EINVAL, "it cannot be cut there");
@@ -214,7 +214,7 @@ static int want_all(struct wanted *w)
         return -ENODATA;
     w->code = movable_span(s, &w->start);
     if (!w->code || w->object->moved)
-        return refuse(w, -ENOTSUP, w->code ? "it has a copy" : "no function of it can be moved");
+        return refuse(w, -ENOTSUP, w->code ? "it has moved" : "no function of it can be moved");
     if (!elf_holds(&w->object->view, w->object->view.bias + w->start, w->code, PROT_READ | PROT_EXEC))
         return refuse(w, -ENOTSUP, "its functions lie in several segments");
     /* Rounded down it may lie before the segment (lld's begin anywhere), in the same page. */

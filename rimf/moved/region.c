@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/moved/region.c: the region for copies of code, and which code an address in it is a copy
+ * rimf/moved/region.c: the region for moved code, and which code an address in it is
  * of (moved/moved.h has the picture).
  */
 #include "rimf/moved/moved.h"
@@ -19,6 +19,19 @@ void rimf_image_set_caller_hooks(struct mvld_image *image, int (*answers)(void *
 {
     image->answers = answers;
     image->answers_cookie = cookie;
+}
+
+void rimf_image_set_planned(struct mvld_image *image,
+                            int (*planned)(const void *cookie, const char *pass),
+                            const void *cookie)
+{
+    image->planned = planned;
+    image->planned_cookie = cookie;
+}
+
+int rimf_pass_planned(const struct mvld_image *image, const char *name)
+{
+    return image->planned && image->planned(image->planned_cookie, name);
 }
 
 void rimf_image_describe(struct mvld_image *image, const struct rimf_described *list, size_t n)
@@ -82,7 +95,7 @@ int rimf_region_set(struct mvld_image *image, const struct rimf_region *region)
     struct moved_code *moved;
 
     if (image->moved)
-        return rimf_fail(image, EEXIST, "there is a region for copies of code already");
+        return rimf_fail(image, EEXIST, "there is a region for moved code already");
     if ((region->code | region->frames | region->code_size | region->frames_size) % RIMF_PAGE ||
         !region->code_size || !region->frames_size ||
         !is_reserved(image, region->code, region->code_size) ||
@@ -91,7 +104,7 @@ int rimf_region_set(struct mvld_image *image, const struct rimf_region *region)
                          (void *)region->code);
     moved = rimf_heap_alloc(&image->heap, sizeof *moved);
     if (!moved)
-        return rimf_fail(image, ENOMEM, "there is no memory to note copies of code");
+        return rimf_fail(image, ENOMEM, "there is no memory to note moved code");
     moved->region = *region;
     moved->code_at = code_at;
     moved->code_end = moved->first = region->code;
@@ -108,7 +121,7 @@ static const char *find_region(struct mvld_image *image)
 
     if (image->entered || rimf_symbol_resolve(image, "concat_code", NULL, &code) ||
         rimf_symbol_find(code.object, "concat_frames", NULL, &frames))
-        return "libconcat.so.1, where copies go, is not in the program";
+        return "libconcat.so.1, where moved code goes, is not in the program";
     return rimf_region_set(image, &(struct rimf_region){code.address, frames.address, code.size,
                                                         frames.size})
                ? "libconcat.so.1 is not what it should be" : NULL;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
  * rimf/moved/slots.c: the relocated words of objects, which hold addresses of functions, get
- * those of the copies (moved/moved.h).
+ * the canonical ones of moved code (moved/moved.h).
  *
  * What is written is known by its relocation: RELATIVE (of DT_RELA and DT_RELR), 64, GLOB_DAT,
  * JUMP_SLOT, IRELATIVE.  What is in the word decides, whatever rule led there: when it is an
- * address of code whose identity is its copy's, it becomes that.  An entry of a PLT that stands
+ * address of code whose canonical address is another one, it becomes that.  An entry of a PLT that stands
  * for a function is none, nor is the unbound slot's way to the resolver.
  *
  * A variable of a library that the executable has a copy of (R_X86_64_COPY) holds what the
@@ -145,53 +145,53 @@ long moved_slots_copied(const struct mvld_image *image, const struct rimf_table 
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-/* An object whose code has copies. */
-struct moved {
+/* An object whose code moved. */
+struct moved_range {
     uintptr_t start, end;
     struct rimf_object *object;
 };
 
 struct moved_writing {
     struct mvld_image *image;
-    const struct moved_code *copies;
+    const struct moved_code *moved;
     const struct rimf_object *object; /* whose words are written */
     int calls; /* these are the words of its PLT, which nothing but calls reads */
     uintptr_t open, open_end; /* a writable segment */
-    struct moved *moved; /* ascending */
-    size_t n_moved;
+    struct moved_range *ranges; /* ascending */
+    size_t n_ranges;
     const struct moved_fragment *last; /* that was found */
     struct copied_variable *copied; /* ascending by `from` */
     size_t n_copied;
     size_t n; /* words that were written */
 };
 
-/* The code that has a copy, by its address at home. */
-static const struct moved_fragment *copy_at(struct moved_writing *w, uintptr_t value)
+/* The code that moved, by its original. */
+static const struct moved_fragment *fragment_at(struct moved_writing *w, uintptr_t value)
 {
-    const struct moved_fragment *copy;
-    size_t low = 0, high = w->n_moved;
+    const struct moved_fragment *fragment;
+    size_t low = 0, high = w->n_ranges;
 
     if (w->last && value - w->last->original < w->last->code)
         return w->last;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
 
-        if (w->moved[middle].end <= value)
+        if (w->ranges[middle].end <= value)
             low = middle + 1;
         else
             high = middle;
     }
-    if (low == w->n_moved || value < w->moved[low].start)
+    if (low == w->n_ranges || value < w->ranges[low].start)
         return NULL;
-    copy = moved_fragment_at(w->copies, w->moved[low].object, value);
-    if (copy)
-        w->last = copy;
-    return copy;
+    fragment = moved_fragment_at(w->moved, w->ranges[low].object, value);
+    if (fragment)
+        w->last = fragment;
+    return fragment;
 }
 
 /* The executable's copies of this word.  More than one symbol may have been copied from the
  * same place. */
-static void write_copied(struct moved_writing *w, uintptr_t slot, uintptr_t value, uintptr_t identity)
+static void write_copied(struct moved_writing *w, uintptr_t slot, uintptr_t value, uintptr_t canonical)
 {
     uintptr_t now;
 
@@ -204,7 +204,7 @@ static void write_copied(struct moved_writing *w, uintptr_t slot, uintptr_t valu
         memcpy(&now, to, sizeof now);
         if (now != value)
             continue;
-        memcpy(to, &identity, sizeof identity);
+        memcpy(to, &canonical, sizeof canonical);
         rimf_watch_pointer(w->image, (uintptr_t)to);
         w->n++;
     }
@@ -213,24 +213,24 @@ static void write_copied(struct moved_writing *w, uintptr_t slot, uintptr_t valu
 static void write_slot(void *cookie, uintptr_t slot)
 {
     struct moved_writing *w = cookie;
-    const struct moved_fragment *copy;
-    uintptr_t value, identity;
+    const struct moved_fragment *fragment;
+    uintptr_t value, canonical;
 
     if (slot - w->open >= w->open_end - w->open)
         moved_slots_writable(w->object, slot, &w->open, &w->open_end);
     if (slot - w->open >= w->open_end - w->open)
         return;
     memcpy(&value, (const void *)slot, sizeof value);
-    copy = copy_at(w, value);
-    identity = copy ? canonical_address(copy, value) : value;
-    if (identity == value) {
-        if (copy && copy->object->held && !w->calls)
-            move_entries_held(w->image, (struct rimf_object *)copy->object, value);
+    fragment = fragment_at(w, value);
+    canonical = fragment ? canonical_address(fragment, value) : value;
+    if (canonical == value) {
+        if (fragment && fragment->object->held && !w->calls)
+            move_entries_held(w->image, (struct rimf_object *)fragment->object, value);
         return;
     }
     if (w->n_copied)
-        write_copied(w, slot, value, identity);
-    memcpy((void *)slot, &identity, sizeof identity);
+        write_copied(w, slot, value, canonical);
+    memcpy((void *)slot, &canonical, sizeof canonical);
     rimf_watch_pointer(w->image, slot);
     w->n++;
 }
@@ -247,34 +247,34 @@ static void note_copied(void *cookie, const struct copied_variable *variable)
 
 static void note_moved(struct moved_writing *w)
 {
-    for (size_t i = 0; i < w->copies->n; i++) {
-        const struct moved_fragment *copy = &w->copies->list[i];
-        size_t at = w->n_moved;
+    for (size_t i = 0; i < w->moved->n; i++) {
+        const struct moved_fragment *fragment = &w->moved->list[i];
+        size_t at = w->n_ranges;
 
-        if (!moved_is_first(w->copies, i))
+        if (!moved_is_first(w->moved, i))
             continue;
-        for (; at && w->moved[at - 1].start > copy->object->public.start; at--)
-            w->moved[at] = w->moved[at - 1];
-        w->moved[at] = (struct moved){copy->object->public.start, copy->object->public.end,
-                                      (struct rimf_object *)copy->object};
-        w->n_moved++;
+        for (; at && w->ranges[at - 1].start > fragment->object->public.start; at--)
+            w->ranges[at] = w->ranges[at - 1];
+        w->ranges[at] = (struct moved_range){fragment->object->public.start, fragment->object->public.end,
+                                      (struct rimf_object *)fragment->object};
+        w->n_ranges++;
     }
 }
 
 struct moved_writing *moved_slots_prepare(struct mvld_image *image, const struct rimf_table *table)
 {
     long n = moved_slots_copied(image, table, NULL, NULL);
-    size_t n_copied = n > 0 ? (size_t)n : 0, n_moved = table->n_objects;
+    size_t n_copied = n > 0 ? (size_t)n : 0, n_ranges = table->n_objects;
     struct moved_writing *w;
 
     w = rimf_heap_alloc(&image->heap, sizeof *w + n_copied * sizeof *w->copied +
-                                          n_moved * sizeof *w->moved);
+                                          n_ranges * sizeof *w->ranges);
     if (!w)
         return NULL;
     w->image = image;
-    w->copies = image->moved;
+    w->moved = image->moved;
     w->copied = (struct copied_variable *)(w + 1);
-    w->moved = (struct moved *)(w->copied + n_copied);
+    w->ranges = (struct moved_range *)(w->copied + n_copied);
     if (n_copied)
         moved_slots_copied(image, table, note_copied, w);
     return w;
@@ -292,7 +292,7 @@ static void write_slots(struct moved_writing *w, const struct elf_view *view)
 size_t moved_slots_write(struct moved_writing *w, const struct rimf_table *table)
 {
     note_moved(w);
-    for (size_t i = 0; i < table->n_objects && w->n_moved; i++) {
+    for (size_t i = 0; i < table->n_objects && w->n_ranges; i++) {
         if (!moved_slots_held(table->objects[i]))
             continue;
         w->object = table->objects[i];

@@ -44,10 +44,10 @@ static const struct {
 int symfile_open(struct mvld_image *image, struct symfile *f)
 {
     if (!image->moved || f->first >= f->end || f->end > image->moved->n)
-        return rimf_fail(image, EINVAL, "there are no such copies of code");
+        return rimf_fail(image, EINVAL, "there is no such moved code");
     f->files = rimf_heap_alloc(&image->heap, (f->end - f->first) * sizeof *f->files);
     if (!f->files)
-        return rimf_fail(image, ENOMEM, "there is no memory for the names of copies");
+        return rimf_fail(image, ENOMEM, "there is no memory for the names of moved code");
     f->symbols_room = f->names_room = 1; /* the empty ones */
     for (size_t i = 0; f->base && i < RIMF_COUNT(interface); i++) {
         f->symbols_room++;

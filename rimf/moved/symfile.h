@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/moved/symfile.h: the names of copies of code (moved/moved.h), for those who look from outside.
+ * rimf/moved/symfile.h: the names of moved code (moved/moved.h), for those who look from outside.
  *
  * Debuggers and profilers find the name of an address in the file that is mapped there.
  * Copies lie in anonymous memory, or in a file of ours; so a small ELF file is made that
- * knows them: the functions in the symbol tables of their objects, each where its copy
- * is.  It begins with
+ * knows them: the functions in the symbol tables of their objects, each where it moved
+ * to.  It begins with
  *
  *     header | program header | section headers | .symtab … | .strtab | .shstrtab …
  *
  * and the code and its .eh_frame may be anywhere behind that, in the same file.  In
- * memory the "file" is what lies from that start to the end of the unwind tables of the
- * copies, which debuggers so get without another copy of them: its start stands in the
+ * memory the "file" is what lies from that start to the end of the unwind tables of that
+ * code, which debuggers so get without another copy of them: its start stands in the
  * room of the table that unwinders search, which is rarely half full,
  *
- *     concat_frames:   table →        ← names of later ones, names | .eh_frame of copies →
+ *     concat_frames:   table →        ← names of later ones, names | .eh_frame of moved code →
  *
  * and is announced to debuggers by GDB's JIT interface (moved/debug.c; where analyses have symbol
  * tables ready, those stand there instead, and it is a file for each object).  In a frozen image it is a file on
@@ -33,18 +33,18 @@
 struct file_symbols;
 
 struct symfile {
-    size_t first, end;      /* of the image's copies: from this one up to that one, excluded */
+    size_t first, end;      /* of the image's fragments: from this one up to that one, excluded */
     uintptr_t base;         /* subtracted from every address that is said; 0: as they are now */
-    uint64_t code_offset;   /* where in the file the first copy's page begins; 0: nowhere */
+    uint64_t code_offset;   /* where in the file the first fragment's page begins; 0: nowhere */
     uintptr_t frames;       /* their .eh_frame, in memory */
     size_t frames_size;     /* 0: none is said */
     uint64_t frames_offset; /* where that is in the file */
     /* Since symfile_open: */
-    struct file_symbols *files;      /* of the objects, by their first copies */
+    struct file_symbols *files;      /* of the objects, by their first fragments */
     size_t symbols_room, names_room; /* more than enough */
 };
 
-/* Looks how much there is to say of the copies.  0, or negative
+/* Looks how much there is to say of them.  0, or negative
  * errno with a sentence (last_error).  For the thread that loads, as the others. */
 int symfile_open(struct mvld_image *, struct symfile *);
 /* As many bytes symfile_write needs; what it leaves untouched at the end of the symbols and
@@ -90,15 +90,9 @@ void file_symbols_read(struct mvld_image *, const struct rimf_object *, struct f
 const char *file_symbols_name(const struct file_symbols *, size_t i);
 void file_symbols_release(struct mvld_image *, struct file_symbols *);
 
-/* Each copied function that the symbols of its object name, where its copy is; with `unnamed` also
- * the others, whose `name` is NULL.  Of the copies in the order in which they were made, from number
- * *next (0: the first) on, which is counted up.  0, -ENODATA, -ENOMEM. */
-int moved_names_each(struct mvld_image *, size_t *next, int unnamed, moved_names_visitor *,
-                    void *cookie);
+/* ---- moved/debug.c, moved/names.c ------------------------------------------------------------- */
 
-/* ---- moved/debug.c, moved/perf.c ------------------------------------------------------------- */
-
-/* Who looks from outside hears of the copies that it does not know yet.  0, or negative errno with a
+/* Who looks from outside hears of the moved code that it does not know yet.  0, or negative errno with a
  * sentence. */
 int moved_names_debug(struct mvld_image *);
 int moved_names_perf(struct mvld_image *);

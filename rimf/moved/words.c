@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/moved/words.c: changes of an object's code at home, through the patch engine
+ * rimf/moved/words.c: changes of an object's code where it was mapped, through the patch engine
  * (moved/moved.h).
  *
  * Nobody may stand between two instructions that are written over.  At start nothing runs;

@@ -9,19 +9,6 @@
 #include "rimf/patch/patch.h"
 #include "rimf/realise/realise.h"
 
-void rimf_image_set_planned(struct mvld_image *image,
-                            int (*planned)(const void *cookie, const char *pass),
-                            const void *cookie)
-{
-    image->planned = planned;
-    image->planned_cookie = cookie;
-}
-
-int rimf_pass_planned(const struct mvld_image *image, const char *name)
-{
-    return image->planned && image->planned(image->planned_cookie, name);
-}
-
 static const struct mvld_api api = {
     RIMF_API_CORE,
     .slot_at = rimf_slot_at,

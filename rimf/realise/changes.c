@@ -53,16 +53,16 @@ static int is_far(const struct mvld_object *object, uintptr_t target)
     return (low > INT32_MAX && high > INT32_MAX) || (low < INT32_MIN && high < INT32_MIN);
 }
 
-/* Of what has no copy itself, when all copies are there (image/edits.c): it leads to them.  What is learnt
- * relies on those of the start alone; others are each process's own. */
+/* Of what has not moved itself, when all code has that moves (image/edits.c): it leads there.  What is
+ * learnt relies on what was moved at the start alone; the rest is each process's own. */
 static uintptr_t copy_of(const struct changing *c, uintptr_t target)
 {
     const struct mvld_object *to = target && c->image->has_moved ? rimf_object_find(c->image, target) : NULL;
     uint32_t number = to ? rimf_object_of(to)->number : 0;
     int may = to && (!rimf_image_learns(c->image) || (number && number <= c->image->n_start));
-    uintptr_t copy = may ? rimf_moved_to(c->image, target) : 0;
+    uintptr_t moved = may ? rimf_moved_to(c->image, target) : 0;
 
-    return copy ? copy : target;
+    return moved ? moved : target;
 }
 
 /* Memory for reasons that nobody touches where there are none. */

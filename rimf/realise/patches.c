@@ -131,7 +131,7 @@ static int patch_call(struct changing *c, struct waiting *w, const struct analys
     return 0;
 }
 
-/* 1 when the call was changed where it was moved to, and is none of home's.  `*unit` goes to that
+/* 1 when the call was changed where it was moved to, and is none of the original.  `*unit` goes to that
  * which it is in. */
 static int has_moved(const struct changing *c, const struct analysis *s, uint32_t address,
                      size_t *unit)

@@ -66,7 +66,7 @@ static void add_moved(struct mvld_image *image, const struct rimf_object *object
 
     edit->now = (struct edit_counts){.sites = object->calls_moved, .made = object->calls_made};
     add_up(edit);
-    rimf_log(image->log, MVLD_LOG_PASSES, "%s: %s: %zu of %zu sites made direct, in its copy",
+    rimf_log(image->log, MVLD_LOG_PASSES, "%s: %s: %zu of %zu sites made direct, in its moved code",
              edit->ctx->pass, object->public.name, edit->now.made, edit->now.sites);
 }
 
@@ -129,8 +129,8 @@ static void report_moved(struct mvld_image *image, const struct mvld_context *ct
 
     rimf_log(image->log, MVLD_LOG_STATISTICS | MVLD_LOG_PASSES,
              "%s: %zu objects, %zu functions, %zu KB of code, %zu KB of unwind tables; "
-             "%zu begin at home with a jump to the copy, %zu that may be entered run there",
-             ctx->pass, r->objects, r->units, r->code / 1024, r->frames / 1024, r->entries, r->at_home);
+             "%zu originals begin with a jump to it, %zu that may be entered run where they were mapped",
+             ctx->pass, r->objects, r->units, r->code / 1024, r->frames / 1024, r->entries, r->in_place);
     if (names & MVLD_NAMES_DEBUGGERS && moved_names_debug(image))
         rimf_log(image->log, MVLD_LOG_WARNING, "%s: debuggers find no names: %s", ctx->pass,
                  image->error);

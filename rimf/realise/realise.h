@@ -20,4 +20,9 @@ void rimf_image_forget(struct mvld_image *, const struct mvld_context *);
  * addresses become what they will be (rimf_image_finish of moved/moved.h). */
 void rimf_realise_rest(struct mvld_image *);
 
+/* ---- realise/system.c: behind rimf_api() ---------------------------------------------- */
+
+char *rimf_file_read(const struct mvld_context *, const struct mvld_setting *, size_t *size);
+int rimf_random(const struct mvld_image *, void *to, size_t size);
+
 #endif

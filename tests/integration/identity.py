@@ -36,7 +36,7 @@ PIPELINES = [["direct-calls"], ["direct-calls", FROZEN], ["direct-calls", "conca
 # What each leaves in the log of a program that it worked on.
 WORKED = {"direct-calls": r"direct-calls: .* [1-9]\d* of \d+ sites made direct|its work was thawed",
           "concat": r"concat: [1-9]\d* objects|pass concat: its work was thawed",
-          SCATTERED: r"[1-9]\d* pieces of it are copied|its work was thawed",
+          SCATTERED: r"[1-9]\d* fragments of it moved|its work was thawed",
           "multiverse": "pass multiverse: done"}
 
 

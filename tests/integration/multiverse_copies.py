@@ -37,7 +37,7 @@ def leave_home(program, environment, config):
                        config=config.replace(", multiverse", ""))
     said = done.stderr
     for name in "copies", "liboneof.so", "libother.so":
-        check(f"/{name}: stays home: its code is patched at run time, by no pass" in said, said)
+        check(f"/{name}: stays where it is: its code is patched at run time, by no pass" in said, said)
     check(done.stdout.startswith("program, mode 0: program\n"), done.stdout + said)
 
 

@@ -60,7 +60,7 @@ class Program:
         if frozen:
             check("pass concat: its work was thawed" in said, said)
         for name in [] if frozen else ["program", "libpoints.so", "libcalls.so"]:
-            check(re.search(name + ": .* are copied to", said), said)
+            check(re.search(name + ": .* moved to", said), said)
 
     def run(self, *arguments, config=None, prefix=(), **environment):
         images = self.folder / "mvld" / "images"

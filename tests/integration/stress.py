@@ -72,7 +72,7 @@ def used_methods(folder, program, loader, method, how):
     text = "".join(p.read_text() for p in folder.glob("log.*"))
     check(done.returncode == 0, f"status {done.returncode}\n{done.stdout}{done.stderr}{text[-2000:]}")
     for name in ["stress", "liboneof.so", "libother.so"] if loader == "copies" else []:
-        check(re.search(f"/{name}: .* are copied to", text), f"{name} runs at home")
+        check(re.search(f"/{name}: .* moved to", text), f"{name} runs at home")
     found = re.findall(r"changes by (\w+)", text)
     return {name: found.count(name) for name in set(found)}, text
 

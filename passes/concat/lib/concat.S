@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * concat.S: libconcat.so.1, the room in which concat puts copies of code.
+ * concat.S: libconcat.so.1, the room to which concat moves code.
  *
  * The room is a shared object that the host loader maps like any other, so whoever asks
  * the host loader which object an address lies in (unwinders by dl_iterate_phdr and
- * _dl_find_object, debuggers by the link map) finds the copies and their unwind table
+ * _dl_find_object, debuggers by the link map) finds moved code and its unwind table
  * without help from us.
  *
  *   from linked address     as mapped   what
@@ -21,7 +21,7 @@
  *
  * No linker writes such a file: each puts segments around sections.  And sections around
  * the room are what may not be: gdb takes the object of an address from its section, and
- * would look for the names of copies here (they are in files of their own, see
+ * would look for the names of moved code here (they are in files of their own, see
  * rimf/moved/symfile.h).  So the bytes of the whole file stand here, headers and all, and the
  * linker writes them out as they are (--oformat binary).
  *

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * all_or_none LIBCONCAT FIRST SECOND: each system call of a batch of copies fails in turn,
+ * all_or_none LIBCONCAT FIRST SECOND: each system call of a batch of moved code fails in turn,
  * and so does what tells the C library.  A failure means that after a batch that could not
  * be made something is left of it: rights in the region, entries in the unwind table, a
- * jump at home; or that the batch before it suffers.
+ * jump of an original; or that the batch before it suffers.
  *
  * Each failure has a process of its own.
  */
@@ -116,21 +116,21 @@ static int look(void *cookie)
     return 41;
 }
 
-/* It computes the same, and one can unwind through it; 1: in its copy. */
+/* It computes the same, and one can unwind through it; 1: where it moved to. */
 static int runs(const struct library *l)
 {
     struct seen seen = {0}, here = {0};
-    uintptr_t home;
+    uintptr_t original;
 
     CHECK(l->sum(100) == l->right, "(%s)", l->path);
     _Unwind_Backtrace(frame, &here);
     CHECK(l->call(look, &seen) == 42);
     CHECK(seen.frames == here.frames + 2, "(%d frames, here %d)", seen.frames, here.frames);
-    home = rimf_original_of(image, seen.caller);
-    CHECK((home != 0) == (seen.caller - region.code < region.code_size));
-    home = home ? home : seen.caller;
-    CHECK(home >= l->object->start && home < l->object->end);
-    return home != seen.caller;
+    original = rimf_original_of(image, seen.caller);
+    CHECK((original != 0) == (seen.caller - region.code < region.code_size));
+    original = original ? original : seen.caller;
+    CHECK(original >= l->object->start && original < l->object->end);
+    return original != seen.caller;
 }
 
 /* ---- the region ------------------------------------------------------------------------------- */
@@ -221,7 +221,7 @@ static void check_nothing(const struct library *l, const struct library *before,
 static int with_failure(const struct library *l, const struct library *before, long at, long error)
 {
     static struct state was;
-    int failed, copied;
+    int failed, moved;
     long n_calls;
 
     take_state(&was);
@@ -230,7 +230,7 @@ static int with_failure(const struct library *l, const struct library *before, l
     failed = commit(l, at);
     n_calls = calls;
     nobody_answers = 0;
-    copied = runs(l);
+    moved = runs(l);
     CHECK(!before || runs(before));
     if (failed && !rimf_moved_to(image, (uintptr_t)l->sum)) {
         check_nothing(l, before, &was);
@@ -238,8 +238,8 @@ static int with_failure(const struct library *l, const struct library *before, l
         CHECK(runs(l) && (!before || runs(before)));
         return 2;
     }
-    /* When jumps cannot be written, what has none runs at home. */
-    CHECK(copied || (failed && is_at_home(l)), "(call %ld, error %ld)", at, error);
+    /* When jumps cannot be written, what has none runs where it was mapped. */
+    CHECK(moved || (failed && is_at_home(l)), "(call %ld, error %ld)", at, error);
     return at && n_calls < at ? 1 : 0;
 }
 

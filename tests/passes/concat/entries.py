@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""entries.py: which functions begin at home with a jump to their copies, where most keep their
-addresses at home (entries/part.c): those that somebody may call by their address, and none that is
+"""entries.py: which originals begin with a jump to where they moved, where most functions keep their
+original addresses (entries/part.c): those that somebody may call by their address, and none that is
 only called by name, whether the caller has a copy itself or lies at a fixed address."""
 import subprocess
 import sys

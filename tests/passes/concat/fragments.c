@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * fragments LIBCONCAT LIBRARY: code of a library (copied_library.c) that is cut into fragments: all of
+ * fragments LIBCONCAT LIBRARY: code of a library (library.c) that is cut into fragments: all of
  * them in another order, some of them, and what is refused.  Each case is a process of its own.
  *
  * A failure means that code is cut where it holds together, that a fragment does something else than
- * the function, or that code is copied though the plan was refused.
+ * the function, or that code moves though the plan was refused.
  */
 #include "region.h"
 
@@ -46,11 +46,11 @@ static int add(const struct mvld_fragment *fragment)
     return region_move(library, fragment, 0, &why);
 }
 
-static size_t fragment_of(uintptr_t home)
+static size_t fragment_of(uintptr_t original)
 {
     size_t i = 0;
 
-    while (home - fragments[i].original >= fragments[i].size)
+    while (original - fragments[i].original >= fragments[i].size)
         CHECK(++i < n);
     return i;
 }
@@ -89,7 +89,7 @@ static void refuses(void)
     CHECK(rimf_moved_to(image, p.original) == 0);
     CHECK(region_move(library, NULL, 0, &why) == 0);
     CHECK(rimf_moved_commit(image, &report) == 0 && rimf_moved_to(image, p.original));
-    refused(-ENOTSUP, "it has a copy", add(&p));
+    refused(-ENOTSUP, "it has moved", add(&p));
 }
 
 /* The last fragment first; two of them as one. */
@@ -172,7 +172,7 @@ static void closed(void)
     refused(-EINVAL, none, region_move(library, NULL, 0, &why));
 }
 
-/* All of it only where it lies in the lines as at home. */
+/* All of it only where it lies in the lines as the original. */
 static void whole(void)
 {
     uintptr_t from = region_symbol(image, "concat_code").address + RIMF_MOVED_ALIGN, at;
@@ -183,7 +183,7 @@ static void whole(void)
     CHECK(at >= from && (at - fragments[0].original) % RIMF_MOVED_LINE == 0);
 }
 
-/* What is left out runs at home, and is found there. */
+/* What is left out runs where it was mapped, and is found there. */
 static void some(void)
 {
     size_t kept = fragment_of((uintptr_t)sum);

@@ -3,11 +3,11 @@
 exceptions go through them and threads throw all the time (late_main.cc).
 
     cycles   a thousand times; each time the library runs in a copy
-    full     the region is small: at some time the library stays home, and one is told
+    full     the region is small: at some time the library stays, and one is told
     frames   the same when it is the room for unwind tables that is short
 
 A failure means that what comes late is not copied, that exceptions do not find their way
-through copies that come and go, or that a program fails when there is no room left.
+through moved code that comes and goes, or that a program fails when there is no room left.
 """
 import os
 import re
@@ -85,7 +85,7 @@ def main():
             concat = with_room(folder, (used // 4096 + 2000) * 4096, 0x4000000)
             copied, log = run(folder, 60, folder / "liblarge.so", concat)
             check(3 <= copied <= 8, f"{copied} times in a copy\n{log[-3000:]}")
-            check("stays home: the region is full" in log, log[-3000:])
+            check("stays where it is: the region is full" in log, log[-3000:])
         else:
             used = int(re.search(r" (\d+) KB of unwind tables", log).group(1)) * 1024
             concat = with_room(folder, 0x10000000, (used // 4096 * 4 // 3 + 60) * 4096)

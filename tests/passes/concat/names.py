@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""names.py BEHAVIOUR: what debuggers and profilers see of a program whose code runs in copies
+"""names.py BEHAVIOUR: what debuggers and profilers see of a program whose code moved
 (names/part.c).
 
 Each function below is one test; its text says what a failure means.
@@ -83,7 +83,7 @@ def end(process):
 
 
 def debugger(program):
-    """gdb attaches to a program in copies, and has no names, loses the stack, or misses a
+    """gdb attaches to a program whose code moved, and has no names, loses the stack, or misses a
     breakpoint."""
     program.analyse()
     process, here = program.start()
@@ -101,7 +101,7 @@ def debugger(program):
 
 def frozen(program):
     """gdb attaches to a program that started from a frozen image, or reads its core file, and has
-    no names of the image's copies or of those that came after them, loses the stack, or misses a
+    no names of the image's moved code or of what moved after it, loses the stack, or misses a
     breakpoint."""
     program.analyse()
     done = subprocess.run([program.path], capture_output=True, text=True, timeout=60,
@@ -162,7 +162,7 @@ def analyses(program):
 
 
 def ready(program):
-    """The symbols that an analysis has ready do not say of functions where their copies are, as
+    """The symbols that an analysis has ready do not say of functions where they moved to, as
     the process finds it out for perf; or they are not what debuggers are given."""
     program.analyse()
     process, _ = program.start(perf_map="yes")
@@ -283,7 +283,7 @@ def map_of_perf(program):
 
 
 def perf(program):
-    """perf has no name for samples in copies."""
+    """perf has no name for samples in moved code."""
     if not shutil.which("perf"):
         support.skip("perf is missing")
     program.analyse()

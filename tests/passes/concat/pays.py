@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""pays.py BEHAVIOUR: code is copied where something is asked for that only copies have, else a start
+"""pays.py BEHAVIOUR: code moves where something is asked for that only moved code has, else a start
 is that of the pipeline without the pass (`copy = where-it-pays`, the default).
 
 Each function below is one test; its text says what a failure means.
@@ -20,10 +20,10 @@ import support  # noqa: E402
 from frozen_copies import MVLD  # noqa: E402
 from support import check  # noqa: E402
 
-WHY = ("no code is copied: small pages without a profile run no faster than direct calls alone "
-       "(copy = always copies)")
+WHY = ("no code moves: small pages without a profile run no faster than direct calls alone "
+       "(copy = always moves it)")
 THAWED = "thawed, the code of [1-9]"
-COPIED = r"concat: [1-9]\d* objects, [1-9]\d* functions"
+MOVED = r"concat: [1-9]\d* objects, [1-9]\d* functions"
 LOOKS = re.compile(r'^(newfstatat|openat)\([^)]*/concat\.so"')
 
 
@@ -99,7 +99,7 @@ def without_looking(calls):
 
 def same(program):
     """A start has another mapping, another call, or another image than that of direct-calls alone; or code
-    waits for copies that nobody makes."""
+    waits for code that nobody moves."""
     program.analyze("--program", program.path)  # the C library, too
     told = {}
     for passes in "direct-calls", "direct-calls, concat":
@@ -107,7 +107,7 @@ def same(program):
         program.configure()
         shutil.rmtree(program.cache / "mvld" / "ready", ignore_errors=True)
         log = program.run().stderr
-        check("in its copy" not in log, log)
+        check("in its moved code" not in log, log)
         check(re.search(rf"{program.path}: [1-9]\d* of \d+ sites made direct, \d", log), log)
         first = program.maps()
         folder = program.freeze()
@@ -134,7 +134,7 @@ def same(program):
 
 
 def asked(program):
-    """What only copies have is asked for, and nothing is copied, in the process or from an image; or one
+    """What only moved code has is asked for, and nothing moves, in the process or from an image; or one
     image serves two configurations."""
     profile = program.folder / "profile"
     profile.write_text("libplace.so place\n")
@@ -143,19 +143,19 @@ def asked(program):
                     ["order = profile", f"profile = {profile}"], ["pages = thp"], ["pages = hugetlb"],
                     ["copy = always", "pages = small"], ["pages = small"], [f"profile = {profile}"],
                     ["copy = where-it-pays", "order = as-loaded"]):
-        copies = options and options[0] not in ("pages = small", "copy = where-it-pays", f"profile = {profile}")
+        moves = options and options[0] not in ("pages = small", "copy = where-it-pays", f"profile = {profile}")
         program.configure(*options)
         done = program.run()
-        check(bool(re.search(COPIED, done.stderr)) == bool(copies) == (WHY not in done.stderr),
+        check(bool(re.search(MOVED, done.stderr)) == bool(moves) == (WHY not in done.stderr),
               f"{options}\n{done.stderr}")
         check(done.stdout == plain, done.stdout)
         folder = program.freeze()
-        check((folder / "concat.so").exists() == bool(copies), f"{options}: {sorted(folder.iterdir())}")
+        check((folder / "concat.so").exists() == bool(moves), f"{options}: {sorted(folder.iterdir())}")
         check(folder not in folders, f"{options}: the image of another configuration")
         folders.add(folder)
         done = program.thawed()
         check(f"{folder}: thawed" in done.stderr and done.stdout == plain, done.stderr)
-        check(("pass concat: its work was thawed" in done.stderr) == bool(copies), done.stderr)
+        check(("pass concat: its work was thawed" in done.stderr) == bool(moves), done.stderr)
     check(len(list(folder.parent.iterdir())) == len(folders), "an image went")
 
 
@@ -173,9 +173,9 @@ def order(program):
             folder = program.freeze()
             program.thawed()
             program.thawed(MVLD_DEBUG="files")  # passes are not mapped
-            copied = [re.sub(r".*:\t", "", line) for line in log.splitlines() if re.search(COPIED, line)]
+            copied = [re.sub(r".*:\t", "", line) for line in log.splitlines() if re.search(MOVED, line)]
             image = sorted((file.name, file.stat().st_size) for file in folder.iterdir())
-            # How the kernel cuts the memory in which copies lie depends on where that is.
+            # How the kernel cuts the memory in which moved code lies depends on where that is.
             told.add((bool(options), str(copied), str(image), "" if options else f"{first} {program.maps()}"))
             shutil.rmtree(folder)
             shutil.rmtree(program.cache / "mvld" / "ready", ignore_errors=True)
@@ -183,12 +183,12 @@ def order(program):
 
 
 def unreadable(program):
-    """With a profile that cannot be read code is copied, or nobody hears why not, or calls stay as they are."""
+    """With a profile that cannot be read code moves, or nobody hears why not, or calls stay as they are."""
     plain = program.expected("no", program.later)
     for path, why in (program.folder / "absent", "cannot be read (error 2)"), ("", "needs a file"):
         program.configure("order = profile", f"profile = {path}")
         done = program.run("no", program.later)
-        check(why in done.stderr and " copied to " not in done.stderr and done.stdout == plain, done.stderr)
+        check(why in done.stderr and " moved to " not in done.stderr and done.stdout == plain, done.stderr)
         check(re.search(rf"{program.path}: [1-9]\d* of \d+ sites made direct, \d", done.stderr), done.stderr)
 
 
@@ -229,7 +229,7 @@ def much(program):
 
 
 def later(program):
-    """What comes by dlopen is copied, or waits for copies, or maps a pass that has nothing to do."""
+    """What comes by dlopen moves, or waits for that, or maps a pass that has nothing to do."""
     plain = program.expected("no", program.later)
     done = program.run("no", program.later)
     direct = r"liblater\.so: \d+ of \d+ sites made direct, \d+ pages"
@@ -244,7 +244,7 @@ def later(program):
     program.configure("order = random")
     program.freeze()
     done = program.thawed("no", program.later)
-    check(re.search(COPIED, done.stderr) and done.stdout == plain, done.stderr)
+    check(re.search(MOVED, done.stderr) and done.stdout == plain, done.stderr)
 
 
 def alone(program):
@@ -264,7 +264,7 @@ def alone(program):
 
 
 def told(program):
-    """`mvld pipeline` does not say why nothing is copied, or what it prints means another configuration."""
+    """`mvld pipeline` does not say why nothing moves, or what it prints means another configuration."""
     environment = program.environment(MVLD_DEBUG="")
     text = support.run([MVLD, "pipeline", program.path], **environment)
     check(text.returncode == 0 and f"; nothing to do: {WHY}\n" in text.stdout and

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * pool LIBCONCAT LIBRARY: copies in pages of a pool, over a kernel that plays one with ordinary
+ * pool LIBCONCAT LIBRARY: moved code in pages of a pool, over a kernel that plays one with ordinary
  * memory, but for what it refuses: a page too many; 4 KiB of a page with other rights, unmapped
  * or moved away; a write to it once it can be executed.  Each system call fails in turn.
  *
@@ -171,23 +171,23 @@ static size_t count(void)
     return n;
 }
 
-/* x + 0x01010101 from now on, at home and in the copy. */
+/* x + 0x01010101 from now on, in the original and in moved code. */
 static void change(void)
 {
     static const uint8_t body[] = {0x8d, 0x87, 1, 1, 1, 1, 0xc3}; /* lea 0x1010101(%rdi),%eax; ret */
-    uintptr_t copy = rimf_moved_to(image, (uintptr_t)first);
+    uintptr_t moved = rimf_moved_to(image, (uintptr_t)first);
     struct mvld_batch *batch = rimf_api()->patch_begin(image);
     struct mvld_patch_report report;
 
-    CHECK(copy && batch);
-    CHECK(rimf_api()->patch_add(batch, copy, (const void *)copy, body, sizeof body) == 0);
+    CHECK(moved && batch);
+    CHECK(rimf_api()->patch_add(batch, moved, (const void *)moved, body, sizeof body) == 0);
     CHECK(rimf_api()->patch_commit(batch, &report) == 0 && report.applied == 1, "(%s)",
           rimf_api()->last_error(image));
     rimf_api()->patch_end(batch);
-    CHECK(!in_pool(copy, sizeof body) && first(1) == 0x01010102);
+    CHECK(!in_pool(moved, sizeof body) && first(1) == 0x01010102);
 }
 
-/* Whole 2 MiB of the code that was copied. */
+/* Whole 2 MiB of the code that moved. */
 static size_t filled(void)
 {
     uintptr_t start = (image->moved->region.code + HUGE - 1) & -HUGE;

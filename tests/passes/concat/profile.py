@@ -47,10 +47,10 @@ class Program:
     def fragments(self, log):
         """Where each of its fragments was and is, by place."""
         found = re.findall(re.escape(str(self.path)) +
-                           r": (\d+) bytes at 0x(\w+) are copied to 0x(\w+)", log)
-        base = min(int(home, 16) for _, home, _ in found) & ~0xfff
+                           r": (\d+) bytes at 0x(\w+) moved to 0x(\w+)", log)
+        base = min(int(original, 16) for _, original, _ in found) & ~0xfff
         base -= min(self.at.values()) & ~0xfff
-        return sorted((int(at, 16), int(home, 16) - base, int(size)) for size, home, at in found)
+        return sorted((int(at, 16), int(original, 16) - base, int(size)) for size, original, at in found)
 
 
 def hot(program):
@@ -61,12 +61,12 @@ def hot(program):
         f"program +0x{program.at['local'] + 1:X}\r\nprogram alpha\nprogram +0xffff0\n"
         "program gamma\n")
     log = program.run()
-    homes = [home for _, home, _ in program.fragments(log)]
-    check(homes[:3] == [program.at[name] for name in ("gamma", "local", "alpha")], log)
-    lines = [at % 64 if home % 16 == 0 else (at - home) % 64 for at, home, _ in program.fragments(log)]
+    originals = [original for _, original, _ in program.fragments(log)]
+    check(originals[:3] == [program.at[name] for name in ("gamma", "local", "alpha")], log)
+    lines = [at % 64 if original % 16 == 0 else (at - original) % 64 for at, original, _ in program.fragments(log)]
     check(lines[:3] == [0, 0, 0], log)
-    check(all((at - home) % 64 == 0 for at, home, _ in program.fragments(log)[3:]), log)
-    check(any(home <= program.at["beta"] < home + size for _, home, size in program.fragments(log)),
+    check(all((at - original) % 64 == 0 for at, original, _ in program.fragments(log)[3:]), log)
+    check(any(original <= program.at["beta"] < original + size for _, original, size in program.fragments(log)),
           log)
     check("2 of 9 lines name nothing" in log and "3 hot functions" in log, log)
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * room.c LIBCONCAT [LOADER]: what the host loader, the kernel and unwinders make of libconcat.so.1,
- * which is preloaded into this program; by mvld, with the pass and nothing that it may copy, when
+ * which is preloaded into this program; by mvld, with the pass and nothing that it may move, when
  * LOADER is that.  A failure means: it costs memory or a promise of memory, cannot be found by
  * address, faults when asked about a stray address, or answers a look-up that is not its own.
  */

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""truth.py TRUTH STOP PROGRAM LEAST [ORDER] [frozen]: what concat copied of a program of the distribution, read
+"""truth.py TRUTH STOP PROGRAM LEAST [ORDER] [frozen]: what concat moved of a program of the distribution, read
 from its memory by TRUTH (truth.c) once it stopped before main (STOP is a preloaded library that
 sees to it).  It has at least so many direct calls.  With STOP "modules", PROGRAM is a Python
 that stops itself once modules came by dlopen.  ORDER is concat's; "profile" names every third

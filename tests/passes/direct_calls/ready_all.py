@@ -209,7 +209,7 @@ def concat(world):
     both = {"config": CONFIG.replace("calls", "calls, concat") + support.COPY,
             "MVLD_PASS_PATH": f"{support.BUILD}/passes/direct-calls:{support.BUILD}/passes/concat"}
     log = world.run(**both)
-    check("concat: " in log and " copied to " in log and not laid(log), log)
+    check("concat: " in log and " moved to " in log and not laid(log), log)
     shutil.rmtree(world.cache / "mvld" / "analysis")
     world.analyse(world.program)
     check(not laid(world.run(**both), reach=ALL), "used beside copies")

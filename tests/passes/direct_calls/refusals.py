@@ -252,7 +252,7 @@ def copies(world):
 
     plain = re.search(said + pages, world.run())
     for where, prefix, tunables in (
-            ("in its copy", [], ""),
+            ("in its moved code", [], ""),
             (pages, [], f"concat.leave={world.program.name}"),
             (pages, ["prlimit", "--as=8000000000"], "")):  # there is no room for copies
         log = world.run(prefix=prefix, MVLD_TUNABLES=tunables, **both)

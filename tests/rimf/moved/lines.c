@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Where in a line hot code begins: a failure means that it is slower than it was at home, because
+ * Where in a line hot code begins: a failure means that it is slower than the original, because
  * a loop lies across two lines, or that something else than a short loop decides.
  */
 #include "rimf/moved/moved.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * copied_library.c: code to be copied: a jump table, calls inside and out, a pointer to its
+ * library.c: code to be moved: a jump table, calls inside and out, a pointer to its
  * own code, data.
  */
 #include <stddef.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * copied_slots.c: where a GOT slot leads, as the process's memory and the file's
- * relocations say (copied.h).
+ * slots.c: where a GOT slot leads, as the process's memory and the file's
+ * relocations say (moved.h).
  */
-#include "copied.h"
+#include "moved.h"
 
 /* The name of the symbol that the slot is relocated with, or NULL. */
-static const char *slot_name(const struct copied *o, uint32_t slot)
+static const char *slot_name(const struct seen_object *o, uint32_t slot)
 {
     static const struct {
         int64_t table, size;
@@ -36,7 +36,7 @@ static const char *slot_name(const struct copied *o, uint32_t slot)
 
 /* 1 when `name` is a symbol of the object at this address, or a function that chooses
  * among several. */
-static int names(const struct copied *o, const char *name, uintptr_t address)
+static int names(const struct seen_object *o, const char *name, uintptr_t address)
 {
     const struct object *file = &o->analysis.object;
     uint64_t table = object_tag(file, DT_SYMTAB), strings = object_tag(file, DT_STRTAB);
@@ -56,12 +56,12 @@ static int names(const struct copied *o, const char *name, uintptr_t address)
 }
 
 /* Its PLT entry: the slot was not bound when the process stopped. */
-static int is_lazy(const struct copied *o, uintptr_t value)
+static int is_lazy(const struct seen_object *o, uintptr_t value)
 {
     return value >= o->low && value < o->high && !unit_at(&o->analysis, value - o->bias);
 }
 
-/* What the PLT entry at `entry` of an executable at a fixed address, which is not copied,
+/* What the PLT entry at `entry` of an executable at a fixed address, which does not move,
  * leads to: such an entry may stand for a function whose address it takes, for all objects.
  * `entry` itself when it is none. */
 static uintptr_t through_plt(const struct process *p, uintptr_t entry)
@@ -70,7 +70,7 @@ static uintptr_t through_plt(const struct process *p, uintptr_t entry)
     uintptr_t value;
     size_t at;
 
-    if (object_at_home(p, entry))
+    if (object_of(p, entry))
         return entry;
     process_read(p, entry, code, sizeof code);
     at = code[0] == 0xf3 ? 4 : 0;   /* endbr64 */
@@ -82,24 +82,24 @@ static uintptr_t through_plt(const struct process *p, uintptr_t entry)
     return value;
 }
 
-static int leads(struct process *p, const struct copied *o, uint32_t slot, uintptr_t target)
+static int leads(struct process *p, const struct seen_object *o, uint32_t slot, uintptr_t target)
 {
-    const struct copied *to;
+    const struct seen_object *to;
     const char *name;
     uintptr_t value, behind;
 
     process_read(p, o->bias + slot, &value, sizeof value);
-    value = home_of(p, value);
-    behind = home_of(p, through_plt(p, value));
+    value = original_of(p, value);
+    behind = original_of(p, through_plt(p, value));
     if (value == target || behind == target)
         return 1;
-    if (!is_lazy(o, value) && (behind == value || object_at_home(p, behind)))
+    if (!is_lazy(o, value) && (behind == value || object_of(p, behind)))
         return 0;
     name = slot_name(o, slot);
-    to = object_at_home(p, target);
+    to = object_of(p, target);
     if (!name)
         return 0;
-    if (!to) { /* of an object that was not copied: nothing is known of its symbols here */
+    if (!to) { /* of an object that did not move: nothing is known of its symbols here */
         p->n_elsewhere++;
         return 1;
     }
@@ -109,17 +109,17 @@ static int leads(struct process *p, const struct copied *o, uint32_t slot, uintp
 
 /* Slots are asked for at each of their calls; what names say takes long to find. */
 static struct answer {
-    const struct copied *o;
+    const struct seen_object *o;
     uint32_t slot;
     uintptr_t target;
-} *answer_at(const struct copied *o, uint32_t slot)
+} *answer_at(const struct seen_object *o, uint32_t slot)
 {
     static struct answer answers[1 << 16];
 
     return &answers[(slot / 8 + (o->bias >> 12) * 31) % (sizeof answers / sizeof *answers)];
 }
 
-int slot_leads(struct process *p, const struct copied *o, uint32_t slot, uintptr_t target)
+int slot_leads(struct process *p, const struct seen_object *o, uint32_t slot, uintptr_t target)
 {
     struct answer *answer = answer_at(o, slot);
 

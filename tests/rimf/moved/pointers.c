@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * copied_pointers.c: which functions have the address of their copy, and that all relocated
- * words say so (copied.h).
+ * pointers.c: which functions have the address that they moved to, and that all relocated
+ * words say so (moved.h).
  */
-#include "copied.h"
+#include "moved.h"
 
-static int keeps_home(const struct copied *o, uint64_t linked)
+static int keeps_home(const struct seen_object *o, uint64_t linked)
 {
     const struct analysis_home *homes = o->analysis.homes.at;
 
@@ -15,45 +15,45 @@ static int keeps_home(const struct copied *o, uint64_t linked)
     return 0;
 }
 
-/* The loader stands in front of it: its copy is a jump home. */
-static int runs_at_home(const struct process *p, const struct copied *o, const struct unit *u)
+/* The loader stands in front of it: what moved is a jump back. */
+static int runs_at_home(const struct process *p, const struct seen_object *o, const struct unit *u)
 {
-    uintptr_t home = o->bias + u->start, at = copy_of(p, home);
-    uint8_t copy[JUMP];
+    uintptr_t original = o->bias + u->start, at = moved_to(p, original);
+    uint8_t moved_at[JUMP];
 
     if (u->end - u->start < JUMP || !at)
         return 0;
-    process_read(p, at, copy, sizeof copy);
-    return copy[0] == 0xe9 &&
-           at + JUMP + (uintptr_t)(intptr_t)distance_at(copy + 1) == home;
+    process_read(p, at, moved_at, sizeof moved_at);
+    return moved_at[0] == 0xe9 &&
+           at + JUMP + (uintptr_t)(intptr_t)distance_at(moved_at + 1) == original;
 }
 
-uintptr_t identity_of(struct process *p, uintptr_t home)
+uintptr_t canonical_of(struct process *p, uintptr_t original)
 {
-    uintptr_t copy = copy_of(p, home);
-    const struct copied *o = copy ? object_at_home(p, home) : NULL;
+    uintptr_t moved_at = moved_to(p, original);
+    const struct seen_object *o = moved_at ? object_of(p, original) : NULL;
 
-    if (!o || !o->moved || keeps_home(o, home - o->bias) ||
-        runs_at_home(p, o, unit_at(&o->analysis, home - o->bias)))
-        return home;
-    return copy;
+    if (!o || !o->moved || keeps_home(o, original - o->bias) ||
+        runs_at_home(p, o, unit_at(&o->analysis, original - o->bias)))
+        return original;
+    return moved_at;
 }
 
-/* What the word at `linked` holds; a slot of the PLT may have been bound since, to home. */
-static void check_word(struct process *p, struct copied *o, uint64_t linked, int bound_late)
+/* What the word at `linked` holds; a slot of the PLT may have been bound since, to the original. */
+static void check_word(struct process *p, struct seen_object *o, uint64_t linked, int bound_late)
 {
     uintptr_t value;
 
     if (!object_segment(&o->analysis.object, linked))
         return;
     process_read(p, o->bias + linked, &value, sizeof value);
-    p->n_pointers += home_of(p, value) != value;
-    if (!bound_late && identity_of(p, value) != value)
-        wrong(p, o, linked, "a pointer leads to 0x%lx, whose copy has its address",
+    p->n_pointers += original_of(p, value) != value;
+    if (!bound_late && canonical_of(p, value) != value)
+        wrong(p, o, linked, "a pointer leads to 0x%lx, whose canonical address is another",
               (unsigned long)value);
 }
 
-static void check_table(struct process *p, struct copied *o, int64_t tag, uint64_t size)
+static void check_table(struct process *p, struct seen_object *o, int64_t tag, uint64_t size)
 {
     const struct object *file = &o->analysis.object;
     const Elf64_Rela *r = (const Elf64_Rela *)object_at(file, object_tag(file, tag), size);
@@ -68,7 +68,7 @@ static void check_table(struct process *p, struct copied *o, int64_t tag, uint64
         }
 }
 
-static void check_relr(struct process *p, struct copied *o)
+static void check_relr(struct process *p, struct seen_object *o)
 {
     const struct object *file = &o->analysis.object;
     uint64_t size = object_tag(file, DT_RELRSZ), place = 0;
@@ -87,13 +87,13 @@ static void check_relr(struct process *p, struct copied *o)
     }
 }
 
-void check_pointers(struct process *p, struct copied *o)
+void check_pointers(struct process *p, struct seen_object *o)
 {
     const struct object *file = &o->analysis.object;
     const struct unit *units = units_of(&o->analysis);
 
     for (size_t i = 0; i < o->analysis.units.n; i++)
-        p->n_moved += identity_of(p, o->bias + units[i].start) != o->bias + units[i].start;
+        p->n_moved += canonical_of(p, o->bias + units[i].start) != o->bias + units[i].start;
     check_table(p, o, DT_RELA, object_tag(file, DT_RELASZ));
     check_table(p, o, DT_JMPREL, object_tag(file, DT_PLTRELSZ));
     check_relr(p, o);

@@ -1,29 +1,29 @@
 /* SPDX-License-Identifier: MIT
  *
- * copied_code.c: instructions of copies against those of the file, and the bytes at home
- * (copied.h).  Zydis says where instructions begin and what of them is a distance; the
+ * code.c: instructions of moved code against those of the file, and the original bytes
+ * (moved.h).  Zydis says where instructions begin and what of them is a distance; the
  * analysis, where functions are and which calls go through slots.
  */
-#include "copied.h"
+#include "moved.h"
 
 #include <Zydis/Zydis.h>
 
 /* An instruction of a movable unit. */
 struct site {
-    struct copied *o;
+    struct seen_object *o;
     uint32_t linked;
-    const uint8_t *was, *is; /* in the file, in the copy */
-    uintptr_t address;       /* of the copy */
+    const uint8_t *was, *is; /* in the file, where it moved to */
+    uintptr_t address;       /* of that */
     ZydisDecodedInstruction z;
 };
 
-static uintptr_t here(const struct copied *o, uint32_t linked)
+static uintptr_t here(const struct seen_object *o, uint32_t linked)
 {
     return place_of(o, o->bias + linked);
 }
 
 /* The call through a slot whose opcode lies in [from, to), or NULL. */
-static const struct analysis_call *call_in(const struct copied *o, uint32_t from, uint32_t to)
+static const struct analysis_call *call_in(const struct seen_object *o, uint32_t from, uint32_t to)
 {
     const struct analysis_call *calls = o->analysis.calls.at;
     size_t i = analysis_first_from(calls, o->analysis.calls.n, sizeof *calls, from);
@@ -33,7 +33,7 @@ static const struct analysis_call *call_in(const struct copied *o, uint32_t from
 
 /* ---- calls of other objects ------------------------------------------------------------- */
 
-uintptr_t call_leads(const struct copied *o, const struct analysis_call *call, const uint8_t *was,
+uintptr_t call_leads(const struct seen_object *o, const struct analysis_call *call, const uint8_t *was,
                      const uint8_t *is, uintptr_t at, int *direct)
 {
     unsigned opcode = 1, length = analysis_call_length(call);
@@ -69,20 +69,20 @@ uintptr_t call_leads(const struct copied *o, const struct analysis_call *call, c
     return target;
 }
 
-/* Where the call should lead: to the copy, if that is there whenever this one is. */
-static uintptr_t wanted(const struct process *p, const struct copied *o, uintptr_t home)
+/* Where the call should lead: to moved code, if that is there whenever this is. */
+static uintptr_t wanted(const struct process *p, const struct seen_object *o, uintptr_t original)
 {
-    const struct copied *to = object_at_home(p, home);
-    uintptr_t copy = copy_of(p, home);
+    const struct seen_object *to = object_of(p, original);
+    uintptr_t moved_at = moved_to(p, original);
 
-    return !copy || (o->learnt && to && to->learnt && to != o) ? home : copy;
+    return !moved_at || (o->learnt && to && to->learnt && to != o) ? original : moved_at;
 }
 
 static void check_call(struct process *p, const struct site *s, const struct analysis_call *call)
 {
-    const struct copied *o = s->o;
+    const struct seen_object *o = s->o;
     uint32_t prefixes = call->address - s->linked;
-    uintptr_t target, home;
+    uintptr_t target, original;
     int direct = 0;
 
     target = call_leads(o, call, s->was + prefixes, s->is + prefixes, s->address + prefixes,
@@ -96,13 +96,13 @@ static void check_call(struct process *p, const struct site *s, const struct ana
         return;
     }
     p->n_direct++;
-    home = home_of(p, target);
-    p->n_across += home != target;
-    if (!slot_leads(p, o, analysis_slot(call), home))
-        wrong(p, o, s->linked, "a call leads to 0x%lx, its slot elsewhere", (unsigned long)home);
-    if (target != wanted(p, o, home))
-        wrong(p, o, s->linked, "a call leads to 0x%lx, whose copy is at 0x%lx",
-              (unsigned long)target, (unsigned long)copy_of(p, home));
+    original = original_of(p, target);
+    p->n_across += original != target;
+    if (!slot_leads(p, o, analysis_slot(call), original))
+        wrong(p, o, s->linked, "a call leads to 0x%lx, its slot elsewhere", (unsigned long)original);
+    if (target != wanted(p, o, original))
+        wrong(p, o, s->linked, "a call leads to 0x%lx, which moved to 0x%lx",
+              (unsigned long)target, (unsigned long)moved_to(p, original));
 }
 
 /* ---- branches and operands ----------------------------------------------------------------- */
@@ -117,27 +117,27 @@ static int same_but(const struct site *s, unsigned at, unsigned size)
 
 static void check_branch(struct process *p, const struct site *s)
 {
-    const struct copied *o = s->o;
+    const struct seen_object *o = s->o;
     unsigned at = s->z.raw.imm[0].offset;
     uint64_t target = s->linked + s->z.length + (uint64_t)s->z.raw.imm[0].value.s;
-    uintptr_t copy = copy_of(p, o->bias + target), is;
+    uintptr_t moved_at = moved_to(p, o->bias + target), is;
 
     p->n_branches++;
     if (s->z.raw.imm[0].size == 8) {
-        if (memcmp(s->was, s->is, s->z.length) != 0 || !copy)
-            wrong(p, o, s->linked, "a branch of one byte changed, or leads to no copy");
+        if (memcmp(s->was, s->is, s->z.length) != 0 || !moved_at)
+            wrong(p, o, s->linked, "a branch of one byte changed, or leads to no moved code");
         return;
     }
     is = s->address + s->z.length + (uintptr_t)(intptr_t)distance_at(s->is + at);
     if (!same_but(s, at, 4))
         wrong(p, o, s->linked, "a branch became something else");
-    else if (is != (copy ? copy : o->bias + target))
+    else if (is != (moved_at ? moved_at : o->bias + target))
         wrong(p, o, s->linked, "a branch leads to 0x%lx instead of 0x%lx", (unsigned long)is,
-              (unsigned long)(copy ? copy : o->bias + target));
+              (unsigned long)(moved_at ? moved_at : o->bias + target));
 }
 
 /* The jump table that covers the address; their number: there is none. */
-static size_t table_at(const struct copied *o, uint64_t address)
+static size_t table_at(const struct seen_object *o, uint64_t address)
 {
     const struct analysis_jump_table *tables = o->analysis.jump_tables.at;
     size_t low = 0, high = o->analysis.jump_tables.n;
@@ -156,7 +156,7 @@ static size_t table_at(const struct copied *o, uint64_t address)
 }
 
 /* The displacement is that of a lea by which a table is jumped through. */
-static int is_dispatch(const struct copied *o, uint64_t displacement)
+static int is_dispatch(const struct seen_object *o, uint64_t displacement)
 {
     const struct analysis_reference *r = o->analysis.references.at;
 
@@ -168,13 +168,13 @@ static int is_dispatch(const struct copied *o, uint64_t displacement)
 
 /* The operand is the start of a jump table, or reads an entry.  Copies all stand behind the
  * first code of their object; who adds up a table's start and one of its entries must find both
- * in the copy.  (What is taken for a table's last entries may be something else, which is
- * at home, too: its address is never that of an entry that is read; and an array may end where a
+ * in moved code.  (What is taken for a table's last entries may be something else, which is
+ * in the original, too: its address is never that of an entry that is read; and an array may end where a
  * table begins.) */
 static void check_table_reference(struct process *p, const struct site *s, size_t table,
                                   uint64_t target, uintptr_t is)
 {
-    struct copied *o = s->o;
+    struct seen_object *o = s->o;
     uint32_t start = ((struct analysis_jump_table *)o->analysis.jump_tables.at)[table].address;
 
     if (is == o->bias + target && s->z.mnemonic == ZYDIS_MNEMONIC_LEA &&
@@ -182,18 +182,18 @@ static void check_table_reference(struct process *p, const struct site *s, size_
         return;
     if (!o->tables[table])
         o->tables[table] = is - (target - start);
-    if (is < o->fragments[0].at + o->fragments[0].code || home_of(p, is) != is || is - (target - start) != o->tables[table])
+    if (is < o->fragments[0].at + o->fragments[0].code || original_of(p, is) != is || is - (target - start) != o->tables[table])
         wrong(p, o, s->linked, "%s jump table leads to 0x%lx",
               target == start ? "the start of a" : "an entry of a", (unsigned long)is);
 }
 
 static void check_operand(struct process *p, const struct site *s)
 {
-    struct copied *o = s->o;
+    struct seen_object *o = s->o;
     unsigned at = s->z.raw.disp.offset;
     uint64_t target = s->linked + s->z.length + (uint64_t)s->z.raw.disp.value;
     uintptr_t is = s->address + s->z.length + (uintptr_t)(intptr_t)distance_at(s->is + at);
-    uintptr_t home = o->bias + target;
+    uintptr_t original = o->bias + target;
     size_t table;
 
     p->n_operands++;
@@ -204,13 +204,13 @@ static void check_operand(struct process *p, const struct site *s)
     table = table_at(o, target);
     if (table < o->analysis.jump_tables.n)
         check_table_reference(p, s, table, target, is);
-    else if (is != identity_of(p, home) && s->z.mnemonic != ZYDIS_MNEMONIC_NOP &&
+    else if (is != canonical_of(p, original) && s->z.mnemonic != ZYDIS_MNEMONIC_NOP &&
              s->z.mnemonic != ZYDIS_MNEMONIC_UD1)
         wrong(p, o, s->linked, "an operand leads to 0x%lx instead of 0x%lx", (unsigned long)is,
-              (unsigned long)identity_of(p, home));
+              (unsigned long)canonical_of(p, original));
 }
 
-int stands_for_call(const struct copied *o, uint32_t linked, const uint8_t *was, const uint8_t *is)
+int stands_for_call(const struct seen_object *o, uint32_t linked, const uint8_t *was, const uint8_t *is)
 {
     uint64_t target = linked + 5 + (uint64_t)distance_at(was + 1);
     const uint8_t *function = object_at(&o->analysis.object, target, 3);
@@ -258,7 +258,7 @@ static void check_instruction(struct process *p, const struct site *s)
 
 /* ---- jump tables ------------------------------------------------------------------------------ */
 
-static void check_table(struct process *p, struct copied *o, size_t i)
+static void check_table(struct process *p, struct seen_object *o, size_t i)
 {
     const struct analysis_jump_table *table = (struct analysis_jump_table *)o->analysis.jump_tables.at
                                              + i;
@@ -269,19 +269,19 @@ static void check_table(struct process *p, struct copied *o, size_t i)
     process_read(p, o->tables[i], is, 4ul * table->count);
     p->n_tables++;
     for (uint32_t k = 0; k < table->count; k++) {
-        uintptr_t home = o->bias + table->address +
+        uintptr_t original = o->bias + table->address +
                          (uintptr_t)(intptr_t)distance_at(was + 4 * k);
         uintptr_t leads = o->tables[i] + (uintptr_t)(intptr_t)distance_at(is + 4 * k);
 
         /* An entry for what cannot happen leads right behind a function. */
-        if (leads != (copy_of(p, home) ? copy_of(p, home) : copy_of(p, home - 1) + 1))
+        if (leads != (moved_to(p, original) ? moved_to(p, original) : moved_to(p, original - 1) + 1))
             wrong(p, o, table->address, "entry %u of a jump table leads to 0x%lx", k,
                   (unsigned long)leads);
     }
     free(is);
 }
 
-static void check_tables(struct process *p, struct copied *o)
+static void check_tables(struct process *p, struct seen_object *o)
 {
     const struct analysis_jump_table *tables = o->analysis.jump_tables.at;
     uintptr_t free_from = o->fragments[0].at + o->fragments[0].code;
@@ -290,37 +290,37 @@ static void check_tables(struct process *p, struct copied *o)
         if (!o->tables[i])
             continue;
         if (o->tables[i] < free_from)
-            wrong(p, o, tables[i].address, "the copies of two jump tables overlap");
+            wrong(p, o, tables[i].address, "two jump tables that moved overlap");
         free_from = o->tables[i] + 4ul * tables[i].count;
         check_table(p, o, i);
     }
 }
 
-/* ---- copies --------------------------------------------------------------------------------- */
+/* ---- moved code --------------------------------------------------------------------------------- */
 
-/* A few functions that are asked for addresses run at home, in front of them the loader: a
- * copy is a jump to home, and there is one to a stub. */
-static int is_kept(struct process *p, struct copied *o, const struct unit *u)
+/* A few functions that are asked for addresses run where they were mapped, in front of them the loader: what
+ * moved is a jump to there, and there is one to a stub. */
+static int is_kept(struct process *p, struct seen_object *o, const struct unit *u)
 {
-    uintptr_t home = o->bias + u->start;
-    const uint8_t *is = byte_of(o, home);
+    uintptr_t original = o->bias + u->start;
+    const uint8_t *is = byte_of(o, original);
     uint8_t at_home[JUMP];
 
     if (u->end - u->start < JUMP || is[0] != 0xe9 ||
-        here(o, u->start) + JUMP + (uintptr_t)(intptr_t)distance_at(is + 1) != home)
+        here(o, u->start) + JUMP + (uintptr_t)(intptr_t)distance_at(is + 1) != original)
         return 0;
     if (memcmp(unit_code(&o->analysis, u, u->start), endbr64, sizeof endbr64) == 0)
-        home += sizeof endbr64;
-    process_read(p, home, at_home, sizeof at_home);
+        original += sizeof endbr64;
+    process_read(p, original, at_home, sizeof at_home);
     if (p->n_kept == KEPT_MAX || at_home[0] != 0xe9 ||
-        home + JUMP + (uintptr_t)(intptr_t)distance_at(at_home + 1) - p->library >= 4096)
-        wrong(p, o, u->start, "its copy is a jump home");
+        original + JUMP + (uintptr_t)(intptr_t)distance_at(at_home + 1) - p->library >= 4096)
+        wrong(p, o, u->start, "what moved of it is a jump back");
     else
-        p->kept[p->n_kept++] = home;
+        p->kept[p->n_kept++] = original;
     return 1;
 }
 
-/* Behind its last instruction, what runs on there finds what it would at home. */
+/* Behind its last instruction, what runs on there finds what it would in the original. */
 static void check_end(struct process *p, const struct site *s, const struct unit *u)
 {
     const struct unit *units = units_of(&s->o->analysis), *next = u + 1;
@@ -336,7 +336,7 @@ static void check_end(struct process *p, const struct site *s, const struct unit
         wrong(p, s->o, u->end, "it runs on into something else");
 }
 
-static void check_unit(struct process *p, const ZydisDecoder *decoder, struct copied *o,
+static void check_unit(struct process *p, const ZydisDecoder *decoder, struct seen_object *o,
                        const struct unit *u)
 {
     const uint8_t *code = unit_code(&o->analysis, u, u->start);
@@ -344,7 +344,7 @@ static void check_unit(struct process *p, const ZydisDecoder *decoder, struct co
     struct site s = {.o = o};
 
     if (!here(o, u->start) || here(o, u->end - 1) - here(o, u->start) != u->end - 1 - u->start) {
-        wrong(p, o, u->start, "a movable function was not copied");
+        wrong(p, o, u->start, "a movable function did not move");
         return;
     }
     if (is_kept(p, o, u))
@@ -364,17 +364,17 @@ static void check_unit(struct process *p, const ZydisDecoder *decoder, struct co
     check_end(p, &s, u);
 }
 
-/* What stays home must not seem to be here. */
-static void check_empty(struct process *p, const struct copied *o, const struct unit *u)
+/* What stays must not seem to be here. */
+static void check_empty(struct process *p, const struct seen_object *o, const struct unit *u)
 {
     for (uint32_t at = u->start; at < u->end; at++)
         if (here(o, at) && *byte_of(o, o->bias + at) != 0xcc) {
-            wrong(p, o, at, "a function that stays home has a copy");
+            wrong(p, o, at, "a function that stays has moved");
             return;
         }
 }
 
-void check_code(struct process *p, struct copied *o)
+void check_code(struct process *p, struct seen_object *o)
 {
     const struct unit *units = units_of(&o->analysis);
     ZydisDecoder decoder;

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * copied_home.c: the executable bytes at home are those of the file, but for the jumps to
- * copies, operands that take the address of a function, and calls of code that has no copy,
- * which an earlier pass made direct (copied.h), to home or to copies.  Whose address is its copy's has no jump.  From a
+ * original.c: the original executable bytes are those of the file, but for the jumps to
+ * moved code, operands that take the address of a function, and calls of code that stays,
+ * which an earlier pass made direct (moved.h), to originals or to moved code.  Whose canonical address is not the
+ * original has no jump.  From a
  * frozen image: all calls, all jumps.
  */
-#include "copied.h"
+#include "moved.h"
 
 /* Bytes of the jump at the start of a function. */
-static int is_in_head(const struct copied *o, uint32_t from, uint32_t to)
+static int is_in_head(const struct seen_object *o, uint32_t from, uint32_t to)
 {
     const struct unit *u = unit_at(&o->analysis, from);
     uint32_t head;
@@ -21,9 +22,9 @@ static int is_in_head(const struct copied *o, uint32_t from, uint32_t to)
     return from < head + JUMP && to > head;
 }
 
-/* Into `want`, what an earlier pass may have made of calls that are not in copies, or of all.  Where
- * a jump at the start of a function was written over a call, its copy shows what was there. */
-static void want_calls(struct process *p, const struct copied *o, const struct segment *segment,
+/* Into `want`, what an earlier pass may have made of calls that did not move, or of all.  Where
+ * a jump at the start of a function was written over a call, moved code shows what was there. */
+static void want_calls(struct process *p, const struct seen_object *o, const struct segment *segment,
                        uint8_t *want, const uint8_t *is)
 {
     const struct analysis_call *calls = o->analysis.calls.at;
@@ -35,7 +36,7 @@ static void want_calls(struct process *p, const struct copied *o, const struct s
 
         if (calls[i].address < segment->start || calls[i].address >= segment->file_end ||
             memcmp(want + at, is + at, length) == 0 ||
-            (!o->frozen && copy_of(p, o->bias + calls[i].address)))
+            (!o->frozen && moved_to(p, o->bias + calls[i].address)))
             continue;
         if (o->frozen && is_in_head(o, calls[i].address, calls[i].address + length)) {
             memcpy(want + at, is + at, length);
@@ -43,20 +44,20 @@ static void want_calls(struct process *p, const struct copied *o, const struct s
         }
         if (analysis_call_kind(&calls[i]) == ANALYSIS_CALL_SINGLE) {
             if (!stands_for_call(o, calls[i].address, want + at, is + at))
-                wrong(p, o, calls[i].address, "a call at home became something else");
+                wrong(p, o, calls[i].address, "an original call became something else");
             memcpy(want + at, is + at, length);
             continue;
         }
         target = call_leads(o, &calls[i], want + at, is + at, o->bias + calls[i].address, &direct);
         if (!target ||
-            (direct && !slot_leads(p, o, analysis_slot(&calls[i]), home_of(p, target))))
-            wrong(p, o, calls[i].address, "a call at home leads to 0x%lx", (unsigned long)target);
+            (direct && !slot_leads(p, o, analysis_slot(&calls[i]), original_of(p, target))))
+            wrong(p, o, calls[i].address, "an original call leads to 0x%lx", (unsigned long)target);
         memcpy(want + at, is + at, length);
     }
 }
 
-/* Into `want`, operands that lead to copies. */
-static void want_operands(struct process *p, const struct copied *o,
+/* Into `want`, operands that lead to moved code. */
+static void want_operands(struct process *p, const struct seen_object *o,
                           const struct segment *segment, uint8_t *want)
 {
     const struct analysis_reference *r = o->analysis.references.at;
@@ -64,22 +65,22 @@ static void want_operands(struct process *p, const struct copied *o,
     for (size_t i = 0; i < o->analysis.references.n; i++) {
         uint8_t *at = want + (r[i].address - segment->start);
         int32_t distance;
-        uintptr_t home;
+        uintptr_t original;
 
         if (r[i].kind != ANALYSIS_TO_CODE || r[i].address < segment->start ||
             r[i].address >= segment->file_end)
             continue;
         distance = distance_at(at);
-        home = o->bias + r[i].address + 4 + r[i].rest + (uintptr_t)(intptr_t)distance;
-        distance += (int32_t)(identity_of(p, home) - home);
+        original = o->bias + r[i].address + 4 + r[i].rest + (uintptr_t)(intptr_t)distance;
+        distance += (int32_t)(canonical_of(p, original) - original);
         memcpy(at, &distance, sizeof distance);
     }
 }
 
-static int is_kept(const struct process *p, uintptr_t home)
+static int is_kept(const struct process *p, uintptr_t original)
 {
     for (size_t i = 0; i < p->n_kept; i++)
-        if (p->kept[i] == home)
+        if (p->kept[i] == original)
             return 1;
     return 0;
 }
@@ -93,22 +94,22 @@ static int is_named(const struct object *o, uint32_t start)
     return i < n && functions[i].start == start;
 }
 
-/* Where most addresses stay at home, functions that others only know by name have no jump; which
+/* Where most addresses stay, functions that others only know by name have no jump; which
  * these are, is not asked here (entries.py does). */
-static int is_mostly_home(const struct copied *o)
+static int is_mostly_home(const struct seen_object *o)
 {
     const struct analysis_home *homes = o->analysis.homes.at;
-    uint64_t home = 0, code = 0;
+    uint64_t original = 0, code = 0;
 
     for (size_t i = 0; i < o->analysis.homes.n; i++)
-        home += homes[i].size;
+        original += homes[i].size;
     for (size_t i = 0; i < o->n_fragments; i++)
         code += o->fragments[i].code;
-    return !o->moved || home > code / 2;
+    return !o->moved || original > code / 2;
 }
 
-/* Into `want`, the jumps at home. */
-static void want_entries(struct process *p, const struct copied *o, const struct segment *segment,
+/* Into `want`, the jumps of originals. */
+static void want_entries(struct process *p, const struct seen_object *o, const struct segment *segment,
                          uint8_t *want, const uint8_t *is)
 {
     const struct unit *units = units_of(&o->analysis);
@@ -116,19 +117,19 @@ static void want_entries(struct process *p, const struct copied *o, const struct
 
     for (size_t i = 0; i < o->analysis.units.n; i++) {
         uint8_t *at = want + (units[i].start - segment->start);
-        uintptr_t home = o->bias + units[i].start;
-        int32_t distance = (int32_t)(place_of(o, home) - home - JUMP);
-        int stays = identity_of(p, home) == home;
+        uintptr_t original = o->bias + units[i].start;
+        int32_t distance = (int32_t)(place_of(o, original) - original - JUMP);
+        int stays = canonical_of(p, original) == original;
 
         if (units[i].reason || units[i].start < segment->start ||
             units[i].start >= segment->file_end)
             continue;
         if (memcmp(at, endbr64, sizeof endbr64) == 0) {
             at += sizeof endbr64;
-            home += sizeof endbr64;
+            original += sizeof endbr64;
         }
-        if (is_kept(p, home)) { /* a jump to a stub, which was looked at */
-            process_read(p, home, at, JUMP);
+        if (is_kept(p, original)) { /* a jump to a stub, which was looked at */
+            process_read(p, original, at, JUMP);
         } else if (units[i].head && !o->frozen && mostly_home &&
                    memcmp(at, is + (at - want), JUMP) == 0 &&
                    is_named(&o->analysis.object, units[i].start)) {
@@ -142,7 +143,7 @@ static void want_entries(struct process *p, const struct copied *o, const struct
     }
 }
 
-static void check_segment(struct process *p, const struct copied *o, const struct segment *segment)
+static void check_segment(struct process *p, const struct seen_object *o, const struct segment *segment)
 {
     size_t size = segment->file_end - segment->start;
     uint8_t *want = malloc(size), *is = malloc(size);
@@ -155,14 +156,14 @@ static void check_segment(struct process *p, const struct copied *o, const struc
     want_entries(p, o, segment, want, is);
     for (size_t i = 0; i < size; i++)
         if (want[i] != is[i]) {
-            wrong(p, o, segment->start + i, "at home is %02x instead of %02x", is[i], want[i]);
+            wrong(p, o, segment->start + i, "the original is %02x instead of %02x", is[i], want[i]);
             i += 16;
         }
     free(want);
     free(is);
 }
 
-void check_home(struct process *p, struct copied *o)
+void check_original(struct process *p, struct seen_object *o)
 {
     for (size_t i = 0; i < o->analysis.object.n_segments; i++)
         if (o->analysis.object.segments[i].flags & PF_X)

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/image/system.c: what passes ask of the kernel, so that none makes a system call.
+ * rimf/realise/system.c: what passes ask of the kernel, so that none makes a system call.
  */
-#include "rimf/image/private.h"
+#include "rimf/realise/realise.h"
 
 #include "rimf/base/base.h"
+#include "rimf/image/private.h"
 
 #include <errno.h>    /* numbers only */
 #include <fcntl.h>    /* numbers only */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * copied_frames.c: the sorted table of the region and the records that it leads to, read
- * as an unwinder does, and compared with those of the file (copied.h).
+ * frames.c: the sorted table of the region and the records that it leads to, read
+ * as an unwinder does, and compared with those of the file (moved.h).
  */
-#include "copied.h"
+#include "moved.h"
 
 #include <unistd.h>
 
@@ -38,7 +38,7 @@ static void from_process(void *from, uintptr_t at, void *to, size_t size)
 
 static void from_file(void *from, uintptr_t at, void *to, size_t size)
 {
-    const struct copied *o = from;
+    const struct seen_object *o = from;
     const uint8_t *bytes = object_at(&o->analysis.object, at - o->bias, size);
 
     CHECK(bytes, "(%s: 0x%lx)", o->path, (unsigned long)(at - o->bias));
@@ -135,30 +135,30 @@ static const struct searched *find(const struct searched *table, size_t n, int64
     return low ? &table[low - 1] : NULL;
 }
 
-static void check_frame(struct process *p, struct copied *o, const struct analysis_frame *frame,
+static void check_frame(struct process *p, struct seen_object *o, const struct analysis_frame *frame,
                         const struct searched *table, size_t n)
 {
     static struct said was, is, was_cie, is_cie;
-    uintptr_t copy = place_of(o, o->bias + frame->start);
+    uintptr_t moved_at = place_of(o, o->bias + frame->start);
     const struct unit *u = unit_at(&o->analysis, frame->start);
-    const struct searched *found = find(table, n, (int64_t)(copy - p->frames));
+    const struct searched *found = find(table, n, (int64_t)(moved_at - p->frames));
 
     p->n_frames++;
-    if (!found || found->code != (int64_t)(copy - p->frames)) {
-        wrong(p, o, frame->start, "the table does not know the copy");
+    if (!found || found->code != (int64_t)(moved_at - p->frames)) {
+        wrong(p, o, frame->start, "the table does not know the moved code");
         return;
     }
     take_fde(&was, &was_cie, o->bias + frame->fde, from_file, o);
     take_fde(&is, &is_cie, p->frames + (uintptr_t)(intptr_t)found->fde, from_process, p);
     CHECK(u && was.start == o->bias + u->start && was.length == u->end - u->start);
-    if (is.start != copy || is.length != was.length)
+    if (is.start != moved_at || is.length != was.length)
         wrong(p, o, frame->start, "the range is 0x%lx, 0x%lx bytes", (unsigned long)is.start,
               (unsigned long)is.length);
     else if (!same(&was, &is) || !same(&was_cie, &is_cie))
-        wrong(p, o, frame->start, "the copy unwinds in another way");
+        wrong(p, o, frame->start, "the moved code unwinds in another way");
 }
 
-/* Those of the loader's, in the library's first page, come before all copies; returns how many. */
+/* Those of the loader's, in the library's first page, come before all others; returns how many. */
 static size_t check_stubs(const struct process *p, const struct searched *table, size_t n)
 {
     static struct said is, is_cie;
@@ -191,7 +191,7 @@ void check_unwinding(struct process *p)
         CHECK(table[i - 1].code < table[i].code, "(entries %zu and %zu)", i - 1, i);
     n = check_stubs(p, table, search.count);
     for (size_t i = 0; i < p->n; i++) {
-        struct copied *o = &p->objects[i];
+        struct seen_object *o = &p->objects[i];
         const struct analysis_frame *frames = o->analysis.copies.at;
         size_t proven = 0;
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * copied.c: which objects of a process were copied, and from where to where (copied.h).
+ * moved.c: which objects of a process moved, and from where to where (moved.h).
  */
-#include "copied.h"
+#include "moved.h"
 
 #include <fcntl.h>
 #include <stdarg.h>
 #include <unistd.h>
 
-void wrong(struct process *p, const struct copied *o, uint64_t linked, const char *format, ...)
+void wrong(struct process *p, const struct seen_object *o, uint64_t linked, const char *format, ...)
 {
     va_list args;
 
@@ -31,7 +31,7 @@ void process_read(const struct process *p, uintptr_t at, void *to, size_t size)
     }
 }
 
-struct copied *object_at_home(const struct process *p, uintptr_t address)
+struct seen_object *object_of(const struct process *p, uintptr_t address)
 {
     for (size_t i = 0; i < p->n; i++)
         if (address >= p->objects[i].low && address < p->objects[i].high)
@@ -39,46 +39,46 @@ struct copied *object_at_home(const struct process *p, uintptr_t address)
     return NULL;
 }
 
-static const struct copied_piece *fragment_of(const struct copied *o, uintptr_t home)
+static const struct seen_fragment *fragment_of(const struct seen_object *o, uintptr_t original)
 {
     size_t low = 0, high = o->n_fragments;
 
     while (low < high) {
         size_t middle = low + (high - low) / 2;
 
-        if (o->fragments[middle].original <= home)
+        if (o->fragments[middle].original <= original)
             low = middle + 1;
         else
             high = middle;
     }
-    return low && home - o->fragments[low - 1].original < o->fragments[low - 1].code ? &o->fragments[low - 1]
+    return low && original - o->fragments[low - 1].original < o->fragments[low - 1].code ? &o->fragments[low - 1]
                                                                            : NULL;
 }
 
-uintptr_t place_of(const struct copied *o, uintptr_t home)
+uintptr_t place_of(const struct seen_object *o, uintptr_t original)
 {
-    const struct copied_piece *fragment = fragment_of(o, home);
+    const struct seen_fragment *fragment = fragment_of(o, original);
 
-    return fragment ? fragment->at + (home - fragment->original) : 0;
+    return fragment ? fragment->at + (original - fragment->original) : 0;
 }
 
-const uint8_t *byte_of(const struct copied *o, uintptr_t home)
+const uint8_t *byte_of(const struct seen_object *o, uintptr_t original)
 {
-    const struct copied_piece *fragment = fragment_of(o, home);
+    const struct seen_fragment *fragment = fragment_of(o, original);
 
-    CHECK(fragment, "(%s: 0x%lx)", o->path, (unsigned long)home);
-    return fragment->bytes + (home - fragment->original);
+    CHECK(fragment, "(%s: 0x%lx)", o->path, (unsigned long)original);
+    return fragment->bytes + (original - fragment->original);
 }
 
-uintptr_t copy_of(const struct process *p, uintptr_t home)
+uintptr_t moved_to(const struct process *p, uintptr_t original)
 {
-    const struct copied *o = object_at_home(p, home);
-    const struct unit *u = o ? unit_at(&o->analysis, home - o->bias) : NULL;
+    const struct seen_object *o = object_of(p, original);
+    const struct unit *u = o ? unit_at(&o->analysis, original - o->bias) : NULL;
 
-    return u && !u->reason ? place_of(o, home) : 0;
+    return u && !u->reason ? place_of(o, original) : 0;
 }
 
-uintptr_t home_of(const struct process *p, uintptr_t address)
+uintptr_t original_of(const struct process *p, uintptr_t address)
 {
     size_t low = 0, high = p->n_places;
 
@@ -99,28 +99,28 @@ uintptr_t home_of(const struct process *p, uintptr_t address)
 
 static int by_home(const void *a, const void *b)
 {
-    const struct copied_piece *x = a, *y = b;
+    const struct seen_fragment *x = a, *y = b;
 
     return x->original < y->original ? -1 : x->original > y->original;
 }
 
 static int by_place(const void *a, const void *b)
 {
-    const struct copied_piece *const *x = a, *const *y = b;
+    const struct seen_fragment *const *x = a, *const *y = b;
 
     return (*x)->at < (*y)->at ? -1 : (*x)->at > (*y)->at;
 }
 
 /* How far its code was moved when it was mapped: the first movable unit is where the first
  * fragment begins, or at a multiple of 64 before it, where the only one does. */
-static void find_home(struct copied *o)
+static void find_home(struct seen_object *o)
 {
     const struct unit *units = units_of(&o->analysis);
     size_t first = 0;
 
     while (first < o->analysis.units.n && units[first].reason)
         first++;
-    CHECK(first < o->analysis.units.n, "(%s has nothing to copy)", o->path);
+    CHECK(first < o->analysis.units.n, "(%s has nothing to move)", o->path);
     o->bias = o->fragments[0].original - (o->n_fragments == 1 ? units[first].start & ~63u
                                                     : units[first].start);
     CHECK(o->bias % 4096 == 0, "(%s lies at 0x%lx)", o->path, (unsigned long)o->bias);
@@ -128,7 +128,7 @@ static void find_home(struct copied *o)
     o->high = o->bias + o->analysis.object.high;
 }
 
-static void open_object(struct process *p, struct copied *o)
+static void open_object(struct process *p, struct seen_object *o)
 {
     uint8_t magic[4];
 
@@ -141,7 +141,7 @@ static void open_object(struct process *p, struct copied *o)
     CHECK(memcmp(magic, ELFMAG, SELFMAG) == 0, "(%s is not at 0x%lx)", o->path,
           (unsigned long)o->low);
     for (size_t i = 0; i < o->n_fragments; i++) {
-        struct copied_piece *fragment = &o->fragments[i];
+        struct seen_fragment *fragment = &o->fragments[i];
 
         CHECK((fragment->at - fragment->original) % (o->n_fragments > 1 ? 16 : 64) == 0, "(%s)", o->path);
         CHECK(!i || fragment->original >= fragment[-1].original + fragment[-1].code, "(%s)", o->path);
@@ -161,10 +161,10 @@ static void open_objects(struct process *p)
     qsort(p->places, p->n_places, sizeof *p->places, by_place);
     for (size_t i = 1; i < p->n_places; i++)
         CHECK(p->places[i]->at >= p->places[i - 1]->at + p->places[i - 1]->code,
-              "(copies overlap at 0x%lx)", (unsigned long)p->places[i]->at);
+              "(fragments overlap at 0x%lx)", (unsigned long)p->places[i]->at);
 }
 
-static struct copied *object_of_path(struct process *p, const char *path)
+static struct seen_object *object_of_path(struct process *p, const char *path)
 {
     for (size_t i = 0; i < p->n; i++)
         if (strcmp(p->objects[i].path, path) == 0)
@@ -174,21 +174,21 @@ static struct copied *object_of_path(struct process *p, const char *path)
         p->objects = realloc(p->objects, p->room * sizeof *p->objects);
         CHECK(p->objects);
     }
-    p->objects[p->n] = (struct copied){.path = strdup(path)};
+    p->objects[p->n] = (struct seen_object){.path = strdup(path)};
     return &p->objects[p->n++];
 }
 
-static struct copied *add_piece(struct process *p, const char *path, uintptr_t home, uintptr_t at,
+static struct seen_object *add_fragment(struct process *p, const char *path, uintptr_t original, uintptr_t at,
                                 size_t code)
 {
-    struct copied *o = object_of_path(p, path);
+    struct seen_object *o = object_of_path(p, path);
 
     if (o->n_fragments == o->room) {
         o->room = o->room ? 2 * o->room : 1;
         o->fragments = realloc(o->fragments, o->room * sizeof *o->fragments);
         CHECK(o->fragments);
     }
-    o->fragments[o->n_fragments++] = (struct copied_piece){home, at, code, NULL};
+    o->fragments[o->n_fragments++] = (struct seen_fragment){original, at, code, NULL};
     return o;
 }
 
@@ -196,7 +196,7 @@ static struct copied *add_piece(struct process *p, const char *path, uintptr_t h
 static void note_learnt(struct process *p, char *line)
 {
     char *name = strstr(line, "\tlater: "), *end = strstr(line, ": thawed, the code of");
-    struct copied *o;
+    struct seen_object *o;
 
     if (!name || !end)
         return;
@@ -205,7 +205,7 @@ static void note_learnt(struct process *p, char *line)
     o->frozen = o->learnt = 1;
 }
 
-/* "PID:\tNAME: N bytes at 0xHOME are copied to 0xAT" */
+/* "PID:\tNAME: N bytes at 0xORIGINAL moved to 0xAT" */
 static void read_log(struct process *p, const char *log)
 {
     FILE *file = fopen(log, "r");
@@ -214,7 +214,7 @@ static void read_log(struct process *p, const char *log)
     CHECK(file, "(%s)", log);
     while (fgets(line, sizeof line, file)) {
         char *name = strchr(line, '\t'), *colon = strstr(line, ": ");
-        unsigned long home, at;
+        unsigned long original, at;
         size_t code;
 
         note_learnt(p, line);
@@ -224,10 +224,10 @@ static void read_log(struct process *p, const char *log)
         while (name && colon && colon < name)
             colon = strstr(colon + 2, ": ");
         if (!name || !colon ||
-            sscanf(colon, ": %zu bytes at %lx are copied to %lx", &code, &home, &at) != 3)
+            sscanf(colon, ": %zu bytes at %lx moved to %lx", &code, &original, &at) != 3)
             continue;
         *colon = '\0';
-        add_piece(p, name + 1, home, at, code)->moved =
+        add_fragment(p, name + 1, original, at, code)->moved =
             strstr(colon + 1, ", where their addresses lead") != NULL;
     }
     fclose(file);
@@ -271,7 +271,7 @@ void process_open(struct process *p, const char *pid, const char *log)
     p->memory = open(path, O_RDONLY | O_CLOEXEC);
     CHECK(p->memory >= 0, "(%s)", path);
     read_log(p, log);
-    CHECK(p->n, "(%s names no object that is copied)", log);
+    CHECK(p->n, "(%s names no object that moved)", log);
     open_objects(p);
     find_frames(p, pid);
 }
