@@ -6,6 +6,7 @@ The build folder comes from MVLD_BUILD (meson sets it for tests).
 """
 import contextlib
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -70,6 +71,23 @@ def compile_c(output, *arguments, plugin=True, cwd=None, cc=CC):
                           stderr=subprocess.STDOUT, text=True, timeout=120)
     check(done.returncode == 0, f"{' '.join(command)}\n{done.stdout}")
     return command
+
+
+def take(folder, part, *names):
+    """Copies, each a file of its own, of what meson has built in tests/PART: as NAME, or as OTHER for NAME=OTHER.
+    Where that has room for the path of a folder (world_folder in tests/meson.build), this folder's stands."""
+    def placed(room):
+        path = os.fsencode(folder) + room[1] + b"\0"
+        check(len(path) <= len(room[0]), f"the path {folder} is too long")
+        return path.ljust(len(room[0]), b"\0")
+
+    for name in names:
+        name, _, other = name.partition("=")
+        built, new = BUILD / "tests" / part / name, Path(folder) / ".taken"
+        need(built)
+        new.write_bytes(re.sub(rb"/room-for-the-path-of-a-folder-*([^\0]*)\0", placed, built.read_bytes()))
+        new.chmod(built.stat().st_mode)
+        new.rename(Path(folder) / (other or name))
 
 
 def copied(folder, *objects):

@@ -15,6 +15,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent), str(HERE)]
+import frozen as images  # noqa: E402
 import frozen_copies  # noqa: E402
 import learnt  # noqa: E402
 import support  # noqa: E402
@@ -22,7 +23,6 @@ from support import HOST_LOADER, LOADER  # noqa: E402
 
 SOURCES = HERE / "faults"
 PARTS = HERE.parent / "integration" / "program"
-FROZEN = HERE / "frozen"
 PASS = support.LIBRARY.parent / "multiverse.so"
 CONFIG = "[app]\nmatch = {program}\npasses = multiverse\n{more}"
 
@@ -70,19 +70,11 @@ def build_program(path, loader, *arguments):
 
 def build_frozen(folder):
     """The program of frozen/ and its frozen image; the environment in which it is thawed."""
-    passes = folder / "passes"
-    passes.mkdir()
-    support.compile_c(passes / "answer.so", FROZEN / "pass.c", "-shared", "-nostdlib", "-ffreestanding",
-                      "-fno-stack-protector", "-mgeneral-regs-only", "-fPIC", "-Wl,-Bsymbolic",
-                      plugin=False)
-    support.compile_c(folder / "libanswer.so", "-shared", "-fPIC", FROZEN / "library.c",
-                      f'-DFLAG="{folder}/flag"', plugin=False)
-    support.compile_c(folder / "program", FROZEN / "main.c", "-rdynamic", f"-L{folder}", "-lanswer",
-                      f"-Wl,-rpath,{folder}", f"-Wl,-I,{LOADER}", plugin=False)
+    made = images.Program(folder)
     config = folder / "config"
     config.write_text(f"[app]\nmatch = {folder}/program\npasses = answer\n")
-    environment = {"MVLD_PASS_PATH": passes, "MVLD_CONFIG": config, "XDG_CACHE_HOME": folder / "cache"}
-    done = subprocess.run([folder / "program"], env=support.clean_environment(MVLD_FREEZE=1, **environment),
+    environment = {"MVLD_PASS_PATH": made.passes, "MVLD_CONFIG": config, "XDG_CACHE_HOME": made.cache}
+    done = subprocess.run([made.path], env=support.clean_environment(MVLD_FREEZE=1, **environment),
                           capture_output=True, text=True, timeout=30)
     support.check(done.returncode == 0 and done.stdout.startswith(str(folder / "cache")), str(done))
     return environment

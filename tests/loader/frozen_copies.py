@@ -31,6 +31,8 @@ THAWED = "thawed, the code of [23] segments"
 
 
 class Program:
+    main = "loader/frozen", "places=program"
+
     def __init__(self, folder):
         support.need(MVLD, *PARTS)
         self.folder, self.cache = folder, folder / "cache"
@@ -40,11 +42,8 @@ class Program:
             shutil.copy(part, self.passes)
         self.library, self.later = folder / "libplace.so", folder / "liblater.so"
         self.path = folder / "program"
-        for library in self.library, self.later:
-            support.compile_c(library, "-shared", "-fPIC", "-Wl,--build-id", SOURCES / "place.c",
-                              plugin=False)
-        support.compile_c(self.path, SOURCES / "place_main.c", "-Wl,--build-id", f"-L{folder}", "-lplace",
-                          f"-Wl,-rpath,{folder}", f"-Wl,-I,{support.LOADER}", plugin=False)
+        support.take(folder, "loader/frozen", "libplace.so", "libplace.so=liblater.so")
+        support.take(folder, *self.main)
         self.config = folder / "mvld.conf"
         self.configure()
         self.analyze(self.path, self.library, self.later)
