@@ -22,6 +22,7 @@ MUSL = Path(CC).name == "musl-gcc"
 PASSES = BUILD / "passes" / "multiverse"
 LIBRARY = PASSES / ("musl" if MUSL else "") / "libmultiverse.so.1"
 HOST_LOADER = "/lib/ld-musl-x86_64.so.1" if MUSL else "/lib64/ld-linux-x86-64.so.2"
+MAPPED = SOURCE / "tests" / "mapped.c"  # a program with it tells where its code is mapped from
 GLIBC = tuple(map(int, os.confstr("CS_GNU_LIBC_VERSION").split()[1].split(".")))
 # Before glibc 2.34 dlopen is in a library of its own.
 LIBC = ["-Wl,--as-needed", "-ldl"] if GLIBC < (2, 34) else []

@@ -22,7 +22,7 @@ import support  # noqa: E402
 from support import HOST_LOADER, LOADER  # noqa: E402
 
 SOURCES = HERE / "faults"
-PARTS = HERE.parent / "integration" / "program"
+PARTS = "integration/program"
 PASS = support.LIBRARY.parent / "multiverse.so"
 CONFIG = "[app]\nmatch = {program}\npasses = multiverse\n{more}"
 
@@ -53,18 +53,17 @@ CASES = {
 
 
 def build_libraries(folder):
-    """The libraries of integration/program/; arguments for what is linked with them."""
-    shared = ["-fPIC", "-shared"]
-    here = ["-L" + str(folder), "-Wl,-rpath,$ORIGIN"]
-    support.compile_c(folder / "libpoints.so", *shared, PARTS / "points.c")
-    support.compile_c(folder / "libcalls.so", *shared, PARTS / "calls.c", *here, "-lpoints")
-    support.compile_c(folder / "liblate.so", *shared, PARTS / "late.c", *here, "-lpoints")
-    return [*here, "-lcalls", "-lpoints"]
+    """The libraries of integration/program/."""
+    support.take(folder, PARTS, "libpoints.so", "libcalls.so", "liblate.so")
 
 
 def build_program(path, loader, *arguments):
-    support.compile_c(path, SOURCES / "main.c", "-pthread", f"-Wl,--dynamic-linker={loader}",
-                      *arguments)
+    """What is linked with them."""
+    if arguments:
+        support.compile_c(path, SOURCES / "main.c", "-pthread", f"-Wl,--dynamic-linker={loader}",
+                          "-L" + str(path.parent), "-Wl,-rpath,$ORIGIN", "-lcalls", "-lpoints", *arguments)
+    else:
+        support.take(path.parent, PARTS, f"{'faults' if loader == LOADER else 'faults-host'}={path.name}")
     return path
 
 
@@ -153,7 +152,8 @@ def main():
     case = CASES[name]
     support.need(LOADER, support.PLUGIN, PASS)
     with support.scratch_folder() as folder:
-        program = build_program(folder / "program", case.loader, *build_libraries(folder), *case.link)
+        build_libraries(folder)
+        program = build_program(folder / "program", case.loader, *case.link)
         arguments = [str(folder / "liblate.so") if a == "late" else a for a in case.arguments]
         config = folder / "config"
         config.write_text(CONFIG.format(program=program, more=case.more))

@@ -251,7 +251,7 @@ int main(void)
     link = ["-L" + str(support.PASSES), "-lmultiverse", f"-Wl,-rpath,{support.PASSES}"]
     support.compile_c(world.lib, "-shared", "-fPIC", "-fsemantic-interposition", world.folder / "lib.c",
                       "-Wl,-z,now", "-Wl,--build-id=0xabcdef01", *link)
-    support.compile_c(world.program, world.folder / "main.c", "-L" + str(world.folder), "-lown", *link,
+    support.compile_c(world.program, world.folder / "main.c", support.MAPPED, "-L" + str(world.folder), "-lown", *link,
                       "-Wl,-rpath,$ORIGIN", "-Wl,-z,now", f"-Wl,--dynamic-linker={support.LOADER}")
     world.analyse(world.lib, world.program)
     world.plain = world.start(MVLD="off").stdout

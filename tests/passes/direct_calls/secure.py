@@ -50,17 +50,17 @@ def configure(more=""):
 
 def start(mode, user=NOBODY, **more):
     done = subprocess.run([*user, *mode, world.program], capture_output=True, text=True, timeout=30, check=False,
-                          env={"PATH": os.environ["PATH"], "HOME": str(home), **more})
+                          env={"PATH": os.environ["PATH"], "HOME": str(home), "TELL_MAPPED": "1", **more})
     check(done.returncode == 0 and done.stdout, f"{done.returncode} {done.stderr}")
-    return done.stdout
+    return done.stdout + done.stderr
 
 
 def takes(mode, what, **more):
     """From which folder the code of libown.so is: root's, the user's, or None."""
     out = start(mode, **more)
     check(out.startswith(world.plain.splitlines()[0] + "\n"), out)
-    found = set(re.findall(rf"r-xp .* (/\S+)/mvld/{what}/\S+-libown.so$" if what == "ready" else
-                           rf"r-xp .* (/\S+)/mvld/{what}/\S+/\d+-libown.so$", out, re.M))
+    found = set(re.findall(rf"^mapped: (/\S+)/mvld/{what}/\S+-libown.so$" if what == "ready" else
+                           rf"^mapped: (/\S+)/mvld/{what}/\S+/\d+-libown.so$", out, re.M))
     check(len(found) < 2, out)
     return {"/var/cache": "root's", f"{home}/.cache": "the user's"}[found.pop()] if found else None
 
@@ -81,7 +81,7 @@ configure()
 analysis = SYSTEM / "analysis"
 SYSTEM.joinpath("analysis").mkdir(exist_ok=True)
 world = World(work)
-world.compile("program", "-DMAPS")  # it says what it has mapped, too
+world.compile("program")  # with this loader
 os.chmod(world.program, 0o4755)
 done = support.run([MVLD, "analyze", world.lib, world.program])
 check(done.returncode == 0 and list(analysis.rglob("*.mvld")), done.stdout + done.stderr)
