@@ -15,8 +15,8 @@
  *   place/draw.c  and at what distances from each other
  *   files.c     which file each of them came from
  *   hook.c      the events of the host loader
- *   frozen.c    code that the passes changed in an earlier process
- *   relocations.c  symbols that the host loader found in an earlier process
+ *   store/store.c       code that the passes changed in an earlier process
+ *   store/relocations.c  symbols that the host loader found in an earlier process
  *   init.c      control before the constructors of a dlopen
  *   caches.c    the folders of the user for these
  *   caller/hooks.c   which object an address in a copy of code belongs to
@@ -31,9 +31,9 @@
 #include "rimf/base/base.h"
 #include "loader/process/block.h"
 #include "rimf/base/cpu.h"
-#include "rimf/store/frozen.h"
+#include "rimf/store/manifest.h"
 #include "loader/host/host.h"
-#include "rimf/store/later.h"
+#include "rimf/store/manifest.h"
 #include "rimf/base/log.h"
 #include "mvld/pass.h"
 #include "rimf/analysis/analysis.h"
@@ -113,12 +113,12 @@ struct files {
     size_t n, room;
 };
 
-/* ---- frozen.c --------------------------------------------------------------- */
+/* ---- store/store.c --------------------------------------------------------------- */
 
 struct found_image {
     char *folder; /* NULL: none was found */
-    struct frozen_file file;
-    const char *told; /* frozen_place.h */
+    struct manifest_file file;
+    const char *told; /* store/folder.h */
     uint64_t pipeline;
     uintptr_t *biases; /* of its objects, when they were found mapped */
     int is_users;    /* or there is none of root's */
@@ -126,7 +126,7 @@ struct found_image {
     int relocated;   /* tables of relocations were replaced */
     int left;        /* and led words to copies, but the image did not fit */
     int there;       /* there is one for such starts, as good or bad as it is */
-    int unasked;     /* there is none, and on-miss is to make none (frozen_place.c) */
+    int unasked;     /* there is none, and on-miss is to make none (store/folder.c) */
 };
 
 /* ---- objects.c --------------------------------------------------------------- */
@@ -181,7 +181,7 @@ struct later_objects {
     uint32_t user;      /* besides root's, files of this user */
     size_t passes;      /* so many did what it holds */
     int looked;         /* for the list; `file` has it, if there is one */
-    struct later_file file;
+    struct manifest_file file;
     long learner;       /* this process adds to the list; 0: nobody */
 };
 
@@ -367,17 +367,17 @@ void filtered_start(struct loader *); /* there is a pipeline */
 void filtered_enter(struct loader *, int new);
 void filtered_leave(struct loader *);
 
-/* frozen.c */
-void frozen_find(struct loader *); /* before the host loader runs */
-void frozen_run(struct loader *);
+/* store/store.c */
+void store_find(struct loader *); /* before the host loader runs */
+void store_run(struct loader *);
 /* What was laid over, if nothing came of it: words lead home again, or the program ends. */
-void frozen_forget(struct loader *);
-void frozen_or_exit(struct loader *);
+void store_forget(struct loader *);
+void store_or_exit(struct loader *);
 
 /* store/layout.c: once it is known with which image this process starts, and before anything is mapped */
 void layout_choose(struct loader *);
 
-/* relocations.c */
+/* store/relocations.c */
 void relocations_expect(struct loader *);
 void relocations_replace(struct loader *);
 /* Texts of the image that lie over those of files are these again; 0, or negative errno: some are not. */
@@ -386,7 +386,6 @@ int relocations_take_texts_back(struct loader *);
 /* later.c */
 void later_start(struct loader *, const char *folder, uint32_t user, size_t passes, int learns);
 uintptr_t later_place(struct loader *, int fd, size_t length);
-void later_removed(struct loader *, const struct mvld_object *const *objects, size_t n);
 void later_added(struct loader *, const struct mvld_object *const *objects, size_t n,
                  int unentered);
 

@@ -15,12 +15,12 @@
 #include <errno.h> /* numbers only */
 
 /* The host loader's number in the image, when it is the file that is mapped here; or n_objects. */
-static uint32_t find_host(const struct loader *l, const struct frozen *frozen)
+static uint32_t find_host(const struct loader *l, const struct manifest *frozen)
 {
     const struct file_id *host = files_identity(l, l->host.start);
     uint32_t n = frozen->header->n_objects, i = host ? 0 : n;
 
-    while (i < n && (frozen->objects[i].flags & FROZEN_UNPLACED ||
+    while (i < n && (frozen->objects[i].flags & MANIFEST_UNPLACED ||
                      !file_id_same(&frozen->objects[i].file, host)))
         i++;
     return i;
@@ -28,8 +28,8 @@ static uint32_t find_host(const struct loader *l, const struct frozen *frozen)
 
 size_t caller_early(struct loader *l, struct text_patch *patch)
 {
-    const struct frozen *frozen = &l->frozen.file.view;
-    const struct frozen_region *region = l->frozen.awaited ? frozen->region : NULL;
+    const struct manifest *frozen = &l->frozen.file.view;
+    const struct manifest_region *region = l->frozen.awaited ? frozen->region : NULL;
     struct caller_hooks then = {.kept = 1};
     struct caller_hooks *answers = &l->caller;
     struct hook hook;
@@ -44,7 +44,7 @@ size_t caller_early(struct loader *l, struct text_patch *patch)
     then.stubs = l->host.bias + region->described +
                  (uintptr_t)(frozen->objects[region->object].distance - frozen->objects[host].distance);
     for (uint32_t i = 0; i < frozen->header->n_kept; i++) {
-        const struct frozen_kept *kept = &frozen->kept[i];
+        const struct manifest_kept *kept = &frozen->kept[i];
         struct answer_early *early = &answers->early[answers->n_early];
 
         if (kept->object != host || kept->number >= CALLER_NEEDED)

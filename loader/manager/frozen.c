@@ -7,7 +7,7 @@
  * Where none of these has anything to do, there is no work to hold.
  */
 #include "rimf/base/base.h"
-#include "rimf/store/frozen.h"
+#include "rimf/store/manifest.h"
 #include "loader/manager/private.h"
 
 size_t pipeline_freezable(const struct pipeline *p)
@@ -75,16 +75,16 @@ static void add_reads(const struct pipeline *p, const struct planned_pass *it, s
         while (o->name && !(o->type == MVLD_OPTION_FILE && rimf_streq(o->name, setting->name)))
             o++;
         /* Who may not look at a file cannot read it either: then the pass says so. */
-        if (o->name && setting->text && *setting->text && frozen_read_of(p->sys, setting->text, &file))
+        if (o->name && setting->text && *setting->text && manifest_read_of(p->sys, setting->text, &file))
             rimf_image_add_read(image, setting->text, &file);
     }
 }
 
 void pipeline_makers(const struct pipeline *p, struct mvld_image *image, size_t n)
 {
-    struct rimf_maker makers[FROZEN_PASSES_MAX] = {{0}};
+    struct rimf_maker makers[MANIFEST_PASSES_MAX] = {{0}};
 
-    for (size_t i = 0; i < n && n <= FROZEN_PASSES_MAX; i++)
+    for (size_t i = 0; i < n && n <= MANIFEST_PASSES_MAX; i++)
         makers[i] = (struct rimf_maker){p->passes[i].name, p->passes[i].path, p->passes[i].library,
                                         p->passes[i].flags, p->passes[i].identity};
     rimf_image_set_makers(image, makers, n);

@@ -13,7 +13,7 @@
  *                 is not in it
  *
  * A pass that cannot be mapped when something comes leaves that as it is, and is asked for
- * again when the next comes.  Where anything is strange, more than FROZEN_PASSES_MAX are
+ * again when the next comes.  Where anything is strange, more than MANIFEST_PASSES_MAX are
  * wanted, or the plan is to be printed, passes are mapped at once.
  */
 #include "rimf/base/base.h"
@@ -32,7 +32,7 @@ int pipeline_look(struct pipeline *p, const struct pipeline_query *q)
     while (ini_list_next(&list, &element)) {
         char *name = arena_copy(&p->arena, element.at, element.length);
 
-        if (!name || n == FROZEN_PASSES_MAX || !pipeline_look_for(p, name, &p->passes[n]))
+        if (!name || n == MANIFEST_PASSES_MAX || !pipeline_look_for(p, name, &p->passes[n]))
             return 0;
         p->passes[n].said = n;
         n++;
@@ -47,7 +47,7 @@ int pipeline_is_late(const struct pipeline *p)
     return p->late != MAPPED;
 }
 
-static int know(struct pipeline *p, struct planned_pass *it, const struct frozen_pass *pass,
+static int know(struct pipeline *p, struct planned_pass *it, const struct manifest_pass *pass,
                 const char *names)
 {
     const char *library = names + pass->library;
@@ -55,7 +55,7 @@ static int know(struct pipeline *p, struct planned_pass *it, const struct frozen
     if (!rimf_streq(it->name, names + pass->name) || !(pass->flags & MVLD_PASS_FREEZES))
         return 0;
     it->flags = pass->flags;
-    it->status = pass->flags & FROZEN_IDLE ? PASS_IDLE : PASS_PLANNED;
+    it->status = pass->flags & MANIFEST_IDLE ? PASS_IDLE : PASS_PLANNED;
     it->library = NULL;
     if (!*library)
         return 1;
@@ -76,12 +76,12 @@ static void take_place(struct pipeline *p, size_t i, const char *name)
         }
 }
 
-int pipeline_know(struct pipeline *p, const struct frozen *frozen)
+int pipeline_know(struct pipeline *p, const struct manifest *frozen)
 {
     if (p->late != LOOKED_AT || frozen->header->n_passes != p->n)
         return 0;
     for (size_t i = 0; i < p->n; i++) {
-        const struct frozen_pass *pass = &frozen->header->passes[i];
+        const struct manifest_pass *pass = &frozen->header->passes[i];
 
         take_place(p, i, frozen->names + pass->name);
         if (!know(p, &p->passes[i], pass, frozen->names))
@@ -108,7 +108,7 @@ int pipeline_map_late(struct pipeline *p)
 {
     char text[512];
     struct why why = {text, sizeof text};
-    struct file_id identity[FROZEN_PASSES_MAX];
+    struct file_id identity[MANIFEST_PASSES_MAX];
     int error = 0;
 
     for (size_t i = 0; i < p->n; i++)

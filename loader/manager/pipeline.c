@@ -75,7 +75,7 @@ static int settle(struct pipeline *p, struct planned_pass *it, const struct why 
     if (!it->idle)
         return pipeline_find_library(p, it, why);
     it->status = PASS_IDLE;
-    it->flags = MVLD_PASS_FREEZES | FROZEN_IDLE;
+    it->flags = MVLD_PASS_FREEZES | MANIFEST_IDLE;
     return 0;
 }
 

@@ -11,7 +11,7 @@
 #define LOADER_PIPELINE_H
 
 #include "loader/config/query.h"
-#include "rimf/store/frozen.h"
+#include "rimf/store/manifest.h"
 #include "rimf/image/image.h"
 
 #include <elf.h> /* numbers and layouts */
@@ -29,7 +29,7 @@ int pipeline_plan(const struct pipeline_query *, struct pipeline **out, char *wh
 /* manager/late.c: with `late`, passes may not be mapped yet.  Then either an image of all of
  * them, by their fingerprint, is made known: 1 when it is one; its strings are copied. */
 int pipeline_is_late(const struct pipeline *);
-int pipeline_know(struct pipeline *, const struct frozen *);
+int pipeline_know(struct pipeline *, const struct manifest *);
 /* Or they are mapped now.  0, or as pipeline_plan, and the plan is empty; which it is, too, when
  * no pass has anything to do. */
 int pipeline_complete(struct pipeline *, char *why, size_t why_size);

@@ -25,7 +25,7 @@ struct planned_pass {
     struct pass_object object;
     char *path;
     struct file_id identity; /* of the file there */
-    uint32_t flags;                   /* MVLD_PASS_*, FROZEN_IDLE */
+    uint32_t flags;                   /* MVLD_PASS_*, MANIFEST_IDLE */
     const char *library; /* found, absolute; or NULL */
     struct mvld_setting *settings;
     size_t n_settings;

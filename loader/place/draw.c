@@ -15,7 +15,7 @@
  * tells the number, and starts from it ask nobody.
  *
  * Only who may make an image draws, and who starts from one has its distances.  All others pack: their objects
- * lie side by side in the order of mapping, below the arena's end, because ready code (rimf/store/ready.h)
+ * lie side by side in the order of mapping, below the arena's end, because ready code (rimf/store/manifest.h)
  * fits where distances are the same for all.  It is written beside an image, and so of each object it is
  * known how much `closer` to the end it would lie if nothing were drawn.
  *

@@ -76,7 +76,7 @@ static int is_relocated(const struct loader *l, const struct link_map *map)
         return -1;
     if (rela && rela_size >= sizeof(Elf64_Rela)) {
         /* glibc has added l_addr in place, musl has not; an image's lie anywhere */
-        int is_linked = rela < bias && !frozen_tables_of(&l->frozen.file, bias);
+        int is_linked = rela < bias && !manifest_tables_of(&l->frozen.file, bias);
         const Elf64_Rela *r = (const void *)(is_linked ? rela + bias : rela);
 
         if (ELF64_R_TYPE(r->r_info) == R_X86_64_RELATIVE)
@@ -119,8 +119,8 @@ static void first_event(struct loader *l)
         rimf_log(&l->log, MVLD_LOG_WARNING, "LD_PRELOAD: our entry is not in the environment");
     fix_name(l);
     objects_start(l);
-    frozen_forget(l);
-    frozen_or_exit(l);
+    store_forget(l);
+    store_or_exit(l);
     rimf_heap_set_alone(&l->heap, 0); /* constructors start threads */
     if (l->image)
         rimf_image_set_alone(l->image, 0);

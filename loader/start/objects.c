@@ -52,11 +52,11 @@ static const char *name_of(const struct loader *l, const struct link_map *map)
 /* A frozen image's tables may be in force. */
 static void describe_tables(const struct loader *l, struct rimf_source *source)
 {
-    const struct frozen_relocations *tables = frozen_tables_of(&l->frozen.file, source->bias);
+    const struct manifest_relocations *tables = manifest_tables_of(&l->frozen.file, source->bias);
 
     if (!tables)
         return;
-    source->tables = frozen_tables_at(&l->frozen.file, tables);
+    source->tables = manifest_tables_at(&l->frozen.file, tables);
     source->tables_home = source->bias + tables->linked;
     source->tables_size = tables->size;
 }
@@ -136,7 +136,6 @@ static void pass_on(struct loader *l, int unentered)
     caller_changed(l, change.removed, change.n_removed);
     if (l->pipeline && change.n_removed)
         pipeline_removed(l->pipeline, l->image, change.removed, change.n_removed);
-    later_removed(l, change.removed, change.n_removed);
     if (l->pipeline && change.n_added) {
         later_added(l, change.added, change.n_added, unentered);
         rimf_realise_rest(l->image);
@@ -297,7 +296,7 @@ void objects_start(struct loader *l)
         rimf_image_set_room(l->image, place_room, l);
         analysis_start(l);
         has_region = prepare_answers(l);
-        frozen_run(l);
+        store_run(l);
         pipeline_run_rest(l->pipeline, l->image);
         if (has_region && !l->caller.installed)
             open_frames(l);

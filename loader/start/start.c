@@ -156,7 +156,7 @@ static void prepare(struct loader *l)
     place_plan(l);
     if (pipeline_flags(l->pipeline) & MVLD_PASS_ANALYSIS)
         auditor_look(l);
-    frozen_find(l);
+    store_find(l);
     if (!pipeline_count(l->pipeline)) { /* a pass was refused */
         l->pipeline = NULL;
         l->arena.end = 0;
@@ -175,7 +175,7 @@ static void hook(struct loader *l)
     if (l->hooked)
         preload(l); /* only what the hook can take away again */
     else
-        frozen_forget(l); /* nobody will thaw it */
+        store_forget(l); /* nobody will thaw it */
 }
 
 /* What the host loader reads of auxv.  The kernel's own copy (/proc/self/auxv)
@@ -231,7 +231,7 @@ struct start loader_start(struct loader *l, uintptr_t *sp)
         hook(l);
     /* Its calls of mmap, its questions to the CPU and its _dl_debug_state lead to us (entry.S); LD_PRELOAD
      * names the libraries that passes bring. */
-    frozen_or_exit(l);
+    store_or_exit(l);
     sys_close(l->sys, l->host.fd);
     stage_time(l, STAGE_PATCHED);
     hand_over(l);
@@ -244,7 +244,7 @@ struct start loader_start(struct loader *l, uintptr_t *sp)
      *                      the host loader's eyes (relocations_replace).
      *   loader_event       at the end (hook.c, first_event): all objects are relocated, and no constructor has
      *                      run.  objects_start makes the image; then either what an earlier process made
-     *                      of the code is mapped (frozen_run), or passes run, and what they declared is
+     *                      of the code is mapped (store_run), or passes run, and what they declared is
      *                      realised.  LD_PRELOAD is again what the user said.
      *
      * Constructors run, and main.  In each dlopen loader_mmap is called as above, then

@@ -7,10 +7,10 @@
  */
 #include "loader/loader.h"
 
-#include "loader/store/frozen_place.h"
+#include "loader/store/folder.h"
 #include "rimf/image/image.h"
 #include "loader/manager/pipeline.h"
-#include "rimf/store/ready.h"
+#include "rimf/store/manifest.h"
 
 #include <fcntl.h> /* numbers only */
 
@@ -34,20 +34,20 @@ static size_t find_places(struct loader *l, const char *system, const char *what
 
 /* Written is where images are.  Where nothing was, nothing is looked for; where an image has been
  * found, most starts look for nothing anyway, and are spared that question. */
-static void ready_start(struct loader *l)
+static void overlays_start(struct loader *l)
 {
     struct analysis_place places[RIMF_ANALYSES_MAX];
-    struct rimf_ready_places ready = {.made_by = frozen_made_by(0)};
-    size_t n = find_places(l, READY_SYSTEM_FOLDER, READY_FOLDER, places);
+    struct rimf_overlay_places overlays = {.made_by = store_made_by(0)};
+    size_t n = find_places(l, OVERLAY_SYSTEM_FOLDER, OVERLAY_FOLDER, places);
     size_t written = (size_t)caches_own(l);
 
     if (written < n)
-        ready.written = places[written];
+        overlays.written = places[written];
     for (size_t i = 0; i < n; i++)
         if (l->frozen.folder ||
             !SYS6(l->sys, SYS_faccessat, AT_FDCWD, places[i].folder, 0 /* F_OK */, 0, 0, 0))
-            ready.places[ready.n++] = places[i];
-    rimf_image_set_ready(l->image, &ready);
+            overlays.places[overlays.n++] = places[i];
+    rimf_image_set_overlays(l->image, &overlays);
 }
 
 /* Before the pipeline runs: tells the image, which keeps the paths, as objects come later. */
@@ -61,5 +61,5 @@ void analysis_start(struct loader *l)
     n = find_places(l, ANALYSIS_SYSTEM_FOLDER, "analysis", places);
     rimf_image_set_analyses(l->image, places, n);
     rimf_image_set_auditor(l->image, l->knobs.watcher);
-    ready_start(l);
+    overlays_start(l);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * loader/store/later.c: objects that come by dlopen to a program with a frozen image, where and
- * as they came to it before (rimf/store/later.h).
+ * loader/store/later.c: objects that come by dlopen to a program with a manifest, where and
+ * as they came to it before (rimf/store/manifest.h).
  *
  * Nothing of this is read before the first dlopen.  Then the list is mapped, and stays so;
  * the folder is opened anew for each dlopen, because the program may close descriptors
@@ -17,7 +17,7 @@
 #include <errno.h> /* numbers only */
 #include <fcntl.h> /* numbers only */
 
-/* The program starts from the frozen image in `folder`, which holds the work of so many
+/* The program starts from the manifest in `folder`, which holds the work of so many
  * passes. */
 void later_start(struct loader *l, const char *folder, uint32_t user, size_t passes, int learns)
 {
@@ -53,44 +53,43 @@ static int is_in_arena(const struct loader *l, uintptr_t at, size_t length)
 /* No other object shall lie where one of them is expected. */
 static void keep_places(struct loader *l)
 {
-    const struct later *list = &l->later.file.view;
+    const struct manifest *list = &l->later.file.view;
 
     for (uint32_t i = 0; i < list->header->n_objects; i++) {
-        uintptr_t at = rimf_later_place(l->image, list, i);
+        uintptr_t at = rimf_later_place(l->image, list, list->header->n_base + i);
 
         if (is_in_arena(l, at, list->objects[i].length))
             place_keep(&l->arena, at, list->objects[i].length);
     }
 }
 
+/* The folder is another one for each dlopen. */
+static void forget_list(struct loader *l)
+{
+    l->later.file.folder = -1;
+    manifest_unmap(&l->later.file, l->sys);
+}
+
 static void read_list(struct loader *l, int folder)
 {
     const char *why;
-    int error = later_map(&l->later.file, l->sys, folder, l->later.user, &why);
+    int error = manifest_map(&l->later.file, l->sys, folder, MANIFEST_LATER, l->later.user, &why);
 
     if (!error && !rimf_later_fits(l->image, &l->later.file.view)) {
-        later_unmap(&l->later.file, l->sys);
         why = "it is of another image";
         error = -ESTALE;
     }
-    if (!error)
+    if (!error) {
         keep_places(l);
-    else if (error != -ENOENT)
-        rimf_log(&l->log, MVLD_LOG_FILES, "later: %s/" LATER_FILE ": not used: %s",
+        return;
+    }
+    if (error != -ENOENT)
+        rimf_log(&l->log, MVLD_LOG_FILES, "later: %s/" MANIFEST_LATER ": not used: %s",
                  l->later.folder, why);
+    forget_list(l);
 }
 
-/* Nothing was copied yet but what the image has of the start. */
-static void join(struct loader *l, int folder)
-{
-    const char *why;
-
-    if (l->later.file.map &&
-        rimf_later_join(l->image, &l->later.file.view, folder, l->later.user, &why))
-        rimf_log(&l->log, MVLD_LOG_FILES, "later: copies of code not used: %s", why);
-}
-
-static const struct later *the_list(struct loader *l)
+static const struct manifest *the_list(struct loader *l)
 {
     if (l->later.folder && !l->later.looked) {
         long folder = open_folder(l);
@@ -98,7 +97,6 @@ static const struct later *the_list(struct loader *l)
         l->later.looked = 1;
         if (!sys_failed(folder)) {
             read_list(l, (int)folder);
-            join(l, (int)folder);
             sys_close(l->sys, (int)folder);
         }
     }
@@ -108,7 +106,7 @@ static const struct later *the_list(struct loader *l)
 /* Where the object in this file lay when it was learnt, or 0. */
 uintptr_t later_place(struct loader *l, int fd, size_t length)
 {
-    const struct later *list = l->started && fd >= 0 ? the_list(l) : NULL;
+    const struct manifest *list = l->started && fd >= 0 ? the_list(l) : NULL;
     struct file_id identity;
     struct stat st;
     uintptr_t at;
@@ -117,14 +115,14 @@ uintptr_t later_place(struct loader *l, int fd, size_t length)
     if (!list || SYS3(l->sys, SYS_fstat, fd, &st, 0))
         return 0;
     file_id_of(&identity, &st);
-    i = rimf_later_find(list, &identity);
+    i = manifest_find(list, &identity);
     if (i < 0)
         return 0;
     at = rimf_later_place(l->image, list, (uint32_t)i);
     return is_in_arena(l, at, length) ? at : 0;
 }
 
-/* ---- thawing -------------------------------------------------------------------------- */
+/* ---- learning ------------------------------------------------------------------------- */
 
 /* One dlopen. */
 struct coming {
@@ -132,41 +130,6 @@ struct coming {
     const struct mvld_object **rest; /* those whose code is as in their files */
     size_t n_rest;
 };
-
-static int thaw_one(struct loader *l, struct later_batch *batch, const struct mvld_object *object)
-{
-    const char *why;
-    long texts = rimf_later_thaw(batch, object, &why);
-
-    if (texts < 0)
-        rimf_log(&l->log, MVLD_LOG_FILES, "later: %s: not thawed: %s", object->name, why);
-    else if (texts)
-        rimf_log(&l->log, MVLD_LOG_FILES, "later: %s: thawed, the code of %ld segments",
-                 object->name, texts);
-    return texts > 0;
-}
-
-/* Those that others depend on stand behind them: from the last to the first. */
-static void thaw_all(struct loader *l, struct coming *c,
-                     const struct mvld_object *const *objects, size_t n)
-{
-    const struct later *list = the_list(l);
-    struct later_batch batch = {.image = l->image, .later = list, .folder = c->folder,
-                                .user = l->later.user};
-    const char *why;
-
-    if (list && rimf_later_begin(&batch, objects, n, &why)) {
-        rimf_log(&l->log, MVLD_LOG_FILES, "later: not thawed: %s", why);
-        list = NULL;
-    }
-    for (size_t i = n; i-- > 0;)
-        if (!list || !thaw_one(l, &batch, objects[i]))
-            c->rest[c->n_rest++] = objects[i];
-    if (list)
-        rimf_later_end(&batch);
-}
-
-/* ---- learning ------------------------------------------------------------------------- */
 
 static void learn(struct loader *l, struct coming *c)
 {
@@ -181,7 +144,7 @@ static void learn(struct loader *l, struct coming *c)
     rimf_image_set_writes(l->image, !sys_failed(lock));
     pipeline_added_to(l->pipeline, l->image, c->rest, c->n_rest, 0, l->later.passes);
     rimf_image_set_writes(l->image, 0);
-    n = rimf_image_learn(l->image, c->folder, l->later.user, c->rest, c->n_rest,
+    n = rimf_later_write(l->image, c->folder, l->later.user, c->rest, c->n_rest,
                          sys_failed(lock) ? refusal : NULL);
     if (!sys_failed(lock))
         sys_close(l->sys, (int)lock);
@@ -189,7 +152,7 @@ static void learn(struct loader *l, struct coming *c)
         rimf_log(&l->log, MVLD_LOG_FILES, "later: nothing learnt: %s",
                  rimf_api()->last_error(l->image));
     if (n > 0) {
-        later_unmap(&l->later.file, l->sys);
+        forget_list(l);
         read_list(l, c->folder);
     }
 }
@@ -201,12 +164,6 @@ static int learns(const struct loader *l)
 }
 
 /* ---- from objects.c --------------------------------------------------------------------- */
-
-void later_removed(struct loader *l, const struct mvld_object *const *objects, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        rimf_later_forget(l->image, objects[i]);
-}
 
 /* These objects came; `unentered`: no code of them has run. */
 void later_added(struct loader *l, const struct mvld_object *const *objects, size_t n,
@@ -221,7 +178,12 @@ void later_added(struct loader *l, const struct mvld_object *const *objects, siz
     if (c.folder < 0 || !c.rest) {
         pipeline_added_to(l->pipeline, l->image, objects, n, 0, l->later.passes);
     } else {
-        thaw_all(l, &c, objects, n);
+        if (the_list(l)) {
+            l->later.file.folder = c.folder;
+            c.n_rest = rimf_later_apply(l->image, &l->later.file, objects, n, c.rest);
+        }
+        for (size_t i = n; !the_list(l) && i-- > 0;) /* those that others depend on stand behind them */
+            c.rest[c.n_rest++] = objects[i];
         if (c.n_rest && learns(l))
             learn(l, &c);
         else if (c.n_rest)

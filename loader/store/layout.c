@@ -3,7 +3,7 @@
  * loader/store/layout.c: from which number the distances between objects follow (place/draw.c): that of
  * the image with which this process starts, or one for the image that it will make.
  */
-#include "loader/store/frozen_place.h"
+#include "loader/store/folder.h"
 
 #include "loader/manager/pipeline.h"
 
@@ -11,18 +11,18 @@
 static int is_roots(struct loader *l, uint64_t *drawn)
 {
     size_t n = l->program ? pipeline_freezable(l->pipeline) : 0;
-    struct frozen_place *place = n && caches_own(l) ? rimf_heap_alloc(&l->heap, sizeof *place) : NULL;
-    struct frozen_file file;
+    struct store_place *place = n && caches_own(l) ? rimf_heap_alloc(&l->heap, sizeof *place) : NULL;
+    struct manifest_file file;
     const char *why;
     int found;
 
     if (!place)
         return 0;
-    frozen_system_place(l, place, frozen_fingerprint(l, n));
-    found = !frozen_map(&file, l->sys, place->folder, 0, &why);
+    store_system_place(l, place, store_fingerprint(l, n));
+    found = !manifest_map_start(&file, l->sys, place->folder, 0, &why);
     if (found) {
         *drawn = file.view.header->layout_seed;
-        frozen_unmap(&file, l->sys);
+        manifest_unmap(&file, l->sys);
     }
     rimf_heap_release(&l->heap, place);
     return found;
@@ -30,7 +30,7 @@ static int is_roots(struct loader *l, uint64_t *drawn)
 
 /* A start tries root's image and then the user's, when all lies already where root's wants it.  So a
  * user's is made with the number of root's where there is one; and of one that is older it is said
- * (frozen.c, `mvld doctor') that it does not fit.  With what another mvld left, nothing else is to fit. */
+ * (store.c, `mvld doctor') that it does not fit.  With what another mvld left, nothing else is to fit. */
 static int is_images(struct loader *l, uint64_t *drawn)
 {
     const struct found_image *found = &l->frozen;
@@ -38,11 +38,11 @@ static int is_images(struct loader *l, uint64_t *drawn)
     if (!found->folder)
         return l->knobs.freeze == FREEZE_START && is_roots(l, drawn);
     *drawn = found->file.view.header->layout_seed;
-    return found->file.view.header->pipeline == frozen_made_by(found->pipeline) ||
+    return found->file.view.header->made_by == store_made_by(found->pipeline) ||
            (!found->is_users && caches_own(l));
 }
 
-/* As in frozen.c: under a filter of system calls none is written, unless it is asked for; nor where somebody
+/* As in store.c: under a filter of system calls none is written, unless it is asked for; nor where somebody
  * watches calls, nor a first one with what is preloaded. */
 static int may_make(const struct loader *l)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * loader/store/relocations.c: symbols that the host loader need not look up again
- * (rimf/store/frozen.h tells why, and of which tables).
+ * (rimf/store/manifest.h tells why, and of which tables).
  *
  * The host loader maps all objects, takes memory for thread-local storage, and then
  * relocates.  At that request for memory, when as many files are mapped as the image
@@ -17,7 +17,7 @@
 #include <errno.h> /* numbers only */
 #include <fcntl.h> /* numbers only */
 
-static uint64_t count_files(const struct frozen *frozen)
+static uint64_t count_files(const struct manifest *frozen)
 {
     uint64_t n = 0;
 
@@ -88,7 +88,7 @@ static uint64_t build_id_at(const struct rimf_sys *sys, uintptr_t start, uintptr
 {
     struct identity own = {NULL, 0};
     size_t n;
-    const Elf64_Phdr *ph = frozen_headers(start, &n);
+    const Elf64_Phdr *ph = manifest_headers(start, &n);
 
     for (size_t i = 0; i < n && !own.build_id; i++)
         if (ph[i].p_type == PT_NOTE && ph[i].p_vaddr % 4 == 0 && is_readable(ph, n, &ph[i]) &&
@@ -108,7 +108,7 @@ struct comparison {
 static const struct mapped_file *file_of(const struct comparison *c, uint32_t i)
 {
     const struct files *files = &c->l->files;
-    const struct frozen_object *object = &c->l->frozen.file.view.objects[i];
+    const struct manifest_object *object = &c->l->frozen.file.view.objects[i];
 
     if (i == 0) /* the kernel mapped it, and we then the host loader */
         return &files->at[0];
@@ -119,7 +119,7 @@ static const struct mapped_file *file_of(const struct comparison *c, uint32_t i)
 
 static int compare(struct comparison *c, uint32_t i)
 {
-    const struct frozen_object *object = &c->l->frozen.file.view.objects[i];
+    const struct manifest_object *object = &c->l->frozen.file.view.objects[i];
     const struct mapped_file *file = file_of(c, i);
     uintptr_t bias;
 
@@ -132,7 +132,7 @@ static int compare(struct comparison *c, uint32_t i)
     if (build_id_at(c->l->sys, file->start, bias) != object->build_id)
         return 0;
     c->next += file == &c->l->files.at[c->next];
-    if (object->flags & FROZEN_UNPLACED)
+    if (object->flags & MANIFEST_UNPLACED)
         return 1;
     if (!c->based)
         c->base = bias;
@@ -142,7 +142,7 @@ static int compare(struct comparison *c, uint32_t i)
 
 static int all_the_same(struct comparison *c)
 {
-    const struct frozen_header *header = c->l->frozen.file.view.header;
+    const struct manifest_header *header = c->l->frozen.file.view.header;
 
     if (c->l->files.n < 2 || !c->l->files.at[1].known)
         return 0;
@@ -162,13 +162,13 @@ static int may_lay(const struct loader *l)
 }
 
 /* Where there are copies, functions of the C library that answer for them come first. */
-static void lay_texts(struct loader *l, struct frozen_file *file)
+static void lay_texts(struct loader *l, struct manifest_file *file)
 {
-    const struct frozen_header *h = file->view.header;
+    const struct manifest_header *h = file->view.header;
 
     if (file->view.region || !h->cpu || h->cpu != cpuid_identity(l))
         return;
-    frozen_lay_texts(file, l->sys);
+    manifest_lay_texts(file, l->sys);
     rimf_log(&l->log, MVLD_LOG_FILES, "image: the code of %u segments lies there before relocation",
              file->laid.end_text - file->laid.first_text);
 }
@@ -186,7 +186,7 @@ static const char *path_of(const struct loader *l, uint32_t object)
 
 int relocations_take_texts_back(struct loader *l)
 {
-    struct frozen_file *file = &l->frozen.file;
+    struct manifest_file *file = &l->frozen.file;
     long error = 0;
 
     while (file->laid.end_text > file->laid.first_text && !error) {
@@ -194,7 +194,7 @@ int relocations_take_texts_back(struct loader *l)
         long fd = path ? sys_openat(l->sys, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0)
                        : -ENOENT;
 
-        error = sys_failed(fd) ? fd : frozen_take_text_back(file, l->sys, (int)fd);
+        error = sys_failed(fd) ? fd : manifest_take_text_back(file, l->sys, (int)fd);
         if (!sys_failed(fd))
             sys_close(l->sys, (int)fd);
     }
@@ -204,7 +204,7 @@ int relocations_take_texts_back(struct loader *l)
 /* All but the host loader is mapped, and nothing is relocated. */
 void relocations_replace(struct loader *l)
 {
-    struct frozen_file *file = &l->frozen.file;
+    struct manifest_file *file = &l->frozen.file;
     struct comparison c = {.l = l, .next = 2};
     const char *why;
 
@@ -215,7 +215,7 @@ void relocations_replace(struct loader *l)
         caller_take_back(l); /* if it fails now, it ends the program at the hook */
         return;
     }
-    if (frozen_lay(file, l->sys, c.biases, &why))
+    if (manifest_lay(file, l->sys, c.biases, &why))
         rimf_log(&l->log, MVLD_LOG_FILES, "image: symbols are looked up: %s", why);
     else
         lay_texts(l, file);

@@ -25,7 +25,7 @@ struct rimf_source {
     void *link_map;
     /* The file that it was mapped from, or NULL: unknown. */
     const struct file_id *identity;
-    /* Tables of relocations of another's that the dynamic section leads to (frozen.h), and where its
+    /* Tables of relocations of another's that the dynamic section leads to (rimf/store/manifest.h), and where its
      * own are, which are taken; 0: it leads to its own. */
     uintptr_t tables, tables_home;
     size_t tables_size;

@@ -14,7 +14,7 @@
  * frozen image holds what became of home: while one is made, home is changed first.
  *
  * A rule is asked once for each slot, when it matters where that leads.  Where calls are direct in
- * a file already (ready.h) it is not asked at all, if the slots that they went through hold
+ * a file already (store/manifest.h) it is not asked at all, if the slots that they went through hold
  * what they held for that file: the rule would say the same.
  */
 #include "rimf/image/edits.h"
@@ -130,25 +130,6 @@ void rimf_edit_left(struct rimf_edit *edit, const char *why, size_t n)
         edit->left[edit->n_left++].why = why;
     }
     edit->left[i].n += n;
-}
-
-void rimf_edit_made(struct mvld_image *image, const struct rimf_object *object, uintptr_t slot,
-                    size_t calls, size_t made, size_t far)
-{
-    struct rimf_edit *edit = object->edit;
-    const char *why = NULL;
-    uintptr_t target;
-
-    if (!slot && !(edit->flags & MVLD_CALLS_SINGLES))
-        return;
-    edit->now.sites += calls;
-    edit->now.made += made;
-    rimf_edit_left(edit, edit_far, far);
-    if (calls == made + far)
-        return;
-    if (slot)
-        why = rimf_edit_lead(image, object, slot, &target);
-    rimf_edit_left(edit, why ? why : edit_other, calls - made - far);
 }
 
 void rimf_image_forget_edits(struct mvld_image *image, const struct mvld_context *ctx)

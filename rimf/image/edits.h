@@ -57,10 +57,6 @@ const char *rimf_edit_lead(struct mvld_image *, const struct rimf_object *, uint
 uintptr_t rimf_edit_end(struct mvld_image *, const struct rimf_object *, uintptr_t slot);
 /* So many more calls were left. */
 void rimf_edit_left(struct rimf_edit *, const char *why, size_t n);
-/* Of `calls` through the slot `made` are direct now, `far` do not reach. */
-void rimf_edit_made(struct mvld_image *, const struct rimf_object *, uintptr_t slot, size_t calls,
-                    size_t made, size_t far);
-
 extern const char edit_far[], edit_other[]; /* two reasons */
 
 #endif

@@ -113,25 +113,46 @@ void rimf_image_print(const struct mvld_image *);
  * The strings must outlive the image. */
 #define RIMF_ANALYSES_MAX 2
 void rimf_image_set_analyses(struct mvld_image *, const struct analysis_place *, size_t n);
-/* Where ready code lies (rimf/store/ready.h), where new files go, and of which mvld it must be.  The strings must
+/* Where overlays alone lie (rimf/store/manifest.h), where new files go, and of which mvld it must be.  The strings must
  * outlive the image. */
-struct rimf_ready_places {
+struct rimf_overlay_places {
     struct analysis_place places[RIMF_ANALYSES_MAX];
     size_t n;
     struct analysis_place written; /* its folder is NULL: none is */
     uint64_t made_by;
 };
-void rimf_image_set_ready(struct mvld_image *, const struct rimf_ready_places *);
-/* This process holds the lock of the cache (cache.h), so it may write ready code. */
+void rimf_image_set_overlays(struct mvld_image *, const struct rimf_overlay_places *);
+/* This process holds the lock of the cache (cache.h), so it may write overlays. */
 void rimf_image_set_writes(struct mvld_image *, int writes);
 /* What was written so far, of an image that is watched, in files: new ones, those that were there and fit, and
  * those that could not be. */
-struct rimf_ready_made {
+struct rimf_overlays_made {
     const char *folder; /* or NULL */
     uint32_t written, there, refused;
 };
-struct rimf_ready_made rimf_image_ready_made(const struct mvld_image *);
-/* Unmaps those that were read; asked again, they are read again. */
+struct rimf_overlays_made rimf_image_overlays_made(const struct mvld_image *);
+/* The passes that change it, in their order, for the manifests (rimf/store/manifest.h) that
+ * are written of it; the strings stay.  More than RIMF_MAKERS_MAX are not written down. */
+#define RIMF_MAKERS_MAX 4u
+struct rimf_maker {
+    const char *name, *path, *library; /* NULL: it brings none */
+    uint32_t flags;                    /* MVLD_PASS_*, and what the store adds */
+    struct file_id file;
+};
+void rimf_image_set_makers(struct mvld_image *, const struct rimf_maker *, size_t n);
+/* And a file that one of them will read, as it is now; the path stays.  Of more than RIMF_READS_MAX no
+ * manifest is written. */
+#define RIMF_READS_MAX 4u
+struct rimf_read {
+    const char *path;
+    struct file_id file; /* manifest_read_of */
+};
+void rimf_image_add_read(struct mvld_image *, const char *path, const struct file_id *);
+/* From here on the image notes what passes say of their changes (api->depends). */
+void rimf_image_watch(struct mvld_image *);
+/* The object does not lie where it would lie again: passes must leave it as it is. */
+void rimf_image_set_unplaced(const struct mvld_object *);
+/* Unmaps analyses that were read; asked again, they are read again. */
 void rimf_image_close_analyses(struct mvld_image *);
 
 /* Why calls must keep their way through PLT and GOT: auditor of mvld/pass.h.  The

@@ -41,10 +41,6 @@ struct rimf_copies {
     struct rimf_copy *list; /* ascending */
     size_t n, room;         /* n: those that may run */
     size_t n_planned;       /* n <= n_planned: the rest waits for the commit */
-    size_t joined, joined_end; /* later.h: from this one to that one they come and go, each in
-                             * pages of its own */
-    uintptr_t start_code, start_frames; /* later.h: code_end, frames_end and n_frames when the */
-    size_t n_start_frames;              /* program started */
     uintptr_t code_end;     /* the first page of the region that is free */
     uintptr_t frames_end;   /* and of the frames */
     size_t n_frames;        /* in the sorted table */

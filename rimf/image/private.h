@@ -14,7 +14,6 @@
 
 #include "rimf/base/alloc.h"
 #include "rimf/elf/view.h"
-#include "rimf/store/frozen.h"
 #include "rimf/image/image.h"
 #include "rimf/base/lock.h"
 #include "rimf/base/log.h"
@@ -24,6 +23,14 @@
 
 struct rimf_patcher; /* rimf/patch/patch.c */
 struct rimf_copies;  /* rimf/moved/moved.h */
+
+/* Calls that an overlay which was laid over the object has left as they were (store/apply_alone.c). */
+struct left_calls {
+    const struct analysis_call *at;
+    size_t n;
+    void *map; /* where they are; NULL: there is none */
+    size_t size;
+};
 
 struct rimf_object {
     struct mvld_object public; /* first: passes hold pointers to it */
@@ -39,7 +46,7 @@ struct rimf_object {
     struct rimf_edit *edit;   /* image/edits.h: of its calls; NULL: there is none */
     struct rimf_slots *slots; /* image/slots.c; NULL until asked for */
     struct opened_analysis *analysis; /* image/references.c; NULL until asked for */
-    struct ready_file *ready; /* store/thaw_ready.c: of the code that was laid over it, or NULL */
+    struct left_calls left; /* until analyses are closed */
     struct rimf_object *next_gone;
     uint8_t build_id[RIMF_BUILD_ID_MAX];
     size_t copy;    /* moved/moved.h: the place in the list, from 1, of the first piece of its code;
@@ -54,11 +61,11 @@ struct rimf_object {
     uintptr_t layout_shift; /* struct rimf_source */
     int identified; /* `identity` is known */
     struct file_id identity;
-    uint32_t number; /* later.h: its place in the frozen image, from 1; 0: it has none */
+    uint32_t number; /* store/manifest.h: the number, from 1; 0: it has none */
     int code_known; /* its code was the file's, byte for byte, before any pass changed it */
     int settled;    /* moved/moved.h: the addresses that it holds are what they will be */
     int opened;     /* its RELRO can be written at the moment, */
-    int to_open;    /* and should be (store/thaw_pointers.c) */
+    int to_open;    /* and should be (store/apply_pointers.c) */
     size_t calls_copied, calls_made; /* moved/calls.c: in its copies; direct because a pass said so */
     size_t calls_at_home;            /* in none of its copies */
 };
@@ -125,8 +132,8 @@ struct mvld_image {
     struct rimf_watch *watch; /* NULL: nothing will be frozen */
     struct analysis_place analyses[RIMF_ANALYSES_MAX];
     size_t n_analyses;
-    struct rimf_ready_places ready;
-    struct rimf_ready_made ready_made; /* without the folder */
+    struct rimf_overlay_places overlays;
+    struct rimf_overlays_made overlays_made; /* without the folder */
     int layout_seed; /* objects have other distances than in starts where none are drawn */
     struct rimf_copies *copies; /* NULL: there is no region for them */
     long (*room)(void *cookie, size_t size); /* rimf_image_set_room; or NULL */
@@ -140,10 +147,10 @@ struct mvld_image {
     void *answers_cookie;
     const struct rimf_described *described; /* rimf_image_describe */
     size_t n_described;
-    const struct thaw *thawing; /* while answers are asked for on its behalf */
-    struct rimf_maker makers[FROZEN_PASSES_MAX]; /* frozen.h */
+    const struct applying *applying; /* while answers are asked for on its behalf */
+    struct rimf_maker makers[RIMF_MAKERS_MAX];
     size_t n_makers;
-    struct rimf_read reads[FROZEN_READS_MAX];
+    struct rimf_read reads[RIMF_READS_MAX];
     size_t n_reads; /* more: there were too many */
     int unentered; /* moved/moved.h */
     int entered;   /* constructors of the program may have run */
@@ -152,7 +159,7 @@ struct mvld_image {
     int writes;    /* rimf_image_set_writes */
     int (*planned)(const void *cookie, const char *pass); /* or NULL: rimf_image_set_planned */
     const void *planned_cookie;
-    uintptr_t start_base; /* later.h: where the frozen image counts distances from, */
+    uintptr_t start_base; /* store/manifest.h: where the start counts distances from, */
     uint64_t start_checksum; /* which one it is, */
     uint32_t n_start; /* and how many objects it has; 0: there is none */
     uintptr_t kept_home[8]; /* rimf_image_keep_home */
@@ -314,9 +321,6 @@ struct analysis_names {
 int rimf_analysis_names(struct mvld_image *, struct rimf_object *, struct analysis_names *);
 /* Their pages were: they are nobody's but the caller's. */
 void rimf_analysis_without_names(struct rimf_object *);
-
-/* store/thaw_ready.c: its tables are not needed any more. */
-void rimf_ready_forget(struct mvld_image *, struct rimf_object *);
 
 /* Gives the patch engine's memory back. */
 void rimf_patch_forget(struct mvld_image *);

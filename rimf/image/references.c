@@ -21,7 +21,6 @@
 #include "rimf/base/base.h"
 #include "rimf/image/original.h"
 #include "rimf/patch/patch.h"
-#include "rimf/store/ready.h"
 #include "rimf/base/status.h"
 
 #include <errno.h>    /* numbers only */
@@ -155,7 +154,9 @@ void rimf_image_close_analyses(struct mvld_image *image)
     for (size_t i = 0; i < table->n_objects; i++) {
         struct rimf_object *object = table->objects[i];
 
-        rimf_ready_forget(image, object);
+        if (object->left.map)
+            sys_munmap(image->sys, (uintptr_t)object->left.map, object->left.size);
+        object->left.map = NULL;
         if (!object->analysis)
             continue;
         analysis_unmap(&object->analysis->file, image->sys);

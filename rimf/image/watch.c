@@ -8,11 +8,10 @@
  * fixed address, because the arena of the libraries is drawn anew, the vDSO, and what the
  * loader knows of (rimf_image_set_unplaced).
  */
-#include "rimf/store/later.h"
+#include "rimf/image/private.h"
 
 #include "rimf/base/base.h"
 #include "rimf/base/sort.h"
-#include "rimf/image/private.h"
 
 #include <errno.h> /* numbers only */
 

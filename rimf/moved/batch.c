@@ -41,14 +41,6 @@ static struct copying copying_of(const struct making *m, size_t i)
     };
 }
 
-/* Unwind tables of an object; in pages of their own, if that is to be learnt. */
-static size_t frames_size(const struct copying *c)
-{
-    size_t size = copy_frames_size(c);
-
-    return rimf_image_learns(c->image) ? rimf_page_up(size) : size;
-}
-
 static int failed(struct making *m, const struct copying *c, int error)
 {
     return rimf_fail(m->image, -error, "%s: its code cannot be copied: %s",
@@ -90,7 +82,7 @@ static int measure(struct making *m)
         error = c.analysis ? settle(m, &c) : -ENODATA;
         if (error)
             return failed(m, &c, error);
-        size += frames_size(&c);
+        size += copy_frames_size(&c);
         n += c.analysis->n_frames;
         m->n_calls += c.analysis->n_calls;
     }
@@ -197,7 +189,7 @@ static int fill_objects(struct making *m, struct copy_answers *answers, uintptr_
             return failed(m, &c, error);
         m->frames_of[i - copies->n] = c.object->frames = *frames;
         c.object->frames_size = copy_frames_size(&c);
-        *frames += frames_size(&c);
+        *frames += copy_frames_size(&c);
         m->report->objects++;
     }
     return 0;

@@ -106,19 +106,6 @@ static void make_direct(struct call *call)
     call->length = 5;
 }
 
-/* Its copy, or 0.  What is learnt comes alone, or in another order: of all that came by dlopen
- * it counts on home, where the jump to the copy is if there is one. */
-static uintptr_t copy_of(const struct calling *k, uintptr_t function)
-{
-    struct mvld_image *image = k->c->image;
-    const struct rimf_object *object = rimf_object_of(rimf_object_find(image, function));
-
-    if (rimf_image_learns(image) && object != k->c->object &&
-        (!object || !object->number || object->number > image->n_start))
-        return 0;
-    return rimf_copy_of(image, function);
-}
-
 static struct answer ask(const struct calling *k, const struct call *call)
 {
     struct mvld_image *image = k->c->image;
@@ -136,7 +123,7 @@ static struct answer ask(const struct calling *k, const struct call *call)
     if (!end && !call->to_slot)
         end = call->names;
     if (end)
-        answer.leads = copy_of(k, end);
+        answer.leads = rimf_copy_of(image, end);
     if (!answer.leads && answer.slot & ENDS)
         answer.leads = end;
     answer.why = answer.slot & ENDS ? NULL : answer.why;

@@ -12,9 +12,8 @@
  *     copy_identity_write     all slots, of all objects that hold any; RELRO is closed
  *     copy_identity_leave     instead of it: RELRO is closed, nothing was written
  *
- * From a frozen image it comes as it was decided when that was made (store/thaw_copies.c), and so do
- * the words (store/thaw_pointers.c).  Of what comes by dlopen only the decision does
- * (copy_identity_begin): words are found as here.
+ * From a frozen image it comes as it was decided when that was made (store/apply_moved.c), and so do
+ * the words (store/apply_pointers.c).
  *
  * A function keeps its address at home when its object's analysis says so (analysis/analysis.h, HOMES),
  * and when it is pinned (moved/pins.c).
@@ -271,30 +270,6 @@ struct copy_writing *copy_identity_plan(struct mvld_image *image)
     forget_plans(image);
     rimf_log(image->log, MVLD_LOG_PASSES, "copies: addresses stay at home: %s", why);
     return NULL;
-}
-
-struct copy_writing *copy_identity_begin(struct mvld_image *image, struct copy_pins *pins,
-                                         const char **why)
-{
-    const struct rimf_table *table = rimf_table_enter(image);
-    struct copy_writing *writing = NULL;
-
-    *why = image->unentered ? NULL : "constructors may have run";
-    if (!*why && copy_pins_find(pins, image, table))
-        *why = "memory is short";
-    if (!*why)
-        *why = open_words(image, table, &writing);
-    rimf_table_leave(image);
-    return writing;
-}
-
-int copy_identity_hindered(const struct rimf_copy *copy, const struct copy_pins *pins)
-{
-    for (size_t i = rimf_words_first(pins->at, pins->n, copy->home);
-         copy->moved && i < pins->n && pins->at[i] - copy->home < copy->code; i++)
-        if (!keeps_home(copy, pins->at[i] - copy->home))
-            return 1;
-    return 0;
 }
 
 static void settle(const struct rimf_table *table)

@@ -207,50 +207,6 @@ uintptr_t copy_frames_start(const struct rimf_copies *copies, uintptr_t at, size
 
 /* ---- for files ------------------------------------------------------------------------- */
 
-size_t copy_frames_read(const struct rimf_copies *copies, size_t n, void *to)
-{
-    struct search *search = to;
-    size_t size = sizeof *search + n * sizeof *search->table;
-
-    memcpy(search, (const void *)copies->region.frames, size);
-    search->count = (uint32_t)n;
-    return size;
-}
-
-/* The first entry at or behind `code`. */
-static size_t entry_from(const struct search *search, size_t n, intptr_t code)
-{
-    size_t low = 0, high = n;
-
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (search->table[middle].code < code)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-size_t copy_frames_merge(const struct rimf_copies *copies, uintptr_t at, size_t size, void *to,
-                         size_t n)
-{
-    const struct search *from = (const struct search *)copies->region.frames;
-    struct search *search = to;
-    intptr_t start = (intptr_t)(at - (uintptr_t)from);
-    size_t first = entry_from(from, copies->n_frames, start), i;
-    size_t more = entry_from(from, copies->n_frames, start + (intptr_t)size) - first;
-
-    if (!search)
-        return more;
-    i = entry_from(search, n, start);
-    memmove(search->table + i + more, search->table + i, (n - i) * sizeof *search->table);
-    memcpy(search->table + i, from->table + first, more * sizeof *search->table);
-    search->count = (uint32_t)(n + more);
-    return n + more;
-}
-
 void copy_frames_publish(struct rimf_copies *copies)
 {
     static const uint8_t encodings[4] = {1, 0x1b, 0x03, 0x3b};

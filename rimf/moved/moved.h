@@ -136,11 +136,6 @@ void copy_frames_publish(struct rimf_copies *);
 /* Where the code begins that one record describes and that [at, at + length) of a copy is
  * in, or 0.  [any thread] */
 uintptr_t copy_frames_start(const struct rimf_copies *, uintptr_t at, size_t length);
-/* What the table holds, its head and the first `n` entries, to `to`; returns their size. */
-size_t copy_frames_read(const struct rimf_copies *, size_t n, void *to);
-/* Adds the entries of [at, at + size) to such a table of `n`, which has room.  Returns how many there
- * are now; with `to` NULL, how many would come. */
-size_t copy_frames_merge(const struct rimf_copies *, uintptr_t at, size_t size, void *to, size_t n);
 /* Bytes at the start of `frames` that belong to the table. */
 size_t copy_frames_table(const struct mvld_region *);
 /* Of these, the pages of `n` entries, in bytes. */
@@ -242,12 +237,6 @@ uintptr_t copying_identity(const struct copying *, uintptr_t home);
 /* Of those that are planned: `moved` and `homes`, and RELRO can be written; or NULL, and all
  * addresses stay at home.  Then one of the two below. */
 struct copy_writing *copy_identity_plan(struct mvld_image *);
-/* Likewise for copies that are there soon, as they were decided before: those for which the pins
- * are no hindrance.  NULL, with a sentence (static) in *why. */
-struct copy_writing *copy_identity_begin(struct mvld_image *, struct copy_pins *,
-                                         const char **why);
-/* 1: what would have to stay has the address of this copy. */
-int copy_identity_hindered(const struct rimf_copy *, const struct copy_pins *);
 void copy_identity_write(struct mvld_image *, struct copy_writing *);
 void copy_identity_leave(struct mvld_image *, struct copy_writing *);
 

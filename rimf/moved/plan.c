@@ -97,8 +97,6 @@ static int plan(struct mvld_image *image, struct rimf_object *object, uint32_t s
         return -ENOMEM;
     last = copies->n_planned > copies->n ? copy[-1].at + copy[-1].size : copies->code_end;
     from = from > last ? from : last;
-    if (rimf_image_learns(image) && !object->copy)
-        from = rimf_page_up(from); /* nobody else's page */
     from += (home - from) % align;
     *copy = (struct rimf_copy){.object = object, .home = home, .at = from, .code = code,
                                .size = code + 1};

@@ -6,7 +6,6 @@
 #include "rimf/moved/moved.h"
 
 #include "rimf/base/base.h"
-#include "rimf/store/frozen.h"
 #include "rimf/image/private.h"
 
 #include <errno.h>    /* numbers only */
@@ -14,7 +13,6 @@
 
 _Static_assert(sizeof((struct mvld_image *)0)->kept_home / sizeof(uintptr_t) == RIMF_KEPT_HOME,
                "a place for each number");
-_Static_assert(RIMF_KEPT_HOME == FROZEN_KEPT_MAX, "an image has room for them");
 
 void rimf_image_set_caller_hooks(struct mvld_image *image, int (*answers)(void *cookie, const char **why),
                             void *cookie)
@@ -114,16 +112,12 @@ uintptr_t copies_word(const struct mvld_image *image, uintptr_t word)
     return home ? home : value;
 }
 
-/* How far memory reaches that is there for as long as the copy at `address`. */
-static uintptr_t end_of(const struct rimf_copies *copies, uintptr_t address)
+/* How far memory reaches that is there. */
+static uintptr_t end_of(const struct rimf_copies *copies)
 {
     size_t n = __atomic_load_n(&copies->n, __ATOMIC_ACQUIRE);
-    const struct rimf_copy *list = __atomic_load_n(&copies->list, __ATOMIC_ACQUIRE), *last;
-    size_t low = copies_behind(list, n, address);
+    const struct rimf_copy *last = __atomic_load_n(&copies->list, __ATOMIC_ACQUIRE) + n - 1;
 
-    if (low <= copies->joined && copies->joined < n) /* so the list is the longer one */
-        return rimf_page_down(list[copies->joined].at);
-    last = &list[low <= copies->joined_end ? low - 1 : n - 1];
     return rimf_page_up(last->at + last->size);
 }
 
@@ -136,7 +130,7 @@ static int code_at(struct mvld_image *image, uintptr_t address, struct mvld_segm
         error = copy_pages_soften(image, address + MVLD_PATCH_MAX);
     *out = (struct mvld_segment){
         .start = rimf_page_down(address),
-        .end = copy_pages_next(copies, address, end_of(copies, address)),
+        .end = copy_pages_next(copies, address, end_of(copies)),
         .prot = PROT_READ | PROT_EXEC,
     };
     return error;
@@ -158,17 +152,13 @@ uintptr_t rimf_copy_of(struct mvld_image *image, uintptr_t home)
 }
 
 /* Memory of places first to last in the list, which are of one object, but for pages that they
- * may share with their neighbours (but see `joined`).  The place stays taken: the unwind table is sorted, and others
- * read it. */
+ * may share with their neighbours.  The place stays taken: the unwind table is sorted, and others read it. */
 static void give_back(struct mvld_image *image, size_t first, size_t last)
 {
     const struct rimf_copies *copies = image->copies;
     uintptr_t start = copies->list[first].at, end = copies->list[last].at + copies->list[last].size;
 
-    if (first >= copies->joined && first < copies->joined_end)
-        copy_pages_give_back(image, rimf_page_down(start), rimf_page_up(end));
-    else
-        copy_pages_give_back(image, rimf_page_up(start), rimf_page_down(end));
+    copy_pages_give_back(image, rimf_page_up(start), rimf_page_down(end));
 }
 
 void rimf_copies_forget(struct mvld_image *image, const struct mvld_object *public)

@@ -15,7 +15,7 @@
  *
  * Slots lie side by side, so what is known of them lies in an array by their place.
  *
- * Calls may be direct in a file already (ready.h), which is laid over first.
+ * Calls may be direct in a file already (store/manifest.h), which is laid over first.
  */
 #include "rimf/realise/changes.h"
 
@@ -53,10 +53,14 @@ static int is_far(const struct mvld_object *object, uintptr_t target)
     return (low > INT32_MAX && high > INT32_MAX) || (low < INT32_MIN && high < INT32_MIN);
 }
 
-/* Of what has no copy itself, when all copies are there (image/edits.c): it leads to them. */
+/* Of what has no copy itself, when all copies are there (image/edits.c): it leads to them.  What is learnt
+ * relies on those of the start alone; others are each process's own. */
 static uintptr_t copy_of(const struct changing *c, uintptr_t target)
 {
-    uintptr_t copy = target && c->image->calls_home ? rimf_copy_of(c->image, target) : 0;
+    const struct mvld_object *to = target && c->image->calls_home ? rimf_object_find(c->image, target) : NULL;
+    uint32_t number = to ? rimf_object_of(to)->number : 0;
+    int may = to && (!rimf_image_learns(c->image) || (number && number <= c->image->n_start));
+    uintptr_t copy = may ? rimf_copy_of(c->image, target) : 0;
 
     return copy ? copy : target;
 }
@@ -250,7 +254,7 @@ static int change_calls(struct changing *c)
     ask(c);
     choose(c);
     if (image->watch)
-        rimf_ready_write(image, c);
+        rimf_alone_write(image, c);
     if ((image->calls_home && c->object->copy) || holds_us(&c->object->public) ||
         (c->n_words && commit(image, c)))
         return change_patches(c);
@@ -269,7 +273,7 @@ int rimf_calls_change(struct mvld_image *image, struct rimf_object *object, cons
     struct changing c = {.image = image, .object = object};
     int result = -ENODATA;
 
-    c.calls = rimf_ready_calls(image, object, &c.n_calls, why);
+    c.calls = rimf_alone_calls(image, object, &c.n_calls, why);
     if (!c.calls)
         return -ENODATA;
     c.n_ways = count_places(&c);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
  * rimf/realise/changes.h: the calls of an object on their way to be direct; for realise/changes.c and
- * image_ready*.c.
+ * store/…alone….c.
  */
 #ifndef RIMF_IMAGE_CHANGES_H
 #define RIMF_IMAGE_CHANGES_H
 
 #include "rimf/image/edits.h"
-#include "rimf/store/ready.h"
+#include "rimf/store/alone.h"
 #include "rimf/x86/slot_call.h"
 
 /* Of the calls through one slot.  Each call looks at it, in no order: four of them in a line of the cache. */
@@ -26,7 +26,7 @@ struct missed {
 struct changing {
     struct mvld_image *image;
     struct rimf_object *object;
-    const struct analysis_call *calls; /* of its analysis, or of its ready code */
+    const struct analysis_call *calls; /* of its analysis, or those that an overlay has left */
     size_t n_calls;
     struct way *ways;    /* the first is that of functions of a single instruction */
     uint32_t first;      /* slot, as linked, of the second */
@@ -70,35 +70,10 @@ const char *change_site(struct changing *, const struct analysis_call *, struct 
  * sentence: nothing more can be changed. */
 int change_patches(struct changing *);
 
-/* ---- store/thaw_ready.c ---------------------------------------------------------------- */
+/* ---- realise/overlay.c ------------------------------------------------------------------ */
 
-/* How far behind the object's bias the address is in starts in which no distances are drawn: such have no
- * image, and are those that ready code is for. */
-static inline int64_t rimf_ready_distance(const struct mvld_image *image,
-                                          const struct rimf_object *object, uintptr_t address)
-{
-    const struct mvld_object *holder = image->layout_seed ? rimf_object_find(image, address) : NULL;
-    uintptr_t closer = holder ? rimf_object_of(holder)->layout_shift - object->layout_shift : 0;
-
-    return (int64_t)(address - object->view.bias + closer);
-}
-
-/* For ready_path: of its slots, or of the program. */
-#define READY_NO_KEY (~0ul) /* there is none */
-uint64_t rimf_ready_key(const struct mvld_image *, const struct rimf_object *, enum ready_reach);
-/* The executable, when its file is known, or NULL. */
-const struct rimf_object *rimf_ready_program(const struct mvld_image *);
-/* The object's calls, as far as they are not direct in ready code that was laid over the object by
- * now; the others are counted then.  Or NULL, with a sentence in *why: it has no analysis. */
-const struct analysis_call *rimf_ready_calls(struct mvld_image *, struct rimf_object *,
-                                            size_t *n, const char **why);
-/* Is there ready code of the object that agrees with its edit? */
-int rimf_ready_exists(struct mvld_image *, struct rimf_object *, enum ready_reach, uint64_t key);
-
-/* ---- store/ready_write.c ------------------------------------------------------------ */
-
-/* Writes what there is not yet, of these calls; it says so, or why not. */
-void rimf_ready_write(struct mvld_image *, struct changing *);
+/* Writes what overlays alone there are not yet, of these calls; it says so, or why not. */
+void rimf_alone_write(struct mvld_image *, struct changing *);
 
 /* Realises the object's edit where its code is, and counts in `now`.  0, or negative errno with
  * a sentence; -ENODATA, with the sentence in *why: it has no analysis. */

@@ -2,14 +2,12 @@
  *
  * made_seed.c: writes a seed of the fuzzers of our file formats.
  *
- *     made_seed frozen|later|ready|ready_all|analysis FILE
+ *     made_seed manifest|later|alone|analysis FILE
  *
  * It is the file with every kind of entry that tests/rimf sees taken, and spoils.  Kept as a file, it would
  * be of an older version some day, and then no fuzzer would come further than to the version.
  */
-#include "../rimf/store/made_frozen.h"
-#include "../rimf/store/made_later.h"
-#include "../rimf/store/made_ready.h"
+#include "../rimf/store/made_manifest.h"
 #include "../rimf/analysis/made_analysis.h"
 
 #include <stdio.h>
@@ -28,28 +26,22 @@ static int put(const char *path, const void *bytes, size_t size)
 
 int main(int argc, char **argv)
 {
-    static struct made_frozen frozen;
+    static struct made_manifest start;
     static struct made_later later;
-    static struct made_ready own, all;
+    static struct made_alone alone;
     static struct made_analysis analysis;
     static const struct {
         const char *kind;
         const void *bytes;
         size_t size;
-    } seeds[] = {{"frozen", &frozen, sizeof frozen}, {"later", &later, sizeof later},
-                 {"ready", &own, sizeof own}, {"ready_all", &all, sizeof all},
-                 {"analysis", &analysis, sizeof analysis}};
+    } seeds[] = {{"manifest", &start, sizeof start}, {"later", &later, sizeof later},
+                 {"alone", &alone, sizeof alone}, {"analysis", &analysis, sizeof analysis}};
 
     if (argc != 3)
         return 2;
-    made_frozen_make(&frozen);
+    made_manifest_make(&start);
     made_later_make(&later);
-    made_ready_make(&own);
-    all = own;
-    all.header.reach = READY_ALL;
-    all.slots[0].leads = -0x1000; /* in another object */
-    all.slots[1].calls |= READY_LEFT;
-    made_ready_seal(&all, sizeof all);
+    made_alone_make(&alone);
     made_analysis(&analysis);
     for (size_t i = 0; i < sizeof seeds / sizeof *seeds; i++)
         if (!strcmp(argv[1], seeds[i].kind))

@@ -142,7 +142,7 @@ def unmodified(text, folder):
         check(re.search(rf"{file}: \d+ functions", analysed), analysed)
     check((cache / "mvld/analysis").is_dir(), "no folder of analyses")
     image = Path(says("mvld build --pass direct-calls sqlite3").stdout.strip())
-    check(image.parent == cache / "mvld/images" and (image / "image").is_file(), f"no image: {image}")
+    check(image.parent == cache / "mvld/images" and (image / "manifest").is_file(), f"no image: {image}")
     says("mvld build --run --pass direct-calls python3 -c 'import json'")
     query = {"typed": "select 6 * 7;", "MVLD_DEBUG": "files,passes"}
     done = says("mvld run --pass direct-calls -- sqlite3", **query)

@@ -115,22 +115,19 @@ def frozen_with_copies(driver, folder, options):
             sys.exit(done.returncode)
 
 
-def learnt_modules(driver, folder, options, kind):
+def learnt_modules(driver, folder, options):
     """A module whose code was learnt is opened: the program says the same wherever it comes to
-    lie, and whatever of its code is thawed.  With copies libconcat is preloaded in the plain run, as in
-    frozen_with_copies."""
-    made = kind(folder)
+    lie, and whatever of its code is thawed."""
+    made = learnt.Program(folder)
     made.train("open:one.so")
     environment = support.clean_environment(**made.environment(MVLD_DEBUG=""))
     host = os.path.realpath(HOST_LOADER)
-    copies = kind is learnt.Copies
-    preload = [f"LD_PRELOAD={made.pass_folder / 'libconcat.so.1'}"] * copies
     ours = [os.path.realpath(LOADER), *made.pass_folder.glob("*.so")]
     for mode in [options] if options else [["-1"], ["-l"]]:
         # When mappings fail for good, nothing can be loaded, with mvld or without.
         command = [made.path, *([] if "-l" in mode else made.words(["open:one.so"]))]
-        done = subprocess.run([driver, "-j2", *["-e"] * copies, *mode, *ours, "--",
-                               *command, "--", host, "--", *preload, host, *command], env=environment)
+        done = subprocess.run([driver, "-j2", *mode, *ours, "--", *command, "--", host, "--", host, *command],
+                              env=environment)
         if done.returncode:
             sys.exit(done.returncode)
 
@@ -141,9 +138,9 @@ def main():
         with support.scratch_folder() as folder:
             frozen_with_copies(driver, folder, options)
         return
-    if name in ("learnt", "learnt-copies"):
+    if name == "learnt":
         with support.scratch_folder() as folder:
-            learnt_modules(driver, folder, options, learnt.Copies if "-" in name else learnt.Program)
+            learnt_modules(driver, folder, options)
         return
     if name == "frozen":
         with support.scratch_folder() as folder:

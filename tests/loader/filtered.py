@@ -92,7 +92,7 @@ def frozen(program):
     """An image that was asked for is not built under a filter that would let it be."""
     done = support.run([*confined(program.folder, "no-open"), program.path],
                        **program.environment(MVLD_FREEZE=1))
-    check(done.returncode == 0 and (Path(done.stdout.strip()) / "image").is_file(),
+    check(done.returncode == 0 and (Path(done.stdout.strip()) / "manifest").is_file(),
           done.stdout + done.stderr)
 
 

@@ -60,7 +60,7 @@ class Program:
     def freeze(self, **options):
         done = self.run(MVLD_FREEZE=1, **options)
         folder = Path(done.stdout.strip())
-        check(folder.is_absolute() and (folder / "image").is_file(),
+        check(folder.is_absolute() and (folder / "manifest").is_file(),
               f"no image:\n{done.stdout}{done.stderr}")
         return folder
 
@@ -227,7 +227,7 @@ def preloaded(program):
         support.age_images(program.cache)
         for way in {}, directly, *ways:
             check("image: frozen: " in program.run(**build, **way).stderr, f"{way} does not renew its image")
-    check(all((folder / "image").is_file() for folder in folders), "images are gone")
+    check(all((folder / "manifest").is_file() for folder in folders), "images are gone")
 
 
 def reads(program):
@@ -284,11 +284,10 @@ def before_relocation(program):
           len(code) == 1 and str(program.library) in code[0],
           f"the code is still the image's:\n{done.stdout}{done.stderr}")
     program.flag.unlink()
-    image = bytearray((folder / "image").read_bytes())
-    end, = struct.unpack_from("<I", image, 12)
-    image[end - 8] ^= 1  # the CPU stands at the end of the header
+    image = bytearray((folder / "manifest").read_bytes())
+    image[56] ^= 1  # header.cpu
     image_table.seal(image)
-    (folder / "image").write_bytes(image)
+    (folder / "manifest").write_bytes(image)
     done = program.thawed("maps")
     check("before relocation" not in done.stderr, f"the CPU is another one:\n{done.stderr}")
 
@@ -315,7 +314,7 @@ def unreadable(program):
 def damage(program):
     """A damaged image, or one of somebody else, is used."""
     folder = program.freeze()
-    image, copy = folder / "image", next(folder.glob("*-libanswer.so"))
+    image, copy = folder / "manifest", next(folder.glob("*-libanswer.so"))
     whole = image.read_bytes()
     for at in range(0, len(whole), len(whole) // 40):
         image.write_bytes(whole[:at] + bytes([whole[at] ^ 1 << at % 8]) + whole[at + 1:])
@@ -354,7 +353,7 @@ def on_miss(program):
     done = program.run(keys="on-miss = build\n")
     check(done.stdout == "2 0\n" and "image: frozen: " in done.stderr, done.stdout + done.stderr)
     said = re.search("image: there is none: (.*)", done.stderr)
-    check(said and (Path(said[1]) / "image").exists(), f"what is looked for is not said: {done.stderr}")
+    check(said and (Path(said[1]) / "manifest").exists(), f"what is looked for is not said: {done.stderr}")
     program.thawed(keys="on-miss = build\n")
     program.thawed(keys="on-miss = plain\n")
     program.make_library()

@@ -165,7 +165,7 @@ def damage(program):
     """Tables that were changed are used, or an image that does not fit takes the program
     with it."""
     folder = program.freeze()
-    tables, image = folder / "relocations", folder / "image"
+    tables, image = folder / "relocations", folder / "manifest"
     whole = tables.read_bytes()
     tables.write_bytes(whole[:-1] + b"x")
     program.like_plain(False)

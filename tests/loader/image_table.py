@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The table of a frozen image (rimf/store/frozen.h), for tests that change a field of it: found, and
+"""The tables of a manifest (rimf/store/manifest.h), for tests that change a field of it: found, and
 sealed again, so that what is refused is the field and not the checksum.
 """
 import struct
@@ -22,7 +22,7 @@ def hashed(text):
 
 
 def seal(image):
-    """frozen_checksum (rimf/store/frozen.c)."""
+    """manifest_checksum (rimf/store/manifest.c)."""
     rest = image[32:]
     four = [len(rest), 1, 2, 3]
     for words in struct.iter_unpack("<4Q", rest[:len(rest) // 32 * 32]):
@@ -33,23 +33,22 @@ def seal(image):
 
 def tables(image):
     """Where each begins, and how many entries it has."""
-    names = "objects texts words regions copies names relocations kept homes pointers".split()
-    counts = dict(zip(names, struct.unpack_from("<10I", image, 48)))
-    counts["shifts"], = struct.unpack_from("<I", image, 108)
+    sizes = {"objects": 128, "texts": 40, "words": 16, "calls": 8, "left": 8, "relocations": 40, "shifts": 8, "regions": 176,
+             "copies": 40, "homes": 8, "pointers": 16, "kept": 16, "names": 1}
+    counts = struct.unpack_from("<13I", image, 104)
     found, at = {}, struct.unpack_from("<I", image, 12)[0]
-    for name, size in {"objects": 112, "texts": 40, "words": 16, "relocations": 40, "shifts": 8, "regions": 176,
-                       "copies": 40, "homes": 8, "pointers": 16, "kept": 16}.items():
-        found[name] = at, counts[name]
-        at += size * counts[name]
-    check(at + counts["names"] == len(image), "the test knows another format")
+    for (name, size), n in zip(sizes.items(), counts):
+        found[name] = at, n
+        at += size * n
+    check(at == len(image), "the test knows another format")
     return found
 
 
 def rely_on_another_word(folder):
     """The image expects that the first slot leads where it does not."""
-    image = bytearray((folder / "image").read_bytes())
+    image = bytearray((folder / "manifest").read_bytes())
     at, n = tables(image)["words"]
     check(n >= 1, "it relies on no word")
     struct.pack_into("<I", image, at + 12, struct.unpack_from("<I", image, at + 12)[0] ^ 1)
     seal(image)
-    (folder / "image").write_bytes(image)
+    (folder / "manifest").write_bytes(image)

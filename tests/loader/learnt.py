@@ -32,7 +32,6 @@ class Program:
     passes = "direct-calls"
     parts = PARTS
     options = ""  # of passes
-    runs_in = ""  # behind the name of the object's file: where its functions have their addresses
 
     def __init__(self, folder, *link):
         support.need(MVLD, *self.parts)
@@ -92,6 +91,7 @@ class Program:
         done = self.run(*words, MVLD_FREEZE="run", **more)
         found = re.search("image: frozen: (.*)|image (.*): thawed", done.stderr)
         check(found, f"no image:\n{done.stderr}")
+        self.train_log = done.stderr
         return Path(found.group(1) or found.group(2))
 
     def thawed(self, *words, names, **more):
@@ -112,7 +112,7 @@ def thaws(program):
     """What a training run opened is not thawed, or not from the image."""
     folder = program.train("open:one.so")
     done = program.thawed("open:one.so", "maps:one.so", names=["libwhere.so", "one.so"])
-    check(re.search(rf"^{folder}/\d+-one.so{program.runs_in}$", done.stdout, re.M), f"mapped from another file:\n{done.stdout}")
+    check(re.search(rf"^{folder}/\d+-one.so$", done.stdout, re.M), f"mapped from another file:\n{done.stdout}")
     check("made direct" not in done.stderr, f"the pass ran:\n{done.stderr}")
     copy, = folder.glob("*-one.so")
     check(copy.read_bytes() != program.one.read_bytes(), "the code in the copy is not changed")
@@ -208,27 +208,12 @@ def damage(program):
     check("later: " in done.stderr and "of another image" in done.stderr, done.stderr)
 
 
-def pinned(program):
-    """A function has two addresses, because a word that cannot be changed holds the one at home,
-    and the copy comes from the image."""
-    program.train("open:libwhere.so")
-    program.thawed("open:libwhere.so", names=["libwhere.so"])
-    program.library("pin.so", "-lwhere", "-DPIN")
-    program.analyze()
-    if program.runs_in:
-        program.refused("libwhere.so: not thawed: an address that would change is where none can", "open:pin.so")
-        program.refused(None, "open:libwhere.so", "open:pin.so", names=["libwhere.so"])
-    program.train("open:pin.so", "open:one.so")
-    program.run("open:pin.so", "open:one.so")
-
-
 def learning(program):
     """on-miss = learn is not followed, or a child of fork learns too, or a traced process."""
     program.configure("on-miss = learn")
     done = program.run("open:one.so", "fork:open:two.so")
     check("one.so: learnt" in done.stderr and "two.so: learnt" not in done.stderr, done.stderr)
-    # Copies do not come together with what is to be learnt.
-    program.thawed("open:two.so", "open:one.so", names=["libwhere.so"] * (not program.runs_in) + ["one.so"])
+    program.thawed("open:two.so", "open:one.so", names=["libwhere.so", "one.so"])
     program.configure("on-miss = build")
     done = program.thawed("open:two.so", "open:one.so", "open:three.so", names=["libwhere.so", "two.so", "one.so"])
     check("learnt" not in done.stderr, done.stderr)
@@ -375,12 +360,19 @@ def command(program):
     check(tool("build", "--run", "--", program.path, *words, status=1) == "", "it ran")
 
 
+def copied(program):
+    """Code that was moved is learnt, or what leads to it holds the place of a copy that each process makes anew."""
+    program.train("open:one.so", "open:two.so")
+    done = program.thawed("open:two.so", "open:one.so", names=[])
+    check(re.search("two.so: .* are copied to ", done.stderr), done.stderr)
+    check("learnt, without code" in program.train_log and "so: learnt\n" not in program.train_log, program.train_log)
+
+
 class Copies(Program):
-    """Code that runs in copies (the pass concat), which are learnt, too."""
+    """Code that runs in copies (the pass concat)."""
     passes = "direct-calls, concat"
     options = support.COPY
     parts = PARTS + CONCAT
-    runs_in = ".code"
 
 
 class Idle(Program):

@@ -55,7 +55,7 @@ class Program:
 
     def freeze(self):
         folder = Path(self.run(MVLD_FREEZE=1).stdout.strip())
-        check((folder / "image").is_file(), "there is no image")
+        check((folder / "manifest").is_file(), "there is no image")
         if not self.record.exists():
             said = self.run(MVLD_FREEZE=1).stderr
             check("there is no hypervisor" in said or "of different kinds" in said or
@@ -116,7 +116,7 @@ def known(program):
     # 6 of 14 with 2.31.
     check(asked["on"] * (3 if support.GLIBC > (2, 31) else 2) < asked["off"], f"asked: {asked}")
     # The record is for programs without an image, too, where they have passes.
-    (folder / "image").unlink()
+    (folder / "manifest").unlink()
     program.same(USED)
     check("cpuid: " not in program.same("hooked", passes="").stderr, "a user's is looked for without need")
     program.record.unlink()

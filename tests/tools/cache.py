@@ -58,7 +58,7 @@ with tempfile.TemporaryDirectory() as scratch:
     equal(run(mvld, "cache", "verify", config, env=env)[0], 1, "no folder")
     equal(run(mvld, "cache", "list", env=env)[2], "", "there need not be any")
     image = build()
-    check(image.parent == images and (image / "image").exists(), f"{image} is an image")
+    check(image.parent == images and (image / "manifest").exists(), f"{image} is an image")
     contains(cache("list"), f"good        {program}  0.0 MiB of code of 1 of ", "list")
     contains(run(mvld, "cache", "list", env=env)[1], f"good        {program} ", "the user's cache")
     contains(cache("verify"), "good ", "verify")
@@ -74,7 +74,7 @@ with tempfile.TemporaryDirectory() as scratch:
     # What is no image, or is being written, is not touched.  What a killed build left goes.
     other = images / "other"
     other.mkdir()
-    (other / "image").write_text("mine")
+    (other / "manifest").write_text("mine")
     (images / ".new").mkdir()
     (images / ".new" / "0-half").write_text("")
     with open(images.parent / "lock", "r+") as lock:  # somebody writes
@@ -85,13 +85,13 @@ with tempfile.TemporaryDirectory() as scratch:
     equal(doctor()["images of user"], ("absent", f"{images}: 2; a build that was stopped has left what it had "
                                        "written"), "doctor: what was left")
     (scratch / "folder").mkdir()
-    (scratch / "folder" / "image").write_text("mine")
+    (scratch / "folder" / "manifest").write_text("mine")
     equal(cache("prune", "--all", folder=scratch), "", "a folder that holds no images")
     equal(cache("prune"), f"unfinished  {images}/.new removed\n" + cache("list"), "prune: what was left")
     check(not (images / ".new").exists(), "it is still there")
     equal(cache("prune", "--all"), f"good        {image} removed\n", "prune --all")
-    check(not image.exists() and (other / "image").exists() and
-          (scratch / "folder" / "image").exists(), "only images are removed")
+    check(not image.exists() and (other / "manifest").exists() and
+          (scratch / "folder" / "manifest").exists(), "only images are removed")
 
     # Made by another build of mvld: its loader has another build-id.
     other_loader = scratch / "ld-mvld.so.1"
@@ -108,7 +108,7 @@ with tempfile.TemporaryDirectory() as scratch:
                                        "files were replaced, 0 damaged"), "doctor: another build's")
     contains(cache("verify"), "another build of mvld", "verify: another build's")
     contains(cache("prune"), f"other mvld  {program} ", "prune: that mvld may be in use")
-    check((image / "image").exists(), "another build's image stays")
+    check((image / "manifest").exists(), "another build's image stays")
     contains(cache("prune", "--other-mvld"), f"other mvld  {image} removed", "prune: another build's")
     # But not when its files are others now, for then that mvld does not take it either.
     image = build(loader=other_loader)
@@ -125,14 +125,14 @@ with tempfile.TemporaryDirectory() as scratch:
     shutil.copy(answer, passes / "answer.so")
     renewed = {"MVLD_PASS_PATH": str(passes)}
     image = build(**renewed)
-    check(len(list(images.glob("*-*/image"))) == 2, "two passes, two images")
+    check(len(list(images.glob("*-*/manifest"))) == 2, "two passes, two images")
     equal(cache("list").count("it was made by another pass than "), 1, "list: another pass")
     contains(cache("list", **renewed), f"another pass than {passes}/answer.so", "list: which")
     contains(cache("list", **renewed), "made 1 of 2", "list: how many")
     (passes / "answer.so").unlink()
     equal(cache("list", MVLD_PASS_PATH=str(scratch)).count("good "), 2, "list: no pass, so nothing to compare with")
     contains(cache("prune", "--other-mvld"), f"other mvld  {image} removed", "prune: another pass")
-    equal(len(list(images.glob("*-*/image"))), 1, "the good one stays")
+    equal(len(list(images.glob("*-*/manifest"))), 1, "the good one stays")
 
     # A file that the pass reads.
     (scratch / "read").write_text("one")
@@ -172,8 +172,8 @@ with tempfile.TemporaryDirectory() as scratch:
         contains(str(doctor()["CPU of user"]), "it is damaged", "a damaged record")
         record.write_bytes(whole)
     image = build()
-    whole = (image / "image").read_bytes()
-    (image / "image").write_bytes(whole[:8] + b"\1\0\0\0" + whole[12:])
+    whole = (image / "manifest").read_bytes()
+    (image / "manifest").write_bytes(whole[:8] + b"\xff\0\0\0" + whole[12:])
     contains(cache("verify"), f"other mvld  {image}: it is of another version", "verify: an old format")
     contains(cache("prune"), f"other mvld  {image}: it is of another version", "prune: an old format")
     contains(cache("prune", "--other-mvld"), f"other mvld  {image} removed", "prune: an old format")
@@ -186,9 +186,9 @@ with tempfile.TemporaryDirectory() as scratch:
     contains(cache("verify"), "is another file now", "verify")
     contains(cache("prune"), f"out of date {image} removed", "prune")
     image = build()
-    (image / "image").write_bytes(b"damage")
+    (image / "manifest").write_bytes(b"damage")
     contains(cache("verify", code=1), "damaged ", "verify")
-    (image / "image").unlink()
+    (image / "manifest").unlink()
     (image / "7-some.so").write_text("rest")
     contains(cache("prune"), f"damaged     {image} removed", "prune")
     check(not image.exists(), "the rest of an image is removed")

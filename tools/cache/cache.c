@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * cache.c: `mvld cache`: the frozen images that there are (rimf/store/frozen.h) and the ready code
- * (rimf/store/ready.h), whether a program would still start from them, and away with what none would take.
+ * cache.c: `mvld cache`: the frozen images that there are and the ready code
+ * (rimf/store/manifest.h), whether a program would still start from them, and away with what none would take.
  */
 #include "rimf/base/cache.h"
 #include "tools/cache/image.h"
-#include "tools/cache/ready.h"
 #include "tools/common/paths.h"
 #include "rimf/base/sys.h"
 #include "tools/common/tools.h"
@@ -47,145 +46,104 @@ static const char *const states[] = {"good", "out of date", "other mvld", "damag
 
 /* Whether to remove what is in this state.  To the mvld of a build tree what the installed one made is
  * of another mvld, and the other way round: so these go only when that is said. */
-static int is_pruned(struct request_of *r, enum image_state state)
+static int is_pruned(struct request_of *r, enum cache_state state)
 {
-    r->failed |= r->action == VERIFY && state == IMAGE_DAMAGED;
+    r->failed |= r->action == VERIFY && state == CACHE_DAMAGED;
     r->n++;
-    r->of_other_mvld += state == IMAGE_OF_OTHER_MVLD;
-    if (r->action != PRUNE || state == IMAGE_GOOD)
+    r->of_other_mvld += state == CACHE_OF_OTHER_MVLD;
+    if (r->action != PRUNE || state == CACHE_GOOD)
         return r->action == PRUNE && r->all;
-    return state != IMAGE_OF_OTHER_MVLD || r->others || r->all;
+    return state != CACHE_OF_OTHER_MVLD || r->others || r->all;
 }
 
-/* ---- a line an image -------------------------------------------------------------- */
+/* ---- a line each ------------------------------------------------------------------ */
 
-static void print_later(const struct later *later)
+/* What came by dlopen. */
+static void print_later(const struct manifest *later)
 {
-    uint32_t copies = 0, gone = 0;
+    uint32_t overlays = 0, gone = 0;
 
     for (uint32_t i = 0; i < later->header->n_objects; i++) {
-        const struct later_object *object = &later->objects[i];
-        struct stat st;
+        const struct manifest_object *object = &later->objects[i];
+        char *why = cached_other_file(later->names + object->name, &object->file);
 
-        copies += object->n_texts > 0;
-        gone += stat(later->names + object->name, &st) || !file_id_is(&object->file, &st);
+        overlays += later->names[object->overlay_name] != '\0';
+        gone += why != NULL;
+        free(why);
     }
-    printf(", %u files of dlopen, code of %u", later->header->n_objects, copies);
+    printf(", %u files of dlopen, code of %u", later->header->n_objects, overlays);
     if (gone)
         printf(", %u out of date", gone);
 }
 
-static void print_image(const struct frozen *f, const struct later_file *later,
-                        const char *state, const char *why)
+static void print_start(const struct cached *c, double size)
 {
-    uint64_t bytes = 0;
-    uint32_t copies = 0;
+    const struct manifest *m = &c->file.view;
+    uint32_t overlays = 0;
 
-    for (uint32_t i = 0; i < f->header->n_texts; i++)
-        bytes += f->texts[i].size;
-    for (uint32_t i = 0; i < f->header->n_objects; i++)
-        copies += f->names[f->objects[i].copy_name] != '\0';
-    printf("%-12s", state);
-    print_name(stdout, f->names + f->objects[0].name);
-    printf("  %.1f MiB of code of %u of %u files, %u calls relied on", (double)bytes / (1 << 20),
-           copies, f->header->n_objects, f->header->n_words);
-    if (f->region)
+    for (uint32_t i = 0; i < m->header->n_objects; i++)
+        overlays += m->names[m->objects[i].overlay_name] != '\0';
+    printf("  %.1f MiB of code of %u of %u files, %u calls relied on", size, overlays, m->header->n_objects,
+           m->header->n_words);
+    if (m->region)
         printf(", %.1f MiB copied of %u files",
-               (double)f->region->pieces[FROZEN_CODE].size / (1 << 20), f->header->n_copies);
-    if (later->map)
-        print_later(&later->view);
-    if (f->names[f->header->told]) {
+               (double)m->region->pieces[MANIFEST_CODE].size / (1 << 20), m->header->n_copies);
+    if (c->later.map)
+        print_later(&c->later.view);
+    if (m->names[m->header->told]) {
         fputs(", of starts with ", stdout);
-        print_name(stdout, f->names + f->header->told);
+        print_name(stdout, m->names + m->header->told);
     }
-    if (why) {
+}
+
+static void print(const struct cached *c)
+{
+    const struct manifest *m = &c->file.view;
+    uint64_t bytes = 0;
+
+    printf("%-12s", states[c->state]);
+    if (!c->file.map) {
+        printf("%s: %s\n", c->path, c->why);
+        return;
+    }
+    for (uint32_t i = 0; i < m->header->n_texts; i++)
+        bytes += m->texts[i].size;
+    print_name(stdout, m->names + m->objects[0].name);
+    if (c->alone)
+        printf("  ready code, %s, %.1f MiB, %u calls through %u slots", overlay_reach_name(m->header->n_reads != 0),
+               (double)bytes / (1 << 20), m->objects[0].n_calls, m->header->n_words);
+    else
+        print_start(c, (double)bytes / (1 << 20));
+    if (c->why) {
         fputs("; ", stdout);
-        print_name(stdout, why);
+        print_name(stdout, c->why);
     }
     putchar('\n');
 }
 
-static void prune(struct request_of *r, const char *path, const char *state)
+/* A folder, or a file. */
+static void prune(struct request_of *r, const char *path, int is_file, const char *state)
 {
-    const char *why;
+    const char *why = NULL;
 
-    if (frozen_remove(&rimf_sys_kernel, path, geteuid(), &why)) {
-        complain("cache", "%s: %s", path, why);
+    if (is_file ? unlink(path) : manifest_remove(&rimf_sys_kernel, path, geteuid(), &why)) {
+        complain("cache", "%s: %s", path, why ? why : strerror(errno));
         r->failed = 1;
     } else {
         printf("%-12s%s removed\n", state, path);
     }
 }
 
-static void prune_file(struct request_of *r, const char *path, const char *state)
+static void look_at(struct request_of *r, const char *path, int alone)
 {
-    if (unlink(path)) {
-        complain("cache", "%s: %s", path, strerror(errno));
-        r->failed = 1;
-    } else {
-        printf("%-12s%s removed\n", state, path);
-    }
-}
+    struct cached c;
 
-static void look_at(struct request_of *r, const char *path)
-{
-    struct later_file later = {.map = NULL};
-    struct frozen_file file;
-    char *why = NULL;
-    enum image_state state = image_look(path, &file, &why);
-
-    if (state == IMAGE_GOOD &&
-        ((why = image_open_later(&file, &later)) ||
-         (r->action != LIST && ((why = image_damaged(&file)) ||
-                                (later.map && (why = image_damaged_later(&file, &later.view)))))))
-        state = IMAGE_DAMAGED;
-    if (is_pruned(r, state))
-        prune(r, path, states[state]);
-    else if (!file.map)
-        printf("%-12s%s: %s\n", states[state], path, why);
+    cached_open(&c, path, alone, r->action != LIST);
+    if (is_pruned(r, c.state))
+        prune(r, path, alone, states[c.state]);
     else
-        print_image(&file.view, &later, states[state], why);
-    later_unmap(&later, &rimf_sys_kernel);
-    frozen_unmap(&file, &rimf_sys_kernel);
-    free(why);
-}
-
-/* ---- a line a file of ready code ------------------------------------------------------ */
-
-static void print_ready(const struct ready *r, const char *state, const char *why)
-{
-    uint64_t bytes = 0, calls = r->header->singles;
-
-    for (uint32_t i = 0; i < r->header->n_texts; i++)
-        bytes += r->texts[i].size;
-    for (uint32_t i = 0; i < r->header->n_slots; i++)
-        calls += r->slots[i].calls & READY_LEFT ? 0 : r->slots[i].calls;
-    printf("%-12s", state);
-    print_name(stdout, r->name);
-    printf("  ready code, %s, %.1f MiB, %lu calls through %u slots",
-           ready_reach_name((enum ready_reach)r->header->reach), (double)bytes / (1 << 20), calls,
-           r->header->n_slots);
-    if (why) {
-        fputs("; ", stdout);
-        print_name(stdout, why);
-    }
-    putchar('\n');
-}
-
-static void look_at_ready(struct request_of *r, const char *path)
-{
-    struct ready_file file;
-    char *why;
-    enum image_state state = ready_judge(&file, path, r->action != LIST, &why);
-
-    if (is_pruned(r, state))
-        prune_file(r, path, states[state]);
-    else if (file.map)
-        print_ready(&file.view, states[state], why);
-    else
-        printf("%-12s%s: %s\n", states[state], path, why);
-    ready_unmap(&file, &rimf_sys_kernel);
-    free(why);
+        print(&c);
+    cached_close(&c);
 }
 
 /* ---- a folder of images ------------------------------------------------------------- */
@@ -209,10 +167,8 @@ static void look_at_left_over(struct request_of *r, const char *folder)
 
     if (path && r->action != PRUNE)
         printf("%-12s%s: a build that was stopped has left it\n", "unfinished", path);
-    else if (path && is_file(AT_FDCWD, path))
-        prune_file(r, path, "unfinished");
     else if (path)
-        prune(r, path, "unfinished");
+        prune(r, path, is_file(AT_FDCWD, path), "unfinished");
     free(path);
 }
 
@@ -235,8 +191,8 @@ static void look_into(struct request_of *r, const char *path, int named)
     if (lock >= 0)
         look_at_left_over(r, path);
     while ((entry = readdir(folder))) {
-        if (!image_is_named(entry->d_name) &&
-            !(ready_is_name(entry->d_name) && is_file(dirfd(folder), entry->d_name)))
+        if (!cached_is_folder(entry->d_name) &&
+            !(cached_is_overlay(entry->d_name) && is_file(dirfd(folder), entry->d_name)))
             continue;
         images = must_grow(images, n + 1, sizeof *images);
         images[n++] = must_print("%s/%s", path, entry->d_name);
@@ -244,10 +200,7 @@ static void look_into(struct request_of *r, const char *path, int named)
     closedir(folder);
     qsort(images, n, sizeof *images, by_name);
     for (size_t i = 0; i < n; i++) {
-        if (is_file(AT_FDCWD, images[i]))
-            look_at_ready(r, images[i]);
-        else
-            look_at(r, images[i]);
+        look_at(r, images[i], is_file(AT_FDCWD, images[i]));
         free(images[i]);
     }
     free(images);
@@ -303,10 +256,10 @@ int tool_cache(int argc, char **argv)
     for (int i = optind + 1; i < argc; i++)
         look_into(&r, argv[i], 1);
     if (optind + 1 == argc) {
-        look_into(&r, FROZEN_SYSTEM_FOLDER, 0);
-        look_into(&r, READY_SYSTEM_FOLDER, 0);
+        look_into(&r, MANIFEST_SYSTEM_FOLDER, 0);
+        look_into(&r, OVERLAY_SYSTEM_FOLDER, 0);
         look_into_users(&r, "images");
-        look_into_users(&r, READY_FOLDER);
+        look_into_users(&r, OVERLAY_FOLDER);
     }
     if (r.of_other_mvld && !r.others && !r.all)
         printf("Another mvld than %s made %u of %u: programs do not start from these with this one.\n"

@@ -18,7 +18,7 @@
 
 /* ---- whether a program would start from it ---------------------------------------- */
 
-char *image_other_file(const char *name, const struct file_id *file)
+char *cached_other_file(const char *name, const struct file_id *file)
 {
     struct stat st;
 
@@ -27,37 +27,38 @@ char *image_other_file(const char *name, const struct file_id *file)
     return file_id_is(file, &st) ? NULL : must_print("%s is another file now", name);
 }
 
-static char *other_file(const struct frozen *f)
+static char *other_file(const struct manifest *m, int alone)
 {
-    for (uint32_t i = 0; i < f->header->n_objects; i++) {
-        const struct frozen_object *object = &f->objects[i];
+    const char *read;
+
+    for (uint32_t i = 0; i < m->header->n_objects; i++) {
+        const struct manifest_object *object = &m->objects[i];
         char *why = object->file.inode /* not the vDSO's */
-                        ? image_other_file(f->names + object->name, &object->file) : NULL;
+                        ? cached_other_file(m->names + object->name, &object->file) : NULL;
 
         if (why)
             return why;
     }
-    return NULL;
+    read = manifest_other_read(m, &rimf_sys_kernel);
+    return read ? must_print("%s%s is another file now", read, alone ? "" : ", which a pass read,") : NULL;
 }
 
-char *image_other_maker(uint64_t made_by)
+/* The folder of a start is named after the pipeline (KEY-KEY), and the header holds that together with
+ * the build-id of the loader that made it (loader/store/folder.c). */
+static char *other_maker(const struct cached *c)
 {
+    const char *name = strrchr(c->path, '/');
+    const char *key = strchr(name ? name : c->path, '-');
+    uint64_t made_by = c->file.view.header->made_by;
     struct program loader;
 
+    if (!c->alone && !key)
+        return NULL;
+    made_by ^= c->alone ? 0 : strtoull(key + 1, NULL, 16);
     if (program_open(&loader, path_loader()) || !loader.build_id_size ||
         made_by == rimf_hash(loader.build_id, loader.build_id_size))
         return NULL;
     return must_print("it was made by another build of mvld than %s", loader.path);
-}
-
-/* The folder is named after the pipeline (KEY-KEY), and the header holds that together with
- * the build-id of the loader that made the image (loader/store/frozen.c). */
-static char *other_maker(const struct frozen *f, const char *folder)
-{
-    const char *name = strrchr(folder, '/');
-    const char *key = strchr(name ? name : folder, '-');
-
-    return key ? image_other_maker(f->header->pipeline ^ strtoull(key + 1, NULL, 16)) : NULL;
 }
 
 /* The file that a start would take for a pass of that name, to be freed; or NULL. */
@@ -78,13 +79,13 @@ static char *find_pass(const char *name, struct stat *st)
 
 /* The name of the folder holds the files of the passes, too: with others no start looks there.  Of a
  * pass that is not found nothing is said: it may be in the MVLD_PASS_PATH of others. */
-static char *other_pass(const struct frozen *f)
+static char *other_pass(const struct manifest *m)
 {
-    for (uint32_t i = 0; i < f->header->n_passes; i++) {
-        const struct frozen_pass *pass = &f->header->passes[i];
+    for (uint32_t i = 0; i < m->header->n_passes; i++) {
+        const struct manifest_pass *pass = &m->header->passes[i];
         struct file_id now;
         struct stat st;
-        char *why = NULL, *path = find_pass(f->names + pass->name, &st);
+        char *why = NULL, *path = find_pass(m->names + pass->name, &st);
 
         if (!path)
             continue;
@@ -98,39 +99,7 @@ static char *other_pass(const struct frozen *f)
     return NULL;
 }
 
-static int is_of_other_version(const char *folder)
-{
-    char *path = must_print("%s/image", folder);
-    struct frozen_header header;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    ssize_t n = fd < 0 ? -1 : pread(fd, &header, sizeof header, 0);
-
-    if (fd >= 0)
-        close(fd);
-    free(path);
-    return n == (ssize_t)sizeof header && header.version != FROZEN_VERSION &&
-           !memcmp(header.magic, FROZEN_MAGIC, sizeof header.magic);
-}
-
-enum image_state image_look(const char *folder, struct frozen_file *file, char **why)
-{
-    const char *wrong;
-
-    if (frozen_map(file, &rimf_sys_kernel, folder, geteuid(), &wrong)) {
-        *why = must_print("%s", wrong);
-        return is_of_other_version(folder) ? IMAGE_OF_OTHER_MVLD : IMAGE_DAMAGED;
-    }
-    *why = other_file(&file->view);
-    wrong = frozen_other_read(&file->view, &rimf_sys_kernel);
-    if (!*why && wrong)
-        *why = must_print("%s, which a pass read, is another file now", wrong);
-    if (*why)
-        return IMAGE_OF_OTHER_FILES;
-    *why = other_maker(&file->view, folder);
-    if (!*why)
-        *why = other_pass(&file->view);
-    return *why ? IMAGE_OF_OTHER_MVLD : IMAGE_GOOD;
-}
+/* ---- names ------------------------------------------------------------------------ */
 
 int cache_lock_of(const char *folder)
 {
@@ -152,22 +121,26 @@ char *cache_left_over(const char *folder)
     return NULL;
 }
 
-/* KEY-KEY, KEY-KEY-direct. */
-int image_is_named(const char *name)
+static int is_key(const char *name)
 {
-    static const char hex[] = "0123456789abcdef";
-    const char *rest = name + 33;
+    return strspn(name, "0123456789abcdef") == 16;
+}
 
-    if (strspn(name, hex) != 16 || name[16] != '-' || strspn(name + 17, hex) != 16)
-        return 0;
-    if (!strncmp(rest, "-direct", 7))
-        rest += 7;
-    return !*rest;
+/* KEY-KEY, KEY-KEY-direct. */
+int cached_is_folder(const char *name)
+{
+    return is_key(name) && name[16] == '-' && is_key(name + 17) && (!name[33] || !strcmp(name + 33, "-direct"));
+}
+
+/* KEY-NAME */
+int cached_is_overlay(const char *name)
+{
+    return is_key(name) && name[16] == '-';
 }
 
 /* ---- what it holds ---------------------------------------------------------------- */
 
-char *image_compare_pages(int fd, uint64_t size, uint64_t offset, uint64_t hash, const char *name)
+static char *compare_pages(int fd, uint64_t size, uint64_t offset, uint64_t hash, const char *name)
 {
     char *bytes = must_alloc(size, 1), *why = NULL;
 
@@ -180,164 +153,198 @@ char *image_compare_pages(int fd, uint64_t size, uint64_t offset, uint64_t hash,
     return why;
 }
 
-/* Copies of code. */
-static char *compare_region(const struct frozen_region *region, int fd)
+/* Moved code. */
+static char *compare_region(const struct manifest_region *region, int fd)
 {
-    uint64_t hashes[FROZEN_PIECES];
+    uint64_t hashes[MANIFEST_PIECES];
 
-    for (int i = 0; i < FROZEN_PIECES; i++) {
-        const struct frozen_piece *piece = &region->pieces[i];
+    for (int i = 0; i < MANIFEST_PIECES; i++) {
+        const struct manifest_piece *piece = &region->pieces[i];
         char *bytes = must_alloc(piece->size, 1);
         ssize_t got = pread(fd, bytes, piece->size, (off_t)piece->offset);
 
         hashes[i] = rimf_hash(bytes, piece->size);
         free(bytes);
         if (got != (ssize_t)piece->size)
-            return must_print(FROZEN_COPIES " cannot be read");
+            return must_print(MOVED_FILE " cannot be read");
     }
     if (rimf_hash(hashes, sizeof hashes) != region->hash)
-        return must_print(FROZEN_COPIES " is not what was written");
+        return must_print(MOVED_FILE " is not what was written");
     return NULL;
 }
 
 /* The file of that name, when it is the one that was written; -1 with the reason. */
-static int open_written(const struct frozen_file *file, const char *name,
+static int open_written(const struct manifest_file *file, const char *name,
                         const struct file_id *written, char **why)
 {
     const char *wrong;
-    struct stat st;
-    long fd = cache_open(&rimf_sys_kernel, file->folder, name, S_IFREG, file->user, &st, &wrong);
-
-    if (fd < 0) {
-        *why = must_print("%s: %s", name, wrong);
-        return -1;
-    }
-    if (file_id_is_own(written, &st))
-        return (int)fd;
-    *why = must_print("%s was changed after it was written", name);
-    close((int)fd);
-    return -1;
-}
-
-/* Tables of relocations. */
-static char *compare_relocations(const struct frozen_file *file)
-{
-    const struct frozen *f = &file->view;
-    const char *name = frozen_tables_name(f);
-    char *why = NULL;
-    int fd = open_written(file, name, &f->header->relocations, &why);
+    long fd = manifest_open_part(file, &rimf_sys_kernel, name, written, &wrong);
 
     if (fd < 0)
-        return why;
-    for (uint32_t i = 0; i < f->header->n_relocations && !why; i++) {
-        const struct frozen_relocations *r = &f->relocations[i];
+        *why = must_print("%s: %s", name, wrong);
+    return fd < 0 ? -1 : (int)fd;
+}
 
-        why = image_compare_pages(fd, r->size, r->offset, r->hash, name);
-    }
-    close(fd);
+static char *compare_overlay(const struct manifest_file *file, uint32_t number, int fd, const char *name)
+{
+    char *why = NULL;
+    uint32_t n;
+
+    for (const struct manifest_text *text = manifest_texts_of(&file->view, number, &n); n-- && !why; text++)
+        why = compare_pages(fd, text->size, text->offset, text->hash, name);
     return why;
 }
 
-char *image_damaged(const struct frozen_file *file)
+static char *compare_overlays(const struct manifest_file *file)
 {
-    const struct frozen *f = &file->view;
+    const struct manifest_header *h = file->view.header;
     char *why = NULL;
-    int fd;
 
-    for (uint32_t i = 0; i < f->header->n_texts && !why; i++) {
-        const struct frozen_object *object = &f->objects[f->texts[i].object];
-        const char *name = f->names + object->copy_name;
+    for (uint32_t i = h->n_base; i < h->n_base + h->n_objects && !why; i++) {
+        const struct manifest_object *object = manifest_object(&file->view, i);
+        const char *name = file->view.names + object->overlay_name;
+        int fd = *name ? open_written(file, name, &object->overlay, &why) : -1;
 
-        fd = open_written(file, name, &object->copy, &why);
         if (fd < 0)
-            return why;
-        why = image_compare_pages(fd, f->texts[i].size, f->texts[i].offset, f->texts[i].hash, name);
+            continue;
+        why = compare_overlay(file, i, fd, name);
         close(fd);
     }
-    if (!why && f->header->n_relocations)
-        why = compare_relocations(file);
-    if (why || !f->region)
-        return why;
-    fd = open_written(file, FROZEN_COPIES, &f->region->file, &why);
+    return why;
+}
+
+/* Moved code, and tables of relocations. */
+static char *compare_rest(const struct manifest_file *file)
+{
+    const struct manifest *m = &file->view;
+    const char *name = manifest_tables_name(m);
+    char *why = NULL;
+    int fd = open_written(file, name, m->region ? &m->region->file : &m->header->relocations, &why);
+
     if (fd < 0)
         return why;
-    why = compare_region(f->region, fd);
+    for (uint32_t i = 0; i < m->header->n_relocations && !why; i++)
+        why = compare_pages(fd, m->relocations[i].size, m->relocations[i].offset, m->relocations[i].hash, name);
+    if (!why && m->region)
+        why = compare_region(m->region, fd);
     close(fd);
     return why;
 }
 
-/* ---- what came by dlopen --------------------------------------------------------- */
+static char *damage(const struct cached *c)
+{
+    char *why;
 
-char *image_open_later(const struct frozen_file *file, struct later_file *later)
+    if (c->alone)
+        return compare_overlay(&c->file, 0, c->file.folder, "its code");
+    why = compare_overlays(&c->file);
+    if (!why && (c->file.view.region || c->file.view.header->n_relocations))
+        why = compare_rest(&c->file);
+    return why || !c->later.map ? why : compare_overlays(&c->later);
+}
+
+/* ---- opening ---------------------------------------------------------------------- */
+
+/* The size of the file that was changed: the manifest begins behind that, on a page.  0: there is none. */
+static uint64_t original_size(int fd)
+{
+    struct {
+        struct manifest_header header;
+        struct manifest_object self;
+    } head;
+    struct stat st;
+
+    if (fstat(fd, &st))
+        return 0;
+    for (uint64_t at = rimf_page_down((uint64_t)st.st_size); at; at -= RIMF_PAGE)
+        if (pread(fd, &head, sizeof head, (off_t)at) == (ssize_t)sizeof head &&
+            !memcmp(head.header.magic, MANIFEST_MAGIC, sizeof head.header.magic) &&
+            rimf_page_up(head.self.file.size) == at)
+            return head.self.file.size;
+    return 0;
+}
+
+static int is_of_other_version(const char *path, uint64_t at)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    struct manifest_header header;
+    ssize_t n = fd < 0 ? -1 : pread(fd, &header, sizeof header, (off_t)at);
+
+    if (fd >= 0)
+        close(fd);
+    return n == (ssize_t)sizeof header && header.version != MANIFEST_VERSION &&
+           !memcmp(header.magic, MANIFEST_MAGIC, sizeof header.magic);
+}
+
+/* NULL, or a sentence (static). */
+static const char *map_folder(struct cached *c)
+{
+    const char *wrong = NULL;
+    char *name = must_print("%s/" MANIFEST_FILE, c->path);
+
+    if (manifest_map_start(&c->file, &rimf_sys_kernel, c->path, geteuid(), &wrong))
+        c->state = is_of_other_version(name, 0) ? CACHE_OF_OTHER_MVLD : CACHE_DAMAGED;
+    else
+        wrong = NULL;
+    free(name);
+    return wrong;
+}
+
+static const char *map_alone(struct cached *c)
+{
+    const char *wrong = "it has no tables";
+    struct stat st;
+    long fd = cache_open(&rimf_sys_kernel, AT_FDCWD, c->path, S_IFREG, geteuid(), &st, &wrong);
+    uint64_t original = fd < 0 ? 0 : original_size((int)fd);
+
+    if (fd >= 0)
+        close((int)fd);
+    if (!original) {
+        c->state = CACHE_DAMAGED;
+        return wrong;
+    }
+    if (!manifest_map_alone(&c->file, &rimf_sys_kernel, c->path, geteuid(), original, 0, &wrong))
+        return NULL;
+    c->state = is_of_other_version(c->path, rimf_page_up(original)) ? CACHE_OF_OTHER_MVLD : CACHE_DAMAGED;
+    return wrong;
+}
+
+/* What came by dlopen, beside it, if there is anything. */
+static char *open_later(struct cached *c)
 {
     const char *wrong;
-    int error = later_map(later, &rimf_sys_kernel, file->folder, file->user, &wrong);
+    int error = c->alone ? -ENOENT : manifest_map(&c->later, &rimf_sys_kernel, c->file.folder, MANIFEST_LATER,
+                                                  geteuid(), &wrong);
 
-    if (error && error != -ENOENT)
-        return must_print(LATER_FILE ": %s", wrong);
-    return NULL;
+    return error && error != -ENOENT ? must_print(MANIFEST_LATER ": %s", wrong) : NULL;
 }
 
-/* The pages of code, and behind them those of its frames. */
-static char *compare_code(const struct later_code *code, int fd, const char *name)
+void cached_open(struct cached *c, const char *path, int alone, int compare)
 {
-    uint64_t size = rimf_page_up(code->at + code->size) - rimf_page_down(code->at);
-    uint64_t frames = rimf_page_up(code->frames_size);
-    char *bytes = must_alloc(size + frames, 1), *why = NULL;
+    const char *wrong;
 
-    if (pread(fd, bytes, size + frames, (off_t)code->offset) != (ssize_t)(size + frames))
-        why = must_print("%s cannot be read", name);
-    else if (rimf_mix(rimf_hash(bytes, size), rimf_hash(bytes + size, frames)) !=
-             code->hash)
-        why = must_print("%s is not what was written", name);
-    free(bytes);
-    return why;
-}
-
-/* Copies of code. */
-static char *damaged_code(const struct frozen_file *file, const struct later *later)
-{
-    const struct later_table *table = &later->header->table;
-    const char *name = later->names + table->name;
-    char *why = NULL;
-    int fd;
-
-    for (uint32_t i = 0; i < later->header->n_objects && !why; i++) {
-        const struct later_code *code = &later->objects[i].code;
-
-        if (file_id_is_none(&code->file))
-            continue;
-        fd = open_written(file, later->names + code->name, &code->file, &why);
-        if (fd < 0)
-            return why;
-        why = compare_code(code, fd, later->names + code->name);
-        close(fd);
+    *c = (struct cached){.path = path, .alone = alone, .file.folder = -1, .later.folder = -1};
+    wrong = alone ? map_alone(c) : map_folder(c);
+    if (wrong) {
+        c->why = must_print("%s", wrong);
+        return;
     }
-    if (why || file_id_is_none(&table->file))
-        return why;
-    fd = open_written(file, name, &table->file, &why);
-    if (fd < 0)
-        return why;
-    why = image_compare_pages(fd, table->file.size, 0, table->hash, name);
-    close(fd);
-    return why;
+    c->state = CACHE_OF_OTHER_FILES;
+    if ((c->why = other_file(&c->file.view, alone)))
+        return;
+    c->state = CACHE_OF_OTHER_MVLD;
+    if ((c->why = other_maker(c)) || (c->why = other_pass(&c->file.view)))
+        return;
+    c->why = open_later(c);
+    if (!c->why && compare)
+        c->why = damage(c);
+    c->state = c->why ? CACHE_DAMAGED : CACHE_GOOD;
 }
 
-char *image_damaged_later(const struct frozen_file *file, const struct later *later)
+void cached_close(struct cached *c)
 {
-    for (uint32_t i = 0; i < later->header->n_texts; i++) {
-        const struct frozen_text *text = &later->texts[i];
-        const struct later_object *object = &later->objects[text->object];
-        const char *name = later->names + object->copy_name;
-        char *why = NULL;
-        int fd = open_written(file, name, &object->copy, &why);
-
-        if (fd < 0)
-            return why;
-        why = image_compare_pages(fd, text->size, text->offset, text->hash, name);
-        close(fd);
-        if (why)
-            return why;
-    }
-    return damaged_code(file, later);
+    c->later.folder = -1; /* it is the other one's */
+    manifest_unmap(&c->later, &rimf_sys_kernel);
+    manifest_unmap(&c->file, &rimf_sys_kernel);
+    free(c->why);
 }

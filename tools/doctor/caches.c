@@ -9,8 +9,8 @@
 
 #include "rimf/base/cache.h"
 #include "rimf/base/cpu.h"
-#include "rimf/store/frozen.h"
-#include "rimf/store/ready.h"
+#include "rimf/store/manifest.h"
+#include "rimf/store/manifest.h"
 #include "rimf/analysis/analysis.h"
 #include "rimf/base/sys.h"
 
@@ -26,36 +26,35 @@
 
 struct kept {
     unsigned n, refused; /* entries of a folder, and those that no start takes */
-    unsigned states[IMAGE_DAMAGED + 1]; /* images */
+    unsigned states[CACHE_DAMAGED + 1]; /* images */
     int left_over; /* by a build that was killed */
     unsigned behind; /* of the user's, at other distances than root's for the same starts */
 };
 
 /* A start tries root's first, and lies as that wants it. */
-static int is_behind(const struct frozen *users, const char *name)
+static int is_behind(const struct manifest *users, const char *name)
 {
-    char *folder = must_print(FROZEN_SYSTEM_FOLDER "/%s", name);
-    struct frozen_file roots;
+    char *folder = must_print(MANIFEST_SYSTEM_FOLDER "/%s", name);
+    struct manifest_file roots;
     const char *why;
-    int error = frozen_map(&roots, &rimf_sys_kernel, folder, geteuid(), &why);
+    int error = manifest_map_start(&roots, &rimf_sys_kernel, folder, geteuid(), &why);
     int behind = !error && roots.view.header->layout_seed != users->header->layout_seed;
 
     if (!error)
-        frozen_unmap(&roots, &rimf_sys_kernel);
+        manifest_unmap(&roots, &rimf_sys_kernel);
     free(folder);
     return behind;
 }
 
 static void count_image(const char *path, const char *name, struct kept *kept)
 {
-    char *folder = must_print("%s/%s", path, name), *why = NULL;
-    struct frozen_file file;
-    enum image_state state = image_look(folder, &file, &why);
+    char *folder = must_print("%s/%s", path, name);
+    struct cached c;
 
-    kept->states[state]++;
-    kept->behind += state == IMAGE_GOOD && is_behind(&file.view, name);
-    frozen_unmap(&file, &rimf_sys_kernel);
-    free(why);
+    cached_open(&c, folder, 0, 0);
+    kept->states[c.state]++;
+    kept->behind += c.state == CACHE_GOOD && is_behind(&c.file.view, name);
+    cached_close(&c);
     free(folder);
 }
 
@@ -88,7 +87,7 @@ static int count(const char *path, struct kept *kept, int images)
         kept->n++;
         if ((st.st_uid != 0 && st.st_uid != geteuid()) || st.st_mode & 022)
             kept->refused++;
-        else if (images && image_is_named(entry->d_name))
+        else if (images && cached_is_folder(entry->d_name))
             count_image(path, entry->d_name, kept);
     }
     closedir(folder);
@@ -114,13 +113,13 @@ static void report_states(struct report *r, const char *name, const char *path, 
     const char *left = kept->left_over ? "; a build that was stopped has left what it had written" : "";
     const unsigned *states = kept->states;
 
-    if (states[IMAGE_OF_OTHER_MVLD] || states[IMAGE_OF_OTHER_FILES] || states[IMAGE_DAMAGED])
+    if (states[CACHE_OF_OTHER_MVLD] || states[CACHE_OF_OTHER_FILES] || states[CACHE_DAMAGED])
         report_finding(r, name, FINDING_ABSENT,
                        "`mvld build PROGRAM' makes them anew, `mvld cache prune' removes them (with "
                        "--other-mvld those of another mvld)",
                        "%s: %u; no start takes %u that another mvld made, %u whose files were "
-                       "replaced, %u damaged%s", path, kept->n, states[IMAGE_OF_OTHER_MVLD],
-                       states[IMAGE_OF_OTHER_FILES], states[IMAGE_DAMAGED], left);
+                       "replaced, %u damaged%s", path, kept->n, states[CACHE_OF_OTHER_MVLD],
+                       states[CACHE_OF_OTHER_FILES], states[CACHE_DAMAGED], left);
     else if (kept->behind)
         report_finding(r, name, FINDING_ABSENT, "`mvld build PROGRAM' makes them anew, at the distances of root's",
                        "%s: %u; no start takes %u that are older than root's for the same starts%s", path, kept->n,
@@ -202,10 +201,10 @@ void doctor_caches(struct report *r)
     report_heading(r, "Caches");
     report_cache(r, "analyses", ANALYSIS_SYSTEM_FOLDER, 0);
     report_users(r, "analyses of user", "analysis", 0);
-    report_cache(r, "images", FROZEN_SYSTEM_FOLDER, 1);
+    report_cache(r, "images", MANIFEST_SYSTEM_FOLDER, 1);
     report_users(r, "images of user", "images", 1);
-    report_cache(r, "ready code", READY_SYSTEM_FOLDER, 1);
-    report_users(r, "ready code of user", READY_FOLDER, 1);
+    report_cache(r, "ready code", OVERLAY_SYSTEM_FOLDER, 1);
+    report_users(r, "ready code of user", OVERLAY_FOLDER, 1);
     report_record(r, "CPU", CPU_SYSTEM_FILE);
     if (path_users_cache(path, sizeof path, CPU_FILE, &wrong))
         report_record(r, "CPU of user", path);

@@ -4,7 +4,7 @@
  */
 #include "rimf/base/cache.h"
 #include "tools/doctor/doctor.h"
-#include "rimf/store/frozen.h"
+#include "rimf/store/manifest.h"
 #include "tools/common/paths.h"
 
 #include <dirent.h>
@@ -210,7 +210,7 @@ static void report_policy(struct report *r, const char *name, const char *why, c
 /* Where this user's frozen images go. */
 static void report_images(struct report *r)
 {
-    char folder[4096] = FROZEN_SYSTEM_FOLDER;
+    char folder[4096] = MANIFEST_SYSTEM_FOLDER;
     const char *why;
 
     if (cache_is_own(geteuid(), getenv("XDG_CACHE_HOME")) &&

@@ -8,6 +8,7 @@
 #include "tools/common/tools.h"
 #include "loader/config/needed.h"
 
+#include "loader/config/needed.h"
 #include "loader/manager/pipeline.h"
 #include "rimf/base/sys.h"
 

@@ -38,7 +38,7 @@ class Program(frozen_copies.Program):
     def freeze(self):
         """The folder of the image, whatever is in it."""
         folder = Path(self.run(MVLD_FREEZE=1).stdout.strip())
-        check((folder / "image").is_file(), "no image")
+        check((folder / "manifest").is_file(), "no image")
         return folder
 
     def thawed(self, *words, **more):

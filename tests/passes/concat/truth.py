@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""truth.py TRUTH STOP PROGRAM LEAST [ORDER] [frozen | learnt]: what concat copied of a program of the distribution, read
+"""truth.py TRUTH STOP PROGRAM LEAST [ORDER] [frozen]: what concat copied of a program of the distribution, read
 from its memory by TRUTH (truth.c) once it stopped before main (STOP is a preloaded library that
 sees to it).  It has at least so many direct calls.  With STOP "modules", PROGRAM is a Python
 that stops itself once modules came by dlopen.  ORDER is concat's; "profile" names every third
-function of each object.  FROZEN: what is looked at is a start from a frozen image; LEARNT: which has
-learnt the modules.
+function of each object.  FROZEN: what is looked at is a start from a frozen image.
 
 A failure means that a copy does something else than the original.
 """
@@ -64,14 +63,6 @@ def wait_stopped(process, seconds=20):
     return 0
 
 
-def learn(program, folder, cache):
-    process = start(program, ["-E", "-s", "-c", MODULES], folder, cache, "as-loaded", MVLD_FREEZE="run")
-    try:
-        check(wait_stopped(process), "it ended before it had learnt all")
-    finally:
-        end(process)
-
-
 def freeze(program, folder, cache, order, **environment):
     process = start(program, [], folder, cache, order, MVLD_FREEZE="1", **environment)
     check(process.wait(60) == 0, "no image was made")
@@ -92,8 +83,7 @@ def end(process):
 
 def main():
     truth, stop, name, least, *order = sys.argv[1:]
-    learnt = order[-1:] == ["learnt"]
-    frozen = order[-1:] == ["frozen"] or learnt
+    frozen = order[-1:] == ["frozen"]
     order = order[:-1] if frozen else order
     found = shutil.which(name, path="/usr/bin:/bin")
     if not found:
@@ -108,9 +98,7 @@ def main():
         done = support.run([MVLD, "analyze", "--output", cache / "mvld" / "analysis", "--program",
                             found, *(files if modules else [])], timeout=100)
         check(done.returncode == 0, done.stdout + done.stderr)
-        if learnt:
-            learn(found, folder, cache)
-        elif frozen:
+        if frozen:
             freeze(found, folder, cache, *(order or ["as-loaded"]),
                    **({} if modules else {"LD_PRELOAD": stop}))
         if modules:
@@ -132,7 +120,7 @@ def main():
         check(direct >= int(least), f"only {direct} direct calls\n{log}")
         check(("its work was thawed" in log) == frozen, f"thawed, or not\n{log}")
         check(log.count("pass concat: done") == (not frozen), f"made twice\n{log}")
-        late = re.findall("later: .*: thawed" if learnt else "concat: 1 objects", log)
+        late = re.findall("concat: 1 objects", log)
         check(not modules or len(late) > 1, f"nothing came late\n{log}")
 
 

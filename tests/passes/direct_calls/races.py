@@ -96,8 +96,8 @@ def images(program, folder):
     image, second = program.freeze(), folder / "second"
     image.rename(second)
     check(program.freeze() == image, "an image has another name")
-    manifest, copies = image / "image", image / "concat.so"
-    program.race(manifest, Others(folder / "manifests").files(manifest, second / "image"))
+    manifest, copies = image / "manifest", image / "concat.so"
+    program.race(manifest, Others(folder / "manifests").files(manifest, second / "manifest"))
     others = Others(folder / "copies")
     shutil.copy2(second / "concat.so", others.new("-"))
     others.new("-").write_bytes(copies.read_bytes()[:5000])
@@ -107,7 +107,7 @@ def images(program, folder):
 def folders(program, folder):
     others = Others(folder / "others")
     program.freeze().rename(others.new("+"))
-    for damage in (lambda at: os.truncate(at / "image", 100),
+    for damage in (lambda at: os.truncate(at / "manifest", 100),
                    lambda at: (at / "concat.so").unlink(),
                    lambda at: at.chmod(0o777)):
         program.freeze().rename(others.new("-"))

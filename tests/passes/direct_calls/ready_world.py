@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A program and its library for tests of ready code (rimf/store/ready.h), in a folder of their own."""
+"""A program and its library for tests of ready code (rimf/store/manifest.h), in a folder of their own."""
 import ctypes
 import os
 import re

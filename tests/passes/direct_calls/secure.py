@@ -125,4 +125,4 @@ for variables in {}, {"XDG_CACHE_HOME": str(home / "chosen")}, {"MVLD_FREEZE": "
             if {"images", "ready"} & set(path.parts)]
     check(not left, f"{variables}: it has left {left}")
 start(PLAIN)
-check(list(theirs.glob("images/*/image")) and list(theirs.glob("ready/*-libown.so")), "nobody has left none")
+check(list(theirs.glob("images/*/manifest")) and list(theirs.glob("ready/*-libown.so")), "nobody has left none")

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * reseal FILE ORIGINAL-SIZE FIELD VALUE: ready code (rimf/store/ready.h) with one field changed, whose checksum
- * and identity fit all the same.  FIELD: slot0, reach, rest0, made_by, build_id, file_inode, text0;
- * program, whose VALUE is a path; or nothing.
+ * reseal FILE ORIGINAL-SIZE FIELD VALUE: an overlay alone (rimf/store/manifest.h) with one field changed, whose checksum
+ * and identity fit all the same.  FIELD: word0, call0, made_by, build_id, file_inode, text0,
+ * or nothing.
  */
 #include "rimf/base/base.h"
-#include "rimf/base/cache.h"
-#include "rimf/store/ready.h"
+#include "rimf/store/manifest.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -14,28 +13,23 @@
 #include <string.h>
 #include <unistd.h>
 
-static void change(struct ready_header *h, const char *field, const char *text)
+static void change(struct manifest_header *h, const char *field, uint64_t value)
 {
-    uint64_t value = strtoull(text, NULL, 0);
-    struct frozen_text *texts = (struct frozen_text *)(h + 1);
-    struct analysis_call *rest = (struct analysis_call *)(texts + h->n_texts);
-    struct stat st;
-    struct ready_slot *slots = (struct ready_slot *)(rest + h->n_rest);
+    struct manifest_object *self = (struct manifest_object *)(h + 1);
+    struct manifest_text *texts = (struct manifest_text *)(self + h->n_objects);
+    struct manifest_word *words = (struct manifest_word *)(texts + h->n_texts);
+    struct analysis_call *calls = (struct analysis_call *)(words + h->n_words);
 
-    if (!strcmp(field, "slot0"))
-        slots[0].leads += (int64_t)value;
-    else if (!strcmp(field, "program") && !stat(text, &st))
-        file_id_of(&h->program, &st);
-    else if (!strcmp(field, "reach"))
-        h->reach += (uint32_t)value;
-    else if (!strcmp(field, "rest0"))
-        rest[0].address += (uint32_t)value;
+    if (!strcmp(field, "word0"))
+        words[0].to_linked += (uint32_t)value;
+    else if (!strcmp(field, "call0"))
+        calls[0].address += (uint32_t)value;
     else if (!strcmp(field, "made_by"))
         h->made_by += value;
     else if (!strcmp(field, "build_id"))
-        h->build_id += value;
+        self->build_id += value;
     else if (!strcmp(field, "file_inode"))
-        h->file.inode += value;
+        self->file.inode += value;
     else if (!strcmp(field, "text0"))
         texts[0].offset += value;
 }
@@ -44,7 +38,8 @@ int main(int argc, char **argv)
 {
     uint64_t at = argc == 5 ? rimf_page_up(strtoull(argv[2], NULL, 0)) : 0, size;
     int fd = at ? open(argv[1], O_RDWR) : -1;
-    struct ready_header *h;
+    struct manifest_header *h;
+    struct manifest_object *self;
     struct stat st;
 
     if (fd < 0 || fstat(fd, &st) || (uint64_t)st.st_size <= at)
@@ -53,10 +48,11 @@ int main(int argc, char **argv)
     h = malloc(size);
     if (!h || pread(fd, h, size, (off_t)at) != (ssize_t)size)
         return 1;
-    change(h, argv[3], argv[4]);
-    file_id_of(&h->self, &st);
-    h->self.changed = 0;
-    h->checksum = frozen_checksum(h, size);
+    change(h, argv[3], strtoull(argv[4], NULL, 0));
+    self = (struct manifest_object *)(h + 1);
+    file_id_of(&self->overlay, &st);
+    self->overlay.changed = 0;
+    h->checksum = manifest_checksum(h, size);
     if (pwrite(fd, h, size, (off_t)at) != (ssize_t)size ||
         futimens(fd, (struct timespec[]){st.st_atim, st.st_mtim}))
         return 1;

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * loader/store/folder.c: which frozen image is that of this start, and where it lies.
+ *
+ * A folder is named after the program and the plan, and after what else decides where words lead: a
+ * program runs with LD_BIND_NOW or LD_PRELOAD one time and without it the next, or under RLIMIT_AS, where
+ * a library of concat's is left out, and each time an image of the other would be refused and made anew.
+ * And who finds none lies where ready code fits, not at the distances of an image that does not.
+ *
+ * Nobody knows how many values LD_PRELOAD will have: there are tools that write a library for each process.  So
+ * of such starts `mvld build' makes an image, and on-miss renews it; but on-miss makes no first one.
+ */
+#include "loader/store/folder.h"
+
+#include "rimf/base/cache.h"
+#include "rimf/store/manifest.h"
+#include "loader/manager/pipeline.h"
+
+/* Behind what is there, with a space between; `to` NULL: how much longer it gets. */
+static size_t say(char *to, size_t n, const char *name, const char *value)
+{
+    size_t more = (n > 0) + rimf_strlen(name) + rimf_strlen(value);
+
+    if (to)
+        rimf_format(to + n, more + 1, "%s%s%s", n ? " " : "", name, value);
+    return more;
+}
+
+static int has_preload(const struct loader *l)
+{
+    return l->knobs.preload && *rimf_after(l->knobs.preload, "LD_PRELOAD=");
+}
+
+static int has_option(const struct loader *l)
+{
+    return l->knobs.preload_option && *l->knobs.preload_option;
+}
+
+/* Always in this order: that of the environment is no matter.  Nor is what libraries we bring, which
+ * follows from the plan. */
+static size_t say_told(const struct loader *l, char *to)
+{
+    const char *value;
+    size_t n = 0;
+
+    for (char **e = l->block.envp; *e && !n; e++)
+        if ((value = rimf_after(*e, "LD_BIND_NOW=")) && *value)
+            n += say(to, n, "LD_BIND_NOW=1", ""); /* whatever it says */
+    for (char **e = l->block.envp; *e; e++)
+        if ((value = rimf_after(*e, "GLIBC_TUNABLES=")) && *value)
+            n += say(to, n, *e, "");
+    if (has_preload(l))
+        n += say(to, n, l->knobs.preload, "");
+    if (has_option(l))
+        n += say(to, n, "--preload ", l->knobs.preload_option);
+    return n;
+}
+
+const char *store_told(struct loader *l)
+{
+    size_t n = say_told(l, NULL);
+    char *text = n ? rimf_heap_alloc(&l->heap, n + 1) : NULL;
+
+    if (text)
+        say_told(l, text);
+    return text;
+}
+
+int store_preloads(const struct loader *l)
+{
+    return has_preload(l) || has_option(l);
+}
+
+int store_leaves_out(struct loader *l)
+{
+    return pipeline_flags(l->pipeline) & MVLD_PASS_SPACIOUS &&
+           (l->block.secure || space_is_limited(l));
+}
+
+uint64_t store_fingerprint(struct loader *l, size_t n)
+{
+    static const char left_out[] = "no library that takes much address space";
+    uint64_t key = pipeline_fingerprint(l->pipeline, n);
+
+    if (l->frozen.told)
+        key ^= rimf_hash(l->frozen.told, rimf_strlen(l->frozen.told));
+    return store_leaves_out(l) ? key ^ rimf_hash(left_out, sizeof left_out) : key;
+}
+
+/* The program, the plan, and the way it was started: run directly, the executable lies
+ * among its libraries. */
+static void add_key(const struct loader *l, struct store_place *place, uint64_t pipeline)
+{
+    size_t n = rimf_strlen(place->folder);
+
+    n += rimf_format(place->folder + n, STORE_PLACE_MAX - n, "/%016lx-%016lx%s",
+                     rimf_hash(l->program, rimf_strlen(l->program)), pipeline,
+                     l->direct ? "-direct" : "");
+    if (n >= STORE_PLACE_MAX)
+        place->folder[0] = '\0';
+}
+
+void store_system_place(const struct loader *l, struct store_place *place, uint64_t pipeline)
+{
+    *place = (struct store_place){.folder = MANIFEST_SYSTEM_FOLDER};
+    add_key(l, place, pipeline);
+}
+
+void store_user_place(struct loader *l, struct store_place *place, uint64_t pipeline)
+{
+    *place = (struct store_place){.user = caches_user(l)};
+    if (caches_folder(l, "images", place->folder, STORE_PLACE_MAX))
+        add_key(l, place, pipeline);
+    else
+        place->folder[0] = '\0';
+}
+
+void store_new_place(struct loader *l, struct store_place *place, uint64_t pipeline)
+{
+    if (caches_own(l))
+        store_user_place(l, place, pipeline);
+    else
+        store_system_place(l, place, pipeline);
+}
+
+int store_is_young(struct loader *l, uint64_t pipeline)
+{
+    struct store_place *place = rimf_heap_alloc(&l->heap, sizeof *place);
+    size_t n;
+    int young = 0;
+
+    if (!place)
+        return 0;
+    store_new_place(l, place, pipeline);
+    n = rimf_strlen(place->folder);
+    if (n && rimf_format(place->folder + n, STORE_PLACE_MAX - n, "/" MANIFEST_FILE) < STORE_PLACE_MAX - n)
+        young = caches_young(l, place->folder);
+    rimf_heap_release(&l->heap, place);
+    return young;
+}
+
+extern const Elf64_Ehdr __ehdr_start RIMF_HIDDEN;
+
+uint64_t store_made_by(uint64_t pipeline)
+{
+    const char *file = (const char *)&__ehdr_start;
+    const Elf64_Phdr *ph = (const Elf64_Phdr *)(file + __ehdr_start.e_phoff);
+    struct identity own = {NULL, 0};
+
+    for (size_t i = 0; i < __ehdr_start.e_phnum; i++)
+        if (ph[i].p_type == PT_NOTE)
+            find_build_id(file + ph[i].p_vaddr, ph[i].p_memsz, &own);
+    return own.build_id ? pipeline ^ rimf_hash(own.build_id, own.size) : pipeline;
+}

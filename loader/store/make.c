@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * loader/store/make.c: what a start leaves for later ones: a frozen image, or ready code alone.
+ *
+ * A new image is written to a folder of its own and renamed into place whole.  Ready code is written by the
+ * image while passes change calls (rimf/store/write_alone.c); here it is only said what came of it.
+ */
+#include "loader/store/plan.h"
+
+#include "rimf/base/cache.h"
+#include "rimf/store/manifest.h"
+#include "rimf/image/image.h"
+#include "loader/manager/pipeline.h"
+
+#include <errno.h> /* numbers only */
+#include <fcntl.h> /* numbers only */
+
+#ifndef RENAME_EXCHANGE
+#define RENAME_NOREPLACE 1
+#define RENAME_EXCHANGE 2
+#endif
+
+void store_end(struct loader *l, const char *before, const char *text, int status)
+{
+    size_t size = rimf_strlen(before) + rimf_strlen(text) + 2;
+    char *line = rimf_heap_alloc(&l->heap, size);
+
+    if (line)
+        sys_write(l->sys, status ? 2 : 1, line, rimf_format(line, size, "%s%s\n", before, text));
+    sys_exit(l->sys, status);
+}
+
+const char *store_refusal(const struct loader *l)
+{
+    return l->knobs.freeze == FREEZE_READY ? "mvld: no ready code: " : "mvld: not frozen: ";
+}
+
+/* Beside all images: one process writes at a time. */
+static char *unfinished(const struct store_place *place, char *to, size_t size)
+{
+    size_t n = (size_t)(rimf_strrchr(place->folder, '/') + 1 - place->folder);
+
+    memcpy(to, place->folder, n);
+    rimf_format(to + n, size - n, CACHE_UNFINISHED);
+    return to;
+}
+
+/* Whole, in one step; the old one goes. */
+static int put_in_place(struct loader *l, const struct store_place *place, const char *new)
+{
+    const char *why;
+    long error = SYS6(l->sys, SYS_renameat2, AT_FDCWD, new, AT_FDCWD, place->folder,
+                      RENAME_NOREPLACE, 0);
+
+    if (error == -EEXIST) {
+        error = SYS6(l->sys, SYS_renameat2, AT_FDCWD, new, AT_FDCWD, place->folder,
+                     RENAME_EXCHANGE, 0);
+        if (!error && manifest_remove(l->sys, new, place->user, &why))
+            rimf_log(&l->log, MVLD_LOG_FILES, "image %s: the old one stays: %s", new, why);
+    }
+    return (int)error;
+}
+
+static int freeze(struct loader *l, const struct store_plan *plan, char *said, size_t size)
+{
+    struct store_place place;
+    char new[STORE_PLACE_MAX + sizeof CACHE_UNFINISHED];
+    const char *why;
+    int error;
+
+    store_new_place(l, &place, plan->pipeline);
+    if (!place.folder[0]) {
+        rimf_format(said, size, "this user has no folder for images (HOME, XDG_CACHE_HOME; MVLD_DEBUG=files says why)");
+        return -ENOENT;
+    }
+    cache_make_folders(l->sys, place.folder, 3); /* errors show later */
+    manifest_remove(l->sys, unfinished(&place, new, sizeof new), place.user, &why); /* of one that was killed */
+    error = rimf_manifest_write(l->image, new, store_made_by(plan->pipeline), l->arena.layout_seed, l->frozen.told);
+    if (error) {
+        rimf_format(said, size, "%s", rimf_api()->last_error(l->image));
+        manifest_remove(l->sys, new, place.user, &why);
+        return error;
+    }
+    error = put_in_place(l, &place, new);
+    if (error) {
+        manifest_remove(l->sys, new, place.user, &why);
+        rimf_format(said, size, "%s: it cannot be put there (error %d)", place.folder, -error);
+    } else {
+        rimf_format(said, size, "%s", place.folder);
+        cpuid_keep(l, place.folder, place.user);
+        if (plan->learns)
+            later_start(l, place.folder, place.user, plan->passes, 1);
+    }
+    return error;
+}
+
+/* Of each object there may be two files. */
+static int say_ready(struct loader *l, char *said, size_t size)
+{
+    struct rimf_overlays_made made = rimf_image_overlays_made(l->image);
+
+    if (made.refused)
+        rimf_format(said, size, "%u could not be written (MVLD_DEBUG=passes says why)", made.refused);
+    else if (made.written + made.there)
+        rimf_format(said, size, "%s: %u written, %u there already", made.folder, made.written, made.there);
+    else
+        rimf_format(said, size, "of no object is it worth a file");
+    return made.refused || !(made.written + made.there) ? -ENOENT : 0;
+}
+
+void store_keep(struct loader *l, const struct store_plan *plan)
+{
+    char *room = rimf_heap_alloc(&l->heap, 2 * STORE_PLACE_MAX); /* too large for a small stack */
+    const char *said = room ? room : "out of memory";
+    int error = -ENOMEM;
+
+    if (room)
+        error = l->knobs.freeze == FREEZE_READY ? say_ready(l, room, 2 * STORE_PLACE_MAX)
+                                                : freeze(l, plan, room, 2 * STORE_PLACE_MAX);
+    if (l->knobs.freeze != FREEZE_READY)
+        rimf_log(&l->log, MVLD_LOG_FILES, "image: %s%s", error ? "not frozen: " : "frozen: ", said);
+    if (l->knobs.freeze && (l->knobs.freeze != FREEZE_RUN || error))
+        store_end(l, error ? store_refusal(l) : "", said, error ? 1 : 0);
+    rimf_heap_release(&l->heap, room);
+}
+
+void store_make_room(struct loader *l, const struct store_plan *plan)
+{
+    struct store_place *place = rimf_heap_alloc(&l->heap, sizeof *place);
+    const char *why = "out of memory";
+
+    if (place)
+        store_new_place(l, place, plan->pipeline);
+    if (!place || (place->folder[0] && manifest_remove(l->sys, place->folder, place->user, &why)))
+        rimf_log(&l->log, MVLD_LOG_FILES, "image: the one that does not fit stays: %s", why);
+    rimf_heap_release(&l->heap, place);
+}

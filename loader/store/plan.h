@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * loader/store/plan.h: what a start is to do with images; between store/store.c and store/make.c.
+ */
+#ifndef LOADER_FROZEN_PLAN_H
+#define LOADER_FROZEN_PLAN_H
+
+#include "loader/store/folder.h"
+
+struct store_plan {
+    size_t passes;     /* of so many an image may hold the work */
+    uint64_t pipeline; /* the fingerprint of these */
+    int build, learns;
+    int outdated; /* what does not fit is to make room for a new one */
+    int lock;     /* the cache's, of who builds or makes room; or -1 */
+};
+
+/* Writes what these passes did; who asked for nothing else ends here. */
+void store_keep(struct loader *, const struct store_plan *);
+/* For the next start, which finds none. */
+void store_make_room(struct loader *, const struct store_plan *);
+
+/* The process ends with a line, on standard error when something is wrong. */
+__attribute__((noreturn)) void store_end(struct loader *, const char *before, const char *text,
+                                          int status);
+/* How that line begins when what was asked for was not written. */
+const char *store_refusal(const struct loader *);
+
+#endif

@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * loader/store/store.c: a program starts from a frozen image (rimf/store/manifest.h), or makes one (store/make.c).
+ *
+ * Images lie in folders named after the program and the plan, so a new one takes the
+ * place of the old: root's in /var/cache/mvld/images, a user's own in the user's cache.
+ * What happens without one, or with one that is out of date, [app] on-miss says:
+ *
+ *     plain       the program runs without these passes
+ *     transform   they run in this process, as if there were no images (the default)
+ *     build       they do, and what they did is written for the next process
+ *     learn       the same; and what comes by dlopen is added to the image, by any process
+ *                 in which something comes that is not in it (later.c)
+ *
+ * MVLD_FREEZE=1 (`mvld build`) writes and exits: no constructor of the program runs.
+ * MVLD_FREEZE=ready (`mvld build --ready`) does so with ready code alone, for starts without an image.
+ * MVLD_FREEZE=run (`mvld build --run`) is `learn` for one run.
+ */
+#include "loader/store/plan.h"
+
+#include "rimf/store/manifest.h"
+#include "rimf/image/image.h"
+#include "loader/manager/pipeline.h"
+
+#include <errno.h> /* numbers only */
+
+/* ---- thawing ----------------------------------------------------------------------- */
+
+static void say_unplaced(const struct loader *l, const struct manifest *frozen)
+{
+    for (uint32_t i = 0; i < frozen->header->n_objects; i++)
+        if (frozen->objects[i].flags & MANIFEST_UNPLACED && frozen->objects[i].file.inode)
+            rimf_log(&l->log, MVLD_LOG_FILES, "image: %s: left plain: it lies elsewhere each time",
+                     frozen->names + frozen->objects[i].name);
+}
+
+static void say_not_thawed(const struct loader *l, const char *folder,
+                           const struct mvld_object *object, const char *why)
+{
+    rimf_log(&l->log, MVLD_LOG_FILES, "image %s: not thawed: %s%s%s", folder,
+             object ? object->name : "", object ? ": " : "", why);
+}
+
+/* Maps the image of that place as l->frozen.  Its folder stays open until the image is thawed or
+ * forgotten, before any code of the program runs.  The host loader, which needs one descriptor at a
+ * time, has one left: beside the folder the image was open. */
+static int take(struct loader *l, const struct store_place *place)
+{
+    struct found_image *found = &l->frozen;
+    const char *why;
+    char *path;
+    int error;
+
+    if (!place->folder[0])
+        return 0;
+    error = manifest_map_start(&found->file, l->sys, place->folder, place->user, &why);
+    if (error && error != -ENOENT)
+        say_not_thawed(l, place->folder, NULL, why);
+    found->there |= error != -ENOENT;
+    if (error)
+        return 0;
+    why = manifest_other_read(&found->file.view, l->sys);
+    if (why) {
+        rimf_log(&l->log, MVLD_LOG_FILES, "image %s: not thawed: %s: it is another file", place->folder, why);
+        manifest_unmap(&found->file, l->sys);
+        return 0;
+    }
+    found->file.filtered = l->filtered.on;
+    path = rimf_heap_alloc(&l->heap, rimf_strlen(place->folder) + 1);
+    if (!path) {
+        manifest_unmap(&found->file, l->sys);
+        return 0;
+    }
+    found->folder = memcpy(path, place->folder, rimf_strlen(place->folder) + 1);
+    return 1;
+}
+
+static int take_users(struct loader *l)
+{
+    struct store_place place;
+
+    store_user_place(l, &place, l->frozen.pipeline);
+    return take(l, &place);
+}
+
+static int may_thaw(const struct loader *l)
+{
+    return l->program && l->arena.end && !l->knobs.watcher &&
+           l->knobs.freeze != FREEZE_START && l->knobs.freeze != FREEZE_READY;
+}
+
+void store_forget(struct loader *l)
+{
+    if (caller_take_back(l))
+        store_end(l, "mvld: ", "the host loader's code holds jumps that lead nowhere, and cannot be written",
+                   127);
+    if (!l->frozen.folder)
+        return;
+    if (relocations_take_texts_back(l))
+        store_end(l, "mvld: ",
+                   "code of an image that is not used lies over that of a file, and cannot be taken away", 127);
+    l->frozen.left |= l->frozen.file.laid.led;
+    if (manifest_take_back(&l->frozen.file, l->sys))
+        store_end(l, "mvld: ", "words lead to copies of code that are not used, and cannot be led back",
+                   127);
+    rimf_heap_release(&l->heap, l->frozen.folder);
+    l->frozen.folder = NULL;
+    manifest_unmap(&l->frozen.file, l->sys);
+    rimf_heap_release(&l->heap, l->frozen.biases);
+    l->frozen.biases = NULL;
+}
+
+/* 1: there is one. */
+static int find(struct loader *l, size_t n)
+{
+    struct store_place place;
+
+    l->frozen.pipeline = store_fingerprint(l, n);
+    store_system_place(l, &place, l->frozen.pipeline);
+    l->frozen.is_users = !take(l, &place);
+    return !l->frozen.is_users || take_users(l);
+}
+
+static int is_ours(const struct loader *l)
+{
+    return l->frozen.file.view.header->made_by == store_made_by(l->frozen.pipeline);
+}
+
+/* An image of all passes spares mapping them.  Only it says what libraries they bring, and so
+ * whether another one is this start's. */
+static int find_late(struct loader *l)
+{
+    if (may_thaw(l) && find(l, pipeline_count(l->pipeline))) {
+        if (is_ours(l) && pipeline_know(l->pipeline, &l->frozen.file.view) && !store_leaves_out(l))
+            return 1;
+        store_forget(l);
+    }
+    program_complete(l);
+    return 0;
+}
+
+/* Where it would lie says for which program, pipeline and way to start. */
+static void say_none(struct loader *l)
+{
+    struct store_place place;
+
+    if (!rimf_log_enabled(&l->log, MVLD_LOG_FILES))
+        return;
+    store_new_place(l, &place, l->frozen.pipeline);
+    rimf_log(&l->log, MVLD_LOG_FILES, "image: there is none: %s",
+             place.folder[0] ? place.folder : "this user has no folder for images");
+}
+
+void store_find(struct loader *l)
+{
+    size_t n;
+
+    l->frozen.told = store_told(l);
+    if (!pipeline_is_late(l->pipeline) || !find_late(l)) {
+        n = may_thaw(l) ? pipeline_freezable(l->pipeline) : 0;
+        if (!n)
+            return;
+        if (!find(l, n)) {
+            say_none(l);
+            l->frozen.unasked = store_preloads(l) && !l->knobs.freeze && !l->frozen.there;
+            return;
+        }
+    }
+    /* Passes that come behind see the tables, and so does who may have to build an image
+     * all the same; and the executable is mapped first. */
+    n = pipeline_freezable(l->pipeline);
+    if (!l->knobs.freeze && l->frozen.file.view.header->n_relocations &&
+        n == pipeline_count(l->pipeline) && !l->direct && is_ours(l))
+        relocations_expect(l);
+}
+
+/* Debuggers take the file of an object from the link map.  That of the library in which the
+ * copies lie has no names for them; the image's has, at the addresses of that library. */
+static void name_copies(struct loader *l)
+{
+    const char *folder = l->frozen.folder;
+    size_t size = rimf_strlen(folder) + sizeof "/" MOVED_FILE;
+    struct mvld_symbol symbol;
+    char *name;
+
+    if (!l->frozen.file.view.region ||
+        rimf_api()->symbol_resolve(l->image, "concat_code", NULL, &symbol))
+        return;
+    name = rimf_heap_alloc(&l->heap, size);
+    if (!name)
+        return;
+    rimf_format(name, size, "%s/" MOVED_FILE, folder);
+    ((struct link_map *)symbol.object->link_map)->l_name = name;
+}
+
+/* l->frozen goes, thawed or not. */
+static int thaw_found(struct loader *l, const struct store_plan *plan)
+{
+    struct manifest_file *file = &l->frozen.file;
+    const struct mvld_object *object = NULL;
+    const char *why = NULL;
+    long texts = rimf_manifest_apply(l->image, file, store_made_by(l->frozen.pipeline), &why, &object);
+
+    if (texts < 0) {
+        say_not_thawed(l, l->frozen.folder, object, why);
+    } else {
+        file->laid.led = 0; /* they stay led */
+        file->laid.end_text = file->laid.first_text;
+        say_unplaced(l, &file->view);
+        name_copies(l);
+        rimf_log(&l->log, MVLD_LOG_FILES, "image %s: thawed, the code of %ld segments",
+                 l->frozen.folder, texts);
+        if (plan->build | plan->outdated)
+            cpuid_renew(l, l->frozen.folder, file->user);
+        later_start(l, l->frozen.folder, file->user, plan->passes, plan->learns);
+    }
+    store_forget(l);
+    return texts >= 0;
+}
+
+/* The user's, which was made before root's, lies as root's does not. */
+static int lies_elsewhere(struct loader *l)
+{
+    if (l->frozen.file.view.header->layout_seed == l->arena.layout_seed)
+        return 0;
+    say_not_thawed(l, l->frozen.folder, NULL,
+                   "root's is tried first and has other distances: `mvld build' makes this one anew");
+    store_forget(l);
+    return 1;
+}
+
+static int thaw(struct loader *l, const struct store_plan *plan)
+{
+    if (l->frozen.folder && thaw_found(l, plan))
+        return 1;
+    return !l->frozen.left && !l->frozen.is_users && take_users(l) && !lies_elsewhere(l) &&
+           thaw_found(l, plan);
+}
+
+/* ---- what the pipeline does with it ----------------------------------------------------- */
+
+/* Who watches calls would miss those that an image made direct. */
+static struct store_plan plan_images(struct loader *l, const char *miss)
+{
+    size_t n = l->program && !l->knobs.watcher ? pipeline_freezable(l->pipeline) : 0;
+    int learn = l->knobs.freeze == FREEZE_RUN || rimf_streq(miss, "learn");
+    /* Distances are the same each time only where we choose them.  Who starts a program with
+     * more rights than their own does not make it write. */
+    int may = n && l->arena.end && !l->block.secure;
+    int wanted = may && (l->knobs.freeze || learn || rimf_streq(miss, "build"));
+
+    return (struct store_plan){
+        .passes = n,
+        .pipeline = n ? store_fingerprint(l, n) : 0,
+        /* Replaced tables have no slots: the next start builds. */
+        .build = wanted && !l->frozen.relocated,
+        .outdated = wanted && l->frozen.relocated,
+        .learns = may && learn,
+        .lock = -1,
+    };
+}
+
+/* A program may be started in turn in ways that no one image fits (with LD_LIBRARY_PATH, and without):
+ * then it does not write one each time.  And under a filter all that writes is refused: not even the
+ * time is asked for. */
+static void wait_with(struct loader *l, struct store_plan *plan)
+{
+    const char *why = l->filtered.on ? "a filter of system calls is in force" : NULL;
+
+    if (l->knobs.freeze || !(plan->build | plan->outdated))
+        return;
+    if (!why && l->frozen.unasked)
+        why = "the first one with what is preloaded is made by `mvld build'";
+    if (!why && store_is_young(l, plan->pipeline))
+        why = "the one that is there is of this minute";
+    if (!why)
+        return;
+    plan->build = plan->outdated = 0;
+    rimf_log(&l->log, MVLD_LOG_FILES, "image: none is written: %s", why);
+}
+
+/* One process writes to a cache at a time.  Who was asked to waits; others leave it to the next start. */
+static void lock_with(struct loader *l, struct store_plan *plan)
+{
+    struct store_place *place = rimf_heap_alloc(&l->heap, sizeof *place);
+    const char *why = "out of memory";
+
+    if (place)
+        store_new_place(l, place, plan->pipeline);
+    if (place && place->folder[0])
+        plan->lock = (int)caches_lock(l, place->folder, place->user, l->knobs.freeze != 0, &why);
+    if (sys_failed(plan->lock) && (!place || place->folder[0])) {
+        if (l->knobs.freeze)
+            store_end(l, store_refusal(l), why, 1);
+        rimf_log(&l->log, MVLD_LOG_FILES, "image: none is written: %s", why);
+        plan->build = plan->outdated = 0;
+    }
+    rimf_heap_release(&l->heap, place);
+}
+
+static void unlock(struct loader *l, struct store_plan *plan)
+{
+    rimf_image_set_writes(l->image, 0);
+    if (!sys_failed(plan->lock))
+        sys_close(l->sys, plan->lock);
+}
+
+/* Runs those passes of which a frozen image may hold the work, or spares them. */
+void store_run(struct loader *l)
+{
+    const char *miss = pipeline_setting(l->pipeline, "on-miss");
+    struct store_plan plan = plan_images(l, miss);
+    size_t n = plan.passes;
+    int thawed;
+
+    if (l->knobs.freeze && n && !plan.build)
+        store_end(l, store_refusal(l), "libraries lie where the kernel puts them (placement)", 1);
+    thawed = n && may_thaw(l) && thaw(l, &plan);
+    caller_finish(l);
+    if (!thawed)
+        wait_with(l, &plan);
+    if (!thawed && plan.build | plan.outdated)
+        lock_with(l, &plan);
+    if (!thawed && plan.outdated)
+        store_make_room(l, &plan);
+    if (!thawed && !l->frozen.left && !rimf_streq(miss, "plain")) {
+        program_complete(l);
+        n = pipeline_count(l->pipeline) ? n : 0;
+    }
+    if (thawed) {
+        pipeline_thawed(l->pipeline, l->image, n);
+        plan.build = 0;
+    } else if (l->frozen.left) { /* relocations that passes would read are not the files' */
+        pipeline_leave(l->pipeline, n, "its image is in part there, and does not fit");
+    } else if (rimf_streq(miss, "plain") && !l->knobs.freeze) {
+        pipeline_leave(l->pipeline, n, "there is no frozen image (on-miss = plain)");
+    } else if (plan.build) {
+        rimf_image_watch(l->image);
+        rimf_image_set_writes(l->image, 1);
+        place_set_unplaced(l);
+        pipeline_makers(l->pipeline, l->image, n);
+    }
+    if (!pipeline_run_first(l->pipeline, l->image, n) && plan.build)
+        store_keep(l, &plan);
+    unlock(l, &plan);
+}
+
+/* Whoever asked for an image, and for nothing else, must not get a running program. */
+void store_or_exit(struct loader *l)
+{
+    if (!l->knobs.freeze || l->later.folder)
+        return;
+    if (!l->pipeline)
+        store_end(l, store_refusal(l), *l->refusal ? l->refusal : "no pass is configured for this program", 1);
+    if (!l->hooked)
+        store_end(l, store_refusal(l), "the host loader could not be hooked", 1);
+    if (l->started)
+        store_end(l, store_refusal(l), "no pass did what can be frozen", 1);
+}

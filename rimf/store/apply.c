@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rimf/store/apply.c: whether what an overlay relied on holds in this process, and laying its texts over those
+ * of the object; when that is right is told in manifest.h.
+ */
+#include "rimf/store/apply.h"
+
+#include "rimf/base/base.h"
+#include "rimf/moved/moved.h"
+#include "rimf/image/edits.h"
+
+#include <errno.h>    /* numbers only */
+#include <sys/mman.h> /* numbers only */
+
+int apply_refuse(struct applying *a, const struct rimf_object *object, const char *why)
+{
+    a->why = why;
+    a->object = object ? &object->public : NULL;
+    return -ESTALE;
+}
+
+/* ---- comparing -------------------------------------------------------------------- */
+
+int apply_compare_file(struct applying *a, uint32_t number)
+{
+    const struct manifest_object *entry = manifest_object(a->m, number);
+    const struct rimf_object *object = a->objects[number];
+
+    if (!object->identified)
+        return apply_refuse(a, object, "its file is not known");
+    if (!file_id_same(&object->identity, &entry->file) ||
+        manifest_build_id(&object->public) != entry->build_id)
+        return apply_refuse(a, object, "its file is another one");
+    return 0;
+}
+
+int apply_compare_texts(struct applying *a, uint32_t number)
+{
+    const struct rimf_object *object = a->objects[number];
+    uint32_t n;
+
+    for (const struct manifest_text *text = manifest_texts_of(a->m, number, &n); n--; text++)
+        if (object->public.why || !object->public.phdr ||
+            !overlay_is_text(object->public.phdr, object->public.phnum, text))
+            return apply_refuse(a, object, "its code lies elsewhere");
+    return 0;
+}
+
+static const struct mvld_segment *segment_of(const struct mvld_object *object, uintptr_t address)
+{
+    for (size_t i = 0; i < object->n_segments; i++)
+        if (address >= object->segments[i].start && address < object->segments[i].end &&
+            sizeof address <= object->segments[i].end - address)
+            return &object->segments[i];
+    return NULL;
+}
+
+static uintptr_t word_at(struct applying *a, uintptr_t address)
+{
+    if (a->image->copies)
+        return copies_word(a->image, address);
+    return apply_home(a, *(const uintptr_t *)address);
+}
+
+/* Alone: a slot that waits for the first call does not lead there yet, and a pass may be told to leave one that
+ * stays writable.  Who edits the object's calls says. */
+static int is_edited_so(struct applying *a, const struct manifest_word *word, uintptr_t to)
+{
+    struct rimf_object *object = a->objects[0];
+
+    return !word->object && object->edit &&
+           rimf_edit_end(a->image, object, object->public.bias + word->linked) == to;
+}
+
+int apply_compare_words(struct applying *a, const struct manifest_word *word, uint32_t n)
+{
+    const struct mvld_segment *in = NULL;
+    uintptr_t relro = 0;
+    size_t sealed = a->alone ? elf_relro(&a->objects[0]->view, &relro) : ~0ul;
+
+    for (; n--; word++) {
+        const struct rimf_object *object = a->objects[word->object], *to = a->objects[word->to_object];
+        uintptr_t address, expected;
+
+        if (!object || !to)
+            return apply_refuse(a, object, "an object that its calls lead to is not there");
+        address = object->public.bias + word->linked;
+        expected = to->public.bias + word->to_linked;
+        if (!in || address < in->start || address >= in->end || in->end - address < sizeof address)
+            in = segment_of(&object->public, address);
+        if (!in || !(in->prot & PROT_READ))
+            return apply_refuse(a, object, "a word lies outside it");
+        if ((address - relro >= sealed || word_at(a, address) != expected) &&
+            !(a->alone && is_edited_so(a, word, expected)))
+            return apply_refuse(a, object, "a call leads elsewhere");
+    }
+    return 0;
+}
+
+/* ---- mapping ---------------------------------------------------------------------- */
+
+long apply_open(struct applying *a, uint32_t number)
+{
+    const struct manifest_object *entry = manifest_object(a->m, number);
+    long fd = manifest_open_part(a->file, a->image->sys, a->m->names + entry->overlay_name, &entry->overlay,
+                                 &a->why);
+
+    if (sys_failed(fd))
+        a->object = &a->objects[number]->public;
+    return fd;
+}
+
+/* What may forbid it (no-exec mounts, security modules) the kernel looks at before it
+ * takes the old mapping away. */
+int apply_texts(struct applying *a, uint32_t number, int fd)
+{
+    const struct manifest_laid *laid = &a->file->laid;
+    struct rimf_object *object = a->objects[number];
+    uint32_t n;
+
+    for (const struct manifest_text *text = manifest_texts_of(a->m, number, &n); n--; text++) {
+        uint32_t index = (uint32_t)(text - a->m->texts);
+        long at;
+
+        if (index >= laid->first_text && index < laid->end_text)
+            continue;
+        at = overlay_map_text(a->image->sys, object->public.bias, text, fd);
+        if (sys_failed(at)) {
+            apply_refuse(a, object, "its copy cannot be mapped");
+            return (int)at;
+        }
+        overlay_want_large(a->image->sys, a->image->filtered, (uintptr_t)at, text->size);
+        a->mapped++;
+        object->code_known = 1; /* it was when this was written */
+    }
+    return 0;
+}

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rimf/store/apply_pointers.c: relocated words lead to copies of code that a manifest holds
+ * (manifest.h, IDENTITY).
+ *
+ * Where tables of ours were relocated, most lead there already, and one of each object is looked
+ * at.  The others hold what the host loader found, or a resolver returned: the address
+ * of a copy, then nothing is left to do, or the one at home.  Each is a word that the host loader
+ * has written, so its page is this process's own already.
+ */
+#include "rimf/store/apply.h"
+
+#include "rimf/base/base.h"
+#include "rimf/moved/moved.h"
+
+#include <errno.h> /* numbers only */
+
+/* Where the words of one object may be written. */
+struct writable {
+    struct rimf_object *object;
+    uintptr_t start, end; /* of the segment at hand: first bytes of words */
+    uintptr_t relro;
+    size_t relro_size;
+};
+
+static int may_write(struct writable *w, uintptr_t word)
+{
+    if (word - w->start >= w->end - w->start)
+        copy_slots_writable(w->object, word, &w->start, &w->end);
+    return word - w->start < w->end - w->start;
+}
+
+static uintptr_t region_bias(const struct applying *a)
+{
+    return a->objects[a->m->region->object]->public.bias;
+}
+
+/* Words that follow each other mostly lead to the same one. */
+static const struct manifest_copy *copy_at(struct applying *a, uint64_t linked)
+{
+    if (!a->led_to || linked - a->led_to->at >= a->led_to->code)
+        a->led_to = manifest_copy_at(a->m, linked);
+    return a->led_to;
+}
+
+uintptr_t apply_home(struct applying *a, uintptr_t word)
+{
+    const struct manifest_copy *copy = a->file->laid.led ? copy_at(a, word - region_bias(a)) : NULL;
+
+    return copy ? a->objects[copy->object]->public.bias + copy->home +
+                      (word - region_bias(a) - copy->at)
+                : word;
+}
+
+static uintptr_t copy_of(const struct applying *a, const struct manifest_pointer *p)
+{
+    return region_bias(a) + a->m->copies[p->copy].at + p->offset;
+}
+
+/* The first of each object's, from `first` to `end`. */
+static int compare_first(struct applying *a, uint32_t first, uint32_t end)
+{
+    for (uint32_t i = first; i < end; i = manifest_next_object(a->m, i, end)) {
+        const struct manifest_pointer *p = &a->m->pointers[i];
+        struct rimf_object *object = a->objects[p->object];
+        uintptr_t value;
+
+        memcpy(&value, (const void *)(object->public.bias + p->linked), sizeof value);
+        if (value != copy_of(a, p))
+            return apply_refuse(a, object, "relocation did not lead a pointer to the copy");
+    }
+    return 0;
+}
+
+/* Relocation has led those that it should: where it did so with one of an object's, it did with all
+ * that are in the same list. */
+static int compare_led(struct applying *a)
+{
+    const struct manifest_header *h = a->m->header;
+    uint32_t led = h->n_addends + h->n_tabled;
+    int error = compare_first(a, 0, h->n_addends);
+
+    if (!error)
+        error = compare_first(a, h->n_addends, led);
+    a->first_pointer = error ? a->first_pointer : led;
+    return error;
+}
+
+int apply_compare_pointers(struct applying *a)
+{
+    struct writable w = {.object = NULL};
+
+    if (a->file->laid.led && a->file->laid.whole && compare_led(a))
+        return -ESTALE;
+    for (uint32_t i = a->first_pointer; i < a->m->header->n_pointers; i++) {
+        const struct manifest_pointer *p = &a->m->pointers[i];
+        const struct manifest_copy *copy = &a->m->copies[p->copy];
+        struct rimf_object *object = a->objects[p->object];
+        uintptr_t word = object->public.bias + p->linked, value;
+
+        if (object != w.object) {
+            w = (struct writable){.object = object};
+            w.relro_size = elf_relro(&object->view, &w.relro);
+        }
+        if (!may_write(&w, word))
+            return apply_refuse(a, object, "a pointer lies where it cannot be written");
+        memcpy(&value, (const void *)word, sizeof value);
+        if (value == copy_of(a, p))
+            continue;
+        if (value != a->objects[copy->object]->public.bias + copy->home + p->offset)
+            return apply_refuse(a, object, "a pointer leads elsewhere");
+        /* It may begin before. */
+        object->to_open |= word + sizeof value - 1 - w.relro < w.relro_size ||
+                           word - w.relro < w.relro_size;
+    }
+    return 0;
+}
+
+int apply_open_pointers(struct applying *a)
+{
+    int error = 0;
+
+    for (size_t i = 0; i < a->table->n_objects && !error; i++) {
+        struct rimf_object *object = a->objects[i];
+
+        error = object->to_open ? copy_relro_open_one(a->image, object) : 0;
+        if (!error)
+            continue;
+        a->why = "RELRO cannot be written";
+        a->object = &object->public;
+    }
+    return error;
+}
+
+void apply_close_pointers(struct applying *a)
+{
+    copy_relro_close(a->image, a->table);
+}
+
+void apply_write_pointers(struct applying *a)
+{
+    const struct manifest *m = a->m;
+    uintptr_t now;
+
+    for (uint32_t i = a->first_pointer; i < m->header->n_pointers; i++) {
+        const struct manifest_pointer *p = &m->pointers[i];
+        uintptr_t word = a->objects[p->object]->public.bias + p->linked;
+        uintptr_t to = copy_of(a, p);
+
+        memcpy(&now, (const void *)word, sizeof now);
+        if (now != to) /* else it may lie where nothing was opened */
+            memcpy((void *)word, &to, sizeof to);
+    }
+    if (m->header->n_pointers)
+        rimf_log(a->image->log, MVLD_LOG_PASSES, "copies: %u pointers lead to them",
+                 m->header->n_pointers);
+}

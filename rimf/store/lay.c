@@ -1,0 +1,409 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rimf/store/lay.c: what of a manifest lies in a process before anything is relocated
+ * (store/manifest.h, RELOCATIONS), and how words that lead to copies then lead home again.
+ *
+ * All that can fail comes first: the files are open and the copies mapped before a table is.
+ * What fails then leaves some words that lead to copies, and others that lead home; both are
+ * what rimf_manifest_apply expects.
+ */
+#include "rimf/store/manifest.h"
+
+#include "rimf/base/base.h"
+#include "rimf/elf/view.h"
+#include "rimf/base/sys.h"
+
+#include <errno.h>    /* numbers only */
+#include <sys/mman.h> /* numbers only */
+
+/* ---- objects, as they are mapped --------------------------------------------------- */
+
+const Elf64_Phdr *manifest_headers(uintptr_t start, size_t *n)
+{
+    const Elf64_Ehdr *file = (const Elf64_Ehdr *)start;
+
+    *n = memcmp(file->e_ident, ELFMAG, SELFMAG) == 0 && file->e_phoff == sizeof *file &&
+                 file->e_phnum <= (RIMF_PAGE - sizeof *file) / sizeof(Elf64_Phdr)
+             ? file->e_phnum
+             : 0;
+    return (const Elf64_Phdr *)(file + 1);
+}
+
+/* The segment of that kind that [linked, linked + size) is in, or NULL. */
+static const Elf64_Phdr *segment_at(const struct manifest_file *file, uint32_t object, uint32_t kind,
+                                    uint64_t linked, uint64_t size)
+{
+    size_t n;
+    const Elf64_Phdr *ph =
+        manifest_headers(file->laid.biases[object] + file->view.objects[object].first, &n);
+
+    for (const Elf64_Phdr *end = ph + n; ph < end; ph++)
+        if (ph->p_type == kind && linked >= rimf_page_down(ph->p_vaddr) &&
+            linked < rimf_page_up(ph->p_vaddr + ph->p_memsz) &&
+            size <= rimf_page_up(ph->p_vaddr + ph->p_memsz) - linked)
+            return ph;
+    return NULL;
+}
+
+static int rights_of(const Elf64_Phdr *ph)
+{
+    return (ph->p_flags & PF_R ? PROT_READ : 0) | (ph->p_flags & PF_W ? PROT_WRITE : 0) |
+           (ph->p_flags & PF_X ? PROT_EXEC : 0);
+}
+
+/* ---- the region of the copies ------------------------------------------------------ */
+
+static void take_away(const struct manifest_file *file, const struct rimf_sys *sys, uintptr_t bias,
+                      int n)
+{
+    const struct manifest_region *region = file->view.region;
+    size_t headers;
+    const Elf64_Phdr *ph =
+        manifest_headers(bias + file->view.objects[region->object].first, &headers);
+
+    for (int i = 0; i < n; i++) {
+        const struct manifest_piece *piece = &region->pieces[i];
+        int rights = PROT_NONE;
+
+        for (size_t k = 0; k < headers; k++)
+            if (ph[k].p_type == PT_LOAD && piece->linked - ph[k].p_vaddr < ph[k].p_memsz)
+                rights = rights_of(&ph[k]);
+        sys_mmap(sys, bias + piece->linked, piece->size, rights,
+                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
+    }
+}
+
+void manifest_region_unmap(const struct manifest_file *file, const struct rimf_sys *sys,
+                         uintptr_t bias)
+{
+    take_away(file, sys, bias, MANIFEST_PIECES);
+}
+
+static int map_pieces(const struct manifest_file *file, const struct rimf_sys *sys, uintptr_t bias,
+                      int fd, const char **why)
+{
+    for (int i = 0; i < MANIFEST_PIECES; i++) {
+        const struct manifest_piece *piece = &file->view.region->pieces[i];
+        long at = sys_mmap(sys, bias + piece->linked, piece->size,
+                           i == MANIFEST_CODE ? PROT_READ | PROT_EXEC : PROT_READ,
+                           MAP_PRIVATE | MAP_FIXED, fd, piece->offset);
+
+        if (sys_failed(at)) {
+            take_away(file, sys, bias, i);
+            *why = "copies of code cannot be mapped";
+            return (int)at;
+        }
+        if (i == MANIFEST_CODE)
+            overlay_want_large(sys, file->filtered, (uintptr_t)at, piece->size);
+    }
+    return 0;
+}
+
+int manifest_region_map(const struct manifest_file *file, const struct rimf_sys *sys, uintptr_t bias,
+                      const char **why)
+{
+    long fd = manifest_open_part(file, sys, MOVED_FILE, &file->view.region->file, why);
+    int error;
+
+    if (sys_failed(fd))
+        return (int)fd;
+    error = map_pieces(file, sys, bias, (int)fd, why);
+    sys_close(sys, (int)fd);
+    return error;
+}
+
+/* Where the object of the region reserves room. */
+static int region_fits(const struct manifest_file *file)
+{
+    const struct manifest_region *r = file->view.region;
+
+    return segment_at(file, r->object, PT_LOAD, r->code, r->code_size) &&
+           segment_at(file, r->object, PT_LOAD, r->frames, r->frames_size);
+}
+
+/* ---- words that lead to copies ----------------------------------------------------- */
+
+static uintptr_t home_of(const struct manifest_file *file, const struct manifest_pointer *pointer)
+{
+    const struct manifest_copy *copy = &file->view.copies[pointer->copy];
+
+    return file->laid.biases[copy->object] + copy->home + pointer->offset;
+}
+
+static uintptr_t copy_of(const struct manifest_file *file, const struct manifest_pointer *pointer)
+{
+    return file->laid.biases[file->view.region->object] + file->view.copies[pointer->copy].at +
+           pointer->offset;
+}
+
+/* Words of an object that lie in one segment, which relocation may write; as linked. */
+struct span {
+    uint32_t object;
+    uintptr_t bias;
+    uint64_t start, end;
+};
+
+static int is_in(const struct span *span, const struct manifest_pointer *p)
+{
+    return p->object == span->object && p->linked >= span->start &&
+           p->linked + sizeof(uint64_t) <= span->end;
+}
+
+static int find_span(const struct manifest_file *file, const struct manifest_pointer *p, struct span *span)
+{
+    const Elf64_Phdr *ph = segment_at(file, p->object, PT_LOAD, p->linked, sizeof(uint64_t));
+
+    if (!ph || rights_of(ph) != (PROT_READ | PROT_WRITE))
+        return 0;
+    *span = (struct span){
+        .object = p->object,
+        .bias = file->laid.biases[p->object],
+        .start = rimf_page_down(ph->p_vaddr),
+        .end = rimf_page_up(ph->p_vaddr + ph->p_memsz),
+    };
+    return 1;
+}
+
+/* What DT_RELR relocates holds its addend. */
+static int addends_fit(const struct manifest_file *file)
+{
+    struct span in = {.end = 0};
+
+    for (uint32_t i = 0; i < file->view.header->n_addends; i++) {
+        const struct manifest_pointer *p = &file->view.pointers[i];
+        uintptr_t addend;
+
+        if (!is_in(&in, p) && !find_span(file, p, &in))
+            return 0;
+        memcpy(&addend, (const void *)(in.bias + p->linked), sizeof addend);
+        if (in.bias + addend != home_of(file, p))
+            return 0;
+    }
+    return 1;
+}
+
+/* 1: of some object the words are written already, by the files' own tables. */
+static int is_relocated(const struct manifest_file *file)
+{
+    const struct manifest_header *h = file->view.header;
+    uint32_t end = h->n_addends + h->n_tabled;
+
+    for (uint32_t i = h->n_addends; i < end; i = manifest_next_object(&file->view, i, end)) {
+        const struct manifest_pointer *p = &file->view.pointers[i];
+        uintptr_t word;
+
+        if (!segment_at(file, p->object, PT_LOAD, p->linked, sizeof word))
+            return 1;
+        memcpy(&word, (const void *)(file->laid.biases[p->object] + p->linked), sizeof word);
+        if (word == home_of(file, p))
+            return 1;
+    }
+    return 0;
+}
+
+static void write_addends(const struct manifest_file *file)
+{
+    for (uint32_t i = 0; i < file->view.header->n_addends; i++) {
+        const struct manifest_pointer *p = &file->view.pointers[i];
+        uintptr_t bias = file->laid.biases[p->object], addend = copy_of(file, p) - bias;
+
+        memcpy((void *)(bias + p->linked), &addend, sizeof addend);
+    }
+}
+
+/* ---- and home again ---------------------------------------------------------------- */
+
+/* RELRO of the object, as the host loader finds it. */
+static int protect(const struct manifest_file *file, const struct rimf_sys *sys, uint32_t object,
+                   int rights)
+{
+    uintptr_t bias = file->laid.biases[object], start, end;
+    size_t n;
+    const Elf64_Phdr *ph = manifest_headers(bias + file->view.objects[object].first, &n);
+
+    ph = elf_phdr_last(ph, n, PT_GNU_RELRO);
+    start = ph ? rimf_page_down(bias + ph->p_vaddr) : 0;
+    end = ph ? rimf_page_down(bias + ph->p_vaddr + ph->p_memsz) : 0;
+    return end > start && sys_failed(sys_mprotect(sys, start, end - start, rights)) ? -EPERM : 0;
+}
+
+static void lead_home(const struct manifest_file *file, uint32_t object, uint32_t linked)
+{
+    uintptr_t word = file->laid.biases[object] + linked, value;
+    uintptr_t region = file->laid.biases[file->view.region->object];
+    const struct manifest_copy *copy;
+
+    memcpy(&value, (const void *)word, sizeof value);
+    copy = manifest_copy_at(&file->view, value - region);
+    if (!copy)
+        return;
+    value = file->laid.biases[copy->object] + copy->home + (value - region - copy->at);
+    memcpy((void *)word, &value, sizeof value);
+}
+
+/* All of one object: those in the list, and what a resolver may have chosen otherwise. */
+static void lead_all_home(const struct manifest_file *file, uint32_t object)
+{
+    const struct manifest *f = &file->view;
+
+    for (uint32_t i = 0; i < f->header->n_pointers; i++)
+        if (f->pointers[i].object == object)
+            lead_home(file, object, f->pointers[i].linked);
+    for (uint32_t i = 0; i < f->header->n_words; i++)
+        if (f->words[i].object == object)
+            lead_home(file, object, f->words[i].linked);
+}
+
+/* Of what is unplaced, too: R_X86_64_COPY has copied words into it that were led. */
+int manifest_take_back(struct manifest_file *file, const struct rimf_sys *sys)
+{
+    const struct manifest *f = &file->view;
+    int error = 0;
+
+    for (uint32_t i = 0; file->laid.led && i < f->header->n_objects && !error; i++) {
+        if (!f->objects[i].file.inode || i == f->region->object)
+            continue;
+        error = protect(file, sys, i, PROT_READ | PROT_WRITE);
+        if (error)
+            break;
+        lead_all_home(file, i);
+        error = protect(file, sys, i, PROT_READ);
+    }
+    file->laid.led = error ? file->laid.led : 0;
+    return error;
+}
+
+/* ---- tables ------------------------------------------------------------------------ */
+
+/* The dynamic section, where the host loader has written into it, and we may; or NULL. */
+static Elf64_Dyn *dynamic_of(const struct manifest_file *file, uint32_t object, size_t *n)
+{
+    size_t headers;
+    uintptr_t bias = file->laid.biases[object];
+    const Elf64_Phdr *ph = manifest_headers(bias + file->view.objects[object].first, &headers), *in;
+
+    ph = elf_phdr_last(ph, headers, PT_DYNAMIC);
+    in = ph ? segment_at(file, object, PT_LOAD, ph->p_vaddr, ph->p_memsz) : NULL;
+    *n = ph ? ph->p_memsz / sizeof(Elf64_Dyn) : 0;
+    return in && rights_of(in) == (PROT_READ | PROT_WRITE) ? (Elf64_Dyn *)(bias + ph->p_vaddr) : NULL;
+}
+
+static int is_table(const Elf64_Dyn *d)
+{
+    return d->d_tag == DT_RELA || d->d_tag == DT_JMPREL;
+}
+
+/* 1: the host loader, which has made addresses of what was linked, will find the object's tables
+ * in those pages of ours; 0: it is as it was. */
+static int move_tables(const struct manifest_file *file, const struct manifest_relocations *r)
+{
+    uintptr_t home = file->laid.biases[r->object] + r->linked;
+    size_t n;
+    Elf64_Dyn *dynamic = dynamic_of(file, r->object, &n);
+
+    for (size_t i = 0; i < n && dynamic; i++)
+        if (is_table(&dynamic[i]) && dynamic[i].d_un.d_ptr - home >= r->size)
+            return 0;
+    for (size_t i = 0; i < n && dynamic; i++)
+        if (is_table(&dynamic[i]))
+            dynamic[i].d_un.d_ptr += manifest_tables_at(file, r) - home;
+    return dynamic != NULL;
+}
+
+/* The addends that count from another object; in tables that may be written. */
+static void shift(const struct manifest_file *file)
+{
+    const struct manifest *f = &file->view;
+    const struct manifest_relocations *r = f->relocations;
+
+    for (uint32_t i = 0; i < f->header->n_shifts; i++) {
+        const struct manifest_shift *s = &f->shifts[i];
+        uintptr_t at = file->laid.tables + s->at, addend;
+
+        while (at - manifest_tables_at(file, r) >= r->size)
+            r++;
+        memcpy(&addend, (const void *)at, sizeof addend);
+        addend += file->laid.biases[s->to_object] - file->laid.biases[r->object];
+        memcpy((void *)at, &addend, sizeof addend);
+    }
+}
+
+/* 1: all tables are mapped, and lead where they should. */
+static int map_pages(struct manifest_file *file, const struct rimf_sys *sys, int fd)
+{
+    const struct manifest *f = &file->view;
+    const struct manifest_relocations *first = f->relocations, *last = first + f->header->n_relocations - 1;
+    size_t size = last->offset + last->size - first->offset;
+    int shifts = f->header->n_shifts != 0;
+    long at = sys_mmap(sys, 0, size, shifts ? PROT_READ | PROT_WRITE : PROT_READ, MAP_PRIVATE, fd, first->offset);
+
+    if (sys_failed(at))
+        return 0;
+    if (f->region) /* the file of the copies, of which these are read first */
+        overlay_want_large(sys, file->filtered, (uintptr_t)at, size);
+    file->laid.tables = (uintptr_t)at;
+    shift(file);
+    if (!shifts || !sys_failed(sys_mprotect(sys, (uintptr_t)at, size, PROT_READ)))
+        return 1;
+    file->laid.tables = 0;
+    sys_munmap(sys, (uintptr_t)at, size);
+    return 0;
+}
+
+/* They stay mapped: slots that are bound lazily have their entries in them. */
+static void map_tables(struct manifest_file *file, const struct rimf_sys *sys, int fd)
+{
+    const struct manifest *f = &file->view;
+    uint32_t n = f->header->n_relocations;
+
+    if (!n || !map_pages(file, sys, fd))
+        return;
+    file->laid.whole = 1;
+    for (uint32_t i = 0; i < n; i++) {
+        int moved = move_tables(file, &f->relocations[i]);
+
+        file->laid.entries += moved ? f->relocations[i].n : 0;
+        file->laid.whole &= moved;
+    }
+}
+
+uintptr_t manifest_tables_at(const struct manifest_file *file, const struct manifest_relocations *r)
+{
+    return file->laid.tables + (r->offset - file->view.relocations->offset);
+}
+
+const struct manifest_relocations *manifest_tables_of(const struct manifest_file *file, uintptr_t bias)
+{
+    const struct manifest *f = &file->view;
+
+    for (uint32_t i = 0; file->laid.tables && i < f->header->n_relocations; i++)
+        if (file->laid.biases[f->relocations[i].object] == bias)
+            return &f->relocations[i];
+    return NULL;
+}
+
+int manifest_lay(struct manifest_file *file, const struct rimf_sys *sys, const uintptr_t *biases,
+               const char **why)
+{
+    const struct manifest *f = &file->view;
+    int error = 0;
+    long fd;
+
+    *why = "words do not hold what they should, or there is no room for copies of code";
+    file->laid = (struct manifest_laid){.biases = biases};
+    if (f->region && (!region_fits(file) || is_relocated(file) || !addends_fit(file)))
+        return -ESTALE;
+    fd = manifest_open_part(file, sys, manifest_tables_name(f),
+                          f->region ? &f->region->file : &f->header->relocations, why);
+    if (sys_failed(fd))
+        return (int)fd;
+    if (f->region)
+        error = map_pieces(file, sys, file->laid.biases[f->region->object], (int)fd, why);
+    if (!error) {
+        map_tables(file, sys, (int)fd); /* where it fails, symbols are looked up */
+        write_addends(file);
+        file->laid.led = f->region != NULL;
+    }
+    sys_close(sys, (int)fd);
+    return error;
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rimf/store/lay_texts.c: texts of a manifest, laid over those of the files before anything is
+ * relocated (manifest.h, BEFORE RELOCATION).
+ */
+#include "rimf/store/manifest.h"
+
+#include "rimf/base/base.h"
+#include "rimf/base/cache.h"
+#include "rimf/base/sys.h"
+
+#include <errno.h> /* numbers only */
+
+int overlay_is_text(const Elf64_Phdr *ph, size_t n, const struct manifest_text *text)
+{
+    for (size_t i = 0; i < n; i++)
+        if (ph[i].p_type == PT_LOAD && ph[i].p_flags == (PF_R | PF_X) &&
+            ph[i].p_filesz == ph[i].p_memsz && rimf_page_down(ph[i].p_vaddr) == text->linked &&
+            rimf_page_up(ph[i].p_vaddr + ph[i].p_memsz) == text->linked + text->size &&
+            rimf_page_down(ph[i].p_offset) == text->offset)
+            return 1;
+    return 0;
+}
+
+static int fits(const struct manifest_file *file, const struct manifest_text *text)
+{
+    size_t n;
+    uintptr_t start = file->laid.biases[text->object] + file->view.objects[text->object].first;
+    const Elf64_Phdr *ph = manifest_headers(start, &n);
+
+    return overlay_is_text(ph, n, text);
+}
+
+/* The next, and all of the same object behind it. */
+static void lay_object(struct manifest_file *file, const struct rimf_sys *sys)
+{
+    const struct manifest *f = &file->view;
+    const struct manifest_text *text = &f->texts[file->laid.end_text], *end = f->texts + f->header->n_texts;
+    const uint32_t index = text->object;
+    const struct manifest_object *object = &f->objects[index];
+    const char *why;
+    long fd = manifest_open_part(file, sys, f->names + object->overlay_name, &object->overlay, &why);
+
+    if (sys_failed(fd))
+        return;
+    for (; text < end && text->object == index && fits(file, text); text++) {
+        long at = overlay_map_text(sys, file->laid.biases[index], text, (int)fd);
+
+        if (sys_failed(at))
+            break;
+        overlay_want_large(sys, file->filtered, (uintptr_t)at, text->size);
+        file->laid.end_text++;
+    }
+    sys_close(sys, (int)fd);
+}
+
+/* The first that fails is tried once more at the hook, where it is said why. */
+void manifest_lay_texts(struct manifest_file *file, const struct rimf_sys *sys)
+{
+    uint32_t before = 0;
+
+    while (before < file->view.header->n_texts && file->view.texts[before].object == 0)
+        before++;
+    file->laid.first_text = file->laid.end_text = before;
+    do {
+        before = file->laid.end_text;
+        if (before < file->view.header->n_texts)
+            lay_object(file, sys);
+    } while (file->laid.end_text > before);
+}
+
+int manifest_take_text_back(struct manifest_file *file, const struct rimf_sys *sys, int fd)
+{
+    const struct manifest_text *text = &file->view.texts[file->laid.end_text - 1];
+    struct stat st;
+    long error = SYS3(sys, SYS_fstat, fd, &st, 0);
+
+    if (error)
+        return (int)error;
+    if (!file_id_is(&file->view.objects[text->object].file, &st))
+        return -ESTALE;
+    error = overlay_map_text(sys, file->laid.biases[text->object], text, fd);
+    if (sys_failed(error))
+        return (int)error;
+    file->laid.end_text--;
+    return 0;
+}

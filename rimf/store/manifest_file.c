@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rimf/store/manifest_file.c: opening manifests and overlays, and removing those of a start.
+ */
+#include "rimf/store/manifest.h"
+
+#include "rimf/base/base.h"
+#include "rimf/base/cache.h"
+#include "rimf/base/sys.h"
+
+#include <errno.h> /* numbers only */
+#include <fcntl.h> /* numbers only */
+#include <sys/mman.h> /* numbers only */
+
+int manifest_map(struct manifest_file *file, const struct rimf_sys *sys, int folder, const char *name,
+                 uint32_t user, const char **why)
+{
+    int error;
+
+    *file = (struct manifest_file){.folder = folder, .user = user};
+    error = cache_map(sys, folder, name, user, sizeof(struct manifest_header), MANIFEST_SIZE_MAX, &file->map,
+                      &file->size, why);
+    if (!error)
+        error = manifest_open(&file->view, file->map, file->size, why);
+    if (error && file->map)
+        sys_munmap(sys, (uintptr_t)file->map, file->size);
+    if (error)
+        *file = (struct manifest_file){.folder = folder, .user = user};
+    return error;
+}
+
+int manifest_map_start(struct manifest_file *file, const struct rimf_sys *sys, const char *folder,
+                       uint32_t user, const char **why)
+{
+    struct stat st;
+    long fd = cache_open(sys, AT_FDCWD, folder, S_IFDIR, user, &st, why);
+    int error;
+
+    *file = (struct manifest_file){.folder = -1, .user = user};
+    if (sys_failed(fd))
+        return (int)fd;
+    error = manifest_map(file, sys, (int)fd, MANIFEST_FILE, user, why);
+    if (!error && file->view.header->n_base) {
+        *why = "it is of no start";
+        manifest_unmap(file, sys);
+        return -EINVAL;
+    }
+    if (error)
+        manifest_close(file, sys);
+    return error;
+}
+
+/* ---- overlays alone ------------------------------------------------------------ */
+
+size_t overlay_path(char *to, size_t size, const char *folder, const struct file_id *file,
+                    uint64_t key, const char *name)
+{
+    const uint64_t which[] = {file->device, file->inode, key};
+    const char *slash = rimf_strrchr(name, '/');
+    size_t n = rimf_format(to, size, "%s/%016lx-%.200s", folder, rimf_hash(which, sizeof which),
+                           slash ? slash + 1 : name);
+
+    return n < size ? n : 0;
+}
+
+static int map_behind(struct manifest_file *file, const struct rimf_sys *sys, const struct stat *st,
+                      uint64_t original, int large, const char **why)
+{
+    uint64_t at = rimf_page_up(original), size = (uint64_t)st->st_size;
+    const struct manifest_object *object;
+    long got;
+
+    if (at < original || size < at + sizeof(struct manifest_header) || size - at > MANIFEST_SIZE_MAX) {
+        *why = "it is too small or too large for what it should be";
+        return -EINVAL;
+    }
+    got = sys_mmap(sys, 0, size - at, PROT_READ, MAP_PRIVATE, file->folder, at);
+    if (sys_failed(got)) {
+        *why = "it cannot be mapped";
+        return (int)got;
+    }
+    file->map = (void *)got;
+    file->size = size - at;
+    /* What is touched first decides how the kernel reads a file that it had let go of, the code in front
+     * of the tables, too (overlay_want_large). */
+    if (large)
+        SYS3(sys, SYS_madvise, got, size - at, MADV_HUGEPAGE);
+    if (manifest_open(&file->view, file->map, file->size, why))
+        return -EINVAL;
+    object = file->view.objects;
+    *why = file->view.header->n_base || object->file.size != original ? "it is of another object"
+           : !file_id_is_own(&object->overlay, st) ? "it was changed after it was written" : NULL;
+    return *why ? -ESTALE : 0;
+}
+
+int manifest_map_alone(struct manifest_file *file, const struct rimf_sys *sys, const char *path, uint32_t user,
+                       uint64_t original, int large, const char **why)
+{
+    struct stat st;
+    long fd = cache_open(sys, AT_FDCWD, path, S_IFREG, user, &st, why);
+    int error;
+
+    *file = (struct manifest_file){.folder = -1};
+    if (sys_failed(fd))
+        return (int)fd;
+    file->folder = (int)fd;
+    error = map_behind(file, sys, &st, original, large, why);
+    if (error)
+        manifest_unmap(file, sys);
+    return error;
+}
+
+/* ---- files of a manifest ----------------------------------------------------------- */
+
+long manifest_open_part(const struct manifest_file *file, const struct rimf_sys *sys, const char *name,
+                        const struct file_id *written, const char **why)
+{
+    struct stat st;
+    long fd = cache_open(sys, file->folder, name, S_IFREG, file->user, &st, why);
+
+    if (sys_failed(fd) || file_id_is_own(written, &st))
+        return fd;
+    sys_close(sys, (int)fd);
+    *why = "its copy was changed after it was written";
+    return -ESTALE;
+}
+
+int manifest_read_of(const struct rimf_sys *sys, const char *path, struct file_id *file)
+{
+    struct stat st;
+    long error = SYS6(sys, SYS_newfstatat, AT_FDCWD, path, &st, 0, 0, 0);
+
+    *file = (struct file_id){.inode = 0};
+    if (!error)
+        file_id_of(file, &st);
+    return !error || error == -ENOENT || error == -ENOTDIR;
+}
+
+const char *manifest_other_read(const struct manifest *m, const struct rimf_sys *sys)
+{
+    struct file_id now;
+
+    for (uint32_t i = 0; i < m->header->n_reads; i++) {
+        const struct manifest_read *read = &m->header->reads[i];
+
+        if (manifest_read_of(sys, m->names + read->name, &now) && !file_id_same(&now, &read->file))
+            return m->names + read->name;
+    }
+    return NULL;
+}
+
+long overlay_map_text(const struct rimf_sys *sys, uintptr_t bias, const struct manifest_text *text, int fd)
+{
+    return sys_mmap(sys, bias + text->linked, text->size, PROT_READ | PROT_EXEC,
+                    MAP_PRIVATE | MAP_FIXED, fd, text->offset);
+}
+
+/* Files are written in large pieces of memory.  What the kernel had to let go of comes back in single pages
+ * for good, at 150 us for each start of bash, unless the first to touch it wants huge ones: so it reads
+ * 2 MiB at once.  Of much code only a part may be wanted. */
+#define LARGE_MIN (64ul << 10)
+#define LARGE_MAX (8ul << 20)
+
+void overlay_want_large(const struct rimf_sys *sys, int filtered, uintptr_t at, size_t size)
+{
+    if (!filtered && size >= LARGE_MIN && size <= LARGE_MAX)
+        SYS3(sys, SYS_madvise, at, size, MADV_HUGEPAGE);
+}
+
+void manifest_close(struct manifest_file *file, const struct rimf_sys *sys)
+{
+    if (file->folder >= 0)
+        sys_close(sys, file->folder);
+    file->folder = -1;
+}
+
+void manifest_unmap(struct manifest_file *file, const struct rimf_sys *sys)
+{
+    if (file->map)
+        sys_munmap(sys, (uintptr_t)file->map, file->size);
+    manifest_close(file, sys);
+    *file = (struct manifest_file){.folder = -1};
+}
+
+/* ---- removing ------------------------------------------------------------------------ */
+
+/* Of the files in the folder: one that we write there, or wrote when these were called images. */
+static int is_part(const void *unused, const char *name)
+{
+    const char *rest = name;
+
+    (void)unused;
+    while (*rest >= '0' && *rest <= '9')
+        rest++;
+    return (rest > name && *rest == '-') || rimf_after(name, MANIFEST_LATER) ||
+           rimf_streq(name, MOVED_FILE) || rimf_streq(name, RELOCATIONS_FILE) ||
+           rimf_streq(name, MANIFEST_FILE) || rimf_streq(name, "image");
+}
+
+int manifest_remove(const struct rimf_sys *sys, const char *folder, uint32_t user, const char **why)
+{
+    struct stat st;
+    long fd = cache_open(sys, AT_FDCWD, folder, S_IFDIR, user, &st, why), error;
+
+    if (sys_failed(fd))
+        return (int)fd;
+    SYS3(sys, SYS_unlinkat, fd, MANIFEST_FILE, 0); /* first: nobody takes the rest for whole */
+    cache_sweep(sys, (int)fd, is_part, NULL);
+    sys_close(sys, (int)fd);
+    error = SYS3(sys, SYS_unlinkat, AT_FDCWD, folder, AT_REMOVEDIR);
+    if (error)
+        *why = "its folder cannot be removed";
+    return (int)error;
+}

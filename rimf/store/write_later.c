@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rimf/store/write_later.c: adds objects that came by dlopen to those that a manifest foresees, as passes have
+ * just left them and before any of their code runs.
+ *
+ * What cannot be said of an object's changes (a word that leads to an object without a
+ * number) leaves it without an overlay, and the others are added all the same; but where another
+ * process may say it, the object is left to that one.  When a file cannot be written, none of them is.
+ */
+#include "rimf/store/writer.h"
+
+#include "rimf/base/base.h"
+#include "rimf/base/cache.h"
+#include "rimf/moved/moved.h"
+
+#include <errno.h> /* numbers only */
+
+#define NEW_FILE MANIFEST_LATER ".new"
+
+struct learning {
+    struct writer w;
+    struct manifest_file known; /* what is there; where that is nothing, one without objects */
+    struct manifest_header none;
+    uint32_t user;
+    const struct mvld_object *const *came;
+    struct rimf_object **learnt; /* of these */
+    size_t n_came, n;
+};
+
+/* ---- which --------------------------------------------------------------------------- */
+
+static int overlaps(const struct mvld_image *image, const struct manifest *known,
+                    const struct mvld_object *object)
+{
+    for (uint32_t i = 0; i < known->header->n_objects; i++) {
+        uintptr_t at = rimf_later_place(image, known, known->header->n_base + i);
+
+        if (object->start < at + known->objects[i].length && at < object->end)
+            return 1;
+    }
+    return 0;
+}
+
+static int is_known(const struct learning *l, const struct rimf_object *object)
+{
+    return manifest_find(&l->known.view, &object->identity) >= 0;
+}
+
+/* Why no process learns it, or NULL. */
+static const char *unlearnable(const struct learning *l, const struct rimf_object *object)
+{
+    if (!object->identified)
+        return "from which file it was mapped is not known";
+    if (object->public.flags & (MVLD_OBJECT_UNPLACED | MVLD_OBJECT_OPAQUE))
+        return "it lies where it will not lie again";
+    return file_id_unsettled(l->w.image->sys, &object->identity, object->public.name);
+}
+
+static int is_among(const struct mvld_object *const *objects, size_t n, const struct mvld_object *it)
+{
+    size_t i = 0;
+
+    while (i < n && objects[i] != it)
+        i++;
+    return i < n;
+}
+
+/* A word of the object leads to one that has no number here, for another process learnt it first, or was at
+ * it, but may have one elsewhere.  Of those that came this one and all from `index` on are still to be asked. */
+static int leads_to_unlearnt(const struct learning *l, const struct rimf_object *object, size_t index)
+{
+    const struct mvld_image *image = l->w.image;
+
+    for (size_t i = 0; i < image->watch->n_owners; i++) {
+        const struct mvld_object *to = image->watch->owners[i] == (uintptr_t)object
+            ? rimf_object_find(image, copies_word(image, image->watch->words[i])) : NULL;
+        const struct rimf_object *it = to ? rimf_object_of(to) : NULL;
+
+        if (it && !it->number && !is_among(l->came + index, l->n_came - index, to) &&
+            (!unlearnable(l, it) || is_known(l, it)))
+            return 1;
+    }
+    return 0;
+}
+
+/* Why the object is not added, or NULL. */
+static const char *unfit(const struct learning *l, const struct rimf_object *object, size_t index)
+{
+    const char *why = unlearnable(l, object);
+
+    if (why)
+        return why;
+    if (object->number || is_known(l, object))
+        return "it is known";
+    if (overlaps(l->w.image, &l->known.view, &object->public))
+        return "another one has its place";
+    return leads_to_unlearnt(l, object, index) ? "it calls one that was not learnt here" : NULL;
+}
+
+/* Which are added, and their numbers.  Those that others depend on come first (loader/store/later.c). */
+static void choose(struct learning *l)
+{
+    const struct manifest_header *h = l->known.view.header;
+    uint32_t number = h->n_base + h->n_objects;
+
+    for (size_t i = 0; i < l->n_came; i++) {
+        struct rimf_object *object = (struct rimf_object *)rimf_object_of(l->came[i]);
+        const char *why = unfit(l, object, i);
+
+        if (!why && h->n_objects + l->n >= MANIFEST_OBJECTS_MAX)
+            why = "there are too many";
+        if (why) {
+            rimf_log(l->w.image->log, MVLD_LOG_FILES, "later: %s: not learnt: %s",
+                     object->public.name, why);
+            continue;
+        }
+        object->number = ++number;
+        l->learnt[l->n++] = object;
+    }
+}
+
+/* ---- what changed ------------------------------------------------------------------------ */
+
+static int add_words(struct writer *w, const struct rimf_object *object)
+{
+    struct mvld_image *image = w->image;
+    size_t n = rimf_watch_words(image->watch, &object->public, NULL);
+    uintptr_t *words = rimf_heap_alloc(&image->heap, n * sizeof *words);
+    int error = words ? 0 : -ENOMEM;
+
+    if (words)
+        n = rimf_watch_sort(words, rimf_watch_words(image->watch, &object->public, words));
+    for (size_t i = 0; i < n && !error; i++)
+        error = writer_word(w, words[i], copies_word(image, words[i]));
+    rimf_heap_release(&image->heap, words);
+    return error;
+}
+
+/* Code with jumps of the loader's is not to be laid over such code (the loader's caller/hooks.c). */
+static int is_kept_home(const struct mvld_image *image, const struct mvld_object *object)
+{
+    for (unsigned i = 0; i < RIMF_KEPT_HOME; i++)
+        if (image->kept_home[i] - object->start < object->end - object->start)
+            return 1;
+    return 0;
+}
+
+static int add(struct learning *l, struct rimf_object *object)
+{
+    struct writer *w = &l->w;
+    struct manifest_object *entry = writer_object(w, object);
+    uint32_t words = w->header->n_words;
+    int error = 0;
+
+    if (object->changed && !object->copy && !is_kept_home(w->image, &object->public) && !add_words(w, object)) {
+        entry->n_words = w->header->n_words - words;
+        writer_name_overlay(w, entry, object->number - 1, object);
+        error = write_overlay(w, object, entry, object->number - 1, w->names + entry->overlay_name);
+    } else { /* nothing to keep, its code moved, or it cannot be told what it relies on */
+        w->header->n_words = words;
+    }
+    rimf_log(w->image->log, MVLD_LOG_FILES, "later: %s: %s", object->public.name,
+             error                 ? "not learnt: it cannot be written"
+             : entry->overlay_name ? "learnt"
+                                   : "learnt, without code");
+    return error;
+}
+
+/* ---- the file --------------------------------------------------------------------------------- */
+
+/* For what was there, which comes first, and for what comes, at most. */
+static int make_room(struct learning *l)
+{
+    struct writer *w = &l->w;
+    const struct manifest_header *old = l->known.view.header;
+
+    for (int i = 0; i < MANIFEST_TABLES; i++)
+        w->room[i] = old->n[i];
+    w->room[MANIFEST_OBJECTS] += l->n;
+    w->room[MANIFEST_WORDS] += w->image->watch->n_owners;
+    for (size_t i = 0; i < l->n; i++) {
+        w->room[MANIFEST_TEXTS] += l->learnt[i]->public.phnum;
+        w->room[MANIFEST_NAMES] += rimf_strlen(l->learnt[i]->public.name) + MANIFEST_NAME_MAX + 2;
+    }
+    if (writer_open(w))
+        return -ENOMEM;
+    for (int i = 0; i < MANIFEST_TABLES; i++)
+        memcpy(w->at[i], l->known.view.at[i], (size_t)old->n[i] * manifest_sizes[i]);
+    memcpy(w->header->n, old->n, sizeof old->n);
+    w->header->base = w->image->start_checksum;
+    w->header->n_base = w->image->n_start;
+    return 0;
+}
+
+static int write_file(struct writer *w)
+{
+    const struct rimf_sys *sys = w->image->sys;
+    int error = write_whole(sys, w->folder, NEW_FILE, w->header, writer_close(w));
+
+    if (!error)
+        error = (int)SYS6(sys, SYS_renameat, w->folder, NEW_FILE, w->folder, MANIFEST_LATER, 0, 0);
+    return error ? rimf_fail(w->image, -error, "the list of later objects cannot be written "
+                             "(error %d)", -error)
+                 : 0;
+}
+
+/* Of a file in the folder: neither manifest lists it. */
+static int is_unlisted(const void *cookie, const char *name)
+{
+    const struct manifest_header *header = cookie;
+    uint32_t number = 0;
+    const char *rest = name;
+
+    for (; *rest >= '0' && *rest <= '9' && number < 2 * MANIFEST_OBJECTS_MAX; rest++)
+        number = 10 * number + (uint32_t)(*rest - '0');
+    return rest > name ? *rest == '-' && number >= header->n_base + header->n_objects
+                       : rimf_streq(name, NEW_FILE);
+}
+
+static void sweep(const struct learning *l)
+{
+    cache_sweep(l->w.image->sys, l->w.folder, is_unlisted, l->known.view.header);
+}
+
+/* ---- all of it ------------------------------------------------------------------------------------ */
+
+/* The folder is still that of the manifest with which this process started, and what others
+ * have learnt is known. */
+static int look_at_folder(struct learning *l)
+{
+    const struct mvld_image *image = l->w.image;
+    const struct rimf_sys *sys = image->sys;
+    struct manifest_header start;
+    const char *why;
+    struct stat st;
+    long fd = cache_open(sys, l->w.folder, MANIFEST_FILE, S_IFREG, l->user, &st, &why), n;
+    int error;
+
+    if (sys_failed(fd))
+        return rimf_fail(l->w.image, (int)-fd, "the manifest: %s", why);
+    n = sys_pread(sys, (int)fd, &start, sizeof start, 0);
+    sys_close(sys, (int)fd);
+    if (n != (long)sizeof start || start.checksum != image->start_checksum)
+        return rimf_fail(l->w.image, ESTALE, "the manifest there is another one now");
+    error = manifest_map(&l->known, sys, l->w.folder, MANIFEST_LATER, l->user, &why);
+    if (error && error != -ENOENT)
+        return rimf_fail(l->w.image, -error, "the list of later objects: %s", why);
+    if (error)
+        l->known.view = (struct manifest){.header = &l->none, .names = ""};
+    else if (!rimf_later_fits(image, &l->known.view))
+        return rimf_fail(l->w.image, ESTALE, "the list of later objects is of another manifest");
+    return 0;
+}
+
+static long learn(struct learning *l)
+{
+    int error;
+
+    choose(l);
+    if (!l->n)
+        return 0;
+    sweep(l); /* what one has left that was killed */
+    error = make_room(l);
+    for (size_t i = 0; i < l->n && !error; i++)
+        error = add(l, l->learnt[i]);
+    if (!error)
+        error = write_file(&l->w);
+    if (error)
+        sweep(l);
+    for (size_t i = 0; i < l->n && error; i++) /* as if it had not been tried */
+        l->learnt[i]->number = 0;
+    return error ? error : (long)l->n;
+}
+
+long rimf_later_write(struct mvld_image *image, int folder, uint32_t user, const struct mvld_object *const *came,
+                      size_t n, const char *refusal)
+{
+    struct learning l = {.w = {.image = image, .folder = folder}, .user = user, .came = came, .n_came = n,
+                         .known = {.folder = -1}, .none = {.n_base = image->n_start, .names_size = 1}};
+    long result = -ENOMEM;
+
+    l.w.base = image->start_base;
+    l.learnt = rimf_heap_alloc(&image->heap, n * sizeof *l.learnt);
+    if (!l.learnt || !image->watch || image->watch->incomplete || !image->n_start)
+        rimf_fail(image, ENOMEM, "there was no memory to note what the passes did");
+    else if (refusal)
+        result = rimf_fail(image, EAGAIN, "%s", refusal);
+    else if (!(result = look_at_folder(&l)))
+        result = learn(&l);
+    l.known.folder = -1; /* it is the caller's */
+    manifest_unmap(&l.known, image->sys);
+    if (image->watch)
+        image->watch->n = image->watch->n_owners = 0;
+    writer_release(&l.w);
+    rimf_heap_release(&image->heap, l.learnt);
+    return result;
+}

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rimf/store/write_moved.c: copies of code (moved/moved.h) and their unwind tables as they are
+ * now, into one file.
+ *
+ *     names   header of an ELF file, symbols: whoever meets the file in /proc/PID/maps, or in
+ *             a recording of perf, can tell which functions the addresses are in (symfile.h)
+ *     code, then the sorted table, then the frames, in whole pages; code that is to lie in
+ *     huge pages at an offset that fits them (moved/pages.c)
+ *
+ * Addresses are as linked of the object whose memory the region is.  Nothing in the pages
+ * depends on where they are mapped: copies hold distances, as all code does.
+ */
+#include "rimf/store/writer.h"
+
+#include "rimf/base/base.h"
+#include "rimf/moved/moved.h"
+#include "rimf/moved/symfile.h"
+
+#include <errno.h> /* numbers only */
+#include <fcntl.h> /* numbers only */
+
+_Static_assert(RIMF_KEPT_HOME == MANIFEST_KEPT_MAX, "a manifest has room for them");
+
+/* The pieces, from `offset` on, without holes in the file. */
+static void fill_region(struct writer *w, const struct mvld_object *object, uint64_t offset)
+{
+    const struct rimf_copies *copies = w->image->copies;
+    const struct mvld_region *region = &copies->region;
+    uintptr_t starts[MANIFEST_PIECES] = {region->code, region->frames,
+                                       region->frames + copy_frames_table(region)};
+    uintptr_t ends[MANIFEST_PIECES] = {copies->code_end,
+                                     region->frames + copy_frames_searched(copies->n_frames),
+                                     copies->frames_end};
+
+    *w->region = (struct manifest_region){
+        .object = writer_number(w, object),
+        .n_frames = (uint32_t)copies->n_frames,
+        .code = region->code - object->bias,
+        .code_size = region->code_size,
+        .frames = region->frames - object->bias,
+        .frames_size = region->frames_size,
+        .hot = copies->hot_end ? copies->hot_end - region->code : 0,
+        .pages = copies->pages,
+        .described = w->image->n_described
+                         ? (uint32_t)(w->image->described->start - object->bias) : 0,
+    };
+    for (int i = 0; i < MANIFEST_PIECES; i++) {
+        w->region->pieces[i] = (struct manifest_piece){starts[i] - object->bias, ends[i] - starts[i],
+                                                     offset};
+        offset += ends[i] - starts[i];
+    }
+    w->header->n_regions = 1;
+}
+
+/* So that no start has to. */
+static int sort_copies(struct writer *w)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < w->table->n_objects; i++) {
+        struct rimf_object *object = w->table->objects[i];
+
+        if (object->n_fragments)
+            copies_sort(w->image->copies, object);
+        for (size_t k = 0; k < object->n_fragments && n < w->header->n_copies; k++)
+            w->copies[n++].sorted = object->fragments[k];
+    }
+    return n == w->header->n_copies ? 0 : rimf_fail(w->image, ENOTSUP, "code of no object was copied");
+}
+
+static int fill_copies(struct writer *w, const struct mvld_object *object)
+{
+    const struct rimf_copies *copies = w->image->copies;
+
+    for (size_t i = 0; i < copies->n; i++) {
+        const struct rimf_copy *copy = &copies->list[i];
+
+        if (!copy->size || copy->object->public.flags & MVLD_OBJECT_UNPLACED)
+            return rimf_fail(w->image, ENOTSUP, "%s: its code was copied, and cannot be frozen",
+                             copy->object->public.name);
+        w->copies[w->header->n_copies++] = (struct manifest_copy){
+            .object = writer_number(w, &copy->object->public),
+            .flags = copy->moved ? MANIFEST_MOVED : 0,
+            .home = (uint32_t)(copy->home - copy->object->public.bias),
+            .n_homes = (uint32_t)copy->n_homes,
+            .at = copy->at - object->bias,
+            .code = (uint32_t)copy->code,
+            .size = (uint32_t)copy->size,
+        };
+        if (copy->n_homes)
+            memcpy(w->homes + w->header->n_homes, copy->homes,
+                   copy->n_homes * sizeof *copy->homes);
+        w->header->n_homes += (uint32_t)copy->n_homes;
+    }
+    return sort_copies(w);
+}
+
+static void fill_kept(struct writer *w)
+{
+    for (unsigned i = 0; i < RIMF_KEPT_HOME; i++) {
+        size_t size;
+        uintptr_t at = rimf_image_kept_home(w->image, i, &size);
+        const struct mvld_object *object = at ? rimf_object_find(w->image, at) : NULL;
+
+        if (object && !(object->flags & MVLD_OBJECT_UNPLACED))
+            w->kept[w->header->n_kept++] = (struct manifest_kept){
+                .object = writer_number(w, object),
+                .number = i,
+                .linked = (uint32_t)(at - object->bias),
+                .size = (uint32_t)size,
+            };
+    }
+}
+
+static int write_pieces(struct writer *w, const struct mvld_object *object, int fd)
+{
+    const struct rimf_sys *sys = w->image->sys;
+    uint64_t hashes[MANIFEST_PIECES];
+    int error = 0;
+
+    for (int i = 0; i < MANIFEST_PIECES && !error; i++) {
+        const struct manifest_piece *piece = &w->region->pieces[i];
+        const void *pages = (const void *)(object->bias + piece->linked);
+
+        hashes[i] = rimf_hash(pages, piece->size);
+        error = write_bytes(sys, fd, pages, piece->size, piece->offset);
+    }
+    w->region->hash = rimf_hash(hashes, sizeof hashes);
+    return error;
+}
+
+static int write_names(struct mvld_image *image, const struct symfile *names, int fd)
+{
+    size_t size = symfile_size(names);
+    void *bytes = rimf_heap_alloc(&image->heap, size);
+    int error = bytes ? symfile_write(image, names, bytes) : -ENOMEM;
+
+    if (!error)
+        error = write_bytes(image->sys, fd, bytes, size, 0);
+    rimf_heap_release(&image->heap, bytes);
+    return error;
+}
+
+/* The whole file. */
+static int write_file(struct writer *w, const struct mvld_object *object, int fd)
+{
+    const struct rimf_copies *copies = w->image->copies;
+    uintptr_t frames = copies->region.frames + copy_frames_table(&copies->region);
+    struct symfile names = {.end = copies->n, .base = object->bias, .frames = frames,
+                            .frames_size = copies->frames_end - frames};
+    int error = symfile_open(w->image, &names);
+
+    if (error)
+        return error;
+    fill_region(w, object, copy_pages_offset(copies, rimf_page_up(symfile_size(&names))));
+    names.code_offset = w->region->pieces[MANIFEST_CODE].offset;
+    names.frames_offset = w->region->pieces[MANIFEST_FRAMES].offset;
+    error = write_names(w->image, &names, fd);
+    symfile_close(w->image, &names);
+    if (!error)
+        error = fill_copies(w, object);
+    fill_kept(w);
+    if (!error)
+        error = write_pieces(w, object, fd);
+    return error ? error : write_finish(w->image->sys, fd, &w->region->file);
+}
+
+int write_moved(struct writer *w)
+{
+    const struct rimf_copies *copies = w->image->copies;
+    const struct rimf_sys *sys = w->image->sys;
+    const struct mvld_object *object;
+    int error;
+    long fd;
+
+    if (!copies || !copies->n)
+        return 0;
+    object = rimf_object_find(w->image, copies->region.code);
+    if (!object || object->flags & MVLD_OBJECT_UNPLACED)
+        return rimf_fail(w->image, ENOTSUP, "copies of code lie where no object is");
+    fd = SYS6(sys, SYS_openat, w->folder, MOVED_FILE, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
+              0644, 0, 0);
+    error = sys_failed(fd) ? (int)fd : write_file(w, object, (int)fd);
+    if (!sys_failed(fd))
+        sys_close(sys, (int)fd);
+    return error ? rimf_fail(w->image, -error, "copies of code cannot be written (error %d)",
+                             -error)
+                 : 0;
+}

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rimf/store/write_start.c: writes what passes did to the code of this process (manifest.h).
+ *
+ * Passes say which objects they changed and which words they relied on; everything
+ * else is read off the image: the files, the distances, the text as it is now.  Overlays
+ * are written and synced before the manifest, without which a folder is none; so a machine that
+ * stops in between leaves nothing that is taken.
+ */
+#include "rimf/store/apply.h"
+#include "rimf/store/writer.h"
+
+#include "rimf/base/base.h"
+#include "rimf/moved/moved.h"
+#include "rimf/base/cpu.h"
+
+#include <errno.h> /* numbers only */
+#include <fcntl.h> /* numbers only */
+
+/* What is said of a start besides its objects. */
+struct start {
+    struct writer w;
+    const char *folder, *told;
+    uint64_t made_by, layout_seed;
+};
+
+static int fill_object(struct writer *w, uint32_t i)
+{
+    const struct rimf_object *object = w->table->objects[i];
+    struct manifest_object *out;
+
+    if (!object->identified && !(object->public.flags & MVLD_OBJECT_VDSO))
+        return rimf_fail(w->image, ENOTSUP, "%s: from which file it was mapped is not known",
+                         object->public.name);
+    out = writer_object(w, object);
+    if (object->changed) /* else it is 0, where "" stands */
+        writer_name_overlay(w, out, i, object);
+    return 0;
+}
+
+/* By object, not by address: distances may be negative. */
+static int fill_words(struct writer *w, const struct rimf_watch *watch)
+{
+    for (uint32_t i = 0; i < w->table->n_objects; i++) {
+        const struct mvld_object *object = &w->table->objects[i]->public;
+
+        for (size_t k = 0; k < watch->n; k++)
+            if (watch->words[k] >= object->start && watch->words[k] < object->end &&
+                writer_word(w, watch->words[k], copies_word(w->image, watch->words[k])))
+                return rimf_fail(w->image, ENOTSUP, "%s: a pass relies on a word at %p that leads to no object "
+                                 "of a file", object->name, (void *)watch->words[k]);
+    }
+    return 0;
+}
+
+static int fill(struct writer *w, const struct rimf_watch *watch)
+{
+    int error = 0;
+
+    for (uint32_t i = 0; !error && i < w->table->n_objects; i++)
+        error = fill_object(w, i);
+    if (!error)
+        error = fill_words(w, watch);
+    for (uint32_t i = 0; !error && i < w->table->n_objects; i++)
+        if (w->table->objects[i]->changed)
+            error = write_overlay(w, w->table->objects[i], &w->objects[i], i,
+                                  w->names + w->objects[i].overlay_name);
+    if (!error)
+        error = write_moved(w);
+    if (!error) /* into the same file */
+        error = write_relocations(w);
+    if (!error)
+        error = write_pointers(w, watch);
+    if (!error && (error = write_whole(w->image->sys, w->folder, MANIFEST_FILE, w->header, writer_close(w))))
+        error = rimf_fail(w->image, -error, "the manifest cannot be written (error %d)", -error);
+    return error;
+}
+
+/* ---- room ------------------------------------------------------------------------- */
+
+static size_t name_size(const char *name)
+{
+    return name ? rimf_strlen(name) + 1 : 0;
+}
+
+static void fill_header(struct start *s)
+{
+    const struct mvld_image *image = s->w.image;
+    struct manifest_header *h = s->w.header;
+
+    h->made_by = s->made_by;
+    h->layout_seed = s->layout_seed;
+    h->cpu = cpu_identity(&cpu_at_hand);
+    for (size_t i = 0; i < image->n_makers; i++) {
+        const struct rimf_maker *maker = &image->makers[i];
+
+        h->passes[h->n_passes++] = (struct manifest_pass){
+            .name = writer_name(&s->w, maker->name),
+            .library = maker->library ? writer_name(&s->w, maker->library) : 0,
+            .flags = maker->flags,
+            .file = (uint32_t)file_id_key(&maker->file),
+        };
+    }
+    for (size_t i = 0; i < image->n_reads; i++)
+        h->reads[h->n_reads++] = (struct manifest_read){.name = writer_name(&s->w, image->reads[i].path),
+                                                        .file = image->reads[i].file};
+    h->told = s->told ? writer_name(&s->w, s->told) : 0;
+}
+
+/* For everything, at most. */
+static int make_room(struct start *s, const struct rimf_watch *watch)
+{
+    struct writer *w = &s->w;
+    struct mvld_image *image = w->image;
+    const struct rimf_copies *copies = image->copies;
+    size_t n = w->table->n_objects, *room = w->room;
+
+    room[MANIFEST_OBJECTS] = room[MANIFEST_RELOCATIONS] = n;
+    room[MANIFEST_WORDS] = watch->n;
+    room[MANIFEST_REGIONS] = 1;
+    room[MANIFEST_POINTERS] = watch->n_pointers;
+    room[MANIFEST_KEPT] = MANIFEST_KEPT_MAX;
+    room[MANIFEST_NAMES] = name_size(s->told);
+    for (size_t i = 0; i < image->n_makers; i++)
+        room[MANIFEST_NAMES] += name_size(image->makers[i].name) + name_size(image->makers[i].library);
+    for (size_t i = 0; i < image->n_reads; i++)
+        room[MANIFEST_NAMES] += name_size(image->reads[i].path);
+    for (size_t i = 0; copies && i < copies->n; i++) {
+        room[MANIFEST_COPIES]++;
+        room[MANIFEST_HOMES] += copies->list[i].n_homes;
+    }
+    for (size_t i = 0; i < n; i++) {
+        const struct rimf_object *object = w->table->objects[i];
+
+        room[MANIFEST_TEXTS] += object->public.phnum;
+        room[MANIFEST_SHIFTS] += object->view.n_relocations + object->view.n_plt_relocations;
+        room[MANIFEST_NAMES] += name_size(object->public.name) + MANIFEST_NAME_MAX + 1;
+    }
+    w->ways = rimf_heap_alloc(&image->heap, watch->n_pointers + 1);
+    if (!w->ways || writer_open(w))
+        return rimf_fail(w->image, ENOMEM, "there is no memory for a manifest");
+    memset(w->ways, WRITER_WORD, watch->n_pointers);
+    fill_header(s);
+    return 0;
+}
+
+/* ---- all of it ------------------------------------------------------------------------ */
+
+static uintptr_t find_base(const struct rimf_table *table)
+{
+    for (size_t i = 0; i < table->n_objects; i++)
+        if (!(table->objects[i]->public.flags & MVLD_OBJECT_UNPLACED))
+            return table->objects[i]->public.bias;
+    return 0;
+}
+
+static int is_changed(const struct rimf_table *table)
+{
+    size_t i = 0;
+
+    while (i < table->n_objects && !table->objects[i]->changed)
+        i++;
+    return i < table->n_objects;
+}
+
+/* Makes and opens the folder, where code may be mapped from files: else no start could use the
+ * manifest, and with on-miss = build each would write a new one. */
+static int make_folder(struct writer *w, const char *folder)
+{
+    const struct rimf_sys *sys = w->image->sys;
+    long error = SYS3(sys, SYS_mkdirat, AT_FDCWD, folder, 0755), fd;
+
+    if (error)
+        return rimf_fail(w->image, (int)-error, "%s: the folder cannot be made (error %ld)",
+                         folder, -error);
+    fd = sys_openat(sys, folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW, 0);
+    if (sys_failed(fd))
+        return rimf_fail(w->image, (int)-fd, "%s: the folder cannot be opened (error %ld)",
+                         folder, -fd);
+    w->folder = (int)fd;
+    if (write_may_run(sys, (int)fd))
+        return 0;
+    sys_close(sys, (int)fd);
+    return rimf_fail(w->image, EACCES, "%s: no code may be mapped from there (noexec)", folder);
+}
+
+/* What it says of files will be said of no others. */
+static int settle(const struct writer *w)
+{
+    const struct mvld_image *image = w->image;
+    const char *name = NULL, *why = NULL;
+
+    for (uint32_t i = 0; i < w->table->n_objects && !why; i++) {
+        name = w->table->objects[i]->public.name;
+        if (w->table->objects[i]->identified)
+            why = file_id_unsettled(image->sys, &w->table->objects[i]->identity, name);
+    }
+    for (size_t i = 0; i < image->n_makers && !why; i++) {
+        name = image->makers[i].path;
+        why = file_id_unsettled(image->sys, &image->makers[i].file, name);
+    }
+    for (size_t i = 0; i < image->n_reads && !why; i++) {
+        name = image->reads[i].path;
+        if (!file_id_is_none(&image->reads[i].file))
+            why = file_id_unsettled(image->sys, &image->reads[i].file, name);
+    }
+    return why ? rimf_fail(w->image, EAGAIN, "%s: %s", name, why) : 0;
+}
+
+static int write_all(struct start *s, const struct rimf_watch *watch)
+{
+    struct writer *w = &s->w;
+    int error;
+
+    if (!is_changed(w->table))
+        return rimf_fail(w->image, ENODATA, "no pass changed any code");
+    error = settle(w);
+    if (!error)
+        error = make_room(s, watch);
+    if (!error)
+        error = make_folder(w, s->folder);
+    if (error)
+        return error;
+    error = fill(w, watch);
+    sys_close(w->image->sys, w->folder);
+    return error;
+}
+
+void rimf_image_set_makers(struct mvld_image *image, const struct rimf_maker *makers, size_t n)
+{
+    image->n_makers = n > MANIFEST_PASSES_MAX ? 0 : n;
+    for (size_t i = 0; i < image->n_makers; i++)
+        image->makers[i] = makers[i];
+}
+
+void rimf_image_add_read(struct mvld_image *image, const char *path, const struct file_id *file)
+{
+    if (image->n_reads < MANIFEST_READS_MAX)
+        image->reads[image->n_reads] = (struct rimf_read){path, *file};
+    image->n_reads++;
+}
+
+static int write_watched(struct start *s)
+{
+    struct writer *w = &s->w;
+    struct mvld_image *image = w->image;
+    int error;
+
+    if (!image->watch)
+        return rimf_fail(image, ENOMEM, "there was no memory to note what the passes did");
+    if (image->n_reads > MANIFEST_READS_MAX)
+        return rimf_fail(image, E2BIG, "the passes read more than %u files", MANIFEST_READS_MAX);
+    if (rimf_image_is_traced(image))
+        return rimf_fail(image, EBUSY, "a debugger may have breakpoints in the code");
+    w->table = rimf_table_enter(image);
+    w->base = find_base(w->table);
+    error = write_choices(image, w->table);
+    if (rimf_watch_finish(image))
+        error = rimf_fail(image, ENOMEM, "there was no memory to note what the passes did");
+    if (!error)
+        error = write_all(s, image->watch);
+    if (!error)
+        rimf_later_start(image, w->table, w->objects, w->base, w->header->checksum);
+    rimf_table_leave(image);
+    writer_release(w);
+    return error;
+}
+
+int rimf_manifest_write(struct mvld_image *image, const char *folder, uint64_t made_by, uint64_t layout_seed,
+                        const char *told)
+{
+    struct start s = {.w = {.image = image}, .folder = folder, .told = told, .made_by = made_by, .layout_seed = layout_seed};
+    int error = write_watched(&s);
+
+    rimf_watch_end(image);
+    return error;
+}
