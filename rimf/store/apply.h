@@ -9,7 +9,7 @@
 #define RIMF_STORE_APPLY_H
 
 #include "rimf/image/private.h"
-#include "rimf/store/manifest.h"
+#include "rimf/store/store.h"
 
 struct applying {
     struct mvld_image *image;

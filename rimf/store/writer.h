@@ -6,7 +6,7 @@
 #define RIMF_STORE_WRITER_H
 
 #include "rimf/image/private.h"
-#include "rimf/store/manifest.h"
+#include "rimf/store/store.h"
 
 struct writer {
     struct mvld_image *image;
