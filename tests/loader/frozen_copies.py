@@ -6,7 +6,6 @@
 The output must be the same with the image, without it, and without any pass; what differs is
 where the code runs.  Each function below is one test; its text says what a failure means.
 """
-import os
 import re
 import shutil
 import signal

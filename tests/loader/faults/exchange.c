@@ -2,25 +2,25 @@
  *
  * exchange [OPTION...] OURS... -- TARGET OTHER... -- COMMAND...
  *
- * Runs a program again and again.  Before one of our system calls (trace.h), which waits, TARGET is
- * exchanged with OTHER by rename(2), as somebody could at that moment: before each call in turn, for
- * each OTHER, in each of three ways:
+ * Runs a program again and again.  Before one of our system calls (trace.h), which waits, TARGET
+ * is exchanged with OTHER by rename(2), as somebody could at that moment: before each call in turn,
+ * for each OTHER, in each of three ways:
  *
  *     from  from that call on there is the other
  *     until before that call there was the other
  *     once  there is the other for that call alone
  *
- * An OTHER is `+FILE` for one that is as good as TARGET, `-FILE` for one that must be refused; and then
- * there is none at all: TARGET is away.
+ * An OTHER is `+FILE` for one that is as good as TARGET, `-FILE` for one that must be refused; and
+ * then there is none at all: TARGET is away.
  *
  * The program says on standard output what it says without mvld, and on standard error what was
- * done to it: with TARGET from the first call to the last it says there what is `taken`, without it
- * what is `refused`.  A run is right when output and status are those without mvld, and one of the two
- * was done.  Both are met: from the first call on the other is refused, unless it is good; where it
- * was until the first call, TARGET is taken.
+ * done to it: with TARGET from the first call to the last it says there what is `taken`, without
+ * it what is `refused`.  A run is right when output and status are those without mvld, and one of
+ * the two was done.  Both are met: from the first call on the other is refused, unless it is good;
+ * where it was until the first call, TARGET is taken.
  *
- * A call that names neither TARGET nor what is in it, nor a folder around it, and has no descriptor of
- * these, sees no exchange: the next one that does stands for it.
+ * A call that names neither TARGET nor what is in it, nor a folder around it, and has no
+ * descriptor of these, sees no exchange: the next one that does stands for it.
  *
  *   -a      such calls, too
  *   -s      show every run
@@ -60,7 +60,8 @@ static void exchange(void)
 {
     static int is_away;
     int none = !other[1];
-    const char *from = none && is_away ? away : target, *to = none ? is_away ? target : away : other + 1;
+    const char *from = none && is_away ? away : target;
+    const char *to = !none ? other + 1 : is_away ? target : away;
 
     if (syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, none ? 0 : RENAME_EXCHANGE)) {
         printf("FAILED: %s and %s are not exchanged: %s\n", from, to, strerror(errno));
@@ -107,13 +108,19 @@ static void note(long k, const struct seccomp_notif *asked)
 
     switch (asked->data.nr) {
     case SYS_openat: case SYS_newfstatat: case SYS_statx: case SYS_readlinkat: case SYS_faccessat:
-    case SYS_faccessat2: case SYS_unlinkat: case SYS_mkdirat: case SYS_renameat: case SYS_renameat2: text = args[1]; break;
-    case SYS_open: case SYS_stat: case SYS_lstat: case SYS_readlink: case SYS_access: case SYS_statfs:
-    case SYS_getxattr: text = args[0]; fd = AT_FDCWD; break;
-    case SYS_mmap: fd = (int)args[4]; break;
-    case SYS_mprotect: case SYS_munmap: case SYS_madvise: case SYS_brk: case SYS_rt_sigaction: case SYS_rt_sigprocmask:
-    case SYS_prctl: case SYS_futex: case SYS_unshare: case SYS_membarrier: return;
-    default: break;
+    case SYS_faccessat2: case SYS_unlinkat: case SYS_mkdirat: case SYS_renameat: case SYS_renameat2:
+        text = args[1];
+        break;
+    case SYS_open: case SYS_stat: case SYS_lstat: case SYS_readlink: case SYS_access:
+    case SYS_statfs: case SYS_getxattr:
+        text = args[0];
+        fd = AT_FDCWD;
+        break;
+    case SYS_mmap:
+        fd = (int)args[4];
+        break;
+    default: /* the first argument is a descriptor, or none that matters */
+        break;
     }
     for (size_t n = 0; text && n < sizeof name - 1; n++) {
         struct iovec here = {&name[n], 1}, there = {(char *)text + n, 1};
@@ -125,7 +132,7 @@ static void note(long k, const struct seccomp_notif *asked)
     sees[k] = path[0] == '/' && (is_around(path, target) || is_around(target, path));
 }
 
-/* ---- judging ---------------------------------------------------------------------------------- */
+/* ---- judging ------------------------------------------------------------------------------- */
 
 static enum outcome judge(const struct run *run)
 {
@@ -140,11 +147,12 @@ static void show(const struct run *run, enum outcome outcome)
 {
     const struct call *c = &program.calls[at];
 
-    printf("%s: %s %s call %ld (%ld, at +%#lx), status %x%s\n", outcomes[outcome], other, ways[way], at,
-           c->number, c->offset, run->status, run->endless ? ", it does not end" : "");
+    printf("%s: %s %s call %ld (%ld, at +%#lx), status %x%s\n", outcomes[outcome], other,
+           ways[way], at, c->number, c->offset, run->status,
+           run->endless ? ", it does not end" : "");
     if (outcome == WRONG)
-        printf("--- it says\n%s--- instead of\n%s--- and of itself\n%s--- taken:\n%s--- refused:\n%s---\n", run->out,
-               expected.out, run->err, good.err, bad.err);
+        printf("--- it says\n%s--- instead of\n%s--- and of itself\n%s--- taken:\n%s"
+               "--- refused:\n%s---\n", run->out, expected.out, run->err, good.err, bad.err);
     fflush(stdout);
 }
 
@@ -164,7 +172,8 @@ static enum outcome once(void)
     if (!is_there)
         exchange();
     outcome = judge(&run);
-    if (at == 0 && way != ONCE && outcome != (way == FROM && other[0] == '-' ? REFUSED : TAKEN))
+    if (at == 0 && way != ONCE &&
+        outcome != (way == FROM && other[0] == '-' ? REFUSED : TAKEN))
         outcome = WRONG;
     if (outcome == WRONG || show_all)
         show(&run, outcome);
@@ -193,7 +202,7 @@ static int with_other(size_t counts[OUTCOMES])
     return counts[WRONG] == 0;
 }
 
-/* ---- the command line -------------------------------------------------------------------------- */
+/* ---- the command line ---------------------------------------------------------------------- */
 
 static char **take_words(char **words, char ***into, size_t *n)
 {
@@ -240,8 +249,8 @@ int main(int argc, char **argv)
     good.before = note;
     trace(&program, &good);
     if (judge(&good) != TAKEN || expected.status || !program.n_calls || program.n_calls > CALLS) {
-        printf("FAILED: without an exchange: %zu calls, status %x\n%s--- plain: status %x\n%s--- %s", program.n_calls,
-               good.status, good.out, expected.status, expected.out, good.err);
+        printf("FAILED: without an exchange: %zu calls, status %x\n%s--- plain: status %x\n%s--- %s",
+               program.n_calls, good.status, good.out, expected.status, expected.out, good.err);
         return 1;
     }
     bad.fails = CALLS + 1;
@@ -253,7 +262,7 @@ int main(int argc, char **argv)
     }
     for (size_t k = 0; k < program.n_calls; k++)
         n_seen += sees[k] != 0;
-    printf("%zu calls, %zu of which see the file; %zu others: %zu taken, %zu refused, %zu wrong\n", program.n_calls, n_seen, n_others,
-           counts[TAKEN], counts[REFUSED], counts[WRONG]);
+    printf("%zu calls, %zu of which see the file; %zu others: %zu taken, %zu refused, %zu wrong\n",
+           program.n_calls, n_seen, n_others, counts[TAKEN], counts[REFUSED], counts[WRONG]);
     return !all;
 }

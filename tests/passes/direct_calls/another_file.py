@@ -8,7 +8,6 @@ Arguments: what is kept, one of the functions below; how it is replaced: `tar`, 
 `edit` (in place, and the times are set back).
 """
 import os
-import re
 import shutil
 import subprocess
 import sys

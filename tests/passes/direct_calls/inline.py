@@ -10,7 +10,6 @@ Argument: a way, one of those below.
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import support
 from support import check

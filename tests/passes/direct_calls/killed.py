@@ -7,7 +7,6 @@ build takes away what another is writing.
 Argument: one of the functions below.
 """
 import random
-import re
 import subprocess
 import sys
 import time

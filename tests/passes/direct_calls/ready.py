@@ -11,7 +11,6 @@ import re
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import support
 from ready_world import CONFIG, MVLD, SOURCES, WORLD, World, laid, refused, reseal, same_in_memory

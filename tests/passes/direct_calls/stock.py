@@ -9,7 +9,6 @@ Argument: the program's name below.
 import os
 import re
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 

@@ -159,7 +159,7 @@ int main(int argc, char **argv)
     for (int i = 0; !alone && i < CALLERS; i++)
         pthread_join(threads[i], NULL);
     patch_text_all_rx(&t);
-    printf("%s: %ld commits, %ld of them by remap instead, %lu calls, %lu of them settled, %lu during a "
+    printf("%s: %ld commits, %ld of them by remap instead, %lu calls, %lu of them settled, %lu in a "
            "commit\n", method, commits, others, calls, settled, during);
     CHECK(calls > 0 && settled > 0 && (!remap || during > 0), "(nobody called)");
     CHECK(t.kernel.executable >= (alone || remap ? commits : 0), "(whose rights were looked at?)");

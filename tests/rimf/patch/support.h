@@ -41,13 +41,14 @@ struct patch_kernel {
     long executable;  /* calls that made pages executable */
 };
 
-/* Rights that a call asks for, and whether others would see what is written there: then it could be
- * mapped a second time, to be executed. */
+/* Rights that a call asks for, and whether others would see what is written there: then it could
+ * be mapped a second time, to be executed. */
 static inline void patch_kernel_rights(struct patch_kernel *k, long nr, long prot, long flags)
 {
     if (nr != SYS_mmap && nr != SYS_mprotect && nr != SYS_pkey_mprotect)
         return;
-    CHECK((prot & (PROT_WRITE | PROT_EXEC)) != (PROT_WRITE | PROT_EXEC), "(call %ld, rights %lx)", nr, prot);
+    CHECK((prot & (PROT_WRITE | PROT_EXEC)) != (PROT_WRITE | PROT_EXEC), "(call %ld, rights %lx)", nr,
+          prot);
     CHECK(nr != SYS_mmap || !(prot & PROT_WRITE) || !(flags & MAP_SHARED), "(flags %lx)", flags);
     if (prot & PROT_EXEC)
         __atomic_add_fetch(&k->executable, 1, __ATOMIC_RELAXED);

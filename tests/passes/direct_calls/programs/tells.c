@@ -35,7 +35,8 @@ static const char *mapped_at(unsigned long address)
     return found;
 }
 
-static int is_as_in_file(const char *path, const struct dl_phdr_info *info, const ElfW(Phdr) *segment)
+static int is_as_in_file(const char *path, const struct dl_phdr_info *info,
+                         const ElfW(Phdr) *segment)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), same;
     struct stat st;
@@ -49,7 +50,8 @@ static int is_as_in_file(const char *path, const struct dl_phdr_info *info, cons
     close(fd);
     if (file == MAP_FAILED)
         return -1;
-    same = !memcmp(file + segment->p_offset, (void *)(info->dlpi_addr + segment->p_vaddr), segment->p_filesz);
+    same = !memcmp(file + segment->p_offset, (void *)(info->dlpi_addr + segment->p_vaddr),
+                   segment->p_filesz);
     munmap(file, (size_t)st.st_size);
     return same;
 }
