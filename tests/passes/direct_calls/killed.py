@@ -96,7 +96,7 @@ def learners(world):
         kill_after(random.uniform(0, 3 * whole), [world.program, modules[n % 4]], env)
         files = [path.name for path in folder.iterdir() if path.name[0].isdigit()]
         check(len(files) <= 1 + 1 + 2 * 4, f"{files}")
-    for name in ("9-module0.so", "77-module0.so", "later-table-9", "later.new"):
+    for name in ("9-module0.so", "77-module0.so", "later.new"):
         (folder / name).write_text("half")
     new = world.folder / "module9.so"
     new.write_bytes(modules[0].read_bytes())
@@ -109,8 +109,7 @@ def learners(world):
         check(f"{module.name}: thawed" in done.stderr, f"{module} was not learnt\n{done.stderr}")
     numbered = sorted(path.name for path in folder.iterdir() if path.name[0].isdigit())
     names = [name.split("-", 1)[1] for name in numbered]
-    check(len(set(names)) == len(names) and not (folder / "later-table-9").exists() and
-          not (folder / "later.new").exists(), f"{sorted(folder.iterdir())}")
+    check(len(set(names)) == len(names) and not (folder / "later.new").exists(), f"{sorted(folder.iterdir())}")
 
 
 def beside(world):
