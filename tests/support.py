@@ -6,6 +6,7 @@ The build folder comes from MVLD_BUILD (meson sets it for tests).
 """
 import contextlib
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -21,6 +22,7 @@ MUSL = Path(CC).name == "musl-gcc"
 PASSES = BUILD / "passes" / "multiverse"
 LIBRARY = PASSES / ("musl" if MUSL else "") / "libmultiverse.so.1"
 HOST_LOADER = "/lib/ld-musl-x86_64.so.1" if MUSL else "/lib64/ld-linux-x86-64.so.2"
+MAPPED = SOURCE / "tests" / "mapped.c"  # a program with it tells where its code is mapped from
 GLIBC = tuple(map(int, os.confstr("CS_GNU_LIBC_VERSION").split()[1].split(".")))
 # Before glibc 2.34 dlopen is in a library of its own.
 LIBC = ["-Wl,--as-needed", "-ldl"] if GLIBC < (2, 34) else []
@@ -70,6 +72,23 @@ def compile_c(output, *arguments, plugin=True, cwd=None, cc=CC):
                           stderr=subprocess.STDOUT, text=True, timeout=120)
     check(done.returncode == 0, f"{' '.join(command)}\n{done.stdout}")
     return command
+
+
+def take(folder, part, *names):
+    """Copies, each a file of its own, of what meson has built in tests/PART: as NAME, or as OTHER for NAME=OTHER.
+    Where that has room for the path of a folder (world_folder in tests/meson.build), this folder's stands."""
+    def placed(room):
+        path = os.fsencode(folder) + room[1] + b"\0"
+        check(len(path) <= len(room[0]), f"the path {folder} is too long")
+        return path.ljust(len(room[0]), b"\0")
+
+    for name in names:
+        name, _, other = name.partition("=")
+        built, new = BUILD / "tests" / part / name, Path(folder) / ".taken"
+        need(built)
+        new.write_bytes(re.sub(rb"/room-for-the-path-of-a-folder-*([^\0]*)\0", placed, built.read_bytes()))
+        new.chmod(built.stat().st_mode)
+        new.rename(Path(folder) / (other or name))
 
 
 def copied(folder, *objects):

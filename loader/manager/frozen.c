@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * loader/manager/frozen.c: the part of a plan whose work a frozen image holds.
+ * loader/manager/frozen.c: the part of a plan whose work a manifest holds.
  *
  * That is its first passes, as long as each says that its work is patches alone
- * (MVLD_PASS_FREEZES), or has nothing to do.  Later ones run in each process, over the thawed code.
+ * (MVLD_PASS_FREEZES), or has nothing to do.  Later ones run in each process, over the applied code.
  * Where none of these has anything to do, there is no work to hold.
  */
 #include "rimf/base/base.h"
@@ -93,7 +93,7 @@ void pipeline_makers(const struct pipeline *p, struct mvld_image *image, size_t 
             add_reads(p, &p->passes[i], image);
 }
 
-void pipeline_thawed(struct pipeline *p, struct mvld_image *image, size_t n)
+void pipeline_applied(struct pipeline *p, struct mvld_image *image, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         if (p->passes[i].status == PASS_IDLE)

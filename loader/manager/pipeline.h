@@ -57,7 +57,7 @@ uint32_t pipeline_flags(const struct pipeline *);
  * another, and that they need not run, because it was thawed or for a reason. */
 size_t pipeline_freezable(const struct pipeline *);
 uint64_t pipeline_fingerprint(const struct pipeline *, size_t n);
-void pipeline_thawed(struct pipeline *, struct mvld_image *, size_t n);
+void pipeline_applied(struct pipeline *, struct mvld_image *, size_t n);
 void pipeline_leave(struct pipeline *, size_t n, const char *why);
 /* 1 when a pass of that name is in the struct pipeline, and has something to do. */
 int pipeline_has(const void *pipeline, const char *pass);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * loader/store/folder.c: which frozen image is that of this start, and where it lies.
+ * loader/store/folder.c: which manifest is that of this start, and where it lies.
  *
  * A folder is named after the program and the plan, and after what else decides where words lead: a
  * program runs with LD_BIND_NOW or LD_PRELOAD one time and without it the next, or under RLIMIT_AS, where

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * loader/store/folder.h: which frozen image is that of this start, and where it lies
+ * loader/store/folder.h: which manifest is that of this start, and where it lies
  * (store/folder.c); for store/store.c.
  */
 #ifndef LOADER_FROZEN_PLACE_H
@@ -27,7 +27,7 @@ int store_preloads(const struct loader *);
 uint64_t store_fingerprint(struct loader *, size_t n);
 /* 1: a pass is known to bring such a library, and this start leaves it out (start.c). */
 int store_leaves_out(struct loader *);
-/* The same with this build of mvld: frozen code leads to what another one would have put elsewhere
+/* The same with this build of mvld: stored code leads to what another one would have put elsewhere
  * (the stubs of caller/hooks.c). */
 uint64_t store_made_by(uint64_t fingerprint);
 

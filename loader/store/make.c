@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * loader/store/make.c: what a start leaves for later ones: a frozen image, or ready code alone.
+ * loader/store/make.c: what a start leaves for later ones: a manifest, or ready code alone.
  *
  * A new image is written to a folder of its own and renamed into place whole.  Ready code is written by the
  * image while passes change calls (rimf/store/write_alone.c); here it is only said what came of it.

@@ -17,12 +17,12 @@
 #include <errno.h> /* numbers only */
 #include <fcntl.h> /* numbers only */
 
-static uint64_t count_files(const struct manifest *frozen)
+static uint64_t count_files(const struct manifest *m)
 {
     uint64_t n = 0;
 
-    for (uint32_t i = 0; i < frozen->header->n_objects; i++)
-        n += frozen->objects[i].file.inode != 0; /* the vDSO has none */
+    for (uint32_t i = 0; i < m->header->n_objects; i++)
+        n += m->objects[i].file.inode != 0; /* the vDSO has none */
     return n;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * loader/store/store.c: a program starts from a frozen image (rimf/store/manifest.h), or makes one (store/make.c).
+ * loader/store/store.c: a program starts from a manifest (rimf/store/manifest.h), or makes one (store/make.c).
  *
  * Images lie in folders named after the program and the plan, so a new one takes the
  * place of the old: root's in /var/cache/mvld/images, a user's own in the user's cache.
@@ -24,24 +24,24 @@
 
 #include <errno.h> /* numbers only */
 
-/* ---- thawing ----------------------------------------------------------------------- */
+/* ---- applying ----------------------------------------------------------------------- */
 
-static void say_unplaced(const struct loader *l, const struct manifest *frozen)
+static void say_unplaced(const struct loader *l, const struct manifest *m)
 {
-    for (uint32_t i = 0; i < frozen->header->n_objects; i++)
-        if (frozen->objects[i].flags & MANIFEST_UNPLACED && frozen->objects[i].file.inode)
+    for (uint32_t i = 0; i < m->header->n_objects; i++)
+        if (m->objects[i].flags & MANIFEST_UNPLACED && m->objects[i].file.inode)
             rimf_log(&l->log, MVLD_LOG_FILES, "image: %s: left plain: it lies elsewhere each time",
-                     frozen->names + frozen->objects[i].name);
+                     m->names + m->objects[i].name);
 }
 
-static void say_not_thawed(const struct loader *l, const char *folder,
+static void say_not_applied(const struct loader *l, const char *folder,
                            const struct mvld_object *object, const char *why)
 {
     rimf_log(&l->log, MVLD_LOG_FILES, "image %s: not thawed: %s%s%s", folder,
              object ? object->name : "", object ? ": " : "", why);
 }
 
-/* Maps the image of that place as l->frozen.  Its folder stays open until the image is thawed or
+/* Maps the image of that place as l->frozen.  Its folder stays open until the image is applied or
  * forgotten, before any code of the program runs.  The host loader, which needs one descriptor at a
  * time, has one left: beside the folder the image was open. */
 static int take(struct loader *l, const struct store_place *place)
@@ -55,7 +55,7 @@ static int take(struct loader *l, const struct store_place *place)
         return 0;
     error = manifest_map_start(&found->file, l->sys, place->folder, place->user, &why);
     if (error && error != -ENOENT)
-        say_not_thawed(l, place->folder, NULL, why);
+        say_not_applied(l, place->folder, NULL, why);
     found->there |= error != -ENOENT;
     if (error)
         return 0;
@@ -83,7 +83,7 @@ static int take_users(struct loader *l)
     return take(l, &place);
 }
 
-static int may_thaw(const struct loader *l)
+static int may_apply(const struct loader *l)
 {
     return l->program && l->arena.end && !l->knobs.watcher &&
            l->knobs.freeze != FREEZE_START && l->knobs.freeze != FREEZE_READY;
@@ -130,7 +130,7 @@ static int is_ours(const struct loader *l)
  * whether another one is this start's. */
 static int find_late(struct loader *l)
 {
-    if (may_thaw(l) && find(l, pipeline_count(l->pipeline))) {
+    if (may_apply(l) && find(l, pipeline_count(l->pipeline))) {
         if (is_ours(l) && pipeline_know(l->pipeline, &l->frozen.file.view) && !store_leaves_out(l))
             return 1;
         store_forget(l);
@@ -157,7 +157,7 @@ void store_find(struct loader *l)
 
     l->frozen.told = store_told(l);
     if (!pipeline_is_late(l->pipeline) || !find_late(l)) {
-        n = may_thaw(l) ? pipeline_freezable(l->pipeline) : 0;
+        n = may_apply(l) ? pipeline_freezable(l->pipeline) : 0;
         if (!n)
             return;
         if (!find(l, n)) {
@@ -193,8 +193,8 @@ static void name_copies(struct loader *l)
     ((struct link_map *)symbol.object->link_map)->l_name = name;
 }
 
-/* l->frozen goes, thawed or not. */
-static int thaw_found(struct loader *l, const struct store_plan *plan)
+/* l->frozen goes, applied or not. */
+static int apply_found(struct loader *l, const struct store_plan *plan)
 {
     struct manifest_file *file = &l->frozen.file;
     const struct mvld_object *object = NULL;
@@ -202,7 +202,7 @@ static int thaw_found(struct loader *l, const struct store_plan *plan)
     long texts = rimf_manifest_apply(l->image, file, store_made_by(l->frozen.pipeline), &why, &object);
 
     if (texts < 0) {
-        say_not_thawed(l, l->frozen.folder, object, why);
+        say_not_applied(l, l->frozen.folder, object, why);
     } else {
         file->laid.led = 0; /* they stay led */
         file->laid.end_text = file->laid.first_text;
@@ -223,18 +223,18 @@ static int lies_elsewhere(struct loader *l)
 {
     if (l->frozen.file.view.header->layout_seed == l->arena.layout_seed)
         return 0;
-    say_not_thawed(l, l->frozen.folder, NULL,
+    say_not_applied(l, l->frozen.folder, NULL,
                    "root's is tried first and has other distances: `mvld build' makes this one anew");
     store_forget(l);
     return 1;
 }
 
-static int thaw(struct loader *l, const struct store_plan *plan)
+static int apply(struct loader *l, const struct store_plan *plan)
 {
-    if (l->frozen.folder && thaw_found(l, plan))
+    if (l->frozen.folder && apply_found(l, plan))
         return 1;
     return !l->frozen.left && !l->frozen.is_users && take_users(l) && !lies_elsewhere(l) &&
-           thaw_found(l, plan);
+           apply_found(l, plan);
 }
 
 /* ---- what the pipeline does with it ----------------------------------------------------- */
@@ -305,30 +305,30 @@ static void unlock(struct loader *l, struct store_plan *plan)
         sys_close(l->sys, plan->lock);
 }
 
-/* Runs those passes of which a frozen image may hold the work, or spares them. */
+/* Runs those passes of which a manifest may hold the work, or spares them. */
 void store_run(struct loader *l)
 {
     const char *miss = pipeline_setting(l->pipeline, "on-miss");
     struct store_plan plan = plan_images(l, miss);
     size_t n = plan.passes;
-    int thawed;
+    int applied;
 
     if (l->knobs.freeze && n && !plan.build)
         store_end(l, store_refusal(l), "libraries lie where the kernel puts them (placement)", 1);
-    thawed = n && may_thaw(l) && thaw(l, &plan);
+    applied = n && may_apply(l) && apply(l, &plan);
     caller_finish(l);
-    if (!thawed)
+    if (!applied)
         wait_with(l, &plan);
-    if (!thawed && plan.build | plan.outdated)
+    if (!applied && plan.build | plan.outdated)
         lock_with(l, &plan);
-    if (!thawed && plan.outdated)
+    if (!applied && plan.outdated)
         store_make_room(l, &plan);
-    if (!thawed && !l->frozen.left && !rimf_streq(miss, "plain")) {
+    if (!applied && !l->frozen.left && !rimf_streq(miss, "plain")) {
         program_complete(l);
         n = pipeline_count(l->pipeline) ? n : 0;
     }
-    if (thawed) {
-        pipeline_thawed(l->pipeline, l->image, n);
+    if (applied) {
+        pipeline_applied(l->pipeline, l->image, n);
         plan.build = 0;
     } else if (l->frozen.left) { /* relocations that passes would read are not the files' */
         pipeline_leave(l->pipeline, n, "its image is in part there, and does not fit");

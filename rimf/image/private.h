@@ -89,11 +89,11 @@ struct rimf_table {
 struct rimf_watch {
     uintptr_t *words; /* that they relied on */
     size_t n, room;
-    uintptr_t *owners; /* of each, once the start is frozen: the object whose code relies on it */
+    uintptr_t *owners; /* of each, once the start is stored: the object whose code relies on it */
     size_t n_owners, owners_room;
     uintptr_t *pointers; /* that the image led to moved code, before any code of the program ran */
     size_t n_pointers, pointers_room;
-    int incomplete; /* memory was short: nothing can be frozen */
+    int incomplete; /* memory was short: nothing can be stored */
 };
 
 /* What the resolver of an IFUNC chose, as slots tell (image/slots.c). */
@@ -146,7 +146,7 @@ struct mvld_image {
     size_t n_domains;
 
     const char *auditor; /* or NULL */
-    struct rimf_watch *watch; /* NULL: nothing will be frozen */
+    struct rimf_watch *watch; /* NULL: nothing will be stored */
     struct analysis_place analyses[RIMF_ANALYSES_MAX];
     size_t n_analyses;
     struct rimf_overlay_places overlays;
@@ -188,7 +188,7 @@ struct mvld_image {
     struct rimf_shown shown;
 };
 
-/* 1: what comes now, by dlopen, is added to the frozen image. */
+/* 1: what comes now, by dlopen, is added to the manifest. */
 static inline int rimf_image_learns(const struct mvld_image *image)
 {
     return image->watch && image->n_start;
@@ -319,7 +319,7 @@ void rimf_watch_pointer(struct mvld_image *, uintptr_t word);
 int rimf_watch_finish(struct mvld_image *);
 void rimf_watch_end(struct mvld_image *);
 /* Those that this object's code relies on, in the order in which they were noted, if there is
- * room; their number.  Once the start is frozen. */
+ * room; their number.  Once the start is stored. */
 size_t rimf_watch_words(const struct rimf_watch *, const struct mvld_object *, uintptr_t *words);
 /* Ascending, each once: how many are left. */
 size_t rimf_watch_sort(uintptr_t *words, size_t n);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * rimf/image/watch.c: what passes say of their changes (depends), for an image that
- * will be frozen: which objects they changed, which words they relied on.
+ * will be stored: which objects they changed, which words they relied on.
  *
- * What is frozen holds distances, so an object whose distance to the others is not the
+ * What is stored holds distances, so an object whose distance to the others is not the
  * same each time is told to the passes (MVLD_OBJECT_UNPLACED) and stays out of it: one at a
  * fixed address, because the arena of the libraries is drawn anew, the vDSO, and what the
  * loader knows of (rimf_image_set_unplaced).
@@ -32,7 +32,7 @@ void rimf_image_watch(struct mvld_image *image)
     rimf_table_leave(image);
 }
 
-/* Nothing more will be frozen: what comes now may rely on anything in this process. */
+/* Nothing more will be stored: what comes now may rely on anything in this process. */
 void rimf_watch_end(struct mvld_image *image)
 {
     const struct rimf_table *table = rimf_table_enter(image);

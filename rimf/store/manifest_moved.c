@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/store/manifest_moved.c: checks what a frozen image says of copies of code: where they lie, whose they
+ * rimf/store/manifest_moved.c: checks what a manifest says of copies of code: where they lie, whose they
  * are, who leads to them; and finds them.
  */
 #include "rimf/store/manifest.h"

@@ -22,23 +22,14 @@ COMMITTED = "[app]\nmatch = {program}\npasses = multiverse\n[multiverse]\nset.mo
 MANUAL = "[app]\nmatch = {program}\npasses = multiverse\n[multiverse]\ncommit = manual\n"
 
 
-def build(folder, *main_arguments):
-    shared = ["-fPIC", "-shared"]
-    here = ["-L" + str(folder), "-Wl,-rpath,$ORIGIN"]
-    support.compile_c(folder / "libpoints.so", *shared, SOURCES / "points.c")
-    support.compile_c(folder / "libcalls.so", *shared, SOURCES / "calls.c", *here, "-lpoints")
-    support.compile_c(folder / "liblate.so", *shared, SOURCES / "late.c", *here, "-lpoints")
-    # mvld is the program's own loader, as after `mvld set-interp`.
-    program = folder / "program"
-    support.compile_c(program, SOURCES / "main.c", *here, "-lcalls", "-lpoints", "-pthread",
-                      *main_arguments, f"-Wl,--dynamic-linker={support.LOADER}")
-    return program
-
-
 class Program:
+    """mvld is its own loader, as after `mvld set-interp`."""
+
     def __init__(self, folder, way):
-        self.path = build(folder, *(["-Wl,--build-id"] if way else []))
-        self.folder = folder
+        kind = "musl-" if support.MUSL else ""
+        for name in "libpoints.so", "libcalls.so", "liblate.so", "program":
+            support.take(folder, "integration/program", f"{kind}{name}={name}")
+        self.folder, self.path = folder, folder / "program"
         self.way = way
         self.environment = support.copied(
             folder, "--program", self.path, folder / "liblate.so") if way else {}

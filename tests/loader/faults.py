@@ -15,14 +15,14 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent), str(HERE)]
+import frozen as images  # noqa: E402
 import frozen_copies  # noqa: E402
 import learnt  # noqa: E402
 import support  # noqa: E402
 from support import HOST_LOADER, LOADER  # noqa: E402
 
 SOURCES = HERE / "faults"
-PARTS = HERE.parent / "integration" / "program"
-FROZEN = HERE / "frozen"
+PARTS = "integration/program"
 PASS = support.LIBRARY.parent / "multiverse.so"
 CONFIG = "[app]\nmatch = {program}\npasses = multiverse\n{more}"
 
@@ -53,36 +53,27 @@ CASES = {
 
 
 def build_libraries(folder):
-    """The libraries of integration/program/; arguments for what is linked with them."""
-    shared = ["-fPIC", "-shared"]
-    here = ["-L" + str(folder), "-Wl,-rpath,$ORIGIN"]
-    support.compile_c(folder / "libpoints.so", *shared, PARTS / "points.c")
-    support.compile_c(folder / "libcalls.so", *shared, PARTS / "calls.c", *here, "-lpoints")
-    support.compile_c(folder / "liblate.so", *shared, PARTS / "late.c", *here, "-lpoints")
-    return [*here, "-lcalls", "-lpoints"]
+    """The libraries of integration/program/."""
+    support.take(folder, PARTS, "libpoints.so", "libcalls.so", "liblate.so")
 
 
 def build_program(path, loader, *arguments):
-    support.compile_c(path, SOURCES / "main.c", "-pthread", f"-Wl,--dynamic-linker={loader}",
-                      *arguments)
+    """What is linked with them."""
+    if arguments:
+        support.compile_c(path, SOURCES / "main.c", "-pthread", f"-Wl,--dynamic-linker={loader}",
+                          "-L" + str(path.parent), "-Wl,-rpath,$ORIGIN", "-lcalls", "-lpoints", *arguments)
+    else:
+        support.take(path.parent, PARTS, f"{'faults' if loader == LOADER else 'faults-host'}={path.name}")
     return path
 
 
 def build_frozen(folder):
     """The program of frozen/ and its frozen image; the environment in which it is thawed."""
-    passes = folder / "passes"
-    passes.mkdir()
-    support.compile_c(passes / "answer.so", FROZEN / "pass.c", "-shared", "-nostdlib", "-ffreestanding",
-                      "-fno-stack-protector", "-mgeneral-regs-only", "-fPIC", "-Wl,-Bsymbolic",
-                      plugin=False)
-    support.compile_c(folder / "libanswer.so", "-shared", "-fPIC", FROZEN / "library.c",
-                      f'-DFLAG="{folder}/flag"', plugin=False)
-    support.compile_c(folder / "program", FROZEN / "main.c", "-rdynamic", f"-L{folder}", "-lanswer",
-                      f"-Wl,-rpath,{folder}", f"-Wl,-I,{LOADER}", plugin=False)
+    made = images.Program(folder)
     config = folder / "config"
     config.write_text(f"[app]\nmatch = {folder}/program\npasses = answer\n")
-    environment = {"MVLD_PASS_PATH": passes, "MVLD_CONFIG": config, "XDG_CACHE_HOME": folder / "cache"}
-    done = subprocess.run([folder / "program"], env=support.clean_environment(MVLD_FREEZE=1, **environment),
+    environment = {"MVLD_PASS_PATH": made.passes, "MVLD_CONFIG": config, "XDG_CACHE_HOME": made.cache}
+    done = subprocess.run([made.path], env=support.clean_environment(MVLD_FREEZE=1, **environment),
                           capture_output=True, text=True, timeout=30)
     support.check(done.returncode == 0 and done.stdout.startswith(str(folder / "cache")), str(done))
     return environment
@@ -158,7 +149,8 @@ def main():
     case = CASES[name]
     support.need(LOADER, support.PLUGIN, PASS)
     with support.scratch_folder() as folder:
-        program = build_program(folder / "program", case.loader, *build_libraries(folder), *case.link)
+        build_libraries(folder)
+        program = build_program(folder / "program", case.loader, *case.link)
         arguments = [str(folder / "liblate.so") if a == "late" else a for a in case.arguments]
         config = folder / "config"
         config.write_text(CONFIG.format(program=program, more=case.more))

@@ -20,8 +20,6 @@ from support import check  # noqa: E402
 
 SOURCES = HERE / "late"
 OTHER = os.environ.get("TEST_HOST_LOADER")
-PASS = ["-shared", "-nostdlib", "-ffreestanding", "-fno-stack-protector", "-mgeneral-regs-only",
-        "-fPIC", "-Wl,-Bsymbolic"]
 
 
 class Program:
@@ -29,9 +27,9 @@ class Program:
         self.folder = folder
         self.passes = folder / "passes"
         self.passes.mkdir()
-        support.compile_c(self.passes / "witness.so", SOURCES / "witness.c", *PASS, plugin=False)
+        support.take(self.passes, "loader/late", "witness.so")
+        support.take(folder, "loader/late", "late", "libone.so", "libbare.so")
         self.path = folder / "late"
-        support.compile_c(self.path, SOURCES / "main.c", "-rdynamic", "-pthread", plugin=False)
 
     def fixed(self):
         """The executable becomes one at fixed addresses."""
@@ -82,7 +80,6 @@ def dependencies(program):
 def bare(program):
     """An object without initialisers comes and goes without passes being told before
     dlopen returns."""
-    program.library("bare", "-nostartfiles", source="bare.c")
     program.says("main constructor: 1\nlibbare.so: opened\nmark: 1\nclose: 0\ngone: 1\n",
                  "+libbare.so", "?", "-", "!")
 
@@ -90,14 +87,12 @@ def bare(program):
 def fixed(program):
     """Passes miss a dlopen in a program at fixed addresses."""
     program.fixed()
-    program.library("one")
     program.says("main constructor: 1\none constructor: 1, ok\nlibone.so: opened\n"
                  "one destructor\nclose: 0\ngone: 1\n", "+libone.so", "-", "!")
 
 
 def overwritten(program):
     """At a dlopen the block of argc and argv is looked at, which is the program's by then."""
-    program.library("one")
     program.says("main constructor: 1\none constructor: 1, ok\nlibone.so: opened\n"
                  "one destructor\nclose: 0\ngone: 1\n", "=", "+libone.so", "-", "!")
 
@@ -111,7 +106,6 @@ def mute(program):
 
 def mixed(program):
     """In a batch of objects with and without initialisers one is missed."""
-    program.library("bare", "-nostartfiles", source="bare.c")
     program.library("top", "-Wl,--no-as-needed", "-lbare")
     program.says("main constructor: 1\ntop constructor: 1, ok\nlibtop.so: opened\n"
                  "top destructor\nclose: 0\ngone: 2\n", "+libtop.so", "-", "!")
@@ -139,7 +133,6 @@ def nested(program):
 
 def namespaces(program):
     """Objects of a dlmopen namespace are touched, or hide those of the base one."""
-    program.library("one")
     program.library("two")
     # What the first one prints stays in the buffer of its own libc.
     program.says("main constructor: 1\nlibone.so: opened\nmark: 0\n"
@@ -150,7 +143,6 @@ def namespaces(program):
 def many(program):
     """One dlopen of more objects than there are thunks, or thousands of dlopens and
     dlcloses, run out of something."""
-    program.library("bare", "-nostartfiles", source="bare.c")
     program.library("plain")
     copies = []
     for i in range(300):
@@ -165,7 +157,6 @@ def many(program):
 
 def threads(program):
     """Threads that open and close at the same time miss a mark or crash."""
-    program.library("bare", "-nostartfiles", source="bare.c")
     done = program.run("#libbare.so")
     check(done.returncode == 0, done.stdout + done.stderr)
 

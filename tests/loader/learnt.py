@@ -40,15 +40,14 @@ class Program:
         self.pass_folder.mkdir()
         for part in self.parts:
             shutil.copy(part, self.pass_folder)
-        self.helper = self.library("libhelper.so", "-DHELPER")
-        self.where = self.library("libwhere.so", "-DWHERE=2", "-lhelper")
-        self.other = self.library("libother.so", "-DWHERE=7", "-lhelper")
-        self.one, self.two, self.three = [
-            self.library(f"{name}.so", "-lhelper", "-lwhere") for name in ("one", "two", "three")]
-        self.path = folder / "program"
-        support.compile_c(self.path, SOURCES / "main.c", "-pthread", "-Wl,--build-id", f"-L{folder}",
-                          "-lhelper", f"-Wl,-rpath,{folder}", f"-Wl,-I,{support.LOADER}", *link,
-                          plugin=False)
+        files = "libhelper.so", "libwhere.so", "libother.so", "one.so", "two.so", "three.so", "program"
+        support.take(folder, "loader/learnt", *files)
+        self.helper, self.where, self.other, self.one, self.two, self.three, self.path = [
+            folder / name for name in files]
+        if link:
+            support.compile_c(self.path, SOURCES / "main.c", "-pthread", "-Wl,--build-id", f"-L{folder}",
+                              "-lhelper", f"-Wl,-rpath,{folder}", f"-Wl,-I,{support.LOADER}", *link,
+                              plugin=False)
         self.configure()
         self.analyze()
 

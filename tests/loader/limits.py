@@ -27,9 +27,9 @@ SHORT = 3  # the program's status when it gets no thread
 class Programs:
     def __init__(self, folder):
         self.folder = folder
-        libraries = faults.build_libraries(folder)
-        self.plain = faults.build_program(folder / "plain", HOST_LOADER, *libraries)
-        self.mvld = faults.build_program(folder / "mvld", LOADER, *libraries)
+        faults.build_libraries(folder)
+        self.plain = faults.build_program(folder / "plain", HOST_LOADER)
+        self.mvld = faults.build_program(folder / "mvld", LOADER)
         config = folder / "config"
         config.write_text(f"[app]\nmatch = {self.mvld}\npasses = multiverse\n")
         self.configured = {"MVLD_CONFIG": config, "MVLD_PASS_PATH": support.LIBRARY.parent}

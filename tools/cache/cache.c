@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * cache.c: `mvld cache`: the frozen images that there are and the ready code
+ * cache.c: `mvld cache`: the manifests that there are and the ready code
  * (rimf/store/manifest.h), whether a program would still start from them, and away with what none would take.
  */
 #include "rimf/base/cache.h"

@@ -6,6 +6,7 @@
 #include "tools/run/program.h"
 #include "tools/common/paths.h"
 #include "tools/common/tools.h"
+#include "loader/config/needed.h"
 
 #include "loader/config/needed.h"
 #include "loader/manager/pipeline.h"

@@ -93,6 +93,8 @@ static int decide(struct program *program, struct run *run, const struct seccomp
     if (!range || range->file < 0 || number == SYS_exit_group || number == SYS_rt_sigreturn)
         return 0;
     k = (long)run->n_calls++;
+    if (run->before)
+        run->before(k, asked);
     if (run->fails < 0 && k < CALLS) {
         struct call *call = &program->calls[k];
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * trace.h: one run of a program in which one system call of ours fails.
+ * trace.h: one run of a program in which one system call of ours fails, or something else happens
+ * before it.
  *
  * "Ours" are the calls that are made from the text of certain files; those of the
  * others in the process stay as they are, and nothing in it is changed for the test.
@@ -15,6 +16,8 @@
 #define TRACE_H
 
 #include <stddef.h>
+
+struct seccomp_notif;
 
 enum { CALLS = 4096, TEXT = 1 << 16 };
 
@@ -36,6 +39,7 @@ struct program {
 };
 
 struct run {
+    void (*before)(long k, const struct seccomp_notif *); /* each call of ours, which waits; or NULL */
     long fails;  /* the index of the call; -1: none, and the calls are recorded */
     int lasting; /* all later calls of its number, too */
     int error;

@@ -200,7 +200,8 @@ def much(program):
                       "\".rept 26000\\n.byte 0x66,0x2e,0x0f,0x1f,0x84,0,0,0,0,0\\n.endr\")\n"
                       + "".join(f"int much{i}(int x) {{ FILL; return x + {i}; }}\n" for i in range(60)))
     support.compile_c(library, "-shared", "-fPIC", "-Wl,--build-id", source, plugin=False)
-    support.compile_c(program.path, frozen_copies.SOURCES / "place_main.c", "-Wl,--build-id", f"-L{program.folder}",
+    support.compile_c(program.path, frozen_copies.SOURCES / "place_main.c", support.MAPPED, "-Wl,--build-id",
+                      f"-L{program.folder}",
                       "-Wl,--no-as-needed", "-lplace", "-lmuch", f"-Wl,-rpath,{program.folder}",
                       f"-Wl,-I,{support.LOADER}", plugin=False)
     program.analyze(program.path, library)

@@ -8,31 +8,16 @@ Arguments: what is kept, one of the functions below; how it is replaced: `tar`, 
 `edit` (in place, and the times are set back).
 """
 import os
-import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import support
-from ready_world import World, laid, source
+from ready_world import WORLD, World, laid
 from support import check
 
 TIME = 1_000_000_000  # as reproducible archives have it
-SWAPPED = """
-int order_a(void) { return 1; }
-#ifdef NEW
-int second(void) { return 2; }
-int first(void) { return 1; }
-#else
-int first(void) { return 1; }
-int second(void) { return 2; }
-#endif
-"""
-SWAPPED_MAIN = """#include <stdio.h>
-int first(void), second(void);
-int main(void) { printf("%d %d\\n", first(), second()); return 0; }
-"""
 
 
 def takes_inode(path, was, unpack):
@@ -67,12 +52,10 @@ def replace(path, new, how):
           (was.st_dev, was.st_ino, was.st_size, TIME * 10 ** 9), f"{was}\n{now}")
 
 
-def upgrade(world, path, how, *link, text=None):
-    """What the program must say from now on."""
-    new = world.folder / "new.so"
-    (world.folder / "lib.c").write_text((text or source()).replace("return x + 1", "return x + 3"))
-    world.library(new, *link)
-    replace(path, new, how)
+def upgrade(world, path, how, new):
+    """By one of those that meson has built."""
+    support.take(world.folder, WORLD, f"{new}=new.so")
+    replace(path, world.folder / "new.so", how)
 
 
 def plain(world, *arguments):
@@ -82,7 +65,7 @@ def plain(world, *arguments):
 def upgraded(world, how):
     """With the build-id of the old one, and code that differs in one number."""
     before = plain(world)
-    upgrade(world, world.lib, how)
+    upgrade(world, world.lib, how, "own-new.so")
     says = plain(world)
     check(says != before, "it is the same library")
     return says
@@ -109,13 +92,8 @@ def image(world, how):
 
 def unnamed(world, how):
     """No build-id; calls of the program would lead to the other of two functions."""
-    folder = world.folder
-    (folder / "swapped.c").write_text(SWAPPED)
-    (folder / "swapped_main.c").write_text(SWAPPED_MAIN)
-    lib, new = folder / "libswapped.so", folder / "new.so"
-    for path, more in ((lib, []), (new, ["-DNEW"])):
-        support.compile_c(path, "-shared", "-fPIC", *more, folder / "swapped.c", "-Wl,--build-id=none", plugin=False)
-    world.program = world.compile("calls_swapped", "-Wl,--build-id", libraries=["-lswapped"], source="swapped_main.c")
+    support.take(world.folder, WORLD, "libswapped.so", "swapped-new.so=new.so", "swapped")
+    world.program, lib, new = [world.folder / name for name in ("swapped", "libswapped.so", "new.so")]
     os.utime(lib, (TIME, TIME))
     world.analyse(world.program)
     freeze(world)
@@ -136,16 +114,14 @@ def ready(world, how):
 def learnt(world, how):
     """An object of dlopen."""
     module = world.folder / "module.so"
-    text = re.sub(r"\bf(\d+)\b", r"g\1", source()).replace("chosen", "picked")
-    (world.folder / "lib.c").write_text(text)
-    world.library(module, "-Wl,-z,now", "-Wl,-soname,module.so")
+    support.take(world.folder, WORLD, module.name)
     old(world, module)
     check(world.start(module, MVLD_FREEZE="run").returncode == 0, "no image")
     shutil.rmtree(world.cache / "mvld" / "ready", ignore_errors=True)
     before = plain(world, module)
     log = world.run(module, says=before, MVLD_DEBUG="files")
     check("module.so: thawed" in log, log)
-    upgrade(world, module, how, "-Wl,-z,now", "-Wl,-soname,module.so", text=text)
+    upgrade(world, module, how, "module-new.so")
     says = plain(world, module)
     check(says != before, "it is the same module")
     log = world.run(module, says=says, MVLD_DEBUG="files")
@@ -162,8 +138,7 @@ def analysis(world, how):
 
 def constants(world, how):
     """Code is the same, what is only read is not: calls may be entered elsewhere."""
-    (world.folder / "lib.c").write_text(source() + '\nconst char text[] = "some text";\n')
-    world.library(world.lib)
+    world.library(world.lib, "-DTEXT", "-Wl,-z,now", "-Wl,-z,relro")
     old(world, world.lib)
     log = world.run()
     check("libown.so: it is" not in log, log)

@@ -10,12 +10,10 @@ Argument: a way, one of those below.
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import support
 from support import check
 
-HERE = Path(__file__).resolve().parent
 MVLD = support.BUILD / "tools" / "mvld"
 # way -> (passes, frozen, tunables)
 WAYS = {
@@ -43,10 +41,8 @@ def sites(library):
 
 with support.scratch_folder() as folder:
     library, program, cache = folder / "libinline.so", folder / "program", folder / "cache"
-    support.compile_c(library, "-shared", "-fPIC", *(["-DDESCRIBED"] if way == "described" else []),
-                      HERE / "programs" / "inline.S", plugin=False)
-    support.compile_c(program, HERE / "programs" / "inline.c", "-L" + str(folder), "-linline",
-                      "-Wl,-rpath,$ORIGIN", f"-Wl,--dynamic-linker={support.LOADER}", plugin=False)
+    support.take(folder, "passes/direct_calls/programs", "inline=program",
+                 ("inline-described.so" if way == "described" else "libinline.so") + "=libinline.so")
     done = support.run([MVLD, "analyze", "--output", cache / "mvld" / "analysis", "--program", program])
     check(done.returncode == 0, done.stderr)
     passes, frozen, tunables = WAYS[way]

@@ -11,10 +11,9 @@ import re
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import support
-from ready_world import CONFIG, HERE, MVLD, World, laid, refused, reseal, same_in_memory, source
+from ready_world import CONFIG, MVLD, SOURCES, WORLD, World, laid, refused, reseal, same_in_memory
 from support import check
 
 
@@ -108,12 +107,8 @@ def owner(world):
 def replaced(world):
     """The object is another file: upgraded in place, or written over."""
     world.build()
-    new = world.folder / "new.so"
     was = world.lib.stat()
-    text = source().replace("return x + 1", "return x + 3")
-    (world.folder / "lib.c").write_text(text)
-    world.library(new)
-    data = new.read_bytes()
+    data = (support.BUILD / "tests" / WORLD / "own-new.so").read_bytes()
     check(len(data) == was.st_size, "sizes differ")
     with open(world.lib, "r+b") as file:
         file.write(data)  # the same inode
@@ -170,10 +165,7 @@ def lazy(world):
 
 def inline(world):
     """Functions of a single instruction, which another configuration leaves calls."""
-    (world.folder / "lib.c").write_text(source() + "__attribute__((noinline, noclone, visibility(\"hidden\"))) "
-                                        "int always(void) { __asm__(\"\"); return 7; }\n"
-                                        "int f(void) { return always() + always(); }\n")
-    world.library(world.lib)
+    world.library(world.lib, "-DSINGLE", "-Wl,-z,now", "-Wl,-z,relro")
     world.analyse(world.lib)
     world.build()
     check(laid(world.run()), "not used")
@@ -199,8 +191,7 @@ def tunables(world):
 def later(world):
     """Objects of dlopen."""
     late = world.folder / "liblate.so"
-    (world.folder / "lib.c").write_text(re.sub(r"\bf(##|\d)", r"g\1", source()).replace("chosen", "taken"))
-    world.library(late, "-Wl,-z,now", "-Wl,--build-id=0xabcdef02")
+    support.take(world.folder, WORLD, late.name)
     world.analyse(late)
     log = world.build(late, freeze="run")
     check("liblate.so: written (calls to itself)" in log, log)
@@ -238,7 +229,7 @@ __attribute__((multiverse)) _Bool fast;
 int f1(int), f2(int);
 __attribute__((multiverse)) int vary(int x) { return fast ? x + 100 : f1(x); }
 int call_vary(int x) { return vary(x) + f2(x); }
-""" + source())
+""" + f'#include "{SOURCES}/own.c"\n')
     (world.folder / "main.c").write_text("""#include <multiverse.h>
 #include <stdio.h>
 extern _Bool fast;
@@ -259,7 +250,7 @@ int main(void)
     link = ["-L" + str(support.PASSES), "-lmultiverse", f"-Wl,-rpath,{support.PASSES}"]
     support.compile_c(world.lib, "-shared", "-fPIC", "-fsemantic-interposition", world.folder / "lib.c",
                       "-Wl,-z,now", "-Wl,--build-id=0xabcdef01", *link)
-    support.compile_c(world.program, world.folder / "main.c", "-L" + str(world.folder), "-lown", *link,
+    support.compile_c(world.program, world.folder / "main.c", support.MAPPED, "-L" + str(world.folder), "-lown", *link,
                       "-Wl,-rpath,$ORIGIN", "-Wl,-z,now", f"-Wl,--dynamic-linker={support.LOADER}")
     world.analyse(world.lib, world.program)
     world.plain = world.start(MVLD="off").stdout
@@ -294,7 +285,7 @@ def writing(world):
     driver = support.BUILD / "tests" / "loader" / "faults_driver"
     fresh, kept = world.folder / "fresh", world.folder / "kept"
     # Without a loader, so that the driver takes none of its calls for ours.
-    support.compile_c(fresh, HERE / "programs" / "fresh.c", "-static", "-no-pie", plugin=False)
+    support.compile_c(fresh, SOURCES / "fresh.c", "-static", "-no-pie", plugin=False)
     config = world.folder / "mvld.conf"
     config.write_text(CONFIG + "on-miss = build\n")
     ours = [os.path.realpath(support.LOADER), support.BUILD / "passes" / "direct-calls" / "direct-calls.so"]
@@ -322,4 +313,4 @@ def writing(world):
 
 
 with support.scratch_folder() as scratch:
-    globals()[sys.argv[1]](World(scratch, *(["-Wl,-z,lazy"] if sys.argv[1] == "lazy" else [])))
+    globals()[sys.argv[1]](World(scratch, "own-lazy.so" if sys.argv[1] == "lazy" else "libown.so"))

@@ -12,7 +12,7 @@ import subprocess
 import sys
 
 import support
-from ready_world import CONFIG, MVLD, N, PAGE, World, done, laid, reseal, same_in_memory
+from ready_world import CONFIG, MVLD, N, PAGE, WORLD, World, done, laid, reseal, same_in_memory
 from support import check
 
 ALL, OWN = "all calls", "calls to itself"
@@ -129,9 +129,7 @@ def misfit(world):
 
 def executable(world, *link):
     """The program defines one of the functions itself."""
-    main = (world.folder / "main.c").read_text() + "int o3(int x) { return x + 5; }\n"
-    (world.folder / "takes.c").write_text(main)
-    program = world.compile("takes", *link, source="takes.c")
+    program = world.compile("takes", "-DTAKES", *link)
     says = world.start(MVLD="off", program=program).stdout
     before = done(world.run(program=program, says=says))
     check(says != world.plain and before[0], f"no call was taken: {before}")
@@ -157,7 +155,7 @@ def lazy(world):
         "".join(PAGE % (n, n, N - 1 - n) for n in range(N)) +
         "int main(void) { int s = 0; %s printf(\"%%d\\n\", s); return 0; }\n" % "".join(
             f"s += p{n}(s % 9);" for n in range(N)))
-    program = world.compile("pages", "-Wl,-z,lazy", source="pages.c")
+    program = world.compile("pages", "-Wl,-z,lazy", source=world.folder / "pages.c")
     world.analyse(program)
     says = world.start(MVLD="off", program=program).stdout
     before = done(world.run(program=program, says=says), "pages")
@@ -191,9 +189,7 @@ def damage(world):
 def later(world):
     """Objects of dlopen: where they lie depends on what came before."""
     late = world.folder / "liblate.so"
-    (world.folder / "lib.c").write_text(re.sub(r"\bf(##|\d)", r"g\1", (world.folder / "lib.c").read_text())
-                                        .replace("chosen", "taken"))
-    world.library(late, "-Wl,-z,now", "-Wl,--build-id=0xabcdef02")
+    support.take(world.folder, WORLD, "late-other.so=liblate.so")
     world.analyse(late)
     says = world.start(late, MVLD="off").stdout
     before = done(world.run(late, says=says), "liblate.so")

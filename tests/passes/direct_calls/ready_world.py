@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """A program and its library for tests of ready code (rimf/store/manifest.h), in a folder of their own."""
 import ctypes
+import os
 import re
 import shutil
 import subprocess
@@ -15,80 +16,38 @@ MVLD = support.BUILD / "tools" / "mvld"
 RESEAL = support.BUILD / "tests" / "passes" / "direct_calls" / "reseal"
 CONFIG = "[app]\nmatch = *\npasses = direct-calls\n"
 N = 40
-# Each function fills a page, and calls some of the others, which could be interposed; every second one
-# also calls another library, when there is one.
-LIBRARY = """
-#define CALL(n) int f##n(int);
-%s
-static int one(int x) { return x + 1; }
-static int two(int x) { return x + 2; }
-%s
-static int (*choose(void))(int) { __builtin_cpu_init(); return sizeof one > 99 ? two : one; }
-int chosen(int) __attribute__((ifunc("choose")));
-%s
-"""
-FUNCTION = ("__attribute__((aligned(4096))) int f%d(int x) {{ int y = x; for (int i = 0; i < 3; i++) "
-            "y += chosen(x) - x; {} return y; }}\n")
-MAIN = """#include <dlfcn.h>
-#include <stdio.h>
-int f0(int);
-int main(int argc, char **argv)
-{
-    int (*f)(int) = f0;
-    if (argc > 1) {
-        void *handle = dlopen(argv[1], RTLD_NOW);
-        f = handle ? (int (*)(int))dlsym(handle, "g0") : 0;
-        if (!f) { puts(dlerror()); return 1; }
-    }
-    printf("%d %d\\n", f(1), f(2));
-    return 0;
-}
-"""
-
-
-OTHER = "int o%d(int x) { return x * 3 + %d; }\n"
+SOURCES = HERE / "programs"
+WORLD = "passes/direct_calls/programs"
 # Of an executable: pages of calls to the library.
 PAGE = "__attribute__((aligned(4096), noinline)) int p%d(int x) { return f%d(x) + f%d(x + 1); }\n"
 
 
-def source(other=False):
-    body = "".join(FUNCTION % n.__index__() for n in range(N))
-    calls = [f"y += f{n + 1}(x + {n}) % 1000 - f{N - 1}(y % 7);" if n + 1 < N else "" for n in range(N)]
-    if other:
-        calls = [f"{call} y += o{n}(x) % 5; if (y == -77) abort();" if n % 2 else call
-                 for n, call in enumerate(calls)]
-    more = "#include <stdlib.h>\n" + "".join(f"int o{n}(int);\n" for n in range(N)) if other else ""
-    return LIBRARY % ("".join(f"CALL({n})" for n in range(N)), more, body.format(*calls))
-
-
 class World:
-    def __init__(self, folder, *link, other=False, main=MAIN):
-        self.folder, self.cache = folder, folder / "cache"
-        self.libraries = []
+    """The program own_main.c and its library own.c, which with `other` calls another one."""
+
+    def __init__(self, folder, library="libown.so", other=False):
+        self.folder, self.cache, self.other = folder, folder / "cache", other
+        self.lib, self.program = folder / "libown.so", folder / "program"
         if other:
-            (folder / "other.c").write_text("".join(OTHER % (n, n) for n in range(N)))
-            support.compile_c(folder / "libother.so", "-shared", "-fPIC", folder / "other.c", "-Wl,--build-id",
-                              plugin=False)
-            self.libraries = ["-L" + str(folder), "-lother"]
-        (folder / "lib.c").write_text(source(other))
-        (folder / "main.c").write_text(main)
-        self.lib = folder / "libown.so"
-        self.library(self.lib, *link)
-        self.program = self.compile("program")
+            support.take(folder, WORLD, "libother.so")
+            library = "own-other.so"
+        support.take(folder, WORLD, f"{library}=libown.so", "program")
         self.plain = support.run([self.program], MVLD="off").stdout
         check(self.plain.splitlines()[0].count(" ") == 1, f"the program says '{self.plain}'")
         self.analyse(self.lib, self.program)
 
-    def compile(self, name, *more, libraries=("-lown",), source="main.c"):
-        """A program, whose libraries are found beside it."""
-        support.compile_c(self.folder / name, self.folder / source, "-L" + str(self.folder), "-Wl,--no-as-needed",
+    def compile(self, name, *more, libraries=("-lown",), source=SOURCES / "own_main.c"):
+        """Another program, whose libraries are found beside it."""
+        support.compile_c(self.folder / name, source, support.MAPPED, "-L" + str(self.folder), "-Wl,--no-as-needed",
                           *libraries, f"-Wl,-rpath,{self.folder}", "-Wl,-z,now",
                           f"-Wl,--dynamic-linker={support.LOADER}", *more, plugin=False)
         return self.folder / name
 
-    def library(self, path, *more):
-        support.compile_c(path, "-shared", "-fPIC", "-fsemantic-interposition", self.folder / "lib.c",
-                          "-Wl,--build-id=0xabcdef01", *self.libraries, "-Wl,-rpath,$ORIGIN", *(more or ["-Wl,-z,now", "-Wl,-z,relro"]), plugin=False)
+    def library(self, path, *more, source=SOURCES / "own.c"):
+        """Another library."""
+        other = ["-DOTHER", "-L" + str(self.folder), "-lother"] if self.other else []
+        support.compile_c(path, "-shared", "-fPIC", "-fsemantic-interposition", source, "-Wl,--build-id=0xabcdef01",
+                          *other, "-Wl,-rpath,$ORIGIN", *more, plugin=False)
 
     def analyse(self, *objects):
         done = support.run([MVLD, "analyze", "--output", self.cache / "mvld" / "analysis", *objects])
@@ -96,7 +55,7 @@ class World:
 
     def start(self, *arguments, prefix=(), program=None, **more):
         more = {"config": CONFIG, "MVLD_PASS_PATH": support.BUILD / "passes" / "direct-calls",
-                "MVLD_DEBUG": "passes", "XDG_CACHE_HOME": self.cache, **more}
+                "MVLD_DEBUG": "passes", "XDG_CACHE_HOME": self.cache, "TELL_MAPPED": 1, **more}
         return support.run([*prefix, program or self.program, *arguments], **more)
 
     def build(self, *arguments, freeze="1", **more):
@@ -122,8 +81,17 @@ class World:
 
 
 def laid(log, name="libown.so", reach=""):
-    """`reach`: "calls to itself" or "all calls"."""
-    return bool(re.search(rf"ready code of [^\n]*{re.escape(name)}: laid over, {reach}", log))
+    """Whether the object's code is mapped from a file of ready code; of that `reach`, "calls to itself" or
+    "all calls"."""
+    check("mapped: " in log, f"it does not tell what is mapped:\n{log}")
+    files = set(re.findall(rf"^mapped: (/\S+/mvld/ready/\S+-{re.escape(name)})$", log, re.M))
+    check(len(files) <= 1, f"{files}")
+    if not files or not reach:
+        return bool(files)
+    with support.scratch_folder() as alone:  # the list names objects, not their files in the cache
+        file = Path(files.pop())
+        os.link(file, alone / file.name)
+        return f"  ready code, {reach}" in support.run([MVLD, "cache", "list", alone]).stdout
 
 
 def refused(log, why):
@@ -146,7 +114,7 @@ def same_in_memory(world, reach, *names):
     """Memory is what it is without ready code, byte for byte; and nothing of what has it is the
     process's own."""
     dump = world.folder / "dump.so"
-    support.compile_c(dump, "-shared", "-fPIC", HERE / "programs" / "dump.c", plugin=False)
+    support.take(world.folder, WORLD, dump.name)
     if ctypes.CDLL(None).personality(0x40000) < 0:  # ADDR_NO_RANDOMIZE, for what is started from here
         support.skip("addresses cannot be fixed")
     libc = next(Path(line.split()[2]) for line in subprocess.run(
@@ -163,11 +131,11 @@ def same_in_memory(world, reach, *names):
 
     way = {"LD_PRELOAD": dump, "LD_BIND_NOW": 1}
     before, sites, log = code()
-    check(sites[0] > 100 and not laid(log), log)
+    check(sites[0] > 100 and "laid over" not in log, log)
     log = world.build(**way)
     check(all(f"{name}: written ({reach})" in log for name in names), log)
     after, again, log = code()
-    check(all(laid(log, name, reach) for name in names), log)
+    check(all(re.search(f"{name}: laid over, {reach}", log) for name in names), log)  # it ends before it tells
     check(sites == again, f"{sites}\n{again}")
     check(before == after, "code differs: " + " ".join(name for name in before if before[name] != after[name]))
     for name in names:

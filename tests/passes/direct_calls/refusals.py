@@ -20,35 +20,18 @@ from support import check
 HERE = Path(__file__).resolve().parent
 MVLD = support.BUILD / "tools" / "mvld"
 CONFIG = "[app]\nmatch = *\npasses = direct-calls\n"
-SOURCE = """#include <stdio.h>
-#ifdef LIBRARY
-int answer(void) { return NUMBER; }
-#else
-const char text[] = "some text";
-int answer(void);
-int main(void) { printf("%d %d\\n", answer(), answer()); return 0; }
-#endif
-"""
+SOURCE = HERE / "programs" / "answer.c"
+WORLD = "passes/direct_calls/programs"
 
 
 class World:
-    """A small program of its own, a library, their analyses.  Their build-ids are of whole words: after
-    another one ld 2.35 gives the notes' segment too little memory."""
+    """A small program of its own, a library, their analyses."""
 
     def __init__(self, folder):
         self.folder, self.cache = folder, folder / "cache"
-        (folder / "x.c").write_text(SOURCE)
-        self.library(42)
         self.program = folder / "program"
-        support.compile_c(self.program, folder / "x.c", "-L" + str(folder), "-lx",
-                          "-Wl,-rpath,$ORIGIN", "-Wl,-z,now", "-Wl,--build-id=0x12345678",
-                          f"-Wl,--dynamic-linker={support.LOADER}", plugin=False)
+        support.take(folder, WORLD, "libx.so", "answer=program")
         self.analyse()
-
-    def library(self, number, name="libx.so"):
-        support.compile_c(self.folder / name, "-shared", "-fPIC", "-DLIBRARY",
-                          f"-DNUMBER={number}", self.folder / "x.c", "-Wl,--build-id=0xabcdef01",
-                          plugin=False)
 
     def analyse(self):
         done = support.run([MVLD, "analyze", "--output", self.cache / "mvld" / "analysis",
@@ -115,10 +98,7 @@ def other(world):
     shutil.copy(world.analysis, world.folder / "own")
     shutil.copy(world.cache / "mvld/analysis/ab/cdef01.mvld", world.analysis)
     world.refused("another build-id")
-    elsewhere = world.folder / "elsewhere.c"
-    elsewhere.write_text(SOURCE + "int more(int x) { return x + answer(); }\n"
-                         .replace("answer()", "3"))
-    support.compile_c(world.folder / "twin", elsewhere, "-L" + str(world.folder), "-lx",
+    support.compile_c(world.folder / "twin", "-DTWIN", SOURCE, "-L" + str(world.folder), "-lx",
                       "-Wl,-z,now", "-Wl,--build-id=0x12345678", plugin=False)
     done = support.run([MVLD, "analyze", "--output", world.cache / "mvld" / "analysis",
                         world.folder / "twin"])
@@ -179,8 +159,9 @@ def replaced(world):
     """The library was replaced on disk after it was analysed, by one of the same build-id,
     size and modification time."""
     was = (world.folder / "libx.so").stat()
-    world.library(43, "new.so")
     new = world.folder / "new.so"
+    support.compile_c(new, "-shared", "-fPIC", "-DLIBRARY", "-DNUMBER=43", SOURCE, "-Wl,--build-id=0xabcdef01",
+                      plugin=False)
     if new.stat().st_size != was.st_size:
         with open(new, "ab") as file:
             file.write(b"\0" * max(0, was.st_size - new.stat().st_size))
@@ -208,7 +189,7 @@ def watched(world):
     log = world.run(prefix=[support.LOADER, "--audit", audit])
     check("no call is changed" in log, f"--audit:\n{log}")
     own = world.folder / "audited"
-    support.compile_c(own, world.folder / "x.c", "-L" + str(world.folder), "-lx",
+    support.compile_c(own, SOURCE, "-L" + str(world.folder), "-lx",
                       "-Wl,-rpath,$ORIGIN", f"-Wl,--audit={audit}",
                       f"-Wl,--dynamic-linker={support.LOADER}", plugin=False)
     log = world.run(program=own)
@@ -218,7 +199,7 @@ def watched(world):
 def rewritable(world):
     """rewritable = leave: only slots that are read-only after relocation are used."""
     lazy = world.folder / "lazy"
-    support.compile_c(lazy, world.folder / "x.c", "-L" + str(world.folder), "-lx",
+    support.compile_c(lazy, SOURCE, "-L" + str(world.folder), "-lx",
                       "-Wl,-rpath,$ORIGIN", "-Wl,-z,lazy", "-Wl,--build-id=0x56789abc",
                       f"-Wl,--dynamic-linker={support.LOADER}", plugin=False)
     support.run([MVLD, "analyze", "--output", world.cache / "mvld" / "analysis", lazy])

@@ -18,16 +18,9 @@ from pathlib import Path
 sys.path.append(str(Path(__file__).resolve().parents[2] / "loader"))
 import support  # noqa: E402
 from privileged import HERE, NOBODY, alone, own  # noqa: E402
-from ready_world import MAIN, MVLD, World  # noqa: E402
+from ready_world import MVLD, World  # noqa: E402
 from support import check  # noqa: E402
 
-# It says what it has mapped, too.
-LISTS = re.sub(r"    return 0;\n}\n$", r"""    FILE *maps = fopen("/proc/self/maps", "r");
-    for (int c; maps && (c = getc(maps)) != EOF;)
-        putchar(c);
-    return 0;
-}
-""", MAIN)
 SYSTEM = Path("/var/cache/mvld")
 SETUID, PLAIN = [], ["setpriv", "--no-new-privs"]  # a chmod would make it another file
 
@@ -57,17 +50,17 @@ def configure(more=""):
 
 def start(mode, user=NOBODY, **more):
     done = subprocess.run([*user, *mode, world.program], capture_output=True, text=True, timeout=30, check=False,
-                          env={"PATH": os.environ["PATH"], "HOME": str(home), **more})
+                          env={"PATH": os.environ["PATH"], "HOME": str(home), "TELL_MAPPED": "1", **more})
     check(done.returncode == 0 and done.stdout, f"{done.returncode} {done.stderr}")
-    return done.stdout
+    return done.stdout + done.stderr
 
 
 def takes(mode, what, **more):
     """From which folder the code of libown.so is: root's, the user's, or None."""
     out = start(mode, **more)
     check(out.startswith(world.plain.splitlines()[0] + "\n"), out)
-    found = set(re.findall(rf"r-xp .* (/\S+)/mvld/{what}/\S+-libown.so$" if what == "ready" else
-                           rf"r-xp .* (/\S+)/mvld/{what}/\S+/\d+-libown.so$", out, re.M))
+    found = set(re.findall(rf"^mapped: (/\S+)/mvld/{what}/\S+-libown.so$" if what == "ready" else
+                           rf"^mapped: (/\S+)/mvld/{what}/\S+/\d+-libown.so$", out, re.M))
     check(len(found) < 2, out)
     return {"/var/cache": "root's", f"{home}/.cache": "the user's"}[found.pop()] if found else None
 
@@ -87,7 +80,8 @@ def own_by(folder, user):
 configure()
 analysis = SYSTEM / "analysis"
 SYSTEM.joinpath("analysis").mkdir(exist_ok=True)
-world = World(work, main=LISTS)
+world = World(work)
+world.compile("program")  # with this loader
 os.chmod(world.program, 0o4755)
 done = support.run([MVLD, "analyze", world.lib, world.program])
 check(done.returncode == 0 and list(analysis.rglob("*.mvld")), done.stdout + done.stderr)

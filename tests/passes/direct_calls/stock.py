@@ -9,7 +9,6 @@ Argument: the program's name below.
 import os
 import re
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
@@ -65,8 +64,7 @@ with support.scratch_folder() as folder:
     made = max([int(n) for n in re.findall(r"objects, (\d+) of", log)] or [0])
     check(made >= least, f"only {made} sites\n{log}")
     dump = folder / "dump.so"
-    subprocess.run([support.CC, "-shared", "-fPIC", "-o", dump,
-                    Path(__file__).parent / "programs" / "dump.c"], check=True)
+    support.take(folder, "passes/direct_calls/programs", dump.name)
     own["LD_BIND_NOW"] = "1"
     objects, _ = memory.take(program, config=CONFIG, dump=dump, folder=folder, **own)
     checked = memory.check_targets(objects)

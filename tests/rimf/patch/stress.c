@@ -2,26 +2,25 @@
  *
  * patch_stress METHOD COMMITS: threads call through sites in all bad places while
  * another one changes them COMMITS times.  A failure means that a running thread
- * can execute half-written code, that a call made after a commit ran the code
- * from before it, or that a page was writable and executable for a moment (seen
- * by a second process that reads /proc/PID/maps all the while).
+ * can execute half-written code, or that a call made after a commit ran the code
+ * from before it; or that a page was writable and executable for a moment (support.h
+ * looks at each system call of the engine).
  *
- * With "mprotect" there are no threads; a timer's signal handler calls instead.
+ * With "mprotect" there are no threads; a signal's handler calls instead, and the signal is
+ * raised before each system call of a commit.  With "remap" callers must get through, in some of
+ * the commits before each system call.
  */
 #include <pthread.h>
 #include <signal.h>
-#include <sys/prctl.h>
-#include <sys/time.h>
-#include <sys/wait.h>
 
 #include "sites.h"
 
-enum { CALLERS = 3 };
+enum { CALLERS = 3, AT_REST = 50, WATCHED = 1000 /* one commit of so many */ };
 
 /* Odd while a commit is under way; state_of[stage / 2 % 3] holds when even. */
 static unsigned stage;
-static int stop, started;
-static unsigned long calls, settled;
+static int stop, started, go;
+static unsigned long calls, settled, during; /* during: calls that began and ended in one commit */
 
 static int state_at(unsigned s)
 {
@@ -40,6 +39,8 @@ static void call_all(unsigned long *n_calls, unsigned long *n_settled)
             CHECK(value == state_at(before), "(site %zu gave %d after a commit to %d)", i, value,
                   state_at(before));
             ++*n_settled;
+        } else if (before == after) {
+            __atomic_add_fetch(&during, 1, __ATOMIC_RELAXED);
         }
     }
 }
@@ -49,6 +50,8 @@ static void *caller(void *unused)
     unsigned long n_calls, n_settled;
 
     __atomic_add_fetch(&started, 1, __ATOMIC_SEQ_CST);
+    while (!__atomic_load_n(&go, __ATOMIC_SEQ_CST))
+        usleep(1000);
     while (!__atomic_load_n(&stop, __ATOMIC_RELAXED)) {
         n_calls = n_settled = 0;
         for (int i = 0; i < 64; i++)
@@ -60,9 +63,9 @@ static void *caller(void *unused)
     return unused;
 }
 
-static void on_alarm(int signal)
+static void on_alarm(int number)
 {
-    (void)signal;
+    (void)number;
     call_all(&calls, &settled);
 }
 
@@ -78,82 +81,88 @@ static void let_call(int alone)
             sched_yield();
 }
 
-/* Looks until it is killed or sees the worst; exits 3 then. */
-static pid_t watch(void)
+/* Before each system call of a commit: the program goes on there. */
+static void signal_at_each(struct patch_kernel *k, long nr)
 {
-    pid_t parent = getpid(), child = fork();
-    char path[64], line[4400], prot[5];
+    (void)k, (void)nr;
+    raise(SIGALRM); /* at the latest when the commit no longer blocks it */
+}
 
-    CHECK(child >= 0);
-    if (child)
-        return child;
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent)
-        _exit(0);
-    snprintf(path, sizeof(path), "/proc/%d/maps", (int)parent);
-    for (;;) {
-        FILE *maps = fopen(path, "r");
-        while (maps && fgets(line, sizeof(line), maps)) {
-            if (sscanf(line, "%*x-%*x %4s", prot) == 1 && prot[1] == 'w' && prot[2] == 'x') {
-                fprintf(stderr, "writable and executable: %s", line);
-                _exit(3);
-            }
-        }
-        if (maps)
-            fclose(maps);
-        usleep(200);
-    }
+static void wait_at_each(struct patch_kernel *k, long nr)
+{
+    unsigned long seen = __atomic_load_n(&during, __ATOMIC_RELAXED);
+
+    (void)k, (void)nr;
+    while (__atomic_load_n(&during, __ATOMIC_RELAXED) == seen)
+        sched_yield();
+}
+
+static struct patch_text t;
+
+/* To the next state, and the name of the method. */
+static const char *commit(long i)
+{
+    struct mvld_batch *b = patch_sites_batch(t.patcher, state_at(stage), state_at(stage + 2));
+    struct mvld_patch_report report = {0, 0, NULL};
+    int r;
+
+    __atomic_add_fetch(&stage, 1, __ATOMIC_SEQ_CST);
+    r = rimf_patch_commit(b, &report);
+    CHECK(r == 0 && report.refused == 0, "(commit %ld: %d, %zu refused, %s)", i, r, report.refused,
+          t.sentence);
+    __atomic_add_fetch(&stage, 1, __ATOMIC_SEQ_CST);
+    rimf_patch_end(b);
+    return report.method;
+}
+
+static void start_callers(pthread_t *threads, const char *method)
+{
+    for (int i = 0; i < CALLERS; i++)
+        CHECK(pthread_create(&threads[i], NULL, caller, NULL) == 0);
+    while (__atomic_load_n(&started, __ATOMIC_SEQ_CST) < CALLERS)
+        usleep(100); /* libc starts threads with all signals blocked */
+    for (long i = 0; i < AT_REST; i++) /* while nobody calls, nothing is in the way of the method */
+        CHECK_STR(commit(i), method);
+    __atomic_store_n(&go, 1, __ATOMIC_SEQ_CST);
 }
 
 int main(int argc, char **argv)
 {
-    struct itimerval often = {{0, 500}, {0, 500}};
-    struct mvld_patch_report report = {0, 0, NULL};
-    struct patch_text t;
     pthread_t threads[CALLERS];
+    const char *method = argc > 1 ? argv[1] : "";
     long commits = argc > 2 ? atol(argv[2]) : 1000, others = 0;
-    const char *method = argc > 1 ? argv[1] : "auto";
-    int alone = !strcmp(method, "mprotect");
-    int status = 0;
-    pid_t watcher = watch();
+    int alone = !strcmp(method, "mprotect"), remap = !strcmp(method, "remap");
 
     patch_sites_open(&t);
     CHECK(rimf_patcher_set_method(t.patcher, method) == 0, "(%s)", t.sentence);
     if (alone) {
         signal(SIGALRM, on_alarm);
-        setitimer(ITIMER_REAL, &often, NULL);
+        t.kernel.before = signal_at_each;
+    } else {
+        start_callers(threads, method);
     }
-    for (int i = 0; !alone && i < CALLERS; i++)
-        CHECK(pthread_create(&threads[i], NULL, caller, NULL) == 0);
-    while (!alone && __atomic_load_n(&started, __ATOMIC_SEQ_CST) < CALLERS)
-        usleep(100); /* libc starts threads with all signals blocked */
     for (long i = 0; i < commits; i++) {
-        struct mvld_batch *b = patch_sites_batch(t.patcher, state_at(stage), state_at(stage + 2));
-        int r;
-        __atomic_add_fetch(&stage, 1, __ATOMIC_SEQ_CST);
-        r = rimf_patch_commit(b, &report);
-        CHECK(r == 0 && report.refused == 0, "(commit %ld: %d, %zu refused, %s)", i, r,
-              report.refused, t.sentence);
-        __atomic_add_fetch(&stage, 1, __ATOMIC_SEQ_CST);
-        rimf_patch_end(b);
+        const char *by;
+
+        if (remap)
+            t.kernel.before = i % WATCHED ? NULL : wait_at_each;
+        by = commit(i);
+        /* A caller that is preempted inside the handler of a breakpoint blocks all signals: then
+         * the engine waits a while, and prepares pages instead. */
+        others += strcmp(by, method) != 0;
+        CHECK(!others || (!strcmp(method, "selfmem") && !strcmp(by, "remap")), "(by %s)", by);
         if (alone || i % 50 == 0)
             let_call(alone);
-        others += strcmp(report.method, method) != 0;
     }
-    /* A caller that is preempted inside the handler of a breakpoint blocks all signals: then
-     * the engine waits a while and takes another method, rightly. */
-    CHECK(!strcmp(method, "auto") || others <= commits / 100,
-          "(%ld of %ld commits by other methods)", others, commits);
+    t.kernel.before = NULL;
     stop = 1;
-    setitimer(ITIMER_REAL, &(struct itimerval){{0, 0}, {0, 0}}, NULL);
     for (int i = 0; !alone && i < CALLERS; i++)
         pthread_join(threads[i], NULL);
-    CHECK(waitpid(watcher, &status, WNOHANG) == 0, "(the watcher ended: %x)", status);
-    kill(watcher, SIGKILL);
     patch_text_all_rx(&t);
-    printf("%s: %ld commits, %lu calls, %lu of them settled\n", report.method, commits, calls,
-           settled);
-    CHECK(calls > 0 && settled > 0, "(nobody called)");
+    printf("%s: %ld commits, %ld of them by remap instead, %lu calls, %lu of them settled, %lu in a "
+           "commit\n", method, commits, others, calls, settled, during);
+    CHECK(calls > 0 && settled > 0 && (!remap || during > 0), "(nobody called)");
+    CHECK(t.kernel.executable >= (alone || remap ? commits : 0), "(whose rights were looked at?)");
     rimf_patcher_destroy(t.patcher);
     CHECK(t.blocks == 0);
     return 0;

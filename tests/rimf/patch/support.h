@@ -6,6 +6,9 @@
  * The text is a file mapped private and R-X, as a loader would map it: `ret`
  * everywhere until a test writes something else.  The engine is the one under
  * test and nothing else of rimf.
+ *
+ * No page is writable and executable at any moment: the kernel here looks at the rights
+ * of each call that gives some, in every test that uses it.
  */
 #ifndef TESTS_RIMF_PATCH_SUPPORT_H
 #define TESTS_RIMF_PATCH_SUPPORT_H
@@ -35,7 +38,21 @@ struct patch_kernel {
     int error;
     void (*before)(struct patch_kernel *, long nr); /* or NULL */
     long last;        /* number of the call that failed last */
+    long executable;  /* calls that made pages executable */
 };
+
+/* Rights that a call asks for, and whether others would see what is written there: then it could
+ * be mapped a second time, to be executed. */
+static inline void patch_kernel_rights(struct patch_kernel *k, long nr, long prot, long flags)
+{
+    if (nr != SYS_mmap && nr != SYS_mprotect && nr != SYS_pkey_mprotect)
+        return;
+    CHECK((prot & (PROT_WRITE | PROT_EXEC)) != (PROT_WRITE | PROT_EXEC), "(call %ld, rights %lx)", nr,
+          prot);
+    CHECK(nr != SYS_mmap || !(prot & PROT_WRITE) || !(flags & MAP_SHARED), "(flags %lx)", flags);
+    if (prot & PROT_EXEC)
+        __atomic_add_fetch(&k->executable, 1, __ATOMIC_RELAXED);
+}
 
 static inline long patch_kernel_call(const struct rimf_sys *sys, long nr, long a, long b, long c,
                                      long d, long e, long f)
@@ -44,6 +61,7 @@ static inline long patch_kernel_call(const struct rimf_sys *sys, long nr, long a
     int match = (k->fail_number < 0 || k->fail_number == nr) &&
                 (c & k->fail_prot) == k->fail_prot;
 
+    patch_kernel_rights(k, nr, c, d);
     if (k->before)
         k->before(k, nr);
     k->calls++;
