@@ -12,9 +12,12 @@ HEAD = """\
 Each case runs twice in private namespaces: under the plain `ld.so`, and with mvld in the place of
 `/lib64/ld-linux-x86-64.so.2` for every process in it. *equal* means: the same output (stdout and stderr)
 and the same exit status, and the kernel was seen to start the programs in question with mvld, and
-those to open each pass of the pipeline, or a frozen image. With `--large` each
-configuration runs a case twice, four times where programs learn, and from the second time on they
-must open an image. *scatters*: it differs, and so do two plain runs. *started* counts these starts, children included.
+those to open each pass of the pipeline, or a frozen image. *scatters*: it differs, and so do two plain
+runs. *started* counts these starts, children included.
+
+With `--large` each configuration runs a case twice, four times where programs learn, and from the second
+time on they must open an image. Of glib's and CPython's tests, those that take long under the plain
+loader, too, are left out: `stock/suites.py` names them, and says why.
 
 """
 
