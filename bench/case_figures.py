@@ -4,8 +4,8 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-import debian  # noqa: E402
 import demo  # noqa: E402
+import sources  # noqa: E402
 import support  # noqa: E402
 
 support.need(support.PLUGIN)
@@ -13,7 +13,7 @@ name = sys.argv[1]
 sizes = {"megabytes": 200, "rounds": 21} if name == "grep" else {}
 try:
     rows = demo.load(name).run(support.BUILD / "demo" / name, **sizes)
-except debian.Unavailable as error:
+except sources.Unavailable as error:
     support.skip(error)
 for what, figure, ok in rows:
     if ok is False:

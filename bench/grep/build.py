@@ -13,7 +13,7 @@ from pathlib import Path
 
 import edits
 import support
-from debian import CFLAGS, do, fetch
+from sources import CFLAGS, do, fetch
 from report import progress
 
 HERE = Path(__file__).resolve().parent

@@ -10,7 +10,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parent.parent / "tests")]
 import build  # noqa: E402
-import debian  # noqa: E402
+import sources  # noqa: E402
 import support  # noqa: E402
 from report import interleaved, progress, say, table  # noqa: E402
 
@@ -116,7 +116,7 @@ class Case:
         environment = support.clean_environment(LOCPATH=self.folder / "locale", LC_ALL=locale)
         if committed:
             environment["LD_PRELOAD"] = str(support.LIBRARY)
-        return debian.instructions([self.greps[name], *arguments], environment, 120)
+        return sources.instructions([self.greps[name], *arguments], environment, 120)
 
 
 def measure_times(case, timed, large, rounds):

@@ -15,7 +15,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent), str(HERE.parent.parent / "tests")]
-import debian  # noqa: E402
+import sources  # noqa: E402
 import support  # noqa: E402
 from report import Spread, interleaved, progress, say, table  # noqa: E402
 
@@ -38,24 +38,24 @@ def build_libc(folder, name, flags):
     prefix = folder / f"musl-{name}"
     if (prefix / "bin" / "musl-gcc").exists():
         return prefix
-    stock = debian.fetch(folder, "musl", "musl-1.2.3", VERSION)
+    stock = sources.fetch(folder, "musl", "musl-1.2.3", VERSION)
     tree = folder / f"tree-{name}"
     if name == "stock":
         shutil.rmtree(tree, ignore_errors=True)
         shutil.copytree(stock, tree, symlinks=True)
     else:
-        debian.patched(stock, tree, HERE / "elision.patch")
+        sources.patched(stock, tree, HERE / "elision.patch")
     progress(f"building musl, {name} (a minute on a quiet machine)")
-    environment = support.clean_environment(CC=support.CC, CFLAGS=f"{debian.CFLAGS} {flags}")
-    debian.do(["./configure", f"--prefix={prefix}", "--disable-shared"], tree, 120, env=environment)
-    debian.do(["make", "SHARED_LIBS=", "-j", os.cpu_count(), "install"], tree, 1800)
+    environment = support.clean_environment(CC=support.CC, CFLAGS=f"{sources.CFLAGS} {flags}")
+    sources.do(["./configure", f"--prefix={prefix}", "--disable-shared"], tree, 120, env=environment)
+    sources.do(["make", "SHARED_LIBS=", "-j", os.cpu_count(), "install"], tree, 1800)
     return prefix
 
 
 def compile_library(prefix, output):
     """libmultiverse's own files, compiled with musl's headers, and its engine, which has no libc."""
     room = support.SOURCE / "passes" / "multiverse" / "library"
-    debian.do([prefix / "bin" / "musl-gcc", "-O2", "-std=gnu11", "-D_GNU_SOURCE", '-DNOTE_FLAGS="aR"', "-r",
+    sources.do([prefix / "bin" / "musl-gcc", "-O2", "-std=gnu11", "-D_GNU_SOURCE", '-DNOTE_FLAGS="aR"', "-r",
                "-nostdlib", f"-I{support.SOURCE}/include", f"-I{support.SOURCE}", "-idirafter", "/usr/include",
                "-idirafter", "/usr/include/x86_64-linux-gnu", "-o", output, *sorted(room.glob("*.c")),
                "-Wl,--whole-archive", support.PASSES / "libmultiverse_engine.a",
@@ -64,7 +64,7 @@ def compile_library(prefix, output):
 
 
 def compile_program(prefix, source, output, library, *flags):
-    debian.do([prefix / "bin" / "musl-gcc", "-static", *debian.CFLAGS.split(), "-std=gnu11", "-D_GNU_SOURCE",
+    sources.do([prefix / "bin" / "musl-gcc", "-static", *sources.CFLAGS.split(), "-std=gnu11", "-D_GNU_SOURCE",
                "-Wall", f"-I{HERE.parent}", f"-I{support.SOURCE}/include", *flags, "-o", output, source, library],
               HERE, 120)
     return output
@@ -96,7 +96,7 @@ class Case:
 
     def instructions(self, way, state, function):
         """How many a call takes, with the free() of what malloc gave and the loop around them."""
-        low, high = (debian.instructions([*self.command(way, state), function, str(loops)])
+        low, high = (sources.instructions([*self.command(way, state), function, str(loops)])
                      for loops in (5, 15))
         return (high - low) / 10 / 1000
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent), str(HERE.parent.parent / "tests")]
-import debian  # noqa: E402
+import sources  # noqa: E402
 import steady  # noqa: E402
 import support  # noqa: E402
 from report import progress, say, table  # noqa: E402
@@ -36,18 +36,18 @@ WAYS = ("stock", "stock, again", "branch", "uncommitted", "committed", "static")
 
 def build_stock(folder):
     """The tree of a built wc."""
-    tree = debian.fetch(folder, "coreutils", "coreutils-9.1", VERSION)
+    tree = sources.fetch(folder, "coreutils", "coreutils-9.1", VERSION)
     if not (tree / "Makefile").exists():
         progress("configure (a minute or two)")
-        environment = support.clean_environment(CC=support.CC, CFLAGS=debian.CFLAGS,
+        environment = support.clean_environment(CC=support.CC, CFLAGS=sources.CFLAGS,
                                                 FORCE_UNSAFE_CONFIGURE=1)
-        debian.do(["./configure", "-q", *CONFIGURE], tree, 1200, env=environment)
+        sources.do(["./configure", "-q", *CONFIGURE], tree, 1200, env=environment)
     if not (tree / "src" / "wc").exists():
         progress("building wc, stock")
         make = ["make", *AS_SHIPPED, "-j", os.cpu_count()]
         (tree / "built.mk").write_text("include Makefile\nbuilt: $(BUILT_SOURCES)\n")
-        debian.do([*make, "-f", "built.mk", "built"], tree, 300)
-        debian.do([*make, "src/wc"], tree, 1200)
+        sources.do([*make, "-f", "built.mk", "built"], tree, 300)
+        sources.do([*make, "src/wc"], tree, 1200)
     return tree
 
 
@@ -56,7 +56,7 @@ def build_edited(tree, folder, name, flags, fixed=None, libraries=()):
     place = folder / f"wc-{name}"
     (place / "src").mkdir(parents=True, exist_ok=True)
     shutil.copy(tree / "src" / "wc.c", place / "src" / "wc.c")
-    debian.do(["patch", "-p1", "--fuzz=0", "-i", HERE / "wc.patch"], place, 60)
+    sources.do(["patch", "-p1", "--fuzz=0", "-i", HERE / "wc.patch"], place, 60)
     if fixed:
         source = place / "src" / "wc.c"
         text, found = re.subn(r"(?m)^(wc \(int fd, .*\n\{\n)", rf"\1  const bool {fixed};\n",
@@ -64,9 +64,9 @@ def build_edited(tree, folder, name, flags, fixed=None, libraries=()):
         support.check(found == 1, "the function wc is not where it was")
         source.write_text(text)
     here = [f"-I{tree}", f"-I{tree}/lib", f"-I{tree}/src"]
-    debian.do([support.CC, "-DHAVE_CONFIG_H", *here, *debian.CFLAGS.split(), *flags.split(), "-c",
+    sources.do([support.CC, "-DHAVE_CONFIG_H", *here, *sources.CFLAGS.split(), *flags.split(), "-c",
                place / "src" / "wc.c", "-o", place / "wc.o"], tree, 60)
-    debian.do([support.CC, "-Wl,--as-needed", "-o", place / "wc", place / "wc.o", tree / "src" / "libwc_avx2.a",
+    sources.do([support.CC, "-Wl,--as-needed", "-o", place / "wc", place / "wc.o", tree / "src" / "libwc_avx2.a",
                tree / "src" / "libver.a", tree / "lib" / "libcoreutils.a", *libraries], tree, 60)
     return place / "wc"
 
@@ -144,8 +144,8 @@ def count(case, text, options, locale):
     half = text.with_name("half")
     half.write_bytes(content[:len(content) // 2])
     environment = support.clean_environment(LC_ALL=locale)
-    return {way: (debian.instructions(case.command(way, options, text), environment) -
-                  debian.instructions(case.command(way, options, half), environment)) /
+    return {way: (sources.instructions(case.command(way, options, text), environment) -
+                  sources.instructions(case.command(way, options, half), environment)) /
             (len(content) - len(content) // 2) for way in WAYS if "again" not in way}
 
 
