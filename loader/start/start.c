@@ -133,7 +133,50 @@ static void preload(struct loader *l)
     rimf_log(&l->log, MVLD_LOG_FILES, "preload: %s", text);
 }
 
-/* ---- the order ------------------------------------------------------------------------------ */
+/* ---- steps ------------------------------------------------------------------------------------ */
+
+static void look_around(struct loader *l, uintptr_t *sp)
+{
+    l->sys = &rimf_sys_kernel;
+    l->log.sys = l->sys;
+    l->log.fd = -1;
+    rimf_heap_init(&l->heap, l->sys);
+    rimf_heap_seed(&l->heap, l->first_memory, sizeof l->first_memory);
+    block_read(&l->block, sp);
+    l->direct = l->block.entry && l->block.entry->a_un.a_val == (uintptr_t)loader_entry;
+    l->vdso_bias = l->block.vdso ? l->block.vdso->a_un.a_val : 0;
+    knobs_read(l);
+    rimf_heap_set_alone(&l->heap, !l->knobs.watcher); /* modules of LD_AUDIT may start threads */
+    stage_time(l, STAGE_START);
+}
+
+static void prepare(struct loader *l)
+{
+    files_start(l);
+    place_plan(l);
+    if (pipeline_flags(l->pipeline) & MVLD_PASS_ANALYSIS)
+        auditor_look(l);
+    frozen_find(l);
+    if (!pipeline_count(l->pipeline)) { /* a pass was refused */
+        l->pipeline = NULL;
+        l->arena.end = 0;
+        return;
+    }
+    place_finish(l);
+    layout_choose(l);
+    mapstage_start(l);
+    relocatestage_start(l);
+}
+
+static void hook(struct loader *l)
+{
+    l->hooked = host_hook(l, caller_early) == 0;
+    mapstage_require(l, l->hooked ? l->mmap_return[0] : 0);
+    if (l->hooked)
+        preload(l); /* only what the hook can take away again */
+    else
+        frozen_forget(l); /* nobody will thaw it */
+}
 
 /* What the host loader reads of auxv.  The kernel's own copy (/proc/self/auxv)
  * keeps naming us: a debugger finds our _dl_debug_state through it. */
@@ -161,55 +204,53 @@ static __attribute__((noinline, noreturn)) void give_up(struct loader *l, const 
     say_and_exit(l->sys, why);
 }
 
+/* ---- the order ------------------------------------------------------------------------------ */
+
+/* A start, and between the lines what is true there.  Its second half is the host loader's, which
+ * calls us back: the list goes on where those functions stand that it calls. */
 struct start loader_start(struct loader *l, uintptr_t *sp)
 {
     int errors[HOST_CANDIDATES];
 
-    l->sys = &rimf_sys_kernel;
-    l->log.sys = l->sys;
-    l->log.fd = -1;
-    rimf_heap_init(&l->heap, l->sys);
-    rimf_heap_seed(&l->heap, l->first_memory, sizeof l->first_memory);
-    block_read(&l->block, sp);
-    l->direct = l->block.entry && l->block.entry->a_un.a_val == (uintptr_t)loader_entry;
-    l->vdso_bias = l->block.vdso ? l->block.vdso->a_un.a_val : 0;
-    knobs_read(l);
-    rimf_heap_set_alone(&l->heap, !l->knobs.watcher); /* modules of LD_AUDIT may start threads */
-    stage_time(l, STAGE_START);
-    program_plan(l); /* which program, which passes */
-    if (l->pipeline) {
-        files_start(l);
-        place_plan(l); /* where objects will go */
-        if (pipeline_flags(l->pipeline) & MVLD_PASS_ANALYSIS)
-            auditor_look(l);
-        frozen_find(l); /* what an earlier process left for this one */
-        if (!pipeline_count(l->pipeline)) { /* a pass was refused */
-            l->pipeline = NULL;
-            l->arena.end = 0;
-        } else {
-            place_finish(l);
-        }
-        layout_choose(l);
-        if (l->pipeline) {
-            mapstage_start(l); /* the executable may be refused */
-            relocatestage_start(l);
-        }
-    }
+    /* The kernel has mapped the program and us, and we are relocated.  No system call was made. */
+    look_around(l, sp);
+    /* Known: arguments, environment, auxv, and what MVLD and its kin say. */
+    program_plan(l);
+    /* Known: which program this is, and its pipeline, which most have not: then no call was made that
+     * the host loader would not make, and all that follows is to map it and to jump there. */
+    if (l->pipeline)
+        prepare(l);
+    /* Known: where objects will go, and what an earlier process left for this one.  The stage `map` has
+     * let the executable pass. */
     stage_time(l, STAGE_PLANNED);
     if (host_open(l, errors))
         give_up(l, errors);
+    /* The host loader is mapped, and nothing of it has run.  Its text can still be changed. */
     stage_time(l, STAGE_MAPPED);
-    if (!l->knobs.off) {
-        l->hooked = host_hook(l, caller_early) == 0;
-        mapstage_require(l, l->hooked ? l->mmap_return[0] : 0);
-        if (l->hooked)
-            preload(l); /* only what the hook can take away again */
-        else
-            frozen_forget(l); /* nobody will thaw it */
-    }
+    if (!l->knobs.off)
+        hook(l);
+    /* Its calls of mmap, its questions to the CPU and its _dl_debug_state lead to us (entry.S); LD_PRELOAD
+     * names the libraries that passes bring. */
     frozen_or_exit(l);
     sys_close(l->sys, l->host.fd);
     stage_time(l, STAGE_PATCHED);
     hand_over(l);
     return (struct start){l->host.entry, (uintptr_t)l->block.sp};
+    /* The host loader runs, and calls
+     *
+     *   loader_mmap        for each mapping (mapped.c).  An object's file passes the stage `map`, gets its
+     *                      place, and when all of it is there goes through the stage `relocate`.  When the
+     *                      last is mapped, none is relocated: tables of an earlier process are laid before
+     *                      the host loader's eyes (relocations_replace).
+     *   loader_event       at the end (hook.c, first_event): all objects are relocated, and no constructor has
+     *                      run.  objects_start makes the image; then either what an earlier process made
+     *                      of the code is mapped (frozen_run), or passes run, and what they declared is
+     *                      realised.  LD_PRELOAD is again what the user said.
+     *
+     * Constructors run, and main.  In each dlopen loader_mmap is called as above, then
+     *
+     *   loader_event       the link map has changed (objects_changed): what went, passes hear of; in front of
+     *                      what came, whose constructors are still to run, init.c waits:
+     *   loader_init        it is relocated, and its first constructor would run now (objects_relocated): what
+     *                      was learnt of it is mapped, or passes run. */
 }

@@ -63,7 +63,7 @@ struct rimf_object {
     size_t calls_at_home;            /* in none of its copies */
 };
 
-/* One segment of one object; ordered by address. */
+/* One segment of one object; ordered by address (rimf_sort). */
 struct rimf_place {
     uintptr_t start, end;
     struct rimf_object *object;

@@ -8,6 +8,7 @@
 #include "rimf/image/private.h"
 
 #include "rimf/base/base.h"
+#include "rimf/base/sort.h"
 
 const struct rimf_table *rimf_table_enter(const struct mvld_image *image)
 {
@@ -37,33 +38,6 @@ struct rimf_table *rimf_table_create(struct mvld_image *image, size_t n, size_t 
     return table;
 }
 
-static void sift_down(struct rimf_place *places, size_t at, size_t n)
-{
-    for (size_t child; (child = 2 * at + 1) < n; at = child) {
-        struct rimf_place moved = places[at];
-
-        if (child + 1 < n && places[child + 1].start > places[child].start)
-            child++;
-        if (moved.start >= places[child].start)
-            return;
-        places[at] = places[child];
-        places[child] = moved;
-    }
-}
-
-static void sort_places(struct rimf_place *places, size_t n)
-{
-    for (size_t i = n / 2; i-- > 0;)
-        sift_down(places, i, n);
-    for (size_t end = n; end-- > 1;) {
-        struct rimf_place last = places[end];
-
-        places[end] = places[0];
-        places[0] = last;
-        sift_down(places, 0, end);
-    }
-}
-
 /* The new places are sorted at the end of the array and merged from there to its
  * beginning; a merged place never overtakes a new one that is still unread. */
 void rimf_table_index(struct rimf_table *table, const struct rimf_table *old, uint64_t update,
@@ -85,7 +59,7 @@ void rimf_table_index(struct rimf_table *table, const struct rimf_table *old, ui
             fresh[k++] =
                 (struct rimf_place){view->segments[s].start, view->segments[s].end, added[i]};
     }
-    sort_places(fresh, n_new);
+    rimf_sort(fresh, n_new, sizeof *table->places);
     for (size_t i = 0; i < old->n_places; i++) {
         if (old->places[i].object->seen != update)
             continue;

@@ -11,6 +11,7 @@
 #include "rimf/store/later.h"
 
 #include "rimf/base/base.h"
+#include "rimf/base/sort.h"
 #include "rimf/image/private.h"
 
 #include <errno.h> /* numbers only */
@@ -131,34 +132,11 @@ int rimf_depends(struct mvld_image *image, const struct mvld_object *object, uin
     return word && !error && image->n_start ? note_owner(image, object) : error;
 }
 
-/* Heap sort: it needs no memory and no recursion. */
-static void sift(uintptr_t *a, size_t root, size_t n)
-{
-    for (size_t child; (child = 2 * root + 1) < n; root = child) {
-        uintptr_t up;
-
-        child += child + 1 < n && a[child + 1] > a[child];
-        if (a[root] >= a[child])
-            return;
-        up = a[child];
-        a[child] = a[root];
-        a[root] = up;
-    }
-}
-
 size_t rimf_watch_sort(uintptr_t *a, size_t n)
 {
     size_t kept = 0;
 
-    for (size_t i = n / 2; i-- > 0;)
-        sift(a, i, n);
-    for (size_t last = n; last-- > 1;) {
-        uintptr_t top = a[0];
-
-        a[0] = a[last];
-        a[last] = top;
-        sift(a, 0, last);
-    }
+    rimf_sort(a, n, sizeof *a);
     for (size_t i = 0; i < n; i++)
         if (!kept || a[kept - 1] != a[i])
             a[kept++] = a[i];

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """identity_debug.py BEHAVIOUR: what is seen from outside of a program whose code was changed or
-copied (identity/observed.c), by gdb, valgrind and perf.
+copied (observed.c), by gdb, valgrind and perf.
 
 Each function below is one test; its text says what a failure means.
 """
@@ -21,7 +21,7 @@ import support  # noqa: E402
 from observe import commands, gdb, says  # noqa: E402
 from support import check  # noqa: E402
 
-SOURCE = HERE / "identity" / "observed.c"
+SOURCE = HERE / "observed.c"
 # Outwards, from the handler that waits; between them what libc calls its own, in other words in
 # each build of it.
 STACK = ["handler", "<signal handler called>", "raise", "compare", "qsort", "in_library", "main"]

@@ -33,8 +33,9 @@
 #include <sys/mman.h>
 
 #include "rimf/base/base.h"
-#include "passes/multiverse/interface.h"
+#include "passes/multiverse/engine/interface.h"
 #include "rimf/base/lock.h"
+#include "rimf/base/sort.h"
 #include "passes/multiverse/site/site.h"
 
 #include "mvld/descriptor.h"
@@ -90,7 +91,7 @@ struct mv_point {
 };
 
 struct mv_site {
-    uintptr_t address; /* first: see mv_sort */
+    uintptr_t address; /* first: see rimf_sort */
     struct mv_point *point;
     struct mv_site *next; /* of the same point */
     struct mv_unit *unit;
@@ -223,9 +224,6 @@ int mv_table_room(struct mv_engine *, struct mv_table *, size_t n);
 int mv_table_put(struct mv_engine *, struct mv_table *, uintptr_t key, void *value);
 void *mv_table_get(const struct mv_table *, uintptr_t key);
 void mv_table_clear(struct mv_table *);
-/* Sorts `n` elements of `size` bytes, at most 64, by the address at their start.
- * Cheap when they are sorted already. */
-void mv_sort(void *elements, size_t n, size_t size);
 
 /* ---- gather.c: lock held, or before anybody else may call */
 /* 0, -ENOMEM; -EALREADY when the process has an engine already: see `other`. */

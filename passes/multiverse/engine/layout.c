@@ -67,7 +67,7 @@ static void fill_slot(struct mv_unit *unit, uint32_t i, struct mv_point *point,
 
 /* What is to become a word: an entry, when there is no site. */
 struct coming {
-    uintptr_t address; /* first: see mv_sort */
+    uintptr_t address; /* first: see rimf_sort */
     struct mv_point *point;
     struct mv_site *site;
 };
@@ -163,7 +163,7 @@ static void add_words(struct mv_engine *engine, struct mv_unit *unit, struct com
 {
     int before;
 
-    mv_sort(list, n, sizeof *list);
+    rimf_sort(list, n, sizeof *list);
     before = n && list[0].address < unit->object->start;
     unit->base = before ? list[0].address : unit->object->start;
     unit->n_words = unit->n_slots = unit->now = 0;

@@ -286,5 +286,5 @@ void mv_gather_records(struct mv_engine *engine, struct mv_unit *unit)
     unit->n_points = n;
     for (size_t i = 0; i < n; i++)
         unit->by_pad[i] = (struct mv_entry){unit->points[i].pad, &unit->points[i]};
-    mv_sort(unit->by_pad, n, sizeof *unit->by_pad);
+    rimf_sort(unit->by_pad, n, sizeof *unit->by_pad);
 }

@@ -259,7 +259,7 @@ static int read_unit(struct mv_engine *engine, struct mv_unit *unit)
              at += sizeof(struct multiverse_callsite))
             n += (size_t)read_site(engine, unit, (const void *)at, &unit->sites[n]);
     unit->n_sites = n;
-    mv_sort(unit->sites, n, sizeof *unit->sites); /* linkers keep sections in order */
+    rimf_sort(unit->sites, n, sizeof *unit->sites); /* linkers keep sections in order */
     refuse_overlaps(engine, unit);
     compact(unit);
     refuse_on_pads(engine, unit);

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "../../check.h"
-#include "passes/multiverse/interface.h"
+#include "passes/multiverse/engine/interface.h"
 #include "own_sources.h"
 #include "rimf/base/log.h"
 #include "rimf/base/sys.h"

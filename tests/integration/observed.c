@@ -7,7 +7,7 @@
  * build: program libobserved.so -g -O1
  * run:
  */
-#include "identity.h"
+#include "identity/identity.h"
 
 #include <signal.h>
 
