@@ -10,6 +10,7 @@ Programs are static; libmultiverse is linked with them.
 """
 import os
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -52,22 +53,24 @@ def build_libc(folder, name, flags):
     return prefix
 
 
-def compile_library(prefix, output):
-    """libmultiverse's own files, compiled with musl's headers, and its engine, which has no libc."""
-    room = support.SOURCE / "passes" / "multiverse" / "library"
-    sources.do([prefix / "bin" / "musl-gcc", "-O2", "-std=gnu11", "-D_GNU_SOURCE", '-DNOTE_FLAGS="aR"', "-r",
-               "-nostdlib", f"-I{support.SOURCE}/include", f"-I{support.SOURCE}", "-idirafter", "/usr/include",
-               "-idirafter", "/usr/include/x86_64-linux-gnu", "-o", output, *sorted(room.glob("*.c")),
-               "-Wl,--whole-archive", support.PASSES / "libmultiverse_engine.a",
-               support.BUILD / "rimf" / "librimf_core.a"], HERE, 120)
+def compile_ours(prefix, output, *words):
+    done = subprocess.run([str(word) for word in (prefix / "bin" / "musl-gcc", *sources.CFLAGS.split(), "-std=gnu11",
+                                                  "-D_GNU_SOURCE", f"-I{support.SOURCE}/include", "-o", output, *words)],
+                          stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
+    support.check(done.returncode == 0, done.stderr)
     return output
+
+
+def compile_library(prefix, output):
+    """libmultiverse: its own files, compiled with musl's headers; its engine, which has no libc, as it is."""
+    room = support.SOURCE / "passes" / "multiverse" / "library"
+    return compile_ours(prefix, output, "-r", "-nostdlib", '-DNOTE_FLAGS="aR"', f"-I{support.SOURCE}",
+                        "-idirafter", "/usr/include", "-idirafter", "/usr/include/x86_64-linux-gnu",
+                        *sorted(room.glob("*.c")), support.PASSES / "library" / "libmultiverse.a")
 
 
 def compile_program(prefix, source, output, library, *flags):
-    sources.do([prefix / "bin" / "musl-gcc", "-static", *sources.CFLAGS.split(), "-std=gnu11", "-D_GNU_SOURCE",
-               "-Wall", f"-I{HERE.parent}", f"-I{support.SOURCE}/include", *flags, "-o", output, source, library],
-              HERE, 120)
-    return output
+    return compile_ours(prefix, output, "-static", "-Wall", f"-I{HERE.parent}", *flags, source, library)
 
 
 class Case:

@@ -30,11 +30,17 @@ CALLERS = [f"Objects/{name}object" for name in (
     "type")]
 # The work, and how much of it some tens of milliseconds are.
 WORK = {"bare": 3000, "lists": 4000, "points": 600, "trees": 600, "records": 600}
+COUNTED = ("bare", "trees")  # callgrind is slow
 WAYS = ("stock", "stock, again", "branch", "uncommitted", "committed", "static")
 
 
 def make(tree, *words, timeout=600):
     sources.do(["make", *words], tree, timeout, env=support.clean_environment())
+
+
+def link(tree, *libraries):
+    make(tree, "--eval", "relink: ; $(LINKCC) $(PY_CORE_LDFLAGS) $(LINKFORSHARED) -o python Programs/python.o "
+         f"$(LINK_PYTHON_OBJS) {' '.join(map(str, libraries))} $(LIBS) $(MODLIBS) $(SYSLIBS)", "relink")
 
 
 def build_stock(folder):
@@ -55,9 +61,9 @@ def changed_headers():
             if name.endswith(".h")]
 
 
-def build_edited(stock, folder, name, flags="", callers=(), libraries=(), static=False):
-    """python of the patched source.  Nothing else is compiled anew for the headers: the patch only adds
-    declarations."""
+def build_edited(stock, folder, name, flags="", callers=(), static=False):
+    """python of the patched source.  For the headers alone nothing is compiled anew: the patch adds
+    declarations to them."""
     progress(f"building python, {name}")
     tree = sources.patched(stock, folder / f"python-{name}", HERE / "gc.patch")
     if static:
@@ -69,26 +75,22 @@ def build_edited(stock, folder, name, flags="", callers=(), libraries=(), static
     old = [word for header in changed_headers() for word in ("-o", header)]
     new = [word for unit in units for word in ("-W", f"{unit}.c")]
     make(tree, *old, *new, f"EXTRA_CFLAGS={flags}", *(f"{unit}.o" for unit in units), timeout=1800)
-    link = ("relink: ; $(LINKCC) $(PY_CORE_LDFLAGS) $(LINKFORSHARED) -o python Programs/python.o "
-            f"$(LINK_PYTHON_OBJS) {' '.join(map(str, libraries))} $(LIBS) $(MODLIBS) $(SYSLIBS)")
-    make(tree, "--eval", link, "relink")
+    link(tree)
     return tree / "python"
 
 
 class Case:
     def __init__(self, folder):
         stock = build_stock(folder)
-        self.environment = {"PYTHONPATH": str(stock / "Lib"), "PYTHONHASHSEED": "0",
-                            "PYTHONDONTWRITEBYTECODE": "1"}
+        # All with the same modules, whose byte code is kept there.
+        self.environment = {"PYTHONPATH": str(stock / "Lib"), "PYTHONHASHSEED": "0"}
         self.programs = {"stock": stock / "python", "branch": build_edited(stock, folder, "branch"),
                          "static": build_edited(stock, folder, "static", static=True)}
         uncommitted = build_edited(stock, folder, "multiversed", PLUGIN, CALLERS)
         # Where there is no library nothing is committed.
         self.programs["uncommitted"] = shutil.copy2(uncommitted, uncommitted.with_name("python-uncommitted"))
         tree = uncommitted.parent
-        link = ("relink: ; $(LINKCC) $(PY_CORE_LDFLAGS) $(LINKFORSHARED) -o python Programs/python.o "
-                f"$(LINK_PYTHON_OBJS) -Wl,-u,multiverse_commit_refs {LIBRARY} $(LIBS) $(MODLIBS) $(SYSLIBS)")
-        make(tree, "--eval", link, "relink")
+        link(tree, "-Wl,-u,multiverse_commit_refs", LIBRARY)
         self.programs["committed"] = tree / "python"
 
     def command(self, way, work, n):
@@ -120,7 +122,7 @@ def compare(case):
     return compared, different, expected.strip()
 
 
-def run(folder, seconds=90):
+def run(folder, seconds=45):
     """Prints what happens; the rows for the summary: (what, result, ok)."""
     case = Case(folder)
     progress("comparing output")
@@ -140,7 +142,7 @@ def run(folder, seconds=90):
         table([[way, f"{works[way].value:.2f}", str(changes[way])] for way in WAYS], [work, "ms", "beside stock"])
         rows += [(f"{work}, time, {way}", f"{works[way].value:.2f} | ms | {changes[way]}; "
                   f"{quiet} of {runs} runs undisturbed", None) for way in WAYS]
-        if shutil.which("valgrind"):
+        if work in COUNTED and shutil.which("valgrind"):
             counts = {way: case.count(way, work) for way in WAYS if "again" not in way}
             rows += [(f"{work}, instructions, {way}", f"{count / 1e6:.2f} | millions | "
                       f"{100 * (count / counts['stock'] - 1):+.2f} %", None) for way, count in counts.items()]

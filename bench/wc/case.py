@@ -139,17 +139,18 @@ def measure(case, text, empty, options, locale, seconds):
 
 
 def count(case, text, options, locale):
-    """Instructions a byte, of the second half of the text."""
+    """Instructions a byte, of the second eighth of the text."""
     content = text.read_bytes()
-    half = text.with_name("half")
-    half.write_bytes(content[:len(content) // 2])
+    small, large = text.with_name("eighth"), text.with_name("quarter")
+    small.write_bytes(content[:len(content) // 8])
+    large.write_bytes(content[:len(content) // 4])
     environment = support.clean_environment(LC_ALL=locale)
-    return {way: (sources.instructions(case.command(way, options, text), environment) -
-                  sources.instructions(case.command(way, options, half), environment)) /
-            (len(content) - len(content) // 2) for way in WAYS if "again" not in way}
+    return {way: (sources.instructions(case.command(way, options, large), environment) -
+                  sources.instructions(case.command(way, options, small), environment)) /
+            (len(content) // 4 - len(content) // 8) for way in WAYS if "again" not in way}
 
 
-def run(folder, seconds=60):
+def run(folder, seconds=45):
     """Prints what happens; the rows for the summary: (what, result, ok)."""
     folder.mkdir(parents=True, exist_ok=True)
     case = Case(folder)
