@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * Figure 1 of the EuroSys 2019 paper: a spin lock for one CPU and for several, written in all ways that
- * the build has (WAYS, a list of X(name)).
+ * Figure 1 of the EuroSys 2019 paper: a spin lock for one CPU and for several, written in all
+ * ways that the build has (WAYS, a list of X(name)).
  *
- * Cycles of the time stamp counter a round, lock and unlock: the least of many short stretches, of all
- * ways in turn.  And the bytes of each way's loops, as they are in memory when that is measured.
+ * Cycles of the time stamp counter a round, lock and unlock: the least of many short stretches,
+ * of all ways in turn.  And the bytes of each way's loops, as they are in memory when that is
+ * measured.
  */
 #include "spinlock.h"
 
@@ -54,7 +55,8 @@ static void show(const struct way *way, int smp)
         memcpy(&distance, code + 1, sizeof distance);
         if (*code == 0xe9) /* to its variant */
             code += 5 + distance;
-        printf("code: %s %s %s %p ", way->name, smp ? "SMP" : "UP", kinds[kind], (const void *)code);
+        printf("code: %s %s %s %p ", way->name, smp ? "SMP" : "UP", kinds[kind],
+               (const void *)code);
         for (size_t i = 0; i < SHOWN; i++)
             printf("%02x", code[i]);
         puts("");

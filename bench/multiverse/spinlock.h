@@ -7,8 +7,8 @@
 
 extern unsigned long counted;
 
-/* n rounds with nothing between lock and unlock; with one addition to `counted`; and the switch, which
- * is committed where the way does that. */
+/* n rounds with nothing between lock and unlock; with one addition to `counted`; and the switch,
+ * which is committed where the way does that. */
 #define DECLARE_WAY(name)                                                                         \
     void empty_##name(long n);                                                                    \
     void counts_##name(long n);                                                                   \

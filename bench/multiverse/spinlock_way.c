@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * One way to write the spin lock of Figure 1 of the EuroSys 2019 paper, as WAY says, and two loops that
- * take it.  With one CPU it is a barrier for the compiler, as Linux's is (the paper's also disables
- * interrupts, which a program cannot do); with several it is taken and released.
+ * One way to write the spin lock of Figure 1 of the EuroSys 2019 paper, as WAY says, and two
+ * loops that take it.  With one CPU it is a barrier for the compiler, as Linux's is (the paper's
+ * also disables interrupts, which a program cannot do); with several it is taken and released.
  */
 #include "spinlock.h"
 
@@ -20,7 +20,7 @@
 #define CALLER 8   /* who takes the lock is one */
 #define INLINE 9   /* the lock is multiverse("inline") */
 #define CONSTANT 10 /* the switch is multiverse("constant") */
-#define FLOOR 11   /* no lock: an argument and a NOP of five bytes for each call, as a commit leaves them */
+#define FLOOR 11   /* no lock: an argument and a NOP for each call, as a commit leaves them */
 
 #define inlined static inline __attribute__((always_inline))
 #define called static __attribute__((noinline))
@@ -82,7 +82,8 @@ called void unlock_smp(struct lock *l)
 {
     release(l);
 }
-KIND void (*JOIN(lock_, NAME))(struct lock *) = nothing, (*JOIN(unlock_, NAME))(struct lock *) = nothing;
+KIND void (*JOIN(lock_, NAME))(struct lock *) = nothing;
+KIND void (*JOIN(unlock_, NAME))(struct lock *) = nothing;
 #define spin_lock JOIN(lock_, NAME)
 #define spin_unlock JOIN(unlock_, NAME)
 #elif WAY == FLOOR

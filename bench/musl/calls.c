@@ -4,9 +4,9 @@
  *
  *     calls never|joined commit|plain [FUNCTION LOOPS]
  *
- * never: no thread was ever made; joined: one was made, and is gone again.  Of each function a line:
- * its name and nanoseconds a call, the median of short loops, most of which nobody interrupts.  Or so
- * many loops of one function, for who counts instructions.
+ * never: no thread was ever made; joined: one was made, and is gone again.  Of each function a
+ * line: its name and nanoseconds a call, the median of short loops, most of which nobody
+ * interrupts.  Or so many loops of one function, for who counts instructions.
  */
 #include "../measure.h"
 

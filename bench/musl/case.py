@@ -54,8 +54,9 @@ def build_libc(folder, name, flags):
 
 
 def compile_ours(prefix, output, *words):
-    done = subprocess.run([str(word) for word in (prefix / "bin" / "musl-gcc", *sources.CFLAGS.split(), "-std=gnu11",
-                                                  "-D_GNU_SOURCE", f"-I{support.SOURCE}/include", "-o", output, *words)],
+    command = [prefix / "bin" / "musl-gcc", *sources.CFLAGS.split(), "-std=gnu11", "-D_GNU_SOURCE",
+               f"-I{support.SOURCE}/include", "-o", output, *words]
+    done = subprocess.run([str(word) for word in command],
                           stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
     support.check(done.returncode == 0, done.stderr)
     return output

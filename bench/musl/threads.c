@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * threads: functions whose locks are left out while there is one thread still lock when there are more.
+ * threads: functions whose locks are left out while there is one thread still lock when there
+ * are more.
  *
- * Alone, with threads, alone again, twice over.  Prints what came out, which depends on no timing: the
- * sum of the random numbers that all drew, the bytes that all wrote, blocks that two had at once.
- * With MULTIVERSED it also says at each step what the code is bound to.
+ * Alone, with threads, alone again, twice over.  Prints what came out, which depends on no
+ * timing: the sum of the random numbers that all drew, the bytes that all wrote, blocks that two
+ * had at once. With MULTIVERSED it also says at each step what the code is bound to.
  */
 #include <pthread.h>
 #include <stdint.h>
