@@ -64,6 +64,11 @@ def patched(stock, tree, patch):
     return tree
 
 
+def fresh(output, *inputs):
+    """Whether this was built, of these files as they are."""
+    return output.exists() and all(output.stat().st_mtime > Path(i).stat().st_mtime for i in inputs)
+
+
 def instructions(command, environment=None, timeout=600):
     """How many a run executes, counted by callgrind: exact, where times are not."""
     done = subprocess.run(["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null",

@@ -37,7 +37,8 @@ STEPS = ["without locks", "with locks", "without locks"] * 2
 def build_libc(folder, name, flags):
     """The folder of an installed musl."""
     prefix = folder / f"musl-{name}"
-    if (prefix / "bin" / "musl-gcc").exists():
+    inputs = [HERE / "elision.patch", *([support.PLUGIN] if PLUGIN in flags else [])]
+    if sources.fresh(prefix / "lib" / "libc.a", *inputs):
         return prefix
     stock = sources.fetch(folder, "musl", "musl-1.2.3", VERSION)
     tree = folder / f"tree-{name}"

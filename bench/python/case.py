@@ -38,8 +38,8 @@ def make(tree, *words, timeout=600):
     sources.do(["make", *words], tree, timeout, env=support.clean_environment())
 
 
-def link(tree, *libraries):
-    make(tree, "--eval", "relink: ; $(LINKCC) $(PY_CORE_LDFLAGS) $(LINKFORSHARED) -o python Programs/python.o "
+def link(tree, name, *libraries):
+    make(tree, "--eval", f"relink: ; $(LINKCC) $(PY_CORE_LDFLAGS) $(LINKFORSHARED) -o {name} Programs/python.o "
          f"$(LINK_PYTHON_OBJS) {' '.join(map(str, libraries))} $(LIBS) $(MODLIBS) $(SYSLIBS)", "relink")
 
 
@@ -64,8 +64,11 @@ def changed_headers():
 def build_edited(stock, folder, name, flags="", callers=(), static=False):
     """python of the patched source.  For the headers alone nothing is compiled anew: the patch adds
     declarations to them."""
+    tree = folder / f"python-{name}"
+    if sources.fresh(tree / "python", HERE / "gc.patch", support.PLUGIN, stock / "python"):
+        return tree / "python"
     progress(f"building python, {name}")
-    tree = sources.patched(stock, folder / f"python-{name}", HERE / "gc.patch")
+    sources.patched(stock, tree, HERE / "gc.patch")
     if static:
         source = tree / "Modules" / "gcmodule.c"
         text, found = re.subn(r"if \(_PyGC_automatic &&", "if (0 &&", source.read_text())
@@ -75,7 +78,7 @@ def build_edited(stock, folder, name, flags="", callers=(), static=False):
     old = [word for header in changed_headers() for word in ("-o", header)]
     new = [word for unit in units for word in ("-W", f"{unit}.c")]
     make(tree, *old, *new, f"EXTRA_CFLAGS={flags}", *(f"{unit}.o" for unit in units), timeout=1800)
-    link(tree)
+    link(tree, "python")
     return tree / "python"
 
 
@@ -88,10 +91,9 @@ class Case:
                          "static": build_edited(stock, folder, "static", static=True)}
         uncommitted = build_edited(stock, folder, "multiversed", PLUGIN, CALLERS)
         # Where there is no library nothing is committed.
-        self.programs["uncommitted"] = shutil.copy2(uncommitted, uncommitted.with_name("python-uncommitted"))
-        tree = uncommitted.parent
-        link(tree, "-Wl,-u,multiverse_commit_refs", LIBRARY)
-        self.programs["committed"] = tree / "python"
+        self.programs["uncommitted"] = uncommitted
+        link(uncommitted.parent, "committed", "-Wl,-u,multiverse_commit_refs", LIBRARY)
+        self.programs["committed"] = uncommitted.with_name("committed")
 
     def command(self, way, work, n):
         return [str(self.programs[way.partition(",")[0]]), "-S", str(HERE / "work.py"), work, str(n)]
