@@ -39,9 +39,10 @@ def service(folder, _):
 def grep(folder, arguments):
     heading("Debian's GNU grep, its multi-byte mode multiversed")
     case = load("grep")
+    import sources
     try:
         return case.run(folder / "grep", arguments.megabytes, arguments.rounds)
-    except case.build.Unavailable as error:
+    except sources.Unavailable as error:
         say(f"    left out: {error}")
         return [("grep: its source cannot be had or built here", "left out", None)]
 

@@ -2,7 +2,6 @@
 """The grep case study: same output as stock grep, and what a commit brings."""
 import os
 import random
-import re
 import shutil
 import subprocess
 import sys
@@ -11,6 +10,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parent.parent / "tests")]
 import build  # noqa: E402
+import sources  # noqa: E402
 import support  # noqa: E402
 from report import interleaved, progress, say, table  # noqa: E402
 
@@ -116,13 +116,7 @@ class Case:
         environment = support.clean_environment(LOCPATH=self.folder / "locale", LC_ALL=locale)
         if committed:
             environment["LD_PRELOAD"] = str(support.LIBRARY)
-        done = subprocess.run(["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null",
-                               "--smc-check=all", str(self.greps[name]), *arguments],
-                              env=environment, stdin=subprocess.DEVNULL, capture_output=True,
-                              text=True, timeout=120)
-        count = re.search(r"Collected : (\d+)", done.stderr)
-        support.check(count, f"callgrind counted nothing:\n{done.stderr}")
-        return int(count[1])
+        return sources.instructions([self.greps[name], *arguments], environment, 120)
 
 
 def measure_times(case, timed, large, rounds):
