@@ -361,10 +361,10 @@ def command(program):
 
 
 def copied(program):
-    """Code that was moved is learnt, or what leads to it holds the place of a copy that each process makes anew."""
+    """Moved code is learnt, or what leads to it holds a place that each process chooses anew."""
     program.train("open:one.so", "open:two.so")
     done = program.thawed("open:two.so", "open:one.so", names=[])
-    check(re.search("two.so: .* are copied to ", done.stderr), done.stderr)
+    check(re.search("two.so: .* moved to ", done.stderr), done.stderr)
     check("learnt, without code" in program.train_log and "so: learnt\n" not in program.train_log, program.train_log)
 
 
