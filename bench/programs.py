@@ -21,7 +21,7 @@ from report import progress, say  # noqa: E402
 MVLD = support.BUILD / "tools" / "mvld"
 PASS_FOLDERS = [support.BUILD / "passes" / name for name in ("direct-calls", "concat")]
 HOST = "host loader"
-READY = "ready"  # an image was made and removed again: what is left is ready code (rimf/ready.h)
+READY = "ready"  # an image was made and removed again: what is left is ready code (rimf/store/manifest.h)
 # way -> (passes, whether frozen or READY, PASS.OPTION=VALUE if any)
 WAYS = {"direct-calls": ("direct-calls", False), "direct-calls, frozen": ("direct-calls", True),
         "concat": ("direct-calls, concat", False), "concat, frozen": ("direct-calls, concat", True)}

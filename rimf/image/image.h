@@ -12,7 +12,7 @@
  * (image/sections.c), symbols (image/symbols.c: answered from the objects' own
  * tables, nothing is copied), PLT entries (image/plt.c), GOT slots (image/slots.c), references
  * (image/reference_tables.c: from the objects' analyses and relocations).  Code of the process is
- * changed by batches of patches (image_patch.c, patch.h), the image's commit, and may
+ * changed by batches of patches (image/patches.c, patch/patch.h), the image's commit, and may
  * be given a second place (moved/region.c, moved/moved.h).
  *
  * Which objects the global scope holds, the public link map does not tell.  The

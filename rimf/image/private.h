@@ -242,7 +242,7 @@ long rimf_domain_add(struct mvld_image *, const char *name);
 size_t rimf_domain_of(const struct mvld_object *);
 int rimf_domain_move(struct mvld_image *, const struct mvld_object *, size_t domain);
 
-/* ---- image/symbols.c, image/plt.c, image_patch.c: behind rimf_api() ---------- */
+/* ---- image/symbols.c, image/plt.c, image/patches.c: behind rimf_api() ---------- */
 
 int rimf_symbol_find(const struct mvld_object *, const char *name, const char *version,
                      struct mvld_symbol *out);
