@@ -33,7 +33,7 @@
  *     map       none
  *     relocate  symbol_bind, symbol_hide
  *     run       section_add, section_set_pages, domain_add, domain_move, calls_retarget,
- *               reference_retarget; code moves (copy_add, copies_commit)
+ *               reference_retarget, fragment_move
  *
  * Example
  *
