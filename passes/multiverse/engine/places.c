@@ -4,7 +4,7 @@
  *
  * A site or an entry is known by its address at home, and so is whom it calls.  Where code
  * was copied, it runs in the copy, and at home too unless a jump to the copy stands in its
- * place; the image tells (copy_find).  What is changed is changed at both places, in one
+ * place; the image tells (moved_find).  What is changed is changed at both places, in one
  * batch:
  *
  *     home                         copy
