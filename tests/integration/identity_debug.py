@@ -137,7 +137,7 @@ def perf(program, passes):
     data = program.folder / "perf.data"
     program.perf_map = True
     maps = set(Path("/tmp").glob("perf-*.map"))
-    done = program.run(["perf", "record", "-q", "-e", "cpu-clock:u", "-F", "500", "-o", data,
+    done = program.run(["perf", "record", "-q", "-N", "-e", "cpu-clock:u", "-F", "500", "-o", data,
                         program.path, "spin"], passes)
     check("does not run" not in done.stderr, done.stderr)
     if done.returncode:

@@ -151,7 +151,7 @@ def perf(program):
         support.skip("perf is missing")
     for method in METHODS:
         data = program.folder / "perf.data"
-        done = subprocess.run(["perf", "record", "-q", "-e", "cpu-clock:u", "-F", "500", "-g", "-o", data,
+        done = subprocess.run(["perf", "record", "-q", "-N", "-e", "cpu-clock:u", "-F", "500", "-g", "-o", data,
                                program.path, "run"], env=program.environment(method=method),
                               stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
         if done.returncode:

@@ -288,7 +288,7 @@ def perf(program):
         support.skip("perf is missing")
     program.analyse()
     data = program.folder / "perf.data"
-    done = subprocess.run(["perf", "record", "-q", "-e", "cpu-clock:u", "-F", "500", "-o", data,
+    done = subprocess.run(["perf", "record", "-q", "-N", "-e", "cpu-clock:u", "-F", "500", "-o", data,
                            program.path, program.plugin, "spin"], stdin=subprocess.DEVNULL,
                           capture_output=True, text=True, timeout=60,
                           env=program.environment(perf_map="yes"))

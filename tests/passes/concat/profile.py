@@ -157,7 +157,7 @@ def recorded(program):
         support.skip("perf is missing")
     data = program.folder / "perf.data"
     spin = "i=0; while [ $i -lt 30000 ]; do i=$((i + 1)); done"
-    done = subprocess.run(["perf", "record", "-q", "-e", "cpu-clock:u", "-F", "2000", "-g", "-o",
+    done = subprocess.run(["perf", "record", "-q", "-N", "-e", "cpu-clock:u", "-F", "2000", "-g", "-o",
                            data, "sh", "-c", spin], capture_output=True, text=True, timeout=60)
     if done.returncode:
         support.skip(f"perf cannot record here: {done.stderr.strip()}")
