@@ -31,7 +31,7 @@
  *   are made when they are committed.
  *
  *     map       none
- *     relocate  symbol_bind, symbol_hide
+ *     relocate  symbol_bind, symbol_hide, symbol_add, section_add
  *     run       section_add, section_set_pages, domain_add, domain_move, calls_retarget,
  *               reference_retarget, fragment_move
  *
@@ -285,9 +285,9 @@ struct mvld_api {
     /* Memory for code or data of the pass, zeroed, in whole pages, within reach of the calls of all objects
      * that lie near the program.  It can be written; code until the pass returns: it is executed from then
      * on, and never written again, and calls may lead there (calls_retarget).  It is never given back.
-     * For the thread that loads, inside run.  NULL, with a sentence: there is no room near the
-     * program (`placement = as-is`), the size is 0 or above MVLD_SECTION_MAX, there are MVLD_SECTIONS_MAX,
-     * it is another stage, or an image is made. */
+     * For the thread that loads, inside run; inside relocate, for symbol_add: to what is added there run leads
+     * nothing.  NULL, with a sentence: there is no room near the program (`placement = as-is`), the size is 0
+     * or above MVLD_SECTION_MAX, there are MVLD_SECTIONS_MAX, it is another stage, or an image is made. */
     void *(*section_add)(const struct mvld_context *, enum mvld_section_kind, size_t size);
 
     /* For the stage relocate.  Every look-up of `symbol` in its object, by relocation or dlsym, finds the
@@ -299,6 +299,17 @@ struct mvld_api {
     int (*symbol_bind)(struct mvld_image *, const struct mvld_symbol *symbol,
                        const struct mvld_symbol *to);
     int (*symbol_hide)(struct mvld_image *, const struct mvld_symbol *symbol);
+    /* The same for a definition that `symbol->object` has not.  From now on each look-up that comes to the
+     * object finds it, as if the object had been linked so: by relocation, weak or strong, lazy or not, of
+     * any version, and by dlsym.  `object` is one of those that relocate was called with.  `address` is in any
+     * object that is mapped, which stays as long as this one, or in a section of the pass: in code
+     * for STT_FUNC and STT_GNU_IFUNC; STT_OBJECT and STT_NOTYPE may be data.  STB_GLOBAL or STB_WEAK; no version.
+     * The name is copied.  Tables of another size are in memory of their own, which is not given back: who reads
+     * an object's DT_SYMTAB inside of its segments alone finds none.
+     * 0; -EPERM: another stage; -EEXIST: the object defines it; -EINVAL: the above; -ENOTSUP: the object has no
+     * DT_GNU_HASH, or there is none that is sound; -E2BIG: more than MVLD_SYMBOLS_MAX of this pass;
+     * -ENOMEM. */
+    int (*symbol_add)(const struct mvld_context *, const struct mvld_symbol *symbol);
 
     /* Declares a rule for the calls of `object` through PLT and GOT, as its analysis lists them.
      * Nothing is changed yet: when the pass has run, or when code has been moved, each place is
@@ -380,7 +391,7 @@ struct mvld_pass {
      * MVLD_PASS_FREEZES.  The host loader is not asked about. */
     int (*map)(const struct mvld_context *, const struct mvld_file *);
     /* Objects are mapped, each as soon as it is, and nothing of the start, or of the dlopen that they belong
-     * to, is relocated: symbols can be changed (symbol_bind, symbol_hide).  The image of this stage has all
+     * to, is relocated: symbols can be changed (symbol_bind, symbol_hide, symbol_add).  The image of this stage has all
      * objects that are mapped so far; its objects are other ones than those of run, and memory from
      * alloc stays.  No image of the program is made or used.  An error: none of the edits is made. */
     int (*relocate)(const struct mvld_context *, const struct mvld_object *const *objects, size_t n);

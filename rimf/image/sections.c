@@ -78,7 +78,7 @@ static int may_add(const struct mvld_context *ctx, enum mvld_section_kind kind, 
 {
     struct mvld_image *image = ctx->image;
 
-    if (rimf_only_in(image, RIMF_STAGE_RUN, ctx->pass))
+    if (image->stage != RIMF_STAGE_RELOCATE && rimf_only_in(image, RIMF_STAGE_RUN, ctx->pass))
         return 0;
     if (kind != MVLD_SECTION_CODE && kind != MVLD_SECTION_DATA)
         return rimf_fail(image, EINVAL, "%s: a new section is of code or of data", ctx->pass), 0;
@@ -120,11 +120,11 @@ static int holds(const struct mvld_section *section, uintptr_t address)
     return address - section->address < section->size;
 }
 
-int rimf_new_code_holds(const struct mvld_context *ctx, uintptr_t address)
+int rimf_new_section_holds(const struct mvld_context *ctx, enum mvld_section_kind kind, uintptr_t address)
 {
     const struct new_section *section = ctx->image->new_sections;
 
-    while (section && !(section->public.kind == MVLD_SECTION_CODE && holds(&section->public, address) &&
+    while (section && !(section->public.kind == kind && holds(&section->public, address) &&
                         (section->public.prot & PROT_EXEC || section->owner == ctx)))
         section = section->next;
     return section != NULL;

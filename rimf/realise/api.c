@@ -35,6 +35,7 @@ static const struct mvld_api api = {
     .section_add = rimf_section_add,
     .symbol_bind = rimf_symbol_redirect,
     .symbol_hide = rimf_symbol_hide,
+    .symbol_add = rimf_symbol_add,
     .calls_retarget = rimf_calls_retarget,
     .reference_retarget = rimf_reference_retarget,
 };
