@@ -32,7 +32,7 @@
  *
  *     map       none
  *     relocate  symbol_bind, symbol_hide, symbol_add, section_add
- *     run       section_add, section_set_pages, domain_add, domain_move, calls_retarget,
+ *     run       section_add, code_add, section_set_pages, domain_add, domain_move, calls_retarget,
  *               reference_retarget, fragment_move
  *
  * Example
@@ -91,7 +91,7 @@ enum mvld_pages {
     MVLD_PAGES_HOT      /* as THP, but nothing is paid for huge pages behind the last MVLD_MOVE_HOT */
 };
 
-/* Who gets the names of moved code, or-ed. */
+/* Who gets the names of moved or added code, or-ed. */
 #define MVLD_NAMES_DEBUGGERS 1u /* GDB and LLDB, by the JIT interface of GDB */
 #define MVLD_NAMES_PERF 2u      /* perf, by /tmp/perf-PID.map */
 
@@ -102,6 +102,23 @@ struct mvld_fragment {
 };
 
 #define MVLD_MOVE_HOT 1u /* it begins where it lies best in the lines of the caches */
+
+/* A function in code that a pass adds (code_add).  `frame` is what DWARF calls call frame instructions, as behind
+ * `.cfi_startproc`: at its first byte the CFA is %rsp + 8, and the return address lies at CFA - 8.  The code
+ * alignment factor is 1, the data alignment factor -8.  What needs expressions is not understood.
+ *
+ *     push %rbp               {0x41, 0x0e, 16, 0x86, 2,     behind 1 byte: CFA = %rsp + 16, %rbp at CFA - 16
+ *     mov  %rsp, %rbp          0x43, 0x0d, 6}               3 bytes on: CFA = %rbp + 16
+ *
+ * None: it never moves %rsp. */
+struct mvld_function {
+    const char *name;
+    uint32_t offset, size; /* bytes, in the code */
+    const uint8_t *frame;
+    size_t frame_size;     /* bytes, at most MVLD_FRAME_MAX */
+};
+#define MVLD_FRAME_MAX 255u
+#define MVLD_FUNCTIONS_MAX 65536u /* of a code_add */
 
 /* ---- log categories: the words of MVLD_DEBUG --------------------------- */
 
@@ -289,6 +306,17 @@ struct mvld_api {
      * nothing.  NULL, with a sentence: there is no room near the program (`placement = as-is`), the size is 0
      * or above MVLD_SECTION_MAX, there are MVLD_SECTIONS_MAX, it is another stage, or an image is made. */
     void *(*section_add)(const struct mvld_context *, enum mvld_section_kind, size_t size);
+
+    /* A section of code, as section_add, whose functions have names (MVLD_NAMES_*) and unwind tables: an
+     * exception is thrown through them, and backtraces, debuggers and profilers see them, as of any library.
+     * `functions` ascend, do not overlap, and are copied.  The code lies in the room of libconcat.so.1, which the
+     * pass brings (`library`; where there is none, no code is added), and which dladdr names for it.  Known when the pass
+     * has returned 0.
+     * For the thread that loads, inside run of the start; of a dlopen, where there was a first call at the start.
+     * NULL, with a sentence: as section_add; the room is not there, is full, or code is about to move there
+     * (fragment_move); functions overlap, have no name, or a frame that is not understood. */
+    void *(*code_add)(const struct mvld_context *, size_t size, const struct mvld_function *functions, size_t n,
+                      uint32_t names);
 
     /* For the stage relocate.  Every look-up of `symbol` in its object, by relocation or dlsym, finds the
      * function `to` from now on; or nothing, as if the object did not define it.  Who has a definition from

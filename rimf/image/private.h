@@ -292,6 +292,9 @@ const struct mvld_section *rimf_section_find(const struct mvld_image *, uintptr_
 int rimf_section_set_pages(struct mvld_image *, const struct mvld_section *, enum mvld_section_pages);
 
 void *rimf_section_add(const struct mvld_context *, enum mvld_section_kind, size_t size);
+/* 1, or 0 with a sentence.  And notes one, whose memory is there: 0, or -ENOMEM. */
+int rimf_section_may_add(const struct mvld_context *, enum mvld_section_kind, size_t size);
+int rimf_section_note(const struct mvld_context *, enum mvld_section_kind, uintptr_t at, size_t size);
 /* Code that can be executed, or will when this pass has returned; or data. */
 int rimf_new_section_holds(const struct mvld_context *, enum mvld_section_kind, uintptr_t address);
 /* New code is executed from here on.  0, or -EACCES with a sentence. */

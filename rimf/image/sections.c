@@ -74,7 +74,7 @@ void rimf_image_set_room(struct mvld_image *image, long (*room)(void *cookie, si
     image->room_cookie = cookie;
 }
 
-static int may_add(const struct mvld_context *ctx, enum mvld_section_kind kind, size_t size)
+int rimf_section_may_add(const struct mvld_context *ctx, enum mvld_section_kind kind, size_t size)
 {
     struct mvld_image *image = ctx->image;
 
@@ -91,28 +91,34 @@ static int may_add(const struct mvld_context *ctx, enum mvld_section_kind kind, 
     return 1;
 }
 
+int rimf_section_note(const struct mvld_context *ctx, enum mvld_section_kind kind, uintptr_t at, size_t size)
+{
+    struct new_section *section = rimf_heap_alloc(&ctx->image->heap, sizeof *section);
+
+    if (!section)
+        return -ENOMEM;
+    *section = (struct new_section){ctx->image->new_sections, ctx,
+                                    {.kind = kind, .address = at, .size = size, .prot = PROT_READ | PROT_WRITE}};
+    ctx->image->new_sections = section;
+    ctx->image->n_new_sections++;
+    return 0;
+}
+
 void *rimf_section_add(const struct mvld_context *ctx, enum mvld_section_kind kind, size_t size)
 {
     struct mvld_image *image = ctx->image;
-    struct new_section *section;
     long at;
 
-    if (!may_add(ctx, kind, size))
+    if (!rimf_section_may_add(ctx, kind, size))
         return NULL;
-    section = rimf_heap_alloc(&image->heap, sizeof *section);
     size = rimf_page_up(size);
-    at = section && image->room ? image->room(image->room_cookie, size) : -ENOMEM;
-    if (sys_failed(at)) {
-        rimf_heap_release(&image->heap, section);
-        rimf_fail(image, ENOMEM, "%s: there is no room near the program", ctx->pass);
-        return NULL;
-    }
-    *section = (struct new_section){image->new_sections, ctx,
-                                    {.kind = kind, .address = (uintptr_t)at, .size = size,
-                                     .prot = PROT_READ | PROT_WRITE}};
-    image->new_sections = section;
-    image->n_new_sections++;
-    return (void *)at;
+    at = image->room ? image->room(image->room_cookie, size) : -ENOMEM;
+    if (!sys_failed(at) && !rimf_section_note(ctx, kind, (uintptr_t)at, size))
+        return (void *)at;
+    if (!sys_failed(at))
+        sys_munmap(image->sys, (uintptr_t)at, size);
+    rimf_fail(image, ENOMEM, "%s: there is no room near the program", ctx->pass);
+    return NULL;
 }
 
 static int holds(const struct mvld_section *section, uintptr_t address)

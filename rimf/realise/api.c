@@ -33,6 +33,7 @@ static const struct mvld_api api = {
     .section_find = rimf_section_find,
     .section_set_pages = rimf_section_set_pages,
     .section_add = rimf_section_add,
+    .code_add = rimf_code_add,
     .symbol_bind = rimf_symbol_redirect,
     .symbol_hide = rimf_symbol_hide,
     .symbol_add = rimf_symbol_add,
