@@ -30,7 +30,7 @@
  *   belongs to one stage; in another it is refused (-EPERM).  Patches of code (pass/patches.h)
  *   are made when they are committed.
  *
- *     map       none
+ *     map       file_place
  *     relocate  symbol_bind, symbol_hide, symbol_add, section_add
  *     run       section_add, code_add, section_set_pages, domain_add, domain_move, calls_retarget,
  *               reference_retarget, fragment_move
@@ -75,6 +75,7 @@
 #define MVLD_PASS_ABI 3u
 
 struct mvld_image;  /* opaque: the one description of all objects */
+struct mvld_file;   /* below */
 struct mvld_batch;  /* opaque: patches that are applied together */
 
 /* ---- moved code ------------------------------------------------------------ */
@@ -281,6 +282,15 @@ struct mvld_api {
     /* What a slot is called, as slot_find says, and nothing else: NULL when it has no name. */
     const char *(*slot_name)(struct mvld_image *, const struct mvld_object *, uintptr_t address);
 
+    /* For the stage map.  The lowest page of the object lies at `address`, a multiple of a page, instead of
+     * where the host loader would have it; of several calls the last counts.  What is nearer than 2 GiB to the executable
+     * (file->address) can be called directly.  Not for what is mapped already, or by its alignment: the
+     * executable, objects linked at a fixed address or aligned to more than a page, whose place the host loader
+     * chooses before it asks for the file.
+     * 0, or with a sentence, and it lies where it would: -EPERM: another stage; -EINVAL: no page begins there;
+     * -ENOTSUP: the above; -EEXIST: something lies there; or what the kernel says. */
+    int (*file_place)(const struct mvld_context *, const struct mvld_file *, uintptr_t address);
+
     /* Domains.  NULL: no such index.  Changed in the stage run, by the thread that loads: add: its number,
      * the name is copied; -E2BIG, -ENOMEM.  move: -EINVAL: no such domain; -ENOENT: the object is gone.
      * Both: -EPERM: another stage. */
@@ -397,6 +407,7 @@ struct mvld_file {
     uint32_t flags;    /* MVLD_OBJECT_MAIN: the executable, unless mvld was run as a program */
     const void *bytes; /* all of it, readable while the pass is asked */
     size_t size;
+    uintptr_t address; /* where the executable lies, when it is mapped already; else 0 */
 };
 
 struct mvld_pass {
@@ -415,7 +426,7 @@ struct mvld_pass {
     /* May be NULL, as those that follow.  A file is about to be mapped, and nothing of it can have run:
      * 0, or negative errno with a sentence (fail): it must not be.  Then the program does not start, or
      * the dlopen fails, as for any file that cannot be mapped.  The image has no objects yet, at the start;
-     * asked are alloc, release, fail and log.  Also asked at starts from a frozen image: such a pass has not
+     * asked are alloc, release, fail, log and file_place.  Also asked at starts from a frozen image: such a pass has not
      * MVLD_PASS_FREEZES.  The host loader is not asked about. */
     int (*map)(const struct mvld_context *, const struct mvld_file *);
     /* Objects are mapped, each as soon as it is, and nothing of the start, or of the dlopen that they belong

@@ -157,6 +157,8 @@ struct mvld_image {
     struct moved_code *moved; /* NULL: there is no region for them */
     long (*room)(void *cookie, size_t size); /* rimf_image_set_room; or NULL */
     void *room_cookie;
+    int (*place)(void *cookie, uintptr_t address); /* rimf_image_set_place; or NULL */
+    void *place_cookie;
     struct new_section *new_sections; /* image/sections.c */
     size_t n_new_sections;
     enum rimf_stage stage;

@@ -74,6 +74,12 @@ void rimf_image_set_room(struct mvld_image *image, long (*room)(void *cookie, si
     image->room_cookie = cookie;
 }
 
+void rimf_image_set_place(struct mvld_image *image, int (*place)(void *cookie, uintptr_t address), void *cookie)
+{
+    image->place = place;
+    image->place_cookie = cookie;
+}
+
 int rimf_section_may_add(const struct mvld_context *ctx, enum mvld_section_kind kind, size_t size)
 {
     struct mvld_image *image = ctx->image;

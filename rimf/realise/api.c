@@ -22,6 +22,7 @@ static const struct mvld_api api = {
     .moved_find = rimf_moved_find,
     .file_read = rimf_file_read,
     .random = rimf_random,
+    .file_place = rimf_file_place,
     .slot_name = rimf_slot_name,
     .symbol_each = rimf_symbol_each,
     .domain_count = rimf_domain_count,
