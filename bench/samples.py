@@ -6,7 +6,7 @@ too), a thousand a second and CPU, of programs that have been running for a whil
 
     region       copies that concat made
     changed      where concat is not there: objects whose calls direct-calls made direct
-    home         objects that concat copied: functions that stay home, and the jumps that lead away
+    home         objects that concat copied: functions that stay, and the jumps that lead away
     left         objects that are as they came
     made         code that no file holds: what a JIT made
     vdso         the kernel's, in each process another one: never part of a snapshot

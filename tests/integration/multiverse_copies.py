@@ -3,7 +3,7 @@
 """multiverse_copies.py copies|snapshot: a program whose code runs in copies (direct-calls and
 concat before multiverse) looks at its own instructions, there and at home (copies/main.c).
 "snapshot": the copies come from a snapshot; one that was made without multiverse, for which
-such objects stay home, is none for it.
+such objects stay, is none for it.
 
 A failure means that a call that runs does not lead to the variant in force, that home and
 copy differ in what they do, or that a revert leaves something behind."""
