@@ -53,9 +53,9 @@ void pipeline_relocate(struct pipeline *, struct mvld_image *,
 
 /* The MVLD_PASS_* flags of all passes, or-ed. */
 uint32_t pipeline_flags(const struct pipeline *);
-/* Frozen images: how many of the first passes one may hold, what tells their plan from
- * another, and that they need not run, because it was thawed or for a reason. */
-size_t pipeline_freezable(const struct pipeline *);
+/* Snapshots: how many of the first passes one may hold, what tells their plan from
+ * another, and that they need not run, because it was applied or for a reason. */
+size_t pipeline_in_snapshot(const struct pipeline *);
 uint64_t pipeline_fingerprint(const struct pipeline *, size_t n);
 void pipeline_applied(struct pipeline *, struct mvld_image *, size_t n);
 void pipeline_leave(struct pipeline *, size_t n, const char *why);
@@ -78,12 +78,9 @@ void pipeline_free(struct pipeline *);
  * -EUCLEAN when the image is broken: both are in the log, and the program goes on. */
 int pipeline_run_first(struct pipeline *, struct mvld_image *, size_t n);
 int pipeline_run_rest(struct pipeline *, struct mvld_image *);
-void pipeline_added(struct pipeline *, struct mvld_image *,
-                    const struct mvld_object *const *objects, size_t n);
-/* The same for those of its passes from first on, before end. */
-void pipeline_added_to(struct pipeline *, struct mvld_image *,
-                       const struct mvld_object *const *objects, size_t n, size_t first,
-                       size_t end);
+/* For those of its passes from first on, before end. */
+void pipeline_added(struct pipeline *, struct mvld_image *, const struct mvld_object *const *objects, size_t n,
+                    size_t first, size_t end);
 void pipeline_removed(struct pipeline *, struct mvld_image *,
                       const struct mvld_object *const *objects, size_t n);
 

@@ -137,23 +137,12 @@ static int moves_later(const struct pipeline *p, size_t i)
     return 0;
 }
 
-/* What it declared becomes memory; of a pass that failed, nothing. */
-static int realise(struct pipeline *p, size_t i, struct mvld_image *image, int error)
-{
-    const struct mvld_context *context = &p->passes[i].context;
-
-    if (error >= 0)
-        return rimf_image_realise(image, context, moves_later(p, i));
-    rimf_image_forget(image, context);
-    return error;
-}
-
-/* For the objects of the start, or of a dlopen. */
+/* For the objects of the start, or of a dlopen.  What the pass declared becomes memory; of one that failed,
+ * nothing. */
 static int run_for(struct pipeline *p, size_t i, struct mvld_image *image,
                    const struct mvld_object *const *objects, size_t n, int later)
 {
     struct planned_pass *it = &p->passes[i];
-
     int error = 0;
 
     pipeline_set_context(it, image);
@@ -162,7 +151,10 @@ static int run_for(struct pipeline *p, size_t i, struct mvld_image *image,
     if (it->pass->run)
         error = it->pass->run(&it->context, objects, n);
     rimf_image_set_stage(image, RIMF_STAGE_NONE);
-    return realise(p, i, image, error);
+    if (error >= 0)
+        return rimf_image_realise(image, &it->context, moves_later(p, i));
+    rimf_image_forget(image, &it->context);
+    return error;
 }
 
 static void run_one(struct pipeline *p, size_t i, struct mvld_image *image)
@@ -262,14 +254,7 @@ int pipeline_run_rest(struct pipeline *p, struct mvld_image *image)
 }
 
 void pipeline_added(struct pipeline *p, struct mvld_image *image,
-                    const struct mvld_object *const *objects, size_t n)
-{
-    pipeline_added_to(p, image, objects, n, 0, p->n);
-}
-
-void pipeline_added_to(struct pipeline *p, struct mvld_image *image,
-                       const struct mvld_object *const *objects, size_t n, size_t first,
-                       size_t end)
+                    const struct mvld_object *const *objects, size_t n, size_t first, size_t end)
 {
     if (p->late && first < p->n && pipeline_map_late(p))
         return; /* these objects stay as they are */

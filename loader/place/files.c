@@ -2,7 +2,7 @@
  *
  * loader/place/files.c: which file each object was mapped from.
  *
- * What is known of a file ahead of time (its analysis, its frozen code) holds for
+ * What is known of a file ahead of time (its analysis, its code in a snapshot) holds for
  * that very file, and a path does not tell: a library may be replaced between its
  * mapping and our question.  The descriptor that it is mapped from does tell, and
  * place.c sees it go by.  The kernel mapped the executable: /proc/self/exe is that
@@ -20,16 +20,12 @@ static struct mapped_file *room_for_one(struct loader *l)
     struct files *files = &l->files;
 
     if (files->n == files->room) {
-        size_t room = files->room ? 2 * files->room : FILES_AT_FIRST;
-        struct mapped_file *more = rimf_heap_alloc(&l->heap, room * sizeof *more);
+        struct mapped_file *more =
+            rimf_heap_grow(&l->heap, files->at, &files->room, sizeof *more, FILES_AT_FIRST);
 
         if (!more)
             return NULL;
-        if (files->n)
-            memcpy(more, files->at, files->n * sizeof *more);
-        rimf_heap_release(&l->heap, files->at);
         files->at = more;
-        files->room = room;
     }
     return &files->at[files->n++];
 }

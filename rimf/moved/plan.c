@@ -32,7 +32,7 @@ const char *moved_stays(const struct rimf_object *object, const struct analysis 
     if (object->public.flags & (MVLD_OBJECT_VDSO | MVLD_OBJECT_LOADER))
         return "it is the host loader, or of the kernel";
     if (object->public.flags & MVLD_OBJECT_UNPLACED)
-        return "it lies elsewhere each time, and is not for a frozen image";
+        return "it lies elsewhere each time, and is not for a snapshot";
     if (s->header->flags & ANALYSIS_FIXED)
         return "it is linked at a fixed address";
     if (s->header->flags & ANALYSIS_TEXTREL || object->view.text_relocations)
@@ -146,7 +146,7 @@ static const char *is_patched(struct mvld_image *image, const struct rimf_object
 {
     int noted;
 
-    if (rimf_pass_planned(image, "multiverse"))
+    if (image->planned && image->planned(image->planned_cookie, "multiverse"))
         return NULL;
     noted = rimf_note_each(&object->public, MULTIVERSE_NOTE_NAME, MULTIVERSE_NOTE_TABLES, NULL, NULL);
     return noted > 0   ? "its code is patched at run time, by no pass (multiverse)"
