@@ -226,12 +226,12 @@ struct mvld_api {
      * never does.  [any thread] */
     void (*patch_often)(struct mvld_image *);
 
-    /* For passes with MVLD_PASS_FREEZES: what they changed in `object` (applied patches)
-     * is right as long as the same files lie at the same distances and the 8-aligned word
-     * at `word`, in the memory of any object, points to the same place as now.  0 also
-     * for no word: the change relies on nothing more.  Nearly free when nothing will be
-     * snapshot.  0, -ENOMEM, -EINVAL; -ENOTSUP: the object is unplaced (MVLD_OBJECT_UNPLACED), and
-     * must stay as it is.  That no distance leads to such an object the pass sees to. */
+    /* For passes with MVLD_PASS_FREEZES that apply patches: edits note by themselves what they relied on.
+     * What the pass changed in `object` is right as long as the same files lie at the same distances and the
+     * 8-aligned word at `word`, in the memory of any object, points to the same place as now.  0 also
+     * for no word: the change relies on nothing more.  A snapshot may lack patches of which
+     * this is not said.  Nearly free when none is made.  0, -ENOMEM, -EINVAL; -ENOTSUP: the object is
+     * unplaced (MVLD_OBJECT_UNPLACED), and must stay as it is.  That no distance leads to such an object the pass sees to. */
     int (*depends)(struct mvld_image *, const struct mvld_object *object, uintptr_t word);
 
     /* n patches at base + offset, by ascending address; one whose word of `expect` equals
@@ -283,10 +283,11 @@ struct mvld_api {
     const char *(*slot_name)(struct mvld_image *, const struct mvld_object *, uintptr_t address);
 
     /* For the stage map.  The lowest page of the object lies at `address`, a multiple of a page, instead of
-     * where the host loader would have it; of several calls the last counts.  What is nearer than 2 GiB to the executable
-     * (file->address) can be called directly.  Not for what is mapped already, or by its alignment: the
-     * executable, objects linked at a fixed address or aligned to more than a page, whose place the host loader
-     * chooses before it asks for the file.
+     * where the host loader would have it; of several calls the last counts.  What is nearer than 2 GiB to the
+     * executable (file->address) can be called directly.  An address that is the same each time is one that
+     * attackers know.  Not for what has its place already: the
+     * executable, objects that are linked at a fixed address, or aligned to more than a page, for which the
+     * host loader takes address space before it asks for the file.
      * 0, or with a sentence, and it lies where it would: -EPERM: another stage; -EINVAL: no page begins there;
      * -ENOTSUP: the above; -EEXIST: something lies there; or what the kernel says. */
     int (*file_place)(const struct mvld_context *, const struct mvld_file *, uintptr_t address);
@@ -306,7 +307,7 @@ struct mvld_api {
                                              size_t index);
     const struct mvld_section *(*section_find)(const struct mvld_image *, uintptr_t address);
     /* Asks the kernel for such pages, at once: nothing that the program computes changes.  In the stage run
-     * (-EPERM).  -EINVAL: no section, or AS_MAPPED; -ENOTSUP: an image is made; or what the kernel says. */
+     * (-EPERM).  -EINVAL: no section, or AS_MAPPED; -ENOTSUP: a snapshot is made; or what the kernel says. */
     int (*section_set_pages)(struct mvld_image *, const struct mvld_section *, enum mvld_section_pages);
 
     /* Memory for code or data of the pass, zeroed, in whole pages, within reach of the calls of all objects
@@ -314,14 +315,14 @@ struct mvld_api {
      * on, and never written again, and calls may lead there (calls_retarget).  It is never given back.
      * For the thread that loads, inside run; inside relocate, for symbol_add: to what is added there run leads
      * nothing.  NULL, with a sentence: there is no room near the program (`placement = as-is`), the size is 0
-     * or above MVLD_SECTION_MAX, there are MVLD_SECTIONS_MAX, it is another stage, or an image is made. */
+     * or above MVLD_SECTION_MAX, there are MVLD_SECTIONS_MAX, it is another stage, or a snapshot is made. */
     void *(*section_add)(const struct mvld_context *, enum mvld_section_kind, size_t size);
 
     /* A section of code, as section_add, whose functions have names (MVLD_NAMES_*) and unwind tables: an
      * exception is thrown through them, and backtraces, debuggers and profilers see them, as of any library.
      * `functions` ascend, do not overlap, and are copied.  The code lies in the room of libconcat.so.1, which the
-     * pass brings (`library`; where there is none, no code is added), and which dladdr names for it.  Known when the pass
-     * has returned 0.
+     * pass brings (`library`; where there is none, no code is added), and which dladdr names for it.  It is known
+     * when the pass has returned 0.
      * For the thread that loads, inside run of the start; of a dlopen, where there was a first call at the start.
      * NULL, with a sentence: as section_add; the room is not there, is full, or code is about to move there
      * (fragment_move); functions overlap, have no name, or a frame that is not understood. */
@@ -393,10 +394,10 @@ struct mvld_context {
 /* Bits of `flags`. */
 #define MVLD_PASS_ANALYSIS 1u /* reads what `mvld analyze` found: the loader notes from which
                                  file each object comes */
-#define MVLD_PASS_FREEZES 2u  /* what `run` does is nothing but patches, said by `depends`, and
-                                 moved code: it
-                                 may be kept and mapped by later processes, in which `run` is
-                                 then not called for the start (for dlopen it is, with a NULL state) */
+#define MVLD_PASS_FREEZES 2u  /* nobody misses `run`, where what it did at the start is there: edits, and patches
+                                 of which it said what they depend on.  That may be kept and mapped by later
+                                 processes, in which `run` is then not called for the start (for dlopen it
+                                 is, with a NULL state) */
 #define MVLD_PASS_MOVES 4u /* it moves code (fragment_move): what passes before it declared waits for it.
                               Its `library` reserves the addresses: it is left out where address space is
                               limited (RLIMIT_AS), and where calls are watched (LD_AUDIT) */

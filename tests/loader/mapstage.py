@@ -199,16 +199,17 @@ def placed(world):
               dict(found)["first"] == 0x30000000, f"{found}{text}")
     found, text = run(command=[LOADER], options="from = nothing\n", main="44440000", libfirst_so="30000000")
     check(dict(found)["main"] == 0x44440000 and dict(found)["first"] == 0x30000000, f"{found}{text}")
-    for where, words in (({"libfirst_so": "1234"}, "libfirst.so: it is not mapped at .*: no page begins there"),
-                         ({"libfirst_so": "0"}, "libfirst.so: it is not mapped at .*: something lies there"),
-                         ({"main": "20000000"}, "main: it is not mapped at .*: its place is chosen already"),
-                         ({"libaligned_so": "-20000000"}, "libaligned.so: it is not mapped at .*: its place is chosen already"),
-                         ({"libfirst_so": "-1000000000000000"}, "libfirst.so: it is not mapped at .*: the kernel gives no"),
+    said = "%s: it is not mapped at .*: %s"
+    for where, words in (({"libfirst_so": "1234"}, said % ("libfirst.so", "no page begins there")),
+                         ({"libfirst_so": "0"}, said % ("libfirst.so", "something lies there")),
+                         ({"main": "20000000"}, said % ("main", "its place is chosen already")),
+                         ({"libaligned_so": "-20000000"}, said % ("libaligned.so", "its place is chosen already")),
+                         ({"libfirst_so": "-1000000000000000"}, said % ("libfirst.so", "the kernel gives no")),
                          ({}, "place: an edit of the stage map, in the stage run")):
         found, text = run(world.files["aligned"], **where)
         found = dict(found)
         check(re.search(words, text), f"{words}: {text}")
-        check(abs(found["first"] - found["main"]) < 1 << 31 and abs(found["late"] - found["main"]) < 1 << 31, f"{found}{text}")
+        check(all(abs(found[name] - found["main"]) < 1 << 31 for name in ("first", "late")), f"{found}{text}")
 
 
 if __name__ == "__main__":

@@ -155,8 +155,8 @@ def debugger(world):
     for passes in ("frames", "frames, concat"):
         with world.start("wait", passes=passes) as process:
             ready(process)
-            text = gdb("-ex", "thread apply all backtrace", "-ex", "info symbol count_called", "-ex", "info symbol behind_it",
-                       "-ex", "set var *(int*)&go_on = 1", "-ex", "detach", "-p", process.pid)
+            text = gdb("-ex", "thread apply all backtrace", "-ex", "info symbol count_called",
+                       "-ex", "info symbol behind_it", "-ex", "set var *(int*)&go_on = 1", "-ex", "detach", "-p", process.pid)
             out, err = process.communicate(timeout=60)
             Path(f"/tmp/perf-{process.pid}.map").unlink()
         check(process.returncode == 0, f"{process.returncode} {out}{err}{text}")
@@ -170,7 +170,8 @@ def wrong(world):
     """What is wrong is refused with a sentence, and the program does what it does plainly."""
     plain, _ = world.run(MVLD="off")
     for kind, words in (("overlap", "function 1 of new code: it overlaps"), ("outside", "function 1 of new code: it"),
-                        ("name", "function 1 of new code: it has no name"), ("frame", "function 1 of new code: its frame"),
+                        ("name", "function 1 of new code: it has no name"),
+                        ("frame", "function 1 of new code: its frame"),
                         ("cut", "function 0 of new code: its frame"), ("none", "none, or too many"),
                         ("many", "none, or too many"), ("moves", "code is about to move"), ("fail", "it fails")):
         out, log = world.run(wrong=kind)

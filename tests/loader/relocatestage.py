@@ -231,7 +231,8 @@ def added_wrong(world):
     """Wrong additions say which symbol is meant, and nothing of the pass is done."""
     program = missing_program(world, "-fPIC", strong="0")
     for kind, words in (("twice", "missing: the object defines it"), ("defined", "other: the object defines it"),
-                        ("outside", "more: its address"), ("data", "more: its address"), ("old", "more: the host loader"),
+                        ("outside", "more: its address"), ("data", "more: its address"),
+                        ("old", "more: the host loader"),
                         ("version", "more: what is added"), ("kind", "more: functions and objects"),
                         ("many", "the pass adds too many"), ("stage", "more: symbols are changed in the stage")):
         done = world.run(program, passes="add", MVLD_DEBUG="passes", MVLD_DEBUG_OUTPUT=world.folder / "log",
