@@ -301,7 +301,7 @@ void objects_start(struct loader *l)
         analysis_start(l);
         has_region = prepare_answers(l);
         store_run(l);
-        pipeline_run_rest(l->pipeline, l->image);
+        pipeline_run(l->pipeline, l->image, SIZE_MAX);
         if (has_region && !l->caller.installed)
             open_frames(l);
         rimf_realise_rest(l->image);
