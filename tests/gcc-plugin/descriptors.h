@@ -49,6 +49,8 @@ unsigned count_bodies(const struct found_function *);
 unsigned count_records(void);
 unsigned count_sites(void);
 unsigned count_reads(void); /* of constants */
+/* The 5 bytes of the function's inline call of that number, or NULL. */
+const unsigned char *inline_call(const void *function, unsigned number);
 /* The switch's records: 0 when there is none. */
 int find_switch(const void *address, unsigned *width, unsigned *flags, const char **name);
 

@@ -38,17 +38,20 @@ struct view {
     int code;            /* disassemble */
 };
 
-static int calls(const struct mv_site *s, const struct mv_function *fn)
+static int calls(const struct elf_target *callee, const struct mv_function *fn)
 {
-    if (s->callee.defined)
-        return s->callee.address == fn->body;
-    return s->callee.symbol && !strcmp(s->callee.symbol, fn->name);
+    if (fn->is_inline)
+        return 0;
+    if (callee->defined)
+        return callee->address == fn->body;
+    return callee->symbol && !strcmp(callee->symbol, fn->name);
 }
 
-static const struct mv_function *callee_of(const struct descriptors *d, const struct mv_site *s)
+static const struct mv_function *callee_of(const struct descriptors *d,
+                                           const struct elf_target *callee)
 {
     for (size_t i = 0; i < d->n_functions; i++)
-        if (calls(s, &d->functions[i]))
+        if (calls(callee, &d->functions[i]))
             return &d->functions[i];
     return NULL;
 }
@@ -106,22 +109,27 @@ static void print_switch(const struct elf_file *f, const struct mv_switch *s)
     putchar('\n');
 }
 
-static void print_site(const struct view *view, const struct mv_site *s)
+static void print_place(const struct view *view, const char *what, uint64_t address)
 {
-    const struct elf_symbol *caller = elf_function_at(view->f, s->address);
+    const struct elf_symbol *caller = elf_function_at(view->f, address);
     char line[256];
 
-    printf("    %s 0x%" PRIx64, s->instruction == MV_READ ? "read" : "call site", s->address);
+    printf("    %s 0x%" PRIx64, what, address);
     if (caller) {
         fputs(" in ", stdout);
         print_name(stdout, caller->name);
-        printf("+0x%" PRIx64, s->address - caller->address);
+        printf("+0x%" PRIx64, address - caller->address);
     }
-    lines_find(view->lines, s->address, line, sizeof line);
+    lines_find(view->lines, address, line, sizeof line);
     if (*line) {
         fputs(" at ", stdout);
         print_name(stdout, line);
     }
+}
+
+static void print_site(const struct view *view, const struct mv_site *s)
+{
+    print_place(view, s->instruction == MV_READ ? "read" : "call site", s->address);
     if (s->instruction == MV_READ)
         printf(": %u bytes\n", s->length);
     else
@@ -134,7 +142,7 @@ static void print_site(const struct view *view, const struct mv_site *s)
 static void print_variant(const struct view *view, const struct mv_function *fn,
                           const struct mv_variant *v)
 {
-    printf("    variant ");
+    printf(fn->is_inline ? "        arm " : "    variant ");
     if (v->name) {
         print_name(stdout, v->name);
         printf(" at ");
@@ -147,8 +155,18 @@ static void print_variant(const struct view *view, const struct mv_function *fn,
         print_guard(view->f, view->d, &fn->guards[v->first_guard + k]);
     }
     putchar('\n');
-    if (view->code)
+    if (view->code && !fn->is_inline)
         disassemble_function(view->f, v->body, v->size);
+}
+
+static void print_inline(const struct view *view, const struct mv_function *fn)
+{
+    print_place(view, "inline call", fn->pad);
+    printf(": generic call at 0x%" PRIx64 "\n", fn->body);
+    if (view->code)
+        disassemble_range(view->f, fn->pad, 5);
+    for (size_t i = 0; i < fn->n_variants; i++)
+        print_variant(view, fn, &fn->variants[i]);
 }
 
 static void print_function(const struct view *view, const struct mv_function *fn)
@@ -167,8 +185,11 @@ static void print_function(const struct view *view, const struct mv_function *fn
     for (size_t i = 0; i < fn->n_variants; i++)
         print_variant(view, fn, &fn->variants[i]);
     for (size_t i = 0; i < view->d->n_sites; i++)
-        if (calls(&view->d->sites[i], fn))
+        if (calls(&view->d->sites[i].callee, fn))
             print_site(view, &view->d->sites[i]);
+    for (size_t i = 0; i < view->d->n_functions; i++)
+        if (view->d->functions[i].is_inline && calls(&view->d->functions[i].pointer, fn))
+            print_inline(view, &view->d->functions[i]);
 }
 
 static void print_count(size_t n, const char *what, const char *end)
@@ -188,14 +209,26 @@ static void print_text(const struct view *view)
     }
     fputs(": ", stdout);
     print_count(d->n_switches, "switch", ", ");
-    print_count(d->n_functions, "variation point", ", ");
-    print_count(d->n_sites, "call site", "\n");
+    print_count(d->n_functions - d->n_inline, "variation point", ", ");
+    print_count(d->n_sites, "call site", d->n_inline ? ", " : "\n");
+    if (d->n_inline)
+        print_count(d->n_inline, "inline call", "\n");
     for (size_t i = 0; i < d->n_switches; i++)
         print_switch(f, &d->switches[i]);
-    for (size_t i = 0; i < d->n_functions; i++)
-        print_function(view, &d->functions[i]);
+    for (size_t i = 0; i < d->n_functions; i++) {
+        const struct mv_function *fn = &d->functions[i];
+
+        if (!fn->is_inline) {
+            print_function(view, fn);
+        } else if (!callee_of(d, &fn->pointer)) {
+            fputs("inline call of ", stdout);
+            print_target(f, &fn->pointer);
+            putchar('\n');
+            print_inline(view, fn);
+        }
+    }
     for (size_t i = 0; i < d->n_sites; i++) {
-        if (callee_of(d, &d->sites[i]))
+        if (callee_of(d, &d->sites[i].callee))
             continue;
         int is_read = d->sites[i].instruction == MV_READ;
         const char *constant = is_read ? switch_name(d, &d->sites[i].callee) : NULL;
@@ -261,7 +294,7 @@ static void json_variant(struct json *j, const struct view *view, const struct m
         json_end(j, '}');
     }
     json_end(j, ']');
-    if (view->code)
+    if (view->code && !fn->is_inline)
         json_code(j, view->f, v->body, v->size);
     json_end(j, '}');
 }
@@ -285,10 +318,35 @@ static void json_function(struct json *j, const struct view *view, const struct 
     json_end(j, '}');
 }
 
+static void json_inline(struct json *j, const struct view *view, const struct mv_function *fn)
+{
+    const struct elf_symbol *caller = elf_function_at(view->f, fn->pad);
+
+    json_begin(j, NULL, '{');
+    json_hex(j, "address", fn->pad);
+    json_string(j, "caller", caller ? caller->name : NULL);
+    json_string(j, "callee", fn->name);
+    json_hex(j, "generic_call", fn->body);
+    json_begin(j, "arms", '[');
+    for (size_t i = 0; i < fn->n_variants; i++)
+        json_variant(j, view, fn, &fn->variants[i]);
+    json_end(j, ']');
+    json_end(j, '}');
+}
+
+static void json_functions(struct json *j, const struct view *view, int is_inline,
+                           void (*one)(struct json *, const struct view *,
+                                       const struct mv_function *))
+{
+    for (size_t i = 0; i < view->d->n_functions; i++)
+        if (view->d->functions[i].is_inline == is_inline)
+            one(j, view, &view->d->functions[i]);
+}
+
 static void json_site(struct json *j, const struct view *view, const struct mv_site *s)
 {
     const struct elf_symbol *caller = elf_function_at(view->f, s->address);
-    const struct mv_function *callee = callee_of(view->d, s);
+    const struct mv_function *callee = callee_of(view->d, &s->callee);
     char line[256];
 
     lines_find(view->lines, s->address, line, sizeof line);
@@ -318,8 +376,10 @@ static void print_json(struct json *j, const struct view *view)
         json_switch(j, &d->switches[i]);
     json_end(j, ']');
     json_begin(j, "functions", '[');
-    for (size_t i = 0; i < d->n_functions; i++)
-        json_function(j, view, &d->functions[i]);
+    json_functions(j, view, 0, json_function);
+    json_end(j, ']');
+    json_begin(j, "inline_calls", '[');
+    json_functions(j, view, 1, json_inline);
     json_end(j, ']');
     json_begin(j, "callsites", '[');
     for (size_t i = 0; i < d->n_sites; i++)
