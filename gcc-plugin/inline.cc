@@ -78,23 +78,57 @@ static cgraph_node *copy_for_callers(cgraph_node *variant)
     return node;
 }
 
-void mv_offer_inline(cgraph_node *generic, tree array, const std::vector<mv_variant> &variants)
+/* With the values that the program begins with, as far as the unit knows them. */
+static bool runs_first(const mv_variant &v, const std::vector<tree> &switches)
+{
+    for (size_t i = 0; i < switches.size(); i++) {
+        tree sw = switches[i], initial = DECL_INITIAL(sw);
+        const mv_range &r = v.ranges[i];
+        int64_t value = initial && TREE_CODE(initial) == INTEGER_CST
+                            ? mv_value_in_type(initial, TREE_TYPE(sw)) : 0;
+        if (r.any || (mv_is_signed(sw) ? value < r.low || value > r.high
+                                       : (uint64_t)value < (uint64_t)r.low ||
+                                             (uint64_t)value > (uint64_t)r.high))
+            return false;
+    }
+    return true;
+}
+
+/* The arm of each variant; -1: there is none for it.  The first arm costs nothing. */
+static std::vector<int> choose_arms(const std::vector<mv_variant> &variants,
+                                    const std::vector<tree> &switches,
+                                    std::vector<cgraph_node *> &bodies)
+{
+    for (const mv_variant &v : variants)
+        if (runs_first(v, switches)) {
+            bodies.push_back(v.node);
+            break;
+        }
+    std::vector<int> arms;
+    for (const mv_variant &v : variants) {
+        size_t i = std::find(bodies.begin(), bodies.end(), v.node) - bodies.begin();
+        if (i == bodies.size() && i < most_arms)
+            bodies.push_back(v.node);
+        arms.push_back(i < bodies.size() ? i : -1);
+    }
+    return arms;
+}
+
+void mv_offer_inline(cgraph_node *generic, tree array, const std::vector<tree> &switches,
+                     const std::vector<mv_variant> &variants)
 {
     if (variants.empty() || !is_optimised(generic->decl) || mv_is_large_model() ||
         !is_certain(generic))
         return;
     offer made;
     std::vector<cgraph_node *> bodies;
-    for (const mv_variant &v : variants) {
-        size_t i = std::find(bodies.begin(), bodies.end(), v.node) - bodies.begin();
-        if (i == bodies.size() && i < most_arms) {
-            cgraph_node *copy = copy_for_callers(v.node);
-            if (!copy)
-                return;
-            bodies.push_back(v.node);
-            made.arms.push_back(copy->decl);
-        }
-        made.arm_of += i < bodies.size() ? 'a' + i : '-';
+    for (int arm : choose_arms(variants, switches, bodies))
+        made.arm_of += arm < 0 ? '-' : 'a' + arm;
+    for (cgraph_node *body : bodies) {
+        cgraph_node *copy = copy_for_callers(body);
+        if (!copy)
+            return;
+        made.arms.push_back(copy->decl);
     }
     made.array = array;
     offers[DECL_UID(generic->decl)] = made;
@@ -228,15 +262,17 @@ static void expand(gcall *call, const offer &o)
     forget_memory(call);
     std::vector<gcall *> arms = add_arms(call, o);
     basic_block site = single_pred(gimple_bb(arms[0])), join = split_behind(call);
+    /* Else another arm than the first may stand behind the jump, and that costs a jump. */
     profile_probability seldom = profile_probability::guessed_always().apply_scale(1, 100);
-    profile_probability each = seldom.invert().apply_scale(1, arms.size());
+    profile_probability other = profile_probability::guessed_always().apply_scale(20, 100 * arms.size());
+    profile_probability first = (seldom + other.apply_scale(arms.size() - 1, 1)).invert();
     for (size_t i = 0; i < arms.size(); i++) {
         basic_block bb = gimple_bb(arms[i]);
         remove_edge(single_succ_edge(bb));
         make_single_succ_edge(bb, join, EDGE_FALLTHRU);
         edge in = i ? make_edge(site, bb, 0) : single_succ_edge(site);
-        in->probability = each;
-        bb->count = site->count.apply_probability(each);
+        in->probability = i ? other : first;
+        bb->count = site->count.apply_probability(in->probability);
     }
     make_edge(site, gimple_bb(call), 0)->probability = seldom;
     gimple_bb(call)->count = site->count.apply_probability(seldom);

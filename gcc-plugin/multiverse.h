@@ -226,7 +226,8 @@ std::string mv_read_text(rtx_insn *insn, const std::string &label, tree *sw);
 
 /* ---- inline.cc */
 /* Calls of this function may be decided where they stand: these are its variants, and its record. */
-void mv_offer_inline(cgraph_node *generic, tree array, const std::vector<mv_variant> &variants);
+void mv_offer_inline(cgraph_node *generic, tree array, const std::vector<tree> &switches,
+                     const std::vector<mv_variant> &variants);
 /* Makes sites of its calls, when all variants are there, */
 void mv_expand_inline_calls();
 /* takes out of them what LTO had to know, */

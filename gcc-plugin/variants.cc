@@ -263,7 +263,7 @@ static void generate_for(cgraph_node *generic)
     }
     tree array = mv_attach_record(generic, c.switches, variants);
     if (mv_is_inline(generic->decl))
-        mv_offer_inline(generic, array, variants);
+        mv_offer_inline(generic, array, c.switches, variants);
 }
 
 void mv_generate_variants()

@@ -131,7 +131,7 @@ struct multiverse_info_fn {
     void *function;     /* the generic, or the pointer variable */
     int is_pointer;
     size_t n_variants;
-    size_t n_callsites;
+    size_t n_callsites; /* those that are decided without a call, multiverse("inline"), as well */
     void *active;       /* the variant in force, or NULL */
     const char *active_name; /* or NULL */
     enum multiverse_outcome outcome;
