@@ -54,9 +54,7 @@ _Static_assert(ANSWERS <= RIMF_KEPT_ORIGINALS, "each runs at home");
 /* From the stubs, by way of entry.S. */
 uintptr_t loader_answer(const struct loader *l, uintptr_t address)
 {
-    uintptr_t home = rimf_original_of(l->image, address);
-
-    return home ? home : address;
+    return rimf_unmoved(l->image, address);
 }
 
 uintptr_t loader_answer_symbol(const struct loader *l, uintptr_t address)

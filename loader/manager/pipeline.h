@@ -78,12 +78,9 @@ void pipeline_free(struct pipeline *);
  * -EUCLEAN when the image is broken: both are in the log, and the program goes on. */
 int pipeline_run_first(struct pipeline *, struct mvld_image *, size_t n);
 int pipeline_run_rest(struct pipeline *, struct mvld_image *);
-void pipeline_added(struct pipeline *, struct mvld_image *,
-                    const struct mvld_object *const *objects, size_t n);
-/* The same for those of its passes from first on, before end. */
-void pipeline_added_to(struct pipeline *, struct mvld_image *,
-                       const struct mvld_object *const *objects, size_t n, size_t first,
-                       size_t end);
+/* For those of its passes from first on, before end. */
+void pipeline_added(struct pipeline *, struct mvld_image *, const struct mvld_object *const *objects, size_t n,
+                    size_t first, size_t end);
 void pipeline_removed(struct pipeline *, struct mvld_image *,
                       const struct mvld_object *const *objects, size_t n);
 

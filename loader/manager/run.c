@@ -153,7 +153,6 @@ static int run_for(struct pipeline *p, size_t i, struct mvld_image *image,
                    const struct mvld_object *const *objects, size_t n, int later)
 {
     struct planned_pass *it = &p->passes[i];
-
     int error = 0;
 
     pipeline_set_context(it, image);
@@ -262,14 +261,7 @@ int pipeline_run_rest(struct pipeline *p, struct mvld_image *image)
 }
 
 void pipeline_added(struct pipeline *p, struct mvld_image *image,
-                    const struct mvld_object *const *objects, size_t n)
-{
-    pipeline_added_to(p, image, objects, n, 0, p->n);
-}
-
-void pipeline_added_to(struct pipeline *p, struct mvld_image *image,
-                       const struct mvld_object *const *objects, size_t n, size_t first,
-                       size_t end)
+                    const struct mvld_object *const *objects, size_t n, size_t first, size_t end)
 {
     if (p->late && first < p->n && pipeline_map_late(p))
         return; /* these objects stay as they are */

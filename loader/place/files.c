@@ -20,16 +20,12 @@ static struct mapped_file *room_for_one(struct loader *l)
     struct files *files = &l->files;
 
     if (files->n == files->room) {
-        size_t room = files->room ? 2 * files->room : FILES_AT_FIRST;
-        struct mapped_file *more = rimf_heap_alloc(&l->heap, room * sizeof *more);
+        struct mapped_file *more =
+            rimf_heap_grow(&l->heap, files->at, &files->room, sizeof *more, FILES_AT_FIRST);
 
         if (!more)
             return NULL;
-        if (files->n)
-            memcpy(more, files->at, files->n * sizeof *more);
-        rimf_heap_release(&l->heap, files->at);
         files->at = more;
-        files->room = room;
     }
     return &files->at[files->n++];
 }

@@ -31,16 +31,11 @@ static struct rimf_source *room_for_one(struct loader *l)
     struct relocatestage *r = &l->relocatestage;
 
     if (r->n == r->room) {
-        size_t room = r->room ? 2 * r->room : 32;
-        struct rimf_source *more = rimf_heap_alloc(&l->heap, room * sizeof *more);
+        struct rimf_source *more = rimf_heap_grow(&l->heap, r->sources, &r->room, sizeof *more, 32);
 
         if (!more)
             return NULL;
-        if (r->n)
-            memcpy(more, r->sources, r->n * sizeof *more);
-        rimf_heap_release(&l->heap, r->sources);
         r->sources = more;
-        r->room = room;
     }
     memset(&r->sources[r->n], 0, sizeof *r->sources);
     return &r->sources[r->n++];

@@ -142,7 +142,7 @@ static void learn(struct loader *l, struct coming *c)
             place_varies(l, c->rest[i]))
             rimf_image_set_unplaced(c->rest[i]);
     rimf_image_set_writes(l->image, !sys_failed(lock));
-    pipeline_added_to(l->pipeline, l->image, c->rest, c->n_rest, 0, l->later.passes);
+    pipeline_added(l->pipeline, l->image, c->rest, c->n_rest, 0, l->later.passes);
     rimf_image_set_writes(l->image, 0);
     n = rimf_later_write(l->image, c->folder, l->later.user, c->rest, c->n_rest,
                          sys_failed(lock) ? refusal : NULL);
@@ -176,7 +176,7 @@ void later_added(struct loader *l, const struct mvld_object *const *objects, siz
         c.folder = (int)open_folder(l);
     }
     if (c.folder < 0 || !c.rest) {
-        pipeline_added_to(l->pipeline, l->image, objects, n, 0, l->later.passes);
+        pipeline_added(l->pipeline, l->image, objects, n, 0, l->later.passes);
     } else {
         if (the_list(l)) {
             l->later.file.folder = c.folder;
@@ -187,10 +187,10 @@ void later_added(struct loader *l, const struct mvld_object *const *objects, siz
         if (c.n_rest && learns(l))
             learn(l, &c);
         else if (c.n_rest)
-            pipeline_added_to(l->pipeline, l->image, c.rest, c.n_rest, 0, l->later.passes);
+            pipeline_added(l->pipeline, l->image, c.rest, c.n_rest, 0, l->later.passes);
     }
     if (c.folder >= 0)
         sys_close(l->sys, c.folder);
     rimf_heap_release(&l->heap, c.rest);
-    pipeline_added_to(l->pipeline, l->image, objects, n, l->later.passes, (size_t)-1);
+    pipeline_added(l->pipeline, l->image, objects, n, l->later.passes, (size_t)-1);
 }

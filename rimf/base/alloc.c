@@ -232,3 +232,17 @@ void rimf_heap_release(struct rimf_heap *heap, void *payload)
     rimf_heap_give(heap, payload);
     rimf_heap_leave(heap);
 }
+
+void *rimf_heap_grow(struct rimf_heap *heap, void *array, size_t *room, size_t size, size_t first)
+{
+    size_t larger = array ? 2 * *room : first;
+    void *more = rimf_heap_alloc(heap, larger * size);
+
+    if (!more)
+        return NULL;
+    if (array)
+        memcpy(more, array, *room * size);
+    rimf_heap_release(heap, array);
+    *room = larger;
+    return more;
+}

@@ -45,6 +45,9 @@ void rimf_heap_destroy(struct rimf_heap *);
 void *rimf_heap_alloc(struct rimf_heap *, size_t size); /* NULL: no memory */
 /* NULL is nothing.  A pointer that is not a live block of a heap is left alone. */
 void rimf_heap_release(struct rimf_heap *, void *);
+/* An array of *room elements of `size` bytes gets room for twice as many, `first` where it is NULL: it lies
+ * elsewhere then.  NULL: no memory, and it is as it was. */
+void *rimf_heap_grow(struct rimf_heap *, void *array, size_t *room, size_t size, size_t first);
 
 /* The same in parts, for who allocates many blocks at once: a system call for the
  * lock each time is spared.  take and give are for who has entered, and for who

@@ -46,7 +46,7 @@ int elf_slot_relocation(const struct elf_view *view, uintptr_t slot, Elf64_Rela 
     return -ENOENT;
 }
 
-static int relr_each(const struct elf_view *view, int (*visit)(void *cookie, uintptr_t word), void *cookie)
+int elf_relr_each(const struct elf_view *view, int (*visit)(void *cookie, uintptr_t word), void *cookie)
 {
     uintptr_t at = view->bias;
     int result = 0;
@@ -78,5 +78,5 @@ int elf_pointer_each(const struct elf_view *view, int (*visit)(void *cookie, uin
         if (type == R_X86_64_RELATIVE || type == R_X86_64_64 || type == R_X86_64_IRELATIVE)
             result = visit(cookie, view->bias + view->relocations[i].r_offset);
     }
-    return result ? result : relr_each(view, visit, cookie);
+    return result ? result : elf_relr_each(view, visit, cookie);
 }

@@ -153,6 +153,8 @@ int elf_slot_relocation(const struct elf_view *, uintptr_t slot, Elf64_Rela *out
 /* Each word of data that a relocation makes an address, but for slots; a value other than 0 ends it, and is
  * returned. */
 int elf_pointer_each(const struct elf_view *, int (*visit)(void *cookie, uintptr_t word), void *cookie);
+/* The same of those that DT_RELR names. */
+int elf_relr_each(const struct elf_view *, int (*visit)(void *cookie, uintptr_t word), void *cookie);
 
 /* What the host loader protects when it has relocated the object (PT_GNU_RELRO): whole pages, their
  * length; 0: there are none. */

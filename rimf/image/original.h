@@ -72,6 +72,13 @@ struct moved_code {
 /* Where the code was mapped, of an address in moved code, or 0.  [any thread, signal
  * handler] */
 uintptr_t rimf_original_of(const struct mvld_image *, uintptr_t address);
+/* The address; of one in moved code, where that was mapped. */
+static inline uintptr_t rimf_unmoved(const struct mvld_image *image, uintptr_t address)
+{
+    uintptr_t original = rimf_original_of(image, address);
+
+    return original ? original : address;
+}
 /* How many of the n begin at or before the address. */
 size_t moved_behind(const struct moved_fragment *list, size_t n, uintptr_t address);
 

@@ -111,15 +111,11 @@ enum rimf_slot_state rimf_slot_value(const struct mvld_image *image,
 {
     const struct mvld_object *holder;
     struct code code;
-    uintptr_t original;
     uint32_t n;
 
     if (slot % 8 != 0 || elf_room(&object->view, slot) < sizeof *value)
         return RIMF_SLOT_ODD;
-    *value = __atomic_load_n((const uintptr_t *)slot, __ATOMIC_ACQUIRE);
-    original = rimf_original_of(image, *value);
-    if (original)
-        *value = original;
+    *value = rimf_unmoved(image, __atomic_load_n((const uintptr_t *)slot, __ATOMIC_ACQUIRE));
     holder = rimf_object_find(image, *value);
     if (!holder || !elf_holds(&rimf_object_of(holder)->view, *value, 1, PROT_EXEC))
         return RIMF_SLOT_ODD;
@@ -156,9 +152,9 @@ static uintptr_t step(const struct mvld_image *image, uintptr_t address)
 
 uintptr_t rimf_plt_target(const struct mvld_image *image, uintptr_t address)
 {
-    uintptr_t original = rimf_original_of(image, address), at;
+    uintptr_t at;
 
-    address = original ? original : address;
+    address = rimf_unmoved(image, address);
     at = address;
     for (int i = 0; i < STEPS; i++) {
         uintptr_t next = step(image, at);

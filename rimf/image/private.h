@@ -369,8 +369,6 @@ void rimf_analysis_without_names(struct rimf_object *);
 /* Gives the patch engine's memory back. */
 void rimf_patch_forget(struct mvld_image *);
 
-int rimf_pass_planned(const struct mvld_image *, const char *name);
-
 /* ---- image/core.c -------------------------------------------------------------- */
 
 size_t rimf_object_count(const struct mvld_image *);

@@ -63,7 +63,7 @@ static int tell_operand(const struct walk *w, uint32_t address, int is_branch)
 {
     const uint8_t *at = (const uint8_t *)(w->object->view.bias + address);
     enum mvld_reference_kind kind;
-    uintptr_t target, home;
+    uintptr_t target;
     int32_t distance;
 
     if (!elf_holds(&w->object->view, (uintptr_t)at - 3, 7, PROT_READ | PROT_EXEC))
@@ -73,9 +73,8 @@ static int tell_operand(const struct walk *w, uint32_t address, int is_branch)
         return 0;
     memcpy(&distance, at, sizeof distance);
     target = (uintptr_t)at + sizeof distance + (uintptr_t)(intptr_t)distance;
-    home = rimf_original_of(w->image, target);
     return tell(w, kind, (uintptr_t)at - (at[-1] == 0xe8 || at[-1] == 0xe9 ? 1 : 2), 0,
-                home ? home : target);
+                rimf_unmoved(w->image, target));
 }
 
 static int walk_operands(const struct walk *w, const struct analysis *s)
@@ -129,13 +128,11 @@ static int tell_word(void *cookie, uintptr_t word)
 {
     const struct walk *w = cookie;
     const struct mvld_object *holder;
-    uintptr_t value, home;
+    uintptr_t value;
 
     if (word % sizeof value || !elf_holds(&w->object->view, word, sizeof value, PROT_READ | PROT_WRITE))
         return 0;
-    value = *(const uintptr_t *)word;
-    home = rimf_original_of(w->image, value);
-    value = home ? home : value;
+    value = rimf_unmoved(w->image, *(const uintptr_t *)word);
     holder = rimf_object_find(w->image, value);
     return holder && elf_holds(&rimf_object_of(holder)->view, value, 1, PROT_EXEC)
                ? tell(w, MVLD_REFERENCE_WORD, word, 0, value) : 0;

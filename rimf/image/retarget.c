@@ -134,14 +134,12 @@ static int find_slot(const struct asked *a, struct rimf_retarget *out)
 
 static int find_word(const struct asked *a, struct rimf_retarget *out)
 {
-    uintptr_t site = a->reference->site, value, home;
+    uintptr_t site = a->reference->site;
 
-    if (site % sizeof value || !elf_holds(&a->object->view, site, sizeof value, PROT_READ | PROT_WRITE) ||
+    if (site % sizeof site || !elf_holds(&a->object->view, site, sizeof site, PROT_READ | PROT_WRITE) ||
         !rimf_word_is_pointer(a->image, a->object, site))
         return refuse(a, ENOENT, "no relocation makes it an address");
-    value = *(const uintptr_t *)site;
-    home = rimf_original_of(a->image, value);
-    if ((home ? home : value) != a->reference->target)
+    if (rimf_unmoved(a->image, *(const uintptr_t *)site) != a->reference->target)
         return refuse(a, ESTALE, "it leads elsewhere by now");
     if (!is_function(a->image, a->reference->target))
         return refuse(a, ENOENT, "it is not proven to lead to a function");
@@ -172,16 +170,11 @@ static int find(const struct asked *a, struct rimf_retarget *out)
 static int grow(struct mvld_image *image)
 {
     struct rimf_retargets *all = &image->retargets;
-    size_t room = all->room ? 2 * all->room : 64;
-    struct rimf_retarget *list = rimf_heap_alloc(&image->heap, room * sizeof *list);
+    struct rimf_retarget *list = rimf_heap_grow(&image->heap, all->list, &all->room, sizeof *list, 64);
 
     if (!list)
         return -ENOMEM;
-    if (all->n)
-        memcpy(list, all->list, all->n * sizeof *list);
-    rimf_heap_release(&image->heap, all->list);
     all->list = list;
-    all->room = room;
     return 0;
 }
 

@@ -57,13 +57,11 @@ static int shows_choice(const struct mvld_image *image, const struct rimf_object
 static int may_show(const struct mvld_image *image, const struct rimf_object *object,
                     uint64_t offset, const struct mvld_symbol *ifunc)
 {
-    uintptr_t slot = object->view.bias + offset, value, original;
+    uintptr_t slot = object->view.bias + offset, value;
 
     if (slot % 8 != 0 || elf_room(&object->view, slot) < sizeof value)
         return 0;
-    value = __atomic_load_n((const uintptr_t *)slot, __ATOMIC_RELAXED);
-    original = rimf_original_of(image, value);
-    value = original ? original : value;
+    value = rimf_unmoved(image, __atomic_load_n((const uintptr_t *)slot, __ATOMIC_RELAXED));
     return value - ifunc->object->start < ifunc->object->end - ifunc->object->start;
 }
 

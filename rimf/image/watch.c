@@ -58,16 +58,11 @@ int rimf_words_add(struct mvld_image *image, uintptr_t **list, size_t *n, size_t
                    uintptr_t word)
 {
     if (*n == *room) {
-        size_t larger = *room ? 2 * *room : WORDS_AT_FIRST;
-        uintptr_t *more = rimf_heap_alloc(&image->heap, larger * sizeof *more);
+        uintptr_t *more = rimf_heap_grow(&image->heap, *list, room, sizeof *more, WORDS_AT_FIRST);
 
         if (!more)
             return -ENOMEM;
-        if (*n)
-            memcpy(more, *list, *n * sizeof *more);
-        rimf_heap_release(&image->heap, *list);
         *list = more;
-        *room = larger;
     }
     (*list)[(*n)++] = word;
     return 0;

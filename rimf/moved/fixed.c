@@ -28,7 +28,7 @@ static void add(struct fixing *p, uintptr_t address)
     p->failed |= rimf_words_add(p->image, &p->fixed->at, &p->fixed->n, &p->fixed->room, address) != 0;
 }
 
-static void look(void *cookie, uintptr_t slot)
+static int look(void *cookie, uintptr_t slot)
 {
     struct fixing *p = cookie;
     uintptr_t value;
@@ -36,11 +36,12 @@ static void look(void *cookie, uintptr_t slot)
     if (slot - p->open >= p->open_end - p->open)
         moved_slots_writable(p->object, slot, &p->open, &p->open_end);
     if (slot - p->open < p->open_end - p->open && slot - p->locals >= p->locals_end - p->locals)
-        return;
+        return 0;
     if (elf_room(&p->object->view, slot) < sizeof value)
-        return;
+        return 0;
     memcpy(&value, (const void *)slot, sizeof value);
     add(p, value);
+    return 0;
 }
 
 static void look_at(struct fixing *p, const struct rimf_object *object)

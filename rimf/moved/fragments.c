@@ -19,14 +19,14 @@
 #include <errno.h>    /* numbers only */
 #include <sys/mman.h> /* numbers only */
 
-#define PIECES_AT_FIRST 4u
+#define FRAGMENTS_AT_FIRST 4u
 
 /* ---- an object's list ---------------------------------------------------------------- */
 
 int moved_note(struct mvld_image *image, struct rimf_object *object, size_t index)
 {
     if (object->n_fragments == object->fragments_room) {
-        size_t room = object->n_fragments ? 4 * object->n_fragments : PIECES_AT_FIRST;
+        size_t room = object->n_fragments ? 4 * object->n_fragments : FRAGMENTS_AT_FIRST;
         uint32_t *fragments = rimf_heap_alloc(&image->heap, room * sizeof *fragments);
 
         if (!fragments)

@@ -219,10 +219,8 @@ struct copied_variable { /* R_X86_64_COPY */
 };
 /* 1: it may hold addresses that are not what they will be. */
 int moved_slots_held(const struct rimf_object *);
-void moved_slots_each(const struct rimf_object *, void (*visit)(void *cookie, uintptr_t slot),
-                     void *cookie);
-void moved_slots_each_relr(const struct rimf_object *, void (*visit)(void *cookie, uintptr_t slot),
-                          void *cookie); /* those of DT_RELR alone */
+/* Words that a relocation makes addresses, slots among them; the visitor returns 0. */
+void moved_slots_each(const struct rimf_object *, int (*visit)(void *cookie, uintptr_t slot), void *cookie);
 /* The places of words in the writable segment that holds this one; *start == *end: none does. */
 void moved_slots_writable(const struct rimf_object *, uintptr_t slot, uintptr_t *start,
                          uintptr_t *end);

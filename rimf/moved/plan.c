@@ -146,7 +146,7 @@ static const char *is_patched(struct mvld_image *image, const struct rimf_object
 {
     int noted;
 
-    if (rimf_pass_planned(image, "multiverse"))
+    if (image->planned && image->planned(image->planned_cookie, "multiverse"))
         return NULL;
     noted = rimf_note_each(&object->public, MULTIVERSE_NOTE_NAME, MULTIVERSE_NOTE_TABLES, NULL, NULL);
     return noted > 0   ? "its code is patched at run time, by no pass (multiverse)"

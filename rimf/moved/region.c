@@ -29,11 +29,6 @@ void rimf_image_set_planned(struct mvld_image *image,
     image->planned_cookie = cookie;
 }
 
-int rimf_pass_planned(const struct mvld_image *image, const char *name)
-{
-    return image->planned && image->planned(image->planned_cookie, name);
-}
-
 void rimf_image_describe(struct mvld_image *image, const struct rimf_described *list, size_t n)
 {
     struct rimf_described *own = rimf_heap_alloc(&image->heap, n * sizeof *own);
@@ -149,11 +144,10 @@ int rimf_region_open(const struct mvld_context *ctx, enum mvld_pages pages, uint
 
 uintptr_t moved_word(const struct mvld_image *image, uintptr_t word)
 {
-    uintptr_t value, original;
+    uintptr_t value;
 
     memcpy(&value, (const void *)word, sizeof value);
-    original = rimf_original_of(image, value);
-    return original ? original : value;
+    return rimf_unmoved(image, value);
 }
 
 /* How far memory reaches that is there. */

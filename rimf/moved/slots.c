@@ -41,29 +41,8 @@ static int holds_address(const Elf64_Rela *relocation)
     }
 }
 
-void moved_slots_each_relr(const struct rimf_object *object,
-                          void (*visit)(void *cookie, uintptr_t slot), void *cookie)
-{
-    const struct elf_view *view = &object->view;
-    uintptr_t at = view->bias;
-
-    for (size_t i = 0; i < view->n_relr; i++) {
-        uint64_t entry = view->relr[i];
-
-        if (!(entry & 1)) {
-            visit(cookie, view->bias + entry);
-            at = view->bias + entry + sizeof entry;
-            continue;
-        }
-        for (unsigned bit = 1; bit < 64; bit++)
-            if (entry >> bit & 1)
-                visit(cookie, at + (bit - 1) * sizeof entry);
-        at += 63 * sizeof entry;
-    }
-}
-
 static void each_relocated(const struct elf_view *view, const Elf64_Rela *relocations, size_t n,
-                           void (*visit)(void *cookie, uintptr_t slot), void *cookie)
+                           int (*visit)(void *cookie, uintptr_t slot), void *cookie)
 {
     for (size_t i = 0; i < n; i++)
         if (holds_address(&relocations[i]))
@@ -71,13 +50,13 @@ static void each_relocated(const struct elf_view *view, const Elf64_Rela *reloca
 }
 
 void moved_slots_each(const struct rimf_object *object,
-                     void (*visit)(void *cookie, uintptr_t slot), void *cookie)
+                     int (*visit)(void *cookie, uintptr_t slot), void *cookie)
 {
     const struct elf_view *view = &object->view;
 
     each_relocated(view, view->relocations, view->n_relocations, visit, cookie);
     each_relocated(view, view->plt_relocations, view->n_plt_relocations, visit, cookie);
-    moved_slots_each_relr(object, visit, cookie);
+    elf_relr_each(view, visit, cookie);
 }
 
 void moved_slots_writable(const struct rimf_object *object, uintptr_t slot, uintptr_t *start,
@@ -210,7 +189,7 @@ static void write_copied(struct moved_writing *w, uintptr_t slot, uintptr_t valu
     }
 }
 
-static void write_slot(void *cookie, uintptr_t slot)
+static int write_slot(void *cookie, uintptr_t slot)
 {
     struct moved_writing *w = cookie;
     const struct moved_fragment *fragment;
@@ -219,20 +198,21 @@ static void write_slot(void *cookie, uintptr_t slot)
     if (slot - w->open >= w->open_end - w->open)
         moved_slots_writable(w->object, slot, &w->open, &w->open_end);
     if (slot - w->open >= w->open_end - w->open)
-        return;
+        return 0;
     memcpy(&value, (const void *)slot, sizeof value);
     fragment = fragment_at(w, value);
     canonical = fragment ? canonical_address(fragment, value) : value;
     if (canonical == value) {
         if (fragment && fragment->object->held && !w->calls)
             move_entries_held(w->image, (struct rimf_object *)fragment->object, value);
-        return;
+        return 0;
     }
     if (w->n_copied)
         write_copied(w, slot, value, canonical);
     memcpy((void *)slot, &canonical, sizeof canonical);
     rimf_watch_pointer(w->image, slot);
     w->n++;
+    return 0;
 }
 
 static void note_copied(void *cookie, const struct copied_variable *variable)
@@ -283,7 +263,7 @@ struct moved_writing *moved_slots_prepare(struct mvld_image *image, const struct
 static void write_slots(struct moved_writing *w, const struct elf_view *view)
 {
     each_relocated(view, view->relocations, view->n_relocations, write_slot, w);
-    moved_slots_each_relr(w->object, write_slot, w);
+    elf_relr_each(view, write_slot, w);
     w->calls = w->object->moved != 0; /* others' need not become direct */
     each_relocated(view, view->plt_relocations, view->n_plt_relocations, write_slot, w);
     w->calls = 0;

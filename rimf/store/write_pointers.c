@@ -132,9 +132,10 @@ void writer_set_way(struct writer *w, uintptr_t word, enum writer_way way)
         w->ways[number] = (uint8_t)way;
 }
 
-static void note_addend(void *cookie, uintptr_t word)
+static int note_addend(void *cookie, uintptr_t word)
 {
     writer_set_way(cookie, word, WRITER_ADDEND);
+    return 0;
 }
 
 /* By object, as words are (store/write_start.c). */
@@ -159,7 +160,7 @@ int write_pointers(struct writer *w, const struct rimf_watch *watch)
 
     for (size_t i = 0; i < w->table->n_objects; i++)
         if (!(w->table->objects[i]->public.flags & MVLD_OBJECT_UNPLACED))
-            moved_slots_each_relr(w->table->objects[i], note_addend, w);
+            elf_relr_each(&w->table->objects[i]->view, note_addend, w);
     error = fill_way(w, watch, WRITER_ADDEND);
     w->header->n_addends = w->header->n_pointers;
     if (!error)

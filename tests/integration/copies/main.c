@@ -7,6 +7,7 @@
  * without unwinding descriptions (straddling.S) run at home; their sites have no copy.
  */
 #define _GNU_SOURCE
+#include "../named_by.h"
 #include "../stress/stress.h"
 
 #include <link.h>
@@ -68,27 +69,6 @@ static int stays_home(const unsigned char *site)
         if (s->site == site)
             return 1;
     return 0;
-}
-
-static int holds_code(struct dl_phdr_info *info, size_t size, void *at)
-{
-    (void)size;
-    for (int i = 0; i < info->dlpi_phnum; i++) {
-        const ElfW(Phdr) *p = &info->dlpi_phdr[i];
-
-        if (p->p_type == PT_LOAD && p->p_flags & PF_X &&
-            (uintptr_t)at - info->dlpi_addr - p->p_vaddr < p->p_memsz)
-            return 1;
-    }
-    return 0;
-}
-
-/* The field leads to the function, or to a slot that holds its address. */
-static void *named_by(const int32_t *field)
-{
-    char *at = (char *)field + *field;
-
-    return dl_iterate_phdr(holds_code, at) ? at : *(void **)(void *)at;
 }
 
 static void read_sites(void)

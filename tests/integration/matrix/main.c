@@ -12,6 +12,7 @@
  */
 #define _GNU_SOURCE
 #include "part.h"
+#include "../named_by.h"
 
 #include <link.h>
 #include <stdio.h>
@@ -60,27 +61,6 @@ static void check(const char *what, int got, int expected)
         fail(what, got, expected);
 }
 
-static int holds_code(struct dl_phdr_info *info, size_t size, void *at)
-{
-    (void)size;
-    for (int i = 0; i < info->dlpi_phnum; i++) {
-        const ElfW(Phdr) *ph = &info->dlpi_phdr[i];
-
-        if (ph->p_type == PT_LOAD && ph->p_flags & PF_X &&
-            (uintptr_t)at - (info->dlpi_addr + ph->p_vaddr) < ph->p_memsz)
-            return 1;
-    }
-    return 0;
-}
-
-/* The field leads to the function, or to a slot that holds its address. */
-static void *callee_of(const struct part_site *s)
-{
-    char *at = (char *)&s->slot + s->slot;
-
-    return dl_iterate_phdr(holds_code, at) ? at : *(void **)at;
-}
-
 static void read_sites(void)
 {
     struct part_range r = object->sites();
@@ -91,7 +71,7 @@ static void read_sites(void)
         new->object = object->name;
         new->at = (const unsigned char *)&s->site + s->site;
         memcpy(new->was, new->at, 6);
-        new->callee = callee_of(s);
+        new->callee = named_by(&s->slot);
         new->info = multiverse_info_fn(new->callee);
         new->is_ours = object->call(X) / 1000 != 7;
     }

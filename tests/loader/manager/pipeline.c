@@ -177,7 +177,7 @@ static const char *run(const char *text, int want)
     pipeline_run_first(p, NULL, 0);
     int result = pipeline_run_rest(p, NULL);
     CHECK(result == want, "%d, want %d", result, want);
-    pipeline_added(p, NULL, NULL, 2);
+    pipeline_added(p, NULL, NULL, 2, 0, pipeline_count(p));
     pipeline_removed(p, NULL, NULL, 1);
     pipeline_free(p);
     CHECK(w->maps == 0, "%ld", w->maps);

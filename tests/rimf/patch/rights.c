@@ -26,14 +26,8 @@ static int state = 1;
 
 static int commit_next(struct mvld_patch_report *report)
 {
-    int next = state % PATCH_STATES + 1;
-    struct mvld_batch *b = patch_sites_batch(t.patcher, state, next);
-    int r = rimf_patch_commit(b, report);
+    int r = patch_sites_commit(t.patcher, &state, report);
 
-    rimf_patch_end(b);
-    state = r == 0 ? next : state;
-    for (size_t i = 0; i < PATCH_SITES; i++)
-        CHECK(patch_sites_table[i].caller() == state, "(after %d)", r);
     if (access("/proc/self/maps", R_OK) == 0)
         patch_text_all_rx(&t);
     return r;

@@ -47,6 +47,21 @@ static inline struct mvld_batch *patch_sites_batch(struct rimf_patcher *patcher,
     return b;
 }
 
+/* Takes every site to the next state, or to none: then they all stay in *state. */
+static inline int patch_sites_commit(struct rimf_patcher *patcher, int *state,
+                                     struct mvld_patch_report *report)
+{
+    int next = *state % PATCH_STATES + 1;
+    struct mvld_batch *b = patch_sites_batch(patcher, *state, next);
+    int r = rimf_patch_commit(b, report);
+
+    rimf_patch_end(b);
+    *state = r == 0 ? next : *state;
+    for (size_t i = 0; i < PATCH_SITES; i++)
+        CHECK(patch_sites_table[i].caller() == *state, "(after %d)", r);
+    return r;
+}
+
 /* The engine over these pages of the test's own text. */
 static inline void patch_sites_open(struct patch_text *t)
 {

@@ -24,19 +24,6 @@ static void call_sites(void)
     interrupted++;
 }
 
-static int commit_next(struct mvld_patch_report *report)
-{
-    int next = state % PATCH_STATES + 1;
-    struct mvld_batch *b = patch_sites_batch(t.patcher, state, next);
-    int r = rimf_patch_commit(b, report);
-
-    rimf_patch_end(b);
-    state = r == 0 ? next : state;
-    for (size_t i = 0; i < PATCH_SITES; i++)
-        CHECK(patch_sites_table[i].caller() == state, "(after %d)", r);
-    return r;
-}
-
 static long allow(long nr, const long *arguments)
 {
     (void)nr, (void)arguments;
@@ -59,7 +46,7 @@ static void commits(const char *method, int threads)
     if (threads)
         patch_park_thread();
     for (int i = 0; i < 12; i++) {
-        int r = commit_next(&report);
+        int r = patch_sites_commit(t.patcher, &state, &report);
         if (trapped_decide == refuse_the_process)
             CHECK(r == -EPERM && report.applied == 0, "(%d)", r);
         else
@@ -141,7 +128,7 @@ static void waits(const char *method, int threads)
     if (threads)
         patch_park_thread();
     t.kernel.before = send_computed;
-    CHECK(commit_next(&report) == 0);
+    CHECK(patch_sites_commit(t.patcher, &state, &report) == 0);
     CHECK(interrupted > 0);
     CHECK(strcmp(method, "auto") || !strcmp(report.method, threads ? "remap" : "mprotect"), "(%s)",
           report.method);
