@@ -5,7 +5,7 @@
  *     int inline_NAME(void)    the arms give 5000 and 5001, for mode 0 and 1; the call what decide gives
  *     inline_site_NAME         the jump
  */
-#include "../descriptors.h"
+#include "descriptors.h"
 
 .macro inline_caller name:req, skip=0
     .balign 16
