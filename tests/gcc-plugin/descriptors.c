@@ -15,6 +15,7 @@ static unsigned n_functions, n_sites, n_reads, n_inlines;
 static struct {
     const uint8_t *site;
     const void *function;
+    const char *name;
 } inlines[MAX_FUNCTIONS];
 static const uint8_t *switch_tables[64][2];
 static unsigned n_switch_tables;
@@ -93,6 +94,7 @@ static void check_inline(const struct object *o, const struct multiverse_functio
         if (v[i].name || v[i].body_size)
             bad(o, "arm with a name or size", &v[i]);
     inlines[n_inlines].site = pad;
+    inlines[n_inlines].name = (const char *)f + f->name;
     inlines[n_inlines++].function = named(o, &f->pointer, f->flags & MULTIVERSE_FUNCTION_DIRECT);
 }
 
@@ -383,9 +385,14 @@ unsigned count_reads(void) { return n_reads; }
 const unsigned char *inline_call(const void *function, unsigned number)
 {
     for (unsigned i = 0; i < n_inlines; i++)
-        if (inlines[i].function == function && !number--)
+        if ((!function || inlines[i].function == function) && !number--)
             return inlines[i].site;
     return NULL;
+}
+
+const char *inline_name(unsigned number)
+{
+    return number < n_inlines ? inlines[number].name : NULL;
 }
 
 int find_switch(const void *address, unsigned *width, unsigned *flags, const char **name)
