@@ -53,9 +53,9 @@ void pipeline_relocate(struct pipeline *, struct mvld_image *,
 
 /* The MVLD_PASS_* flags of all passes, or-ed. */
 uint32_t pipeline_flags(const struct pipeline *);
-/* Frozen images: how many of the first passes one may hold, what tells their plan from
- * another, and that they need not run, because it was thawed or for a reason. */
-size_t pipeline_freezable(const struct pipeline *);
+/* Snapshots: how many of the first passes one may hold, what tells their plan from
+ * another, and that they need not run, because it was applied or for a reason. */
+size_t pipeline_in_snapshot(const struct pipeline *);
 uint64_t pipeline_fingerprint(const struct pipeline *, size_t n);
 void pipeline_applied(struct pipeline *, struct mvld_image *, size_t n);
 void pipeline_leave(struct pipeline *, size_t n, const char *why);

@@ -137,18 +137,8 @@ static int moves_later(const struct pipeline *p, size_t i)
     return 0;
 }
 
-/* What it declared becomes memory; of a pass that failed, nothing. */
-static int realise(struct pipeline *p, size_t i, struct mvld_image *image, int error)
-{
-    const struct mvld_context *context = &p->passes[i].context;
-
-    if (error >= 0)
-        return rimf_image_realise(image, context, moves_later(p, i));
-    rimf_image_forget(image, context);
-    return error;
-}
-
-/* For the objects of the start, or of a dlopen. */
+/* For the objects of the start, or of a dlopen.  What the pass declared becomes memory; of one that failed,
+ * nothing. */
 static int run_for(struct pipeline *p, size_t i, struct mvld_image *image,
                    const struct mvld_object *const *objects, size_t n, int later)
 {
@@ -161,7 +151,10 @@ static int run_for(struct pipeline *p, size_t i, struct mvld_image *image,
     if (it->pass->run)
         error = it->pass->run(&it->context, objects, n);
     rimf_image_set_stage(image, RIMF_STAGE_NONE);
-    return realise(p, i, image, error);
+    if (error >= 0)
+        return rimf_image_realise(image, &it->context, moves_later(p, i));
+    rimf_image_forget(image, &it->context);
+    return error;
 }
 
 static void run_one(struct pipeline *p, size_t i, struct mvld_image *image)
