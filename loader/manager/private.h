@@ -49,7 +49,7 @@ struct pipeline {
     int secure, musl;
     enum { MAPPED, LOOKED_AT, KNOWN } late; /* LOOKED_AT: paths and files are known; KNOWN: and
                                              * what a snapshot says of the passes */
-    int broken; /* the image is, as far as it was checked */
+    int checked, broken; /* the image was, and is, as far as that */
 };
 
 /* manager/order.c: moves passes behind those that they run behind.  Do the declarations of all

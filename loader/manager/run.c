@@ -215,12 +215,14 @@ static void print_statistics(const struct pipeline *p)
     }
 }
 
-/* The passes before `end` that nobody has treated yet. */
-static int run_until(struct pipeline *p, struct mvld_image *image, size_t end)
+int pipeline_run(struct pipeline *p, struct mvld_image *image, size_t end)
 {
     int result = 0;
 
-    for (size_t i = 0; i < end; i++) {
+    if (!p->checked)
+        p->broken = !verify(p, image, "the host loader");
+    p->checked = 1;
+    for (size_t i = 0; i < end && i < p->n; i++) {
         const char *need = missing_need(p, i);
 
         if (p->passes[i].status != PASS_PLANNED)
@@ -236,21 +238,9 @@ static int run_until(struct pipeline *p, struct mvld_image *image, size_t end)
         if (p->passes[i].status != PASS_RAN)
             result = -ECANCELED;
     }
+    if (end > p->n)
+        print_statistics(p);
     return p->broken ? -EUCLEAN : result;
-}
-
-int pipeline_run_first(struct pipeline *p, struct mvld_image *image, size_t n)
-{
-    p->broken = !verify(p, image, "the host loader");
-    return run_until(p, image, n);
-}
-
-int pipeline_run_rest(struct pipeline *p, struct mvld_image *image)
-{
-    int result = run_until(p, image, p->n);
-
-    print_statistics(p);
-    return result;
 }
 
 void pipeline_added(struct pipeline *p, struct mvld_image *image,

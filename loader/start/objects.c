@@ -70,6 +70,8 @@ static void describe(const struct loader *l, struct link_map *map, struct rimf_s
     source->bias = map->l_addr;
     source->dynamic = map->l_ld;
     source->link_map = map;
+    if (l->relocatestage.wanted)
+        source->extended = rimf_image_extended(l->relocatestage.image, map->l_ld);
     describe_tables(l, source);
     if (map == l->debug->r_map) {
         source->flags |= MVLD_OBJECT_MAIN;
@@ -299,7 +301,7 @@ void objects_start(struct loader *l)
         analysis_start(l);
         has_region = prepare_answers(l);
         store_run(l);
-        pipeline_run_rest(l->pipeline, l->image);
+        pipeline_run(l->pipeline, l->image, SIZE_MAX);
         if (has_region && !l->caller.installed)
             open_frames(l);
         rimf_realise_rest(l->image);

@@ -340,7 +340,7 @@ void store_run(struct loader *l)
         place_set_unplaced(l);
         pipeline_makers(l->pipeline, l->image, n);
     }
-    if (!pipeline_run_first(l->pipeline, l->image, n) && plan.build)
+    if (!pipeline_run(l->pipeline, l->image, n) && plan.build)
         store_keep(l, &plan);
     unlock(l, &plan);
 }
