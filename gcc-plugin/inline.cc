@@ -73,6 +73,7 @@ static cgraph_node *copy_for_callers(cgraph_node *variant)
     DECL_ATTRIBUTES(node->decl) = attributes;
     DECL_UNINLINABLE(node->decl) = 0;
     DECL_DECLARED_INLINE_P(node->decl) = 1;
+    DECL_NO_INLINE_WARNING_P(node->decl) = 1;
     DECL_DISREGARD_INLINE_LIMITS(node->decl) = 1;
     node->force_output = 0;
     return node;
