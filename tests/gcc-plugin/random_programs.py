@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: MIT
 """random_programs.py PLUGIN INCLUDE LIBRARY [--seed N] [--programs N] [--rounds N] [--keep FOLDER]:
 generates programs of several objects with switches of all types, compared in all ways,
-compiles each with the plugin at -O0 to -O3 and -Os and once without, and compares what
-they compute for random values of the switches, before, after and between commits.
+compiles each with the plugin at -O0 to -O3 and -Os, with LTO and as C++, and once without, and
+compares what they compute for random values of the switches, before, after and between commits.
+Some functions are multiverse("inline"); of these C++ has a copy in each unit.
 
 A failure means wrong code in a variant, a guard that holds for the wrong values or never, or a
 variant that believes a switch to have the value of a commit where it reads it anew; or a constant
@@ -17,7 +18,7 @@ import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-LEVELS = ["-O0", "-O1", "-O2", "-O3", "-Os"]
+LEVELS = ["-O0", "-O1", "-O2", "-O3", "-Os", "-O2 -flto", "-O1 -x c++", "-O3 -x c++"]
 TYPES = {"bool": (0, 1), "char": (-128, 127), "int8_t": (-128, 127), "uint8_t": (0, 255),
          "int16_t": (-2**15, 2**15 - 1), "uint16_t": (0, 2**16 - 1),
          "int32_t": (-2**31, 2**31 - 1), "uint32_t": (0, 2**32 - 1),
@@ -29,6 +30,9 @@ HEADER = """
 #include <stdbool.h>
 #include <stdint.h>
 #define MAX_SWITCHES 32
+#ifdef __cplusplus
+extern "C" {
+#endif
 enum signed_enum { S_A = -7, S_B = 0, S_C = 3, S_D, S_E = 0x7fffffff };
 enum unsigned_enum { U_A, U_B, U_C = 6, U_D = 0x80000000u, U_E = 0xffffffffu };
 struct a_switch {
@@ -49,6 +53,12 @@ extern const struct a_switch switches[];
 extern const struct a_function functions[];
 extern const unsigned n_switches, n_functions;
 extern uint64_t trace;
+#ifdef __cplusplus
+}
+#define COPIES inline
+#else
+#define COPIES
+#endif
 #define MV __attribute__((multiverse))
 #define T(n) (trace = trace * 33 + (n))
 """
@@ -110,6 +120,7 @@ class Function:
         self.leaf, self.depth, self.number = True, 0, 0
         self.used = set()  # switches whose value is used for more than comparisons
         self.bind = draw.random() < 0.1
+        self.inline = draw.random() < 0.5
         # A first question that no compiler answers: each switch is read.
         lines = [f"if ({s.name} == {literal(s.constant(draw))}) T({self.mark()});" for s in self.switches]
         lines += self.block(draw.randint(2, 4))
@@ -212,9 +223,9 @@ class Function:
         return lines
 
     def attribute(self):
-        if not self.bind:
-            return "MV"
-        return f'__attribute__((multiverse("bind", "{self.switches[0].name}")))'
+        words = ['"inline"'] if self.inline else []
+        words += [f'"bind", "{self.switches[0].name}"'] if self.bind else []
+        return f"__attribute__((multiverse({', '.join(words)})))" if words else "MV"
 
 
 def table(name, values):
@@ -235,19 +246,23 @@ def generate(seed, folder):
         if places[i] == 2:
             for s in f.switches:
                 home[switches.index(s)] = 2
-    declarations = HEADER + "".join(f"extern {s.declaration()};\n" for s in switches)
-    declarations += "".join(f"{f.attribute()} uint64_t {f.name}(uint64_t);\nuint64_t call_{f.name}(uint64_t);\n"
-                            for f in functions)
+    c_only = '#ifdef __cplusplus\nextern "C" {\n#endif\n', "#ifdef __cplusplus\n}\n#endif\n"
+    declarations = HEADER + c_only[0] + "".join(f"extern {s.declaration()};\n" for s in switches)
+    declarations += "".join(f"{f.attribute()} {'COPIES ' if f.inline else ''}uint64_t {f.name}(uint64_t);\n"
+                            f"uint64_t call_{f.name}(uint64_t);\n" for f in functions) + c_only[1]
     for s in switches:
         declarations += (f"static inline __attribute__((always_inline, unused)) uint64_t helper_{s.name}(uint64_t x)\n"
                          f"{{\n    return {s.name} > {literal(s.constant(draw))} ? x + 1 : x * 3;\n}}\n")
-    (folder / "random_programs.h").write_text("#pragma once\n" + declarations)
+    bodies = "".join(f"inline uint64_t {f.name}(uint64_t x)\n{f.text}" for f in functions if f.inline)
+    (folder / "random_programs.h").write_text("#pragma once\n" + declarations +
+                                              f"#ifdef __cplusplus\n{bodies}#endif\n")
     for unit in range(3):
         text = '#include "random_programs.h"\n' + ("uint64_t trace;\n" if unit == 2 else "")
         text += "".join(f"{s.declaration()};\n" for i, s in enumerate(switches) if home[i] == unit)
         for i, f in enumerate(functions):
             if places[i] == unit:
-                text += f"{f.attribute()} uint64_t {f.name}(uint64_t x)\n{f.text}"
+                body = f"{f.attribute()} uint64_t {f.name}(uint64_t x)\n{f.text}"
+                text += f"#ifndef __cplusplus\n{body}#endif\n" if f.inline else body
                 text += f"uint64_t call_{f.name}(uint64_t x) {{ return {f.name}(x) + 1; }}\n"
         (folder / f"unit{unit}.c").write_text(text)
     text = '#include "random_programs.h"\n'
@@ -279,10 +294,12 @@ def run(command, folder):
 
 def build(folder, name, level, use, flags, libraries):
     """Units and library at `level`; tables and driver without the plugin."""
-    common = ["gcc", "-w", "-I.", *flags]
-    run([*common, *use, level, "-fPIC", "-shared", "unit2.c", "-o", f"lib{name}.so"], folder)
-    run([*common, *use, level, "-fPIE", "-c", "unit0.c", "unit1.c"], folder)
-    run([*common, "-O1", "-fPIE", "-pie", str(HERE / "random_programs.c"), "tables.c", "unit0.o", "unit1.o",
+    common, level = ["gcc", "-w", "-fpermissive", "-Wno-narrowing", "-I.", *flags], level.split()
+    lto = [*use, "-flto"] if "-flto" in level else []
+    run([*common, *use, *level, "-fPIC", "-c", "unit2.c"], folder)
+    run([*common, *lto, "-fPIC", "-shared", "unit2.o", "-o", f"lib{name}.so"], folder)
+    run([*common, *use, *level, "-fPIE", "-c", "unit0.c", "unit1.c"], folder)
+    run([*common, *lto, "-O1", "-fPIE", "-pie", str(HERE / "random_programs.c"), "tables.c", "unit0.o", "unit1.o",
          f"-L{folder}", f"-l{name}", f"-Wl,-rpath,{folder}", *libraries, "-o", name], folder)
 
 
