@@ -27,7 +27,7 @@ struct first_pass : PassInfoMixin<first_pass> {
     PreservedAnalyses run(Module &module, ModuleAnalysisManager &)
     {
         for (Function &f : module) {
-            if (!mv_point_of(f) || f.isDeclarationForLinker())
+            if (!mv_point_of(f) || f.isDeclaration())
                 continue;
             f.removeFnAttr(Attribute::InlineHint);
             f.addFnAttr(Attribute::NoInline);

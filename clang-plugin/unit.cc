@@ -14,6 +14,7 @@
 #include "clang/Basic/Version.h"
 #include "clang/Frontend/CompilerInstance.h"
 #include "clang/Frontend/FrontendPluginRegistry.h"
+#include "llvm/Support/FileSystem.h"
 
 #include <dlfcn.h>
 #include <algorithm>
@@ -299,7 +300,10 @@ public:
     {
         Dl_info self;
         auto &plugins = compiler.getCodeGenOpts().PassPlugins;
-        if (dladdr((void *)mv_the_unit, &self) && !llvm::is_contained(plugins, self.dli_fname))
+        bool differ = dladdr((void *)mv_the_unit, &self);
+        for (const std::string &other : plugins) /* the same one, by -fpass-plugin= */
+            differ &= !llvm::sys::fs::equivalent(other, self.dli_fname);
+        if (differ)
             plugins.push_back(self.dli_fname);
         return std::make_unique<consumer>(compiler);
     }

@@ -67,6 +67,8 @@ static void check_entries(bool committed)
         const struct found_function *f = find_named(table[i].name);
         int distance;
         need(f, "no record", table[i].name);
+        for (unsigned k = 0; k < f->n_variants; k++)
+            need(variant_at(f, k).size > 0, "variant without a size", table[i].name);
         if (!committed) {
             need(!memcmp(f->pad, nop, 5), "entry is no NOP", table[i].name);
             continue;

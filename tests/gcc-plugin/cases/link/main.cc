@@ -37,11 +37,13 @@ int main()
         CHECK((void *)s != (void *)weak_or_strong && s(1) == weak_or_strong(1));
     }
     CHECK(pointer(4) == 8 && other_pointer(4) == 9);
+#ifndef __clang__ /* its plugin leaves pointers alone, and records no calls */
     const found_function *p = find_function(&pointer);
     CHECK(p && p->pointer == (void **)&pointer && p->n_sites >= 2);
     CHECK(((int (*)(int))p->body)(5) == 10);
     CHECK(find_function((void *)comdat)->n_sites >= 3);
     CHECK(find_function((void *)weak_or_strong)->n_sites >= 2);
+#endif
     unsigned w, f;
     const char *n;
     CHECK(find_switch(&mode, &w, &f, &n) && !strcmp(n, "mode") && (f & 4));
