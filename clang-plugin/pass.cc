@@ -11,7 +11,6 @@
  */
 #include "multiverse.h"
 
-#include "llvm/IR/Verifier.h"
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Passes/PassPlugin.h"
 #include "llvm/Transforms/IPO/AlwaysInliner.h"

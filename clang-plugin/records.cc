@@ -19,7 +19,6 @@
 #include "llvm/Transforms/Utils/ModuleUtils.h"
 
 #include <algorithm>
-#include <cinttypes>
 
 using namespace llvm;
 
