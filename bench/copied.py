@@ -9,7 +9,7 @@ from programs import HOST, PROGRAMS, Programs
 from report import progress, table
 import samples
 
-NAMES, WAYS = ("sqlite3", "bash"), ("concat", "concat, frozen")
+NAMES, WAYS = ("sqlite3", "bash"), ("concat", "concat, snapshot")
 
 
 def said(job, **more):

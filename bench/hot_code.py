@@ -18,8 +18,8 @@ so many seconds instead.  Where the hot ones take 8 MB, such a way has huge page
 
 The figure is nanoseconds of CPU time a function, the first quartile of short runs: disturbances
 only add.  --option adds ways: concat with this option, in
-process and from a frozen image, and the latter once more with an executable that is linked for
-2 MB, whose image can be mapped in huge pages.  What the loader says of huge pages stands before
+process and from a snapshot, and the latter once more with an executable that is linked for
+2 MB, whose snapshot can be mapped in huge pages.  What the loader says of huge pages stands before
 the figures: `hugetlb` needs a pool (`mvld doctor` says how).
 """
 import argparse
@@ -230,9 +230,9 @@ def prepare(folder, megabytes, kind, scatter, seconds):
     if seconds:
         record(folder / "made", seconds)
     for way, options in PROFILE_WAYS.items() if scatter or seconds else ():
-        for frozen in False, True:
-            WAYS[way + ", frozen" * frozen] = (
-                "direct-calls, concat", frozen, "concat.order=profile",
+        for snapshot in False, True:
+            WAYS[way + ", snapshot" * snapshot] = (
+                "direct-calls, concat", snapshot, "concat.order=profile",
                 f"concat.profile={folder / 'made' / 'profile'}", *options)
 
 
@@ -240,7 +240,7 @@ def jobs_of(folder):
     programs = Programs(folder, ["hot"])
     say_huge_pages(programs, "hot")
     jobs = programs.jobs("hot", [str(SECONDS)])
-    ways = [way for way in WAYS if WAYS[way][1] and (way in OPTION_WAYS or way == "concat, profile, frozen")]
+    ways = [way for way in WAYS if WAYS[way][1] and (way in OPTION_WAYS or way == "concat, profile, snapshot")]
     if ways:
         programs = Programs(folder, ["hot-2mb"], ways)
         say_huge_pages(programs, "hot-2mb")

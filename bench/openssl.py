@@ -5,7 +5,7 @@ OpenSSL's EVP (evp.c), by digest and cipher, under the host loader and with pass
 Beside them stands the same program linked statically, of the libcrypto.a and libc.a of the same packages:
 nothing of it goes through a PLT, so it shows what direct calls can bring at most.  It is no upper bound
 to the per cent, because its code lies elsewhere (DECISIONS.md).  With --profile there is one way more, concat
-in the order of this profile, frozen.
+in the order of this profile, snapshot.
 
 CPU time of the work as everywhere (steady.py); what is printed is the throughput.
 """
@@ -25,7 +25,7 @@ from report import progress, say  # noqa: E402
 MESSAGES = {"SHA256": 120_000, "SHA1": 110_000, "MD5": 70_000, "AES-128-GCM": 100_000,
             "AES-128-CBC": 1_000_000, "ChaCha20-Poly1305": 240_000}
 STATIC = "linked statically"
-BY_PROFILE = "concat by profile, frozen"
+BY_PROFILE = "concat by profile, snapshot"
 
 
 def linked_statically(output):

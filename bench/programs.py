@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Stock programs, what they are given to do, and the ways in which they run: under the host
-loader, and under mvld with passes over code, in each process or frozen.
+loader, and under mvld with passes over code, in each process or from a snapshot.
 
 The programs are copies; nothing of the machine is changed.  A way that does not do what its
-name says (an image that is not thawed, code that is not copied) is left out, with the reason.
+name says (a snapshot that is not applied, code that is not copied) is left out, with the reason.
 """
 import os
 import re
@@ -21,26 +21,26 @@ from report import progress, say  # noqa: E402
 MVLD = support.BUILD / "tools" / "mvld"
 PASS_FOLDERS = [support.BUILD / "passes" / name for name in ("direct-calls", "concat")]
 HOST = "host loader"
-READY = "ready"  # an image was made and removed again: what is left is ready code (rimf/store/manifest.h)
-# way -> (passes, whether frozen or READY, PASS.OPTION=VALUE if any)
-WAYS = {"direct-calls": ("direct-calls", False), "direct-calls, frozen": ("direct-calls", True),
-        "concat": ("direct-calls, concat", False), "concat, frozen": ("direct-calls, concat", True)}
+READY = "ready"  # a snapshot was made and removed again: what is left is ready code (rimf/store/manifest.h)
+# way -> (passes, whether from a SNAPSHOT or READY, PASS.OPTION=VALUE if any)
+WAYS = {"direct-calls": ("direct-calls", False), "direct-calls, snapshot": ("direct-calls", True),
+        "concat": ("direct-calls, concat", False), "concat, snapshot": ("direct-calls, concat", True)}
 READY_WAYS = {"direct-calls, ready": ("direct-calls", READY)}
 # Ways with concat copy always, but for this one, where it does what it does unless told otherwise.
 IDLE = "concat.copy = where-it-pays"
-IDLE_WAYS = {"concat, idle, frozen": ("direct-calls, concat", True, IDLE)}
+IDLE_WAYS = {"concat, idle, snapshot": ("direct-calls, concat", True, IDLE)}
 
 
 def option_ways(option):
     """Ways with concat and an option, PASS.OPTION=VALUE."""
-    return {f"concat, {option}" + ", frozen" * frozen: ("direct-calls, concat", frozen, option)
-            for frozen in (False, True)}
+    return {f"concat, {option}" + ", snapshot" * snapshot: ("direct-calls, concat", snapshot, option)
+            for snapshot in (False, True)}
 
 
 # What the log says when each part was done; `files,passes` asks for it.
 SAID = {"direct-calls": r"\d+ objects, \d+ of \d+ sites made direct",
         "concat": r"concat: [1-9]\d* objects, [1-9]\d* functions", IDLE: "no code moves",
-        "frozen": r"thawed, the code of [1-9]", READY: r"ready code of \S+: laid over"}
+        "snapshot": r"applied, the code of [1-9]", READY: r"ready code of \S+: laid over"}
 
 PYTHON = """
 import re
@@ -205,7 +205,7 @@ class Programs:
 
     def impossible(self, name, way):
         """Why the program cannot run in this way, or None."""
-        passes, frozen, *options = WAYS[way]
+        passes, snapshot, *options = WAYS[way]
         for part in passes.split(", "):
             if not any((folder / f"{part}.so").exists() for folder in PASS_FOLDERS):
                 return f"{part} is not built"
@@ -213,14 +213,14 @@ class Programs:
         for part in passes.split(", "):
             if not re.search(SAID[IDLE if part == "concat" and IDLE in options else part], log):
                 return f"{part}: nothing is done; MVLD_DEBUG=passes tells why"
-        if frozen:
-            done = self.quick(name, way, MVLD_FREEZE="1")
+        if snapshot:
+            done = self.quick(name, way, MVLD_SNAPSHOT="1")
             if done.returncode:
-                return (done.stderr.strip().splitlines() or ["no image"])[-1]
-            if frozen == READY:
-                shutil.rmtree(self.file(way, "cache") / "mvld" / "images")
+                return (done.stderr.strip().splitlines() or ["no snapshot"])[-1]
+            if snapshot == READY:
+                shutil.rmtree(self.file(way, "cache") / "mvld" / "snapshots")
             log = self.quick(name, way, MVLD_DEBUG="files,passes,statistics").stderr
-            if not re.search(SAID[READY if frozen == READY else "frozen"], log):
+            if not re.search(SAID[READY if snapshot == READY else "snapshot"], log):
                 return "what was written is not used; MVLD_DEBUG=files,passes tells why"
         return None
 

@@ -6,10 +6,10 @@ too), a thousand a second and CPU, of programs that have been running for a whil
 
     region       copies that concat made
     changed      where concat is not there: objects whose calls direct-calls made direct
-    home         objects that concat copied: functions that stay home, and the jumps that lead away
+    home         objects that concat copied: functions that stay, and the jumps that lead away
     left         objects that are as they came
     made         code that no file holds: what a JIT made
-    vdso         the kernel's, in each process another one: never part of an image
+    vdso         the kernel's, in each process another one: never part of a snapshot
 
 with the largest of each by name.  The table at the end has the share of the first (region, or
 changed) twice: of all samples, and of those in code that came from files.  Of the last two
@@ -214,7 +214,7 @@ class Maps:
         return 0, 0
 
     def place(self, address):
-        """(the file's name, whether it is a copy of it, an image's or ready code), or a kind, or for
+        """(the file's name, whether it is a copy of it, a snapshot's or ready code), or a kind, or for
         what is no file's "[…]"."""
         if self.region[0] <= address < self.region[1]:
             return "region", False
@@ -224,7 +224,7 @@ class Maps:
             return "vdso", False
         if not path.startswith("/"):
             return path or "[no file]", False
-        copy = "/mvld/images/" in path or "/mvld/ready/" in path
+        copy = "/mvld/snapshots/" in path or "/mvld/ready/" in path
         return re.sub(r"^[0-9a-f]+-", "", Path(path).name) if copy else Path(path).name, copy
 
     def files(self):
@@ -270,7 +270,7 @@ def running(programs, name, way, folder):
 
 class Treated:
     """What the logs say of objects: which concat left, and which direct-calls changed.  That of a
-    process that started from an image says nothing of those which the image holds."""
+    process that started from a snapshot says nothing of those which the snapshot holds."""
 
     def __init__(self):
         self.concat, self.left, self.changed = False, set(), set()
@@ -282,13 +282,13 @@ class Treated:
                             (self.changed, r"direct-calls: (\S+): [1-9]\d* of \d+ sites")):
             names |= {Path(path).name for path in re.findall(said, text)}
 
-    def kind(self, place, frozen):
+    def kind(self, place, snapshot):
         if place in ("region", "vdso"):
             return place
         if place.startswith("["):
             return "made"
         if not self.concat:
-            return "changed" if frozen or place in self.changed else "left"
+            return "changed" if snapshot or place in self.changed else "left"
         # ld.so is never copied; neither is mvld's own loader, which is in no log.
         return "left" if place in self.left or place.startswith("ld-") else "home"
 
@@ -308,8 +308,8 @@ def measure(programs, name, way, seconds, treated, show=lambda *_: None):
     first = "region" if treated.concat else "changed"
     parts = {what: collections.Counter() for what in (first, "home", "left", "made", "vdso")}
     for address, n in counts.items():
-        place, frozen = maps.place(address)
-        parts[treated.kind(place, frozen)][place] += n
+        place, snapshot = maps.place(address)
+        parts[treated.kind(place, snapshot)][place] += n
     total = sum(part.total() for part in parts.values())
     if total < 100:
         say(f"    {name}, {way}: {total} samples only, which say nothing")
@@ -341,7 +341,7 @@ def learn_later(programs, name, ways):
             arguments = short_work(name, folder)
             if arguments:
                 done = subprocess.run(programs.command(program, way, arguments), cwd=folder,
-                                      env=programs.environment(program, way, MVLD_FREEZE="run"),
+                                      env=programs.environment(program, way, MVLD_SNAPSHOT="run"),
                                       stdin=subprocess.DEVNULL, capture_output=True, timeout=300)
                 support.check(done.returncode == 0, f"{name}, {way}: {done.stderr.decode()}")
 
@@ -354,7 +354,7 @@ def main():
     arguments = parser.parse_intermixed_args()
     if not perf_works():
         support.skip("perf cannot sample here")
-    ways, rows = arguments.way or ["concat", "concat, frozen"], []
+    ways, rows = arguments.way or ["concat", "concat, snapshot"], []
     with support.scratch_folder() as folder:
         for name in arguments.only or WORKS:
             program = name.split()[0]

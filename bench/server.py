@@ -3,7 +3,7 @@
 [SERVER...]: what requests cost a server.
 
 nginx (small pages, compressed) and redis-server, each under the host loader, and under mvld in all ways, or in
-some.  --option adds ways: concat with this option, in the process and frozen.
+some.  --option adds ways: concat with this option, in the process and from a snapshot.
 One per cent is less than two starts of the same server differ by, so:
 
 - *Many starts,* each measured for a moment: a fixed number of requests behind some that warm it up
@@ -13,7 +13,7 @@ One per cent is less than two starts of the same server differ by, so:
   more than what they cost.
 - *In an order drawn anew each round;* parts beside which the processor was disturbed do not count, nor
   do starts that have less than a quarter of them left.
-- *In pieces.*  Which pages of memory an image or a library has is luck that lasts as long as they are
+- *In pieces.*  Which pages of memory a snapshot or a library has is luck that lasts as long as they are
   cached.  With --append FILE the starts are added to a file, those of another day's, too; each time
   copies and images are made anew, and the interval counts with pieces, not only with starts.
 - *The host loader twice.*  What "host loader, again" seems to differ by is what the method is wrong by.

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """stock.py STARTUP [--starts | --work] [--rounds N] [--seconds N] [PROGRAM...]: stock programs under
-the host loader, with direct-calls, and with direct-calls and concat; in the process, and frozen.
+the host loader, with direct-calls, and with direct-calls and concat; in the process, and from a snapshot.
 
 CPU time of the work, without start-up, as a ratio with its interval (steady.py says how, and why so);
 what is certainly slower, and by how much, stands at the end.  Then what an exec of programs costs,
@@ -28,7 +28,7 @@ from report import progress, say, spreads, table  # noqa: E402
 ROUNDS = 60       # undisturbed runs of each way
 SECONDS = 80      # at most, for one program, if not told otherwise
 SHORTLY = 15      # in the demo
-DIRECT = ("direct-calls", "direct-calls, frozen")
+DIRECT = ("direct-calls", "direct-calls, snapshot")
 REDIS = ["--port", "0", "--save", "", "--appendonly", "no", "--unixsocket"]
 REQUESTS = ["-n", "150000", "-c", "8", "-P", "16", "-q", "-t", "set,get,incr,lpush,zadd"]
 # Processes that wait, and how the last line reads that they say before.
@@ -225,9 +225,9 @@ def run(folder, startup, rounds):
         found, _ = measured(programs, name, 5 * rounds, SHORTLY)
         change = [str(steady.Change(found[way], found[HOST])) if way in found else "-" for way in DIRECT]
         lines.append((name, f"{made} of {sites}", f"{pages * 4} KB", *change))
-        rows.append((f"direct calls, CPU time of the work of {name}, in each process, frozen",
+        rows.append((f"direct calls, CPU time of the work of {name}, in each process, snapshot",
                      ", ".join(change), None))
-    table(lines, ["program", "sites direct", "private memory", "CPU time", "frozen"])
+    table(lines, ["program", "sites direct", "private memory", "CPU time", "snapshot"])
     lines = []
     for name in (n for n in ("true", "bash", "python3") if n in programs.possible):
         found = exec_times(programs, name, startup, 100)

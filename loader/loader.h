@@ -54,7 +54,7 @@ struct loader {
 
     struct arena arena;
     struct files files;
-    struct found_image frozen;
+    struct found_snapshot snapshot;
     struct cpu_answers cpuid;
     struct injection injection;
     enum { SPACE_NOT_ASKED, SPACE_FREE, SPACE_LIMITED } space; /* RLIMIT_AS, at the start */

@@ -129,7 +129,7 @@ def configure(folder, text):
 
 def age_images(cache):
     """What is younger than a minute is not made anew by on-miss."""
-    for image in Path(cache).glob("mvld/images/*/manifest"):
+    for image in Path(cache).glob("mvld/snapshots/*/manifest"):
         os.utime(image, (1, 1))
 
 

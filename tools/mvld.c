@@ -15,8 +15,8 @@ static const struct subcommand subcommands[] = {
     {"config", tool_config, "make the configuration that programs read of its files"},
     {"doctor", tool_doctor, "what this machine and kernel allow"},
     {"analyze", tool_analyze, "prove code of programs and libraries, for passes that change it"},
-    {"build", tool_build, "write the frozen image of a program"},
-    {"cache", tool_cache, "list, verify and prune frozen images"},
+    {"build", tool_build, "write the snapshot of a program"},
+    {"cache", tool_cache, "list, verify and prune snapshots"},
     {"profile", tool_profile, "which functions are hot, from a recording of perf, for concat"},
     {"show", tool_show, "switches, variants and call sites of an ELF file"},
 };

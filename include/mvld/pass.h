@@ -86,7 +86,7 @@ enum mvld_pages {
     MVLD_PAGES_THP,     /* put together by the kernel (transparent huge pages) */
     MVLD_PAGES_HUGETLB, /* of the machine's pool; what that lacks, as THP */
     MVLD_PAGES_QUICK,   /* what is there soonest: in the process the kernel's, where its setting
-                         * has them and code fills half of one; in a frozen image small */
+                         * has them and code fills half of one; in a snapshot small */
     MVLD_PAGES_POOL,    /* of the machine's pool; what that lacks, small */
     MVLD_PAGES_HOT      /* as THP, but nothing is paid for huge pages behind the last MVLD_MOVE_HOT */
 };
@@ -212,7 +212,7 @@ struct mvld_api {
      * is right as long as the same files lie at the same distances and the 8-aligned word
      * at `word`, in the memory of any object, points to the same place as now.  0 also
      * for no word: the change relies on nothing more.  Nearly free when nothing will be
-     * frozen.  0, -ENOMEM, -EINVAL; -ENOTSUP: the object is unplaced (MVLD_OBJECT_UNPLACED), and
+     * snapshot.  0, -ENOMEM, -EINVAL; -ENOTSUP: the object is unplaced (MVLD_OBJECT_UNPLACED), and
      * must stay as it is.  That no distance leads to such an object the pass sees to. */
     int (*depends)(struct mvld_image *, const struct mvld_object *object, uintptr_t word);
 
@@ -228,7 +228,7 @@ struct mvld_api {
      * passes with MVLD_PASS_MOVES.
      *
      * region_open: code can move, to the addresses that libconcat.so.1 reserves.  `pages` counts in the first
-     * call of a process (not where it started from an image, which has its own); `names` (MVLD_NAMES_*) holds
+     * call of a process (not where it started from a snapshot, which has its own); `names` (MVLD_NAMES_*) holds
      * for what moves in this call of the pass.  Negative errno with a sentence (static) in *why: none can.
      * fragments: the smallest fragments into which the code of `object` can be cut, by address: how many,
      * and as many of them as there is room for.  0, with a sentence (static) in *why: it cannot.
@@ -376,7 +376,7 @@ struct mvld_pass {
     /* May be NULL, as those that follow.  A file is about to be mapped, and nothing of it can have run:
      * 0, or negative errno with a sentence (fail): it must not be.  Then the program does not start, or
      * the dlopen fails, as for any file that cannot be mapped.  The image has no objects yet, at the start;
-     * asked are alloc, release, fail and log.  Also asked at starts from a frozen image: such a pass has not
+     * asked are alloc, release, fail and log.  Also asked at starts from a snapshot: such a pass has not
      * MVLD_PASS_FREEZES.  The host loader is not asked about. */
     int (*map)(const struct mvld_context *, const struct mvld_file *);
     /* Objects are mapped, each as soon as it is, and nothing of the start, or of the dlopen that they belong

@@ -2,11 +2,11 @@
  *
  * loader/caller/early.c: the answers' jumps in the host loader, written with our other changes to it.
  *
- * An image says where the functions are that answer (`kept`), and where the stubs will be: all of it
- * lies at constant distances from the host loader.  So these jumps need not wait until the image is
+ * A snapshot says where the functions are that answer (`kept`), and where the stubs will be: all of it
+ * lies at constant distances from the host loader.  So these jumps need not wait until the snapshot is
  * compared, and its text is opened once.  Nobody calls these functions before constructors do.
  *
- * Where the image is not taken, or these are not the jumps that it needs (caller/thaw.c), what stood
+ * Where the snapshot is not taken, or these are not the jumps that it needs (caller/snapshot.c), what stood
  * there is put back: when other files are mapped than it expects, before anything is relocated, else
  * before any constructor.
  */
@@ -14,22 +14,22 @@
 
 #include <errno.h> /* numbers only */
 
-/* The host loader's number in the image, when it is the file that is mapped here; or n_objects. */
-static uint32_t find_host(const struct loader *l, const struct manifest *frozen)
+/* The host loader's number in the snapshot, when it is the file that is mapped here; or n_objects. */
+static uint32_t find_host(const struct loader *l, const struct manifest *snapshot)
 {
     const struct file_id *host = files_identity(l, l->host.start);
-    uint32_t n = frozen->header->n_objects, i = host ? 0 : n;
+    uint32_t n = snapshot->header->n_objects, i = host ? 0 : n;
 
-    while (i < n && (frozen->objects[i].flags & MANIFEST_UNPLACED ||
-                     !file_id_same(&frozen->objects[i].file, host)))
+    while (i < n && (snapshot->objects[i].flags & MANIFEST_UNPLACED ||
+                     !file_id_same(&snapshot->objects[i].file, host)))
         i++;
     return i;
 }
 
 size_t caller_early(struct loader *l, struct text_patch *patch)
 {
-    const struct manifest *frozen = &l->frozen.file.view;
-    const struct manifest_region *region = l->frozen.awaited ? frozen->region : NULL;
+    const struct manifest *snapshot = &l->snapshot.file.view;
+    const struct manifest_region *region = l->snapshot.awaited ? snapshot->region : NULL;
     struct caller_hooks then = {.kept = 1};
     struct caller_hooks *answers = &l->caller;
     struct hook hook;
@@ -38,13 +38,13 @@ size_t caller_early(struct loader *l, struct text_patch *patch)
 
     if (!region || !region->described || !l->filtered.untraced)
         return 0;
-    host = find_host(l, frozen);
-    if (host == frozen->header->n_objects)
+    host = find_host(l, snapshot);
+    if (host == snapshot->header->n_objects)
         return 0;
     then.stubs = l->host.bias + region->described +
-                 (uintptr_t)(frozen->objects[region->object].distance - frozen->objects[host].distance);
-    for (uint32_t i = 0; i < frozen->header->n_kept; i++) {
-        const struct manifest_kept *kept = &frozen->kept[i];
+                 (uintptr_t)(snapshot->objects[region->object].distance - snapshot->objects[host].distance);
+    for (uint32_t i = 0; i < snapshot->header->n_kept; i++) {
+        const struct manifest_kept *kept = &snapshot->kept[i];
         struct answer_early *early = &answers->early[answers->n_early];
 
         if (kept->object != host || kept->number >= CALLER_NEEDED)

@@ -38,7 +38,7 @@
  * Everything that can be looked at is looked at in caller_prepare, before anything is
  * changed; caller_install writes the stubs and then the jumps, through the patch engine.
  * When that fails for the C library no jump is there, and nothing may run in copies.  At a start
- * from a frozen image most of the jumps come with the code, see caller/thaw.c.
+ * from a snapshot most of the jumps come with the code, see caller/snapshot.c.
  */
 #include "loader/caller/private.h"
 
@@ -279,7 +279,7 @@ static uintptr_t find_stubs(const struct mvld_image *image)
     return stubs;
 }
 
-/* They were proved in the process that froze the image, of these very files. */
+/* They were proved in the process that made the snapshot, of these very files. */
 static int take_kept(struct loader *l, struct answer *functions)
 {
     for (unsigned i = 0; i < CALLER_NEEDED; i++)
@@ -340,7 +340,7 @@ int caller_install(void *loader, const char **why)
     *why = l->caller.why ? l->caller.why : "the C library's answers were not prepared";
     if (!l->caller.stubs)
         return -ENOTSUP;
-    err = caller_thaw(l);
+    err = caller_snapshot(l);
     if (err && !caller_take_back(l))
         err = install(l, 0, l->caller.unwinder ? ANSWERS : CALLER_NEEDED, why);
     if (err && l->caller.unwinder) {

@@ -34,7 +34,7 @@ struct answer { /* a function that takes or gives an address */
     size_t size;
 };
 
-/* A jump in the host loader's text that was written before the image was compared. */
+/* A jump in the host loader's text that was written before the snapshot was compared. */
 struct answer_early {
     uintptr_t at;
     uint8_t jump[5], was[5];
@@ -47,8 +47,8 @@ struct caller_hooks {
     uint32_t context; /* where the unwinder's contexts hold the program counter */
     const struct mvld_object *unwinder; /* or NULL */
     int installed;
-    int kept;     /* the C library's were proved in the process that froze the image */
-    int deferred; /* not prepared yet: a frozen image may hold what is to be found */
+    int kept;     /* the C library's were proved in the process that made the snapshot */
+    int deferred; /* not prepared yet: a snapshot may hold what is to be found */
     struct answer_early early[CALLER_NEEDED];
     size_t n_early;
 };
@@ -60,8 +60,8 @@ int caller_prepare(struct loader *, const char **why);
 void caller_finish(struct loader *);
 /* Of rimf_image_set_caller_hooks; the cookie is the loader. */
 int caller_install(void *loader, const char **why);
-/* Patches, at most CALLER_NEEDED, of the host loader's text, where an image is awaited that brings
- * the rest (caller/early.c); how many.  And away with them: the image is not taken.  0, or negative
+/* Patches, at most CALLER_NEEDED, of the host loader's text, where a snapshot is awaited that brings
+ * the rest (caller/early.c); how many.  And away with them: the snapshot is not taken.  0, or negative
  * errno, and they are still there. */
 size_t caller_early(struct loader *, struct text_patch *);
 int caller_take_back(struct loader *);

@@ -43,9 +43,9 @@ size_t caller_begin_stub(uint8_t code[ANSWER_STUB], size_t which);
 /* Before code is copied: unwinders will know the stubs. */
 void caller_describe(struct loader *);
 
-/* caller/thaw.c: writes what a frozen image does not bring.  0; else nothing leads to a stub,
+/* caller/snapshot.c: writes what a snapshot does not bring.  0; else nothing leads to a stub,
  * and caller/hooks.c does it all. */
-int caller_thaw(struct loader *);
+int caller_snapshot(struct loader *);
 
 /* caller/find.c: the first CALLER_NEEDED functions, proved to be what they are named.  0, or
  * -ENOTSUP with a sentence (static) in *why. */

@@ -2,14 +2,14 @@
  *
  * loader/manager/late.c: passes that are not mapped unless they are needed.
  *
- * At a start from a frozen image no pass has anything to do, but to map one costs as much
- * as to lay over three libraries.  The image is found without them: by their names, their
+ * At a start from a snapshot no pass has anything to do, but to map one costs as much
+ * as to lay over three libraries.  The snapshot is found without them: by their names, their
  * files, and what is configured for them.  It says what the start is to know of each
  *
  *     LOOKED_AT   where their files are, and which
- *     KNOWN       there is an image, so they were found good when it was made of the same
+ *     KNOWN       there is a snapshot, so they were found good when it was made of the same
  *                 files and settings; what it says of them is taken
- *     MAPPED      as without images: it was not thawed, or something comes by dlopen that
+ *     MAPPED      as without snapshots: it was not applied, or something comes by dlopen that
  *                 is not in it
  *
  * A pass that cannot be mapped when something comes leaves that as it is, and is asked for
@@ -63,7 +63,7 @@ static int know(struct pipeline *p, struct planned_pass *it, const struct manife
     return it->library && *library == '/' && pipeline_is_there(p, library);
 }
 
-/* In the image they stand in the order in which they run. */
+/* In the snapshot they stand in the order in which they run. */
 static void take_place(struct pipeline *p, size_t i, const char *name)
 {
     for (size_t j = i; j < p->n; j++)
@@ -76,15 +76,15 @@ static void take_place(struct pipeline *p, size_t i, const char *name)
         }
 }
 
-int pipeline_know(struct pipeline *p, const struct manifest *frozen)
+int pipeline_know(struct pipeline *p, const struct manifest *snapshot)
 {
-    if (p->late != LOOKED_AT || frozen->header->n_passes != p->n)
+    if (p->late != LOOKED_AT || snapshot->header->n_passes != p->n)
         return 0;
     for (size_t i = 0; i < p->n; i++) {
-        const struct manifest_pass *pass = &frozen->header->passes[i];
+        const struct manifest_pass *pass = &snapshot->header->passes[i];
 
-        take_place(p, i, frozen->names + pass->name);
-        if (!know(p, &p->passes[i], pass, frozen->names))
+        take_place(p, i, snapshot->names + pass->name);
+        if (!know(p, &p->passes[i], pass, snapshot->names))
             return 0;
     }
     p->late = KNOWN;

@@ -8,11 +8,11 @@
  *     options              each against the declaration of its pass
  *     libraries            of passes that have something to do with these options
  *
- * A pass that has nothing to do stays in the plan, which an image is made for and `mvld pipeline`
+ * A pass that has nothing to do stays in the plan, which a snapshot is made for and `mvld pipeline`
  * prints; it is unmapped, brings no library and is never called.  Where that holds for all passes,
  * there is no pipeline.
  *
- * Where a frozen image may hold all that the passes would do, they are looked at first, and
+ * Where a snapshot may hold all that the passes would do, they are looked at first, and
  * mapped when it does not, or when something comes later (manager/late.c).
  *
  * Nothing of the program is touched and no code of a pass runs here but its `idle`, so that a
@@ -61,7 +61,7 @@ static int map_passes(struct pipeline *p, const struct why *why)
     return 0;
 }
 
-/* Its options; and its library, or that it has nothing to do, which is all that an image need hold
+/* Its options; and its library, or that it has nothing to do, which is all that a snapshot need hold
  * of it. */
 static int settle(struct pipeline *p, struct planned_pass *it, const struct why *why)
 {

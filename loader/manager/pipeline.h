@@ -53,9 +53,9 @@ void pipeline_relocate(struct pipeline *, struct mvld_image *,
 
 /* The MVLD_PASS_* flags of all passes, or-ed. */
 uint32_t pipeline_flags(const struct pipeline *);
-/* Frozen images: how many of the first passes one may hold, what tells their plan from
- * another, and that they need not run, because it was thawed or for a reason. */
-size_t pipeline_freezable(const struct pipeline *);
+/* Snapshots: how many of the first passes one may hold, what tells their plan from
+ * another, and that they need not run, because it was applied or for a reason. */
+size_t pipeline_in_snapshot(const struct pipeline *);
 uint64_t pipeline_fingerprint(const struct pipeline *, size_t n);
 void pipeline_applied(struct pipeline *, struct mvld_image *, size_t n);
 void pipeline_leave(struct pipeline *, size_t n, const char *why);
@@ -73,11 +73,10 @@ void pipeline_print(const struct pipeline *, void (*line)(void *cookie, const ch
 /* Unmaps the passes and gives back the plan; only when none of them ran. */
 void pipeline_free(struct pipeline *);
 
-/* At RT_CONSISTENT, and (added, removed) for each dlopen and dlclose later.  Its first n passes, then
- * those that nobody has treated yet.  0; -ECANCELED when a pass failed or was skipped,
+/* At RT_CONSISTENT, and (added, removed) for each dlopen and dlclose later.  Of the passes before `end` those
+ * that nobody has treated yet; with SIZE_MAX all, and then says how long they took.  0; -ECANCELED when a pass failed or was skipped,
  * -EUCLEAN when the image is broken: both are in the log, and the program goes on. */
-int pipeline_run_first(struct pipeline *, struct mvld_image *, size_t n);
-int pipeline_run_rest(struct pipeline *, struct mvld_image *);
+int pipeline_run(struct pipeline *, struct mvld_image *, size_t end);
 /* For those of its passes from first on, before end. */
 void pipeline_added(struct pipeline *, struct mvld_image *, const struct mvld_object *const *objects, size_t n,
                     size_t first, size_t end);

@@ -48,8 +48,8 @@ struct pipeline {
     const char *pass_path; /* MVLD_PASS_PATH, or NULL */
     int secure, musl;
     enum { MAPPED, LOOKED_AT, KNOWN } late; /* LOOKED_AT: paths and files are known; KNOWN: and
-                                             * what an image says of the passes */
-    int broken; /* the image is, as far as it was checked */
+                                             * what a snapshot says of the passes */
+    int checked, broken; /* the image was, and is, as far as that */
 };
 
 /* manager/order.c: moves passes behind those that they run behind.  Do the declarations of all
@@ -72,7 +72,7 @@ int pipeline_look_for(struct pipeline *, const char *name, struct planned_pass *
 
 /* manager/late.c: 1 when all passes were looked at instead of mapped. */
 int pipeline_look(struct pipeline *, const struct pipeline_query *);
-/* Maps those that an image spared until now: 0, or -ECANCELED and it is in the log. */
+/* Maps those that a snapshot spared until now: 0, or -ECANCELED and it is in the log. */
 int pipeline_map_late(struct pipeline *);
 
 /* manager/run.c */

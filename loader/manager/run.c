@@ -137,18 +137,8 @@ static int moves_later(const struct pipeline *p, size_t i)
     return 0;
 }
 
-/* What it declared becomes memory; of a pass that failed, nothing. */
-static int realise(struct pipeline *p, size_t i, struct mvld_image *image, int error)
-{
-    const struct mvld_context *context = &p->passes[i].context;
-
-    if (error >= 0)
-        return rimf_image_realise(image, context, moves_later(p, i));
-    rimf_image_forget(image, context);
-    return error;
-}
-
-/* For the objects of the start, or of a dlopen. */
+/* For the objects of the start, or of a dlopen.  What the pass declared becomes memory; of one that failed,
+ * nothing. */
 static int run_for(struct pipeline *p, size_t i, struct mvld_image *image,
                    const struct mvld_object *const *objects, size_t n, int later)
 {
@@ -161,7 +151,10 @@ static int run_for(struct pipeline *p, size_t i, struct mvld_image *image,
     if (it->pass->run)
         error = it->pass->run(&it->context, objects, n);
     rimf_image_set_stage(image, RIMF_STAGE_NONE);
-    return realise(p, i, image, error);
+    if (error >= 0)
+        return rimf_image_realise(image, &it->context, moves_later(p, i));
+    rimf_image_forget(image, &it->context);
+    return error;
 }
 
 static void run_one(struct pipeline *p, size_t i, struct mvld_image *image)
@@ -222,12 +215,14 @@ static void print_statistics(const struct pipeline *p)
     }
 }
 
-/* The passes before `end` that nobody has treated yet. */
-static int run_until(struct pipeline *p, struct mvld_image *image, size_t end)
+int pipeline_run(struct pipeline *p, struct mvld_image *image, size_t end)
 {
     int result = 0;
 
-    for (size_t i = 0; i < end; i++) {
+    if (!p->checked)
+        p->broken = !verify(p, image, "the host loader");
+    p->checked = 1;
+    for (size_t i = 0; i < end && i < p->n; i++) {
         const char *need = missing_need(p, i);
 
         if (p->passes[i].status != PASS_PLANNED)
@@ -243,21 +238,9 @@ static int run_until(struct pipeline *p, struct mvld_image *image, size_t end)
         if (p->passes[i].status != PASS_RAN)
             result = -ECANCELED;
     }
+    if (end > p->n)
+        print_statistics(p);
     return p->broken ? -EUCLEAN : result;
-}
-
-int pipeline_run_first(struct pipeline *p, struct mvld_image *image, size_t n)
-{
-    p->broken = !verify(p, image, "the host loader");
-    return run_until(p, image, n);
-}
-
-int pipeline_run_rest(struct pipeline *p, struct mvld_image *image)
-{
-    int result = run_until(p, image, p->n);
-
-    print_statistics(p);
-    return result;
 }
 
 void pipeline_added(struct pipeline *p, struct mvld_image *image,

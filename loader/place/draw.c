@@ -11,12 +11,12 @@
  *
  * All of it follows from one number, `drawn`, and from the lengths in the order of mapping, and
  * nothing from how large the arena is, which may differ from start to start: so who has the number
- * comes to the same distances.  A frozen image holds those of the process that made it, so it
+ * comes to the same distances.  A snapshot holds those of the process that made it, so it
  * tells the number, and starts from it ask nobody.
  *
- * Only who may make an image draws, and who starts from one has its distances.  All others pack: their objects
+ * Only who may make a snapshot draws, and who starts from one has its distances.  All others pack: their objects
  * lie side by side in the order of mapping, below the arena's end, because ready code (rimf/store/manifest.h)
- * fits where distances are the same for all.  It is written beside an image, and so of each object it is
+ * fits where distances are the same for all.  It is written beside a snapshot, and so of each object it is
  * known how much `closer` to the end it would lie if nothing were drawn.
  *
  * Gaps cost page tables, one each 2 MiB that something lies in: hence no more than 128 pages.  The slack

@@ -2,7 +2,7 @@
  *
  * loader/place/files.c: which file each object was mapped from.
  *
- * What is known of a file ahead of time (its analysis, its frozen code) holds for
+ * What is known of a file ahead of time (its analysis, its code in a snapshot) holds for
  * that very file, and a path does not tell: a library may be replaced between its
  * mapping and our question.  The descriptor that it is mapped from does tell, and
  * place.c sees it go by.  The kernel mapped the executable: /proc/self/exe is that

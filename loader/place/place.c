@@ -99,7 +99,7 @@ void place_near_low(struct loader *l, int spacious)
 }
 
 /* Each library is at the same place modulo 2 MiB in all processes, so that the huge pages of a
- * frozen image can be mapped.  Below a PIE it is where the kernel puts that, or the distance
+ * snapshot can be mapped.  Below a PIE it is where the kernel puts that, or the distance
  * between the two would be another one each time. */
 static void on_huge_page(struct loader *l)
 {

@@ -92,24 +92,24 @@ size_t caches_folder(struct loader *l, const char *what, char *to, size_t size)
     return length && !is_steered(l, to, length - rimf_strlen(what) - 1) ? length : 0;
 }
 
-size_t caches_beside(const char *image, const char *file, char *to, size_t size)
+size_t caches_beside(const char *snapshot, const char *file, char *to, size_t size)
 {
-    size_t n = rimf_strlen(image);
+    size_t n = rimf_strlen(snapshot);
 
     for (int slashes = 0; n && slashes < 2;)
-        slashes += image[--n] == '/';
+        slashes += snapshot[--n] == '/';
     if (!n || n + rimf_strlen(file) + sizeof "/" > size)
         return 0;
-    memcpy(to, image, n);
+    memcpy(to, snapshot, n);
     return n + rimf_format(to + n, size - n, "/%s", file);
 }
 
-long caches_lock(const struct loader *l, const char *image, uint32_t user, int wait, const char **why)
+long caches_lock(const struct loader *l, const char *snapshot, uint32_t user, int wait, const char **why)
 {
     char path[LOCK_PATH_MAX];
 
     *why = "the name of the cache is too long";
-    if (!caches_beside(image, CACHE_LOCK, path, sizeof path))
+    if (!caches_beside(snapshot, CACHE_LOCK, path, sizeof path))
         return -ENAMETOOLONG;
     cache_make_folders(l->sys, path, 2); /* errors show next */
     return cache_lock(l->sys, AT_FDCWD, path, user, wait, why);

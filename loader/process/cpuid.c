@@ -13,12 +13,12 @@
  *   - of an earlier process, where the record fits that it left (rimf/base/cpu.h).  What was asked to
  *     find that out is given, too.
  *
- * Everything else goes to the CPU.  A record is looked for beside the frozen image with which a program
- * starts; else in root's cache and, where there is no image, in the user's.  Programs without a pipeline
+ * Everything else goes to the CPU.  A record is looked for beside the snapshot with which a program
+ * starts; else in root's cache and, where there is no snapshot, in the user's.  Programs without a pipeline
  * do not look: whose a file is cannot be asked with calls that the host loader makes.  It is no part
- * of the image, because it is of the machine: all programs share it, also those that have no
- * image, and an image need not be made anew where the machine is another one.  The price is opening a file, 5 us.  Who
- * writes an image leaves a record where there is none that fits; and who may write one, but starts
+ * of the snapshot, because it is of the machine: all programs share it, also those that have no
+ * snapshot, and a snapshot need not be made anew where the machine is another one.  The price is opening a file, 5 us.  Who
+ * writes a snapshot leaves a record where there is none that fits; and who may write one, but starts
  * from the one that is there, renews a record that does not fit.
  */
 #include "loader/loader.h"
@@ -85,9 +85,9 @@ uint64_t cpuid_identity(const struct loader *l)
 
 /* ---- the record of an earlier process ---------------------------------------------------- */
 
-static size_t beside(const char *image, char *to)
+static size_t beside(const char *snapshot, char *to)
 {
-    return caches_beside(image, CPU_FILE, to, FILE_MAX);
+    return caches_beside(snapshot, CPU_FILE, to, FILE_MAX);
 }
 
 /* Its size; or negative errno, and *why. */
@@ -137,10 +137,10 @@ static int take_users(struct loader *l)
     return caches_folder(l, CPU_FILE, path, sizeof path) && take(l, path, caches_user(l));
 }
 
-static int take_beside(struct loader *l, const char *image)
+static int take_beside(struct loader *l, const char *snapshot)
 {
     char path[FILE_MAX];
-    int there = beside(image, path) && take(l, path, l->frozen.file.user);
+    int there = beside(snapshot, path) && take(l, path, l->snapshot.file.user);
 
     l->cpuid.outdated = there && !l->cpuid.earlier;
     return there;
@@ -148,13 +148,13 @@ static int take_beside(struct loader *l, const char *image)
 
 void cpuid_find(struct loader *l)
 {
-    const char *image = l->frozen.folder;
+    const char *snapshot = l->snapshot.folder;
 
-    if (!l->pipeline || (image && take_beside(l, image)))
+    if (!l->pipeline || (snapshot && take_beside(l, snapshot)))
         return;
-    if ((image && !l->frozen.is_users) || take(l, CPU_SYSTEM_FILE, 0))
+    if ((snapshot && !l->snapshot.is_users) || take(l, CPU_SYSTEM_FILE, 0))
         return;
-    if (!image)
+    if (!snapshot)
         take_users(l);
 }
 
@@ -180,7 +180,7 @@ static int write_record(const struct loader *l, const char *path, const struct c
     return (int)error;
 }
 
-void cpuid_keep(struct loader *l, const char *image, uint32_t user)
+void cpuid_keep(struct loader *l, const char *snapshot, uint32_t user)
 {
     struct cpu_record *record = rimf_heap_alloc(&l->heap, sizeof *record);
     char path[FILE_MAX];
@@ -188,7 +188,7 @@ void cpuid_keep(struct loader *l, const char *image, uint32_t user)
     size_t size;
     int error;
 
-    if (!beside(image, path) ||
+    if (!beside(snapshot, path) ||
         (record && read_record(l, path, user, record, &why) > 0 &&
          cpu_record_fits(record, &cpu_at_hand))) {
         rimf_heap_release(&l->heap, record);
@@ -207,19 +207,19 @@ void cpuid_keep(struct loader *l, const char *image, uint32_t user)
         rimf_log(&l->log, MVLD_LOG_FILES, "cpuid: %s: written, %zu bytes", path, size);
 }
 
-/* What cannot be renewed is not tried by each start: once in a minute, as images are made. */
-void cpuid_renew(struct loader *l, const char *image, uint32_t user)
+/* What cannot be renewed is not tried by each start: once in a minute, as snapshots are made. */
+void cpuid_renew(struct loader *l, const char *snapshot, uint32_t user)
 {
     char path[FILE_MAX];
     const char *why;
     long lock;
 
-    if (!l->cpuid.outdated || l->filtered.on || !beside(image, path) || caches_young(l, path))
+    if (!l->cpuid.outdated || l->filtered.on || !beside(snapshot, path) || caches_young(l, path))
         return;
-    lock = caches_lock(l, image, user, 0, &why);
+    lock = caches_lock(l, snapshot, user, 0, &why);
     if (sys_failed(lock))
         return;
     if (!SYS6(l->sys, SYS_utimensat, AT_FDCWD, path, NULL, AT_SYMLINK_NOFOLLOW, 0, 0))
-        cpuid_keep(l, image, user);
+        cpuid_keep(l, snapshot, user);
     sys_close(l->sys, (int)lock);
 }

@@ -16,10 +16,10 @@
  * dlopen keeps to what the host loader calls.
  *
  * Commits that the program asks for are its own calls, and are made.  So is what
- * MVLD_FREEZE asks for (`mvld build`).
+ * MVLD_SNAPSHOT asks for (`mvld build`).
  *
  * Whether there is a filter stands in /proc/self/status, and so does whether a debugger is
- * there, which is asked at a start from a frozen image: one question for both.
+ * there, which is asked at a start from a snapshot: one question for both.
  */
 #include "loader/loader.h"
 
@@ -123,11 +123,11 @@ static void look(struct loader *l)
 
     filtered->untraced = 0;
     if (status_read(l->sys, &status)) {
-        filtered->on |= !filtered->starting && !l->knobs.freeze;
+        filtered->on |= !filtered->starting && !l->knobs.snapshot;
         return;
     }
     filtered->untraced = !status.traced;
-    if (!status.filtered || filtered->on || l->knobs.freeze)
+    if (!status.filtered || filtered->on || l->knobs.snapshot)
         return;
     filtered->on = 1;
     rimf_log(&l->log, MVLD_LOG_FILES, "a filter of system calls is in force: unasked, none are "

@@ -6,8 +6,8 @@
  *   MVLD_DEBUG=word,…            say what happens, in the manner of LD_DEBUG
  *   MVLD_DEBUG_OUTPUT=file       say it in file.PID
  *   MVLD_HOST_LOADER=path        the host loader
- *   MVLD_FREEZE=1                write the frozen image of the program (`mvld build`), exit
- *   MVLD_FREEZE=run              write it, run, and learn what comes by dlopen
+ *   MVLD_SNAPSHOT=1              write the snapshot of the program (`mvld build`), exit
+ *   MVLD_SNAPSHOT=run            write it, run, and learn what comes by dlopen
  *
  * Under AT_SECURE none of them counts, and all are taken out of the environment.
  */
@@ -190,11 +190,11 @@ void knobs_read(struct loader *l)
                 debug = rest;
             } else if ((rest = rimf_after(s, "_DEBUG_OUTPUT="))) {
                 output = rest;
-            } else if ((rest = rimf_after(s, "_FREEZE="))) {
-                knobs->freeze = rimf_streq(rest, "run")     ? FREEZE_RUN
-                                : rimf_streq(rest, "ready") ? FREEZE_READY
-                                : *rest                     ? FREEZE_START
-                                                            : FREEZE_NOT;
+            } else if ((rest = rimf_after(s, "_SNAPSHOT="))) {
+                knobs->snapshot = rimf_streq(rest, "run")     ? SNAPSHOT_RUN
+                                  : rimf_streq(rest, "ready") ? SNAPSHOT_READY
+                                  : *rest                     ? SNAPSHOT_START
+                                                              : SNAPSHOT_NOT;
             } else if ((rest = rimf_after(s, "_HOST_LOADER="))) {
                 knobs->host = rest;
             }
@@ -207,8 +207,8 @@ void knobs_read(struct loader *l)
         return;
     }
     knobs->watcher = watcher;
-    if (knobs->freeze == FREEZE_RUN) /* its children only run */
-        block_scrub(&l->block, "MVLD_FREEZE");
+    if (knobs->snapshot == SNAPSHOT_RUN) /* its children only run */
+        block_scrub(&l->block, "MVLD_SNAPSHOT");
     keep_host(l);
     if (knobs->off || !debug)
         return;

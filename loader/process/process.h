@@ -12,16 +12,16 @@ struct loader;
 
 /* ---- knobs.c ----------------------------------------------------------------------------- */
 
-enum freeze {
-    FREEZE_NOT,
-    FREEZE_START, /* write a frozen image and exit */
-    FREEZE_READY, /* write ready code alone and exit */
-    FREEZE_RUN    /* write one, or take the one that is there, run, and learn what comes */
+enum snapshot_asked {
+    SNAPSHOT_NOT,
+    SNAPSHOT_START, /* write a snapshot and exit */
+    SNAPSHOT_READY, /* write ready code alone and exit */
+    SNAPSHOT_RUN    /* write one, or take the one that is there, run, and learn what comes */
 };
 
 struct knobs {
     int off;                /* MVLD=off */
-    enum freeze freeze;     /* MVLD_FREEZE */
+    enum snapshot_asked snapshot; /* MVLD_SNAPSHOT */
     int trace;              /* the program will be listed, not run (ldd) */
     const char *host;       /* MVLD_HOST_LOADER */
     char *preload;          /* the user's "LD_PRELOAD=…", or NULL */
@@ -68,7 +68,7 @@ struct cpu_answers {
     size_t n_earlier;
     struct cpu_answer first[6]; /* of this process, which are asked again */
     size_t n_first;
-    int outdated; /* beside the image lies one that does not fit */
+    int outdated; /* beside the snapshot lies one that does not fit */
 };
 
 struct cpuid_call { /* registers, as entry.S pushes them */
@@ -80,10 +80,10 @@ void loader_cpuid(struct loader *, struct cpuid_call *) RIMF_HIDDEN;
 void cpuid_find(struct loader *);
 /* cpu_identity; nothing is asked that a record that fits has made known. */
 uint64_t cpuid_identity(const struct loader *);
-/* For later ones, beside the image that was just written to that folder. */
-void cpuid_keep(struct loader *, const char *image, uint32_t user);
+/* For later ones, beside the snapshot that was just written to that folder. */
+void cpuid_keep(struct loader *, const char *snapshot, uint32_t user);
 /* The same beside that with which this process started, where what is there does not fit. */
-void cpuid_renew(struct loader *, const char *image, uint32_t user);
+void cpuid_renew(struct loader *, const char *snapshot, uint32_t user);
 
 /* ---- caches.c ---------------------------------------------------------------------------- */
 
@@ -96,10 +96,10 @@ struct caches { /* the user's folder that was looked at */
 uint32_t caches_user(const struct loader *);
 int caches_own(const struct loader *);
 size_t caches_folder(struct loader *, const char *what, char *to, size_t size);
-/* FILE beside `images`, in which this image lies: of the same cache.  Its length, or 0 when it does not fit. */
-size_t caches_beside(const char *image, const char *file, char *to, size_t size);
+/* FILE beside `snapshots`, in which this snapshot lies: of the same cache.  Its length, or 0 when it does not fit. */
+size_t caches_beside(const char *snapshot, const char *file, char *to, size_t size);
 /* cache_lock of that cache. */
-long caches_lock(const struct loader *, const char *image, uint32_t user, int wait, const char **why);
+long caches_lock(const struct loader *, const char *snapshot, uint32_t user, int wait, const char **why);
 /* 1: there is such a file, and it was written less than a minute ago. */
 int caches_young(const struct loader *, const char *path);
 

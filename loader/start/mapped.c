@@ -72,7 +72,7 @@ long loader_mmap(struct loader *l, const struct mmap_call *c)
 
     if (l->mapstage.wanted && (int)c->fd >= 0 && c->flags & MAP_DENYWRITE && mapstage_file(l, (int)c->fd))
         return -EACCES;
-    if (l->frozen.awaited == l->files.n && l->frozen.awaited && is_memory(c))
+    if (l->snapshot.awaited == l->files.n && l->snapshot.awaited && is_memory(c))
         relocations_replace(l);
     at = is_object(l, c) ? map_near(l, c) : -EINVAL;
 

@@ -49,14 +49,14 @@ static const char *name_of(const struct loader *l, const struct link_map *map)
     return is_vdso(l, map) ? "linux-vdso.so.1" : "";
 }
 
-/* A frozen image's tables may be in force. */
+/* A snapshot's tables may be in force. */
 static void describe_tables(const struct loader *l, struct rimf_source *source)
 {
-    const struct manifest_relocations *tables = manifest_tables_of(&l->frozen.file, source->bias);
+    const struct manifest_relocations *tables = manifest_tables_of(&l->snapshot.file, source->bias);
 
     if (!tables)
         return;
-    source->tables = manifest_tables_at(&l->frozen.file, tables);
+    source->tables = manifest_tables_at(&l->snapshot.file, tables);
     source->tables_home = source->bias + tables->linked;
     source->tables_size = tables->size;
 }
@@ -120,7 +120,7 @@ static int update(struct loader *l, struct rimf_change *change)
 static void check(struct loader *l, const char *when)
 {
     if (rimf_log_enabled(&l->log, MVLD_LOG_VERIFY))
-        rimf_log(&l->log, MVLD_LOG_VERIFY, "image %s: %s", when,
+        rimf_log(&l->log, MVLD_LOG_VERIFY, "snapshot %s: %s", when,
                  rimf_image_check(l->image) ? rimf_api()->last_error(l->image) : "consistent");
 }
 
@@ -238,7 +238,7 @@ static int prepare_answers(struct loader *l)
         return 0;
     rimf_image_set_caller_hooks(l->image, caller_install, l);
     l->caller.deferred = 1;
-    if (!l->frozen.folder)
+    if (!l->snapshot.folder)
         caller_finish(l);
     return 1;
 }
@@ -299,7 +299,7 @@ void objects_start(struct loader *l)
         analysis_start(l);
         has_region = prepare_answers(l);
         store_run(l);
-        pipeline_run_rest(l->pipeline, l->image);
+        pipeline_run(l->pipeline, l->image, SIZE_MAX);
         if (has_region && !l->caller.installed)
             open_frames(l);
         rimf_realise_rest(l->image);

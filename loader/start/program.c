@@ -166,7 +166,7 @@ static void ask(struct loader *l, int fd, const struct call *call, const struct 
         .called = call->path,
         .musl = l->host.musl,
         .runs = 1,
-        .late = !l->knobs.freeze,
+        .late = !l->knobs.snapshot,
         .memory = l->plan_memory,
         .memory_size = sizeof l->plan_memory,
     };

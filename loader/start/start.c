@@ -175,7 +175,7 @@ static void hook(struct loader *l)
     if (l->hooked)
         preload(l); /* only what the hook can take away again */
     else
-        store_forget(l); /* nobody will thaw it */
+        store_forget(l); /* nobody will apply it */
 }
 
 /* What the host loader reads of auxv.  The kernel's own copy (/proc/self/auxv)

@@ -32,7 +32,7 @@ static size_t find_places(struct loader *l, const char *system, const char *what
     return 2;
 }
 
-/* Written is where images are.  Where nothing was, nothing is looked for; where an image has been
+/* Written is where snapshots are.  Where nothing was, nothing is looked for; where a snapshot has been
  * found, most starts look for nothing anyway, and are spared that question. */
 static void overlays_start(struct loader *l)
 {
@@ -44,13 +44,13 @@ static void overlays_start(struct loader *l)
     if (written < n)
         overlays.written = places[written];
     for (size_t i = 0; i < n; i++)
-        if (l->frozen.folder ||
+        if (l->snapshot.folder ||
             !SYS6(l->sys, SYS_faccessat, AT_FDCWD, places[i].folder, 0 /* F_OK */, 0, 0, 0))
             overlays.places[overlays.n++] = places[i];
     rimf_image_set_overlays(l->image, &overlays);
 }
 
-/* Before the pipeline runs: tells the image, which keeps the paths, as objects come later. */
+/* Before the pipeline runs: tells the snapshot, which keeps the paths, as objects come later. */
 void analysis_start(struct loader *l)
 {
     struct analysis_place places[RIMF_ANALYSES_MAX];

@@ -4,11 +4,11 @@
  *
  * A folder is named after the program and the plan, and after what else decides where words lead: a
  * program runs with LD_BIND_NOW or LD_PRELOAD one time and without it the next, or under RLIMIT_AS, where
- * a library of concat's is left out, and each time an image of the other would be refused and made anew.
- * And who finds none lies where ready code fits, not at the distances of an image that does not.
+ * a library of concat's is left out, and each time a snapshot of the other would be refused and made anew.
+ * And who finds none lies where ready code fits, not at the distances of a snapshot that does not.
  *
  * Nobody knows how many values LD_PRELOAD will have: there are tools that write a library for each process.  So
- * of such starts `mvld build' makes an image, and on-miss renews it; but on-miss makes no first one.
+ * of such starts `mvld build' makes a snapshot, and on-miss renews it; but on-miss makes no first one.
  */
 #include "loader/store/folder.h"
 
@@ -82,8 +82,8 @@ uint64_t store_fingerprint(struct loader *l, size_t n)
     static const char left_out[] = "no library that takes much address space";
     uint64_t key = pipeline_fingerprint(l->pipeline, n);
 
-    if (l->frozen.told)
-        key ^= rimf_hash(l->frozen.told, rimf_strlen(l->frozen.told));
+    if (l->snapshot.told)
+        key ^= rimf_hash(l->snapshot.told, rimf_strlen(l->snapshot.told));
     return store_leaves_out(l) ? key ^ rimf_hash(left_out, sizeof left_out) : key;
 }
 
@@ -109,7 +109,7 @@ void store_system_place(const struct loader *l, struct store_place *place, uint6
 void store_user_place(struct loader *l, struct store_place *place, uint64_t pipeline)
 {
     *place = (struct store_place){.user = caches_user(l)};
-    if (caches_folder(l, "images", place->folder, STORE_PLACE_MAX))
+    if (caches_folder(l, "snapshots", place->folder, STORE_PLACE_MAX))
         add_key(l, place, pipeline);
     else
         place->folder[0] = '\0';

@@ -3,8 +3,8 @@
  * loader/store/folder.h: which manifest is that of this start, and where it lies
  * (store/folder.c); for store/store.c.
  */
-#ifndef LOADER_FROZEN_PLACE_H
-#define LOADER_FROZEN_PLACE_H
+#ifndef LOADER_STORE_PLACE_H
+#define LOADER_STORE_PLACE_H
 
 #include "loader/loader.h"
 

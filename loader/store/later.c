@@ -76,7 +76,7 @@ static void read_list(struct loader *l, int folder)
     int error = manifest_map(&l->later.file, l->sys, folder, MANIFEST_LATER, l->later.user, &why);
 
     if (!error && !rimf_later_fits(l->image, &l->later.file.view)) {
-        why = "it is of another image";
+        why = "it is of another snapshot";
         error = -ESTALE;
     }
     if (!error) {

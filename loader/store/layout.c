@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
  * loader/store/layout.c: from which number the distances between objects follow (place/draw.c): that of
- * the image with which this process starts, or one for the image that it will make.
+ * the snapshot with which this process starts, or one for the snapshot that it will make.
  */
 #include "loader/store/folder.h"
 
 #include "loader/manager/pipeline.h"
 
-/* The image of root's that stands before the one that this process is to write. */
+/* The snapshot of root's that stands before the one that this process is to write. */
 static int is_roots(struct loader *l, uint64_t *drawn)
 {
-    size_t n = l->program ? pipeline_freezable(l->pipeline) : 0;
+    size_t n = l->program ? pipeline_in_snapshot(l->pipeline) : 0;
     struct store_place *place = n && caches_own(l) ? rimf_heap_alloc(&l->heap, sizeof *place) : NULL;
     struct manifest_file file;
     const char *why;
@@ -28,15 +28,15 @@ static int is_roots(struct loader *l, uint64_t *drawn)
     return found;
 }
 
-/* A start tries root's image and then the user's, when all lies already where root's wants it.  So a
+/* A start tries root's snapshot and then the user's, when all lies already where root's wants it.  So a
  * user's is made with the number of root's where there is one; and of one that is older it is said
  * (store.c, `mvld doctor') that it does not fit.  With what another mvld left, nothing else is to fit. */
 static int is_images(struct loader *l, uint64_t *drawn)
 {
-    const struct found_image *found = &l->frozen;
+    const struct found_snapshot *found = &l->snapshot;
 
     if (!found->folder)
-        return l->knobs.freeze == FREEZE_START && is_roots(l, drawn);
+        return l->knobs.snapshot == SNAPSHOT_START && is_roots(l, drawn);
     *drawn = found->file.view.header->layout_seed;
     return found->file.view.header->made_by == store_made_by(found->pipeline) ||
            (!found->is_users && caches_own(l));
@@ -48,20 +48,20 @@ static int may_make(const struct loader *l)
 {
     const char *miss = pipeline_setting(l->pipeline, "on-miss");
 
-    return pipeline_freezable(l->pipeline) && !l->block.secure && !l->filtered.on &&
-           !l->knobs.watcher && !l->frozen.unasked && l->knobs.freeze != FREEZE_READY &&
-           (l->knobs.freeze || rimf_streq(miss, "build") || rimf_streq(miss, "learn"));
+    return pipeline_in_snapshot(l->pipeline) && !l->block.secure && !l->filtered.on &&
+           !l->knobs.watcher && !l->snapshot.unasked && l->knobs.snapshot != SNAPSHOT_READY &&
+           (l->knobs.snapshot || rimf_streq(miss, "build") || rimf_streq(miss, "learn"));
 }
 
-/* Once it is known with which image this process starts, and before anything is mapped. */
+/* Once it is known with which snapshot this process starts, and before anything is mapped. */
 void layout_choose(struct loader *l)
 {
-    const char *from = "the image's";
+    const char *from = "the snapshot's";
 
     if (!l->arena.end)
         return;
     if (!is_images(l, &l->arena.layout_seed)) {
-        from = "drawn for an image";
+        from = "drawn for a snapshot";
         l->arena.layout_seed = 0;
         if (may_make(l) && place_is_random(l))
             place_random(l, &l->arena.layout_seed);

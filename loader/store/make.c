@@ -2,8 +2,8 @@
  *
  * loader/store/make.c: what a start leaves for later ones: a manifest, or ready code alone.
  *
- * A new image is written to a folder of its own and renamed into place whole.  Ready code is written by the
- * image while passes change calls (rimf/store/write_alone.c); here it is only said what came of it.
+ * A new snapshot is written to a folder of its own and renamed into place whole.  Ready code is written by the
+ * snapshot while passes change calls (rimf/store/write_alone.c); here it is only said what came of it.
  */
 #include "loader/store/plan.h"
 
@@ -32,10 +32,10 @@ void store_end(struct loader *l, const char *before, const char *text, int statu
 
 const char *store_refusal(const struct loader *l)
 {
-    return l->knobs.freeze == FREEZE_READY ? "mvld: no ready code: " : "mvld: not frozen: ";
+    return l->knobs.snapshot == SNAPSHOT_READY ? "mvld: no ready code: " : "mvld: no snapshot: ";
 }
 
-/* Beside all images: one process writes at a time. */
+/* Beside all snapshots: one process writes at a time. */
 static char *unfinished(const struct store_place *place, char *to, size_t size)
 {
     size_t n = (size_t)(rimf_strrchr(place->folder, '/') + 1 - place->folder);
@@ -56,12 +56,12 @@ static int put_in_place(struct loader *l, const struct store_place *place, const
         error = SYS6(l->sys, SYS_renameat2, AT_FDCWD, new, AT_FDCWD, place->folder,
                      RENAME_EXCHANGE, 0);
         if (!error && manifest_remove(l->sys, new, place->user, &why))
-            rimf_log(&l->log, MVLD_LOG_FILES, "image %s: the old one stays: %s", new, why);
+            rimf_log(&l->log, MVLD_LOG_FILES, "snapshot %s: the old one stays: %s", new, why);
     }
     return (int)error;
 }
 
-static int freeze(struct loader *l, const struct store_plan *plan, char *said, size_t size)
+static int write_snapshot(struct loader *l, const struct store_plan *plan, char *said, size_t size)
 {
     struct store_place place;
     char new[STORE_PLACE_MAX + sizeof CACHE_UNFINISHED];
@@ -70,12 +70,12 @@ static int freeze(struct loader *l, const struct store_plan *plan, char *said, s
 
     store_new_place(l, &place, plan->pipeline);
     if (!place.folder[0]) {
-        rimf_format(said, size, "this user has no folder for images (HOME, XDG_CACHE_HOME; MVLD_DEBUG=files says why)");
+        rimf_format(said, size, "this user has no folder for snapshots (HOME, XDG_CACHE_HOME; MVLD_DEBUG=files says why)");
         return -ENOENT;
     }
     cache_make_folders(l->sys, place.folder, 3); /* errors show later */
     manifest_remove(l->sys, unfinished(&place, new, sizeof new), place.user, &why); /* of one that was killed */
-    error = rimf_manifest_write(l->image, new, store_made_by(plan->pipeline), l->arena.layout_seed, l->frozen.told);
+    error = rimf_manifest_write(l->image, new, store_made_by(plan->pipeline), l->arena.layout_seed, l->snapshot.told);
     if (error) {
         rimf_format(said, size, "%s", rimf_api()->last_error(l->image));
         manifest_remove(l->sys, new, place.user, &why);
@@ -115,11 +115,11 @@ void store_keep(struct loader *l, const struct store_plan *plan)
     int error = -ENOMEM;
 
     if (room)
-        error = l->knobs.freeze == FREEZE_READY ? say_ready(l, room, 2 * STORE_PLACE_MAX)
-                                                : freeze(l, plan, room, 2 * STORE_PLACE_MAX);
-    if (l->knobs.freeze != FREEZE_READY)
-        rimf_log(&l->log, MVLD_LOG_FILES, "image: %s%s", error ? "not frozen: " : "frozen: ", said);
-    if (l->knobs.freeze && (l->knobs.freeze != FREEZE_RUN || error))
+        error = l->knobs.snapshot == SNAPSHOT_READY ? say_ready(l, room, 2 * STORE_PLACE_MAX)
+                                                : write_snapshot(l, plan, room, 2 * STORE_PLACE_MAX);
+    if (l->knobs.snapshot != SNAPSHOT_READY)
+        rimf_log(&l->log, MVLD_LOG_FILES, "snapshot: %s%s", error ? "not written: " : "written: ", said);
+    if (l->knobs.snapshot && (l->knobs.snapshot != SNAPSHOT_RUN || error))
         store_end(l, error ? store_refusal(l) : "", said, error ? 1 : 0);
     rimf_heap_release(&l->heap, room);
 }
@@ -132,6 +132,6 @@ void store_make_room(struct loader *l, const struct store_plan *plan)
     if (place)
         store_new_place(l, place, plan->pipeline);
     if (!place || (place->folder[0] && manifest_remove(l->sys, place->folder, place->user, &why)))
-        rimf_log(&l->log, MVLD_LOG_FILES, "image: the one that does not fit stays: %s", why);
+        rimf_log(&l->log, MVLD_LOG_FILES, "snapshot: the one that does not fit stays: %s", why);
     rimf_heap_release(&l->heap, place);
 }

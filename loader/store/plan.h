@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * loader/store/plan.h: what a start is to do with images; between store/store.c and store/make.c.
+ * loader/store/plan.h: what a start is to do with snapshots; between store/store.c and store/make.c.
  */
-#ifndef LOADER_FROZEN_PLAN_H
-#define LOADER_FROZEN_PLAN_H
+#ifndef LOADER_STORE_PLAN_H
+#define LOADER_STORE_PLAN_H
 
 #include "loader/store/folder.h"
 
 struct store_plan {
-    size_t passes;     /* of so many an image may hold the work */
+    size_t passes;     /* of so many a snapshot may hold the work */
     uint64_t pipeline; /* the fingerprint of these */
     int build, learns;
     int outdated; /* what does not fit is to make room for a new one */

@@ -4,10 +4,10 @@
  * (rimf/store/manifest.h tells why, and of which tables).
  *
  * The host loader maps all objects, takes memory for thread-local storage, and then
- * relocates.  At that request for memory, when as many files are mapped as the image
+ * relocates.  At that request for memory, when as many files are mapped as the snapshot
  * has, they are compared: the same files in the same order, at the same distances, with
  * the same build-id in memory.  Who comes in between (LD_PRELOAD, another search path)
- * makes it another list.  When all is the same, the host loader is led to the image's tables
+ * makes it another list.  When all is the same, the host loader is led to the snapshot's tables
  * instead of those of the files; when it is not, or there is no such request, the host loader looks up as ever.
  */
 #include "loader/loader.h"
@@ -60,7 +60,7 @@ void relocations_expect(struct loader *l)
 {
     if (!l->files.wanted || l->host.musl || is_listened_to(&l->block))
         return;
-    l->frozen.awaited = count_files(&l->frozen.file.view);
+    l->snapshot.awaited = count_files(&l->snapshot.file.view);
     if (!l->filtered.on) /* it may be a call that kills */
         fill_executable(l);
 }
@@ -108,7 +108,7 @@ struct comparison {
 static const struct mapped_file *file_of(const struct comparison *c, uint32_t i)
 {
     const struct files *files = &c->l->files;
-    const struct manifest_object *object = &c->l->frozen.file.view.objects[i];
+    const struct manifest_object *object = &c->l->snapshot.file.view.objects[i];
 
     if (i == 0) /* the kernel mapped it, and we then the host loader */
         return &files->at[0];
@@ -119,7 +119,7 @@ static const struct mapped_file *file_of(const struct comparison *c, uint32_t i)
 
 static int compare(struct comparison *c, uint32_t i)
 {
-    const struct manifest_object *object = &c->l->frozen.file.view.objects[i];
+    const struct manifest_object *object = &c->l->snapshot.file.view.objects[i];
     const struct mapped_file *file = file_of(c, i);
     uintptr_t bias;
 
@@ -142,7 +142,7 @@ static int compare(struct comparison *c, uint32_t i)
 
 static int all_the_same(struct comparison *c)
 {
-    const struct manifest_header *header = c->l->frozen.file.view.header;
+    const struct manifest_header *header = c->l->snapshot.file.view.header;
 
     if (c->l->files.n < 2 || !c->l->files.at[1].known)
         return 0;
@@ -154,7 +154,7 @@ static int all_the_same(struct comparison *c)
 
 /* ---- leading it there ---------------------------------------------------------------- */
 
-/* Where a debugger is, or nobody knows, the image will be refused, and passes will look for the
+/* Where a debugger is, or nobody knows, the snapshot will be refused, and passes will look for the
  * slots of whose tables nothing would be left. */
 static int may_lay(const struct loader *l)
 {
@@ -169,14 +169,14 @@ static void lay_texts(struct loader *l, struct manifest_file *file)
     if (file->view.region || !h->cpu || h->cpu != cpuid_identity(l))
         return;
     manifest_lay_texts(file, l->sys);
-    rimf_log(&l->log, MVLD_LOG_FILES, "image: the code of %u segments lies there before relocation",
+    rimf_log(&l->log, MVLD_LOG_FILES, "snapshot: the code of %u segments lies there before relocation",
              file->laid.end_text - file->laid.first_text);
 }
 
 /* The file of that library, as the host loader found it. */
 static const char *path_of(const struct loader *l, uint32_t object)
 {
-    uintptr_t bias = l->frozen.biases[object];
+    uintptr_t bias = l->snapshot.biases[object];
     const struct link_map *map = l->debug ? l->debug->r_map : NULL;
 
     while (map && map->l_addr != bias)
@@ -186,7 +186,7 @@ static const char *path_of(const struct loader *l, uint32_t object)
 
 int relocations_take_texts_back(struct loader *l)
 {
-    struct manifest_file *file = &l->frozen.file;
+    struct manifest_file *file = &l->snapshot.file;
     long error = 0;
 
     while (file->laid.end_text > file->laid.first_text && !error) {
@@ -204,23 +204,23 @@ int relocations_take_texts_back(struct loader *l)
 /* All but the host loader is mapped, and nothing is relocated. */
 void relocations_replace(struct loader *l)
 {
-    struct manifest_file *file = &l->frozen.file;
+    struct manifest_file *file = &l->snapshot.file;
     struct comparison c = {.l = l, .next = 2};
     const char *why;
 
-    l->frozen.awaited = 0;
-    l->frozen.biases = c.biases =
+    l->snapshot.awaited = 0;
+    l->snapshot.biases = c.biases =
         rimf_heap_alloc(&l->heap, file->view.header->n_objects * sizeof *c.biases);
     if (!c.biases || !may_lay(l) || !all_the_same(&c)) {
         caller_take_back(l); /* if it fails now, it ends the program at the hook */
         return;
     }
     if (manifest_lay(file, l->sys, c.biases, &why))
-        rimf_log(&l->log, MVLD_LOG_FILES, "image: symbols are looked up: %s", why);
+        rimf_log(&l->log, MVLD_LOG_FILES, "snapshot: symbols are looked up: %s", why);
     else
         lay_texts(l, file);
-    l->frozen.relocated = file->laid.entries || file->laid.led;
-    if (l->frozen.relocated)
-        rimf_log(&l->log, MVLD_LOG_FILES, "image: %u symbols are not looked up",
+    l->snapshot.relocated = file->laid.entries || file->laid.led;
+    if (l->snapshot.relocated)
+        rimf_log(&l->log, MVLD_LOG_FILES, "snapshot: %u symbols are not looked up",
                  file->laid.entries);
 }

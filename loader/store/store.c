@@ -2,19 +2,19 @@
  *
  * loader/store/store.c: a program starts from a manifest (rimf/store/manifest.h), or makes one (store/make.c).
  *
- * Images lie in folders named after the program and the plan, so a new one takes the
- * place of the old: root's in /var/cache/mvld/images, a user's own in the user's cache.
+ * Snapshots lie in folders named after the program and the plan, so a new one takes the
+ * place of the old: root's in /var/cache/mvld/snapshots, a user's own in the user's cache.
  * What happens without one, or with one that is out of date, [app] on-miss says:
  *
  *     plain       the program runs without these passes
- *     transform   they run in this process, as if there were no images (the default)
+ *     transform   they run in this process, as if there were no snapshots (the default)
  *     build       they do, and what they did is written for the next process
- *     learn       the same; and what comes by dlopen is added to the image, by any process
+ *     learn       the same; and what comes by dlopen is added to the snapshot, by any process
  *                 in which something comes that is not in it (later.c)
  *
- * MVLD_FREEZE=1 (`mvld build`) writes and exits: no constructor of the program runs.
- * MVLD_FREEZE=ready (`mvld build --ready`) does so with ready code alone, for starts without an image.
- * MVLD_FREEZE=run (`mvld build --run`) is `learn` for one run.
+ * MVLD_SNAPSHOT=1 (`mvld build`) writes and exits: no constructor of the program runs.
+ * MVLD_SNAPSHOT=ready (`mvld build --ready`) does so with ready code alone, for starts without a snapshot.
+ * MVLD_SNAPSHOT=run (`mvld build --run`) is `learn` for one run.
  */
 #include "loader/store/plan.h"
 
@@ -30,23 +30,23 @@ static void say_unplaced(const struct loader *l, const struct manifest *m)
 {
     for (uint32_t i = 0; i < m->header->n_objects; i++)
         if (m->objects[i].flags & MANIFEST_UNPLACED && m->objects[i].file.inode)
-            rimf_log(&l->log, MVLD_LOG_FILES, "image: %s: left plain: it lies elsewhere each time",
+            rimf_log(&l->log, MVLD_LOG_FILES, "snapshot: %s: left plain: it lies elsewhere each time",
                      m->names + m->objects[i].name);
 }
 
 static void say_not_applied(const struct loader *l, const char *folder,
                            const struct mvld_object *object, const char *why)
 {
-    rimf_log(&l->log, MVLD_LOG_FILES, "image %s: not thawed: %s%s%s", folder,
+    rimf_log(&l->log, MVLD_LOG_FILES, "snapshot %s: not applied: %s%s%s", folder,
              object ? object->name : "", object ? ": " : "", why);
 }
 
-/* Maps the image of that place as l->frozen.  Its folder stays open until the image is applied or
+/* Maps the snapshot of that place as l->snapshot.  Its folder stays open until the snapshot is applied or
  * forgotten, before any code of the program runs.  The host loader, which needs one descriptor at a
- * time, has one left: beside the folder the image was open. */
+ * time, has one left: beside the folder the snapshot was open. */
 static int take(struct loader *l, const struct store_place *place)
 {
-    struct found_image *found = &l->frozen;
+    struct found_snapshot *found = &l->snapshot;
     const char *why;
     char *path;
     int error;
@@ -61,7 +61,7 @@ static int take(struct loader *l, const struct store_place *place)
         return 0;
     why = manifest_other_read(&found->file.view, l->sys);
     if (why) {
-        rimf_log(&l->log, MVLD_LOG_FILES, "image %s: not thawed: %s: it is another file", place->folder, why);
+        rimf_log(&l->log, MVLD_LOG_FILES, "snapshot %s: not applied: %s: it is another file", place->folder, why);
         manifest_unmap(&found->file, l->sys);
         return 0;
     }
@@ -79,14 +79,14 @@ static int take_users(struct loader *l)
 {
     struct store_place place;
 
-    store_user_place(l, &place, l->frozen.pipeline);
+    store_user_place(l, &place, l->snapshot.pipeline);
     return take(l, &place);
 }
 
 static int may_apply(const struct loader *l)
 {
     return l->program && l->arena.end && !l->knobs.watcher &&
-           l->knobs.freeze != FREEZE_START && l->knobs.freeze != FREEZE_READY;
+           l->knobs.snapshot != SNAPSHOT_START && l->knobs.snapshot != SNAPSHOT_READY;
 }
 
 void store_forget(struct loader *l)
@@ -94,20 +94,20 @@ void store_forget(struct loader *l)
     if (caller_take_back(l))
         store_end(l, "mvld: ", "the host loader's code holds jumps that lead nowhere, and cannot be written",
                    127);
-    if (!l->frozen.folder)
+    if (!l->snapshot.folder)
         return;
     if (relocations_take_texts_back(l))
         store_end(l, "mvld: ",
-                   "code of an image that is not used lies over that of a file, and cannot be taken away", 127);
-    l->frozen.left |= l->frozen.file.laid.led;
-    if (manifest_take_back(&l->frozen.file, l->sys))
+                   "code of a snapshot that is not used lies over that of a file, and cannot be taken away", 127);
+    l->snapshot.left |= l->snapshot.file.laid.led;
+    if (manifest_take_back(&l->snapshot.file, l->sys))
         store_end(l, "mvld: ", "words lead to copies of code that are not used, and cannot be led back",
                    127);
-    rimf_heap_release(&l->heap, l->frozen.folder);
-    l->frozen.folder = NULL;
-    manifest_unmap(&l->frozen.file, l->sys);
-    rimf_heap_release(&l->heap, l->frozen.biases);
-    l->frozen.biases = NULL;
+    rimf_heap_release(&l->heap, l->snapshot.folder);
+    l->snapshot.folder = NULL;
+    manifest_unmap(&l->snapshot.file, l->sys);
+    rimf_heap_release(&l->heap, l->snapshot.biases);
+    l->snapshot.biases = NULL;
 }
 
 /* 1: there is one. */
@@ -115,23 +115,23 @@ static int find(struct loader *l, size_t n)
 {
     struct store_place place;
 
-    l->frozen.pipeline = store_fingerprint(l, n);
-    store_system_place(l, &place, l->frozen.pipeline);
-    l->frozen.is_users = !take(l, &place);
-    return !l->frozen.is_users || take_users(l);
+    l->snapshot.pipeline = store_fingerprint(l, n);
+    store_system_place(l, &place, l->snapshot.pipeline);
+    l->snapshot.is_users = !take(l, &place);
+    return !l->snapshot.is_users || take_users(l);
 }
 
 static int is_ours(const struct loader *l)
 {
-    return l->frozen.file.view.header->made_by == store_made_by(l->frozen.pipeline);
+    return l->snapshot.file.view.header->made_by == store_made_by(l->snapshot.pipeline);
 }
 
-/* An image of all passes spares mapping them.  Only it says what libraries they bring, and so
+/* A snapshot of all passes spares mapping them.  Only it says what libraries they bring, and so
  * whether another one is this start's. */
 static int find_late(struct loader *l)
 {
     if (may_apply(l) && find(l, pipeline_count(l->pipeline))) {
-        if (is_ours(l) && pipeline_know(l->pipeline, &l->frozen.file.view) && !store_leaves_out(l))
+        if (is_ours(l) && pipeline_know(l->pipeline, &l->snapshot.file.view) && !store_leaves_out(l))
             return 1;
         store_forget(l);
     }
@@ -146,44 +146,44 @@ static void say_none(struct loader *l)
 
     if (!rimf_log_enabled(&l->log, MVLD_LOG_FILES))
         return;
-    store_new_place(l, &place, l->frozen.pipeline);
-    rimf_log(&l->log, MVLD_LOG_FILES, "image: there is none: %s",
-             place.folder[0] ? place.folder : "this user has no folder for images");
+    store_new_place(l, &place, l->snapshot.pipeline);
+    rimf_log(&l->log, MVLD_LOG_FILES, "snapshot: there is none: %s",
+             place.folder[0] ? place.folder : "this user has no folder for snapshots");
 }
 
 void store_find(struct loader *l)
 {
     size_t n;
 
-    l->frozen.told = store_told(l);
+    l->snapshot.told = store_told(l);
     if (!pipeline_is_late(l->pipeline) || !find_late(l)) {
-        n = may_apply(l) ? pipeline_freezable(l->pipeline) : 0;
+        n = may_apply(l) ? pipeline_in_snapshot(l->pipeline) : 0;
         if (!n)
             return;
         if (!find(l, n)) {
             say_none(l);
-            l->frozen.unasked = store_preloads(l) && !l->knobs.freeze && !l->frozen.there;
+            l->snapshot.unasked = store_preloads(l) && !l->knobs.snapshot && !l->snapshot.there;
             return;
         }
     }
-    /* Passes that come behind see the tables, and so does who may have to build an image
+    /* Passes that come behind see the tables, and so does who may have to build a snapshot
      * all the same; and the executable is mapped first. */
-    n = pipeline_freezable(l->pipeline);
-    if (!l->knobs.freeze && l->frozen.file.view.header->n_relocations &&
+    n = pipeline_in_snapshot(l->pipeline);
+    if (!l->knobs.snapshot && l->snapshot.file.view.header->n_relocations &&
         n == pipeline_count(l->pipeline) && !l->direct && is_ours(l))
         relocations_expect(l);
 }
 
 /* Debuggers take the file of an object from the link map.  That of the library in which the
- * copies lie has no names for them; the image's has, at the addresses of that library. */
+ * copies lie has no names for them; the snapshot's has, at the addresses of that library. */
 static void name_copies(struct loader *l)
 {
-    const char *folder = l->frozen.folder;
+    const char *folder = l->snapshot.folder;
     size_t size = rimf_strlen(folder) + sizeof "/" MOVED_FILE;
     struct mvld_symbol symbol;
     char *name;
 
-    if (!l->frozen.file.view.region ||
+    if (!l->snapshot.file.view.region ||
         rimf_api()->symbol_resolve(l->image, "concat_code", NULL, &symbol))
         return;
     name = rimf_heap_alloc(&l->heap, size);
@@ -193,26 +193,26 @@ static void name_copies(struct loader *l)
     ((struct link_map *)symbol.object->link_map)->l_name = name;
 }
 
-/* l->frozen goes, applied or not. */
+/* l->snapshot goes, applied or not. */
 static int apply_found(struct loader *l, const struct store_plan *plan)
 {
-    struct manifest_file *file = &l->frozen.file;
+    struct manifest_file *file = &l->snapshot.file;
     const struct mvld_object *object = NULL;
     const char *why = NULL;
-    long texts = rimf_manifest_apply(l->image, file, store_made_by(l->frozen.pipeline), &why, &object);
+    long texts = rimf_manifest_apply(l->image, file, store_made_by(l->snapshot.pipeline), &why, &object);
 
     if (texts < 0) {
-        say_not_applied(l, l->frozen.folder, object, why);
+        say_not_applied(l, l->snapshot.folder, object, why);
     } else {
         file->laid.led = 0; /* they stay led */
         file->laid.end_text = file->laid.first_text;
         say_unplaced(l, &file->view);
         name_copies(l);
-        rimf_log(&l->log, MVLD_LOG_FILES, "image %s: thawed, the code of %ld segments",
-                 l->frozen.folder, texts);
+        rimf_log(&l->log, MVLD_LOG_FILES, "snapshot %s: applied, the code of %ld segments",
+                 l->snapshot.folder, texts);
         if (plan->build | plan->outdated)
-            cpuid_renew(l, l->frozen.folder, file->user);
-        later_start(l, l->frozen.folder, file->user, plan->passes, plan->learns);
+            cpuid_renew(l, l->snapshot.folder, file->user);
+        later_start(l, l->snapshot.folder, file->user, plan->passes, plan->learns);
     }
     store_forget(l);
     return texts >= 0;
@@ -221,9 +221,9 @@ static int apply_found(struct loader *l, const struct store_plan *plan)
 /* The user's, which was made before root's, lies as root's does not. */
 static int lies_elsewhere(struct loader *l)
 {
-    if (l->frozen.file.view.header->layout_seed == l->arena.layout_seed)
+    if (l->snapshot.file.view.header->layout_seed == l->arena.layout_seed)
         return 0;
-    say_not_applied(l, l->frozen.folder, NULL,
+    say_not_applied(l, l->snapshot.folder, NULL,
                    "root's is tried first and has other distances: `mvld build' makes this one anew");
     store_forget(l);
     return 1;
@@ -231,52 +231,52 @@ static int lies_elsewhere(struct loader *l)
 
 static int apply(struct loader *l, const struct store_plan *plan)
 {
-    if (l->frozen.folder && apply_found(l, plan))
+    if (l->snapshot.folder && apply_found(l, plan))
         return 1;
-    return !l->frozen.left && !l->frozen.is_users && take_users(l) && !lies_elsewhere(l) &&
+    return !l->snapshot.left && !l->snapshot.is_users && take_users(l) && !lies_elsewhere(l) &&
            apply_found(l, plan);
 }
 
 /* ---- what the pipeline does with it ----------------------------------------------------- */
 
-/* Who watches calls would miss those that an image made direct. */
+/* Who watches calls would miss those that a snapshot made direct. */
 static struct store_plan plan_images(struct loader *l, const char *miss)
 {
-    size_t n = l->program && !l->knobs.watcher ? pipeline_freezable(l->pipeline) : 0;
-    int learn = l->knobs.freeze == FREEZE_RUN || rimf_streq(miss, "learn");
+    size_t n = l->program && !l->knobs.watcher ? pipeline_in_snapshot(l->pipeline) : 0;
+    int learn = l->knobs.snapshot == SNAPSHOT_RUN || rimf_streq(miss, "learn");
     /* Distances are the same each time only where we choose them.  Who starts a program with
      * more rights than their own does not make it write. */
     int may = n && l->arena.end && !l->block.secure;
-    int wanted = may && (l->knobs.freeze || learn || rimf_streq(miss, "build"));
+    int wanted = may && (l->knobs.snapshot || learn || rimf_streq(miss, "build"));
 
     return (struct store_plan){
         .passes = n,
         .pipeline = n ? store_fingerprint(l, n) : 0,
         /* Replaced tables have no slots: the next start builds. */
-        .build = wanted && !l->frozen.relocated,
-        .outdated = wanted && l->frozen.relocated,
+        .build = wanted && !l->snapshot.relocated,
+        .outdated = wanted && l->snapshot.relocated,
         .learns = may && learn,
         .lock = -1,
     };
 }
 
-/* A program may be started in turn in ways that no one image fits (with LD_LIBRARY_PATH, and without):
+/* A program may be started in turn in ways that no one snapshot fits (with LD_LIBRARY_PATH, and without):
  * then it does not write one each time.  And under a filter all that writes is refused: not even the
  * time is asked for. */
 static void wait_with(struct loader *l, struct store_plan *plan)
 {
     const char *why = l->filtered.on ? "a filter of system calls is in force" : NULL;
 
-    if (l->knobs.freeze || !(plan->build | plan->outdated))
+    if (l->knobs.snapshot || !(plan->build | plan->outdated))
         return;
-    if (!why && l->frozen.unasked)
+    if (!why && l->snapshot.unasked)
         why = "the first one with what is preloaded is made by `mvld build'";
     if (!why && store_is_young(l, plan->pipeline))
         why = "the one that is there is of this minute";
     if (!why)
         return;
     plan->build = plan->outdated = 0;
-    rimf_log(&l->log, MVLD_LOG_FILES, "image: none is written: %s", why);
+    rimf_log(&l->log, MVLD_LOG_FILES, "snapshot: none is written: %s", why);
 }
 
 /* One process writes to a cache at a time.  Who was asked to waits; others leave it to the next start. */
@@ -288,11 +288,11 @@ static void lock_with(struct loader *l, struct store_plan *plan)
     if (place)
         store_new_place(l, place, plan->pipeline);
     if (place && place->folder[0])
-        plan->lock = (int)caches_lock(l, place->folder, place->user, l->knobs.freeze != 0, &why);
+        plan->lock = (int)caches_lock(l, place->folder, place->user, l->knobs.snapshot != 0, &why);
     if (sys_failed(plan->lock) && (!place || place->folder[0])) {
-        if (l->knobs.freeze)
+        if (l->knobs.snapshot)
             store_end(l, store_refusal(l), why, 1);
-        rimf_log(&l->log, MVLD_LOG_FILES, "image: none is written: %s", why);
+        rimf_log(&l->log, MVLD_LOG_FILES, "snapshot: none is written: %s", why);
         plan->build = plan->outdated = 0;
     }
     rimf_heap_release(&l->heap, place);
@@ -313,7 +313,7 @@ void store_run(struct loader *l)
     size_t n = plan.passes;
     int applied;
 
-    if (l->knobs.freeze && n && !plan.build)
+    if (l->knobs.snapshot && n && !plan.build)
         store_end(l, store_refusal(l), "libraries lie where the kernel puts them (placement)", 1);
     applied = n && may_apply(l) && apply(l, &plan);
     caller_finish(l);
@@ -323,37 +323,37 @@ void store_run(struct loader *l)
         lock_with(l, &plan);
     if (!applied && plan.outdated)
         store_make_room(l, &plan);
-    if (!applied && !l->frozen.left && !rimf_streq(miss, "plain")) {
+    if (!applied && !l->snapshot.left && !rimf_streq(miss, "plain")) {
         program_complete(l);
         n = pipeline_count(l->pipeline) ? n : 0;
     }
     if (applied) {
         pipeline_applied(l->pipeline, l->image, n);
         plan.build = 0;
-    } else if (l->frozen.left) { /* relocations that passes would read are not the files' */
-        pipeline_leave(l->pipeline, n, "its image is in part there, and does not fit");
-    } else if (rimf_streq(miss, "plain") && !l->knobs.freeze) {
-        pipeline_leave(l->pipeline, n, "there is no frozen image (on-miss = plain)");
+    } else if (l->snapshot.left) { /* relocations that passes would read are not the files' */
+        pipeline_leave(l->pipeline, n, "its snapshot is in part there, and does not fit");
+    } else if (rimf_streq(miss, "plain") && !l->knobs.snapshot) {
+        pipeline_leave(l->pipeline, n, "there is no snapshot (on-miss = plain)");
     } else if (plan.build) {
         rimf_image_watch(l->image);
         rimf_image_set_writes(l->image, 1);
         place_set_unplaced(l);
         pipeline_makers(l->pipeline, l->image, n);
     }
-    if (!pipeline_run_first(l->pipeline, l->image, n) && plan.build)
+    if (!pipeline_run(l->pipeline, l->image, n) && plan.build)
         store_keep(l, &plan);
     unlock(l, &plan);
 }
 
-/* Whoever asked for an image, and for nothing else, must not get a running program. */
+/* Whoever asked for a snapshot, and for nothing else, must not get a running program. */
 void store_or_exit(struct loader *l)
 {
-    if (!l->knobs.freeze || l->later.folder)
+    if (!l->knobs.snapshot || l->later.folder)
         return;
     if (!l->pipeline)
         store_end(l, store_refusal(l), *l->refusal ? l->refusal : "no pass is configured for this program", 1);
     if (!l->hooked)
         store_end(l, store_refusal(l), "the host loader could not be hooked", 1);
     if (l->started)
-        store_end(l, store_refusal(l), "no pass did what can be frozen", 1);
+        store_end(l, store_refusal(l), "no pass did what a snapshot can hold", 1);
 }

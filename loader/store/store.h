@@ -11,7 +11,7 @@ struct loader;
 
 /* ---- store.c ----------------------------------------------------------------------------- */
 
-struct found_image {
+struct found_snapshot {
     char *folder; /* NULL: none was found */
     struct manifest_file file;
     const char *told; /* store/folder.h */
@@ -20,7 +20,7 @@ struct found_image {
     int is_users;    /* or there is none of root's */
     size_t awaited;  /* so many files are mapped when the host loader relocates; 0: no matter */
     int relocated;   /* tables of relocations were replaced */
-    int left;        /* and led words to copies, but the image did not fit */
+    int left;        /* and led words to copies, but the snapshot did not fit */
     int there;       /* there is one for such starts, as good or bad as it is */
     int unasked;     /* there is none, and on-miss is to make none (store/folder.c) */
 };
@@ -33,20 +33,20 @@ void store_or_exit(struct loader *);
 
 /* ---- layout.c ---------------------------------------------------------------------------- */
 
-/* Once it is known with which image this process starts, and before anything is mapped. */
+/* Once it is known with which snapshot this process starts, and before anything is mapped. */
 void layout_choose(struct loader *);
 
 /* ---- relocations.c ----------------------------------------------------------------------- */
 
 void relocations_expect(struct loader *);
 void relocations_replace(struct loader *);
-/* Texts of the image that lie over those of files are these again; 0, or negative errno: some are not. */
+/* Texts of the snapshot that lie over those of files are these again; 0, or negative errno: some are not. */
 int relocations_take_texts_back(struct loader *);
 
 /* ---- later.c ----------------------------------------------------------------------------- */
 
 struct later_objects {
-    const char *folder; /* of the frozen image with which the program started; or NULL */
+    const char *folder; /* of the snapshot with which the program started; or NULL */
     uint32_t user;      /* besides root's, files of this user */
     size_t passes;      /* so many did what it holds */
     int looked;         /* for the list; `file` has it, if there is one */

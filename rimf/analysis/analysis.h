@@ -42,7 +42,7 @@
  * middle of one.  That suffices for changing an instruction in place.  Movable, that
  * is reason 0: also, it may be copied elsewhere and run there, with the displacements
  * that `references` and `calls` list corrected.  The reason of any other unit says why
- * it stays home.  An object that as a whole cannot be moved says so in `flags`; its
+ * it stays.  An object that as a whole cannot be moved says so in `flags`; its
  * units keep their own reasons.
  *
  * WHO COMES IN.  Whoever copies movable units leaves them at home, too, and lets branches
@@ -164,8 +164,8 @@ enum analysis_reason {
     ANALYSIS_LABEL_TAKEN,   /* other code takes the address of a place inside it */
     ANALYSIS_TAKES_LABEL,   /* it takes such an address */
     ANALYSIS_LAST_UNDECODED = ANALYSIS_TAKES_LABEL,
-    ANALYSIS_FALLS,         /* runs off its end into code that stays home, or nowhere */
-    ANALYSIS_SHORT_BRANCH,  /* a branch of one byte into code that stays home */
+    ANALYSIS_FALLS,         /* runs off its end into code that stays, or nowhere */
+    ANALYSIS_SHORT_BRANCH,  /* a branch of one byte into code that stays */
     ANALYSIS_FRAME_ODD,     /* its unwinding description cannot be made one of a copy */
     ANALYSIS_KEPT,          /* data keeps a place inside it that is no label of its own jumps */
     ANALYSIS_BOUNDED,       /* code may ask where its section begins and ends */
@@ -230,7 +230,7 @@ enum analysis_reference_kind {
     ANALYSIS_TO_DATA = 1,   /* writable memory: data, bss, GOT */
     ANALYSIS_TO_RODATA,     /* what is only read */
     ANALYSIS_TO_JUMP_TABLE, /* the start of one of `jump tables` */
-    ANALYSIS_TO_HOME,       /* operand: code that stays home, a PLT entry */
+    ANALYSIS_TO_HOME,       /* operand: code that stays, a PLT entry */
     ANALYSIS_BRANCH_HOME,   /* call, jmp, jcc rel32 to such code */
     ANALYSIS_TO_CODE,       /* operand: the start of a movable unit (lea) */
     ANALYSIS_REFERENCE_KINDS
@@ -259,7 +259,7 @@ struct analysis_frame {
  * Records without one describe nothing of the copies. */
 enum analysis_frame_fix_kind {
     ANALYSIS_FRAME_CODE = 1, /* to code of a movable unit: where a range begins */
-    ANALYSIS_FRAME_OTHER,    /* to what stays home: code, exception tables, personalities,
+    ANALYSIS_FRAME_OTHER,    /* to what stays: code, exception tables, personalities,
                              * the words that hold those */
     ANALYSIS_FRAME_FIX_KINDS
 };

@@ -12,7 +12,7 @@
  *     check_units              who leads or points into the middle    check.c
  *     check_places             whose places are kept as data          places.c
  *     check_copies             which units unwind elsewhere, too      copies.c
- *     decide_units             who depends on code that stays home    settle.c
+ *     decide_units             who depends on code that stays         decide.c
  *     reach_units              who is entered by others               reach.c
  *     emit_units               calls, references, jump tables         emit.c, tables.c
  *     emit_copies              unwinding of copies                    copies.c

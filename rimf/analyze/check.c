@@ -4,7 +4,7 @@
  * leads to the start of an instruction; code is not read as data; nobody computes with
  * addresses inside functions; operands lie inside the object.
  *
- * The branches of units that stay home count as much as those of the others.
+ * The branches of units that stay count as much as those of the others.
  */
 #include "rimf/analyze/analyser.h"
 
@@ -110,7 +110,7 @@ static void check_constants(struct analyser *a, struct unit *u)
 
     for (uint32_t at = u->start; at < u->end; at += i.length, code += i.length) {
         if (!decode(code, u->end - at, &i))
-            return; /* it stays home for that */
+            return; /* it stays for that */
         if (!is_constant(&i))
             continue;
         memcpy(&constant, code + i.immediate_at, sizeof constant);

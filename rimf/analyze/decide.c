@@ -4,7 +4,7 @@
  *
  * A unit that runs off its end into the next one, or that reaches another one with a
  * branch of one byte, can move only if that one does: nothing else fits between them.
- * So whatever stays home keeps those that depend on it at home, and these in turn
+ * So whatever stays keeps those that depend on it where they are, and these in turn
  * others.  Edges are sorted by what they lead to, and each is followed once.
  *
  * And those that may move, move together, with what lies between them (JOINED).

@@ -5,7 +5,7 @@
  * Whoever moves the identity of functions with their copies corrects relocated words, and lea
  * in movable code.  What other code there is may take addresses, too:
  *
- * - lea in a unit that stays home, and whatever could be one in code that is not understood
+ * - lea in a unit that stays, and whatever could be one in code that is not understood
  *   (reach.c believes each byte).  The unit that it leads to keeps its address.
  * - Code of the large model adds constants to its own address, or to that of the GOT.  If any
  *   code computes in this way, all of the object keeps its addresses.

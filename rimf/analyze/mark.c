@@ -4,7 +4,7 @@
  * instructions begin (rule 1).
  *
  * Behind a byte that is no instruction decoding goes on at the next: what is found
- * there may be wrong, and the unit stays home; but its branches may as well be right,
+ * there may be wrong, and the unit stays; but its branches may as well be right,
  * and then tell of other units where they are entered.
  */
 #include "rimf/analyze/analyser.h"

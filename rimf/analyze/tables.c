@@ -18,7 +18,7 @@
  * Of a table that is listed no entry may be missing: it is taken to go on as long as its
  * offsets lead to instructions of units that move, or right behind one (the case that
  * cannot happen), and until the next table starts.  An entry too many is never used.  A
- * table with an entry into code that stays home is not listed.
+ * table with an entry into code that stays is not listed.
  */
 #include "rimf/analyze/analyser.h"
 

@@ -2,7 +2,7 @@
  *
  * rimf/base/cache.h: files that steer code, and where they lie.
  *
- * Whoever can write an analysis or a frozen image can steer the programs that read it.
+ * Whoever can write an analysis or a snapshot can steer the programs that read it.
  * So there are two places, root's for everybody and a user's own for that user, and in
  * either a file is taken only when root or that user owns it and nobody else may write
  * it.  Under AT_SECURE nothing of a user's is read: `user` is then root, 0, and the
@@ -12,7 +12,7 @@
  * leads is asked once (trusted.h), before it is used.
  *
  * What a user makes goes to that user's folder.  What root makes is for everybody, unless root
- * has chosen a folder (XDG_CACHE_HOME): `mvld analyze', images, ready code, all by this one rule.
+ * has chosen a folder (XDG_CACHE_HOME): `mvld analyze', snapshots, ready code, all by this one rule.
  */
 #ifndef RIMF_CACHE_H
 #define RIMF_CACHE_H

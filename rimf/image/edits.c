@@ -11,7 +11,7 @@
  * So the calls of code that moved stay in the original what they were: through the PLT, like all of it
  * that moved code leaves alone.  A page of it that is written is a private copy of it, a
  * page fault and some microseconds, and of most pages with calls nothing else is written.  A
- * frozen image holds what became of originals: while one is made, they are changed first.
+ * snapshot holds what became of originals: while one is made, they are changed first.
  *
  * A rule is asked once for each slot, when it matters where that leads.  Where calls are direct in
  * a file already (store/manifest.h) it is not asked at all, if the slots that they went through hold
@@ -119,7 +119,7 @@ const char *rimf_unfit_target(const struct mvld_context *ctx, const struct mvld_
     if (holder->flags & MVLD_OBJECT_LOADER)
         return "the target is in the host loader";
     if (holder->flags & MVLD_OBJECT_UNPLACED)
-        return "the target lies elsewhere each time, and is not for a frozen image";
+        return "the target lies elsewhere each time, and is not for a snapshot";
     return NULL;
 }
 

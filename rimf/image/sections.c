@@ -87,7 +87,7 @@ static int may_add(const struct mvld_context *ctx, enum mvld_section_kind kind, 
     if (image->n_new_sections == MVLD_SECTIONS_MAX)
         return rimf_fail(image, E2BIG, "%s: more than %u sections were added", ctx->pass, MVLD_SECTIONS_MAX), 0;
     if (image->watch)
-        return rimf_fail(image, ENOTSUP, "%s: no frozen image holds sections that passes add", ctx->pass), 0;
+        return rimf_fail(image, ENOTSUP, "%s: no snapshot holds sections that passes add", ctx->pass), 0;
     return 1;
 }
 

@@ -13,7 +13,7 @@
  *     canonical_write     all slots, of all objects that hold any; RELRO is closed
  *     canonical_leave     instead of it: RELRO is closed, nothing was written
  *
- * From a frozen image it comes as it was decided when that was made (store/apply_moved.c), and so do
+ * From a snapshot it comes as it was decided when that was made (store/apply_moved.c), and so do
  * the words (store/apply_pointers.c).
  *
  * The canonical address is the original when its object's analysis says so (analysis/analysis.h, HOMES),
@@ -214,7 +214,7 @@ static int is_finished(const struct moved_code *moved)
 static const char *stay(const struct mvld_image *image, const struct rimf_table *table)
 {
     if (image->entered && is_finished(image->moved))
-        return "what came with them is from an image";
+        return "what came with them is from a snapshot";
     if (image->entered)
         return image->unentered ? NULL : "constructors may have run";
     for (size_t i = 0; i < table->n_objects; i++)

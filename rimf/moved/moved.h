@@ -103,7 +103,7 @@ const struct moved_fragment *moved_fragment_at(const struct moved_code *, struct
 /* The fragment that [original, original + length) is in, if it was made and is still there. [any thread] */
 const struct moved_fragment *moved_fragment_made(const struct moved_code *, const struct mvld_object *,
                                           uintptr_t original, size_t length);
-/* 1 when a fragment that an image lists may be of that original, which is rounded down: to before the segment
+/* 1 when a fragment that a snapshot lists may be of that original, which is rounded down: to before the segment
  * if need be (lld's begin anywhere). */
 int moved_fits(const struct rimf_object *, uintptr_t original, size_t code);
 /* Makes that fragment the one at hand; 0: there is none. */
@@ -171,7 +171,7 @@ long moved_pages_fill(struct mvld_image *image, uintptr_t start, uintptr_t end);
 uintptr_t moved_pages_end(const struct moved_code *, uintptr_t start, uintptr_t end);
 /* Once they are executable: the kernel joins small ones, if wanted. */
 void moved_pages_join(struct mvld_image *, uintptr_t start, uintptr_t end);
-/* Code of a frozen image is mapped here, small, from `offset` of its file on: makes pages as
+/* Code of a snapshot is mapped here, small, from `offset` of its file on: makes pages as
  * wanted.  0, or negative errno: what was there may be gone. */
 long moved_pages_of_file(struct mvld_image *, uintptr_t start, uintptr_t end, uint64_t offset);
 /* Where in a file, from `least` on, the code of the region can have huge pages. */
@@ -290,8 +290,8 @@ struct rimf_described {
 void rimf_image_describe(struct mvld_image *, const struct rimf_described *, size_t n);
 
 /* While answers() runs: 1 when the code at this address is about to be laid over by that of a
- * frozen image, in which the answers of the process that made it are in force.  When that
- * cannot be done after all, nothing comes of the image. */
+ * snapshot, in which the answers of the process that made it are in force.  When that
+ * cannot be done after all, nothing comes of the snapshot. */
 int rimf_image_lays_over(const struct mvld_image *, uintptr_t address);
 
 /* Of the objects that came last, no code has run yet but that which the host loader calls to
@@ -304,7 +304,7 @@ void rimf_image_set_unentered(struct mvld_image *, int unentered);
  * numbers for such functions; 0: none any more. */
 #define RIMF_KEPT_ORIGINALS 8u
 void rimf_image_keep_original(struct mvld_image *, unsigned number, uintptr_t function, size_t size);
-/* What was said of that number, here or in the process that froze the image: 0: nothing. */
+/* What was said of that number, here or in the process that made the snapshot: 0: nothing. */
 uintptr_t rimf_image_kept_original(const struct mvld_image *, unsigned number, size_t *size);
 int rimf_is_kept_original(const struct mvld_image *, uintptr_t function);
 

@@ -23,7 +23,7 @@
  * the first touch alone, also for a last page that is half filled; what did not come about so
  * stays small.
  *
- * What is done for frozen images, moved/pages_file.c says.
+ * What is done for snapshots, moved/pages_file.c says.
  *
  * A PAGE OF THE POOL IS NEVER WRITTEN AGAIN once its code runs.  After a fork a write would
  * need another one, and the kernel, when the pool is empty, takes it from the child, which

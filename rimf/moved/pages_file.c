@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/moved/pages_file.c: in what pages the code of a frozen image lies.
+ * rimf/moved/pages_file.c: in what pages the code of a snapshot lies.
  *
  * It is mapped from a file, in pages that all processes share.  They are large where they are
  * so in memory (ext4 since Linux 6.16, XFS, Btrfs; tmpfs with huge=), and place and offset in
@@ -144,7 +144,7 @@ long moved_pages_of_file(struct mvld_image *image, uintptr_t start, uintptr_t en
             of_kernel++;
     }
     rimf_log(image->log, MVLD_LOG_PASSES,
-             "huge pages: %zu of %zu of the image's file, %zu from the pool, %zu of the kernel%s%s",
+             "huge pages: %zu of %zu of the snapshot's file, %zu from the pool, %zu of the kernel%s%s",
              of_file, of_file + wanted, of_pool, of_kernel, why ? ": " : "", why ? why : "");
     return pool == -ENOBUFS ? -ENOMEM : 0;
 }

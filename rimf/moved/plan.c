@@ -32,7 +32,7 @@ const char *moved_stays(const struct rimf_object *object, const struct analysis 
     if (object->public.flags & (MVLD_OBJECT_VDSO | MVLD_OBJECT_LOADER))
         return "it is the host loader, or of the kernel";
     if (object->public.flags & MVLD_OBJECT_UNPLACED)
-        return "it lies elsewhere each time, and is not for a frozen image";
+        return "it lies elsewhere each time, and is not for a snapshot";
     if (s->header->flags & ANALYSIS_FIXED)
         return "it is linked at a fixed address";
     if (s->header->flags & ANALYSIS_TEXTREL || object->view.text_relocations)

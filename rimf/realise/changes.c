@@ -246,47 +246,45 @@ static void count(struct changing *c)
     edit->now.pages = (size_t)c->pages;
 }
 
-/* Together, where that can be. */
-static int change_calls(struct changing *c)
+/* What there is to change, with memory for it. */
+static int prepare(struct changing *c, const char **why)
 {
-    struct mvld_image *image = c->image;
+    struct rimf_heap *heap = &c->image->heap;
 
-    ask(c);
-    choose(c);
-    if (image->watch)
-        rimf_alone_write(image, c);
-    if ((image->has_moved && c->object->moved) || holds_us(&c->object->public) ||
-        (c->n_words && commit(image, c)))
-        return change_patches(c);
-    count(c);
-    return 0;
-}
-
-static int no_memory(const struct changing *c)
-{
-    return rimf_fail(c->image, ENOMEM, "%s: out of memory for the calls of %s",
-                     c->object->edit->ctx->pass, c->object->public.name);
-}
-
-int rimf_calls_change(struct mvld_image *image, struct rimf_object *object, const char **why)
-{
-    struct changing c = {.image = image, .object = object};
-    int result = -ENODATA;
-
-    c.calls = rimf_alone_calls(image, object, &c.n_calls, why);
-    if (!c.calls)
+    c->calls = rimf_alone_calls(c->image, c->object, &c->n_calls, why);
+    if (!c->calls)
         return -ENODATA;
-    c.n_ways = count_places(&c);
-    if (c.n_ways > PLACES_MOST) {
+    c->n_ways = count_places(c);
+    if (c->n_ways > PLACES_MOST) {
         *why = "its slots lie too far apart";
         return -ENODATA;
     }
-    c.ways = rimf_heap_alloc(&image->heap,
-                             c.n_ways * (sizeof *c.ways + sizeof *c.missed + sizeof *c.whys));
-    c.missed = (struct missed *)(c.ways + c.n_ways);
-    c.whys = (const char **)(c.missed + c.n_ways);
-    c.words = rimf_heap_alloc(&image->heap, (most_words(&c) + 1) * sizeof *c.words);
-    result = c.ways && c.words ? change_calls(&c) : no_memory(&c);
+    c->ways = rimf_heap_alloc(heap, c->n_ways * (sizeof *c->ways + sizeof *c->missed + sizeof *c->whys));
+    c->missed = (struct missed *)(c->ways + c->n_ways);
+    c->whys = (const char **)(c->missed + c->n_ways);
+    c->words = rimf_heap_alloc(heap, (most_words(c) + 1) * sizeof *c->words);
+    if (c->ways && c->words)
+        return 0;
+    return rimf_fail(c->image, ENOMEM, "%s: out of memory for the calls of %s", c->object->edit->ctx->pass,
+                     c->object->public.name);
+}
+
+/* Together, where that can be. */
+int rimf_calls_change(struct mvld_image *image, struct rimf_object *object, const char **why)
+{
+    struct changing c = {.image = image, .object = object};
+    int result = prepare(&c, why);
+
+    if (!result) {
+        ask(&c);
+        choose(&c);
+        if (image->watch)
+            rimf_alone_write(image, &c);
+        if ((image->has_moved && object->moved) || holds_us(&object->public) || (c.n_words && commit(image, &c)))
+            result = change_patches(&c);
+        else
+            count(&c);
+    }
     rimf_heap_release(&image->heap, c.ways);
     rimf_heap_release(&image->heap, c.words);
     return result;

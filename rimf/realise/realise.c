@@ -42,7 +42,7 @@ static int realise_in_place(struct mvld_image *image, struct rimf_object *object
     int error;
 
     if (!why && object->public.flags & MVLD_OBJECT_UNPLACED)
-        why = "it lies elsewhere each time, and is not for a frozen image";
+        why = "it lies elsewhere each time, and is not for a snapshot";
     if (why) {
         rimf_log(image->log, MVLD_LOG_PASSES, "%s: %s: left: %s", edit->ctx->pass, name, why);
         return 0;

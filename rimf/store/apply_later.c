@@ -92,9 +92,9 @@ static int apply(struct applying *a, struct rimf_object *object)
         sys_close(a->image->sys, fd);
     }
     if (error && !a->mapped)
-        rimf_log(a->image->log, MVLD_LOG_FILES, "later: %s: not thawed: %s", object->public.name, a->why);
+        rimf_log(a->image->log, MVLD_LOG_FILES, "later: %s: not applied: %s", object->public.name, a->why);
     else
-        rimf_log(a->image->log, MVLD_LOG_FILES, "later: %s: thawed, the code of %ld segments",
+        rimf_log(a->image->log, MVLD_LOG_FILES, "later: %s: applied, the code of %ld segments",
                  object->public.name, a->mapped);
     return a->mapped > 0;
 }
@@ -123,7 +123,7 @@ size_t rimf_later_apply(struct mvld_image *image, const struct manifest_file *fi
     for (size_t i = 0; i < n && numbered; i++)
         known += (size_t)know(&a, (struct rimf_object *)rimf_object_of(objects[i]), numbered);
     if (known && rimf_image_is_traced(image)) {
-        rimf_log(image->log, MVLD_LOG_FILES, "later: not thawed: a debugger may have breakpoints in the code");
+        rimf_log(image->log, MVLD_LOG_FILES, "later: not applied: a debugger may have breakpoints in the code");
         known = 0;
     }
     for (size_t i = n; i-- > 0;)

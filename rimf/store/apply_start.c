@@ -111,9 +111,10 @@ static int map_texts(struct applying *a, uint32_t object)
 {
     int error = a->files[object] >= 0 ? apply_texts(a, object, a->files[object]) : 0;
 
-    if (error && a->mapped && a->m->region)
-        rimf_log(a->image->log, MVLD_LOG_WARNING, "%s: its copy cannot be mapped: what runs of it "
-                 "at home takes addresses at home", a->objects[object]->public.name);
+    if (error && a->mapped)
+        rimf_log(a->image->log, a->m->region ? MVLD_LOG_WARNING : MVLD_LOG_FILES,
+                 "%s: its code cannot be mapped from the snapshot: that of the file stays",
+                 a->objects[object]->public.name);
     close_file(a, object);
     return error;
 }
@@ -131,14 +132,15 @@ int apply_answers(struct applying *a)
     return 0;
 }
 
-/* Once copies of code are in force, a text that cannot be mapped is one whose functions run in
- * them until something leads home. */
+/* No text needs another: where one cannot be mapped, that of the file stays, and a call leads the way it led.
+ * So what is mapped stays, for passes would take it for the file's.  Once moved code is in force, functions of
+ * a text that cannot be mapped run there until something leads to their originals. */
 static long map_all(struct applying *a)
 {
     for (uint32_t i = 0; i < a->m->header->n_objects; i++) {
         int error = map_texts(a, i);
 
-        if (error && !a->m->region)
+        if (error && !a->mapped && !a->m->region)
             return error;
     }
     return a->mapped;

@@ -138,7 +138,7 @@
 #define MANIFEST_VERSION 1u
 #define MANIFEST_SIZE_MAX (64ul << 20)
 #define MANIFEST_OBJECTS_MAX 4096u
-#define MANIFEST_SYSTEM_FOLDER "/var/cache/mvld/images"
+#define MANIFEST_SYSTEM_FOLDER "/var/cache/mvld/snapshots"
 #define OVERLAY_FOLDER "ready"
 #define OVERLAY_SYSTEM_FOLDER "/var/cache/mvld/" OVERLAY_FOLDER
 #define MANIFEST_NAME_MAX 255u

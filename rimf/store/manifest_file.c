@@ -184,7 +184,7 @@ void manifest_unmap(struct manifest_file *file, const struct rimf_sys *sys)
 
 /* ---- removing ------------------------------------------------------------------------ */
 
-/* Of the files in the folder: one that we write there, or wrote when these were called images. */
+/* Of the files in the folder: one that we write there. */
 static int is_part(const void *unused, const char *name)
 {
     const char *rest = name;
@@ -194,7 +194,7 @@ static int is_part(const void *unused, const char *name)
         rest++;
     return (rest > name && *rest == '-') || rimf_after(name, MANIFEST_LATER) ||
            rimf_streq(name, MOVED_FILE) || rimf_streq(name, RELOCATIONS_FILE) ||
-           rimf_streq(name, MANIFEST_FILE) || rimf_streq(name, "image");
+           rimf_streq(name, MANIFEST_FILE);
 }
 
 int manifest_remove(const struct rimf_sys *sys, const char *folder, uint32_t user, const char **why)

@@ -77,7 +77,7 @@ static int fill_copies(struct writer *w, const struct mvld_object *object)
         const struct moved_fragment *copy = &copies->list[i];
 
         if (!copy->size || copy->object->public.flags & MVLD_OBJECT_UNPLACED)
-            return rimf_fail(w->image, ENOTSUP, "%s: its code was copied, and cannot be frozen",
+            return rimf_fail(w->image, ENOTSUP, "%s: its code was copied, and no snapshot can hold that",
                              copy->object->public.name);
         w->copies[w->header->n_copies++] = (struct manifest_copy){
             .object = writer_number(w, &copy->object->public),

@@ -26,22 +26,22 @@ import support  # noqa: E402
 
 MVLD = support.BUILD / "tools" / "mvld"
 LIBRARIES = "libc.so.6", "libm.so.6", "libgcc_s.so.1", "libstdc++.so.6"
-FROZEN = "frozen"  # in a pipeline: from a frozen image, where one can be made
+SNAPSHOT = "snapshot"  # in a pipeline: from a snapshot, where one can be made
 LEARNT = "learnt"  # in a pipeline: likewise, and what comes by dlopen is added
 SCATTERED = "scattered"  # in a pipeline: concat puts each function elsewhere
-PIPELINES = [["direct-calls"], ["direct-calls", FROZEN], ["direct-calls", "concat"],
-             ["direct-calls", "concat", FROZEN], ["direct-calls", "concat", LEARNT],
+PIPELINES = [["direct-calls"], ["direct-calls", SNAPSHOT], ["direct-calls", "concat"],
+             ["direct-calls", "concat", SNAPSHOT], ["direct-calls", "concat", LEARNT],
              ["direct-calls", "concat", "multiverse"],
-             ["direct-calls", "concat", SCATTERED], ["direct-calls", "concat", SCATTERED, FROZEN]]
+             ["direct-calls", "concat", SCATTERED], ["direct-calls", "concat", SCATTERED, SNAPSHOT]]
 # What each leaves in the log of a program that it worked on.
-WORKED = {"direct-calls": r"direct-calls: .* [1-9]\d* of \d+ sites made direct|its work was thawed",
-          "concat": r"concat: [1-9]\d* objects|pass concat: its work was thawed",
-          SCATTERED: r"[1-9]\d* fragments of it moved|its work was thawed",
+WORKED = {"direct-calls": r"direct-calls: .* [1-9]\d* of \d+ sites made direct|its work is in the snapshot",
+          "concat": r"concat: [1-9]\d* objects|pass concat: its work is in the snapshot",
+          SCATTERED: r"[1-9]\d* fragments of it moved|its work is in the snapshot",
           "multiverse": "pass multiverse: done"}
 
 
 def pipelines():
-    built = {path.stem for path in behaviours.passes_built()} | {FROZEN, LEARNT, SCATTERED}
+    built = {path.stem for path in behaviours.passes_built()} | {SNAPSHOT, LEARNT, SCATTERED}
     return [names for names in PIPELINES if built.issuperset(names)]
 
 
@@ -58,7 +58,7 @@ def analyse(folder, cache):
 
 
 class Bench(behaviours.Bench):
-    """With the analyses; frozen images are made by the first run."""
+    """With the analyses; snapshots are made by the first run."""
 
     def __init__(self, folder):
         super().__init__(folder)
@@ -67,8 +67,8 @@ class Bench(behaviours.Bench):
         analyse(folder, self.cache)
 
     def configure(self, passes):
-        names = [name for name in passes if name not in (FROZEN, LEARNT, SCATTERED)]
-        keys = {FROZEN: "on-miss = build\n", LEARNT: "on-miss = learn\n"}
+        names = [name for name in passes if name not in (SNAPSHOT, LEARNT, SCATTERED)]
+        keys = {SNAPSHOT: "on-miss = build\n", LEARNT: "on-miss = learn\n"}
         environment = super().configure(names, "".join(keys.get(name, "") for name in passes),
                                         "order = random-functions\n" * (SCATTERED in passes))
         environment["XDG_CACHE_HOME"] = str(self.cache)
@@ -79,7 +79,7 @@ class Bench(behaviours.Bench):
     def check_in_place(self, line, passes):
         said = self.run(support.LOADER, f"MVLD_DEBUG=files,passes {line}", passes)
         for name in passes:
-            support.check(name in (FROZEN, LEARNT) or re.search(WORKED[name], said),
+            support.check(name in (SNAPSHOT, LEARNT) or re.search(WORKED[name], said),
                           f"{name} did nothing:\n{said}")
 
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""multiverse_copies.py copies|frozen: a program whose code runs in copies (direct-calls and
+"""multiverse_copies.py copies|snapshot: a program whose code runs in copies (direct-calls and
 concat before multiverse) looks at its own instructions, there and at home (copies/main.c).
-"frozen": the copies come from a frozen image; one that was made without multiverse, for which
-such objects stay home, is none for it.
+"snapshot": the copies come from a snapshot; one that was made without multiverse, for which
+such objects stay, is none for it.
 
 A failure means that a call that runs does not lead to the variant in force, that home and
 copy differ in what they do, or that a revert leaves something behind."""
@@ -48,15 +48,15 @@ def main():
         program = build(folder)
         environment = support.copied(folder, "--program", program)
         config = f"[app]\nmatch = {program}\n{support.COPIED}\n"
-        more = "on-miss = build\n" if way == "frozen" else ""
+        more = "on-miss = build\n" if way == "snapshot" else ""
         config += more + support.COPY
         leave_home(program, environment, config)
-        for thawed in [False, True] if way == "frozen" else [False]:
+        for applied in [False, True] if way == "snapshot" else [False]:
             done = support.run([support.LOADER, program], MVLD_DEBUG="passes", **environment,
                                config=config)
             check(done.returncode == 0,
                   f"status {done.returncode}\n{done.stdout}{done.stderr[-4000:]}")
-            check(("its work was thawed" in done.stderr) == thawed, done.stderr)
+            check(("its work is in the snapshot" in done.stderr) == applied, done.stderr)
             print(done.stdout.strip())
 
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""program_tests.py BEHAVIOUR [copies|frozen]: one behaviour of a multiversed program in
+"""program_tests.py BEHAVIOUR [copies|snapshot]: one behaviour of a multiversed program in
 several objects (program/), end to end under the built loader.  With "copies" its code runs in
-copies (direct-calls and concat come before multiverse), with "frozen" in those of a frozen
+copies (direct-calls and concat come before multiverse), with "snapshot" in those of a
 image.
 
 Each function below is one test; its text says what a failure means.  With
@@ -33,7 +33,7 @@ class Program:
         self.way = way
         self.environment = support.copied(
             folder, "--program", self.path, folder / "liblate.so") if way else {}
-        if way == "frozen":  # leave an image
+        if way == "snapshot":  # leave a snapshot
             self.run("constructor", config=MANUAL, prefix=[])
 
     def in_copies(self, config, environment):
@@ -42,20 +42,20 @@ class Program:
         for old in self.folder.glob("log.*"):
             old.unlink()
         config = config.replace("passes = multiverse", support.COPIED +
-                                ("\non-miss = build" if self.way == "frozen" else "")) + support.COPY
+                                ("\non-miss = build" if self.way == "snapshot" else "")) + support.COPY
         return config, {**self.environment, "MVLD_DEBUG": "passes,files",
                         "MVLD_DEBUG_OUTPUT": log, **environment}
 
-    def check_copies(self, frozen):
+    def check_copies(self, snapshot):
         said = "".join(path.read_text() for path in self.folder.glob("log.*"))
-        if frozen:
-            check("pass concat: its work was thawed" in said, said)
-        for name in [] if frozen else ["program", "libpoints.so", "libcalls.so"]:
+        if snapshot:
+            check("pass concat: its work is in the snapshot" in said, said)
+        for name in [] if snapshot else ["program", "libpoints.so", "libcalls.so"]:
             check(re.search(name + ": .* moved to", said), said)
 
     def run(self, *arguments, config=None, prefix=(), **environment):
-        images = self.folder / "mvld" / "images"
-        frozen = self.way == "frozen" and images.exists()
+        images = self.folder / "mvld" / "snapshots"
+        snapshot = self.way == "snapshot" and images.exists()
         if config is not None:
             config = config.format(program=self.path)
             if self.way:
@@ -63,7 +63,7 @@ class Program:
         done = support.run([*prefix, self.path, *arguments], config=config, **environment)
         check(done.returncode == 0, f"status {done.returncode}\n{done.stdout}{done.stderr}")
         if self.way and config is not None:
-            self.check_copies(frozen)
+            self.check_copies(snapshot)
         return done
 
     def says(self, expected, *arguments, **options):

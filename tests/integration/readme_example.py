@@ -109,17 +109,17 @@ def slow(text, folder):
           f"README has other commands: {printed}")
     shell = Shell(folder)
     done = shell.run("\n".join(["set -e", *printed]).replace("1..100", "1..2"), HOME=folder)
-    check(": thawed, the code of " in done.stderr, f"no start from the image: {done.stdout}{done.stderr}")
+    check(": applied, the code of " in done.stderr, f"no start from the snapshot: {done.stdout}{done.stderr}")
     check(done.stderr.count("real") == 2 and "ERROR" not in done.stderr, f"not measured: {done.stdout}{done.stderr}")
 
-    # The configuration leaves an image, by which the next start runs.
+    # The configuration leaves a snapshot, by which the next start runs.
     config = block(text, "ini")
     check("match = /usr/bin/redis-server\n" in config, f"README's configuration names another program: {config}")
     config = config.replace("/usr/bin/redis-server", f"{folder}/configured")
     start = "MVLD_PASS_PATH=$PWD/build/passes/direct-calls MVLD_DEBUG=files ./configured --version"
     shell.run("cp slow configured && build/tools/mvld analyze --program ./configured", HOME=folder)
     said = [shell.run(start, config, HOME=folder).stderr for _ in range(2)]
-    check("thawed" not in said[0] and ": thawed, the code of " in said[1], "".join(said))
+    check("applied" not in said[0] and ": applied, the code of " in said[1], "".join(said))
 
 
 def unmodified(text, folder):
@@ -142,17 +142,17 @@ def unmodified(text, folder):
         check(re.search(rf"{file}: \d+ functions", analysed), analysed)
     check((cache / "mvld/analysis").is_dir(), "no folder of analyses")
     image = Path(says("mvld build --pass direct-calls sqlite3").stdout.strip())
-    check(image.parent == cache / "mvld/images" and (image / "manifest").is_file(), f"no image: {image}")
+    check(image.parent == cache / "mvld/snapshots" and (image / "manifest").is_file(), f"no snapshot: {image}")
     says("mvld build --run --pass direct-calls python3 -c 'import json'")
     query = {"typed": "select 6 * 7;", "MVLD_DEBUG": "files,passes"}
     done = says("mvld run --pass direct-calls -- sqlite3", **query)
-    check(done.stdout == "42\n" and f"image {image}: thawed, the code of " in done.stderr, done.stdout + done.stderr)
+    check(done.stdout == "42\n" and f"snapshot {image}: applied, the code of " in done.stderr, done.stdout + done.stderr)
     done = says("mvld run --pass direct-calls --pass concat --option concat.copy=always -- sqlite3", **query)
     check(done.stdout == "42\n" and re.search(r"concat: [5-9] objects, \d+ functions", done.stderr),
           done.stdout + done.stderr)
     listed = says("mvld cache list").stdout
     for program in "sqlite3", "python3":
-        check(re.search(rf"^good +/usr/bin/{program}\S* ", listed, re.M), f"no image of {program}:\n{listed}")
+        check(re.search(rf"^good +/usr/bin/{program}\S* ", listed, re.M), f"no snapshot of {program}:\n{listed}")
 
 
 def main():

@@ -23,16 +23,16 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import support  # noqa: E402
 from stock import table  # noqa: E402
 from stock.cases import CASES, LARGE  # noqa: E402
-from stock.harness import FROZEN, LEARNT, ON_MISS, Harness, Plain, known_passes  # noqa: E402
+from stock.harness import SNAPSHOT, LEARNT, ON_MISS, Harness, Plain, known_passes  # noqa: E402
 
 
 # multiverse comes last in a pipeline that holds more: it patches what the others leave.
 PIPELINES = [("direct-calls",), ("multiverse",), ("direct-calls", "multiverse"),
-             ("direct-calls", FROZEN), ("direct-calls", "multiverse", FROZEN),
-             ("direct-calls", "concat"), ("direct-calls", "concat", FROZEN),
+             ("direct-calls", SNAPSHOT), ("direct-calls", "multiverse", SNAPSHOT),
+             ("direct-calls", "concat"), ("direct-calls", "concat", SNAPSHOT),
              ("direct-calls", "concat", "multiverse")]
 LARGE_PIPELINES = [("direct-calls",), ("direct-calls", "concat"),
-                   ("direct-calls", FROZEN), ("direct-calls", "concat", FROZEN),
+                   ("direct-calls", SNAPSHOT), ("direct-calls", "concat", SNAPSHOT),
                    ("direct-calls", LEARNT), ("direct-calls", "concat", LEARNT)]
 
 
@@ -132,9 +132,9 @@ def parse():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--passes", action="append", metavar="NAME,...",
                         help="a pipeline for every program; several times: one run each. "
-                        "With the word frozen, programs start from frozen images")
+                        "With the word snapshot, programs start from snapshots")
     parser.add_argument("--all-passes", action="store_true",
-                        help="no pass, each pass of the build, what is used together, and frozen")
+                        help="no pass, each pass of the build, what is used together, and from snapshots")
     parser.add_argument("--full", action="store_true", help="all cases, not only the cheap ones")
     parser.add_argument("--large", action="store_true", help="the large programs: browsers, office, "
                         "run times of languages, others' test suites; each twice")

@@ -15,8 +15,8 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent), str(HERE)]
-import frozen as images  # noqa: E402
-import frozen_copies  # noqa: E402
+import snapshot as images  # noqa: E402
+import snapshot_moved  # noqa: E402
 import learnt  # noqa: E402
 import support  # noqa: E402
 from support import HOST_LOADER, LOADER  # noqa: E402
@@ -67,22 +67,22 @@ def build_program(path, loader, *arguments):
     return path
 
 
-def build_frozen(folder):
-    """The program of frozen/ and its frozen image; the environment in which it is thawed."""
+def build_snapshot(folder):
+    """The program of snapshot/ and its snapshot; the environment in which it is applied."""
     made = images.Program(folder)
     config = folder / "config"
     config.write_text(f"[app]\nmatch = {folder}/program\npasses = answer\n")
     environment = {"MVLD_PASS_PATH": made.passes, "MVLD_CONFIG": config, "XDG_CACHE_HOME": made.cache}
-    done = subprocess.run([made.path], env=support.clean_environment(MVLD_FREEZE=1, **environment),
+    done = subprocess.run([made.path], env=support.clean_environment(MVLD_SNAPSHOT=1, **environment),
                           capture_output=True, text=True, timeout=30)
     support.check(done.returncode == 0 and done.stdout.startswith(str(folder / "cache")), str(done))
     return environment
 
 
-def frozen(driver, folder, options):
-    """A start from a frozen image: the pass's work is there, whole, or not at all.  And one that
-    finds at the hook that the image does not fit: then its code, which lies there, is taken away."""
-    environment = support.clean_environment(**build_frozen(folder))
+def snapshot(driver, folder, options):
+    """A start from a snapshot: the pass's work is there, whole, or not at all.  And one that
+    finds at the hook that the snapshot does not fit: then its code, which lies there, is taken away."""
+    environment = support.clean_environment(**build_snapshot(folder))
     program, flag = folder / "program", folder / "flag"
     for refused, mode in [(refused, mode) for refused in (False, True)
                           for mode in ([options] if options else [[], ["-l"]])]:
@@ -95,13 +95,13 @@ def frozen(driver, folder, options):
             sys.exit(done.returncode)
 
 
-def frozen_with_copies(driver, folder, options):
-    """A start from a frozen image with copies of code; the program says the same wherever it
+def snapshot_with_moved(driver, folder, options):
+    """A start from a snapshot with copies of code; the program says the same wherever it
     runs, and copies what comes later.  (Where libconcat cannot be mapped, the host loader says a
     line.)  It is preloaded in the plain run, too: then the host loader asks for the same memory, and
     where it crashes without (glibc 2.41: its table of thread-local modules), it does so in both."""
-    made = frozen_copies.Program(folder)
-    made.freeze()
+    made = snapshot_moved.Program(folder)
+    made.make_snapshot()
     environment = support.clean_environment(**made.environment(MVLD_DEBUG=""))
     host = os.path.realpath(HOST_LOADER)
     ours = [os.path.realpath(LOADER), *made.passes.glob("*.so")]
@@ -117,7 +117,7 @@ def frozen_with_copies(driver, folder, options):
 
 def learnt_modules(driver, folder, options):
     """A module whose code was learnt is opened: the program says the same wherever it comes to
-    lie, and whatever of its code is thawed."""
+    lie, and whatever of its code is applied."""
     made = learnt.Program(folder)
     made.train("open:one.so")
     environment = support.clean_environment(**made.environment(MVLD_DEBUG=""))
@@ -134,17 +134,17 @@ def learnt_modules(driver, folder, options):
 
 def main():
     driver, name, *options = sys.argv[1:]
-    if name == "frozen-copies":
+    if name == "snapshot-moved":
         with support.scratch_folder() as folder:
-            frozen_with_copies(driver, folder, options)
+            snapshot_with_moved(driver, folder, options)
         return
     if name == "learnt":
         with support.scratch_folder() as folder:
             learnt_modules(driver, folder, options)
         return
-    if name == "frozen":
+    if name == "snapshot":
         with support.scratch_folder() as folder:
-            frozen(driver, folder, options)
+            snapshot(driver, folder, options)
         return
     case = CASES[name]
     support.need(LOADER, support.PLUGIN, PASS)

@@ -40,13 +40,13 @@ def start(program):
           f"plainly:\n{plain.stderr}under the filter:\n{done.stderr}")
 
 
-def thawed(program):
-    """The same, of a start from a frozen image and of what it has learnt."""
+def applied(program):
+    """The same, of a start from a snapshot and of what it has learnt."""
     program.train("open:one.so")
-    done = program.thawed("open:one.so", names=["libwhere.so", "one.so"],
+    done = program.applied("open:one.so", names=["libwhere.so", "one.so"],
                           prefix=confined(program.folder))
     check(IN_FORCE in done.stderr, done.stderr)
-    program.thawed(names=[], prefix=confined(program.folder, "no-advice"))
+    program.applied(names=[], prefix=confined(program.folder, "no-advice"))
     program.configure("on-miss = learn")
     program.run("open:two.so", prefix=confined(program.folder))
     program.configure("on-miss = build")
@@ -55,12 +55,12 @@ def thawed(program):
 
 
 def drawn(program):
-    """Under a filter no image is written, but distances are drawn for one: they differ from start to start,
+    """Under a filter no snapshot is written, but distances are drawn for one: they differ from start to start,
     and ready code with calls to other objects fits none."""
     program.configure("on-miss = build")
     done = program.run(prefix=confined(program.folder))
     check(IN_FORCE in done.stderr and "distances: none" in done.stderr, done.stderr)
-    check("distances: drawn" in program.run().stderr, "it was not to make an image")
+    check("distances: drawn" in program.run().stderr, "it was not to make a snapshot")
 
 
 def late(program):
@@ -88,10 +88,10 @@ def trapped(program):
                   f"{how}: {len(direct)} objects changed:\n{done.stderr}")
 
 
-def frozen(program):
-    """An image that was asked for is not built under a filter that would let it be."""
+def snapshot(program):
+    """A snapshot that was asked for is not built under a filter that would let it be."""
     done = support.run([*confined(program.folder, "no-open"), program.path],
-                       **program.environment(MVLD_FREEZE=1))
+                       **program.environment(MVLD_SNAPSHOT=1))
     check(done.returncode == 0 and (Path(done.stdout.strip()) / "manifest").is_file(),
           done.stdout + done.stderr)
 

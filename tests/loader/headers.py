@@ -5,7 +5,7 @@ twice, the wrong one first or last.
 
 The kernel and the host loader look at few of these, and take the last of two; what a program does with
 wrong ones under the plain loader it must do under mvld: with nothing configured, with MVLD=off, with
-direct-calls, with concat, and from an image.  A failure means that mvld believes
+direct-calls, with concat, and from a snapshot.  A failure means that mvld believes
 an executable what nobody has checked.
 """
 import shutil
@@ -178,13 +178,13 @@ class Ways:
                 for _, environment in self.list]
         check("sites made direct" in said[-1], f"no build-id:\n{said[-1]}")
         said = "".join(said)
-        for word in "sites made direct", "concat: ", "direct-calls: its work was thawed", \
-                "concat: its work was thawed":
+        for word in "sites made direct", "concat: ", "direct-calls: its work is in the snapshot", \
+                "concat: its work is in the snapshot":
             check(word in said, f"no '{word}':\n{said}")
         self.forget()
 
     def forget(self):
-        for images in self.cache.glob("*-build/mvld/images"):
+        for images in self.cache.glob("*-build/mvld/snapshots"):
             shutil.rmtree(images)
 
 

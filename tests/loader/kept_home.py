@@ -13,7 +13,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
-import frozen  # noqa: E402
+import snapshot  # noqa: E402
 import support  # noqa: E402
 from support import check  # noqa: E402
 
@@ -46,7 +46,7 @@ class World:
 
     def __init__(self, folder):
         folder.chmod(0o755)
-        self.program = frozen.Program(folder)
+        self.program = snapshot.Program(folder)
         self.home = folder / "root"
         self.alice = folder / "alice"
         self.config = self.home / ".config" / "mvld"
@@ -104,26 +104,26 @@ def caches(world):
     configured = {"MVLD_CONFIG": world.config / "apps.d" / "program.conf"}
     cache = world.home / ".cache"
 
-    def thawed(home, **more):
+    def applied(home, **more):
         done = world.run(home, **configured, **more)
         check(done.stdout == "2 0\n", done.stdout + done.stderr)
-        return len(frozen.from_image(done)) == 1
+        return len(snapshot.from_image(done)) == 1
 
-    done = world.run(world.home, MVLD_FREEZE="1", XDG_CACHE_HOME=cache, **configured)
+    done = world.run(world.home, MVLD_SNAPSHOT="1", XDG_CACHE_HOME=cache, **configured)
     check(Path(done.stdout.strip()).is_relative_to(cache), done.stdout)
-    check(thawed(world.home), "root's own image is not taken")
+    check(applied(world.home), "root's own snapshot is not taken")
     for path, target in {".cache": cache, ".cache/mvld": cache / "mvld",
-                         ".cache/mvld/images": cache / "mvld" / "images"}.items():
+                         ".cache/mvld/snapshots": cache / "mvld" / "snapshots"}.items():
         leads(world.alice, path, target)
-        check(not thawed(world.alice), f"HOME of another, {path} leads to {target}")
-        check(not thawed(world.home, XDG_CACHE_HOME=world.alice / ".cache"), f"XDG_CACHE_HOME, {path}")
+        check(not applied(world.alice), f"HOME of another, {path} leads to {target}")
+        check(not applied(world.home, XDG_CACHE_HOME=world.alice / ".cache"), f"XDG_CACHE_HOME, {path}")
     # And nothing is made there.
-    for path in ".cache", ".cache/mvld", ".cache/mvld/images":
+    for path in ".cache", ".cache/mvld", ".cache/mvld/snapshots":
         empty = world.program.folder / "empty"
         empty.mkdir()
         leads(world.alice, path, empty)
         chosen = {"XDG_CACHE_HOME": world.alice / ".cache"}
-        done = support.run([world.program.path], **world.environment(world.home, MVLD_FREEZE="1", **chosen, **configured))
+        done = support.run([world.program.path], **world.environment(world.home, MVLD_SNAPSHOT="1", **chosen, **configured))
         check(done.returncode == 1 and not done.stdout, done.stdout + done.stderr)
         world.run(world.home, **chosen,
                   MVLD_TUNABLES="app.on-miss=build", **configured)

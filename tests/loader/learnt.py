@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""learnt.py BEHAVIOUR: objects of dlopen that a frozen image has learnt (learnt/ holds a program
+"""learnt.py BEHAVIOUR: objects of dlopen that a snapshot has learnt (learnt/ holds a program
 that opens modules as it is told, and these).
 
-The program must say the same as without mvld, whether a module's code was thawed or not; which
+The program must say the same as without mvld, whether a module's code was applied or not; which
 of the two it was, the log says.  Each function below is one test; its text says what a failure
 means.
 """
@@ -80,7 +80,7 @@ class Program:
         words = self.words(words)
         done = support.run([*prefix, self.path, *words], **self.environment(**more))
         plain = support.run([self.path, *words],
-                            **{**self.environment(**more), "MVLD": "off", "MVLD_FREEZE": ""})
+                            **{**self.environment(**more), "MVLD": "off", "MVLD_SNAPSHOT": ""})
         said = [line for line in done.stdout.splitlines() if not line.startswith("/")]
         check(done.returncode == 0 and
               said == [line for line in plain.stdout.splitlines() if not line.startswith("/")],
@@ -88,50 +88,50 @@ class Program:
         return done
 
     def train(self, *words, **more):
-        done = self.run(*words, MVLD_FREEZE="run", **more)
-        found = re.search("image: frozen: (.*)|image (.*): thawed", done.stderr)
-        check(found, f"no image:\n{done.stderr}")
+        done = self.run(*words, MVLD_SNAPSHOT="run", **more)
+        found = re.search("snapshot: written: (.*)|snapshot (.*): applied", done.stderr)
+        check(found, f"no snapshot:\n{done.stderr}")
         self.train_log = done.stderr
         return Path(found.group(1) or found.group(2))
 
-    def thawed(self, *words, names, **more):
-        """Just these are thawed, in this order."""
+    def applied(self, *words, names, **more):
+        """Just these are applied, in this order."""
         done = self.run(*words, **more)
-        got = re.findall("later: .*/(.*): thawed", done.stderr)
-        check(got == names, f"thawed {got}, wanted {names}:\n{done.stdout}{done.stderr}")
+        got = re.findall("later: .*/(.*): applied", done.stderr)
+        check(got == names, f"applied {got}, wanted {names}:\n{done.stdout}{done.stderr}")
         return done
 
     def refused(self, why, *words, names=(), **more):
-        done = self.thawed(*words, names=list(names), **more)
+        done = self.applied(*words, names=list(names), **more)
         check(why is None or re.search("later: .*" + re.escape(why), done.stderr),
               f"wanted '{why}':\n{done.stdout}{done.stderr}")
         return done
 
 
-def thaws(program):
-    """What a training run opened is not thawed, or not from the image."""
+def applies(program):
+    """What a training run opened is not applied, or not from the snapshot."""
     folder = program.train("open:one.so")
-    done = program.thawed("open:one.so", "maps:one.so", names=["libwhere.so", "one.so"])
+    done = program.applied("open:one.so", "maps:one.so", names=["libwhere.so", "one.so"])
     check(re.search(rf"^{folder}/\d+-one.so$", done.stdout, re.M), f"mapped from another file:\n{done.stdout}")
     check("made direct" not in done.stderr, f"the pass ran:\n{done.stderr}")
     copy, = folder.glob("*-one.so")
     check(copy.read_bytes() != program.one.read_bytes(), "the code in the copy is not changed")
     check(subprocess.run(["nm", "-D", copy], capture_output=True, text=True).stdout.count(" ask"),
           "the copy has no symbols")
-    program.thawed("open:two.so", names=["libwhere.so"])
+    program.applied("open:two.so", names=["libwhere.so"])
 
 
 def orders(program):
     """In another order, not at all, or again: an object is at another place."""
     program.train("open:one.so", "open:two.so", "open:three.so")
-    program.thawed("open:three.so", "open:one.so", names=["libwhere.so", "three.so", "one.so"])
-    program.thawed("open:two.so", "close:two.so", "open:two.so", "open:one.so", "close:one.so",
+    program.applied("open:three.so", "open:one.so", names=["libwhere.so", "three.so", "one.so"])
+    program.applied("open:two.so", "close:two.so", "open:two.so", "open:one.so", "close:one.so",
                    "close:two.so", "open:one.so",
                    names=["libwhere.so", "two.so"] * 2 + ["one.so", "libwhere.so", "one.so"])
     # What was not learnt does not take a place that was.
     program.library("four.so", "-lhelper", "-lwhere")
     program.analyze()
-    program.thawed("open:four.so", "open:libother.so", "open:one.so", "open:two.so", "open:three.so",
+    program.applied("open:four.so", "open:libother.so", "open:one.so", "open:two.so", "open:three.so",
                    names=["libwhere.so", "one.so", "two.so", "three.so"])
 
 
@@ -140,22 +140,22 @@ def accumulates(program):
     folder = program.train("open:one.so")
     check(program.train("open:two.so", "open:one.so") == folder, "another folder")
     check(len(list(folder.glob("[0-9]*-*.so"))) >= 3, "no copies")
-    program.thawed("open:two.so", "open:one.so", names=["libwhere.so", "two.so", "one.so"])
+    program.applied("open:two.so", "open:one.so", names=["libwhere.so", "two.so", "one.so"])
     # Another image has another list.
-    support.run([program.path], **program.environment(MVLD_FREEZE=1))
+    support.run([program.path], **program.environment(MVLD_SNAPSHOT=1))
     check(not list(folder.glob("*-one.so")) and not (folder / "later").exists(), "the old list stays")
-    program.thawed("open:one.so", names=[])
+    program.applied("open:one.so", names=[])
 
 
 def interposed(program):
-    """A direct call of the image is used where the program's own scope leads elsewhere."""
+    """A direct call of the snapshot is used where the program's own scope leads elsewhere."""
     program.train("open:one.so", "open:libother.so")
-    program.refused("one.so: not thawed: a call leads elsewhere", "global:libother.so", "open:one.so",
+    program.refused("one.so: not applied: a call leads elsewhere", "global:libother.so", "open:one.so",
                     names=["libother.so"])
     program.refused(None, "global:libother.so", "deep:one.so", names=["libother.so", "libwhere.so", "one.so"])
     program.refused("a call leads elsewhere", "lazy:one.so")
     program.refused(None, "open:one.so", LD_PRELOAD=program.other)
-    program.thawed("open:one.so", names=["libwhere.so", "one.so"])
+    program.applied("open:one.so", names=["libwhere.so", "one.so"])
 
 
 def other_files(program):
@@ -165,7 +165,7 @@ def other_files(program):
     done = program.refused(None, "open:one.so", "open:two.so", names=["libwhere.so", "two.so"])
     check("one.so" not in "".join(re.findall("later: .*", done.stderr)), done.stderr)
     program.library("libwhere.so", "-DWHERE=5", "-lhelper")
-    program.refused("two.so: not thawed: an object that its calls lead to is not there", "open:two.so")
+    program.refused("two.so: not applied: an object that its calls lead to is not there", "open:two.so")
     program.library("libhelper.so", "-DHELPER")
     program.refused(None, "open:two.so")
 
@@ -182,7 +182,7 @@ def elsewhere(program):
 
 
 def damage(program):
-    """A damaged list, or one of another image, is used; a copy that is not the one written is."""
+    """A damaged list, or one of another snapshot, is used; a copy that is not the one written is."""
     folder = program.train("open:one.so")
     later, copy = folder / "later", next(folder.glob("*-one.so"))
     whole = later.read_bytes()
@@ -193,19 +193,19 @@ def damage(program):
         later.write_bytes(whole[:size])
         program.refused(None, "open:one.so")
     later.write_bytes(whole)
-    program.thawed("open:one.so", names=["libwhere.so", "one.so"])
+    program.applied("open:one.so", names=["libwhere.so", "one.so"])
     later.chmod(0o666)
     program.refused(None, "open:one.so")
     later.chmod(0o644)
     copy.rename(folder / "aside")
-    program.refused("one.so: not thawed: there is none", "open:one.so", names=["libwhere.so"])
+    program.refused("one.so: not applied: there is none", "open:one.so", names=["libwhere.so"])
     shutil.copy(folder / "aside", copy)
     program.refused("its copy was changed after it was written", "open:one.so", names=["libwhere.so"])
     shutil.rmtree(folder)
-    support.run([program.path], **program.environment(MVLD_FREEZE=1))
+    support.run([program.path], **program.environment(MVLD_SNAPSHOT=1))
     later.write_bytes(whole)
     done = program.refused(None, "open:one.so")
-    check("later: " in done.stderr and "of another image" in done.stderr, done.stderr)
+    check("later: " in done.stderr and "of another snapshot" in done.stderr, done.stderr)
 
 
 def learning(program):
@@ -213,11 +213,11 @@ def learning(program):
     program.configure("on-miss = learn")
     done = program.run("open:one.so", "fork:open:two.so")
     check("one.so: learnt" in done.stderr and "two.so: learnt" not in done.stderr, done.stderr)
-    program.thawed("open:two.so", "open:one.so", names=["libwhere.so", "one.so"])
+    program.applied("open:two.so", "open:one.so", names=["libwhere.so", "one.so"])
     program.configure("on-miss = build")
-    done = program.thawed("open:two.so", "open:one.so", "open:three.so", names=["libwhere.so", "two.so", "one.so"])
+    done = program.applied("open:two.so", "open:one.so", "open:three.so", names=["libwhere.so", "two.so", "one.so"])
     check("learnt" not in done.stderr, done.stderr)
-    program.thawed("fork:open:two.so", names=["libwhere.so", "two.so"])
+    program.applied("fork:open:two.so", names=["libwhere.so", "two.so"])
     if shutil.which("strace"):
         done = program.run("open:one.so", prefix=["strace", "-o", "/dev/null"])
         check("a debugger may have breakpoints" in done.stderr, done.stderr)
@@ -232,7 +232,7 @@ def moved(program):
     check("two.so: not learnt: " in done.stderr, done.stderr)
     check("two.so: learnt\n" in program.run("open:one.so", "open:two.so").stderr, "it is not learnt later, either")
     program.configure()
-    program.thawed("open:two.so", "open:one.so", names=["libwhere.so", "two.so", "one.so"])
+    program.applied("open:two.so", "open:one.so", names=["libwhere.so", "two.so", "one.so"])
 
 
 def contended(program):
@@ -253,7 +253,7 @@ def contended(program):
     check("another process writes to the cache" in log and "two.so: not learnt: " in log, log)
     check("two.so: learnt\n" in program.run("open:one.so", "open:two.so").stderr, "it is not learnt later, either")
     program.configure()
-    program.thawed("open:two.so", "open:one.so", names=["libwhere.so", "two.so", "one.so"])
+    program.applied("open:two.so", "open:one.so", names=["libwhere.so", "two.so", "one.so"])
 
 
 def full(program):
@@ -268,37 +268,37 @@ def full(program):
         check("one.so: learnt" not in done.stderr, done.stderr)
         check({path.name for path in folder.iterdir()} == before, "files stay")
         program.configure()
-        program.thawed("open:two.so", "open:one.so", names=["libwhere.so", "two.so"])
+        program.applied("open:two.so", "open:one.so", names=["libwhere.so", "two.so"])
     program.train("open:one.so")
-    program.thawed("open:two.so", "open:one.so", names=["libwhere.so", "two.so", "one.so"])
+    program.applied("open:two.so", "open:one.so", names=["libwhere.so", "two.so", "one.so"])
 
 
 def threads(program):
     """Threads that open and close a module at once get wrong code, or none."""
     program.train("open:one.so", "open:two.so")
-    thawed = 0
+    applied = 0
     for _ in range(10):  # who holds it open while others come and go spares them the opening
         done = program.run("threads:one.so")
-        thawed += done.stderr.count("one.so: thawed")
-        if thawed > 10:
+        applied += done.stderr.count("one.so: applied")
+        if applied > 10:
             break
-    check(thawed > 10, f"{thawed} times\n{done.stderr[-2000:]}")
+    check(applied > 10, f"{applied} times\n{done.stderr[-2000:]}")
     program.configure("on-miss = learn")
     program.run("threads:three.so")
 
 
 def fixed_address(program):
-    """With an executable at a fixed address, modules are not thawed."""
+    """With an executable at a fixed address, modules are not applied."""
     fixed = type(program)(program.folder / "fixed", "-no-pie")
     support.run([MVLD, "analyze", "--output", fixed.cache / "mvld" / "analysis", "--program", fixed.path])
     fixed.train("open:one.so")
     for _ in range(3):
-        fixed.thawed("open:one.so", names=["libwhere.so", "one.so"])
+        fixed.applied("open:one.so", names=["libwhere.so", "one.so"])
 
 
 def aligned(program):
     """What leads to a library that wants more than page alignment, and so lies at another distance each time, is
-    thawed with the distance of the process that learnt it: of the one that made the image, or of a later one."""
+    applied with the distance of the process that learnt it: of the one that made the snapshot, or of a later one."""
     more = "-Wl,-z,max-page-size=0x10000"
     program.library("libhelper.so", "-DHELPER", more)
     program.library("two.so", "-lhelper", "-lwhere", more)  # comes by dlopen
@@ -307,7 +307,7 @@ def aligned(program):
         program.train(*[f"open:{name}" for name in trained])
         places = set()
         for _ in range(8):
-            done = program.thawed("open:three.so", "open:two.so", "open:one.so",
+            done = program.applied("open:three.so", "open:two.so", "open:one.so",
                                   names=["libwhere.so", *sorted(set(trained) - {"two.so"}, reverse=True)])
             at = dict(re.findall("object: .*/(libhelper.so|libc.so.6) at ([0-9a-f]+)", done.stderr))
             places.add(int(at["libhelper.so"], 16) - int(at["libc.so.6"], 16))
@@ -328,7 +328,7 @@ def together(program):
         check(process.returncode == 0 and said == "1\n" + wanted, f"run {i}: {said}\n{log}")
     program.run(*[f"open:{name}" for name in modules])  # what nobody got to learn
     program.configure()
-    program.thawed(*[f"open:{name}" for name in modules],
+    program.applied(*[f"open:{name}" for name in modules],
                    names=["libwhere.so", "one.so", "two.so", "three.so", "libother.so"])
 
 
@@ -341,8 +341,8 @@ def command(program):
 
     words = program.words(["open:one.so", "open:two.so"])
     check(tool("build", "--run", "--", program.path, *words) == "1\none.so 201\ntwo.so 201\n", "it did not run")
-    program.thawed("open:one.so", names=["libwhere.so", "one.so"])
-    images = program.cache / "mvld" / "images"
+    program.applied("open:one.so", names=["libwhere.so", "one.so"])
+    images = program.cache / "mvld" / "snapshots"
     said = tool("cache", "list", images)
     check("3 files of dlopen, code of 3" in said and "out of date" not in said, said)
     tool("cache", "verify", images)
@@ -363,7 +363,7 @@ def command(program):
 def copied(program):
     """Moved code is learnt, or what leads to it holds a place that each process chooses anew."""
     program.train("open:one.so", "open:two.so")
-    done = program.thawed("open:two.so", "open:one.so", names=[])
+    done = program.applied("open:two.so", "open:one.so", names=[])
     check(re.search("two.so: .* moved to ", done.stderr), done.stderr)
     check("learnt, without code" in program.train_log and "so: learnt\n" not in program.train_log, program.train_log)
 

@@ -25,14 +25,14 @@ USED, ANOTHER = r"cpuid: \S+/cpu: \d+ answers", "the CPU, or the hypervisor, is 
 
 
 class Program:
-    """One that is started in a frozen image's way: its library is what the pass changes."""
+    """One that is started in a snapshot's way: its library is what the pass changes."""
 
     def __init__(self, folder):
         self.folder, self.cache, self.passes = folder, folder / "cache", folder / "passes"
         self.passes.mkdir()
-        support.compile_c(self.passes / "answer.so", HERE / "frozen" / "pass.c", *PASS, plugin=False)
+        support.compile_c(self.passes / "answer.so", HERE / "snapshot" / "pass.c", *PASS, plugin=False)
         library = folder / "libanswer.so"
-        support.compile_c(library, "-shared", "-fPIC", HERE / "frozen" / "library.c",
+        support.compile_c(library, "-shared", "-fPIC", HERE / "snapshot" / "library.c",
                           f'-DFLAG="{folder / "flag"}"', plugin=False)
         self.path, self.record = folder / "program", self.cache / "mvld" / "cpu"
         support.compile_c(self.path, SOURCES / "features.c", "-Wl,--no-as-needed", f"-L{folder}",
@@ -53,11 +53,11 @@ class Program:
         check(done.returncode == status, f"status {done.returncode}\n{done.stdout}{done.stderr}")
         return done
 
-    def freeze(self):
-        folder = Path(self.run(MVLD_FREEZE=1).stdout.strip())
-        check((folder / "manifest").is_file(), "there is no image")
+    def make_snapshot(self):
+        folder = Path(self.run(MVLD_SNAPSHOT=1).stdout.strip())
+        check((folder / "manifest").is_file(), "there is no snapshot")
         if not self.record.exists():
-            said = self.run(MVLD_FREEZE=1).stderr
+            said = self.run(MVLD_SNAPSHOT=1).stderr
             check("there is no hypervisor" in said or "of different kinds" in said or
                   "too few questions" in said, said)
             support.skip("nothing of this CPU's is kept")
@@ -99,13 +99,13 @@ def changed(data, at, bits):
 def known(program):
     """A program knows another CPU than under the host loader; or its loader asks for what an earlier
     process was told."""
-    folder = program.freeze()
+    folder = program.make_snapshot()
     done = program.run()
     if not program.is_known(done):
         support.skip("this host loader is not the one of the build, or there is no objdump")
     for _ in range(3):
         program.same(USED)
-    check("thawed, the code of 1 segments" in done.stderr, done.stderr)
+    check("applied, the code of 1 segments" in done.stderr, done.stderr)
     stepper = program.folder / "cpuid"
     support.compile_c(stepper, SOURCES / "cpuid.c", plugin=False, cc="gcc")
     asked = {}
@@ -115,7 +115,7 @@ def known(program):
     # 7 of 43 with glibc 2.36, and 8 of 42 with 2.41, where 4 of the 46 cpuids have no room for a jump;
     # 6 of 14 with 2.31.
     check(asked["on"] * (3 if support.GLIBC > (2, 31) else 2) < asked["off"], f"asked: {asked}")
-    # The record is for programs without an image, too, where they have passes.
+    # The record is for programs without a snapshot, too, where they have passes.
     (folder / "manifest").unlink()
     program.same(USED)
     check("cpuid: " not in program.same("hooked", passes="").stderr, "a user's is looked for without need")
@@ -126,7 +126,7 @@ def known(program):
 def roots(program):
     """Root's record is not for programs with passes; or is looked for by others, which would ask whose it
     is: a call that the host loader does not make."""
-    program.freeze()
+    program.make_snapshot()
     program.record.rename(program.folder / "record")
     stepper = program.folder / "cpuid"
     support.compile_c(stepper, SOURCES / "cpuid.c", plugin=False, cc="gcc")
@@ -153,7 +153,7 @@ def roots(program):
 
 def another(program):
     """Answers of another CPU are given; or no answers are."""
-    program.freeze()
+    program.make_snapshot()
     data = program.record.read_bytes()
     check(with_checksum(data) == data, "the checksum is another one")
     if not program.is_known(program.run()):
@@ -180,7 +180,7 @@ def another(program):
 def renewed(program):
     """After a move to another CPU each start asks it for ever, because a record is written with an
     image only; or one is written where none may be, or by each start."""
-    program.freeze()
+    program.make_snapshot()
     record, build = program.record, {"keys": "on-miss = build\n"}
     whole = record.read_bytes()
     if not program.is_known(program.run()):
@@ -191,14 +191,14 @@ def renewed(program):
     os.utime(record, (1, 1))
     program.same(ANOTHER)
     program.same(ANOTHER, keys="on-miss = plain\n")
-    check(record.read_bytes() == other and record.stat().st_mtime == 1, "it is renewed by whoever writes no image")
+    check(record.read_bytes() == other and record.stat().st_mtime == 1, "it is renewed by whoever writes no snapshot")
     confine = program.folder / "confine"
     support.compile_c(confine, SOURCES / "confine.c", plugin=False)
     program.same(ANOTHER, prefix=[confine, "expected", "--"], **build)
     check(record.stat().st_mtime == 1, "it is renewed under a filter of system calls")
     done = program.same(ANOTHER, **build)
-    check(re.search(r"cpuid: \S+/cpu: written", done.stderr) and "thawed, the code of 1" in done.stderr, done.stderr)
-    check(record.read_bytes() == whole, "it is another one than that with an image")
+    check(re.search(r"cpuid: \S+/cpu: written", done.stderr) and "applied, the code of 1" in done.stderr, done.stderr)
+    check(record.read_bytes() == whole, "it is another one than that with a snapshot")
     program.same(USED, **build)
     for damaged in whole[:-1], other:
         record.write_bytes(damaged)
@@ -216,7 +216,7 @@ def renewed(program):
 
 def damage(program):
     """A damaged record, or one of somebody else, is used, or keeps a program from running."""
-    program.freeze()
+    program.make_snapshot()
     record = program.record
     whole = record.read_bytes()
     if not program.is_known(program.run()):
@@ -248,11 +248,11 @@ def damage(program):
     # What does not fit is replaced with the next image, but not in any other way.
     record.rmdir()
     record.write_bytes(whole[:-1])
-    program.freeze()
+    program.make_snapshot()
     check(record.read_bytes() == whole, "it is not made anew")
     program.same(USED)
     written = record.stat().st_mtime_ns
-    program.freeze()
+    program.make_snapshot()
     check(record.stat().st_mtime_ns == written, "one that fits is written again")
     check([path.name for path in record.parent.glob("cpu*")] == ["cpu"], "something is left over")
 

@@ -210,21 +210,21 @@ def others(world):
                  word=200, relro=200)
 
 
-def frozen(world):
+def snapshot(world):
     """An image holds references of code that lead elsewhere, and none whose words do."""
     world.build("edit", "-DFREEZES")
-    for kinds, thawed in (("lea", True), ("word", False)):
+    for kinds, applied in (("lea", True), ("word", False)):
         config = (f"[app]\nmatch = main\npasses = edit\n[edit]\nkinds = {kinds}\nfrom = first\nto = second\n")
         (world.folder / "conf").write_text(config)
         done = subprocess.run([support.BUILD / "tools" / "mvld", "build", world.program],
                               env=support.clean_environment(XDG_CACHE_HOME=world.folder, MVLD_PASS_PATH=world.folder,
                                                             MVLD_CONFIG=world.folder / "conf"),
                               capture_output=True, text=True)
-        check((done.returncode == 0) == thawed, f"mvld build: {done}")
+        check((done.returncode == 0) == applied, f"mvld build: {done}")
         done = support.run([world.program], config=config, XDG_CACHE_HOME=world.folder, MVLD_PASS_PATH=world.folder,
                            MVLD_DEBUG="files")
-        check((": thawed, the code of 1 segments" in done.stderr) == thawed, done.stderr)
-        check(("lea 200 word 1 relro 1" if thawed else "lea 1 word 200 relro 200") in done.stdout, done.stdout)
+        check((": applied, the code of 1 segments" in done.stderr) == applied, done.stderr)
+        check(("lea 200 word 1 relro 1" if applied else "lea 1 word 200 relro 200") in done.stdout, done.stdout)
 
 
 def wrong(world):

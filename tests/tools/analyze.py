@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """`mvld analyze` leaves an analysis for what it is asked for, once, where it is looked for;
-says what it cannot analyse; and explains what stays home.
+says what it cannot analyse; and explains what stays.
 
 A failure means that passes find no analysis, a stale one, or that of another file.
 """
@@ -45,7 +45,7 @@ with scratch() as folder:
 
     code, said, err = analyze("--output", out, library)
     equal((code, err), (0, ""), "a library")
-    check(re.fullmatch(rf"{library}: \d+ functions, 1 home; \d+ of \d+ bytes proven; \d+ calls\n",
+    check(re.fullmatch(rf"{library}: \d+ functions, 1 stay; \d+ of \d+ bytes proven; \d+ calls\n",
                        said), said)
     equal(analyses(out), [name], "the place of the analysis")
     equal(stat.S_IMODE((out / name).stat().st_mode), 0o644, "its mode")

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """`mvld build` and `mvld cache`.
 
-A failure means that an image is not made, or is listed, verified or removed for what
-it is not; or that something that is no image is removed.
+A failure means that a snapshot is not made, or is listed, verified or removed for what
+it is not; or that something that is no snapshot is removed.
 """
 import fcntl
 import json
@@ -29,7 +29,7 @@ int (*const word)(void) = main;
 
 with tempfile.TemporaryDirectory() as scratch:
     scratch = Path(scratch)
-    images = scratch / "cache/mvld/images"
+    images = scratch / "cache/mvld/snapshots"
     program = scratch / "program"
     (scratch / "program.c").write_text(PROGRAM)
     subprocess.run(["gcc", "-O1", "-rdynamic", "program.c", "-o", program], cwd=scratch, check=True,
@@ -58,7 +58,7 @@ with tempfile.TemporaryDirectory() as scratch:
     equal(run(mvld, "cache", "verify", config, env=env)[0], 1, "no folder")
     equal(run(mvld, "cache", "list", env=env)[2], "", "there need not be any")
     image = build()
-    check(image.parent == images and (image / "manifest").exists(), f"{image} is an image")
+    check(image.parent == images and (image / "manifest").exists(), f"{image} is a snapshot")
     contains(cache("list"), f"good        {program}  0.0 MiB of code of 1 of ", "list")
     contains(run(mvld, "cache", "list", env=env)[1], f"good        {program} ", "the user's cache")
     contains(cache("verify"), "good ", "verify")
@@ -71,7 +71,7 @@ with tempfile.TemporaryDirectory() as scratch:
     more.unlink()
     contains(cache("prune"), f"out of date {other} removed", "prune: what was preloaded is gone")
 
-    # What is no image, or is being written, is not touched.  What a killed build left goes.
+    # What is no snapshot, or is being written, is not touched.  What a killed build left goes.
     other = images / "other"
     other.mkdir()
     (other / "manifest").write_text("mine")
@@ -80,18 +80,18 @@ with tempfile.TemporaryDirectory() as scratch:
     with open(images.parent / "lock", "r+") as lock:  # somebody writes
         fcntl.lockf(lock, fcntl.LOCK_EX)
         check("unfinished" not in cache("list"), "list: what is being written")
-        equal(doctor()["images of user"], ("ok", f"{images}: 2"), "doctor: what is being written")
+        equal(doctor()["snapshots of user"], ("ok", f"{images}: 2"), "doctor: what is being written")
     contains(cache("list"), f"unfinished  {images}/.new: ", "list: what was left")
-    equal(doctor()["images of user"], ("absent", f"{images}: 2; a build that was stopped has left what it had "
+    equal(doctor()["snapshots of user"], ("absent", f"{images}: 2; a build that was stopped has left what it had "
                                        "written"), "doctor: what was left")
     (scratch / "folder").mkdir()
     (scratch / "folder" / "manifest").write_text("mine")
-    equal(cache("prune", "--all", folder=scratch), "", "a folder that holds no images")
+    equal(cache("prune", "--all", folder=scratch), "", "a folder that holds no snapshots")
     equal(cache("prune"), f"unfinished  {images}/.new removed\n" + cache("list"), "prune: what was left")
     check(not (images / ".new").exists(), "it is still there")
     equal(cache("prune", "--all"), f"good        {image} removed\n", "prune --all")
     check(not image.exists() and (other / "manifest").exists() and
-          (scratch / "folder" / "manifest").exists(), "only images are removed")
+          (scratch / "folder" / "manifest").exists(), "only snapshots are removed")
 
     # Made by another build of mvld: its loader has another build-id.
     other_loader = scratch / "ld-mvld.so.1"
@@ -104,7 +104,7 @@ with tempfile.TemporaryDirectory() as scratch:
     image = build(loader=other_loader)
     contains(cache("list"), f"other mvld  {program} ", "list: another build's")
     contains(cache("list"), f"Another mvld than {loader} made 1 of 1: ", "list: what to do")
-    equal(doctor()["images of user"], ("absent", f"{images}: 2; no start takes 1 that another mvld made, 0 whose "
+    equal(doctor()["snapshots of user"], ("absent", f"{images}: 2; no start takes 1 that another mvld made, 0 whose "
                                        "files were replaced, 0 damaged"), "doctor: another build's")
     contains(cache("verify"), "another build of mvld", "verify: another build's")
     contains(cache("prune"), f"other mvld  {program} ", "prune: that mvld may be in use")
@@ -117,7 +117,7 @@ with tempfile.TemporaryDirectory() as scratch:
     contains(cache("list"), "out of date ", "list: another build's, of a file that was replaced")
     equal(cache("prune"), f"out of date {image} removed\n", "prune: the same")
     image = build()
-    equal(doctor()["images of user"], ("ok", f"{images}: 2"), "doctor: a good one")
+    equal(doctor()["snapshots of user"], ("ok", f"{images}: 2"), "doctor: a good one")
 
     # A pass that was built anew is another file: no start looks where this image lies.
     passes = scratch / "passes"
@@ -142,21 +142,21 @@ with tempfile.TemporaryDirectory() as scratch:
     contains(cache("verify"), f"good        {program}", "a file is read")
     (scratch / "read").unlink()
     contains(cache("list"), f"{scratch}/read, which a pass read, is another file now", "list: a file that was read is gone")
-    contains(str(doctor()["images of user"]), "1 whose files were replaced", "doctor: the same")
+    contains(str(doctor()["snapshots of user"]), "1 whose files were replaced", "doctor: the same")
     contains(cache("prune"), f"out of date {image} removed", "prune: the same")
     config.write_text(before)
 
     # Root's for the same starts is tried before the user's, and has other distances.
     image = build()
     inside = ["unshare", "--mount", "--propagation", "private", "--", "sh", "-c",
-              f"mount -t tmpfs -o mode=755 none /var/cache && mkdir -p /var/cache/mvld/images && "
-              f"cp -r {scratch}/roots /var/cache/mvld/images/{image.name} && exec \"$@\"", "sh"]
+              f"mount -t tmpfs -o mode=755 none /var/cache && mkdir -p /var/cache/mvld/snapshots && "
+              f"cp -r {scratch}/roots /var/cache/mvld/snapshots/{image.name} && exec \"$@\"", "sh"]
     shutil.copytree(image, scratch / "roots")
     if not os.geteuid() and not run(*inside, "true")[0]:
         def users():
-            return str(doctor(*inside)["images of user"])
+            return str(doctor(*inside)["snapshots of user"])
 
-        equal(doctor(*inside)["images of user"][0], "ok", "doctor: a user's that lies as root's")
+        equal(doctor(*inside)["snapshots of user"][0], "ok", "doctor: a user's that lies as root's")
         image = build()
         contains(users(), "no start takes 1 that are older than root's", "doctor: a user's that does not")
         found = run(*inside, mvld, "build", "--loader", loader, program, env=env)
@@ -191,12 +191,12 @@ with tempfile.TemporaryDirectory() as scratch:
     (image / "manifest").unlink()
     (image / "7-some.so").write_text("rest")
     contains(cache("prune"), f"damaged     {image} removed", "prune")
-    check(not image.exists(), "the rest of an image is removed")
+    check(not image.exists(), "the rest of a snapshot is removed")
 
     # What cannot be built does not run.
     shutil.copy("/bin/echo", program)
     contains(build(code=1, MVLD="off"), "MVLD=off", "switched off")
-    contains(build(code=1), "no pass changed any code", "nothing to freeze")
+    contains(build(code=1), "no pass changed any code", "nothing to keep")
     config.write_text("[app]\nmatch = /nothing\npasses = answer\n")
     contains(build(code=1), "no pass is configured", "no pipeline")
     config.write_text("[app]\nmatch = *\npasses = nothing\n")

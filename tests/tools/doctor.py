@@ -142,8 +142,8 @@ with scratch() as folder:
     equal(findings(env={**own, "MVLD_CONFIG": "/nonexistent"})[1]["syntax"]["text"],
           "/nonexistent: the file does not exist (error 2)", "MVLD_CONFIG")
 
-    # What other users may write, no start takes; nor an image where no code may be mapped.
-    for what, name in ("analysis", "analyses of user"), ("images", "images of user"):
+    # What other users may write, no start takes; nor a snapshot where no code may be mapped.
+    for what, name in ("analysis", "analyses of user"), ("snapshots", "snapshots of user"):
         kept = folder / "cache" / "mvld" / what
         equal(good[name]["state"], "absent", f"{what}: no folder")
         kept.mkdir(parents=True)
@@ -156,17 +156,17 @@ with scratch() as folder:
         equal((code, bad[name]["state"]), (1, "problem"), f"{what}: others can write it")
         contains(bad[name]["text"], f"{kept}: 1 of 1 are not taken", f"{what}: how many")
         (kept / "one").chmod(0o755)
-    images = f"{folder / 'cache' / 'mvld' / 'images'}: "
-    equal((good["frozen images"]["state"], good["frozen images"]["text"][:len(images)]),
-          ("absent", images), "huge pages of images, without a folder")
-    contains(findings(env=quiet)[1]["frozen images"]["text"], images, "and with one")
+    images = f"{folder / 'cache' / 'mvld' / 'snapshots'}: "
+    equal((good["huge pages of snapshots"]["state"], good["huge pages of snapshots"]["text"][:len(images)]),
+          ("absent", images), "huge pages of snapshots, without a folder")
+    contains(findings(env=quiet)[1]["huge pages of snapshots"]["text"], images, "and with one")
     if may_mount:
-        for at in folder / "cache", folder / "cache/mvld":  # with a folder of images, and without
+        for at in folder / "cache", folder / "cache/mvld":  # with a folder of snapshots, and without
             out = run(*PRIVATE, "sh", "-c", f'mount -t tmpfs -o noexec,mode=755 none {at} && "$@"', "sh",
                       mvld, "doctor", "--json", env=quiet)[1]
             found = {f["name"]: f for f in json.loads(out)}
-            equal(found["images of user"]["state"], "problem", "images on noexec")
-            contains(found["images of user"]["text"], "(noexec)", "the reason")
+            equal(found["snapshots of user"]["state"], "problem", "images on noexec")
+            contains(found["snapshots of user"]["text"], "(noexec)", "the reason")
             equal(found["analyses of user"]["state"], "absent", "analyses on noexec")
         huge_pages(folder / "mm", quiet)
 

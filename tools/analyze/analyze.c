@@ -30,7 +30,7 @@ static const char usage[] =
     "                     /var/cache/mvld/analysis, for others ~/.cache/mvld/analysis\n"
     "  --again            also files that have not changed\n"
     "  --jobs N           so many files at once (the number of processors)\n"
-    "  --explain          write nothing; say what stays home, and why\n"
+    "  --explain          write nothing; say what stays, and why\n"
     "  --disassemble      the same, with the code at hand\n"
     "  --help             this text\n";
 
@@ -77,7 +77,7 @@ static void print_line(const struct result *r)
         units += r->units[i];
         bytes += r->bytes[i];
     }
-    printf("%" PRIu64 " functions, %" PRIu64 " home; %" PRIu64 " of %" PRIu64
+    printf("%" PRIu64 " functions, %" PRIu64 " stay; %" PRIu64 " of %" PRIu64
            " bytes proven; %" PRIu64 " calls\n",
            units, units - r->units[ANALYSIS_PROVEN], r->bytes[ANALYSIS_PROVEN], bytes, r->calls);
 }

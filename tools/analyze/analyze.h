@@ -26,7 +26,7 @@ int paths_of_program(struct paths *, const char *name);
 void paths_free(struct paths *);
 
 /* Movable functions that are entered by others than movable code; of these, those where a
- * jump may be written at home. */
+ * jump may be written in the original. */
 struct entered {
     uint64_t reached, heads;
 };
@@ -61,7 +61,7 @@ void jobs_run(const struct jobs *);
 
 /* ---- for people (analyze/explain.c) --------------------------------------------------- */
 
-/* What stays home in the file, and why.  0, or -1 after a word to the user. */
+/* What stays in the file, and why.  0, or -1 after a word to the user. */
 int explain(const char *path, int disassemble);
 struct analyser;
 struct entered count_entered(const struct analyser *);

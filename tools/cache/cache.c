@@ -4,7 +4,7 @@
  * (rimf/store/manifest.h), whether a program would still start from them, and away with what none would take.
  */
 #include "rimf/base/cache.h"
-#include "tools/cache/image.h"
+#include "tools/cache/state.h"
 #include "tools/common/paths.h"
 #include "rimf/base/sys.h"
 #include "tools/common/tools.h"
@@ -20,7 +20,7 @@
 static const char usage[] =
     "Usage: mvld cache list|verify|prune [OPTION...] [FOLDER...]\n"
     "\n"
-    "Frozen images in /var/cache/mvld/images, ready code of objects in /var/cache/mvld/ready, and\n"
+    "Snapshots in /var/cache/mvld/snapshots, ready code of objects in /var/cache/mvld/ready, and\n"
     "the same in the user's cache; or in each FOLDER.\n"
     "\n"
     "  list     a line each: its state, its program or object, how much code\n"
@@ -146,7 +146,7 @@ static void look_at(struct request_of *r, const char *path, int alone)
     cached_close(&c);
 }
 
-/* ---- a folder of images ------------------------------------------------------------- */
+/* ---- a folder of snapshots ------------------------------------------------------------- */
 
 static int by_name(const void *a, const void *b)
 {
@@ -160,7 +160,7 @@ static int is_file(int at, const char *name)
     return !fstatat(at, name, &st, AT_SYMLINK_NOFOLLOW) && S_ISREG(st.st_mode);
 }
 
-/* Half an image, or half a file of ready code. */
+/* Half a snapshot, or half a file of ready code. */
 static void look_at_left_over(struct request_of *r, const char *folder)
 {
     char *path = cache_left_over(folder);
@@ -258,7 +258,7 @@ int tool_cache(int argc, char **argv)
     if (optind + 1 == argc) {
         look_into(&r, MANIFEST_SYSTEM_FOLDER, 0);
         look_into(&r, OVERLAY_SYSTEM_FOLDER, 0);
-        look_into_users(&r, "images");
+        look_into_users(&r, "snapshots");
         look_into_users(&r, OVERLAY_FOLDER);
     }
     if (r.of_other_mvld && !r.others && !r.all)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * doctor/caches.c: where analyses, frozen images and the record of the CPU lie (rimf/base/cache.h has the
+ * doctor/caches.c: where analyses, snapshots and the record of the CPU lie (rimf/base/cache.h has the
  * rules), and what there keeps a start from taking them.
  */
-#include "tools/cache/image.h"
+#include "tools/cache/state.h"
 #include "tools/doctor/doctor.h"
 #include "tools/common/paths.h"
 
@@ -26,7 +26,7 @@
 
 struct kept {
     unsigned n, refused; /* entries of a folder, and those that no start takes */
-    unsigned states[CACHE_DAMAGED + 1]; /* images */
+    unsigned states[CACHE_DAMAGED + 1]; /* snapshots */
     int left_over; /* by a build that was killed */
     unsigned behind; /* of the user's, at other distances than root's for the same starts */
 };
@@ -71,7 +71,7 @@ static void count_left_over(const char *path, struct kept *kept)
 }
 
 /* Files on which a start decides by their owner and mode; and those that a start would take, where
- * they are images, by what they say. */
+ * they are snapshots, by what they say. */
 static int count(const char *path, struct kept *kept, int images)
 {
     DIR *folder = opendir(path);
@@ -131,7 +131,7 @@ static void report_states(struct report *r, const char *name, const char *path, 
         report_finding(r, name, FINDING_OK, NULL, "%s: %u", path, kept->n);
 }
 
-/* `code`: what lies there are images, which are mapped to be run. */
+/* `code`: what lies there are snapshots, which are mapped to be run. */
 static void report_cache(struct report *r, const char *name, const char *path, int code)
 {
     struct kept kept;
@@ -201,8 +201,8 @@ void doctor_caches(struct report *r)
     report_heading(r, "Caches");
     report_cache(r, "analyses", ANALYSIS_SYSTEM_FOLDER, 0);
     report_users(r, "analyses of user", "analysis", 0);
-    report_cache(r, "images", MANIFEST_SYSTEM_FOLDER, 1);
-    report_users(r, "images of user", "images", 1);
+    report_cache(r, "snapshots", MANIFEST_SYSTEM_FOLDER, 1);
+    report_users(r, "snapshots of user", "snapshots", 1);
     report_cache(r, "ready code", OVERLAY_SYSTEM_FOLDER, 1);
     report_users(r, "ready code of user", OVERLAY_FOLDER, 1);
     report_record(r, "CPU", CPU_SYSTEM_FILE);

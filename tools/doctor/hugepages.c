@@ -102,7 +102,7 @@ const char *hugepages_try_thp(void)
     return why;
 }
 
-/* As rimf/moved/pages_file.c does it with an image, that rimf/store/write_moved.c wrote. */
+/* As rimf/moved/pages_file.c does it with a snapshot, that rimf/store/write_moved.c wrote. */
 static const char *try_mapped(int fd, char *bytes, char *place)
 {
     memset(bytes, 0xcc, HUGE);

@@ -207,21 +207,21 @@ static void report_policy(struct report *r, const char *name, const char *why, c
         report_finding(r, name, FINDING_OK, NULL, "tried: copies of code get such pages");
 }
 
-/* Where this user's frozen images go. */
-static void report_images(struct report *r)
+/* Where this user's snapshots go. */
+static void report_snapshots(struct report *r)
 {
     char folder[4096] = MANIFEST_SYSTEM_FOLDER;
     const char *why;
 
     if (cache_is_own(geteuid(), getenv("XDG_CACHE_HOME")) &&
-        !path_users_cache(folder, sizeof folder, "images", &why))
+        !path_users_cache(folder, sizeof folder, "snapshots", &why))
         return; /* `mvld doctor' says why */
     why = hugepages_try_folder(folder);
     if (why)
-        report_finding(r, "frozen images", FINDING_ABSENT, NULL,
+        report_finding(r, "huge pages of snapshots", FINDING_ABSENT, NULL,
                        "%s: %s; processes that ask for huge pages have their own", folder, why);
     else
-        report_finding(r, "frozen images", FINDING_OK, NULL,
+        report_finding(r, "huge pages of snapshots", FINDING_OK, NULL,
                        "%s: tried: processes can share huge pages of files there", folder);
 }
 
@@ -248,6 +248,6 @@ void doctor_memory(struct report *r)
     report_khugepaged(r);
     report_policy(r, "concat.pages=hugetlb", hugepages_try_pool(), "as with thp", MORE_COPIES);
     report_policy(r, "concat.pages=thp", hugepages_try_thp(), "small pages", NULL);
-    report_images(r);
+    report_snapshots(r);
     report_overcommit(r);
 }

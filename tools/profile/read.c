@@ -9,7 +9,7 @@
  *
  * From both follows the place in the file, from its .eh_frame the function, whether it has a
  * name or not.  Of samples in copies of code, perf knows the name alone, from
- * /tmp/perf-PID.map or a frozen image's concat.so: it is looked up in the files that the
+ * /tmp/perf-PID.map or a snapshot's concat.so: it is looked up in the files that the
  * process had mapped.
  */
 #include "tools/profile/profile.h"
@@ -30,7 +30,7 @@ static char *name_of(const struct file *f)
     if (text && memchr(text, 0, room) && !strchr(text, '/'))
         return must_print("%s", text);
     slash = slash ? slash + 1 : f->path;
-    if (strstr(f->path, "/mvld/images/") || strstr(f->path, "/mvld/ready/")) { /* 0-bash, 0123456789abcdef-bash */
+    if (strstr(f->path, "/mvld/snapshots/") || strstr(f->path, "/mvld/ready/")) { /* 0-bash, 0123456789abcdef-bash */
         size_t number = strspn(slash, "0123456789abcdef");
 
         slash += slash[number] == '-' ? number + 1 : 0;
@@ -38,7 +38,7 @@ static char *name_of(const struct file *f)
     return must_print("%s", slash);
 }
 
-/* Which file's the samples of the last one are: it may be a copy of one, in an image or ready code. */
+/* Which file's the samples of the last one are: it may be a copy of one, in a snapshot or ready code. */
 static size_t same_object(const struct recording *r)
 {
     const struct file *f = r->files[r->n_files - 1];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * run.c: `mvld run` starts one program under mvld, once; `mvld build` starts it as far
- * as its first constructor, where the loader writes its frozen image and exits; with --run
+ * as its first constructor, where the loader writes its snapshot and exits; with --run
  * it goes on, and the loader adds what comes by dlopen.
  */
 #include "tools/config/make.h"
@@ -44,29 +44,29 @@ static const char build_usage[] =
     "       mvld build --ready [OPTION...] [--] PROGRAM\n"
     "       mvld build --run [OPTION...] [--] PROGRAM [ARGUMENT...]\n"
     "\n"
-    "Writes the frozen image of PROGRAM: its code, and that of the libraries that it\n"
+    "Writes the snapshot of PROGRAM: its code, and that of the libraries that it\n"
     "starts with, as the passes of its pipeline leave it.  Later starts map it instead of\n"
-    "running these passes.  Nothing of PROGRAM runs.  The image lies in\n"
-    "$XDG_CACHE_HOME/mvld/images; without XDG_CACHE_HOME in /var/cache/mvld/images when root\n"
-    "builds it, for everybody, else in ~/.cache/mvld/images.  Its folder is printed; see mvld\n"
+    "running these passes.  Nothing of PROGRAM runs.  The snapshot lies in\n"
+    "$XDG_CACHE_HOME/mvld/snapshots; without XDG_CACHE_HOME in /var/cache/mvld/snapshots when root\n"
+    "builds it, for everybody, else in ~/.cache/mvld/snapshots.  Its folder is printed; see mvld\n"
     "cache.  With direct-calls, ready code of its objects is left beside it, for processes\n"
-    "without an image.\n"
+    "without a snapshot.\n"
     "\n"
     "  --ready              write ready code alone; the folder in which it lies is printed\n"
-    "  --run                run PROGRAM, and add what it loads later (dlopen) to its image,\n"
+    "  --run                run PROGRAM, and add what it loads later (dlopen) to its snapshot,\n"
     "                       to the one that is there when it fits, else to a new one\n"
     REQUEST_USAGE
     "  --argv0 NAME         the program's argv[0]\n"
     "  --loader FILE        instead of the installed ld-mvld.so.1\n"
     "  --help               this text\n"
     "\n"
-    "Exit code: 0, with --run that of PROGRAM; 1 when there is no image, with the reason on\n"
+    "Exit code: 0, with --run that of PROGRAM; 1 when there is no snapshot, with the reason on\n"
     "standard error; 2 for wrong usage.\n";
 
 /* Room in front for what an interpreter, or the loader, wants there. */
 struct command {
     const char *name; /* of the subcommand */
-    const char *freeze; /* of `mvld build`: MVLD_FREEZE */
+    const char *snapshot; /* of `mvld build`: MVLD_SNAPSHOT */
     char **argv; /* argv[first] is argv[0] of the program */
     size_t first;
 };
@@ -117,7 +117,7 @@ static int check_plan(const struct request *r, const struct program *p, const st
     if (!wrong && request_plan(p, &plan, why, sizeof why))
         wrong = why;
     pipeline_free(plan);
-    if (!wrong || (request_is_empty(r) && !c->freeze))
+    if (!wrong || (request_is_empty(r) && !c->snapshot))
         return 0;
     complain(c->name, "%s", wrong);
     return TOOL_FAILED;
@@ -145,13 +145,13 @@ static int object(const struct program *p, const struct command *c)
 
     if (!objection && !(off && !strcmp(off, "off")))
         return 0;
-    if (c->freeze) /* plainly it would not stop */
+    if (c->snapshot) /* plainly it would not stop */
         complain(c->name, "%s: %s", p->path, objection ? objection : "MVLD=off");
     else if (objection)
         complain(c->name, "%s: started without mvld: %s", p->path, objection);
     else
         complain(c->name, "MVLD=off: no pass runs");
-    return c->freeze ? TOOL_FAILED : 0;
+    return c->snapshot ? TOOL_FAILED : 0;
 }
 
 /* LOADER [--argv0 CALLED] [--argv0 NAME] PATH ARGUMENT...
@@ -180,8 +180,8 @@ static int start(const struct program *p, struct command *c, const char *loader)
 {
     const char *file = p->path;
 
-    if (c->freeze)
-        setenv("MVLD_FREEZE", c->freeze, 1);
+    if (c->snapshot)
+        setenv("MVLD_SNAPSHOT", c->snapshot, 1);
     if (p->kind == PROGRAM_PLAIN) {
         put_loader(p, c, loader);
         file = loader;
@@ -198,7 +198,7 @@ static int run(const struct command *blank, const char *usage, int argc, char **
                                      {"argv0", required_argument, NULL, '0'},
                                      {"loader", required_argument, NULL, 'l'},
                                      {"help", no_argument, NULL, 'h'},
-                                     {blank->freeze ? "run" : NULL, no_argument, NULL, 'r'},
+                                     {blank->snapshot ? "run" : NULL, no_argument, NULL, 'r'},
                                      {"ready", no_argument, NULL, 'y'},
                                      {0}};
     struct command command = *blank;
@@ -212,8 +212,8 @@ static int run(const struct command *blank, const char *usage, int argc, char **
         case '0': argv0 = optarg; break;
         case 'l': loader = optarg; break;
         case 'h': fputs(usage, stdout); return TOOL_OK;
-        case 'r': command.freeze = "run"; break;
-        case 'y': command.freeze = "ready"; break;
+        case 'r': command.snapshot = "run"; break;
+        case 'y': command.snapshot = "ready"; break;
         default:
             if (request_option(&r, command.name, c, optarg))
                 return TOOL_USAGE;
@@ -246,5 +246,5 @@ int tool_run(int argc, char **argv)
 
 int tool_build(int argc, char **argv)
 {
-    return run(&(struct command){.name = "build", .freeze = "1"}, build_usage, argc, argv);
+    return run(&(struct command){.name = "build", .snapshot = "1"}, build_usage, argc, argv);
 }

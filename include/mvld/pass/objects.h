@@ -17,7 +17,7 @@ struct mvld_segment { /* one PT_LOAD, where it is now */
 #define MVLD_OBJECT_VDSO 2u
 #define MVLD_OBJECT_LOADER 4u /* the host loader */
 #define MVLD_OBJECT_OPAQUE 8u /* its headers could not be read: see `why` */
-#define MVLD_OBJECT_UNPLACED 16u /* a frozen image is being made, and the object lies elsewhere
+#define MVLD_OBJECT_UNPLACED 16u /* a snapshot is being made, and the object lies elsewhere
                                  each time: nobody's code may hold a distance from or to it */
 
 /* One ELF file in the process.  Fields do not change while it is loaded. */

@@ -16,7 +16,7 @@ enum mvld_option_type {
     MVLD_OPTION_PREFIX,   /* `name` is a prefix such as "set."; any number of keys,
                              each a string: they follow each other in the settings */
     MVLD_OPTION_WORDS,    /* some of `words` (at most MVLD_WORDS_MAX), none twice, by preference: "thp, small" */
-    MVLD_OPTION_FILE      /* a string, the path of a file that the pass reads, or "": a frozen image is
+    MVLD_OPTION_FILE      /* a string, the path of a file that the pass reads, or "": a snapshot is
                              not taken when there is another file than when it was made */
 };
 

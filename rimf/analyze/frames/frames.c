@@ -11,7 +11,7 @@
  * else the list.
  *
  * Records that cannot be read describe nothing: their code belongs to no unit and
- * stays home.
+ * stays.
  */
 #include "rimf/analyze/frames/frames.h"
 

@@ -10,7 +10,7 @@
  *
  * Inside the list distances stay what they are.  Those that lead out of it change: in
  * the one encoding that is taken here, they are four bytes and count from their own
- * place.  A record of another kind is odd, and what it describes stays home.
+ * place.  A record of another kind is odd, and what it describes stays.
  *
  * Unlike frames.c, which finds FDEs as unwinders do, this reads every record from the
  * first to the end mark (the one behind the last FDE that they find): the bytes can be

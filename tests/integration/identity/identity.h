@@ -8,7 +8,7 @@
  * is looked at.  Each place is looked at once.
  *
  * All copies lie in segments of the library that the pass brings, whose name is that of the
- * image's file where they come from one.
+ * snapshot's file where they come from one.
  */
 #ifndef IDENTITY_H
 #define IDENTITY_H

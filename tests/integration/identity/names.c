@@ -108,7 +108,7 @@ int main(void)
 {
     void *h = dlopen("libopened.so", RTLD_NOW);
     call_it *opened = (call_it *)dlsym(h, "opened_calls");
-    volatile int inside = 7; /* code whose places are taken, as a constant, stays home */
+    volatile int inside = 7; /* code whose places are taken, as a constant, stays */
 
     RUNS;
     show("main", (void *)main);

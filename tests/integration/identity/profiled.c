@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * A program and a library built for gprof: who calls whom, and how often, is in gmon.out, by
- * addresses.  Such code stays home, and libraries beside it need not.
+ * addresses.  Such code stays, and libraries beside it need not.
  *
  * A failure means that a profile names other functions.
  *

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Restartable sequences: glibc's registration is there in each thread and child, and a library
- * with a sequence of its own, whose table names addresses, stays home and works.
+ * with a sequence of its own, whose table names addresses, stays and works.
  *
  * A failure means that a thread that was moved to another CPU goes on in the middle of a sequence.
  *

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * A library that is preloaded runs like the others. Where somebody watches calls between objects
- * (LD_AUDIT, LD_PROFILE), all code stays home and all calls are seen.
+ * (LD_AUDIT, LD_PROFILE), all code stays and all calls are seen.
  *
  * A failure means that a tool that watches a program misses what it does.
  *

@@ -98,10 +98,10 @@ def copy_passes(target, passes):
                 shutil.copy2(library, target)
 
 
-# What these words in a pipeline add: the first start of a program leaves an image; with "learnt"
+# What these words in a pipeline add: the first start of a program leaves a snapshot; with "learnt"
 # each start adds what it has loaded to it.
-FROZEN, LEARNT = "frozen", "learnt"
-ON_MISS = {FROZEN: "on-miss = build\n", LEARNT: "on-miss = learn\n"}
+SNAPSHOT, LEARNT = "snapshot", "learnt"
+ON_MISS = {SNAPSHOT: "on-miss = build\n", LEARNT: "on-miss = learn\n"}
 CACHE = Path("/var/cache/mvld")
 
 
@@ -240,7 +240,7 @@ class Harness:
         self.passes = tuple(name for name in passes if name not in ON_MISS)
         self.rounds, self.images = rounds, len(self.passes) < len(passes)
         self.folder = plain.scratch / ("mvld-" + ("+".join(passes) or "none"))
-        for name in ("lib64", "etc", "passes", "cache/images", "cache/analysis"):
+        for name in ("lib64", "etc", "passes", "cache/snapshots", "cache/analysis"):
             (self.folder / name).mkdir(parents=True)
         self.copy_loader(self.folder / "lib64")
         copy_passes(self.folder / "passes", self.passes)
@@ -259,7 +259,7 @@ class Harness:
         files = [self.folder / "passes" / f"{name}.so" for name in self.passes]
         try:
             self.witness = Witness(self.folder / "lib64" / LOADER_NAME, files,
-                                   self.folder / "cache" / "images")
+                                   self.folder / "cache" / "snapshots")
             self.blind = ""
         except OSError as error:
             self.witness, self.blind = None, str(error)
@@ -287,10 +287,10 @@ class Harness:
                           f"the pipeline of cat is not {self.passes}:\n{pipeline}")
         if "direct-calls" in self.passes:
             support.check(re.search(r": [1-9]\d* of \d+ sites made direct", pipeline) or
-                          "its work was thawed" in pipeline, f"no call is direct:\n{pipeline}")
+                          "its work is in the snapshot" in pipeline, f"no call is direct:\n{pipeline}")
         if "concat" in self.passes:
             support.check(re.search(r"concat: [1-9]\d* objects", pipeline) or
-                          "pass concat: its work was thawed" in pipeline, f"no copies:\n{pipeline}")
+                          "pass concat: its work is in the snapshot" in pipeline, f"no copies:\n{pipeline}")
         if "multiverse" in self.passes:
             ask = "import ctypes; print(ctypes.CDLL(None).multiverse_commit())"
             answer, _ = self.plain.shell(f"/usr/bin/python3 -c '{ask}'", self.binds)
@@ -313,7 +313,7 @@ class Harness:
         missing = [program for program in case.must_be_seen()
                    if program not in having and program not in case.elsewhere]
         if self.images and number > 1 and missing and not case.other_user:
-            return f"no image was opened: {' '.join(missing)}"
+            return f"no snapshot was opened: {' '.join(missing)}"
         return ""
 
     def compare(self, case):

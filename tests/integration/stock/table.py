@@ -12,7 +12,7 @@ HEAD = """\
 Each case runs twice in private namespaces: under the plain `ld.so`, and with mvld in the place of
 `/lib64/ld-linux-x86-64.so.2` for every process in it. *equal* means: the same output (stdout and stderr)
 and the same exit status, and the kernel was seen to start the programs in question with mvld, and
-those to open each pass of the pipeline, or a frozen image. *scatters*: it differs, and so do two plain
+those to open each pass of the pipeline, or a snapshot. *scatters*: it differs, and so do two plain
 runs. *started* counts these starts, children included.
 
 With `--large` each configuration runs a case twice, four times where programs learn, and from the second

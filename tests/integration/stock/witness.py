@@ -8,7 +8,7 @@ process that we are told about is still the one that called execve, and
 seen with its name, whoever started it: also set-user-ID programs, programs with
 an empty environment, in another root or PID namespace, where nothing that mvld
 itself writes would arrive.  A pass is watched in the same way, and so is the folder of each
-frozen image, because who starts from one needs no pass; by the time that they are opened,
+snapshot, because who starts from one needs no pass; by the time that they are opened,
 the process has started with mvld.
 
 The process waits until we answer.  Closing the group (also by dying) lets all go on.
@@ -30,7 +30,7 @@ SYS_EXECVE, SYS_EXECVEAT = 59, 322
 
 class Witness:
     """started: names of programs, one for each execve.  opened: (file, program) pairs, in which
-    the file of a frozen image in the folder `images` is IMAGE."""
+    the file of a snapshot in the folder `snapshots` is IMAGE."""
 
     def __init__(self, loader, files, images):
         """May raise OSError: the right to watch is root's, outside of user namespaces."""

@@ -99,17 +99,17 @@ def debugger(program):
          "^#0 .*later", "^#1 .*main", r"^=> 0x[0-9a-f]+ <later(\+\d+)?>:")
 
 
-def frozen(program):
-    """gdb attaches to a program that started from a frozen image, or reads its core file, and has
-    no names of the image's moved code or of what moved after it, loses the stack, or misses a
+def snapshot(program):
+    """gdb attaches to a program that started from a snapshot, or reads its core file, and has
+    no names of the snapshot's moved code or of what moved after it, loses the stack, or misses a
     breakpoint."""
     program.analyse()
     done = subprocess.run([program.path], capture_output=True, text=True, timeout=60,
-                          stdin=subprocess.DEVNULL, env={**program.environment(), "MVLD_FREEZE": "1"})
+                          stdin=subprocess.DEVNULL, env={**program.environment(), "MVLD_SNAPSHOT": "1"})
     copies = Path(done.stdout.strip(), "concat.so")
     check(done.returncode == 0 and copies.exists(), done.stdout + done.stderr)
     process, here = program.start()
-    check(regions(process.pid, "concat.so"), "it did not start from the image")
+    check(regions(process.pid, "concat.so"), "it did not start from the snapshot")
     core = program.folder / "core"
     text = gdb("-ex", f"generate-core-file {core}", "-ex", "backtrace", "-ex", "break later", "-ex",
                "set var *(int*)&go_on = 1", "-ex", "continue", "-ex", "backtrace", "-ex",

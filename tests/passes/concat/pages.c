@@ -2,7 +2,7 @@
  *
  * pages.c: a program with some 9 MB of code in functions of 300 bytes.  It runs a function that was
  * copied, in a child, too, and prints how many KB of huge pages there are below its executable
- * memory: the kernel's own, those of the pool, those of an image's file of moved code.  Original code is
+ * memory: the kernel's own, those of the pool, those of a snapshot's file of moved code.  Original code is
  * not looked at, changed by mvld or not: kernels map by huge pages what the page cache holds in
  * them, as it may hold a file that was just written, whatever anybody asked for.
  */

@@ -3,12 +3,12 @@
 ones as the log says, and the rest in small ones.
 
     thp      of the kernel; skipped where it has none
-    quick    the default: of the kernel, where its setting has them; none in an image
+    quick    the default: of the kernel, where its setting has them; none in a snapshot
     empty    hugetlb where the pool is empty: the log says so, and the kernel's own are taken, unless
              small ones are to be
     pool     hugetlb; skipped unless this is root's own machine, without a pool, of which it makes
              one for a moment
-    frozen   from an image, thp
+    snapshot   from a snapshot, thp
     shared   the same, PROGRAM being linked for 2 MiB; skipped where the filesystem keeps files in
              small pages
     fixed    the same, PROGRAM being at a fixed address and its code in a LIBRARY, with
@@ -68,16 +68,16 @@ def pooled(log):
     return int(said[1]), int(said[2]), said[0]
 
 
-def freeze(program, folder, pages):
-    done = start(program, folder, pages, MVLD_FREEZE="1")
+def make_snapshot(program, folder, pages):
+    done = start(program, folder, pages, MVLD_SNAPSHOT="1")
     check(Path(done.stdout.strip(), "concat.so").exists(), done.stdout + done.stderr)
 
 
-def thawed(program, folder, pages):
-    """What a start from an image says that it has: whole 2 MiB, those of its file, of the pool, of
+def applied(program, folder, pages):
+    """What a start from a snapshot says that it has: whole 2 MiB, those of its file, of the pool, of
     the kernel; and the sentence.  It must be so."""
-    huge, log = run(program, folder, pages, r"thawed, the code of [1-9]")
-    said = re.search(r"huge pages: (\d+) of (\d+) of the image's file, (\d+) from the pool, "
+    huge, log = run(program, folder, pages, r"applied, the code of [1-9]")
+    said = re.search(r"huge pages: (\d+) of (\d+) of the snapshot's file, (\d+) from the pool, "
                      r"(\d+) of the kernel(: .*)?", log)
     check(said, log)
     of_file, whole, of_pool, of_kernel = map(int, said.groups()[:4])
@@ -108,9 +108,9 @@ def quick(program, folder):
         check(huge[0] % 2048 == 0, f"{huge} KB of huge pages")
     else:
         check(huge[0] == 0, f"{huge} KB of huge pages")
-    freeze(program, folder, "quick")
-    huge, log = run(program, folder, "quick", r"thawed, the code of [1-9]")
-    check(huge[:2] == [0, 0] and "huge pages" not in log, f"{huge} KB from an image: {log}")
+    make_snapshot(program, folder, "quick")
+    huge, log = run(program, folder, "quick", r"applied, the code of [1-9]")
+    check(huge[:2] == [0, 0] and "huge pages" not in log, f"{huge} KB from a snapshot: {log}")
 
 
 def empty(program, folder):
@@ -124,18 +124,18 @@ def empty(program, folder):
         check(left == wanted and huge == [2048 * made, 0, 0], f"{huge} KB of huge pages, but: {said}")
     huge, log = run(program, folder, "hugetlb, small")
     check(pooled(log)[0] == 0 and "put together" not in log and huge == [0, 0, 0], log)
-    freeze(program, folder, "hugetlb, small")
-    _, _, of_pool, of_kernel, said = thawed(program, folder, "hugetlb, small")
+    make_snapshot(program, folder, "hugetlb, small")
+    _, _, of_pool, of_kernel, said = applied(program, folder, "hugetlb, small")
     check(of_pool == of_kernel == 0, said)
 
 
-def frozen(program, folder):
-    freeze(program, folder, "small")
-    huge, log = run(program, folder, "small", r"thawed, the code of [1-9]")
+def snapshot(program, folder):
+    make_snapshot(program, folder, "small")
+    huge, log = run(program, folder, "small", r"applied, the code of [1-9]")
     # Those of the file cost nothing: as the page cache holds it.
     check(huge[:2] == [0, 0] and "huge pages" not in log, f"{huge} KB were not asked for")
-    freeze(program, folder, "thp")
-    whole, of_file, of_pool, of_kernel, said = thawed(program, folder, "thp")
+    make_snapshot(program, folder, "thp")
+    whole, of_file, of_pool, of_kernel, said = applied(program, folder, "thp")
     if of_file + of_kernel == 0:
         support.skip(said)
     check(of_pool == 0 and of_file + of_kernel <= whole, said) # memory may be short
@@ -143,10 +143,10 @@ def frozen(program, folder):
 
 
 def shared(program, folder):
-    freeze(program, folder, "thp")
-    _, of_file, _, _, said = thawed(program, folder, "thp")
+    make_snapshot(program, folder, "thp")
+    _, of_file, _, _, said = applied(program, folder, "thp")
     check("do not fit" not in said, said)
-    check(of_file == thawed(program, folder, "thp")[1], "another start finds the same")
+    check(of_file == applied(program, folder, "thp")[1], "another start finds the same")
     if not of_file:
         support.skip(said)
     print(said)
@@ -177,14 +177,14 @@ def pool_of_all_sizes(program, folder):
         check(taken == wanted >= 2 and "by the kernel" not in log, log)
         check(huge == [0, 2048 * taken, 0], f"{huge} KB of huge pages, but: {said}")
         print(said)
-        freeze(program, folder, "hugetlb")
-        whole, of_file, of_pool, of_kernel, said = thawed(program, folder, "hugetlb")
+        make_snapshot(program, folder, "hugetlb")
+        whole, of_file, of_pool, of_kernel, said = applied(program, folder, "hugetlb")
         check(of_kernel == 0 and of_file + of_pool == whole, said)
         check((POOL / "free_hugepages").read_text() == "16\n", "all pages came back")
     with pool(1): # what there is, and no death of SIGBUS in parent or child
-        _, of_file, of_pool, _, said = thawed(program, folder, "hugetlb")
+        _, of_file, of_pool, _, said = applied(program, folder, "hugetlb")
         check(of_pool == 1 or of_file, said)
-        shutil.rmtree(folder / "mvld" / "images")
+        shutil.rmtree(folder / "mvld" / "snapshots")
         huge, log = run(program, folder, "hugetlb")
         taken, wanted, said = pooled(log)
         check(taken == 1, said)
@@ -192,7 +192,7 @@ def pool_of_all_sizes(program, folder):
         check(left == wanted - 1 and huge == [2048 * made, 2048, 0], f"{huge} KB: {said}; {more}")
 
 
-CASES = {"thp": thp, "quick": quick, "empty": empty, "pool": pool_of_all_sizes, "frozen": frozen,
+CASES = {"thp": thp, "quick": quick, "empty": empty, "pool": pool_of_all_sizes, "snapshot": snapshot,
          "shared": shared, "fixed": shared}
 
 

@@ -15,19 +15,19 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent.parent), str(HERE.parent.parent / "loader")]
-import frozen_copies  # noqa: E402
+import snapshot_moved  # noqa: E402
 import support  # noqa: E402
-from frozen_copies import MVLD  # noqa: E402
+from snapshot_moved import MVLD  # noqa: E402
 from support import check  # noqa: E402
 
 WHY = ("no code moves: small pages without a profile run no faster than direct calls alone "
        "(copy = always moves it)")
-THAWED = "thawed, the code of [1-9]"
+APPLIED = "applied, the code of [1-9]"
 MOVED = r"concat: [1-9]\d* objects, [1-9]\d* functions"
 LOOKS = re.compile(r'^(newfstatat|openat)\([^)]*/concat\.so"')
 
 
-class Program(frozen_copies.Program):
+class Program(snapshot_moved.Program):
     passes_of = "direct-calls, concat"
 
     def configure(self, *options, keys=""):
@@ -35,19 +35,19 @@ class Program(frozen_copies.Program):
         self.config.write_text("\n".join([f"[app]\nmatch = {self.path}\npasses = {self.passes_of}{keys}",
                                           "[concat]", *options, ""]))
 
-    def freeze(self):
-        """The folder of the image, whatever is in it."""
-        folder = Path(self.run(MVLD_FREEZE=1).stdout.strip())
-        check((folder / "manifest").is_file(), "no image")
+    def make_snapshot(self):
+        """The folder of the snapshot, whatever is in it."""
+        folder = Path(self.run(MVLD_SNAPSHOT=1).stdout.strip())
+        check((folder / "manifest").is_file(), "no snapshot")
         return folder
 
-    def thawed(self, *words, **more):
+    def applied(self, *words, **more):
         done = self.run(*words, **more)
-        check(re.search(THAWED, done.stderr), f"not thawed:\n{done.stdout}{done.stderr}")
+        check(re.search(APPLIED, done.stderr), f"not applied:\n{done.stdout}{done.stderr}")
         return done
 
     def maps(self, **more):
-        """The mappings of files: which part of which (in what order they lie is drawn when an image is made); and
+        """The mappings of files: which part of which (in what order they lie is drawn when a snapshot is made); and
         how much is anonymous, by rights."""
         environment = support.clean_environment(**self.environment(MVLD_DEBUG="", **more))
         process = subprocess.Popen([self.path, "wait"], env=environment, stdin=subprocess.PIPE,
@@ -98,7 +98,7 @@ def without_looking(calls):
 
 
 def same(program):
-    """A start has another mapping, another call, or another image than that of direct-calls alone; or code
+    """A start has another mapping, another call, or another snapshot than that of direct-calls alone; or code
     waits for code that nobody moves."""
     program.analyze("--program", program.path)  # the C library, too
     told = {}
@@ -110,17 +110,17 @@ def same(program):
         check("in its moved code" not in log, log)
         check(re.search(rf"{program.path}: [1-9]\d* of \d+ sites made direct, \d", log), log)
         first = program.maps()
-        folder = program.freeze()
-        program.thawed(MVLD_DEBUG="files")
-        thawed = program.maps(), program.counted() if shutil.which("perf") else None
+        folder = program.make_snapshot()
+        program.applied(MVLD_DEBUG="files")
+        applied = program.maps(), program.counted() if shutil.which("perf") else None
         limited = support.run(["prlimit", "--as=8000000000", program.path],
                               **program.environment(MVLD_DEBUG="files"))
-        check(re.search(THAWED, limited.stderr), limited.stderr)
+        check(re.search(APPLIED, limited.stderr), limited.stderr)
         files = sorted(path.name for path in folder.iterdir())
         shutil.rmtree(folder)
         log = program.run().stderr
         check("ready code of" in log, log)
-        told[passes] = first, files, thawed, program.maps(), program.calls() if shutil.which("strace") else []
+        told[passes] = first, files, applied, program.maps(), program.calls() if shutil.which("strace") else []
     alone, both = told.values()
     for part in 0, 1, 3:
         check(alone[part] == both[part], f"{alone[part]}\n{both[part]}")
@@ -130,11 +130,11 @@ def same(program):
         check(both[2][1] == alone[2][1] + 1, f"{alone[2][1]} calls, {both[2][1]}")
     check(without_looking(alone[4]) == without_looking(both[4]), "\n".join(alone[4] + both[4]))
     check(0 <= len(both[4]) - len(alone[4]) <= 11, f"{len(alone[4])} calls, {len(both[4])}")
-    print(f"calls: {len(alone[4])}, {len(both[4])}; thawed: {alone[2][1]}, {both[2][1]}")
+    print(f"calls: {len(alone[4])}, {len(both[4])}; applied: {alone[2][1]}, {both[2][1]}")
 
 
 def asked(program):
-    """What only moved code has is asked for, and nothing moves, in the process or from an image; or one
+    """What only moved code has is asked for, and nothing moves, in the process or from a snapshot; or one
     image serves two configurations."""
     profile = program.folder / "profile"
     profile.write_text("libplace.so place\n")
@@ -149,14 +149,14 @@ def asked(program):
         check(bool(re.search(MOVED, done.stderr)) == bool(moves) == (WHY not in done.stderr),
               f"{options}\n{done.stderr}")
         check(done.stdout == plain, done.stdout)
-        folder = program.freeze()
+        folder = program.make_snapshot()
         check((folder / "concat.so").exists() == bool(moves), f"{options}: {sorted(folder.iterdir())}")
-        check(folder not in folders, f"{options}: the image of another configuration")
+        check(folder not in folders, f"{options}: the snapshot of another configuration")
         folders.add(folder)
-        done = program.thawed()
-        check(f"{folder}: thawed" in done.stderr and done.stdout == plain, done.stderr)
-        check(("pass concat: its work was thawed" in done.stderr) == bool(moves), done.stderr)
-    check(len(list(folder.parent.iterdir())) == len(folders), "an image went")
+        done = program.applied()
+        check(f"{folder}: applied" in done.stderr and done.stdout == plain, done.stderr)
+        check(("pass concat: its work is in the snapshot" in done.stderr) == bool(moves), done.stderr)
+    check(len(list(folder.parent.iterdir())) == len(folders), "a snapshot went")
 
 
 def order(program):
@@ -170,9 +170,9 @@ def order(program):
             log, first = program.run().stderr, program.maps()
             check(("the pass 'concat' runs behind 'direct-calls'" in log) == passes.startswith("concat"), log)
             shutil.rmtree(program.cache / "mvld" / "ready", ignore_errors=True)
-            folder = program.freeze()
-            program.thawed()
-            program.thawed(MVLD_DEBUG="files")  # passes are not mapped
+            folder = program.make_snapshot()
+            program.applied()
+            program.applied(MVLD_DEBUG="files")  # passes are not mapped
             copied = [re.sub(r".*:\t", "", line) for line in log.splitlines() if re.search(MOVED, line)]
             image = sorted((file.name, file.stat().st_size) for file in folder.iterdir())
             # How the kernel cuts the memory in which moved code lies depends on where that is.
@@ -200,7 +200,7 @@ def much(program):
                       "\".rept 26000\\n.byte 0x66,0x2e,0x0f,0x1f,0x84,0,0,0,0,0\\n.endr\")\n"
                       + "".join(f"int much{i}(int x) {{ FILL; return x + {i}; }}\n" for i in range(60)))
     support.compile_c(library, "-shared", "-fPIC", "-Wl,--build-id", source, plugin=False)
-    support.compile_c(program.path, frozen_copies.SOURCES / "place_main.c", support.MAPPED, "-Wl,--build-id",
+    support.compile_c(program.path, snapshot_moved.SOURCES / "place_main.c", support.MAPPED, "-Wl,--build-id",
                       f"-L{program.folder}",
                       "-Wl,--no-as-needed", "-lplace", "-lmuch", f"-Wl,-rpath,{program.folder}",
                       f"-Wl,-I,{support.LOADER}", plugin=False)
@@ -215,10 +215,10 @@ def much(program):
         check(bool(said) == huge and (not said or int(said[1]) > 8192), done.stderr)
         made = re.search(r"huge pages: \d+ of (\d+) put together by the kernel", done.stderr)
         check(bool(made) == huge and (not made or int(made[1]) == 5), done.stderr)  # 2 MB each
-        folder = program.freeze()
+        folder = program.make_snapshot()
         done = program.run()
-        check("its work was thawed" in done.stderr and done.stdout == plain, done.stderr)
-        made = re.search(r"huge pages: (\d+) of (\d+) of the image's file, (\d+) from the pool, (\d+) of the kernel",
+        check("its work is in the snapshot" in done.stderr and done.stdout == plain, done.stderr)
+        made = re.search(r"huge pages: (\d+) of (\d+) of the snapshot's file, (\d+) from the pool, (\d+) of the kernel",
                          done.stderr)
         check(bool(made) == huge, done.stderr)
         if made:
@@ -235,16 +235,16 @@ def later(program):
     done = program.run("no", program.later)
     direct = r"liblater\.so: \d+ of \d+ sites made direct, \d+ pages"
     check(re.search(direct, done.stderr) and done.stdout == plain, done.stderr)
-    program.freeze()
-    done = program.thawed("no", program.later)
+    program.make_snapshot()
+    done = program.applied("no", program.later)
     check(re.search(direct, done.stderr) and done.stdout == plain, done.stderr)
     # Under MVLD_DEBUG=passes passes are mapped at once.
-    done = program.thawed("no", program.later, MVLD_DEBUG="files,statistics")
+    done = program.applied("no", program.later, MVLD_DEBUG="files,statistics")
     check(done.stdout == plain and "pass direct-calls: " in done.stderr and
           "pass concat: " not in done.stderr, done.stderr)
     program.configure("order = random")
-    program.freeze()
-    done = program.thawed("no", program.later)
+    program.make_snapshot()
+    done = program.applied("no", program.later)
     check(re.search(MOVED, done.stderr) and done.stdout == plain, done.stderr)
 
 
@@ -257,9 +257,9 @@ def alone(program):
     for keys in "", "\non-miss = build":
         program.configure(keys=keys)
         check(program.maps() == nothing, f"{program.maps()}\n{nothing}")
-    check(not (program.cache / "mvld" / "images").exists(), "an image of nothing")
-    done = support.run([program.path], **program.environment(MVLD_FREEZE=1, MVLD_DEBUG=""))
-    check(done.returncode == 1 and done.stderr == f"mvld: not frozen: concat: {WHY}\n", done.stderr)
+    check(not (program.cache / "mvld" / "snapshots").exists(), "a snapshot of nothing")
+    done = support.run([program.path], **program.environment(MVLD_SNAPSHOT=1, MVLD_DEBUG=""))
+    check(done.returncode == 1 and done.stderr == f"mvld: no snapshot: concat: {WHY}\n", done.stderr)
     log = program.run(MVLD_DEBUG="passes").stderr
     check(f"concat: {WHY}" in log and "pass concat" not in log, log)
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""truth.py TRUTH STOP PROGRAM LEAST [ORDER] [frozen]: what concat moved of a program of the distribution, read
+"""truth.py TRUTH STOP PROGRAM LEAST [ORDER] [snapshot]: what concat moved of a program of the distribution, read
 from its memory by TRUTH (truth.c) once it stopped before main (STOP is a preloaded library that
 sees to it).  It has at least so many direct calls.  With STOP "modules", PROGRAM is a Python
 that stops itself once modules came by dlopen.  ORDER is concat's; "profile" names every third
-function of each object.  FROZEN: what is looked at is a start from a frozen image.
+function of each object.  SNAPSHOT: what is looked at is a start from a snapshot.
 
 A failure means that a copy does something else than the original.
 """
@@ -63,9 +63,9 @@ def wait_stopped(process, seconds=20):
     return 0
 
 
-def freeze(program, folder, cache, order, **environment):
-    process = start(program, [], folder, cache, order, MVLD_FREEZE="1", **environment)
-    check(process.wait(60) == 0, "no image was made")
+def make_snapshot(program, folder, cache, order, **environment):
+    process = start(program, [], folder, cache, order, MVLD_SNAPSHOT="1", **environment)
+    check(process.wait(60) == 0, "no snapshot was made")
 
 
 def compare(truth, process, folder):
@@ -83,8 +83,8 @@ def end(process):
 
 def main():
     truth, stop, name, least, *order = sys.argv[1:]
-    frozen = order[-1:] == ["frozen"]
-    order = order[:-1] if frozen else order
+    snapshot = order[-1:] == ["snapshot"]
+    order = order[:-1] if snapshot else order
     found = shutil.which(name, path="/usr/bin:/bin")
     if not found:
         support.skip("no " + name)
@@ -98,8 +98,8 @@ def main():
         done = support.run([MVLD, "analyze", "--output", cache / "mvld" / "analysis", "--program",
                             found, *(files if modules else [])], timeout=100)
         check(done.returncode == 0, done.stdout + done.stderr)
-        if frozen:
-            freeze(found, folder, cache, *(order or ["as-loaded"]),
+        if snapshot:
+            make_snapshot(found, folder, cache, *(order or ["as-loaded"]),
                    **({} if modules else {"LD_PRELOAD": stop}))
         if modules:
             process = start(found, ["-E", "-s", "-c", MODULES], folder, cache,
@@ -118,8 +118,8 @@ def main():
         cut = order in (["random-functions"], ["profile"])
         check(fragments > int(least) // 20 if cut else fragments < 100, f"{fragments} fragments\n{log}")
         check(direct >= int(least), f"only {direct} direct calls\n{log}")
-        check(("its work was thawed" in log) == frozen, f"thawed, or not\n{log}")
-        check(log.count("pass concat: done") == (not frozen), f"made twice\n{log}")
+        check(("its work is in the snapshot" in log) == snapshot, f"applied, or not\n{log}")
+        check(log.count("pass concat: done") == (not snapshot), f"made twice\n{log}")
         late = re.findall("concat: 1 objects", log)
         check(not modules or len(late) > 1, f"nothing came late\n{log}")
 

@@ -76,16 +76,16 @@ def old(world, path):
     world.analyse(path)
 
 
-def freeze(world, *arguments, code=0, **more):
-    done = world.start(*arguments, **{"MVLD_FREEZE": "1", **more})
+def make_snapshot(world, *arguments, code=0, **more):
+    done = world.start(*arguments, **{"MVLD_SNAPSHOT": "1", **more})
     check(code in (None, done.returncode), done.stdout + done.stderr)
     shutil.rmtree(world.cache / "mvld" / "ready", ignore_errors=True)
 
 
 def image(world, how):
     old(world, world.lib)
-    freeze(world)
-    check("thawed" in world.run(MVLD_DEBUG="files"), "it is not used")
+    make_snapshot(world)
+    check("applied" in world.run(MVLD_DEBUG="files"), "it is not used")
     log = world.run(says=upgraded(world, how), MVLD_DEBUG="files")
     check(", the code of" not in log, log)
 
@@ -96,7 +96,7 @@ def unnamed(world, how):
     world.program, lib, new = [world.folder / name for name in ("swapped", "libswapped.so", "new.so")]
     os.utime(lib, (TIME, TIME))
     world.analyse(world.program)
-    freeze(world)
+    make_snapshot(world)
     log = world.run(says="1 2\n", MVLD_DEBUG="files")
     check(", the code of" in log, log)
     replace(lib, new, how)
@@ -116,16 +116,16 @@ def learnt(world, how):
     module = world.folder / "module.so"
     support.take(world.folder, WORLD, module.name)
     old(world, module)
-    check(world.start(module, MVLD_FREEZE="run").returncode == 0, "no image")
+    check(world.start(module, MVLD_SNAPSHOT="run").returncode == 0, "no snapshot")
     shutil.rmtree(world.cache / "mvld" / "ready", ignore_errors=True)
     before = plain(world, module)
     log = world.run(module, says=before, MVLD_DEBUG="files")
-    check("module.so: thawed" in log, log)
+    check("module.so: applied" in log, log)
     upgrade(world, module, how, "module-new.so")
     says = plain(world, module)
     check(says != before, "it is the same module")
     log = world.run(module, says=says, MVLD_DEBUG="files")
-    check("module.so: thawed" not in log, log)
+    check("module.so: applied" not in log, log)
 
 
 def analysis(world, how):
@@ -150,7 +150,7 @@ def constants(world, how):
 
 
 def mounted(world, how):
-    """The library lies in an image of a file system, and another one is mounted in its place."""
+    """The library lies in a image of a file system, and another one is mounted in its place."""
     if os.geteuid() or not shutil.which("mksquashfs") or "squashfs" not in Path("/proc/filesystems").read_text():
         support.skip("needs root and squashfs")
     where, ids = world.folder / "mounted", set()
@@ -168,7 +168,7 @@ def mounted(world, how):
         return there
 
     first = image("first")
-    freeze(world, **first, code=None)
+    make_snapshot(world, **first, code=None)
     upgraded(world, how)
     second = image("second")
     if len(ids) > 1:

@@ -15,14 +15,14 @@ import support
 from support import check
 
 MVLD = support.BUILD / "tools" / "mvld"
-# way -> (passes, frozen, tunables)
+# way -> (passes, snapshot, tunables)
 WAYS = {
     "process": ("direct-calls", False, ""),
-    "frozen": ("direct-calls", True, ""),
+    "snapshot": ("direct-calls", True, ""),
     "concat": ("direct-calls, concat", False, support.COPY_TUNABLE),
-    "concat-frozen": ("direct-calls, concat", True, support.COPY_TUNABLE),
+    "concat-snapshot": ("direct-calls, concat", True, support.COPY_TUNABLE),
     "pieces": ("direct-calls, concat", False, "concat.order=random-functions"),
-    "pieces-frozen": ("direct-calls, concat", True, "concat.order=random-functions"),
+    "pieces-snapshot": ("direct-calls, concat", True, "concat.order=random-functions"),
     "off": ("direct-calls", False, "direct-calls.inline=no"),
     "described": ("direct-calls", False, ""),
 }
@@ -45,19 +45,19 @@ with support.scratch_folder() as folder:
                  ("inline-described.so" if way == "described" else "libinline.so") + "=libinline.so")
     done = support.run([MVLD, "analyze", "--output", cache / "mvld" / "analysis", "--program", program])
     check(done.returncode == 0, done.stderr)
-    passes, frozen, tunables = WAYS[way]
+    passes, snapshot, tunables = WAYS[way]
     own = {"config": f"[app]\nmatch = *\npasses = {passes}\n", "XDG_CACHE_HOME": cache,
            "MVLD_TUNABLES": tunables,
            "MVLD_PASS_PATH": ":".join(str(support.BUILD / "passes" / p) for p in ("direct-calls", "concat"))}
     plain = support.run([program], MVLD="off")
     where = sites(library)
     check(set(where) == {"one", "zero", "same", "nothing", "load"}, where)
-    if frozen:
-        done = support.run([program], MVLD_FREEZE="1", **own)
+    if snapshot:
+        done = support.run([program], MVLD_SNAPSHOT="1", **own)
         check(done.returncode == 0, done.stdout + done.stderr)
     done = support.run([program], MVLD_DEBUG="passes,files", **own)
     check(done.returncode == 0, done.stderr)
-    check(("thawed" in done.stderr) == frozen, done.stderr)
+    check(("applied" in done.stderr) == snapshot, done.stderr)
     check(bool(re.search("inline.so: .* moved to|fragments of it moved", done.stderr)) == ("concat" in passes), done.stderr)
     (sum_, code), (plain_sum, plain_code) = done.stdout.split(), plain.stdout.split()
     check(sum_ == plain_sum == "4301", f"{sum_}, not {plain_sum}")

@@ -50,24 +50,24 @@ def cache(world, action):
 
 
 def everything(world):
-    """Files and folders of images and ready code."""
-    return {str(path.relative_to(world.cache)) for what in ("images", "ready")
+    """Files and folders of snapshots and ready code."""
+    return {str(path.relative_to(world.cache)) for what in ("snapshots", "ready")
             for path in (world.cache / "mvld" / what).rglob("*")}
 
 
 def builds(world):
     """What a hundred leave is what one leaves; the next build removes that, and so does prune."""
-    env = environment(world, MVLD_FREEZE="1")
+    env = environment(world, MVLD_SNAPSHOT="1")
     whole = length([world.program], env)
     clean, killed, left = everything(world), 0, 0
     for _ in range(ROUNDS):
         killed += kill_after(random.uniform(0, 1.2 * whole), [world.program], env)
-        images = list((world.cache / "mvld" / "images").iterdir())
-        left += (world.cache / "mvld" / "images" / ".new").exists()
+        images = list((world.cache / "mvld" / "snapshots").iterdir())
+        left += (world.cache / "mvld" / "snapshots" / ".new").exists()
         check(len(images) <= 2 and len(everything(world)) <= 2 * len(clean) + 2, f"{sorted(everything(world))}")
     check(killed > ROUNDS / 4, f"only {killed} were killed")
     print(f"{killed} killed, {left} had left something")
-    unfinished = world.cache / "mvld" / "images" / ".new"
+    unfinished = world.cache / "mvld" / "snapshots" / ".new"
     unfinished.mkdir(exist_ok=True)  # of one that was killed in time
     (unfinished / "0-program").write_text("half")
     check(f"unfinished  {unfinished}" in cache(world, "list"), cache(world, "list"))
@@ -89,8 +89,8 @@ def learners(world):
         modules.append(module)
     world.analyse(*modules)
     env = environment(world)
-    length([world.program], {**env, "MVLD_FREEZE": "1"})
-    folder, = (world.cache / "mvld" / "images").iterdir()
+    length([world.program], {**env, "MVLD_SNAPSHOT": "1"})
+    folder, = (world.cache / "mvld" / "snapshots").iterdir()
     whole = length([world.program], env)
     for n in range(ROUNDS):
         kill_after(random.uniform(0, 3 * whole), [world.program, modules[n % 4]], env)
@@ -106,17 +106,17 @@ def learners(world):
     for module in (*modules, new):
         done = subprocess.run([world.program, module], env={**env, "MVLD_DEBUG": "files"}, capture_output=True,
                               text=True, check=False)
-        check(f"{module.name}: thawed" in done.stderr, f"{module} was not learnt\n{done.stderr}")
+        check(f"{module.name}: applied" in done.stderr, f"{module} was not learnt\n{done.stderr}")
     numbered = sorted(path.name for path in folder.iterdir() if path.name[0].isdigit())
     names = [name.split("-", 1)[1] for name in numbered]
     check(len(set(names)) == len(names) and not (folder / "later.new").exists(), f"{sorted(folder.iterdir())}")
 
 
 def beside(world):
-    """Builds of several programs at once: each leaves its image, whole."""
+    """Builds of several programs at once: each leaves its snapshot, whole."""
     programs = [world.compile(f"program{n}", f"-DN={n}") for n in range(6)]
     world.analyse(*programs)
-    env = environment(world, MVLD_FREEZE="1")
+    env = environment(world, MVLD_SNAPSHOT="1")
     for _ in range(5):
         running = [subprocess.Popen([program], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
                    for program in (*programs, *programs[:3])]

@@ -19,7 +19,7 @@ import support
 from support import check
 
 sys.path.insert(0, str(support.SOURCE / "tests" / "loader"))
-from frozen_copies import Program  # noqa: E402
+from snapshot_moved import Program  # noqa: E402
 
 DRIVER = support.BUILD / "tests" / "loader" / "exchange_driver"
 
@@ -93,9 +93,9 @@ def analyses(program, folder):
 
 
 def images(program, folder):
-    image, second = program.freeze(), folder / "second"
+    image, second = program.make_snapshot(), folder / "second"
     image.rename(second)
-    check(program.freeze() == image, "an image has another name")
+    check(program.make_snapshot() == image, "a snapshot has another name")
     manifest, copies = image / "manifest", image / "concat.so"
     program.race(manifest, Others(folder / "manifests").files(manifest, second / "manifest"))
     others = Others(folder / "copies")
@@ -106,14 +106,14 @@ def images(program, folder):
 
 def folders(program, folder):
     others = Others(folder / "others")
-    program.freeze().rename(others.new("+"))
+    program.make_snapshot().rename(others.new("+"))
     for damage in (lambda at: os.truncate(at / "manifest", 100),
                    lambda at: (at / "concat.so").unlink(),
                    lambda at: at.chmod(0o777)):
-        program.freeze().rename(others.new("-"))
+        program.make_snapshot().rename(others.new("-"))
         damage(Path(others.all[-1][1:]))
-    program.freeze().rename(folder / "good")
-    program.race(program.freeze(), others.unfit(folder / "good"))
+    program.make_snapshot().rename(folder / "good")
+    program.race(program.make_snapshot(), others.unfit(folder / "good"))
 
 
 with support.scratch_folder() as scratch:

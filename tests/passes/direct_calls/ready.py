@@ -193,7 +193,7 @@ def later(world):
     late = world.folder / "liblate.so"
     support.take(world.folder, WORLD, late.name)
     world.analyse(late)
-    log = world.build(late, freeze="run")
+    log = world.build(late, snapshot="run")
     check("liblate.so: written (calls to itself)" in log, log)
     log = world.run(late)
     check(laid(log) and laid(log, "liblate.so"), log)
@@ -208,7 +208,7 @@ def traced(world):
 
 
 def off(world):
-    """Written nowhere but where images are, and used by no program without the pass."""
+    """Written nowhere but where snapshots are, and used by no program without the pass."""
     world.run()
     check(not world.files(), "written unasked")
     world.build()
@@ -280,7 +280,7 @@ def faults(world):
 
 
 def writing(world):
-    """Each system call of ours fails in turn while an image and ready code are written: the program says the
+    """Each system call of ours fails in turn while a snapshot and ready code are written: the program says the
     same, and what is left under its name is whole."""
     driver = support.BUILD / "tests" / "loader" / "faults_driver"
     fresh, kept = world.folder / "fresh", world.folder / "kept"

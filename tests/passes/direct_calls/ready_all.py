@@ -107,7 +107,7 @@ def replaced(world):
 
 def misfit(world):
     """The program's image is found and does not fit, so objects lie at the distances that were drawn for it;
-    those of starts without an image are taken for theirs.  Of starts with LD_PRELOAD there is none."""
+    those of starts without a snapshot are taken for theirs.  Of starts with LD_PRELOAD there is none."""
     (world.folder / "front.c").write_text("int front;\n")
     front = world.folder / "libfront.so"
     support.compile_c(front, "-shared", "-fPIC", world.folder / "front.c", plugin=False)
@@ -115,12 +115,12 @@ def misfit(world):
     other["LD_LIBRARY_PATH"].mkdir()
     shutil.copy(world.folder / "libother.so", other["LD_LIBRARY_PATH"])
     for _ in range(3):
-        check(world.start(MVLD_FREEZE=1).returncode == 0, "no image")
-        check("image's" in world.run(MVLD_DEBUG="files"), "its distances are not those of the image")
+        check(world.start(MVLD_SNAPSHOT=1).returncode == 0, "no snapshot")
+        check("snapshot's" in world.run(MVLD_DEBUG="files"), "its distances are not those of the snapshot")
         log = world.run(**other)
         check(laid(log, reach=OWN) and not laid(log, reach=ALL), log)
         check(laid(world.run(LD_PRELOAD=front), reach=ALL), "with LD_PRELOAD")
-    shutil.rmtree(world.cache / "mvld" / "images")
+    shutil.rmtree(world.cache / "mvld" / "snapshots")
     check(laid(world.run(), reach=ALL), "not used")
     # Where it would fit, but for a library that is another file.
     log = world.run(**other)
@@ -193,7 +193,7 @@ def later(world):
     world.analyse(late)
     says = world.start(late, MVLD="off").stdout
     before = done(world.run(late, says=says), "liblate.so")
-    log = world.build(late, freeze="run")
+    log = world.build(late, snapshot="run")
     check(f"liblate.so: written ({ALL})" in log, log)
     log = world.run(late, says=says)
     check(laid(log, "liblate.so") and done(log, "liblate.so") == before, f"{before}\n{log}")
@@ -212,7 +212,7 @@ def concat(world):
 
 
 def alone(world):
-    """`mvld build --ready` writes an image, too, or code that starts without one have no use for, or says nothing."""
+    """`mvld build --ready` writes a snapshot, too, or code that starts without one have no use for, or says nothing."""
     def build(*words):
         return support.run([MVLD, "build", "--ready", *words, world.program], config=CONFIG, XDG_CACHE_HOME=world.cache,
                            MVLD_PASS_PATH=support.BUILD / "passes" / "direct-calls")
@@ -223,15 +223,15 @@ def alone(world):
     done = build()
     said = re.fullmatch(rf"{folder}: (\d+) written, 0 there already\n", done.stdout)
     check(done.returncode == 0 and said and not done.stderr, done.stdout + done.stderr)
-    check(int(said[1]) == len(world.files()) >= 2 and not (world.cache / "mvld" / "images").exists(), said[0])
+    check(int(said[1]) == len(world.files()) >= 2 and not (world.cache / "mvld" / "snapshots").exists(), said[0])
     check(laid(world.run(), reach=ALL), "it is not used")
     check(build().stdout == f"{folder}: 0 written, {said[1]} there already\n", "written twice")
-    # Beside an image, whose distances are others.
-    check(world.start(MVLD_FREEZE=1).returncode == 0, "no image")
+    # Beside a snapshot, whose distances are others.
+    check(world.start(MVLD_SNAPSHOT=1).returncode == 0, "no snapshot")
     shutil.rmtree(folder)
-    check(build().stdout == said[0], "not beside an image")
-    shutil.rmtree(world.cache / "mvld" / "images")
-    check(laid(world.run(), reach=ALL), "it was written for the image's distances")
+    check(build().stdout == said[0], "not beside a snapshot")
+    shutil.rmtree(world.cache / "mvld" / "snapshots")
+    check(laid(world.run(), reach=ALL), "it was written for the snapshot's distances")
     # What is refused.
     shutil.rmtree(folder)
     folder.write_text("")

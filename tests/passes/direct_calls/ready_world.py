@@ -58,11 +58,11 @@ class World:
                 "MVLD_DEBUG": "passes", "XDG_CACHE_HOME": self.cache, "TELL_MAPPED": 1, **more}
         return support.run([*prefix, program or self.program, *arguments], **more)
 
-    def build(self, *arguments, freeze="1", **more):
-        """Ready code is written where an image is; which goes again."""
-        done = self.start(*arguments, MVLD_FREEZE=freeze, **more)
+    def build(self, *arguments, snapshot="1", **more):
+        """Ready code is written where a snapshot is; which goes again."""
+        done = self.start(*arguments, MVLD_SNAPSHOT=snapshot, **more)
         check(done.returncode == 0, done.stdout + done.stderr)
-        shutil.rmtree(self.cache / "mvld" / "images")
+        shutil.rmtree(self.cache / "mvld" / "snapshots")
         return done.stderr
 
     def run(self, *arguments, says=None, **more):

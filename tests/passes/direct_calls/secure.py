@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A setuid program takes ready code and frozen images from root's cache alone, and leaves none.
+"""A setuid program takes ready code and snapshots from root's cache alone, and leaves none.
 
 A program that is setuid root runs as nobody; what it has mapped says whose files it took.  The same
 program where its set-id bit gives no rights (no_new_privs) takes nobody's own, so each refusal is one of AT_SECURE.  A failure means: a
@@ -88,11 +88,11 @@ check(done.returncode == 0 and list(analysis.rglob("*.mvld")), done.stdout + don
 
 expect("ready", setuid=None, plain=None)
 for user, system in (NOBODY, False), ([], True):  # what root has left nobody leaves again
-    start(PLAIN, user, MVLD_FREEZE="1")
+    start(PLAIN, user, MVLD_SNAPSHOT="1")
     found = sorted(path.name for path in (SYSTEM if system else theirs).iterdir())
-    check("images" in found and "ready" in found, f"{user}: {found}")
+    check("snapshots" in found and "ready" in found, f"{user}: {found}")
 
-for what in "images", "ready":  # while there are images, no ready code is asked for
+for what in "snapshots", "ready":  # while there are images, no ready code is asked for
     good = SYSTEM / what
     expect(what, setuid="root's", plain="root's")
     good.rename(SYSTEM / "aside")
@@ -119,10 +119,10 @@ for what in "images", "ready":  # while there are images, no ready code is asked
     shutil.rmtree(good)
 
 configure("on-miss = build\n")
-for variables in {}, {"XDG_CACHE_HOME": str(home / "chosen")}, {"MVLD_FREEZE": "1"}:
+for variables in {}, {"XDG_CACHE_HOME": str(home / "chosen")}, {"MVLD_SNAPSHOT": "1"}:
     start(SETUID, **variables)
     left = [path for folder in (SYSTEM, home) for path in folder.rglob("*")
-            if {"images", "ready"} & set(path.parts)]
+            if {"snapshots", "ready"} & set(path.parts)]
     check(not left, f"{variables}: it has left {left}")
 start(PLAIN)
-check(list(theirs.glob("images/*/manifest")) and list(theirs.glob("ready/*-libown.so")), "nobody has left none")
+check(list(theirs.glob("snapshots/*/manifest")) and list(theirs.glob("ready/*-libown.so")), "nobody has left none")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""What the image says of a lazily bound slot is what the host loader binds it to.
+"""What the snapshot says of a lazily bound slot is what the host loader binds it to.
 
 Each program is started twice, as it is and with LD_BIND_NOW=1; a probe prints all slots
-and ends it before its code runs.  Wherever the image was certain of a lazy slot, the
+and ends it before its code runs.  Wherever the snapshot was certain of a lazy slot, the
 host loader must have bound it to that very address.
 
 A failure means: a direct call would go elsewhere than the program's own call.

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Programs of the distribution: with direct-calls their output is the same, and each changed
-call leads where the host loader sends it; so it does when the calls come from a frozen image.
+call leads where the host loader sends it; so it does when the calls come from a snapshot.
 
 A failure means: a program breaks, or calls something else.
 
@@ -69,14 +69,14 @@ with support.scratch_folder() as folder:
     objects, _ = memory.take(program, config=CONFIG, dump=dump, folder=folder, **own)
     checked = memory.check_targets(objects)
     check(checked >= least, f"{checked} sites were checked")
-    # Frozen, by a process that lies elsewhere than the one that is looked at.
-    done = support.run([program], config=CONFIG, MVLD_FREEZE="1", LD_PRELOAD=dump, **own)
+    # From a snapshot, made by a process that lies elsewhere than the one that is looked at.
+    done = support.run([program], config=CONFIG, MVLD_SNAPSHOT="1", LD_PRELOAD=dump, **own)
     check(done.returncode == 0, done.stdout + done.stderr)
     objects, log = memory.take(program, config=CONFIG, dump=dump, folder=folder, **own)
     shutil.rmtree(done.stdout.strip())
-    thawed = memory.check_targets(objects)
-    check("its work was thawed" in log, log)
+    applied = memory.check_targets(objects)
+    check("its work is in the snapshot" in log, log)
     fixed = objects[0].bias == 0
-    check(least <= thawed <= checked if fixed else thawed == checked,
-          f"{thawed} sites of {checked} were thawed")
-    print(f"{name}: {made} sites made direct, {checked} of them checked in memory, {thawed} frozen")
+    check(least <= applied <= checked if fixed else applied == checked,
+          f"{applied} sites of {checked} were applied")
+    print(f"{name}: {made} sites made direct, {checked} of them checked in memory, {applied} snapshot")

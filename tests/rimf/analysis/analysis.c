@@ -222,7 +222,7 @@ static void refuses_unit_flags(void)
     REFUSED(made.units[0].flags = ANALYSIS_REACHED | ANALYSIS_HEAD, kind); /* not decoded */
     REFUSED(made.units[0].flags = decoded | ANALYSIS_HEAD, kind);         /* not reached */
     REFUSED(made.units[0].flags |= 16, kind);
-    REFUSED(made.units[2].flags = reached, kind); /* stays home */
+    REFUSED(made.units[2].flags = reached, kind); /* stays */
     REFUSED(made.units[2].flags = reached | ANALYSIS_HEAD, kind);
     REFUSED(made.units[1].flags = ANALYSIS_REACHED, kind);
     REFUSED(made.units[1].flags = ANALYSIS_REACHED | ANALYSIS_JOINED, kind);
@@ -240,7 +240,7 @@ static void refuses_frames(void)
                       unit[] = "a frame is not of a proven unit";
 
     REFUSED(made.frames[1].start = 0x1000, "its frames are out of order");
-    REFUSED(made.frames[0].start = 0x1120, unit); /* that stays home */
+    REFUSED(made.frames[0].start = 0x1120, unit); /* that stays */
     REFUSED(made.frames[2].start = 0x3800, unit);
     REFUSED(made.units[4].reason = ANALYSIS_FRAME_ODD, unit);
     REFUSED(made.frames[0].fde = 0x5ff8, outside);

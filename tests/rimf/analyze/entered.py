@@ -46,7 +46,7 @@ CASES = [
     ("called by movable code", ROOM, CALLER, 0),
     ("its address is taken", ROOM, TAKER, REACHED | HEAD),
     ("a pointer", ROOM, POINTER.format(""), REACHED | HEAD),
-    ("called by code that stays home", ROOM, STAYS, REACHED | HEAD),
+    ("called by code that stays", ROOM, STAYS, REACHED | HEAD),
     ("called by code without a description", ROOM, "call victim\n ret\n", REACHED | HEAD),
     ("... behind its endbr64", "endbr64\n" + ROOM, "call victim+4\n ret\n", REACHED | HEAD),
     ("exported", ROOM, ".globl alias\n.type alias,@function\n.set alias,victim\n",
@@ -110,7 +110,7 @@ APART = [
     ("... over another function", ROOM, NEXT + function("far", "je victim\n ret"), 1, 0, 0),
     ("a branch of one byte back", "je first\n ret", NEXT, 0, 1, 0),
     ("it falls", "push %rbx", NEXT, 1, 0, 0),
-    ("... into code that stays home", "push %rbx", function("next", ".byte 0x06"), 0, 0, 0),
+    ("... into code that stays", "push %rbx", function("next", ".byte 0x06"), 0, 0, 0),
     ("a call at its end", "push %rax\n call next", function("next", "ret", "hidden"), 0, 0, 1),
     ("... at once behind which another one begins", "push %rax\n .skip 10,0x90\n"
      " call next", function("next", "ret", "hidden"), 1, 0, 1),

@@ -161,7 +161,7 @@ static void compare(struct seen *s, const struct unit *u)
     if (u->end - u->start >= 4 && !memcmp(code, "\xf3\x0f\x1e\xfa", 4))
         head += 4;
     if (u->reason && (u->reached || u->head))
-        complain(s, "it stays home", u, 0);
+        complain(s, "it stays", u, 0);
     if (!u->reason && !u->reached && (s->outside[u->start] || s->outside[head]))
         complain(s, "it is entered by others", u, 0);
     s->reached += u->reached;

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """rules.py MVLD: each rule of the analyser, broken by a small object of its own.
 
-Every object has `victim`, which must stay home with the reason that is said here, and
+Every object has `victim`, which must stay with the reason that is said here, and
 `good`, which must not.  A failure means that code is believed to be understood that is
 not, or that code is given up without need.
 """
@@ -53,9 +53,9 @@ RULES = {
         ("mov $1,%eax\n2: ret", function("other", "lea 2b(%rip),%rax\n ret")),
     "it takes the address of a place inside a function":
         ("lea other+5(%rip),%rax\n ret", function("other", "mov $1,%eax\n ret")),
-    "it runs on into code that stays home":
+    "it runs on into code that stays":
         ("xor %eax,%eax", function("other", "nop\n .byte 0x06\n ret")),
-    "a short branch into code that stays home":
+    "a short branch into code that stays":
         ("jmp 3f", function("other", "3: nop\n .byte 0x06\n ret")),
     "its unwinding description cannot be made one of a copy":  # DW_OP_addr
         (".cfi_escape 0x16,6,9,3,0,0,0,0,0,0,0,0\n ret", ""),
@@ -72,12 +72,12 @@ CASES = [
      ".globl inner\n.set inner, victim+5\n.type inner,@object\n.size inner, 1\n"),
     ("call next", "it computes with its own address (large code model)",
      "call 4f\n4: pop %rax\n ret", ""),
-    ("nothing behind", "it runs on into code that stays home", "xor %eax,%eax", ".byte 0x06\n"),
+    ("nothing behind", "it runs on into code that stays", "xor %eax,%eax", ".byte 0x06\n"),
     ("jmp through code", "it is read as data", "mov $1,%eax\n ret",
      function("other", "jmp *victim(%rip)")),
-    ("short branch to code without a description", "a short branch into code that stays home",
+    ("short branch to code without a description", "a short branch into code that stays",
      "jmp 5f", "5: ret\n"),
-    ("a chain of short branches", "a short branch into code that stays home", "jmp b",
+    ("a chain of short branches", "a short branch into code that stays", "jmp b",
      function("a", "jmp bad") + function("b", "jmp a") + function("bad", ".byte 0x06")),
     ("over a lock prefix", None, "jmp 6f+1\n6: lock incl word(%rip)\n ret", ""),
     ("into its neighbour that is proven", None, "xor %eax,%eax",
@@ -94,7 +94,7 @@ CASES = [
     ("an expression of RIP", FRAME_ODD, ".cfi_escape 0x10,3,2,0x80,8\n ret", ""),
     ("an unknown step of unwinding", FRAME_ODD, ".cfi_escape 0x3f\n ret", ""),
     ("a signal handler's return", None, ".cfi_signal_frame\n ret", ""),  # makes no unit
-    ("runs on into one that unwinds oddly", "it runs on into code that stays home", "nop",
+    ("runs on into one that unwinds oddly", "it runs on into code that stays", "nop",
      function("other", ".cfi_escape 0x3f\n ret")),
     ("a label", None, "jmp *word(%rip)\n9: ret", ".data\n .quad 9b\n .text\n"),
     ("a label behind a call", "data keeps a place inside it, such as a return address",

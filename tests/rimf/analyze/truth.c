@@ -317,7 +317,7 @@ static int compare_file(const char *path, size_t *checked)
     compare_calls(&t);
     compare_references(&t);
     compare_places(&t);
-    printf("%s: %zu relocations compared, %zu in code that stays home; %zu calls; %zu missed, "
+    printf("%s: %zu relocations compared, %zu in code that stays; %zu calls; %zu missed, "
            "%zu invented, %zu other\n",
            path, t.checked, t.home, t.calls, t.missed, t.invented, t.other);
     failed = t.missed || t.invented || t.other;

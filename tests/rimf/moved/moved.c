@@ -192,17 +192,17 @@ static struct seen_object *add_fragment(struct process *p, const char *path, uin
     return o;
 }
 
-/* "PID:\tlater: NAME: thawed, the code of N segments" */
+/* "PID:\tlater: NAME: applied, the code of N segments" */
 static void note_learnt(struct process *p, char *line)
 {
-    char *name = strstr(line, "\tlater: "), *end = strstr(line, ": thawed, the code of");
+    char *name = strstr(line, "\tlater: "), *end = strstr(line, ": applied, the code of");
     struct seen_object *o;
 
     if (!name || !end)
         return;
     *end = '\0';
     o = object_of_path(p, name + strlen("\tlater: "));
-    o->frozen = o->learnt = 1;
+    o->snapshot = o->learnt = 1;
 }
 
 /* "PID:\tNAME: N bytes at 0xORIGINAL moved to 0xAT" */
@@ -218,9 +218,9 @@ static void read_log(struct process *p, const char *log)
         size_t code;
 
         note_learnt(p, line);
-        if (strstr(line, "pass concat: its work was thawed"))
+        if (strstr(line, "pass concat: its work is in the snapshot"))
             for (size_t i = 0; i < p->n; i++)
-                p->objects[i].frozen = 1;
+                p->objects[i].snapshot = 1;
         while (name && colon && colon < name)
             colon = strstr(colon + 2, ": ");
         if (!name || !colon ||

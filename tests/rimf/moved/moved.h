@@ -35,7 +35,7 @@ struct seen_object {
     struct seen_fragment *fragments; /* by original */
     size_t n_fragments, room;
     int moved;                 /* canonical addresses of its code are where it moved to */
-    int frozen;                /* it came from a frozen image, */
+    int snapshot;                /* it came from a snapshot, */
     int learnt;                /* by dlopen: what moved of others that did may not be there */
     uintptr_t *tables;         /* of each jump table: where it moved to, 0: nowhere yet */
 };

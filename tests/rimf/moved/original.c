@@ -4,7 +4,7 @@
  * moved code, operands that take the address of a function, and calls of code that stays,
  * which an earlier pass made direct (moved.h), to originals or to moved code.  Whose canonical address is not the
  * original has no jump.  From a
- * frozen image: all calls, all jumps.
+ * snapshot: all calls, all jumps.
  */
 #include "moved.h"
 
@@ -36,9 +36,9 @@ static void want_calls(struct process *p, const struct seen_object *o, const str
 
         if (calls[i].address < segment->start || calls[i].address >= segment->file_end ||
             memcmp(want + at, is + at, length) == 0 ||
-            (!o->frozen && moved_to(p, o->bias + calls[i].address)))
+            (!o->snapshot && moved_to(p, o->bias + calls[i].address)))
             continue;
-        if (o->frozen && is_in_head(o, calls[i].address, calls[i].address + length)) {
+        if (o->snapshot && is_in_head(o, calls[i].address, calls[i].address + length)) {
             memcpy(want + at, is + at, length);
             continue;
         }
@@ -130,11 +130,11 @@ static void want_entries(struct process *p, const struct seen_object *o, const s
         }
         if (is_kept(p, original)) { /* a jump to a stub, which was looked at */
             process_read(p, original, at, JUMP);
-        } else if (units[i].head && !o->frozen && mostly_home &&
+        } else if (units[i].head && !o->snapshot && mostly_home &&
                    memcmp(at, is + (at - want), JUMP) == 0 &&
                    is_named(&o->analysis.object, units[i].start)) {
             continue;
-        } else if (units[i].head && (o->frozen || stays)) {
+        } else if (units[i].head && (o->snapshot || stays)) {
             CHECK(units[i].reached && at + JUMP <= want + (units[i].end - segment->start));
             at[0] = 0xe9;
             memcpy(at + 1, &distance, sizeof distance);

@@ -281,7 +281,7 @@ static void removes_what_is_ours(void)
     static const char *const ours[] = {MANIFEST_FILE, "0-program", "17-libx.so.code", MOVED_FILE,
                                        RELOCATIONS_FILE, "later", "later.new", "later-table-3"};
     static const char *const others[] = {"mine", "-", "17", ".hidden"};
-    char folder[] = "/tmp/mvld-frozen-XXXXXX", path[96];
+    char folder[] = "/tmp/mvld-manifest-XXXXXX", path[96];
     const char *why;
     int fd;
 

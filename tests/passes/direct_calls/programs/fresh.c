@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * fresh CACHE KEPT COMMAND...: puts the images and the ready code of earlier starts aside, and runs the
+ * fresh CACHE KEPT COMMAND...: puts the snapshots and the ready code of earlier starts aside, and runs the
  * command.
  */
 #include <stdio.h>
@@ -8,7 +8,7 @@
 
 int main(int argc, char **argv)
 {
-    static const char *const folders[] = {"images", "ready"};
+    static const char *const folders[] = {"snapshots", "ready"};
     char from[512], to[512];
 
     if (argc < 4)

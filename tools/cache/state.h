@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * cache/image.h: what is wrong with something of the store (rimf/store/manifest.h), for `mvld cache`.
+ * cache/state.h: what is wrong with something of the store (rimf/store/manifest.h), for `mvld cache`.
  */
 #ifndef CACHE_IMAGE_H
 #define CACHE_IMAGE_H

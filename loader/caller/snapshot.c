@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * loader/caller/thaw.c: what of the answers (caller/hooks.c) a frozen image does not bring.
+ * loader/caller/snapshot.c: what of the answers (caller/hooks.c) a snapshot does not bring.
  *
- * The jumps in the C library, and in the unwinder, are in their frozen code, which is laid
+ * The jumps in the C library, and in the unwinder, are in their code in the snapshot, which is laid
  * over as soon as the answers are there.  Left are the stubs, because their slots lead to us,
- * and the jumps in the host loader, whose code holds our hook and is in no image; where the image
+ * and the jumps in the host loader, whose code holds our hook and is in no snapshot; where the snapshot
  * was expected, they stand there already (caller/early.c).  Both lie each in one mapping that was
  * written before or never will be again, and no code of the program has run: so two mprotects each
  * do what for the patch engine are many questions.
@@ -21,7 +21,7 @@ static int is_hosts(const struct loader *l, const struct hook *hook)
     return hook->at >= l->host.text && hook->at < l->host.text_end;
 }
 
-/* Every jump comes with the image, or goes into the host loader. */
+/* Every jump comes with the snapshot, or goes into the host loader. */
 static int is_brought(const struct loader *l, const struct hooks *hooks)
 {
     for (size_t i = 0; i < hooks->n; i++)
@@ -64,7 +64,7 @@ static int write_hosts_jumps(struct loader *l, const struct hooks *hooks)
     return err ? err : text_write_again(l->sys, &l->host, patches, n);
 }
 
-int caller_thaw(struct loader *l)
+int caller_snapshot(struct loader *l)
 {
     struct hooks hooks;
     const char *why;
@@ -78,6 +78,6 @@ int caller_thaw(struct loader *l)
     if (!err)
         err = write_hosts_jumps(l, &hooks);
     if (!err)
-        rimf_log(&l->log, MVLD_LOG_FILES, "answers: %zu hooked, as frozen", hooks.n);
+        rimf_log(&l->log, MVLD_LOG_FILES, "answers: %zu hooked, as in the snapshot", hooks.n);
     return err;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * cache/image.c: see cache/image.h.
+ * cache/state.c: see cache/state.h.
  */
-#include "tools/cache/image.h"
+#include "tools/cache/state.h"
 #include "rimf/base/base.h"
 #include "rimf/base/cache.h"
 #include "tools/common/paths.h"

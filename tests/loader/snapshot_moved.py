@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""frozen_copies.py BEHAVIOUR: programs that start from a frozen image with copies of code
-(frozen/place*.c: a program and a library that tell where they run).
+"""snapshot_moved.py BEHAVIOUR: programs that start from a snapshot with copies of code
+(snapshot/place*.c: a program and a library that tell where they run).
 
-The output must be the same with the image, without it, and without any pass; what differs is
+The output must be the same with the snapshot, without it, and without any pass; what differs is
 where the code runs.  Each function below is one test; its text says what a failure means.
 """
 import re
@@ -20,17 +20,17 @@ import support  # noqa: E402
 from image_table import rely_on_another_word, seal, tables  # noqa: E402
 from support import check  # noqa: E402
 
-SOURCES = HERE / "frozen"
+SOURCES = HERE / "snapshot"
 MVLD = support.BUILD / "tools" / "mvld"
 PARTS = [support.BUILD / "passes" / "direct-calls" / "direct-calls.so",
          support.BUILD / "passes" / "concat" / "concat.so",
          support.BUILD / "passes" / "concat" / "libconcat.so.1"]
 # Of the program and its library; and of the C library on a machine whose own cache has an analysis of it.
-THAWED = "thawed, the code of [23] segments"
+APPLIED = "applied, the code of [23] segments"
 
 
 class Program:
-    main = "loader/frozen", "places=program"
+    main = "loader/snapshot", "places=program"
 
     def __init__(self, folder):
         support.need(MVLD, *PARTS)
@@ -41,7 +41,7 @@ class Program:
             shutil.copy(part, self.passes)
         self.library, self.later = folder / "libplace.so", folder / "liblater.so"
         self.path = folder / "program"
-        support.take(folder, "loader/frozen", "libplace.so", "libplace.so=liblater.so")
+        support.take(folder, "loader/snapshot", "libplace.so", "libplace.so=liblater.so")
         support.take(folder, *self.main)
         self.config = folder / "mvld.conf"
         self.configure()
@@ -63,46 +63,46 @@ class Program:
         check(done.returncode == status, f"status {done.returncode}\n{done.stdout}{done.stderr}")
         return done
 
-    def freeze(self):
-        folder = Path(self.run(MVLD_FREEZE=1).stdout.strip())
-        check((folder / "manifest").is_file() and (folder / "concat.so").is_file(), "no image, or no copies")
+    def make_snapshot(self):
+        folder = Path(self.run(MVLD_SNAPSHOT=1).stdout.strip())
+        check((folder / "manifest").is_file() and (folder / "concat.so").is_file(), "no snapshot, or no copies")
         return folder
 
-    def thawed(self, *words, **more):
+    def applied(self, *words, **more):
         done = self.run(*words, **more)
-        check(runs_in_image(done), f"not thawed:\n{done.stdout}{done.stderr}")
+        check(runs_in_image(done), f"not applied:\n{done.stdout}{done.stderr}")
         return done
 
     def expected(self, *words):
         return self.run(*words, MVLD="off").stdout
 
     def refused(self, why, **more):
-        """Not thawed, for this reason; the program is right."""
+        """Not applied, for this reason; the program is right."""
         done = self.run(**more)
-        check(re.search("not thawed: .*" + re.escape(why), done.stderr) and
+        check(re.search("not applied: .*" + re.escape(why), done.stderr) and
               done.stdout == self.expected() and not runs_in_image(done),
               f"wanted '{why}':\n{done.stdout}{done.stderr}")
 
 
 def runs_in_image(done):
-    """Whether code of objects is mapped from an image, where it leads to the copies.  (These stay mapped, led to by
-    nothing, where the image turned out not to fit at the hook.)"""
+    """Whether code of objects is mapped from a snapshot, where it leads to the copies.  (These stay mapped, led to by
+    nothing, where the snapshot turned out not to fit at the hook.)"""
     check("mapped: " in done.stderr, f"it does not tell what is mapped:\n{done.stderr}")
-    return bool(re.search(r"^mapped: /\S+/mvld/images/\S+/\d+-\S+$", done.stderr, re.M))
+    return bool(re.search(r"^mapped: /\S+/mvld/snapshots/\S+/\d+-\S+$", done.stderr, re.M))
 
 
 def mapping(done, what):
     return re.search(f"^{what} (.*)", done.stdout, re.M).group(1)
 
 
-def thaws(program):
-    """Code does not run in the copies of the image, or a program sees that it does."""
+def applies(program):
+    """Code does not run in the copies of the snapshot, or a program sees that it does."""
     plain = program.expected("no", program.later)
     check(plain.startswith("libplace.so libplace.so program libplace.so program 1\n1\n"), plain)
     check(program.run("no", program.later).stdout == plain, "copied in the process")
-    folder = program.freeze()
-    check(program.thawed("no", program.later).stdout == plain, "the output is another one")
-    done = program.thawed("maps", program.later)
+    folder = program.make_snapshot()
+    check(program.applied("no", program.later).stdout == plain, "the output is another one")
+    done = program.applied("maps", program.later)
     check(f"{folder}/concat.so" in mapping(done, "place") and " r-xp " in mapping(done, "place"),
           f"it does not run in the copy: {mapping(done, 'place')}")
     check("/concat.so" in mapping(done, "pointer"), f"a pointer leads home: {mapping(done, 'pointer')}")
@@ -120,7 +120,7 @@ def thaws(program):
 
 def refusals(program):
     """Copies are used that are not those that were written, or whose code is another one."""
-    folder = program.freeze()
+    folder = program.make_snapshot()
     copies, aside = folder / "concat.so", program.folder / "aside"
     copies.rename(aside)
     program.refused("there is none")
@@ -129,18 +129,18 @@ def refusals(program):
     copies.unlink()
     shutil.copy(aside, copies)
     program.refused("its copy was changed after it was written")
-    program.freeze()
-    program.thawed()
+    program.make_snapshot()
+    program.applied()
     copies.chmod(0o666)
     program.refused("may write it")
     copies.chmod(0o644)
-    program.thawed()
+    program.applied()
     shutil.copy(program.library, program.folder / "new.so")
     (program.folder / "new.so").rename(program.library)
     program.analyze(program.library)
     program.refused("libplace.so: its file is another one")
-    program.freeze()
-    program.thawed()
+    program.make_snapshot()
+    program.applied()
     new = program.passes / "new"  # the library whose memory the region is
     shutil.copy(program.passes / "libconcat.so.1", new)
     new.rename(program.passes / "libconcat.so.1")
@@ -148,21 +148,21 @@ def refusals(program):
 
 
 def damage(program):
-    """An image with any one byte changed is used; or damaged copies are called good."""
-    folder = program.freeze()
+    """A snapshot with any one byte changed is used; or damaged copies are called good."""
+    folder = program.make_snapshot()
     whole = (folder / "manifest").read_bytes()
     plain = program.expected()
     environment = support.clean_environment(**program.environment())
     for at in range(len(whole)):
         (folder / "manifest").write_bytes(whole[:at] + bytes([whole[at] ^ 1 << at % 8]) + whole[at + 1:])
-        if at % 16:  # one program in 16 bytes: frozen_open sees each (tests/rimf/frozen.c)
+        if at % 16:  # one program in 16 bytes: snapshot_open sees each (tests/rimf/store/manifest.c)
             continue
         done = subprocess.run([program.path], env=environment, capture_output=True, text=True, timeout=30)
-        check((done.returncode, done.stdout) == (0, plain) and "not thawed" in done.stderr,
+        check((done.returncode, done.stdout) == (0, plain) and "not applied" in done.stderr,
               f"byte {at}: {done.returncode}\n{done.stdout}{done.stderr}")
     (folder / "manifest").write_bytes(whole)
-    program.thawed()
-    images = program.cache / "mvld" / "images"
+    program.applied()
+    images = program.cache / "mvld" / "snapshots"
     done = support.run([MVLD, "cache", "verify", images])
     check(done.returncode == 0 and re.search("copied of [23] files", done.stdout), done.stdout + done.stderr)
     copies = folder / "concat.so"
@@ -181,7 +181,7 @@ def damage(program):
 def shared(program):
     """Ten processes have a copy of the code each: more than 100 KB more than the plain ones."""
     program.analyze("--program", program.path)  # the C library, too
-    program.freeze()
+    program.make_snapshot()
 
     def memory(**more):
         environment = support.clean_environment(**program.environment(MVLD_DEBUG="", **more))
@@ -200,10 +200,10 @@ def shared(program):
 
     done = program.run()
     check(runs_in_image(done), done.stderr)
-    plain, frozen = memory(MVLD="off"), memory()
-    size = next(program.cache.glob("mvld/images/*/concat.so")).stat().st_size // 1024
-    print(f"ten processes, private: {plain} KB plain, {frozen} KB frozen; copies {size} KB")
-    check(size > 1000 and frozen - plain < 10 * size / 4, f"{plain} KB, frozen {frozen} KB")
+    plain, snapshot = memory(MVLD="off"), memory()
+    size = next(program.cache.glob("mvld/snapshots/*/concat.so")).stat().st_size // 1024
+    print(f"ten processes, private: {plain} KB plain, {snapshot} KB from a snapshot; copies {size} KB")
+    check(size > 1000 and snapshot - plain < 10 * size / 4, f"{plain} KB, snapshot {snapshot} KB")
 
 
 def fixed_address(program):
@@ -214,7 +214,7 @@ def fixed_address(program):
                           f"-Wl,-I,{support.LOADER}", plugin=False)
         program.analyze(program.path)
         plain = program.expected("no", program.later)
-        folder = program.freeze()
+        folder = program.make_snapshot()
         for _ in range(3):
             done = program.run("maps", program.later)
             check(runs_in_image(done), done.stderr)
@@ -228,15 +228,15 @@ def fixed_address(program):
 
 
 def aligned(program):
-    """A library that wants more than page alignment is copied into the image, or makes it useless.
+    """A library that wants more than page alignment is copied into the snapshot, or makes it useless.
     Before glibc 2.35 it does not get it, and lies like the others, unless it lay so by chance (one time
-    in 16) in the process that made the image."""
+    in 16) in the process that made the snapshot."""
     wheres = [str(program.library)] + ["/concat.so"] * (support.GLIBC < (2, 35))
     support.compile_c(program.library, "-shared", "-fPIC", "-Wl,--build-id,-z,max-page-size=0x10000",
                       SOURCES / "place.c", plugin=False)
     program.analyze(program.library)
     plain = program.expected("no", program.later)
-    program.freeze()
+    program.make_snapshot()
     for _ in range(4):
         done = program.run("maps", program.later)
         check(runs_in_image(done), done.stderr)
@@ -245,7 +245,7 @@ def aligned(program):
 
 
 def leads_home(program, folder):
-    """Refused at the hook, when relocation has led words to copies, the image leaves none of them so."""
+    """Refused at the hook, when relocation has led words to copies, the snapshot leaves none of them so."""
     rely_on_another_word(folder)
     program.refused("a call leads elsewhere")
     done = program.run("maps", program.later)
@@ -256,7 +256,7 @@ def leads_home(program, folder):
 
 def words(program):
     """A word is led to a copy though it is not the one that it was; or words are led, and others not."""
-    folder = program.freeze()
+    folder = program.make_snapshot()
     plain = program.expected()
     whole = bytearray((folder / "manifest").read_bytes())
     resealed = bytearray(whole)
@@ -274,13 +274,13 @@ def words(program):
         (folder / "manifest").write_bytes(image)
         program.refused(why, **more)
         (folder / "manifest").write_bytes(whole)
-        check(program.thawed().stdout == plain, "the output is another one")
+        check(program.applied().stdout == plain, "the output is another one")
 
     # Who wants to see symbols being looked up gets no tables: each word is compared, and written.
     watched = {"LD_DEBUG": "statistics"}
-    check(program.thawed(**watched).stdout == plain, "words are not led")
+    check(program.applied(**watched).stdout == plain, "words are not led")
     for more in watched, {}:
-        check(bool(re.search("symbols are not looked up", program.thawed(**more).stderr)) == (not more), str(more))
+        check(bool(re.search("symbols are not looked up", program.applied(**more).stderr)) == (not more), str(more))
     spoil(0, 1, lambda linked: 0, "a pointer lies where it cannot be written", **watched)
     spoil(n - 1, 3, lambda offset: offset ^ 1, "a pointer leads elsewhere", **watched)
     spoil(n - 1, 1, lambda linked: linked + 1, "a pointer leads elsewhere", **watched)
@@ -288,8 +288,8 @@ def words(program):
 
 
 def tables_in_part(program):
-    """A word that no table has led home is left there; or words lead to copies after the image was refused."""
-    folder = program.freeze()
+    """A word that no table has led home is left there; or words lead to copies after the snapshot was refused."""
+    folder = program.make_snapshot()
     plain = program.expected()
     whole = (folder / "manifest").read_bytes()
     at, n = tables(whole)["relocations"]
@@ -299,15 +299,15 @@ def tables_in_part(program):
         struct.pack_into("<Q", image, at + 40 * index + 8, 2**31)
         seal(image)
         (folder / "manifest").write_bytes(image)
-        done = program.thawed("maps", program.later)
+        done = program.applied("maps", program.later)
         check("/concat.so" in mapping(done, "pointer"), f"a pointer leads home: {mapping(done, 'pointer')}")
-        check(program.thawed().stdout == plain, "the output is another one")
+        check(program.applied().stdout == plain, "the output is another one")
     (folder / "manifest").write_bytes(whole)
     leads_home(program, folder)
 
 
 def chosen(program):
-    """What a resolver chose in the process that made the image is foisted on one where it is another."""
+    """What a resolver chose in the process that made the snapshot is foisted on one where it is another."""
     told = program.folder / "told"
     library = program.folder / "libchosen.so"
     support.compile_c(library, "-shared", "-fPIC", "-Wl,--build-id", f'-DTOLD="{told}"', SOURCES / "chosen.c",
@@ -315,25 +315,25 @@ def chosen(program):
     support.compile_c(program.path, SOURCES / "chosen_main.c", support.MAPPED, "-Wl,--build-id",
                       f"-L{program.folder}", "-lchosen", f"-Wl,-rpath,{program.folder}", f"-Wl,-I,{support.LOADER}", plugin=False)
     program.analyze(program.path, library)
-    program.freeze()
-    check(program.thawed().stdout == "1 1 1\n" == program.expected(), "the first was chosen")
+    program.make_snapshot()
+    check(program.applied().stdout == "1 1 1\n" == program.expected(), "the first was chosen")
     told.touch()
     program.refused("a call leads elsewhere")
     check(program.run().stdout == "2 1 1\n", "the second was chosen")
-    program.freeze()
-    check(program.thawed().stdout == "2 1 1\n", "the second was frozen")
+    program.make_snapshot()
+    check(program.applied().stdout == "2 1 1\n", "the second is from the snapshot")
     told.unlink()
     program.refused("a call leads elsewhere")
 
 
 def outdated(program):
-    """With on-miss = build, an image that does not fit any more is in the way of a new one for good."""
-    folder = program.freeze()
+    """With on-miss = build, a snapshot that does not fit any more is in the way of a new one for good."""
+    folder = program.make_snapshot()
     rely_on_another_word(folder)
     program.configure("on-miss = build\n")
     support.age_images(program.cache)
     plain = program.expected()
-    for said in "not thawed: .*a call leads elsewhere", "image: frozen: ", THAWED:
+    for said in "not applied: .*a call leads elsewhere", "snapshot: written: ", APPLIED:
         done = program.run()
         check(re.search(said, done.stderr) and done.stdout == plain, f"wanted '{said}':\n{done.stderr}")
 
@@ -341,15 +341,15 @@ def outdated(program):
 def bound_now(program):
     """Starts with LD_BIND_NOW and without it refuse each other's image, or make each other's anew."""
     plain = program.expected()
-    program.freeze()
+    program.make_snapshot()
     check(not runs_in_image(program.run(LD_BIND_NOW="1")), "slots that are bound later were relied on")
-    program.run(MVLD_FREEZE="1", LD_BIND_NOW="1")
+    program.run(MVLD_SNAPSHOT="1", LD_BIND_NOW="1")
     for _ in range(2):
-        check(program.thawed().stdout == plain == program.thawed(LD_BIND_NOW="1").stdout, "another output")
+        check(program.applied().stdout == plain == program.applied(LD_BIND_NOW="1").stdout, "another output")
     # Run directly: the host loader moves the environment meanwhile, over what stood first.
     direct = {"LD_BIND_NOW": "1",
               **support.clean_environment(**program.environment(MVLD_TUNABLES="app.on-miss=build"))}
-    for said in "image: frozen: ", THAWED:
+    for said in "snapshot: written: ", APPLIED:
         done = subprocess.run([support.LOADER, program.path], env=direct, capture_output=True, text=True)
         check(re.search(said, done.stderr) and done.stdout == plain, f"wanted '{said}':\n{done.stderr}")
     check(not runs_in_image(program.run(GLIBC_TUNABLES="glibc.cpu.x86_rep_movsb_threshold=4096")),
@@ -357,7 +357,7 @@ def bound_now(program):
 
 
 def lld(program):
-    """A program whose code begins anywhere in a page, as lld leaves it, never starts from its image."""
+    """A program whose code begins anywhere in a page, as lld leaves it, never starts from its snapshot."""
     if not shutil.which("ld.lld"):
         support.skip("ld.lld is missing")
     plain = program.expected("no", program.later)
@@ -366,14 +366,14 @@ def lld(program):
                           f"-L{program.folder}", "-lplace", f"-Wl,-rpath,{program.folder}{'/.' * 8 * i}",
                           f"-Wl,--dynamic-linker={support.LOADER}", plugin=False)
         program.analyze(program.path)
-        program.freeze()
-        check(program.thawed("no", program.later).stdout == plain, "the output is another one")
+        program.make_snapshot()
+        check(program.applied("no", program.later).stdout == plain, "the output is another one")
 
 
 def killed(program):
-    """A builder that is killed at any moment leaves an image that is taken."""
+    """A builder that is killed at any moment leaves a snapshot that is taken."""
     plain = program.expected()
-    environment = support.clean_environment(**program.environment(MVLD_FREEZE="1"))
+    environment = support.clean_environment(**program.environment(MVLD_SNAPSHOT="1"))
     for delay in range(0, 60, 4):
         process = subprocess.Popen([program.path], env=environment, stdout=subprocess.DEVNULL,
                                    stderr=subprocess.DEVNULL)
@@ -383,8 +383,8 @@ def killed(program):
             process.send_signal(signal.SIGKILL)
             process.wait()
         check(program.run().stdout == plain, f"after {delay} ms")
-    program.freeze()
-    program.thawed()
+    program.make_snapshot()
+    program.applied()
 
 
 def main():

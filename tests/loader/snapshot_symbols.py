@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""frozen_symbols.py BEHAVIOUR: programs that start from a frozen image with tables of
+"""snapshot_symbols.py BEHAVIOUR: programs that start from a snapshot with tables of
 relocations that ask for no symbols (symbols/ has references and definitions of many kinds;
-the pass of frozen/ makes the library's answer 2 instead of 1).
+the pass of snapshot/ makes the library's answer 2 instead of 1).
 
 What each reference leads to must be the same as under the host loader alone.  Each function
 below is one test; its text says what a failure means.
@@ -20,7 +20,7 @@ from support import check  # noqa: E402
 SOURCES = HERE / "symbols"
 PASS = ["-shared", "-nostdlib", "-ffreestanding", "-fno-stack-protector", "-mgeneral-regs-only",
         "-fPIC", "-Wl,-Bsymbolic"]
-SPARED = re.compile(r"image: (\d+) symbols are not looked up")
+SPARED = re.compile(r"snapshot: (\d+) symbols are not looked up")
 
 
 class Program:
@@ -30,7 +30,7 @@ class Program:
         self.folder, self.path = folder, folder / "program"
         self.cache, self.passes = folder / "cache", folder / "passes"
         self.passes.mkdir()
-        support.take(self.passes, "loader/frozen", "answer.so")
+        support.take(self.passes, "loader/snapshot", "answer.so")
         support.take(folder, "loader/symbols", "libsymbols.so", "program")
 
     def library(self, *options, name="libsymbols.so"):
@@ -52,8 +52,8 @@ class Program:
         check(done.returncode == 0, f"status {done.returncode}\n{done.stdout}{done.stderr}")
         return done
 
-    def freeze(self, **environment):
-        return Path(self.run(MVLD_FREEZE=1, **environment).stdout.strip())
+    def make_snapshot(self, **environment):
+        return Path(self.run(MVLD_SNAPSHOT=1, **environment).stdout.strip())
 
     def like_plain(self, spared, answer=2, **environment):
         """The program under the host loader says the same.  How many symbols were not looked
@@ -71,7 +71,7 @@ class Program:
 def same(program):
     """A reference leads elsewhere when its symbol is not looked up; or all of them are."""
     program.like_plain(False)
-    folder = program.freeze()
+    folder = program.make_snapshot()
     check((folder / "relocations").stat().st_size, "there are no tables")
     spared = program.like_plain(True)
     check(spared > 150, "only few symbols")
@@ -79,28 +79,28 @@ def same(program):
         check(program.like_plain(True, prefix=["setarch", "-L"]) == spared, "fewer symbols there")
     program.library("-Wl,-z,noseparate-code")  # code in the pages of the tables
     program.executable()
-    program.freeze()
+    program.make_snapshot()
     check(program.like_plain(True) == spared, "fewer symbols where code lies beside the tables")
     notes = program.folder / "notes.c"  # more than fit into the first page
     notes.write_text('__asm__(".section .note.large,\\"a\\",@note\\n.balign 4\\n.long 4, 8192, 1\\n.asciz \\"one\\"\\n.zero 8192");\n')
     program.library("-Wl,--build-id", notes)
     program.executable()
-    program.freeze()
+    program.make_snapshot()
     check(program.like_plain(True) == spared, "fewer symbols where the build-id stands elsewhere")
     program.library()
     for options in ["-fPIE", "-pie"], ["-fPIE", "-pie", "-rdynamic"], ["-no-pie", "-fno-pie"]:
         program.executable(*options)  # lazily; with copies of variables; apart
-        program.freeze()
+        program.make_snapshot()
         program.like_plain(True)
-        program.like_plain(False, LD_BIND_NOW=1)  # which has an image of its own
-        program.freeze(LD_BIND_NOW=1)
+        program.like_plain(False, LD_BIND_NOW=1)  # which has a snapshot of its own
+        program.make_snapshot(LD_BIND_NOW=1)
         program.like_plain(True, LD_BIND_NOW=1)
         program.like_plain(True)
 
 
 def others(program):
     """What another process found is taken for true where other objects are loaded."""
-    program.freeze()
+    program.make_snapshot()
     spared = program.like_plain(True)
     preloaded = program.folder / "preloaded.so"
     source = program.folder / "preloaded.c"
@@ -112,11 +112,11 @@ def others(program):
     moved.mkdir()
     shutil.copy(program.folder / "libsymbols.so", moved)
     program.executable("-fPIE", "-pie", "-Wl,-z,now", "-Wl,--disable-new-dtags")
-    program.freeze()
+    program.make_snapshot()
     check(program.like_plain(True) == spared, "another number of symbols")
     program.library()
     program.like_plain(False)
-    program.freeze()
+    program.make_snapshot()
     program.like_plain(True)
 
 
@@ -131,7 +131,7 @@ def aligned(program):
             for alignment in 0x1000, 0x10000:
                 program.library(f"-Wl,-z,max-page-size={alignment}", "-DMUTE", name="libaligned.so")
                 program.executable(*kind, "-Wl,-z,now")
-                program.freeze()
+                program.make_snapshot()
                 for _ in range(6):
                     counts.add(program.like_plain(True))
                     at = {name: int(there, 16) for name, there in
@@ -144,13 +144,13 @@ def aligned(program):
 def watched(program):
     """Who listens to symbols being bound hears nothing; or passes that look for slots find
     none."""
-    program.freeze()
+    program.make_snapshot()
     done = program.run(LD_DEBUG="bindings")
     check("binding file" in done.stderr and "f7" in done.stderr and not SPARED.search(done.stderr),
           done.stderr)
     check("answer 2" in done.stdout, done.stdout)
     program.like_plain(False, LD_BIND_NOT=1)
-    if shutil.which("strace"):  # its image is refused, and the pass runs here
+    if shutil.which("strace"):  # its snapshot is refused, and the pass runs here
         program.like_plain(False, prefix=["strace", "-o", "/dev/null"])
     later = program.passes / "later.c"
     later.write_text('#include <mvld/pass.h>\n__attribute__((visibility("default")))\n'
@@ -158,19 +158,19 @@ def watched(program):
                      " .help = \"does nothing\"};\n")
     support.compile_c(program.passes / "later.so", later, *PASS, plugin=False)
     done = program.run(passes="answer, later")
-    check("its work was thawed" in done.stderr and not SPARED.search(done.stderr), done.stderr)
+    check("its work is in the snapshot" in done.stderr and not SPARED.search(done.stderr), done.stderr)
 
 
 def damage(program):
-    """Tables that were changed are used, or an image that does not fit takes the program
+    """Tables that were changed are used, or a snapshot that does not fit takes the program
     with it."""
-    folder = program.freeze()
+    folder = program.make_snapshot()
     tables, image = folder / "relocations", folder / "manifest"
     whole = tables.read_bytes()
     tables.write_bytes(whole[:-1] + b"x")
     program.like_plain(False)
     shutil.rmtree(folder)
-    folder = program.freeze()
+    folder = program.make_snapshot()
     program.like_plain(True)
     tables.chmod(0o666)
     program.like_plain(False)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * loader/manager/frozen.c: the part of a plan whose work a manifest holds.
+ * loader/manager/snapshot.c: the part of a plan whose work a manifest holds.
  *
  * That is its first passes, as long as each says that its work is patches alone
  * (MVLD_PASS_FREEZES), or has nothing to do.  Later ones run in each process, over the applied code.
@@ -10,13 +10,13 @@
 #include "rimf/store/manifest.h"
 #include "loader/manager/private.h"
 
-size_t pipeline_freezable(const struct pipeline *p)
+size_t pipeline_in_snapshot(const struct pipeline *p)
 {
     size_t n = 0, idle = 0;
 
     while (n < p->n && (p->passes[n].flags & MVLD_PASS_FREEZES))
         idle += p->passes[n++].status == PASS_IDLE;
-    /* What symbols lead to would be the image's, not the pass's. */
+    /* What symbols lead to would be the snapshot's, not the pass's. */
     return idle < n && !pipeline_wants_symbols(p) ? n : 0;
 }
 
@@ -32,7 +32,7 @@ static uint64_t more_name(uint64_t so_far, const char *name)
     return more(so_far, name, rimf_strlen(name));
 }
 
-/* The first n as the configuration names them: a start that looks for its image does not know yet in which
+/* The first n as the configuration names them: a start that looks for its snapshot does not know yet in which
  * order they run. */
 static const struct planned_pass *said_at(const struct pipeline *p, size_t n, size_t *said)
 {
@@ -100,7 +100,7 @@ void pipeline_applied(struct pipeline *p, struct mvld_image *image, size_t n)
             continue;
         pipeline_set_context(&p->passes[i], image);
         p->passes[i].status = PASS_RAN;
-        rimf_log(&p->log, MVLD_LOG_PASSES, "pass %s: its work was thawed", p->passes[i].name);
+        rimf_log(&p->log, MVLD_LOG_PASSES, "pass %s: its work is in the snapshot", p->passes[i].name);
     }
 }
 

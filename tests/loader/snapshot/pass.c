@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * A pass whose work can be frozen: each `answer` becomes 2, because `word` leads where
+ * A pass whose work a snapshot can hold: each `answer` becomes 2, because `word` leads where
  * it does.  With -DLIBRARY it brings a library that is left out where address space is limited.
  */
 #include <mvld/pass.h>
