@@ -66,6 +66,11 @@ bool mv_is_constant(const_tree decl)
     return VAR_P(decl) && says(all_arguments(decl), "constant");
 }
 
+bool mv_is_inline(const_tree fn)
+{
+    return says(all_arguments(fn), "inline");
+}
+
 bool mv_says_constant(tree args)
 {
     return says(flat_arguments(args), "constant");
@@ -102,7 +107,7 @@ bool mv_bind_names(const_tree fn, std::vector<std::string> &names)
             continue;
         if (!in_bind && !strcmp(s, "bind"))
             found = in_bind = true;
-        else if (in_bind && strcmp(s, "bind"))
+        else if (in_bind && strcmp(s, "bind") && strcmp(s, "inline"))
             names.push_back(s);
     }
     return found;
@@ -170,11 +175,13 @@ bool mv_check_function_arguments(tree decl, tree args)
     std::vector<tree> flat = flat_arguments(args);
     if (flat.empty())
         return true;
+    if (string_of(flat[0]) && !strcmp(string_of(flat[0]), "inline"))
+        flat.erase(flat.begin());
     for (size_t i = 0; i < flat.size(); i++) {
         const char *s = string_of(flat[i]);
         if (!s || (i == 0 && strcmp(s, "bind"))) {
             error_at(loc, "argument of attribute %<multiverse%> of function %qD must be "
-                     "%<\"bind\", \"switch\", …%>", decl);
+                     "%<\"inline\"%> or %<\"bind\", \"switch\", …%>", decl);
             explain_parentheses(loc, "in C++ write multiverse(\"bind\", \"a\", \"b\"), without inner "
                                      "parentheses");
             return false;

@@ -9,6 +9,7 @@
  *   __attribute__((multiverse("tracked")))               switch
  *   __attribute__((multiverse("constant")))              switch, data or function pointer
  *   __attribute__((multiverse("bind", "a", "b")))        function
+ *   __attribute__((multiverse("inline")))                function, also before "bind"
  *
  * A switch, and a constant, may also be a member of a structure (members.cc).
  *

@@ -135,6 +135,17 @@ static void record_read(rtx_insn *insn, std::set<tree> &seen)
     raw_before(records + text, insn);
 }
 
+/* ---- inline calls ------------------------------------------------------------------------ */
+
+static void record_inline(rtx_insn *insn)
+{
+    static unsigned count;
+    if (!mv_is_inline_site(insn))
+        return;
+    std::string label = ".Lmv_inline" + std::to_string(count++);
+    raw_before(".p2align 3,,4\n" + label + ":\n" + mv_inline_text(insn, label, anchor(label)), insn);
+}
+
 /* ---- entries ----------------------------------------------------------------------- */
 
 static bool is_unspec_volatile(rtx_insn *insn, int code)
@@ -192,6 +203,8 @@ void mv_record_sites(function *fun)
         next = NEXT_INSN(insn);
         if (CALL_P(insn))
             record_call(insn);
+        else if (JUMP_P(insn))
+            record_inline(insn);
         else
             record_read(insn, seen);
     }

@@ -143,8 +143,16 @@ static std::string guards_text(const mv_record &record)
     return s;
 }
 
+static bool is_here(tree fndecl)
+{
+    cgraph_node *node = cgraph_node::get(fndecl);
+    return node && !node->in_other_partition;
+}
+
+/* `leads`: the field `pointer`, and the flags that say what it is. */
 static std::string record_text(const std::string &name, const std::string &body,
-                               const std::string &pad, tree pointer, const mv_record *record)
+                               const std::string &pad, unsigned flags, const std::string &leads,
+                               const mv_record *record)
 {
     static const mv_record none;
     if (!record)
@@ -155,26 +163,23 @@ static std::string record_text(const std::string &name, const std::string &body,
     unsigned at = 24 + 16 * variants + 24 * guards; /* of the names */
 
     std::string s;
-    unsigned flags = !pointer ? 0 : is_near(pointer) ? 3 : 1;
     s += format("\t.value %u, %u, %u, %u\n", flags, at, variants, guards);
-    s += "\t.long " + body + "-., " + pad + "-.\n";
-    s += "\t.long " + (pointer ? reference(pointer) : "0") + "\n";
+    s += "\t.long " + body + "-., " + pad + "-.\n\t.long " + leads + "\n";
     unsigned name_at = at + name.size() + 1, first = 0;
     for (const auto &v : record->variants) {
-        std::string symbol = mv_symbol(v.decl);
-        cgraph_node *node = cgraph_node::get(v.decl);
-        bool here = node && !node->in_other_partition;
+        std::string symbol = v.decl ? mv_symbol(v.decl) : "";
         unsigned n = count_guards(v);
-        s += "\t.long " + symbol + "-.\n";
-        s += "\t.long " + (here ? mv_label("size", v.decl) : "0") + "\n";
-        s += format("\t.value %u, %u, %u, 0\n", first, n, name_at <= 0xffff ? name_at : 0);
+        s += "\t.long " + (v.decl ? symbol : v.place) + "-.\n";
+        s += "\t.long " + (v.decl && is_here(v.decl) ? mv_label("size", v.decl) : "0") + "\n";
+        s += format("\t.value %u, %u, %u, 0\n", first, n, v.decl && name_at <= 0xffff ? name_at : 0);
         name_at += symbol.size() + 1;
         first += n;
     }
     s += guards_text(*record);
     s += "\t.asciz " + quoted(name) + "\n";
     for (const auto &v : record->variants)
-        s += "\t.asciz " + quoted(mv_symbol(v.decl)) + "\n";
+        if (v.decl)
+            s += "\t.asciz " + quoted(mv_symbol(v.decl)) + "\n";
     return sized_record(s);
 }
 
@@ -184,7 +189,7 @@ std::string mv_function_text(tree fndecl, const mv_record *record, const std::st
     std::string body = mv_label("body", fndecl);
     std::string s = "\t.set " + body + ", " + mv_symbol(fndecl) + "\n";
     s += "\t.pushsection multiverse_functions,\"ao?\",@progbits," + anchor + "\n";
-    s += record_text(mv_display_name(fndecl), body, pad, NULL_TREE, record);
+    s += record_text(mv_display_name(fndecl), body, pad, 0, "0", record);
     s += "\t.popsection\n";
     if (record)
         s += mv_switches_text(record->switches, anchor);
@@ -199,6 +204,15 @@ std::string mv_switches_text(const std::vector<tree> &switches, const std::strin
         s += switch_text(sw, 0);
     return s.empty() ? s : "\t.pushsection multiverse_switches,\"ao?\",@progbits," + anchor + "\n" + s +
                                "\t.popsection\n";
+}
+
+std::string mv_inline_record_text(tree fndecl, const mv_record &record, const std::string &generic,
+                                  const std::string &site, const std::string &anchor)
+{
+    return "\t.pushsection multiverse_functions,\"ao?\",@progbits," + anchor + "\n" +
+           record_text(mv_display_name(fndecl), generic, site, is_near(fndecl) ? 6 : 4,
+                       reference(fndecl), &record) +
+           "\t.popsection\n";
 }
 
 /* ---- call sites -------------------------------------------------------------------- */
@@ -247,7 +261,8 @@ static std::string stub_text(tree stub, tree pointer)
         s += "\t.cfi_endproc\n";
     s += "\t.size " + name + ", .-" + name + "\n";
     s += "\t.pushsection multiverse_functions,\"ao?\",@progbits," + pad + "\n";
-    s += record_text(mv_display_name(pointer), pad, pad, pointer, nullptr);
+    s += record_text(mv_display_name(pointer), pad, pad, is_near(pointer) ? 3 : 1, reference(pointer),
+                     nullptr);
     s += "\t.popsection\n";
     return s;
 }

@@ -17,6 +17,8 @@
  *                                 and merge.cc fold equal ones; record.cc puts
  *                                 the result into a variable that the generic's
  *                                 body refers to
+ *                 inline.cc       calls of "inline" functions become asm gotos with an arm for
+ *                                 each variant
  *   ---------     here LTO may write the unit out and another compiler read it
  *   late IPA      record.cc       reads that variable back
  *   all_passes    pointers.cc     calls through pointers become calls of stubs
@@ -76,6 +78,8 @@ bool mv_says_constant(tree args);
 std::vector<int64_t> mv_values(const_tree sw);
 /* The names of "bind", …; false when the function has no such argument. */
 bool mv_bind_names(const_tree fn, std::vector<std::string> &names);
+/* `multiverse("inline")`: its calls are decided where they stand (inline.cc). */
+bool mv_is_inline(const_tree fn);
 /* An integer constant as a variable of that type holds it, extended to 64 bits by the type's own
  * sign, as the run time reads it.  All values of switches are kept so. */
 int64_t mv_value_in_type(tree constant, const_tree type);
@@ -170,15 +174,19 @@ bool mv_equal_bodies(tree a, tree b);
 struct mv_record {
     std::vector<tree> switches;
     struct variant {
-        tree decl;
+        tree decl;                    /* of an arm NULL_TREE, */
+        std::string place;            /* and where that is */
         std::vector<mv_range> ranges; /* one a switch */
     };
     std::vector<variant> variants;
 };
-void mv_attach_record(cgraph_node *generic, const std::vector<tree> &switches,
+/* Returns the array. */
+tree mv_attach_record(cgraph_node *generic, const std::vector<tree> &switches,
                       const std::vector<mv_variant> &variants);
 void mv_hide_records();
 void mv_take_record(function *fun);
+/* What an array says, of variants without decl; *generic: NULL_TREE unless it is "inline". */
+bool mv_read_array(tree array, tree *generic, mv_record &out);
 const mv_record *mv_find_record(tree fndecl);
 
 /* ---- descriptors.cc */
@@ -187,6 +195,9 @@ std::string mv_function_text(tree fndecl, const mv_record *record, const std::st
                              const std::string &anchor);
 /* `anchor` is any label of the section that the code is in.  What is called there, or read. */
 std::string mv_callsite_text(const std::string &label, tree what, const std::string &anchor);
+/* Of an inline call: `record` has its arms; where its generic call stands, and the 5 bytes to change. */
+std::string mv_inline_record_text(tree fndecl, const mv_record &record, const std::string &generic,
+                                  const std::string &site, const std::string &anchor);
 /* The records of switches that code refers to. */
 std::string mv_switches_text(const std::vector<tree> &switches, const std::string &anchor);
 /* A local label of a declaration: `.Lmv_KIND` and a number that does not depend
@@ -212,6 +223,18 @@ void mv_mark_reads(function *fun);
 /* and these sites, when no pass changes them any more: what is to stand before the instruction (its
  * label, and bytes that make it longer); "" when it is none of ours, or stays a load. */
 std::string mv_read_text(rtx_insn *insn, const std::string &label, tree *sw);
+
+/* ---- inline.cc */
+/* Calls of this function may be decided where they stand: these are its variants, and its record. */
+void mv_offer_inline(cgraph_node *generic, tree array, const std::vector<tree> &switches,
+                     const std::vector<mv_variant> &variants);
+/* Makes sites of its calls, when all variants are there, */
+void mv_expand_inline_calls();
+/* takes out of them what LTO had to know, */
+void mv_take_inline_calls(function *fun);
+/* and describes them: what is to stand before the instruction. */
+bool mv_is_inline_site(rtx_insn *insn);
+std::string mv_inline_text(rtx_insn *insn, const std::string &label, const std::string &anchor);
 
 /* ---- substitute.cc, in the function that cfun is */
 void mv_substitute(function *fun, tree sw, mv_wide value);

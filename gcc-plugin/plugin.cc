@@ -3,9 +3,9 @@
  * plugin.cc: options, passes and where they go.
  *
  *   after  ssa                hints      domains.cc, pointers.cc
- *   after  opt_local_passes   variants   variants.cc
+ *   after  opt_local_passes   variants   variants.cc, inline.cc
  *   before simdclone          records    record.cc    (late IPA: also in ltrans)
- *   before adjust_alignment   lower      record.cc, pointers.cc, constants.cc
+ *   before adjust_alignment   lower      record.cc, inline.cc, pointers.cc, constants.cc
  *   before shorten            callsites  callsites.cc
  *
  * To debug: -fplugin-arg-multiverse-verbose says what was generated,
@@ -27,7 +27,7 @@ static struct plugin_info info = {
     "0.1.0",
     "multiverse: variants of functions for the values of configuration switches\n"
     "  __attribute__((multiverse)) on integer, bool and enum globals, on functions, on global\n"
-    "  function pointers; arguments \"values\", 1, 3; \"tracked\"; \"constant\"; \"bind\", \"switch\"\n"
+    "  function pointers; arguments \"values\", 1, 3; \"tracked\"; \"constant\"; \"bind\", \"switch\"; \"inline\"\n"
     "  -fplugin-arg-multiverse-max-variants=N  at most N variants a function (64)\n"
     "  -fplugin-arg-multiverse-verbose         say what was generated\n",
 };
@@ -56,6 +56,7 @@ public:
     unsigned execute(function *fun) final
     {
         mv_take_record(fun);
+        mv_take_inline_calls(fun);
         mv_call_stubs(fun);
         mv_mark_reads(fun);
         return 0;

@@ -7,6 +7,7 @@
  * functions, and spread the rest over several compilers.  So the facts are kept
  * in what LTO understands: a read-only array of pointers,
  *
+ *     the generic or 0 (when it is "inline": callers refer to the array, too),
  *     n_switches, &switch...,
  *     n_variants, { any, low, high } a variant and switch...
  *
@@ -21,7 +22,7 @@
  */
 #include "multiverse.h"
 
-static const char marker[] = "# multiverse ";
+static const char marker[] = "# multiverse record ";
 static const unsigned bodies_of_asm = 16; /* GCC allows 30 operands */
 
 static std::unordered_map<unsigned, mv_record> records; /* by DECL_UID of the generic */
@@ -38,6 +39,7 @@ static tree build_array(cgraph_node *generic, const std::vector<tree> &switches,
 {
     vec<constructor_elt, va_gc> *elements = nullptr;
     auto push = [&](tree t) { CONSTRUCTOR_APPEND_ELT(elements, size_int(vec_safe_length(elements)), t); };
+    push(mv_is_inline(generic->decl) ? build_fold_addr_expr(generic->decl) : number(0));
     push(number(switches.size()));
     for (tree sw : switches)
         push(mv_address_of(sw));
@@ -84,7 +86,7 @@ static gasm *build_asm(tree array, size_t first, const std::vector<mv_variant> &
     return stmt;
 }
 
-void mv_attach_record(cgraph_node *generic, const std::vector<tree> &switches,
+tree mv_attach_record(cgraph_node *generic, const std::vector<tree> &switches,
                       const std::vector<mv_variant> &variants)
 {
     tree array = build_array(generic, switches, variants);
@@ -100,6 +102,7 @@ void mv_attach_record(cgraph_node *generic, const std::vector<tree> &switches,
     free_dominance_info(CDI_DOMINATORS);
     free_dominance_info(CDI_POST_DOMINATORS);
     pop_cfun();
+    return array;
 }
 
 /* ---- reading ------------------------------------------------------------------ */
@@ -157,24 +160,22 @@ struct reader {
 };
 } // namespace
 
-/* decls: the array, and the bodies. */
-static bool read_array(const std::vector<tree> &decls, mv_record &out)
+bool mv_read_array(tree array, tree *generic, mv_record &out)
 {
-    if (!decls[0] || !VAR_P(decls[0]))
+    if (!array || !VAR_P(array))
         return false;
-    varpool_node *node = varpool_node::get(decls[0]);
-    tree ctor = node ? node->get_constructor() : DECL_INITIAL(decls[0]);
+    varpool_node *node = varpool_node::get(array);
+    tree ctor = node ? node->get_constructor() : DECL_INITIAL(array);
     if (!ctor || TREE_CODE(ctor) != CONSTRUCTOR)
         return false;
     reader r{ctor};
+    tree first = r.next();
+    *generic = first && TREE_CODE(first) == ADDR_EXPR ? TREE_OPERAND(first, 0) : NULL_TREE;
     for (uint64_t n = r.number(); n > 0 && r.good; n--)
         out.switches.push_back(r.decl());
-    uint64_t n = r.number();
-    r.good = r.good && decls.size() == n + 1;
-    for (uint64_t at = 1; at <= n && r.good; at++) {
+    for (uint64_t n = r.number(); n > 0 && r.good; n--) {
         mv_record::variant v;
-        v.decl = decls[at];
-        r.good = v.decl && TREE_CODE(v.decl) == FUNCTION_DECL;
+        v.decl = NULL_TREE;
         for (size_t i = 0; i < out.switches.size(); i++) {
             bool any = r.number();
             int64_t low = r.number(), high = r.number();
@@ -183,6 +184,20 @@ static bool read_array(const std::vector<tree> &decls, mv_record &out)
         out.variants.push_back(v);
     }
     return r.good;
+}
+
+/* decls: the array, and the bodies. */
+static bool read_record(const std::vector<tree> &decls, mv_record &out)
+{
+    tree generic;
+    if (!mv_read_array(decls[0], &generic, out) || decls.size() != out.variants.size() + 1)
+        return false;
+    for (size_t i = 0; i < out.variants.size(); i++) {
+        out.variants[i].decl = decls[i + 1];
+        if (!decls[i + 1] || TREE_CODE(decls[i + 1]) != FUNCTION_DECL)
+            return false;
+    }
+    return true;
 }
 
 void mv_take_record(function *fun)
@@ -198,7 +213,7 @@ void mv_take_record(function *fun)
             else
                 gsi_next(&gsi);
     mv_record record;
-    if (!decls.empty() && read_array(decls, record))
+    if (!decls.empty() && read_record(decls, record))
         records[DECL_UID(fun->decl)] = record;
 }
 
@@ -216,8 +231,6 @@ void mv_hide_records()
 {
     cgraph_node *node;
     FOR_EACH_FUNCTION(node) {
-        if (!mv_is_function(node->decl))
-            continue;
         ipa_ref *ref = nullptr;
         for (unsigned i = 0; node->iterate_reference(i, ref); i++) {
             varpool_node *var = dyn_cast<varpool_node *>(ref->referred);

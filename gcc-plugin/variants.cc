@@ -261,7 +261,9 @@ static void generate_for(cgraph_node *generic)
                "variation point %qD: %u switches, %u variants, %u bodies", generic->decl,
                (unsigned)c.switches.size(), (unsigned)variants.size(), (unsigned)bodies.size());
     }
-    mv_attach_record(generic, c.switches, variants);
+    tree array = mv_attach_record(generic, c.switches, variants);
+    if (mv_is_inline(generic->decl))
+        mv_offer_inline(generic, array, c.switches, variants);
 }
 
 void mv_generate_variants()
@@ -277,4 +279,5 @@ void mv_generate_variants()
     /* The list runs from the last function to the first. */
     for (auto it = generics.rbegin(); it != generics.rend(); ++it)
         generate_for(*it);
+    mv_expand_inline_calls();
 }

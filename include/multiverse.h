@@ -31,6 +31,10 @@
  *         multiverse_revert();          // step() looks at verbose again
  *     }
  *
+ *   Callers of a function that is multiverse("inline") hold its variants, and a commit writes
+ *   the jumps that choose one: then there is no call.  Uncommitted they call it, two jumps
+ *   away; so do those that the plugin could not give variants (gcc-plugin/README.md), always.
+ *
  *   Link with -lmultiverse, or find the functions with dlsym(RTLD_DEFAULT, …):
  *   under mvld with the multiverse pass they are there in any program.
  *
@@ -131,7 +135,7 @@ struct multiverse_info_fn {
     void *function;     /* the generic, or the pointer variable */
     int is_pointer;
     size_t n_variants;
-    size_t n_callsites;
+    size_t n_callsites; /* those that are decided without a call, multiverse("inline"), as well */
     void *active;       /* the variant in force, or NULL */
     const char *active_name; /* or NULL */
     enum multiverse_outcome outcome;

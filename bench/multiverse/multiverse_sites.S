@@ -3,7 +3,7 @@
  * SITES call sites, five a caller, to sixteen variation points of one switch.
  * With PAGED each caller has a page of its own; else they lie densely.
  */
-#include "../../tests/passes/multiverse/descriptors.h"
+#include "../../tests/passes/multiverse/parts/descriptors.h"
 #ifdef PAGED
 # define CALLER_ALIGN 4096
 #else

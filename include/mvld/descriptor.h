@@ -96,14 +96,18 @@ struct multiverse_function {
     int32_t body;        /* to the generic function: what callers call */
     int32_t pad;         /* to the 5-byte NOP (0f 1f 44 00 00) at its entry, inside
                             one aligned 8-byte word, that may become a jump */
-    int32_t pointer;     /* MULTIVERSE_FUNCTION_POINTER: to the GOT slot that holds the
-                            address of the pointer variable, or _DIRECT; else 0 */
+    int32_t pointer;     /* _POINTER, _INLINE: to the GOT slot that holds the address of the
+                            pointer variable or function, or _DIRECT; else 0 */
 };
 /* The variation point is a function pointer.  `body` is a hidden stub,
  * `jmp *pointer`, through which all recorded calls go; there are no variants:
  * a commit binds the call sites and the stub to where the pointer points. */
 #define MULTIVERSE_FUNCTION_POINTER 1u
-#define MULTIVERSE_FUNCTION_DIRECT 2u /* `pointer` leads to the variable itself */
+#define MULTIVERSE_FUNCTION_DIRECT 2u /* `pointer` leads to the variable or function itself */
+/* A call of a variation point (`pointer`) that is decided where it stands.  `pad` is a 5-byte jump to
+ * `body`, which calls the function; the variants are places of the calling function, one of them may
+ * be right behind the jump.  A commit makes it a jump to one, or the NOP. */
+#define MULTIVERSE_FUNCTION_INLINE 4u
 
 /* Variants are ordered as emitted; the most specific match wins, the first one
  * among equals.  Several variants may share one body. */

@@ -30,9 +30,9 @@
  *   belongs to one stage; in another it is refused (-EPERM).  Patches of code (pass/patches.h)
  *   are made when they are committed.
  *
- *     map       none
- *     relocate  symbol_bind, symbol_hide
- *     run       section_add, section_set_pages, domain_add, domain_move, calls_retarget,
+ *     map       file_place
+ *     relocate  symbol_bind, symbol_hide, symbol_add, section_add
+ *     run       section_add, code_add, section_set_pages, domain_add, domain_move, calls_retarget,
  *               reference_retarget, fragment_move
  *
  * Example
@@ -75,6 +75,7 @@
 #define MVLD_PASS_ABI 3u
 
 struct mvld_image;  /* opaque: the one description of all objects */
+struct mvld_file;   /* below */
 struct mvld_batch;  /* opaque: patches that are applied together */
 
 /* ---- moved code ------------------------------------------------------------ */
@@ -91,7 +92,7 @@ enum mvld_pages {
     MVLD_PAGES_HOT      /* as THP, but nothing is paid for huge pages behind the last MVLD_MOVE_HOT */
 };
 
-/* Who gets the names of moved code, or-ed. */
+/* Who gets the names of moved or added code, or-ed. */
 #define MVLD_NAMES_DEBUGGERS 1u /* GDB and LLDB, by the JIT interface of GDB */
 #define MVLD_NAMES_PERF 2u      /* perf, by /tmp/perf-PID.map */
 
@@ -102,6 +103,23 @@ struct mvld_fragment {
 };
 
 #define MVLD_MOVE_HOT 1u /* it begins where it lies best in the lines of the caches */
+
+/* A function in code that a pass adds (code_add).  `frame` is what DWARF calls call frame instructions, as behind
+ * `.cfi_startproc`: at its first byte the CFA is %rsp + 8, and the return address lies at CFA - 8.  The code
+ * alignment factor is 1, the data alignment factor -8.  What needs expressions is not understood.
+ *
+ *     push %rbp               {0x41, 0x0e, 16, 0x86, 2,     behind 1 byte: CFA = %rsp + 16, %rbp at CFA - 16
+ *     mov  %rsp, %rbp          0x43, 0x0d, 6}               3 bytes on: CFA = %rbp + 16
+ *
+ * None: it never moves %rsp. */
+struct mvld_function {
+    const char *name;
+    uint32_t offset, size; /* bytes, in the code */
+    const uint8_t *frame;
+    size_t frame_size;     /* bytes, at most MVLD_FRAME_MAX */
+};
+#define MVLD_FRAME_MAX 255u
+#define MVLD_FUNCTIONS_MAX 65536u /* of a code_add */
 
 /* ---- log categories: the words of MVLD_DEBUG --------------------------- */
 
@@ -208,12 +226,12 @@ struct mvld_api {
      * never does.  [any thread] */
     void (*patch_often)(struct mvld_image *);
 
-    /* For passes with MVLD_PASS_FREEZES: what they changed in `object` (applied patches)
-     * is right as long as the same files lie at the same distances and the 8-aligned word
-     * at `word`, in the memory of any object, points to the same place as now.  0 also
-     * for no word: the change relies on nothing more.  Nearly free when nothing will be
-     * snapshot.  0, -ENOMEM, -EINVAL; -ENOTSUP: the object is unplaced (MVLD_OBJECT_UNPLACED), and
-     * must stay as it is.  That no distance leads to such an object the pass sees to. */
+    /* For passes with MVLD_PASS_FREEZES that apply patches: edits note by themselves what they relied on.
+     * What the pass changed in `object` is right as long as the same files lie at the same distances and the
+     * 8-aligned word at `word`, in the memory of any object, points to the same place as now.  0 also
+     * for no word: the change relies on nothing more.  A snapshot may lack patches of which
+     * this is not said.  Nearly free when none is made.  0, -ENOMEM, -EINVAL; -ENOTSUP: the object is
+     * unplaced (MVLD_OBJECT_UNPLACED), and must stay as it is.  That no distance leads to such an object the pass sees to. */
     int (*depends)(struct mvld_image *, const struct mvld_object *object, uintptr_t word);
 
     /* n patches at base + offset, by ascending address; one whose word of `expect` equals
@@ -264,6 +282,16 @@ struct mvld_api {
     /* What a slot is called, as slot_find says, and nothing else: NULL when it has no name. */
     const char *(*slot_name)(struct mvld_image *, const struct mvld_object *, uintptr_t address);
 
+    /* For the stage map.  The lowest page of the object lies at `address`, a multiple of a page, instead of
+     * where the host loader would have it; of several calls the last counts.  What is nearer than 2 GiB to the
+     * executable (file->address) can be called directly.  An address that is the same each time is one that
+     * attackers know.  Not for what has its place already: the
+     * executable, objects that are linked at a fixed address, or aligned to more than a page, for which the
+     * host loader takes address space before it asks for the file.
+     * 0, or with a sentence, and it lies where it would: -EPERM: another stage; -EINVAL: no page begins there;
+     * -ENOTSUP: the above; -EEXIST: something lies there; or what the kernel says. */
+    int (*file_place)(const struct mvld_context *, const struct mvld_file *, uintptr_t address);
+
     /* Domains.  NULL: no such index.  Changed in the stage run, by the thread that loads: add: its number,
      * the name is copied; -E2BIG, -ENOMEM.  move: -EINVAL: no such domain; -ENOENT: the object is gone.
      * Both: -EPERM: another stage. */
@@ -279,16 +307,27 @@ struct mvld_api {
                                              size_t index);
     const struct mvld_section *(*section_find)(const struct mvld_image *, uintptr_t address);
     /* Asks the kernel for such pages, at once: nothing that the program computes changes.  In the stage run
-     * (-EPERM).  -EINVAL: no section, or AS_MAPPED; -ENOTSUP: an image is made; or what the kernel says. */
+     * (-EPERM).  -EINVAL: no section, or AS_MAPPED; -ENOTSUP: a snapshot is made; or what the kernel says. */
     int (*section_set_pages)(struct mvld_image *, const struct mvld_section *, enum mvld_section_pages);
 
     /* Memory for code or data of the pass, zeroed, in whole pages, within reach of the calls of all objects
      * that lie near the program.  It can be written; code until the pass returns: it is executed from then
      * on, and never written again, and calls may lead there (calls_retarget).  It is never given back.
-     * For the thread that loads, inside run.  NULL, with a sentence: there is no room near the
-     * program (`placement = as-is`), the size is 0 or above MVLD_SECTION_MAX, there are MVLD_SECTIONS_MAX,
-     * it is another stage, or an image is made. */
+     * For the thread that loads, inside run; inside relocate, for symbol_add: to what is added there run leads
+     * nothing.  NULL, with a sentence: there is no room near the program (`placement = as-is`), the size is 0
+     * or above MVLD_SECTION_MAX, there are MVLD_SECTIONS_MAX, it is another stage, or a snapshot is made. */
     void *(*section_add)(const struct mvld_context *, enum mvld_section_kind, size_t size);
+
+    /* A section of code, as section_add, whose functions have names (MVLD_NAMES_*) and unwind tables: an
+     * exception is thrown through them, and backtraces, debuggers and profilers see them, as of any library.
+     * `functions` ascend, do not overlap, and are copied.  The code lies in the room of libconcat.so.1, which the
+     * pass brings (`library`; where there is none, no code is added), and which dladdr names for it.  It is known
+     * when the pass has returned 0.
+     * For the thread that loads, inside run of the start; of a dlopen, where there was a first call at the start.
+     * NULL, with a sentence: as section_add; the room is not there, is full, or code is about to move there
+     * (fragment_move); functions overlap, have no name, or a frame that is not understood. */
+    void *(*code_add)(const struct mvld_context *, size_t size, const struct mvld_function *functions, size_t n,
+                      uint32_t names);
 
     /* For the stage relocate.  Every look-up of `symbol` in its object, by relocation or dlsym, finds the
      * function `to` from now on; or nothing, as if the object did not define it.  Who has a definition from
@@ -299,6 +338,17 @@ struct mvld_api {
     int (*symbol_bind)(struct mvld_image *, const struct mvld_symbol *symbol,
                        const struct mvld_symbol *to);
     int (*symbol_hide)(struct mvld_image *, const struct mvld_symbol *symbol);
+    /* The same for a definition that `symbol->object` has not.  From now on each look-up that comes to the
+     * object finds it, as if the object had been linked so: by relocation, weak or strong, lazy or not, of
+     * any version, and by dlsym.  `object` is one of those that relocate was called with.  `address` is in any
+     * object that is mapped, which stays as long as this one, or in a section of the pass: in code
+     * for STT_FUNC and STT_GNU_IFUNC; STT_OBJECT and STT_NOTYPE may be data.  STB_GLOBAL or STB_WEAK; no version.
+     * The name is copied.  Tables of another size are in memory of their own, which is not given back: who reads
+     * an object's DT_SYMTAB inside of its segments alone finds none.
+     * 0; -EPERM: another stage; -EEXIST: the object defines it; -EINVAL: the above; -ENOTSUP: the object has no
+     * DT_GNU_HASH, or there is none that is sound; -E2BIG: more than MVLD_SYMBOLS_MAX of this pass;
+     * -ENOMEM. */
+    int (*symbol_add)(const struct mvld_context *, const struct mvld_symbol *symbol);
 
     /* Declares a rule for the calls of `object` through PLT and GOT, as its analysis lists them.
      * Nothing is changed yet: when the pass has run, or when code has been moved, each place is
@@ -344,10 +394,10 @@ struct mvld_context {
 /* Bits of `flags`. */
 #define MVLD_PASS_ANALYSIS 1u /* reads what `mvld analyze` found: the loader notes from which
                                  file each object comes */
-#define MVLD_PASS_FREEZES 2u  /* what `run` does is nothing but patches, said by `depends`, and
-                                 moved code: it
-                                 may be kept and mapped by later processes, in which `run` is
-                                 then not called for the start (for dlopen it is, with a NULL state) */
+#define MVLD_PASS_FREEZES 2u  /* nobody misses `run`, where what it did at the start is there: edits, and patches
+                                 of which it said what they depend on.  That may be kept and mapped by later
+                                 processes, in which `run` is then not called for the start (for dlopen it
+                                 is, with a NULL state) */
 #define MVLD_PASS_MOVES 4u /* it moves code (fragment_move): what passes before it declared waits for it.
                               Its `library` reserves the addresses: it is left out where address space is
                               limited (RLIMIT_AS), and where calls are watched (LD_AUDIT) */
@@ -358,6 +408,7 @@ struct mvld_file {
     uint32_t flags;    /* MVLD_OBJECT_MAIN: the executable, unless mvld was run as a program */
     const void *bytes; /* all of it, readable while the pass is asked */
     size_t size;
+    uintptr_t address; /* where the executable lies, when it is mapped already; else 0 */
 };
 
 struct mvld_pass {
@@ -376,11 +427,11 @@ struct mvld_pass {
     /* May be NULL, as those that follow.  A file is about to be mapped, and nothing of it can have run:
      * 0, or negative errno with a sentence (fail): it must not be.  Then the program does not start, or
      * the dlopen fails, as for any file that cannot be mapped.  The image has no objects yet, at the start;
-     * asked are alloc, release, fail and log.  Also asked at starts from a snapshot: such a pass has not
+     * asked are alloc, release, fail, log and file_place.  Also asked at starts from a snapshot: such a pass has not
      * MVLD_PASS_FREEZES.  The host loader is not asked about. */
     int (*map)(const struct mvld_context *, const struct mvld_file *);
     /* Objects are mapped, each as soon as it is, and nothing of the start, or of the dlopen that they belong
-     * to, is relocated: symbols can be changed (symbol_bind, symbol_hide).  The image of this stage has all
+     * to, is relocated: symbols can be changed (symbol_bind, symbol_hide, symbol_add).  The image of this stage has all
      * objects that are mapped so far; its objects are other ones than those of run, and memory from
      * alloc stays.  No image of the program is made or used.  An error: none of the edits is made. */
     int (*relocate)(const struct mvld_context *, const struct mvld_object *const *objects, size_t n);

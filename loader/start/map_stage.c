@@ -11,11 +11,15 @@
  * mapped, and ends with 127 or fails the dlopen, as for any file that cannot be mapped.  Where files
  * cannot be seen before they are mapped, a program with such a pass does not start.
  *
+ * A pass that places a file has the first mapping made there (start/mapped.c).  Of a file aligned to more than a page
+ * that is too late: the host loader has reserved address space for it before it asks for the file.
+ *
  * The host loader itself is not looked at: it is trusted as the kernel trusts PT_INTERP.
  */
 #include "loader/loader.h"
 
 #include "rimf/base/cache.h"
+#include "rimf/image/image.h"
 #include "loader/manager/pipeline.h"
 
 #include <errno.h>    /* numbers only */
@@ -34,11 +38,31 @@ char *mapstage_name(struct loader *l, int fd)
     return name;
 }
 
+/* Nothing lies there at the moment. */
+static int place_at(void *loader, uintptr_t address)
+{
+    struct loader *l = loader;
+    long at;
+
+    if (!l->mapstage.length)
+        return -ENOTSUP;
+    at = sys_mmap(l->sys, address, l->mapstage.length, PROT_NONE,
+                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+    if (sys_failed(at))
+        return (int)at;
+    sys_munmap(l->sys, (uintptr_t)at, l->mapstage.length);
+    if (at != (long)address) /* a kernel before 4.17 takes it as a hint */
+        return -EEXIST;
+    l->mapstage.at = address;
+    return 0;
+}
+
 static int ask(struct loader *l, int fd, const char *name, uint32_t flags, const struct stat *st)
 {
     size_t size = (size_t)st->st_size;
     long bytes = size ? sys_mmap(l->sys, 0, size, PROT_READ, MAP_PRIVATE, fd, 0) : 0;
-    struct mvld_file file = {.name = name, .flags = flags, .bytes = (const void *)bytes, .size = size};
+    struct mvld_file file = {.name = name, .flags = flags, .bytes = (const void *)bytes, .size = size,
+                             .address = flags && l->block.phdr ? rimf_page_down(l->block.phdr->a_un.a_val) : 0};
     int error;
 
     if (sys_failed(bytes))
@@ -91,6 +115,7 @@ void mapstage_start(struct loader *l)
                         "which a pass must");
     if (objects_create_image(l))
         refuse_start(l, "there is no memory for the passes that look at files");
+    rimf_image_set_place(l->image, place_at, l);
     l->mapstage.wanted = 1;
     if (!l->direct) /* else it is mapped as any other */
         ask_executable(l);
@@ -103,7 +128,7 @@ void mapstage_require(struct loader *l, size_t mmap_sites)
 }
 
 /* Segments of one object follow each other, and are of one file. */
-int mapstage_file(struct loader *l, int fd)
+int mapstage_file(struct loader *l, int fd, size_t length)
 {
     struct file_id identity;
     struct stat st;
@@ -115,6 +140,8 @@ int mapstage_file(struct loader *l, int fd)
     file_id_of(&identity, &st);
     if (l->mapstage.passed && file_id_same(&identity, &l->mapstage.last))
         return 0;
+    l->mapstage.at = 0;
+    l->mapstage.length = length;
     name = mapstage_name(l, fd);
     error = ask(l, fd, name ? name : "a file", 0, &st);
     rimf_heap_release(&l->heap, name);

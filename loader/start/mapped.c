@@ -28,9 +28,12 @@ static int is_object(const struct loader *l, const struct mmap_call *c)
 /* An object's first mapping. */
 static long map_near(struct loader *l, const struct mmap_call *c)
 {
-    long at = place_map(l, c, later_place(l, (int)c->fd, c->length));
+    uintptr_t wanted = l->mapstage.wanted && (int)c->fd >= 0 ? l->mapstage.at : 0;
+    long at = place_map(l, c, wanted ? wanted : later_place(l, (int)c->fd, c->length));
 
-    if (!sys_failed(at))
+    if (wanted && at != (long)wanted)
+        rimf_log(&l->log, MVLD_LOG_WARNING, "mvld: a file is not mapped at %lx, where a pass wants it", wanted);
+    else if (!wanted && !sys_failed(at))
         place_taken(&l->arena, (uintptr_t)at, c->length);
     return at;
 }
@@ -70,7 +73,8 @@ long loader_mmap(struct loader *l, const struct mmap_call *c)
 {
     long at;
 
-    if (l->mapstage.wanted && (int)c->fd >= 0 && c->flags & MAP_DENYWRITE && mapstage_file(l, (int)c->fd))
+    if (l->mapstage.wanted && (int)c->fd >= 0 && c->flags & MAP_DENYWRITE &&
+        mapstage_file(l, (int)c->fd, is_object(l, c) ? c->length : 0))
         return -EACCES;
     if (l->snapshot.awaited == l->files.n && l->snapshot.awaited && is_memory(c))
         relocations_replace(l);

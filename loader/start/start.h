@@ -44,7 +44,9 @@ long loader_mmap(struct loader *, const struct mmap_call *) RIMF_HIDDEN;
 struct mapstage {
     int wanted;        /* a pass looks at files before they are mapped */
     int passed;        /* the file that was looked at last may be mapped, */
-    struct file_id last; /* which this is */
+    struct file_id last; /* which this is, */
+    uintptr_t at;        /* and where a pass wants it; 0: anywhere */
+    size_t length;       /* of the file that is looked at; 0: its place is chosen */
 };
 
 /* The program is known, and its passes; nothing is mapped yet. */
@@ -53,8 +55,8 @@ void mapstage_start(struct loader *);
 void mapstage_require(struct loader *, size_t mmap_sites);
 /* As the kernel knows it; memory of the heap, or NULL. */
 char *mapstage_name(struct loader *, int fd);
-/* It is about to map this one.  0, or -EACCES: a pass refused it. */
-int mapstage_file(struct loader *, int fd);
+/* It is about to map this one: so many bytes, or, with 0, where it says.  0, or -EACCES: a pass refused it. */
+int mapstage_file(struct loader *, int fd, size_t length);
 
 /* ---- relocate_stage.c -------------------------------------------------------------------- */
 

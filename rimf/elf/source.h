@@ -5,8 +5,7 @@
 #ifndef RIMF_SOURCE_H
 #define RIMF_SOURCE_H
 
-#include <stddef.h>
-#include <stdint.h>
+#include "mvld/pass/objects.h"
 
 struct file_id; /* rimf/base/file_id.h */
 
@@ -29,6 +28,8 @@ struct rimf_source {
      * own are, which are taken; 0: it leads to its own. */
     uintptr_t tables, tables_home;
     size_t tables_size;
+    /* Memory outside of it that its tables of symbols were brought to (elf/extend.c); empty: none. */
+    struct mvld_segment extended;
     /* How much more its bias is where no distances between objects are drawn (the loader's place/draw.c). */
     uintptr_t layout_shift;
 };

@@ -98,9 +98,21 @@ static int matches(struct lookup *lookup, size_t index)
  *   buckets: index of the first symbol of a chain    n_buckets words
  *   a symbol's hash, bit 0: last of its chain        one word from `first` on
  */
-struct gnu_hash {
-    uint32_t n_buckets, first, n_bloom, shift;
-};
+int elf_gnu_tables(const struct elf_view *view, struct elf_gnu *g)
+{
+    const struct elf_gnu_head *head = (const struct elf_gnu_head *)view->gnu_hash;
+    size_t room = head ? elf_room(view, (uintptr_t)(head + 1)) : 0;
+    size_t tables = head ? (size_t)head->n_bloom * 8 + (size_t)head->n_buckets * 4 : 0;
+
+    if (!head || tables > room)
+        return 0;
+    g->head = head;
+    g->bloom = (const uint64_t *)(head + 1);
+    g->buckets = (const uint32_t *)(g->bloom + head->n_bloom);
+    g->chain = g->buckets + head->n_buckets;
+    g->n_chain = (room - tables) / 4;
+    return 1;
+}
 
 static uint32_t gnu_hash_of(const char *name)
 {
@@ -113,32 +125,21 @@ static uint32_t gnu_hash_of(const char *name)
 
 static size_t find_gnu(struct lookup *lookup)
 {
-    const struct gnu_hash *head = (const struct gnu_hash *)lookup->view->gnu_hash;
-    const uint64_t *bloom = (const uint64_t *)(head + 1);
-    size_t room = elf_room(lookup->view, (uintptr_t)bloom);
-    size_t tables = (size_t)head->n_bloom * 8 + (size_t)head->n_buckets * 4;
-    uint32_t hash = lookup->of->gnu_hash, n_bloom = head->n_bloom;
-    const uint32_t *buckets, *chain;
-    size_t n_chain, index;
+    uint32_t hash = lookup->of->gnu_hash;
+    struct elf_gnu g;
     uint64_t word;
 
-    if (!head->n_buckets || !n_bloom || n_bloom & (n_bloom - 1) || tables > room)
+    if (!elf_gnu_tables(lookup->view, &g) || !g.head->n_buckets || !g.head->n_bloom ||
+        g.head->n_bloom & (g.head->n_bloom - 1))
         return 0;
-    word = bloom[(hash / 64) & (n_bloom - 1)];
-    if (!(word >> (hash % 64) & word >> ((hash >> (head->shift & 31)) % 64) & 1))
+    word = g.bloom[(hash / 64) & (g.head->n_bloom - 1)];
+    if (!(word >> (hash % 64) & word >> ((hash >> (g.head->shift & 31)) % 64) & 1))
         return 0;
-    buckets = (const uint32_t *)(bloom + n_bloom);
-    chain = buckets + head->n_buckets;
-    n_chain = (room - tables) / 4;
-    index = buckets[hash % head->n_buckets];
-    if (index < head->first)
-        return 0;
-    for (; index - head->first < n_chain; index++) {
-        uint32_t seen = chain[index - head->first];
-
-        if ((seen | 1) == (hash | 1) && matches(lookup, index))
+    for (size_t index = g.buckets[hash % g.head->n_buckets], at = index - g.head->first;
+         index >= g.head->first && at < g.n_chain; index++, at++) {
+        if ((g.chain[at] | 1) == (hash | 1) && matches(lookup, index))
             return index;
-        if (seen & 1)
+        if (g.chain[at] & 1)
             break;
     }
     return 0;
@@ -186,20 +187,17 @@ static size_t find_sysv(struct lookup *lookup)
  */
 static size_t count_gnu(const struct elf_view *view)
 {
-    const struct gnu_hash *head = (const struct gnu_hash *)view->gnu_hash;
-    size_t room = elf_room(view, (uintptr_t)(head + 1));
-    size_t tables = (size_t)head->n_bloom * 8 + (size_t)head->n_buckets * 4, last = 0;
-    const uint32_t *buckets = (const uint32_t *)((uintptr_t)(head + 1) + head->n_bloom * 8ul);
-    const uint32_t *chain = buckets + head->n_buckets;
+    struct elf_gnu g;
+    size_t last = 0;
 
-    if (tables > room)
+    if (!elf_gnu_tables(view, &g))
         return 0;
-    for (size_t i = 0; i < head->n_buckets; i++)
-        if (buckets[i] > last)
-            last = buckets[i];
-    if (last < head->first || !last)
-        return head->first;
-    while (last - head->first < (room - tables) / 4 && !(chain[last - head->first] & 1))
+    for (size_t i = 0; i < g.head->n_buckets; i++)
+        if (g.buckets[i] > last)
+            last = g.buckets[i];
+    if (last < g.head->first || !last)
+        return g.head->first;
+    while (last - g.head->first < g.n_chain && !(g.chain[last - g.head->first] & 1))
         last++;
     return last + 1;
 }
@@ -215,6 +213,14 @@ size_t elf_symbol_count(const struct elf_view *view)
         n = view->hash[1] <= room ? view->hash[1] : 0;
     }
     return n < view->symbols_limit ? n : view->symbols_limit;
+}
+
+int elf_symbol_is_listed(const struct elf_view *view, size_t index)
+{
+    const char *name = view->extended.end ? elf_string(view, view->symbols[index].st_name) : NULL;
+    struct elf_gnu g;
+
+    return !name || !elf_gnu_tables(view, &g) || g.buckets[gnu_hash_of(name) % g.head->n_buckets] <= index;
 }
 
 struct elf_name elf_name(const char *name, const char *version, enum elf_wanted wanted)

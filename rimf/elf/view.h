@@ -34,6 +34,7 @@ struct elf_view {
     size_t n_dynamic; /* DT_NULL not counted */
     struct mvld_segment *segments;
     size_t n_segments;
+    struct mvld_segment extended; /* tables of symbols in their place (elf/extend.c); empty: there are none */
 
     /* From the dynamic section; NULL or 0 when absent or out of bounds. */
     const char *strings;
@@ -139,10 +140,36 @@ size_t elf_symbol_find(const struct elf_view *, const struct elf_name *);
 /* As many symbols there are, those without definition included; bounded, whatever the
  * tables say. */
 size_t elf_symbol_count(const struct elf_view *);
+/* 0: its tables were extended, and list the symbol at another index. */
+int elf_symbol_is_listed(const struct elf_view *, size_t index);
 /* Where it is now; 0 for STT_TLS, which has no one address. */
 uintptr_t elf_symbol_address(const struct elf_view *, const Elf64_Sym *);
 /* A copy of symbol `index`: 0, or -ENOENT when it is out of bounds. */
 int elf_symbol_at(const struct elf_view *, size_t index, Elf64_Sym *out);
+
+/* DT_GNU_HASH.  1: its tables are there, but perhaps wrong. */
+struct elf_gnu {
+    const struct elf_gnu_head {
+        uint32_t n_buckets, first, n_bloom, shift;
+    } *head;
+    const uint64_t *bloom;
+    const uint32_t *buckets, *chain; /* chain: of `first` and those behind */
+    size_t n_chain;
+};
+int elf_gnu_tables(const struct elf_view *, struct elf_gnu *);
+
+/* ---- elf/extend.c ------------------------------------------------------- */
+
+/* A definition that the object gets. */
+struct elf_more {
+    struct elf_more *next;
+    Elf64_Sym symbol; /* without st_name */
+    char name[];
+};
+/* Bytes that the object's tables take with these; 0: it has no such tables. */
+size_t elf_extend_size(const struct elf_view *, const struct elf_more *);
+/* Writes them there, to zeroed memory, and leads the view and the dynamic section, which can be written, to them. */
+void elf_extend(struct elf_view *, const struct elf_more *, uintptr_t at, size_t size);
 
 /* ---- elf/relocations.c --------------------------------------------------- */
 

@@ -110,7 +110,7 @@ const char *rimf_bind_slot(struct mvld_image *image, const struct rimf_object *o
 const char *rimf_unfit_target(const struct mvld_context *ctx, const struct mvld_object *holder,
                               uintptr_t target)
 {
-    if (!holder && rimf_new_code_holds(ctx, target))
+    if (rimf_new_section_holds(ctx, MVLD_SECTION_CODE, target))
         return NULL;
     if (!holder || !elf_holds(&rimf_object_of(holder)->view, target, 1, PROT_EXEC))
         return "the target is not in an object's code";

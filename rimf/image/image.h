@@ -126,9 +126,14 @@ void rimf_image_set_auditor(struct mvld_image *, const char *why);
  * within reach of the objects' calls; or negative errno. */
 void rimf_image_set_room(struct mvld_image *, long (*room)(void *cookie, size_t size), void *cookie);
 
+/* Where files can be placed, in the stage map (file_place of mvld/pass.h): 0, or negative errno. */
+void rimf_image_set_place(struct mvld_image *, int (*place)(void *cookie, uintptr_t address), void *cookie);
+
 /* When a pass returned from the stage `relocate`, its edits of symbols are made, all or none; with `failed`
  * none.  0, or -EACCES with a sentence. */
 int rimf_image_realise_symbols(struct mvld_image *, int failed);
+/* Where the tables of symbols are of the object with this dynamic section, if they are larger than its own. */
+struct mvld_segment rimf_image_extended(const struct mvld_image *, const void *dynamic);
 
 /* This pass has failed: nothing of what it declared will be. */
 void rimf_image_forget_edits(struct mvld_image *, const struct mvld_context *);

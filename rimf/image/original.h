@@ -61,7 +61,9 @@ struct moved_code {
     uintptr_t first;        /* where code begins when there is none yet */
     const struct mvld_context *mover; /* the pass that moves code at the moment, or NULL */
     uint32_t names_for;     /* MVLD_NAMES_* */
-    size_t n_perf;          /* moved/names.c: the rest has no names for perf yet */
+    size_t n_perf;          /* moved/names.c: the rest has no names for perf yet, */
+    int has_perf;           /* and there is a file with names */
+    struct added_code *added; /* realise/added.c: of the pass that runs */
     int pool_moves;         /* pages of the pool could be moved once */
     uint64_t of_pool[4];    /* moved/pages.c: by 2 MiB of the region: a page of the pool */
     /* Copies around this address, as a segment in which 4 KiB may be changed, or -ENOMEM. */

@@ -66,6 +66,8 @@ struct rimf_object {
     uint32_t number; /* store/manifest.h: the number, from 1; 0: it has none */
     int code_known; /* its code was the file's, byte for byte, before any pass changed it */
     int settled;    /* moved/moved.h: the addresses that it holds are what they will be */
+    struct elf_more *more; /* image/symbol_edits.c: what it gets of symbols, */
+    uintptr_t extended;    /* and, while that is realised, where its tables go */
     int opened;     /* its RELRO can be written at the moment, */
     int to_open;    /* and should be (store/apply_pointers.c) */
     size_t calls_moved, calls_made; /* moved/calls.c: in its moved code; direct because a pass said so */
@@ -155,6 +157,8 @@ struct mvld_image {
     struct moved_code *moved; /* NULL: there is no region for them */
     long (*room)(void *cookie, size_t size); /* rimf_image_set_room; or NULL */
     void *room_cookie;
+    int (*place)(void *cookie, uintptr_t address); /* rimf_image_set_place; or NULL */
+    void *place_cookie;
     struct new_section *new_sections; /* image/sections.c */
     size_t n_new_sections;
     enum rimf_stage stage;
@@ -290,8 +294,11 @@ const struct mvld_section *rimf_section_find(const struct mvld_image *, uintptr_
 int rimf_section_set_pages(struct mvld_image *, const struct mvld_section *, enum mvld_section_pages);
 
 void *rimf_section_add(const struct mvld_context *, enum mvld_section_kind, size_t size);
-/* That can be executed, or will when this pass has returned. */
-int rimf_new_code_holds(const struct mvld_context *, uintptr_t address);
+/* 1, or 0 with a sentence.  And notes one, whose memory is there: 0, or -ENOMEM. */
+int rimf_section_may_add(const struct mvld_context *, enum mvld_section_kind, size_t size);
+int rimf_section_note(const struct mvld_context *, enum mvld_section_kind, uintptr_t at, size_t size);
+/* Code that can be executed, or will when this pass has returned; or data. */
+int rimf_new_section_holds(const struct mvld_context *, enum mvld_section_kind, uintptr_t address);
 /* New code is executed from here on.  0, or -EACCES with a sentence. */
 int rimf_new_sections_seal(struct mvld_image *);
 
@@ -299,6 +306,7 @@ int rimf_new_sections_seal(struct mvld_image *);
 
 int rimf_symbol_redirect(struct mvld_image *, const struct mvld_symbol *, const struct mvld_symbol *to);
 int rimf_symbol_hide(struct mvld_image *, const struct mvld_symbol *);
+int rimf_symbol_add(const struct mvld_context *, const struct mvld_symbol *);
 
 /* ---- image/edits.c ------------------------------------------------------------ */
 

@@ -74,11 +74,17 @@ void rimf_image_set_room(struct mvld_image *image, long (*room)(void *cookie, si
     image->room_cookie = cookie;
 }
 
-static int may_add(const struct mvld_context *ctx, enum mvld_section_kind kind, size_t size)
+void rimf_image_set_place(struct mvld_image *image, int (*place)(void *cookie, uintptr_t address), void *cookie)
+{
+    image->place = place;
+    image->place_cookie = cookie;
+}
+
+int rimf_section_may_add(const struct mvld_context *ctx, enum mvld_section_kind kind, size_t size)
 {
     struct mvld_image *image = ctx->image;
 
-    if (rimf_only_in(image, RIMF_STAGE_RUN, ctx->pass))
+    if (image->stage != RIMF_STAGE_RELOCATE && rimf_only_in(image, RIMF_STAGE_RUN, ctx->pass))
         return 0;
     if (kind != MVLD_SECTION_CODE && kind != MVLD_SECTION_DATA)
         return rimf_fail(image, EINVAL, "%s: a new section is of code or of data", ctx->pass), 0;
@@ -91,28 +97,34 @@ static int may_add(const struct mvld_context *ctx, enum mvld_section_kind kind, 
     return 1;
 }
 
+int rimf_section_note(const struct mvld_context *ctx, enum mvld_section_kind kind, uintptr_t at, size_t size)
+{
+    struct new_section *section = rimf_heap_alloc(&ctx->image->heap, sizeof *section);
+
+    if (!section)
+        return -ENOMEM;
+    *section = (struct new_section){ctx->image->new_sections, ctx,
+                                    {.kind = kind, .address = at, .size = size, .prot = PROT_READ | PROT_WRITE}};
+    ctx->image->new_sections = section;
+    ctx->image->n_new_sections++;
+    return 0;
+}
+
 void *rimf_section_add(const struct mvld_context *ctx, enum mvld_section_kind kind, size_t size)
 {
     struct mvld_image *image = ctx->image;
-    struct new_section *section;
     long at;
 
-    if (!may_add(ctx, kind, size))
+    if (!rimf_section_may_add(ctx, kind, size))
         return NULL;
-    section = rimf_heap_alloc(&image->heap, sizeof *section);
     size = rimf_page_up(size);
-    at = section && image->room ? image->room(image->room_cookie, size) : -ENOMEM;
-    if (sys_failed(at)) {
-        rimf_heap_release(&image->heap, section);
-        rimf_fail(image, ENOMEM, "%s: there is no room near the program", ctx->pass);
-        return NULL;
-    }
-    *section = (struct new_section){image->new_sections, ctx,
-                                    {.kind = kind, .address = (uintptr_t)at, .size = size,
-                                     .prot = PROT_READ | PROT_WRITE}};
-    image->new_sections = section;
-    image->n_new_sections++;
-    return (void *)at;
+    at = image->room ? image->room(image->room_cookie, size) : -ENOMEM;
+    if (!sys_failed(at) && !rimf_section_note(ctx, kind, (uintptr_t)at, size))
+        return (void *)at;
+    if (!sys_failed(at))
+        sys_munmap(image->sys, (uintptr_t)at, size);
+    rimf_fail(image, ENOMEM, "%s: there is no room near the program", ctx->pass);
+    return NULL;
 }
 
 static int holds(const struct mvld_section *section, uintptr_t address)
@@ -120,11 +132,11 @@ static int holds(const struct mvld_section *section, uintptr_t address)
     return address - section->address < section->size;
 }
 
-int rimf_new_code_holds(const struct mvld_context *ctx, uintptr_t address)
+int rimf_new_section_holds(const struct mvld_context *ctx, enum mvld_section_kind kind, uintptr_t address)
 {
     const struct new_section *section = ctx->image->new_sections;
 
-    while (section && !(section->public.kind == MVLD_SECTION_CODE && holds(&section->public, address) &&
+    while (section && !(section->public.kind == kind && holds(&section->public, address) &&
                         (section->public.prot & PROT_EXEC || section->owner == ctx)))
         section = section->next;
     return section != NULL;

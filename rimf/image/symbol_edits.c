@@ -8,6 +8,8 @@
  *
  *     bound elsewhere   st_value leads to the other function, which is as far from here as it is now
  *     hidden            st_shndx is SHN_UNDEF: as if it were a reference
+ *     added             the object, of which the host loader has read nothing yet, gets larger tables
+ *                       (elf/extend.c), in memory of their own
  *
  * What was bound when the object was linked (static functions, -Bsymbolic, protected symbols) asks nobody.
  * All edits of a pass are made, or none.
@@ -18,6 +20,8 @@
 
 #include <errno.h>    /* numbers only */
 #include <sys/mman.h> /* numbers only */
+
+#define SHN_ADDED 1 /* any but SHN_UNDEF and SHN_ABS */
 
 struct symbol_edit {
     struct symbol_edit *next;
@@ -43,8 +47,7 @@ static Elf64_Sym *entry_of(struct mvld_image *image, const struct mvld_symbol *s
     if (image->stage != RIMF_STAGE_RELOCATE)
         refuse(image, EPERM, symbol, "symbols are changed in the stage relocate alone");
     else if (!index || !elf_holds(&object->view, at, sizeof(Elf64_Sym), PROT_READ))
-        refuse(image, ENOENT, symbol, "the object does not define it, and none is added: a library of the pass can"
-               " define it");
+        refuse(image, ENOENT, symbol, "the object does not define it");
     else if (elf_holds(&object->view, at, sizeof(Elf64_Sym), PROT_EXEC))
         refuse(image, ENOTSUP, symbol, "its entry lies in a segment of code");
     else
@@ -103,19 +106,105 @@ int rimf_symbol_hide(struct mvld_image *image, const struct mvld_symbol *symbol)
     return add(image, symbol, at, &made);
 }
 
-/* ---- realising --------------------------------------------------------------------------- */
+/* ---- adding ------------------------------------------------------------------------------- */
 
-static uint32_t prot_of(const struct symbol_edit *edit)
+static const char *unfit(const struct mvld_context *ctx, const struct mvld_symbol *symbol)
 {
-    return elf_holds(&edit->object->view, (uintptr_t)edit->at, 1, PROT_WRITE) ? PROT_READ | PROT_WRITE
-                                                                             : PROT_READ;
+    const struct rimf_object *object = rimf_object_of(symbol->object);
+    const struct mvld_object *holder = rimf_object_find(ctx->image, symbol->address);
+    uint32_t prot = is_function(symbol->type) ? PROT_READ | PROT_EXEC : PROT_READ;
+
+    if (object->born != ctx->image->updates)
+        return "the host loader has read the object's table";
+    if (!is_function(symbol->type) && symbol->type != STT_OBJECT && symbol->type != STT_NOTYPE)
+        return "functions and objects are added alone";
+    if ((symbol->binding != STB_GLOBAL && symbol->binding != STB_WEAK) || symbol->version || !*symbol->name)
+        return "what is added is global or weak, without version, and has a name";
+    if (!(holder && elf_holds(&rimf_object_of(holder)->view, symbol->address, 1, prot)) &&
+        !rimf_new_section_holds(ctx, is_function(symbol->type) ? MVLD_SECTION_CODE : MVLD_SECTION_DATA,
+                                symbol->address))
+        return "its address is no such part of an object, nor of a section of the pass";
+    return NULL;
 }
 
-static int protect(struct mvld_image *image, const struct symbol_edit *edit, uint32_t prot)
+int rimf_symbol_add(const struct mvld_context *ctx, const struct mvld_symbol *symbol)
 {
-    uintptr_t start = rimf_page_down((uintptr_t)edit->at), end = rimf_page_up((uintptr_t)(edit->at + 1));
+    struct rimf_object *object = (struct rimf_object *)rimf_object_of(symbol->object);
+    struct elf_name of = elf_name(symbol->name, NULL, ELF_ANY_DEFAULT);
+    struct mvld_image *image = ctx->image;
+    size_t size = rimf_strlen(symbol->name) + 1, n = 0;
+    struct elf_more *more = object->more;
+    const char *why;
 
-    return sys_mprotect(image->sys, start, end - start, (int)prot) ? -EACCES : 0;
+    if (image->stage != RIMF_STAGE_RELOCATE)
+        return refuse(image, EPERM, symbol, "symbols are changed in the stage relocate alone");
+    why = unfit(ctx, symbol);
+    if (why)
+        return refuse(image, EINVAL, symbol, why);
+    for (; more && !rimf_streq(more->name, symbol->name); more = more->next)
+        n++;
+    if (more || elf_symbol_find(&object->view, &of))
+        return refuse(image, EEXIST, symbol, "the object defines it");
+    if (n == MVLD_SYMBOLS_MAX)
+        return refuse(image, E2BIG, symbol, "the pass adds too many");
+    more = rimf_heap_alloc(&image->heap, sizeof *more + size);
+    if (!more)
+        return refuse(image, ENOMEM, symbol, "out of memory");
+    more->symbol = (Elf64_Sym){.st_info = ELF64_ST_INFO(symbol->binding, symbol->type), .st_shndx = SHN_ADDED,
+                               .st_value = symbol->address - object->view.bias, .st_size = symbol->size};
+    memcpy(more->name, symbol->name, size);
+    more->next = object->more;
+    object->more = more;
+    if (elf_extend_size(&object->view, more) && elf_holds(&object->view, (uintptr_t)object->view.dynamic, 1, PROT_READ))
+        return 0;
+    object->more = more->next;
+    rimf_heap_release(&image->heap, more);
+    return refuse(image, ENOTSUP, symbol, "the object has no tables that could grow (DT_GNU_HASH)");
+}
+
+/* ---- realising --------------------------------------------------------------------------- */
+
+/* Pages of an object's tables are the process's own, and can be written; or are as they were. */
+static int protect(struct mvld_image *image, const struct rimf_object *object, const void *at, size_t size, int open)
+{
+    uintptr_t start = rimf_page_down((uintptr_t)at), end = rimf_page_up((uintptr_t)at + size);
+    uint32_t prot = open || elf_holds(&object->view, (uintptr_t)at, 1, PROT_WRITE) ? PROT_READ | PROT_WRITE : PROT_READ;
+
+    return sys_mprotect(image->sys, start, end - start, (int)prot)
+               ? rimf_fail(image, EACCES, "%s: its tables of symbols may not be written", object->public.name) : 0;
+}
+
+/* Room for larger tables of the object, whose dynamic section can be written then. */
+static int extend_open(struct mvld_image *image, struct rimf_object *object)
+{
+    long at = sys_mmap(image->sys, 0, elf_extend_size(&object->view, object->more), PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    if (sys_failed(at))
+        return rimf_fail(image, ENOMEM, "%s: there is no memory for its symbols", object->public.name);
+    object->extended = (uintptr_t)at;
+    return protect(image, object, object->view.dynamic, object->view.n_dynamic * sizeof(Elf64_Dyn), 1);
+}
+
+static void extend(struct mvld_image *image, struct rimf_object *object, int failed)
+{
+    size_t size = elf_extend_size(&object->view, object->more);
+
+    if (object->extended && failed)
+        sys_munmap(image->sys, object->extended, size);
+    if (object->extended && !failed) {
+        elf_extend(&object->view, object->more, object->extended, size);
+        sys_mprotect(image->sys, object->extended, size, PROT_READ);
+    }
+    if (object->extended)
+        protect(image, object, object->view.dynamic, object->view.n_dynamic * sizeof(Elf64_Dyn), 0);
+    object->extended = 0;
+    while (object->more) {
+        struct elf_more *more = object->more;
+
+        object->more = more->next;
+        rimf_heap_release(&image->heap, more);
+    }
 }
 
 static void drop(struct mvld_image *image)
@@ -129,21 +218,33 @@ static void drop(struct mvld_image *image)
     }
 }
 
+/* First what may fail; then it is written, entries before tables that take them over. */
 int rimf_image_realise_symbols(struct mvld_image *image, int failed)
 {
+    const struct rimf_table *table = rimf_table_enter(image);
     struct symbol_edit *edit = failed ? NULL : image->symbol_edits, *last = edit;
-    int error = 0;
+    int error = failed ? 0 : rimf_new_sections_seal(image);
 
+    for (size_t i = 0; i < table->n_objects && !failed && !error; i++)
+        error = table->objects[i]->more ? extend_open(image, table->objects[i]) : 0;
     for (; edit && !error; edit = edit->next) {
-        error = protect(image, edit, PROT_READ | PROT_WRITE);
+        error = protect(image, edit->object, edit->at, sizeof *edit->at, 1);
         last = edit->next;
     }
     for (edit = failed || error ? NULL : image->symbol_edits; edit; edit = edit->next)
         *edit->at = edit->made;
+    for (size_t i = 0; i < table->n_objects; i++)
+        extend(image, table->objects[i], failed || error);
     for (edit = failed ? NULL : image->symbol_edits; edit && edit != last; edit = edit->next)
-        protect(image, edit, prot_of(edit));
-    if (error)
-        error = rimf_fail(image, EACCES, "tables of symbols may not be written");
+        protect(image, edit->object, edit->at, sizeof *edit->at, 0);
+    rimf_table_leave(image);
     drop(image);
     return error;
+}
+
+struct mvld_segment rimf_image_extended(const struct mvld_image *image, const void *dynamic)
+{
+    const struct mvld_object *object = rimf_object_find(image, (uintptr_t)dynamic);
+
+    return object ? rimf_object_of(object)->view.extended : (struct mvld_segment){0, 0, 0};
 }

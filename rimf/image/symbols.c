@@ -108,7 +108,7 @@ int rimf_symbol_each(const struct mvld_object *public,
     int result = 0;
 
     for (size_t i = 1; i < n && !result; i++)
-        if (!describe(object, i, 1, &symbol))
+        if (elf_symbol_is_listed(&object->view, i) && !describe(object, i, 1, &symbol))
             result = visit(cookie, &symbol);
     return result;
 }

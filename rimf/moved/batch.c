@@ -65,13 +65,37 @@ static int finish(struct making *m, struct moving *c)
     return 0;
 }
 
-/* Where the frames of each fragment will lie, and how much there is of everything. */
+/* Where code up to `code_end` goes, and so many bytes of frames. */
+static int find_room(struct making *m, uintptr_t code_end, size_t size, size_t n_frames)
+{
+    struct moved_code *moved = m->moved;
+
+    if (!moved->n_frames) {
+        size += moved_frames_described_size(m->image->described, m->image->n_described);
+        n_frames += m->image->n_described;
+    }
+    m->n_frames = moved->n_frames;
+    m->table_before = m->n_frames ? moved_frames_searched(m->n_frames) : 0;
+    m->table = moved_frames_searched(m->n_frames + n_frames);
+    /* With what a pass left before the first of them: code is one fragment, without holes. */
+    m->code = moved->code_end;
+    m->code_end = code_end;
+    m->frames = moved->frames_end == moved->region.frames
+                    ? moved->region.frames + moved_frames_table(&moved->region)
+                    : moved->frames_end;
+    m->frames_end = rimf_page_up(m->frames + size);
+    if (m->table > moved->names - moved->region.frames ||
+        m->frames_end > moved->region.frames + moved->region.frames_size)
+        return rimf_fail(m->image, ENOSPC, "the region has no room for the unwind tables");
+    return 0;
+}
+
+/* How much there is of everything. */
 static int measure(struct making *m)
 {
     struct moved_code *moved = m->moved;
     const struct moved_fragment *last = &moved->list[moved->n_planned - 1];
-    size_t size = moved->n_frames ? 0 : moved_frames_described_size(m->image);
-    size_t n = moved->n_frames ? moved->n_frames : m->image->n_described;
+    size_t size = 0, n = 0;
 
     for (size_t i = moved->n; i < moved->n_planned; i++) {
         struct moving c = moving_of(m, i);
@@ -86,20 +110,7 @@ static int measure(struct making *m)
         n += c.analysis->n_frames;
         m->n_calls += c.analysis->n_calls;
     }
-    m->n_frames = moved->n_frames;
-    m->table_before = m->n_frames ? moved_frames_searched(m->n_frames) : 0;
-    m->table = moved_frames_searched(n);
-    /* With what a pass left before the first of them: code is one fragment, without holes. */
-    m->code = moved->code_end;
-    m->code_end = moved_pages_end(moved, m->code, last->at + last->size);
-    m->frames = moved->frames_end == moved->region.frames
-                    ? moved->region.frames + moved_frames_table(&moved->region)
-                    : moved->frames_end;
-    m->frames_end = rimf_page_up(m->frames + size);
-    if (m->table > moved->names - moved->region.frames ||
-        m->frames_end > moved->region.frames + moved->region.frames_size)
-        return rimf_fail(m->image, ENOSPC, "the region has no room for the unwind tables");
-    return 0;
+    return find_room(m, moved_pages_end(moved, moved->code_end, last->at + last->size), size, n);
 }
 
 /* Of the table, what was not there is mapped; what was there becomes writable while
@@ -170,6 +181,13 @@ static void take_away(const struct making *m)
     sys_mprotect(m->image->sys, table, m->table_before, PROT_READ);
 }
 
+/* Where frames begin: behind what stands before the region, when they are the first. */
+static uintptr_t begin_frames(const struct making *m)
+{
+    return m->n_frames ? m->frames
+                       : moved_frames_described(m->moved, m->image->described, m->image->n_described, m->frames);
+}
+
 /* Of all objects, their code and frames. */
 static int fill_objects(struct making *m, struct moved_targets *answers, uintptr_t *frames)
 {
@@ -217,12 +235,10 @@ static int fill(struct making *m)
 {
     size_t n = m->moved->n_planned - m->moved->n;
     struct moved_targets *answers = moved_targets_create(m->image, m->n_calls);
-    uintptr_t frames = m->frames;
+    uintptr_t frames = begin_frames(m);
     int error = -ENOMEM;
 
     m->frames_of = rimf_heap_alloc(&m->image->heap, n * sizeof *m->frames_of);
-    if (!m->n_frames)
-        frames += moved_frames_described(m->image, frames);
     if (answers && m->frames_of)
         error = fill_objects(m, answers, &frames);
     else
@@ -295,6 +311,27 @@ static int make(struct making *m)
     moved_pages_join(m->image, m->code, m->code_end);
     moved->code_end = m->code_end;
     moved->frames_end = m->frames_end;
+    return 0;
+}
+
+int moved_describe(struct mvld_image *image, const struct rimf_described *list, size_t n)
+{
+    struct making m = {.image = image, .moved = image->moved};
+    int error = find_room(&m, m.moved->code_end, moved_frames_described_size(list, n), n);
+
+    if (error)
+        return error;
+    error = open_pages(&m);
+    if (!error) {
+        moved_frames_described(m.moved, list, n, begin_frames(&m));
+        error = close_pages(&m);
+    }
+    if (error) {
+        take_away(&m);
+        return error;
+    }
+    publish_frames(&m);
+    m.moved->frames_end = m.frames_end;
     return 0;
 }
 

@@ -233,12 +233,13 @@ static int make(struct mvld_image *image, struct symfile *file, uintptr_t *at)
     return error;
 }
 
-static int report_made(const struct debugger *d)
+static int report_made(const struct debugger *d, const struct rimf_described *functions, size_t n)
 {
     struct mvld_image *image = d->image;
     struct moved_code *moved = image->moved;
     struct jit_entry *entry = rimf_heap_alloc(&image->heap, sizeof *entry);
-    struct symfile file = {.first = moved->n_named, .end = moved->n,
+    struct symfile file = {.first = moved->n_named, .end = n ? moved->n_named : moved->n,
+                           .functions = functions, .n_functions = n,
                            .frames = moved->frames_named,
                            .frames_size = moved->frames_end - moved->frames_named};
     uintptr_t at = 0;
@@ -273,20 +274,20 @@ static int find_descriptor(struct mvld_image *image, struct debugger *d)
     return 0;
 }
 
-int moved_names_debug(struct mvld_image *image)
+int moved_names_debug(struct mvld_image *image, const struct rimf_described *functions, size_t n)
 {
     struct moved_code *moved = image->moved;
     struct debugger d = {.image = image};
     int error;
 
-    if (moved->n == moved->n_named)
+    if (moved->n == moved->n_named && !n)
         return 0;
     error = find_descriptor(image, &d);
-    if (!error && (image->filtered || !report_ready(&d, &error))) /* which asks for mremap */
-        error = report_made(&d);
+    if (!error && (n || image->filtered || !report_ready(&d, &error))) /* which asks for mremap */
+        error = report_made(&d, functions, n);
     if (error)
         return error;
-    moved->n_named = moved->n;
+    moved->n_named = n ? moved->n_named : moved->n;
     moved->frames_named = moved->frames_end;
     return 0;
 }

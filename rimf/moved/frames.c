@@ -141,26 +141,25 @@ static size_t fde_size(const struct rimf_described *described)
     return (offsetof(struct fde, frame) + described->frame_size + 7u) & ~(size_t)7;
 }
 
-size_t moved_frames_described_size(const struct mvld_image *image)
+size_t moved_frames_described_size(const struct rimf_described *list, size_t n)
 {
-    size_t size = image->n_described ? sizeof cie : 0;
+    size_t size = n ? sizeof cie : 0;
 
-    for (size_t i = 0; i < image->n_described; i++)
-        size += fde_size(&image->described[i]);
+    for (size_t i = 0; i < n; i++)
+        size += fde_size(&list[i]);
     return size;
 }
 
 /* All of it lies in one library, so distances fit. */
-size_t moved_frames_described(struct mvld_image *image, uintptr_t to)
+uintptr_t moved_frames_described(struct moved_code *moved, const struct rimf_described *list, size_t n, uintptr_t to)
 {
-    struct moved_code *moved = image->moved;
     struct search *search = (struct search *)moved->region.frames;
     uintptr_t at = to + sizeof cie, base = (uintptr_t)search;
 
-    if (image->n_described)
+    if (n)
         memcpy((void *)to, cie, sizeof cie);
-    for (size_t i = 0; i < image->n_described; i++) {
-        const struct rimf_described *described = &image->described[i];
+    for (size_t i = 0; i < n; i++) {
+        const struct rimf_described *described = &list[i];
         struct fde *fde = (struct fde *)at;
 
         fde->length = (uint32_t)(fde_size(described) - sizeof fde->length);
@@ -172,7 +171,7 @@ size_t moved_frames_described(struct mvld_image *image, uintptr_t to)
             (struct searched){(int32_t)(described->start - base), (int32_t)(at - base)};
         at += fde_size(described);
     }
-    return moved_frames_described_size(image);
+    return n ? at : to;
 }
 
 /* ---- searching ------------------------------------------------------------------------ */

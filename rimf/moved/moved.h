@@ -51,6 +51,9 @@
  * Who asks for the object of a return address gets that of the original
  * (rimf_original_of; the loader sees to it that the C library asks).
  *
+ * Code that a pass adds with names and frames (realise/added.c) lies in the same region, is nobody's fragment, and
+ * has no original: the table, the names and the place behind what is there are all that it shares.
+ *
  * THE ORDER.  What can be written is made writable, and canonical addresses are decided.  Code is
  * moved aside, not executable; frames; then it becomes executable; then the C library's questions are
  * answered; then operands of originals lead to it, all of them.  Any failure so far: the region is
@@ -140,9 +143,10 @@ int moving_target(struct moving *, uint8_t *at, uintptr_t next, uintptr_t target
 int move_calls(struct moving *);
 /* What is known of calls, of a batch of so many; released by who asked.  NULL: no memory. */
 struct moved_targets *moved_targets_create(struct mvld_image *, size_t calls);
-/* moved/frames.c: of what rimf_image_describe got, to `to`; before all others.  Returns its size. */
-size_t moved_frames_described_size(const struct mvld_image *);
-size_t moved_frames_described(struct mvld_image *, uintptr_t to);
+/* moved/frames.c: of code that no object describes, to `to`.  Returns its end. */
+struct rimf_described;
+size_t moved_frames_described_size(const struct rimf_described *, size_t n);
+uintptr_t moved_frames_described(struct moved_code *, const struct rimf_described *, size_t n, uintptr_t to);
 /* Its .eh_frame, to `to`. */
 size_t moved_frames_size(const struct moving *);
 int moved_frames(struct moving *, uintptr_t to);
@@ -283,7 +287,13 @@ struct rimf_described {
     uint32_t size;
     uint8_t frame_size;
     const uint8_t *frame; /* instructions of DWARF, from where a function begins on */
+    const char *name;     /* of what passes add */
 };
+/* moved/batch.c: unwinders know it from here on: it lies behind all that they knew before.  0, or negative errno
+ * with a sentence, and they know none of it. */
+int moved_describe(struct mvld_image *, const struct rimf_described *, size_t n);
+/* moved/region.c: the region that is there, or that of libconcat.so.1; or NULL and a sentence (static). */
+struct moved_code *moved_region(struct mvld_image *, const char **why);
 
 /* It comes among the frames of the first that move.  Ascending, before the region; `frame` outlives
  * the image. */

@@ -140,6 +140,16 @@ int moved_names_of(struct mvld_image *image, const struct rimf_object *object,
     return 0;
 }
 
+void moved_names_added(const struct mvld_image *image, const struct rimf_described *list, size_t n,
+                       moved_names_visitor *visit, void *cookie)
+{
+    const struct mvld_object *owner = n ? rimf_object_find(image, list->start) : NULL;
+
+    for (size_t i = 0; i < n; i++)
+        visit(cookie, &(struct mvld_symbol){.name = list[i].name, .address = list[i].start, .size = list[i].size,
+                                            .type = STT_FUNC, .binding = STB_GLOBAL, .object = owner});
+}
+
 /* Of each fragment from number *next on, which is counted up. */
 static int each(struct mvld_image *image, size_t *next, int unnamed, moved_names_visitor *visit,
                 void *cookie)
@@ -225,12 +235,12 @@ static long open_map(const struct rimf_sys *sys, int is_first)
     return fd;
 }
 
-int moved_names_perf(struct mvld_image *image)
+int moved_names_perf(struct mvld_image *image, const struct rimf_described *functions, size_t n)
 {
     size_t *next = &image->moved->n_perf;
     struct map *map = rimf_heap_alloc(&image->heap, sizeof *map);
-    long fd = map ? open_map(image->sys, *next == 0) : -ENOMEM;
-    int error;
+    long fd = map ? open_map(image->sys, !image->moved->has_perf) : -ENOMEM;
+    int error = 0;
 
     if (sys_failed(fd)) {
         rimf_heap_release(&image->heap, map);
@@ -239,7 +249,11 @@ int moved_names_perf(struct mvld_image *image)
     }
     map->image = image;
     map->fd = (int)fd;
-    error = each(image, next, 1, add_line, map);
+    image->moved->has_perf = 1;
+    if (n)
+        moved_names_added(image, functions, n, add_line, map);
+    else
+        error = each(image, next, 1, add_line, map);
     flush(map);
     if (!error && map->error)
         error = rimf_fail(image, -map->error,

@@ -50,7 +50,7 @@ void moved_pages_wanted(struct mvld_image *image, enum mvld_pages pages)
     if (pages == MVLD_PAGES_SMALL || moved->region.code_size < 2 * HUGE)
         return;
     moved->first = first;
-    if (pages == MVLD_PAGES_QUICK)
+    if (pages == MVLD_PAGES_QUICK && moved->code_end < first)
         moved->code_end = first;
 }
 

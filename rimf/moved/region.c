@@ -122,18 +122,21 @@ static const char *find_region(struct mvld_image *image)
                ? "libconcat.so.1 is not what it should be" : NULL;
 }
 
+struct moved_code *moved_region(struct mvld_image *image, const char **why)
+{
+    *why = image->moved ? NULL : find_region(image);
+    return *why ? NULL : image->moved;
+}
+
 int rimf_region_open(const struct mvld_context *ctx, enum mvld_pages pages, uint32_t names,
                      const char **why)
 {
     struct mvld_image *image = ctx->image;
-    int is_new = !image->moved;
 
     *why = rimf_auditor(image);
-    if (!*why && is_new)
-        *why = find_region(image);
-    if (*why)
+    if (*why || !moved_region(image, why))
         return -ENODATA;
-    if (is_new)
+    if (!image->moved->n)
         moved_pages_wanted(image, pages);
     image->moved->mover = ctx;
     image->moved->names_for = names;

@@ -43,9 +43,9 @@ static const struct {
 
 int symfile_open(struct mvld_image *image, struct symfile *f)
 {
-    if (!image->moved || f->first >= f->end || f->end > image->moved->n)
+    if (!image->moved || f->first > f->end || f->end > image->moved->n || (f->first == f->end) != (f->n_functions > 0))
         return rimf_fail(image, EINVAL, "there is no such moved code");
-    f->files = rimf_heap_alloc(&image->heap, (f->end - f->first) * sizeof *f->files);
+    f->files = rimf_heap_alloc(&image->heap, (f->end - f->first + 1) * sizeof *f->files);
     if (!f->files)
         return rimf_fail(image, ENOMEM, "there is no memory for the names of moved code");
     f->symbols_room = f->names_room = 1; /* the empty ones */
@@ -53,6 +53,8 @@ int symfile_open(struct mvld_image *image, struct symfile *f)
         f->symbols_room++;
         f->names_room += rimf_strlen(interface[i].name) + 1;
     }
+    for (size_t i = 0; i < f->n_functions; i++, f->symbols_room++)
+        f->names_room += rimf_strlen(f->functions[i].name) + 1;
     for (size_t i = f->first; i < f->end; i++) {
         const struct rimf_object *object = image->moved->list[i].object;
         struct file_symbols *file = &f->files[i - f->first];
@@ -182,8 +184,10 @@ void symfile_head(void *to, const struct symfile_parts *p)
 
 int symfile_write(struct mvld_image *image, const struct symfile *file, void *to)
 {
-    const struct moved_fragment *list = image->moved->list, *last = &list[file->end - 1];
-    uintptr_t code = rimf_page_down(list[file->first].at);
+    const struct moved_fragment *list = image->moved->list, *last = file->end ? &list[file->end - 1] : NULL;
+    const struct rimf_described *functions = file->functions, *end = functions + file->n_functions;
+    uintptr_t code = rimf_page_down(functions ? functions->start : list[file->first].at);
+    uintptr_t code_end = functions ? end[-1].start + end[-1].size : last->at + last->code;
     struct writing w = {.file = file, .symbol = (Elf64_Sym *)((struct head *)to + 1),
                         .section = TEXT};
     Elf64_Sym *symbols = w.symbol;
@@ -200,10 +204,11 @@ int symfile_write(struct mvld_image *image, const struct symfile *file, void *to
         if (moved_is_first(image->moved, i))
             error = moved_names_of(image, list[i].object, &file->files[i - file->first], 0,
                                   write_symbol, &w);
+    moved_names_added(image, functions, file->n_functions, write_symbol, &w);
     symfile_head(to, &(struct symfile_parts){
         .type = file->base ? ET_DYN : ET_EXEC,
         .code = code - file->base,
-        .code_size = last->at + last->code - code,
+        .code_size = code_end - code,
         .code_offset = file->code_offset,
         .frames = file->frames - file->base,
         .frames_size = file->frames_size,

@@ -31,9 +31,12 @@
 #include <elf.h>
 
 struct file_symbols;
+struct rimf_described;
 
 struct symfile {
     size_t first, end;      /* of the image's fragments: from this one up to that one, excluded */
+    const struct rimf_described *functions; /* or, without fragments, code that a pass added */
+    size_t n_functions;
     uintptr_t base;         /* subtracted from every address that is said; 0: as they are now */
     uint64_t code_offset;   /* where in the file the first fragment's page begins; 0: nowhere */
     uintptr_t frames;       /* their .eh_frame, in memory */
@@ -76,6 +79,8 @@ typedef void moved_names_visitor(void *cookie, const struct mvld_symbol *);
 /* All fragments of the object's code. */
 int moved_names_of(struct mvld_image *, const struct rimf_object *, const struct file_symbols *,
                   int unnamed, moved_names_visitor *, void *cookie);
+void moved_names_added(const struct mvld_image *, const struct rimf_described *, size_t n, moved_names_visitor *,
+                       void *cookie);
 
 /* ---- moved/files.c ---------------------------------------------------------------------- */
 
@@ -92,9 +97,9 @@ void file_symbols_release(struct mvld_image *, struct file_symbols *);
 
 /* ---- moved/debug.c, moved/names.c ------------------------------------------------------------- */
 
-/* Who looks from outside hears of the moved code that it does not know yet.  0, or negative errno with a
- * sentence. */
-int moved_names_debug(struct mvld_image *);
-int moved_names_perf(struct mvld_image *);
+/* Who looks from outside hears of the moved code that it does not know yet; or of code that was added, whose
+ * frames are the last.  0, or negative errno with a sentence. */
+int moved_names_debug(struct mvld_image *, const struct rimf_described *, size_t n);
+int moved_names_perf(struct mvld_image *, const struct rimf_described *, size_t n);
 
 #endif

@@ -131,10 +131,10 @@ static void report_moved(struct mvld_image *image, const struct mvld_context *ct
              "%s: %zu objects, %zu functions, %zu KB of code, %zu KB of unwind tables; "
              "%zu originals begin with a jump to it, %zu that may be entered run where they were mapped",
              ctx->pass, r->objects, r->units, r->code / 1024, r->frames / 1024, r->entries, r->in_place);
-    if (names & MVLD_NAMES_DEBUGGERS && moved_names_debug(image))
+    if (names & MVLD_NAMES_DEBUGGERS && moved_names_debug(image, NULL, 0))
         rimf_log(image->log, MVLD_LOG_WARNING, "%s: debuggers find no names: %s", ctx->pass,
                  image->error);
-    if (names & MVLD_NAMES_PERF && moved_names_perf(image))
+    if (names & MVLD_NAMES_PERF && moved_names_perf(image, NULL, 0))
         rimf_log(image->log, MVLD_LOG_WARNING, "%s: %s", ctx->pass, image->error);
 }
 
@@ -156,6 +156,7 @@ int rimf_image_realise(struct mvld_image *image, const struct mvld_context *ctx,
 {
     int error = rimf_new_sections_seal(image), moved;
 
+    error = error ? error : rimf_added_realise(image, 0);
     error = error ? error : rimf_retargets_realise(image, ctx);
     if (error) {
         rimf_image_forget(image, ctx); /* all of the pass, or none */
@@ -173,6 +174,7 @@ int rimf_image_realise(struct mvld_image *image, const struct mvld_context *ctx,
 void rimf_image_forget(struct mvld_image *image, const struct mvld_context *ctx)
 {
     rimf_image_forget_edits(image, ctx);
+    rimf_added_realise(image, 1);
     if (image->moved && image->moved->mover == ctx) {
         moved_drop_plan(image);
         image->moved->mover = NULL;

@@ -20,9 +20,15 @@ void rimf_image_forget(struct mvld_image *, const struct mvld_context *);
  * addresses become what they will be (rimf_image_finish of moved/moved.h). */
 void rimf_realise_rest(struct mvld_image *);
 
+/* realise/added.c: code that a pass added is known by name, and unwound through; or with `failed` is not.  0, or
+ * negative errno with a sentence. */
+int rimf_added_realise(struct mvld_image *, int failed);
+void *rimf_code_add(const struct mvld_context *, size_t size, const struct mvld_function *, size_t n, uint32_t names);
+
 /* ---- realise/system.c: behind rimf_api() ---------------------------------------------- */
 
 char *rimf_file_read(const struct mvld_context *, const struct mvld_setting *, size_t *size);
+int rimf_file_place(const struct mvld_context *, const struct mvld_file *, uintptr_t address);
 int rimf_random(const struct mvld_image *, void *to, size_t size);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/realise/system.c: what passes ask of the kernel, so that none makes a system call.
+ * rimf/realise/system.c: what passes ask of the kernel, or of who maps files, so that none makes a system call.
  */
 #include "rimf/realise/realise.h"
 
@@ -67,4 +67,20 @@ int rimf_random(const struct mvld_image *image, void *to, size_t size)
     if (size > RANDOM_MAX)
         return -EINVAL;
     return SYS3(image->sys, SYS_getrandom, to, size, 1 /* GRND_NONBLOCK */) == (long)size ? 0 : -EAGAIN;
+}
+
+int rimf_file_place(const struct mvld_context *ctx, const struct mvld_file *file, uintptr_t address)
+{
+    struct mvld_image *image = ctx->image;
+    int error = rimf_only_in(image, RIMF_STAGE_MAP, ctx->pass);
+
+    if (error)
+        return error;
+    error = !address || address % RIMF_PAGE ? -EINVAL
+            : image->place                  ? image->place(image->place_cookie, address) : -ENOTSUP;
+    return !error ? 0 : rimf_fail(image, -error, "%s: %s: it is not mapped at %lx: %s", ctx->pass, file->name,
+                                  (unsigned long)address,
+                                  error == -EINVAL    ? "no page begins there"
+                                  : error == -ENOTSUP ? "its place is chosen already"
+                                  : error == -EEXIST  ? "something lies there" : "the kernel gives no memory there");
 }

@@ -21,7 +21,7 @@ static void show(struct elf_file *f)
         nowhere = fopen("/dev/null", "w");
     j.to = nowhere;
     if (!descriptors_read(f, &d))
-        show_json(&j, f, &d, 1);
+        show_json(&j, &(struct show_view){.f = f, .d = &d, .code = 1});
     descriptors_free(&d);
 }
 

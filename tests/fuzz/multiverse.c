@@ -125,7 +125,31 @@ static unsigned make_pointer(unsigned where, unsigned stub)
     return where + 32;
 }
 
+/* An inline call of `function`, with one arm behind the jump and one elsewhere. */
+static unsigned make_inline(unsigned where, unsigned site, unsigned in_slot)
+{
+    struct multiverse_function *f = (void *)at(TABLES, where);
+    struct multiverse_variant *v = (void *)(f + 1);
+    struct multiverse_guard *g = (void *)(v + 2);
+
+    *f = (struct multiverse_function){.size = 24 + 32 + 48 + 8, .name = 104, .n_variants = 2,
+                                      .n_guards = 2, .flags = MULTIVERSE_FUNCTION_INLINE};
+    f->body = distance(&f->body, at(CODE, site + 48));
+    f->pad = distance(&f->pad, at(CODE, site));
+    f->pointer = distance(&f->pointer, at(SLOTS, 8 * in_slot));
+    memcpy(at(CODE, site), "\xe9\x2b\0\0\0", 5); /* jmp site + 48 */
+    for (int i = 0; i < 2; i++) {
+        v[i] = (struct multiverse_variant){.first_guard = (uint16_t)i, .n_guards = 1};
+        v[i].body = distance(&v[i].body, at(CODE, site + (i ? 32 : 5)));
+        g[i] = (struct multiverse_guard){.width = 4, .flags = 1, .low = (unsigned)i, .high = (unsigned)i};
+        g[i].slot = distance(&g[i].slot, at(SLOTS, 8 * SLOT_NARROW));
+    }
+    memcpy(g + 2, "inline", 7);
+    return where + f->size;
+}
+
 static int bound; /* functions, by the first commit of the run */
+static int inline_bound; /* and the inline call was a NOP then */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerInitialize(int *argc, char ***argv);
@@ -164,10 +188,11 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
     switches = make_switch(switches, 8, MULTIVERSE_SWITCH_TRACKED, SLOT_WIDE);
     functions = make_function(FUNCTIONS, 256);
     functions = make_pointer(functions, 512);
+    functions = make_inline(functions, 1280, SLOT_FIRST);
     make_note(sites, switches, functions);
     memcpy(template, at(TABLES, 0), 4 * PAGE);
     LLVMFuzzerTestOneInput(NULL, 0);
-    if (bound != 2)
+    if (bound != 2 || !inline_bound)
         abort(); /* the template itself must work */
     return 0;
 }
@@ -366,6 +391,7 @@ static void use(struct mv_engine *engine)
     size_t printed = 0;
 
     bound = ops->apply(engine, MV_COMMIT, MV_ALL, NULL, &reply);
+    inline_bound = *at(CODE, 1280) == 0x0f;
     *at(DATA, 0) ^= 1;
     ops->apply(engine, MV_COMMIT, MV_REFS, at(DATA, 0), &reply);
     ops->bind(engine, at(DATA, 8), 1, &reply);

@@ -11,7 +11,12 @@
 #define MAX_FUNCTIONS 4096
 
 static struct found_function functions[MAX_FUNCTIONS];
-static unsigned n_functions, n_sites, n_reads;
+static unsigned n_functions, n_sites, n_reads, n_inlines;
+static struct {
+    const uint8_t *site;
+    const void *function;
+    const char *name;
+} inlines[MAX_FUNCTIONS];
 static const uint8_t *switch_tables[64][2];
 static unsigned n_switch_tables;
 
@@ -72,6 +77,27 @@ static void check_name(const struct object *o, const char *record, uint32_t size
         bad(o, "name outside its record", record);
 }
 
+/* An inline call: a jump to what calls the function, in one word; its variants are places of the caller. */
+static void check_inline(const struct object *o, const struct multiverse_function *f)
+{
+    const uint8_t *pad = to(o, &f->pad, PF_X);
+    const struct multiverse_variant *v = (const void *)(f + 1);
+    int32_t rel;
+
+    need_word(o, pad, 5, "inline call across words");
+    memcpy(&rel, pad + 1, 4);
+    if (*pad != 0xe9 || pad + 5 + rel != to(o, &f->body, PF_X))
+        bad(o, "inline call is no jump to the generic one", pad);
+    if (!f->n_variants)
+        bad(o, "inline call without an arm", f);
+    for (unsigned i = 0; i < f->n_variants; i++)
+        if (v[i].name || v[i].body_size)
+            bad(o, "arm with a name or size", &v[i]);
+    inlines[n_inlines].site = pad;
+    inlines[n_inlines].name = (const char *)f + f->name;
+    inlines[n_inlines++].function = named(o, &f->pointer, f->flags & MULTIVERSE_FUNCTION_DIRECT);
+}
+
 static void add_function(const struct object *o, const struct multiverse_function *f)
 {
     size_t fixed = sizeof *f + f->n_variants * sizeof(struct multiverse_variant) +
@@ -83,17 +109,20 @@ static void add_function(const struct object *o, const struct multiverse_functio
     if (f->size % 8 || f->size < fixed)
         bad(o, "function record of wrong size", f);
     check_name(o, (const char *)f, f->size, f->name);
-    struct found_function *out = &functions[n_functions++];
-    if (n_functions == MAX_FUNCTIONS)
+    int is_inline = f->flags & MULTIVERSE_FUNCTION_INLINE;
+    struct found_function ignored, *out = is_inline ? &ignored : &functions[n_functions++];
+    if (n_functions == MAX_FUNCTIONS || n_inlines == MAX_FUNCTIONS)
         bad(o, "too many functions for this reader", f);
+    if (is_inline)
+        check_inline(o, f);
     out->name = (const char *)f + f->name;
     out->record = f;
     out->body = (void *)to(o, &f->body, PF_X);
     out->pad = (void *)to(o, &f->pad, PF_X);
-    if (memcmp(out->pad, nop, 5))
+    if (!is_inline && memcmp(out->pad, nop, 5))
         bad(o, "pad is not a 5-byte NOP", out->pad);
     need_word(o, out->pad, 5, "pad across words");
-    if ((uintptr_t)out->pad - (uintptr_t)out->body > 64)
+    if (!is_inline && (uintptr_t)out->pad - (uintptr_t)out->body > 64)
         bad(o, "pad is not at the entry", out->pad);
     out->pointer = f->flags & MULTIVERSE_FUNCTION_POINTER ? named(o, &f->pointer, f->flags & MULTIVERSE_FUNCTION_DIRECT) : NULL;
     out->n_variants = f->n_variants;
@@ -255,7 +284,7 @@ static int read_object(struct dl_phdr_info *info, size_t size, void *sites)
 void descriptors_read(void)
 {
     int sites = 0;
-    n_functions = n_sites = n_reads = n_switch_tables = 0;
+    n_functions = n_sites = n_reads = n_inlines = n_switch_tables = 0;
     dl_iterate_phdr(read_object, &sites);
     sites = 1;
     dl_iterate_phdr(read_object, &sites);
@@ -352,6 +381,19 @@ unsigned count_bodies(const struct found_function *f)
 unsigned count_records(void) { return n_functions; }
 unsigned count_sites(void) { return n_sites; }
 unsigned count_reads(void) { return n_reads; }
+
+const unsigned char *inline_call(const void *function, unsigned number)
+{
+    for (unsigned i = 0; i < n_inlines; i++)
+        if ((!function || inlines[i].function == function) && !number--)
+            return inlines[i].site;
+    return NULL;
+}
+
+const char *inline_name(unsigned number)
+{
+    return number < n_inlines ? inlines[number].name : NULL;
+}
 
 int find_switch(const void *address, unsigned *width, unsigned *flags, const char **name)
 {

@@ -49,6 +49,9 @@ unsigned count_bodies(const struct found_function *);
 unsigned count_records(void);
 unsigned count_sites(void);
 unsigned count_reads(void); /* of constants */
+/* The 5 bytes of the inline call of that number, of the function or of all (NULL); or NULL. */
+const unsigned char *inline_call(const void *function, unsigned number);
+const char *inline_name(unsigned number); /* of all: the function */
 /* The switch's records: 0 when there is none. */
 int find_switch(const void *address, unsigned *width, unsigned *flags, const char **name);
 

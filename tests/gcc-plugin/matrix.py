@@ -38,7 +38,7 @@ WAYS = [f"{level} {place}" for level in LEVELS for place in PLACES] + [
     "-O1 -fPIE -pie -fnon-call-exceptions -fexceptions",
     "-O0 -fPIE -pie -flto",
     "-O2 -fPIE -pie -flto",
-    "-O2 -fPIC -shared -flto -flto-partition=1to1",
+    "-O2 -fPIC -shared -flto=2 -flto-partition=1to1",
     "-O3 -fno-pie -no-pie -flto -flto-partition=none",
     "-O2 -fPIE -pie -flto -ffat-lto-objects -fno-plt -fcf-protection=full",
     "-O2 -fPIE -pie -fno-toplevel-reorder",

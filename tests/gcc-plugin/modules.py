@@ -49,6 +49,13 @@ def main():
             objects = ["main.o", "first.o", "second.o", "descriptors.o", library / "libmultiverse.a"]
             run(folder, "gcc", *flags, *objects, "-o", "program")
             run(folder, "./program")
+        # Inline calls of a library that comes later.
+        for options in ("-O2", "-O1 -fno-plt", "-Os"):
+            flags = [*options.split(), f"-fplugin={plugin}", f"-I{include}"]
+            run(folder, "g++", *flags, "-fPIC", "-shared", CASES / "late.cc", "-o", "liblate.so")
+            run(folder, "g++", *flags, "-fPIE", CASES / "late_main.cc", "descriptors.o", f"-L{library}", "-lmultiverse",
+                f"-Wl,-rpath,{library}", "-rdynamic", "-o", "program")
+            run(folder, "./program")
         # LTO without the plugin: nothing is multiversed, and everything is right.
         (Path(folder) / "plain.c").write_text(
             f'#include "{CASES}/modules.h"\n'

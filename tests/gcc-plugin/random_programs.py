@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: MIT
 """random_programs.py PLUGIN INCLUDE LIBRARY [--clang PLUGIN] [--seed N] [--programs N] [--rounds N] [--keep FOLDER]:
 generates programs of several objects with switches of all types, compared in all ways,
-compiles each with the plugin at -O0 to -O3 and -Os and once without, and compares what
-they compute for random values of the switches, before, after and between commits.
+compiles each with the plugin at -O0 to -O3 and -Os, with LTO and as C++, and once without, and
+compares what they compute for random values of the switches, before, after and between commits.
+Some functions are multiverse("inline"); of these C++ has a copy in each unit.
 
 A failure means wrong code in a variant, a guard that holds for the wrong values or never, or a
 variant that believes a switch to have the value of a commit where it reads it anew; or a constant
@@ -18,7 +19,7 @@ import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-LEVELS = ["-O0", "-O1", "-O2", "-O3", "-Os"]
+LEVELS = ["-O0", "-O1", "-O2", "-O3", "-Os", "-O2 -flto", "-O1 -x c++", "-O3 -x c++"]
 TYPES = {"bool": (0, 1), "char": (-128, 127), "int8_t": (-128, 127), "uint8_t": (0, 255),
          "int16_t": (-2**15, 2**15 - 1), "uint16_t": (0, 2**16 - 1),
          "int32_t": (-2**31, 2**31 - 1), "uint32_t": (0, 2**32 - 1),
@@ -30,6 +31,9 @@ HEADER = """
 #include <stdbool.h>
 #include <stdint.h>
 #define MAX_SWITCHES 32
+#ifdef __cplusplus
+extern "C" {
+#endif
 enum signed_enum { S_A = -7, S_B = 0, S_C = 3, S_D, S_E = 0x7fffffff };
 enum unsigned_enum { U_A, U_B, U_C = 6, U_D = 0x80000000u, U_E = 0xffffffffu };
 struct a_switch {
@@ -50,6 +54,12 @@ extern const struct a_switch switches[];
 extern const struct a_function functions[];
 extern const unsigned n_switches, n_functions;
 extern uint64_t trace;
+#ifdef __cplusplus
+}
+#define COPIES inline
+#else
+#define COPIES
+#endif
 #define MV __attribute__((multiverse))
 #define T(n) (trace = trace * 33 + (n))
 """
@@ -111,6 +121,7 @@ class Function:
         self.leaf, self.depth, self.number = True, 0, 0
         self.used = set()  # switches whose value is used for more than comparisons
         self.bind = draw.random() < 0.1
+        self.inline = draw.random() < 0.5
         # A first question that no compiler answers: each switch is read.
         lines = [f"if ({s.name} == {literal(s.constant(draw))}) T({self.mark()});" for s in self.switches]
         lines += self.block(draw.randint(2, 4))
@@ -213,9 +224,9 @@ class Function:
         return lines
 
     def attribute(self):
-        if not self.bind:
-            return "MV"
-        return f'__attribute__((multiverse("bind", "{self.switches[0].name}")))'
+        words = ['"inline"'] if self.inline else []
+        words += [f'"bind", "{self.switches[0].name}"'] if self.bind else []
+        return f"__attribute__((multiverse({', '.join(words)})))" if words else "MV"
 
 
 def table(name, values):
@@ -236,19 +247,23 @@ def generate(seed, folder):
         if places[i] == 2:
             for s in f.switches:
                 home[switches.index(s)] = 2
-    declarations = HEADER + "".join(f"extern {s.declaration()};\n" for s in switches)
-    declarations += "".join(f"{f.attribute()} uint64_t {f.name}(uint64_t);\nuint64_t call_{f.name}(uint64_t);\n"
-                            for f in functions)
+    c_only = '#ifdef __cplusplus\nextern "C" {\n#endif\n', "#ifdef __cplusplus\n}\n#endif\n"
+    declarations = HEADER + c_only[0] + "".join(f"extern {s.declaration()};\n" for s in switches)
+    declarations += "".join(f"{f.attribute()} {'COPIES ' if f.inline else ''}uint64_t {f.name}(uint64_t);\n"
+                            f"uint64_t call_{f.name}(uint64_t);\n" for f in functions) + c_only[1]
     for s in switches:
         declarations += (f"static inline __attribute__((always_inline, unused)) uint64_t helper_{s.name}(uint64_t x)\n"
                          f"{{\n    return {s.name} > {literal(s.constant(draw))} ? x + 1 : x * 3;\n}}\n")
-    (folder / "random_programs.h").write_text("#pragma once\n" + declarations)
+    bodies = "".join(f"inline uint64_t {f.name}(uint64_t x)\n{f.text}" for f in functions if f.inline)
+    (folder / "random_programs.h").write_text("#pragma once\n" + declarations +
+                                              f"#ifdef __cplusplus\n{bodies}#endif\n")
     for unit in range(3):
         text = '#include "random_programs.h"\n' + ("uint64_t trace;\n" if unit == 2 else "")
         text += "".join(f"{s.declaration()};\n" for i, s in enumerate(switches) if home[i] == unit)
         for i, f in enumerate(functions):
             if places[i] == unit:
-                text += f"{f.attribute()} uint64_t {f.name}(uint64_t x)\n{f.text}"
+                body = f"{f.attribute()} uint64_t {f.name}(uint64_t x)\n{f.text}"
+                text += f"#ifndef __cplusplus\n{body}#endif\n" if f.inline else body
                 text += f"uint64_t call_{f.name}(uint64_t x) {{ return {f.name}(x) + 1; }}\n"
         (folder / f"unit{unit}.c").write_text(text)
     text = '#include "random_programs.h"\n'
@@ -280,11 +295,13 @@ def run(command, folder):
 
 def build(folder, name, level, compilers, flags, libraries):
     """Units and library at `level`, each with its compiler; tables and driver without the plugin."""
-    common = ["-w", "-I.", *flags]
-    run([*compilers[2], *common, level, "-fPIC", "-shared", "unit2.c", "-o", f"lib{name}.so"], folder)
-    for unit in range(2):
-        run([*compilers[unit], *common, level, "-fPIE", "-c", f"unit{unit}.c"], folder)
-    run(["gcc", *common, "-O1", "-fPIE", "-pie", str(HERE / "random_programs.c"), "tables.c", "unit0.o", "unit1.o",
+    common, level = ["-w", "-I.", *flags], level.split()
+    permissive = ["-fpermissive", "-Wno-narrowing"] if "c++" in level else []
+    linker = [*(compilers[2] if "-flto" in level else ["gcc"]), *common, *(["-flto"] if "-flto" in level else [])]
+    for unit, place in enumerate(["-fPIE", "-fPIE", "-fPIC"]):
+        run([*compilers[unit], *common, *permissive, *level, place, "-c", f"unit{unit}.c"], folder)
+    run([*linker, "-fPIC", "-shared", "unit2.o", "-o", f"lib{name}.so"], folder)
+    run([*linker, "-O1", "-fPIE", "-pie", str(HERE / "random_programs.c"), "tables.c", "unit0.o", "unit1.o",
          f"-L{folder}", f"-l{name}", f"-Wl,-rpath,{folder}", *libraries, "-o", name], folder)
 
 
@@ -309,7 +326,7 @@ def try_program(seed, rounds, folder, plugin, include, library, clang):
         compilers = [by_clang if (1 + seed % 6) >> unit & 1 else compilers[unit] for unit in range(3)]
     expected = [line.split() for line in run(["./plain", str(seed), str(rounds)], folder).splitlines()]
     good = 0
-    for level in LEVELS:
+    for level in [way for way in LEVELS if not clang or " " not in way]:
         try:
             build(folder, "program", level, compilers, ["-DMULTIVERSE=1", f"-I{include}"],
                   [f"-L{library}", "-lmultiverse", f"-Wl,-rpath,{library}"])

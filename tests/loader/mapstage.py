@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""mapstage.py BEHAVIOUR: files that a pass refuses are not mapped (passes/example/verify.c).
+"""mapstage.py BEHAVIOUR: files that a pass refuses are not mapped (passes/example/verify.c), those that it
+places lie there (mapstage/place.c).
 
 The pass is built as its author outside of the tree would.  Each function below is one test; its
 text says what a failure means.
 """
 import hashlib
+import re
 import shutil
 import subprocess
 import sys
@@ -44,9 +46,10 @@ def digest(path):
 class World:
     def __init__(self, folder):
         self.folder = folder
-        self.build(["cc", "-shared", "-nostdlib", "-ffreestanding", "-fno-stack-protector",
-                    "-mgeneral-regs-only", "-fPIC", "-Wl,-Bsymbolic", "-I", support.SOURCE / "include",
-                    "-o", folder / "verify.so", support.SOURCE / "passes" / "example" / "verify.c"])
+        for source in (support.SOURCE / "passes" / "example" / "verify.c", HERE / "mapstage" / "place.c"):
+            self.build(["cc", "-shared", "-nostdlib", "-ffreestanding", "-fno-stack-protector",
+                        "-mgeneral-regs-only", "-fPIC", "-Wl,-Bsymbolic", "-I", support.SOURCE / "include",
+                        "-o", folder / (source.stem + ".so"), source])
         for name, option in (("first", "-g0"), ("late", "-g0"), ("aligned", "-Wl,-z,max-page-size=0x10000")):
             source = folder / (name + ".c")
             source.write_text(LIBRARY.replace("NAME", name))
@@ -131,6 +134,85 @@ def changed(world):
     good(run(), "first 7")
 
 
+WHERE = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdio.h>
+#include <sys/auxv.h>
+int first(void);
+static void say(const char *name, void *at)
+{
+    Dl_info info;
+
+    if (at && dladdr(at, &info))
+        printf("%s %lx\\n", name, (long)info.dli_fbase);
+}
+int main(int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++) {
+        void *late = dlopen(argv[i], RTLD_NOW);
+        void *function = late ? dlsym(late, "late") : NULL;
+
+        say("late", function ? function : late ? dlsym(late, "aligned") : NULL);
+        if (late && argc > 2 && i < 2)
+            dlclose(late);
+    }
+    say("first", first);
+    say("main", main);
+    say("libc", puts);
+    return first() != 7;
+}
+"""
+
+
+def placed(world):
+    """A library lies where the pass wants it, also one that comes by dlopen, and comes again; wrong places are
+    refused with a sentence, and the program runs as it does."""
+    (world.folder / "main.c").write_text(WHERE)
+    log = world.folder / "log"
+
+    def run(*arguments, command=None, placement="near", options="", compile=("-pie",), **where):
+        support.compile_c(world.program, world.folder / "main.c", "-L" + str(world.folder), "-lfirst", *compile,
+                          "-Wl,-rpath,$ORIGIN", f"-Wl,--dynamic-linker={LOADER}", plugin=False)
+        at = "".join(f"at.{name.replace('_', '.')} = {place}\n" for name, place in where.items())
+        config = f"[app]\nmatch = main\npasses = place\nplacement = {placement}\n[place]\n{options}{at}"
+        done = support.run([*(command or []), world.program, *arguments], config=config, MVLD_DEBUG="passes",
+                           MVLD_PASS_PATH=world.folder, MVLD_DEBUG_OUTPUT=log)
+        text = "".join(path.read_text() for path in world.folder.glob("log.*"))
+        for path in world.folder.glob("log.*"):
+            path.unlink()
+        check(done.returncode == 0 and "first runs" in done.stdout and not done.stderr, f"{done}{text}")
+        check("where a pass wants it" not in text, text)
+        found = [line.split() for line in done.stdout.splitlines() if len(line.split()) == 2 and "runs" not in line]
+        return [(name, int(address, 16)) for name, address in found], text
+
+    for placement in ("near", "as-is"):
+        for options in (("-pie",), ("-no-pie",)):
+            far = "-20000000" if options == ("-pie",) else "20000000"
+            found, text = run(placement=placement, compile=options, libfirst_so=far)
+            found = dict(found)
+            check(found["first"] - found["main"] == int(far, 16), f"{found}{text}")
+    late = world.files["late"]
+    for arguments in ((late,), (late, late)):
+        found, text = run(*arguments, options="from = nothing\n", libfirst_so="30000000", liblate_so="31000000")
+        check([at for name, at in found if name == "late"] == [0x31000000] * len(arguments) and
+              dict(found)["first"] == 0x30000000, f"{found}{text}")
+    found, text = run(command=[LOADER], options="from = nothing\n", main="44440000", libfirst_so="30000000")
+    check(dict(found)["main"] == 0x44440000 and dict(found)["first"] == 0x30000000, f"{found}{text}")
+    said = "%s: it is not mapped at .*: %s"
+    for where, words in (({"libfirst_so": "1234"}, said % ("libfirst.so", "no page begins there")),
+                         ({"libfirst_so": "0"}, said % ("libfirst.so", "something lies there")),
+                         ({"main": "20000000"}, said % ("main", "its place is chosen already")),
+                         ({"libaligned_so": "-20000000"}, said % ("libaligned.so", "its place is chosen already")),
+                         ({"libfirst_so": "-1000000000000000"}, said % ("libfirst.so", "the kernel gives no")),
+                         ({}, "place: an edit of the stage map, in the stage run")):
+        found, text = run(world.files["aligned"], **where)
+        found = dict(found)
+        check(re.search(words, text), f"{words}: {text}")
+        check(all(abs(found[name] - found["main"]) < 1 << 31 for name in ("first", "late")), f"{found}{text}")
+
+
 if __name__ == "__main__":
     with support.scratch_folder() as scratch:
-        {"start": start, "directly": directly, "opened": opened, "changed": changed}[sys.argv[1]](World(scratch))
+        {"start": start, "directly": directly, "opened": opened, "changed": changed,
+         "placed": placed}[sys.argv[1]](World(scratch))

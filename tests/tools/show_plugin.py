@@ -25,7 +25,8 @@ MULTIVERSE __attribute__((noinline)) void step(int n) { if (fast) sink += n; els
 MULTIVERSE __attribute__((noinline)) int depth(void) { return level == 3 ? sink : sink * 7; }
 MULTIVERSE __attribute__((noinline)) int speed(void) { return mode == FAST ? sink : mode; }
 MULTIVERSE void (*hook)(int) = step;
-int main(void) { step(1); step(2); hook(3); return depth() + speed(); }
+__attribute__((multiverse("inline"))) static int quick(int n) { return fast ? n * 3 : n; }
+int main(void) { step(1); step(2); hook(3); return depth() + speed() + quick(sink); }
 """
 
 
@@ -54,8 +55,12 @@ with scratch() as folder:
               [("fast", 1, False, True), ("level", 4, True, False)], f"{what}: switches")
         check(all(s["defined"] for s in found["switches"]), f"{what}: they are defined here")
         functions = {f["name"]: f for f in found["functions"]}
-        equal(sorted(functions), ["depth", "hook", "speed", "step"], f"{what}: variation points")
+        equal(sorted(functions), ["depth", "hook", "quick", "speed", "step"], f"{what}: variation points")
         check(functions["hook"]["pointer"], f"{what}: hook is a pointer")
+        arms = [("quick", [[(g["switch"], g["low"]) for g in arm["guards"]] for arm in call["arms"]])
+                for call in found["inline_calls"]]
+        equal(arms, [] if "-O0" in options else [("quick", [[("fast", 0)], [("fast", 1)]])],
+              f"{what}: inline calls")
         guards = {(g["switch"], g["low"], g["high"]) for v in functions["step"]["variants"]
                   for g in v["guards"]}
         equal(guards, {("fast", 0, 0), ("fast", 1, 1)}, f"{what}: guards of step")

@@ -179,14 +179,19 @@ static int read_body(struct elf_file *f, struct mv_function *fn,
 
     if (follow_code(f, at + offsetof(struct multiverse_function, body), r->body, 1, &fn->body))
         return -1;
+    if ((fn->is_pointer || fn->is_inline) &&
+        follow_either(f, at + offsetof(struct multiverse_function, pointer), r->pointer,
+                      r->flags & MULTIVERSE_FUNCTION_DIRECT, 0, &fn->pointer))
+        return -1;
     if (fn->is_pointer)
-        return follow_either(f, at + offsetof(struct multiverse_function, pointer), r->pointer,
-                             r->flags & MULTIVERSE_FUNCTION_DIRECT, 0, &fn->pointer);
+        return 0;
     uint64_t field = at + offsetof(struct multiverse_function, pad);
     if (follow_code(f, field, r->pad, sizeof nop, &fn->pad))
         return -1;
-    if (elf_read(f, fn->pad, bytes, sizeof bytes) || memcmp(bytes, nop, sizeof nop))
-        return damaged(f, field, "there is no 5-byte NOP at address 0x%" PRIx64, fn->pad);
+    if (elf_read(f, fn->pad, bytes, sizeof bytes) ||
+        (fn->is_inline ? *bytes != 0xe9 : memcmp(bytes, nop, sizeof nop)))
+        return damaged(f, field, "there is no 5-byte %s at address 0x%" PRIx64,
+                       fn->is_inline ? "jump" : "NOP", fn->pad);
     return 0;
 }
 
@@ -205,7 +210,9 @@ static int read_function(struct elf_file *f, struct descriptors *d, uint64_t at,
     d->functions = must_grow(d->functions, d->n_functions + 1, sizeof *d->functions);
     struct mv_function *fn = &d->functions[d->n_functions++];
     *fn = (struct mv_function){.record = at, .n_variants = r.n_variants, .n_guards = r.n_guards,
-                               .is_pointer = (r.flags & MULTIVERSE_FUNCTION_POINTER) != 0};
+                               .is_pointer = (r.flags & MULTIVERSE_FUNCTION_POINTER) != 0,
+                               .is_inline = (r.flags & MULTIVERSE_FUNCTION_INLINE) != 0};
+    d->n_inline += (size_t)fn->is_inline;
     fn->variants = must_alloc(r.n_variants, sizeof *fn->variants);
     fn->guards = must_alloc(r.n_guards, sizeof *fn->guards);
     fn->name = at + r.name < names ? NULL : elf_string(f, at + r.name, at + size);

@@ -31,7 +31,7 @@ struct mv_variant {
 struct mv_function {
     const char *name;
     uint64_t record, body, pad;
-    int is_pointer;
+    int is_pointer, is_inline; /* an inline call: of `pointer`, with arms for variants */
     struct elf_target pointer;
     struct mv_variant *variants;
     size_t n_variants;
@@ -60,7 +60,7 @@ struct descriptors {
     struct mv_switch *switches;
     size_t n_switches;
     struct mv_function *functions;
-    size_t n_functions;
+    size_t n_functions, n_inline; /* so many of them are inline calls */
     struct mv_site *sites;
     size_t n_sites;
 };

@@ -5,7 +5,6 @@
  */
 #include "tools/show/descriptors.h"
 #include "tools/show/disassemble.h"
-#include "tools/common/lines.h"
 #include "tools/show/show.h"
 #include "tools/common/tools.h"
 
@@ -30,25 +29,20 @@ static const char usage[] =
     "\n"
     "Exit code: 0, 1 when a file could not be read or is damaged, 2 for wrong usage.\n";
 
-/* A file on its way to the reader. */
-struct view {
-    const struct elf_file *f;
-    const struct descriptors *d;
-    struct lines *lines; /* NULL: not asked for, or none */
-    int code;            /* disassemble */
-};
-
-static int calls(const struct mv_site *s, const struct mv_function *fn)
+static int calls(const struct elf_target *callee, const struct mv_function *fn)
 {
-    if (s->callee.defined)
-        return s->callee.address == fn->body;
-    return s->callee.symbol && !strcmp(s->callee.symbol, fn->name);
+    if (fn->is_inline)
+        return 0;
+    if (callee->defined)
+        return callee->address == fn->body;
+    return callee->symbol && !strcmp(callee->symbol, fn->name);
 }
 
-static const struct mv_function *callee_of(const struct descriptors *d, const struct mv_site *s)
+const struct mv_function *show_callee_of(const struct descriptors *d,
+                                         const struct elf_target *callee)
 {
     for (size_t i = 0; i < d->n_functions; i++)
-        if (calls(s, &d->functions[i]))
+        if (calls(callee, &d->functions[i]))
             return &d->functions[i];
     return NULL;
 }
@@ -106,22 +100,27 @@ static void print_switch(const struct elf_file *f, const struct mv_switch *s)
     putchar('\n');
 }
 
-static void print_site(const struct view *view, const struct mv_site *s)
+static void print_place(const struct show_view *view, const char *what, uint64_t address)
 {
-    const struct elf_symbol *caller = elf_function_at(view->f, s->address);
+    const struct elf_symbol *caller = elf_function_at(view->f, address);
     char line[256];
 
-    printf("    %s 0x%" PRIx64, s->instruction == MV_READ ? "read" : "call site", s->address);
+    printf("    %s 0x%" PRIx64, what, address);
     if (caller) {
         fputs(" in ", stdout);
         print_name(stdout, caller->name);
-        printf("+0x%" PRIx64, s->address - caller->address);
+        printf("+0x%" PRIx64, address - caller->address);
     }
-    lines_find(view->lines, s->address, line, sizeof line);
+    lines_find(view->lines, address, line, sizeof line);
     if (*line) {
         fputs(" at ", stdout);
         print_name(stdout, line);
     }
+}
+
+static void print_site(const struct show_view *view, const struct mv_site *s)
+{
+    print_place(view, s->instruction == MV_READ ? "read" : "call site", s->address);
     if (s->instruction == MV_READ)
         printf(": %u bytes\n", s->length);
     else
@@ -131,10 +130,10 @@ static void print_site(const struct view *view, const struct mv_site *s)
         disassemble_range(view->f, s->address, s->length);
 }
 
-static void print_variant(const struct view *view, const struct mv_function *fn,
+static void print_variant(const struct show_view *view, const struct mv_function *fn,
                           const struct mv_variant *v)
 {
-    printf("    variant ");
+    printf(fn->is_inline ? "        arm " : "    variant ");
     if (v->name) {
         print_name(stdout, v->name);
         printf(" at ");
@@ -147,11 +146,21 @@ static void print_variant(const struct view *view, const struct mv_function *fn,
         print_guard(view->f, view->d, &fn->guards[v->first_guard + k]);
     }
     putchar('\n');
-    if (view->code)
+    if (view->code && !fn->is_inline)
         disassemble_function(view->f, v->body, v->size);
 }
 
-static void print_function(const struct view *view, const struct mv_function *fn)
+static void print_inline(const struct show_view *view, const struct mv_function *fn)
+{
+    print_place(view, "inline call", fn->pad);
+    printf(": generic call at 0x%" PRIx64 "\n", fn->body);
+    if (view->code)
+        disassemble_range(view->f, fn->pad, 5);
+    for (size_t i = 0; i < fn->n_variants; i++)
+        print_variant(view, fn, &fn->variants[i]);
+}
+
+static void print_function(const struct show_view *view, const struct mv_function *fn)
 {
     printf("%s ", fn->is_pointer ? "function pointer" : "function");
     print_name(stdout, fn->name);
@@ -167,8 +176,11 @@ static void print_function(const struct view *view, const struct mv_function *fn
     for (size_t i = 0; i < fn->n_variants; i++)
         print_variant(view, fn, &fn->variants[i]);
     for (size_t i = 0; i < view->d->n_sites; i++)
-        if (calls(&view->d->sites[i], fn))
+        if (calls(&view->d->sites[i].callee, fn))
             print_site(view, &view->d->sites[i]);
+    for (size_t i = 0; i < view->d->n_functions; i++)
+        if (view->d->functions[i].is_inline && calls(&view->d->functions[i].pointer, fn))
+            print_inline(view, &view->d->functions[i]);
 }
 
 static void print_count(size_t n, const char *what, const char *end)
@@ -176,7 +188,7 @@ static void print_count(size_t n, const char *what, const char *end)
     printf("%zu %s%s%s", n, what, n == 1 ? "" : *what == 's' ? "es" : "s", end);
 }
 
-static void print_text(const struct view *view)
+static void print_text(const struct show_view *view)
 {
     const struct elf_file *f = view->f;
     const struct descriptors *d = view->d;
@@ -188,14 +200,26 @@ static void print_text(const struct view *view)
     }
     fputs(": ", stdout);
     print_count(d->n_switches, "switch", ", ");
-    print_count(d->n_functions, "variation point", ", ");
-    print_count(d->n_sites, "call site", "\n");
+    print_count(d->n_functions - d->n_inline, "variation point", ", ");
+    print_count(d->n_sites, "call site", d->n_inline ? ", " : "\n");
+    if (d->n_inline)
+        print_count(d->n_inline, "inline call", "\n");
     for (size_t i = 0; i < d->n_switches; i++)
         print_switch(f, &d->switches[i]);
-    for (size_t i = 0; i < d->n_functions; i++)
-        print_function(view, &d->functions[i]);
+    for (size_t i = 0; i < d->n_functions; i++) {
+        const struct mv_function *fn = &d->functions[i];
+
+        if (!fn->is_inline) {
+            print_function(view, fn);
+        } else if (!show_callee_of(d, &fn->pointer)) {
+            fputs("inline call of ", stdout);
+            print_target(f, &fn->pointer);
+            putchar('\n');
+            print_inline(view, fn);
+        }
+    }
     for (size_t i = 0; i < d->n_sites; i++) {
-        if (callee_of(d, &d->sites[i]))
+        if (show_callee_of(d, &d->sites[i].callee))
             continue;
         int is_read = d->sites[i].instruction == MV_READ;
         const char *constant = is_read ? switch_name(d, &d->sites[i].callee) : NULL;
@@ -209,130 +233,6 @@ static void print_text(const struct view *view)
     }
 }
 
-/* ---- JSON ----------------------------------------------------------------------- */
-
-static void json_target(struct json *j, const char *key, const struct elf_target *t)
-{
-    json_begin(j, key, '{');
-    json_string(j, "symbol", t->symbol);
-    if (t->defined)
-        json_hex(j, "address", t->address);
-    else
-        json_string(j, "address", NULL);
-    json_end(j, '}');
-}
-
-static void json_value(struct json *j, const char *key, const struct mv_guard *g, uint64_t value)
-{
-    if (g->flags & MULTIVERSE_SWITCH_SIGNED)
-        json_signed(j, key, (int64_t)value);
-    else
-        json_unsigned(j, key, value);
-}
-
-static void json_switch(struct json *j, const struct mv_switch *s)
-{
-    json_begin(j, NULL, '{');
-    json_string(j, "name", s->name);
-    json_unsigned(j, "width", s->width);
-    json_bool(j, "signed", s->flags & MULTIVERSE_SWITCH_SIGNED);
-    json_bool(j, "bool", s->flags & MULTIVERSE_SWITCH_BOOL);
-    json_bool(j, "tracked", s->flags & MULTIVERSE_SWITCH_TRACKED);
-    json_bool(j, "constant", s->flags & MULTIVERSE_SWITCH_CONSTANT);
-    json_bool(j, "defined", s->flags & MULTIVERSE_SWITCH_DEFINED);
-    json_target(j, "location", &s->target);
-    json_end(j, '}');
-}
-
-static void json_variant(struct json *j, const struct view *view, const struct mv_function *fn,
-                         const struct mv_variant *v)
-{
-    json_begin(j, NULL, '{');
-    json_string(j, "name", v->name);
-    json_hex(j, "address", v->body);
-    json_unsigned(j, "size", v->size);
-    json_begin(j, "guards", '[');
-    for (size_t i = 0; i < v->n_guards; i++) {
-        const struct mv_guard *g = &fn->guards[v->first_guard + i];
-        json_begin(j, NULL, '{');
-        json_string(j, "switch", switch_name(view->d, &g->target));
-        json_value(j, "low", g, g->low);
-        json_value(j, "high", g, g->high);
-        json_end(j, '}');
-    }
-    json_end(j, ']');
-    if (view->code)
-        json_code(j, view->f, v->body, v->size);
-    json_end(j, '}');
-}
-
-static void json_function(struct json *j, const struct view *view, const struct mv_function *fn)
-{
-    json_begin(j, NULL, '{');
-    json_string(j, "name", fn->name);
-    json_bool(j, "pointer", fn->is_pointer);
-    json_hex(j, "address", fn->body);
-    if (fn->is_pointer)
-        json_target(j, "variable", &fn->pointer);
-    else
-        json_hex(j, "pad", fn->pad);
-    if (view->code)
-        json_code(j, view->f, fn->body, 0);
-    json_begin(j, "variants", '[');
-    for (size_t i = 0; i < fn->n_variants; i++)
-        json_variant(j, view, fn, &fn->variants[i]);
-    json_end(j, ']');
-    json_end(j, '}');
-}
-
-static void json_site(struct json *j, const struct view *view, const struct mv_site *s)
-{
-    const struct elf_symbol *caller = elf_function_at(view->f, s->address);
-    const struct mv_function *callee = callee_of(view->d, s);
-    char line[256];
-
-    lines_find(view->lines, s->address, line, sizeof line);
-    json_begin(j, NULL, '{');
-    json_hex(j, "address", s->address);
-    json_string(j, "caller", caller ? caller->name : NULL);
-    json_string(j, "line", *line ? line : NULL);
-    const char *constant = switch_name(view->d, &s->callee);
-    json_string(j, "callee", callee ? callee->name : constant ? constant : s->callee.symbol);
-    json_string(j, "instruction", instruction_name(s->instruction));
-    json_unsigned(j, "length", s->length);
-    json_bool(j, "one_word", s->one_word);
-    json_end(j, '}');
-}
-
-static void print_json(struct json *j, const struct view *view)
-{
-    const struct elf_file *f = view->f;
-    const struct descriptors *d = view->d;
-
-    json_begin(j, NULL, '{');
-    json_string(j, "file", f->path);
-    json_bool(j, "descriptors", d->found);
-    json_unsigned(j, "version", d->version);
-    json_begin(j, "switches", '[');
-    for (size_t i = 0; i < d->n_switches; i++)
-        json_switch(j, &d->switches[i]);
-    json_end(j, ']');
-    json_begin(j, "functions", '[');
-    for (size_t i = 0; i < d->n_functions; i++)
-        json_function(j, view, &d->functions[i]);
-    json_end(j, ']');
-    json_begin(j, "callsites", '[');
-    for (size_t i = 0; i < d->n_sites; i++)
-        json_site(j, view, &d->sites[i]);
-    json_end(j, ']');
-    json_end(j, '}');
-}
-
-void show_json(struct json *j, const struct elf_file *f, const struct descriptors *d, int code)
-{
-    print_json(j, &(struct view){.f = f, .d = d, .code = code});
-}
-
 /* What the command line asks for. */
 struct wish {
     struct json *json;
@@ -344,14 +244,14 @@ static int show(const struct wish *wish, const char *path)
     struct elf_file f;
     struct descriptors d = {0};
     int failed = elf_file_open(&f, path) || descriptors_read(&f, &d);
-    struct view view = {.f = &f, .d = &d, .code = wish->code};
+    struct show_view view = {.f = &f, .d = &d, .code = wish->code};
 
     if (!failed && wish->lines)
         view.lines = lines_open(&f);
     if (failed)
         complain("show", "%s: %s", path, f.error);
     else if (wish->json)
-        print_json(wish->json, &view);
+        show_json(wish->json, &view);
     else
         print_text(&view);
     lines_close(view.lines);

@@ -1,14 +1,25 @@
 /* SPDX-License-Identifier: MIT
  *
- * show.h: what `mvld show --json` writes for one file.
+ * show.h: what the files of `mvld show` share.
  */
 #ifndef SHOW_H
 #define SHOW_H
 
 #include "tools/show/descriptors.h"
+#include "tools/common/lines.h"
 #include "tools/common/tools.h"
 
-/* One object; with `code`, disassembly as well. */
-void show_json(struct json *, const struct elf_file *, const struct descriptors *, int code);
+/* A file on its way to the reader. */
+struct show_view {
+    const struct elf_file *f;
+    const struct descriptors *d;
+    struct lines *lines; /* NULL: not asked for, or none */
+    int code;            /* disassemble */
+};
+
+/* The function of this file that a call leads to, or NULL. */
+const struct mv_function *show_callee_of(const struct descriptors *, const struct elf_target *callee);
+/* One object. */
+void show_json(struct json *, const struct show_view *);
 
 #endif

@@ -46,6 +46,8 @@ struct mvld_symbol {
     const struct mvld_object *object;
 };
 
+#define MVLD_SYMBOLS_MAX 1024u /* that a pass adds to an object (symbol_add) */
+
 /* An isolation domain: objects inside one protection boundary.  Number 0, "process", is there from the
  * start and gets every new object.  Domains say what belongs together, for passes behind; they protect
  * nothing by themselves. */

@@ -62,7 +62,8 @@ int mv_apply(struct mv_engine *engine, enum mv_action action, enum mv_scope scop
         decide(engine, p, action, 0);
     for (struct mv_unit *u = engine->units; u; u = u->next)
         for (size_t i = 0; i < u->n_points; i++) {
-            if (scope == MV_ALL || (sw && has_guard_on(&u->points[i], sw)))
+            if (scope == MV_ALL || (sw && has_guard_on(&u->points[i], sw)) ||
+                (point && mv_function_of(engine, &u->points[i]) == point))
                 decide(engine, &u->points[i], action, 0);
             select_dirty(&u->points[i]);
         }
@@ -70,6 +71,15 @@ int mv_apply(struct mv_engine *engine, enum mv_action action, enum mv_scope scop
     if (changed >= 0 && scope != MV_FUNCTION)
         mv_remember(engine, action, sw);
     return changed;
+}
+
+/* An inline call of a function that was there before: nobody knows with which values that was bound.
+ * It leads to that until something is committed. */
+static int calls_known(const struct mv_engine *engine, const struct mv_point *point)
+{
+    const struct mv_point *function = mv_function_of(engine, point);
+
+    return function && !function->unit->fresh;
 }
 
 int mv_apply_fresh(struct mv_engine *engine)
@@ -89,7 +99,8 @@ int mv_apply_fresh(struct mv_engine *engine)
     mv_read_switches(engine);
     for (struct mv_unit *u = engine->units; u; u = u->next) {
         for (size_t i = 0; i < u->n_points; i++) {
-            if (u->fresh && mv_is_in_force(engine, &u->points[i]))
+            if (u->fresh && mv_is_in_force(engine, &u->points[i]) &&
+                !calls_known(engine, &u->points[i]))
                 decide(engine, &u->points[i], MV_COMMIT, 1);
             select_dirty(&u->points[i]);
         }

@@ -25,6 +25,10 @@
  *   A constant (multiverse("constant")) is a point without an entry, one in each unit that reads it;
  *   its sites are these reads.
  *
+ *   An inline call (multiverse("inline")) is a point, too: its pad is the jump in the caller, its
+ *   variants are the arms.  It is reached, decided and written as the function that it calls is, and
+ *   belongs to that: it has no name, count or outcome of its own.
+ *
  *   Sites are read lazily, at the first commit: an initialisation that commits
  *   nothing touches no code page.  A unit's arrays are one allocation each; no
  *   site is allocated alone.
@@ -63,7 +67,8 @@ struct mv_switch {
     uint8_t configured;   /* set. and bind. were looked at */
     uint8_t committed;    /* what the last commit_refs or revert_refs of it was */
     uint32_t stamp;       /* and when: see mv_engine.clock */
-    uint32_t n_functions; /* points that have variants for it */
+    uint32_t n_functions; /* points that have variants for it, */
+    uint32_t n_inline;    /* and inline calls */
     struct multiverse_info_var info;
 };
 
@@ -71,8 +76,9 @@ struct mv_point {
     const struct multiverse_function *record; /* NULL: a constant */
     const char *name;         /* in the record, or that of the constant's switch */
     struct mv_unit *unit;     /* NULL: a free place in the array */
-    uintptr_t body, pad;      /* of a constant 0 */
-    uintptr_t variable;       /* of a function pointer or constant, else 0 */
+    uintptr_t body, pad;      /* of a constant 0; of an inline call `body` */
+    uintptr_t variable;       /* of a function pointer or constant; of an inline call the function;
+                                 else 0 */
     struct mv_point *peer;    /* the next stub of the same function pointer, or the same constant
                                  in another unit */
     struct mv_switch **guards; /* one a guard of the record; NULL: never holds */
@@ -87,6 +93,7 @@ struct mv_point {
     uint8_t selected; /* by the operation under way */
     uint8_t dirty;    /* some site or the entry does not hold what it should */
     uint8_t refused, applied; /* patches of the operation under way: why one, errno; any? */
+    uint8_t is_inline; /* an inline call */
     uint8_t orphaned; /* the pointer variable was closed with its object */
     uint8_t reached;  /* by the operation under way */
     uint8_t outcome;  /* enum multiverse_outcome, of the last that reached it, */
@@ -241,6 +248,10 @@ void mv_release_tables(struct mv_engine *, struct mv_tables *);
 
 /* ---- records.c */
 void mv_gather_records(struct mv_engine *, struct mv_unit *);
+/* Do the bytes of its entry stand as the linker left them, wherever they run? */
+int mv_pad_is_original(const struct mv_engine *, const struct mv_point *);
+/* The function that an inline call calls, or NULL. */
+struct mv_point *mv_function_of(const struct mv_engine *, const struct mv_point *);
 /* Makes the point findable; a pointer's further stubs become peers.  1, or 0. */
 int mv_enter_point(struct mv_engine *, struct mv_point *);
 /* The unit's point for a constant, or NULL. */
@@ -263,9 +274,9 @@ void mv_link_sites(struct mv_engine *);
 /* ---- places.c */
 /* The address at home of code that may be a copy's. */
 uintptr_t mv_home(const struct mv_engine *, uintptr_t address);
-/* Its copy, when it has one: what runs of a function.  The address at home leads there too,
- * and is taken as long as no site is known to run in a copy. */
-uintptr_t mv_running(const struct mv_engine *, uintptr_t home);
+/* The copy of what the point wants, when it has one.  The address of a function at home leads there
+ * too, and is taken as long as no site is known to run in a copy; that of an arm does not. */
+uintptr_t mv_running(const struct mv_engine *, const struct mv_point *);
 /* Where the bytes can be read as the linker left them, at home or in their copy. */
 uintptr_t mv_readable(const struct mv_engine *, uintptr_t home, size_t length);
 /* *copy: it runs there, or 0.  1: and at home; 2: at home, as all of its object. */

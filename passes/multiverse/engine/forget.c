@@ -46,7 +46,7 @@ static void drop_switches(struct mv_engine *engine, const struct mvld_object *co
 
         if (holds_address(objects, n, sw->address))
             sw->address = 0;
-        if (sw->address || sw->n_functions) {
+        if (sw->address || sw->n_functions || sw->n_inline) {
             at = &sw->next;
             continue;
         }
@@ -121,7 +121,7 @@ void mv_removed(struct mv_engine *engine, const struct mvld_object *const *objec
         for (size_t i = 0; i < u->n_points; i++) {
             struct mv_point *p = &u->points[i];
 
-            if (!p->variable)
+            if (!p->variable || p->is_inline)
                 continue;
             p->orphaned |= holds_address(objects, n, p->variable) != 0;
             if (p->orphaned || holds_address(objects, n, p->target))

@@ -55,7 +55,7 @@ static uint32_t add_word(struct mv_engine *engine, struct mv_unit *unit, struct 
     unit->places[i] = (struct mvld_word){(uint32_t)(address - unit->base),
                                          (uint16_t)length, length == MV_HEAD};
     unit->bytes[0][i] = unit->original[i] =
-        kind == MV_SITE_NONE ? MV_PAD_NOP : mv_bytes_at(address, length);
+        kind == MV_SITE_NONE && !point->is_inline ? MV_PAD_NOP : mv_bytes_at(address, length);
     unit->slot_of[i] = slot_for(engine, unit, point, kind, length);
     return (uint32_t)i;
 }

@@ -286,7 +286,7 @@ static int op_dump(struct mv_engine *engine, void (*line)(void *, const char *),
         for (size_t i = 0; !u->closing && i < u->n_points; i++) {
             struct mv_point *p = &u->points[i];
 
-            if (!p->variable || mv_table_get(&engine->points, p->variable) == p)
+            if (mv_is_first(engine, p))
                 dump_point(p, line, cookie);
         }
     mv_unlock(engine);

@@ -28,8 +28,8 @@ void mv_outcome(struct mv_point *point, enum multiverse_outcome outcome, int err
 
 int mv_is_first(const struct mv_engine *engine, const struct mv_point *point)
 {
-    return !point->variable || point->orphaned ||
-           mv_table_get(&engine->points, point->variable) == point;
+    return !point->is_inline && (!point->variable || point->orphaned ||
+                                 mv_table_get(&engine->points, point->variable) == point);
 }
 
 static void settle(struct mv_engine *engine, struct mv_point *point)
@@ -46,8 +46,23 @@ static void settle(struct mv_engine *engine, struct mv_point *point)
     status->n_refused += point->outcome == MULTIVERSE_REFUSED;
 }
 
+/* An inline call that could not be changed leads to its function, and is told of as its sites are. */
+static void tell_functions(struct mv_engine *engine)
+{
+    for (struct mv_unit *u = engine->units; u; u = u->next)
+        for (size_t i = 0; i < u->n_points; i++) {
+            struct mv_point *point = &u->points[i], *function = NULL;
+
+            if (point->reached && point->error)
+                function = mv_function_of(engine, point);
+            if (function)
+                mv_outcome(function, MULTIVERSE_UNCHANGED, point->error);
+        }
+}
+
 void mv_outcomes_finish(struct mv_engine *engine)
 {
+    tell_functions(engine);
     for (struct mv_unit *u = engine->units; u; u = u->next)
         for (size_t i = 0; i < u->n_points; i++) {
             struct mv_point *point = &u->points[i];

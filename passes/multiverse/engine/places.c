@@ -31,13 +31,13 @@ static int find(const struct mv_engine *engine, uintptr_t home, size_t length, u
     return engine->api->moved_find(engine->image, home, length, copy);
 }
 
-uintptr_t mv_running(const struct mv_engine *engine, uintptr_t home)
+uintptr_t mv_running(const struct mv_engine *engine, const struct mv_point *point)
 {
     uintptr_t copy = 0;
 
-    if (engine->some_copied)
-        find(engine, home, 1, &copy);
-    return copy ? copy : home;
+    if (point->wanted && (engine->some_copied || point->is_inline))
+        find(engine, point->wanted, 1, &copy);
+    return copy ? copy : point->wanted;
 }
 
 uintptr_t mv_readable(const struct mv_engine *engine, uintptr_t home, size_t length)

@@ -161,6 +161,7 @@ static const char *function_fault(struct mv_unit *unit, const struct multiverse_
     size_t fields = sizeof *f + f->n_variants * sizeof *v + f->n_guards * sizeof *g;
     uintptr_t body = mv_distance(&f->body), pad = mv_distance(&f->pad);
     int is_pointer = f->flags & MULTIVERSE_FUNCTION_POINTER;
+    int is_inline = f->flags & MULTIVERSE_FUNCTION_INLINE;
 
     if (fields > f->size)
         return "its variants and guards are truncated";
@@ -168,13 +169,13 @@ static const char *function_fault(struct mv_unit *unit, const struct multiverse_
         return "its name lies outside";
     if (!mv_holds(unit->object, &unit->code, body, 1, PROT_READ | PROT_EXEC))
         return "its body lies outside the object's code";
-    if (pad < body || pad - body > PAD_REACH ||
+    if ((!is_inline && (pad < body || pad - body > PAD_REACH)) ||
         !mv_holds(unit->object, &unit->code, pad, MV_PAD_SIZE, PROT_READ | PROT_EXEC))
         return "its entry pad lies outside";
     if (pad - unit->object->start > MV_UNIT_MAX)
         return "it lies more than 4 GiB into the object";
-    if (is_pointer ? f->n_variants || !f->pointer : !!f->pointer)
-        return "it is half a function pointer";
+    if (is_pointer ? f->n_variants || !f->pointer || is_inline : !is_inline != !f->pointer)
+        return "it is half a function pointer, or half an inline call";
     for (size_t i = 0; i < f->n_variants; i++) {
         uintptr_t variant = mv_distance(&v[i].body);
         size_t size = v[i].body_size ? v[i].body_size : 1;
@@ -240,8 +241,17 @@ void mv_count_functions(struct mv_point *point, int by)
         while (before < i && point->guards[before] != point->guards[i])
             before++;
         if (before == i && point->guards[i])
-            point->guards[i]->n_functions += (uint32_t)by;
+            *(point->is_inline ? &point->guards[i]->n_inline : &point->guards[i]->n_functions) +=
+                (uint32_t)by;
     }
+}
+
+struct mv_point *mv_function_of(const struct mv_engine *engine, const struct mv_point *point)
+{
+    struct mv_point *function =
+        point->is_inline ? mv_table_get(&engine->points, point->variable) : NULL;
+
+    return function && !function->unit->closing ? function : NULL;
 }
 
 /* Makes the point findable; a pointer's further stubs become peers.  1, or 0. */
@@ -250,6 +260,8 @@ int mv_enter_point(struct mv_engine *engine, struct mv_point *point)
     struct mv_point *first = mv_table_get(&engine->points, point->variable);
     int is_first = point->variable && !point->orphaned && !first;
 
+    if (point->is_inline) /* it finds its function */
+        return 1;
     /* All or nothing: the caller uses the place of a refused point for the next. */
     if (mv_table_room(engine, &engine->points, 1 + is_first))
         return 0;
@@ -262,6 +274,43 @@ int mv_enter_point(struct mv_engine *engine, struct mv_point *point)
         first->peer = point;
     }
     return 1;
+}
+
+static int pad_is_original_at(const struct mv_engine *engine, const struct mv_point *point,
+                              uintptr_t at)
+{
+    uint64_t bytes = mv_bytes_at(at, MV_PAD_SIZE);
+
+    if (!point->is_inline)
+        return bytes == MV_PAD_NOP;
+    return (bytes & 0xff) == 0xe9 && /* jmp rel32 */
+           mv_home(engine, at + MV_PAD_SIZE + (uintptr_t)(intptr_t)(int32_t)(bytes >> 8)) ==
+               mv_distance(&point->record->body);
+}
+
+int mv_pad_is_original(const struct mv_engine *engine, const struct mv_point *point)
+{
+    uintptr_t copy;
+    int is_home = mv_places(engine, point->pad, &copy);
+
+    return (!is_home || pad_is_original_at(engine, point, point->pad)) &&
+           (!copy || pad_is_original_at(engine, point, copy));
+}
+
+/* Which variable, or function, the record leads to, besides its body: a sentence when that is wrong. */
+static const char *read_leads(struct mv_engine *engine, struct mv_unit *unit,
+                              const struct multiverse_function *record, struct mv_point *point)
+{
+    int known = record->pointer &&
+                read_slot(unit, &record->pointer, record->flags & MULTIVERSE_FUNCTION_DIRECT, 0,
+                          &point->variable);
+
+    if (point->is_inline)
+        point->variable = mv_home(engine, point->variable);
+    else if (record->flags & MULTIVERSE_FUNCTION_POINTER &&
+             (!known || !switch_is_readable(engine, point->variable, 8) || point->variable % 8))
+        return "it is in no object's data";
+    return point->is_inline && !known ? "its function's slot lies outside" : NULL;
 }
 
 /* 1 when `point` was filled, 0 when the record was left out. */
@@ -277,23 +326,22 @@ static int gather_function(struct mv_engine *engine, struct mv_unit *unit, size_
     point->record = record;
     point->name = name = (const char *)record + record->name;
     point->n_guards = record->n_guards;
-    point->body = mv_distance(&record->body);
+    point->is_inline = !!(record->flags & MULTIVERSE_FUNCTION_INLINE);
+    point->body = point->is_inline ? 0 : mv_distance(&record->body);
     point->pad = mv_distance(&record->pad);
     point->variant = point->wanted_variant = -1;
-    if (mv_table_get(&engine->points, point->body))
+    if (point->body && mv_table_get(&engine->points, point->body))
         return 0; /* the same function once more */
-    if (mv_bytes_at(mv_readable(engine, point->pad, MV_PAD_SIZE), MV_PAD_SIZE) != MV_PAD_NOP) {
-        mv_refuse(engine, "%s: multiverse function %s: no NOP at its entry", object, name);
+    if (!mv_pad_is_original(engine, point)) {
+        mv_refuse(engine, "%s: multiverse function %s: no %s", object, name,
+                  point->is_inline ? "jump at its inline call" : "NOP at its entry");
         return 0;
     }
-    if (record->flags & MULTIVERSE_FUNCTION_POINTER) {
-        if (!read_slot(unit, &record->pointer, record->flags & MULTIVERSE_FUNCTION_DIRECT, 0,
-                       &point->variable) ||
-            !switch_is_readable(engine, point->variable, 8) || point->variable % 8) {
-            mv_refuse(engine, "%s: multiverse function pointer %s: it is in no object's data",
-                      object, name);
-            return 0;
-        }
+    fault = read_leads(engine, unit, record, point);
+    if (fault) {
+        mv_refuse(engine, "%s: multiverse function%s %s: %s", object,
+                  point->is_inline ? "" : " pointer", name, fault);
+        return 0;
     }
     if (!gather_guards(engine, unit, point))
         return 0;

@@ -115,7 +115,7 @@ void mv_select(struct mv_engine *engine, struct mv_point *point, int in_force)
 {
     const struct multiverse_variant *variants;
     unsigned __int128 width, best_width = 0;
-    int best = -1;
+    int best = -1, n;
 
     if (mv_is_constant(point)) {
         select_constant(point, in_force);
@@ -126,7 +126,10 @@ void mv_select(struct mv_engine *engine, struct mv_point *point, int in_force)
         return;
     }
     variants = mv_variants(point);
-    for (int i = 0; i < point->record->n_variants; i++) {
+    n = point->record->n_variants;
+    if (point->is_inline && !mv_function_of(engine, point))
+        n = 0; /* its function cannot be bound */
+    for (int i = 0; i < n; i++) {
         if (!variant_fits(point, &variants[i], in_force, &width))
             continue;
         if (best < 0 || variants[i].n_guards > variants[best].n_guards ||
@@ -137,7 +140,7 @@ void mv_select(struct mv_engine *engine, struct mv_point *point, int in_force)
     }
     point->wanted_variant = best;
     point->wanted = best < 0 ? 0 : mv_distance(&variants[best].body);
-    if (best >= 0)
+    if (best >= 0 || point->is_inline)
         return;
     mv_outcome(point, MULTIVERSE_GENERIC, ENOENT);
     mv_report(engine, "%s: %s: no variant fits: the generic function runs",

@@ -261,8 +261,14 @@ static void compact(struct mv_unit *unit)
 }
 
 /* `fresh`: calls of a point that is bound are not yet. */
-static void link_unit(struct mv_unit *unit, int fresh)
+static void link_unit(const struct mv_engine *engine, struct mv_unit *unit, int fresh)
 {
+    for (size_t i = 0; i < unit->n_points; i++) {
+        struct mv_point *function = mv_function_of(engine, &unit->points[i]);
+
+        if (function)
+            function->n_sites++;
+    }
     /* From the last to the first: the lists then run forwards. */
     for (size_t i = unit->n_sites; i-- > 0;) {
         struct mv_site *site = &unit->sites[i];
@@ -304,7 +310,7 @@ static int read_unit(struct mv_engine *engine, struct mv_unit *unit)
                        unit->object->name, most);
     }
     unit->sites_read = 1;
-    link_unit(unit, 1);
+    link_unit(engine, unit, 1);
     return 0;
 }
 
@@ -332,5 +338,5 @@ void mv_link_sites(struct mv_engine *engine)
         }
     for (struct mv_unit *u = engine->units; u; u = u->next)
         if (u->sites_read)
-            link_unit(u, 0);
+            link_unit(engine, u, 0);
 }

@@ -17,7 +17,7 @@
  *               is copied or an entry gets its NOP back
  *     KEEP      the point does not change
  *     ORIGINAL  revert, or the whole unit is out of the target's reach
- *     EACH      part of the unit is, or it is a constant's read: word by word
+ *     EACH      part of the unit is, or it is a constant's read or an inline call: word by word
  *
  * A read of 8 bytes is longer than a word: it is two, joined.
  *
@@ -51,14 +51,14 @@ static void prepare_slot(const struct mv_unit *unit, struct mv_slot *slot)
     slot->way = MV_ORIGINAL; /* of an entry that is the NOP */
     if (!point->wanted)
         return;
+    if (slot->kind == MV_READ || point->is_inline) {
+        slot->way = MV_EACH;
+        return;
+    }
     if (slot->kind == MV_SITE_NONE) { /* within reach, or it would not be wanted */
         slot->to = (uint32_t)(point->goal - unit->base - MV_PAD_SIZE);
         slot->shift = 8;
         set_rule(slot, 0xe9, UINT32_MAX);
-        return;
-    }
-    if (slot->kind == MV_READ) {
-        slot->way = MV_EACH;
         return;
     }
     if (point->inlined.usable &&
@@ -167,8 +167,7 @@ static uint64_t held(const struct mv_unit *unit, size_t i)
 int mv_words_are_intact(const struct mv_engine *engine, const struct mv_unit *unit)
 {
     for (size_t i = 0; !unit->sites_read && i < unit->n_pads; i++)
-        if (mv_bytes_at(mv_readable(engine, unit->by_pad[i].key, MV_PAD_SIZE), MV_PAD_SIZE) !=
-            MV_PAD_NOP)
+        if (!mv_pad_is_original(engine, unit->by_pad[i].value))
             return 0;
     for (size_t i = 0; i < unit->n_words; i++)
         if (held(unit, i) != unit->bytes[unit->now][i])
@@ -197,7 +196,7 @@ void mv_repair(struct mv_engine *engine)
 {
     for (struct mv_unit *u = engine->units; u; u = u->next)
         for (size_t i = 0; i < u->n_points; i++)
-            u->points[i].goal = mv_running(engine, u->points[i].wanted);
+            u->points[i].goal = mv_running(engine, &u->points[i]);
     for (struct mv_unit *u = engine->units; u; u = u->next)
         if (u->sites_read)
             repair_words(u);

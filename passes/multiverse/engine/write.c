@@ -86,7 +86,7 @@ static void prepare_point(struct batch *batch, struct mv_point *point)
                         (point->wanted && point->wanted_value != point->value);
         return;
     }
-    point->goal = point->wanted ? mv_running(batch->engine, point->wanted) : 0;
+    point->goal = mv_running(batch->engine, point);
     if (point->wanted && is_out_of_reach(point)) {
         mv_report(batch->engine, "%s: %s: %p is out of reach: left as it is",
                   point->unit->object->name, point->name, (void *)point->wanted);
@@ -96,7 +96,7 @@ static void prepare_point(struct batch *batch, struct mv_point *point)
     }
     if (point->wanted != point->target)
         point->dirty = 1;
-    if (point->dirty && point->wanted)
+    if (point->dirty && point->wanted && !point->is_inline)
         read_body(batch->engine, point);
 }
 
@@ -199,9 +199,10 @@ static void settle_word(struct batch *batch, struct mv_unit *unit, size_t i)
         slot->point->refused = (uint8_t)(patch ? -patch->result : EIO);
         if (!patch)
             return;
-        mv_report(batch->engine, "%s at %p: %s", slot->kind == MV_SITE_NONE ? "entry"
-                                                 : slot->kind == MV_READ    ? "read"
-                                                                            : "call site",
+        mv_report(batch->engine, "%s at %p: %s", slot->point->is_inline     ? "inline call"
+                                                 : slot->kind == MV_SITE_NONE ? "entry"
+                                                 : slot->kind == MV_READ      ? "read"
+                                                                              : "call site",
                   (void *)patch->address, mv_why(-patch->result));
     } else {
         memcpy(now, wanted, size);

@@ -85,5 +85,9 @@ int mv_site_encode(enum mv_site_kind kind, unsigned length, uintptr_t address, u
 
 int mv_pad_encode(uintptr_t address, uintptr_t target, uint64_t *out)
 {
-    return mv_put_relative(0xe9, 1, address + 5, target, out); /* e9 rel32  jmp target */
+    if (target == address + MV_PAD_SIZE) {
+        *out = MV_PAD_NOP;
+        return 1;
+    }
+    return mv_put_relative(0xe9, 1, address + MV_PAD_SIZE, target, out); /* e9 rel32  jmp target */
 }

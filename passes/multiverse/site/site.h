@@ -114,7 +114,8 @@ int mv_read_decode(const uint8_t *code, size_t room, uintptr_t address, struct m
 void mv_read_encode(const uint8_t *load, unsigned length, uint64_t value, uint8_t *out);
 
 /* The entry of a generic: its NOP, and a jump.  0 when out of reach. */
-#define MV_PAD_NOP 0x0000441f0fu /* 0f 1f 44 00 00  nopl 0(%rax,%rax,1) */
+#define MV_PAD_NOP 0x0000441f0fu /* 0f 1f 44 00 00  nopl 0(%rax,%rax,1): also what leads to
+                                    the next instruction */
 int mv_pad_encode(uintptr_t address, uintptr_t target, uint64_t *out);
 
 /* Reads a variant's body (inline.c).  `size` bytes may be read. */

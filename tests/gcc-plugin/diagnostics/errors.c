@@ -44,13 +44,16 @@ __attribute__((multiverse("values", word))) int variable;  /* error: not an inte
 __attribute__((multiverse("values"))) int none;           /* error: without a value */
 __attribute__((multiverse(("values", 300)))) unsigned char big; /* error: does not fit */
 __attribute__((multiverse(("values", -1)))) unsigned negative;  /* error: does not fit */
-__attribute__((multiverse("tracked"))) void tracked_function(void) {} /* error: must be '"bind", "switch" */
+__attribute__((multiverse("tracked"))) void tracked_function(void) {} /* error: or '"bind", "switch" */
 __attribute__((multiverse("bind"))) void binds_nothing(void) {}       /* error: without a switch */
-__attribute__((multiverse(("bind", 3)))) void binds_number(void) {}   /* error: must be '"bind", "switch" */
+__attribute__((multiverse(("bind", 3)))) void binds_number(void) {}   /* error: or '"bind", "switch" */
 __attribute__((multiverse("tracked"))) int (*pointer)(void);          /* error: takes no argument */
 __attribute__((multiverse("constant"))) float real_constant;          /* error: neither an integer */
 __attribute__((multiverse("constant", "values", 1))) int valued;      /* error: nothing is specialised */
-__attribute__((multiverse("constant"))) void constant_function(void) {} /* error: must be '"bind", "switch" */
+__attribute__((multiverse("inline", "bind"))) void inline_binds(void) {} /* error: without a switch */
+__attribute__((multiverse("inline", "tracked"))) void inline_tracked(void) {} /* error: or '"bind", "switch" */
+__attribute__((multiverse("inline"))) int inline_switch;               /* error: unknown argument 'inline' */
+__attribute__((multiverse("constant"))) void constant_function(void) {} /* error: or '"bind", "switch" */
 __attribute__((multiverse("tracked"))) char *tracked_data;            /* error: neither an integer */
 static inline __attribute__((always_inline)) MV int forced(void) { return 1; } /* error: always_inline */
 __attribute__((naked)) MV void bare_function(void) { __asm__("ret"); }   /* error: naked */

@@ -4,6 +4,7 @@
  */
 #define JOIN(a, b) a##b
 #define SITES(name) JOIN(name, _sites)
+#define FUNCTIONS(name) JOIN(name, _functions)
     .text
     .type return_address, @function
 return_address:
@@ -29,8 +30,9 @@ NAME:
     .cfi_endproc
     .size NAME, . - NAME
 
-/* const struct multiverse_callsite *SITES[2]: those that the object recorded. */
+/* const struct multiverse_callsite *SITES[2], const char *FUNCTIONS[2]: what the object recorded. */
     .hidden __start_multiverse_callsites, __stop_multiverse_callsites
+    .hidden __start_multiverse_functions, __stop_multiverse_functions
     .section .data.rel.ro,"aw"
     .balign 8
     .globl SITES(NAME)
@@ -38,4 +40,9 @@ NAME:
 SITES(NAME):
     .quad __start_multiverse_callsites, __stop_multiverse_callsites
     .size SITES(NAME), . - SITES(NAME)
+    .globl FUNCTIONS(NAME)
+    .type FUNCTIONS(NAME), @object
+FUNCTIONS(NAME):
+    .quad __start_multiverse_functions, __stop_multiverse_functions
+    .size FUNCTIONS(NAME), . - FUNCTIONS(NAME)
     .section .note.GNU-stack,"",@progbits

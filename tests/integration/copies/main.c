@@ -22,9 +22,11 @@ __attribute__((multiverse)) int (*hook)(void) = hook_0;
 CALLERS(program)
 
 #define SITES 64
+#define INLINE 8
 #define DECLARE_OBJECT(object)                                                                    \
     extern intptr_t object##_distance(void);                                                      \
-    extern const struct multiverse_callsite *const object##_distance_sites[2];
+    extern const struct multiverse_callsite *const object##_distance_sites[2];                    \
+    extern const char *const object##_distance_functions[2];
 DECLARE_OBJECT(program)
 DECLARE_OBJECT(oneof)
 DECLARE_OBJECT(other)
@@ -33,9 +35,10 @@ static const struct object {
     const char *name;
     intptr_t (*distance)(void);
     const struct multiverse_callsite *const *sites;
-} objects[3] = {{"program", program_distance, program_distance_sites},
-                {"oneof", oneof_distance, oneof_distance_sites},
-                {"other", other_distance, other_distance_sites}};
+    const char *const *functions;
+} objects[3] = {{"program", program_distance, program_distance_sites, program_distance_functions},
+                {"oneof", oneof_distance, oneof_distance_sites, oneof_distance_functions},
+                {"other", other_distance, other_distance_sites, other_distance_functions}};
 
 static struct site {
     const struct object *object;
@@ -44,7 +47,12 @@ static struct site {
     void *callee; /* or the constant that is read */
 } sites[SITES];
 static size_t n_sites;
-static unsigned direct, bodies, reads, shadowed;
+static struct inline_call {
+    struct site site;
+    const struct multiverse_function *record;
+} inline_calls[INLINE];
+static size_t n_inline;
+static unsigned direct, bodies, reads, shadowed, nops;
 
 static void fail(const struct site *site, const char *what)
 {
@@ -87,6 +95,27 @@ static void read_sites(void)
     }
 }
 
+static void read_inline_calls(void)
+{
+    for (size_t i = 0; i < 3; i++) {
+        const char *at = objects[i].functions[0];
+
+        for (const struct multiverse_function *f; at < objects[i].functions[1]; at += f->size) {
+            struct site *site = &inline_calls[n_inline].site;
+
+            f = (const void *)at;
+            if (!(f->flags & MULTIVERSE_FUNCTION_INLINE) || n_inline == INLINE)
+                continue;
+            inline_calls[n_inline++].record = f;
+            site->object = &objects[i];
+            site->home = (const unsigned char *)&f->pad + f->pad;
+            site->copy = site->home + objects[i].distance();
+            memcpy(site->home_was, site->home, 10);
+            memcpy(site->copy_was, site->copy, 10);
+        }
+    }
+}
+
 /* Where the instruction leads; NULL: it is no direct call or jump. */
 static const unsigned char *target(const unsigned char *at)
 {
@@ -99,12 +128,25 @@ static const unsigned char *target(const unsigned char *at)
     return at + prefix + 5 + distance;
 }
 
+/* The copy of the arm that fits, NULL when there is none. */
+static const unsigned char *arm_of(const struct inline_call *call)
+{
+    const struct multiverse_variant *v = (const void *)(call->record + 1);
+    const struct multiverse_guard *g = (const void *)(v + call->record->n_variants);
+
+    for (size_t i = 0; i < call->record->n_variants; i++)
+        if ((int64_t)g[v[i].first_guard].low <= mode && mode <= (int64_t)g[v[i].first_guard].high)
+            return (const unsigned char *)&v[i].body + v[i].body +
+                   call->site.object->distance();
+    return NULL;
+}
+
 /* mov $10 + mode,%eax;  lea (%rdi,%rdi,2 or 4),%eax;  addl $1,(%rdi);  a NOP, or ret for a jump */
 static int is_body(const unsigned char *at, void *callee)
 {
     while (*at == 0x3e)
         at++;
-    if (callee == (void *)value)
+    if (callee != (void *)mixed && callee != (void *)bump)
         return at[0] == 0xb8 && at[1] == 10 + mode;
     if (callee == (void *)mixed)
         return mode != 1 && !memcmp(at, mode ? "\x8d\x04\xbf" : "\x8d\x04\x7f", 3);
@@ -155,6 +197,20 @@ static void look_at(const struct site *site, const unsigned char *at, const unsi
         fail(site, at == site->copy ? "the copy leads elsewhere" : "it leads elsewhere");
 }
 
+/* In the copy to the copy's arm, which may be what follows; at home to the same. */
+static void look_at_inline_calls(void)
+{
+    for (const struct inline_call *c = inline_calls; c < inline_calls + n_inline; c++) {
+        const unsigned char *arm = arm_of(c), *copy = c->site.copy;
+
+        if (arm == copy + 5 ? memcmp(copy, "\x0f\x1f\x44\0\0", 5) != 0 : target(copy) != arm)
+            fail(&c->site, "an inline call in a copy leads elsewhere");
+        nops += arm == copy + 5;
+        if (!is_shadowed(&c->site) && target(c->site.home) != arm)
+            fail(&c->site, "an inline call at home leads elsewhere");
+    }
+}
+
 static void look_at_sites(void)
 {
     for (const struct site *s = sites; s < sites + n_sites; s++) {
@@ -163,7 +219,8 @@ static void look_at_sites(void)
 
         if (!info || !info->active)
             fail(s, "its function is not bound");
-        active = (const unsigned char *)info->active + oneof_distance();
+        active = (const unsigned char *)info->active +
+                 (strstr(info->name, "_quick") ? s->object->distance() : oneof_distance());
         if (s->copy)
             look_at(s, s->copy, active);
         if (is_shadowed(s))
@@ -193,6 +250,9 @@ static void look_at_bytes(void)
     for (const struct site *s = sites; s < sites + n_sites; s++)
         if ((s->copy && memcmp(s->copy, s->copy_was, 10)) || memcmp(s->home, s->home_was, 10))
             fail(s, "a revert left something");
+    for (const struct inline_call *c = inline_calls; c < inline_calls + n_inline; c++)
+        if (memcmp(c->site.copy, c->site.copy_was, 10) || memcmp(c->site.home, c->site.home_was, 10))
+            fail(&c->site, "a revert left something");
 }
 
 static __attribute__((noinline)) void set(int to)
@@ -211,27 +271,31 @@ int main(void)
     if (multiverse_revert() < 0)
         fail(NULL, multiverse_error());
     read_sites();
+    read_inline_calls();
     for (int i = 0; i < 6; i++) {
         set(now = i % MODES);
         hook = hooks[mode];
-        if (multiverse_commit() != 6 || *multiverse_report())
+        if (multiverse_commit() != 9 || *multiverse_report())
             fail(NULL, multiverse_report());
         look_at_sites();
+        look_at_inline_calls();
         look_at_entry(value, 1);
         set((now + 1) % MODES);
         if (pointer() != 10 + now || other_value() != now || oneof_mixed() != now ||
             program_bump() != (now == 1) || other_hook() != now ||
+            program_inline() != 10 + now || oneof_inline() != 10 + now || other_inline() != 10 + now ||
             other_wide() != now || oneof_narrow() != now || program_wide() != now ||
             stress_straddling()->call() != 10 + now)
             fail(NULL, "a call ran with another mode");
-        if (multiverse_revert() != 6)
+        if (multiverse_revert() != 9)
             fail(NULL, multiverse_error());
         look_at_bytes();
         look_at_entry(value, 0);
         if (pointer() != 10 + mode || other_value() != mode || program_wide() != mode ||
-            other_narrow() != mode)
+            other_narrow() != mode || other_inline() != 10 + mode)
             fail(NULL, "a call after a revert ran with another mode");
     }
-    printf("%zu sites, %u direct, %u bodies, %u reads, %u shadowed\n", n_sites, direct, bodies, reads, shadowed);
-    return n_sites < 21 || !direct || !bodies || !reads;
+    printf("%zu sites, %u direct, %u bodies, %u reads, %u shadowed, %zu inline, %u NOPs\n", n_sites, direct, bodies, reads, shadowed,
+           n_inline, nops);
+    return n_sites < 24 || !direct || !bodies || !reads || n_inline < 3 || !nops;
 }

@@ -39,7 +39,7 @@ static const struct caller {
     int offset;  /* of what it gives */
     int is_bump; /* gives 1 for mode 1, else 0 */
     int is_hook;
-} fixed[3][7] = {
+} fixed[3][8] = {
 #define ALL(object)                                                                               \
     {{#object " value", object##_value, 0, 0, 0},                                                 \
      {#object " tail", object##_tail, 10, 0, 0},                                                  \
@@ -47,7 +47,8 @@ static const struct caller {
      {#object " bump", object##_bump, 0, 1, 0},                                                   \
      {#object " hook", object##_hook, 0, 0, 1},                                                   \
      {#object " wide", object##_wide, 0, 0, 0},                                                   \
-     {#object " narrow", object##_narrow, 0, 0, 0}}
+     {#object " narrow", object##_narrow, 0, 0, 0},                                               \
+     {#object " inline", object##_inline, 10, 0, 0}}
     ALL(program), ALL(oneof), ALL(other)};
 
 static unsigned stage;
@@ -83,7 +84,7 @@ static void try(const struct caller *caller, unsigned long count[2])
 
 static void call_from(size_t object, unsigned long count[2])
 {
-    for (size_t i = 0; i < 7; i++)
+    for (size_t i = 0; i < 8; i++)
         try(&fixed[object][i], count);
     if (object == 2)
         for (const struct stress_straddling *s = stress_straddling(); s->call; s++)
@@ -169,8 +170,8 @@ static void look_at_sites(int now)
 
 static void changed(int n, const char *what)
 {
-    if (n != 6 - far) {
-        printf("%s: %d functions, %d expected: %s%s\n", what, n, 6 - far, multiverse_error(),
+    if (n != 9 - far) {
+        printf("%s: %d functions, %d expected: %s%s\n", what, n, 9 - far, multiverse_error(),
                multiverse_report());
         exit(7);
     }

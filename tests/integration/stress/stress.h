@@ -12,6 +12,7 @@
  *     mixed(x)         x * (mode + 3)  called
  *     bump(p)          mode == 1: ++*p empty, or called
  *     (*hook)()        a pointer       direct to where it pointed
+ *     OBJECT_quick()   10 + mode       an inline call, in each object
  *
  * and of a constant every byte is mode + 1: one that was read in halves is none.
  */
@@ -34,6 +35,14 @@ int hook_0(void), hook_1(void), hook_2(void); /* 20, 21, 22 */
 /* What one call says about the mode that it ran with: 0 … 2, or -1. */
 typedef int stress_caller(void);
 #define CALLERS(object)                                                                           \
+    __attribute__((multiverse("inline"))) static int object##_quick(void)                         \
+    {                                                                                             \
+        return mode == 0 ? 10 : mode == 1 ? 11 : mode == 2 ? 12 : 99;                             \
+    }                                                                                             \
+    int object##_inline(void)                                                                     \
+    {                                                                                             \
+        return object##_quick();                                                                  \
+    }                                                                                             \
     int object##_value(void)                                                                      \
     {                                                                                             \
         return value() - 10;                                                                      \
@@ -68,7 +77,7 @@ typedef int stress_caller(void);
     }
 #define DECLARE(object)                                                                           \
     stress_caller object##_value, object##_tail, object##_mixed, object##_bump, object##_hook,    \
-        object##_wide, object##_narrow;
+        object##_wide, object##_narrow, object##_inline;
 DECLARE(program)
 DECLARE(oneof)
 DECLARE(other)

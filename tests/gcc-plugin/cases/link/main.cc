@@ -17,6 +17,7 @@ MV int dead_switch;
 MV int dead_too() { return dead_switch; }
 static int twice(int x) { return 2 * x; }
 int other_inline(int x);
+int other_small(int x);
 int other_pointer(int x);
 extern "C" MV int weak_or_strong(int x);
 extern "C" int call_weak(int x);
@@ -47,10 +48,24 @@ int main()
     unsigned w, f;
     const char *n;
     CHECK(find_switch(&mode, &w, &f, &n) && !strcmp(n, "mode") && (f & 4));
+    /* Calls in each unit, whichever unit's function is there. */
+    unsigned char before[3][5];
+    mode = 0;
+    CHECK(small(4) == 8 && other_small(4) == 9);
+    for (int i = 0; i < 3; i++)
+        if (inline_call((void *)small, i))
+            memcpy(before[i], inline_call((void *)small, i), 5);
+#ifdef __OPTIMIZE__
+    CHECK(inline_call((void *)small, 2));
+#endif
     /* The run time finds the same. */
     mode = 1;
     CHECK(multiverse_commit() >= 3 && multiverse_is_committed((void *)comdat) == 1);
     mode = 0;
+    CHECK(small(4) == 12 && other_small(4) == 13);
+    for (int i = 0; i < 3; i++)
+        if (const unsigned char *site = inline_call((void *)small, i))
+            CHECK(memcmp(site, before[i], 5) && multiverse_info_fn((void *)small)->n_callsites >= 6);
     CHECK(live(3) == 4 && other_inline(3) == 6 && weak_or_strong(1) == 11);
     printf("%u records, %u sites, dead function %s\n", count_records(), count_sites(),
            find_named("dead_function") ? "kept" : "dropped");

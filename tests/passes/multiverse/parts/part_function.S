@@ -7,7 +7,7 @@
  *                          mode == 1: 1001, two instructions
  *                          2 <= mode <= 9: nothing but ret, leaves eax
  */
-#include "../descriptors.h"
+#include "descriptors.h"
 #ifdef PROTECTED
     .protected decide
 #endif

@@ -5,7 +5,7 @@
  *
  *     const struct { const char *name; int (*call)(void); unsigned char *site; } callers[]
  */
-#include "../descriptors.h"
+#include "descriptors.h"
 #ifdef HIDDEN
     .hidden decide
 #endif

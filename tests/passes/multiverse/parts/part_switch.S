@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The switch of the common fixture: int mode. */
-#include "../descriptors.h"
+#include "descriptors.h"
     .data
     .globl mode
     .type mode, @object

@@ -4,7 +4,7 @@
  * calls through it, one in tail position.  -DPART=name makes another object with a
  * stub and a call of its own.
  */
-#include "../descriptors.h"
+#include "descriptors.h"
 #ifndef PART
 # define PART one
     .data

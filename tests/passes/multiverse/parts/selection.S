@@ -3,7 +3,7 @@
  * Fixture of multiverse/selection.c: functions that return the number of the
  * variant that runs, the generic 0.
  */
-#include "../descriptors.h"
+#include "descriptors.h"
 
 /* function with a generic and variants 1 … 6 */
 .macro choices name:req

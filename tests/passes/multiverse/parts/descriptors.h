@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * tests/passes/multiverse/descriptors.h: macros that write the descriptors of
+ * tests/passes/multiverse/parts/descriptors.h: macros that write the descriptors of
  * include/mvld/descriptor.h by hand, so that the engine is tested without the
  * compiler plugin.  For .S files.
  */

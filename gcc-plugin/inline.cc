@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later
+ *
+ * inline.cc: calls of `multiverse("inline")` functions, decided where they stand.
+ *
+ *              jmp     .Lgeneric     e9 rel32         a commit makes it the NOP 0f 1f 44 00 00
+ *     arm 0:   first variant                          for the first variant, and a jump to an arm
+ *     join:    …                                      for another one
+ *
+ *     arm 1:   second variant        jmp join
+ *     generic: call    f             jmp join         an ordinary call of a variation point
+ *
+ * An asm goto makes the decision; as many of them as GCC makes of one by inlining and unrolling, so
+ * many sites there are, each with a record that looks like a variation point's: its pad are the five
+ * bytes, its variants the arms.  Each arm calls a copy of its variant, which GCC inlines, being told
+ * that it always should; where it cannot, the arm calls it.
+ *
+ * A variant without an arm (there are only so many), and any that was chosen by what is not known
+ * here (f may be another unit's), runs by the generic call.  So whatever is left out is right.
+ *
+ * The arms are made right behind the variants: before IPA, so that inlined bodies become part of their
+ * callers, and after early optimisation, which has shown what is called.  Until code is generated the
+ * asm refers to the record's array (record.cc), as LTO may stand in between.
+ */
+#include "multiverse.h"
+
+static const char marker[] = "# multiverse inline ";
+static const unsigned most_arms = 8;
+
+namespace {
+struct offer {
+    tree array;
+    std::vector<tree> arms;
+    std::string arm_of; /* of each variant, a letter: 'a' is the first, '-' none */
+};
+struct inline_site {
+    tree generic;
+    mv_record record;
+    std::string arm_of;
+};
+} // namespace
+
+static std::unordered_map<unsigned, offer> offers; /* by DECL_UID of the generic */
+static std::vector<inline_site> taken;
+
+/* ---- what callers get ---------------------------------------------------------------- */
+
+/* Else nothing would be inlined. */
+static bool is_optimised(tree fndecl)
+{
+    return opt_for_fn(fndecl, optimize) && !opt_for_fn(fndecl, optimize_debug) && !flag_no_inline;
+}
+
+/* Without `noipa`, which is for who may be called instead of another. */
+static bool is_certain(cgraph_node *generic)
+{
+    tree saved = DECL_ATTRIBUTES(generic->decl);
+    DECL_ATTRIBUTES(generic->decl) = remove_attribute("noipa", copy_list(saved));
+    bool certain = generic->get_availability() >= AVAIL_AVAILABLE;
+    DECL_ATTRIBUTES(generic->decl) = saved;
+    return certain;
+}
+
+static cgraph_node *copy_for_callers(cgraph_node *variant)
+{
+    tree saved = DECL_ATTRIBUTES(variant->decl), attributes = copy_list(saved);
+    for (const char *name : {"noipa", "noinline", "noclone", "no_icf", MV_ATTR_VARIANT})
+        attributes = remove_attribute(name, attributes);
+    DECL_ATTRIBUTES(variant->decl) = attributes;
+    cgraph_node *node = shim_clone(variant, "inline");
+    DECL_ATTRIBUTES(variant->decl) = saved;
+    if (!node)
+        return nullptr;
+    DECL_ATTRIBUTES(node->decl) = attributes;
+    DECL_UNINLINABLE(node->decl) = 0;
+    DECL_DECLARED_INLINE_P(node->decl) = 1;
+    DECL_NO_INLINE_WARNING_P(node->decl) = 1;
+    DECL_DISREGARD_INLINE_LIMITS(node->decl) = 1;
+    node->force_output = 0;
+    return node;
+}
+
+/* With the values that the program begins with, as far as the unit knows them. */
+static bool runs_first(const mv_variant &v, const std::vector<tree> &switches)
+{
+    for (size_t i = 0; i < switches.size(); i++) {
+        tree sw = switches[i], initial = DECL_INITIAL(sw);
+        const mv_range &r = v.ranges[i];
+        int64_t value = initial && TREE_CODE(initial) == INTEGER_CST
+                            ? mv_value_in_type(initial, TREE_TYPE(sw)) : 0;
+        if (r.any || (mv_is_signed(sw) ? value < r.low || value > r.high
+                                       : (uint64_t)value < (uint64_t)r.low ||
+                                             (uint64_t)value > (uint64_t)r.high))
+            return false;
+    }
+    return true;
+}
+
+/* The arm of each variant; -1: there is none for it.  The first arm costs nothing. */
+static std::vector<int> choose_arms(const std::vector<mv_variant> &variants,
+                                    const std::vector<tree> &switches,
+                                    std::vector<cgraph_node *> &bodies)
+{
+    for (const mv_variant &v : variants)
+        if (runs_first(v, switches)) {
+            bodies.push_back(v.node);
+            break;
+        }
+    std::vector<int> arms;
+    for (const mv_variant &v : variants) {
+        size_t i = std::find(bodies.begin(), bodies.end(), v.node) - bodies.begin();
+        if (i == bodies.size() && i < most_arms)
+            bodies.push_back(v.node);
+        arms.push_back(i < bodies.size() ? i : -1);
+    }
+    return arms;
+}
+
+void mv_offer_inline(cgraph_node *generic, tree array, const std::vector<tree> &switches,
+                     const std::vector<mv_variant> &variants)
+{
+    if (variants.empty() || !is_optimised(generic->decl) || mv_is_large_model() ||
+        !is_certain(generic))
+        return;
+    offer made;
+    std::vector<cgraph_node *> bodies;
+    for (int arm : choose_arms(variants, switches, bodies))
+        made.arm_of += arm < 0 ? '-' : 'a' + arm;
+    for (cgraph_node *body : bodies) {
+        cgraph_node *copy = copy_for_callers(body);
+        if (!copy)
+            return;
+        made.arms.push_back(copy->decl);
+    }
+    made.array = array;
+    offers[DECL_UID(generic->decl)] = made;
+}
+
+/* ---- calls ------------------------------------------------------------------------------ */
+
+static const offer *offer_for(gcall *call)
+{
+    tree fndecl = gimple_call_fndecl(call), lhs = gimple_call_lhs(call);
+    auto it = fndecl ? offers.find(DECL_UID(fndecl)) : offers.end();
+    if (it == offers.end() || gimple_call_noreturn_p(call) || gimple_call_must_tail_p(call) ||
+        gimple_call_chain(call) || gimple_call_va_arg_pack_p(call) ||
+        (gimple_call_flags(call) & ECF_RETURNS_TWICE) ||
+        (lhs && TREE_CODE(lhs) == SSA_NAME && SSA_NAME_OCCURS_IN_ABNORMAL_PHI(lhs)))
+        return nullptr;
+    edge e;
+    edge_iterator ei;
+    if (stmt_ends_bb_p(call))
+        FOR_EACH_EDGE(e, ei, gimple_bb(call)->succs)
+            if (e->flags & EDGE_ABNORMAL)
+                return nullptr;
+    return &it->second;
+}
+
+/* What the call does to memory is worked out anew for all of them. */
+static void forget_memory(gcall *call)
+{
+    if (gimple_vdef(call) && TREE_CODE(gimple_vdef(call)) == SSA_NAME) {
+        unlink_stmt_vdef(call);
+        release_ssa_name(gimple_vdef(call));
+    }
+    gimple_set_vdef(call, NULL_TREE);
+    gimple_set_vuse(call, NULL_TREE);
+    update_stmt(call);
+}
+
+/* Behind the call, where it came back; calls that may throw end their block. */
+static basic_block split_behind(gcall *call)
+{
+    if (!stmt_ends_bb_p(call))
+        return split_block(gimple_bb(call), call)->dest;
+    return split_edge(find_fallthru_edge(gimple_bb(call)->succs));
+}
+
+static void copy_handlers(gcall *arm, gcall *call)
+{
+    int landing_pad = lookup_stmt_eh_lp(call);
+    edge from;
+    edge_iterator ei;
+    if (!landing_pad || !stmt_could_throw_p(cfun, arm))
+        return;
+    add_stmt_to_eh_lp(arm, landing_pad);
+    FOR_EACH_EDGE(from, ei, gimple_bb(call)->succs) {
+        if (!(from->flags & EDGE_EH))
+            continue;
+        edge to = make_edge(gimple_bb(arm), from->dest, from->flags);
+        to->probability = from->probability;
+        for (gphi_iterator it = gsi_start_phis(from->dest); !gsi_end_p(it); gsi_next(&it))
+            SET_USE(PHI_ARG_DEF_PTR_FROM_EDGE(it.phi(), to), PHI_ARG_DEF_FROM_EDGE(it.phi(), from));
+    }
+}
+
+static gasm *build_goto(const char *text, vec<tree, va_gc> *inputs, vec<tree, va_gc> *labels)
+{
+    gasm *stmt = gimple_build_asm_vec(ggc_strdup(text), inputs, nullptr, nullptr, labels);
+    gimple_asm_set_volatile(stmt, true);
+    gimple_asm_set_inline(stmt, true);
+    return stmt;
+}
+
+/* `%lN` is the first label. */
+static std::string goto_text(const std::string &what, unsigned n_inputs)
+{
+    return marker + what + "\n\t.byte\t0xe9\n\t.long\t%l" + std::to_string(n_inputs) + "-.-4";
+}
+
+/* Labels: the generic call's, then those of all arms but the first. */
+static gasm *build_site(const offer &o, gcall *call, const std::vector<gcall *> &arms)
+{
+    vec<tree, va_gc> *inputs = nullptr, *labels = nullptr;
+    vec_safe_push(inputs, build_tree_list(build_tree_list(NULL_TREE, build_string(2, "i")),
+                                          build_fold_addr_expr(o.array)));
+    vec_safe_push(labels, build_tree_list(NULL_TREE, gimple_block_label(gimple_bb(call))));
+    for (size_t i = 1; i < arms.size(); i++)
+        vec_safe_push(labels, build_tree_list(NULL_TREE, gimple_block_label(gimple_bb(arms[i]))));
+    return build_goto(goto_text(o.arm_of, 1).c_str(), inputs, labels);
+}
+
+/* Calls of the arms, before the call, each in a block of its own. */
+static std::vector<gcall *> add_arms(gcall *call, const offer &o)
+{
+    std::vector<gcall *> arms;
+    gimple_stmt_iterator gsi = gsi_for_stmt(call);
+    for (tree decl : o.arms) {
+        gcall *arm = as_a<gcall *>(gimple_copy(call));
+        gimple_call_set_fndecl(arm, decl);
+        gsi_insert_before(&gsi, arm, GSI_SAME_STMT);
+        arms.push_back(arm);
+    }
+    gimple_stmt_iterator before = gsi_for_stmt(arms[0]);
+    gsi_prev(&before);
+    if (gsi_end_p(before))
+        split_block_after_labels(gimple_bb(call));
+    else
+        split_block(gimple_bb(call), gsi_stmt(before));
+    for (gcall *arm : arms)
+        split_block(gimple_bb(arm), arm);
+    return arms;
+}
+
+/* The results of all calls become one. */
+static void join_results(gcall *call, const std::vector<gcall *> &arms, basic_block join)
+{
+    tree result = gimple_call_lhs(call);
+    if (!result || TREE_CODE(result) != SSA_NAME)
+        return;
+    gphi *phi = create_phi_node(result, join);
+    auto give = [&](gcall *stmt) {
+        tree own = duplicate_ssa_name(result, stmt);
+        gimple_call_set_lhs(stmt, own);
+        add_phi_arg(phi, own, find_edge(gimple_bb(stmt), join), UNKNOWN_LOCATION);
+    };
+    give(call);
+    for (gcall *arm : arms)
+        give(arm);
+}
+
+static void expand(gcall *call, const offer &o)
+{
+    forget_memory(call);
+    std::vector<gcall *> arms = add_arms(call, o);
+    basic_block site = single_pred(gimple_bb(arms[0])), join = split_behind(call);
+    /* Else another arm than the first may stand behind the jump, and that costs a jump. */
+    profile_probability seldom = profile_probability::guessed_always().apply_scale(1, 100);
+    profile_probability other = profile_probability::guessed_always().apply_scale(20, 100 * arms.size());
+    profile_probability first = (seldom + other.apply_scale(arms.size() - 1, 1)).invert();
+    for (size_t i = 0; i < arms.size(); i++) {
+        basic_block bb = gimple_bb(arms[i]);
+        remove_edge(single_succ_edge(bb));
+        make_single_succ_edge(bb, join, EDGE_FALLTHRU);
+        edge in = i ? make_edge(site, bb, 0) : single_succ_edge(site);
+        in->probability = i ? other : first;
+        bb->count = site->count.apply_probability(in->probability);
+    }
+    make_edge(site, gimple_bb(call), 0)->probability = seldom;
+    gimple_bb(call)->count = site->count.apply_probability(seldom);
+    find_edge(gimple_bb(call), join)->probability = profile_probability::always();
+    join->count = site->count;
+    join_results(call, arms, join);
+    for (gcall *arm : arms) {
+        copy_handlers(arm, call);
+        update_stmt(arm);
+    }
+    update_stmt(call);
+    gasm *stmt = build_site(o, call, arms);
+    gimple_set_location(stmt, gimple_location(call));
+    gimple_stmt_iterator gsi = gsi_last_bb(site);
+    gsi_insert_after(&gsi, stmt, GSI_NEW_STMT);
+}
+
+static void expand_in(cgraph_node *node)
+{
+    function *fun = DECL_STRUCT_FUNCTION(node->decl);
+    std::vector<std::pair<gcall *, const offer *>> calls;
+    basic_block bb;
+    if (!is_optimised(node->decl) || !gimple_in_ssa_p(fun) || fun->calls_setjmp ||
+        fun->has_nonlocal_label || lookup_attribute("naked", DECL_ATTRIBUTES(node->decl)))
+        return;
+    push_cfun(fun);
+    FOR_EACH_BB_FN(bb, fun)
+        for (gimple_stmt_iterator gsi = gsi_start_bb(bb); !gsi_end_p(gsi); gsi_next(&gsi))
+            if (gcall *call = dyn_cast<gcall *>(gsi_stmt(gsi)))
+                if (const offer *o = offer_for(call))
+                    calls.push_back({call, o});
+    if (!calls.empty()) {
+        free_dominance_info(CDI_DOMINATORS);
+        free_dominance_info(CDI_POST_DOMINATORS);
+        for (auto &c : calls)
+            expand(c.first, *c.second);
+        mark_virtual_operands_for_renaming(fun);
+        update_ssa(TODO_update_ssa_only_virtuals);
+        free_dominance_info(CDI_DOMINATORS);
+        cgraph_edge::rebuild_edges();
+    }
+    pop_cfun();
+}
+
+void mv_expand_inline_calls()
+{
+    std::vector<cgraph_node *> callers;
+    std::set<tree> copies;
+    cgraph_node *node;
+    for (auto &o : offers)
+        copies.insert(o.second.arms.begin(), o.second.arms.end());
+    FOR_EACH_FUNCTION_WITH_GIMPLE_BODY(node)
+        if (!node->inlined_to && node->definition && !copies.count(node->decl))
+            callers.push_back(node);
+    if (!offers.empty())
+        for (cgraph_node *caller : callers)
+            expand_in(caller);
+}
+
+/* ---- code is generated --------------------------------------------------------------------- */
+
+/* Reads what the asm refers to; the asm then refers to nothing but its labels. */
+static void take(gimple_stmt_iterator &gsi, gasm *stmt)
+{
+    inline_site site;
+    tree array = TREE_VALUE(gimple_asm_input_op(stmt, 0));
+    STRIP_NOPS(array);
+    const char *text = gimple_asm_string(stmt) + strlen(marker);
+    site.arm_of = std::string(text, strcspn(text, "\n"));
+    if (TREE_CODE(array) != ADDR_EXPR ||
+        !mv_read_array(TREE_OPERAND(array, 0), &site.generic, site.record) || !site.generic ||
+        site.record.variants.size() != site.arm_of.size())
+        return;
+    vec<tree, va_gc> *labels = nullptr;
+    for (unsigned i = 0; i < gimple_asm_nlabels(stmt); i++)
+        vec_safe_push(labels, gimple_asm_label_op(stmt, i));
+    gasm *plain = build_goto(goto_text(std::to_string(taken.size()), 0).c_str(), nullptr, labels);
+    gimple_set_location(plain, gimple_location(stmt));
+    gsi_replace(&gsi, plain, false);
+    taken.push_back(site);
+}
+
+void mv_take_inline_calls(function *fun)
+{
+    basic_block bb;
+    FOR_EACH_BB_FN(bb, fun) {
+        gimple_stmt_iterator gsi = gsi_last_bb(bb);
+        gasm *stmt = gsi_end_p(gsi) ? nullptr : dyn_cast<gasm *>(gsi_stmt(gsi));
+        if (stmt && gimple_asm_nlabels(stmt) && gimple_asm_ninputs(stmt) == 1 &&
+            !strncmp(gimple_asm_string(stmt), marker, strlen(marker)))
+            take(gsi, stmt);
+    }
+}
+
+static std::string label_of(rtx operands, unsigned i)
+{
+    char name[32];
+    ASM_GENERATE_INTERNAL_LABEL(name, "L", CODE_LABEL_NUMBER(XEXP(ASM_OPERANDS_LABEL(operands, i), 0)));
+    return name[0] == '*' ? name + 1 : name;
+}
+
+bool mv_is_inline_site(rtx_insn *insn)
+{
+    rtx operands = JUMP_P(insn) ? extract_asm_operands(PATTERN(insn)) : NULL_RTX;
+    return operands && !strncmp(ASM_OPERANDS_TEMPLATE(operands), marker, strlen(marker)) &&
+           !ASM_OPERANDS_INPUT_LENGTH(operands);
+}
+
+std::string mv_inline_text(rtx_insn *insn, const std::string &label, const std::string &anchor)
+{
+    rtx operands = extract_asm_operands(PATTERN(insn));
+    const inline_site &site = taken[atoi(ASM_OPERANDS_TEMPLATE(operands) + strlen(marker))];
+    mv_record arms;
+    arms.switches = site.record.switches;
+    for (size_t i = 0; i < site.arm_of.size(); i++) {
+        if (site.arm_of[i] == '-')
+            continue;
+        mv_record::variant v = site.record.variants[i];
+        unsigned arm = site.arm_of[i] - 'a'; /* its label is that of this number: 0 is the generic's */
+        v.place = arm ? label_of(operands, arm) : label + "+5";
+        arms.variants.push_back(v);
+    }
+    return mv_inline_record_text(site.generic, arms, label_of(operands, 0), label, anchor);
+}

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rimf/realise/added.c: code that a pass adds with names and unwind tables (code_add of mvld/pass.h).
+ *
+ * Unwinders and debuggers ask the host loader which object an address is in, and that object's table.
+ * So such code lies where moved code does, in the room of libconcat.so.1, and is known in the same ways
+ * (moved/moved.h): the table that unwinders search grows, debuggers hear of a file with names, perf
+ * gets lines.  All this when the pass has returned 0; of a pass that failed nobody hears.
+ */
+#include "rimf/realise/realise.h"
+
+#include "rimf/base/base.h"
+#include "rimf/image/private.h"
+#include "rimf/moved/moved.h"
+#include "rimf/moved/symfile.h"
+
+#include <errno.h>    /* numbers only */
+#include <sys/mman.h> /* numbers only */
+
+struct added_code {
+    struct added_code *next; /* behind it in the region */
+    const struct mvld_context *owner;
+    uint32_t names;
+    size_t n;
+    struct rimf_described functions[]; /* names and frames stand behind them */
+};
+
+/* ---- instructions of frames -------------------------------------------------------------- */
+
+/* How many numbers of variable length an instruction takes, and bytes before them; or -1: it is none that code
+ * without data of its own needs. */
+static int operands(uint8_t instruction, size_t *bytes)
+{
+    static const struct { uint8_t instruction, numbers, bytes; } known[] = {
+        {0x00, 0, 0}, {0x02, 0, 1}, {0x03, 0, 2}, {0x04, 0, 4}, /* nop; advance_loc1, 2, 4 */
+        {0x07, 1, 0}, {0x08, 1, 0}, {0x0a, 0, 0}, {0x0b, 0, 0}, /* undefined, same_value; remember_, restore_state */
+        {0x0c, 2, 0}, {0x0d, 1, 0}, {0x0e, 1, 0},               /* def_cfa, def_cfa_register, def_cfa_offset */
+    };
+
+    *bytes = 0;
+    if (instruction >> 6)
+        return instruction >> 6 == 2; /* advance_loc, offset, restore */
+    for (size_t i = 0; i < RIMF_COUNT(known); i++)
+        if (known[i].instruction == instruction) {
+            *bytes = known[i].bytes;
+            return known[i].numbers;
+        }
+    return -1;
+}
+
+/* An unwinder that does not know an instruction may end the program. */
+static int are_instructions(const uint8_t *at, size_t size)
+{
+    const uint8_t *end = at + size;
+
+    while (at < end) {
+        size_t bytes;
+        int numbers = operands(*at++, &bytes);
+
+        if (numbers < 0 || bytes > (size_t)(end - at))
+            return 0;
+        for (at += bytes; numbers; numbers--) {
+            while (at < end && *at & 0x80)
+                at++;
+            if (at++ >= end)
+                return 0;
+        }
+    }
+    return 1;
+}
+
+/* ---- declaring ------------------------------------------------------------------------------ */
+
+static const char *wrong(const struct mvld_function *f, size_t n, size_t size, size_t *i, size_t *bytes)
+{
+    size_t end = 0;
+
+    if (!n || n > MVLD_FUNCTIONS_MAX)
+        return "none, or too many";
+    for (*i = 0; *i < n; end = f[*i].offset + (size_t)f[*i].size, ++*i) {
+        if (f[*i].offset < end || !f[*i].size || f[*i].offset > size || f[*i].size > size - f[*i].offset)
+            return "it overlaps the one before, or does not lie in the code";
+        if (!f[*i].name || !*f[*i].name)
+            return "it has no name";
+        if (f[*i].frame_size > MVLD_FRAME_MAX || !are_instructions(f[*i].frame, f[*i].frame_size))
+            return "its frame is not understood";
+        *bytes += rimf_strlen(f[*i].name) + 1 + f[*i].frame_size;
+    }
+    return NULL;
+}
+
+static struct added_code *copy(struct mvld_image *image, const struct mvld_function *f, size_t n, size_t bytes,
+                               uintptr_t at)
+{
+    struct added_code *added = rimf_heap_alloc(&image->heap, sizeof *added + n * sizeof *added->functions + bytes);
+    char *text = added ? (char *)&added->functions[n] : NULL;
+
+    for (size_t i = 0; added && i < n; i++) {
+        added->functions[i] = (struct rimf_described){.start = at + f[i].offset, .size = f[i].size, .name = text,
+                                                      .frame_size = (uint8_t)f[i].frame_size};
+        memcpy(text, f[i].name, rimf_strlen(f[i].name) + 1);
+        text += rimf_strlen(f[i].name) + 1;
+        added->functions[i].frame = (const uint8_t *)text;
+        if (f[i].frame_size)
+            memcpy(text, f[i].frame, f[i].frame_size);
+        text += f[i].frame_size;
+    }
+    return added;
+}
+
+/* Pages of the region, behind what is there. */
+static long take_pages(struct mvld_image *image, size_t size, const char **why)
+{
+    struct moved_code *moved = moved_region(image, why);
+    const struct rimf_region *region = moved ? &moved->region : NULL;
+    long error;
+
+    if (!moved)
+        return -ENODATA;
+    *why = moved->n_planned > moved->n ? "code is about to move there"
+           : size > region->code + region->code_size - moved->code_end ? "the room of libconcat.so.1 is full" : NULL;
+    if (*why)
+        return -ENOSPC;
+    error = sys_mmap(image->sys, moved->code_end, size, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+    *why = "memory is short";
+    if (!sys_failed(error))
+        moved->code_end += size;
+    return error;
+}
+
+void *rimf_code_add(const struct mvld_context *ctx, size_t size, const struct mvld_function *functions, size_t n,
+                    uint32_t names)
+{
+    struct mvld_image *image = ctx->image;
+    struct added_code *added, **end;
+    size_t i = 0, bytes = 0;
+    const char *why;
+    long at;
+
+    if (rimf_only_in(image, RIMF_STAGE_RUN, ctx->pass) || !rimf_section_may_add(ctx, MVLD_SECTION_CODE, size))
+        return NULL;
+    why = wrong(functions, n, size, &i, &bytes);
+    if (why)
+        return rimf_fail(image, EINVAL, "%s: function %zu of new code: %s", ctx->pass, i, why), NULL;
+    at = take_pages(image, rimf_page_up(size), &why);
+    if (sys_failed(at))
+        return rimf_fail(image, (int)-at, "%s: no code is added: %s", ctx->pass, why), NULL;
+    added = copy(image, functions, n, bytes, (uintptr_t)at);
+    if (!added || rimf_section_note(ctx, MVLD_SECTION_CODE, (uintptr_t)at, rimf_page_up(size))) {
+        rimf_heap_release(&image->heap, added);
+        return rimf_fail(image, ENOMEM, "%s: memory is short", ctx->pass), NULL;
+    }
+    added->owner = ctx;
+    added->names = names;
+    added->n = n;
+    for (end = &image->moved->added; *end; end = &(*end)->next)
+        ;
+    *end = added;
+    return (void *)at;
+}
+
+/* ---- realising ---------------------------------------------------------------------------------- */
+
+static void tell(struct mvld_image *image, const struct added_code *added)
+{
+    if ((added->names & MVLD_NAMES_DEBUGGERS && moved_names_debug(image, added->functions, added->n)) ||
+        (added->names & MVLD_NAMES_PERF && moved_names_perf(image, added->functions, added->n)))
+        rimf_log(image->log, MVLD_LOG_WARNING, "%s: its code has no names: %s", added->owner->pass, image->error);
+}
+
+/* It can be executed. */
+int rimf_added_realise(struct mvld_image *image, int failed)
+{
+    int error = 0;
+
+    while (image->moved && image->moved->added) {
+        struct added_code *added = image->moved->added;
+
+        error = failed || error ? error : moved_describe(image, added->functions, added->n);
+        if (!failed && !error)
+            tell(image, added);
+        image->moved->added = added->next;
+        rimf_heap_release(&image->heap, added);
+    }
+    return error;
+}
