@@ -44,7 +44,7 @@ WAYS = [f"{level} {place}" for level in LEVELS for place in PLACES] + [
     "-O2 -fPIE -pie -fno-toplevel-reorder",
 ]
 
-CLANG_UNABLE = {"-flto", "-fnon-call-exceptions", "-fno-toplevel-reorder", "-fpatchable-function-entry=5,2"}
+CLANG_UNABLE = {"-flto", "-flto=2", "-fnon-call-exceptions", "-fno-toplevel-reorder", "-fpatchable-function-entry=5,2"}
 
 
 def header(source, key):

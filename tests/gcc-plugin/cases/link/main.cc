@@ -55,7 +55,7 @@ int main()
     for (int i = 0; i < 3; i++)
         if (inline_call((void *)small, i))
             memcpy(before[i], inline_call((void *)small, i), 5);
-#ifdef __OPTIMIZE__
+#if defined __OPTIMIZE__ && !defined __clang__
     CHECK(inline_call((void *)small, 2));
 #endif
     /* The run time finds the same. */
@@ -65,7 +65,10 @@ int main()
     CHECK(small(4) == 12 && other_small(4) == 13);
     for (int i = 0; i < 3; i++)
         if (const unsigned char *site = inline_call((void *)small, i))
-            CHECK(memcmp(site, before[i], 5) && multiverse_info_fn((void *)small)->n_callsites >= 6);
+            CHECK(memcmp(site, before[i], 5));
+#ifndef __clang__
+    CHECK(!inline_call((void *)small, 0) || multiverse_info_fn((void *)small)->n_callsites >= 6);
+#endif
     CHECK(live(3) == 4 && other_inline(3) == 6 && weak_or_strong(1) == 11);
     printf("%u records, %u sites, dead function %s\n", count_records(), count_sites(),
            find_named("dead_function") ? "kept" : "dropped");
