@@ -100,7 +100,7 @@ def main():
     build, source = (Path(argument).resolve() for argument in sys.argv[1:])
     listed = subprocess.run(["git", "-C", source, "ls-files"], capture_output=True, text=True)
     files = listed.stdout.split() if listed.returncode == 0 and listed.stdout else [
-        str(f.relative_to(source)) for top in ("include", "rimf", "loader", "passes", "tools", "gcc-plugin")
+        str(f.relative_to(source)) for top in ("include", "rimf", "loader", "passes", "tools", "gcc-plugin", "clang-plugin")
         for f in (source / top).rglob("*")]
     files = [f for f in files if f.endswith(SOURCES) and (source / f).exists()]
     wrong, arrows = [], 0

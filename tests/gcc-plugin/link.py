@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""link.py PLUGIN INCLUDE LIBRARY: the program in cases/link, linked by every linker
+"""link.py PLUGIN INCLUDE LIBRARY [CLANG-PLUGIN]: the program in cases/link, linked by every linker
 there is, in every way: sections collected, identical code folded, static,
-static-pie, stripped, partially linked first, as a shared library, with LTO.  A
+static-pie, stripped, partially linked first, as a shared library, with LTO.  With
+CLANG-PLUGIN clang compiles two of its three units.  A
 failure means that a linker dropped a live record, kept one whose code is gone, or
 joined tables wrongly."""
 import shutil
@@ -34,8 +35,9 @@ LIBRARIES = ["", "-Wl,-Bsymbolic", "-Wl,-z,now -Wl,--gc-sections"]
 class Ways:
     """Compiles, links and runs in a folder of its own, and counts."""
 
-    def __init__(self, plugin, include, library, folder):
+    def __init__(self, plugin, include, library, folder, clang_plugin=None):
         self.flags = [f"-fplugin={plugin}", f"-I{include}"]
+        self.by_clang = ["clang++", f"-fplugin={clang_plugin}", f"-I{include}", "-w"] if clang_plugin else None
         self.library, self.folder = library, Path(folder)
         self.good = self.bad = 0
         for name, options in (("descriptors", ["-fPIC", "-c", "-o", "descriptors.o"]),
@@ -48,9 +50,14 @@ class Ways:
             sys.exit(f"{' '.join(map(str, command))}\n{done.stdout}{done.stderr}")
         return done.returncode, done.stdout + done.stderr
 
+    def finish(self):
+        print(f"{self.good} of {self.good + self.bad} ways good, linkers: {', '.join(LINKERS)}")
+        return self.bad != 0
+
     def compile(self, *options):
         for unit in UNITS:
-            self.run("g++", *options, *self.flags, "-c", CASES / f"{unit}.cc", "-o", f"{unit}.o",
+            compiler = self.by_clang if self.by_clang and unit != "other" else ["g++", *self.flags]
+            self.run(*compiler, *options, "-c", CASES / f"{unit}.cc", "-o", f"{unit}.o",
                      check=True)
 
     def able(self, linker, way):
@@ -115,9 +122,14 @@ def link_time_optimised(ways, options):
 
 
 def main():
-    plugin, include, library = (Path(a).resolve() for a in sys.argv[1:4])
+    places = [Path(a).resolve() for a in sys.argv[1:]]
     with tempfile.TemporaryDirectory() as folder:
-        ways = Ways(plugin, include, library, folder)
+        ways = Ways(*places[:3], folder, *places[3:])
+        if ways.by_clang:
+            programs(ways, "-O2 -ffunction-sections -fdata-sections", LINKERS, WAYS)
+            programs(ways, "-O0", LINKERS[:1], WAYS)
+            shared_libraries(ways, "-O2 -fPIC")
+            return ways.finish()
         for options in ("-O2 -ffunction-sections -fdata-sections", "-O0", "-O2 -fno-plt"):
             programs(ways, options, LINKERS, WAYS)
         # These do not differ from the first three in their sections.
@@ -131,8 +143,7 @@ def main():
             linker = options.partition("-fuse-ld=")[2]
             if not linker or linker in LINKERS:
                 link_time_optimised(ways, options)
-    print(f"{ways.good} of {ways.good + ways.bad} ways good, linkers: {', '.join(LINKERS)}")
-    return ways.bad != 0
+    return ways.finish()
 
 
 sys.exit(main())

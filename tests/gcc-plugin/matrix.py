@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""matrix.py PLUGIN INCLUDE LIBRARY CASE: compiles a case in every way that code
+"""matrix.py PLUGIN INCLUDE LIBRARY CASE [clang]: compiles a case in every way that code
 is compiled and runs it.
 
 PLUGIN is multiverse.so, LIBRARY the folder of libmultiverse, INCLUDE that of the
-public headers.  A case is a program that returns 0; it may name its compilers
+public headers.  With `clang` the plugin is that of clang, which compiles.  A case is a program that returns 0; it may name its compilers
 (`compilers: gcc g++`), more options for all (`options: -lm`), the only way in
 which it makes sense (`only: -O2`), or options with which it does not (`not for:
--masm=intel`) in the comment at its top.  A failure prints
+-masm=intel`, `not for clang: ...`) in the comment at its top.  A failure prints
 the command that made the program."""
 import os
 import re
@@ -44,6 +44,8 @@ WAYS = [f"{level} {place}" for level in LEVELS for place in PLACES] + [
     "-O2 -fPIE -pie -fno-toplevel-reorder",
 ]
 
+CLANG_UNABLE = {"-flto", "-flto=2", "-fnon-call-exceptions", "-fno-toplevel-reorder", "-fpatchable-function-entry=5,2"}
+
 
 def header(source, key):
     match = re.search(rf"^\W*{key}: (.*)$", source, re.M)
@@ -78,12 +80,21 @@ def try_way(compiler, way, case, fixed, plugin, library, folder):
 
 def main():
     plugin, include, library, case = (os.path.abspath(a) for a in sys.argv[1:5])
+    by_clang = sys.argv[5:] == ["clang"]
     source = Path(case).read_text()
     ways = [header(source, "only")] if header(source, "only") else WAYS
-    for unfit in (header(source, "not for") or "").split():
+    unfits = (header(source, "not for") or "").split()
+    if by_clang:
+        unfits += (header(source, "not for clang") or "").split()
+    for unfit in unfits:
         ways = [way for way in ways if unfit not in way.split()]
     compilers = (header(source, "compilers") or
                  ("g++" if case.endswith(".cc") else "gcc")).split()
+    if by_clang:
+        compilers = [{"gcc": "clang", "g++": "clang++"}[c] for c in compilers]
+        # -fsanitize=function has data of its own at an entry.
+        ways = [way.replace("undefined", "undefined -fno-sanitize=function") for way in ways
+                if not CLANG_UNABLE & set(way.split())]
     fixed = [f"-I{include}", *(header(source, "options") or "").split()]
     failures = 0
     with tempfile.TemporaryDirectory() as folder:

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""random_programs.py PLUGIN INCLUDE LIBRARY [--seed N] [--programs N] [--rounds N] [--keep FOLDER]:
+"""random_programs.py PLUGIN INCLUDE LIBRARY [--clang PLUGIN] [--seed N] [--programs N] [--rounds N] [--keep FOLDER]:
 generates programs of several objects with switches of all types, compared in all ways,
 compiles each with the plugin at -O0 to -O3 and -Os, with LTO and as C++, and once without, and
 compares what they compute for random values of the switches, before, after and between commits.
@@ -8,7 +8,8 @@ Some functions are multiverse("inline"); of these C++ has a copy in each unit.
 
 A failure means wrong code in a variant, a guard that holds for the wrong values or never, or a
 variant that believes a switch to have the value of a commit where it reads it anew; or a constant
-whose reads differ.  It names the seed, which makes the same program again."""
+whose reads differ.  It names the seed, which makes the same program again.  With --clang one or two of
+the three units are compiled by clang, with its plugin."""
 import argparse
 import random
 import shlex
@@ -292,14 +293,15 @@ def run(command, folder):
     return done.stdout
 
 
-def build(folder, name, level, use, flags, libraries):
-    """Units and library at `level`; tables and driver without the plugin."""
-    common, level = ["gcc", "-w", "-fpermissive", "-Wno-narrowing", "-I.", *flags], level.split()
-    lto = [*use, "-flto"] if "-flto" in level else []
-    run([*common, *use, *level, "-fPIC", "-c", "unit2.c"], folder)
-    run([*common, *lto, "-fPIC", "-shared", "unit2.o", "-o", f"lib{name}.so"], folder)
-    run([*common, *use, *level, "-fPIE", "-c", "unit0.c", "unit1.c"], folder)
-    run([*common, *lto, "-O1", "-fPIE", "-pie", str(HERE / "random_programs.c"), "tables.c", "unit0.o", "unit1.o",
+def build(folder, name, level, compilers, flags, libraries):
+    """Units and library at `level`, each with its compiler; tables and driver without the plugin."""
+    common, level = ["-w", "-I.", *flags], level.split()
+    permissive = ["-fpermissive", "-Wno-narrowing"] if "c++" in level else []
+    linker = [*(compilers[2] if "-flto" in level else ["gcc"]), *common, *(["-flto"] if "-flto" in level else [])]
+    for unit, place in enumerate(["-fPIE", "-fPIE", "-fPIC"]):
+        run([*compilers[unit], *common, *permissive, *level, place, "-c", f"unit{unit}.c"], folder)
+    run([*linker, "-fPIC", "-shared", "unit2.o", "-o", f"lib{name}.so"], folder)
+    run([*linker, "-O1", "-fPIE", "-pie", str(HERE / "random_programs.c"), "tables.c", "unit0.o", "unit1.o",
          f"-L{folder}", f"-l{name}", f"-Wl,-rpath,{folder}", *libraries, "-o", name], folder)
 
 
@@ -315,14 +317,18 @@ def compare(expected, found):
     return len(lines)
 
 
-def try_program(seed, rounds, folder, plugin, include, library):
+def try_program(seed, rounds, folder, plugin, include, library, clang):
     generate(seed, folder)
-    build(folder, "plain", "-O1", [], ["-DMULTIVERSE=0"], [])
+    build(folder, "plain", "-O1", [["gcc"]] * 3, ["-DMULTIVERSE=0"], [])
+    compilers = [["gcc", f"-fplugin={plugin}"]] * 3
+    if clang:
+        by_clang = ["clang", f"-fplugin={clang}"]
+        compilers = [by_clang if (1 + seed % 6) >> unit & 1 else compilers[unit] for unit in range(3)]
     expected = [line.split() for line in run(["./plain", str(seed), str(rounds)], folder).splitlines()]
     good = 0
-    for level in LEVELS:
+    for level in [way for way in LEVELS if not clang or " " not in way]:
         try:
-            build(folder, "program", level, [f"-fplugin={plugin}"], ["-DMULTIVERSE=1", f"-I{include}"],
+            build(folder, "program", level, compilers, ["-DMULTIVERSE=1", f"-I{include}"],
                   [f"-L{library}", "-lmultiverse", f"-Wl,-rpath,{library}"])
             good += compare(expected, run(["./program", str(seed), str(rounds)], folder))
         except RuntimeError as problem:
@@ -335,12 +341,14 @@ def main():
     options.add_argument("plugin", type=Path)
     options.add_argument("include", type=Path)
     options.add_argument("library", type=Path)
+    options.add_argument("--clang", type=Path, help="the plugin for clang")
     options.add_argument("--seed", type=int, default=1, help="of the first program")
     options.add_argument("--programs", type=int, default=4)
     options.add_argument("--rounds", type=int, default=40, help="with new values, a program")
     options.add_argument("--keep", type=Path, help="where the programs are left")
     wanted = options.parse_args()
     places = [p.resolve() for p in (wanted.plugin, wanted.include, wanted.library)]
+    places.append(wanted.clang and wanted.clang.resolve())
     good = failures = 0
     for seed in range(wanted.seed, wanted.seed + wanted.programs):
         with tempfile.TemporaryDirectory() as folder:

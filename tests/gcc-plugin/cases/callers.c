@@ -2,10 +2,11 @@
  *
  * A caller must know nothing of the generic's body: not which registers it
  * leaves alone, not that it returns what it returns, uses what it uses, or has
- * no effect; for the body may be exchanged.  A failure means that GCC carried a
+ * no effect; for the body may be exchanged.  A failure means that the compiler carried a
  * fact from the generic to its callers.
  * compilers: gcc g++
  * not for: -masm=intel
+ * not for clang: -fsanitize=thread
  */
 #include "../descriptors.h"
 #include <multiverse.h>

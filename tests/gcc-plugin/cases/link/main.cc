@@ -38,11 +38,13 @@ int main()
         CHECK((void *)s != (void *)weak_or_strong && s(1) == weak_or_strong(1));
     }
     CHECK(pointer(4) == 8 && other_pointer(4) == 9);
+#ifndef __clang__ /* its plugin leaves pointers alone, and records no calls */
     const found_function *p = find_function(&pointer);
     CHECK(p && p->pointer == (void **)&pointer && p->n_sites >= 2);
     CHECK(((int (*)(int))p->body)(5) == 10);
     CHECK(find_function((void *)comdat)->n_sites >= 3);
     CHECK(find_function((void *)weak_or_strong)->n_sites >= 2);
+#endif
     unsigned w, f;
     const char *n;
     CHECK(find_switch(&mode, &w, &f, &n) && !strcmp(n, "mode") && (f & 4));
@@ -53,7 +55,7 @@ int main()
     for (int i = 0; i < 3; i++)
         if (inline_call((void *)small, i))
             memcpy(before[i], inline_call((void *)small, i), 5);
-#ifdef __OPTIMIZE__
+#if defined __OPTIMIZE__ && !defined __clang__
     CHECK(inline_call((void *)small, 2));
 #endif
     /* The run time finds the same. */
@@ -63,7 +65,10 @@ int main()
     CHECK(small(4) == 12 && other_small(4) == 13);
     for (int i = 0; i < 3; i++)
         if (const unsigned char *site = inline_call((void *)small, i))
-            CHECK(memcmp(site, before[i], 5) && multiverse_info_fn((void *)small)->n_callsites >= 6);
+            CHECK(memcmp(site, before[i], 5));
+#ifndef __clang__
+    CHECK(!inline_call((void *)small, 0) || multiverse_info_fn((void *)small)->n_callsites >= 6);
+#endif
     CHECK(live(3) == 4 && other_inline(3) == 6 && weak_or_strong(1) == 11);
     printf("%u records, %u sites, dead function %s\n", count_records(), count_sites(),
            find_named("dead_function") ? "kept" : "dropped");

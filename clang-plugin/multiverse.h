@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * multiverse.h: what the files of clang's plugin share.
+ *
+ * The way of a variation point through the compiler
+ *
+ *   parser         attributes.cc  checks `multiverse` attributes, keeps them as annotations
+ *   end of unit    unit.cc        says what is declared, by symbol (struct mv_unit)
+ *   first pass     pass.cc        makes variation points functions of which callers know nothing
+ *   early          questions.cc   finds what a function asks of a switch, and cuts its values
+ *                  combination.cc chooses switches and values
+ *                  variants.cc    clones, substitutes, simplifies; folds equal ones
+ *                  records.cc     pads entries, writes descriptors
+ *   last pass      pass.cc        gives the functions their linkage back
+ *
+ * Front end and passes are one shared object in one process.  They share struct mv_unit, because
+ * IR has no annotations of what a unit only declares: another one's enumeration, say.
+ */
+#ifndef MULTIVERSE_CLANG_PLUGIN_H
+#define MULTIVERSE_CLANG_PLUGIN_H
+
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "llvm/IR/Constants.h"
+#include "llvm/IR/InstrTypes.h"
+#include "llvm/IR/Instructions.h"
+#include "llvm/IR/Module.h"
+#include "llvm/IR/PassManager.h"
+
+typedef __int128 mv_wide; /* holds the values of all types of a switch, and one more */
+struct mv_piece {
+    mv_wide low, high;
+};
+/* Values for which there is one variant. */
+struct mv_value {
+    mv_piece piece;    /* all of them */
+    mv_piece example;  /* those that the variant is made for; the others have the same body */
+    std::string label; /* enumerator, number or range, as part of a symbol */
+};
+
+/* ---- unit.cc: what the front end knows */
+struct mv_switch {
+    std::string name; /* for people */
+    unsigned width = 0;
+    bool is_signed = false, is_bool = false, is_tracked = false, is_constant = false;
+    std::vector<mv_value> values; /* those that were declared; else what is asked decides */
+};
+struct mv_point {
+    std::string name;
+    bool is_bound = false; /* to the switches of these names alone */
+    std::vector<std::string> bound;
+};
+struct mv_unit {
+    unsigned max_variants = 64;
+    bool verbose = false;
+    std::map<std::string, mv_switch> switches; /* by symbol */
+    std::map<std::string, mv_point> points;
+    /* Say something where the function is declared. */
+    std::function<void(const llvm::Function &, const std::string &)> warn, remark;
+};
+mv_unit &mv_the_unit();
+/* As the assembler knows it. */
+std::string mv_symbol(const llvm::GlobalValue &global);
+/* The switch, or constant, that a variable is; the point that a function is; or NULL. */
+const mv_switch *mv_switch_of(const llvm::GlobalVariable *variable);
+const mv_point *mv_point_of(const llvm::Function &function);
+mv_value mv_value_of(mv_piece piece, const mv_piece &all);
+
+/* ---- questions.cc */
+mv_piece mv_all_values(const mv_switch &sw);
+/* The loads of the whole switch that may become its value. */
+std::vector<llvm::LoadInst *> mv_reads(llvm::Function &function, const llvm::GlobalVariable *sw);
+/* The values that the function is specialised for; never empty. */
+std::vector<mv_value> mv_domain(llvm::Function &function, const llvm::GlobalVariable *sw);
+/* Answers what is asked of the switch where that is one answer for the whole range. */
+void mv_answer(llvm::Function &function, const llvm::GlobalVariable *sw, const mv_piece &range);
+
+/* ---- combination.cc */
+/* The switches that the variants of a function fix, and the values of each. */
+struct mv_combination {
+    std::vector<const llvm::GlobalVariable *> switches;
+    std::vector<std::vector<mv_value>> domains;
+};
+/* Warns of what is bound, written or handed out in vain. */
+mv_combination mv_choose_switches(llvm::Function &function, const mv_point &point);
+bool mv_is_over_cap(const mv_combination &all);
+/* Keeps, in order, the switches that fit under the cap together; of a single switch with too many
+ * values, the first ones.  Warns of the rest. */
+void mv_apply_cap(llvm::Function &function, mv_combination &all);
+
+/* ---- variants.cc */
+struct mv_range {
+    int64_t low, high;
+    bool any; /* a tracked switch left unbound: no guard */
+};
+/* One variant: a range for each switch of the function. */
+struct mv_variant {
+    std::vector<mv_range> ranges;
+    llvm::Function *body;
+};
+struct mv_record {
+    llvm::Function *generic;
+    std::vector<const llvm::GlobalVariable *> switches;
+    std::vector<mv_variant> variants;
+};
+mv_record mv_make_variants(llvm::Function &generic, const mv_point &point,
+                           llvm::FunctionAnalysisManager &analyses);
+
+/* ---- records.cc */
+/* Why a function's entry cannot have a pad; "" when it can. */
+std::string mv_entry_problem(const llvm::Function &function);
+/* Sections, pads, descriptors of all points and switches. */
+void mv_write_records(llvm::Module &module, const std::vector<mv_record> &records);
+
+#endif
