@@ -18,7 +18,8 @@
  * Where such a place is certainly a return address, a run time knows the object's code, and may know
  * more of it than these places: where all of it begins and ends, its functions as distances from there, a
  * checksum (OCaml's closures are written to files in this way).  All of that object stays, and nothing in it
- * is changed.
+ * is changed.  A place behind a system call is none: a signal handler asks where it interrupted (pthread_cancel,
+ * since glibc 2.41), and that unit alone stays.
  *
  * Tables may hold distances from their own place instead, which no relocation names, and at fixed addresses no
  * word is relocated.  Single ones look like any number; a table does not.  Of 64 words in a row that
@@ -37,7 +38,8 @@
 #define LONGEST 15u /* instruction */
 #define MOST 48     /* of 64 */
 
-static int is_behind_call(const struct analyser *a, const struct unit *u, uint32_t address)
+/* `system`: system calls count, too. */
+static int is_behind_call(const struct analyser *a, const struct unit *u, uint32_t address, int system)
 {
     struct instruction i;
     enum flow flow;
@@ -48,7 +50,8 @@ static int is_behind_call(const struct analyser *a, const struct unit *u, uint32
         if (!decode(unit_code(a, u, at), u->end - at, &i) || at + i.length != address)
             return 0;
         flow = instruction_flow(&i);
-        return flow == FLOW_CALL || flow == FLOW_CALL_INDIRECT;
+        return flow == FLOW_CALL ||
+               (flow == FLOW_CALL_INDIRECT && (system || instruction_is(&i, 0, 0xff)));
     }
     return 0;
 }
@@ -64,10 +67,10 @@ static void check_words(struct analyser *a)
 
         if (!u || target == u->start)
             continue;
-        behind = is_behind_call(a, u, target);
+        behind = is_behind_call(a, u, target, 1);
         if (behind || !u->jumps)
             unit_stays(u, ANALYSIS_KEPT, from);
-        if (behind && !u->jumps)
+        if (!u->jumps && is_behind_call(a, u, target, 0))
             a->object.flags |= ANALYSIS_LOOKED_UP;
     }
 }
@@ -106,7 +109,7 @@ static int has_table(const struct analyser *a, uint32_t size,
             if (!u || target == last)
                 continue;
             last = target;
-            behind = behind << 1 | (uint64_t)is_behind_call(a, u, (uint32_t)target);
+            behind = behind << 1 | (uint64_t)is_behind_call(a, u, (uint32_t)target, 0);
             if (__builtin_popcountll(behind) >= MOST)
                 return 1;
         }

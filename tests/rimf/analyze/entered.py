@@ -90,6 +90,7 @@ FLAGS = [
     ("a sanitizer", function("user", "call __asan_init@PLT\n ret"), PROFILED),
     ("a return address", RETURNS + ".data\n.quad 1b\n.text\n", LOOKED_UP),
     ("a label behind a call", RETURNS.replace("ret", "jmp *%rax") + ".data\n.quad 1b\n.text\n", 0),
+    ("a place behind a system call", function("user", "syscall\n1: ret") + ".data\n.quad 1b\n.text\n", 0),
     ("distances to return addresses", DISTANCES.format(100, ""), LOOKED_UP),
     ("... with other numbers", DISTANCES.format(100, "0, 0x120010, "), LOOKED_UP),
     ("... a few", DISTANCES.format(40, ""), 0),

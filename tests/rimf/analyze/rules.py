@@ -101,6 +101,8 @@ CASES = [
      "call external@PLT\n9: jmp *word(%rip)", ".data\n .quad 9b\n .text\n"),
     ("a return address", "data keeps a place inside it, such as a return address",
      "call *(%rdi)\n9: ret", ".data\n .quad 9b\n .text\n"),
+    ("a place behind a system call", "data keeps a place inside it, such as a return address",
+     "syscall\n9: jmp *word(%rip)", ".data\n .quad 9b\n .text\n"),
     ("a function's start", None, "ret", ".data\n .quad victim\n .text\n"),
     ("far functions", None, "call *external@GOTPCREL(%rip)\n jmp *external@GOTPCREL(%rip)", ""),
 ]
