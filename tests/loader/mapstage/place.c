@@ -3,6 +3,8 @@
  * place.c: files lie where the user says: `at.NAME` is a distance from the executable, or an address, in
  * hexadecimal digits; and what must be refused.
  */
+#include "../ends_with.h"
+
 #include <mvld/pass.h>
 
 enum { FROM, AT };
@@ -15,19 +17,6 @@ static const struct mvld_option options[] = {
 };
 
 static uintptr_t executable;
-
-static int ends_with(const char *text, const char *end)
-{
-    for (; *text; text++) {
-        size_t i = 0;
-
-        while (text[i] && text[i] == end[i])
-            i++;
-        if (!text[i] && !end[i])
-            return 1;
-    }
-    return 0;
-}
 
 static uintptr_t number(const char *text)
 {

@@ -4,6 +4,8 @@
  * that, a function of the pass that returns 42 and a variable that is 43; and, as `wrong` says, an edit
  * that must be refused.
  */
+#include "../ends_with.h"
+
 #include <mvld/pass.h>
 
 enum { LIBRARY, TO, WRONG };
@@ -18,19 +20,6 @@ static const struct mvld_option options[] = {
     {.name = "wrong", .type = MVLD_OPTION_WORD, .words = wrongs, .initial = "nothing"},
     {.name = NULL},
 };
-
-static int ends_with(const char *text, const char *end)
-{
-    for (; *text; text++) {
-        size_t i = 0;
-
-        while (text[i] && text[i] == end[i])
-            i++;
-        if (!text[i] && !end[i])
-            return 1;
-    }
-    return 0;
-}
 
 static int add(const struct mvld_context *ctx, const struct mvld_object *object, const char *name,
                uintptr_t address, uint8_t type)

@@ -2,6 +2,8 @@
  *
  * hide.c: a definition that look-ups do not find; and, as `wrong` says, an edit that must be refused.
  */
+#include "../ends_with.h"
+
 #include <mvld/pass.h>
 
 enum { SYMBOL, LIBRARY, WRONG };
@@ -15,21 +17,6 @@ static const struct mvld_option options[] = {
     {.name = "wrong", .type = MVLD_OPTION_WORD, .words = wrongs, .initial = "nothing"},
     {.name = NULL},
 };
-
-static int ends_with(const char *text, const char *end)
-{
-    const char *p = text;
-
-    for (; *p; p++) {
-        size_t i = 0;
-
-        while (p[i] && p[i] == end[i])
-            i++;
-        if (!p[i] && !end[i])
-            return 1;
-    }
-    return 0;
-}
 
 static int is_wrong(const struct mvld_context *ctx, const struct mvld_symbol *symbol)
 {
