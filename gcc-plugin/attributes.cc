@@ -354,6 +354,13 @@ static void describe_members(symtab_node *node)
     node->force_output = node->definition;
 }
 
+/* By the program's word; a variation point is, by ours. */
+static bool is_never_inlined(tree fndecl)
+{
+    return lookup_attribute("noinline", DECL_ATTRIBUTES(fndecl)) ||
+           lookup_attribute("noipa", DECL_ATTRIBUTES(fndecl));
+}
+
 void mv_describe_declarations()
 {
     if (in_lto_p)
@@ -364,6 +371,8 @@ void mv_describe_declarations()
         if (mv_is_function(decl) && (has_conflict(decl) || is_idle_alias(node)))
             DECL_ATTRIBUTES(decl) = remove_attribute(MV_ATTR, DECL_ATTRIBUTES(decl));
         /* Not before: front ends warn of `inline` together with `noinline`. */
+        if (mv_is_function(decl) && is_never_inlined(decl))
+            remember(decl, MV_ATTR_NOINLINE, NULL_TREE);
         if (mv_is_function(decl))
             mv_make_noipa(decl);
         describe_members(node);

@@ -52,6 +52,8 @@
 #include "tree-cfg.h"
 #include "tree-eh.h"
 #include "tree-inline.h"
+#include "predict.h"
+#include "sreal.h"
 #include "tree-into-ssa.h"
 #include "tree-dfa.h"
 #include "tree-ssa.h"

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later
  *
- * inline.cc: calls of `multiverse("inline")` functions, decided where they stand.
+ * inline.cc: calls that are decided where they stand; arms.cc chooses of which functions.
  *
  *              jmp     .Lgeneric     e9 rel32         a commit makes it the NOP 0f 1f 44 00 00
  *     arm 0:   first variant                          for the first variant, and a jump to an arm
  *     join:    …                                      for another one
  *
  *     arm 1:   second variant        jmp join
- *     generic: call    f             jmp join         an ordinary call of a variation point
+ *     generic: the function's body   jmp join         or, when it is large, an ordinary call of it
  *
  * An asm goto makes the decision; as many of them as GCC makes of one by inlining and unrolling, so
  * many sites there are, each with a record that looks like a variation point's: its pad are the five
  * bytes, its variants the arms.  Each arm calls a copy of its variant, which GCC inlines, being told
  * that it always should; where it cannot, the arm calls it.
  *
- * A variant without an arm (there are only so many), and any that was chosen by what is not known
- * here (f may be another unit's), runs by the generic call.  So whatever is left out is right.
+ * A variant without an arm (there are only so many) runs by the generic call, which then stays one.
+ * The body, as the function, serves all values of which no variant is known here, and reads the switches
+ * each time: volatile, as a loop that saw nothing of a commit might read them before it.
  *
  * The arms are made right behind the variants: before IPA, so that inlined bodies become part of their
  * callers, and after early optimisation, which has shown what is called.  Until code is generated the
@@ -24,14 +25,9 @@
 #include "multiverse.h"
 
 static const char marker[] = "# multiverse inline ";
-static const unsigned most_arms = 8;
+static const unsigned most_unasked = 16; /* calls of a caller */
 
 namespace {
-struct offer {
-    tree array;
-    std::vector<tree> arms;
-    std::string arm_of; /* of each variant, a letter: 'a' is the first, '-' none */
-};
 struct inline_site {
     tree generic;
     mv_record record;
@@ -39,109 +35,15 @@ struct inline_site {
 };
 } // namespace
 
-static std::unordered_map<unsigned, offer> offers; /* by DECL_UID of the generic */
 static std::vector<inline_site> taken;
-
-/* ---- what callers get ---------------------------------------------------------------- */
-
-/* Else nothing would be inlined. */
-static bool is_optimised(tree fndecl)
-{
-    return opt_for_fn(fndecl, optimize) && !opt_for_fn(fndecl, optimize_debug) && !flag_no_inline;
-}
-
-/* Without `noipa`, which is for who may be called instead of another. */
-static bool is_certain(cgraph_node *generic)
-{
-    tree saved = DECL_ATTRIBUTES(generic->decl);
-    DECL_ATTRIBUTES(generic->decl) = remove_attribute("noipa", copy_list(saved));
-    bool certain = generic->get_availability() >= AVAIL_AVAILABLE;
-    DECL_ATTRIBUTES(generic->decl) = saved;
-    return certain;
-}
-
-static cgraph_node *copy_for_callers(cgraph_node *variant)
-{
-    tree saved = DECL_ATTRIBUTES(variant->decl), attributes = copy_list(saved);
-    for (const char *name : {"noipa", "noinline", "noclone", "no_icf", MV_ATTR_VARIANT})
-        attributes = remove_attribute(name, attributes);
-    DECL_ATTRIBUTES(variant->decl) = attributes;
-    cgraph_node *node = shim_clone(variant, "inline");
-    DECL_ATTRIBUTES(variant->decl) = saved;
-    if (!node)
-        return nullptr;
-    DECL_ATTRIBUTES(node->decl) = attributes;
-    DECL_UNINLINABLE(node->decl) = 0;
-    DECL_DECLARED_INLINE_P(node->decl) = 1;
-    DECL_NO_INLINE_WARNING_P(node->decl) = 1;
-    DECL_DISREGARD_INLINE_LIMITS(node->decl) = 1;
-    node->force_output = 0;
-    return node;
-}
-
-/* With the values that the program begins with, as far as the unit knows them. */
-static bool runs_first(const mv_variant &v, const std::vector<tree> &switches)
-{
-    for (size_t i = 0; i < switches.size(); i++) {
-        tree sw = switches[i], initial = DECL_INITIAL(sw);
-        const mv_range &r = v.ranges[i];
-        int64_t value = initial && TREE_CODE(initial) == INTEGER_CST
-                            ? mv_value_in_type(initial, TREE_TYPE(sw)) : 0;
-        if (r.any || (mv_is_signed(sw) ? value < r.low || value > r.high
-                                       : (uint64_t)value < (uint64_t)r.low ||
-                                             (uint64_t)value > (uint64_t)r.high))
-            return false;
-    }
-    return true;
-}
-
-/* The arm of each variant; -1: there is none for it.  The first arm costs nothing. */
-static std::vector<int> choose_arms(const std::vector<mv_variant> &variants,
-                                    const std::vector<tree> &switches,
-                                    std::vector<cgraph_node *> &bodies)
-{
-    for (const mv_variant &v : variants)
-        if (runs_first(v, switches)) {
-            bodies.push_back(v.node);
-            break;
-        }
-    std::vector<int> arms;
-    for (const mv_variant &v : variants) {
-        size_t i = std::find(bodies.begin(), bodies.end(), v.node) - bodies.begin();
-        if (i == bodies.size() && i < most_arms)
-            bodies.push_back(v.node);
-        arms.push_back(i < bodies.size() ? i : -1);
-    }
-    return arms;
-}
-
-void mv_offer_inline(cgraph_node *generic, tree array, const std::vector<tree> &switches,
-                     const std::vector<mv_variant> &variants)
-{
-    if (variants.empty() || !is_optimised(generic->decl) || mv_is_large_model() ||
-        !is_certain(generic))
-        return;
-    offer made;
-    std::vector<cgraph_node *> bodies;
-    for (int arm : choose_arms(variants, switches, bodies))
-        made.arm_of += arm < 0 ? '-' : 'a' + arm;
-    for (cgraph_node *body : bodies) {
-        cgraph_node *copy = copy_for_callers(body);
-        if (!copy)
-            return;
-        made.arms.push_back(copy->decl);
-    }
-    made.array = array;
-    offers[DECL_UID(generic->decl)] = made;
-}
 
 /* ---- calls ------------------------------------------------------------------------------ */
 
-static const offer *offer_for(gcall *call)
+static const mv_offer *offer_for(gcall *call)
 {
     tree fndecl = gimple_call_fndecl(call), lhs = gimple_call_lhs(call);
-    auto it = fndecl ? offers.find(DECL_UID(fndecl)) : offers.end();
-    if (it == offers.end() || gimple_call_noreturn_p(call) || gimple_call_must_tail_p(call) ||
+    const mv_offer *o = fndecl ? mv_offer_of(fndecl) : nullptr;
+    if (!o || gimple_call_noreturn_p(call) || gimple_call_must_tail_p(call) ||
         gimple_call_chain(call) || gimple_call_va_arg_pack_p(call) ||
         (gimple_call_flags(call) & ECF_RETURNS_TWICE) ||
         (lhs && TREE_CODE(lhs) == SSA_NAME && SSA_NAME_OCCURS_IN_ABNORMAL_PHI(lhs)))
@@ -152,7 +54,7 @@ static const offer *offer_for(gcall *call)
         FOR_EACH_EDGE(e, ei, gimple_bb(call)->succs)
             if (e->flags & EDGE_ABNORMAL)
                 return nullptr;
-    return &it->second;
+    return o;
 }
 
 /* What the call does to memory is worked out anew for all of them. */
@@ -208,7 +110,7 @@ static std::string goto_text(const std::string &what, unsigned n_inputs)
 }
 
 /* Labels: the generic call's, then those of all arms but the first. */
-static gasm *build_site(const offer &o, gcall *call, const std::vector<gcall *> &arms)
+static gasm *build_site(const mv_offer &o, gcall *call, const std::vector<gcall *> &arms)
 {
     vec<tree, va_gc> *inputs = nullptr, *labels = nullptr;
     vec_safe_push(inputs, build_tree_list(build_tree_list(NULL_TREE, build_string(2, "i")),
@@ -220,7 +122,7 @@ static gasm *build_site(const offer &o, gcall *call, const std::vector<gcall *> 
 }
 
 /* Calls of the arms, before the call, each in a block of its own. */
-static std::vector<gcall *> add_arms(gcall *call, const offer &o)
+static std::vector<gcall *> add_arms(gcall *call, const mv_offer &o)
 {
     std::vector<gcall *> arms;
     gimple_stmt_iterator gsi = gsi_for_stmt(call);
@@ -258,7 +160,7 @@ static void join_results(gcall *call, const std::vector<gcall *> &arms, basic_bl
         give(arm);
 }
 
-static void expand(gcall *call, const offer &o)
+static void expand(gcall *call, const mv_offer &o)
 {
     forget_memory(call);
     std::vector<gcall *> arms = add_arms(call, o);
@@ -284,6 +186,7 @@ static void expand(gcall *call, const offer &o)
         copy_handlers(arm, call);
         update_stmt(arm);
     }
+    gimple_call_set_fndecl(call, o.generic);
     update_stmt(call);
     gasm *stmt = build_site(o, call, arms);
     gimple_set_location(stmt, gimple_location(call));
@@ -294,17 +197,19 @@ static void expand(gcall *call, const offer &o)
 static void expand_in(cgraph_node *node)
 {
     function *fun = DECL_STRUCT_FUNCTION(node->decl);
-    std::vector<std::pair<gcall *, const offer *>> calls;
+    std::vector<std::pair<gcall *, const mv_offer *>> calls;
+    unsigned unasked = 0;
     basic_block bb;
-    if (!is_optimised(node->decl) || !gimple_in_ssa_p(fun) || fun->calls_setjmp ||
+    if (!mv_may_inline(node->decl) || !gimple_in_ssa_p(fun) || fun->calls_setjmp ||
         fun->has_nonlocal_label || lookup_attribute("naked", DECL_ATTRIBUTES(node->decl)))
         return;
     push_cfun(fun);
     FOR_EACH_BB_FN(bb, fun)
         for (gimple_stmt_iterator gsi = gsi_start_bb(bb); !gsi_end_p(gsi); gsi_next(&gsi))
             if (gcall *call = dyn_cast<gcall *>(gsi_stmt(gsi)))
-                if (const offer *o = offer_for(call))
-                    calls.push_back({call, o});
+                if (const mv_offer *o = offer_for(call))
+                    if (o->asked || (mv_runs_often(node->get_edge(call)) && unasked++ < most_unasked))
+                        calls.push_back({call, o});
     if (!calls.empty()) {
         free_dominance_info(CDI_DOMINATORS);
         free_dominance_info(CDI_POST_DOMINATORS);
@@ -321,16 +226,15 @@ static void expand_in(cgraph_node *node)
 void mv_expand_inline_calls()
 {
     std::vector<cgraph_node *> callers;
-    std::set<tree> copies;
+    const std::set<tree> &copies = mv_copies();
     cgraph_node *node;
-    for (auto &o : offers)
-        copies.insert(o.second.arms.begin(), o.second.arms.end());
+    if (copies.empty())
+        return;
     FOR_EACH_FUNCTION_WITH_GIMPLE_BODY(node)
         if (!node->inlined_to && node->definition && !copies.count(node->decl))
             callers.push_back(node);
-    if (!offers.empty())
-        for (cgraph_node *caller : callers)
-            expand_in(caller);
+    for (cgraph_node *caller : callers)
+        expand_in(caller);
 }
 
 /* ---- code is generated --------------------------------------------------------------------- */

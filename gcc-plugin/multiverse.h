@@ -17,8 +17,8 @@
  *                                 and merge.cc fold equal ones; record.cc puts
  *                                 the result into a variable that the generic's
  *                                 body refers to
- *                 inline.cc       calls of "inline" functions become asm gotos with an arm for
- *                                 each variant
+ *                 inline.cc       calls of functions that arms.cc chose become asm gotos with an
+ *                                 arm for each variant
  *   ---------     here LTO may write the unit out and another compiler read it
  *   late IPA      record.cc       reads that variable back
  *   all_passes    pointers.cc     calls through pointers become calls of stubs
@@ -39,6 +39,7 @@
 #define MV_ATTR_NAME " multiverse name"     /* string: name for people */
 #define MV_ATTR_DOMAIN " multiverse domain" /* list: label -> value */
 #define MV_ATTR_VARIANT " multiverse variant"
+#define MV_ATTR_NOINLINE " multiverse noinline" /* the program said so */
 
 struct mv_options {
     unsigned max_variants = 64;
@@ -182,10 +183,10 @@ struct mv_record {
 };
 /* Returns the array. */
 tree mv_attach_record(cgraph_node *generic, const std::vector<tree> &switches,
-                      const std::vector<mv_variant> &variants);
+                      const std::vector<mv_variant> &variants, bool inlined);
 void mv_hide_records();
 void mv_take_record(function *fun);
-/* What an array says, of variants without decl; *generic: NULL_TREE unless it is "inline". */
+/* What an array says, of variants without decl; *generic: NULL_TREE unless it is called inline. */
 bool mv_read_array(tree array, tree *generic, mv_record &out);
 const mv_record *mv_find_record(tree fndecl);
 
@@ -224,11 +225,30 @@ void mv_mark_reads(function *fun);
  * label, and bytes that make it longer); "" when it is none of ours, or stays a load. */
 std::string mv_read_text(rtx_insn *insn, const std::string &label, tree *sw);
 
-/* ---- inline.cc */
-/* Calls of this function may be decided where they stand: these are its variants, and its record. */
-void mv_offer_inline(cgraph_node *generic, tree array, const std::vector<tree> &switches,
+/* ---- arms.cc */
+struct mv_offer {
+    tree array;
+    std::vector<tree> arms;
+    std::string arm_of; /* of each variant, a letter: 'a' is the first, '-' none */
+    tree generic;       /* what runs in no arm: the function, or a copy to be inlined */
+    bool asked;         /* for, by "inline" */
+};
+/* Whether anything is inlined, in this function or of it. */
+bool mv_may_inline(tree fndecl);
+/* Whether calls of this function, with these variants, may be decided where they stand; */
+bool mv_offer_inline(cgraph_node *generic, const std::vector<tree> &switches,
                      const std::vector<mv_variant> &variants);
-/* Makes sites of its calls, when all variants are there, */
+/* then its record. */
+void mv_complete_offer(cgraph_node *generic, tree array);
+/* NULL when they may not. */
+const mv_offer *mv_offer_of(tree fndecl);
+/* What callers were given: empty when nothing may be decided there. */
+const std::set<tree> &mv_copies();
+/* Whether a call is one of those that are decided unasked. */
+bool mv_runs_often(cgraph_edge *call);
+
+/* ---- inline.cc */
+/* Makes sites of such calls, when all variants are there, */
 void mv_expand_inline_calls();
 /* takes out of them what LTO had to know, */
 void mv_take_inline_calls(function *fun);
@@ -244,5 +264,7 @@ bool mv_uses_value(function *fun, tree sw);
 
 /* ---- variants.cc */
 void mv_generate_variants();
+/* Of a copy that nobody calls by name. */
+tree mv_variant_attributes(tree attributes);
 
 #endif

@@ -3,7 +3,7 @@
  * plugin.cc: options, passes and where they go.
  *
  *   after  ssa                hints      domains.cc, pointers.cc
- *   after  opt_local_passes   variants   variants.cc, inline.cc
+ *   after  opt_local_passes   variants   variants.cc, arms.cc, inline.cc
  *   before simdclone          records    record.cc    (late IPA: also in ltrans)
  *   before adjust_alignment   lower      record.cc, inline.cc, pointers.cc, constants.cc
  *   before shorten            callsites  callsites.cc

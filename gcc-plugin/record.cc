@@ -7,7 +7,7 @@
  * functions, and spread the rest over several compilers.  So the facts are kept
  * in what LTO understands: a read-only array of pointers,
  *
- *     the generic or 0 (when it is "inline": callers refer to the array, too),
+ *     the generic or 0 (when it is called inline: callers refer to the array, too),
  *     n_switches, &switch...,
  *     n_variants, { any, low, high } a variant and switch...
  *
@@ -35,11 +35,11 @@ static tree number(uint64_t n)
 }
 
 static tree build_array(cgraph_node *generic, const std::vector<tree> &switches,
-                        const std::vector<mv_variant> &variants)
+                        const std::vector<mv_variant> &variants, bool inlined)
 {
     vec<constructor_elt, va_gc> *elements = nullptr;
     auto push = [&](tree t) { CONSTRUCTOR_APPEND_ELT(elements, size_int(vec_safe_length(elements)), t); };
-    push(mv_is_inline(generic->decl) ? build_fold_addr_expr(generic->decl) : number(0));
+    push(inlined ? build_fold_addr_expr(generic->decl) : number(0));
     push(number(switches.size()));
     for (tree sw : switches)
         push(mv_address_of(sw));
@@ -87,9 +87,9 @@ static gasm *build_asm(tree array, size_t first, const std::vector<mv_variant> &
 }
 
 tree mv_attach_record(cgraph_node *generic, const std::vector<tree> &switches,
-                      const std::vector<mv_variant> &variants)
+                      const std::vector<mv_variant> &variants, bool inlined)
 {
-    tree array = build_array(generic, switches, variants);
+    tree array = build_array(generic, switches, variants, inlined);
     push_cfun(DECL_STRUCT_FUNCTION(generic->decl));
     basic_block entry = split_edge(single_succ_edge(ENTRY_BLOCK_PTR_FOR_FN(cfun)));
     gimple_stmt_iterator gsi = gsi_start_bb(entry);

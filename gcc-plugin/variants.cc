@@ -80,7 +80,7 @@ static std::string suffix_of(const mv_combination &c, const std::vector<int> &po
     return s;
 }
 
-static tree variant_attributes(tree attributes)
+tree mv_variant_attributes(tree attributes)
 {
     attributes = copy_list(attributes);
     for (const char *name : {MV_ATTR, MV_ATTR_NAME, "constructor", "destructor", "weak", "used",
@@ -97,7 +97,7 @@ static cgraph_node *clone(cgraph_node *generic, const char *suffix)
     DECL_ATTRIBUTES(decl) = saved;
     if (!node)
         return nullptr;
-    DECL_ATTRIBUTES(node->decl) = variant_attributes(saved);
+    DECL_ATTRIBUTES(node->decl) = mv_variant_attributes(saved);
     DECL_PRESERVE_P(node->decl) = 0;
     node->force_output = 0;
     node->local = 0; /* its callers are those of the generic: the plain ABI */
@@ -261,9 +261,10 @@ static void generate_for(cgraph_node *generic)
                "variation point %qD: %u switches, %u variants, %u bodies", generic->decl,
                (unsigned)c.switches.size(), (unsigned)variants.size(), (unsigned)bodies.size());
     }
-    tree array = mv_attach_record(generic, c.switches, variants);
-    if (mv_is_inline(generic->decl))
-        mv_offer_inline(generic, array, c.switches, variants);
+    bool inlined = mv_offer_inline(generic, c.switches, variants);
+    tree array = mv_attach_record(generic, c.switches, variants, inlined);
+    if (inlined)
+        mv_complete_offer(generic, array);
 }
 
 void mv_generate_variants()

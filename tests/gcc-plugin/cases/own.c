@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Calls that the plugin makes inline ones unasked: which, and which not; and what they compute,
+ * before, after and between commits, also while a signal writes the switch.  A failure means a call
+ * that grew for nothing, or against the program's word, a wrong arm, or a switch that is not read anew.
+ * compilers: gcc g++
+ * not for: -Og -O1
+ */
+#include "../descriptors.h"
+#include <multiverse.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <string.h>
+#include <unistd.h>
+#define MV __attribute__((multiverse))
+#define NOINLINE __attribute__((noinline, noclone))
+#define LOOP for (int i = 0; i < n; i++)
+
+MV bool on;
+MV int level;
+MV __attribute__((multiverse("values", 1, 2, 3, 4, 5))) int many;
+static struct { long other; MV short part; } whole;
+unsigned long trace;
+
+/* Chosen: in a loop, which may be in a function that was inlined early. */
+MV static void mark(unsigned long n) { if (on) trace = trace * 31 + n; }
+MV static int scale(int x) { return level > 3 ? x * 3 : level > 0 ? x + 1 : x - 1; }
+MV static int of_part(int x) { return whole.part == 2 ? x : x * 5; }
+NOINLINE void marks(int n) { LOOP { mark(i); trace++; } }
+NOINLINE int scales(int n) { int s = 0; LOOP s = s * 7 + scale(i); return s; }
+static inline int helper(int n) { int s = 0; LOOP s += of_part(i); return s; }
+NOINLINE int parts(int n) { return helper(n); }
+
+/* Not: outside of loops, on cold ways, in callers for size, through a pointer, */
+MV static int once(int x) { return on ? x + 3 : x; }
+NOINLINE int calls_once(int x) { return once(x) * once(x + 1); }
+MV static int seldom(int x) { return on ? x + 4 : x; }
+NOINLINE int calls_seldom(int n) { int s = 0; LOOP if (__builtin_expect(i == 77, 0)) s += seldom(i); return s; }
+MV static int frosty(int x) { return on ? x + 5 : x; }
+__attribute__((cold)) NOINLINE int calls_frosty(int n) { int s = 0; LOOP s += frosty(i); return s; }
+MV static int compact(int x) { return on ? x + 6 : x; }
+__attribute__((optimize("Os"))) NOINLINE int calls_compact(int n) { int s = 0; LOOP s += compact(i); return s; }
+MV static int reached(int x) { return on ? x + 7 : x; }
+static int (*volatile pointer)(int) = reached;
+NOINLINE int calls_reached(int n) { int s = 0; LOOP s += pointer(i); return s; }
+/* of functions that shall not be inlined, are large, have too many bodies, or may be another's. */
+MV NOINLINE static int apart(int x) { return on ? x + 8 : x; }
+NOINLINE int calls_apart(int n) { int s = 0; LOOP s += apart(i); return s; }
+MV static int large(int x)
+{
+    if (on)
+        for (int i = 0; i < x; i++)
+            trace = trace * 31 + (x ^ (trace >> 7)) % 1000 + (trace & 15) * (x | 3) - (trace >> 9) % 77;
+    return x * 7 % 13 + (x & 5) * (x | 9) - (x >> 2) % 11 + (x ^ 77) * (x + 3);
+}
+NOINLINE int calls_large(int n) { int s = 0; LOOP s += large(i); return s; }
+MV static int of_many(int x) { return x * many; }
+NOINLINE int calls_of_many(int n) { int s = 0; LOOP s += of_many(i); return s; }
+MV int exported(int x) { return on ? x + 9 : x; }
+NOINLINE int calls_exported(int n) { int s = 0; LOOP s += exported(i); return s; }
+/* No more than some of a caller. */
+MV static void often(void) { if (on) trace += 3; }
+#define O4 often(); often(); often(); often();
+NOINLINE void calls_often(int n) { LOOP { O4 O4 O4 O4 O4 O4 O4 O4 } }
+
+/* Nothing else in the loop lets the compiler see that the switch changes. */
+MV static bool is_on(void) { return on; }
+NOINLINE void spins(void) { while (!is_on()); }
+static void stop(int number) { on = true; (void)number; }
+
+static unsigned sites(const void *function)
+{
+    unsigned n = 0;
+    while (inline_call(function, n))
+        n++;
+    return n;
+}
+
+#define N 13
+static void all(long *v)
+{
+    int i = 0;
+    trace = 1;
+    marks(9); v[i++] = trace; v[i++] = scales(8); v[i++] = parts(7); v[i++] = calls_once(6); v[i++] = calls_seldom(90);
+    v[i++] = calls_frosty(5); v[i++] = calls_compact(5); v[i++] = calls_reached(5); v[i++] = calls_apart(5);
+    v[i++] = calls_large(6); v[i++] = calls_of_many(9); v[i++] = calls_exported(8); calls_often(2); v[i++] = trace;
+    CHECK(i == N);
+}
+static NOINLINE void set(int i)
+{
+    on = i & 1; level = (int[]){-5, 0, 1, 3, 4, 9}[i % 6]; many = 1 + i % 5; whole.part = i % 4;
+}
+
+int main(void)
+{
+    long a[N], b[N], c[N];
+    descriptors_read();
+#if defined __OPTIMIZE__ && !defined __OPTIMIZE_SIZE__
+    CHECK(sites((void *)mark) && sites((void *)scale) && sites((void *)of_part) && sites((void *)is_on));
+    CHECK(sites((void *)often) == 16);
+#if defined __PIC__ && !defined __PIE__
+    CHECK(sites((void *)exported) <= 1); /* with -fvisibility=hidden */
+#else
+    CHECK(sites((void *)exported));
+#endif
+#else
+    CHECK(!sites(NULL));
+#endif
+    CHECK(!sites((void *)once) && !sites((void *)seldom) && !sites((void *)frosty) && !sites((void *)compact));
+    CHECK(!sites((void *)reached) && !sites((void *)apart) && !sites((void *)large) && !sites((void *)of_many));
+    for (int i = 0; i < 12; i++) {
+        set(i);
+        all(a); /* reads */
+        CHECK(multiverse_commit() >= 0 && multiverse_status()->n_refused == 0);
+        all(b);
+        set(i + 1);
+        many = 1 + i % 5; /* without variants for other values */
+        whole.part = i % 4;
+        all(c);
+        CHECK(!memcmp(a, b, sizeof a) && !memcmp(a, c, sizeof a));
+        CHECK(multiverse_revert() >= 0);
+        all(c);
+        CHECK(memcmp(a, c, sizeof a));
+    }
+#ifndef __SANITIZE_THREAD__ /* it puts signals off */
+    on = false;
+    signal(SIGALRM, stop);
+    ualarm(5000, 0);
+    spins();
+#endif
+    return 0;
+}
