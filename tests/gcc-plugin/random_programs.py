@@ -4,7 +4,8 @@
 generates programs of several objects with switches of all types, compared in all ways,
 compiles each with the plugin at -O0 to -O3 and -Os, with LTO and as C++, and once without, and
 compares what they compute for random values of the switches, before, after and between commits.
-Some functions are multiverse("inline"); of these C++ has a copy in each unit.
+Some functions are multiverse("inline"), others so small that the plugin makes inline calls of those in
+loops by itself; of both C++ has a copy in each unit.
 
 A failure means wrong code in a variant, a guard that holds for the wrong values or never, or a
 variant that believes a switch to have the value of a commit where it reads it anew; or a constant
@@ -117,14 +118,20 @@ class Function:
 
     def __init__(self, draw, index, switches, callees):
         self.draw, self.name, self.callees = draw, f"f{index}", callees
-        self.switches = draw.sample(switches, min(len(switches), draw.randint(1, 3)))
+        self.small = index < 4 and draw.random() < 0.7
+        self.switches = draw.sample(switches, min(len(switches), 1 if self.small else draw.randint(1, 3)))
         self.leaf, self.depth, self.number = True, 0, 0
         self.used = set()  # switches whose value is used for more than comparisons
         self.bind = draw.random() < 0.1
-        self.inline = draw.random() < 0.5
+        self.inline = draw.random() < (0.2 if self.small else 0.5)
+        self.copied = self.inline or self.small
+        self.looped = draw.random() < (0.8 if self.small else 0.2)
         # A first question that no compiler answers: each switch is read.
         lines = [f"if ({s.name} == {literal(s.constant(draw))}) T({self.mark()});" for s in self.switches]
-        lines += self.block(draw.randint(2, 4))
+        if self.small:
+            lines += [f"r = {self.compare()} ? r + {self.mark()} : r * 3;"][:draw.randint(0, 1)]
+        else:
+            lines += self.block(draw.randint(2, 4))
         body = "\n    ".join(lines)
         self.text = f"{{\n    uint64_t r = x;\n    {body}\n    return r;\n}}\n"
 
@@ -212,6 +219,10 @@ class Function:
             return [f"if (x > {self.draw.randint(50, 99)}) return r + {self.mark()};"]
         if draw < 0.8 and self.callees:
             self.leaf = False
+            small = [f for f in self.callees if f.small]
+            if small and self.draw.random() < 0.6:
+                return ["for (int i = 0; i < 3; i++)",
+                        f"r = r * 5 + {self.draw.choice(small).name}(r % 100 + i);"]
             return [f"r ^= {self.draw.choice(self.callees).name}(r % 100 + {self.mark()});"]
         if draw < 0.85:
             return [f"r += helper_{self.draw.choice(self.switches).name}(r);"]
@@ -222,6 +233,12 @@ class Function:
         lines = [line for _ in range(n) for line in self.statement()]
         self.depth -= 1
         return lines
+
+    def caller(self):
+        call = f"return {self.name}(x) + 1;"
+        if self.looped:
+            call = f"uint64_t r = 1; for (int i = 0; i < 4; i++) r = r * 3 + {self.name}(x + i); return r;"
+        return f"uint64_t call_{self.name}(uint64_t x) {{ {call} }}\n"
 
     def attribute(self):
         words = ['"inline"'] if self.inline else []
@@ -249,12 +266,12 @@ def generate(seed, folder):
                 home[switches.index(s)] = 2
     c_only = '#ifdef __cplusplus\nextern "C" {\n#endif\n', "#ifdef __cplusplus\n}\n#endif\n"
     declarations = HEADER + c_only[0] + "".join(f"extern {s.declaration()};\n" for s in switches)
-    declarations += "".join(f"{f.attribute()} {'COPIES ' if f.inline else ''}uint64_t {f.name}(uint64_t);\n"
+    declarations += "".join(f"{f.attribute()} {'COPIES ' if f.copied else ''}uint64_t {f.name}(uint64_t);\n"
                             f"uint64_t call_{f.name}(uint64_t);\n" for f in functions) + c_only[1]
     for s in switches:
         declarations += (f"static inline __attribute__((always_inline, unused)) uint64_t helper_{s.name}(uint64_t x)\n"
                          f"{{\n    return {s.name} > {literal(s.constant(draw))} ? x + 1 : x * 3;\n}}\n")
-    bodies = "".join(f"inline uint64_t {f.name}(uint64_t x)\n{f.text}" for f in functions if f.inline)
+    bodies = "".join(f"inline uint64_t {f.name}(uint64_t x)\n{f.text}" for f in functions if f.copied)
     (folder / "random_programs.h").write_text("#pragma once\n" + declarations +
                                               f"#ifdef __cplusplus\n{bodies}#endif\n")
     for unit in range(3):
@@ -263,8 +280,8 @@ def generate(seed, folder):
         for i, f in enumerate(functions):
             if places[i] == unit:
                 body = f"{f.attribute()} uint64_t {f.name}(uint64_t x)\n{f.text}"
-                text += f"#ifndef __cplusplus\n{body}#endif\n" if f.inline else body
-                text += f"uint64_t call_{f.name}(uint64_t x) {{ return {f.name}(x) + 1; }}\n"
+                text += f"#ifndef __cplusplus\n{body}#endif\n" if f.copied else body
+                text += f.caller()
         (folder / f"unit{unit}.c").write_text(text)
     text = '#include "random_programs.h"\n'
     rows = []
