@@ -4,8 +4,8 @@
  *
  * Those that the program wants so, at all calls.  And unasked those so small that GCC would inline them
  * by itself, if they were no variation points: copies of them cost a caller hardly more than the call
- * does, and less while nothing is committed.  But only calls that run more often than who calls: else a
- * descriptor, and a selection in each commit, buy nothing.
+ * does, and less while nothing is committed.  But of those only such that do something or nothing, and
+ * calls that run more often than who calls: else a descriptor, and a selection in each commit, buy nothing.
  *
  * How often is GCC's guess, from loops and from what the program says (`cold`, __builtin_expect).  A
  * profile comes later, and what is compiled to be measured must be the same code.
@@ -31,9 +31,12 @@ static bool inlines_by_itself(tree fndecl)
     return opt_for_fn(fndecl, flag_inline_small_functions) && !opt_for_fn(fndecl, optimize_size);
 }
 
-static bool is_small(cgraph_node *node)
+/* Whether its body may stand where it is called, for what no arm is there for.  Not when it may be
+ * another unit's: that one may be bound to a variant, by a commit that knew nothing of the call. */
+static bool may_stand_there(cgraph_node *node)
 {
-    return !opt_for_fn(node->decl, optimize_size) &&
+    return !opt_for_fn(node->decl, optimize_size) && decl_binds_to_current_def_p(node->decl) &&
+           !node->get_comdat_group() &&
            estimate_num_insns_fn(node->decl, &eni_size_weights) <=
                opt_for_fn(node->decl, param_max_inline_insns_auto);
 }
@@ -44,10 +47,27 @@ bool mv_runs_often(cgraph_edge *call)
            call->sreal_frequency() > 1;
 }
 
-static bool is_chosen(cgraph_node *generic, size_t n_arms)
+/* Nothing, or a truth that is certain.  What arms compute takes registers of the caller's loop for all
+ * of them, and costs more than a committed call, which may have become one instruction. */
+static bool only_acts_or_decides(cgraph_node *node)
 {
-    if (n_arms > most_arms_unasked || !is_small(generic) || !inlines_by_itself(generic->decl) ||
-        lookup_attribute(MV_ATTR_NOINLINE, DECL_ATTRIBUTES(generic->decl)))
+    edge e;
+    edge_iterator ei;
+    FOR_EACH_EDGE(e, ei, EXIT_BLOCK_PTR_FOR_FN(DECL_STRUCT_FUNCTION(node->decl))->preds) {
+        gimple_stmt_iterator gsi = gsi_last_bb(e->src);
+        greturn *last = gsi_end_p(gsi) ? nullptr : dyn_cast<greturn *>(gsi_stmt(gsi));
+        tree value = last ? gimple_return_retval(last) : NULL_TREE;
+        if (value && (TREE_CODE(TREE_TYPE(value)) != BOOLEAN_TYPE || !is_gimple_min_invariant(value)))
+            return false;
+    }
+    return true;
+}
+
+static bool is_chosen(cgraph_node *generic, const std::vector<cgraph_node *> &bodies)
+{
+    if (bodies.size() > most_arms_unasked || !may_stand_there(generic) || !inlines_by_itself(generic->decl) ||
+        lookup_attribute(MV_ATTR_NOINLINE, DECL_ATTRIBUTES(generic->decl)) ||
+        !std::all_of(bodies.begin(), bodies.end(), only_acts_or_decides))
         return false;
     for (cgraph_edge *e = generic->callers; e; e = e->next_caller)
         if (mv_runs_often(e))
@@ -154,7 +174,7 @@ bool mv_offer_inline(cgraph_node *generic, const std::vector<tree> &switches,
     for (int arm : choose_arms(variants, switches, bodies))
         made.arm_of += arm < 0 ? '-' : 'a' + arm;
     made.asked = mv_is_inline(generic->decl);
-    if (!made.asked && !is_chosen(generic, bodies.size()))
+    if (!made.asked && !is_chosen(generic, bodies))
         return false;
     bool has_all = made.arm_of.find('-') == std::string::npos;
     for (cgraph_node *body : bodies) {
@@ -164,7 +184,7 @@ bool mv_offer_inline(cgraph_node *generic, const std::vector<tree> &switches,
         made.arms.push_back(copy->decl);
     }
     made.generic = generic->decl;
-    if (cgraph_node *copy = has_all && is_small(generic) ? copy_for_callers(generic) : nullptr) {
+    if (cgraph_node *copy = has_all && may_stand_there(generic) ? copy_for_callers(generic) : nullptr) {
         read_anew(copy);
         made.generic = copy->decl;
     }

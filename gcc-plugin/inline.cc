@@ -7,16 +7,16 @@
  *     join:    …                                      for another one
  *
  *     arm 1:   second variant        jmp join
- *     generic: the function's body   jmp join         or, when it is large, an ordinary call of it
+ *     generic: the function's body   jmp join         or, when that is large, an ordinary call of it
  *
  * An asm goto makes the decision; as many of them as GCC makes of one by inlining and unrolling, so
  * many sites there are, each with a record that looks like a variation point's: its pad are the five
  * bytes, its variants the arms.  Each arm calls a copy of its variant, which GCC inlines, being told
  * that it always should; where it cannot, the arm calls it.
  *
- * A variant without an arm (there are only so many) runs by the generic call, which then stays one.
- * The body, as the function, serves all values of which no variant is known here, and reads the switches
- * each time: volatile, as a loop that saw nothing of a commit might read them before it.
+ * A variant without an arm (there are only so many), and any that was chosen by what is not known
+ * here (f may be another unit's), runs by the generic call, which then stays one.  So whatever is left
+ * out is right.  The body reads the switches each time: GCC might move the reads out of a loop.
  *
  * The arms are made right behind the variants: before IPA, so that inlined bodies become part of their
  * callers, and after early optimisation, which has shown what is called.  Until code is generated the
@@ -109,7 +109,7 @@ static std::string goto_text(const std::string &what, unsigned n_inputs)
     return marker + what + "\n\t.byte\t0xe9\n\t.long\t%l" + std::to_string(n_inputs) + "-.-4";
 }
 
-/* Labels: the generic call's, then those of all arms but the first. */
+/* Labels: the generic's, then those of all arms but the first. */
 static gasm *build_site(const mv_offer &o, gcall *call, const std::vector<gcall *> &arms)
 {
     vec<tree, va_gc> *inputs = nullptr, *labels = nullptr;

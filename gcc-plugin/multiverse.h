@@ -196,7 +196,7 @@ std::string mv_function_text(tree fndecl, const mv_record *record, const std::st
                              const std::string &anchor);
 /* `anchor` is any label of the section that the code is in.  What is called there, or read. */
 std::string mv_callsite_text(const std::string &label, tree what, const std::string &anchor);
-/* Of an inline call: `record` has its arms; where its generic call stands, and the 5 bytes to change. */
+/* Of an inline call: `record` has its arms; where the generic's body or call stands, and the 5 bytes to change. */
 std::string mv_inline_record_text(tree fndecl, const mv_record &record, const std::string &generic,
                                   const std::string &site, const std::string &anchor);
 /* The records of switches that code refers to. */

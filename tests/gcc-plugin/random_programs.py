@@ -4,8 +4,8 @@
 generates programs of several objects with switches of all types, compared in all ways,
 compiles each with the plugin at -O0 to -O3 and -Os, with LTO and as C++, and once without, and
 compares what they compute for random values of the switches, before, after and between commits.
-Some functions are multiverse("inline"), others so small that the plugin makes inline calls of those in
-loops by itself; of both C++ has a copy in each unit.
+Some functions are multiverse("inline"); of these C++ has a copy in each unit.  Others are so small that
+the plugin makes inline calls of those in loops by itself.
 
 A failure means wrong code in a variant, a guard that holds for the wrong values or never, or a
 variant that believes a switch to have the value of a commit where it reads it anew; or a constant
@@ -124,16 +124,24 @@ class Function:
         self.used = set()  # switches whose value is used for more than comparisons
         self.bind = draw.random() < 0.1
         self.inline = draw.random() < (0.2 if self.small else 0.5)
-        self.copied = self.inline or self.small
         self.looped = draw.random() < (0.8 if self.small else 0.2)
         # A first question that no compiler answers: each switch is read.
         lines = [f"if ({s.name} == {literal(s.constant(draw))}) T({self.mark()});" for s in self.switches]
+        self.type = draw.choice(["bool", "void"]) if self.small else "uint64_t"
         if self.small:
-            lines += [f"r = {self.compare()} ? r + {self.mark()} : r * 3;"][:draw.randint(0, 1)]
-        else:
-            lines += self.block(draw.randint(2, 4))
+            self.text = self.small_body(lines[0])
+            return
+        lines += self.block(draw.randint(2, 4))
         body = "\n    ".join(lines)
         self.text = f"{{\n    uint64_t r = x;\n    {body}\n    return r;\n}}\n"
+
+    def small_body(self, first):
+        if self.type == "bool":
+            return f"{{\n    {first}\n    return {self.compare()};\n}}\n"
+        return f"{{\n    {first}\n    if ({self.compare()}) T(x);\n}}\n"
+
+    def called(self, argument):
+        return f"({self.name}({argument}), trace)" if self.type == "void" else f"{self.name}({argument})"
 
     def mark(self):
         self.number += 1
@@ -222,8 +230,8 @@ class Function:
             small = [f for f in self.callees if f.small]
             if small and self.draw.random() < 0.6:
                 return ["for (int i = 0; i < 3; i++)",
-                        f"r = r * 5 + {self.draw.choice(small).name}(r % 100 + i);"]
-            return [f"r ^= {self.draw.choice(self.callees).name}(r % 100 + {self.mark()});"]
+                        f"r = r * 5 + {self.draw.choice(small).called('r % 100 + i')};"]
+            return [f"r ^= {self.draw.choice(self.callees).called(f'r % 100 + {self.mark()}')};"]
         if draw < 0.85:
             return [f"r += helper_{self.draw.choice(self.switches).name}(r);"]
         return [self.draw.choice([f"r = r * 7 + {self.mark()};", f"T({self.mark()});", "r ^= r >> 3;"])]
@@ -235,9 +243,9 @@ class Function:
         return lines
 
     def caller(self):
-        call = f"return {self.name}(x) + 1;"
+        call = f"return {self.called('x')} + 1;"
         if self.looped:
-            call = f"uint64_t r = 1; for (int i = 0; i < 4; i++) r = r * 3 + {self.name}(x + i); return r;"
+            call = f"uint64_t r = 1; for (int i = 0; i < 4; i++) r = r * 3 + {self.called('x + i')}; return r;"
         return f"uint64_t call_{self.name}(uint64_t x) {{ {call} }}\n"
 
     def attribute(self):
@@ -258,7 +266,7 @@ def generate(seed, folder):
     for i in range(8):
         functions.append(Function(draw, i, switches, functions[:]))
     home = [draw.randrange(3) for _ in switches]
-    places = sorted(draw.randrange(3) for _ in functions) if draw.random() < 0.5 else [0] * 8
+    places = sorted(draw.randrange(3) for _ in functions) if draw.random() < 0.5 else [draw.randrange(3)] * 8
     places = [2 - p for p in places]  # a library calls none of the program
     for i, f in enumerate(functions):
         if places[i] == 2:
@@ -266,12 +274,12 @@ def generate(seed, folder):
                 home[switches.index(s)] = 2
     c_only = '#ifdef __cplusplus\nextern "C" {\n#endif\n', "#ifdef __cplusplus\n}\n#endif\n"
     declarations = HEADER + c_only[0] + "".join(f"extern {s.declaration()};\n" for s in switches)
-    declarations += "".join(f"{f.attribute()} {'COPIES ' if f.copied else ''}uint64_t {f.name}(uint64_t);\n"
+    declarations += "".join(f"{f.attribute()} {'COPIES ' if f.inline else ''}{f.type} {f.name}(uint64_t);\n"
                             f"uint64_t call_{f.name}(uint64_t);\n" for f in functions) + c_only[1]
     for s in switches:
         declarations += (f"static inline __attribute__((always_inline, unused)) uint64_t helper_{s.name}(uint64_t x)\n"
                          f"{{\n    return {s.name} > {literal(s.constant(draw))} ? x + 1 : x * 3;\n}}\n")
-    bodies = "".join(f"inline uint64_t {f.name}(uint64_t x)\n{f.text}" for f in functions if f.copied)
+    bodies = "".join(f"inline {f.type} {f.name}(uint64_t x)\n{f.text}" for f in functions if f.inline)
     (folder / "random_programs.h").write_text("#pragma once\n" + declarations +
                                               f"#ifdef __cplusplus\n{bodies}#endif\n")
     for unit in range(3):
@@ -279,8 +287,8 @@ def generate(seed, folder):
         text += "".join(f"{s.declaration()};\n" for i, s in enumerate(switches) if home[i] == unit)
         for i, f in enumerate(functions):
             if places[i] == unit:
-                body = f"{f.attribute()} uint64_t {f.name}(uint64_t x)\n{f.text}"
-                text += f"#ifndef __cplusplus\n{body}#endif\n" if f.copied else body
+                body = f"{f.attribute()} {f.type} {f.name}(uint64_t x)\n{f.text}"
+                text += f"#ifndef __cplusplus\n{body}#endif\n" if f.inline else body
                 text += f.caller()
         (folder / f"unit{unit}.c").write_text(text)
     text = '#include "random_programs.h"\n'
@@ -296,7 +304,7 @@ def generate(seed, folder):
     for f in functions:
         known = all(s.values or s.is_constant or s.type == "bool" or s.type in ENUMERATORS for s in f.used)
         binds = known and not all(s.is_constant for s in f.switches) and not f.bind and not any(s.tracked for s in f.switches)
-        rows.append(f'{{"{f.name}", call_{f.name}, {f.name}, {int(f.leaf)}, {int(binds)}, {len(f.switches)}, '
+        rows.append(f'{{"{f.name}", call_{f.name}, (uint64_t (*)(uint64_t)){f.name}, {int(f.leaf)}, {int(binds)}, {len(f.switches)}, '
                     f"{{{', '.join(str(switches.index(s)) for s in f.switches)}}}}}")
     text += "const struct a_function functions[] = {\n" + ",\n".join(rows) + "};\n"
     text += f"const unsigned n_switches = {len(switches)}, n_functions = {len(functions)};\n"

@@ -153,7 +153,7 @@ static void print_variant(const struct show_view *view, const struct mv_function
 static void print_inline(const struct show_view *view, const struct mv_function *fn)
 {
     print_place(view, "inline call", fn->pad);
-    printf(": generic call at 0x%" PRIx64 "\n", fn->body);
+    printf(": generic at 0x%" PRIx64 "\n", fn->body);
     if (view->code)
         disassemble_range(view->f, fn->pad, 5);
     for (size_t i = 0; i < fn->n_variants; i++)

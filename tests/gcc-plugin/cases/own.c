@@ -24,40 +24,43 @@ unsigned long trace;
 
 /* Chosen: in a loop, which may be in a function that was inlined early. */
 MV static void mark(unsigned long n) { if (on) trace = trace * 31 + n; }
-MV static int scale(int x) { return level > 3 ? x * 3 : level > 0 ? x + 1 : x - 1; }
-MV static int of_part(int x) { return whole.part == 2 ? x : x * 5; }
+MV static bool of_part(void) { return whole.part == 2; }
+MV static void either(int x) { if (level > 3) trace += x; else if (level < 0) trace ^= x; }
 NOINLINE void marks(int n) { LOOP { mark(i); trace++; } }
-NOINLINE int scales(int n) { int s = 0; LOOP s = s * 7 + scale(i); return s; }
-static inline int helper(int n) { int s = 0; LOOP s += of_part(i); return s; }
+NOINLINE void eithers(int n) { LOOP { either(i); trace *= 5; } }
+static inline int helper(int n) { int s = 0; LOOP s += of_part() ? i : s ^ 3; return s; }
 NOINLINE int parts(int n) { return helper(n); }
 
 /* Not: outside of loops, on cold ways, in callers for size, through a pointer, */
-MV static int once(int x) { return on ? x + 3 : x; }
-NOINLINE int calls_once(int x) { return once(x) * once(x + 1); }
-MV static int seldom(int x) { return on ? x + 4 : x; }
-NOINLINE int calls_seldom(int n) { int s = 0; LOOP if (__builtin_expect(i == 77, 0)) s += seldom(i); return s; }
-MV static int frosty(int x) { return on ? x + 5 : x; }
-__attribute__((cold)) NOINLINE int calls_frosty(int n) { int s = 0; LOOP s += frosty(i); return s; }
-MV static int compact(int x) { return on ? x + 6 : x; }
-__attribute__((optimize("Os"))) NOINLINE int calls_compact(int n) { int s = 0; LOOP s += compact(i); return s; }
-MV static int reached(int x) { return on ? x + 7 : x; }
-static int (*volatile pointer)(int) = reached;
-NOINLINE int calls_reached(int n) { int s = 0; LOOP s += pointer(i); return s; }
+#define HOOK(name) void name(int x) { if (on) trace += x; }
+#define CALLS(what) { LOOP { what; trace *= 3; } }
+MV static HOOK(once) NOINLINE void calls_once(int x) { once(x); trace *= 3; once(x + 1); }
+MV static HOOK(seldom) NOINLINE void calls_seldom(int n) CALLS(if (__builtin_expect(i == 77, 0)) seldom(i))
+MV static HOOK(frosty) __attribute__((cold)) NOINLINE void calls_frosty(int n) CALLS(frosty(i))
+MV static HOOK(compact) __attribute__((optimize("Os"))) NOINLINE void calls_compact(int n) CALLS(compact(i))
+MV static HOOK(reached)
+static void (*volatile pointer)(int) = reached;
+NOINLINE void calls_reached(int n) CALLS(pointer(i))
 /* of functions that shall not be inlined, are large, have too many bodies, or may be another's. */
-MV NOINLINE static int apart(int x) { return on ? x + 8 : x; }
-NOINLINE int calls_apart(int n) { int s = 0; LOOP s += apart(i); return s; }
-MV static int large(int x)
+MV NOINLINE static HOOK(apart) NOINLINE void calls_apart(int n) CALLS(apart(i))
+MV static void large(int x)
 {
     if (on)
-        for (int i = 0; i < x; i++)
-            trace = trace * 31 + (x ^ (trace >> 7)) % 1000 + (trace & 15) * (x | 3) - (trace >> 9) % 77;
-    return x * 7 % 13 + (x & 5) * (x | 9) - (x >> 2) % 11 + (x ^ 77) * (x + 3);
+        trace = trace * 31 + (x ^ (trace >> 7)) % 1000 + (trace & 15) * (x | 3) - (trace >> 9) % 77 + (x ^ 77) * (x + 3) +
+                (trace >> 11) % 79 * (x + 5) + (trace ^ x) % 83 * (x + 7) + (trace & 85) * (x ^ 9) + (trace >> 3) % 91;
 }
-NOINLINE int calls_large(int n) { int s = 0; LOOP s += large(i); return s; }
-MV static int of_many(int x) { return x * many; }
-NOINLINE int calls_of_many(int n) { int s = 0; LOOP s += of_many(i); return s; }
-MV int exported(int x) { return on ? x + 9 : x; }
-NOINLINE int calls_exported(int n) { int s = 0; LOOP s += exported(i); return s; }
+NOINLINE void calls_large(int n) CALLS(large(i))
+MV static void of_many(int x) { trace += x * many; }
+NOINLINE void calls_of_many(int n) CALLS(of_many(i))
+MV HOOK(exported) NOINLINE void calls_exported(int n) CALLS(exported(i))
+#ifdef __cplusplus
+MV inline HOOK(shared) NOINLINE void calls_shared(int n) CALLS(shared(i))
+#endif
+/* What computes may have become one instruction at its call. */
+MV static int scale(int x) { return level > 3 ? x * 3 : level > 0 ? x + 1 : x - 1; }
+NOINLINE int scales(int n) { int s = 0; LOOP s = s * 7 + scale(i); return s; }
+MV static int of_kind(void) { return level > 3 ? 7 : level > 0 ? 2 : 3; }
+NOINLINE int kinds(int n) { int s = 0; LOOP s = s * 7 + of_kind() * i; return s; }
 /* No more than some of a caller. */
 MV static void often(void) { if (on) trace += 3; }
 #define O4 often(); often(); often(); often();
@@ -76,14 +79,16 @@ static unsigned sites(const void *function)
     return n;
 }
 
-#define N 13
+#define N 15
 static void all(long *v)
 {
     int i = 0;
     trace = 1;
-    marks(9); v[i++] = trace; v[i++] = scales(8); v[i++] = parts(7); v[i++] = calls_once(6); v[i++] = calls_seldom(90);
-    v[i++] = calls_frosty(5); v[i++] = calls_compact(5); v[i++] = calls_reached(5); v[i++] = calls_apart(5);
-    v[i++] = calls_large(6); v[i++] = calls_of_many(9); v[i++] = calls_exported(8); calls_often(2); v[i++] = trace;
+    marks(9); v[i++] = trace; eithers(9); v[i++] = trace; v[i++] = parts(7); calls_once(6); v[i++] = trace;
+    calls_seldom(90); v[i++] = trace; calls_frosty(5); v[i++] = trace; calls_compact(5); v[i++] = trace;
+    calls_reached(5); v[i++] = trace; calls_apart(5); v[i++] = trace; calls_large(6); v[i++] = trace;
+    calls_of_many(9); v[i++] = trace; calls_exported(8); v[i++] = trace; calls_often(2); v[i++] = trace;
+    v[i++] = scales(8); v[i++] = kinds(8);
     CHECK(i == N);
 }
 static NOINLINE void set(int i)
@@ -96,7 +101,7 @@ int main(void)
     long a[N], b[N], c[N];
     descriptors_read();
 #if defined __OPTIMIZE__ && !defined __OPTIMIZE_SIZE__
-    CHECK(sites((void *)mark) && sites((void *)scale) && sites((void *)of_part) && sites((void *)is_on));
+    CHECK(sites((void *)mark) && sites((void *)either) && sites((void *)of_part) && sites((void *)is_on));
     CHECK(sites((void *)often) == 16);
 #if defined __PIC__ && !defined __PIE__
     CHECK(sites((void *)exported) <= 1); /* with -fvisibility=hidden */
@@ -108,6 +113,10 @@ int main(void)
 #endif
     CHECK(!sites((void *)once) && !sites((void *)seldom) && !sites((void *)frosty) && !sites((void *)compact));
     CHECK(!sites((void *)reached) && !sites((void *)apart) && !sites((void *)large) && !sites((void *)of_many));
+#ifdef __cplusplus
+    CHECK(!sites((void *)shared));
+#endif
+    CHECK(!sites((void *)scale) && !sites((void *)of_kind));
     for (int i = 0; i < 12; i++) {
         set(i);
         all(a); /* reads */
