@@ -65,7 +65,7 @@ struct rimf_object {
     struct file_id identity;
     uint32_t number; /* store/manifest.h: the number, from 1; 0: it has none */
     int code_known; /* its code was the file's, byte for byte, before any pass changed it */
-    int settled;    /* moved/moved.h: the addresses that it holds are what they will be */
+    int finished;   /* moved/moved.h: the addresses that it holds are what they will be */
     struct elf_more *more; /* image/symbol_edits.c: what it gets of symbols, */
     uintptr_t extended;    /* and, while that is realised, where its tables go */
     int opened;     /* its RELRO can be written at the moment, */

@@ -205,7 +205,7 @@ static void forget_plans(struct mvld_image *image)
 static int is_finished(const struct moved_code *moved)
 {
     for (size_t i = moved->n; i < moved->n_planned; i++)
-        if (moved->list[i].object->settled)
+        if (moved->list[i].object->finished)
             return 1;
     return 0;
 }
@@ -276,7 +276,7 @@ struct moved_writing *canonical_plan(struct mvld_image *image)
 static void finish(const struct rimf_table *table)
 {
     for (size_t i = 0; i < table->n_objects; i++)
-        table->objects[i]->settled = 1;
+        table->objects[i]->finished = 1;
 }
 
 void canonical_leave(struct mvld_image *image, struct moved_writing *writing)
@@ -309,7 +309,7 @@ static int is_all_finished(const struct rimf_table *table)
 {
     size_t i = 0;
 
-    while (i < table->n_objects && table->objects[i]->settled)
+    while (i < table->n_objects && table->objects[i]->finished)
         i++;
     return i == table->n_objects;
 }

@@ -246,7 +246,7 @@ def copies(world):
         check(len(re.findall(said, log)) == 1, f"said twice: {log}")
 
 
-def seldom(world):
+def cold(world):
     """A page whose only call is one that a program makes at most once stays the file's; the same
     page with another call does not."""
     source = world.folder / "page.c"
