@@ -103,7 +103,7 @@ def copied(folder, *objects):
 
 
 COPIED = "passes = direct-calls, concat, multiverse"
-# Code runs in copies, also where nothing is asked for that only copies have (passes/concat/README.md):
+# Code runs in moved code, also where nothing is asked for that only copies have (passes/concat/README.md):
 # behind an [app] and its other sections; or in MVLD_TUNABLES.
 COPY, COPY_TUNABLE = "[concat]\ncopy = always\n", "concat.copy=always"
 

@@ -10,7 +10,7 @@
  *                             dlsym(RTLD_NEXT) with the bounds of the executable
  *   _dl_open                  the host loader's; local.  That of glibc 2.43 asks
  *                             _dl_find_object for the caller of dlopen.  That one answers
- *                             unwinders, and must go on telling of copies
+ *                             unwinders, and must go on telling of moved code
  *
  * _dl_addr, where it is local, is what dladdr and dladdr1 both end in:
  *
@@ -28,7 +28,7 @@
  * _dl_find_dso_for_object: of that function, and nothing more is to be done; or of
  * _dl_find_object, with its third argument.
  *
- * What is not so is not known: then nobody is hooked, and nothing may run in copies.
+ * What is not so is not known: then nobody is hooked, and nothing may run in moved code.
  */
 #include "loader/caller/private.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * loader/caller/hooks.c: which object an address in a copy belongs to.
+ * loader/caller/hooks.c: which object an address in moved code belongs to.
  *
- * Where code runs in copies (rimf/moved/moved.h), its return addresses lie in the region of
+ * Where code runs in moved code (rimf/moved/moved.h), its return addresses lie in the region of
  * the copies.  Some questions to the C library are answered for who asks, and who asks
  * is told by the return address: dlsym(RTLD_NEXT), dlopen (RUNPATH, $ORIGIN, namespace),
  * dlvsym, dlmopen.  Others name an address that came from a backtrace: dladdr,
@@ -19,13 +19,13 @@
  * kept anywhere, so threads and signal handlers may be in there at any time.  Addresses
  * that are in no copy stay as they are.
  *
- * What dlsym finds is the address at home, from symbol tables; where a function's address is
+ * What dlsym finds is the original address, from symbol tables; where a function's address is
  * that of its copy, it is exchanged behind do_sym.  (An error leaves do_sym by longjmp: the
- * stub holds nothing.)  So is dli_saddr, of dladdr, where an address in a copy was asked for:
+ * stub holds nothing.)  So is dli_saddr, of dladdr, where an address in moved code was asked for:
  * dladdr(f) says f, and what lies between the two is the place in the function.  Asked for an
- * address at home, which came from a backtrace, it says where the function begins at home.
+ * original address, which came from a backtrace, it says where the function begins at home.
  *
- * backtrace() and whoever else walks the stack gets addresses at home in the first place,
+ * backtrace() and whoever else walks the stack gets original addresses in the first place,
  * where the unwinder of the program is one that is known (caller/unwind.c): its results
  * are exchanged behind it.
  *
@@ -37,7 +37,7 @@
  *
  * Everything that can be looked at is looked at in caller_prepare, before anything is
  * changed; caller_install writes the stubs and then the jumps, through the patch engine.
- * When that fails for the C library no jump is there, and nothing may run in copies.  At a start
+ * When that fails for the C library no jump is there, and nothing may run in moved code.  At a start
  * from a snapshot most of the jumps come with the code, see caller/snapshot.c.
  */
 #include "loader/caller/private.h"
@@ -69,9 +69,9 @@ struct named { /* Dl_info */
     uintptr_t address;
 };
 
-/* Asked for an address in a copy, dladdr names the function, and says where it is for who
+/* Asked for an address in moved code, dladdr names the function, and says where it is for who
  * knows such addresses: what is left between the two is the place in the function.  Likewise of
- * an address at home, which came from a backtrace. */
+ * an original address, which came from a backtrace. */
 uintptr_t loader_answer_named(const struct loader *l, uintptr_t address, struct named *answer,
                               uintptr_t found)
 {
@@ -293,7 +293,7 @@ void caller_finish(struct loader *l)
         return;
     l->caller.deferred = 0;
     if (caller_prepare(l, &l->caller.why))
-        rimf_log(&l->log, MVLD_LOG_FILES, "answers: not for copies of code: %s", l->caller.why);
+        rimf_log(&l->log, MVLD_LOG_FILES, "answers: not for moved code: %s", l->caller.why);
 }
 
 int caller_prepare(struct loader *l, const char **why)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * loader/caller/hooks.h: whom the C library takes for its caller, and for the owner of an
- * address, where code runs in copies (caller/hooks.c).
+ * address, where code runs in moved code (caller/hooks.c).
  */
 #ifndef LOADER_CALLER_H
 #define LOADER_CALLER_H

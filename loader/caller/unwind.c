@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * loader/caller/unwind.c: what the unwinder tells of frames in copies.
+ * loader/caller/unwind.c: what the unwinder tells of frames in moved code.
  *
  * backtrace() and everybody who walks the stack asks libgcc_s for the program counter of
  * each frame, and looks for names with it: subtracts the object's start, or the function's,
- * and reads symbols and line tables by the result.  So they get addresses at home.  So do
+ * and reads symbols and line tables by the result.  So they get original addresses.  So do
  * language runtimes that look for landing pads; the place where they let the program go on
  * is then one at home, and becomes the copy's again:
  *
@@ -23,7 +23,7 @@
  *
  * each with or without endbr64 in front.  All four or none: who gets a program counter at
  * home must get the start of its function at home.  None, and nobody is wrong: then
- * landing pads are found in copies, and backtraces hold the addresses of copies.
+ * landing pads are found in moved code, and backtraces hold the addresses of moved code.
  *
  * The unwinder's own work does not go through these functions.
  */

@@ -228,8 +228,8 @@ static size_t compare(struct loader *l, struct link_map **batch)
     return n;
 }
 
-/* Code may run in copies only where the C library can be told of them.  Nothing of this is
- * done when no library brings a region for copies, or somebody watches calls: then nothing
+/* Code may run in moved code only where the C library can be told of them.  Nothing of this is
+ * done when no library brings a region for moved code, or somebody watches calls: then nothing
  * is copied.  1: there is such a library. */
 static int prepare_answers(struct loader *l)
 {

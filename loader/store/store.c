@@ -101,7 +101,7 @@ void store_forget(struct loader *l)
                    "code of a snapshot that is not used lies over that of a file, and cannot be taken away", 127);
     l->snapshot.left |= l->snapshot.file.laid.led;
     if (manifest_take_back(&l->snapshot.file, l->sys))
-        store_end(l, "mvld: ", "words lead to copies of code that are not used, and cannot be led back",
+        store_end(l, "mvld: ", "words lead to moved code that are not used, and cannot be led back",
                    127);
     rimf_heap_release(&l->heap, l->snapshot.folder);
     l->snapshot.folder = NULL;

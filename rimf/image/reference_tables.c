@@ -84,9 +84,9 @@ static int walk_operands(const struct walk *w, const struct analysis *s)
     for (size_t i = 0; i < s->n_references && !result; i++) {
         const struct analysis_reference *r = &s->references[i];
 
-        if (r->kind == ANALYSIS_BRANCH_HOME ||
-            (!r->rest && (r->kind == ANALYSIS_TO_CODE || r->kind == ANALYSIS_TO_HOME)))
-            result = tell_operand(w, r->address, r->kind == ANALYSIS_BRANCH_HOME);
+        if (r->kind == ANALYSIS_BRANCH_ORIGINAL ||
+            (!r->rest && (r->kind == ANALYSIS_TO_CODE || r->kind == ANALYSIS_TO_ORIGINAL)))
+            result = tell_operand(w, r->address, r->kind == ANALYSIS_BRANCH_ORIGINAL);
     }
     for (size_t i = 0; i < s->n_branches && !result; i++)
         result = tell_operand(w, s->branches[i].address, 1);

@@ -66,16 +66,16 @@ static int may_show(const struct mvld_image *image, const struct rimf_object *ob
 }
 
 /* Does an IRELATIVE of the object itself name the resolver? */
-static int choice_at_home(const struct mvld_image *image, const struct mvld_symbol *ifunc,
+static int choice_of_holder(const struct mvld_image *image, const struct mvld_symbol *ifunc,
                           struct resolved *entry)
 {
-    const struct rimf_object *home = rimf_object_of(ifunc->object);
-    const Elf64_Rela *table = home->view.plt_relocations;
+    const struct rimf_object *holder = rimf_object_of(ifunc->object);
+    const Elf64_Rela *table = holder->view.plt_relocations;
 
-    for (size_t i = 0; i < home->view.n_plt_relocations; i++)
+    for (size_t i = 0; i < holder->view.n_plt_relocations; i++)
         if (ELF64_R_TYPE(table[i].r_info) == R_X86_64_IRELATIVE &&
-            home->view.bias + (uint64_t)table[i].r_addend == ifunc->address &&
-            shows_choice(image, home, table[i].r_offset, ifunc, entry))
+            holder->view.bias + (uint64_t)table[i].r_addend == ifunc->address &&
+            shows_choice(image, holder, table[i].r_offset, ifunc, entry))
             return 1;
     return 0;
 }
@@ -150,7 +150,7 @@ static int ifunc_choice(struct mvld_image *image, const struct mvld_symbol *ifun
         entry->target = known->target;
         return known->shown != 0;
     }
-    found = choice_at_home(image, ifunc, entry) || choice_anywhere(image, ifunc, entry);
+    found = choice_of_holder(image, ifunc, entry) || choice_anywhere(image, ifunc, entry);
     *known = (struct rimf_choice){ifunc->address, found ? entry->shown : 0,
                                   found ? entry->target : 0, image->updates};
     return found;

@@ -22,7 +22,7 @@
  *     lea in movable code, moved and original             moved/code.c, moved/operands.c
  *     the answers of dlsym and dladdr                     loader/caller/hooks.c
  *     code that stays, or is not understood               nobody can change: what it takes the
- *                                                         address of keeps it (analysis/analysis.h, HOMES)
+ *                                                         address of keeps it (analysis/analysis.h, FIXED_CODE)
  *     words that cannot be written, thread-locals         likewise (moved/fixed.c)
  *
  * What comes by dlopen is treated before its constructors; its words lead to what moved before and
@@ -255,7 +255,7 @@ void fixed_addresses_release(struct fixed_addresses *, struct mvld_image *);
  * any fragment of the object. */
 uintptr_t canonical_address(const struct moved_fragment *, uintptr_t original);
 uintptr_t moving_canonical(const struct moving *, uintptr_t original);
-/* Of those that are planned: `is_canonical` and `homes`, and RELRO can be written; or NULL, and all
+/* Of those that are planned: `is_canonical` and `fixed`, and RELRO can be written; or NULL, and all
  * addresses stay the originals.  Then one of the two below. */
 struct moved_writing *canonical_plan(struct mvld_image *);
 void canonical_write(struct mvld_image *, struct moved_writing *);

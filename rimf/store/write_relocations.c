@@ -21,7 +21,7 @@
 /* The entries of one object that are changed, and the pages that hold its tables. */
 struct finished {
     uint32_t n;   /* that asked for a symbol */
-    uint32_t led; /* whose word leads to a copy */
+    uint32_t led; /* whose word leads to moved code */
     uintptr_t start, end;
     uint64_t offset; /* of the pages, in the file */
 };
@@ -99,7 +99,7 @@ static uintptr_t resolver_of(const struct writer *w, const struct rimf_object *o
 }
 
 /* Makes `*replacement` of the entry, which does the same in every process and asks for no symbol; where
- * words are led to copies, it leads this one there.  1: it asked for one; 2: it did not; 0: it
+ * words are led to moved code, it leads this one there.  1: it asked for one; 2: it did not; 0: it
  * stays. */
 static int replace(const struct writer *w, const struct rimf_object *object,
                    const Elf64_Rela *entry, struct replacement *replacement)
@@ -263,18 +263,18 @@ static int write_file(struct writer *w, int fd, uint64_t offset)
 int write_relocations(struct writer *w)
 {
     const struct rimf_sys *sys = w->image->sys;
-    int error, copies = w->header->n_regions != 0;
+    int error, moved = w->header->n_regions != 0;
     long fd;
 
     if (rimf_has_filter(w->image))
         return 0;
-    fd = SYS6(sys, SYS_openat, w->folder, copies ? MOVED_FILE : RELOCATIONS_FILE,
-              O_WRONLY | O_CLOEXEC | (copies ? 0 : O_CREAT | O_EXCL), 0644, 0, 0);
+    fd = SYS6(sys, SYS_openat, w->folder, moved ? MOVED_FILE : RELOCATIONS_FILE,
+              O_WRONLY | O_CLOEXEC | (moved ? 0 : O_CREAT | O_EXCL), 0644, 0, 0);
     error = sys_failed(fd) ? (int)fd
-                           : write_file(w, (int)fd, copies ? rimf_page_up(w->region->file.size) : 0);
+                           : write_file(w, (int)fd, moved ? rimf_page_up(w->region->file.size) : 0);
     if (!sys_failed(fd))
         sys_close(sys, (int)fd);
-    if (!error && !w->header->n_relocations && !copies)
+    if (!error && !w->header->n_relocations && !moved)
         SYS3(sys, SYS_unlinkat, w->folder, RELOCATIONS_FILE, 0);
     return error ? rimf_fail(w->image, -error, "relocations cannot be written (error %d)", -error)
                  : 0;

@@ -112,7 +112,7 @@ static int make_room(struct start *s, const struct rimf_watch *watch)
 {
     struct writer *w = &s->w;
     struct mvld_image *image = w->image;
-    const struct moved_code *copies = image->moved;
+    const struct moved_code *moved = image->moved;
     size_t n = w->table->n_objects, *room = w->room;
 
     room[MANIFEST_OBJECTS] = room[MANIFEST_RELOCATIONS] = n;
@@ -125,9 +125,9 @@ static int make_room(struct start *s, const struct rimf_watch *watch)
         room[MANIFEST_NAMES] += name_size(image->makers[i].name) + name_size(image->makers[i].library);
     for (size_t i = 0; i < image->n_reads; i++)
         room[MANIFEST_NAMES] += name_size(image->reads[i].path);
-    for (size_t i = 0; copies && i < copies->n; i++) {
-        room[MANIFEST_COPIES]++;
-        room[MANIFEST_HOMES] += copies->list[i].n_homes;
+    for (size_t i = 0; moved && i < moved->n; i++) {
+        room[MANIFEST_FRAGMENTS]++;
+        room[MANIFEST_FIXED_CODE] += moved->list[i].n_fixed;
     }
     for (size_t i = 0; i < n; i++) {
         const struct rimf_object *object = w->table->objects[i];

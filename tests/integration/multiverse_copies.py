@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""multiverse_copies.py copies|snapshot: a program whose code runs in copies (direct-calls and
+"""multiverse_copies.py copies|snapshot: a program whose code runs in moved code (direct-calls and
 concat before multiverse) looks at its own instructions, there and at home (copies/main.c).
 "snapshot": the copies come from a snapshot; one that was made without multiverse, for which
 such objects stay, is none for it.

@@ -4,7 +4,7 @@
 variation points from several threads while another commits and reverts, COUNT
 times each.
 
-METHOD is a value of `[app] patch`, LOADER is mvld, copies (mvld, and the code runs in copies:
+METHOD is a value of `[app] patch`, LOADER is mvld, copies (mvld, and the code runs in moved code:
 direct-calls and concat come first) or plain (ld.so with libmultiverse, where no method can be
 asked for: auto).  "mprotect" gives way to
 another method when threads run, so there a timer's signal handler calls instead.

@@ -200,7 +200,7 @@ def damage(program):
     copy.rename(folder / "aside")
     program.refused("one.so: not applied: there is none", "open:one.so", names=["libwhere.so"])
     shutil.copy(folder / "aside", copy)
-    program.refused("its copy was changed after it was written", "open:one.so", names=["libwhere.so"])
+    program.refused("its overlay was changed after it was written", "open:one.so", names=["libwhere.so"])
     shutil.rmtree(folder)
     support.run([program.path], **program.environment(MVLD_SNAPSHOT=1))
     later.write_bytes(whole)
@@ -369,7 +369,7 @@ def copied(program):
 
 
 class Copies(Program):
-    """Code that runs in copies (the pass concat)."""
+    """Code that runs in moved code (the pass concat)."""
     passes = "direct-calls, concat"
     options = support.COPY
     parts = PARTS + CONCAT

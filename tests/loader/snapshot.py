@@ -343,7 +343,7 @@ def damage(program):
     program.refused("it cannot be opened")
     copy.unlink()
     shutil.copy(folder / "aside", copy)
-    program.refused("its copy was changed after it was written")
+    program.refused("its overlay was changed after it was written")
 
 
 def on_miss(program):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""snapshot_moved.py BEHAVIOUR: programs that start from a snapshot with copies of code
+"""snapshot_moved.py BEHAVIOUR: programs that start from a snapshot with moved code
 (snapshot/place*.c: a program and a library that tell where they run).
 
 The output must be the same with the snapshot, without it, and without any pass; what differs is
@@ -128,7 +128,7 @@ def refusals(program):
     program.refused("it cannot be opened")
     copies.unlink()
     shutil.copy(aside, copies)
-    program.refused("its copy was changed after it was written")
+    program.refused("its overlay was changed after it was written")
     program.make_snapshot()
     program.applied()
     copies.chmod(0o666)
@@ -173,7 +173,7 @@ def damage(program):
     done = support.run([MVLD, "cache", "verify", images])
     check(done.returncode == 1 and "damaged" in done.stdout and "concat.so" in done.stdout,
           done.stdout + done.stderr)
-    program.refused("its copy was changed after it was written")
+    program.refused("its overlay was changed after it was written")
     done = support.run([MVLD, "cache", "prune", images])
     check(done.returncode == 0 and not list(images.iterdir()), done.stdout + done.stderr)
 
@@ -245,17 +245,17 @@ def aligned(program):
 
 
 def leads_home(program, folder):
-    """Refused at the hook, when relocation has led words to copies, the snapshot leaves none of them so."""
+    """Refused at the hook, when relocation has led words to moved code, the snapshot leaves none of them so."""
     rely_on_another_word(folder)
     program.refused("a call leads elsewhere")
     done = program.run("maps", program.later)
     check("symbols are not looked up" in done.stderr and "does not fit" in done.stderr, done.stderr)
     for what in "place", "pointer", "chosen", "chosen pointer", "later", "later pointer":
-        check("/concat.so" not in mapping(done, what), f"{what} leads to a copy: {mapping(done, what)}")
+        check("/concat.so" not in mapping(done, what), f"{what} leads to moved code: {mapping(done, what)}")
 
 
 def words(program):
-    """A word is led to a copy though it is not the one that it was; or words are led, and others not."""
+    """A word is led to moved code though it is not the one that it was; or words are led, and others not."""
     folder = program.make_snapshot()
     plain = program.expected()
     whole = bytearray((folder / "manifest").read_bytes())
@@ -263,7 +263,7 @@ def words(program):
     seal(resealed)
     check(resealed == whole, "the test computes another checksum")
     at, n = tables(whole)["pointers"]
-    check(n >= 1, "no word leads to a copy")
+    check(n >= 1, "no word leads to moved code")
 
     def spoil(index, field, change, why, **more):
         image = bytearray(whole)
@@ -288,7 +288,7 @@ def words(program):
 
 
 def tables_in_part(program):
-    """A word that no table has led home is left there; or words lead to copies after the snapshot was refused."""
+    """A word that no table has led home is left there; or words lead to moved code after the snapshot was refused."""
     folder = program.make_snapshot()
     plain = program.expected()
     whole = (folder / "manifest").read_bytes()

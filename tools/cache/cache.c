@@ -87,7 +87,7 @@ static void print_start(const struct cached *c, double size)
            m->header->n_words);
     if (m->region)
         printf(", %.1f MiB copied of %u files",
-               (double)m->region->pieces[MANIFEST_CODE].size / (1 << 20), m->header->n_copies);
+               (double)m->region->pieces[MANIFEST_CODE].size / (1 << 20), m->header->n_fragments);
     if (c->later.map)
         print_later(&c->later.view);
     if (m->names[m->header->told]) {

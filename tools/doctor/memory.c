@@ -22,7 +22,7 @@
 /* ---- pools ---------------------------------------------------------------------- */
 
 #define POOLS "/sys/kernel/mm/hugepages"
-#define COPIES "hugepages-2048kB" /* the size that copies of code lie in */
+#define COPIES "hugepages-2048kB" /* the size that moved code lies in */
 #define MORE_COPIES "echo 64 > " POOLS "/" COPIES "/nr_hugepages"
 
 /* -1 where the kernel does not say. */
@@ -204,7 +204,7 @@ static void report_policy(struct report *r, const char *name, const char *why, c
     if (why)
         report_finding(r, name, FINDING_ABSENT, remedy, "%s; %s", why, instead);
     else
-        report_finding(r, name, FINDING_OK, NULL, "tried: copies of code get such pages");
+        report_finding(r, name, FINDING_OK, NULL, "tried: moved code get such pages");
 }
 
 /* Where this user's snapshots go. */

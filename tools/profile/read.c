@@ -8,7 +8,7 @@
  *     7740     7fc90e18710d _int_malloc (/…/libc.so.6)
  *
  * From both follows the place in the file, from its .eh_frame the function, whether it has a
- * name or not.  Of samples in copies of code, perf knows the name alone, from
+ * name or not.  Of samples in moved code, perf knows the name alone, from
  * /tmp/perf-PID.map or a snapshot's concat.so: it is looked up in the files that the
  * process had mapped.
  */
@@ -38,7 +38,7 @@ static char *name_of(const struct file *f)
     return must_print("%s", slash);
 }
 
-/* Which file's the samples of the last one are: it may be a copy of one, in a snapshot or ready code. */
+/* Which file's the samples of the last one are: it may be moved code of one, in a snapshot or ready code. */
 static size_t same_object(const struct recording *r)
 {
     const struct file *f = r->files[r->n_files - 1];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * A program in three objects (../stress) whose code runs in copies looks at its own
+ * A program in three objects (../stress) whose code runs in moved code looks at its own
  * instructions: after each commit every recorded call must lead to the variant in force, or
  * hold its body, in the copy and at home; a function's entry must jump there in the copy,
  * while at home stands the jump to the copy.  A revert brings back every byte.  Functions
@@ -204,7 +204,7 @@ static void look_at_inline_calls(void)
         const unsigned char *arm = arm_of(c), *copy = c->site.copy;
 
         if (arm == copy + 5 ? memcmp(copy, "\x0f\x1f\x44\0\0", 5) != 0 : target(copy) != arm)
-            fail(&c->site, "an inline call in a copy leads elsewhere");
+            fail(&c->site, "an inline call in moved code leads elsewhere");
         nops += arm == copy + 5;
         if (!is_shadowed(&c->site) && target(c->site.home) != arm)
             fail(&c->site, "an inline call at home leads elsewhere");
@@ -242,7 +242,7 @@ static void look_at_entry(int (*function)(void), int is_bound)
         fail(NULL, "an entry at home is not the jump to its copy");
     if (is_bound ? target(copy) != active + oneof_distance()
                  : memcmp(copy, "\x0f\x1f\x44\0\0", 5) != 0)
-        fail(NULL, "an entry in a copy is wrong");
+        fail(NULL, "an entry in moved code is wrong");
 }
 
 static void look_at_bytes(void)

@@ -4,7 +4,7 @@
  *
  * RUNS says so of the code that it stands in, RUNS_AT of the code at an address (a program
  * counter of a signal's context).  The environment variable IDENTITY says where it should run:
- * "copies" of the pass concat, or "home", where no code may run in a copy.  Without it nothing
+ * "copies" of the pass concat, or "home", where no code may run in moved code.  Without it nothing
  * is looked at.  Each place is looked at once.
  *
  * All copies lie in segments of the library that the pass brings, whose name is that of the
@@ -55,7 +55,7 @@ __attribute__((unused, constructor(101))) static void identity_begin(void)
     each(identity_find, &identity_region);
 }
 
-/* 1: in a copy. */
+/* 1: in moved code. */
 __attribute__((unused)) static int identity_copied(const void *pc)
 {
     uintptr_t at = (uintptr_t)pc;
@@ -63,7 +63,7 @@ __attribute__((unused)) static int identity_copied(const void *pc)
     return at >= identity_region.start && at < identity_region.end;
 }
 
-/* Places of this object that were looked at: those at home, and those in copies. */
+/* Places of this object that were looked at: those at home, and those in moved code. */
 static int identity_places[2];
 
 __attribute__((unused, noinline, noclone)) static void identity_look(const void *pc,

@@ -127,7 +127,7 @@ int main(void)
     printf("%s, %s\n", quiet == interrupted ? "the same" : "another sum",
            ticks > 5 ? "interrupted" : "left alone");
     if (wanted && !strcmp(wanted, "copies") && in_copies < ticks / 2)
-        printf("%d of %d ticks in copies\n", in_copies, ticks);
+        printf("%d of %d ticks in moved code\n", in_copies, ticks);
     return 0;
 }
 #endif

@@ -5,7 +5,7 @@
 // libc and a throw, each must reach main through the same functions.
 //
 // The stacks of one walk are printed once each, as long as they change.  Instructions of
-// linkage (the PLT, an entry that leads to a copy) are passed over: what stands there a pass
+// linkage (the PLT, an entry that leads to moved code) are passed over: what stands there a pass
 // may change.
 //
 // A failure means that profilers and crash reporters lose their way at some instructions.
@@ -234,7 +234,7 @@ int main()
                 stacks > 30 ? "many stacks" : "few stacks");
     const char *wanted = std::getenv("IDENTITY");
     if (wanted && !strcmp(wanted, "copies") && copied < steps / 2)
-        std::printf("only %lu of %lu steps were in copies\n", copied, steps);
+        std::printf("only %lu of %lu steps were in moved code\n", copied, steps);
     return 0;
 }
 #endif

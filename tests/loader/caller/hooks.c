@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the C library answers to code in a copy (loader/caller/hooks.c): the same as to that
- * code at home.  A failure means that a program which runs in copies finds other symbols
+ * What the C library answers to code in moved code (loader/caller/hooks.c): the same as to that
+ * code at home.  A failure means that a program which runs in moved code finds other symbols
  * and libraries than without mvld, or crashes where a hook was written half.
  *
  * The copy is one function of a library, made by hand and noted in the image as a copy.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Where the C library cannot be made to answer for copies, nothing of it is changed.
+ * Where the C library cannot be made to answer for moved code, nothing of it is changed.
  */
 #include "world.h"
 #include "rimf/moved/moved.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What libgcc_s says of a copy: there from the start, opened later, closed again.
+ * What libgcc_s says of moved code: there from the start, opened later, closed again.
  */
 #include "world.h"
 
@@ -52,7 +52,7 @@ void check_unwinder(int known)
     CHECK(context[is - (known ? home : in)] == (known ? in : home) + 9);
     set(context, home + 5000); /* of that there is no copy */
     CHECK(context[is - (known ? home : in)] == home + 5000);
-    set(context, home + 9); /* the frame is none of a copy any more */
+    set(context, home + 9); /* the frame is none of moved code any more */
     CHECK(context[is - (known ? home : in)] == home + 9);
 }
 

@@ -56,7 +56,7 @@ class Program:
                                          MVLD_PASS_PATH=":".join(map(str, PASSES)))
 
     def start(self, *prefix, **options):
-        """It waits in a copy of the plugin, returning to one."""
+        """It waits in moved code of the plugin, returning to one."""
         process = subprocess.Popen([*prefix, self.path, self.plugin], text=True,
                                    stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                    stderr=subprocess.PIPE, env=self.environment(**options))

@@ -224,7 +224,7 @@ def unpatchable(world):
 
 
 def copies(world):
-    """With concat behind it, calls become direct in copies alone; what has none, whatever the reason,
+    """With concat behind it, calls become direct in moved code alone; what has none, whatever the reason,
     is changed at home as without concat."""
     passes = ":".join(str(support.BUILD / "passes" / name) for name in ("direct-calls", "concat"))
     both = {"config": CONFIG.replace("calls", "calls, concat") + support.COPY, "MVLD_PASS_PATH": passes}
@@ -235,7 +235,7 @@ def copies(world):
     for where, prefix, tunables in (
             ("in its moved code", [], ""),
             (pages, [], f"concat.leave={world.program.name}"),
-            (pages, ["prlimit", "--as=8000000000"], "")):  # there is no room for copies
+            (pages, ["prlimit", "--as=8000000000"], "")):  # there is no room for moved code
         log = world.run(prefix=prefix, MVLD_TUNABLES=tunables, **both)
         found = re.search(said + where, log)
         check(found and found.group(2) == plain.group(2), f"{prefix} {tunables}: {log}")
