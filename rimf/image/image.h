@@ -131,7 +131,7 @@ void rimf_image_set_place(struct mvld_image *, int (*place)(void *cookie, uintpt
 
 /* When a pass returned from the stage `relocate`, its edits of symbols are made, all or none; with `failed`
  * none.  0, or -EACCES with a sentence. */
-int rimf_image_realise_symbols(struct mvld_image *, int failed);
+int rimf_image_realise_symbols(struct mvld_image *, const struct mvld_context *, int failed);
 /* Where the tables of symbols are of the object with this dynamic section, if they are larger than its own. */
 struct mvld_segment rimf_image_extended(const struct mvld_image *, const void *dynamic);
 

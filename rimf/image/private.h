@@ -300,7 +300,7 @@ int rimf_section_note(const struct mvld_context *, enum mvld_section_kind, uintp
 /* Code that can be executed, or will when this pass has returned; or data. */
 int rimf_new_section_holds(const struct mvld_context *, enum mvld_section_kind, uintptr_t address);
 /* New code is executed from here on.  0, or -EACCES with a sentence. */
-int rimf_new_sections_seal(struct mvld_image *);
+int rimf_new_sections_seal(struct mvld_image *, const struct mvld_context *);
 
 /* ---- image/symbol_edits.c ------------------------------------------------------ */
 

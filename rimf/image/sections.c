@@ -3,8 +3,8 @@
  * rimf/image/sections.c: an object's parts by kind; and code and data that passes add, near the
  * program, where the feeder knows room within reach of the objects' calls.
  *
- * A section of code can be written, and not executed, until the pass has returned; then it is
- * executed, and never written again.
+ * A section of code can be written, and not executed, until its pass has returned; then it is
+ * executed, and never written again.  That of a pass that failed is never executed.
  */
 #include "rimf/image/private.h"
 
@@ -142,12 +142,12 @@ int rimf_new_section_holds(const struct mvld_context *ctx, enum mvld_section_kin
     return section != NULL;
 }
 
-int rimf_new_sections_seal(struct mvld_image *image)
+int rimf_new_sections_seal(struct mvld_image *image, const struct mvld_context *ctx)
 {
     for (struct new_section *section = image->new_sections; section; section = section->next) {
         struct mvld_section *public = &section->public;
 
-        if (public->prot & PROT_EXEC || public->kind != MVLD_SECTION_CODE)
+        if (public->prot & PROT_EXEC || public->kind != MVLD_SECTION_CODE || section->owner != ctx)
             continue;
         if (sys_mprotect(image->sys, public->address, public->size, PROT_READ | PROT_EXEC))
             return rimf_fail(image, EACCES, "%s: new code may not be executed here", section->owner->pass);

@@ -219,11 +219,11 @@ static void drop(struct mvld_image *image)
 }
 
 /* First what may fail; then it is written, entries before tables that take them over. */
-int rimf_image_realise_symbols(struct mvld_image *image, int failed)
+int rimf_image_realise_symbols(struct mvld_image *image, const struct mvld_context *ctx, int failed)
 {
     const struct rimf_table *table = rimf_table_enter(image);
     struct symbol_edit *edit = failed ? NULL : image->symbol_edits, *last = edit;
-    int error = failed ? 0 : rimf_new_sections_seal(image);
+    int error = failed ? 0 : rimf_new_sections_seal(image, ctx);
 
     for (size_t i = 0; i < table->n_objects && !failed && !error; i++)
         error = table->objects[i]->more ? extend_open(image, table->objects[i]) : 0;

@@ -154,7 +154,7 @@ static int realise_moved(struct mvld_image *image, const struct mvld_context *ct
 
 int rimf_image_realise(struct mvld_image *image, const struct mvld_context *ctx, int moves_later)
 {
-    int error = rimf_new_sections_seal(image), moved;
+    int error = rimf_new_sections_seal(image, ctx), moved;
 
     error = error ? error : rimf_added_realise(image, 0);
     error = error ? error : rimf_retargets_realise(image, ctx);

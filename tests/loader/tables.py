@@ -253,6 +253,19 @@ def behind(world):
     check("no reference of the pass is changed" in done[1], done[1])
 
 
+def sealed(world):
+    """New code of a pass that failed is executable once another pass has run."""
+    (world.folder / "main.c").write_text(PROGRAM.replace('return choose', 'char line[300], p[5]; int fresh = 0; '
+        'FILE *maps = fopen("/proc/self/maps", "r"); while (fgets(line, 300, maps)) { unsigned long inode; '
+        'sscanf(line, "%*x-%*x %4s %*x %*x:%*x %lu", p, &inode); fresh += p[2] == 120 && !inode; } '
+        'printf("fresh %d ", fresh); return choose'))
+    world.compile()
+    before = world.run(passes="direct-calls")[0]["fresh"]
+    edit = {"kinds": "lea", "from": "first", "to": "new"}
+    is_plain_but(world.run(passes="edit, direct-calls", **edit), lea=100, fresh=before + 1)
+    is_plain_but(world.run(passes="edit, direct-calls", wrong="disguised", **edit), fresh=before)
+
+
 def stage(world):
     """Edits of the stage run are refused before it."""
     world.build("edit", "-DMAPS")

@@ -76,9 +76,10 @@ void rimf_image_set_stage(struct mvld_image *image, enum rimf_stage stage)
     (void)stage;
 }
 
-int rimf_image_realise_symbols(struct mvld_image *image, int failed)
+int rimf_image_realise_symbols(struct mvld_image *image, const struct mvld_context *ctx, int failed)
 {
     (void)image;
+    (void)ctx;
     (void)failed;
     return 0;
 }
