@@ -27,7 +27,7 @@ struct found_snapshot {
 
 void store_find(struct loader *); /* before the host loader runs */
 void store_run(struct loader *);
-/* What was laid over, if nothing came of it: words lead home again, or the program ends. */
+/* What was laid over, if nothing came of it: words lead to originals again, or the program ends. */
 void store_forget(struct loader *);
 void store_or_exit(struct loader *);
 

@@ -106,7 +106,7 @@ static int is_other_code(const struct mvld_image *image, struct rimf_object *obj
 {
     int same_file = object->identified && file_id_same(&s->header->identity, &object->identity);
 
-    if (same_file && (!image->answers || object->code_known))
+    if (same_file && (!image->caller_hooks || object->code_known))
         return 0;
     if (!(same_file && is_unwritten(image, object, s)) && !same_bytes(object, s))
         return 1;

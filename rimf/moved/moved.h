@@ -278,7 +278,7 @@ void rimf_moved_forget(struct mvld_image *, const struct mvld_object *);
 
 /* Called when moved code lies in place and nothing enters it yet; other than 0 (negative
  * errno, *why a static sentence): it is taken away again.  NULL: nothing moves. */
-void rimf_image_set_caller_hooks(struct mvld_image *, int (*answers)(void *cookie, const char **why),
+void rimf_image_set_caller_hooks(struct mvld_image *, int (*caller_hooks)(void *cookie, const char **why),
                             void *cookie);
 
 /* Code of the library that the region is in which belongs to nobody's unwind table. */
@@ -299,8 +299,8 @@ struct moved_code *moved_region(struct mvld_image *, const char **why);
  * the image. */
 void rimf_image_describe(struct mvld_image *, const struct rimf_described *, size_t n);
 
-/* While answers() runs: 1 when the code at this address is about to be laid over by that of a
- * snapshot, in which the answers of the process that made it are in force.  When that
+/* While caller_hooks() runs: 1 when the code at this address is about to be laid over by that of a
+ * snapshot, in which the hooks of the process that made it are in force.  When that
  * cannot be done after all, nothing comes of the snapshot. */
 int rimf_image_lays_over(const struct mvld_image *, uintptr_t address);
 

@@ -50,12 +50,12 @@ void rimf_later_start(struct mvld_image *, const struct rimf_table *, const stru
 
 /* ---- apply_start.c, apply_moved.c -------------------------------------------------- */
 
-/* Maps the texts in which functions are that answer; between moved code and the other texts.
+/* Maps the texts in which functions are that are hooked; between moved code and the other texts.
  * 0, or negative errno and none was mapped. */
-int apply_answers(struct applying *);
-/* Whether moved code fit, before anything is changed. */
+int apply_caller_texts(struct applying *);
+/* Whether moved code fits, before anything is changed. */
 int apply_compare_moved(struct applying *);
-/* Maps them, and has the C library's questions about them answered.  0, or negative errno
+/* Maps it, and has the caller hooks installed.  0, or negative errno
  * and nothing is changed. */
 int apply_moved(struct applying *);
 

@@ -42,7 +42,7 @@ static int compare_kept(struct applying *a)
 
         if (!elf_holds(&object->view, object->public.bias + kept->linked, kept->size,
                        PROT_READ | PROT_EXEC))
-            return apply_refuse(a, object, "a function that answers lies outside it");
+            return apply_refuse(a, object, "a function that is hooked lies outside it");
     }
     return 0;
 }
@@ -55,7 +55,7 @@ int apply_compare_moved(struct applying *a)
     if (!r)
         return 0;
     region = region_of(a);
-    if (a->image->moved || !a->image->answers)
+    if (a->image->moved || !a->image->caller_hooks)
         return apply_refuse(a, NULL, "nobody tells the C library of moved code");
     /* What moves later goes on where this ends. */
     if (r->pieces[MANIFEST_TABLE].size != moved_frames_searched(r->n_frames) ||
@@ -226,10 +226,10 @@ int apply_moved(struct applying *a)
     if (!error) {
         a->why = "nobody tells the C library of moved code";
         a->image->applying = a;
-        error = a->image->answers(a->image->answers_cookie, &a->why);
+        error = a->image->caller_hooks(a->image->caller_cookie, &a->why);
         a->image->applying = NULL;
-        if (!error && (error = apply_answers(a)))
-            a->image->answers = NULL; /* some of them may lack: then nothing moves */
+        if (!error && (error = apply_caller_texts(a)))
+            a->image->caller_hooks = NULL; /* some of them may lack: then nothing moves */
         if (error)
             take_away(a);
     }

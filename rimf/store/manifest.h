@@ -70,11 +70,11 @@
  * slot (`left`), and it is asked again whether it does.  It is made from the bytes of the file, not from memory.
  * It is written by who makes a manifest or adds to one, or by `mvld build --ready`.
  *
- * MOVED CODE (moved/moved.h) comes first, while nothing leads to it, and the C library's questions about it are
- * answered; only then the texts, in which functions begin with jumps to moved code, and first those with the
- * functions that answer: jumps of the loader's are in them too.  The functions that answer, which take longest to find,
+ * MOVED CODE (moved/moved.h) comes first, while nothing leads to it, and the C library's caller hooks
+ * are there; only then the texts, in which functions begin with jumps to moved code, and first those with the
+ * functions that are hooked: jumps of the loader's are in them too.  These functions, which take longest to find,
  * are those that were found before (`kept`), as long as the files are the same.  When the moved code or the
- * answers fail, the region is as it was, and no text is laid over.
+ * hooks fail, the region is as it was, and no text is laid over.
  *
  * ADDRESSES.  The canonical address is that of moved code: operands that take it hold distances, and lead there
  * by themselves.  Relocated words hold addresses.  So the manifest lists each word that was led to moved code

@@ -4,7 +4,7 @@
 variation points from several threads while another commits and reverts, COUNT
 times each.
 
-METHOD is a value of `[app] patch`, LOADER is mvld, copies (mvld, and the code runs in moved code:
+METHOD is a value of `[app] patch`, LOADER is mvld, moved (mvld, and code moves:
 direct-calls and concat come first) or plain (ld.so with libmultiverse, where no method can be
 asked for: auto).  "mprotect" gives way to
 another method when threads run, so there a timer's signal handler calls instead.
@@ -51,14 +51,14 @@ def command(program, loader, count, how):
 
 def environment(folder, program, loader, method, **more):
     if loader != "plain":
-        copies = loader == "copies"
-        passes = support.COPIED if copies else "passes = multiverse"
+        moved = loader == "moved"
+        passes = support.MOVING if moved else "passes = multiverse"
         config = folder / "mvld.conf"
         config.write_text(f"[app]\nmatch = {program}\n{passes}\npatch = {method}\n"
-                          "[multiverse]\nset.mode = 1\n" + support.COPY * copies)
+                          "[multiverse]\nset.mode = 1\n" + support.COPY * moved)
         more.update(MVLD_CONFIG=config, MVLD_PASS_PATH=support.PASSES)
-        if copies:
-            more.update(support.copied(folder, "--program", program))
+        if moved:
+            more.update(support.moving(folder, "--program", program))
     return support.clean_environment(**more)
 
 
@@ -71,8 +71,8 @@ def used_methods(folder, program, loader, method, how):
                           text=True, timeout=60)
     text = "".join(p.read_text() for p in folder.glob("log.*"))
     check(done.returncode == 0, f"status {done.returncode}\n{done.stdout}{done.stderr}{text[-2000:]}")
-    for name in ["stress", "liboneof.so", "libother.so"] if loader == "copies" else []:
-        check(re.search(f"/{name}: .* moved to", text), f"{name} runs at home")
+    for name in ["stress", "liboneof.so", "libother.so"] if loader == "moved" else []:
+        check(re.search(f"/{name}: .* moved to", text), f"{name} has not moved")
     found = re.findall(r"changes by (\w+)", text)
     return {name: found.count(name) for name in set(found)}, text
 

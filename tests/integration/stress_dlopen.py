@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""stress_dlopen.py LOADER CYCLES (LOADER: mvld, copies or plain, as of stress.py): stress/late_main.c opens and closes libraries with
+"""stress_dlopen.py LOADER CYCLES (LOADER: mvld, moved or plain, as of stress.py): stress/late_main.c opens and closes libraries with
 switches, variation points and call sites that need each other, in every mode of
 dlopen.  A failure means that an object that came was not bound (under mvld: before
 its constructors), that one that went is still in use, or that one that came again
@@ -31,20 +31,20 @@ def main():
         support.compile_c(program, "-D_GNU_SOURCE", "-Wl,--build-id", SOURCES / "late_main.c", "-rdynamic", f"-L{run_time}",
                           "-lmultiverse", f"-Wl,-rpath,{run_time}")
         passes, more = "passes = multiverse", {}
-        if loader == "copies":
-            more = support.copied(folder, "--program", program, *late)
-            passes = support.COPIED
+        if loader == "moved":
+            more = support.moving(folder, "--program", program, *late)
+            passes = support.MOVING
             more.update(MVLD_DEBUG="passes", MVLD_DEBUG_OUTPUT=folder / "log")
         config = f"[app]\nmatch = {program}\n{passes}\n[multiverse]\ncommit = manual\n" + \
-            support.COPY * (loader == "copies")
+            support.COPY * (loader == "moved")
         command = [program, cycles, folder] if loader == "plain" \
             else [support.LOADER, program, cycles, folder, "eager"]
         done = support.run(command, config=config, timeout=100, **more)
         print(done.stdout, done.stderr)
         said = "".join(path.read_text() for path in folder.glob("log.*"))
-        for name in ["late1", "late2"] if loader == "copies" else []:
-            copied = len(re.findall(f"/lib{name}.so: .* moved to", said))
-            support.check(copied > 9, f"lib{name}.so ran in {copied} copies")
+        for name in ["late1", "late2"] if loader == "moved" else []:
+            times = len(re.findall(f"/lib{name}.so: .* moved to", said))
+            support.check(times > 9, f"lib{name}.so moved {times} times")
         support.check(done.returncode == 0, f"status {done.returncode}")
 
 

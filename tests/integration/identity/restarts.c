@@ -32,7 +32,7 @@ long add_here(long *counter, long *aborts)
     struct rseq *rseq = mine();
     const char *wanted = getenv("IDENTITY");
 
-    if (wanted && identity_copied(identity_here()))
+    if (wanted && identity_moved(identity_here()))
         return -1;
     if (!__rseq_size)
         return ++*counter; /* the kernel has none */

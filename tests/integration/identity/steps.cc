@@ -155,7 +155,7 @@ extern "C" void trap(int, siginfo_t *, void *data)
         return;
     }
     steps++;
-    copied += static_cast<unsigned long>(identity_copied(pc));
+    copied += static_cast<unsigned long>(identity_moved(pc));
     if (in_unwinder(pc))
         return;
     now[0] = 0;
@@ -233,7 +233,7 @@ int main()
     std::printf("%d, %s, %s\n", results[7], steps > 500 ? "many steps" : "few steps",
                 stacks > 30 ? "many stacks" : "few stacks");
     const char *wanted = std::getenv("IDENTITY");
-    if (wanted && !strcmp(wanted, "copies") && copied < steps / 2)
+    if (wanted && !strcmp(wanted, "moved") && copied < steps / 2)
         std::printf("only %lu of %lu steps were in moved code\n", copied, steps);
     return 0;
 }

@@ -6,7 +6,7 @@ exceptions go through them and threads throw all the time (late_main.cc).
     full     the region is small: at some time the library stays, and one is told
     frames   the same when it is the room for unwind tables that is short
 
-A failure means that what comes late is not copied, that exceptions do not find their way
+A failure means that what comes late is not moved, that exceptions do not find their way
 through moved code that comes and goes, or that a program fails when there is no room left.
 """
 import os

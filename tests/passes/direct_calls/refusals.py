@@ -223,9 +223,9 @@ def unpatchable(world):
     check("the pass 'direct-calls' failed" in done.stderr, done.stderr)
 
 
-def copies(world):
+def moved(world):
     """With concat behind it, calls become direct in moved code alone; what has none, whatever the reason,
-    is changed at home as without concat."""
+    is changed in the original as without concat."""
     passes = ":".join(str(support.BUILD / "passes" / name) for name in ("direct-calls", "concat"))
     both = {"config": CONFIG.replace("calls", "calls, concat") + support.COPY, "MVLD_PASS_PATH": passes}
     said = re.escape(str(world.program)) + r": (\d+) of (\d+) sites made direct, "
