@@ -57,7 +57,7 @@ static void describe_tables(const struct loader *l, struct rimf_source *source)
     if (!tables)
         return;
     source->tables = manifest_tables_at(&l->snapshot.file, tables);
-    source->tables_home = source->bias + tables->linked;
+    source->original_tables = source->bias + tables->linked;
     source->tables_size = tables->size;
 }
 

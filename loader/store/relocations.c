@@ -101,7 +101,7 @@ struct comparison {
     struct loader *l;
     uintptr_t *biases; /* of each object */
     size_t next;       /* of the files */
-    uintptr_t base;    /* bias of the first object that is not apart */
+    uintptr_t base;    /* bias of the first object that is not unplaced */
     int based;
 };
 

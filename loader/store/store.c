@@ -155,7 +155,7 @@ void store_find(struct loader *l)
 {
     size_t n;
 
-    l->snapshot.told = store_told(l);
+    l->snapshot.launch_key = store_launch_key(l);
     if (!pipeline_is_late(l->pipeline) || !find_late(l)) {
         n = may_apply(l) ? pipeline_in_snapshot(l->pipeline) : 0;
         if (!n)

@@ -14,7 +14,7 @@ struct loader;
 struct found_snapshot {
     char *folder; /* NULL: none was found */
     struct manifest_file file;
-    const char *told; /* store/folder.h */
+    const char *launch_key; /* store/folder.h */
     uint64_t pipeline;
     uintptr_t *biases; /* of its objects, when they were found mapped */
     int is_users;    /* or there is none of root's */

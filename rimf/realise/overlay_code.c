@@ -126,9 +126,9 @@ static int make(struct alone *a, const struct analysis_call *call)
         !site_read(&site, kind, at, room_at(a, at)))
         return 0;
     if (kind == MVLD_REFERENCE_CALL_SINGLE) {
-        if (!site_inline(&site, room_at(a, site.leads)))
+        if (!site_inline(&site, room_at(a, site.target)))
             return 0;
-    } else if (!goes_through(a->c, &site, site.leads - a->bias + bias, way,
+    } else if (!goes_through(a->c, &site, site.target - a->bias + bias, way,
                              bias + analysis_slot(call)) ||
                !site_make(&site, a->bias + (uintptr_t)rimf_alone_distance(a->w.image, a->object,
                                                                           way->target))) {

@@ -202,7 +202,7 @@ static int map_file(struct applying *a)
     return error ? error : enlarge(a);
 }
 
-static void tell(const struct applying *a)
+static void report(const struct applying *a)
 {
     const struct moved_code *moved = a->image->moved;
 
@@ -236,6 +236,6 @@ int apply_moved(struct applying *a)
     if (error)
         forget(a);
     else
-        tell(a);
+        report(a);
     return error;
 }

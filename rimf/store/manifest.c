@@ -262,8 +262,8 @@ static const char *check_passes(const struct manifest *m)
 
     if (h->n_passes > MANIFEST_PASSES_MAX)
         return "it was made by too many passes";
-    if (h->told >= h->names_size)
-        return "what the host loader was told lies outside the names";
+    if (h->launch_key >= h->names_size)
+        return "the launch key lies outside the names";
     for (uint32_t i = 0; i < h->n_passes; i++)
         if (h->passes[i].name >= h->names_size || h->passes[i].library >= h->names_size)
             return "a pass's name lies outside the names";

@@ -192,7 +192,7 @@ struct manifest_header {
     };
     uint32_t n_base;              /* objects of the one that this one continues */
     uint32_t n_addends, n_tabled; /* of the pointers, the first, and those that follow these */
-    uint32_t told; /* in names: what the host loader was told; "": nothing.  For people */
+    uint32_t launch_key; /* in names: what the host loader was told; "": nothing.  For people */
     uint32_t n_passes, n_reads;
     struct manifest_pass passes[MANIFEST_PASSES_MAX]; /* in their order */
     struct manifest_read reads[MANIFEST_READS_MAX];

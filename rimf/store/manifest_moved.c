@@ -146,9 +146,9 @@ static const char *check_fixed(const struct manifest *f)
     return left ? "code whose addresses stay the originals is of no moved code" : NULL;
 }
 
-/* Those from `first` to `end`; whether one that lies in an object apart may be among them.  There are
+/* Those from `first` to `end`; whether one that lies in an unplaced object may be among them.  There are
  * thousands, and what they share is looked at when it changes. */
-static const char *check_ascending(const struct manifest *f, uint32_t first, uint32_t end, int apart)
+static const char *check_ascending(const struct manifest *f, uint32_t first, uint32_t end, int unplaced)
 {
     const struct manifest_pointer *last = NULL;
     uint64_t next = 0, code = 0;
@@ -159,7 +159,7 @@ static const char *check_ascending(const struct manifest *f, uint32_t first, uin
         if (!last || p->object != last->object) {
             if (p->object >= f->header->n_objects || (last && p->object < last->object))
                 return "the pointers are not in order";
-            if (!apart && f->objects[p->object].flags & MANIFEST_UNPLACED)
+            if (!unplaced && f->objects[p->object].flags & MANIFEST_UNPLACED)
                 return "a pointer is relocated where it is unplaced";
             next = 0;
         }

@@ -69,7 +69,7 @@ static void look(const struct manifest *f)
 {
     const struct manifest_header *h = f->header;
 
-    must(h->n_passes <= MANIFEST_PASSES_MAX && strlen(f->names + h->told) < h->names_size);
+    must(h->n_passes <= MANIFEST_PASSES_MAX && strlen(f->names + h->launch_key) < h->names_size);
     for (uint32_t i = 0; i < h->n_passes; i++)
         must(h->passes[i].name < h->names_size && h->passes[i].library < h->names_size);
     must(h->n_reads <= MANIFEST_READS_MAX);

@@ -411,7 +411,7 @@ def ways_to_start(program):
 
 
 def fixed_address(program):
-    """An executable at a fixed address, which lies apart, has no snapshot; its own code is
+    """An executable at a fixed address, which is unplaced, has no snapshot; its own code is
     in it; or a library's code is applied where it holds a distance to the executable."""
     program.make_program("-no-pie", "-fno-pie")
     folder = program.make_snapshot()

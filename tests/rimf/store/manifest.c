@@ -54,7 +54,7 @@ static void each_rule(void)
     static const char ranges[] = "the region is no two ranges of pages";
     static const char no_piece[] = "a piece of the region is no range of pages of its file";
     static const char outside[] = "a piece of the region lies outside it";
-    static const char apart[] = "an object that is unplaced has a place, or another has none";
+    static const char misplaced[] = "an object that is unplaced has a place, or another has none";
     static const char unknown[] = "addresses of moved code are of an unknown kind";
     static const char unsorted[] = "code whose addresses stay the originals is not in order";
     static const char unplaced[] = "moved code is not sorted by the originals";
@@ -71,7 +71,7 @@ static void each_rule(void)
         SPOIL(header.names_size, 39, "it is cut short, or longer than it says"),
         SPOIL(names[39], 'x', "its names have no end"),
         SPOIL(header.n_passes, MANIFEST_PASSES_MAX + 1, "it was made by too many passes"),
-        SPOIL(header.told, 40, "what the host loader was told lies outside the names"),
+        SPOIL(header.launch_key, 40, "the launch key lies outside the names"),
         SPOIL(header.n_reads, MANIFEST_READS_MAX + 1, "its passes read too many files"),
         SPOIL(header.reads[0].name, 40, "the name of a file that a pass read lies outside the names"),
         SPOIL(header.reads[0].zero, 1, "the name of a file that a pass read lies outside the names"),
@@ -88,9 +88,9 @@ static void each_rule(void)
         SPOIL(objects[2].distance, 1, "an object lies at no page"),
         SPOIL(objects[0].flags, 4, "an object has a property that is not known"),
         SPOIL(objects[2].first, 0x800, "an object lies at no page"),
-        SPOIL(objects[0].flags, 1, apart),
-        SPOIL(objects[1].flags, 0, apart),
-        SPOIL(objects[1].distance, 0x1000, apart),
+        SPOIL(objects[0].flags, 1, misplaced),
+        SPOIL(objects[1].flags, 0, misplaced),
+        SPOIL(objects[1].distance, 0x1000, misplaced),
         SPOIL(texts[0].object, 3, "a text is of no object"),
         SPOIL(texts[0].object, 1, "a text is of an object without an overlay"),
         SPOIL(texts[0].object, 2, "the texts are not in order"),
