@@ -27,21 +27,6 @@ sys.path.insert(0, str(HERE.parent))
 import support  # noqa: E402
 from support import check  # noqa: E402
 
-SOURCES = HERE / "stress"
-
-
-def build(folder):
-    shared = ["-fPIC", "-shared", "-Wl,--build-id"]
-    here = ["-L" + str(folder), "-Wl,-rpath,$ORIGIN", "-L" + str(support.LIBRARY.parent),
-            "-Wl,-rpath," + str(support.LIBRARY.parent)]
-    support.compile_c(folder / "liboneof.so", *shared, SOURCES / "oneof.c")
-    support.compile_c(folder / "libother.so", *shared, SOURCES / "other.c",
-                      SOURCES / "straddling.S", *here, "-loneof")
-    support.compile_c(folder / "stress", SOURCES / "main.c", "-Wl,--build-id", *here, "-lother", "-loneof",
-                      support.LIBRARY, "-pthread")
-    support.compile_c(folder / "watch", SOURCES / "watch.c", plugin=False)
-    return folder / "stress"
-
 
 def command(program, loader, count, how):
     start = [] if loader == "plain" else [support.LOADER]
@@ -80,9 +65,11 @@ def used_methods(folder, program, loader, method, how):
 def main():
     method, loader, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
     how = "signals" if method == "mprotect" else "blocked" if "blocked" in sys.argv[4:] else "threads"
-    support.need(support.PLUGIN)
+    kind = "musl-" if support.MUSL else ""
     with support.scratch_folder() as folder:
-        program = build(folder)
+        support.take(folder, "integration/stress", "watch",
+                     *(f"{kind}{name}={name}" for name in ("liboneof.so", "libother.so", "stress")))
+        program = folder / "stress"
         if loader != "plain":
             used, log = used_methods(folder, program, loader, method, how)
             if "cannot be used" in log:

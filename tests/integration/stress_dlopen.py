@@ -13,26 +13,15 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 import support  # noqa: E402
 
-SOURCES = HERE / "stress"
-
 
 def main():
     loader, cycles = sys.argv[1:3]
-    support.need(support.PLUGIN)
     with support.scratch_folder() as folder:
-        run_time = support.LIBRARY.parent
-        shared = ["-fPIC", "-shared", "-Wl,--build-id", f"-L{folder}", "-Wl,-rpath,$ORIGIN", "-Wl,--no-as-needed"]
-        late = folder / "liblate2.so", folder / "liblate1.so"
-        for path, number, needs in (late[0], 2, []), (late[1], 1, ["-llate2"]), \
-                (late[0], 2, ["-llate1"]):  # each needs the other
-            support.compile_c(path, *shared, f"-DNUMBER={number}", SOURCES / "late.c", *needs)
-        support.compile_c(folder / "libalone.so", *shared, SOURCES / "alone.c")
+        support.take(folder, "integration/stress", "liblate1.so", "liblate2.so", "libalone.so", "late_main")
         program = folder / "late_main"
-        support.compile_c(program, "-D_GNU_SOURCE", "-Wl,--build-id", SOURCES / "late_main.c", "-rdynamic", f"-L{run_time}",
-                          "-lmultiverse", f"-Wl,-rpath,{run_time}")
         passes, more = "passes = multiverse", {}
         if loader == "moved":
-            more = support.moving(folder, "--program", program, *late)
+            more = support.moving(folder, "--program", program, folder / "liblate1.so", folder / "liblate2.so")
             passes = support.MOVING
             more.update(MVLD_DEBUG="passes", MVLD_DEBUG_OUTPUT=folder / "log")
         config = f"[app]\nmatch = {program}\n{passes}\n[multiverse]\ncommit = manual\n" + \
