@@ -319,11 +319,6 @@ uint32_t pipeline_flags(const struct pipeline *p)
     return flags;
 }
 
-const struct mvld_pass *pipeline_pass(const struct pipeline *p, size_t i)
-{
-    return i < p->n ? p->passes[i].pass : NULL;
-}
-
 size_t pipeline_count(const struct pipeline *p)
 {
     return p->n;

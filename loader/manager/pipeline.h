@@ -64,8 +64,6 @@ int pipeline_has(const void *pipeline, const char *pass);
 size_t pipeline_count(const struct pipeline *);
 /* What an image is to say of the first n, for whoever starts from it; before they run and read files. */
 void pipeline_makers(const struct pipeline *, struct mvld_image *, size_t n);
-/* The i-th pass, or NULL: there is none, or it is not mapped. */
-const struct mvld_pass *pipeline_pass(const struct pipeline *, size_t i);
 /* The plan as INI text, a line a call (without its newline): which file and line
  * matched and why, each pass with its options.  It can be read back. */
 void pipeline_print(const struct pipeline *, void (*line)(void *cookie, const char *text),

@@ -91,11 +91,6 @@ const struct analysis_unit *analysis_unit_at(const struct analysis *s, uint32_t 
     return i && address - s->units[i - 1].start < s->units[i - 1].size ? &s->units[i - 1] : NULL;
 }
 
-size_t analysis_call_from(const struct analysis *s, uint32_t address)
-{
-    return analysis_first_from(s->calls, s->n_calls, sizeof *s->calls, address);
-}
-
 size_t analysis_reference_from(const struct analysis *s, uint32_t address)
 {
     return analysis_first_from(s->references, s->n_references, sizeof *s->references, address);

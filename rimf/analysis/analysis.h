@@ -322,9 +322,8 @@ const struct analysis_unit *analysis_unit_at(const struct analysis *, uint32_t a
 /* So many words make that quick for who asks often, until the view is closed. */
 size_t analysis_index_size(const struct analysis *);
 void analysis_index(struct analysis *, uint32_t *words);
-/* The index of the first call, reference, frame (by its start), or frame fix, at or
- * behind `address`. */
-size_t analysis_call_from(const struct analysis *, uint32_t address);
+/* The index of the first reference, frame (by its start), or frame fix, at or behind
+ * `address`. */
 size_t analysis_reference_from(const struct analysis *, uint32_t address);
 size_t analysis_frame_from(const struct analysis *, uint32_t address);
 size_t analysis_frame_fix_from(const struct analysis *, uint32_t address);

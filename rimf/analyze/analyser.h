@@ -138,8 +138,6 @@ static inline int is_lea(const struct instruction *i)
 
 /* The GOT slot that a PLT entry at `address` jumps through, or 0. */
 uint32_t plt_slot(const struct analyser *, uint64_t address);
-/* 1 when the range is nothing but a PLT. */
-int is_plt(const struct analyser *, uint32_t start, uint32_t end);
 
 int units_make(struct analyser *);
 void mark_units(struct analyser *);

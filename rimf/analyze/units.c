@@ -134,9 +134,9 @@ static int belongs_to_plt(const struct instruction *i)
            instruction_is(i, 1, 0x1e) || instruction_is_padding(i);    /* endbr64 */
 }
 
-/* GNU ld leaves a hole of zeros where the entry of a weak symbol would be that nobody
- * defines. */
-int is_plt(const struct analyser *a, uint32_t start, uint32_t end)
+/* Nothing but a PLT.  GNU ld leaves a hole of zeros where the entry of a weak symbol would be that
+ * nobody defines. */
+static int is_plt(const struct analyser *a, uint32_t start, uint32_t end)
 {
     const struct code *c = code_at(a, start);
     struct instruction i;

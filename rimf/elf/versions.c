@@ -76,7 +76,7 @@ static const char *needed_of_file(const struct elf_view *view, uintptr_t file, u
     return NULL;
 }
 
-const char *elf_version_needed(const struct elf_view *view, unsigned number)
+static const char *needed_version(const struct elf_view *view, unsigned number)
 {
     uintptr_t at = view->verneed, end = end_at(view, at);
 
@@ -94,5 +94,5 @@ const char *elf_version_name(const struct elf_view *view, unsigned number)
 {
     const char *name = elf_version_defined(view, number);
 
-    return name ? name : elf_version_needed(view, number);
+    return name ? name : needed_version(view, number);
 }

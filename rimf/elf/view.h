@@ -110,11 +110,9 @@ const uint8_t *elf_build_id(const struct elf_view *, size_t *size);
 /* The entry of DT_VERSYM for symbol `index`: 0, or -ENOENT without versions. */
 int elf_versym(const struct elf_view *, size_t index, uint16_t *out);
 /* The name of version `number` among those that the object defines (the base
- * version, which is the object's own name, is none), or among those that it
- * needs of others; or NULL. */
+ * version, which is the object's own name, is none), or NULL. */
 const char *elf_version_defined(const struct elf_view *, unsigned number);
-const char *elf_version_needed(const struct elf_view *, unsigned number);
-/* Either.  An executable's copy of a library's variable is a definition there, and
+/* The same, or among those that it needs of others.  An executable's copy of a library's variable is a definition there, and
  * has the version that the executable needs. */
 const char *elf_version_name(const struct elf_view *, unsigned number);
 

@@ -80,8 +80,9 @@ static void note(struct bound *b, const struct mvld_slot *slot, const struct mvl
                        ((b->binding.flags | slot->flags) & MVLD_SLOT_LAZY);
 }
 
-const char *rimf_bind_slot(struct mvld_image *image, const struct rimf_object *object,
-                           uintptr_t address, struct bound *out)
+/* NULL, or why it is not certain where a call through the slot ends (static). */
+static const char *bind_slot(struct mvld_image *image, const struct rimf_object *object,
+                             uintptr_t address, struct bound *out)
 {
     const struct mvld_object *at = &object->public, *holder;
     const char *first = NULL, *name;
@@ -128,7 +129,7 @@ const char *rimf_edit_lead(struct mvld_image *image, const struct rimf_object *o
 {
     const struct rimf_edit *edit = object->edit;
     struct bound bound;
-    const char *why = rimf_bind_slot(image, object, slot, &bound), *unfit;
+    const char *why = bind_slot(image, object, slot, &bound), *unfit;
 
     *target = 0;
     if (!why)

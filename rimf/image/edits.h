@@ -40,12 +40,6 @@ struct bound {
     size_t n;
 };
 
-/* ---- image/edits.c: where a call ends -------------------------------------------------- */
-
-/* NULL, or why it is not certain where a call through the slot ends (static). */
-const char *rimf_bind_slot(struct mvld_image *, const struct rimf_object *, uintptr_t slot,
-                           struct bound *out);
-
 /* ---- image/edits.c: of the object's edit ------------------------------------------------ */
 
 /* As the rule says, once that is verified; noted is what it relied on.  With a reason and a

@@ -13,7 +13,9 @@
  *   - a batch that failed is not counted any more; who still has the larger count finds in
  *     its entries places behind all that run, and looks for one before them
  */
-size_t moved_behind(const struct moved_fragment *list, size_t n, uintptr_t address)
+
+/* How many of the n begin at or before the address. */
+static size_t begun_before(const struct moved_fragment *list, size_t n, uintptr_t address)
 {
     size_t low = 0, high = n;
 
@@ -34,7 +36,7 @@ uintptr_t rimf_original_of(const struct mvld_image *image, uintptr_t address)
     size_t n = moved ? __atomic_load_n(&moved->n, __ATOMIC_ACQUIRE) : 0;
     /* Behind the count: a longer list is published before it is counted. */
     const struct moved_fragment *list = n ? __atomic_load_n(&moved->list, __ATOMIC_ACQUIRE) : NULL;
-    size_t low = moved_behind(list, n, address);
+    size_t low = begun_before(list, n, address);
 
     if (!low || address - list[low - 1].at >= __atomic_load_n(&list[low - 1].size, __ATOMIC_RELAXED))
         return 0;

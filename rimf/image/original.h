@@ -81,7 +81,5 @@ static inline uintptr_t rimf_unmoved(const struct mvld_image *image, uintptr_t a
 
     return original ? original : address;
 }
-/* How many of the n begin at or before the address. */
-size_t moved_behind(const struct moved_fragment *list, size_t n, uintptr_t address);
 
 #endif

@@ -122,8 +122,6 @@ int rimf_region_set(struct mvld_image *, const struct rimf_region *);
 void moved_pages_wanted(struct mvld_image *, enum mvld_pages);
 /* moved/batch.c: nothing moves of what was declared. */
 void moved_drop_plan(struct mvld_image *);
-/* moved/plan.c: why an object that is so analysed stays, or NULL. */
-const char *moved_stays(const struct rimf_object *, const struct analysis *);
 /* 1 when the index-th of the list is the first of its object, which is still there. */
 int moved_is_first(const struct moved_code *, size_t index);
 

@@ -27,7 +27,8 @@ static size_t movable_span(const struct analysis *s, uint32_t *start)
     return s->units[last - 1].start + s->units[last - 1].size - *start;
 }
 
-const char *moved_stays(const struct rimf_object *object, const struct analysis *s)
+/* Why an object that is so analysed stays, or NULL. */
+static const char *stays_as_analysed(const struct rimf_object *object, const struct analysis *s)
 {
     if (object->public.flags & (MVLD_OBJECT_VDSO | MVLD_OBJECT_LOADER))
         return "it is the host loader, or of the kernel";
@@ -176,7 +177,7 @@ static const struct analysis *movable(struct mvld_image *image, struct rimf_obje
         s = in_fragments ? rimf_analysis_branches(image, object, why)
                          : rimf_analysis_whole(image, object, why);
     if (s)
-        *why = moved_stays(object, s);
+        *why = stays_as_analysed(object, s);
     return *why ? NULL : s;
 }
 

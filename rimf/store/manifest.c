@@ -63,7 +63,8 @@ const char *manifest_tables_name(const struct manifest *f)
     return f->region ? MOVED_FILE : RELOCATIONS_FILE;
 }
 
-int manifest_is_name(const char *name)
+/* A file name, not empty, not hidden, of no folder. */
+static int is_file_name(const char *name)
 {
     size_t length = rimf_strlen(name);
 
@@ -108,7 +109,7 @@ static const char *check_object(const struct manifest *m, const struct manifest_
 
     if (o->name >= m->header->names_size || o->overlay_name >= m->header->names_size)
         return "an object's name lies outside the names";
-    if (has_overlay ? !manifest_is_name(m->names + o->overlay_name) : m->names[o->overlay_name] != '\0')
+    if (has_overlay ? !is_file_name(m->names + o->overlay_name) : m->names[o->overlay_name] != '\0')
         return "an overlay has no proper name";
     if (has_overlay && !has_file)
         return "an overlay is of no file";

@@ -308,8 +308,6 @@ struct manifest {
 
 /* `bytes` is 8-aligned and outlives the view.  0, or -EINVAL with a sentence (static) in *why. */
 int manifest_open(struct manifest *, const void *bytes, size_t size, const char **why);
-/* 1: a file name, not empty, not hidden, of no folder. */
-int manifest_is_name(const char *);
 uint64_t manifest_checksum(const void *bytes, size_t size);
 /* The file of the relocations. */
 const char *manifest_tables_name(const struct manifest *);

@@ -52,8 +52,6 @@ static void reads(void)
     CHECK(analysis_unit_at(&s, 0x1100) == &s.units[1] && analysis_unit_at(&s, 0x37ff) == &s.units[4]);
     CHECK(analysis_unit_at(&s, 0x3800) == NULL && analysis_unit_at(&s, UINT32_MAX) == NULL);
     check_index(&s);
-    CHECK(analysis_call_from(&s, 0) == 0 && analysis_call_from(&s, 0x1001) == 1);
-    CHECK(analysis_call_from(&s, 0x37fa) == 4 && analysis_call_from(&s, 0x37fb) == 5);
     CHECK(analysis_reference_from(&s, 0x1011) == 1);
     CHECK(analysis_frame_from(&s, 0x1001) == 1 && analysis_frame_from(&s, 0x3001) == 3);
     CHECK(analysis_frame_fix_from(&s, 0x6031) == 2 && analysis_frame_fix_from(&s, 0x6032) == 3);
