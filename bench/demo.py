@@ -58,8 +58,8 @@ def direct(folder, arguments):
 def concat(folder, _):
     heading("Unmodified Debian programs, the code of all their objects in one place")
     say("    Copies of programs again, with direct-calls before; their image is made first.")
-    import copied
-    return copied.run(folder / "concat")
+    import moved
+    return moved.run(folder / "concat")
 
 
 def stock(_, arguments):

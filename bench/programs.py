@@ -3,7 +3,7 @@
 loader, and under mvld with passes over code, in each process or from a snapshot.
 
 The programs are copies; nothing of the machine is changed.  A way that does not do what its
-name says (a snapshot that is not applied, code that is not copied) is left out, with the reason.
+name says (a snapshot that is not applied, code that does not move) is left out, with the reason.
 """
 import os
 import re
@@ -26,7 +26,7 @@ READY = "ready"  # a snapshot was made and removed again: what is left is ready 
 WAYS = {"direct-calls": ("direct-calls", False), "direct-calls, snapshot": ("direct-calls", True),
         "concat": ("direct-calls, concat", False), "concat, snapshot": ("direct-calls, concat", True)}
 READY_WAYS = {"direct-calls, ready": ("direct-calls", READY)}
-# Ways with concat copy always, but for this one, where it does what it does unless told otherwise.
+# Ways with concat move code always, but for this one, where it does what it does unless told otherwise.
 IDLE = "concat.copy = where-it-pays"
 IDLE_WAYS = {"concat, idle, snapshot": ("direct-calls, concat", True, IDLE)}
 

@@ -4,9 +4,9 @@
 Samples of the program counter in user mode (perf's cpu-clock, which works in virtual machines,
 too), a thousand a second and CPU, of programs that have been running for a while.  Each belongs to
 
-    region       copies that concat made
+    region       code that concat moved
     changed      where concat is not there: objects whose calls direct-calls made direct
-    home         objects that concat copied: functions that stay, and the jumps that lead away
+    original     objects that concat moved: functions that stay, and the jumps that lead away
     left         objects that are as they came
     made         code that no file holds: what a JIT made
     vdso         the kernel's, in each process another one: never part of a snapshot
@@ -214,7 +214,7 @@ class Maps:
         return 0, 0
 
     def place(self, address):
-        """(the file's name, whether it is a copy of it, a snapshot's or ready code), or a kind, or for
+        """(the file's name, whether it is an overlay of it, a snapshot's or ready code), or a kind, or for
         what is no file's "[…]"."""
         if self.region[0] <= address < self.region[1]:
             return "region", False
@@ -224,8 +224,8 @@ class Maps:
             return "vdso", False
         if not path.startswith("/"):
             return path or "[no file]", False
-        copy = "/mvld/snapshots/" in path or "/mvld/ready/" in path
-        return re.sub(r"^[0-9a-f]+-", "", Path(path).name) if copy else Path(path).name, copy
+        overlay = "/mvld/snapshots/" in path or "/mvld/ready/" in path
+        return re.sub(r"^[0-9a-f]+-", "", Path(path).name) if overlay else Path(path).name, overlay
 
     def files(self):
         """Those that code comes from."""
@@ -289,8 +289,8 @@ class Treated:
             return "made"
         if not self.concat:
             return "changed" if snapshot or place in self.changed else "left"
-        # ld.so is never copied; neither is mvld's own loader, which is in no log.
-        return "left" if place in self.left or place.startswith("ld-") else "home"
+        # ld.so never moves; neither does mvld's own loader, which is in no log.
+        return "left" if place in self.left or place.startswith("ld-") else "original"
 
 
 def named(places, total):
@@ -306,7 +306,7 @@ def measure(programs, name, way, seconds, treated, show=lambda *_: None):
         maps = Maps(process.pid)
         treated.read(log, way)
     first = "region" if treated.concat else "changed"
-    parts = {what: collections.Counter() for what in (first, "home", "left", "made", "vdso")}
+    parts = {what: collections.Counter() for what in (first, "original", "left", "made", "vdso")}
     for address, n in counts.items():
         place, snapshot = maps.place(address)
         parts[treated.kind(place, snapshot)][place] += n

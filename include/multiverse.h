@@ -152,11 +152,11 @@ int multiverse_revert_info_fn(const struct multiverse_info_fn *);
 int multiverse_commit_info_refs(const struct multiverse_info_var *);
 int multiverse_revert_info_refs(const struct multiverse_info_var *);
 
-/* From now on `told` is called for each function that a commit or revert has left generic or
+/* From now on `report` is called for each function that a commit or revert has left generic or
  * refused, by the thread that called it, before that returns: also for those of objects that came
  * since, and of commits before, unless they were bound meanwhile.  It may call anything here; of
- * what its own commits leave, the next one tells.  NULL: nobody is told. */
-void multiverse_on_miss(void (*told)(const struct multiverse_info_fn *, void *cookie),
+ * what its own commits leave, the next one reports.  NULL: nothing is reported. */
+void multiverse_on_miss(void (*report)(const struct multiverse_info_fn *, void *cookie),
                         void *cookie);
 
 /* Writes what is known to standard error, one line a switch and a function. */

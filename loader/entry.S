@@ -269,7 +269,7 @@ loader_no_init:
  *                           where the answer lies; the result stays as it is
  * `exchanged` is where keep has put the register, `above` what aligns the stack, `ask` what
  * gives `function` its arguments behind the state. */
-    .macro answers name, function, exchanged, above, ask
+    .macro caller_stub name, function, exchanged, above, ask
     .globl caller_stub_\name
     .hidden caller_stub_\name
     .type caller_stub_\name, @function
@@ -292,12 +292,12 @@ caller_stub_\name:
     .size caller_stub_\name, .-caller_stub_\name
     .endm
 
-    answers entry, loader_answer, KEPT_RDI, 8, "movq %rdi, %rsi"
-    answers caller, loader_answer, KEPT_RDX, 8, "movq %rdx, %rsi"
-    answers place, loader_answer_place, KEPT_RSI, 8, "movq %rsi, %rdx; movq %rdi, %rsi"
-    answers result, loader_answer, KEPT_RAX, 0, "movq %rax, %rsi"
-    answers symbol, loader_answer_symbol, KEPT_RAX, 0, "movq %rax, %rsi"
-    answers named, loader_answer_named, KEPT_RAX, 0, \
+    caller_stub entry, loader_caller_address, KEPT_RDI, 8, "movq %rdi, %rsi"
+    caller_stub caller, loader_caller_address, KEPT_RDX, 8, "movq %rdx, %rsi"
+    caller_stub place, loader_caller_place, KEPT_RSI, 8, "movq %rsi, %rdx; movq %rdi, %rsi"
+    caller_stub result, loader_caller_address, KEPT_RAX, 0, "movq %rax, %rsi"
+    caller_stub symbol, loader_caller_symbol, KEPT_RAX, 0, "movq %rax, %rsi"
+    caller_stub named, loader_caller_named, KEPT_RAX, 0, \
         "movq %rax, %rcx; movq %rsi, %rdx; movq %rdi, %rsi"
 
 /* How one mvld knows another, so as never to take it for the host loader. */

@@ -91,7 +91,7 @@ def take(folder, part, *names):
         new.rename(Path(folder) / (other or name))
 
 
-def copied(folder, *objects):
+def moving(folder, *objects):
     """Environment in which direct-calls and concat can do their work on these objects, all
     analysed into `folder`, before multiverse."""
     done = subprocess.run([BUILD / "tools" / "mvld", "analyze", "--output",
@@ -102,8 +102,8 @@ def copied(folder, *objects):
     return {"XDG_CACHE_HOME": folder, "MVLD_PASS_PATH": ":".join(map(str, places))}
 
 
-COPIED = "passes = direct-calls, concat, multiverse"
-# Code runs in copies, also where nothing is asked for that only copies have (passes/concat/README.md):
+MOVING = "passes = direct-calls, concat, multiverse"
+# Code moves, also where nothing is asked for that only moved code has (passes/concat/README.md):
 # behind an [app] and its other sections; or in MVLD_TUNABLES.
 COPY, COPY_TUNABLE = "[concat]\ncopy = always\n", "concat.copy=always"
 

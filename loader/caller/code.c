@@ -100,7 +100,7 @@ static int keeps(const struct instruction *i, unsigned reg)
 }
 
 /* Where the direct jumps out of the function all lead, or 0. */
-uintptr_t caller_tail(const struct answer *function)
+uintptr_t caller_tail(const struct caller_function *function)
 {
     uintptr_t at = function->at, end = at + function->size, tail = 0;
     struct instruction i;
@@ -125,19 +125,19 @@ uintptr_t caller_tail(const struct answer *function)
 /* ---- calls ------------------------------------------------------------------------- */
 
 /* The instruction at `at` is a call: where it goes, or through.  0: it is none. */
-static struct answer_way way_of(uintptr_t at, const struct instruction *i)
+static struct call_way way_of(uintptr_t at, const struct instruction *i)
 {
     const uint8_t *p = (const uint8_t *)at;
 
     if (instruction_is(i, 0, 0xe8))
-        return (struct answer_way){branch_target(p, at, i), 0};
+        return (struct call_way){branch_target(p, at, i), 0};
     if (instruction_is(i, 0, 0xff) && i->rip && modrm_reg(i) == 2)
-        return (struct answer_way){rip_target(p, at, i), 1};
-    return (struct answer_way){0, 0};
+        return (struct call_way){rip_target(p, at, i), 1};
+    return (struct call_way){0, 0};
 }
 
 static int leads_to(struct mvld_image *image, const struct mvld_object *object,
-                    struct answer_way way, uintptr_t callee)
+                    struct call_way way, uintptr_t callee)
 {
     struct mvld_slot slot;
 
@@ -147,19 +147,19 @@ static int leads_to(struct mvld_image *image, const struct mvld_object *object,
 }
 
 /* How the function calls `callee`; through 0: it does not. */
-struct answer_way caller_way(struct mvld_image *image, const struct mvld_object *object,
-                           const struct answer *function, uintptr_t callee)
+struct call_way caller_way(struct mvld_image *image, const struct mvld_object *object,
+                           const struct caller_function *function, uintptr_t callee)
 {
     uintptr_t at = function->at, end = at + function->size;
     struct instruction i;
 
     for (; at < end && decode((const uint8_t *)at, end - at, &i); at += i.length) {
-        struct answer_way way = way_of(at, &i);
+        struct call_way way = way_of(at, &i);
 
         if (leads_to(image, object, way, callee))
             return way;
     }
-    return (struct answer_way){0, 0};
+    return (struct call_way){0, 0};
 }
 
 /* ---- who asks for whom --------------------------------------------------------------- */
@@ -175,7 +175,7 @@ static int is_move(const struct instruction *i, unsigned from, unsigned to)
 
 /* Where the third argument is kept across calls: a register, or 0.  Before the first call,
  * on the way that takes no branch, nothing else comes there. */
-static unsigned third_argument(const struct answer *function)
+static unsigned third_argument(const struct caller_function *function)
 {
     uintptr_t at = function->at, end = at + function->size;
     struct instruction i;
@@ -195,7 +195,7 @@ static unsigned third_argument(const struct answer *function)
     return 0;
 }
 
-unsigned caller_asks(const struct answer *function, struct answer_way way)
+unsigned caller_asks(const struct caller_function *function, struct call_way way)
 {
     uintptr_t at = function->at, end = at + function->size;
     unsigned kept = third_argument(function), asks = 0;
@@ -203,7 +203,7 @@ unsigned caller_asks(const struct answer *function, struct answer_way way)
     struct instruction i;
 
     for (; kept && at < end; at += i.length) {
-        struct answer_way here;
+        struct call_way here;
 
         if (!decode((const uint8_t *)at, end - at, &i))
             return 0;
@@ -221,7 +221,7 @@ unsigned caller_asks(const struct answer *function, struct answer_way way)
     return asks;
 }
 
-int caller_compares(const struct answer *function, const uint8_t bytes[4])
+int caller_compares(const struct caller_function *function, const uint8_t bytes[4])
 {
     uintptr_t at = function->at, end = at + function->size;
     struct instruction i;

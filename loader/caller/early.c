@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * loader/caller/early.c: the answers' jumps in the host loader, written with our other changes to it.
+ * loader/caller/early.c: the caller hooks' jumps in the host loader, written with our other changes to it.
  *
  * A snapshot says where the functions are that answer (`kept`), and where the stubs will be: all of it
  * lies at constant distances from the host loader.  So these jumps need not wait until the snapshot is
@@ -31,7 +31,7 @@ size_t caller_early(struct loader *l, struct text_patch *patch)
     const struct manifest *snapshot = &l->snapshot.file.view;
     const struct manifest_region *region = l->snapshot.awaited ? snapshot->region : NULL;
     struct caller_hooks then = {.kept = 1};
-    struct caller_hooks *answers = &l->caller;
+    struct caller_hooks *caller = &l->caller;
     struct hook hook;
     const char *why;
     uint32_t host;
@@ -45,11 +45,11 @@ size_t caller_early(struct loader *l, struct text_patch *patch)
                  (uintptr_t)(snapshot->objects[region->object].distance - snapshot->objects[host].distance);
     for (uint32_t i = 0; i < snapshot->header->n_kept; i++) {
         const struct manifest_kept *kept = &snapshot->kept[i];
-        struct answer_early *early = &answers->early[answers->n_early];
+        struct early_jump *early = &caller->early[caller->n_early];
 
         if (kept->object != host || kept->number >= CALLER_NEEDED)
             continue;
-        then.functions[kept->number] = (struct answer){l->host.bias + kept->linked, kept->size};
+        then.functions[kept->number] = (struct caller_function){l->host.bias + kept->linked, kept->size};
         if (then.functions[kept->number].at < l->host.text ||
             kept->linked + kept->size > l->host.text_end - l->host.bias ||
             caller_hook(&then, kept->number, &hook, &why))
@@ -57,35 +57,35 @@ size_t caller_early(struct loader *l, struct text_patch *patch)
         early->at = hook.at;
         memcpy(early->was, hook.was, sizeof early->was);
         memcpy(early->jump, hook.jump, sizeof early->jump);
-        patch[answers->n_early] = (struct text_patch){.at = hook.at, .length = DISPLACE_JUMP};
-        memcpy(patch[answers->n_early++].bytes, hook.jump, DISPLACE_JUMP);
+        patch[caller->n_early] = (struct text_patch){.at = hook.at, .length = DISPLACE_JUMP};
+        memcpy(patch[caller->n_early++].bytes, hook.jump, DISPLACE_JUMP);
     }
-    return answers->n_early;
+    return caller->n_early;
 }
 
 int caller_take_back(struct loader *l)
 {
-    struct caller_hooks *answers = &l->caller;
+    struct caller_hooks *caller = &l->caller;
     struct text_patch patch[CALLER_NEEDED];
     int err;
 
-    if (!answers->n_early)
+    if (!caller->n_early)
         return 0;
-    for (size_t i = 0; i < answers->n_early; i++) {
-        patch[i] = (struct text_patch){.at = answers->early[i].at, .length = DISPLACE_JUMP};
-        memcpy(patch[i].bytes, answers->early[i].was, DISPLACE_JUMP);
+    for (size_t i = 0; i < caller->n_early; i++) {
+        patch[i] = (struct text_patch){.at = caller->early[i].at, .length = DISPLACE_JUMP};
+        memcpy(patch[i].bytes, caller->early[i].was, DISPLACE_JUMP);
     }
-    err = text_write_again(l->sys, &l->host, patch, answers->n_early);
+    err = text_write_again(l->sys, &l->host, patch, caller->n_early);
     if (!err)
-        answers->n_early = 0;
+        caller->n_early = 0;
     return err;
 }
 
-void caller_original(const struct caller_hooks *answers, uintptr_t at, uint8_t *to, size_t size)
+void caller_original(const struct caller_hooks *caller, uintptr_t at, uint8_t *to, size_t size)
 {
     memcpy(to, (const void *)at, size);
-    for (size_t i = 0; i < answers->n_early; i++) {
-        const struct answer_early *early = &answers->early[i];
+    for (size_t i = 0; i < caller->n_early; i++) {
+        const struct early_jump *early = &caller->early[i];
 
         for (size_t k = 0; k < sizeof early->was; k++)
             if (early->at + k - at < size)
@@ -93,11 +93,11 @@ void caller_original(const struct caller_hooks *answers, uintptr_t at, uint8_t *
     }
 }
 
-int caller_is_early(const struct caller_hooks *answers, const struct hook *hook)
+int caller_is_early(const struct caller_hooks *caller, const struct hook *hook)
 {
-    for (size_t i = 0; i < answers->n_early; i++)
-        if (answers->early[i].at == hook->at &&
-            memcmp(answers->early[i].jump, hook->jump, sizeof hook->jump) == 0)
+    for (size_t i = 0; i < caller->n_early; i++)
+        if (caller->early[i].at == hook->at &&
+            memcmp(caller->early[i].jump, hook->jump, sizeof hook->jump) == 0)
             return 1;
     return 0;
 }

@@ -10,7 +10,7 @@
  *                             dlsym(RTLD_NEXT) with the bounds of the executable
  *   _dl_open                  the host loader's; local.  That of glibc 2.43 asks
  *                             _dl_find_object for the caller of dlopen.  That one answers
- *                             unwinders, and must go on telling of copies
+ *                             unwinders, and must go on naming moved code
  *
  * _dl_addr, where it is local, is what dladdr and dladdr1 both end in:
  *
@@ -28,7 +28,7 @@
  * _dl_find_dso_for_object: of that function, and nothing more is to be done; or of
  * _dl_find_object, with its third argument.
  *
- * What is not so is not known: then nobody is hooked, and nothing may run in copies.
+ * What is not so is not known: then nobody is hooked, and nothing may run in moved code.
  */
 #include "loader/caller/private.h"
 
@@ -57,14 +57,14 @@ static const struct mvld_object *object_with(const struct mvld_image *image, con
 }
 
 int caller_exported(const struct mvld_object *object, const char *name, const char *version,
-                     struct answer *out)
+                     struct caller_function *out)
 {
     struct mvld_symbol symbol;
 
     if (rimf_api()->symbol_find(object, name, version, &symbol) || symbol.type != STT_FUNC ||
         !symbol.size || !rimf_api()->object_holds(object, symbol.address, symbol.size, RX))
         return -ENOENT;
-    *out = (struct answer){symbol.address, symbol.size};
+    *out = (struct caller_function){symbol.address, symbol.size};
     return 0;
 }
 
@@ -96,7 +96,7 @@ static uintptr_t frame_table(const struct mvld_object *object, uint32_t *n)
 /* The function that holds `address`: 0, or -ENOENT: none is described there.
  *     table   … { start - header, FDE - header } …       ascending by start
  *     FDE     length, distance to CIE, start - here, size, … */
-static int described(const struct mvld_object *object, uintptr_t address, struct answer *out)
+static int described(const struct mvld_object *object, uintptr_t address, struct caller_function *out)
 {
     uint32_t n = 0, low = 0, high;
     uintptr_t header = frame_table(object, &n), fde;
@@ -144,11 +144,11 @@ static struct mvld_segment near_segment(const struct mvld_object *object, uintpt
 
 /* The only function near `from`, besides it, that calls that way; with `asks`, to ask for
  * its third argument, and so often at least. */
-static int find_caller(const struct mvld_object *object, const struct answer *from,
-                       struct answer_way way, unsigned asks, struct answer *out)
+static int find_caller(const struct mvld_object *object, const struct caller_function *from,
+                       struct call_way way, unsigned asks, struct caller_function *out)
 {
     struct mvld_segment near = near_segment(object, from->at);
-    struct answer found = {0, 0}, holder;
+    struct caller_function found = {0, 0}, holder;
     unsigned length = way.slot ? 6 : 5;
 
     for (uintptr_t at = near.start; at + length <= near.end; at++) {
@@ -173,14 +173,14 @@ static int find_caller(const struct mvld_object *object, const struct answer *fr
 /* ---- the C library --------------------------------------------------------------------- */
 
 /* The function at `at` begins there. */
-static int local(const struct mvld_object *object, uintptr_t at, struct answer *out)
+static int local(const struct mvld_object *object, uintptr_t at, struct caller_function *out)
 {
     return at && described(object, at, out) == 0 && out->at == at ? 0 : -ENOENT;
 }
 
-static int find_addr(const struct mvld_object *libc, struct answer *out)
+static int find_addr(const struct mvld_object *libc, struct caller_function *out)
 {
-    struct answer dladdr, dladdr1;
+    struct caller_function dladdr, dladdr1;
 
     if (caller_exported(libc, "_dl_addr", "GLIBC_PRIVATE", out) == 0)
         return 0;
@@ -192,16 +192,16 @@ static int find_addr(const struct mvld_object *libc, struct answer *out)
 }
 
 static int find_in_libc(struct mvld_image *image, const struct mvld_object *libc,
-                        struct answer *functions, const char **why)
+                        struct caller_function *functions, const char **why)
 {
     static const uint8_t next[4] = {0x48, 0x83, 0xff, 0xff}; /* cmp $-1, %rdi: RTLD_NEXT */
-    struct answer *addr = &functions[ANSWER_ADDR], *sym = &functions[ANSWER_SYM];
-    struct answer_way way;
+    struct caller_function *addr = &functions[CALLER_ADDR], *sym = &functions[CALLER_SYM];
+    struct call_way way;
 
     *why = "the C library has no _dl_addr of the known form";
     if (find_addr(libc, addr))
         return -ENOTSUP;
-    way = caller_way(image, libc, addr, functions[ANSWER_OBJECT].at);
+    way = caller_way(image, libc, addr, functions[CALLER_OBJECT].at);
     if (!way.through)
         return -ENOTSUP;
     *why = "the C library's dlsym is not of the known form";
@@ -216,7 +216,7 @@ static int find_in_libc(struct mvld_image *image, const struct mvld_object *libc
 static uintptr_t find_object(const struct mvld_object *host, const struct mvld_object *libc)
 {
     static const uint8_t endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa}, load[] = {0x48, 0x8b, 0x05};
-    struct answer function;
+    struct caller_function function;
     const uint8_t *p;
     uintptr_t at;
 
@@ -236,12 +236,12 @@ static uintptr_t find_object(const struct mvld_object *host, const struct mvld_o
 
 /* Who called dlopen: it asks _dl_find_dso_for_object, or it asks _dl_find_object itself. */
 static int find_open(const struct mvld_object *host, const struct mvld_object *libc,
-                     const struct answer *asked, struct answer *out)
+                     const struct caller_function *asked, struct caller_function *out)
 {
-    struct answer_way way = {asked->at, 0};
-    struct answer open;
+    struct call_way way = {asked->at, 0};
+    struct caller_function open;
 
-    *out = (struct answer){0, 0};
+    *out = (struct caller_function){0, 0};
     if (find_caller(host, asked, way, 0, &open) == 0)
         return 0;
     way.through = find_object(host, libc);
@@ -252,21 +252,21 @@ static int find_open(const struct mvld_object *host, const struct mvld_object *l
 }
 
 static int find_in_host(const struct loader *l, const struct mvld_object *libc,
-                        struct answer *functions, const char **why)
+                        struct caller_function *functions, const char **why)
 {
     static const char name[] = "_dl_find_dso_for_object";
     const struct mvld_object *host = object_with(l->image, name, "GLIBC_PRIVATE");
 
     *why = "the host loader has no _dl_find_dso_for_object";
     if (!host || !(host->flags & MVLD_OBJECT_LOADER) ||
-        caller_exported(host, name, "GLIBC_PRIVATE", &functions[ANSWER_OBJECT]))
+        caller_exported(host, name, "GLIBC_PRIVATE", &functions[CALLER_OBJECT]))
         return -ENOTSUP;
     *why = "the host loader's dlopen is not of the known form";
-    return find_open(host, libc, &functions[ANSWER_OBJECT], &functions[ANSWER_OPEN]) ? -ENOTSUP
+    return find_open(host, libc, &functions[CALLER_OBJECT], &functions[CALLER_OPEN]) ? -ENOTSUP
                                                                                      : 0;
 }
 
-int caller_find(const struct loader *l, struct answer *functions, const char **why)
+int caller_find(const struct loader *l, struct caller_function *functions, const char **why)
 {
     const struct mvld_object *libc = object_with(l->image, "gnu_get_libc_version", "GLIBC_2.2.5");
     int err;

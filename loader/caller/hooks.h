@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * loader/caller/hooks.h: whom the C library takes for its caller, and for the owner of an
- * address, where code runs in copies (caller/hooks.c).
+ * address, where moved code runs (caller/hooks.c).
  */
 #ifndef LOADER_CALLER_H
 #define LOADER_CALLER_H
@@ -16,26 +16,26 @@ struct mvld_object;
 struct text_patch;
 
 enum {
-    ANSWER_OBJECT, /* _dl_find_dso_for_object */
-    ANSWER_ADDR,   /* _dl_addr */
-    ANSWER_SYM,    /* do_sym: of dlsym and dlvsym */
-    ANSWER_OPEN,   /* _dl_open, where it does not ask ANSWER_OBJECT; else 0 */
+    CALLER_OBJECT, /* _dl_find_dso_for_object */
+    CALLER_ADDR,   /* _dl_addr */
+    CALLER_SYM,    /* do_sym: of dlsym and dlvsym */
+    CALLER_OPEN,   /* _dl_open, where it does not ask CALLER_OBJECT; else 0 */
     CALLER_NEEDED,
-    ANSWER_IP = CALLER_NEEDED, /* _Unwind_GetIP */
-    ANSWER_IP_INFO,             /* _Unwind_GetIPInfo */
-    ANSWER_REGION,              /* _Unwind_GetRegionStart */
-    ANSWER_SET_IP,              /* _Unwind_SetIP */
-    ANSWERS
+    CALLER_IP = CALLER_NEEDED, /* _Unwind_GetIP */
+    CALLER_IP_INFO,             /* _Unwind_GetIPInfo */
+    CALLER_REGION,              /* _Unwind_GetRegionStart */
+    CALLER_SET_IP,              /* _Unwind_SetIP */
+    CALLER_FUNCTIONS
 };
-#define ANSWER_STUB 128 /* bytes */
+#define CALLER_STUB 128 /* bytes */
 
-struct answer { /* a function that takes or gives an address */
+struct caller_function { /* a function that takes or gives an address */
     uintptr_t at;
     size_t size;
 };
 
 /* A jump in the host loader's text that was written before the snapshot was compared. */
-struct answer_early {
+struct early_jump {
     uintptr_t at;
     uint8_t jump[5], was[5];
 };
@@ -43,13 +43,13 @@ struct answer_early {
 struct caller_hooks {
     uintptr_t stubs; /* 0: not prepared, and `why` may say why */
     const char *why;
-    struct answer functions[ANSWERS];
+    struct caller_function functions[CALLER_FUNCTIONS];
     uint32_t context; /* where the unwinder's contexts hold the program counter */
     const struct mvld_object *unwinder; /* or NULL */
     int installed;
     int kept;     /* the C library's were proved in the process that made the snapshot */
     int deferred; /* not prepared yet: a snapshot may hold what is to be found */
-    struct answer_early early[CALLER_NEEDED];
+    struct early_jump early[CALLER_NEEDED];
     size_t n_early;
 };
 
@@ -68,15 +68,15 @@ int caller_take_back(struct loader *);
 /* Objects went; others came, and the passes have not heard of them. */
 void caller_changed(struct loader *, const struct mvld_object *const *removed, size_t n);
 
-/* From the stubs, by way of entry.S: where an address is at home; the one that a function has for
+/* From the stubs, by way of entry.S: where an address is in original code; the one that a function has for
  * everybody (dlsym); what dladdr found, which returned `found`, made to fit what was asked; where a
  * frame goes on. */
-uintptr_t loader_answer(const struct loader *, uintptr_t address) RIMF_HIDDEN;
-uintptr_t loader_answer_symbol(const struct loader *, uintptr_t address) RIMF_HIDDEN;
+uintptr_t loader_caller_address(const struct loader *, uintptr_t address) RIMF_HIDDEN;
+uintptr_t loader_caller_symbol(const struct loader *, uintptr_t address) RIMF_HIDDEN;
 struct named;
-uintptr_t loader_answer_named(const struct loader *, uintptr_t address, struct named *,
+uintptr_t loader_caller_named(const struct loader *, uintptr_t address, struct named *,
                               uintptr_t found) RIMF_HIDDEN;
-uintptr_t loader_answer_place(const struct loader *, uintptr_t context, uintptr_t address)
+uintptr_t loader_caller_place(const struct loader *, uintptr_t context, uintptr_t address)
     RIMF_HIDDEN;
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * loader/caller/private.h: what the files of the answers share (caller/hooks.c).
+ * loader/caller/private.h: what the files of the caller hooks share (caller/hooks.c).
  */
 #ifndef LOADER_CALLER_PRIVATE_H
 #define LOADER_CALLER_PRIVATE_H
@@ -11,13 +11,13 @@
 /* One function: its stub, and the jump to it. */
 struct hook {
     uintptr_t stub, at; /* `at`: where the jump goes */
-    uint8_t code[ANSWER_STUB];
+    uint8_t code[CALLER_STUB];
     uint8_t was[DISPLACE_JUMP], jump[DISPLACE_JUMP];
 };
 
 struct hooks {
     size_t n;
-    struct hook at[ANSWERS];
+    struct hook at[CALLER_FUNCTIONS];
 };
 
 /* caller/hooks.c: the hooks of these functions, of what stands there now.  0, or -ENOTSUP with a
@@ -35,12 +35,12 @@ int caller_is_early(const struct caller_hooks *, const struct hook *);
 
 /* caller/stub.c */
 
-#define ANSWER_SLOTS (ANSWER_STUB - 16u) /* in a stub: two of them */
-#define ANSWER_PADDING 0xcc              /* int3 */
+#define CALLER_SLOTS (CALLER_STUB - 16u) /* in a stub: two of them */
+#define CALLER_PADDING 0xcc              /* int3 */
 
 /* What stands in a stub before the displaced instructions; returns how much. */
-size_t caller_begin_stub(uint8_t code[ANSWER_STUB], size_t which);
-/* Before code is copied: unwinders will know the stubs. */
+size_t caller_begin_stub(uint8_t code[CALLER_STUB], size_t which);
+/* Before code is moved: unwinders will know the stubs. */
 void caller_describe(struct loader *);
 
 /* caller/snapshot.c: writes what a snapshot does not bring.  0; else nothing leads to a stub,
@@ -49,29 +49,29 @@ int caller_snapshot(struct loader *);
 
 /* caller/find.c: the first CALLER_NEEDED functions, proved to be what they are named.  0, or
  * -ENOTSUP with a sentence (static) in *why. */
-int caller_find(const struct loader *, struct answer *functions, const char **why);
+int caller_find(const struct loader *, struct caller_function *functions, const char **why);
 /* A function that `object` exports and whose bytes can be read: 0 or -ENOENT. */
 int caller_exported(const struct mvld_object *, const char *name, const char *version,
-                     struct answer *out);
+                     struct caller_function *out);
 
 /* caller/code.c */
 
 /* How one object calls a function of another: `through` is an entry of the PLT or the
  * function itself (e8), or a GOT slot (ff 15). */
-struct answer_way {
+struct call_way {
     uintptr_t through;
     uint8_t slot;
 };
 
 /* Where the direct jumps out of the function all lead, its first argument as it was; or 0. */
-uintptr_t caller_tail(const struct answer *function);
+uintptr_t caller_tail(const struct caller_function *function);
 /* How the function calls `callee`; through 0: it does not. */
-struct answer_way caller_way(struct mvld_image *, const struct mvld_object *,
-                              const struct answer *function, uintptr_t callee);
+struct call_way caller_way(struct mvld_image *, const struct mvld_object *,
+                              const struct caller_function *function, uintptr_t callee);
 /* How often the function calls that way: each time to ask for its third argument, else 0. */
-unsigned caller_asks(const struct answer *function, struct answer_way);
+unsigned caller_asks(const struct caller_function *function, struct call_way);
 /* It has this instruction. */
-int caller_compares(const struct answer *function, const uint8_t bytes[4]);
+int caller_compares(const struct caller_function *function, const uint8_t bytes[4]);
 
 /* caller/unwind.c: the four of the unwinder that is in the program, and
  * l->caller.unwinder.  0; -ENOENT: there is none; -ENOTSUP: they are not as they are known. */

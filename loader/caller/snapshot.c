@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * loader/caller/snapshot.c: what of the answers (caller/hooks.c) a snapshot does not bring.
+ * loader/caller/snapshot.c: what of the caller hooks (caller/hooks.c) a snapshot does not bring.
  *
  * The jumps in the C library, and in the unwinder, are in their code in the snapshot, which is laid
- * over as soon as the answers are there.  Left are the stubs, because their slots lead to us,
+ * over as soon as the hooks are there.  Left are the stubs, because their slots lead to us,
  * and the jumps in the host loader, whose code holds our hook and is in no snapshot; where the snapshot
  * was expected, they stand there already (caller/early.c).  Both lie each in one mapping that was
  * written before or never will be again, and no code of the program has run: so two mprotects each
@@ -34,18 +34,18 @@ static int is_brought(const struct loader *l, const struct hooks *hooks)
 static int write_stubs(const struct loader *l, const struct hooks *hooks)
 {
     uintptr_t start = rimf_page_down(l->caller.stubs);
-    size_t size = rimf_page_up(l->caller.stubs + ANSWERS * ANSWER_STUB) - start;
+    size_t size = rimf_page_up(l->caller.stubs + CALLER_FUNCTIONS * CALLER_STUB) - start;
     long err = sys_mprotect(l->sys, start, size, PROT_READ | PROT_WRITE);
 
     for (size_t i = 0; i < hooks->n && !err; i++)
-        memcpy((void *)hooks->at[i].stub, hooks->at[i].code, ANSWER_STUB);
+        memcpy((void *)hooks->at[i].stub, hooks->at[i].code, CALLER_STUB);
     return (int)(err ? err : sys_mprotect(l->sys, start, size, PROT_READ | PROT_EXEC));
 }
 
 /* Those that do not stand there already (caller/early.c). */
 static int write_hosts_jumps(struct loader *l, const struct hooks *hooks)
 {
-    struct text_patch patches[ANSWERS];
+    struct text_patch patches[CALLER_FUNCTIONS];
     size_t n = 0, early = 0;
     int err;
 
@@ -71,13 +71,13 @@ int caller_snapshot(struct loader *l)
     int err = l->caller.kept && l->host.by_mprotect ? 0 : -ENOTSUP;
 
     if (!err)
-        err = caller_hooks(&l->caller, 0, l->caller.unwinder ? ANSWERS : CALLER_NEEDED,
+        err = caller_hooks(&l->caller, 0, l->caller.unwinder ? CALLER_FUNCTIONS : CALLER_NEEDED,
                             &hooks, &why);
     if (!err)
         err = is_brought(l, &hooks) ? write_stubs(l, &hooks) : -ENOTSUP;
     if (!err)
         err = write_hosts_jumps(l, &hooks);
     if (!err)
-        rimf_log(&l->log, MVLD_LOG_FILES, "answers: %zu hooked, as in the snapshot", hooks.n);
+        rimf_log(&l->log, MVLD_LOG_FILES, "caller hooks: %zu, as in the snapshot", hooks.n);
     return err;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * loader/caller/stub.c: the stubs of the answers (caller/hooks.c), and how to unwind through them.
+ * loader/caller/stub.c: the stubs of the caller hooks (caller/hooks.c), and how to unwind through them.
  *
- * ANSWER_STUB bytes each:
+ * CALLER_STUB bytes each:
  *
  *     an argument                         the result                     both (do_sym)
  *     ff 15 <rel32>  call *slot1(%rip)    e8 <rel32>     call T          call *slot1(%rip)
@@ -17,7 +17,7 @@
  *
  * Where a stub calls T it is a frame of its own, behind which the program's code may run: an
  * IFUNC's resolver that dlsym calls, an allocator for its error.  So `frame` says how the stack
- * is up to T; rimf puts that among the frames of the copies.  From T on nobody knows: the
+ * is up to T; rimf puts that among the frames of moved code.  From T on nobody knows: the
  * function describes its first instructions where they stood.
  */
 #include "loader/caller/private.h"
@@ -46,29 +46,29 @@ static const struct shape names = {
                     0x48, 0x83, 0xc4, 0x08, 0x5e, 0x5f, 0xff, 0x25},
     18, {ON(1, 16), ON(1, 24), ON(10, 32), ON(9, 24), ON(1, 16), ON(1, 8)}};
 
-_Static_assert(29 + DISPLACE_MAX + DISPLACE_JUMP <= ANSWER_SLOTS, "a stub holds it all");
+_Static_assert(29 + DISPLACE_MAX + DISPLACE_JUMP <= CALLER_SLOTS, "a stub holds it all");
 
 static const struct shape *shape_of(size_t which, uintptr_t slots[2])
 {
     slots[0] = (uintptr_t)caller_stub_entry;
     slots[1] = 0;
     switch (which) {
-    case ANSWER_ADDR:
+    case CALLER_ADDR:
         slots[1] = (uintptr_t)caller_stub_named;
         return &names;
-    case ANSWER_SYM:
+    case CALLER_SYM:
         slots[0] = (uintptr_t)caller_stub_caller;
         slots[1] = (uintptr_t)caller_stub_symbol;
         return &finds;
-    case ANSWER_OPEN:
+    case CALLER_OPEN:
         slots[0] = (uintptr_t)caller_stub_caller;
         return &exchanges;
-    case ANSWER_SET_IP:
+    case CALLER_SET_IP:
         slots[0] = (uintptr_t)caller_stub_place;
         return &exchanges;
-    case ANSWER_IP:
-    case ANSWER_IP_INFO:
-    case ANSWER_REGION:
+    case CALLER_IP:
+    case CALLER_IP_INFO:
+    case CALLER_REGION:
         slots[0] = (uintptr_t)caller_stub_result;
         return &returns;
     default:
@@ -85,34 +85,34 @@ static void lead(uint8_t *code, size_t at, size_t to)
         memcpy(code + at, &distance, sizeof distance);
 }
 
-size_t caller_begin_stub(uint8_t code[ANSWER_STUB], size_t which)
+size_t caller_begin_stub(uint8_t code[CALLER_STUB], size_t which)
 {
     uintptr_t slots[2];
     const struct shape *shape = shape_of(which, slots);
 
-    memset(code, ANSWER_PADDING, ANSWER_STUB);
-    memcpy(code + ANSWER_SLOTS, slots, sizeof slots);
+    memset(code, CALLER_PADDING, CALLER_STUB);
+    memcpy(code + CALLER_SLOTS, slots, sizeof slots);
     memcpy(code, shape->code, shape->size);
-    lead(code, shape->first, ANSWER_SLOTS);
-    lead(code, shape->second, ANSWER_SLOTS + 8);
+    lead(code, shape->first, CALLER_SLOTS);
+    lead(code, shape->second, CALLER_SLOTS + 8);
     lead(code, shape->call, shape->size);
     return shape->size;
 }
 
 void caller_describe(struct loader *l)
 {
-    struct rimf_described list[ANSWERS];
+    struct rimf_described list[CALLER_FUNCTIONS];
     uintptr_t slots[2];
 
-    for (size_t i = 0; i < ANSWERS; i++) {
+    for (size_t i = 0; i < CALLER_FUNCTIONS; i++) {
         const struct shape *shape = shape_of(i, slots);
 
         list[i] = (struct rimf_described){
-            .start = l->caller.stubs + ANSWER_STUB * i,
+            .start = l->caller.stubs + CALLER_STUB * i,
             .size = shape->size,
             .frame_size = shape->frame_size,
             .frame = shape->frame,
         };
     }
-    rimf_image_describe(l->image, list, ANSWERS);
+    rimf_image_describe(l->image, list, CALLER_FUNCTIONS);
 }

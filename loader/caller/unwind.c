@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * loader/caller/unwind.c: what the unwinder tells of frames in copies.
+ * loader/caller/unwind.c: what the unwinder says of frames in moved code.
  *
  * backtrace() and everybody who walks the stack asks libgcc_s for the program counter of
  * each frame, and looks for names with it: subtracts the object's start, or the function's,
- * and reads symbols and line tables by the result.  So they get addresses at home.  So do
+ * and reads symbols and line tables by the result.  So they get original addresses.  So do
  * language runtimes that look for landing pads; the place where they let the program go on
- * is then one at home, and becomes the copy's again:
+ * is then an original one, and becomes that of moved code again:
  *
  *     _Unwind_GetIP            48 8b 87 <pc>       mov pc(%rdi), %rax
  *                              c3                  ret
@@ -21,9 +21,9 @@
  *     _Unwind_SetIP            48 89 b7 <pc>       mov %rsi, pc(%rdi)
  *                              c3                  ret
  *
- * each with or without endbr64 in front.  All four or none: who gets a program counter at
- * home must get the start of its function at home.  None, and nobody is wrong: then
- * landing pads are found in copies, and backtraces hold the addresses of copies.
+ * each with or without endbr64 in front.  All four or none: who gets an original program
+ * counter must get the start of the original function.  None, and nobody is wrong: then
+ * landing pads are found in moved code, and backtraces hold the addresses of moved code.
  *
  * The unwinder's own work does not go through these functions.
  */
@@ -53,10 +53,10 @@ static const struct shape shapes[] = {
     {"_Unwind_SetIP", "GCC_3.0", 8, {0x48, 0x89, 0xb7, 0, 0, 0, 0, 0xc3}, 3, 0},
 };
 
-_Static_assert(sizeof shapes / sizeof *shapes == ANSWERS - CALLER_NEEDED, "in their order");
+_Static_assert(sizeof shapes / sizeof *shapes == CALLER_FUNCTIONS - CALLER_NEEDED, "in their order");
 
 /* It does what the shape says, with the same displacement as those before (0: none was). */
-static int has_shape(const struct answer *function, const struct shape *shape, uint32_t *pc)
+static int has_shape(const struct caller_function *function, const struct shape *shape, uint32_t *pc)
 {
     const uint8_t *code = (const uint8_t *)function->at;
     size_t size = function->size;
@@ -85,8 +85,8 @@ static int has_shape(const struct answer *function, const struct shape *shape, u
 int caller_find_unwinder(struct loader *l)
 {
     const struct mvld_api *api = rimf_api();
-    struct caller_hooks *answers = &l->caller;
-    struct answer found[ANSWERS - CALLER_NEEDED];
+    struct caller_hooks *caller = &l->caller;
+    struct caller_function found[CALLER_FUNCTIONS - CALLER_NEEDED];
     struct mvld_symbol symbol;
     uint32_t pc = 0;
 
@@ -96,17 +96,17 @@ int caller_find_unwinder(struct loader *l)
         if (caller_exported(symbol.object, shapes[i].name, shapes[i].version, &found[i]) ||
             !has_shape(&found[i], &shapes[i], &pc))
             return -ENOTSUP;
-    memcpy(answers->functions + CALLER_NEEDED, found, sizeof found);
-    answers->context = pc;
-    answers->unwinder = symbol.object;
+    memcpy(caller->functions + CALLER_NEEDED, found, sizeof found);
+    caller->context = pc;
+    caller->unwinder = symbol.object;
     return 0;
 }
 
-/* A frame goes on at `address`: in the copy, if the frame is one's. */
-uintptr_t loader_answer_place(const struct loader *l, uintptr_t context, uintptr_t address)
+/* A frame goes on at `address`: in moved code, if the frame is. */
+uintptr_t loader_caller_place(const struct loader *l, uintptr_t context, uintptr_t address)
 {
     uintptr_t pc = *(const uintptr_t *)(context + l->caller.context);
-    uintptr_t home = rimf_original_of(l->image, pc), copy = address + (pc - home);
+    uintptr_t original = rimf_original_of(l->image, pc), moved = address + (pc - original);
 
-    return home && rimf_original_of(l->image, copy) == address ? copy : address;
+    return original && rimf_original_of(l->image, moved) == address ? moved : address;
 }

@@ -7,7 +7,7 @@
  *   the mmap sites where it maps files: a jump to place.c (only when a pipeline
  *                  wants libraries near the executable)
  *   the questions  where it asks cpuid: a jump to an answer (cpuid.c)
- *   the answers    where it is asked about addresses in copies of code (caller/early.c)
+ *   caller hooks   where it is asked about addresses in moved code (caller/early.c)
  *
  * Each place must hold exactly the bytes that we expect, else it is left alone.
  *

@@ -63,7 +63,7 @@ static int map_passes(struct pipeline *p, const struct why *why)
 
 /* Its options; and its library, or that it has nothing to do, which is all that a snapshot need hold
  * of it. */
-static int settle(struct pipeline *p, struct planned_pass *it, const struct why *why)
+static int finish(struct pipeline *p, struct planned_pass *it, const struct why *why)
 {
     int error = options_finish(&p->arena, it->pass, it->path, &p->config, &it->settings,
                                &it->n_settings, why);
@@ -79,12 +79,12 @@ static int settle(struct pipeline *p, struct planned_pass *it, const struct why 
     return 0;
 }
 
-static int settle_all(struct pipeline *p, const struct why *why)
+static int finish_all(struct pipeline *p, const struct why *why)
 {
     int error = 0;
 
     for (size_t i = 0; i < p->n && !error; i++)
-        error = settle(p, &p->passes[i], why);
+        error = finish(p, &p->passes[i], why);
     return error;
 }
 
@@ -174,7 +174,7 @@ static int map_all(struct pipeline *p, const struct why *why)
 
     if (!error)
         error = pipeline_order(p, why);
-    return error ? error : settle_all(p, why);
+    return error ? error : finish_all(p, why);
 }
 
 /* 1: there is a pipeline.  0: none is asked for. */

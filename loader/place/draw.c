@@ -9,7 +9,7 @@
  *     start  …      libm   gap   ld.so   gap   libc      slack      end
  *                   third        first         second
  *
- * All of it follows from one number, `drawn`, and from the lengths in the order of mapping, and
+ * All of it follows from one number, `layout_seed`, and from the lengths in the order of mapping, and
  * nothing from how large the arena is, which may differ from start to start: so who has the number
  * comes to the same distances.  A snapshot holds those of the process that made it, so it
  * tells the number, and starts from it ask nobody.
@@ -17,7 +17,7 @@
  * Only who may make a snapshot draws, and who starts from one has its distances.  All others pack: their objects
  * lie side by side in the order of mapping, below the arena's end, because ready code (rimf/store/manifest.h)
  * fits where distances are the same for all.  It is written beside a snapshot, and so of each object it is
- * known how much `closer` to the end it would lie if nothing were drawn.
+ * known how much closer (`layout_shift`) to the end it would lie if nothing were drawn.
  *
  * Gaps cost page tables, one each 2 MiB that something lies in: hence no more than 128 pages.  The slack
  * costs nothing, there is nothing around it.
@@ -72,13 +72,13 @@ void place_loosen(struct arena *arena)
  * were closed have left holes there. */
 uintptr_t place_take(struct arena *arena, size_t length)
 {
-    uint64_t drawn = arena->layout_seed ? draw(arena, ++arena->taken) : 0;
-    size_t gap = (drawn >> 32) % GAPS * RIMF_PAGE;
+    uint64_t random = arena->layout_seed ? draw(arena, ++arena->taken) : 0;
+    size_t gap = (random >> 32) % GAPS * RIMF_PAGE;
 
     length = rimf_page_up(length);
     if (!arena->end || !length || length > arena->end - arena->start)
         return 0;
-    if (drawn & 1 && gap < arena->end - arena->above &&
+    if (random & 1 && gap < arena->end - arena->above &&
         length <= arena->end - arena->above - gap) {
         arena->above += gap + length;
         return arena->above - length;

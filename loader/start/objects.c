@@ -57,7 +57,7 @@ static void describe_tables(const struct loader *l, struct rimf_source *source)
     if (!tables)
         return;
     source->tables = manifest_tables_at(&l->snapshot.file, tables);
-    source->tables_home = source->bias + tables->linked;
+    source->original_tables = source->bias + tables->linked;
     source->tables_size = tables->size;
 }
 
@@ -228,10 +228,10 @@ static size_t compare(struct loader *l, struct link_map **batch)
     return n;
 }
 
-/* Code may run in copies only where the C library can be told of them.  Nothing of this is
- * done when no library brings a region for copies, or somebody watches calls: then nothing
- * is copied.  1: there is such a library. */
-static int prepare_answers(struct loader *l)
+/* Moved code may run only where the C library can be told of it.  Nothing of this is
+ * done when no library brings a region for moved code, or somebody watches calls: then nothing
+ * is moved.  1: there is such a library. */
+static int prepare_caller(struct loader *l)
 {
     struct mvld_symbol symbol;
 
@@ -245,7 +245,7 @@ static int prepare_answers(struct loader *l)
     return 1;
 }
 
-/* Nothing was copied: unwinders that are asked about a stray address in the region find zeros for
+/* Nothing was moved: unwinders that are asked about a stray address in the region find zeros for
  * a table, and do not fault (concat.S).  If that fails, who asks nothing misses nothing. */
 static void open_frames(struct loader *l)
 {
@@ -299,7 +299,7 @@ void objects_start(struct loader *l)
         rimf_image_set_planned(l->image, pipeline_has, l->pipeline);
         rimf_image_set_room(l->image, place_room, l);
         analysis_start(l);
-        has_region = prepare_answers(l);
+        has_region = prepare_caller(l);
         store_run(l);
         pipeline_run(l->pipeline, l->image, SIZE_MAX);
         if (has_region && !l->caller.installed)

@@ -38,7 +38,7 @@ static int has_option(const struct loader *l)
 
 /* Always in this order: that of the environment is no matter.  Nor is what libraries we bring, which
  * follows from the plan. */
-static size_t say_told(const struct loader *l, char *to)
+static size_t say_launch_key(const struct loader *l, char *to)
 {
     const char *value;
     size_t n = 0;
@@ -56,13 +56,13 @@ static size_t say_told(const struct loader *l, char *to)
     return n;
 }
 
-const char *store_told(struct loader *l)
+const char *store_launch_key(struct loader *l)
 {
-    size_t n = say_told(l, NULL);
+    size_t n = say_launch_key(l, NULL);
     char *text = n ? rimf_heap_alloc(&l->heap, n + 1) : NULL;
 
     if (text)
-        say_told(l, text);
+        say_launch_key(l, text);
     return text;
 }
 
@@ -82,8 +82,8 @@ uint64_t store_fingerprint(struct loader *l, size_t n)
     static const char left_out[] = "no library that takes much address space";
     uint64_t key = pipeline_fingerprint(l->pipeline, n);
 
-    if (l->snapshot.told)
-        key ^= rimf_hash(l->snapshot.told, rimf_strlen(l->snapshot.told));
+    if (l->snapshot.launch_key)
+        key ^= rimf_hash(l->snapshot.launch_key, rimf_strlen(l->snapshot.launch_key));
     return store_leaves_out(l) ? key ^ rimf_hash(left_out, sizeof left_out) : key;
 }
 

@@ -15,13 +15,13 @@ struct store_place {
     uint32_t user;                 /* besides root's, files of this user */
 };
 
-/* What the host loader is told that changes which words are bound, and to what, as it would be written on
+/* The launch key: what the host loader is told that changes which words are bound, and to what, as it would be written on
  * a command line; NULL: nothing.  Asked for at the start only: run directly, the host loader moves the
  * environment. */
-const char *store_told(struct loader *);
+const char *store_launch_key(struct loader *);
 /* 1: the user has objects preloaded. */
 int store_preloads(const struct loader *);
-/* Of the first n passes, as they are configured, of what the host loader is told, and of whether a
+/* Of the first n passes, as they are configured, of the launch key, and of whether a
  * library is left out that takes much address space.  Where passes are only looked at, it is not
  * known yet whether one brings such a library: then that of a start in which none is left out. */
 uint64_t store_fingerprint(struct loader *, size_t n);

@@ -8,7 +8,7 @@
 #include "loader/manager/pipeline.h"
 
 /* The snapshot of root's that stands before the one that this process is to write. */
-static int is_roots(struct loader *l, uint64_t *drawn)
+static int is_roots(struct loader *l, uint64_t *seed)
 {
     size_t n = l->program ? pipeline_in_snapshot(l->pipeline) : 0;
     struct store_place *place = n && caches_own(l) ? rimf_heap_alloc(&l->heap, sizeof *place) : NULL;
@@ -21,7 +21,7 @@ static int is_roots(struct loader *l, uint64_t *drawn)
     store_system_place(l, place, store_fingerprint(l, n));
     found = !manifest_map_start(&file, l->sys, place->folder, 0, &why);
     if (found) {
-        *drawn = file.view.header->layout_seed;
+        *seed = file.view.header->layout_seed;
         manifest_unmap(&file, l->sys);
     }
     rimf_heap_release(&l->heap, place);
@@ -31,13 +31,13 @@ static int is_roots(struct loader *l, uint64_t *drawn)
 /* A start tries root's snapshot and then the user's, when all lies already where root's wants it.  So a
  * user's is made with the number of root's where there is one; and of one that is older it is said
  * (store.c, `mvld doctor') that it does not fit.  With what another mvld left, nothing else is to fit. */
-static int is_images(struct loader *l, uint64_t *drawn)
+static int is_images(struct loader *l, uint64_t *seed)
 {
     const struct found_snapshot *found = &l->snapshot;
 
     if (!found->folder)
-        return l->knobs.snapshot == SNAPSHOT_START && is_roots(l, drawn);
-    *drawn = found->file.view.header->layout_seed;
+        return l->knobs.snapshot == SNAPSHOT_START && is_roots(l, seed);
+    *seed = found->file.view.header->layout_seed;
     return found->file.view.header->made_by == store_made_by(found->pipeline) ||
            (!found->is_users && caches_own(l));
 }

@@ -75,7 +75,7 @@ static int write_snapshot(struct loader *l, const struct store_plan *plan, char 
     }
     cache_make_folders(l->sys, place.folder, 3); /* errors show later */
     manifest_remove(l->sys, unfinished(&place, new, sizeof new), place.user, &why); /* of one that was killed */
-    error = rimf_manifest_write(l->image, new, store_made_by(plan->pipeline), l->arena.layout_seed, l->snapshot.told);
+    error = rimf_manifest_write(l->image, new, store_made_by(plan->pipeline), l->arena.layout_seed, l->snapshot.launch_key);
     if (error) {
         rimf_format(said, size, "%s", rimf_api()->last_error(l->image));
         manifest_remove(l->sys, new, place.user, &why);

@@ -101,7 +101,7 @@ struct comparison {
     struct loader *l;
     uintptr_t *biases; /* of each object */
     size_t next;       /* of the files */
-    uintptr_t base;    /* bias of the first object that is not apart */
+    uintptr_t base;    /* bias of the first object that is not unplaced */
     int based;
 };
 
@@ -161,7 +161,7 @@ static int may_lay(const struct loader *l)
     return l->hooked && l->filtered.untraced;
 }
 
-/* Where there are copies, functions of the C library that answer for them come first. */
+/* Where there is moved code, functions of the C library that are hooked for it come first. */
 static void lay_texts(struct loader *l, struct manifest_file *file)
 {
     const struct manifest_header *h = file->view.header;

@@ -101,7 +101,7 @@ void store_forget(struct loader *l)
                    "code of a snapshot that is not used lies over that of a file, and cannot be taken away", 127);
     l->snapshot.left |= l->snapshot.file.laid.led;
     if (manifest_take_back(&l->snapshot.file, l->sys))
-        store_end(l, "mvld: ", "words lead to copies of code that are not used, and cannot be led back",
+        store_end(l, "mvld: ", "words lead to moved code that is not used, and cannot be led back",
                    127);
     rimf_heap_release(&l->heap, l->snapshot.folder);
     l->snapshot.folder = NULL;
@@ -155,7 +155,7 @@ void store_find(struct loader *l)
 {
     size_t n;
 
-    l->snapshot.told = store_told(l);
+    l->snapshot.launch_key = store_launch_key(l);
     if (!pipeline_is_late(l->pipeline) || !find_late(l)) {
         n = may_apply(l) ? pipeline_in_snapshot(l->pipeline) : 0;
         if (!n)
@@ -175,8 +175,8 @@ void store_find(struct loader *l)
 }
 
 /* Debuggers take the file of an object from the link map.  That of the library in which the
- * copies lie has no names for them; the snapshot's has, at the addresses of that library. */
-static void name_copies(struct loader *l)
+ * moved code lies has no names for it; the snapshot's has, at the addresses of that library. */
+static void name_moved(struct loader *l)
 {
     const char *folder = l->snapshot.folder;
     size_t size = rimf_strlen(folder) + sizeof "/" MOVED_FILE;
@@ -207,7 +207,7 @@ static int apply_found(struct loader *l, const struct store_plan *plan)
         file->laid.led = 0; /* they stay led */
         file->laid.end_text = file->laid.first_text;
         say_unplaced(l, &file->view);
-        name_copies(l);
+        name_moved(l);
         rimf_log(&l->log, MVLD_LOG_FILES, "snapshot %s: applied, the code of %ld segments",
                  l->snapshot.folder, texts);
         if (plan->build | plan->outdated)

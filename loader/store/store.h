@@ -14,20 +14,20 @@ struct loader;
 struct found_snapshot {
     char *folder; /* NULL: none was found */
     struct manifest_file file;
-    const char *told; /* store/folder.h */
+    const char *launch_key; /* store/folder.h */
     uint64_t pipeline;
     uintptr_t *biases; /* of its objects, when they were found mapped */
     int is_users;    /* or there is none of root's */
     size_t awaited;  /* so many files are mapped when the host loader relocates; 0: no matter */
     int relocated;   /* tables of relocations were replaced */
-    int left;        /* and led words to copies, but the snapshot did not fit */
+    int left;        /* and led words to moved code, but the snapshot did not fit */
     int there;       /* there is one for such starts, as good or bad as it is */
     int unasked;     /* there is none, and on-miss is to make none (store/folder.c) */
 };
 
 void store_find(struct loader *); /* before the host loader runs */
 void store_run(struct loader *);
-/* What was laid over, if nothing came of it: words lead home again, or the program ends. */
+/* What was laid over, if nothing came of it: words lead to originals again, or the program ends. */
 void store_forget(struct loader *);
 void store_or_exit(struct loader *);
 

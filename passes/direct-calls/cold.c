@@ -132,14 +132,14 @@ static int defines_any(const struct mvld_context *ctx, const struct mvld_object 
            defines(ctx, object, throwing[1]);
 }
 
-int cold_is(const struct mvld_context *ctx, struct seldom *known,
-              const struct mvld_object *object, const struct mvld_binding *bound)
+int cold_is(const struct mvld_context *ctx, struct cold_holder *known,
+            const struct mvld_object *object, const struct mvld_binding *bound)
 {
-    struct seldom *holder = &known[(bound->holder->start >> 12) % SELDOM_HOLDERS];
+    struct cold_holder *holder = &known[(bound->holder->start >> 12) % COLD_HOLDERS];
     const char *name;
 
     if (holder->object != bound->holder)
-        *holder = (struct seldom){bound->holder, defines_any(ctx, bound->holder)};
+        *holder = (struct cold_holder){bound->holder, defines_any(ctx, bound->holder)};
     name = holder->defines ? ctx->api->slot_name(ctx->image, object, bound->slot) : NULL;
     return name && cold_name(name);
 }

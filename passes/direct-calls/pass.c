@@ -49,7 +49,7 @@ static int run(const struct mvld_context *ctx, const struct mvld_object *const *
     int error = 0;
 
     if (!*ctx->state)
-        *ctx->state = ctx->api->alloc(ctx->image, SELDOM_HOLDERS * sizeof(struct seldom));
+        *ctx->state = ctx->api->alloc(ctx->image, COLD_HOLDERS * sizeof(struct cold_holder));
     if (!*ctx->state)
         return ctx->api->fail(ctx->image, ENOMEM, "direct-calls: out of memory");
     for (size_t i = 0; i < n && !error; i++)
@@ -60,10 +60,10 @@ static int run(const struct mvld_context *ctx, const struct mvld_object *const *
 /* Another object may lie where it lay. */
 static void removed(const struct mvld_context *ctx, const struct mvld_object *const *objects, size_t n)
 {
-    struct seldom *known = *ctx->state;
+    struct cold_holder *known = *ctx->state;
 
     (void)objects;
-    for (size_t i = 0; n && known && i < SELDOM_HOLDERS; i++)
+    for (size_t i = 0; n && known && i < COLD_HOLDERS; i++)
         known[i].object = NULL;
 }
 

@@ -10,7 +10,7 @@
  *     +--------+-----------+----------+-------+-------+------------+-------------+
  *     | header | directory | segments | units | calls | references | jump tables |
  *     +--------+-----------+----------+-------+-------+------------+-------------+
- *     | frames | frame fixes | branches | homes | gap | symbols | names |
+ *     | frames | frame fixes | branches | fixed | gap | symbols | names |
  *     +--------+-------------+----------+-------+-----+---------+-------+
  *
  * Little-endian; all addresses are 32-bit and as linked (add the object's bias); all
@@ -40,31 +40,31 @@
  * belongs to none.  Two things are said of it.  DECODED: where each of its instructions
  * begins is proven, and no branch, pointer or symbol of the object leads into the
  * middle of one.  That suffices for changing an instruction in place.  Movable, that
- * is reason 0: also, it may be copied elsewhere and run there, with the displacements
+ * is reason 0: also, it may be moved elsewhere and run there, with the displacements
  * that `references` and `calls` list corrected.  The reason of any other unit says why
  * it stays.  An object that as a whole cannot be moved says so in `flags`; its
  * units keep their own reasons.
  *
- * WHO COMES IN.  Whoever copies movable units leaves them at home, too, and lets branches
- * between copies lead to copies.  REACHED says that a unit is also entered by others, at
- * home: through pointers, symbols, operands, by code that stays there.  To say it of too
- * many is only slower, to say it of too few as well: what enters a unit at home runs it
- * there.  HEAD must be right: it says that the first five bytes at home, behind an endbr64
- * if one stands there, may be written over, since nothing that runs at home leads behind
- * the first of them.
+ * WHO COMES IN.  Whoever moves units leaves the originals where they are, too, and lets branches
+ * between moved code lead to moved code.  REACHED says that a unit's original is also entered by
+ * others: through pointers, symbols, operands, by code that stays.  To say it of too many is only
+ * slower, to say it of too few as well: what enters an original runs it.  HEAD must be right: it
+ * says that the first five bytes of the original, behind an endbr64 if one stands there, may be
+ * written over, since nothing that runs in originals leads behind the first of them.
  *
  * WHAT HOLDS TOGETHER.  Movable units of one object may go to different distances.  JOINED
  * says of a unit that it and the next one in the table must not: control falls from one into
  * the other, a branch of one byte leads across, or an exception of one lands in the other.
  * Whoever moves units apart corrects the displacements in `branches`, too.
  *
- * WHO HOLDS ADDRESSES.  Whoever lets the address of a movable function be that of its copy must
- * change it wherever it is held: in relocated words, and in the operands (ANALYSIS_TO_CODE) of
- * movable code, in copies as at home.  HOMES lists the code of which others hold addresses, or
- * might, and what does not move anyway: its addresses must stay those at home.  HOMES must be right.
+ * WHO HOLDS ADDRESSES.  Whoever lets the canonical address of a function be that of its moved code
+ * must change it wherever it is held: in relocated words, and in the operands (ANALYSIS_TO_CODE) of
+ * movable code, moved and original.  FIXED_CODE lists the code of which others hold addresses, or
+ * might, and what does not move anyway: its canonical addresses must be the original ones.  It must be
+ * right.
  * An analysis without this table says it of everything.
  *
- * WHAT IT IS CALLED.  Symbols and names, where they are, are what debuggers are to find of a copy
+ * WHAT IT IS CALLED.  Symbols and names, where they are, are what debuggers are to find of moved code
  * (symfile.h): a symbol table as in an object file (ET_REL), which a process gives them as it stands,
  * without reading it.  So nobody checks the entries; that they begin on a page, by a gap of zeros
  * before them, lets their pages stay mapped when those of the other tables go.
@@ -87,7 +87,7 @@ struct rimf_sys;
 #define ANALYSIS_BUILD_ID_MAX 64u
 #define ANALYSIS_TABLES_MAX 32u
 #define ANALYSIS_SIZE_MAX (1ul << 30)
-#define ANALYSIS_HEAD_SIZE 5u    /* e9 rel32: jmp to the copy */
+#define ANALYSIS_HEAD_SIZE 5u    /* e9 rel32: jmp to the moved code */
 #define ANALYSIS_SYMBOLS_IN 1u   /* st_shndx */
 #define ANALYSIS_SYSTEM_FOLDER "/var/cache/mvld/analysis"
 
@@ -100,7 +100,7 @@ enum analysis_kind { /* of a table */
     ANALYSIS_FRAMES,
     ANALYSIS_FRAME_FIXES,
     ANALYSIS_BRANCHES,
-    ANALYSIS_HOMES,
+    ANALYSIS_FIXED_CODE,
     ANALYSIS_GAP,     /* zeros */
     ANALYSIS_SYMBOLS, /* Elf64_Sym, the first empty: functions in movable units; values count from where
                       * the first such unit starts, sections are ANALYSIS_SYMBOLS_IN */
@@ -166,7 +166,7 @@ enum analysis_reason {
     ANALYSIS_LAST_UNDECODED = ANALYSIS_TAKES_LABEL,
     ANALYSIS_FALLS,         /* runs off its end into code that stays, or nowhere */
     ANALYSIS_SHORT_BRANCH,  /* a branch of one byte into code that stays */
-    ANALYSIS_FRAME_ODD,     /* its unwinding description cannot be made one of a copy */
+    ANALYSIS_FRAME_ODD,     /* its unwinding description cannot be made one of moved code */
     ANALYSIS_KEPT,          /* data keeps a place inside it that is no label of its own jumps */
     ANALYSIS_BOUNDED,       /* code may ask where its section begins and ends */
     ANALYSIS_REASONS
@@ -176,8 +176,8 @@ enum analysis_unit_flags {
     ANALYSIS_DECODED = 1 << 0, /* goes with reason 0 and those behind LAST_UNDECODED */
     ANALYSIS_REACHED = 1 << 1, /* movable, and entered otherwise than by movable code */
     ANALYSIS_HEAD = 1 << 2,    /* REACHED, and a jump may be written over its first five
-                               * bytes at home, those behind an endbr64 */
-    ANALYSIS_JOINED = 1 << 3   /* of any reason: lies as far from home as the next unit, if
+                               * bytes of the original, those behind an endbr64 */
+    ANALYSIS_JOINED = 1 << 3   /* of any reason: moves as far as the next unit, if
                                * both move */
 };
 
@@ -230,8 +230,8 @@ enum analysis_reference_kind {
     ANALYSIS_TO_DATA = 1,   /* writable memory: data, bss, GOT */
     ANALYSIS_TO_RODATA,     /* what is only read */
     ANALYSIS_TO_JUMP_TABLE, /* the start of one of `jump tables` */
-    ANALYSIS_TO_HOME,       /* operand: code that stays, a PLT entry */
-    ANALYSIS_BRANCH_HOME,   /* call, jmp, jcc rel32 to such code */
+    ANALYSIS_TO_ORIGINAL,       /* operand: code that stays, a PLT entry */
+    ANALYSIS_BRANCH_ORIGINAL,   /* call, jmp, jcc rel32 to such code */
     ANALYSIS_TO_CODE,       /* operand: the start of a movable unit (lea) */
     ANALYSIS_REFERENCE_KINDS
 };
@@ -256,7 +256,7 @@ struct analysis_frame {
 
 /* Distances from their own place, four bytes inside .eh_frame, which change when the
  * bytes lie elsewhere.  There is one of kind ANALYSIS_FRAME_CODE at each fde + 8.
- * Records without one describe nothing of the copies. */
+ * Records without one describe nothing of moved code. */
 enum analysis_frame_fix_kind {
     ANALYSIS_FRAME_CODE = 1, /* to code of a movable unit: where a range begins */
     ANALYSIS_FRAME_OTHER,    /* to what stays: code, exception tables, personalities,
@@ -276,15 +276,15 @@ struct analysis_branch {
     uint32_t address;
 };
 
-/* Code whose addresses are those at home, whoever else has copies: what does not move (padding
+/* Code whose canonical addresses are the original ones, whatever else moves: what does not (padding
  * between functions excepted), and movable units whose address is taken by such code. */
-struct analysis_home {
+struct analysis_fixed {
     uint32_t start, size;
 };
 
 /* ---- reading -------------------------------------------------------------- */
 
-/* A checked view into the bytes; what was not wanted or is not there is empty.  `homes` is NULL
+/* A checked view into the bytes; what was not wanted or is not there is empty.  `fixed` is NULL
  * when there is no such table. */
 struct analysis {
     const struct analysis_header *header;
@@ -297,9 +297,9 @@ struct analysis {
     const struct analysis_frame_fix *frame_fixes;
     const struct analysis_branch *branches; /* NULL: an old analysis, whose units are not known
                                             * to be JOINED; or not wanted */
-    const struct analysis_home *homes;
+    const struct analysis_fixed *fixed;
     size_t n_segments, n_units, n_calls, n_references, n_jump_tables, n_frames, n_frame_fixes,
-        n_branches, n_homes;
+        n_branches, n_fixed;
     uint32_t opened; /* ANALYSIS_WANT of the tables that were checked */
     const uint32_t *near; /* analysis_index, or NULL */
     size_t n_near;

@@ -235,19 +235,19 @@ static const char *check_branches(const struct analysis *s)
     return NULL;
 }
 
-static const char *check_homes(const struct analysis *s)
+static const char *check_fixed(const struct analysis *s)
 {
     uint64_t last = 0;
     size_t segment = 0;
 
-    for (size_t i = 0; i < s->n_homes; i++) {
-        const struct analysis_home *home = &s->homes[i];
-        uint64_t end = (uint64_t)home->start + home->size;
+    for (size_t i = 0; i < s->n_fixed; i++) {
+        const struct analysis_fixed *fixed = &s->fixed[i];
+        uint64_t end = (uint64_t)fixed->start + fixed->size;
 
-        if (home->start < last || !home->size)
-            return "its homes overlap, or are out of order";
-        if (!in_segment(s, &segment, home->start, end))
-            return "a home lies outside the executable segments";
+        if (fixed->start < last || !fixed->size)
+            return "its fixed code overlaps, or is out of order";
+        if (!in_segment(s, &segment, fixed->start, end))
+            return "fixed code lies outside the executable segments";
         last = end;
     }
     return NULL;
@@ -264,7 +264,7 @@ const char *analysis_check(const struct analysis *s, uint32_t kind)
     case ANALYSIS_FRAME_FIXES: return check_frame_fixes(s);
     case ANALYSIS_FRAMES: return check_frames(s);
     case ANALYSIS_BRANCHES: return check_branches(s);
-    case ANALYSIS_HOMES: return check_homes(s);
+    case ANALYSIS_FIXED_CODE: return check_fixed(s);
     default: return "a table of a kind that nobody knows";
     }
 }

@@ -22,7 +22,7 @@ _Static_assert(sizeof(struct analysis_jump_table) == 8, "a file format");
 _Static_assert(sizeof(struct analysis_frame) == 8, "a file format");
 _Static_assert(sizeof(struct analysis_frame_fix) == 8, "a file format");
 _Static_assert(sizeof(struct analysis_branch) == 4, "a file format");
-_Static_assert(sizeof(struct analysis_home) == 8, "a file format");
+_Static_assert(sizeof(struct analysis_fixed) == 8, "a file format");
 
 /* ---- header and directory -------------------------------------------------- */
 
@@ -68,7 +68,7 @@ static uint32_t entry_size(uint32_t kind)
         sizeof(struct analysis_frame),
         sizeof(struct analysis_frame_fix),
         sizeof(struct analysis_branch),
-        sizeof(struct analysis_home),
+        sizeof(struct analysis_fixed),
         sizeof(uint64_t),
         sizeof(Elf64_Sym),
         1,
@@ -167,7 +167,7 @@ static const char *open_tables(struct analysis *s, const struct analysis_table *
         {ANALYSIS_FRAME_FIXES, (const void **)&s->frame_fixes, &s->n_frame_fixes},
         {ANALYSIS_FRAMES, (const void **)&s->frames, &s->n_frames},
         {ANALYSIS_BRANCHES, (const void **)&s->branches, &s->n_branches},
-        {ANALYSIS_HOMES, (const void **)&s->homes, &s->n_homes},
+        {ANALYSIS_FIXED_CODE, (const void **)&s->fixed, &s->n_fixed},
     };
 
     for (size_t i = 0; i < RIMF_COUNT(tables); i++) {

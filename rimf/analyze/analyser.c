@@ -27,18 +27,18 @@ int analyser_finish(struct analyser *a)
     /* Now every start is known: places can be compared with them. */
     check_units(a);
     check_places(a);
-    check_copies(a);
+    check_moved_frames(a);
     decide_units(a);
     /* Now every reason is final. */
     reach_units(a);
     emit_units(a);
     find_jump_tables(a);
-    emit_copies(a);
-    emit_homes(a);
+    emit_moved_frames(a);
+    emit_fixed(a);
     emit_names(a);
     if (a->edges.failed || a->calls.failed || a->references.failed || a->candidates.failed ||
         a->dispatched.failed || a->jump_tables.failed || a->taken.failed || a->read.failed ||
-        a->copies.failed || a->frame_fixes.failed || a->branches.failed || a->homes.failed ||
+        a->moved_frames.failed || a->frame_fixes.failed || a->branches.failed || a->fixed.failed ||
         a->symbols.failed || a->names.failed)
         return object_fail(&a->object, "there is no memory for its analysis");
     return 0;
@@ -75,10 +75,10 @@ void analyser_free(struct analyser *a)
     vector_free(&a->jump_tables);
     vector_free(&a->taken);
     vector_free(&a->read);
-    vector_free(&a->copies);
+    vector_free(&a->moved_frames);
     vector_free(&a->frame_fixes);
     vector_free(&a->branches);
-    vector_free(&a->homes);
+    vector_free(&a->fixed);
     vector_free(&a->symbols);
     vector_free(&a->names);
     object_close(&a->object);

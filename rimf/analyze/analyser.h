@@ -11,13 +11,13 @@
  *     mark_units               decode: where instructions start       mark.c
  *     check_units              who leads or points into the middle    check.c
  *     check_places             whose places are kept as data          places.c
- *     check_copies             which units unwind elsewhere, too      copies.c
+ *     check_moved_frames       which units unwind elsewhere, too      unwinding.c
  *     decide_units             who depends on code that stays         decide.c
  *     reach_units              who is entered by others               reach.c
  *     emit_units               calls, references, jump tables         emit.c, tables.c
- *     emit_copies              unwinding of copies                    copies.c
- *     emit_homes               what keeps its address                 homes.c, tabled.c
- *     emit_names               what debuggers shall find of copies    names.c
+ *     emit_moved_frames        unwinding of moved code                unwinding.c
+ *     emit_fixed               what keeps its address                 fixed.c, tabled.c
+ *     emit_names               what debuggers shall find of moved code names.c
  *     analysis_make             the file                               write.c
  *
  * Each step reads what the ones before it left, and changes it no more, but for a
@@ -40,9 +40,9 @@ struct unit {
     uint8_t jumps;  /* it has an indirect jump */
     uint8_t called; /* its last instruction is a call; 2: of the system */
     uint8_t reached, head; /* as the flags of analysis_unit */
-    uint8_t followed;      /* what it calls from home is reached */
-    uint8_t joined;        /* it lies as far from home as the next unit */
-    uint8_t kept;          /* its address stays that at home, though it may move */
+    uint8_t followed;      /* what its original calls is reached */
+    uint8_t joined;        /* it moves as far as the next unit */
+    uint8_t kept;          /* its canonical address stays the original one, though it may move */
 };
 
 /* The code of one executable segment. */
@@ -81,10 +81,10 @@ struct analyser {
     struct vector jump_tables; /* struct analysis_jump_table */
     struct vector taken;       /* struct taken, sorted by unit */
     struct vector read;        /* uint32_t: data that instructions name; only where the object locates */
-    struct vector copies;      /* struct analysis_frame */
+    struct vector moved_frames; /* struct analysis_frame */
     struct vector frame_fixes; /* struct analysis_frame_fix */
     struct vector branches;    /* struct analysis_branch */
-    struct vector homes;       /* struct analysis_home */
+    struct vector fixed;       /* struct analysis_fixed */
     struct vector symbols;     /* Elf64_Sym */
     struct vector names;       /* char: their strings */
     struct code *code;
@@ -145,7 +145,7 @@ void check_units(struct analyser *);
 /* Something leads to the address, from wherever. */
 void note_entered(struct analyser *, uint64_t address);
 void check_places(struct analyser *);
-void check_copies(struct analyser *);
+void check_moved_frames(struct analyser *);
 void decide_units(struct analyser *);
 void reach_units(struct analyser *);
 void emit_units(struct analyser *);
@@ -161,8 +161,8 @@ struct dispatch {
 };
 void watch_dispatch(struct analyser *, struct dispatch *, const uint8_t *code, uint32_t at,
                     const struct instruction *);
-void emit_copies(struct analyser *);
-void emit_homes(struct analyser *);
+void emit_moved_frames(struct analyser *);
+void emit_fixed(struct analyser *);
 void emit_names(struct analyser *);
 /* Of an object that locates: all keep their addresses but what only tables hold. */
 void keep_untabled(struct analyser *);

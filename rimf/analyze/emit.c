@@ -69,7 +69,7 @@ static void emit_branch(struct analyser *a, const struct unit *u, uint32_t at,
     else if (calls_single(a, i, to, target))
         add_call(a, at, i, 0, ANALYSIS_CALL_SINGLE);
     else if (!may_move(to))
-        add_reference(a, u, at, i, i->immediate_at, ANALYSIS_BRANCH_HOME);
+        add_reference(a, u, at, i, i->immediate_at, ANALYSIS_BRANCH_ORIGINAL);
     else if (may_move(u))
         VECTOR_ADD(&a->branches, struct analysis_branch, at + i->immediate_at);
 }
@@ -91,7 +91,7 @@ static enum analysis_reference_kind kind_of(const struct analyser *a, uint64_t t
 
     if (s && s->flags & PF_W)
         return ANALYSIS_TO_DATA;
-    return s && s->flags & PF_X ? ANALYSIS_TO_HOME : ANALYSIS_TO_RODATA;
+    return s && s->flags & PF_X ? ANALYSIS_TO_ORIGINAL : ANALYSIS_TO_RODATA;
 }
 
 static void emit_operand(struct analyser *a, const struct unit *u, uint32_t at,

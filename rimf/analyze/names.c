@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/analyze/names.c: what debuggers shall find of copies (analysis/analysis.h, SYMBOLS): the functions
+ * rimf/analyze/names.c: what debuggers shall find of moved code (analysis/analysis.h, SYMBOLS): the functions
  * that either symbol table of the file names, where they may move.
  */
 #include "rimf/analyze/analyser.h"

@@ -4,7 +4,7 @@
  * runs it elsewhere deceives that one.
  *
  * The kernel restarts an interrupted sequence (rseq) when the program counter lies in a
- * range that is described by addresses at home.  A copy would be interrupted and never
+ * range that is described by original addresses.  Moved code would be interrupted and never
  * restarted.  Such sequences are found by the signature in front of their abort handlers,
  *
  *     0f b9 3d 53 30 05 53     ud1 0x53053053(%rip),%edi
@@ -15,7 +15,7 @@
  *
  * Who calls dl_iterate_phdr may look there for the object that its own function lies in, as
  * the JVM does to find its home.  Its code may run elsewhere, but addresses that it may ask for
- * must not (homes.c).
+ * must not (fixed.c).
  */
 #include "rimf/analyze/object.h"
 

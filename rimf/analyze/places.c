@@ -10,8 +10,8 @@
  *              …                             .quad .L100       a relocated word
  *                                            .value 16, 1, 8   frame size, what lives where
  *
- * In a copy `call` pushes the address in the copy, which no table has; and were the table changed, it
- * would lack the one at home, where code runs, too.  So what data leads into stays, but for what may be
+ * In moved code `call` pushes an address there, which no table has; and were the table changed, it
+ * would lack the original one, which runs, too.  So what data leads into stays, but for what may be
  * labels that the unit itself jumps to (`goto *`): those are words to be changed like any other.  A unit
  * without an indirect jump has none; nor, to be safe, is a place behind a call taken for one.
  *

@@ -4,12 +4,12 @@
  * others than movable code; HEAD, that a jump may be written over its first bytes.
  *
  *     start:  f3 0f 1e fa    endbr64                  start:  f3 0f 1e fa
- *     head:   55             push %rbp                head:   e9 rel32     jmp copy's head
+ *     head:   55             push %rbp                head:   e9 rel32     jmp moved head
  *             48 89 e5       mov %rsp,%rbp                    ..
  *             41 57          push %r15                        57
  *
- * What runs at home may lead to `start` and to `head`, and to whatever lies behind those
- * five bytes; between them, to nothing.  What runs at home, nobody knows: so every
+ * Original code that runs may lead to `start` and to `head`, and to whatever lies behind those
+ * five bytes; between them, to nothing.  Which runs, nobody knows: so every
  * branch of every unit counts, those of the unit itself too, and every pointer, symbol
  * and landing pad (check.c notes them), and what is sought here:
  *
@@ -248,7 +248,7 @@ static void reach_from(struct analyser *a, const struct unit *u)
     }
 }
 
-static void reach_from_home(struct analyser *a)
+static void reach_from_originals(struct analyser *a)
 {
     struct unit *units = units_of(a);
     const struct pointer *pointers = a->object.pointers.at;
@@ -300,7 +300,7 @@ static int has_head(const struct analyser *a, const struct unit *u)
     return !returns_into(a, u, head);
 }
 
-/* A function that is entered from elsewhere and has no head runs at home, and so would all that
+/* A function that is entered from elsewhere and has no head runs where it is, and so would all that
  * it calls by a branch: those are reached, too. Their branches are entered already. */
 static void reach_from_headless(struct analyser *a)
 {
@@ -331,7 +331,7 @@ void reach_units(struct analyser *a)
 
     if (!all) {
         sort_addresses(&a->candidates);
-        reach_from_home(a);
+        reach_from_originals(a);
         known = follow_tables(a) == 0;
         reach_from_headless(a);
     }

@@ -22,7 +22,7 @@ const char *reason_words(enum analysis_reason reason)
         [ANALYSIS_TAKES_LABEL] = "it takes the address of a place inside a function",
         [ANALYSIS_FALLS] = "it runs on into code that stays",
         [ANALYSIS_SHORT_BRANCH] = "a short branch into code that stays",
-        [ANALYSIS_FRAME_ODD] = "its unwinding description cannot be made one of a copy",
+        [ANALYSIS_FRAME_ODD] = "its unwinding description cannot be made one of moved code",
         [ANALYSIS_KEPT] = "data keeps a place inside it, such as a return address",
         [ANALYSIS_BOUNDED] = "its section has bounds that code may ask for",
     };

@@ -4,8 +4,8 @@
  *
  * Who asks dl_iterate_phdr for the object that a function of its own lies in (object_watched.c) has the
  * function's address from its code: lea, or a word that code reads.  So in such an object these keep
- * their addresses at home.  A virtual function has no address that C++ could ask for (&C::f is a
- * number in a table): it is called through the object's vtable, and may be at its copy, which spares a JVM
+ * their original addresses.  A virtual function has no address that C++ could ask for (&C::f is a
+ * number in a table): it is called through the object's vtable, and may lie in moved code, which spares a JVM
  * a jump for most of its calls.  A vtable is in RELRO, and compilers lay it out as
  *
  *     -16   how far the object begins before this part of it: 0, or a negative number

@@ -6,13 +6,13 @@
  *
  *     lea table(%rip),%rdx;  movslq (%rdx,%rax,4),%rax;  add %rdx,%rax;  jmp *%rax
  *
- * A table that is left at home leads home, which is right, only slower.  One that is
- * listed is written anew for copies, so it must be one: numbers may look like offsets to
+ * A table that is not corrected leads to originals, which is right, only slower.  One that is
+ * listed is written anew for moved code, so it must be one: numbers may look like offsets to
  * code, by accident.  A candidate is what a unit jumps through, in just that way: other
  * instructions may stand between these, but no other branch behind the movslq, and of
  * several addresses that lea put into the register, the last one counts.
  *
- * Only that lea leads to the copy of a table.  Another one of the same address may mean what lies
+ * Only that lea leads to the moved table.  Another one of the same address may mean what lies
  * in front of it, an array that ends there: `for (int i : {5, 4, 3})` compares with its end.
  *
  * Of a table that is listed no entry may be missing: it is taken to go on as long as its
@@ -197,7 +197,7 @@ static void rename_references(struct analyser *a)
         struct analysis_jump_table key;
         int32_t distance;
 
-        if ((r->kind != ANALYSIS_TO_RODATA && r->kind != ANALYSIS_TO_HOME) ||
+        if ((r->kind != ANALYSIS_TO_RODATA && r->kind != ANALYSIS_TO_ORIGINAL) ||
             (at[-2] == 0x8d && !has_address(&a->dispatched, r->address))) /* another lea */
             continue;
         memcpy(&distance, at, sizeof distance);

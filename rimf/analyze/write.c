@@ -62,7 +62,7 @@ static size_t padded(size_t size)
     return (size + 7) & ~(size_t)7;
 }
 
-/* The bytes that copies of units are described with; nothing, when none moves. */
+/* The bytes that moved units are described with; nothing, when none moves. */
 static void take_list(const struct analyser *a, struct analysis_header *h)
 {
     if (a->object.flags || !a->list.size)
@@ -135,11 +135,11 @@ void *analysis_make(struct analyser *a, size_t *size)
              a->references.n},
             {ANALYSIS_JUMP_TABLES, sizeof(struct analysis_jump_table), a->jump_tables.at,
              a->jump_tables.n},
-            {ANALYSIS_FRAMES, sizeof(struct analysis_frame), a->copies.at, a->copies.n},
+            {ANALYSIS_FRAMES, sizeof(struct analysis_frame), a->moved_frames.at, a->moved_frames.n},
             {ANALYSIS_FRAME_FIXES, sizeof(struct analysis_frame_fix), a->frame_fixes.at,
              a->frame_fixes.n},
             {ANALYSIS_BRANCHES, sizeof(struct analysis_branch), a->branches.at, a->branches.n},
-            {ANALYSIS_HOMES, sizeof(struct analysis_home), a->homes.at, a->homes.n},
+            {ANALYSIS_FIXED_CODE, sizeof(struct analysis_fixed), a->fixed.at, a->fixed.n},
             {ANALYSIS_GAP, sizeof(uint64_t), NULL, 0},
             {ANALYSIS_SYMBOLS, sizeof(Elf64_Sym), a->symbols.at, a->symbols.n},
             {ANALYSIS_NAMES, 1, a->names.at, a->names.n},

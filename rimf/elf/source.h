@@ -26,7 +26,7 @@ struct rimf_source {
     const struct file_id *identity;
     /* Tables of relocations of another's that the dynamic section leads to (rimf/store/manifest.h), and where its
      * own are, which are taken; 0: it leads to its own. */
-    uintptr_t tables, tables_home;
+    uintptr_t tables, original_tables;
     size_t tables_size;
     /* Memory outside of it that its tables of symbols were brought to (elf/extend.c); empty: none. */
     struct mvld_segment extended;

@@ -255,7 +255,7 @@ static const Elf64_Rela *take_relocations(const struct elf_view *view, int64_t t
     uintptr_t value = dynamic_value(view, tag), at;
 
     if (value - source->tables < source->tables_size)
-        value += source->tables_home - source->tables;
+        value += source->original_tables - source->tables;
     at = address_at(view, value, sizeof(Elf64_Rela), 8);
     *count = at ? at_most(bytes, elf_room(view, at)) / sizeof(Elf64_Rela) : 0;
     return (const Elf64_Rela *)at;

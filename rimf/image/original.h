@@ -8,7 +8,7 @@
 
 #include "mvld/pass.h"
 
-struct analysis_home;
+struct analysis_fixed;
 struct moved_words; /* rimf/moved/moved.h */
 struct rimf_object;
 struct rimf_table;
@@ -25,8 +25,8 @@ struct moved_fragment {
                          * tables, when the first of its functions that move is in it.  0: the
                          * object is gone */
     int is_canonical;   /* canonical addresses of it are those here, */
-    struct analysis_home *homes; /* but for this code; ascending, from `original` on */
-    size_t n_homes;
+    struct analysis_fixed *fixed; /* but for this code; ascending, from `original` on */
+    size_t n_fixed;
 };
 #define RIMF_MOVED_ALIGN 16u
 #define RIMF_MOVED_LINE 64u

@@ -32,7 +32,7 @@ static void print_object(const struct rimf_log *log, const struct rimf_object *o
              flags & MVLD_OBJECT_VDSO ? ", vdso" : "",
              flags & MVLD_OBJECT_LOADER ? ", host loader" : "",
              flags & MVLD_OBJECT_OPAQUE ? ", opaque" : "",
-             flags & MVLD_OBJECT_UNPLACED ? ", apart" : "");
+             flags & MVLD_OBJECT_UNPLACED ? ", unplaced" : "");
     if (public->why)
         rimf_log(log, MVLD_LOG_IMAGE, "    not transformed: %s", public->why);
     print_build_id(log, public);

@@ -65,7 +65,7 @@ struct rimf_object {
     struct file_id identity;
     uint32_t number; /* store/manifest.h: the number, from 1; 0: it has none */
     int code_known; /* its code was the file's, byte for byte, before any pass changed it */
-    int settled;    /* moved/moved.h: the addresses that it holds are what they will be */
+    int finished;   /* moved/moved.h: the addresses that it holds are what they will be */
     struct elf_more *more; /* image/symbol_edits.c: what it gets of symbols, */
     uintptr_t extended;    /* and, while that is realised, where its tables go */
     int opened;     /* its RELRO can be written at the moment, */
@@ -167,11 +167,11 @@ struct mvld_image {
     struct rimf_retargets retargets;
     struct rimf_edit *edits; /* image/edits.h: not realised yet, in the order of their passes */
     int has_moved; /* these are realised, where code has moved: of code that has not */
-    int (*answers)(void *cookie, const char **why);
-    void *answers_cookie;
+    int (*caller_hooks)(void *cookie, const char **why);
+    void *caller_cookie;
     const struct rimf_described *described; /* rimf_image_describe */
     size_t n_described;
-    const struct applying *applying; /* while answers are asked for on its behalf */
+    const struct applying *applying; /* while caller_hooks runs on its behalf */
     struct rimf_maker makers[RIMF_MAKERS_MAX];
     size_t n_makers;
     struct rimf_read reads[RIMF_READS_MAX];

@@ -24,7 +24,7 @@ struct walk {
     void *cookie;
 };
 
-static int tell(const struct walk *w, enum mvld_reference_kind kind, uintptr_t site, uintptr_t slot,
+static int report(const struct walk *w, enum mvld_reference_kind kind, uintptr_t site, uintptr_t slot,
                 uintptr_t target)
 {
     struct mvld_reference reference = {.site = site, .slot = slot, .target = target, .kind = kind};
@@ -42,7 +42,7 @@ static int walk_slot_calls(const struct walk *w, const struct analysis *s)
     for (size_t i = 0; i < s->n_calls && !result; i++) {
         enum mvld_reference_kind kind = (enum mvld_reference_kind)analysis_call_kind(&s->calls[i]);
 
-        result = tell(w, kind, bias + s->calls[i].address,
+        result = report(w, kind, bias + s->calls[i].address,
                       kind == MVLD_REFERENCE_CALL_SINGLE ? 0 : bias + analysis_slot(&s->calls[i]), 0);
     }
     return result;
@@ -59,7 +59,7 @@ enum mvld_reference_kind rimf_operand_kind(const uint8_t *at)
 }
 
 /* A displacement, four bytes, proven to be of an operand, or of a branch. */
-static int tell_operand(const struct walk *w, uint32_t address, int is_branch)
+static int report_operand(const struct walk *w, uint32_t address, int is_branch)
 {
     const uint8_t *at = (const uint8_t *)(w->object->view.bias + address);
     enum mvld_reference_kind kind;
@@ -73,7 +73,7 @@ static int tell_operand(const struct walk *w, uint32_t address, int is_branch)
         return 0;
     memcpy(&distance, at, sizeof distance);
     target = (uintptr_t)at + sizeof distance + (uintptr_t)(intptr_t)distance;
-    return tell(w, kind, (uintptr_t)at - (at[-1] == 0xe8 || at[-1] == 0xe9 ? 1 : 2), 0,
+    return report(w, kind, (uintptr_t)at - (at[-1] == 0xe8 || at[-1] == 0xe9 ? 1 : 2), 0,
                 rimf_unmoved(w->image, target));
 }
 
@@ -84,12 +84,12 @@ static int walk_operands(const struct walk *w, const struct analysis *s)
     for (size_t i = 0; i < s->n_references && !result; i++) {
         const struct analysis_reference *r = &s->references[i];
 
-        if (r->kind == ANALYSIS_BRANCH_HOME ||
-            (!r->rest && (r->kind == ANALYSIS_TO_CODE || r->kind == ANALYSIS_TO_HOME)))
-            result = tell_operand(w, r->address, r->kind == ANALYSIS_BRANCH_HOME);
+        if (r->kind == ANALYSIS_BRANCH_ORIGINAL ||
+            (!r->rest && (r->kind == ANALYSIS_TO_CODE || r->kind == ANALYSIS_TO_ORIGINAL)))
+            result = report_operand(w, r->address, r->kind == ANALYSIS_BRANCH_ORIGINAL);
     }
     for (size_t i = 0; i < s->n_branches && !result; i++)
-        result = tell_operand(w, s->branches[i].address, 1);
+        result = report_operand(w, s->branches[i].address, 1);
     return result;
 }
 
@@ -104,7 +104,7 @@ static int walk_jump_tables(const struct walk *w, const struct analysis *s)
             const int32_t *entry = (const int32_t *)table + k;
 
             if (elf_holds(&w->object->view, (uintptr_t)entry, sizeof *entry, PROT_READ))
-                result = tell(w, MVLD_REFERENCE_JUMP_TABLE, (uintptr_t)entry, 0,
+                result = report(w, MVLD_REFERENCE_JUMP_TABLE, (uintptr_t)entry, 0,
                               table + (uintptr_t)(intptr_t)*entry);
         }
     }
@@ -119,12 +119,12 @@ static int walk_slots(const struct walk *w)
     int result = 0;
 
     for (size_t i = 0; !result && !rimf_slot_at(w->image, &w->object->public, i, &slot); i++)
-        result = tell(w, MVLD_REFERENCE_SLOT, slot.address, slot.address, slot.target);
+        result = report(w, MVLD_REFERENCE_SLOT, slot.address, slot.address, slot.target);
     return result;
 }
 
 /* Whose value is the address of code. */
-static int tell_word(void *cookie, uintptr_t word)
+static int report_word(void *cookie, uintptr_t word)
 {
     const struct walk *w = cookie;
     const struct mvld_object *holder;
@@ -135,7 +135,7 @@ static int tell_word(void *cookie, uintptr_t word)
     value = rimf_unmoved(w->image, *(const uintptr_t *)word);
     holder = rimf_object_find(w->image, value);
     return holder && elf_holds(&rimf_object_of(holder)->view, value, 1, PROT_EXEC)
-               ? tell(w, MVLD_REFERENCE_WORD, word, 0, value) : 0;
+               ? report(w, MVLD_REFERENCE_WORD, word, 0, value) : 0;
 }
 
 /* ---- which words ------------------------------------------------------------------------------- */
@@ -202,7 +202,7 @@ int rimf_reference_each(struct mvld_image *image, const struct mvld_object *publ
     if (!result && kinds & MVLD_REFERENCES(MVLD_REFERENCE_SLOT))
         result = walk_slots(&w);
     if (!result && kinds & MVLD_REFERENCES(MVLD_REFERENCE_WORD))
-        result = elf_pointer_each(&w.object->view, tell_word, &w);
+        result = elf_pointer_each(&w.object->view, report_word, &w);
     return result;
 }
 

@@ -7,7 +7,7 @@
  *
  *     the feeder saw from which file the object was mapped, and that is the one
  *     that was analysed (file_id.h)                                        yes; where code is
- *     to be copied only if none of its pages was written since
+ *     to be moved only if none of its pages was written since
  *     else: the segments in memory that nobody writes, hashed, are those
  *     analysed                                                             yes
  *     else                                                                 no
@@ -98,15 +98,15 @@ static int is_unwritten(const struct mvld_image *image, const struct rimf_object
     return 1;
 }
 
-/* Where code may be copied, it is not enough to know the file: a probe of the kernel's, or
- * of a debugger that has gone, would be copied with it.  The kernel knows of each page whether
+/* Where code may move, it is not enough to know the file: a probe of the kernel's, or
+ * of a debugger that has gone, would move with it.  The kernel knows of each page whether
  * it was written, which is known thirty times sooner than a hash of it. */
 static int is_other_code(const struct mvld_image *image, struct rimf_object *object,
                          const struct analysis *s)
 {
     int same_file = object->identified && file_id_same(&s->header->identity, &object->identity);
 
-    if (same_file && (!image->answers || object->code_known))
+    if (same_file && (!image->caller_hooks || object->code_known))
         return 0;
     if (!(same_file && is_unwritten(image, object, s)) && !same_bytes(object, s))
         return 1;

@@ -65,8 +65,8 @@ static int is_listed(const struct analysis *s, uint32_t at, enum mvld_reference_
         uint8_t of = s->references[i].kind;
 
         return kind == MVLD_REFERENCE_LEA
-                   ? (of == ANALYSIS_TO_CODE || of == ANALYSIS_TO_HOME) && !s->references[i].rest
-                   : of == ANALYSIS_BRANCH_HOME;
+                   ? (of == ANALYSIS_TO_CODE || of == ANALYSIS_TO_ORIGINAL) && !s->references[i].rest
+                   : of == ANALYSIS_BRANCH_ORIGINAL;
     }
     i = analysis_first_from(s->branches, s->n_branches, sizeof *s->branches, at);
     return kind == MVLD_REFERENCE_CALL && i < s->n_branches && s->branches[i].address == at;

@@ -37,7 +37,7 @@ struct found {
 struct rimf_slots {
     size_t n, mask;
     uint32_t *hash; /* open addressing: index + 1, 0: free */
-    struct settled *settled; /* of each; memory that nobody touches while no slot is lazy */
+    struct resolved *resolved; /* of each; memory that nobody touches while no slot is lazy */
     uintptr_t relro; /* moved_relro */
     size_t relro_size;
     uint64_t update;           /* of the image, as what follows was learnt */
@@ -127,12 +127,12 @@ static struct rimf_slots *slots_of(struct mvld_image *image, struct rimf_object 
     while (size < 2 * n)
         size *= 2;
     places = sizeof *slots + ((n + size) * sizeof(uint32_t) + 7) / 8 * 8;
-    slots = rimf_heap_alloc(&image->heap, places + n * sizeof *slots->settled);
+    slots = rimf_heap_alloc(&image->heap, places + n * sizeof *slots->resolved);
     if (!slots)
         return NULL;
     slots->mask = size - 1;
     slots->hash = slots->entries + n;
-    slots->settled = (struct settled *)((uintptr_t)slots + places);
+    slots->resolved = (struct resolved *)((uintptr_t)slots + places);
     gather(&object->view, slots, n);
     slots->relro_size = elf_relro(&object->view, &slots->relro);
     object->slots = slots;
@@ -200,7 +200,7 @@ static void answer(struct mvld_image *image, const struct rimf_object *object, s
 {
     struct rimf_slots *slots = object->slots;
     const Elf64_Rela *relocation = relocation_of(&object->view, slots->entries[at]);
-    struct settled *settled = &slots->settled[at];
+    struct resolved *resolved = &slots->resolved[at];
 
     refresh(image, slots);
     *out = (struct mvld_slot){.address = object->view.bias + relocation->r_offset};
@@ -213,14 +213,14 @@ static void answer(struct mvld_image *image, const struct rimf_object *object, s
     case RIMF_SLOT_LAZY:
         if (slots->filtered < 0)
             slots->filtered = rimf_has_filter(image);
-        if (!settled->known)
+        if (!resolved->known)
             slot_finish(image, object, (uint32_t)ELF64_R_SYM(relocation->r_info), slots->filtered,
-                        settled);
+                        resolved);
         out->flags |= MVLD_SLOT_LAZY;
-        out->target = settled->target;
-        out->why = settled->why;
-        if (settled->shown)
-            out->shown = settled->shown;
+        out->target = resolved->target;
+        out->why = resolved->why;
+        if (resolved->shown)
+            out->shown = resolved->shown;
         *holder = out->why ? NULL : find(image, slots, out->target);
         break;
     case RIMF_SLOT_ODD:

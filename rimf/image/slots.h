@@ -8,7 +8,7 @@
 #include "rimf/image/private.h"
 
 /* Of a lazy slot, once it was asked for. */
-struct settled {
+struct resolved {
     uintptr_t target;
     uintptr_t shown; /* by another slot than itself, or 0 */
     const char *why;
@@ -28,6 +28,6 @@ static inline int slot_is(const Elf64_Rela *relocation, int of_plt)
 const char *slot_symbol(const struct rimf_object *, uint32_t index, Elf64_Sym *);
 /* Where the slot whose symbol that is will lead.  `has_filter`: an object is one. */
 void slot_finish(struct mvld_image *, const struct rimf_object *, uint32_t index, int has_filter,
-                 struct settled *);
+                 struct resolved *);
 
 #endif

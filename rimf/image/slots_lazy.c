@@ -46,7 +46,7 @@ int rimf_has_filter(const struct mvld_image *image)
 /* The slot holds what the resolver chose: inside the object that has the resolver.  (An
  * executable's PLT entry may stand for the function in other slots.) */
 static int shows_choice(const struct mvld_image *image, const struct rimf_object *object,
-                        uint64_t offset, const struct mvld_symbol *ifunc, struct settled *entry)
+                        uint64_t offset, const struct mvld_symbol *ifunc, struct resolved *entry)
 {
     entry->shown = object->view.bias + offset;
     return rimf_slot_value(image, object, entry->shown, 1, &entry->target) == RIMF_SLOT_BOUND &&
@@ -66,16 +66,16 @@ static int may_show(const struct mvld_image *image, const struct rimf_object *ob
 }
 
 /* Does an IRELATIVE of the object itself name the resolver? */
-static int choice_at_home(const struct mvld_image *image, const struct mvld_symbol *ifunc,
-                          struct settled *entry)
+static int choice_of_holder(const struct mvld_image *image, const struct mvld_symbol *ifunc,
+                          struct resolved *entry)
 {
-    const struct rimf_object *home = rimf_object_of(ifunc->object);
-    const Elf64_Rela *table = home->view.plt_relocations;
+    const struct rimf_object *holder = rimf_object_of(ifunc->object);
+    const Elf64_Rela *table = holder->view.plt_relocations;
 
-    for (size_t i = 0; i < home->view.n_plt_relocations; i++)
+    for (size_t i = 0; i < holder->view.n_plt_relocations; i++)
         if (ELF64_R_TYPE(table[i].r_info) == R_X86_64_IRELATIVE &&
-            home->view.bias + (uint64_t)table[i].r_addend == ifunc->address &&
-            shows_choice(image, home, table[i].r_offset, ifunc, entry))
+            holder->view.bias + (uint64_t)table[i].r_addend == ifunc->address &&
+            shows_choice(image, holder, table[i].r_offset, ifunc, entry))
             return 1;
     return 0;
 }
@@ -90,7 +90,7 @@ const char *slot_symbol(const struct rimf_object *object, uint32_t index, Elf64_
 /* Is another object's slot for the same definition bound?  *leads: one of its slots leads into the object
  * that has the definition, be it for another one. */
 static int choice_elsewhere(const struct mvld_image *image, const struct rimf_object *object,
-                            const struct mvld_symbol *ifunc, struct settled *entry, int *leads)
+                            const struct mvld_symbol *ifunc, struct resolved *entry, int *leads)
 {
     *leads = 0;
     for (size_t i = 0; i < object->view.n_plt_relocations; i++) {
@@ -117,7 +117,7 @@ static int choice_elsewhere(const struct mvld_image *image, const struct rimf_ob
 /* Libraries have IFUNCs by the dozen, and most objects lead to none of them: each is looked through for
  * the first of them only. */
 static int choice_anywhere(struct mvld_image *image, const struct mvld_symbol *ifunc,
-                           struct settled *entry)
+                           struct resolved *entry)
 {
     const struct rimf_table *table = rimf_table_enter(image);
     struct rimf_shown *shown = &image->shown;
@@ -140,7 +140,7 @@ static int choice_anywhere(struct mvld_image *image, const struct mvld_symbol *i
 /* Fills the target.  All relocations of all objects may be looked through for it, and most
  * objects ask for the same few functions: the answer is kept, also that there is none. */
 static int ifunc_choice(struct mvld_image *image, const struct mvld_symbol *ifunc,
-                        struct settled *entry)
+                        struct resolved *entry)
 {
     struct rimf_choice *known = &image->choices[(ifunc->address >> 4) % RIMF_CHOICES];
     int found;
@@ -150,7 +150,7 @@ static int ifunc_choice(struct mvld_image *image, const struct mvld_symbol *ifun
         entry->target = known->target;
         return known->shown != 0;
     }
-    found = choice_at_home(image, ifunc, entry) || choice_anywhere(image, ifunc, entry);
+    found = choice_of_holder(image, ifunc, entry) || choice_anywhere(image, ifunc, entry);
     *known = (struct rimf_choice){ifunc->address, found ? entry->shown : 0,
                                   found ? entry->target : 0, image->updates};
     return found;
@@ -183,7 +183,7 @@ static const char *definition_of(const struct mvld_image *image, const struct ri
 }
 
 void slot_finish(struct mvld_image *image, const struct rimf_object *object, uint32_t index,
-                 int has_filter, struct settled *entry)
+                 int has_filter, struct resolved *entry)
 {
     struct mvld_symbol definition;
     Elf64_Sym symbol;

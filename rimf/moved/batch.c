@@ -251,11 +251,11 @@ static int fill(struct making *m)
     return error;
 }
 
-static int answer(struct making *m)
+static int install_hooks(struct making *m)
 {
     const char *why = "the C library does not know of moved code";
 
-    if (m->image->answers && !m->image->answers(m->image->answers_cookie, &why))
+    if (m->image->caller_hooks && !m->image->caller_hooks(m->image->caller_cookie, &why))
         return 0;
     return rimf_fail(m->image, ENOTSUP, "code cannot be moved: %s", why);
 }
@@ -298,7 +298,7 @@ static int make(struct making *m)
         error = close_pages(m);
     if (!error) { /* from here on addresses in them have originals */
         __atomic_store_n(&moved->n, moved->n_planned, __ATOMIC_RELEASE);
-        error = answer(m);
+        error = install_hooks(m);
     }
     if (!error)
         error = lead_operands(m, n);

@@ -35,7 +35,7 @@
 struct answer {
     uintptr_t names; /* 0: nothing is known here */
     uintptr_t slot;  /* | ENDS */
-    uintptr_t leads; /* 0: no further */
+    uintptr_t target; /* 0: no further */
     const char *why; /* the rule leaves it, or NULL */
 };
 #define ENDS 1u /* somebody said where */
@@ -123,9 +123,9 @@ static struct answer ask(const struct calling *k, const struct call *call)
     if (!end && !call->to_slot)
         end = call->names;
     if (end)
-        answer.leads = rimf_moved_to(image, end);
-    if (!answer.leads && answer.slot & ENDS)
-        answer.leads = end;
+        answer.target = rimf_moved_to(image, end);
+    if (!answer.target && answer.slot & ENDS)
+        answer.target = end;
     answer.why = answer.slot & ENDS ? NULL : answer.why;
     return answer;
 }
@@ -168,12 +168,12 @@ static int move_call(struct calling *k, const struct analysis_call *listed)
     c->object->calls_moved++;
     if (answer->why)
         rimf_edit_left(c->object->edit, answer->why, 1);
-    if (!answer->leads || (answer->slot & ENDS && !reaches(&call, answer->leads)))
+    if (!answer->target || (answer->slot & ENDS && !reaches(&call, answer->target)))
         return moving_target(c, call.at + call.rel, next, call.names);
     c->object->calls_made += answer->slot & ENDS;
     if (call.to_slot)
         make_direct(&call);
-    return moving_target(c, call.at + call.rel, (uintptr_t)call.at + call.length, answer->leads);
+    return moving_target(c, call.at + call.rel, (uintptr_t)call.at + call.length, answer->target);
 }
 
 /* A call of a function of a single instruction. */
@@ -181,7 +181,7 @@ static int move_single(struct calling *k, const struct analysis_call *listed)
 {
     struct moving *c = k->c;
     uint8_t *at = moving_byte(c, listed->address), made[SINGLE_CALL];
-    uintptr_t next = (uintptr_t)at + SINGLE_CALL, leads, fragment;
+    uintptr_t next = (uintptr_t)at + SINGLE_CALL, target, fragment;
 
     if (!at) {
         c->object->calls_unmoved++;
@@ -192,15 +192,15 @@ static int move_single(struct calling *k, const struct analysis_call *listed)
         return 0;
     if (at[0] != 0xe8)
         return moving_refuse(c, "a call is not what the analysis says, nor what a pass made of it");
-    leads = next - (uintptr_t)c->distance + (uintptr_t)distance_at(at + 1);
-    if (c->object->edit && elf_holds(&c->object->view, leads, 1, PROT_READ | PROT_EXEC) &&
-        single_read((const uint8_t *)leads, elf_room(&c->object->view, leads), made) &&
+    target = next - (uintptr_t)c->distance + (uintptr_t)distance_at(at + 1);
+    if (c->object->edit && elf_holds(&c->object->view, target, 1, PROT_READ | PROT_EXEC) &&
+        single_read((const uint8_t *)target, elf_room(&c->object->view, target), made) &&
         rimf_edit_end(c->image, c->object, 0)) {
         memcpy(at, made, sizeof made);
         c->object->calls_made++;
         return 0;
     }
-    fragment = moving_at(c, leads) ? leads + (uintptr_t)c->distance : leads;
+    fragment = moving_at(c, target) ? target + (uintptr_t)c->distance : target;
     return moving_target(c, at + 1, next, fragment);
 }
 

@@ -16,7 +16,7 @@
  * From a snapshot it comes as it was decided when that was made (store/apply_moved.c), and so do
  * the words (store/apply_pointers.c).
  *
- * The canonical address is the original when its object's analysis says so (analysis/analysis.h, HOMES),
+ * The canonical address is the original when its object's analysis says so (analysis/analysis.h, FIXED_CODE),
  * and when something holds that for good (moved/fixed.c).
  */
 #include "rimf/moved/moved.h"
@@ -31,17 +31,17 @@
 
 static int keeps_address(const struct moved_fragment *fragment, uintptr_t offset)
 {
-    size_t low = 0, high = fragment->n_homes;
+    size_t low = 0, high = fragment->n_fixed;
 
     while (low < high) { /* the last that begins at or before it */
         size_t middle = low + (high - low) / 2;
 
-        if (fragment->homes[middle].start <= offset)
+        if (fragment->fixed[middle].start <= offset)
             low = middle + 1;
         else
             high = middle;
     }
-    return low && offset - fragment->homes[low - 1].start < fragment->homes[low - 1].size;
+    return low && offset - fragment->fixed[low - 1].start < fragment->fixed[low - 1].size;
 }
 
 uintptr_t canonical_address(const struct moved_fragment *fragment, uintptr_t original)
@@ -79,23 +79,23 @@ uintptr_t rimf_canonical_address(const struct mvld_image *image, uintptr_t origi
 /* Sorted.  Without room, counts. */
 static void add_fixed(struct moved_fragment *fragment, uint32_t start, uint32_t size)
 {
-    size_t at = fragment->n_homes++;
+    size_t at = fragment->n_fixed++;
 
-    for (; fragment->homes && at && fragment->homes[at - 1].start > start; at--)
-        fragment->homes[at] = fragment->homes[at - 1];
-    if (fragment->homes)
-        fragment->homes[at] = (struct analysis_home){start, size};
+    for (; fragment->fixed && at && fragment->fixed[at - 1].start > start; at--)
+        fragment->fixed[at] = fragment->fixed[at - 1];
+    if (fragment->fixed)
+        fragment->fixed[at] = (struct analysis_fixed){start, size};
 }
 
 /* The first that ends behind `start`. */
 static size_t first_fixed(const struct analysis *s, uint64_t start)
 {
-    size_t low = 0, high = s->n_homes;
+    size_t low = 0, high = s->n_fixed;
 
     while (low < high) {
         size_t middle = low + (high - low) / 2;
 
-        if ((uint64_t)s->homes[middle].start + s->homes[middle].size <= start)
+        if ((uint64_t)s->fixed[middle].start + s->fixed[middle].size <= start)
             low = middle + 1;
         else
             high = middle;
@@ -103,12 +103,12 @@ static size_t first_fixed(const struct analysis *s, uint64_t start)
     return low;
 }
 
-static void take_homes(struct moved_fragment *fragment, const struct analysis *s, uintptr_t bias)
+static void take_fixed(struct moved_fragment *fragment, const struct analysis *s, uintptr_t bias)
 {
     uint64_t first = fragment->original - bias, end = first + fragment->code;
 
-    for (size_t i = first_fixed(s, first); i < s->n_homes && s->homes[i].start < end; i++) {
-        uint64_t from = s->homes[i].start, to = from + s->homes[i].size;
+    for (size_t i = first_fixed(s, first); i < s->n_fixed && s->fixed[i].start < end; i++) {
+        uint64_t from = s->fixed[i].start, to = from + s->fixed[i].size;
 
         from = from < first ? first : from;
         to = to > end ? end : to;
@@ -117,15 +117,15 @@ static void take_homes(struct moved_fragment *fragment, const struct analysis *s
     }
 }
 
-static void take_fixed(struct moved_fragment *fragment, const struct analysis *s, uintptr_t bias,
-                      const struct fixed_addresses *fixed)
+static void take_addresses(struct moved_fragment *fragment, const struct analysis *s, uintptr_t bias,
+                           const struct fixed_addresses *fixed)
 {
     for (size_t i = rimf_words_first(fixed->at, fixed->n, fragment->original);
          i < fixed->n && fixed->at[i] - fragment->original < fragment->code; i++) {
         const struct analysis_unit *unit = analysis_unit_at(s, (uint32_t)(fixed->at[i] - bias));
         uint32_t start = unit ? (uint32_t)(bias + unit->start - fragment->original) : 0;
 
-        if (unit && !(fragment->homes && keeps_address(fragment, start)))
+        if (unit && !(fragment->fixed && keeps_address(fragment, start)))
             add_fixed(fragment, start, unit->size);
     }
 }
@@ -133,8 +133,8 @@ static void take_fixed(struct moved_fragment *fragment, const struct analysis *s
 static int is_all_fixed(const struct analysis *s)
 {
     for (size_t i = 0; i < s->n_segments; i++)
-        if (i >= s->n_homes || s->homes[i].start != s->segments[i].start ||
-            s->homes[i].size < s->segments[i].size)
+        if (i >= s->n_fixed || s->fixed[i].start != s->segments[i].start ||
+            s->fixed[i].size < s->segments[i].size)
             return 0;
     return 1;
 }
@@ -147,7 +147,7 @@ static const char *stays(const struct rimf_object *object, const struct analysis
 
     if (!s)
         return why;
-    if (!s->homes)
+    if (!s->fixed)
         return "its analysis does not say whose addresses stay";
     if (is_all_fixed(s))
         return "it computes with addresses of its code, or asks whose they are";
@@ -173,16 +173,16 @@ static int plan(struct mvld_image *image, size_t index, const struct fixed_addre
                      object->public.name, why);
         return 0;
     }
-    take_homes(fragment, s, bias);
-    take_fixed(fragment, s, bias, fixed);
-    if (fragment->n_homes) {
-        fragment->homes = rimf_heap_alloc(&image->heap, fragment->n_homes * sizeof *fragment->homes);
-        if (!fragment->homes)
+    take_fixed(fragment, s, bias);
+    take_addresses(fragment, s, bias, fixed);
+    if (fragment->n_fixed) {
+        fragment->fixed = rimf_heap_alloc(&image->heap, fragment->n_fixed * sizeof *fragment->fixed);
+        if (!fragment->fixed)
             return -ENOMEM;
     }
-    fragment->n_homes = 0;
-    take_homes(fragment, s, bias);
-    take_fixed(fragment, s, bias, fixed);
+    fragment->n_fixed = 0;
+    take_fixed(fragment, s, bias);
+    take_addresses(fragment, s, bias, fixed);
     fragment->is_canonical = 1;
     return 0;
 }
@@ -194,9 +194,9 @@ static void forget_plans(struct mvld_image *image)
     for (size_t i = moved->n; i < moved->n_planned; i++) {
         struct moved_fragment *fragment = &moved->list[i];
 
-        rimf_heap_release(&image->heap, fragment->homes);
-        fragment->homes = NULL;
-        fragment->n_homes = 0;
+        rimf_heap_release(&image->heap, fragment->fixed);
+        fragment->fixed = NULL;
+        fragment->n_fixed = 0;
         fragment->is_canonical = 0;
     }
 }
@@ -205,7 +205,7 @@ static void forget_plans(struct mvld_image *image)
 static int is_finished(const struct moved_code *moved)
 {
     for (size_t i = moved->n; i < moved->n_planned; i++)
-        if (moved->list[i].object->settled)
+        if (moved->list[i].object->finished)
             return 1;
     return 0;
 }
@@ -276,7 +276,7 @@ struct moved_writing *canonical_plan(struct mvld_image *image)
 static void finish(const struct rimf_table *table)
 {
     for (size_t i = 0; i < table->n_objects; i++)
-        table->objects[i]->settled = 1;
+        table->objects[i]->finished = 1;
 }
 
 void canonical_leave(struct mvld_image *image, struct moved_writing *writing)
@@ -309,7 +309,7 @@ static int is_all_finished(const struct rimf_table *table)
 {
     size_t i = 0;
 
-    while (i < table->n_objects && table->objects[i]->settled)
+    while (i < table->n_objects && table->objects[i]->finished)
         i++;
     return i == table->n_objects;
 }

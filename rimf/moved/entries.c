@@ -77,8 +77,8 @@ static int is_mostly_fixed(const struct moved_fragment *fragment)
 {
     size_t original = 0;
 
-    for (size_t i = 0; i < fragment->n_homes; i++)
-        original += fragment->homes[i].size;
+    for (size_t i = 0; i < fragment->n_fixed; i++)
+        original += fragment->fixed[i].size;
     return !fragment->is_canonical || original > fragment->code / 2;
 }
 

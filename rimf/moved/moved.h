@@ -22,7 +22,7 @@
  *     lea in movable code, moved and original             moved/code.c, moved/operands.c
  *     the answers of dlsym and dladdr                     loader/caller/hooks.c
  *     code that stays, or is not understood               nobody can change: what it takes the
- *                                                         address of keeps it (analysis/analysis.h, HOMES)
+ *                                                         address of keeps it (analysis/analysis.h, FIXED_CODE)
  *     words that cannot be written, thread-locals         likewise (moved/fixed.c)
  *
  * What comes by dlopen is treated before its constructors; its words lead to what moved before and
@@ -253,7 +253,7 @@ void fixed_addresses_release(struct fixed_addresses *, struct mvld_image *);
  * any fragment of the object. */
 uintptr_t canonical_address(const struct moved_fragment *, uintptr_t original);
 uintptr_t moving_canonical(const struct moving *, uintptr_t original);
-/* Of those that are planned: `is_canonical` and `homes`, and RELRO can be written; or NULL, and all
+/* Of those that are planned: `is_canonical` and `fixed`, and RELRO can be written; or NULL, and all
  * addresses stay the originals.  Then one of the two below. */
 struct moved_writing *canonical_plan(struct mvld_image *);
 void canonical_write(struct mvld_image *, struct moved_writing *);
@@ -276,7 +276,7 @@ void rimf_moved_forget(struct mvld_image *, const struct mvld_object *);
 
 /* Called when moved code lies in place and nothing enters it yet; other than 0 (negative
  * errno, *why a static sentence): it is taken away again.  NULL: nothing moves. */
-void rimf_image_set_caller_hooks(struct mvld_image *, int (*answers)(void *cookie, const char **why),
+void rimf_image_set_caller_hooks(struct mvld_image *, int (*caller_hooks)(void *cookie, const char **why),
                             void *cookie);
 
 /* Code of the library that the region is in which belongs to nobody's unwind table. */
@@ -297,8 +297,8 @@ struct moved_code *moved_region(struct mvld_image *, const char **why);
  * the image. */
 void rimf_image_describe(struct mvld_image *, const struct rimf_described *, size_t n);
 
-/* While answers() runs: 1 when the code at this address is about to be laid over by that of a
- * snapshot, in which the answers of the process that made it are in force.  When that
+/* While caller_hooks() runs: 1 when the code at this address is about to be laid over by that of a
+ * snapshot, in which the hooks of the process that made it are in force.  When that
  * cannot be done after all, nothing comes of the snapshot. */
 int rimf_image_lays_over(const struct mvld_image *, uintptr_t address);
 

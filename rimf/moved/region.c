@@ -14,11 +14,11 @@
 _Static_assert(sizeof((struct mvld_image *)0)->kept / sizeof(uintptr_t) == RIMF_KEPT_ORIGINALS,
                "a place for each number");
 
-void rimf_image_set_caller_hooks(struct mvld_image *image, int (*answers)(void *cookie, const char **why),
+void rimf_image_set_caller_hooks(struct mvld_image *image, int (*caller_hooks)(void *cookie, const char **why),
                             void *cookie)
 {
-    image->answers = answers;
-    image->answers_cookie = cookie;
+    image->caller_hooks = caller_hooks;
+    image->caller_cookie = cookie;
 }
 
 void rimf_image_set_planned(struct mvld_image *image,

@@ -23,7 +23,7 @@
 
 int moved_slots_held(const struct rimf_object *object)
 {
-    return !object->settled &&
+    return !object->finished &&
            !(object->public.flags & (MVLD_OBJECT_OPAQUE | MVLD_OBJECT_VDSO | MVLD_OBJECT_LOADER));
 }
 

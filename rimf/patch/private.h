@@ -65,7 +65,7 @@ struct patch_region {
     uint64_t offset, device, inode; /* of start; inode 0: no file, or several */
     uint64_t page_size;
     /* patch/remap.c: a copy, and the address that its first byte stands for */
-    uintptr_t aside, aside_home;
+    uintptr_t aside, aside_of;
     size_t aside_size;
 };
 

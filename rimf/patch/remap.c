@@ -2,7 +2,7 @@
  *
  * rimf/patch/remap.c: changed pages are made aside and moved over the old ones.
  *
- *   home    |---A---B---C---D---|  R-X, executed by other threads
+ *   text    |---A---B---C---D---|  R-X, executed by other threads
  *   aside       A'  .   C'         same file and offset (or anonymous), never
  *                                  writable and executable, then R-X
  *   mremap      A' ──► A           one system call a run of pages
@@ -46,7 +46,7 @@ static void copy_pages(uintptr_t to, uintptr_t from, size_t n)
     __asm__ volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(n) : : "memory");
 }
 
-/* The object's file, when it is still what is mapped at home.  Negative: no. */
+/* The object's file, when it is still what is mapped there.  Negative: no. */
 static int map_file(struct rimf_patcher *p, const struct patch_region *region, uintptr_t start,
                     size_t size, int prot, uintptr_t *out)
 {
@@ -94,7 +94,7 @@ static int map_aside(struct rimf_patcher *p, struct patch_region *region, uintpt
             return (int)r;
         region->aside = (uintptr_t)r;
     }
-    region->aside_home = start;
+    region->aside_of = start;
     region->aside_size = size;
     return 0;
 }
@@ -113,7 +113,7 @@ static void drop_asides(struct mvld_batch *b, size_t moved)
             continue;
         for (size_t j = 0; j < moved; j++) {
             const struct patch_run *run = &b->runs[j];
-            uintptr_t from = run->start + (region->aside - region->aside_home);
+            uintptr_t from = run->start + (region->aside - region->aside_of);
 
             if (run->region != i)
                 continue;
@@ -127,12 +127,12 @@ static void drop_asides(struct mvld_batch *b, size_t moved)
     }
 }
 
-/* Fills the copy of one run: what is at home, and in the place of each patch its
+/* Fills the copy of one run: what its pages hold, and in the place of each patch its
  * new bytes (or the old ones, to go back). */
 static int fill(struct mvld_batch *b, const struct patch_run *run, int by_mem, int back)
 {
     const struct patch_region *region = &b->regions[run->region];
-    uintptr_t shift = region->aside - region->aside_home;
+    uintptr_t shift = region->aside - region->aside_of;
     int r = 0;
 
     if (by_mem)
@@ -192,7 +192,7 @@ static int prepare(struct mvld_batch *b, size_t n, int back)
 static int move(const struct mvld_batch *b, const struct patch_run *run)
 {
     const struct patch_region *region = &b->regions[run->region];
-    uintptr_t from = run->start + (region->aside - region->aside_home);
+    uintptr_t from = run->start + (region->aside - region->aside_of);
     size_t size = run->stop - run->start;
     long r;
     int tries = 0;

@@ -162,7 +162,7 @@ void *rimf_code_add(const struct mvld_context *ctx, size_t size, const struct mv
 
 /* ---- realising ---------------------------------------------------------------------------------- */
 
-static void tell(struct mvld_image *image, const struct added_code *added)
+static void report(struct mvld_image *image, const struct added_code *added)
 {
     if ((added->names & MVLD_NAMES_DEBUGGERS && moved_names_debug(image, added->functions, added->n)) ||
         (added->names & MVLD_NAMES_PERF && moved_names_perf(image, added->functions, added->n)))
@@ -179,7 +179,7 @@ int rimf_added_realise(struct mvld_image *image, int failed)
 
         error = failed || error ? error : moved_describe(image, added->functions, added->n);
         if (!failed && !error)
-            tell(image, added);
+            report(image, added);
         image->moved->added = added->next;
         rimf_heap_release(&image->heap, added);
     }

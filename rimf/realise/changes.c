@@ -139,8 +139,8 @@ const char *change_site(struct changing *c, const struct analysis_call *call, st
 
     if (!site_read(site, kind, bias + call->address, room) ||
         !(kind == MVLD_REFERENCE_CALL_SINGLE
-              ? site_inline(site, site_room(&c->object->public, site->leads))
-              : goes_through(c, site, site->leads, way, bias + analysis_slot(call))))
+              ? site_inline(site, site_room(&c->object->public, site->target))
+              : goes_through(c, site, site->target, way, bias + analysis_slot(call))))
         return edit_other;
     return kind != MVLD_REFERENCE_CALL_SINGLE && !site_make(site, way->target) ? edit_far : NULL;
 }

@@ -47,16 +47,16 @@ static inline struct way *way_of(const struct changing *c, const struct analysis
     return &c->ways[slot ? (slot - c->first) / 8 + 1 : 0];
 }
 
-/* The call at `site` goes through the slot, by an entry of the PLT at `leads` or without one. */
-static inline int goes_through(const struct changing *c, const struct site *site, uintptr_t leads,
+/* The call at `site` goes through the slot, by an entry of the PLT at `target` or without one. */
+static inline int goes_through(const struct changing *c, const struct site *site, uintptr_t target,
                                struct way *way, uintptr_t slot)
 {
     if (site->to_slot)
-        return leads == slot;
-    if (leads != c->object->view.bias + way->entry || !way->entry) {
-        if (rimf_plt_slot(&c->object->public, leads) != slot)
+        return target == slot;
+    if (target != c->object->view.bias + way->entry || !way->entry) {
+        if (rimf_plt_slot(&c->object->public, target) != slot)
             return 0;
-        way->entry = (uint32_t)(leads - c->object->view.bias);
+        way->entry = (uint32_t)(target - c->object->view.bias);
     }
     return 1;
 }

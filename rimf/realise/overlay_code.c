@@ -107,7 +107,7 @@ static int is_inner(const struct alone *a, uintptr_t target)
     return elf_holds(&a->object->view, target, 1, PROT_READ | PROT_EXEC);
 }
 
-/* So many bytes of code lie at that place of the copy. */
+/* So many bytes of code lie at that place of the overlay. */
 static size_t room_at(const struct alone *a, uintptr_t address)
 {
     return site_room(&a->object->public, address - a->bias + a->object->view.bias);
@@ -117,7 +117,7 @@ static size_t room_at(const struct alone *a, uintptr_t address)
 static int make(struct alone *a, const struct analysis_call *call)
 {
     enum mvld_reference_kind kind = (enum mvld_reference_kind)analysis_call_kind(call);
-    uintptr_t home = a->object->view.bias, at = a->bias + call->address;
+    uintptr_t bias = a->object->view.bias, at = a->bias + call->address;
     struct way *way = way_of(a->c, call);
     struct site site;
 
@@ -126,10 +126,10 @@ static int make(struct alone *a, const struct analysis_call *call)
         !site_read(&site, kind, at, room_at(a, at)))
         return 0;
     if (kind == MVLD_REFERENCE_CALL_SINGLE) {
-        if (!site_inline(&site, room_at(a, site.leads)))
+        if (!site_inline(&site, room_at(a, site.target)))
             return 0;
-    } else if (!goes_through(a->c, &site, site.leads - a->bias + home, way,
-                             home + analysis_slot(call)) ||
+    } else if (!goes_through(a->c, &site, site.target - a->bias + bias, way,
+                             bias + analysis_slot(call)) ||
                !site_make(&site, a->bias + (uintptr_t)rimf_alone_distance(a->w.image, a->object,
                                                                           way->target))) {
         return 0;

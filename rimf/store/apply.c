@@ -59,7 +59,7 @@ static uintptr_t word_at(struct applying *a, uintptr_t address)
 {
     if (a->image->moved)
         return moved_word(a->image, address);
-    return apply_home(a, *(const uintptr_t *)address);
+    return apply_original(a, *(const uintptr_t *)address);
 }
 
 /* Alone: a slot that waits for the first call does not lead there yet, and a pass may be told to leave one that
@@ -126,7 +126,7 @@ int apply_texts(struct applying *a, uint32_t number, int fd)
             continue;
         at = overlay_map_text(a->image->sys, object->public.bias, text, fd);
         if (sys_failed(at)) {
-            apply_refuse(a, object, "its copy cannot be mapped");
+            apply_refuse(a, object, "its overlay cannot be mapped");
             return (int)at;
         }
         overlay_want_large(a->image->sys, a->image->filtered, (uintptr_t)at, text->size);

@@ -24,8 +24,8 @@ struct applying {
     const struct rimf_table *table;
     uintptr_t base; /* bias of the first object that has a place */
     int *files;     /* descriptors of overlays, by object; -1: none */
-    uint32_t first_pointer;             /* those before lead to copies */
-    const struct manifest_copy *led_to; /* by the word that was looked at last; NULL: to none */
+    uint32_t first_pointer;             /* those before lead to moved code */
+    const struct manifest_fragment *led_to; /* by the word that was looked at last; NULL: to none */
 };
 
 /* ---- apply.c ---------------------------------------------------------------------- */
@@ -50,20 +50,20 @@ void rimf_later_start(struct mvld_image *, const struct rimf_table *, const stru
 
 /* ---- apply_start.c, apply_moved.c -------------------------------------------------- */
 
-/* Maps the texts in which functions are that answer; between the copies and the other texts.
+/* Maps the texts in which functions are that are hooked; between moved code and the other texts.
  * 0, or negative errno and none was mapped. */
-int apply_answers(struct applying *);
-/* Whether copies of code fit, before anything is changed. */
+int apply_caller_texts(struct applying *);
+/* Whether moved code fits, before anything is changed. */
 int apply_compare_moved(struct applying *);
-/* Maps them, and has the C library's questions about them answered.  0, or negative errno
+/* Maps it, and has the caller hooks installed.  0, or negative errno
  * and nothing is changed. */
 int apply_moved(struct applying *);
 
 /* ---- apply_pointers.c -------------------------------------------------------------- */
 
-/* What the word holds; of an address in a copy that is to be, the one at home. */
-uintptr_t apply_home(struct applying *, uintptr_t word);
-/* Whether the words that are to lead to copies are those that were. */
+/* What the word holds; of an address in moved code that is to be, the original one. */
+uintptr_t apply_original(struct applying *, uintptr_t word);
+/* Whether the words that are to lead to moved code are those that were. */
 int apply_compare_pointers(struct applying *);
 /* They can be written.  0, or negative errno. */
 int apply_open_pointers(struct applying *);

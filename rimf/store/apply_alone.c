@@ -222,7 +222,7 @@ static int find(struct mvld_image *image, const struct rimf_object *object, uint
     return -ENOENT;
 }
 
-/* While calls lead to copies of functions (concat), those to other objects are not what they were; and where
+/* While calls lead to moved code (concat), those to other objects are not what they were; and where
  * distances are drawn, code for those of a start without a manifest leads to nowhere. */
 static int find_any(struct mvld_image *image, const struct rimf_object *object, struct manifest_file *file)
 {

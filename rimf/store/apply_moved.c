@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/store/apply_moved.c: copies of code come back (moved/moved.h, store/manifest.h).
+ * rimf/store/apply_moved.c: moved code come back (moved/moved.h, store/manifest.h).
  *
  * The pages are mapped over the region that a library has reserved; the image learns which
- * code has a copy, as if it had been copied here; the C library's questions about addresses
- * in copies are answered.  Nothing leads to a copy yet: that is in the texts and words, which come
+ * code has moved, as if it had done so here; the C library's questions about addresses
+ * in moved code are answered.  Nothing leads to moved code yet: that is in the texts and words, which come
  * after.  So any failure takes the pages away again, and the image forgets.
  */
 #include "rimf/store/apply.h"
@@ -42,7 +42,7 @@ static int compare_kept(struct applying *a)
 
         if (!elf_holds(&object->view, object->public.bias + kept->linked, kept->size,
                        PROT_READ | PROT_EXEC))
-            return apply_refuse(a, object, "a function that answers lies outside it");
+            return apply_refuse(a, object, "a function that is hooked lies outside it");
     }
     return 0;
 }
@@ -55,21 +55,21 @@ int apply_compare_moved(struct applying *a)
     if (!r)
         return 0;
     region = region_of(a);
-    if (a->image->moved || !a->image->answers)
-        return apply_refuse(a, NULL, "nobody tells the C library of copies of code");
-    /* Later copies go on where these end. */
+    if (a->image->moved || !a->image->caller_hooks)
+        return apply_refuse(a, NULL, "nobody tells the C library of moved code");
+    /* What moves later goes on where this ends. */
     if (r->pieces[MANIFEST_TABLE].size != moved_frames_searched(r->n_frames) ||
         r->pieces[MANIFEST_FRAMES].linked != r->frames + moved_frames_table(&region))
         return apply_refuse(a, NULL, "its unwind tables lie elsewhere than they should");
-    for (uint32_t i = 0; i < a->m->header->n_copies; i++) {
-        const struct manifest_copy *copy = &a->m->copies[i];
-        const struct rimf_object *object = a->objects[copy->object];
-        uintptr_t home = object->public.bias + copy->original;
+    for (uint32_t i = 0; i < a->m->header->n_fragments; i++) {
+        const struct manifest_fragment *fragment = &a->m->fragments[i];
+        const struct rimf_object *object = a->objects[fragment->object];
+        uintptr_t original = object->public.bias + fragment->original;
 
-        if (object->public.why || !moved_fits(object, home, copy->code))
-            return apply_refuse(a, object, "code that was copied lies outside it");
-        if ((home - (owner(a)->bias + copy->at)) % RIMF_MOVED_ALIGN)
-            return apply_refuse(a, object, "the copy of its code is at no fitting place");
+        if (object->public.why || !moved_fits(object, original, fragment->code))
+            return apply_refuse(a, object, "code that moved lies outside it");
+        if ((original - (owner(a)->bias + fragment->at)) % RIMF_MOVED_ALIGN)
+            return apply_refuse(a, object, "its moved code is at no fitting place");
     }
     return compare_kept(a);
 }
@@ -79,22 +79,22 @@ int apply_compare_moved(struct applying *a)
 /* Nobody else has seen them. */
 static void forget(struct applying *a)
 {
-    struct moved_code *copies = a->image->moved;
+    struct moved_code *moved = a->image->moved;
 
     __atomic_store_n(&a->image->moved, NULL, __ATOMIC_RELEASE);
-    for (uint32_t i = 0; i < a->m->header->n_copies; i++)
-        moved_drop(a->image, a->objects[a->m->copies[i].object]);
-    if (copies)
-        rimf_heap_release(&a->image->heap, copies->list);
-    rimf_heap_release(&a->image->heap, copies);
+    for (uint32_t i = 0; i < a->m->header->n_fragments; i++)
+        moved_drop(a->image, a->objects[a->m->fragments[i].object]);
+    if (moved)
+        rimf_heap_release(&a->image->heap, moved->list);
+    rimf_heap_release(&a->image->heap, moved);
 }
 
 /* Sorted, because other threads may look for them later. */
 static int note_fragments(struct applying *a)
 {
-    for (uint32_t i = 0; i < a->m->header->n_copies; i++) {
-        uint32_t index = a->m->copies[i].sorted;
-        struct rimf_object *object = a->objects[a->m->copies[index].object];
+    for (uint32_t i = 0; i < a->m->header->n_fragments; i++) {
+        uint32_t index = a->m->fragments[i].sorted;
+        struct rimf_object *object = a->objects[a->m->fragments[index].object];
 
         if (moved_note(a->image, object, index))
             return -ENOMEM;
@@ -104,32 +104,32 @@ static int note_fragments(struct applying *a)
     return 0;
 }
 
-static int fill_list(struct applying *a, struct moved_code *copies)
+static int fill_list(struct applying *a, struct moved_code *moved)
 {
-    size_t n = a->m->header->n_copies, n_homes = a->m->header->n_homes;
-    struct analysis_home *homes;
+    size_t n = a->m->header->n_fragments, n_fixed = a->m->header->n_fixed;
+    struct analysis_fixed *fixed;
 
-    copies->list = rimf_heap_alloc(&a->image->heap,
-                                   n * sizeof *copies->list + n_homes * sizeof *homes);
-    if (!copies->list)
+    moved->list = rimf_heap_alloc(&a->image->heap,
+                                   n * sizeof *moved->list + n_fixed * sizeof *fixed);
+    if (!moved->list)
         return -ENOMEM;
-    copies->room = n;
-    homes = memcpy(copies->list + n, a->m->homes, n_homes * sizeof *homes);
+    moved->room = n;
+    fixed = memcpy(moved->list + n, a->m->fixed, n_fixed * sizeof *fixed);
     for (size_t i = 0; i < n; i++) {
-        const struct manifest_copy *copy = &a->m->copies[i];
-        struct rimf_object *object = a->objects[copy->object];
+        const struct manifest_fragment *fragment = &a->m->fragments[i];
+        struct rimf_object *object = a->objects[fragment->object];
 
-        copies->list[i] = (struct moved_fragment){
+        moved->list[i] = (struct moved_fragment){
             .object = object,
-            .original = object->public.bias + copy->original,
-            .at = owner(a)->bias + copy->at,
-            .code = copy->code,
-            .size = copy->size,
-            .is_canonical = copy->flags & MANIFEST_MOVED,
-            .homes = homes,
-            .n_homes = copy->n_homes,
+            .original = object->public.bias + fragment->original,
+            .at = owner(a)->bias + fragment->at,
+            .code = fragment->code,
+            .size = fragment->size,
+            .is_canonical = fragment->flags & MANIFEST_MOVED,
+            .fixed = fixed,
+            .n_fixed = fragment->n_fixed,
         };
-        homes += copy->n_homes;
+        fixed += fragment->n_fixed;
     }
     return note_fragments(a);
 }
@@ -138,11 +138,11 @@ static int remember(struct applying *a)
 {
     const struct manifest_piece *pieces = a->m->region->pieces;
     struct rimf_region region = region_of(a);
-    struct moved_code *copies;
+    struct moved_code *moved;
     int error = rimf_region_set(a->image, &region);
 
     if (error) {
-        a->why = "there is no room for copies of code";
+        a->why = "there is no room for moved code";
         return error;
     }
     for (uint32_t i = 0; i < a->m->header->n_kept; i++) {
@@ -152,28 +152,28 @@ static int remember(struct applying *a)
                              a->objects[kept->object]->public.bias + kept->linked,
                              kept->size);
     }
-    copies = a->image->moved;
-    error = fill_list(a, copies);
+    moved = a->image->moved;
+    error = fill_list(a, moved);
     if (error) {
         a->why = a->why ? a->why : "out of memory";
         forget(a);
         return error;
     }
-    copies->pages = a->m->region->pages;
-    copies->hot_end = a->m->region->hot ? region.code + a->m->region->hot : 0;
-    copies->n_frames = a->m->region->n_frames;
-    copies->code_end = region.code + pieces[MANIFEST_CODE].size;
-    copies->frames_end =
+    moved->pages = a->m->region->pages;
+    moved->hot_end = a->m->region->hot ? region.code + a->m->region->hot : 0;
+    moved->n_frames = a->m->region->n_frames;
+    moved->code_end = region.code + pieces[MANIFEST_CODE].size;
+    moved->frames_end =
         owner(a)->bias + pieces[MANIFEST_FRAMES].linked + pieces[MANIFEST_FRAMES].size;
-    copies->n_named = copies->n_planned = copies->room; /* the file has their names (symfile.h) */
-    copies->frames_named = copies->frames_end;
-    __atomic_store_n(&copies->n, copies->room, __ATOMIC_RELEASE);
+    moved->n_named = moved->n_planned = moved->room; /* the file has their names (symfile.h) */
+    moved->frames_named = moved->frames_end;
+    __atomic_store_n(&moved->n, moved->room, __ATOMIC_RELEASE);
     return 0;
 }
 
 /* ---- the pages --------------------------------------------------------------------------- */
 
-/* Words that lead there already are led home first, by who had them led (manifest_take_back), and
+/* Words that lead there already are led back first, by who had them led (manifest_take_back), and
  * resolvers may have kept addresses. */
 static void take_away(struct applying *a)
 {
@@ -189,7 +189,7 @@ static int enlarge(struct applying *a)
 
     if (error) {
         take_away(a);
-        a->why = "copies of code cannot be put into huge pages";
+        a->why = "moved code cannot be put into huge pages";
     }
     return (int)error;
 }
@@ -202,13 +202,13 @@ static int map_file(struct applying *a)
     return error ? error : enlarge(a);
 }
 
-static void tell(const struct applying *a)
+static void report(const struct applying *a)
 {
-    const struct moved_code *copies = a->image->moved;
+    const struct moved_code *moved = a->image->moved;
 
-    for (size_t i = 0; i < copies->n && rimf_log_enabled(a->image->log, MVLD_LOG_PASSES); i++)
-        if (moved_is_first(copies, i))
-            moved_report(a->image, copies->list[i].object);
+    for (size_t i = 0; i < moved->n && rimf_log_enabled(a->image->log, MVLD_LOG_PASSES); i++)
+        if (moved_is_first(moved, i))
+            moved_report(a->image, moved->list[i].object);
 }
 
 int apply_moved(struct applying *a)
@@ -224,18 +224,18 @@ int apply_moved(struct applying *a)
         return error;
     error = map_file(a);
     if (!error) {
-        a->why = "nobody tells the C library of copies of code";
+        a->why = "nobody tells the C library of moved code";
         a->image->applying = a;
-        error = a->image->answers(a->image->answers_cookie, &a->why);
+        error = a->image->caller_hooks(a->image->caller_cookie, &a->why);
         a->image->applying = NULL;
-        if (!error && (error = apply_answers(a)))
-            a->image->answers = NULL; /* some of them may lack: then nothing is copied */
+        if (!error && (error = apply_caller_texts(a)))
+            a->image->caller_hooks = NULL; /* some of them may lack: then nothing moves */
         if (error)
             take_away(a);
     }
     if (error)
         forget(a);
     else
-        tell(a);
+        report(a);
     return error;
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/store/apply_pointers.c: relocated words lead to copies of code that a manifest holds
+ * rimf/store/apply_pointers.c: relocated words lead to moved code that a manifest holds
  * (manifest.h, IDENTITY).
  *
  * Where tables of ours were relocated, most lead there already, and one of each object is looked
  * at.  The others hold what the host loader found, or a resolver returned: the address
- * of a copy, then nothing is left to do, or the one at home.  Each is a word that the host loader
+ * of moved code, then nothing is left to do, or the original one.  Each is a word that the host loader
  * has written, so its page is this process's own already.
  */
 #include "rimf/store/apply.h"
@@ -36,25 +36,25 @@ static uintptr_t region_bias(const struct applying *a)
 }
 
 /* Words that follow each other mostly lead to the same one. */
-static const struct manifest_copy *copy_at(struct applying *a, uint64_t linked)
+static const struct manifest_fragment *fragment_at(struct applying *a, uint64_t linked)
 {
     if (!a->led_to || linked - a->led_to->at >= a->led_to->code)
-        a->led_to = manifest_copy_at(a->m, linked);
+        a->led_to = manifest_fragment_at(a->m, linked);
     return a->led_to;
 }
 
-uintptr_t apply_home(struct applying *a, uintptr_t word)
+uintptr_t apply_original(struct applying *a, uintptr_t word)
 {
-    const struct manifest_copy *copy = a->file->laid.led ? copy_at(a, word - region_bias(a)) : NULL;
+    const struct manifest_fragment *fragment = a->file->laid.led ? fragment_at(a, word - region_bias(a)) : NULL;
 
-    return copy ? a->objects[copy->object]->public.bias + copy->original +
-                      (word - region_bias(a) - copy->at)
+    return fragment ? a->objects[fragment->object]->public.bias + fragment->original +
+                      (word - region_bias(a) - fragment->at)
                 : word;
 }
 
-static uintptr_t copy_of(const struct applying *a, const struct manifest_pointer *p)
+static uintptr_t moved_of(const struct applying *a, const struct manifest_pointer *p)
 {
-    return region_bias(a) + a->m->copies[p->copy].at + p->offset;
+    return region_bias(a) + a->m->fragments[p->fragment].at + p->offset;
 }
 
 /* The first of each object's, from `first` to `end`. */
@@ -66,8 +66,8 @@ static int compare_first(struct applying *a, uint32_t first, uint32_t end)
         uintptr_t value;
 
         memcpy(&value, (const void *)(object->public.bias + p->linked), sizeof value);
-        if (value != copy_of(a, p))
-            return apply_refuse(a, object, "relocation did not lead a pointer to the copy");
+        if (value != moved_of(a, p))
+            return apply_refuse(a, object, "relocation did not lead a pointer to moved code");
     }
     return 0;
 }
@@ -94,7 +94,7 @@ int apply_compare_pointers(struct applying *a)
         return -ESTALE;
     for (uint32_t i = a->first_pointer; i < a->m->header->n_pointers; i++) {
         const struct manifest_pointer *p = &a->m->pointers[i];
-        const struct manifest_copy *copy = &a->m->copies[p->copy];
+        const struct manifest_fragment *fragment = &a->m->fragments[p->fragment];
         struct rimf_object *object = a->objects[p->object];
         uintptr_t word = object->public.bias + p->linked, value;
 
@@ -105,9 +105,9 @@ int apply_compare_pointers(struct applying *a)
         if (!may_write(&w, word))
             return apply_refuse(a, object, "a pointer lies where it cannot be written");
         memcpy(&value, (const void *)word, sizeof value);
-        if (value == copy_of(a, p))
+        if (value == moved_of(a, p))
             continue;
-        if (value != a->objects[copy->object]->public.bias + copy->original + p->offset)
+        if (value != a->objects[fragment->object]->public.bias + fragment->original + p->offset)
             return apply_refuse(a, object, "a pointer leads elsewhere");
         /* It may begin before. */
         object->to_open |= word + sizeof value - 1 - w.relro < w.relro_size ||
@@ -145,13 +145,13 @@ void apply_write_pointers(struct applying *a)
     for (uint32_t i = a->first_pointer; i < m->header->n_pointers; i++) {
         const struct manifest_pointer *p = &m->pointers[i];
         uintptr_t word = a->objects[p->object]->public.bias + p->linked;
-        uintptr_t to = copy_of(a, p);
+        uintptr_t to = moved_of(a, p);
 
         memcpy(&now, (const void *)word, sizeof now);
         if (now != to) /* else it may lie where nothing was opened */
             memcpy((void *)word, &to, sizeof to);
     }
     if (m->header->n_pointers)
-        rimf_log(a->image->log, MVLD_LOG_PASSES, "copies: %u pointers lead to them",
+        rimf_log(a->image->log, MVLD_LOG_PASSES, "moved code: %u pointers lead there",
                  m->header->n_pointers);
 }

@@ -119,9 +119,9 @@ static int map_texts(struct applying *a, uint32_t object)
     return error;
 }
 
-/* Without the first of them, which is the C library's, nothing may lead to copies; without
- * others, some of the unwinder's answers tell of copies. */
-int apply_answers(struct applying *a)
+/* Without the first of them, which is the C library's, nothing may lead to moved code; without
+ * others, some of the unwinder's results are of moved code. */
+int apply_caller_texts(struct applying *a)
 {
     for (uint32_t i = 0; i < a->m->header->n_kept; i++) {
         int error = map_texts(a, a->m->kept[i].object);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
  * rimf/store/lay.c: what of a manifest lies in a process before anything is relocated
- * (store/manifest.h, RELOCATIONS), and how words that lead to copies then lead home again.
+ * (store/manifest.h, RELOCATIONS), and how words that lead to moved code then lead to the originals again.
  *
- * All that can fail comes first: the files are open and the copies mapped before a table is.
- * What fails then leaves some words that lead to copies, and others that lead home; both are
+ * All that can fail comes first: the files are open and moved code mapped before a table is.
+ * What fails then leaves some words that lead to moved code, and others that lead to originals; both are
  * what rimf_manifest_apply expects.
  */
 #include "rimf/store/manifest.h"
@@ -51,7 +51,7 @@ static int rights_of(const Elf64_Phdr *ph)
            (ph->p_flags & PF_X ? PROT_EXEC : 0);
 }
 
-/* ---- the region of the copies ------------------------------------------------------ */
+/* ---- the region of moved code ------------------------------------------------------ */
 
 static void take_away(const struct manifest_file *file, const struct rimf_sys *sys, uintptr_t bias,
                       int n)
@@ -90,7 +90,7 @@ static int map_pieces(const struct manifest_file *file, const struct rimf_sys *s
 
         if (sys_failed(at)) {
             take_away(file, sys, bias, i);
-            *why = "copies of code cannot be mapped";
+            *why = "moved code cannot be mapped";
             return (int)at;
         }
         if (i == MANIFEST_CODE)
@@ -121,18 +121,18 @@ static int region_fits(const struct manifest_file *file)
            segment_at(file, r->object, PT_LOAD, r->frames, r->frames_size);
 }
 
-/* ---- words that lead to copies ----------------------------------------------------- */
+/* ---- words that lead to moved code ----------------------------------------------------- */
 
 static uintptr_t home_of(const struct manifest_file *file, const struct manifest_pointer *pointer)
 {
-    const struct manifest_copy *copy = &file->view.copies[pointer->copy];
+    const struct manifest_fragment *fragment = &file->view.fragments[pointer->fragment];
 
-    return file->laid.biases[copy->object] + copy->original + pointer->offset;
+    return file->laid.biases[fragment->object] + fragment->original + pointer->offset;
 }
 
-static uintptr_t copy_of(const struct manifest_file *file, const struct manifest_pointer *pointer)
+static uintptr_t moved_of(const struct manifest_file *file, const struct manifest_pointer *pointer)
 {
-    return file->laid.biases[file->view.region->object] + file->view.copies[pointer->copy].at +
+    return file->laid.biases[file->view.region->object] + file->view.fragments[pointer->fragment].at +
            pointer->offset;
 }
 
@@ -205,13 +205,13 @@ static void write_addends(const struct manifest_file *file)
 {
     for (uint32_t i = 0; i < file->view.header->n_addends; i++) {
         const struct manifest_pointer *p = &file->view.pointers[i];
-        uintptr_t bias = file->laid.biases[p->object], addend = copy_of(file, p) - bias;
+        uintptr_t bias = file->laid.biases[p->object], addend = moved_of(file, p) - bias;
 
         memcpy((void *)(bias + p->linked), &addend, sizeof addend);
     }
 }
 
-/* ---- and home again ---------------------------------------------------------------- */
+/* ---- and to the originals again ---------------------------------------------------- */
 
 /* RELRO of the object, as the host loader finds it. */
 static int protect(const struct manifest_file *file, const struct rimf_sys *sys, uint32_t object,
@@ -227,31 +227,31 @@ static int protect(const struct manifest_file *file, const struct rimf_sys *sys,
     return end > start && sys_failed(sys_mprotect(sys, start, end - start, rights)) ? -EPERM : 0;
 }
 
-static void lead_home(const struct manifest_file *file, uint32_t object, uint32_t linked)
+static void lead_back(const struct manifest_file *file, uint32_t object, uint32_t linked)
 {
     uintptr_t word = file->laid.biases[object] + linked, value;
     uintptr_t region = file->laid.biases[file->view.region->object];
-    const struct manifest_copy *copy;
+    const struct manifest_fragment *fragment;
 
     memcpy(&value, (const void *)word, sizeof value);
-    copy = manifest_copy_at(&file->view, value - region);
-    if (!copy)
+    fragment = manifest_fragment_at(&file->view, value - region);
+    if (!fragment)
         return;
-    value = file->laid.biases[copy->object] + copy->original + (value - region - copy->at);
+    value = file->laid.biases[fragment->object] + fragment->original + (value - region - fragment->at);
     memcpy((void *)word, &value, sizeof value);
 }
 
 /* All of one object: those in the list, and what a resolver may have chosen otherwise. */
-static void lead_all_home(const struct manifest_file *file, uint32_t object)
+static void lead_all_back(const struct manifest_file *file, uint32_t object)
 {
     const struct manifest *f = &file->view;
 
     for (uint32_t i = 0; i < f->header->n_pointers; i++)
         if (f->pointers[i].object == object)
-            lead_home(file, object, f->pointers[i].linked);
+            lead_back(file, object, f->pointers[i].linked);
     for (uint32_t i = 0; i < f->header->n_words; i++)
         if (f->words[i].object == object)
-            lead_home(file, object, f->words[i].linked);
+            lead_back(file, object, f->words[i].linked);
 }
 
 /* Of what is unplaced, too: R_X86_64_COPY has copied words into it that were led. */
@@ -266,7 +266,7 @@ int manifest_take_back(struct manifest_file *file, const struct rimf_sys *sys)
         error = protect(file, sys, i, PROT_READ | PROT_WRITE);
         if (error)
             break;
-        lead_all_home(file, i);
+        lead_all_back(file, i);
         error = protect(file, sys, i, PROT_READ);
     }
     file->laid.led = error ? file->laid.led : 0;
@@ -297,16 +297,16 @@ static int is_table(const Elf64_Dyn *d)
  * in those pages of ours; 0: it is as it was. */
 static int move_tables(const struct manifest_file *file, const struct manifest_relocations *r)
 {
-    uintptr_t home = file->laid.biases[r->object] + r->linked;
+    uintptr_t original = file->laid.biases[r->object] + r->linked;
     size_t n;
     Elf64_Dyn *dynamic = dynamic_of(file, r->object, &n);
 
     for (size_t i = 0; i < n && dynamic; i++)
-        if (is_table(&dynamic[i]) && dynamic[i].d_un.d_ptr - home >= r->size)
+        if (is_table(&dynamic[i]) && dynamic[i].d_un.d_ptr - original >= r->size)
             return 0;
     for (size_t i = 0; i < n && dynamic; i++)
         if (is_table(&dynamic[i]))
-            dynamic[i].d_un.d_ptr += manifest_tables_at(file, r) - home;
+            dynamic[i].d_un.d_ptr += manifest_tables_at(file, r) - original;
     return dynamic != NULL;
 }
 
@@ -339,7 +339,7 @@ static int map_pages(struct manifest_file *file, const struct rimf_sys *sys, int
 
     if (sys_failed(at))
         return 0;
-    if (f->region) /* the file of the copies, of which these are read first */
+    if (f->region) /* the file of moved code, of which these are read first */
         overlay_want_large(sys, file->filtered, (uintptr_t)at, size);
     file->laid.tables = (uintptr_t)at;
     shift(file);
@@ -389,7 +389,7 @@ int manifest_lay(struct manifest_file *file, const struct rimf_sys *sys, const u
     int error = 0;
     long fd;
 
-    *why = "words do not hold what they should, or there is no room for copies of code";
+    *why = "words do not hold what they should, or there is no room for moved code";
     file->laid = (struct manifest_laid){.biases = biases};
     if (f->region && (!region_fits(file) || is_relocated(file) || !addends_fit(file)))
         return -ESTALE;

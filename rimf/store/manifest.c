@@ -22,8 +22,8 @@ const uint32_t manifest_sizes[MANIFEST_TABLES] = {
     [MANIFEST_RELOCATIONS] = sizeof(struct manifest_relocations),
     [MANIFEST_SHIFTS] = sizeof(struct manifest_shift),
     [MANIFEST_REGIONS] = sizeof(struct manifest_region),
-    [MANIFEST_COPIES] = sizeof(struct manifest_copy),
-    [MANIFEST_HOMES] = sizeof(struct analysis_home),
+    [MANIFEST_FRAGMENTS] = sizeof(struct manifest_fragment),
+    [MANIFEST_FIXED_CODE] = sizeof(struct analysis_fixed),
     [MANIFEST_POINTERS] = sizeof(struct manifest_pointer),
     [MANIFEST_KEPT] = sizeof(struct manifest_kept),
     [MANIFEST_NAMES] = 1,
@@ -263,8 +263,8 @@ static const char *check_passes(const struct manifest *m)
 
     if (h->n_passes > MANIFEST_PASSES_MAX)
         return "it was made by too many passes";
-    if (h->told >= h->names_size)
-        return "what the host loader was told lies outside the names";
+    if (h->launch_key >= h->names_size)
+        return "the launch key lies outside the names";
     for (uint32_t i = 0; i < h->n_passes; i++)
         if (h->passes[i].name >= h->names_size || h->passes[i].library >= h->names_size)
             return "a pass's name lies outside the names";

@@ -16,7 +16,7 @@
  *     | header | objects | texts | words | calls | left | relocations | shifts | region |  …
  *     +--------+---------+-------+-------+-------+------+-------------+--------+--------+
  *         +--------+-------+----------+------+-------+
- *      …  | copies | homes | pointers | kept | names |
+ *      …  | fragments | fixed | pointers | kept | names |
  *         +--------+-------+----------+------+-------+
  *
  * There are three of them, for one reader, one writer and one check:
@@ -70,25 +70,25 @@
  * slot (`left`), and it is asked again whether it does.  It is made from the bytes of the file, not from memory.
  * It is written by who makes a manifest or adds to one, or by `mvld build --ready`.
  *
- * MOVED CODE (moved/moved.h) comes first, while nothing leads to it, and the C library's questions about it are
- * answered; only then the texts, in which functions begin with jumps to their copies, and first those with the
- * functions that answer: jumps of the loader's are in them too.  The functions that answer, which take longest to find,
- * are those that were found before (`kept`), as long as the files are the same.  When the copies or the
- * answers fail, the region is as it was, and no text is laid over.
+ * MOVED CODE (moved/moved.h) comes first, while nothing leads to it, and the C library's caller hooks
+ * are there; only then the texts, in which functions begin with jumps to moved code, and first those with the
+ * functions that are hooked: jumps of the loader's are in them too.  These functions, which take longest to find,
+ * are those that were found before (`kept`), as long as the files are the same.  When the moved code or the
+ * hooks fail, the region is as it was, and no text is laid over.
  *
- * ADDRESSES.  A function's address is that of its copy: operands that take it hold distances, and lead there
- * by themselves.  Relocated words hold addresses.  So the manifest lists each word that was led to a copy
- * (`pointers`), also in objects that are unplaced; and `homes`, the code whose addresses stay.  Who leads it there:
+ * ADDRESSES.  The canonical address is that of moved code: operands that take it hold distances, and lead there
+ * by themselves.  Relocated words hold addresses.  So the manifest lists each word that was led to moved code
+ * (`pointers`), also in objects that are unplaced; and `fixed`, the code whose addresses stay.  Who leads it there:
  *
- *     relocation itself  by a table that holds the copy's address, or in DT_RELR's way, by an addend that is changed
+ *     relocation itself  by a table that holds the moved code's address, or in DT_RELR's way, by an addend that is changed
  *                        just before (lay.c)
- *     a resolver         of an IFUNC; a table has its copy called, which returns copies
+ *     a resolver         of an IFUNC; a table has its moved code called, which returns such addresses
  *     apply_pointers.c   what is left, and all of them where tables are the files'
  *
- * Before anything else is changed each word that no table wrote is seen to lead to the copy, or to where it led
+ * Before anything else is changed each word that no table wrote is seen to lead to moved code, or to where it led
  * then; RELRO is opened for those, and they are written when all else is done, because that cannot fail.  What
  * resolvers chose, by the CPU, the list does not foresee: so each word that they decide is one that the manifest
- * relies on.  If it is refused then, all words that lead to copies are led home (manifest_take_back), and no pass
+ * relies on.  If it is refused then, all words that lead to moved code are led back (manifest_take_back), and no pass
  * runs: the tables are not the files'.
  *
  * RELOCATIONS.  Half of what the host loader does at a start is to look symbols up, and where the same files are
@@ -103,7 +103,7 @@
  * private pages.  When the host loader has mapped the last object and relocated none (the loader's
  * relocations.c), all of them are mapped at once, anywhere, and DT_RELA and DT_JMPREL in each dynamic section,
  * which the host loader has made addresses by then, are led there; they stay so.  Where code moved, RELATIVE and
- * IRELATIVE entries lead to copies, and so these are mapped before the tables; nothing is, if that fails.
+ * IRELATIVE entries lead to moved code, and so these are mapped before the tables; nothing is, if that fails.
  * Else each entry gives the same word either way.  IFUNCs are changed only where code moved, because
  * there each choice is compared.  Left as they are: what a TLS symbol or one of the kind UNIQUE defines, what is
  * absolute, what nothing defines, slots that are bound lazily, and all of it where an object is a filter.
@@ -168,7 +168,7 @@ struct manifest_read {
 /* The tables, in their order.  Sizes are multiples of 8, but for the names. */
 enum {
     MANIFEST_OBJECTS, MANIFEST_TEXTS, MANIFEST_WORDS, MANIFEST_CALLS, MANIFEST_LEFT, MANIFEST_RELOCATIONS, MANIFEST_SHIFTS,
-    MANIFEST_REGIONS, MANIFEST_COPIES, MANIFEST_HOMES, MANIFEST_POINTERS, MANIFEST_KEPT, MANIFEST_NAMES,
+    MANIFEST_REGIONS, MANIFEST_FRAGMENTS, MANIFEST_FIXED_CODE, MANIFEST_POINTERS, MANIFEST_KEPT, MANIFEST_NAMES,
     MANIFEST_TABLES
 };
 extern const uint32_t manifest_sizes[MANIFEST_TABLES]; /* of an entry */
@@ -187,12 +187,12 @@ struct manifest_header {
         uint32_t n[MANIFEST_TABLES];
         struct {
             uint32_t n_objects, n_texts, n_words, n_calls, n_left, n_relocations, n_shifts;
-            uint32_t n_regions, n_copies, n_homes, n_pointers, n_kept, names_size;
+            uint32_t n_regions, n_fragments, n_fixed, n_pointers, n_kept, names_size;
         };
     };
     uint32_t n_base;              /* objects of the one that this one continues */
     uint32_t n_addends, n_tabled; /* of the pointers, the first, and those that follow these */
-    uint32_t told; /* in names: what the host loader was told; "": nothing.  For people */
+    uint32_t launch_key; /* in names: what the host loader was told; "": nothing.  For people */
     uint32_t n_passes, n_reads;
     struct manifest_pass passes[MANIFEST_PASSES_MAX]; /* in their order */
     struct manifest_read reads[MANIFEST_READS_MAX];
@@ -259,21 +259,21 @@ struct manifest_region { /* one, when code moved; addresses as linked, of `objec
 
 #define MANIFEST_MOVED 1u
 
-struct manifest_copy { /* ascending by `at` */
-    uint32_t object, flags; /* MANIFEST_MOVED: addresses of it are those of the copy, */
+struct manifest_fragment { /* ascending by `at` */
+    uint32_t object, flags; /* MANIFEST_MOVED: canonical addresses of it are those here, */
     uint32_t original;          /* as linked, of its object */
-    uint32_t n_homes;       /* but for these; behind those of the copies before */
+    uint32_t n_fixed;       /* but for these; behind those of the fragments before */
     uint64_t at;            /* as linked, of the region's */
     uint32_t code, size;    /* struct moved_fragment */
-    uint32_t sorted;        /* of the i-th: which copy is the i-th by object and home */
+    uint32_t sorted;        /* of the i-th: which fragment is the i-th by object and original */
     uint32_t zero;
 };
 
-/* Eight bytes, anywhere, that hold an address of code at home, and are to hold that of its copy.
+/* Eight bytes, anywhere, that hold an address of original code, and are to hold that of its moved code.
  * Ascending, three times: those that DT_RELR relocates, those that a table of ours writes, others. */
 struct manifest_pointer {
     uint32_t object, linked;
-    uint32_t copy, offset; /* which one, and how far behind its start */
+    uint32_t fragment, offset; /* which one, and how far behind its start */
 };
 
 struct manifest_kept { /* ascending by `number`: rimf_image_keep_original */
@@ -295,8 +295,8 @@ struct manifest {
             const struct manifest_relocations *relocations;
             const struct manifest_shift *shifts;
             const struct manifest_region *region; /* NULL: no code moved */
-            const struct manifest_copy *copies;
-            const struct analysis_home *homes;
+            const struct manifest_fragment *fragments;
+            const struct analysis_fixed *fixed;
             const struct manifest_pointer *pointers;
             const struct manifest_kept *kept;
             const char *names;
@@ -311,11 +311,11 @@ int manifest_open(struct manifest *, const void *bytes, size_t size, const char 
 uint64_t manifest_checksum(const void *bytes, size_t size);
 /* The file of the relocations. */
 const char *manifest_tables_name(const struct manifest *);
-/* What is wrong with the region, its copies, their homes and pointers, or NULL.  The objects were checked. */
+/* What is wrong with the region, its fragments, fixed code and pointers, or NULL.  The objects were checked. */
 const char *manifest_check_moved(const struct manifest *);
 #define OVERLAY_SIZE_MAX (1ul << 40) /* of a file that is mapped over another one */
-/* The copy whose code this is, as linked of the region's object, or NULL. */
-const struct manifest_copy *manifest_copy_at(const struct manifest *, uint64_t linked);
+/* The fragment whose code this is, as linked of the region's object, or NULL. */
+const struct manifest_fragment *manifest_fragment_at(const struct manifest *, uint64_t linked);
 /* Of the pointers from i to `end`, all of one list: the first of another object than i's, or `end`. */
 uint32_t manifest_next_object(const struct manifest *, uint32_t i, uint32_t end);
 /* The number of the object in this file, or -1. */
@@ -334,7 +334,7 @@ static inline const struct manifest_object *manifest_object(const struct manifes
 struct manifest_laid {
     const uintptr_t *biases; /* of each object; NULL: nothing lies there */
     uint32_t entries; /* so many of tables ask for no symbol any more */
-    int led;          /* copies are mapped, and relocated words lead to them */
+    int led;          /* moved code is mapped, and relocated words lead to them */
     int whole;        /* all tables are ours, so all words that one writes do */
     uintptr_t tables; /* where the first is mapped; 0: none is */
     uint32_t first_text, end_text; /* these lie over those of the files */
@@ -401,7 +401,7 @@ int manifest_lay(struct manifest_file *, const struct rimf_sys *, const uintptr_
 uintptr_t manifest_tables_at(const struct manifest_file *, const struct manifest_relocations *);
 const struct manifest_relocations *manifest_tables_of(const struct manifest_file *, uintptr_t bias);
 /* All are relocated, no code has run but that of resolvers, and the manifest is not applied: words lead
- * home again.  The copies stay, in case a resolver has kept an address.  0, or negative errno: some
+ * back again.  The moved code stays, in case a resolver has kept an address.  0, or negative errno: some
  * do not. */
 int manifest_take_back(struct manifest_file *, const struct rimf_sys *);
 /* lay_texts.c.  The same, and the CPU is that of the manifest: texts of libraries are laid over those of
@@ -411,7 +411,7 @@ void manifest_lay_texts(struct manifest_file *, const struct rimf_sys *);
 int manifest_take_text_back(struct manifest_file *, const struct rimf_sys *, int fd);
 /* 1 when `text` is the pages of an executable segment that is not writable. */
 int overlay_is_text(const Elf64_Phdr *ph, size_t n, const struct manifest_text *);
-/* Copies of code, over the region of the object that has this bias; 0, or negative errno and
+/* Moved code, over the region of the object that has this bias; 0, or negative errno and
  * nothing is changed.  And as the host loader had mapped that. */
 int manifest_region_map(const struct manifest_file *, const struct rimf_sys *, uintptr_t bias,
                         const char **why);

@@ -121,7 +121,7 @@ long manifest_open_part(const struct manifest_file *file, const struct rimf_sys 
     if (sys_failed(fd) || file_id_is_own(written, &st))
         return fd;
     sys_close(sys, (int)fd);
-    *why = "its copy was changed after it was written";
+    *why = "its overlay was changed after it was written";
     return -ESTALE;
 }
 

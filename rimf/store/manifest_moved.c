@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/store/manifest_moved.c: checks what a manifest says of copies of code: where they lie, whose they
+ * rimf/store/manifest_moved.c: checks what a manifest says of moved code: where they lie, whose they
  * are, who leads to them; and finds them.
  */
 #include "rimf/store/manifest.h"
@@ -9,19 +9,19 @@
 
 /* ---- finding ------------------------------------------------------------------------ */
 
-const struct manifest_copy *manifest_copy_at(const struct manifest *f, uint64_t linked)
+const struct manifest_fragment *manifest_fragment_at(const struct manifest *f, uint64_t linked)
 {
-    uint32_t low = 0, high = f->header->n_copies;
+    uint32_t low = 0, high = f->header->n_fragments;
 
     while (low < high) { /* the first that begins behind */
         uint32_t middle = low + (high - low) / 2;
 
-        if (f->copies[middle].at <= linked)
+        if (f->fragments[middle].at <= linked)
             low = middle + 1;
         else
             high = middle;
     }
-    return low && linked - f->copies[low - 1].at < f->copies[low - 1].code ? &f->copies[low - 1]
+    return low && linked - f->fragments[low - 1].at < f->fragments[low - 1].code ? &f->fragments[low - 1]
                                                                            : NULL;
 }
 
@@ -57,13 +57,13 @@ static const char *check_region(const struct manifest *f)
     if (r->pages > MVLD_PAGES_POOL || r->pages == MVLD_PAGES_QUICK)
         return "the region has pages of an unknown kind";
     if (r->hot > r->code_size)
-        return "hot copies lie outside the region";
+        return "hot moved code lies outside the region";
     if (r->object >= f->header->n_objects || f->objects[r->object].flags & MANIFEST_UNPLACED)
         return "the region is of no object that has a place";
     if (file_id_is_none(&r->file) || r->file.size > OVERLAY_SIZE_MAX)
         return "the region has no file, or one that is too large";
     if (f->header->n_relocations && !file_id_same(&f->header->relocations, &r->file))
-        return "relocations and copies of code are in two files";
+        return "relocations and moved code is in two files";
     if (!is_pages(r->code, r->code_size) || !is_pages(r->frames, r->frames_size) ||
         (r->code < r->frames + r->frames_size && r->frames < r->code + r->code_size))
         return "the region is no two ranges of pages";
@@ -79,13 +79,13 @@ static const char *check_region(const struct manifest *f)
     return NULL;
 }
 
-static const char *check_copies(const struct manifest *f)
+static const char *check_fragments(const struct manifest *f)
 {
     uint64_t last, end;
     const char *why;
 
-    if (f->header->n_regions > 1 || !f->header->n_regions != !f->header->n_copies)
-        return "there are copies without a region, or a region without copies";
+    if (f->header->n_regions > 1 || !f->header->n_regions != !f->header->n_fragments)
+        return "there is moved code without a region, or a region without moved code";
     if (!f->header->n_regions)
         return NULL;
     why = check_region(f);
@@ -93,15 +93,15 @@ static const char *check_copies(const struct manifest *f)
         return why;
     last = f->region->code;
     end = last + f->region->pieces[MANIFEST_CODE].size;
-    for (uint32_t i = 0; i < f->header->n_copies; i++) {
-        const struct manifest_copy *c = &f->copies[i];
+    for (uint32_t i = 0; i < f->header->n_fragments; i++) {
+        const struct manifest_fragment *c = &f->fragments[i];
 
         if (c->object >= f->header->n_objects || f->objects[c->object].flags & MANIFEST_UNPLACED)
-            return "a copy of code is of no object that has a place";
+            return "moved code is of no object that has a place";
         if (!c->code || c->code > c->size || c->code > UINT32_MAX - c->original)
-            return "a copy of code is of an impossible size";
+            return "moved code is of an impossible size";
         if (c->at < last || c->at > end || c->size > end - c->at)
-            return "the copies of code are not in order";
+            return "moved code is not in order";
         last = c->at + c->size;
     }
     return NULL;
@@ -112,43 +112,43 @@ static const char *check_sorted(const struct manifest *f)
 {
     uint64_t last = 0;
 
-    for (uint32_t i = 0; i < f->header->n_copies; i++) {
-        uint32_t sorted = f->copies[i].sorted;
-        uint64_t place = sorted < f->header->n_copies
-                             ? (uint64_t)f->copies[sorted].object << 32 | f->copies[sorted].original : 0;
+    for (uint32_t i = 0; i < f->header->n_fragments; i++) {
+        uint32_t sorted = f->fragments[i].sorted;
+        uint64_t place = sorted < f->header->n_fragments
+                             ? (uint64_t)f->fragments[sorted].object << 32 | f->fragments[sorted].original : 0;
 
-        if (sorted >= f->header->n_copies || f->copies[i].zero || (i && place <= last))
-            return "the copies of code are not sorted by their homes";
+        if (sorted >= f->header->n_fragments || f->fragments[i].zero || (i && place <= last))
+            return "moved code is not sorted by the originals";
         last = place;
     }
     return NULL;
 }
 
-static const char *check_homes(const struct manifest *f)
+static const char *check_fixed(const struct manifest *f)
 {
-    const struct analysis_home *home = f->homes;
-    uint64_t left = f->header->n_homes;
+    const struct analysis_fixed *fixed = f->fixed;
+    uint64_t left = f->header->n_fixed;
 
-    for (uint32_t i = 0; i < f->header->n_copies; i++) {
-        const struct manifest_copy *c = &f->copies[i];
+    for (uint32_t i = 0; i < f->header->n_fragments; i++) {
+        const struct manifest_fragment *c = &f->fragments[i];
         uint32_t from = 0;
 
-        if (c->flags & ~MANIFEST_MOVED || (c->n_homes && !c->flags) || c->n_homes > left)
-            return "addresses of a copy of code are of an unknown kind";
-        left -= c->n_homes;
-        for (const struct analysis_home *last = home + c->n_homes; home < last; home++) {
-            if (!home->size || home->start < from || home->start >= c->code ||
-                home->size > c->code - home->start)
-                return "code whose addresses stay at home is not in order";
-            from = home->start;
+        if (c->flags & ~MANIFEST_MOVED || (c->n_fixed && !c->flags) || c->n_fixed > left)
+            return "addresses of moved code are of an unknown kind";
+        left -= c->n_fixed;
+        for (const struct analysis_fixed *last = fixed + c->n_fixed; fixed < last; fixed++) {
+            if (!fixed->size || fixed->start < from || fixed->start >= c->code ||
+                fixed->size > c->code - fixed->start)
+                return "code whose addresses stay the originals is not in order";
+            from = fixed->start;
         }
     }
-    return left ? "code whose addresses stay at home is of no copy" : NULL;
+    return left ? "code whose addresses stay the originals is of no moved code" : NULL;
 }
 
-/* Those from `first` to `end`; whether one that lies in an object apart may be among them.  There are
+/* Those from `first` to `end`; whether one that lies in an unplaced object may be among them.  There are
  * thousands, and what they share is looked at when it changes. */
-static const char *check_ascending(const struct manifest *f, uint32_t first, uint32_t end, int apart)
+static const char *check_ascending(const struct manifest *f, uint32_t first, uint32_t end, int unplaced)
 {
     const struct manifest_pointer *last = NULL;
     uint64_t next = 0, code = 0;
@@ -159,20 +159,20 @@ static const char *check_ascending(const struct manifest *f, uint32_t first, uin
         if (!last || p->object != last->object) {
             if (p->object >= f->header->n_objects || (last && p->object < last->object))
                 return "the pointers are not in order";
-            if (!apart && f->objects[p->object].flags & MANIFEST_UNPLACED)
+            if (!unplaced && f->objects[p->object].flags & MANIFEST_UNPLACED)
                 return "a pointer is relocated where it is unplaced";
             next = 0;
         }
         if (p->linked < next)
             return "the pointers are not in order";
         next = (uint64_t)p->linked + sizeof(uint64_t);
-        if (!last || p->copy != last->copy) {
-            if (p->copy >= f->header->n_copies || f->copies[p->copy].flags != MANIFEST_MOVED)
-                return "a pointer leads to no copy";
-            code = f->copies[p->copy].code;
+        if (!last || p->fragment != last->fragment) {
+            if (p->fragment >= f->header->n_fragments || f->fragments[p->fragment].flags != MANIFEST_MOVED)
+                return "a pointer leads to no moved code";
+            code = f->fragments[p->fragment].code;
         }
         if (p->offset >= code)
-            return "a pointer leads to no copy";
+            return "a pointer leads to no moved code";
     }
     return NULL;
 }
@@ -194,13 +194,13 @@ static const char *check_pointers(const struct manifest *f)
 static const char *check_kept(const struct manifest *f)
 {
     if (!f->header->n_regions && f->header->n_kept)
-        return "functions are kept at home, and there are no copies";
+        return "originals are kept, and nothing has moved";
     for (uint32_t i = 0; i < f->header->n_kept; i++) {
         const struct manifest_kept *k = &f->kept[i];
 
         if (k->object >= f->header->n_objects || !k->size || k->number >= MANIFEST_KEPT_MAX ||
             (i && k->number <= k[-1].number))
-            return "functions that are kept at home are not in order";
+            return "functions whose originals are kept are not in order";
     }
     return NULL;
 }
@@ -208,7 +208,7 @@ static const char *check_kept(const struct manifest *f)
 const char *manifest_check_moved(const struct manifest *f)
 {
     static const char *(*const checks[])(const struct manifest *) = {
-        check_copies, check_sorted, check_homes, check_pointers, check_kept,
+        check_fragments, check_sorted, check_fixed, check_pointers, check_kept,
     };
     const char *why = NULL;
 

@@ -19,7 +19,7 @@ long rimf_manifest_apply(struct mvld_image *, const struct manifest_file *, uint
  * That ends the watch.  0, or negative errno with a sentence that can be asked for (last_error), and what is in
  * the folder is to be removed. */
 int rimf_manifest_write(struct mvld_image *, const char *folder, uint64_t made_by, uint64_t layout_seed,
-                        const char *told);
+                        const char *launch_key);
 
 /* ---- what comes by dlopen (apply_later.c, write_later.c) ---------------------------- */
 

@@ -137,7 +137,7 @@ static int add_words(struct writer *w, const struct rimf_object *object)
 }
 
 /* Code with jumps of the loader's is not to be laid over such code (the loader's caller/hooks.c). */
-static int is_kept_home(const struct mvld_image *image, const struct mvld_object *object)
+static int is_kept_original(const struct mvld_image *image, const struct mvld_object *object)
 {
     for (unsigned i = 0; i < RIMF_KEPT_ORIGINALS; i++)
         if (image->kept[i] - object->start < object->end - object->start)
@@ -152,7 +152,7 @@ static int add(struct learning *l, struct rimf_object *object)
     uint32_t words = w->header->n_words;
     int error = 0;
 
-    if (object->changed && !object->moved && !is_kept_home(w->image, &object->public) && !add_words(w, object)) {
+    if (object->changed && !object->moved && !is_kept_original(w->image, &object->public) && !add_words(w, object)) {
         entry->n_words = w->header->n_words - words;
         writer_name_overlay(w, entry, object->number - 1, object);
         error = write_overlay(w, object, entry, object->number - 1, w->names + entry->overlay_name);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/store/write_moved.c: copies of code (moved/moved.h) and their unwind tables as they are
+ * rimf/store/write_moved.c: moved code (moved/moved.h) and their unwind tables as they are
  * now, into one file.
  *
  *     names   header of an ELF file, symbols: whoever meets the file in /proc/PID/maps, or in
@@ -9,7 +9,7 @@
  *     huge pages at an offset that fits them (moved/pages.c)
  *
  * Addresses are as linked of the object whose memory the region is.  Nothing in the pages
- * depends on where they are mapped: copies hold distances, as all code does.
+ * depends on where they are mapped: it holds distances, as all code does.
  */
 #include "rimf/store/writer.h"
 
@@ -25,23 +25,23 @@ _Static_assert(RIMF_KEPT_ORIGINALS == MANIFEST_KEPT_MAX, "a manifest has room fo
 /* The pieces, from `offset` on, without holes in the file. */
 static void fill_region(struct writer *w, const struct mvld_object *object, uint64_t offset)
 {
-    const struct moved_code *copies = w->image->moved;
-    const struct rimf_region *region = &copies->region;
+    const struct moved_code *moved = w->image->moved;
+    const struct rimf_region *region = &moved->region;
     uintptr_t starts[MANIFEST_PIECES] = {region->code, region->frames,
                                        region->frames + moved_frames_table(region)};
-    uintptr_t ends[MANIFEST_PIECES] = {copies->code_end,
-                                     region->frames + moved_frames_searched(copies->n_frames),
-                                     copies->frames_end};
+    uintptr_t ends[MANIFEST_PIECES] = {moved->code_end,
+                                     region->frames + moved_frames_searched(moved->n_frames),
+                                     moved->frames_end};
 
     *w->region = (struct manifest_region){
         .object = writer_number(w, object),
-        .n_frames = (uint32_t)copies->n_frames,
+        .n_frames = (uint32_t)moved->n_frames,
         .code = region->code - object->bias,
         .code_size = region->code_size,
         .frames = region->frames - object->bias,
         .frames_size = region->frames_size,
-        .hot = copies->hot_end ? copies->hot_end - region->code : 0,
-        .pages = copies->pages,
+        .hot = moved->hot_end ? moved->hot_end - region->code : 0,
+        .pages = moved->pages,
         .described = w->image->n_described
                          ? (uint32_t)(w->image->described->start - object->bias) : 0,
     };
@@ -54,7 +54,7 @@ static void fill_region(struct writer *w, const struct mvld_object *object, uint
 }
 
 /* So that no start has to. */
-static int sort_copies(struct writer *w)
+static int sort_fragments(struct writer *w)
 {
     size_t n = 0;
 
@@ -63,37 +63,37 @@ static int sort_copies(struct writer *w)
 
         if (object->n_fragments)
             moved_sort(w->image->moved, object);
-        for (size_t k = 0; k < object->n_fragments && n < w->header->n_copies; k++)
-            w->copies[n++].sorted = object->fragments[k];
+        for (size_t k = 0; k < object->n_fragments && n < w->header->n_fragments; k++)
+            w->fragments[n++].sorted = object->fragments[k];
     }
-    return n == w->header->n_copies ? 0 : rimf_fail(w->image, ENOTSUP, "code of no object was copied");
+    return n == w->header->n_fragments ? 0 : rimf_fail(w->image, ENOTSUP, "code of no object was moved");
 }
 
-static int fill_copies(struct writer *w, const struct mvld_object *object)
+static int fill_fragments(struct writer *w, const struct mvld_object *object)
 {
-    const struct moved_code *copies = w->image->moved;
+    const struct moved_code *moved = w->image->moved;
 
-    for (size_t i = 0; i < copies->n; i++) {
-        const struct moved_fragment *copy = &copies->list[i];
+    for (size_t i = 0; i < moved->n; i++) {
+        const struct moved_fragment *fragment = &moved->list[i];
 
-        if (!copy->size || copy->object->public.flags & MVLD_OBJECT_UNPLACED)
-            return rimf_fail(w->image, ENOTSUP, "%s: its code was copied, and no snapshot can hold that",
-                             copy->object->public.name);
-        w->copies[w->header->n_copies++] = (struct manifest_copy){
-            .object = writer_number(w, &copy->object->public),
-            .flags = copy->is_canonical ? MANIFEST_MOVED : 0,
-            .original = (uint32_t)(copy->original - copy->object->public.bias),
-            .n_homes = (uint32_t)copy->n_homes,
-            .at = copy->at - object->bias,
-            .code = (uint32_t)copy->code,
-            .size = (uint32_t)copy->size,
+        if (!fragment->size || fragment->object->public.flags & MVLD_OBJECT_UNPLACED)
+            return rimf_fail(w->image, ENOTSUP, "%s: its code was moved, and no snapshot can hold that",
+                             fragment->object->public.name);
+        w->fragments[w->header->n_fragments++] = (struct manifest_fragment){
+            .object = writer_number(w, &fragment->object->public),
+            .flags = fragment->is_canonical ? MANIFEST_MOVED : 0,
+            .original = (uint32_t)(fragment->original - fragment->object->public.bias),
+            .n_fixed = (uint32_t)fragment->n_fixed,
+            .at = fragment->at - object->bias,
+            .code = (uint32_t)fragment->code,
+            .size = (uint32_t)fragment->size,
         };
-        if (copy->n_homes)
-            memcpy(w->homes + w->header->n_homes, copy->homes,
-                   copy->n_homes * sizeof *copy->homes);
-        w->header->n_homes += (uint32_t)copy->n_homes;
+        if (fragment->n_fixed)
+            memcpy(w->fixed + w->header->n_fixed, fragment->fixed,
+                   fragment->n_fixed * sizeof *fragment->fixed);
+        w->header->n_fixed += (uint32_t)fragment->n_fixed;
     }
-    return sort_copies(w);
+    return sort_fragments(w);
 }
 
 static void fill_kept(struct writer *w)
@@ -145,21 +145,21 @@ static int write_names(struct mvld_image *image, const struct symfile *names, in
 /* The whole file. */
 static int write_file(struct writer *w, const struct mvld_object *object, int fd)
 {
-    const struct moved_code *copies = w->image->moved;
-    uintptr_t frames = copies->region.frames + moved_frames_table(&copies->region);
-    struct symfile names = {.end = copies->n, .base = object->bias, .frames = frames,
-                            .frames_size = copies->frames_end - frames};
+    const struct moved_code *moved = w->image->moved;
+    uintptr_t frames = moved->region.frames + moved_frames_table(&moved->region);
+    struct symfile names = {.end = moved->n, .base = object->bias, .frames = frames,
+                            .frames_size = moved->frames_end - frames};
     int error = symfile_open(w->image, &names);
 
     if (error)
         return error;
-    fill_region(w, object, moved_pages_offset(copies, rimf_page_up(symfile_size(&names))));
+    fill_region(w, object, moved_pages_offset(moved, rimf_page_up(symfile_size(&names))));
     names.code_offset = w->region->pieces[MANIFEST_CODE].offset;
     names.frames_offset = w->region->pieces[MANIFEST_FRAMES].offset;
     error = write_names(w->image, &names, fd);
     symfile_close(w->image, &names);
     if (!error)
-        error = fill_copies(w, object);
+        error = fill_fragments(w, object);
     fill_kept(w);
     if (!error)
         error = write_pieces(w, object, fd);
@@ -168,23 +168,23 @@ static int write_file(struct writer *w, const struct mvld_object *object, int fd
 
 int write_moved(struct writer *w)
 {
-    const struct moved_code *copies = w->image->moved;
+    const struct moved_code *moved = w->image->moved;
     const struct rimf_sys *sys = w->image->sys;
     const struct mvld_object *object;
     int error;
     long fd;
 
-    if (!copies || !copies->n)
+    if (!moved || !moved->n)
         return 0;
-    object = rimf_object_find(w->image, copies->region.code);
+    object = rimf_object_find(w->image, moved->region.code);
     if (!object || object->flags & MVLD_OBJECT_UNPLACED)
-        return rimf_fail(w->image, ENOTSUP, "copies of code lie where no object is");
+        return rimf_fail(w->image, ENOTSUP, "moved code lies where no object is");
     fd = SYS6(sys, SYS_openat, w->folder, MOVED_FILE, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
               0644, 0, 0);
     error = sys_failed(fd) ? (int)fd : write_file(w, object, (int)fd);
     if (!sys_failed(fd))
         sys_close(sys, (int)fd);
-    return error ? rimf_fail(w->image, -error, "copies of code cannot be written (error %d)",
+    return error ? rimf_fail(w->image, -error, "moved code cannot be written (error %d)",
                              -error)
                  : 0;
 }

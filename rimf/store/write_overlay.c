@@ -89,7 +89,7 @@ static int fill(struct writer *w, const struct rimf_object *object, struct manif
         sys_munmap(sys, (uintptr_t)original, size);
     if (!error)
         error = write_finish(sys, to, &entry->overlay);
-    return error ? rimf_fail(w->image, -error, "%s: its copy cannot be written (error %d)",
+    return error ? rimf_fail(w->image, -error, "%s: its overlay cannot be written (error %d)",
                              object->public.name, -error)
                  : 0;
 }
@@ -106,7 +106,7 @@ int write_overlay(struct writer *w, const struct rimf_object *object, struct man
         return rimf_fail(w->image, (int)-from, "%s: it cannot be read (error %ld)", path, -from);
     to = write_new(sys, w->folder, name);
     if (sys_failed(to)) {
-        error = rimf_fail(w->image, (int)-to, "%s: its copy cannot be made (error %ld)", path,
+        error = rimf_fail(w->image, (int)-to, "%s: its overlay cannot be made (error %ld)", path,
                           -to);
     } else {
         error = fill(w, object, entry, number, (int)from, (int)to);

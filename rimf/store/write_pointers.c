@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/store/write_pointers.c: relocated words that lead to copies of code, into the image; why
+ * rimf/store/write_pointers.c: relocated words that lead to moved code, into the image; why
  * is told in store/manifest.h (IDENTITY).
  *
  * Which words these are was noted when they were written (rimf_watch_pointer).  Nothing else
- * leads into a copy yet: no code of the program has run, and what reserves the region has no
+ * leads into moved code yet: no code of the program has run, and what reserves the region has no
  * relocations.
  */
 #include "rimf/store/writer.h"
@@ -33,7 +33,7 @@ static int is_chosen(const struct mvld_image *image, const struct rimf_object *o
     }
 }
 
-/* What leads to no code that a file holds is led to no copy, whatever is chosen. */
+/* What leads to no code that a file holds is led to no moved code, whatever is chosen. */
 static int note_choice(struct mvld_image *image, const struct rimf_object *object, uintptr_t word)
 {
     const struct mvld_object *to;
@@ -86,23 +86,23 @@ int write_choices(struct mvld_image *image, const struct rimf_table *table)
 
 static int fill_pointer(struct writer *w, uint32_t index, uintptr_t word)
 {
-    const struct moved_code *copies = w->image->moved;
+    const struct moved_code *moved = w->image->moved;
     const struct rimf_object *object = w->table->objects[index];
-    uintptr_t home = moved_word(w->image, word);
-    const struct mvld_object *to = rimf_object_find(w->image, home);
-    const struct moved_fragment *copy = moved_fragment_made(copies, to, home, 1);
+    uintptr_t original = moved_word(w->image, word);
+    const struct mvld_object *to = rimf_object_find(w->image, original);
+    const struct moved_fragment *fragment = moved_fragment_made(moved, to, original, 1);
     struct manifest_pointer *out = &w->pointers[w->header->n_pointers];
     uintptr_t value;
 
     memcpy(&value, (const void *)word, sizeof value);
-    if (!copy || value == home || canonical_address(copy, home) != value)
-        return rimf_fail(w->image, ENOTSUP, "%s: a word at %p does not lead to the copy that it was "
+    if (!fragment || value == original || canonical_address(fragment, original) != value)
+        return rimf_fail(w->image, ENOTSUP, "%s: a word at %p does not lead to the moved code that it was "
                          "led to", object->public.name, (void *)word);
     *out = (struct manifest_pointer){
         .object = index,
         .linked = (uint32_t)(word - object->public.bias),
-        .copy = (uint32_t)(copy - copies->list),
-        .offset = (uint32_t)(home - copy->original),
+        .fragment = (uint32_t)(fragment - moved->list),
+        .offset = (uint32_t)(original - fragment->original),
     };
     if (object->public.bias + out->linked != word)
         return rimf_fail(w->image, ENOTSUP, "%s: it is too large", object->public.name);

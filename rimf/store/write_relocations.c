@@ -19,15 +19,15 @@
 #define PAGES_MAX (64ul << 20)
 
 /* The entries of one object that are changed, and the pages that hold its tables. */
-struct settled {
+struct finished {
     uint32_t n;   /* that asked for a symbol */
-    uint32_t led; /* whose word leads to a copy */
+    uint32_t led; /* whose word leads to moved code */
     uintptr_t start, end;
     uint64_t offset; /* of the pages, in the file */
 };
 
 /* What an entry becomes. */
-struct became {
+struct replacement {
     Elf64_Rela entry;
     const struct mvld_object *from; /* its addend is linked, of this one; NULL: of its own object */
 };
@@ -98,18 +98,18 @@ static uintptr_t resolver_of(const struct writer *w, const struct rimf_object *o
                ? resolver : 0;
 }
 
-/* Makes `*became` of the entry, which does the same in every process and asks for no symbol; where
- * words are led to copies, it leads this one there.  1: it asked for one; 2: it did not; 0: it
+/* Makes `*replacement` of the entry, which does the same in every process and asks for no symbol; where
+ * words are led to moved code, it leads this one there.  1: it asked for one; 2: it did not; 0: it
  * stays. */
 static int replace(const struct writer *w, const struct rimf_object *object,
-                   const Elf64_Rela *entry, struct became *became)
+                   const Elf64_Rela *entry, struct replacement *replacement)
 {
     uintptr_t bias = object->view.bias, word = bias + entry->r_offset, value, holds, resolver;
-    Elf64_Rela *to = &became->entry;
+    Elf64_Rela *to = &replacement->entry;
     struct mvld_symbol definition;
     int asked = ELF64_R_SYM(entry->r_info) != 0;
 
-    *became = (struct became){.entry = *entry};
+    *replacement = (struct replacement){.entry = *entry};
     if (!elf_holds(&object->view, word, sizeof word, PROT_READ) ||
         (object->public.flags & MVLD_OBJECT_UNPLACED && writer_is_led(w, word)))
         return 0;
@@ -131,29 +131,29 @@ static int replace(const struct writer *w, const struct rimf_object *object,
     if (!is_bound(w, object, entry, &definition) || !is_plain(&definition))
         return 0;
     if (!are_together(&object->public, definition.object))
-        became->from = definition.object;
+        replacement->from = definition.object;
     value = definition.address +
             (ELF64_R_TYPE(entry->r_info) == R_X86_64_64 ? (uintptr_t)entry->r_addend : 0);
     to->r_info = ELF64_R_INFO(0, R_X86_64_RELATIVE);
     to->r_addend = (int64_t)((writer_is_led(w, word) ? holds : value) -
-                             (became->from ? became->from->bias : bias));
+                             (replacement->from ? replacement->from->bias : bias));
     return moved_word(w->image, word) == value;
 }
 
 static void settle(const struct writer *w, const struct rimf_object *object,
-                   const Elf64_Rela *entries, size_t n, struct settled *out)
+                   const Elf64_Rela *entries, size_t n, struct finished *out)
 {
-    struct became became;
+    struct replacement replacement;
 
     for (size_t i = 0; i < n; i++) {
-        int how = replace(w, object, &entries[i], &became);
+        int how = replace(w, object, &entries[i], &replacement);
 
         out->n += how == 1;
         out->led += how && writer_is_led(w, object->view.bias + entries[i].r_offset);
     }
 }
 
-static void cover(const Elf64_Rela *entries, size_t n, struct settled *out)
+static void cover(const Elf64_Rela *entries, size_t n, struct finished *out)
 {
     uintptr_t start = rimf_page_down((uintptr_t)entries), end = rimf_page_up((uintptr_t)(entries + n));
 
@@ -177,24 +177,24 @@ static int add_shift(struct writer *w, uint64_t entry, const struct mvld_object 
 
 /* Those of the table that lie in `pages`, a copy of what lies at out->start. */
 static void rewrite(struct writer *w, const struct rimf_object *object,
-                    const Elf64_Rela *entries, size_t n, const struct settled *out,
+                    const Elf64_Rela *entries, size_t n, const struct finished *out,
                     uint8_t *pages)
 {
     for (size_t i = 0; i < n; i++) {
         uint64_t at = (uintptr_t)&entries[i] - out->start;
-        struct became became;
+        struct replacement replacement;
 
-        if (!replace(w, object, &entries[i], &became) ||
-            (became.from && !add_shift(w, out->offset + at, became.from)))
+        if (!replace(w, object, &entries[i], &replacement) ||
+            (replacement.from && !add_shift(w, out->offset + at, replacement.from)))
             continue;
-        memcpy(pages + at, &became.entry, sizeof became.entry);
-        if (ELF64_R_TYPE(became.entry.r_info) == R_X86_64_RELATIVE)
+        memcpy(pages + at, &replacement.entry, sizeof replacement.entry);
+        if (ELF64_R_TYPE(replacement.entry.r_info) == R_X86_64_RELATIVE)
             writer_set_way(w, object->view.bias + entries[i].r_offset, WRITER_TABLE);
     }
 }
 
 /* What the linkers that are known do.  Some put code into it, too, behind the tables. */
-static int in_first_segment(const struct rimf_object *object, const struct settled *s)
+static int in_first_segment(const struct rimf_object *object, const struct finished *s)
 {
     const struct mvld_segment *first = object->public.segments;
 
@@ -202,7 +202,7 @@ static int in_first_segment(const struct rimf_object *object, const struct settl
            s->end <= rimf_page_up(first->end);
 }
 
-static int write_pages(struct writer *w, uint32_t index, const struct settled *s, int fd)
+static int write_pages(struct writer *w, uint32_t index, const struct finished *s, int fd)
 {
     const struct rimf_object *object = w->table->objects[index];
     const struct elf_view *view = &object->view;
@@ -238,7 +238,7 @@ static int write_file(struct writer *w, int fd, uint64_t offset)
     for (uint32_t i = 0; i < w->table->n_objects && !error; i++) {
         const struct rimf_object *object = w->table->objects[i];
         const struct elf_view *view = &object->view;
-        struct settled s = {.offset = offset};
+        struct finished s = {.offset = offset};
 
         if (object->public.why || !view->n_segments || /* the host loader relocated itself */
             object->public.flags & (MVLD_OBJECT_VDSO | MVLD_OBJECT_LOADER))
@@ -263,18 +263,18 @@ static int write_file(struct writer *w, int fd, uint64_t offset)
 int write_relocations(struct writer *w)
 {
     const struct rimf_sys *sys = w->image->sys;
-    int error, copies = w->header->n_regions != 0;
+    int error, moved = w->header->n_regions != 0;
     long fd;
 
     if (rimf_has_filter(w->image))
         return 0;
-    fd = SYS6(sys, SYS_openat, w->folder, copies ? MOVED_FILE : RELOCATIONS_FILE,
-              O_WRONLY | O_CLOEXEC | (copies ? 0 : O_CREAT | O_EXCL), 0644, 0, 0);
+    fd = SYS6(sys, SYS_openat, w->folder, moved ? MOVED_FILE : RELOCATIONS_FILE,
+              O_WRONLY | O_CLOEXEC | (moved ? 0 : O_CREAT | O_EXCL), 0644, 0, 0);
     error = sys_failed(fd) ? (int)fd
-                           : write_file(w, (int)fd, copies ? rimf_page_up(w->region->file.size) : 0);
+                           : write_file(w, (int)fd, moved ? rimf_page_up(w->region->file.size) : 0);
     if (!sys_failed(fd))
         sys_close(sys, (int)fd);
-    if (!error && !w->header->n_relocations && !copies)
+    if (!error && !w->header->n_relocations && !moved)
         SYS3(sys, SYS_unlinkat, w->folder, RELOCATIONS_FILE, 0);
     return error ? rimf_fail(w->image, -error, "relocations cannot be written (error %d)", -error)
                  : 0;

@@ -20,7 +20,7 @@
 /* What is said of a start besides its objects. */
 struct start {
     struct writer w;
-    const char *folder, *told;
+    const char *folder, *launch_key;
     uint64_t made_by, layout_seed;
 };
 
@@ -104,7 +104,7 @@ static void fill_header(struct start *s)
     for (size_t i = 0; i < image->n_reads; i++)
         h->reads[h->n_reads++] = (struct manifest_read){.name = writer_name(&s->w, image->reads[i].path),
                                                         .file = image->reads[i].file};
-    h->told = s->told ? writer_name(&s->w, s->told) : 0;
+    h->launch_key = s->launch_key ? writer_name(&s->w, s->launch_key) : 0;
 }
 
 /* For everything, at most. */
@@ -112,7 +112,7 @@ static int make_room(struct start *s, const struct rimf_watch *watch)
 {
     struct writer *w = &s->w;
     struct mvld_image *image = w->image;
-    const struct moved_code *copies = image->moved;
+    const struct moved_code *moved = image->moved;
     size_t n = w->table->n_objects, *room = w->room;
 
     room[MANIFEST_OBJECTS] = room[MANIFEST_RELOCATIONS] = n;
@@ -120,14 +120,14 @@ static int make_room(struct start *s, const struct rimf_watch *watch)
     room[MANIFEST_REGIONS] = 1;
     room[MANIFEST_POINTERS] = watch->n_pointers;
     room[MANIFEST_KEPT] = MANIFEST_KEPT_MAX;
-    room[MANIFEST_NAMES] = name_size(s->told);
+    room[MANIFEST_NAMES] = name_size(s->launch_key);
     for (size_t i = 0; i < image->n_makers; i++)
         room[MANIFEST_NAMES] += name_size(image->makers[i].name) + name_size(image->makers[i].library);
     for (size_t i = 0; i < image->n_reads; i++)
         room[MANIFEST_NAMES] += name_size(image->reads[i].path);
-    for (size_t i = 0; copies && i < copies->n; i++) {
-        room[MANIFEST_COPIES]++;
-        room[MANIFEST_HOMES] += copies->list[i].n_homes;
+    for (size_t i = 0; moved && i < moved->n; i++) {
+        room[MANIFEST_FRAGMENTS]++;
+        room[MANIFEST_FIXED_CODE] += moved->list[i].n_fixed;
     }
     for (size_t i = 0; i < n; i++) {
         const struct rimf_object *object = w->table->objects[i];
@@ -267,9 +267,9 @@ static int write_watched(struct start *s)
 }
 
 int rimf_manifest_write(struct mvld_image *image, const char *folder, uint64_t made_by, uint64_t layout_seed,
-                        const char *told)
+                        const char *launch_key)
 {
-    struct start s = {.w = {.image = image}, .folder = folder, .told = told, .made_by = made_by, .layout_seed = layout_seed};
+    struct start s = {.w = {.image = image}, .folder = folder, .launch_key = launch_key, .made_by = made_by, .layout_seed = layout_seed};
     int error = write_watched(&s);
 
     rimf_watch_end(image);

@@ -26,8 +26,8 @@ struct writer {
             struct manifest_relocations *relocations;
             struct manifest_shift *shifts;
             struct manifest_region *region;
-            struct manifest_copy *copies;
-            struct analysis_home *homes;
+            struct manifest_fragment *fragments;
+            struct analysis_fixed *fixed;
             struct manifest_pointer *pointers;
             struct manifest_kept *kept;
             char *names;
@@ -39,7 +39,7 @@ struct writer {
     void *cookie;
 };
 
-/* Who leads a word to a copy when the program starts; in the order of manifest_pointer. */
+/* Who leads a word to moved code when the program starts; in the order of manifest_pointer. */
 enum writer_way { WRITER_ADDEND, WRITER_TABLE, WRITER_WORD };
 
 /* ---- writer.c ------------------------------------------------------------------------ */
@@ -78,17 +78,17 @@ int write_is_file(const struct rimf_sys *, int fd, const struct file_id *);
 
 /* ---- what a start has, too ------------------------------------------------------------- */
 
-/* write_pointers.c: notes the words that depend on more than which files are loaded, when words were led to copies.
+/* write_pointers.c: notes the words that depend on more than which files are loaded, when words were led to moved code.
  * 0, or negative errno with a sentence (last_error). */
 int write_choices(struct mvld_image *, const struct rimf_table *);
-/* 1: the word was led to a copy. */
+/* 1: the word was led to moved code. */
 int writer_is_led(const struct writer *, uintptr_t word);
 void writer_set_way(struct writer *, uintptr_t word, enum writer_way);
 /* The words that were. */
 int write_pointers(struct writer *, const struct rimf_watch *);
-/* write_moved.c: copies of code (moved/moved.h), when there are any. */
+/* write_moved.c: moved code (moved/moved.h), when there are any. */
 int write_moved(struct writer *);
-/* write_relocations.c: tables of relocations that need no symbols, behind the copies. */
+/* write_relocations.c: tables of relocations that need no symbols, behind moved code. */
 int write_relocations(struct writer *);
 
 #endif

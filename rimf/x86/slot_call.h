@@ -33,7 +33,7 @@ struct site {
     uintptr_t address;
     uint8_t length;
     uint64_t old, made; /* the bytes, the first in the lowest byte; zeros behind them */
-    uintptr_t leads;    /* to an entry of the PLT, to a slot, or to f */
+    uintptr_t target;    /* to an entry of the PLT, to a slot, or to f */
     int to_slot;     /* the latter */
 };
 
@@ -87,7 +87,7 @@ static inline int site_read(struct site *site, enum mvld_reference_kind kind, ui
     memcpy(&head, code, sizeof head);
     memcpy(&distance, code + at, sizeof distance);
     site->old = (head & ((1u << 8 * at) - 1)) | (uint64_t)distance << 8 * at;
-    site->leads = address + site->length + (uintptr_t)(intptr_t)(int32_t)distance;
+    site->target = address + site->length + (uintptr_t)(intptr_t)(int32_t)distance;
     return site_is(site->old, kind);
 }
 
@@ -116,7 +116,7 @@ static inline int site_inline(struct site *site, size_t room)
 {
     uint8_t made[sizeof site->made] = {0};
 
-    if (!single_read((const uint8_t *)site->leads, room, made))
+    if (!single_read((const uint8_t *)site->target, room, made))
         return 0;
     memcpy(&site->made, made, sizeof made);
     return 1;

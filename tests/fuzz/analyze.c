@@ -33,7 +33,7 @@ static void check_calls(const struct analyser *a)
     }
 }
 
-/* Of an object that may move, each movable unit unwinds as a copy; the bytes that do so
+/* Of an object that may move, each movable unit unwinds as moved code; the bytes that do so
  * are there. */
 static void check_movable(const struct analyser *a, const struct analysis *s)
 {
@@ -63,7 +63,7 @@ static void check_analysis(struct analyser *a)
     must(bytes && analysis_open(&s, bytes, size, ANALYSIS_WANT_ALL, &why) == 0);
     must(s.n_units == a->units.n && s.n_calls == a->calls.n &&
          s.n_references == a->references.n && s.n_jump_tables == a->jump_tables.n);
-    must(s.n_frames == a->copies.n && s.n_frame_fixes == a->frame_fixes.n);
+    must(s.n_frames == a->moved_frames.n && s.n_frame_fixes == a->frame_fixes.n);
     must(s.branches && s.n_branches == a->branches.n);
     check_movable(a, &s);
     free(bytes);

@@ -29,7 +29,7 @@ static void look_at_objects(const struct manifest *f)
         must(!((o->first | o->length | (uint64_t)o->distance) & 4095));
         words += o->n_words;
     }
-    must(words <= h->n_words && (!h->n_base || (!h->n_copies && !h->n_relocations && !h->n_kept && !h->n_calls)));
+    must(words <= h->n_words && (!h->n_base || (!h->n_fragments && !h->n_relocations && !h->n_kept && !h->n_calls)));
 }
 
 static int is_code(const struct manifest *f, uint64_t start, uint64_t end)
@@ -69,7 +69,7 @@ static void look(const struct manifest *f)
 {
     const struct manifest_header *h = f->header;
 
-    must(h->n_passes <= MANIFEST_PASSES_MAX && strlen(f->names + h->told) < h->names_size);
+    must(h->n_passes <= MANIFEST_PASSES_MAX && strlen(f->names + h->launch_key) < h->names_size);
     for (uint32_t i = 0; i < h->n_passes; i++)
         must(h->passes[i].name < h->names_size && h->passes[i].library < h->names_size);
     must(h->n_reads <= MANIFEST_READS_MAX);
@@ -86,22 +86,22 @@ static void look(const struct manifest *f)
     for (uint32_t i = 0; i < h->n_shifts; i++)
         must(h->n_relocations && f->shifts[i].to_object < h->n_objects && !(f->shifts[i].at & 7) &&
              f->relocations->offset + f->shifts[i].at < h->relocations.size);
-    must(!f->region == !h->n_copies);
-    for (uint32_t i = 0; i < h->n_copies; i++)
-        must(f->copies[i].sorted < h->n_copies);
-    for (uint32_t i = 0; i < h->n_copies; i++) {
-        const struct manifest_copy *c = &f->copies[i];
+    must(!f->region == !h->n_fragments);
+    for (uint32_t i = 0; i < h->n_fragments; i++)
+        must(f->fragments[i].sorted < h->n_fragments);
+    for (uint32_t i = 0; i < h->n_fragments; i++) {
+        const struct manifest_fragment *c = &f->fragments[i];
 
         must(c->object < h->n_objects && c->code <= c->size);
         must(c->at >= f->region->code && c->at + c->size <= f->region->code + f->region->code_size);
     }
-    for (uint32_t i = 0, home = 0; i < h->n_copies; home += f->copies[i++].n_homes)
-        for (uint32_t k = 0; k < f->copies[i].n_homes; k++)
-            must(home + k < h->n_homes &&
-                 (uint64_t)f->homes[home + k].start + f->homes[home + k].size <= f->copies[i].code);
+    for (uint32_t i = 0, original = 0; i < h->n_fragments; original += f->fragments[i++].n_fixed)
+        for (uint32_t k = 0; k < f->fragments[i].n_fixed; k++)
+            must(original + k < h->n_fixed &&
+                 (uint64_t)f->fixed[original + k].start + f->fixed[original + k].size <= f->fragments[i].code);
     for (uint32_t i = 0; i < h->n_pointers; i++)
-        must(f->pointers[i].object < h->n_objects && f->pointers[i].copy < h->n_copies &&
-             f->pointers[i].offset < f->copies[f->pointers[i].copy].code);
+        must(f->pointers[i].object < h->n_objects && f->pointers[i].fragment < h->n_fragments &&
+             f->pointers[i].offset < f->fragments[f->pointers[i].fragment].code);
     for (uint32_t i = 0; i < h->n_kept; i++)
         must(f->region && f->kept[i].object < h->n_objects && f->kept[i].number < MANIFEST_KEPT_MAX);
     for (int i = 0; f->region && i < MANIFEST_PIECES; i++) {

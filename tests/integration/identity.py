@@ -7,9 +7,9 @@ tests/conformance/behaviours.py describes.  It is run under the host loader, and
 with each pipeline below, every object analysed; what it prints must be the same.  The
 behaviours of tests/conformance can be named, too.
 
-With concat, code runs in copies.  A program that says RUNS (identity/identity.h) in the code
-under test then ends with a sentence where that code does not run in a copy: what ran at home
-would prove nothing.  In a run that says IDENTITY=home, no code may run in a copy.
+With concat, code moves.  A program that says RUNS (identity/identity.h) in the code
+under test then ends with a sentence where that code has not moved: what ran in the
+original would prove nothing.  In a run that says IDENTITY=original, no code may run in moved code.
 
 A failure means that a program can tell by an address that passes changed its code.
 """
@@ -73,7 +73,7 @@ class Bench(behaviours.Bench):
                                         "order = random-functions\n" * (SCATTERED in passes))
         environment["XDG_CACHE_HOME"] = str(self.cache)
         if "concat" in passes:
-            environment["IDENTITY"] = "copies"
+            environment["IDENTITY"] = "moved"
         return environment
 
     def check_in_place(self, line, passes):

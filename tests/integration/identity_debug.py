@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """identity_debug.py BEHAVIOUR: what is seen from outside of a program whose code was changed or
-copied (observed.c), by gdb, valgrind and perf.
+moved (observed.c), by gdb, valgrind and perf.
 
 Each function below is one test; its text says what a failure means.
 """
@@ -75,10 +75,10 @@ def run(program, passes):
     no names, steps lead elsewhere."""
     text = gdb(*commands(PASSED, "break later", "run", "backtrace", "finish", "delete",
                          "break in_library", "continue"),
-               program.path, env=program.environment(passes, "home"))
+               program.path, env=program.environment(passes, "original"))
     says(text, r"Breakpoint 1, later \(n=(n@entry=)?0\)", r"^#1 .* main ", "exited normally")
     text = gdb(*commands(PASSED, "break handler", "run", "backtrace", "up 3", "continue"),
-               program.path, env=program.environment(passes, "home"))
+               program.path, env=program.environment(passes, "original"))
     whole(text)
     says(text, "exited normally")
 
@@ -125,12 +125,12 @@ def valgrind(program, passes):
     reported that are none."""
     if not shutil.which("valgrind"):
         support.skip("valgrind is missing")
-    done = program.run(["valgrind", "-q", "--error-exitcode=9", program.path], passes, "home")
+    done = program.run(["valgrind", "-q", "--error-exitcode=9", program.path], passes, "original")
     check((done.returncode, done.stdout) == (0, "found 6\n"), f"{done.stdout}{done.stderr}")
 
 
 def perf(program, passes):
-    """Samples have no names. In copies they come from a map that the pass writes when it is asked
+    """Samples have no names. In moved code they come from a map that the pass writes when it is asked
     to."""
     if not shutil.which("perf"):
         support.skip("perf is missing")

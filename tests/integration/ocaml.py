@@ -41,7 +41,7 @@ with support.scratch_folder() as folder:
                               capture_output=True, text=True, timeout=100)
         support.check(done.returncode == 0, done.stderr)
         libraries = Path(os.path.realpath(support.HOST_LOADER)).parent
-        environment = support.copied(folder, program, libraries / "libc.so.6", libraries / "libm.so.6")
+        environment = support.moving(folder, program, libraries / "libc.so.6", libraries / "libm.so.6")
         plain = support.run([program, closure])
         support.check(plain.returncode == 0, plain.stderr)
         for passes in ("direct-calls", "direct-calls, concat"):

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""program_tests.py BEHAVIOUR [copies|snapshot]: one behaviour of a multiversed program in
-several objects (program/), end to end under the built loader.  With "copies" its code runs in
-copies (direct-calls and concat come before multiverse), with "snapshot" in those of a
-image.
+"""program_tests.py BEHAVIOUR [moved|snapshot]: one behaviour of a multiversed program in
+several objects (program/), end to end under the built loader.  With "moved" its code moves
+(direct-calls and concat come before multiverse), with "snapshot" it comes so from a
+snapshot.
 
 Each function below is one test; its text says what a failure means.  With
 MVLD_CC=musl-gcc all of it is a program of musl's.
@@ -31,22 +31,22 @@ class Program:
             support.take(folder, "integration/program", f"{kind}{name}={name}")
         self.folder, self.path = folder, folder / "program"
         self.way = way
-        self.environment = support.copied(
+        self.environment = support.moving(
             folder, "--program", self.path, folder / "liblate.so") if way else {}
         if way == "snapshot":  # leave a snapshot
             self.run("constructor", config=MANUAL, prefix=[])
 
-    def in_copies(self, config, environment):
-        """The same with copies, and where the log is: it must tell of them."""
+    def with_moved_code(self, config, environment):
+        """The same with moved code, and where the log is: it must tell of that."""
         log = self.folder / "log"
         for old in self.folder.glob("log.*"):
             old.unlink()
-        config = config.replace("passes = multiverse", support.COPIED +
+        config = config.replace("passes = multiverse", support.MOVING +
                                 ("\non-miss = build" if self.way == "snapshot" else "")) + support.COPY
         return config, {**self.environment, "MVLD_DEBUG": "passes,files",
                         "MVLD_DEBUG_OUTPUT": log, **environment}
 
-    def check_copies(self, snapshot):
+    def check_moved(self, snapshot):
         said = "".join(path.read_text() for path in self.folder.glob("log.*"))
         if snapshot:
             check("pass concat: its work is in the snapshot" in said, said)
@@ -59,11 +59,11 @@ class Program:
         if config is not None:
             config = config.format(program=self.path)
             if self.way:
-                config, environment = self.in_copies(config, environment)
+                config, environment = self.with_moved_code(config, environment)
         done = support.run([*prefix, self.path, *arguments], config=config, **environment)
         check(done.returncode == 0, f"status {done.returncode}\n{done.stdout}{done.stderr}")
         if self.way and config is not None:
-            self.check_copies(snapshot)
+            self.check_moved(snapshot)
         return done
 
     def says(self, expected, *arguments, **options):

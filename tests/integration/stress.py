@@ -4,7 +4,7 @@
 variation points from several threads while another commits and reverts, COUNT
 times each.
 
-METHOD is a value of `[app] patch`, LOADER is mvld, copies (mvld, and the code runs in copies:
+METHOD is a value of `[app] patch`, LOADER is mvld, moved (mvld, and code moves:
 direct-calls and concat come first) or plain (ld.so with libmultiverse, where no method can be
 asked for: auto).  "mprotect" gives way to
 another method when threads run, so there a timer's signal handler calls instead.
@@ -27,21 +27,6 @@ sys.path.insert(0, str(HERE.parent))
 import support  # noqa: E402
 from support import check  # noqa: E402
 
-SOURCES = HERE / "stress"
-
-
-def build(folder):
-    shared = ["-fPIC", "-shared", "-Wl,--build-id"]
-    here = ["-L" + str(folder), "-Wl,-rpath,$ORIGIN", "-L" + str(support.LIBRARY.parent),
-            "-Wl,-rpath," + str(support.LIBRARY.parent)]
-    support.compile_c(folder / "liboneof.so", *shared, SOURCES / "oneof.c")
-    support.compile_c(folder / "libother.so", *shared, SOURCES / "other.c",
-                      SOURCES / "straddling.S", *here, "-loneof")
-    support.compile_c(folder / "stress", SOURCES / "main.c", "-Wl,--build-id", *here, "-lother", "-loneof",
-                      support.LIBRARY, "-pthread")
-    support.compile_c(folder / "watch", SOURCES / "watch.c", plugin=False)
-    return folder / "stress"
-
 
 def command(program, loader, count, how):
     start = [] if loader == "plain" else [support.LOADER]
@@ -51,14 +36,14 @@ def command(program, loader, count, how):
 
 def environment(folder, program, loader, method, **more):
     if loader != "plain":
-        copies = loader == "copies"
-        passes = support.COPIED if copies else "passes = multiverse"
+        moved = loader == "moved"
+        passes = support.MOVING if moved else "passes = multiverse"
         config = folder / "mvld.conf"
         config.write_text(f"[app]\nmatch = {program}\n{passes}\npatch = {method}\n"
-                          "[multiverse]\nset.mode = 1\n" + support.COPY * copies)
+                          "[multiverse]\nset.mode = 1\n" + support.COPY * moved)
         more.update(MVLD_CONFIG=config, MVLD_PASS_PATH=support.PASSES)
-        if copies:
-            more.update(support.copied(folder, "--program", program))
+        if moved:
+            more.update(support.moving(folder, "--program", program))
     return support.clean_environment(**more)
 
 
@@ -71,8 +56,8 @@ def used_methods(folder, program, loader, method, how):
                           text=True, timeout=60)
     text = "".join(p.read_text() for p in folder.glob("log.*"))
     check(done.returncode == 0, f"status {done.returncode}\n{done.stdout}{done.stderr}{text[-2000:]}")
-    for name in ["stress", "liboneof.so", "libother.so"] if loader == "copies" else []:
-        check(re.search(f"/{name}: .* moved to", text), f"{name} runs at home")
+    for name in ["stress", "liboneof.so", "libother.so"] if loader == "moved" else []:
+        check(re.search(f"/{name}: .* moved to", text), f"{name} has not moved")
     found = re.findall(r"changes by (\w+)", text)
     return {name: found.count(name) for name in set(found)}, text
 
@@ -80,9 +65,11 @@ def used_methods(folder, program, loader, method, how):
 def main():
     method, loader, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
     how = "signals" if method == "mprotect" else "blocked" if "blocked" in sys.argv[4:] else "threads"
-    support.need(support.PLUGIN)
+    kind = "musl-" if support.MUSL else ""
     with support.scratch_folder() as folder:
-        program = build(folder)
+        support.take(folder, "integration/stress", "watch",
+                     *(f"{kind}{name}={name}" for name in ("liboneof.so", "libother.so", "stress")))
+        program = folder / "stress"
         if loader != "plain":
             used, log = used_methods(folder, program, loader, method, how)
             if "cannot be used" in log:

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""stress_dlopen.py LOADER CYCLES (LOADER: mvld, copies or plain, as of stress.py): stress/late_main.c opens and closes libraries with
+"""stress_dlopen.py LOADER CYCLES (LOADER: mvld, moved or plain, as of stress.py): stress/late_main.c opens and closes libraries with
 switches, variation points and call sites that need each other, in every mode of
 dlopen.  A failure means that an object that came was not bound (under mvld: before
 its constructors), that one that went is still in use, or that one that came again
@@ -13,38 +13,27 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 import support  # noqa: E402
 
-SOURCES = HERE / "stress"
-
 
 def main():
     loader, cycles = sys.argv[1:3]
-    support.need(support.PLUGIN)
     with support.scratch_folder() as folder:
-        run_time = support.LIBRARY.parent
-        shared = ["-fPIC", "-shared", "-Wl,--build-id", f"-L{folder}", "-Wl,-rpath,$ORIGIN", "-Wl,--no-as-needed"]
-        late = folder / "liblate2.so", folder / "liblate1.so"
-        for path, number, needs in (late[0], 2, []), (late[1], 1, ["-llate2"]), \
-                (late[0], 2, ["-llate1"]):  # each needs the other
-            support.compile_c(path, *shared, f"-DNUMBER={number}", SOURCES / "late.c", *needs)
-        support.compile_c(folder / "libalone.so", *shared, SOURCES / "alone.c")
+        support.take(folder, "integration/stress", "liblate1.so", "liblate2.so", "libalone.so", "late_main")
         program = folder / "late_main"
-        support.compile_c(program, "-D_GNU_SOURCE", "-Wl,--build-id", SOURCES / "late_main.c", "-rdynamic", f"-L{run_time}",
-                          "-lmultiverse", f"-Wl,-rpath,{run_time}")
         passes, more = "passes = multiverse", {}
-        if loader == "copies":
-            more = support.copied(folder, "--program", program, *late)
-            passes = support.COPIED
+        if loader == "moved":
+            more = support.moving(folder, "--program", program, folder / "liblate1.so", folder / "liblate2.so")
+            passes = support.MOVING
             more.update(MVLD_DEBUG="passes", MVLD_DEBUG_OUTPUT=folder / "log")
         config = f"[app]\nmatch = {program}\n{passes}\n[multiverse]\ncommit = manual\n" + \
-            support.COPY * (loader == "copies")
+            support.COPY * (loader == "moved")
         command = [program, cycles, folder] if loader == "plain" \
             else [support.LOADER, program, cycles, folder, "eager"]
         done = support.run(command, config=config, timeout=100, **more)
         print(done.stdout, done.stderr)
         said = "".join(path.read_text() for path in folder.glob("log.*"))
-        for name in ["late1", "late2"] if loader == "copies" else []:
-            copied = len(re.findall(f"/lib{name}.so: .* moved to", said))
-            support.check(copied > 9, f"lib{name}.so ran in {copied} copies")
+        for name in ["late1", "late2"] if loader == "moved" else []:
+            times = len(re.findall(f"/lib{name}.so: .* moved to", said))
+            support.check(times > 9, f"lib{name}.so moved {times} times")
         support.check(done.returncode == 0, f"status {done.returncode}")
 
 

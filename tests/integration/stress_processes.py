@@ -13,12 +13,9 @@ import support  # noqa: E402
 
 def main():
     method, loader, count = sys.argv[1:4]
-    support.need(support.PLUGIN)
     with support.scratch_folder() as folder:
-        run_time = support.LIBRARY.parent
+        support.take(folder, "integration/stress", ("musl-" if support.MUSL else "") + "processes=processes")
         program = folder / "processes"
-        support.compile_c(program, HERE / "stress" / "processes.c", f"-L{run_time}",
-                          support.LIBRARY, f"-Wl,-rpath,{run_time}", "-pthread")
         config = f"[app]\nmatch = {program}\npasses = multiverse\npatch = {method}\n"
         start = [support.LOADER] if loader == "mvld" else []
         done = support.run([*start, program, count, *sys.argv[4:]], config=config, timeout=100)

@@ -17,7 +17,7 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent), str(HERE)]
 import snapshot as images  # noqa: E402
 import snapshot_moved  # noqa: E402
-import learnt  # noqa: E402
+import overlays  # noqa: E402
 import support  # noqa: E402
 from support import HOST_LOADER, LOADER  # noqa: E402
 
@@ -96,7 +96,7 @@ def snapshot(driver, folder, options):
 
 
 def snapshot_with_moved(driver, folder, options):
-    """A start from a snapshot with copies of code; the program says the same wherever it
+    """A start from a snapshot with moved code; the program says the same wherever it
     runs, and copies what comes later.  (Where libconcat cannot be mapped, the host loader says a
     line.)  It is preloaded in the plain run, too: then the host loader asks for the same memory, and
     where it crashes without (glibc 2.41: its table of thread-local modules), it does so in both."""
@@ -115,10 +115,10 @@ def snapshot_with_moved(driver, folder, options):
             sys.exit(done.returncode)
 
 
-def learnt_modules(driver, folder, options):
+def overlays_of_modules(driver, folder, options):
     """A module whose code was learnt is opened: the program says the same wherever it comes to
     lie, and whatever of its code is applied."""
-    made = learnt.Program(folder)
+    made = overlays.Program(folder)
     made.train("open:one.so")
     environment = support.clean_environment(**made.environment(MVLD_DEBUG=""))
     host = os.path.realpath(HOST_LOADER)
@@ -138,9 +138,9 @@ def main():
         with support.scratch_folder() as folder:
             snapshot_with_moved(driver, folder, options)
         return
-    if name == "learnt":
+    if name == "overlays":
         with support.scratch_folder() as folder:
-            learnt_modules(driver, folder, options)
+            overlays_of_modules(driver, folder, options)
         return
     if name == "snapshot":
         with support.scratch_folder() as folder:

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """filtered.py BEHAVIOUR: direct-calls under a filter of system calls that kills (start/expected.h),
-in the program of learnt/.  Each function below is one test; its text says what a failure means.
+in the program of overlays/.  Each function below is one test; its text says what a failure means.
 """
 import re
 import sys
@@ -10,7 +10,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 import support  # noqa: E402
-from learnt import Program  # noqa: E402
+from overlays import Program  # noqa: E402
 from support import check  # noqa: E402
 
 IN_FORCE = "a filter of system calls is in force"

@@ -343,7 +343,7 @@ def damage(program):
     program.refused("it cannot be opened")
     copy.unlink()
     shutil.copy(folder / "aside", copy)
-    program.refused("its copy was changed after it was written")
+    program.refused("its overlay was changed after it was written")
 
 
 def on_miss(program):
@@ -411,7 +411,7 @@ def ways_to_start(program):
 
 
 def fixed_address(program):
-    """An executable at a fixed address, which lies apart, has no snapshot; its own code is
+    """An executable at a fixed address, which is unplaced, has no snapshot; its own code is
     in it; or a library's code is applied where it holds a distance to the executable."""
     program.make_program("-no-pie", "-fno-pie")
     folder = program.make_snapshot()

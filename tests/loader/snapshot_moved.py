@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""snapshot_moved.py BEHAVIOUR: programs that start from a snapshot with copies of code
+"""snapshot_moved.py BEHAVIOUR: programs that start from a snapshot with moved code
 (snapshot/place*.c: a program and a library that tell where they run).
 
 The output must be the same with the snapshot, without it, and without any pass; what differs is
@@ -65,7 +65,7 @@ class Program:
 
     def make_snapshot(self):
         folder = Path(self.run(MVLD_SNAPSHOT=1).stdout.strip())
-        check((folder / "manifest").is_file() and (folder / "concat.so").is_file(), "no snapshot, or no copies")
+        check((folder / "manifest").is_file() and (folder / "concat.so").is_file(), "no snapshot, or no moved code")
         return folder
 
     def applied(self, *words, **more):
@@ -85,7 +85,7 @@ class Program:
 
 
 def runs_in_image(done):
-    """Whether code of objects is mapped from a snapshot, where it leads to the copies.  (These stay mapped, led to by
+    """Whether code of objects is mapped from a snapshot, where it leads to moved code.  (These stay mapped, led to by
     nothing, where the snapshot turned out not to fit at the hook.)"""
     check("mapped: " in done.stderr, f"it does not tell what is mapped:\n{done.stderr}")
     return bool(re.search(r"^mapped: /\S+/mvld/snapshots/\S+/\d+-\S+$", done.stderr, re.M))
@@ -96,17 +96,17 @@ def mapping(done, what):
 
 
 def applies(program):
-    """Code does not run in the copies of the snapshot, or a program sees that it does."""
+    """The moved code of the snapshot does not run, or a program sees that it does."""
     plain = program.expected("no", program.later)
     check(plain.startswith("libplace.so libplace.so program libplace.so program 1\n1\n"), plain)
-    check(program.run("no", program.later).stdout == plain, "copied in the process")
+    check(program.run("no", program.later).stdout == plain, "moved in the process")
     folder = program.make_snapshot()
     check(program.applied("no", program.later).stdout == plain, "the output is another one")
     done = program.applied("maps", program.later)
     check(f"{folder}/concat.so" in mapping(done, "place") and " r-xp " in mapping(done, "place"),
-          f"it does not run in the copy: {mapping(done, 'place')}")
-    check("/concat.so" in mapping(done, "pointer"), f"a pointer leads home: {mapping(done, 'pointer')}")
-    # What comes later is copied behind, in this process.
+          f"the moved code does not run: {mapping(done, 'place')}")
+    check("/concat.so" in mapping(done, "pointer"), f"a pointer leads to the original: {mapping(done, 'pointer')}")
+    # What comes later is moved behind, in this process.
     for what in "later", "later pointer":
         check("/" not in mapping(done, what) and " r-xp " in mapping(done, what), mapping(done, what))
     # perf and gdb know the functions of the file.
@@ -119,7 +119,7 @@ def applies(program):
 
 
 def refusals(program):
-    """Copies are used that are not those that were written, or whose code is another one."""
+    """Moved code is used that is not what was written, or whose code is another one."""
     folder = program.make_snapshot()
     copies, aside = folder / "concat.so", program.folder / "aside"
     copies.rename(aside)
@@ -128,7 +128,7 @@ def refusals(program):
     program.refused("it cannot be opened")
     copies.unlink()
     shutil.copy(aside, copies)
-    program.refused("its copy was changed after it was written")
+    program.refused("its overlay was changed after it was written")
     program.make_snapshot()
     program.applied()
     copies.chmod(0o666)
@@ -148,7 +148,7 @@ def refusals(program):
 
 
 def damage(program):
-    """A snapshot with any one byte changed is used; or damaged copies are called good."""
+    """A snapshot with any one byte changed is used; or damaged moved code is called good."""
     folder = program.make_snapshot()
     whole = (folder / "manifest").read_bytes()
     plain = program.expected()
@@ -164,7 +164,7 @@ def damage(program):
     program.applied()
     images = program.cache / "mvld" / "snapshots"
     done = support.run([MVLD, "cache", "verify", images])
-    check(done.returncode == 0 and re.search("copied of [23] files", done.stdout), done.stdout + done.stderr)
+    check(done.returncode == 0 and re.search("moved in [23] fragments", done.stdout), done.stdout + done.stderr)
     copies = folder / "concat.so"
     size = copies.stat().st_size
     with copies.open("r+b") as file:
@@ -173,13 +173,13 @@ def damage(program):
     done = support.run([MVLD, "cache", "verify", images])
     check(done.returncode == 1 and "damaged" in done.stdout and "concat.so" in done.stdout,
           done.stdout + done.stderr)
-    program.refused("its copy was changed after it was written")
+    program.refused("its overlay was changed after it was written")
     done = support.run([MVLD, "cache", "prune", images])
     check(done.returncode == 0 and not list(images.iterdir()), done.stdout + done.stderr)
 
 
 def shared(program):
-    """Ten processes have a copy of the code each: more than 100 KB more than the plain ones."""
+    """Ten processes have moved code of their own each: more than 100 KB more than the plain ones."""
     program.analyze("--program", program.path)  # the C library, too
     program.make_snapshot()
 
@@ -202,12 +202,12 @@ def shared(program):
     check(runs_in_image(done), done.stderr)
     plain, snapshot = memory(MVLD="off"), memory()
     size = next(program.cache.glob("mvld/snapshots/*/concat.so")).stat().st_size // 1024
-    print(f"ten processes, private: {plain} KB plain, {snapshot} KB from a snapshot; copies {size} KB")
+    print(f"ten processes, private: {plain} KB plain, {snapshot} KB from a snapshot; moved code {size} KB")
     check(size > 1000 and snapshot - plain < 10 * size / 4, f"{plain} KB, snapshot {snapshot} KB")
 
 
 def fixed_address(program):
-    """An executable at a fixed address is copied, or its library is not, or its words lead home."""
+    """An executable at a fixed address has moved, or its library has not, or its words lead to originals."""
     for flags in ["-fno-pie"], ["-fPIC"]:  # the library's function has the address of a PLT entry; of its own
         support.compile_c(program.path, SOURCES / "place_main.c", support.MAPPED, "-no-pie", *flags,
                           "-Wl,--build-id", f"-L{program.folder}", "-lplace", f"-Wl,-rpath,{program.folder}",
@@ -224,11 +224,11 @@ def fixed_address(program):
             for what in "chosen", "chosen pointer":
                 check(f"{folder}/concat.so" in mapping(done, what), f"{what}, {flags}\n{done.stdout}")
             check(program.run("no", program.later).stdout == plain, "the output is another one")
-        leads_home(program, folder)
+        leads_to_originals(program, folder)
 
 
 def aligned(program):
-    """A library that wants more than page alignment is copied into the snapshot, or makes it useless.
+    """A library that wants more than page alignment is moved in the snapshot, or makes it useless.
     Before glibc 2.35 it does not get it, and lies like the others, unless it lay so by chance (one time
     in 16) in the process that made the snapshot."""
     wheres = [str(program.library)] + ["/concat.so"] * (support.GLIBC < (2, 35))
@@ -244,18 +244,18 @@ def aligned(program):
         check(program.run("no", program.later).stdout == plain, "the output is another one")
 
 
-def leads_home(program, folder):
-    """Refused at the hook, when relocation has led words to copies, the snapshot leaves none of them so."""
+def leads_to_originals(program, folder):
+    """Refused at the hook, when relocation has led words to moved code, the snapshot leaves none of them so."""
     rely_on_another_word(folder)
     program.refused("a call leads elsewhere")
     done = program.run("maps", program.later)
     check("symbols are not looked up" in done.stderr and "does not fit" in done.stderr, done.stderr)
     for what in "place", "pointer", "chosen", "chosen pointer", "later", "later pointer":
-        check("/concat.so" not in mapping(done, what), f"{what} leads to a copy: {mapping(done, what)}")
+        check("/concat.so" not in mapping(done, what), f"{what} leads to moved code: {mapping(done, what)}")
 
 
 def words(program):
-    """A word is led to a copy though it is not the one that it was; or words are led, and others not."""
+    """A word is led to moved code though it is not the one that it was; or words are led, and others not."""
     folder = program.make_snapshot()
     plain = program.expected()
     whole = bytearray((folder / "manifest").read_bytes())
@@ -263,7 +263,7 @@ def words(program):
     seal(resealed)
     check(resealed == whole, "the test computes another checksum")
     at, n = tables(whole)["pointers"]
-    check(n >= 1, "no word leads to a copy")
+    check(n >= 1, "no word leads to moved code")
 
     def spoil(index, field, change, why, **more):
         image = bytearray(whole)
@@ -288,7 +288,7 @@ def words(program):
 
 
 def tables_in_part(program):
-    """A word that no table has led home is left there; or words lead to copies after the snapshot was refused."""
+    """A word that no table has led back is left there; or words lead to moved code after the snapshot was refused."""
     folder = program.make_snapshot()
     plain = program.expected()
     whole = (folder / "manifest").read_bytes()
@@ -300,10 +300,10 @@ def tables_in_part(program):
         seal(image)
         (folder / "manifest").write_bytes(image)
         done = program.applied("maps", program.later)
-        check("/concat.so" in mapping(done, "pointer"), f"a pointer leads home: {mapping(done, 'pointer')}")
+        check("/concat.so" in mapping(done, "pointer"), f"a pointer leads to the original: {mapping(done, 'pointer')}")
         check(program.applied().stdout == plain, "the output is another one")
     (folder / "manifest").write_bytes(whole)
-    leads_home(program, folder)
+    leads_to_originals(program, folder)
 
 
 def chosen(program):

@@ -89,7 +89,7 @@ def same(program):
     check(program.like_plain(True) == spared, "fewer symbols where the build-id stands elsewhere")
     program.library()
     for options in ["-fPIE", "-pie"], ["-fPIE", "-pie", "-rdynamic"], ["-no-pie", "-fno-pie"]:
-        program.executable(*options)  # lazily; with copies of variables; apart
+        program.executable(*options)  # lazily; with copies of variables; unplaced
         program.make_snapshot()
         program.like_plain(True)
         program.like_plain(False, LD_BIND_NOW=1)  # which has a snapshot of its own
@@ -123,7 +123,7 @@ def others(program):
 def aligned(program):
     """Of a library that wants more than page alignment, and so lies at another distance each time, a reference
     leads to where it lay once; or symbols are looked up because of it."""
-    # All references lead to the first: to the library that lies apart, or to the other.
+    # All references lead to the first: to the unplaced library, or to the other.
     for libraries in ["-lsymbols", "-laligned"], ["-laligned", "-lsymbols"]:
         program.libraries = ["-Wl,--no-as-needed", *libraries]
         for kind in ["-fPIE", "-pie"], ["-no-pie", "-fno-pie"]:

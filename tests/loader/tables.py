@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """tables.py BEHAVIOUR: references that a pass leads elsewhere (tables/edit.c), and edits that are wrong.
 
-The pass is built as its author outside of the tree would.  Each function below is one test; its
+tables/ holds the program and its libraries, too.  Each function below is one test; its
 text says what a failure means.
 """
 import re
@@ -15,58 +15,7 @@ sys.path.insert(0, str(HERE.parent))
 import support  # noqa: E402
 from support import check, LOADER  # noqa: E402
 
-PROGRAM = """
-#include <dlfcn.h>
-#include <stdio.h>
-#define KEPT __attribute__((noipa))
-typedef int function(int);
-function called;
-KEPT int first(int n) { return n + 1; }
-KEPT int second(int n) { return n + 200; }
-KEPT int choose(int n)
-{
-    switch (n) {
-    case 0: return called(1); case 1: return second(1); case 2: return second(2) + 3;
-    case 3: return called(7); case 4: return called(8) - 1; case 5: return 9; default: return second(n);
-    }
-}
-function *word = first;
-function *const relro[] = {first, second};
-#ifdef MANY
-function *many[MANY] = {[0 ... MANY - 1] = first};
-#endif
-__asm__(".globl disguised\\n.type disguised,@function\\ndisguised: .cfi_startproc\\n"
-        ".byte 0x48,0xb8,0x48,0x8d,0x05\\n.long first - . - 4\\n.byte 0\\nret\\n"
-        ".cfi_endproc\\n.size disguised, .-disguised\\n");
-KEPT function *taken(void) { return first; }
-KEPT int call(int n) { return first(n) + 1; }
-int main(int argc, char **argv)
-{
-    volatile int zero = 0;
-    void *late = argc > 1 ? dlopen(argv[1], RTLD_NOW) : NULL;
-
-    printf("call %d lea %d word %d relro %d slot %d", call(0) - 1, taken()(0), word(0), relro[zero](0), called(0));
-    if (late)
-        printf(" late %d", ((int (*)(void))dlsym(late, "late"))());
-#ifdef MANY
-    long sum = 0;
-    for (int i = 0; i < MANY; i++)
-        sum += many[i](0);
-    printf(" many %ld", sum);
-#endif
-    printf("\\n");
-    return choose(zero) == -1;
-}
-"""
-LIBRARY = "int called(int n) { return n + 2; }\nint other(int n) { return n + 300; }\n"
-LATE = """
-extern int called(int);
-static int mine(int n) { return n + 4; }
-int late_function(int n) { return n + 4; }
-static int (*volatile word)(int) = mine;
-static int (*const volatile relro)(int) = called;
-int late(void) { return word(0) * 1000 + relro(0); }
-"""
+SOURCES = HERE / "tables"
 PLAIN = {"call": 1, "lea": 1, "word": 1, "relro": 1, "slot": 2}
 MANY = 1_000_000
 
@@ -74,26 +23,25 @@ MANY = 1_000_000
 class World:
     def __init__(self, folder, *options):
         self.folder, self.program = folder, folder / "main"
-        self.build("edit")
-        for name, source in (("main", PROGRAM), ("called", LIBRARY), ("late", LATE)):
-            (folder / f"{name}.c").write_text(source)
-        support.compile_c(folder / "libcalled.so", "-shared", "-fPIC", "-Wl,--build-id", folder / "called.c",
-                          plugin=False)
-        support.compile_c(folder / "liblate.so", "-shared", "-fPIC", "-Wl,--build-id", folder / "late.c",
-                          f"-L{folder}", "-lcalled", "-Wl,-rpath,$ORIGIN", plugin=False)
-        self.compile()
+        support.take(folder, "loader/tables", "main", "libcalled.so", "liblate.so", "edit.so")
+        self.analyze()
 
     def build(self, name, *options):
         done = subprocess.run(["cc", "-shared", "-nostdlib", "-ffreestanding", "-fno-stack-protector", "-O2",
                                "-Wno-parentheses", "-mgeneral-regs-only", "-fPIC", "-Wl,-Bsymbolic", "-I",
                                support.SOURCE / "include", *options, "-o", self.folder / f"{name}.so",
-                               HERE / "tables" / "edit.c"], capture_output=True, text=True)
+                               SOURCES / "edit.c"], capture_output=True, text=True)
         check(done.returncode == 0, done.stdout + done.stderr)
 
-    def compile(self, *options):
-        support.compile_c(self.program, self.folder / "main.c", f"-L{self.folder}", "-lcalled", "-rdynamic",
+    def compile(self, *options, before_end=""):
+        source = self.folder / "main.c"
+        source.write_text((SOURCES / "main.c").read_text().replace("return choose", before_end + "return choose"))
+        support.compile_c(self.program, source, f"-L{self.folder}", "-lcalled", "-rdynamic",
                           "-fno-plt", "-Wl,--build-id", "-Wl,-rpath,$ORIGIN", f"-Wl,--dynamic-linker={LOADER}",
                           *options, plugin=False)
+        self.analyze()
+
+    def analyze(self):
         done = subprocess.run([support.BUILD / "tools" / "mvld", "analyze", "--output",
                                self.folder / "mvld" / "analysis", self.program, self.folder / "libcalled.so",
                                self.folder / "liblate.so"], env=support.clean_environment(),
@@ -174,11 +122,10 @@ def listed(world):
 
 def protected(world):
     """RELRO that was opened for an edit stays writable, or a page is writable and executable."""
-    (world.folder / "main.c").write_text(PROGRAM.replace('return choose', 'char line[300]; FILE *maps = '
+    world.compile("-Wl,-z,relro,-z,now", before_end='char line[300]; FILE *maps = '
         'fopen("/proc/self/maps", "r"); while (fgets(line, 300, maps)) { unsigned long a, b; char p[5]; '
         'sscanf(line, "%lx-%lx %4s", &a, &b, p); if (a <= (unsigned long)relro && (unsigned long)relro < b) '
-        'printf("writable %d ", p[1] == 119); if (p[1] == 119 && p[2] == 120) printf("wx 1 "); } return choose'))
-    world.compile("-Wl,-z,relro,-z,now")
+        'printf("writable %d ", p[1] == 119); if (p[1] == 119 && p[2] == 120) printf("wx 1 "); } ')
     is_plain_but(world.run(kinds="word", **{"from": "first"}, to="new"), word=100, relro=100, writable=0)
     is_plain_but(world.run(kinds="lea", **{"from": "first"}, to="new"), lea=100, writable=0)
 
@@ -255,11 +202,10 @@ def behind(world):
 
 def sealed(world):
     """New code of a pass that failed is executable once another pass has run."""
-    (world.folder / "main.c").write_text(PROGRAM.replace('return choose', 'char line[300], p[5]; int fresh = 0; '
+    world.compile(before_end='char line[300], p[5]; int fresh = 0; '
         'FILE *maps = fopen("/proc/self/maps", "r"); while (fgets(line, 300, maps)) { unsigned long inode; '
         'sscanf(line, "%*x-%*x %4s %*x %*x:%*x %lu", p, &inode); fresh += p[2] == 120 && !inode; } '
-        'printf("fresh %d ", fresh); return choose'))
-    world.compile()
+        'printf("fresh %d ", fresh); ')
     before = world.run(passes="direct-calls")[0]["fresh"]
     edit = {"kinds": "lea", "from": "first", "to": "new"}
     is_plain_but(world.run(passes="edit, direct-calls", **edit), lea=100, fresh=before + 1)

@@ -86,13 +86,13 @@ static void print_start(const struct cached *c, double size)
     printf("  %.1f MiB of code of %u of %u files, %u calls relied on", size, overlays, m->header->n_objects,
            m->header->n_words);
     if (m->region)
-        printf(", %.1f MiB copied of %u files",
-               (double)m->region->pieces[MANIFEST_CODE].size / (1 << 20), m->header->n_copies);
+        printf(", %.1f MiB moved in %u fragments",
+               (double)m->region->pieces[MANIFEST_CODE].size / (1 << 20), m->header->n_fragments);
     if (c->later.map)
         print_later(&c->later.view);
-    if (m->names[m->header->told]) {
+    if (m->names[m->header->launch_key]) {
         fputs(", of starts with ", stdout);
-        print_name(stdout, m->names + m->header->told);
+        print_name(stdout, m->names + m->header->launch_key);
     }
 }
 

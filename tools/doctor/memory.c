@@ -22,8 +22,8 @@
 /* ---- pools ---------------------------------------------------------------------- */
 
 #define POOLS "/sys/kernel/mm/hugepages"
-#define COPIES "hugepages-2048kB" /* the size that copies of code lie in */
-#define MORE_COPIES "echo 64 > " POOLS "/" COPIES "/nr_hugepages"
+#define MOVED "hugepages-2048kB" /* the size that moved code lies in */
+#define MORE_MOVED "echo 64 > " POOLS "/" MOVED "/nr_hugepages"
 
 /* -1 where the kernel does not say. */
 static long read_number(const char *pool, const char *file)
@@ -43,7 +43,7 @@ static void report_pool(struct report *r, const char *pool)
     int some = total > 0 || on_demand > 0;
 
     report_finding(r, name, some ? FINDING_OK : FINDING_ABSENT,
-                   !some && !strcmp(pool, COPIES) ? MORE_COPIES : NULL,
+                   !some && !strcmp(pool, MOVED) ? MORE_MOVED : NULL,
                    "%ld pages, %ld free, %ld reserved, %ld surplus, %ld more on demand", total,
                    read_number(pool, "free_hugepages"), read_number(pool, "resv_hugepages"),
                    read_number(pool, "surplus_hugepages"), on_demand);
@@ -204,7 +204,7 @@ static void report_policy(struct report *r, const char *name, const char *why, c
     if (why)
         report_finding(r, name, FINDING_ABSENT, remedy, "%s; %s", why, instead);
     else
-        report_finding(r, name, FINDING_OK, NULL, "tried: copies of code get such pages");
+        report_finding(r, name, FINDING_OK, NULL, "tried: moved code gets such pages");
 }
 
 /* Where this user's snapshots go. */
@@ -246,7 +246,7 @@ void doctor_memory(struct report *r)
     report_thp(r, "THP: enabled", "enabled");
     report_thp(r, "THP: shmem_enabled", "shmem_enabled");
     report_khugepaged(r);
-    report_policy(r, "concat.pages=hugetlb", hugepages_try_pool(), "as with thp", MORE_COPIES);
+    report_policy(r, "concat.pages=hugetlb", hugepages_try_pool(), "as with thp", MORE_MOVED);
     report_policy(r, "concat.pages=thp", hugepages_try_thp(), "small pages", NULL);
     report_snapshots(r);
     report_overcommit(r);

@@ -23,7 +23,7 @@ static const char usage[] =
     "profile.  FILE is a recording of perf (perf.data, unless another one is named), or\n"
     "what this prints of one; - reads that from standard input:\n"
     "  perf script -G --show-mmap-events -F pid,ip,sym,dso\n"
-    "Best recorded without copies, at a high rate, of the program doing its real work:\n"
+    "Best recorded without moved code, at a high rate, of the program doing its real work:\n"
     "  MVLD=off perf record -F 5000 PROGRAM; mvld profile >program.order\n"
     "\n"
     "  --least N            leave out functions with fewer than N samples (1)\n"

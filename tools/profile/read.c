@@ -8,7 +8,7 @@
  *     7740     7fc90e18710d _int_malloc (/…/libc.so.6)
  *
  * From both follows the place in the file, from its .eh_frame the function, whether it has a
- * name or not.  Of samples in copies of code, perf knows the name alone, from
+ * name or not.  Of samples in moved code, perf knows the name alone, from
  * /tmp/perf-PID.map or a snapshot's concat.so: it is looked up in the files that the
  * process had mapped.
  */
@@ -38,7 +38,7 @@ static char *name_of(const struct file *f)
     return must_print("%s", slash);
 }
 
-/* Which file's the samples of the last one are: it may be a copy of one, in a snapshot or ready code. */
+/* Which file's the samples of the last one are: it may be an overlay of one, in a snapshot or ready code. */
 static size_t same_object(const struct recording *r)
 {
     const struct file *f = r->files[r->n_files - 1];
@@ -159,7 +159,7 @@ static void take_place(struct recording *r, const struct mapping *m, uint64_t ad
         }
 }
 
-static int is_of_copies(const char *file)
+static int is_overlay(const char *file)
 {
     size_t length = strlen(file);
 
@@ -175,7 +175,7 @@ static void take_name(struct recording *r, const char *called)
     for (size_t i = 0; i < r->n_files; i++) {
         struct file *f = r->files[i];
 
-        if (!f->is_elf || is_of_copies(f->path))
+        if (!f->is_elf || is_overlay(f->path))
             continue;
         if (plus && strlen(f->name) == (size_t)(plus - called) &&
             !strncmp(f->name, called, (size_t)(plus - called))) {
@@ -206,7 +206,7 @@ static void take_sample(struct recording *r, char *line)
     r->n_samples++;
     *end = file[-1] = '\0';
     name = line + n + strspn(line + n, " ");
-    if (is_of_copies(file + 1)) {
+    if (is_overlay(file + 1)) {
         take_name(r, name);
         return;
     }

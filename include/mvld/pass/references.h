@@ -18,7 +18,7 @@ struct mvld_object;
 struct mvld_slot {
     uint32_t flags;
     uintptr_t address; /* of the slot, now */
-    uintptr_t target;  /* what it holds, or will hold once bound, at home if that is in a copy;
+    uintptr_t target;  /* what it holds, or will hold once bound, the original if that has moved;
                           0 when not certain */
     const char *why;   /* why it is not certain (static), or NULL */
     const char *name;  /* the symbol, or NULL when it has none */

@@ -152,7 +152,7 @@ struct mv_point *mv_find_point(struct mv_engine *engine, uintptr_t address)
 {
     struct mv_point *point;
 
-    address = mv_home(engine, address);
+    address = mv_original(engine, address);
     point = mv_table_get(&engine->points, address);
     if (point && point->unit->closing)
         return NULL;

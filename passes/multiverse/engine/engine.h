@@ -17,7 +17,7 @@
  *   words.c    what entries and sites hold, and are to hold; write.c  the difference
  *              becomes one batch of patches
  *   outcome.c  what became of each point
- *   layout.c   makes the arrays for it; places.c  where code runs that was copied
+ *   layout.c   makes the arrays for it; places.c  where code runs that has moved
  *   site.c     instructions at call sites; inline.c  bodies that fit into one; read.c  reads
  *              of constants
  *   engine.c   the lock, the look-ups; operations.c  what interface.h offers
@@ -89,7 +89,7 @@ struct mv_point {
     uintptr_t target, wanted;         /* where calls lead; 0: the generic.  Of a constant its
                                          variable; 0: a load */
     uint64_t value, wanted_value;     /* of a constant */
-    uintptr_t goal;                   /* the code of `wanted` that runs: its copy, if any */
+    uintptr_t goal;                   /* the code of `wanted` that runs: moved, if it has */
     uint8_t selected; /* by the operation under way */
     uint8_t dirty;    /* some site or the entry does not hold what it should */
     uint8_t refused, applied; /* patches of the operation under way: why one, errno; any? */
@@ -98,7 +98,7 @@ struct mv_point {
     uint8_t reached;  /* by the operation under way */
     uint8_t outcome;  /* enum multiverse_outcome, of the last that reached it, */
     int error;        /* and why, as in struct multiverse_info_fn */
-    uint64_t missed;  /* the operation that left it generic or refused, until that is told; or 0 */
+    uint64_t missed;  /* the operation that left it generic or refused, until reported; or 0 */
     uint32_t word, other;     /* of the entry, as in mv_site; of a constant MV_NO_WORD */
     struct mv_inline inlined; /* of `wanted` */
     uint32_t slots_of, slots[5]; /* while words are made: of the unit of that number */
@@ -111,10 +111,10 @@ struct mv_site {
     struct mv_site *next; /* of the same point */
     struct mv_unit *unit;
     uint32_t word, other; /* indices into the unit's words, the first of two that are joined;
-                             other: of its copy, when it runs at home and there, else MV_NO_WORD */
-    int32_t distance;     /* to its copy, or 0 */
+                             other: of the moved code, when both run, else MV_NO_WORD */
+    int32_t distance;     /* to the moved code, or 0 */
     uint8_t kind, length; /* enum mv_site_kind */
-    uint8_t at_home;      /* it runs there, see places.c */
+    uint8_t runs_original; /* see places.c */
 };
 
 /* See words.c. */
@@ -139,7 +139,7 @@ struct mv_tables {
     uintptr_t functions, functions_end, callsites, callsites_end, switches, switches_end;
 };
 
-/* Words of a unit that follow each other in memory: those at home, those of copies. */
+/* Words of a unit that follow each other in memory: original ones, those of moved code. */
 struct mv_stretch {
     struct mv_stretch *next; /* of all units, by address */
     struct mv_unit *unit;
@@ -158,7 +158,7 @@ struct mv_unit {
     size_t n_points, n_pads, n_guards, n_sites;
     /* words.c, layout.c: arrays by address, in one block of memory */
     void *words;
-    uintptr_t base;           /* the object's start, or that of its copies before it */
+    uintptr_t base;           /* the object's start, or that of its moved code before it */
     struct mvld_word *places; /* from the base */
     uint32_t *slot_of;
     uint64_t *bytes[2], *original; /* as in site.h */
@@ -167,7 +167,7 @@ struct mv_unit {
     struct mv_stretch stretches[2];
     uint8_t now; /* which of `bytes` says what the words hold */
     uint8_t sites_read;
-    uint8_t home_only; /* none of its code was copied */
+    uint8_t unmoved; /* none of its code has moved */
     uint8_t closing; /* may go while the call lasts: touch none of its memory */
     uint8_t fresh; /* came with the gather under way */
     uint8_t encoded; /* for the batch under way */
@@ -194,7 +194,7 @@ struct mv_engine {
     uint64_t operation;    /* counts all */
     struct mv_unit *units;
     struct mv_stretch *stretches; /* of all units whose sites were read */
-    uint8_t some_copied;          /* some of these are of copies */
+    uint8_t some_moved;           /* some of these are of moved code */
     struct mv_switch *switches;
     struct mv_table points;    /* body or pointer variable -> mv_point */
     struct mv_table by_switch; /* address -> mv_switch */
@@ -266,21 +266,21 @@ struct mv_engine *mv_attach(struct mv_engine *, const struct mvld_object *const 
 /* ---- sites.c */
 /* Reads the sites of units that have not been read yet.  0 or -ENOMEM. */
 int mv_read_sites(struct mv_engine *);
-/* 1 when a site begins in [start, start + size), at home. */
+/* 1 when a site begins in [start, start + size), in original code. */
 int mv_has_sites(const struct mv_unit *, uintptr_t start, size_t size);
 /* Makes the points' lists of sites anew. */
 void mv_link_sites(struct mv_engine *);
 
 /* ---- places.c */
-/* The address at home of code that may be a copy's. */
-uintptr_t mv_home(const struct mv_engine *, uintptr_t address);
-/* The copy of what the point wants, when it has one.  The address of a function at home leads there
- * too, and is taken as long as no site is known to run in a copy; that of an arm does not. */
+/* The original address of code that may be moved code. */
+uintptr_t mv_original(const struct mv_engine *, uintptr_t address);
+/* The code that runs of what the point wants: moved, if it has.  A function's original address leads there,
+ * too, and is taken as long as no site is known to run in moved code; that of an arm does not. */
 uintptr_t mv_running(const struct mv_engine *, const struct mv_point *);
-/* Where the bytes can be read as the linker left them, at home or in their copy. */
-uintptr_t mv_readable(const struct mv_engine *, uintptr_t home, size_t length);
-/* *copy: it runs there, or 0.  1: and at home; 2: at home, as all of its object. */
-int mv_places(const struct mv_engine *, uintptr_t home, uintptr_t *copy);
+/* Where the bytes can be read as the linker left them, original or moved. */
+uintptr_t mv_readable(const struct mv_engine *, uintptr_t original, size_t length);
+/* *moved: it runs there, or 0.  1: the original runs, too; 2: it alone, as all of its object. */
+int mv_places(const struct mv_engine *, uintptr_t original, uintptr_t *moved);
 
 /* ---- layout.c */
 /* Makes the words of a unit's sites and entries: 0, -ENOMEM. */

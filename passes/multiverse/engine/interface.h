@@ -55,7 +55,7 @@ struct mv_reply {
     struct mv_pin *pins;
     size_t n_pins;
     unsigned long long n_removed; /* objects closed so far, when they were listed */
-    uint64_t operation; /* which one it was, and whether there is something to tell: see `missed` */
+    uint64_t operation; /* which one it was, and whether there is something to report: see `missed` */
     uint8_t missed;
     struct multiverse_status status;
     char error[512];

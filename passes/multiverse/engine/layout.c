@@ -2,8 +2,8 @@
  *
  * layout.c: makes the words of a unit, when its sites are read (words.c says what they are).
  *
- * They ascend by address: entries and sites at home, and those that run in copies, behind
- * them or before them, as the region of the copies lies.  So a unit has up to two stretches
+ * They ascend by address: original entries and sites, and those in moved code, behind
+ * them or before them, as the region of moved code lies.  So a unit has up to two stretches
  * of memory; a batch takes the stretches of all units in their order.  The slots are the same
  * for both places, since both lead to one (places.c).
  */
@@ -98,21 +98,22 @@ static void add_entry(struct mv_engine *engine, struct mv_unit *unit, struct mv_
            &point->other);
 }
 
-/* Sites and entries at home, by address. */
-static void add_home(struct mv_engine *engine, struct mv_unit *unit, struct mv_stretch *stretch)
+/* Original sites and entries, by address. */
+static void add_originals(struct mv_engine *engine, struct mv_unit *unit,
+                          struct mv_stretch *stretch)
 {
     struct mv_site *site = unit->sites, *end = site + unit->n_sites;
     struct mv_entry *pad = unit->by_pad, *last = pad + unit->n_pads;
-    uintptr_t copy;
+    uintptr_t moved;
 
     stretch->first = (uint32_t)unit->n_words;
     while (site < end || pad < last) {
         if (site == end || (pad < last && pad->key < site->address)) {
-            if (unit->home_only || mv_places(engine, pad->key, &copy))
+            if (unit->unmoved || mv_places(engine, pad->key, &moved))
                 add_entry(engine, unit, pad->value, pad->key);
             pad++;
         } else {
-            if (site->at_home)
+            if (site->runs_original)
                 add_site(engine, unit, site, site->address);
             site++;
         }
@@ -120,15 +121,15 @@ static void add_home(struct mv_engine *engine, struct mv_unit *unit, struct mv_s
     stretch->n = (uint32_t)unit->n_words - stretch->first;
 }
 
-/* And their copies, into `list` when there is one: how many? */
-static size_t list_copies(struct mv_engine *engine, struct mv_unit *unit, struct coming *list)
+/* And those in moved code, into `list` when there is one: how many? */
+static size_t list_moved(struct mv_engine *engine, struct mv_unit *unit, struct coming *list)
 {
     size_t n = 0;
-    uintptr_t copy;
+    uintptr_t moved;
 
     for (size_t i = 0; i < unit->n_points; i++)
         unit->points[i].word = unit->points[i].other = MV_NO_WORD;
-    if (unit->home_only)
+    if (unit->unmoved)
         return 0;
     for (size_t i = 0; i < unit->n_sites; i++) {
         struct mv_site *site = &unit->sites[i];
@@ -141,18 +142,18 @@ static size_t list_copies(struct mv_engine *engine, struct mv_unit *unit, struct
         n++;
     }
     for (size_t i = 0; i < unit->n_pads; i++) {
-        mv_places(engine, unit->by_pad[i].key, &copy);
-        if (!copy)
+        mv_places(engine, unit->by_pad[i].key, &moved);
+        if (!moved)
             continue;
         if (list)
-            list[n] = (struct coming){copy, unit->by_pad[i].value, NULL};
+            list[n] = (struct coming){moved, unit->by_pad[i].value, NULL};
         n++;
     }
     return n;
 }
 
-static void add_copies(struct mv_engine *engine, struct mv_unit *unit,
-                       const struct coming *list, size_t n, struct mv_stretch *stretch)
+static void add_moved(struct mv_engine *engine, struct mv_unit *unit,
+                      const struct coming *list, size_t n, struct mv_stretch *stretch)
 {
     stretch->first = (uint32_t)unit->n_words;
     for (size_t i = 0; i < n; i++) {
@@ -175,10 +176,10 @@ static void add_words(struct mv_engine *engine, struct mv_unit *unit, struct com
     unit->n_words = unit->n_slots = unit->now = 0;
     engine->n_slotted++;
     if (before)
-        add_copies(engine, unit, list, n, &unit->stretches[1]);
-    add_home(engine, unit, &unit->stretches[0]);
+        add_moved(engine, unit, list, n, &unit->stretches[1]);
+    add_originals(engine, unit, &unit->stretches[0]);
     if (!before)
-        add_copies(engine, unit, list, n, &unit->stretches[1]);
+        add_moved(engine, unit, list, n, &unit->stretches[1]);
 }
 
 static int fill_slots(struct mv_engine *engine, struct mv_unit *unit)
@@ -196,7 +197,7 @@ static int fill_slots(struct mv_engine *engine, struct mv_unit *unit)
     return 0;
 }
 
-/* Words that sites need beyond one each, at home and in copies. */
+/* Words that sites need beyond one each, original and moved. */
 static size_t count_rests(const struct mv_unit *unit)
 {
     size_t n = 0;
@@ -208,14 +209,14 @@ static size_t count_rests(const struct mv_unit *unit)
 
 int mv_make_words(struct mv_engine *engine, struct mv_unit *unit)
 {
-    size_t n = list_copies(engine, unit, NULL);
+    size_t n = list_moved(engine, unit, NULL);
     struct coming *list = n ? engine->api->alloc(engine->image, n * sizeof *list) : NULL;
     int err = (n && !list) || lay_out(engine, unit, unit->n_sites + unit->n_pads + n +
                                                         count_rests(unit)) ? -ENOMEM : 0;
 
     if (!err) {
         if (n)
-            list_copies(engine, unit, list);
+            list_moved(engine, unit, list);
         add_words(engine, unit, list, n);
         err = fill_slots(engine, unit);
     }
@@ -237,7 +238,7 @@ static int is_before(const struct mv_stretch *one, const struct mv_stretch *two)
 void mv_link_stretches(struct mv_engine *engine)
 {
     engine->stretches = NULL;
-    engine->some_copied = 0;
+    engine->some_moved = 0;
     for (struct mv_unit *u = engine->units; u; u = u->next)
         for (size_t i = 0; u->sites_read && i < RIMF_COUNT(u->stretches); i++) {
             struct mv_stretch *stretch = &u->stretches[i], **at = &engine->stretches;
@@ -245,7 +246,7 @@ void mv_link_stretches(struct mv_engine *engine)
             stretch->unit = u;
             if (!stretch->n)
                 continue;
-            engine->some_copied |= i == 1;
+            engine->some_moved |= i == 1;
             while (*at && is_before(*at, stretch))
                 at = &(*at)->next;
             stretch->next = *at;

@@ -2,10 +2,10 @@
  *
  * outcome.c: what became of each function in an operation, for the program to ask.
  *
- *     decided         written                         settled
+ *     decided         written                         finished
  *     unchanged ────► changed                    ───► the stubs of one pointer: the worst of them
  *     generic         (changed, with an error:        counted in the reply
- *     refused          some of its sites)             generic and refused: to be told
+ *     refused          some of its sites)             generic and refused: to be reported
  */
 #include "passes/multiverse/engine/engine.h"
 
@@ -32,7 +32,7 @@ int mv_is_first(const struct mv_engine *engine, const struct mv_point *point)
                                  mv_table_get(&engine->points, point->variable) == point);
 }
 
-static void settle(struct mv_engine *engine, struct mv_point *point)
+static void finish(struct mv_engine *engine, struct mv_point *point)
 {
     struct multiverse_status none = {0}, *status = engine->reply ? &engine->reply->status : &none;
 
@@ -46,8 +46,8 @@ static void settle(struct mv_engine *engine, struct mv_point *point)
     status->n_refused += point->outcome == MULTIVERSE_REFUSED;
 }
 
-/* An inline call that could not be changed leads to its function, and is told of as its sites are. */
-static void tell_functions(struct mv_engine *engine)
+/* An inline call that could not be changed leads to its function, and is reported as its sites are. */
+static void report_functions(struct mv_engine *engine)
 {
     for (struct mv_unit *u = engine->units; u; u = u->next)
         for (size_t i = 0; i < u->n_points; i++) {
@@ -62,13 +62,13 @@ static void tell_functions(struct mv_engine *engine)
 
 void mv_outcomes_finish(struct mv_engine *engine)
 {
-    tell_functions(engine);
+    report_functions(engine);
     for (struct mv_unit *u = engine->units; u; u = u->next)
         for (size_t i = 0; i < u->n_points; i++) {
             struct mv_point *point = &u->points[i];
 
             if (point->reached && mv_is_first(engine, point))
-                settle(engine, point);
+                finish(engine, point);
             point->reached = 0;
             if (engine->reply)
                 engine->reply->missed |= point->missed != 0;

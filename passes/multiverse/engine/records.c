@@ -284,17 +284,17 @@ static int pad_is_original_at(const struct mv_engine *engine, const struct mv_po
     if (!point->is_inline)
         return bytes == MV_PAD_NOP;
     return (bytes & 0xff) == 0xe9 && /* jmp rel32 */
-           mv_home(engine, at + MV_PAD_SIZE + (uintptr_t)(intptr_t)(int32_t)(bytes >> 8)) ==
+           mv_original(engine, at + MV_PAD_SIZE + (uintptr_t)(intptr_t)(int32_t)(bytes >> 8)) ==
                mv_distance(&point->record->body);
 }
 
 int mv_pad_is_original(const struct mv_engine *engine, const struct mv_point *point)
 {
-    uintptr_t copy;
-    int is_home = mv_places(engine, point->pad, &copy);
+    uintptr_t moved;
+    int runs_original = mv_places(engine, point->pad, &moved);
 
-    return (!is_home || pad_is_original_at(engine, point, point->pad)) &&
-           (!copy || pad_is_original_at(engine, point, copy));
+    return (!runs_original || pad_is_original_at(engine, point, point->pad)) &&
+           (!moved || pad_is_original_at(engine, point, moved));
 }
 
 /* Which variable, or function, the record leads to, besides its body: a sentence when that is wrong. */
@@ -306,7 +306,7 @@ static const char *read_leads(struct mv_engine *engine, struct mv_unit *unit,
                           &point->variable);
 
     if (point->is_inline)
-        point->variable = mv_home(engine, point->variable);
+        point->variable = mv_original(engine, point->variable);
     else if (record->flags & MULTIVERSE_FUNCTION_POINTER &&
              (!known || !switch_is_readable(engine, point->variable, 8) || point->variable % 8))
         return "it is in no object's data";

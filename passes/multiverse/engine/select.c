@@ -96,7 +96,7 @@ static void select_pointer(struct mv_engine *engine, struct mv_point *point)
 {
     point->wanted_variant = -1;
     point->wanted = point->orphaned ? 0 : *(const volatile uintptr_t *)point->variable;
-    point->wanted = mv_home(engine, point->wanted);
+    point->wanted = mv_original(engine, point->wanted);
     if (point->wanted)
         return;
     mv_outcome(point, MULTIVERSE_GENERIC, EINVAL);

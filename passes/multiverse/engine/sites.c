@@ -17,8 +17,8 @@
  * A read of a constant likewise: `mov c(%rip)` and the descriptor must name one, of the width that is
  * read; `mov (%rax)` says nothing itself.
  *
- * Where code was copied, an address that was read may be a copy's: a function is known by
- * its address at home.  A site's copy must be such a call of the same function.
+ * Where code has moved, an address that was read may be in it: a function is known by
+ * its original address.  A site that moved must be such a call of the same function.
  *
  * Afterwards a unit's sites are sorted by address, each once, none overlapping
  * another or the pad of an entry.
@@ -34,7 +34,7 @@ static struct mv_point *lead(struct mv_engine *engine, uintptr_t address)
 
     if (point || !address)
         return point;
-    end = mv_home(engine, engine->api->plt_target(engine->image, mv_home(engine, address)));
+    end = mv_original(engine, engine->api->plt_target(engine->image, mv_original(engine, address)));
     point = end == address ? NULL : mv_table_get(&engine->points, end);
     if (point)
         mv_table_put(engine, &engine->points, address, point); /* no memory: only slower */
@@ -103,24 +103,24 @@ static uintptr_t named_by(struct mv_unit *unit, uintptr_t at)
     return *(const volatile uintptr_t *)at;
 }
 
-/* How much of a copy may be read. */
-static size_t room_at(const struct mv_engine *engine, uintptr_t copy)
+/* How much of moved code may be read. */
+static size_t room_at(const struct mv_engine *engine, uintptr_t moved)
 {
     size_t room = MV_SITE_MAX;
 
-    while (room && mv_home(engine, copy + room - 1) == copy + room - 1)
+    while (room && mv_original(engine, moved + room - 1) == moved + room - 1)
         room--;
     return room;
 }
 
-/* The instruction at `at`, which is at home or a copy. */
+/* The instruction at `at`, original or moved. */
 static int decode(const struct mv_engine *engine, const struct mv_unit *unit, uintptr_t at,
                   size_t room, struct mv_decoded *out)
 {
     if (!mv_site_decode((const uint8_t *)at, room, at, out))
         return 0;
-    if (!unit->home_only && out->kind != MV_READ && !mv_site_is_slot(out->kind))
-        out->target = mv_home(engine, out->target);
+    if (!unit->unmoved && out->kind != MV_READ && !mv_site_is_slot(out->kind))
+        out->target = mv_original(engine, out->target);
     return 1;
 }
 
@@ -128,21 +128,21 @@ static int decode(const struct mv_engine *engine, const struct mv_unit *unit, ui
 static int place_site(struct mv_engine *engine, const struct mv_unit *unit, size_t room,
                       struct mv_site *site, struct mv_decoded *decoded)
 {
-    struct mv_decoded copied;
-    uintptr_t copy = 0;
+    struct mv_decoded there;
+    uintptr_t moved = 0;
 
     site->word = site->other = MV_NO_WORD;
-    site->at_home = unit->home_only || mv_places(engine, site->address, &copy);
-    site->distance = (int32_t)(copy ? copy - site->address : 0);
-    if (!site->at_home)
-        return decode(engine, unit, copy, room_at(engine, copy), decoded);
+    site->runs_original = unit->unmoved || mv_places(engine, site->address, &moved);
+    site->distance = (int32_t)(moved ? moved - site->address : 0);
+    if (!site->runs_original)
+        return decode(engine, unit, moved, room_at(engine, moved), decoded);
     if (!decode(engine, unit, site->address, room, decoded))
         return 0;
-    if (copy && (!decode(engine, unit, copy, room_at(engine, copy), &copied) ||
-                 copied.kind != decoded->kind || copied.length != decoded->length ||
-                 copied.width != decoded->width || (copied.target != decoded->target &&
-                  (copied.width || lead(engine, copied.target) != lead(engine, decoded->target))))) {
-        refuse_site(engine, unit, site->address, "its copy is another call");
+    if (moved && (!decode(engine, unit, moved, room_at(engine, moved), &there) ||
+                  there.kind != decoded->kind || there.length != decoded->length ||
+                  there.width != decoded->width || (there.target != decoded->target &&
+                   (there.width || lead(engine, there.target) != lead(engine, decoded->target))))) {
+        refuse_site(engine, unit, site->address, "its moved code is another call");
         site->distance = 0;
     }
     return 1;
@@ -285,9 +285,9 @@ static void link_unit(const struct mv_engine *engine, struct mv_unit *unit, int 
 static int read_unit(struct mv_engine *engine, struct mv_unit *unit)
 {
     size_t n = 0, most = unit->n_sites;
-    uintptr_t copy;
+    uintptr_t moved;
 
-    unit->home_only = mv_places(engine, unit->object->start, &copy) == 2;
+    unit->unmoved = mv_places(engine, unit->object->start, &moved) == 2;
     unit->sites = engine->api->alloc(engine->image, most * sizeof *unit->sites + 1);
     if (!unit->sites)
         return mv_fail(engine, ENOMEM, "%s: out of memory for its %zu call sites",

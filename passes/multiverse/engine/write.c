@@ -70,7 +70,7 @@ static void read_body(struct mv_engine *engine, struct mv_point *point)
         return;
     if (mv_has_sites(unit, body, size)) /* a call in it may be patched out at the moment */
         return;
-    if (engine->some_copied)
+    if (engine->some_moved)
         body = mv_readable(engine, body, size);
     mv_inline_read((const uint8_t *)body, size, &point->inlined);
 }
@@ -184,7 +184,7 @@ static void report_far(struct mv_engine *engine)
 }
 
 /* One word of a point that needs work, in a batch that was refused in part or whole. */
-static void settle_word(struct batch *batch, struct mv_unit *unit, size_t i)
+static void finish_word(struct batch *batch, struct mv_unit *unit, size_t i)
 {
     const struct mvld_api *api = batch->engine->api;
     uint64_t *now = &unit->bytes[unit->now][i], *wanted = &unit->bytes[!unit->now][i];
@@ -240,7 +240,7 @@ static void accept(struct batch *batch)
 }
 
 /* 1 when the point's binding changed. */
-static int settle_point(struct batch *batch, struct mv_point *point)
+static int finish_point(struct batch *batch, struct mv_point *point)
 {
     int changed = 0;
 
@@ -258,7 +258,7 @@ static int settle_point(struct batch *batch, struct mv_point *point)
     return changed && mv_is_first(batch->engine, point);
 }
 
-static int settle_points(struct batch *batch, int failed)
+static int finish_points(struct batch *batch, int failed)
 {
     int changed = 0;
 
@@ -269,7 +269,7 @@ static int settle_points(struct batch *batch, int failed)
             if (failed)
                 point->refused = (uint8_t)-failed;
             if (mv_needs_work(point))
-                changed += settle_point(batch, point);
+                changed += finish_point(batch, point);
             point->selected = 0;
         }
     mv_outcomes_finish(batch->engine);
@@ -290,7 +290,7 @@ static int commit(struct batch *batch)
         return mv_fail(engine, err == -EACCES ? EPERM : -err, "nothing was changed: %s",
                        engine->api->last_error(engine->image));
     if (each || report.refused)
-        each_word(batch, settle_word);
+        each_word(batch, finish_word);
     else
         accept(batch);
     return 0;
@@ -334,7 +334,7 @@ int mv_write(struct mv_engine *engine, int all)
         err = batch.err ? mv_fail(engine, ENOMEM, "out of memory for a batch of patches")
                         : commit(&batch);
     }
-    changed = settle_points(&batch, err);
+    changed = finish_points(&batch, err);
     if (batch.patches)
         engine->api->patch_end(batch.patches);
     return err ? err : changed;

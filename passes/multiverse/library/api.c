@@ -106,7 +106,7 @@ static struct mv_engine *engine_get(void)
     return engine;
 }
 
-#define MISSES 16 /* told of at once */
+#define MISSES 16 /* reported at once */
 
 enum operation { REFRESH, APPLY, IS_COMMITTED, BIND, INFO_VAR, INFO_FN, MISSED, DUMP };
 
@@ -207,44 +207,44 @@ static int call(struct call c, struct call *out)
     return answered(reply, result, before);
 }
 
-/* Who is told of what was missed, see multiverse.h. */
+/* To whom is reported what was missed, see multiverse.h. */
 static struct {
     struct rimf_lock lock;
-    void (*told)(const struct multiverse_info_fn *, void *cookie);
+    void (*report)(const struct multiverse_info_fn *, void *cookie);
     void *cookie;
 } on_miss;
 
-void multiverse_on_miss(void (*told)(const struct multiverse_info_fn *, void *cookie),
+void multiverse_on_miss(void (*report)(const struct multiverse_info_fn *, void *cookie),
                         void *cookie)
 {
     if (rimf_lock_acquire(&rimf_sys_kernel, &on_miss.lock) < 0)
         return;
     on_miss.cookie = cookie;
-    __atomic_store_n(&on_miss.told, told, __ATOMIC_RELAXED);
+    __atomic_store_n(&on_miss.report, report, __ATOMIC_RELAXED);
     rimf_lock_release(&rimf_sys_kernel, &on_miss.lock);
 }
 
-/* What operations up to this one missed, once.  Whoever is told may call us; what that misses
+/* What operations up to this one missed, once.  Whom it is reported to may call us; what that misses
  * stays, or it could go on for ever. */
-static void tell(uint64_t until)
+static void report_misses(uint64_t until)
 {
     const struct multiverse_info_fn *missed[MISSES];
-    void (*told)(const struct multiverse_info_fn *, void *cookie);
+    void (*report)(const struct multiverse_info_fn *, void *cookie);
     void *cookie;
     int n;
 
-    if (!__atomic_load_n(&on_miss.told, __ATOMIC_RELAXED) ||
+    if (!__atomic_load_n(&on_miss.report, __ATOMIC_RELAXED) ||
         rimf_lock_acquire(&rimf_sys_kernel, &on_miss.lock) < 0)
         return;
-    told = on_miss.told;
+    report = on_miss.report;
     cookie = on_miss.cookie;
     rimf_lock_release(&rimf_sys_kernel, &on_miss.lock);
-    if (!told || !mv_reply_begin())
+    if (!report || !mv_reply_begin())
         return;
     do {
         n = call((struct call){.operation = MISSED, .until = until, .missed = missed}, NULL);
         for (int i = 0; i < n; i++)
-            told(missed[i], cookie);
+            report(missed[i], cookie);
     } while (n == MISSES);
     mv_reply_end();
 }
@@ -266,7 +266,7 @@ static int apply(enum mv_action action, enum mv_scope scope, void *what)
     saved = errno;
     reply = mv_reply_mine();
     if (reply && reply->missed)
-        tell(reply->operation);
+        report_misses(reply->operation);
     errno = saved;
     return result;
 }

@@ -11,7 +11,7 @@
 
 #define UNKNOWN "?"
 
-/* Operands: u, s: LEB128; 1, 2, 4, 8: bytes; e: an expression; ?: not in a copy. */
+/* Operands: u, s: LEB128; 1, 2, 4, 8: bytes; e: an expression; ?: not in moved code. */
 static const char *frame_operands(uint8_t code)
 {
     static const char *const operands[] = {

@@ -38,7 +38,7 @@ struct record {
     uint8_t is_cie, has_table;
     uint8_t distances; /* its addresses are distances of four bytes; an FDE's start is the
                         * one at address + 8 */
-    uint8_t odd;       /* it cannot describe a copy, nor can the FDEs of this CIE */
+    uint8_t odd;       /* it cannot describe moved code, nor can the FDEs of this CIE */
 };
 
 struct frame_list {
@@ -53,7 +53,7 @@ int frame_list_read(struct object *, uint64_t start, uint64_t last, struct frame
 const struct record *frame_list_at(const struct frame_list *, uint32_t address);
 
 struct reader;
-/* cfa.c: 1 when the call frame program that the reader stands at holds for a copy. */
+/* cfa.c: 1 when the call frame program that the reader stands at holds for moved code. */
 int cfa_can_move(struct reader *);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * rimf/analyze/frames/list.c: what of .eh_frame must be said so that its bytes, copied,
- * describe copies of the code.
+ * describe moved code.
  *
  *     CIE   length, 0, version, "zPLR", alignments,  size, P how + personality,
  *           L how, R how, program

@@ -31,7 +31,7 @@ typedef int function(int);
 struct held {
     function *library, *program, *own; /* of libheld.so, of the program, its own */
     function *got_library, *lea_own, *pushed, *pushed_to;
-    /* The like, which thread-local variables hold, so that they have their address at home. */
+    /* The like, which thread-local variables hold, so that they have their original address. */
     function *kept_library, *kept_program, *kept_own;
     function *thread_library, *thread_program, *thread_own;
     int jumped;
@@ -256,7 +256,7 @@ int main(void)
 
 #ifndef FIXED
     RUNS;
-    RUNS_AT(before->library); /* these addresses are those of copies */
+    RUNS_AT(before->library); /* these addresses are those of moved code */
     RUNS_AT(before->program);
     RUNS_AT(before->own);
     RUNS_AT(before->got_library);

@@ -4,10 +4,10 @@
  *
  * RUNS says so of the code that it stands in, RUNS_AT of the code at an address (a program
  * counter of a signal's context).  The environment variable IDENTITY says where it should run:
- * "copies" of the pass concat, or "home", where no code may run in a copy.  Without it nothing
+ * "moved", by the pass concat, or "original", where no moved code may run.  Without it nothing
  * is looked at.  Each place is looked at once.
  *
- * All copies lie in segments of the library that the pass brings, whose name is that of the
+ * All moved code lies in segments of the library that the pass brings, whose name is that of the
  * snapshot's file where they come from one.
  */
 #ifndef IDENTITY_H
@@ -43,7 +43,7 @@ __attribute__((unused)) static int identity_find(struct dl_phdr_info *info, size
 }
 
 /* Found before main, so that a signal handler may ask.  Through dlsym: the addresses of an
- * object that imports dl_iterate_phdr stay at home, and these should not for our sake. */
+ * object that imports dl_iterate_phdr stay where they are, and these should not for our sake. */
 static struct identity_region identity_region;
 
 __attribute__((unused, constructor(101))) static void identity_begin(void)
@@ -55,32 +55,32 @@ __attribute__((unused, constructor(101))) static void identity_begin(void)
     each(identity_find, &identity_region);
 }
 
-/* 1: in a copy. */
-__attribute__((unused)) static int identity_copied(const void *pc)
+/* 1: in moved code. */
+__attribute__((unused)) static int identity_moved(const void *pc)
 {
     uintptr_t at = (uintptr_t)pc;
 
     return at >= identity_region.start && at < identity_region.end;
 }
 
-/* Places of this object that were looked at: those at home, and those in copies. */
+/* Places of this object that were looked at: those in the original, and those in moved code. */
 static int identity_places[2];
 
 __attribute__((unused, noinline, noclone)) static void identity_look(const void *pc,
                                                                      const char *function, int line)
 {
     const char *wanted = getenv("IDENTITY");
-    int copied = identity_copied(pc), *n = identity_places;
+    int copied = identity_moved(pc), *n = identity_places;
     char text[200];
 
     if (!wanted || !*wanted)
         return;
     n[copied]++;
-    /* A function in whose first bytes something may lead is entered at home: a few are. */
-    if (strcmp(wanted, "copies") ? !copied : copied || n[0] <= 1 + n[1] / 4)
+    /* A function in whose first bytes something may lead runs in the original: a few do. */
+    if (strcmp(wanted, "moved") ? !copied : copied || n[0] <= 1 + n[1] / 4)
         return;
     snprintf(text, sizeof(text), "%s (line %d) does not run where it should, but at %s\n", function,
-             line, copied ? "a copy" : "home");
+             line, copied ? "moved code" : "original");
     if (write(2, text, strlen(text)) < 0)
         _exit(98);
     _exit(99);

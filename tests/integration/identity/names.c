@@ -53,7 +53,7 @@ static void show(const char *what, const void *at)
 
     printf("%s: %d %s %s", what, n, info.dli_fname ? strrchr(info.dli_fname, '/') : "-",
            info.dli_sname ? info.dli_sname : "-");
-    if (info.dli_saddr) /* how far that is from dli_fbase, nobody may ask: of a copy, far */
+    if (info.dli_saddr) /* how far that is from dli_fbase, nobody may ask: of moved code, far */
         printf("+%#lx", (long)((char *)at - (char *)info.dli_saddr));
     n = dladdr1(at, &again, (void **)&map, RTLD_DL_LINKMAP);
     name = map ? strrchr(map->l_name, '/') : "-";

@@ -111,7 +111,7 @@ int main(void)
     void *h = dlmopen(LM_ID_NEWLM, "deep/libasker.so", RTLD_NOW);
 
     if (getenv("IDENTITY"))
-        *getenv("IDENTITY") = 0; /* in both libcs' environment: there, code runs at home */
+        *getenv("IDENTITY") = 0; /* in both libcs' environment: there, nothing moves */
     ((void (*)(const char *))dlsym(h, "asker"))("new namespace");
     return 0;
 }

@@ -7,7 +7,7 @@
 // run:
 use std::panic;
 
-// What the caller's program counter is.  Data is always at home, near the code there.
+// What the caller's program counter is.  Data never moves, and is near the original code.
 std::arch::global_asm!("identity_here: mov rax, [rsp]", "ret");
 extern "C" {
     fn identity_here() -> usize;
@@ -19,7 +19,7 @@ static HOME: u32 = 7;
 fn runs() {
     let copied = unsafe { identity_here() }.abs_diff(&HOME as *const u32 as usize) > 0x400000;
     if let Ok(wanted) = std::env::var("IDENTITY") {
-        assert_eq!(copied, wanted == "copies", "does not run where it should");
+        assert_eq!(copied, wanted == "moved", "does not run where it should");
     }
 }
 

@@ -26,8 +26,8 @@ __attribute__((noinline)) int profiled(int n)
 {
     const char *wanted = getenv("IDENTITY");
 
-    if (wanted && identity_copied(identity_here()))
-        printf("runs in a copy, though it is profiled\n");
+    if (wanted && identity_moved(identity_here()))
+        printf("runs in moved code, though it is profiled\n");
     return n < 2 ? n : profiled(n - 1) + 1;
 }
 #elif defined BESIDE

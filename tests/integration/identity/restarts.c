@@ -32,7 +32,7 @@ long add_here(long *counter, long *aborts)
     struct rseq *rseq = mine();
     const char *wanted = getenv("IDENTITY");
 
-    if (wanted && identity_copied(identity_here()))
+    if (wanted && identity_moved(identity_here()))
         return -1;
     if (!__rseq_size)
         return ++*counter; /* the kernel has none */
@@ -85,7 +85,7 @@ int main(void)
     waitpid(child, NULL, 0);
     for (int i = 0; i < 200000 && got >= 0; i++)
         got = add_here(&counter, &aborts);
-    printf("%s\n", got == 200000 ? "counted" : got < 0 ? "a sequence runs in a copy" : "lost");
+    printf("%s\n", got == 200000 ? "counted" : got < 0 ? "a sequence runs in moved code" : "lost");
     return 0;
 }
 #endif

@@ -36,7 +36,7 @@ unsigned long spin(unsigned long n)
     return sum;
 }
 #else
-static volatile int depth, on_stack, ticks, in_copies, faults;
+static volatile int depth, on_stack, ticks, in_moved_code, faults;
 static char *page;
 
 static void nested(int signal, siginfo_t *info, void *context)
@@ -66,7 +66,7 @@ static void tick(int signal, siginfo_t *info, void *context)
     (void)signal;
     (void)info;
     ticks++;
-    in_copies += identity_copied((void *)RIP(context));
+    in_moved_code += identity_moved((void *)RIP(context));
 }
 
 static int landed;
@@ -126,8 +126,8 @@ int main(void)
     setitimer(ITIMER_REAL, &never, NULL);
     printf("%s, %s\n", quiet == interrupted ? "the same" : "another sum",
            ticks > 5 ? "interrupted" : "left alone");
-    if (wanted && !strcmp(wanted, "copies") && in_copies < ticks / 2)
-        printf("%d of %d ticks in copies\n", in_copies, ticks);
+    if (wanted && !strcmp(wanted, "moved") && in_moved_code < ticks / 2)
+        printf("%d of %d ticks in moved code\n", in_moved_code, ticks);
     return 0;
 }
 #endif

@@ -5,7 +5,7 @@
 // libc and a throw, each must reach main through the same functions.
 //
 // The stacks of one walk are printed once each, as long as they change.  Instructions of
-// linkage (the PLT, an entry that leads to a copy) are passed over: what stands there a pass
+// linkage (the PLT, an entry that leads to moved code) are passed over: what stands there a pass
 // may change.
 //
 // A failure means that profilers and crash reporters lose their way at some instructions.
@@ -155,7 +155,7 @@ extern "C" void trap(int, siginfo_t *, void *data)
         return;
     }
     steps++;
-    copied += static_cast<unsigned long>(identity_copied(pc));
+    copied += static_cast<unsigned long>(identity_moved(pc));
     if (in_unwinder(pc))
         return;
     now[0] = 0;
@@ -233,8 +233,8 @@ int main()
     std::printf("%d, %s, %s\n", results[7], steps > 500 ? "many steps" : "few steps",
                 stacks > 30 ? "many stacks" : "few stacks");
     const char *wanted = std::getenv("IDENTITY");
-    if (wanted && !strcmp(wanted, "copies") && copied < steps / 2)
-        std::printf("only %lu of %lu steps were in copies\n", copied, steps);
+    if (wanted && !strcmp(wanted, "moved") && copied < steps / 2)
+        std::printf("only %lu of %lu steps were in moved code\n", copied, steps);
     return 0;
 }
 #endif

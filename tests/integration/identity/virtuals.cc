@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 //
 // A library asks dl_iterate_phdr in which object its own functions lie, by lea and by words of data, and
-// calls virtual functions: those have the addresses of their copies, as only tables hold
-// them; the others those at home.  Calls are right, through both kinds of pointers.
+// calls virtual functions: those have the addresses of moved code, as only tables hold
+// them; the others the original ones.  Calls are right, through both kinds of pointers.
 //
 // A failure means that a library looks for its files beside another object's, or that virtual
-// functions are entered at home, where only a jump leads on.
+// functions are entered in the original, where only a jump leads on.
 //
 // build: libvirtuals.so -DNAME=linked -fno-rtti
 // build: libtyped.so -DNAME=typed

@@ -11,9 +11,9 @@
  * build: program libwatched.so
  * run:
  * run: LD_PRELOAD=$D/libpreloaded.so
- * run: LD_AUDIT=$D/libaudit.so IDENTITY=home
- * run: LD_PROFILE=libwatched.so LD_PROFILE_OUTPUT=$D IDENTITY=home
- * run: IDENTITY=home direct --audit $D/libaudit.so
+ * run: LD_AUDIT=$D/libaudit.so IDENTITY=original
+ * run: LD_PROFILE=libwatched.so LD_PROFILE_OUTPUT=$D IDENTITY=original
+ * run: IDENTITY=original direct --audit $D/libaudit.so
  */
 #ifdef AUDIT /* not identity.h: a constructor of an auditor's that calls dlsym crashes in glibc 2.31 */
 #include <link.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the C library answers to code in a copy (loader/caller/hooks.c): the same as to that
- * code at home.  A failure means that a program which runs in copies finds other symbols
+ * What the C library answers to moved code (loader/caller/hooks.c): the same as to that
+ * original code.  A failure means that a program whose code moved finds other symbols
  * and libraries than without mvld, or crashes where a hook was written half.
  *
- * The copy is one function of a library, made by hand and noted in the image as a copy.
+ * Moved is one function of a library, by hand, and noted in the image as moved.
  * Each case runs in a process of its own.
  */
 #include "world.h"
@@ -31,8 +31,8 @@ __asm__(".text\n"
         "  mov %rcx, %rdx\n  mov %r8, %rcx\n  call *%rax\n  add $8, %rsp\n  ret\n"
         "  .p2align 6\n");
 
-call *copy;
-static call *main_copy;
+call *moved;
+static call *main_moved;
 struct mvld_image *image;
 
 /* ---- the process as the loader sees it --------------------------------------------- */
@@ -58,18 +58,18 @@ static const struct mvld_object *find_object(uint32_t flag)
 
 static void note(struct moved_code *copies, size_t index)
 {
-    struct moved_fragment *copy_of = &copies->list[index];
+    struct moved_fragment *fragment = &copies->list[index];
     struct rimf_object *object = (struct rimf_object *)rimf_object_of(
-        rimf_object_find(image, copy_of->original));
+        rimf_object_find(image, fragment->original));
 
-    copy_of->object = object;
+    fragment->object = object;
     moved_drop(image, object);
     CHECK(moved_note(image, object, index) == 0);
 }
 
-static void make_copy(void)
+static void move_functions(void)
 {
-    static struct moved_code copies;
+    static struct moved_code moved_code;
     static struct moved_fragment list[2];
     void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
@@ -77,16 +77,16 @@ static void make_copy(void)
     memcpy(page, (void *)caller_call, CODE);
     memcpy((char *)page + 2048, (void *)main_call, CODE);
     CHECK(mprotect(page, 4096, PROT_READ | PROT_EXEC) == 0);
-    copy = (call *)(uintptr_t)page;
-    main_copy = (call *)((uintptr_t)page + 2048);
+    moved = (call *)(uintptr_t)page;
+    main_moved = (call *)((uintptr_t)page + 2048);
     list[0] = (struct moved_fragment){.original = (uintptr_t)caller_call, .at = (uintptr_t)page,
                                  .code = CODE, .size = CODE};
-    list[1] = (struct moved_fragment){.original = (uintptr_t)main_call, .at = (uintptr_t)main_copy,
+    list[1] = (struct moved_fragment){.original = (uintptr_t)main_call, .at = (uintptr_t)main_moved,
                                  .code = CODE, .size = CODE};
-    copies = (struct moved_code){.list = list, .n = 2, .n_planned = 2};
-    note(&copies, 0);
-    note(&copies, 1);
-    image->moved = &copies;
+    moved_code = (struct moved_code){.list = list, .n = 2, .n_planned = 2};
+    note(&moved_code, 0);
+    note(&moved_code, 1);
+    image->moved = &moved_code;
     for (size_t i = 0; i < 2; i++) {
         list[i].object = (struct rimf_object *)rimf_object_find(image, list[i].original);
         CHECK(moved_note(image, (struct rimf_object *)list[i].object, i) == 0);
@@ -110,7 +110,7 @@ struct loader *start(void)
     l->log = process_log;
     l->image = image;
     find_text(&l->host, find_object(MVLD_OBJECT_LOADER));
-    make_copy();
+    move_functions();
     return l;
 }
 
@@ -143,7 +143,7 @@ static void ask_address(int which, call *from, char *out)
         found = from((void *)dladdr1, address, &info, &more,
                      (void *)(uintptr_t)(which == ENTRY ? RTLD_DL_SYMENT : RTLD_DL_LINKMAP));
         break;
-    case SYMBOLS: /* behind the name come the distance from it and the address: of the copy */
+    case SYMBOLS: /* behind the name come the distance from it and the address: of moved code */
         symbols = backtrace_symbols(&address, 1);
         name = strrchr(symbols[0], '(');
         if (name)
@@ -167,7 +167,7 @@ static void ask(int which, call *from, char *out)
         snprintf(out, 512, "%s", found ? ((const char *(*)(void))(uintptr_t)found)() : "none");
         break;
     case NEXT_MAIN:
-        from = from == copy ? main_copy : main_call;
+        from = from == moved ? main_moved : main_call;
         found = from((void *)dlsym, RTLD_NEXT, "caller_name", NULL, NULL);
         snprintf(out, 512, "%s", found ? ((const char *(*)(void))(uintptr_t)found)() : "none");
         break;
@@ -199,18 +199,18 @@ static void ask_all(int *same)
 {
     for (int i = 0; i < QUESTIONS; i++) {
         ask(i, caller_call, text[i][0]);
-        ask(i, copy, text[i][1]);
+        ask(i, moved, text[i][1]);
         same[i] = strcmp(text[i][0], text[i][1]) == 0;
     }
 }
 
-void check_answers(void)
+void check_hooks(void)
 {
     int same[QUESTIONS];
 
     ask_all(same);
     for (int i = 0; i < QUESTIONS; i++)
-        CHECK(same[i], "(%s: at home \"%s\", in the copy \"%s\")", names[i], text[i][0],
+        CHECK(same[i], "(%s: originally \"%s\", moved \"%s\")", names[i], text[i][0],
               text[i][1]);
     CHECK_STR(text[NEXT][0], "next");
     CHECK_STR(text[NEXT_MAIN][0], "the caller's");
@@ -231,7 +231,7 @@ void prepare(struct loader *l)
     CHECK(image->kept[1] == l->caller.functions[1].at);
 }
 
-/* The questions tell who asks: without answers each is answered otherwise in the copy. */
+/* The questions tell who asks: without answers each is answered otherwise in moved code. */
 static void answered(void)
 {
     struct loader *l = start();
@@ -243,14 +243,14 @@ static void answered(void)
     for (int i = 0; i < QUESTIONS; i++)
         CHECK(!same[i], "(%s is no question: \"%s\")", names[i], text[i][0]);
     CHECK(caller_install(l, &why) == 0, "(%s)", why);
-    check_answers();
+    check_hooks();
     CHECK(caller_install(l, &why) == 0, "(%s)", why); /* once is enough */
-    check_answers();
+    check_hooks();
 }
 
-/* Where the address of a function is that of its copy, dlsym and dladdr say so; what came from
- * a backtrace, at home, is told where the function begins there. */
-static void moved(void)
+/* Where the canonical address of a function is that of moved code, dlsym and dladdr say so; what came from
+ * a backtrace, an original address, gets where that function begins. */
+static void is_canonical(void)
 {
     struct loader *l = start();
     const char *why = "";
@@ -260,16 +260,16 @@ static void moved(void)
     prepare(l);
     CHECK(dlsym(RTLD_DEFAULT, "caller_call") == (void *)caller_call);
     CHECK(caller_install(l, &why) == 0, "(%s)", why);
-    CHECK(dlsym(RTLD_DEFAULT, "caller_call") == (void *)(uintptr_t)copy);
+    CHECK(dlsym(RTLD_DEFAULT, "caller_call") == (void *)(uintptr_t)moved);
     CHECK(dlsym(RTLD_DEFAULT, "main_call") == (void *)main_call ||
           !dlsym(RTLD_DEFAULT, "main_call"));
     CHECK(!dlsym(RTLD_DEFAULT, "caller_of_nobody") && strstr(dlerror(), "caller_of_nobody"));
-    CHECK(dladdr((char *)(uintptr_t)copy + 20, &info) && strstr(info.dli_sname, "caller_call") &&
-          info.dli_saddr == (void *)(uintptr_t)copy);
+    CHECK(dladdr((char *)(uintptr_t)moved + 20, &info) && strstr(info.dli_sname, "caller_call") &&
+          info.dli_saddr == (void *)(uintptr_t)moved);
     CHECK(dladdr((char *)(uintptr_t)caller_call + 20, &info) &&
           info.dli_saddr == (void *)caller_call);
-    CHECK(dladdr((char *)(uintptr_t)main_copy + 20, &info) &&
-          info.dli_saddr != (void *)(uintptr_t)main_copy);
+    CHECK(dladdr((char *)(uintptr_t)main_moved + 20, &info) &&
+          info.dli_saddr != (void *)(uintptr_t)main_moved);
     CHECK(!dladdr((void *)16, &info));
 }
 
@@ -299,7 +299,7 @@ static void registers(void)
         in[i] = 0x0101010101010101u * (uint64_t)(i + 1);
     caller_registers(in, out);
     CHECK(memcmp(in, out, sizeof in) == 0);
-    in[FIRST] = (uintptr_t)copy + 9;
+    in[FIRST] = (uintptr_t)moved + 9;
     caller_registers(in, out);
     CHECK(out[FIRST] == (uintptr_t)caller_call + 9);
     out[FIRST] = in[FIRST];
@@ -314,7 +314,7 @@ static volatile int over;
 static void in_handler(int signal)
 {
     struct link_map *(*find)(void *) = (void *)loader_state.caller.functions[0].at;
-    struct link_map *map = find((char *)(uintptr_t)copy + 3);
+    struct link_map *map = find((char *)(uintptr_t)moved + 3);
 
     if (signal != SIGALRM || !map || !strstr(map->l_name, "libcaller_caller.so"))
         abort();
@@ -325,8 +325,8 @@ static void *asks(void *unused)
     while (!over) {
         Dl_info info;
 
-        CHECK(dladdr((char *)(uintptr_t)copy + 5, &info) && info.dli_sname);
-        CHECK(dladdr((char *)(uintptr_t)copy + 4000, &info) == 0);
+        CHECK(dladdr((char *)(uintptr_t)moved + 5, &info) && info.dli_sname);
+        CHECK(dladdr((char *)(uintptr_t)moved + 4000, &info) == 0);
     }
     return unused;
 }
@@ -351,7 +351,7 @@ static void threads(void)
     over = 1;
     for (int i = 0; i < 3; i++)
         pthread_join(thread[i], NULL);
-    check_answers();
+    check_hooks();
 }
 
 int main(int argc, char **argv)
@@ -359,7 +359,7 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*run)(void);
-    } cases[] = {{"answered", answered},       {"registers", registers}, {"moved", moved},
+    } cases[] = {{"answered", answered},       {"registers", registers}, {"canonical", is_canonical},
                  {"unwinder", unwinder},       {"unwinder_later", unwinder_later},
                  {"threads", threads},         {"breakpoints", breakpoints},
                  {"stubs_in_use", stubs_in_use}, {"not_prepared", not_prepared},

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Where the C library cannot be made to answer for copies, nothing of it is changed.
+ * Where the C library cannot be made to answer for moved code, nothing of it is changed.
  */
 #include "world.h"
 #include "rimf/moved/moved.h"
@@ -20,7 +20,7 @@ static void put(uintptr_t at, const void *bytes, size_t n)
 }
 
 /* The first bytes of each. */
-static void save(const struct answer *functions, uint8_t (*bytes)[16])
+static void save(const struct caller_function *functions, uint8_t (*bytes)[16])
 {
     for (int i = 0; i < CALLER_NEEDED; i++)
         if (functions[i].at)
@@ -35,7 +35,7 @@ void breakpoints(void)
         uint8_t before[CALLER_NEEDED][16] = {{0}}, after[CALLER_NEEDED][16] = {{0}};
         uint8_t trap = 0xcc, was;
         uintptr_t at;
-        struct answer functions[ANSWERS];
+        struct caller_function functions[CALLER_FUNCTIONS];
         const char *why = "";
 
         prepare(l);
@@ -108,7 +108,7 @@ static void fail_each(int unwinder)
             if (err)
                 CHECK(memcmp(before, after, sizeof before) == 0, "(call %d: %s)", n, why);
             else
-                check_answers();
+                check_hooks();
             if (!err && unwinder)
                 check_unwinder(l->caller.unwinder != NULL);
             _exit(err ? 3 : kernel.calls < n ? 4 : 0);

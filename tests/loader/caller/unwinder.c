@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What libgcc_s says of a copy: there from the start, opened later, closed again.
+ * What libgcc_s says of moved code: there from the start, opened later, closed again.
  */
 #include "world.h"
 
@@ -27,7 +27,7 @@ static void update(struct loader *l)
 
 void check_unwinder(int known)
 {
-    uintptr_t home = (uintptr_t)caller_call, in = (uintptr_t)copy, context[64] = {0}, is;
+    uintptr_t original = (uintptr_t)caller_call, in = (uintptr_t)moved, context[64] = {0}, is;
     void *library = dlopen("libgcc_s.so.1", RTLD_NOW | RTLD_NOLOAD), *frames[4] = {0};
     uintptr_t (*get)(void *), (*get_info)(void *, int *), (*start_of)(void *);
     void (*set)(void *, uintptr_t);
@@ -38,25 +38,25 @@ void check_unwinder(int known)
     get_info = (void *)dlsym(library, "_Unwind_GetIPInfo");
     start_of = (void *)dlsym(library, "_Unwind_GetRegionStart");
     set = (void *)dlsym(library, "_Unwind_SetIP");
-    CHECK(copy((void *)backtrace, frames, (void *)4, NULL, NULL) != NULL);
+    CHECK(moved((void *)backtrace, frames, (void *)4, NULL, NULL) != NULL);
     is = (uintptr_t)frames[0];
-    CHECK(is > (known ? home : in) && is < (known ? home : in) + CODE, "(%p)", frames[0]);
+    CHECK(is > (known ? original : in) && is < (known ? original : in) + CODE, "(%p)", frames[0]);
     for (size_t i = 0; i < 64; i++)
         context[i] = in + i; /* whichever words they are */
     is = get(context);
-    CHECK(is - (known ? home : in) < 64, "(%lx)", (unsigned long)is);
+    CHECK(is - (known ? original : in) < 64, "(%lx)", (unsigned long)is);
     CHECK(get_info(context, &before) == is && (before == 0 || before == 1));
-    CHECK(start_of(context) - (known ? home : in) < 64 && start_of(context) != is);
-    set(context, home + 9);
-    CHECK(get(context) == home + 9);
-    CHECK(context[is - (known ? home : in)] == (known ? in : home) + 9);
-    set(context, home + 5000); /* of that there is no copy */
-    CHECK(context[is - (known ? home : in)] == home + 5000);
-    set(context, home + 9); /* the frame is none of a copy any more */
-    CHECK(context[is - (known ? home : in)] == home + 9);
+    CHECK(start_of(context) - (known ? original : in) < 64 && start_of(context) != is);
+    set(context, original + 9);
+    CHECK(get(context) == original + 9);
+    CHECK(context[is - (known ? original : in)] == (known ? in : original) + 9);
+    set(context, original + 5000); /* of that nothing moved */
+    CHECK(context[is - (known ? original : in)] == original + 5000);
+    set(context, original + 9); /* the frame is none of moved code any more */
+    CHECK(context[is - (known ? original : in)] == original + 9);
 }
 
-/* Its functions speak of home: there from the start, or opened later, or gone and back. */
+/* Its functions give original addresses: there from the start, or opened later, or gone and back. */
 void unwinder(void)
 {
     struct loader *l;
@@ -64,13 +64,13 @@ void unwinder(void)
 
     open_unwinder();
     l = start();
-    CHECK(copy != NULL);
+    CHECK(moved != NULL);
     check_unwinder(0);
     prepare(l);
     CHECK(l->caller.unwinder != NULL);
     CHECK(caller_install(l, &why) == 0, "(%s)", why);
     check_unwinder(1);
-    check_answers();
+    check_hooks();
 }
 
 void unwinder_later(void)
@@ -91,7 +91,7 @@ void unwinder_later(void)
             break;
         CHECK(dlclose(library) == 0);
         update(l);
-        CHECK(l->caller.unwinder == NULL && image->kept[ANSWER_IP] == 0);
+        CHECK(l->caller.unwinder == NULL && image->kept[CALLER_IP] == 0);
     }
     check_unwinder(1);
 }

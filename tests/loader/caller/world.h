@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the cases of caller/hooks.c share: a process with a copy of caller_call in it.
+ * What the cases of caller/hooks.c share: a process with a moved caller_call in it.
  */
-#ifndef TESTS_LOADER_ANSWERS_WORLD_H
-#define TESTS_LOADER_ANSWERS_WORLD_H
+#ifndef TESTS_LOADER_CALLER_WORLD_H
+#define TESTS_LOADER_CALLER_WORLD_H
 
 #include "../stage0/stage0_kernel.h"
 
@@ -14,17 +14,17 @@
 
 typedef void *call(void *function, const void *a, const void *b, const void *c, const void *d);
 call caller_call; /* in a library */
-extern call *copy;
+extern call *moved;
 extern struct mvld_image *image;
 
 struct loader *start(void);
 void prepare(struct loader *l);
-/* Every question gets the same answer at home and in the copy. */
-void check_answers(void);
+/* Every question gets the same answer in original and in moved code. */
+void check_hooks(void);
 
 /* The unwinder comes by a dlopen, as glibc opens it for the first backtrace. */
 void open_unwinder(void);
-/* What it says of the copy: home, once it is known. */
+/* What it says of moved code: the original, once it is known. */
 void check_unwinder(int known);
 
 /* Cases. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What a program sees of code in copies: addresses of functions, answers of dladdr, a
+ * What a program sees of code in moved code: addresses of functions, answers of dladdr, a
  * backtrace through a library, a library that comes later.  The output is the same
  * wherever code runs; asked for "maps", it also says in which mapping that is, and
  * pointers lead.  With

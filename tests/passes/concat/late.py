@@ -2,11 +2,11 @@
 """late.py CASE: a program under concat opens and closes libraries again and again, while
 exceptions go through them and threads throw all the time (late_main.cc).
 
-    cycles   a thousand times; each time the library runs in a copy
+    cycles   a thousand times; each time the library runs in moved code
     full     the region is small: at some time the library stays, and one is told
     frames   the same when it is the room for unwind tables that is short
 
-A failure means that what comes late is not copied, that exceptions do not find their way
+A failure means that what comes late is not moved, that exceptions do not find their way
 through moved code that comes and goes, or that a program fails when there is no room left.
 """
 import os
@@ -45,7 +45,7 @@ def with_room(folder, code, frames):
 
 
 def run(folder, cycles, library, concat):
-    """How often it ran in a copy, and the log."""
+    """How often it ran in moved code, and the log."""
     log = folder / "log"
     for old in folder.glob("log.*"):
         old.unlink()
@@ -79,20 +79,20 @@ def main():
         copied, log = run(folder, 1000 if case == "cycles" else 1, folder / "libsmall.so",
                           PASSES / "concat")
         if case == "cycles":
-            check(copied == 1000, f"{copied} times in a copy\n{log[-3000:]}")
+            check(copied == 1000, f"{copied} times in moved code\n{log[-3000:]}")
         elif case == "full":
             used = int(re.search(r" (\d+) KB of code", log).group(1)) * 1024
             concat = with_room(folder, (used // 4096 + 2000) * 4096, 0x4000000)
             copied, log = run(folder, 60, folder / "liblarge.so", concat)
-            check(3 <= copied <= 8, f"{copied} times in a copy\n{log[-3000:]}")
+            check(3 <= copied <= 8, f"{copied} times in moved code\n{log[-3000:]}")
             check("stays where it is: the region is full" in log, log[-3000:])
         else:
             used = int(re.search(r" (\d+) KB of unwind tables", log).group(1)) * 1024
             concat = with_room(folder, 0x10000000, (used // 4096 * 4 // 3 + 60) * 4096)
             copied, log = run(folder, 200, folder / "libsmall.so", concat)
-            check(10 <= copied <= 100, f"{copied} times in a copy\n{log[-3000:]}")
+            check(10 <= copied <= 100, f"{copied} times in moved code\n{log[-3000:]}")
             check("the region has no room for the unwind tables" in log, log[-3000:])
-        print(f"{copied} times in a copy")
+        print(f"{copied} times in moved code")
 
 
 if __name__ == "__main__":

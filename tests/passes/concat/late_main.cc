@@ -3,7 +3,7 @@
 // late_main CYCLES LIBRARY OTHER: opens and closes LIBRARY (late_library.cc) so many times,
 // OTHER now and then for longer; exceptions go through both while other threads throw
 // all the time, and a signal handler walks the stack of whoever it interrupts.  Says how
-// often the library ran in a copy.
+// often the library ran in moved code.
 #include <atomic>
 #include <csignal>
 #include <cstdio>
@@ -179,5 +179,5 @@ int main(int, char **argv)
     for (auto &t : threads)
         t.join();
     CHECK(cycles < 100 || (thrown > 100 && (walked > 10 || !walks)));
-    printf("%d of %d times in a copy\n", copied, cycles);
+    printf("%d of %d times in moved code\n", copied, cycles);
 }

@@ -56,7 +56,7 @@ class Program:
                                          MVLD_PASS_PATH=":".join(map(str, PASSES)))
 
     def start(self, *prefix, **options):
-        """It waits in a copy of the plugin, returning to one."""
+        """It waits in moved code of the plugin, returning to one."""
         process = subprocess.Popen([*prefix, self.path, self.plugin], text=True,
                                    stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                    stderr=subprocess.PIPE, env=self.environment(**options))
@@ -67,7 +67,7 @@ class Program:
         here = int(line.split()[1], 16)
         check(regions(process.pid, "plugin.so") and not
               any(start <= here < end for start, end in regions(process.pid, "plugin.so")),
-              "it runs at home")
+              "it has not moved")
         return process, here
 
 
@@ -188,7 +188,7 @@ def ready(program):
 
 
 def fragments(program):
-    """Where code is copied in fragments, for which no symbols are ready, gdb finds no names."""
+    """Where code moves in fragments, for which no symbols are ready, gdb finds no names."""
     program.analyse()
     process, _ = program.start(order="random-functions")
     text = gdb("-ex", "backtrace", "-p", process.pid)

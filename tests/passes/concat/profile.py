@@ -72,14 +72,14 @@ def hot(program):
 
 
 def empty(program):
-    """A profile that names nothing of the program keeps it from being copied."""
+    """A profile that names nothing of the program keeps it from being moved."""
     program.profile.write_text("# nothing")
     check(len(program.fragments(program.run())) == 1, "it was cut")
 
 
 def wrong(program):
     """A profile that is none is read all the same; nobody hears where it is wrong; or code is
-    copied, or the program does not run."""
+    moved, or the program does not run."""
     for text, line, words in (("program\n", 1, "an object without a function: program"),
                               ("\n\nprogram main more\n", 3, "more than an object and a function"),
                               ("program +12", 1, "no offset like +0x1f: +12"),
@@ -88,13 +88,13 @@ def wrong(program):
                               ("other +0xg", 1, "no offset")):
         program.profile.write_text(text)
         log = program.run()
-        check(f"{program.profile}:{line}: {words}" in log and "are copied" not in log, log)
+        check(f"{program.profile}:{line}: {words}" in log and " moved to " not in log, log)
     for path, words in (program.folder / "absent", "cannot be read (error 2)"), \
                        (program.folder, "cannot be read (error 22)"):
         log = program.run("order = profile", f"profile = {path}")
-        check(words in log and "are copied" not in log, log)
+        check(words in log and " moved to " not in log, log)
     log = program.run("order = profile")
-    check("needs a file" in log and "are copied" not in log, log)
+    check("needs a file" in log and " moved to " not in log, log)
 
 
 def made(program):

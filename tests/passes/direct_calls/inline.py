@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Calls of functions of a single instruction: where they stood, the instruction stands in the process, in
-images and in copies; calls of others stay calls, and so does all where the pass is told to, or
+images and in moved code; calls of others stay calls, and so does all where the pass is told to, or
 where functions may be changed.
 
 A failure means: a program computes something else, or what should be changed is not.

@@ -218,7 +218,7 @@ def off(world):
                                  f"mount -o remount,bind,noexec {folder} && exec \"$0\""])
     if "mount:" not in noexec.stderr and "unshare:" not in noexec.stderr:
         check(noexec.stdout == world.plain, noexec.stdout + noexec.stderr)
-        check("not used: its copy cannot be mapped" in noexec.stderr and not laid(noexec.stderr), noexec.stderr)
+        check("not used: its overlay cannot be mapped" in noexec.stderr and not laid(noexec.stderr), noexec.stderr)
 
 
 def multiverse(world):

@@ -200,7 +200,7 @@ def later(world):
 
 
 def concat(world):
-    """With copies of code, for which it is not."""
+    """With moved code, for which it is not."""
     world.build()
     both = {"config": CONFIG.replace("calls", "calls, concat") + support.COPY,
             "MVLD_PASS_PATH": f"{support.BUILD}/passes/direct-calls:{support.BUILD}/passes/concat"}

@@ -223,9 +223,9 @@ def unpatchable(world):
     check("the pass 'direct-calls' failed" in done.stderr, done.stderr)
 
 
-def copies(world):
-    """With concat behind it, calls become direct in copies alone; what has none, whatever the reason,
-    is changed at home as without concat."""
+def moved(world):
+    """With concat behind it, calls become direct in moved code alone; what has none, whatever the reason,
+    is changed in the original as without concat."""
     passes = ":".join(str(support.BUILD / "passes" / name) for name in ("direct-calls", "concat"))
     both = {"config": CONFIG.replace("calls", "calls, concat") + support.COPY, "MVLD_PASS_PATH": passes}
     said = re.escape(str(world.program)) + r": (\d+) of (\d+) sites made direct, "
@@ -235,7 +235,7 @@ def copies(world):
     for where, prefix, tunables in (
             ("in its moved code", [], ""),
             (pages, [], f"concat.leave={world.program.name}"),
-            (pages, ["prlimit", "--as=8000000000"], "")):  # there is no room for copies
+            (pages, ["prlimit", "--as=8000000000"], "")):  # there is no room for moved code
         log = world.run(prefix=prefix, MVLD_TUNABLES=tunables, **both)
         found = re.search(said + where, log)
         check(found and found.group(2) == plain.group(2), f"{prefix} {tunables}: {log}")
@@ -246,7 +246,7 @@ def copies(world):
         check(len(re.findall(said, log)) == 1, f"said twice: {log}")
 
 
-def seldom(world):
+def cold(world):
     """A page whose only call is one that a program makes at most once stays the file's; the same
     page with another call does not."""
     source = world.folder / "page.c"

@@ -46,7 +46,7 @@ static void reads(void)
     CHECK(open_made(&s, ANALYSIS_WANT_ALL) == 0, "%s", why);
     CHECK(s.n_segments == 2 && s.n_units == 5 && s.n_calls == 5 && s.n_references == 3 &&
           s.n_jump_tables == 2 && s.n_frames == 3 && s.n_frame_fixes == 6 && s.n_branches == 4 &&
-          s.n_homes == 2);
+          s.n_fixed == 2);
     CHECK(analysis_unit_at(&s, 0x0fff) == NULL && analysis_unit_at(&s, 0x1130) == NULL);
     CHECK(analysis_unit_at(&s, 0x1000) == &s.units[0] && analysis_unit_at(&s, 0x10ff) == s.units);
     CHECK(analysis_unit_at(&s, 0x1100) == &s.units[1] && analysis_unit_at(&s, 0x37ff) == &s.units[4]);
@@ -258,17 +258,17 @@ static void refuses_frames(void)
     REFUSED(made.header.frames_start = made.header.frames_size = 0, fix_outside);
 }
 
-static void refuses_homes(void)
+static void refuses_fixed(void)
 {
-    static const char order[] = "its homes overlap, or are out of order";
-    static const char outside[] = "a home lies outside the executable segments";
+    static const char order[] = "its fixed code overlaps, or is out of order";
+    static const char outside[] = "fixed code lies outside the executable segments";
 
-    REFUSED(made.homes[1].start = 0x112f, order);
-    REFUSED(made.homes[0].size = 0, order);
-    REFUSED(made.homes[0].size = 0x1f01, outside);
-    REFUSED(made.homes[0].start = 0xfff, outside);
-    REFUSED(made.homes[1].size = 0x801, outside);
-    REFUSED(made.homes[1].size = 0xffffffff, outside);
+    REFUSED(made.fixed[1].start = 0x112f, order);
+    REFUSED(made.fixed[0].size = 0, order);
+    REFUSED(made.fixed[0].size = 0x1f01, outside);
+    REFUSED(made.fixed[0].start = 0xfff, outside);
+    REFUSED(made.fixed[1].size = 0x801, outside);
+    REFUSED(made.fixed[1].size = 0xffffffff, outside);
 }
 
 /* ---- files -------------------------------------------------------------------- */
@@ -408,7 +408,7 @@ int main(void)
     refuses_entries();
     refuses_unit_flags();
     refuses_frames();
-    refuses_homes();
+    refuses_fixed();
     paths();
     CHECK(mkdtemp(folder) && chdir(folder) == 0);
     trusts();

@@ -24,7 +24,7 @@ struct made_analysis {
     struct analysis_frame frames[3];
     struct analysis_frame_fix frame_fixes[6];
     struct analysis_branch branches[4];
-    struct analysis_home homes[2];
+    struct analysis_fixed fixed[2];
 };
 
 /* Checksums that fit whatever the file says now; bounds are `room`'s. */
@@ -62,7 +62,7 @@ static inline void made_analysis(struct made_analysis *made)
         {ANALYSIS_FRAMES, 8, 3, offsetof(struct made_analysis, frames)},
         {ANALYSIS_FRAME_FIXES, 8, 6, offsetof(struct made_analysis, frame_fixes)},
         {ANALYSIS_BRANCHES, 4, 4, offsetof(struct made_analysis, branches)},
-        {ANALYSIS_HOMES, 8, 2, offsetof(struct made_analysis, homes)},
+        {ANALYSIS_FIXED_CODE, 8, 2, offsetof(struct made_analysis, fixed)},
     };
 
     *made = (struct made_analysis){
@@ -93,7 +93,7 @@ static inline void made_analysis(struct made_analysis *made)
                         {0x6031, ANALYSIS_FRAME_OTHER, {0}}, {0x6050, ANALYSIS_FRAME_CODE, {0}},
                         {0x6078, ANALYSIS_FRAME_CODE, {0}}, {0x608c, ANALYSIS_FRAME_OTHER, {0}}},
         .branches = {{0x1080}, {0x10fc}, {0x1f80}, {0x37f0}},
-        .homes = {{0x1100, 0x30}, {0x3000, 0x800}},
+        .fixed = {{0x1100, 0x30}, {0x3000, 0x800}},
     };
     memcpy(made->header.magic, ANALYSIS_MAGIC, sizeof made->header.magic);
     memcpy(made->header.build_id, MADE_BUILD_ID, 4);

@@ -4,7 +4,7 @@ jump table, what keeps its address: small objects, and what their analyses say.
 
 Every object has `victim`, hidden, and its symbols are stripped.  A failure means that a jump
 is written over a place that is entered, that code is copied that is known by its address, that an
-object is told that its function is another's, or that a copy reads other numbers than the original.
+object is told that its function is another's, or that moved code reads other numbers than the original.
 """
 import os
 import re
@@ -18,7 +18,7 @@ mvld = sys.argv[1]
 failures = []
 DECODED, REACHED, HEAD, JOINED = 1, 2, 4, 8
 FIXED, TEXTREL, RESTARTS, PROFILED, LOOKED_UP = 1, 2, 4, 8, 16
-SEGMENTS, UNITS, CALLS, REFERENCES, TABLES, FRAMES, FIXES, BRANCHES, HOMES = range(1, 10)
+SEGMENTS, UNITS, CALLS, REFERENCES, TABLES, FRAMES, FIXES, BRANCHES, FIXED_CODE = range(1, 10)
 TO_JUMP_TABLE, TO_CODE = 3, 6
 
 
@@ -187,7 +187,7 @@ class Analysis:
 
     def keeps(self, address):
         return any(start <= address < start + size for start, size in
-                   (struct.unpack_from("<II", entry) for entry in self.tables[HOMES]))
+                   (struct.unpack_from("<II", entry) for entry in self.tables[FIXED_CODE]))
 
     def kinds(self):
         return [entry[4] for entry in self.tables[REFERENCES]]
@@ -238,7 +238,7 @@ for name, body, rest, flags in CASES:
 for name, rest, flags in FLAGS:
     def look(analysis, victim):
         equal(name, analysis.flags, flags)
-        equal(name + ", copies", analysis.tables[FRAMES] == [], flags != 0)
+        equal(name + ", moved frames", analysis.tables[FRAMES] == [], flags != 0)
         if "call external" in rest:
             equal(name + ", calls", analysis.tables[CALLS] == [], flags == LOOKED_UP)
         equal(name + ", HEAD", analysis.unit(victim)[1],

@@ -57,13 +57,13 @@ RULES = {
         ("xor %eax,%eax", function("other", "nop\n .byte 0x06\n ret")),
     "a short branch into code that stays":
         ("jmp 3f", function("other", "3: nop\n .byte 0x06\n ret")),
-    "its unwinding description cannot be made one of a copy":  # DW_OP_addr
+    "its unwinding description cannot be made one of moved code":  # DW_OP_addr
         (".cfi_escape 0x16,6,9,3,0,0,0,0,0,0,0,0\n ret", ""),
     "data keeps a place inside it, such as a return address":
         ("mov $1,%eax\n7: ret", ".data\n .quad 7b\n .text\n"),
 }
 
-FRAME_ODD = "its unwinding description cannot be made one of a copy"
+FRAME_ODD = "its unwinding description cannot be made one of moved code"
 # More ways to break a rule, and code that looks odd and is right: reason or None.
 CASES = [
     ("a symbol inside", "a pointer, symbol or landing pad into the middle of an instruction",
@@ -143,5 +143,5 @@ FUNCTION = '.section own,"ax",@progbits\n' + FUNCTION
 expect("section", "its section has bounds that code may ask for", "ret")
 FUNCTION = FUNCTION.replace("own", ".own")
 expect("no bounds", None, "ret")
-print("\n".join(failures) or "each rule keeps what breaks it at home")
+print("\n".join(failures) or "each rule keeps what breaks it where it is")
 sys.exit(bool(failures))

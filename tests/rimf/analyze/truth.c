@@ -24,7 +24,7 @@ struct place { /* a relocation of four bytes, relative to where it stands */
 struct truth {
     struct analyser a;
     struct vector places; /* struct place, sorted */
-    size_t missed, invented, other, home, checked, calls;
+    size_t missed, invented, other, stays, checked, calls;
 };
 
 #define SECTIONS(o) ((const Elf64_Shdr *)((o)->file + (o)->header.e_shoff))
@@ -264,8 +264,8 @@ static void compare_references(struct truth *t)
         if (p)
             p->used = 1;
         /* The assembler itself resolves distances inside a section. */
-        else if (references[i].kind != ANALYSIS_BRANCH_HOME &&
-                 references[i].kind != ANALYSIS_TO_HOME &&
+        else if (references[i].kind != ANALYSIS_BRANCH_ORIGINAL &&
+                 references[i].kind != ANALYSIS_TO_ORIGINAL &&
                  references[i].kind != ANALYSIS_TO_CODE &&
                  !in_plt(&t->a.object, references[i].address))
             complain(&t->invented, "a reference that is none", references[i].address, NULL);
@@ -284,7 +284,7 @@ static void compare_places(struct truth *t)
         int32_t distance;
 
         if (!u || u->reason) {
-            t->home++;
+            t->stays++;
             continue;
         }
         if (is_tls(p->type) || (!p->decoded && near_tls(t, p->address)))
@@ -319,7 +319,7 @@ static int compare_file(const char *path, size_t *checked)
     compare_places(&t);
     printf("%s: %zu relocations compared, %zu in code that stays; %zu calls; %zu missed, "
            "%zu invented, %zu other\n",
-           path, t.checked, t.home, t.calls, t.missed, t.invented, t.other);
+           path, t.checked, t.stays, t.calls, t.missed, t.invented, t.other);
     failed = t.missed || t.invented || t.other;
     *checked += t.checked;
     vector_free(&t.places);

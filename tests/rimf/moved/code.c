@@ -75,7 +75,7 @@ static uintptr_t wanted(const struct process *p, const struct seen_object *o, ui
     const struct seen_object *to = object_of(p, original);
     uintptr_t moved_at = moved_to(p, original);
 
-    return !moved_at || (o->learnt && to && to->learnt && to != o) ? original : moved_at;
+    return !moved_at || (o->overlaid && to && to->overlaid && to != o) ? original : moved_at;
 }
 
 static void check_call(struct process *p, const struct site *s, const struct analysis_call *call)
@@ -304,16 +304,16 @@ static int is_kept(struct process *p, struct seen_object *o, const struct unit *
 {
     uintptr_t original = o->bias + u->start;
     const uint8_t *is = byte_of(o, original);
-    uint8_t at_home[JUMP];
+    uint8_t original_bytes[JUMP];
 
     if (u->end - u->start < JUMP || is[0] != 0xe9 ||
         here(o, u->start) + JUMP + (uintptr_t)(intptr_t)distance_at(is + 1) != original)
         return 0;
     if (memcmp(unit_code(&o->analysis, u, u->start), endbr64, sizeof endbr64) == 0)
         original += sizeof endbr64;
-    process_read(p, original, at_home, sizeof at_home);
-    if (p->n_kept == KEPT_MAX || at_home[0] != 0xe9 ||
-        original + JUMP + (uintptr_t)(intptr_t)distance_at(at_home + 1) - p->library >= 4096)
+    process_read(p, original, original_bytes, sizeof original_bytes);
+    if (p->n_kept == KEPT_MAX || original_bytes[0] != 0xe9 ||
+        original + JUMP + (uintptr_t)(intptr_t)distance_at(original_bytes + 1) - p->library >= 4096)
         wrong(p, o, u->start, "what moved of it is a jump back");
     else
         p->kept[p->n_kept++] = original;

@@ -192,16 +192,16 @@ void check_unwinding(struct process *p)
     n = check_stubs(p, table, search.count);
     for (size_t i = 0; i < p->n; i++) {
         struct seen_object *o = &p->objects[i];
-        const struct analysis_frame *frames = o->analysis.copies.at;
+        const struct analysis_frame *frames = o->analysis.moved_frames.at;
         size_t proven = 0;
 
         for (size_t k = 0; k < o->analysis.units.n; k++)
             proven += !units_of(&o->analysis)[k].reason;
-        CHECK(proven == o->analysis.copies.n, "(%s: %zu functions, %zu frames)", o->path, proven,
-              o->analysis.copies.n);
-        for (size_t k = 0; k < o->analysis.copies.n; k++)
+        CHECK(proven == o->analysis.moved_frames.n, "(%s: %zu functions, %zu frames)", o->path, proven,
+              o->analysis.moved_frames.n);
+        for (size_t k = 0; k < o->analysis.moved_frames.n; k++)
             check_frame(p, o, &frames[k], table, search.count);
-        n += o->analysis.copies.n;
+        n += o->analysis.moved_frames.n;
     }
     CHECK(n == search.count, "(%zu, in the table %u)", n, search.count);
     free(table);

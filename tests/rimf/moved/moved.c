@@ -97,7 +97,7 @@ uintptr_t original_of(const struct process *p, uintptr_t address)
 
 /* ---- the log ------------------------------------------------------------------------ */
 
-static int by_home(const void *a, const void *b)
+static int by_original(const void *a, const void *b)
 {
     const struct seen_fragment *x = a, *y = b;
 
@@ -113,7 +113,7 @@ static int by_place(const void *a, const void *b)
 
 /* How far its code was moved when it was mapped: the first movable unit is where the first
  * fragment begins, or at a multiple of 64 before it, where the only one does. */
-static void find_home(struct seen_object *o)
+static void find_original(struct seen_object *o)
 {
     const struct unit *units = units_of(&o->analysis);
     size_t first = 0;
@@ -133,8 +133,8 @@ static void open_object(struct process *p, struct seen_object *o)
     uint8_t magic[4];
 
     CHECK(analyser_run(&o->analysis, o->path) == 0, "%s: %s", o->path, o->analysis.object.error);
-    qsort(o->fragments, o->n_fragments, sizeof *o->fragments, by_home);
-    find_home(o);
+    qsort(o->fragments, o->n_fragments, sizeof *o->fragments, by_original);
+    find_original(o);
     o->tables = calloc(o->analysis.jump_tables.n + 1, sizeof *o->tables);
     CHECK(o->tables);
     process_read(p, o->low, magic, sizeof magic);
@@ -193,7 +193,7 @@ static struct seen_object *add_fragment(struct process *p, const char *path, uin
 }
 
 /* "PID:\tlater: NAME: applied, the code of N segments" */
-static void note_learnt(struct process *p, char *line)
+static void note_overlay(struct process *p, char *line)
 {
     char *name = strstr(line, "\tlater: "), *end = strstr(line, ": applied, the code of");
     struct seen_object *o;
@@ -202,7 +202,7 @@ static void note_learnt(struct process *p, char *line)
         return;
     *end = '\0';
     o = object_of_path(p, name + strlen("\tlater: "));
-    o->snapshot = o->learnt = 1;
+    o->snapshot = o->overlaid = 1;
 }
 
 /* "PID:\tNAME: N bytes at 0xORIGINAL moved to 0xAT" */
@@ -217,7 +217,7 @@ static void read_log(struct process *p, const char *log)
         unsigned long original, at;
         size_t code;
 
-        note_learnt(p, line);
+        note_overlay(p, line);
         if (strstr(line, "pass concat: its work is in the snapshot"))
             for (size_t i = 0; i < p->n; i++)
                 p->objects[i].snapshot = 1;

@@ -36,7 +36,7 @@ struct seen_object {
     size_t n_fragments, room;
     int moved;                 /* canonical addresses of its code are where it moved to */
     int snapshot;                /* it came from a snapshot, */
-    int learnt;                /* by dlopen: what moved of others that did may not be there */
+    int overlaid;              /* by dlopen: what moved of others that did may not be there */
     uintptr_t *tables;         /* of each jump table: where it moved to, 0: nowhere yet */
 };
 

@@ -96,13 +96,13 @@ static int is_named(const struct object *o, uint32_t start)
 
 /* Where most addresses stay, functions that others only know by name have no jump; which
  * these are, is not asked here (entries.py does). */
-static int is_mostly_home(const struct seen_object *o)
+static int is_mostly_fixed(const struct seen_object *o)
 {
-    const struct analysis_home *homes = o->analysis.homes.at;
+    const struct analysis_fixed *fixed = o->analysis.fixed.at;
     uint64_t original = 0, code = 0;
 
-    for (size_t i = 0; i < o->analysis.homes.n; i++)
-        original += homes[i].size;
+    for (size_t i = 0; i < o->analysis.fixed.n; i++)
+        original += fixed[i].size;
     for (size_t i = 0; i < o->n_fragments; i++)
         code += o->fragments[i].code;
     return !o->moved || original > code / 2;
@@ -113,7 +113,7 @@ static void want_entries(struct process *p, const struct seen_object *o, const s
                          uint8_t *want, const uint8_t *is)
 {
     const struct unit *units = units_of(&o->analysis);
-    int mostly_home = is_mostly_home(o);
+    int mostly_fixed = is_mostly_fixed(o);
 
     for (size_t i = 0; i < o->analysis.units.n; i++) {
         uint8_t *at = want + (units[i].start - segment->start);
@@ -130,7 +130,7 @@ static void want_entries(struct process *p, const struct seen_object *o, const s
         }
         if (is_kept(p, original)) { /* a jump to a stub, which was looked at */
             process_read(p, original, at, JUMP);
-        } else if (units[i].head && !o->snapshot && mostly_home &&
+        } else if (units[i].head && !o->snapshot && mostly_fixed &&
                    memcmp(at, is + (at - want), JUMP) == 0 &&
                    is_named(&o->analysis.object, units[i].start)) {
             continue;

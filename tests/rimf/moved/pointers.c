@@ -5,18 +5,18 @@
  */
 #include "moved.h"
 
-static int keeps_home(const struct seen_object *o, uint64_t linked)
+static int keeps_original(const struct seen_object *o, uint64_t linked)
 {
-    const struct analysis_home *homes = o->analysis.homes.at;
+    const struct analysis_fixed *fixed = o->analysis.fixed.at;
 
-    for (size_t i = 0; i < o->analysis.homes.n; i++)
-        if (linked - homes[i].start < homes[i].size)
+    for (size_t i = 0; i < o->analysis.fixed.n; i++)
+        if (linked - fixed[i].start < fixed[i].size)
             return 1;
     return 0;
 }
 
 /* The loader stands in front of it: what moved is a jump back. */
-static int runs_at_home(const struct process *p, const struct seen_object *o, const struct unit *u)
+static int runs_original(const struct process *p, const struct seen_object *o, const struct unit *u)
 {
     uintptr_t original = o->bias + u->start, at = moved_to(p, original);
     uint8_t moved_at[JUMP];
@@ -33,8 +33,8 @@ uintptr_t canonical_of(struct process *p, uintptr_t original)
     uintptr_t moved_at = moved_to(p, original);
     const struct seen_object *o = moved_at ? object_of(p, original) : NULL;
 
-    if (!o || !o->moved || keeps_home(o, original - o->bias) ||
-        runs_at_home(p, o, unit_at(&o->analysis, original - o->bias)))
+    if (!o || !o->moved || keeps_original(o, original - o->bias) ||
+        runs_original(p, o, unit_at(&o->analysis, original - o->bias)))
         return original;
     return moved_at;
 }

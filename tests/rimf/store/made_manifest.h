@@ -17,8 +17,8 @@ struct made_manifest {
     struct manifest_relocations relocations[2];
     struct manifest_shift shifts[3];
     struct manifest_region region;
-    struct manifest_copy copies[3];
-    struct analysis_home homes[3];
+    struct manifest_fragment fragments[3];
+    struct analysis_fixed fixed[3];
     struct manifest_pointer pointers[3];
     struct manifest_kept kept[2];
     char names[40];
@@ -39,8 +39,8 @@ static inline void made_manifest_make(struct made_manifest *m)
         .header = {.magic = MANIFEST_MAGIC, .version = MANIFEST_VERSION,
                    .header_size = sizeof m->header, .size = sizeof *m, .made_by = 7,
                    .n_objects = 3, .n_texts = 3, .n_words = 4, .n_regions = 1,
-                   .n_copies = 3, .names_size = sizeof m->names, .n_relocations = 2,
-                   .n_kept = 2, .n_homes = 3, .n_pointers = 3, .n_passes = 2,
+                   .n_fragments = 3, .names_size = sizeof m->names, .n_relocations = 2,
+                   .n_kept = 2, .n_fixed = 3, .n_pointers = 3, .n_passes = 2,
                    .n_reads = 1, .n_shifts = 3, .reads = {{.name = 1, .file = {.inode = 3}}},
                    .passes = {{.name = 10, .flags = MANIFEST_IDLE}, {.name = 12, .library = 1}},
                    .relocations = {1, 11, 0xa000, 4, 5}},
@@ -64,13 +64,13 @@ static inline void made_manifest_make(struct made_manifest *m)
                    .pieces = {{0x100000, 0x2000, 0x1000}, {0x40000, 0x1000, 0x3000},
                               {0x42000, 0x2000, 0x4000}},
                    .object = 2, .n_frames = 9},
-        .copies = {{.object = 0, .flags = MANIFEST_MOVED, .original = 0x1040, .n_homes = 2,
+        .fragments = {{.object = 0, .flags = MANIFEST_MOVED, .original = 0x1040, .n_fixed = 2,
                     .at = 0x100040, .code = 0x100, .size = 0x110,
                     .sorted = 1},
                    {.object = 0, .original = 0x1020, .at = 0x100200, .code = 0x10, .size = 0x41},
-                   {.object = 2, .flags = MANIFEST_MOVED, .original = 0x1000, .n_homes = 1,
+                   {.object = 2, .flags = MANIFEST_MOVED, .original = 0x1000, .n_fixed = 1,
                     .at = 0x101000, .code = 0x1000, .size = 0x1000, .sorted = 2}},
-        .homes = {{0x10, 0x20}, {0x30, 0xd0}, {0, 0x1000}},
+        .fixed = {{0x10, 0x20}, {0x30, 0xd0}, {0, 0x1000}},
         .pointers = {{0, 0x3002, 0, 0}, {0, 0x300a, 2, 0xfff}, {1, 0x10, 0, 0xff}},
         .kept = {{.object = 2, .number = 1, .linked = 0x1010, .size = 9},
                  {.object = 1, .number = 7, .linked = 0x1000, .size = 1}},

@@ -42,7 +42,7 @@ static void refused(const char *sentence)
 
 static void each_rule(void)
 {
-    static const char unordered[] = "functions that are kept at home are not in order";
+    static const char unordered[] = "functions whose originals are kept are not in order";
     static const char no_file[] =
         "there are relocations without a file, or a file without relocations";
     static const char no_owner[] =
@@ -54,12 +54,12 @@ static void each_rule(void)
     static const char ranges[] = "the region is no two ranges of pages";
     static const char no_piece[] = "a piece of the region is no range of pages of its file";
     static const char outside[] = "a piece of the region lies outside it";
-    static const char apart[] = "an object that is unplaced has a place, or another has none";
-    static const char unknown[] = "addresses of a copy of code are of an unknown kind";
-    static const char unsorted[] = "code whose addresses stay at home is not in order";
-    static const char unplaced[] = "the copies of code are not sorted by their homes";
+    static const char misplaced[] = "an object that is unplaced has a place, or another has none";
+    static const char unknown[] = "addresses of moved code are of an unknown kind";
+    static const char unsorted[] = "code whose addresses stay the originals is not in order";
+    static const char unplaced[] = "moved code is not sorted by the originals";
     static const char crossed[] = "the pointers are not in order";
-    static const char nowhere[] = "a pointer leads to no copy";
+    static const char nowhere[] = "a pointer leads to no moved code";
     static const char fewer[] = "there are fewer pointers than of one kind";
     static const char relocated[] = "a pointer is relocated where it is unplaced";
     struct { void *at; size_t size; uint64_t value; const char *sentence; } const spoilt[] = {
@@ -71,7 +71,7 @@ static void each_rule(void)
         SPOIL(header.names_size, 39, "it is cut short, or longer than it says"),
         SPOIL(names[39], 'x', "its names have no end"),
         SPOIL(header.n_passes, MANIFEST_PASSES_MAX + 1, "it was made by too many passes"),
-        SPOIL(header.told, 40, "what the host loader was told lies outside the names"),
+        SPOIL(header.launch_key, 40, "the launch key lies outside the names"),
         SPOIL(header.n_reads, MANIFEST_READS_MAX + 1, "its passes read too many files"),
         SPOIL(header.reads[0].name, 40, "the name of a file that a pass read lies outside the names"),
         SPOIL(header.reads[0].zero, 1, "the name of a file that a pass read lies outside the names"),
@@ -88,9 +88,9 @@ static void each_rule(void)
         SPOIL(objects[2].distance, 1, "an object lies at no page"),
         SPOIL(objects[0].flags, 4, "an object has a property that is not known"),
         SPOIL(objects[2].first, 0x800, "an object lies at no page"),
-        SPOIL(objects[0].flags, 1, apart),
-        SPOIL(objects[1].flags, 0, apart),
-        SPOIL(objects[1].distance, 0x1000, apart),
+        SPOIL(objects[0].flags, 1, misplaced),
+        SPOIL(objects[1].flags, 0, misplaced),
+        SPOIL(objects[1].distance, 0x1000, misplaced),
         SPOIL(texts[0].object, 3, "a text is of no object"),
         SPOIL(texts[0].object, 1, "a text is of an object without an overlay"),
         SPOIL(texts[0].object, 2, "the texts are not in order"),
@@ -129,13 +129,13 @@ static void each_rule(void)
         SPOIL(shifts[2].at, 0x4000, no_shift),
         SPOIL(shifts[2].to_object, 1, no_shift_to), /* the vDSO */
         SPOIL(shifts[2].to_object, 3, no_shift_to),
-        SPOIL(header.n_copies, 1, "it is cut short, or longer than it says"),
+        SPOIL(header.n_fragments, 1, "it is cut short, or longer than it says"),
         SPOIL(header.n_regions, 0, "it is cut short, or longer than it says"),
-        SPOIL(region.hot, 0x10001, "hot copies lie outside the region"),
+        SPOIL(region.hot, 0x10001, "hot moved code lies outside the region"),
         SPOIL(region.object, 3, no_place),
         SPOIL(region.object, 1, no_place), /* the vDSO */
         SPOIL(region.file.size, ~0, "the region has no file, or one that is too large"),
-        SPOIL(region.file.inode, 12, "relocations and copies of code are in two files"),
+        SPOIL(region.file.inode, 12, "relocations and moved code is in two files"),
         SPOIL(region.code, 0x100800, ranges),
         SPOIL(region.code, 0x41000, ranges), /* in the frames */
         SPOIL(region.code_size, 0, ranges),
@@ -150,35 +150,35 @@ static void each_rule(void)
         SPOIL(region.pieces[1].linked, 0x41000, outside),
         SPOIL(region.pieces[2].linked, 0x40000, outside), /* on the table */
         SPOIL(region.pieces[2].linked, 0x47000, outside),
-        SPOIL(copies[0].object, 3, "a copy of code is of no object that has a place"),
-        SPOIL(copies[0].object, 1, "a copy of code is of no object that has a place"),
-        SPOIL(copies[2].code, 0, "a copy of code is of an impossible size"),
-        SPOIL(copies[2].code, 0x1001, "a copy of code is of an impossible size"),
-        SPOIL(copies[2].original, UINT32_MAX - 0xfff + 1, "a copy of code is of an impossible size"),
-        SPOIL(copies[0].at, 0xff000, "the copies of code are not in order"),
-        SPOIL(copies[1].at, 0x100080, "the copies of code are not in order"),
-        SPOIL(copies[2].size, 0x1008, "the copies of code are not in order"),
-        SPOIL(copies[2].at, ~0, "the copies of code are not in order"),
-        SPOIL(copies[0].sorted, 3, unplaced),
-        SPOIL(copies[0].sorted, 0, unplaced),
-        SPOIL(copies[1].sorted, 1, unplaced),
-        SPOIL(copies[2].zero, 1, unplaced),
-        SPOIL(copies[0].flags, 3, unknown),
-        SPOIL(copies[0].flags, 0, unknown), /* and has code whose addresses stay */
-        SPOIL(copies[1].flags, 2, unknown),
-        SPOIL(copies[2].n_homes, 2, unknown),
-        SPOIL(copies[2].n_homes, 0, "code whose addresses stay at home is of no copy"),
-        SPOIL(homes[0].size, 0, unsorted),
-        SPOIL(homes[1].start, 0xf, unsorted),
-        SPOIL(homes[1].start, 0x100, unsorted),
-        SPOIL(homes[1].size, 0xd1, unsorted),
-        SPOIL(homes[2].size, ~0, unsorted),
+        SPOIL(fragments[0].object, 3, "moved code is of no object that has a place"),
+        SPOIL(fragments[0].object, 1, "moved code is of no object that has a place"),
+        SPOIL(fragments[2].code, 0, "moved code is of an impossible size"),
+        SPOIL(fragments[2].code, 0x1001, "moved code is of an impossible size"),
+        SPOIL(fragments[2].original, UINT32_MAX - 0xfff + 1, "moved code is of an impossible size"),
+        SPOIL(fragments[0].at, 0xff000, "moved code is not in order"),
+        SPOIL(fragments[1].at, 0x100080, "moved code is not in order"),
+        SPOIL(fragments[2].size, 0x1008, "moved code is not in order"),
+        SPOIL(fragments[2].at, ~0, "moved code is not in order"),
+        SPOIL(fragments[0].sorted, 3, unplaced),
+        SPOIL(fragments[0].sorted, 0, unplaced),
+        SPOIL(fragments[1].sorted, 1, unplaced),
+        SPOIL(fragments[2].zero, 1, unplaced),
+        SPOIL(fragments[0].flags, 3, unknown),
+        SPOIL(fragments[0].flags, 0, unknown), /* and has code whose addresses stay */
+        SPOIL(fragments[1].flags, 2, unknown),
+        SPOIL(fragments[2].n_fixed, 2, unknown),
+        SPOIL(fragments[2].n_fixed, 0, "code whose addresses stay the originals is of no moved code"),
+        SPOIL(fixed[0].size, 0, unsorted),
+        SPOIL(fixed[1].start, 0xf, unsorted),
+        SPOIL(fixed[1].start, 0x100, unsorted),
+        SPOIL(fixed[1].size, 0xd1, unsorted),
+        SPOIL(fixed[2].size, ~0, unsorted),
         SPOIL(pointers[0].object, 3, crossed),
         SPOIL(pointers[2].object, 3, crossed),
         SPOIL(pointers[1].linked, 0x3009, crossed), /* they overlap */
         SPOIL(pointers[2].object, 0, crossed),
-        SPOIL(pointers[0].copy, 3, nowhere),
-        SPOIL(pointers[0].copy, 1, nowhere), /* whose addresses stay at home */
+        SPOIL(pointers[0].fragment, 3, nowhere),
+        SPOIL(pointers[0].fragment, 1, nowhere), /* whose addresses stay */
         SPOIL(pointers[1].offset, 0x1000, nowhere),
         SPOIL(pointers[2].offset, 0x100, nowhere),
         SPOIL(header.n_addends, 4, fewer),

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * A library whose functions keep their addresses at home, because it asks dl_iterate_phdr, and a
+ * A library whose functions keep their original addresses, because it asks dl_iterate_phdr, and a
  * program (without LIBRARY) that calls one of them by name and another by its address.  It says
- * of each whether it began with a jump, and whether it ran in a copy.  entries.py looks.
+ * of each whether it began with a jump, and whether it ran in moved code.  entries.py looks.
  */
 #define _GNU_SOURCE
 #include <link.h>

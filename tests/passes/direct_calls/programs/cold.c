@@ -9,7 +9,7 @@
 
 int main(void)
 {
-    static const char *const seldom[] = {
+    static const char *const cold[] = {
         "_Exit", "_Unwind_Resume", "__assert_fail", "__cxa_allocate_exception", "__cxa_atexit",
         "__cxa_throw", "__cxa_throw_bad_array_new_length", "__libc_start_main", "__libdl_freeres",
         "__libpthread_freeres", "__longjmp_chk", "__stack_chk_fail", "_exit", "_longjmp",
@@ -20,8 +20,8 @@ int main(void)
         "verrxx", "zzz", "A", "_ZSt", "_ZSt4", "_ZSt4cout", "_ZSt20__thro", "_ZN20__throw_x",
         "_ZSt18_Rb_tree_decrementPSt18_Rb_tree_node_base", "__errno_location", "err_new"};
 
-    for (size_t i = 0; i < sizeof seldom / sizeof *seldom; i++)
-        CHECK(cold_name(seldom[i]), "%s", seldom[i]);
+    for (size_t i = 0; i < sizeof cold / sizeof *cold; i++)
+        CHECK(cold_name(cold[i]), "%s", cold[i]);
     for (size_t i = 0; i < sizeof often / sizeof *often; i++)
         CHECK(!cold_name(often[i]), "%s", often[i]);
     return 0;

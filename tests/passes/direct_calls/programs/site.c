@@ -23,7 +23,7 @@ static void becomes(enum mvld_reference_kind kind, const char *old, const char *
     memcpy(code, old, length - 4);
     memcpy(code + length - 4, &distance, 4);
     CHECK(site_read(&site, kind, address, length));
-    CHECK(site.length == length && site.leads == address + length + 0x12345678);
+    CHECK(site.length == length && site.target == address + length + 0x12345678);
     CHECK(!site_read(&site, kind, address, length - 1));
     CHECK(site_read(&site, kind, address, sizeof code));
     memcpy(bytes, &site.old, sizeof bytes);
@@ -55,7 +55,7 @@ static void is_inlined(const char *function, size_t size, const char *made)
     code[sizeof code - 5] = 0xe8;
     memcpy(code + sizeof code - 4, &distance, 4);
     CHECK(site_read(&site, MVLD_REFERENCE_CALL_SINGLE, (uintptr_t)code + sizeof code - 5, 5));
-    CHECK(site.length == 5 && !site.to_slot && site.leads == (uintptr_t)code);
+    CHECK(site.length == 5 && !site.to_slot && site.target == (uintptr_t)code);
     CHECK(site_inline(&site, size) == (made != NULL));
     if (made) {
         memcpy(&want, made, 5);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * A library that asks the C library about itself, from home and from a copy of its code
+ * A library that asks the C library about itself, from its original code and from moved code
  * that the test makes: caller_call runs anywhere.  It finds caller_dlopened by its own
  * RUNPATH alone, and caller_name in the library behind it.
  */

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/analyze/homes.c: which code keeps its address at home (analysis/analysis.h, HOMES).
+ * rimf/analyze/fixed.c: whose canonical address is the original (analysis/analysis.h, FIXED_CODE).
  *
- * Whoever moves the identity of functions with their copies corrects relocated words, and lea
+ * Whoever lets functions have other canonical addresses corrects relocated words, and lea
  * in movable code.  What other code there is may take addresses, too:
  *
  * - lea in a unit that stays, and whatever could be one in code that is not understood
  *   (reach.c believes each byte).  The unit that it leads to keeps its address.
  * - Code of the large model adds constants to its own address, or to that of the GOT.  If any
  *   code computes in this way, all of the object keeps its addresses.
- * - Who asks for the segments of all objects may look for its own functions there, and copies
- *   lie in another object's (object_watched.c).  Functions that only vtables hold are not
+ * - Who asks for the segments of all objects may look for its own functions there, and moved code
+ *   lies in another object's (object_watched.c).  Functions that only vtables hold are not
  *   asked for (tabled.c).
  *
  * What does not move keeps its address of course.  Not so padding between functions: a
@@ -33,13 +33,13 @@ static void keep_taken(struct analyser *a)
 
 static void add(struct analyser *a, uint32_t start, uint32_t end)
 {
-    struct analysis_home *last =
-        a->homes.n ? (struct analysis_home *)a->homes.at + a->homes.n - 1 : NULL;
+    struct analysis_fixed *last =
+        a->fixed.n ? (struct analysis_fixed *)a->fixed.at + a->fixed.n - 1 : NULL;
 
     if (last && last->start + last->size == start)
         last->size += end - start;
     else
-        VECTOR_ADD(&a->homes, struct analysis_home, start, end - start);
+        VECTOR_ADD(&a->fixed, struct analysis_fixed, start, end - start);
 }
 
 static void emit_segment(struct analyser *a, const struct code *c)
@@ -58,7 +58,7 @@ static void emit_segment(struct analyser *a, const struct code *c)
         add(a, at, c->end);
 }
 
-void emit_homes(struct analyser *a)
+void emit_fixed(struct analyser *a)
 {
     if (a->object.locates)
         keep_untabled(a);

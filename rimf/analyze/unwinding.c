@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/analyze/copies.c: which units unwind as copies too, and what of .eh_frame is
+ * rimf/analyze/unwinding.c: which units unwind as moved code too, and what of .eh_frame is
  * then corrected (rule 9).
  *
- * A copy is described by the bytes of its FDE, copied.  So a unit needs exactly one, of
+ * Moved code is described by the bytes of its FDE, copied.  So a unit needs exactly one, of
  * exactly its range: two would be two entries at one address of the table that unwinders
  * search.
  */
@@ -31,7 +31,7 @@ static const struct frame *frame_of(const struct analyser *a, const struct unit 
     return n == 1 && fits(a, found, u) ? found : NULL;
 }
 
-void check_copies(struct analyser *a)
+void check_moved_frames(struct analyser *a)
 {
     size_t frame = 0;
 
@@ -55,7 +55,7 @@ static void fix_record(struct analyser *a, const struct record *record)
                    .kind = ANALYSIS_FRAME_OTHER);
 }
 
-void emit_copies(struct analyser *a)
+void emit_moved_frames(struct analyser *a)
 {
     const struct record *records = a->list.records.at;
     const struct frame *f;
@@ -68,6 +68,6 @@ void emit_copies(struct analyser *a)
     for (size_t i = 0; i < a->units.n; i++) {
         f = frame_of(a, &units_of(a)[i], &frame);
         if (f && !units_of(a)[i].reason)
-            VECTOR_ADD(&a->copies, struct analysis_frame, f->start, f->fde);
+            VECTOR_ADD(&a->moved_frames, struct analysis_frame, f->start, f->fde);
     }
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""learnt.py BEHAVIOUR: objects of dlopen that a snapshot has learnt (learnt/ holds a program
+"""overlays.py BEHAVIOUR: objects of dlopen that a snapshot has learnt (overlays/ holds a program
 that opens modules as it is told, and these).
 
 The program must say the same as without mvld, whether a module's code was applied or not; which
@@ -20,7 +20,7 @@ sys.path.insert(0, str(HERE.parent))
 import support  # noqa: E402
 from support import check  # noqa: E402
 
-SOURCES = HERE / "learnt"
+SOURCES = HERE / "overlays"
 MVLD = support.BUILD / "tools" / "mvld"
 PARTS = [support.BUILD / "passes" / "direct-calls" / "direct-calls.so"]
 
@@ -41,7 +41,7 @@ class Program:
         for part in self.parts:
             shutil.copy(part, self.pass_folder)
         files = "libhelper.so", "libwhere.so", "libother.so", "one.so", "two.so", "three.so", "program"
-        support.take(folder, "loader/learnt", *files)
+        support.take(folder, "loader/overlays", *files)
         self.helper, self.where, self.other, self.one, self.two, self.three, self.path = [
             folder / name for name in files]
         if link:
@@ -114,10 +114,10 @@ def applies(program):
     done = program.applied("open:one.so", "maps:one.so", names=["libwhere.so", "one.so"])
     check(re.search(rf"^{folder}/\d+-one.so$", done.stdout, re.M), f"mapped from another file:\n{done.stdout}")
     check("made direct" not in done.stderr, f"the pass ran:\n{done.stderr}")
-    copy, = folder.glob("*-one.so")
-    check(copy.read_bytes() != program.one.read_bytes(), "the code in the copy is not changed")
-    check(subprocess.run(["nm", "-D", copy], capture_output=True, text=True).stdout.count(" ask"),
-          "the copy has no symbols")
+    overlay, = folder.glob("*-one.so")
+    check(overlay.read_bytes() != program.one.read_bytes(), "the code in the overlay is not changed")
+    check(subprocess.run(["nm", "-D", overlay], capture_output=True, text=True).stdout.count(" ask"),
+          "the overlay has no symbols")
     program.applied("open:two.so", names=["libwhere.so"])
 
 
@@ -139,7 +139,7 @@ def accumulates(program):
     """A second training run forgets what the first has learnt, or does not add to it."""
     folder = program.train("open:one.so")
     check(program.train("open:two.so", "open:one.so") == folder, "another folder")
-    check(len(list(folder.glob("[0-9]*-*.so"))) >= 3, "no copies")
+    check(len(list(folder.glob("[0-9]*-*.so"))) >= 3, "no overlays")
     program.applied("open:two.so", "open:one.so", names=["libwhere.so", "two.so", "one.so"])
     # Another image has another list.
     support.run([program.path], **program.environment(MVLD_SNAPSHOT=1))
@@ -182,9 +182,9 @@ def elsewhere(program):
 
 
 def damage(program):
-    """A damaged list, or one of another snapshot, is used; a copy that is not the one written is."""
+    """A damaged list, or one of another snapshot, is used; an overlay that is not the one written is."""
     folder = program.train("open:one.so")
-    later, copy = folder / "later", next(folder.glob("*-one.so"))
+    later, overlay = folder / "later", next(folder.glob("*-one.so"))
     whole = later.read_bytes()
     for at in range(0, len(whole), len(whole) // 30):
         later.write_bytes(whole[:at] + bytes([whole[at] ^ 1 << at % 8]) + whole[at + 1:])
@@ -197,10 +197,10 @@ def damage(program):
     later.chmod(0o666)
     program.refused(None, "open:one.so")
     later.chmod(0o644)
-    copy.rename(folder / "aside")
+    overlay.rename(folder / "aside")
     program.refused("one.so: not applied: there is none", "open:one.so", names=["libwhere.so"])
-    shutil.copy(folder / "aside", copy)
-    program.refused("its copy was changed after it was written", "open:one.so", names=["libwhere.so"])
+    shutil.copy(folder / "aside", overlay)
+    program.refused("its overlay was changed after it was written", "open:one.so", names=["libwhere.so"])
     shutil.rmtree(folder)
     support.run([program.path], **program.environment(MVLD_SNAPSHOT=1))
     later.write_bytes(whole)
@@ -261,7 +261,7 @@ def full(program):
     folder = program.train("open:two.so")
     limit = ("import os, resource, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_DFL); "
              "resource.setrlimit(resource.RLIMIT_FSIZE, (%d, %d)); os.execv(sys.argv[1], sys.argv[1:])")
-    for size in 0, 600, 8192:  # nothing; the list, but not what comes; not the copy
+    for size in 0, 600, 8192:  # nothing; the list, but not what comes; not the overlay
         before = {path.name for path in folder.iterdir()}
         program.configure("on-miss = learn")
         done = program.run("open:one.so", prefix=[sys.executable, "-c", limit % (size, size)])
@@ -349,8 +349,8 @@ def command(program):
     shutil.copy(program.two, program.folder / "copy")
     (program.folder / "copy").rename(program.two)
     check("1 out of date" in tool("cache", "list", images), "an old file is not seen")
-    copy, = images.glob("*/*-one.so")
-    with open(copy, "r+b") as file:
+    overlay, = images.glob("*/*-one.so")
+    with open(overlay, "r+b") as file:
         file.seek(4096)
         file.write(b"spoilt")
     check("damaged" in tool("cache", "verify", images, status=1), "damage is not seen")
@@ -368,21 +368,21 @@ def copied(program):
     check("learnt, without code" in program.train_log and "so: learnt\n" not in program.train_log, program.train_log)
 
 
-class Copies(Program):
-    """Code that runs in copies (the pass concat)."""
+class Moved(Program):
+    """Code moves (the pass concat)."""
     passes = "direct-calls, concat"
     options = support.COPY
     parts = PARTS + CONCAT
 
 
 class Idle(Program):
-    """The pass concat is there, and nothing is copied: as without it."""
+    """The pass concat is there, and nothing is moved: as without it."""
     passes = "direct-calls, concat"
     parts = PARTS + CONCAT
 
 
 def main():
-    kind = {"copies": Copies, "idle": Idle, "": Program}["".join(sys.argv[2:])]
+    kind = {"moved": Moved, "idle": Idle, "": Program}["".join(sys.argv[2:])]
     with support.scratch_folder() as folder:
         if sys.argv[1] == "fixed_address":
             (folder / "fixed").mkdir()

@@ -18,14 +18,14 @@ return_address:
     .globl NAME
     .type NAME, @function
 NAME:
-.Lhome:
+.Loriginal:
     .cfi_startproc
     endbr64
     call return_address
 .Lhere:
-    lea .Lhome(%rip), %rcx
+    lea .Loriginal(%rip), %rcx
     sub %rcx, %rax
-    sub $.Lhere - .Lhome, %rax
+    sub $.Lhere - .Loriginal, %rax
     ret
     .cfi_endproc
     .size NAME, . - NAME

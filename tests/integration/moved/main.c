@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * A program in three objects (../stress) whose code runs in copies looks at its own
+ * A program in three objects (../stress) whose code has moved looks at its own
  * instructions: after each commit every recorded call must lead to the variant in force, or
- * hold its body, in the copy and at home; a function's entry must jump there in the copy,
- * while at home stands the jump to the copy.  A revert brings back every byte.  Functions
- * without unwinding descriptions (straddling.S) run at home; their sites have no copy.
+ * hold its body, moved and original; the entry of a function that moved must jump there,
+ * while in the original stands the jump to it.  A revert brings back every byte.  Functions
+ * without unwinding descriptions (straddling.S) stay; so do their sites.
  */
 #define _GNU_SOURCE
 #include "../named_by.h"
@@ -42,8 +42,8 @@ static const struct object {
 
 static struct site {
     const struct object *object;
-    const unsigned char *home, *copy;
-    unsigned char home_was[10], copy_was[10];
+    const unsigned char *original, *moved;
+    unsigned char original_was[10], moved_was[10];
     void *callee; /* or the constant that is read */
 } sites[SITES];
 static size_t n_sites;
@@ -58,12 +58,12 @@ static void fail(const struct site *site, const char *what)
 {
     printf("%s, mode %d: %s\n", site ? site->object->name : "program", mode, what);
     for (int i = 0; site && i < 12; i++)
-        printf(i < 6 ? "%02x " : i == 6 ? "  at home %02x" : " %02x",
-               i >= 6 ? site->home[i - 6] : site->copy ? site->copy[i] : 0);
+        printf(i < 6 ? "%02x " : i == 6 ? "  original %02x" : " %02x",
+               i >= 6 ? site->original[i - 6] : site->moved ? site->moved[i] : 0);
     exit(1);
 }
 
-static int stays_home(const unsigned char *site)
+static int stays(const unsigned char *site)
 {
     for (const struct stress_straddling *s = stress_straddling(); s->call; s++)
         if (s->site == site)
@@ -83,12 +83,12 @@ static void read_sites(void)
             struct site *site = &sites[n_sites++];
 
             site->object = &objects[i];
-            site->home = (const unsigned char *)&s->site + s->site;
-            site->copy = stays_home(site->home) ? NULL : site->home + distance;
+            site->original = (const unsigned char *)&s->site + s->site;
+            site->moved = stays(site->original) ? NULL : site->original + distance;
             site->callee = named_by(&s->callee);
-            memcpy(site->home_was, site->home, 10);
-            if (site->copy)
-                memcpy(site->copy_was, site->copy, 10);
+            memcpy(site->original_was, site->original, 10);
+            if (site->moved)
+                memcpy(site->moved_was, site->moved, 10);
             if (n_sites == SITES)
                 return;
         }
@@ -108,10 +108,10 @@ static void read_inline_calls(void)
                 continue;
             inline_calls[n_inline++].record = f;
             site->object = &objects[i];
-            site->home = (const unsigned char *)&f->pad + f->pad;
-            site->copy = site->home + objects[i].distance();
-            memcpy(site->home_was, site->home, 10);
-            memcpy(site->copy_was, site->copy, 10);
+            site->original = (const unsigned char *)&f->pad + f->pad;
+            site->moved = site->original + objects[i].distance();
+            memcpy(site->original_was, site->original, 10);
+            memcpy(site->moved_was, site->moved, 10);
         }
     }
 }
@@ -128,7 +128,7 @@ static const unsigned char *target(const unsigned char *at)
     return at + prefix + 5 + distance;
 }
 
-/* The copy of the arm that fits, NULL when there is none. */
+/* The moved arm that fits, NULL when there is none. */
 static const unsigned char *arm_of(const struct inline_call *call)
 {
     const struct multiverse_variant *v = (const void *)(call->record + 1);
@@ -157,11 +157,11 @@ static int is_body(const unsigned char *at, void *callee)
             !memcmp(at, "\xc3\xcc\xcc\xcc", 4));
 }
 
-/* Is the site at home covered by the jump to the copy? */
+/* Is the original site covered by the jump to moved code? */
 static int is_shadowed(const struct site *site)
 {
-    for (const unsigned char *at = site->home - 4; site->copy && at < site->home + 5; at++)
-        if (*at == 0xe9 && target(at) == at + (site->copy - site->home))
+    for (const unsigned char *at = site->original - 4; site->moved && at < site->original + 5; at++)
+        if (*at == 0xe9 && target(at) == at + (site->moved - site->original))
             return 1;
     return 0;
 }
@@ -194,20 +194,20 @@ static void look_at(const struct site *site, const unsigned char *at, const unsi
     else if (is_body(at, site->callee))
         bodies++;
     else
-        fail(site, at == site->copy ? "the copy leads elsewhere" : "it leads elsewhere");
+        fail(site, at == site->moved ? "its moved code leads elsewhere" : "it leads elsewhere");
 }
 
-/* In the copy to the copy's arm, which may be what follows; at home to the same. */
+/* The moved one to the moved arm, which may be what follows; the original to the same. */
 static void look_at_inline_calls(void)
 {
     for (const struct inline_call *c = inline_calls; c < inline_calls + n_inline; c++) {
-        const unsigned char *arm = arm_of(c), *copy = c->site.copy;
+        const unsigned char *arm = arm_of(c), *moved = c->site.moved;
 
-        if (arm == copy + 5 ? memcmp(copy, "\x0f\x1f\x44\0\0", 5) != 0 : target(copy) != arm)
-            fail(&c->site, "an inline call in a copy leads elsewhere");
-        nops += arm == copy + 5;
-        if (!is_shadowed(&c->site) && target(c->site.home) != arm)
-            fail(&c->site, "an inline call at home leads elsewhere");
+        if (arm == moved + 5 ? memcmp(moved, "\x0f\x1f\x44\0\0", 5) != 0 : target(moved) != arm)
+            fail(&c->site, "an inline call in moved code leads elsewhere");
+        nops += arm == moved + 5;
+        if (!is_shadowed(&c->site) && target(c->site.original) != arm)
+            fail(&c->site, "an original inline call leads elsewhere");
     }
 }
 
@@ -221,37 +221,37 @@ static void look_at_sites(void)
             fail(s, "its function is not bound");
         active = (const unsigned char *)info->active +
                  (strstr(info->name, "_quick") ? s->object->distance() : oneof_distance());
-        if (s->copy)
-            look_at(s, s->copy, active);
+        if (s->moved)
+            look_at(s, s->moved, active);
         if (is_shadowed(s))
             shadowed++;
         else
-            look_at(s, s->home, active);
+            look_at(s, s->original, active);
     }
 }
 
 static void look_at_entry(int (*function)(void), int is_bound)
 {
-    const unsigned char *pad = (const unsigned char *)function, *copy, *active;
+    const unsigned char *pad = (const unsigned char *)function, *moved, *active;
 
     if (!memcmp(pad, "\xf3\x0f\x1e\xfa", 4))
         pad += 4;
-    copy = pad + oneof_distance();
+    moved = pad + oneof_distance();
     active = multiverse_info_fn((void *)function)->active;
-    if (target(pad) != copy)
-        fail(NULL, "an entry at home is not the jump to its copy");
-    if (is_bound ? target(copy) != active + oneof_distance()
-                 : memcmp(copy, "\x0f\x1f\x44\0\0", 5) != 0)
-        fail(NULL, "an entry in a copy is wrong");
+    if (target(pad) != moved)
+        fail(NULL, "an original entry is not the jump to its moved code");
+    if (is_bound ? target(moved) != active + oneof_distance()
+                 : memcmp(moved, "\x0f\x1f\x44\0\0", 5) != 0)
+        fail(NULL, "an entry in moved code is wrong");
 }
 
 static void look_at_bytes(void)
 {
     for (const struct site *s = sites; s < sites + n_sites; s++)
-        if ((s->copy && memcmp(s->copy, s->copy_was, 10)) || memcmp(s->home, s->home_was, 10))
+        if ((s->moved && memcmp(s->moved, s->moved_was, 10)) || memcmp(s->original, s->original_was, 10))
             fail(s, "a revert left something");
     for (const struct inline_call *c = inline_calls; c < inline_calls + n_inline; c++)
-        if (memcmp(c->site.copy, c->site.copy_was, 10) || memcmp(c->site.home, c->site.home_was, 10))
+        if (memcmp(c->site.moved, c->site.moved_was, 10) || memcmp(c->site.original, c->site.original_was, 10))
             fail(&c->site, "a revert left something");
 }
 

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""multiverse_copies.py copies|snapshot: a program whose code runs in copies (direct-calls and
-concat before multiverse) looks at its own instructions, there and at home (copies/main.c).
-"snapshot": the copies come from a snapshot; one that was made without multiverse, for which
+"""multiverse_moved.py moved|snapshot: a program whose code has moved (direct-calls and
+concat before multiverse) looks at its own instructions, there and in the originals (moved/main.c).
+"snapshot": the moved code comes from a snapshot; one that was made without multiverse, for which
 such objects stay, is none for it.
 
-A failure means that a call that runs does not lead to the variant in force, that home and
-copy differ in what they do, or that a revert leaves something behind."""
+A failure means that a call that runs does not lead to the variant in force, that
+original and moved code differ in what they do, or that a revert leaves something behind."""
 import sys
 from pathlib import Path
 
@@ -16,7 +16,7 @@ import support  # noqa: E402
 from support import check  # noqa: E402
 
 STRESS = HERE / "stress"
-COPIES = HERE / "copies"
+SOURCES = HERE / "moved"
 
 
 def build(folder):
@@ -24,19 +24,19 @@ def build(folder):
     here = [f"-L{folder}", "-Wl,-rpath,$ORIGIN", f"-Wl,-rpath,{support.LIBRARY.parent}"]
     for name, more in ("oneof", []), ("other", [STRESS / "straddling.S", *here, "-loneof"]):
         support.compile_c(folder / f"lib{name}.so", *shared, STRESS / f"{name}.c",
-                          COPIES / "distance.S", f"-DNAME={name}_distance", *more)
-    support.compile_c(folder / "copies", COPIES / "main.c", COPIES / "distance.S",
+                          SOURCES / "distance.S", f"-DNAME={name}_distance", *more)
+    support.compile_c(folder / "moved", SOURCES / "main.c", SOURCES / "distance.S",
                       "-DNAME=program_distance", "-Wl,--build-id", *here, "-lother", "-loneof",
                       support.LIBRARY)
-    return folder / "copies"
+    return folder / "moved"
 
 
-def leave_home(program, environment, config):
-    """Without the pass it is libmultiverse that patches, at home: code must run there."""
+def stays(program, environment, config):
+    """Without the pass it is libmultiverse that patches, in the original: that must run."""
     done = support.run([support.LOADER, program], MVLD_DEBUG="passes", **environment,
                        config=config.replace(", multiverse", ""))
     said = done.stderr
-    for name in "copies", "liboneof.so", "libother.so":
+    for name in "moved", "liboneof.so", "libother.so":
         check(f"/{name}: stays where it is: its code is patched at run time, by no pass" in said, said)
     check(done.stdout.startswith("program, mode 0: program\n"), done.stdout + said)
 
@@ -46,11 +46,11 @@ def main():
     support.need(support.PLUGIN)
     with support.scratch_folder() as folder:
         program = build(folder)
-        environment = support.copied(folder, "--program", program)
-        config = f"[app]\nmatch = {program}\n{support.COPIED}\n"
+        environment = support.moving(folder, "--program", program)
+        config = f"[app]\nmatch = {program}\n{support.MOVING}\n"
         more = "on-miss = build\n" if way == "snapshot" else ""
         config += more + support.COPY
-        leave_home(program, environment, config)
+        stays(program, environment, config)
         for applied in [False, True] if way == "snapshot" else [False]:
             done = support.run([support.LOADER, program], MVLD_DEBUG="passes", **environment,
                                config=config)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the demo shows of concat: what of unmodified programs was copied, which share of their
+"""What the demo shows of concat: what of unmodified programs was moved, which share of their
 time they spend in it, and that they say the same as under the host loader."""
 import re
 import shutil
@@ -18,8 +18,8 @@ def said(job, **more):
     return done.returncode, done.stdout, done.stderr
 
 
-def copied(programs, name, arguments):
-    """(objects, functions, KB of code) that are copied in the process."""
+def moved(programs, name, arguments):
+    """(objects, functions, KB of code) that are moved in the process."""
     log = said(programs.jobs(name, arguments)["concat"], MVLD_DEBUG="statistics")[2].decode()
     return re.search(r"concat: (\d+) objects, (\d+) functions, (\d+) KB", log).groups()
 
@@ -38,9 +38,9 @@ def run(folder, seconds=2):
         equal.append(first[0] == 0 and all(said(job) == first for job in jobs.values()))
         way = [way for way in WAYS if way in jobs][-1]
         share = samples.measure(programs, name, way, seconds, samples.Treated())[0] if perf else "-"
-        lines.append((name, *copied(programs, name, arguments(n // 100)), share))
-        rows.append((f"concat: time that {name} spends in the copies",
+        lines.append((name, *moved(programs, name, arguments(n // 100)), share))
+        rows.append((f"concat: time that {name} spends in moved code",
                      share if perf else "not known: perf cannot sample here", None))
-    table(lines, ["program", "objects", "functions", "KB of code", "time in the copies"])
+    table(lines, ["program", "objects", "functions", "KB of code", "time in moved code"])
     return [("concat: same output as under the host loader", f"{sum(equal)} of {len(equal)} programs",
              bool(equal) and all(equal))] + rows

@@ -82,7 +82,7 @@ static void maps(const char *file)
 
 static void take(const char *file)
 {
-    struct link_map *map; /* ask() may be in a copy of the code */
+    struct link_map *map; /* ask() may be in moved code of the code */
     uintptr_t at = dlinfo(newest(file)->handle, RTLD_DI_LINKMAP, &map) ? 0 : map->l_addr;
 
     close_one(file);

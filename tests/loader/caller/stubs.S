@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Room for stubs behind its code, as in the library that brings the region of the copies.
+ * Room for stubs behind its code, as in the library that brings the region of moved code.
  */
     .text
     .globl caller_stubs /* so that the linker thinks that the library is needed */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * copies FILE...: what changes in .eh_frame when it is copied, as elfutils sees its
+ * unwinding FILE...: what changes in .eh_frame when it is copied, as elfutils sees its
  * records: the start of every FDE's range, its exception table, every CIE's personality.
  * And each movable function has one FDE, the one that elfutils finds for it.
  *
- * A failure means that exceptions get lost in copies, or land elsewhere.
+ * A failure means that exceptions get lost in moved code, or land elsewhere.
  */
 #include "../../check.h"
 
@@ -70,10 +70,10 @@ static const struct analysis_frame_fix *fix_at(const struct seen *s, uint32_t ad
 
 static int is_copied(const struct seen *s, uint32_t start, uint32_t fde)
 {
-    const struct analysis_frame *frames = s->a.copies.at;
-    size_t i = analysis_first_from(frames, s->a.copies.n, sizeof *frames, start);
+    const struct analysis_frame *frames = s->a.moved_frames.at;
+    size_t i = analysis_first_from(frames, s->a.moved_frames.n, sizeof *frames, start);
 
-    return i < s->a.copies.n && frames[i].start == start && frames[i].fde == fde;
+    return i < s->a.moved_frames.n && frames[i].start == start && frames[i].fde == fde;
 }
 
 static void take_fde(struct seen *s, Dwarf_Off offset, const Dwarf_FDE *fde)
@@ -150,7 +150,7 @@ static void compare_file(const char *path)
 
     CHECK(analyser_run(&s.a, path) == 0, "%s: %s", path, s.a.object.error);
     if (s.a.object.flags || !s.a.list.size) { /* some were linked without an end mark */
-        CHECK(!s.a.copies.n && !s.a.frame_fixes.n);
+        CHECK(!s.a.moved_frames.n && !s.a.frame_fixes.n);
         printf("%s: it does not move\n", path);
         analyser_free(&s.a);
         return;
@@ -163,7 +163,7 @@ static void compare_file(const char *path)
     CHECK(s.places.n == s.a.frame_fixes.n, "(%zu, here %zu)", s.places.n, s.a.frame_fixes.n);
     for (size_t i = 0; i < s.places.n; i++)
         CHECK(fix_at(&s, places[i]), "(0x%x)", places[i]);
-    CHECK(s.n_movable == s.a.copies.n, "(%zu, here %zu)", s.n_movable, s.a.copies.n);
+    CHECK(s.n_movable == s.a.moved_frames.n, "(%zu, here %zu)", s.n_movable, s.a.moved_frames.n);
     printf("%s: %zu FDEs, %zu of movable functions, %zu fixes\n", path, s.n_fdes, s.n_movable,
            s.places.n);
     vector_free(&s.places);
