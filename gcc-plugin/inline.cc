@@ -240,7 +240,7 @@ void mv_expand_inline_calls()
 /* ---- code is generated --------------------------------------------------------------------- */
 
 /* Reads what the asm refers to; the asm then refers to nothing but its labels. */
-static void take(gimple_stmt_iterator &gsi, gasm *stmt)
+static void take_site(gimple_stmt_iterator &gsi, gasm *stmt)
 {
     inline_site site;
     tree array = TREE_VALUE(gimple_asm_input_op(stmt, 0));
@@ -268,7 +268,7 @@ void mv_take_inline_calls(function *fun)
         gasm *stmt = gsi_end_p(gsi) ? nullptr : dyn_cast<gasm *>(gsi_stmt(gsi));
         if (stmt && gimple_asm_nlabels(stmt) && gimple_asm_ninputs(stmt) == 1 &&
             !strncmp(gimple_asm_string(stmt), marker, strlen(marker)))
-            take(gsi, stmt);
+            take_site(gsi, stmt);
     }
 }
 

@@ -354,7 +354,7 @@ struct mvld_api {
      * Nothing is changed yet: when the pass has run, or when code has been moved, each place is
      * compared with what the analysis says, where it shall lead is verified (code of an object, within
      * reach; not the vDSO's, nor the host loader's), and it becomes a direct call; and what the rule
-     * relied on is noted for images of the program.  What stays, and why, the log says, and counts
+     * relied on is noted for snapshots of the program.  What stays, and why, the log says, and counts
      * (MVLD_LOG_PASSES).  Where calls are watched on their way (auditor) they stay.
      * For the thread that loads, inside run.
      * 0; -EEXIST: another pass's rule is not realised yet, -EINVAL, -ENOMEM. */
@@ -364,14 +364,14 @@ struct mvld_api {
     /* Leads one reference elsewhere, as reference_each told it: a CALL, LEA, SLOT or WORD that leads to
      * the beginning of a function.  `target` is code of an object (not the vDSO's, nor the host loader's),
      * or of a section that the pass added, and within 2 GiB where the reference is one of code.
-     * Declared: verified now, made when the pass has returned 0, all or none.  An image holds those of code.
+     * Declared: verified now, made when the pass has returned 0, all or none.  A snapshot holds those of code.
      * Where a CALL leads must leave alone what the function that was called leaves alone, all registers that
      * it does not change included: compilers look into functions of the same object.
      * Slots and words are changed as long as no code of their object has run; a call that an earlier pass
      * made direct does not look at its slot any more.  For the thread that loads, inside run.
      * 0, or with a sentence that names object and place: -EPERM: another stage; -EINVAL: no such kind or
      * object; -ENOTSUP: a kind that cannot be led elsewhere by itself, code that was moved, an object that
-     * must not be changed, or an image that could not hold it; -ENODATA: no analysis; -ENOENT: not proven;
+     * must not be changed, or a snapshot that could not hold it; -ENODATA: no analysis; -ENOENT: not proven;
      * -ESTALE: it leads elsewhere by now; -EBUSY: it may have been read, or calls are watched; -EFAULT: the
      * target is no such code; -ERANGE: it is out of reach; -EEXIST: twice; -E2BIG: more than
      * MVLD_RETARGETS_MAX; -ENOMEM. */
@@ -433,7 +433,7 @@ struct mvld_pass {
     /* Objects are mapped, each as soon as it is, and nothing of the start, or of the dlopen that they belong
      * to, is relocated: symbols can be changed (symbol_bind, symbol_hide, symbol_add).  The image of this stage has all
      * objects that are mapped so far; its objects are other ones than those of run, and memory from
-     * alloc stays.  No image of the program is made or used.  An error: none of the edits is made. */
+     * alloc stays.  No snapshot of the program is made or used.  An error: none of the edits is made. */
     int (*relocate)(const struct mvld_context *, const struct mvld_object *const *objects, size_t n);
     /* The objects of the start, all of them, in the order of the link map; or those of one dlopen, with
      * `later` in the context.  A pass that failed at the start is not called again. */

@@ -142,7 +142,7 @@ int pass_check(const struct pass_object *object, const char *name, uint64_t symb
         !is_code(c, (uintptr_t)p->removed) || !is_code(c, (uintptr_t)p->idle))
         return REFUSE(c, "one of its functions does not lie in its code");
     if ((p->map || p->relocate) && p->flags & MVLD_PASS_FREEZES)
-        return REFUSE(c, "it works before relocation, which no image can spare it (map, relocate, "
+        return REFUSE(c, "it works before relocation, which no snapshot can spare it (map, relocate, "
                          "MVLD_PASS_FREEZES)");
     return check_options(c, p->options);
 }

@@ -26,7 +26,7 @@ struct pipeline; /* opaque */
 int pipeline_plan(const struct pipeline_query *, struct pipeline **out, char *why,
                   size_t why_size);
 
-/* manager/late.c: with `late`, passes may not be mapped yet.  Then either an image of all of
+/* manager/late.c: with `late`, passes may not be mapped yet.  Then either a snapshot of all of
  * them, by their fingerprint, is made known: 1 when it is one; its strings are copied. */
 int pipeline_is_late(const struct pipeline *);
 int pipeline_know(struct pipeline *, const struct manifest *);
@@ -62,7 +62,7 @@ void pipeline_leave(struct pipeline *, size_t n, const char *why);
 /* 1 when a pass of that name is in the struct pipeline, and has something to do. */
 int pipeline_has(const void *pipeline, const char *pass);
 size_t pipeline_count(const struct pipeline *);
-/* What an image is to say of the first n, for whoever starts from it; before they run and read files. */
+/* What a snapshot is to say of the first n, for whoever starts from it; before they run and read files. */
 void pipeline_makers(const struct pipeline *, struct mvld_image *, size_t n);
 /* The plan as INI text, a line a call (without its newline): which file and line
  * matched and why, each pass with its options.  It can be read back. */

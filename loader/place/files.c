@@ -104,7 +104,7 @@ void files_start(struct loader *l)
 }
 
 /* The newest mapping counts. */
-static const struct mapped_file *find(const struct loader *l, uintptr_t address)
+static const struct mapped_file *file_mapped_at(const struct loader *l, uintptr_t address)
 {
     for (size_t i = l->files.n; i-- > 0;) {
         const struct mapped_file *file = &l->files.at[i];
@@ -118,7 +118,7 @@ static const struct mapped_file *find(const struct loader *l, uintptr_t address)
 /* Of the file that was mapped at `address`, or NULL. */
 const struct file_id *files_identity(const struct loader *l, uintptr_t address)
 {
-    const struct mapped_file *file = find(l, address);
+    const struct mapped_file *file = file_mapped_at(l, address);
 
     return file && file->known ? &file->identity : NULL;
 }
@@ -126,7 +126,7 @@ const struct file_id *files_identity(const struct loader *l, uintptr_t address)
 /* How much further behind it would lie if no distances were drawn. */
 uintptr_t files_layout_shift(const struct loader *l, uintptr_t address)
 {
-    const struct mapped_file *file = l->arena.layout_seed ? find(l, address) : NULL;
+    const struct mapped_file *file = l->arena.layout_seed ? file_mapped_at(l, address) : NULL;
 
     return file ? file->layout_shift : 0;
 }

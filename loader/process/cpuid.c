@@ -109,7 +109,7 @@ static long read_record(const struct loader *l, const char *path, uint32_t user,
 }
 
 /* 1 when there is one, whether it fits or not. */
-static int take(struct loader *l, const char *path, uint32_t user)
+static int take_record(struct loader *l, const char *path, uint32_t user)
 {
     struct cpu_answers *known = &l->cpuid;
     struct cpu_record *record = rimf_heap_alloc(&l->heap, sizeof *record);
@@ -134,13 +134,13 @@ static int take_users(struct loader *l)
 {
     char path[FILE_MAX];
 
-    return caches_folder(l, CPU_FILE, path, sizeof path) && take(l, path, caches_user(l));
+    return caches_folder(l, CPU_FILE, path, sizeof path) && take_record(l, path, caches_user(l));
 }
 
 static int take_beside(struct loader *l, const char *snapshot)
 {
     char path[FILE_MAX];
-    int there = beside(snapshot, path) && take(l, path, l->snapshot.file.user);
+    int there = beside(snapshot, path) && take_record(l, path, l->snapshot.file.user);
 
     l->cpuid.outdated = there && !l->cpuid.earlier;
     return there;
@@ -152,7 +152,7 @@ void cpuid_find(struct loader *l)
 
     if (!l->pipeline || (snapshot && take_beside(l, snapshot)))
         return;
-    if ((snapshot && !l->snapshot.is_users) || take(l, CPU_SYSTEM_FILE, 0))
+    if ((snapshot && !l->snapshot.is_users) || take_record(l, CPU_SYSTEM_FILE, 0))
         return;
     if (!snapshot)
         take_users(l);

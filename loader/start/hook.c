@@ -75,7 +75,7 @@ static int is_relocated(const struct loader *l, const struct link_map *map)
     if (!bias)
         return -1;
     if (rela && rela_size >= sizeof(Elf64_Rela)) {
-        /* glibc has added l_addr in place, musl has not; an image's lie anywhere */
+        /* glibc has added l_addr in place, musl has not; a snapshot's lie anywhere */
         int is_linked = rela < bias && !manifest_tables_of(&l->snapshot.file, bias);
         const Elf64_Rela *r = (const void *)(is_linked ? rela + bias : rela);
 

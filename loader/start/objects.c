@@ -119,10 +119,10 @@ static int update(struct loader *l, struct rimf_change *change)
     return err;
 }
 
-static void check(struct loader *l, const char *when)
+static void check_image(struct loader *l, const char *when)
 {
     if (rimf_log_enabled(&l->log, MVLD_LOG_VERIFY))
-        rimf_log(&l->log, MVLD_LOG_VERIFY, "snapshot %s: %s", when,
+        rimf_log(&l->log, MVLD_LOG_VERIFY, "image %s: %s", when,
                  rimf_image_check(l->image) ? rimf_api()->last_error(l->image) : "consistent");
 }
 
@@ -147,7 +147,7 @@ static void pass_on(struct loader *l, int unentered)
     }
     filtered_leave(l);
     if (change.n_removed || change.n_added) {
-        check(l, "after an event");
+        check_image(l, "after an event");
         if (rimf_log_enabled(&l->log, MVLD_LOG_IMAGE))
             rimf_image_print(l->image);
     }
@@ -215,7 +215,7 @@ static int is_known(const struct loader *l, const struct link_map *map, size_t *
 
 /* New objects of the link map, in order, into `batch`; slots of vanished ones are
  * released.  glibc moves an object to the end when a later one is a filter of it. */
-static size_t compare(struct loader *l, struct link_map **batch)
+static size_t compare_link_map(struct loader *l, struct link_map **batch)
 {
     size_t from = 0, n = 0;
 
@@ -288,7 +288,7 @@ void objects_start(struct loader *l)
     if (update(l, &change))
         return;
     if (!l->pipeline)
-        check(l, "at start"); /* the pipeline does so itself */
+        check_image(l, "at start"); /* the pipeline does so itself */
     if (l->pipeline) {
         const char *method = pipeline_setting(l->pipeline, "patch");
 
@@ -328,7 +328,7 @@ void objects_changed(struct loader *l)
         rimf_heap_release(&l->heap, batch);
         return;
     }
-    n = compare(l, batch);
+    n = compare_link_map(l, batch);
     for (size_t i = 0; i < n; i++)
         say_object(l, "new object", batch[i]);
     /* musl says so when they are relocated, and of none that failed */

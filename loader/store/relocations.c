@@ -117,7 +117,7 @@ static const struct mapped_file *file_of(const struct comparison *c, uint32_t i)
     return c->next < files->n ? &files->at[c->next] : NULL;
 }
 
-static int compare(struct comparison *c, uint32_t i)
+static int is_as_recorded(struct comparison *c, uint32_t i)
 {
     const struct manifest_object *object = &c->l->snapshot.file.view.objects[i];
     const struct mapped_file *file = file_of(c, i);
@@ -147,7 +147,7 @@ static int all_the_same(struct comparison *c)
     if (c->l->files.n < 2 || !c->l->files.at[1].known)
         return 0;
     for (uint32_t i = 0; i < header->n_objects; i++)
-        if (!compare(c, i))
+        if (!is_as_recorded(c, i))
             return 0;
     return c->next == c->l->files.n;
 }

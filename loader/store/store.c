@@ -44,7 +44,7 @@ static void say_not_applied(const struct loader *l, const char *folder,
 /* Maps the snapshot of that place as l->snapshot.  Its folder stays open until the snapshot is applied or
  * forgotten, before any code of the program runs.  The host loader, which needs one descriptor at a
  * time, has one left: beside the folder the snapshot was open. */
-static int take(struct loader *l, const struct store_place *place)
+static int take_manifest(struct loader *l, const struct store_place *place)
 {
     struct found_snapshot *found = &l->snapshot;
     const char *why;
@@ -80,7 +80,7 @@ static int take_users(struct loader *l)
     struct store_place place;
 
     store_user_place(l, &place, l->snapshot.pipeline);
-    return take(l, &place);
+    return take_manifest(l, &place);
 }
 
 static int may_apply(const struct loader *l)
@@ -111,13 +111,13 @@ void store_forget(struct loader *l)
 }
 
 /* 1: there is one. */
-static int find(struct loader *l, size_t n)
+static int find_manifest(struct loader *l, size_t n)
 {
     struct store_place place;
 
     l->snapshot.pipeline = store_fingerprint(l, n);
     store_system_place(l, &place, l->snapshot.pipeline);
-    l->snapshot.is_users = !take(l, &place);
+    l->snapshot.is_users = !take_manifest(l, &place);
     return !l->snapshot.is_users || take_users(l);
 }
 
@@ -130,7 +130,7 @@ static int is_ours(const struct loader *l)
  * whether another one is this start's. */
 static int find_late(struct loader *l)
 {
-    if (may_apply(l) && find(l, pipeline_count(l->pipeline))) {
+    if (may_apply(l) && find_manifest(l, pipeline_count(l->pipeline))) {
         if (is_ours(l) && pipeline_know(l->pipeline, &l->snapshot.file.view) && !store_leaves_out(l))
             return 1;
         store_forget(l);
@@ -160,7 +160,7 @@ void store_find(struct loader *l)
         n = may_apply(l) ? pipeline_in_snapshot(l->pipeline) : 0;
         if (!n)
             return;
-        if (!find(l, n)) {
+        if (!find_manifest(l, n)) {
             say_none(l);
             l->snapshot.unasked = store_preloads(l) && !l->knobs.snapshot && !l->snapshot.there;
             return;

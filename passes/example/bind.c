@@ -27,7 +27,7 @@ static const char *symbol_in(const struct mvld_object *object, const char *text)
 }
 
 /* 1: it is there; *out is its definition. */
-static int find(const struct mvld_context *ctx, int setting, struct mvld_symbol *out)
+static int find_symbol(const struct mvld_context *ctx, int setting, struct mvld_symbol *out)
 {
     for (size_t i = 0; i < ctx->api->object_count(ctx->image); i++) {
         const struct mvld_object *object = ctx->api->object_at(ctx->image, i);
@@ -46,7 +46,8 @@ static int relocate(const struct mvld_context *ctx, const struct mvld_object *co
         return ctx->api->fail(ctx->image, 22 /* EINVAL */, "bind: 'from' and 'to' say what is bound");
     for (size_t i = 0; i < n; i++)
         if (symbol_in(objects[i], ctx->settings[FROM].text) || symbol_in(objects[i], ctx->settings[TO].text))
-            return find(ctx, FROM, &from) && find(ctx, TO, &to) ? ctx->api->symbol_bind(ctx->image, &from, &to) : 0;
+            return find_symbol(ctx, FROM, &from) && find_symbol(ctx, TO, &to)
+                       ? ctx->api->symbol_bind(ctx->image, &from, &to) : 0;
     return 0;
 }
 

@@ -29,8 +29,8 @@ static int is_manual(const struct mvld_context *ctx)
 }
 
 /* Objects as they come in one event, at start all of them. */
-static int take(const struct mvld_context *ctx, struct mv_engine *engine,
-                const struct mvld_object *const *objects, size_t n)
+static int take_objects(const struct mvld_context *ctx, struct mv_engine *engine,
+                        const struct mvld_object *const *objects, size_t n)
 {
     int err = mv_added(engine, objects, n);
 
@@ -75,7 +75,7 @@ static int start(const struct mvld_context *ctx, const struct mvld_object *const
     *ctx->state = engine;
     err = mv_lock(engine, NULL);
     if (!err) {
-        err = take(ctx, engine, objects, n);
+        err = take_objects(ctx, engine, objects, n);
         if (!err)
             err = first_commit(ctx, engine);
         mv_finished(engine);
@@ -94,7 +94,7 @@ static int run(const struct mvld_context *ctx, const struct mvld_object *const *
     err = mv_lock(engine, NULL);
     if (err)
         return ctx->api->fail(ctx->image, -err, "multiverse: dlopen inside of a commit");
-    err = take(ctx, engine, objects, n);
+    err = take_objects(ctx, engine, objects, n);
     if (!err)
         err = mv_apply_fresh(engine);
     mv_unlock(engine);

@@ -128,8 +128,8 @@ static int is_whole(const struct analysis_header *header, const struct analysis_
 }
 
 /* Points the view's pointer and count at a table, once its checksum is right. */
-static const char *take(const struct analysis_header *header, const struct analysis_table *table,
-                        const void **entries, size_t *count)
+static const char *take_table(const struct analysis_header *header, const struct analysis_table *table,
+                              const void **entries, size_t *count)
 {
     if (!table)
         return NULL;
@@ -175,7 +175,7 @@ static const char *open_tables(struct analysis *s, const struct analysis_table *
 
         if (!(wanted & ANALYSIS_WANT(tables[i].kind)))
             continue;
-        wrong = take(s->header, found[tables[i].kind], tables[i].entries, tables[i].count);
+        wrong = take_table(s->header, found[tables[i].kind], tables[i].entries, tables[i].count);
         if (!wrong)
             wrong = analysis_check(s, tables[i].kind);
         if (wrong)

@@ -102,7 +102,7 @@ struct sink {
     size_t size, length;
 };
 
-static void put(struct sink *sink, char c)
+static void put_character(struct sink *sink, char c)
 {
     if (sink->length + 1 < sink->size)
         sink->to[sink->length] = c;
@@ -114,14 +114,14 @@ static void put_padded(struct sink *sink, const char *text, size_t n, size_t wid
     size_t missing = width > n ? width - n : 0;
 
     if (missing && pad == '0' && n && *text == '-') { /* the sign stands before the zeros */
-        put(sink, '-');
+        put_character(sink, '-');
         text++;
         n--;
     }
     for (; missing; missing--)
-        put(sink, pad);
+        put_character(sink, pad);
     for (; n; n--)
-        put(sink, *text++);
+        put_character(sink, *text++);
 }
 
 static void put_number(struct sink *sink, uint64_t value, int negative, unsigned base,
@@ -181,7 +181,7 @@ size_t rimf_vformat(char *to, size_t size, const char *format, va_list args)
         char pad = ' ';
 
         if (*format != '%') {
-            put(&sink, *format++);
+            put_character(&sink, *format++);
             continue;
         }
         if (*++format == '0') {
@@ -223,10 +223,10 @@ size_t rimf_vformat(char *to, size_t size, const char *format, va_list args)
             break;
         }
         case '\0': /* a lone % at the end */
-            put(&sink, '%');
+            put_character(&sink, '%');
             continue;
         default: /* %% and what is unknown stand for themselves */
-            put(&sink, *format);
+            put_character(&sink, *format);
         }
         format++;
     }

@@ -34,7 +34,7 @@ static int others_may_write(const struct walk *w, const struct stat *st)
 }
 
 /* `st` lies in w->at. */
-static int check(struct walk *w, const struct stat *st)
+static int check_owner(struct walk *w, const struct stat *st)
 {
     int is_folder = S_ISDIR(st->st_mode);
 
@@ -59,7 +59,7 @@ static int step(struct walk *w, int from, const char *name, char *target)
     if (sys_failed(fd))
         return refuse(w, (int)fd, fd == -ENOENT ? "there is none" : "it cannot be looked at");
     error = (int)SYS3(w->sys, SYS_fstat, fd, &st, 0);
-    error = error ? refuse(w, error, "it cannot be looked at") : check(w, &st);
+    error = error ? refuse(w, error, "it cannot be looked at") : check_owner(w, &st);
     if (!error && S_ISLNK(st.st_mode)) {
         n = SYS6(w->sys, SYS_readlinkat, fd, "", target, TARGET_SIZE, 0, 0);
         if (n <= 0 || n >= (long)TARGET_SIZE)

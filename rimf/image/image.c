@@ -103,7 +103,7 @@ static int take_moved(struct update *u, const struct rimf_source *source)
     return 0;
 }
 
-static int compare(struct update *u)
+static int compare_objects(struct update *u)
 {
     for (; u->n_same < u->n && u->n_same < u->old->n_objects; u->n_same++) {
         struct rimf_object *object = u->old->objects[u->n_same];
@@ -217,7 +217,7 @@ int rimf_image_update(struct mvld_image *image, const struct rimf_source *source
     forget_gone(image);
     image->updates++;
     u.old = image->table;
-    result = compare(&u);
+    result = compare_objects(&u);
     if (result > 0)
         result = apply(&u, out);
     if (result < 0) {

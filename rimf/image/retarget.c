@@ -98,7 +98,7 @@ static int find_operand(const struct asked *a, struct rimf_retarget *out)
     if (!is_function(a->image, a->reference->target))
         return refuse(a, ENOENT, "it is not proven to lead to a function");
     if (rimf_depends(a->image, &a->object->public, 0))
-        return refuse(a, ENOTSUP, "its object lies elsewhere each time, and no image holds it");
+        return refuse(a, ENOTSUP, "its object lies elsewhere each time, and no snapshot holds it");
     return 0;
 }
 
@@ -110,7 +110,7 @@ static int take_word(const struct asked *a, struct rimf_retarget *out)
     if (watcher)
         return refuse(a, EBUSY, watcher);
     if (a->image->watch)
-        return refuse(a, ENOTSUP, "no image holds words that passes change");
+        return refuse(a, ENOTSUP, "no snapshot holds words that passes change");
     if (!rimf_object_unentered(a->image, a->object))
         return refuse(a, EBUSY, "code of the object has run, and may have read it");
     out->at = a->reference->site;
@@ -146,7 +146,7 @@ static int find_word(const struct asked *a, struct rimf_retarget *out)
     return take_word(a, out);
 }
 
-static int find(const struct asked *a, struct rimf_retarget *out)
+static int find_reference(const struct asked *a, struct rimf_retarget *out)
 {
     switch (a->reference->kind) {
     case MVLD_REFERENCE_CALL:
@@ -209,7 +209,7 @@ int rimf_reference_retarget(const struct mvld_context *ctx, const struct mvld_re
         return refuse(&a, EINVAL, "no object lies there");
     if (public->why)
         return refuse(&a, ENOTSUP, public->why);
-    error = find(&a, &made);
+    error = find_reference(&a, &made);
     if (error)
         return error;
     unfit = rimf_unfit_target(ctx, rimf_object_find(image, target), target);

@@ -194,7 +194,7 @@ int rimf_section_set_pages(struct mvld_image *image, const struct mvld_section *
         return rimf_fail(image, EINVAL, "the section at %lx: it is none, or its pages are of an unknown kind",
                          (unsigned long)of->address);
     if (image->watch)
-        return rimf_fail(image, ENOTSUP, "the section at %lx: no image holds what pages it has",
+        return rimf_fail(image, ENOTSUP, "the section at %lx: no snapshot holds what pages it has",
                          (unsigned long)of->address);
     error = SYS3(image->sys, SYS_madvise, start, end - start,
                  pages == MVLD_SECTION_PAGES_THP ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);

@@ -159,8 +159,8 @@ static const struct found *found_at(const struct rimf_slots *slots, uintptr_t va
     return value - found->start < found->end - found->start ? found : NULL;
 }
 
-static const struct mvld_object *find(const struct mvld_image *image, struct rimf_slots *slots,
-                                      uintptr_t value)
+static const struct mvld_object *find_holder(const struct mvld_image *image, struct rimf_slots *slots,
+                                             uintptr_t value)
 {
     const struct mvld_object *holder = rimf_object_find(image, value);
 
@@ -191,7 +191,7 @@ static enum rimf_slot_state value_of(const struct mvld_image *image,
         }
     }
     state = rimf_slot_value(image, object, slot, !object->view.now, value);
-    *holder = state == RIMF_SLOT_BOUND ? find(image, object->slots, *value) : NULL;
+    *holder = state == RIMF_SLOT_BOUND ? find_holder(image, object->slots, *value) : NULL;
     return state;
 }
 
@@ -221,7 +221,7 @@ static void answer(struct mvld_image *image, const struct rimf_object *object, s
         out->why = resolved->why;
         if (resolved->shown)
             out->shown = resolved->shown;
-        *holder = out->why ? NULL : find(image, slots, out->target);
+        *holder = out->why ? NULL : find_holder(image, slots, out->target);
         break;
     case RIMF_SLOT_ODD:
         out->why = "it does not hold the address of code";

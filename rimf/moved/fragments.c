@@ -94,8 +94,8 @@ void moved_sort(const struct moved_code *moved, struct rimf_object *object)
 }
 
 /* In a list, which may be older than the one that is in force. */
-static const struct moved_fragment *find(const struct moved_fragment *list, const struct rimf_object *object,
-                                    uintptr_t original)
+static const struct moved_fragment *find_fragment(const struct moved_fragment *list, const struct rimf_object *object,
+                                                  uintptr_t original)
 {
     size_t low = 0, high = object->n_fragments;
 
@@ -116,7 +116,7 @@ const struct moved_fragment *moved_fragment_at(const struct moved_code *moved, s
                                      uintptr_t original)
 {
     moved_sort(moved, object);
-    return find(moved->list, object, original);
+    return find_fragment(moved->list, object, original);
 }
 
 /* One that is being made is no fragment yet, and those of an object that is there for longer do not
@@ -129,7 +129,7 @@ const struct moved_fragment *moved_fragment_made(const struct moved_code *moved,
     size_t n = __atomic_load_n(&moved->n, __ATOMIC_ACQUIRE);
     const struct moved_fragment *list = __atomic_load_n(&moved->list, __ATOMIC_ACQUIRE);
     const struct moved_fragment *fragment =
-        n && object && object->moved && object->moved <= n ? find(list, object, original) : NULL;
+        n && object && object->moved && object->moved <= n ? find_fragment(list, object, original) : NULL;
 
     return fragment && (size_t)(fragment - list) < n &&
                    __atomic_load_n(&fragment->size, __ATOMIC_RELAXED) &&

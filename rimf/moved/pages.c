@@ -132,7 +132,7 @@ long pages_take(struct mvld_image *image, size_t size, const char **why)
 /* Into the place of what is there.  Where the kernel cannot move them, nothing is left there:
  * so this is tried for the first time before the program has a thread that could map something
  * in between. */
-static long put(struct mvld_image *image, uintptr_t start, size_t n, const char **why)
+static long put_of_pool(struct mvld_image *image, uintptr_t start, size_t n, const char **why)
 {
     long at = pages_take(image, n * HUGE, why), moved;
 
@@ -159,11 +159,11 @@ static long put_all(struct mvld_image *image, struct whole whole)
     long error = -ENOSYS;
 
     if (image->moved->pool_moves || !image->moved->n)
-        error = put(image, whole.start, whole.n, &why);
+        error = put_of_pool(image, whole.start, whole.n, &why);
     if (!error)
         done = whole.n;
     while ((error == -ENOMEM || error == -EFAULT) && done + 1 < whole.n) {
-        error = put(image, whole.start + done * HUGE, 1, &why);
+        error = put_of_pool(image, whole.start + done * HUGE, 1, &why);
         if (error)
             break;
         error = -ENOMEM; /* for all */

@@ -152,7 +152,7 @@ static int find_by_ioctl(struct patch_maps *m, uintptr_t address, struct patch_v
 /* ---- lines ---- */
 
 /* The next character, or -1: the end, or the kernel would not say. */
-static int get(struct patch_maps *m)
+static int next_character(struct patch_maps *m)
 {
     if (m->next == m->fill) {
         long n;
@@ -175,7 +175,7 @@ static int number(struct patch_maps *m, unsigned base, int stop, uint64_t *out)
     uint64_t value = 0;
     int c;
 
-    while ((c = get(m)) >= 0 && c != stop) {
+    while ((c = next_character(m)) >= 0 && c != stop) {
         unsigned digit = c <= '9' ? (unsigned)c - '0' : ((unsigned)c | 32) - 'a' + 10;
         if (digit >= base)
             return -EIO;
@@ -197,22 +197,22 @@ static int line(struct patch_maps *m, struct patch_vma *v, char *name, size_t na
     r = number(m, 16, ' ', &v->end);
     if (r)
         return r;
-    v->prot = get(m) == 'r' ? PROT_READ : 0;
-    v->prot |= get(m) == 'w' ? PROT_WRITE : 0;
-    v->prot |= get(m) == 'x' ? PROT_EXEC : 0;
-    v->shared = get(m) != 'p';
+    v->prot = next_character(m) == 'r' ? PROT_READ : 0;
+    v->prot |= next_character(m) == 'w' ? PROT_WRITE : 0;
+    v->prot |= next_character(m) == 'x' ? PROT_EXEC : 0;
+    v->shared = next_character(m) != 'p';
     v->page_size = 0;
-    get(m);
+    next_character(m);
     if ((r = number(m, 16, ' ', &v->offset)) || (r = number(m, 16, ':', &major)) ||
         (r = number(m, 16, ' ', &minor)))
         return r;
     v->device = (major << 32) | minor;
     v->inode = 0;
-    while ((c = get(m)) >= '0' && c <= '9')
+    while ((c = next_character(m)) >= '0' && c <= '9')
         v->inode = v->inode * 10 + (unsigned)(c - '0');
     while (c == ' ')
-        c = get(m);
-    for (; c >= 0 && c != '\n'; c = get(m)) {
+        c = next_character(m);
+    for (; c >= 0 && c != '\n'; c = next_character(m)) {
         if (name && length + 1 < name_size)
             name[length++] = (char)c;
     }

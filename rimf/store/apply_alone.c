@@ -158,8 +158,8 @@ static int compare_left(struct applying *a, int counted)
     return 0;
 }
 
-static int compare(struct mvld_image *image, const struct rimf_object *object,
-                   const struct manifest_file *file, int counted, const char **why)
+static int compare_overlay(struct mvld_image *image, const struct rimf_object *object,
+                           const struct manifest_file *file, int counted, const char **why)
 {
     const struct manifest_header *h = file->view.header;
     struct rimf_object **objects = rimf_heap_alloc(&image->heap, h->n_objects * sizeof *objects);
@@ -199,15 +199,15 @@ static int find_at(struct mvld_image *image, const struct rimf_object *object, u
                                    !image->filtered, why);
     if (error)
         return error;
-    error = compare(image, object, file, counted, why);
+    error = compare_overlay(image, object, file, counted, why);
     if (error)
         manifest_unmap(file, image->sys);
     return error;
 }
 
 /* The first that fits. */
-static int find(struct mvld_image *image, const struct rimf_object *object, uint64_t key,
-                struct manifest_file *file, int counted)
+static int find_overlay(struct mvld_image *image, const struct rimf_object *object, uint64_t key,
+                        struct manifest_file *file, int counted)
 {
     for (size_t i = 0; i < image->overlays.n; i++) {
         const char *why;
@@ -227,15 +227,15 @@ static int find(struct mvld_image *image, const struct rimf_object *object, uint
 static int find_any(struct mvld_image *image, const struct rimf_object *object, struct manifest_file *file)
 {
     if (!image->has_moved && !image->layout_seed &&
-        !find(image, object, rimf_alone_key(image, object, ALONE_ALL), file, 1))
+        !find_overlay(image, object, rimf_alone_key(image, object, ALONE_ALL), file, 1))
         return 0;
-    return find(image, object, rimf_alone_key(image, object, ALONE_OWN), file, 1);
+    return find_overlay(image, object, rimf_alone_key(image, object, ALONE_OWN), file, 1);
 }
 
 int rimf_alone_exists(struct mvld_image *image, struct rimf_object *object, uint64_t key)
 {
     struct manifest_file file;
-    int exists = object->identified && !find(image, object, key, &file, 0);
+    int exists = object->identified && !find_overlay(image, object, key, &file, 0);
 
     if (exists)
         manifest_unmap(&file, image->sys);

@@ -50,7 +50,7 @@ static int compare_objects(struct applying *a, uint32_t n_objects)
     return n_objects == n ? 0 : apply_refuse(a, NULL, "more objects, or fewer, are loaded");
 }
 
-static int compare(struct applying *a, uint32_t n_objects, uint64_t made_by)
+static int compare_start(struct applying *a, uint32_t n_objects, uint64_t made_by)
 {
     const struct manifest_header *h = a->m->header;
     int error;
@@ -192,7 +192,7 @@ long rimf_manifest_apply(struct mvld_image *image, const struct manifest_file *f
     const struct rimf_table *table = rimf_table_enter(image);
     struct applying a = {.image = image, .file = file, .m = &file->view, .objects = table->objects,
                          .table = table};
-    long result = compare(&a, (uint32_t)table->n_objects, made_by);
+    long result = compare_start(&a, (uint32_t)table->n_objects, made_by);
 
     if (!result)
         result = lay_over(&a);

@@ -304,7 +304,7 @@ static const char *check_tables(const struct manifest *m)
     return why;
 }
 
-static const char *check(struct manifest *m, const uint8_t *bytes, size_t size)
+static const char *check_bytes(struct manifest *m, const uint8_t *bytes, size_t size)
 {
     const struct manifest_header *h = m->header = (const struct manifest_header *)bytes;
     uint64_t end = sizeof *h;
@@ -330,7 +330,7 @@ static const char *check(struct manifest *m, const uint8_t *bytes, size_t size)
 
 int manifest_open(struct manifest *m, const void *bytes, size_t size, const char **why)
 {
-    *why = check(m, bytes, size);
+    *why = check_bytes(m, bytes, size);
     if (*why)
         memset(m, 0, sizeof *m);
     return *why ? -EINVAL : 0;

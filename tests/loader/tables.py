@@ -158,7 +158,7 @@ def others(world):
 
 
 def snapshot(world):
-    """An image holds references of code that lead elsewhere, and none whose words do."""
+    """A snapshot holds references of code that lead elsewhere, and none whose words do."""
     world.build("edit", "-DFREEZES")
     for kinds, applied in (("lea", True), ("word", False)):
         config = (f"[app]\nmatch = main\npasses = edit\n[edit]\nkinds = {kinds}\nfrom = first\nto = second\n")

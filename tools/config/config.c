@@ -31,7 +31,7 @@ static const char usage[] =
     "was made is of other files; 2 for wrong usage.\n";
 
 /* In one step, and whole after a crash. */
-static int put(const struct config_made *m)
+static int put_file(const struct config_made *m)
 {
     char *aside = must_print("%s.XXXXXX", m->path);
     size_t length;
@@ -69,7 +69,7 @@ static int change(const struct config_made *m)
                  (int)named, m->folder, why);
         return TOOL_FAILED;
     }
-    if (m->blocks ? put(m) : unlink(m->path) && errno != ENOENT && errno != ENOTDIR) {
+    if (m->blocks ? put_file(m) : unlink(m->path) && errno != ENOENT && errno != ENOTDIR) {
         complain("config", "%s: %s", m->path, strerror(errno));
         return TOOL_FAILED;
     }
@@ -80,7 +80,7 @@ static int change(const struct config_made *m)
     return TOOL_OK;
 }
 
-static int compare(const struct config_made *m)
+static int compare_file(const struct config_made *m)
 {
     char *said = config_made_differs(m);
     int status = said ? TOOL_FAILED : TOOL_OK;
@@ -115,7 +115,7 @@ int tool_config(int argc, char **argv)
     if (config_make(&m, users))
         complain("config", "%s%s", m.why, check ? "" : ": nothing was changed");
     else
-        status = check ? compare(&m) : change(&m);
+        status = check ? compare_file(&m) : change(&m);
     config_made_free(&m);
     return status;
 }

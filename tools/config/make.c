@@ -111,7 +111,7 @@ static int check_blocks(struct config_made *m, struct arena *arena, const char *
     return error;
 }
 
-static int check(struct config_made *m, const char *path, const char *text, size_t length)
+static int check_file(struct config_made *m, const char *path, const char *text, size_t length)
 {
     struct arena arena = {.sys = &rimf_sys_kernel};
     struct why why = {m->why, sizeof m->why};
@@ -171,7 +171,7 @@ static int add_file(struct config_made *m, const char *path)
     char *text = read_all(path, CONFIG_FILE_MAX, &length);
     if (!text)
         return unreadable(m, path, errno);
-    error = check(m, path, text, length);
+    error = check_file(m, path, text, length);
     if (!error) {
         m->sources = must_grow(m->sources, m->n + 1, sizeof *m->sources);
         without_comments(&m->sources[m->n++], path, text, length);

@@ -78,7 +78,7 @@ static const char *objection(const struct elf_file *f, const char *path)
     return NULL;
 }
 
-static int set(const struct request *r, struct elf_file *f, const char *file, const char *path)
+static int set_interp(const struct request *r, struct elf_file *f, const char *file, const char *path)
 {
     struct bytes now = {0};
     const char *interp = interp_of(f), *why = NULL;
@@ -122,7 +122,7 @@ static int print(const struct elf_file *f, const char *file)
     return TOOL_OK;
 }
 
-static int handle(const struct request *r, const char *file)
+static int handle_file(const struct request *r, const char *file)
 {
     struct elf_file f;
     char *path = realpath(file, NULL); /* a symbolic link stays one */
@@ -135,7 +135,7 @@ static int handle(const struct request *r, const char *file)
     else if (r->action == RESTORE)
         status = restore(&f, file, path);
     else
-        status = set(r, &f, file, path);
+        status = set_interp(r, &f, file, path);
     elf_file_close(&f);
     free(path);
     return status;
@@ -175,7 +175,7 @@ int tool_set_interp(int argc, char **argv)
         return TOOL_FAILED;
     }
     for (int i = optind; i < argc; i++)
-        if (handle(&r, argv[i]))
+        if (handle_file(&r, argv[i]))
             status = TOOL_FAILED;
     if (r.action == SET)
         config_remind("set-interp");

@@ -25,7 +25,7 @@ uintptr_t mv_original(const struct mv_engine *engine, uintptr_t address)
     return original ? original : address;
 }
 
-static int find(const struct mv_engine *engine, uintptr_t original, size_t length, uintptr_t *moved)
+static int find_moved(const struct mv_engine *engine, uintptr_t original, size_t length, uintptr_t *moved)
 {
     *moved = 0;
     return engine->api->moved_find(engine->image, original, length, moved);
@@ -36,7 +36,7 @@ uintptr_t mv_running(const struct mv_engine *engine, const struct mv_point *poin
     uintptr_t moved = 0;
 
     if (point->wanted && (engine->some_moved || point->is_inline))
-        find(engine, point->wanted, 1, &moved);
+        find_moved(engine, point->wanted, 1, &moved);
     return moved ? moved : point->wanted;
 }
 
@@ -44,10 +44,10 @@ uintptr_t mv_readable(const struct mv_engine *engine, uintptr_t original, size_t
 {
     uintptr_t moved;
 
-    return find(engine, original, length, &moved) ? original : moved;
+    return find_moved(engine, original, length, &moved) ? original : moved;
 }
 
 int mv_places(const struct mv_engine *engine, uintptr_t original, uintptr_t *moved)
 {
-    return find(engine, original, MV_SITE_MIN, moved);
+    return find_moved(engine, original, MV_SITE_MIN, moved);
 }
