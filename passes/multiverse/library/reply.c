@@ -15,9 +15,7 @@
 static __thread struct mv_reply *mine;
 static __thread struct mv_reply *kept; /* meanwhile: mv_reply_begin */
 static __thread char missing; /* there was no memory for it */
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-static pthread_key_t key; /* ends the reply with its thread */
-static int have_key;
+static unsigned numbered_key; /* that ends the reply with its thread, and 1; 0: none yet */
 
 static void end_of_thread(void *reply)
 {
@@ -25,18 +23,27 @@ static void end_of_thread(void *reply)
     free(reply);
 }
 
+/* Nobody waits for who makes it first, as with pthread_once: that may be a thread which a forked child does
+ * not have, or the one that a signal handler interrupted. */
 static void make_key(void)
 {
-    have_key = pthread_key_create(&key, end_of_thread) == 0;
+    unsigned none = 0;
+    pthread_key_t made;
+
+    if (__atomic_load_n(&numbered_key, __ATOMIC_ACQUIRE) || pthread_key_create(&made, end_of_thread))
+        return;
+    if (!__atomic_compare_exchange_n(&numbered_key, &none, made + 1, 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+        pthread_key_delete(made);
 }
 
 /* An object that contains the static library may be closed: no thread must come back
  * to its code. */
 __attribute__((destructor)) static void drop_key(void)
 {
-    if (have_key)
-        pthread_key_delete(key);
-    have_key = 0;
+    unsigned last = __atomic_exchange_n(&numbered_key, 0, __ATOMIC_ACQUIRE);
+
+    if (last)
+        pthread_key_delete(last - 1);
 }
 
 struct mv_reply *mv_reply_mine(void)
@@ -69,12 +76,15 @@ void mv_reply_end(void)
 
 struct mv_reply *mv_reply_make(void)
 {
+    unsigned last;
+
     if (mine)
         return mine;
-    pthread_once(&once, make_key);
+    make_key();
+    last = __atomic_load_n(&numbered_key, __ATOMIC_ACQUIRE);
     mine = calloc(1, sizeof *mine);
-    if (mine && have_key)
-        pthread_setspecific(key, mine);
+    if (mine && last)
+        pthread_setspecific(last - 1, mine);
     missing = !mine;
     if (!mine)
         errno = ENOMEM;
