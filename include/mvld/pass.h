@@ -364,10 +364,11 @@ struct mvld_api {
     /* Leads one reference elsewhere, as reference_each told it: a CALL, LEA, SLOT or WORD that leads to
      * the beginning of a function.  `target` is code of an object (not the vDSO's, nor the host loader's),
      * or of a section that the pass added, and within 2 GiB where the reference is one of code.
+     * Or a JUMP_TABLE; then `target` is where an entry of the same table leads.
      * Declared: verified now, made when the pass has returned 0, all or none.  A snapshot holds those of code.
      * Where a CALL leads must leave alone what the function that was called leaves alone, all registers that
      * it does not change included: compilers look into functions of the same object.
-     * Slots and words are changed as long as no code of their object has run; a call that an earlier pass
+     * Slots, words and entries are changed as long as no code of their object has run; a call that an earlier pass
      * made direct does not look at its slot any more.  For the thread that loads, inside run.
      * 0, or with a sentence that names object and place: -EPERM: another stage; -EINVAL: no such kind or
      * object; -ENOTSUP: a kind that cannot be led elsewhere by itself, code that was moved, an object that

@@ -117,8 +117,9 @@ struct rimf_shown {
 /* A reference that leads elsewhere when the pass has returned (image/retarget.c). */
 struct rimf_retarget {
     struct rimf_object *object;
-    uintptr_t at;   /* its word, or the displacement of its instruction */
-    uintptr_t next; /* from where that counts; 0: it is a word */
+    uintptr_t at;    /* its word, its entry, or the displacement of its instruction */
+    uintptr_t next;  /* from where that counts; 0: it is none */
+    uintptr_t table; /* that it is an entry of; 0: of none */
     uintptr_t target;
     uint64_t old; /* what is there */
 };

@@ -10,8 +10,10 @@
  *                  and it leads to the beginning of a function
  *     slot         the host loader fills it, and it is certain where it leads
  *     word         a relocation fills it, and it holds the address of the beginning of a function
+ *     entry        its jump table is in the analysis, and leads to the new target, too: there who jumps by
+ *                  the table finds registers and stack as he leaves them
  *
- * Words are those of objects of which no code has run: who has read one keeps what he read.
+ * Words and entries are those of objects of which no code has run: who has read one keeps what he read.
  */
 #include "rimf/image/edits.h"
 
@@ -31,6 +33,7 @@ struct asked {
     const struct mvld_context *ctx;
     const struct mvld_reference *reference;
     struct rimf_object *object;
+    uintptr_t target; /* the new one */
 };
 
 static int refuse(const struct asked *a, int error, const char *why)
@@ -102,20 +105,23 @@ static int find_operand(const struct asked *a, struct rimf_retarget *out)
     return 0;
 }
 
-/* What is said of words and slots alike. */
-static int take_word(const struct asked *a, struct rimf_retarget *out)
+/* What is said of data alike. */
+static int take_data(const struct asked *a, struct rimf_retarget *out)
 {
-    const char *watcher = rimf_auditor(a->image);
-
-    if (watcher)
-        return refuse(a, EBUSY, watcher);
     if (a->image->watch)
         return refuse(a, ENOTSUP, "no snapshot holds words that passes change");
     if (!rimf_object_unentered(a->image, a->object))
         return refuse(a, EBUSY, "code of the object has run, and may have read it");
     out->at = a->reference->site;
-    out->old = *(const uint64_t *)out->at;
+    out->old = out->table ? *(const uint32_t *)out->at : *(const uint64_t *)out->at;
     return 0;
+}
+
+static int take_word(const struct asked *a, struct rimf_retarget *out)
+{
+    const char *watcher = rimf_auditor(a->image);
+
+    return watcher ? refuse(a, EBUSY, watcher) : take_data(a, out);
 }
 
 static int find_slot(const struct asked *a, struct rimf_retarget *out)
@@ -146,6 +152,48 @@ static int find_word(const struct asked *a, struct rimf_retarget *out)
     return take_word(a, out);
 }
 
+static uintptr_t entry_leads(uintptr_t table, uintptr_t entry)
+{
+    return table + (uintptr_t)(intptr_t)*(const int32_t *)entry;
+}
+
+/* The table that has an entry there, of an object whose code was not moved; or NULL. */
+static const struct analysis_jump_table *table_of(const struct asked *a, const struct analysis *s)
+{
+    uintptr_t at = a->reference->site - a->object->view.bias;
+    size_t i = at < UINT32_MAX ? analysis_jump_table_from(s, (uint32_t)at + 1) : 0;
+    const struct analysis_jump_table *table = i ? &s->jump_tables[i - 1] : NULL;
+
+    uintptr_t start = table ? a->object->view.bias + table->address : 0;
+
+    return table && start % 4 == 0 && at % 4 == 0 && (at - table->address) / 4 < table->count &&
+                   elf_holds(&a->object->view, start, 4ul * table->count, PROT_READ) &&
+                   !elf_holds(&a->object->view, start, 1, PROT_WRITE)
+               ? table : NULL;
+}
+
+static int find_entry(const struct asked *a, struct rimf_retarget *out)
+{
+    const char *why;
+    const struct analysis *s = rimf_analysis_branches(a->image, a->object, &why);
+    const struct analysis_jump_table *table;
+    uint32_t i = 0;
+
+    if (!s)
+        return refuse(a, ENODATA, why);
+    if (a->object->moved)
+        return refuse(a, ENOTSUP, "its code was moved before");
+    table = table_of(a, s);
+    if (!table)
+        return refuse(a, ENOENT, "no such reference is proven");
+    out->table = a->object->view.bias + table->address;
+    if (entry_leads(out->table, a->reference->site) != a->reference->target)
+        return refuse(a, ESTALE, "it leads elsewhere by now");
+    while (i < table->count && entry_leads(out->table, out->table + 4ul * i) != a->target)
+        i++;
+    return i < table->count ? take_data(a, out) : refuse(a, EFAULT, "no entry of its table leads there");
+}
+
 static int find_reference(const struct asked *a, struct rimf_retarget *out)
 {
     switch (a->reference->kind) {
@@ -154,7 +202,7 @@ static int find_reference(const struct asked *a, struct rimf_retarget *out)
     case MVLD_REFERENCE_SLOT: return find_slot(a, out);
     case MVLD_REFERENCE_WORD: return find_word(a, out);
     case MVLD_REFERENCE_JUMP: return refuse(a, ENOTSUP, "a jump may lead on inside of a function");
-    case MVLD_REFERENCE_JUMP_TABLE: return refuse(a, ENOTSUP, "it leads to a place inside of its function");
+    case MVLD_REFERENCE_JUMP_TABLE: return find_entry(a, out);
     case MVLD_REFERENCE_CALL_PLT:
     case MVLD_REFERENCE_JUMP_PLT:
     case MVLD_REFERENCE_JCC_PLT:
@@ -198,7 +246,7 @@ int rimf_reference_retarget(const struct mvld_context *ctx, const struct mvld_re
 {
     struct mvld_image *image = ctx->image;
     const struct mvld_object *public = rimf_object_find(image, reference->site);
-    struct asked a = {image, ctx, reference, (struct rimf_object *)rimf_object_of(public)};
+    struct asked a = {image, ctx, reference, (struct rimf_object *)rimf_object_of(public), target};
     struct rimf_retarget made = {.object = a.object, .target = target};
     const char *unfit;
     int error;

@@ -3,10 +3,11 @@
  * rimf/realise/retarget.c: references that a pass led elsewhere (image/retarget.c) become memory, all of
  * them or none:
  *
- *     RELRO is opened where a word lies in it, and each word is compared with what it held
+ *     RELRO is opened where a word lies in it, and the pages of entries of jump tables; each is compared
+ *     with what it held
  *     the displacements of code are changed as one batch of patches; when one is refused, those
  *     that were not are changed back
- *     the words are written, which cannot fail any more, and RELRO is closed
+ *     words and entries are written, which cannot fail any more, and what was opened is closed
  *
  * A function of which code was moved has the address that the program knows (rimf_canonical_address).
  */
@@ -17,12 +18,41 @@
 #include "rimf/moved/moved.h"
 #include "rimf/patch/patch.h"
 
-#include <errno.h> /* numbers only */
+#include <errno.h>    /* numbers only */
+#include <sys/mman.h> /* numbers only */
 
 static int refuse(struct mvld_image *image, int error, const struct rimf_retarget *r, const char *why)
 {
     return rimf_fail(image, error, "%s: the reference at %lx: %s: no reference of the pass is changed",
                      r->object->public.name, (unsigned long)(r->at - r->object->view.bias), why);
+}
+
+/* ---- entries of jump tables ------------------------------------------------------------------ */
+
+/* They lie in memory that the file has read-only, perhaps beside code, none of which has run. */
+static long protect_entry(const struct mvld_image *image, const struct rimf_retarget *r, int write)
+{
+    const struct mvld_object *object = &r->object->public;
+    const struct mvld_segment *in = object->segments;
+
+    while (r->at < in->start || r->at >= in->end) /* it is in one: declared so */
+        in++;
+    return sys_mprotect(image->sys, rimf_page_down(r->at), RIMF_PAGE,
+                        write ? PROT_READ | PROT_WRITE : (int)in->prot);
+}
+
+static int open_entry(struct mvld_image *image, const struct rimf_retarget *r)
+{
+    if (sys_failed(protect_entry(image, r, 1)))
+        return refuse(image, EACCES, r, "its page cannot be written");
+    return *(const uint32_t *)r->at != r->old ? refuse(image, ESTALE, r, "it was changed meanwhile") : 0;
+}
+
+static void close_entries(struct mvld_image *image)
+{
+    for (size_t i = 0; i < image->retargets.n; i++)
+        if (image->retargets.list[i].table)
+            protect_entry(image, &image->retargets.list[i], 0);
 }
 
 /* ---- words ----------------------------------------------------------------------------------- */
@@ -34,7 +64,9 @@ static int open_words(struct mvld_image *image)
     for (size_t i = 0; i < all->n; i++) {
         const struct rimf_retarget *r = &all->list[i];
 
-        if (r->next)
+        if (r->table && open_entry(image, r))
+            return -EACCES;
+        if (r->next || r->table)
             continue;
         if (!r->object->opened && image->entered && !moved_relro_is_relocated(image, r->object))
             return refuse(image, EBUSY, r, "its object is not relocated yet");
@@ -50,10 +82,14 @@ static void write_words(struct mvld_image *image)
 {
     const struct rimf_retargets *all = &image->retargets;
 
-    for (size_t i = 0; i < all->n; i++)
-        if (!all->list[i].next)
-            __atomic_store_n((uint64_t *)all->list[i].at, rimf_canonical_address(image, all->list[i].target),
-                             __ATOMIC_RELEASE);
+    for (size_t i = 0; i < all->n; i++) {
+        const struct rimf_retarget *r = &all->list[i];
+
+        if (r->table)
+            *(int32_t *)r->at = (int32_t)(r->target - r->table);
+        else if (!r->next)
+            __atomic_store_n((uint64_t *)r->at, rimf_canonical_address(image, r->target), __ATOMIC_RELEASE);
+    }
 }
 
 /* ---- code ------------------------------------------------------------------------------------ */
@@ -131,6 +167,7 @@ int rimf_retargets_realise(struct mvld_image *image, const struct mvld_context *
     error = error ? error : change_code(image);
     if (!error)
         write_words(image);
+    close_entries(image);
     moved_relro_close(image, rimf_table_enter(image));
     rimf_table_leave(image);
     if (!error)

@@ -16,7 +16,7 @@ import support  # noqa: E402
 from support import check, LOADER  # noqa: E402
 
 SOURCES = HERE / "tables"
-PLAIN = {"call": 1, "lea": 1, "word": 1, "relro": 1, "slot": 2}
+PLAIN = {"call": 1, "lea": 1, "word": 1, "relro": 1, "slot": 2, "choose": 201}
 MANY = 1_000_000
 
 
@@ -155,6 +155,26 @@ def others(world):
     check("its code was moved before" in done[1], done[1])
     is_plain_but(world.run(passes="concat, edit", more=copy, kinds="word", **{"from": "first"}, to="second"),
                  word=200, relro=200)
+
+
+def entries(world):
+    """An entry of a jump table leads where another one does, also in code that moves; else nowhere.  Its page
+    is read-only again."""
+    world.compile("-O2", before_end='char line[300], p[5]; FILE *maps = fopen("/proc/self/maps", "r"); '
+        'while (fgets(line, 300, maps)) { unsigned long a, b, at = (unsigned long)" choose %d"; '
+        'sscanf(line, "%lx-%lx %4s", &a, &b, p); if (a <= at && at < b) printf("writable %d ", p[1] == 119); } ')
+    for passes in ("edit", "edit, direct-calls", "edit, concat", "edit, direct-calls, concat"):
+        more = "[concat]\ncopy = always\n"
+        is_plain_but(world.run(passes=passes, more=more, entry=1, **{"as": 5}), choose=9, writable=0)
+    place = rf"{world.program}: the entry of a jump table at [0-9a-f]+: "
+    for kind, words in (("twice", "led it elsewhere already"), ("unproven", "no such reference is proven"),
+                        ("data", "no entry of its table leads there"), ("stale", "leads elsewhere by now")):
+        done = world.run(entry=1, **{"as": 5}, wrong=kind)
+        is_plain_but(done, writable=0)
+        check(re.search(place + ".*" + words, done[1]), f"{kind}: {done[1]}")
+    done = world.run(passes="concat, edit", more="[concat]\ncopy = always\n", entry=1, **{"as": 5})
+    is_plain_but(done, writable=0)
+    check("its code was moved before" in done[1], done[1])
 
 
 def snapshot(world):

@@ -5,7 +5,7 @@
  */
 #include <mvld/pass.h>
 
-enum { KINDS, FROM, TO, MOST, WRONG, LIST };
+enum { KINDS, FROM, TO, MOST, WRONG, LIST, ENTRY, AS };
 enum { NOTHING, TWICE, UNPROVEN, UNRELOCATED, DATA, STALE, BEHIND, JUMP, STAGE, DISGUISED, SECTIONS, DOMAINS };
 
 static const char *const kinds[] = {"call", "jump", "lea", "slot", "word", "jump-table", "all", NULL};
@@ -19,7 +19,15 @@ static const struct mvld_option options[] = {
     {.name = "most", .type = MVLD_OPTION_INT, .min = 0, .max = 10000000, .initial = "10000000"},
     {.name = "wrong", .type = MVLD_OPTION_WORD, .words = wrongs, .initial = "nothing"},
     {.name = "list", .type = MVLD_OPTION_BOOL, .initial = "no", .help = "says which there are, and changes none"},
+    {.name = "entry", .type = MVLD_OPTION_INT, .min = -1, .max = 15, .initial = "-1",
+     .help = "of the program's jump table: it leads where another one does; -1: none"},
+    {.name = "as", .type = MVLD_OPTION_INT, .min = 0, .max = 15, .initial = "0", .help = "that one"},
     {.name = NULL},
+};
+
+struct entries {
+    struct mvld_reference at[16];
+    int64_t n;
 };
 
 struct work {
@@ -132,6 +140,35 @@ static int too_many(const struct mvld_context *ctx)
     return 0;
 }
 
+static int gather(void *cookie, const struct mvld_reference *reference)
+{
+    struct entries *entries = cookie;
+
+    if (entries->n < 16)
+        entries->at[entries->n++] = *reference;
+    return 0;
+}
+
+static int lead_entry(const struct mvld_context *ctx, const struct mvld_object *object)
+{
+    struct entries entries = {.n = 0};
+    int64_t entry = ctx->settings[ENTRY].number, as = ctx->settings[AS].number;
+    const char *why = "there are too few";
+    int error = ctx->api->reference_each(ctx->image, object, MVLD_REFERENCES(MVLD_REFERENCE_JUMP_TABLE), gather,
+                                         &entries, &why);
+
+    if (error || entry >= entries.n || as >= entries.n)
+        return ctx->api->fail(ctx->image, 2, "edit: entries: %s", why);
+    switch (ctx->settings[WRONG].number) {
+    case UNPROVEN: entries.at[entry].site++; break;
+    case STALE: entries.at[entry].target++; break;
+    case DATA: entries.at[as].target++; break; /* nowhere that an entry leads */
+    case TWICE: retarget(ctx, entries.at[entry], entries.at[as].target); break;
+    default: break;
+    }
+    return retarget(ctx, entries.at[entry], entries.at[as].target);
+}
+
 static int run(const struct mvld_context *ctx, const struct mvld_object *const *objects, size_t n)
 {
     static const uint32_t bits[] = {
@@ -145,6 +182,9 @@ static int run(const struct mvld_context *ctx, const struct mvld_object *const *
 
     if (ctx->settings[WRONG].number >= SECTIONS)
         return too_many(ctx);
+    for (size_t i = 0; i < n && ctx->settings[ENTRY].number >= 0; i++)
+        if (objects[i]->flags & MVLD_OBJECT_MAIN)
+            return lead_entry(ctx, objects[i]);
     for (size_t i = 0; i < n && ctx->settings[LIST].number && !error; i++)
         if (objects[i]->flags & MVLD_OBJECT_MAIN)
             error = ctx->api->reference_each(ctx->image, objects[i], MVLD_REFERENCES_ALL, list, &w, &why);

@@ -32,6 +32,7 @@ int main(int argc, char **argv)
     void *late = argc > 1 ? dlopen(argv[1], RTLD_NOW) : NULL;
 
     printf("call %d lea %d word %d relro %d slot %d", call(0) - 1, taken()(0), word(0), relro[zero](0), called(0));
+    printf(" choose %d", choose(zero + 1));
     if (late)
         printf(" late %d", ((int (*)(void))dlsym(late, "late"))());
 #ifdef MANY
