@@ -3,8 +3,7 @@
 """mapstage.py BEHAVIOUR: files that a pass refuses are not mapped (passes/example/verify.c), those that it
 places lie there (mapstage/place.c).
 
-The pass is built as its author outside of the tree would.  Each function below is one test; its
-text says what a failure means.
+Each function below is one test; its text says what a failure means.
 """
 import hashlib
 import re
@@ -18,26 +17,6 @@ sys.path.insert(0, str(HERE.parent))
 import support  # noqa: E402
 from support import check, LOADER  # noqa: E402
 
-PROGRAM = """
-#include <dlfcn.h>
-#include <stdio.h>
-int first(void);
-int main(int argc, char **argv)
-{
-    void *late = argc > 1 ? dlopen(argv[1], RTLD_NOW) : NULL;
-
-    printf("first %d\\n", first());
-    if (argc > 1)
-        puts(late ? "late" : dlerror());
-    return 0;
-}
-"""
-LIBRARY = """
-#include <stdio.h>
-__attribute__((constructor)) static void early(void) { puts("NAME runs"); }
-int NAME(void) { return 7; }
-"""
-
 
 def digest(path):
     return hashlib.blake2b(Path(path).read_bytes(), digest_size=32).hexdigest()
@@ -45,28 +24,14 @@ def digest(path):
 
 class World:
     def __init__(self, folder):
-        self.folder = folder
-        for source in (support.SOURCE / "passes" / "example" / "verify.c", HERE / "mapstage" / "place.c"):
-            self.build(["cc", "-shared", "-nostdlib", "-ffreestanding", "-fno-stack-protector",
-                        "-mgeneral-regs-only", "-fPIC", "-Wl,-Bsymbolic", "-I", support.SOURCE / "include",
-                        "-o", folder / (source.stem + ".so"), source])
-        for name, option in (("first", "-g0"), ("late", "-g0"), ("aligned", "-Wl,-z,max-page-size=0x10000")):
-            source = folder / (name + ".c")
-            source.write_text(LIBRARY.replace("NAME", name))
-            support.compile_c(folder / f"lib{name}.so", "-shared", "-fPIC", option, source, plugin=False)
-        (folder / "main.c").write_text(PROGRAM)
-        self.program = folder / "main"
-        support.compile_c(self.program, folder / "main.c", "-L" + str(folder), "-lfirst",
-                          "-Wl,-rpath,$ORIGIN", f"-Wl,--dynamic-linker={LOADER}", plugin=False)
+        self.folder, self.program = folder, folder / "main"
         self.files = {name: folder / f"lib{name}.so" for name in ("first", "late", "aligned")}
         self.files["main"] = self.program
+        support.take(folder, "loader/mapstage", "main", "verify.so", "place.so",
+                     *(f"lib{name}.so" for name in ("first", "late", "aligned")))
         for line in subprocess.run(["ldd", self.program], capture_output=True, text=True).stdout.splitlines():
             if "libc.so" in line or "libdl" in line:
                 self.files[line.split()[0]] = line.split()[2]
-
-    def build(self, command):
-        done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
-        check(done.returncode == 0, done.stdout + done.stderr)
 
     def run(self, *arguments, without=(), command=None, placement="near", **more):
         listed = "".join(f"allow.{i} = {digest(path)}\n" for i, (name, path) in enumerate(self.files.items())
