@@ -3,11 +3,9 @@
 """relocatestage.py BEHAVIOUR: symbols that a pass binds elsewhere (passes/example/bind.c), hides
 (relocatestage/hide.c), or adds (relocatestage/add.c).
 
-The passes are built as their authors outside of the tree would.  Each function below is one test;
-its text says what a failure means.
+Each function below is one test; its text says what a failure means.
 """
 import re
-import subprocess
 import sys
 from pathlib import Path
 
@@ -16,50 +14,15 @@ sys.path.insert(0, str(HERE.parent))
 import support  # noqa: E402
 from support import check, LOADER  # noqa: E402
 
-PROGRAM = """
-#define _GNU_SOURCE
-#include <dlfcn.h>
-#include <stdio.h>
-int answer(void), through(void), other(void);
-int (*pointer)(void) = answer;
-int main(int argc, char **argv)
-{
-    int (*found)(void) = dlsym(RTLD_DEFAULT, "answer");
-
-    if (argc > 1) {
-        void *late = dlopen(argv[1], RTLD_NOW);
-        int (*call)(void) = late ? dlsym(late, "late") : NULL;
-
-        printf("%d\\n", call ? call() : -1);
-        return 0;
-    }
-    printf("%d %d %d %d %d\\n", answer(), through(), pointer(), found(), other());
-    return 0;
-}
-"""
-LIBRARIES = {  # name: source, what it needs
-    "first": ("int answer(void) { return 1; }\nint through(void) { return answer(); }\n", ()),
-    "second": ("int other(void) { return 2; }\n", ()),
-    "late": ("int answer(void);\nint late(void) { return answer(); }\n", ("first",)),
-    "mine": ("int answer(void) { return 3; }\n", ()),
-}
+SOURCES = HERE / "relocatestage"
+PROGRAM = (SOURCES / "main.c").read_text()
 
 
 class World:
-    def __init__(self, folder, *options):
+    def __init__(self, folder):
         self.folder = folder
-        for pass_source in (support.SOURCE / "passes" / "example" / "bind.c",
-                            HERE / "relocatestage" / "hide.c", HERE / "relocatestage" / "add.c"):
-            done = subprocess.run(["cc", "-shared", "-nostdlib", "-ffreestanding", "-fno-stack-protector",
-                                   "-mgeneral-regs-only", "-fPIC", "-Wl,-Bsymbolic", "-I",
-                                   support.SOURCE / "include", "-o", folder / (pass_source.stem + ".so"),
-                                   pass_source], capture_output=True, text=True)
-            check(done.returncode == 0, done.stdout + done.stderr)
-        for name, (source, needs) in LIBRARIES.items():
-            (folder / (name + ".c")).write_text(source)
-            support.compile_c(folder / f"lib{name}.so", "-shared", "-fPIC", folder / (name + ".c"), *options,
-                              "-L" + str(folder), "-Wl,-rpath,$ORIGIN", *("-l" + need for need in needs),
-                              plugin=False)
+        support.take(folder, "loader/relocatestage", "bind.so", "hide.so", "add.so",
+                     *(f"lib{name}.so" for name in ("first", "second", "late", "mine")))
         (folder / "main.c").write_text(PROGRAM)
 
     def program(self, *options):
