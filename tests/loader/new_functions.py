@@ -3,11 +3,9 @@
 """new_functions.py BEHAVIOUR: code with frames of its own that a pass adds (new_sections/frames.c): its names,
 and the way through it of exceptions, backtraces and debuggers.
 
-The pass is built as its author outside of the tree would.  Each function below is one test; its
-text says what a failure means.
+Each function below is one test; its text says what a failure means.
 """
 import re
-import shutil
 import struct
 import subprocess
 import sys
@@ -17,69 +15,16 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 import support  # noqa: E402
 from observe import gdb  # noqa: E402
-from support import check, LOADER  # noqa: E402
+from support import check  # noqa: E402
 
-CALLS = 100
-HEADER = "extern \"C\" { int called(int); extern volatile int go_on; }\n"
-PROGRAM = HEADER + """
-#include <cstdio>
-int main(int argc, char **)
-{
-    for (int i = 0; i < CALLS; i++)
-        called(0);
-    called(1);
-    for (int i = 0; i < 3; i++)
-        try { called(-1); } catch (const char *text) { std::printf("caught %s\\n", text); }
-    std::printf("ready\\n");
-    std::fflush(stdout);
-    if (argc > 1)
-        called(2);
-    return 0;
-}
-"""
-LIBRARY = HEADER + """
-#include <cstdio>
-#include <dlfcn.h>
-#include <execinfo.h>
-#include <unistd.h>
-volatile int go_on;
-int called(int n)
-{
-    void *at[32];
-
-    if (n < 0)
-        throw "it";
-    for (int i = 0, k = n == 1 ? backtrace(at, 32) : 0; i < k; i++) {
-        Dl_info info;
-        int known = dladdr(at[i], &info);
-        std::printf("frame %s %s\\n", known ? info.dli_fname : "?", known && info.dli_sname ? info.dli_sname : "?");
-    }
-    while (n == 2 && !go_on)
-        usleep(1000);
-    return n;
-}
-"""
+CALLS = 100  # as meson.build says
 PASSES = [support.BUILD / "passes" / name for name in ("concat", "direct-calls")]
 
 
 class World:
     def __init__(self, folder):
-        if not shutil.which("g++"):
-            support.skip("no g++")
         self.folder, self.program = folder, folder / "main"
-        done = subprocess.run(["cc", "-O2", "-shared", "-nostdlib", "-ffreestanding", "-fno-stack-protector",
-                               "-mgeneral-regs-only", "-fPIC", "-Wl,-Bsymbolic", "-I", support.SOURCE / "include",
-                               "-o", folder / "frames.so", HERE / "new_sections" / "frames.c"],
-                              capture_output=True, text=True)
-        check(done.returncode == 0, done.stdout + done.stderr)
-        for name, text, options in (("called", LIBRARY, ("-shared", "-fPIC", "-o", folder / "libcalled.so")),
-                                    ("main", PROGRAM, ("-rdynamic", f"-DCALLS={CALLS}", "-o", self.program,
-                                                       "-L" + str(folder), "-lcalled", "-Wl,-rpath,$ORIGIN",
-                                                       "-Wl,-z,now", f"-Wl,--dynamic-linker={LOADER}"))):
-            (folder / f"{name}.cc").write_text(text)
-            done = subprocess.run(["g++", "-O2", "-g0", "-Wl,--build-id", folder / f"{name}.cc", *options],
-                                  capture_output=True, text=True)
-            check(done.returncode == 0, done.stdout + done.stderr)
+        support.take(folder, "loader/new_sections", "main", "libcalled.so", "frames.so")
         done = subprocess.run([support.BUILD / "tools" / "mvld", "analyze", "--output",
                                folder / "mvld" / "analysis", self.program, folder / "libcalled.so"],
                               env=support.clean_environment(), capture_output=True, text=True)
