@@ -302,6 +302,10 @@ int rimf_section_note(const struct mvld_context *, enum mvld_section_kind, uintp
 int rimf_new_section_holds(const struct mvld_context *, enum mvld_section_kind, uintptr_t address);
 /* New code is executed from here on.  0, or -EACCES with a sentence. */
 int rimf_new_sections_seal(struct mvld_image *, const struct mvld_context *);
+/* The pages of these bytes, which one segment of the object holds, can be written, and not executed; or have
+ * their segment's rights again.  0, or negative errno. */
+long rimf_object_protect(const struct mvld_image *, const struct rimf_object *, uintptr_t address, size_t length,
+                         int open);
 
 /* ---- image/symbol_edits.c ------------------------------------------------------ */
 

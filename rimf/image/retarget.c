@@ -75,18 +75,29 @@ static int is_listed(const struct analysis *s, uint32_t at, enum mvld_reference_
     return kind == MVLD_REFERENCE_CALL && i < s->n_branches && s->branches[i].address == at;
 }
 
+/* The analysis that lists what leads to code, of an object whose code was not moved; or NULL, and *error. */
+static const struct analysis *unmoved_analysis(const struct asked *a, int *error)
+{
+    const char *why;
+    const struct analysis *s = rimf_analysis_branches(a->image, a->object, &why);
+
+    if (!s)
+        *error = refuse(a, ENODATA, why);
+    else if (a->object->moved)
+        *error = refuse(a, ENOTSUP, "its code was moved before");
+    return s && !a->object->moved ? s : NULL;
+}
+
 static int find_operand(const struct asked *a, struct rimf_retarget *out)
 {
     enum mvld_reference_kind kind = a->reference->kind;
-    const char *why;
-    const struct analysis *s = rimf_analysis_branches(a->image, a->object, &why);
+    int error;
+    const struct analysis *s = unmoved_analysis(a, &error);
     uintptr_t site = a->reference->site, at = site + (kind == MVLD_REFERENCE_LEA ? 2 : 1);
     int32_t distance;
 
     if (!s)
-        return refuse(a, ENODATA, why);
-    if (a->object->moved)
-        return refuse(a, ENOTSUP, "its code was moved before");
+        return error;
     if (!elf_holds(&a->object->view, site - 1, 7, PROT_READ | PROT_EXEC) ||
         at - a->object->view.bias > UINT32_MAX ||
         !is_listed(s, (uint32_t)(at - a->object->view.bias), kind) ||
@@ -157,7 +168,7 @@ static uintptr_t entry_leads(uintptr_t table, uintptr_t entry)
     return table + (uintptr_t)(intptr_t)*(const int32_t *)entry;
 }
 
-/* The table that has an entry there, of an object whose code was not moved; or NULL. */
+/* The table that has an entry there, or NULL. */
 static const struct analysis_jump_table *table_of(const struct asked *a, const struct analysis *s)
 {
     uintptr_t at = a->reference->site - a->object->view.bias;
@@ -174,15 +185,13 @@ static const struct analysis_jump_table *table_of(const struct asked *a, const s
 
 static int find_entry(const struct asked *a, struct rimf_retarget *out)
 {
-    const char *why;
-    const struct analysis *s = rimf_analysis_branches(a->image, a->object, &why);
+    int error;
+    const struct analysis *s = unmoved_analysis(a, &error);
     const struct analysis_jump_table *table;
     uint32_t i = 0;
 
     if (!s)
-        return refuse(a, ENODATA, why);
-    if (a->object->moved)
-        return refuse(a, ENOTSUP, "its code was moved before");
+        return error;
     table = table_of(a, s);
     if (!table)
         return refuse(a, ENOENT, "no such reference is proven");

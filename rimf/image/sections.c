@@ -60,6 +60,19 @@ void rimf_sections_fill(struct rimf_object *object)
     }
 }
 
+long rimf_object_protect(const struct mvld_image *image, const struct rimf_object *object, uintptr_t address,
+                         size_t length, int open)
+{
+    uintptr_t start = rimf_page_down(address), end = rimf_page_up(address + length);
+    const struct elf_view *view = &object->view;
+    size_t i = 0;
+
+    while (i < view->n_segments && (address < view->segments[i].start || address >= view->segments[i].end))
+        i++;
+    return i == view->n_segments ? -EFAULT
+           : sys_mprotect(image->sys, start, end - start, open ? PROT_READ | PROT_WRITE : (int)view->segments[i].prot);
+}
+
 /* ---- those that passes add ------------------------------------------------------------- */
 
 struct new_section {

@@ -164,13 +164,9 @@ int rimf_symbol_add(const struct mvld_context *ctx, const struct mvld_symbol *sy
 
 /* ---- realising --------------------------------------------------------------------------- */
 
-/* Pages of an object's tables are the process's own, and can be written; or are as they were. */
 static int protect(struct mvld_image *image, const struct rimf_object *object, const void *at, size_t size, int open)
 {
-    uintptr_t start = rimf_page_down((uintptr_t)at), end = rimf_page_up((uintptr_t)at + size);
-    uint32_t prot = open || elf_holds(&object->view, (uintptr_t)at, 1, PROT_WRITE) ? PROT_READ | PROT_WRITE : PROT_READ;
-
-    return sys_mprotect(image->sys, start, end - start, (int)prot)
+    return rimf_object_protect(image, object, (uintptr_t)at, size, open)
                ? rimf_fail(image, EACCES, "%s: its tables of symbols may not be written", object->public.name) : 0;
 }
 

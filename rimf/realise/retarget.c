@@ -18,8 +18,7 @@
 #include "rimf/moved/moved.h"
 #include "rimf/patch/patch.h"
 
-#include <errno.h>    /* numbers only */
-#include <sys/mman.h> /* numbers only */
+#include <errno.h> /* numbers only */
 
 static int refuse(struct mvld_image *image, int error, const struct rimf_retarget *r, const char *why)
 {
@@ -30,29 +29,21 @@ static int refuse(struct mvld_image *image, int error, const struct rimf_retarge
 /* ---- entries of jump tables ------------------------------------------------------------------ */
 
 /* They lie in memory that the file has read-only, perhaps beside code, none of which has run. */
-static long protect_entry(const struct mvld_image *image, const struct rimf_retarget *r, int write)
-{
-    const struct mvld_object *object = &r->object->public;
-    const struct mvld_segment *in = object->segments;
-
-    while (r->at < in->start || r->at >= in->end) /* it is in one: declared so */
-        in++;
-    return sys_mprotect(image->sys, rimf_page_down(r->at), RIMF_PAGE,
-                        write ? PROT_READ | PROT_WRITE : (int)in->prot);
-}
-
 static int open_entry(struct mvld_image *image, const struct rimf_retarget *r)
 {
-    if (sys_failed(protect_entry(image, r, 1)))
+    if (rimf_object_protect(image, r->object, r->at, sizeof(uint32_t), 1))
         return refuse(image, EACCES, r, "its page cannot be written");
     return *(const uint32_t *)r->at != r->old ? refuse(image, ESTALE, r, "it was changed meanwhile") : 0;
 }
 
 static void close_entries(struct mvld_image *image)
 {
-    for (size_t i = 0; i < image->retargets.n; i++)
-        if (image->retargets.list[i].table)
-            protect_entry(image, &image->retargets.list[i], 0);
+    for (size_t i = 0; i < image->retargets.n; i++) {
+        const struct rimf_retarget *r = &image->retargets.list[i];
+
+        if (r->table)
+            rimf_object_protect(image, r->object, r->at, sizeof(uint32_t), 0);
+    }
 }
 
 /* ---- words ----------------------------------------------------------------------------------- */
