@@ -123,22 +123,6 @@ void store_new_place(struct loader *l, struct store_place *place, uint64_t pipel
         store_system_place(l, place, pipeline);
 }
 
-int store_is_young(struct loader *l, uint64_t pipeline)
-{
-    struct store_place *place = rimf_heap_alloc(&l->heap, sizeof *place);
-    size_t n;
-    int young = 0;
-
-    if (!place)
-        return 0;
-    store_new_place(l, place, pipeline);
-    n = rimf_strlen(place->folder);
-    if (n && rimf_format(place->folder + n, STORE_PLACE_MAX - n, "/" MANIFEST_FILE) < STORE_PLACE_MAX - n)
-        young = caches_young(l, place->folder);
-    rimf_heap_release(&l->heap, place);
-    return young;
-}
-
 extern const Elf64_Ehdr __ehdr_start RIMF_HIDDEN;
 
 uint64_t store_made_by(uint64_t pipeline)

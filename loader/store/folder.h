@@ -3,8 +3,8 @@
  * loader/store/folder.h: which manifest is that of this start, and where it lies
  * (store/folder.c); for store/store.c.
  */
-#ifndef LOADER_STORE_PLACE_H
-#define LOADER_STORE_PLACE_H
+#ifndef LOADER_STORE_FOLDER_H
+#define LOADER_STORE_FOLDER_H
 
 #include "loader/loader.h"
 
@@ -35,7 +35,5 @@ void store_system_place(const struct loader *, struct store_place *, uint64_t fi
 void store_user_place(struct loader *, struct store_place *, uint64_t fingerprint);
 /* Where a new one goes.  Root writes for everybody, but where told otherwise. */
 void store_new_place(struct loader *, struct store_place *, uint64_t fingerprint);
-/* 1: what is there was written less than a minute ago. */
-int store_is_young(struct loader *, uint64_t fingerprint);
 
 #endif

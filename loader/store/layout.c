@@ -11,21 +11,18 @@
 static int is_roots(struct loader *l, uint64_t *seed)
 {
     size_t n = l->program ? pipeline_in_snapshot(l->pipeline) : 0;
-    struct store_place *place = n && caches_own(l) ? rimf_heap_alloc(&l->heap, sizeof *place) : NULL;
+    struct store_place place;
     struct manifest_file file;
     const char *why;
-    int found;
 
-    if (!place)
+    if (!n || !caches_own(l))
         return 0;
-    store_system_place(l, place, store_fingerprint(l, n));
-    found = !manifest_map_start(&file, l->sys, place->folder, 0, &why);
-    if (found) {
-        *seed = file.view.header->layout_seed;
-        manifest_unmap(&file, l->sys);
-    }
-    rimf_heap_release(&l->heap, place);
-    return found;
+    store_system_place(l, &place, store_fingerprint(l, n));
+    if (manifest_map_start(&file, l->sys, place.folder, 0, &why))
+        return 0;
+    *seed = file.view.header->layout_seed;
+    manifest_unmap(&file, l->sys);
+    return 1;
 }
 
 /* A start tries root's snapshot and then the user's, when all lies already where root's wants it.  So a

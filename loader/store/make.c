@@ -2,8 +2,8 @@
  *
  * loader/store/make.c: what a start leaves for later ones: a manifest, or ready code alone.
  *
- * A new snapshot is written to a folder of its own and renamed into place whole.  Ready code is written by the
- * snapshot while passes change calls (rimf/store/write_alone.c); here it is only said what came of it.
+ * A new snapshot is written to a folder of its own and renamed into place whole.  Ready code is written
+ * while passes change calls (rimf/realise/overlay.c); here it is only said what came of it.
  */
 #include "loader/store/plan.h"
 
@@ -61,36 +61,32 @@ static int put_in_place(struct loader *l, const struct store_place *place, const
     return (int)error;
 }
 
-static int write_snapshot(struct loader *l, const struct store_plan *plan, char *said, size_t size)
+static int write_snapshot(struct loader *l, struct store_plan *plan, char *said, size_t size)
 {
-    struct store_place place;
+    struct store_place *place = &plan->place;
     char new[STORE_PLACE_MAX + sizeof CACHE_UNFINISHED];
     const char *why;
     int error;
 
-    store_new_place(l, &place, plan->pipeline);
-    if (!place.folder[0]) {
+    if (!place->folder[0]) {
         rimf_format(said, size, "this user has no folder for snapshots (HOME, XDG_CACHE_HOME; MVLD_DEBUG=files says why)");
         return -ENOENT;
     }
-    cache_make_folders(l->sys, place.folder, 3); /* errors show later */
-    manifest_remove(l->sys, unfinished(&place, new, sizeof new), place.user, &why); /* of one that was killed */
+    cache_make_folders(l->sys, place->folder, 3); /* errors show later */
+    manifest_remove(l->sys, unfinished(place, new, sizeof new), place->user, &why); /* of one that was killed */
     error = rimf_manifest_write(l->image, new, store_made_by(plan->pipeline), l->arena.layout_seed, l->snapshot.launch_key);
     if (error) {
         rimf_format(said, size, "%s", rimf_api()->last_error(l->image));
-        manifest_remove(l->sys, new, place.user, &why);
-        return error;
-    }
-    error = put_in_place(l, &place, new);
-    if (error) {
-        manifest_remove(l->sys, new, place.user, &why);
-        rimf_format(said, size, "%s: it cannot be put there (error %d)", place.folder, -error);
+    } else if ((error = put_in_place(l, place, new))) {
+        rimf_format(said, size, "%s: it cannot be put there (error %d)", place->folder, -error);
     } else {
-        rimf_format(said, size, "%s", place.folder);
-        cpuid_keep(l, place.folder, place.user);
+        rimf_format(said, size, "%s", place->folder);
+        cpuid_keep(l, place->folder, place->user);
         if (plan->learns)
-            later_start(l, place.folder, place.user, plan->passes, 1);
+            later_start(l, place->folder, place->user, plan->passes, 1);
     }
+    if (error)
+        manifest_remove(l->sys, new, place->user, &why);
     return error;
 }
 
@@ -108,7 +104,7 @@ static int say_ready(struct loader *l, char *said, size_t size)
     return made.refused || !(made.written + made.there) ? -ENOENT : 0;
 }
 
-void store_keep(struct loader *l, const struct store_plan *plan)
+void store_keep(struct loader *l, struct store_plan *plan)
 {
     char *room = rimf_heap_alloc(&l->heap, 2 * STORE_PLACE_MAX); /* too large for a small stack */
     const char *said = room ? room : "out of memory";
@@ -122,16 +118,4 @@ void store_keep(struct loader *l, const struct store_plan *plan)
     if (l->knobs.snapshot && (l->knobs.snapshot != SNAPSHOT_RUN || error))
         store_end(l, error ? store_refusal(l) : "", said, error ? 1 : 0);
     rimf_heap_release(&l->heap, room);
-}
-
-void store_make_room(struct loader *l, const struct store_plan *plan)
-{
-    struct store_place *place = rimf_heap_alloc(&l->heap, sizeof *place);
-    const char *why = "out of memory";
-
-    if (place)
-        store_new_place(l, place, plan->pipeline);
-    if (!place || (place->folder[0] && manifest_remove(l->sys, place->folder, place->user, &why)))
-        rimf_log(&l->log, MVLD_LOG_FILES, "snapshot: the one that does not fit stays: %s", why);
-    rimf_heap_release(&l->heap, place);
 }

@@ -13,12 +13,11 @@ struct store_plan {
     int build, learns;
     int outdated; /* what does not fit is to make room for a new one */
     int lock;     /* the cache's, of who builds or makes room; or -1 */
+    struct store_place place; /* of the new one; of who builds or makes room */
 };
 
 /* Writes what these passes did; who asked for nothing else ends here. */
-void store_keep(struct loader *, const struct store_plan *);
-/* For the next start, which finds none. */
-void store_make_room(struct loader *, const struct store_plan *);
+void store_keep(struct loader *, struct store_plan *);
 
 /* The process ends with a line, on standard error when something is wrong. */
 __attribute__((noreturn)) void store_end(struct loader *, const char *before, const char *text,

@@ -102,7 +102,6 @@ struct comparison {
     uintptr_t *biases; /* of each object */
     size_t next;       /* of the files */
     uintptr_t base;    /* bias of the first object that is not unplaced */
-    int based;
 };
 
 static const struct mapped_file *file_of(const struct comparison *c, uint32_t i)
@@ -134,9 +133,8 @@ static int is_as_recorded(struct comparison *c, uint32_t i)
     c->next += file == &c->l->files.at[c->next];
     if (object->flags & MANIFEST_UNPLACED)
         return 1;
-    if (!c->based)
+    if (!c->base)
         c->base = bias;
-    c->based = 1;
     return (int64_t)(bias - c->base) == object->distance;
 }
 

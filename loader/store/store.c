@@ -260,42 +260,57 @@ static struct store_plan plan_images(struct loader *l, const char *miss)
     };
 }
 
-/* A program may be started in turn in ways that no one snapshot fits (with LD_LIBRARY_PATH, and without):
- * then it does not write one each time.  And under a filter all that writes is refused: not even the
- * time is asked for. */
-static void wait_with(struct loader *l, struct store_plan *plan)
+/* What is there was written less than a minute ago. */
+static int is_young(const struct loader *l, struct store_place *place)
 {
-    const char *why = l->filtered.on ? "a filter of system calls is in force" : NULL;
+    size_t n = rimf_strlen(place->folder);
+    int young = n && rimf_format(place->folder + n, STORE_PLACE_MAX - n, "/" MANIFEST_FILE) < STORE_PLACE_MAX - n &&
+                caches_young(l, place->folder);
 
-    if (l->knobs.snapshot || !(plan->build | plan->outdated))
-        return;
-    if (!why && l->snapshot.unasked)
-        why = "the first one with what is preloaded is made by `mvld build'";
-    if (!why && store_is_young(l, plan->pipeline))
-        why = "the one that is there is of this minute";
-    if (!why)
-        return;
-    plan->build = plan->outdated = 0;
-    rimf_log(&l->log, MVLD_LOG_FILES, "snapshot: none is written: %s", why);
+    place->folder[n] = '\0';
+    return young;
+}
+
+/* Why none is written that nobody asked for, or NULL.  A program may be started in turn in ways that no one
+ * snapshot fits (with LD_LIBRARY_PATH, and without): then it does not write one each time.  And under a filter
+ * all that writes is refused: not even the time is asked for. */
+static const char *why_not_now(struct loader *l, struct store_plan *plan)
+{
+    if (l->filtered.on)
+        return "a filter of system calls is in force";
+    if (l->snapshot.unasked)
+        return "the first one with what is preloaded is made by `mvld build'";
+    store_new_place(l, &plan->place, plan->pipeline);
+    return is_young(l, &plan->place) ? "the one that is there is of this minute" : NULL;
 }
 
 /* One process writes to a cache at a time.  Who was asked to waits; others leave it to the next start. */
 static void lock_with(struct loader *l, struct store_plan *plan)
 {
-    struct store_place *place = rimf_heap_alloc(&l->heap, sizeof *place);
-    const char *why = "out of memory";
+    const struct store_place *place = &plan->place;
+    const char *why = NULL;
 
-    if (place)
-        store_new_place(l, place, plan->pipeline);
-    if (place && place->folder[0])
+    if (l->knobs.snapshot)
+        store_new_place(l, &plan->place, plan->pipeline);
+    else
+        why = why_not_now(l, plan);
+    if (!why && place->folder[0])
         plan->lock = (int)caches_lock(l, place->folder, place->user, l->knobs.snapshot != 0, &why);
-    if (sys_failed(plan->lock) && (!place || place->folder[0])) {
-        if (l->knobs.snapshot)
-            store_end(l, store_refusal(l), why, 1);
-        rimf_log(&l->log, MVLD_LOG_FILES, "snapshot: none is written: %s", why);
-        plan->build = plan->outdated = 0;
-    }
-    rimf_heap_release(&l->heap, place);
+    if (!why || !sys_failed(plan->lock))
+        return;
+    if (l->knobs.snapshot)
+        store_end(l, store_refusal(l), why, 1);
+    rimf_log(&l->log, MVLD_LOG_FILES, "snapshot: none is written: %s", why);
+    plan->build = plan->outdated = 0;
+}
+
+/* For the next start, which finds none. */
+static void make_room(const struct loader *l, const struct store_place *place)
+{
+    const char *why;
+
+    if (place->folder[0] && manifest_remove(l->sys, place->folder, place->user, &why))
+        rimf_log(&l->log, MVLD_LOG_FILES, "snapshot: the one that does not fit stays: %s", why);
 }
 
 static void unlock(struct loader *l, struct store_plan *plan)
@@ -317,12 +332,10 @@ void store_run(struct loader *l)
         store_end(l, store_refusal(l), "libraries lie where the kernel puts them (placement)", 1);
     applied = n && may_apply(l) && apply(l, &plan);
     caller_finish(l);
-    if (!applied)
-        wait_with(l, &plan);
     if (!applied && plan.build | plan.outdated)
         lock_with(l, &plan);
     if (!applied && plan.outdated)
-        store_make_room(l, &plan);
+        make_room(l, &plan.place);
     if (!applied && !l->snapshot.left && !rimf_streq(miss, "plain")) {
         program_complete(l);
         n = pipeline_count(l->pipeline) ? n : 0;
