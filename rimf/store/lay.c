@@ -99,10 +99,15 @@ static int map_pieces(const struct manifest_file *file, const struct rimf_sys *s
     return 0;
 }
 
+static long open_tables(const struct manifest_file *file, const struct rimf_sys *sys, const char **why)
+{
+    return manifest_open_part(file, sys, manifest_tables_name(&file->view), &file->view.header->tables, why);
+}
+
 int manifest_region_map(const struct manifest_file *file, const struct rimf_sys *sys, uintptr_t bias,
                       const char **why)
 {
-    long fd = manifest_open_part(file, sys, MOVED_FILE, &file->view.region->file, why);
+    long fd = open_tables(file, sys, why);
     int error;
 
     if (sys_failed(fd))
@@ -393,8 +398,7 @@ int manifest_lay(struct manifest_file *file, const struct rimf_sys *sys, const u
     file->laid = (struct manifest_laid){.biases = biases};
     if (f->region && (!region_fits(file) || is_relocated(file) || !addends_fit(file)))
         return -ESTALE;
-    fd = manifest_open_part(file, sys, manifest_tables_name(f),
-                          f->region ? &f->region->file : &f->header->relocations, why);
+    fd = open_tables(file, sys, why);
     if (sys_failed(fd))
         return (int)fd;
     if (f->region)

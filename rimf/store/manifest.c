@@ -11,7 +11,7 @@
 
 _Static_assert(sizeof(struct manifest_header) == 440, "a file format");
 _Static_assert(sizeof(struct manifest_object) == 128, "a file format");
-_Static_assert(sizeof(struct manifest_region) == 176, "a file format");
+_Static_assert(sizeof(struct manifest_region) == 136, "a file format");
 
 const uint32_t manifest_sizes[MANIFEST_TABLES] = {
     [MANIFEST_OBJECTS] = sizeof(struct manifest_object),
@@ -218,10 +218,10 @@ static const char *check_calls(const struct manifest *m)
 static const char *check_relocations(const struct manifest *m)
 {
     const struct manifest_header *h = m->header;
-    const struct file_id *file = &h->relocations;
+    const struct file_id *file = &h->tables;
 
-    if ((h->n_relocations == 0) != file_id_is_none(file) || file->size > OVERLAY_SIZE_MAX)
-        return "there are relocations without a file, or a file without relocations";
+    if (!!(h->n_relocations | h->n_regions) == file_id_is_none(file) || file->size > OVERLAY_SIZE_MAX)
+        return "there is no file of relocations or moved code, or one of neither";
     for (uint32_t i = 0; i < h->n_relocations; i++) {
         const struct manifest_relocations *r = &m->relocations[i];
 

@@ -135,7 +135,7 @@
 #else
 #define MANIFEST_BYTES
 #endif
-#define MANIFEST_VERSION 1u
+#define MANIFEST_VERSION 2u
 #define MANIFEST_SIZE_MAX (64ul << 20)
 #define MANIFEST_OBJECTS_MAX 4096u
 #define MANIFEST_SYSTEM_FOLDER "/var/cache/mvld/snapshots"
@@ -182,7 +182,7 @@ struct manifest_header {
     uint64_t base;     /* the checksum of the one that this one continues; 0: none */
     uint64_t layout_seed;    /* the loader's number from which the distances follow */
     uint64_t cpu;      /* cpu_identity where it was made; 0: none */
-    struct file_id relocations; /* the file of these; all 0: there is none */
+    struct file_id tables; /* manifest_tables_name; all 0: there is none */
     union {
         uint32_t n[MANIFEST_TABLES];
         struct {
@@ -240,14 +240,13 @@ struct manifest_shift { /* in the order of the pages; an addend that counts from
     uint32_t to_object; /* the other one */
 };
 
-/* Pages of the region, from the file MOVED_FILE. */
+/* Pages of the region, in the file MOVED_FILE. */
 struct manifest_piece {
     uint64_t linked, size, offset;
 };
 enum { MANIFEST_CODE, MANIFEST_TABLE, MANIFEST_FRAMES, MANIFEST_PIECES };
 
 struct manifest_region { /* one, when code moved; addresses as linked, of `object` */
-    struct file_id file;
     uint64_t code, code_size, frames, frames_size; /* struct rimf_region */
     struct manifest_piece pieces[MANIFEST_PIECES]; /* code; the sorted table; what it leads to */
     uint64_t hash;             /* rimf_hash of these pages, one after the other */
@@ -309,7 +308,7 @@ struct manifest {
 /* `bytes` is 8-aligned and outlives the view.  0, or -EINVAL with a sentence (static) in *why. */
 int manifest_open(struct manifest *, const void *bytes, size_t size, const char **why);
 uint64_t manifest_checksum(const void *bytes, size_t size);
-/* The file of the relocations. */
+/* The file of moved code and of tables of relocations. */
 const char *manifest_tables_name(const struct manifest *);
 /* What is wrong with the region, its fragments, fixed code and pointers, or NULL.  The objects were checked. */
 const char *manifest_check_moved(const struct manifest *);

@@ -53,6 +53,7 @@ static const char *check_region(const struct manifest *f)
     const struct manifest_region *r = f->region;
     const struct manifest_piece *code = &r->pieces[MANIFEST_CODE], *table = &r->pieces[MANIFEST_TABLE],
                               *frames = &r->pieces[MANIFEST_FRAMES];
+    uint64_t size = f->header->tables.size;
 
     if (r->pages > MVLD_PAGES_POOL || r->pages == MVLD_PAGES_QUICK)
         return "the region has pages of an unknown kind";
@@ -60,17 +61,12 @@ static const char *check_region(const struct manifest *f)
         return "hot moved code lies outside the region";
     if (r->object >= f->header->n_objects || f->objects[r->object].flags & MANIFEST_UNPLACED)
         return "the region is of no object that has a place";
-    if (file_id_is_none(&r->file) || r->file.size > OVERLAY_SIZE_MAX)
-        return "the region has no file, or one that is too large";
-    if (f->header->n_relocations && !file_id_same(&f->header->relocations, &r->file))
-        return "relocations and moved code is in two files";
     if (!is_pages(r->code, r->code_size) || !is_pages(r->frames, r->frames_size) ||
         (r->code < r->frames + r->frames_size && r->frames < r->code + r->code_size))
         return "the region is no two ranges of pages";
     for (int i = 0; i < MANIFEST_PIECES; i++)
         if (!is_pages(r->pieces[i].linked, r->pieces[i].size) || r->pieces[i].offset % RIMF_PAGE ||
-            r->pieces[i].offset > r->file.size ||
-            r->pieces[i].size > r->file.size - r->pieces[i].offset)
+            r->pieces[i].offset > size || r->pieces[i].size > size - r->pieces[i].offset)
             return "a piece of the region is no range of pages of its file";
     if (code->linked != r->code || code->size > r->code_size || table->linked != r->frames ||
         table->size > r->frames_size || frames->linked < table->linked + table->size ||

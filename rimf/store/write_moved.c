@@ -18,7 +18,6 @@
 #include "rimf/moved/symfile.h"
 
 #include <errno.h> /* numbers only */
-#include <fcntl.h> /* numbers only */
 
 _Static_assert(RIMF_KEPT_ORIGINALS == MANIFEST_KEPT_MAX, "a manifest has room for them");
 
@@ -142,15 +141,18 @@ static int write_names(struct mvld_image *image, const struct symfile *names, in
     return error;
 }
 
-/* The whole file. */
-static int write_file(struct writer *w, const struct mvld_object *object, int fd)
+int write_moved(struct writer *w, int fd, uint64_t *end)
 {
     const struct moved_code *moved = w->image->moved;
+    const struct mvld_object *object = rimf_object_find(w->image, moved->region.code);
     uintptr_t frames = moved->region.frames + moved_frames_table(&moved->region);
-    struct symfile names = {.end = moved->n, .base = object->bias, .frames = frames,
-                            .frames_size = moved->frames_end - frames};
-    int error = symfile_open(w->image, &names);
+    struct symfile names = {.end = moved->n, .frames = frames, .frames_size = moved->frames_end - frames};
+    int error;
 
+    if (!object || object->flags & MVLD_OBJECT_UNPLACED)
+        return rimf_fail(w->image, ENOTSUP, "moved code lies where no object is");
+    names.base = object->bias;
+    error = symfile_open(w->image, &names);
     if (error)
         return error;
     fill_region(w, object, moved_pages_offset(moved, rimf_page_up(symfile_size(&names))));
@@ -163,28 +165,6 @@ static int write_file(struct writer *w, const struct mvld_object *object, int fd
     fill_kept(w);
     if (!error)
         error = write_pieces(w, object, fd);
-    return error ? error : write_finish(w->image->sys, fd, &w->region->file);
-}
-
-int write_moved(struct writer *w)
-{
-    const struct moved_code *moved = w->image->moved;
-    const struct rimf_sys *sys = w->image->sys;
-    const struct mvld_object *object;
-    int error;
-    long fd;
-
-    if (!moved || !moved->n)
-        return 0;
-    object = rimf_object_find(w->image, moved->region.code);
-    if (!object || object->flags & MVLD_OBJECT_UNPLACED)
-        return rimf_fail(w->image, ENOTSUP, "moved code lies where no object is");
-    fd = SYS6(sys, SYS_openat, w->folder, MOVED_FILE, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
-              0644, 0, 0);
-    error = sys_failed(fd) ? (int)fd : write_file(w, object, (int)fd);
-    if (!sys_failed(fd))
-        sys_close(sys, (int)fd);
-    return error ? rimf_fail(w->image, -error, "moved code cannot be written (error %d)",
-                             -error)
-                 : 0;
+    *end = w->region->pieces[MANIFEST_FRAMES].offset + w->region->pieces[MANIFEST_FRAMES].size;
+    return error;
 }

@@ -13,18 +13,9 @@
 #include "rimf/moved/moved.h"
 
 #include <errno.h>    /* numbers only */
-#include <fcntl.h>    /* numbers only */
 #include <sys/mman.h> /* numbers only */
 
 #define PAGES_MAX (64ul << 20)
-
-/* The entries of one object that are changed, and the pages that hold its tables. */
-struct finished {
-    uint32_t n;   /* that asked for a symbol */
-    uint32_t led; /* whose word leads to moved code */
-    uintptr_t start, end;
-    uint64_t offset; /* of the pages, in the file */
-};
 
 /* What an entry becomes. */
 struct replacement {
@@ -140,27 +131,12 @@ static int replace(const struct writer *w, const struct rimf_object *object,
     return moved_word(w->image, word) == value;
 }
 
-static void settle(const struct writer *w, const struct rimf_object *object,
-                   const Elf64_Rela *entries, size_t n, struct finished *out)
+static void cover(const Elf64_Rela *entries, size_t n, uintptr_t *start, uintptr_t *end)
 {
-    struct replacement replacement;
-
-    for (size_t i = 0; i < n; i++) {
-        int how = replace(w, object, &entries[i], &replacement);
-
-        out->n += how == 1;
-        out->led += how && writer_is_led(w, object->view.bias + entries[i].r_offset);
-    }
-}
-
-static void cover(const Elf64_Rela *entries, size_t n, struct finished *out)
-{
-    uintptr_t start = rimf_page_down((uintptr_t)entries), end = rimf_page_up((uintptr_t)(entries + n));
-
     if (!n)
         return;
-    out->start = out->end && out->start < start ? out->start : start;
-    out->end = out->end > end ? out->end : end;
+    *start = (uintptr_t)entries < *start ? rimf_page_down((uintptr_t)entries) : *start;
+    *end = (uintptr_t)(entries + n) > *end ? rimf_page_up((uintptr_t)(entries + n)) : *end;
 }
 
 /* The addend of the entry at that offset in the file counts from another object.  1: it can be said. */
@@ -175,107 +151,79 @@ static int add_shift(struct writer *w, uint64_t entry, const struct mvld_object 
     return 1;
 }
 
-/* Those of the table that lie in `pages`, a copy of what lies at out->start. */
-static void rewrite(struct writer *w, const struct rimf_object *object,
-                    const Elf64_Rela *entries, size_t n, const struct finished *out,
-                    uint8_t *pages)
+/* Those of one table, in `pages`, which are those of `out`.  How many ask for no symbol that did, or lead to
+ * moved code. */
+static size_t rewrite(struct writer *w, const struct rimf_object *object, const Elf64_Rela *entries, size_t n,
+                      struct manifest_relocations *out, uint8_t *pages)
 {
-    for (size_t i = 0; i < n; i++) {
-        uint64_t at = (uintptr_t)&entries[i] - out->start;
-        struct replacement replacement;
+    size_t changed = 0;
 
-        if (!replace(w, object, &entries[i], &replacement) ||
-            (replacement.from && !add_shift(w, out->offset + at, replacement.from)))
+    for (size_t i = 0; i < n; i++) {
+        uint64_t at = (uintptr_t)&entries[i] - object->view.bias - out->linked;
+        uintptr_t word = object->view.bias + entries[i].r_offset;
+        struct replacement replacement;
+        int how = replace(w, object, &entries[i], &replacement);
+
+        if (!how || (replacement.from && !add_shift(w, out->offset + at, replacement.from)))
             continue;
+        out->n += how == 1;
+        changed += how == 1 || writer_is_led(w, word);
         memcpy(pages + at, &replacement.entry, sizeof replacement.entry);
         if (ELF64_R_TYPE(replacement.entry.r_info) == R_X86_64_RELATIVE)
-            writer_set_way(w, object->view.bias + entries[i].r_offset, WRITER_TABLE);
+            writer_set_way(w, word, WRITER_TABLE);
     }
+    return changed;
 }
 
 /* What the linkers that are known do.  Some put code into it, too, behind the tables. */
-static int in_first_segment(const struct rimf_object *object, const struct finished *s)
+static int in_first_segment(const struct rimf_object *object, uintptr_t start, uintptr_t end)
 {
     const struct mvld_segment *first = object->public.segments;
 
-    return !(first->prot & PROT_WRITE) && s->start >= rimf_page_down(first->start) &&
-           s->end <= rimf_page_up(first->end);
+    return !(first->prot & PROT_WRITE) && start >= rimf_page_down(first->start) && end <= rimf_page_up(first->end);
 }
 
-static int write_pages(struct writer *w, uint32_t index, const struct finished *s, int fd)
+/* The tables of one object, when something in them is changed, to the end of the file. */
+static int write_pages(struct writer *w, uint32_t index, int fd, uint64_t *offset)
 {
     const struct rimf_object *object = w->table->objects[index];
     const struct elf_view *view = &object->view;
-    struct manifest_relocations *out = &w->relocations[w->header->n_relocations++];
-    size_t size = s->end - s->start;
-    uint8_t *pages = rimf_heap_alloc(&w->image->heap, size);
-    int error;
+    struct manifest_relocations *out = &w->relocations[w->header->n_relocations];
+    uintptr_t start = UINTPTR_MAX, end = 0;
+    uint8_t *pages;
+    int error = 0;
 
+    cover(view->relocations, view->n_relocations, &start, &end);
+    cover(view->plt_relocations, view->n_plt_relocations, &start, &end);
+    if (!end || end - start > PAGES_MAX || !in_first_segment(object, start, end))
+        return 0;
+    pages = rimf_heap_alloc(&w->image->heap, end - start);
     if (!pages)
         return -ENOMEM;
     *out = (struct manifest_relocations){
-        .object = index,
-        .n = s->n,
-        .linked = s->start - view->bias,
-        .size = size,
-        .offset = s->offset,
-    };
-    memcpy(pages, (const void *)s->start, size);
-    rewrite(w, object, view->relocations, view->n_relocations, s, pages);
-    if (binds_at_start(view))
-        rewrite(w, object, view->plt_relocations, view->n_plt_relocations, s, pages);
-    out->hash = rimf_hash(pages, size);
-    error = write_bytes(w->image->sys, fd, pages, size, s->offset);
+        .object = index, .linked = start - view->bias, .size = end - start, .offset = *offset};
+    memcpy(pages, (const void *)start, out->size);
+    if (rewrite(w, object, view->relocations, view->n_relocations, out, pages) +
+        (binds_at_start(view) ? rewrite(w, object, view->plt_relocations, view->n_plt_relocations, out, pages) : 0)) {
+        w->header->n_relocations++;
+        out->hash = rimf_hash(pages, out->size);
+        error = write_bytes(w->image->sys, fd, pages, out->size, *offset);
+        *offset += out->size;
+    }
     rimf_heap_release(&w->image->heap, pages);
     return error;
 }
 
-/* From `offset` on, where the file ends. */
-static int write_file(struct writer *w, int fd, uint64_t offset)
+int write_relocations(struct writer *w, int fd, uint64_t offset)
 {
     int error = 0;
 
     for (uint32_t i = 0; i < w->table->n_objects && !error; i++) {
         const struct rimf_object *object = w->table->objects[i];
-        const struct elf_view *view = &object->view;
-        struct finished s = {.offset = offset};
 
-        if (object->public.why || !view->n_segments || /* the host loader relocated itself */
-            object->public.flags & (MVLD_OBJECT_VDSO | MVLD_OBJECT_LOADER))
-            continue;
-        settle(w, object, view->relocations, view->n_relocations, &s);
-        if (binds_at_start(view))
-            settle(w, object, view->plt_relocations, view->n_plt_relocations, &s);
-        cover(view->relocations, view->n_relocations, &s);
-        cover(view->plt_relocations, view->n_plt_relocations, &s);
-        if ((s.n || s.led) && s.end - s.start <= PAGES_MAX && in_first_segment(object, &s)) {
-            error = write_pages(w, i, &s, fd);
-            offset += s.end - s.start;
-        }
+        if (!object->public.why && object->view.n_segments && /* the host loader relocated itself */
+            !(object->public.flags & (MVLD_OBJECT_VDSO | MVLD_OBJECT_LOADER)))
+            error = write_pages(w, i, fd, &offset);
     }
-    if (!error && w->header->n_relocations)
-        error = write_finish(w->image->sys, fd, &w->header->relocations);
-    if (!error && w->header->n_relocations && w->header->n_regions)
-        w->region->file = w->header->relocations;
     return error;
-}
-
-int write_relocations(struct writer *w)
-{
-    const struct rimf_sys *sys = w->image->sys;
-    int error, moved = w->header->n_regions != 0;
-    long fd;
-
-    if (rimf_has_filter(w->image))
-        return 0;
-    fd = SYS6(sys, SYS_openat, w->folder, moved ? MOVED_FILE : RELOCATIONS_FILE,
-              O_WRONLY | O_CLOEXEC | (moved ? 0 : O_CREAT | O_EXCL), 0644, 0, 0);
-    error = sys_failed(fd) ? (int)fd
-                           : write_file(w, (int)fd, moved ? rimf_page_up(w->region->file.size) : 0);
-    if (!sys_failed(fd))
-        sys_close(sys, (int)fd);
-    if (!error && !w->header->n_relocations && !moved)
-        SYS3(sys, SYS_unlinkat, w->folder, RELOCATIONS_FILE, 0);
-    return error ? rimf_fail(w->image, -error, "relocations cannot be written (error %d)", -error)
-                 : 0;
 }

@@ -53,6 +53,27 @@ static int fill_words(struct writer *w, const struct rimf_watch *watch)
     return 0;
 }
 
+/* Moved code, if any, and behind it tables of relocations. */
+static int write_tables(struct writer *w)
+{
+    const struct rimf_sys *sys = w->image->sys;
+    int moved = w->image->moved && w->image->moved->n, error;
+    const char *name = moved ? MOVED_FILE : RELOCATIONS_FILE;
+    long fd = write_new(sys, w->folder, name);
+    uint64_t end = 0;
+
+    error = sys_failed(fd) ? (int)fd : moved ? write_moved(w, (int)fd, &end) : 0;
+    if (!error && !rimf_has_filter(w->image))
+        error = write_relocations(w, (int)fd, end);
+    if (!error && (moved || w->header->n_relocations))
+        error = write_finish(sys, (int)fd, &w->header->tables);
+    else if (!error)
+        error = (int)SYS3(sys, SYS_unlinkat, w->folder, name, 0);
+    if (!sys_failed(fd))
+        sys_close(sys, (int)fd);
+    return error ? rimf_fail(w->image, -error, "%s cannot be written (error %d)", name, -error) : 0;
+}
+
 static int fill(struct writer *w, const struct rimf_watch *watch)
 {
     int error = 0;
@@ -66,9 +87,7 @@ static int fill(struct writer *w, const struct rimf_watch *watch)
             error = write_overlay(w, w->table->objects[i], &w->objects[i], i,
                                   w->names + w->objects[i].overlay_name);
     if (!error)
-        error = write_moved(w);
-    if (!error) /* into the same file */
-        error = write_relocations(w);
+        error = write_tables(w);
     if (!error)
         error = write_pointers(w, watch);
     if (!error && (error = write_whole(w->image->sys, w->folder, MANIFEST_FILE, w->header, writer_close(w))))

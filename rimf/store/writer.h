@@ -86,9 +86,9 @@ int writer_is_led(const struct writer *, uintptr_t word);
 void writer_set_way(struct writer *, uintptr_t word, enum writer_way);
 /* The words that were. */
 int write_pointers(struct writer *, const struct rimf_watch *);
-/* write_moved.c: moved code (moved/moved.h), when there are any. */
-int write_moved(struct writer *);
-/* write_relocations.c: tables of relocations that need no symbols, behind moved code. */
-int write_relocations(struct writer *);
+/* write_moved.c: moved code (moved/moved.h) to a new file, which ends at *end then. */
+int write_moved(struct writer *, int fd, uint64_t *end);
+/* write_relocations.c: tables of relocations that need no symbols, from `offset` on. */
+int write_relocations(struct writer *, int fd, uint64_t offset);
 
 #endif

@@ -81,11 +81,11 @@ static void look(const struct manifest *f)
         const struct manifest_relocations *r = &f->relocations[i];
 
         must(r->object < h->n_objects && r->size && !((r->linked | r->size | r->offset) & 4095));
-        must(r->offset + r->size <= h->relocations.size);
+        must(r->offset + r->size <= h->tables.size);
     }
     for (uint32_t i = 0; i < h->n_shifts; i++)
         must(h->n_relocations && f->shifts[i].to_object < h->n_objects && !(f->shifts[i].at & 7) &&
-             f->relocations->offset + f->shifts[i].at < h->relocations.size);
+             f->relocations->offset + f->shifts[i].at < h->tables.size);
     must(!f->region == !h->n_fragments);
     for (uint32_t i = 0; i < h->n_fragments; i++)
         must(f->fragments[i].sorted < h->n_fragments);
@@ -107,7 +107,7 @@ static void look(const struct manifest *f)
     for (int i = 0; f->region && i < MANIFEST_PIECES; i++) {
         const struct manifest_piece *p = &f->region->pieces[i];
 
-        must(p->size && p->offset + p->size <= f->region->file.size);
+        must(p->size && p->offset + p->size <= h->tables.size);
         must(!((p->linked | p->size | p->offset) & 4095));
     }
     for (uint32_t i = 0; i < h->n_words; i++)

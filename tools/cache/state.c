@@ -219,7 +219,7 @@ static char *compare_rest(const struct manifest_file *file)
     const struct manifest *m = &file->view;
     const char *name = manifest_tables_name(m);
     char *why = NULL;
-    int fd = open_written(file, name, m->region ? &m->region->file : &m->header->relocations, &why);
+    int fd = open_written(file, name, &m->header->tables, &why);
 
     if (fd < 0)
         return why;

@@ -43,7 +43,7 @@ static inline void made_manifest_make(struct made_manifest *m)
                    .n_kept = 2, .n_fixed = 3, .n_pointers = 3, .n_passes = 2,
                    .n_reads = 1, .n_shifts = 3, .reads = {{.name = 1, .file = {.inode = 3}}},
                    .passes = {{.name = 10, .flags = MANIFEST_IDLE}, {.name = 12, .library = 1}},
-                   .relocations = {1, 11, 0xa000, 4, 5}},
+                   .tables = {1, 11, 0xa000, 4, 5}},
         .objects = {{.file = {1, 2, 0x3000, 4, 5}, .overlay = {1, 6, 0x3000, 7, 8},
                      .name = 1, .overlay_name = 10, .length = 0x8000, .n_words = 2},
                     {.name = 0, .overlay_name = 0, .flags = MANIFEST_UNPLACED}, /* the vDSO */
@@ -59,7 +59,7 @@ static inline void made_manifest_make(struct made_manifest *m)
                         {.object = 2, .n = 50, .linked = 0x1000, .size = 0x3000,
                          .offset = 0x7000, .hash = 5}},
         .shifts = {{.at = 0x40, .to_object = 2}, {.at = 0x1ff8, .to_object = 0}, {.at = 0x1010, .to_object = 0}},
-        .region = {.file = {1, 11, 0xa000, 4, 5}, .code = 0x100000, .code_size = 0x10000,
+        .region = {.code = 0x100000, .code_size = 0x10000,
                    .frames = 0x40000, .frames_size = 0x8000,
                    .pieces = {{0x100000, 0x2000, 0x1000}, {0x40000, 0x1000, 0x3000},
                               {0x42000, 0x2000, 0x4000}},

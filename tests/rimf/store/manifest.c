@@ -43,8 +43,7 @@ static void refused(const char *sentence)
 static void each_rule(void)
 {
     static const char unordered[] = "functions whose originals are kept are not in order";
-    static const char no_file[] =
-        "there are relocations without a file, or a file without relocations";
+    static const char no_file[] = "there is no file of relocations or moved code, or one of neither";
     static const char no_owner[] =
         "relocations are of no object that has a file, or not in order";
     static const char no_shift[] = "an entry of relocations lies outside them, or they are not in order";
@@ -111,7 +110,7 @@ static void each_rule(void)
         SPOIL(objects[0].zero, 1, "an object has a property that is not known"),
         SPOIL(header.n_base, 1, "what it continues is not understood"),
         SPOIL(header.base, 1, "what it continues is not understood"),
-        SPOIL(header.relocations.size, ~0, no_file),
+        SPOIL(header.tables.size, ~0, no_file),
         SPOIL(relocations[0].object, 1, no_owner), /* the vDSO */
         SPOIL(relocations[0].object, 2, no_pages), /* which begins higher */
         SPOIL(relocations[1].object, 0, no_owner),
@@ -134,8 +133,6 @@ static void each_rule(void)
         SPOIL(region.hot, 0x10001, "hot moved code lies outside the region"),
         SPOIL(region.object, 3, no_place),
         SPOIL(region.object, 1, no_place), /* the vDSO */
-        SPOIL(region.file.size, ~0, "the region has no file, or one that is too large"),
-        SPOIL(region.file.inode, 12, "relocations and moved code is in two files"),
         SPOIL(region.code, 0x100800, ranges),
         SPOIL(region.code, 0x41000, ranges), /* in the frames */
         SPOIL(region.code_size, 0, ranges),
@@ -196,7 +193,7 @@ static void each_rule(void)
         memcpy(spoilt[i].at, &spoilt[i].value, spoilt[i].size);
         refused(spoilt[i].sentence);
     }
-    made.header.relocations = (struct file_id){0};
+    made.header.tables = (struct file_id){0};
     refused(no_file);
     made.objects[2].file = (struct file_id){0};
     refused("an overlay is of no file");
