@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * rimf/store/apply_pointers.c: relocated words lead to moved code that a manifest holds
- * (manifest.h, IDENTITY).
+ * (manifest.h, ADDRESSES).
  *
  * Where tables of ours were relocated, most lead there already, and one of each object is looked
  * at.  The others hold what the host loader found, or a resolver returned: the address

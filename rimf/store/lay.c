@@ -29,16 +29,20 @@ const Elf64_Phdr *manifest_headers(uintptr_t start, size_t *n)
     return (const Elf64_Phdr *)(file + 1);
 }
 
-/* The segment of that kind that [linked, linked + size) is in, or NULL. */
-static const Elf64_Phdr *segment_at(const struct manifest_file *file, uint32_t object, uint32_t kind,
-                                    uint64_t linked, uint64_t size)
+static const Elf64_Phdr *headers_of(const struct manifest_file *file, uint32_t object, size_t *n)
+{
+    return manifest_headers(file->laid.biases[object] + file->view.objects[object].first, n);
+}
+
+/* The segment that [linked, linked + size) is in, or NULL. */
+static const Elf64_Phdr *segment_at(const struct manifest_file *file, uint32_t object, uint64_t linked,
+                                    uint64_t size)
 {
     size_t n;
-    const Elf64_Phdr *ph =
-        manifest_headers(file->laid.biases[object] + file->view.objects[object].first, &n);
+    const Elf64_Phdr *ph = headers_of(file, object, &n);
 
     for (const Elf64_Phdr *end = ph + n; ph < end; ph++)
-        if (ph->p_type == kind && linked >= rimf_page_down(ph->p_vaddr) &&
+        if (ph->p_type == PT_LOAD && linked >= rimf_page_down(ph->p_vaddr) &&
             linked < rimf_page_up(ph->p_vaddr + ph->p_memsz) &&
             size <= rimf_page_up(ph->p_vaddr + ph->p_memsz) - linked)
             return ph;
@@ -122,13 +126,13 @@ static int region_fits(const struct manifest_file *file)
 {
     const struct manifest_region *r = file->view.region;
 
-    return segment_at(file, r->object, PT_LOAD, r->code, r->code_size) &&
-           segment_at(file, r->object, PT_LOAD, r->frames, r->frames_size);
+    return segment_at(file, r->object, r->code, r->code_size) &&
+           segment_at(file, r->object, r->frames, r->frames_size);
 }
 
 /* ---- words that lead to moved code ----------------------------------------------------- */
 
-static uintptr_t home_of(const struct manifest_file *file, const struct manifest_pointer *pointer)
+static uintptr_t original_of(const struct manifest_file *file, const struct manifest_pointer *pointer)
 {
     const struct manifest_fragment *fragment = &file->view.fragments[pointer->fragment];
 
@@ -141,47 +145,39 @@ static uintptr_t moved_of(const struct manifest_file *file, const struct manifes
            pointer->offset;
 }
 
-/* Words of an object that lie in one segment, which relocation may write; as linked. */
-struct span {
+/* What relocation may write of one object: a segment, as linked. */
+struct writable {
     uint32_t object;
-    uintptr_t bias;
     uint64_t start, end;
 };
 
-static int is_in(const struct span *span, const struct manifest_pointer *p)
+/* 1: the word lies there, or where `in` leads from now on. */
+static int may_write(const struct manifest_file *file, const struct manifest_pointer *p, struct writable *in)
 {
-    return p->object == span->object && p->linked >= span->start &&
-           p->linked + sizeof(uint64_t) <= span->end;
-}
+    const Elf64_Phdr *ph;
 
-static int find_span(const struct manifest_file *file, const struct manifest_pointer *p, struct span *span)
-{
-    const Elf64_Phdr *ph = segment_at(file, p->object, PT_LOAD, p->linked, sizeof(uint64_t));
-
+    if (p->object == in->object && p->linked >= in->start && p->linked + sizeof(uint64_t) <= in->end)
+        return 1;
+    ph = segment_at(file, p->object, p->linked, sizeof(uint64_t));
     if (!ph || rights_of(ph) != (PROT_READ | PROT_WRITE))
         return 0;
-    *span = (struct span){
-        .object = p->object,
-        .bias = file->laid.biases[p->object],
-        .start = rimf_page_down(ph->p_vaddr),
-        .end = rimf_page_up(ph->p_vaddr + ph->p_memsz),
-    };
+    *in = (struct writable){p->object, rimf_page_down(ph->p_vaddr), rimf_page_up(ph->p_vaddr + ph->p_memsz)};
     return 1;
 }
 
 /* What DT_RELR relocates holds its addend. */
 static int addends_fit(const struct manifest_file *file)
 {
-    struct span in = {.end = 0};
+    struct writable in = {.end = 0};
 
     for (uint32_t i = 0; i < file->view.header->n_addends; i++) {
         const struct manifest_pointer *p = &file->view.pointers[i];
-        uintptr_t addend;
+        uintptr_t bias = file->laid.biases[p->object], addend;
 
-        if (!is_in(&in, p) && !find_span(file, p, &in))
+        if (!may_write(file, p, &in))
             return 0;
-        memcpy(&addend, (const void *)(in.bias + p->linked), sizeof addend);
-        if (in.bias + addend != home_of(file, p))
+        memcpy(&addend, (const void *)(bias + p->linked), sizeof addend);
+        if (bias + addend != original_of(file, p))
             return 0;
     }
     return 1;
@@ -192,15 +188,16 @@ static int is_relocated(const struct manifest_file *file)
 {
     const struct manifest_header *h = file->view.header;
     uint32_t end = h->n_addends + h->n_tabled;
+    struct writable in = {.end = 0};
 
     for (uint32_t i = h->n_addends; i < end; i = manifest_next_object(&file->view, i, end)) {
         const struct manifest_pointer *p = &file->view.pointers[i];
         uintptr_t word;
 
-        if (!segment_at(file, p->object, PT_LOAD, p->linked, sizeof word))
+        if (!may_write(file, p, &in))
             return 1;
         memcpy(&word, (const void *)(file->laid.biases[p->object] + p->linked), sizeof word);
-        if (word == home_of(file, p))
+        if (word == original_of(file, p))
             return 1;
     }
     return 0;
@@ -224,7 +221,7 @@ static int protect(const struct manifest_file *file, const struct rimf_sys *sys,
 {
     uintptr_t bias = file->laid.biases[object], start, end;
     size_t n;
-    const Elf64_Phdr *ph = manifest_headers(bias + file->view.objects[object].first, &n);
+    const Elf64_Phdr *ph = headers_of(file, object, &n);
 
     ph = elf_phdr_last(ph, n, PT_GNU_RELRO);
     start = ph ? rimf_page_down(bias + ph->p_vaddr) : 0;
@@ -235,14 +232,14 @@ static int protect(const struct manifest_file *file, const struct rimf_sys *sys,
 static void lead_back(const struct manifest_file *file, uint32_t object, uint32_t linked)
 {
     uintptr_t word = file->laid.biases[object] + linked, value;
-    uintptr_t region = file->laid.biases[file->view.region->object];
     const struct manifest_fragment *fragment;
 
     memcpy(&value, (const void *)word, sizeof value);
-    fragment = manifest_fragment_at(&file->view, value - region);
+    value -= file->laid.biases[file->view.region->object];
+    fragment = manifest_fragment_at(&file->view, value);
     if (!fragment)
         return;
-    value = file->laid.biases[fragment->object] + fragment->original + (value - region - fragment->at);
+    value += file->laid.biases[fragment->object] + fragment->original - fragment->at;
     memcpy((void *)word, &value, sizeof value);
 }
 
@@ -283,14 +280,14 @@ int manifest_take_back(struct manifest_file *file, const struct rimf_sys *sys)
 /* The dynamic section, where the host loader has written into it, and we may; or NULL. */
 static Elf64_Dyn *dynamic_of(const struct manifest_file *file, uint32_t object, size_t *n)
 {
-    size_t headers;
-    uintptr_t bias = file->laid.biases[object];
-    const Elf64_Phdr *ph = manifest_headers(bias + file->view.objects[object].first, &headers), *in;
+    const Elf64_Phdr *ph = headers_of(file, object, n), *in;
 
-    ph = elf_phdr_last(ph, headers, PT_DYNAMIC);
-    in = ph ? segment_at(file, object, PT_LOAD, ph->p_vaddr, ph->p_memsz) : NULL;
-    *n = ph ? ph->p_memsz / sizeof(Elf64_Dyn) : 0;
-    return in && rights_of(in) == (PROT_READ | PROT_WRITE) ? (Elf64_Dyn *)(bias + ph->p_vaddr) : NULL;
+    ph = elf_phdr_last(ph, *n, PT_DYNAMIC);
+    in = ph ? segment_at(file, object, ph->p_vaddr, ph->p_memsz) : NULL;
+    if (!in || rights_of(in) != (PROT_READ | PROT_WRITE))
+        return NULL;
+    *n = ph->p_memsz / sizeof(Elf64_Dyn);
+    return (Elf64_Dyn *)(file->laid.biases[object] + ph->p_vaddr);
 }
 
 static int is_table(const Elf64_Dyn *d)
@@ -306,13 +303,15 @@ static int move_tables(const struct manifest_file *file, const struct manifest_r
     size_t n;
     Elf64_Dyn *dynamic = dynamic_of(file, r->object, &n);
 
-    for (size_t i = 0; i < n && dynamic; i++)
+    if (!dynamic)
+        return 0;
+    for (size_t i = 0; i < n; i++)
         if (is_table(&dynamic[i]) && dynamic[i].d_un.d_ptr - original >= r->size)
             return 0;
-    for (size_t i = 0; i < n && dynamic; i++)
+    for (size_t i = 0; i < n; i++)
         if (is_table(&dynamic[i]))
             dynamic[i].d_un.d_ptr += manifest_tables_at(file, r) - original;
-    return dynamic != NULL;
+    return 1;
 }
 
 /* The addends that count from another object; in tables that may be written. */

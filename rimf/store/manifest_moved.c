@@ -203,12 +203,10 @@ static const char *check_kept(const struct manifest *f)
 
 const char *manifest_check_moved(const struct manifest *f)
 {
-    static const char *(*const checks[])(const struct manifest *) = {
-        check_fragments, check_sorted, check_fixed, check_pointers, check_kept,
-    };
-    const char *why = NULL;
+    const char *why = check_fragments(f);
 
-    for (size_t i = 0; i < RIMF_COUNT(checks) && !why; i++)
-        why = checks[i](f);
-    return why;
+    why = why ? why : check_sorted(f);
+    why = why ? why : check_fixed(f);
+    why = why ? why : check_pointers(f);
+    return why ? why : check_kept(f);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * rimf/store/write_pointers.c: relocated words that lead to moved code, into the image; why
- * is told in store/manifest.h (IDENTITY).
+ * is told in store/manifest.h (ADDRESSES).
  *
  * Which words these are was noted when they were written (rimf_watch_pointer).  Nothing else
  * leads into moved code yet: no code of the program has run, and what reserves the region has no
@@ -145,10 +145,10 @@ static int fill_way(struct writer *w, const struct rimf_watch *watch, enum write
 
     for (uint32_t i = 0; i < w->table->n_objects; i++) {
         const struct mvld_object *object = &w->table->objects[i]->public;
+        size_t k = rimf_words_first(watch->pointers, watch->n_pointers, object->start);
 
-        for (size_t k = 0; k < watch->n_pointers && !error; k++)
-            if (watch->pointers[k] >= object->start && watch->pointers[k] < object->end &&
-                w->ways[k] == way)
+        for (; k < watch->n_pointers && watch->pointers[k] < object->end && !error; k++)
+            if (w->ways[k] == way)
                 error = fill_pointer(w, i, watch->pointers[k]);
     }
     return error;

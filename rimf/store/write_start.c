@@ -43,10 +43,10 @@ static int fill_words(struct writer *w, const struct rimf_watch *watch)
 {
     for (uint32_t i = 0; i < w->table->n_objects; i++) {
         const struct mvld_object *object = &w->table->objects[i]->public;
+        size_t k = rimf_words_first(watch->words, watch->n, object->start);
 
-        for (size_t k = 0; k < watch->n; k++)
-            if (watch->words[k] >= object->start && watch->words[k] < object->end &&
-                writer_word(w, watch->words[k], moved_word(w->image, watch->words[k])))
+        for (; k < watch->n && watch->words[k] < object->end; k++)
+            if (writer_word(w, watch->words[k], moved_word(w->image, watch->words[k])))
                 return rimf_fail(w->image, ENOTSUP, "%s: a pass relies on a word at %p that leads to no object "
                                  "of a file", object->name, (void *)watch->words[k]);
     }
@@ -175,11 +175,10 @@ static uintptr_t find_base(const struct rimf_table *table)
 
 static int is_changed(const struct rimf_table *table)
 {
-    size_t i = 0;
-
-    while (i < table->n_objects && !table->objects[i]->changed)
-        i++;
-    return i < table->n_objects;
+    for (size_t i = 0; i < table->n_objects; i++)
+        if (table->objects[i]->changed)
+            return 1;
+    return 0;
 }
 
 /* Makes and opens the folder, where code may be mapped from files: else no start could use the
