@@ -192,7 +192,7 @@ static int take_segments(struct elf_view *view, size_t room)
     return view->n_segments ? 0 : -ENOEXEC;
 }
 
-static const struct mvld_segment *segment_of(const struct elf_view *view, uintptr_t address)
+const struct mvld_segment *elf_segment_at(const struct elf_view *view, uintptr_t address)
 {
     for (size_t i = 0; i < view->n_segments; i++)
         if (address >= view->segments[i].start && address < view->segments[i].end)
@@ -202,14 +202,14 @@ static const struct mvld_segment *segment_of(const struct elf_view *view, uintpt
 
 int elf_holds(const struct elf_view *view, uintptr_t address, size_t length, uint32_t prot)
 {
-    const struct mvld_segment *segment = segment_of(view, address);
+    const struct mvld_segment *segment = elf_segment_at(view, address);
 
     return segment && length <= segment->end - address && (segment->prot & prot) == prot;
 }
 
 size_t elf_room(const struct elf_view *view, uintptr_t address)
 {
-    const struct mvld_segment *segment = segment_of(view, address);
+    const struct mvld_segment *segment = elf_segment_at(view, address);
 
     return segment && segment->prot & PROT_READ ? segment->end - address : 0;
 }

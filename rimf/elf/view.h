@@ -68,6 +68,8 @@ long elf_view_probe(struct elf_view *, const struct rimf_sys *, const struct rim
 int elf_view_open(struct elf_view *, const struct rimf_source *, struct mvld_segment *segments,
                   size_t room, const char **why);
 
+/* The segment that the address is in, or NULL. */
+const struct mvld_segment *elf_segment_at(const struct elf_view *, uintptr_t address);
 /* 1 when [address, address + length) lies inside one segment that has at least
  * `prot`. */
 int elf_holds(const struct elf_view *, uintptr_t address, size_t length, uint32_t prot);

@@ -22,18 +22,17 @@ static void host_release(void *cookie, void *memory)
 static int host_segment(void *cookie, uintptr_t address, struct mvld_segment *out)
 {
     const struct mvld_object *object = rimf_object_find(cookie, address);
+    const struct mvld_segment *segment;
 
     if (!object || object->flags & MVLD_OBJECT_VDSO)
         return -ENOENT;
     if (rimf_original_of(cookie, address))
         return ((struct mvld_image *)cookie)->moved->code_at(cookie, address, out);
-    for (size_t i = 0; i < object->n_segments; i++) {
-        if (address >= object->segments[i].start && address < object->segments[i].end) {
-            *out = object->segments[i];
-            return 0;
-        }
-    }
-    return -ENOENT;
+    segment = elf_segment_at(&rimf_object_of(object)->view, address);
+    if (!segment)
+        return -ENOENT;
+    *out = *segment;
+    return 0;
 }
 
 static void host_say(void *cookie, int err, const char *format, va_list args)

@@ -64,13 +64,10 @@ long rimf_object_protect(const struct mvld_image *image, const struct rimf_objec
                          size_t length, int open)
 {
     uintptr_t start = rimf_page_down(address), end = rimf_page_up(address + length);
-    const struct elf_view *view = &object->view;
-    size_t i = 0;
+    const struct mvld_segment *segment = elf_segment_at(&object->view, address);
 
-    while (i < view->n_segments && (address < view->segments[i].start || address >= view->segments[i].end))
-        i++;
-    return i == view->n_segments ? -EFAULT
-           : sys_mprotect(image->sys, start, end - start, open ? PROT_READ | PROT_WRITE : (int)view->segments[i].prot);
+    return !segment ? -EFAULT
+           : sys_mprotect(image->sys, start, end - start, open ? PROT_READ | PROT_WRITE : (int)segment->prot);
 }
 
 /* ---- those that passes add ------------------------------------------------------------- */

@@ -72,15 +72,9 @@ uintptr_t rimf_image_kept_original(const struct mvld_image *image, unsigned numb
 static int is_reserved(const struct mvld_image *image, uintptr_t start, size_t size)
 {
     const struct mvld_object *object = rimf_object_find(image, start);
+    const struct mvld_segment *s = object ? elf_segment_at(&rimf_object_of(object)->view, start) : NULL;
 
-    for (size_t i = 0; object && i < object->n_segments; i++) {
-        const struct mvld_segment *s = &object->segments[i];
-
-        if (!(s->prot & ~(uint32_t)PROT_READ) && start >= s->start && start < s->end &&
-            size <= s->end - start)
-            return 1;
-    }
-    return 0;
+    return s && !(s->prot & ~(uint32_t)PROT_READ) && size <= s->end - start;
 }
 
 static int code_at(struct mvld_image *, uintptr_t address, struct mvld_segment *out);

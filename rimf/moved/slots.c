@@ -62,15 +62,13 @@ void moved_slots_each(const struct rimf_object *object,
 void moved_slots_writable(const struct rimf_object *object, uintptr_t slot, uintptr_t *start,
                          uintptr_t *end)
 {
-    *start = *end = 0;
-    for (size_t i = 0; i < object->view.n_segments; i++) {
-        const struct mvld_segment *s = &object->view.segments[i];
+    const struct mvld_segment *s = elf_segment_at(&object->view, slot);
 
-        if ((s->prot & (PROT_READ | PROT_WRITE | PROT_EXEC)) == (PROT_READ | PROT_WRITE) &&
-            slot >= s->start && slot < s->end && s->end - slot >= sizeof slot) {
-            *start = s->start;
-            *end = s->end - sizeof slot + 1; /* behind the last word's first byte */
-        }
+    *start = *end = 0;
+    if (s && (s->prot & (PROT_READ | PROT_WRITE | PROT_EXEC)) == (PROT_READ | PROT_WRITE) &&
+        s->end - slot >= sizeof slot) {
+        *start = s->start;
+        *end = s->end - sizeof slot + 1; /* behind the last word's first byte */
     }
 }
 

@@ -46,15 +46,6 @@ int apply_compare_texts(struct applying *a, uint32_t number)
     return 0;
 }
 
-static const struct mvld_segment *segment_of(const struct mvld_object *object, uintptr_t address)
-{
-    for (size_t i = 0; i < object->n_segments; i++)
-        if (address >= object->segments[i].start && address < object->segments[i].end &&
-            sizeof address <= object->segments[i].end - address)
-            return &object->segments[i];
-    return NULL;
-}
-
 static uintptr_t word_at(struct applying *a, uintptr_t address)
 {
     if (a->image->moved)
@@ -86,9 +77,9 @@ int apply_compare_words(struct applying *a, const struct manifest_word *word, ui
             return apply_refuse(a, object, "an object that its calls lead to is not there");
         address = object->public.bias + word->linked;
         expected = to->public.bias + word->to_linked;
-        if (!in || address < in->start || address >= in->end || in->end - address < sizeof address)
-            in = segment_of(&object->public, address);
-        if (!in || !(in->prot & PROT_READ))
+        if (!in || address < in->start || address >= in->end)
+            in = elf_segment_at(&object->view, address);
+        if (!in || !(in->prot & PROT_READ) || in->end - address < sizeof address)
             return apply_refuse(a, object, "a word lies outside it");
         if ((address - relro >= sealed || word_at(a, address) != expected) &&
             !(a->alone && is_edited_so(a, word, expected)))

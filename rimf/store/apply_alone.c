@@ -35,44 +35,28 @@ void rimf_image_set_writes(struct mvld_image *image, int writes)
 
 /* ---- which ------------------------------------------------------------------------- */
 
-static const struct mvld_segment *segment_at(const struct mvld_object *object, uintptr_t address,
-                                             uint32_t prot)
+/* 1: of these rights.  What lies side by side lies in one segment, `in`, and leads into one. */
+static int is_in(const struct rimf_object *object, const struct mvld_segment **in, uintptr_t address, size_t size,
+                 uint32_t prot)
 {
-    for (size_t i = 0; i < object->n_segments; i++) {
-        const struct mvld_segment *segment = &object->segments[i];
-
-        if (address >= segment->start && address < segment->end)
-            return (segment->prot & prot) == prot ? segment : NULL;
-    }
-    return NULL;
+    if (!*in || address < (*in)->start || address >= (*in)->end)
+        *in = elf_segment_at(&object->view, address);
+    return *in && size <= (*in)->end - address && (*in)->prot & prot;
 }
 
-static int is_in(const struct mvld_segment *segment, uintptr_t address, size_t size)
-{
-    return segment && address >= segment->start && address < segment->end &&
-           size <= segment->end - address;
-}
-
-/* What lies side by side lies in one segment, and leads into one. */
-static uint64_t mix_slots(const struct rimf_object *object, const Elf64_Rela *table, size_t from, size_t end,
-                          uint64_t key)
+static uint64_t mix_slots(const struct rimf_object *object, const Elf64_Rela *table, size_t n, uint64_t key)
 {
     const struct mvld_segment *data = NULL, *code = NULL;
 
-    for (size_t i = from; i < end; i++) {
+    for (size_t i = 0; i < n; i++) {
         uint32_t type = ELF64_R_TYPE(table[i].r_info);
         uintptr_t at = object->view.bias + table[i].r_offset, value;
 
-        if (type != R_X86_64_JUMP_SLOT && type != R_X86_64_IRELATIVE && type != R_X86_64_GLOB_DAT)
-            continue;
-        if (!is_in(data, at, sizeof value))
-            data = segment_at(&object->public, at, PROT_READ);
-        if (!is_in(data, at, sizeof value))
+        if ((type != R_X86_64_JUMP_SLOT && type != R_X86_64_IRELATIVE && type != R_X86_64_GLOB_DAT) ||
+            !is_in(object, &data, at, sizeof value, PROT_READ))
             continue;
         value = *(const uintptr_t *)at;
-        if (!is_in(code, value, 1))
-            code = segment_at(&object->public, value, PROT_EXEC);
-        key = rimf_mix(key, code ? value - object->view.bias : 0);
+        key = rimf_mix(key, is_in(object, &code, value, 1, PROT_EXEC) ? value - object->view.bias : 0);
     }
     return key;
 }
@@ -80,9 +64,9 @@ static uint64_t mix_slots(const struct rimf_object *object, const Elf64_Rela *ta
 static uint64_t own_key(const struct rimf_object *object)
 {
     const struct elf_view *view = &object->view;
-    uint64_t key = mix_slots(object, view->plt_relocations, 0, view->n_plt_relocations, 0);
+    uint64_t key = mix_slots(object, view->plt_relocations, view->n_plt_relocations, 0);
 
-    return mix_slots(object, view->relocations, view->n_relative, view->n_relocations, key);
+    return mix_slots(object, view->relocations + view->n_relative, view->n_relocations - view->n_relative, key);
 }
 
 const struct rimf_object *rimf_alone_program(const struct mvld_image *image)
