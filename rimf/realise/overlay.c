@@ -18,7 +18,7 @@
 
 /* ---- the manifest ------------------------------------------------------------------------ */
 
-static int is_inner(const struct alone *a, uintptr_t target)
+int alone_is_inner(const struct alone *a, uintptr_t target)
 {
     return elf_holds(&a->object->view, target, 1, PROT_READ | PROT_EXEC);
 }
@@ -27,7 +27,7 @@ int alone_may_hold(const struct alone *a, uintptr_t target)
 {
     const struct mvld_object *to = NULL;
 
-    if (is_inner(a, target))
+    if (alone_is_inner(a, target))
         return 1;
     if (a->reach == ALONE_ALL)
         to = rimf_object_find(a->w.image, target);
@@ -97,19 +97,11 @@ static void finish(struct alone *a)
         self->n_calls += a->c->ways[i].target ? a->counts[i] : 0;
     self->flags |= a->counts[0] ? MANIFEST_SINGLES : 0;
     self->overlay.changed = 0;
-    self->overlay.size = rimf_page_up(self->file.size) + writer_close(&a->w);
-    self = a->w.objects; /* it may have moved */
+    self->overlay.size = rimf_page_up(self->file.size) + writer_close(&a->w); /* it is the first: it did not move */
     a->w.header->checksum = manifest_checksum(a->w.header, a->w.header->size);
 }
 
 /* ---- the file -------------------------------------------------------------------------- */
-
-static const void *code_of(void *cookie, const Elf64_Phdr *ph)
-{
-    const struct alone *a = cookie;
-
-    return a->code + (rimf_page_down(ph->p_vaddr) - a->start);
-}
 
 /* Behind the changed file, and the time that it says it has. */
 static int write_tables(struct alone *a)
@@ -145,12 +137,8 @@ static int write_file(struct alone *a, const char *name)
         return alone_refuse(a, -EACCES, "no code may be mapped from there (noexec)");
     SYS3(sys, SYS_unlinkat, a->w.folder, CACHE_UNFINISHED, 0); /* of one that was killed */
     error = write_overlay(&a->w, a->object, a->w.objects, 0, CACHE_UNFINISHED);
-    if (error)
-        a->why = "its file cannot be written";
-    if (!error) {
-        finish(a);
-        error = write_tables(a);
-    }
+    finish(a);
+    error = error ? alone_refuse(a, error, "its file cannot be written") : write_tables(a);
     if (!error && SYS6(sys, SYS_renameat, a->w.folder, CACHE_UNFINISHED, a->w.folder, name, 0, 0))
         error = alone_refuse(a, -EACCES, "its file cannot be put there");
     if (error)
@@ -222,11 +210,10 @@ static int make(struct alone *a, struct rimf_table *table, const struct rimf_tab
 static void write_one(struct mvld_image *image, struct changing *c, enum alone_reach reach, char *path)
 {
     const struct rimf_table *all = rimf_table_enter(image);
-    struct alone a = {.w = {.image = image, .code_of = code_of}, .c = c, .object = c->object, .reach = reach};
+    struct alone a = {.w = {.image = image}, .c = c, .object = c->object, .reach = reach};
     struct rimf_object **objects = rimf_heap_alloc(&image->heap, all->n_objects * sizeof *objects);
     struct rimf_table table = {.objects = objects};
 
-    a.w.cookie = &a;
     if (objects && has_calls(&a)) {
         int error = make(&a, &table, all, reach == ALONE_ALL ? rimf_alone_program(image) : NULL, path);
 

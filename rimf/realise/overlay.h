@@ -13,8 +13,7 @@ struct alone {
     struct changing *c;
     const struct rimf_object *object;
     enum alone_reach reach;
-    uint32_t start, end; /* of the code, as linked; whole pages */
-    uint8_t *code;
+    size_t size;         /* of the code, in whole pages */
     uintptr_t bias;      /* of an object whose code lies there */
     uint32_t *counts;    /* by way, of calls that are direct, or left */
     const char *why;
@@ -26,6 +25,8 @@ static inline int alone_refuse(struct alone *a, int error, const char *why)
     return error;
 }
 
+/* It is code of the object. */
+int alone_is_inner(const struct alone *, uintptr_t target);
 /* A call that leads there may be direct in the file. */
 int alone_may_hold(const struct alone *, uintptr_t target);
 

@@ -45,8 +45,8 @@ static int measure(struct alone *a)
     }
     if (start >= end || end > UINT32_MAX - RIMF_PAGE)
         return alone_refuse(a, -ENOTSUP, "it has no code, or too much");
-    a->start = (uint32_t)rimf_page_down(start);
-    a->end = (uint32_t)rimf_page_up(end);
+    a->w.code_start = rimf_page_down(start);
+    a->size = rimf_page_up(end) - a->w.code_start;
     return 0;
 }
 
@@ -55,7 +55,7 @@ static int read_segment(struct alone *a, int fd, const Elf64_Phdr *ph)
 {
     uint64_t linked = rimf_page_down(ph->p_vaddr), at = rimf_page_down(ph->p_offset);
     uint64_t left = rimf_page_up(ph->p_vaddr + ph->p_memsz) - linked;
-    uint8_t *to = a->code + (linked - a->start);
+    uint8_t *to = a->w.code + (linked - a->w.code_start);
 
     while (left) {
         long got = sys_pread(a->w.image->sys, fd, to, left, at);
@@ -82,12 +82,11 @@ int alone_code_read(struct alone *a)
 
     if (error)
         return error;
-    got = sys_mmap(sys, 0, a->end - a->start, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
-                   0);
+    got = sys_mmap(sys, 0, a->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (sys_failed(got))
         return alone_refuse(a, (int)got, "out of memory");
-    a->code = (uint8_t *)got;
-    a->bias = (uintptr_t)got - a->start;
+    a->w.code = (uint8_t *)got;
+    a->bias = (uintptr_t)got - a->w.code_start;
     fd = sys_openat(sys, a->object->public.name, O_RDONLY | O_CLOEXEC, 0);
     if (sys_failed(fd))
         return alone_refuse(a, (int)fd, "its file cannot be opened");
@@ -101,11 +100,6 @@ int alone_code_read(struct alone *a)
 }
 
 /* ---- the calls ----------------------------------------------------------------------- */
-
-static int is_inner(const struct alone *a, uintptr_t target)
-{
-    return elf_holds(&a->object->view, target, 1, PROT_READ | PROT_EXEC);
-}
 
 /* So many bytes of code lie at that place of the overlay. */
 static size_t room_at(const struct alone *a, uintptr_t address)
@@ -189,7 +183,7 @@ int alone_code_make(struct alone *a)
             page = (struct contents){0, 0, 0};
             number = call->address / RIMF_PAGE;
         }
-        if (done && analysis_slot(call) && !is_inner(a, way->target))
+        if (done && analysis_slot(call) && !alone_is_inner(a, way->target))
             page.other = 1;
         page.own |= done;
         page.stays |= !done && way->target;
@@ -205,7 +199,6 @@ int alone_code_make(struct alone *a)
 
 void alone_code_forget(struct alone *a)
 {
-    if (a->code)
-        sys_munmap(a->w.image->sys, (uintptr_t)a->code, a->end - a->start);
-    a->code = NULL;
+    if (a->w.code)
+        sys_munmap(a->w.image->sys, (uintptr_t)a->w.code, a->size);
 }

@@ -44,8 +44,8 @@ static int write_parts(struct writer *w, const struct rimf_object *object, uint3
             .size = rimf_page_up(ph[i].p_vaddr + ph[i].p_memsz) - start,
             .offset = rimf_page_down(ph[i].p_offset),
         };
-        const void *pages = w->code_of ? w->code_of(w->cookie, &ph[i])
-                                       : (const void *)(object->public.bias + start);
+        const void *pages = w->code ? w->code + (start - w->code_start)
+                                    : (const void *)(object->public.bias + start);
 
         if (ph[i].p_type != PT_LOAD || ph[i].p_flags != (PF_R | PF_X) ||
             ph[i].p_filesz != ph[i].p_memsz)

@@ -34,9 +34,8 @@ struct writer {
         };
     };
     uint8_t *ways; /* enum writer_way, of each of the watch's pointers */
-    /* The code of a segment; NULL: as it is in memory. */
-    const void *(*code_of)(void *cookie, const Elf64_Phdr *);
-    void *cookie;
+    uint8_t *code; /* NULL: as it is in memory; else its first page, */
+    uint64_t code_start; /* and where that is linked */
 };
 
 /* Who leads a word to moved code when the program starts; in the order of manifest_pointer. */
