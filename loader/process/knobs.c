@@ -159,11 +159,8 @@ static void open_log(struct loader *l, const char *output)
 static void keep_host(struct loader *l)
 {
     const char *path = l->knobs.host;
-    char *copy = path && *path ? rimf_heap_alloc(&l->heap, rimf_strlen(path) + 1) : NULL;
 
-    if (copy)
-        memcpy(copy, path, rimf_strlen(path));
-    l->knobs.host = copy;
+    l->knobs.host = path && *path ? rimf_heap_copy(&l->heap, path) : NULL;
 }
 
 void knobs_read(struct loader *l)

@@ -99,16 +99,12 @@ static int path_in(struct loader *l, uintptr_t address, char *line, size_t size,
     long fd = sys_openat(l->sys, "/proc/self/maps", O_RDONLY | O_CLOEXEC, 0);
     int error = sys_failed(fd) ? (int)fd : find_line(l->sys, (int)fd, line, size, address);
     const char *name = error ? "" : line;
-    size_t n;
 
     if (!sys_failed(fd))
         sys_close(l->sys, (int)fd);
     while (*name && *name != '/')
         name++;
-    n = rimf_strlen(name);
-    *path = n ? rimf_heap_alloc(&l->heap, n + 1) : NULL;
-    if (*path)
-        memcpy(*path, name, n);
+    *path = *name ? rimf_heap_copy(&l->heap, name) : NULL;
     return error == -ENAMETOOLONG ? error : 0;
 }
 

@@ -68,13 +68,10 @@ static size_t find_argument(const struct block *block, struct call *call)
 static void take_needed_of_file(void *cookie, const char *needed)
 {
     struct loader *l = cookie;
-    size_t size = rimf_strlen(needed) + 1;
-    char *kept = rimf_heap_alloc(&l->heap, size);
+    char *kept = rimf_heap_copy(&l->heap, needed);
 
-    if (!kept)
-        return;
-    memcpy(kept, needed, size);
-    program_needs(l, kept);
+    if (kept)
+        program_needs(l, kept);
 }
 
 /* Notes within the first bytes of the file, where every linker puts them. */

@@ -21,15 +21,11 @@ static size_t find_places(struct loader *l, const char *system, const char *what
                           struct analysis_place *places)
 {
     char folder[FOLDER_SIZE], *copy;
-    size_t length = caches_folder(l, what, folder, sizeof folder);
 
     places[0] = (struct analysis_place){.folder = system};
-    copy = length ? rimf_heap_alloc(&l->heap, length + 1) : NULL;
-    if (!copy)
-        return 1;
-    places[1] = (struct analysis_place){.folder = memcpy(copy, folder, length + 1),
-                                       .user = caches_user(l)};
-    return 2;
+    copy = caches_folder(l, what, folder, sizeof folder) ? rimf_heap_copy(&l->heap, folder) : NULL;
+    places[1] = (struct analysis_place){.folder = copy, .user = caches_user(l)};
+    return copy ? 2 : 1;
 }
 
 /* Written is where snapshots are.  Where nothing was, nothing is looked for; where a snapshot has been

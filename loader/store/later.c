@@ -21,12 +21,10 @@
  * passes. */
 void later_start(struct loader *l, const char *folder, uint32_t user, size_t passes, int learns)
 {
-    size_t size = rimf_strlen(folder) + 1;
-    char *kept = rimf_heap_alloc(&l->heap, size);
+    char *kept = rimf_heap_copy(&l->heap, folder);
 
     if (!kept)
         return;
-    memcpy(kept, folder, size);
     l->later = (struct later_objects){.folder = kept, .user = user, .passes = passes};
     if (learns) {
         l->later.learner = SYS3(l->sys, SYS_getpid, 0, 0, 0);

@@ -48,7 +48,6 @@ static int take_manifest(struct loader *l, const struct store_place *place)
 {
     struct found_snapshot *found = &l->snapshot;
     const char *why;
-    char *path;
     int error;
 
     if (!place->folder[0])
@@ -60,19 +59,14 @@ static int take_manifest(struct loader *l, const struct store_place *place)
     if (error)
         return 0;
     why = manifest_other_read(&found->file.view, l->sys);
-    if (why) {
+    if (why)
         rimf_log(&l->log, MVLD_LOG_FILES, "snapshot %s: not applied: %s: it is another file", place->folder, why);
+    else
+        found->folder = rimf_heap_copy(&l->heap, place->folder);
+    if (!found->folder)
         manifest_unmap(&found->file, l->sys);
-        return 0;
-    }
     found->file.filtered = l->filtered.on;
-    path = rimf_heap_alloc(&l->heap, rimf_strlen(place->folder) + 1);
-    if (!path) {
-        manifest_unmap(&found->file, l->sys);
-        return 0;
-    }
-    found->folder = memcpy(path, place->folder, rimf_strlen(place->folder) + 1);
-    return 1;
+    return found->folder != NULL;
 }
 
 static int take_users(struct loader *l)

@@ -233,6 +233,14 @@ void rimf_heap_release(struct rimf_heap *heap, void *payload)
     rimf_heap_leave(heap);
 }
 
+char *rimf_heap_copy(struct rimf_heap *heap, const char *text)
+{
+    size_t size = rimf_strlen(text) + 1;
+    char *copy = rimf_heap_alloc(heap, size);
+
+    return copy ? memcpy(copy, text, size) : NULL;
+}
+
 void *rimf_heap_grow(struct rimf_heap *heap, void *array, size_t *room, size_t size, size_t first)
 {
     size_t larger = array ? 2 * *room : first;

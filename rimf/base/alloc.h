@@ -43,6 +43,8 @@ void rimf_heap_set_alone(struct rimf_heap *, int alone);
 /* Gives all pages back; blocks are gone. */
 void rimf_heap_destroy(struct rimf_heap *);
 void *rimf_heap_alloc(struct rimf_heap *, size_t size); /* NULL: no memory */
+/* The same text, or NULL: no memory. */
+char *rimf_heap_copy(struct rimf_heap *, const char *text);
 /* NULL is nothing.  A pointer that is not a live block of a heap is left alone. */
 void rimf_heap_release(struct rimf_heap *, void *);
 /* An array of *room elements of `size` bytes gets room for twice as many, `first` where it is NULL: it lies

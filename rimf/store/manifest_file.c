@@ -20,12 +20,13 @@ int manifest_map(struct manifest_file *file, const struct rimf_sys *sys, int fol
     *file = (struct manifest_file){.folder = folder, .user = user};
     error = cache_map(sys, folder, name, user, sizeof(struct manifest_header), MANIFEST_SIZE_MAX, &file->map,
                       &file->size, why);
-    if (!error)
-        error = manifest_open(&file->view, file->map, file->size, why);
-    if (error && file->map)
-        sys_munmap(sys, (uintptr_t)file->map, file->size);
     if (error)
-        *file = (struct manifest_file){.folder = folder, .user = user};
+        return error;
+    error = manifest_open(&file->view, file->map, file->size, why);
+    if (error) {
+        sys_munmap(sys, (uintptr_t)file->map, file->size);
+        file->map = NULL;
+    }
     return error;
 }
 
@@ -42,11 +43,10 @@ int manifest_map_start(struct manifest_file *file, const struct rimf_sys *sys, c
     error = manifest_map(file, sys, (int)fd, MANIFEST_FILE, user, why);
     if (!error && file->view.header->n_base) {
         *why = "it is of no start";
-        manifest_unmap(file, sys);
-        return -EINVAL;
+        error = -EINVAL;
     }
     if (error)
-        manifest_close(file, sys);
+        manifest_unmap(file, sys);
     return error;
 }
 

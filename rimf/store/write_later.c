@@ -23,7 +23,7 @@ struct learning {
     struct manifest_header none;
     uint32_t user;
     const struct mvld_object *const *came;
-    struct rimf_object **learnt; /* of these */
+    struct rimf_object **added; /* of these */
     size_t n_came, n;
 };
 
@@ -115,7 +115,7 @@ static void choose(struct learning *l)
             continue;
         }
         object->number = ++number;
-        l->learnt[l->n++] = object;
+        l->added[l->n++] = object;
     }
 }
 
@@ -179,8 +179,8 @@ static int make_room(struct learning *l)
     w->room[MANIFEST_OBJECTS] += l->n;
     w->room[MANIFEST_WORDS] += w->image->watch->n_owners;
     for (size_t i = 0; i < l->n; i++) {
-        w->room[MANIFEST_TEXTS] += l->learnt[i]->public.phnum;
-        w->room[MANIFEST_NAMES] += rimf_strlen(l->learnt[i]->public.name) + MANIFEST_NAME_MAX + 2;
+        w->room[MANIFEST_TEXTS] += l->added[i]->public.phnum;
+        w->room[MANIFEST_NAMES] += rimf_strlen(l->added[i]->public.name) + MANIFEST_NAME_MAX + 2;
     }
     if (writer_open(w))
         return -ENOMEM;
@@ -262,13 +262,13 @@ static long learn(struct learning *l)
     sweep(l); /* what one has left that was killed */
     error = make_room(l);
     for (size_t i = 0; i < l->n && !error; i++)
-        error = add(l, l->learnt[i]);
+        error = add(l, l->added[i]);
     if (!error)
         error = write_file(&l->w);
     if (error)
         sweep(l);
     for (size_t i = 0; i < l->n && error; i++) /* as if it had not been tried */
-        l->learnt[i]->number = 0;
+        l->added[i]->number = 0;
     return error ? error : (long)l->n;
 }
 
@@ -280,8 +280,8 @@ long rimf_later_write(struct mvld_image *image, int folder, uint32_t user, const
     long result = -ENOMEM;
 
     l.w.base = image->start_base;
-    l.learnt = rimf_heap_alloc(&image->heap, n * sizeof *l.learnt);
-    if (!l.learnt || !image->watch || image->watch->incomplete || !image->n_start)
+    l.added = rimf_heap_alloc(&image->heap, n * sizeof *l.added);
+    if (!l.added || !image->watch || image->watch->incomplete || !image->n_start)
         rimf_fail(image, ENOMEM, "there was no memory to note what the passes did");
     else if (refusal)
         result = rimf_fail(image, EAGAIN, "%s", refusal);
@@ -292,6 +292,6 @@ long rimf_later_write(struct mvld_image *image, int folder, uint32_t user, const
     if (image->watch)
         image->watch->n = image->watch->n_owners = 0;
     writer_release(&l.w);
-    rimf_heap_release(&image->heap, l.learnt);
+    rimf_heap_release(&image->heap, l.added);
     return result;
 }
