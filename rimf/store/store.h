@@ -32,8 +32,8 @@ uintptr_t rimf_later_place(const struct mvld_image *, const struct manifest *, u
  * in their files, goes to `rest`, in that order; how many these are. */
 size_t rimf_later_apply(struct mvld_image *, const struct manifest_file *,
                         const struct mvld_object *const *, size_t n, const struct mvld_object **rest);
-/* Adds what passes did to these, while the image watched, to MANIFEST_LATER in the open folder, and forgets
- * what was noted.  Who asks holds the lock of the cache, or says in `refusal` why nothing can be added.  How
+/* Adds what passes did to these, while the image watched, to MANIFEST_LATER in the open folder; it watches no
+ * more then.  Who asks holds the lock of the cache, or says in `refusal` why nothing can be added.  How
  * many objects were added, or negative errno with a sentence (last_error). */
 long rimf_later_write(struct mvld_image *, int folder, uint32_t user, const struct mvld_object *const *, size_t n,
                       const char *refusal);
