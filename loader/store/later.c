@@ -155,6 +155,7 @@ static void learn(struct loader *l, struct coming *c)
     rimf_image_set_writes(l->image, 0);
     n = rimf_later_write(l->image, c->folder, l->later.user, c->rest, c->n_rest,
                          sys_failed(lock) ? refusal : NULL);
+    rimf_image_watch_end(l->image);
     if (!sys_failed(lock))
         sys_close(l->sys, (int)lock);
     if (n < 0)

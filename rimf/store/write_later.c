@@ -289,7 +289,6 @@ long rimf_later_write(struct mvld_image *image, int folder, uint32_t user, const
         result = learn(&l);
     l.known.folder = -1; /* it is the caller's */
     manifest_unmap(&l.known, image->sys);
-    rimf_watch_end(image);
     writer_release(&l.w);
     rimf_heap_release(&image->heap, l.learnt);
     return result;
