@@ -11,7 +11,7 @@
 #define LOADER_PIPELINE_H
 
 #include "loader/config/query.h"
-#include "rimf/store/manifest.h"
+#include "rimf/store/store.h"
 #include "rimf/image/image.h"
 
 #include <elf.h> /* numbers and layouts */
@@ -64,7 +64,7 @@ void pipeline_leave(struct pipeline *, size_t n, const char *why);
 int pipeline_has(const void *pipeline, const char *pass);
 size_t pipeline_count(const struct pipeline *);
 /* What a snapshot is to say of the first n, for whoever starts from it; before they run and read files. */
-void pipeline_makers(const struct pipeline *, struct mvld_image *, size_t n);
+void pipeline_makers(const struct pipeline *, size_t n, struct rimf_start *);
 /* The plan as INI text, a line a call (without its newline): which file and line
  * matched and why, each pass with its options.  It can be read back. */
 void pipeline_print(const struct pipeline *, void (*line)(void *cookie, const char *text),

@@ -7,7 +7,6 @@
  * Where none of these has anything to do, there is no work to hold.
  */
 #include "rimf/base/base.h"
-#include "rimf/store/manifest.h"
 #include "loader/manager/private.h"
 
 size_t pipeline_in_snapshot(const struct pipeline *p)
@@ -64,9 +63,9 @@ uint64_t pipeline_fingerprint(const struct pipeline *p, size_t n)
 }
 
 /* As its options say. */
-static void add_reads(const struct pipeline *p, const struct planned_pass *it, struct mvld_image *image)
+static void add_reads(const struct pipeline *p, const struct planned_pass *it, struct rimf_start *start)
 {
-    struct file_id file;
+    struct rimf_read read;
 
     for (size_t i = 0; i < it->n_settings; i++) {
         const struct mvld_setting *setting = &it->settings[i];
@@ -75,22 +74,21 @@ static void add_reads(const struct pipeline *p, const struct planned_pass *it, s
         while (o->name && !(o->type == MVLD_OPTION_FILE && rimf_streq(o->name, setting->name)))
             o++;
         /* Who may not look at a file cannot read it either: then the pass says so. */
-        if (o->name && setting->text && *setting->text && manifest_read_of(p->sys, setting->text, &file))
-            rimf_image_add_read(image, setting->text, &file);
+        read.path = setting->text;
+        if (o->name && read.path && *read.path && manifest_read_of(p->sys, read.path, &read.file) &&
+            start->n_reads++ < MANIFEST_READS_MAX)
+            start->reads[start->n_reads - 1] = read;
     }
 }
 
-void pipeline_makers(const struct pipeline *p, struct mvld_image *image, size_t n)
+void pipeline_makers(const struct pipeline *p, size_t n, struct rimf_start *start)
 {
-    struct rimf_maker makers[MANIFEST_PASSES_MAX] = {{0}};
-
     for (size_t i = 0; i < n && n <= MANIFEST_PASSES_MAX; i++)
-        makers[i] = (struct rimf_maker){p->passes[i].name, p->passes[i].path, p->passes[i].library,
-                                        p->passes[i].flags, p->passes[i].identity};
-    rimf_image_set_makers(image, makers, n);
+        start->makers[start->n_makers++] = (struct rimf_maker){p->passes[i].name, p->passes[i].path,
+            p->passes[i].library, p->passes[i].flags, p->passes[i].identity};
     for (size_t i = 0; i < n; i++)
         if (p->passes[i].status != PASS_IDLE)
-            add_reads(p, &p->passes[i], image);
+            add_reads(p, &p->passes[i], start);
 }
 
 void pipeline_applied(struct pipeline *p, struct mvld_image *image, size_t n)

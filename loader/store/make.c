@@ -35,16 +35,6 @@ const char *store_refusal(const struct loader *l)
     return l->knobs.snapshot == SNAPSHOT_READY ? "mvld: no ready code: " : "mvld: no snapshot: ";
 }
 
-/* Beside all snapshots: one process writes at a time. */
-static char *unfinished(const struct store_place *place, char *to, size_t size)
-{
-    size_t n = (size_t)(rimf_strrchr(place->folder, '/') + 1 - place->folder);
-
-    memcpy(to, place->folder, n);
-    rimf_format(to + n, size - n, CACHE_UNFINISHED);
-    return to;
-}
-
 /* Whole, in one step; the old one goes. */
 static int put_in_place(struct loader *l, const struct store_place *place, const char *new)
 {
@@ -73,8 +63,14 @@ static int write_snapshot(struct loader *l, struct store_plan *plan, char *said,
         return -ENOENT;
     }
     cache_make_folders(l->sys, place->folder, 3); /* errors show later */
-    manifest_remove(l->sys, unfinished(place, new, sizeof new), place->user, &why); /* of one that was killed */
-    error = rimf_manifest_write(l->image, new, store_made_by(plan->pipeline), l->arena.layout_seed, l->snapshot.launch_key);
+    /* Beside all snapshots: one process writes at a time. */
+    rimf_format(new, sizeof new, "%.*s/" CACHE_UNFINISHED,
+                (int)(rimf_strrchr(place->folder, '/') - place->folder), place->folder);
+    manifest_remove(l->sys, new, place->user, &why); /* of one that was killed */
+    l->snapshot.made.made_by = store_made_by(plan->pipeline);
+    l->snapshot.made.layout_seed = l->arena.layout_seed;
+    l->snapshot.made.launch_key = l->snapshot.launch_key;
+    error = rimf_manifest_write(l->image, new, &l->snapshot.made);
     if (error) {
         rimf_format(said, size, "%s", rimf_api()->last_error(l->image));
     } else if ((error = put_in_place(l, place, new))) {

@@ -345,7 +345,7 @@ void store_run(struct loader *l)
         rimf_image_watch(l->image);
         rimf_image_set_writes(l->image, 1);
         place_set_unplaced(l);
-        pipeline_makers(l->pipeline, l->image, n);
+        pipeline_makers(l->pipeline, n, &l->snapshot.made);
     }
     if (!pipeline_run(l->pipeline, l->image, n) && plan.build)
         store_keep(l, &plan);

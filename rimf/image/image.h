@@ -94,23 +94,6 @@ struct rimf_overlays_made {
     uint32_t written, there, refused;
 };
 struct rimf_overlays_made rimf_image_overlays_made(const struct mvld_image *);
-/* The passes that change it, in their order, for the manifests (rimf/store/manifest.h) that
- * are written of it; the strings stay.  More than RIMF_MAKERS_MAX are not written down. */
-#define RIMF_MAKERS_MAX 4u
-struct rimf_maker {
-    const char *name, *path, *library; /* NULL: it brings none */
-    uint32_t flags;                    /* MVLD_PASS_*, and what the store adds */
-    struct file_id file;
-};
-void rimf_image_set_makers(struct mvld_image *, const struct rimf_maker *, size_t n);
-/* And a file that one of them will read, as it is now; the path stays.  Of more than RIMF_READS_MAX no
- * manifest is written. */
-#define RIMF_READS_MAX 4u
-struct rimf_read {
-    const char *path;
-    struct file_id file; /* manifest_read_of */
-};
-void rimf_image_add_read(struct mvld_image *, const char *path, const struct file_id *);
 /* From here on the image notes what passes say of their changes (api->depends), until the end: what comes
  * behind that may rely on anything in this process. */
 void rimf_image_watch(struct mvld_image *);

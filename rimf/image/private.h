@@ -173,10 +173,6 @@ struct mvld_image {
     const struct rimf_described *described; /* rimf_image_describe */
     size_t n_described;
     const struct applying *applying; /* while caller_hooks runs on its behalf */
-    struct rimf_maker makers[RIMF_MAKERS_MAX];
-    size_t n_makers;
-    struct rimf_read reads[RIMF_READS_MAX];
-    size_t n_reads; /* more: there were too many */
     int unentered; /* moved/moved.h */
     int entered;   /* constructors of the program may have run */
     int untraced;  /* rimf_image_set_untraced */

@@ -65,8 +65,7 @@ static int is_edited_so(struct applying *a, const struct manifest_word *word, ui
 
 int apply_compare_words(struct applying *a, const struct manifest_word *word, uint32_t n)
 {
-    const struct mvld_segment *in = NULL;
-    uintptr_t relro = 0;
+    uintptr_t readable = 0, room = 0, relro = 0; /* words that begin in `room` bytes there are readable */
     size_t sealed = a->alone ? elf_relro(&a->objects[0]->view, &relro) : ~0ul;
 
     for (; n--; word++) {
@@ -77,10 +76,12 @@ int apply_compare_words(struct applying *a, const struct manifest_word *word, ui
             return apply_refuse(a, object, "an object that its calls lead to is not there");
         address = object->public.bias + word->linked;
         expected = to->public.bias + word->to_linked;
-        if (!in || address < in->start || address >= in->end)
-            in = elf_segment_at(&object->view, address);
-        if (!in || !(in->prot & PROT_READ) || in->end - address < sizeof address)
-            return apply_refuse(a, object, "a word lies outside it");
+        if (address - readable >= room) {
+            if (!elf_holds(&object->view, address, sizeof address, PROT_READ))
+                return apply_refuse(a, object, "a word lies outside it");
+            readable = address;
+            room = elf_room(&object->view, address) - (sizeof address - 1);
+        }
         if ((address - relro >= sealed || word_at(a, address) != expected) &&
             !(a->alone && is_edited_so(a, word, expected)))
             return apply_refuse(a, object, "a call leads elsewhere");

@@ -15,11 +15,26 @@
 long rimf_manifest_apply(struct mvld_image *, const struct manifest_file *, uint64_t made_by,
                          const char **why, const struct mvld_object **object);
 
+/* What a manifest says of a start besides its objects, as it was before passes ran; the strings stay. */
+struct rimf_start {
+    uint64_t made_by, layout_seed;
+    const char *launch_key; /* or NULL */
+    size_t n_makers, n_reads; /* of more reads than there is room for no manifest is written */
+    struct rimf_maker { /* the passes, in their order; where there are more, none is named */
+        const char *name, *path, *library; /* NULL: it brings none */
+        uint32_t flags;                    /* MVLD_PASS_*, MANIFEST_IDLE */
+        struct file_id file;
+    } makers[MANIFEST_PASSES_MAX];
+    struct rimf_read { /* files that one of them will read */
+        const char *path;
+        struct file_id file; /* manifest_read_of */
+    } reads[MANIFEST_READS_MAX];
+};
+
 /* Writes what was noted to `folder`, which must not be there yet; it is complete when MANIFEST_FILE is in it.
  * 0, or negative errno with a sentence that can be asked for (last_error), and what is in the folder is to be
  * removed. */
-int rimf_manifest_write(struct mvld_image *, const char *folder, uint64_t made_by, uint64_t layout_seed,
-                        const char *launch_key);
+int rimf_manifest_write(struct mvld_image *, const char *folder, const struct rimf_start *);
 
 /* ---- what comes by dlopen (apply_later.c, write_later.c) ---------------------------- */
 

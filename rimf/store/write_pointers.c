@@ -139,8 +139,9 @@ static int note_addend(void *cookie, uintptr_t word)
 }
 
 /* By object, as words are (store/write_start.c). */
-static int fill_way(struct writer *w, const struct rimf_watch *watch, enum writer_way way)
+static int fill_way(struct writer *w, enum writer_way way)
 {
+    const struct rimf_watch *watch = w->image->watch;
     int error = 0;
 
     for (uint32_t i = 0; i < w->table->n_objects; i++) {
@@ -154,17 +155,17 @@ static int fill_way(struct writer *w, const struct rimf_watch *watch, enum write
     return error;
 }
 
-int write_pointers(struct writer *w, const struct rimf_watch *watch)
+int write_pointers(struct writer *w)
 {
     int error;
 
     for (size_t i = 0; i < w->table->n_objects; i++)
         if (!(w->table->objects[i]->public.flags & MVLD_OBJECT_UNPLACED))
             elf_relr_each(&w->table->objects[i]->view, note_addend, w);
-    error = fill_way(w, watch, WRITER_ADDEND);
+    error = fill_way(w, WRITER_ADDEND);
     w->header->n_addends = w->header->n_pointers;
     if (!error)
-        error = fill_way(w, watch, WRITER_TABLE);
+        error = fill_way(w, WRITER_TABLE);
     w->header->n_tabled = w->header->n_pointers - w->header->n_addends;
-    return error ? error : fill_way(w, watch, WRITER_WORD);
+    return error ? error : fill_way(w, WRITER_WORD);
 }

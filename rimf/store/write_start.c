@@ -17,13 +17,6 @@
 #include <errno.h> /* numbers only */
 #include <fcntl.h> /* numbers only */
 
-/* What is said of a start besides its objects. */
-struct start {
-    struct writer w;
-    const char *folder, *launch_key;
-    uint64_t made_by, layout_seed;
-};
-
 static int fill_object(struct writer *w, uint32_t i)
 {
     const struct rimf_object *object = w->table->objects[i];
@@ -39,8 +32,10 @@ static int fill_object(struct writer *w, uint32_t i)
 }
 
 /* By object, not by address: distances may be negative. */
-static int fill_words(struct writer *w, const struct rimf_watch *watch)
+static int fill_words(struct writer *w)
 {
+    const struct rimf_watch *watch = w->image->watch;
+
     for (uint32_t i = 0; i < w->table->n_objects; i++) {
         const struct mvld_object *object = &w->table->objects[i]->public;
         size_t k = rimf_words_first(watch->words, watch->n, object->start);
@@ -74,14 +69,14 @@ static int write_tables(struct writer *w)
     return error ? rimf_fail(w->image, -error, "%s cannot be written (error %d)", name, -error) : 0;
 }
 
-static int fill(struct writer *w, const struct rimf_watch *watch)
+static int fill(struct writer *w)
 {
     int error = 0;
 
     for (uint32_t i = 0; !error && i < w->table->n_objects; i++)
         error = fill_object(w, i);
     if (!error)
-        error = fill_words(w, watch);
+        error = fill_words(w);
     for (uint32_t i = 0; !error && i < w->table->n_objects; i++)
         if (w->table->objects[i]->changed)
             error = write_overlay(w, w->table->objects[i], &w->objects[i], i,
@@ -89,7 +84,7 @@ static int fill(struct writer *w, const struct rimf_watch *watch)
     if (!error)
         error = write_tables(w);
     if (!error)
-        error = write_pointers(w, watch);
+        error = write_pointers(w);
     if (!error && (error = write_whole(w->image->sys, w->folder, MANIFEST_FILE, w->header, writer_close(w))))
         error = rimf_fail(w->image, -error, "the manifest cannot be written (error %d)", -error);
     return error;
@@ -102,35 +97,34 @@ static size_t name_size(const char *name)
     return name ? rimf_strlen(name) + 1 : 0;
 }
 
-static void fill_header(struct start *s)
+static void fill_header(struct writer *w, const struct rimf_start *s)
 {
-    const struct mvld_image *image = s->w.image;
-    struct manifest_header *h = s->w.header;
+    struct manifest_header *h = w->header;
 
     h->made_by = s->made_by;
     h->layout_seed = s->layout_seed;
     h->cpu = cpu_identity(&cpu_at_hand);
-    for (size_t i = 0; i < image->n_makers; i++) {
-        const struct rimf_maker *maker = &image->makers[i];
+    for (size_t i = 0; i < s->n_makers; i++) {
+        const struct rimf_maker *maker = &s->makers[i];
 
         h->passes[h->n_passes++] = (struct manifest_pass){
-            .name = writer_name(&s->w, maker->name),
-            .library = maker->library ? writer_name(&s->w, maker->library) : 0,
+            .name = writer_name(w, maker->name),
+            .library = maker->library ? writer_name(w, maker->library) : 0,
             .flags = maker->flags,
             .file = (uint32_t)file_id_key(&maker->file),
         };
     }
-    for (size_t i = 0; i < image->n_reads; i++)
-        h->reads[h->n_reads++] = (struct manifest_read){.name = writer_name(&s->w, image->reads[i].path),
-                                                        .file = image->reads[i].file};
-    h->launch_key = s->launch_key ? writer_name(&s->w, s->launch_key) : 0;
+    for (size_t i = 0; i < s->n_reads; i++)
+        h->reads[h->n_reads++] = (struct manifest_read){.name = writer_name(w, s->reads[i].path),
+                                                        .file = s->reads[i].file};
+    h->launch_key = s->launch_key ? writer_name(w, s->launch_key) : 0;
 }
 
 /* For everything, at most. */
-static int make_room(struct start *s, const struct rimf_watch *watch)
+static int make_room(struct writer *w, const struct rimf_start *s)
 {
-    struct writer *w = &s->w;
     struct mvld_image *image = w->image;
+    const struct rimf_watch *watch = image->watch;
     const struct moved_code *moved = image->moved;
     size_t n = w->table->n_objects, *room = w->room;
 
@@ -140,10 +134,10 @@ static int make_room(struct start *s, const struct rimf_watch *watch)
     room[MANIFEST_POINTERS] = watch->n_pointers;
     room[MANIFEST_KEPT] = MANIFEST_KEPT_MAX;
     room[MANIFEST_NAMES] = name_size(s->launch_key);
-    for (size_t i = 0; i < image->n_makers; i++)
-        room[MANIFEST_NAMES] += name_size(image->makers[i].name) + name_size(image->makers[i].library);
-    for (size_t i = 0; i < image->n_reads; i++)
-        room[MANIFEST_NAMES] += name_size(image->reads[i].path);
+    for (size_t i = 0; i < s->n_makers; i++)
+        room[MANIFEST_NAMES] += name_size(s->makers[i].name) + name_size(s->makers[i].library);
+    for (size_t i = 0; i < s->n_reads; i++)
+        room[MANIFEST_NAMES] += name_size(s->reads[i].path);
     for (size_t i = 0; moved && i < moved->n; i++) {
         room[MANIFEST_FRAGMENTS]++;
         room[MANIFEST_FIXED_CODE] += moved->list[i].n_fixed;
@@ -159,7 +153,7 @@ static int make_room(struct start *s, const struct rimf_watch *watch)
     if (!w->ways || writer_open(w))
         return rimf_fail(w->image, ENOMEM, "there is no memory for a manifest");
     memset(w->ways, WRITER_WORD, watch->n_pointers);
-    fill_header(s);
+    fill_header(w, s);
     return 0;
 }
 
@@ -202,73 +196,55 @@ static int make_folder(struct writer *w, const char *folder)
     return rimf_fail(w->image, EACCES, "%s: no code may be mapped from there (noexec)", folder);
 }
 
-/* What it says of files will be said of no others. */
-static int settle(const struct writer *w)
+static int settle_file(const struct writer *w, const char *path, const struct file_id *file)
 {
-    const struct mvld_image *image = w->image;
-    const char *name = NULL, *why = NULL;
+    const char *why = file_id_unsettled(w->image->sys, file, path);
 
-    for (uint32_t i = 0; i < w->table->n_objects && !why; i++) {
-        name = w->table->objects[i]->public.name;
-        if (w->table->objects[i]->identified)
-            why = file_id_unsettled(image->sys, &w->table->objects[i]->identity, name);
-    }
-    for (size_t i = 0; i < image->n_makers && !why; i++) {
-        name = image->makers[i].path;
-        why = file_id_unsettled(image->sys, &image->makers[i].file, name);
-    }
-    for (size_t i = 0; i < image->n_reads && !why; i++) {
-        name = image->reads[i].path;
-        if (!file_id_is_none(&image->reads[i].file))
-            why = file_id_unsettled(image->sys, &image->reads[i].file, name);
-    }
-    return why ? rimf_fail(w->image, EAGAIN, "%s: %s", name, why) : 0;
+    return why ? rimf_fail(w->image, EAGAIN, "%s: %s", path, why) : 0;
 }
 
-static int write_all(struct start *s, const struct rimf_watch *watch)
+/* What it says of files will be said of no others. */
+static int settle(const struct writer *w, const struct rimf_start *s)
 {
-    struct writer *w = &s->w;
+    int error = 0;
+
+    for (size_t i = 0; i < w->table->n_objects && !error; i++)
+        if (w->table->objects[i]->identified)
+            error = settle_file(w, w->table->objects[i]->public.name, &w->table->objects[i]->identity);
+    for (size_t i = 0; i < s->n_makers && !error; i++)
+        error = settle_file(w, s->makers[i].path, &s->makers[i].file);
+    for (size_t i = 0; i < s->n_reads && !error; i++)
+        if (!file_id_is_none(&s->reads[i].file))
+            error = settle_file(w, s->reads[i].path, &s->reads[i].file);
+    return error;
+}
+
+static int write_all(struct writer *w, const char *folder, const struct rimf_start *s)
+{
     int error;
 
     if (!is_changed(w->table))
         return rimf_fail(w->image, ENODATA, "no pass changed any code");
-    error = settle(w);
+    error = settle(w, s);
     if (!error)
-        error = make_room(s, watch);
+        error = make_room(w, s);
     if (!error)
-        error = make_folder(w, s->folder);
+        error = make_folder(w, folder);
     if (error)
         return error;
-    error = fill(w, watch);
+    error = fill(w);
     sys_close(w->image->sys, w->folder);
     return error;
 }
 
-void rimf_image_set_makers(struct mvld_image *image, const struct rimf_maker *makers, size_t n)
+int rimf_manifest_write(struct mvld_image *image, const char *folder, const struct rimf_start *s)
 {
-    image->n_makers = n > MANIFEST_PASSES_MAX ? 0 : n;
-    for (size_t i = 0; i < image->n_makers; i++)
-        image->makers[i] = makers[i];
-}
-
-void rimf_image_add_read(struct mvld_image *image, const char *path, const struct file_id *file)
-{
-    if (image->n_reads < MANIFEST_READS_MAX)
-        image->reads[image->n_reads] = (struct rimf_read){path, *file};
-    image->n_reads++;
-}
-
-int rimf_manifest_write(struct mvld_image *image, const char *folder, uint64_t made_by, uint64_t layout_seed,
-                        const char *launch_key)
-{
-    struct start s = {.w = {.image = image}, .folder = folder, .launch_key = launch_key, .made_by = made_by,
-                      .layout_seed = layout_seed};
-    struct writer *w = &s.w;
+    struct writer own = {.image = image}, *w = &own;
     int error;
 
     if (!image->watch)
         return rimf_fail(image, ENOMEM, "there was no memory to note what the passes did");
-    if (image->n_reads > MANIFEST_READS_MAX)
+    if (s->n_reads > MANIFEST_READS_MAX)
         return rimf_fail(image, E2BIG, "the passes read more than %u files", MANIFEST_READS_MAX);
     if (rimf_image_is_traced(image))
         return rimf_fail(image, EBUSY, "a debugger may have breakpoints in the code");
@@ -278,7 +254,7 @@ int rimf_manifest_write(struct mvld_image *image, const char *folder, uint64_t m
     if (rimf_watch_finish(image))
         error = rimf_fail(image, ENOMEM, "there was no memory to note what the passes did");
     if (!error)
-        error = write_all(&s, image->watch);
+        error = write_all(w, folder, s);
     if (!error)
         rimf_later_start(image, w->table, w->objects, w->base, w->header->checksum);
     rimf_table_leave(image);

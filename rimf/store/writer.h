@@ -84,7 +84,7 @@ int write_choices(struct mvld_image *, const struct rimf_table *);
 int writer_is_led(const struct writer *, uintptr_t word);
 void writer_set_way(struct writer *, uintptr_t word, enum writer_way);
 /* The words that were. */
-int write_pointers(struct writer *, const struct rimf_watch *);
+int write_pointers(struct writer *);
 /* write_moved.c: moved code (moved/moved.h) to a new file, which ends at *end then. */
 int write_moved(struct writer *, int fd, uint64_t *end);
 /* write_relocations.c: tables of relocations that need no symbols, from `offset` on. */
