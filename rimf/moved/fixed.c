@@ -33,9 +33,8 @@ static int look(void *cookie, uintptr_t slot)
     struct fixing *p = cookie;
     uintptr_t value;
 
-    if (slot - p->open >= p->open_end - p->open)
-        moved_slots_writable(p->object, slot, &p->open, &p->open_end);
-    if (slot - p->open < p->open_end - p->open && slot - p->locals >= p->locals_end - p->locals)
+    if (moved_slot_writable(p->object, slot, &p->open, &p->open_end) &&
+        slot - p->locals >= p->locals_end - p->locals)
         return 0;
     if (elf_room(&p->object->view, slot) < sizeof value)
         return 0;

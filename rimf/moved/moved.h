@@ -226,6 +226,14 @@ void moved_slots_each(const struct rimf_object *, int (*visit)(void *cookie, uin
 /* The places of words in the writable segment that holds this one; *start == *end: none does. */
 void moved_slots_writable(const struct rimf_object *, uintptr_t slot, uintptr_t *start,
                          uintptr_t *end);
+/* 1: the slot lies there, or where `start` and `end` are from now on. */
+static inline int moved_slot_writable(const struct rimf_object *object, uintptr_t slot, uintptr_t *start,
+                                      uintptr_t *end)
+{
+    if (slot - *start >= *end - *start)
+        moved_slots_writable(object, slot, start, end);
+    return slot - *start < *end - *start;
+}
 /* How many there are, or -ENOENT: one was not found. */
 long moved_slots_copied(const struct mvld_image *, const struct rimf_table *table,
                        void (*found)(void *cookie, const struct copied_variable *), void *cookie);

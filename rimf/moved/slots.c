@@ -193,9 +193,7 @@ static int write_slot(void *cookie, uintptr_t slot)
     const struct moved_fragment *fragment;
     uintptr_t value, canonical;
 
-    if (slot - w->open >= w->open_end - w->open)
-        moved_slots_writable(w->object, slot, &w->open, &w->open_end);
-    if (slot - w->open >= w->open_end - w->open)
+    if (!moved_slot_writable(w->object, slot, &w->open, &w->open_end))
         return 0;
     memcpy(&value, (const void *)slot, sizeof value);
     fragment = fragment_at(w, value);

@@ -23,13 +23,6 @@ struct writable {
     size_t relro_size;
 };
 
-static int may_write(struct writable *w, uintptr_t word)
-{
-    if (word - w->start >= w->end - w->start)
-        moved_slots_writable(w->object, word, &w->start, &w->end);
-    return word - w->start < w->end - w->start;
-}
-
 static uintptr_t region_bias(const struct applying *a)
 {
     return a->objects[a->m->region->object]->public.bias;
@@ -102,7 +95,7 @@ int apply_compare_pointers(struct applying *a)
             w = (struct writable){.object = object};
             w.relro_size = elf_relro(&object->view, &w.relro);
         }
-        if (!may_write(&w, word))
+        if (!moved_slot_writable(object, word, &w.start, &w.end))
             return apply_refuse(a, object, "a pointer lies where it cannot be written");
         memcpy(&value, (const void *)word, sizeof value);
         if (value == moved_of(a, p))
