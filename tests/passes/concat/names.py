@@ -20,7 +20,6 @@ import support  # noqa: E402
 from observe import gdb, says  # noqa: E402
 from support import check  # noqa: E402
 
-SOURCE = HERE / "names" / "part.c"
 STACK = ["local_wait", "in_plugin", "in_library", "local_main", "main"]  # outwards
 SYMBOLS, NAMES = 11, 12  # tables of an analysis (rimf/analysis/analysis.h)
 PASSES = [support.BUILD / "passes" / name for name in ("concat", "direct-calls")]
@@ -32,11 +31,7 @@ class Program:
         self.folder, self.cache = folder, folder / "cache"
         self.path, self.library = folder / "program", folder / "libpart.so"
         self.plugin = folder / "plugin.so"
-        for path, name in (self.library, "LIBRARY"), (self.plugin, "PLUGIN"):
-            support.compile_c(path, "-g0", f"-D{name}", "-shared", "-fPIC", SOURCE, plugin=False)
-        support.compile_c(self.path, "-g0", "-rdynamic", SOURCE, self.library,
-                          f"-Wl,-rpath,{folder}", f"-Wl,--dynamic-linker={support.LOADER}",
-                          plugin=False)
+        support.take(folder, "passes/concat/names", "libpart.so", "plugin.so", "program")
 
     def analyse(self):
         libc = Path(os.path.realpath(support.HOST_LOADER)).parent / "libc.so.6"
