@@ -97,7 +97,7 @@ def snapshot(driver, folder, options):
 
 def snapshot_with_moved(driver, folder, options):
     """A start from a snapshot with moved code; the program says the same wherever it
-    runs, and copies what comes later.  (Where libconcat cannot be mapped, the host loader says a
+    runs, and moves what comes later.  (Where libconcat cannot be mapped, the host loader says a
     line.)  It is preloaded in the plain run, too: then the host loader asks for the same memory, and
     where it crashes without (glibc 2.41: its table of thread-local modules), it does so in both."""
     made = snapshot_moved.Program(folder)

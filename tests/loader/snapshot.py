@@ -27,12 +27,12 @@ def applies(program):
     check(done.stdout == "2 0\n" and not from_image(done), done.stdout + done.stderr)
     folder = program.make_snapshot()
     done = program.applied("maps")
-    copies = [line for line in done.stdout.splitlines() if " r-xp " in line]
-    check(len(copies) == 1 and str(folder) in copies[0] and "libanswer.so" in copies[0],
+    code = [line for line in done.stdout.splitlines() if " r-xp " in line]
+    check(len(code) == 1 and str(folder) in code[0] and "libanswer.so" in code[0],
           f"the code is not mapped from the snapshot:\n{done.stdout}")
     check(done.stdout.splitlines()[-1] == str(program.library), "dladdr names another file")
     check(subprocess.run(["nm", "-D", *folder.glob("*-libanswer.so")], capture_output=True,
-                         text=True).stdout.count(" answer"), "the copy has no symbols")
+                         text=True).stdout.count(" answer"), "the overlay has no symbols")
     os.link(next(folder.glob("*-libanswer.so")), program.folder / "link")  # perf record does so
     program.applied()
     os.link(program.library, program.folder / "another")  # as what replaces a file changes it
@@ -160,7 +160,7 @@ def unreadable(program):
 def damage(program):
     """A damaged image, or one of somebody else, is used."""
     folder = program.make_snapshot()
-    image, copy = folder / "manifest", next(folder.glob("*-libanswer.so"))
+    image, overlay = folder / "manifest", next(folder.glob("*-libanswer.so"))
     whole = image.read_bytes()
     for at in range(0, len(whole), len(whole) // 40):
         image.write_bytes(whole[:at] + bytes([whole[at] ^ 1 << at % 8]) + whole[at + 1:])
@@ -183,12 +183,12 @@ def damage(program):
         program.refused("others than root and the user own it")
         os.chown(image, 0, 0)
     program.applied()
-    copy.rename(folder / "aside")
+    overlay.rename(folder / "aside")
     program.refused("there is none")
-    copy.symlink_to(folder / "aside")
+    overlay.symlink_to(folder / "aside")
     program.refused("it cannot be opened")
-    copy.unlink()
-    shutil.copy(folder / "aside", copy)
+    overlay.unlink()
+    shutil.copy(folder / "aside", overlay)
     program.refused("its overlay was changed after it was written")
 
 

@@ -101,8 +101,8 @@ def snapshot(program):
     program.analyse()
     done = subprocess.run([program.path], capture_output=True, text=True, timeout=60,
                           stdin=subprocess.DEVNULL, env={**program.environment(), "MVLD_SNAPSHOT": "1"})
-    copies = Path(done.stdout.strip(), "concat.so")
-    check(done.returncode == 0 and copies.exists(), done.stdout + done.stderr)
+    moved = Path(done.stdout.strip(), "concat.so")
+    check(done.returncode == 0 and moved.exists(), done.stdout + done.stderr)
     process, here = program.start()
     check(regions(process.pid, "concat.so"), "it did not start from the snapshot")
     core = program.folder / "core"
@@ -112,7 +112,7 @@ def snapshot(program):
     out, err = process.communicate(timeout=60)
     check((process.returncode, out) == (0, "later 2\n"), f"{process.returncode} {out}{err}{text}")
     says(text, r"^Breakpoint 1(\.\d+)?, .*later", r"^#0 .*later", "^#1 .*main",
-         rf"^later.* in section .text of {re.escape(str(copies))}")
+         rf"^later.* in section .text of {re.escape(str(moved))}")
     for said in text, gdb("-ex", "backtrace", program.path, core):
         found = re.findall(r"^#\d+ +0x[0-9a-f]+ in (\w+) ", said, re.M)
         at = found.index("local_wait") if "local_wait" in found else 0
