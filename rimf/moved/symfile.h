@@ -19,7 +19,7 @@
  * and is announced to debuggers by GDB's JIT interface (moved/debug.c; where analyses have symbol
  * tables ready, those stand there instead, and it is a file for each object).  In a snapshot it is a file on
  * disk, concat.so, with addresses of the library that the region is in; the process that
- * starts from the snapshot gives that library this file's name (the loader's store/manifest.c), so
+ * starts from the snapshot gives that library this file's name (the loader's store/store.c), so
  * debuggers take the file for the library.  What comes later is announced all the same:
  * the file says where the library has that interface.
  */

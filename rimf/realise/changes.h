@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/realise/changes.h: the calls of an object on their way to be direct; for realise/changes.c and
- * store/…alone….c.
+ * rimf/realise/changes.h: the calls of an object on their way to be direct; for changes.c,
+ * patches.c and overlay*.c.
  */
-#ifndef RIMF_IMAGE_CHANGES_H
-#define RIMF_IMAGE_CHANGES_H
+#ifndef RIMF_REALISE_CHANGES_H
+#define RIMF_REALISE_CHANGES_H
 
 #include "rimf/image/edits.h"
 #include "rimf/store/alone.h"

@@ -89,7 +89,8 @@ static int fill_words(struct alone *a, struct rimf_table *table)
     return 0;
 }
 
-static void finish(struct alone *a)
+/* What its file will be. */
+static const struct file_id *finish(struct alone *a)
 {
     struct manifest_object *self = a->w.objects;
 
@@ -99,6 +100,7 @@ static void finish(struct alone *a)
     self->overlay.changed = 0;
     self->overlay.size = rimf_page_up(self->file.size) + writer_close(&a->w); /* it is the first: it did not move */
     a->w.header->checksum = manifest_checksum(a->w.header, a->w.header->size);
+    return &self->overlay;
 }
 
 /* ---- the file -------------------------------------------------------------------------- */
@@ -107,7 +109,7 @@ static void finish(struct alone *a)
 static int write_tables(struct alone *a)
 {
     const struct rimf_sys *sys = a->w.image->sys;
-    const struct file_id *own = &a->w.objects->overlay;
+    const struct file_id *own = finish(a);
     int64_t second = 1000000000;
     const int64_t times[4] = {own->modified / second, own->modified % second,
                               own->modified / second, own->modified % second};
@@ -137,7 +139,6 @@ static int write_file(struct alone *a, const char *name)
         return alone_refuse(a, -EACCES, "no code may be mapped from there (noexec)");
     SYS3(sys, SYS_unlinkat, a->w.folder, CACHE_UNFINISHED, 0); /* of one that was killed */
     error = write_overlay(&a->w, a->object, a->w.objects, 0, CACHE_UNFINISHED);
-    finish(a);
     error = error ? alone_refuse(a, error, "its file cannot be written") : write_tables(a);
     if (!error && SYS6(sys, SYS_renameat, a->w.folder, CACHE_UNFINISHED, a->w.folder, name, 0, 0))
         error = alone_refuse(a, -EACCES, "its file cannot be put there");

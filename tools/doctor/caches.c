@@ -10,7 +10,6 @@
 #include "rimf/base/cache.h"
 #include "rimf/base/cpu.h"
 #include "rimf/store/manifest.h"
-#include "rimf/store/manifest.h"
 #include "rimf/analysis/analysis.h"
 #include "rimf/base/sys.h"
 
