@@ -98,22 +98,16 @@ static uintptr_t frame_table(const struct mvld_object *object, uint32_t *n)
  *     FDE     length, distance to CIE, start - here, size, … */
 static int described(const struct mvld_object *object, uintptr_t address, struct caller_function *out)
 {
-    uint32_t n = 0, low = 0, high;
+    uint32_t n = 0;
     uintptr_t header = frame_table(object, &n), fde;
-    const uint8_t *table = (const uint8_t *)header + 12;
+    const uint8_t *last = (const uint8_t *)header + 12;
+    size_t begun = RIMF_BISECT(i, header ? n : 0, header + (uintptr_t)distance_at(last + 8 * i) <= address);
 
-    for (high = header ? n : 0; low < high;) { /* the last that begins at or before it */
-        uint32_t middle = low + (high - low) / 2;
-
-        if (header + (uintptr_t)distance_at(table + 8ul * middle) <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    if (!low)
+    if (!begun)
         return -ENOENT;
-    out->at = header + (uintptr_t)distance_at(table + 8ul * (low - 1));
-    fde = header + (uintptr_t)distance_at(table + 8ul * (low - 1) + 4);
+    last += 8 * (begun - 1);
+    out->at = header + (uintptr_t)distance_at(last);
+    fde = header + (uintptr_t)distance_at(last + 4);
     if (!readable(object, fde, 16) ||
         fde + 8 + (uintptr_t)distance_at((const uint8_t *)fde + 8) != out->at)
         return -ENOENT;

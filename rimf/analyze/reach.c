@@ -160,17 +160,9 @@ static void suspect_gaps(struct analyser *a, const struct code *c)
 static uint64_t next_table(const struct analyser *a, uint32_t table)
 {
     const uint32_t *candidates = a->candidates.at;
-    size_t low = 0, high = a->candidates.n;
+    size_t next = RIMF_BISECT(i, a->candidates.n, candidates[i] <= table);
 
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (candidates[middle] <= table)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < a->candidates.n ? candidates[low] : UINT64_MAX;
+    return next < a->candidates.n ? candidates[next] : UINT64_MAX;
 }
 
 static void follow_table(struct analyser *a, uint32_t table, uint32_t base, uint64_t *budget)

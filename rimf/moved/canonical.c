@@ -31,17 +31,9 @@
 
 static int keeps_address(const struct moved_fragment *fragment, uintptr_t offset)
 {
-    size_t low = 0, high = fragment->n_fixed;
+    size_t begun = RIMF_BISECT(i, fragment->n_fixed, fragment->fixed[i].start <= offset);
 
-    while (low < high) { /* the last that begins at or before it */
-        size_t middle = low + (high - low) / 2;
-
-        if (fragment->fixed[middle].start <= offset)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low && offset - fragment->fixed[low - 1].start < fragment->fixed[low - 1].size;
+    return begun && offset - fragment->fixed[begun - 1].start < fragment->fixed[begun - 1].size;
 }
 
 uintptr_t canonical_address(const struct moved_fragment *fragment, uintptr_t original)
@@ -87,27 +79,12 @@ static void add_fixed(struct moved_fragment *fragment, uint32_t start, uint32_t 
         fragment->fixed[at] = (struct analysis_fixed){start, size};
 }
 
-/* The first that ends behind `start`. */
-static size_t first_fixed(const struct analysis *s, uint64_t start)
-{
-    size_t low = 0, high = s->n_fixed;
-
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if ((uint64_t)s->fixed[middle].start + s->fixed[middle].size <= start)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
 static void take_fixed(struct moved_fragment *fragment, const struct analysis *s, uintptr_t bias)
 {
     uint64_t first = fragment->original - bias, end = first + fragment->code;
+    size_t i = RIMF_BISECT(k, s->n_fixed, (uint64_t)s->fixed[k].start + s->fixed[k].size <= first);
 
-    for (size_t i = first_fixed(s, first); i < s->n_fixed && s->fixed[i].start < end; i++) {
+    for (; i < s->n_fixed && s->fixed[i].start < end; i++) {
         uint64_t from = s->fixed[i].start, to = from + s->fixed[i].size;
 
         from = from < first ? first : from;

@@ -189,19 +189,12 @@ uintptr_t moved_frames_start(const struct moved_code *moved, uintptr_t at, size_
     const struct search *search = (const struct search *)moved->region.frames;
     uintptr_t base = (uintptr_t)search;
     intptr_t wanted = (intptr_t)(at - base);
-    size_t low = 0, high = __atomic_load_n(&search->count, __ATOMIC_ACQUIRE);
+    size_t begun = RIMF_BISECT(i, __atomic_load_n(&search->count, __ATOMIC_ACQUIRE),
+                               search->table[i].code <= wanted);
 
-    while (low < high) { /* the last that begins at or before `at` */
-        size_t middle = low + (high - low) / 2;
-
-        if (search->table[middle].code <= wanted)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    if (!low || end_of(base, &search->table[low - 1]) < at + length)
+    if (!begun || end_of(base, &search->table[begun - 1]) < at + length)
         return 0;
-    return base + (uintptr_t)(intptr_t)search->table[low - 1].code;
+    return base + (uintptr_t)(intptr_t)search->table[begun - 1].code;
 }
 
 /* ---- for files ------------------------------------------------------------------------- */

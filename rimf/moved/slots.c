@@ -148,21 +148,14 @@ struct moved_writing {
 static const struct moved_fragment *fragment_at(struct moved_writing *w, uintptr_t value)
 {
     const struct moved_fragment *fragment;
-    size_t low = 0, high = w->n_ranges;
+    size_t i;
 
     if (w->last && value - w->last->original < w->last->code)
         return w->last;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (w->ranges[middle].end <= value)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    if (low == w->n_ranges || value < w->ranges[low].start)
+    i = RIMF_BISECT(k, w->n_ranges, w->ranges[k].end <= value);
+    if (i == w->n_ranges || value < w->ranges[i].start)
         return NULL;
-    fragment = moved_fragment_at(w->moved, w->ranges[low].object, value);
+    fragment = moved_fragment_at(w->moved, w->ranges[i].object, value);
     if (fragment)
         w->last = fragment;
     return fragment;
