@@ -69,7 +69,7 @@ static int add(uint8_t *at, int64_t more)
     return value == sum ? 0 : -ERANGE;
 }
 
-int moved_frames_sorted(struct moving *c, uintptr_t to)
+int moved_frames_sorted(struct moving *c)
 {
     const struct analysis *s = c->analysis;
     struct moved_code *moved = c->image->moved;
@@ -80,10 +80,10 @@ int moved_frames_sorted(struct moving *c, uintptr_t to)
     for (size_t i = analysis_frame_from(s, start);
          i < s->n_frames && s->frames[i].start - start < c->fragment->code; i++) {
         int64_t code = (int64_t)(c->bias + s->frames[i].start + (uintptr_t)c->distance - base);
-        int64_t fde = (int64_t)(to + s->frames[i].fde - s->header->frames_start - base);
+        int64_t fde = (int64_t)(c->object->frames + s->frames[i].fde - s->header->frames_start - base);
 
         if (code != (int32_t)code || fde != (int32_t)fde)
-            return -ERANGE;
+            return c->why = "its unwind table is farther than 2 GiB from the region", -ERANGE;
         search->table[moved->n_frames++] = (struct searched){(int32_t)code, (int32_t)fde};
     }
     return 0;

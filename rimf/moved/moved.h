@@ -99,7 +99,7 @@ unsigned moved_in_line(const struct rimf_object *, uintptr_t original, size_t si
 int moved_note(struct mvld_image *, struct rimf_object *, size_t index);
 void moved_drop(struct mvld_image *, struct rimf_object *); /* it has none */
 /* By original. */
-void moved_sort(const struct moved_code *, struct rimf_object *);
+void moved_sort(struct rimf_object *);
 /* The fragment that the original address is in, or NULL. */
 const struct moved_fragment *moved_fragment_at(const struct moved_code *, struct rimf_object *,
                                      uintptr_t original);
@@ -148,9 +148,9 @@ uintptr_t moved_frames_described(struct moved_code *, const struct rimf_describe
 /* Its .eh_frame, to `to`. */
 size_t moved_frames_size(const struct moving *);
 int moved_frames(struct moving *, uintptr_t to);
-/* Of the fragment at hand, the part of the sorted table, once its .eh_frame is at `to`.  Pieces
+/* Of the fragment at hand, the part of the sorted table, once the object's `frames` are there.  Pieces
  * ascend; nobody finds them before moved_frames_publish. */
-int moved_frames_sorted(struct moving *, uintptr_t to);
+int moved_frames_sorted(struct moving *);
 void moved_frames_publish(struct moved_code *);
 /* Where the code begins that one record describes and that [at, at + length) of moved code is
  * in, or 0.  [any thread] */

@@ -220,5 +220,5 @@ void rimf_moved_forget(struct mvld_image *image, const struct mvld_object *publi
             give_back(image, first, last);
     }
     for (size_t i = 0; i < object->n_fragments; i++)
-        __atomic_store_n(&list[object->fragments[i]].size, 0, __ATOMIC_RELEASE);
+        __atomic_store_n(&list[object->fragments[i].index].size, 0, __ATOMIC_RELEASE);
 }
