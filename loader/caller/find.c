@@ -209,7 +209,7 @@ static int find_in_libc(struct mvld_image *image, const struct mvld_object *libc
  *     ff a0 <disp32>        jmp *disp(%rax) */
 static uintptr_t find_object(const struct mvld_object *host, const struct mvld_object *libc)
 {
-    static const uint8_t endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa}, load[] = {0x48, 0x8b, 0x05};
+    static const uint8_t load[] = {0x48, 0x8b, 0x05};
     struct caller_function function;
     const uint8_t *p;
     uintptr_t at;
@@ -217,8 +217,8 @@ static uintptr_t find_object(const struct mvld_object *host, const struct mvld_o
     if (caller_exported(libc, "_dl_find_object", "GLIBC_2.35", &function) || function.size < 13)
         return 0;
     p = (const uint8_t *)function.at;
-    if (memcmp(p, endbr64, sizeof endbr64) == 0 && function.size >= 17)
-        p += sizeof endbr64;
+    if (function.size >= 17)
+        p += endbr64_size(p, function.size);
     if (memcmp(p, load, sizeof load) != 0 || p[7] != 0xff || p[8] != 0xa0)
         return 0;
     at = (uintptr_t)p + 7 + (uintptr_t)distance_at(p + 3);

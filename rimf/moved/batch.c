@@ -163,13 +163,6 @@ static void publish_frames(const struct making *m)
                  "the unwind tables of moved code stay writable");
 }
 
-static void reserve(const struct making *m, uintptr_t start, uintptr_t end)
-{
-    if (start != end)
-        sys_mmap(m->image->sys, start, end - start, PROT_READ,
-                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
-}
-
 /* Nothing entered the new pages, and nobody looked for them.  What is mapped instead is
  * code that cannot be touched, and frames that read as zeros. */
 static void take_away(const struct making *m)
@@ -179,8 +172,8 @@ static void take_away(const struct making *m)
 
     moved->n_frames = m->n_frames;
     moved_pages_give_back(m->image, m->code, m->code_end);
-    reserve(m, m->frames, m->frames_end);
-    reserve(m, table + m->table_before, table + m->table);
+    moved_pages_small(m->image, m->frames, m->frames_end, PROT_READ);
+    moved_pages_small(m->image, table + m->table_before, table + m->table, PROT_READ);
     sys_mprotect(m->image->sys, table, m->table_before, PROT_READ);
 }
 
@@ -376,12 +369,11 @@ int rimf_moved_commit(struct mvld_image *image, struct rimf_moved_report *report
             move_entries_begin(image);
         error = make(&m);
     }
+    canonical_end(image, writing, error);
     if (error) {
-        canonical_leave(image, writing);
         moved_drop_plan(image);
         memset(report, 0, sizeof *report);
     } else {
-        canonical_write(image, writing);
         error = each_object(&m, finish);
     }
     moved_words_release(image);

@@ -10,8 +10,8 @@
  *     canonical_plan      no code of the objects has run; what holds addresses can be
  *                             read, and is writable now (RELRO is opened)
  *     …                       moved code, caller hooks, operands of originals
- *     canonical_write     all slots, of all objects that hold any; RELRO is closed
- *     canonical_leave     instead of it: RELRO is closed, nothing was written
+ *     canonical_end       all slots are written, of all objects that hold any, or after a failure none;
+ *                             RELRO is closed
  *
  * From a snapshot it comes as it was decided when that was made (store/apply_moved.c), and so do
  * the words (store/apply_pointers.c).
@@ -107,6 +107,14 @@ static void take_addresses(struct moved_fragment *fragment, const struct analysi
     }
 }
 
+static void take_all(struct moved_fragment *fragment, const struct analysis *s, uintptr_t bias,
+                     const struct fixed_addresses *fixed)
+{
+    fragment->n_fixed = 0;
+    take_fixed(fragment, s, bias);
+    take_addresses(fragment, s, bias, fixed);
+}
+
 static int is_all_fixed(const struct analysis *s)
 {
     for (size_t i = 0; i < s->n_segments; i++)
@@ -150,16 +158,13 @@ static int plan(struct mvld_image *image, size_t index, const struct fixed_addre
                      object->public.name, why);
         return 0;
     }
-    take_fixed(fragment, s, bias);
-    take_addresses(fragment, s, bias, fixed);
+    take_all(fragment, s, bias, fixed);
     if (fragment->n_fixed) {
         fragment->fixed = rimf_heap_alloc(&image->heap, fragment->n_fixed * sizeof *fragment->fixed);
         if (!fragment->fixed)
             return -ENOMEM;
+        take_all(fragment, s, bias, fixed);
     }
-    fragment->n_fixed = 0;
-    take_fixed(fragment, s, bias);
-    take_addresses(fragment, s, bias, fixed);
     fragment->is_canonical = 1;
     return 0;
 }
@@ -256,27 +261,19 @@ static void finish(const struct rimf_table *table)
         table->objects[i]->finished = 1;
 }
 
-void canonical_leave(struct mvld_image *image, struct moved_writing *writing)
+void canonical_end(struct mvld_image *image, struct moved_writing *writing, int failed)
 {
     const struct rimf_table *table = rimf_table_enter(image);
 
-    moved_relro_close(image, table);
-    rimf_table_leave(image);
-    forget_plans(image);
-    rimf_heap_release(&image->heap, writing);
-}
-
-void canonical_write(struct mvld_image *image, struct moved_writing *writing)
-{
-    const struct rimf_table *table = rimf_table_enter(image);
-
-    if (writing) {
+    if (writing && !failed) {
         rimf_log(image->log, MVLD_LOG_PASSES, "moved code: %zu pointers lead to it",
                  moved_slots_write(writing, table));
         finish(table);
     }
     moved_relro_close(image, table);
     rimf_table_leave(image);
+    if (failed)
+        forget_plans(image);
     rimf_heap_release(&image->heap, writing);
 }
 
@@ -301,7 +298,7 @@ void rimf_image_finish(struct mvld_image *image)
     if (write && !why)
         why = open_words(image, table, &writing);
     if (writing)
-        canonical_write(image, writing);
+        canonical_end(image, writing, 0);
     else
         finish(table);
     if (write && why)

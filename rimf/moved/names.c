@@ -157,7 +157,7 @@ static int each(struct mvld_image *image, size_t *next, int unnamed, moved_names
     struct moved_code *moved = image->moved;
     int error = 0;
 
-    for (; moved && *next < moved->n && !error; ++*next) {
+    for (; *next < moved->n && !error; ++*next) {
         const struct rimf_object *object = moved->list[*next].object;
         struct file_symbols file = {0};
 

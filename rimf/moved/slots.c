@@ -59,19 +59,18 @@ void moved_slots_each(const struct rimf_object *object,
     elf_relr_each(view, visit, cookie);
 }
 
-void moved_slots_writable(const struct rimf_object *object, uintptr_t slot, uintptr_t *start,
-                         uintptr_t *end)
+int moved_slots_open(const struct rimf_object *object, uintptr_t slot, struct moved_open *out)
 {
-    *start = *end = 0;
     for (size_t i = 0; i < object->view.n_segments; i++) {
         const struct mvld_segment *s = &object->view.segments[i];
 
         if ((s->prot & (PROT_READ | PROT_WRITE | PROT_EXEC)) == (PROT_READ | PROT_WRITE) &&
             slot >= s->start && slot < s->end && s->end - slot >= sizeof slot) {
-            *start = s->start;
-            *end = s->end - sizeof slot + 1; /* behind the last word's first byte */
+            *out = (struct moved_open){s->start, s->end - sizeof slot + 1};
+            return 1;
         }
     }
+    return 0;
 }
 
 /* ---- variables that were copied -------------------------------------------------------- */
@@ -135,7 +134,7 @@ struct moved_writing {
     const struct moved_code *moved;
     const struct rimf_object *object; /* whose words are written */
     int calls; /* these are the words of its PLT, which nothing but calls reads */
-    uintptr_t open, open_end; /* a writable segment */
+    struct moved_open open;
     struct moved_range *ranges; /* ascending */
     size_t n_ranges;
     const struct moved_fragment *last; /* that was found */
@@ -188,9 +187,7 @@ static int write_slot(void *cookie, uintptr_t slot)
     const struct moved_fragment *fragment;
     uintptr_t value, canonical;
 
-    if (slot - w->open >= w->open_end - w->open)
-        moved_slots_writable(w->object, slot, &w->open, &w->open_end);
-    if (slot - w->open >= w->open_end - w->open)
+    if (!moved_slot_is_open(w->object, slot, &w->open))
         return 0;
     memcpy(&value, (const void *)slot, sizeof value);
     fragment = fragment_at(w, value);
@@ -269,7 +266,7 @@ size_t moved_slots_write(struct moved_writing *w, const struct rimf_table *table
         if (!moved_slots_held(table->objects[i]))
             continue;
         w->object = table->objects[i];
-        w->open = w->open_end = 0;
+        w->open = (struct moved_open){0, 0};
         write_slots(w, &w->object->view);
     }
     return w->n;

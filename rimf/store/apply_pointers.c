@@ -18,17 +18,10 @@
 /* Where the words of one object may be written. */
 struct writable {
     struct rimf_object *object;
-    uintptr_t start, end; /* of the segment at hand: first bytes of words */
+    struct moved_open open;
     uintptr_t relro;
     size_t relro_size;
 };
-
-static int may_write(struct writable *w, uintptr_t word)
-{
-    if (word - w->start >= w->end - w->start)
-        moved_slots_writable(w->object, word, &w->start, &w->end);
-    return word - w->start < w->end - w->start;
-}
 
 static uintptr_t region_bias(const struct applying *a)
 {
@@ -102,7 +95,7 @@ int apply_compare_pointers(struct applying *a)
             w = (struct writable){.object = object};
             w.relro_size = elf_relro(&object->view, &w.relro);
         }
-        if (!may_write(&w, word))
+        if (!moved_slot_is_open(object, word, &w.open))
             return apply_refuse(a, object, "a pointer lies where it cannot be written");
         memcpy(&value, (const void *)word, sizeof value);
         if (value == moved_of(a, p))
