@@ -42,8 +42,6 @@ static void fill_region(struct writer *w, const struct mvld_object *object, uint
         .frames_size = region->frames_size,
         .hot = moved->hot_end ? moved->hot_end - region->code : 0,
         .pages = moved->pages,
-        .described = w->image->n_described
-                         ? (uint32_t)(w->image->described->start - object->bias) : 0,
     };
     for (int i = 0; i < MANIFEST_PIECES; i++) {
         w->region->pieces[i] = (struct manifest_piece){starts[i] - object->bias, ends[i] - starts[i],
