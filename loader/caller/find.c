@@ -32,6 +32,7 @@
  */
 #include "loader/caller/private.h"
 
+#include "rimf/elf/view.h"
 #include "rimf/x86/decode.h"
 #include "rimf/image/image.h"
 
@@ -79,18 +80,13 @@ static int readable(const struct mvld_object *object, uintptr_t at, size_t size)
 static uintptr_t frame_table(const struct mvld_object *object, uint32_t *n)
 {
     static const uint8_t form[] = {1, 0x1b, 0x03, 0x3b};
-    const Elf64_Phdr *ph = object->phdr;
+    const Elf64_Phdr *ph = elf_phdr_last(object->phdr, object->phnum, PT_GNU_EH_FRAME);
+    uintptr_t header = ph ? object->bias + ph->p_vaddr : 0;
 
-    for (size_t i = 0; ph && i < object->phnum; i++) {
-        uintptr_t header = object->bias + ph[i].p_vaddr;
-
-        if (ph[i].p_type != PT_GNU_EH_FRAME || !readable(object, header, 12) ||
-            memcmp((const void *)header, form, sizeof form) != 0)
-            continue;
-        *n = (uint32_t)distance_at((const uint8_t *)header + 8);
-        return readable(object, header + 12, 8ul * *n) ? header : 0;
-    }
-    return 0;
+    if (!ph || !readable(object, header, 12) || memcmp((const void *)header, form, sizeof form) != 0)
+        return 0;
+    *n = (uint32_t)distance_at((const uint8_t *)header + 8);
+    return readable(object, header + 12, 8ul * *n) ? header : 0;
 }
 
 /* The function that holds `address`: 0, or -ENOENT: none is described there.
