@@ -211,13 +211,9 @@ static void prepare_unwinder(struct loader *l)
 
     if (!err)
         err = caller_hooks(&l->caller, CALLER_NEEDED, CALLER_FUNCTIONS, &hooks, &why);
-    if (!err) {
+    if (!err)
         keep_originals(l, CALLER_NEEDED, CALLER_FUNCTIONS);
-        return;
-    }
-    if (err == -ENOENT)
-        l->caller.unwinder = NULL;
-    else
+    else if (err != -ENOENT)
         leave_unwinder(l, why);
 }
 
@@ -299,13 +295,9 @@ int caller_prepare(struct loader *l, const char **why)
     if (!caller->stubs)
         return -ENOTSUP;
     caller->kept = take_kept(l, caller->functions);
-    if (caller->kept) {
-        err = 0; /* and caller_install, which is next, makes the hooks */
-    } else {
-        err = caller_find(l, caller->functions, why);
-        if (!err)
-            err = caller_hooks(caller, 0, CALLER_NEEDED, &hooks, why);
-    }
+    err = caller->kept ? 0 : caller_find(l, caller->functions, why);
+    if (!err && !caller->kept) /* else caller_install, which is next, makes the hooks */
+        err = caller_hooks(caller, 0, CALLER_NEEDED, &hooks, why);
     if (err) {
         caller->stubs = 0;
         return err;

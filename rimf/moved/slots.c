@@ -16,6 +16,7 @@
 #include "rimf/moved/moved.h"
 
 #include "rimf/base/base.h"
+#include "rimf/base/sort.h"
 #include "rimf/image/private.h"
 
 #include <errno.h>    /* numbers only */
@@ -208,27 +209,19 @@ static int write_slot(void *cookie, uintptr_t slot)
 static void note_copied(void *cookie, const struct copied_variable *variable)
 {
     struct moved_writing *w = cookie;
-    size_t at = w->n_copied++;
 
-    for (; at && w->copied[at - 1].from > variable->from; at--)
-        w->copied[at] = w->copied[at - 1];
-    w->copied[at] = *variable;
+    w->copied[w->n_copied++] = *variable;
 }
 
 static void note_moved(struct moved_writing *w)
 {
     for (size_t i = 0; i < w->moved->n; i++) {
-        const struct moved_fragment *fragment = &w->moved->list[i];
-        size_t at = w->n_ranges;
+        struct rimf_object *object = (struct rimf_object *)w->moved->list[i].object;
 
-        if (!moved_is_first(w->moved, i))
-            continue;
-        for (; at && w->ranges[at - 1].start > fragment->object->public.start; at--)
-            w->ranges[at] = w->ranges[at - 1];
-        w->ranges[at] = (struct moved_range){fragment->object->public.start, fragment->object->public.end,
-                                      (struct rimf_object *)fragment->object};
-        w->n_ranges++;
+        if (moved_is_first(w->moved, i))
+            w->ranges[w->n_ranges++] = (struct moved_range){object->public.start, object->public.end, object};
     }
+    rimf_sort(w->ranges, w->n_ranges, sizeof *w->ranges);
 }
 
 struct moved_writing *moved_slots_prepare(struct mvld_image *image, const struct rimf_table *table)
@@ -247,6 +240,7 @@ struct moved_writing *moved_slots_prepare(struct mvld_image *image, const struct
     w->ranges = (struct moved_range *)(w->copied + n_copied);
     if (n_copied)
         moved_slots_copied(image, table, note_copied, w);
+    rimf_sort(w->copied, w->n_copied, sizeof *w->copied);
     return w;
 }
 
