@@ -20,9 +20,10 @@ struct pipeline; /* opaque */
 
 /* Reads the configuration and maps the passes that it asks for.  0 with *out
  * NULL when nothing is configured for this program: that is the cheap, common
- * case.  Likewise, with `runs`, when no pass has anything to do.  Negative errno when the configuration or the pipeline is wrong: the
- * sentence (file, line, names) went to the log as a warning and to `why`.  -EIO and
- * -ENOMEM: nothing that somebody wrote is wrong, but a system call failed. */
+ * case.  Likewise, with `runs`, when no pass has anything to do.  Negative errno when
+ * the configuration or the pipeline is wrong: the sentence (file, line, names) went to
+ * the log as a warning and to `why`.  -EIO and -ENOMEM: nothing that somebody wrote is
+ * wrong, but a system call failed. */
 int pipeline_plan(const struct pipeline_query *, struct pipeline **out, char *why,
                   size_t why_size);
 
@@ -71,9 +72,10 @@ void pipeline_print(const struct pipeline *, void (*line)(void *cookie, const ch
 /* Unmaps the passes and gives back the plan; only when none of them ran. */
 void pipeline_free(struct pipeline *);
 
-/* At RT_CONSISTENT, and (added, removed) for each dlopen and dlclose later.  Of the passes before `end` those
- * that nobody has treated yet; with SIZE_MAX all, and then says how long they took.  0; -ECANCELED when a pass failed or was skipped,
- * -EUCLEAN when the image is broken: both are in the log, and the program goes on. */
+/* At RT_CONSISTENT, and (added, removed) for each dlopen and dlclose later.  Of the passes
+ * before `end` those that nobody has treated yet; with SIZE_MAX all, and then says how long
+ * they took.  0; -ECANCELED when a pass failed or was skipped, -EUCLEAN when the image is
+ * broken: both are in the log, and the program goes on. */
 int pipeline_run(struct pipeline *, struct mvld_image *, size_t end);
 /* For those of its passes from first on, before end. */
 void pipeline_added(struct pipeline *, struct mvld_image *, const struct mvld_object *const *objects, size_t n,

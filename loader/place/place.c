@@ -196,7 +196,7 @@ void place_finish(struct loader *l)
 }
 
 /* It is aligned to more than the arena (by glibc since 2.35). */
-int place_varies(const struct loader *l, const struct mvld_object *object)
+static int varies(const struct loader *l, const struct mvld_object *object)
 {
     uint64_t aligned = object->phdr ? alignment(object->phdr, object->phnum) : 0;
 
@@ -208,7 +208,7 @@ void place_set_unplaced(const struct loader *l)
     for (size_t i = 0; i < rimf_api()->object_count(l->image); i++) {
         const struct mvld_object *object = rimf_api()->object_at(l->image, i);
 
-        if (place_varies(l, object))
+        if (varies(l, object))
             rimf_image_set_unplaced(object);
     }
 }

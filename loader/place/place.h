@@ -29,8 +29,7 @@ struct arena {
 void place_plan(struct loader *);
 void place_near_low(struct loader *, int spacious); /* of it, for tests */
 void place_finish(struct loader *); /* it is known which passes there are */
-/* 1: the object lies elsewhere in the arena each time.  And tells the image of all that do. */
-int place_varies(const struct loader *, const struct mvld_object *);
+/* Tells the image of all objects that lie elsewhere in the arena each time. */
 void place_set_unplaced(const struct loader *);
 /* Memory within reach of what lies near the program, or negative errno; for the image. */
 long place_room(void *loader, size_t size);

@@ -28,11 +28,8 @@ void later_start(struct loader *l, const char *folder, uint32_t user, size_t pas
         return;
     memcpy(kept, folder, size);
     l->later = (struct later_objects){.folder = kept, .user = user, .passes = passes};
-    if (learns) {
+    if (learns)
         l->later.learner = SYS3(l->sys, SYS_getpid, 0, 0, 0);
-        rimf_image_watch(l->image);
-        place_set_unplaced(l);
-    }
 }
 
 static long open_folder(const struct loader *l)
@@ -131,21 +128,34 @@ struct coming {
     size_t n_rest;
 };
 
+/* Each object as it will be found again; passes that no snapshot holds are not restricted. */
+static void watch(struct loader *l)
+{
+    const uint32_t elsewhere = MVLD_OBJECT_MAIN | MVLD_OBJECT_LOADER | MVLD_OBJECT_VDSO;
+
+    rimf_image_watch(l->image);
+    place_set_unplaced(l);
+    for (size_t i = 0; i < rimf_api()->object_count(l->image); i++) {
+        const struct mvld_object *object = rimf_api()->object_at(l->image, i);
+
+        if (!(object->flags & elsewhere) && !is_in_arena(l, object->start, object->end - object->start))
+            rimf_image_set_unplaced(object);
+    }
+}
+
 static void learn(struct loader *l, struct coming *c)
 {
     const char *refusal = "a filter of system calls is in force";
     long n, lock = l->filtered.on ? -EPERM
                                   : caches_lock(l, l->later.folder, l->later.user, 0, &refusal);
 
-    for (size_t i = 0; i < c->n_rest; i++)
-        if (!is_in_arena(l, c->rest[i]->start, c->rest[i]->end - c->rest[i]->start) ||
-            place_varies(l, c->rest[i]))
-            rimf_image_set_unplaced(c->rest[i]);
+    watch(l);
     rimf_image_set_writes(l->image, !sys_failed(lock));
     pipeline_added(l->pipeline, l->image, c->rest, c->n_rest, 0, l->later.passes);
     rimf_image_set_writes(l->image, 0);
     n = rimf_later_write(l->image, c->folder, l->later.user, c->rest, c->n_rest,
                          sys_failed(lock) ? refusal : NULL);
+    rimf_image_watch_end(l->image);
     if (!sys_failed(lock))
         sys_close(l->sys, (int)lock);
     if (n < 0)

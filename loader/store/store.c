@@ -339,6 +339,8 @@ void store_run(struct loader *l)
     }
     if (!pipeline_run(l->pipeline, l->image, n) && plan.build)
         store_keep(l, &plan);
+    if (plan.build)
+        rimf_image_watch_end(l->image);
     unlock(l, &plan);
 }
 

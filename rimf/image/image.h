@@ -111,8 +111,10 @@ struct rimf_read {
     struct file_id file; /* manifest_read_of */
 };
 void rimf_image_add_read(struct mvld_image *, const char *path, const struct file_id *);
-/* From here on the image notes what passes say of their changes (api->depends). */
+/* From here on the image notes what passes say of their changes (api->depends), until the end: what comes
+ * behind that may rely on anything in this process. */
 void rimf_image_watch(struct mvld_image *);
+void rimf_image_watch_end(struct mvld_image *);
 /* The object does not lie where it would lie again: passes must leave it as it is. */
 void rimf_image_set_unplaced(const struct mvld_object *);
 /* Unmaps analyses that were read; asked again, they are read again. */

@@ -330,7 +330,6 @@ int rimf_watch_word(struct mvld_image *, uintptr_t word);
 void rimf_watch_pointer(struct mvld_image *, uintptr_t word);
 /* The words ascend, each once, and the pointers.  0, or -ENOMEM: something was not noted. */
 int rimf_watch_finish(struct mvld_image *);
-void rimf_watch_end(struct mvld_image *);
 /* Those that this object's code relies on, in the order in which they were noted, if there is
  * room; their number.  Once the start is stored. */
 size_t rimf_watch_words(const struct rimf_watch *, const struct mvld_object *, uintptr_t *words);

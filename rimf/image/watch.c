@@ -32,8 +32,7 @@ void rimf_image_watch(struct mvld_image *image)
     rimf_table_leave(image);
 }
 
-/* Nothing more will be stored: what comes now may rely on anything in this process. */
-void rimf_watch_end(struct mvld_image *image)
+void rimf_image_watch_end(struct mvld_image *image)
 {
     const struct rimf_table *table = rimf_table_enter(image);
 

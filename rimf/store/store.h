@@ -16,8 +16,8 @@ long rimf_manifest_apply(struct mvld_image *, const struct manifest_file *, uint
                          const char **why, const struct mvld_object **object);
 
 /* Writes what was noted to `folder`, which must not be there yet; it is complete when MANIFEST_FILE is in it.
- * That ends the watch.  0, or negative errno with a sentence that can be asked for (last_error), and what is in
- * the folder is to be removed. */
+ * 0, or negative errno with a sentence that can be asked for (last_error), and what is in the folder is to be
+ * removed. */
 int rimf_manifest_write(struct mvld_image *, const char *folder, uint64_t made_by, uint64_t layout_seed,
                         const char *launch_key);
 
@@ -32,9 +32,9 @@ uintptr_t rimf_later_place(const struct mvld_image *, const struct manifest *, u
  * in their files, goes to `rest`, in that order; how many these are. */
 size_t rimf_later_apply(struct mvld_image *, const struct manifest_file *,
                         const struct mvld_object *const *, size_t n, const struct mvld_object **rest);
-/* Adds what passes did to these, while the image watched, to MANIFEST_LATER in the open folder, and forgets
- * what was noted.  Who asks holds the lock of the cache, or says in `refusal` why nothing can be added.  How
- * many objects were added, or negative errno with a sentence (last_error). */
+/* Adds what passes did to these, while the image watched, to MANIFEST_LATER in the open folder.  Who asks
+ * holds the lock of the cache, or says in `refusal` why nothing can be added.  How many objects were added,
+ * or negative errno with a sentence (last_error). */
 long rimf_later_write(struct mvld_image *, int folder, uint32_t user, const struct mvld_object *const *, size_t n,
                       const char *refusal);
 

@@ -289,8 +289,6 @@ long rimf_later_write(struct mvld_image *image, int folder, uint32_t user, const
         result = learn(&l);
     l.known.folder = -1; /* it is the caller's */
     manifest_unmap(&l.known, image->sys);
-    if (image->watch)
-        image->watch->n = image->watch->n_owners = 0;
     writer_release(&l.w);
     rimf_heap_release(&image->heap, l.learnt);
     return result;

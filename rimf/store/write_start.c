@@ -240,10 +240,12 @@ void rimf_image_add_read(struct mvld_image *image, const char *path, const struc
     image->n_reads++;
 }
 
-static int write_watched(struct start *s)
+int rimf_manifest_write(struct mvld_image *image, const char *folder, uint64_t made_by, uint64_t layout_seed,
+                        const char *launch_key)
 {
-    struct writer *w = &s->w;
-    struct mvld_image *image = w->image;
+    struct start s = {.w = {.image = image}, .folder = folder, .launch_key = launch_key, .made_by = made_by,
+                      .layout_seed = layout_seed};
+    struct writer *w = &s.w;
     int error;
 
     if (!image->watch)
@@ -258,20 +260,10 @@ static int write_watched(struct start *s)
     if (rimf_watch_finish(image))
         error = rimf_fail(image, ENOMEM, "there was no memory to note what the passes did");
     if (!error)
-        error = write_all(s, image->watch);
+        error = write_all(&s, image->watch);
     if (!error)
         rimf_later_start(image, w->table, w->objects, w->base, w->header->checksum);
     rimf_table_leave(image);
     writer_release(w);
-    return error;
-}
-
-int rimf_manifest_write(struct mvld_image *image, const char *folder, uint64_t made_by, uint64_t layout_seed,
-                        const char *launch_key)
-{
-    struct start s = {.w = {.image = image}, .folder = folder, .launch_key = launch_key, .made_by = made_by, .layout_seed = layout_seed};
-    int error = write_watched(&s);
-
-    rimf_watch_end(image);
     return error;
 }

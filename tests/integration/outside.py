@@ -149,14 +149,15 @@ def counts(world):
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         said = "".join(process.stdout.readline() for _ in plain.splitlines())
         text = Path(f"{log}.{process.pid}").read_text()
-        at = re.search(rf"{world.program}: slots from \w+ on, \d+ counters at 0x(\w+)", text)
+        at = re.search(rf"{world.program}: (\d+) slots at 0x(\w+)", text)
         check(at, text)
         slots = {name: int(offset, 16) for offset, name in re.findall(
             r"^(\w+) .*R_X86_64_(?:JUMP_SLO|GLOB_DAT)\w* +\w+ ([\w@.]+)", subprocess.run(
                 ["readelf", "-rW", world.program], capture_output=True, text=True).stdout, re.M)}
         with open(f"/proc/{process.pid}/mem", "rb") as memory:
-            memory.seek(int(at[1], 16) + slots["called"] - min(slots.values()))
-            counted = struct.unpack("Q", memory.read(8))[0]
+            memory.seek(int(at[2], 16))
+            counters = dict(struct.iter_unpack("QQ", memory.read(16 * int(at[1]))))
+        counted = counters[min(counters) - min(slots.values()) + slots["called"]]
         process.communicate("\n")
     check(said == plain and "caught 7\n" in said and "caught it\n" in said,
           f"under mvld:\n{said}plainly:\n{plain}")

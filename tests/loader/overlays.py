@@ -223,6 +223,30 @@ def learning(program):
         check("a debugger may have breakpoints" in done.stderr, done.stderr)
 
 
+def behind(program):
+    """A pass whose work no snapshot holds cannot add code and data to a process that learns, or what it did is
+    learnt with what the others did."""
+    def counted(done):
+        return re.findall(r"count-calls: .*/(one.so): ([1-9]\d*) of \d+ sites made direct", done.stderr)
+
+    support.compile_c(program.pass_folder / "count-calls.so", support.SOURCE / "passes" / "example" / "count-calls.c",
+                      "-O2", "-shared", "-nostdlib", "-ffreestanding", "-fno-stack-protector", "-mgeneral-regs-only",
+                      "-fPIC", "-Wl,-Bsymbolic", "-I", support.SOURCE / "include", plugin=False)
+    program.passes = "direct-calls, count-calls"
+    program.configure("on-miss = learn")
+    program.train()
+    done = program.run("open:one.so")
+    check("one.so: learnt\n" in done.stderr and re.search(r"/one.so: \d+ slots at 0x\w{5}", done.stderr), done.stderr)
+    program.applied("open:one.so", names=["libwhere.so", "one.so"])
+    program.options = "[direct-calls]\nrewritable = leave"  # so that there are calls to count
+    program.configure("on-miss = learn")
+    program.train()
+    done = program.run("open:one.so")
+    check("one.so: learnt, without code\n" in done.stderr and counted(done), done.stderr)
+    again = program.run("open:one.so")
+    check("one.so: not learnt: it is known" in again.stderr and counted(again) == counted(done), again.stderr)
+
+
 def moved(program):
     """What leads to an object that is known, but lies elsewhere in this process, is learnt without its code, and
     that stays so."""
