@@ -55,7 +55,6 @@ struct rimf_object {
                      * 0: none of it moved */
     struct moved_place *fragments; /* moved/fragments.c: of all of them */
     size_t n_fragments, fragments_room;
-    int fragments_sorted; /* by original */
     uint8_t *held;     /* moved/entries.c: of each unit, who holds its original address; or NULL */
     uintptr_t frames;  /* unwind tables of these */
     size_t frames_size;

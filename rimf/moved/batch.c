@@ -6,6 +6,7 @@
 #include "rimf/moved/moved.h"
 
 #include "rimf/base/base.h"
+#include "rimf/base/sort.h"
 #include "rimf/image/private.h"
 
 #include <errno.h>    /* numbers only */
@@ -63,12 +64,12 @@ static int failed(const struct moving *c, int error)
     return rimf_fail(c->image, -error, "%s: its code cannot be moved: %s", c->object->public.name, c->why);
 }
 
-/* By originals no fragment overlaps the next one. */
+/* Sorts them; 1: one overlaps the next one. */
 static int is_overlapping(const struct moved_code *moved, struct rimf_object *object)
 {
     const struct moved_fragment *last = NULL;
 
-    moved_sort(object);
+    rimf_sort(object->fragments, object->n_fragments, sizeof *object->fragments);
     for (size_t i = 0; i < object->n_fragments; i++) {
         const struct moved_fragment *fragment = &moved->list[object->fragments[i].index];
 

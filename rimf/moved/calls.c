@@ -94,8 +94,8 @@ static const struct answer *answer_of(const struct moving *c, const struct call 
 static int move_call(struct moving *c, const struct analysis_call *listed)
 {
     uint8_t *at = moving_byte(c, listed->address);
-    struct call call = {.slot = c->bias + analysis_slot(listed)};
     const struct answer *answer;
+    struct call call;
 
     if (!at) {
         c->object->calls_unmoved++;
@@ -104,6 +104,7 @@ static int move_call(struct moving *c, const struct analysis_call *listed)
     if (!read_call(&call.site, analysis_call_kind(listed), at))
         return moving_refuse(c, "a call is not what the analysis says, nor what a pass made of it");
     call.names = call.site.target - (uintptr_t)c->distance;
+    call.slot = c->bias + analysis_slot(listed);
     answer = answer_of(c, &call);
     c->object->calls_moved++;
     if (answer->why)
@@ -111,7 +112,8 @@ static int move_call(struct moving *c, const struct analysis_call *listed)
     if (!answer->target || !site_make(&call.site, answer->target))
         return moving_target(c, at + call.site.length - 4, (uintptr_t)at + call.site.length, call.names);
     c->object->calls_made += answer->slot & ENDS;
-    memcpy(at, &call.site.made, call.site.length);
+    memcpy(at, &call.site.made, 4); /* five bytes, or six */
+    memcpy(at + call.site.length - 4, (const uint8_t *)&call.site.made + call.site.length - 4, 4);
     return 0;
 }
 

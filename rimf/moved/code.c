@@ -17,7 +17,6 @@
 #include <sys/mman.h> /* numbers only */
 
 #define INT3 0xcc
-#define BRANCH 0 /* from one fragment into another, or to one that was left out: no analysis_reference_kind */
 #define AHEAD 16u /* what just moved lies in distant caches */
 
 int moving_refuse(struct moving *c, const char *why)
@@ -130,24 +129,35 @@ static uintptr_t address_taken(struct moving *c, uintptr_t original)
     return canonical;
 }
 
-/* A displacement that ends `rest` bytes before its instruction does. */
-static int move_displacement(struct moving *c, uint32_t address, unsigned rest, unsigned kind)
+static int move_reference(struct moving *c, const struct analysis_reference *reference)
 {
-    uint8_t *at = moving_byte(c, address);
-    uintptr_t next = (uintptr_t)at + 4 + rest, target;
+    uint8_t *at = moving_byte(c, reference->address);
+    uintptr_t next = (uintptr_t)at + 4 + reference->rest, target;
 
     if (!at)
         return 0;
     target = next - (uintptr_t)c->distance + (uintptr_t)distance_at(at);
-    if (kind == ANALYSIS_TO_CODE)
+    if (reference->kind == ANALYSIS_TO_CODE)
         target = address_taken(c, target);
-    if (kind == BRANCH && moving_at(c, target))
-        target += (uintptr_t)c->distance;
-    if (kind == ANALYSIS_TO_JUMP_TABLE && tables_of(c)) {
+    if (reference->kind == ANALYSIS_TO_JUMP_TABLE && tables_of(c)) {
         target = table_moved(c, (uint32_t)(target - c->bias));
         if (!target)
             return moving_refuse(c, "a reference leads to a jump table that is not there");
     }
+    return moving_target(c, at, next, target);
+}
+
+/* From one fragment into another, or to one that was left out. */
+static int move_branch(struct moving *c, const struct analysis_branch *branch)
+{
+    uint8_t *at = moving_byte(c, branch->address);
+    uintptr_t next = (uintptr_t)at + 4, target;
+
+    if (!at)
+        return 0;
+    target = next - (uintptr_t)c->distance + (uintptr_t)distance_at(at);
+    if (moving_at(c, target))
+        target += (uintptr_t)c->distance;
     return moving_target(c, at, next, target);
 }
 
@@ -179,12 +189,12 @@ static int correct(struct moving *c)
         if (i + AHEAD < s->n_references) /* a guess where there are fragments */
             __builtin_prefetch((const void *)(c->bias + s->references[i + AHEAD].address +
                                               (uintptr_t)c->distance), 1);
-        error = move_displacement(c, s->references[i].address, s->references[i].rest, s->references[i].kind);
+        error = move_reference(c, &s->references[i]);
     }
     if (!error)
         error = move_calls(c);
     for (size_t i = 0; i < s->n_branches && !error; i++)
-        error = move_displacement(c, s->branches[i].address, 0, BRANCH);
+        error = move_branch(c, &s->branches[i]);
     return error ? error : move_tables(c);
 }
 

@@ -8,13 +8,12 @@
  * between two fragments is padding, or stays.
  *
  * An object lists its fragments as places in the list of all that moved.  They come in the order of
- * the region; the first who looks for an original has them sorted, and that is before
- * other threads may look.
+ * the region; they are sorted when it is known which they are (moved/batch.c), and nobody looks for an
+ * original before.  A manifest lists them sorted.
  */
 #include "rimf/moved/moved.h"
 
 #include "rimf/base/base.h"
-#include "rimf/base/sort.h"
 #include "rimf/image/private.h"
 
 #include <errno.h>    /* numbers only */
@@ -37,7 +36,6 @@ int moved_note(struct mvld_image *image, struct rimf_object *object, size_t inde
     if (!object->n_fragments)
         object->moved = index + 1;
     object->fragments[object->n_fragments++] = (struct moved_place){image->moved->list[index].original, index};
-    object->fragments_sorted = object->n_fragments == 1;
     return 0;
 }
 
@@ -57,13 +55,6 @@ int moved_is_first(const struct moved_code *moved, size_t index)
     return fragment->size && fragment->object->moved == index + 1;
 }
 
-void moved_sort(struct rimf_object *object)
-{
-    if (!object->fragments_sorted)
-        rimf_sort(object->fragments, object->n_fragments, sizeof *object->fragments);
-    object->fragments_sorted = 1;
-}
-
 /* In a list, which may be older than the one that is in force. */
 static const struct moved_fragment *find_fragment(const struct moved_fragment *list, const struct rimf_object *object,
                                                   uintptr_t original)
@@ -75,10 +66,9 @@ static const struct moved_fragment *find_fragment(const struct moved_fragment *l
     return last && original - last->original < last->code ? last : NULL;
 }
 
-const struct moved_fragment *moved_fragment_at(const struct moved_code *moved, struct rimf_object *object,
+const struct moved_fragment *moved_fragment_at(const struct moved_code *moved, const struct rimf_object *object,
                                      uintptr_t original)
 {
-    moved_sort(object);
     return find_fragment(moved->list, object, original);
 }
 

@@ -98,10 +98,8 @@ unsigned moved_in_line(const struct rimf_object *, uintptr_t original, size_t si
 /* moved/fragments.c.  The list's index-th fragment is one of the object's; 0, or -ENOMEM. */
 int moved_note(struct mvld_image *, struct rimf_object *, size_t index);
 void moved_drop(struct mvld_image *, struct rimf_object *); /* it has none */
-/* By original. */
-void moved_sort(struct rimf_object *);
 /* The fragment that the original address is in, or NULL. */
-const struct moved_fragment *moved_fragment_at(const struct moved_code *, struct rimf_object *,
+const struct moved_fragment *moved_fragment_at(const struct moved_code *, const struct rimf_object *,
                                      uintptr_t original);
 /* The fragment that [original, original + length) is in, if it was made and is still there. [any thread] */
 const struct moved_fragment *moved_fragment_made(const struct moved_code *, const struct mvld_object *,

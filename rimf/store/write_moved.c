@@ -59,7 +59,6 @@ static int sort_fragments(struct writer *w)
     for (size_t i = 0; i < w->table->n_objects; i++) {
         struct rimf_object *object = w->table->objects[i];
 
-        moved_sort(object);
         for (size_t k = 0; k < object->n_fragments && n < w->header->n_fragments; k++)
             w->fragments[n++].sorted = (uint32_t)object->fragments[k].index;
     }
