@@ -344,20 +344,20 @@ static int no_category(const struct mvld_image *image, uint32_t category)
     return 0;
 }
 
-static uintptr_t copied_from(const struct mvld_image *image, uintptr_t address)
+static uintptr_t original_of(const struct mvld_image *image, uintptr_t address)
 {
     (void)image;
     (void)address;
     return 0;
 }
 
-static int nothing_copied(const struct mvld_image *image, uintptr_t home, size_t length,
-                          uintptr_t *copy)
+static int nothing_moved(const struct mvld_image *image, uintptr_t original, size_t length,
+                         uintptr_t *moved)
 {
     (void)image;
-    (void)home;
+    (void)original;
     (void)length;
-    *copy = 0;
+    *moved = 0;
     return 2;
 }
 
@@ -371,8 +371,8 @@ static const struct mvld_api api = {
     .plt_target = plt_target, .patch_begin = begin, .patch_add = add, .patch_commit = commit,
     .patch_count = count, .patch_at = nth, .patch_end = end, .alloc = allocate,
     .release = release, .fail = fail, .last_error = last_error, .log = no_log,
-    .log_enabled = no_category, .patch_add_words = add_words, .patch_often = often, .original_of = copied_from,
-    .moved_find = nothing_copied,
+    .log_enabled = no_category, .patch_add_words = add_words, .patch_often = often,
+    .original_of = original_of, .moved_find = nothing_moved,
 };
 
 /* ---- one input ------------------------------------------------------------------ */

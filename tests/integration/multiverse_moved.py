@@ -15,21 +15,6 @@ sys.path.insert(0, str(HERE.parent))
 import support  # noqa: E402
 from support import check  # noqa: E402
 
-STRESS = HERE / "stress"
-SOURCES = HERE / "moved"
-
-
-def build(folder):
-    shared = ["-fPIC", "-shared", "-Wl,--build-id"]
-    here = [f"-L{folder}", "-Wl,-rpath,$ORIGIN", f"-Wl,-rpath,{support.LIBRARY.parent}"]
-    for name, more in ("oneof", []), ("other", [STRESS / "straddling.S", *here, "-loneof"]):
-        support.compile_c(folder / f"lib{name}.so", *shared, STRESS / f"{name}.c",
-                          SOURCES / "distance.S", f"-DNAME={name}_distance", *more)
-    support.compile_c(folder / "moved", SOURCES / "main.c", SOURCES / "distance.S",
-                      "-DNAME=program_distance", "-Wl,--build-id", *here, "-lother", "-loneof",
-                      support.LIBRARY)
-    return folder / "moved"
-
 
 def stays(program, environment, config):
     """Without the pass it is libmultiverse that patches, in the original: that must run."""
@@ -45,7 +30,8 @@ def main():
     way = sys.argv[1]
     support.need(support.PLUGIN)
     with support.scratch_folder() as folder:
-        program = build(folder)
+        support.take(folder, "integration/moved", "liboneof.so", "libother.so", "moved")
+        program = folder / "moved"
         environment = support.moving(folder, "--program", program)
         config = f"[app]\nmatch = {program}\n{support.MOVING}\n"
         more = "on-miss = build\n" if way == "snapshot" else ""

@@ -29,8 +29,7 @@ class Program:
         for path in self.plain, self.mvld:
             shutil.copy("/bin/true", path)
         self.tool("set-interp", self.mvld, "--force")
-        for name in "confine", "calls":
-            support.compile_c(folder / name, HERE / "start" / f"{name}.c", plugin=False, cc="gcc")
+        support.take(folder, "loader/start", "confine", "calls")
         for way, path in ("plain", self.plain), ("ours", self.mvld):
             (folder / f"{way}-link").symlink_to(path.name)
             script = folder / f"{way}-script"

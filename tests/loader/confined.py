@@ -55,7 +55,7 @@ def address_space(programs):
     says that it takes much."""
     limited = [programs.confine, "space=64", "--"]
     both(programs, prefix=[programs.confine, "space=16", "--"])
-    passes, library = bring(programs, "-DFLAGS=MVLD_PASS_MOVES")
+    passes, library = bring(programs, "bring-moves.so")
     env = {"MVLD_TUNABLES": "app.passes=bring", "MVLD_PASS_PATH": passes, "MVLD_DEBUG": "files"}
     for prefix, brought in ([], True), (limited, False):
         said = execute([*prefix, programs.mvld], env=env).stderr

@@ -16,23 +16,12 @@ sys.path.insert(0, str(HERE.parent))
 import support  # noqa: E402
 from support import check, HOST_LOADER, LOADER  # noqa: E402
 
-SOURCES = HERE / "debug"
-
 
 class Programs:
     def __init__(self, folder):
         self.folder = folder
-        self.plugin = folder / "plugin.so"
-        support.compile_c(self.plugin, "-g", "-O0", "-shared", "-fPIC", SOURCES / "plugin.c",
-                          plugin=False)
-        self.plain = self.build("main-p", HOST_LOADER)
-        self.mvld = self.build("main-m", LOADER)
-
-    def build(self, name, loader):
-        path = self.folder / name
-        support.compile_c(path, "-g", "-O0", SOURCES / "main.c", plugin=False,
-                          *(f"-Wl,--dynamic-linker={loader}",))
-        return path
+        self.plugin, self.plain, self.mvld = folder / "plugin.so", folder / "main-p", folder / "main-m"
+        support.take(folder, "loader/debug", "plugin.so", "main-p", "main-m")
 
     def configured(self):
         config = self.folder / "config"

@@ -15,8 +15,8 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent), str(HERE)]
-import snapshot as images  # noqa: E402
 import snapshot_moved  # noqa: E402
+import snapshots  # noqa: E402
 import overlays  # noqa: E402
 import support  # noqa: E402
 from support import HOST_LOADER, LOADER  # noqa: E402
@@ -69,7 +69,7 @@ def build_program(path, loader, *arguments):
 
 def build_snapshot(folder):
     """The program of snapshot/ and its snapshot; the environment in which it is applied."""
-    made = images.Program(folder)
+    made = snapshots.Program(folder)
     config = folder / "config"
     config.write_text(f"[app]\nmatch = {folder}/program\npasses = answer\n")
     environment = {"MVLD_PASS_PATH": made.passes, "MVLD_CONFIG": config, "XDG_CACHE_HOME": made.cache}
@@ -97,7 +97,7 @@ def snapshot(driver, folder, options):
 
 def snapshot_with_moved(driver, folder, options):
     """A start from a snapshot with moved code; the program says the same wherever it
-    runs, and copies what comes later.  (Where libconcat cannot be mapped, the host loader says a
+    runs, and moves what comes later.  (Where libconcat cannot be mapped, the host loader says a
     line.)  It is preloaded in the plain run, too: then the host loader asks for the same memory, and
     where it crashes without (glibc 2.41: its table of thread-local modules), it does so in both."""
     made = snapshot_moved.Program(folder)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
-import snapshot  # noqa: E402
+import snapshots  # noqa: E402
 import support  # noqa: E402
 from support import check  # noqa: E402
 
@@ -46,7 +46,7 @@ class World:
 
     def __init__(self, folder):
         folder.chmod(0o755)
-        self.program = snapshot.Program(folder)
+        self.program = snapshots.Program(folder)
         self.home = folder / "root"
         self.alice = folder / "alice"
         self.config = self.home / ".config" / "mvld"
@@ -107,7 +107,7 @@ def caches(world):
     def applied(home, **more):
         done = world.run(home, **configured, **more)
         check(done.stdout == "2 0\n", done.stdout + done.stderr)
-        return len(snapshot.from_image(done)) == 1
+        return len(snapshots.from_image(done)) == 1
 
     done = world.run(world.home, MVLD_SNAPSHOT="1", XDG_CACHE_HOME=cache, **configured)
     check(Path(done.stdout.strip()).is_relative_to(cache), done.stdout)

@@ -122,7 +122,7 @@ def sandbox(programs):
     """Where code may not be changed, or /proc is not mounted, commits and reverts crash or change
     half of what they should."""
     confine = programs.folder / "confine"
-    support.compile_c(confine, HERE / "start" / "confine.c", plugin=False)
+    support.take(programs.folder, "loader/start", confine.name)
     prefixes = [[confine, how, "--"] for how in ("mdwe", "no-exec", "no-memfile")]
     prefixes.append([confine, "no-exec", "no-memfile", "--"])
     if os.geteuid() == 0:

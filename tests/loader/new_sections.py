@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: MIT
 """new_sections.py BEHAVIOUR: code and data that a pass adds (passes/example/count-calls.c).
 
-The pass is built as its author outside of the tree would.  Each function below is one test; its
-text says what a failure means.
+Each function below is one test; its text says what a failure means.
 """
 import re
 import struct
@@ -14,55 +13,20 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 import support  # noqa: E402
-from support import check, LOADER  # noqa: E402
+from support import check  # noqa: E402
 
-CALLS = 1234
-PROGRAM = """
-#include <stdio.h>
-int called(int last);
-int main(void)
-{
-    int frames = 0;
-
-    for (int i = 0; i < CALLS; i++)
-        frames = called(i == CALLS - 1);
-    printf("%d\\n", frames);
-    fflush(stdout);
-    return getchar() == EOF;
-}
-"""
-LIBRARY = """
-#include <execinfo.h>
-int called(int last)  /* how many frames there are above it, of this program */
-{
-    void *at[32];
-
-    return last ? backtrace(at, 32) : 0;
-}
-"""
+CALLS = 1234  # as meson.build says
 
 
 class World:
     def __init__(self, folder):
-        self.folder, self.program = folder, folder / "main"
-        done = subprocess.run(["cc", "-O2", "-shared", "-nostdlib", "-ffreestanding", "-fno-stack-protector",
-                               "-mgeneral-regs-only", "-fPIC", "-Wl,-Bsymbolic", "-I", support.SOURCE / "include",
-                               "-o", folder / "count-calls.so",
-                               support.SOURCE / "passes" / "example" / "count-calls.c"],
-                              capture_output=True, text=True)
-        check(done.returncode == 0, done.stdout + done.stderr)
-        (folder / "called.c").write_text(LIBRARY)
-        (folder / "main.c").write_text(PROGRAM)
-        support.compile_c(folder / "libcalled.so", "-shared", "-fPIC", "-Wl,--build-id", folder / "called.c",
-                          plugin=False)
-        support.compile_c(self.program, f"-DCALLS={CALLS}", folder / "main.c", "-L" + str(folder), "-lcalled",
-                          "-Wl,-z,now", "-Wl,--build-id", "-Wl,-rpath,$ORIGIN",
-                          f"-Wl,--dynamic-linker={LOADER}", plugin=False)
+        self.folder, self.program = folder, folder / "counted"
+        support.take(folder, "loader/new_sections", "count-calls.so", "libcounted.so", "counted")
         done = subprocess.run([support.BUILD / "tools" / "mvld", "analyze", "--output",
-                               folder / "mvld" / "analysis", self.program, folder / "libcalled.so"],
+                               folder / "mvld" / "analysis", self.program, folder / "libcounted.so"],
                               env=support.clean_environment(), capture_output=True, text=True)
         check(done.returncode == 0, done.stdout + done.stderr)
-        (folder / "conf").write_text("[app]\nmatch = main\npasses = count-calls\n")
+        (folder / "conf").write_text("[app]\nmatch = counted\npasses = count-calls\n")
         self.environment = {"XDG_CACHE_HOME": folder, "MVLD_PASS_PATH": folder, "MVLD_CONFIG": folder / "conf"}
 
     def start(self, **more):

@@ -27,7 +27,7 @@ class Program:
         support.need(LOADER, support.PLUGIN, support.LIBRARY)
         self.folder = folder
         self.path = folder / "observed"
-        support.compile_c(self.path, "-g", SOURCES / "main.c", f"-Wl,--dynamic-linker={LOADER}")
+        support.take(folder, "loader/observe", "observed")
 
     def environment(self, path=None, passes="multiverse", method="auto", manual=True):
         config = self.folder / "config"

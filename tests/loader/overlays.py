@@ -384,7 +384,7 @@ def command(program):
     check(tool("build", "--run", "--", program.path, *words, status=1) == "", "it ran")
 
 
-def copied(program):
+def with_moved_code(program):
     """Moved code is learnt, or what leads to it holds a place that each process chooses anew."""
     program.train("open:one.so", "open:two.so")
     done = program.applied("open:two.so", "open:one.so", names=[])

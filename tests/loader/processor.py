@@ -17,9 +17,7 @@ sys.path.insert(0, str(HERE.parent))
 import support  # noqa: E402
 from support import check  # noqa: E402
 
-SOURCES = HERE / "start"
-PASS = ["-shared", "-nostdlib", "-ffreestanding", "-fno-stack-protector", "-mgeneral-regs-only",
-        "-fPIC", "-Wl,-Bsymbolic"]
+START = "loader/start"
 HEADER, ANSWER = 32, 24  # bytes
 USED, ANOTHER = r"cpuid: \S+/cpu: \d+ answers", "the CPU, or the hypervisor, is another one"
 
@@ -30,13 +28,10 @@ class Program:
     def __init__(self, folder):
         self.folder, self.cache, self.passes = folder, folder / "cache", folder / "passes"
         self.passes.mkdir()
-        support.compile_c(self.passes / "answer.so", HERE / "snapshot" / "pass.c", *PASS, plugin=False)
-        library = folder / "libanswer.so"
-        support.compile_c(library, "-shared", "-fPIC", HERE / "snapshot" / "library.c",
-                          f'-DFLAG="{folder / "flag"}"', plugin=False)
+        support.take(self.passes, "loader/snapshot", "answer.so")
+        support.take(folder, "loader/snapshot", "libanswer.so")
+        support.take(folder, START, "features=program", "cpuid", "confine")
         self.path, self.record = folder / "program", self.cache / "mvld" / "cpu"
-        support.compile_c(self.path, SOURCES / "features.c", "-Wl,--no-as-needed", f"-L{folder}",
-                          "-lanswer", f"-Wl,-rpath,{folder}", "-ldl", f"-Wl,-I,{support.LOADER}", plugin=False)
         # Some of what a program knows is of one CPU, and some are addresses.
         plain = [self.run(MVLD="off").stdout.splitlines() for _ in range(3)]
         self.stable = {i for i in range(len(plain[0])) if len({run[i] for run in plain}) == 1}
@@ -107,7 +102,6 @@ def known(program):
         program.same(USED)
     check("applied, the code of 1 segments" in done.stderr, done.stderr)
     stepper = program.folder / "cpuid"
-    support.compile_c(stepper, SOURCES / "cpuid.c", plugin=False, cc="gcc")
     asked = {}
     for way in "off", "on":
         asked[way] = len(re.findall(r"^\w+ \w+:(?: \w+){4}$",
@@ -129,7 +123,6 @@ def roots(program):
     program.make_snapshot()
     program.record.rename(program.folder / "record")
     stepper = program.folder / "cpuid"
-    support.compile_c(stepper, SOURCES / "cpuid.c", plugin=False, cc="gcc")
     config = {}
     for way, match in ("configured", program.path), ("not", "/nonexistent"):
         config[way] = program.folder / f"{way}.conf"
@@ -192,9 +185,7 @@ def renewed(program):
     program.same(ANOTHER)
     program.same(ANOTHER, keys="on-miss = plain\n")
     check(record.read_bytes() == other and record.stat().st_mtime == 1, "it is renewed by whoever writes no snapshot")
-    confine = program.folder / "confine"
-    support.compile_c(confine, SOURCES / "confine.c", plugin=False)
-    program.same(ANOTHER, prefix=[confine, "expected", "--"], **build)
+    program.same(ANOTHER, prefix=[program.folder / "confine", "expected", "--"], **build)
     check(record.stat().st_mtime == 1, "it is renewed under a filter of system calls")
     done = program.same(ANOTHER, **build)
     check(re.search(r"cpuid: \S+/cpu: written", done.stderr) and "applied, the code of 1" in done.stderr, done.stderr)

@@ -121,19 +121,19 @@ def applies(program):
 def refusals(program):
     """Moved code is used that is not what was written, or whose code is another one."""
     folder = program.make_snapshot()
-    copies, aside = folder / "concat.so", program.folder / "aside"
-    copies.rename(aside)
+    moved, aside = folder / "concat.so", program.folder / "aside"
+    moved.rename(aside)
     program.refused("there is none")
-    copies.symlink_to(aside)
+    moved.symlink_to(aside)
     program.refused("it cannot be opened")
-    copies.unlink()
-    shutil.copy(aside, copies)
+    moved.unlink()
+    shutil.copy(aside, moved)
     program.refused("its overlay was changed after it was written")
     program.make_snapshot()
     program.applied()
-    copies.chmod(0o666)
+    moved.chmod(0o666)
     program.refused("may write it")
-    copies.chmod(0o644)
+    moved.chmod(0o644)
     program.applied()
     shutil.copy(program.library, program.folder / "new.so")
     (program.folder / "new.so").rename(program.library)
@@ -165,9 +165,9 @@ def damage(program):
     images = program.cache / "mvld" / "snapshots"
     done = support.run([MVLD, "cache", "verify", images])
     check(done.returncode == 0 and re.search("moved in [23] fragments", done.stdout), done.stdout + done.stderr)
-    copies = folder / "concat.so"
-    size = copies.stat().st_size
-    with copies.open("r+b") as file:
+    moved = folder / "concat.so"
+    size = moved.stat().st_size
+    with moved.open("r+b") as file:
         file.seek(size - 100)
         file.write(b"?")
     done = support.run([MVLD, "cache", "verify", images])
@@ -308,21 +308,21 @@ def tables_in_part(program):
 
 def chosen(program):
     """What a resolver chose in the process that made the snapshot is foisted on one where it is another."""
-    told = program.folder / "told"
+    flag = program.folder / "flag"
     library = program.folder / "libchosen.so"
-    support.compile_c(library, "-shared", "-fPIC", "-Wl,--build-id", f'-DTOLD="{told}"', SOURCES / "chosen.c",
+    support.compile_c(library, "-shared", "-fPIC", "-Wl,--build-id", f'-DFLAG="{flag}"', SOURCES / "chosen.c",
                       plugin=False)
     support.compile_c(program.path, SOURCES / "chosen_main.c", support.MAPPED, "-Wl,--build-id",
                       f"-L{program.folder}", "-lchosen", f"-Wl,-rpath,{program.folder}", f"-Wl,-I,{support.LOADER}", plugin=False)
     program.analyze(program.path, library)
     program.make_snapshot()
     check(program.applied().stdout == "1 1 1\n" == program.expected(), "the first was chosen")
-    told.touch()
+    flag.touch()
     program.refused("a call leads elsewhere")
     check(program.run().stdout == "2 1 1\n", "the second was chosen")
     program.make_snapshot()
     check(program.applied().stdout == "2 1 1\n", "the second is from the snapshot")
-    told.unlink()
+    flag.unlink()
     program.refused("a call leads elsewhere")
 
 

@@ -31,7 +31,10 @@ class Program:
         self.cache, self.passes = folder / "cache", folder / "passes"
         self.passes.mkdir()
         support.take(self.passes, "loader/snapshot", "answer.so")
-        support.take(folder, "loader/symbols", "libsymbols.so", "program")
+        self.take("libsymbols.so", "program")
+
+    def take(self, *names):
+        support.take(self.folder, "loader/symbols", *names)
 
     def library(self, *options, name="libsymbols.so"):
         new = self.folder / "new.so"
@@ -42,7 +45,7 @@ class Program:
     def executable(self, *options):
         support.compile_c(self.path, SOURCES / "main.c", f"-L{self.folder}", *self.libraries,
                           f"-Wl,-rpath,{self.folder}", f"-Wl,-I,{support.LOADER}",
-                          *(options or ["-fPIE", "-pie", "-Wl,-z,now"]), plugin=False)
+                          *options, plugin=False)
 
     def run(self, prefix=(), passes="answer", **environment):
         environment.setdefault("MVLD_DEBUG", "files,passes")
@@ -78,16 +81,14 @@ def same(program):
     if shutil.which("setarch"):  # the tables lie below the objects
         check(program.like_plain(True, prefix=["setarch", "-L"]) == spared, "fewer symbols there")
     program.library("-Wl,-z,noseparate-code")  # code in the pages of the tables
-    program.executable()
     program.make_snapshot()
     check(program.like_plain(True) == spared, "fewer symbols where code lies beside the tables")
     notes = program.folder / "notes.c"  # more than fit into the first page
     notes.write_text('__asm__(".section .note.large,\\"a\\",@note\\n.balign 4\\n.long 4, 8192, 1\\n.asciz \\"one\\"\\n.zero 8192");\n')
     program.library("-Wl,--build-id", notes)
-    program.executable()
     program.make_snapshot()
     check(program.like_plain(True) == spared, "fewer symbols where the build-id stands elsewhere")
-    program.library()
+    program.take("libsymbols.so")
     for options in ["-fPIE", "-pie"], ["-fPIE", "-pie", "-rdynamic"], ["-no-pie", "-fno-pie"]:
         program.executable(*options)  # lazily; with copies of variables; unplaced
         program.make_snapshot()
@@ -114,7 +115,7 @@ def others(program):
     program.executable("-fPIE", "-pie", "-Wl,-z,now", "-Wl,--disable-new-dtags")
     program.make_snapshot()
     check(program.like_plain(True) == spared, "another number of symbols")
-    program.library()
+    program.take("libsymbols.so")
     program.like_plain(False)
     program.make_snapshot()
     program.like_plain(True)

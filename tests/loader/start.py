@@ -15,7 +15,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import support  # noqa: E402
-from starts import NEUTRAL, SOURCES, both, bring, execute, same, start  # noqa: E402
+from starts import NEUTRAL, SOURCES, WORLD, both, bring, execute, same, start  # noqa: E402
 from support import check, HOST_LOADER, LOADER  # noqa: E402
 
 
@@ -239,7 +239,7 @@ def cpuid(programs):
         plain, mvld = ([line for line in lines if "_AVPHYS_PAGES" not in line] for lines in (plain, mvld))
         check(plain == mvld, "\n".join(set(plain) ^ set(mvld)))
     stepper = programs.folder / "cpuid"
-    support.compile_c(stepper, SOURCES / "cpuid.c", plugin=False, cc="gcc")
+    support.take(programs.folder, WORLD, stepper.name)
     asked = []
     for program in programs.plain, programs.mvld:
         done = execute([stepper, program])

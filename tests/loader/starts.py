@@ -11,9 +11,9 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 import support  # noqa: E402
-from support import check, HOST_LOADER, LOADER  # noqa: E402
+from support import check, LOADER  # noqa: E402
 
-SOURCES = HERE / "start"
+SOURCES, WORLD = HERE / "start", "loader/start"
 COUNT = support.BUILD / "passes" / "example"
 # mvld's own variables, which plain runs must see too for the environments to be equal
 NEUTRAL = {"MVLD_DEBUG": "", "MVLD_CONFIG": "", "MVLD_PASS_PATH": str(COUNT)}
@@ -24,12 +24,11 @@ class Programs:
 
     def __init__(self, folder):
         self.folder = folder
-        self.plain = self.build("echo-p", HOST_LOADER)
-        self.mvld = self.build("echo-m", LOADER)
-        self.confine = folder / "confine"
-        support.compile_c(self.confine, SOURCES / "confine.c", plugin=False, cc="gcc")
+        self.plain, self.mvld, self.confine = folder / "echo-p", folder / "echo-m", folder / "confine"
+        support.take(folder, WORLD, *("musl-" * support.MUSL + f"{name}={name}" for name in ("echo-p", "echo-m")), "confine")
 
     def build(self, name, loader, *arguments):
+        """Another one, linked otherwise."""
         path = self.folder / name
         support.compile_c(path, SOURCES / "echo.c", f"-Wl,--dynamic-linker={loader}", *arguments,
                           plugin=False)
@@ -71,16 +70,12 @@ def both(programs, arguments=("all",), prefix=(), hidden="arguments|/proc/self/c
     return mvld
 
 
-def bring(programs, *arguments):
+def bring(programs, name="bring.so"):
     """The folder of a pass that brings a library, and the library."""
     passes = programs.folder / "passes"
     passes.mkdir()
-    library = programs.folder / "libbrought.so"
-    support.compile_c(library, "-shared", "-fPIC", SOURCES / "brought.c", plugin=False)
-    support.compile_c(passes / "bring.so", "-shared", "-nostdlib", "-ffreestanding", "-fPIC",
-                      "-fno-stack-protector", "-mgeneral-regs-only", "-Wl,-Bsymbolic",
-                      f'-DLIBRARY="{library}"', *arguments, SOURCES / "bring.c", plugin=False)
-    return passes, library
+    support.take(programs.folder, WORLD, "libbrought.so", f"{name}=passes/bring.so")
+    return passes, programs.folder / "libbrought.so"
 
 
 def start(behaviours):

@@ -81,7 +81,7 @@ static void maps(struct link_map *map)
 
 static void address(const char *what, void *at)
 {
-    Dl_info info = {0}, home = {0};
+    Dl_info info = {0}, original = {0};
     struct link_map *map = NULL;
     ElfW(Sym) *symbol = NULL;
 
@@ -89,10 +89,10 @@ static void address(const char *what, void *at)
     printf(" %s %s %d", info.dli_fname ? info.dli_fname : "-",
            info.dli_sname ? info.dli_sname : "-", info.dli_saddr == at);
     printf(" %d", dladdr1(at, &info, (void **)&symbol, RTLD_DL_SYMENT) != 0);
-    /* Under concat it is the address at home, and `at` perhaps that of the copy. */
+    /* Under concat it is the original address, and `at` perhaps that of moved code. */
     printf(" %d\n", map && symbol &&
-                        dladdr((void *)(map->l_addr + symbol->st_value), &home) &&
-                        home.dli_sname == info.dli_sname);
+                        dladdr((void *)(map->l_addr + symbol->st_value), &original) &&
+                        original.dli_sname == info.dli_sname);
 }
 
 int main(void)

@@ -70,17 +70,17 @@ __attribute__((unused, noinline, noclone)) static void identity_look(const void 
                                                                      const char *function, int line)
 {
     const char *wanted = getenv("IDENTITY");
-    int copied = identity_moved(pc), *n = identity_places;
+    int moved = identity_moved(pc), *n = identity_places;
     char text[200];
 
     if (!wanted || !*wanted)
         return;
-    n[copied]++;
+    n[moved]++;
     /* A function in whose first bytes something may lead runs in the original: a few do. */
-    if (strcmp(wanted, "moved") ? !copied : copied || n[0] <= 1 + n[1] / 4)
+    if (strcmp(wanted, "moved") ? !moved : moved || n[0] <= 1 + n[1] / 4)
         return;
     snprintf(text, sizeof(text), "%s (line %d) does not run where it should, but at %s\n", function,
-             line, copied ? "moved code" : "original");
+             line, moved ? "moved code" : "original");
     if (write(2, text, strlen(text)) < 0)
         _exit(98);
     _exit(99);

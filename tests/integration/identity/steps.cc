@@ -94,7 +94,7 @@ extern "C" STAYS int throws(int n)
 /* Text that the handler may write: it may have interrupted malloc and printf. */
 static char said[1 << 17], now[2000], last[2000];
 static size_t said_size;
-static unsigned long steps, stacks, copied;
+static unsigned long steps, stacks, moved;
 static volatile int tracing;
 
 /* The name of the function that covers `pc`, or "?". */
@@ -155,7 +155,7 @@ extern "C" void trap(int, siginfo_t *, void *data)
         return;
     }
     steps++;
-    copied += static_cast<unsigned long>(identity_moved(pc));
+    moved += static_cast<unsigned long>(identity_moved(pc));
     if (in_unwinder(pc))
         return;
     now[0] = 0;
@@ -233,8 +233,8 @@ int main()
     std::printf("%d, %s, %s\n", results[7], steps > 500 ? "many steps" : "few steps",
                 stacks > 30 ? "many stacks" : "few stacks");
     const char *wanted = std::getenv("IDENTITY");
-    if (wanted && !strcmp(wanted, "moved") && copied < steps / 2)
-        std::printf("only %lu of %lu steps were in moved code\n", copied, steps);
+    if (wanted && !strcmp(wanted, "moved") && moved < steps / 2)
+        std::printf("only %lu of %lu steps were in moved code\n", moved, steps);
     return 0;
 }
 #endif

@@ -290,7 +290,7 @@ class Harness:
                           "its work is in the snapshot" in pipeline, f"no call is direct:\n{pipeline}")
         if "concat" in self.passes:
             support.check(re.search(r"concat: [1-9]\d* objects", pipeline) or
-                          "pass concat: its work is in the snapshot" in pipeline, f"no copies:\n{pipeline}")
+                          "pass concat: its work is in the snapshot" in pipeline, f"no moved code:\n{pipeline}")
         if "multiverse" in self.passes:
             ask = "import ctypes; print(ctypes.CDLL(None).multiverse_commit())"
             answer, _ = self.plain.shell(f"/usr/bin/python3 -c '{ask}'", self.binds)

@@ -56,9 +56,9 @@ static const struct mvld_object *find_object(uint32_t flag)
     return NULL;
 }
 
-static void note(struct moved_code *copies, size_t index)
+static void note(struct moved_code *code, size_t index)
 {
-    struct moved_fragment *fragment = &copies->list[index];
+    struct moved_fragment *fragment = &code->list[index];
     struct rimf_object *object = (struct rimf_object *)rimf_object_of(
         rimf_object_find(image, fragment->original));
 

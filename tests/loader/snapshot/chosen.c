@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * A library with a function of which there are two: which, says whether the file TOLD is there.
+ * A library with a function of which there are two: which, says whether the file FLAG is there.
  * As with functions that are chosen by the CPU, a pointer to it leads to the one or the other.
  */
 #include <fcntl.h>
@@ -17,19 +17,19 @@ static int second(void)
 }
 
 /* Before anything is relocated: by itself. */
-static int is_told(void)
+static int is_flagged(void)
 {
     long result;
 
     __asm__ volatile("syscall" : "=a"(result)
-                     : "0"(SYS_access), "D"(TOLD), "S"(0)
+                     : "0"(SYS_access), "D"(FLAG), "S"(0)
                      : "rcx", "r11", "memory");
     return result == 0;
 }
 
 __attribute__((used)) static int (*choose(void))(void)
 {
-    return is_told() ? second : first;
+    return is_flagged() ? second : first;
 }
 
 int chosen(void) __attribute__((ifunc("choose")));

@@ -30,13 +30,13 @@ static long faulty(const struct rimf_sys *sys, long nr, long a, long b, long c, 
 
 static const struct rimf_sys faulty_kernel = {faulty};
 
-static int nobody_answers;
+static int hooks_fail;
 
-static int answers(void *cookie, const char **why)
+static int caller_hooks(void *cookie, const char **why)
 {
     (void)cookie;
     *why = "the test does not want to";
-    return nobody_answers ? -EACCES : 0;
+    return hooks_fail ? -EACCES : 0;
 }
 
 /* ---- the libraries -------------------------------------------------------------------------- */
@@ -62,8 +62,8 @@ static void load(struct library *l, const char *path)
     CHECK(handle, "(%s)", dlerror());
     region_analyse(path, folder);
     l->path = path;
-    l->sum = (int (*)(int))dlsym(handle, "copied_sum");
-    l->call = (int (*)(int (*)(void *), void *))dlsym(handle, "copied_call");
+    l->sum = (int (*)(int))dlsym(handle, "moved_sum");
+    l->call = (int (*)(int (*)(void *), void *))dlsym(handle, "moved_call");
     CHECK(l->sum && l->call);
     l->right = l->sum(100);
 }
@@ -226,10 +226,10 @@ static int with_failure(const struct library *l, const struct library *before, l
 
     take_state(&was);
     error_then = error;
-    nobody_answers = !at;
+    hooks_fail = !at;
     failed = commit(l, at);
     n_calls = calls;
-    nobody_answers = 0;
+    hooks_fail = 0;
     moved = runs(l);
     CHECK(!before || runs(before));
     if (failed && !rimf_moved_to(image, (uintptr_t)l->sum)) {
@@ -281,7 +281,7 @@ int main(int argc, char **argv)
     CHECK(dlopen(argv[1], RTLD_NOW), "(%s)", dlerror());
     load(&first, argv[2]);
     load(&second, argv[3]);
-    image = region_image(&faulty_kernel, folder, answers, MVLD_PAGES_SMALL);
+    image = region_image(&faulty_kernel, folder, caller_hooks, MVLD_PAGES_SMALL);
     region = image->moved->region;
     /* As stage 0 does for unwinders, and here for take_state. */
     CHECK(mprotect((void *)region.frames, region.frames_size, PROT_READ) == 0);

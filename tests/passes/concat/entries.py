@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """entries.py: which originals begin with a jump to where they moved, where most functions keep their
 original addresses (entries/part.c): those that somebody may call by their address, and none that is
-only called by name, whether the caller has a copy itself or lies at a fixed address."""
+only called by name, whether the caller has moved itself or lies at a fixed address."""
 import subprocess
 import sys
 from pathlib import Path
@@ -13,8 +13,8 @@ import support  # noqa: E402
 from support import check  # noqa: E402
 
 PASSES = [support.BUILD / "passes" / name for name in ("concat", "direct-calls")]
-EXPECTED = ["by_name runs in its copy", "by_name begins with its code",
-            "by_address runs in its copy", "by_address begins with a jump"]
+EXPECTED = ["by_name runs in moved code", "by_name begins with its code",
+            "by_address runs in moved code", "by_address begins with a jump"]
 
 
 def run(folder, *options):

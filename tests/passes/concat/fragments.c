@@ -26,7 +26,7 @@ static size_t n;
 static const char *why;
 static struct rimf_moved_report report;
 
-static int answers(void *cookie, const char **reason)
+static int caller_hooks(void *cookie, const char **reason)
 {
     (void)cookie, (void)reason;
     return 0;
@@ -34,7 +34,7 @@ static int answers(void *cookie, const char **reason)
 
 static void set_up(void)
 {
-    image = region_image(&rimf_sys_kernel, folder, answers, MVLD_PAGES_SMALL);
+    image = region_image(&rimf_sys_kernel, folder, caller_hooks, MVLD_PAGES_SMALL);
     library = process_object(image, strrchr(library_path, '/') + 1);
     rimf_image_set_unentered(image, 1);
     n = rimf_fragments(image, library, fragments, FRAGMENTS_MAX, &why);
@@ -228,7 +228,7 @@ int main(int argc, char **argv)
     handle = dlopen(library_path, RTLD_NOW);
     CHECK(handle && mkdtemp(made));
     folder = made;
-    sum = (int (*)(int))(uintptr_t)dlsym(handle, "copied_sum");
+    sum = (int (*)(int))(uintptr_t)dlsym(handle, "moved_sum");
     region_analyse(library_path, folder);
     run(lists, 1);
     run(refuses, 1);

@@ -9,7 +9,6 @@ exceptions go through them and threads throw all the time (late_main.cc).
 A failure means that what comes late is not moved, that exceptions do not find their way
 through moved code that comes and goes, or that a program fails when there is no room left.
 """
-import os
 import re
 import shutil
 import subprocess
@@ -20,16 +19,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 import support  # noqa: E402
 from support import check  # noqa: E402
 
-HERE = Path(__file__).resolve().parent
 PASSES = support.BUILD / "passes"
 ROOM = support.SOURCE / "passes" / "concat" / "lib" / "concat.S"
-CXX = os.environ.get("MVLD_CXX", "g++")
-
-
-def compile_cxx(output, *arguments):
-    done = subprocess.run([CXX, "-O2", "-Wall", "-o", output, *arguments], capture_output=True,
-                          text=True, timeout=120)
-    check(done.returncode == 0, done.stderr)
 
 
 def with_room(folder, code, frames):
@@ -62,37 +53,30 @@ def run(folder, cycles, library, concat):
 
 def main():
     case = sys.argv[1]
-    if not shutil.which(CXX):
-        support.skip("no " + CXX)
     with support.scratch_folder() as folder:
-        shared = ["-shared", "-fPIC", "-Wl,--build-id",
-                  "-fno-gnu-unique"]  # what defines unique symbols is never closed
-        compile_cxx(folder / "main", HERE / "late_main.cc", "-pthread", "-ldl", "-Wl,--build-id")
-        compile_cxx(folder / "libsmall.so", *shared, HERE / "late_library.cc")
-        compile_cxx(folder / "libother.so", *shared, "-DOTHER", HERE / "late_library.cc")
-        compile_cxx(folder / "liblarge.so", *shared, "-DLARGE", HERE / "late_library.cc")
+        support.take(folder, "passes/concat", "late=main", "libsmall.so", "libother.so", "liblarge.so")
         done = support.run([support.BUILD / "tools" / "mvld", "analyze", "--output",
                             folder / "cache" / "mvld" / "analysis", "--program", folder / "main",
                             folder / "libsmall.so", folder / "libother.so",
                             folder / "liblarge.so"], timeout=100)
         check(done.returncode == 0, done.stdout + done.stderr)
-        copied, log = run(folder, 1000 if case == "cycles" else 1, folder / "libsmall.so",
+        moved, log = run(folder, 1000 if case == "cycles" else 1, folder / "libsmall.so",
                           PASSES / "concat")
         if case == "cycles":
-            check(copied == 1000, f"{copied} times in moved code\n{log[-3000:]}")
+            check(moved == 1000, f"{moved} times in moved code\n{log[-3000:]}")
         elif case == "full":
             used = int(re.search(r" (\d+) KB of code", log).group(1)) * 1024
             concat = with_room(folder, (used // 4096 + 2000) * 4096, 0x4000000)
-            copied, log = run(folder, 60, folder / "liblarge.so", concat)
-            check(3 <= copied <= 8, f"{copied} times in moved code\n{log[-3000:]}")
+            moved, log = run(folder, 60, folder / "liblarge.so", concat)
+            check(3 <= moved <= 8, f"{moved} times in moved code\n{log[-3000:]}")
             check("stays where it is: the region is full" in log, log[-3000:])
         else:
             used = int(re.search(r" (\d+) KB of unwind tables", log).group(1)) * 1024
             concat = with_room(folder, 0x10000000, (used // 4096 * 4 // 3 + 60) * 4096)
-            copied, log = run(folder, 200, folder / "libsmall.so", concat)
-            check(10 <= copied <= 100, f"{copied} times in moved code\n{log[-3000:]}")
+            moved, log = run(folder, 200, folder / "libsmall.so", concat)
+            check(10 <= moved <= 100, f"{moved} times in moved code\n{log[-3000:]}")
             check("the region has no room for the unwind tables" in log, log[-3000:])
-        print(f"{copied} times in moved code")
+        print(f"{moved} times in moved code")
 
 
 if __name__ == "__main__":

@@ -116,7 +116,7 @@ struct library {
 struct seen {
     const char *path;
     uintptr_t room[2];
-    bool copied;
+    bool moved;
 };
 
 // Whose code called us, and where.
@@ -127,7 +127,7 @@ int visit(void *cookie)
     Dl_info info;
 
     CHECK(dladdr(caller, &info) && strcmp(info.dli_fname, s->path) == 0);
-    s->copied = reinterpret_cast<uintptr_t>(caller) - s->room[0] < s->room[1];
+    s->moved = reinterpret_cast<uintptr_t>(caller) - s->room[0] < s->room[1];
     return 1;
 }
 
@@ -149,14 +149,14 @@ bool use(const library &l)
     }
     CHECK(caught);
     CHECK(l.catches(visit_throwing, nullptr) == 0);
-    return s.copied;
+    return s.moved;
 }
 
 } // namespace
 
 int main(int, char **argv)
 {
-    int cycles = atoi(argv[1]), copied = 0;
+    int cycles = atoi(argv[1]), moved = 0;
     library one(argv[2]), other(argv[3]);
     std::vector<std::thread> threads;
 
@@ -168,7 +168,7 @@ int main(int, char **argv)
         if (i % 50 == 7)
             other.open();
         one.open();
-        copied += use(one);
+        moved += use(one);
         if (other.handle)
             use(other);
         if (i % 50 == 20)
@@ -179,5 +179,5 @@ int main(int, char **argv)
     for (auto &t : threads)
         t.join();
     CHECK(cycles < 100 || (thrown > 100 && (walked > 10 || !walks)));
-    printf("%d of %d times in moved code\n", copied, cycles);
+    printf("%d of %d times in moved code\n", moved, cycles);
 }

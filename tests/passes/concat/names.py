@@ -20,7 +20,6 @@ import support  # noqa: E402
 from observe import gdb, says  # noqa: E402
 from support import check  # noqa: E402
 
-SOURCE = HERE / "names" / "part.c"
 STACK = ["local_wait", "in_plugin", "in_library", "local_main", "main"]  # outwards
 SYMBOLS, NAMES = 11, 12  # tables of an analysis (rimf/analysis/analysis.h)
 PASSES = [support.BUILD / "passes" / name for name in ("concat", "direct-calls")]
@@ -32,11 +31,7 @@ class Program:
         self.folder, self.cache = folder, folder / "cache"
         self.path, self.library = folder / "program", folder / "libpart.so"
         self.plugin = folder / "plugin.so"
-        for path, name in (self.library, "LIBRARY"), (self.plugin, "PLUGIN"):
-            support.compile_c(path, "-g0", f"-D{name}", "-shared", "-fPIC", SOURCE, plugin=False)
-        support.compile_c(self.path, "-g0", "-rdynamic", SOURCE, self.library,
-                          f"-Wl,-rpath,{folder}", f"-Wl,--dynamic-linker={support.LOADER}",
-                          plugin=False)
+        support.take(folder, "passes/concat/names", "libpart.so", "plugin.so", "program")
 
     def analyse(self):
         libc = Path(os.path.realpath(support.HOST_LOADER)).parent / "libc.so.6"
@@ -106,8 +101,8 @@ def snapshot(program):
     program.analyse()
     done = subprocess.run([program.path], capture_output=True, text=True, timeout=60,
                           stdin=subprocess.DEVNULL, env={**program.environment(), "MVLD_SNAPSHOT": "1"})
-    copies = Path(done.stdout.strip(), "concat.so")
-    check(done.returncode == 0 and copies.exists(), done.stdout + done.stderr)
+    moved = Path(done.stdout.strip(), "concat.so")
+    check(done.returncode == 0 and moved.exists(), done.stdout + done.stderr)
     process, here = program.start()
     check(regions(process.pid, "concat.so"), "it did not start from the snapshot")
     core = program.folder / "core"
@@ -117,7 +112,7 @@ def snapshot(program):
     out, err = process.communicate(timeout=60)
     check((process.returncode, out) == (0, "later 2\n"), f"{process.returncode} {out}{err}{text}")
     says(text, r"^Breakpoint 1(\.\d+)?, .*later", r"^#0 .*later", "^#1 .*main",
-         rf"^later.* in section .text of {re.escape(str(copies))}")
+         rf"^later.* in section .text of {re.escape(str(moved))}")
     for said in text, gdb("-ex", "backtrace", program.path, core):
         found = re.findall(r"^#\d+ +0x[0-9a-f]+ in (\w+) ", said, re.M)
         at = found.index("local_wait") if "local_wait" in found else 0

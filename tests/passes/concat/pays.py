@@ -101,7 +101,7 @@ def same(program):
     """A start has another mapping, another call, or another snapshot than that of direct-calls alone; or code
     waits for code that nobody moves."""
     program.analyze("--program", program.path)  # the C library, too
-    told = {}
+    seen = {}
     for passes in "direct-calls", "direct-calls, concat":
         program.passes_of = passes
         program.configure()
@@ -120,8 +120,8 @@ def same(program):
         shutil.rmtree(folder)
         log = program.run().stderr
         check("ready code of" in log, log)
-        told[passes] = first, files, applied, program.maps(), program.calls() if shutil.which("strace") else []
-    alone, both = told.values()
+        seen[passes] = first, files, applied, program.maps(), program.calls() if shutil.which("strace") else []
+    alone, both = seen.values()
     for part in 0, 1, 3:
         check(alone[part] == both[part], f"{alone[part]}\n{both[part]}")
     check(alone[2][0] == both[2][0], f"{alone[2]}\n{both[2]}")
@@ -162,7 +162,7 @@ def asked(program):
 def order(program):
     """`concat, direct-calls` is refused, or is something else than `direct-calls, concat`."""
     program.analyze("--program", program.path)
-    told = set()
+    seen = set()
     for passes in "direct-calls, concat", "concat, direct-calls":
         for options in [], ["copy = always", "order = as-loaded"]:
             program.passes_of = passes
@@ -173,13 +173,13 @@ def order(program):
             folder = program.make_snapshot()
             program.applied()
             program.applied(MVLD_DEBUG="files")  # passes are not mapped
-            copied = [re.sub(r".*:\t", "", line) for line in log.splitlines() if re.search(MOVED, line)]
+            moved = [re.sub(r".*:\t", "", line) for line in log.splitlines() if re.search(MOVED, line)]
             image = sorted((file.name, file.stat().st_size) for file in folder.iterdir())
             # How the kernel cuts the memory in which moved code lies depends on where that is.
-            told.add((bool(options), str(copied), str(image), "" if options else f"{first} {program.maps()}"))
+            seen.add((bool(options), str(moved), str(image), "" if options else f"{first} {program.maps()}"))
             shutil.rmtree(folder)
             shutil.rmtree(program.cache / "mvld" / "ready", ignore_errors=True)
-    check(len(told) == 2, "\n".join(map(str, told)))
+    check(len(seen) == 2, "\n".join(map(str, seen)))
 
 
 def unreadable(program):

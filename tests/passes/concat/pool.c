@@ -121,7 +121,7 @@ static long kernel(const struct rimf_sys *sys, long nr, long a, long b, long c, 
 
 static const struct rimf_sys kernel_with_pool = {kernel};
 
-static int answers(void *cookie, const char **why)
+static int caller_hooks(void *cookie, const char **why)
 {
     (void)cookie, (void)why;
     return 0;
@@ -140,7 +140,7 @@ static void load(const char *room, const char *library)
     first = (int (*)(int))dlsym(handle, "pool_first");
     CHECK(first && mkdtemp(folder));
     region_analyse(library, folder);
-    image = region_image(&kernel_with_pool, folder, answers, MVLD_PAGES_HUGETLB);
+    image = region_image(&kernel_with_pool, folder, caller_hooks, MVLD_PAGES_HUGETLB);
     object = process_object(image, strrchr(library, '/') + 1);
 }
 

@@ -21,8 +21,8 @@ WAYS = {
     "snapshot": ("direct-calls", True, ""),
     "concat": ("direct-calls, concat", False, support.COPY_TUNABLE),
     "concat-snapshot": ("direct-calls, concat", True, support.COPY_TUNABLE),
-    "pieces": ("direct-calls, concat", False, "concat.order=random-functions"),
-    "pieces-snapshot": ("direct-calls, concat", True, "concat.order=random-functions"),
+    "fragments": ("direct-calls, concat", False, "concat.order=random-functions"),
+    "fragments-snapshot": ("direct-calls, concat", True, "concat.order=random-functions"),
     "off": ("direct-calls", False, "direct-calls.inline=no"),
     "described": ("direct-calls", False, ""),
 }

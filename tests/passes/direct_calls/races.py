@@ -25,7 +25,7 @@ DRIVER = support.BUILD / "tests" / "loader" / "exchange_driver"
 
 
 class Raced(Program):
-    """It tells on standard error what was done to it (programs/tells.c)."""
+    """It reports on standard error what was done to it (programs/report.c)."""
     main = "passes/direct_calls/programs", "raced=program"
 
     def analysis(self, path):
@@ -96,12 +96,12 @@ def images(program, folder):
     image, second = program.make_snapshot(), folder / "second"
     image.rename(second)
     check(program.make_snapshot() == image, "a snapshot has another name")
-    manifest, copies = image / "manifest", image / "concat.so"
+    manifest, moved = image / "manifest", image / "concat.so"
     program.race(manifest, Others(folder / "manifests").files(manifest, second / "manifest"))
-    others = Others(folder / "copies")
+    others = Others(folder / "moved")
     shutil.copy2(second / "concat.so", others.new("-"))
-    others.new("-").write_bytes(copies.read_bytes()[:5000])
-    program.race(copies, others.unfit(second / "concat.so"))
+    others.new("-").write_bytes(moved.read_bytes()[:5000])
+    program.race(moved, others.unfit(second / "concat.so"))
 
 
 def folders(program, folder):

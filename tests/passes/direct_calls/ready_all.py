@@ -208,7 +208,7 @@ def concat(world):
     check("concat: " in log and " moved to " in log and not laid(log), log)
     shutil.rmtree(world.cache / "mvld" / "analysis")
     world.analyse(world.program)
-    check(not laid(world.run(**both), reach=ALL), "used beside copies")
+    check(not laid(world.run(**both), reach=ALL), "used beside moved code")
 
 
 def alone(world):

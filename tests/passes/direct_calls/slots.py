@@ -41,9 +41,9 @@ def slots(program, **more):
     found = {}
     for line in done.stderr.splitlines():
         if "slot|" in line:
-            name, offset, symbol, state, relro, home, target, why = \
+            name, offset, symbol, state, relro, holder, target, why = \
                 line.split("slot|", 1)[1].split("|")
-            found[name, offset] = symbol, state, home, target, why
+            found[name, offset] = symbol, state, holder, target, why
     return found
 
 
@@ -64,15 +64,15 @@ for program in programs:
     if lazy.keys() != now.keys():
         sys.exit(f"{program}: not the same slots")
     compared += 1
-    for slot, (symbol, state, home, target, why) in lazy.items():
+    for slot, (symbol, state, holder, target, why) in lazy.items():
         if state != "lazy":
             continue
         if why:
             left[why] += 1
             continue
         certain += 1
-        if now[slot][1:4] != ("bound", home, target):
-            sys.exit(f"{program}: {slot} for {symbol}: foreseen {home}+{target}, "
+        if now[slot][1:4] != ("bound", holder, target):
+            sys.exit(f"{program}: {slot} for {symbol}: foreseen {holder}+{target}, "
                      f"bound {now[slot]}")
 print(f"{compared} of {len(programs)} programs, {certain} lazy slots foreseen, all right;",
       "left:", dict(left))

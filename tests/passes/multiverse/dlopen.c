@@ -110,16 +110,16 @@ static void count(const struct multiverse_info_fn *info, void *cookie)
 static void misses_come(const char *path)
 {
     void *library;
-    int told = 0;
+    int reported = 0;
 
     mode = 42;
     CHECK(multiverse_commit() == 0);
-    multiverse_on_miss(count, &told);
+    multiverse_on_miss(count, &reported);
     library = open_library(path);
-    CHECK(multiverse_init() == 0 && told == 0);
-    CHECK(multiverse_commit_fn(decide) == 0 && told == 2, "(told of %d)", told);
+    CHECK(multiverse_init() == 0 && reported == 0);
+    CHECK(multiverse_commit_fn(decide) == 0 && reported == 2, "(%d were reported)", reported);
     CHECK(multiverse_status()->n_generic == 1);
-    CHECK(multiverse_commit_fn(decide) == 0 && told == 3, "(told of %d)", told);
+    CHECK(multiverse_commit_fn(decide) == 0 && reported == 3, "(%d were reported)", reported);
     multiverse_on_miss(NULL, NULL);
     CHECK(dlclose(library) == 0);
     CHECK(multiverse_revert() == 0);

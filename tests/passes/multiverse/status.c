@@ -16,17 +16,17 @@ static struct {
     int n, commits, result;
     void *function[8];
     int outcome[8], error[8];
-} told;
+} reported;
 
-static void tell(const struct multiverse_info_fn *info, void *cookie)
+static void report(const struct multiverse_info_fn *info, void *cookie)
 {
-    CHECK(cookie == &told && told.n < 8);
-    told.function[told.n] = info->function;
-    told.outcome[told.n] = info->outcome;
-    told.error[told.n++] = info->error;
-    if (told.commits) { /* it may call us, and is not told of that again */
-        told.commits--;
-        told.result = multiverse_commit();
+    CHECK(cookie == &reported && reported.n < 8);
+    reported.function[reported.n] = info->function;
+    reported.outcome[reported.n] = info->outcome;
+    reported.error[reported.n++] = info->error;
+    if (reported.commits) { /* it may call us, and is not told of that again */
+        reported.commits--;
+        reported.result = multiverse_commit();
     }
 }
 
@@ -39,7 +39,7 @@ static void counts(size_t unchanged, size_t changed, size_t generic, size_t refu
           s->n_unchanged, s->n_changed, s->n_generic, s->n_refused);
 }
 
-static void became(void *function, enum multiverse_outcome outcome, int error)
+static void has_outcome(void *function, enum multiverse_outcome outcome, int error)
 {
     const struct multiverse_info_fn *info = multiverse_info_fn(function);
 
@@ -48,15 +48,15 @@ static void became(void *function, enum multiverse_outcome outcome, int error)
     CHECK(!info->why == !error);
 }
 
-static void was_told(int n, void *function, enum multiverse_outcome outcome, int error)
+static void was_reported(int n, void *function, enum multiverse_outcome outcome, int error)
 {
     int found = 0;
 
-    for (int i = 0; i < told.n; i++)
-        found += told.function[i] == function && told.outcome[i] == (int)outcome &&
-                 told.error[i] == error;
-    CHECK(told.n == n && found == 1, "(told of %d)", told.n);
-    told.n = 0;
+    for (int i = 0; i < reported.n; i++)
+        found += reported.function[i] == function && reported.outcome[i] == (int)outcome &&
+                 reported.error[i] == error;
+    CHECK(reported.n == n && found == 1, "(%d were reported)", reported.n);
+    reported.n = 0;
 }
 
 /* `mov $3,%eax; ret`, 64 TiB away from everything. */
@@ -88,75 +88,75 @@ int main(void)
     counts(0, 0, 0, 0);
     CHECK(multiverse_commit() == 0); /* choose is 0, pointer NULL */
     counts(0, 0, 2, 0);
-    became((void *)point, MULTIVERSE_GENERIC, ENOENT);
-    became(&pointer, MULTIVERSE_GENERIC, EINVAL);
+    has_outcome((void *)point, MULTIVERSE_GENERIC, ENOENT);
+    has_outcome(&pointer, MULTIVERSE_GENERIC, EINVAL);
     counts(0, 0, 2, 0);
 
     /* Who comes to be told later is told of what was missed before, and still is. */
     choose = 1;
     CHECK(multiverse_commit_fn((void *)point) == 1);
     counts(0, 1, 0, 0);
-    became((void *)point, MULTIVERSE_CHANGED, 0);
-    multiverse_on_miss(tell, &told);
+    has_outcome((void *)point, MULTIVERSE_CHANGED, 0);
+    multiverse_on_miss(report, &reported);
     CHECK(multiverse_commit_fn((void *)point) == 0);
     counts(1, 0, 0, 0);
-    became((void *)point, MULTIVERSE_UNCHANGED, 0);
-    was_told(1, &pointer, MULTIVERSE_GENERIC, EINVAL);
+    has_outcome((void *)point, MULTIVERSE_UNCHANGED, 0);
+    was_reported(1, &pointer, MULTIVERSE_GENERIC, EINVAL);
 
     /* Each commit tells anew; the count is of bindings that changed. */
     choose = 7;
     pointer = nothing;
     CHECK(multiverse_commit_refs(&choose) == 1);
     counts(0, 0, 1, 0);
-    was_told(1, (void *)point, MULTIVERSE_GENERIC, ENOENT);
+    was_reported(1, (void *)point, MULTIVERSE_GENERIC, ENOENT);
     CHECK(multiverse_commit() == 1);
     counts(0, 1, 1, 0);
     CHECK(strstr(multiverse_report(), "no variant fits"), "the report was lost");
-    was_told(1, (void *)point, MULTIVERSE_GENERIC, ENOENT);
+    was_reported(1, (void *)point, MULTIVERSE_GENERIC, ENOENT);
     CHECK(multiverse_revert() == 1);
     counts(1, 1, 0, 0);
-    CHECK(told.n == 0);
+    CHECK(reported.n == 0);
 
     /* Who is told commits: it is told of that by the next one. */
-    told.commits = 1;
+    reported.commits = 1;
     CHECK(multiverse_commit_refs(&choose) == 0);
-    CHECK(told.result == 1);
+    CHECK(reported.result == 1);
     counts(0, 0, 1, 0);
-    was_told(1, (void *)point, MULTIVERSE_GENERIC, ENOENT);
+    was_reported(1, (void *)point, MULTIVERSE_GENERIC, ENOENT);
     CHECK(multiverse_commit_fn(&pointer) == 0);
-    was_told(1, (void *)point, MULTIVERSE_GENERIC, ENOENT);
+    was_reported(1, (void *)point, MULTIVERSE_GENERIC, ENOENT);
     choose = 1;
 
     /* Refused. */
     pointer = far_function();
     CHECK(multiverse_commit() == 2);
     counts(0, 1, 0, 1);
-    became(&pointer, MULTIVERSE_REFUSED, ERANGE);
-    was_told(1, &pointer, MULTIVERSE_REFUSED, ERANGE);
+    has_outcome(&pointer, MULTIVERSE_REFUSED, ERANGE);
+    was_reported(1, &pointer, MULTIVERSE_REFUSED, ERANGE);
     memcpy(linked, site_one, 5);
     write_site(foreign);
     pointer = five;
     CHECK(multiverse_commit() == 1);
     counts(1, 1, 0, 0);
-    became(&pointer, MULTIVERSE_CHANGED, ESTALE); /* one of its sites */
+    has_outcome(&pointer, MULTIVERSE_CHANGED, ESTALE); /* one of its sites */
     CHECK(jump_two() == 5);
     CHECK(multiverse_commit() == 0);
     counts(2, 0, 0, 0);
-    became(&pointer, MULTIVERSE_UNCHANGED, ESTALE);
+    has_outcome(&pointer, MULTIVERSE_UNCHANGED, ESTALE);
     write_site(linked);
     CHECK(multiverse_commit() == 0);
-    became(&pointer, MULTIVERSE_UNCHANGED, 0);
-    CHECK(call_one() == 5 && told.n == 0);
+    has_outcome(&pointer, MULTIVERSE_UNCHANGED, 0);
+    CHECK(call_one() == 5 && reported.n == 0);
 
     /* Nothing was looked at; nobody is told any more. */
     CHECK(multiverse_commit_fn(NULL) == -1);
     counts(0, 0, 0, 0);
-    CHECK(multiverse_commit_refs(&told) == -1 && errno == EINVAL);
+    CHECK(multiverse_commit_refs(&reported) == -1 && errno == EINVAL);
     counts(0, 0, 0, 0);
     multiverse_on_miss(NULL, NULL);
     pointer = NULL;
     CHECK(multiverse_commit() == 1);
     counts(1, 0, 1, 0);
-    CHECK(told.n == 0);
+    CHECK(reported.n == 0);
     return 0;
 }

@@ -3,7 +3,7 @@
 jump table, what keeps its address: small objects, and what their analyses say.
 
 Every object has `victim`, hidden, and its symbols are stripped.  A failure means that a jump
-is written over a place that is entered, that code is copied that is known by its address, that an
+is written over a place that is entered, that code moves that is known by its address, that an
 object is told that its function is another's, or that moved code reads other numbers than the original.
 """
 import os
@@ -101,7 +101,7 @@ FLAGS = [
 # What else there is, whether the victim holds together with the next function and with the one
 # before it, and how many displacements lead from one function into another.
 NEXT = function("next", "ret")
-APART = [
+SEPARATE = [
     ("nothing", ROOM, NEXT, 0, 0, 0),
     ("a call", ROOM, function("next", "call victim\n ret"), 0, 0, 1),
     ("a jump of four bytes", ROOM, function("next", ".byte 0xe9\n .long victim+1-.-4"), 0, 0, 1),
@@ -261,10 +261,10 @@ def look(analysis, victim):
 
 
 with_object(ROOM, SPILLED + TABLE.format(""), look)
-for name, body, rest, behind, before, branches in APART:
+for name, body, rest, behind, before, branches in SEPARATE:
     def look(analysis, victim):
         first = struct.unpack_from("<I", analysis.tables[UNITS][0])[0]
-        equal("apart, " + name, [analysis.unit(at)[1] & JOINED != 0 for at in (victim, first)],
+        equal("joined, " + name, [analysis.unit(at)[1] & JOINED != 0 for at in (victim, first)],
               [bool(behind), bool(before)])
         equal("branches, " + name, len(analysis.tables[BRANCHES]), branches)
     with_object(body, rest, look)

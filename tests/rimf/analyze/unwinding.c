@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * unwinding FILE...: what changes in .eh_frame when it is copied, as elfutils sees its
+ * unwinding FILE...: what changes in .eh_frame when code moves, as elfutils sees its
  * records: the start of every FDE's range, its exception table, every CIE's personality.
  * And each movable function has one FDE, the one that elfutils finds for it.
  *
@@ -68,7 +68,7 @@ static const struct analysis_frame_fix *fix_at(const struct seen *s, uint32_t ad
     return i < s->a.frame_fixes.n && fixes[i].address == address ? &fixes[i] : NULL;
 }
 
-static int is_copied(const struct seen *s, uint32_t start, uint32_t fde)
+static int is_moved(const struct seen *s, uint32_t start, uint32_t fde)
 {
     const struct analysis_frame *frames = s->a.moved_frames.at;
     size_t i = analysis_first_from(frames, s->a.moved_frames.n, sizeof *frames, start);
@@ -100,7 +100,7 @@ static void take_fde(struct seen *s, Dwarf_Off offset, const Dwarf_FDE *fde)
         return;
     }
     s->n_movable++;
-    CHECK(start == u->start && is_copied(s, start, at - 8), "(FDE 0x%x of 0x%x)", at - 8, start);
+    CHECK(start == u->start && is_moved(s, start, at - 8), "(FDE 0x%x of 0x%x)", at - 8, start);
     CHECK(fix_at(s, at) && fix_at(s, at)->kind == ANALYSIS_FRAME_CODE, "(FDE 0x%x)", at - 8);
 }
 

@@ -156,7 +156,7 @@ static int is_dispatch(const struct seen_object *o, uint64_t displacement)
     return 0;
 }
 
-/* The operand is the start of a jump table, or reads an entry.  Copies all stand behind the
+/* The operand is the start of a jump table, or reads an entry.  Moved code all stands behind the
  * first code of their object; who adds up a table's start and one of its entries must find both
  * in moved code.  (What is taken for a table's last entries may be something else, which is
  * in the original, too: its address is never that of an entry that is read; and an array may end where a
@@ -261,12 +261,13 @@ static void check_table(struct process *p, struct seen_object *o, size_t i)
     for (uint32_t k = 0; k < table->count; k++) {
         uintptr_t original = o->bias + table->address +
                          (uintptr_t)(intptr_t)distance_at(was + 4 * k);
-        uintptr_t leads = o->tables[i] + (uintptr_t)(intptr_t)distance_at(is + 4 * k);
+        uintptr_t target = o->tables[i] + (uintptr_t)(intptr_t)distance_at(is + 4 * k);
 
         /* An entry for what cannot happen leads right behind a function. */
-        if (leads != (moved_to(p, original) ? moved_to(p, original) : moved_to(p, original - 1) + 1))
+        if (target !=
+            (moved_to(p, original) ? moved_to(p, original) : moved_to(p, original - 1) + 1))
             wrong(p, o, table->address, "entry %u of a jump table leads to 0x%lx", k,
-                  (unsigned long)leads);
+                  (unsigned long)target);
     }
     free(is);
 }

@@ -33,14 +33,14 @@ __attribute__((noinline)) static int sum(int n)
 }
 
 /* What is the same whenever it is asked. */
-int copied_sum(int n)
+int moved_sum(int n)
 {
     counted = 3;
     return sum(n);
 }
 
 /* What `visit` gives, called from here, one more, and not by a jump. */
-int copied_call(int (*visit)(void *), void *cookie)
+int moved_call(int (*visit)(void *), void *cookie)
 {
     return visit(cookie) + 1;
 }

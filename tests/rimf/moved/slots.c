@@ -82,7 +82,8 @@ static uintptr_t through_plt(const struct process *p, uintptr_t entry)
     return value;
 }
 
-static int leads(struct process *p, const struct seen_object *o, uint32_t slot, uintptr_t target)
+static int is_target(struct process *p, const struct seen_object *o, uint32_t slot,
+                     uintptr_t target)
 {
     const struct seen_object *to;
     const char *name;
@@ -125,7 +126,7 @@ int slot_leads(struct process *p, const struct seen_object *o, uint32_t slot, ui
 
     if (answer->o == o && answer->slot == slot && answer->target == target)
         return 1;
-    if (!leads(p, o, slot, target))
+    if (!is_target(p, o, slot, target))
         return 0;
     *answer = (struct answer){o, slot, target};
     return 1;

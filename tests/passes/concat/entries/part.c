@@ -52,7 +52,7 @@ int phdrs(void)
 #else
 #include <dlfcn.h>
 
-static uintptr_t low, high; /* the library's code at home */
+static uintptr_t low, high; /* the library's code, in the original */
 static const char *who;
 
 static int is_library(struct dl_phdr_info *info, size_t size, void *cookie)
@@ -74,7 +74,7 @@ static void reported(void)
 {
     uintptr_t at = (uintptr_t)__builtin_return_address(0);
 
-    printf("%s runs %s\n", who, at >= low && at < high ? "at home" : "in its copy");
+    printf("%s runs %s\n", who, at >= low && at < high ? "in the original" : "in moved code");
 }
 
 static void look(const char *name, const void *function)
@@ -82,7 +82,7 @@ static void look(const char *name, const void *function)
     const uint8_t *at = function;
 
     if ((uintptr_t)at < low || (uintptr_t)at >= high)
-        printf("%s: its address is not that at home\n", name);
+        printf("%s: its address is not the original one\n", name);
     if (memcmp(at, "\xf3\x0f\x1e\xfa", 4) == 0)
         at += 4;
     printf("%s begins with %s\n", name, *at == 0xe9 ? "a jump" : "its code");

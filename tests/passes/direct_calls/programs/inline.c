@@ -8,7 +8,7 @@ int caller(void);
 
 int main(void)
 {
-    int (*volatile here)(void) = caller; /* of its copy, where there is one */
+    int (*volatile here)(void) = caller; /* where it moved, if it did */
 
     printf("%d ", here());
     for (int i = 0; i < 80; i++)

@@ -25,12 +25,12 @@ static void print_slot(const struct mvld_context *ctx, const struct mvld_object 
                        const struct mvld_slot *slot)
 {
     uintptr_t offset;
-    const char *home = print_target(ctx, slot->target, &offset);
+    const char *holder = print_target(ctx, slot->target, &offset);
 
     ctx->api->log(ctx->image, MVLD_LOG_PASSES, "slot|%s|%lx|%s|%s|%s|%s|%lx|%s", object->name,
                   slot->address - object->bias, slot->name ? slot->name : "",
                   slot->flags & MVLD_SLOT_LAZY ? "lazy" : "bound",
-                  slot->flags & MVLD_SLOT_RELRO ? "relro" : "writable", home, offset,
+                  slot->flags & MVLD_SLOT_RELRO ? "relro" : "writable", holder, offset,
                   slot->why ? slot->why : "");
 }
 

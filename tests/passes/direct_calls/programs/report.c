@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * At its end a program tells on standard error what was done to its objects, a line each: whether code in
+ * At its end a program reports on standard error what was done to its objects, a line each: whether code in
  * memory is that of the file; then where place() runs.  Files may be others by then, of any kind.
  */
 #define _GNU_SOURCE
@@ -56,7 +56,7 @@ static int is_as_in_file(const char *path, const struct dl_phdr_info *info,
     return same;
 }
 
-static int tell(struct dl_phdr_info *info, size_t size, void *n)
+static int report(struct dl_phdr_info *info, size_t size, void *n)
 {
     const char *path = (*(int *)n)++ ? info->dlpi_name : "/proc/self/exe";
 
@@ -71,10 +71,10 @@ static int tell(struct dl_phdr_info *info, size_t size, void *n)
     return 0;
 }
 
-__attribute__((destructor)) static void tell_all(void)
+__attribute__((destructor)) static void report_all(void)
 {
     int n = 0;
 
-    dl_iterate_phdr(tell, &n);
+    dl_iterate_phdr(report, &n);
     fprintf(stderr, "place() is in %s\n", mapped_at((unsigned long)place()));
 }
