@@ -208,9 +208,10 @@ static int fill_table(struct making *m)
 {
     for (size_t i = m->first; i < m->moved->n_planned; i++) {
         struct moving c = moving_of(m, i);
+        int error = moved_frames_sorted(&c);
 
-        if (moved_frames_sorted(&c))
-            return failed(&c, -ERANGE);
+        if (error)
+            return failed(&c, error);
         m->report->code += c.fragment->size;
     }
     return 0;

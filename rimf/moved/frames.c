@@ -57,18 +57,6 @@ size_t moved_frames_size(const struct moving *c)
     return (c->analysis->header->frames_size + 7u) & ~(size_t)7;
 }
 
-static int add(uint8_t *at, int64_t more)
-{
-    int32_t value;
-    int64_t sum;
-
-    memcpy(&value, at, sizeof value);
-    sum = value + more;
-    value = (int32_t)sum;
-    memcpy(at, &value, sizeof value);
-    return value == sum ? 0 : -ERANGE;
-}
-
 int moved_frames_sorted(struct moving *c)
 {
     const struct analysis *s = c->analysis;
@@ -83,22 +71,21 @@ int moved_frames_sorted(struct moving *c)
         int64_t fde = (int64_t)(c->object->frames + s->frames[i].fde - s->header->frames_start - base);
 
         if (code != (int32_t)code || fde != (int32_t)fde)
-            return c->why = "its unwind table is farther than 2 GiB from the region", -ERANGE;
+            return moving_refuse(c, "its unwind table is farther than 2 GiB from the region");
         search->table[moved->n_frames++] = (struct searched){(int32_t)code, (int32_t)fde};
     }
     return 0;
 }
 
-/* The distance at `at`, of bytes that came from `distance` before, is corrected. */
+/* A distance, which counts from where it stands, in bytes that came from `distance` before. */
 static int fix(struct moving *c, const struct analysis_frame_fix *fix, intptr_t distance)
 {
-    uintptr_t from = c->bias + fix->address;
-    intptr_t more = 0;
+    uintptr_t from = c->bias + fix->address, to = from + (uintptr_t)distance;
+    uintptr_t target = from + (uintptr_t)distance_at((const void *)from);
 
-    if (fix->kind == ANALYSIS_FRAME_CODE &&
-        moving_at(c, from + (uintptr_t)distance_at((const void *)from)))
-        more = c->distance;
-    return add((uint8_t *)from + distance, more - distance);
+    if (fix->kind == ANALYSIS_FRAME_CODE && moving_at(c, target))
+        target += (uintptr_t)c->distance;
+    return moving_target(c, (uint8_t *)to, to, target);
 }
 
 int moved_frames(struct moving *c, uintptr_t to)
@@ -110,15 +97,11 @@ int moved_frames(struct moving *c, uintptr_t to)
 
     if (!s->header->frames_size)
         return 0;
-    if (!elf_holds(&c->object->view, from, s->header->frames_size, PROT_READ)) {
-        c->why = "its unwind table lies outside it";
-        return -ENOEXEC;
-    }
+    if (!elf_holds(&c->object->view, from, s->header->frames_size, PROT_READ))
+        return moving_refuse(c, "its unwind table lies outside it");
     memcpy((void *)to, (const void *)from, s->header->frames_size);
     for (size_t i = 0; i < s->n_frame_fixes && !error; i++)
         error = fix(c, &s->frame_fixes[i], distance);
-    if (error)
-        c->why = "its unwind table is farther than 2 GiB from the region";
     return error;
 }
 
