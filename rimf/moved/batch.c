@@ -64,8 +64,8 @@ static int failed(const struct moving *c, int error)
     return rimf_fail(c->image, -error, "%s: its code cannot be moved: %s", c->object->public.name, c->why);
 }
 
-/* Sorts them; 1: one overlaps the next one. */
-static int is_overlapping(const struct moved_code *moved, struct rimf_object *object)
+/* By originals.  0; -EINVAL: one overlaps the next one. */
+static int sort_fragments(const struct moved_code *moved, struct rimf_object *object)
 {
     const struct moved_fragment *last = NULL;
 
@@ -74,7 +74,7 @@ static int is_overlapping(const struct moved_code *moved, struct rimf_object *ob
         const struct moved_fragment *fragment = &moved->list[object->fragments[i].index];
 
         if (last && fragment->original - last->original < last->code)
-            return 1;
+            return -EINVAL;
         last = fragment;
     }
     return 0;
@@ -83,9 +83,11 @@ static int is_overlapping(const struct moved_code *moved, struct rimf_object *ob
 /* How much there is of everything.  Its analysis stays open until all is done. */
 static int measure(struct making *m, struct moving *c)
 {
+    int error = c->analysis ? sort_fragments(m->moved, c->object) : -ENODATA;
+
     c->why = c->analysis ? "two fragments of it overlap" : "its analysis is gone";
-    if (!c->analysis || is_overlapping(m->moved, c->object))
-        return failed(c, c->analysis ? -EINVAL : -ENODATA);
+    if (error)
+        return failed(c, error);
     m->frames_size += moved_frames_size(c);
     m->n_new += c->analysis->n_frames;
     m->n_calls += c->analysis->n_calls;
