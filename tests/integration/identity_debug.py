@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parent), str(HERE.parent / "loader"), str(HERE.parent / "conformance")]
+sys.path[:0] = [str(HERE.parent), str(HERE.parent / "loader" / "start"), str(HERE.parent / "conformance")]
 import behaviours  # noqa: E402
 import identity  # noqa: E402
 import support  # noqa: E402

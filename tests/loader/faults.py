@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parent), str(HERE)]
+sys.path[:0] = [str(HERE.parent), str(HERE / "store")]
 import snapshot_moved  # noqa: E402
 import snapshots  # noqa: E402
 import overlays  # noqa: E402
@@ -68,7 +68,7 @@ def build_program(path, loader, *arguments):
 
 
 def build_snapshot(folder):
-    """The program of snapshot/ and its snapshot; the environment in which it is applied."""
+    """The program of store/snapshot/ and its snapshot; the environment in which it is applied."""
     made = snapshots.Program(folder)
     config = folder / "config"
     config.write_text(f"[app]\nmatch = {folder}/program\npasses = answer\n")

@@ -5,7 +5,7 @@
 #ifndef TESTS_LOADER_CALLER_WORLD_H
 #define TESTS_LOADER_CALLER_WORLD_H
 
-#include "../stage0/stage0_kernel.h"
+#include "../kernel.h"
 
 #include "../../rimf/image/process.h"
 #include "loader/loader.h"

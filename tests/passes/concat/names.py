@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parent.parent), str(HERE.parent.parent / "loader")]
+sys.path[:0] = [str(HERE.parent.parent), str(HERE.parent.parent / "loader" / "start")]
 import support  # noqa: E402
 from observe import gdb, says  # noqa: E402
 from support import check  # noqa: E402

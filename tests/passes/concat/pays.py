@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parent.parent), str(HERE.parent.parent / "loader")]
+sys.path[:0] = [str(HERE.parent.parent), str(HERE.parent.parent / "loader" / "store")]
 import snapshot_moved  # noqa: E402
 import support  # noqa: E402
 from snapshot_moved import MVLD  # noqa: E402

@@ -18,7 +18,7 @@ from pathlib import Path
 import support
 from support import check
 
-sys.path.insert(0, str(support.SOURCE / "tests" / "loader"))
+sys.path.insert(0, str(support.SOURCE / "tests" / "loader" / "store"))
 from snapshot_moved import Program  # noqa: E402
 
 DRIVER = support.BUILD / "tests" / "loader" / "exchange_driver"

@@ -1,0 +1,257 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""processor.py BEHAVIOUR: what the CPU answered an earlier process (rimf/base/cpu.h), in programs whose
+pass does nothing that matters.
+
+A program must know of the CPU what it knows under the host loader, whatever the record says.
+Each function below is one test; its text says what a failure means.
+"""
+import os
+import re
+import struct
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parents[1]))
+import support  # noqa: E402
+from support import check  # noqa: E402
+
+START = "loader/start/programs"
+HEADER, ANSWER = 32, 24  # bytes
+USED, ANOTHER = r"cpuid: \S+/cpu: \d+ answers", "the CPU, or the hypervisor, is another one"
+
+
+class Program:
+    """One that is started in a snapshot's way: its library is what the pass changes."""
+
+    def __init__(self, folder):
+        self.folder, self.cache, self.passes = folder, folder / "cache", folder / "passes"
+        self.passes.mkdir()
+        support.take(self.passes, "loader/store/snapshot", "answer.so")
+        support.take(folder, "loader/store/snapshot", "libanswer.so")
+        support.take(folder, START, "features=program", "cpuid", "confine")
+        self.path, self.record = folder / "program", self.cache / "mvld" / "cpu"
+        # Some of what a program knows is of one CPU, and some are addresses.
+        plain = [self.run(MVLD="off").stdout.splitlines() for _ in range(3)]
+        self.stable = {i for i in range(len(plain[0])) if len({run[i] for run in plain}) == 1}
+        check(len(self.stable) > 10, "the host loader knows something else each time")
+        self.plain = plain[0]
+
+    def run(self, *words, prefix=(), status=0, passes="answer", keys="",
+            **environment):
+        environment.setdefault("MVLD_DEBUG", "files,passes")
+        done = support.run(["taskset", "-c", str(min(os.sched_getaffinity(0))), *prefix, self.path, *words],
+                           MVLD_PASS_PATH=self.passes, XDG_CACHE_HOME=self.cache,
+                           config=f"[app]\nmatch = {self.path}\npasses = {passes}\n{keys}" if passes else "",
+                           **environment)
+        check(done.returncode == status, f"status {done.returncode}\n{done.stdout}{done.stderr}")
+        return done
+
+    def make_snapshot(self):
+        folder = Path(self.run(MVLD_SNAPSHOT=1).stdout.strip())
+        check((folder / "manifest").is_file(), "there is no snapshot")
+        if not self.record.exists():
+            said = self.run(MVLD_SNAPSHOT=1).stderr
+            check("there is no hypervisor" in said or "of different kinds" in said or
+                  "too few questions" in said, said)
+            support.skip("nothing of this CPU's is kept")
+        return folder
+
+    def differs(self, done):
+        now = done.stdout.splitlines()
+        return [f"{self.plain[i]} is {now[i]}" for i in self.stable if self.plain[i] != now[i]]
+
+    def same(self, said, **options):
+        """The log says that, and what the program knows is as under the host loader."""
+        done = self.run(**options)
+        check(re.search(said, done.stderr), f"wanted '{said}':\n{done.stderr}")
+        check(not self.differs(done), f"it knows something else: {self.differs(done)}")
+        return done
+
+    def is_known(self, done):
+        return re.search(r"hooked: .* (\d+) of cpuid", done.stderr)[1] != "0"
+
+
+def mix(value, word):
+    value = (value ^ word) * 0x9e3779b97f4a7c15 & (1 << 64) - 1
+    return value ^ value >> 29
+
+
+def with_checksum(data):
+    """As rimf_hash; a record is a multiple of 8 bytes long."""
+    data = data[:16] + bytes(8) + data[24:]
+    value = mix(0, len(data))
+    for word, in struct.iter_unpack("<Q", data):
+        value = mix(value, word)
+    return data[:16] + struct.pack("<Q", value) + data[24:]
+
+
+def changed(data, at, bits):
+    return with_checksum(data[:at] + bytes([data[at] ^ bits]) + data[at + 1:])
+
+
+def known(program):
+    """A program knows another CPU than under the host loader; or its loader asks for what an earlier
+    process was told."""
+    folder = program.make_snapshot()
+    done = program.run()
+    if not program.is_known(done):
+        support.skip("this host loader is not the one of the build, or there is no objdump")
+    for _ in range(3):
+        program.same(USED)
+    check("applied, the code of 1 segments" in done.stderr, done.stderr)
+    stepper = program.folder / "cpuid"
+    asked = {}
+    for way in "off", "on":
+        asked[way] = len(re.findall(r"^\w+ \w+:(?: \w+){4}$",
+                                    program.run(prefix=[stepper], MVLD=way).stdout, re.M))
+    # 7 of 43 with glibc 2.36, and 8 of 42 with 2.41, where 4 of the 46 cpuids have no room for a jump;
+    # 6 of 14 with 2.31.
+    check(asked["on"] * (3 if support.GLIBC > (2, 31) else 2) < asked["off"], f"asked: {asked}")
+    # The record is for programs without a snapshot, too, where they have passes.
+    (folder / "manifest").unlink()
+    program.same(USED)
+    check("cpuid: " not in program.same("hooked", passes="").stderr, "a user's is looked for without need")
+    program.record.unlink()
+    check("cpuid: " not in program.same("hooked").stderr, "something is said of nothing")
+
+
+def roots(program):
+    """Root's record is not for programs with passes; or is looked for by others, which would ask whose it
+    is: a call that the host loader does not make."""
+    program.make_snapshot()
+    program.record.rename(program.folder / "record")
+    stepper = program.folder / "cpuid"
+    config = {}
+    for way, match in ("configured", program.path), ("not", "/nonexistent"):
+        config[way] = program.folder / f"{way}.conf"
+        config[way].write_text(f"[app]\nmatch = {match}\npasses = answer\n")
+    inside = ["unshare", "--mount", "--propagation", "private", "--", "sh", "-c",
+              'mount -t tmpfs -o mode=755 none /var/cache && mkdir /var/cache/mvld && '
+              f'cp {program.folder}/record /var/cache/mvld/cpu && chmod 644 /var/cache/mvld/cpu && exec "$@"', "sh"]
+    if os.geteuid() or support.run([*inside, "true"]).returncode:
+        support.skip("a mount of its own is not to be had")
+    if not program.is_known(program.run()):
+        support.skip("this host loader is not the one of the build, or there is no objdump")
+    asked = {}
+    for way, path in config.items():
+        done = support.run([*inside, stepper, program.path], MVLD_CONFIG=path, MVLD_PASS_PATH=program.passes)
+        check(done.returncode == 0, done.stdout + done.stderr)
+        asked[way] = len(re.findall(r"^\w+ \w+:(?: \w+){4}$", done.stdout, re.M))
+    check(asked["configured"] + 5 < asked["not"], f"asked: {asked}")
+    program.same(r"cpuid: /var/cache/mvld/cpu: \d+ answers", prefix=inside)
+    check("cpuid: " not in program.same("hooked", prefix=inside, passes="").stderr, "without passes")
+
+
+def another(program):
+    """Answers of another CPU are given; or no answers are."""
+    program.make_snapshot()
+    data = program.record.read_bytes()
+    check(with_checksum(data) == data, "the checksum is another one")
+    if not program.is_known(program.run()):
+        support.skip("this host loader is not the one of the build, or there is no objdump")
+    places = [24] + [HEADER + ANSWER * i + 8 + 4 * j for i in range(4) for j in range(4)]
+    for at in places:
+        program.record.write_bytes(changed(data, at, 1 << at % 7))
+        program.same(ANOTHER)
+    program.record.write_bytes(changed(data, HEADER + 8 + 7, 0x5a)) # the number of the CPU
+    program.same(USED)
+    # And those that count are given indeed: another cache of the second level.
+    answers = [struct.unpack_from("<6I", data, at) for at in range(HEADER, len(data), ANSWER)]
+    leaves = [answer[0] for answer in answers]
+    if answers[3][3] == 0x444d4163: # "cAMD"
+        program.record.write_bytes(changed(data, HEADER + ANSWER * leaves.index(0x80000006) + 16 + 2, 0x10))
+        differs = program.differs(program.run())
+        check(any("sysconf" in line for line in differs), f"not given: {differs}")
+    for leaf in 0x80000001, 7, 0xb:
+        at = HEADER + ANSWER * leaves.index(0x80000006)
+        program.record.write_bytes(with_checksum(data[:at] + struct.pack("<I", leaf) + data[at + 4:]))
+        program.same("it holds what is never kept")
+
+
+def renewed(program):
+    """After a move to another CPU each start asks it for ever, because a record is written with an
+    image only; or one is written where none may be, or by each start."""
+    program.make_snapshot()
+    record, build = program.record, {"keys": "on-miss = build\n"}
+    whole = record.read_bytes()
+    if not program.is_known(program.run()):
+        support.skip("this host loader is not the one of the build, or there is no objdump")
+    record.write_bytes(changed(whole, HEADER + 8, 0x10))
+    other = record.read_bytes()
+    program.same(ANOTHER, **build) # of this minute
+    os.utime(record, (1, 1))
+    program.same(ANOTHER)
+    program.same(ANOTHER, keys="on-miss = plain\n")
+    check(record.read_bytes() == other and record.stat().st_mtime == 1, "it is renewed by whoever writes no snapshot")
+    program.same(ANOTHER, prefix=[program.folder / "confine", "expected", "--"], **build)
+    check(record.stat().st_mtime == 1, "it is renewed under a filter of system calls")
+    done = program.same(ANOTHER, **build)
+    check(re.search(r"cpuid: \S+/cpu: written", done.stderr) and "applied, the code of 1" in done.stderr, done.stderr)
+    check(record.read_bytes() == whole, "it is another one than that with a snapshot")
+    program.same(USED, **build)
+    for damaged in whole[:-1], other:
+        record.write_bytes(damaged)
+        os.utime(record, (1, 1))
+        program.same(r"cpuid: \S+/cpu: written", keys="on-miss = learn\n")
+    # What cannot be replaced is tried once.
+    record.unlink()
+    record.mkdir()
+    os.utime(record, (1, 1))
+    for tried in True, False:
+        done = program.same("it is no regular file", **build)
+        check(tried == ("cannot be written" in done.stderr), done.stderr)
+    check([path.name for path in record.parent.glob("cpu*")] == ["cpu"], "something is left over")
+
+
+def damage(program):
+    """A damaged record, or one of somebody else, is used, or keeps a program from running."""
+    program.make_snapshot()
+    record = program.record
+    whole = record.read_bytes()
+    if not program.is_known(program.run()):
+        support.skip("this host loader is not the one of the build, or there is no objdump")
+    for at in range(0, len(whole), 37):
+        record.write_bytes(whole[:at] + bytes([whole[at] ^ 1 << at % 8]) + whole[at + 1:])
+        program.same(r"cpuid: \S+: not used: ")
+    for size in 0, 1, 31, 32, 128, len(whole) - 1, len(whole) + 24, 1 << 20:
+        record.write_bytes((whole + bytes(1 << 20))[:size])
+        program.same(r"cpuid: \S+: not used: ")
+    record.write_bytes(whole)
+    for mode, good in (0o664, False), (0o646, False), (0o600, True):
+        record.chmod(mode)
+        program.same(USED if good else "may write it")
+    if os.getuid() == 0:
+        os.chown(record, 65534, 65534)
+        program.same("others than root and the user own it")
+        os.chown(record, 0, 0)
+    aside = record.with_name("aside")
+    record.rename(aside)
+    record.symlink_to(aside)
+    program.same("it cannot be opened")
+    record.unlink()
+    os.mkfifo(record)
+    program.same("it is no regular file")
+    record.unlink()
+    record.mkdir()
+    program.same("it is no regular file")
+    # What does not fit is replaced with the next image, but not in any other way.
+    record.rmdir()
+    record.write_bytes(whole[:-1])
+    program.make_snapshot()
+    check(record.read_bytes() == whole, "it is not made anew")
+    program.same(USED)
+    written = record.stat().st_mtime_ns
+    program.make_snapshot()
+    check(record.stat().st_mtime_ns == written, "one that fits is written again")
+    check([path.name for path in record.parent.glob("cpu*")] == ["cpu"], "something is left over")
+
+
+def main():
+    support.need(support.LOADER)
+    with support.scratch_folder() as folder:
+        globals()[sys.argv[1]](Program(folder))
+
+
+main()

@@ -1,0 +1,183 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""mapstage.py BEHAVIOUR: files that a pass refuses are not mapped (passes/example/verify.c), those that it
+places lie there (mapstage/place.c).
+
+Each function below is one test; its text says what a failure means.
+"""
+import hashlib
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parents[1]))
+import support  # noqa: E402
+from support import check, LOADER  # noqa: E402
+
+
+def digest(path):
+    return hashlib.blake2b(Path(path).read_bytes(), digest_size=32).hexdigest()
+
+
+class World:
+    def __init__(self, folder):
+        self.folder, self.program = folder, folder / "main"
+        self.files = {name: folder / f"lib{name}.so" for name in ("first", "late", "aligned")}
+        self.files["main"] = self.program
+        support.take(folder, "loader/start/mapstage", "main", "verify.so", "place.so",
+                     *(f"lib{name}.so" for name in ("first", "late", "aligned")))
+        for line in subprocess.run(["ldd", self.program], capture_output=True, text=True).stdout.splitlines():
+            if "libc.so" in line or "libdl" in line:
+                self.files[line.split()[0]] = line.split()[2]
+
+    def run(self, *arguments, without=(), command=None, placement="near", **more):
+        listed = "".join(f"allow.{i} = {digest(path)}\n" for i, (name, path) in enumerate(self.files.items())
+                         if name not in without)
+        config = f"[app]\nmatch = main\npasses = verify\nplacement = {placement}\n[verify]\n{listed}"
+        return support.run([*(command or [self.program]), *arguments], config=config,
+                           MVLD_PASS_PATH=self.folder, **more)
+
+
+def good(done, *more):
+    check(done.returncode == 0 and done.stdout.splitlines() == ["first runs", *more] and not done.stderr,
+          f"status {done.returncode}\n{done.stdout}{done.stderr}")
+
+
+def refused(done, file):
+    check(done.returncode == 127 and not done.stdout and str(file) in done.stderr and
+          "its digest is not listed" in done.stderr, f"status {done.returncode}\n{done.stdout}{done.stderr}")
+
+
+def start(world):
+    """What is listed runs; a program of which one file is not does not start, and says which file."""
+    for placement in ("near", "as-is"):
+        good(world.run(placement=placement), "first 7")
+        refused(world.run(without=("main",), placement=placement), world.program)
+        refused(world.run(without=("first",), placement=placement), world.files["first"])
+        refused(world.run(without=("libc.so.6",), placement=placement), "libc.so.6")
+    good(world.run(without=("main", "first"), MVLD="off"), "first 7")
+
+
+def directly(world):
+    """The same when mvld is run as a program: the host loader maps the executable."""
+    command = [LOADER, world.program]
+    good(world.run(command=command), "first 7")
+    refused(world.run(command=command, without=("main",)), world.program)
+    refused(world.run(command=command, without=("first",)), world.files["first"])
+
+
+def opened(world):
+    """A dlopen of what is not listed fails, no constructor of it runs, and the program goes on."""
+    for name in ("late", "aligned"):
+        good(world.run(world.files[name]), f"{name} runs", "first 7", "late")
+        done = world.run(world.files[name], without=(name,))
+        lines = done.stdout.splitlines()
+        check(done.returncode == 0 and lines[:2] == ["first runs", "first 7"] and len(lines) == 3 and
+              f"lib{name}.so" in lines[2] and not done.stderr, done.stdout + done.stderr)
+
+
+def changed(world):
+    """A library that is replaced after it was listed is refused; so is one that was changed in place."""
+    library = world.files["first"]
+    before = {**world.files}
+    lists = {name: digest(path) for name, path in before.items()}
+    config = "[app]\nmatch = main\npasses = verify\n[verify]\n" + "".join(
+        f"allow.{i} = {hex}\n" for i, hex in enumerate(lists.values()))
+
+    def run():
+        return support.run([world.program], config=config, MVLD_PASS_PATH=world.folder)
+
+    good(run(), "first 7")
+    shutil.copy(library, world.folder / "kept")
+    with open(library, "ab") as file:
+        file.write(b"\0")
+    refused(run(), library)
+    shutil.copy(world.folder / "kept", library)
+    good(run(), "first 7")
+
+
+WHERE = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdio.h>
+#include <sys/auxv.h>
+int first(void);
+static void say(const char *name, void *at)
+{
+    Dl_info info;
+
+    if (at && dladdr(at, &info))
+        printf("%s %lx\\n", name, (long)info.dli_fbase);
+}
+int main(int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++) {
+        void *late = dlopen(argv[i], RTLD_NOW);
+        void *function = late ? dlsym(late, "late") : NULL;
+
+        say("late", function ? function : late ? dlsym(late, "aligned") : NULL);
+        if (late && argc > 2 && i < 2)
+            dlclose(late);
+    }
+    say("first", first);
+    say("main", main);
+    say("libc", puts);
+    return first() != 7;
+}
+"""
+
+
+def placed(world):
+    """A library lies where the pass wants it, also one that comes by dlopen, and comes again; wrong places are
+    refused with a sentence, and the program runs as it does."""
+    (world.folder / "main.c").write_text(WHERE)
+    log = world.folder / "log"
+
+    def run(*arguments, command=None, placement="near", options="", compile=("-pie",), **where):
+        support.compile_c(world.program, world.folder / "main.c", "-L" + str(world.folder), "-lfirst", *compile,
+                          "-Wl,-rpath,$ORIGIN", f"-Wl,--dynamic-linker={LOADER}", plugin=False)
+        at = "".join(f"at.{name.replace('_', '.')} = {place}\n" for name, place in where.items())
+        config = f"[app]\nmatch = main\npasses = place\nplacement = {placement}\n[place]\n{options}{at}"
+        done = support.run([*(command or []), world.program, *arguments], config=config, MVLD_DEBUG="passes",
+                           MVLD_PASS_PATH=world.folder, MVLD_DEBUG_OUTPUT=log)
+        text = "".join(path.read_text() for path in world.folder.glob("log.*"))
+        for path in world.folder.glob("log.*"):
+            path.unlink()
+        check(done.returncode == 0 and "first runs" in done.stdout and not done.stderr, f"{done}{text}")
+        check("where a pass wants it" not in text, text)
+        found = [line.split() for line in done.stdout.splitlines() if len(line.split()) == 2 and "runs" not in line]
+        return [(name, int(address, 16)) for name, address in found], text
+
+    for placement in ("near", "as-is"):
+        for options in (("-pie",), ("-no-pie",)):
+            far = "-20000000" if options == ("-pie",) else "20000000"
+            found, text = run(placement=placement, compile=options, libfirst_so=far)
+            found = dict(found)
+            check(found["first"] - found["main"] == int(far, 16), f"{found}{text}")
+    late = world.files["late"]
+    for arguments in ((late,), (late, late)):
+        found, text = run(*arguments, options="from = nothing\n", libfirst_so="30000000", liblate_so="31000000")
+        check([at for name, at in found if name == "late"] == [0x31000000] * len(arguments) and
+              dict(found)["first"] == 0x30000000, f"{found}{text}")
+    found, text = run(command=[LOADER], options="from = nothing\n", main="44440000", libfirst_so="30000000")
+    check(dict(found)["main"] == 0x44440000 and dict(found)["first"] == 0x30000000, f"{found}{text}")
+    said = "%s: it is not mapped at .*: %s"
+    for where, words in (({"libfirst_so": "1234"}, said % ("libfirst.so", "no page begins there")),
+                         ({"libfirst_so": "0"}, said % ("libfirst.so", "something lies there")),
+                         ({"main": "20000000"}, said % ("main", "its place is chosen already")),
+                         ({"libaligned_so": "-20000000"}, said % ("libaligned.so", "its place is chosen already")),
+                         ({"libfirst_so": "-1000000000000000"}, said % ("libfirst.so", "the kernel gives no")),
+                         ({}, "place: an edit of the stage map, in the stage run")):
+        found, text = run(world.files["aligned"], **where)
+        found = dict(found)
+        check(re.search(words, text), f"{words}: {text}")
+        check(all(abs(found[name] - found["main"]) < 1 << 31 for name in ("first", "late")), f"{found}{text}")
+
+
+if __name__ == "__main__":
+    with support.scratch_folder() as scratch:
+        {"start": start, "directly": directly, "opened": opened, "changed": changed,
+         "placed": placed}[sys.argv[1]](World(scratch))

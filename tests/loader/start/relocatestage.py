@@ -1,0 +1,213 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""relocatestage.py BEHAVIOUR: symbols that a pass binds elsewhere (passes/example/bind.c), hides
+(relocatestage/hide.c), or adds (relocatestage/add.c).
+
+Each function below is one test; its text says what a failure means.
+"""
+import re
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parents[1]))
+import support  # noqa: E402
+from support import check, LOADER  # noqa: E402
+
+SOURCES = HERE / "relocatestage"
+PROGRAM = (SOURCES / "main.c").read_text()
+
+
+class World:
+    def __init__(self, folder):
+        self.folder = folder
+        support.take(folder, "loader/start/relocatestage", "bind.so", "hide.so", "add.so",
+                     *(f"lib{name}.so" for name in ("first", "second", "late", "mine")))
+        (folder / "main.c").write_text(PROGRAM)
+
+    def program(self, *options):
+        support.compile_c(self.folder / "main", self.folder / "main.c", "-L" + str(self.folder), "-lfirst",
+                          "-lsecond", "-Wl,-rpath,$ORIGIN", f"-Wl,--dynamic-linker={LOADER}", *options,
+                          plugin=False)
+        return self.folder / "main"
+
+    def run(self, program, *arguments, first=(), passes="bind", more="", **environment):
+        config = f"[app]\nmatch = main\npasses = {passes}\n{more}"
+        return support.run([*first, program, *arguments], config=config,
+                           MVLD_PASS_PATH=f"{self.folder}:{support.BUILD}/passes/direct-calls", **environment)
+
+
+BIND = "[bind]\nfrom = libfirst.so:answer\nto = libsecond.so:other\n"
+
+
+def says(done, text):
+    check(done.returncode == 0 and done.stdout == text + "\n" and not done.stderr,
+          f"status {done.returncode}, {done.stdout}{done.stderr} instead of {text}")
+
+
+def bound(world):
+    """Calls, pointers and dlsym lead to the other function, in programs of every kind of binding; other
+    symbols lead where they did."""
+    for options in (["-Wl,-z,now"], ["-Wl,-z,lazy"], ["-no-pie", "-fno-pie"], ["-fno-plt"]):
+        program = world.program(*options)
+        says(world.run(program, passes="bind", more=BIND), "2 2 2 2 2")
+        says(world.run(program, passes="bind", more=BIND, first=[LOADER]), "2 2 2 2 2")
+        says(world.run(program, passes="bind", more=BIND.replace("libsecond.so:other", "libsecond.so:nothing")),
+             "1 1 1 1 2")
+        says(world.run(program, more=BIND, MVLD="off"), "1 1 1 1 2")
+
+
+def later(world):
+    """What comes by dlopen is bound as well, to what was there and to what comes along."""
+    program = world.program("-Wl,--no-as-needed")
+    says(world.run(program, world.folder / "liblate.so", more=BIND), "2")
+    both = "[bind]\nfrom = liblate.so:late\nto = libsecond.so:other\n"
+    says(world.run(program, world.folder / "liblate.so", more=both), "2")
+
+
+def hidden(world):
+    """A definition that is hidden is found by nobody: the next one in the order of look-up is."""
+    program = world.program("-Wl,-z,now", "-Wl,--no-as-needed,-lmine")
+    hide = "[hide]\nsymbol = answer\nlibrary = libfirst.so\n"
+    says(world.run(program, passes="hide", more=hide), "3 3 3 3 2")
+    says(world.run(program, passes="hide", more=hide.replace("answer", "nothing")), "1 1 1 1 2")
+
+
+def wrong(world):
+    """Wrong edits change nothing, all of the same pass included, and say which symbol is meant."""
+    program = world.program("-Wl,-z,now", "-Wl,--no-as-needed,-lmine")
+    for kind, words in (("variable", "only functions"), ("twice", "already"), ("stage", "relocate alone"),
+                        ("missing", "nobody_defines_this: the object does not define it")):
+        done = world.run(program, passes="hide", MVLD_DEBUG="passes", MVLD_DEBUG_OUTPUT=world.folder / "log",
+                         more=f"[hide]\nsymbol = answer\nlibrary = libfirst.so\nwrong = {kind}\n")
+        log = "".join(path.read_text() for path in world.folder.glob("log.*"))
+        for path in world.folder.glob("log.*"):
+            path.unlink()
+        says(done, "1 1 1 1 2" if kind != "stage" else "3 3 3 3 2")
+        check(words in log and ("libfirst.so" in log or "libc.so" in log), log)
+
+
+def many(world):
+    """A hundred thousand definitions are hidden in seconds, and all of them."""
+    lines = "".join(f".globl f{i}\n.type f{i},@function\nf{i}:\n" for i in range(100000))
+    (world.folder / "mine.s").write_text(".text\n" + lines + ".globl answer\n.type answer,@function\nanswer:\n"
+                                         "mov $3, %eax\nret\n.section .note.GNU-stack\n")
+    support.compile_c(world.folder / "libfirst.so", "-shared", world.folder / "mine.s", "-nostdlib", plugin=False)
+    (world.folder / "main.c").write_text(PROGRAM.replace("through()", "0"))
+    program = world.program("-Wl,-z,now", "-Wl,--no-as-needed,-lmine", "-Wl,--allow-shlib-undefined")
+    (world.folder / "mine.c").write_text("int answer(void) { return 5; }\n")
+    support.compile_c(world.folder / "libmine.so", "-shared", "-fPIC", world.folder / "mine.c", plugin=False)
+    says(world.run(program, passes="hide", more="[hide]\nlibrary = libmine.so\nwrong = all\n"), "3 0 3 3 2")
+    done = world.run(program, passes="hide", MVLD_DEBUG="passes", MVLD_DEBUG_OUTPUT=world.folder / "log",
+                     more="[hide]\nlibrary = libfirst.so\nwrong = all\n")
+    log = "".join(path.read_text() for path in world.folder.glob("log.*"))
+    says(done, "5 0 5 5 2")
+    check(re.search(r"hide: 10000[1-9] symbols", log), log)
+
+
+MISSING = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdio.h>
+int missing(void), other(void);
+int maybe(void) __attribute__((weak));
+extern int number __attribute__((weak));
+int (*pointer)(void) = maybe;
+int main(int argc, char **argv)
+{
+    int (*found)(void) = dlsym(RTLD_DEFAULT, "missing");
+    int (*call)(void);
+    void *late = argc > 1 ? dlopen(argv[1], RTLD_NOW) : NULL;
+
+    if (argc > 1 && !late)
+        return puts(dlerror()), 0;
+    call = late ? dlsym(late, "late") : NULL;
+    printf("%d %d %d %d %d %d %d\\n", STRONG, maybe ? maybe() : -1, pointer ? pointer() : -1, &number ? number : -1,
+           found ? found() : -1, other(), call ? call() : -1);
+    return 0;
+}
+"""
+
+
+def library(world, folder, name, source, *options, version=None):
+    (world.folder / "made.c").write_text(source)
+    (world.folder / "made.map").write_text(f"{version} {{ global: *; }};\n")
+    (world.folder / folder).mkdir(exist_ok=True)
+    options += (f"-Wl,--version-script={world.folder}/made.map",) if version else ()
+    support.compile_c(world.folder / folder / f"lib{name}.so", "-shared", "-fPIC", f"-Wl,-soname,lib{name}.so",
+                      world.folder / "made.c", *options, plugin=False)
+
+
+def missing_program(world, *options, strong="missing()", version=None):
+    """Linked with a libwhole.so that defines what the one that it is run with does not."""
+    whole = "int missing(void) { return 7; }\nint maybe(void) { return 7; }\nint number = 7;\n"
+    library(world, "linked", "whole", whole, version=version)
+    library(world, ".", "whole", "int rest;\n", version=version)
+    (world.folder / "main.c").write_text(MISSING.replace("STRONG", strong))
+    return world.program("-Wl,--no-as-needed", world.folder / "linked" / "libwhole.so", *options)
+
+
+def added(world):
+    """A symbol that no object defines is found by references of every kind of binding and version, and by
+    dlsym; plainly the program does not start, or finds nothing where that is allowed."""
+    new, other = "42 42 42 43 42 2 -1", "2 2 2 -1 2 2 -1"
+    for options in (["-Wl,-z,now"], ["-Wl,-z,lazy"], ["-no-pie", "-fPIC"], ["-fno-plt"],
+                    ["-Wl,--hash-style=both"]):
+        for version in (None, "V1"):
+            program = missing_program(world, *options, version=version)
+            done = world.run(program, MVLD="off")
+            check(done.returncode == 127 and "missing" in done.stderr, f"without the pass: {done}")
+            for library_name in ("libwhole.so", "libsecond.so", "main"):
+                for first in ([], [LOADER]):
+                    says(world.run(program, passes="add", more=f"[add]\nlibrary = {library_name}\n", first=first), new)
+            says(world.run(program, passes="add", more="[add]\nlibrary = libwhole.so\nto = other\n"
+                           .replace("libwhole", "libsecond")), other)
+    silent = "int putenv(char *);\nstatic void __attribute__((constructor)) start(void) { putenv(\"A=B\"); }\n"
+    library(world, ".", "silent", silent, "-nostartfiles", "-Wl,-z,now")  # its table of hashes is empty
+    program = missing_program(world, "-fPIC", world.folder / "libsilent.so", strong="0")
+    says(world.run(program, MVLD="off"), "0 -1 -1 -1 -1 2 -1")
+    says(world.run(program, passes="add", more="[add]\nlibrary = libsilent.so\n"), "0 42 42 43 42 2 -1")
+    says(world.run(program, passes="add", more="[add]\nlibrary = libc.so.6\n"), "0 42 42 43 42 2 -1")
+
+
+def added_later(world):
+    """What comes by dlopen finds what was added to what was there, and what is added to it as it comes; and
+    passes of the stage `run` see it, each symbol once."""
+    library(world, "linked", "more", "int missing(void) { return 7; }\n")
+    library(world, ".", "more", "int rest;\n")
+    library(world, ".", "late", "int missing(void);\nint late(void) { return missing(); }\n",
+            "-L" + str(world.folder / "linked"), "-lmore", "-Wl,-rpath,$ORIGIN")
+    program, late = missing_program(world, "-fPIC", strong="0"), world.folder / "liblate.so"
+    done = world.run(program, late, MVLD="off")
+    check("undefined symbol: missing" in done.stdout, f"without the pass: {done}")
+    says(world.run(program, late, passes="add", more="[add]\nlibrary = libsecond.so\n"), "0 42 42 43 42 2 42")
+    log = world.folder / "log"
+    done = world.run(program, late, passes="add", more="[add]\nlibrary = libmore.so\n", MVLD_DEBUG="passes",
+                     MVLD_DEBUG_OUTPUT=log)
+    says(done, "0 -1 -1 -1 -1 2 42")
+    text = "".join(path.read_text() for path in world.folder.glob("log.*"))
+    seen = sorted(re.findall(r"add: it defines (\w+)", text))
+    check(seen == ["maybe", "missing", "number", "rest"], text)
+
+
+def added_wrong(world):
+    """Wrong additions say which symbol is meant, and nothing of the pass is done."""
+    program = missing_program(world, "-fPIC", strong="0")
+    for kind, words in (("twice", "missing: the object defines it"), ("defined", "other: the object defines it"),
+                        ("outside", "more: its address"), ("data", "more: its address"),
+                        ("old", "more: the host loader"),
+                        ("version", "more: what is added"), ("kind", "more: functions and objects"),
+                        ("many", "the pass adds too many"), ("stage", "more: symbols are changed in the stage")):
+        done = world.run(program, passes="add", MVLD_DEBUG="passes", MVLD_DEBUG_OUTPUT=world.folder / "log",
+                         more=f"[add]\nlibrary = libsecond.so\nto = other\nwrong = {kind}\n")
+        log = "".join(path.read_text() for path in world.folder.glob("log.*"))
+        for path in world.folder.glob("log.*"):
+            path.unlink()
+        says(done, "0 -1 -1 -1 -1 2 -1" if kind != "stage" else "0 2 2 -1 2 2 -1")
+        check(words in log and (kind == "old" or "libsecond.so: the symbol" in log), log)
+
+
+if __name__ == "__main__":
+    with support.scratch_folder() as scratch:
+        {"bound": bound, "later": later, "hidden": hidden, "wrong": wrong, "many": many, "added": added,
+         "added_later": added_later, "added_wrong": added_wrong}[sys.argv[1]](World(scratch))

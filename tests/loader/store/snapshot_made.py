@@ -1,0 +1,176 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""snapshot_made.py BEHAVIOUR: what makes a snapshot, of what, and when one is made anew.
+
+The answer must be 2 whenever the pass is asked for, applied or not; what differs is
+what the log says.  Each function below is one test; its text says what a failure
+means.
+"""
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+import support  # noqa: E402
+from snapshots import SOURCES, from_image, start  # noqa: E402
+from support import check  # noqa: E402
+
+PASS = ["-shared", "-nostdlib", "-ffreestanding", "-fno-stack-protector", "-mgeneral-regs-only",
+        "-fPIC", "-Wl,-Bsymbolic"]
+
+
+def building_runs_nothing(program):
+    """MVLD_SNAPSHOT let the program run, or left a snapshot that cannot be."""
+    check(program.run(MVLD_SNAPSHOT=1).stdout.strip().startswith(str(program.cache)), "it ran")
+    done = support.run([program.path], MVLD_SNAPSHOT=1, MVLD_PASS_PATH=program.passes, config="")
+    check(done.returncode == 1 and not done.stdout and "no pass is configured" in done.stderr,
+          f"without a pipeline: {done.returncode} {done.stdout}{done.stderr}")
+    program.cache.rename(program.folder / "gone")
+    program.cache.write_text("no folder")
+    done = program.run(MVLD_SNAPSHOT=1, status=1)
+    check(not done.stdout and "mvld: no snapshot: " in done.stderr, done.stdout + done.stderr)
+
+
+def failure(program):
+    """A snapshot that cannot be written takes files with it that are not its own."""
+    there = sorted(program.folder.rglob("*"))
+    for size in 0, 4096, 8192:
+        done = program.run(MVLD_SNAPSHOT=1, status=1,
+                           prefix=[sys.executable, "-c", "import os, resource, signal, sys; "
+                                   "signal.signal(signal.SIGXFSZ, signal.SIG_DFL); "
+                                   "resource.setrlimit(resource.RLIMIT_FSIZE, (%d, %d)); "
+                                   "os.execv(sys.argv[1], sys.argv[1:])" % (size, size)])
+        check("mvld: no snapshot: " in done.stderr and not done.stdout, done.stdout + done.stderr)
+        check(not list((program.cache / "mvld/snapshots").iterdir()), "half a snapshot stays")
+    if support.may_mount():  # without /proc, who the program is is not known
+        done = program.run(MVLD_SNAPSHOT=1, status=1, prefix=[
+            *support.PRIVATE_MOUNTS, "sh", "-c", 'mount -t tmpfs none /proc && exec "$@"', "sh"])
+        check("mvld: no snapshot: " in done.stderr, done.stderr)
+    shutil.rmtree(program.cache)
+    check(sorted(program.folder.rglob("*")) == there, "files are gone")
+
+
+def noexec(program):
+    """Where no code may be mapped from the cache, each start writes a snapshot that none can use."""
+    if not support.may_mount():
+        support.skip("a mount of its own is not to be had")
+    program.cache.mkdir()
+    done = program.run(keys="on-miss = build\n", prefix=[
+        *support.PRIVATE_MOUNTS, "sh", "-c", f'mount -t tmpfs -o noexec,mode=755 none {program.cache} && "$@"; find {program.cache} -type f -size +0', "sh"])
+    check(str(program.cache) not in done.stdout, f"it was written: {done.stdout}")
+    check("not written: " in done.stderr and "(noexec)" in done.stderr, done.stderr)
+
+
+def none_found(program, images=None, **options):
+    """There is no snapshot of such starts, and objects lie as they do where there is none of the program."""
+    done = program.run(**options)
+    check(done.stdout == "2 0\n" and "snapshot: there is none: " in done.stderr and not from_image(done) and
+          "distances: none but their lengths" in done.stderr, done.stdout + done.stderr)
+    if images is not None:
+        there = list((program.cache / "mvld" / "snapshots").iterdir())
+        check("none is written: " in done.stderr and len(there) == images, f"images: {there}\n{done.stderr}")
+
+
+def preloaded(program):
+    """A start with LD_PRELOAD or --preload finds a snapshot of other starts, which does not fit, or drives it
+    out; `mvld build` makes none for it; or each value leaves a snapshot, though nobody asked for one."""
+    build, more = {"keys": "on-miss = build\n"}, [program.folder / f"more{i}.so" for i in range(3)]
+    for path in more:
+        support.compile_c(path, "-shared", "-fPIC", "-x", "c", "/dev/null", plugin=False)
+    directly = {"prefix": [support.LOADER]}
+    also = {"prefix": [support.LOADER, "--preload", more[0]]}
+    folders = {program.make_snapshot(), program.make_snapshot(**directly)}
+    for options in {"LD_PRELOAD": more[0]}, {"LD_PRELOAD": more[1]}, {"LD_PRELOAD": more[0], **directly}, also:
+        none_found(program, **options)
+        none_found(program, 2, **build, **options)
+    program.applied(LD_PRELOAD="")  # says nothing
+    ways = {"LD_PRELOAD": more[0]}, {"LD_PRELOAD": f"{more[0]}:{more[1]}"}, also, {"LD_PRELOAD": more[1], **also}
+    folders |= {program.make_snapshot(**way) for way in ways}
+    check(len(folders) == 6, f"these take each other's place: {folders}")
+    for _ in range(2):
+        for way in {}, directly, *ways:
+            check("not applied" not in program.applied(**way).stderr, f"{way} has another's image")
+        none_found(program, 6, **build, LD_PRELOAD=more[2])
+        # Asked for once, it is renewed as any.
+        program.make_library()
+        support.age_images(program.cache)
+        for way in {}, directly, *ways:
+            check("snapshot: written: " in program.run(**build, **way).stderr, f"{way} does not renew its snapshot")
+    check(all((folder / "manifest").is_file() for folder in folders), "images are gone")
+
+
+def on_miss(program):
+    """`on-miss` is not followed."""
+    done = program.run(keys="on-miss = plain\n")
+    check(done.stdout == "1 0\n" and "no snapshot" in done.stderr, done.stdout + done.stderr)
+    done = program.run(keys="on-miss = build\n")
+    check(done.stdout == "2 0\n" and "snapshot: written: " in done.stderr, done.stdout + done.stderr)
+    said = re.search("snapshot: there is none: (.*)", done.stderr)
+    check(said and (Path(said[1]) / "manifest").exists(), f"what is looked for is not said: {done.stderr}")
+    program.applied(keys="on-miss = build\n")
+    program.applied(keys="on-miss = plain\n")
+    program.make_library()
+    for said in "none is written", "snapshot: written: ":
+        done = program.run(keys="on-miss = build\n")
+        check(done.stdout == "2 0\n" and said in done.stderr, done.stdout + done.stderr)
+        support.age_images(program.cache)
+    program.applied(keys="on-miss = build\n")
+    check(len(list((program.cache / "mvld" / "snapshots").iterdir())) == 1, "the old snapshot stays")
+
+
+def in_turn(program):
+    """A program that is started in turn in two ways, which no one snapshot fits, writes one each time."""
+    snapshot = 0
+    for _ in range(4):
+        for flag in program.flag.touch, program.flag.unlink:
+            flag()
+            done = program.run(keys="on-miss = build\n")
+            check(done.stdout in ("2 0\n", "2 1\n"), done.stdout + done.stderr)
+            snapshot += "snapshot: written: " in done.stderr
+    check(snapshot == 1, f"{snapshot} snapshots were written")
+
+
+def limited_space(program):
+    """Under RLIMIT_AS a library of the pass is left out: the snapshot of such starts and that of all
+    others take each other's place."""
+    support.compile_c(program.passes / "libmore.so", "-shared", "-fPIC", "-x", "c", "/dev/null", plugin=False)
+    support.compile_c(program.passes / "answer.so", SOURCES / "pass.c", '-DLIBRARY="libmore.so"', *PASS,
+                      plugin=False)
+    limited = {"prefix": ["sh", "-c", 'ulimit -v 4000000 && exec "$@"', "sh"]}
+    for options in {}, limited:
+        done = program.run(keys="on-miss = build\n", **options)
+        check(done.stdout == "2 0\n" and "snapshot: written: " in done.stderr and
+              ("(RLIMIT_AS)" in done.stderr) == bool(options), done.stdout + done.stderr)
+    for more in {}, {"MVLD_DEBUG": "files"}: # all passes are mapped at once, and only when needed
+        for options in {}, limited, {}:
+            support.age_images(program.cache)
+            done = program.applied(keys="on-miss = build\n", **options, **more)
+            check("not applied" not in done.stderr, done.stderr)
+    images = program.cache / "mvld" / "snapshots"
+    check(len(list(images.iterdir())) == 2, "there is another number of snapshots")
+    # What takes little space is there in either.
+    shutil.rmtree(program.cache)
+    support.take(program.passes, "loader/store/snapshot", "answer.so")
+    program.run(keys="on-miss = build\n")
+    program.applied(**limited)
+
+
+def together(program):
+    """Two builders at once leave half a snapshot, or a program in between is wrong."""
+    environment = support.clean_environment(MVLD_PASS_PATH=program.passes,
+                                            XDG_CACHE_HOME=program.cache)
+    config = program.folder / "mvld.conf"
+    config.write_text(f"[app]\nmatch = {program.path}\npasses = answer\n")
+    environment["MVLD_CONFIG"] = str(config)
+    running = [subprocess.Popen([program.path], stdout=subprocess.PIPE, text=True,
+                                env=dict(environment, **({"MVLD_SNAPSHOT": "1"} if i % 2 else {})))
+               for i in range(60)]
+    for i, process in enumerate(running):
+        said = process.communicate(timeout=60)[0]
+        check(i % 2 or said == "2 0\n", f"run {i}: status {process.returncode}, {said}")
+    program.applied()
+
+
+start(globals())
