@@ -32,6 +32,7 @@
  */
 #include "loader/caller/private.h"
 
+#include "rimf/elf/view.h"
 #include "rimf/x86/decode.h"
 #include "rimf/image/image.h"
 
@@ -79,18 +80,13 @@ static int readable(const struct mvld_object *object, uintptr_t at, size_t size)
 static uintptr_t frame_table(const struct mvld_object *object, uint32_t *n)
 {
     static const uint8_t form[] = {1, 0x1b, 0x03, 0x3b};
-    const Elf64_Phdr *ph = object->phdr;
+    const Elf64_Phdr *ph = elf_phdr_last(object->phdr, object->phnum, PT_GNU_EH_FRAME);
+    uintptr_t header = ph ? object->bias + ph->p_vaddr : 0;
 
-    for (size_t i = 0; ph && i < object->phnum; i++) {
-        uintptr_t header = object->bias + ph[i].p_vaddr;
-
-        if (ph[i].p_type != PT_GNU_EH_FRAME || !readable(object, header, 12) ||
-            memcmp((const void *)header, form, sizeof form) != 0)
-            continue;
-        *n = (uint32_t)distance_at((const uint8_t *)header + 8);
-        return readable(object, header + 12, 8ul * *n) ? header : 0;
-    }
-    return 0;
+    if (!ph || !readable(object, header, 12) || memcmp((const void *)header, form, sizeof form) != 0)
+        return 0;
+    *n = (uint32_t)distance_at((const uint8_t *)header + 8);
+    return readable(object, header + 12, 8ul * *n) ? header : 0;
 }
 
 /* The function that holds `address`: 0, or -ENOENT: none is described there.
@@ -98,22 +94,16 @@ static uintptr_t frame_table(const struct mvld_object *object, uint32_t *n)
  *     FDE     length, distance to CIE, start - here, size, … */
 static int described(const struct mvld_object *object, uintptr_t address, struct caller_function *out)
 {
-    uint32_t n = 0, low = 0, high;
+    uint32_t n = 0;
     uintptr_t header = frame_table(object, &n), fde;
-    const uint8_t *table = (const uint8_t *)header + 12;
+    const uint8_t *last = (const uint8_t *)header + 12;
+    size_t begun = RIMF_BISECT(i, header ? n : 0, header + (uintptr_t)distance_at(last + 8 * i) <= address);
 
-    for (high = header ? n : 0; low < high;) { /* the last that begins at or before it */
-        uint32_t middle = low + (high - low) / 2;
-
-        if (header + (uintptr_t)distance_at(table + 8ul * middle) <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    if (!low)
+    if (!begun)
         return -ENOENT;
-    out->at = header + (uintptr_t)distance_at(table + 8ul * (low - 1));
-    fde = header + (uintptr_t)distance_at(table + 8ul * (low - 1) + 4);
+    last += 8 * (begun - 1);
+    out->at = header + (uintptr_t)distance_at(last);
+    fde = header + (uintptr_t)distance_at(last + 4);
     if (!readable(object, fde, 16) ||
         fde + 8 + (uintptr_t)distance_at((const uint8_t *)fde + 8) != out->at)
         return -ENOENT;
@@ -215,7 +205,7 @@ static int find_in_libc(struct mvld_image *image, const struct mvld_object *libc
  *     ff a0 <disp32>        jmp *disp(%rax) */
 static uintptr_t find_object(const struct mvld_object *host, const struct mvld_object *libc)
 {
-    static const uint8_t endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa}, load[] = {0x48, 0x8b, 0x05};
+    static const uint8_t load[] = {0x48, 0x8b, 0x05};
     struct caller_function function;
     const uint8_t *p;
     uintptr_t at;
@@ -223,8 +213,8 @@ static uintptr_t find_object(const struct mvld_object *host, const struct mvld_o
     if (caller_exported(libc, "_dl_find_object", "GLIBC_2.35", &function) || function.size < 13)
         return 0;
     p = (const uint8_t *)function.at;
-    if (memcmp(p, endbr64, sizeof endbr64) == 0 && function.size >= 17)
-        p += sizeof endbr64;
+    if (function.size >= 17)
+        p += endbr64_size(p, function.size);
     if (memcmp(p, load, sizeof load) != 0 || p[7] != 0xff || p[8] != 0xa0)
         return 0;
     at = (uintptr_t)p + 7 + (uintptr_t)distance_at(p + 3);

@@ -82,32 +82,21 @@ uintptr_t loader_caller_named(const struct loader *l, uintptr_t address, struct 
 
 /* ---- one function -------------------------------------------------------------------- */
 
-static int displace_it(const struct caller_hooks *caller, size_t which, uintptr_t to,
-                       struct displaced *moved, const char **why)
+static int hook_of(const struct caller_hooks *caller, size_t which, struct hook *hook, const char **why)
 {
     const struct caller_function *function = &caller->functions[which];
-    uint8_t first[4 + DISPLACE_MAX]; /* behind an endbr64 */
-    size_t size = function->size < sizeof first ? function->size : sizeof first;
-
-    if (!caller->kept || which >= CALLER_NEEDED)
-        return displace((const uint8_t *)function->at, function->size, function->at, to, moved, why);
-    caller_original(caller, function->at, first, size);
-    return displace_again(first, size, function->at, to, moved, why);
-}
-
-int caller_hook(const struct caller_hooks *caller, size_t which, struct hook *hook, const char **why)
-{
     uintptr_t stub = caller->stubs + CALLER_STUB * which;
     size_t end = caller_begin_stub(hook->code, which);
     struct displaced moved;
 
-    if (displace_it(caller, which, stub + end, &moved, why))
+    if ((caller->kept && which < CALLER_NEEDED ? displace_again : displace)(
+            (const uint8_t *)function->at, function->size, function->at, stub + end, &moved, why))
         return -ENOTSUP;
     hook->stub = stub;
-    hook->at = caller->functions[which].at + moved.skip;
+    hook->at = function->at + moved.skip;
     memcpy(hook->code + end, moved.bytes, moved.length);
     end += moved.length;
-    caller_original(caller, hook->at, hook->was, sizeof hook->was);
+    memcpy(hook->was, (const void *)hook->at, sizeof hook->was);
     *why = "the functions that handle addresses are too far away";
     if (displace_jump(hook->code + end, stub + end, hook->at + moved.length) ||
         displace_jump(hook->jump, hook->at, stub))
@@ -125,7 +114,7 @@ int caller_hooks(const struct caller_hooks *caller, size_t first, size_t end, st
     hooks->n = 0;
     for (size_t i = first; i < end && !err; i++)
         if (caller->functions[i].at)
-            err = caller_hook(caller, i, &hooks->at[hooks->n++], why);
+            err = hook_of(caller, i, &hooks->at[hooks->n++], why);
     return err;
 }
 
@@ -222,13 +211,9 @@ static void prepare_unwinder(struct loader *l)
 
     if (!err)
         err = caller_hooks(&l->caller, CALLER_NEEDED, CALLER_FUNCTIONS, &hooks, &why);
-    if (!err) {
+    if (!err)
         keep_originals(l, CALLER_NEEDED, CALLER_FUNCTIONS);
-        return;
-    }
-    if (err == -ENOENT)
-        l->caller.unwinder = NULL;
-    else
+    else if (err != -ENOENT)
         leave_unwinder(l, why);
 }
 
@@ -310,13 +295,9 @@ int caller_prepare(struct loader *l, const char **why)
     if (!caller->stubs)
         return -ENOTSUP;
     caller->kept = take_kept(l, caller->functions);
-    if (caller->kept) {
-        err = 0; /* and caller_install, which is next, makes the hooks */
-    } else {
-        err = caller_find(l, caller->functions, why);
-        if (!err)
-            err = caller_hooks(caller, 0, CALLER_NEEDED, &hooks, why);
-    }
+    err = caller->kept ? 0 : caller_find(l, caller->functions, why);
+    if (!err && !caller->kept) /* else caller_install, which is next, makes the hooks */
+        err = caller_hooks(caller, 0, CALLER_NEEDED, &hooks, why);
     if (err) {
         caller->stubs = 0;
         return err;
@@ -341,7 +322,7 @@ int caller_install(void *loader, const char **why)
     if (!l->caller.stubs)
         return -ENOTSUP;
     err = caller_snapshot(l);
-    if (err && !caller_take_back(l))
+    if (err)
         err = install(l, 0, l->caller.unwinder ? CALLER_FUNCTIONS : CALLER_NEEDED, why);
     if (err && l->caller.unwinder) {
         leave_unwinder(l, *why);

@@ -13,7 +13,6 @@
 
 struct loader;
 struct mvld_object;
-struct text_patch;
 
 enum {
     CALLER_OBJECT, /* _dl_find_dso_for_object */
@@ -34,12 +33,6 @@ struct caller_function { /* a function that takes or gives an address */
     size_t size;
 };
 
-/* A jump in the host loader's text that was written before the snapshot was compared. */
-struct early_jump {
-    uintptr_t at;
-    uint8_t jump[5], was[5];
-};
-
 struct caller_hooks {
     uintptr_t stubs; /* 0: not prepared, and `why` may say why */
     const char *why;
@@ -49,8 +42,6 @@ struct caller_hooks {
     int installed;
     int kept;     /* the C library's were proved in the process that made the snapshot */
     int deferred; /* not prepared yet: a snapshot may hold what is to be found */
-    struct early_jump early[CALLER_NEEDED];
-    size_t n_early;
 };
 
 /* Proves everything that can be, and changes nothing.  0, or -ENOTSUP with a sentence
@@ -60,11 +51,6 @@ int caller_prepare(struct loader *, const char **why);
 void caller_finish(struct loader *);
 /* Of rimf_image_set_caller_hooks; the cookie is the loader. */
 int caller_install(void *loader, const char **why);
-/* Patches, at most CALLER_NEEDED, of the host loader's text, where a snapshot is awaited that brings
- * the rest (caller/early.c); how many.  And away with them: the snapshot is not taken.  0, or negative
- * errno, and they are still there. */
-size_t caller_early(struct loader *, struct text_patch *);
-int caller_take_back(struct loader *);
 /* Objects went; others came, and the passes have not heard of them. */
 void caller_changed(struct loader *, const struct mvld_object *const *removed, size_t n);
 

@@ -25,14 +25,6 @@ struct hooks {
 int caller_hooks(const struct caller_hooks *, size_t first, size_t end, struct hooks *,
                   const char **why);
 
-/* One of them. */
-int caller_hook(const struct caller_hooks *, size_t which, struct hook *, const char **why);
-
-/* caller/early.c: `size` bytes of the code at `at`, as they were before it was changed early. */
-void caller_original(const struct caller_hooks *, uintptr_t at, uint8_t *to, size_t size);
-/* 1: this jump was. */
-int caller_is_early(const struct caller_hooks *, const struct hook *);
-
 /* caller/stub.c */
 
 #define CALLER_SLOTS (CALLER_STUB - 16u) /* in a stub: two of them */

@@ -4,9 +4,8 @@
  *
  * The jumps in the C library, and in the unwinder, are in their code in the snapshot, which is laid
  * over as soon as the hooks are there.  Left are the stubs, because their slots lead to us,
- * and the jumps in the host loader, whose code holds our hook and is in no snapshot; where the snapshot
- * was expected, they stand there already (caller/early.c).  Both lie each in one mapping that was
- * written before or never will be again, and no code of the program has run: so two mprotects each
+ * and the jumps in the host loader, whose code holds our hook and is in no snapshot.  Both lie each in one
+ * mapping that was written before or never will be again, and no code of the program has run: so two mprotects each
  * do what for the patch engine are many questions.
  */
 #include "loader/caller/private.h"
@@ -42,26 +41,18 @@ static int write_stubs(const struct loader *l, const struct hooks *hooks)
     return (int)(err ? err : sys_mprotect(l->sys, start, size, PROT_READ | PROT_EXEC));
 }
 
-/* Those that do not stand there already (caller/early.c). */
-static int write_hosts_jumps(struct loader *l, const struct hooks *hooks)
+static int write_hosts_jumps(const struct loader *l, const struct hooks *hooks)
 {
     struct text_patch patches[CALLER_FUNCTIONS];
-    size_t n = 0, early = 0;
-    int err;
+    size_t n = 0;
 
     for (size_t i = 0; i < hooks->n; i++) {
         if (!is_hosts(l, &hooks->at[i]))
             continue;
-        early += (size_t)caller_is_early(&l->caller, &hooks->at[i]);
         patches[n] = (struct text_patch){.at = hooks->at[i].at, .length = DISPLACE_JUMP};
         memcpy(patches[n++].bytes, hooks->at[i].jump, DISPLACE_JUMP);
     }
-    if (n == early && n == l->caller.n_early) {
-        l->caller.n_early = 0; /* they stay */
-        return 0;
-    }
-    err = caller_take_back(l);
-    return err ? err : text_write_again(l->sys, &l->host, patches, n);
+    return text_write_again(l->sys, &l->host, patches, n);
 }
 
 int caller_snapshot(struct loader *l)

@@ -60,20 +60,18 @@ static const struct shape *shape_of(size_t which, uintptr_t slots[2])
         slots[0] = (uintptr_t)caller_stub_caller;
         slots[1] = (uintptr_t)caller_stub_symbol;
         return &finds;
-    case CALLER_OPEN:
-        slots[0] = (uintptr_t)caller_stub_caller;
-        return &exchanges;
-    case CALLER_SET_IP:
-        slots[0] = (uintptr_t)caller_stub_place;
-        return &exchanges;
     case CALLER_IP:
     case CALLER_IP_INFO:
     case CALLER_REGION:
         slots[0] = (uintptr_t)caller_stub_result;
         return &returns;
-    default:
-        return &exchanges;
+    case CALLER_OPEN:
+        slots[0] = (uintptr_t)caller_stub_caller;
+        break;
+    case CALLER_SET_IP:
+        slots[0] = (uintptr_t)caller_stub_place;
     }
+    return &exchanges;
 }
 
 /* The distance at `at`, which the instruction ends with, to `to`: both in the stub. */

@@ -31,10 +31,9 @@
 
 #include "rimf/moved/moved.h"
 #include "rimf/image/image.h"
+#include "rimf/x86/decode.h"
 
 #include <errno.h> /* numbers only */
-
-static const uint8_t endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};
 
 struct shape {
     const char *name, *version;
@@ -59,17 +58,13 @@ _Static_assert(sizeof shapes / sizeof *shapes == CALLER_FUNCTIONS - CALLER_NEEDE
 static int has_shape(const struct caller_function *function, const struct shape *shape, uint32_t *pc)
 {
     const uint8_t *code = (const uint8_t *)function->at;
-    size_t size = function->size;
+    size_t start = endbr64_size(code, function->size), size = function->size - start;
     uint8_t bytes[sizeof shape->bytes];
     uint32_t displacement;
 
-    if (size >= sizeof endbr64 && memcmp(code, endbr64, sizeof endbr64) == 0) {
-        code += sizeof endbr64;
-        size -= sizeof endbr64;
-    }
     if (size != shape->size)
         return 0;
-    memcpy(bytes, code, size);
+    memcpy(bytes, code + start, size);
     if (shape->pc) {
         memcpy(&displacement, bytes + shape->pc, sizeof displacement);
         memset(bytes + shape->pc, 0, sizeof displacement);

@@ -60,14 +60,14 @@ struct text_patch {
 };
 
 const Elf64_Sym *host_symbol(const struct host *, const char *name);
-int host_hook(struct loader *, size_t (*more)(struct loader *, struct text_patch *));
+int host_hook(struct loader *);
 int text_write(const struct rimf_sys *, struct host *, const struct text_patch *, size_t n,
                const char **how);
 /* Patches (at most two each) for those of `n` questions that are put; how many patches, and *put. */
 size_t text_questions(struct loader *, const struct question *, size_t n, struct text_patch *,
                       size_t *put);
 
-/* The same once more, while no code of the program has run.  0, or negative errno and nothing is
+/* The same once more, where mprotect did it, while no code of the program has run.  0, or negative errno and nothing is
  * changed. */
 int text_write_again(const struct rimf_sys *, const struct host *, const struct text_patch *,
                      size_t n);

@@ -7,7 +7,6 @@
  *   the mmap sites where it maps files: a jump to place.c (only when a pipeline
  *                  wants libraries near the executable)
  *   the questions  where it asks cpuid: a jump to an answer (cpuid.c)
- *   caller hooks   where it is asked about addresses in moved code (caller/early.c)
  *
  * Each place must hold exactly the bytes that we expect, else it is left alone.
  *
@@ -260,9 +259,9 @@ int text_write(const struct rimf_sys *sys, struct host *host, const struct text_
 int text_write_again(const struct rimf_sys *sys, const struct host *host,
                      const struct text_patch *patch, size_t n)
 {
-    int err = host->by_mprotect ? open_and_write(sys, host, patch, n) : by_selfmem(sys, patch, n);
+    int err = open_and_write(sys, host, patch, n);
 
-    if (err || !host->by_mprotect)
+    if (err)
         return err;
     if (protect(sys, host, PROT_READ | PROT_EXEC) && protect(sys, host, PROT_READ | PROT_EXEC))
         say_and_exit(sys, "mvld: the kernel does not let the host loader's code be executed again\n");
@@ -332,9 +331,9 @@ static size_t add_jumps(struct loader *l, const struct question *questions, size
 }
 
 /* 0 when hooked; the reason went to the log otherwise. */
-int host_hook(struct loader *l, size_t (*more)(struct loader *, struct text_patch *))
+int host_hook(struct loader *l)
 {
-    struct text_patch few[2 * TEXT_PATCHES + CALLER_NEEDED], *patch = NULL;
+    struct text_patch few[2 * TEXT_PATCHES], *patch = NULL;
     const Elf64_Sym *state = host_symbol(&l->host, "_dl_debug_state");
     const Elf64_Sym *debug = host_symbol(&l->host, l->host.musl ? "_dl_debug_addr" : "_r_debug");
     uintptr_t place = state ? hook_place(&l->host, state) : 0;
@@ -365,13 +364,11 @@ int host_hook(struct loader *l, size_t (*more)(struct loader *, struct text_patc
         return n;
     }
     n += (int)add_jumps(l, questions, n_questions, patch + n, &mmaps, &put);
-    n += (int)more(l, patch + n);
     err = text_write(l->sys, &l->host, patch, (size_t)n, &how);
     rimf_heap_release(&l->heap, patch == few ? NULL : patch);
     if (err == -ENOTRECOVERABLE)
         say_and_exit(l->sys, "mvld: the kernel does not let the host loader's code be mapped\n");
     if (err) {
-        l->caller.n_early = 0; /* the text is clean */
         rimf_log(&l->log, MVLD_LOG_WARNING,
                  "not hooked: the host loader's code may not be written (error %d)", -err);
         return err;

@@ -170,7 +170,7 @@ static void prepare(struct loader *l)
 
 static void hook(struct loader *l)
 {
-    l->hooked = host_hook(l, caller_early) == 0;
+    l->hooked = host_hook(l) == 0;
     mapstage_require(l, l->hooked ? l->mmap_return[0] : 0);
     if (l->hooked)
         preload(l); /* only what the hook can take away again */

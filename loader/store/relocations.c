@@ -209,10 +209,8 @@ void relocations_replace(struct loader *l)
     l->snapshot.awaited = 0;
     l->snapshot.biases = c.biases =
         rimf_heap_alloc(&l->heap, file->view.header->n_objects * sizeof *c.biases);
-    if (!c.biases || !may_lay(l) || !all_the_same(&c)) {
-        caller_take_back(l); /* if it fails now, it ends the program at the hook */
+    if (!c.biases || !may_lay(l) || !all_the_same(&c))
         return;
-    }
     if (manifest_lay(file, l->sys, c.biases, &why))
         rimf_log(&l->log, MVLD_LOG_FILES, "snapshot: symbols are looked up: %s", why);
     else

@@ -85,9 +85,6 @@ static int may_apply(const struct loader *l)
 
 void store_forget(struct loader *l)
 {
-    if (caller_take_back(l))
-        store_end(l, "mvld: ", "the host loader's code holds jumps that lead nowhere, and cannot be written",
-                   127);
     if (!l->snapshot.folder)
         return;
     if (relocations_take_texts_back(l))

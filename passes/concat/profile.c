@@ -94,27 +94,32 @@ static int add_hot(struct reading *r, size_t object, uintptr_t original)
     return 0;
 }
 
-/* Of one object that has the name; 0 also for what it does not have. */
-static int take_place(struct reading *r, size_t i, const char *place)
+/* Of each object that has the name: a place in it, which `place` says by its symbol; NULL: by the offset.  What
+ * it does not have is no error. */
+static int take_places(struct reading *r, const char *name, const char *place, uint64_t offset)
 {
-    const struct mvld_object *object = r->objects[i];
-    struct mvld_symbol symbol;
-    uint64_t offset;
+    int found = 0, error = 0;
 
-    if (*place != '+' && r->ctx->api->symbol_find(object, place, NULL, &symbol)) {
-        r->unknown++;
-        return 0;
+    for (size_t i = 0; i < r->n_objects && !error; i++) {
+        const struct mvld_object *object = r->objects[i];
+        struct mvld_symbol symbol = {.address = object->bias + offset};
+
+        if (mvld_strcmp(mvld_file_name(object->name), name))
+            continue;
+        found = 1;
+        if (place && r->ctx->api->symbol_find(object, place, NULL, &symbol))
+            r->unknown++;
+        else
+            error = add_hot(r, i, symbol.address);
     }
-    if (*place == '+' && read_offset(place, &offset))
-        return wrong(r, "no offset like +0x1f: ", place);
-    return add_hot(r, i, *place == '+' ? object->bias + offset : symbol.address);
+    r->unknown += !found;
+    return error;
 }
 
 static int take_line(struct reading *r, char *line)
 {
     char *name = next_word(&line), *place = name ? next_word(&line) : NULL;
-    uint64_t offset;
-    int found = 0, error = 0;
+    uint64_t offset = 0;
 
     if (!name)
         return 0;
@@ -124,13 +129,7 @@ static int take_line(struct reading *r, char *line)
         return wrong(r, "more than an object and a function: ", name);
     if (*place == '+' && read_offset(place, &offset))
         return wrong(r, "no offset like +0x1f: ", place);
-    for (size_t i = 0; i < r->n_objects && !error; i++)
-        if (!mvld_strcmp(mvld_file_name(r->objects[i]->name), name)) {
-            error = take_place(r, i, place);
-            found = 1;
-        }
-    r->unknown += !found;
-    return error;
+    return take_places(r, name, *place == '+' ? NULL : place, offset);
 }
 
 static int take_text(struct reading *r, char *text)

@@ -19,17 +19,7 @@ uint64_t analysis_header_checksum(const struct analysis_header *header)
 
 size_t analysis_first_from(const void *entries, size_t n, size_t stride, uint32_t address)
 {
-    size_t low = 0;
-
-    while (low < n) {
-        size_t middle = low + (n - low) / 2;
-
-        if (*(const uint32_t *)((const uint8_t *)entries + middle * stride) < address)
-            low = middle + 1;
-        else
-            n = middle;
-    }
-    return low;
+    return RIMF_BISECT(i, n, *(const uint32_t *)((const uint8_t *)entries + i * stride) < address);
 }
 
 uint32_t analysis_first_movable(const struct analysis *s)

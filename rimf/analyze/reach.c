@@ -24,14 +24,9 @@
  */
 #include "rimf/analyze/analyser.h"
 
-static const uint8_t endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};
-
 static uint32_t head_of(const struct analyser *a, const struct unit *u)
 {
-    return u->end - u->start >= sizeof endbr64 &&
-                   !memcmp(unit_code(a, u, u->start), endbr64, sizeof endbr64)
-               ? u->start + (uint32_t)sizeof endbr64
-               : u->start;
+    return u->start + (uint32_t)endbr64_size(unit_code(a, u, u->start), u->end - u->start);
 }
 
 static int is_entered(const struct analyser *a, uint32_t address)
@@ -102,7 +97,7 @@ static int is_linkage(struct analyser *a, const struct code *c, uint32_t start, 
             jumps++;
         else if (!instruction_is(&i, 0, 0x68) && !instruction_is_padding(&i) &&
                  !(instruction_is(&i, 0, 0xff) && i.rip && modrm_reg(&i) == 6) &&
-                 !(size - at >= sizeof endbr64 && !memcmp(p + at, endbr64, sizeof endbr64)))
+                 !endbr64_size(p + at, size - at))
             return 0;
     }
     return jumps > 0;
@@ -160,17 +155,9 @@ static void suspect_gaps(struct analyser *a, const struct code *c)
 static uint64_t next_table(const struct analyser *a, uint32_t table)
 {
     const uint32_t *candidates = a->candidates.at;
-    size_t low = 0, high = a->candidates.n;
+    size_t next = RIMF_BISECT(i, a->candidates.n, candidates[i] <= table);
 
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (candidates[middle] <= table)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < a->candidates.n ? candidates[low] : UINT64_MAX;
+    return next < a->candidates.n ? candidates[next] : UINT64_MAX;
 }
 
 static void follow_table(struct analyser *a, uint32_t table, uint32_t base, uint64_t *budget)

@@ -33,15 +33,7 @@ size_t first_unit_behind(const struct analyser *a, uint64_t address)
     low = c->first_unit[(address - c->start) / PAGE];
     high = c->first_unit[(address - c->start) / PAGE + 1];
     high = high < a->units.n ? high + 1 : high;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (units[middle].end <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return low + RIMF_BISECT(i, high - low, units[low + i].end <= address);
 }
 
 struct unit *unit_at(const struct analyser *a, uint64_t address)

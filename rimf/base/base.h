@@ -21,6 +21,23 @@
 #define RIMF_HIDDEN __attribute__((visibility("hidden")))
 #define RIMF_COUNT(a) (sizeof(a) / sizeof(*(a)))
 
+/* How many of `n` come first of which `holds` is true, which is said of number `i`, and true of none behind
+ * one of which it is not. */
+#define RIMF_BISECT(i, n, holds)                 \
+    __extension__({                              \
+        size_t low_ = 0, high_ = (n);            \
+                                                 \
+        while (low_ < high_) {                   \
+            size_t i = low_ + (high_ - low_) / 2; \
+                                                 \
+            if (holds)                           \
+                low_ = i + 1;                    \
+            else                                 \
+                high_ = i;                       \
+        }                                        \
+        low_;                                    \
+    })
+
 static inline uintptr_t rimf_page_down(uintptr_t a) { return a & ~(RIMF_PAGE - 1); }
 static inline uintptr_t rimf_page_up(uintptr_t a) { return rimf_page_down(a + RIMF_PAGE - 1); }
 

@@ -36,6 +36,12 @@ static inline uintptr_t moved_tables_at(const struct moved_fragment *fragment)
     return (fragment->at + fragment->code + 1 + 7) & ~(uintptr_t)7;
 }
 
+/* In the list; of an object's fragments one each. */
+struct moved_place {
+    uintptr_t original; /* first: for rimf_sort */
+    size_t index;
+};
+
 /* Address space that a library reserved, which nobody may write or run: for code, and for the unwind
  * tables of that code.  The library's PT_GNU_EH_FRAME leads to the start of `frames`.  All in whole
  * pages. */

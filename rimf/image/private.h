@@ -53,9 +53,8 @@ struct rimf_object {
     uint8_t build_id[RIMF_BUILD_ID_MAX];
     size_t moved;    /* moved/moved.h: the place in the list, from 1, of the first piece of its code;
                      * 0: none of it moved */
-    uint32_t *fragments; /* moved/fragments.c: the places of all of them, from 0 */
+    struct moved_place *fragments; /* moved/fragments.c: of all of them */
     size_t n_fragments, fragments_room;
-    int fragments_sorted; /* by original */
     uint8_t *held;     /* moved/entries.c: of each unit, who holds its original address; or NULL */
     uintptr_t frames;  /* unwind tables of these */
     size_t frames_size;

@@ -73,17 +73,9 @@ void rimf_table_index(struct rimf_table *table, const struct rimf_table *old, ui
 
 const struct rimf_place *rimf_table_find(const struct rimf_table *table, uintptr_t address)
 {
-    size_t low = 0, high = table->n_places; /* the last one that starts at or before it */
+    size_t begun = RIMF_BISECT(i, table->n_places, table->places[i].start <= address);
 
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (table->places[middle].start <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low && address < table->places[low - 1].end ? &table->places[low - 1] : NULL;
+    return begun && address < table->places[begun - 1].end ? &table->places[begun - 1] : NULL;
 }
 
 const struct mvld_object *const *rimf_image_objects(const struct mvld_image *image, size_t *n)

@@ -138,17 +138,7 @@ size_t rimf_watch_sort(uintptr_t *a, size_t n)
 
 size_t rimf_words_first(const uintptr_t *words, size_t n, uintptr_t start)
 {
-    size_t low = 0, high = n;
-
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (words[middle] < start)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return RIMF_BISECT(i, n, words[i] < start);
 }
 
 int rimf_watch_finish(struct mvld_image *image)

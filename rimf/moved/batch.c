@@ -6,6 +6,7 @@
 #include "rimf/moved/moved.h"
 
 #include "rimf/base/base.h"
+#include "rimf/base/sort.h"
 #include "rimf/image/private.h"
 
 #include <errno.h>    /* numbers only */
@@ -16,12 +17,14 @@ struct making {
     struct mvld_image *image;
     struct moved_code *moved;
     struct rimf_moved_report *report;
+    size_t first;                 /* in the list */
+    size_t frames_size, n_new, n_calls; /* of all: bytes of frames, how many these are, calls */
+    struct moved_targets *answers;
     uintptr_t code, code_end;     /* new pages */
     uintptr_t frames, frames_end; /* new pages; `table` bytes before them change too */
+    uintptr_t next_frames;        /* in these */
     size_t n_frames;              /* in the table before */
     size_t table_before, table;   /* its pages, in bytes */
-    size_t n_calls;
-    uintptr_t *frames_of;         /* by the place of the first fragment: where its object's are */
 };
 
 /* The object of the list's i-th fragment, with that at hand. */
@@ -41,76 +44,79 @@ static struct moving moving_of(const struct making *m, size_t i)
     };
 }
 
-static int failed(struct making *m, const struct moving *c, int error)
+/* Of all objects, with their first fragments at hand, until one fails. */
+static int each_object(struct making *m, int (*visit)(struct making *, struct moving *))
 {
-    return rimf_fail(m->image, -error, "%s: its code cannot be moved: %s",
-                     c->object->public.name, c->why ? c->why : "its analysis is gone");
+    int error = 0;
+
+    for (size_t i = m->first; i < m->moved->n_planned && !error; i++) {
+        if (moved_is_first(m->moved, i)) {
+            struct moving c = moving_of(m, i);
+
+            error = visit(m, &c);
+        }
+    }
+    return error;
 }
 
-/* By originals no fragment overlaps the next one. */
-static int finish(struct making *m, struct moving *c)
+static int failed(const struct moving *c, int error)
 {
-    const struct moved_fragment *list = m->moved->list, *last = NULL;
+    return rimf_fail(c->image, -error, "%s: its code cannot be moved: %s", c->object->public.name, c->why);
+}
 
-    moved_sort(m->moved, c->object);
-    for (size_t i = 0; i < c->object->n_fragments; i++) {
-        const struct moved_fragment *fragment = &list[c->object->fragments[i]];
+/* By originals.  0; -EINVAL: one overlaps the next one. */
+static int sort_fragments(const struct moved_code *moved, struct rimf_object *object)
+{
+    const struct moved_fragment *last = NULL;
 
-        if (last && fragment->original - last->original < last->code) {
-            c->why = "two fragments of it overlap";
+    rimf_sort(object->fragments, object->n_fragments, sizeof *object->fragments);
+    for (size_t i = 0; i < object->n_fragments; i++) {
+        const struct moved_fragment *fragment = &moved->list[object->fragments[i].index];
+
+        if (last && fragment->original - last->original < last->code)
             return -EINVAL;
-        }
         last = fragment;
     }
     return 0;
 }
 
-/* Where code up to `code_end` goes, and so many bytes of frames. */
-static int find_room(struct making *m, uintptr_t code_end, size_t size, size_t n_frames)
+/* How much there is of everything.  Its analysis stays open until all is done. */
+static int measure(struct making *m, struct moving *c)
+{
+    int error = c->analysis ? sort_fragments(m->moved, c->object) : -ENODATA;
+
+    c->why = c->analysis ? "two fragments of it overlap" : "its analysis is gone";
+    if (error)
+        return failed(c, error);
+    m->frames_size += moved_frames_size(c);
+    m->n_new += c->analysis->n_frames;
+    m->n_calls += c->analysis->n_calls;
+    return 0;
+}
+
+/* Where code up to `code_end` goes, and the frames. */
+static int find_room(struct making *m, uintptr_t code_end)
 {
     struct moved_code *moved = m->moved;
 
     if (!moved->n_frames) {
-        size += moved_frames_described_size(m->image->described, m->image->n_described);
-        n_frames += m->image->n_described;
+        m->frames_size += moved_frames_described_size(m->image->described, m->image->n_described);
+        m->n_new += m->image->n_described;
     }
     m->n_frames = moved->n_frames;
     m->table_before = m->n_frames ? moved_frames_searched(m->n_frames) : 0;
-    m->table = moved_frames_searched(m->n_frames + n_frames);
+    m->table = moved_frames_searched(m->n_frames + m->n_new);
     /* With what a pass left before the first of them: code is one fragment, without holes. */
     m->code = moved->code_end;
     m->code_end = code_end;
     m->frames = moved->frames_end == moved->region.frames
                     ? moved->region.frames + moved_frames_table(&moved->region)
                     : moved->frames_end;
-    m->frames_end = rimf_page_up(m->frames + size);
+    m->frames_end = rimf_page_up(m->frames + m->frames_size);
     if (m->table > moved->names - moved->region.frames ||
         m->frames_end > moved->region.frames + moved->region.frames_size)
         return rimf_fail(m->image, ENOSPC, "the region has no room for the unwind tables");
     return 0;
-}
-
-/* How much there is of everything. */
-static int measure(struct making *m)
-{
-    struct moved_code *moved = m->moved;
-    const struct moved_fragment *last = &moved->list[moved->n_planned - 1];
-    size_t size = 0, n = 0;
-
-    for (size_t i = moved->n; i < moved->n_planned; i++) {
-        struct moving c = moving_of(m, i);
-        int error;
-
-        if (!moved_is_first(moved, i))
-            continue;
-        error = c.analysis ? finish(m, &c) : -ENODATA;
-        if (error)
-            return failed(m, &c, error);
-        size += moved_frames_size(&c);
-        n += c.analysis->n_frames;
-        m->n_calls += c.analysis->n_calls;
-    }
-    return find_room(m, moved_pages_end(moved, moved->code_end, last->at + last->size), size, n);
 }
 
 /* Of the table, what was not there is mapped; what was there becomes writable while
@@ -160,13 +166,6 @@ static void publish_frames(const struct making *m)
                  "the unwind tables of moved code stay writable");
 }
 
-static void reserve(const struct making *m, uintptr_t start, uintptr_t end)
-{
-    if (start != end)
-        sys_mmap(m->image->sys, start, end - start, PROT_READ,
-                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
-}
-
 /* Nothing entered the new pages, and nobody looked for them.  What is mapped instead is
  * code that cannot be touched, and frames that read as zeros. */
 static void take_away(const struct making *m)
@@ -176,8 +175,8 @@ static void take_away(const struct making *m)
 
     moved->n_frames = m->n_frames;
     moved_pages_give_back(m->image, m->code, m->code_end);
-    reserve(m, m->frames, m->frames_end);
-    reserve(m, table + m->table_before, table + m->table);
+    moved_pages_small(m->image, m->frames, m->frames_end, PROT_READ);
+    moved_pages_small(m->image, table + m->table_before, table + m->table, PROT_READ);
     sys_mprotect(m->image->sys, table, m->table_before, PROT_READ);
 }
 
@@ -188,44 +187,33 @@ static uintptr_t begin_frames(const struct making *m)
                        : moved_frames_described(m->moved, m->image->described, m->image->n_described, m->frames);
 }
 
-/* Of all objects, their code and frames. */
-static int fill_objects(struct making *m, struct moved_targets *answers, uintptr_t *frames)
+/* Code and frames of an object. */
+static int fill_object(struct making *m, struct moving *c)
 {
-    struct moved_code *moved = m->moved;
-    int error = 0;
+    int error;
 
-    for (size_t i = moved->n; i < moved->n_planned && !error; i++) {
-        struct moving c = moving_of(m, i);
-
-        if (!moved_is_first(moved, i))
-            continue;
-        c.answers = answers;
-        error = c.analysis ? move_code(&c) : -ENODATA;
-        if (!error)
-            error = moved_frames(&c, *frames);
-        if (error)
-            return failed(m, &c, error);
-        m->frames_of[i - moved->n] = c.object->frames = *frames;
-        c.object->frames_size = moved_frames_size(&c);
-        *frames += moved_frames_size(&c);
-        m->report->objects++;
-    }
+    c->answers = m->answers;
+    error = move_code(c);
+    if (!error)
+        error = moved_frames(c, m->next_frames);
+    if (error)
+        return failed(c, error);
+    c->object->frames = m->next_frames;
+    c->object->frames_size = moved_frames_size(c);
+    m->next_frames += c->object->frames_size;
+    m->report->objects++;
     return 0;
 }
 
 /* Of all fragments, in their order, what unwinders search. */
 static int fill_table(struct making *m)
 {
-    struct moved_code *moved = m->moved;
-
-    for (size_t i = moved->n; i < moved->n_planned; i++) {
+    for (size_t i = m->first; i < m->moved->n_planned; i++) {
         struct moving c = moving_of(m, i);
-        int error = c.analysis
-                        ? moved_frames_sorted(&c, m->frames_of[c.object->moved - 1 - moved->n])
-                        : -ENODATA;
+        int error = moved_frames_sorted(&c);
 
         if (error)
-            return failed(m, &c, error);
+            return failed(&c, error);
         m->report->code += c.fragment->size;
     }
     return 0;
@@ -233,21 +221,17 @@ static int fill_table(struct making *m)
 
 static int fill(struct making *m)
 {
-    size_t n = m->moved->n_planned - m->moved->n;
-    struct moved_targets *answers = moved_targets_create(m->image, m->n_calls);
-    uintptr_t frames = begin_frames(m);
-    int error = -ENOMEM;
+    int error;
 
-    m->frames_of = rimf_heap_alloc(&m->image->heap, n * sizeof *m->frames_of);
-    if (answers && m->frames_of)
-        error = fill_objects(m, answers, &frames);
-    else
-        rimf_fail(m->image, ENOMEM, "there is no memory to move code");
+    m->answers = moved_targets_create(m->image, m->n_calls);
+    if (!m->answers)
+        return rimf_fail(m->image, ENOMEM, "there is no memory to move code");
+    m->next_frames = begin_frames(m);
+    error = each_object(m, fill_object);
     if (!error)
         error = fill_table(m);
-    rimf_heap_release(&m->image->heap, m->frames_of);
-    rimf_heap_release(&m->image->heap, answers);
-    m->report->frames = frames - m->frames + m->table - m->table_before;
+    rimf_heap_release(&m->image->heap, m->answers);
+    m->report->frames = m->next_frames - m->frames + m->table - m->table_before;
     return error;
 }
 
@@ -260,35 +244,40 @@ static int install_hooks(struct making *m)
     return rimf_fail(m->image, ENOTSUP, "code cannot be moved: %s", why);
 }
 
-/* In the originals operands lead to moved code: all of them, or none, from number `first` on. */
-static int lead_operands(struct making *m, size_t first)
+/* In the originals operands lead to moved code. */
+static int lead_operands(struct making *m, struct moving *c)
 {
-    size_t i = first;
-    int error = 0;
+    (void)m;
+    return move_operands(c, 0);
+}
 
-    while (i < m->moved->n && !error) {
-        struct moving c = moving_of(m, i);
+/* As many as can be.  Where none was led elsewhere yet, none is led back. */
+static int lead_back(struct making *m, struct moving *c)
+{
+    (void)m;
+    move_operands(c, 1);
+    return 0;
+}
 
-        if (moved_is_first(m->moved, i++))
-            error = c.analysis ? move_operands(&c, 0) : -ENODATA;
-    }
+/* Of all objects, or of none. */
+static int lead_all(struct making *m)
+{
+    int error = each_object(m, lead_operands);
+
     if (!error)
         return 0;
-    while (i-- > first) {
-        struct moving c = moving_of(m, i);
-
-        if (c.analysis && moved_is_first(m->moved, i))
-            move_operands(&c, 1);
-    }
+    each_object(m, lead_back);
     return rimf_fail(m->image, -error, "operands that take addresses cannot be changed");
 }
 
 static int make(struct making *m)
 {
     struct moved_code *moved = m->moved;
-    size_t n = moved->n;
-    int error = measure(m);
+    const struct moved_fragment *last = &moved->list[moved->n_planned - 1];
+    int error = each_object(m, measure);
 
+    if (!error)
+        error = find_room(m, moved_pages_end(moved, moved->code_end, last->at + last->size));
     if (error)
         return error;
     error = open_pages(m);
@@ -301,9 +290,9 @@ static int make(struct making *m)
         error = install_hooks(m);
     }
     if (!error)
-        error = lead_operands(m, n);
+        error = lead_all(m);
     if (error) {
-        __atomic_store_n(&moved->n, n, __ATOMIC_RELEASE);
+        __atomic_store_n(&moved->n, m->first, __ATOMIC_RELEASE);
         take_away(m);
         return error;
     }
@@ -316,8 +305,9 @@ static int make(struct making *m)
 
 int moved_describe(struct mvld_image *image, const struct rimf_described *list, size_t n)
 {
-    struct making m = {.image = image, .moved = image->moved};
-    int error = find_room(&m, m.moved->code_end, moved_frames_described_size(list, n), n);
+    struct making m = {.image = image, .moved = image->moved, .n_new = n,
+                       .frames_size = moved_frames_described_size(list, n)};
+    int error = find_room(&m, m.moved->code_end);
 
     if (error)
         return error;
@@ -351,7 +341,7 @@ void moved_report(const struct mvld_image *image, const struct rimf_object *obje
         rimf_log(image->log, MVLD_LOG_PASSES, "%s: %zu fragments of it moved",
                  object->public.name, object->n_fragments);
     for (size_t i = 0; i < object->n_fragments; i++) {
-        const struct moved_fragment *fragment = &image->moved->list[object->fragments[i]];
+        const struct moved_fragment *fragment = &image->moved->list[object->fragments[i].index];
 
         rimf_log(image->log, one ? MVLD_LOG_PASSES : MVLD_LOG_IMAGE,
                  "%s: %zu bytes at %p moved to %p%s", object->public.name, fragment->code,
@@ -360,48 +350,36 @@ void moved_report(const struct mvld_image *image, const struct rimf_object *obje
     }
 }
 
-static int commit(struct mvld_image *image, struct rimf_moved_report *report)
+static int finish(struct making *m, struct moving *c)
 {
-    struct making m = {.image = image, .moved = image->moved, .report = report};
+    moved_report(m->image, c->object);
+    return move_entries(c, m->report);
+}
+
+int rimf_moved_commit(struct mvld_image *image, struct rimf_moved_report *report)
+{
+    struct making m = {.image = image, .moved = image->moved, .report = report, .first = image->moved->n};
     struct moved_writing *writing = NULL;
-    int error = 0;
-    size_t first;
+    int error;
 
     memset(report, 0, sizeof *report);
-    if (!m.moved || m.moved->n_planned == m.moved->n)
+    if (m.moved->n_planned == m.first)
         return 0;
-    if (rimf_image_is_traced(image))
+    if (rimf_image_is_traced(image)) {
         error = rimf_fail(image, EBUSY, "a debugger may have breakpoints in the code");
-    first = m.moved->n;
-    if (!error) {
+    } else {
         writing = canonical_plan(image);
         if (writing)
             move_entries_begin(image);
         error = make(&m);
     }
+    canonical_end(image, writing, error);
     if (error) {
-        canonical_leave(image, writing);
         moved_drop_plan(image);
         memset(report, 0, sizeof *report);
-        return error;
+    } else {
+        error = each_object(&m, finish);
     }
-    canonical_write(image, writing);
-    for (size_t i = first; i < m.moved->n && !error; i++) {
-        struct moving c = moving_of(&m, i);
-
-        if (!moved_is_first(m.moved, i))
-            continue;
-        moved_report(image, c.object);
-        error = c.analysis ? move_entries(&c, report) : -ENODATA;
-    }
-    return error;
-}
-
-int rimf_moved_commit(struct mvld_image *image, struct rimf_moved_report *report)
-{
-    int error = commit(image, report);
-
-    if (image->moved)
-        moved_words_release(image);
+    moved_words_release(image);
     return error;
 }

@@ -10,8 +10,8 @@
  *     canonical_plan      no code of the objects has run; what holds addresses can be
  *                             read, and is writable now (RELRO is opened)
  *     …                       moved code, caller hooks, operands of originals
- *     canonical_write     all slots, of all objects that hold any; RELRO is closed
- *     canonical_leave     instead of it: RELRO is closed, nothing was written
+ *     canonical_end       all slots are written, of all objects that hold any, or after a failure none;
+ *                             RELRO is closed
  *
  * From a snapshot it comes as it was decided when that was made (store/apply_moved.c), and so do
  * the words (store/apply_pointers.c).
@@ -31,17 +31,9 @@
 
 static int keeps_address(const struct moved_fragment *fragment, uintptr_t offset)
 {
-    size_t low = 0, high = fragment->n_fixed;
+    size_t begun = RIMF_BISECT(i, fragment->n_fixed, fragment->fixed[i].start <= offset);
 
-    while (low < high) { /* the last that begins at or before it */
-        size_t middle = low + (high - low) / 2;
-
-        if (fragment->fixed[middle].start <= offset)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low && offset - fragment->fixed[low - 1].start < fragment->fixed[low - 1].size;
+    return begun && offset - fragment->fixed[begun - 1].start < fragment->fixed[begun - 1].size;
 }
 
 uintptr_t canonical_address(const struct moved_fragment *fragment, uintptr_t original)
@@ -87,27 +79,12 @@ static void add_fixed(struct moved_fragment *fragment, uint32_t start, uint32_t 
         fragment->fixed[at] = (struct analysis_fixed){start, size};
 }
 
-/* The first that ends behind `start`. */
-static size_t first_fixed(const struct analysis *s, uint64_t start)
-{
-    size_t low = 0, high = s->n_fixed;
-
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if ((uint64_t)s->fixed[middle].start + s->fixed[middle].size <= start)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
 static void take_fixed(struct moved_fragment *fragment, const struct analysis *s, uintptr_t bias)
 {
     uint64_t first = fragment->original - bias, end = first + fragment->code;
+    size_t i = RIMF_BISECT(k, s->n_fixed, (uint64_t)s->fixed[k].start + s->fixed[k].size <= first);
 
-    for (size_t i = first_fixed(s, first); i < s->n_fixed && s->fixed[i].start < end; i++) {
+    for (; i < s->n_fixed && s->fixed[i].start < end; i++) {
         uint64_t from = s->fixed[i].start, to = from + s->fixed[i].size;
 
         from = from < first ? first : from;
@@ -128,6 +105,14 @@ static void take_addresses(struct moved_fragment *fragment, const struct analysi
         if (unit && !(fragment->fixed && keeps_address(fragment, start)))
             add_fixed(fragment, start, unit->size);
     }
+}
+
+static void take_all(struct moved_fragment *fragment, const struct analysis *s, uintptr_t bias,
+                     const struct fixed_addresses *fixed)
+{
+    fragment->n_fixed = 0;
+    take_fixed(fragment, s, bias);
+    take_addresses(fragment, s, bias, fixed);
 }
 
 static int is_all_fixed(const struct analysis *s)
@@ -173,16 +158,13 @@ static int plan(struct mvld_image *image, size_t index, const struct fixed_addre
                      object->public.name, why);
         return 0;
     }
-    take_fixed(fragment, s, bias);
-    take_addresses(fragment, s, bias, fixed);
+    take_all(fragment, s, bias, fixed);
     if (fragment->n_fixed) {
         fragment->fixed = rimf_heap_alloc(&image->heap, fragment->n_fixed * sizeof *fragment->fixed);
         if (!fragment->fixed)
             return -ENOMEM;
+        take_all(fragment, s, bias, fixed);
     }
-    fragment->n_fixed = 0;
-    take_fixed(fragment, s, bias);
-    take_addresses(fragment, s, bias, fixed);
     fragment->is_canonical = 1;
     return 0;
 }
@@ -279,27 +261,19 @@ static void finish(const struct rimf_table *table)
         table->objects[i]->finished = 1;
 }
 
-void canonical_leave(struct mvld_image *image, struct moved_writing *writing)
+void canonical_end(struct mvld_image *image, struct moved_writing *writing, int failed)
 {
     const struct rimf_table *table = rimf_table_enter(image);
 
-    moved_relro_close(image, table);
-    rimf_table_leave(image);
-    forget_plans(image);
-    rimf_heap_release(&image->heap, writing);
-}
-
-void canonical_write(struct mvld_image *image, struct moved_writing *writing)
-{
-    const struct rimf_table *table = rimf_table_enter(image);
-
-    if (writing) {
+    if (writing && !failed) {
         rimf_log(image->log, MVLD_LOG_PASSES, "moved code: %zu pointers lead to it",
                  moved_slots_write(writing, table));
         finish(table);
     }
     moved_relro_close(image, table);
     rimf_table_leave(image);
+    if (failed)
+        forget_plans(image);
     rimf_heap_release(&image->heap, writing);
 }
 
@@ -324,7 +298,7 @@ void rimf_image_finish(struct mvld_image *image)
     if (write && !why)
         why = open_words(image, table, &writing);
     if (writing)
-        canonical_write(image, writing);
+        canonical_end(image, writing, 0);
     else
         finish(table);
     if (write && why)

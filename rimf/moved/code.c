@@ -66,7 +66,7 @@ static int place_tables(struct moving *c)
 /* Behind the first code that moves; 0: that was left out, and the tables stay. */
 static uintptr_t tables_of(const struct moving *c)
 {
-    const struct moved_fragment *first = &c->image->moved->list[c->object->fragments[0]];
+    const struct moved_fragment *first = &c->image->moved->list[c->object->fragments[0].index];
 
     return first->at + first->size > moved_tables_at(first) ? moved_tables_at(first) : 0;
 }
@@ -223,7 +223,7 @@ int move_code(struct moving *c)
         return -ENOMEM;
     }
     for (size_t i = 0; i < c->object->n_fragments; i++)
-        move_bytes(c, &list[c->object->fragments[i]]);
+        move_bytes(c, &list[c->object->fragments[i].index]);
     error = correct(c);
     if (!error)
         error = jump_back(c);

@@ -63,15 +63,17 @@ static uintptr_t lowest(const struct moved_code *moved)
     return moved->region.frames + (table > half ? table : half);
 }
 
+static int no_memory(struct mvld_image *image)
+{
+    return rimf_fail(image, ENOMEM, "there is no memory for the names of moved code");
+}
+
 /* Memory from there to the files before.  0, or negative errno. */
 static int open_room(struct mvld_image *image, uintptr_t at, uintptr_t end)
 {
-    long error = sys_mmap(image->sys, at, end - at, PROT_READ | PROT_WRITE,
-                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+    long error = moved_pages_small(image, at, end, PROT_READ | PROT_WRITE);
 
-    return sys_failed(error)
-               ? rimf_fail(image, (int)-error, "there is no memory for the names of moved code")
-               : 0;
+    return sys_failed(error) ? no_memory(image) : 0;
 }
 
 static int no_room(struct mvld_image *image)
@@ -86,47 +88,33 @@ struct ready {
     const struct debugger *d;
     struct jit_entry *entries;
     uintptr_t at, names, end; /* the next head; its symbols; the end of all */
-    size_t n, without;
+    size_t without;
 };
 
-static const struct rimf_object *object_at(const struct moved_code *moved, size_t i)
+static struct rimf_object *object_at(const struct moved_code *moved, size_t i)
 {
-    return moved_is_first(moved, i) ? moved->list[i].object : NULL;
+    return moved_is_first(moved, i) ? (struct rimf_object *)moved->list[i].object : NULL;
 }
 
-/* How many objects there are; 0: one has no symbols ready. */
-static size_t count_ready(struct mvld_image *image)
+/* How many objects there are, and bytes of pages; 0: one has no symbols ready. */
+static size_t count_ready(struct mvld_image *image, size_t *size)
 {
     const struct moved_code *moved = image->moved;
     struct analysis_names names;
     size_t n = 0;
 
+    *size = 0;
     for (size_t i = moved->n_named; i < moved->n; i++) {
-        struct rimf_object *object = (struct rimf_object *)object_at(moved, i);
+        struct rimf_object *object = object_at(moved, i);
 
         if (!object)
             continue;
         if (object->n_fragments != 1 || !rimf_analysis_names(image, object, &names))
             return 0;
+        *size += names.size;
         n++;
     }
     return n;
-}
-
-/* Bytes of pages that have room, of all. */
-static size_t measure(struct mvld_image *image, size_t room)
-{
-    const struct moved_code *moved = image->moved;
-    struct analysis_names names;
-    size_t size = 0;
-
-    for (size_t i = moved->n_named; i < moved->n; i++) {
-        struct rimf_object *object = (struct rimf_object *)object_at(moved, i);
-
-        if (object && rimf_analysis_names(image, object, &names) && names.size <= room - size)
-            size += names.size;
-    }
-    return size;
 }
 
 /* Its symbols stand at `names` now. */
@@ -167,8 +155,7 @@ static void add_ready(struct ready *r, struct rimf_object *object)
     error = SYS6(image->sys, SYS_mremap, names.pages, names.size, names.size,
                  MREMAP_MAYMOVE | MREMAP_FIXED, r->names, 0);
     if (sys_failed(error)) { /* the place is the region's, whatever is there now */
-        sys_mmap(image->sys, r->names, names.size, PROT_READ,
-                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
+        moved_pages_small(image, r->names, r->names + names.size, PROT_READ);
         r->without++;
         return;
     }
@@ -184,27 +171,25 @@ static int report_ready(const struct debugger *d, int *error)
 {
     struct mvld_image *image = d->image;
     struct moved_code *moved = image->moved;
-    size_t n = count_ready(image), heads = rimf_page_up(n * SYMFILE_HEAD), room, size;
+    size_t size, n = count_ready(image, &size), heads = rimf_page_up(n * SYMFILE_HEAD);
     struct ready r = {.d = d, .end = moved->names};
 
     if (!n)
         return 0;
-    room = r.end > lowest(moved) + heads ? r.end - lowest(moved) - heads : 0;
-    size = measure(image, room);
-    *error = size ? 0 : no_room(image);
-    r.entries = size ? rimf_heap_alloc(&image->heap, n * sizeof *r.entries) : NULL;
-    if (size && !r.entries)
-        *error = rimf_fail(image, ENOMEM, "there is no memory for the names of moved code");
+    if (r.end <= lowest(moved) + heads)
+        return *error = no_room(image), 1;
+    if (size > r.end - lowest(moved) - heads)
+        size = r.end - lowest(moved) - heads;
     r.names = r.end - size;
     r.at = r.names - heads;
-    if (!*error)
-        *error = open_room(image, r.at, r.names);
+    r.entries = rimf_heap_alloc(&image->heap, n * sizeof *r.entries);
+    *error = r.entries ? open_room(image, r.at, r.names) : no_memory(image);
     if (*error)
         return 1;
     moved->names = r.at;
     for (size_t i = moved->n_named; i < moved->n; i++)
         if (object_at(moved, i))
-            add_ready(&r, (struct rimf_object *)object_at(moved, i));
+            add_ready(&r, object_at(moved, i));
     sys_mprotect(image->sys, moved->names, heads, PROT_READ);
     if (r.without)
         rimf_log(image->log, MVLD_LOG_PASSES, "the moved code of %zu objects has no names: the region "
@@ -243,8 +228,7 @@ static int report_made(const struct debugger *d, const struct rimf_described *fu
                            .frames = moved->frames_named,
                            .frames_size = moved->frames_end - moved->frames_named};
     uintptr_t at = 0;
-    int error = entry ? symfile_open(image, &file)
-                      : rimf_fail(image, ENOMEM, "there is no memory for the names of moved code");
+    int error = entry ? symfile_open(image, &file) : no_memory(image);
 
     if (!error)
         error = make(image, &file, &at);

@@ -27,20 +27,16 @@
 #include "rimf/moved/moved.h"
 
 #include "rimf/base/base.h"
+#include "rimf/x86/decode.h"
+#include "rimf/x86/displace.h"
 #include "rimf/image/private.h"
 
 #include <errno.h> /* numbers only */
-
-#define JUMP 5u
-
-static const uint8_t endbr64[4] = {0xf3, 0x0f, 0x1e, 0xfa};
 
 struct entries {
     struct moving *c;
     struct rimf_moved_report *report;
     struct moved_words *words;
-    int few; /* only those that addresses lead to */
-    uint8_t *held;
 };
 
 /* Of a unit, in rimf_object.held. */
@@ -121,33 +117,22 @@ void move_entries_begin(struct mvld_image *image)
     }
 }
 
-static int add(struct entries *e, uintptr_t at)
-{
-    int32_t distance = (int32_t)(e->c->distance - (intptr_t)JUMP);
-    uint8_t jump[JUMP] = {0xe9};
-
-    memcpy(jump + 1, &distance, sizeof distance);
-    return moved_words_add(e->words, at, jump, sizeof jump);
-}
-
 /* Where the jump may stand, or 0. */
 static uintptr_t head(const struct moving *c, const struct analysis_unit *unit)
 {
-    uintptr_t at = c->bias + unit->start;
-    size_t size = unit->size;
+    uintptr_t start = c->bias + unit->start;
+    size_t skip = endbr64_size((const uint8_t *)start, unit->size);
 
-    if (size >= sizeof endbr64 && memcmp((const void *)at, endbr64, sizeof endbr64) == 0) {
-        at += sizeof endbr64;
-        size -= sizeof endbr64;
-    }
-    return size >= JUMP ? at : 0;
+    return unit->size - skip >= DISPLACE_JUMP ? start + skip : 0;
 }
 
-static int is_worth(const struct entries *e, size_t i)
+/* Where calls lead past the PLT, only what addresses lead to. */
+static int is_worth(const struct moving *c, size_t i)
 {
-    uintptr_t unit = e->c->bias + e->c->analysis->units[i].start;
+    uintptr_t unit = c->bias + c->analysis->units[i].start;
 
-    return !e->few || (moving_canonical(e->c, unit) == unit && (!e->held || e->held[i] != NAMED));
+    return !c->image->edits ||
+           (moving_canonical(c, unit) == unit && (!c->object->held || c->object->held[i] != NAMED));
 }
 
 static int add_units(struct entries *e)
@@ -157,6 +142,7 @@ static int add_units(struct entries *e)
 
     for (size_t i = 0; i < s->n_units && !error; i++) {
         const struct analysis_unit *unit = &s->units[i];
+        uint8_t jump[DISPLACE_JUMP];
         uintptr_t at;
 
         if (unit->reason != ANALYSIS_PROVEN || !moving_at(e->c, e->c->bias + unit->start))
@@ -164,11 +150,11 @@ static int add_units(struct entries *e)
         e->report->units++;
         if (!(unit->flags & ANALYSIS_REACHED))
             continue;
-        at = unit->flags & ANALYSIS_HEAD && is_worth(e, i) ? head(e->c, unit) : 0;
+        at = unit->flags & ANALYSIS_HEAD && is_worth(e->c, i) ? head(e->c, unit) : 0;
         if (at && rimf_is_kept_original(e->c->image, e->c->bias + unit->start))
             continue;
-        if (at)
-            error = add(e, at);
+        if (at && !displace_jump(jump, at, at + (uintptr_t)e->c->distance))
+            error = moved_words_add(e->words, at, jump, sizeof jump);
         else
             e->report->in_place++;
         error = error == -EDEADLK ? 0 : error; /* others may run there: they go on doing so */
@@ -180,13 +166,12 @@ static int add_units(struct entries *e)
 
 int move_entries(struct moving *c, struct rimf_moved_report *report)
 {
-    struct entries e = {.c = c, .report = report, .words = moved_words_begin(c),
-                        .few = c->image->edits != NULL, .held = c->object->held};
+    struct entries e = {.c = c, .report = report, .words = moved_words_begin(c)};
     int error;
 
     if (!e.words)
         return -ENOMEM;
-    if (e.held)
+    if (c->object->held)
         note_named(c->image, c->object);
     error = rimf_depends(c->image, &c->object->public, 0);
     if (!error)

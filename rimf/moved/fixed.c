@@ -19,7 +19,7 @@ struct fixing {
     struct fixed_addresses *fixed;
     const struct rimf_object *object;
     uintptr_t locals, locals_end; /* PT_TLS */
-    uintptr_t open, open_end;     /* a writable segment */
+    struct moved_open open;
     int failed;
 };
 
@@ -33,8 +33,7 @@ static int look(void *cookie, uintptr_t slot)
     struct fixing *p = cookie;
     uintptr_t value;
 
-    if (moved_slot_writable(p->object, slot, &p->open, &p->open_end) &&
-        slot - p->locals >= p->locals_end - p->locals)
+    if (moved_slot_is_open(p->object, slot, &p->open) && slot - p->locals >= p->locals_end - p->locals)
         return 0;
     if (elf_room(&p->object->view, slot) < sizeof value)
         return 0;
@@ -49,7 +48,7 @@ static void look_at(struct fixing *p, const struct rimf_object *object)
         elf_phdr_last(object->view.phdr, object->view.phnum, PT_TLS);
 
     p->object = object;
-    p->open = p->open_end = 0;
+    p->open = (struct moved_open){0, 0};
     p->locals = locals ? object->view.bias + locals->p_vaddr : 0;
     p->locals_end = locals ? p->locals + locals->p_filesz : 0;
     moved_slots_each(object, look, p);

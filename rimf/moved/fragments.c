@@ -8,8 +8,8 @@
  * between two fragments is padding, or stays.
  *
  * An object lists its fragments as places in the list of all that moved.  They come in the order of
- * the region; the first who looks for an original has them sorted, and that is before
- * other threads may look.
+ * the region; they are sorted when it is known which they are (moved/batch.c), and nobody looks for an
+ * original before.  A manifest lists them sorted.
  */
 #include "rimf/moved/moved.h"
 
@@ -26,21 +26,16 @@
 int moved_note(struct mvld_image *image, struct rimf_object *object, size_t index)
 {
     if (object->n_fragments == object->fragments_room) {
-        size_t room = object->n_fragments ? 4 * object->n_fragments : FRAGMENTS_AT_FIRST;
-        uint32_t *fragments = rimf_heap_alloc(&image->heap, room * sizeof *fragments);
+        struct moved_place *more = rimf_heap_grow(&image->heap, object->fragments, &object->fragments_room,
+                                                  sizeof *more, FRAGMENTS_AT_FIRST);
 
-        if (!fragments)
+        if (!more)
             return -ENOMEM;
-        if (object->n_fragments)
-            memcpy(fragments, object->fragments, object->n_fragments * sizeof *fragments);
-        rimf_heap_release(&image->heap, object->fragments);
-        object->fragments = fragments;
-        object->fragments_room = room;
+        object->fragments = more;
     }
     if (!object->n_fragments)
         object->moved = index + 1;
-    object->fragments[object->n_fragments++] = (uint32_t)index;
-    object->fragments_sorted = object->n_fragments == 1;
+    object->fragments[object->n_fragments++] = (struct moved_place){image->moved->list[index].original, index};
     return 0;
 }
 
@@ -60,62 +55,20 @@ int moved_is_first(const struct moved_code *moved, size_t index)
     return fragment->size && fragment->object->moved == index + 1;
 }
 
-/* Heap sort: it needs no memory and no recursion. */
-static void sift(const struct moved_fragment *list, uint32_t *a, size_t root, size_t n)
-{
-    for (size_t child; (child = 2 * root + 1) < n; root = child) {
-        uint32_t up;
-
-        child += child + 1 < n && list[a[child + 1]].original > list[a[child]].original;
-        if (list[a[root]].original >= list[a[child]].original)
-            return;
-        up = a[child];
-        a[child] = a[root];
-        a[root] = up;
-    }
-}
-
-void moved_sort(const struct moved_code *moved, struct rimf_object *object)
-{
-    uint32_t *a = object->fragments;
-
-    if (object->fragments_sorted)
-        return;
-    for (size_t i = object->n_fragments / 2; i-- > 0;)
-        sift(moved->list, a, i, object->n_fragments);
-    for (size_t last = object->n_fragments; last-- > 1;) {
-        uint32_t top = a[0];
-
-        a[0] = a[last];
-        a[last] = top;
-        sift(moved->list, a, 0, last);
-    }
-    object->fragments_sorted = 1;
-}
-
 /* In a list, which may be older than the one that is in force. */
 static const struct moved_fragment *find_fragment(const struct moved_fragment *list, const struct rimf_object *object,
                                                   uintptr_t original)
 {
-    size_t low = 0, high = object->n_fragments;
+    const struct moved_place *places = object->fragments;
+    size_t begun = RIMF_BISECT(i, object->n_fragments, places[i].original <= original);
+    const struct moved_fragment *last = begun ? &list[places[begun - 1].index] : NULL;
 
-    while (low < high) { /* the last that begins at or before `original` */
-        size_t middle = low + (high - low) / 2;
-
-        if (list[object->fragments[middle]].original <= original)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    if (!low || original - list[object->fragments[low - 1]].original >= list[object->fragments[low - 1]].code)
-        return NULL;
-    return &list[object->fragments[low - 1]];
+    return last && original - last->original < last->code ? last : NULL;
 }
 
-const struct moved_fragment *moved_fragment_at(const struct moved_code *moved, struct rimf_object *object,
+const struct moved_fragment *moved_fragment_at(const struct moved_code *moved, const struct rimf_object *object,
                                      uintptr_t original)
 {
-    moved_sort(moved, object);
     return find_fragment(moved->list, object, original);
 }
 

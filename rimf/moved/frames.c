@@ -57,19 +57,7 @@ size_t moved_frames_size(const struct moving *c)
     return (c->analysis->header->frames_size + 7u) & ~(size_t)7;
 }
 
-static int add(uint8_t *at, int64_t more)
-{
-    int32_t value;
-    int64_t sum;
-
-    memcpy(&value, at, sizeof value);
-    sum = value + more;
-    value = (int32_t)sum;
-    memcpy(at, &value, sizeof value);
-    return value == sum ? 0 : -ERANGE;
-}
-
-int moved_frames_sorted(struct moving *c, uintptr_t to)
+int moved_frames_sorted(struct moving *c)
 {
     const struct analysis *s = c->analysis;
     struct moved_code *moved = c->image->moved;
@@ -80,25 +68,24 @@ int moved_frames_sorted(struct moving *c, uintptr_t to)
     for (size_t i = analysis_frame_from(s, start);
          i < s->n_frames && s->frames[i].start - start < c->fragment->code; i++) {
         int64_t code = (int64_t)(c->bias + s->frames[i].start + (uintptr_t)c->distance - base);
-        int64_t fde = (int64_t)(to + s->frames[i].fde - s->header->frames_start - base);
+        int64_t fde = (int64_t)(c->object->frames + s->frames[i].fde - s->header->frames_start - base);
 
         if (code != (int32_t)code || fde != (int32_t)fde)
-            return -ERANGE;
+            return moving_refuse(c, "its unwind table is farther than 2 GiB from the region");
         search->table[moved->n_frames++] = (struct searched){(int32_t)code, (int32_t)fde};
     }
     return 0;
 }
 
-/* The distance at `at`, of bytes that came from `distance` before, is corrected. */
+/* A distance, which counts from where it stands, in bytes that came from `distance` before. */
 static int fix(struct moving *c, const struct analysis_frame_fix *fix, intptr_t distance)
 {
-    uintptr_t from = c->bias + fix->address;
-    intptr_t more = 0;
+    uintptr_t from = c->bias + fix->address, to = from + (uintptr_t)distance;
+    uintptr_t target = from + (uintptr_t)distance_at((const void *)from);
 
-    if (fix->kind == ANALYSIS_FRAME_CODE &&
-        moving_at(c, from + (uintptr_t)distance_at((const void *)from)))
-        more = c->distance;
-    return add((uint8_t *)from + distance, more - distance);
+    if (fix->kind == ANALYSIS_FRAME_CODE && moving_at(c, target))
+        target += (uintptr_t)c->distance;
+    return moving_target(c, (uint8_t *)to, to, target);
 }
 
 int moved_frames(struct moving *c, uintptr_t to)
@@ -110,15 +97,11 @@ int moved_frames(struct moving *c, uintptr_t to)
 
     if (!s->header->frames_size)
         return 0;
-    if (!elf_holds(&c->object->view, from, s->header->frames_size, PROT_READ)) {
-        c->why = "its unwind table lies outside it";
-        return -ENOEXEC;
-    }
+    if (!elf_holds(&c->object->view, from, s->header->frames_size, PROT_READ))
+        return moving_refuse(c, "its unwind table lies outside it");
     memcpy((void *)to, (const void *)from, s->header->frames_size);
     for (size_t i = 0; i < s->n_frame_fixes && !error; i++)
         error = fix(c, &s->frame_fixes[i], distance);
-    if (error)
-        c->why = "its unwind table is farther than 2 GiB from the region";
     return error;
 }
 
@@ -189,19 +172,12 @@ uintptr_t moved_frames_start(const struct moved_code *moved, uintptr_t at, size_
     const struct search *search = (const struct search *)moved->region.frames;
     uintptr_t base = (uintptr_t)search;
     intptr_t wanted = (intptr_t)(at - base);
-    size_t low = 0, high = __atomic_load_n(&search->count, __ATOMIC_ACQUIRE);
+    size_t begun = RIMF_BISECT(i, __atomic_load_n(&search->count, __ATOMIC_ACQUIRE),
+                               search->table[i].code <= wanted);
 
-    while (low < high) { /* the last that begins at or before `at` */
-        size_t middle = low + (high - low) / 2;
-
-        if (search->table[middle].code <= wanted)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    if (!low || end_of(base, &search->table[low - 1]) < at + length)
+    if (!begun || end_of(base, &search->table[begun - 1]) < at + length)
         return 0;
-    return base + (uintptr_t)(intptr_t)search->table[low - 1].code;
+    return base + (uintptr_t)(intptr_t)search->table[begun - 1].code;
 }
 
 /* ---- for files ------------------------------------------------------------------------- */

@@ -98,10 +98,8 @@ unsigned moved_in_line(const struct rimf_object *, uintptr_t original, size_t si
 /* moved/fragments.c.  The list's index-th fragment is one of the object's; 0, or -ENOMEM. */
 int moved_note(struct mvld_image *, struct rimf_object *, size_t index);
 void moved_drop(struct mvld_image *, struct rimf_object *); /* it has none */
-/* By original. */
-void moved_sort(const struct moved_code *, struct rimf_object *);
 /* The fragment that the original address is in, or NULL. */
-const struct moved_fragment *moved_fragment_at(const struct moved_code *, struct rimf_object *,
+const struct moved_fragment *moved_fragment_at(const struct moved_code *, const struct rimf_object *,
                                      uintptr_t original);
 /* The fragment that [original, original + length) is in, if it was made and is still there. [any thread] */
 const struct moved_fragment *moved_fragment_made(const struct moved_code *, const struct mvld_object *,
@@ -148,9 +146,9 @@ uintptr_t moved_frames_described(struct moved_code *, const struct rimf_describe
 /* Its .eh_frame, to `to`. */
 size_t moved_frames_size(const struct moving *);
 int moved_frames(struct moving *, uintptr_t to);
-/* Of the fragment at hand, the part of the sorted table, once its .eh_frame is at `to`.  Pieces
+/* Of the fragment at hand, the part of the sorted table, once the object's `frames` are there.  Pieces
  * ascend; nobody finds them before moved_frames_publish. */
-int moved_frames_sorted(struct moving *, uintptr_t to);
+int moved_frames_sorted(struct moving *);
 void moved_frames_publish(struct moved_code *);
 /* Where the code begins that one record describes and that [at, at + length) of moved code is
  * in, or 0.  [any thread] */
@@ -167,6 +165,8 @@ static inline size_t moved_frames_searched(size_t n)
 /* moved/pages.c: zeroed memory that may be written, in the place of what the region reserved;
  * of as large pages as wanted and had.  0, or negative errno. */
 long moved_pages_open(struct mvld_image *, uintptr_t start, uintptr_t end);
+/* Small pages of zeros in the place of what is there; where they are not to be written, no memory is set apart. */
+long moved_pages_small(const struct mvld_image *, uintptr_t start, uintptr_t end, int prot);
 /* Zeroed memory, of which every byte will be written.  0, or negative errno. */
 long moved_pages_fill(struct mvld_image *image, uintptr_t start, uintptr_t end);
 /* Where pages end that hold code up to `end`. */
@@ -223,16 +223,16 @@ struct copied_variable { /* R_X86_64_COPY */
 int moved_slots_held(const struct rimf_object *);
 /* Words that a relocation makes addresses, slots among them; the visitor returns 0. */
 void moved_slots_each(const struct rimf_object *, int (*visit)(void *cookie, uintptr_t slot), void *cookie);
-/* The places of words in the writable segment that holds this one; *start == *end: none does. */
-void moved_slots_writable(const struct rimf_object *, uintptr_t slot, uintptr_t *start,
-                         uintptr_t *end);
-/* 1: the slot lies there, or where `start` and `end` are from now on. */
-static inline int moved_slot_writable(const struct rimf_object *object, uintptr_t slot, uintptr_t *start,
-                                      uintptr_t *end)
+/* Where words begin in a writable segment of an object; zeros: in none. */
+struct moved_open {
+    uintptr_t start, end;
+};
+/* That which holds this one; 1, or 0: none does. */
+int moved_slots_open(const struct rimf_object *, uintptr_t slot, struct moved_open *);
+/* The same for many: most are in the one of the last. */
+static inline int moved_slot_is_open(const struct rimf_object *object, uintptr_t slot, struct moved_open *in)
 {
-    if (slot - *start >= *end - *start)
-        moved_slots_writable(object, slot, start, end);
-    return slot - *start < *end - *start;
+    return slot - in->start < in->end - in->start || moved_slots_open(object, slot, in);
 }
 /* How many there are, or -ENOENT: one was not found. */
 long moved_slots_copied(const struct mvld_image *, const struct rimf_table *table,
@@ -262,10 +262,9 @@ void fixed_addresses_release(struct fixed_addresses *, struct mvld_image *);
 uintptr_t canonical_address(const struct moved_fragment *, uintptr_t original);
 uintptr_t moving_canonical(const struct moving *, uintptr_t original);
 /* Of those that are planned: `is_canonical` and `fixed`, and RELRO can be written; or NULL, and all
- * addresses stay the originals.  Then one of the two below. */
+ * addresses stay the originals.  Then the one below. */
 struct moved_writing *canonical_plan(struct mvld_image *);
-void canonical_write(struct mvld_image *, struct moved_writing *);
-void canonical_leave(struct mvld_image *, struct moved_writing *);
+void canonical_end(struct mvld_image *, struct moved_writing *, int failed);
 
 /* Where code at `original` moved to, or 0.  For the thread that loads. */
 uintptr_t rimf_moved_to(struct mvld_image *, uintptr_t original);

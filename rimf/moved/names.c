@@ -150,26 +150,6 @@ void moved_names_added(const struct mvld_image *image, const struct rimf_describ
                                             .type = STT_FUNC, .binding = STB_GLOBAL, .object = owner});
 }
 
-/* Of each fragment from number *next on, which is counted up. */
-static int each(struct mvld_image *image, size_t *next, int unnamed, moved_names_visitor *visit,
-                void *cookie)
-{
-    struct moved_code *moved = image->moved;
-    int error = 0;
-
-    for (; moved && *next < moved->n && !error; ++*next) {
-        const struct rimf_object *object = moved->list[*next].object;
-        struct file_symbols file = {0};
-
-        if (!moved_is_first(moved, *next))
-            continue;
-        file_symbols_read(image, object, &file);
-        error = moved_names_of(image, object, &file, unnamed, visit, cookie);
-        file_symbols_release(image, &file);
-    }
-    return error;
-}
-
 /* ---- perf -------------------------------------------------------------------------------- */
 
 struct map {
@@ -235,9 +215,27 @@ static long open_map(const struct rimf_sys *sys, int is_first)
     return fd;
 }
 
+/* Of all that has none yet. */
+static int add_all(struct mvld_image *image, struct map *map)
+{
+    struct moved_code *moved = image->moved;
+    int error = 0;
+
+    for (; moved->n_perf < moved->n && !error; moved->n_perf++) {
+        const struct rimf_object *object = moved->list[moved->n_perf].object;
+        struct file_symbols file;
+
+        if (!moved_is_first(moved, moved->n_perf))
+            continue;
+        file_symbols_read(image, object, &file);
+        error = moved_names_of(image, object, &file, 1, add_line, map);
+        file_symbols_release(image, &file);
+    }
+    return error;
+}
+
 int moved_names_perf(struct mvld_image *image, const struct rimf_described *functions, size_t n)
 {
-    size_t *next = &image->moved->n_perf;
     struct map *map = rimf_heap_alloc(&image->heap, sizeof *map);
     long fd = map ? open_map(image->sys, !image->moved->has_perf) : -ENOMEM;
     int error = 0;
@@ -253,7 +251,7 @@ int moved_names_perf(struct mvld_image *image, const struct rimf_described *func
     if (n)
         moved_names_added(image, functions, n, add_line, map);
     else
-        error = each(image, next, 1, add_line, map);
+        error = add_all(image, map);
     flush(map);
     if (!error && map->error)
         error = rimf_fail(image, -map->error,

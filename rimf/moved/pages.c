@@ -54,13 +54,16 @@ void moved_pages_wanted(struct mvld_image *image, enum mvld_pages pages)
         moved->code_end = first;
 }
 
-long pages_small(const struct mvld_image *image, uintptr_t start, uintptr_t end, int prot)
+static long map(const struct mvld_image *image, uintptr_t start, uintptr_t end, int prot, int flags)
 {
     return start == end ? 0
                         : sys_mmap(image->sys, start, end - start, prot,
-                                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED |
-                                       (prot & PROT_WRITE ? 0 : MAP_NORESERVE),
-                                   -1, 0);
+                                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | flags, -1, 0);
+}
+
+long moved_pages_small(const struct mvld_image *image, uintptr_t start, uintptr_t end, int prot)
+{
+    return map(image, start, end, prot, prot & PROT_WRITE ? 0 : MAP_NORESERVE);
 }
 
 /* ---- which are of the pool ------------------------------------------------------------- */
@@ -147,7 +150,7 @@ static long put_of_pool(struct mvld_image *image, uintptr_t start, size_t n, con
     }
     *why = "the kernel cannot move them (before Linux 5.16)";
     sys_munmap(image->sys, (uintptr_t)at, n * HUGE);
-    at = pages_small(image, start, start + n * HUGE, PROT_READ | PROT_WRITE);
+    at = moved_pages_small(image, start, start + n * HUGE, PROT_READ | PROT_WRITE);
     return sys_failed(at) ? -ENOBUFS : moved; /* what was mapped there is gone */
 }
 
@@ -250,11 +253,7 @@ void moved_pages_join(struct mvld_image *image, uintptr_t start, uintptr_t end)
 long moved_pages_fill(struct mvld_image *image, uintptr_t start, uintptr_t end)
 {
     int huge = image->moved->pages == MVLD_PAGES_QUICK && end - start >= 2 * HUGE;
-    long error = start == end ? 0
-                              : sys_mmap(image->sys, start, end - start, PROT_READ | PROT_WRITE,
-                                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED |
-                                             (huge ? 0 : MAP_POPULATE),
-                                         -1, 0);
+    long error = map(image, start, end, PROT_READ | PROT_WRITE, huge ? 0 : MAP_POPULATE);
 
     if (huge && !sys_failed(error))
         SYS3(image->sys, SYS_madvise, start, end - start, MADV_HUGEPAGE);
@@ -276,7 +275,7 @@ uintptr_t moved_pages_end(const struct moved_code *moved, uintptr_t start, uintp
 long moved_pages_open(struct mvld_image *image, uintptr_t start, uintptr_t end)
 {
     struct whole whole = whole_of(start, end);
-    long error = pages_small(image, start, end, PROT_READ | PROT_WRITE);
+    long error = moved_pages_small(image, start, end, PROT_READ | PROT_WRITE);
 
     if (sys_failed(error) || !whole.n || image->moved->pages == MVLD_PAGES_SMALL)
         return error;
@@ -297,7 +296,7 @@ void moved_pages_give_back(struct mvld_image *image, uintptr_t start, uintptr_t 
         start = (start + HUGE - 1) & -HUGE;
     if (is_of_pool(image->moved, end & -HUGE))
         end &= -HUGE;
-    if (start >= end || sys_failed(pages_small(image, start, end, PROT_NONE)))
+    if (start >= end || sys_failed(moved_pages_small(image, start, end, PROT_NONE)))
         return;
     for (struct whole whole = whole_of(start, end); whole.n; whole.n--)
         pages_note(image->moved, whole.start + (whole.n - 1) * HUGE, 1, 0);

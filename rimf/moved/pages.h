@@ -41,8 +41,6 @@ static inline int pages_are_cold(const struct moved_code *moved, uintptr_t start
     return moved->hot_end && start >= moved->hot_end;
 }
 
-/* Anonymous small pages in the place of what is there. */
-long pages_small(const struct mvld_image *, uintptr_t start, uintptr_t end, int prot);
 /* Pages of the pool that are there for certain, aside; or why not. */
 long pages_take(struct mvld_image *, size_t size, const char **why);
 /* Notes that these are of the pool, or are not. */

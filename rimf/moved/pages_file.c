@@ -74,7 +74,7 @@ static long own_of_pool(struct mvld_image *image, uintptr_t start, const char **
         return 0;
     }
     *why = "the kernel cannot move them (before Linux 5.16)";
-    if (!sys_failed(pages_small(image, start, start + HUGE, PROT_READ | PROT_WRITE))) {
+    if (!sys_failed(moved_pages_small(image, start, start + HUGE, PROT_READ | PROT_WRITE))) {
         memcpy((void *)start, (const void *)aside, HUGE);
         if (sys_failed(sys_mprotect(image->sys, start, HUGE, PROT_READ | PROT_EXEC)))
             error = -ENOBUFS;

@@ -20,16 +20,15 @@
 
 #include "rimf/base/base.h"
 #include "rimf/x86/decode.h"
+#include "rimf/x86/displace.h"
 #include "rimf/image/private.h"
-
-#define JUMP 5u /* e9 rel32 */
 
 /* 1 when a jump to where it moved, `distance` away, begins at `original`. */
 static int is_entry(uintptr_t original, intptr_t distance)
 {
     const uint8_t *at = (const uint8_t *)original;
 
-    return *at == 0xe9 && distance_at(at + 1) == distance - (intptr_t)JUMP;
+    return *at == 0xe9 && distance_at(at + 1) == distance - DISPLACE_JUMP;
 }
 
 int rimf_moved_find(const struct mvld_image *image, uintptr_t original, size_t length,
@@ -52,7 +51,7 @@ int rimf_moved_find(const struct mvld_image *image, uintptr_t original, size_t l
     if (!start || rimf_is_kept_original(image, start - (uintptr_t)distance))
         return 1;
     *to = original + (uintptr_t)distance;
-    at = original - fragment->original < JUMP ? fragment->original : original - (JUMP - 1);
+    at = original - fragment->original < DISPLACE_JUMP ? fragment->original : original - (DISPLACE_JUMP - 1);
     for (; at < original + length; at++)
         if (is_entry(at, distance))
             return 0;

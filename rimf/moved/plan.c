@@ -14,17 +14,14 @@
 
 #define LIST_AT_FIRST 16u
 
-/* From the first movable unit to the end of the last one, as linked; 0: there is none. */
-static size_t movable_span(const struct analysis *s, uint32_t *start)
+/* Where the last movable unit ends, as linked; 0: there is none. */
+static uint32_t movable_end(const struct analysis *s)
 {
-    size_t last = s->n_units;
+    size_t n = s->n_units;
 
-    while (last && s->units[last - 1].reason != ANALYSIS_PROVEN)
-        last--;
-    if (!last)
-        return 0;
-    *start = analysis_first_movable(s);
-    return s->units[last - 1].start + s->units[last - 1].size - *start;
+    while (n && s->units[n - 1].reason != ANALYSIS_PROVEN)
+        n--;
+    return n ? s->units[n - 1].start + s->units[n - 1].size : 0;
 }
 
 /* Why an object that is so analysed stays, or NULL. */
@@ -185,7 +182,6 @@ static const struct analysis *movable(struct mvld_image *image, struct rimf_obje
 static int want_fragment(struct wanted *w, const struct mvld_fragment *fragment, uint32_t flags)
 {
     const struct analysis *s = movable(w->image, w->object, 1, &w->why);
-    uint32_t first = 0;
 
     w->start = (uint32_t)(fragment->original - w->object->view.bias);
     w->code = fragment->size;
@@ -199,8 +195,7 @@ static int want_fragment(struct wanted *w, const struct mvld_fragment *fragment,
         return refuse(w, -EINVAL, "it cannot be cut there");
     if (!elf_holds(&w->object->view, fragment->original, fragment->size, PROT_READ | PROT_EXEC))
         return refuse(w, -ENOTSUP, "its functions lie in several segments");
-    movable_span(s, &first);
-    w->tables = w->start == first ? tables_size(s) : 0;
+    w->tables = w->start == analysis_first_movable(s) ? tables_size(s) : 0;
     w->in_line = w->is_hot ? moved_in_line(w->object, fragment->original, fragment->size)
                            : fragment->original % RIMF_MOVED_LINE;
     return 0;
@@ -210,12 +205,14 @@ static int want_fragment(struct wanted *w, const struct mvld_fragment *fragment,
 static int want_all(struct wanted *w)
 {
     const struct analysis *s = movable(w->image, w->object, 0, &w->why);
+    uint32_t end = s ? movable_end(s) : 0;
 
     if (!s)
         return -ENODATA;
-    w->code = movable_span(s, &w->start);
-    if (!w->code || w->object->moved)
-        return refuse(w, -ENOTSUP, w->code ? "it has moved" : "no function of it can be moved");
+    if (!end || w->object->moved)
+        return refuse(w, -ENOTSUP, end ? "it has moved" : "no function of it can be moved");
+    w->start = analysis_first_movable(s);
+    w->code = end - w->start;
     if (!elf_holds(&w->object->view, w->object->view.bias + w->start, w->code, PROT_READ | PROT_EXEC))
         return refuse(w, -ENOTSUP, "its functions lie in several segments");
     /* Rounded down it may lie before the segment (lld's begin anywhere), in the same page. */

@@ -77,7 +77,29 @@ static int is_reserved(const struct mvld_image *image, uintptr_t start, size_t s
     return s && !(s->prot & ~(uint32_t)PROT_READ) && size <= s->end - start;
 }
 
-static int code_at(struct mvld_image *, uintptr_t address, struct mvld_segment *out);
+/* How far memory reaches that is there. */
+static uintptr_t end_of(const struct moved_code *moved)
+{
+    size_t n = __atomic_load_n(&moved->n, __ATOMIC_ACQUIRE);
+    const struct moved_fragment *last = __atomic_load_n(&moved->list, __ATOMIC_ACQUIRE) + n - 1;
+
+    return rimf_page_up(last->at + last->size);
+}
+
+static int code_at(struct mvld_image *image, uintptr_t address, struct mvld_segment *out)
+{
+    const struct moved_code *moved = image->moved;
+    int error = moved_pages_soften(image, address);
+
+    if (!error) /* a patch may reach into the next page */
+        error = moved_pages_soften(image, address + MVLD_PATCH_MAX);
+    *out = (struct mvld_segment){
+        .start = rimf_page_down(address),
+        .end = moved_pages_next(moved, address, end_of(moved)),
+        .prot = PROT_READ | PROT_EXEC,
+    };
+    return error;
+}
 
 int rimf_region_set(struct mvld_image *image, const struct rimf_region *region)
 {
@@ -147,30 +169,6 @@ uintptr_t moved_word(const struct mvld_image *image, uintptr_t word)
     return rimf_unmoved(image, value);
 }
 
-/* How far memory reaches that is there. */
-static uintptr_t end_of(const struct moved_code *moved)
-{
-    size_t n = __atomic_load_n(&moved->n, __ATOMIC_ACQUIRE);
-    const struct moved_fragment *last = __atomic_load_n(&moved->list, __ATOMIC_ACQUIRE) + n - 1;
-
-    return rimf_page_up(last->at + last->size);
-}
-
-static int code_at(struct mvld_image *image, uintptr_t address, struct mvld_segment *out)
-{
-    const struct moved_code *moved = image->moved;
-    int error = moved_pages_soften(image, address);
-
-    if (!error) /* a patch may reach into the next page */
-        error = moved_pages_soften(image, address + MVLD_PATCH_MAX);
-    *out = (struct mvld_segment){
-        .start = rimf_page_down(address),
-        .end = moved_pages_next(moved, address, end_of(moved)),
-        .prot = PROT_READ | PROT_EXEC,
-    };
-    return error;
-}
-
 uintptr_t rimf_moved_to(struct mvld_image *image, uintptr_t original)
 {
     struct rimf_object *object = (struct rimf_object *)rimf_object_of(rimf_object_find(image, original));
@@ -186,19 +184,12 @@ uintptr_t rimf_moved_to(struct mvld_image *image, uintptr_t original)
     return unit && unit->reason == ANALYSIS_PROVEN ? fragment->at + (original - fragment->original) : 0;
 }
 
-/* Memory of places first to last in the list, which are of one object, but for pages that they
- * may share with their neighbours.  The place stays taken: the unwind table is sorted, and others read it. */
-static void give_back(struct mvld_image *image, size_t first, size_t last)
-{
-    const struct moved_code *moved = image->moved;
-    uintptr_t start = moved->list[first].at, end = moved->list[last].at + moved->list[last].size;
-
-    moved_pages_give_back(image, rimf_page_up(start), rimf_page_down(end));
-}
-
+/* Memory of its fragments, but for pages that they may share with neighbours.  The place stays taken: the unwind
+ * table is sorted, and others read it. */
 void rimf_moved_forget(struct mvld_image *image, const struct mvld_object *public)
 {
     const struct rimf_object *object = rimf_object_of(public);
+    const struct moved_fragment *first = NULL;
     struct moved_fragment *list;
     size_t n;
 
@@ -206,13 +197,14 @@ void rimf_moved_forget(struct mvld_image *image, const struct mvld_object *publi
         return;
     list = image->moved->list;
     n = image->moved->n;
-    for (size_t first = object->moved - 1, last; first < n; first = last + 1) {
-        for (last = first; last + 1 < n && list[first].size && list[first].object == object &&
-                           list[last + 1].size && list[last + 1].object == object;)
-            last++;
-        if (list[first].size && list[first].object == object)
-            give_back(image, first, last);
+    for (size_t i = object->moved - 1; i <= n; i++) {
+        int is_own = i < n && list[i].size && list[i].object == object;
+
+        if (!is_own && first)
+            moved_pages_give_back(image, rimf_page_up(first->at),
+                                  rimf_page_down(list[i - 1].at + list[i - 1].size));
+        first = !is_own ? NULL : first ? first : &list[i];
     }
     for (size_t i = 0; i < object->n_fragments; i++)
-        __atomic_store_n(&list[object->fragments[i]].size, 0, __ATOMIC_RELEASE);
+        __atomic_store_n(&list[object->fragments[i].index].size, 0, __ATOMIC_RELEASE);
 }

@@ -16,6 +16,7 @@
 #include "rimf/moved/moved.h"
 
 #include "rimf/base/base.h"
+#include "rimf/base/sort.h"
 #include "rimf/image/private.h"
 
 #include <errno.h>    /* numbers only */
@@ -59,17 +60,16 @@ void moved_slots_each(const struct rimf_object *object,
     elf_relr_each(view, visit, cookie);
 }
 
-void moved_slots_writable(const struct rimf_object *object, uintptr_t slot, uintptr_t *start,
-                         uintptr_t *end)
+int moved_slots_open(const struct rimf_object *object, uintptr_t slot, struct moved_open *out)
 {
     const struct mvld_segment *s = elf_segment_at(&object->view, slot);
 
-    *start = *end = 0;
     if (s && (s->prot & (PROT_READ | PROT_WRITE | PROT_EXEC)) == (PROT_READ | PROT_WRITE) &&
         s->end - slot >= sizeof slot) {
-        *start = s->start;
-        *end = s->end - sizeof slot + 1; /* behind the last word's first byte */
+        *out = (struct moved_open){s->start, s->end - sizeof slot + 1}; /* behind the last word's first byte */
+        return 1;
     }
+    return 0;
 }
 
 /* ---- variables that were copied -------------------------------------------------------- */
@@ -133,7 +133,7 @@ struct moved_writing {
     const struct moved_code *moved;
     const struct rimf_object *object; /* whose words are written */
     int calls; /* these are the words of its PLT, which nothing but calls reads */
-    uintptr_t open, open_end; /* a writable segment */
+    struct moved_open open;
     struct moved_range *ranges; /* ascending */
     size_t n_ranges;
     const struct moved_fragment *last; /* that was found */
@@ -146,21 +146,14 @@ struct moved_writing {
 static const struct moved_fragment *fragment_at(struct moved_writing *w, uintptr_t value)
 {
     const struct moved_fragment *fragment;
-    size_t low = 0, high = w->n_ranges;
+    size_t i;
 
     if (w->last && value - w->last->original < w->last->code)
         return w->last;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (w->ranges[middle].end <= value)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    if (low == w->n_ranges || value < w->ranges[low].start)
+    i = RIMF_BISECT(k, w->n_ranges, w->ranges[k].end <= value);
+    if (i == w->n_ranges || value < w->ranges[i].start)
         return NULL;
-    fragment = moved_fragment_at(w->moved, w->ranges[low].object, value);
+    fragment = moved_fragment_at(w->moved, w->ranges[i].object, value);
     if (fragment)
         w->last = fragment;
     return fragment;
@@ -193,7 +186,7 @@ static int write_slot(void *cookie, uintptr_t slot)
     const struct moved_fragment *fragment;
     uintptr_t value, canonical;
 
-    if (!moved_slot_writable(w->object, slot, &w->open, &w->open_end))
+    if (!moved_slot_is_open(w->object, slot, &w->open))
         return 0;
     memcpy(&value, (const void *)slot, sizeof value);
     fragment = fragment_at(w, value);
@@ -214,27 +207,19 @@ static int write_slot(void *cookie, uintptr_t slot)
 static void note_copied(void *cookie, const struct copied_variable *variable)
 {
     struct moved_writing *w = cookie;
-    size_t at = w->n_copied++;
 
-    for (; at && w->copied[at - 1].from > variable->from; at--)
-        w->copied[at] = w->copied[at - 1];
-    w->copied[at] = *variable;
+    w->copied[w->n_copied++] = *variable;
 }
 
 static void note_moved(struct moved_writing *w)
 {
     for (size_t i = 0; i < w->moved->n; i++) {
-        const struct moved_fragment *fragment = &w->moved->list[i];
-        size_t at = w->n_ranges;
+        struct rimf_object *object = (struct rimf_object *)w->moved->list[i].object;
 
-        if (!moved_is_first(w->moved, i))
-            continue;
-        for (; at && w->ranges[at - 1].start > fragment->object->public.start; at--)
-            w->ranges[at] = w->ranges[at - 1];
-        w->ranges[at] = (struct moved_range){fragment->object->public.start, fragment->object->public.end,
-                                      (struct rimf_object *)fragment->object};
-        w->n_ranges++;
+        if (moved_is_first(w->moved, i))
+            w->ranges[w->n_ranges++] = (struct moved_range){object->public.start, object->public.end, object};
     }
+    rimf_sort(w->ranges, w->n_ranges, sizeof *w->ranges);
 }
 
 struct moved_writing *moved_slots_prepare(struct mvld_image *image, const struct rimf_table *table)
@@ -253,6 +238,7 @@ struct moved_writing *moved_slots_prepare(struct mvld_image *image, const struct
     w->ranges = (struct moved_range *)(w->copied + n_copied);
     if (n_copied)
         moved_slots_copied(image, table, note_copied, w);
+    rimf_sort(w->copied, w->n_copied, sizeof *w->copied);
     return w;
 }
 
@@ -272,7 +258,7 @@ size_t moved_slots_write(struct moved_writing *w, const struct rimf_table *table
         if (!moved_slots_held(table->objects[i]))
             continue;
         w->object = table->objects[i];
-        w->open = w->open_end = 0;
+        w->open = (struct moved_open){0, 0};
         write_slots(w, &w->object->view);
     }
     return w->n;

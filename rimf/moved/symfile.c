@@ -43,8 +43,6 @@ static const struct {
 
 int symfile_open(struct mvld_image *image, struct symfile *f)
 {
-    if (!image->moved || f->first > f->end || f->end > image->moved->n || (f->first == f->end) != (f->n_functions > 0))
-        return rimf_fail(image, EINVAL, "there is no such moved code");
     f->files = rimf_heap_alloc(&image->heap, (f->end - f->first + 1) * sizeof *f->files);
     if (!f->files)
         return rimf_fail(image, ENOMEM, "there is no memory for the names of moved code");

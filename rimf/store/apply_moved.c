@@ -99,7 +99,6 @@ static int note_fragments(struct applying *a)
         if (moved_note(a->image, object, index))
             return -ENOMEM;
         object->moved = index + 1 < object->moved ? index + 1 : object->moved; /* the first in the list */
-        object->fragments_sorted = 1;
     }
     return 0;
 }

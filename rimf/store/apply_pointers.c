@@ -18,7 +18,7 @@
 /* Where the words of one object may be written. */
 struct writable {
     struct rimf_object *object;
-    uintptr_t start, end; /* of the segment at hand: first bytes of words */
+    struct moved_open open;
     uintptr_t relro;
     size_t relro_size;
 };
@@ -95,7 +95,7 @@ int apply_compare_pointers(struct applying *a)
             w = (struct writable){.object = object};
             w.relro_size = elf_relro(&object->view, &w.relro);
         }
-        if (!moved_slot_writable(object, word, &w.start, &w.end))
+        if (!moved_slot_is_open(object, word, &w.open))
             return apply_refuse(a, object, "a pointer lies where it cannot be written");
         memcpy(&value, (const void *)word, sizeof value);
         if (value == moved_of(a, p))

@@ -81,19 +81,11 @@ long manifest_find(const struct manifest *m, const struct file_id *identity)
 
 const struct manifest_text *manifest_texts_of(const struct manifest *m, uint32_t object, uint32_t *n)
 {
-    uint32_t low = 0, high = m->header->n_texts;
+    size_t first = RIMF_BISECT(i, m->header->n_texts, m->texts[i].object < object);
 
-    while (low < high) { /* the first that is not of one before */
-        uint32_t middle = low + (high - low) / 2;
-
-        if (m->texts[middle].object < object)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    for (*n = 0; low + *n < m->header->n_texts && m->texts[low + *n].object == object;)
+    for (*n = 0; first + *n < m->header->n_texts && m->texts[first + *n].object == object;)
         ++*n;
-    return m->texts + low;
+    return m->texts + first;
 }
 
 /* ---- checking --------------------------------------------------------------------- */

@@ -253,7 +253,7 @@ struct manifest_region { /* one, when code moved; addresses as linked, of `objec
     uint64_t hot;              /* rimf_region_hot: how far from `code`; 0: nothing was said */
     uint32_t object, n_frames; /* n_frames: in the table */
     uint32_t pages;            /* enum mvld_pages */
-    uint32_t described;        /* the first code of rimf_image_describe, as linked; 0: none */
+    uint32_t zero;
 };
 
 #define MANIFEST_MOVED 1u

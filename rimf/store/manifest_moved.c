@@ -11,33 +11,17 @@
 
 const struct manifest_fragment *manifest_fragment_at(const struct manifest *f, uint64_t linked)
 {
-    uint32_t low = 0, high = f->header->n_fragments;
+    size_t begun = RIMF_BISECT(i, f->header->n_fragments, f->fragments[i].at <= linked);
+    const struct manifest_fragment *last = begun ? &f->fragments[begun - 1] : NULL;
 
-    while (low < high) { /* the first that begins behind */
-        uint32_t middle = low + (high - low) / 2;
-
-        if (f->fragments[middle].at <= linked)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low && linked - f->fragments[low - 1].at < f->fragments[low - 1].code ? &f->fragments[low - 1]
-                                                                           : NULL;
+    return last && linked - last->at < last->code ? last : NULL;
 }
 
 uint32_t manifest_next_object(const struct manifest *f, uint32_t i, uint32_t end)
 {
     uint32_t object = f->pointers[i].object;
 
-    while (i < end) {
-        uint32_t middle = i + (end - i) / 2;
-
-        if (f->pointers[middle].object == object)
-            i = middle + 1;
-        else
-            end = middle;
-    }
-    return end;
+    return i + (uint32_t)RIMF_BISECT(k, end - i, f->pointers[i + k].object == object);
 }
 
 /* ---- checking ----------------------------------------------------------------------- */

@@ -41,8 +41,6 @@ static void fill_region(struct writer *w, const struct mvld_object *object, uint
         .frames_size = region->frames_size,
         .hot = moved->hot_end ? moved->hot_end - region->code : 0,
         .pages = moved->pages,
-        .described = w->image->n_described
-                         ? (uint32_t)(w->image->described->start - object->bias) : 0,
     };
     for (int i = 0; i < MANIFEST_PIECES; i++) {
         w->region->pieces[i] = (struct manifest_piece){starts[i] - object->bias, ends[i] - starts[i],
@@ -60,10 +58,8 @@ static int sort_fragments(struct writer *w)
     for (size_t i = 0; i < w->table->n_objects; i++) {
         struct rimf_object *object = w->table->objects[i];
 
-        if (object->n_fragments)
-            moved_sort(w->image->moved, object);
         for (size_t k = 0; k < object->n_fragments && n < w->header->n_fragments; k++)
-            w->fragments[n++].sorted = object->fragments[k];
+            w->fragments[n++].sorted = (uint32_t)object->fragments[k].index;
     }
     return n == w->header->n_fragments ? 0 : rimf_fail(w->image, ENOTSUP, "code of no object was moved");
 }

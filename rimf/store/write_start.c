@@ -225,6 +225,8 @@ static int write_all(struct writer *w, const char *folder, const struct rimf_sta
 
     if (!is_changed(w->table))
         return rimf_fail(w->image, ENODATA, "no pass changed any code");
+    if (w->table->n_objects > MANIFEST_OBJECTS_MAX)
+        return rimf_fail(w->image, E2BIG, "the program has more than %u objects", MANIFEST_OBJECTS_MAX);
     error = settle(w, s);
     if (!error)
         error = make_room(w, s);

@@ -81,6 +81,14 @@ static inline int64_t distance_at(const void *bytes)
     return distance;
 }
 
+/* Bytes of the endbr64 that code of this size begins with, or 0. */
+static inline size_t endbr64_size(const uint8_t *code, size_t size)
+{
+    static const uint8_t endbr64[4] = {0xf3, 0x0f, 0x1e, 0xfa};
+
+    return size >= sizeof endbr64 && memcmp(code, endbr64, sizeof endbr64) == 0 ? sizeof endbr64 : 0;
+}
+
 /* Where a relative branch, or a RIP operand, leads from the instruction, whose bytes are
  * `code`, at the address `at`. */
 static inline uint64_t branch_target(const uint8_t *code, uint64_t at, const struct instruction *i)

@@ -9,8 +9,6 @@
 
 #include <errno.h> /* numbers only */
 
-static const uint8_t endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};
-
 struct function {
     const uint8_t *code;
     size_t size;
@@ -107,8 +105,7 @@ static int displace_from(struct function *f, uintptr_t to, struct displaced *out
     int err;
 
     memset(out, 0, sizeof *out);
-    if (f->size >= sizeof endbr64 && memcmp(f->code, endbr64, sizeof endbr64) == 0)
-        f->first = sizeof endbr64;
+    f->first = endbr64_size(f->code, f->size);
     err = move_all(f, to, out->bytes);
     if (!err && check)
         err = check(f);

@@ -5,12 +5,11 @@
 #include "rimf/x86/single.h"
 
 #include "rimf/base/base.h"
+#include "rimf/x86/decode.h"
 
 #define FILLS 0x2e /* cs: means nothing to operands in registers */
 #define RET 0xc3
 #define STACK 4u   /* %rsp's number, without a bit of REX */
-
-static const uint8_t endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};
 
 /* b8+r imm32: mov; 31, 33: xor; 89, 8b: mov between registers.  Its length, or 0. */
 static unsigned instruction(const uint8_t *code, size_t room)
@@ -33,13 +32,9 @@ static unsigned instruction(const uint8_t *code, size_t room)
 
 int single_read(const uint8_t *code, size_t room, uint8_t made[SINGLE_CALL])
 {
-    unsigned length;
+    size_t start = endbr64_size(code, room);
+    unsigned length = instruction(code += start, room -= start);
 
-    if (room >= sizeof endbr64 && memcmp(code, endbr64, sizeof endbr64) == 0) {
-        code += sizeof endbr64;
-        room -= sizeof endbr64;
-    }
-    length = instruction(code, room);
     if (!length || room <= length || code[length] != RET)
         return 0;
     memset(made, FILLS, SINGLE_CALL - length);

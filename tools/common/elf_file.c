@@ -3,6 +3,7 @@
  * elf_file.c: see elf_file.h.
  */
 #include "tools/common/elf_file.h"
+#include "rimf/base/base.h"
 #include "tools/common/tools.h"
 
 #include <errno.h>
@@ -286,15 +287,9 @@ static void read_names(struct elf_file *f)
 
 const struct elf_symbol *elf_function_at(const struct elf_file *f, uint64_t address)
 {
-    size_t low = 0, high = f->n_functions; /* the last one that starts at or before address */
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (f->functions[middle].address <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    for (size_t i = low; i-- > 0 && low - i < 16;) {
+    size_t begun = RIMF_BISECT(i, f->n_functions, f->functions[i].address <= address);
+
+    for (size_t i = begun; i-- > 0 && begun - i < 16;) {
         const struct elf_symbol *s = &f->functions[i];
         if (address - s->address < s->size || address == s->address)
             return s;

@@ -13,6 +13,7 @@
  * process had mapped.
  */
 #include "tools/profile/profile.h"
+#include "rimf/base/base.h"
 #include "tools/common/tools.h"
 
 #include <stdlib.h>
@@ -80,17 +81,9 @@ static size_t file_at(struct recording *r, const char *path)
 static long frame_at(const struct file *f, uint64_t linked)
 {
     const struct frame *frames = f->frames.at;
-    size_t low = 0, high = f->frames.n;
+    long last = (long)RIMF_BISECT(i, f->frames.n, frames[i].start <= linked) - 1;
 
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (frames[middle].start <= linked)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low && linked < frames[low - 1].end ? (long)low - 1 : -1;
+    return last >= 0 && linked < frames[last].end ? last : -1;
 }
 
 static void count(struct recording *r, size_t file, uint64_t linked, const char *called)

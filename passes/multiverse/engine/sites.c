@@ -214,17 +214,7 @@ static void refuse_overlaps(struct mv_engine *engine, struct mv_unit *unit)
 /* The first site of the unit that ends behind `address`. */
 static size_t first_behind(const struct mv_unit *unit, uintptr_t address)
 {
-    size_t low = 0, high = unit->n_sites;
-
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (unit->sites[middle].address + unit->sites[middle].length > address)
-            high = middle;
-        else
-            low = middle + 1;
-    }
-    return low;
+    return RIMF_BISECT(i, unit->n_sites, unit->sites[i].address + unit->sites[i].length <= address);
 }
 
 int mv_has_sites(const struct mv_unit *unit, uintptr_t start, size_t size)

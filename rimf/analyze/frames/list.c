@@ -102,17 +102,9 @@ static void read_cie(struct object *o, struct reader *r, struct record *record)
 static struct record *record_at(const struct frame_list *list, uint64_t address)
 {
     struct record *records = list->records.at;
-    size_t low = 0, high = list->records.n;
+    size_t first = RIMF_BISECT(i, list->records.n, records[i].address < address);
 
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (records[middle].address < address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < list->records.n && records[low].address == address ? &records[low] : NULL;
+    return first < list->records.n && records[first].address == address ? &records[first] : NULL;
 }
 
 const struct record *frame_list_at(const struct frame_list *list, uint32_t address)

@@ -84,9 +84,9 @@ static void move_functions(void)
     list[1] = (struct moved_fragment){.original = (uintptr_t)main_call, .at = (uintptr_t)main_moved,
                                  .code = CODE, .size = CODE};
     moved_code = (struct moved_code){.list = list, .n = 2, .n_planned = 2};
+    image->moved = &moved_code;
     note(&moved_code, 0);
     note(&moved_code, 1);
-    image->moved = &moved_code;
     for (size_t i = 0; i < 2; i++) {
         list[i].object = (struct rimf_object *)rimf_object_find(image, list[i].original);
         CHECK(moved_note(image, (struct rimf_object *)list[i].object, i) == 0);

@@ -102,18 +102,10 @@ static struct place *place_at(const struct truth *t, uint32_t address)
 static int near_tls(const struct truth *t, uint32_t address)
 {
     const struct place *places = t->places.at;
-    size_t low = 0, high = t->places.n;
+    size_t i = RIMF_BISECT(k, t->places.n, places[k].address + 22 < address);
 
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (places[middle].address + 22 < address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    for (; low < t->places.n && places[low].address <= address + 22; low++)
-        if (is_tls(places[low].type))
+    for (; i < t->places.n && places[i].address <= address + 22; i++)
+        if (is_tls(places[i].type))
             return 1;
     return 0;
 }

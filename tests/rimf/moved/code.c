@@ -140,19 +140,9 @@ static void check_branch(struct process *p, const struct site *s)
 static size_t table_at(const struct seen_object *o, uint64_t address)
 {
     const struct analysis_jump_table *tables = o->analysis.jump_tables.at;
-    size_t low = 0, high = o->analysis.jump_tables.n;
+    size_t n = o->analysis.jump_tables.n, begun = RIMF_BISECT(i, n, tables[i].address <= address);
 
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (tables[middle].address <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low && address - tables[low - 1].address < 4ul * tables[low - 1].count
-               ? low - 1
-               : o->analysis.jump_tables.n;
+    return begun && address - tables[begun - 1].address < 4ul * tables[begun - 1].count ? begun - 1 : n;
 }
 
 /* The displacement is that of a lea by which a table is jumped through. */

@@ -122,17 +122,9 @@ static int same(const struct said *a, const struct said *b)
 
 static const struct searched *find(const struct searched *table, size_t n, int64_t code)
 {
-    size_t low = 0, high = n;
+    size_t begun = RIMF_BISECT(i, n, table[i].code <= code);
 
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (table[middle].code <= code)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low ? &table[low - 1] : NULL;
+    return begun ? &table[begun - 1] : NULL;
 }
 
 static void check_frame(struct process *p, struct seen_object *o, const struct analysis_frame *frame,

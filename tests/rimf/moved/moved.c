@@ -41,18 +41,10 @@ struct seen_object *object_of(const struct process *p, uintptr_t address)
 
 static const struct seen_fragment *fragment_of(const struct seen_object *o, uintptr_t original)
 {
-    size_t low = 0, high = o->n_fragments;
+    size_t begun = RIMF_BISECT(i, o->n_fragments, o->fragments[i].original <= original);
+    const struct seen_fragment *last = begun ? &o->fragments[begun - 1] : NULL;
 
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (o->fragments[middle].original <= original)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low && original - o->fragments[low - 1].original < o->fragments[low - 1].code ? &o->fragments[low - 1]
-                                                                           : NULL;
+    return last && original - last->original < last->code ? last : NULL;
 }
 
 uintptr_t place_of(const struct seen_object *o, uintptr_t original)
@@ -80,19 +72,10 @@ uintptr_t moved_to(const struct process *p, uintptr_t original)
 
 uintptr_t original_of(const struct process *p, uintptr_t address)
 {
-    size_t low = 0, high = p->n_places;
+    size_t begun = RIMF_BISECT(i, p->n_places, p->places[i]->at <= address);
+    const struct seen_fragment *last = begun ? p->places[begun - 1] : NULL;
 
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (p->places[middle]->at <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    if (!low || address - p->places[low - 1]->at >= p->places[low - 1]->code)
-        return address;
-    return p->places[low - 1]->original + (address - p->places[low - 1]->at);
+    return last && address - last->at < last->code ? last->original + (address - last->at) : address;
 }
 
 /* ---- the log ------------------------------------------------------------------------ */
