@@ -58,6 +58,10 @@ static int write_snapshot(struct loader *l, struct store_plan *plan, char *said,
     const char *why;
     int error;
 
+    if (!plan->made) {
+        rimf_format(said, size, "out of memory");
+        return -ENOMEM;
+    }
     if (!place->folder[0]) {
         rimf_format(said, size, "this user has no folder for snapshots (HOME, XDG_CACHE_HOME; MVLD_DEBUG=files says why)");
         return -ENOENT;
@@ -67,10 +71,10 @@ static int write_snapshot(struct loader *l, struct store_plan *plan, char *said,
     rimf_format(new, sizeof new, "%.*s/" CACHE_UNFINISHED,
                 (int)(rimf_strrchr(place->folder, '/') - place->folder), place->folder);
     manifest_remove(l->sys, new, place->user, &why); /* of one that was killed */
-    l->snapshot.made.made_by = store_made_by(plan->pipeline);
-    l->snapshot.made.layout_seed = l->arena.layout_seed;
-    l->snapshot.made.launch_key = l->snapshot.launch_key;
-    error = rimf_manifest_write(l->image, new, &l->snapshot.made);
+    plan->made->made_by = store_made_by(plan->pipeline);
+    plan->made->layout_seed = l->arena.layout_seed;
+    plan->made->launch_key = l->snapshot.launch_key;
+    error = rimf_manifest_write(l->image, new, plan->made);
     if (error) {
         rimf_format(said, size, "%s", rimf_api()->last_error(l->image));
     } else if ((error = put_in_place(l, place, new))) {

@@ -6,6 +6,7 @@
 #define LOADER_STORE_PLAN_H
 
 #include "loader/store/folder.h"
+#include "rimf/store/store.h"
 
 struct store_plan {
     size_t passes;     /* of so many a snapshot may hold the work */
@@ -14,6 +15,7 @@ struct store_plan {
     int outdated; /* what does not fit is to make room for a new one */
     int lock;     /* the cache's, of who builds or makes room; or -1 */
     struct store_place place; /* of the new one; of who builds or makes room */
+    struct rimf_start *made;  /* what the new one says of this start; NULL: there was no memory */
 };
 
 /* Writes what these passes did; who asked for nothing else ends here. */

@@ -311,6 +311,17 @@ static void unlock(struct loader *l, struct store_plan *plan)
         sys_close(l->sys, plan->lock);
 }
 
+/* What the first n passes do from here on will be written. */
+static void begin(struct loader *l, struct store_plan *plan, size_t n)
+{
+    rimf_image_watch(l->image);
+    rimf_image_set_writes(l->image, 1);
+    place_set_unplaced(l);
+    plan->made = rimf_heap_alloc(&l->heap, sizeof *plan->made);
+    if (plan->made)
+        pipeline_makers(l->pipeline, n, plan->made);
+}
+
 /* Runs those passes of which a manifest may hold the work, or spares them. */
 void store_run(struct loader *l)
 {
@@ -339,15 +350,13 @@ void store_run(struct loader *l)
     } else if (rimf_streq(miss, "plain") && !l->knobs.snapshot) {
         pipeline_leave(l->pipeline, n, "there is no snapshot (on-miss = plain)");
     } else if (plan.build) {
-        rimf_image_watch(l->image);
-        rimf_image_set_writes(l->image, 1);
-        place_set_unplaced(l);
-        pipeline_makers(l->pipeline, n, &l->snapshot.made);
+        begin(l, &plan, n);
     }
     if (!pipeline_run(l->pipeline, l->image, n) && plan.build)
         store_keep(l, &plan);
     if (plan.build)
         rimf_image_watch_end(l->image);
+    rimf_heap_release(&l->heap, plan.made);
     unlock(l, &plan);
 }
 

@@ -21,7 +21,6 @@ struct found_snapshot {
     size_t awaited;  /* so many files are mapped when the host loader relocates; 0: no matter */
     int relocated;   /* tables of relocations were replaced */
     int left;        /* and led words to moved code, but the snapshot did not fit */
-    struct rimf_start made; /* what the one that this start makes says of it */
     int there;       /* there is one for such starts, as good or bad as it is */
     int unasked;     /* there is none, and on-miss is to make none (store/folder.c) */
 };
