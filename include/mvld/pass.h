@@ -231,14 +231,15 @@ struct mvld_api {
      * 8-aligned word at `word`, in the memory of any object, points to the same place as now.  0 also
      * for no word: the change relies on nothing more.  A snapshot may lack patches of which
      * this is not said.  Nearly free when none is made.  0, -ENOMEM, -EINVAL; -ENOTSUP: the object is
-     * unplaced (MVLD_OBJECT_UNPLACED), and must stay as it is.  That no distance leads to such an object the pass sees to. */
+     * unplaced (MVLD_OBJECT_UNPLACED), and must stay as it is.  That no distance leads to such an object the
+     * pass sees to. */
     int (*depends)(struct mvld_image *, const struct mvld_object *object, uintptr_t word);
 
     /* n patches at base + offset, by ascending address; one whose word of `expect` equals
      * that of `replace` is left out.  The arrays are not copied: they stay as they are
      * until patch_end.  patch_count and patch_at list these patches too (two words
-     * that are joined as one), in the same order behind those of patch_add, but only after a commit that refused some, or
-     * failed.  [any thread] -EINVAL, -ENOMEM. */
+     * that are joined as one), in the same order behind those of patch_add, but only after a commit that
+     * refused some, or failed.  [any thread] -EINVAL, -ENOMEM. */
     int (*patch_add_words)(struct mvld_batch *, uintptr_t base, const struct mvld_word *,
                            const uint64_t *expect, const uint64_t *replace, size_t n);
 

@@ -17,9 +17,9 @@
  * starts; else in root's cache and, where there is no snapshot, in the user's.  Programs without a pipeline
  * do not look: whose a file is cannot be asked with calls that the host loader makes.  It is no part
  * of the snapshot, because it is of the machine: all programs share it, also those that have no
- * snapshot, and a snapshot need not be made anew where the machine is another one.  The price is opening a file, 5 us.  Who
- * writes a snapshot leaves a record where there is none that fits; and who may write one, but starts
- * from the one that is there, renews a record that does not fit.
+ * snapshot, and a snapshot need not be made anew where the machine is another one.  The price is opening a
+ * file, 5 us.  Who writes a snapshot leaves a record where there is none that fits; and who may write one, but
+ * starts from the one that is there, renews a record that does not fit.
  */
 #include "loader/loader.h"
 

@@ -15,9 +15,9 @@ struct store_place {
     uint32_t user;                 /* besides root's, files of this user */
 };
 
-/* The launch key: what the host loader is told that changes which words are bound, and to what, as it would be written on
- * a command line; NULL: nothing.  Asked for at the start only: run directly, the host loader moves the
- * environment. */
+/* The launch key: what the host loader is told that changes which words are bound, and to what, as it would be
+ * written on a command line; NULL: nothing.  Asked for at the start only: run directly, the host loader moves
+ * the environment. */
 const char *store_launch_key(struct loader *);
 /* 1: the user has objects preloaded. */
 int store_preloads(const struct loader *);

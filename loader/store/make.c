@@ -63,7 +63,8 @@ static int write_snapshot(struct loader *l, struct store_plan *plan, char *said,
         return -ENOMEM;
     }
     if (!place->folder[0]) {
-        rimf_format(said, size, "this user has no folder for snapshots (HOME, XDG_CACHE_HOME; MVLD_DEBUG=files says why)");
+        rimf_format(said, size,
+                    "this user has no folder for snapshots (HOME, XDG_CACHE_HOME; MVLD_DEBUG=files says why)");
         return -ENOENT;
     }
     cache_make_folders(l->sys, place->folder, 3); /* errors show later */

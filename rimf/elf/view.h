@@ -114,8 +114,8 @@ int elf_versym(const struct elf_view *, size_t index, uint16_t *out);
 /* The name of version `number` among those that the object defines (the base
  * version, which is the object's own name, is none), or NULL. */
 const char *elf_version_defined(const struct elf_view *, unsigned number);
-/* The same, or among those that it needs of others.  An executable's copy of a library's variable is a definition there, and
- * has the version that the executable needs. */
+/* The same, or among those that it needs of others.  An executable's copy of a library's variable is a
+ * definition there, and has the version that the executable needs. */
 const char *elf_version_name(const struct elf_view *, unsigned number);
 
 /* ---- elf/symbols.c ------------------------------------------------------- */

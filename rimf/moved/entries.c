@@ -6,11 +6,11 @@
  *     [f3 0f 1e fa]  e9 rel32        [endbr64]  jmp moved
  *
  * A JUMP COSTS A PAGE: the original's is written, and private from then on.  Where the function's
- * canonical address is the one that it moved to, hardly anybody comes here any more (moved/moved.h), and who does runs code that is
- * right.  So where the calls of all objects were led past the PLT (image/edits.c), such a
- * function has none.  Else the first call through a slot that is bound lazily leads to the original, and all
- * later ones: then every function that may be entered has its jump; and so in a snapshot,
- * whose pages all processes share.
+ * canonical address is the one that it moved to, hardly anybody comes here any more (moved/moved.h), and who
+ * does runs code that is right.  So where the calls of all objects were led past the PLT (image/edits.c), such
+ * a function has none.  Else the first call through a slot that is bound lazily leads to the original, and all
+ * later ones: then every function that may be entered has its jump; and so in a snapshot, whose pages all
+ * processes share.
  *
  * Where addresses stay the originals, they are often those of functions that others only know by name, and call:
  * those calls lead to moved code.  At a start it is noted which are held by a word, or taken by an operand;

@@ -163,7 +163,8 @@ static const char *stays(struct mvld_image *image, const struct rimf_object *obj
     return is_patched(image, object);
 }
 
-/* What is asked of any object first, of the first fragment alone what takes longer: its analysis, or NULL with the sentence. */
+/* What is asked of any object first, of the first fragment alone what takes longer: its analysis, or NULL with
+ * the sentence. */
 static const struct analysis *movable(struct mvld_image *image, struct rimf_object *object,
                                      int in_fragments, const char **why)
 {

@@ -41,12 +41,12 @@
  *
  * Signals
  *
- *   A commit blocks signals in its thread, but not SIGSYS, SIGSEGV, SIGBUS and SIGTRAP: the kernel ends a process that blocks one when an instruction raises it,
- *   or a filter of system calls answers with it (SECCOMP_RET_TRAP, as browsers' sandboxes
- *   do).  So a handler of these may run at any system call of a commit, in the thread that
- *   commits, and call what is being patched.  It meets the old instruction or the new one;
- *   a commit of its own fails (-EDEADLK).  Where the program has such a handler, `mprotect`
- *   and breakpoints give way to `remap`, unless nobody has entered the code yet.
+ *   A commit blocks signals in its thread, but not SIGSYS, SIGSEGV, SIGBUS and SIGTRAP: the kernel ends a
+ *   process that blocks one when an instruction raises it, or a filter of system calls answers with it
+ *   (SECCOMP_RET_TRAP, as browsers' sandboxes do).  So a handler of these may run at any system call of a
+ *   commit, in the thread that commits, and call what is being patched.  It meets the old instruction or the
+ *   new one; a commit of its own fails (-EDEADLK).  Where the program has such a handler, `mprotect` and
+ *   breakpoints give way to `remap`, unless nobody has entered the code yet.
  *
  * System calls of a batch: rt_sigprocmask, rt_sigaction, openat and ioctl or read on
  * /proc/self/maps, unshare (which changes nothing: it tells whether threads run),

@@ -55,7 +55,7 @@ static int is_far(const struct mvld_object *object, uintptr_t target)
 
 /* Of what has not moved itself, when all code has that moves (image/edits.c): it leads there.  What is
  * learnt relies on what was moved at the start alone; the rest is each process's own. */
-static uintptr_t copy_of(const struct changing *c, uintptr_t target)
+static uintptr_t where_it_runs(const struct changing *c, uintptr_t target)
 {
     const struct mvld_object *to = target && c->image->has_moved ? rimf_object_find(c->image, target) : NULL;
     uint32_t number = to ? rimf_object_of(to)->number : 0;
@@ -81,7 +81,7 @@ static void ask_of(struct changing *c, size_t i)
         c->whys[i] = why;
         return;
     }
-    way->target = copy_of(c, way->target);
+    way->target = where_it_runs(c, way->target);
     way->all_far = way->target && is_far(&c->object->public, way->target);
     if (way->all_far)
         way->target = 0;

@@ -80,8 +80,8 @@
  * by themselves.  Relocated words hold addresses.  So the manifest lists each word that was led to moved code
  * (`pointers`), also in objects that are unplaced; and `fixed`, the code whose addresses stay.  Who leads it there:
  *
- *     relocation itself  by a table that holds the moved code's address, or in DT_RELR's way, by an addend that is changed
- *                        just before (lay.c)
+ *     relocation itself  by a table that holds the moved code's address, or in DT_RELR's way, by an addend that
+ *                        is changed just before (lay.c)
  *     a resolver         of an IFUNC; a table has its moved code called, which returns such addresses
  *     apply_pointers.c   what is left, and all of them where tables are the files'
  *
@@ -167,7 +167,8 @@ struct manifest_read {
 
 /* The tables, in their order.  Sizes are multiples of 8, but for the names. */
 enum {
-    MANIFEST_OBJECTS, MANIFEST_TEXTS, MANIFEST_WORDS, MANIFEST_CALLS, MANIFEST_LEFT, MANIFEST_RELOCATIONS, MANIFEST_SHIFTS,
+    MANIFEST_OBJECTS, MANIFEST_TEXTS, MANIFEST_WORDS, MANIFEST_CALLS, MANIFEST_LEFT, MANIFEST_RELOCATIONS,
+    MANIFEST_SHIFTS,
     MANIFEST_REGIONS, MANIFEST_FRAGMENTS, MANIFEST_FIXED_CODE, MANIFEST_POINTERS, MANIFEST_KEPT, MANIFEST_NAMES,
     MANIFEST_TABLES
 };
