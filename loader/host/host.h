@@ -67,8 +67,8 @@ int text_write(const struct rimf_sys *, struct host *, const struct text_patch *
 size_t text_questions(struct loader *, const struct question *, size_t n, struct text_patch *,
                       size_t *put);
 
-/* The same once more, where mprotect did it, while no code of the program has run.  0, or negative errno and nothing is
- * changed. */
+/* The same once more, where mprotect did it, while no code of the program has run.  0, or negative errno and
+ * nothing is changed. */
 int text_write_again(const struct rimf_sys *, const struct host *, const struct text_patch *,
                      size_t n);
 

@@ -190,6 +190,7 @@ static int write_pages(struct writer *w, uint32_t index, int fd, uint64_t *offse
     const struct elf_view *view = &object->view;
     struct manifest_relocations *out = &w->relocations[w->header->n_relocations];
     uintptr_t start = UINTPTR_MAX, end = 0;
+    size_t changed;
     uint8_t *pages;
     int error = 0;
 
@@ -203,8 +204,10 @@ static int write_pages(struct writer *w, uint32_t index, int fd, uint64_t *offse
     *out = (struct manifest_relocations){
         .object = index, .linked = start - view->bias, .size = end - start, .offset = *offset};
     memcpy(pages, (const void *)start, out->size);
-    if (rewrite(w, object, view->relocations, view->n_relocations, out, pages) +
-        (binds_at_start(view) ? rewrite(w, object, view->plt_relocations, view->n_plt_relocations, out, pages) : 0)) {
+    changed = rewrite(w, object, view->relocations, view->n_relocations, out, pages);
+    if (binds_at_start(view))
+        changed += rewrite(w, object, view->plt_relocations, view->n_plt_relocations, out, pages);
+    if (changed) {
         w->header->n_relocations++;
         out->hash = rimf_hash(pages, out->size);
         error = write_bytes(w->image->sys, fd, pages, out->size, *offset);
