@@ -12,6 +12,7 @@
 
 #include "rimf/base/base.h"
 #include "rimf/image/original.h"
+#include "rimf/x86/decode.h"
 
 #include <errno.h>    /* numbers only */
 #include <sys/mman.h> /* numbers only */
@@ -101,11 +102,10 @@ static int walk_jump_tables(const struct walk *w, const struct analysis *s)
         uintptr_t table = w->object->view.bias + s->jump_tables[i].address;
 
         for (uint32_t k = 0; k < s->jump_tables[i].count && !result; k++) {
-            const int32_t *entry = (const int32_t *)table + k;
+            uintptr_t entry = table + sizeof(int32_t) * k;
 
-            if (elf_holds(&w->object->view, (uintptr_t)entry, sizeof *entry, PROT_READ))
-                result = report(w, MVLD_REFERENCE_JUMP_TABLE, (uintptr_t)entry, 0,
-                              table + (uintptr_t)(intptr_t)*entry);
+            if (elf_holds(&w->object->view, entry, sizeof(int32_t), PROT_READ))
+                result = report(w, MVLD_REFERENCE_JUMP_TABLE, entry, 0, entry_target(table, entry));
         }
     }
     return result;

@@ -19,6 +19,7 @@
 
 #include "rimf/base/base.h"
 #include "rimf/image/original.h"
+#include "rimf/x86/decode.h"
 
 #include <errno.h>    /* numbers only */
 #include <sys/mman.h> /* numbers only */
@@ -163,18 +164,12 @@ static int find_word(const struct asked *a, struct rimf_retarget *out)
     return take_word(a, out);
 }
 
-static uintptr_t entry_leads(uintptr_t table, uintptr_t entry)
-{
-    return table + (uintptr_t)(intptr_t)*(const int32_t *)entry;
-}
-
 /* The table that has an entry there, or NULL. */
 static const struct analysis_jump_table *table_of(const struct asked *a, const struct analysis *s)
 {
     uintptr_t at = a->reference->site - a->object->view.bias;
     size_t i = at < UINT32_MAX ? analysis_jump_table_from(s, (uint32_t)at + 1) : 0;
     const struct analysis_jump_table *table = i ? &s->jump_tables[i - 1] : NULL;
-
     uintptr_t start = table ? a->object->view.bias + table->address : 0;
 
     return table && start % 4 == 0 && at % 4 == 0 && (at - table->address) / 4 < table->count &&
@@ -196,9 +191,9 @@ static int find_entry(const struct asked *a, struct rimf_retarget *out)
     if (!table)
         return refuse(a, ENOENT, "no such reference is proven");
     out->table = a->object->view.bias + table->address;
-    if (entry_leads(out->table, a->reference->site) != a->reference->target)
+    if (entry_target(out->table, a->reference->site) != a->reference->target)
         return refuse(a, ESTALE, "it leads elsewhere by now");
-    while (i < table->count && entry_leads(out->table, out->table + 4ul * i) != a->target)
+    while (i < table->count && entry_target(out->table, out->table + 4ul * i) != a->target)
         i++;
     return i < table->count ? take_data(a, out) : refuse(a, EFAULT, "no entry of its table leads there");
 }

@@ -163,14 +163,10 @@ static const struct mvld_object *find_holder(const struct mvld_image *image, str
                                              uintptr_t value)
 {
     const struct mvld_object *holder = rimf_object_find(image, value);
+    const struct mvld_segment *segment = holder ? elf_segment_at(&rimf_object_of(holder)->view, value) : NULL;
 
-    for (size_t i = 0; holder && i < holder->n_segments; i++) {
-        const struct mvld_segment *segment = &holder->segments[i];
-
-        if (value >= segment->start && value < segment->end && segment->prot & PROT_EXEC)
-            slots->found[(value >> 20) % FOUND] =
-                (struct found){segment->start, segment->end, holder};
-    }
+    if (segment && segment->prot & PROT_EXEC)
+        slots->found[(value >> 20) % FOUND] = (struct found){segment->start, segment->end, holder};
     return holder;
 }
 

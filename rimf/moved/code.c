@@ -98,7 +98,7 @@ static int move_table(struct moving *c, const struct analysis_jump_table *table,
     if (!elf_holds(&c->object->view, from, table->count * sizeof(int32_t), PROT_READ))
         return moving_refuse(c, "a jump table lies outside it");
     for (uint32_t i = 0; i < table->count && !error; i++) {
-        target = from + (uintptr_t)distance_at((const uint8_t *)from + 4 * i);
+        target = entry_target(from, from + 4ul * i);
         fragment = entry_moved(c, target);
         if (!fragment && !elf_holds(&c->object->view, target, 1, PROT_READ | PROT_EXEC))
             return moving_refuse(c, "a jump table leads outside its functions");

@@ -139,7 +139,7 @@ const char *change_site(struct changing *c, const struct analysis_call *call, st
 
     if (!site_read(site, kind, bias + call->address, room) ||
         !(kind == MVLD_REFERENCE_CALL_SINGLE
-              ? site_inline(site, site_room(&c->object->public, site->target))
+              ? site_inline(site, code_room(c->object, site->target))
               : goes_through(c, site, site->target, way, bias + analysis_slot(call))))
         return edit_other;
     return kind != MVLD_REFERENCE_CALL_SINGLE && !site_make(site, way->target) ? edit_far : NULL;

@@ -10,6 +10,8 @@
 #include "rimf/store/alone.h"
 #include "rimf/x86/slot_call.h"
 
+#include <sys/mman.h> /* numbers only */
+
 /* Of the calls through one slot.  Each call looks at it, in no order: four of them in a line of the cache. */
 struct way {
     uintptr_t target;      /* 0: they stay */
@@ -45,6 +47,14 @@ static inline struct way *way_of(const struct changing *c, const struct analysis
     uint32_t slot = analysis_slot(call);
 
     return &c->ways[slot ? (slot - c->first) / 8 + 1 : 0];
+}
+
+/* So many bytes of the object's code can be read there. */
+static inline size_t code_room(const struct rimf_object *object, uintptr_t address)
+{
+    const struct mvld_segment *s = elf_segment_at(&object->view, address);
+
+    return s && (~s->prot & (PROT_READ | PROT_EXEC)) == 0 ? s->end - address : 0;
 }
 
 /* The call at `site` goes through the slot, by an entry of the PLT at `target` or without one. */

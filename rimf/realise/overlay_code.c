@@ -104,7 +104,7 @@ int alone_code_read(struct alone *a)
 /* So many bytes of code lie at that place of the overlay. */
 static size_t room_at(const struct alone *a, uintptr_t address)
 {
-    return site_room(&a->object->public, address - a->bias + a->object->view.bias);
+    return code_room(a->object, address - a->bias + a->object->view.bias);
 }
 
 /* 1: it is direct now. */

@@ -122,7 +122,7 @@ static int patch_call(struct changing *c, struct waiting *w, const struct analys
     edit->now.sites++;
     if (way->target)
         why = change_site(c, call, way,
-                          site_room(&c->object->public, c->object->view.bias + call->address), &site);
+                          code_room(c->object, c->object->view.bias + call->address), &site);
     else
         why = way->all_far ? edit_far : c->whys[way - c->ways];
     if (!why)

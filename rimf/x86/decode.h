@@ -81,6 +81,12 @@ static inline int64_t distance_at(const void *bytes)
     return distance;
 }
 
+/* Where an entry of a jump table leads: its distance counts from the table. */
+static inline uintptr_t entry_target(uintptr_t table, uintptr_t entry)
+{
+    return table + (uintptr_t)distance_at((const void *)entry);
+}
+
 /* Bytes of the endbr64 that code of this size begins with, or 0. */
 static inline size_t endbr64_size(const uint8_t *code, size_t size)
 {

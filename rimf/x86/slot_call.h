@@ -25,8 +25,6 @@
 #include "mvld/pass.h"
 #include "rimf/x86/single.h"
 
-#include <sys/mman.h> /* numbers only */
-
 #define SITE_MAX 6u
 
 struct site {
@@ -54,16 +52,6 @@ static inline int site_is(uint64_t code, enum mvld_reference_kind kind)
     default: /* through no slot */
         return 0;
     }
-}
-
-/* So many bytes of the object's code can be read there. */
-static inline size_t site_room(const struct mvld_object *object, uintptr_t address)
-{
-    for (size_t i = 0; i < object->n_segments; i++)
-        if (address >= object->segments[i].start && address < object->segments[i].end)
-            return (~object->segments[i].prot & (PROT_READ | PROT_EXEC)) == 0
-                       ? object->segments[i].end - address : 0;
-    return 0;
 }
 
 /* Reads the instruction at `address`, of which `room` bytes can be read.  0 when it is
