@@ -91,13 +91,17 @@ def take(folder, part, *names):
         new.rename(Path(folder) / (other or name))
 
 
+def analyze(cache, *objects):
+    """Analyses of these objects, where processes with this XDG_CACHE_HOME find them."""
+    done = run([BUILD / "tools" / "mvld", "analyze", "--output", cache / "mvld" / "analysis", *objects],
+               timeout=120)
+    check(done.returncode == 0, done.stdout + done.stderr)
+
+
 def moving(folder, *objects):
     """Environment in which direct-calls and concat can do their work on these objects, all
     analysed into `folder`, before multiverse."""
-    done = subprocess.run([BUILD / "tools" / "mvld", "analyze", "--output",
-                           folder / "mvld" / "analysis", *map(str, objects)], text=True,
-                          env=clean_environment(), capture_output=True, timeout=120)
-    check(done.returncode == 0, done.stdout + done.stderr)
+    analyze(folder, *objects)
     places = [PASSES, BUILD / "passes" / "direct-calls", BUILD / "passes" / "concat"]
     return {"XDG_CACHE_HOME": folder, "MVLD_PASS_PATH": ":".join(map(str, places))}
 

@@ -10,14 +10,14 @@ function below is one test; its text says what a failure means.
 import hashlib
 import re
 import shutil
-import struct
 import subprocess
 import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent))
+sys.path[:0] = [str(HERE.parent), str(HERE.parent / "loader" / "manager")]
 import support  # noqa: E402
+from new_sections import calls_counted  # noqa: E402
 from support import check  # noqa: E402
 
 LINES = 60
@@ -149,15 +149,7 @@ def counts(world):
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         said = "".join(process.stdout.readline() for _ in plain.splitlines())
         text = Path(f"{log}.{process.pid}").read_text()
-        at = re.search(rf"{world.program}: (\d+) slots at 0x(\w+)", text)
-        check(at, text)
-        slots = {name: int(offset, 16) for offset, name in re.findall(
-            r"^(\w+) .*R_X86_64_(?:JUMP_SLO|GLOB_DAT)\w* +\w+ ([\w@.]+)", subprocess.run(
-                ["readelf", "-rW", world.program], capture_output=True, text=True).stdout, re.M)}
-        with open(f"/proc/{process.pid}/mem", "rb") as memory:
-            memory.seek(int(at[2], 16))
-            counters = dict(struct.iter_unpack("QQ", memory.read(16 * int(at[1]))))
-        counted = counters[min(counters) - min(slots.values()) + slots["called"]]
+        counted = calls_counted(process, text, world.program)
         process.communicate("\n")
     check(said == plain and "caught 7\n" in said and "caught it\n" in said,
           f"under mvld:\n{said}plainly:\n{plain}")

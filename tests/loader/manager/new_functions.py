@@ -25,10 +25,7 @@ class World:
     def __init__(self, folder):
         self.folder, self.program = folder, folder / "main"
         support.take(folder, "loader/manager/new_sections", "main", "libcalled.so", "frames.so")
-        done = subprocess.run([support.BUILD / "tools" / "mvld", "analyze", "--output",
-                               folder / "mvld" / "analysis", self.program, folder / "libcalled.so"],
-                              env=support.clean_environment(), capture_output=True, text=True)
-        check(done.returncode == 0, done.stdout + done.stderr)
+        support.analyze(folder, self.program, folder / "libcalled.so")
 
     def start(self, *arguments, passes="frames", wrong="nothing", places=PASSES, **more):
         (self.folder / "conf").write_text(f"[app]\nmatch = main\npasses = {passes}\n[frames]\nwrong = {wrong}\n" +

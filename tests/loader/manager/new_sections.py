@@ -22,10 +22,7 @@ class World:
     def __init__(self, folder):
         self.folder, self.program = folder, folder / "counted"
         support.take(folder, "loader/manager/new_sections", "count-calls.so", "libcounted.so", "counted")
-        done = subprocess.run([support.BUILD / "tools" / "mvld", "analyze", "--output",
-                               folder / "mvld" / "analysis", self.program, folder / "libcounted.so"],
-                              env=support.clean_environment(), capture_output=True, text=True)
-        check(done.returncode == 0, done.stdout + done.stderr)
+        support.analyze(folder, self.program, folder / "libcounted.so")
         (folder / "conf").write_text("[app]\nmatch = counted\npasses = count-calls\n")
         self.environment = {"XDG_CACHE_HOME": folder, "MVLD_PASS_PATH": folder, "MVLD_CONFIG": folder / "conf"}
 
@@ -33,6 +30,19 @@ class World:
         return subprocess.Popen([self.program], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                 stderr=subprocess.PIPE, text=True,
                                 env=support.clean_environment(**{**self.environment, **more}))
+
+
+def calls_counted(process, log, program):
+    """Of called(), by the pass in this process."""
+    found = re.search(rf"{program}: (\d+) slots at 0x(\w+)", log)
+    check(found, log)
+    slots = {name: int(offset, 16) for offset, name in re.findall(
+        r"^(\w+) .*R_X86_64_(?:JUMP_SLO|GLOB_DAT)\w* +\w+ (\w+)", subprocess.run(
+            ["readelf", "-rW", program], capture_output=True, text=True).stdout, re.M)}
+    with open(f"/proc/{process.pid}/mem", "rb") as memory:
+        memory.seek(int(found[2], 16))
+        counters = dict(struct.iter_unpack("QQ", memory.read(16 * int(found[1]))))
+    return counters[min(counters) - min(slots.values()) + slots["called"]]
 
 
 def counts(world):
@@ -44,14 +54,7 @@ def counts(world):
     with world.start(MVLD_DEBUG="passes", MVLD_DEBUG_OUTPUT=world.folder / "log") as process:
         check(process.stdout.readline() == frames, "other frames than plainly")
         log = (world.folder / f"log.{process.pid}").read_text()
-        n, at = re.search(rf"{world.program}: (\d+) slots at 0x(\w+)", log).groups()
-        slots = {name: int(offset, 16) for offset, name in re.findall(
-            r"^(\w+) .*R_X86_64_(?:JUMP_SLO|GLOB_DAT)\w* +\w+ (\w+)", subprocess.run(
-                ["readelf", "-rW", world.program], capture_output=True, text=True).stdout, re.M)}
-        with open(f"/proc/{process.pid}/mem", "rb") as memory:
-            memory.seek(int(at, 16))
-            counters = dict(struct.iter_unpack("QQ", memory.read(16 * int(n))))
-        counted = counters[min(counters) - min(slots.values()) + slots["called"]]
+        counted = calls_counted(process, log, world.program)
         maps = Path(f"/proc/{process.pid}/maps").read_text()
         process.communicate("\n")
     check(counted == CALLS, f"{counted} calls counted, {CALLS} made\n{log}")

@@ -42,11 +42,7 @@ class World:
         self.analyze()
 
     def analyze(self):
-        done = subprocess.run([support.BUILD / "tools" / "mvld", "analyze", "--output",
-                               self.folder / "mvld" / "analysis", self.program, self.folder / "libcalled.so",
-                               self.folder / "liblate.so"], env=support.clean_environment(),
-                              capture_output=True, text=True)
-        check(done.returncode == 0, done.stdout + done.stderr)
+        support.analyze(self.folder, self.program, self.folder / "libcalled.so", self.folder / "liblate.so")
 
     def run(self, *arguments, passes="edit", placement="near", more="", **options):
         """What it prints, by word, and the log."""

@@ -45,6 +45,16 @@ def says(done, text):
           f"status {done.returncode}, {done.stdout}{done.stderr} instead of {text}")
 
 
+def logged(world, program, **options):
+    """The finished process, and what passes said in it."""
+    done = world.run(program, MVLD_DEBUG="passes", MVLD_DEBUG_OUTPUT=world.folder / "log", **options)
+    logs = list(world.folder.glob("log.*"))
+    log = "".join(path.read_text() for path in logs)
+    for path in logs:
+        path.unlink()
+    return done, log
+
+
 def bound(world):
     """Calls, pointers and dlsym lead to the other function, in programs of every kind of binding; other
     symbols lead where they did."""
@@ -78,11 +88,8 @@ def wrong(world):
     program = world.program("-Wl,-z,now", "-Wl,--no-as-needed,-lmine")
     for kind, words in (("variable", "only functions"), ("twice", "already"), ("stage", "relocate alone"),
                         ("missing", "nobody_defines_this: the object does not define it")):
-        done = world.run(program, passes="hide", MVLD_DEBUG="passes", MVLD_DEBUG_OUTPUT=world.folder / "log",
-                         more=f"[hide]\nsymbol = answer\nlibrary = libfirst.so\nwrong = {kind}\n")
-        log = "".join(path.read_text() for path in world.folder.glob("log.*"))
-        for path in world.folder.glob("log.*"):
-            path.unlink()
+        done, log = logged(world, program, passes="hide",
+                           more=f"[hide]\nsymbol = answer\nlibrary = libfirst.so\nwrong = {kind}\n")
         says(done, "1 1 1 1 2" if kind != "stage" else "3 3 3 3 2")
         check(words in log and ("libfirst.so" in log or "libc.so" in log), log)
 
@@ -198,11 +205,8 @@ def added_wrong(world):
                         ("old", "more: the host loader"),
                         ("version", "more: what is added"), ("kind", "more: functions and objects"),
                         ("many", "the pass adds too many"), ("stage", "more: symbols are changed in the stage")):
-        done = world.run(program, passes="add", MVLD_DEBUG="passes", MVLD_DEBUG_OUTPUT=world.folder / "log",
-                         more=f"[add]\nlibrary = libsecond.so\nto = other\nwrong = {kind}\n")
-        log = "".join(path.read_text() for path in world.folder.glob("log.*"))
-        for path in world.folder.glob("log.*"):
-            path.unlink()
+        done, log = logged(world, program, passes="add",
+                           more=f"[add]\nlibrary = libsecond.so\nto = other\nwrong = {kind}\n")
         says(done, "0 -1 -1 -1 -1 2 -1" if kind != "stage" else "0 2 2 -1 2 2 -1")
         check(words in log and (kind == "old" or "libsecond.so: the symbol" in log), log)
 

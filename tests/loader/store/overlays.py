@@ -64,9 +64,7 @@ class Program:
         self.config.write_text("\n".join([f"[app]\nmatch = {self.path}\npasses = {self.passes}", *keys, self.options]))
 
     def analyze(self):
-        done = support.run([MVLD, "analyze", "--output", self.cache / "mvld" / "analysis", self.path,
-                            *self.folder.glob("*.so")])
-        check(done.returncode == 0, done.stdout + done.stderr)
+        support.analyze(self.cache, self.path, *self.folder.glob("*.so"))
 
     def environment(self, **more):
         return {"MVLD_PASS_PATH": self.pass_folder, "MVLD_CONFIG": self.config,
@@ -229,9 +227,7 @@ def behind(program):
     def counted(done):
         return re.findall(r"count-calls: .*/(one.so): ([1-9]\d*) of \d+ sites made direct", done.stderr)
 
-    support.compile_c(program.pass_folder / "count-calls.so", support.SOURCE / "passes" / "example" / "count-calls.c",
-                      "-O2", "-shared", "-nostdlib", "-ffreestanding", "-fno-stack-protector", "-mgeneral-regs-only",
-                      "-fPIC", "-Wl,-Bsymbolic", "-I", support.SOURCE / "include", plugin=False)
+    support.take(program.pass_folder, "loader/manager/new_sections", "count-calls.so")
     program.passes = "direct-calls, count-calls"
     program.configure("on-miss = learn")
     program.train()

@@ -51,8 +51,7 @@ class Program:
         self.config.write_text(f"[app]\nmatch = {self.path}\npasses = direct-calls, concat\n{more}{support.COPY}")
 
     def analyze(self, *files):
-        done = support.run([MVLD, "analyze", "--output", self.cache / "mvld" / "analysis", *files])
-        check(done.returncode == 0, done.stdout + done.stderr)
+        support.analyze(self.cache, *files)
 
     def environment(self, **more):
         return {"MVLD_PASS_PATH": self.passes, "MVLD_CONFIG": self.config,

@@ -55,11 +55,8 @@ def main():
     case = sys.argv[1]
     with support.scratch_folder() as folder:
         support.take(folder, "passes/concat", "late=main", "libsmall.so", "libother.so", "liblarge.so")
-        done = support.run([support.BUILD / "tools" / "mvld", "analyze", "--output",
-                            folder / "cache" / "mvld" / "analysis", "--program", folder / "main",
-                            folder / "libsmall.so", folder / "libother.so",
-                            folder / "liblarge.so"], timeout=100)
-        check(done.returncode == 0, done.stdout + done.stderr)
+        support.analyze(folder / "cache", "--program", folder / "main", folder / "libsmall.so",
+                        folder / "libother.so", folder / "liblarge.so")
         moved, log = run(folder, 1000 if case == "cycles" else 1, folder / "libsmall.so",
                           PASSES / "concat")
         if case == "cycles":

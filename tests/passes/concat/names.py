@@ -35,11 +35,7 @@ class Program:
 
     def analyse(self):
         libc = Path(os.path.realpath(support.HOST_LOADER)).parent / "libc.so.6"
-        done = subprocess.run([support.BUILD / "tools" / "mvld", "analyze", "--output",
-                               self.cache / "mvld" / "analysis", self.path, self.library,
-                               self.plugin, libc], stdin=subprocess.DEVNULL, capture_output=True,
-                              env=support.clean_environment(), text=True, timeout=60)
-        check(done.returncode == 0, done.stdout + done.stderr)
+        support.analyze(self.cache, self.path, self.library, self.plugin, libc)
 
     def environment(self, **options):
         settings = "".join(f"{name.replace('_', '-')} = {value}\n"

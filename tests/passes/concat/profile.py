@@ -28,9 +28,7 @@ class Program:
         self.at = {name: int(at, 16) for at, name in re.findall(
             r"^([0-9a-f]+) [tT] (\w+)$", subprocess.run(
                 ["nm", self.path], capture_output=True, text=True, check=True).stdout, re.M)}
-        done = support.run([MVLD, "analyze", "--output", self.cache / "mvld" / "analysis",
-                            self.path], timeout=60)
-        check(done.returncode == 0, done.stdout + done.stderr)
+        support.analyze(self.cache, self.path)
 
     def run(self, *options):
         config = self.folder / "config"

@@ -50,8 +50,7 @@ class World:
                           *other, "-Wl,-rpath,$ORIGIN", *more, plugin=False)
 
     def analyse(self, *objects):
-        done = support.run([MVLD, "analyze", "--output", self.cache / "mvld" / "analysis", *objects])
-        check(done.returncode == 0, done.stdout + done.stderr)
+        support.analyze(self.cache, *objects)
 
     def start(self, *arguments, prefix=(), program=None, **more):
         more = {"config": CONFIG, "MVLD_PASS_PATH": support.BUILD / "passes" / "direct-calls",
