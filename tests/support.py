@@ -4,6 +4,7 @@ how to compile a multiversed program, how to run one under mvld.
 
 The build folder comes from MVLD_BUILD (meson sets it for tests).
 """
+import atexit
 import contextlib
 import os
 import re
@@ -26,6 +27,11 @@ MAPPED = SOURCE / "tests" / "mapped.c"  # a program with it tells where its code
 GLIBC = tuple(map(int, os.confstr("CS_GNU_LIBC_VERSION").split()[1].split(".")))
 # Before glibc 2.34 dlopen is in a library of its own.
 LIBC = ["-Wl,--as-needed", "-ldl"] if GLIBC < (2, 34) else []
+
+# What mvld changes in a test is recorded in a folder of the test's, not in the machine's record.
+if "MVLD_STATE" not in os.environ:
+    os.environ["MVLD_STATE"] = tempfile.mkdtemp(prefix="mvld-state-")
+    atexit.register(shutil.rmtree, os.environ["MVLD_STATE"], ignore_errors=True)
 
 
 def skip(reason):
@@ -58,7 +64,7 @@ def may_mount():
 def clean_environment(**extra):
     """The caller's environment without anything that steers mvld."""
     env = {k: v for k, v in os.environ.items()
-           if not k.startswith("MVLD") and k not in ("LD_PRELOAD", "LD_AUDIT", "LD_LIBRARY_PATH")}
+           if (not k.startswith("MVLD") or k == "MVLD_STATE") and k not in ("LD_PRELOAD", "LD_AUDIT", "LD_LIBRARY_PATH")}
     env.update({k: str(v) for k, v in extra.items()})
     return env
 

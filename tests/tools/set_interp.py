@@ -66,7 +66,7 @@ def round_trip(program, loader, runs=True):
 
 with scratch() as folder:
     folder = Path(folder)
-    short = Path("/tmp") / f"l{os.getpid()}.so.1"
+    short = Path(f"/tmp/l{os.getpid()}/l.so.1")  # in a folder: what lies in /tmp itself, others may exchange
     long = folder / "a-folder-with-a-long-name" / "lib" / "ld-mvld.so.1"
     long.parent.mkdir(parents=True)
     shutil.copy(HOST, long)
@@ -78,6 +78,7 @@ with scratch() as folder:
              "lld": ["-fuse-ld=lld"], "gold": ["-fuse-ld=gold"], "mold": ["-fuse-ld=mold"],
              "lld-nopie": ["-fuse-ld=lld", "-no-pie"]}
     try:
+        short.parent.mkdir(mode=0o755)
         shutil.copy(HOST, short)
         for kind, options in kinds.items():
             program = programs / kind
@@ -87,7 +88,7 @@ with scratch() as folder:
             for loader in (short, long):
                 round_trip(program, loader)
     finally:
-        short.unlink(missing_ok=True)
+        shutil.rmtree(short.parent, ignore_errors=True)
 
     # Programs of the distribution.
     for path in ("/bin/bash", "/bin/ls", "/usr/bin/python3", "/usr/bin/git"):

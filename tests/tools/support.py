@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """What the tests of the tools share: run a command, compare, build a file."""
+import atexit
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -8,6 +10,8 @@ import tempfile
 ENV = dict(os.environ, LC_ALL="C", LANG="C")
 for name in [n for n in ENV if n.startswith("MVLD")]:
     del ENV[name]
+ENV["MVLD_STATE"] = tempfile.mkdtemp(prefix="mvld-state-")  # the record of changes
+atexit.register(shutil.rmtree, ENV["MVLD_STATE"], ignore_errors=True)
 
 failures = 0
 

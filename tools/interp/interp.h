@@ -38,4 +38,9 @@ int record_restore(const struct elf_file *now, struct bytes *before, const char 
  * old file or the new one.  NULL, or what went wrong. */
 const char *replace_file(const char *path, const struct bytes *content);
 
+/* essential.c: why this program should keep the machine's loader, and why this loader should not be a
+ * program's; or NULL.  Both paths are absolute and have no links at their end. */
+const char *interp_essential(const char *path);
+const char *loader_objection(const char *loader, const char *program);
+
 #endif

@@ -3,6 +3,7 @@
  * set-interp.c: `mvld set-interp`: makes programs start under ld-mvld.so.1, or as
  * they did before.
  */
+#include "tools/changes/changes.h"
 #include "tools/config/make.h"
 #include "tools/interp/interp.h"
 #include "tools/common/paths.h"
@@ -22,14 +23,17 @@ static const char usage[] =
     "\n"
     "Makes programs start under ld-mvld.so.1 instead of the machine's ld.so, by\n"
     "changing their interpreter (PT_INTERP).  The file is replaced at once, and\n"
-    "keeps mode, owner, extended attributes and times.\n"
+    "keeps mode, owner, extended attributes and times.  What was changed is recorded:\n"
+    "mvld-restore takes it back, also without mvld.\n"
     "\n"
     "  --restore      make the file again, byte for byte, what it was\n"
     "  --print        only say which interpreter a program has\n"
     "  --loader FILE  use this loader\n"
     "  --force        also programs with set-id bits or capabilities, with another\n"
     "                 interpreter than the machine's, or with data behind the ELF\n"
-    "                 file; and a loader that does not exist\n"
+    "                 file; programs that the machine needs to start or to be mended;\n"
+    "                 a loader that does not exist, that others may change, or that\n"
+    "                 lies on a file system of its own; without a record\n"
     "  --help         this text\n"
     "\n"
     "Exit code: 0, 1 when a file could not be changed (it is as it was), 2 for wrong\n"
@@ -61,9 +65,10 @@ static int is_host_loader(const char *interp)
 }
 
 /* Why the program should be left alone, or NULL. */
-static const char *objection(const struct elf_file *f, const char *path)
+static const char *objection(const struct elf_file *f, const char *path, const char *loader)
 {
     struct stat st;
+    const char *why;
     if (stat(path, &st))
         return "it cannot be looked at";
     if (st.st_mode & (S_ISUID | S_ISGID))
@@ -75,7 +80,28 @@ static const char *objection(const struct elf_file *f, const char *path)
     if (interp_payload(f))
         return "data follows the ELF file, as in a self-extracting program "
                "(--force changes it nevertheless)";
-    return NULL;
+    why = interp_essential(path);
+    return why ? why : loader_objection(loader, path);
+}
+
+/* The row stands before the change is made. */
+static const char *record_change(const char *path, const char *loader, const char *before)
+{
+    const struct change row = {{"interp", path, loader, before}};
+    char *record = changes_path("");
+    const char *why = record ? changes_add(record, &row)
+                             : "there is no folder for the record of changes: neither HOME nor XDG_STATE_HOME";
+    free(record);
+    return why;
+}
+
+static const char *forget_change(const char *path)
+{
+    const struct change row = {{"interp", path}};
+    char *record = changes_path("");
+    const char *why = record ? changes_remove(record, &row) : NULL;
+    free(record);
+    return why;
 }
 
 static int set_interp(const struct request *r, struct elf_file *f, const char *file, const char *path)
@@ -86,13 +112,15 @@ static int set_interp(const struct request *r, struct elf_file *f, const char *f
     if (interp && !strcmp(interp, r->loader))
         return TOOL_OK;
     if (interp && !r->force)
-        why = objection(f, path);
+        why = objection(f, path, r->loader);
     if (why)
         return refuse(file, why);
     if (interp_edit(f, r->loader, &now))
         return refuse(file, f->error);
     record_append(f, &now);
-    why = replace_file(path, &now);
+    why = record_change(path, r->loader, interp);
+    if (!why || r->force)
+        why = replace_file(path, &now);
     free(now.at);
     return why ? refuse(file, why) : TOOL_OK;
 }
@@ -108,6 +136,8 @@ static int restore(const struct elf_file *f, const char *file, const char *path)
     if (result)
         return refuse(file, why);
     why = replace_file(path, &before);
+    if (!why)
+        why = forget_change(path);
     free(before.at);
     return why ? refuse(file, why) : TOOL_OK;
 }

@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: MIT
+"""mvld-restore takes back what `mvld set-interp` changed, by the record of changes; and set-interp
+leaves alone what a machine cannot be without.
+
+A failure means: a program keeps a loader that may go away, a file is not byte for byte what it was,
+or a machine can be made one that does not start.
+"""
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from support import ENV, check, contains, equal, finish, run, scratch
+
+mvld, restore, loader = map(os.path.abspath, sys.argv[1:4])
+RECORD = Path(ENV["MVLD_STATE"]) / "changes"
+
+
+def copies(folder, *names):
+    """Copies of `true`: (file, its bytes)."""
+    for name in names:
+        shutil.copy(os.path.realpath("/bin/true"), folder / name)
+    return [(folder / name, (folder / name).read_bytes()) for name in names]
+
+
+def set_interp(*words):
+    equal(run(mvld, "set-interp", "--loader", loader, *words)[0], 0, f"set-interp {words}")
+
+
+def rows():
+    return RECORD.read_text().splitlines() if RECORD.exists() else []
+
+
+def everything_taken_back(folder):
+    programs = copies(folder, "one", "with space", "three")
+    set_interp(*(path for path, _ in programs))
+    equal(len(rows()), 3, "rows of the record")
+    set_interp(programs[0][0])
+    equal(len(rows()), 3, "twice is one row")
+    listed = run(restore, "--list")[1]
+    for path, before in programs:
+        check(path.read_bytes() != before, f"{path} was changed")
+        contains(listed, f"{path}: {loader}\n", "--list")
+    equal(run(mvld, "set-interp", "--restore", programs[2][0])[0], 0, "set-interp --restore")
+    equal(len(rows()), 2, "a row goes with its change")
+    equal(run(restore, programs[0][0]), (0, "", ""), "one by name")
+    check(programs[0][0].read_bytes() == programs[0][1], "one by name: its bytes")
+    check(programs[1][0].read_bytes() != programs[1][1], "the other is as it was")
+    equal(run(restore, "--all"), (0, "", ""), "--all")
+    for path, before in programs:
+        check(path.read_bytes() == before, f"{path}: byte for byte")
+    equal(rows(), [], "the record is empty")
+    equal(run(restore, folder / "one")[0], 1, "what is not in the record")
+
+
+def changed_since(folder):
+    """A package replaced one, another one was stripped of its record, a third one is gone."""
+    (replaced, before), (stripped, _), (gone, _) = copies(folder, "replaced", "stripped", "gone")
+    set_interp(replaced, stripped, gone)
+    shutil.copy(os.path.realpath("/bin/false"), replaced)
+    subprocess.run(["strip", stripped], check=True)
+    gone.unlink()
+    code, out, err = run(restore, "--all")
+    equal(code, 1, "one is not what it was")
+    contains(err, f"{stripped}: it was changed after set-interp: it starts under", "which, and what is true")
+    equal(err.count("\n"), 1, "nothing else is said")
+    equal(run(stripped)[0], 0, "it starts")
+    contains(run(mvld, "set-interp", "--print", stripped)[1], "/ld-linux-x86-64.so.2", "under the machine's loader")
+    equal(run(replaced)[0], 1, "the new file is left alone")
+    equal(rows(), [], "no change is left")
+
+
+def without_a_loader(folder):
+    """The loader went away: nothing dynamic needs to start for the mend."""
+    own = folder / "ld-own.so.1"
+    shutil.copy(loader, own)
+    (program, before), = copies(folder, "program")
+    equal(run(mvld, "set-interp", "--loader", own, program)[0], 0, "set-interp")
+    own.unlink()
+    try:
+        run(program)
+        check(False, "the program starts without its loader")
+    except FileNotFoundError:
+        pass
+    equal(run("env", "-i", f"MVLD_STATE={ENV['MVLD_STATE']}", restore, "--all"), (0, "", ""), "mvld-restore")
+    check(program.read_bytes() == before, "byte for byte")
+    contains(run("readelf", "-lW", restore)[1], "LOAD", "it is an ELF file")
+    check("INTERP" not in run("readelf", "-lW", restore)[1], "it has no interpreter")
+
+
+def another_root(folder):
+    """As from a rescue system: the machine is mounted below a folder."""
+    (folder / "mnt/var/lib/mvld").mkdir(parents=True)
+    (program, before), = copies(folder, "mnt/program")
+    set_interp(program)
+    row = rows()[0].replace(str(program), "/program")
+    (folder / "mnt/var/lib/mvld/changes").write_text(row + "\n")
+    equal(run(restore, "--root", folder / "mnt", "--all"), (0, "", ""), "--root")
+    check(program.read_bytes() == before, "byte for byte")
+    equal((folder / "mnt/var/lib/mvld/changes").read_text(), "", "its record is empty")
+    equal(run(restore, "--all")[0], 0, "ours, whose change is gone")
+
+
+def damaged(folder):
+    (program, _), = copies(folder, "program")
+    set_interp(program)
+    good = RECORD.read_text()
+    for bad in good + "nonsense\n", good.replace("\t/", "\t", 1), good + "interp\t/a\t/b\t/c\t/d\n":
+        RECORD.write_text(bad)
+        now = program.read_bytes()
+        code, out, err = run(restore, "--all")
+        equal(code, 1, f"of {bad!r}")
+        contains(err, f"{RECORD}: line ", "the sentence names file and line")
+        check(program.read_bytes() == now and RECORD.read_text() == bad, "nothing was changed")
+    RECORD.write_text("later\t/a\t/b\t/c\n" + good)
+    code, out, err = run(restore, "--all")
+    contains(err, "does not know the change `later'", "a change of a later version")
+    equal(rows(), ["later\t/a\t/b\t/c"], "that row stays, the other is taken back")
+    RECORD.unlink()
+    blocked = folder / "file"
+    blocked.write_text("")
+    before = program.read_bytes()
+    code, out, err = run(mvld, "set-interp", "--loader", loader, program, env={"MVLD_STATE": str(blocked)})
+    equal(code, 1, "no record can be kept")
+    check(program.read_bytes() == before, "so nothing is changed")
+
+
+def essential(folder):
+    """Not one byte of these may change, so only what is refused is tried; a copy is nobody's."""
+    tried = 0
+    for name in ("/bin/sh", "/usr/bin/dpkg", "/usr/bin/apt-get", "/bin/ls", "/usr/bin/sudo", "/sbin/init",
+                 "/usr/bin/perl", "/usr/sbin/useradd", "/bin/mount", "/lib/x86_64-linux-gnu/libc.so.6"):
+        real = os.path.realpath(name)
+        if not os.path.exists(real) or open(real, "rb").read(4) != b"\x7fELF" or os.stat(real).st_mode & 0o6000:
+            continue
+        before = os.stat(real)
+        code, out, err = run(mvld, "set-interp", "--loader", loader, name)
+        equal(code, 1, name)
+        contains(err, "the machine needs ", name)
+        equal(os.stat(real).st_ino, before.st_ino, f"{name} is as it was")
+        tried += 1
+    check(tried >= 3, "most were there")
+    if os.geteuid() == 0:
+        others = folder / "others"
+        others.mkdir(mode=0o777)
+        others.chmod(0o777)
+        shutil.copy(loader, others / "ld.so")
+        (program, before), = copies(folder, "of-others")
+        code, out, err = run(mvld, "set-interp", "--loader", others / "ld.so", program)
+        equal(code, 1, "a loader that others may exchange")
+        contains(err, "others could change its loader, because of", "the sentence")
+        check(program.read_bytes() == before, "the program is as it was")
+
+
+for test in (everything_taken_back, changed_since, without_a_loader, another_root, damaged, essential):
+    RECORD.unlink(missing_ok=True)
+    with scratch() as scratched:
+        os.chmod(scratched, 0o755)
+        test(Path(scratched))
+finish()

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * changes/changes.c: reads and writes the record of changes.
+ *
+ * A new record is written aside, synced and renamed over the old one, under a lock on the folder:
+ * a reader sees a whole record, and of two writers none loses the other's row.
+ */
+#include "tools/changes/changes.h"
+#include "tools/common/tools.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define SYSTEM_FOLDER "/var/lib/mvld"
+
+char *changes_path(const char *root)
+{
+    const char *state = getenv("MVLD_STATE"), *xdg = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+    if (*root || (!state && !geteuid()))
+        return must_print("%s" SYSTEM_FOLDER "/changes", root);
+    if (state && *state == '/')
+        return must_print("%s/changes", state);
+    if (xdg && *xdg == '/')
+        return must_print("%s/mvld/changes", xdg);
+    return home && *home == '/' ? must_print("%s/.local/state/mvld/changes", home) : NULL;
+}
+
+static const char *failed(const char *path, const char *what)
+{
+    return must_print("%s: %s: %s", path, what, strerror(errno));
+}
+
+/* The whole file behind a NUL, or NULL with errno. */
+static char *read_text(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    struct stat st;
+    char *text = NULL;
+    if (fd >= 0 && !fstat(fd, &st)) {
+        text = must_alloc((size_t)st.st_size + 1, 1);
+        if (read(fd, text, (size_t)st.st_size) != st.st_size) {
+            free(text);
+            text = NULL;
+            errno = EIO;
+        }
+    }
+    if (fd >= 0)
+        close(fd);
+    return text;
+}
+
+/* Cuts a line into its fields.  0 when it has too few or too many. */
+static int parse_row(char *line, struct change *row)
+{
+    size_t n = 0;
+    for (char *field; (field = strsep(&line, "\t")); n++)
+        if (n == CHANGE_FIELDS || !*field)
+            return 0;
+        else
+            row->field[n] = field;
+    return n == CHANGE_FIELDS && row->field[CHANGE_PATH][0] == '/';
+}
+
+const char *changes_read(const char *path, struct changes *c)
+{
+    *c = (struct changes){.text = read_text(path)};
+    if (!c->text)
+        return errno == ENOENT ? NULL : failed(path, "cannot be read");
+    char *rest = c->text;
+    for (char *line; (line = strsep(&rest, "\n"));) {
+        if (!*line)
+            continue;
+        c->row = must_grow(c->row, c->n + 1, sizeof *c->row);
+        c->row[c->n] = (struct change){{NULL}};
+        if (!parse_row(line, &c->row[c->n])) {
+            changes_free(c);
+            return must_print("%s: line %zu is not one of mvld's", path, c->n + 1);
+        }
+        c->n++;
+    }
+    return NULL;
+}
+
+void changes_free(struct changes *c)
+{
+    free(c->row);
+    free(c->text);
+    *c = (struct changes){.n = c->n};
+}
+
+static int is_same(const struct change *a, const struct change *b, size_t fields)
+{
+    for (size_t i = 0; i < fields; i++)
+        if (strcmp(a->field[i], b->field[i]))
+            return 0;
+    return 1;
+}
+
+static void print_row(FILE *to, const struct change *row)
+{
+    for (size_t i = 0; i < CHANGE_FIELDS; i++)
+        fprintf(to, "%s%c", row->field[i], i + 1 < CHANGE_FIELDS ? '\t' : '\n');
+}
+
+/* The rows but those of this kind and path, and `added` behind them. */
+static const char *write_rows(const char *path, const char *folder, const struct changes *c,
+                              const struct change *without, const struct change *added)
+{
+    char *aside = must_print("%s.new", path); /* the lock is ours, so what lies there is of a killed writer */
+    const char *why = NULL;
+    int fd = unlink(aside) && errno != ENOENT
+                 ? -1 : open(aside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+    FILE *to = fd < 0 ? NULL : fdopen(fd, "w");
+
+    for (size_t i = 0; to && i < c->n; i++)
+        if (!is_same(&c->row[i], without, CHANGE_PATH + 1))
+            print_row(to, &c->row[i]);
+    if (to && added)
+        print_row(to, added);
+    if (!to || fflush(to) || fsync(fd) || rename(aside, path))
+        why = failed(aside, "cannot be written");
+    if (to)
+        fclose(to);
+    int folder_fd = why ? -1 : open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (folder_fd >= 0) {
+        fsync(folder_fd);
+        close(folder_fd);
+    }
+    free(aside);
+    return why;
+}
+
+static int make_folders(char *folder)
+{
+    for (char *slash = strchr(folder + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = 0;
+        int error = mkdir(folder, 0755) && errno != EEXIST;
+        *slash = '/';
+        if (error)
+            return -1;
+    }
+    return mkdir(folder, 0755) && errno != EEXIST ? -1 : 0;
+}
+
+static const char *change_rows(const char *path, const struct change *without, const struct change *added)
+{
+    char *folder = must_print("%.*s", (int)(strrchr(path, '/') - path), path);
+    const char *why = NULL;
+    struct changes c = {0};
+    int lock = make_folders(folder) ? -1 : open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    if (lock < 0 || flock(lock, LOCK_EX))
+        why = failed(folder, "the record of changes cannot be kept there");
+    if (!why)
+        why = changes_read(path, &c);
+    if (!why)
+        why = write_rows(path, folder, &c, without, added);
+    changes_free(&c);
+    if (lock >= 0)
+        close(lock);
+    free(folder);
+    return why;
+}
+
+const char *changes_add(const char *path, const struct change *row)
+{
+    for (size_t i = 0; i < CHANGE_FIELDS; i++)
+        if (strpbrk(row->field[i], "\t\n"))
+            return "a path with a tab or a newline cannot be recorded";
+    return change_rows(path, row, row);
+}
+
+const char *changes_remove(const char *path, const struct change *row)
+{
+    return access(path, F_OK) ? NULL : change_rows(path, row, NULL);
+}

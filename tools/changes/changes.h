@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * changes.h: the record of what mvld changed on this machine, so that it can always be taken back.
+ *
+ * The record is a text file, `changes`, in /var/lib/mvld for root, else in $XDG_STATE_HOME/mvld or
+ * ~/.local/state/mvld; $MVLD_STATE names another folder.  A row is a line of fields that tabs separate:
+ *
+ *     interp  PATH  LOADER  BEFORE     set-interp made PATH start under LOADER instead of BEFORE
+ *
+ * A row is on the disk before its change is made, and goes after the change was taken back.  So a
+ * row may describe a change that is no longer there (a package replaced the file), but no change
+ * of mvld is without its row.
+ */
+#ifndef CHANGES_H
+#define CHANGES_H
+
+#include <stddef.h>
+
+enum { CHANGE_KIND, CHANGE_PATH, CHANGE_LOADER, CHANGE_BEFORE, CHANGE_FIELDS };
+
+struct change {
+    const char *field[CHANGE_FIELDS];
+};
+
+struct changes {
+    char *text; /* what the rows point into */
+    struct change *row;
+    size_t n;
+};
+
+/* The record's path, below `root` ("" or a mounted machine's root folder); or NULL: this user has no
+ * folder for it. */
+char *changes_path(const char *root);
+
+/* Reads the record; one that does not exist has no rows.  NULL, or what is wrong with it. */
+const char *changes_read(const char *path, struct changes *);
+void changes_free(struct changes *);
+
+/* Adds a row, or does nothing when it is there; removes all rows of this kind and path.  Both return when
+ * the result is on the disk.  NULL, or what went wrong: the record is as it was. */
+const char *changes_add(const char *path, const struct change *);
+const char *changes_remove(const char *path, const struct change *);
+
+/* undo.c: takes one change back, for a machine whose root folder is `root`.  NULL: the file is what
+ * it was, or the change is no longer there.  Else what went wrong, or what could not be had. */
+const char *change_undo(const char *root, const struct change *);
+
+/* undo.c: whether the change is in the file still; also 1 for one of a kind that is not known. */
+int change_stands(const char *root, const struct change *);
+
+#endif

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * changes/restore.c: mvld-restore: takes back what mvld changed, on a machine where nothing else of
+ * mvld is left, or where no dynamic program starts.  It is static, and runs no other program.
+ */
+#include "tools/changes/changes.h"
+#include "tools/common/tools.h"
+
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char usage[] =
+    "Usage: mvld-restore [--root FOLDER] --all | PROGRAM...\n"
+    "       mvld-restore [--root FOLDER] --list\n"
+    "\n"
+    "Makes programs that mvld changed what they were before, byte for byte.  It needs neither mvld nor\n"
+    "a loader.\n"
+    "\n"
+    "  --all          all programs in the record of changes\n"
+    "  --list         say which programs are in the record, and what is true of each\n"
+    "  --root FOLDER  for the machine whose root folder is mounted there\n"
+    "  --help         this text\n"
+    "\n"
+    "The record is /var/lib/mvld/changes, of other users than root ~/.local/state/mvld/changes.\n"
+    "Exit code: 0, 1 when something could not be taken back, 2 for wrong usage.\n";
+
+static int is_named(const struct change *c, char *const *names, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (!strcmp(c->field[CHANGE_PATH], names[i]))
+            return 1;
+    return 0;
+}
+
+static void list_change(const char *root, const struct change *c)
+{
+    char *path = must_print("%s%s", root, c->field[CHANGE_PATH]);
+    print_name(stdout, path);
+    printf(": %s\n", change_stands(root, c) ? c->field[CHANGE_LOADER] : "no longer changed");
+    free(path);
+}
+
+static int undo_change(const char *record, const char *root, const struct change *c)
+{
+    const char *why = change_undo(root, c);
+    if (!why || !change_stands(root, c)) {
+        const char *kept = changes_remove(record, c);
+        why = why ? why : kept;
+    }
+    if (why) {
+        fprintf(stderr, "mvld-restore: %s%s: %s\n", root, c->field[CHANGE_PATH], why);
+        return TOOL_FAILED;
+    }
+    return TOOL_OK;
+}
+
+int main(int argc, char **argv)
+{
+    static const struct option options[] = {{"all", no_argument, NULL, 'a'},
+                                            {"list", no_argument, NULL, 'l'},
+                                            {"root", required_argument, NULL, 'r'},
+                                            {"help", no_argument, NULL, 'h'},
+                                            {0}};
+    const char *root = "";
+    int all = 0, list = 0, status = TOOL_OK, c;
+
+    while ((c = getopt_long(argc, argv, "h", options, NULL)) != -1) {
+        switch (c) {
+        case 'a': all = 1; break;
+        case 'l': list = 1; break;
+        case 'r': root = strcmp(optarg, "/") ? optarg : ""; break;
+        case 'h': fputs(usage, stdout); return TOOL_OK;
+        default: return TOOL_USAGE;
+        }
+    }
+    if (all + list + (optind < argc) != 1) {
+        fputs(usage, stderr);
+        return TOOL_USAGE;
+    }
+    char *record = changes_path(root);
+    struct changes rows = {0};
+    const char *why = record ? changes_read(record, &rows) : "no HOME says where the record is";
+    if (why) {
+        fprintf(stderr, "mvld-restore: %s\n", why);
+        return TOOL_FAILED;
+    }
+    int found = 0;
+    for (size_t i = rows.n; i-- > 0;) { /* the newest first */
+        if (list)
+            list_change(root, &rows.row[i]);
+        else if (all || is_named(&rows.row[i], argv + optind, argc - optind)) {
+            found++;
+            status |= undo_change(record, root, &rows.row[i]);
+        }
+    }
+    if (!all && !list && found < argc - optind) {
+        fputs("mvld-restore: not every program named is in the record; --list shows it\n", stderr);
+        status = TOOL_FAILED;
+    }
+    changes_free(&rows);
+    free(record);
+    return status;
+}
