@@ -5,6 +5,7 @@ leaves alone what a machine cannot be without.
 A failure means: a program keeps a loader that may go away, a file is not byte for byte what it was,
 or a machine can be made one that does not start.
 """
+import json
 import os
 import shutil
 import subprocess
@@ -78,6 +79,8 @@ def without_a_loader(folder):
     (program, before), = copies(folder, "program")
     equal(run(mvld, "set-interp", "--loader", own, program)[0], 0, "set-interp")
     own.unlink()
+    code, out, err = run(mvld, "doctor", "--json")
+    equal((code, [f["remedy"] for f in json.loads(out) if f["name"] == "changed"]), (1, ["mvld-restore --all"]), "doctor")
     try:
         run(program)
         check(False, "the program starts without its loader")

@@ -78,8 +78,9 @@ const char *changes_read(const char *path, struct changes *c)
         c->row = must_grow(c->row, c->n + 1, sizeof *c->row);
         c->row[c->n] = (struct change){{NULL}};
         if (!parse_row(line, &c->row[c->n])) {
+            size_t line_number = c->n + 1;
             changes_free(c);
-            return must_print("%s: line %zu is not one of mvld's", path, c->n + 1);
+            return must_print("%s: line %zu is not one of mvld's", path, line_number);
         }
         c->n++;
     }
@@ -90,7 +91,7 @@ void changes_free(struct changes *c)
 {
     free(c->row);
     free(c->text);
-    *c = (struct changes){.n = c->n};
+    *c = (struct changes){0};
 }
 
 static int is_same(const struct change *a, const struct change *b, size_t fields)

@@ -115,6 +115,7 @@ int tool_doctor(int argc, char **argv)
     doctor_host_loader(&r, host);
     doctor_configuration(&r);
     doctor_caches(&r);
+    doctor_programs(&r);
     doctor_passes(&r, passes);
     doctor_compiler(&r);
     if (r.json)

@@ -31,6 +31,7 @@ void doctor_memory(struct report *);
 void doctor_host_loader(struct report *, const char *path);
 void doctor_configuration(struct report *);
 void doctor_caches(struct report *);
+void doctor_programs(struct report *);
 void doctor_passes(struct report *, const char *folders);
 void doctor_compiler(struct report *);
 
