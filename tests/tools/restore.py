@@ -156,7 +156,22 @@ def essential(folder):
         check(program.read_bytes() == before, "the program is as it was")
 
 
-for test in (everything_taken_back, changed_since, without_a_loader, another_root, damaged, essential):
+def another_file_system(folder):
+    (program, before), = copies(folder, "program")
+    (folder / "fs").mkdir()
+    inside = 'mount -t tmpfs none "$1" && cp "$2" "$1"/ld.so && shift 2 && exec "$@"'
+    if os.geteuid() or run("unshare", "--mount", "--propagation", "private", "mount", "-t", "tmpfs", "none",
+                           folder / "fs")[0]:
+        print("not tried: a loader on a file system of its own")
+        return
+    code, out, err = run("unshare", "--mount", "--propagation", "private", "sh", "-c", inside, "sh", folder / "fs",
+                         loader, mvld, "set-interp", "--loader", folder / "fs/ld.so", program)
+    equal(code, 1, "a loader on a file system of its own")
+    contains(err, "lies on a file system that may not be mounted", "the sentence")
+    check(program.read_bytes() == before, "the program is as it was")
+
+
+for test in (everything_taken_back, another_file_system, changed_since, without_a_loader, another_root, damaged, essential):
     RECORD.unlink(missing_ok=True)
     with scratch() as scratched:
         os.chmod(scratched, 0o755)

@@ -127,15 +127,28 @@ const char *interp_essential(const char *path)
     return NULL;
 }
 
+/* The file system, by the file's folder: on an overlay each file has its layer's device. */
+static int device_of(const char *path, dev_t *to)
+{
+    struct stat st;
+    char *folder = must_print("%.*s/", (int)(strrchr(path, '/') - path), path);
+    int failed = stat(folder, &st);
+    free(folder);
+    *to = st.st_dev;
+    return failed;
+}
+
 const char *loader_objection(const char *loader, const char *program)
 {
-    struct stat of_loader, of_program, root;
+    struct stat of_loader, of_program;
+    dev_t loaders, programs, root, usr;
     const char *why = NULL;
     size_t length = 0;
-    if (stat(loader, &of_loader) || stat(program, &of_program) || stat("/", &root))
+    if (stat(program, &of_program) || device_of(loader, &loaders) || device_of(program, &programs) ||
+        device_of("/", &root) || device_of("/usr/", &usr))
         return "the loader cannot be looked at";
-    /* The root file system is there whenever another one is. */
-    if (of_loader.st_dev != of_program.st_dev && of_loader.st_dev != root.st_dev)
+    /* Those of / and /usr are there before anything is started from another one. */
+    if (loaders != programs && loaders != root && loaders != usr)
         return must_print("%s lies on a file system that may not be mounted when the program is started "
                           "(--force changes it nevertheless)", loader);
     if (trusted_path(&rimf_sys_kernel, loader, of_program.st_uid, &of_loader, &why, &length))
