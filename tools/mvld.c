@@ -8,6 +8,7 @@
 #include <string.h>
 
 static const struct subcommand subcommands[] = {
+    {"try", tool_try, "whether a program gains by mvld"},
     {"run", tool_run, "run a program under mvld"},
     {"pipeline", tool_pipeline, "which passes would run in a program, and why"},
     {"passes", tool_passes, "which passes there are, and their options"},

@@ -24,6 +24,7 @@ int tool_config(int argc, char **argv);
 int tool_doctor(int argc, char **argv);
 int tool_run(int argc, char **argv);
 int tool_set_interp(int argc, char **argv);
+int tool_try(int argc, char **argv);
 int tool_show(int argc, char **argv);
 int tool_passes(int argc, char **argv);
 int tool_pipeline(int argc, char **argv);

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: MIT
+"""`mvld try` says of a program that looks up many symbols that it gains, of `true` that it does not, and
+leaves nothing behind.
+
+A failure means: people are told to switch on what does not help them or the reverse, or a trial changes
+their machine.
+"""
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from support import ENV, check, compile_file, contains, equal, finish, run, scratch
+
+mvld = os.path.abspath(sys.argv[1])
+COUNT = 15000
+
+
+def many_symbols(folder):
+    """A program whose library refers to COUNT functions of another one, by name."""
+    name = "a_rather_long_name_of_a_function_as_those_of_cxx_are_%d"
+    (folder / "exports.s").write_text("".join(
+        f".globl {name % i}\n.type {name % i}, @function\n{name % i}: ret\n.size {name % i}, 1\n" for i in range(COUNT)))
+    (folder / "table.s").write_text(".data\n.globl table\ntable:\n" + "".join(f".quad {name % i}\n" for i in range(COUNT)))
+    (folder / "main.c").write_text("extern void (*table[])(void);\nint main(void) { table[1](); return 5; }\n")
+    compile_file(folder / "libexports.so", "-shared", "-nostdlib", folder / "exports.s")
+    compile_file(folder / "libtable.so", "-shared", "-nostdlib", folder / "table.s", folder / "libexports.so")
+    return compile_file(folder / "program", folder / "main.c", folder / "libtable.so", folder / "libexports.so",
+                        f"-Wl,-rpath,{folder}")
+
+
+def tried(folder, *words):
+    temporary = folder / "tmp"
+    temporary.mkdir(exist_ok=True)
+    code, out, err = run(mvld, "try", *words, env={"TMPDIR": str(temporary)})
+    equal(list(temporary.iterdir()), [], f"what {words} leaves behind")
+    return code, out, err
+
+
+def interrupted(folder, program):
+    temporary = folder / "tmp"
+    process = subprocess.Popen([mvld, "try", "--seconds", "60", program], env={**ENV, "TMPDIR": str(temporary)},
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
+    while not list(temporary.iterdir()):
+        time.sleep(0.01)
+    time.sleep(0.5)
+    os.killpg(process.pid, signal.SIGINT)
+    process.communicate(timeout=60)
+    equal(process.returncode, 1, "it was interrupted")
+    equal(list(temporary.iterdir()), [], "what an interruption leaves behind")
+
+
+with scratch() as scratched:
+    folder = Path(scratched)
+    os.chmod(folder, 0o755)
+    program = many_symbols(folder)
+    before = program.read_bytes(), program.stat().st_mtime_ns
+    code, out, err = tried(folder, "--seconds", "3", "--json", program)
+    found = json.loads(out)
+    ways = {way["name"]: way for way in found["ways"]}
+    equal([name for name, way in ways.items() if way["wrong"]], [], "all ways can be measured")
+    check(ways["plain, beside itself"]["wall"]["low-ppm"] < 1_050_000, "the control")
+    if os.geteuid() == 0 and "set-interp, direct-calls" in ways:
+        equal((code, found["gain"]), (0, True), f"symbols from a snapshot\n{out}")
+        check(ways["set-interp, direct-calls"]["wall"]["high-ppm"] < 1_000_000, "by set-interp")
+        code, out, err = tried(folder, "--seconds", "2", program)
+        contains(out, ": worth it\n", "the sentence")
+    code, out, err = tried(folder, "--seconds", "2", "true")
+    equal((code, err), (3, ""), f"`true' gains nothing\n{out}")
+    contains(out, "true: no gain: leave it\n", "the sentence")
+    check((program.read_bytes(), program.stat().st_mtime_ns) == before, "the program is as it was")
+    (folder / "main.c").write_text("int main(void) { return 0; }\n")
+    static = compile_file(folder / "static", "-static", folder / "main.c")
+    code, out, err = tried(folder, static)
+    equal((code, out), (1, ""), "a static program")
+    contains(err, f"mvld try: {static}: ", "the sentence names it")
+    equal(tried(folder, "/nowhere/at-all")[0], 1, "a program that is not there")
+    equal(tried(folder, "--seconds", "x", "true")[0], 2, "wrong usage")
+    interrupted(folder, program)
+finish()

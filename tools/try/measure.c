@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * try/measure.c: runs a program in several ways, and compares them.
+ *
+ * The machine's speed drifts, so ways are compared within a round, whose order is drawn; the median of
+ * these ratios is what is said.  Its interval comes from the ranks alone (the binomial distribution): of n
+ * ratios the k-th smallest and the k-th largest enclose the true median in 95 of 100 cases, whatever the
+ * times' distribution is.
+ */
+#include "tools/try/try.h"
+#include "tools/common/tools.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define LONGEST 10 /* seconds of a run */
+#define FEWEST 6u  /* rounds: with fewer there is no interval of 95 % */
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static double seconds_of(struct timeval t) { return (double)t.tv_sec + (double)t.tv_usec / 1e6; }
+
+static void become(const struct try_way *way)
+{
+    int null = open("/dev/null", O_RDWR);
+    for (int fd = 0; fd < 3; fd++)
+        dup2(null, fd);
+    setpgid(0, 0);
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* nothing goes on when we are interrupted */
+    if (way->mounts >= 0 && setns(way->mounts, CLONE_NEWNS))
+        _exit(127);
+    execve(way->argv[0], way->argv, way->environment);
+    _exit(127);
+}
+
+static pid_t running;
+
+static void end_it(int signal)
+{
+    (void)signal;
+    kill(-running, SIGKILL);
+}
+
+/* The status; -1: it could not be started, or did not end in time. */
+static int run_once(const struct try_way *way, struct sample *s)
+{
+    struct rusage usage;
+    int status;
+    double start = now();
+    pid_t pid = fork();
+
+    if (pid < 0)
+        return -1;
+    if (!pid)
+        become(way);
+    setpgid(pid, pid);
+    running = pid;
+    alarm(LONGEST);
+    while (wait4(pid, &status, 0, &usage) < 0)
+        if (errno != EINTR)
+            return -1;
+    int in_time = alarm(0) != 0;
+    s->figure[TRY_WALL] = now() - start;
+    s->figure[TRY_CPU] = seconds_of(usage.ru_utime) + seconds_of(usage.ru_stime);
+    s->figure[TRY_MEMORY] = (double)usage.ru_maxrss;
+    return in_time ? status : -1;
+}
+
+static void shuffle(size_t *order, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        order[i] = i;
+    for (size_t i = n; i-- > 1;) {
+        size_t k = (size_t)random() % (i + 1), was = order[i];
+        order[i] = order[k];
+        order[k] = was;
+    }
+}
+
+/* The first run of each fills caches, and is not counted. */
+static const char *warm_up(struct try_runs *r)
+{
+    struct sample ignored;
+    for (size_t i = 0; i < r->n_ways; i++) {
+        struct try_way *way = &r->ways[i];
+        int status = run_once(way, &ignored);
+        if (i == 0 && status < 0)
+            return must_print("it did not end within %d seconds: name arguments with which it does, "
+                              "such as --version", LONGEST);
+        if (i == 0)
+            r->status = status;
+        else if (status != r->status)
+            way->wrong = "it ends with another status than plainly";
+    }
+    return NULL;
+}
+
+const char *try_measure(struct try_runs *r, double seconds, size_t most)
+{
+    struct sigaction action = {.sa_handler = end_it}, before;
+    double end = now() + seconds;
+    size_t order[16];
+
+    srandom((unsigned)now() ^ (unsigned)getpid());
+    sigaction(SIGALRM, &action, &before);
+    const char *why = warm_up(r);
+    for (size_t i = 0; i < r->n_ways; i++)
+        r->ways[i].samples = must_alloc(most, sizeof(struct sample));
+    while (!why && r->n_rounds < most && now() < end) {
+        shuffle(order, r->n_ways);
+        for (size_t k = 0; k < r->n_ways; k++) {
+            struct try_way *way = &r->ways[order[k]];
+            if (!way->wrong && run_once(way, &way->samples[r->n_rounds]) != r->status)
+                way->wrong = "it ended with another status than plainly";
+        }
+        r->n_rounds++;
+        if (isatty(STDERR_FILENO))
+            fprintf(stderr, "\r%zu rounds \033[K", r->n_rounds);
+    }
+    if (isatty(STDERR_FILENO))
+        fputs("\r\033[K", stderr);
+    sigaction(SIGALRM, &before, NULL);
+    if (!why && r->ways[0].wrong)
+        return "it ends with one status or another, so that runs cannot be compared";
+    if (!why && r->n_rounds < FEWEST)
+        return must_print("%zu rounds are too few to tell: name arguments with which it ends sooner", r->n_rounds);
+    return why;
+}
+
+static int compare_doubles(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double *sorted_figures(const struct try_runs *r, size_t way, int figure, int relative)
+{
+    double *v = must_alloc(r->n_rounds, sizeof *v);
+    for (size_t i = 0; i < r->n_rounds; i++) {
+        double plain = r->ways[0].samples[i].figure[figure];
+        v[i] = r->ways[way].samples[i].figure[figure] / (relative && plain > 0 ? plain : 1);
+    }
+    qsort(v, r->n_rounds, sizeof *v, compare_doubles);
+    return v;
+}
+
+double try_median(const struct try_runs *r, size_t way, int figure)
+{
+    double *v = sorted_figures(r, way, figure, 0), median = v[r->n_rounds / 2];
+    free(v);
+    return median;
+}
+
+struct ratio try_ratio(const struct try_runs *r, size_t way, int figure)
+{
+    double *v = sorted_figures(r, way, figure, 1), n = (double)r->n_rounds;
+    size_t k = (size_t)fmax(0, floor((n - 1.96 * sqrt(n)) / 2) - 1); /* ranks from 0 */
+    struct ratio ratio = {v[k], v[r->n_rounds / 2], v[r->n_rounds - 1 - k]};
+    free(v);
+    return ratio;
+}

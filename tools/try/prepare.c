@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * try/prepare.c: analyses, snapshots and a mount namespace for `mvld try`.
+ */
+#include "tools/try/prepare.h"
+#include "tools/common/paths.h"
+#include "tools/common/tools.h"
+#include "tools/interp/interp.h"
+#include "tools/run/program.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char **environ;
+
+enum { MOST_WAYS = 6 };
+
+static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *at)
+{
+    (void)st, (void)type, (void)at;
+    return remove(path);
+}
+
+void prepare_remove(const char *scratch)
+{
+    nftw(scratch, remove_entry, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+}
+
+/* This environment without what steers mvld, and with the scratch folder's cache; `tunables` or NULL. */
+static char **environment_with(const char *scratch, const char *tunables)
+{
+    const char *folders = path_pass_folders();
+    size_t n = 0, k = 0;
+    while (environ[n])
+        n++;
+    char **list = must_alloc(n + 4, sizeof *list);
+    for (size_t i = 0; i < n; i++)
+        if (strncmp(environ[i], "MVLD", 4) && strncmp(environ[i], "XDG_CACHE_HOME=", 15))
+            list[k++] = environ[i];
+    list[k++] = must_print("XDG_CACHE_HOME=%s", scratch);
+    if (tunables)
+        list[k++] = must_print("MVLD_TUNABLES=%s", tunables);
+    if (tunables && folders)
+        list[k++] = must_print("MVLD_PASS_PATH=%s", folders);
+    return list;
+}
+
+/* Runs a command in this mount namespace, silently.  0 when it ends with 0. */
+static int run_silently(char **argv, char **environment, int mounts)
+{
+    int status = -1;
+    pid_t pid = fork();
+    if (!pid) {
+        int null = open("/dev/null", O_RDWR);
+        for (int fd = 0; fd < 3; fd++)
+            dup2(null, fd);
+        if (mounts < 0 || !setns(mounts, CLONE_NEWNS))
+            execve(argv[0], argv, environment);
+        _exit(127);
+    }
+    while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    return status;
+}
+
+/* The words, then `rest`. */
+static char **command_of(char **rest, const char *const *words)
+{
+    size_t n = 0, m = 0;
+    while (words[n])
+        n++;
+    while (rest[m])
+        m++;
+    char **argv = must_alloc(n + m + 1, sizeof *argv);
+    memcpy(argv, words, n * sizeof *argv);
+    memcpy(argv + n, rest, m * sizeof *argv);
+    return argv;
+}
+
+/* A copy of the program with our interpreter, or NULL with why. */
+static char *copy_with_interp(const char *path, const char *scratch, const char **why)
+{
+    char *copy = must_print("%s/program", scratch);
+    struct bytes now = {0};
+    struct elf_file f;
+    int fd = -1;
+    *why = NULL;
+    if (elf_file_open(&f, path) || interp_edit(&f, path_loader(), &now))
+        *why = must_print("%s", f.error);
+    else if ((fd = open(copy, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0755)) < 0 ||
+             write(fd, now.at, now.size) != (ssize_t)now.size)
+        *why = must_print("%s: %s", copy, strerror(errno));
+    if (fd >= 0)
+        close(fd);
+    free(now.at);
+    elf_file_close(&f);
+    return copy;
+}
+
+/* A mount namespace in which `copy` stands in the place of `path`; or -1. */
+static int mounts_with(const char *copy, const char *path)
+{
+    int ready[2], fd = -1;
+    char byte = 0;
+    if (pipe2(ready, O_CLOEXEC))
+        return -1;
+    pid_t pid = fork();
+    if (!pid) {
+        if (!unshare(CLONE_NEWNS) && !mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) &&
+            !mount(copy, path, NULL, MS_BIND, NULL))
+            byte = 1;
+        if (write(ready[1], &byte, 1) == 1)
+            pause();
+        _exit(0);
+    }
+    close(ready[1]);
+    if (pid > 0 && read(ready[0], &byte, 1) == 1 && byte) {
+        char *name = must_print("/proc/%d/ns/mnt", (int)pid);
+        fd = open(name, O_RDONLY | O_CLOEXEC);
+        free(name);
+    }
+    close(ready[0]);
+    if (pid > 0) {
+        kill(pid, SIGKILL);
+        waitpid(pid, NULL, 0);
+    }
+    return fd;
+}
+
+static void add_way(struct try_runs *r, const char *name, char **argv, char **environment, int mounts)
+{
+    r->ways[r->n_ways++] =
+        (struct try_way){.name = name, .argv = argv, .environment = environment, .mounts = mounts};
+}
+
+/* One way under mvld: its snapshot is made, with what the program loads while it runs. */
+static void add_snapshot(struct try_runs *r, const char *name, const char *passes, char **argv, const char *scratch,
+                         int mounts)
+{
+    char *mvld = realpath("/proc/self/exe", NULL);
+    char **environment = environment_with(scratch, must_print("app.passes=%s", passes));
+    char **build = command_of(argv, (const char *const[]){mvld, "build", "--run", "--", NULL});
+    char **run = mounts >= 0 ? argv : command_of(argv, (const char *const[]){mvld, "run", "--", NULL});
+    add_way(r, name, run, environment, mounts);
+    run_silently(build, environment, mounts);
+}
+
+/* The file that runs: of a script its interpreter. */
+static const char *resolve_program(char **argv, struct program *p)
+{
+    char *path = program_find(argv[0]);
+    const char *why = NULL;
+    if (!path || program_open(p, path))
+        return strerror(errno);
+    argv[0] = path;
+    for (int depth = 0; p->kind == PROGRAM_SCRIPT && depth < 4; depth++) {
+        char *interpreter = must_print("%s", p->interpreter);
+        if (program_open(p, interpreter))
+            return strerror(errno);
+    }
+    if (p->kind == PROGRAM_OURS)
+        why = "it starts under mvld already; `mvld doctor' and MVLD_DEBUG=files say what is done";
+    else
+        why = program_objection(p);
+    return why;
+}
+
+const char *prepare_ways(struct try_runs *r, const char *scratch, char **argv)
+{
+    struct program p;
+    const char *why = resolve_program(argv, &p);
+    if (why)
+        return why;
+    char *real = realpath(p.path, NULL), *analyses = must_print("%s/mvld/analysis", scratch);
+    char *mvld = realpath("/proc/self/exe", NULL);
+    char **plain = environment_with(scratch, NULL);
+    char *const analyze[] = {mvld, "analyze", "--output", analyses, "--program", real, NULL};
+
+    r->ways = must_alloc(MOST_WAYS, sizeof *r->ways);
+    add_way(r, "plain", argv, plain, -1);
+    add_way(r, "plain, beside itself", argv, plain, -1);
+    run_silently((char **)analyze, plain, -1);
+    int mounts = -1;
+    if (!geteuid()) {
+        char *copy = copy_with_interp(real, scratch, &why);
+        mounts = why ? -1 : mounts_with(copy, real);
+        free(copy);
+    }
+    if (mounts >= 0) {
+        add_snapshot(r, "set-interp, direct-calls", "direct-calls", argv, scratch, mounts);
+        add_snapshot(r, "set-interp, direct-calls, concat", "direct-calls, concat", argv, scratch, mounts);
+    }
+    add_snapshot(r, "mvld run, direct-calls", "direct-calls", argv, scratch, -1);
+    free(analyses);
+    free(real);
+    return NULL;
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * prepare.h: makes what the ways of `mvld try` need, in a scratch folder.
+ */
+#ifndef PREPARE_H
+#define PREPARE_H
+
+#include "tools/try/try.h"
+
+/* The ways to start `argv`, the first two plain, with their snapshots below `scratch`.  NULL, or why the
+ * program cannot run under mvld. */
+const char *prepare_ways(struct try_runs *, const char *scratch, char **argv);
+void prepare_remove(const char *scratch);
+
+#endif
