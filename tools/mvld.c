@@ -9,6 +9,9 @@
 
 static const struct subcommand subcommands[] = {
     {"try", tool_try, "whether a program gains by mvld"},
+    {"enable", tool_enable, "start programs under mvld from now on"},
+    {"disable", tool_disable, "take that back"},
+    {"status", tool_status, "which programs are enabled, and what is wrong with them"},
     {"run", tool_run, "run a program under mvld"},
     {"pipeline", tool_pipeline, "which passes would run in a program, and why"},
     {"passes", tool_passes, "which passes there are, and their options"},

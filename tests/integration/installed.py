@@ -10,15 +10,12 @@ A failure means: a file lies in a wrong folder, or something installed still loo
 into the build tree.
 """
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent))
-import support  # noqa: E402
-from support import check  # noqa: E402
+from installation import did, in_namespace, install, support
+from support import check
 
 PROGRAM = r"""
 #include <multiverse.h>
@@ -46,43 +43,13 @@ set.mode = 1
 """
 
 
-def did(command, **more):
-    """What `command` says; it must not fail, and says nothing on standard error."""
-    done = subprocess.run([str(word) for word in command], stdin=subprocess.DEVNULL,
-                          capture_output=True, text=True, timeout=60,
-                          env=support.clean_environment(XDG_CONFIG_HOME="/nonexistent"), **more)
-    check(done.returncode == 0 and not done.stderr,
-          f"{' '.join(map(str, command))}: status {done.returncode}\n{done.stdout}{done.stderr}")
-    return done.stdout
-
-
 def equal(found, expected, what):
     check(found == expected, f"{what}: it says\n{found}instead of\n{expected}")
 
 
-def lay_over(folder, trees):
-    """Every tree of the installation over the machine's own, with room for writes."""
-    for tree in trees:
-        upper, work = folder / ("upper" + tree.name), folder / ("work" + tree.name)
-        upper.mkdir()
-        work.mkdir()
-        done = subprocess.run(
-            ["mount", "-t", "overlay", "overlay", "-o",
-             f"lowerdir={tree}:/{tree.name},upperdir={upper},workdir={work}", f"/{tree.name}"],
-            capture_output=True, text=True)
-        if done.returncode:
-            support.skip("no overlay here: " + done.stderr.strip())
-
-
 def use(source, prefix, libdir, sysconfdir, plugin_dir, folder):
     """In the namespace: all of it as a user would."""
-    subprocess.run(["mount", "-t", "tmpfs", "none", str(folder)], check=True)
-    destination = folder / "destination"
-    meson = shutil.which("meson")
-    done = subprocess.run([meson, "install", "-C", str(support.BUILD), "--no-rebuild"],
-                          env={**os.environ, "DESTDIR": str(destination)}, capture_output=True,
-                          text=True)
-    check(done.returncode == 0, f"meson install: {done.stdout}{done.stderr}")
+    destination = install(folder)
     with_plugin = support.PLUGIN.exists()
     for path in [f"{prefix}/bin/mvld", f"{prefix}/include/multiverse.h",
                  f"{prefix}/include/mvld/pass.h", f"{prefix}/include/mvld/descriptor.h",
@@ -94,7 +61,6 @@ def use(source, prefix, libdir, sysconfdir, plugin_dir, folder):
             [f"{plugin_dir}/multiverse.so"] * with_plugin:
         check(Path(f"{destination}{path}").exists(), f"{path} is not installed")
     check((destination / sysconfdir[1:] / "mvld" / "apps.d").is_dir(), "no apps.d")
-    lay_over(folder, sorted(destination.iterdir()))
     for hidden in support.BUILD, source:
         if hidden.exists():
             subprocess.run(["mount", "-t", "tmpfs", "none", str(hidden)], check=True)
@@ -134,18 +100,5 @@ def use(source, prefix, libdir, sysconfdir, plugin_dir, folder):
         check(str(musl) in did([mvld, "pipeline", "--pass", "multiverse", program]), "its library")
 
 
-def main():
-    source, prefix, libdir, sysconfdir, plugin_dir = sys.argv[1:6]
-    if len(sys.argv) > 6:
-        use(Path(source), prefix, libdir, sysconfdir, plugin_dir, Path(sys.argv[6]))
-        return 0
-    if not shutil.which("meson") or not shutil.which("pkg-config"):
-        support.skip("no meson or no pkg-config")
-    namespace = ["unshare", "--mount"] + ["--map-root-user"] * (os.geteuid() != 0)
-    if subprocess.run([*namespace, "true"], capture_output=True).returncode:
-        support.skip("no private mount namespace here")
-    with support.scratch_folder() as folder:
-        return subprocess.run([*namespace, sys.executable, *sys.argv, str(folder)]).returncode
-
-
-sys.exit(main())
+source, prefix, libdir, sysconfdir, plugin_dir = sys.argv[1:6]
+sys.exit(in_namespace(lambda folder: use(Path(source), prefix, libdir, sysconfdir, plugin_dir, folder)))

@@ -6,6 +6,7 @@
  * ~/.local/state/mvld; $MVLD_STATE names another folder.  A row is a line of fields that tabs separate:
  *
  *     interp  PATH  LOADER  BEFORE     set-interp made PATH start under LOADER instead of BEFORE
+ *     file    PATH  SUM     PROGRAM    enable made the file PATH, with this sum, for PROGRAM
  *
  * A row is on the disk before its change is made, and goes after the change was taken back.  So a
  * row may describe a change that is no longer there (a package replaced the file), but no change

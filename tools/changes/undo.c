@@ -10,17 +10,51 @@
 #include "tools/common/tools.h"
 #include "tools/interp/interp.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-static int is_known(const struct change *c) { return !strcmp(c->field[CHANGE_KIND], "interp"); }
+static int is_kind(const struct change *c, const char *kind) { return !strcmp(c->field[CHANGE_KIND], kind); }
+
+/* A file that mvld made: 1 when it is as it was made, 0 when it is gone, -1 when it was changed. */
+static int made_file_stands(const char *path, const char *sum)
+{
+    struct stat st;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK), same = -1;
+    if (fd < 0)
+        return errno == ENOENT ? 0 : -1;
+    if (!fstat(fd, &st) && S_ISREG(st.st_mode)) {
+        unsigned char *text = must_alloc((size_t)st.st_size, 1);
+        if (read(fd, text, (size_t)st.st_size) == st.st_size &&
+            bytes_sum(text, (size_t)st.st_size) == strtoull(sum, NULL, 16))
+            same = 1;
+        free(text);
+    }
+    close(fd);
+    return same;
+}
+
+static const char *undo_file(const char *path, const char *sum)
+{
+    int stands = made_file_stands(path, sum);
+    if (stands < 0)
+        return "it was changed since mvld made it, and stays";
+    return stands && unlink(path) ? strerror(errno) : NULL;
+}
 
 int change_stands(const char *root, const struct change *c)
 {
-    if (!is_known(c))
+    if (!is_kind(c, "interp") && !is_kind(c, "file"))
         return 1;
     char *path = must_print("%s%s", root, c->field[CHANGE_PATH]);
+    if (is_kind(c, "file")) {
+        int made = made_file_stands(path, c->field[CHANGE_LOADER]) > 0;
+        free(path);
+        return made;
+    }
     struct elf_file f;
     const char *interp = elf_file_open(&f, path) ? NULL : interp_of(&f);
     int stands = interp && !strcmp(interp, c->field[CHANGE_LOADER]);
@@ -40,15 +74,9 @@ static const char *restore_interp(const struct elf_file *f, const char *path, co
     return why;
 }
 
-const char *change_undo(const char *root, const struct change *c)
+static const char *undo_interp(const char *path, const char *before)
 {
-    const char *before = c->field[CHANGE_BEFORE], *why = NULL, *wrong = NULL;
-    if (!is_known(c))
-        return must_print("this version of mvld does not know the change `%s'", c->field[CHANGE_KIND]);
-    if (!change_stands(root, c))
-        return NULL;
-
-    char *path = must_print("%s%s", root, c->field[CHANGE_PATH]);
+    const char *why = NULL, *wrong = NULL;
     struct elf_file f;
     struct bytes old = {0};
     if (elf_file_open(&f, path)) {
@@ -63,6 +91,19 @@ const char *change_undo(const char *root, const struct change *c)
     }
     free(old.at);
     elf_file_close(&f);
+    return why;
+}
+
+const char *change_undo(const char *root, const struct change *c)
+{
+    char *path = must_print("%s%s", root, c->field[CHANGE_PATH]);
+    const char *why = NULL;
+    if (is_kind(c, "file"))
+        why = undo_file(path, c->field[CHANGE_LOADER]);
+    else if (!is_kind(c, "interp"))
+        why = must_print("this version of mvld does not know the change `%s'", c->field[CHANGE_KIND]);
+    else if (change_stands(root, c))
+        why = undo_interp(path, c->field[CHANGE_BEFORE]);
     free(path);
     return why;
 }

@@ -4,6 +4,7 @@
  */
 #include "tools/common/tools.h"
 
+#include <ftw.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -53,6 +54,17 @@ char *must_print(const char *format, ...)
         out_of_memory();
     va_end(args);
     return text;
+}
+
+static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *at)
+{
+    (void)st, (void)type, (void)at;
+    return remove(path);
+}
+
+void remove_tree(const char *folder)
+{
+    nftw(folder, remove_entry, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
 }
 
 /* Length of the well-formed UTF-8 sequence at `s`, 0 when there is none. */

@@ -24,6 +24,9 @@ int tool_config(int argc, char **argv);
 int tool_doctor(int argc, char **argv);
 int tool_run(int argc, char **argv);
 int tool_set_interp(int argc, char **argv);
+int tool_enable(int argc, char **argv);
+int tool_disable(int argc, char **argv);
+int tool_status(int argc, char **argv);
 int tool_try(int argc, char **argv);
 int tool_show(int argc, char **argv);
 int tool_passes(int argc, char **argv);
@@ -39,6 +42,9 @@ void complain(const char *subcommand, const char *format, ...)
 void *must_alloc(size_t n, size_t size);
 void *must_grow(void *old, size_t n, size_t size);
 char *must_print(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* A folder and all that is in it, on its file system alone; links are not followed. */
+void remove_tree(const char *folder);
 
 /* A string of the file at hand, without what a terminal would obey. */
 void print_name(FILE *, const char *);

@@ -6,6 +6,7 @@
 #include "tools/doctor/doctor.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 static void report_program(struct report *r, const struct change *c)
@@ -35,7 +36,8 @@ void doctor_programs(struct report *r)
     else if (!rows.n)
         report_finding(r, "changed", FINDING_ABSENT, NULL, "none: set-interp changed no program");
     for (size_t i = 0; i < rows.n; i++)
-        report_program(r, &rows.row[i]);
+        if (!strcmp(rows.row[i].field[CHANGE_KIND], "interp"))
+            report_program(r, &rows.row[i]);
     changes_free(&rows);
     free(record);
 }

@@ -27,7 +27,10 @@ int interp_place(const struct elf_file *, const char *path, unsigned char *to);
 /* Bytes behind the last one that the ELF headers know. */
 uint64_t interp_payload(const struct elf_file *);
 
-/* interp/record.c: `now` with a record behind it, from which `before` can be made
+/* interp/record.c: a sum that tells an accident. */
+uint64_t bytes_sum(const unsigned char *at, size_t size);
+
+/* `now` with a record behind it, from which `before` can be made
  * again byte by byte. */
 void record_append(const struct elf_file *before, struct bytes *now);
 /* What was before.  0; 1 when there is no record; -1: `why` says why it cannot be. */

@@ -35,7 +35,7 @@ struct trailer {
 static const char magic[16] = "mvld-interp/1\n";
 
 /* FNV-1a: against accidents, not against attackers. */
-static uint64_t sum(const unsigned char *at, size_t size)
+uint64_t bytes_sum(const unsigned char *at, size_t size)
 {
     uint64_t h = 0xcbf29ce484222325u;
     for (size_t i = 0; i < size; i++)
@@ -111,8 +111,8 @@ void record_append(const struct elf_file *before, struct bytes *now)
     }
     append_literal(&steps, before->bytes + before->size - literal, literal);
 
-    t.before_sum = sum(before->bytes, before->size);
-    t.now_sum = sum(now->at, now->size);
+    t.before_sum = bytes_sum(before->bytes, before->size);
+    t.now_sum = bytes_sum(now->at, now->size);
     t.steps_size = steps.size;
     memcpy(t.magic, magic, sizeof magic);
     append(now, steps.at, steps.size);
@@ -164,12 +164,12 @@ int record_restore(const struct elf_file *now, struct bytes *before, const char 
      * runs may repeat, but a sane one never grows more than twofold. */
     if (t.before_size > 2 * (uint64_t)now->size)
         return -1;
-    if (sum(now->bytes, t.now_size) != t.now_sum) {
+    if (bytes_sum(now->bytes, t.now_size) != t.now_sum) {
         *why = "it was changed after set-interp: its record no longer fits";
         return -1;
     }
     *before = (struct bytes){must_alloc(t.before_size, 1), t.before_size};
-    if (replay(now, &t, before) || sum(before->at, before->size) != t.before_sum) {
+    if (replay(now, &t, before) || bytes_sum(before->at, before->size) != t.before_sum) {
         free(before->at);
         return -1;
     }

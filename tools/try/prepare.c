@@ -10,7 +10,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -22,17 +21,6 @@
 extern char **environ;
 
 enum { MOST_WAYS = 6 };
-
-static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *at)
-{
-    (void)st, (void)type, (void)at;
-    return remove(path);
-}
-
-void prepare_remove(const char *scratch)
-{
-    nftw(scratch, remove_entry, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
-}
 
 /* This environment without what steers mvld, and with the scratch folder's cache; `tunables` or NULL. */
 static char **environment_with(const char *scratch, const char *tunables)
@@ -135,21 +123,21 @@ static int mounts_with(const char *copy, const char *path)
     return fd;
 }
 
-static void add_way(struct try_runs *r, const char *name, char **argv, char **environment, int mounts)
+static void add_way(struct try_runs *r, const char *name, const char *remedy, char **argv, char **environment, int mounts)
 {
-    r->ways[r->n_ways++] =
-        (struct try_way){.name = name, .argv = argv, .environment = environment, .mounts = mounts};
+    r->ways[r->n_ways++] = (struct try_way){
+        .name = name, .remedy = remedy, .argv = argv, .environment = environment, .mounts = mounts};
 }
 
 /* One way under mvld: its snapshot is made, with what the program loads while it runs. */
-static void add_snapshot(struct try_runs *r, const char *name, const char *passes, char **argv, const char *scratch,
-                         int mounts)
+static void add_snapshot(struct try_runs *r, const char *name, const char *remedy, const char *passes, char **argv,
+                         const char *scratch, int mounts)
 {
     char *mvld = realpath("/proc/self/exe", NULL);
     char **environment = environment_with(scratch, must_print("app.passes=%s", passes));
     char **build = command_of(argv, (const char *const[]){mvld, "build", "--run", "--", NULL});
     char **run = mounts >= 0 ? argv : command_of(argv, (const char *const[]){mvld, "run", "--", NULL});
-    add_way(r, name, run, environment, mounts);
+    add_way(r, name, remedy, run, environment, mounts);
     run_silently(build, environment, mounts);
 }
 
@@ -185,8 +173,8 @@ const char *prepare_ways(struct try_runs *r, const char *scratch, char **argv)
     char *const analyze[] = {mvld, "analyze", "--output", analyses, "--program", real, NULL};
 
     r->ways = must_alloc(MOST_WAYS, sizeof *r->ways);
-    add_way(r, "plain", argv, plain, -1);
-    add_way(r, "plain, beside itself", argv, plain, -1);
+    add_way(r, "plain", NULL, argv, plain, -1);
+    add_way(r, "plain, beside itself", NULL, argv, plain, -1);
     run_silently((char **)analyze, plain, -1);
     int mounts = -1;
     if (!geteuid()) {
@@ -195,10 +183,11 @@ const char *prepare_ways(struct try_runs *r, const char *scratch, char **argv)
         free(copy);
     }
     if (mounts >= 0) {
-        add_snapshot(r, "set-interp, direct-calls", "direct-calls", argv, scratch, mounts);
-        add_snapshot(r, "set-interp, direct-calls, concat", "direct-calls, concat", argv, scratch, mounts);
+        add_snapshot(r, "set-interp, direct-calls", "mvld enable ", "direct-calls", argv, scratch, mounts);
+        add_snapshot(r, "set-interp, direct-calls, concat", "mvld enable --pass direct-calls --pass concat ",
+                     "direct-calls, concat", argv, scratch, mounts);
     }
-    add_snapshot(r, "mvld run, direct-calls", "direct-calls", argv, scratch, -1);
+    add_snapshot(r, "mvld run, direct-calls", "mvld run --pass direct-calls -- ", "direct-calls", argv, scratch, -1);
     free(analyses);
     free(real);
     return NULL;

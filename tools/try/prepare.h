@@ -10,6 +10,5 @@
 /* The ways to start `argv`, the first two plain, with their snapshots below `scratch`.  NULL, or why the
  * program cannot run under mvld. */
 const char *prepare_ways(struct try_runs *, const char *scratch, char **argv);
-void prepare_remove(const char *scratch);
 
 #endif

@@ -43,16 +43,14 @@ struct options {
 
 /* ---- the report ---------------------------------------------------------------------- */
 
-/* The way that takes the least time, of those that take less for certain; or 0: none does. */
+/* The first way, and so the simplest, that takes less time for certain and is not beaten for certain by a
+ * later one; or 0: none takes less. */
 static size_t best_way(const struct try_runs *r)
 {
     size_t best = 0;
-    for (size_t i = 2; i < r->n_ways; i++) {
-        if (r->ways[i].wrong || try_ratio(r, i, TRY_WALL).high >= 1)
-            continue;
-        if (!best || try_ratio(r, i, TRY_WALL).median < try_ratio(r, best, TRY_WALL).median)
+    for (size_t i = 2; i < r->n_ways; i++)
+        if (!r->ways[i].wrong && try_ratio(r, i, TRY_WALL).high < (best ? try_ratio(r, best, TRY_WALL).low : 1))
             best = i;
-    }
     return best;
 }
 
@@ -102,6 +100,7 @@ static void print_json(const struct try_runs *r, size_t best)
     json_unsigned(&j, "rounds", r->n_rounds);
     json_bool(&j, "gain", best != 0);
     json_string(&j, "best", best ? r->ways[best].name : NULL);
+    json_string(&j, "remedy", best ? r->ways[best].remedy : NULL);
     json_begin(&j, "ways", '[');
     for (size_t i = 0; i < r->n_ways; i++) {
         json_begin(&j, NULL, '{');
@@ -137,7 +136,10 @@ static int report(const struct try_runs *r, const struct options *o, const char 
         return TRY_NO_GAIN;
     }
     struct ratio q = try_ratio(r, best, TRY_WALL);
-    printf(" takes %.2f of the time with %s (%.2f to %.2f): worth it\n", q.median, r->ways[best].name, q.low, q.high);
+    printf(" takes %.2f of the time with %s (%.2f to %.2f): worth it\n  %s", q.median, r->ways[best].name, q.low, q.high,
+           r->ways[best].remedy);
+    print_name(stdout, name);
+    putchar('\n');
     return TOOL_OK;
 }
 
@@ -176,7 +178,7 @@ static int measure_in_child(const struct options *o, char **argv)
     signal(SIGTERM, SIG_IGN);
     while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
         ;
-    prepare_remove(scratch);
+    remove_tree(scratch);
     free(scratch);
     return pid > 0 && WIFEXITED(status) ? WEXITSTATUS(status) : TOOL_FAILED;
 }

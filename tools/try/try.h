@@ -15,7 +15,7 @@ struct sample {
 
 /* A way to start the program.  The first of all is the plain one. */
 struct try_way {
-    const char *name;
+    const char *name, *remedy; /* the command that switches it on, up to the program; NULL for plain ones */
     char **argv; /* argv[0] is a path */
     char **environment;
     int mounts; /* the mount namespace in which it is started; -1: this one */

@@ -1,0 +1,144 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""enabled.py PREFIX LIBDIR SYSCONFDIR BEHAVIOUR: programs that are switched on with `mvld enable`, with mvld
+installed over this machine in a private mount namespace.
+
+A failure means: an enabled program does not start from a snapshot, `mvld status` says what is not so, or
+something of it cannot be taken back.
+"""
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from installation import did, in_namespace, install, support
+from support import check
+
+
+class Machine:
+    """A copy of a program of the machine's, in a folder of its own, and mvld installed."""
+
+    def __init__(self, folder):
+        install(folder, "/usr/local")
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=755", "none", "/var/cache"], check=True)
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=755", "none", "/var/lib"], check=True)
+        for name in "MVLD_STATE", "XDG_CACHE_HOME":
+            os.environ.pop(name, None)
+        os.chmod(folder, 0o755)
+        self.folder, self.programs = folder, folder / "programs"
+        self.programs.mkdir()
+        self.mvld, self.restore = f"{prefix}/bin/mvld", f"{prefix}/sbin/mvld-restore"
+        self.apps = Path(sysconfdir) / "mvld"
+
+    def program(self, name, original="/bin/bash"):
+        to = self.programs / name
+        shutil.copy(os.path.realpath(original), to)
+        return to
+
+    def files(self):
+        """All that a user could miss: names, contents, modes, times."""
+        places = [self.apps, self.programs, Path("/var/cache"), Path("/var/lib")]
+        return {str(path): (path.stat().st_mode, path.stat().st_mtime_ns,
+                            hashlib.sha256(path.read_bytes()).hexdigest())
+                for place in places for path in place.rglob("*") if path.is_file()}
+
+    def fails(self, *words):
+        done = subprocess.run([self.mvld, *map(str, words)], capture_output=True, text=True, stdin=subprocess.DEVNULL)
+        check(done.returncode == 1, f"{words}: status {done.returncode}\n{done.stdout}{done.stderr}")
+        return done.stdout + done.stderr
+
+    def status(self, program, trouble=False):
+        done = subprocess.run([self.mvld, "status", "--json", str(program)], capture_output=True, text=True)
+        check(done.returncode == trouble and not done.stderr, f"status: {done}")
+        return json.loads(done.stdout)[0]
+
+    def is_applied(self, program):
+        """What the program has mapped, not what is said of it.  (Behind the last command there is no exec.)"""
+        done = subprocess.run([program, "-c", "cat /proc/$$/maps; true"], capture_output=True, text=True)
+        check(done.returncode == 0, done.stderr)
+        return "/var/cache/mvld/snapshots/" in done.stdout
+
+
+def there_and_back(machine):
+    """Two programs are enabled, one is disabled, then all; every file is what it was."""
+    one, two = machine.program("one"), machine.program("two")
+    before = machine.files()
+    did([machine.mvld, "enable", one, two])
+    for program in one, two:
+        check(machine.is_applied(program), f"{program} does not start from its snapshot")
+        found = machine.status(program)
+        check(found["trouble"] is None and found["code"] > 0, f"status: {found}")
+    did([machine.mvld, "enable", one])
+    check(machine.is_applied(one) and machine.status(one)["trouble"] is None, "enabled twice")
+    did([machine.mvld, "disable", one])
+    check(one.read_bytes() == Path("/bin/bash").read_bytes() and machine.is_applied(two), "one of two")
+    check("not in the record" in machine.fails("disable", one), "disabled twice")
+    did([machine.mvld, "disable", "--all"])
+    check(machine.files() == before, f"files differ: {set(machine.files().items()) ^ set(before.items())}")
+    check(not Path("/var/cache/mvld").exists() and not Path("/var/lib/mvld").exists(), "something is left in /var")
+    check(did([machine.mvld, "status"]) == "", "status of nothing")
+
+
+def upgraded(machine):
+    """The program's package replaces it: it starts plainly, status says so and names what mends it."""
+    program = machine.program("upgraded")
+    did([machine.mvld, "enable", program])
+    new = machine.program("new")
+    with open(new, "ab") as file:  # another version
+        file.write(b"")
+    new.rename(program)
+    check(not machine.is_applied(program), "the new program is not enabled")
+    found = machine.status(program, trouble=True)
+    check("replaced" in found["trouble"] and found["remedy"] == f"mvld enable {program}", f"status: {found}")
+    did(found["remedy"].replace("mvld", machine.mvld, 1).split())
+    check(machine.is_applied(program) and machine.status(program)["trouble"] is None, "enabled again")
+    shutil.rmtree("/var/cache/mvld/snapshots")
+    found = machine.status(program, trouble=True)
+    check("no snapshot" in found["trouble"], f"status: {found}")
+    program.unlink()
+    found = machine.status(program, trouble=True)
+    check("gone" in found["trouble"] and found["remedy"] == f"mvld disable {program}", f"status: {found}")
+    did([machine.mvld, "disable", program])
+    check(did([machine.mvld, "status"]) == "", "status of nothing")
+
+
+def refused(machine):
+    """What cannot be enabled whole is not enabled in part."""
+    own, configured = machine.program("own"), machine.program("configured")
+    (machine.apps / "apps.d" / "configured.conf").write_text("; mine\n")
+    static = machine.folder / "programs" / "static"
+    subprocess.run(["gcc", "-static", "-o", static, "-x", "c", "-"], input="int main(void) { return 0; }", text=True,
+                   check=True)
+    before = machine.files()
+    check("was not made for this program" in machine.fails("enable", configured), "a file of the user's")
+    check("static" in machine.fails("enable", static), "a static program")
+    check("the machine needs" in machine.fails("enable", "/bin/ls"), "a program that the machine needs")
+    check("nowhere" in machine.fails("enable", "/nowhere"), "a program that is not there")
+    check("no-such-pass" in machine.fails("enable", "--pass", "no-such-pass", own), "a pass that is not there")
+    now = {path: what for path, what in machine.files().items() if not path.startswith("/var/")}
+    check(now == before, f"files differ: {set(now.items()) ^ set(before.items())}")
+    check(did([machine.mvld, "status"]) == "", "status of nothing")
+
+
+def kept(machine):
+    """A file that was edited since is not removed; mvld-restore does all without mvld."""
+    edited, other = machine.program("edited"), machine.program("other")
+    did([machine.mvld, "enable", edited, other])
+    config = machine.apps / "apps.d" / "edited.conf"
+    config.write_text(config.read_text() + "; a note of mine\n")
+    check("was changed since mvld made it" in machine.fails("disable", edited), "an edited file")
+    check(config.exists() and edited.read_bytes() == Path("/bin/bash").read_bytes(), "the file stays, the program is restored")
+    for path in Path(f"{prefix}/bin/mvld"), Path(f"{libdir}/ld-mvld.so.1"):
+        path.unlink()
+    subprocess.run([machine.restore, "--all"], check=True)
+    check(other.read_bytes() == Path("/bin/bash").read_bytes(), "mvld-restore")
+    check(not (machine.apps / "apps.d" / "other.conf").exists(), "its configuration")
+
+
+prefix, libdir, sysconfdir, behaviour = sys.argv[1:5]
+if os.geteuid() or (prefix, sysconfdir) != ("/usr/local", "/etc"):
+    support.skip("only root has its record and caches in /var, and only /usr/local can be replaced")
+sys.exit(in_namespace(lambda folder: globals()[behaviour](Machine(folder))))
