@@ -265,12 +265,13 @@ void pipeline_added(struct pipeline *p, struct mvld_image *image,
     }
 }
 
-void pipeline_removed(struct pipeline *p, struct mvld_image *image,
+void pipeline_removed(struct pipeline *p, struct mvld_image *image, enum rimf_stage stage,
                       const struct mvld_object *const *objects, size_t n)
 {
     for (size_t i = p->n; i-- > 0;) { /* the last that came to know them forgets first */
         struct planned_pass *it = &p->passes[i];
-        if (it->status != PASS_RAN || !it->pass || !it->pass->removed)
+        if (!(stage == RIMF_STAGE_RELOCATE ? changes_symbols(it) : it->status == PASS_RAN && it->pass) ||
+            !it->pass->removed)
             continue;
         pipeline_set_context(it, image);
         it->pass->removed(&it->context, objects, n);

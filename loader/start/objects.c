@@ -137,7 +137,7 @@ static void pass_on(struct loader *l, int unentered)
     rimf_image_set_unentered(l->image, unentered);
     caller_changed(l, change.removed, change.n_removed);
     if (l->pipeline && change.n_removed)
-        pipeline_removed(l->pipeline, l->image, change.removed, change.n_removed);
+        pipeline_removed(l->pipeline, l->image, RIMF_STAGE_RUN, change.removed, change.n_removed);
     for (size_t i = 0; i < change.n_removed; i++)
         rimf_moved_forget(l->image, change.removed[i]);
     if (l->pipeline && change.n_added) {

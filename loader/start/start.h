@@ -74,7 +74,7 @@ struct relocatestage {
 };
 
 void relocatestage_start(struct loader *); /* the executable is mapped, and nothing else */
-void relocatestage_event(struct loader *); /* the link map is what counts from now on */
+void relocatestage_compare(struct loader *); /* the link map may have lost objects */
 void relocatestage_mapped(struct loader *, uintptr_t at, size_t length, size_t offset, int fd, int first);
 
 /* ---- hook.c ------------------------------------------------------------------------------ */
