@@ -16,7 +16,7 @@
  *              can be changed
  *     run      for the objects of the start, and then for those of each dlopen:
  *              they are relocated, and none of their constructors has run
- *     removed  for the objects of one dlclose, already unmapped: forget them,
+ *     removed  for objects that are gone, already unmapped: forget them,
  *              touch none of their memory
  *
  *   A pass runs before libc is usable: build it with
@@ -434,12 +434,15 @@ struct mvld_pass {
     int (*map)(const struct mvld_context *, const struct mvld_file *);
     /* Objects are mapped, each as soon as it is, and nothing of the start, or of the dlopen that they belong
      * to, is relocated: symbols can be changed (symbol_bind, symbol_hide, symbol_add).  The image of this stage has all
-     * objects that are mapped so far; its objects are other ones than those of run, and memory from
-     * alloc stays.  No snapshot of the program is made or used.  An error: none of the edits is made. */
+     * objects that are mapped so far, but for the vDSO and the host loader; its objects are other ones than those of run, and
+     * memory from alloc stays.  No snapshot of the program is made or used.  An error: none of the edits is made. */
     int (*relocate)(const struct mvld_context *, const struct mvld_object *const *objects, size_t n);
     /* The objects of the start, all of them, in the order of the link map; or those of one dlopen, with
      * `later` in the context.  A pass that failed at the start is not called again. */
     int (*run)(const struct mvld_context *, const struct mvld_object *const *objects, size_t n);
+    /* Objects that relocate or run was called with are gone, by dlclose, or by a dlopen that failed; those of the two
+     * images in calls of their own, with that image in the context.  Their memory is unmapped; what describes
+     * them can be read until the call returns. */
     void (*removed)(const struct mvld_context *, const struct mvld_object *const *objects,
                     size_t n);
     uint32_t flags; /* MVLD_PASS_*, or-ed */

@@ -265,13 +265,19 @@ void pipeline_added(struct pipeline *p, struct mvld_image *image,
     }
 }
 
+/* Of that stage's image. */
+static int knows_objects(const struct planned_pass *it, enum rimf_stage stage)
+{
+    return stage == RIMF_STAGE_RELOCATE ? changes_symbols(it)
+                                        : it->pass && it->pass->run && it->status == PASS_RAN;
+}
+
 void pipeline_removed(struct pipeline *p, struct mvld_image *image, enum rimf_stage stage,
                       const struct mvld_object *const *objects, size_t n)
 {
     for (size_t i = p->n; i-- > 0;) { /* the last that came to know them forgets first */
         struct planned_pass *it = &p->passes[i];
-        if (!(stage == RIMF_STAGE_RELOCATE ? changes_symbols(it) : it->status == PASS_RAN && it->pass) ||
-            !it->pass->removed)
+        if (!knows_objects(it, stage) || !it->pass->removed)
             continue;
         pipeline_set_context(it, image);
         it->pass->removed(&it->context, objects, n);

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """relocatestage.py BEHAVIOUR: symbols that a pass binds elsewhere (passes/example/bind.c), hides
-(relocatestage/hide.c), or adds (relocatestage/add.c).
+(relocatestage/hide.c), or adds (relocatestage/add.c); and objects that go (relocatestage/remember.c).
 
 Each function below is one test; its text says what a failure means.
 """
@@ -21,7 +21,7 @@ PROGRAM = (SOURCES / "main.c").read_text()
 class World:
     def __init__(self, folder):
         self.folder = folder
-        support.take(folder, "loader/start/relocatestage", "bind.so", "hide.so", "add.so",
+        support.take(folder, "loader/start/relocatestage", "bind.so", "hide.so", "add.so", "remember.so",
                      *(f"lib{name}.so" for name in ("first", "second", "late", "mine")))
         (folder / "main.c").write_text(PROGRAM)
 
@@ -211,7 +211,53 @@ def added_wrong(world):
         check(words in log and (kind == "old" or "libsecond.so: the symbol" in log), log)
 
 
+AGAIN = """
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+static char **files;
+static void *again(void *unused)
+{
+    for (int i = 0; i < 50; i++)
+        for (char **file = files; *file; file++) {
+            void *late = dlopen(*file, RTLD_NOW);
+            if (late)
+                dlclose(late);
+        }
+    return unused;
+}
+int main(int argc, char **argv)
+{
+    pthread_t threads[3];
+    files = argv + 1;
+    for (int i = 0; i < 3; i++)
+        pthread_create(&threads[i], 0, again, 0);
+    again(0);
+    for (int i = 0; i < 3; i++)
+        pthread_join(threads[i], 0);
+    return printf("%d\\n", argc) < 0;
+}
+"""
+
+
+def again(world):
+    """A pass with `relocate` reads symbols of what is mapped, and of nothing else: libraries are closed and opened
+    again, by several threads; a dlopen fails when a part of it is mapped; and LD_PRELOAD names a file that the host
+    loader maps in vain.  The pass is told of all that go, once."""
+    library(world, ".", "broken", "int missing(void);\nint broken(void) { return missing(); }\n",
+            "-L" + str(world.folder), "-lmine", "-Wl,-z,now,-rpath,$ORIGIN,--no-as-needed")
+    (world.folder / "main.c").write_text(AGAIN)
+    program = world.program("-pthread")
+    files = [world.folder / f"lib{name}.so" for name in ("late", "broken", "mine")]
+    for passes, more in (("remember", ""), ("bind", BIND.replace("first", "mine").replace("answer", "none")),
+                         ("hide", "[hide]\nsymbol = answer\nlibrary = libmine.so\n"),
+                         ("add, remember", "[add]\nlibrary = libmine.so\n")):
+        for vain in ({}, {"LD_PRELOAD": program}):
+            done = world.run(program, *files, passes=passes, more=more, **vain)
+            check(done.returncode == 0 and done.stdout == "4\n", f"{passes}, {vain}: {done}")
+
+
 if __name__ == "__main__":
     with support.scratch_folder() as scratch:
         {"bound": bound, "later": later, "hidden": hidden, "wrong": wrong, "many": many, "added": added,
-         "added_later": added_later, "added_wrong": added_wrong}[sys.argv[1]](World(scratch))
+         "added_later": added_later, "added_wrong": added_wrong, "again": again}[sys.argv[1]](World(scratch))
