@@ -379,6 +379,10 @@ struct mvld_api {
      * MVLD_RETARGETS_MAX; -ENOMEM. */
     int (*reference_retarget)(const struct mvld_context *, const struct mvld_reference *,
                               uintptr_t target);
+
+    /* The real path of the file that the object was mapped from, as the kernel has it: no link is in it.  To be
+     * released.  NULL: it is not known, or there is no memory.  For the thread that loads. */
+    char *(*object_path)(struct mvld_image *, const struct mvld_object *);
 };
 
 /* ---- what a pass gets and gives ------------------------------------------ */
@@ -388,7 +392,7 @@ struct mvld_context {
     const struct mvld_api *api;
     struct mvld_image *image;
     void **state;                          /* the pass's own, kept between calls */
-    int later;                             /* run: 1: the objects are of a dlopen, 0: of the start */
+    int later;                             /* relocate, run: 1: the objects are of a dlopen, 0: of the start */
     const struct mvld_setting *settings;   /* every option in its order, defaults included */
     size_t n_settings;
 };
@@ -406,11 +410,12 @@ struct mvld_context {
 
 /* A file of which an object is about to be mapped. */
 struct mvld_file {
-    const char *name;  /* its real path, where the kernel tells one */
+    const char *name;  /* as the object will be called (mvld_object) */
     uint32_t flags;    /* MVLD_OBJECT_MAIN: the executable, unless mvld was run as a program */
     const void *bytes; /* all of it, readable while the pass is asked */
     size_t size;
     uintptr_t address; /* where the executable lies, when it is mapped already; else 0 */
+    const char *path;  /* its real path, where the kernel tells one; else as `name` */
 };
 
 struct mvld_pass {
@@ -429,7 +434,7 @@ struct mvld_pass {
     /* May be NULL, as those that follow.  A file is about to be mapped, and nothing of it can have run:
      * 0, or negative errno with a sentence (fail): it must not be.  Then the program does not start, or
      * the dlopen fails, as for any file that cannot be mapped.  The image has no objects yet, at the start;
-     * asked are alloc, release, fail, log and file_place.  Also asked at starts from a snapshot: such a pass has not
+     * asked are alloc, release, fail, log, random, file_read and file_place.  Also asked at starts from a snapshot: such a pass has not
      * MVLD_PASS_FREEZES.  The host loader is not asked about. */
     int (*map)(const struct mvld_context *, const struct mvld_file *);
     /* Objects are mapped, each as soon as it is, and nothing of the start, or of the dlopen that they belong

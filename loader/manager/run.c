@@ -108,7 +108,7 @@ int pipeline_wants_symbols(const struct pipeline *p)
 }
 
 void pipeline_relocate(struct pipeline *p, struct mvld_image *image,
-                       const struct mvld_object *const *objects, size_t n)
+                       const struct mvld_object *const *objects, size_t n, int later)
 {
     rimf_image_set_stage(image, RIMF_STAGE_RELOCATE);
     for (size_t i = 0; i < p->n; i++) {
@@ -118,6 +118,7 @@ void pipeline_relocate(struct pipeline *p, struct mvld_image *image,
         if (!changes_symbols(it))
             continue;
         pipeline_set_context(it, image);
+        it->context.later = later;
         error = it->pass->relocate(&it->context, objects, n);
         failed = rimf_image_realise_symbols(image, &it->context, error < 0);
         if (error < 0 || failed)

@@ -85,7 +85,7 @@ void relocatestage_start(struct loader *l)
 
     if (!pipeline_wants_symbols(l->pipeline))
         return;
-    if (l->host.musl || rimf_image_create(l->sys, &l->log, &r->image)) {
+    if (l->host.musl || objects_create_image(l, &r->image)) {
         rimf_log(&l->log, MVLD_LOG_WARNING, "mvld: no symbol is changed: %s",
                  l->host.musl ? "of musl's objects nobody knows when they are mapped" : "out of memory");
         return;
@@ -96,7 +96,7 @@ void relocatestage_start(struct loader *l)
         return;
     add_executable(l);
     if (!update(l, &change) && change.n_added)
-        pipeline_relocate(l->pipeline, r->image, change.added, change.n_added);
+        pipeline_relocate(l->pipeline, r->image, change.added, change.n_added, 0);
 }
 
 static int is_listed(const struct loader *l, const struct rimf_source *source)
@@ -167,7 +167,7 @@ static void begin(struct loader *l, uintptr_t at, size_t length, size_t offset)
 }
 
 /* A segment of an object's file lies at `at`; with `first`, its first. */
-void relocatestage_mapped(struct loader *l, uintptr_t at, size_t length, size_t offset, int fd, int first)
+void relocatestage_mapped(struct loader *l, uintptr_t at, const struct mmap_call *c, int first)
 {
     struct relocatestage *r = &l->relocatestage;
     struct rimf_source *source;
@@ -175,10 +175,10 @@ void relocatestage_mapped(struct loader *l, uintptr_t at, size_t length, size_t 
     char *name;
 
     if (first || !r->left)
-        begin(l, at, length, offset);
+        begin(l, at, c->length, c->offset);
     if (!r->left || --r->left)
         return;
-    name = mapstage_name(l, fd);
+    name = mapped_name(l, c);
     source = name ? room_for_one(l) : NULL;
     if (!source)
         return;
@@ -189,7 +189,7 @@ void relocatestage_mapped(struct loader *l, uintptr_t at, size_t length, size_t 
         r->n--;
     } else {
         source->name = change.added[0]->name; /* the image's, as long as it has the object */
-        pipeline_relocate(l->pipeline, r->image, change.added, 1);
+        pipeline_relocate(l->pipeline, r->image, change.added, 1, l->started);
     }
     rimf_heap_release(&l->heap, name);
 }

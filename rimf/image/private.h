@@ -157,6 +157,8 @@ struct mvld_image {
     struct moved_code *moved; /* NULL: there is no region for them */
     long (*room)(void *cookie, size_t size); /* rimf_image_set_room; or NULL */
     void *room_cookie;
+    char *(*path)(void *cookie, struct mvld_image *, uintptr_t address); /* rimf_image_set_path; or NULL */
+    void *path_cookie;
     int (*place)(void *cookie, uintptr_t address); /* rimf_image_set_place; or NULL */
     void *place_cookie;
     struct new_section *new_sections; /* image/sections.c */

@@ -40,6 +40,7 @@ static const struct mvld_api api = {
     .symbol_add = rimf_symbol_add,
     .calls_retarget = rimf_calls_retarget,
     .reference_retarget = rimf_reference_retarget,
+    .object_path = rimf_object_path,
 };
 
 const struct mvld_api *rimf_api(void)

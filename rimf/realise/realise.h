@@ -28,6 +28,7 @@ void *rimf_code_add(const struct mvld_context *, size_t size, const struct mvld_
 /* ---- realise/system.c: behind rimf_api() ---------------------------------------------- */
 
 char *rimf_file_read(const struct mvld_context *, const struct mvld_setting *, size_t *size);
+char *rimf_object_path(struct mvld_image *, const struct mvld_object *);
 int rimf_file_place(const struct mvld_context *, const struct mvld_file *, uintptr_t address);
 int rimf_random(const struct mvld_image *, void *to, size_t size);
 

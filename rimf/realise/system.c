@@ -62,6 +62,11 @@ char *rimf_file_read(const struct mvld_context *ctx, const struct mvld_setting *
     return text;
 }
 
+char *rimf_object_path(struct mvld_image *image, const struct mvld_object *object)
+{
+    return object && image->path ? image->path(image->path_cookie, image, object->start) : NULL;
+}
+
 int rimf_random(const struct mvld_image *image, void *to, size_t size)
 {
     if (size > RANDOM_MAX)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """relocatestage.py BEHAVIOUR: symbols that a pass binds elsewhere (passes/example/bind.c), hides
-(relocatestage/hide.c), or adds (relocatestage/add.c); and objects that go (relocatestage/remember.c).
+(relocatestage/hide.c), or adds (relocatestage/add.c); and objects that go (relocatestage/remember.c), and what objects are called (relocatestage/names.c).
 
 Each function below is one test; its text says what a failure means.
 """
@@ -21,7 +21,7 @@ PROGRAM = (SOURCES / "main.c").read_text()
 class World:
     def __init__(self, folder):
         self.folder = folder
-        support.take(folder, "loader/start/relocatestage", "bind.so", "hide.so", "add.so", "remember.so",
+        support.take(folder, "loader/start/relocatestage", "bind.so", "hide.so", "add.so", "remember.so", "names.so",
                      *(f"lib{name}.so" for name in ("first", "second", "late", "mine")))
         (folder / "main.c").write_text(PROGRAM)
 
@@ -45,9 +45,9 @@ def says(done, text):
           f"status {done.returncode}, {done.stdout}{done.stderr} instead of {text}")
 
 
-def logged(world, program, **options):
+def logged(world, program, arguments=(), **options):
     """The finished process, and what passes said in it."""
-    done = world.run(program, MVLD_DEBUG="passes", MVLD_DEBUG_OUTPUT=world.folder / "log", **options)
+    done = world.run(program, *arguments, MVLD_DEBUG="passes", MVLD_DEBUG_OUTPUT=world.folder / "log", **options)
     logs = list(world.folder.glob("log.*"))
     log = "".join(path.read_text() for path in logs)
     for path in logs:
@@ -257,7 +257,33 @@ def again(world):
             check(done.returncode == 0 and done.stdout == "4\n", f"{passes}, {vain}: {done}")
 
 
+def named(world):
+    """An object has one name in all stages, the one by which the host loader found it, and beside it its real
+    path; of libraries that are links, at the start, by dlopen, and found beside the folder that the program is in.
+    `later` tells in each stage what came by dlopen."""
+    for name in ("first", "late"):
+        (world.folder / f"lib{name}.so").rename(world.folder / f"lib{name}.so.1.2")
+        (world.folder / f"lib{name}.so").symlink_to(f"lib{name}.so.1.2")
+    for options, first, late in (((), [], world.folder / "liblate.so"), ((), [LOADER], "./liblate.so"),
+                                 (["-no-pie", "-fno-pie"], [], "./liblate.so"),
+                                 (["-no-pie", "-fno-pie"], [LOADER], "./liblate.so")):
+        program = world.program("-Wl,--no-as-needed", *options)
+        done, log = logged(world, program, arguments=[late], passes="names",
+                           first=["env", "-C", world.folder, *first])
+        says(done, "1")
+        said = re.findall(r"names: (.*) = (.*)$", log, re.M)
+        for name, path in ((world.folder / "libfirst.so", world.folder / "libfirst.so.1.2"),
+                           (late, world.folder / "liblate.so.1.2")):
+            paths = [real for called, real in said if called == str(name)]
+            check(paths == [str(path)] * 3, log)
+            check(str(path) not in [called for called, _ in said], log)
+        check(len([real for called, real in said if called == str(program)]) == 3, log)
+        later_ones = set(re.findall(r"later: 1 (.*)$", log, re.M))
+        check(later_ones == {str(late)} and f"later: 0 {late}" not in log, log)
+
+
 if __name__ == "__main__":
     with support.scratch_folder() as scratch:
         {"bound": bound, "later": later, "hidden": hidden, "wrong": wrong, "many": many, "added": added,
-         "added_later": added_later, "added_wrong": added_wrong, "again": again}[sys.argv[1]](World(scratch))
+         "added_later": added_later, "added_wrong": added_wrong, "again": again,
+         "named": named}[sys.argv[1]](World(scratch))
