@@ -274,7 +274,7 @@ struct mvld_api {
 
     /* What a file holds that the user named for one of the pass's options (MVLD_OPTION_FILE), ended with
      * NUL; to be released.  NULL, with a sentence: it cannot be read, is no regular file, or is larger than
-     * MVLD_FILE_MAX.  For the thread that loads. */
+     * MVLD_FILE_MAX.  For the thread that loads, in every stage. */
     char *(*file_read)(const struct mvld_context *, const struct mvld_setting *, size_t *size);
     /* Fills [to, to + size), of at most 256 bytes, with numbers by chance, of the kernel's.  0, -EAGAIN: it
      * has none yet, -EINVAL. */
