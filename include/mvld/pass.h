@@ -383,6 +383,11 @@ struct mvld_api {
     /* The real path of the file that the object was mapped from, as the kernel has it: no link is in it.  To be
      * released.  NULL: it is not known, or there is no memory.  For the thread that loads. */
     char *(*object_path)(struct mvld_image *, const struct mvld_object *);
+
+    /* The definition that a MVLD_OPTION_SYMBOL names, in the first object of that name that has it.  For the thread
+     * that loads, inside relocate, run, or removed.
+     * 0; -ENOENT: none has it now; -EINVAL: no such setting of the pass, or without a value. */
+    int (*setting_symbol)(const struct mvld_context *, const struct mvld_setting *, struct mvld_symbol *out);
 };
 
 /* ---- what a pass gets and gives ------------------------------------------ */
@@ -395,6 +400,7 @@ struct mvld_context {
     int later;                             /* relocate, run: 1: the objects are of a dlopen, 0: of the start */
     const struct mvld_setting *settings;   /* every option in its order, defaults included */
     size_t n_settings;
+    uint64_t *matched;                     /* mvld's own */
 };
 
 /* Bits of `flags`. */

@@ -8,6 +8,7 @@
  * Passes that ran still hear of objects that go, to forget them.
  */
 #include "rimf/base/base.h"
+#include "loader/config/options.h"
 #include "loader/manager/private.h"
 #include "rimf/realise/realise.h"
 
@@ -36,6 +37,7 @@ void pipeline_set_context(struct planned_pass *it, struct mvld_image *image)
         .state = &it->state,
         .settings = it->settings,
         .n_settings = it->n_settings,
+        .matched = &it->matched,
     };
 }
 
@@ -216,6 +218,17 @@ static void print_statistics(const struct pipeline *p)
     }
 }
 
+static void say_unmatched(const struct pipeline *p, const struct planned_pass *it)
+{
+    for (size_t i = 0; it->pass && it->status == PASS_RAN && i < it->n_settings && i < RIMF_SETTINGS_MATCHED; i++) {
+        const struct mvld_setting *s = &it->settings[i];
+
+        if (options_is_symbol(it->pass, s) && !(it->matched >> i & 1))
+            rimf_log(&p->log, MVLD_LOG_WARNING, "mvld: %s:%u: %s.%s = %s: no object of the start defines it",
+                     s->file, s->line, it->name, s->name, s->text);
+    }
+}
+
 int pipeline_run(struct pipeline *p, struct mvld_image *image, size_t end)
 {
     int result = 0;
@@ -239,6 +252,8 @@ int pipeline_run(struct pipeline *p, struct mvld_image *image, size_t end)
         if (p->passes[i].status != PASS_RAN)
             result = -ECANCELED;
     }
+    for (size_t i = 0; i < p->n && end > p->n; i++)
+        say_unmatched(p, &p->passes[i]);
     if (end > p->n)
         print_statistics(p);
     return p->broken ? -EUCLEAN : result;

@@ -282,8 +282,32 @@ def named(world):
         check(later_ones == {str(late)} and f"later: 0 {late}" not in log, log)
 
 
+def unmatched(world):
+    """A setting that names a symbol which nobody defines is said, with its place: by `mvld pipeline`, and at the end
+    of the start by MVLD_DEBUG; one that a library defines, found through a link, is not.  One that is no LIBRARY:SYMBOL is refused."""
+    (world.folder / "libfirst.so").rename(world.folder / "libfirst.so.1.2")
+    (world.folder / "libfirst.so").symlink_to("libfirst.so.1.2")
+    program = world.program()
+    for to, where, expected in (("libsecond.so:other", "", "2 2 2 2 2"), ("libsecond.so:nothing", "bind.to", "1 1 1 1 2"),
+                                ("libthird.so:other", "bind.to", "1 1 1 1 2")):
+        more = BIND.replace("libsecond.so:other", to)
+        done, log = logged(world, program, more=more)
+        says(done, expected)
+        said = re.findall(r"mvld.conf:(\d+): (bind.\w+) = (\S+): no object of the start", log)
+        check(said == ([("6", where, to)] if where else []), log)
+        (world.folder / "conf").write_text(f"[app]\nmatch = main\npasses = bind\n{more}")
+        done = support.run([support.BUILD / "tools" / "mvld", "pipeline", "--config", world.folder / "conf", program],
+                           MVLD_PASS_PATH=world.folder)
+        check(done.returncode == 0 and not done.stderr, f"{done}")
+        said = re.findall(r"^; (bind.\w+) = (\S+): neither", done.stdout, re.M)
+        check(said == ([(where, to)] if where else []), done.stdout)
+    for text in ("libsecond.so", ":other", "libsecond.so:"):
+        done = world.run(program, more=BIND.replace("libsecond.so:other", text))
+        check(done.stdout == "1 1 1 1 2\n" and f"bind.to is LIBRARY:SYMBOL, not '{text}'" in done.stderr, f"{done}")
+
+
 if __name__ == "__main__":
     with support.scratch_folder() as scratch:
         {"bound": bound, "later": later, "hidden": hidden, "wrong": wrong, "many": many, "added": added,
          "added_later": added_later, "added_wrong": added_wrong, "again": again,
-         "named": named}[sys.argv[1]](World(scratch))
+         "named": named, "unmatched": unmatched}[sys.argv[1]](World(scratch))
