@@ -334,6 +334,7 @@ struct mvld_api {
      * function `to` from now on; or nothing, as if the object did not define it.  Who has a definition from
      * symbol_find names with its version that version alone, else the default one.  What was bound when an
      * object was linked asks nobody, and stays.  Declared: made when the pass has returned 0, all or none.
+     * The object of `to` stays as long as that of `symbol`: nothing is bound back when it goes.
      * 0; -EPERM: it is another stage; -ENOENT; -EINVAL: not a function (bind), thread-local or unique
      * (hide); -ENOTSUP: the object's symbols lie beside its code; -EEXIST, -ENOMEM. */
     int (*symbol_bind)(struct mvld_image *, const struct mvld_symbol *symbol,
@@ -341,13 +342,14 @@ struct mvld_api {
     int (*symbol_hide)(struct mvld_image *, const struct mvld_symbol *symbol);
     /* The same for a definition that `symbol->object` has not.  From now on each look-up that comes to the
      * object finds it, as if the object had been linked so: by relocation, weak or strong, lazy or not, of
-     * any version, and by dlsym.  `object` is one of those that relocate was called with.  `address` is in any
+     * any version, and by dlsym.  `object` is one of those that this call is for, or, until the start is relocated, a
+     * library that a pass brings, which has room for MVLD_SYMBOLS_MAX in all.  `address` is in any
      * object that is mapped, which stays as long as this one, or in a section of the pass: in code
      * for STT_FUNC and STT_GNU_IFUNC; STT_OBJECT and STT_NOTYPE may be data.  STB_GLOBAL or STB_WEAK; no version.
      * The name is copied.  Tables of another size are in memory of their own, which is not given back: who reads
      * an object's DT_SYMTAB inside of its segments alone finds none.
      * 0; -EPERM: another stage; -EEXIST: the object defines it; -EINVAL: the above; -ENOTSUP: the object has no
-     * DT_GNU_HASH, or there is none that is sound; -E2BIG: more than MVLD_SYMBOLS_MAX of this pass;
+     * DT_GNU_HASH, or there is none that is sound, or its room is full; -E2BIG: more than MVLD_SYMBOLS_MAX of this pass;
      * -ENOMEM. */
     int (*symbol_add)(const struct mvld_context *, const struct mvld_symbol *symbol);
 

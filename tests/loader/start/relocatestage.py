@@ -21,7 +21,7 @@ PROGRAM = (SOURCES / "main.c").read_text()
 class World:
     def __init__(self, folder):
         self.folder = folder
-        support.take(folder, "loader/start/relocatestage", "bind.so", "hide.so", "add.so", "remember.so", "names.so",
+        support.take(folder, "loader/start/relocatestage", "bind.so", "hide.so", "add.so", "remember.so", "names.so", "brings.so",
                      *(f"lib{name}.so" for name in ("first", "second", "late", "mine")))
         (folder / "main.c").write_text(PROGRAM)
 
@@ -306,8 +306,45 @@ def unmatched(world):
         check(done.stdout == "1 1 1 1 2\n" and f"bind.to is LIBRARY:SYMBOL, not '{text}'" in done.stderr, f"{done}")
 
 
+BROUGHT = """
+int real_getppid(void) __attribute__((weak));
+int mine(void) { return real_getppid ? -real_getppid() : 1; }
+"""
+INTERPOSED = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdio.h>
+#include <unistd.h>
+int answer(void), other(void);
+int main(int argc, char **argv)
+{
+    int (*found)(void) = (int (*)(void))dlsym(RTLD_DEFAULT, "getppid");
+    int n = 0;
+    for (char name[] = "seen_a"; dlsym(RTLD_DEFAULT, name); name[5]++)
+        n++;
+    if (argc > 1)
+        printf("%p\\n", dlopen(argv[1], RTLD_NOW) ? "" : NULL);
+    return printf("%d %d %d\\n", getppid() < 0, found() < 0, n * answer()) < 0 && other();
+}
+"""
+
+
+def brought(world):
+    """To a library that the pass brings symbols are added, of names that libraries behind it define, when these
+    come: the pass has seen what it interposes.  It is no longer possible when the start is over."""
+    library(world, ".", "brought", BROUGHT)
+    (world.folder / "main.c").write_text(INTERPOSED)
+    for options in (["-Wl,-z,now"], ["-Wl,-z,lazy"], ["-no-pie", "-fno-pie"]):
+        program = world.program("-Wl,--no-as-needed", *options)
+        says(world.run(program, MVLD="off"), "0 0 0")
+        says(world.run(program, passes="brings"), "1 1 3")  # libfirst, libsecond, libc
+        says(world.run(program, passes="add, brings", more="[add]\nlibrary = libbrought.so\n"), "1 1 3")
+    done, log = logged(world, program, arguments=[world.folder / "libmine.so"], passes="brings")
+    check(done.stdout.endswith("\n1 1 3\n") and "seen_d: the host loader has read" in log, f"{done}{log}")
+
+
 if __name__ == "__main__":
     with support.scratch_folder() as scratch:
         {"bound": bound, "later": later, "hidden": hidden, "wrong": wrong, "many": many, "added": added,
          "added_later": added_later, "added_wrong": added_wrong, "again": again,
-         "named": named, "unmatched": unmatched}[sys.argv[1]](World(scratch))
+         "named": named, "unmatched": unmatched, "brought": brought}[sys.argv[1]](World(scratch))
