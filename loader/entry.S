@@ -166,7 +166,7 @@ loader_mmap_musl:
 
     .type mmap_common, @function
 mmap_common:
-    with_registers loader_mmap, 48, "%r9, %r8, %r10, %rdx, %rsi, %rdi", "%rdi, %rsi, %rdx, %r10, %r8, %r9"
+    with_registers loader_mmap, 88, "%r15, %r14, %r13, %r12, %rbx, %r9, %r8, %r10, %rdx, %rsi, %rdi", "%rdi, %rsi, %rdx, %r10, %r8, %r9, %rbx, %r12, %r13, %r14, %r15"
     .size mmap_common, .-mmap_common
 
 /* Stub i stands in for a cpuid of the host loader's and for some instructions before it

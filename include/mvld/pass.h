@@ -16,7 +16,7 @@
  *              can be changed
  *     run      for the objects of the start, and then for those of each dlopen:
  *              they are relocated, and none of their constructors has run
- *     removed  for the objects of one dlclose, already unmapped: forget them,
+ *     removed  for objects that are gone, already unmapped: forget them,
  *              touch none of their memory
  *
  *   A pass runs before libc is usable: build it with
@@ -274,7 +274,7 @@ struct mvld_api {
 
     /* What a file holds that the user named for one of the pass's options (MVLD_OPTION_FILE), ended with
      * NUL; to be released.  NULL, with a sentence: it cannot be read, is no regular file, or is larger than
-     * MVLD_FILE_MAX.  For the thread that loads. */
+     * MVLD_FILE_MAX.  For the thread that loads, in every stage. */
     char *(*file_read)(const struct mvld_context *, const struct mvld_setting *, size_t *size);
     /* Fills [to, to + size), of at most 256 bytes, with numbers by chance, of the kernel's.  0, -EAGAIN: it
      * has none yet, -EINVAL. */
@@ -334,6 +334,7 @@ struct mvld_api {
      * function `to` from now on; or nothing, as if the object did not define it.  Who has a definition from
      * symbol_find names with its version that version alone, else the default one.  What was bound when an
      * object was linked asks nobody, and stays.  Declared: made when the pass has returned 0, all or none.
+     * The object of `to` stays as long as that of `symbol`: nothing is bound back when it goes.
      * 0; -EPERM: it is another stage; -ENOENT; -EINVAL: not a function (bind), thread-local or unique
      * (hide); -ENOTSUP: the object's symbols lie beside its code; -EEXIST, -ENOMEM. */
     int (*symbol_bind)(struct mvld_image *, const struct mvld_symbol *symbol,
@@ -341,13 +342,14 @@ struct mvld_api {
     int (*symbol_hide)(struct mvld_image *, const struct mvld_symbol *symbol);
     /* The same for a definition that `symbol->object` has not.  From now on each look-up that comes to the
      * object finds it, as if the object had been linked so: by relocation, weak or strong, lazy or not, of
-     * any version, and by dlsym.  `object` is one of those that relocate was called with.  `address` is in any
+     * any version, and by dlsym.  `object` is one of those that this call is for, or, until the start is relocated, a
+     * library that a pass brings, which has room for MVLD_SYMBOLS_MAX in all.  `address` is in any
      * object that is mapped, which stays as long as this one, or in a section of the pass: in code
      * for STT_FUNC and STT_GNU_IFUNC; STT_OBJECT and STT_NOTYPE may be data.  STB_GLOBAL or STB_WEAK; no version.
      * The name is copied.  Tables of another size are in memory of their own, which is not given back: who reads
      * an object's DT_SYMTAB inside of its segments alone finds none.
      * 0; -EPERM: another stage; -EEXIST: the object defines it; -EINVAL: the above; -ENOTSUP: the object has no
-     * DT_GNU_HASH, or there is none that is sound; -E2BIG: more than MVLD_SYMBOLS_MAX of this pass;
+     * DT_GNU_HASH, or there is none that is sound, or its room is full; -E2BIG: more than MVLD_SYMBOLS_MAX of this pass;
      * -ENOMEM. */
     int (*symbol_add)(const struct mvld_context *, const struct mvld_symbol *symbol);
 
@@ -379,6 +381,15 @@ struct mvld_api {
      * MVLD_RETARGETS_MAX; -ENOMEM. */
     int (*reference_retarget)(const struct mvld_context *, const struct mvld_reference *,
                               uintptr_t target);
+
+    /* The real path of the file that the object was mapped from, as the kernel has it: no link is in it.  To be
+     * released.  NULL: it is not known, or there is no memory.  For the thread that loads. */
+    char *(*object_path)(struct mvld_image *, const struct mvld_object *);
+
+    /* The definition that a MVLD_OPTION_SYMBOL names, in the first object of that name that has it.  For the thread
+     * that loads, inside relocate, run, or removed.
+     * 0; -ENOENT: none has it now; -EINVAL: no such setting of the pass, or without a value. */
+    int (*setting_symbol)(const struct mvld_context *, const struct mvld_setting *, struct mvld_symbol *out);
 };
 
 /* ---- what a pass gets and gives ------------------------------------------ */
@@ -388,9 +399,10 @@ struct mvld_context {
     const struct mvld_api *api;
     struct mvld_image *image;
     void **state;                          /* the pass's own, kept between calls */
-    int later;                             /* run: 1: the objects are of a dlopen, 0: of the start */
+    int later;                             /* relocate, run: 1: the objects are of a dlopen, 0: of the start */
     const struct mvld_setting *settings;   /* every option in its order, defaults included */
     size_t n_settings;
+    uint64_t *matched;                     /* mvld's own */
 };
 
 /* Bits of `flags`. */
@@ -406,11 +418,12 @@ struct mvld_context {
 
 /* A file of which an object is about to be mapped. */
 struct mvld_file {
-    const char *name;  /* its real path, where the kernel tells one */
+    const char *name;  /* as the object will be called (mvld_object) */
     uint32_t flags;    /* MVLD_OBJECT_MAIN: the executable, unless mvld was run as a program */
     const void *bytes; /* all of it, readable while the pass is asked */
     size_t size;
     uintptr_t address; /* where the executable lies, when it is mapped already; else 0 */
+    const char *path;  /* its real path, where the kernel tells one; else as `name` */
 };
 
 struct mvld_pass {
@@ -429,17 +442,20 @@ struct mvld_pass {
     /* May be NULL, as those that follow.  A file is about to be mapped, and nothing of it can have run:
      * 0, or negative errno with a sentence (fail): it must not be.  Then the program does not start, or
      * the dlopen fails, as for any file that cannot be mapped.  The image has no objects yet, at the start;
-     * asked are alloc, release, fail, log and file_place.  Also asked at starts from a snapshot: such a pass has not
+     * asked are alloc, release, fail, log, random, file_read and file_place.  Also asked at starts from a snapshot: such a pass has not
      * MVLD_PASS_FREEZES.  The host loader is not asked about. */
     int (*map)(const struct mvld_context *, const struct mvld_file *);
     /* Objects are mapped, each as soon as it is, and nothing of the start, or of the dlopen that they belong
      * to, is relocated: symbols can be changed (symbol_bind, symbol_hide, symbol_add).  The image of this stage has all
-     * objects that are mapped so far; its objects are other ones than those of run, and memory from
-     * alloc stays.  No snapshot of the program is made or used.  An error: none of the edits is made. */
+     * objects that are mapped so far, but for the vDSO and the host loader; its objects are other ones than those of run, and
+     * memory from alloc stays.  No snapshot of the program is made or used.  An error: none of the edits is made. */
     int (*relocate)(const struct mvld_context *, const struct mvld_object *const *objects, size_t n);
     /* The objects of the start, all of them, in the order of the link map; or those of one dlopen, with
      * `later` in the context.  A pass that failed at the start is not called again. */
     int (*run)(const struct mvld_context *, const struct mvld_object *const *objects, size_t n);
+    /* Objects that relocate or run was called with are gone, by dlclose, or by a dlopen that failed; those of the two
+     * images in calls of their own, with that image in the context.  Their memory is unmapped; what describes
+     * them can be read until the call returns. */
     void (*removed)(const struct mvld_context *, const struct mvld_object *const *objects,
                     size_t n);
     uint32_t flags; /* MVLD_PASS_*, or-ed */

@@ -97,6 +97,10 @@ static int check_value(const struct mvld_option *o, struct mvld_setting *s, cons
     case MVLD_OPTION_PREFIX:
     case MVLD_OPTION_FILE:
         return 0;
+    case MVLD_OPTION_SYMBOL:
+        if (mvld_setting_symbol(s))
+            return 0;
+        return refuse_at(why, EINVAL, s->file, s->line, "%s.%s is LIBRARY:SYMBOL, not '%s'", pass, s->name, s->text);
     }
     return refuse_at(why, EINVAL, s->file, s->line, "%s.%s has an unknown type", pass, s->name);
 }
@@ -116,6 +120,13 @@ static const struct mvld_option *find_option(const struct mvld_pass *pass, const
         }
     }
     return best;
+}
+
+int options_is_symbol(const struct mvld_pass *pass, const struct mvld_setting *setting)
+{
+    const struct mvld_option *option = setting->text ? find_option(pass, setting->name) : NULL;
+
+    return option && option->type == MVLD_OPTION_SYMBOL;
 }
 
 static int setting_of(const struct mvld_option *o, const struct config_entry *e,

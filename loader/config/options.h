@@ -16,4 +16,7 @@ int options_finish(struct arena *, const struct mvld_pass *, const char *pass_pa
                    const struct config *, struct mvld_setting **settings, size_t *n,
                    const struct why *);
 
+/* 1: it has a value, and names a symbol. */
+int options_is_symbol(const struct mvld_pass *, const struct mvld_setting *);
+
 #endif

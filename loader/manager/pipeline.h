@@ -50,7 +50,7 @@ int pipeline_map_file(struct pipeline *, struct mvld_image *, const struct mvld_
 /* The same of the stage `relocate`: symbols.  A pass that fails has changed none. */
 int pipeline_wants_symbols(const struct pipeline *);
 void pipeline_relocate(struct pipeline *, struct mvld_image *,
-                       const struct mvld_object *const *objects, size_t n);
+                       const struct mvld_object *const *objects, size_t n, int later);
 
 /* The MVLD_PASS_* flags of all passes, or-ed. */
 uint32_t pipeline_flags(const struct pipeline *);
@@ -80,7 +80,8 @@ int pipeline_run(struct pipeline *, struct mvld_image *, size_t end);
 /* For those of its passes from first on, before end. */
 void pipeline_added(struct pipeline *, struct mvld_image *, const struct mvld_object *const *objects, size_t n,
                     size_t first, size_t end);
-void pipeline_removed(struct pipeline *, struct mvld_image *,
+/* Of the image of that stage. */
+void pipeline_removed(struct pipeline *, struct mvld_image *, enum rimf_stage,
                       const struct mvld_object *const *objects, size_t n);
 
 #endif

@@ -29,6 +29,7 @@ struct planned_pass {
     const char *library; /* found, absolute; or NULL */
     struct mvld_setting *settings;
     size_t n_settings;
+    uint64_t matched; /* of these, a bit each: setting_symbol found something */
     struct mvld_context context;
     void *state;
     enum pass_status status;

@@ -8,6 +8,7 @@
  * Passes that ran still hear of objects that go, to forget them.
  */
 #include "rimf/base/base.h"
+#include "loader/config/options.h"
 #include "loader/manager/private.h"
 #include "rimf/realise/realise.h"
 
@@ -36,6 +37,7 @@ void pipeline_set_context(struct planned_pass *it, struct mvld_image *image)
         .state = &it->state,
         .settings = it->settings,
         .n_settings = it->n_settings,
+        .matched = &it->matched,
     };
 }
 
@@ -108,7 +110,7 @@ int pipeline_wants_symbols(const struct pipeline *p)
 }
 
 void pipeline_relocate(struct pipeline *p, struct mvld_image *image,
-                       const struct mvld_object *const *objects, size_t n)
+                       const struct mvld_object *const *objects, size_t n, int later)
 {
     rimf_image_set_stage(image, RIMF_STAGE_RELOCATE);
     for (size_t i = 0; i < p->n; i++) {
@@ -118,6 +120,7 @@ void pipeline_relocate(struct pipeline *p, struct mvld_image *image,
         if (!changes_symbols(it))
             continue;
         pipeline_set_context(it, image);
+        it->context.later = later;
         error = it->pass->relocate(&it->context, objects, n);
         failed = rimf_image_realise_symbols(image, &it->context, error < 0);
         if (error < 0 || failed)
@@ -215,6 +218,17 @@ static void print_statistics(const struct pipeline *p)
     }
 }
 
+static void say_unmatched(const struct pipeline *p, const struct planned_pass *it)
+{
+    for (size_t i = 0; it->pass && it->status == PASS_RAN && i < it->n_settings && i < RIMF_SETTINGS_MATCHED; i++) {
+        const struct mvld_setting *s = &it->settings[i];
+
+        if (options_is_symbol(it->pass, s) && !(it->matched >> i & 1))
+            rimf_log(&p->log, MVLD_LOG_WARNING, "mvld: %s:%u: %s.%s = %s: no object of the start defines it",
+                     s->file, s->line, it->name, s->name, s->text);
+    }
+}
+
 int pipeline_run(struct pipeline *p, struct mvld_image *image, size_t end)
 {
     int result = 0;
@@ -238,6 +252,8 @@ int pipeline_run(struct pipeline *p, struct mvld_image *image, size_t end)
         if (p->passes[i].status != PASS_RAN)
             result = -ECANCELED;
     }
+    for (size_t i = 0; i < p->n && end > p->n; i++)
+        say_unmatched(p, &p->passes[i]);
     if (end > p->n)
         print_statistics(p);
     return p->broken ? -EUCLEAN : result;
@@ -265,12 +281,19 @@ void pipeline_added(struct pipeline *p, struct mvld_image *image,
     }
 }
 
-void pipeline_removed(struct pipeline *p, struct mvld_image *image,
+/* Of that stage's image. */
+static int knows_objects(const struct planned_pass *it, enum rimf_stage stage)
+{
+    return stage == RIMF_STAGE_RELOCATE ? changes_symbols(it)
+                                        : it->pass && it->pass->run && it->status == PASS_RAN;
+}
+
+void pipeline_removed(struct pipeline *p, struct mvld_image *image, enum rimf_stage stage,
                       const struct mvld_object *const *objects, size_t n)
 {
     for (size_t i = p->n; i-- > 0;) { /* the last that came to know them forgets first */
         struct planned_pass *it = &p->passes[i];
-        if (it->status != PASS_RAN || !it->pass || !it->pass->removed)
+        if (!knows_objects(it, stage) || !it->pass->removed)
             continue;
         pipeline_set_context(it, image);
         it->pass->removed(&it->context, objects, n);

@@ -35,7 +35,7 @@ void place_set_unplaced(const struct loader *);
 long place_room(void *loader, size_t size);
 struct mmap_call {
     uintptr_t address, length, prot, flags, fd, offset;
-};
+}; /* behind it, from entry.S: the caller's %rbx, %r12 to %r15, %rbp, and its stack */
 /* Such a mapping, at a place in the arena, `first` (or 0) before any other; or an error. */
 long place_map(struct loader *, const struct mmap_call *, uintptr_t first);
 

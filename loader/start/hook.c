@@ -133,9 +133,8 @@ void loader_event(struct loader *l)
         l->debug = *l->debug_musl;
     if (!l->debug)
         return;
-    if (l->debug->r_state == RT_ADD)
-        relocatestage_event(l);
     if (l->debug->r_state == RT_CONSISTENT && l->debug->r_map) {
+        relocatestage_compare(l);
         if (l->started)
             objects_changed(l);
         else if (l->debug_musl || is_complete(l)) /* musl raises no other before it */

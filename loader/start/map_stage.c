@@ -28,7 +28,7 @@
 
 #define NAME_SIZE 4096u
 
-char *mapstage_name(struct loader *l, int fd)
+char *mapstage_path(struct loader *l, int fd)
 {
     char *name = rimf_heap_alloc(&l->heap, NAME_SIZE), link[40];
 
@@ -61,14 +61,15 @@ static int ask(struct loader *l, int fd, const char *name, uint32_t flags, const
 {
     size_t size = (size_t)st->st_size;
     long bytes = size ? sys_mmap(l->sys, 0, size, PROT_READ, MAP_PRIVATE, fd, 0) : 0;
-    struct mvld_file file = {.name = name, .flags = flags, .bytes = (const void *)bytes, .size = size,
+    char *path = mapstage_path(l, fd);
+    struct mvld_file file = {.name = name, .path = path ? path : name, .flags = flags, .bytes = (const void *)bytes, .size = size,
                              .address = flags && l->block.phdr ? rimf_page_down(l->block.phdr->a_un.a_val) : 0};
     int error;
 
-    if (sys_failed(bytes))
-        return rimf_api()->fail(l->image, EACCES, "%s: the file cannot be read", name);
-    error = pipeline_map_file(l->pipeline, l->image, &file);
-    if (size)
+    error = sys_failed(bytes) ? rimf_api()->fail(l->image, EACCES, "%s: the file cannot be read", name)
+                              : pipeline_map_file(l->pipeline, l->image, &file);
+    rimf_heap_release(&l->heap, path);
+    if (size && !sys_failed(bytes))
         sys_munmap(l->sys, (uintptr_t)bytes, size);
     return error;
 }
@@ -113,7 +114,7 @@ void mapstage_start(struct loader *l)
     if (l->host.musl)
         refuse_start(l, "files of a program of musl's cannot be seen before they are mapped, "
                         "which a pass must");
-    if (objects_create_image(l))
+    if (objects_create_image(l, &l->image))
         refuse_start(l, "there is no memory for the passes that look at files");
     rimf_image_set_place(l->image, place_at, l);
     l->mapstage.wanted = 1;
@@ -128,22 +129,22 @@ void mapstage_require(struct loader *l, size_t mmap_sites)
 }
 
 /* Segments of one object follow each other, and are of one file. */
-int mapstage_file(struct loader *l, int fd, size_t length)
+int mapstage_file(struct loader *l, const struct mmap_call *c, size_t length)
 {
     struct file_id identity;
     struct stat st;
     char *name;
     int error;
 
-    if (SYS3(l->sys, SYS_fstat, fd, &st, 0))
+    if (SYS3(l->sys, SYS_fstat, c->fd, &st, 0))
         return -EACCES;
     file_id_of(&identity, &st);
     if (l->mapstage.passed && file_id_same(&identity, &l->mapstage.last))
         return 0;
     l->mapstage.at = 0;
     l->mapstage.length = length;
-    name = mapstage_name(l, fd);
-    error = ask(l, fd, name ? name : "a file", 0, &st);
+    name = mapped_name(l, c);
+    error = ask(l, (int)c->fd, name ? name : "a file", 0, &st);
     rimf_heap_release(&l->heap, name);
     if (error && !l->started)
         say(l);

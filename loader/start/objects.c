@@ -137,7 +137,7 @@ static void pass_on(struct loader *l, int unentered)
     rimf_image_set_unentered(l->image, unentered);
     caller_changed(l, change.removed, change.n_removed);
     if (l->pipeline && change.n_removed)
-        pipeline_removed(l->pipeline, l->image, change.removed, change.n_removed);
+        pipeline_removed(l->pipeline, l->image, RIMF_STAGE_RUN, change.removed, change.n_removed);
     for (size_t i = 0; i < change.n_removed; i++)
         rimf_moved_forget(l->image, change.removed[i]);
     if (l->pipeline && change.n_added) {
@@ -257,12 +257,28 @@ static void open_frames(struct loader *l)
 
 /* ---- from hook.c and init.c ----------------------------------------------------------- */
 
-/* Earlier for who looks at files before they are mapped. */
-int objects_create_image(struct loader *l)
+static char *path_at(void *loader, struct mvld_image *image, uintptr_t address)
 {
-    int error = l->image ? 0 : rimf_image_create(l->sys, &l->log, &l->image);
+    struct loader *l = loader;
+    char *path = path_mapped_at(l, address), *copy = NULL;
+    size_t size = path ? rimf_strlen(path) + 1 : 0;
 
-    l->image = error ? NULL : l->image;
+    if (path)
+        copy = rimf_api()->alloc(image, size);
+    if (copy)
+        memcpy(copy, path, size);
+    rimf_heap_release(&l->heap, path);
+    return copy;
+}
+
+/* Of the stage `run`, or of another one. */
+int objects_create_image(struct loader *l, struct mvld_image **image)
+{
+    int error = *image ? 0 : rimf_image_create(l->sys, &l->log, image);
+
+    *image = error ? NULL : *image;
+    if (!error)
+        rimf_image_set_path(*image, path_at, l);
     return error;
 }
 
@@ -279,7 +295,7 @@ void objects_start(struct loader *l)
         say_object(l, "object", l->maps.known[i]);
     if (!l->pipeline && !rimf_log_enabled(&l->log, MVLD_LOG_IMAGE | MVLD_LOG_VERIFY))
         return;
-    if (objects_create_image(l)) {
+    if (objects_create_image(l, &l->image)) {
         rimf_log(&l->log, MVLD_LOG_WARNING, "image: no memory; no pass runs");
         return;
     }

@@ -8,10 +8,13 @@
  *
  *     first mapping     the program headers are read from it: how many mappings are to come
  *     last mapping      the objects so far are told to an image of this stage; passes are asked
- *     RT_ADD, later     a dlopen begins: that image is brought up to the link map, since an earlier dlopen may
- *                       have failed half-way, or objects may have gone
+ *     link map          what it lacks is gone, or belongs to another namespace: passes forget it.  Compared before
+ *                       each object, since the host loader announces neither an object of LD_PRELOAD that it
+ *                       mapped in vain, nor (some versions) a dlopen before its first object; and at RT_CONSISTENT,
+ *                       behind a dlclose, or a dlopen that failed half-way
  *
- * The image of the other stages has relocated objects alone; this one also has those that are not.
+ * The image of the other stages has relocated objects alone; this one also has those that are not, and neither
+ * the vDSO nor the host loader.
  */
 #include "loader/loader.h"
 
@@ -66,8 +69,11 @@ static void add_executable(struct loader *l)
 static int update(struct loader *l, struct rimf_change *change)
 {
     struct relocatestage *r = &l->relocatestage;
+    int error = rimf_image_update(r->image, r->sources, r->n, change);
 
-    return rimf_image_update(r->image, r->sources, r->n, change);
+    if (!error && change->n_removed)
+        pipeline_removed(l->pipeline, r->image, RIMF_STAGE_RELOCATE, change->removed, change->n_removed);
+    return error;
 }
 
 /* ---- the start, and a dlopen --------------------------------------------------------------- */
@@ -79,7 +85,7 @@ void relocatestage_start(struct loader *l)
 
     if (!pipeline_wants_symbols(l->pipeline))
         return;
-    if (l->host.musl || rimf_image_create(l->sys, &l->log, &r->image)) {
+    if (l->host.musl || objects_create_image(l, &r->image)) {
         rimf_log(&l->log, MVLD_LOG_WARNING, "mvld: no symbol is changed: %s",
                  l->host.musl ? "of musl's objects nobody knows when they are mapped" : "out of memory");
         return;
@@ -90,34 +96,33 @@ void relocatestage_start(struct loader *l)
         return;
     add_executable(l);
     if (!update(l, &change) && change.n_added)
-        pipeline_relocate(l->pipeline, r->image, change.added, change.n_added);
+        pipeline_relocate(l->pipeline, r->image, change.added, change.n_added, 0);
 }
 
-void relocatestage_event(struct loader *l)
+static int is_listed(const struct loader *l, const struct rimf_source *source)
+{
+    const struct link_map *map = l->debug->r_map;
+
+    while (map && (map->l_addr != source->bias || map->l_ld != source->dynamic))
+        map = map->l_next;
+    return map != NULL;
+}
+
+/* Nothing is being mapped: every object that the image should have is in the link map. */
+void relocatestage_compare(struct loader *l)
 {
     struct relocatestage *r = &l->relocatestage;
     struct rimf_change change;
+    size_t kept = 0;
 
-    if (!r->wanted || !l->started)
+    if (!r->wanted || !l->debug || !l->debug->r_map)
         return;
-    r->n = r->left = 0;
-    for (const struct link_map *map = l->debug->r_map; map; map = map->l_next) {
-        struct rimf_source *source = map->l_addr == l->vdso_bias && map->l_addr ? NULL : room_for_one(l);
-
-        if (!source)
-            continue;
-        *source = (struct rimf_source){
-            .name = map->l_name && *map->l_name ? map->l_name : "main",
-            .bias = map->l_addr,
-            .dynamic = map->l_ld,
-            .flags = map == l->debug->r_map          ? MVLD_OBJECT_MAIN
-                     : map->l_addr == l->host.bias ? MVLD_OBJECT_LOADER : 0,
-        };
-        if (map == l->debug->r_map) {
-            source->phdr = l->main.phdr;
-            source->phnum = l->main.phnum;
-        }
-    }
+    for (size_t i = 0; i < r->n; i++)
+        if (is_listed(l, &r->sources[i]))
+            r->sources[kept++] = r->sources[i];
+    if (kept == r->n)
+        return;
+    r->n = kept;
     update(l, &change);
 }
 
@@ -155,13 +160,25 @@ static void begin(struct loader *l, uintptr_t at, size_t length, size_t offset)
     }
     if (!first || !r->left)
         return;
+    relocatestage_compare(l);
     r->bias = at - rimf_page_down(first->p_vaddr);
     r->phdr = ph;
     r->phnum = eh->e_phnum;
 }
 
+/* By a pass: it comes before the libraries whose symbols it is to interpose. */
+static int is_brought(const struct loader *l, const char *name)
+{
+    const char *library;
+
+    for (size_t i = 0; (library = pipeline_library(l->pipeline, i)); i++)
+        if (rimf_streq(library, name))
+            return 1;
+    return 0;
+}
+
 /* A segment of an object's file lies at `at`; with `first`, its first. */
-void relocatestage_mapped(struct loader *l, uintptr_t at, size_t length, size_t offset, int fd, int first)
+void relocatestage_mapped(struct loader *l, uintptr_t at, const struct mmap_call *c, int first)
 {
     struct relocatestage *r = &l->relocatestage;
     struct rimf_source *source;
@@ -169,21 +186,22 @@ void relocatestage_mapped(struct loader *l, uintptr_t at, size_t length, size_t 
     char *name;
 
     if (first || !r->left)
-        begin(l, at, length, offset);
+        begin(l, at, c->length, c->offset);
     if (!r->left || --r->left)
         return;
-    name = mapstage_name(l, fd);
+    name = mapped_name(l, c);
     source = name ? room_for_one(l) : NULL;
     if (!source)
         return;
     *source = (struct rimf_source){.name = name, .bias = r->bias, .phdr = r->phdr, .phnum = r->phnum,
                                    .dynamic = dynamic_of(r->phdr, r->phnum, r->bias),
-                                   .flags = r->n == 1 ? MVLD_OBJECT_MAIN : 0};
+                                   .flags = r->n == 1 ? MVLD_OBJECT_MAIN : 0,
+                                   .room = is_brought(l, name) ? MVLD_SYMBOLS_MAX : 0};
     if (update(l, &change) || change.n_added != 1) {
         r->n--;
     } else {
         source->name = change.added[0]->name; /* the image's, as long as it has the object */
-        pipeline_relocate(l->pipeline, r->image, change.added, 1);
+        pipeline_relocate(l->pipeline, r->image, change.added, 1, l->started);
     }
     rimf_heap_release(&l->heap, name);
 }

@@ -38,6 +38,9 @@ void program_build_id(const struct loader *, struct identity *out);
 
 /* In place of an mmap of the host loader's. */
 long loader_mmap(struct loader *, const struct mmap_call *) RIMF_HIDDEN;
+/* What the link map will call the object that is being mapped, or, where that cannot be known, its real path;
+ * memory of the heap, or NULL. */
+char *mapped_name(struct loader *, const struct mmap_call *);
 
 /* ---- map_stage.c ------------------------------------------------------------------------- */
 
@@ -54,9 +57,9 @@ void mapstage_start(struct loader *);
 /* So many places are known at which the host loader maps files. */
 void mapstage_require(struct loader *, size_t mmap_sites);
 /* As the kernel knows it; memory of the heap, or NULL. */
-char *mapstage_name(struct loader *, int fd);
+char *mapstage_path(struct loader *, int fd);
 /* It is about to map this one: so many bytes, or, with 0, where it says.  0, or -EACCES: a pass refused it. */
-int mapstage_file(struct loader *, int fd, size_t length);
+int mapstage_file(struct loader *, const struct mmap_call *, size_t length);
 
 /* ---- relocate_stage.c -------------------------------------------------------------------- */
 
@@ -74,8 +77,8 @@ struct relocatestage {
 };
 
 void relocatestage_start(struct loader *); /* the executable is mapped, and nothing else */
-void relocatestage_event(struct loader *); /* the link map is what counts from now on */
-void relocatestage_mapped(struct loader *, uintptr_t at, size_t length, size_t offset, int fd, int first);
+void relocatestage_compare(struct loader *); /* the link map may have lost objects */
+void relocatestage_mapped(struct loader *, uintptr_t at, const struct mmap_call *, int first);
 
 /* ---- hook.c ------------------------------------------------------------------------------ */
 
@@ -95,7 +98,7 @@ struct main_object {
     size_t phnum;
 };
 
-int objects_create_image(struct loader *); /* 0, or -ENOMEM */
+int objects_create_image(struct loader *, struct mvld_image **); /* if it is not there: 0, or -ENOMEM */
 void objects_start(struct loader *);
 void objects_changed(struct loader *);
 void objects_relocated(struct loader *);

@@ -11,6 +11,9 @@
  *
  * .gnu.version and .dynstr likewise.  What is new has no version, which serves references of any.
  *
+ * Tables with room for more stay where they are: what is new is written behind, in place.  That can be done as long
+ * as nobody has looked anything up, also by a host loader that remembers where they are.
+ *
  * How many symbols there are, a table without definitions does not say: relocations do.
  */
 #include "rimf/elf/view.h"
@@ -33,9 +36,9 @@ static size_t referred(const Elf64_Rela *relocations, size_t count, size_t n)
     return n;
 }
 
-static int measure(const struct elf_view *view, const struct elf_more *more, struct extension *e)
+static int measure(const struct elf_view *view, const struct elf_more *more, size_t room, struct extension *e)
 {
-    size_t n = elf_symbol_count(view), names = 0;
+    size_t n = elf_symbol_count(view), names = room * ELF_ROOM_NAME;
 
     if (!n || !view->strings_size || !elf_gnu_tables(view, &e->old) || !e->old.head->n_buckets ||
         !e->old.head->n_bloom || e->old.head->n_bloom & (e->old.head->n_bloom - 1) || n < e->old.head->first)
@@ -45,7 +48,7 @@ static int measure(const struct elf_view *view, const struct elf_more *more, str
     e->n = referred(view->plt_relocations, view->n_plt_relocations, n);
     if (e->n > view->symbols_limit)
         return 0;
-    for (e->most += e->n; more; more = more->next, e->most++)
+    for (e->most += e->n + room; more; more = more->next, e->most++)
         names += rimf_strlen(more->name) + 1;
     e->hash_at = e->most * sizeof(Elf64_Sym);
     e->chain_at = e->hash_at + ((uintptr_t)e->old.chain - (uintptr_t)e->old.head);
@@ -55,11 +58,11 @@ static int measure(const struct elf_view *view, const struct elf_more *more, str
     return 1;
 }
 
-size_t elf_extend_size(const struct elf_view *view, const struct elf_more *more)
+size_t elf_extend_size(const struct elf_view *view, const struct elf_more *more, size_t room)
 {
     struct extension e;
 
-    return measure(view, more, &e) ? e.end : 0;
+    return measure(view, more, room, &e) ? e.end : 0;
 }
 
 struct writing {
@@ -130,14 +133,30 @@ static void lead(const struct elf_view *view, Elf64_Dyn *entry)
     }
 }
 
-void elf_extend(struct elf_view *view, const struct elf_more *more, uintptr_t at, size_t size)
+/* The chains, then the names.  Where the names end. */
+static size_t write_more(struct writing *w, const struct elf_more *more, char *strings, size_t name)
+{
+    const size_t behind = w->next, first_name = name;
+
+    for (const struct elf_more *one = more; one; one = one->next) {
+        uint32_t bucket = elf_name(one->name, NULL, ELF_ANY_BASE).gnu_hash % w->old->head->n_buckets;
+
+        if (w->buckets[bucket] < behind)
+            write_chain(w, bucket, more, first_name);
+        memcpy(strings + name, one->name, rimf_strlen(one->name) + 1);
+        name += rimf_strlen(one->name) + 1;
+    }
+    return name;
+}
+
+void elf_extend(struct elf_view *view, const struct elf_more *more, size_t room, uintptr_t at, size_t size)
 {
     struct extension e = {.n = 0};
     struct writing w = {.view = view, .old = &e.old};
     char *strings;
     size_t name = view->strings_size;
 
-    measure(view, more, &e);
+    measure(view, more, room, &e);
     w.symbols = (Elf64_Sym *)at;
     w.bloom = (uint64_t *)(at + e.hash_at + sizeof *e.old.head);
     w.buckets = (uint32_t *)(w.bloom + e.old.head->n_bloom);
@@ -154,21 +173,65 @@ void elf_extend(struct elf_view *view, const struct elf_more *more, uintptr_t at
     memcpy(strings, view->strings, name);
     w.next = e.n;
     w.most = e.most;
-    for (const struct elf_more *one = more; one; one = one->next) {
-        uint32_t bucket = elf_name(one->name, NULL, ELF_ANY_BASE).gnu_hash % e.old.head->n_buckets;
-
-        if (w.buckets[bucket] < e.n)
-            write_chain(&w, bucket, more, view->strings_size);
-        memcpy(strings + name, one->name, rimf_strlen(one->name) + 1);
-        name += rimf_strlen(one->name) + 1;
-    }
+    name = write_more(&w, more, strings, name);
     view->extended = (struct mvld_segment){at, at + size, PROT_READ};
     view->symbols = w.symbols;
     view->symbols_limit = w.next;
     view->gnu_hash = (const uint32_t *)(at + e.hash_at);
     view->versym = view->versym ? w.versions : NULL;
     view->strings = strings;
-    view->strings_size = name;
+    view->strings_size = size - e.strings_at; /* with the room */
     for (size_t i = 0; i < view->n_dynamic; i++)
         lead(view, (Elf64_Dyn *)&view->dynamic[i]);
+    view->strings_size = name;
+}
+
+/* In the tables that elf_extend made.  0: it did not. */
+static int reopen(const struct elf_view *view, struct elf_gnu *old, struct writing *w)
+{
+    if (!view->extended.end || !elf_gnu_tables(view, old))
+        return 0;
+    *w = (struct writing){.view = view, .old = old, .symbols = (Elf64_Sym *)view->symbols,
+                          .bloom = (uint64_t *)old->bloom, .buckets = (uint32_t *)old->buckets,
+                          .chain = (uint32_t *)old->chain, .next = view->symbols_limit,
+                          .most = ((uintptr_t)view->gnu_hash - (uintptr_t)view->symbols) / sizeof(Elf64_Sym)};
+    w->versions = (uint16_t *)(w->chain + (w->most - old->head->first));
+    return 1;
+}
+
+static size_t chain_length(const struct elf_view *view, const struct elf_gnu *old, const char *name)
+{
+    size_t at = old->buckets[elf_name(name, NULL, ELF_ANY_BASE).gnu_hash % old->head->n_buckets], n = 0;
+
+    for (; at >= old->head->first && at < view->symbols_limit; at++, n++)
+        if (old->chain[at - old->head->first] & 1)
+            break;
+    return n + 1;
+}
+
+int elf_append_fits(const struct elf_view *view, const struct elf_more *more)
+{
+    struct elf_gnu old;
+    struct writing w;
+    size_t symbols = 0, names = 0;
+
+    if (!reopen(view, &old, &w))
+        return 0;
+    for (; more; more = more->next) {
+        symbols += 1 + chain_length(view, &old, more->name);
+        names += rimf_strlen(more->name) + 1;
+    }
+    return symbols <= w.most - w.next &&
+           names <= view->extended.end - (uintptr_t)view->strings - view->strings_size;
+}
+
+void elf_append(struct elf_view *view, const struct elf_more *more)
+{
+    struct elf_gnu old;
+    struct writing w;
+
+    if (!reopen(view, &old, &w))
+        return;
+    view->strings_size = write_more(&w, more, (char *)view->strings, view->strings_size);
+    view->symbols_limit = w.next;
 }

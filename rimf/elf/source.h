@@ -32,6 +32,7 @@ struct rimf_source {
     struct mvld_segment extended;
     /* How much more its bias is where no distances between objects are drawn (the loader's place/draw.c). */
     uintptr_t layout_shift;
+    size_t room; /* its tables of symbols get room for so many more (image/symbol_edits.c) */
 };
 
 #endif

@@ -166,10 +166,15 @@ struct elf_more {
     Elf64_Sym symbol; /* without st_name */
     char name[];
 };
-/* Bytes that the object's tables take with these; 0: it has no such tables. */
-size_t elf_extend_size(const struct elf_view *, const struct elf_more *);
+/* Bytes that the object's tables take with these, and with room for so many more; 0: it has no such tables. */
+#define ELF_ROOM_NAME 64u /* bytes, on average */
+size_t elf_extend_size(const struct elf_view *, const struct elf_more *, size_t room);
 /* Writes them there, to zeroed memory, and leads the view and the dynamic section, which can be written, to them. */
-void elf_extend(struct elf_view *, const struct elf_more *, uintptr_t at, size_t size);
+void elf_extend(struct elf_view *, const struct elf_more *, size_t room, uintptr_t at, size_t size);
+/* 1: these fit into the room that elf_extend left. */
+int elf_append_fits(const struct elf_view *, const struct elf_more *);
+/* Writes them there; the tables can be written, and the dynamic section stays as it is. */
+void elf_append(struct elf_view *, const struct elf_more *);
 
 /* ---- elf/relocations.c --------------------------------------------------- */
 

@@ -111,6 +111,11 @@ void rimf_image_set_auditor(struct mvld_image *, const char *why);
  * within reach of the objects' calls; or negative errno. */
 void rimf_image_set_room(struct mvld_image *, long (*room)(void *cookie, size_t size), void *cookie);
 
+/* How the real path of the file that is mapped at an address is known (object_path of mvld/pass.h): memory from
+ * `alloc` of that image, or NULL. */
+void rimf_image_set_path(struct mvld_image *, char *(*path)(void *cookie, struct mvld_image *, uintptr_t address),
+                         void *cookie);
+
 /* Where files can be placed, in the stage map (file_place of mvld/pass.h): 0, or negative errno. */
 void rimf_image_set_place(struct mvld_image *, int (*place)(void *cookie, uintptr_t address), void *cookie);
 

@@ -65,7 +65,8 @@ struct rimf_object {
     uint32_t number; /* store/manifest.h: the number, from 1; 0: it has none */
     int code_known; /* its code was the file's, byte for byte, before any pass changed it */
     int finished;   /* moved/moved.h: the addresses that it holds are what they will be */
-    struct elf_more *more; /* image/symbol_edits.c: what it gets of symbols, */
+    size_t room;           /* image/symbol_edits.c: its tables of symbols get room for so many more; */
+    struct elf_more *more; /* what it gets of them, */
     uintptr_t extended;    /* and, while that is realised, where its tables go */
     int opened;     /* its RELRO can be written at the moment, */
     int to_open;    /* and should be (store/apply_pointers.c) */
@@ -157,6 +158,8 @@ struct mvld_image {
     struct moved_code *moved; /* NULL: there is no region for them */
     long (*room)(void *cookie, size_t size); /* rimf_image_set_room; or NULL */
     void *room_cookie;
+    char *(*path)(void *cookie, struct mvld_image *, uintptr_t address); /* rimf_image_set_path; or NULL */
+    void *path_cookie;
     int (*place)(void *cookie, uintptr_t address); /* rimf_image_set_place; or NULL */
     void *place_cookie;
     struct new_section *new_sections; /* image/sections.c */

@@ -84,6 +84,13 @@ void rimf_image_set_room(struct mvld_image *image, long (*room)(void *cookie, si
     image->room_cookie = cookie;
 }
 
+void rimf_image_set_path(struct mvld_image *image,
+                         char *(*path)(void *cookie, struct mvld_image *, uintptr_t address), void *cookie)
+{
+    image->path = path;
+    image->path_cookie = cookie;
+}
+
 void rimf_image_set_place(struct mvld_image *image, int (*place)(void *cookie, uintptr_t address), void *cookie)
 {
     image->place = place;

@@ -108,13 +108,19 @@ int rimf_symbol_hide(struct mvld_image *image, const struct mvld_symbol *symbol)
 
 /* ---- adding ------------------------------------------------------------------------------- */
 
+/* Its tables are larger already, have room, and stay where they are. */
+static int is_in_place(const struct rimf_object *object)
+{
+    return object->room && object->view.extended.end;
+}
+
 static const char *unfit(const struct mvld_context *ctx, const struct mvld_symbol *symbol)
 {
     const struct rimf_object *object = rimf_object_of(symbol->object);
     const struct mvld_object *holder = rimf_object_find(ctx->image, symbol->address);
     uint32_t prot = is_function(symbol->type) ? PROT_READ | PROT_EXEC : PROT_READ;
 
-    if (object->born != ctx->image->updates)
+    if (object->born != ctx->image->updates && (ctx->later || !object->room || !object->view.extended.end))
         return "the host loader has read the object's table";
     if (!is_function(symbol->type) && symbol->type != STT_OBJECT && symbol->type != STT_NOTYPE)
         return "functions and objects are added alone";
@@ -155,11 +161,13 @@ int rimf_symbol_add(const struct mvld_context *ctx, const struct mvld_symbol *sy
     memcpy(more->name, symbol->name, size);
     more->next = object->more;
     object->more = more;
-    if (elf_extend_size(&object->view, more) && elf_holds(&object->view, (uintptr_t)object->view.dynamic, 1, PROT_READ))
+    if (is_in_place(object) ? elf_append_fits(&object->view, more)
+                            : elf_extend_size(&object->view, more, object->room) != 0 &&
+                                  elf_holds(&object->view, (uintptr_t)object->view.dynamic, 1, PROT_READ))
         return 0;
     object->more = more->next;
     rimf_heap_release(&image->heap, more);
-    return refuse(image, ENOTSUP, symbol, "the object has no tables that could grow (DT_GNU_HASH)");
+    return refuse(image, ENOTSUP, symbol, "the object has no tables that could grow (DT_GNU_HASH), or no more room");
 }
 
 /* ---- realising --------------------------------------------------------------------------- */
@@ -170,10 +178,27 @@ static int protect(struct mvld_image *image, const struct rimf_object *object, c
                ? rimf_fail(image, EACCES, "%s: its tables of symbols may not be written", object->public.name) : 0;
 }
 
-/* Room for larger tables of the object, whose dynamic section can be written then. */
+/* Something is added, or it is mapped now, and gets room for what is added later. */
+static int grows(const struct mvld_image *image, const struct rimf_object *object)
+{
+    return object->more || (object->room && object->born == image->updates && !object->view.extended.end &&
+                            elf_extend_size(&object->view, NULL, object->room) &&
+                            elf_holds(&object->view, (uintptr_t)object->view.dynamic, 1, PROT_READ));
+}
+
+/* Memory for larger tables of the object, whose dynamic section can be written then; or those that it has can. */
 static int extend_open(struct mvld_image *image, struct rimf_object *object)
 {
-    long at = sys_mmap(image->sys, 0, elf_extend_size(&object->view, object->more), PROT_READ | PROT_WRITE,
+    struct mvld_segment *now = &object->view.extended;
+    long at;
+
+    if (is_in_place(object)) {
+        if (sys_mprotect(image->sys, now->start, now->end - now->start, PROT_READ | PROT_WRITE))
+            return rimf_fail(image, EACCES, "%s: its tables of symbols may not be written", object->public.name);
+        object->extended = now->start;
+        return 0;
+    }
+    at = sys_mmap(image->sys, 0, elf_extend_size(&object->view, object->more, object->room), PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
     if (sys_failed(at))
@@ -184,15 +209,19 @@ static int extend_open(struct mvld_image *image, struct rimf_object *object)
 
 static void extend(struct mvld_image *image, struct rimf_object *object, int failed)
 {
-    size_t size = elf_extend_size(&object->view, object->more);
+    int in_place = is_in_place(object);
+    size_t size = !object->extended ? 0 : in_place ? object->view.extended.end - object->view.extended.start
+                                                   : elf_extend_size(&object->view, object->more, object->room);
 
-    if (object->extended && failed)
+    if (object->extended && failed && !in_place)
         sys_munmap(image->sys, object->extended, size);
-    if (object->extended && !failed) {
-        elf_extend(&object->view, object->more, object->extended, size);
+    if (object->extended && !failed && in_place)
+        elf_append(&object->view, object->more);
+    else if (object->extended && !failed)
+        elf_extend(&object->view, object->more, object->room, object->extended, size);
+    if (object->extended && (!failed || in_place))
         sys_mprotect(image->sys, object->extended, size, PROT_READ);
-    }
-    if (object->extended)
+    if (object->extended && !in_place)
         protect(image, object, object->view.dynamic, object->view.n_dynamic * sizeof(Elf64_Dyn), 0);
     object->extended = 0;
     while (object->more) {
@@ -222,7 +251,7 @@ int rimf_image_realise_symbols(struct mvld_image *image, const struct mvld_conte
     int error = failed ? 0 : rimf_new_sections_seal(image, ctx);
 
     for (size_t i = 0; i < table->n_objects && !failed && !error; i++)
-        error = table->objects[i]->more ? extend_open(image, table->objects[i]) : 0;
+        error = grows(image, table->objects[i]) ? extend_open(image, table->objects[i]) : 0;
     for (; edit && !error; edit = edit->next) {
         error = protect(image, edit->object, edit->at, sizeof *edit->at, 1);
         last = edit->next;

@@ -40,6 +40,8 @@ static const struct mvld_api api = {
     .symbol_add = rimf_symbol_add,
     .calls_retarget = rimf_calls_retarget,
     .reference_retarget = rimf_reference_retarget,
+    .object_path = rimf_object_path,
+    .setting_symbol = rimf_setting_symbol,
 };
 
 const struct mvld_api *rimf_api(void)

@@ -25,9 +25,14 @@ void rimf_realise_rest(struct mvld_image *);
 int rimf_added_realise(struct mvld_image *, int failed);
 void *rimf_code_add(const struct mvld_context *, size_t size, const struct mvld_function *, size_t n, uint32_t names);
 
+/* Bits of mvld_context.matched: what setting_symbol found of the first settings; the others it does not note. */
+#define RIMF_SETTINGS_MATCHED 64u
+
 /* ---- realise/system.c: behind rimf_api() ---------------------------------------------- */
 
 char *rimf_file_read(const struct mvld_context *, const struct mvld_setting *, size_t *size);
+char *rimf_object_path(struct mvld_image *, const struct mvld_object *);
+int rimf_setting_symbol(const struct mvld_context *, const struct mvld_setting *, struct mvld_symbol *out);
 int rimf_file_place(const struct mvld_context *, const struct mvld_file *, uintptr_t address);
 int rimf_random(const struct mvld_image *, void *to, size_t size);
 

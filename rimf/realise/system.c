@@ -62,6 +62,32 @@ char *rimf_file_read(const struct mvld_context *ctx, const struct mvld_setting *
     return text;
 }
 
+char *rimf_object_path(struct mvld_image *image, const struct mvld_object *object)
+{
+    return object && image->path ? image->path(image->path_cookie, image, object->start) : NULL;
+}
+
+int rimf_setting_symbol(const struct mvld_context *ctx, const struct mvld_setting *setting, struct mvld_symbol *out)
+{
+    size_t index = 0, n = ctx->n_settings;
+
+    while (index < n && &ctx->settings[index] != setting)
+        index++;
+    if (index == n || !mvld_setting_symbol(setting))
+        return -EINVAL;
+    for (size_t i = 0; i < rimf_object_count(ctx->image); i++) {
+        const struct mvld_object *object = rimf_object_at(ctx->image, i);
+
+        if (!mvld_setting_is_library(setting, object->name) ||
+            rimf_symbol_find(object, mvld_setting_symbol(setting), NULL, out))
+            continue;
+        if (index < RIMF_SETTINGS_MATCHED)
+            *ctx->matched |= 1ul << index;
+        return 0;
+    }
+    return -ENOENT;
+}
+
 int rimf_random(const struct mvld_image *image, void *to, size_t size)
 {
     if (size > RANDOM_MAX)

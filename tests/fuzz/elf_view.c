@@ -159,10 +159,13 @@ static void extend(const struct rimf_object *object)
 
     memcpy(more->name, "one_more", sizeof "one_more");
     more->symbol = (Elf64_Sym){.st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC), .st_shndx = 1, .st_value = 1};
-    size = elf_extend_size(&view, more);
+    size = elf_extend_size(&view, more, 4);
     at = calloc(1, size + 1);
     if (size && elf_holds(&view, (uintptr_t)view.dynamic, view.n_dynamic * sizeof(Elf64_Dyn), PROT_READ)) {
-        elf_extend(&view, more, (uintptr_t)at, size);
+        elf_extend(&view, more, 4, (uintptr_t)at, size);
+        memcpy(more->name, "another_", sizeof "another_");
+        if (elf_append_fits(&view, more))
+            elf_append(&view, more);
         found = elf_symbol_find(&view, &of);
         require(!found || elf_string_is(&view, view.symbols[found].st_name, "one_more"));
         for (size_t i = 0; i < elf_symbol_count(&view); i++)

@@ -104,7 +104,8 @@ static void print_option(const struct mvld_option *o)
     else if (o->type == MVLD_OPTION_INT)
         printf("%" PRId64 " to %" PRId64, o->min, o->max);
     else
-        fputs(o->type == MVLD_OPTION_BOOL ? "yes | no" : o->type == MVLD_OPTION_FILE ? "path" : "text", stdout);
+        fputs(o->type == MVLD_OPTION_BOOL ? "yes | no" : o->type == MVLD_OPTION_FILE ? "path"
+              : o->type == MVLD_OPTION_SYMBOL ? "library:symbol" : "text", stdout);
     if (o->initial)
         printf("; default %s", *o->initial ? o->initial : "\"\"");
     printf("\n        %s\n", o->help ? o->help : "");

@@ -2,6 +2,9 @@
  *
  * pipeline.c: `mvld pipeline`: what would run in a program, and why.
  */
+#include "loader/config/options.h"
+#include "tools/analyze/analyze.h"
+#include "tools/common/elf_file.h"
 #include "tools/config/make.h"
 #include "tools/common/paths.h"
 #include "loader/manager/private.h"
@@ -49,13 +52,75 @@ static void print_way(const struct program *p, int planned)
                "set-interp'\n", p->interpreter);
 }
 
+/* ---- settings that name a symbol (MVLD_OPTION_SYMBOL) --------------------------------------- */
+
+/* 0: no symbol of the file is called so; 1: one may be. */
+static int may_define(const char *path, const char *symbol)
+{
+    struct elf_file f;
+    char *names = NULL;
+    int may = 1;
+
+    if (!elf_file_open(&f, path) && f.strtab && (names = malloc(f.strtab_size)) &&
+        !elf_read(&f, f.strtab, names, f.strtab_size))
+        may = memmem(names, f.strtab_size, symbol, strlen(symbol) + 1) != NULL; /* names may share their ends */
+    free(names);
+    elf_file_close(&f);
+    return may;
+}
+
+static int matches(const struct mvld_setting *s, const struct paths *objects)
+{
+    for (size_t i = 0; i < objects->n; i++)
+        if (mvld_setting_is_library(s, objects->at[i]) && may_define(objects->at[i], mvld_setting_symbol(s)))
+            return 1;
+    return 0;
+}
+
+/* The program, what it is linked with, and what passes bring. */
+static int list_objects(struct paths *to, const struct program *p, const struct pipeline *plan)
+{
+    if (paths_of_program(to, p->path))
+        return -1;
+    for (size_t i = 0; i < plan->n; i++)
+        if (plan->passes[i].library)
+            paths_add(to, plan->passes[i].library);
+    return 0;
+}
+
+/* What is known before the program starts: a dlopen may bring more. */
+static void print_unmatched(const struct program *p, const struct pipeline *plan)
+{
+    struct paths objects = {0};
+    char *line;
+
+    for (size_t i = 0; i < plan->n; i++)
+        for (size_t k = 0; k < plan->passes[i].n_settings; k++) {
+            const struct mvld_setting *s = &plan->passes[i].settings[k];
+
+            if (!options_is_symbol(plan->passes[i].pass, s))
+                continue;
+            if (!objects.n && list_objects(&objects, p, plan))
+                return;
+            if (matches(s, &objects))
+                continue;
+            line = must_print("; %s.%s = %s: neither %s nor what it is linked with defines it",
+                              plan->passes[i].name, s->name, s->text, p->path);
+            print_line(NULL, line);
+            free(line);
+        }
+    paths_free(&objects);
+}
+
 static void print_text(const struct program *p, const struct pipeline *plan)
 {
     print_way(p, plan != NULL);
-    if (plan)
+    if (plan) {
         pipeline_print(plan, print_line, NULL);
-    else
+        print_unmatched(p, plan);
+    } else {
         printf("; no pipeline is configured for %s\n", p->path);
+    }
 }
 
 static void json_setting(struct json *j, const struct mvld_setting *s)
@@ -103,7 +168,7 @@ static void print_json(const struct program *p, const struct pipeline *plan)
     json_end(&j, '}');
 }
 
-static int explain(const struct request *r, const char *name, int as_json)
+static int explain_program(const struct request *r, const char *name, int as_json)
 {
     struct program p;
     struct pipeline *plan = NULL;
@@ -154,5 +219,5 @@ int tool_pipeline(int argc, char **argv)
         fputs(usage, stderr);
         return TOOL_USAGE;
     }
-    return explain(&r, argv[optind], as_json);
+    return explain_program(&r, argv[optind], as_json);
 }

@@ -23,7 +23,8 @@ struct mvld_segment { /* one PT_LOAD, where it is now */
 /* One ELF file in the process.  Fields do not change while it is loaded. */
 struct mvld_object {
     uint32_t flags;          /* MVLD_OBJECT_* */
-    const char *name;        /* path; "" never: the executable has its own here */
+    const char *name;        /* the path by which the host loader found it, links and all, in every stage
+                              * ("/lib/x86_64-linux-gnu/libz.so.1"); of the executable its own; never "" */
     uintptr_t bias;          /* run-time address minus linked address */
     uintptr_t start, end;    /* what its segments span */
     const struct mvld_segment *segments;

@@ -16,8 +16,11 @@ enum mvld_option_type {
     MVLD_OPTION_PREFIX,   /* `name` is a prefix such as "set."; any number of keys,
                              each a string: they follow each other in the settings */
     MVLD_OPTION_WORDS,    /* some of `words` (at most MVLD_WORDS_MAX), none twice, by preference: "thp, small" */
-    MVLD_OPTION_FILE      /* a string, the path of a file that the pass reads, or "": a snapshot is
+    MVLD_OPTION_FILE,     /* a string, the path of a file that the pass reads, or "": a snapshot is
                              not taken when there is another file than when it was made */
+    MVLD_OPTION_SYMBOL    /* "LIBRARY:SYMBOL", a definition in a library of that name, without its folder
+                             (setting_symbol): what matched nothing at the start is said, and `mvld pipeline`
+                             says what will not */
 };
 
 struct mvld_option {
@@ -44,6 +47,28 @@ struct mvld_setting {
 static inline int mvld_setting_word(const struct mvld_setting *setting, unsigned i)
 {
     return i < MVLD_WORDS_MAX ? (int)(setting->number >> 4 * i & 15) - 1 : -1;
+}
+
+/* Of MVLD_OPTION_SYMBOL: the symbol, behind the library and a colon; NULL: it is no such text. */
+static inline const char *mvld_setting_symbol(const struct mvld_setting *setting)
+{
+    const char *p = setting->text;
+
+    while (p && *p && *p != ':')
+        p++;
+    return p && *p && p != setting->text && p[1] ? p + 1 : NULL;
+}
+
+/* 1: the file at this path is called as the library, without its folder. */
+static inline int mvld_setting_is_library(const struct mvld_setting *setting, const char *path)
+{
+    const char *text = setting->text, *file = path;
+
+    for (; *path; path++)
+        file = *path == '/' ? path + 1 : file;
+    while (*file && *file == *text)
+        file++, text++;
+    return !*file && *text == ':';
 }
 
 #endif

@@ -176,7 +176,7 @@ static const char *run(const char *text, int want)
     int result = pipeline_run(p, NULL, SIZE_MAX);
     CHECK(result == want, "%d, want %d", result, want);
     pipeline_added(p, NULL, NULL, 2, 0, pipeline_count(p));
-    pipeline_removed(p, NULL, NULL, 1);
+    pipeline_removed(p, NULL, RIMF_STAGE_RUN, NULL, 1);
     pipeline_free(p);
     CHECK(w->maps == 0, "%ld", w->maps);
     return world_log(w);

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """relocatestage.py BEHAVIOUR: symbols that a pass binds elsewhere (passes/example/bind.c), hides
-(relocatestage/hide.c), or adds (relocatestage/add.c).
+(relocatestage/hide.c), or adds (relocatestage/add.c); and objects that go (relocatestage/remember.c), and what objects are called (relocatestage/names.c).
 
 Each function below is one test; its text says what a failure means.
 """
@@ -21,7 +21,7 @@ PROGRAM = (SOURCES / "main.c").read_text()
 class World:
     def __init__(self, folder):
         self.folder = folder
-        support.take(folder, "loader/start/relocatestage", "bind.so", "hide.so", "add.so",
+        support.take(folder, "loader/start/relocatestage", "bind.so", "hide.so", "add.so", "remember.so", "names.so", "brings.so",
                      *(f"lib{name}.so" for name in ("first", "second", "late", "mine")))
         (folder / "main.c").write_text(PROGRAM)
 
@@ -45,9 +45,9 @@ def says(done, text):
           f"status {done.returncode}, {done.stdout}{done.stderr} instead of {text}")
 
 
-def logged(world, program, **options):
+def logged(world, program, arguments=(), **options):
     """The finished process, and what passes said in it."""
-    done = world.run(program, MVLD_DEBUG="passes", MVLD_DEBUG_OUTPUT=world.folder / "log", **options)
+    done = world.run(program, *arguments, MVLD_DEBUG="passes", MVLD_DEBUG_OUTPUT=world.folder / "log", **options)
     logs = list(world.folder.glob("log.*"))
     log = "".join(path.read_text() for path in logs)
     for path in logs:
@@ -211,7 +211,140 @@ def added_wrong(world):
         check(words in log and (kind == "old" or "libsecond.so: the symbol" in log), log)
 
 
+AGAIN = """
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+static char **files;
+static void *again(void *unused)
+{
+    for (int i = 0; i < 50; i++)
+        for (char **file = files; *file; file++) {
+            void *late = dlopen(*file, RTLD_NOW);
+            if (late)
+                dlclose(late);
+        }
+    return unused;
+}
+int main(int argc, char **argv)
+{
+    pthread_t threads[3];
+    files = argv + 1;
+    for (int i = 0; i < 3; i++)
+        pthread_create(&threads[i], 0, again, 0);
+    again(0);
+    for (int i = 0; i < 3; i++)
+        pthread_join(threads[i], 0);
+    return printf("%d\\n", argc) < 0;
+}
+"""
+
+
+def again(world):
+    """A pass with `relocate` reads symbols of what is mapped, and of nothing else: libraries are closed and opened
+    again, by several threads; a dlopen fails when a part of it is mapped; and LD_PRELOAD names a file that the host
+    loader maps in vain.  The pass is told of all that go, once."""
+    library(world, ".", "broken", "int missing(void);\nint broken(void) { return missing(); }\n",
+            "-L" + str(world.folder), "-lmine", "-Wl,-z,now,-rpath,$ORIGIN,--no-as-needed")
+    (world.folder / "main.c").write_text(AGAIN)
+    program = world.program("-pthread")
+    files = [world.folder / f"lib{name}.so" for name in ("late", "broken", "mine")]
+    for passes, more in (("remember", ""), ("bind", BIND.replace("first", "mine").replace("answer", "none")),
+                         ("hide", "[hide]\nsymbol = answer\nlibrary = libmine.so\n"),
+                         ("add, remember", "[add]\nlibrary = libmine.so\n")):
+        for vain in ({}, {"LD_PRELOAD": program}):
+            done = world.run(program, *files, passes=passes, more=more, **vain)
+            check(done.returncode == 0 and done.stdout == "4\n", f"{passes}, {vain}: {done}")
+
+
+def named(world):
+    """An object has one name in all stages, the one by which the host loader found it, and beside it its real
+    path; of libraries that are links, at the start, by dlopen, and found beside the folder that the program is in.
+    `later` tells in each stage what came by dlopen."""
+    for name in ("first", "late"):
+        (world.folder / f"lib{name}.so").rename(world.folder / f"lib{name}.so.1.2")
+        (world.folder / f"lib{name}.so").symlink_to(f"lib{name}.so.1.2")
+    for options, first, late in (((), [], world.folder / "liblate.so"), ((), [LOADER], "./liblate.so"),
+                                 (["-no-pie", "-fno-pie"], [], "./liblate.so"),
+                                 (["-no-pie", "-fno-pie"], [LOADER], "./liblate.so")):
+        program = world.program("-Wl,--no-as-needed", *options)
+        done, log = logged(world, program, arguments=[late], passes="names",
+                           first=["env", "-C", world.folder, *first])
+        says(done, "1")
+        said = re.findall(r"names: (.*) = (.*)$", log, re.M)
+        for name, path in ((world.folder / "libfirst.so", world.folder / "libfirst.so.1.2"),
+                           (late, world.folder / "liblate.so.1.2")):
+            paths = [real for called, real in said if called == str(name)]
+            check(paths == [str(path)] * 3, log)
+            check(str(path) not in [called for called, _ in said], log)
+        check(len([real for called, real in said if called == str(program)]) == 3, log)
+        later_ones = set(re.findall(r"later: 1 (.*)$", log, re.M))
+        check(later_ones == {str(late)} and f"later: 0 {late}" not in log, log)
+
+
+def unmatched(world):
+    """A setting that names a symbol which nobody defines is said, with its place: by `mvld pipeline`, and at the end
+    of the start by MVLD_DEBUG; one that a library defines, found through a link, is not.  One that is no LIBRARY:SYMBOL is refused."""
+    (world.folder / "libfirst.so").rename(world.folder / "libfirst.so.1.2")
+    (world.folder / "libfirst.so").symlink_to("libfirst.so.1.2")
+    program = world.program()
+    for to, where, expected in (("libsecond.so:other", "", "2 2 2 2 2"), ("libsecond.so:nothing", "bind.to", "1 1 1 1 2"),
+                                ("libthird.so:other", "bind.to", "1 1 1 1 2")):
+        more = BIND.replace("libsecond.so:other", to)
+        done, log = logged(world, program, more=more)
+        says(done, expected)
+        said = re.findall(r"mvld.conf:(\d+): (bind.\w+) = (\S+): no object of the start", log)
+        check(said == ([("6", where, to)] if where else []), log)
+        (world.folder / "conf").write_text(f"[app]\nmatch = main\npasses = bind\n{more}")
+        done = support.run([support.BUILD / "tools" / "mvld", "pipeline", "--config", world.folder / "conf", program],
+                           MVLD_PASS_PATH=world.folder)
+        check(done.returncode == 0 and not done.stderr, f"{done}")
+        said = re.findall(r"^; (bind.\w+) = (\S+): neither", done.stdout, re.M)
+        check(said == ([(where, to)] if where else []), done.stdout)
+    for text in ("libsecond.so", ":other", "libsecond.so:"):
+        done = world.run(program, more=BIND.replace("libsecond.so:other", text))
+        check(done.stdout == "1 1 1 1 2\n" and f"bind.to is LIBRARY:SYMBOL, not '{text}'" in done.stderr, f"{done}")
+
+
+BROUGHT = """
+int real_getppid(void) __attribute__((weak));
+int mine(void) { return real_getppid ? -real_getppid() : 1; }
+"""
+INTERPOSED = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdio.h>
+#include <unistd.h>
+int answer(void), other(void);
+int main(int argc, char **argv)
+{
+    int (*found)(void) = (int (*)(void))dlsym(RTLD_DEFAULT, "getppid");
+    int n = 0;
+    for (char name[] = "seen_a"; dlsym(RTLD_DEFAULT, name); name[5]++)
+        n++;
+    if (argc > 1)
+        printf("%p\\n", dlopen(argv[1], RTLD_NOW) ? "" : NULL);
+    return printf("%d %d %d\\n", getppid() < 0, found() < 0, n * answer()) < 0 && other();
+}
+"""
+
+
+def brought(world):
+    """To a library that the pass brings symbols are added, of names that libraries behind it define, when these
+    come: the pass has seen what it interposes.  It is no longer possible when the start is over."""
+    library(world, ".", "brought", BROUGHT)
+    (world.folder / "main.c").write_text(INTERPOSED)
+    for options in (["-Wl,-z,now"], ["-Wl,-z,lazy"], ["-no-pie", "-fno-pie"]):
+        program = world.program("-Wl,--no-as-needed", *options)
+        says(world.run(program, MVLD="off"), "0 0 0")
+        says(world.run(program, passes="brings"), "1 1 3")  # libfirst, libsecond, libc
+        says(world.run(program, passes="add, brings", more="[add]\nlibrary = libbrought.so\n"), "1 1 3")
+    done, log = logged(world, program, arguments=[world.folder / "libmine.so"], passes="brings")
+    check(done.stdout.endswith("\n1 1 3\n") and "seen_d: the host loader has read" in log, f"{done}{log}")
+
+
 if __name__ == "__main__":
     with support.scratch_folder() as scratch:
         {"bound": bound, "later": later, "hidden": hidden, "wrong": wrong, "many": many, "added": added,
-         "added_later": added_later, "added_wrong": added_wrong}[sys.argv[1]](World(scratch))
+         "added_later": added_later, "added_wrong": added_wrong, "again": again,
+         "named": named, "unmatched": unmatched, "brought": brought}[sys.argv[1]](World(scratch))
