@@ -6,6 +6,7 @@ The answer must be 2 whenever the pass is asked for, applied or not; what differ
 what the log says.  Each function below is one test; its text says what a failure
 means.
 """
+import os
 import re
 import shutil
 import subprocess
@@ -50,6 +51,40 @@ def failure(program):
         check("mvld: no snapshot: " in done.stderr, done.stderr)
     shutil.rmtree(program.cache)
     check(sorted(program.folder.rglob("*")) == there, "files are gone")
+
+
+def foreign(program):
+    """Something that the user made among the snapshots lets one build succeed and all later ones fail, makes one
+    fail without saying what is in the way, or goes though only the user knows what it is."""
+    outside = program.folder / "outside"
+    outside.mkdir()
+    (outside / "manifest").write_text("mine")
+    folder = program.make_snapshot()
+    unfinished = folder.parent / ".new"
+    kinds = [os.mkfifo, Path.touch, Path.mkdir, lambda path: path.symlink_to(outside),
+             lambda path: path.symlink_to("nowhere")]
+    for place in folder, unfinished:
+        for make in kinds:
+            shutil.rmtree(place, ignore_errors=True)
+            make(place)
+            program.make_snapshot()
+            check(list(folder.parent.iterdir()) == [folder], f"more is there: {list(folder.parent.iterdir())}")
+            program.applied()
+        shutil.rmtree(place, ignore_errors=True)
+        place.mkdir()
+        for name in "notes", "manifest", "0-notes/mine":
+            (place / name).parent.mkdir(exist_ok=True)
+            (place / name).write_text("mine")
+        before = sorted(folder.parent.rglob("*"))
+        for _ in range(2):
+            done = program.run(MVLD_SNAPSHOT=1, status=1)
+            check(re.search(f"mvld: no snapshot: {re.escape(str(place))}: .*remove", done.stderr) and not done.stdout,
+                  f"not said: {done.stdout}{done.stderr}")
+            check(sorted(folder.parent.rglob("*")) == before, "it was changed")
+        shutil.rmtree(place)
+        program.make_snapshot()
+        program.applied()
+    check((outside / "manifest").read_text() == "mine", "what lies outside was changed")
 
 
 def noexec(program):
