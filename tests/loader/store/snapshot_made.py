@@ -84,6 +84,12 @@ def foreign(program):
         shutil.rmtree(place)
         program.make_snapshot()
         program.applied()
+    lock = folder.parents[1] / "lock"
+    for make in kinds[0], *kinds[2:4]:
+        lock.unlink(missing_ok=True)
+        make(lock)
+        check("`lock' is no lock of mvld: remove it" in program.run(MVLD_SNAPSHOT=1, status=1).stderr, "the lock")
+        lock.rmdir() if lock.is_dir() and not lock.is_symlink() else lock.unlink()
     check((outside / "manifest").read_text() == "mine", "what lies outside was changed")
 
 
