@@ -60,7 +60,6 @@ static long answer(const struct rimf_sys *sys, long nr, long a, long b, long c, 
                                           .st_mtim = {world.modified / SECOND, world.modified % SECOND},
                                           .st_ctim = {world.changed / SECOND, world.changed % SECOND}};
         return 0;
-    case SYS_fstatfs:
     case SYS_clock_gettime:
         CHECK(a == CLOCK_REALTIME_COARSE);
         *time = (struct timespec){world.now / SECOND, world.now % SECOND};
@@ -70,6 +69,7 @@ static long answer(const struct rimf_sys *sys, long nr, long a, long b, long c, 
         world.now += world.late-- > 0 ? 0 : time->tv_sec * SECOND + time->tv_nsec;
         return world.no_sleep ? -EINTR : 0;
     case SYS_statfs:
+    case SYS_fstatfs:
         *(struct statfs *)b = (struct statfs){.f_type = world.type, .f_flags = world.flags};
         return 0;
     default:
