@@ -35,20 +35,30 @@ const char *store_refusal(const struct loader *l)
     return l->knobs.snapshot == SNAPSHOT_READY ? "mvld: no ready code: " : "mvld: no snapshot: ";
 }
 
-/* Whole, in one step; the old one goes. */
-static int put_in_place(struct loader *l, const struct store_place *place, const char *new)
+static long rename_to(struct loader *l, const char *new, const char *folder, unsigned flags)
 {
-    const char *why;
-    long error = SYS6(l->sys, SYS_renameat2, AT_FDCWD, new, AT_FDCWD, place->folder,
-                      RENAME_NOREPLACE, 0);
+    return SYS6(l->sys, SYS_renameat2, AT_FDCWD, new, AT_FDCWD, folder, flags, 0);
+}
 
-    if (error == -EEXIST) {
-        error = SYS6(l->sys, SYS_renameat2, AT_FDCWD, new, AT_FDCWD, place->folder,
-                     RENAME_EXCHANGE, 0);
-        if (!error && manifest_remove(l->sys, new, place->user, &why))
-            rimf_log(&l->log, MVLD_LOG_FILES, "snapshot %s: the old one stays: %s", new, why);
-    }
+/* Whole, in one step; the old one goes.  What cannot go would stand in the way of the next build: it has its
+ * place again. */
+static int put_in_place(struct loader *l, const struct store_place *place, const char *new, const char **why)
+{
+    long error = rename_to(l, new, place->folder, RENAME_NOREPLACE);
+
+    *why = "the snapshot cannot be put there";
+    if (error != -EEXIST)
+        return (int)error;
+    error = rename_to(l, new, place->folder, RENAME_EXCHANGE);
+    if (!error && (error = manifest_remove(l->sys, AT_FDCWD, new, place->user, why)))
+        rename_to(l, new, place->folder, RENAME_EXCHANGE);
     return (int)error;
+}
+
+/* Nobody but mvld has business there, and whose it is only people know. */
+static void say_in_the_way(char *said, size_t size, const char *path, int error, const char *why)
+{
+    rimf_format(said, size, "%s: %s (error %d): remove what is there, if it is not needed", path, why, -error);
 }
 
 static int write_snapshot(struct loader *l, struct store_plan *plan, char *said, size_t size)
@@ -71,15 +81,19 @@ static int write_snapshot(struct loader *l, struct store_plan *plan, char *said,
     /* Beside all snapshots: one process writes at a time. */
     rimf_format(new, sizeof new, "%.*s/" CACHE_UNFINISHED,
                 (int)(rimf_strrchr(place->folder, '/') - place->folder), place->folder);
-    manifest_remove(l->sys, new, place->user, &why); /* of one that was killed */
+    error = manifest_remove(l->sys, AT_FDCWD, new, place->user, &why); /* of one that was killed */
+    if (error && error != -ENOENT) {
+        say_in_the_way(said, size, new, error, why);
+        return error;
+    }
     plan->made->made_by = store_made_by(plan->pipeline);
     plan->made->layout_seed = l->arena.layout_seed;
     plan->made->launch_key = l->snapshot.launch_key;
     error = rimf_manifest_write(l->image, new, plan->made);
     if (error) {
         rimf_format(said, size, "%s", rimf_api()->last_error(l->image));
-    } else if ((error = put_in_place(l, place, new))) {
-        rimf_format(said, size, "%s: it cannot be put there (error %d)", place->folder, -error);
+    } else if ((error = put_in_place(l, place, new, &why))) {
+        say_in_the_way(said, size, place->folder, error, why);
     } else {
         rimf_format(said, size, "%s", place->folder);
         cpuid_keep(l, place->folder, place->user);
@@ -87,7 +101,7 @@ static int write_snapshot(struct loader *l, struct store_plan *plan, char *said,
             later_start(l, place->folder, place->user, plan->passes, 1);
     }
     if (error)
-        manifest_remove(l->sys, new, place->user, &why);
+        manifest_remove(l->sys, AT_FDCWD, new, place->user, &why);
     return error;
 }
 

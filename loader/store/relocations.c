@@ -7,7 +7,8 @@
  * relocates.  At that request for memory, when as many files are mapped as the snapshot
  * has, they are compared: the same files in the same order, at the same distances, with
  * the same build-id in memory.  Who comes in between (LD_PRELOAD, another search path)
- * makes it another list.  When all is the same, the host loader is led to the snapshot's tables
+ * makes it another list.  So does a file that the host loader cannot use and unmaps again, one of LD_PRELOAD:
+ * nothing is read where it lay.  When all is the same, the host loader is led to the snapshot's tables
  * instead of those of the files; when it is not, or there is no such request, the host loader looks up as ever.
  */
 #include "loader/loader.h"
@@ -97,8 +98,20 @@ static uint64_t build_id_at(const struct rimf_sys *sys, uintptr_t start, uintptr
     return own.build_id ? rimf_hash(own.build_id, own.size) : 0;
 }
 
+/* The object at that bias, first looked for from `from` on: objects are asked for in the link map's order.
+ * NULL: none. */
+static const struct link_map *map_at(const struct loader *l, uintptr_t bias, const struct link_map *from)
+{
+    const struct link_map *first = l->debug ? l->debug->r_map : NULL, *map = from;
+
+    while (map && map->l_addr != bias)
+        map = map->l_next;
+    return map || from == first ? map : map_at(l, bias, first);
+}
+
 struct comparison {
     struct loader *l;
+    const struct link_map *map; /* of the object before */
     uintptr_t *biases; /* of each object */
     size_t next;       /* of the files */
     uintptr_t base;    /* bias of the first object that is not unplaced */
@@ -128,6 +141,9 @@ static int is_as_recorded(struct comparison *c, uint32_t i)
     if (!file || !file->known || !file_id_same(&object->file, &file->identity))
         return 0;
     c->biases[i] = bias = file->start - object->first;
+    c->map = map_at(c->l, bias, c->map);
+    if (!c->map) /* it was mapped, and is not any more */
+        return 0;
     if (build_id_at(c->l->sys, file->start, bias) != object->build_id)
         return 0;
     c->next += file == &c->l->files.at[c->next];
@@ -174,11 +190,8 @@ static void lay_texts(struct loader *l, struct manifest_file *file)
 /* The file of that library, as the host loader found it. */
 static const char *path_of(const struct loader *l, uint32_t object)
 {
-    uintptr_t bias = l->snapshot.biases[object];
-    const struct link_map *map = l->debug ? l->debug->r_map : NULL;
+    const struct link_map *map = map_at(l, l->snapshot.biases[object], NULL);
 
-    while (map && map->l_addr != bias)
-        map = map->l_next;
     return map ? map->l_name : NULL;
 }
 

@@ -23,6 +23,7 @@
 #include "loader/manager/pipeline.h"
 
 #include <errno.h> /* numbers only */
+#include <fcntl.h> /* numbers only */
 
 /* ---- applying ----------------------------------------------------------------------- */
 
@@ -300,7 +301,7 @@ static void make_room(const struct loader *l, const struct store_place *place)
 {
     const char *why;
 
-    if (place->folder[0] && manifest_remove(l->sys, place->folder, place->user, &why))
+    if (place->folder[0] && manifest_remove(l->sys, AT_FDCWD, place->folder, place->user, &why))
         rimf_log(&l->log, MVLD_LOG_FILES, "snapshot: the one that does not fit stays: %s", why);
 }
 

@@ -120,15 +120,18 @@ long cache_lock(const struct rimf_sys *sys, int at, const char *path, uint32_t u
     long fd = SYS6(sys, SYS_openat, at, path,
                    O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0600, 0, 0);
     const struct flock all = {.l_type = F_WRLCK};
+    static const char foreign[] = "what stands in the cache as `" CACHE_LOCK "' is no lock of mvld: remove it";
     struct stat st;
     long failed;
 
     if (sys_failed(fd)) {
-        *why = "the lock of the cache cannot be opened";
+        *why = fd == -EISDIR || fd == -ELOOP || fd == -ENXIO ? foreign : "the lock of the cache cannot be opened";
         return fd;
     }
     failed = check_file(sys, (int)fd, S_IFREG, user, &st, why);
-    if (!failed) { /* not flock, which would be a child's, too */
+    if (failed) {
+        *why = foreign;
+    } else { /* not flock, which would be a child's, too */
         failed = SYS3(sys, SYS_fcntl, fd, wait ? F_SETLKW : F_SETLK, &all);
         if (failed)
             *why = "another process writes to the cache";

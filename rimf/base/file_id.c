@@ -8,7 +8,10 @@
 #include "rimf/base/hash.h"
 #include "rimf/base/sys.h"
 
+#include <errno.h> /* numbers only */
+#include <fcntl.h> /* numbers only */
 #include <linux/magic.h>
+#include <signal.h> /* numbers only */
 #include <sys/statfs.h>
 #include <sys/statvfs.h> /* numbers only */
 #include <time.h>        /* numbers only */
@@ -79,6 +82,48 @@ static int keeps_changes(const struct rimf_sys *sys, const char *path)
            fs.f_type == BTRFS_SUPER_MAGIC || fs.f_type == F2FS_SUPER_MAGIC;
 }
 
+/* The memory is the file: a page that was written once stays so.  A mapping that may be written keeps the file open
+ * for writing, and of such a file there is no read lease.  Others than its owner may not ask.  Who opens it just
+ * now has SIGURG sent to us, which is ignored, and waits until the lease is given back. */
+static int is_written(const struct rimf_sys *sys, int fd)
+{
+    long error = SYS3(sys, SYS_fcntl, fd, F_SETSIG, SIGURG);
+
+    if (!error)
+        error = SYS3(sys, SYS_fcntl, fd, F_SETLEASE, F_RDLCK);
+    if (!error)
+        SYS3(sys, SYS_fcntl, fd, F_SETLEASE, F_UNLCK);
+    return error == -EAGAIN;
+}
+
+/* The kernel notes the time when a page that is clean is written through a mapping, and not again until it has
+ * written that page back.  So it shall do that. */
+static const char *clean(const struct rimf_sys *sys, const struct file_id *id, int fd)
+{
+    const unsigned whole = SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
+    struct statfs fs;
+    struct stat st;
+
+    if (SYS3(sys, SYS_fstatfs, fd, &fs, 0) || SYS6(sys, SYS_sync_file_range, fd, 0, 0, whole, 0, 0))
+        return "whether it is being written cannot be told";
+    if ((fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC) && is_written(sys, fd))
+        return "somebody has it open for writing, or mapped";
+    return SYS3(sys, SYS_fstat, fd, &st, 0) || !file_id_is(id, &st) ? "it is another file now" : NULL;
+}
+
+/* Of a file that we may not read nothing is kept. */
+static const char *unclean(const struct rimf_sys *sys, const struct file_id *id, const char *path)
+{
+    long fd = sys_openat(sys, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0);
+    const char *why;
+
+    if (sys_failed(fd))
+        return NULL;
+    why = clean(sys, id, (int)fd);
+    sys_close(sys, (int)fd);
+    return why;
+}
+
 const char *file_id_unsettled(const struct rimf_sys *sys, const struct file_id *id, const char *path)
 {
     int whole = id->changed % SECOND == 0;
@@ -94,7 +139,7 @@ const char *file_id_unsettled(const struct rimf_sys *sys, const struct file_id *
             return "what time it is cannot be asked";
         left = id->changed + (whole ? COARSE : STEP) - nanoseconds(&now);
         if (left <= 0)
-            return NULL;
+            return unclean(sys, id, path);
         now = (struct timespec){.tv_nsec = left < TICK ? TICK : left}; /* less, and the clock says the same */
         if (left > 2 * STEP || SYS3(sys, SYS_nanosleep, &now, 0, 0))
             break;

@@ -13,6 +13,10 @@
  * WHERE THAT IS NOT ENOUGH, file_id_unsettled says so, and nothing is kept:
  *   - two changes within one step of the clock.  An id is final when the step has passed in which it came to
  *     be (20 ms; where times are whole seconds, two of them);
+ *   - a page that was written through a mapping (MAP_SHARED) and not written back: who writes there again changes
+ *     no time.  So the file is written back (sync_file_range), without waiting for the disk's own cache; on
+ *     tmpfs, which writes nothing back, none may have it open for writing (a lease tells, but its owner alone).  What
+ *     remains is a file on tmpfs of somebody else than who asks, or behind overlayfs;
  *   - a time that is still to come: the clock was set back, or is another machine's;
  *   - file systems without that time, which give the time of modification in its place, and that is
  *     what whoever made them says, for ever the same (squashfs, erofs, sshfs).  Those that are made whole
@@ -44,7 +48,7 @@ int file_id_is_none(const struct file_id *);
 /* A hash: the same for the same. */
 uint64_t file_id_key(const struct file_id *);
 /* Why another state of the file at that path might get this id, too (static), or NULL.  The next step of the
- * clock is waited for.  Who asks has looked at the file before. */
+ * clock is waited for.  Who asks has the id from before, and reads the file after. */
 const char *file_id_unsettled(const struct rimf_sys *, const struct file_id *, const char *path);
 
 #endif

@@ -62,6 +62,8 @@ struct rimf_object {
     uintptr_t layout_shift; /* struct rimf_source */
     int identified; /* `identity` is known */
     struct file_id identity;
+    int settled;    /* it was asked why `identity` is not final (store/writer.h): */
+    const char *unsettled;
     uint32_t number; /* store/manifest.h: the number, from 1; 0: it has none */
     int code_known; /* its code was the file's, byte for byte, before any pass changed it */
     int finished;   /* moved/moved.h: the addresses that it holds are what they will be */

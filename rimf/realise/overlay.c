@@ -133,11 +133,14 @@ static int write_tables(struct alone *a)
 static int write_file(struct alone *a, const char *name)
 {
     const struct rimf_sys *sys = a->w.image->sys;
+    const struct analysis_place *place = &a->w.image->overlays.written;
     int error;
 
     if (!write_may_run(sys, a->w.folder))
         return alone_refuse(a, -EACCES, "no code may be mapped from there (noexec)");
-    SYS3(sys, SYS_unlinkat, a->w.folder, CACHE_UNFINISHED, 0); /* of one that was killed */
+    error = manifest_remove(sys, a->w.folder, CACHE_UNFINISHED, place->user, &a->why); /* of one that was killed */
+    if (error && error != -ENOENT)
+        return alone_refuse(a, error, "what lies beside it as " CACHE_UNFINISHED " is not of mvld: remove it");
     error = write_overlay(&a->w, a->object, a->w.objects, 0, CACHE_UNFINISHED);
     error = error ? alone_refuse(a, error, "its file cannot be written") : write_tables(a);
     if (!error && SYS6(sys, SYS_renameat, a->w.folder, CACHE_UNFINISHED, a->w.folder, name, 0, 0))
@@ -218,8 +221,9 @@ static void write_one(struct mvld_image *image, struct changing *c, enum alone_r
     if (objects && has_calls(&a)) {
         int error = make(&a, &table, all, reach == ALONE_ALL ? rimf_alone_program(image) : NULL, path);
 
-        rimf_log(image->log, MVLD_LOG_PASSES, "ready code of %s: %swritten (%s): %s", c->object->public.name,
-                 error ? "not " : "", overlay_reach_name(reach == ALONE_ALL), error ? a.why : path);
+        rimf_log(image->log, MVLD_LOG_PASSES, "ready code of %s: %swritten (%s): %s%s%s", c->object->public.name,
+                 error ? "not " : "", overlay_reach_name(reach == ALONE_ALL), path, error ? ": " : "",
+                 error ? a.why : "");
         image->overlays_made.written += !error;
         image->overlays_made.refused += error && error != -ENOTSUP && error != -ENODATA; /* not worth one */
     }

@@ -13,6 +13,7 @@
  */
 #include "rimf/store/alone.h"
 #include "rimf/store/apply.h"
+#include "rimf/store/writer.h"
 
 #include "rimf/base/base.h"
 #include "rimf/base/status.h"
@@ -30,7 +31,16 @@ void rimf_image_set_overlays(struct mvld_image *image, const struct rimf_overlay
 
 void rimf_image_set_writes(struct mvld_image *image, int writes)
 {
+    const struct rimf_table *table;
+
     image->writes = writes;
+    if (!writes)
+        return;
+    table = rimf_table_enter(image);
+    for (size_t i = 0; i < table->n_objects; i++)
+        if (table->objects[i]->identified && !table->objects[i]->number)
+            writer_unsettled(image, table->objects[i]);
+    rimf_table_leave(image);
 }
 
 /* ---- which ------------------------------------------------------------------------- */

@@ -375,9 +375,12 @@ void overlay_want_large(const struct rimf_sys *, int filtered, uintptr_t at, siz
  * with a sentence (static). */
 long manifest_open_part(const struct manifest_file *, const struct rimf_sys *, const char *name,
                         const struct file_id *, const char **why);
-/* Removes what is in the folder of a manifest, whole or not, and the folder if nothing else is in it.  Processes
- * that run from it go on.  Who does so holds the lock of the cache. */
-int manifest_remove(const struct rimf_sys *, const char *folder, uint32_t user, const char **why);
+/* Removes the folder of a manifest, whole or not, named from the folder `at` (or AT_FDCWD), if nothing else is in
+ * it; else nothing is changed.  What is no folder (a file, a FIFO, a link, which is not followed) is unlinked.
+ * Processes that run from it go on.  Who does so holds the lock of the cache.  0, or negative errno with a sentence (static) in *why. */
+int manifest_remove(const struct rimf_sys *, int at, const char *folder, uint32_t user, const char **why);
+/* 0: manifest_remove would remove it, as far as can be told. */
+int manifest_may_remove(const struct rimf_sys *, int at, const char *folder, uint32_t user, const char **why);
 /* Which file is at that path; all 0: there is none.  1 when this process may know that. */
 int manifest_read_of(const struct rimf_sys *, const char *path, struct file_id *);
 /* The path of a file of `reads` that is another one now, or NULL. */

@@ -197,17 +197,63 @@ static int is_part(const void *unused, const char *name)
            rimf_streq(name, MANIFEST_FILE);
 }
 
-int manifest_remove(const struct rimf_sys *sys, const char *folder, uint32_t user, const char **why)
+struct noting {
+    const struct rimf_sys *sys;
+    int folder, *others;
+};
+
+/* Nothing goes: counts what is not of ours. */
+static int note_others(const void *cookie, const char *name)
+{
+    const struct noting *n = cookie;
+    struct stat st;
+
+    if (!rimf_streq(name, ".") && !rimf_streq(name, ".."))
+        *n->others += !is_part(NULL, name) ||
+                      (!SYS6(n->sys, SYS_newfstatat, n->folder, name, &st, AT_SYMLINK_NOFOLLOW, 0, 0) &&
+                       S_ISDIR(st.st_mode));
+    return 0;
+}
+
+/* The folder, when nothing is in it but what a manifest has. */
+static long open_removable(const struct rimf_sys *sys, int at, const char *folder, uint32_t user, const char **why)
 {
     struct stat st;
-    long fd = cache_open(sys, AT_FDCWD, folder, S_IFDIR, user, &st, why), error;
+    long fd = cache_open(sys, at, folder, S_IFDIR, user, &st, why);
+    int others = 0;
 
     if (sys_failed(fd))
+        return fd;
+    cache_sweep(sys, (int)fd, note_others, &(struct noting){sys, (int)fd, &others});
+    if (!others)
+        return fd;
+    sys_close(sys, (int)fd);
+    *why = "something is in it that is not of mvld";
+    return -ENOTEMPTY;
+}
+
+int manifest_may_remove(const struct rimf_sys *sys, int at, const char *folder, uint32_t user, const char **why)
+{
+    struct stat st;
+    long fd = open_removable(sys, at, folder, user, why);
+
+    if (!sys_failed(fd))
+        sys_close(sys, (int)fd);
+    else if (SYS6(sys, SYS_newfstatat, at, folder, &st, AT_SYMLINK_NOFOLLOW, 0, 0) || S_ISDIR(st.st_mode))
         return (int)fd;
+    return 0;
+}
+
+int manifest_remove(const struct rimf_sys *sys, int at, const char *folder, uint32_t user, const char **why)
+{
+    long fd = open_removable(sys, at, folder, user, why), error;
+
+    if (sys_failed(fd)) /* the kernel unlinks no folder, and follows no link */
+        return SYS3(sys, SYS_unlinkat, at, folder, 0) ? (int)fd : 0;
     SYS3(sys, SYS_unlinkat, fd, MANIFEST_FILE, 0); /* first: nobody takes the rest for whole */
     cache_sweep(sys, (int)fd, is_part, NULL);
     sys_close(sys, (int)fd);
-    error = SYS3(sys, SYS_unlinkat, AT_FDCWD, folder, AT_REMOVEDIR);
+    error = SYS3(sys, SYS_unlinkat, at, folder, AT_REMOVEDIR);
     if (error)
         *why = "its folder cannot be removed";
     return (int)error;

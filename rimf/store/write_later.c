@@ -47,13 +47,13 @@ static int is_known(const struct learning *l, const struct rimf_object *object)
 }
 
 /* Why no process learns it, or NULL. */
-static const char *unlearnable(const struct learning *l, const struct rimf_object *object)
+static const char *unlearnable(const struct learning *l, struct rimf_object *object)
 {
     if (!object->identified)
         return "from which file it was mapped is not known";
     if (object->public.flags & (MVLD_OBJECT_UNPLACED | MVLD_OBJECT_OPAQUE))
         return "it lies where it will not lie again";
-    return file_id_unsettled(l->w.image->sys, &object->identity, object->public.name);
+    return writer_unsettled(l->w.image, object);
 }
 
 static int is_among(const struct mvld_object *const *objects, size_t n, const struct mvld_object *it)
@@ -74,7 +74,7 @@ static int leads_to_unlearnt(const struct learning *l, const struct rimf_object 
     for (size_t i = 0; i < image->watch->n_owners; i++) {
         const struct mvld_object *to = image->watch->owners[i] == (uintptr_t)object
             ? rimf_object_find(image, moved_word(image, image->watch->words[i])) : NULL;
-        const struct rimf_object *it = to ? rimf_object_of(to) : NULL;
+        struct rimf_object *it = to ? (struct rimf_object *)rimf_object_of(to) : NULL;
 
         if (it && !it->number && !is_among(l->came + index, l->n_came - index, to) &&
             (!unlearnable(l, it) || is_known(l, it)))
@@ -84,7 +84,7 @@ static int leads_to_unlearnt(const struct learning *l, const struct rimf_object 
 }
 
 /* Why the object is not added, or NULL. */
-static const char *unfit(const struct learning *l, const struct rimf_object *object, size_t index)
+static const char *unfit(const struct learning *l, struct rimf_object *object, size_t index)
 {
     const char *why = unlearnable(l, object);
 

@@ -196,11 +196,14 @@ static int make_folder(struct writer *w, const char *folder)
     return rimf_fail(w->image, EACCES, "%s: no code may be mapped from there (noexec)", folder);
 }
 
+static int say_unsettled(const struct writer *w, const char *path, const char *why)
+{
+    return why ? rimf_fail(w->image, EAGAIN, "%s: %s", path, why) : 0;
+}
+
 static int settle_file(const struct writer *w, const char *path, const struct file_id *file)
 {
-    const char *why = file_id_unsettled(w->image->sys, file, path);
-
-    return why ? rimf_fail(w->image, EAGAIN, "%s: %s", path, why) : 0;
+    return say_unsettled(w, path, file_id_unsettled(w->image->sys, file, path));
 }
 
 /* What it says of files will be said of no others. */
@@ -210,7 +213,8 @@ static int settle(const struct writer *w, const struct rimf_start *s)
 
     for (size_t i = 0; i < w->table->n_objects && !error; i++)
         if (w->table->objects[i]->identified)
-            error = settle_file(w, w->table->objects[i]->public.name, &w->table->objects[i]->identity);
+            error = say_unsettled(w, w->table->objects[i]->public.name,
+                                  writer_unsettled(w->image, w->table->objects[i]));
     for (size_t i = 0; i < s->n_makers && !error; i++)
         error = settle_file(w, s->makers[i].path, &s->makers[i].file);
     for (size_t i = 0; i < s->n_reads && !error; i++)

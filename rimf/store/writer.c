@@ -172,6 +172,14 @@ int write_whole(const struct rimf_sys *sys, int folder, const char *name, const 
     return error;
 }
 
+const char *writer_unsettled(const struct mvld_image *image, struct rimf_object *object)
+{
+    if (!object->settled)
+        object->unsettled = file_id_unsettled(image->sys, &object->identity, object->public.name);
+    object->settled = 1;
+    return object->unsettled;
+}
+
 int write_finish(const struct rimf_sys *sys, int fd, struct file_id *out)
 {
     struct stat st;

@@ -61,6 +61,9 @@ int writer_word(struct writer *, uintptr_t address, uintptr_t value);
 int write_bytes(const struct rimf_sys *, int fd, const void *from, size_t size, uint64_t at);
 /* All of a new file, synced. */
 int write_whole(const struct rimf_sys *, int folder, const char *name, const void *bytes, size_t size);
+/* Why the file of the object, which is identified, may change and keep its identity (file_id_unsettled), or NULL: as
+ * it was when this was asked first. */
+const char *writer_unsettled(const struct mvld_image *, struct rimf_object *);
 /* Synced, and what tells the file from others.  0, or negative errno. */
 int write_finish(const struct rimf_sys *, int fd, struct file_id *);
 /* A new file in the folder; descriptor, or negative errno. */

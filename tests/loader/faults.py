@@ -99,16 +99,20 @@ def snapshot_with_moved(driver, folder, options):
     """A start from a snapshot with moved code; the program says the same wherever it
     runs, and moves what comes later.  (Where libconcat cannot be mapped, the host loader says a
     line.)  It is preloaded in the plain run, too: then the host loader asks for the same memory, and
-    where it crashes without (glibc 2.41: its table of thread-local modules), it does so in both."""
+    where it crashes without (glibc 2.41: its table of thread-local modules), it does so in both.
+
+    At last the host loader's own calls fail: it may then unmap a file that was mapped as in the snapshot, and
+    go on without it."""
     made = snapshot_moved.Program(folder)
     made.make_snapshot()
     environment = support.clean_environment(**made.environment(MVLD_DEBUG=""))
     host = os.path.realpath(HOST_LOADER)
     ours = [os.path.realpath(LOADER), *made.passes.glob("*.so")]
-    for mode in [options] if options else [["-1"], ["-l"]]:
-        # When mappings fail for good, nothing can be loaded, with mvld or without.
-        command = [made.path, *(["brief"] if "-l" in mode else ["no", made.later])]
-        done = subprocess.run([driver, "-j2", "-e", *mode, *ours, "--", *command, "--", host, "--",
+    for mode, files in [(options, ours)] if options else [(["-1"], ours), (["-l"], ours), (["-1"], [host])]:
+        # When mappings fail for good, nothing can be loaded, with mvld or without; what the host loader cannot
+        # open, it does not.
+        command = [made.path, *(["brief"] if "-l" in mode or files == [host] else ["no", made.later])]
+        done = subprocess.run([driver, "-j2", "-e", *mode, *files, "--", *command, "--", host, "--",
                                f"LD_PRELOAD={made.passes / 'libconcat.so.1'}", host, *command],
                               env=environment)
         if done.returncode:

@@ -89,6 +89,23 @@ with tempfile.TemporaryDirectory() as scratch:
     equal(cache("prune", "--all", folder=scratch), "", "a folder that holds no snapshots")
     equal(cache("prune"), f"unfinished  {images}/.new removed\n" + cache("list"), "prune: what was left")
     check(not (images / ".new").exists(), "it is still there")
+    # What somebody else made there: what build and prune do with it is what they and the doctor say.
+    for make in os.mkfifo, Path.touch, Path.mkdir, lambda path: path.symlink_to(scratch / "folder"):
+        make(images / ".new")
+        equal(doctor()["snapshots of user"][0], "absent", "doctor: what can be removed")
+        contains(cache("prune"), f"unfinished  {images}/.new removed\n", "prune: what can be removed")
+    (images / ".new").mkdir()
+    (images / ".new" / "mine").write_text("mine")
+    contains(cache("list"), f"unfinished  {images}/.new: something is in it that is not of mvld", "list: of others")
+    equal(doctor()["snapshots of user"], ("problem", f"{images}/.new: something is in it that is not of mvld"),
+          "doctor: of others")
+    contains(build(code=1), f"{images}/.new: something is in it that is not of mvld", "build: of others")
+    found = run(mvld, "cache", "prune", images, env=env)
+    equal(found[0], 1, "prune: of others")
+    contains(found[2], f"{images}/.new: not removed: something is in it", "prune: of others")
+    equal((images / ".new" / "mine").read_text(), "mine", "prune: of others")
+    shutil.rmtree(images / ".new")
+    equal((scratch / "folder" / "manifest").read_text(), "mine", "prune: what a link leads to")
     equal(cache("prune", "--all"), f"good        {image} removed\n", "prune --all")
     check(not image.exists() and (other / "manifest").exists() and
           (scratch / "folder" / "manifest").exists(), "only snapshots are removed")

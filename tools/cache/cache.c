@@ -122,12 +122,12 @@ static void print(const struct cached *c)
 }
 
 /* A folder, or a file. */
-static void prune(struct request_of *r, const char *path, int is_file, const char *state)
+static void prune(struct request_of *r, const char *path, const char *state)
 {
-    const char *why = NULL;
+    const char *why;
 
-    if (is_file ? unlink(path) : manifest_remove(&rimf_sys_kernel, path, geteuid(), &why)) {
-        complain("cache", "%s: %s", path, why ? why : strerror(errno));
+    if (manifest_remove(&rimf_sys_kernel, AT_FDCWD, path, geteuid(), &why)) {
+        complain("cache", "%s: not removed: %s", path, why);
         r->failed = 1;
     } else {
         printf("%-12s%s removed\n", state, path);
@@ -140,7 +140,7 @@ static void look_at(struct request_of *r, const char *path, int alone)
 
     cached_open(&c, path, alone, r->action != LIST);
     if (is_pruned(r, c.state))
-        prune(r, path, alone, states[c.state]);
+        prune(r, path, states[c.state]);
     else
         print(&c);
     cached_close(&c);
@@ -163,12 +163,13 @@ static int is_file(int at, const char *name)
 /* Half a snapshot, or half a file of ready code. */
 static void look_at_left_over(struct request_of *r, const char *folder)
 {
-    char *path = cache_left_over(folder);
+    const char *stays;
+    char *path = cache_left_over(folder, &stays);
 
     if (path && r->action != PRUNE)
-        printf("%-12s%s: a build that was stopped has left it\n", "unfinished", path);
+        printf("%-12s%s: %s\n", "unfinished", path, stays ? stays : "a build that was stopped has left it");
     else if (path)
-        prune(r, path, is_file(AT_FDCWD, path), "unfinished");
+        prune(r, path, "unfinished");
     free(path);
 }
 

@@ -111,11 +111,13 @@ int cache_lock_of(const char *folder)
     return lock < 0 ? -1 : lock;
 }
 
-char *cache_left_over(const char *folder)
+char *cache_left_over(const char *folder, const char **stays)
 {
     char *path = must_print("%s/" CACHE_UNFINISHED, folder);
+    int error = manifest_may_remove(&rimf_sys_kernel, AT_FDCWD, path, geteuid(), stays);
 
-    if (!faccessat(AT_FDCWD, path, F_OK, AT_SYMLINK_NOFOLLOW))
+    *stays = error && error != -ENOENT ? *stays : NULL;
+    if (error != -ENOENT)
         return path;
     free(path);
     return NULL;

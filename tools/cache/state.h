@@ -35,7 +35,8 @@ char *cached_other_file(const char *name, const struct file_id *);
 /* The lock of the cache of which this is a folder (cache.h), or -1: somebody writes there, or it was never
  * written to by this user. */
 int cache_lock_of(const char *folder);
-/* With the lock: what a build that was killed has left there, to be freed, or NULL. */
-char *cache_left_over(const char *folder);
+/* With the lock: what a build that was killed has left there, to be freed, or NULL.  *stays: why neither the
+ * next build nor prune removes it, or NULL. */
+char *cache_left_over(const char *folder, const char **stays);
 
 #endif

@@ -26,7 +26,8 @@
 struct kept {
     unsigned n, refused; /* entries of a folder, and those that no start takes */
     unsigned states[CACHE_DAMAGED + 1]; /* snapshots */
-    int left_over; /* by a build that was killed */
+    char *left_over; /* by a build that was killed, to be freed; or NULL */
+    const char *stays; /* why the next build does not remove it, or NULL */
     unsigned behind; /* of the user's, at other distances than root's for the same starts */
 };
 
@@ -61,10 +62,8 @@ static void count_image(const char *path, const char *name, struct kept *kept)
 static void count_left_over(const char *path, struct kept *kept)
 {
     int lock = cache_lock_of(path);
-    char *left = lock < 0 ? NULL : cache_left_over(path);
 
-    kept->left_over = left != NULL;
-    free(left);
+    kept->left_over = lock < 0 ? NULL : cache_left_over(path, &kept->stays);
     if (lock >= 0)
         close(lock);
 }
@@ -133,7 +132,7 @@ static void report_states(struct report *r, const char *name, const char *path, 
 /* `code`: what lies there are snapshots, which are mapped to be run. */
 static void report_cache(struct report *r, const char *name, const char *path, int code)
 {
-    struct kept kept;
+    struct kept kept = {0};
 
     if (code && is_noexec(path))
         report_finding(r, name, FINDING_PROBLEM,
@@ -142,12 +141,16 @@ static void report_cache(struct report *r, const char *name, const char *path, i
     else if (count(path, &kept, code))
         report_finding(r, name, errno == ENOENT ? FINDING_ABSENT : FINDING_PROBLEM, NULL, "%s: %s",
                        path, errno == ENOENT ? "none yet" : strerror(errno));
+    else if (kept.stays)
+        report_finding(r, name, FINDING_PROBLEM, "no build succeeds while it is there: remove it, if it is not needed",
+                       "%s: %s", kept.left_over, kept.stays);
     else if (kept.refused)
         report_finding(r, name, FINDING_PROBLEM, "remove them, or chown and chmod go-w them",
                        "%s: %u of %u are not taken: others than root and you own them or may write "
                        "them", path, kept.refused, kept.n);
     else
         report_states(r, name, path, &kept);
+    free(kept.left_over);
 }
 
 static void report_users(struct report *r, const char *name, const char *what, int code)

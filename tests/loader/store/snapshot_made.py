@@ -6,10 +6,14 @@ The answer must be 2 whenever the pass is asked for, applied or not; what differ
 what the log says.  Each function below is one test; its text says what a failure
 means.
 """
+import mmap
+import os
 import re
 import shutil
 import subprocess
 import sys
+import tempfile
+import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
@@ -50,6 +54,85 @@ def failure(program):
         check("mvld: no snapshot: " in done.stderr, done.stderr)
     shutil.rmtree(program.cache)
     check(sorted(program.folder.rglob("*")) == there, "files are gone")
+
+
+def foreign(program):
+    """Something that the user made among the snapshots lets one build succeed and all later ones fail, makes one
+    fail without saying what is in the way, or goes though only the user knows what it is."""
+    outside = program.folder / "outside"
+    outside.mkdir()
+    (outside / "manifest").write_text("mine")
+    folder = program.make_snapshot()
+    unfinished = folder.parent / ".new"
+    kinds = [os.mkfifo, Path.touch, Path.mkdir, lambda path: path.symlink_to(outside),
+             lambda path: path.symlink_to("nowhere")]
+    for place in folder, unfinished:
+        for make in kinds:
+            shutil.rmtree(place, ignore_errors=True)
+            make(place)
+            program.make_snapshot()
+            check(list(folder.parent.iterdir()) == [folder], f"more is there: {list(folder.parent.iterdir())}")
+            program.applied()
+        shutil.rmtree(place, ignore_errors=True)
+        place.mkdir()
+        for name in "notes", "manifest", "0-notes/mine":
+            (place / name).parent.mkdir(exist_ok=True)
+            (place / name).write_text("mine")
+        before = sorted(folder.parent.rglob("*"))
+        for _ in range(2):
+            done = program.run(MVLD_SNAPSHOT=1, status=1)
+            check(re.search(f"mvld: no snapshot: {re.escape(str(place))}: .*remove", done.stderr) and not done.stdout,
+                  f"not said: {done.stdout}{done.stderr}")
+            check(sorted(folder.parent.rglob("*")) == before, "it was changed")
+        shutil.rmtree(place)
+        program.make_snapshot()
+        program.applied()
+    lock = folder.parents[1] / "lock"
+    for make in kinds[0], *kinds[2:4]:
+        lock.unlink(missing_ok=True)
+        make(lock)
+        check("`lock' is no lock of mvld: remove it" in program.run(MVLD_SNAPSHOT=1, status=1).stderr, "the lock")
+        lock.rmdir() if lock.is_dir() and not lock.is_symlink() else lock.unlink()
+    check((outside / "manifest").read_text() == "mine", "what lies outside was changed")
+
+
+def store_behind(program, folder):
+    """A page of the library there is written, then a snapshot is made, then the page is written again."""
+    kind = subprocess.run(["stat", "-f", "-c", "%T", folder], capture_output=True, text=True).stdout.strip()
+    library = folder / "libanswer-2.so"
+    shutil.copy(program.library, library)
+    program.library.unlink()
+    program.library.symlink_to(library)
+    with open(library, "r+b") as file:
+        mapping = mmap.mmap(file.fileno(), 0)
+    at = mapping.find(b"\xb8\1\0\0\0\xc3") + 1  # answer
+    check(at, "there is no such code")
+    mapping[at] = 1
+    time.sleep(0.05)
+    done = program.run(MVLD_SNAPSHOT=1, status=None)
+    if kind == "tmpfs":
+        check(done.returncode == 1 and "libanswer.so: somebody has it open for writing, or mapped" in done.stderr,
+              f"{done.returncode}: {done.stdout}{done.stderr}")
+    elif not done.returncode:
+        program.applied()
+    mapping[at] = 3
+    done = program.run()
+    check(not from_image(done), f"{kind}: the snapshot is of another state of the file: {done.stdout}")
+    mapping[at] = 1
+    mapping.close()
+    time.sleep(0.05)
+    program.make_snapshot()
+    program.applied()
+
+
+def written_through_a_mapping(program):
+    """A snapshot is used with a library that was changed behind it, by a store into a page that was written and not
+    yet written back, of which the file's times tell nothing."""
+    store_behind(program, program.folder)
+    shared = Path("/dev/shm")
+    if os.access(shared, os.W_OK) and not os.statvfs(shared).f_flag & os.ST_NOEXEC:
+        with tempfile.TemporaryDirectory(dir=shared) as folder:
+            store_behind(program, Path(folder))
 
 
 def noexec(program):

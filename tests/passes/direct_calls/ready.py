@@ -146,6 +146,17 @@ def cache(world):
     check(f"unfinished  {left}: " in ask("list"), ask("list"))
     out = ask("prune")
     check(str(file) in out and str(left) in out and not file.exists() and not left.exists(), out)
+    left.mkdir()
+    world.build()
+    file = world.one()
+    check(not left.exists(), "a folder in the place of a file that is not finished")
+    (left / "mine").mkdir(parents=True)
+    file.unlink()
+    ask("prune", code=1)
+    done = world.start(MVLD_SNAPSHOT="ready")
+    check(done.returncode == 1 and "what lies beside it as .new is not of mvld: remove it" in done.stderr and
+          (left / "mine").exists() and not file.exists(), f"of others: {done.stderr}")
+    shutil.rmtree(left)
     world.build()
     check("removed" in ask("prune", "--all") and not world.files(), "all")
 

@@ -10,6 +10,7 @@
 #include "../../check.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/magic.h>
 #include <sys/statfs.h>
 #include <sys/statvfs.h>
@@ -22,14 +23,43 @@ static struct {
     int64_t now, slept, late;
     long type, flags;
     int no_clock, no_sleep;
+    int64_t modified, changed, since; /* the file's times; it was changed since it was looked at */
+    int64_t synced; /* when it was written back */
+    int open_for_writing, lease; /* somebody has it open so; we have this one */
+    int others; /* it is not ours */
 } world;
+
+static long lease(int kind)
+{
+    CHECK(kind == F_UNLCK || kind == F_RDLCK);
+    if (kind == F_RDLCK && (world.others || world.open_for_writing))
+        return world.others ? -EACCES : -EAGAIN;
+    world.lease = kind == F_RDLCK;
+    return 0;
+}
 
 static long answer(const struct rimf_sys *sys, long nr, long a, long b, long c, long d, long e, long f)
 {
     struct timespec *time = (struct timespec *)(nr == SYS_nanosleep ? a : b);
 
-    (void)sys, (void)c, (void)d, (void)e, (void)f;
+    (void)sys, (void)d, (void)e, (void)f;
     switch (nr) {
+    case SYS_openat:
+        return 5;
+    case SYS_close:
+        CHECK(a == 5);
+        return 0;
+    case SYS_fcntl:
+        return b == F_SETSIG ? 0 : lease((int)c);
+    case SYS_sync_file_range:
+        CHECK(a == 5 && !b && !c); /* all of it */
+        world.synced = world.now;
+        return 0;
+    case SYS_fstat:
+        *(struct stat *)b = (struct stat){.st_dev = 1, .st_ino = 2, .st_size = 3,
+                                          .st_mtim = {world.modified / SECOND, world.modified % SECOND},
+                                          .st_ctim = {world.changed / SECOND, world.changed % SECOND}};
+        return 0;
     case SYS_clock_gettime:
         CHECK(a == CLOCK_REALTIME_COARSE);
         *time = (struct timespec){world.now / SECOND, world.now % SECOND};
@@ -39,6 +69,7 @@ static long answer(const struct rimf_sys *sys, long nr, long a, long b, long c, 
         world.now += world.late-- > 0 ? 0 : time->tv_sec * SECOND + time->tv_nsec;
         return world.no_sleep ? -EINTR : 0;
     case SYS_statfs:
+    case SYS_fstatfs:
         *(struct statfs *)b = (struct statfs){.f_type = world.type, .f_flags = world.flags};
         return 0;
     default:
@@ -53,6 +84,8 @@ static int settled(int64_t now, int64_t modified, int64_t changed)
 {
     const struct file_id id = {1, 2, 3, modified, changed};
 
+    world.modified = modified;
+    world.changed = changed + world.since;
     world.now = now;
     world.slept = 0;
     return !file_id_unsettled(&sys, &id, "/lib/libx.so");
@@ -123,6 +156,26 @@ static void to_come(void)
     CHECK(!settled(t - 3600 * SECOND, 0, t) && !world.slept);
 }
 
+/* A page that was written through a mapping may be written again, and no time tells.  So all are written back when
+ * the step of the clock has passed, and then the file is still the same; or nobody can write to it. */
+static void mapped(void)
+{
+    int64_t t = 1000 * SECOND + 123456789;
+
+    CHECK(settled(t, 0, t) && world.synced - t >= SECOND / 100);
+    world.since = 1;
+    CHECK(!settled(t + SECOND, 0, t));
+    world.since = 0;
+    world.type = TMPFS_MAGIC;
+    CHECK(settled(t + SECOND, 0, t) && !world.lease);
+    world.open_for_writing = 1;
+    CHECK(!settled(t + SECOND, 0, t) && !world.lease);
+    world.others = 1; /* that cannot be asked */
+    CHECK(settled(t + SECOND, 0, t));
+    world.others = world.open_for_writing = 0;
+    world.type = EXT4_SUPER_MAGIC;
+}
+
 static void whole_seconds(void)
 {
     int64_t t = 1000 * SECOND;
@@ -153,6 +206,7 @@ int main(void)
     of_a_stat();
     steps();
     to_come();
+    mapped();
     whole_seconds();
     without_that_time();
     return 0;

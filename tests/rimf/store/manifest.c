@@ -290,14 +290,14 @@ static void removes_what_is_ours(void)
             snprintf(path, sizeof path, "%s/%s", folder, i < 308 ? ours[i - 300] : others[i - 308]);
         CHECK((fd = open(path, O_WRONLY | O_CREAT | O_EXCL, 0600)) >= 0 && !close(fd), "%s", path);
     }
-    CHECK(manifest_remove(&rimf_sys_kernel, folder, geteuid(), &why) == -ENOTEMPTY);
+    CHECK(manifest_remove(&rimf_sys_kernel, AT_FDCWD, folder, geteuid(), &why) == -ENOTEMPTY);
     for (size_t i = 0; i < 4; i++) {
         CHECK(there(folder, others[i]), "%s", others[i]);
         snprintf(path, sizeof path, "%s/%s", folder, others[i]);
         CHECK(!unlink(path));
     }
-    CHECK(manifest_remove(&rimf_sys_kernel, folder, geteuid(), &why) == 0); /* nothing else was left */
-    CHECK(manifest_remove(&rimf_sys_kernel, folder, geteuid(), &why) == -ENOENT);
+    CHECK(manifest_remove(&rimf_sys_kernel, AT_FDCWD, folder, geteuid(), &why) == 0); /* nothing else was left */
+    CHECK(manifest_remove(&rimf_sys_kernel, AT_FDCWD, folder, geteuid(), &why) == -ENOENT);
 }
 
 /* What came back from the disk stays in single pages; or a call that kills is made under a filter; or all of
