@@ -150,7 +150,7 @@ static void look_around(struct loader *l, uintptr_t *sp)
     stage_time(l, STAGE_START);
 }
 
-/* Who looks at files is asked all the same. */
+/* Not where a pass looks at files: it may be there to refuse them. */
 static int leave_out(struct loader *l)
 {
     if (!space_is_short(l))
