@@ -97,7 +97,8 @@ def little_space(programs):
                                                 environment=environment) != (0, OUTPUT, ""):
             value += 16 << 10
         least.append(value)
-    check(least[0] < 7 << 20 and abs(least[1] - least[0]) <= 64 << 10, f"{least[0]} without the pass, {least[1]} with it")
+    check(least[0] < 7 << 20 and abs(least[1] - least[0]) <= 64 << 10,
+          f"{least[0]} without the pass, {least[1]} with it")
 
 
 def data(programs):
