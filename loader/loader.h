@@ -57,7 +57,7 @@ struct loader {
     struct found_snapshot snapshot;
     struct cpu_answers cpuid;
     struct injection injection;
-    enum { SPACE_NOT_ASKED, SPACE_FREE, SPACE_LIMITED } space; /* RLIMIT_AS, at the start */
+    uint64_t space; /* RLIMIT_AS, at the start; 0: not asked */
 
     int hooked;
     struct r_debug *debug;        /* the host loader's, of the base namespace */

@@ -43,6 +43,9 @@ void auditor_look(struct loader *);
 /* ---- limits.c ---------------------------------------------------------------------------- */
 
 int space_is_limited(struct loader *);
+/* 1: the 0.1 to 0.3 MiB that passes and a snapshot take may be what the program then lacks. */
+#define SPACE_SHORT (8ul << 20)
+int space_is_short(struct loader *);
 
 /* ---- filtered.c -------------------------------------------------------------------------- */
 

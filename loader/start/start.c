@@ -150,8 +150,26 @@ static void look_around(struct loader *l, uintptr_t *sp)
     stage_time(l, STAGE_START);
 }
 
+/* Not where a pass looks at files: it may be there to refuse them. */
+static int leave_out(struct loader *l)
+{
+    if (!space_is_short(l))
+        return 0;
+    program_complete(l);
+    if (pipeline_wants_files(l->pipeline))
+        return 0;
+    rimf_format(l->refusal, sizeof l->refusal, "address space is limited to less than 8 MiB (RLIMIT_AS)");
+    rimf_log(&l->log, MVLD_LOG_WARNING, "mvld: %s: the program runs untransformed", l->refusal);
+    pipeline_free(l->pipeline);
+    l->pipeline = NULL;
+    l->files.wanted = 0;
+    return 1;
+}
+
 static void prepare(struct loader *l)
 {
+    if (leave_out(l))
+        return;
     files_start(l);
     place_plan(l);
     if (pipeline_flags(l->pipeline) & MVLD_PASS_ANALYSIS)

@@ -85,8 +85,8 @@ struct rimf_overlay_places {
     uint64_t made_by;
 };
 void rimf_image_set_overlays(struct mvld_image *, const struct rimf_overlay_places *);
-/* This process holds the lock of the cache (cache.h), so it may write overlays.  This is said before passes read
- * code: files that might change unseen (file_id.h) are looked for now. */
+/* This process holds the lock of the cache (cache.h), so it may write overlays. */
+/* It is said before passes read code: files that might change unseen (file_id.h) are looked for then. */
 void rimf_image_set_writes(struct mvld_image *, int writes);
 /* What was written so far, of an image that is watched, in files: new ones, those that were there and fit, and
  * those that could not be. */

@@ -88,6 +88,19 @@ def address_space(programs):
     sweep(programs, resource.RLIMIT_AS, range(1 << 20, 14 << 20, 96 << 10))
 
 
+def little_space(programs):
+    """Passes take address space that the program then lacks for what it opens."""
+    least = []
+    for environment in {}, programs.configured:
+        value = 1 << 20
+        while value < 16 << 20 and programs.run(programs.mvld, limits=[(resource.RLIMIT_AS, value)],
+                                                environment=environment) != (0, OUTPUT, ""):
+            value += 16 << 10
+        least.append(value)
+    check(least[0] < 7 << 20 and abs(least[1] - least[0]) <= 64 << 10,
+          f"{least[0]} without the pass, {least[1]} with it")
+
+
 def data(programs):
     """With little room for data a program crashes with nothing configured, that ends with a sentence
     under the plain loader."""

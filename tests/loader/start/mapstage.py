@@ -59,6 +59,9 @@ def start(world):
         refused(world.run(without=("first",), placement=placement), world.files["first"])
         refused(world.run(without=("libc.so.6",), placement=placement), "libc.so.6")
     good(world.run(without=("main", "first"), MVLD="off"), "first 7")
+    command = ["sh", "-c", 'ulimit -v 7000 && exec "$0"', world.program]  # where other passes are left out
+    good(world.run(command=command), "first 7")
+    refused(world.run(command=command, without=("first",)), world.files["first"])
 
 
 def directly(world):

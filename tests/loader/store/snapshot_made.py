@@ -233,6 +233,10 @@ def limited_space(program):
             check("not applied" not in done.stderr, done.stderr)
     images = program.cache / "mvld" / "snapshots"
     check(len(list(images.iterdir())) == 2, "there is another number of snapshots")
+    # With very little the program has all of it.
+    done = program.run(prefix=["sh", "-c", 'ulimit -v 7000 && exec "$@"', "sh"])
+    check(done.stdout == "1 0\n" and not from_image(done) and "limited to less than 8 MiB" in done.stderr,
+          done.stdout + done.stderr)
     # What takes little space is there in either.
     shutil.rmtree(program.cache)
     support.take(program.passes, "loader/store/snapshot", "answer.so")
