@@ -71,6 +71,7 @@ struct rimf_object {
     int to_open;    /* and should be (store/apply_pointers.c) */
     size_t calls_moved, calls_made; /* moved/calls.c: in its moved code; direct because a pass said so */
     size_t calls_unmoved;            /* in none of that */
+    int calls_direct; /* some were made so, where they stand or in moved code */
 };
 
 /* One segment of one object; ordered by address (rimf_sort). */
