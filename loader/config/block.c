@@ -12,7 +12,8 @@
 #include <errno.h>
 
 /* What [app] knows.  The order is that of `seen` below; match comes first. */
-static const char *const app_keys[] = {"match", "passes", "placement", "patch", "on-miss"};
+static const char *const app_keys[] = {"match", "passes", "placement", "patch", "on-miss",
+                                       "slot-writers"};
 static const char *const placements[] = {"near", "huge", "as-is", NULL};
 static const char *const misses[] = {"plain", "transform", "build", "learn", NULL};
 static const char *const patch_methods[] = {"auto", "mprotect", "remap", "selfmem", NULL};
@@ -150,6 +151,19 @@ static int check_passes(struct ini_slice list, const char *file, unsigned line,
     return 0;
 }
 
+static int check_files(struct ini_slice list, const char *file, unsigned line, const struct why *why)
+{
+    struct ini_slice element;
+    struct shown shown;
+
+    while (ini_list_next(&list, &element))
+        for (size_t i = 0; i <= element.length; i++)
+            if (!element.length || (i < element.length && (element.at[i] == '/' || element.at[i] == '"')))
+                return refuse_at(why, EINVAL, file, line, "'%s' is no beginning of a file's name",
+                                 show(element, &shown));
+    return 0;
+}
+
 static int check_match(struct arena *arena, struct ini_slice list, const char *file,
                        unsigned line, const struct why *why)
 {
@@ -193,9 +207,11 @@ int config_check_app(struct arena *arena, struct ini_slice key, struct ini_slice
         return one_of(key, value, patch_methods, file, line, why);
     case 4:
         return one_of(key, value, misses, file, line, why);
+    case 5:
+        return check_files(value, file, line, why);
     default:
         return refuse_at(why, EINVAL, file, line,
-                         "[app] has no key '%s'; it has match, passes, placement, patch, on-miss",
+                         "[app] has no key '%s'; it has match, passes, placement, patch, on-miss, slot-writers",
                          show(key, &shown));
     }
 }

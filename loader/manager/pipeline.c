@@ -310,6 +310,18 @@ const char *pipeline_setting(const struct pipeline *p, const char *key)
     return e ? e->text : NULL;
 }
 
+int pipeline_names_writer(const struct pipeline *p, const char *file)
+{
+    const struct config_entry *e = config_find(&p->config, "app", "slot-writers");
+    struct ini_slice list = e ? e->raw : (struct ini_slice){0}, element;
+    size_t n = rimf_strlen(file);
+
+    while (ini_list_next(&list, &element))
+        if (element.length <= n && !memcmp(element.at, file, element.length))
+            return 1;
+    return 0;
+}
+
 uint32_t pipeline_flags(const struct pipeline *p)
 {
     uint32_t flags = p->late == LOOKED_AT ? ~0u : 0; /* anything is possible */

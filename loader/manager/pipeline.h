@@ -42,6 +42,9 @@ int pipeline_library_is_spacious(const struct pipeline *, size_t i);
 /* A key of the [app] section that is stage 0's own ("placement", "patch"), or NULL. */
 const char *pipeline_setting(const struct pipeline *, const char *key);
 
+/* 1: an element of [app] slot-writers begins this name of a file. */
+int pipeline_names_writer(const struct pipeline *, const char *file);
+
 /* A pass looks at files before they are mapped (`map` of mvld/pass.h). */
 int pipeline_wants_files(const struct pipeline *);
 /* Each such pass is asked.  0, or the first's negative errno, with a sentence. */

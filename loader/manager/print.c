@@ -57,7 +57,7 @@ static int is_printable(const char *text)
 
 static void print_app(const struct printer *to)
 {
-    static const char *const keys[] = {"placement", "patch", "on-miss"};
+    static const char *const keys[] = {"placement", "patch", "on-miss", "slot-writers"};
     const struct pipeline *p = to->pipeline;
     const struct config *c = &p->config;
     char *match = to->room->value;

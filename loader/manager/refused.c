@@ -10,12 +10,8 @@
 #include <errno.h>  /* numbers only */
 #include <signal.h> /* numbers only */
 
-/* As the host loader says what is wrong with LD_PRELOAD: the program runs, and who
- * configured it should know that it runs without what they asked for.  Neither a pipe that
- * nobody reads nor a file that is full (RLIMIT_FSIZE) ends a program for that.  What a
- * sandbox forbids, or memory is too short for, goes to MVLD_DEBUG alone: nobody wrote
- * anything wrong. */
-void say_refused(struct loader *l)
+/* Neither a pipe that nobody reads nor a file that is full (RLIMIT_FSIZE) ends a program for that. */
+void say_line(struct loader *l, const char *line, size_t n)
 {
     static const struct {
         uintptr_t handler, flags, restorer;
@@ -23,18 +19,26 @@ void say_refused(struct loader *l)
     } ignore = {1 /* SIG_IGN */, 0, 0, 0};
     static const int signals[] = {SIGPIPE, SIGXFSZ};
     uintptr_t before[RIMF_COUNT(signals)][4];
-    char line[sizeof l->refusal + 64];
-    size_t n;
 
     if (rimf_log_enabled(&l->log, MVLD_LOG_WARNING))
         return; /* it stands among the lines of MVLD_DEBUG */
-    n = rimf_format(line, sizeof line, "ERROR: mvld: %s: the program runs untransformed\n",
-                    l->refusal);
     for (size_t i = 0; i < RIMF_COUNT(signals); i++)
         SYS6(l->sys, SYS_rt_sigaction, signals[i], &ignore, before[i], sizeof(uint64_t), 0, 0);
     sys_write(l->sys, 2, line, n);
     for (size_t i = 0; i < RIMF_COUNT(signals); i++)
         SYS6(l->sys, SYS_rt_sigaction, signals[i], before[i], NULL, sizeof(uint64_t), 0, 0);
+}
+
+/* As the host loader says what is wrong with LD_PRELOAD: the program runs, and who
+ * configured it should know that it runs without what they asked for.  What a
+ * sandbox forbids, or memory is too short for, goes to MVLD_DEBUG alone: nobody wrote
+ * anything wrong. */
+void say_refused(struct loader *l)
+{
+    char line[sizeof l->refusal + 64];
+
+    say_line(l, line, rimf_format(line, sizeof line, "ERROR: mvld: %s: the program runs untransformed\n",
+                                  l->refusal));
 }
 
 void program_complete(struct loader *l)

@@ -5,8 +5,12 @@
 #ifndef LOADER_REFUSED_H
 #define LOADER_REFUSED_H
 
+#include <stddef.h>
 
 struct loader;
+
+/* A line on standard error, where no MVLD_DEBUG has it. */
+void say_line(struct loader *, const char *line, size_t n);
 
 /* Says l->refusal on standard error. */
 void say_refused(struct loader *);

@@ -48,8 +48,11 @@ uint64_t pipeline_fingerprint(const struct pipeline *p, size_t n)
 {
     const struct planned_pass *it;
     uint64_t hash = n;
+    const struct config_entry *writers = config_find(&p->config, "app", "slot-writers");
     int ahead = 0;
 
+    if (writers)
+        hash = more(hash, writers->raw.at, writers->raw.length);
     for (size_t said = 0; (it = said_at(p, n, &said)); said++) {
         hash = more_name(hash, it->name) ^ file_id_key(&it->identity);
         for (const struct config_entry *e = p->config.entries; e; e = e->next)

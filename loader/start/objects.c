@@ -141,7 +141,11 @@ static void pass_on(struct loader *l, int unentered)
     for (size_t i = 0; i < change.n_removed; i++)
         rimf_moved_forget(l->image, change.removed[i]);
     if (l->pipeline && change.n_added) {
-        later_added(l, change.added, change.n_added, unentered);
+        writers_came(l, change.added, change.n_added);
+        if (rimf_api()->auditor(l->image)) /* what was learnt has direct calls */
+            pipeline_added(l->pipeline, l->image, change.added, change.n_added, 0, SIZE_MAX);
+        else
+            later_added(l, change.added, change.n_added, unentered);
         rimf_realise_rest(l->image);
         rimf_image_close_analyses(l->image);
     }
@@ -235,9 +239,10 @@ static int prepare_caller(struct loader *l)
 {
     struct mvld_symbol symbol;
 
-    if (rimf_api()->auditor(l->image) ||
-        rimf_api()->symbol_resolve(l->image, "concat_code", NULL, &symbol))
+    if (rimf_api()->symbol_resolve(l->image, "concat_code", NULL, &symbol))
         return 0;
+    if (rimf_api()->auditor(l->image))
+        return 1;
     rimf_image_set_caller_hooks(l->image, caller_install, l);
     l->caller.deferred = 1;
     if (!l->snapshot.folder)
@@ -315,6 +320,7 @@ void objects_start(struct loader *l)
         rimf_image_set_planned(l->image, pipeline_has, l->pipeline);
         rimf_image_set_room(l->image, place_room, l);
         analysis_start(l);
+        writers_came(l, change.added, change.n_added);
         has_region = prepare_caller(l);
         store_run(l);
         pipeline_run(l->pipeline, l->image, SIZE_MAX);

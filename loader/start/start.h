@@ -103,6 +103,11 @@ void objects_start(struct loader *);
 void objects_changed(struct loader *);
 void objects_relocated(struct loader *);
 
+/* ---- slot_writers.c ---------------------------------------------------------------------- */
+
+/* These objects came, and no pass has seen them. */
+void writers_came(struct loader *, const struct mvld_object *const *objects, size_t n);
+
 /* ---- init.c ------------------------------------------------------------------------------ */
 
 #define INIT_CHUNK 128 /* thunks in entry.S, and in each page made later */

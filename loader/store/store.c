@@ -328,8 +328,14 @@ void store_run(struct loader *l)
 {
     const char *miss = pipeline_setting(l->pipeline, "on-miss");
     struct store_plan plan = plan_images(l, miss);
+    const char *watcher = rimf_api()->auditor(l->image);
     size_t n = plan.passes;
     int applied;
+
+    if (watcher && plan.build && l->knobs.snapshot)
+        store_end(l, store_refusal(l), watcher, 1);
+    if (watcher)
+        plan.build = plan.outdated = plan.learns = 0;
 
     if (l->knobs.snapshot && n && !plan.build)
         store_end(l, store_refusal(l), "libraries lie where the kernel puts them (placement)", 1);

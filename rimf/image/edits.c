@@ -106,6 +106,13 @@ static const char *bind_slot(struct mvld_image *image, const struct rimf_object 
     return slot.why ? slot.why : "PLT entries lead to each other";
 }
 
+uintptr_t rimf_slot_end(struct mvld_image *image, const struct rimf_object *object, uintptr_t slot)
+{
+    struct bound bound;
+
+    return bind_slot(image, object, slot, &bound) ? 0 : bound.binding.target;
+}
+
 /* ---- verifying ------------------------------------------------------------------------- */
 
 const char *rimf_unfit_target(const struct mvld_context *ctx, const struct mvld_object *holder,

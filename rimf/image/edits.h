@@ -46,6 +46,8 @@ struct bound {
  * target, code that moves leads there. */
 const char *rimf_edit_lead(struct mvld_image *, const struct rimf_object *, uintptr_t slot,
                            uintptr_t *target);
+/* Where the host loader sends a call through the slot, or 0: that is not certain. */
+uintptr_t rimf_slot_end(struct mvld_image *, const struct rimf_object *, uintptr_t slot);
 /* Where calls in place shall lead, 0: they stay.  Of functions of a single instruction (slot 0)
  * 1: these shall stand where they are called. */
 uintptr_t rimf_edit_end(struct mvld_image *, const struct rimf_object *, uintptr_t slot);

@@ -74,6 +74,7 @@ struct rimf_object {
     int to_open;    /* and should be (store/apply_pointers.c) */
     size_t calls_moved, calls_made; /* moved/calls.c: in its moved code; direct because a pass said so */
     size_t calls_unmoved;            /* in none of that */
+    int calls_direct; /* some were made so, where they stand or in moved code */
 };
 
 /* One segment of one object; ordered by address (rimf_sort). */
@@ -406,8 +407,7 @@ int rimf_fail(struct mvld_image *, int err, const char *format, ...)
 #define RIMF_API_CORE \
     .object_count = rimf_object_count, .object_at = rimf_object_at, \
     .object_find = rimf_object_find, .object_holds = rimf_object_holds, \
-    .note_each = rimf_note_each, .symbol_find = rimf_symbol_find, \
-    .symbol_resolve = rimf_symbol_resolve, .plt_target = rimf_plt_target, \
+    .note_each = rimf_note_each, .plt_target = rimf_plt_target, \
     .patch_begin = rimf_patch_begin, .patch_add = rimf_patch_add, \
     .patch_commit = rimf_patch_commit, .patch_count = rimf_patch_count, \
     .patch_at = rimf_patch_at, .patch_end = rimf_patch_end, \

@@ -45,18 +45,6 @@ struct call {
     uintptr_t names, slot; /* what its distance leads to, an original; what the analysis says */
 };
 
-/* 0: it is none that is known. */
-static int read_call(struct site *site, enum analysis_call_kind kind, const uint8_t *at)
-{
-    if (site_read(site, (enum mvld_reference_kind)kind, (uintptr_t)at, SITE_MAX))
-        return 1;
-    site->to_slot = 0; /* a pass made it direct */
-    return kind == ANALYSIS_CALL_SLOT
-               ? at[0] == 0x67 && at[1] == 0xe8
-               : kind == ANALYSIS_JMP_SLOT && at[5] == 0x90 &&
-                     site_read(site, MVLD_REFERENCE_JUMP_PLT, (uintptr_t)at, SITE_MAX);
-}
-
 static struct answer ask(const struct moving *c, const struct call *call)
 {
     struct rimf_object *object = c->object;
@@ -101,7 +89,7 @@ static int move_call(struct moving *c, const struct analysis_call *listed)
         c->object->calls_unmoved++;
         return 0;
     }
-    if (!read_call(&call.site, analysis_call_kind(listed), at))
+    if (!site_read_any(&call.site, (enum mvld_reference_kind)analysis_call_kind(listed), (uintptr_t)at))
         return moving_refuse(c, "a call is not what the analysis says, nor what a pass made of it");
     call.names = call.site.target - (uintptr_t)c->distance;
     call.slot = c->bias + analysis_slot(listed);
@@ -165,6 +153,7 @@ int move_calls(struct moving *c)
         else
             error = move_call(c, &s->calls[i]);
     }
+    c->object->calls_direct |= c->object->calls_made != 0;
     return error;
 }
 

@@ -13,6 +13,8 @@ static const struct mvld_api api = {
     RIMF_API_CORE,
     .slot_at = rimf_slot_at,
     .slot_find = rimf_slot_find,
+    .symbol_find = rimf_symbol_find,
+    .symbol_resolve = rimf_symbol_resolve,
     .auditor = rimf_auditor,
     .reference_each = rimf_reference_each,
     .depends = rimf_depends,

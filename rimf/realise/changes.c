@@ -25,8 +25,6 @@
 
 #include <errno.h>    /* numbers only */
 
-#define PLACES_MOST (1u << 18) /* an object whose slots lie farther apart stays as it is */
-
 static uintptr_t slot_at(const struct changing *c, size_t way)
 {
     return way ? c->object->view.bias + c->first + 8 * (way - 1) : 0;
@@ -200,7 +198,7 @@ static int commit(struct mvld_image *image, struct changing *c)
 
 /* ---- an object ------------------------------------------------------------------------ */
 
-static size_t count_places(struct changing *c)
+size_t changing_places(struct changing *c)
 {
     uint32_t low = UINT32_MAX, high = 0;
 
@@ -254,8 +252,8 @@ static int prepare(struct changing *c, const char **why)
     c->calls = rimf_alone_calls(c->image, c->object, &c->n_calls, why);
     if (!c->calls)
         return -ENODATA;
-    c->n_ways = count_places(c);
-    if (c->n_ways > PLACES_MOST) {
+    c->n_ways = changing_places(c);
+    if (c->n_ways > CHANGING_MOST) {
         *why = "its slots lie too far apart";
         return -ENODATA;
     }
@@ -284,6 +282,7 @@ int rimf_calls_change(struct mvld_image *image, struct rimf_object *object, cons
             result = change_patches(&c);
         else
             count(&c);
+        object->calls_direct |= object->edit->now.made != 0;
     }
     rimf_heap_release(&image->heap, c.ways);
     rimf_heap_release(&image->heap, c.words);

@@ -71,8 +71,12 @@ static inline int goes_through(const struct changing *c, const struct site *site
     return 1;
 }
 
+#define CHANGING_MOST (1u << 18) /* an object whose slots lie farther apart stays as it is */
+
 /* ---- realise/changes.c, realise/patches.c -------------------------------------------- */
 
+/* Of how many ways there must be room for these calls; sets `first`. */
+size_t changing_places(struct changing *);
 /* What the call shall be, as its way says; NULL, or why it stays. */
 const char *change_site(struct changing *, const struct analysis_call *, struct way *, size_t room,
                         struct site *out);

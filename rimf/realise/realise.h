@@ -20,6 +20,15 @@ void rimf_image_forget(struct mvld_image *, const struct mvld_context *);
  * addresses become what they will be (rimf_image_finish of moved/moved.h). */
 void rimf_realise_rest(struct mvld_image *);
 
+/* realise/restore.c: calls that were made direct go through their slots again, in all objects.  Whoever watches
+ * calls was named before (rimf_image_set_auditor), so that no more become direct. */
+struct rimf_restored {
+    size_t calls, left; /* that do, and that do not */
+    const struct mvld_object *unknown; /* one of which nobody knows which calls are direct, and */
+    const char *why;                   /* why; or NULL */
+};
+struct rimf_restored rimf_calls_restore(struct mvld_image *);
+
 /* realise/added.c: code that a pass added is known by name, and unwound through; or with `failed` is not.  0, or
  * negative errno with a sentence. */
 int rimf_added_realise(struct mvld_image *, int failed);

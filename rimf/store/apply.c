@@ -124,6 +124,7 @@ int apply_texts(struct applying *a, uint32_t number, int fd)
         overlay_want_large(a->image->sys, a->image->filtered, (uintptr_t)at, text->size);
         a->mapped++;
         object->code_known = 1; /* it was when this was written */
+        object->calls_direct = 1; /* perhaps */
     }
     return 0;
 }

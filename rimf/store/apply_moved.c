@@ -118,6 +118,7 @@ static int fill_list(struct applying *a, struct moved_code *moved)
         const struct manifest_fragment *fragment = &a->m->fragments[i];
         struct rimf_object *object = a->objects[fragment->object];
 
+        object->calls_direct = 1; /* perhaps */
         moved->list[i] = (struct moved_fragment){
             .object = object,
             .original = object->public.bias + fragment->original,

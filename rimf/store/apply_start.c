@@ -161,8 +161,11 @@ int rimf_image_lays_over(const struct mvld_image *image, uintptr_t address)
 
 static void note_laid(struct applying *a)
 {
-    for (uint32_t i = a->file->laid.first_text; i < a->file->laid.end_text; i++)
-        a->objects[a->m->texts[i].object]->code_known = 1;
+    for (uint32_t i = a->file->laid.first_text; i < a->file->laid.end_text; i++) {
+        struct rimf_object *object = a->objects[a->m->texts[i].object];
+
+        object->code_known = object->calls_direct = 1;
+    }
     a->mapped = a->file->laid.end_text - a->file->laid.first_text;
 }
 

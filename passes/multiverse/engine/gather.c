@@ -136,10 +136,24 @@ static int measure(struct mv_engine *engine, struct mv_unit *unit)
     return 0;
 }
 
-static int gather_object(struct mv_engine *engine, const struct mvld_object *object)
+/* Into the list, by address.  Many that come at once do so in either order: behind the one that came before, or
+ * at the beginning. */
+static void enter_unit(struct mv_engine *engine, struct mv_unit *unit, struct mv_unit **before)
+{
+    struct mv_unit **last = &engine->units;
+
+    if (*before && (*before)->object->start < unit->object->start)
+        last = &(*before)->next;
+    while (*last && (*last)->object->start < unit->object->start)
+        last = &(*last)->next;
+    unit->next = *last;
+    *last = *before = unit;
+}
+
+static int gather_object(struct mv_engine *engine, const struct mvld_object *object, struct mv_unit **before)
 {
     struct notes notes = {.engine = engine, .object = object};
-    struct mv_unit *unit, **last;
+    struct mv_unit *unit;
     int err = engine->api->note_each(object, MULTIVERSE_NOTE_NAME, MULTIVERSE_NOTE_TABLES,
                                      take_note, &notes);
 
@@ -181,17 +195,14 @@ static int gather_object(struct mv_engine *engine, const struct mvld_object *obj
     }
     unit->fresh = 1;
     mv_gather_records(engine, unit);
-    for (last = &engine->units; *last && (*last)->object->start < object->start;
-         last = &(*last)->next)
-        ;
-    unit->next = *last;
-    *last = unit;
+    enter_unit(engine, unit, before);
     return 0;
 }
 
 int mv_added(struct mv_engine *engine, const struct mvld_object *const *objects, size_t n)
 {
     struct mv_reply *reply = engine->reply;
+    struct mv_unit *before = NULL;
     int err = 0;
 
     engine->other = mv_attach(engine, objects, n);
@@ -199,7 +210,7 @@ int mv_added(struct mv_engine *engine, const struct mvld_object *const *objects,
         return mv_fail(engine, EALREADY, "the process has a multiverse engine already");
     engine->reply = NULL; /* a refused object is no failure of the call */
     for (size_t i = 0; i < n && err != -ENOMEM; i++) {
-        err = objects[i]->flags & MVLD_OBJECT_OPAQUE ? 0 : gather_object(engine, objects[i]);
+        err = objects[i]->flags & MVLD_OBJECT_OPAQUE ? 0 : gather_object(engine, objects[i], &before);
         if (err && err != -ENOMEM)
             mv_refuse(engine, "%s", engine->api->last_error(engine->image));
     }

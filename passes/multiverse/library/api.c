@@ -12,6 +12,7 @@
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "passes/multiverse/library/library.h"
@@ -175,11 +176,28 @@ static int answered(struct mv_reply *reply, int result, char before)
     return -1;
 }
 
+/* Again and again for a second; at once no more where nothing will change. */
+static int may_try(int tries, struct timespec *start)
+{
+    struct timespec now;
+
+    if (!tries)
+        return 1;
+    if (mv_list_lost())
+        return 0;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    if (tries == 1)
+        *start = now;
+    sched_yield();
+    return (now.tv_sec - start->tv_sec) * 1000000000 + now.tv_nsec - start->tv_nsec < 1000000000;
+}
+
 /* The engine's answer, as multiverse.h has it. */
 static int call(struct call c, struct call *out)
 {
     struct mv_reply *reply = mv_reply_make();
     struct mv_engine *engine;
+    struct timespec start = {0, 0};
     int result = -EAGAIN;
     char before;
 
@@ -192,16 +210,16 @@ static int call(struct call c, struct call *out)
         return answered(reply, -errno, before);
     if (reply->pins) /* a handler that interrupted a call of this thread */
         return failed(EDEADLK, "called while this thread changes code: from a signal handler");
-    for (int tries = 0; result == -EAGAIN && tries < 10000; tries++) {
-        if (tries)
-            sched_yield();
+    for (int tries = 0; result == -EAGAIN && may_try(tries, &start); tries++) {
         result = mv_pins_take(engine, reply);
         if (!result)
             result = once(engine, &c, reply);
         mv_pins_drop(reply);
     }
     if (result == -EAGAIN)
-        return failed(EAGAIN, "other threads open libraries faster than they can be looked at");
+        return failed(EAGAIN, mv_list_lost()
+                                  ? "another thread was closing a library at the fork: nobody knows which are there"
+                                  : "other threads open libraries faster than they can be looked at");
     if (out)
         *out = c;
     return answered(reply, result, before);
@@ -423,6 +441,7 @@ __attribute__((constructor)) static void start(void)
 {
     int saved = errno;
 
+    mv_list_find_lock();
     pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
     engine_get();
     errno = saved;

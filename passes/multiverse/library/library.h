@@ -8,6 +8,7 @@
 #include "passes/multiverse/engine/engine.h"
 
 struct dl_phdr_info;
+struct link_map;
 
 /* Lists the objects of the process with dl_iterate_phdr and brings image and
  * engine up to date.  0, or negative errno.  objects.c */
@@ -20,6 +21,14 @@ int mv_pins_take(struct mv_engine *, struct mv_reply *);
 void mv_pins_drop(struct mv_reply *);
 void mv_pins_before_fork(void);
 void mv_pins_after_fork(int in_child);
+
+/* list_lock.c.  The link map, in a child of fork in which dl_iterate_phdr would wait for ever, or
+ * dlopen end the process; else NULL. */
+const struct link_map *mv_list_lost(void);
+/* And the fork was while another thread closed libraries: some that it lists may be gone. */
+int mv_list_is_shrinking(void);
+void mv_list_find_lock(void); /* once, before there is a child */
+void mv_list_in_child(void);
 
 /* This thread's reply, or NULL when it has none; the second makes it, or sets errno, and
  * the third says that there was no memory for it.  reply.c */

@@ -225,10 +225,46 @@ static int look(struct dl_phdr_info *info, size_t size, void *cookie)
     return 1;
 }
 
+static int is_in(const struct link_map *map, const struct mvld_object *object)
+{
+    while (map && (map->l_addr != object->bias || (const void *)map->l_ld != object->dynamic))
+        map = map->l_next;
+    return map != NULL;
+}
+
+/* Of the objects that are known, those that are there.  What else is there may be half relocated, by a
+ * thread that is not in this process. */
+static int relist_known(struct mv_engine *engine, const struct link_map *map)
+{
+    size_t n = engine->api->object_count(engine->image);
+    struct listing listing = {.engine = engine};
+    int err;
+
+    if (mv_list_is_shrinking())
+        return -EAGAIN;
+    listing.sources = engine->api->alloc(engine->image, (2 * n + 1) * sizeof *listing.sources);
+    if (!listing.sources)
+        return -ENOMEM;
+    for (size_t i = 0; i < n; i++) {
+        const struct mvld_object *o = engine->api->object_at(engine->image, i);
+
+        if (is_in(map, o))
+            listing.sources[listing.n++] = (struct rimf_source){.name = o->name, .bias = o->bias,
+                .dynamic = o->dynamic, .phdr = o->phdr, .phnum = o->phnum, .flags = o->flags};
+    }
+    err = update(engine, listing.sources + n, keep_known(&listing, listing.sources + n));
+    engine->api->release(engine->image, listing.sources);
+    return err;
+}
+
 int mv_library_refresh(struct mv_engine *engine)
 {
+    const struct link_map *frozen = mv_list_lost();
     struct listing listing;
     int result;
+
+    if (frozen)
+        return relist_known(engine, frozen);
 
     listing.engine = engine;
     listing.sources = NULL;

@@ -106,7 +106,7 @@ int mv_pins_take(struct mv_engine *engine, struct mv_reply *reply)
 
     reply->pins = NULL;
     reply->n_pins = 0;
-    if (!can_pin() || (&__libc_single_threaded && __libc_single_threaded))
+    if (!can_pin() || mv_list_lost() || (&__libc_single_threaded && __libc_single_threaded))
         return 0;
     err = rimf_lock_acquire(&rimf_sys_kernel, &listing);
     if (err < 0)
@@ -145,6 +145,8 @@ void mv_pins_before_fork(void)
 
 void mv_pins_after_fork(int in_child)
 {
+    if (in_child)
+        mv_list_in_child();
     if (!forking)
         return;
     if (in_child)

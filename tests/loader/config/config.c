@@ -79,7 +79,7 @@ static void wrong_lines(void)
     refuses("[app]\nmatch = a\npatch = rwx\n",
             ":3: 'rwx' is no patch; it is one of auto, mprotect, remap, selfmem");
     refuses("[app]\nmatch = a\ncolour = red\n",
-            ":3: [app] has no key 'colour'; it has match, passes, placement, patch, on-miss");
+            ":3: [app] has no key 'colour'; it has match, passes, placement, patch, on-miss, slot-writers");
     refuses("[app]\nmatch = a\nnonsense\n", ":3: the line is neither [section] nor key = value");
     refuses("[app]\n = a\n", ":2: there is no key before '='");
     refuses("[app]\nma tch = a\n", ":2: the key has a character that no key has");
@@ -140,7 +140,7 @@ static void wrong_tunables(void)
         {"app.match=*", "app.match cannot be set: the program is this one"},
         {"app.passes=a,B", "'B' is no name of a pass"},
         {"app.patch=x", "'x' is no patch; it is one of auto, mprotect, remap, selfmem"},
-        {"app.x=y", "[app] has no key 'x'; it has match, passes, placement, patch, on-miss"},
+        {"app.x=y", "[app] has no key 'x'; it has match, passes, placement, patch, on-miss, slot-writers"},
     };
 
     system_file("");

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * loader/start/slot_writers.c: tools that write to slots of the GOT while the program runs, to see calls or
+ * to change them.  A call that was made direct passes by what they write, and they would not know.
+ *
+ * They are known by the names of their files: by this list, and by [app] slot-writers.  What such a tool imports
+ * tells nothing: whoever makes code (LLVM, Java, a browser) wants dl_iterate_phdr and mprotect as well.
+ *
+ * When one is there at the start, no call becomes direct.  When one comes later, calls go through their
+ * slots again before its first constructor runs, and objects name the tables of relocations of their files,
+ * not a snapshot's, which have no symbols: a tool finds slots by these.  What cannot be done is said on standard error.
+ */
+#include "loader/loader.h"
+
+#include "loader/manager/pipeline.h"
+#include "rimf/realise/realise.h"
+
+/* Beginnings of the names of files.  No pointers, which would have to be relocated. */
+static const char known[][20] = {
+    "_memray.",         /* memray */
+    "libheaptrack_",    /* heaptrack, preloaded or brought into a process that runs */
+    "libgotcha.so",     /* LLNL's GOTCHA: Score-P, Caliper, TAU */
+    "libplthook",       /* kubo's, as a library */
+    "libdd_profiling",  /* Datadog's ddprof */
+};
+
+static int writes_slots(const struct loader *l, const char *path)
+{
+    const char *file = path;
+
+    for (const char *p = path; *p; p++)
+        file = *p == '/' ? p + 1 : file;
+    for (size_t i = 0; i < RIMF_COUNT(known); i++)
+        if (rimf_after(file, known[i]))
+            return 1;
+    return pipeline_names_writer(l->pipeline, file);
+}
+
+/* The sentence outlives the object. */
+static const char *why_of(struct loader *l, const char *name)
+{
+    size_t size = rimf_strlen(name) + sizeof " writes to slots of the GOT";
+    char *why = rimf_heap_alloc(&l->heap, size);
+
+    if (!why)
+        return "a tool writes to slots of the GOT";
+    rimf_format(why, size, "%s writes to slots of the GOT", name);
+    return why;
+}
+
+/* A program that has closed standard error may have a file of its own there. */
+static void say_hidden(struct loader *l, const char *name, const char *what, const char *why)
+{
+    struct stat status;
+    char line[600];
+    size_t n = rimf_format(line, sizeof line, "WARNING: mvld: %s writes to slots of the GOT, but some calls of %s "
+                           "stay direct (%s): it sees too few; run the program with MVLD=off\n", name, what, why);
+
+    n = n < sizeof line ? n : sizeof line - 1;
+    rimf_log(&l->log, MVLD_LOG_WARNING, "%s", line);
+    if (!sys_failed(SYS3(l->sys, SYS_fstat, 2, &status, 0)) && (status.st_mode & S_IFMT) != S_IFREG)
+        say_line(l, line, n);
+}
+
+static void restore(struct loader *l, const char *name)
+{
+    struct rimf_restored all = rimf_calls_restore(l->image);
+
+    rimf_log(&l->log, MVLD_LOG_PASSES, "%s writes to slots of the GOT: %zu calls go through theirs again", name,
+             all.calls);
+    if (all.left)
+        say_hidden(l, name, "the program", "they could not be changed");
+    else if (all.unknown)
+        say_hidden(l, name, all.unknown->name, all.why);
+}
+
+void writers_came(struct loader *l, const struct mvld_object *const *objects, size_t n)
+{
+    for (size_t i = 0; i < n && !rimf_api()->auditor(l->image); i++) {
+        if (!writes_slots(l, objects[i]->name))
+            continue;
+        rimf_image_set_auditor(l->image, why_of(l, objects[i]->name));
+        restore(l, objects[i]->name);
+    }
+}

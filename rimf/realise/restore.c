@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rimf/realise/restore.c: calls that were made direct go through their slots again, for who writes to
+ * slots to see or change them.
+ *
+ *     e8 target            call target           e8 entry            call entry of the PLT
+ *     e9, 0f 8x target     jmp, jcc target       e9, 0f 8x entry     jmp, jcc entry
+ *     67 e8 target         addr32 call target    ff 15 slot          call *slot(%rip)
+ *     e9 target 90         jmp target; (nop)     ff 25 slot          jmp *slot(%rip)
+ *
+ * Each listed call is read where it stands and where it was moved.  It is changed back when it leads where a
+ * call through its slot would have been sent, whoever made it direct: a pass in this process, or one whose work
+ * a snapshot or ready code holds.  A call that leads elsewhere is another pass's and stays.
+ *
+ * The entry is found by its code: what jumps through the slot is one, wherever it stands in the object.
+ */
+#include "rimf/realise/changes.h"
+#include "rimf/realise/realise.h"
+
+#include "rimf/base/base.h"
+#include "rimf/moved/moved.h"
+#include "rimf/patch/patch.h"
+
+#include <errno.h> /* numbers only */
+
+/* Of one object. */
+struct restoring {
+    struct changing c;
+    struct mvld_batch *batch;
+    int entries_known;
+    size_t left; /* calls that stay direct */
+};
+
+static int may_begin_entry(uint8_t byte)
+{
+    return byte == 0xff || byte == 0xf2 || byte == 0xf3 || byte == 0x41;
+}
+
+/* Linkers align entries to 8 bytes at least. */
+static void find_entries(struct changing *c)
+{
+    const struct mvld_object *object = &c->object->public;
+
+    for (size_t i = 0; i < object->n_segments; i++) {
+        const struct mvld_segment *s = &object->segments[i];
+
+        if (~s->prot & (PROT_READ | PROT_EXEC))
+            continue;
+        for (uintptr_t at = (s->start + 7) & ~(uintptr_t)7; at + 6 <= s->end; at += 8) {
+            uintptr_t slot = may_begin_entry(*(const uint8_t *)at) ? rimf_plt_slot(object, at) : 0;
+            uintptr_t place = (slot - object->bias - c->first) / 8 + 1;
+
+            if (slot >= object->bias + c->first && place < c->n_ways && !c->ways[place].entry)
+                c->ways[place].entry = (uint32_t)(at - object->bias);
+        }
+    }
+}
+
+/* The call as it was, at the same place: 0 when there is no such instruction. */
+static int call_as_it_was(struct restoring *r, enum mvld_reference_kind kind, const struct way *way,
+                          uintptr_t slot, struct site *site)
+{
+    struct changing *c = &r->c;
+    int is_jump = kind == MVLD_REFERENCE_JUMP_SLOT;
+    intptr_t away = (intptr_t)(slot - (site->address + SITE_MAX));
+
+    if (kind != MVLD_REFERENCE_CALL_SLOT && !is_jump) {
+        if (!r->entries_known)
+            find_entries(c);
+        r->entries_known = 1;
+        return way->entry && site_make(site, c->object->view.bias + way->entry);
+    }
+    site->length = SITE_MAX;
+    memcpy(&site->old, (const void *)site->address, SITE_MAX);
+    site->made = (is_jump ? 0x25ffu : 0x15ffu) | (uint64_t)(uint32_t)away << 16;
+    return (int32_t)away == away;
+}
+
+static void restore_at(struct restoring *r, const struct analysis_call *call, uintptr_t address)
+{
+    enum mvld_reference_kind kind = (enum mvld_reference_kind)analysis_call_kind(call);
+    struct changing *c = &r->c;
+    const struct way *way = way_of(c, call);
+    uintptr_t slot = c->object->view.bias + analysis_slot(call);
+    struct site site = {0};
+
+    if (!site_read_any(&site, kind, address) || site.to_slot ||
+        rimf_unmoved(c->image, site.target) != way->target)
+        return;
+    if (!call_as_it_was(r, kind, way, slot, &site) ||
+        rimf_patch_add(r->batch, site.address, &site.old, &site.made, site.length))
+        r->left++;
+}
+
+static void restore_calls(struct restoring *r)
+{
+    struct changing *c = &r->c;
+
+    for (size_t i = 0; i < c->n_calls; i++) {
+        const struct analysis_call *call = &c->calls[i];
+        uintptr_t address = c->object->view.bias + call->address;
+        struct way *way = way_of(c, call);
+        uintptr_t moved;
+
+        if (way == c->ways)
+            continue; /* through no slot */
+        if (!way->calls++)
+            way->target = rimf_slot_end(c->image, c->object, c->object->view.bias + analysis_slot(call));
+        if (!way->target)
+            continue;
+        if (code_room(c->object, address) >= SITE_MAX)
+            restore_at(r, call, address);
+        moved = rimf_moved_to(c->image, address);
+        if (moved)
+            restore_at(r, call, moved);
+    }
+}
+
+static void commit_restored(struct restoring *r, struct rimf_restored *all)
+{
+    size_t n = rimf_patch_count(r->batch), made = 0;
+    int error = n ? rimf_patch_commit(r->batch, NULL) : 0;
+
+    for (size_t i = 0; i < n; i++)
+        made += !error && !rimf_patch_at(r->batch, i)->result;
+    all->calls += made;
+    all->left += r->left + n - made;
+}
+
+static void restore_of(struct mvld_image *image, struct rimf_object *object, struct rimf_restored *all)
+{
+    const char *why = "memory is short";
+    const struct analysis *s = rimf_analysis_calls(image, object, &why);
+    struct restoring r = {.c = {.image = image, .object = object}};
+
+    if (s) {
+        r.c.calls = s->calls;
+        r.c.n_calls = s->n_calls;
+        r.c.n_ways = changing_places(&r.c);
+        if (r.c.n_ways > CHANGING_MOST)
+            return; /* nor was any of its calls changed */
+        r.c.ways = rimf_heap_alloc(&image->heap, r.c.n_ways * sizeof *r.c.ways);
+        r.batch = rimf_patch_begin(image);
+    }
+    if (r.c.ways && r.batch) {
+        restore_calls(&r);
+        commit_restored(&r, all);
+    } else {
+        all->unknown = &object->public;
+        all->why = why ? why : "memory is short";
+    }
+    rimf_patch_end(r.batch);
+    rimf_heap_release(&image->heap, r.c.ways);
+}
+
+/* Where a snapshot's tables of relocations are in force, the dynamic section names the file's again: a tool
+ * finds the slot of a symbol by these.  The host loader binds lazy slots by either. */
+static int name_tables(struct mvld_image *image, struct rimf_object *object)
+{
+    const struct elf_view *view = &object->view;
+
+    for (size_t i = 0; i < view->n_dynamic; i++) {
+        Elf64_Dyn *d = (Elf64_Dyn *)&view->dynamic[i];
+        uintptr_t at = d->d_tag == DT_RELA     ? (uintptr_t)view->relocations
+                       : d->d_tag == DT_JMPREL ? (uintptr_t)view->plt_relocations
+                                               : 0;
+
+        if (!at || d->d_un.d_ptr == at || d->d_un.d_ptr + view->bias == at)
+            continue;
+        if (moved_relro_open_one(image, object))
+            return -EACCES;
+        __atomic_store_n(&d->d_un.d_ptr, at, __ATOMIC_RELEASE);
+    }
+    return 0;
+}
+
+struct rimf_restored rimf_calls_restore(struct mvld_image *image)
+{
+    const struct rimf_table *table = rimf_table_enter(image);
+    struct rimf_restored all = {.calls = 0};
+
+    for (size_t i = 0; i < table->n_objects; i++) {
+        struct rimf_object *object = table->objects[i];
+
+        if (object->calls_direct)
+            restore_of(image, object, &all);
+        if (name_tables(image, object)) {
+            all.unknown = &object->public;
+            all.why = "its tables of relocations could not be changed";
+        }
+    }
+    moved_relro_close(image, table);
+    rimf_table_leave(image);
+    return all;
+}
