@@ -170,11 +170,13 @@ struct mvld_api {
     uintptr_t (*plt_target)(const struct mvld_image *, uintptr_t address);
 
     /* Patches.  [any thread], serialised by one process-wide lock.
-     * begin: NULL when out of memory.  add: -EINVAL, -ENOMEM.  commit: applies
+     * begin: NULL when out of memory, or in the stages map and relocate.  add: -EINVAL, -ENOMEM.  commit: applies
      * those that verify, reports the others in their `result`; returns 0, or
      * negative errno when nothing at all was changed.  The batch stays readable
      * until end.  Protections afterwards are what they were before; no page is
-     * ever writable and executable. */
+     * ever writable and executable.  An object whose code is changed inside run is not moved
+     * by a pass behind it.  Code that moved is changed where it runs, and where it was mapped if it runs
+     * there, too, in the same batch (moved_find), or not at all. */
     struct mvld_batch *(*patch_begin)(struct mvld_image *);
     int (*patch_add)(struct mvld_batch *, uintptr_t address, const void *expect,
                      const void *replace, size_t length);
@@ -239,7 +241,8 @@ struct mvld_api {
      * that of `replace` is left out.  The arrays are not copied: they stay as they are
      * until patch_end.  patch_count and patch_at list these patches too (two words
      * that are joined as one), in the same order behind those of patch_add, but only after a commit that
-     * refused some, or failed.  [any thread] -EINVAL, -ENOMEM. */
+     * refused some, or failed.  Whether code moved is not looked at: ask moved_find.
+     * [any thread] -EINVAL, -ENOMEM. */
     int (*patch_add_words)(struct mvld_batch *, uintptr_t base, const struct mvld_word *,
                            const uint64_t *expect, const uint64_t *replace, size_t n);
 

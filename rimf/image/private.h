@@ -63,6 +63,7 @@ struct rimf_object {
     int identified; /* `identity` is known */
     struct file_id identity;
     uint32_t number; /* store/manifest.h: the number, from 1; 0: it has none */
+    int patched;    /* a pass changed its code, byte by byte: it does not move any more */
     int code_known; /* its code was the file's, byte for byte, before any pass changed it */
     int finished;   /* moved/moved.h: the addresses that it holds are what they will be */
     struct elf_more *more; /* image/symbol_edits.c: what it gets of symbols, */
@@ -386,6 +387,7 @@ int rimf_object_holds(const struct mvld_object *, uintptr_t address, size_t leng
 int rimf_only_in(struct mvld_image *, enum rimf_stage, const char *who);
 int rimf_note_each(const struct mvld_object *, const char *name, uint32_t type,
                    int (*visit)(void *cookie, const void *desc, size_t size), void *cookie);
+struct mvld_batch *rimf_api_patch_begin(struct mvld_image *);
 void *rimf_api_alloc(struct mvld_image *, size_t size);
 void rimf_api_release(struct mvld_image *, void *memory);
 const char *rimf_last_error(const struct mvld_image *);
@@ -403,7 +405,7 @@ int rimf_fail(struct mvld_image *, int err, const char *format, ...)
     .object_find = rimf_object_find, .object_holds = rimf_object_holds, \
     .note_each = rimf_note_each, .symbol_find = rimf_symbol_find, \
     .symbol_resolve = rimf_symbol_resolve, .plt_target = rimf_plt_target, \
-    .patch_begin = rimf_patch_begin, .patch_add = rimf_patch_add, \
+    .patch_begin = rimf_api_patch_begin, .patch_add = rimf_patch_add, \
     .patch_commit = rimf_patch_commit, .patch_count = rimf_patch_count, \
     .patch_at = rimf_patch_at, .patch_end = rimf_patch_end, \
     .patch_often = rimf_patch_often, .patch_add_words = rimf_patch_add_words, \

@@ -160,6 +160,8 @@ static const char *stays(struct mvld_image *image, const struct rimf_object *obj
         return object->public.why;
     if (moved && rimf_object_find(image, moved->region.code) == &object->public)
         return "it is where moved code goes";
+    if (object->patched)
+        return "a pass changed its code";
     return is_patched(image, object);
 }
 

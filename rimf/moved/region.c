@@ -118,6 +118,7 @@ int rimf_region_set(struct mvld_image *image, const struct rimf_region *region)
         return rimf_fail(image, ENOMEM, "there is no memory to note moved code");
     moved->region = *region;
     moved->code_at = code_at;
+    moved->find = rimf_moved_find;
     moved->code_end = moved->first = region->code;
     moved->frames_end = region->frames;
     moved->names = moved->frames_named = region->frames + moved_frames_table(region);
