@@ -135,6 +135,9 @@ enum mvld_log_category {
 
 /* ---- what mvld offers --------------------------------------------------- */
 
+/* A function that needs a pointer and gets NULL, or a struct of zeros, does nothing: its value is -EPERM in another
+ * stage than its own, else -EINVAL, NULL, or 0 (moved_find: 2).  Other pointers to what is not there are not seen. */
+
 struct mvld_api {
     /* Objects.  Order is that of the link map; index < object_count.  The
      * pointers stay good until the object is removed.  [any thread] */

@@ -99,6 +99,8 @@ struct mvld_batch *rimf_api_patch_begin(struct mvld_image *image)
 {
     struct mvld_batch *batch = NULL;
 
+    if (!image)
+        return NULL;
     if (image->stage == RIMF_STAGE_MAP || image->stage == RIMF_STAGE_RELOCATE)
         rimf_fail(image, EPERM, "code is changed in the stage run, or later");
     else
@@ -110,7 +112,7 @@ struct mvld_batch *rimf_api_patch_begin(struct mvld_image *image)
 
 void rimf_patch_often(struct mvld_image *image)
 {
-    struct rimf_patcher *patcher = patcher_of(image);
+    struct rimf_patcher *patcher = image ? patcher_of(image) : NULL;
 
     if (patcher)
         rimf_patcher_often(patcher);

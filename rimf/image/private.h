@@ -200,6 +200,23 @@ static inline const struct rimf_object *rimf_object_of(const struct mvld_object 
     return (const struct rimf_object *)public;
 }
 
+/* What a pass hands over may be NULL, or zeros.  Every object has a name. */
+static inline int rimf_is_object(const struct mvld_object *public)
+{
+    return public && public->name;
+}
+
+/* Its memory is there, too. */
+static inline int rimf_is_mapped(const struct mvld_object *public)
+{
+    return rimf_is_object(public) && !__atomic_load_n(&rimf_object_of(public)->gone, __ATOMIC_ACQUIRE);
+}
+
+static inline struct mvld_image *rimf_context_image(const struct mvld_context *ctx)
+{
+    return ctx ? ctx->image : NULL;
+}
+
 /* No code of it has run but that which the host loader calls to relocate it. */
 static inline int rimf_object_unentered(const struct mvld_image *image,
                                         const struct rimf_object *object)

@@ -148,8 +148,13 @@ struct moved_code *moved_region(struct mvld_image *image, const char **why)
 int rimf_region_open(const struct mvld_context *ctx, enum mvld_pages pages, uint32_t names,
                      const char **why)
 {
-    struct mvld_image *image = ctx->image;
+    struct mvld_image *image = rimf_context_image(ctx);
+    int error = why ? rimf_only_in(image, RIMF_STAGE_RUN, ctx ? ctx->pass : "") : -EINVAL;
 
+    if (why)
+        *why = "code moves in the stage run alone";
+    if (error)
+        return error;
     *why = rimf_auditor(image);
     if (*why || !moved_region(image, why))
         return -ENODATA;
