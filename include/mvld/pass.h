@@ -52,7 +52,7 @@
  *     cc -shared -nostdlib -ffreestanding -fno-stack-protector \
  *        -mgeneral-regs-only -fPIC -Wl,-Bsymbolic -o count.so count.c
  *
- * Errors are negative errno; the sentence that explains one is recorded with
+ * Errors are negative errno (a positive value counts as -EPROTO); the sentence that explains one is recorded with
  * `fail` and shown by MVLD_DEBUG.  A pass whose `run` fails is reported and the
  * program runs on with what earlier passes did.
  *
