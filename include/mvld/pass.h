@@ -52,7 +52,7 @@
  *     cc -shared -nostdlib -ffreestanding -fno-stack-protector \
  *        -mgeneral-regs-only -fPIC -Wl,-Bsymbolic -o count.so count.c
  *
- * Errors are negative errno; the sentence that explains one is recorded with
+ * Errors are negative errno (a positive value counts as -EPROTO); the sentence that explains one is recorded with
  * `fail` and shown by MVLD_DEBUG.  A pass whose `run` fails is reported and the
  * program runs on with what earlier passes did.
  *
@@ -135,6 +135,9 @@ enum mvld_log_category {
 
 /* ---- what mvld offers --------------------------------------------------- */
 
+/* A function that needs a pointer and gets NULL, or a struct of zeros, does nothing: its value is -EPERM in another
+ * stage than its own, else -EINVAL, NULL, or 0 (moved_find: 2).  Other pointers to what is not there are not seen. */
+
 struct mvld_api {
     /* Objects.  Order is that of the link map; index < object_count.  The
      * pointers stay good until the object is removed.  [any thread] */
@@ -170,11 +173,13 @@ struct mvld_api {
     uintptr_t (*plt_target)(const struct mvld_image *, uintptr_t address);
 
     /* Patches.  [any thread], serialised by one process-wide lock.
-     * begin: NULL when out of memory.  add: -EINVAL, -ENOMEM.  commit: applies
+     * begin: NULL when out of memory, or in the stages map and relocate.  add: -EINVAL, -ENOMEM.  commit: applies
      * those that verify, reports the others in their `result`; returns 0, or
      * negative errno when nothing at all was changed.  The batch stays readable
      * until end.  Protections afterwards are what they were before; no page is
-     * ever writable and executable. */
+     * ever writable and executable.  An object whose code is changed inside run is not moved
+     * by a pass behind it.  Code that moved is changed where it runs, and where it was mapped if it runs
+     * there, too, in the same batch (moved_find), or not at all. */
     struct mvld_batch *(*patch_begin)(struct mvld_image *);
     int (*patch_add)(struct mvld_batch *, uintptr_t address, const void *expect,
                      const void *replace, size_t length);
@@ -239,7 +244,8 @@ struct mvld_api {
      * that of `replace` is left out.  The arrays are not copied: they stay as they are
      * until patch_end.  patch_count and patch_at list these patches too (two words
      * that are joined as one), in the same order behind those of patch_add, but only after a commit that
-     * refused some, or failed.  [any thread] -EINVAL, -ENOMEM. */
+     * refused some, or failed.  Whether code moved is not looked at: ask moved_find.
+     * [any thread] -EINVAL, -ENOMEM. */
     int (*patch_add_words)(struct mvld_batch *, uintptr_t base, const struct mvld_word *,
                            const uint64_t *expect, const uint64_t *replace, size_t n);
 

@@ -41,6 +41,13 @@ void pipeline_set_context(struct planned_pass *it, struct mvld_image *image)
     };
 }
 
+/* 0, or negative errno: a function of a pass that gives a number of another kind has failed. */
+static int result_of(const struct planned_pass *it, struct mvld_image *image, const char *function, int value)
+{
+    return value <= 0 ? value : rimf_api()->fail(image, EPROTO, "%s: %s gave %d, which is neither 0 nor a negative errno",
+                                                 it->name, function, value);
+}
+
 /* The required pass that did not run, or NULL. */
 static const char *missing_need(const struct pipeline *p, size_t i)
 {
@@ -87,7 +94,7 @@ int pipeline_map_file(struct pipeline *p, struct mvld_image *image, const struct
         if (!looks_at_files(it))
             continue;
         pipeline_set_context(it, image);
-        error = it->pass->map(&it->context, file);
+        error = result_of(it, image, "map", it->pass->map(&it->context, file));
         if (error < 0)
             rimf_log(&p->log, MVLD_LOG_PASSES, "pass %s: refuses %s", it->name, file->name);
     }
@@ -121,7 +128,7 @@ void pipeline_relocate(struct pipeline *p, struct mvld_image *image,
             continue;
         pipeline_set_context(it, image);
         it->context.later = later;
-        error = it->pass->relocate(&it->context, objects, n);
+        error = result_of(it, image, "relocate", it->pass->relocate(&it->context, objects, n));
         failed = rimf_image_realise_symbols(image, &it->context, error < 0);
         if (error < 0 || failed)
             rimf_log(&p->log, MVLD_LOG_WARNING, "mvld: the pass '%s' changed no symbol (error %d): %s",
@@ -152,7 +159,7 @@ static int run_for(struct pipeline *p, size_t i, struct mvld_image *image,
     it->context.later = later;
     rimf_image_set_stage(image, RIMF_STAGE_RUN);
     if (it->pass->run)
-        error = it->pass->run(&it->context, objects, n);
+        error = result_of(it, image, "run", it->pass->run(&it->context, objects, n));
     rimf_image_set_stage(image, RIMF_STAGE_NONE);
     if (error >= 0)
         return rimf_image_realise(image, &it->context, moves_later(p, i));

@@ -44,7 +44,7 @@ const struct mvld_object *rimf_object_find(const struct mvld_image *image, uintp
 int rimf_object_holds(const struct mvld_object *object, uintptr_t address, size_t length,
                       uint32_t prot)
 {
-    return elf_holds(&rimf_object_of(object)->view, address, length, prot);
+    return rimf_is_object(object) && elf_holds(&rimf_object_of(object)->view, address, length, prot);
 }
 
 int rimf_note_each(const struct mvld_object *public, const char *name, uint32_t type,
@@ -52,6 +52,8 @@ int rimf_note_each(const struct mvld_object *public, const char *name, uint32_t 
 {
     const struct rimf_object *object = rimf_object_of(public);
 
+    if (!rimf_is_object(public) || !name)
+        return -EINVAL;
     if (__atomic_load_n(&object->gone, __ATOMIC_ACQUIRE))
         return 0;
     return elf_note_each(&object->view, name, type, visit, cookie);
@@ -59,12 +61,13 @@ int rimf_note_each(const struct mvld_object *public, const char *name, uint32_t 
 
 void *rimf_api_alloc(struct mvld_image *image, size_t size)
 {
-    return rimf_heap_alloc(&image->heap, size);
+    return image ? rimf_heap_alloc(&image->heap, size) : NULL;
 }
 
 void rimf_api_release(struct mvld_image *image, void *memory)
 {
-    rimf_heap_release(&image->heap, memory);
+    if (image)
+        rimf_heap_release(&image->heap, memory);
 }
 
 /* Written aside first: who reads it meanwhile finds a terminated text. */
@@ -72,10 +75,13 @@ int rimf_vfail(struct mvld_image *image, int err, const char *format, va_list ar
 {
     char sentence[sizeof image->error];
 
-    rimf_vformat(sentence, sizeof sentence, format, args);
+    err = err < 0 ? err : -err;
+    if (!image)
+        return err;
+    rimf_vformat(sentence, sizeof sentence, format ? format : "", args);
     memcpy(image->error, sentence, rimf_strlen(sentence) + 1);
     rimf_log(image->log, MVLD_LOG_WARNING, "%s", sentence);
-    return err < 0 ? err : -err;
+    return err;
 }
 
 int rimf_fail(struct mvld_image *image, int err, const char *format, ...)
@@ -97,20 +103,20 @@ void rimf_image_set_stage(struct mvld_image *image, enum rimf_stage stage)
 
 int rimf_only_in(struct mvld_image *image, enum rimf_stage stage, const char *who)
 {
-    return image->stage == stage ? 0
+    return !image ? -EINVAL : image->stage == stage ? 0
                                  : rimf_fail(image, EPERM, "%s: an edit of the stage %s, in the stage %s", who,
                                              stages[stage], stages[image->stage]);
 }
 
 const char *rimf_last_error(const struct mvld_image *image)
 {
-    return image->error;
+    return image ? image->error : "";
 }
 
 void rimf_api_vlog(const struct mvld_image *image, uint32_t category, const char *format,
                    va_list args)
 {
-    rimf_vlog(image->log, category, format, args);
+    rimf_vlog(image && format ? image->log : NULL, category, format, args);
 }
 
 void rimf_api_log(const struct mvld_image *image, uint32_t category, const char *format, ...)
@@ -118,13 +124,13 @@ void rimf_api_log(const struct mvld_image *image, uint32_t category, const char 
     va_list args;
 
     va_start(args, format);
-    rimf_vlog(image->log, category, format, args);
+    rimf_api_vlog(image, category, format, args);
     va_end(args);
 }
 
 int rimf_api_log_enabled(const struct mvld_image *image, uint32_t category)
 {
-    return rimf_log_enabled(image->log, category);
+    return image && rimf_log_enabled(image->log, category);
 }
 
 /* Nothing has moved. */
@@ -134,7 +140,8 @@ static int moved_find(const struct mvld_image *image, uintptr_t original, size_t
     (void)image;
     (void)original;
     (void)length;
-    *to = 0;
+    if (to)
+        *to = 0;
     return 2;
 }
 

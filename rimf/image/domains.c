@@ -10,12 +10,12 @@
 
 size_t rimf_domain_count(const struct mvld_image *image)
 {
-    return image->n_domains;
+    return image ? image->n_domains : 0;
 }
 
 const struct mvld_domain *rimf_domain_at(const struct mvld_image *image, size_t index)
 {
-    return index < image->n_domains ? image->domains[index] : NULL;
+    return image && index < image->n_domains ? image->domains[index] : NULL;
 }
 
 static long add(struct mvld_image *image, const char *name)
@@ -48,10 +48,12 @@ int rimf_domains_create(struct mvld_image *image)
 
 long rimf_domain_add(struct mvld_image *image, const char *name)
 {
-    long result;
+    long result = rimf_only_in(image, RIMF_STAGE_RUN, "domain_add");
 
-    if (rimf_only_in(image, RIMF_STAGE_RUN, "domain_add"))
-        return -EPERM;
+    if (result)
+        return result;
+    if (!name)
+        return rimf_fail(image, EINVAL, "a domain has no name");
     if (image->n_domains == MVLD_DOMAINS_MAX)
         return rimf_fail(image, E2BIG, "the domain %s: there are %u already", name, MVLD_DOMAINS_MAX);
     result = rimf_heap_enter(&image->heap);
@@ -64,15 +66,19 @@ long rimf_domain_add(struct mvld_image *image, const char *name)
 
 size_t rimf_domain_of(const struct mvld_object *object)
 {
-    return rimf_object_of(object)->domain;
+    return rimf_is_object(object) ? rimf_object_of(object)->domain : 0;
 }
 
 int rimf_domain_move(struct mvld_image *image, const struct mvld_object *object, size_t domain)
 {
     struct rimf_object *private = (struct rimf_object *)rimf_object_of(object);
 
-    if (rimf_only_in(image, RIMF_STAGE_RUN, "domain_move"))
-        return -EPERM;
+    int error = rimf_only_in(image, RIMF_STAGE_RUN, "domain_move");
+
+    if (error)
+        return error;
+    if (!rimf_is_object(object))
+        return rimf_fail(image, EINVAL, "no object moves to domain %zu", domain);
     if (domain >= image->n_domains)
         return rimf_fail(image, EINVAL, "%s: there is no domain %zu", object->name, domain);
     if (private->gone)

@@ -47,11 +47,13 @@ int rimf_calls_retarget(const struct mvld_context *ctx, const struct mvld_object
                         mvld_calls_rule *rule, uint32_t flags)
 {
     struct rimf_object *object = (struct rimf_object *)rimf_object_of(public);
-    const char *watcher = rimf_auditor(ctx->image);
+    struct mvld_image *image = rimf_context_image(ctx);
+    const char *watcher = rimf_auditor(image);
+    int error = rimf_only_in(image, RIMF_STAGE_RUN, ctx ? ctx->pass : "");
 
-    if (rimf_only_in(ctx->image, RIMF_STAGE_RUN, ctx->pass))
-        return -EPERM;
-    if (!rule || flags & ~MVLD_CALLS_SINGLES)
+    if (error)
+        return error;
+    if (!rimf_is_mapped(public) || !rule || flags & ~MVLD_CALLS_SINGLES)
         return rimf_fail(ctx->image, EINVAL, "%s: a rule for calls is wrong", ctx->pass);
     if (object->edit)
         return rimf_fail(ctx->image, EEXIST, "%s: %s: the pass '%s' has a rule for its calls",

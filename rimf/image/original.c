@@ -18,7 +18,7 @@
 
 uintptr_t rimf_original_of(const struct mvld_image *image, uintptr_t address)
 {
-    const struct moved_code *moved = __atomic_load_n(&image->moved, __ATOMIC_ACQUIRE);
+    const struct moved_code *moved = image ? __atomic_load_n(&image->moved, __ATOMIC_ACQUIRE) : NULL;
     size_t n = moved ? __atomic_load_n(&moved->n, __ATOMIC_ACQUIRE) : 0;
     /* Behind the count: a longer list is published before it is counted. */
     const struct moved_fragment *list = n ? __atomic_load_n(&moved->list, __ATOMIC_ACQUIRE) : NULL;

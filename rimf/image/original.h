@@ -74,6 +74,8 @@ struct moved_code {
     uint64_t of_pool[4];    /* moved/pages.c: by 2 MiB of the region: a page of the pool */
     /* Copies around this address, as a segment in which 4 KiB may be changed, or -ENOMEM. */
     int (*code_at)(struct mvld_image *, uintptr_t address, struct mvld_segment *);
+    /* moved_find of mvld/pass.h */
+    int (*find)(const struct mvld_image *, uintptr_t original, size_t length, uintptr_t *to);
     struct moved_words *words; /* moved/words.c: free memory for the next, in a batch */
 };
 

@@ -32,7 +32,23 @@ static int host_segment(void *cookie, uintptr_t address, struct mvld_segment *ou
     if (!segment)
         return -ENOENT;
     *out = *segment;
+    if (((struct mvld_image *)cookie)->stage == RIMF_STAGE_RUN)
+        ((struct rimf_object *)rimf_object_of(object))->patched = 1;
     return 0;
+}
+
+/* Of bytes that are not all of one function, the first or the last may be of one that moved. */
+static uintptr_t host_copy(void *cookie, uintptr_t address, size_t length)
+{
+    const struct mvld_image *image = cookie;
+    const struct moved_code *moved = __atomic_load_n(&image->moved, __ATOMIC_ACQUIRE);
+    uintptr_t copy = 0;
+
+    if (moved && moved->find(image, address, length, &copy) != 2 && !copy)
+        moved->find(image, address, 1, &copy);
+    if (moved && !copy && moved->find(image, address + length - 1, 1, &copy) != 2 && copy)
+        copy -= length - 1;
+    return copy;
 }
 
 static void host_say(void *cookie, int err, const char *format, va_list args)
@@ -55,6 +71,7 @@ static struct rimf_patcher *patcher_of(struct mvld_image *image)
         .alloc = host_alloc,
         .release = host_release,
         .segment = host_segment,
+        .copy = host_copy,
         .say = host_say,
     };
     struct rimf_patcher *patcher = __atomic_load_n(&image->patcher, __ATOMIC_ACQUIRE), *made;
@@ -78,9 +95,24 @@ struct mvld_batch *rimf_patch_begin(struct mvld_image *image)
     return patcher ? rimf_patcher_begin(patcher) : NULL;
 }
 
+struct mvld_batch *rimf_api_patch_begin(struct mvld_image *image)
+{
+    struct mvld_batch *batch = NULL;
+
+    if (!image)
+        return NULL;
+    if (image->stage == RIMF_STAGE_MAP || image->stage == RIMF_STAGE_RELOCATE)
+        rimf_fail(image, EPERM, "code is changed in the stage run, or later");
+    else
+        batch = rimf_patch_begin(image);
+    if (batch)
+        rimf_patch_all_copies(batch);
+    return batch;
+}
+
 void rimf_patch_often(struct mvld_image *image)
 {
-    struct rimf_patcher *patcher = patcher_of(image);
+    struct rimf_patcher *patcher = image ? patcher_of(image) : NULL;
 
     if (patcher)
         rimf_patcher_often(patcher);

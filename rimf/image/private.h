@@ -65,6 +65,7 @@ struct rimf_object {
     int settled;    /* it was asked why `identity` is not final (store/writer.h): */
     const char *unsettled;
     uint32_t number; /* store/manifest.h: the number, from 1; 0: it has none */
+    int patched;    /* a pass changed its code, byte by byte: it does not move any more */
     int code_known; /* its code was the file's, byte for byte, before any pass changed it */
     int finished;   /* moved/moved.h: the addresses that it holds are what they will be */
     size_t room;           /* image/symbol_edits.c: its tables of symbols get room for so many more; */
@@ -203,6 +204,23 @@ static inline int rimf_image_learns(const struct mvld_image *image)
 static inline const struct rimf_object *rimf_object_of(const struct mvld_object *public)
 {
     return (const struct rimf_object *)public;
+}
+
+/* What a pass hands over may be NULL, or zeros.  Every object has a name. */
+static inline int rimf_is_object(const struct mvld_object *public)
+{
+    return public && public->name;
+}
+
+/* Its memory is there, too. */
+static inline int rimf_is_mapped(const struct mvld_object *public)
+{
+    return rimf_is_object(public) && !__atomic_load_n(&rimf_object_of(public)->gone, __ATOMIC_ACQUIRE);
+}
+
+static inline struct mvld_image *rimf_context_image(const struct mvld_context *ctx)
+{
+    return ctx ? ctx->image : NULL;
 }
 
 /* No code of it has run but that which the host loader calls to relocate it. */
@@ -392,6 +410,7 @@ int rimf_object_holds(const struct mvld_object *, uintptr_t address, size_t leng
 int rimf_only_in(struct mvld_image *, enum rimf_stage, const char *who);
 int rimf_note_each(const struct mvld_object *, const char *name, uint32_t type,
                    int (*visit)(void *cookie, const void *desc, size_t size), void *cookie);
+struct mvld_batch *rimf_api_patch_begin(struct mvld_image *);
 void *rimf_api_alloc(struct mvld_image *, size_t size);
 void rimf_api_release(struct mvld_image *, void *memory);
 const char *rimf_last_error(const struct mvld_image *);
@@ -408,7 +427,7 @@ int rimf_fail(struct mvld_image *, int err, const char *format, ...)
     .object_count = rimf_object_count, .object_at = rimf_object_at, \
     .object_find = rimf_object_find, .object_holds = rimf_object_holds, \
     .note_each = rimf_note_each, .plt_target = rimf_plt_target, \
-    .patch_begin = rimf_patch_begin, .patch_add = rimf_patch_add, \
+    .patch_begin = rimf_api_patch_begin, .patch_add = rimf_patch_add, \
     .patch_commit = rimf_patch_commit, .patch_count = rimf_patch_count, \
     .patch_at = rimf_patch_at, .patch_end = rimf_patch_end, \
     .patch_often = rimf_patch_often, .patch_add_words = rimf_patch_add_words, \

@@ -185,6 +185,8 @@ int rimf_reference_each(struct mvld_image *image, const struct mvld_object *publ
     const char *reason = moved; /* over some of it stands a jump */
     int result = 0;
 
+    if (!image || !rimf_is_mapped(public) || !visit || !why)
+        return -EINVAL;
     if (kinds & OF_ANALYSIS && !w.object->moved)
         s = rimf_analysis_branches(image, w.object, &reason);
     else if (!(kinds & OF_ANALYSIS) && kinds & THROUGH_SLOTS)

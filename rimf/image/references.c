@@ -282,7 +282,7 @@ void rimf_image_set_auditor(struct mvld_image *image, const char *why)
 const char *rimf_auditor(const struct mvld_image *image)
 {
     const struct rimf_table *table = rimf_table_enter(image);
-    const char *why = image->auditor;
+    const char *why = image ? image->auditor : NULL;
 
     for (size_t i = 0; i < table->n_objects && !why; i++) {
         if (!(table->objects[i]->public.flags & MVLD_OBJECT_MAIN))

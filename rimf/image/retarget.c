@@ -248,15 +248,17 @@ static int add(const struct asked *a, const struct rimf_retarget *made)
 int rimf_reference_retarget(const struct mvld_context *ctx, const struct mvld_reference *reference,
                             uintptr_t target)
 {
-    struct mvld_image *image = ctx->image;
-    const struct mvld_object *public = rimf_object_find(image, reference->site);
+    struct mvld_image *image = rimf_context_image(ctx);
+    const struct mvld_object *public = reference ? rimf_object_find(image, reference->site) : NULL;
     struct asked a = {image, ctx, reference, (struct rimf_object *)rimf_object_of(public), target};
     struct rimf_retarget made = {.object = a.object, .target = target};
     const char *unfit;
-    int error;
+    int error = rimf_only_in(image, RIMF_STAGE_RUN, ctx ? ctx->pass : "");
 
-    if (image->stage != RIMF_STAGE_RUN)
-        return refuse(&a, EPERM, "references are changed in the stage run alone");
+    if (error)
+        return error;
+    if (!reference)
+        return rimf_fail(image, EINVAL, "%s: no reference is to lead elsewhere", ctx->pass);
     if (!public)
         return refuse(&a, EINVAL, "no object lies there");
     if (public->why)

@@ -99,9 +99,9 @@ void rimf_image_set_place(struct mvld_image *image, int (*place)(void *cookie, u
 
 int rimf_section_may_add(const struct mvld_context *ctx, enum mvld_section_kind kind, size_t size)
 {
-    struct mvld_image *image = ctx->image;
+    struct mvld_image *image = rimf_context_image(ctx);
 
-    if (image->stage != RIMF_STAGE_RELOCATE && rimf_only_in(image, RIMF_STAGE_RUN, ctx->pass))
+    if (!image || (image->stage != RIMF_STAGE_RELOCATE && rimf_only_in(image, RIMF_STAGE_RUN, ctx->pass)))
         return 0;
     if (kind != MVLD_SECTION_CODE && kind != MVLD_SECTION_DATA)
         return rimf_fail(image, EINVAL, "%s: a new section is of code or of data", ctx->pass), 0;
@@ -129,7 +129,7 @@ int rimf_section_note(const struct mvld_context *ctx, enum mvld_section_kind kin
 
 void *rimf_section_add(const struct mvld_context *ctx, enum mvld_section_kind kind, size_t size)
 {
-    struct mvld_image *image = ctx->image;
+    struct mvld_image *image = rimf_context_image(ctx);
     long at;
 
     if (!rimf_section_may_add(ctx, kind, size))
@@ -179,8 +179,10 @@ const struct mvld_section *rimf_section_at(const struct mvld_image *image, const
                                            size_t index)
 {
     const struct rimf_object *private = rimf_object_of(object);
-    const struct new_section *section = image->new_sections;
+    const struct new_section *section = image ? image->new_sections : NULL;
 
+    if (object && !rimf_is_object(object))
+        return NULL;
     if (object)
         return index < private->n_sections ? &private->sections[index] : NULL;
     while (section && index--)
@@ -201,12 +203,17 @@ const struct mvld_section *rimf_section_find(const struct mvld_image *image, uin
 
 int rimf_section_set_pages(struct mvld_image *image, const struct mvld_section *of, enum mvld_section_pages pages)
 {
-    struct mvld_section *section = (struct mvld_section *)rimf_section_find(image, of->address);
-    uintptr_t start = rimf_page_down(of->address), end = rimf_page_up(of->address + of->size);
-    long error;
+    struct mvld_section *section;
+    uintptr_t start, end;
+    long error = rimf_only_in(image, RIMF_STAGE_RUN, "section_set_pages");
 
-    if (rimf_only_in(image, RIMF_STAGE_RUN, "section_set_pages"))
-        return -EPERM;
+    if (error)
+        return (int)error;
+    if (!of)
+        return rimf_fail(image, EINVAL, "no section is to have other pages");
+    section = (struct mvld_section *)rimf_section_find(image, of->address);
+    start = rimf_page_down(of->address);
+    end = rimf_page_up(of->address + of->size);
     if (section != of || (pages != MVLD_SECTION_PAGES_SMALL && pages != MVLD_SECTION_PAGES_THP))
         return rimf_fail(image, EINVAL, "the section at %lx: it is none, or its pages are of an unknown kind",
                          (unsigned long)of->address);

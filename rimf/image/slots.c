@@ -242,9 +242,12 @@ int rimf_slot_at(struct mvld_image *image, const struct mvld_object *public, siz
                  struct mvld_slot *out)
 {
     struct rimf_object *object = (struct rimf_object *)rimf_object_of(public);
-    struct rimf_slots *slots = slots_of(image, object);
     const struct mvld_object *holder;
+    struct rimf_slots *slots;
 
+    if (!image || !rimf_is_mapped(public) || !out)
+        return -EINVAL;
+    slots = slots_of(image, object);
     if (!slots)
         return -ENOMEM;
     if (index >= slots->n)
@@ -274,7 +277,7 @@ const char *rimf_slot_name(struct mvld_image *image, const struct mvld_object *p
                            uintptr_t address)
 {
     struct rimf_object *object = (struct rimf_object *)rimf_object_of(public);
-    struct rimf_slots *slots = slots_of(image, object);
+    struct rimf_slots *slots = image && rimf_is_mapped(public) ? slots_of(image, object) : NULL;
     size_t at = slots ? lookup(&object->view, slots, address - object->view.bias) : NOWHERE;
 
     return at == NOWHERE ? NULL : name_at(object, at);
@@ -284,7 +287,8 @@ int rimf_slot_find(struct mvld_image *image, const struct mvld_object *public, u
                    struct mvld_slot *out)
 {
     const struct mvld_object *holder;
-    int error = rimf_slot_target(image, public, address, out, &holder);
+    int known = image && rimf_is_mapped(public) && out;
+    int error = known ? rimf_slot_target(image, public, address, out, &holder) : -EINVAL;
 
     if (!error)
         out->name = rimf_slot_name(image, public, address);

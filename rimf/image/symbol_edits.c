@@ -35,6 +35,17 @@ static int refuse(struct mvld_image *image, int error, const struct mvld_symbol 
     return rimf_fail(image, error, "%s: the symbol %s: %s", symbol->object->name, symbol->name, why);
 }
 
+/* It has a name and an object, and this is the stage to change it in: 0, or negative errno with a sentence. */
+static int may_change(struct mvld_image *image, const struct mvld_symbol *symbol)
+{
+    int known = symbol && symbol->name && rimf_is_object(symbol->object);
+
+    if (image && known && image->stage != RIMF_STAGE_RELOCATE)
+        return refuse(image, EPERM, symbol, "symbols are changed in the stage relocate alone");
+    return image && known ? 0 : rimf_fail(image, image && image->stage != RIMF_STAGE_RELOCATE ? EPERM : EINVAL,
+                                          "a symbol without name or object is to be changed");
+}
+
 /* The entry that a look-up of the symbol finds, or NULL with the sentence recorded. */
 static Elf64_Sym *entry_of(struct mvld_image *image, const struct mvld_symbol *symbol)
 {
@@ -44,9 +55,7 @@ static Elf64_Sym *entry_of(struct mvld_image *image, const struct mvld_symbol *s
     size_t index = elf_symbol_find(&object->view, &of);
     uintptr_t at = (uintptr_t)(object->view.symbols + index);
 
-    if (image->stage != RIMF_STAGE_RELOCATE)
-        refuse(image, EPERM, symbol, "symbols are changed in the stage relocate alone");
-    else if (!index || !elf_holds(&object->view, at, sizeof(Elf64_Sym), PROT_READ))
+    if (!index || !elf_holds(&object->view, at, sizeof(Elf64_Sym), PROT_READ))
         refuse(image, ENOENT, symbol, "the object does not define it");
     else if (elf_holds(&object->view, at, sizeof(Elf64_Sym), PROT_EXEC))
         refuse(image, ENOTSUP, symbol, "its entry lies in a segment of code");
@@ -79,11 +88,12 @@ static int add(struct mvld_image *image, const struct mvld_symbol *symbol, Elf64
 int rimf_symbol_redirect(struct mvld_image *image, const struct mvld_symbol *symbol,
                          const struct mvld_symbol *to)
 {
-    Elf64_Sym *at = entry_of(image, symbol), made;
+    int error = may_change(image, symbol);
+    Elf64_Sym *at = error ? NULL : entry_of(image, symbol), made;
 
     if (!at)
-        return image->stage == RIMF_STAGE_RELOCATE ? -ENOENT : -EPERM;
-    if (!is_function(symbol->type) || !is_function(to->type) || !to->address)
+        return error ? error : -ENOENT;
+    if (!to || !is_function(symbol->type) || !is_function(to->type) || !to->address)
         return refuse(image, EINVAL, symbol, "only functions lead to functions");
     made = *at;
     made.st_value = to->address - symbol->object->bias;
@@ -94,10 +104,11 @@ int rimf_symbol_redirect(struct mvld_image *image, const struct mvld_symbol *sym
 
 int rimf_symbol_hide(struct mvld_image *image, const struct mvld_symbol *symbol)
 {
-    Elf64_Sym *at = entry_of(image, symbol), made;
+    int error = may_change(image, symbol);
+    Elf64_Sym *at = error ? NULL : entry_of(image, symbol), made;
 
     if (!at)
-        return image->stage == RIMF_STAGE_RELOCATE ? -ENOENT : -EPERM;
+        return error ? error : -ENOENT;
     if (symbol->type == STT_TLS || symbol->binding == STB_GNU_UNIQUE)
         return refuse(image, EINVAL, symbol, "thread-local and unique ones are not hidden");
     made = *at;
@@ -135,19 +146,23 @@ static const char *unfit(const struct mvld_context *ctx, const struct mvld_symbo
 
 int rimf_symbol_add(const struct mvld_context *ctx, const struct mvld_symbol *symbol)
 {
-    struct rimf_object *object = (struct rimf_object *)rimf_object_of(symbol->object);
-    struct elf_name of = elf_name(symbol->name, NULL, ELF_ANY_DEFAULT);
-    struct mvld_image *image = ctx->image;
-    size_t size = rimf_strlen(symbol->name) + 1, n = 0;
-    struct elf_more *more = object->more;
+    struct mvld_image *image = rimf_context_image(ctx);
+    int error = may_change(image, symbol);
+    struct rimf_object *object;
+    struct elf_name of;
+    size_t size, n = 0;
+    struct elf_more *more;
     const char *why;
 
-    if (image->stage != RIMF_STAGE_RELOCATE)
-        return refuse(image, EPERM, symbol, "symbols are changed in the stage relocate alone");
+    if (error)
+        return error;
+    object = (struct rimf_object *)rimf_object_of(symbol->object);
+    of = elf_name(symbol->name, NULL, ELF_ANY_DEFAULT);
+    size = rimf_strlen(symbol->name) + 1;
     why = unfit(ctx, symbol);
     if (why)
         return refuse(image, EINVAL, symbol, why);
-    for (; more && !rimf_streq(more->name, symbol->name); more = more->next)
+    for (more = object->more; more && !rimf_streq(more->name, symbol->name); more = more->next)
         n++;
     if (more || elf_symbol_find(&object->view, &of))
         return refuse(image, EEXIST, symbol, "the object defines it");

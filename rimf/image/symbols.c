@@ -93,6 +93,8 @@ int rimf_symbol_find(const struct mvld_object *public, const char *name, const c
     const struct rimf_object *object = rimf_object_of(public);
     struct elf_name of;
 
+    if (!rimf_is_object(public) || !name || !out)
+        return -EINVAL;
     if (is_gone(object))
         return -ENOENT;
     of = elf_name(name, version, version ? ELF_EXACT : ELF_ANY_DEFAULT);
@@ -103,9 +105,10 @@ int rimf_symbol_each(const struct mvld_object *public,
                      int (*visit)(void *cookie, const struct mvld_symbol *), void *cookie)
 {
     const struct rimf_object *object = rimf_object_of(public);
-    size_t n = is_gone(object) ? 0 : elf_symbol_count(&object->view);
+    int known = rimf_is_object(public) && visit;
+    size_t n = !known || is_gone(object) ? 0 : elf_symbol_count(&object->view);
     struct mvld_symbol symbol;
-    int result = 0;
+    int result = known ? 0 : -EINVAL;
 
     for (size_t i = 1; i < n && !result; i++)
         if (elf_symbol_is_listed(&object->view, i) && !describe(object, i, 1, &symbol))
@@ -116,10 +119,15 @@ int rimf_symbol_each(const struct mvld_object *public,
 int rimf_symbol_resolve(const struct mvld_image *image, const char *name, const char *version,
                         struct mvld_symbol *out)
 {
-    struct elf_name of = elf_name(name, version, version ? ELF_EXACT : ELF_ANY_DEFAULT);
-    const struct rimf_table *table = rimf_table_enter(image);
-    int result = find_first(table, 1, &of, out);
+    const struct rimf_table *table;
+    struct elf_name of;
+    int result;
 
+    if (!image || !name || !out)
+        return -EINVAL;
+    of = elf_name(name, version, version ? ELF_EXACT : ELF_ANY_DEFAULT);
+    table = rimf_table_enter(image);
+    result = find_first(table, 1, &of, out);
     if (result)
         result = find_first(table, 0, &of, out);
     rimf_table_leave(image);

@@ -12,8 +12,11 @@
 
 const struct rimf_table *rimf_table_enter(const struct mvld_image *image)
 {
+    static const struct rimf_table nothing;
     struct mvld_image *counted = (struct mvld_image *)image;
 
+    if (!image) /* a pass asked */
+        return &nothing;
     __atomic_add_fetch(&counted->readers, 1, __ATOMIC_SEQ_CST);
     return __atomic_load_n(&counted->table, __ATOMIC_SEQ_CST);
 }
@@ -22,7 +25,8 @@ void rimf_table_leave(const struct mvld_image *image)
 {
     struct mvld_image *counted = (struct mvld_image *)image;
 
-    __atomic_sub_fetch(&counted->readers, 1, __ATOMIC_SEQ_CST);
+    if (image)
+        __atomic_sub_fetch(&counted->readers, 1, __ATOMIC_SEQ_CST);
 }
 
 struct rimf_table *rimf_table_create(struct mvld_image *image, size_t n, size_t places)

@@ -114,6 +114,8 @@ int rimf_depends(struct mvld_image *image, const struct mvld_object *object, uin
 {
     int error;
 
+    if (!image || !rimf_is_object(object))
+        return -EINVAL;
     if (!image->watch)
         return 0;
     if (word % sizeof(uintptr_t))

@@ -86,6 +86,10 @@ static int measure(struct making *m, struct moving *c)
     int error = c->analysis ? sort_fragments(m->moved, c->object) : -ENODATA;
 
     c->why = c->analysis ? "two fragments of it overlap" : "its analysis is gone";
+    if (c->object->patched) {
+        c->why = "the pass changed it after it had said that it moves";
+        error = -ENOTSUP;
+    }
     if (error)
         return failed(c, error);
     m->frames_size += moved_frames_size(c);

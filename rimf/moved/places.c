@@ -34,13 +34,14 @@ static int is_entry(uintptr_t original, intptr_t distance)
 int rimf_moved_find(const struct mvld_image *image, uintptr_t original, size_t length,
                    uintptr_t *to)
 {
-    const struct moved_code *moved = __atomic_load_n(&image->moved, __ATOMIC_ACQUIRE);
+    const struct moved_code *moved = image && to ? __atomic_load_n(&image->moved, __ATOMIC_ACQUIRE) : NULL;
     const struct mvld_object *object = moved ? rimf_object_find(image, original) : NULL;
     const struct moved_fragment *fragment;
     uintptr_t at, start;
     intptr_t distance;
 
-    *to = 0;
+    if (to)
+        *to = 0;
     if (!object || !rimf_object_of(object)->moved)
         return 2;
     fragment = moved_fragment_made(moved, object, original, length);

@@ -160,6 +160,8 @@ static const char *stays(struct mvld_image *image, const struct rimf_object *obj
         return object->public.why;
     if (moved && rimf_object_find(image, moved->region.code) == &object->public)
         return "it is where moved code goes";
+    if (object->patched)
+        return "a pass changed its code";
     return is_patched(image, object);
 }
 
@@ -232,6 +234,8 @@ int rimf_fragment_move(struct mvld_image *image, const struct mvld_object *publi
                        .gap = gap};
     int error = -EINVAL;
 
+    if (!image || !rimf_is_mapped(public) || !why)
+        return -EINVAL;
     if (!image->moved || !image->moved->mover || flags & ~MVLD_MOVE_HOT || gap > MVLD_SECTION_MAX)
         w.why = "no region is open for it";
     else
@@ -245,7 +249,10 @@ size_t rimf_fragments(struct mvld_image *image, const struct mvld_object *public
                       struct mvld_fragment *fragments, size_t room, const char **why)
 {
     struct rimf_object *object = (struct rimf_object *)rimf_object_of(public);
-    const struct analysis *s = movable(image, object, 1, why);
+    const struct analysis *s;
 
+    if (!image || !rimf_is_mapped(public) || !why || (room && !fragments))
+        return 0;
+    s = movable(image, object, 1, why);
     return s ? moved_cut(object, s, fragments, room, why) : 0;
 }

@@ -118,6 +118,7 @@ int rimf_region_set(struct mvld_image *image, const struct rimf_region *region)
         return rimf_fail(image, ENOMEM, "there is no memory to note moved code");
     moved->region = *region;
     moved->code_at = code_at;
+    moved->find = rimf_moved_find;
     moved->code_end = moved->first = region->code;
     moved->frames_end = region->frames;
     moved->names = moved->frames_named = region->frames + moved_frames_table(region);
@@ -147,8 +148,13 @@ struct moved_code *moved_region(struct mvld_image *image, const char **why)
 int rimf_region_open(const struct mvld_context *ctx, enum mvld_pages pages, uint32_t names,
                      const char **why)
 {
-    struct mvld_image *image = ctx->image;
+    struct mvld_image *image = rimf_context_image(ctx);
+    int error = why ? rimf_only_in(image, RIMF_STAGE_RUN, ctx ? ctx->pass : "") : -EINVAL;
 
+    if (why)
+        *why = "code moves in the stage run alone";
+    if (error)
+        return error;
     *why = rimf_auditor(image);
     if (*why || !moved_region(image, why))
         return -ENODATA;

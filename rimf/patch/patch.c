@@ -129,7 +129,7 @@ struct mvld_batch *rimf_patcher_begin(struct rimf_patcher *p)
         return NULL;
     b->patcher = p;
     b->ascending = 1;
-    b->unentered = 0;
+    b->unentered = b->all_copies = 0;
     b->n = b->n_regions = b->n_runs = b->n_words = 0;
     b->last = 0;
     return b;
@@ -174,6 +174,11 @@ int rimf_patch_add(struct mvld_batch *b, uintptr_t address, const void *expect,
 void rimf_patch_unentered(struct mvld_batch *b)
 {
     b->unentered = 1;
+}
+
+void rimf_patch_all_copies(struct mvld_batch *b)
+{
+    b->all_copies = 1;
 }
 
 size_t rimf_patch_count(const struct mvld_batch *b)
@@ -329,6 +334,7 @@ static int commit(struct mvld_batch *b, const char **method, size_t *applied)
     int r;
 
     b->patcher->alone = patch_alone(b->patcher->host.sys);
+    b->n_added = b->n;
     r = open_maps(b->patcher);
     if (r == 0 && b->n_words) {
         if (commit_words(b, method, applied) == 0)

@@ -79,6 +79,8 @@ struct rimf_patch_host {
     /* The segment of an object that holds `address`: 0, or -ENOENT.  Objects that
      * must not be changed (the vDSO) have none. */
     int (*segment)(void *cookie, uintptr_t address, struct mvld_segment *out);
+    /* Where a copy of this code runs, or 0.  May be NULL.  See rimf_patch_all_copies. */
+    uintptr_t (*copy)(void *cookie, uintptr_t address, size_t length);
     /* A sentence: with err < 0 it explains an error that is about to be returned,
      * with 0 it is a line for the log.  May be NULL. */
     void (*say)(void *cookie, int err, const char *format, va_list);
@@ -100,6 +102,10 @@ struct mvld_batch *rimf_patcher_begin(struct rimf_patcher *);
 /* Nobody runs in the code that this batch changes, and nobody will before it is committed:
  * its objects are new.  Then patches of several instructions are safe while threads run. */
 void rimf_patch_unentered(struct mvld_batch *);
+
+/* A patch of code of which a copy runs elsewhere is refused (-EXDEV), unless the batch has one of the copy, too.
+ * Those of rimf_patch_add_words are not compared. */
+void rimf_patch_all_copies(struct mvld_batch *);
 
 /* As described in mvld/pass.h.  The order of patch_at is that of patch_add. */
 void rimf_patch_often(struct mvld_image *);

@@ -97,6 +97,8 @@ struct mvld_batch {
     size_t n, capacity;
     int ascending;    /* as added is by address */
     int unentered;    /* rimf_patch_unentered */
+    int all_copies;   /* rimf_patch_all_copies, */
+    size_t n_added;   /* of the first so many, the rest being words; set by commit */
     uintptr_t last;   /* the address added last */
     uint32_t *order;  /* else: indices by address, made by commit */
     struct patch_region *regions; /* by address, made by commit */

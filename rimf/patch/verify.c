@@ -185,6 +185,33 @@ static int undecided(struct mvld_batch *b)
     return err;
 }
 
+/* 1: one of the batch changes exactly these bytes. */
+static int is_patched(const struct mvld_batch *b, uintptr_t address, size_t length)
+{
+    size_t begun = RIMF_BISECT(i, b->n, patch_nth(b, i)->address <= address);
+
+    return begun && patch_nth(b, begun - 1)->address == address && patch_nth(b, begun - 1)->length == length;
+}
+
+/* Who changed the code where it was mapped alone would be told that it is done, and nothing of it would run. */
+static int refuse_copied(struct mvld_batch *b)
+{
+    const struct rimf_patch_host *host = &b->patcher->host;
+    int any = 0;
+
+    for (size_t i = 0; b->all_copies && host->copy && i < b->n_added; i++) {
+        struct mvld_patch *patch = &b->patches[i];
+        uintptr_t copy = patch->result ? 0 : host->copy(host->cookie, patch->address, patch->length);
+
+        if (!copy || is_patched(b, copy, patch->length))
+            continue;
+        patch->result = any = -EXDEV;
+        patch_say(b->patcher, any, "%u bytes at %lx: the code moved, and runs at %lx: it is to be changed there, too "
+                  "(moved_find)", patch->length, patch->address, copy);
+    }
+    return any;
+}
+
 size_t patch_verify(struct mvld_batch *b)
 {
     struct mvld_segment segment = {0, 0, 0};
@@ -218,6 +245,7 @@ size_t patch_verify(struct mvld_batch *b)
     }
     if (any && undecided(b))
         return b->n;
+    any |= refuse_copied(b);
     for (size_t i = 0; any && i < b->n; i++) {
         const struct mvld_patch *patch = patch_nth(b, i);
         if (patch->result == 0)
@@ -225,6 +253,7 @@ size_t patch_verify(struct mvld_batch *b)
         patch_say(b->patcher, 0, "%u bytes at %lx refused: %s", patch->length, patch->address,
                   patch->result == -ESTALE   ? "other bytes than expected"
                   : patch->result == -EEXIST ? "overlaps another patch of the batch"
+                  : patch->result == -EXDEV  ? "the code runs elsewhere, too"
                                              : "not private executable memory of an object");
         refused++;
     }

@@ -75,14 +75,14 @@ static const char *wrong(const struct mvld_function *f, size_t n, size_t size, s
 {
     size_t end = 0;
 
-    if (!n || n > MVLD_FUNCTIONS_MAX)
+    if (!f || !n || n > MVLD_FUNCTIONS_MAX)
         return "none, or too many";
     for (*i = 0; *i < n; end = f[*i].offset + (size_t)f[*i].size, ++*i) {
         if (f[*i].offset < end || !f[*i].size || f[*i].offset > size || f[*i].size > size - f[*i].offset)
             return "it overlaps the one before, or does not lie in the code";
         if (!f[*i].name || !*f[*i].name)
             return "it has no name";
-        if (f[*i].frame_size > MVLD_FRAME_MAX || !are_instructions(f[*i].frame, f[*i].frame_size))
+        if (f[*i].frame_size > MVLD_FRAME_MAX || (f[*i].frame_size && !f[*i].frame) || !are_instructions(f[*i].frame, f[*i].frame_size))
             return "its frame is not understood";
         *bytes += rimf_strlen(f[*i].name) + 1 + f[*i].frame_size;
     }
@@ -132,13 +132,13 @@ static long take_pages(struct mvld_image *image, size_t size, const char **why)
 void *rimf_code_add(const struct mvld_context *ctx, size_t size, const struct mvld_function *functions, size_t n,
                     uint32_t names)
 {
-    struct mvld_image *image = ctx->image;
+    struct mvld_image *image = rimf_context_image(ctx);
     struct added_code *added, **end;
     size_t i = 0, bytes = 0;
     const char *why;
     long at;
 
-    if (rimf_only_in(image, RIMF_STAGE_RUN, ctx->pass) || !rimf_section_may_add(ctx, MVLD_SECTION_CODE, size))
+    if (rimf_only_in(image, RIMF_STAGE_RUN, ctx ? ctx->pass : "") || !rimf_section_may_add(ctx, MVLD_SECTION_CODE, size))
         return NULL;
     why = wrong(functions, n, size, &i, &bytes);
     if (why)

@@ -48,12 +48,16 @@ static char *read_text(struct mvld_image *image, int fd, size_t *size, int *erro
 
 char *rimf_file_read(const struct mvld_context *ctx, const struct mvld_setting *setting, size_t *size)
 {
-    struct mvld_image *image = ctx->image;
-    long fd = sys_openat(image->sys, setting->text ? setting->text : "",
-                         O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0);
-    int error = sys_failed(fd) ? (int)fd : 0;
-    char *text = error ? NULL : read_text(image, (int)fd, size, &error);
+    struct mvld_image *image = rimf_context_image(ctx);
+    int error;
+    char *text;
+    long fd;
 
+    if (!image || !setting || !size)
+        return rimf_fail(image, EINVAL, "no file is named that could be read"), NULL;
+    fd = sys_openat(image->sys, setting->text ? setting->text : "", O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0);
+    error = sys_failed(fd) ? (int)fd : 0;
+    text = error ? NULL : read_text(image, (int)fd, size, &error);
     if (!sys_failed(fd))
         sys_close(image->sys, (int)fd);
     if (!text)
@@ -90,18 +94,20 @@ int rimf_setting_symbol(const struct mvld_context *ctx, const struct mvld_settin
 
 int rimf_random(const struct mvld_image *image, void *to, size_t size)
 {
-    if (size > RANDOM_MAX)
+    if (!image || !to || size > RANDOM_MAX)
         return -EINVAL;
     return SYS3(image->sys, SYS_getrandom, to, size, 1 /* GRND_NONBLOCK */) == (long)size ? 0 : -EAGAIN;
 }
 
 int rimf_file_place(const struct mvld_context *ctx, const struct mvld_file *file, uintptr_t address)
 {
-    struct mvld_image *image = ctx->image;
-    int error = rimf_only_in(image, RIMF_STAGE_MAP, ctx->pass);
+    struct mvld_image *image = rimf_context_image(ctx);
+    int error = rimf_only_in(image, RIMF_STAGE_MAP, ctx ? ctx->pass : "");
 
     if (error)
         return error;
+    if (!file || !file->name)
+        return rimf_fail(image, EINVAL, "%s: no file is placed", ctx->pass);
     error = !address || address % RIMF_PAGE ? -EINVAL
             : image->place                  ? image->place(image->place_cookie, address) : -ENOTSUP;
     return !error ? 0 : rimf_fail(image, -error, "%s: %s: it is not mapped at %lx: %s", ctx->pass, file->name,

@@ -14,7 +14,8 @@
  * `replace`.  Refused with -ESTALE when they are not, -EFAULT when the range is
  * not executable memory of an object in the image, -EEXIST when it overlaps
  * another patch of the batch, -EDEADLK when other threads run and the bytes
- * cannot be changed safely under them. */
+ * cannot be changed safely under them, -EXDEV when the code moved and the batch
+ * does not change the same bytes where they run (moved_find). */
 struct mvld_patch {
     uintptr_t address;
     uint8_t length; /* 1 .. MVLD_PATCH_MAX */

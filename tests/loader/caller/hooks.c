@@ -83,7 +83,7 @@ static void move_functions(void)
                                  .code = CODE, .size = CODE};
     list[1] = (struct moved_fragment){.original = (uintptr_t)main_call, .at = (uintptr_t)main_moved,
                                  .code = CODE, .size = CODE};
-    moved_code = (struct moved_code){.list = list, .n = 2, .n_planned = 2};
+    moved_code = (struct moved_code){.list = list, .n = 2, .n_planned = 2, .find = rimf_moved_find};
     image->moved = &moved_code;
     note(&moved_code, 0);
     note(&moved_code, 1);

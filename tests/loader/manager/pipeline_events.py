@@ -49,6 +49,8 @@ for text, number in ("fast, slow", 0x12), ("slow", 1), ("slow,fast", 0x21):
 expect(run("app.passes=failing,needs-failing,second", times=1),
        "the pass 'failing' failed (error 5): failing does not want to",
        "the pass 'needs-failing' is skipped", "pass second: done", "second added 1")
+expect(run("app.passes=positive,second", times=1),
+       "the pass 'positive' failed (error 71): positive: run gave 5", "pass second: done", "second added 1")
 for tunables, sentence in {
         "app.passes=second,first": "the pass 'second' must come after 'first'",
         "app.passes=first:first.number=x": "first.number is a number, not 'x'",
