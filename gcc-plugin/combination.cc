@@ -35,7 +35,7 @@ struct uses {
 
 } // namespace
 
-static std::vector<tree> switches_at(tree ref)
+std::vector<tree> mv_switches_at(tree ref)
 {
     tree base = get_base_address(ref);
     if (base && VAR_P(base) && mv_is_switch(base))
@@ -46,7 +46,7 @@ static std::vector<tree> switches_at(tree ref)
 static bool visit_store(gimple *stmt, tree, tree ref, void *data)
 {
     if (!gimple_clobber_p(stmt))
-        for (tree sw : switches_at(ref))
+        for (tree sw : mv_switches_at(ref))
             ((uses *)data)->of(sw).write = stmt;
     return false;
 }
@@ -55,7 +55,7 @@ static bool visit_address(gimple *stmt, tree, tree ref, void *data)
 {
     if (TREE_CODE(ref) == ADDR_EXPR)
         ref = TREE_OPERAND(ref, 0);
-    for (tree sw : switches_at(ref))
+    for (tree sw : mv_switches_at(ref))
         ((uses *)data)->of(sw).address = stmt;
     return false;
 }
@@ -120,6 +120,22 @@ static void warn_unused_binds(tree fn, const uses &found, const std::vector<std:
                        name.c_str());
 }
 
+static bool visit_load(gimple *stmt, tree, tree ref, void *)
+{
+    mv_warn_of_pointer(stmt, ref, false);
+    return false;
+}
+
+/* A variation point that is bound to some switches does not want the others. */
+static void warn_of_pointers(function *fun)
+{
+    basic_block bb;
+    FOR_EACH_BB_FN(bb, fun)
+        for (gimple_stmt_iterator gsi = gsi_start_bb(bb); !gsi_end_p(gsi); gsi_next(&gsi))
+            if (!is_gimple_debug(gsi_stmt(gsi)))
+                walk_stmt_load_store_addr_ops(gsi_stmt(gsi), nullptr, visit_load, nullptr, nullptr);
+}
+
 void mv_choose_switches(function *fun, mv_combination &out)
 {
     tree fn = fun->decl;
@@ -128,6 +144,8 @@ void mv_choose_switches(function *fun, mv_combination &out)
     std::vector<std::string> bound;
     bool has_bind = mv_bind_names(fn, bound);
     warn_unused_binds(fn, found, bound);
+    if (!has_bind)
+        warn_of_pointers(fun);
     for (const use &u : found.list) {
         if (!u.reads)
             continue;

@@ -68,6 +68,8 @@
 #include "except.h"
 #include "insn-constants.h"
 #include "insn-codes.h"
+#include "insn-config.h"
+#include "recog.h"
 
 #include "opts.h"
 
