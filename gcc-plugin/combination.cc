@@ -51,8 +51,44 @@ static bool visit_store(gimple *stmt, tree, tree ref, void *data)
     return false;
 }
 
+/* A call by which a sanitizer learns of a read, or complains. */
+static bool is_of_sanitizer(gimple *stmt)
+{
+    const char *name = "";
+    if (gimple_call_internal_p(stmt))
+        name = internal_fn_name(gimple_call_internal_fn(stmt));
+    else if (gimple_call_builtin_p(stmt, BUILT_IN_NORMAL))
+        name = IDENTIFIER_POINTER(DECL_NAME(gimple_call_fndecl(stmt)));
+    for (const char *part : {"UBSAN_", "ASAN_CHECK", "__ubsan_handle", "__asan_load", "__asan_report_load",
+                             "__tsan_read"})
+        if (strstr(name, part))
+            return true;
+    return false;
+}
+
+/* Whether an address in this statement is only compared, and told to sanitizers: nobody writes there. */
+static bool only_checks_address(gimple *stmt, unsigned depth = 0)
+{
+    if (gimple_code(stmt) == GIMPLE_COND || is_gimple_debug(stmt) || is_of_sanitizer(stmt))
+        return true;
+    gassign *assign = dyn_cast<gassign *>(stmt);
+    if (depth > 12 || !assign || gimple_vuse(assign) || TREE_CODE(gimple_assign_lhs(assign)) != SSA_NAME)
+        return false;
+    tree_code code = gimple_assign_rhs_code(assign);
+    if (code == RSHIFT_EXPR || code == BIT_AND_EXPR || TREE_CODE_CLASS(code) == tcc_comparison)
+        return true; /* none any more */
+    imm_use_iterator it;
+    use_operand_p use;
+    FOR_EACH_IMM_USE_FAST(use, it, gimple_assign_lhs(assign))
+        if (!only_checks_address(USE_STMT(use), depth + 1))
+            return false;
+    return true;
+}
+
 static bool visit_address(gimple *stmt, tree, tree ref, void *data)
 {
+    if (only_checks_address(stmt))
+        return false;
     if (TREE_CODE(ref) == ADDR_EXPR)
         ref = TREE_OPERAND(ref, 0);
     for (tree sw : mv_switches_at(ref))
@@ -60,14 +96,10 @@ static bool visit_address(gimple *stmt, tree, tree ref, void *data)
     return false;
 }
 
-/* Or tells a sanitizer of a read. */
 static bool reads_only_by_atomic(gimple *stmt)
 {
     if (!gimple_call_builtin_p(stmt, BUILT_IN_NORMAL))
         return false;
-    const char *name = IDENTIFIER_POINTER(DECL_NAME(gimple_call_fndecl(stmt)));
-    if (strstr(name, "__tsan_read") || strstr(name, "__asan_load"))
-        return true;
     built_in_function f = DECL_FUNCTION_CODE(gimple_call_fndecl(stmt));
     return f == BUILT_IN_ATOMIC_LOAD_1 || f == BUILT_IN_ATOMIC_LOAD_2 ||
            f == BUILT_IN_ATOMIC_LOAD_4 || f == BUILT_IN_ATOMIC_LOAD_8;

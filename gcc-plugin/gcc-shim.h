@@ -49,6 +49,7 @@
 #include "gimple-iterator.h"
 #include "gimple-walk.h"
 #include "gimple-fold.h"
+#include "internal-fn.h"
 #include "tree-cfg.h"
 #include "tree-eh.h"
 #include "tree-inline.h"
