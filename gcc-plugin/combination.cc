@@ -54,13 +54,13 @@ static bool visit_store(gimple *stmt, tree, tree ref, void *data)
 /* A call by which a sanitizer learns of a read, or complains. */
 static bool is_of_sanitizer(gimple *stmt)
 {
-    const char *name = "";
-    if (gimple_call_internal_p(stmt))
-        name = internal_fn_name(gimple_call_internal_fn(stmt));
-    else if (gimple_call_builtin_p(stmt, BUILT_IN_NORMAL))
-        name = IDENTIFIER_POINTER(DECL_NAME(gimple_call_fndecl(stmt)));
-    for (const char *part : {"UBSAN_", "ASAN_CHECK", "__ubsan_handle", "__asan_load", "__asan_report_load",
-                             "__tsan_read"})
+    for (internal_fn fn : {IFN_UBSAN_NULL, IFN_UBSAN_OBJECT_SIZE, IFN_UBSAN_PTR, IFN_UBSAN_VPTR, IFN_ASAN_CHECK})
+        if (gimple_call_internal_p(stmt, fn))
+            return true;
+    if (!gimple_call_builtin_p(stmt, BUILT_IN_NORMAL))
+        return false;
+    const char *name = IDENTIFIER_POINTER(DECL_NAME(gimple_call_fndecl(stmt)));
+    for (const char *part : {"__ubsan_handle", "__asan_load", "__asan_report_load", "__tsan_read"})
         if (strstr(name, part))
             return true;
     return false;
