@@ -167,7 +167,7 @@ int main(int argc, char **argv)
         put(i, now[i] = switches[i].candidates[0]);
 #if MULTIVERSE
     for (unsigned i = 0; i < n_switches; i++)
-        if (switches[i].is_tracked)
+        if (switches[i].is_tracked && multiverse_info_var(switches[i].at))
             check(multiverse_bind(switches[i].at, 1));
 #endif
     settled("before", 0);
@@ -180,7 +180,8 @@ int main(int argc, char **argv)
         new_values();
         unsettled("between");
 #if MULTIVERSE
-        check(multiverse_commit_refs(switches[one].at));
+        if (multiverse_info_var(switches[one].at)) /* clang's plugin ignores members */
+            check(multiverse_commit_refs(switches[one].at));
 #else
         if (switches[one].is_certain) /* a switch's value of before may be in a variant for others */
             committed[one] = now[one];
